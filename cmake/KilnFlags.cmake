@@ -1,0 +1,22 @@
+# Compiler flags that every target shares, as one interface library.
+add_library(kiln_flags INTERFACE)
+target_compile_options(kiln_flags INTERFACE -Wall -Wextra -Wshadow -Wmissing-prototypes
+  # Kernels say where they fuse; nothing else may, or bits would differ between compilers.
+  -ffp-contract=off -fno-math-errno -fno-trapping-math)
+target_compile_definitions(kiln_flags INTERFACE _GNU_SOURCE)
+target_include_directories(kiln_flags INTERFACE ${CMAKE_SOURCE_DIR})
+if(KILN_WERROR)
+  target_compile_options(kiln_flags INTERFACE -Werror)
+endif()
+if(NOT KILN_ASSERTIONS)
+  target_compile_definitions(kiln_flags INTERFACE G_DISABLE_ASSERT)
+endif()
+if(KILN_SANITIZE)
+  target_compile_options(kiln_flags INTERFACE -fsanitize=${KILN_SANITIZE} -fno-sanitize-recover=all
+    -fno-omit-frame-pointer)
+  target_link_options(kiln_flags INTERFACE -fsanitize=${KILN_SANITIZE})
+endif()
+if(KILN_COVERAGE)
+  target_compile_options(kiln_flags INTERFACE --coverage)
+  target_link_options(kiln_flags INTERFACE --coverage)
+endif()
