@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A bump allocator: what a module owns (nodes, uses, names, attributes) lives in one and dies with
+ * it. Pieces are never freed singly and never move, so pointers to nodes stay valid while passes
+ * rewrite. */
+#ifndef KILN_GRAPH_ARENA_H
+#define KILN_GRAPH_ARENA_H
+
+#include <glib.h>
+#include <stddef.h>
+
+typedef struct KilnArena KilnArena;
+
+KilnArena *kiln_arena_new(void);
+void kiln_arena_free(KilnArena *arena);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnArena, kiln_arena_free)
+
+/** Zeroed memory aligned for any scalar. Aborts when memory runs out, as g_malloc does. */
+void *kiln_arena_alloc(KilnArena *arena, size_t size);
+void *kiln_arena_copy(KilnArena *arena, const void *data, size_t size);
+char *kiln_arena_strdup(KilnArena *arena, const char *text);
+char *kiln_arena_printf(KilnArena *arena, const char *format, ...) G_GNUC_PRINTF(2, 3);
+
+#define kiln_arena_new0(arena, Type, n)                                                            \
+    ((Type *)kiln_arena_alloc((arena), sizeof(Type) * (size_t)(n)))
+
+/** Bytes handed out so far. */
+size_t kiln_arena_used(const KilnArena *arena);
+
+#endif

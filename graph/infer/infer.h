@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shape functions: result types, and integers known while compiling, from operands and attributes.
+ *
+ * A shape function never looks at users or other nodes. Where an operand's rank or an integer that
+ * it needs is not known yet, it answers with an unranked type or unknown dims (never an error): the
+ * program is specialised later and inference runs again. What can be checked with what is known is
+ * checked. */
+#ifndef KILN_GRAPH_INFER_H
+#define KILN_GRAPH_INFER_H
+
+#include "graph/node.h"
+
+struct KilnInfer {
+    const KilnNode
+        *node; /* operands, attributes, n_results; the results' stored types are not to be read */
+    KilnArena *arena;        /* for names and quantization of the results, and known integers */
+    KilnType *out;           /* one per result */
+    const KilnKnown **known; /* one per result, NULL at the start */
+    const KilnType *given;   /* types stated by the builder; NULL where none are */
+};
+
+/* One prototype per distinct name in ops.def's infer column. */
+#define INFER(name) gboolean kiln_infer_##name(KilnInfer *in, GError **error);
+INFER(none)
+INFER(given) INFER(constant) INFER(same) INFER(to_bool) INFER(cast) INFER(broadcast) INFER(compare)
+    INFER(pow) INFER(prelu) INFER(clip) INFER(where) INFER(dropout) INFER(reduce) INFER(arg_reduce)
+        INFER(softmax) INFER(top_k) INFER(conv) INFER(conv_transpose) INFER(pool) INFER(global_pool)
+            INFER(max_unpool) INFER(batch_normalization) INFER(layer_normalization) INFER(matmul)
+                INFER(gemm) INFER(einsum) INFER(recurrent) INFER(det) INFER(reshape) INFER(flatten)
+                    INFER(squeeze) INFER(unsqueeze) INFER(transpose) INFER(concat) INFER(split)
+                        INFER(slice) INFER(pad) INFER(gather) INFER(gather_elements)
+                            INFER(gather_nd) INFER(expand) INFER(tile) INFER(shape) INFER(size)
+                                INFER(constant_of_shape) INFER(range) INFER(one_hot) INFER(eye_like)
+                                    INFER(depth_to_space) INFER(space_to_depth) INFER(resize)
+                                        INFER(compress) INFER(non_zero) INFER(non_max_suppression)
+                                            INFER(quantize_linear) INFER(dequantize_linear)
+                                                INFER(dynamic_quantize_linear) INFER(matmul_integer)
+                                                    INFER(conv_integer) INFER(qlinear_conv)
+                                                        INFER(qlinear_matmul) INFER(random)
+#undef INFER
+
+    /* --- helpers for shape functions --- */
+
+    /** The type of operand @i; NULL where it is absent. */
+    static inline const KilnType *kiln_infer_type(const KilnInfer *in, uint32_t i)
+{
+    const KilnValue *value = kiln_node_operand(in->node, i);
+    return value ? &value->type : NULL;
+}
+/** The known integers of operand @i; NULL where it is absent or not known. */
+static inline const KilnKnown *
+kiln_infer_known(const KilnInfer *in, uint32_t i)
+{
+    const KilnValue *value = kiln_node_operand(in->node, i);
+    return value ? value->known : NULL;
+}
+/** A zeroed array of @n known integers for result @r. */
+KilnKnown *kiln_infer_known_new(KilnInfer *in, uint32_t r, int64_t n);
+/** `expected X, found Y` for operand @i's type. Always FALSE. */
+gboolean kiln_infer_throw_type(const KilnInfer *in, uint32_t i, const char *expected,
+                               GError **error);
+/** The shape that numpy broadcasting gives to @a and @b (of any element type); named dims broadcast
+ * against themselves and 1; two different names give an unknown dim. */
+gboolean kiln_infer_broadcast_shapes(const KilnType *a, const KilnType *b, KilnType *out,
+                                     GError **error);
+
+/* --- geometry that inference and lowering share --- */
+
+/** Strides, dilations, kernel and explicit pads of a convolution or pooling over @rank spatial
+ * dims. */
+typedef struct {
+    int rank;
+    int64_t kernel[KILN_MAX_RANK];
+    int64_t strides[KILN_MAX_RANK];
+    int64_t dilations[KILN_MAX_RANK];
+    int64_t pads_begin[KILN_MAX_RANK];
+    int64_t pads_end[KILN_MAX_RANK];
+    int64_t output_padding[KILN_MAX_RANK];
+    int64_t out[KILN_MAX_RANK]; /* spatial dims of the result; KILN_DIM_UNKNOWN where not known */
+} KilnWindow;
+
+/** Resolves auto_pad, defaults and ceil_mode for conv, conv_transpose, conv_integer, qlinear_conv
+ * and the pools. KILN_ERROR_SHAPE where an attribute does not fit. */
+gboolean kiln_window_resolve(const KilnNode *node, KilnWindow *out, GError **error);
+
+/** The axes that a reduction reduces, normalised, ascending and unique, from its axes operand
+ * (absent or empty: all, or none with noop_with_empty_axes). Returns false in @out_known where the
+ * operand is not known yet. */
+gboolean kiln_reduce_axes(const KilnNode *node, bool reduced[KILN_MAX_RANK], bool *out_known,
+                          GError **error);
+
+/** start, step and extent per dim that a `slice` takes, clamped as ONNX says. */
+typedef struct {
+    int64_t start[KILN_MAX_RANK];
+    int64_t step[KILN_MAX_RANK];
+    int64_t extent[KILN_MAX_RANK];
+} KilnSliceBox;
+gboolean kiln_slice_resolve(const KilnNode *node, KilnSliceBox *out, bool *out_known,
+                            GError **error);
+
+/** Pads (begin and end per dim; negative: crops) of a `pad`. */
+gboolean kiln_pad_resolve(const KilnNode *node, int64_t begin[KILN_MAX_RANK],
+                          int64_t end[KILN_MAX_RANK], bool *out_known, GError **error);
+
+/** The permutation of a `transpose`: its attribute, or reversed dims. */
+gboolean kiln_transpose_perm(const KilnNode *node, int perm[KILN_MAX_RANK], GError **error);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the public header and the inside of Kiln share: element types, error codes, symbol
+ * visibility. Installed beside kiln.h, which includes it. */
+#ifndef KILN_TYPES_H
+#define KILN_TYPES_H
+
+#include <glib.h>
+
+#if defined(KILN_BUILDING)
+#define KILN_API __attribute__((visibility("default")))
+#else
+#define KILN_API extern
+#endif
+
+/* X(id, number in onnx.TensorProto.DataType, bytes per element, class) */
+// clang-format off
+#define KILN_DTYPE_MAP(X) \
+    X(f32,     1, 4, FLOAT)    \
+    X(f64,    11, 8, FLOAT)    \
+    X(f16,    10, 2, FLOAT)    \
+    X(bf16,   16, 2, FLOAT)    \
+    X(i8,      3, 1, SIGNED)   \
+    X(i16,     5, 2, SIGNED)   \
+    X(i32,     6, 4, SIGNED)   \
+    X(i64,     7, 8, SIGNED)   \
+    X(u8,      2, 1, UNSIGNED) \
+    X(u16,     4, 2, UNSIGNED) \
+    X(u32,    12, 4, UNSIGNED) \
+    X(u64,    13, 8, UNSIGNED) \
+    X(bool,    9, 1, BOOL)     \
+    X(string,  8, 0, STRING)
+// clang-format on
+
+/** Element types. The suffix is the spelling in the text form. */
+typedef enum {
+#define X(id, onnx, size, class_) KILN_DTYPE_##id,
+    KILN_DTYPE_MAP(X)
+#undef X
+    KILN_N_DTYPES
+} KilnDType;
+
+/* X(id, sentence): the one table of errors. */
+// clang-format off
+#define KILN_ERROR_MAP(X) \
+    X(IO,          "a file cannot be read or written")              \
+    X(FORMAT,      "a file is malformed")                           \
+    X(PARSE,       "text does not parse")                           \
+    X(INVALID,     "a graph or function breaks a rule")             \
+    X(TYPE,        "element types do not fit")                      \
+    X(SHAPE,       "shapes do not fit")                             \
+    X(UNSUPPORTED, "an operator, type or form is not supported")    \
+    X(USAGE,       "an argument or option is wrong")                \
+    X(PIPELINE,    "a pipeline file or text is wrong")              \
+    X(PASS,        "a pass failed")                                 \
+    X(LIMIT,       "a cap or budget was hit")                       \
+    X(MEMORY,      "memory could not be had")                       \
+    X(MISMATCH,    "results differ from what was expected")         \
+    X(RUN,         "an instruction failed while it ran")            \
+    X(CANCELLED,   "the caller cancelled")
+// clang-format on
+
+/** Codes of the one error domain, KILN_ERROR. */
+typedef enum {
+#define X(id, sentence) KILN_ERROR_##id,
+    KILN_ERROR_MAP(X)
+#undef X
+    KILN_N_ERRORS
+} KilnError;
+
+#define KILN_ERROR (kiln_error_quark())
+
+/** The domain of every GError that Kiln sets. */
+KILN_API GQuark kiln_error_quark(void);
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Functions and modules: what owns nodes, constants and placeholders. */
+#ifndef KILN_GRAPH_MODULE_H
+#define KILN_GRAPH_MODULE_H
+
+#include "graph/node.h"
+
+/** How constant a placeholder is (design: data-flow lattice of constants). */
+typedef enum {
+    KILN_CONSTNESS_VARYING, /* an input of every run */
+    KILN_CONSTNESS_COMPILE, /* Type 1: known when the program is compiled */
+    KILN_CONSTNESS_RUN,     /* Type 2: known at the first run */
+} KilnConstness;
+
+typedef struct {
+    KilnValue value;
+    KilnConstness constness;
+    bool variable;     /* state kept between runs */
+    const char *range; /* a domain that random inputs keep to, e.g. "[0,4)"; NULL: none */
+    KilnFunction *function;
+} KilnArgument;
+
+struct KilnConstant {
+    const char *name; /* without '@', unique in the module */
+    KilnType type;    /* the tensor's, and quantization or layout on top */
+    KilnTensor *tensor;
+    KilnModule *module;
+    uint32_t id;
+    bool removed;
+};
+
+struct KilnFunction {
+    const char *name;
+    KilnModule *module;
+    KilnNode *owner; /* the node whose attribute this subgraph is; NULL: a function of the module */
+    GPtrArray *arguments;    /* KilnArgument* */
+    KilnNode *first, *last;  /* in order; `return`, once there, is the last */
+    uint32_t n_nodes;        /* linked */
+    uint32_t next_id;        /* > every node->id */
+    GPtrArray *result_names; /* const char*, one per operand of `return`: what the model calls its
+                                outputs */
+    GHashTable *names;       /* of values: looked up, never iterated */
+    uint64_t stamp; /* grows with every change: an honest `changed` is checked against it */
+};
+
+/** A function that a vendor supplies: `declare @r0(types) -> types`. */
+typedef struct {
+    const char *name;
+    KilnType *operands;
+    uint32_t n_operands;
+    KilnType *results;
+    uint32_t n_results;
+} KilnDeclaration;
+
+typedef enum {
+    KILN_MODE_INFER,
+    KILN_MODE_TRAIN,
+} KilnMode;
+
+struct KilnModule {
+    KilnArena *arena;
+    char *path;           /* of the model file, or NULL */
+    GPtrArray *functions; /* KilnFunction*, callees first; the last is the entry */
+    GPtrArray *constants; /* KilnConstant*, in order of creation */
+    GHashTable *constant_by_name;
+    GPtrArray *declarations; /* KilnDeclaration* */
+    int opset;               /* of the default domain in the model; 0: text */
+    KilnMode mode;
+};
+
+KilnModule *kiln_module_new(void);
+void kiln_module_free(KilnModule *module);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnModule, kiln_module_free)
+/** A deep copy that shares tensor bytes. */
+KilnModule *kiln_module_clone(const KilnModule *module);
+
+KilnFunction *kiln_function_new(KilnModule *module, const char *name);
+/** A subgraph: a function that is not in the module's list; its nodes may read values around it. */
+KilnFunction *kiln_function_new_region(KilnModule *module, const char *name);
+KilnFunction *kiln_module_find_function(const KilnModule *module, const char *name);
+/** The function that runs: the last of the list; NULL in an empty module. */
+KilnFunction *kiln_module_entry(const KilnModule *module);
+
+/** Adds a constant, taking @tensor over; @name is made unique. @type NULL: the tensor's own. */
+KilnConstant *kiln_module_add_constant(KilnModule *module, const char *name, KilnTensor *tensor,
+                                       const KilnType *type);
+KilnConstant *kiln_module_find_constant(const KilnModule *module, const char *name);
+/** Forgets a constant that no `const` node or attribute refers to any more; frees its tensor. */
+void kiln_module_remove_constant(KilnModule *module, KilnConstant *constant);
+
+/** Adds an argument; NULL and an error where the name is taken. */
+KilnArgument *kiln_function_add_argument(KilnFunction *function, const char *name,
+                                         const KilnType *type, GError **error);
+static inline KilnArgument *
+kiln_function_argument(const KilnFunction *function, uint32_t i)
+{
+    return g_ptr_array_index(function->arguments, i);
+}
+/** Sets (or replaces) the results: makes the `return` node. @names may be NULL: the values' own. */
+gboolean kiln_function_set_results(KilnFunction *function, KilnValue *const *values,
+                                   const char *const *names, uint32_t n, GError **error);
+/** The `return` node; NULL while the function is being built. */
+KilnNode *kiln_function_return(const KilnFunction *function);
+/** A name derived from @base that no value of the function has; interned in the module's arena. */
+const char *kiln_function_unique_name(KilnFunction *function, const char *base);
+/** The value of that name in the function (not around it); NULL if there is none. */
+KilnValue *kiln_function_find_value(const KilnFunction *function, const char *name);
+/** Renames; @name must be free. */
+void kiln_value_rename(KilnFunction *function, KilnValue *value, const char *name);
+/** Infers all types again in order, as after binding dims or operand values; subgraphs included. */
+gboolean kiln_function_reinfer(KilnFunction *function, GError **error);
+
+#define kiln_foreach_node(node, function_)                                                         \
+    for (KilnNode *node = (function_)->first; node; node = node->next)
+/** The body may remove @node or insert around it. */
+#define kiln_foreach_node_safe(node, function_)                                                    \
+    for (KilnNode *node = (function_)->first, *next_##node = node ? node->next : NULL; node;       \
+         node = next_##node, next_##node = node ? node->next : NULL)
+#define kiln_foreach_node_reverse(node, function_)                                                 \
+    for (KilnNode *node = (function_)->last, *next_##node = node ? node->previous : NULL; node;    \
+         node = next_##node, next_##node = node ? node->previous : NULL)
+
+/** Everything that must hold of a module or function: unique names, def before use, arity,
+ * attribute ranges, use lists, types inferred again == stored, outputs named. Linear. */
+gboolean kiln_module_verify(const KilnModule *module, GError **error);
+gboolean kiln_function_verify(const KilnFunction *function, GError **error);
+
+#endif

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Values, nodes and uses: the SSA graph.
+ *
+ * A value is an argument of a function or a result of a node; a node lists its operands as uses,
+ * and every value chains its uses, so that "who reads this" and "replace all readers" cost what
+ * they touch. Nodes live in the module's arena, never move, and are unlinked when they die.
+ * `return` is the last node of a function, so that a function result counts as a use like any
+ * other. */
+#ifndef KILN_GRAPH_NODE_H
+#define KILN_GRAPH_NODE_H
+
+#include "graph/op.h"
+#include "graph/tensor.h"
+
+typedef struct KilnNode KilnNode;
+typedef struct KilnValue KilnValue;
+typedef struct KilnUse KilnUse;
+typedef struct KilnModule KilnModule;
+
+/** Integers of a value that are known while compiling: shapes, axes, and arithmetic on them. */
+typedef struct {
+    int64_t n;
+    int64_t v[];
+} KilnKnown;
+
+enum {
+    KILN_KNOWN_MAX = 1024
+}; /* elements; bigger integer tensors are data, not shapes */
+
+struct KilnUse {
+    KilnValue *value; /* NULL: the optional operand is absent */
+    KilnNode *user;
+    uint32_t index;           /* which operand of the user */
+    KilnUse *previous, *next; /* among the uses of the value */
+};
+
+struct KilnValue {
+    const char *name; /* unique among the values of its function and of functions around it */
+    KilnType type;
+    const KilnKnown *known; /* NULL: not known */
+    KilnNode *def;          /* NULL: an argument */
+    uint32_t index;         /* which result, or which argument */
+    uint32_t n_uses;
+    KilnUse *first_use;
+    KilnUse *last_use;
+};
+
+struct KilnNode {
+    KilnOp op;
+    uint32_t id;      /* dense per function: scratch tables are arrays indexed by it */
+    const char *name; /* of the model's node, for messages; NULL: the first result names it */
+    KilnFunction *function;
+    KilnNode *previous, *next;
+    uint32_t n_operands, n_results;
+    KilnUse *operands;
+    KilnValue *results;
+    void *attrs; /* KilnAttrs_<op>, NULL where the op has none */
+};
+
+/** The typed attributes of a node of op `id`. */
+#define kiln_attrs(node, id) ((KilnAttrs_##id *)(node)->attrs)
+
+static inline KilnValue *
+kiln_node_operand(const KilnNode *node, uint32_t i)
+{
+    return i < node->n_operands ? node->operands[i].value : NULL;
+}
+static inline KilnValue *
+kiln_node_result(KilnNode *node, uint32_t i)
+{
+    return &node->results[i];
+}
+/** What to call the node in a message: its own name, else its first result's, else the op's. */
+const char *kiln_node_label(const KilnNode *node);
+/** The node that defines @value if it is of @op; else NULL (also for arguments and NULL). */
+KilnNode *kiln_value_def_of(const KilnValue *value, KilnOp op);
+/** The constant behind @value if a `const` node defines it; else NULL. */
+KilnConstant *kiln_value_constant(const KilnValue *value);
+/** True where exactly one operand reads @value and that reader is no `return`: guards of fusions.
+ */
+bool kiln_value_single_use(const KilnValue *value);
+/** True where a `return` (of this function or a subgraph) reads @value. */
+bool kiln_value_is_returned(const KilnValue *value);
+
+#define kiln_foreach_use(use, value_) for (KilnUse *use = (value_)->first_use; use; use = use->next)
+#define kiln_foreach_use_safe(use, value_)                                                         \
+    for (KilnUse *use = (value_)->first_use, *next_##use = use ? use->next : NULL; use;            \
+         use = next_##use, next_##use = use ? use->next : NULL)
+
+/* --- building and rewriting --- */
+
+typedef struct {
+    KilnOp op;
+    const char *name;           /* of the node; may be NULL */
+    KilnValue *const *operands; /* NULL entries: absent */
+    uint32_t n_operands;
+    uint32_t n_results;      /* 0 means 1, but for ops without results */
+    const void *attrs;       /* copied; NULL: defaults */
+    KilnNode *before;        /* NULL: at the end, before `return` if there is one */
+    const char *result_name; /* base of the names of the results; NULL: from the op */
+    const KilnType *types;   /* of the results, copied; NULL: inferred */
+} KilnNodeSpec;
+
+/** Makes a node and links it. Result types are inferred, or checked against @spec->types where
+ * given; names are made unique. NULL and @error where arity, attributes or types are wrong (nothing
+ * is linked then). Ops whose shape function is `given` need @spec->types. */
+KilnNode *kiln_node_new(KilnFunction *function, const KilnNodeSpec *spec, GError **error);
+
+/** Shorthand for passes: one or two operands, one result, default or given attributes. */
+KilnValue *kiln_build(KilnFunction *function, KilnNode *before, KilnOp op, const void *attrs,
+                      KilnValue *const *operands, uint32_t n_operands, GError **error);
+/** A `const` node of an i64 vector, or of any tensor (taken over). */
+KilnValue *kiln_build_ints(KilnFunction *function, KilnNode *before, const int64_t *values,
+                           uint32_t n);
+KilnValue *kiln_build_constant(KilnFunction *function, KilnNode *before, const char *base_name,
+                               KilnTensor *tensor);
+
+void kiln_node_set_operand(KilnNode *node, uint32_t i, KilnValue *value);
+/** Infers the result types again after operands or attributes changed, following no users. */
+gboolean kiln_node_reinfer(KilnNode *node, GError **error);
+/** All readers of @from read @to instead. Types must be equal. A name that the model gave (@from's)
+ * moves to @to where @to's def is not an argument and has a made-up name. */
+void kiln_value_replace(KilnValue *from, KilnValue *to);
+/** Unlinks a node that has no readers and drops its own uses. */
+void kiln_node_remove(KilnNode *node);
+/** Moves @node before @before (of the same function). */
+void kiln_node_move(KilnNode *node, KilnNode *before);
+/** Removes @node if nothing reads it and it may go; then the same for what it read. */
+void kiln_node_remove_if_dead(KilnNode *node);
+bool kiln_node_is_dead(const KilnNode *node);
+
+/** For gdb. */
+void kiln_node_dump(const KilnNode *node);
+
+#endif

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The operators of ops.def as an enum, an attribute struct each, and a table of what is known of
+ * them. */
+#ifndef KILN_GRAPH_OP_H
+#define KILN_GRAPH_OP_H
+
+#include "graph/attr.h"
+
+typedef enum {
+#define OP_AS(id, ...) KILN_OP_##id,
+#define ATTR(...)
+#include "graph/ops.def"
+    KILN_N_OPS
+} KilnOp;
+
+/* KilnAttrs_conv and its like; ops without attributes have an empty struct's worth of nothing. */
+#define ATTR(op, kind, field, otherwise) KilnC_##kind field;
+#define OP_AS(id, text, onnx, since, lo, hi, lo_out, hi_out, traits, shapes, infer, attrs)         \
+    typedef struct {                                                                               \
+        char no_padding[0];                                                                        \
+        attrs                                                                                      \
+    } KilnAttrs_##id;
+#include "graph/ops.def"
+
+typedef enum {
+    KILN_TRAIT_ELEMENTWISE = 1 << 0,
+    KILN_TRAIT_COMMUTATIVE = 1 << 1,
+    KILN_TRAIT_LAYOUT_FREE = 1 << 2,
+    KILN_TRAIT_INPLACE = 1 << 3,
+    KILN_TRAIT_MONOTONE = 1 << 4,
+    KILN_TRAIT_SIDE_EFFECT = 1 << 5,
+    KILN_TRAIT_RANDOM = 1 << 6,
+    KILN_TRAIT_EXPANDS = 1 << 7,
+    KILN_TRAIT_VIEW = 1 << 8,
+    KILN_TRAIT_REGION = 1 << 9,
+    KILN_TRAIT_TERMINATOR = 1 << 10,
+    KILN_TRAIT_STATE = 1 << 11,
+} KilnTrait;
+
+enum {
+    KILN_MANY = 255
+};
+
+typedef struct KilnInfer KilnInfer;
+/** Fills @in's result types (and known integers) from operands and attributes; fails with
+ *  KILN_ERROR_SHAPE or KILN_ERROR_TYPE and a message that the caller prefixes with the node. */
+typedef gboolean (*KilnInferFn)(KilnInfer *in, GError **error);
+
+typedef struct {
+    const char *name; /* in the text form */
+    const char *onnx; /* "" where ONNX has no such op */
+    int since;
+    int min_operands, max_operands; /* KILN_MANY: no bound */
+    int min_results, max_results;
+    uint32_t traits;
+    uint32_t shape_operands; /* bit i: operand i decides shapes, axes or counts */
+    KilnInferFn infer;
+    const KilnAttrInfo *attrs;
+    uint32_t n_attrs;
+    size_t attrs_size;
+} KilnOpInfo;
+
+const KilnOpInfo *kiln_op_info(KilnOp op);
+static inline bool
+kiln_op_has(KilnOp op, uint32_t traits)
+{
+    return (kiln_op_info(op)->traits & traits) == traits;
+}
+/** By the spelling of the text form, or of ONNX's default domain. */
+bool kiln_op_from_name(const char *name, KilnOp *out);
+bool kiln_op_from_onnx(const char *name, KilnOp *out);
+
+/** New default attributes of @op in @arena; NULL for ops without attributes. */
+void *kiln_op_attrs_new(KilnOp op, KilnArena *arena);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Counter-based random numbers. */
+#include "graph/random.h"
+
+#include <math.h>
+
+uint64_t
+kiln_random_bits(uint64_t seed, uint64_t index)
+{
+    uint64_t z = seed * UINT64_C(0xd1342543de82ef95) + (index + 1) * UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+double
+kiln_random_unit(uint64_t seed, uint64_t index)
+{
+    return (double)(kiln_random_bits(seed, index) >> 11) * 0x1p-53;
+}
+
+double
+kiln_random_normal(uint64_t seed, uint64_t index)
+{
+    double radius =
+        1.0 - kiln_random_unit(seed, 2 * index); /* (0, 1]: the logarithm stays finite */
+    double angle = kiln_random_unit(seed, 2 * index + 1);
+    return sqrt(-2.0 * log(radius)) * cos(2.0 * 3.14159265358979323846 * angle);
+}
+
+uint64_t
+kiln_random_seed(uint64_t seed, const char *text)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ seed;
+    for (; *text; text++)
+        hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
+    return hash;
+}

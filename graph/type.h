@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The type of a value: element type, shape, layout and quantization; equality covers all four. */
+#ifndef KILN_GRAPH_TYPE_H
+#define KILN_GRAPH_TYPE_H
+
+#include "graph/arena.h"
+#include "graph/error.h"
+
+#include <stdint.h>
+
+enum {
+    KILN_MAX_RANK = 8,
+    KILN_RANK_UNKNOWN = -1, /* printed f32[*]: known once the program is specialised */
+    KILN_DIM_UNKNOWN = -1,  /* a dim without a number; its name is NULL where none is known ("?") */
+};
+
+/** Scales and zero points: one pair per tensor (axis < 0) or one per index of @axis. */
+typedef struct {
+    int axis;
+    uint32_t n;
+    const float *scales;
+    const int32_t *zero_points;
+} KilnQuant;
+
+/** Names, layout and quantization are borrowed: they live in the arena of the module (or IR
+ * function) that the type belongs to. kiln_type_copy moves a type into another arena. */
+typedef struct {
+    KilnDType dtype;
+    int rank;
+    int64_t dims[KILN_MAX_RANK];
+    const char *dim_names[KILN_MAX_RANK];
+    const char *layout; /* NULL: plain row-major; else a blocked tag such as "aBcd16b" */
+    const KilnQuant *quant;
+} KilnType;
+
+/* --- element types --- */
+
+const char *kiln_dtype_name(KilnDType dtype);
+bool kiln_dtype_from_name(const char *name, KilnDType *out);
+/** The number of onnx.TensorProto.DataType, both ways. */
+int kiln_dtype_to_onnx(KilnDType dtype);
+bool kiln_dtype_from_onnx(int number, KilnDType *out);
+/** Bytes per element; 0 for string. */
+size_t kiln_dtype_size(KilnDType dtype);
+bool kiln_dtype_is_float(KilnDType dtype);
+/** i8…u64, not bool. */
+bool kiln_dtype_is_integer(KilnDType dtype);
+bool kiln_dtype_is_signed(KilnDType dtype);
+
+/* --- types --- */
+
+KilnType kiln_type_make(KilnDType dtype, int rank, const int64_t *dims);
+KilnType kiln_type_scalar(KilnDType dtype);
+KilnType kiln_type_unranked(KilnDType dtype);
+bool kiln_type_equal(const KilnType *a, const KilnType *b);
+bool kiln_type_same_shape(const KilnType *a, const KilnType *b);
+/** True where the rank and every dim are numbers. */
+bool kiln_type_is_static(const KilnType *type);
+/** Elements of a static type; -1 where a dim is not known or the product overflows. */
+int64_t kiln_type_elements(const KilnType *type);
+/** Payload bytes of a static type, a blocked layout's padding included; -1 where not known or too
+ * many. */
+int64_t kiln_type_bytes(const KilnType *type);
+/** @axis of [-rank, rank) in [0, rank); -1 where it is out of range. */
+int kiln_type_axis(const KilnType *type, int64_t axis);
+/** Copies @type with everything it borrows into @arena. */
+KilnType kiln_type_copy(KilnArena *arena, const KilnType *type);
+
+/** Appends the text form: `f32[2,N,3]`, `i8[2,3] q(0.1,3)`, `f32[1,64,56,56]:aBcd16b`. */
+void kiln_type_print(const KilnType *type, GString *out);
+/** The text form as a new string, for messages. */
+char *kiln_type_to_string(const KilnType *type);
+
+/** The physical dims of a blocked layout: aBcd16b of [1,60,7,7] gives [1,4,7,7,16]. A tag names
+ * every dim once, in order of memory: a capital letter is a dim that is split, each number with a
+ * letter a block of that dim. */
+gboolean kiln_layout_physical(const KilnType *type, int *out_rank,
+                              int64_t out_dims[2 * KILN_MAX_RANK], GError **error);
+
+#endif
