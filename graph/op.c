@@ -22,8 +22,12 @@
 #define MANY KILN_MANY
 #define AT(i) (1u << (i))
 
+/* Both spellings of a row are defined here: passing ATTR's commas through a second macro would
+ * split it. */
 #define ATTR(op, kind, field, d)                                                                   \
     { #field, KILN_ATTR_##kind, offsetof(KilnAttrs_##op, field), KILN_OTHERWISE_##kind(d) },
+#define OP(id, onnx, since, lo, hi, lo_out, hi_out, traits, shapes, infer, list)                   \
+    static const KilnAttrInfo attrs_##id[] = { list{ NULL, KILN_ATTR_INT, 0, { .i = 0 } } };
 #define OP_AS(id, text, onnx, since, lo, hi, lo_out, hi_out, traits, shapes, infer, list)          \
     static const KilnAttrInfo attrs_##id[] = { list{ NULL, KILN_ATTR_INT, 0, { .i = 0 } } };
 #include "graph/ops.def"
