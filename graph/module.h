@@ -25,21 +25,21 @@ struct KilnConstant {
     KilnType type;    /* the tensor's, and quantization or layout on top */
     KilnTensor *tensor;
     KilnModule *module;
-    uint32_t id;
-    bool removed;
+    uint32_t id; /* index in the module's list */
 };
 
 struct KilnFunction {
     const char *name;
     KilnModule *module;
     KilnNode *owner; /* the node whose attribute this subgraph is; NULL: a function of the module */
-    GPtrArray *arguments;    /* KilnArgument* */
-    KilnNode *first, *last;  /* in order; `return`, once there, is the last */
-    uint32_t n_nodes;        /* linked */
-    uint32_t next_id;        /* > every node->id */
-    GPtrArray *result_names; /* const char*, one per operand of `return`: what the model calls its
-                                outputs */
-    GHashTable *names;       /* of values: looked up, never iterated */
+    GPtrArray *arguments;      /* KilnArgument* */
+    KilnNode *first, *last;    /* in order; `return`, once there, is the last */
+    uint32_t n_nodes;          /* linked */
+    uint32_t next_id;          /* > every node->id */
+    GPtrArray *result_names;   /* const char*, one per operand of `return`: what the model calls its
+                                  outputs */
+    GHashTable *names;         /* of values: looked up, never iterated */
+    GHashTable *name_counters; /* base → the last number that unique_name gave it */
     uint64_t stamp; /* grows with every change: an honest `changed` is checked against it */
 };
 
@@ -59,9 +59,11 @@ typedef enum {
 
 struct KilnModule {
     KilnArena *arena;
-    char *path;           /* of the model file, or NULL */
-    GPtrArray *functions; /* KilnFunction*, callees first; the last is the entry */
-    GPtrArray *constants; /* KilnConstant*, in order of creation */
+    GPtrArray *all_functions; /* KilnFunction*, subgraphs included: what is freed */
+    uint32_t name_counter;    /* makes names of constants unique */
+    char *path;               /* of the model file, or NULL */
+    GPtrArray *functions;     /* KilnFunction*, callees first; the last is the entry */
+    GPtrArray *constants;     /* KilnConstant*, in order of creation */
     GHashTable *constant_by_name;
     GPtrArray *declarations; /* KilnDeclaration* */
     int opset;               /* of the default domain in the model; 0: text */
@@ -85,8 +87,9 @@ KilnFunction *kiln_module_entry(const KilnModule *module);
 KilnConstant *kiln_module_add_constant(KilnModule *module, const char *name, KilnTensor *tensor,
                                        const KilnType *type);
 KilnConstant *kiln_module_find_constant(const KilnModule *module, const char *name);
-/** Forgets a constant that no `const` node or attribute refers to any more; frees its tensor. */
-void kiln_module_remove_constant(KilnModule *module, KilnConstant *constant);
+/** Forgets the constants whose id is marked in @remove (one flag per constant) and renumbers the
+ * rest: for passes that know that no `const` node or attribute refers to them. */
+void kiln_module_remove_constants(KilnModule *module, const bool *remove);
 
 /** Adds an argument; NULL and an error where the name is taken. */
 KilnArgument *kiln_function_add_argument(KilnFunction *function, const char *name,

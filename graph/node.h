@@ -40,6 +40,7 @@ struct KilnValue {
     const KilnKnown *known; /* NULL: not known */
     KilnNode *def;          /* NULL: an argument */
     uint32_t index;         /* which result, or which argument */
+    bool made_up;           /* the name was derived: the model's name may take its place */
     uint32_t n_uses;
     KilnUse *first_use;
     KilnUse *last_use;

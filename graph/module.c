@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Modules own functions, constants and the arena; functions own the order of nodes and the names of
+ * values. */
+#include "graph/module.h"
+
+#include <string.h>
+
+static void
+constant_free(gpointer data)
+{
+    KilnConstant *constant = data;
+    kiln_tensor_free(constant->tensor);
+    constant->tensor = NULL;
+}
+
+static void
+function_free(gpointer data)
+{
+    KilnFunction *function = data;
+    g_hash_table_unref(function->names);
+    g_hash_table_unref(function->name_counters);
+    g_ptr_array_unref(function->arguments);
+    g_ptr_array_unref(function->result_names);
+    g_free(function);
+}
+
+KilnModule *
+kiln_module_new(void)
+{
+    KilnModule *module = g_new0(KilnModule, 1);
+    module->arena = kiln_arena_new();
+    module->functions = g_ptr_array_new();
+    module->all_functions = g_ptr_array_new_with_free_func(function_free);
+    module->constants = g_ptr_array_new_with_free_func(constant_free);
+    module->constant_by_name = g_hash_table_new(g_str_hash, g_str_equal);
+    module->declarations = g_ptr_array_new();
+    return module;
+}
+
+void
+kiln_module_free(KilnModule *module)
+{
+    if (!module)
+        return;
+    g_ptr_array_unref(module->functions);
+    g_ptr_array_unref(module->all_functions);
+    g_ptr_array_unref(module->constants);
+    g_hash_table_unref(module->constant_by_name);
+    g_ptr_array_unref(module->declarations);
+    kiln_arena_free(module->arena);
+    g_free(module->path);
+    g_free(module);
+}
+
+KilnFunction *
+kiln_function_new_region(KilnModule *module, const char *name)
+{
+    KilnFunction *function = g_new0(KilnFunction, 1);
+    function->name = kiln_arena_strdup(module->arena, name);
+    function->module = module;
+    function->arguments = g_ptr_array_new();
+    function->result_names = g_ptr_array_new();
+    function->names = g_hash_table_new(g_str_hash, g_str_equal);
+    function->name_counters = g_hash_table_new(g_str_hash, g_str_equal);
+    g_ptr_array_add(module->all_functions, function);
+    return function;
+}
+
+KilnFunction *
+kiln_function_new(KilnModule *module, const char *name)
+{
+    KilnFunction *function = kiln_function_new_region(module, name);
+    g_ptr_array_add(module->functions, function);
+    return function;
+}
+
+KilnFunction *
+kiln_module_find_function(const KilnModule *module, const char *name)
+{
+    for (guint i = 0; i < module->functions->len; i++) {
+        KilnFunction *function = g_ptr_array_index(module->functions, i);
+        if (strcmp(function->name, name) == 0)
+            return function;
+    }
+    return NULL;
+}
+
+KilnFunction *
+kiln_module_entry(const KilnModule *module)
+{
+    guint n = module->functions->len;
+    return n ? g_ptr_array_index(module->functions, n - 1) : NULL;
+}
+
+/* --- names --- */
+
+/* True where @name is free in the function and in those around it. */
+static bool
+name_is_free(const KilnFunction *function, const char *name)
+{
+    for (; function; function = function->owner ? function->owner->function : NULL) {
+        if (g_hash_table_contains(function->names, name))
+            return false;
+    }
+    return true;
+}
+
+const char *
+kiln_function_unique_name(KilnFunction *function, const char *base)
+{
+    KilnArena *arena = function->module->arena;
+    if (name_is_free(function, base))
+        return kiln_arena_strdup(arena, base);
+    /* A counter per base keeps this linear; it lives beside the names under a key no value can
+     * have. */
+    g_autofree char *key = g_strconcat("\n", base, NULL);
+    gsize next = GPOINTER_TO_SIZE(g_hash_table_lookup(function->names, key));
+    g_autofree char *name = NULL;
+    do {
+        g_free(name);
+        name = g_strdup_printf("%s_%zu", base, ++next);
+    } while (!name_is_free(function, name));
+    g_hash_table_insert(function->name_counters, kiln_arena_strdup(arena, base),
+                        GSIZE_TO_POINTER(next));
+    return kiln_arena_strdup(arena, name);
+}
+
+KilnValue *
+kiln_function_find_value(const KilnFunction *function, const char *name)
+{
+    return g_hash_table_lookup(function->names, name);
+}
+
+void
+kiln_value_rename(KilnFunction *function, KilnValue *value, const char *name)
+{
+    g_hash_table_remove(function->names, value->name);
+    value->name = kiln_arena_strdup(function->module->arena, name);
+    value->made_up = false;
+    g_hash_table_insert(function->names, (char *)value->name, value);
+    function->stamp++;
+}
+
+/* --- constants --- */
+
+KilnConstant *
+kiln_module_add_constant(KilnModule *module, const char *name, KilnTensor *tensor,
+                         const KilnType *type)
+{
+    g_autofree char *unique = g_strdup(name);
+    while (g_hash_table_contains(module->constant_by_name, unique)) {
+        g_free(unique);
+        unique = g_strdup_printf("%s_%u", name, ++module->name_counter);
+    }
+    KilnConstant *constant = kiln_arena_new0(module->arena, KilnConstant, 1);
+    constant->name = kiln_arena_strdup(module->arena, unique);
+    constant->type = kiln_type_copy(module->arena, type ? type : &tensor->type);
+    constant->tensor = tensor;
+    constant->module = module;
+    constant->id = module->constants->len;
+    g_ptr_array_add(module->constants, constant);
+    g_hash_table_insert(module->constant_by_name, (char *)constant->name, constant);
+    return constant;
+}
+
+KilnConstant *
+kiln_module_find_constant(const KilnModule *module, const char *name)
+{
+    return g_hash_table_lookup(module->constant_by_name, name);
+}
+
+void
+kiln_module_remove_constants(KilnModule *module, const bool *remove)
+{
+    g_autoptr(GPtrArray) kept = g_ptr_array_new_with_free_func(constant_free);
+    for (guint i = 0; i < module->constants->len; i++) {
+        KilnConstant *constant = g_ptr_array_index(module->constants, i);
+        if (remove[constant->id]) {
+            g_hash_table_remove(module->constant_by_name, constant->name);
+            constant_free(constant);
+            continue;
+        }
+        constant->id = kept->len;
+        g_ptr_array_add(kept, constant);
+    }
+    g_ptr_array_set_free_func(module->constants, NULL);
+    g_ptr_array_unref(module->constants);
+    module->constants = g_steal_pointer(&kept);
+}
+
+/* --- arguments and results --- */
+
+KilnArgument *
+kiln_function_add_argument(KilnFunction *function, const char *name, const KilnType *type,
+                           GError **error)
+{
+    KilnArena *arena = function->module->arena;
+    if (!name_is_free(function, name))
+        return kiln_throw_null(error, KILN_ERROR_INVALID, "@%s: two values are called %%%s",
+                               function->name, name);
+    KilnArgument *argument = kiln_arena_new0(arena, KilnArgument, 1);
+    argument->value.name = kiln_arena_strdup(arena, name);
+    argument->value.type = kiln_type_copy(arena, type);
+    argument->value.index = function->arguments->len;
+    argument->function = function;
+    g_ptr_array_add(function->arguments, argument);
+    g_hash_table_insert(function->names, (char *)argument->value.name, &argument->value);
+    function->stamp++;
+    return argument;
+}
+
+KilnNode *
+kiln_function_return(const KilnFunction *function)
+{
+    KilnNode *last = function->last;
+    return last && last->op == KILN_OP_return ? last : NULL;
+}
+
+gboolean
+kiln_function_set_results(KilnFunction *function, KilnValue *const *values,
+                          const char *const *names, uint32_t n, GError **error)
+{
+    KilnNode *old = kiln_function_return(function);
+    if (old)
+        kiln_node_remove(old);
+    KilnNodeSpec spec = { .op = KILN_OP_return, .operands = values, .n_operands = n };
+    if (!kiln_node_new(function, &spec, error))
+        return FALSE;
+    g_ptr_array_set_size(function->result_names, 0);
+    for (uint32_t i = 0; i < n; i++) {
+        const char *name = names && names[i] ? names[i] : values[i]->name;
+        g_ptr_array_add(function->result_names, kiln_arena_strdup(function->module->arena, name));
+    }
+    return TRUE;
+}
+
+gboolean
+kiln_function_reinfer(KilnFunction *function, GError **error)
+{
+    kiln_foreach_node (node, function) {
+        if (!kiln_node_reinfer(node, error))
+            return FALSE;
+        const KilnOpInfo *info = kiln_op_info(node->op);
+        for (uint32_t i = 0; i < info->n_attrs; i++) {
+            if (info->attrs[i].kind != KILN_ATTR_FUNCTION)
+                continue;
+            KilnFunction *region = *(KilnFunction **)((char *)node->attrs + info->attrs[i].offset);
+            if (region && !kiln_function_reinfer(region, error))
+                return FALSE;
+        }
+    }
+    return TRUE;
+}

@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Building, rewriting and unlinking nodes; uses are kept exact at every step. */
+#include "graph/node.h"
+
+#include "graph/infer/infer.h"
+#include "graph/module.h"
+#include "graph/text/text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const char *
+kiln_node_label(const KilnNode *node)
+{
+    if (node->name)
+        return node->name;
+    return node->n_results ? node->results[0].name : kiln_op_info(node->op)->name;
+}
+
+KilnNode *
+kiln_value_def_of(const KilnValue *value, KilnOp op)
+{
+    return value && value->def && value->def->op == op ? value->def : NULL;
+}
+
+KilnConstant *
+kiln_value_constant(const KilnValue *value)
+{
+    const KilnNode *node = kiln_value_def_of(value, KILN_OP_const);
+    return node ? kiln_attrs(node, const)->value : NULL;
+}
+
+bool
+kiln_value_single_use(const KilnValue *value)
+{
+    return value->n_uses == 1 && value->first_use->user->op != KILN_OP_return;
+}
+
+bool
+kiln_value_is_returned(const KilnValue *value)
+{
+    kiln_foreach_use (use, value) {
+        if (use->user->op == KILN_OP_return)
+            return true;
+    }
+    return false;
+}
+
+/* --- uses --- */
+
+static void
+use_link(KilnUse *use, KilnValue *value)
+{
+    use->value = value;
+    use->next = NULL;
+    use->previous = value ? value->last_use : NULL;
+    if (!value)
+        return;
+    if (value->last_use)
+        value->last_use->next = use;
+    else
+        value->first_use = use;
+    value->last_use = use;
+    value->n_uses++;
+}
+
+static void
+use_unlink(KilnUse *use)
+{
+    KilnValue *value = use->value;
+    if (!value)
+        return;
+    if (use->previous)
+        use->previous->next = use->next;
+    else
+        value->first_use = use->next;
+    if (use->next)
+        use->next->previous = use->previous;
+    else
+        value->last_use = use->previous;
+    value->n_uses--;
+    use->value = NULL;
+    use->previous = use->next = NULL;
+}
+
+/* --- the list of nodes --- */
+
+static void
+node_link(KilnFunction *function, KilnNode *node, KilnNode *before)
+{
+    KilnNode *after = before ? before->previous : function->last;
+    node->previous = after;
+    node->next = before;
+    if (after)
+        after->next = node;
+    else
+        function->first = node;
+    if (before)
+        before->previous = node;
+    else
+        function->last = node;
+    function->n_nodes++;
+    function->stamp++;
+}
+
+static void
+node_unlink(KilnNode *node)
+{
+    KilnFunction *function = node->function;
+    if (node->previous)
+        node->previous->next = node->next;
+    else
+        function->first = node->next;
+    if (node->next)
+        node->next->previous = node->previous;
+    else
+        function->last = node->previous;
+    node->previous = node->next = NULL;
+    function->n_nodes--;
+    function->stamp++;
+}
+
+/* --- inference --- */
+
+static gboolean
+infer(KilnNode *node, const KilnType *given, KilnType *types, const KilnKnown **known,
+      GError **error)
+{
+    KilnInfer in = { .node = node,
+                     .arena = node->function->module->arena,
+                     .out = types,
+                     .known = known,
+                     .given = given };
+    for (uint32_t i = 0; i < node->n_results; i++)
+        types[i] = kiln_type_unranked(KILN_DTYPE_f32);
+    return kiln_op_info(node->op)->infer(&in, error);
+}
+
+/* A stated type may say more than inference can (a name for an unknown dim, a layout), never
+ * something else. */
+static bool
+type_agrees(const KilnType *stated, const KilnType *inferred)
+{
+    if (stated->dtype != inferred->dtype)
+        return false;
+    if (inferred->rank < 0 || stated->rank < 0)
+        return true;
+    if (stated->rank != inferred->rank)
+        return false;
+    for (int i = 0; i < stated->rank; i++) {
+        if (stated->dims[i] >= 0 && inferred->dims[i] >= 0 && stated->dims[i] != inferred->dims[i])
+            return false;
+    }
+    return true;
+}
+
+/* Takes the stated type where it knows more; a stated quantization or layout always counts. */
+static KilnType
+type_merge(const KilnType *stated, const KilnType *inferred)
+{
+    KilnType type = *stated;
+    if (stated->rank < 0 && inferred->rank >= 0) {
+        type = *inferred;
+        type.layout = stated->layout;
+        type.quant = stated->quant;
+        return type;
+    }
+    for (int i = 0; inferred->rank >= 0 && i < type.rank; i++) {
+        if (type.dims[i] < 0 && (inferred->dims[i] >= 0 || !type.dim_names[i])) {
+            type.dims[i] = inferred->dims[i];
+            type.dim_names[i] = inferred->dims[i] >= 0 ? NULL : inferred->dim_names[i];
+        }
+    }
+    return type;
+}
+
+static gboolean
+throw_stated(const KilnNode *node, uint32_t i, const KilnType *stated, const KilnType *inferred,
+             GError **error)
+{
+    g_autofree char *found = kiln_type_to_string(stated);
+    g_autofree char *expected = kiln_type_to_string(inferred);
+    return kiln_throw(error, KILN_ERROR_SHAPE, "%s (%s): result %u: expected %s, found %s stated",
+                      kiln_node_label(node), kiln_op_info(node->op)->name, i, expected, found);
+}
+
+static gboolean
+set_types(KilnNode *node, const KilnType *stated, GError **error)
+{
+    KilnArena *arena = node->function->module->arena;
+    g_autofree KilnType *types = g_new0(KilnType, node->n_results + 1);
+    g_autofree const KilnKnown **known = g_new0(const KilnKnown *, node->n_results + 1);
+    if (!infer(node, stated, types, known, error)) {
+        g_prefix_error(error, "%s (%s): ", kiln_node_label(node), kiln_op_info(node->op)->name);
+        return FALSE;
+    }
+    for (uint32_t i = 0; i < node->n_results; i++) {
+        KilnType type = types[i];
+        if (stated) {
+            if (!type_agrees(&stated[i], &types[i]))
+                return throw_stated(node, i, &stated[i], &types[i], error);
+            type = type_merge(&stated[i], &types[i]);
+        }
+        node->results[i].type = kiln_type_copy(arena, &type);
+        node->results[i].known = known[i];
+    }
+    return TRUE;
+}
+
+gboolean
+kiln_node_reinfer(KilnNode *node, GError **error)
+{
+    const KilnOpInfo *info = kiln_op_info(node->op);
+    g_autofree KilnType *given = NULL;
+    if (info->infer == kiln_infer_given) {
+        given = g_new0(KilnType, node->n_results + 1);
+        for (uint32_t i = 0; i < node->n_results; i++)
+            given[i] = node->results[i].type;
+    }
+    node->function->stamp++;
+    return set_types(node, given, error);
+}
+
+/* --- building --- */
+
+static gboolean
+check_arity(const KilnNodeSpec *spec, uint32_t n_results, GError **error)
+{
+    const KilnOpInfo *info = kiln_op_info(spec->op);
+    const char *label = spec->name          ? spec->name
+                        : spec->result_name ? spec->result_name
+                                            : info->name;
+    uint32_t lowest = (uint32_t)info->min_operands, highest = (uint32_t)info->max_operands;
+    if (spec->n_operands < lowest || (highest != KILN_MANY && spec->n_operands > highest))
+        return kiln_throw(error, KILN_ERROR_INVALID,
+                          "%s (%s): expected %u to %u operands, found %u", label, info->name,
+                          lowest, highest, spec->n_operands);
+    for (uint32_t i = 0; i < lowest; i++) {
+        if (!spec->operands[i])
+            return kiln_throw(error, KILN_ERROR_INVALID,
+                              "%s (%s): operand %u is required, found none", label, info->name, i);
+    }
+    lowest = (uint32_t)info->min_results, highest = (uint32_t)info->max_results;
+    if (n_results < lowest || (highest != KILN_MANY && n_results > highest))
+        return kiln_throw(error, KILN_ERROR_INVALID, "%s (%s): expected %u to %u results, found %u",
+                          label, info->name, lowest, highest, n_results);
+    return TRUE;
+}
+
+static void
+name_results(KilnNode *node, const char *base)
+{
+    KilnFunction *function = node->function;
+    for (uint32_t i = 0; i < node->n_results; i++) {
+        KilnValue *value = &node->results[i];
+        g_autofree char *wanted =
+            node->n_results > 1 && i ? g_strdup_printf("%s_%u", base, i) : g_strdup(base);
+        value->name = kiln_function_unique_name(function, wanted);
+        value->made_up = strcmp(value->name, wanted) != 0;
+        g_hash_table_insert(function->names, (char *)value->name, value);
+    }
+}
+
+KilnNode *
+kiln_node_new(KilnFunction *function, const KilnNodeSpec *spec, GError **error)
+{
+    const KilnOpInfo *info = kiln_op_info(spec->op);
+    KilnArena *arena = function->module->arena;
+    uint32_t n_results = spec->n_results ? spec->n_results : info->max_results == 0 ? 0 : 1;
+    if (!check_arity(spec, n_results, error))
+        return NULL;
+
+    KilnNode *node = kiln_arena_new0(arena, KilnNode, 1);
+    node->op = spec->op;
+    node->function = function;
+    node->name = kiln_arena_strdup(arena, spec->name);
+    node->n_operands = spec->n_operands;
+    node->n_results = n_results;
+    node->operands = kiln_arena_new0(arena, KilnUse, spec->n_operands);
+    node->results = kiln_arena_new0(arena, KilnValue, n_results);
+    for (uint32_t i = 0; i < n_results; i++) {
+        node->results[i].def = node;
+        node->results[i].index = i;
+        node->results[i].name =
+            spec->result_name ? spec->result_name : info->name; /* for messages */
+    }
+    node->attrs = kiln_op_attrs_new(spec->op, arena);
+    if (spec->attrs)
+        kiln_attrs_copy(info->attrs, info->n_attrs, node->attrs, spec->attrs, arena);
+    for (uint32_t i = 0; i < spec->n_operands; i++) {
+        node->operands[i].user = node;
+        node->operands[i].index = i;
+        node->operands[i].value = spec->operands[i]; /* visible to inference; linked below */
+    }
+    if (!set_types(node, spec->types, error))
+        return NULL;
+
+    for (uint32_t i = 0; i < spec->n_operands; i++)
+        use_link(&node->operands[i], spec->operands[i]);
+    node->id = function->next_id++;
+    name_results(node, spec->result_name ? spec->result_name : info->name);
+    for (uint32_t i = 0; i < n_results && !spec->result_name; i++)
+        node->results[i].made_up = true;
+    for (uint32_t i = 0; i < info->n_attrs; i++) {
+        KilnFunction **region = (KilnFunction **)((char *)node->attrs + info->attrs[i].offset);
+        if (info->attrs[i].kind == KILN_ATTR_FUNCTION && *region)
+            (*region)->owner = node;
+    }
+    KilnNode *before = spec->before;
+    if (!before && function->last && function->last->op == KILN_OP_return)
+        before = function->last;
+    node_link(function, node, before);
+    return node;
+}
+
+KilnValue *
+kiln_build(KilnFunction *function, KilnNode *before, KilnOp op, const void *attrs,
+           KilnValue *const *operands, uint32_t n_operands, GError **error)
+{
+    KilnNode *node = kiln_node_new(function,
+                                   &(KilnNodeSpec){ .op = op,
+                                                    .operands = operands,
+                                                    .n_operands = n_operands,
+                                                    .attrs = attrs,
+                                                    .before = before },
+                                   error);
+    return node ? &node->results[0] : NULL;
+}
+
+KilnValue *
+kiln_build_constant(KilnFunction *function, KilnNode *before, const char *base_name,
+                    KilnTensor *tensor)
+{
+    KilnConstant *constant = kiln_module_add_constant(function->module, base_name, tensor, NULL);
+    KilnAttrs_const attrs = { .value = constant };
+    KilnNode *node = kiln_node_new(
+        function,
+        &(KilnNodeSpec){
+            .op = KILN_OP_const, .attrs = &attrs, .before = before, .result_name = base_name },
+        NULL);
+    return &node->results[0];
+}
+
+KilnValue *
+kiln_build_ints(KilnFunction *function, KilnNode *before, const int64_t *values, uint32_t n)
+{
+    KilnType type = kiln_type_make(KILN_DTYPE_i64, 1, (int64_t[]){ n });
+    g_autoptr(GBytes) bytes = g_bytes_new(values, n * sizeof *values);
+    KilnTensor *tensor = kiln_tensor_new_data(&type, bytes, NULL);
+    return kiln_build_constant(function, before, "ints", tensor);
+}
+
+/* --- rewriting --- */
+
+void
+kiln_node_set_operand(KilnNode *node, uint32_t i, KilnValue *value)
+{
+    use_unlink(&node->operands[i]);
+    use_link(&node->operands[i], value);
+    node->function->stamp++;
+}
+
+void
+kiln_value_replace(KilnValue *from, KilnValue *to)
+{
+    g_assert(from != to);
+    g_assert(kiln_type_equal(&from->type, &to->type));
+    kiln_foreach_use_safe (use, from) {
+        use->user->function->stamp++;
+        use_unlink(use);
+        use_link(use, to);
+    }
+    if (to->def && to->made_up && from->def && !from->made_up &&
+        from->def->function == to->def->function) {
+        KilnFunction *function = to->def->function;
+        const char *name = from->name;
+        from->name = to->name;
+        to->name = name;
+        from->made_up = true;
+        to->made_up = false;
+        g_hash_table_insert(function->names, (char *)from->name, from);
+        g_hash_table_insert(function->names, (char *)to->name, to);
+    }
+}
+
+void
+kiln_node_remove(KilnNode *node)
+{
+    KilnFunction *function = node->function;
+    for (uint32_t i = 0; i < node->n_results; i++) {
+        g_assert(node->results[i].n_uses == 0);
+        if (g_hash_table_lookup(function->names, node->results[i].name) == &node->results[i])
+            g_hash_table_remove(function->names, node->results[i].name);
+    }
+    for (uint32_t i = 0; i < node->n_operands; i++)
+        use_unlink(&node->operands[i]);
+    /* The nodes of a subgraph die with it: they may read values around it. */
+    const KilnOpInfo *info = kiln_op_info(node->op);
+    for (uint32_t i = 0; i < info->n_attrs; i++) {
+        if (info->attrs[i].kind != KILN_ATTR_FUNCTION)
+            continue;
+        KilnFunction *region = *(KilnFunction **)((char *)node->attrs + info->attrs[i].offset);
+        if (!region || region->owner != node)
+            continue;
+        kiln_foreach_node_reverse (inner, region)
+            kiln_node_remove(inner);
+    }
+    node_unlink(node);
+}
+
+void
+kiln_node_move(KilnNode *node, KilnNode *before)
+{
+    KilnFunction *function = node->function;
+    node_unlink(node);
+    node_link(function, node, before);
+}
+
+bool
+kiln_node_is_dead(const KilnNode *node)
+{
+    if (kiln_op_info(node->op)->traits & (KILN_TRAIT_SIDE_EFFECT | KILN_TRAIT_STATE))
+        return false;
+    for (uint32_t i = 0; i < node->n_results; i++) {
+        if (node->results[i].n_uses)
+            return false;
+    }
+    return true;
+}
+
+void
+kiln_node_remove_if_dead(KilnNode *node)
+{
+    g_autoptr(GPtrArray) work = g_ptr_array_new();
+    g_ptr_array_add(work, node);
+    while (work->len) {
+        KilnNode *top = g_ptr_array_remove_index(work, work->len - 1);
+        bool linked = top->previous || top->next || top->function->first == top;
+        if (!linked || !kiln_node_is_dead(top))
+            continue;
+        for (uint32_t i = 0; i < top->n_operands; i++) {
+            const KilnValue *value = top->operands[i].value;
+            if (value && value->def)
+                g_ptr_array_add(work, value->def);
+        }
+        kiln_node_remove(top);
+    }
+}
+
+void
+kiln_node_dump(const KilnNode *node)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    kiln_node_print(node, text);
+    fprintf(stderr, "%s\n", text->str);
+}

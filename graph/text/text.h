@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The text form of the graph level; `ir/text` adds `func` blocks. print(parse(x)) == x for printed
+ * text, and a printed module, parsed and run, gives the same bits. Grammar: docs/text-form.md. */
+#ifndef KILN_GRAPH_TEXT_H
+#define KILN_GRAPH_TEXT_H
+
+#include "graph/module.h"
+
+/** Where the bytes of constants go. */
+typedef struct {
+    const char *data_name; /* file("<data_name>", offset, size) for what is neither small nor
+                              generated; NULL: point into the file that the bytes came from, base64
+                              where they were computed */
+    GByteArray *data;      /* collects those bytes, 64-byte aligned; NULL where data_name is */
+    bool no_constants;     /* graphs only: for dumps and messages */
+} KilnPrintOptions;
+
+gboolean kiln_module_print(const KilnModule *module, const KilnPrintOptions *options, GString *out,
+                           GError **error);
+void kiln_function_print(const KilnFunction *function, GString *out);
+/** One node, without indentation or newline. Subgraphs are printed as blocks. */
+void kiln_node_print(const KilnNode *node, GString *out);
+/** `constants { … }`; nothing where there are none. */
+gboolean kiln_constants_print(const KilnModule *module, const KilnPrintOptions *options,
+                              GString *out, GError **error);
+/** `{pads=[2,2,2,2], group=2}`, without what is default; nothing where all is. Floats read back to
+ * the same bits. */
+void kiln_attrs_print(const KilnAttrInfo *infos, uint32_t n, const void *attrs, GString *out);
+/** `name`, or `"na/me"` where a character outside [A-Za-z0-9_.] asks for quotes. */
+void kiln_name_print(const char *name, GString *out);
+
+/** Parses a text of `graph`, `constants` and `declare` blocks; @path names it in messages
+ * (file:line:column) and is what relative file(…) constants are relative to. KILN_ERROR_PARSE and
+ * friends. */
+KilnModule *kiln_module_parse(const char *text, size_t length, const char *path, GError **error);
+
+#endif

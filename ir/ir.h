@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The second level: a linear list of instructions over explicit buffers.
+ *
+ * A function has weights, inputs and outputs, buffers that it allocates and frees, views of
+ * buffers, and instructions whose operands say what they do to a buffer: @in reads, @out
+ * overwrites, @inout both. Everything that shapes and attributes decide is decided: types are
+ * static, shape operands of the graph have become attributes. Instructions and buffers live in the
+ * function's arena and never move. */
+#ifndef KILN_IR_IR_H
+#define KILN_IR_IR_H
+
+#include "graph/module.h"
+#include "ir/instr.h"
+
+typedef struct KilnIRFunction KilnIRFunction;
+typedef struct KilnBuffer KilnBuffer;
+typedef struct KilnInstr KilnInstr;
+typedef struct KilnBufferUse KilnBufferUse;
+
+typedef enum {
+    KILN_BUFFER_WEIGHT, /* a constant of the module, or state (mutable until make-weights-const says
+                           otherwise) */
+    KILN_BUFFER_INPUT,
+    KILN_BUFFER_OUTPUT,
+    KILN_BUFFER_ALLOC, /* made by `alloc`, ended by `dealloc` */
+    KILN_BUFFER_VIEW,  /* an alias of a part of another buffer: same bytes, another type */
+} KilnBufferKind;
+
+struct KilnBuffer {
+    KilnBufferKind kind;
+    uint32_t id;            /* dense per function */
+    const char *name;       /* without sigil, unique in the function */
+    KilnType type;          /* static */
+    KilnConstant *constant; /* WEIGHT: where the bytes come from */
+    bool is_const;          /* WEIGHT: never written, may lie in read-only memory */
+    KilnBuffer *base;       /* VIEW: what it aliases (may be a view) */
+    int64_t view_offset;    /* VIEW: elements of the base's type from its start, dense */
+    KilnInstr *def;         /* ALLOC: the `alloc`; VIEW: the `view`; else NULL */
+    int64_t offset; /* ALLOC: bytes from the arena's start after the memory plan; -1 before */
+    uint32_t n_uses;
+    KilnBufferUse *first_use, *last_use; /* in no order: walk instructions where order matters */
+    KilnIRFunction *function;
+};
+
+struct KilnBufferUse {
+    KilnBuffer *buffer; /* NULL: an optional operand that is absent (printed `_`) */
+    KilnAccess access;
+    KilnInstr *user;
+    uint32_t index;
+    KilnBufferUse *previous, *next;
+};
+
+/** One step of a `stack`: an element-wise instruction on the running value and, for binary ones, a
+ * scalar or a further @in operand of the stack. */
+typedef struct {
+    KilnInstrKind kind;
+    void *attrs;
+    bool has_scalar;
+    double scalar;
+    int operand; /* index of the further operand among the stack's operands; -1: none */
+} KilnStackStep;
+
+struct KilnInstr {
+    KilnInstrKind kind;
+    uint32_t id; /* dense per function; not the position */
+    const char
+        *name; /* of the ONNX node that it came from, for messages, dumps and traces; may be NULL */
+    KilnIRFunction *function;
+    KilnInstr *previous, *next;
+    uint32_t n_operands;
+    KilnBufferUse *operands;
+    void *attrs;          /* KilnInstrAttrs_<kind>; NULL where it has none */
+    KilnStackStep *steps; /* `stack` */
+    uint32_t n_steps;
+    const char
+        *callee; /* `call`; the accesses of its operands are set with kiln_instr_new_call() */
+};
+
+#define kiln_instr_attrs(instr, id) ((KilnInstrAttrs_##id *)(instr)->attrs)
+
+struct KilnIRFunction {
+    const char *name;
+    KilnModule *module; /* constants and declarations; borrowed */
+    KilnArena *arena;
+    GPtrArray *buffers; /* KilnBuffer*, by id; NULL for what was removed */
+    GPtrArray *weights; /* KilnBuffer*, in order */
+    GPtrArray *inputs;
+    GPtrArray *outputs;
+    KilnInstr *first, *last;
+    uint32_t n_instrs;
+    uint32_t next_id;
+    GHashTable *names;   /* of buffers: looked up, never iterated */
+    int64_t arena_bytes; /* after the memory plan; -1 before */
+    uint64_t stamp;
+};
+
+/** The IR of a module: what `kiln opt --stage ir` prints. */
+typedef struct {
+    KilnModule *module;   /* owned */
+    GPtrArray *functions; /* KilnIRFunction*, callees first */
+} KilnIRModule;
+
+KilnIRModule *kiln_ir_module_new(KilnModule *module); /* takes @module over */
+void kiln_ir_module_free(KilnIRModule *ir);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnIRModule, kiln_ir_module_free)
+
+KilnIRFunction *kiln_ir_function_new(KilnModule *module, const char *name);
+void kiln_ir_function_free(KilnIRFunction *function);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnIRFunction, kiln_ir_function_free)
+
+/* --- building and rewriting --- */
+
+/** A weight, input or output. Names are made unique. */
+KilnBuffer *kiln_ir_add_buffer(KilnIRFunction *function, KilnBufferKind kind, const char *name,
+                               const KilnType *type);
+/** `%name = alloc : type` before @before (NULL: at the end). */
+KilnBuffer *kiln_ir_alloc(KilnIRFunction *function, const char *name, const KilnType *type,
+                          KilnInstr *before);
+KilnInstr *kiln_ir_dealloc(KilnBuffer *buffer, KilnInstr *before);
+/** `%name = view %base {offset=…} : type`: the bytes of @base from @element_offset on, as @type. */
+KilnBuffer *kiln_ir_view(KilnIRFunction *function, const char *name, KilnBuffer *base,
+                         int64_t element_offset, const KilnType *type, KilnInstr *before);
+/** A compute instruction; accesses come from its row. @attrs are copied (NULL: defaults). Checks
+ * arity. */
+KilnInstr *kiln_instr_new(KilnIRFunction *function, KilnInstrKind kind, KilnBuffer *const *operands,
+                          uint32_t n_operands, const void *attrs, KilnInstr *before,
+                          GError **error);
+/** `call @callee @out …, @in …`: the first @n_out operands are results. */
+KilnInstr *kiln_instr_new_call(KilnIRFunction *function, const char *callee,
+                               KilnBuffer *const *operands, uint32_t n_operands, uint32_t n_out,
+                               KilnInstr *before);
+void kiln_instr_set_operand(KilnInstr *instr, uint32_t i, KilnBuffer *buffer);
+/** Unlinks; the buffer that an `alloc` or `view` defines goes with it and must have no uses left.
+ */
+void kiln_instr_remove(KilnInstr *instr);
+void kiln_instr_move(KilnInstr *instr, KilnInstr *before); /* NULL: to the end */
+
+/** Through views to the weight, input, output or alloc below. */
+KilnBuffer *kiln_buffer_origin(KilnBuffer *buffer);
+/** Bytes from the origin's start to the view's first byte. */
+int64_t kiln_buffer_origin_offset(const KilnBuffer *buffer);
+static inline KilnBuffer *
+kiln_instr_operand(const KilnInstr *instr, uint32_t i)
+{
+    return i < instr->n_operands ? instr->operands[i].buffer : NULL;
+}
+/** True where operand @in may share its bytes with @out operand 0, by the instruction's row and the
+ * two types. */
+bool kiln_instr_may_alias(const KilnInstr *instr, uint32_t in);
+const char *kiln_instr_label(const KilnInstr *instr);
+/** True for alloc, dealloc and view: bookkeeping without work at run time. */
+bool kiln_instr_is_bookkeeping(const KilnInstr *instr);
+
+#define kiln_foreach_instr(instr, function_)                                                       \
+    for (KilnInstr *instr = (function_)->first; instr; instr = instr->next)
+#define kiln_foreach_instr_safe(instr, function_)                                                  \
+    for (KilnInstr *instr = (function_)->first, *next_##instr = instr ? instr->next : NULL; instr; \
+         instr = next_##instr, next_##instr = instr ? instr->next : NULL)
+#define kiln_foreach_instr_reverse(instr, function_)                                               \
+    for (KilnInstr *instr = (function_)->last, *next_##instr = instr ? instr->previous : NULL;     \
+         instr; instr = next_##instr, next_##instr = instr ? instr->previous : NULL)
+#define kiln_foreach_buffer_use(use, buffer_)                                                      \
+    for (KilnBufferUse *use = (buffer_)->first_use; use; use = use->next)
+#define kiln_foreach_buffer_use_safe(use, buffer_)                                                 \
+    for (KilnBufferUse *use = (buffer_)->first_use, *next_##use = use ? use->next : NULL; use;     \
+         use = next_##use, next_##use = use ? use->next : NULL)
+
+/** Everything that must hold: names, def before use, one dealloc per alloc, no use outside a life,
+ * every read initialised, no write to const weights, aliasing only where the row allows it, every
+ * output written, types as the row asks, planned offsets aligned and not overlapping. Linear. */
+gboolean kiln_ir_verify(const KilnIRFunction *function, GError **error);
+
+/* --- lowering --- */
+
+/** The IR of graph function @function, whose types must all be static (KILN_ERROR_SHAPE names the
+ * first that is not) and shape operands known. KILN_ERROR_UNSUPPORTED names an op without
+ * instruction. */
+KilnIRFunction *kiln_lower(const KilnFunction *function, GError **error);
+
+/* --- text --- */
+
+void kiln_ir_print(const KilnIRFunction *function, GString *out);
+void kiln_instr_print(const KilnInstr *instr, GString *out);
+void kiln_instr_dump(const KilnInstr *instr); /* for gdb */
+/** A file of graph, func, constants and declare blocks. */
+KilnIRModule *kiln_ir_module_parse(const char *text, size_t length, const char *path,
+                                   GError **error);
+
+#endif

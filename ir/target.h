@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the middle of Kiln sees of a backend: a table of kernels, found by instruction, element
+ * type, layout and instruction set. Passes and backends meet here and nowhere else. */
+#ifndef KILN_IR_TARGET_H
+#define KILN_IR_TARGET_H
+
+#include "ir/ir.h"
+
+/** What a bound kernel is called with. */
+typedef struct {
+    const KilnInstr *instr; /* attributes and operand types */
+    void *const *data;      /* address per operand, aligned to its element; NULL where absent */
+    void *scratch;          /* of scratch_bytes(), 64-byte aligned; NULL where none was asked for */
+    const void *packed; /* what pack() made when the program was bound; NULL where there is none */
+    int threads;        /* 1, or the session's number: never changes a bit of the result */
+} KilnKernelArgs;
+
+/** Runs an instruction. Returns NULL, or a static text that says why the data cannot be computed
+ * (an index out of range): never crashes on values. Uses no GLib, allocates nothing. */
+typedef const char *(*KilnKernelFn)(const KilnKernelArgs *args);
+
+typedef enum {
+    KILN_ISA_ANY,
+    KILN_ISA_AVX2,   /* with FMA and F16C */
+    KILN_ISA_AVX512, /* F, BW, DQ, VL */
+} KilnIsa;
+
+/** A row of a kernels.def. */
+typedef struct {
+    KilnInstrKind instr;
+    uint32_t dtypes; /* bit per KilnDType: of the key operand, the first @in (the @out where there
+                        is none) */
+    const char *layout; /* of the key operand; NULL: plain */
+    KilnIsa isa;        /* the least instruction set */
+    const char *name;   /* "cpu:conv_gemm": shown by profiles and --print-choices */
+    KilnKernelFn run;
+    /* All of these may be NULL. They depend on the instruction (types and attributes) alone. */
+    bool (*supports)(const KilnInstr *instr); /* a finer test than dtype and layout */
+    size_t (*scratch_bytes)(const KilnInstr *instr,
+                            int threads); /* lives for this instruction only; in the plan */
+    size_t (*packed_bytes)(const KilnInstr *instr); /* 0: nothing to pack for this instruction */
+    /* Packs the constant operands that the kernel wants packed. @data holds the addresses of const
+     * weights, possibly misaligned, and NULL for every other operand. */
+    void (*pack)(const KilnInstr *instr, const void *const *data, void *packed);
+    uint32_t packs; /* bit per operand that pack() reads: with packed weights, run() does not read
+                       it, and packed_bytes() is asked only if all of them are const weights */
+} KilnKernel;
+
+typedef struct KilnTarget KilnTarget;
+struct KilnTarget {
+    const char *name;
+    const char *summary;
+    const KilnKernel *kernels; /* in order of preference */
+    uint32_t n_kernels;
+    KilnIsa isa;                /* of the machine, found at run time */
+    const KilnTarget *fallback; /* asked for what this one lacks; NULL: none */
+};
+
+/** The first kernel that takes @instr, here or in the fallbacks; NULL where there is none. */
+const KilnKernel *kiln_target_find(const KilnTarget *target, const KilnInstr *instr);
+/** True where @target has a kernel for the instructions that @node lowers to (types must be
+ * static). @reason, if not NULL, says what is missing. */
+bool kiln_target_supports(const KilnTarget *target, const KilnNode *node, char **reason);
+
+/** Evaluates one node of a graph on @target: lowers it alone and runs it in buffers of its own.
+ *  @operands: one tensor per operand (NULL: absent). Returns n_results new tensors in @results. */
+gboolean kiln_target_evaluate(const KilnTarget *target, const KilnNode *node,
+                              const KilnTensor *const *operands, KilnTensor **results,
+                              GError **error);
+
+/** Work of an instruction, from its types: for choosing one thread or all, and for reports. */
+typedef struct {
+    int64_t flops;
+    int64_t bytes; /* read and written */
+} KilnCost;
+KilnCost kiln_instr_cost(const KilnInstr *instr);
+
+#endif
