@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Single-precision matrix product for matmul and gemm, batched, with bias, residual and clipping in
+ * its tail. Allocates nothing: constant operands are packed once into memory of the caller, and all
+ * work space is scratch of the caller.
+ */
+#pragma once
+
+#include "backends/cpu/isa.h"
+
+#include <stdint.h>
+
+enum {
+    KILN_CPU_GEMM_BATCH_RANK = 8
+};
+
+/**
+ * out[m, n] = clip(alpha * op(A)[m, k] op(B)[k, n] + beta * bias[m, n] + residual[m, n]) for each
+ * batch item. All strides are in floats and may be zero (a broadcast); transposes are strides. The
+ * columns of out lie side by side.
+ */
+typedef struct {
+    int64_t m, n, k;
+    int64_t a_row, a_col; /* of op(A): between m, between k */
+    int64_t b_row, b_col; /* of op(B): between k, between n */
+    int64_t out_row;
+    int64_t bias_row, bias_col;
+    float alpha, beta;
+    float lo, hi; /* clip; -INFINITY and INFINITY leave everything, NaN included, as it is */
+    int rank;     /* of the batch, 0 … 8; each array has a stride for each batch dim */
+    int64_t dims[KILN_CPU_GEMM_BATCH_RANK];
+    int64_t a_batch[KILN_CPU_GEMM_BATCH_RANK], b_batch[KILN_CPU_GEMM_BATCH_RANK];
+    int64_t out_batch[KILN_CPU_GEMM_BATCH_RANK], bias_batch[KILN_CPU_GEMM_BATCH_RANK];
+    bool a_packed, b_packed; /* packed by kiln_cpu_gemm_pack_*: no batch stride but 0 then */
+    KilnCpuIsa isa;
+} KilnCpuGemm;
+
+typedef struct {
+    const void *a, *b; /* packed: what pack wrote; else floats at any byte address */
+    float *out;
+    const float *bias, *residual; /* or NULL; residual is laid out as out and may be out */
+    float *scratch;               /* kiln_cpu_gemm_scratch_size bytes, 64-byte aligned */
+    int threads;                  /* bits do not depend on it */
+} KilnCpuGemmArgs;
+
+/** A dense row-major product without batch: alpha = beta = 1, nothing clipped or packed. */
+KilnCpuGemm kiln_cpu_gemm_dense(int64_t m, int64_t n, int64_t k);
+
+/** Bytes of op(A) or op(B) in packed form; a function of the problem alone. */
+int64_t kiln_cpu_gemm_pack_a_size(const KilnCpuGemm *gemm);
+int64_t kiln_cpu_gemm_pack_b_size(const KilnCpuGemm *gemm);
+
+/** Pack an operand at @src (any byte address) to @dst (64-byte aligned); @gemm says it is packed.
+ */
+void kiln_cpu_gemm_pack_a(const KilnCpuGemm *gemm, const void *src, float *dst);
+void kiln_cpu_gemm_pack_b(const KilnCpuGemm *gemm, const void *src, float *dst);
+
+/** Bytes of scratch for @threads threads; more threads must not run with it. */
+int64_t kiln_cpu_gemm_scratch_size(const KilnCpuGemm *gemm, int threads);
+
+/** Compute; extents of zero are fine (without depth the output is the clipped bias). */
+void kiln_cpu_gemm_run(const KilnCpuGemm *gemm, const KilnCpuGemmArgs *args);

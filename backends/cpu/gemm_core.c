@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The loops around the register tile. A task is one block of rows × columns of one batch item; it
+ * packs what it needs into its thread's scratch, sums over the blocks of depth in order, and is the
+ * only one to write its part of the output.
+ */
+#include "backends/cpu/gemm_core.h"
+
+#include "backends/cpu/gemm_pack.h"
+#include "backends/cpu/parallel.h"
+
+#include <math.h>
+#include <stddef.h>
+
+/* A side during a task: panels [first, first + count) of one block of depth at panels. */
+typedef struct {
+    const KilnGemmCut *cut;
+    KilnGemmSide side;
+    int64_t first, end;
+    float *block;         /* task-owned panels, or NULL when the side is packed as a whole */
+    const float *packed;  /* the whole packed side */
+    int64_t block_offset; /* pitches in front of the first panel */
+} TaskSide;
+
+typedef struct {
+    const KilnGemmCall *call;
+    TaskSide rows, cols;
+    float *out, *stage;
+    const float *bias, *residual;
+    int64_t stage_pitch;
+    int64_t row0, col0; /* of the block */
+} Task;
+
+typedef struct {
+    int64_t rows, cols, out, bias;
+} BatchOffsets;
+
+static BatchOffsets
+batch_offsets(const KilnGemmBatch *batch, int64_t item)
+{
+    BatchOffsets o = { 0, 0, 0, 0 };
+    for (int d = batch->rank - 1; d >= 0; d--) {
+        int64_t i = item % batch->dims[d];
+        item /= batch->dims[d];
+        o.rows += i * batch->rows[d];
+        o.cols += i * batch->cols[d];
+        o.out += i * batch->out[d];
+        o.bias += i * batch->bias[d];
+    }
+    return o;
+}
+
+static KilnGemmSide
+side_at(KilnGemmSide side, int64_t offset)
+{
+    side.base = (const char *)side.base + 4 * offset;
+    return side;
+}
+
+static float *
+whole_packed(const KilnGemmCall *call, bool rows, int64_t item)
+{
+    const KilnGemmPlan *p = call->plan;
+    return rows ? call->scratch + p->whole_rows / p->batch * item
+                : call->scratch + p->whole_rows + p->whole_cols / p->batch * item;
+}
+
+/* Packing one panel of a side that is packed before the tasks, over all blocks of depth. */
+static void
+pack_whole_panel(const KilnGemmCall *call, bool rows, int64_t task)
+{
+    const KilnGemmPlan *p = call->plan;
+    const KilnGemmCut *cut = rows ? &p->rows : &p->cols;
+    int64_t item = task / cut->panels, panel = task % cut->panels;
+    BatchOffsets offsets = batch_offsets(&call->batch, item);
+    KilnGemmSide side =
+        rows ? side_at(call->rows, offsets.rows) : side_at(call->cols, offsets.cols);
+    for (int64_t k = 0; k < p->depth; k += p->depth_block)
+        kiln_gemm_pack_into(p, cut, &side, (KilnGemmSpot){ panel, k },
+                            whole_packed(call, rows, item));
+}
+
+static void
+pack_rows_task(const void *data, int64_t task, int thread)
+{
+    (void)thread;
+    pack_whole_panel(data, true, task);
+}
+
+static void
+pack_cols_task(const void *data, int64_t task, int thread)
+{
+    (void)thread;
+    pack_whole_panel(data, false, task);
+}
+
+static void
+pack_block(const KilnGemmPlan *p, TaskSide *s, KilnGemmDepth depth)
+{
+    float *dst = s->block;
+    for (int64_t i = s->first; dst && i < s->end; i++) {
+        KilnGemmPanel panel = kiln_gemm_panel(p, s->cut, i);
+        kiln_gemm_pack_panel(p, &s->side, &panel, depth, dst);
+        dst += panel.pitch * depth.size;
+    }
+}
+
+static const float *
+panel_data(const TaskSide *s, const KilnGemmPanel *panel, KilnGemmDepth depth)
+{
+    if (s->block)
+        return s->block + depth.size * (panel->offset - s->block_offset);
+    return s->packed + kiln_gemm_packed_offset(s->cut, panel, depth);
+}
+
+/* All row panels against one column panel: the innermost loop, which keeps the panel in cache. */
+static void
+run_col_panel(const Task *t, const KilnGemmPanel *col, KilnGemmDepth depth)
+{
+    const KilnGemmCall *call = t->call;
+    const KilnGemmPlan *p = call->plan;
+    KilnGemmTile tile = { .b = panel_data(&t->cols, col, depth),
+                          .depth = depth.size,
+                          .b_pitch = col->pitch,
+                          .cols = col->extent,
+                          .first = depth.start == 0,
+                          .last = depth.start + depth.size == p->depth,
+                          .alpha = 1.0f,
+                          .lo = -INFINITY,
+                          .hi = INFINITY };
+    if (!t->stage) {
+        tile.alpha = call->alpha;
+        tile.beta = call->beta;
+        tile.lo = call->lo;
+        tile.hi = call->hi;
+        tile.bias_row = call->bias_row;
+        tile.bias_col = call->bias_col;
+    }
+    for (int64_t i = t->rows.first; i < t->rows.end; i++) {
+        KilnGemmPanel row = kiln_gemm_panel(p, &p->rows, i);
+        tile.a = panel_data(&t->rows, &row, depth);
+        tile.rows = row.extent;
+        if (t->stage) {
+            tile.out = t->stage + (row.start - t->row0) * t->stage_pitch + col->start - t->col0;
+            tile.out_pitch = t->stage_pitch;
+        } else {
+            int64_t at = row.start * call->out_row + col->start;
+            tile.out = t->out + at;
+            tile.out_pitch = call->out_row;
+            tile.residual = t->residual ? t->residual + at : NULL;
+            tile.bias =
+                t->bias ? t->bias + row.start * tile.bias_row + col->start * tile.bias_col : NULL;
+        }
+        p->kernels->tile(&tile);
+    }
+}
+
+/* Sums kept in scratch go to an output whose columns are apart (and whose rows may be dense). */
+static void
+store_stage(const Task *t, int64_t rows, int64_t cols)
+{
+    const KilnGemmCall *c = t->call;
+    for (int64_t j = 0; j < cols; j++) {
+        int64_t at = t->row0 * c->out_row + (t->col0 + j) * c->out_col;
+        float *out = t->out + at;
+        const float *residual = t->residual ? t->residual + at : NULL;
+        const float *bias = t->bias;
+        if (bias)
+            bias += t->row0 * c->bias_row + (t->col0 + j) * c->bias_col;
+        for (int64_t i = 0; i < rows; i++) {
+            float x = c->alpha * t->stage[i * t->stage_pitch + j];
+            x += bias ? c->beta * bias[i * c->bias_row] : 0.0f;
+            x += residual ? residual[i * c->out_row] : 0.0f;
+            x = c->lo > x ? c->lo : x;
+            out[i * c->out_row] = c->hi < x ? c->hi : x;
+        }
+    }
+}
+
+static TaskSide
+task_side(const KilnGemmCall *call, const KilnGemmCut *cut, int64_t block, KilnGemmSide side)
+{
+    TaskSide s = { .cut = cut, .side = side, .packed = side.base };
+    s.first = block * cut->panels / cut->blocks;
+    s.end = (block + 1) * cut->panels / cut->blocks;
+    s.block_offset = kiln_gemm_panel(call->plan, cut, s.first).offset;
+    return s;
+}
+
+static int64_t
+side_end(const KilnGemmPlan *plan, const TaskSide *s)
+{
+    KilnGemmPanel last = kiln_gemm_panel(plan, s->cut, s->end - 1);
+    return last.start + last.extent;
+}
+
+static void
+product_task(const void *data, int64_t number, int thread)
+{
+    const KilnGemmCall *call = data;
+    const KilnGemmPlan *p = call->plan;
+    int64_t blocks = p->rows.blocks * p->cols.blocks;
+    int64_t item = number / blocks, block = number % blocks;
+    BatchOffsets offsets = batch_offsets(&call->batch, item);
+    float *scratch = call->scratch + p->whole_rows + p->whole_cols +
+                     thread * (p->task_rows + p->task_cols + p->task_stage);
+
+    Task t = { .call = call, .out = call->out + offsets.out };
+    t.bias = call->bias ? call->bias + offsets.bias : NULL;
+    t.residual = call->residual ? call->residual + offsets.out : NULL;
+    t.rows = task_side(call, &p->rows, block / p->cols.blocks, side_at(call->rows, offsets.rows));
+    t.cols = task_side(call, &p->cols, block % p->cols.blocks, side_at(call->cols, offsets.cols));
+    if (p->rows.pack == KILN_GEMM_PACK_WHOLE)
+        t.rows.packed = whole_packed(call, true, item);
+    if (p->cols.pack == KILN_GEMM_PACK_WHOLE)
+        t.cols.packed = whole_packed(call, false, item);
+    t.rows.block = p->rows.pack == KILN_GEMM_PACK_BLOCK ? scratch : NULL;
+    t.cols.block = p->cols.pack == KILN_GEMM_PACK_BLOCK ? scratch + p->task_rows : NULL;
+    t.row0 = t.rows.block_offset;
+    t.col0 = t.cols.block_offset;
+    int64_t rows = side_end(p, &t.rows) - t.row0, cols = side_end(p, &t.cols) - t.col0;
+    t.stage = p->staged ? scratch + p->task_rows + p->task_cols : NULL;
+    t.stage_pitch = cols;
+
+    int64_t k = 0;
+    do { /* once even without depth: the output is the bias then */
+        KilnGemmDepth depth = kiln_gemm_depth(p, k);
+        pack_block(p, &t.rows, depth);
+        pack_block(p, &t.cols, depth);
+        for (int64_t j = t.cols.first; j < t.cols.end; j++) {
+            KilnGemmPanel col = kiln_gemm_panel(p, &p->cols, j);
+            run_col_panel(&t, &col, depth);
+        }
+        k += depth.size;
+    } while (k < p->depth);
+    if (t.stage)
+        store_stage(&t, rows, cols);
+}
+
+void
+kiln_gemm_run(const KilnGemmCall *call)
+{
+    const KilnGemmPlan *p = call->plan;
+    if (p->rows.pack == KILN_GEMM_PACK_WHOLE)
+        kiln_cpu_parallel(p->rows.panels * p->batch, call->threads, pack_rows_task, call);
+    if (p->cols.pack == KILN_GEMM_PACK_WHOLE)
+        kiln_cpu_parallel(p->cols.panels * p->batch, call->threads, pack_cols_task, call);
+    kiln_cpu_parallel(p->batch * p->rows.blocks * p->cols.blocks, call->threads, product_task,
+                      call);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What differs between instruction sets in the blocked matrix product: one register tile, and the
+ * two ways to bring an operand into panels. Everything here is private to the cpu backend.
+ *
+ * A *row panel* holds up to max_rows rows as [depth][rows], no padding: its elements are broadcast.
+ * A *column panel* holds up to max_cols columns as [depth][pitch], pitch a multiple of the vector,
+ * zeros behind the last column: its elements are loaded as vectors.
+ */
+#pragma once
+
+#include "backends/cpu/isa.h"
+
+#include <stdint.h>
+
+enum {
+    KILN_GEMM_MAX_ROWS = 14,   /* rows of the largest tile of any instruction set */
+    KILN_GEMM_MAX_COLS = 32,   /* columns of the largest tile */
+    KILN_GEMM_MAX_DEPTH = 256, /* depth of one block of K */
+};
+
+/* One tile: out[rows, cols] (+)= alpha * a b, with what surrounds it. */
+typedef struct {
+    const float *a; /* row panel, [depth][rows] */
+    const float *b; /* column panel, rows of it b_pitch apart */
+    float *out;
+    int64_t depth, b_pitch, out_pitch;
+    int64_t rows, cols; /* valid extents; cols may be less than the panel's pitch */
+    bool first, last;   /* block of K: the first starts from bias + residual, the last clips */
+    float alpha, beta;  /* factor of the product, factor of the bias */
+    float lo, hi;
+    const float *bias; /* or NULL; column stride 0 or 1 */
+    int64_t bias_row, bias_col;
+    const float *residual; /* or NULL; strides of out; may be out itself */
+} KilnGemmTile;
+
+/* A piece of a panel's row: len floats from src (floats from the row's start) to lane at. */
+typedef struct {
+    int64_t src;
+    int32_t at, len;
+} KilnGemmRun;
+
+/* Panel row k = runs of floats at src + offsets[k], without offsets at src + k * stride. The runs
+   follow each other from lane 0; lanes behind the last one become zero. */
+typedef struct {
+    float *dst;
+    int64_t pitch, depth;
+    const void *src; /* may be misaligned */
+    const int64_t *offsets;
+    int64_t stride;
+    int n_runs;
+    KilnGemmRun runs[KILN_GEMM_MAX_COLS];
+} KilnGemmCopy;
+
+/* Panel element (k, i) = src[i * stride + k], i < lanes; lanes … pitch become zero. */
+typedef struct {
+    float *dst;
+    int64_t pitch, depth, lanes;
+    const void *src; /* may be misaligned */
+    int64_t stride;
+} KilnGemmTranspose;
+
+typedef struct {
+    int64_t vector, max_rows, max_cols; /* in floats; max_cols = 2 * vector */
+    void (*tile)(const KilnGemmTile *tile);
+    void (*copy)(const KilnGemmCopy *copy);
+    void (*transpose)(const KilnGemmTranspose *transpose);
+} KilnGemmKernels;
+
+static inline int64_t
+kiln_gemm_copy_offset(const KilnGemmCopy *copy, int64_t k)
+{
+    return copy->offsets ? copy->offsets[k] : k * copy->stride;
+}
+
+extern const KilnGemmKernels kiln_gemm_kernels_portable;
+#if defined(__x86_64__)
+extern const KilnGemmKernels kiln_gemm_kernels_avx2;
+extern const KilnGemmKernels kiln_gemm_kernels_avx512;
+#endif
+
+/** The kernels of @isa (AUTO: the best here); @isa must be supported. */
+const KilnGemmKernels *kiln_gemm_kernels(KilnCpuIsa isa);

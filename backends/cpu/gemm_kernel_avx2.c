@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * AVX2 with FMA: tiles of 6 rows by 2 vectors of 8. 12 accumulators, two vectors of the column
+ * panel and one broadcast are 15 of the 16 registers.
+ */
+#include "backends/cpu/gemm_transpose_x86.h"
+
+/* Lanes below n, for vmaskmov. */
+static inline __m256i
+lanes_below(int64_t n)
+{
+    int32_t limit = n > 8 ? 8 : n < 0 ? 0 : (int32_t)n;
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(limit), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+#define V __m256
+#define VW 8
+#define MASK __m256i
+#define V_MASK(n) lanes_below(n)
+#define V_SET1(x) _mm256_set1_ps(x)
+#define V_LOAD(p) _mm256_loadu_ps(p)
+#define V_LOAD_SOME(p, mask) _mm256_maskload_ps(p, mask)
+#define V_STORE(p, x) _mm256_storeu_ps(p, x)
+#define V_STORE_SOME(p, mask, x) _mm256_maskstore_ps(p, mask, x)
+#define V_ADD(a, b) _mm256_add_ps(a, b)
+#define V_MUL(a, b) _mm256_mul_ps(a, b)
+#define V_FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
+#define V_MIN(a, b) _mm256_min_ps(a, b) /* a NaN in b stays */
+#define V_MAX(a, b) _mm256_max_ps(a, b)
+#define TILE_ROWS 6
+#include "backends/cpu/gemm_tile.h"
+
+/* What one vector of a panel's row takes from one run. */
+typedef struct {
+    const char *src; /* where lane 0 would be, were the run long enough */
+    __m256i mask;
+} Piece;
+
+/* Lanes first … first + 7 of the panel, as masked loads; returns how many. */
+static int
+pieces_of(const KilnGemmCopy *c, int64_t first, Piece *pieces)
+{
+    int n = 0;
+    for (int r = 0; r < c->n_runs; r++) {
+        int64_t from = c->runs[r].at - first, to = from + c->runs[r].len;
+        if (to <= 0 || from >= 8)
+            continue;
+        pieces[n].src = (const char *)c->src + 4 * (c->runs[r].src - from);
+        pieces[n++].mask = _mm256_andnot_si256(lanes_below(from), lanes_below(to));
+    }
+    return n;
+}
+
+static void
+copy(const KilnGemmCopy *c)
+{
+    for (int64_t first = 0; first < c->pitch; first += 8) {
+        Piece pieces[8];
+        int n = pieces_of(c, first, pieces);
+        bool whole = c->pitch - first >= 8;
+        __m256i store = lanes_below(c->pitch - first);
+        float *dst = c->dst + first;
+        for (int64_t k = 0; k < c->depth; k++, dst += c->pitch) {
+            int64_t at = 4 * kiln_gemm_copy_offset(c, k);
+            __m256 x = _mm256_setzero_ps();
+            for (int i = 0; i < n; i++) {
+                const float *src = (const float *)(const void *)(pieces[i].src + at);
+                x = _mm256_or_ps(x, _mm256_maskload_ps(src, pieces[i].mask));
+            }
+            if (whole)
+                _mm256_storeu_ps(dst, x);
+            else
+                _mm256_maskstore_ps(dst, store, x);
+        }
+    }
+}
+
+const KilnGemmKernels kiln_gemm_kernels_avx2 = {
+    .vector = VW,
+    .max_rows = TILE_ROWS,
+    .max_cols = 2 * VW,
+    .tile = tile,
+    .copy = copy,
+    .transpose = kiln_gemm_transpose_x86,
+};

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * AVX-512: tiles of 14 rows by 2 vectors of 16. 28 accumulators, two vectors of the column panel
+ * and one broadcast are 31 of the 32 registers; 16 loads feed 28 multiply-adds.
+ */
+#include "backends/cpu/gemm_transpose_x86.h"
+
+#define V __m512
+#define VW 16
+#define MASK __mmask16
+#define V_MASK(n) ((n) >= 16 ? (__mmask16)0xffff : (__mmask16)((1u << ((n) > 0 ? (n) : 0)) - 1))
+#define V_SET1(x) _mm512_set1_ps(x)
+#define V_LOAD(p) _mm512_loadu_ps(p)
+#define V_LOAD_SOME(p, mask) _mm512_maskz_loadu_ps(mask, p)
+#define V_STORE(p, x) _mm512_storeu_ps(p, x)
+#define V_STORE_SOME(p, mask, x) _mm512_mask_storeu_ps(p, mask, x)
+#define V_ADD(a, b) _mm512_add_ps(a, b)
+#define V_MUL(a, b) _mm512_mul_ps(a, b)
+#define V_FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
+#define V_MIN(a, b) _mm512_min_ps(a, b) /* a NaN in b stays */
+#define V_MAX(a, b) _mm512_max_ps(a, b)
+#define TILE_ROWS 14
+#include "backends/cpu/gemm_tile.h"
+
+/* What one vector of a panel's row takes from one run. */
+typedef struct {
+    const char *src; /* where lane 0 would be, were the run long enough */
+    __mmask16 mask;
+} Piece;
+
+/* Lanes first … first + 15 of the panel, as masked loads; returns how many. */
+static int
+pieces_of(const KilnGemmCopy *c, int64_t first, Piece *pieces)
+{
+    int n = 0;
+    for (int r = 0; r < c->n_runs; r++) {
+        int64_t from = c->runs[r].at - first, to = from + c->runs[r].len;
+        if (to <= 0 || from >= 16)
+            continue;
+        __mmask16 below = V_MASK(from);
+        pieces[n].src = (const char *)c->src + 4 * (c->runs[r].src - from);
+        pieces[n++].mask = V_MASK(to) & (__mmask16)~below;
+    }
+    return n;
+}
+
+static void
+copy(const KilnGemmCopy *c)
+{
+    for (int64_t first = 0; first < c->pitch; first += 16) {
+        Piece pieces[16];
+        int n = pieces_of(c, first, pieces);
+        __mmask16 store = V_MASK(c->pitch - first);
+        float *dst = c->dst + first;
+        for (int64_t k = 0; k < c->depth; k++, dst += c->pitch) {
+            int64_t at = 4 * kiln_gemm_copy_offset(c, k);
+            __m512 x = _mm512_setzero_ps();
+            for (int i = 0; i < n; i++)
+                x = _mm512_mask_loadu_ps(x, pieces[i].mask, pieces[i].src + at);
+            _mm512_mask_storeu_ps(dst, store, x);
+        }
+    }
+}
+
+const KilnGemmKernels kiln_gemm_kernels_avx512 = {
+    .vector = VW,
+    .max_rows = TILE_ROWS,
+    .max_cols = 2 * VW,
+    .tile = tile,
+    .copy = copy,
+    .transpose = kiln_gemm_transpose_x86,
+};

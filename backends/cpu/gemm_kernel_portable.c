@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Any processor: tiles of 4 rows by 2 vectors of 4 in the compiler's generic vectors. Without a
+ * fused instruction to rely on, products are rounded before they are added.
+ */
+#include "backends/cpu/gemm_kernel.h"
+
+#include <string.h>
+
+typedef float V __attribute__((vector_size(16)));
+
+static inline V
+load_some(const float *p, int64_t n)
+{
+    V x = { 0, 0, 0, 0 };
+    memcpy(&x, p, (size_t)(4 * (n > 4 ? 4 : n < 0 ? 0 : n)));
+    return x;
+}
+
+static inline void
+store_some(float *p, int64_t n, V x)
+{
+    memcpy(p, &x, (size_t)(4 * (n > 4 ? 4 : n < 0 ? 0 : n)));
+}
+
+static inline V
+select_max(V a, V b)
+{
+    V x;
+    for (int i = 0; i < 4; i++)
+        x[i] = a[i] > b[i] ? a[i] : b[i];
+    return x;
+}
+
+static inline V
+select_min(V a, V b)
+{
+    V x;
+    for (int i = 0; i < 4; i++)
+        x[i] = a[i] < b[i] ? a[i] : b[i];
+    return x;
+}
+
+#define VW 4
+#define MASK int64_t
+#define V_MASK(n) (n)
+#define V_SET1(x) ((V){ (x), (x), (x), (x) })
+#define V_LOAD(p) load_some(p, 4)
+#define V_LOAD_SOME(p, mask) load_some(p, mask)
+#define V_STORE(p, x) store_some(p, 4, x)
+#define V_STORE_SOME(p, mask, x) store_some(p, mask, x)
+#define V_ADD(a, b) ((a) + (b))
+#define V_MUL(a, b) ((a) * (b))
+#define V_FMA(a, b, c) ((a) * (b) + (c))
+#define V_MIN(a, b) select_min(a, b) /* a NaN in b stays */
+#define V_MAX(a, b) select_max(a, b)
+#define TILE_ROWS 4
+#include "backends/cpu/gemm_tile.h"
+
+static void
+copy(const KilnGemmCopy *c)
+{
+    float *dst = c->dst;
+    for (int64_t k = 0; k < c->depth; k++, dst += c->pitch) {
+        const char *src = (const char *)c->src + 4 * kiln_gemm_copy_offset(c, k);
+        int64_t end = 0;
+        for (int r = 0; r < c->n_runs; r++) {
+            const KilnGemmRun *run = &c->runs[r];
+            memcpy(dst + run->at, src + 4 * run->src, (size_t)(4 * run->len));
+            end = run->at + run->len;
+        }
+        for (int64_t i = end; i < c->pitch; i++)
+            dst[i] = 0.0f;
+    }
+}
+
+static void
+transpose(const KilnGemmTranspose *t)
+{
+    for (int64_t k = 0; k < t->depth; k++) {
+        float *dst = t->dst + k * t->pitch;
+        for (int64_t i = 0; i < t->lanes; i++)
+            memcpy(dst + i, (const char *)t->src + 4 * (i * t->stride + k), 4);
+        for (int64_t i = t->lanes; i < t->pitch; i++)
+            dst[i] = 0.0f;
+    }
+}
+
+const KilnGemmKernels kiln_gemm_kernels_portable = {
+    .vector = VW,
+    .max_rows = TILE_ROWS,
+    .max_cols = 2 * VW,
+    .tile = tile,
+    .copy = copy,
+    .transpose = transpose,
+};

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Operands into panels. Sources may lie at any byte address (weights in a mapped file do): all
+ * loads are unaligned ones or memcpy.
+ */
+#include "backends/cpu/gemm_pack.h"
+
+#include <string.h>
+
+KilnGemmPanel
+kiln_gemm_panel(const KilnGemmPlan *plan, const KilnGemmCut *cut, int64_t index)
+{
+    KilnGemmPanel p;
+    if (cut == &plan->rows) { /* balanced: panels differ by one row at most */
+        p.start = p.offset = index * cut->extent / cut->panels;
+        p.extent = (index + 1) * cut->extent / cut->panels - p.start;
+        p.pitch = p.extent;
+        return p;
+    }
+    int64_t width = plan->kernels->max_cols;
+    p.start = p.offset = index * width;
+    p.extent = cut->extent - p.start < width ? cut->extent - p.start : width;
+    p.pitch = cut->pitch - p.start < width ? cut->pitch - p.start : width;
+    return p;
+}
+
+/* Neither stride is 1: element by element. */
+static void
+pack_scattered(const KilnGemmSide *side, const KilnGemmPanel *panel, KilnGemmDepth depth,
+               float *dst)
+{
+    const char *src = side->base;
+    for (int64_t k = 0; k < depth.size; k++, dst += panel->pitch) {
+        const char *row = src + 4 * ((depth.start + k) * side->stride_k);
+        for (int64_t i = 0; i < panel->extent; i++)
+            memcpy(dst + i, row + 4 * (panel->start + i) * side->stride_i, 4);
+        for (int64_t i = panel->extent; i < panel->pitch; i++)
+            dst[i] = 0.0f;
+    }
+}
+
+static void
+pack_strided(const KilnGemmPlan *plan, const KilnGemmSide *side, const KilnGemmPanel *panel,
+             KilnGemmDepth depth, float *dst)
+{
+    const char *base = side->base;
+    if (side->stride_i == 1 || panel->extent == 1) {
+        KilnGemmCopy copy = { .dst = dst,
+                              .pitch = panel->pitch,
+                              .depth = depth.size,
+                              .src = base + 4 * (panel->start * side->stride_i +
+                                                 depth.start * side->stride_k),
+                              .stride = side->stride_k,
+                              .n_runs = 1 };
+        copy.runs[0] = (KilnGemmRun){ 0, 0, (int32_t)panel->extent };
+        plan->kernels->copy(&copy);
+    } else if (side->stride_k == 1) {
+        KilnGemmTranspose transpose = { .dst = dst,
+                                        .pitch = panel->pitch,
+                                        .depth = depth.size,
+                                        .lanes = panel->extent,
+                                        .src = base +
+                                               4 * (panel->start * side->stride_i + depth.start),
+                                        .stride = side->stride_i };
+        plan->kernels->transpose(&transpose);
+    } else {
+        pack_scattered(side, panel, depth, dst);
+    }
+}
+
+/* A panel of output positions: one run for each stretch inside a row of the output. */
+static void
+pack_image(const KilnGemmPlan *plan, const KilnGemmSide *side, const KilnGemmPanel *panel,
+           KilnGemmDepth depth, float *dst)
+{
+    const KilnGemmImage *image = &side->image;
+    KilnGemmCopy copy = { .dst = dst,
+                          .pitch = panel->pitch,
+                          .depth = depth.size,
+                          .src = side->base,
+                          .offsets = image->offsets + depth.start };
+    int64_t x = panel->start % image->out[2], y = panel->start / image->out[2];
+    int64_t z = y / image->out[1];
+    y %= image->out[1];
+    for (int64_t at = 0; at < panel->extent;) {
+        int64_t len = image->out[2] - x;
+        if (len > panel->extent - at)
+            len = panel->extent - at;
+        copy.runs[copy.n_runs++] = (KilnGemmRun){ z * image->pitch[0] + y * image->pitch[1] + x,
+                                                  (int32_t)at, (int32_t)len };
+        at += len;
+        x = 0;
+        if (++y == image->out[1]) {
+            y = 0;
+            z++;
+        }
+    }
+    plan->kernels->copy(&copy);
+}
+
+void
+kiln_gemm_pack_panel(const KilnGemmPlan *plan, const KilnGemmSide *side, const KilnGemmPanel *panel,
+                     KilnGemmDepth depth, float *dst)
+{
+    if (side->kind == KILN_GEMM_IMAGE)
+        pack_image(plan, side, panel, depth, dst);
+    else
+        pack_strided(plan, side, panel, depth, dst);
+}
+
+void
+kiln_gemm_pack_into(const KilnGemmPlan *plan, const KilnGemmCut *cut, const KilnGemmSide *side,
+                    KilnGemmSpot spot, float *packed)
+{
+    KilnGemmPanel panel = kiln_gemm_panel(plan, cut, spot.panel);
+    KilnGemmDepth depth = kiln_gemm_depth(plan, spot.k);
+    float *dst = packed + kiln_gemm_packed_offset(cut, &panel, depth);
+    kiln_gemm_pack_panel(plan, side, &panel, depth, dst);
+}
+
+void
+kiln_gemm_pack_side(const KilnGemmPlan *plan, const KilnGemmCut *cut, const KilnGemmSide *side,
+                    float *dst)
+{
+    for (int64_t k = 0; k < plan->depth; k += plan->depth_block) {
+        for (int64_t i = 0; i < cut->panels; i++)
+            kiln_gemm_pack_into(plan, cut, side, (KilnGemmSpot){ i, k }, dst);
+    }
+}

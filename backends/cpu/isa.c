@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Detection of the instruction set. The answer is a constant of the machine, so it is computed once
+ * and only read afterwards.
+ */
+#include "backends/cpu/isa.h"
+
+#include <pthread.h>
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static KilnCpuIsa best = KILN_CPU_ISA_PORTABLE;
+
+static void
+detect(void)
+{
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                  __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+    if (avx2)
+        best = avx512 ? KILN_CPU_ISA_AVX512 : KILN_CPU_ISA_AVX2;
+#endif
+}
+
+KilnCpuIsa
+kiln_cpu_isa_best(void)
+{
+    pthread_once(&once, detect);
+    return best;
+}
+
+bool
+kiln_cpu_isa_supported(KilnCpuIsa isa)
+{
+    return isa <= kiln_cpu_isa_best();
+}
+
+KilnCpuIsa
+kiln_cpu_isa_resolve(KilnCpuIsa isa)
+{
+    return isa == KILN_CPU_ISA_AUTO ? kiln_cpu_isa_best() : isa;
+}
+
+const char *
+kiln_cpu_isa_name(KilnCpuIsa isa)
+{
+    static const char *const names[] = {
+        [KILN_CPU_ISA_AUTO] = "auto",
+        [KILN_CPU_ISA_PORTABLE] = "portable",
+        [KILN_CPU_ISA_AVX2] = "avx2",
+        [KILN_CPU_ISA_AVX512] = "avx512",
+    };
+    return names[isa];
+}
