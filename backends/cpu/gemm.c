@@ -60,14 +60,6 @@ fold_last_dim(KilnCpuGemm *g)
     return true;
 }
 
-/* Relative cost of a product whose columns are vectorised, in quarter cycles. */
-static double
-cost_of(int64_t rows, int64_t cols, int64_t depth, int64_t vector)
-{
-    int64_t vectors = (cols + vector - 1) / vector;
-    return (double)vectors * (double)(2 * rows + (rows == 1)) * (double)depth;
-}
-
 static bool
 unit_or_zero(int64_t stride)
 {
@@ -85,25 +77,27 @@ prepare(const KilnCpuGemm *gemm)
     }
     while (g->rank > 0 && fold_last_dim(g))
         continue;
-    int64_t vector = kiln_gemm_kernels(g->isa)->vector, batch = 1;
+    int64_t batch = 1;
     for (int d = 0; d < g->rank; d++)
         batch *= g->dims[d];
-    bool staged = g->out_row != 1 || !unit_or_zero(g->bias_row);
-    double swapped_cost = cost_of(g->n, g->m, g->k, vector);
-    if (staged)
-        swapped_cost += 6.0 * (double)g->n * (double)g->m;
-    p.swapped = swapped_cost < cost_of(g->m, g->n, g->k, vector);
-    KilnGemmShape shape = {
+    KilnGemmShape straight = {
         .isa = g->isa,
-        .rows = p.swapped ? g->n : g->m,
-        .cols = p.swapped ? g->m : g->n,
+        .rows = g->m,
+        .cols = g->n,
         .depth = g->k,
         .batch = batch,
-        .rows_packed = p.swapped ? g->b_packed : g->a_packed,
-        .cols_packed = p.swapped ? g->a_packed : g->b_packed,
-        .staged = p.swapped ? staged : !unit_or_zero(g->bias_col),
+        .rows_packed = g->a_packed,
+        .cols_packed = g->b_packed,
+        .staged = !unit_or_zero(g->bias_col),
     };
-    p.plan = kiln_gemm_plan(&shape);
+    KilnGemmShape swapped = straight;
+    swapped.rows = g->n;
+    swapped.cols = g->m;
+    swapped.rows_packed = g->b_packed;
+    swapped.cols_packed = g->a_packed;
+    swapped.staged = g->out_row != 1 || !unit_or_zero(g->bias_row);
+    p.swapped = kiln_gemm_cost(&swapped) < kiln_gemm_cost(&straight);
+    p.plan = kiln_gemm_plan(p.swapped ? &swapped : &straight);
     return p;
 }
 

@@ -88,6 +88,12 @@ typedef struct {
     int threads;
 } KilnGemmCall;
 
+/**
+ * Estimated cost in quarter cycles, to choose which operand is vectorised: vectors that are only
+ * partly used, and storing staged sums, are what differs.
+ */
+double kiln_gemm_cost(const KilnGemmShape *shape);
+
 KilnGemmPlan kiln_gemm_plan(const KilnGemmShape *shape);
 
 /** Bytes of scratch that a call on @threads threads needs. */

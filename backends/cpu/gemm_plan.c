@@ -50,6 +50,14 @@ kiln_gemm_kernels(KilnCpuIsa isa)
     }
 }
 
+double
+kiln_gemm_cost(const KilnGemmShape *s)
+{
+    int64_t vectors = ceil_div(s->cols, kiln_gemm_kernels(s->isa)->vector);
+    double tiles = (double)vectors * (double)(2 * s->rows + (s->rows == 1)) * (double)s->depth;
+    return tiles + (s->staged ? 6.0 * (double)s->rows * (double)s->cols : 0.0);
+}
+
 /* Split further until there are tasks for a team, first where it repeats no packing. */
 static void
 cut_tasks(KilnGemmPlan *p, bool rows_packed, bool cols_packed)

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Convolution as an implicit matrix product: weights [oc, ic * taps] times the image seen as
+ * [ic * taps, positions], whose panels the blocked core gathers as it goes. A kernel of one tap
+ * that visits every position needs no gathering at all. Depthwise convolutions have their own file.
+ *
+ * Images are taken in rounds, as many as keep their halo copies within a budget.
+ */
+#include "backends/cpu/conv.h"
+
+#include "backends/cpu/conv_depthwise.h"
+#include "backends/cpu/conv_halo.h"
+#include "backends/cpu/gemm_core.h"
+#include "backends/cpu/parallel.h"
+
+#include <stddef.h>
+
+enum {
+    ROUND_FLOATS = 1 << 20, /* halo copies of one round, if it has several images */
+    COPY_TASKS = 16,
+};
+
+/* The convolution as a product, and where its parts of scratch lie. */
+typedef struct {
+    const KilnCpuConv *conv;
+    KilnHalo halo;
+    int64_t positions, depth;
+    int64_t round;  /* images at a time */
+    bool swapped;   /* positions are rows, channels are vectorised */
+    bool pointwise; /* one tap, every position: the image is a plain matrix */
+} Product;
+
+static int64_t
+times3(const int64_t v[3])
+{
+    return v[0] * v[1] * v[2];
+}
+
+static KilnGemmShape
+shape_of(const Product *p, int64_t images, bool swapped)
+{
+    const KilnCpuConv *c = p->conv;
+    int64_t channels = c->oc / c->groups;
+    return (KilnGemmShape){ .isa = c->isa,
+                            .rows = swapped ? p->positions : channels,
+                            .cols = swapped ? channels : p->positions,
+                            .depth = p->depth,
+                            .batch = images * c->groups,
+                            .rows_packed = !swapped && c->weights_packed,
+                            .cols_packed = swapped && c->weights_packed,
+                            .staged = swapped && p->positions != 1 };
+}
+
+static Product
+product_of(const KilnCpuConv *c)
+{
+    Product p = { .conv = c, .halo = kiln_halo_of(c), .positions = times3(c->out) };
+    p.depth = c->ic / c->groups * times3(c->kernel);
+    p.pointwise = p.halo.direct && times3(c->kernel) == 1 && times3(c->in) == p.positions;
+    KilnGemmShape straight = shape_of(&p, 1, false), swapped = shape_of(&p, 1, true);
+    p.swapped = kiln_gemm_cost(&swapped) < kiln_gemm_cost(&straight);
+    p.round = c->batch;
+    int64_t image;
+    if (!p.halo.direct) {
+        if (__builtin_mul_overflow(p.halo.plane, c->ic, &image))
+            image = ROUND_FLOATS;
+        p.round = image > 0 ? ROUND_FLOATS / image : c->batch;
+        if (p.round > c->batch)
+            p.round = c->batch;
+        if (p.round < 1)
+            p.round = 1;
+    }
+    return p;
+}
+
+static KilnGemmPlan
+plan_of(const Product *p, int64_t images)
+{
+    KilnGemmShape shape = shape_of(p, images, p->swapped);
+    return kiln_gemm_plan(&shape);
+}
+
+static int64_t
+offsets_bytes(const Product *p)
+{
+    return p->pointwise ? 0 : (p->depth * 8 + 63) / 64 * 64;
+}
+
+/* Bytes of the halo copies of one round; false when no number can say it. */
+static bool
+halo_bytes(const Product *p, int64_t *bytes)
+{
+    *bytes = 0;
+    if (p->halo.direct)
+        return true;
+    return !__builtin_mul_overflow(p->halo.plane, p->conv->ic, bytes) &&
+           !__builtin_mul_overflow(*bytes, p->round * 4, bytes) &&
+           !__builtin_add_overflow(*bytes, 63, bytes) && ((*bytes &= ~(int64_t)63), true);
+}
+
+int64_t
+kiln_cpu_conv_pack_size(const KilnCpuConv *conv)
+{
+    if (kiln_conv_is_depthwise(conv))
+        return 4 * conv->oc * times3(conv->kernel);
+    Product p = product_of(conv);
+    KilnGemmPlan plan = plan_of(&p, 1);
+    return 4 * conv->groups * kiln_gemm_packed_floats(&plan, p.swapped ? &plan.cols : &plan.rows);
+}
+
+void
+kiln_cpu_conv_pack(const KilnCpuConv *conv, const void *src, float *dst)
+{
+    if (kiln_conv_is_depthwise(conv)) {
+        kiln_conv_depthwise_pack(conv, src, dst);
+        return;
+    }
+    Product p = product_of(conv);
+    KilnGemmPlan plan = plan_of(&p, 1);
+    const KilnGemmCut *cut = p.swapped ? &plan.cols : &plan.rows;
+    KilnGemmSide side = { .kind = KILN_GEMM_STRIDED, .stride_i = p.depth, .stride_k = 1 };
+    for (int64_t g = 0; g < conv->groups; g++) {
+        side.base = (const char *)src + 4 * g * (conv->oc / conv->groups) * p.depth;
+        kiln_gemm_pack_side(&plan, cut, &side, dst + g * kiln_gemm_packed_floats(&plan, cut));
+    }
+}
+
+int64_t
+kiln_cpu_conv_scratch_size(const KilnCpuConv *conv, int threads)
+{
+    if (kiln_conv_is_depthwise(conv))
+        return kiln_conv_depthwise_scratch_size(conv, threads);
+    Product p = product_of(conv);
+    int64_t halo, total, rest = p.round > 0 ? conv->batch % p.round : 0;
+    KilnGemmPlan full = plan_of(&p, p.round), last = plan_of(&p, rest);
+    int64_t product = kiln_gemm_scratch_size(&full, threads);
+    int64_t of_last = kiln_gemm_scratch_size(&last, threads);
+    if (of_last > product)
+        product = of_last;
+    if (!halo_bytes(&p, &halo) || __builtin_add_overflow(halo, offsets_bytes(&p) + product, &total))
+        return INT64_MAX;
+    return total;
+}
+
+/* Offset in the image of every step of depth: channels outermost, as in the weights. */
+static void
+fill_offsets(const Product *p, int64_t *offsets)
+{
+    const KilnCpuConv *c = p->conv;
+    int64_t taps = times3(c->kernel), t[3];
+    for (int64_t i = 0; i < taps && i < p->depth; i++) {
+        t[0] = i / (c->kernel[1] * c->kernel[2]);
+        t[1] = i / c->kernel[2] % c->kernel[1];
+        t[2] = i % c->kernel[2];
+        offsets[i] = kiln_halo_tap(c, &p->halo, t);
+    }
+    for (int64_t i = taps; i < p->depth; i++)
+        offsets[i] = offsets[i - taps] + p->halo.plane;
+}
+
+typedef struct {
+    const Product *product;
+    const float *in;
+    float *halo;
+    int64_t rows; /* of all planes of the round */
+} CopyJob;
+
+static void
+copy_task(const void *data, int64_t task, int thread)
+{
+    (void)thread;
+    const CopyJob *job = data;
+    const Product *p = job->product;
+    int64_t plane_rows = kiln_halo_rows(&p->halo), plane_in = times3(p->conv->in);
+    int64_t row = task * job->rows / COPY_TASKS, end = (task + 1) * job->rows / COPY_TASKS;
+    while (row < end) {
+        int64_t plane = row / plane_rows, start = plane * plane_rows;
+        int64_t stop = end < start + plane_rows ? end : start + plane_rows;
+        kiln_halo_copy(p->conv, &p->halo, job->in + plane * plane_in,
+                       job->halo + plane * p->halo.plane, (int64_t[]){ row - start, stop - start });
+        row = stop;
+    }
+}
+
+static KilnGemmSide
+image_side(const Product *p, const float *image, const int64_t *offsets)
+{
+    const KilnCpuConv *c = p->conv;
+    KilnGemmSide side = { .base = image };
+    if (p->pointwise) {
+        side.kind = KILN_GEMM_STRIDED;
+        side.stride_i = 1;
+        side.stride_k = p->halo.plane;
+        return side;
+    }
+    side.kind = KILN_GEMM_IMAGE;
+    side.image = (KilnGemmImage){ .offsets = offsets,
+                                  .out = { c->out[0], c->out[1], c->out[2] },
+                                  .pitch = { p->halo.pitch[0], p->halo.pitch[1] } };
+    return side;
+}
+
+/* Dims images × groups of the batched product. */
+static KilnGemmBatch
+batch_of(const Product *p, const KilnGemmPlan *plan, int64_t images)
+{
+    const KilnCpuConv *c = p->conv;
+    int64_t channels = c->oc / c->groups, weights = channels * p->depth;
+    if (c->weights_packed)
+        weights = kiln_gemm_packed_floats(plan, p->swapped ? &plan->cols : &plan->rows);
+    int64_t image[2] = { c->ic * p->halo.plane, c->ic / c->groups * p->halo.plane };
+    KilnGemmBatch b = { .rank = 2,
+                        .dims = { images, c->groups },
+                        .out = { c->oc * p->positions, channels * p->positions },
+                        .bias = { 0, channels } };
+    for (int d = 0; d < 2; d++) {
+        b.rows[d] = p->swapped ? image[d] : d * weights;
+        b.cols[d] = p->swapped ? d * weights : image[d];
+    }
+    return b;
+}
+
+static void
+run_round(const Product *p, const KilnCpuConvArgs *args, int64_t first, int64_t images)
+{
+    const KilnCpuConv *c = p->conv;
+    KilnGemmPlan plan = plan_of(p, images);
+    int64_t halo_size = 0;
+    halo_bytes(p, &halo_size);
+    int64_t *offsets = (int64_t *)(void *)args->scratch;
+    float *halo = args->scratch + offsets_bytes(p) / 4;
+    const float *in = args->in + first * c->ic * times3(c->in);
+    if (!p->halo.direct) {
+        CopyJob job = { p, in, halo, images * c->ic * kiln_halo_rows(&p->halo) };
+        kiln_cpu_parallel(COPY_TASKS, args->threads, copy_task, &job);
+    }
+    KilnGemmSide image = image_side(p, p->halo.direct ? in : halo, offsets);
+    KilnGemmSide weights = { .kind = c->weights_packed ? KILN_GEMM_PACKED : KILN_GEMM_STRIDED,
+                             .base = args->weights,
+                             .stride_i = p->depth,
+                             .stride_k = 1 };
+    int64_t at = first * c->oc * p->positions;
+    KilnGemmCall call = { .plan = &plan,
+                          .rows = p->swapped ? image : weights,
+                          .cols = p->swapped ? weights : image,
+                          .out = args->out + at,
+                          .out_row = p->swapped ? 1 : p->positions,
+                          .out_col = p->swapped ? p->positions : 1,
+                          .bias = args->bias,
+                          .bias_row = p->swapped ? 0 : 1,
+                          .bias_col = p->swapped ? 1 : 0,
+                          .residual = args->residual ? args->residual + at : NULL,
+                          .alpha = 1.0f,
+                          .beta = 1.0f,
+                          .lo = c->lo,
+                          .hi = c->hi,
+                          .batch = batch_of(p, &plan, images),
+                          .scratch = halo + halo_size / 4,
+                          .threads = args->threads };
+    kiln_gemm_run(&call);
+}
+
+void
+kiln_cpu_conv_run(const KilnCpuConv *conv, const KilnCpuConvArgs *args)
+{
+    if (kiln_conv_is_depthwise(conv)) {
+        kiln_conv_depthwise_run(conv, args);
+        return;
+    }
+    if (conv->batch == 0 || conv->oc == 0 || times3(conv->out) == 0)
+        return;
+    Product p = product_of(conv);
+    if (!p.pointwise)
+        fill_offsets(&p, (int64_t *)(void *)args->scratch);
+    for (int64_t first = 0; first < conv->batch; first += p.round) {
+        int64_t left = conv->batch - first;
+        run_round(&p, args, first, left < p.round ? left : p.round);
+    }
+}

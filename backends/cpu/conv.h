@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Convolution and transposed convolution in one to three dimensions, planes row-major (NCHW and its
+ * kin), groups, strides, dilations and any padding, with bias, residual and clipping in the tail.
+ * Allocates nothing: constant weights are packed once into memory of the caller, and all work space
+ * is scratch of the caller.
+ */
+#pragma once
+
+#include "backends/cpu/isa.h"
+
+#include <stdint.h>
+
+/**
+ * Spatial dims are three; a missing one stands in front with extent 1 (out, kernel, stride and
+ * dilation 1, pad 0). Padding behind follows from out. Channels count all groups.
+ * Convolution: weights [oc, ic / groups, kernel]; transposed: [ic, oc / groups, kernel].
+ */
+typedef struct {
+    int64_t batch, ic, oc, groups;
+    int64_t in[3], out[3], kernel[3], stride[3], dilation[3];
+    int64_t pad[3];      /* in front; may be negative (a crop) */
+    float lo, hi;        /* clip; -INFINITY and INFINITY leave everything, NaN included, as it is */
+    bool weights_packed; /* by kiln_cpu_conv_pack or kiln_cpu_conv_transpose_pack */
+    KilnCpuIsa isa;
+} KilnCpuConv;
+
+typedef struct {
+    const float *in;
+    const void *weights; /* packed, or floats at any byte address */
+    float *out;
+    const float *bias;     /* [oc] or NULL */
+    const float *residual; /* laid out as out, may be out; or NULL */
+    float *scratch;        /* …_scratch_size bytes, 64-byte aligned */
+    int threads;           /* bits do not depend on it */
+} KilnCpuConvArgs;
+
+/** Bytes of the packed weights. */
+int64_t kiln_cpu_conv_pack_size(const KilnCpuConv *conv);
+
+/** Pack weights at @src (any byte address) to @dst, 64-byte aligned. */
+void kiln_cpu_conv_pack(const KilnCpuConv *conv, const void *src, float *dst);
+
+/** Bytes of scratch for @threads threads, INT64_MAX when no number can say it. */
+int64_t kiln_cpu_conv_scratch_size(const KilnCpuConv *conv, int threads);
+
+/** out = clip(conv(in, weights) + bias + residual); extents of zero are fine. */
+void kiln_cpu_conv_run(const KilnCpuConv *conv, const KilnCpuConvArgs *args);
+
+/** The same four for transposed convolution; residual must be NULL. */
+int64_t kiln_cpu_conv_transpose_pack_size(const KilnCpuConv *conv);
+void kiln_cpu_conv_transpose_pack(const KilnCpuConv *conv, const void *src, float *dst);
+int64_t kiln_cpu_conv_transpose_scratch_size(const KilnCpuConv *conv, int threads);
+void kiln_cpu_conv_transpose_run(const KilnCpuConv *conv, const KilnCpuConvArgs *args);

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Depthwise convolution (one input channel a group, any number of outputs of it), computed
+ * directly: vectors run along the output rows. Private to the folder; callers use conv.h.
+ */
+#pragma once
+
+#include "backends/cpu/conv.h"
+
+/* One output channel over one halo plane. */
+typedef struct {
+    const float *in;        /* plane of the halo, or of the image itself */
+    const int64_t *offsets; /* of each tap */
+    const float *weights;
+    int64_t taps;
+    float *out;
+    const float *residual; /* laid out as out, may be out; or NULL */
+    int64_t dims[3], pitch[2];
+    float bias, lo, hi;
+} KilnDepthwisePlane;
+
+typedef void (*KilnDepthwiseKernel)(const KilnDepthwisePlane *plane);
+
+void kiln_depthwise_portable(const KilnDepthwisePlane *plane);
+void kiln_depthwise_avx2(const KilnDepthwisePlane *plane);
+void kiln_depthwise_avx512(const KilnDepthwisePlane *plane);
+
+/** True when this file's kernels are to compute @conv. */
+static inline bool
+kiln_conv_is_depthwise(const KilnCpuConv *conv)
+{
+    return conv->groups > 1 && conv->ic == conv->groups;
+}
+
+void kiln_conv_depthwise_pack(const KilnCpuConv *conv, const void *src, float *dst);
+int64_t kiln_conv_depthwise_scratch_size(const KilnCpuConv *conv, int threads);
+void kiln_conv_depthwise_run(const KilnCpuConv *conv, const KilnCpuConvArgs *args);

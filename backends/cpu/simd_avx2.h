@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The vector vocabulary of the kernel templates, for AVX2 with FMA: 8 floats.
+ */
+#pragma once
+
+#include <immintrin.h>
+#include <stdint.h>
+
+/* Lanes below n, for vmaskmov. */
+static inline __m256i
+lanes_below(int64_t n)
+{
+    int32_t limit = n > 8 ? 8 : n < 0 ? 0 : (int32_t)n;
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(limit), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+#define V __m256
+#define VW 8
+#define MASK __m256i
+#define V_MASK(n) lanes_below(n)
+#define V_SET1(x) _mm256_set1_ps(x)
+#define V_LOAD(p) _mm256_loadu_ps(p)
+#define V_LOAD_SOME(p, mask) _mm256_maskload_ps(p, mask)
+#define V_STORE(p, x) _mm256_storeu_ps(p, x)
+#define V_STORE_SOME(p, mask, x) _mm256_maskstore_ps(p, mask, x)
+#define V_ADD(a, b) _mm256_add_ps(a, b)
+#define V_MUL(a, b) _mm256_mul_ps(a, b)
+#define V_FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
+#define V_MIN(a, b) _mm256_min_ps(a, b) /* a NaN in b stays */
+#define V_MAX(a, b) _mm256_max_ps(a, b)

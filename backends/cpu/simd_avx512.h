@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The vector vocabulary of the kernel templates, for AVX-512: 16 floats.
+ */
+#pragma once
+
+#include <immintrin.h>
+#include <stdint.h>
+
+#define V __m512
+#define VW 16
+#define MASK __mmask16
+#define V_MASK(n) ((n) >= 16 ? (__mmask16)0xffff : (__mmask16)((1u << ((n) > 0 ? (n) : 0)) - 1))
+#define V_SET1(x) _mm512_set1_ps(x)
+#define V_LOAD(p) _mm512_loadu_ps(p)
+#define V_LOAD_SOME(p, mask) _mm512_maskz_loadu_ps(mask, p)
+#define V_STORE(p, x) _mm512_storeu_ps(p, x)
+#define V_STORE_SOME(p, mask, x) _mm512_mask_storeu_ps(p, mask, x)
+#define V_ADD(a, b) _mm512_add_ps(a, b)
+#define V_MUL(a, b) _mm512_mul_ps(a, b)
+#define V_FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
+#define V_MIN(a, b) _mm512_min_ps(a, b) /* a NaN in b stays */
+#define V_MAX(a, b) _mm512_max_ps(a, b)
