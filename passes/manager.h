@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pipelines and the pass manager. */
+#ifndef KILN_PASSES_MANAGER_H
+#define KILN_PASSES_MANAGER_H
+
+#include "passes/pass.h"
+
+/** How often an entry runs. */
+typedef enum {
+    KILN_ONE_PASS,
+    KILN_UNTIL_FIXED_POINT,
+} KilnConvergence;
+
+/** One entry of a pipeline: a pass, or a group of entries iterated together. */
+typedef struct KilnPipelineEntry KilnPipelineEntry;
+struct KilnPipelineEntry {
+    const KilnPassInfo *pass; /* NULL: a group */
+    GPtrArray *group;         /* KilnPipelineEntry*; NULL: a pass */
+    KilnConvergence convergence;
+    uint32_t max_iterations; /* default 64 */
+    bool dce_before;         /* graph only; default true */
+    uint32_t modes;          /* bit per KilnMode; default both */
+    void *options; /* KilnPassOptions_<id>, with defaults filled in; NULL where the pass has none */
+    char *where;   /* "file:line:column" it came from, for messages; NULL: built in C */
+};
+
+typedef struct {
+    KilnArena *arena;
+    uint32_t flags;
+    GPtrArray *graph; /* KilnPipelineEntry* */
+    GPtrArray *ir;
+    GPtrArray *plugins; /* GModule*, closed with the pipeline */
+} KilnPassPipeline;
+
+KilnPassPipeline *kiln_pass_pipeline_new(void);
+void kiln_pass_pipeline_free(KilnPassPipeline *pipeline);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnPassPipeline, kiln_pass_pipeline_free)
+/** From a YAML file, from its text, or from the inline form 'a,b{x=1},c' (each pass goes to its
+ * level's list; flags stay unset). Errors are KILN_ERROR_PIPELINE with file:line:column. */
+KilnPassPipeline *kiln_pass_pipeline_load(const char *path, GError **error);
+KilnPassPipeline *kiln_pass_pipeline_parse_yaml(const char *text, size_t length, const char *name,
+                                                GError **error);
+KilnPassPipeline *kiln_pass_pipeline_parse_inline(const char *text, GError **error);
+/** YAML that loads back to the same pipeline (includes and anchors resolved). */
+void kiln_pass_pipeline_print(const KilnPassPipeline *pipeline, GString *out);
+/** Appends an entry with defaults; NULL for an unknown id. Pipelines can be built in C. */
+KilnPipelineEntry *kiln_pass_pipeline_add(KilnPassPipeline *pipeline, const char *pass_id,
+                                          GError **error);
+
+/** Called with text to show (a dump, a note); silent where NULL. */
+typedef void (*KilnTextFn)(const char *text, void *data);
+
+typedef struct {
+    const KilnTarget *target;       /* may be NULL for graph passes that evaluate nothing */
+    const KilnTarget *check_target; /* what --check runs on (`ref`); NULL: `target` */
+    KilnMode mode;
+    int threads;
+    bool verify;         /* after every pass; on by default in KILN_PASS_OPTIONS_INIT */
+    bool check_changed;  /* hash before and after, fail a pass that lies */
+    bool check_numerics; /* --check: run before and after on seeded inputs and compare by class */
+    bool log_rewrites;   /* send one line per rewrite to `log` */
+    const char *const *skip; /* pass ids, NULL-terminated; NULL: none */
+    const char *const *only;
+    int64_t stop_after;             /* entries; -1: all */
+    int64_t bisect_limit;           /* pass applications, DCE included; -1: all */
+    const char *const *print_after; /* pass ids or "all" */
+    bool print_changed;             /* dump only after applications that changed something */
+    const char *dump_dir;           /* a file per application; NULL: none */
+    const char *disabled_guard;     /* for tests of tests: "rule/guard" that always holds */
+    KilnTextFn dump, log;           /* may be NULL */
+    void *data;
+    gboolean (*progress)(double fraction, const char *what,
+                         void *data); /* FALSE cancels; may be NULL */
+} KilnPassOptions;
+
+#define KILN_PASS_OPTIONS_INIT                                                                     \
+    {                                                                                              \
+        .threads = 1, .verify = true, .stop_after = -1, .bisect_limit = -1                         \
+    }
+
+/** Counters of one pass over a pipeline run, in order of first application. */
+typedef struct {
+    const char *id;
+    KilnLevel level;
+    uint32_t runs, changed;
+    double ms;
+    int64_t nodes_before,
+        nodes_after;  /* of the first and last run: nodes or instructions of the module */
+    GPtrArray *rules; /* KilnRuleStats*, in order of first mention */
+} KilnPassStats;
+typedef struct {
+    char *name;
+    uint32_t fired;
+    GPtrArray *refusals; /* KilnRefusal*: guard, count */
+} KilnRuleStats;
+typedef struct {
+    char *guard;
+    uint32_t count;
+} KilnRefusal;
+
+typedef struct {
+    GPtrArray *passes;      /* KilnPassStats* */
+    uint32_t entries;       /* entries counted, against stop_after */
+    uint32_t applications;  /* pass applications counted, against bisect_limit */
+    char *last_application; /* "12 cse @main" : the last one that ran */
+} KilnPassReport;
+KilnPassReport *kiln_pass_report_new(void);
+void kiln_pass_report_free(KilnPassReport *report);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnPassReport, kiln_pass_report_free)
+
+/** Runs the graph list over every function of @module, callees first, subgraphs before the
+ * functions around them. @report accumulates over calls (graph, then ir); may be NULL. */
+gboolean kiln_pipeline_run_graph(const KilnPassPipeline *pipeline, KilnModule *module,
+                                 const KilnPassOptions *options, KilnPassReport *report,
+                                 GError **error);
+/** Runs the ir list over every function. Counting of entries and applications goes on where the
+ * graph level stopped. */
+gboolean kiln_pipeline_run_ir(const KilnPassPipeline *pipeline, KilnIRModule *module,
+                              const KilnPassOptions *options, KilnPassReport *report,
+                              GError **error);
+
+/** 64-bit content hash of a function: ops, attributes, operands, types, names; not addresses. Equal
+ * text, equal hash. */
+uint64_t kiln_function_hash(const KilnFunction *function);
+uint64_t kiln_ir_function_hash(const KilnIRFunction *function);
+
+#endif
