@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by the reference kernels: prototypes, elements, indices.
+ *
+ * What the reference backend promises for every element type:
+ *  - floats: an operation is evaluated in double and its result rounded once to the element type.
+ *    For f32 operands and + - * / sqrt this is IEEE single arithmetic to the bit, since a double
+ *    has more than twice the digits; sums and products over many elements are accumulated in
+ *    double and rounded once; functions of libm come out correctly rounded but for rare ties.
+ *    f16 rounds from the double directly, bf16 through f32.
+ *  - integers wrap in two's complement; division truncates. Division by zero is an error text.
+ *  - bool is 0 or 1 in a byte; any other value reads as 1.
+ * A kernel that computes otherwise says so at its top. */
+#ifndef KILN_BACKENDS_REF_KERNEL_H
+#define KILN_BACKENDS_REF_KERNEL_H
+
+#include "graph/number.h"
+#include "ir/target.h"
+
+#include <string.h>
+
+#define KERNEL(instr, dtypes, fn) const char *kiln_ref_##fn(const KilnKernelArgs *args);
+#define KERNEL_IF(instr, dtypes, fn, test)                                                         \
+    KERNEL(instr, dtypes, fn) bool kiln_ref_##test(const KilnInstr *instr_);
+#define KERNEL_SCRATCH(instr, dtypes, fn, bytes)                                                   \
+    KERNEL(instr, dtypes, fn) size_t kiln_ref_##bytes(const KilnInstr *instr_, int threads);
+#include "backends/ref/kernels.def"
+
+/* --- operands --- */
+
+static inline bool
+ref_has(const KilnKernelArgs *args, uint32_t i)
+{
+    return i < args->instr->n_operands && args->instr->operands[i].buffer;
+}
+
+/** The type of operand @i, which is there. */
+static inline const KilnType *
+ref_type(const KilnKernelArgs *args, uint32_t i)
+{
+    return &args->instr->operands[i].buffer->type;
+}
+
+static inline int64_t
+ref_elements(const KilnType *type)
+{
+    return kiln_type_elements(type);
+}
+
+/* --- elements --- */
+
+/** An element as operations see it. */
+typedef union {
+    double f;   /* floats */
+    int64_t s;  /* i8…i64 */
+    uint64_t u; /* u8…u64, bool */
+} RefValue;
+
+typedef enum {
+    REF_FLOAT,
+    REF_SIGNED,
+    REF_UNSIGNED,
+} RefClass;
+
+static inline RefClass
+ref_class(KilnDType dtype)
+{
+    if (kiln_dtype_is_float(dtype))
+        return REF_FLOAT;
+    return kiln_dtype_is_signed(dtype) ? REF_SIGNED : REF_UNSIGNED;
+}
+
+/** Element @i of an array of floats. */
+static inline double
+ref_load_float(KilnDType dtype, const void *data, int64_t i)
+{
+    switch (dtype) {
+    case KILN_DTYPE_f32:
+        return ((const float *)data)[i];
+    case KILN_DTYPE_f64:
+        return ((const double *)data)[i];
+    case KILN_DTYPE_f16:
+        return kiln_f16_to_f32(((const uint16_t *)data)[i]);
+    default:
+        return kiln_bf16_to_f32(((const uint16_t *)data)[i]);
+    }
+}
+
+static inline void
+ref_store_float(KilnDType dtype, void *data, int64_t i, double value)
+{
+    switch (dtype) {
+    case KILN_DTYPE_f32:
+        ((float *)data)[i] = (float)value;
+        break;
+    case KILN_DTYPE_f64:
+        ((double *)data)[i] = value;
+        break;
+    case KILN_DTYPE_f16:
+        ((uint16_t *)data)[i] = kiln_f64_to_f16(value);
+        break;
+    default:
+        ((uint16_t *)data)[i] = kiln_f32_to_bf16((float)value);
+        break;
+    }
+}
+
+/** Element @i of an array of integers or bools; the bits of a u64 over 2^63 look negative. */
+static inline int64_t
+ref_load_int(KilnDType dtype, const void *data, int64_t i)
+{
+    switch (dtype) {
+    case KILN_DTYPE_i8:
+        return ((const int8_t *)data)[i];
+    case KILN_DTYPE_i16:
+        return ((const int16_t *)data)[i];
+    case KILN_DTYPE_i32:
+        return ((const int32_t *)data)[i];
+    case KILN_DTYPE_u8:
+        return ((const uint8_t *)data)[i];
+    case KILN_DTYPE_u16:
+        return ((const uint16_t *)data)[i];
+    case KILN_DTYPE_u32:
+        return ((const uint32_t *)data)[i];
+    case KILN_DTYPE_bool:
+        return ((const uint8_t *)data)[i] != 0;
+    default:
+        return ((const int64_t *)data)[i];
+    }
+}
+
+/** Keeps the low bits of @value; a bool is true where any bit is set. */
+static inline void
+ref_store_int(KilnDType dtype, void *data, int64_t i, int64_t value)
+{
+    switch (dtype) {
+    case KILN_DTYPE_bool:
+        ((uint8_t *)data)[i] = value != 0;
+        break;
+    case KILN_DTYPE_i8:
+    case KILN_DTYPE_u8:
+        ((uint8_t *)data)[i] = (uint8_t)value;
+        break;
+    case KILN_DTYPE_i16:
+    case KILN_DTYPE_u16:
+        ((uint16_t *)data)[i] = (uint16_t)value;
+        break;
+    case KILN_DTYPE_i32:
+    case KILN_DTYPE_u32:
+        ((uint32_t *)data)[i] = (uint32_t)value;
+        break;
+    default:
+        ((uint64_t *)data)[i] = (uint64_t)value;
+        break;
+    }
+}
+
+static inline RefValue
+ref_load(KilnDType dtype, const void *data, int64_t i)
+{
+    if (kiln_dtype_is_float(dtype))
+        return (RefValue){ .f = ref_load_float(dtype, data, i) };
+    return (RefValue){ .s = ref_load_int(dtype, data, i) };
+}
+
+/** Rounds floats to the element type, wraps integers. */
+static inline void
+ref_store(KilnDType dtype, void *data, int64_t i, RefValue value)
+{
+    if (kiln_dtype_is_float(dtype))
+        ref_store_float(dtype, data, i, value.f);
+    else
+        ref_store_int(dtype, data, i, value.s);
+}
+
+/** Copies element @from of @source to element @to of @target; @size is that of the element type. */
+static inline void
+ref_copy_element(void *target, int64_t to, const void *source, int64_t from, size_t size)
+{
+    memcpy((char *)target + (size_t)to * size, (const char *)source + (size_t)from * size, size);
+}
+
+/* --- indices: arrays of KILN_MAX_RANK, row-major, the last dim fastest --- */
+
+/** Elements between neighbours along each dim. */
+static inline void
+ref_strides(const KilnType *type, int64_t strides[KILN_MAX_RANK])
+{
+    int64_t step = 1;
+    for (int d = type->rank - 1; d >= 0; d--) {
+        strides[d] = step;
+        step *= type->dims[d];
+    }
+}
+
+/** Strides that read @type as if broadcast (numpy: dims aligned at the right) to @to. */
+static inline void
+ref_broadcast_strides(const KilnType *type, const KilnType *to, int64_t strides[KILN_MAX_RANK])
+{
+    int64_t step = 1;
+    for (int d = to->rank - 1; d >= 0; d--) {
+        int from = d - (to->rank - type->rank);
+        int64_t dim = from < 0 ? 1 : type->dims[from];
+        strides[d] = dim == 1 ? 0 : step;
+        step *= dim;
+    }
+}
+
+/** Moves @index to the next element of @dims; false after the last, with @index all 0 again. */
+static inline bool
+ref_next(int64_t *index, const int64_t *dims, int rank)
+{
+    for (int d = rank - 1; d >= 0; d--) {
+        if (++index[d] < dims[d])
+            return true;
+        index[d] = 0;
+    }
+    return false;
+}
+
+static inline int64_t
+ref_offset(const int64_t *index, const int64_t *strides, int rank)
+{
+    int64_t offset = 0;
+    for (int d = 0; d < rank; d++)
+        offset += index[d] * strides[d];
+    return offset;
+}
+
+/** A type seen as [outer, axis, inner]: element (o, a, i) lies at (o * axis + a) * inner + i. */
+typedef struct {
+    int64_t outer, axis, inner;
+} RefSplit;
+
+/** @axis counts from the end where it is negative. */
+static inline RefSplit
+ref_split(const KilnType *type, int64_t axis)
+{
+    RefSplit split = { 1, 1, 1 };
+    int at = (int)(axis < 0 ? axis + type->rank : axis);
+    for (int d = 0; d < type->rank; d++)
+        *(d < at ? &split.outer : d == at ? &split.axis : &split.inner) *= type->dims[d];
+    return split;
+}
+
+#endif

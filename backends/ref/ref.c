@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The reference target's table, generated from kernels.def. */
+#include "backends/ref/ref.h"
+
+#include "backends/ref/kernel.h"
+
+/* Short spellings of the table. */
+#define D(id) (1u << KILN_DTYPE_##id)
+#define FLOATS (D(f32) | D(f64) | D(f16) | D(bf16))
+#define SIGNED (D(i8) | D(i16) | D(i32) | D(i64))
+#define UNSIGNED (D(u8) | D(u16) | D(u32) | D(u64))
+#define INTS (SIGNED | UNSIGNED)
+#define NUMBERS (FLOATS | INTS)
+#define ALL (NUMBERS | D(bool))
+
+#define ROW(instr_, dtypes_, fn, ...)                                                              \
+    { .instr = KILN_INSTR_##instr_,                                                                \
+      .dtypes = (dtypes_),                                                                         \
+      .name = "ref:" #fn,                                                                          \
+      .run = kiln_ref_##fn,                                                                        \
+      __VA_ARGS__ },
+static const KilnKernel kernels[] = {
+#define KERNEL(instr, dtypes, fn) ROW(instr, dtypes, fn, )
+#define KERNEL_IF(instr, dtypes, fn, test) ROW(instr, dtypes, fn, .supports = kiln_ref_##test)
+#define KERNEL_SCRATCH(instr, dtypes, fn, bytes)                                                   \
+    ROW(instr, dtypes, fn, .scratch_bytes = kiln_ref_##bytes)
+#include "backends/ref/kernels.def"
+};
+
+static const KilnTarget target = {
+    .name = "ref",
+    .summary = "naive kernels: what the instructions mean",
+    .kernels = kernels,
+    .n_kernels = G_N_ELEMENTS(kernels),
+    .isa = KILN_ISA_ANY,
+};
+
+const KilnTarget *
+kiln_ref_target(void)
+{
+    return &target;
+}
