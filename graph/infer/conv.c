@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shape functions of convolutions: data [N,C,spatial…], weights [M,C/group,kernel…] (transposed:
+ * [C,M/group,kernel…]), bias [M]. */
+#include "graph/infer/common.h"
+
+static gboolean
+check_group(const KilnInfer *in, uint32_t w, int64_t *group, GError **error)
+{
+    const KilnType *weights = kiln_infer_type(in, w);
+    *group = kiln_infer_attr_int(in->node, "group", 1);
+    if (*group < 1)
+        return kiln_throw(error, KILN_ERROR_SHAPE,
+                          "group: expected 1 or more, found %" G_GINT64_FORMAT, *group);
+    /* Dim 0 holds the channels of all groups: of the result, or of transposed data. */
+    if (weights->rank > 0 && weights->dims[0] >= 0 && weights->dims[0] % *group)
+        return kiln_infer_throw_shape(in->node, w, error,
+                                      "dim 0 to be a multiple of group %" G_GINT64_FORMAT, *group);
+    return TRUE;
+}
+
+/* Spatial dims of the result; one that the window leaves as it is keeps its name. */
+static void
+spatial_dims(const KilnInfer *in, const KilnWindow *window, KilnType *out)
+{
+    const KilnType *x = kiln_infer_type(in, 0);
+    for (int i = 0; i < window->rank; i++) {
+        kiln_dim_set(out, i + 2, window->out[i]);
+        int64_t reach = (window->kernel[i] - 1) * window->dilations[i] + 1;
+        bool unchanged = window->strides[i] == 1 && window->kernel[i] > 0 &&
+                         window->pads_begin[i] + window->pads_end[i] == reach - 1;
+        if (window->out[i] < 0 && unchanged && x->rank >= 0)
+            kiln_dim_copy(out, i + 2, x, i + 2);
+    }
+}
+
+/* The result's channels: dim @d of the weights, @times over. */
+static gboolean
+channel_dim(const KilnType *weights, int d, int64_t times, KilnType *out, GError **error)
+{
+    if (weights->rank < 0)
+        return TRUE;
+    if (times == 1 || weights->dims[d] < 0) {
+        kiln_dim_set(out, 1, weights->dims[d]);
+        return TRUE;
+    }
+    return kiln_dim_set_wide(out, 1, (KilnWide)weights->dims[d] * times, error);
+}
+
+gboolean
+kiln_infer_conv_shape(const KilnInfer *in, uint32_t w, uint32_t bias, KilnType *out, GError **error)
+{
+    const KilnType *x = kiln_infer_type(in, 0), *weights = kiln_infer_type(in, w);
+    bool transposed = in->node->op == KILN_OP_conv_transpose;
+    KilnWindow window;
+    int64_t group;
+    if (!kiln_window_resolve(in->node, &window, error) || !check_group(in, w, &group, error))
+        return FALSE;
+    *out = kiln_infer_unknown(out->dtype, window.rank < 0 ? -1 : window.rank + 2);
+    if (window.rank < 0)
+        return TRUE;
+    if (x->rank > 0 && weights->rank > 0 && weights->dims[transposed ? 0 : 1] >= 0) {
+        KilnWide channels = (KilnWide)weights->dims[transposed ? 0 : 1] * (transposed ? 1 : group);
+        if (x->dims[1] >= 0 && channels != x->dims[1])
+            return kiln_infer_throw_shape(in->node, w, error,
+                                          "weights for %" G_GINT64_FORMAT
+                                          " channels in %" G_GINT64_FORMAT " groups",
+                                          x->dims[1], group);
+    }
+    if (x->rank > 0)
+        kiln_dim_copy(out, 0, x, 0);
+    if (!channel_dim(weights, transposed ? 1 : 0, transposed ? group : 1, out, error))
+        return FALSE;
+    spatial_dims(in, &window, out);
+    return kiln_infer_require_vector(in, bias, out, 1, error);
+}
+
+static gboolean
+float_conv(KilnInfer *in, GError **error)
+{
+    const KilnType *x = kiln_infer_type(in, 0);
+    KilnDTypeSet types = KILN_SET_FLOATS | KILN_SET_QUANTIZED;
+    if (!kiln_infer_require(in, 0, types, error) || !kiln_infer_require(in, 1, types, error))
+        return FALSE;
+    /* A quantized convolution has a wider bias and may mix signs of data and weights. */
+    if (!x->quant && !kiln_infer_require_alike(in, error))
+        return FALSE;
+    in->out[0].dtype = x->dtype;
+    return kiln_infer_conv_shape(in, 1, 2, &in->out[0], error);
+}
+
+gboolean
+kiln_infer_conv(KilnInfer *in, GError **error)
+{
+    return float_conv(in, error);
+}
+
+gboolean
+kiln_infer_conv_transpose(KilnInfer *in, GError **error)
+{
+    return float_conv(in, error);
+}

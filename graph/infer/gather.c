@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shape functions of what picks elements by index: the gathers, and checks of the scatters. Index
+ * values are data: whether they are in range is decided when the program runs. */
+#include "graph/infer/common.h"
+
+/* --- gather --- */
+
+/* Result[outer, index, inner] = data[outer, indices[index], inner]; unknown where an index is out
+ * of range. */
+static void
+gather_known(KilnInfer *in, int axis)
+{
+    const KilnType *x = kiln_infer_type(in, 0);
+    const int64_t *from = kiln_known_operand(in, 0), *indices = kiln_known_operand(in, 1);
+    int64_t *to = from && indices ? kiln_known_result(in, 0) : NULL;
+    if (!to || in->known[0]->n == 0)
+        return;
+    int64_t count = kiln_type_elements(kiln_infer_type(in, 1)), size = x->dims[axis], inner = 1;
+    for (int d = axis + 1; d < x->rank; d++)
+        inner *= x->dims[d];
+    for (int64_t k = 0; k < in->known[0]->n; k++) {
+        int64_t index = indices[k / inner % count];
+        index += index < 0 ? size : 0;
+        if (index < 0 || index >= size) {
+            kiln_known_forget(in, 0);
+            return;
+        }
+        to[k] = from[(k / inner / count * size + index) * inner + k % inner];
+    }
+}
+
+gboolean
+kiln_infer_gather(KilnInfer *in, GError **error)
+{
+    const KilnType *x = kiln_infer_type(in, 0), *indices = kiln_infer_type(in, 1);
+    int axis = 0;
+    if (!kiln_infer_require(in, 1, KILN_SET_INDICES, error) ||
+        !kiln_infer_require_rank(in, 0, 1, KILN_MAX_RANK, error))
+        return FALSE;
+    if (x->rank >= 0 && !kiln_infer_axis(x->rank, kiln_attrs(in->node, gather)->axis, &axis, error))
+        return FALSE;
+    if (x->rank < 0 || indices->rank < 0) {
+        in->out[0] = kiln_type_unranked(x->dtype);
+        return TRUE;
+    }
+    if (!kiln_infer_check_rank(x->rank - 1 + indices->rank, error))
+        return FALSE;
+    KilnType out = { .dtype = x->dtype, .quant = kiln_infer_moved_quant(in, 0) };
+    for (int d = 0; d < x->rank; d++) {
+        for (int i = 0; d == axis && i < indices->rank; i++)
+            kiln_dim_copy(&out, out.rank++, indices, i);
+        if (d != axis)
+            kiln_dim_copy(&out, out.rank++, x, d);
+    }
+    in->out[0] = out;
+    gather_known(in, axis);
+    return TRUE;
+}
+
+gboolean
+kiln_infer_gather_elements(KilnInfer *in, GError **error)
+{
+    const KilnType *x = kiln_infer_type(in, 0), *indices = kiln_infer_type(in, 1);
+    int axis;
+    if (!kiln_infer_require(in, 1, KILN_SET_INDICES, error) ||
+        !kiln_infer_require_rank(in, 0, 1, KILN_MAX_RANK, error))
+        return FALSE;
+    if (x->rank >= 0 &&
+        (!kiln_infer_axis(x->rank, kiln_attrs(in->node, gather_elements)->axis, &axis, error) ||
+         !kiln_infer_require_rank(in, 1, x->rank, x->rank, error)))
+        return FALSE;
+    in->out[0] = kiln_infer_plain(indices);
+    in->out[0].dtype = x->dtype;
+    in->out[0].quant = kiln_infer_moved_quant(in, 0);
+    if (indices->rank < 0)
+        in->out[0] = kiln_infer_unknown(x->dtype, x->rank);
+    return TRUE;
+}
+
+/* --- gather_nd and scatter_nd: the last dim of the indices is a position in the data --- */
+
+/* Its length, at most @max; -1 where not known. */
+static gboolean
+position_length(const KilnInfer *in, int max, int64_t *out, GError **error)
+{
+    const KilnType *indices = kiln_infer_type(in, 1);
+    *out = indices->rank > 0 ? indices->dims[indices->rank - 1] : KILN_DIM_UNKNOWN;
+    if (*out > max)
+        return kiln_infer_throw_shape(in->node, 1, error, "a last dim of at most %d", max);
+    return TRUE;
+}
+
+gboolean
+kiln_infer_gather_nd(KilnInfer *in, GError **error)
+{
+    const KilnType *x = kiln_infer_type(in, 0), *indices = kiln_infer_type(in, 1);
+    int64_t batch = kiln_attrs(in->node, gather_nd)->batch_dims, length;
+    if (!kiln_infer_require(in, 1, KILN_SET(i64), error) ||
+        !kiln_infer_require_rank(in, 0, 1, KILN_MAX_RANK, error) ||
+        !kiln_infer_require_rank(in, 1, 1, KILN_MAX_RANK, error))
+        return FALSE;
+    if (batch < 0 || (x->rank >= 0 && batch >= x->rank) ||
+        (indices->rank >= 0 && batch >= indices->rank))
+        return kiln_throw(error, KILN_ERROR_SHAPE,
+                          "batch_dims: expected 0 or more and less than both ranks, found "
+                          "%" G_GINT64_FORMAT,
+                          batch);
+    in->out[0] = kiln_type_unranked(x->dtype);
+    if (x->rank < 0 || indices->rank < 0)
+        return TRUE;
+    if (!position_length(in, x->rank - (int)batch, &length, error))
+        return FALSE;
+    if (length < 0)
+        return TRUE;
+    if (!kiln_infer_check_rank(indices->rank - 1 + x->rank - batch - length, error))
+        return FALSE;
+    KilnType out = { .dtype = x->dtype, .quant = kiln_infer_moved_quant(in, 0) };
+    for (int d = 0; d < indices->rank - 1; d++) {
+        kiln_dim_copy(&out, out.rank++, indices, d);
+        if (d < batch && !kiln_dim_merge(&out, d, x, d))
+            return kiln_infer_throw_shape(in->node, 1, error,
+                                          "batch dim %d to be %" G_GINT64_FORMAT, d, x->dims[d]);
+    }
+    for (int d = (int)(batch + length); d < x->rank; d++)
+        kiln_dim_copy(&out, out.rank++, x, d);
+    in->out[0] = out;
+    return TRUE;
+}
+
+gboolean
+kiln_infer_check_scatter_nd(const KilnInfer *in, GError **error)
+{
+    const KilnType *x = kiln_infer_type(in, 0), *indices = kiln_infer_type(in, 1);
+    int64_t length;
+    if (!kiln_infer_require(in, 1, KILN_SET(i64), error) ||
+        !kiln_infer_require_like(in, 2, 0, error) ||
+        !kiln_infer_require_rank(in, 0, 1, KILN_MAX_RANK, error) ||
+        !kiln_infer_require_rank(in, 1, 1, KILN_MAX_RANK, error) ||
+        !kiln_infer_one_of("reduction", kiln_attrs(in->node, scatter_nd)->reduction,
+                           "none add mul max min", error))
+        return FALSE;
+    if (x->rank < 0 || indices->rank < 0)
+        return TRUE;
+    if (!position_length(in, x->rank, &length, error))
+        return FALSE;
+    if (length < 0)
+        return TRUE;
+    int outer = indices->rank - 1, rank = outer + x->rank - (int)length;
+    if (!kiln_infer_require_rank(in, 2, rank, rank, error))
+        return FALSE;
+    for (int d = 0; d < rank; d++) {
+        int64_t size = d < outer ? indices->dims[d] : x->dims[d - outer + length];
+        if (!kiln_infer_require_dim(in, 2, d, size, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+gboolean
+kiln_infer_check_scatter_elements(const KilnInfer *in, GError **error)
+{
+    const KilnType *x = kiln_infer_type(in, 0), *indices = kiln_infer_type(in, 1);
+    const KilnAttrs_scatter_elements *attrs = kiln_attrs(in->node, scatter_elements);
+    int axis, rank = x->rank >= 0 ? x->rank : indices->rank;
+    if (!kiln_infer_require(in, 1, KILN_SET_INDICES, error) ||
+        !kiln_infer_require_like(in, 2, 0, error) ||
+        !kiln_infer_require_rank(in, 0, 1, KILN_MAX_RANK, error) ||
+        !kiln_infer_one_of("reduction", attrs->reduction, "none add mul max min", error))
+        return FALSE;
+    if (rank < 0)
+        return TRUE;
+    if (!kiln_infer_axis(rank, attrs->axis, &axis, error) ||
+        !kiln_infer_require_rank(in, 1, rank, rank, error) ||
+        !kiln_infer_require_rank(in, 2, rank, rank, error))
+        return FALSE;
+    for (int d = 0; d < indices->rank; d++) {
+        if (!kiln_infer_require_dim(in, 2, d, indices->dims[d], error))
+            return FALSE;
+    }
+    return TRUE;
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shape functions of quantization, and of products whose scales and zero points are operands. */
+#include "graph/infer/common.h"
+
+static const KilnDTypeSet quantized_types = KILN_SET_BYTES | KILN_SET(i16) | KILN_SET(u16);
+
+/* A scale or zero point for all of a tensor, or one per index of dim @dim of @type. */
+static gboolean
+check_parameter(const KilnInfer *in, uint32_t i, const KilnType *type, int dim, GError **error)
+{
+    const KilnType *parameter = kiln_infer_type(in, i);
+    if (!parameter || parameter->rank <= 0)
+        return TRUE;
+    if (!kiln_infer_require_rank(in, i, 0, 1, error))
+        return FALSE;
+    if (parameter->dims[0] == 1 || type->rank <= dim)
+        return TRUE;
+    return kiln_infer_require_dim(in, i, 0, type->dims[dim], error);
+}
+
+/* --- quantize_linear and dequantize_linear: operands x, scale, zero point --- */
+
+static gboolean
+check_linear(const KilnInfer *in, int64_t axis, GError **error)
+{
+    const KilnType *x = kiln_infer_type(in, 0), *scale = kiln_infer_type(in, 1);
+    const KilnType *zero_point = kiln_infer_type(in, 2);
+    int d = 0;
+    bool per_axis = scale->rank == 1 && scale->dims[0] != 1;
+    if (per_axis && x->rank >= 0 && !kiln_infer_axis(x->rank, axis, &d, error))
+        return FALSE;
+    if (!check_parameter(in, 1, x, d, error) || !check_parameter(in, 2, x, d, error))
+        return FALSE;
+    if (!zero_point || scale->rank < 0 || zero_point->rank < 0)
+        return TRUE;
+    if (!kiln_infer_require_rank(in, 2, scale->rank, scale->rank, error))
+        return FALSE;
+    return scale->rank == 0 || kiln_infer_require_dim(in, 2, 0, scale->dims[0], error);
+}
+
+gboolean
+kiln_infer_quantize_linear(KilnInfer *in, GError **error)
+{
+    const KilnType *x = kiln_infer_type(in, 0), *zero_point = kiln_infer_type(in, 2);
+    if (!kiln_infer_require(in, 0, KILN_SET_FLOATS | KILN_SET(i32), error) ||
+        !kiln_infer_require(in, 1, KILN_SET_FLOATS, error) ||
+        !kiln_infer_require(in, 2, quantized_types, error) ||
+        !check_linear(in, kiln_attrs(in->node, quantize_linear)->axis, error))
+        return FALSE;
+    in->out[0] = *x;
+    in->out[0].quant = NULL;
+    in->out[0].dtype = zero_point ? zero_point->dtype : KILN_DTYPE_u8;
+    return TRUE;
+}
+
+gboolean
+kiln_infer_dequantize_linear(KilnInfer *in, GError **error)
+{
+    if (!kiln_infer_require(in, 0, quantized_types | KILN_SET(i32), error) ||
+        !kiln_infer_require(in, 1, KILN_SET_FLOATS, error) ||
+        !kiln_infer_require_like(in, 2, 0, error) ||
+        !check_linear(in, kiln_attrs(in->node, dequantize_linear)->axis, error))
+        return FALSE;
+    in->out[0] = *kiln_infer_type(in, 0);
+    in->out[0].quant = NULL;
+    in->out[0].dtype = kiln_infer_type(in, 1)->dtype;
+    return TRUE;
+}
+
+gboolean
+kiln_infer_dynamic_quantize_linear(KilnInfer *in, GError **error)
+{
+    if (!kiln_infer_require(in, 0, KILN_SET(f32), error))
+        return FALSE;
+    in->out[0] = kiln_infer_plain(kiln_infer_type(in, 0));
+    in->out[0].dtype = KILN_DTYPE_u8;
+    in->out[1] = kiln_type_scalar(KILN_DTYPE_f32);
+    in->out[2] = kiln_type_scalar(KILN_DTYPE_u8);
+    return TRUE;
+}
+
+/* --- integer products: zero points beside the factors --- */
+
+/* A zero point (or scale) per row of @a: one, [M] or [batch…,M,1]; per column of @b: one, [N] or
+ * [batch…,1,N]. @kept is the dim, counted from the last, that it may vary along. */
+static gboolean
+check_matrix_parameter(const KilnInfer *in, uint32_t i, uint32_t factor, int kept, GError **error)
+{
+    const KilnType *parameter = kiln_infer_type(in, i), *type = kiln_infer_type(in, factor);
+    if (!parameter || parameter->rank <= 0 || type->rank < 0)
+        return TRUE;
+    if (parameter->rank == 1)
+        return check_parameter(in, i, type, MAX(type->rank - kept, 0), error);
+    KilnType expected = kiln_infer_plain(type);
+    if (type->rank >= 2)
+        kiln_dim_set(&expected, type->rank - (kept == 1 ? 2 : 1), 1);
+    return kiln_infer_require_broadcast_to(in, i, &expected, error);
+}
+
+gboolean
+kiln_infer_matmul_integer(KilnInfer *in, GError **error)
+{
+    if (!kiln_infer_require(in, 0, KILN_SET_BYTES, error) ||
+        !kiln_infer_require(in, 1, KILN_SET_BYTES, error) ||
+        !kiln_infer_require_like(in, 2, 0, error) || !kiln_infer_require_like(in, 3, 1, error) ||
+        !check_matrix_parameter(in, 2, 0, 2, error) || !check_matrix_parameter(in, 3, 1, 1, error))
+        return FALSE;
+    in->out[0].dtype = KILN_DTYPE_i32;
+    return kiln_infer_matmul_shape(in, 0, 1, &in->out[0], error);
+}
+
+gboolean
+kiln_infer_qlinear_matmul(KilnInfer *in, GError **error)
+{
+    for (uint32_t i = 0; i < 8; i++) {
+        bool scale = i == 1 || i == 4 || i == 6;
+        if (!kiln_infer_require(in, i, scale ? KILN_SET_FLOATS : KILN_SET_BYTES, error))
+            return FALSE;
+    }
+    if (!kiln_infer_require_like(in, 2, 0, error) || !kiln_infer_require_like(in, 5, 3, error) ||
+        !check_matrix_parameter(in, 1, 0, 2, error) ||
+        !check_matrix_parameter(in, 2, 0, 2, error) ||
+        !check_matrix_parameter(in, 4, 3, 1, error) || !check_matrix_parameter(in, 5, 3, 1, error))
+        return FALSE;
+    in->out[0].dtype = kiln_infer_type(in, 7)->dtype;
+    return kiln_infer_matmul_shape(in, 0, 3, &in->out[0], error);
+}
+
+gboolean
+kiln_infer_conv_integer(KilnInfer *in, GError **error)
+{
+    if (!kiln_infer_require(in, 0, KILN_SET_BYTES, error) ||
+        !kiln_infer_require(in, 1, KILN_SET_BYTES, error) ||
+        !kiln_infer_require_like(in, 2, 0, error) || !kiln_infer_require_like(in, 3, 1, error) ||
+        !kiln_infer_require_scalar(in, 2, error) ||
+        !check_parameter(in, 3, kiln_infer_type(in, 1), 0, error))
+        return FALSE;
+    in->out[0].dtype = KILN_DTYPE_i32;
+    return kiln_infer_conv_shape(in, 1, KILN_MANY, &in->out[0], error);
+}
+
+/* Operands x, its scale and zero point, weights, theirs, the result's, bias. */
+gboolean
+kiln_infer_qlinear_conv(KilnInfer *in, GError **error)
+{
+    for (uint32_t i = 0; i < 8; i++) {
+        bool scale = i == 1 || i == 4 || i == 6, weights = i == 4 || i == 5;
+        if (!kiln_infer_require(in, i, scale ? KILN_SET_FLOATS : KILN_SET_BYTES, error) ||
+            (i != 0 && i != 3 && !weights && !kiln_infer_require_scalar(in, i, error)) ||
+            (weights && !check_parameter(in, i, kiln_infer_type(in, 3), 0, error)))
+            return FALSE;
+    }
+    if (!kiln_infer_require_like(in, 2, 0, error) || !kiln_infer_require_like(in, 5, 3, error) ||
+        !kiln_infer_require(in, 8, KILN_SET(i32), error))
+        return FALSE;
+    in->out[0].dtype = kiln_infer_type(in, 7)->dtype;
+    return kiln_infer_conv_shape(in, 3, 8, &in->out[0], error);
+}

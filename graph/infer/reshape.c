@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shape functions of what renames the dims of the same elements in the same order: reshape,
+ * flatten, squeeze, unsqueeze. */
+#include "graph/infer/common.h"
+
+#include <string.h>
+
+/* --- reshape --- */
+
+/* What the stated dims leave open: dims of the operand that no 0 copies, and the dim to infer. */
+typedef struct {
+    KilnType rest; /* dims of the operand that are not copied by name */
+    int infer;     /* the dim stated as -1; -1: none */
+    bool open;     /* a result dim whose size no one knows */
+    KilnWide stated;
+} ReshapePlan;
+
+static gboolean
+state_dim(const KilnInfer *in, int d, ReshapePlan *plan, KilnType *out, GError **error)
+{
+    const KilnType *x = kiln_infer_type(in, 0);
+    int64_t size = kiln_infer_known(in, 1)->v[d];
+    bool copies = size == 0 && !kiln_attrs(in->node, reshape)->allowzero;
+    if (size < -1 || (size == -1 && plan->infer >= 0))
+        return kiln_throw(error, KILN_ERROR_SHAPE,
+                          "shape: expected sizes and at most one -1, found %" G_GINT64_FORMAT
+                          " for dim %d",
+                          size, d);
+    if (size == -1) {
+        plan->infer = d;
+        kiln_dim_set(out, d, KILN_DIM_UNKNOWN);
+        return TRUE;
+    }
+    if (!copies) {
+        kiln_dim_set(out, d, size);
+    } else if (x->rank < 0) {
+        kiln_dim_set(out, d, KILN_DIM_UNKNOWN);
+        plan->open = true;
+        return TRUE;
+    } else if (d >= x->rank) {
+        return kiln_throw(error, KILN_ERROR_SHAPE,
+                          "shape: expected a size for dim %d of rank-%d data, found 0", d, x->rank);
+    } else {
+        kiln_dim_copy(out, d, x, d);
+        if (x->dims[d] < 0) { /* stands on both sides and cancels */
+            kiln_dim_set(&plan->rest, d, 1);
+            return TRUE;
+        }
+    }
+    if (__builtin_mul_overflow(plan->stated, out->dims[d], &plan->stated))
+        return kiln_dim_set_wide(out, d, (KilnWide)INT64_MAX + 1, error);
+    return TRUE;
+}
+
+static gboolean
+throw_counts(const KilnInfer *in, KilnWide found, GError **error)
+{
+    if (found > INT64_MAX)
+        found = INT64_MAX;
+    return kiln_infer_throw_shape(
+        in->node, 0, error, "a multiple or the number of the %" G_GINT64_FORMAT " elements stated",
+        (int64_t)found);
+}
+
+/* Compares the elements of both sides and finds the dim stated as -1. */
+static gboolean
+close_plan(const KilnInfer *in, ReshapePlan *plan, KilnType *out, GError **error)
+{
+    KilnType count = { .rank = 1 };
+    if (kiln_infer_type(in, 0)->rank < 0 || plan->open)
+        return TRUE;
+    if (!kiln_dim_product(&count, 0, &plan->rest, 0, plan->rest.rank, error))
+        return FALSE;
+    if (count.dims[0] < 0) {
+        /* One dim of unknown size whose neighbours are all stated again is the -1. */
+        int unknown = -1, unknowns = 0;
+        KilnWide known = 1;
+        for (int d = 0; d < plan->rest.rank; d++) {
+            unknown = plan->rest.dims[d] < 0 ? d : unknown;
+            unknowns += plan->rest.dims[d] < 0;
+            if (plan->rest.dims[d] >= 0 &&
+                __builtin_mul_overflow(known, plan->rest.dims[d], &known))
+                return TRUE;
+        }
+        if (plan->infer >= 0 && unknowns == 1 && known == plan->stated)
+            kiln_dim_copy(out, plan->infer, &plan->rest, unknown);
+        return TRUE;
+    }
+    if (plan->infer < 0)
+        return count.dims[0] == plan->stated || throw_counts(in, plan->stated, error);
+    if (plan->stated == 0 || count.dims[0] % plan->stated)
+        return throw_counts(in, plan->stated, error);
+    return kiln_dim_set_wide(out, plan->infer, count.dims[0] / plan->stated, error);
+}
+
+gboolean
+kiln_infer_reshape(KilnInfer *in, GError **error)
+{
+    const KilnType *x = kiln_infer_type(in, 0);
+    const KilnKnown *shape = kiln_infer_known(in, 1);
+    if (!kiln_infer_require_list(in, 1, KILN_SET(i64), false, error))
+        return FALSE;
+    int64_t rank = shape ? shape->n : kiln_infer_list_length(in, 1);
+    if (!kiln_infer_check_rank(rank, error))
+        return FALSE;
+    KilnType out = kiln_infer_unknown(x->dtype, rank);
+    out.quant = kiln_infer_moved_quant(in, 0);
+    ReshapePlan plan = { .rest = kiln_infer_plain(x), .infer = -1, .stated = 1 };
+    bool zero = false;
+    for (int d = 0; shape && d < out.rank; d++) {
+        if (!state_dim(in, d, &plan, &out, error))
+            return FALSE;
+        zero |= shape->v[d] == 0;
+    }
+    if (zero && plan.infer >= 0 && kiln_attrs(in->node, reshape)->allowzero)
+        return kiln_throw(error, KILN_ERROR_SHAPE,
+                          "shape: expected no -1 beside 0 where allowzero is set, found both");
+    if (shape && !close_plan(in, &plan, &out, error))
+        return FALSE;
+    in->out[0] = out;
+    kiln_known_copy(in, 0, 0);
+    return TRUE;
+}
+
+/* --- flatten --- */
+
+gboolean
+kiln_infer_flatten(KilnInfer *in, GError **error)
+{
+    const KilnType *x = kiln_infer_type(in, 0);
+    int64_t axis = kiln_attrs(in->node, flatten)->axis;
+    KilnType out = kiln_infer_unknown(x->dtype, 2);
+    out.quant = kiln_infer_moved_quant(in, 0);
+    if (x->rank >= 0) {
+        if (axis < -x->rank || axis > x->rank)
+            return kiln_throw(error, KILN_ERROR_SHAPE,
+                              "axis: expected a number from %d to %d, found %" G_GINT64_FORMAT,
+                              -x->rank, x->rank, axis);
+        int split = (int)(axis < 0 ? axis + x->rank : axis);
+        if (!kiln_dim_product(&out, 0, x, 0, split, error) ||
+            !kiln_dim_product(&out, 1, x, split, x->rank - split, error))
+            return FALSE;
+    }
+    in->out[0] = out;
+    kiln_known_copy(in, 0, 0);
+    return TRUE;
+}
+
+/* --- squeeze and unsqueeze --- */
+
+/* The axes of a squeeze, where they are known. */
+static gboolean
+squeezed_axes(const KilnInfer *in, bool gone[KILN_MAX_RANK], bool *out_known, GError **error)
+{
+    const KilnType *x = kiln_infer_type(in, 0);
+    const KilnKnown *axes = kiln_infer_known(in, 1);
+    memset(gone, 0, sizeof(bool) * KILN_MAX_RANK);
+    *out_known = x->rank >= 0 && (axes || !kiln_infer_type(in, 1));
+    if (!*out_known)
+        return TRUE;
+    if (!axes) { /* every dim of 1: decided once all dims are known */
+        for (int d = 0; d < x->rank; d++) {
+            gone[d] = x->dims[d] == 1;
+            *out_known &= x->dims[d] >= 0;
+        }
+        return TRUE;
+    }
+    if (!kiln_infer_mark_axes(axes->v, axes->n, x->rank, gone, error))
+        return FALSE;
+    for (int d = 0; d < x->rank; d++) {
+        if (gone[d] && !kiln_infer_require_dim(in, 0, d, 1, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+gboolean
+kiln_infer_squeeze(KilnInfer *in, GError **error)
+{
+    const KilnType *x = kiln_infer_type(in, 0);
+    bool gone[KILN_MAX_RANK], axes_known;
+    if (!kiln_infer_require_list(in, 1, KILN_SET(i64), true, error) ||
+        !squeezed_axes(in, gone, &axes_known, error))
+        return FALSE;
+    KilnType out = { .dtype = x->dtype };
+    if (axes_known) {
+        for (int d = 0; d < x->rank; d++) {
+            if (!gone[d])
+                kiln_dim_copy(&out, out.rank++, x, d);
+        }
+    } else {
+        int64_t n = kiln_infer_list_length(in, 1);
+        if (n >= 0 && x->rank >= 0 && n > x->rank)
+            return kiln_infer_throw_shape(in->node, 1, error, "at most %d axes", x->rank);
+        out = kiln_infer_unknown(x->dtype, n < 0 || x->rank < 0 ? -1 : x->rank - n);
+    }
+    out.quant = kiln_infer_moved_quant(in, 0);
+    in->out[0] = out;
+    kiln_known_copy(in, 0, 0);
+    return TRUE;
+}
+
+gboolean
+kiln_infer_unsqueeze(KilnInfer *in, GError **error)
+{
+    const KilnType *x = kiln_infer_type(in, 0);
+    const KilnKnown *axes = kiln_infer_known(in, 1);
+    if (!kiln_infer_require_list(in, 1, KILN_SET(i64), true, error))
+        return FALSE;
+    int64_t n = axes ? axes->n : kiln_infer_list_length(in, 1);
+    int64_t rank = n < 0 || x->rank < 0 ? -1 : x->rank + n;
+    if (!kiln_infer_check_rank(rank, error))
+        return FALSE;
+    KilnType out = kiln_infer_unknown(x->dtype, rank);
+    if (axes && rank >= 0) {
+        bool added[KILN_MAX_RANK];
+        if (!kiln_infer_mark_axes(axes->v, n, (int)rank, added, error))
+            return FALSE;
+        for (int d = 0, from = 0; d < out.rank; d++) {
+            if (added[d])
+                kiln_dim_set(&out, d, 1);
+            else
+                kiln_dim_copy(&out, d, x, from++);
+        }
+    }
+    out.quant = kiln_infer_moved_quant(in, 0);
+    in->out[0] = out;
+    kiln_known_copy(in, 0, 0);
+    return TRUE;
+}

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shape functions of constants, of ops without results, and of ops whose results are stated. */
+#include "graph/infer/common.h"
+
+#include "graph/module.h"
+#include "graph/number.h"
+
+gboolean
+kiln_infer_none(KilnInfer *in, GError **error)
+{
+    (void)in, (void)error;
+    return TRUE;
+}
+
+/* A conversion between two forms of one value: everything but @keeps_dtype's element type may
+ * differ from the operand, whose shape the result follows when dims are bound later. */
+static gboolean
+follow_operand(KilnInfer *in, bool keeps_dtype, GError **error)
+{
+    const KilnType *x = kiln_infer_type(in, 0);
+    if (keeps_dtype && x->dtype != in->given[0].dtype)
+        return kiln_infer_throw_type(in, 0, kiln_dtype_name(in->given[0].dtype), error);
+    KilnType type = *x;
+    type.dtype = in->given[0].dtype;
+    type.layout = in->given[0].layout;
+    type.quant = in->given[0].quant;
+    in->out[0] = type;
+    return TRUE;
+}
+
+gboolean
+kiln_infer_given(KilnInfer *in, GError **error)
+{
+    if (!in->given && in->node->n_results)
+        return kiln_throw(error, KILN_ERROR_INVALID, "%s needs stated types",
+                          kiln_op_info(in->node->op)->name);
+    switch (in->node->op) {
+    case KILN_OP_pack:
+    case KILN_OP_unpack:
+        return follow_operand(in, true, error);
+    case KILN_OP_rescale_quantized:
+        return follow_operand(in, false, error);
+    default:
+        for (uint32_t r = 0; r < in->node->n_results; r++)
+            in->out[r] = in->given[r];
+        return TRUE;
+    }
+}
+
+static void
+known_tensor(KilnInfer *in, const KilnTensor *tensor)
+{
+    bool readable = tensor->kind == KILN_TENSOR_DATA || tensor->kind == KILN_TENSOR_SPLAT ||
+                    tensor->kind == KILN_TENSOR_IOTA;
+    int64_t *to = readable ? kiln_known_result(in, 0) : NULL;
+    if (!to)
+        return;
+    g_autoptr(GBytes) bytes = kiln_tensor_view(tensor, NULL);
+    if (!bytes) {
+        kiln_known_forget(in, 0);
+        return;
+    }
+    for (int64_t k = 0; k < in->known[0]->n; k++)
+        to[k] = kiln_element_as_i64(tensor->type.dtype, g_bytes_get_data(bytes, NULL), k);
+}
+
+gboolean
+kiln_infer_constant(KilnInfer *in, GError **error)
+{
+    const KilnConstant *constant = kiln_attrs(in->node, const)->value;
+    if (!constant)
+        return kiln_throw(error, KILN_ERROR_INVALID, "value: expected a constant, found none");
+    in->out[0] = constant->type;
+    known_tensor(in, constant->tensor);
+    return TRUE;
+}
