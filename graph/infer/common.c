@@ -216,6 +216,7 @@ kiln_infer_one_of(const char *name, const char *value, const char *choices, GErr
 gboolean
 kiln_infer_axis(int rank, int64_t axis, int *out, GError **error)
 {
+    *out = 0;
     if (axis < -rank || axis >= rank)
         return kiln_throw(error, KILN_ERROR_SHAPE,
                           "axis: expected a number from %d to %d for rank %d, found "

@@ -123,7 +123,7 @@ kiln_infer_recurrent(KilnInfer *in, GError **error)
 {
     const KilnType *given = kiln_infer_type(in, X);
     KilnType x = given->rank == 3 ? *given : kiln_infer_unknown(given->dtype, 3);
-    Recurrence r;
+    Recurrence r = { .hidden = KILN_DIM_UNKNOWN };
     if (!check_types(in, error) || !kiln_infer_require_rank(in, X, 3, 3, error) ||
         !read_attrs(in, &r, error) || !check_operands(in, &r, &x, error))
         return FALSE;
