@@ -89,8 +89,9 @@ struct KilnIRFunction {
     KilnInstr *first, *last;
     uint32_t n_instrs;
     uint32_t next_id;
-    GHashTable *names;   /* of buffers: looked up, never iterated */
-    int64_t arena_bytes; /* after the memory plan; -1 before */
+    GHashTable *names;         /* of buffers: looked up, never iterated */
+    GHashTable *name_counters; /* base → the last number that was put behind it */
+    int64_t arena_bytes;       /* after the memory plan; -1 before */
     uint64_t stamp;
 };
 
@@ -113,6 +114,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnIRFunction, kiln_ir_function_free)
 /** A weight, input or output. Names are made unique. */
 KilnBuffer *kiln_ir_add_buffer(KilnIRFunction *function, KilnBufferKind kind, const char *name,
                                const KilnType *type);
+/** The buffer of that name; NULL if there is none. */
+KilnBuffer *kiln_ir_find_buffer(const KilnIRFunction *function, const char *name);
+/** Takes a weight, input or output without uses out of the function. */
+void kiln_ir_remove_buffer(KilnBuffer *buffer);
 /** `%name = alloc : type` before @before (NULL: at the end). */
 KilnBuffer *kiln_ir_alloc(KilnIRFunction *function, const char *name, const KilnType *type,
                           KilnInstr *before);

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Building, rewriting and unlinking instructions and buffers; uses are kept exact at every step. */
+#include "ir/ir.h"
+
+#include <string.h>
+
+/* --- functions --- */
+
+KilnIRFunction *
+kiln_ir_function_new(KilnModule *module, const char *name)
+{
+    KilnIRFunction *function = g_new0(KilnIRFunction, 1);
+    function->arena = kiln_arena_new();
+    function->name = kiln_arena_strdup(function->arena, name);
+    function->module = module;
+    function->buffers = g_ptr_array_new();
+    function->weights = g_ptr_array_new();
+    function->inputs = g_ptr_array_new();
+    function->outputs = g_ptr_array_new();
+    function->names = g_hash_table_new(g_str_hash, g_str_equal);
+    function->name_counters = g_hash_table_new(g_str_hash, g_str_equal);
+    function->arena_bytes = -1;
+    return function;
+}
+
+void
+kiln_ir_function_free(KilnIRFunction *function)
+{
+    if (!function)
+        return;
+    g_ptr_array_unref(function->buffers);
+    g_ptr_array_unref(function->weights);
+    g_ptr_array_unref(function->inputs);
+    g_ptr_array_unref(function->outputs);
+    g_hash_table_unref(function->names);
+    g_hash_table_unref(function->name_counters);
+    kiln_arena_free(function->arena);
+    g_free(function);
+}
+
+static void
+function_free(gpointer data)
+{
+    kiln_ir_function_free(data);
+}
+
+KilnIRModule *
+kiln_ir_module_new(KilnModule *module)
+{
+    KilnIRModule *ir = g_new0(KilnIRModule, 1);
+    ir->module = module;
+    ir->functions = g_ptr_array_new_with_free_func(function_free);
+    return ir;
+}
+
+void
+kiln_ir_module_free(KilnIRModule *ir)
+{
+    if (!ir)
+        return;
+    g_ptr_array_unref(ir->functions);
+    kiln_module_free(ir->module);
+    g_free(ir);
+}
+
+/* --- uses --- */
+
+static void
+use_link(KilnBufferUse *use, KilnBuffer *buffer)
+{
+    use->buffer = buffer;
+    use->next = NULL;
+    use->previous = buffer ? buffer->last_use : NULL;
+    if (!buffer)
+        return;
+    if (buffer->last_use)
+        buffer->last_use->next = use;
+    else
+        buffer->first_use = use;
+    buffer->last_use = use;
+    buffer->n_uses++;
+}
+
+static void
+use_unlink(KilnBufferUse *use)
+{
+    KilnBuffer *buffer = use->buffer;
+    if (!buffer)
+        return;
+    if (use->previous)
+        use->previous->next = use->next;
+    else
+        buffer->first_use = use->next;
+    if (use->next)
+        use->next->previous = use->previous;
+    else
+        buffer->last_use = use->previous;
+    buffer->n_uses--;
+    use->buffer = NULL;
+    use->previous = use->next = NULL;
+}
+
+/* --- the list of instructions --- */
+
+static void
+instr_link(KilnInstr *instr, KilnInstr *before)
+{
+    KilnIRFunction *function = instr->function;
+    KilnInstr *after = before ? before->previous : function->last;
+    instr->previous = after;
+    instr->next = before;
+    if (after)
+        after->next = instr;
+    else
+        function->first = instr;
+    if (before)
+        before->previous = instr;
+    else
+        function->last = instr;
+    function->n_instrs++;
+    function->stamp++;
+}
+
+static void
+instr_unlink(KilnInstr *instr)
+{
+    KilnIRFunction *function = instr->function;
+    if (instr->previous)
+        instr->previous->next = instr->next;
+    else
+        function->first = instr->next;
+    if (instr->next)
+        instr->next->previous = instr->previous;
+    else
+        function->last = instr->previous;
+    instr->previous = instr->next = NULL;
+    function->n_instrs--;
+    function->stamp++;
+}
+
+/* --- buffers --- */
+
+/* A counter per base keeps making n names of one base linear. */
+static const char *
+unique_name(KilnIRFunction *function, const char *base)
+{
+    if (!g_hash_table_contains(function->names, base))
+        return kiln_arena_strdup(function->arena, base);
+    gsize next = GPOINTER_TO_SIZE(g_hash_table_lookup(function->name_counters, base));
+    g_autofree char *name = NULL;
+    do {
+        g_free(name);
+        name = g_strdup_printf("%s_%zu", base, ++next);
+    } while (g_hash_table_contains(function->names, name));
+    g_hash_table_insert(function->name_counters, kiln_arena_strdup(function->arena, base),
+                        GSIZE_TO_POINTER(next));
+    return kiln_arena_strdup(function->arena, name);
+}
+
+static KilnBuffer *
+buffer_new(KilnIRFunction *function, KilnBufferKind kind, const char *name, const KilnType *type)
+{
+    KilnBuffer *buffer = kiln_arena_new0(function->arena, KilnBuffer, 1);
+    buffer->kind = kind;
+    buffer->id = function->buffers->len;
+    buffer->name = unique_name(function, name);
+    buffer->type = kiln_type_copy(function->arena, type);
+    buffer->offset = -1;
+    buffer->function = function;
+    g_ptr_array_add(function->buffers, buffer);
+    g_hash_table_insert(function->names, (char *)buffer->name, buffer);
+    function->stamp++;
+    return buffer;
+}
+
+KilnBuffer *
+kiln_ir_add_buffer(KilnIRFunction *function, KilnBufferKind kind, const char *name,
+                   const KilnType *type)
+{
+    KilnBuffer *buffer = buffer_new(function, kind, name, type);
+    GPtrArray *list = kind == KILN_BUFFER_WEIGHT  ? function->weights
+                      : kind == KILN_BUFFER_INPUT ? function->inputs
+                                                  : function->outputs;
+    g_ptr_array_add(list, buffer);
+    return buffer;
+}
+
+KilnBuffer *
+kiln_ir_find_buffer(const KilnIRFunction *function, const char *name)
+{
+    return g_hash_table_lookup(function->names, name);
+}
+
+void
+kiln_ir_remove_buffer(KilnBuffer *buffer)
+{
+    KilnIRFunction *function = buffer->function;
+    g_assert(buffer->n_uses == 0);
+    GPtrArray *list = buffer->kind == KILN_BUFFER_WEIGHT   ? function->weights
+                      : buffer->kind == KILN_BUFFER_INPUT  ? function->inputs
+                      : buffer->kind == KILN_BUFFER_OUTPUT ? function->outputs
+                                                           : NULL;
+    if (list)
+        g_ptr_array_remove(list, buffer);
+    g_hash_table_remove(function->names, buffer->name);
+    function->buffers->pdata[buffer->id] = NULL;
+    function->stamp++;
+}
+
+/* --- instructions --- */
+
+static KilnInstr *
+instr_new(KilnIRFunction *function, KilnInstrKind kind, KilnBuffer *const *operands, uint32_t n)
+{
+    KilnInstr *instr = kiln_arena_new0(function->arena, KilnInstr, 1);
+    instr->kind = kind;
+    instr->id = function->next_id++;
+    instr->function = function;
+    instr->n_operands = n;
+    instr->operands = kiln_arena_new0(function->arena, KilnBufferUse, n);
+    for (uint32_t i = 0; i < n; i++) {
+        KilnBufferUse *use = &instr->operands[i];
+        bool optional;
+        use->user = instr;
+        use->index = i;
+        kiln_instr_access(kind, i, &use->access, &optional);
+        use_link(use, operands[i]);
+    }
+    return instr;
+}
+
+KilnBuffer *
+kiln_ir_alloc(KilnIRFunction *function, const char *name, const KilnType *type, KilnInstr *before)
+{
+    KilnBuffer *buffer = buffer_new(function, KILN_BUFFER_ALLOC, name, type);
+    buffer->def = instr_new(function, KILN_INSTR_alloc, &buffer, 1);
+    instr_link(buffer->def, before);
+    return buffer;
+}
+
+KilnInstr *
+kiln_ir_dealloc(KilnBuffer *buffer, KilnInstr *before)
+{
+    KilnInstr *instr = instr_new(buffer->function, KILN_INSTR_dealloc, &buffer, 1);
+    instr_link(instr, before);
+    return instr;
+}
+
+KilnBuffer *
+kiln_ir_view(KilnIRFunction *function, const char *name, KilnBuffer *base, int64_t element_offset,
+             const KilnType *type, KilnInstr *before)
+{
+    KilnBuffer *buffer = buffer_new(function, KILN_BUFFER_VIEW, name, type);
+    buffer->base = base;
+    buffer->view_offset = element_offset;
+    buffer->def = instr_new(function, KILN_INSTR_view, (KilnBuffer *[]){ buffer, base }, 2);
+    instr_link(buffer->def, before);
+    return buffer;
+}
+
+static gboolean
+check_arity(KilnInstrKind kind, KilnBuffer *const *operands, uint32_t n, GError **error)
+{
+    const KilnInstrInfo *info = kiln_instr_info(kind);
+    if ((info->flags & KILN_INSTR_BOOKKEEPING) || kind == KILN_INSTR_call)
+        return kiln_throw(error, KILN_ERROR_INVALID, "%s has a builder of its own", info->name);
+    KilnAccess access;
+    bool optional;
+    uint32_t i = 0;
+    for (; i < n; i++) {
+        if (!kiln_instr_access(kind, i, &access, &optional))
+            return kiln_throw(error, KILN_ERROR_INVALID, "%s: expected %u operands, found %u",
+                              info->name, i, n);
+        if (!operands[i] && !optional)
+            return kiln_throw(error, KILN_ERROR_INVALID, "%s: operand %u is required, found none",
+                              info->name, i);
+    }
+    if (kiln_instr_access(kind, i, &access, &optional) && !optional)
+        return kiln_throw(error, KILN_ERROR_INVALID,
+                          "%s: operand %u is required, found %u operands", info->name, i, n);
+    return TRUE;
+}
+
+KilnInstr *
+kiln_instr_new(KilnIRFunction *function, KilnInstrKind kind, KilnBuffer *const *operands,
+               uint32_t n_operands, const void *attrs, KilnInstr *before, GError **error)
+{
+    const KilnInstrInfo *info = kiln_instr_info(kind);
+    if (!check_arity(kind, operands, n_operands, error))
+        return NULL;
+    KilnInstr *instr = instr_new(function, kind, operands, n_operands);
+    instr->attrs = kiln_instr_attrs_new(kind, function->arena);
+    if (attrs)
+        kiln_attrs_copy(info->attrs, info->n_attrs, instr->attrs, attrs, function->arena);
+    instr_link(instr, before);
+    return instr;
+}
+
+KilnInstr *
+kiln_instr_new_call(KilnIRFunction *function, const char *callee, KilnBuffer *const *operands,
+                    uint32_t n_operands, uint32_t n_out, KilnInstr *before)
+{
+    KilnInstr *instr = instr_new(function, KILN_INSTR_call, operands, n_operands);
+    instr->callee = kiln_arena_strdup(function->arena, callee);
+    for (uint32_t i = 0; i < n_operands; i++)
+        instr->operands[i].access = i < n_out ? KILN_ACCESS_OUT : KILN_ACCESS_IN;
+    instr_link(instr, before);
+    return instr;
+}
+
+void
+kiln_instr_set_operand(KilnInstr *instr, uint32_t i, KilnBuffer *buffer)
+{
+    use_unlink(&instr->operands[i]);
+    use_link(&instr->operands[i], buffer);
+    if (instr->kind == KILN_INSTR_view && i == 1)
+        instr->operands[0].buffer->base = buffer;
+    instr->function->stamp++;
+}
+
+void
+kiln_instr_remove(KilnInstr *instr)
+{
+    bool defines = instr->kind == KILN_INSTR_alloc || instr->kind == KILN_INSTR_view;
+    KilnBuffer *defined = defines ? instr->operands[0].buffer : NULL;
+    for (uint32_t i = 0; i < instr->n_operands; i++)
+        use_unlink(&instr->operands[i]);
+    if (defined)
+        kiln_ir_remove_buffer(defined);
+    instr_unlink(instr);
+}
+
+void
+kiln_instr_move(KilnInstr *instr, KilnInstr *before)
+{
+    if (instr == before || instr->next == before)
+        return;
+    instr_unlink(instr);
+    instr_link(instr, before);
+}
+
+/* --- questions --- */
+
+KilnBuffer *
+kiln_buffer_origin(KilnBuffer *buffer)
+{
+    while (buffer->kind == KILN_BUFFER_VIEW)
+        buffer = buffer->base;
+    return buffer;
+}
+
+int64_t
+kiln_buffer_origin_offset(const KilnBuffer *buffer)
+{
+    int64_t bytes = 0;
+    for (; buffer->kind == KILN_BUFFER_VIEW; buffer = buffer->base)
+        bytes += buffer->view_offset * (int64_t)kiln_dtype_size(buffer->base->type.dtype);
+    return bytes;
+}
+
+bool
+kiln_instr_may_alias(const KilnInstr *instr, uint32_t in)
+{
+    const KilnBuffer *out = kiln_instr_operand(instr, 0), *other = kiln_instr_operand(instr, in);
+    if (!out || !other || in == 0 || in >= 32)
+        return false;
+    return (kiln_instr_info(instr->kind)->aliases >> in & 1) &&
+           kiln_type_equal(&out->type, &other->type);
+}
+
+bool
+kiln_instr_is_bookkeeping(const KilnInstr *instr)
+{
+    return kiln_instr_info(instr->kind)->flags & KILN_INSTR_BOOKKEEPING;
+}
+
+const char *
+kiln_instr_label(const KilnInstr *instr)
+{
+    if (instr->name)
+        return instr->name;
+    for (uint32_t i = 0; i < instr->n_operands; i++) {
+        if (instr->operands[i].access != KILN_ACCESS_IN && instr->operands[i].buffer)
+            return instr->operands[i].buffer->name;
+    }
+    return kiln_instr_info(instr->kind)->name;
+}

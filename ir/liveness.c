@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lives of buffers: one walk over the instructions that do work. Views count for their origin, so
+ * that buffers which alias are one buffer; kernel scratch lives for one step. */
+#include "ir/plan.h"
+
+#include "graph/alloc.h"
+
+#include <string.h>
+
+static int64_t
+aligned(int64_t bytes)
+{
+    size_t size = kiln_align_up((size_t)MAX(bytes, 0));
+    return size > (size_t)INT64_MAX ? INT64_MAX & ~(int64_t)(KILN_ALIGNMENT - 1) : (int64_t)size;
+}
+
+static int64_t
+add_capped(int64_t a, int64_t b)
+{
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+/* The life of @buffer reaches to @step; it begins there if this is its first use. */
+static void
+touch(GArray *lives, uint32_t *life_of, KilnBuffer *buffer, int64_t step)
+{
+    if (life_of[buffer->id] == UINT32_MAX) {
+        KilnLife life = { .buffer = buffer,
+                          .first = step,
+                          .last = step,
+                          .size = aligned(kiln_type_bytes(&buffer->type)) };
+        life_of[buffer->id] = lives->len;
+        g_array_append_val(lives, life);
+    }
+    g_array_index(lives, KilnLife, life_of[buffer->id]).last = step;
+}
+
+/* Aligned bytes of the distinct allocs that @instr touches. */
+static int64_t
+bytes_of_step(const GArray *lives, const uint32_t *life_of, const KilnInstr *instr)
+{
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < instr->n_operands; i++) {
+        KilnBuffer *buffer = instr->operands[i].buffer;
+        KilnBuffer *origin = buffer ? kiln_buffer_origin(buffer) : NULL;
+        if (!origin || origin->kind != KILN_BUFFER_ALLOC)
+            continue;
+        bool counted = false;
+        for (uint32_t k = 0; k < i && !counted; k++) {
+            KilnBuffer *other = instr->operands[k].buffer;
+            counted = other && kiln_buffer_origin(other) == origin;
+        }
+        if (!counted)
+            bytes = add_capped(bytes, g_array_index(lives, KilnLife, life_of[origin->id]).size);
+    }
+    return bytes;
+}
+
+static int64_t
+scratch_of(const KilnTarget *target, const KilnInstr *instr, int threads)
+{
+    const KilnKernel *kernel = target ? kiln_target_find(target, instr) : NULL;
+    if (!kernel || !kernel->scratch_bytes)
+        return 0;
+    size_t bytes = kernel->scratch_bytes(instr, threads);
+    return aligned((int64_t)MIN(bytes, (size_t)INT64_MAX));
+}
+
+/* The most that lives at one step: a difference array over steps. */
+static int64_t
+most_alive(const KilnLife *lives, uint32_t n, int64_t n_steps)
+{
+    g_autofree int64_t *change = g_new0(int64_t, n_steps + 1);
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < n; i++)
+        sum = add_capped(sum, lives[i].size);
+    if (sum == INT64_MAX)
+        return sum;
+    for (uint32_t i = 0; i < n; i++) {
+        change[lives[i].first] += lives[i].size;
+        change[lives[i].last + 1] -= lives[i].size;
+    }
+    int64_t alive = 0, most = 0;
+    for (int64_t step = 0; step < n_steps; step++) {
+        alive += change[step];
+        most = MAX(most, alive);
+    }
+    return most;
+}
+
+KilnMemoryPlan *
+kiln_liveness(const KilnIRFunction *function, const KilnTarget *target, int threads)
+{
+    KilnMemoryPlan *plan = g_new0(KilnMemoryPlan, 1);
+    GArray *lives = g_array_new(FALSE, TRUE, sizeof(KilnLife));
+    g_autofree uint32_t *life_of = g_new(uint32_t, function->buffers->len + 1);
+    memset(life_of, 0xFF, sizeof *life_of * (function->buffers->len + 1));
+    kiln_foreach_instr (instr, function) {
+        if (kiln_instr_is_bookkeeping(instr))
+            continue;
+        int64_t step = plan->n_steps++;
+        for (uint32_t i = 0; i < instr->n_operands; i++) {
+            KilnBuffer *buffer = instr->operands[i].buffer;
+            KilnBuffer *origin = buffer ? kiln_buffer_origin(buffer) : NULL;
+            if (origin && origin->kind == KILN_BUFFER_ALLOC)
+                touch(lives, life_of, origin, step);
+        }
+        int64_t bytes = bytes_of_step(lives, life_of, instr);
+        int64_t scratch = scratch_of(target, instr, threads);
+        if (scratch) {
+            KilnLife life = { .scratch_of = instr, .first = step, .last = step, .size = scratch };
+            g_array_append_val(lives, life);
+        }
+        plan->lb_node = MAX(plan->lb_node, add_capped(bytes, scratch));
+    }
+    plan->n_lives = lives->len;
+    plan->lives = (KilnLife *)g_array_free(lives, FALSE);
+    for (uint32_t i = 0; i < plan->n_lives; i++) {
+        plan->lives[i].offset = -1;
+        plan->sum = add_capped(plan->sum, plan->lives[i].size);
+    }
+    plan->lb_live = most_alive(plan->lives, plan->n_lives, plan->n_steps);
+    plan->arena = -1;
+    return plan;
+}
+
+void
+kiln_memory_plan_free(KilnMemoryPlan *plan)
+{
+    if (!plan)
+        return;
+    g_free(plan->lives);
+    g_free(plan);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which kernel runs an instruction: the first row that fits, here or in the fallbacks. */
+#include "ir/target.h"
+
+/* The operand by which kernels are chosen: the first @in, else the first @out. */
+static const KilnBuffer *
+key_operand(const KilnInstr *instr)
+{
+    const KilnBuffer *written = NULL;
+    for (uint32_t i = 0; i < instr->n_operands; i++) {
+        const KilnBufferUse *use = &instr->operands[i];
+        if (!use->buffer)
+            continue;
+        if (use->access != KILN_ACCESS_OUT)
+            return use->buffer;
+        if (!written)
+            written = use->buffer;
+    }
+    return written;
+}
+
+static bool
+kernel_fits(const KilnKernel *kernel, const KilnInstr *instr, const KilnType *key, KilnIsa isa)
+{
+    return kernel->instr == instr->kind && kernel->isa <= isa &&
+           (kernel->dtypes >> key->dtype & 1) && g_strcmp0(kernel->layout, key->layout) == 0 &&
+           (!kernel->supports || kernel->supports(instr));
+}
+
+const KilnKernel *
+kiln_target_find(const KilnTarget *target, const KilnInstr *instr)
+{
+    const KilnBuffer *key = kiln_instr_is_bookkeeping(instr) ? NULL : key_operand(instr);
+    if (!key)
+        return NULL;
+    for (; target; target = target->fallback) {
+        for (uint32_t i = 0; i < target->n_kernels; i++) {
+            if (kernel_fits(&target->kernels[i], instr, &key->type, target->isa))
+                return &target->kernels[i];
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,471 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The verifier: what must hold of an IR function after every pass, and of every text that is
+ * parsed. One walk in order, with a state and the written byte ranges per buffer; linear but for
+ * buffers that are written in many pieces out of order. */
+#include "ir/verify_priv.h"
+
+#include "graph/text/text.h"
+
+#include <string.h>
+
+typedef enum {
+    STATE_UNDEFINED,
+    STATE_LIVE,
+    STATE_DEAD,
+} State;
+
+typedef struct {
+    int64_t begin, end;
+} Range;
+
+typedef struct {
+    const KilnIRFunction *function;
+    State *states;    /* by buffer id: allocs and views */
+    GArray **written; /* by buffer id of an origin: Range, sorted, disjoint, not touching */
+} Verify;
+
+static const char *
+kind_name(KilnBufferKind kind)
+{
+    static const char *const names[] = { "weight", "input", "output", "alloc", "view" };
+    return names[kind];
+}
+
+static gboolean throw_at(const KilnIRFunction *function, GError **error, const char *format, ...)
+    G_GNUC_PRINTF(3, 4);
+
+static gboolean
+throw_at(const KilnIRFunction *function, GError **error, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g_autofree char *message = g_strdup_vprintf(format, args);
+    va_end(args);
+    return kiln_throw(error, KILN_ERROR_INVALID, "@%s: %s", function->name, message);
+}
+
+gboolean
+kiln_instr_throw(const KilnInstr *instr, GError **error, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g_autofree char *message = g_strdup_vprintf(format, args);
+    va_end(args);
+    return throw_at(instr->function, error, "%s (%s): %s", kiln_instr_label(instr),
+                    kiln_instr_info(instr->kind)->name, message);
+}
+
+/* --- buffers --- */
+
+static gboolean
+check_type(const KilnBuffer *buffer, GError **error)
+{
+    const KilnType *type = &buffer->type;
+    g_autofree char *text = kiln_type_to_string(type);
+    if (!kiln_type_is_static(type))
+        return throw_at(buffer->function, error, "%s: expected a static type, found %s",
+                        buffer->name, text);
+    if (type->dtype == KILN_DTYPE_string)
+        return throw_at(buffer->function, error, "%s: strings have no buffers, found %s",
+                        buffer->name, text);
+    if (kiln_type_bytes(type) < 0)
+        return throw_at(buffer->function, error,
+                        "%s: expected a layout that fits and a size in 63 bits, found %s",
+                        buffer->name, text);
+    const KilnQuant *quant = type->quant;
+    bool fits = !quant || (quant->axis < 0 ? quant->n == 1
+                                           : quant->axis < type->rank &&
+                                                 quant->n == (uint64_t)type->dims[quant->axis]);
+    if (!fits)
+        return throw_at(buffer->function, error,
+                        "%s: expected one scale per index of the quantization axis, found %s",
+                        buffer->name, text);
+    return TRUE;
+}
+
+static gboolean
+check_weight(const KilnBuffer *buffer, GError **error)
+{
+    const KilnConstant *constant = buffer->constant;
+    if (!constant && buffer->is_const)
+        return throw_at(buffer->function, error, "@%s: a const weight needs a constant",
+                        buffer->name);
+    if (!constant || kiln_type_equal(&constant->type, &buffer->type))
+        return TRUE;
+    g_autofree char *expected = kiln_type_to_string(&constant->type);
+    g_autofree char *found = kiln_type_to_string(&buffer->type);
+    return throw_at(buffer->function, error, "@%s: expected the constant's type %s, found %s",
+                    buffer->name, expected, found);
+}
+
+/* The buffer's list of uses against the instructions: every entry is an operand that names it. */
+static gboolean
+check_uses(const KilnBuffer *buffer, GError **error)
+{
+    uint32_t n = 0;
+    const KilnBufferUse *previous = NULL;
+    kiln_foreach_buffer_use (use, buffer) {
+        bool consistent = use->buffer == buffer && use->previous == previous &&
+                          use->user->function == buffer->function &&
+                          use->index < use->user->n_operands &&
+                          &use->user->operands[use->index] == use;
+        if (!consistent || ++n > buffer->n_uses)
+            return throw_at(buffer->function, error, "%s: its list of uses is broken",
+                            buffer->name);
+        previous = use;
+    }
+    if (n != buffer->n_uses || buffer->last_use != previous)
+        return throw_at(buffer->function, error, "%s: expected %u uses, found %u", buffer->name,
+                        buffer->n_uses, n);
+    return TRUE;
+}
+
+static gboolean
+check_list(const KilnIRFunction *function, const GPtrArray *list, KilnBufferKind kind,
+           uint32_t *n_listed, GError **error)
+{
+    for (guint i = 0; i < list->len; i++) {
+        const KilnBuffer *buffer = g_ptr_array_index(list, i);
+        bool own = buffer->id < function->buffers->len &&
+                   g_ptr_array_index(function->buffers, buffer->id) == buffer;
+        if (!own || buffer->kind != kind)
+            return throw_at(function, error, "@%s: expected %s of this function, found %s",
+                            buffer->name, kind_name(kind), kind_name(buffer->kind));
+    }
+    *n_listed += list->len;
+    return TRUE;
+}
+
+static gboolean
+check_buffers(const KilnIRFunction *function, GError **error)
+{
+    uint32_t n_listed = 0, n_external = 0;
+    if (!check_list(function, function->weights, KILN_BUFFER_WEIGHT, &n_listed, error) ||
+        !check_list(function, function->inputs, KILN_BUFFER_INPUT, &n_listed, error) ||
+        !check_list(function, function->outputs, KILN_BUFFER_OUTPUT, &n_listed, error))
+        return FALSE;
+    for (guint i = 0; i < function->buffers->len; i++) {
+        const KilnBuffer *buffer = g_ptr_array_index(function->buffers, i);
+        if (!buffer)
+            continue;
+        if (buffer->id != i || buffer->function != function)
+            return throw_at(function, error, "%s: it belongs to another function", buffer->name);
+        if (g_hash_table_lookup(function->names, buffer->name) != buffer)
+            return throw_at(function, error, "%s: two buffers have this name", buffer->name);
+        if (!check_type(buffer, error) || !check_uses(buffer, error))
+            return FALSE;
+        if (buffer->kind == KILN_BUFFER_WEIGHT && !check_weight(buffer, error))
+            return FALSE;
+        n_external += buffer->kind < KILN_BUFFER_ALLOC;
+    }
+    if (n_listed != n_external)
+        return throw_at(function, error, "expected %u weights, inputs and outputs, found %u listed",
+                        n_external, n_listed);
+    return TRUE;
+}
+
+/* --- written ranges --- */
+
+static Range
+range_of(const KilnBuffer *buffer)
+{
+    int64_t begin = kiln_buffer_origin_offset(buffer);
+    return (Range){ begin, begin + kiln_type_bytes(&buffer->type) };
+}
+
+/* The first range of @list that ends at or behind @position. */
+static guint
+range_find(const GArray *list, int64_t position)
+{
+    guint low = 0, high = list->len;
+    while (low < high) {
+        guint middle = low + (high - low) / 2;
+        if (g_array_index(list, Range, middle).end < position)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void
+range_add(GArray *list, Range added)
+{
+    if (added.begin == added.end)
+        return;
+    guint from = range_find(list, added.begin), to = from;
+    while (to < list->len && g_array_index(list, Range, to).begin <= added.end) {
+        Range met = g_array_index(list, Range, to++);
+        added.begin = MIN(added.begin, met.begin);
+        added.end = MAX(added.end, met.end);
+    }
+    if (to > from)
+        g_array_remove_range(list, from, to - from);
+    g_array_insert_val(list, from, added);
+}
+
+static bool
+range_covers(const GArray *list, Range wanted)
+{
+    if (wanted.begin == wanted.end)
+        return true;
+    guint at = list ? range_find(list, wanted.begin + 1) : 0;
+    return list && at < list->len && g_array_index(list, Range, at).begin <= wanted.begin &&
+           g_array_index(list, Range, at).end >= wanted.end;
+}
+
+static bool
+is_written(const Verify *verify, KilnBuffer *buffer)
+{
+    const KilnBuffer *origin = kiln_buffer_origin(buffer);
+    if (origin->kind == KILN_BUFFER_WEIGHT || origin->kind == KILN_BUFFER_INPUT)
+        return true;
+    return range_covers(verify->written[origin->id], range_of(buffer));
+}
+
+/* --- instructions --- */
+
+static gboolean
+check_operand(const KilnInstr *instr, uint32_t i, GError **error)
+{
+    const KilnBufferUse *use = &instr->operands[i];
+    KilnAccess access = use->access;
+    bool optional = false;
+    if (use->user != instr || use->index != i)
+        return kiln_instr_throw(instr, error, "operand %u: its use is broken", i);
+    if (instr->kind != KILN_INSTR_call && !kiln_instr_access(instr->kind, i, &access, &optional))
+        return kiln_instr_throw(instr, error, "expected %u operands, found %u", i,
+                                instr->n_operands);
+    if (access != use->access)
+        return kiln_instr_throw(instr, error, "operand %u: its access is not that of the row", i);
+    if (!use->buffer && !optional)
+        return kiln_instr_throw(instr, error, "operand %u is required, found none", i);
+    if (use->buffer && use->buffer->function != instr->function)
+        return kiln_instr_throw(instr, error, "operand %u is of another function", i);
+    return TRUE;
+}
+
+static gboolean
+check_operands(const KilnInstr *instr, GError **error)
+{
+    for (uint32_t i = 0; i < instr->n_operands; i++) {
+        if (!check_operand(instr, i, error))
+            return FALSE;
+    }
+    KilnAccess access;
+    bool optional;
+    if (instr->kind != KILN_INSTR_call &&
+        kiln_instr_access(instr->kind, instr->n_operands, &access, &optional) && !optional)
+        return kiln_instr_throw(instr, error, "operand %u is required, found %u operands",
+                                instr->n_operands, instr->n_operands);
+    return TRUE;
+}
+
+/* Defined before and, through views, not freed yet. */
+static gboolean
+check_alive(const Verify *verify, const KilnInstr *instr, KilnBuffer *buffer, GError **error)
+{
+    for (KilnBuffer *at = buffer; at->kind >= KILN_BUFFER_ALLOC; at = at->base) {
+        if (verify->states[at->id] == STATE_UNDEFINED)
+            return kiln_instr_throw(instr, error, "%%%s is used before it is defined", at->name);
+        if (verify->states[at->id] == STATE_DEAD)
+            return kiln_instr_throw(instr, error, "%%%s is used after its dealloc", at->name);
+        if (at->kind == KILN_BUFFER_ALLOC)
+            break;
+    }
+    return TRUE;
+}
+
+static gboolean
+visit_alloc(Verify *verify, const KilnInstr *instr, GError **error)
+{
+    KilnBuffer *buffer = instr->operands[0].buffer;
+    if (buffer->kind != KILN_BUFFER_ALLOC || buffer->def != instr)
+        return kiln_instr_throw(instr, error, "%s is not what it allocates", buffer->name);
+    if (verify->states[buffer->id] != STATE_UNDEFINED)
+        return kiln_instr_throw(instr, error, "%%%s is allocated twice", buffer->name);
+    verify->states[buffer->id] = STATE_LIVE;
+    return TRUE;
+}
+
+static gboolean
+visit_dealloc(Verify *verify, const KilnInstr *instr, GError **error)
+{
+    KilnBuffer *buffer = instr->operands[0].buffer;
+    if (buffer->kind != KILN_BUFFER_ALLOC)
+        return kiln_instr_throw(instr, error, "expected an alloc, found %s %s",
+                                kind_name(buffer->kind), buffer->name);
+    if (!check_alive(verify, instr, buffer, error))
+        return FALSE;
+    verify->states[buffer->id] = STATE_DEAD;
+    return TRUE;
+}
+
+static gboolean
+visit_view(Verify *verify, const KilnInstr *instr, GError **error)
+{
+    KilnBuffer *view = instr->operands[0].buffer, *base = instr->operands[1].buffer;
+    if (view->kind != KILN_BUFFER_VIEW || view->def != instr || view->base != base)
+        return kiln_instr_throw(instr, error, "%s is not the view that it defines", view->name);
+    if (!check_alive(verify, instr, base, error))
+        return FALSE;
+    int64_t unit = (int64_t)kiln_dtype_size(base->type.dtype), begin, end;
+    bool inside = view->view_offset >= 0 &&
+                  !__builtin_mul_overflow(view->view_offset, unit, &begin) &&
+                  !__builtin_add_overflow(begin, kiln_type_bytes(&view->type), &end) &&
+                  end <= kiln_type_bytes(&base->type);
+    if (!inside) {
+        g_autofree char *whole = kiln_type_to_string(&base->type);
+        g_autofree char *part = kiln_type_to_string(&view->type);
+        return kiln_instr_throw(instr, error,
+                                "%s at element %" G_GINT64_FORMAT " does not lie inside %s", part,
+                                view->view_offset, whole);
+    }
+    verify->states[view->id] = STATE_LIVE;
+    if (kiln_buffer_origin_offset(view) % (int64_t)kiln_dtype_size(view->type.dtype))
+        return kiln_instr_throw(instr, error, "byte %" G_GINT64_FORMAT " is misaligned for %s",
+                                kiln_buffer_origin_offset(view), kiln_dtype_name(view->type.dtype));
+    return TRUE;
+}
+
+/* Two operands of one instruction may meet only where the row says so and they coincide. */
+static gboolean
+check_overlap(const KilnInstr *instr, uint32_t written, uint32_t other, GError **error)
+{
+    KilnBuffer *a = instr->operands[written].buffer, *b = instr->operands[other].buffer;
+    if (kiln_buffer_origin(a) != kiln_buffer_origin(b))
+        return TRUE;
+    Range x = range_of(a), y = range_of(b);
+    if (x.begin >= y.end || y.begin >= x.end)
+        return TRUE;
+    bool reads = instr->operands[other].access == KILN_ACCESS_IN;
+    if (written == 0 && reads && x.begin == y.begin && x.end == y.end &&
+        kiln_instr_may_alias(instr, other))
+        return TRUE;
+    return kiln_instr_throw(instr, error,
+                            "operand %u (%s) may not share bytes with operand %u (%s)", other,
+                            b->name, written, a->name);
+}
+
+static gboolean
+check_write(const KilnInstr *instr, uint32_t i, GError **error)
+{
+    const KilnBuffer *origin = kiln_buffer_origin(instr->operands[i].buffer);
+    if (origin->kind == KILN_BUFFER_INPUT ||
+        (origin->kind == KILN_BUFFER_WEIGHT && origin->is_const))
+        return kiln_instr_throw(instr, error, "writes %s @%s",
+                                origin->is_const ? "const weight" : kind_name(origin->kind),
+                                origin->name);
+    for (uint32_t k = 0; k < instr->n_operands; k++) {
+        bool seen = k < i && instr->operands[k].access != KILN_ACCESS_IN; /* met from the other */
+        if (k == i || seen || !instr->operands[k].buffer)
+            continue;
+        if (!check_overlap(instr, i, k, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+static gboolean
+visit_compute(Verify *verify, const KilnInstr *instr, GError **error)
+{
+    for (uint32_t i = 0; i < instr->n_operands; i++) {
+        KilnBuffer *buffer = instr->operands[i].buffer;
+        if (!buffer)
+            continue;
+        KilnAccess access = instr->operands[i].access;
+        if (!check_alive(verify, instr, buffer, error))
+            return FALSE;
+        if (access != KILN_ACCESS_OUT && !is_written(verify, buffer))
+            return kiln_instr_throw(instr, error, "%s is read before it is written", buffer->name);
+        if (access != KILN_ACCESS_IN && !check_write(instr, i, error))
+            return FALSE;
+    }
+    if (!kiln_instr_check(instr, error))
+        return FALSE;
+    for (uint32_t i = 0; i < instr->n_operands; i++) {
+        KilnBuffer *buffer = instr->operands[i].buffer;
+        if (!buffer || instr->operands[i].access == KILN_ACCESS_IN)
+            continue;
+        GArray **written = &verify->written[kiln_buffer_origin(buffer)->id];
+        if (!*written)
+            *written = g_array_new(FALSE, FALSE, sizeof(Range));
+        range_add(*written, range_of(buffer));
+    }
+    return TRUE;
+}
+
+static gboolean
+visit(Verify *verify, const KilnInstr *instr, GError **error)
+{
+    if (!check_operands(instr, error))
+        return FALSE;
+    switch (instr->kind) {
+    case KILN_INSTR_alloc:
+        return visit_alloc(verify, instr, error);
+    case KILN_INSTR_dealloc:
+        return visit_dealloc(verify, instr, error);
+    case KILN_INSTR_view:
+        return visit_view(verify, instr, error);
+    default:
+        return visit_compute(verify, instr, error);
+    }
+}
+
+static gboolean
+check_end(const Verify *verify, GError **error)
+{
+    const KilnIRFunction *function = verify->function;
+    for (guint i = 0; i < function->buffers->len; i++) {
+        KilnBuffer *buffer = g_ptr_array_index(function->buffers, i);
+        if (!buffer)
+            continue;
+        if (buffer->kind >= KILN_BUFFER_ALLOC && verify->states[i] == STATE_UNDEFINED)
+            return throw_at(function, error, "%%%s has no defining instruction", buffer->name);
+        if (buffer->kind == KILN_BUFFER_ALLOC && verify->states[i] != STATE_DEAD)
+            return throw_at(function, error, "%%%s has no dealloc", buffer->name);
+        if (buffer->kind == KILN_BUFFER_OUTPUT && !is_written(verify, buffer))
+            return throw_at(function, error, "output @%s is not written", buffer->name);
+    }
+    return TRUE;
+}
+
+static gboolean
+check_instrs(Verify *verify, GError **error)
+{
+    const KilnIRFunction *function = verify->function;
+    uint32_t n = 0;
+    const KilnInstr *previous = NULL;
+    kiln_foreach_instr (instr, function) {
+        if (instr->function != function || instr->previous != previous ||
+            ++n > function->n_instrs || instr->id >= function->next_id)
+            return throw_at(function, error, "the list of instructions is broken at %s",
+                            kiln_instr_label(instr));
+        if (!visit(verify, instr, error))
+            return FALSE;
+        previous = instr;
+    }
+    if (n != function->n_instrs || function->last != previous)
+        return throw_at(function, error, "expected %u instructions, found %u", function->n_instrs,
+                        n);
+    return check_end(verify, error);
+}
+
+gboolean
+kiln_ir_verify(const KilnIRFunction *function, GError **error)
+{
+    if (!check_buffers(function, error))
+        return FALSE;
+    guint n = function->buffers->len;
+    Verify verify = { .function = function,
+                      .states = g_new0(State, n + 1),
+                      .written = g_new0(GArray *, n + 1) };
+    gboolean good = check_instrs(&verify, error);
+    for (guint i = 0; i < n; i++) {
+        if (verify.written[i])
+            g_array_unref(verify.written[i]);
+    }
+    g_free(verify.written);
+    g_free(verify.states);
+    return good && kiln_verify_plan(function, error);
+}
