@@ -111,10 +111,8 @@ kiln_function_unique_name(KilnFunction *function, const char *base)
     KilnArena *arena = function->module->arena;
     if (name_is_free(function, base))
         return kiln_arena_strdup(arena, base);
-    /* A counter per base keeps this linear; it lives beside the names under a key no value can
-     * have. */
-    g_autofree char *key = g_strconcat("\n", base, NULL);
-    gsize next = GPOINTER_TO_SIZE(g_hash_table_lookup(function->names, key));
+    /* A counter per base keeps this linear. */
+    gsize next = GPOINTER_TO_SIZE(g_hash_table_lookup(function->name_counters, base));
     g_autofree char *name = NULL;
     do {
         g_free(name);

@@ -18,7 +18,8 @@ print_decimal(GString *out, double value, int first_digits, int last_digits, boo
         char format[8];
         g_snprintf(format, sizeof format, "%%.%dg", digits);
         g_ascii_formatd(text, sizeof text, format, value);
-        double back = single ? (double)strtof(text, NULL) : g_ascii_strtod(text, NULL);
+        double back = g_ascii_strtod(text, NULL);
+        back = single ? (float)back : back; /* as the parser narrows, whatever the locale */
         if (back == value)
             break;
     }

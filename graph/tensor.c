@@ -108,6 +108,26 @@ kiln_tensor_new_iota(const KilnType *type)
     return tensor_new(KILN_TENSOR_IOTA, type);
 }
 
+KilnTensor *
+kiln_tensor_new_sparse(const KilnType *type)
+{
+    return tensor_new(KILN_TENSOR_SPARSE, type);
+}
+
+KilnTensor *
+kiln_tensor_new_strings(const KilnType *type, char **strings, GError **error)
+{
+    g_auto(GStrv) taken = strings;
+    int64_t found = g_strv_length(taken), expected = kiln_type_elements(type);
+    if (found != expected)
+        return kiln_throw_null(error, KILN_ERROR_SHAPE,
+                               "expected %" G_GINT64_FORMAT " strings, found %" G_GINT64_FORMAT,
+                               expected, found);
+    KilnTensor *tensor = tensor_new(KILN_TENSOR_STRINGS, type);
+    tensor->strings = g_steal_pointer(&taken);
+    return tensor;
+}
+
 int64_t
 kiln_tensor_storage(const KilnTensor *tensor)
 {
@@ -171,7 +191,9 @@ kiln_tensor_view(const KilnTensor *tensor, GError **error)
         if (address % unit == 0)
             return g_bytes_ref(tensor->bytes);
     }
-    int64_t size = kiln_type_bytes(&tensor->type);
+    /* The payload of a value in a blocked layout is padded: its own size counts. */
+    int64_t size = tensor->kind == KILN_TENSOR_DATA ? kiln_tensor_storage(tensor)
+                                                    : kiln_type_bytes(&tensor->type);
     void *memory = kiln_alloc(1, size < 0 ? SIZE_MAX : (size_t)size, error);
     if (!memory)
         return NULL;

@@ -28,6 +28,8 @@ typedef struct {
     double std, low, high; /* NORMAL: std; UNIFORM: low, high */
     char **strings;        /* STRINGS: NULL-terminated */
     char *file;            /* where DATA lies on disk, or NULL where it was computed */
+    uint32_t file_root;    /* length of the directory in `file` that a text left out when it named
+                              the file relative to itself; 0: it did not */
     int64_t file_offset;
 } KilnTensor;
 
@@ -47,6 +49,10 @@ KilnTensor *kiln_tensor_new_splat_bits(const KilnType *type, const void *element
 KilnTensor *kiln_tensor_new_normal(const KilnType *type, uint64_t seed, double std);
 KilnTensor *kiln_tensor_new_uniform(const KilnType *type, uint64_t seed, double low, double high);
 KilnTensor *kiln_tensor_new_iota(const KilnType *type);
+/** Stands for a payload in a sparse form, which is not read. */
+KilnTensor *kiln_tensor_new_sparse(const KilnType *type);
+/** Takes @strings over: NULL-terminated, one per element (KILN_ERROR_SHAPE otherwise). */
+KilnTensor *kiln_tensor_new_strings(const KilnType *type, char **strings, GError **error);
 
 /** Bytes that a DATA payload occupies; 0 for what needs no storage. */
 int64_t kiln_tensor_storage(const KilnTensor *tensor);

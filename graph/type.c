@@ -3,6 +3,7 @@
 #include "graph/type.h"
 
 #include "graph/number.h"
+#include "graph/text/lexer.h"
 
 #include <string.h>
 
@@ -240,8 +241,10 @@ kiln_type_print(const KilnType *type, GString *out)
         g_string_append(out, i ? "," : "");
         if (type->dims[i] >= 0)
             g_string_append_printf(out, "%" G_GINT64_FORMAT, type->dims[i]);
+        else if (type->dim_names[i])
+            kiln_word_print(type->dim_names[i], out);
         else
-            g_string_append(out, type->dim_names[i] ? type->dim_names[i] : "?");
+            g_string_append_c(out, '?');
     }
     g_string_append_c(out, ']');
     if (type->layout)

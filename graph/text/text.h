@@ -23,6 +23,8 @@ void kiln_node_print(const KilnNode *node, GString *out);
 /** `constants { … }`; nothing where there are none. */
 gboolean kiln_constants_print(const KilnModule *module, const KilnPrintOptions *options,
                               GString *out, GError **error);
+/** A `declare @name(types) -> types` line per declaration. */
+void kiln_declarations_print(const KilnModule *module, GString *out);
 /** `{pads=[2,2,2,2], group=2}`, without what is default; nothing where all is. Floats read back to
  * the same bits. */
 void kiln_attrs_print(const KilnAttrInfo *infos, uint32_t n, const void *attrs, GString *out);

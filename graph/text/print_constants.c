@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Prints constants with all their bits: small ones inline, generated ones as their recipe, big ones
+ * in a data file, as a piece of the file that they are mapped from, or in base64. */
+#include "graph/text/print.h"
+
+#include "graph/alloc.h"
+#include "graph/number.h"
+#include "graph/text/lexer.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    INLINE_ELEMENTS = 64, /* at most; more go where bytes go */
+    BASE64_CHUNK = 3 << 16,
+};
+
+static const KilnPrintOptions defaults;
+
+/* --- elements --- */
+
+/* The shortest decimal that rounds to the same 16 bits; NaNs other than the default one in hex. */
+static void
+print_half(uint16_t bits, bool bf16, GString *out)
+{
+    float value = bf16 ? kiln_bf16_to_f32(bits) : kiln_f16_to_f32(bits);
+    if (isnan(value) && bits != (bf16 ? 0x7fc0 : 0x7e00)) {
+        g_string_append_printf(out, "nan(0x%04x)", bits);
+        return;
+    }
+    for (int digits = 2; digits <= 5 && isfinite(value); digits++) {
+        char text[G_ASCII_DTOSTR_BUF_SIZE], format[8];
+        g_snprintf(format, sizeof format, "%%.%dg", digits);
+        g_ascii_formatd(text, sizeof text, format, value);
+        double back = g_ascii_strtod(text, NULL);
+        uint16_t rounded = bf16 ? kiln_f32_to_bf16((float)back) : kiln_f64_to_f16(back);
+        if (rounded == bits) {
+            g_string_append(out, text);
+            return;
+        }
+    }
+    kiln_print_f32(out, value);
+}
+
+static void
+print_bool(uint8_t byte, GString *out)
+{
+    if (byte > 1)
+        g_string_append_printf(out, "%u", byte);
+    else
+        g_string_append(out, byte ? "true" : "false");
+}
+
+void
+kiln_element_print(KilnDType dtype, const void *bytes, int64_t index, GString *out)
+{
+    const char *at = (const char *)bytes + (size_t)index * kiln_dtype_size(dtype);
+    union {
+        float f;
+        double d;
+        uint16_t half;
+    } element = { 0 };
+    switch (dtype) {
+    case KILN_DTYPE_f32:
+        memcpy(&element.f, at, sizeof element.f);
+        kiln_print_f32(out, element.f);
+        break;
+    case KILN_DTYPE_f64:
+        memcpy(&element.d, at, sizeof element.d);
+        kiln_print_f64(out, element.d);
+        break;
+    case KILN_DTYPE_f16:
+    case KILN_DTYPE_bf16:
+        memcpy(&element.half, at, sizeof element.half);
+        print_half(element.half, dtype == KILN_DTYPE_bf16, out);
+        break;
+    case KILN_DTYPE_bool:
+        print_bool((uint8_t)*at, out);
+        break;
+    case KILN_DTYPE_u64:
+        g_string_append_printf(out, "%" G_GUINT64_FORMAT,
+                               (uint64_t)kiln_element_as_i64(dtype, bytes, index));
+        break;
+    default:
+        g_string_append_printf(out, "%" G_GINT64_FORMAT, kiln_element_as_i64(dtype, bytes, index));
+        break;
+    }
+}
+
+/* --- payloads --- */
+
+static void
+print_inline(KilnDType dtype, GBytes *bytes, GString *out)
+{
+    gsize size;
+    const void *data = g_bytes_get_data(bytes, &size);
+    gsize n = size / kiln_dtype_size(dtype);
+    g_string_append_c(out, '[');
+    for (gsize i = 0; i < n; i++) {
+        g_string_append(out, i ? ", " : "");
+        kiln_element_print(dtype, data, (int64_t)i, out);
+    }
+    g_string_append_c(out, ']');
+}
+
+static void
+print_base64(GBytes *bytes, GString *out)
+{
+    gsize size;
+    const guchar *data = g_bytes_get_data(bytes, &size);
+    g_string_append(out, "base64(\"");
+    /* Whole triples per chunk: only the last may need padding. */
+    for (gsize at = 0; at < size; at += BASE64_CHUNK) {
+        g_autofree char *text = g_base64_encode(data + at, MIN(size - at, (gsize)BASE64_CHUNK));
+        g_string_append(out, text);
+    }
+    g_string_append(out, "\")");
+}
+
+static void
+print_file(const char *path, int64_t offset, gsize size, GString *out)
+{
+    g_string_append(out, "file(");
+    kiln_string_print(path, out);
+    g_string_append_printf(out, ", %" G_GINT64_FORMAT ", %zu)", offset, size);
+}
+
+/* Where the bytes of @tensor lie, spelled so that it can be read back: as the text said it that
+ * the tensor was parsed from, else absolute. */
+static void
+print_origin(const KilnTensor *tensor, GString *out)
+{
+    gsize size = g_bytes_get_size(tensor->bytes);
+    if (tensor->file_root) {
+        print_file(tensor->file + tensor->file_root, tensor->file_offset, size, out);
+        return;
+    }
+    g_autofree char *path = g_canonicalize_filename(tensor->file, NULL);
+    print_file(path, tensor->file_offset, size, out);
+}
+
+/* Appends the bytes to the data file, aligned as tensors are. */
+static gboolean
+print_collected(const KilnTensor *tensor, const KilnPrintOptions *options, GString *out,
+                GError **error)
+{
+    gsize size;
+    const void *data = g_bytes_get_data(tensor->bytes, &size);
+    GByteArray *all = options->data;
+    gsize offset = kiln_align_up(all->len);
+    if (offset > G_MAXUINT - KILN_ALIGNMENT || size > G_MAXUINT - KILN_ALIGNMENT - offset)
+        return kiln_throw(error, KILN_ERROR_LIMIT, "%s: constants of more than 4 GiB",
+                          options->data_name);
+    guint before = all->len;
+    g_byte_array_set_size(all, (guint)offset);
+    memset(all->data + before, 0, offset - before);
+    g_byte_array_append(all, data, (guint)size);
+    print_file(options->data_name, (int64_t)offset, size, out);
+    return TRUE;
+}
+
+static gboolean
+print_data(const KilnTensor *tensor, const KilnPrintOptions *options, GString *out, GError **error)
+{
+    KilnDType dtype = tensor->type.dtype;
+    if (g_bytes_get_size(tensor->bytes) / kiln_dtype_size(dtype) <= INLINE_ELEMENTS)
+        print_inline(dtype, tensor->bytes, out);
+    else if (options->data_name)
+        return print_collected(tensor, options, out, error);
+    else if (tensor->file)
+        print_origin(tensor, out);
+    else
+        print_base64(tensor->bytes, out);
+    return TRUE;
+}
+
+static void
+print_double_field(const char *before, double value, GString *out)
+{
+    g_string_append(out, before);
+    kiln_print_f64(out, value);
+}
+
+static gboolean
+print_payload(const KilnTensor *tensor, const KilnPrintOptions *options, GString *out,
+              GError **error)
+{
+    switch (tensor->kind) {
+    case KILN_TENSOR_DATA:
+        return print_data(tensor, options, out, error);
+    case KILN_TENSOR_SPLAT:
+        g_string_append(out, "splat(");
+        kiln_element_print(tensor->type.dtype, tensor->splat, 0, out);
+        break;
+    case KILN_TENSOR_NORMAL:
+        g_string_append_printf(out, "random_normal(seed=%" G_GUINT64_FORMAT, tensor->seed);
+        print_double_field(", std=", tensor->std, out);
+        break;
+    case KILN_TENSOR_UNIFORM:
+        g_string_append_printf(out, "random_uniform(seed=%" G_GUINT64_FORMAT, tensor->seed);
+        print_double_field(", low=", tensor->low, out);
+        print_double_field(", high=", tensor->high, out);
+        break;
+    case KILN_TENSOR_IOTA:
+        g_string_append(out, "iota");
+        return TRUE;
+    case KILN_TENSOR_SPARSE:
+        g_string_append(out, "sparse");
+        return TRUE;
+    case KILN_TENSOR_STRINGS:
+        g_string_append_c(out, '[');
+        for (guint i = 0; tensor->strings[i]; i++) {
+            g_string_append(out, i ? ", " : "");
+            kiln_string_print(tensor->strings[i], out);
+        }
+        g_string_append_c(out, ']');
+        return TRUE;
+    }
+    g_string_append_c(out, ')');
+    return TRUE;
+}
+
+gboolean
+kiln_constants_print(const KilnModule *module, const KilnPrintOptions *options, GString *out,
+                     GError **error)
+{
+    if (!module->constants->len)
+        return TRUE;
+    g_string_append(out, "constants {\n");
+    for (guint i = 0; i < module->constants->len; i++) {
+        const KilnConstant *constant = g_ptr_array_index(module->constants, i);
+        kiln_print_indent(out, KILN_TEXT_INDENT);
+        kiln_sigil_print('@', constant->name, out);
+        g_string_append(out, " = ");
+        if (!print_payload(constant->tensor, options ? options : &defaults, out, error)) {
+            g_prefix_error(error, "@%s: ", constant->name);
+            return FALSE;
+        }
+        g_string_append(out, " : ");
+        kiln_type_print(&constant->type, out);
+        g_string_append_c(out, '\n');
+    }
+    g_string_append(out, "}\n");
+    return TRUE;
+}
