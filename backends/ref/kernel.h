@@ -172,6 +172,23 @@ ref_store(KilnDType dtype, void *data, int64_t i, RefValue value)
         ref_store_int(dtype, data, i, value.s);
 }
 
+/** Truncates towards zero and saturates; NaN gives 0. */
+static inline int64_t
+ref_truncate_signed(double value)
+{
+    if (!(value > -0x1p63))
+        return value != value ? 0 : INT64_MIN;
+    return value >= 0x1p63 ? INT64_MAX : (int64_t)value;
+}
+
+static inline uint64_t
+ref_truncate_unsigned(double value)
+{
+    if (!(value > 0))
+        return 0;
+    return value >= 0x1p64 ? UINT64_MAX : (uint64_t)value;
+}
+
 /** Copies element @from of @source to element @to of @target; @size is that of the element type. */
 static inline void
 ref_copy_element(void *target, int64_t to, const void *source, int64_t from, size_t size)
@@ -203,6 +220,18 @@ ref_broadcast_strides(const KilnType *type, const KilnType *to, int64_t strides[
         strides[d] = dim == 1 ? 0 : step;
         step *= dim;
     }
+}
+
+/** The element of @type that lies under element @index of the @rank-dimensional result that it is
+ * broadcast to. */
+static inline int64_t
+ref_broadcast_offset(const KilnType *type, const int64_t *index, int rank)
+{
+    int64_t offset = 0;
+    const int64_t *at = index + (rank - type->rank);
+    for (int d = 0; d < type->rank; d++)
+        offset = offset * type->dims[d] + (type->dims[d] == 1 ? 0 : at[d]);
+    return offset;
 }
 
 /** Moves @index to the next element of @dims; false after the last, with @index all 0 again. */

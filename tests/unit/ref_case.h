@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One instruction with operands and data of its own, run on a kernel of the reference backend: what
+ * the unit tests of that backend are made of. Values are written and read as doubles. Buffers have
+ * exactly their size, so that AddressSanitizer sees what is read or written beside them. */
+#ifndef KILN_TESTS_REF_CASE_H
+#define KILN_TESTS_REF_CASE_H
+
+#include "backends/ref/ref.h"
+#include "graph/number.h"
+
+#include <criterion/criterion.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    CASE_MAX_OPERANDS = 16
+};
+
+typedef struct {
+    KilnArena *arena;
+    KilnInstr instr;
+    KilnBufferUse uses[CASE_MAX_OPERANDS];
+    KilnBuffer buffers[CASE_MAX_OPERANDS];
+    void *data[CASE_MAX_OPERANDS];
+} RefCase;
+
+/** Dims and values of an operand; SCALAR has no dims. */
+#define DIMS(...)                                                                                  \
+    (int)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t)), (int64_t[])                       \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+#define SCALAR 0, NULL
+#define VALUES(...)                                                                                \
+    (double[])                                                                                     \
+    {                                                                                              \
+        __VA_ARGS__                                                                                \
+    }
+/** The attributes, defaults until set: CASE_ATTRS(c, softmax)->axis = 0. */
+#define CASE_ATTRS(c, id) ((KilnInstrAttrs_##id *)(c)->instr.attrs)
+#define CASE_INTS(c, ...)                                                                          \
+    kiln_ints_make((c)->arena, (int64_t[]){ __VA_ARGS__ },                                         \
+                   sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t))
+
+static inline void
+case_free(RefCase *c)
+{
+    for (uint32_t i = 0; i < c->instr.n_operands; i++)
+        free(c->data[i]);
+    kiln_arena_free(c->arena);
+    g_free(c);
+}
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(RefCase, case_free)
+
+static inline RefCase *
+case_new(KilnInstrKind kind)
+{
+    RefCase *c = g_new0(RefCase, 1);
+    c->arena = kiln_arena_new();
+    c->instr.kind = kind;
+    c->instr.attrs = kiln_instr_attrs_new(kind, c->arena);
+    c->instr.operands = c->uses;
+    return c;
+}
+
+/** The next operand; @values NULL: every byte 0xa5. */
+static inline void
+case_add(RefCase *c, KilnDType dtype, int rank, const int64_t *dims, const double *values)
+{
+    uint32_t i = c->instr.n_operands++;
+    cr_assert_lt(i, CASE_MAX_OPERANDS);
+    c->buffers[i].type = kiln_type_make(dtype, rank, dims);
+    c->uses[i].buffer = &c->buffers[i];
+    int64_t n = kiln_type_elements(&c->buffers[i].type);
+    size_t size = (size_t)kiln_type_bytes(&c->buffers[i].type);
+    c->data[i] = malloc(size ? size : 1);
+    memset(c->data[i], 0xa5, size);
+    for (int64_t k = 0; values && k < n; k++)
+        kiln_element_store_f64(dtype, c->data[i], k, values[k]);
+}
+
+static inline void
+case_in(RefCase *c, KilnDType dtype, int rank, const int64_t *dims, const double *values)
+{
+    case_add(c, dtype, rank, dims, values);
+}
+
+static inline void
+case_out(RefCase *c, KilnDType dtype, int rank, const int64_t *dims)
+{
+    case_add(c, dtype, rank, dims, NULL);
+}
+
+/** An optional operand that is absent. */
+static inline void
+case_absent(RefCase *c)
+{
+    c->data[c->instr.n_operands++] = NULL;
+}
+
+/** The reference kernel for the instruction; NULL where there is none. */
+static inline const KilnKernel *
+case_kernel(const RefCase *c)
+{
+    const KilnTarget *target = kiln_ref_target();
+    uint32_t key = 0;
+    KilnAccess access = KILN_ACCESS_IN;
+    bool optional;
+    for (uint32_t i = 0; i < c->instr.n_operands; i++) {
+        if (kiln_instr_access(c->instr.kind, i, &access, &optional) && access == KILN_ACCESS_IN) {
+            key = i;
+            break;
+        }
+    }
+    for (uint32_t k = 0; k < target->n_kernels; k++) {
+        const KilnKernel *kernel = &target->kernels[k];
+        if (kernel->instr == c->instr.kind && (kernel->dtypes >> c->buffers[key].type.dtype & 1u) &&
+            (!kernel->supports || kernel->supports(&c->instr)))
+            return kernel;
+    }
+    return NULL;
+}
+
+/** Runs the instruction; the kernel's error text, or NULL. */
+static inline const char *
+case_run(RefCase *c)
+{
+    const KilnKernel *kernel = case_kernel(c);
+    cr_assert(kernel, "no kernel for %s", kiln_instr_info(c->instr.kind)->name);
+    size_t bytes = kernel->scratch_bytes ? kernel->scratch_bytes(&c->instr, 1) : 0;
+    void *scratch = bytes ? malloc(bytes) : NULL;
+    KilnKernelArgs args = { .instr = &c->instr, .data = c->data, .scratch = scratch, .threads = 1 };
+    const char *error = kernel->run(&args);
+    free(scratch);
+    return error;
+}
+
+/** Compares operand @i: NaN is equal to NaN, others within @tolerance (absolute). */
+static inline void
+case_expect(RefCase *c, uint32_t i, const double *expected, double tolerance)
+{
+    const KilnType *type = &c->buffers[i].type;
+    int64_t n = kiln_type_elements(type);
+    for (int64_t k = 0; k < n; k++) {
+        double found = kiln_element_as_f64(type->dtype, c->data[i], k);
+        bool same = isnan(expected[k]) ? isnan(found) : found == expected[k];
+        cr_expect(same || fabs(found - expected[k]) <= tolerance,
+                  "%s, operand %u, element %d: expected %.17g, found %.17g",
+                  kiln_instr_info(c->instr.kind)->name, i, (int)k, expected[k], found);
+    }
+}
+
+/** Runs and expects operand 0 to hold @expected. */
+static inline void
+case_gives(RefCase *c, const double *expected, double tolerance)
+{
+    const char *error = case_run(c);
+    cr_assert_null(error, "%s: %s", kiln_instr_info(c->instr.kind)->name, error);
+    case_expect(c, 0, expected, tolerance);
+}
+
+#endif
