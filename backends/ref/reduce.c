@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* reduce_*: the elements of each group in row-major order into one.
+ *
+ * Floats are accumulated in double and rounded once. Integers are accumulated in 64 bits, which
+ * wrap; roots and logarithms of integers go through double, truncated and saturated; the mean of
+ * integers truncates. Over no elements: 0 for sums, 1 for the product, the least (greatest) value
+ * of the type for max (min), log 0 for the logarithms, 0/0 for the mean: NaN, or for integers an
+ * error. Without axes every element is a group of its own. */
+#include "backends/ref/scalar.h"
+
+#include <math.h>
+
+/* One group: where it begins and how to walk through it. */
+typedef struct {
+    KilnDType dtype;
+    const void *data;
+    int64_t base;
+    int64_t count;
+    int rank;
+    int64_t dims[KILN_MAX_RANK];
+    int64_t strides[KILN_MAX_RANK];
+} Group;
+
+#define foreach_element(group, offset)                                                             \
+    for (int64_t index_[KILN_MAX_RANK] = { 0 }, left_ = (group)->count, offset = (group)->base;    \
+         left_ > 0; left_--, ref_next(index_, (group)->dims, (group)->rank),                       \
+                 offset = (group)->base + ref_offset(index_, (group)->strides, (group)->rank))
+
+/* --- floats --- */
+
+static double
+log_sum_exp(double max, double sum)
+{
+    return isinf(max) ? max : max + log(sum);
+}
+
+static double
+fold_float(KilnInstrKind kind, double folded, double x)
+{
+    switch (kind) {
+    case KILN_INSTR_reduce_l1:
+        return folded + fabs(x);
+    case KILN_INSTR_reduce_l2:
+    case KILN_INSTR_reduce_sum_square:
+        return folded + x * x;
+    case KILN_INSTR_reduce_max:
+        return ref_max(folded, x);
+    case KILN_INSTR_reduce_min:
+        return ref_min(folded, x);
+    case KILN_INSTR_reduce_prod:
+        return folded * x;
+    default:
+        return folded + x;
+    }
+}
+
+static double
+start_float(KilnInstrKind kind)
+{
+    switch (kind) {
+    case KILN_INSTR_reduce_max:
+        return -INFINITY;
+    case KILN_INSTR_reduce_min:
+        return INFINITY;
+    default:
+        return kind == KILN_INSTR_reduce_prod;
+    }
+}
+
+static double
+finish_float(KilnInstrKind kind, double folded, int64_t count)
+{
+    switch (kind) {
+    case KILN_INSTR_reduce_l2:
+        return sqrt(folded);
+    case KILN_INSTR_reduce_log_sum:
+        return log(folded);
+    case KILN_INSTR_reduce_mean:
+        return folded / (double)count;
+    default:
+        return folded;
+    }
+}
+
+static double
+element_as_double(const Group *group, int64_t offset)
+{
+    return kiln_element_as_f64(group->dtype, group->data, offset);
+}
+
+/* The largest element is taken out of the exponents, so that they do not overflow. */
+static double
+reduce_log_sum_exp(const Group *group)
+{
+    double max = -INFINITY, sum = 0;
+    foreach_element(group, offset) max = ref_max(max, element_as_double(group, offset));
+    foreach_element(group, offset) sum += exp(element_as_double(group, offset) - max);
+    return log_sum_exp(max, sum);
+}
+
+static double
+reduce_float(KilnInstrKind kind, const Group *group)
+{
+    if (kind == KILN_INSTR_reduce_log_sum_exp)
+        return reduce_log_sum_exp(group);
+    double folded = start_float(kind);
+    foreach_element(group, offset) folded =
+        fold_float(kind, folded, ref_load_float(group->dtype, group->data, offset));
+    return finish_float(kind, folded, group->count);
+}
+
+/* --- integers and bools --- */
+
+static uint64_t
+fold_int(KilnInstrKind kind, bool is_signed, uint64_t folded, uint64_t x)
+{
+    switch (kind) {
+    case KILN_INSTR_reduce_l1:
+        return folded + (is_signed && (int64_t)x < 0 ? 0 - x : x);
+    case KILN_INSTR_reduce_l2:
+    case KILN_INSTR_reduce_sum_square:
+        return folded + x * x;
+    case KILN_INSTR_reduce_max:
+        return (is_signed ? (int64_t)x > (int64_t)folded : x > folded) ? x : folded;
+    case KILN_INSTR_reduce_min:
+        return (is_signed ? (int64_t)x < (int64_t)folded : x < folded) ? x : folded;
+    case KILN_INSTR_reduce_prod:
+        return folded * x;
+    default:
+        return folded + x;
+    }
+}
+
+static uint64_t
+start_int(KilnInstrKind kind, KilnDType dtype)
+{
+    const unsigned bits = dtype == KILN_DTYPE_bool ? 1 : 8 * (unsigned)kiln_dtype_size(dtype);
+    const uint64_t ones = UINT64_MAX >> (64 - bits);
+    const bool is_signed = kiln_dtype_is_signed(dtype);
+    switch (kind) {
+    case KILN_INSTR_reduce_max:
+        return is_signed ? ~(ones >> 1) : 0;
+    case KILN_INSTR_reduce_min:
+        return is_signed ? ones >> 1 : ones;
+    default:
+        return kind == KILN_INSTR_reduce_prod;
+    }
+}
+
+static const char *
+reduce_int(KilnInstrKind kind, const Group *group, void *out, int64_t i)
+{
+    const bool is_signed = kiln_dtype_is_signed(group->dtype);
+    if (kind == KILN_INSTR_reduce_log_sum_exp) {
+        kiln_element_store_f64(group->dtype, out, i, reduce_log_sum_exp(group));
+        return NULL;
+    }
+    uint64_t folded = start_int(kind, group->dtype);
+    foreach_element(group, offset) folded = fold_int(
+        kind, is_signed, folded, (uint64_t)ref_load_int(group->dtype, group->data, offset));
+    const double as_double = is_signed ? (double)(int64_t)folded : (double)folded;
+    switch (kind) {
+    case KILN_INSTR_reduce_l2:
+    case KILN_INSTR_reduce_log_sum:
+        kiln_element_store_f64(group->dtype, out, i, finish_float(kind, as_double, group->count));
+        return NULL;
+    case KILN_INSTR_reduce_mean:
+        if (group->count == 0)
+            return "mean of no integers";
+        folded = is_signed ? (uint64_t)((int64_t)folded / group->count)
+                           : folded / (uint64_t)group->count;
+        break;
+    default:
+        break;
+    }
+    ref_store_int(group->dtype, out, i, (int64_t)folded);
+    return NULL;
+}
+
+/* --- groups --- */
+
+typedef struct {
+    Group group;
+    int rank; /* of the dims that stay */
+    int64_t dims[KILN_MAX_RANK];
+    int64_t strides[KILN_MAX_RANK];
+    int64_t count;
+} Groups;
+
+static void
+split_dims(Groups *groups, const KilnType *type, KilnInts axes)
+{
+    int64_t strides[KILN_MAX_RANK];
+    bool reduced[KILN_MAX_RANK] = { false };
+    ref_strides(type, strides);
+    for (uint32_t a = 0; a < axes.n; a++)
+        reduced[axes.v[a] < 0 ? axes.v[a] + type->rank : axes.v[a]] = true;
+    groups->count = groups->group.count = 1;
+    for (int d = 0; d < type->rank; d++) {
+        Group *group = &groups->group;
+        int to = reduced[d] ? group->rank++ : groups->rank++;
+        (reduced[d] ? group->dims : groups->dims)[to] = type->dims[d];
+        (reduced[d] ? group->strides : groups->strides)[to] = strides[d];
+        *(reduced[d] ? &group->count : &groups->count) *= type->dims[d];
+    }
+}
+
+const char *
+kiln_ref_reduce(const KilnKernelArgs *args)
+{
+    const KilnInstrKind kind = args->instr->kind;
+    const KilnType *type = ref_type(args, 1);
+    /* The attributes of all reductions are the axes alone. */
+    const KilnInts axes = kiln_instr_attrs(args->instr, reduce_sum)->axes;
+    Groups groups = { .group = { .dtype = type->dtype, .data = args->data[1] } };
+    split_dims(&groups, type, axes);
+    int64_t index[KILN_MAX_RANK] = { 0 };
+    for (int64_t i = 0; i < groups.count; i++, ref_next(index, groups.dims, groups.rank)) {
+        groups.group.base = ref_offset(index, groups.strides, groups.rank);
+        if (kiln_dtype_is_float(type->dtype)) {
+            ref_store_float(type->dtype, args->data[0], i, reduce_float(kind, &groups.group));
+            continue;
+        }
+        const char *error = reduce_int(kind, &groups.group, args->data[0], i);
+        if (error)
+            return error;
+    }
+    return NULL;
+}
