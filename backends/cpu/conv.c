@@ -176,8 +176,11 @@ copy_task(const void *data, int64_t task, int thread)
     while (row < end) {
         int64_t plane = row / plane_rows, start = plane * plane_rows;
         int64_t stop = end < start + plane_rows ? end : start + plane_rows;
-        kiln_halo_copy(p->conv, &p->halo, job->in + plane * plane_in,
-                       job->halo + plane * p->halo.plane, (int64_t[]){ row - start, stop - start });
+        KilnHaloCopy copy = { .in = job->in + plane * plane_in,
+                              .plane = job->halo + plane * p->halo.plane,
+                              .first = row - start,
+                              .end = stop - start };
+        kiln_halo_copy(p->conv, &p->halo, &copy);
         row = stop;
     }
 }

@@ -7,18 +7,24 @@
 #include "backends/cpu/conv_depthwise.h"
 
 #include "backends/cpu/conv_halo.h"
+#include "backends/cpu/conv_kernel.h"
 #include "backends/cpu/parallel.h"
 
 #include <string.h>
+
+enum {
+    TASKS = 64
+};
 
 typedef struct {
     const KilnCpuConv *conv;
     const KilnCpuConvArgs *args;
     KilnHalo halo;
-    KilnDepthwiseKernel kernel;
+    const KilnConvKernels *kernels;
     int64_t taps, plane; /* floats of scratch for the weights and for the halo */
     const int64_t *offsets;
     float *scratch;
+    int64_t channels, tasks; /* of all images */
 } Job;
 
 static int64_t
@@ -33,19 +39,12 @@ aligned(int64_t floats)
     return (floats + 15) / 16 * 16;
 }
 
-static KilnDepthwiseKernel
-kernel_of(KilnCpuIsa isa)
+static bool
+is_dense3x3(const KilnCpuConv *c)
 {
-    switch (kiln_cpu_isa_resolve(isa)) {
-#if defined(__x86_64__)
-    case KILN_CPU_ISA_AVX512:
-        return kiln_depthwise_avx512;
-    case KILN_CPU_ISA_AVX2:
-        return kiln_depthwise_avx2;
-#endif
-    default:
-        return kiln_depthwise_portable;
-    }
+    return c->in[0] == 1 && c->out[0] == 1 && c->kernel[0] == 1 && c->pad[0] == 0 &&
+           c->kernel[1] == 3 && c->kernel[2] == 3 && c->stride[1] == 1 && c->stride[2] == 1 &&
+           c->dilation[1] == 1 && c->dilation[2] == 1;
 }
 
 void
@@ -54,34 +53,45 @@ kiln_conv_depthwise_pack(const KilnCpuConv *conv, const void *src, float *dst)
     memcpy(dst, src, (size_t)(4 * conv->oc * times3(conv->kernel)));
 }
 
+/* The layout that the plane kernel reads; dense 3 × 3 kernels read the image itself. */
+static KilnHalo
+halo_of(const KilnCpuConv *conv)
+{
+    KilnHalo halo = kiln_halo_of(conv);
+    halo.direct |= is_dense3x3(conv);
+    return halo;
+}
+
 int64_t
 kiln_conv_depthwise_scratch_size(const KilnCpuConv *conv, int threads)
 {
-    KilnHalo halo = kiln_halo_of(conv);
-    int64_t taps = times3(conv->kernel), plane = halo.direct ? 0 : halo.plane, total;
+    KilnHalo halo = halo_of(conv);
+    int64_t taps = times3(conv->kernel), floats = 0, total;
     int64_t teams = threads > 1 ? threads : 1;
-    bool too_big = __builtin_add_overflow(plane, aligned(taps) + 15, &plane);
-    too_big |= __builtin_mul_overflow(plane, 4 * teams, &total);
+    bool too_big = !halo.direct && __builtin_add_overflow(halo.plane, 15 + aligned(taps), &floats);
+    if (halo.direct)
+        floats = aligned(taps);
+    too_big |= __builtin_mul_overflow(floats, 4 * teams, &total);
     too_big |= __builtin_add_overflow(total, 4 * aligned(2 * taps), &total);
     return too_big ? INT64_MAX : total;
 }
 
+/* Every output of channel @index (counted through all images), from its plane at @in. */
 static void
-channel_task(const void *data, int64_t task, int thread)
+run_channel(const Job *job, int64_t index, const float *in, float *weights)
 {
-    const Job *job = data;
     const KilnCpuConv *c = job->conv;
-    int64_t image = task / c->ic, channel = task % c->ic, multiplier = c->oc / c->ic;
+    int64_t image = index / c->ic, channel = index % c->ic, multiplier = c->oc / c->ic;
     int64_t taps = times3(c->kernel), positions = times3(c->out);
-    float *weights = job->scratch + thread * (job->taps + job->plane);
-    float *halo = weights + job->taps;
-    const float *in = job->args->in + task * times3(c->in);
-    if (!job->halo.direct)
-        kiln_halo_copy(c, &job->halo, in, halo, (int64_t[]){ 0, kiln_halo_rows(&job->halo) });
-    KilnDepthwisePlane plane = { .in = job->halo.direct ? in : halo,
+    KilnDepthwisePlane plane = { .in = in,
                                  .offsets = job->offsets,
                                  .weights = weights,
                                  .taps = taps,
+                                 .dense3x3 = is_dense3x3(c),
+                                 .height = c->in[1],
+                                 .width = c->in[2],
+                                 .pad_y = c->pad[1],
+                                 .pad_x = c->pad[2],
                                  .dims = { c->out[0], c->out[1], c->out[2] },
                                  .pitch = { job->halo.pitch[0], job->halo.pitch[1] },
                                  .lo = c->lo,
@@ -92,7 +102,24 @@ channel_task(const void *data, int64_t task, int thread)
         plane.bias = job->args->bias ? job->args->bias[output] : 0.0f;
         plane.out = job->args->out + at;
         plane.residual = job->args->residual ? job->args->residual + at : NULL;
-        job->kernel(&plane);
+        job->kernels->plane(&plane);
+    }
+}
+
+static void
+channels_task(const void *data, int64_t task, int thread)
+{
+    const Job *job = data;
+    int64_t end = (task + 1) * job->channels / job->tasks, size = times3(job->conv->in);
+    float *weights = job->scratch + thread * (job->taps + job->plane);
+    float *halo = weights + job->taps;
+    for (int64_t i = task * job->channels / job->tasks; i < end; i++) {
+        KilnHaloCopy copy = { .in = job->args->in + i * size,
+                              .plane = halo,
+                              .end = kiln_halo_rows(&job->halo) };
+        if (!job->halo.direct)
+            kiln_halo_copy(job->conv, &job->halo, &copy);
+        run_channel(job, i, job->halo.direct ? copy.in : halo, weights);
     }
 }
 
@@ -103,8 +130,8 @@ kiln_conv_depthwise_run(const KilnCpuConv *conv, const KilnCpuConvArgs *args)
         return;
     Job job = { .conv = conv,
                 .args = args,
-                .halo = kiln_halo_of(conv),
-                .kernel = kernel_of(conv->isa),
+                .halo = halo_of(conv),
+                .kernels = kiln_conv_kernels(conv->isa, conv->out[2]),
                 .taps = aligned(times3(conv->kernel)) };
     job.plane = job.halo.direct ? 0 : aligned(job.halo.plane);
     int64_t *offsets = (int64_t *)(void *)args->scratch;
@@ -117,5 +144,7 @@ kiln_conv_depthwise_run(const KilnCpuConv *conv, const KilnCpuConvArgs *args)
                 *offsets++ = kiln_halo_tap(conv, &job.halo, t);
         }
     }
-    kiln_cpu_parallel(conv->batch * conv->ic, args->threads, channel_task, &job);
+    job.channels = conv->batch * conv->ic;
+    job.tasks = job.channels < TASKS ? job.channels : TASKS;
+    kiln_cpu_parallel(job.tasks, args->threads, channels_task, &job);
 }

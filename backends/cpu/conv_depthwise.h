@@ -7,24 +7,6 @@
 
 #include "backends/cpu/conv.h"
 
-/* One output channel over one halo plane. */
-typedef struct {
-    const float *in;        /* plane of the halo, or of the image itself */
-    const int64_t *offsets; /* of each tap */
-    const float *weights;
-    int64_t taps;
-    float *out;
-    const float *residual; /* laid out as out, may be out; or NULL */
-    int64_t dims[3], pitch[2];
-    float bias, lo, hi;
-} KilnDepthwisePlane;
-
-typedef void (*KilnDepthwiseKernel)(const KilnDepthwisePlane *plane);
-
-void kiln_depthwise_portable(const KilnDepthwisePlane *plane);
-void kiln_depthwise_avx2(const KilnDepthwisePlane *plane);
-void kiln_depthwise_avx512(const KilnDepthwisePlane *plane);
-
 /** True when this file's kernels are to compute @conv. */
 static inline bool
 kiln_conv_is_depthwise(const KilnCpuConv *conv)

@@ -1,16 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The depthwise plane kernel, as a template: a file that includes it has included one of the simd
- * headers, and gets depthwise_plane(). Four vectors of outputs are summed at a time, side by side
- * or from several rows: enough independent sums to hide the latency of the multiply-add, and each
- * weight is broadcast once for all four.
+ * headers, and gets depthwise_plane().
+ *
+ * In general four vectors of outputs are summed at a time, side by side or from several rows:
+ * enough independent sums to hide the latency of the multiply-add, and each weight is broadcast
+ * once for all four. Loads bound that; 3 × 3 kernels of stride 1 therefore sum four rows below each
+ * other, so that what is loaded of an input row serves up to three of them. Both add the taps in
+ * their order.
  */
 #pragma once
 
-#include "backends/cpu/conv_depthwise.h"
+#include "backends/cpu/conv_kernel.h"
+
+#if defined(__clang__)
+#define UNROLLED _Pragma("unroll")
+#else
+#define UNROLLED _Pragma("GCC unroll 16")
+#endif
+#define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 enum {
-    STRIPS = 4
+    STRIPS = 4,
+    BLOCK_ROWS = 4
 };
 
 /* Up to four vectors of outputs. */
@@ -21,34 +33,48 @@ typedef struct {
 } Strips;
 
 /* Constant full lets the compiler drop the masks. */
-static inline __attribute__((always_inline)) void
+ALWAYS_INLINE V
+load(const float *p, MASK mask, const bool full)
+{
+    return full ? V_LOAD(p) : V_LOAD_SOME(p, mask);
+}
+
+ALWAYS_INLINE void
+store_sum(const KilnDepthwisePlane *p, int64_t at, V x, MASK mask, const bool full)
+{
+    if (p->residual)
+        x = V_ADD(x, load(p->residual + at, mask, full));
+    x = V_MIN(V_SET1(p->hi), V_MAX(V_SET1(p->lo), x));
+    if (full)
+        V_STORE(p->out + at, x);
+    else
+        V_STORE_SOME(p->out + at, mask, x);
+}
+
+ALWAYS_INLINE void
 sum_strips(const KilnDepthwisePlane *p, const Strips *s, const bool full)
 {
     MASK m0 = V_MASK(s->lanes[0]), m1 = V_MASK(s->lanes[1]);
     MASK m2 = V_MASK(s->lanes[2]), m3 = V_MASK(s->lanes[3]);
     V a0 = V_SET1(p->bias), a1 = a0, a2 = a0, a3 = a0;
     const float *i0 = s->in[0], *i1 = s->in[1], *i2 = s->in[2], *i3 = s->in[3];
-    for (int64_t t = 0; t < p->taps; t++) {
-        V w = V_SET1(p->weights[t]);
-        int64_t o = p->offsets[t];
-        a0 = V_FMA(w, full ? V_LOAD(i0 + o) : V_LOAD_SOME(i0 + o, m0), a0);
-        a1 = V_FMA(w, full ? V_LOAD(i1 + o) : V_LOAD_SOME(i1 + o, m1), a1);
-        a2 = V_FMA(w, full ? V_LOAD(i2 + o) : V_LOAD_SOME(i2 + o, m2), a2);
-        a3 = V_FMA(w, full ? V_LOAD(i3 + o) : V_LOAD_SOME(i3 + o, m3), a3);
+    const float *weights = p->weights;
+    const int64_t *offsets = p->offsets;
+    for (int64_t t = 0, taps = p->taps; t < taps; t++) {
+        V w = V_SET1(weights[t]);
+        int64_t o = offsets[t];
+        a0 = V_FMA(w, load(i0 + o, m0, full), a0);
+        a1 = V_FMA(w, load(i1 + o, m1, full), a1);
+        a2 = V_FMA(w, load(i2 + o, m2, full), a2);
+        a3 = V_FMA(w, load(i3 + o, m3, full), a3);
     }
-    V acc[STRIPS] = { a0, a1, a2, a3 };
-    MASK masks[STRIPS] = { m0, m1, m2, m3 };
-    V lo = V_SET1(p->lo), hi = V_SET1(p->hi);
-    for (int i = 0; i < s->n; i++) {
-        V x = acc[i];
-        if (p->residual)
-            x = V_ADD(x, V_LOAD_SOME(p->residual + s->at[i], masks[i]));
-        x = V_MIN(hi, V_MAX(lo, x));
-        if (full)
-            V_STORE(p->out + s->at[i], x);
-        else
-            V_STORE_SOME(p->out + s->at[i], masks[i], x);
-    }
+    store_sum(p, s->at[0], a0, m0, full);
+    if (s->n > 1)
+        store_sum(p, s->at[1], a1, m1, full);
+    if (s->n > 2)
+        store_sum(p, s->at[2], a2, m2, full);
+    if (s->n > 3)
+        store_sum(p, s->at[3], a3, m3, full);
 }
 
 static void
@@ -69,7 +95,7 @@ flush_strips(const KilnDepthwisePlane *p, Strips *s)
 }
 
 static void
-depthwise_plane(const KilnDepthwisePlane *p)
+plane_by_strips(const KilnDepthwisePlane *p)
 {
     Strips s = { .n = 0 };
     int64_t width = p->dims[2];
@@ -87,4 +113,83 @@ depthwise_plane(const KilnDepthwisePlane *p)
     }
     if (s.n > 0)
         flush_strips(p, &s);
+}
+
+/* One vector of outputs below each other: columns x … of rows y …, with masks for each tap. */
+typedef struct {
+    int64_t x, y;
+    MASK in[3], out;
+} Column;
+
+ALWAYS_INLINE void
+sum_rows(const KilnDepthwisePlane *p, const Column *c, const int rows, const bool full)
+{
+    V acc[BLOCK_ROWS];
+    UNROLLED
+    for (int r = 0; r < rows; r++)
+        acc[r] = V_SET1(p->bias);
+    UNROLLED
+    for (int j = 0; j < rows + 2; j++) {
+        int64_t y = c->y + j - p->pad_y;
+        if (y < 0 || y >= p->height)
+            continue;
+        const float *in = p->in + y * p->width + c->x - p->pad_x;
+        UNROLLED
+        for (int tx = 0; tx < 3; tx++) {
+            V x = load(in + tx, c->in[tx], full);
+            UNROLLED
+            for (int r = 0; r < rows; r++) {
+                if (j - r >= 0 && j - r < 3)
+                    acc[r] = V_FMA(V_SET1(p->weights[3 * (j - r) + tx]), x, acc[r]);
+            }
+        }
+    }
+    int64_t at = c->y * p->dims[2] + c->x;
+    UNROLLED
+    for (int r = 0; r < rows; r++)
+        store_sum(p, at + r * p->dims[2], acc[r], c->out, full);
+}
+
+ALWAYS_INLINE void
+sum_column(const KilnDepthwisePlane *p, Column *c, const bool full)
+{
+    int64_t height = p->dims[1];
+    for (c->y = 0; c->y + BLOCK_ROWS <= height; c->y += BLOCK_ROWS)
+        sum_rows(p, c, BLOCK_ROWS, full);
+    switch (height - c->y) {
+    case 1:
+        sum_rows(p, c, 1, full);
+        break;
+    case 2:
+        sum_rows(p, c, 2, full);
+        break;
+    case 3:
+        sum_rows(p, c, 3, full);
+        break;
+    }
+}
+
+static void
+plane_of_3x3(const KilnDepthwisePlane *p)
+{
+    Column c;
+    for (c.x = 0; c.x < p->dims[2]; c.x += VW) {
+        int64_t left = c.x - p->pad_x;
+        c.out = V_MASK(p->dims[2] - c.x);
+        for (int tx = 0; tx < 3; tx++)
+            c.in[tx] = V_LANES(-left - tx, p->width - left - tx);
+        if (left >= 0 && left + 2 + VW <= p->width && c.x + VW <= p->dims[2])
+            sum_column(p, &c, true);
+        else
+            sum_column(p, &c, false);
+    }
+}
+
+static void
+depthwise_plane(const KilnDepthwisePlane *p)
+{
+    if (p->dense3x3)
+        plane_of_3x3(p);
+    else
+        plane_by_strips(p);
 }

@@ -5,7 +5,7 @@
  */
 #include "backends/cpu/conv_halo.h"
 
-#include <string.h>
+#include "backends/cpu/conv_kernel.h"
 
 static int64_t
 period_of(int64_t stride, int64_t dilation)
@@ -75,12 +75,11 @@ kiln_halo_tap(const KilnCpuConv *c, const KilnHalo *h, const int64_t t[3])
     return at;
 }
 
-/* Image coordinate of row @pos (slot and position) of dim @d; may lie outside. */
+/* Image coordinate of the first position of slot @slot of dim @d; may lie outside. */
 static int64_t
-coordinate(const KilnCpuConv *c, const KilnHalo *h, int d, int64_t pos)
+slot_start(const KilnCpuConv *c, int d, int64_t slot)
 {
-    int64_t slot = pos / h->dims[d].length, q = pos % h->dims[d].length;
-    return q * c->stride[d] + slot * c->dilation[d] % c->stride[d] - c->pad[d];
+    return slot * c->dilation[d] % c->stride[d] - c->pad[d];
 }
 
 /* Smallest q ≥ 0 with q * stride + first ≥ bound, at most limit. */
@@ -91,36 +90,85 @@ first_at_least(int64_t bound, int64_t first, int64_t stride, int64_t limit)
     return q < limit ? q : limit;
 }
 
-static void
-copy_row(const KilnCpuConv *c, const KilnHalo *h, const float *restrict in, float *restrict dst)
+/* Counts through slots and positions of a dim without dividing. */
+typedef struct {
+    int64_t slot, q, x;
+} Cursor;
+
+static Cursor
+cursor_at(const KilnCpuConv *c, const KilnHalo *h, int d, int64_t pos)
 {
-    int64_t stride = c->stride[2], length = h->dims[2].length;
-    for (int64_t slot = 0; slot < h->dims[2].slots; slot++, dst += length) {
-        int64_t x = coordinate(c, h, 2, slot * length);
-        int64_t lo = first_at_least(0, x, stride, length);
-        int64_t hi = first_at_least(c->in[2], x, stride, length);
-        memset(dst, 0, (size_t)(4 * lo));
-        if (hi > lo && stride == 1) {
-            memcpy(dst + lo, in + lo + x, (size_t)(4 * (hi - lo)));
-        } else {
-            for (int64_t q = lo; q < hi; q++)
-                dst[q] = in[q * stride + x];
+    Cursor at = { .slot = pos / h->dims[d].length, .q = pos % h->dims[d].length };
+    at.x = slot_start(c, d, at.slot) + at.q * c->stride[d];
+    return at;
+}
+
+/* To the next position; true when the dim is through and starts again. */
+static bool
+advance(const KilnCpuConv *c, const KilnHalo *h, int d, Cursor *at)
+{
+    at->x += c->stride[d];
+    if (++at->q < h->dims[d].length)
+        return false;
+    at->q = 0;
+    bool wrapped = ++at->slot == h->dims[d].slots;
+    if (wrapped)
+        at->slot = 0;
+    at->x = slot_start(c, d, at->slot);
+    return wrapped;
+}
+
+enum {
+    SPANS = 8
+}; /* slots of the innermost dim that are copied in one pass over the image */
+
+/* What the slots from first on take from an image row: positions lo … hi, from coordinate x. */
+typedef struct {
+    int64_t first, n;
+    int64_t lo[SPANS], hi[SPANS], x[SPANS];
+} Spans;
+
+static Spans
+spans_from(const KilnCpuConv *c, const KilnHalo *h, int64_t first)
+{
+    int64_t left = h->dims[2].slots - first, length = h->dims[2].length, stride = c->stride[2];
+    Spans s = { .first = first, .n = left < SPANS ? left : SPANS };
+    for (int64_t i = 0; i < s.n; i++) {
+        s.x[i] = slot_start(c, 2, first + i);
+        s.lo[i] = first_at_least(0, s.x[i], stride, length);
+        s.hi[i] = first_at_least(c->in[2], s.x[i], stride, length);
+    }
+    return s;
+}
+
+static void
+copy_spans(const KilnCpuConv *c, const KilnHalo *h, const KilnHaloCopy *copy, const Spans *s)
+{
+    const KilnConvKernels *kernels = kiln_conv_kernels(c->isa, c->in[2]);
+    int64_t rows1 = h->dims[1].slots * h->dims[1].length, length = h->dims[2].length;
+    Cursor z = cursor_at(c, h, 0, copy->first / rows1), y = cursor_at(c, h, 1, copy->first % rows1);
+    for (int64_t row = copy->first; row < copy->end; row++) {
+        bool inside = z.x >= 0 && z.x < c->in[0] && y.x >= 0 && y.x < c->in[1];
+        KilnHaloRow r = { .dst = copy->plane + row * h->pitch[1] + s->first * length,
+                          .stride = c->stride[2],
+                          .length = length };
+        const float *src = copy->in + (inside ? (z.x * c->in[1] + y.x) * c->in[2] : 0);
+        for (int64_t i = 0; i < s->n; i++, r.dst += length) {
+            r.src = src + s->x[i];
+            r.lo = inside ? s->lo[i] : 0;
+            r.hi = inside ? s->hi[i] : 0;
+            kernels->halo_row(&r);
         }
-        memset(dst + hi, 0, (size_t)(4 * (length - hi)));
+        if (advance(c, h, 1, &y))
+            advance(c, h, 0, &z);
     }
 }
 
 void
-kiln_halo_copy(const KilnCpuConv *c, const KilnHalo *h, const float *in, float *plane,
-               const int64_t range[2])
+kiln_halo_copy(const KilnCpuConv *c, const KilnHalo *h, const KilnHaloCopy *copy)
 {
-    int64_t rows1 = h->dims[1].slots * h->dims[1].length;
-    for (int64_t row = range[0]; row < range[1]; row++) {
-        int64_t z = coordinate(c, h, 0, row / rows1), y = coordinate(c, h, 1, row % rows1);
-        float *dst = plane + row * h->pitch[1];
-        if (z >= 0 && z < c->in[0] && y >= 0 && y < c->in[1])
-            copy_row(c, h, in + (z * c->in[1] + y) * c->in[2], dst);
-        else
-            memset(dst, 0, (size_t)(4 * h->pitch[1]));
+    for (int64_t slot = 0; slot < h->dims[2].slots; slot += SPANS) {
+        Spans spans = spans_from(c, h, slot);
+        copy_spans(c, h, copy, &spans);
     }
 }

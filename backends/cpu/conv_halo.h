@@ -28,9 +28,14 @@ KilnHalo kiln_halo_of(const KilnCpuConv *conv);
 /** Offset in a plane of kernel tap (@t[0], @t[1], @t[2]) for output position 0. */
 int64_t kiln_halo_tap(const KilnCpuConv *conv, const KilnHalo *halo, const int64_t t[3]);
 
-/** Copy rows [@first, @end) of @plane's dims 0 × 1 from the plane @in. */
-void kiln_halo_copy(const KilnCpuConv *conv, const KilnHalo *halo, const float *in, float *plane,
-                    const int64_t range[2]);
+/* A copy of rows first … end - 1 of dims 0 × 1 of one channel. */
+typedef struct {
+    const float *in; /* the channel in the image */
+    float *plane;
+    int64_t first, end;
+} KilnHaloCopy;
+
+void kiln_halo_copy(const KilnCpuConv *conv, const KilnHalo *halo, const KilnHaloCopy *copy);
 
 /** Rows of a plane: what range counts. */
 static inline int64_t

@@ -26,7 +26,7 @@ pieces_of(const KilnGemmCopy *c, int64_t first, Piece *pieces)
         if (to <= 0 || from >= 8)
             continue;
         pieces[n].src = (const char *)c->src + 4 * (c->runs[r].src - from);
-        pieces[n++].mask = _mm256_andnot_si256(lanes_below(from), lanes_below(to));
+        pieces[n++].mask = V_LANES(from, to);
     }
     return n;
 }

@@ -25,9 +25,8 @@ pieces_of(const KilnGemmCopy *c, int64_t first, Piece *pieces)
         int64_t from = c->runs[r].at - first, to = from + c->runs[r].len;
         if (to <= 0 || from >= 16)
             continue;
-        __mmask16 below = V_MASK(from);
         pieces[n].src = (const char *)c->src + 4 * (c->runs[r].src - from);
-        pieces[n++].mask = V_MASK(to) & (__mmask16)~below;
+        pieces[n++].mask = V_LANES(from, to);
     }
     return n;
 }

@@ -19,6 +19,7 @@ lanes_below(int64_t n)
 #define VW 8
 #define MASK __m256i
 #define V_MASK(n) lanes_below(n)
+#define V_LANES(first, end) _mm256_andnot_si256(lanes_below(first), lanes_below(end))
 #define V_SET1(x) _mm256_set1_ps(x)
 #define V_LOAD(p) _mm256_loadu_ps(p)
 #define V_LOAD_SOME(p, mask) _mm256_maskload_ps(p, mask)

@@ -11,6 +11,7 @@
 #define VW 16
 #define MASK __mmask16
 #define V_MASK(n) ((n) >= 16 ? (__mmask16)0xffff : (__mmask16)((1u << ((n) > 0 ? (n) : 0)) - 1))
+#define V_LANES(first, end) ((__mmask16)(V_MASK(end) & ~V_MASK(first)))
 #define V_SET1(x) _mm512_set1_ps(x)
 #define V_LOAD(p) _mm512_loadu_ps(p)
 #define V_LOAD_SOME(p, mask) _mm512_maskz_loadu_ps(mask, p)

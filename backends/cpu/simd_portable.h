@@ -10,18 +10,45 @@
 
 typedef float V __attribute__((vector_size(16)));
 
-static inline V
-load_some(const float *p, int64_t n)
+/* Lanes first … end - 1, clipped to the vector. */
+typedef struct {
+    int64_t first, end;
+} Lanes;
+
+static inline Lanes
+lanes_between(int64_t first, int64_t end)
 {
-    V x = { 0, 0, 0, 0 };
-    memcpy(&x, p, (size_t)(4 * (n > 4 ? 4 : n < 0 ? 0 : n)));
+    return (Lanes){ first < 0 ? 0 : first, end > 4 ? 4 : end };
+}
+
+static inline V
+load_whole(const float *p)
+{
+    V x;
+    memcpy(&x, p, sizeof x);
     return x;
 }
 
 static inline void
-store_some(float *p, int64_t n, V x)
+store_whole(float *p, V x)
 {
-    memcpy(p, &x, (size_t)(4 * (n > 4 ? 4 : n < 0 ? 0 : n)));
+    memcpy(p, &x, sizeof x);
+}
+
+static inline V
+load_some(const float *p, Lanes lanes)
+{
+    V x = { 0, 0, 0, 0 };
+    for (int64_t i = lanes.first; i < lanes.end; i++)
+        x[i] = p[i];
+    return x;
+}
+
+static inline void
+store_some(float *p, Lanes lanes, V x)
+{
+    for (int64_t i = lanes.first; i < lanes.end; i++)
+        p[i] = x[i];
 }
 
 static inline V
@@ -43,12 +70,13 @@ select_min(V a, V b)
 }
 
 #define VW 4
-#define MASK int64_t
-#define V_MASK(n) (n)
+#define MASK Lanes
+#define V_MASK(n) lanes_between(0, n)
+#define V_LANES(first, end) lanes_between(first, end)
 #define V_SET1(x) ((V){ (x), (x), (x), (x) })
-#define V_LOAD(p) load_some(p, 4)
+#define V_LOAD(p) load_whole(p)
 #define V_LOAD_SOME(p, mask) load_some(p, mask)
-#define V_STORE(p, x) store_some(p, 4, x)
+#define V_STORE(p, x) store_whole(p, x)
 #define V_STORE_SOME(p, mask, x) store_some(p, mask, x)
 #define V_ADD(a, b) ((a) + (b))
 #define V_MUL(a, b) ((a) * (b))

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The direct convolution kernels for AVX2. */
+#include "backends/cpu/simd_avx2.h"
+
+#include "backends/cpu/conv_depthwise_plane.h"
+
+static inline V
+load_every(const float *src, int64_t stride, int64_t lo, int64_t hi)
+{
+    if (stride == 1)
+        return lo <= 0 && hi >= 8 ? V_LOAD(src) : V_LOAD_SOME(src, V_LANES(lo, hi));
+    V x = V_LOAD_SOME(src, V_LANES(2 * lo, 2 * hi - 1));
+    V y = V_LOAD_SOME(src + 8, V_LANES(2 * lo - 8, 2 * hi - 9));
+    __m256d pairs = _mm256_castps_pd(_mm256_shuffle_ps(x, y, 0x88));
+    return _mm256_castpd_ps(_mm256_permute4x64_pd(pairs, 0xd8));
+}
+
+static void
+halo_row(const KilnHaloRow *r)
+{
+    int64_t q = 0;
+    for (; r->stride <= 2 && q < r->length; q += 8) {
+        V x = load_every(r->src + q * r->stride, r->stride, r->lo - q, r->hi - q);
+        if (q + 8 <= r->length)
+            V_STORE(r->dst + q, x);
+        else
+            V_STORE_SOME(r->dst + q, V_MASK(r->length - q), x);
+    }
+    for (; q < r->length; q++)
+        r->dst[q] = q >= r->lo && q < r->hi ? r->src[q * r->stride] : 0.0f;
+}
+
+const KilnConvKernels kiln_conv_kernels_avx2 = { .halo_row = halo_row, .plane = depthwise_plane };

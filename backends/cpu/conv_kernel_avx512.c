@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The direct convolution kernels for AVX-512. */
+#include "backends/cpu/simd_avx512.h"
+
+#include "backends/cpu/conv_depthwise_plane.h"
+
+/* The lowest n bits of 32; n may lie outside of 0 … 32. */
+static inline uint32_t
+bits_below(int64_t n)
+{
+    return n >= 32 ? UINT32_MAX : n <= 0 ? 0 : (1u << n) - 1;
+}
+
+static void
+halo_row(const KilnHaloRow *r)
+{
+    const __m512i even =
+        _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    int64_t lo = r->lo, hi = r->hi, length = r->length;
+    if (r->stride == 1) {
+        for (int64_t q = 0; q < length; q += 16) {
+            uint32_t mask = bits_below(hi - q) & ~bits_below(lo - q);
+            V_STORE_SOME(r->dst + q, V_MASK(length - q), V_LOAD_SOME(r->src + q, (MASK)mask));
+        }
+    } else if (r->stride == 2) {
+        for (int64_t q = 0; q < length; q += 16) {
+            uint32_t mask = bits_below(2 * (hi - q) - 1) & ~bits_below(2 * (lo - q));
+            V x = V_LOAD_SOME(r->src + 2 * q, (MASK)mask);
+            V y = V_LOAD_SOME(r->src + 2 * q + 16, (MASK)(mask >> 16));
+            x = _mm512_permutex2var_ps(x, even, y);
+            V_STORE_SOME(r->dst + q, V_MASK(length - q), x);
+        }
+    } else {
+        for (int64_t q = 0; q < length; q++)
+            r->dst[q] = q >= lo && q < hi ? r->src[q * r->stride] : 0.0f;
+    }
+}
+
+const KilnConvKernels kiln_conv_kernels_avx512 = { .halo_row = halo_row, .plane = depthwise_plane };

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The direct convolution kernels for any processor. */
+#include "backends/cpu/simd_portable.h"
+
+#include "backends/cpu/conv_depthwise_plane.h"
+
+static void
+halo_row(const KilnHaloRow *r)
+{
+    for (int64_t q = 0; q < r->length; q++)
+        r->dst[q] = q >= r->lo && q < r->hi ? r->src[q * r->stride] : 0.0f;
+}
+
+const KilnConvKernels kiln_conv_kernels_portable = { .halo_row = halo_row,
+                                                     .plane = depthwise_plane };
