@@ -34,7 +34,8 @@ typedef struct {
     KilnIsa isa;        /* the least instruction set */
     const char *name;   /* "cpu:conv_gemm": shown by profiles and --print-choices */
     KilnKernelFn run;
-    /* All of these may be NULL. They depend on the instruction (types and attributes) alone. */
+    /* All of these may be NULL. They depend on the instruction alone: types, attributes, and which
+       operands are const weights. */
     bool (*supports)(const KilnInstr *instr); /* a finer test than dtype and layout */
     size_t (*scratch_bytes)(const KilnInstr *instr,
                             int threads); /* lives for this instruction only; in the plan */

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The cpu target's table, generated from kernels.def. Only the instruction set is found at run
+ * time, once. */
+#include "backends/cpu/cpu.h"
+
+#include "backends/cpu/isa.h"
+#include "backends/cpu/kernel.h"
+
+#include <pthread.h>
+
+/* Short spellings of the table. */
+#define D(id) (1u << KILN_DTYPE_##id)
+#define AT(i) (1u << (i))
+
+#define ROW(instr_, dtypes_, fn, ...)                                                              \
+    { .instr = KILN_INSTR_##instr_,                                                                \
+      .dtypes = (dtypes_),                                                                         \
+      .name = "cpu:" #fn,                                                                          \
+      .run = kiln_cpu_##fn,                                                                        \
+      __VA_ARGS__ },
+static const KilnKernel kernels[] = {
+#define KERNEL(instr, dtypes, fn) ROW(instr, dtypes, fn, )
+#define KERNEL_IF(instr, dtypes, fn, test) ROW(instr, dtypes, fn, .supports = kiln_cpu_##test)
+#define KERNEL_SCRATCH(instr, dtypes, fn, test, bytes)                                             \
+    ROW(instr, dtypes, fn, .supports = kiln_cpu_##test, .scratch_bytes = kiln_cpu_##bytes)
+#define KERNEL_PACKED(instr, dtypes, fn, packs_)                                                   \
+    ROW(instr, dtypes, fn, .supports = kiln_cpu_##fn##_supports,                                   \
+        .scratch_bytes = kiln_cpu_##fn##_scratch, .packed_bytes = kiln_cpu_##fn##_packed,          \
+        .pack = kiln_cpu_##fn##_prepack, .packs = (packs_))
+#include "backends/cpu/kernels.def"
+};
+
+static KilnTarget target = {
+    .name = "cpu",
+    .summary = "vectorised kernels on OpenMP threads",
+    .kernels = kernels,
+    .n_kernels = G_N_ELEMENTS(kernels),
+};
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void
+find_isa(void)
+{
+    KilnCpuIsa best = kiln_cpu_isa_best();
+    target.isa = best == KILN_CPU_ISA_AVX512 ? KILN_ISA_AVX512
+                 : best == KILN_CPU_ISA_AVX2 ? KILN_ISA_AVX2
+                                             : KILN_ISA_ANY;
+}
+
+const KilnTarget *
+kiln_cpu_target(void)
+{
+    pthread_once(&once, find_isa);
+    return &target;
+}

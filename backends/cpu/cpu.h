@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The cpu backend: OpenMP kernels, vectorised, chosen by the instruction set of the machine. */
+#ifndef KILN_BACKENDS_CPU_CPU_H
+#define KILN_BACKENDS_CPU_CPU_H
+
+#include "ir/target.h"
+
+/** The cpu target; it lives for ever and has no fallback. Safe from any thread. */
+const KilnTarget *kiln_cpu_target(void);
+
+#endif

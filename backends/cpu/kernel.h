@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by the adapters that bind the cpu backend's kernels to instructions: prototypes and access
+ * to operands. */
+#ifndef KILN_BACKENDS_CPU_KERNEL_H
+#define KILN_BACKENDS_CPU_KERNEL_H
+
+#include "ir/target.h"
+
+#define KERNEL(instr, dtypes, fn) const char *kiln_cpu_##fn(const KilnKernelArgs *args);
+#define KERNEL_IF(instr, dtypes, fn, test)                                                         \
+    KERNEL(instr, dtypes, fn) bool kiln_cpu_##test(const KilnInstr *instr_);
+#define KERNEL_SCRATCH(instr, dtypes, fn, test, bytes)                                             \
+    KERNEL_IF(instr, dtypes, fn, test)                                                             \
+    size_t kiln_cpu_##bytes(const KilnInstr *instr_, int threads);
+#define KERNEL_PACKED(instr, dtypes, fn, packs)                                                    \
+    KERNEL_SCRATCH(instr, dtypes, fn, fn##_supports, fn##_scratch)                                 \
+    size_t kiln_cpu_##fn##_packed(const KilnInstr *instr_);                                        \
+    void kiln_cpu_##fn##_prepack(const KilnInstr *instr_, const void *const *data, void *packed);
+#include "backends/cpu/kernels.def"
+
+/** The type of operand @i; NULL where it is absent. */
+static inline const KilnType *
+cpu_type(const KilnInstr *instr, uint32_t i)
+{
+    const KilnBuffer *buffer = kiln_instr_operand(instr, i);
+    return buffer ? &buffer->type : NULL;
+}
+
+/** True where every operand that is there has element type @dtype and plain layout. */
+static inline bool
+cpu_all_plain(const KilnInstr *instr, KilnDType dtype)
+{
+    for (uint32_t i = 0; i < instr->n_operands; i++) {
+        const KilnType *type = cpu_type(instr, i);
+        if (type && (type->dtype != dtype || type->layout))
+            return false;
+    }
+    return true;
+}
+
+/** True where operand @i is a constant weight, which a kernel that packs it gets packed. */
+static inline bool
+cpu_is_const(const KilnInstr *instr, uint32_t i)
+{
+    KilnBuffer *buffer = kiln_instr_operand(instr, i);
+    const KilnBuffer *origin = buffer ? kiln_buffer_origin(buffer) : NULL;
+    return origin && origin->kind == KILN_BUFFER_WEIGHT && origin->is_const;
+}
+
+#endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* conv and conv_transpose in f32, one to three spatial dims: the instruction's types and attributes
+ * as a problem of conv.h. Operands: result, data, weights, bias. */
+#include "backends/cpu/conv.h"
+#include "backends/cpu/kernel.h"
+
+#include <math.h>
+
+/* What the two instructions share, whatever the struct of their attributes. */
+typedef struct {
+    KilnInts strides, dilations, pads;
+    int64_t group;
+} Window;
+
+static Window
+window_of(const KilnInstr *instr)
+{
+    if (instr->kind == KILN_INSTR_conv) {
+        const KilnInstrAttrs_conv *a = kiln_instr_attrs(instr, conv);
+        return (Window){ a->strides, a->dilations, a->pads, a->group };
+    }
+    const KilnInstrAttrs_conv_transpose *a = kiln_instr_attrs(instr, conv_transpose);
+    return (Window){ a->strides, a->dilations, a->pads, a->group };
+}
+
+static KilnCpuConv
+problem(const KilnInstr *instr, bool packed)
+{
+    const KilnType *out = cpu_type(instr, 0), *in = cpu_type(instr, 1), *w = cpu_type(instr, 2);
+    Window window = window_of(instr);
+    KilnCpuConv c = { .batch = in->dims[0],
+                      .ic = in->dims[1],
+                      .oc = out->dims[1],
+                      .groups = window.group,
+                      .lo = -INFINITY,
+                      .hi = INFINITY,
+                      .weights_packed = packed };
+    int missing = 5 - in->rank; /* dims that stand in front with extent 1 */
+    for (int d = 0; d < 3; d++) {
+        bool there = d >= missing;
+        uint32_t i = there ? (uint32_t)(d - missing) : 0;
+        c.in[d] = there ? in->dims[i + 2] : 1;
+        c.out[d] = there ? out->dims[i + 2] : 1;
+        c.kernel[d] = there ? w->dims[i + 2] : 1;
+        c.stride[d] = there ? kiln_ints_at(window.strides, i, 1) : 1;
+        c.dilation[d] = there ? kiln_ints_at(window.dilations, i, 1) : 1;
+        c.pad[d] = there ? kiln_ints_at(window.pads, i, 0) : 0;
+    }
+    return c;
+}
+
+static bool
+supports(const KilnInstr *instr)
+{
+    int rank = cpu_type(instr, 1)->rank;
+    return rank >= 3 && rank <= 5 && cpu_all_plain(instr, KILN_DTYPE_f32);
+}
+
+static KilnCpuConvArgs
+arguments(const KilnKernelArgs *args)
+{
+    return (KilnCpuConvArgs){ .in = args->data[1],
+                              .weights = args->packed ? args->packed : args->data[2],
+                              .out = args->data[0],
+                              .bias = cpu_type(args->instr, 3) ? args->data[3] : NULL,
+                              .scratch = args->scratch,
+                              .threads = args->threads };
+}
+
+/* Weights that are not known to be constant may still be packed when the program is bound. */
+static size_t
+scratch_of(const KilnInstr *instr, int threads,
+           int64_t (*scratch_size)(const KilnCpuConv *conv, int threads))
+{
+    KilnCpuConv packed = problem(instr, true), plain = problem(instr, false);
+    size_t bytes = (size_t)scratch_size(&packed, threads);
+    if (cpu_is_const(instr, 2))
+        return bytes;
+    return MAX(bytes, (size_t)scratch_size(&plain, threads));
+}
+
+bool
+kiln_cpu_conv_supports(const KilnInstr *instr)
+{
+    return supports(instr);
+}
+
+size_t
+kiln_cpu_conv_scratch(const KilnInstr *instr, int threads)
+{
+    return scratch_of(instr, threads, kiln_cpu_conv_scratch_size);
+}
+
+size_t
+kiln_cpu_conv_packed(const KilnInstr *instr)
+{
+    KilnCpuConv c = problem(instr, true);
+    return (size_t)kiln_cpu_conv_pack_size(&c);
+}
+
+void
+kiln_cpu_conv_prepack(const KilnInstr *instr, const void *const *data, void *packed)
+{
+    KilnCpuConv c = problem(instr, true);
+    kiln_cpu_conv_pack(&c, data[2], packed);
+}
+
+const char *
+kiln_cpu_conv(const KilnKernelArgs *args)
+{
+    KilnCpuConv c = problem(args->instr, args->packed != NULL);
+    KilnCpuConvArgs a = arguments(args);
+    kiln_cpu_conv_run(&c, &a);
+    return NULL;
+}
+
+bool
+kiln_cpu_conv_transpose_supports(const KilnInstr *instr)
+{
+    return supports(instr);
+}
+
+size_t
+kiln_cpu_conv_transpose_scratch(const KilnInstr *instr, int threads)
+{
+    return scratch_of(instr, threads, kiln_cpu_conv_transpose_scratch_size);
+}
+
+size_t
+kiln_cpu_conv_transpose_packed(const KilnInstr *instr)
+{
+    KilnCpuConv c = problem(instr, true);
+    return (size_t)kiln_cpu_conv_transpose_pack_size(&c);
+}
+
+void
+kiln_cpu_conv_transpose_prepack(const KilnInstr *instr, const void *const *data, void *packed)
+{
+    KilnCpuConv c = problem(instr, true);
+    kiln_cpu_conv_transpose_pack(&c, data[2], packed);
+}
+
+const char *
+kiln_cpu_conv_transpose(const KilnKernelArgs *args)
+{
+    KilnCpuConv c = problem(args->instr, args->packed != NULL);
+    KilnCpuConvArgs a = arguments(args);
+    kiln_cpu_conv_transpose_run(&c, &a);
+    return NULL;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* matmul and gemm in f32: the instruction's types and attributes as a problem of gemm.h. The right
+ * operand is packed where it is a constant without batch dims. Operands: result, A, B, bias. */
+#include "backends/cpu/gemm.h"
+#include "backends/cpu/kernel.h"
+
+/* --- both --- */
+
+/* A right operand that is not known to be constant may still be packed when the program is bound.
+ */
+static size_t
+scratch_of(const KilnInstr *instr, KilnCpuGemm g, int threads)
+{
+    size_t plain = (size_t)kiln_cpu_gemm_scratch_size(&g, threads);
+    for (int d = 0; d < g.rank; d++) {
+        if (g.b_batch[d] != 0)
+            return plain;
+    }
+    g.b_packed = true;
+    size_t packed = (size_t)kiln_cpu_gemm_scratch_size(&g, threads);
+    return cpu_is_const(instr, 2) ? packed : MAX(packed, plain);
+}
+
+static void
+run(const KilnKernelArgs *args, KilnCpuGemm *g)
+{
+    g->b_packed = args->packed != NULL;
+    KilnCpuGemmArgs a = { .a = args->data[1],
+                          .b = args->packed ? args->packed : args->data[2],
+                          .out = args->data[0],
+                          .bias = cpu_type(args->instr, 3) ? args->data[3] : NULL,
+                          .scratch = args->scratch,
+                          .threads = args->threads };
+    kiln_cpu_gemm_run(g, &a);
+}
+
+/* --- gemm --- */
+
+static KilnCpuGemm
+gemm_problem(const KilnInstr *instr)
+{
+    const KilnInstrAttrs_gemm *attrs = kiln_instr_attrs(instr, gemm);
+    const KilnType *out = cpu_type(instr, 0), *a = cpu_type(instr, 1), *bias = cpu_type(instr, 3);
+    int64_t m = out->dims[0], n = out->dims[1], k = a->dims[attrs->transA ? 0 : 1];
+    KilnCpuGemm g = kiln_cpu_gemm_dense(m, n, k);
+    if (attrs->transA) {
+        g.a_row = 1;
+        g.a_col = m;
+    }
+    if (attrs->transB) {
+        g.b_row = 1;
+        g.b_col = k;
+    }
+    g.alpha = attrs->alpha;
+    g.beta = attrs->beta;
+    if (bias) { /* broadcast to the result, dims aligned at the right */
+        int64_t cols = bias->rank > 0 ? bias->dims[bias->rank - 1] : 1;
+        g.bias_col = cols == 1 ? 0 : 1;
+        g.bias_row = bias->rank < 2 || bias->dims[0] == 1 ? 0 : cols;
+    }
+    return g;
+}
+
+bool
+kiln_cpu_gemm_supports(const KilnInstr *instr)
+{
+    return cpu_all_plain(instr, KILN_DTYPE_f32);
+}
+
+size_t
+kiln_cpu_gemm_scratch(const KilnInstr *instr, int threads)
+{
+    return scratch_of(instr, gemm_problem(instr), threads);
+}
+
+size_t
+kiln_cpu_gemm_packed(const KilnInstr *instr)
+{
+    KilnCpuGemm g = gemm_problem(instr);
+    return (size_t)kiln_cpu_gemm_pack_b_size(&g);
+}
+
+void
+kiln_cpu_gemm_prepack(const KilnInstr *instr, const void *const *data, void *packed)
+{
+    KilnCpuGemm g = gemm_problem(instr);
+    kiln_cpu_gemm_pack_b(&g, data[2], packed);
+}
+
+const char *
+kiln_cpu_gemm(const KilnKernelArgs *args)
+{
+    KilnCpuGemm g = gemm_problem(args->instr);
+    run(args, &g);
+    return NULL;
+}
+
+/* --- matmul --- */
+
+/* Strides of an operand's batch dims as the result's @rank batch dims see them: 0 is a broadcast.
+ */
+static void
+batch_strides(const KilnType *type, int64_t matrix, int rank, int64_t *strides)
+{
+    int own = type->rank > 2 ? type->rank - 2 : 0;
+    int64_t step = matrix;
+    for (int d = rank - 1; d >= 0; d--) {
+        int from = d - (rank - own);
+        int64_t dim = from < 0 ? 1 : type->dims[from];
+        strides[d] = dim == 1 ? 0 : step;
+        step *= dim;
+    }
+}
+
+/* A vector counts as one row on the left, as one column on the right. */
+static KilnCpuGemm
+matmul_problem(const KilnInstr *instr)
+{
+    const KilnType *out = cpu_type(instr, 0), *a = cpu_type(instr, 1), *b = cpu_type(instr, 2);
+    int64_t m = a->rank > 1 ? a->dims[a->rank - 2] : 1, n = b->rank > 1 ? b->dims[b->rank - 1] : 1;
+    int64_t k = a->dims[a->rank - 1];
+    KilnCpuGemm g = kiln_cpu_gemm_dense(m, n, k);
+    g.rank = out->rank - (a->rank > 1) - (b->rank > 1);
+    int64_t step = m * n;
+    for (int d = g.rank - 1; d >= 0; d--) {
+        g.dims[d] = out->dims[d];
+        g.out_batch[d] = step;
+        step *= out->dims[d];
+    }
+    batch_strides(a, m * k, g.rank, g.a_batch);
+    batch_strides(b, k * n, g.rank, g.b_batch);
+    return g;
+}
+
+bool
+kiln_cpu_matmul_supports(const KilnInstr *instr)
+{
+    return cpu_all_plain(instr, KILN_DTYPE_f32);
+}
+
+size_t
+kiln_cpu_matmul_scratch(const KilnInstr *instr, int threads)
+{
+    return scratch_of(instr, matmul_problem(instr), threads);
+}
+
+size_t
+kiln_cpu_matmul_packed(const KilnInstr *instr)
+{
+    KilnCpuGemm g = matmul_problem(instr);
+    for (int d = 0; d < g.rank; d++) {
+        if (g.b_batch[d] != 0)
+            return 0;
+    }
+    return (size_t)kiln_cpu_gemm_pack_b_size(&g);
+}
+
+void
+kiln_cpu_matmul_prepack(const KilnInstr *instr, const void *const *data, void *packed)
+{
+    KilnCpuGemm g = matmul_problem(instr);
+    kiln_cpu_gemm_pack_b(&g, data[2], packed);
+}
+
+const char *
+kiln_cpu_matmul(const KilnKernelArgs *args)
+{
+    KilnCpuGemm g = matmul_problem(args->instr);
+    run(args, &g);
+    return NULL;
+}
