@@ -30,6 +30,7 @@ typedef struct {
     GPtrArray *graph; /* KilnPipelineEntry* */
     GPtrArray *ir;
     GPtrArray *plugins; /* GModule*, closed with the pipeline */
+    GPtrArray *extra;   /* const KilnPassInfo*: passes beside the built-in ones, borrowed */
 } KilnPassPipeline;
 
 KilnPassPipeline *kiln_pass_pipeline_new(void);
@@ -47,7 +48,18 @@ void kiln_pass_pipeline_print(const KilnPassPipeline *pipeline, GString *out);
 KilnPipelineEntry *kiln_pass_pipeline_add(KilnPassPipeline *pipeline, const char *pass_id,
                                           GError **error);
 
-/** Called with text to show (a dump, a note); silent where NULL. */
+/** Makes a pass known to this pipeline, beside the built-in ones: what plug-ins and programs that
+ * bring passes of their own use. @info is borrowed. Fails where the id is taken or the row is not
+ * whole. */
+gboolean kiln_pass_pipeline_register(KilnPassPipeline *pipeline, const KilnPassInfo *info,
+                                     GError **error);
+/** Loads a plug-in written against passes/kiln-pass.h and registers its passes. */
+gboolean kiln_pass_pipeline_load_plugin(KilnPassPipeline *pipeline, const char *path,
+                                        GError **error);
+/** A built-in pass or one of this pipeline's; NULL where there is none of that id. */
+const KilnPassInfo *kiln_pass_pipeline_find(const KilnPassPipeline *pipeline, const char *id);
+
+/** Called with text to show (a dump, a note), whole lines; silent where NULL. */
 typedef void (*KilnTextFn)(const char *text, void *data);
 
 typedef struct {
@@ -107,6 +119,10 @@ typedef struct {
 KilnPassReport *kiln_pass_report_new(void);
 void kiln_pass_report_free(KilnPassReport *report);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnPassReport, kiln_pass_report_free)
+
+/** `{schema_version, passes[{name, level, runs, changed, ms, rules{rule: {fired, refused{guard:
+ * n}}}, nodes_before, nodes_after}]}` */
+char *kiln_pass_report_to_json(const KilnPassReport *report);
 
 /** Runs the graph list over every function of @module, callees first, subgraphs before the
  * functions around them. @report accumulates over calls (graph, then ir); may be NULL. */

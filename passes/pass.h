@@ -67,7 +67,9 @@ struct KilnPassInfo {
     KilnNumerics numerics; /* the widest class of its rewrites */
     const char *summary;
     const KilnAttrInfo
-        *options; /* typed like attributes; names in kebab-case outside, '_' inside */
+        *options;               /* typed like attributes; names in kebab-case outside, '_' inside */
+    const char *const *choices; /* per option: "run|compile" where only these values are legal, else
+                                   NULL; the whole list may be NULL */
     uint32_t n_options;
     size_t options_size;
     KilnGraphPassFn run_graph;
@@ -93,7 +95,8 @@ struct KilnPassInfo {
                             GError **error);
 #include "passes/passes.def"
 
-/** The table. A plug-in's passes come after the built-in ones. */
+/** The table of built-in passes. Those of plug-ins belong to the pipeline that loaded them:
+ * kiln_pass_pipeline_find(). */
 const KilnPassInfo *kiln_pass_find(const char *id);
 uint32_t kiln_pass_count(void);
 const KilnPassInfo *kiln_pass_at(uint32_t i);
@@ -121,7 +124,7 @@ void kiln_pass_note(KilnPassContext *context, const char *rule, const char *form
 void kiln_pass_refuse(KilnPassContext *context, const char *rule, const char *guard);
 
 /** Guards stand in the source as GUARD(name, condition): a script lists them, and a test can switch
- * one off (kiln_pass_context_disable_guard) to show that another test notices. Only inside
+ * one off (KilnPassOptions.disabled_guard) to show that another test notices. Only inside
  * functions that return bool and have a `context` and a `rule` (const char *) in scope. */
 #define GUARD(name, condition)                                                                     \
     do {                                                                                           \

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The analyses that passes may require. */
+#include "passes/analysis.h"
+
+struct KilnAnalyses {
+    const KilnPassOptions *options;
+    GHashTable *by_function; /* function → Entry; looked up, and walked only to drop what is gone */
+    uint32_t computed;
+};
+
+typedef struct {
+    uint32_t valid;
+    KilnMemoryPlan *liveness;
+} Entry;
+
+static void
+entry_free(gpointer data)
+{
+    Entry *entry = data;
+    kiln_memory_plan_free(entry->liveness);
+    g_free(entry);
+}
+
+KilnAnalyses *
+kiln_analyses_new(const KilnPassOptions *options)
+{
+    KilnAnalyses *analyses = g_new0(KilnAnalyses, 1);
+    analyses->options = options;
+    analyses->by_function = g_hash_table_new_full(NULL, NULL, NULL, entry_free);
+    return analyses;
+}
+
+void
+kiln_analyses_free(KilnAnalyses *analyses)
+{
+    if (!analyses)
+        return;
+    g_hash_table_unref(analyses->by_function);
+    g_free(analyses);
+}
+
+static gpointer
+key_of(const KilnUnit *unit)
+{
+    return unit->graph ? (gpointer)unit->graph : (gpointer)unit->instrs;
+}
+
+void
+kiln_analyses_assure(KilnAnalyses *analyses, const KilnUnit *unit, uint32_t required)
+{
+    Entry *entry = g_hash_table_lookup(analyses->by_function, key_of(unit));
+    if (!entry) {
+        entry = g_new0(Entry, 1);
+        g_hash_table_insert(analyses->by_function, key_of(unit), entry);
+    }
+    uint32_t missing = required & ~entry->valid;
+    if (missing & KILN_ANALYSIS_ORDER) {
+        kiln_unit_renumber(unit);
+        analyses->computed++;
+    }
+    if ((missing & KILN_ANALYSIS_LIVENESS) && unit->instrs) {
+        kiln_memory_plan_free(entry->liveness);
+        entry->liveness =
+            kiln_liveness(unit->instrs, analyses->options->target, analyses->options->threads);
+        analyses->computed++;
+    }
+    entry->valid |= missing & (KILN_ANALYSIS_ORDER | KILN_ANALYSIS_LIVENESS);
+}
+
+void
+kiln_analyses_keep_only(KilnAnalyses *analyses, const KilnUnit *unit, uint32_t preserved)
+{
+    Entry *entry = g_hash_table_lookup(analyses->by_function, key_of(unit));
+    if (!entry)
+        return;
+    entry->valid &= preserved;
+    if (!(entry->valid & KILN_ANALYSIS_LIVENESS))
+        g_clear_pointer(&entry->liveness, kiln_memory_plan_free);
+}
+
+static gboolean
+is_gone(gpointer function, gpointer entry, gpointer module)
+{
+    (void)entry;
+    return !kiln_unit_is_alive(module, function);
+}
+
+void
+kiln_analyses_prune(KilnAnalyses *analyses, const KilnUnit *module)
+{
+    g_hash_table_foreach_remove(analyses->by_function, is_gone, (gpointer)module);
+}
+
+const KilnMemoryPlan *
+kiln_analyses_liveness(const KilnAnalyses *analyses, const KilnUnit *unit)
+{
+    const Entry *entry = g_hash_table_lookup(analyses->by_function, key_of(unit));
+    return entry ? entry->liveness : NULL;
+}
+
+uint32_t
+kiln_analyses_computed(const KilnAnalyses *analyses)
+{
+    return analyses->computed;
+}

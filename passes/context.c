@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The context of a pass: options, flags, notes, refusals and guards. */
+#include "passes/context.h"
+
+#include <string.h>
+
+const void *
+kiln_pass_options_raw(const KilnPassContext *context)
+{
+    return context->pass_options;
+}
+
+const KilnTarget *
+kiln_pass_target(const KilnPassContext *context)
+{
+    return context->options->target;
+}
+
+KilnMode
+kiln_pass_mode(const KilnPassContext *context)
+{
+    return context->options->mode;
+}
+
+bool
+kiln_pass_allows(const KilnPassContext *context, uint32_t flags)
+{
+    return (context->flags & flags) == flags;
+}
+
+const KilnMemoryPlan *
+kiln_pass_liveness(const KilnPassContext *context)
+{
+    return context->liveness;
+}
+
+/* --- counting --- */
+
+static KilnRuleStats *
+rule_stats(KilnPassContext *context, const char *rule)
+{
+    if (!context->stats)
+        return NULL;
+    GPtrArray *rules = context->stats->rules;
+    for (guint i = 0; i < rules->len; i++) {
+        KilnRuleStats *stats = g_ptr_array_index(rules, i);
+        if (strcmp(stats->name, rule) == 0)
+            return stats;
+    }
+    KilnRuleStats *stats = g_new0(KilnRuleStats, 1);
+    stats->name = g_strdup(rule);
+    stats->refusals = g_ptr_array_new();
+    g_ptr_array_add(rules, stats);
+    return stats;
+}
+
+void
+kiln_pass_note(KilnPassContext *context, const char *rule, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g_autofree char *what = g_strdup_vprintf(format, args);
+    va_end(args);
+
+    KilnRuleStats *stats = rule_stats(context, rule);
+    if (stats)
+        stats->fired++;
+    const KilnPassOptions *options = context->options;
+    if (options->log_rewrites && options->log) {
+        g_autofree char *line = g_strdup_printf(
+            "%s: %s: %s\n", context->pass ? context->pass->id : "rules", rule, what);
+        options->log(line, options->data);
+    }
+    if (context->implicit)
+        return;
+    char **slot = &context->recent[context->n_recent++ % KILN_RECENT_MAX];
+    g_free(*slot);
+    *slot = g_strdup_printf("%s: %s", rule, what);
+}
+
+void
+kiln_pass_refuse(KilnPassContext *context, const char *rule, const char *guard)
+{
+    KilnRuleStats *stats = rule_stats(context, rule);
+    if (!stats)
+        return;
+    for (guint i = 0; i < stats->refusals->len; i++) {
+        KilnRefusal *refusal = g_ptr_array_index(stats->refusals, i);
+        if (strcmp(refusal->guard, guard) == 0) {
+            refusal->count++;
+            return;
+        }
+    }
+    KilnRefusal *refusal = g_new0(KilnRefusal, 1);
+    refusal->guard = g_strdup(guard);
+    refusal->count = 1;
+    g_ptr_array_add(stats->refusals, refusal);
+}
+
+/* True where @disabled is "rule/guard". */
+static bool
+names_guard(const char *disabled, const char *rule, const char *guard)
+{
+    size_t length = strlen(rule);
+    return strncmp(disabled, rule, length) == 0 && disabled[length] == '/' &&
+           strcmp(disabled + length + 1, guard) == 0;
+}
+
+bool
+kiln_pass_guard(KilnPassContext *context, const char *rule, const char *guard, bool holds)
+{
+    const char *disabled = context->options->disabled_guard;
+    if (holds || (disabled && names_guard(disabled, rule, guard)))
+        return true;
+    kiln_pass_refuse(context, rule, guard);
+    return false;
+}
+
+/* --- the last rewrites --- */
+
+void
+kiln_pass_context_clear_recent(KilnPassContext *context)
+{
+    for (uint32_t i = 0; i < KILN_RECENT_MAX; i++)
+        g_clear_pointer(&context->recent[i], g_free);
+    context->n_recent = 0;
+}
+
+char *
+kiln_pass_context_recent(const KilnPassContext *context)
+{
+    if (context->n_recent == 0)
+        return g_strdup("none were noted");
+    GString *text = g_string_new(NULL);
+    uint32_t kept = MIN(context->n_recent, (uint32_t)KILN_RECENT_MAX);
+    for (uint32_t i = context->n_recent - kept; i != context->n_recent; i++)
+        g_string_append_printf(text, "%s%s", text->len ? "; " : "",
+                               context->recent[i % KILN_RECENT_MAX]);
+    return g_string_free(text, FALSE);
+}

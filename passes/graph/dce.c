@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* dce: removes nodes that no result of the function reaches, then constants of the module that
+ * nothing reads any more.
+ *
+ * requires nothing, preserves nothing, runs anywhere; the manager runs it before every graph pass
+ * so that use counts are exact. Kept: side effects, state, `return`, and every argument. A node
+ * with several results goes only when none of them is read. A constant goes when no function of
+ * the module, subgraphs included, refers to it. One run removes all there is to remove. */
+#include "passes/pass.h"
+
+/* Removing a node's subgraph drops reads of values around it, whose defs may be dead then. */
+static void
+push_operand_defs(const KilnNode *node, GPtrArray *work)
+{
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        const KilnValue *value = node->operands[i].value;
+        if (value && value->def)
+            g_ptr_array_add(work, value->def);
+    }
+    const KilnOpInfo *info = kiln_op_info(node->op);
+    for (uint32_t i = 0; i < info->n_attrs; i++) {
+        if (info->attrs[i].kind != KILN_ATTR_FUNCTION)
+            continue;
+        const KilnFunction *region =
+            *(KilnFunction **)((char *)node->attrs + info->attrs[i].offset);
+        if (!region)
+            continue;
+        kiln_foreach_node (inner, region)
+            push_operand_defs(inner, work);
+    }
+}
+
+static bool
+is_linked(const KilnNode *node)
+{
+    return node->previous || node->next || node->function->first == node;
+}
+
+/* Nodes of @function alone: what a subgraph reads of the functions around it is left to their own
+ * run, which follows. */
+static bool
+remove_dead_nodes(KilnFunction *function, KilnPassContext *context)
+{
+    bool changed = false;
+    g_autoptr(GPtrArray) work = g_ptr_array_new();
+    kiln_foreach_node (node, function)
+        g_ptr_array_add(work, node);
+    while (work->len) {
+        KilnNode *node = g_ptr_array_remove_index(work, work->len - 1);
+        if (node->function != function || !is_linked(node) || !kiln_node_is_dead(node))
+            continue;
+        push_operand_defs(node, work);
+        kiln_pass_note(context, "remove-node", "%s (%s)", kiln_node_label(node),
+                       kiln_op_info(node->op)->name);
+        kiln_node_remove(node);
+        changed = true;
+    }
+    return changed;
+}
+
+static void
+mark_constants(const KilnFunction *function, bool *unread)
+{
+    kiln_foreach_node (node, function) {
+        const KilnOpInfo *info = kiln_op_info(node->op);
+        for (uint32_t i = 0; i < info->n_attrs; i++) {
+            const void *field = (char *)node->attrs + info->attrs[i].offset;
+            if (info->attrs[i].kind == KILN_ATTR_CONSTANT) {
+                const KilnConstant *constant = *(const KilnC_CONSTANT *)field;
+                if (constant)
+                    unread[constant->id] = false;
+            } else if (info->attrs[i].kind == KILN_ATTR_FUNCTION) {
+                const KilnFunction *region = *(const KilnC_FUNCTION *)field;
+                if (region)
+                    mark_constants(region, unread);
+            }
+        }
+    }
+}
+
+static bool
+remove_unread_constants(KilnModule *module, KilnPassContext *context)
+{
+    guint n = module->constants->len;
+    g_autofree bool *unread = g_new(bool, n + 1);
+    for (guint i = 0; i < n; i++)
+        unread[i] = true;
+    for (guint i = 0; i < module->functions->len; i++)
+        mark_constants(g_ptr_array_index(module->functions, i), unread);
+    bool changed = false;
+    for (guint i = 0; i < n; i++) {
+        const KilnConstant *constant = g_ptr_array_index(module->constants, i);
+        if (!unread[i])
+            continue;
+        kiln_pass_note(context, "remove-constant", "@%s", constant->name);
+        changed = true;
+    }
+    if (changed)
+        kiln_module_remove_constants(module, unread);
+    return changed;
+}
+
+gboolean
+kiln_pass_dce(KilnFunction *function, KilnPassContext *context, bool *changed, GError **error)
+{
+    (void)error;
+    *changed = remove_dead_nodes(function, context);
+    /* Constants belong to the module: one look per sweep over its functions, at the outermost. */
+    if (!function->owner)
+        *changed |= remove_unread_constants(function->module, context);
+    return TRUE;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Content hashes of functions: what checks that a pass tells the truth about `changed`, and what
+ * finds out that a fixed point goes round in circles. */
+#ifndef KILN_PASSES_HASH_H
+#define KILN_PASSES_HASH_H
+
+#include "ir/ir.h"
+
+/** With @names, equal text gives an equal hash. Without, names of values and buffers do not count:
+ * a rewrite that is undone and done again makes new names each time. */
+uint64_t kiln_hash_function(const KilnFunction *function, bool names);
+uint64_t kiln_hash_ir_function(const KilnIRFunction *function, bool names);
+/** What passes may change beside functions: constants (names, types, where their bytes come from
+ * and a sample of them), declarations, and which functions there are. */
+uint64_t kiln_hash_module(const KilnModule *module, bool names);
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which passes are lists of rules: the table of rules.def. */
+#include "passes/rule.h"
+
+#include <string.h>
+
+typedef const KilnRule *(*RulesFn)(uint32_t *n);
+
+#define RULES(id, text) const KilnRule *kiln_pass_rules_##id(uint32_t *n);
+#include "passes/rules.def"
+
+static const struct {
+    const char *pass_id;
+    RulesFn rules;
+} tables[] = {
+#define RULES(id, text) { text, kiln_pass_rules_##id },
+#include "passes/rules.def"
+    { NULL, NULL },
+};
+
+const KilnRule *
+kiln_pass_rules(const char *pass_id, uint32_t *n)
+{
+    *n = 0;
+    for (size_t i = 0; tables[i].pass_id; i++) {
+        if (strcmp(tables[i].pass_id, pass_id) == 0)
+            return tables[i].rules(n);
+    }
+    return NULL;
+}

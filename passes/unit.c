@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the manager does to a function of either level. */
+#include "passes/unit.h"
+
+#include "graph/text/text.h"
+#include "passes/hash.h"
+
+/* The subgraph in attribute @i of @node; NULL where the attribute is none. */
+static KilnFunction *
+region_at(const KilnNode *node, uint32_t i)
+{
+    const KilnAttrInfo *info = &kiln_op_info(node->op)->attrs[i];
+    if (info->kind != KILN_ATTR_FUNCTION)
+        return NULL;
+    return *(KilnFunction **)((char *)node->attrs + info->offset);
+}
+
+#define foreach_region(region, node)                                                               \
+    for (uint32_t region##_i = 0; region##_i < kiln_op_info((node)->op)->n_attrs; region##_i++)    \
+        for (KilnFunction *region = region_at((node), region##_i); region; region = NULL)
+
+static void
+collect(KilnFunction *function, GPtrArray *out)
+{
+    kiln_foreach_node (node, function) {
+        if (kiln_op_has(node->op, KILN_TRAIT_REGION)) {
+            foreach_region(region, node) collect(region, out);
+        }
+    }
+    g_ptr_array_add(out, function);
+}
+
+GPtrArray *
+kiln_unit_functions(const KilnUnit *module)
+{
+    GPtrArray *out = g_ptr_array_new();
+    if (module->level == KILN_LEVEL_IR) {
+        g_ptr_array_extend(out, module->ir->functions, NULL, NULL);
+        return out;
+    }
+    for (guint i = 0; i < module->module->functions->len; i++)
+        collect(g_ptr_array_index(module->module->functions, i), out);
+    return out;
+}
+
+static bool
+is_linked(const KilnNode *node)
+{
+    return node->previous || node->next || node->function->first == node;
+}
+
+static bool
+owns(const KilnNode *node, const KilnFunction *function)
+{
+    foreach_region(region, node)
+    {
+        if (region == function)
+            return true;
+    }
+    return false;
+}
+
+bool
+kiln_unit_is_alive(const KilnUnit *module, const void *function)
+{
+    if (module->level == KILN_LEVEL_IR)
+        return g_ptr_array_find(module->ir->functions, function, NULL);
+    const KilnFunction *graph = function;
+    for (; graph->owner; graph = graph->owner->function) {
+        if (!is_linked(graph->owner) || !owns(graph->owner, graph))
+            return false;
+    }
+    return g_ptr_array_find(module->module->functions, graph, NULL);
+}
+
+KilnUnit
+kiln_unit_of(const KilnUnit *module, void *function)
+{
+    KilnUnit unit = *module;
+    unit.graph = module->level == KILN_LEVEL_GRAPH ? function : NULL;
+    unit.instrs = module->level == KILN_LEVEL_IR ? function : NULL;
+    return unit;
+}
+
+const char *
+kiln_unit_name(const KilnUnit *unit)
+{
+    return unit->graph ? unit->graph->name : unit->instrs->name;
+}
+
+static int64_t
+graph_size(const KilnFunction *function)
+{
+    int64_t size = function->n_nodes;
+    kiln_foreach_node (node, function) {
+        if (kiln_op_has(node->op, KILN_TRAIT_REGION)) {
+            foreach_region(region, node) size += graph_size(region);
+        }
+    }
+    return size;
+}
+
+int64_t
+kiln_unit_size(const KilnUnit *unit)
+{
+    int64_t size = 0;
+    if (unit->level == KILN_LEVEL_GRAPH) {
+        for (guint i = 0; i < unit->module->functions->len; i++)
+            size += graph_size(g_ptr_array_index(unit->module->functions, i));
+        return size;
+    }
+    for (guint i = 0; i < unit->ir->functions->len; i++) {
+        const KilnIRFunction *function = g_ptr_array_index(unit->ir->functions, i);
+        size += function->n_instrs;
+    }
+    return size;
+}
+
+uint64_t
+kiln_unit_hash(const KilnUnit *unit, bool names)
+{
+    uint64_t own = unit->graph ? kiln_hash_function(unit->graph, names)
+                               : kiln_hash_ir_function(unit->instrs, names);
+    return own * UINT64_C(0x9e3779b97f4a7c15) + kiln_hash_module(unit->module, names);
+}
+
+gboolean
+kiln_unit_verify(const KilnUnit *unit, GError **error)
+{
+    return unit->graph ? kiln_function_verify(unit->graph, error)
+                       : kiln_ir_verify(unit->instrs, error);
+}
+
+void
+kiln_unit_print(const KilnUnit *unit, GString *out)
+{
+    if (unit->graph)
+        kiln_function_print(unit->graph, out);
+    else
+        kiln_ir_print(unit->instrs, out);
+}
+
+void
+kiln_unit_renumber(const KilnUnit *unit)
+{
+    uint32_t id = 0;
+    if (unit->graph) {
+        kiln_foreach_node (node, unit->graph)
+            node->id = id++;
+        unit->graph->next_id = id;
+        return;
+    }
+    kiln_foreach_instr (instr, unit->instrs)
+        instr->id = id++;
+    unit->instrs->next_id = id;
+}
+
+gboolean
+kiln_unit_run(const KilnUnit *unit, const KilnPassInfo *pass, KilnPassContext *context,
+              bool *changed, GError **error)
+{
+    return unit->graph ? pass->run_graph(unit->graph, context, changed, error)
+                       : pass->run_ir(unit->instrs, context, changed, error);
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One function of either level, so that the manager's loop is written once. */
+#ifndef KILN_PASSES_UNIT_H
+#define KILN_PASSES_UNIT_H
+
+#include "passes/manager.h"
+
+typedef struct {
+    KilnLevel level;
+    KilnModule *module;     /* of both levels */
+    KilnIRModule *ir;       /* NULL at the graph level */
+    KilnFunction *graph;    /* the function, at its level; NULL: the module as a whole */
+    KilnIRFunction *instrs; /* likewise */
+} KilnUnit;
+
+/** Every function of the module as it is now: callees first, subgraphs before the functions around
+ * them. KilnFunction* or KilnIRFunction*. */
+GPtrArray *kiln_unit_functions(const KilnUnit *module);
+/** True while @function (one of that list) still belongs to the module: a pass may have removed it
+ * or the node whose subgraph it is. */
+bool kiln_unit_is_alive(const KilnUnit *module, const void *function);
+KilnUnit kiln_unit_of(const KilnUnit *module, void *function);
+
+const char *kiln_unit_name(const KilnUnit *unit);
+/** Nodes or instructions of the whole module. */
+int64_t kiln_unit_size(const KilnUnit *unit);
+/** Of the function and of what passes may change beside it; see passes/hash.h for @names. */
+uint64_t kiln_unit_hash(const KilnUnit *unit, bool names);
+gboolean kiln_unit_verify(const KilnUnit *unit, GError **error);
+void kiln_unit_print(const KilnUnit *unit, GString *out);
+/** Numbers nodes or instructions densely in list order. */
+void kiln_unit_renumber(const KilnUnit *unit);
+gboolean kiln_unit_run(const KilnUnit *unit, const KilnPassInfo *pass, KilnPassContext *context,
+                       bool *changed, GError **error);
+
+#endif
