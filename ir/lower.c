@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lowering: a graph function of static types becomes a list of instructions over buffers.
+ *
+ * First a walk backwards marks the values that are wanted as buffers: what shapes and known
+ * integers decide alone is not, so that arithmetic on shapes leaves nothing behind. Then a walk
+ * forwards emits instructions. A value that an instruction produces and that is returned exactly
+ * once is written to the output buffer outright; what else is returned is copied there at the end.
+ * Allocs stand before the instruction that writes them and deallocs at the end of the function:
+ * passes move them. */
+#include "ir/lower_priv.h"
+
+#include "graph/alloc.h"
+
+#include <string.h>
+
+/* --- errors --- */
+
+gboolean
+kiln_lower_throw(const KilnNode *node, KilnError code, GError **error, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g_autofree char *message = g_strdup_vprintf(format, args);
+    va_end(args);
+    return kiln_throw(error, code, "%s (%s): %s", kiln_node_label(node),
+                      kiln_op_info(node->op)->name, message);
+}
+
+gboolean
+kiln_lower_throw_unknown(const KilnNode *node, uint32_t i, GError **error)
+{
+    return kiln_lower_throw(node, KILN_ERROR_UNSUPPORTED, error,
+                            "value of operand %u (%s) is known only at run time", i,
+                            kiln_node_operand(node, i)->name);
+}
+
+/* --- what is wanted --- */
+
+/* Every result is known: no instruction computes it. */
+static bool
+is_decided(const KilnNode *node)
+{
+    for (uint32_t r = 0; r < node->n_results; r++) {
+        const KilnValue *value = &node->results[r];
+        if (!value->known || value->known->n != kiln_type_elements(&value->type))
+            return false;
+    }
+    return node->n_results && node->op != KILN_OP_const;
+}
+
+bool
+kiln_lower_wants(const KilnLower *l, const KilnNode *node, uint32_t r)
+{
+    return r < node->n_results && g_hash_table_contains(l->wanted, &node->results[r]);
+}
+
+static bool
+is_wanted(const KilnLower *l, const KilnNode *node)
+{
+    if (kiln_op_info(node->op)->traits & (KILN_TRAIT_SIDE_EFFECT | KILN_TRAIT_STATE))
+        return true;
+    for (uint32_t r = 0; r < node->n_results; r++) {
+        if (kiln_lower_wants(l, node, r))
+            return true;
+    }
+    return false;
+}
+
+/* True where the lowering of @node reads operand @i as a buffer. */
+static bool
+reads_operand(const KilnNode *node, uint32_t i)
+{
+    if (i >= 32)
+        return true;
+    const KilnLowering *lowering = kiln_lowering_of(node->op);
+    uint32_t unread = kiln_op_info(node->op)->shape_operands & ~lowering->reads;
+    return !((unread | lowering->ignores) >> i & 1);
+}
+
+static void
+find_wanted(KilnLower *l)
+{
+    kiln_foreach_node_reverse (node, l->graph) {
+        if (!is_wanted(l, node) || is_decided(node))
+            continue;
+        for (uint32_t i = 0; i < node->n_operands; i++) {
+            KilnValue *value = node->operands[i].value;
+            if (value && reads_operand(node, i))
+                g_hash_table_add(l->wanted, value);
+        }
+    }
+}
+
+/* --- weights --- */
+
+/* A constant under a name that is free among the module's constants and the function's buffers: in
+ * the text form a weight has the name of its constant. */
+static KilnConstant *
+fresh_constant(KilnLower *l, const char *base, KilnTensor *tensor, const KilnType *type)
+{
+    KilnModule *module = l->graph->module;
+    g_autofree char *name = g_strdup(base);
+    for (unsigned i = 1;
+         kiln_ir_find_buffer(l->ir, name) || kiln_module_find_constant(module, name); i++) {
+        g_free(name);
+        name = g_strdup_printf("%s_%u", base, i);
+    }
+    return kiln_module_add_constant(module, name, tensor, type);
+}
+
+static KilnBuffer *
+add_weight(KilnLower *l, KilnConstant *constant)
+{
+    KilnBuffer *buffer =
+        kiln_ir_add_buffer(l->ir, KILN_BUFFER_WEIGHT, constant->name, &constant->type);
+    buffer->constant = constant;
+    buffer->is_const = true;
+    return buffer;
+}
+
+KilnBuffer *
+kiln_lower_weight(KilnLower *l, const char *name, KilnTensor *tensor, const KilnType *type)
+{
+    return add_weight(l, fresh_constant(l, name, tensor, type));
+}
+
+static gboolean
+lower_const(KilnLower *l, const KilnNode *node, GError **error)
+{
+    KilnConstant *constant = kiln_attrs(node, const)->value;
+    KilnTensorKind kind = constant->tensor->kind;
+    if (kind == KILN_TENSOR_SPARSE || kind == KILN_TENSOR_STRINGS)
+        return kiln_lower_throw(node, KILN_ERROR_UNSUPPORTED, error,
+                                "%s tensors are not supported, found constant @%s",
+                                kind == KILN_TENSOR_SPARSE ? "sparse" : "string", constant->name);
+    KilnBuffer *buffer = g_hash_table_lookup(l->weights, constant);
+    if (!buffer) {
+        KilnConstant *named = constant;
+        if (kiln_ir_find_buffer(l->ir, constant->name))
+            named = fresh_constant(l, constant->name, kiln_tensor_copy(constant->tensor),
+                                   &constant->type);
+        buffer = add_weight(l, named);
+        g_hash_table_insert(l->weights, constant, buffer);
+    }
+    g_hash_table_insert(l->buffers, &node->results[0], buffer);
+    return TRUE;
+}
+
+static void
+store_integer(KilnDType dtype, uint8_t *out, int64_t i, int64_t value)
+{
+    /* The low bytes of a little-endian integer are the integer of the narrower type. */
+    size_t size = kiln_dtype_size(dtype);
+    memcpy(out + (size_t)i * size, &value, size);
+}
+
+/* Results that are known become const weights, those of them that something reads. */
+static gboolean
+lower_decided(KilnLower *l, const KilnNode *node, GError **error)
+{
+    for (uint32_t r = 0; r < node->n_results; r++) {
+        KilnValue *value = &node->results[r];
+        if (!kiln_lower_wants(l, node, r))
+            continue;
+        KilnType plain = kiln_type_make(value->type.dtype, value->type.rank, value->type.dims);
+        size_t size = kiln_dtype_size(plain.dtype);
+        g_autofree uint8_t *bytes = g_malloc0((size_t)value->known->n * size + 1);
+        for (int64_t i = 0; i < value->known->n; i++)
+            store_integer(plain.dtype, bytes, i, value->known->v[i]);
+        KilnTensor *tensor = kiln_tensor_new_copy(&plain, bytes, error);
+        if (!tensor)
+            return FALSE;
+        KilnBuffer *buffer = kiln_lower_weight(l, value->name, tensor, &value->type);
+        g_hash_table_insert(l->buffers, value, buffer);
+    }
+    return TRUE;
+}
+
+/* --- steps --- */
+
+KilnBuffer *
+kiln_lower_operand(KilnLower *l, const KilnNode *node, uint32_t i)
+{
+    KilnValue *value = kiln_node_operand(node, i);
+    return value ? g_hash_table_lookup(l->buffers, value) : NULL;
+}
+
+KilnBuffer *
+kiln_lower_result(KilnLower *l, const KilnNode *node, uint32_t r)
+{
+    KilnValue *value = &node->results[r];
+    KilnBuffer *buffer = g_hash_table_lookup(l->outputs, value);
+    if (!buffer)
+        buffer = kiln_ir_alloc(l->ir, value->name, &value->type, NULL);
+    g_hash_table_insert(l->buffers, value, buffer);
+    return buffer;
+}
+
+gboolean
+kiln_lower_alias(KilnLower *l, const KilnNode *node, uint32_t r, KilnBuffer *buffer, GError **error)
+{
+    KilnValue *value = &node->results[r];
+    if (g_strcmp0(value->type.layout, buffer->type.layout) != 0)
+        return kiln_lower_throw(node, KILN_ERROR_UNSUPPORTED, error,
+                                "it changes the shape of %s, whose layout is blocked",
+                                buffer->name);
+    if (!kiln_type_equal(&value->type, &buffer->type))
+        buffer = kiln_ir_view(l->ir, value->name, buffer, 0, &value->type, NULL);
+    g_hash_table_insert(l->buffers, value, buffer);
+    return TRUE;
+}
+
+gboolean
+kiln_lower_emit(KilnLower *l, const KilnNode *node, KilnInstrKind kind, KilnBuffer *const *operands,
+                uint32_t n, const void *attrs, GError **error)
+{
+    KilnInstr *instr = kiln_instr_new(l->ir, kind, operands, n, attrs, NULL, error);
+    if (!instr) {
+        g_prefix_error(error, "%s (%s): ", kiln_node_label(node), kiln_op_info(node->op)->name);
+        return FALSE;
+    }
+    instr->name = kiln_arena_strdup(l->ir->arena, node->name);
+    return TRUE;
+}
+
+gboolean
+kiln_lower_generic(KilnLower *l, const KilnNode *node, KilnInstrKind kind, const void *attrs,
+                   GError **error)
+{
+    g_autoptr(GPtrArray) operands = g_ptr_array_new();
+    KilnAccess access;
+    bool optional;
+    uint32_t result = 0, operand = 0;
+    for (uint32_t i = 0; kiln_instr_access(kind, i, &access, &optional); i++) {
+        if (access == KILN_ACCESS_OUT) {
+            bool write =
+                result < node->n_results && (!optional || kiln_lower_wants(l, node, result));
+            g_ptr_array_add(operands, write ? kiln_lower_result(l, node, result) : NULL);
+            result++;
+            continue;
+        }
+        while (operand < node->n_operands && !reads_operand(node, operand))
+            operand++;
+        bool variadic_end = operand >= node->n_operands && optional;
+        if (variadic_end && result >= node->n_results)
+            break;
+        g_ptr_array_add(operands, kiln_lower_operand(l, node, operand++));
+    }
+    while (operands->len && !g_ptr_array_index(operands, operands->len - 1))
+        g_ptr_array_set_size(operands, (int)operands->len - 1);
+    return kiln_lower_emit(l, node, kind, (KilnBuffer *const *)operands->pdata, operands->len,
+                           attrs, error);
+}
+
+void *
+kiln_lower_field(KilnInstrKind kind, void *attrs, const char *name)
+{
+    const KilnInstrInfo *info = kiln_instr_info(kind);
+    return (char *)attrs + kiln_attr_find(info->attrs, info->n_attrs, name)->offset;
+}
+
+/* --- nodes --- */
+
+static gboolean
+check_type(const KilnType *type, GError **error)
+{
+    if (kiln_type_bytes(type) >= 0 && type->dtype != KILN_DTYPE_string)
+        return TRUE;
+    g_autofree char *text = kiln_type_to_string(type);
+    if (type->dtype == KILN_DTYPE_string)
+        return kiln_throw(error, KILN_ERROR_UNSUPPORTED, "strings are not supported, found %s",
+                          text);
+    return kiln_throw(error, KILN_ERROR_SHAPE,
+                      "expected a static type of a size in 63 bits, found %s", text);
+}
+
+static gboolean
+check_node(const KilnNode *node, GError **error)
+{
+    const KilnOpInfo *info = kiln_op_info(node->op);
+    uint32_t needed = info->shape_operands & ~kiln_lowering_of(node->op)->known_at_run;
+    for (uint32_t i = 0; i < node->n_operands && i < 32; i++) {
+        const KilnValue *value = node->operands[i].value;
+        bool open = value && (needed >> i & 1) && !value->known && !kiln_value_constant(value);
+        if (open && kiln_type_elements(&value->type) != 0)
+            return kiln_lower_throw_unknown(node, i, error);
+    }
+    for (uint32_t r = 0; r < node->n_results; r++) {
+        if (!check_type(&node->results[r].type, error)) {
+            g_prefix_error(error, "%s (%s): result %s: ", kiln_node_label(node), info->name,
+                           node->results[r].name);
+            return FALSE;
+        }
+    }
+    return TRUE;
+}
+
+static gboolean
+throw_op(const KilnNode *node, GError **error)
+{
+    if (node->op != KILN_OP_unknown)
+        return kiln_lower_throw(node, KILN_ERROR_UNSUPPORTED, error,
+                                "this operator has no instruction");
+    const KilnAttrs_unknown *attrs = kiln_attrs(node, unknown);
+    return kiln_lower_throw(node, KILN_ERROR_UNSUPPORTED, error,
+                            "operator %s of domain \"%s\" is not known", attrs->op_type,
+                            attrs->domain);
+}
+
+static gboolean
+lower_to_namesake(KilnLower *l, const KilnNode *node, KilnInstrKind kind, GError **error)
+{
+    const KilnOpInfo *op = kiln_op_info(node->op);
+    const KilnInstrInfo *instr = kiln_instr_info(kind);
+    const KilnLowering *lowering = kiln_lowering_of(node->op);
+    void *attrs = kiln_instr_attrs_new(kind, l->ir->arena);
+    if (attrs)
+        kiln_attrs_copy_matching(instr->attrs, instr->n_attrs, attrs, op->attrs, op->n_attrs,
+                                 node->attrs, l->ir->arena);
+    if (lowering->attrs && !lowering->attrs(l, node, attrs, error))
+        return FALSE;
+    return kiln_lower_generic(l, node, kind, attrs, error);
+}
+
+static gboolean
+lower_node(KilnLower *l, const KilnNode *node, GError **error)
+{
+    KilnInstrKind kind = KILN_INSTR_copy;
+    const KilnLowering *lowering = kiln_lowering_of(node->op);
+    if (node->op == KILN_OP_const)
+        return TRUE; /* in the first walk, so that weights keep their names */
+    if (is_decided(node))
+        return lower_decided(l, node, error);
+    if (!lowering->lower && !kiln_lower_namesake(node, &kind))
+        return throw_op(node, error);
+    if (!check_node(node, error))
+        return FALSE;
+    return lowering->lower ? lowering->lower(l, node, error)
+                           : lower_to_namesake(l, node, kind, error);
+}
+
+/* --- the function --- */
+
+static gboolean
+add_inputs(KilnLower *l, GError **error)
+{
+    for (guint i = 0; i < l->graph->arguments->len; i++) {
+        KilnArgument *argument = kiln_function_argument(l->graph, i);
+        const KilnValue *value = &argument->value;
+        if (argument->variable)
+            return kiln_throw(error, KILN_ERROR_UNSUPPORTED,
+                              "@%s: argument %s: state kept between runs is not supported",
+                              l->graph->name, value->name);
+        if (!check_type(&value->type, error)) {
+            g_prefix_error(error, "@%s: argument %s: ", l->graph->name, value->name);
+            return FALSE;
+        }
+        KilnBuffer *buffer =
+            kiln_ir_add_buffer(l->ir, KILN_BUFFER_INPUT, value->name, &value->type);
+        g_hash_table_insert(l->buffers, &argument->value, buffer);
+    }
+    return TRUE;
+}
+
+/* One output per result; what is returned twice, or not made by an instruction, is copied there
+ * later. */
+static void
+add_outputs(KilnLower *l, const KilnNode *results)
+{
+    g_autoptr(GHashTable) twice = g_hash_table_new(NULL, NULL);
+    for (uint32_t i = 0; i < results->n_operands; i++) {
+        KilnValue *value = results->operands[i].value;
+        const char *name = g_ptr_array_index(l->graph->result_names, i);
+        KilnBuffer *buffer = kiln_ir_add_buffer(l->ir, KILN_BUFFER_OUTPUT, name, &value->type);
+        if (g_hash_table_contains(l->outputs, value))
+            g_hash_table_add(twice, value);
+        g_hash_table_insert(l->outputs, value, buffer);
+    }
+    for (uint32_t i = 0; i < results->n_operands; i++) {
+        if (g_hash_table_contains(twice, results->operands[i].value))
+            g_hash_table_remove(l->outputs, results->operands[i].value);
+    }
+}
+
+static gboolean
+copy_results(KilnLower *l, const KilnNode *results, GError **error)
+{
+    for (uint32_t i = 0; i < results->n_operands; i++) {
+        KilnBuffer *output = g_ptr_array_index(l->ir->outputs, i);
+        KilnBuffer *buffer = kiln_lower_operand(l, results, i);
+        if (buffer != output &&
+            !kiln_instr_new(l->ir, KILN_INSTR_copy, (KilnBuffer *[]){ output, buffer }, 2, NULL,
+                            NULL, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+static gboolean
+lower_function(KilnLower *l, GError **error)
+{
+    const KilnNode *results = kiln_function_return(l->graph);
+    if (!results)
+        return kiln_throw(error, KILN_ERROR_INVALID, "@%s: it returns nothing", l->graph->name);
+    find_wanted(l);
+    if (!add_inputs(l, error))
+        return FALSE;
+    add_outputs(l, results);
+    /* Weights first: allocs make way for their names. */
+    kiln_foreach_node (node, l->graph) {
+        if (node->op == KILN_OP_const && is_wanted(l, node) && !lower_const(l, node, error))
+            return FALSE;
+    }
+    kiln_foreach_node (node, l->graph) {
+        if (node != results && is_wanted(l, node) && !lower_node(l, node, error))
+            return FALSE;
+    }
+    if (!copy_results(l, results, error))
+        return FALSE;
+    for (guint i = 0; i < l->ir->buffers->len; i++) {
+        KilnBuffer *buffer = g_ptr_array_index(l->ir->buffers, i);
+        if (buffer->kind == KILN_BUFFER_ALLOC)
+            kiln_ir_dealloc(buffer, NULL);
+    }
+    return TRUE;
+}
+
+KilnIRFunction *
+kiln_lower(const KilnFunction *function, GError **error)
+{
+    g_autoptr(KilnIRFunction) ir = kiln_ir_function_new(function->module, function->name);
+    KilnLower l = { .graph = function,
+                    .ir = ir,
+                    .wanted = g_hash_table_new(NULL, NULL),
+                    .buffers = g_hash_table_new(NULL, NULL),
+                    .outputs = g_hash_table_new(NULL, NULL),
+                    .weights = g_hash_table_new(NULL, NULL) };
+    gboolean good = lower_function(&l, error);
+    g_hash_table_unref(l.wanted);
+    g_hash_table_unref(l.buffers);
+    g_hash_table_unref(l.outputs);
+    g_hash_table_unref(l.weights);
+    return good ? g_steal_pointer(&ir) : NULL;
+}
