@@ -20,10 +20,16 @@ key_operand(const KilnInstr *instr)
 }
 
 static bool
+layout_fits(const char *taken, const char *found)
+{
+    return g_strcmp0(taken, "*") == 0 || g_strcmp0(taken, found) == 0;
+}
+
+static bool
 kernel_fits(const KilnKernel *kernel, const KilnInstr *instr, const KilnType *key, KilnIsa isa)
 {
     return kernel->instr == instr->kind && kernel->isa <= isa &&
-           (kernel->dtypes >> key->dtype & 1) && g_strcmp0(kernel->layout, key->layout) == 0 &&
+           (kernel->dtypes >> key->dtype & 1) && layout_fits(kernel->layout, key->layout) &&
            (!kernel->supports || kernel->supports(instr));
 }
 

@@ -30,7 +30,7 @@ typedef struct {
     KilnInstrKind instr;
     uint32_t dtypes; /* bit per KilnDType: of the key operand, the first @in (the @out where there
                         is none) */
-    const char *layout; /* of the key operand; NULL: plain */
+    const char *layout; /* of the key operand; NULL: plain; "*": any */
     KilnIsa isa;        /* the least instruction set */
     const char *name;   /* "cpu:conv_gemm": shown by profiles and --print-choices */
     KilnKernelFn run;

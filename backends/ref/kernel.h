@@ -196,6 +196,19 @@ ref_copy_element(void *target, int64_t to, const void *source, int64_t from, siz
     memcpy((char *)target + (size_t)to * size, (const char *)source + (size_t)from * size, size);
 }
 
+/** The address of element @i. */
+static inline const void *
+ref_at(const void *data, int64_t i, size_t size)
+{
+    return (const char *)data + i * (int64_t)size;
+}
+
+static inline void *
+ref_at_out(void *data, int64_t i, size_t size)
+{
+    return (char *)data + i * (int64_t)size;
+}
+
 /* --- indices: arrays of KILN_MAX_RANK, row-major, the last dim fastest --- */
 
 /** Elements between neighbours along each dim. */
@@ -253,6 +266,16 @@ ref_offset(const int64_t *index, const int64_t *strides, int rank)
     for (int d = 0; d < rank; d++)
         offset += index[d] * strides[d];
     return offset;
+}
+
+/** The product of the dims [from, to). */
+static inline int64_t
+ref_count(const int64_t *dims, int from, int to)
+{
+    int64_t count = 1;
+    for (int d = from; d < to; d++)
+        count *= dims[d];
+    return count;
 }
 
 /** A type seen as [outer, axis, inner]: element (o, a, i) lies at (o * axis + a) * inner + i. */

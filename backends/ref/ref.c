@@ -24,6 +24,7 @@ static const KilnKernel kernels[] = {
 #define KERNEL_IF(instr, dtypes, fn, test) ROW(instr, dtypes, fn, .supports = kiln_ref_##test)
 #define KERNEL_SCRATCH(instr, dtypes, fn, bytes)                                                   \
     ROW(instr, dtypes, fn, .scratch_bytes = kiln_ref_##bytes)
+#define KERNEL_ANY_LAYOUT(instr, dtypes, fn) ROW(instr, dtypes, fn, .layout = "*")
 #include "backends/ref/kernels.def"
 };
 
