@@ -8,17 +8,27 @@
  *     };
  *
  * A pattern is an S-expression over op names of the text form:
- *   (conv#c ?x $w ?b)    a node of op conv, called c, with these operands; a pattern with fewer
- * operands than the node matches only if the rest are absent, `...` at the end allows any further
- * operands ?x                   any value, called x; the same name twice must be the same value;
- * `?` alone: any, unnamed $w                   a literal: a value that a `const` node defines _ an
- * absent operand (relu!#r ?x)         `!`: the value has this single use (and is no result of the
- * function): what a fusion may swallow (add|sub#a ?x ?y)    one of several ops;  (@ELEMENTWISE#n
- * ?x)  any op with the trait (add~ ?x (mul ?y ?z))  `~`: the two operands may stand in either order
- *   ?x:f32  ?x:float     a dtype, or a class of them: float, int, signed, unsigned, bool, quantized
- *   (split#s.1 ?x)       result 1 of the node (default 0)
- * Patterns are compiled once into a matcher indexed by root op, so that the cost of a sweep does
- * not grow with rules times nodes. Matching never looks through `return`. */
+ *
+ *   (conv#c ?x $w ?b)       a node of op conv, called c, with these operands; operands that the
+ *                           pattern does not write must be absent
+ *   (concat ?x ...)         `...` at the end: any further operands
+ *   ?x                      any value, called x; the same name twice must be the same value
+ *   ?                       any value
+ *   $w                      a literal: a value that a `const` node defines
+ *   _                       an absent operand
+ *   (relu!#r ?x)            `!`: the value has this single use and is no result of the function:
+ *                           what a fusion may swallow
+ *   (add|sub#a ?x ?y)       one of several ops
+ *   (@ELEMENTWISE#n ?x)     any op with the trait
+ *   (add~ ?x (mul ?y ?z))   `~`: the two operands may stand in either order
+ *   ?x:f32  (relu ?):float  a dtype, or a class of them: float, int, signed, unsigned, bool,
+ *                           quantized
+ *   (split#s.1 ?x)          result 1 of the node (default 0); at the root, the one to be replaced
+ *
+ * The name of a node is also the name of the value of it that matched. Patterns are compiled once
+ * into a matcher indexed by root op, so that the cost of a sweep does not grow with rules times
+ * nodes. Matching never looks through `return`, and in a subgraph it sees the values of the
+ * functions around it (literals too) but not their nodes, which run at other times. */
 #ifndef KILN_PASSES_RULE_H
 #define KILN_PASSES_RULE_H
 
@@ -26,9 +36,10 @@
 
 typedef struct KilnMatch KilnMatch;
 
-/** Rewrites what @match found, or returns false and leaves the graph as it was (GUARD does that).
- * Builds new nodes before the root and replaces the root's result; what dies with it is removed by
- * the driver. @error only for what must stop the pass. */
+/** Rewrites what @match found, or returns false and leaves the graph as it was (GUARD does that;
+ * nodes and constants built before a refusal are removed by the driver). Builds new nodes before
+ * the root and replaces the root's result with kiln_match_replace(); removes nothing itself: what
+ * dies with the root is removed by the driver. @error only for what must stop the pass. */
 typedef bool (*KilnRewriteFn)(KilnMatch *match, KilnPassContext *context, const char *rule,
                               GError **error);
 
