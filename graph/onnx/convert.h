@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a converter works with: one ONNX node on its way to the canonical form of ops.def.
+ *
+ * A row of opsets.def names the canonical op and, where the node's form differs from it, a
+ * converter. The converter takes the attributes that the canonical op does not have, changes the
+ * operands, or builds several nodes. What it leaves (attributes of the same name, operands, the
+ * node itself) is done by the importer. An attribute that nobody takes is an error. */
+#ifndef KILN_GRAPH_ONNX_CONVERT_H
+#define KILN_GRAPH_ONNX_CONVERT_H
+
+#include "graph/module.h"
+#include "graph/onnx/model.h"
+
+typedef struct KilnOnnxImport KilnOnnxImport;
+typedef struct KilnOnnxScope KilnOnnxScope;
+
+typedef struct {
+    KilnOnnxImport *import;
+    KilnOnnxScope *scope;
+    KilnFunction *function; /* nodes are made at its end */
+    const KilnOnnxNode *node;
+    const char *label;    /* of the node, for messages */
+    const char *base;     /* names what converters add */
+    int opset;            /* of the model */
+    KilnOp op;            /* converters may choose another before attributes are read */
+    KilnValue **operands; /* NULL: absent; room for KILN_ONNX_SPARE more than the node has */
+    uint32_t n_operands;
+    uint32_t n_results; /* up to the last that has a name */
+    void *attrs;        /* of `op`: defaults, and the node's once they are read */
+    bool attrs_read;
+    bool *taken;           /* one per attribute of the node */
+    const KilnType *types; /* of the results, for ops that cannot infer them; else NULL */
+    KilnValue **results;   /* set by converters that build the nodes themselves; else NULL */
+    GPtrArray *regions;    /* KilnFunction* made on the way */
+} KilnOnnxCall;
+
+enum {
+    KILN_ONNX_SPARE = 4
+};
+
+typedef gboolean (*KilnOnnxConvert)(KilnOnnxCall *call, GError **error);
+
+/** A row of opsets.def. */
+typedef struct {
+    const char *name;
+    int since;
+    KilnOp op;
+    KilnOnnxConvert convert;
+    const char *required; /* attributes that must be there, separated by spaces */
+} KilnOnnxRow;
+
+enum {
+    KILN_ONNX_LATEST = 21
+}; /* the newest opset of the table */
+
+/** The row for an operator of the default domain in @opset; NULL where the table has none. */
+const KilnOnnxRow *kiln_onnx_row(const char *name, int64_t opset);
+const KilnOnnxRow *kiln_onnx_rows(size_t *n);
+
+/* --- errors: all prefix the node --- */
+
+gboolean kiln_onnx_throw(const KilnOnnxCall *call, KilnError code, GError **error,
+                         const char *format, ...) G_GNUC_PRINTF(4, 5);
+/** The node becomes `unknown`, with this reason. */
+#define kiln_onnx_unsupported(call, error, ...)                                                    \
+    kiln_onnx_throw((call), KILN_ERROR_UNSUPPORTED, (error), __VA_ARGS__)
+
+/* --- attributes --- */
+
+/** The attribute, marked as taken; NULL where the node lacks it. */
+const KilnOnnxAttr *kiln_onnx_take(KilnOnnxCall *call, const char *name);
+/** These leave @out as it is where the node lacks the attribute. */
+gboolean kiln_onnx_take_int(KilnOnnxCall *call, const char *name, int64_t *out, GError **error);
+gboolean kiln_onnx_take_float(KilnOnnxCall *call, const char *name, float *out, GError **error);
+gboolean kiln_onnx_take_text(KilnOnnxCall *call, const char *name, const char **out,
+                             GError **error);
+gboolean kiln_onnx_take_ints(KilnOnnxCall *call, const char *name, KilnInts *out, bool *out_there,
+                             GError **error);
+gboolean kiln_onnx_take_floats(KilnOnnxCall *call, const char *name, KilnFloats *out,
+                               GError **error);
+gboolean kiln_onnx_take_dtype(KilnOnnxCall *call, const char *name, KilnDType *out, GError **error);
+/** Reads what is left into call->attrs, by name; leaves what the canonical op does not have. */
+gboolean kiln_onnx_read_attrs(KilnOnnxCall *call, GError **error);
+/** The typed attributes of the call. */
+#define kiln_onnx_attrs(call, id) ((KilnAttrs_##id *)(call)->attrs)
+
+/* --- operands and nodes --- */
+
+static inline KilnValue *
+kiln_onnx_operand(const KilnOnnxCall *call, uint32_t i)
+{
+    return i < call->n_operands ? call->operands[i] : NULL;
+}
+/** The operand, which converters may rely on; NULL and an error where it is absent. */
+KilnValue *kiln_onnx_need(const KilnOnnxCall *call, uint32_t i, GError **error);
+/** Sets operand @i, with absent ones before it where there are fewer. */
+void kiln_onnx_set_operand(KilnOnnxCall *call, uint32_t i, KilnValue *value);
+/** True where the node names result @i and something reads it. */
+bool kiln_onnx_result_read(const KilnOnnxCall *call, uint32_t i);
+
+/** Constants named after the node: "<base>.<suffix>". */
+KilnValue *kiln_onnx_ints(KilnOnnxCall *call, const char *suffix, const int64_t *values,
+                          uint32_t n);
+KilnValue *kiln_onnx_scalar(KilnOnnxCall *call, const char *suffix, KilnDType dtype, double value);
+/** The tensor of an attribute as a constant of the module. */
+KilnConstant *kiln_onnx_constant(KilnOnnxCall *call, const char *name, const KilnOnnxTensor *tensor,
+                                 GError **error);
+/** A helper node with one result. */
+KilnValue *kiln_onnx_build(KilnOnnxCall *call, KilnOp op, const void *attrs,
+                           KilnValue *const *operands, uint32_t n_operands, GError **error);
+#define kiln_onnx_build1(call, op, attrs, a, error)                                                \
+    kiln_onnx_build((call), (op), (attrs), (KilnValue *[]){ (a) }, 1, (error))
+#define kiln_onnx_build2(call, op, attrs, a, b, error)                                             \
+    kiln_onnx_build((call), (op), (attrs), (KilnValue *[]){ (a), (b) }, 2, (error))
+/** Result @i of a converter that builds the nodes itself. FALSE where @value is NULL (the builder
+ * has set the error). */
+gboolean kiln_onnx_set_result(KilnOnnxCall *call, uint32_t i, KilnValue *value);
+
+/** Imports a subgraph; @argument_types (@n of them; dtype KILN_N_DTYPES: not known) fill in what
+ * its inputs leave out. */
+KilnFunction *kiln_onnx_import_region(KilnOnnxCall *call, const char *attr_name,
+                                      const KilnType *argument_types, uint32_t n, GError **error);
+
+/* --- the converters --- */
+
+#define ROW(...)
+#define CONVERT(name) gboolean kiln_onnx_convert_##name(KilnOnnxCall *call, GError **error);
+#include "graph/onnx/opsets.def"
+
+#endif

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Constant in all its spellings, and the seeds of random tensors. */
+#include "graph/onnx/convert.h"
+
+#include "graph/onnx/import.h"
+#include "graph/random.h"
+
+#include <string.h>
+
+/* A tensor of numbers that the attribute lists; rank 0 for one number, 1 for a list. */
+static KilnTensor *
+listed(KilnDType dtype, bool is_list, const void *values, size_t n, GError **error)
+{
+    KilnType type = kiln_type_make(dtype, is_list ? 1 : 0, (int64_t[]){ (int64_t)n });
+    return kiln_tensor_new_copy(&type, values, error);
+}
+
+static KilnTensor *
+strings(KilnOnnxCall *call, const ProtobufCBinaryData *texts, size_t n, bool is_list,
+        GError **error)
+{
+    g_autoptr(KilnTensor) tensor = g_new0(KilnTensor, 1);
+    tensor->kind = KILN_TENSOR_STRINGS;
+    tensor->type = kiln_type_make(KILN_DTYPE_string, is_list ? 1 : 0, (int64_t[]){ (int64_t)n });
+    tensor->strings = g_new0(char *, n + 1);
+    for (size_t i = 0; i < n; i++) {
+        if (!g_utf8_validate((const char *)texts[i].data, (gssize)texts[i].len, NULL)) {
+            kiln_onnx_throw(call, KILN_ERROR_INVALID, error, "the value is not UTF-8 text");
+            return NULL;
+        }
+        tensor->strings[i] = g_strndup((const char *)texts[i].data, texts[i].len);
+    }
+    return g_steal_pointer(&tensor);
+}
+
+static KilnTensor *
+constant_tensor(KilnOnnxCall *call, const KilnOnnxAttr *attr, GError **error)
+{
+    const Onnx__AttributeProto *proto = attr->proto;
+    switch (attr->kind) {
+    case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR:
+        return attr->tensor ? kiln_onnx_tensor_load(attr->tensor, &call->import->files, error)
+                            : NULL;
+    case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__SPARSE_TENSOR:
+        return attr->sparse ? kiln_onnx_sparse_load(attr->sparse, error) : NULL;
+    case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT:
+        return listed(KILN_DTYPE_f32, false, &proto->f, 1, error);
+    case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS:
+        return listed(KILN_DTYPE_f32, true, proto->floats, proto->n_floats, error);
+    case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT:
+        return listed(KILN_DTYPE_i64, false, &proto->i, 1, error);
+    case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS:
+        return listed(KILN_DTYPE_i64, true, proto->ints, proto->n_ints, error);
+    case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING:
+        return strings(call, &proto->s, 1, false, error);
+    case ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRINGS:
+        return strings(call, proto->strings, proto->n_strings, true, error);
+    default:
+        return NULL;
+    }
+}
+
+gboolean
+kiln_onnx_convert_constant(KilnOnnxCall *call, GError **error)
+{
+    static const struct {
+        const char *name;
+        int kind;
+    } spellings[] = {
+        { "value", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR },
+        { "value_float", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT },
+        { "value_floats", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS },
+        { "value_int", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT },
+        { "value_ints", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS },
+        { "value_string", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING },
+        { "value_strings", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRINGS },
+        { "sparse_value", ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__SPARSE_TENSOR },
+    };
+    const KilnOnnxAttr *attr = NULL;
+    int kind = 0;
+    for (size_t i = 0; i < G_N_ELEMENTS(spellings) && !attr; i++) {
+        attr = kiln_onnx_take(call, spellings[i].name);
+        kind = spellings[i].kind;
+    }
+    if (!attr || attr->kind != kind)
+        return kiln_onnx_throw(call, KILN_ERROR_INVALID, error, "has no value");
+    g_autoptr(GError) failure = NULL;
+    KilnTensor *tensor = constant_tensor(call, attr, &failure);
+    if (!tensor && !failure)
+        return kiln_onnx_throw(call, KILN_ERROR_INVALID, error, "its value is empty");
+    if (!tensor)
+        return kiln_onnx_throw(call, (KilnError)failure->code, error, "%s", failure->message);
+    const char *name = call->n_results ? call->node->proto->output[0] : "constant";
+    kiln_onnx_attrs(call, const)->value =
+        kiln_module_add_constant(call->import->module, name, tensor, NULL);
+    return TRUE;
+}
+
+/* ONNX's seed is a float, and left out where any will do: then it is made from the result's name,
+ * so that equal runs give equal numbers. 0 is kept for "none" and never made. */
+gboolean
+kiln_onnx_convert_random(KilnOnnxCall *call, GError **error)
+{
+    const KilnOnnxAttr *given = NULL;
+    float seed = 0;
+    for (size_t i = 0; i < call->node->n_attrs; i++) {
+        if (strcmp(call->node->attrs[i].proto->name, "seed") == 0)
+            given = &call->node->attrs[i];
+    }
+    if (!kiln_onnx_take_float(call, "seed", &seed, error) || !kiln_onnx_read_attrs(call, error))
+        return FALSE;
+    uint32_t bits;
+    memcpy(&bits, &seed, sizeof bits);
+    uint64_t number = given ? bits : kiln_random_seed(0, call->base);
+    int64_t value = (int64_t)(number & G_MAXINT64) + (number == 0);
+    if (call->op == KILN_OP_random_normal)
+        kiln_onnx_attrs(call, random_normal)->seed = value;
+    else
+        kiln_onnx_attrs(call, random_uniform)->seed = value;
+    return TRUE;
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* If, Loop and Scan: subgraphs become functions, and the results' types are found from theirs. */
+#include "graph/onnx/convert.h"
+
+#include "graph/onnx/import.h"
+
+/* The type of result @i of a subgraph. */
+static const KilnType *
+result_type(const KilnFunction *region, uint32_t i)
+{
+    return &kiln_node_operand(kiln_function_return(region), i)->type;
+}
+
+static uint32_t
+n_results(const KilnFunction *region)
+{
+    return kiln_function_return(region)->n_operands;
+}
+
+/* What holds of a value that is either @a or @b. */
+static KilnType
+join(const KilnType *a, const KilnType *b)
+{
+    if (a->rank != b->rank)
+        return kiln_type_unranked(a->dtype);
+    KilnType type = *a;
+    type.layout = NULL;
+    type.quant = NULL;
+    for (int i = 0; i < type.rank; i++) {
+        bool same = a->dims[i] == b->dims[i] && g_strcmp0(a->dim_names[i], b->dim_names[i]) == 0;
+        if (!same) {
+            type.dims[i] = KILN_DIM_UNKNOWN;
+            type.dim_names[i] = NULL;
+        }
+    }
+    return type;
+}
+
+static KilnType *
+types_new(KilnOnnxCall *call, uint32_t n)
+{
+    KilnType *types = kiln_arena_new0(call->import->module->arena, KilnType, n + 1);
+    call->types = types;
+    return types;
+}
+
+static gboolean
+check_count(const KilnOnnxCall *call, const char *what, uint32_t expected, uint32_t found,
+            GError **error)
+{
+    return expected == found || kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
+                                                "%s: expected %u, found %u", what, expected, found);
+}
+
+/* A subgraph that passes on what Kiln has no type for cannot be typed. */
+static gboolean
+check_types(const KilnOnnxCall *call, const KilnFunction *region, GError **error)
+{
+    KilnNode *node = kiln_function_return(region);
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        KilnValue *value = kiln_node_operand(node, i);
+        if (kiln_onnx_doubt(call->import, value) & KILN_ONNX_OTHER)
+            return kiln_onnx_unsupported(call, error, "its types are not supported");
+    }
+    return TRUE;
+}
+
+gboolean
+kiln_onnx_convert_if(KilnOnnxCall *call, GError **error)
+{
+    KilnAttrs_if *attrs = kiln_onnx_attrs(call, if);
+    if (!kiln_onnx_need(call, 0, error))
+        return FALSE;
+    attrs->then_branch = kiln_onnx_import_region(call, "then_branch", NULL, 0, error);
+    if (!attrs->then_branch)
+        return FALSE;
+    attrs->else_branch = kiln_onnx_import_region(call, "else_branch", NULL, 0, error);
+    if (!attrs->else_branch)
+        return FALSE;
+    uint32_t n = n_results(attrs->then_branch);
+    if (!check_count(call, "results of else_branch", n, n_results(attrs->else_branch), error) ||
+        !check_count(call, "results of the branches", (uint32_t)call->node->proto->n_output, n,
+                     error) ||
+        !check_types(call, attrs->then_branch, error) ||
+        !check_types(call, attrs->else_branch, error))
+        return FALSE;
+    call->n_results = n;
+    KilnType *types = types_new(call, n);
+    for (uint32_t i = 0; i < n; i++) {
+        const KilnType *a = result_type(attrs->then_branch, i);
+        const KilnType *b = result_type(attrs->else_branch, i);
+        if (a->dtype != b->dtype)
+            return kiln_onnx_throw(call, KILN_ERROR_TYPE, error,
+                                   "result %u is %s in one branch and %s in the other", i,
+                                   kiln_dtype_name(a->dtype), kiln_dtype_name(b->dtype));
+        types[i] = join(a, b);
+    }
+    return TRUE;
+}
+
+/* A scan result: what each iteration gives, stacked at @axis. */
+static gboolean
+stacked(const KilnOnnxCall *call, const KilnType *element, int64_t axis, int64_t length,
+        const char *length_name, KilnType *out, GError **error)
+{
+    *out = *element;
+    if (element->rank < 0)
+        return TRUE;
+    int rank = element->rank + 1;
+    if (rank > KILN_MAX_RANK || axis < -rank || axis >= rank)
+        return kiln_onnx_throw(call, KILN_ERROR_SHAPE, error,
+                               "axis %" G_GINT64_FORMAT " of a result of rank %d", axis, rank);
+    int at = (int)(axis < 0 ? axis + rank : axis);
+    for (int i = rank - 1; i > at; i--) {
+        out->dims[i] = out->dims[i - 1];
+        out->dim_names[i] = out->dim_names[i - 1];
+    }
+    out->rank = rank;
+    out->dims[at] = length;
+    out->dim_names[at] = length_name;
+    return TRUE;
+}
+
+/* Operands (M, condition, carried…); body (i, condition, carried…) gives (condition, carried…,
+ * scanned…). What is carried may change its shape from one iteration to the next: its type in the
+ * body is what the model declares there. */
+gboolean
+kiln_onnx_convert_loop(KilnOnnxCall *call, GError **error)
+{
+    uint32_t carried =
+        call->node->proto->n_input < 2 ? 0 : (uint32_t)call->node->proto->n_input - 2;
+    g_autofree KilnType *arguments = g_new0(KilnType, carried + 2);
+    arguments[0] = kiln_type_scalar(KILN_DTYPE_i64);
+    arguments[1] = kiln_type_scalar(KILN_DTYPE_bool);
+    for (uint32_t i = 0; i < carried; i++) {
+        KilnValue *value = kiln_onnx_need(call, i + 2, error);
+        if (!value)
+            return FALSE;
+        arguments[i + 2] = kiln_type_unranked(value->type.dtype);
+    }
+    KilnFunction *body = kiln_onnx_import_region(call, "body", arguments, carried + 2, error);
+    if (!body || !check_types(call, body, error) ||
+        !check_count(call, "inputs of the body", carried + 2, body->arguments->len, error) ||
+        !check_count(call, "results of the body", (uint32_t)call->node->proto->n_output + 1,
+                     n_results(body), error))
+        return FALSE;
+    kiln_onnx_attrs(call, loop)->body = body;
+    call->n_results = (uint32_t)call->node->proto->n_output;
+    if (call->n_results < carried)
+        return check_count(call, "results", carried, call->n_results, error);
+    KilnType *types = types_new(call, call->n_results);
+    for (uint32_t i = 0; i < call->n_results; i++) {
+        const KilnType *inner = result_type(body, i + 1);
+        if (i >= carried) {
+            if (!stacked(call, inner, 0, KILN_DIM_UNKNOWN, NULL, &types[i], error))
+                return FALSE;
+            continue;
+        }
+        const KilnType *start = &call->operands[i + 2]->type;
+        if (start->dtype != inner->dtype)
+            return kiln_onnx_throw(call, KILN_ERROR_TYPE, error,
+                                   "carried value %u begins as %s and becomes %s", i,
+                                   kiln_dtype_name(start->dtype), kiln_dtype_name(inner->dtype));
+        types[i] = join(start, inner); /* no iteration leaves it as it began */
+    }
+    return TRUE;
+}
+
+/* --- Scan --- */
+
+static gboolean
+scan_argument(const KilnOnnxCall *call, const KilnType *whole, int64_t axis, KilnType *out,
+              GError **error)
+{
+    *out = *whole;
+    if (whole->rank < 0)
+        return TRUE;
+    int at = kiln_type_axis(whole, axis);
+    if (at < 0)
+        return kiln_onnx_throw(call, KILN_ERROR_SHAPE, error,
+                               "scans axis %" G_GINT64_FORMAT " of an operand of rank %d", axis,
+                               whole->rank);
+    out->rank--;
+    for (int i = at; i < out->rank; i++) {
+        out->dims[i] = whole->dims[i + 1];
+        out->dim_names[i] = whole->dim_names[i + 1];
+    }
+    return TRUE;
+}
+
+/* The types of the body's arguments, and the length that is scanned. */
+static gboolean
+scan_arguments(KilnOnnxCall *call, uint32_t states, KilnType *arguments, int64_t *out_length,
+               const char **out_name, GError **error)
+{
+    KilnInts axes = kiln_onnx_attrs(call, scan)->scan_input_axes;
+    *out_length = KILN_DIM_UNKNOWN;
+    *out_name = NULL;
+    for (uint32_t i = 0; i < call->n_operands; i++) {
+        KilnValue *value = kiln_onnx_need(call, i, error);
+        if (!value)
+            return FALSE;
+        arguments[i] = value->type;
+        if (i < states)
+            continue;
+        int64_t axis = kiln_ints_at(axes, i - states, 0);
+        if (!scan_argument(call, &value->type, axis, &arguments[i], error))
+            return FALSE;
+        if (value->type.rank > 0 && *out_length < 0) {
+            int at = kiln_type_axis(&value->type, axis);
+            *out_length = value->type.dims[at];
+            *out_name = value->type.dim_names[at];
+        }
+    }
+    return TRUE;
+}
+
+gboolean
+kiln_onnx_convert_scan(KilnOnnxCall *call, GError **error)
+{
+    if (!kiln_onnx_read_attrs(call, error))
+        return FALSE;
+    KilnAttrs_scan *attrs = kiln_onnx_attrs(call, scan);
+    uint32_t n = call->n_operands;
+    if (attrs->num_scan_inputs < 1 || attrs->num_scan_inputs > n)
+        return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
+                               "num_scan_inputs=%" G_GINT64_FORMAT " of %u operands",
+                               attrs->num_scan_inputs, n);
+    uint32_t states = n - (uint32_t)attrs->num_scan_inputs;
+    g_autofree KilnType *arguments = g_new0(KilnType, n + 1);
+    int64_t length;
+    const char *length_name;
+    if (!scan_arguments(call, states, arguments, &length, &length_name, error))
+        return FALSE;
+    KilnFunction *body = kiln_onnx_import_region(call, "body", arguments, n, error);
+    if (!body || !check_types(call, body, error) ||
+        !check_count(call, "inputs of the body", n, body->arguments->len, error) ||
+        !check_count(call, "results of the body", (uint32_t)call->node->proto->n_output,
+                     n_results(body), error))
+        return FALSE;
+    attrs->body = body;
+    call->n_results = n_results(body);
+    KilnType *types = types_new(call, call->n_results);
+    for (uint32_t i = 0; i < call->n_results; i++) {
+        types[i] = *result_type(body, i);
+        int64_t axis = kiln_ints_at(attrs->scan_output_axes, i - states, 0);
+        if (i >= states &&
+            !stacked(call, result_type(body, i), axis, length, length_name, &types[i], error))
+            return FALSE;
+    }
+    return TRUE;
+}

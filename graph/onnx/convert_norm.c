@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Forms of the normalisations. */
+#include "graph/onnx/convert.h"
+
+#include <string.h>
+
+/* Statistics as results: those that nothing reads are left out. Before opset 14 a node that wants
+ * them trains; the two that it saves for the backward pass have no counterpart. */
+static gboolean
+trim_statistics(KilnOnnxCall *call, uint32_t highest, GError **error)
+{
+    while (call->n_results > 1 && !kiln_onnx_result_read(call, call->n_results - 1))
+        call->n_results--;
+    if (call->n_results > highest)
+        return kiln_onnx_unsupported(call, error, "the statistics saved by training are read");
+    return TRUE;
+}
+
+gboolean
+kiln_onnx_convert_batch_normalization(KilnOnnxCall *call, GError **error)
+{
+    return trim_statistics(call, 3, error);
+}
+
+/* One mean and variance per element instead of per channel: nothing but arithmetic.
+ *
+ *   (x - mean) / sqrt(var + epsilon) * scale + bias */
+static gboolean
+normalise_elements(KilnOnnxCall *call, GError **error)
+{
+    for (uint32_t i = 0; i < 5; i++) {
+        if (!kiln_onnx_need(call, i, error))
+            return FALSE;
+    }
+    KilnValue *const *in = call->operands;
+    float epsilon = kiln_onnx_attrs(call, batch_normalization)->epsilon;
+    KilnValue *small = kiln_onnx_scalar(call, "epsilon", in[4]->type.dtype, epsilon);
+    KilnValue *wide = kiln_onnx_build2(call, KILN_OP_add, NULL, in[4], small, error);
+    KilnValue *deviation = wide ? kiln_onnx_build1(call, KILN_OP_sqrt, NULL, wide, error) : NULL;
+    KilnValue *x =
+        deviation ? kiln_onnx_build2(call, KILN_OP_sub, NULL, in[0], in[3], error) : NULL;
+    x = x ? kiln_onnx_build2(call, KILN_OP_div, NULL, x, deviation, error) : NULL;
+    x = x ? kiln_onnx_build2(call, KILN_OP_mul, NULL, x, in[1], error) : NULL;
+    x = x ? kiln_onnx_build2(call, KILN_OP_add, NULL, x, in[2], error) : NULL;
+    return kiln_onnx_set_result(call, 0, x);
+}
+
+gboolean
+kiln_onnx_convert_batch_normalization_1(KilnOnnxCall *call, GError **error)
+{
+    int64_t is_test, spatial = 1;
+    if (!kiln_onnx_take_int(call, "is_test", &is_test, error) ||
+        !kiln_onnx_take_int(call, "spatial", &spatial, error) || !trim_statistics(call, 3, error) ||
+        !kiln_onnx_read_attrs(call, error))
+        return FALSE;
+    kiln_onnx_attrs(call, batch_normalization)->training_mode = call->n_results > 1;
+    if (spatial)
+        return TRUE;
+    if (call->n_results > 1)
+        return kiln_onnx_unsupported(call, error, "training with statistics per element");
+    return normalise_elements(call, error);
+}
+
+/* Opset 18 has a scale and bias per group, opset 21 one per channel:
+ *
+ *   [G]  --reshape-->  [G,1]  --expand-->  [G,C/G]  --reshape-->  [C] */
+static KilnValue *
+spread(KilnOnnxCall *call, KilnValue *value, int64_t groups, int64_t channels, GError **error)
+{
+    int64_t per_group[2] = { groups, channels / groups };
+    KilnValue *column = kiln_onnx_ints(call, "column", (int64_t[]){ groups, 1 }, 2);
+    KilnValue *shape = kiln_onnx_ints(call, "per_group", per_group, 2);
+    KilnValue *flat = kiln_onnx_ints(call, "flat", &channels, 1);
+    value = kiln_onnx_build2(call, KILN_OP_reshape, NULL, value, column, error);
+    value = value ? kiln_onnx_build2(call, KILN_OP_expand, NULL, value, shape, error) : NULL;
+    return value ? kiln_onnx_build2(call, KILN_OP_reshape, NULL, value, flat, error) : NULL;
+}
+
+gboolean
+kiln_onnx_convert_group_normalization_18(KilnOnnxCall *call, GError **error)
+{
+    KilnValue *x = kiln_onnx_need(call, 0, error);
+    if (!x || !kiln_onnx_read_attrs(call, error))
+        return FALSE;
+    int64_t groups = kiln_onnx_attrs(call, group_normalization)->num_groups;
+    int64_t channels = x->type.rank > 1 ? x->type.dims[1] : -1;
+    if (channels < 0)
+        return kiln_onnx_unsupported(call, error, "an unknown number of channels");
+    if (groups < 1 || channels % groups != 0)
+        return kiln_onnx_throw(call, KILN_ERROR_SHAPE, error,
+                               "%" G_GINT64_FORMAT " channels in %" G_GINT64_FORMAT " groups",
+                               channels, groups);
+    for (uint32_t i = 1; i <= 2; i++) {
+        KilnValue *value = kiln_onnx_need(call, i, error);
+        call->operands[i] = value ? spread(call, value, groups, channels, error) : NULL;
+        if (!call->operands[i])
+            return FALSE;
+    }
+    return TRUE;
+}
+
+gboolean
+kiln_onnx_convert_mean_variance_normalization(KilnOnnxCall *call, GError **error)
+{
+    static int64_t axes[] = { 0, 2, 3 };
+    kiln_onnx_attrs(call, mean_variance_normalization)->axes = (KilnInts){ 3, axes };
+    return kiln_onnx_read_attrs(call, error);
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* External data: files beside the model, mapped once each. A model names them, so a name is not
+ * trusted: it must stay in the model's directory, links resolved. */
+#include "graph/onnx/tensor.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+void
+kiln_onnx_files_init(KilnOnnxFiles *files, GBytes *bytes, const char *path)
+{
+    *files = (KilnOnnxFiles){ .bytes = bytes, .path = path };
+    files->names = g_ptr_array_new_with_free_func(g_free);
+    files->mapped = g_ptr_array_new_with_free_func((GDestroyNotify)g_bytes_unref);
+}
+
+void
+kiln_onnx_files_clear(KilnOnnxFiles *files)
+{
+    g_clear_pointer(&files->names, g_ptr_array_unref);
+    g_clear_pointer(&files->mapped, g_ptr_array_unref);
+    g_clear_pointer(&files->directory, free);
+}
+
+static bool
+leads_up(const char *location)
+{
+    g_auto(GStrv) parts = g_strsplit_set(location, "/\\", -1);
+    return g_strv_contains((const char *const *)parts, "..");
+}
+
+static gboolean
+find_directory(KilnOnnxFiles *files, GError **error)
+{
+    if (files->directory)
+        return TRUE;
+    if (!files->path)
+        return kiln_throw(error, KILN_ERROR_FORMAT,
+                          "external data, but the model was not read from a file");
+    g_autofree char *name = g_path_get_dirname(files->path);
+    files->directory = realpath(name, NULL);
+    if (!files->directory)
+        return kiln_throw(error, KILN_ERROR_IO, "%s: %s", name, g_strerror(errno));
+    return TRUE;
+}
+
+/* The real path of @location, inside the model's directory. Free with free(). */
+static char *
+resolve(KilnOnnxFiles *files, const char *location, GError **error)
+{
+    if (!*location || g_path_is_absolute(location) || leads_up(location))
+        return kiln_throw_null(error, KILN_ERROR_FORMAT,
+                               "external data '%s': expected a path below the model's directory",
+                               location);
+    if (!find_directory(files, error))
+        return NULL;
+    g_autofree char *joined = g_build_filename(files->directory, location, NULL);
+    char *real = realpath(joined, NULL);
+    if (!real)
+        return kiln_throw_null(error, KILN_ERROR_IO, "external data '%s': %s", joined,
+                               g_strerror(errno));
+    size_t length = strlen(files->directory);
+    bool inside = strncmp(real, files->directory, length) == 0 &&
+                  (real[length] == '/' || strcmp(files->directory, "/") == 0);
+    struct stat status;
+    bool regular = inside && stat(real, &status) == 0 && S_ISREG(status.st_mode);
+    if (regular)
+        return real;
+    free(real);
+    return kiln_throw_null(error, KILN_ERROR_FORMAT, "external data '%s' %s", location,
+                           inside ? "is no regular file" : "leads out of the model's directory");
+}
+
+static GBytes *
+map_file(KilnOnnxFiles *files, const char *location, const char **out_path, GError **error)
+{
+    char *real = resolve(files, location, error);
+    if (!real)
+        return NULL;
+    g_autofree char *path = g_strdup(real);
+    free(real);
+    for (guint i = 0; i < files->names->len; i++) {
+        *out_path = g_ptr_array_index(files->names, i);
+        if (strcmp(*out_path, path) == 0)
+            return g_ptr_array_index(files->mapped, i);
+    }
+    g_autoptr(GError) failure = NULL;
+    GMappedFile *map = g_mapped_file_new(path, FALSE, &failure);
+    if (!map)
+        return kiln_throw_null(error, KILN_ERROR_IO, "external data: %s", failure->message);
+    GBytes *bytes = g_mapped_file_get_bytes(map);
+    g_mapped_file_unref(map);
+    *out_path = path;
+    g_ptr_array_add(files->names, g_steal_pointer(&path));
+    g_ptr_array_add(files->mapped, bytes);
+    return bytes;
+}
+
+GBytes *
+kiln_onnx_files_slice(KilnOnnxFiles *files, const char *location, uint64_t offset, int64_t length,
+                      const char **out_path, GError **error)
+{
+    GBytes *bytes = map_file(files, location, out_path, error);
+    if (!bytes)
+        return NULL;
+    uint64_t size = g_bytes_get_size(bytes);
+    if (offset > size || (length >= 0 && (uint64_t)length > size - offset))
+        return kiln_throw_null(error, KILN_ERROR_FORMAT,
+                               "external data '%s': expected %" G_GINT64_FORMAT
+                               " bytes at %" G_GUINT64_FORMAT ", the file has %" G_GUINT64_FORMAT,
+                               location, length, offset, size);
+    return g_bytes_new_from_bytes(bytes, (gsize)offset,
+                                  length < 0 ? (gsize)(size - offset) : (gsize)length);
+}

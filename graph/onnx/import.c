@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a parsed ONNX file to a module: graphs become functions, initializers constants. */
+#include "graph/onnx/onnx.h"
+
+#include "graph/onnx/import.h"
+
+#include <string.h>
+
+/* --- names --- */
+
+KilnValue *
+kiln_onnx_lookup(const KilnOnnxScope *scope, const char *name)
+{
+    KilnValue *value = NULL;
+    for (; scope && !value; scope = scope->outer)
+        value = g_hash_table_lookup(scope->values, name);
+    return value;
+}
+
+gboolean
+kiln_onnx_define(KilnOnnxScope *scope, const char *name, KilnValue *value, GError **error)
+{
+    if (g_hash_table_contains(scope->values, name))
+        return kiln_throw(error, KILN_ERROR_INVALID, "graph '%s': two values are called '%s'",
+                          scope->graph->name, name);
+    g_hash_table_insert(scope->values, (char *)name, value);
+    KilnFunction *function = scope->function;
+    KilnValue *holder = kiln_function_find_value(function, name);
+    if (holder == value) {
+        value->made_up = false;
+        return TRUE;
+    }
+    /* A name that the importer made up gives way to the model's. */
+    if (holder) {
+        kiln_value_rename(function, holder, kiln_function_unique_name(function, name));
+        holder->made_up = true;
+    }
+    kiln_value_rename(function, value, name);
+    return TRUE;
+}
+
+static void
+collect_reads(const KilnOnnxGraph *graph, GHashTable *names)
+{
+    for (guint i = 0; i < graph->outputs->len; i++) {
+        const Onnx__ValueInfoProto *output = g_ptr_array_index(graph->outputs, i);
+        g_hash_table_add(names, output->name);
+    }
+    for (guint i = 0; i < graph->nodes->len; i++) {
+        const KilnOnnxNode *node = &g_array_index(graph->nodes, KilnOnnxNode, i);
+        for (size_t k = 0; k < node->proto->n_input; k++)
+            g_hash_table_add(names, node->proto->input[k]);
+        for (size_t k = 0; k < node->n_attrs; k++) {
+            if (node->attrs[k].graph)
+                collect_reads(node->attrs[k].graph, names);
+        }
+    }
+}
+
+bool
+kiln_onnx_is_read(KilnOnnxScope *scope, const char *name)
+{
+    if (!scope->read) {
+        scope->read = g_hash_table_new(g_str_hash, g_str_equal);
+        collect_reads(scope->graph, scope->read);
+    }
+    return g_hash_table_contains(scope->read, name);
+}
+
+/* --- one graph --- */
+
+static void
+scope_init(KilnOnnxScope *scope, const KilnOnnxGraph *graph)
+{
+    scope->graph = graph;
+    scope->values = g_hash_table_new(g_str_hash, g_str_equal);
+    scope->types = g_hash_table_new(g_str_hash, g_str_equal);
+    const GPtrArray *lists[] = { graph->values, graph->outputs };
+    for (size_t k = 0; k < G_N_ELEMENTS(lists); k++) {
+        for (guint i = 0; i < lists[k]->len; i++) {
+            const Onnx__ValueInfoProto *info = g_ptr_array_index(lists[k], i);
+            if (info->type)
+                g_hash_table_insert(scope->types, info->name, info->type);
+        }
+    }
+}
+
+static void
+scope_clear(KilnOnnxScope *scope)
+{
+    g_hash_table_unref(scope->values);
+    g_hash_table_unref(scope->types);
+    if (scope->read)
+        g_hash_table_unref(scope->read);
+}
+
+/* What stands for a constant of a type that Kiln does not have. */
+static KilnValue *
+unknown_constant(KilnOnnxScope *scope, const char *name, GError **failure, GError **error)
+{
+    if (!g_error_matches(*failure, KILN_ERROR, KILN_ERROR_UNSUPPORTED)) {
+        g_propagate_error(error, g_steal_pointer(failure));
+        return NULL;
+    }
+    KilnAttrs_unknown attrs = { .op_type = "Constant",
+                                .domain = "",
+                                .reason = (*failure)->message };
+    attrs.opset = kiln_onnx_model_opset(scope->import->model, "");
+    KilnType type = kiln_type_unranked(KILN_DTYPE_f32);
+    KilnNode *node = kiln_node_new(
+        scope->function,
+        &(KilnNodeSpec){
+            .op = KILN_OP_unknown, .attrs = &attrs, .result_name = name, .types = &type },
+        error);
+    g_clear_error(failure);
+    if (!node)
+        return NULL;
+    kiln_onnx_set_doubt(scope->import, &node->results[0], KILN_ONNX_OTHER);
+    return &node->results[0];
+}
+
+static gboolean
+import_constant(KilnOnnxScope *scope, const char *name, size_t offset, KilnTensor *tensor,
+                GError **failure, GError **error)
+{
+    KilnValue *value = NULL;
+    if (!name || !*name) {
+        kiln_tensor_free(tensor);
+        g_clear_error(failure);
+        return kiln_throw(error, KILN_ERROR_FORMAT, "byte %zu: an initializer has no name", offset);
+    }
+    if (tensor)
+        value = kiln_build_constant(scope->function, NULL, name, tensor);
+    else
+        value = unknown_constant(scope, name, failure, error);
+    return value && kiln_onnx_define(scope, name, value, error);
+}
+
+static gboolean
+import_initializers(KilnOnnxScope *scope, GError **error)
+{
+    const KilnOnnxGraph *graph = scope->graph;
+    for (guint i = 0; i < graph->initializers->len; i++) {
+        const KilnOnnxTensor *row = &g_array_index(graph->initializers, KilnOnnxTensor, i);
+        GError *failure = NULL;
+        KilnTensor *tensor = kiln_onnx_tensor_load(row, &scope->import->files, &failure);
+        if (!import_constant(scope, row->proto->name, row->offset, tensor, &failure, error))
+            return FALSE;
+    }
+    for (guint i = 0; i < graph->sparse->len; i++) {
+        const KilnOnnxSparse *row = &g_array_index(graph->sparse, KilnOnnxSparse, i);
+        GError *failure = NULL;
+        KilnTensor *tensor = kiln_onnx_sparse_load(row, &failure);
+        if (!import_constant(scope, row->name, row->values.offset, tensor, &failure, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+static gboolean
+import_argument(KilnOnnxScope *scope, const Onnx__ValueInfoProto *info, const KilnType *otherwise,
+                GError **error)
+{
+    KilnOnnxImport *import = scope->import;
+    KilnType type = kiln_type_unranked(KILN_DTYPE_f32);
+    KilnOnnxTypeKind kind =
+        kiln_onnx_type_load(info->type, import->dim_names, import->module->arena, &type);
+    bool known = otherwise && otherwise->dtype < KILN_N_DTYPES;
+    bool shapeless = kind == KILN_ONNX_TYPE_TENSOR && type.rank < 0;
+    if (known && (kind == KILN_ONNX_TYPE_NONE || (shapeless && type.dtype == otherwise->dtype)))
+        type = *otherwise;
+    else if (kind == KILN_ONNX_TYPE_NONE && !scope->outer)
+        return kiln_throw(error, KILN_ERROR_FORMAT, "graph '%s': input '%s' has no type",
+                          scope->graph->name, info->name);
+    if (g_hash_table_contains(scope->values, info->name))
+        return kiln_throw(error, KILN_ERROR_INVALID, "graph '%s': two inputs are called '%s'",
+                          scope->graph->name, info->name);
+    KilnArgument *argument = kiln_function_add_argument(scope->function, info->name, &type, error);
+    if (!argument)
+        return FALSE;
+    g_hash_table_insert(scope->values, info->name, &argument->value);
+    if (kind == KILN_ONNX_TYPE_OTHER)
+        kiln_onnx_set_doubt(import, &argument->value, KILN_ONNX_OTHER);
+    else if (kind == KILN_ONNX_TYPE_NONE && !known)
+        kiln_onnx_set_doubt(import, &argument->value, KILN_ONNX_GUESSED);
+    return TRUE;
+}
+
+/* Up to IR version 3 every initializer is listed among the inputs as well, and later versions may
+ * list some as defaults that a caller could override: both are constants. */
+static gboolean
+import_arguments(KilnOnnxScope *scope, const KilnType *types, uint32_t n, GError **error)
+{
+    const KilnOnnxGraph *graph = scope->graph;
+    g_autoptr(GHashTable) constants = g_hash_table_new(g_str_hash, g_str_equal);
+    for (guint i = 0; i < graph->initializers->len; i++) {
+        char *name = g_array_index(graph->initializers, KilnOnnxTensor, i).proto->name;
+        if (name)
+            g_hash_table_add(constants, name);
+    }
+    for (guint i = 0; i < graph->sparse->len; i++) {
+        const char *name = g_array_index(graph->sparse, KilnOnnxSparse, i).name;
+        if (name)
+            g_hash_table_add(constants, (char *)name);
+    }
+    for (guint i = 0; i < graph->inputs->len; i++) {
+        const Onnx__ValueInfoProto *info = g_ptr_array_index(graph->inputs, i);
+        if (!g_hash_table_contains(constants, info->name) &&
+            !import_argument(scope, info, i < n ? &types[i] : NULL, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+static gboolean
+import_results(KilnOnnxScope *scope, GError **error)
+{
+    const GPtrArray *outputs = scope->graph->outputs;
+    g_autofree KilnValue **values = g_new0(KilnValue *, outputs->len + 1);
+    g_autofree const char **names = g_new0(const char *, outputs->len + 1);
+    for (guint i = 0; i < outputs->len; i++) {
+        const Onnx__ValueInfoProto *info = g_ptr_array_index(outputs, i);
+        names[i] = info->name;
+        values[i] = kiln_onnx_lookup(scope, info->name);
+        if (!values[i])
+            return kiln_throw(error, KILN_ERROR_INVALID,
+                              "graph '%s': nothing computes the output '%s'", scope->graph->name,
+                              info->name);
+    }
+    return kiln_function_set_results(scope->function, values, names, outputs->len, error);
+}
+
+gboolean
+kiln_onnx_import_graph(KilnOnnxImport *import, KilnOnnxScope *outer, const KilnOnnxGraph *graph,
+                       KilnFunction *function, const KilnType *argument_types, uint32_t n,
+                       GError **error)
+{
+    KilnOnnxScope scope = { .outer = outer, .import = import, .function = function };
+    scope_init(&scope, graph);
+    bool good =
+        import_arguments(&scope, argument_types, n, error) && import_initializers(&scope, error);
+    for (guint i = 0; good && i < graph->nodes->len; i++)
+        good = kiln_onnx_import_node(&scope, &g_array_index(graph->nodes, KilnOnnxNode, i), error);
+    good = good && import_results(&scope, error);
+    scope_clear(&scope);
+    return good;
+}
+
+/* --- the model --- */
+
+static void
+rename_if_shadowing(KilnFunction *region, KilnValue *value)
+{
+    for (KilnNode *owner = region->owner; owner; owner = owner->function->owner) {
+        if (!kiln_function_find_value(owner->function, value->name))
+            continue;
+        kiln_value_rename(region, value, kiln_function_unique_name(region, value->name));
+        value->made_up = true;
+        return;
+    }
+}
+
+/* Names in subgraphs were chosen without those around them (which may come later in the model):
+ * what clashes is renamed, the inner one. */
+static void
+rename_shadows(KilnFunction *function)
+{
+    for (guint i = 0; function->owner && i < function->arguments->len; i++)
+        rename_if_shadowing(function, &kiln_function_argument(function, i)->value);
+    kiln_foreach_node (node, function) {
+        for (uint32_t i = 0; function->owner && i < node->n_results; i++)
+            rename_if_shadowing(function, &node->results[i]);
+        const KilnOpInfo *info = kiln_op_info(node->op);
+        for (uint32_t i = 0; i < info->n_attrs; i++) {
+            if (info->attrs[i].kind != KILN_ATTR_FUNCTION)
+                continue;
+            KilnFunction *region = *(KilnFunction **)((char *)node->attrs + info->attrs[i].offset);
+            if (region)
+                rename_shadows(region);
+        }
+    }
+}
+
+static gboolean
+import_model(KilnOnnxImport *import, GError **error)
+{
+    const KilnOnnxModel *model = import->model;
+    const char *name = *model->graph->name ? model->graph->name : "main";
+    import->module->opset = (int)CLAMP(kiln_onnx_model_opset(model, ""), 0, G_MAXINT);
+    KilnFunction *function = kiln_function_new(import->module, name);
+    if (!kiln_onnx_import_graph(import, NULL, model->graph, function, NULL, 0, error))
+        return FALSE;
+    rename_shadows(function);
+    return TRUE;
+}
+
+KilnModule *
+kiln_onnx_import(GBytes *bytes, const char *path, GError **error)
+{
+    g_autoptr(KilnModule) module = kiln_module_new();
+    module->path = g_strdup(path);
+    KilnOnnxImport import = { .module = module };
+    import.model = kiln_onnx_model_new(bytes, error);
+    import.dim_names = g_hash_table_new(g_str_hash, g_str_equal);
+    import.doubts = g_hash_table_new(NULL, NULL);
+    kiln_onnx_files_init(&import.files, bytes, path);
+    bool good = import.model && import_model(&import, error);
+    if (!good && path)
+        g_prefix_error(error, "%s: ", path);
+    kiln_onnx_files_clear(&import.files);
+    g_hash_table_unref(import.dim_names);
+    g_hash_table_unref(import.doubts);
+    kiln_onnx_model_free(import.model);
+    return good ? g_steal_pointer(&module) : NULL;
+}
+
+static GBytes *
+map_file(const char *path, GError **error)
+{
+    g_autoptr(GError) failure = NULL;
+    GMappedFile *map = g_mapped_file_new(path, FALSE, &failure);
+    if (!map)
+        return kiln_throw_null(error, KILN_ERROR_IO, "%s", failure->message);
+    GBytes *bytes = g_mapped_file_get_bytes(map);
+    g_mapped_file_unref(map);
+    return bytes;
+}
+
+KilnModule *
+kiln_onnx_import_file(const char *path, GError **error)
+{
+    g_autoptr(GBytes) bytes = map_file(path, error);
+    return bytes ? kiln_onnx_import(bytes, path, error) : NULL;
+}
+
+KilnTensor *
+kiln_onnx_tensor_parse(GBytes *bytes, const char *path, char **out_name, GError **error)
+{
+    g_autoptr(KilnArena) arena = kiln_arena_new();
+    KilnOnnxTensor scanned;
+    KilnOnnxFiles files;
+    kiln_onnx_files_init(&files, bytes, path);
+    size_t size;
+    const uint8_t *base = g_bytes_get_data(bytes, &size);
+    KilnTensor *tensor = NULL;
+    if (kiln_onnx_tensor_scan(base, (KilnSpan){ 0, size }, arena, &scanned, error))
+        tensor = kiln_onnx_tensor_load(&scanned, &files, error);
+    if (tensor && out_name)
+        *out_name = g_strdup(scanned.proto->name ? scanned.proto->name : "");
+    if (!tensor && path)
+        g_prefix_error(error, "%s: ", path);
+    kiln_onnx_files_clear(&files);
+    return tensor;
+}

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One ONNX node: operands by name, the row of opsets.def, its converter, results by name. What
+ * cannot be had becomes `unknown`, so that one look at the module lists everything that Kiln lacks.
+ */
+#include "graph/onnx/import.h"
+
+#include <string.h>
+
+/* --- operands --- */
+
+static bool
+is_defined_later(const KilnOnnxScope *scope, const char *name)
+{
+    for (; scope; scope = scope->outer) {
+        for (guint i = 0; i < scope->graph->nodes->len; i++) {
+            const KilnOnnxNode *node = &g_array_index(scope->graph->nodes, KilnOnnxNode, i);
+            for (size_t k = 0; k < node->proto->n_output; k++) {
+                if (strcmp(node->proto->output[k], name) == 0)
+                    return true;
+            }
+        }
+    }
+    return false;
+}
+
+static gboolean
+resolve_operands(KilnOnnxCall *call, GError **error)
+{
+    const Onnx__NodeProto *proto = call->node->proto;
+    for (size_t i = 0; i < proto->n_input; i++) {
+        const char *name = proto->input[i];
+        call->operands[i] = *name ? kiln_onnx_lookup(call->scope, name) : NULL;
+        if (*name && !call->operands[i])
+            return kiln_onnx_throw(call, KILN_ERROR_INVALID, error, "reads '%s', which %s", name,
+                                   is_defined_later(call->scope, name)
+                                       ? "is computed later: the nodes are unsorted or in a cycle"
+                                       : "nothing computes");
+    }
+    while (call->n_operands && !call->operands[call->n_operands - 1])
+        call->n_operands--;
+    return TRUE;
+}
+
+static KilnOnnxDoubt
+operands_doubt(const KilnOnnxCall *call)
+{
+    unsigned doubt = 0;
+    for (uint32_t i = 0; i < call->n_operands; i++)
+        doubt |= call->operands[i] ? (unsigned)kiln_onnx_doubt(call->import, call->operands[i]) : 0;
+    return (KilnOnnxDoubt)doubt;
+}
+
+/* --- results --- */
+
+static KilnOnnxTypeKind
+declared_type(const KilnOnnxCall *call, uint32_t i, KilnType *out)
+{
+    const char *name = call->node->proto->output[i];
+    const Onnx__TypeProto *proto = g_hash_table_lookup(call->scope->types, name);
+    return kiln_onnx_type_load(proto, call->import->dim_names, call->import->module->arena, out);
+}
+
+/* Takes the numbers that the model declares where inference has none. Names of dims are left:
+ * models give one name to dims that differ, and equal names mean equal dims here. */
+static void
+merge_declared(const KilnOnnxCall *call, uint32_t i, KilnValue *value)
+{
+    KilnType declared, type = value->type;
+    if (declared_type(call, i, &declared) != KILN_ONNX_TYPE_TENSOR || declared.rank < 0 ||
+        declared.dtype != type.dtype || (type.rank >= 0 && type.rank != declared.rank))
+        return;
+    for (int d = 0; d < declared.rank; d++) {
+        if (type.rank < 0 || (type.dims[d] < 0 && !type.dim_names[d])) {
+            type.dims[d] = declared.dims[d];
+            type.dim_names[d] = NULL;
+        }
+    }
+    type.rank = declared.rank;
+    value->type = kiln_type_copy(call->import->module->arena, &type);
+}
+
+static gboolean
+define_results(KilnOnnxCall *call, KilnValue *const *values, KilnOnnxDoubt doubt, GError **error)
+{
+    const Onnx__NodeProto *proto = call->node->proto;
+    for (uint32_t i = 0; i < call->n_results; i++) {
+        KilnValue *value = values[i];
+        if (!value)
+            return kiln_onnx_throw(call, KILN_ERROR_INVALID, error, "has no result %u", i);
+        if (doubt)
+            kiln_onnx_set_doubt(call->import, value, doubt);
+        if (*proto->output[i]) {
+            merge_declared(call, i, value);
+            if (!kiln_onnx_define(call->scope, proto->output[i], value, error))
+                return FALSE;
+        } else {
+            value->made_up = true;
+        }
+    }
+    return TRUE;
+}
+
+/* --- known operators --- */
+
+static gboolean
+check_required(const KilnOnnxCall *call, const KilnOnnxRow *row, GError **error)
+{
+    if (!*row->required)
+        return TRUE;
+    g_auto(GStrv) names = g_strsplit(row->required, " ", -1);
+    for (char **name = names; *name; name++) {
+        bool found = false;
+        for (size_t i = 0; i < call->node->n_attrs && !found; i++)
+            found = strcmp(call->node->attrs[i].proto->name, *name) == 0;
+        if (!found)
+            return kiln_onnx_throw(call, KILN_ERROR_INVALID, error, "lacks the attribute '%s'",
+                                   *name);
+    }
+    return TRUE;
+}
+
+static const char *
+first_output(const KilnOnnxCall *call)
+{
+    const Onnx__NodeProto *proto = call->node->proto;
+    return call->n_results && *proto->output[0] ? proto->output[0] : NULL;
+}
+
+static KilnNode *
+make_node(KilnOnnxCall *call, KilnOp op, const void *attrs, const KilnType *types, GError **error)
+{
+    const char *name = call->node->proto->name;
+    return kiln_node_new(call->function,
+                         &(KilnNodeSpec){ .op = op,
+                                          .name = name && *name ? name : NULL,
+                                          .operands = call->operands,
+                                          .n_operands = call->n_operands,
+                                          .n_results = call->n_results,
+                                          .attrs = attrs,
+                                          .result_name = first_output(call),
+                                          .types = types },
+                         error);
+}
+
+static gboolean
+convert(KilnOnnxCall *call, const KilnOnnxRow *row, GError **error)
+{
+    call->op = row->op;
+    call->attrs = kiln_op_attrs_new(row->op, call->import->module->arena);
+    if (!check_required(call, row, error) || (row->convert && !row->convert(call, error)) ||
+        !kiln_onnx_read_attrs(call, error) || !kiln_onnx_check_taken(call, error))
+        return FALSE;
+    if (call->results)
+        return TRUE;
+    while (call->n_operands && !call->operands[call->n_operands - 1])
+        call->n_operands--;
+    KilnNode *node = make_node(call, call->op, call->attrs, call->types, error);
+    if (!node)
+        return FALSE;
+    call->results = g_new0(KilnValue *, node->n_results + 1);
+    for (uint32_t i = 0; i < node->n_results; i++)
+        call->results[i] = &node->results[i];
+    return TRUE;
+}
+
+/* Takes back what a converter built before it failed. */
+static void
+undo(KilnOnnxCall *call, KilnNode *last)
+{
+    for (guint i = 0; i < call->regions->len; i++) {
+        KilnFunction *region = g_ptr_array_index(call->regions, i);
+        kiln_foreach_node_reverse (node, region)
+            kiln_node_remove(node);
+    }
+    while (call->function->last != last)
+        kiln_node_remove(call->function->last);
+    g_clear_pointer(&call->results, g_free);
+}
+
+/* --- unknown operators --- */
+
+static gboolean
+import_unknown(KilnOnnxCall *call, const char *reason, bool untyped, GError **error)
+{
+    const Onnx__NodeProto *proto = call->node->proto;
+    KilnAttrs_unknown attrs = { .op_type = proto->op_type,
+                                .domain = proto->domain ? proto->domain : "",
+                                .opset = kiln_onnx_model_opset(call->import->model, proto->domain),
+                                .reason = reason,
+                                .untyped = untyped };
+    g_autofree KilnType *types = g_new0(KilnType, call->n_results + 1);
+    g_autofree KilnOnnxTypeKind *kinds = g_new0(KilnOnnxTypeKind, call->n_results + 1);
+    types[0] = kiln_type_unranked(KILN_DTYPE_f32);
+    for (uint32_t i = 0; i < call->n_results; i++) {
+        types[i] = kiln_type_unranked(KILN_DTYPE_f32);
+        kinds[i] = declared_type(call, i, &types[i]);
+    }
+    KilnNode *node = make_node(call, KILN_OP_unknown, &attrs, types, error);
+    if (!node)
+        return FALSE;
+    g_autofree KilnValue **values = g_new0(KilnValue *, node->n_results + 1);
+    for (uint32_t i = 0; i < node->n_results; i++)
+        values[i] = &node->results[i];
+    if (!define_results(call, values, (KilnOnnxDoubt)0, error))
+        return FALSE;
+    for (uint32_t i = 0; i < call->n_results; i++) {
+        if (kinds[i] == KILN_ONNX_TYPE_TENSOR)
+            continue;
+        kiln_onnx_set_doubt(call->import, values[i],
+                            kinds[i] == KILN_ONNX_TYPE_OTHER ? KILN_ONNX_OTHER : KILN_ONNX_GUESSED);
+    }
+    return TRUE;
+}
+
+/* --- the node --- */
+
+static bool
+declares_other(const KilnOnnxCall *call)
+{
+    KilnType type;
+    for (uint32_t i = 0; i < call->n_results; i++) {
+        if (declared_type(call, i, &type) == KILN_ONNX_TYPE_OTHER)
+            return true;
+    }
+    return false;
+}
+
+static gboolean
+find_row(const KilnOnnxCall *call, const KilnOnnxRow **out, GError **error)
+{
+    const KilnOnnxModel *model = call->import->model;
+    const char *domain = call->node->proto->domain;
+    *out = NULL;
+    if (domain && *domain && strcmp(domain, "ai.onnx") != 0)
+        return TRUE;
+    int64_t opset = kiln_onnx_model_opset(model, "");
+    if (opset <= 0 && model->ir_version >= 3)
+        return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
+                               "is an operator of ONNX, but the model imports no version of these");
+    *out = kiln_onnx_row(call->node->proto->op_type, opset <= 0 ? 1 : opset);
+    return TRUE;
+}
+
+static gboolean
+import_call(KilnOnnxCall *call, GError **error)
+{
+    const KilnOnnxRow *row;
+    if (!find_row(call, &row, error) || !resolve_operands(call, error))
+        return FALSE;
+    KilnOnnxDoubt doubt = operands_doubt(call);
+    if (!row)
+        return import_unknown(call, NULL, false, error);
+    if ((doubt & KILN_ONNX_OTHER) || declares_other(call))
+        return import_unknown(call, "its types are not supported", false, error);
+    g_autoptr(GError) failure = NULL;
+    KilnNode *last = call->function->last;
+    uint32_t n_operands = call->n_operands, n_results = call->n_results;
+    if (convert(call, row, &failure))
+        return define_results(call, call->results, doubt, error);
+    undo(call, last);
+    bool unsupported = g_error_matches(failure, KILN_ERROR, KILN_ERROR_UNSUPPORTED);
+    if (!unsupported && !doubt) {
+        g_propagate_error(error, g_steal_pointer(&failure));
+        return FALSE;
+    }
+    call->n_operands = n_operands;
+    call->n_results = n_results;
+    return resolve_operands(call, error) &&
+           import_unknown(call, failure->message, !unsupported, error);
+}
+
+static const char *
+label_of(const Onnx__NodeProto *proto)
+{
+    if (proto->name && *proto->name)
+        return proto->name;
+    for (size_t i = 0; i < proto->n_output; i++) {
+        if (*proto->output[i])
+            return proto->output[i];
+    }
+    return "node";
+}
+
+gboolean
+kiln_onnx_import_node(KilnOnnxScope *scope, const KilnOnnxNode *node, GError **error)
+{
+    const Onnx__NodeProto *proto = node->proto;
+    KilnOnnxCall call = { .import = scope->import,
+                          .scope = scope,
+                          .function = scope->function,
+                          .node = node,
+                          .label = label_of(proto) };
+    call.base = call.label;
+    call.opset =
+        (int)CLAMP(kiln_onnx_model_opset(scope->import->model, proto->domain), 1, G_MAXINT);
+    call.n_operands = (uint32_t)proto->n_input;
+    call.n_results = (uint32_t)proto->n_output;
+    while (call.n_results && !*proto->output[call.n_results - 1])
+        call.n_results--;
+    for (size_t i = 0; i < proto->n_output; i++) {
+        if (*proto->output[i] && g_hash_table_contains(scope->values, proto->output[i]))
+            return kiln_onnx_throw(&call, KILN_ERROR_INVALID, error,
+                                   "computes '%s', which is there already", proto->output[i]);
+    }
+    g_autofree KilnValue **operands = g_new0(KilnValue *, proto->n_input + KILN_ONNX_SPARE);
+    g_autofree bool *taken = g_new0(bool, node->n_attrs + 1);
+    g_autoptr(GPtrArray) regions = g_ptr_array_new();
+    call.operands = operands;
+    call.taken = taken;
+    call.regions = regions;
+    gboolean good = import_call(&call, error);
+    g_free(call.results);
+    return good;
+}

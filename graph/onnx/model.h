@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An ONNX file as it stands: the outer messages are walked by hand over the mapped bytes, the
+ * leaves are unpacked by protobuf-c into one arena, and weights stay where they are, known by
+ * offset and length. Nothing here knows what an operator means. */
+#ifndef KILN_GRAPH_ONNX_MODEL_H
+#define KILN_GRAPH_ONNX_MODEL_H
+
+#include "graph/onnx/wire.h"
+
+#include <onnx.pb-c.h>
+
+typedef struct KilnOnnxGraph KilnOnnxGraph;
+
+typedef struct {
+    const Onnx__TensorProto *proto; /* all but what `payload` covers */
+    KilnSpan payload;               /* raw_data, or one packed run of floats or doubles */
+    int payload_field;              /* its field number; 0: none */
+    size_t offset;                  /* of the message */
+} KilnOnnxTensor;
+
+typedef struct {
+    const char *name; /* of the values; NULL in attributes */
+    KilnOnnxTensor values;
+    KilnOnnxTensor indices;
+    const int64_t *dims;
+    size_t n_dims;
+} KilnOnnxSparse;
+
+typedef struct {
+    const Onnx__AttributeProto *proto; /* all but tensors and graphs */
+    int kind;                          /* AttributeProto.AttributeType, deduced where left out */
+    KilnOnnxTensor *tensor;
+    KilnOnnxSparse *sparse;
+    KilnOnnxGraph *graph;
+} KilnOnnxAttr;
+
+typedef struct {
+    const Onnx__NodeProto *proto; /* without attributes */
+    KilnOnnxAttr *attrs;
+    size_t n_attrs;
+    size_t offset;
+} KilnOnnxNode;
+
+struct KilnOnnxGraph {
+    const char *name;     /* "" where left out */
+    GArray *nodes;        /* KilnOnnxNode */
+    GArray *initializers; /* KilnOnnxTensor */
+    GArray *sparse;       /* KilnOnnxSparse */
+    GPtrArray *inputs;    /* Onnx__ValueInfoProto* */
+    GPtrArray *outputs;   /* the same */
+    GPtrArray *values;    /* the same: value_info */
+    size_t offset;
+};
+
+typedef struct {
+    KilnArena *arena;             /* owns what was unpacked */
+    GPtrArray *arrays, *pointers; /* own the lists of graphs */
+    GBytes *bytes;
+    const uint8_t *base;
+    int64_t ir_version;
+    GPtrArray *opsets; /* Onnx__OperatorSetIdProto* */
+    KilnOnnxGraph *graph;
+} KilnOnnxModel;
+
+/** Parses a ModelProto, keeping a reference on @bytes. KILN_ERROR_FORMAT with a byte offset where
+ * it is malformed. */
+KilnOnnxModel *kiln_onnx_model_new(GBytes *bytes, GError **error);
+void kiln_onnx_model_free(KilnOnnxModel *model);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnOnnxModel, kiln_onnx_model_free)
+
+/** Parses one TensorProto at @span of @base. */
+gboolean kiln_onnx_tensor_scan(const uint8_t *base, KilnSpan span, KilnArena *arena,
+                               KilnOnnxTensor *out, GError **error);
+
+/** The imported version of an operator set ("" and "ai.onnx" are the default one); 0: none. */
+int64_t kiln_onnx_model_opset(const KilnOnnxModel *model, const char *domain);
+
+#endif

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ONNX files in and out. */
+#ifndef KILN_GRAPH_ONNX_ONNX_H
+#define KILN_GRAPH_ONNX_ONNX_H
+
+#include "graph/module.h"
+
+/** Imports a model of opset 1 to 21 as a module with one function, in the canonical form of
+ * ops.def.
+ *
+ * Weights are neither copied nor read: constants refer to @bytes and to mapped files beside @path
+ * (the file that @bytes come from; NULL: none, and then no external data). Operators that Kiln does
+ * not have never fail the import: they become `unknown` nodes, for `kiln check` to list.
+ * Fails with KILN_ERROR_FORMAT (the file contradicts itself; the message has the byte offset),
+ * KILN_ERROR_INVALID (a node breaks a rule; the message names it), or what shape inference says. */
+KilnModule *kiln_onnx_import(GBytes *bytes, const char *path, GError **error);
+/** The same, mapping the file. */
+KilnModule *kiln_onnx_import_file(const char *path, GError **error);
+
+/** One TensorProto, as test data has it; @out_name (may be NULL) gets its name, to be freed. The
+ * tensor shares @bytes. */
+KilnTensor *kiln_onnx_tensor_parse(GBytes *bytes, const char *path, char **out_name,
+                                   GError **error);
+/** Appends @tensor as a TensorProto. */
+gboolean kiln_onnx_tensor_write(const KilnTensor *tensor, const char *name, GByteArray *out,
+                                GError **error);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of opsets.def. */
+#include "graph/onnx/convert.h"
+
+#include <string.h>
+
+static const KilnOnnxRow rows[] = {
+#define kiln_onnx_convert_0 NULL
+#define ROW(onnx, first, id, converter, needs)                                                     \
+    { .name = #onnx,                                                                               \
+      .since = first,                                                                              \
+      .op = KILN_OP_##id,                                                                          \
+      .convert = kiln_onnx_convert_##converter,                                                    \
+      .required = needs },
+#include "graph/onnx/opsets.def"
+#undef kiln_onnx_convert_0
+};
+
+const KilnOnnxRow *
+kiln_onnx_rows(size_t *n)
+{
+    *n = G_N_ELEMENTS(rows);
+    return rows;
+}
+
+const KilnOnnxRow *
+kiln_onnx_row(const char *name, int64_t opset)
+{
+    if (opset > KILN_ONNX_LATEST)
+        return NULL;
+    /* The first row that comes after (name, opset); the one before it is the answer, if any. */
+    size_t low = 0, high = G_N_ELEMENTS(rows);
+    while (low < high) {
+        size_t middle = (low + high) / 2;
+        int order = strcmp(rows[middle].name, name);
+        if (order > 0 || (order == 0 && rows[middle].since > opset))
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    return low > 0 && strcmp(rows[low - 1].name, name) == 0 ? &rows[low - 1] : NULL;
+}

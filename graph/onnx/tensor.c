@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* TensorProto: every place where ONNX lets the elements lie, and types. */
+#include "graph/onnx/tensor.h"
+
+#include "graph/alloc.h"
+
+#include <string.h>
+
+enum {
+    RAW_DATA = 9, /* field number in TensorProto */
+};
+
+/* --- the type --- */
+
+static gboolean
+load_type(const KilnOnnxTensor *tensor, KilnType *out, GError **error)
+{
+    const Onnx__TensorProto *proto = tensor->proto;
+    const char *name = proto->name ? proto->name : "";
+    KilnDType dtype;
+    if (!proto->has_data_type || proto->data_type == ONNX__TENSOR_PROTO__DATA_TYPE__UNDEFINED)
+        return kiln_throw(error, KILN_ERROR_FORMAT, "byte %zu: tensor '%s' has no element type",
+                          tensor->offset, name);
+    if (!kiln_dtype_from_onnx(proto->data_type, &dtype))
+        return kiln_throw(error, KILN_ERROR_UNSUPPORTED, "tensor '%s': element type %d of ONNX",
+                          name, proto->data_type);
+    if (proto->n_dims > KILN_MAX_RANK)
+        return kiln_throw(error, KILN_ERROR_UNSUPPORTED, "tensor '%s': rank %zu, at most %d", name,
+                          proto->n_dims, KILN_MAX_RANK);
+    for (size_t i = 0; i < proto->n_dims; i++) {
+        if (proto->dims[i] < 0)
+            return kiln_throw(error, KILN_ERROR_FORMAT,
+                              "byte %zu: tensor '%s': dim %zu is %" G_GINT64_FORMAT, tensor->offset,
+                              name, i, proto->dims[i]);
+    }
+    if (proto->segment)
+        return kiln_throw(error, KILN_ERROR_FORMAT,
+                          "byte %zu: tensor '%s' is a segment of a tensor, which no model has",
+                          tensor->offset, name);
+    *out = kiln_type_make(dtype, (int)proto->n_dims, proto->dims);
+    if (kiln_type_bytes(out) < 0)
+        return kiln_throw(error, KILN_ERROR_FORMAT, "byte %zu: tensor '%s' is too big",
+                          tensor->offset, name);
+    return TRUE;
+}
+
+/* --- lists of numbers --- */
+
+static gboolean
+throw_count(const KilnOnnxTensor *tensor, const KilnType *type, size_t found, GError **error)
+{
+    g_autofree char *text = kiln_type_to_string(type);
+    return kiln_throw(error, KILN_ERROR_FORMAT,
+                      "byte %zu: tensor '%s': expected %" G_GINT64_FORMAT
+                      " elements for %s, found %zu",
+                      tensor->offset, tensor->proto->name ? tensor->proto->name : "",
+                      kiln_type_elements(type), text, found);
+}
+
+/* Stores the low bytes of integers; what does not fit in @size bytes is malformed. */
+static bool
+narrow(void *out, size_t size, bool is_signed, const int32_t *values, size_t n)
+{
+    int64_t low = is_signed ? -((int64_t)1 << (8 * size - 1)) : 0;
+    int64_t high = is_signed ? -(low + 1) : ((int64_t)1 << (8 * size)) - 1;
+    for (size_t i = 0; i < n; i++) {
+        if (size < 4 && (values[i] < low || values[i] > high))
+            return false;
+        uint32_t bits = GUINT32_TO_LE((uint32_t)values[i]);
+        memcpy((uint8_t *)out + i * size, &bits, size);
+    }
+    return true;
+}
+
+/* The list that holds elements of @dtype, its length and the size of its items. */
+static const void *
+number_list(const Onnx__TensorProto *proto, KilnDType dtype, size_t *n, size_t *size)
+{
+    switch (dtype) {
+    case KILN_DTYPE_f32:
+        *n = proto->n_float_data, *size = sizeof(float);
+        return proto->float_data;
+    case KILN_DTYPE_f64:
+        *n = proto->n_double_data, *size = sizeof(double);
+        return proto->double_data;
+    case KILN_DTYPE_i64:
+        *n = proto->n_int64_data, *size = sizeof(int64_t);
+        return proto->int64_data;
+    case KILN_DTYPE_u32:
+    case KILN_DTYPE_u64:
+        *n = proto->n_uint64_data, *size = sizeof(uint64_t);
+        return proto->uint64_data;
+    default: /* integers of up to 32 bits, bool, and the bits of 16-bit floats */
+        *n = proto->n_int32_data, *size = sizeof(int32_t);
+        return proto->int32_data;
+    }
+}
+
+static KilnTensor *
+load_numbers(const KilnOnnxTensor *tensor, const KilnType *type, GError **error)
+{
+    KilnDType dtype = type->dtype;
+    size_t n, item, size = kiln_dtype_size(dtype);
+    const void *list = number_list(tensor->proto, dtype, &n, &item);
+    if (n != (uint64_t)kiln_type_elements(type)) {
+        throw_count(tensor, type, n, error);
+        return NULL;
+    }
+    void *memory = kiln_alloc(n, size, error);
+    if (!memory)
+        return NULL;
+    g_autoptr(GBytes) bytes = kiln_bytes_take(memory, n * size);
+    bool fits = true;
+    if (item == size && n) {
+        memcpy(memory, list, n * size);
+    } else if (dtype == KILN_DTYPE_u32) {
+        for (size_t i = 0; i < n && fits; i++) {
+            uint64_t value = ((const uint64_t *)list)[i];
+            fits = value <= UINT32_MAX;
+            ((uint32_t *)memory)[i] = (uint32_t)value;
+        }
+    } else {
+        fits = narrow(memory, size, kiln_dtype_is_signed(dtype), list, n);
+    }
+    if (!fits)
+        return kiln_throw_null(error, KILN_ERROR_FORMAT,
+                               "byte %zu: tensor '%s' has elements out of range", tensor->offset,
+                               tensor->proto->name ? tensor->proto->name : "");
+    return kiln_tensor_new_data(type, bytes, error);
+}
+
+static KilnTensor *
+load_strings(const KilnOnnxTensor *tensor, const KilnType *type, GError **error)
+{
+    const Onnx__TensorProto *proto = tensor->proto;
+    if (proto->n_string_data != (uint64_t)kiln_type_elements(type)) {
+        throw_count(tensor, type, proto->n_string_data, error);
+        return NULL;
+    }
+    g_autoptr(KilnTensor) result = g_new0(KilnTensor, 1);
+    result->kind = KILN_TENSOR_STRINGS;
+    result->type = *type;
+    result->strings = g_new0(char *, proto->n_string_data + 1);
+    for (size_t i = 0; i < proto->n_string_data; i++) {
+        const ProtobufCBinaryData *text = &proto->string_data[i];
+        if (!g_utf8_validate((const char *)text->data, (gssize)text->len, NULL))
+            return kiln_throw_null(error, KILN_ERROR_FORMAT,
+                                   "byte %zu: tensor '%s': element %zu is not UTF-8 text",
+                                   tensor->offset, proto->name ? proto->name : "", i);
+        result->strings[i] = g_strndup((const char *)text->data, text->len);
+    }
+    return g_steal_pointer(&result);
+}
+
+/* --- bytes in the model file or beside it --- */
+
+static KilnTensor *
+wrap_bytes(const KilnOnnxTensor *tensor, const KilnType *type, GBytes *bytes, GError **error)
+{
+    KilnTensor *result = kiln_tensor_new_data(type, bytes, error);
+    if (!result) {
+        g_prefix_error(error, "byte %zu: tensor '%s': ", tensor->offset,
+                       tensor->proto->name ? tensor->proto->name : "");
+        if (error && *error)
+            (*error)->code = KILN_ERROR_FORMAT;
+    }
+    return result;
+}
+
+static KilnTensor *
+load_mapped(const KilnOnnxTensor *tensor, const KilnType *type, const KilnOnnxFiles *files,
+            GError **error)
+{
+    const Onnx__TensorProto *proto = tensor->proto;
+    bool also_listed = proto->n_float_data || proto->n_int32_data || proto->n_int64_data ||
+                       proto->n_double_data || proto->n_uint64_data || proto->n_string_data;
+    KilnDType holds = tensor->payload_field == RAW_DATA ? type->dtype
+                      : tensor->payload_field == 4      ? KILN_DTYPE_f32
+                                                        : KILN_DTYPE_f64;
+    if (also_listed || holds != type->dtype || type->dtype == KILN_DTYPE_string)
+        return kiln_throw_null(error, KILN_ERROR_FORMAT,
+                               "byte %zu: tensor '%s' has elements in a field of another type",
+                               tensor->offset, proto->name ? proto->name : "");
+    g_autoptr(GBytes) bytes =
+        g_bytes_new_from_bytes(files->bytes, tensor->payload.offset, tensor->payload.length);
+    KilnTensor *result = wrap_bytes(tensor, type, bytes, error);
+    if (result && files->path) {
+        result->file = g_strdup(files->path);
+        result->file_offset = (int64_t)tensor->payload.offset;
+    }
+    return result;
+}
+
+static bool
+parse_count(const char *text, int64_t *out)
+{
+    guint64 value;
+    if (!g_ascii_string_to_unsigned(text, 10, 0, G_MAXINT64, &value, NULL))
+        return false;
+    *out = (int64_t)value;
+    return true;
+}
+
+static KilnTensor *
+load_external(const KilnOnnxTensor *tensor, const KilnType *type, KilnOnnxFiles *files,
+              GError **error)
+{
+    const Onnx__TensorProto *proto = tensor->proto;
+    const char *location = NULL, *name = proto->name ? proto->name : "";
+    int64_t offset = 0, length = kiln_type_bytes(type);
+    for (size_t i = 0; i < proto->n_external_data; i++) {
+        const Onnx__StringStringEntryProto *entry = proto->external_data[i];
+        const char *key = entry->key ? entry->key : "", *value = entry->value ? entry->value : "";
+        bool good = true;
+        if (strcmp(key, "location") == 0)
+            location = value;
+        else if (strcmp(key, "offset") == 0)
+            good = parse_count(value, &offset);
+        else if (strcmp(key, "length") == 0)
+            good = parse_count(value, &length);
+        if (!good)
+            return kiln_throw_null(error, KILN_ERROR_FORMAT,
+                                   "byte %zu: tensor '%s': %s '%s' of external data is no number",
+                                   tensor->offset, name, key, value);
+    }
+    if (!location || type->dtype == KILN_DTYPE_string)
+        return kiln_throw_null(error, KILN_ERROR_FORMAT, "byte %zu: tensor '%s': external data %s",
+                               tensor->offset, name,
+                               location ? "of strings" : "without a location");
+    const char *path;
+    g_autoptr(GBytes) bytes =
+        kiln_onnx_files_slice(files, location, (uint64_t)offset, length, &path, error);
+    if (!bytes) {
+        g_prefix_error(error, "tensor '%s': ", name);
+        return NULL;
+    }
+    KilnTensor *result = wrap_bytes(tensor, type, bytes, error);
+    if (result) {
+        result->file = g_strdup(path);
+        result->file_offset = offset;
+    }
+    return result;
+}
+
+KilnTensor *
+kiln_onnx_tensor_load(const KilnOnnxTensor *tensor, KilnOnnxFiles *files, GError **error)
+{
+    KilnType type;
+    if (!load_type(tensor, &type, error))
+        return NULL;
+    if (tensor->proto->has_data_location &&
+        tensor->proto->data_location == ONNX__TENSOR_PROTO__DATA_LOCATION__EXTERNAL)
+        return load_external(tensor, &type, files, error);
+    if (tensor->payload_field)
+        return load_mapped(tensor, &type, files, error);
+    return type.dtype == KILN_DTYPE_string ? load_strings(tensor, &type, error)
+                                           : load_numbers(tensor, &type, error);
+}
+
+KilnTensor *
+kiln_onnx_sparse_load(const KilnOnnxSparse *sparse, GError **error)
+{
+    KilnDType dtype;
+    const Onnx__TensorProto *values = sparse->values.proto;
+    if (!kiln_dtype_from_onnx(values->data_type, &dtype) || sparse->n_dims > KILN_MAX_RANK)
+        return kiln_throw_null(error, KILN_ERROR_UNSUPPORTED,
+                               "sparse tensor '%s': element type %d, rank %zu",
+                               sparse->name ? sparse->name : "", values->data_type, sparse->n_dims);
+    KilnType type = kiln_type_make(dtype, (int)sparse->n_dims, sparse->dims);
+    if (kiln_type_bytes(&type) < 0)
+        return kiln_throw_null(error, KILN_ERROR_FORMAT,
+                               "byte %zu: sparse tensor '%s' has impossible dims",
+                               sparse->values.offset, sparse->name ? sparse->name : "");
+    KilnTensor *result = g_new0(KilnTensor, 1);
+    result->kind = KILN_TENSOR_SPARSE;
+    result->type = type;
+    return result;
+}
+
+/* --- types --- */
+
+/* The text form spells dims as identifiers; what is none becomes one, and stays distinct. */
+static const char *
+dim_name(const char *name, GHashTable *names, KilnArena *arena)
+{
+    const char *known = g_hash_table_lookup(names, name);
+    if (known)
+        return known;
+    g_autoptr(GString) word = g_string_new(NULL);
+    if (g_ascii_isdigit(*name))
+        g_string_append_c(word, '_');
+    for (const char *c = name; *c; c++)
+        g_string_append_c(word, g_ascii_isalnum(*c) ? *c : '_');
+    gsize length = word->len;
+    /* Spellings in use are kept under a key that no name can be: it is no UTF-8 text. */
+    for (unsigned i = 1;; i++) {
+        g_autofree char *key = g_strconcat("\xFF", word->str, NULL);
+        if (!g_hash_table_contains(names, key)) {
+            g_hash_table_insert(names, kiln_arena_strdup(arena, key), (gpointer) "");
+            break;
+        }
+        g_string_truncate(word, length);
+        g_string_append_printf(word, "_%u", i);
+    }
+    char *spelling = kiln_arena_strdup(arena, word->str);
+    g_hash_table_insert(names, kiln_arena_strdup(arena, name), spelling);
+    return spelling;
+}
+
+KilnOnnxTypeKind
+kiln_onnx_type_load(const Onnx__TypeProto *proto, GHashTable *dim_names, KilnArena *arena,
+                    KilnType *out)
+{
+    if (!proto || proto->value_case == ONNX__TYPE_PROTO__VALUE__NOT_SET)
+        return proto && proto->base.n_unknown_fields ? KILN_ONNX_TYPE_OTHER : KILN_ONNX_TYPE_NONE;
+    if (proto->value_case != ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE)
+        return KILN_ONNX_TYPE_OTHER;
+    const Onnx__TypeProto__Tensor *tensor = proto->tensor_type;
+    if (!tensor->elem_type)
+        return KILN_ONNX_TYPE_NONE;
+    KilnDType dtype;
+    const Onnx__TensorShapeProto *shape = tensor->shape;
+    if (!kiln_dtype_from_onnx(tensor->elem_type, &dtype) || (shape && shape->n_dim > KILN_MAX_RANK))
+        return KILN_ONNX_TYPE_OTHER;
+    *out = kiln_type_unranked(dtype);
+    if (!shape)
+        return KILN_ONNX_TYPE_TENSOR;
+    out->rank = (int)shape->n_dim;
+    for (int i = 0; i < out->rank; i++) {
+        const Onnx__TensorShapeProto__Dimension *dim = shape->dim[i];
+        out->dims[i] = KILN_DIM_UNKNOWN;
+        out->dim_names[i] = NULL;
+        if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE)
+            out->dims[i] = dim->dim_value < 0 ? KILN_DIM_UNKNOWN : dim->dim_value;
+        else if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM &&
+                 dim->dim_param && *dim->dim_param)
+            out->dim_names[i] = dim_name(dim->dim_param, dim_names, arena);
+    }
+    return KILN_ONNX_TYPE_TENSOR;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The protobuf wire format: a reader that trusts nothing and knows at which byte it is, and a
+ * writer. Offsets count from the beginning of the file, so that messages can name them. */
+#ifndef KILN_GRAPH_ONNX_WIRE_H
+#define KILN_GRAPH_ONNX_WIRE_H
+
+#include "graph/arena.h"
+#include "graph/error.h"
+
+#include <protobuf-c/protobuf-c.h>
+#include <stdint.h>
+
+/** A stretch of the file. */
+typedef struct {
+    size_t offset, length;
+} KilnSpan;
+
+typedef enum {
+    KILN_WIRE_VARINT = 0,
+    KILN_WIRE_FIXED64 = 1,
+    KILN_WIRE_BYTES = 2,
+    KILN_WIRE_FIXED32 = 5,
+} KilnWireType;
+
+/** Walks the fields of one message. */
+typedef struct {
+    const uint8_t *base; /* of the file */
+    size_t at, end;
+} KilnWire;
+
+typedef struct {
+    uint32_t number;
+    KilnWireType type;
+    size_t start;     /* of the tag */
+    KilnSpan payload; /* BYTES: what the length counts; else the encoded number */
+    uint64_t value;   /* VARINT, FIXED64, FIXED32 */
+} KilnWireField;
+
+enum {
+    KILN_WIRE_MAX_DEPTH = 64
+}; /* of messages within messages: subgraphs and element types nest */
+
+static inline KilnWire
+kiln_wire(const uint8_t *base, KilnSpan message)
+{
+    return (KilnWire){ base, message.offset, message.offset + message.length };
+}
+
+/** Reads the next field into @out. False at the end of the message, and where it is malformed: then
+ * @error is set (KILN_ERROR_FORMAT, with the offset). */
+bool kiln_wire_next(KilnWire *wire, KilnWireField *out, GError **error);
+
+/** Checks that @message is well-formed as @descriptor says: wire types, lengths, UTF-8 of names,
+ * nesting. What protobuf-c unpacks afterwards cannot run away: it has no limits of its own. */
+gboolean kiln_wire_check(const uint8_t *base, KilnSpan message,
+                         const ProtobufCMessageDescriptor *descriptor, int depth, GError **error);
+
+/** Checks and unpacks @message without the fields that @holes cover (ascending, none overlapping)
+ * into @arena; the result dies with it. */
+void *kiln_wire_unpack(const uint8_t *base, KilnSpan message, const GArray *holes,
+                       const ProtobufCMessageDescriptor *descriptor, KilnArena *arena,
+                       GError **error);
+
+/* --- writing --- */
+
+void kiln_wire_put_varint(GByteArray *out, uint32_t number, uint64_t value);
+void kiln_wire_put_f32(GByteArray *out, uint32_t number, float value);
+void kiln_wire_put_bytes(GByteArray *out, uint32_t number, const void *data, size_t length);
+void kiln_wire_put_text(GByteArray *out, uint32_t number, const char *text);
+void kiln_wire_put_message(GByteArray *out, uint32_t number, const GByteArray *message);
+
+#endif
