@@ -94,15 +94,47 @@ kiln_module_entry(const KilnModule *module)
 
 /* --- names --- */
 
-/* True where @name is free in the function and in those around it. */
-static bool
-name_is_free(const KilnFunction *function, const char *name)
+static KilnFunction *
+function_around(const KilnFunction *function)
 {
-    for (; function; function = function->owner ? function->owner->function : NULL) {
+    return function->owner ? function->owner->function : NULL;
+}
+
+static bool
+name_is_free_around(const KilnFunction *function, const char *name)
+{
+    while ((function = function_around(function))) {
         if (g_hash_table_contains(function->names, name))
             return false;
     }
     return true;
+}
+
+/* Subgraphs see the values around them, so a value must not be called like one inside them. */
+static bool
+name_is_free_inside(const KilnFunction *function, const char *name)
+{
+    const KilnModule *module = function->module;
+    if (module->all_functions->len == module->functions->len)
+        return true;
+    for (guint i = 0; i < module->all_functions->len; i++) {
+        const KilnFunction *region = g_ptr_array_index(module->all_functions, i);
+        if (!region->owner || !g_hash_table_contains(region->names, name))
+            continue;
+        for (const KilnFunction *outer = region; (outer = function_around(outer));) {
+            if (outer == function)
+                return false;
+        }
+    }
+    return true;
+}
+
+/* True where @name is free in the function, in those around it and in those inside it. */
+static bool
+name_is_free(const KilnFunction *function, const char *name)
+{
+    return !g_hash_table_contains(function->names, name) && name_is_free_around(function, name) &&
+           name_is_free_inside(function, name);
 }
 
 const char *
@@ -121,6 +153,34 @@ kiln_function_unique_name(KilnFunction *function, const char *base)
     g_hash_table_insert(function->name_counters, kiln_arena_strdup(arena, base),
                         GSIZE_TO_POINTER(next));
     return kiln_arena_strdup(arena, name);
+}
+
+static void
+settle_name(KilnFunction *function, KilnValue *value)
+{
+    if (name_is_free_around(function, value->name))
+        return;
+    kiln_value_rename(function, value, kiln_function_unique_name(function, value->name));
+    value->made_up = true;
+}
+
+void
+kiln_function_settle_names(KilnFunction *region)
+{
+    for (guint i = 0; i < region->arguments->len; i++)
+        settle_name(region, &kiln_function_argument(region, i)->value);
+    kiln_foreach_node (node, region) {
+        for (uint32_t i = 0; i < node->n_results; i++)
+            settle_name(region, &node->results[i]);
+        const KilnOpInfo *info = kiln_op_info(node->op);
+        for (uint32_t i = 0; i < info->n_attrs; i++) {
+            if (info->attrs[i].kind != KILN_ATTR_FUNCTION)
+                continue;
+            KilnFunction *inner = *(KilnFunction **)((char *)node->attrs + info->attrs[i].offset);
+            if (inner)
+                kiln_function_settle_names(inner);
+        }
+    }
 }
 
 KilnValue *

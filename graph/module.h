@@ -106,6 +106,9 @@ gboolean kiln_function_set_results(KilnFunction *function, KilnValue *const *val
 KilnNode *kiln_function_return(const KilnFunction *function);
 /** A name derived from @base that no value of the function has; interned in the module's arena. */
 const char *kiln_function_unique_name(KilnFunction *function, const char *base);
+/** Renames the values of a subgraph, nested ones included, that are called like a value around it:
+ * done when its node is made, for until then it is not known what is around. */
+void kiln_function_settle_names(KilnFunction *region);
 /** The value of that name in the function (not around it); NULL if there is none. */
 KilnValue *kiln_function_find_value(const KilnFunction *function, const char *name);
 /** Renames; @name must be free. */

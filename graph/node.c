@@ -123,14 +123,10 @@ node_unlink(KilnNode *node)
 /* --- inference --- */
 
 static gboolean
-infer(KilnNode *node, const KilnType *given, KilnType *types, const KilnKnown **known,
-      GError **error)
+infer(const KilnNode *node, KilnArena *arena, const KilnType *given, KilnType *types,
+      const KilnKnown **known, GError **error)
 {
-    KilnInfer in = { .node = node,
-                     .arena = node->function->module->arena,
-                     .out = types,
-                     .known = known,
-                     .given = given };
+    KilnInfer in = { .node = node, .arena = arena, .out = types, .known = known, .given = given };
     for (uint32_t i = 0; i < node->n_results; i++)
         types[i] = kiln_type_unranked(KILN_DTYPE_f32);
     return kiln_op_info(node->op)->infer(&in, error);
@@ -190,7 +186,7 @@ set_types(KilnNode *node, const KilnType *stated, GError **error)
     KilnArena *arena = node->function->module->arena;
     g_autofree KilnType *types = g_new0(KilnType, node->n_results + 1);
     g_autofree const KilnKnown **known = g_new0(const KilnKnown *, node->n_results + 1);
-    if (!infer(node, stated, types, known, error)) {
+    if (!infer(node, arena, stated, types, known, error)) {
         g_prefix_error(error, "%s (%s): ", kiln_node_label(node), kiln_op_info(node->op)->name);
         return FALSE;
     }
@@ -221,13 +217,42 @@ kiln_node_reinfer(KilnNode *node, GError **error)
     return set_types(node, given, error);
 }
 
+gboolean
+kiln_node_check_types(const KilnNode *node, KilnArena *scratch, GError **error)
+{
+    g_autofree KilnType *types = g_new0(KilnType, node->n_results + 1);
+    g_autofree KilnType *stored = g_new0(KilnType, node->n_results + 1);
+    g_autofree const KilnKnown **known = g_new0(const KilnKnown *, node->n_results + 1);
+    for (uint32_t i = 0; i < node->n_results; i++)
+        stored[i] = node->results[i].type;
+    if (!infer(node, scratch, stored, types, known, error)) {
+        g_prefix_error(error, "%s (%s): ", kiln_node_label(node), kiln_op_info(node->op)->name);
+        return FALSE;
+    }
+    for (uint32_t i = 0; i < node->n_results; i++) {
+        const KilnKnown *mine = node->results[i].known;
+        if (!type_agrees(&stored[i], &types[i]))
+            return throw_stated(node, i, &stored[i], &types[i], error);
+        if (mine && known[i] &&
+            (mine->n != known[i]->n ||
+             memcmp(mine->v, known[i]->v, (size_t)mine->n * sizeof *mine->v)))
+            return kiln_throw(
+                error, KILN_ERROR_INVALID,
+                "%s (%s): result %u: the known integers are not those of its operands",
+                kiln_node_label(node), kiln_op_info(node->op)->name, i);
+    }
+    return TRUE;
+}
+
 /* --- building --- */
 
 static gboolean
 check_arity(const KilnNodeSpec *spec, uint32_t n_results, GError **error)
 {
     const KilnOpInfo *info = kiln_op_info(spec->op);
+    bool named = spec->result_names && n_results;
     const char *label = spec->name          ? spec->name
+                        : named             ? spec->result_names[0]
                         : spec->result_name ? spec->result_name
                                             : info->name;
     uint32_t lowest = (uint32_t)info->min_operands, highest = (uint32_t)info->max_operands;
@@ -248,15 +273,18 @@ check_arity(const KilnNodeSpec *spec, uint32_t n_results, GError **error)
 }
 
 static void
-name_results(KilnNode *node, const char *base)
+name_results(KilnNode *node, const KilnNodeSpec *spec)
 {
     KilnFunction *function = node->function;
+    const char *base = spec->result_name ? spec->result_name : kiln_op_info(node->op)->name;
     for (uint32_t i = 0; i < node->n_results; i++) {
         KilnValue *value = &node->results[i];
-        g_autofree char *wanted =
-            node->n_results > 1 && i ? g_strdup_printf("%s_%u", base, i) : g_strdup(base);
+        g_autofree char *wanted = spec->result_names ? g_strdup(spec->result_names[i])
+                                  : i                ? g_strdup_printf("%s_%u", base, i)
+                                                     : g_strdup(base);
         value->name = kiln_function_unique_name(function, wanted);
         value->made_up = strcmp(value->name, wanted) != 0;
+        value->made_up |= !spec->result_name && !spec->result_names;
         g_hash_table_insert(function->names, (char *)value->name, value);
     }
 }
@@ -281,8 +309,9 @@ kiln_node_new(KilnFunction *function, const KilnNodeSpec *spec, GError **error)
     for (uint32_t i = 0; i < n_results; i++) {
         node->results[i].def = node;
         node->results[i].index = i;
-        node->results[i].name =
-            spec->result_name ? spec->result_name : info->name; /* for messages */
+        node->results[i].name = spec->result_names  ? spec->result_names[i]
+                                : spec->result_name ? spec->result_name
+                                                    : info->name; /* for messages */
     }
     node->attrs = kiln_op_attrs_new(spec->op, arena);
     if (spec->attrs)
@@ -298,13 +327,13 @@ kiln_node_new(KilnFunction *function, const KilnNodeSpec *spec, GError **error)
     for (uint32_t i = 0; i < spec->n_operands; i++)
         use_link(&node->operands[i], spec->operands[i]);
     node->id = function->next_id++;
-    name_results(node, spec->result_name ? spec->result_name : info->name);
-    for (uint32_t i = 0; i < n_results && !spec->result_name; i++)
-        node->results[i].made_up = true;
+    name_results(node, spec);
     for (uint32_t i = 0; i < info->n_attrs; i++) {
         KilnFunction **region = (KilnFunction **)((char *)node->attrs + info->attrs[i].offset);
-        if (info->attrs[i].kind == KILN_ATTR_FUNCTION && *region)
-            (*region)->owner = node;
+        if (info->attrs[i].kind != KILN_ATTR_FUNCTION || !*region)
+            continue;
+        (*region)->owner = node;
+        kiln_function_settle_names(*region);
     }
     KilnNode *before = spec->before;
     if (!before && function->last && function->last->op == KILN_OP_return)

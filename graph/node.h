@@ -95,11 +95,12 @@ typedef struct {
     const char *name;           /* of the node; may be NULL */
     KilnValue *const *operands; /* NULL entries: absent */
     uint32_t n_operands;
-    uint32_t n_results;      /* 0 means 1, but for ops without results */
-    const void *attrs;       /* copied; NULL: defaults */
-    KilnNode *before;        /* NULL: at the end, before `return` if there is one */
-    const char *result_name; /* base of the names of the results; NULL: from the op */
-    const KilnType *types;   /* of the results, copied; NULL: inferred */
+    uint32_t n_results;              /* 0 means 1, but for ops without results */
+    const void *attrs;               /* copied; NULL: defaults */
+    KilnNode *before;                /* NULL: at the end, before `return` if there is one */
+    const char *result_name;         /* base of the names of the results; NULL: from the op */
+    const char *const *result_names; /* the name of each result; NULL: derived from the base */
+    const KilnType *types;           /* of the results, copied; NULL: inferred */
 } KilnNodeSpec;
 
 /** Makes a node and links it. Result types are inferred, or checked against @spec->types where
@@ -119,6 +120,9 @@ KilnValue *kiln_build_constant(KilnFunction *function, KilnNode *before, const c
 void kiln_node_set_operand(KilnNode *node, uint32_t i, KilnValue *value);
 /** Infers the result types again after operands or attributes changed, following no users. */
 gboolean kiln_node_reinfer(KilnNode *node, GError **error);
+/** Infers types and known integers once more, in @scratch, and compares them with what is stored:
+ * KILN_ERROR_SHAPE or _TYPE where they contradict. */
+gboolean kiln_node_check_types(const KilnNode *node, KilnArena *scratch, GError **error);
 /** All readers of @from read @to instead. Types must be equal. A name that the model gave (@from's)
  * moves to @to where @to's def is not an argument and has a made-up name. */
 void kiln_value_replace(KilnValue *from, KilnValue *to);

@@ -1,0 +1,367 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Parses `constants { @name = payload : type }`. A payload is read once its type is known: the
+ * lexer jumps to the type and back. Bytes of files are mapped and shared, never copied. */
+#include "graph/text/parse.h"
+
+#include "graph/alloc.h"
+
+#include <string.h>
+
+static void *
+alloc_payload(KilnParser *parser, const KilnToken *at, size_t size)
+{
+    void *memory = kiln_alloc(1, size, parser->error);
+    if (!memory)
+        kiln_parse_prefix(parser, at);
+    return memory;
+}
+
+/* --- inline payloads --- */
+
+/* The elements between the brackets: @n of them, counted when the payload was skipped. */
+static KilnTensor *
+parse_inline(KilnParser *parser, const KilnType *type, int64_t n)
+{
+    KilnToken at = parser->token;
+    size_t size = kiln_dtype_size(type->dtype);
+    if (!kiln_parse_expect(parser, '['))
+        return NULL;
+    int64_t expected = kiln_type_bytes(type) / (int64_t)size;
+    if (n != expected) {
+        kiln_parse_throw_at(parser, &at, KILN_ERROR_PARSE,
+                            "expected %" G_GINT64_FORMAT " elements, found %" G_GINT64_FORMAT,
+                            expected, n);
+        return NULL;
+    }
+    void *memory = alloc_payload(parser, &at, (size_t)n * size);
+    if (!memory)
+        return NULL;
+    g_autoptr(GBytes) bytes = kiln_bytes_take(memory, (size_t)n * size);
+    for (int64_t i = 0; i < n; i++) {
+        if ((i && !kiln_parse_expect(parser, ',')) ||
+            !kiln_parse_element(parser, type->dtype, memory, i))
+            return NULL;
+    }
+    if (!kiln_parse_expect(parser, ']'))
+        return NULL;
+    return kiln_tensor_new_data(type, bytes, parser->error);
+}
+
+static KilnTensor *
+parse_strings(KilnParser *parser, const KilnType *type)
+{
+    KilnToken at = parser->token;
+    if (!kiln_parse_expect(parser, '['))
+        return NULL;
+    g_autoptr(GPtrArray) strings = g_ptr_array_new_with_free_func(g_free);
+    while (!kiln_parse_at(parser, ']')) {
+        if (strings->len && !kiln_parse_expect(parser, ','))
+            return NULL;
+        if (parser->token.kind != KILN_TOKEN_STRING) {
+            kiln_parse_throw(parser, "a string");
+            return NULL;
+        }
+        g_ptr_array_add(strings, kiln_token_text(&parser->token));
+        kiln_parse_advance(parser);
+    }
+    kiln_parse_advance(parser);
+    g_ptr_array_add(strings, NULL);
+    char **taken = (char **)g_ptr_array_free(g_steal_pointer(&strings), FALSE);
+    KilnTensor *tensor = kiln_tensor_new_strings(type, taken, parser->error);
+    if (!tensor)
+        kiln_parse_prefix(parser, &at);
+    return tensor;
+}
+
+/* --- generated payloads --- */
+
+static KilnTensor *
+parse_splat(KilnParser *parser, const KilnType *type)
+{
+    uint8_t element[8] = { 0 };
+    if (!kiln_parse_element(parser, type->dtype, element, 0))
+        return NULL;
+    return kiln_tensor_new_splat_bits(type, element);
+}
+
+static bool
+parse_field(KilnParser *parser, const char *name)
+{
+    return kiln_parse_expect_word(parser, name) && kiln_parse_expect(parser, '=');
+}
+
+static KilnTensor *
+parse_normal(KilnParser *parser, const KilnType *type)
+{
+    uint64_t seed;
+    double std;
+    if (!parse_field(parser, "seed") || !kiln_parse_u64(parser, &seed) ||
+        !kiln_parse_expect(parser, ',') || !parse_field(parser, "std") ||
+        !kiln_parse_f64(parser, &std))
+        return NULL;
+    return kiln_tensor_new_normal(type, seed, std);
+}
+
+static KilnTensor *
+parse_uniform(KilnParser *parser, const KilnType *type)
+{
+    uint64_t seed;
+    double low, high;
+    if (!parse_field(parser, "seed") || !kiln_parse_u64(parser, &seed) ||
+        !kiln_parse_expect(parser, ',') || !parse_field(parser, "low") ||
+        !kiln_parse_f64(parser, &low) || !kiln_parse_expect(parser, ',') ||
+        !parse_field(parser, "high") || !kiln_parse_f64(parser, &high))
+        return NULL;
+    return kiln_tensor_new_uniform(type, seed, low, high);
+}
+
+/* --- base64 --- */
+
+/* Bytes that @length characters stand for; -1 where they are no base64. */
+static int64_t
+base64_size(const char *text, size_t length)
+{
+    size_t digits = length;
+    while (digits && length - digits < 2 && text[digits - 1] == '=')
+        digits--;
+    for (size_t i = 0; i < digits; i++) {
+        if (!g_ascii_isalnum(text[i]) && text[i] != '+' && text[i] != '/')
+            return -1;
+    }
+    return length % 4 ? -1 : (int64_t)(length / 4 * 3 - (length - digits));
+}
+
+static KilnTensor *
+parse_base64(KilnParser *parser, const KilnType *type)
+{
+    KilnToken at = parser->token;
+    if (at.kind != KILN_TOKEN_STRING) {
+        kiln_parse_throw(parser, "a string in base64");
+        return NULL;
+    }
+    kiln_parse_advance(parser);
+    const char *text = at.start + 1;
+    size_t length = at.length - 2;
+    int64_t expected = kiln_type_bytes(type), found = base64_size(text, length);
+    if (found != expected) {
+        kiln_parse_throw_at(parser, &at, KILN_ERROR_PARSE,
+                            "expected %" G_GINT64_FORMAT " bytes in base64, found %s", expected,
+                            found < 0 ? "no base64" : "another number");
+        return NULL;
+    }
+    void *memory = alloc_payload(parser, &at, (size_t)expected);
+    if (!memory)
+        return NULL;
+    g_autoptr(GBytes) bytes = kiln_bytes_take(memory, (size_t)expected);
+    gint state = 0;
+    guint save = 0;
+    g_base64_decode_step(text, length, memory, &state, &save);
+    return kiln_tensor_new_data(type, bytes, parser->error);
+}
+
+/* --- files --- */
+
+/* Mapped once for all constants that lie in it. */
+static GBytes *
+map_file(KilnParser *parser, const KilnToken *at, const char *path)
+{
+    GBytes *known = g_hash_table_lookup(parser->files, path);
+    if (known)
+        return known;
+    /* Not a pipe or device: opening one may block, and none can be mapped. */
+    if (!g_file_test(path, G_FILE_TEST_IS_REGULAR)) {
+        kiln_parse_throw_at(parser, at, KILN_ERROR_IO, "%s: no such file", path);
+        return NULL;
+    }
+    GError *why = NULL;
+    GMappedFile *file = g_mapped_file_new(path, FALSE, &why);
+    if (!file) {
+        kiln_parse_throw_at(parser, at, KILN_ERROR_IO, "%s: %s", path, why->message);
+        g_error_free(why);
+        return NULL;
+    }
+    GBytes *bytes = g_mapped_file_get_bytes(file);
+    g_mapped_file_unref(file);
+    g_hash_table_insert(parser->files, g_strdup(path), bytes);
+    return bytes;
+}
+
+static bool
+leaves_directory(const char *path)
+{
+    g_auto(GStrv) parts = g_strsplit(path, "/", -1);
+    return g_strv_contains((const char *const *)parts, "..");
+}
+
+/* The file's path; @root gets the length of the directory that the text left out. */
+static char *
+resolve_path(KilnParser *parser, const KilnToken *at, const char *stated, uint32_t *root)
+{
+    *root = 0;
+    if (g_path_is_absolute(stated))
+        return g_strdup(stated);
+    if (!*stated || leaves_directory(stated)) {
+        kiln_parse_throw_at(parser, at, KILN_ERROR_PARSE,
+                            "expected an absolute path or one below the text's directory, found "
+                            "'%s'",
+                            stated);
+        return NULL;
+    }
+    g_autofree char *directory = g_path_get_dirname(parser->path);
+    g_autofree char *absolute = g_canonicalize_filename(directory, NULL);
+    char *path = g_build_filename(absolute, stated, NULL);
+    /* Joining adds one separator unless the directory ends with it. */
+    *root = (uint32_t)(strlen(path) - strlen(stated));
+    return path;
+}
+
+static KilnTensor *
+parse_file(KilnParser *parser, const KilnType *type)
+{
+    KilnToken at = parser->token;
+    if (at.kind != KILN_TOKEN_STRING) {
+        kiln_parse_throw(parser, "a path as a string");
+        return NULL;
+    }
+    g_autofree char *stated = kiln_token_text(&at);
+    kiln_parse_advance(parser);
+    int64_t offset, size, expected = kiln_type_bytes(type);
+    if (!kiln_parse_expect(parser, ',') || !kiln_parse_i64(parser, 0, G_MAXINT64, &offset) ||
+        !kiln_parse_expect(parser, ',') || !kiln_parse_i64(parser, 0, G_MAXINT64, &size))
+        return NULL;
+    if (size != expected) {
+        kiln_parse_throw_at(parser, &at, KILN_ERROR_PARSE,
+                            "expected %" G_GINT64_FORMAT " bytes, found %" G_GINT64_FORMAT,
+                            expected, size);
+        return NULL;
+    }
+    uint32_t root;
+    g_autofree char *path = resolve_path(parser, &at, stated, &root);
+    GBytes *whole = path ? map_file(parser, &at, path) : NULL;
+    if (!whole)
+        return NULL;
+    int64_t length = (int64_t)g_bytes_get_size(whole);
+    if (offset > length || size > length - offset) {
+        kiln_parse_throw_at(parser, &at, KILN_ERROR_IO,
+                            "%s: expected at least %" G_GINT64_FORMAT
+                            " bytes from %" G_GINT64_FORMAT
+                            " on, found a file of %" G_GINT64_FORMAT,
+                            path, size, offset, length);
+        return NULL;
+    }
+    g_autoptr(GBytes) bytes = g_bytes_new_from_bytes(whole, (gsize)offset, (gsize)size);
+    KilnTensor *tensor = kiln_tensor_new_data(type, bytes, parser->error);
+    if (tensor) {
+        tensor->file = g_steal_pointer(&path);
+        tensor->file_root = root;
+        tensor->file_offset = offset;
+    }
+    return tensor;
+}
+
+/* --- entries --- */
+
+typedef struct {
+    const char *name;
+    KilnTensor *(*parse)(KilnParser *parser, const KilnType *type); /* between parentheses */
+} Recipe;
+
+static const Recipe recipes[] = {
+    { "splat", parse_splat },
+    { "random_normal", parse_normal },
+    { "random_uniform", parse_uniform },
+    { "base64", parse_base64 },
+    { "file", parse_file },
+};
+
+static KilnTensor *
+parse_payload(KilnParser *parser, const KilnType *type, int64_t n_inline)
+{
+    bool strings = type->dtype == KILN_DTYPE_string;
+    if (kiln_parse_at(parser, '['))
+        return strings ? parse_strings(parser, type) : parse_inline(parser, type, n_inline);
+    if (kiln_parse_accept_word(parser, "sparse"))
+        return kiln_tensor_new_sparse(type);
+    if (!strings && kiln_parse_accept_word(parser, "iota"))
+        return kiln_tensor_new_iota(type);
+    for (size_t i = 0; !strings && i < G_N_ELEMENTS(recipes); i++) {
+        if (!kiln_parse_accept_word(parser, recipes[i].name))
+            continue;
+        if (!kiln_parse_expect(parser, '('))
+            return NULL;
+        g_autoptr(KilnTensor) tensor = recipes[i].parse(parser, type);
+        return tensor && kiln_parse_expect(parser, ')') ? g_steal_pointer(&tensor) : NULL;
+    }
+    kiln_parse_throw(parser, strings ? "strings such as [\"a\", \"b\"]"
+                                     : "a payload such as [1, 2] or splat(0.5)");
+    return NULL;
+}
+
+/* To the ':' behind the payload; counts the elements of an inline one. */
+static bool
+skip_payload(KilnParser *parser, int64_t *out_elements)
+{
+    int64_t commas = 0, tokens = 0;
+    for (int depth = 0; depth > 0 || !kiln_parse_at(parser, ':'); tokens++) {
+        const KilnToken *token = &parser->token;
+        bool word = token->kind == KILN_TOKEN_WORD || token->kind == KILN_TOKEN_NUMBER ||
+                    token->kind == KILN_TOKEN_STRING;
+        bool open = token->kind == KILN_TOKEN_PUNCT && strchr("([", token->punct);
+        bool close = token->kind == KILN_TOKEN_PUNCT && strchr(")]", token->punct) && depth;
+        bool separator = token->kind == KILN_TOKEN_PUNCT && strchr(",=", token->punct) && depth;
+        if (!word && !open && !close && !separator)
+            return kiln_parse_throw(parser, tokens ? "the payload to go on, or ': type'"
+                                                   : "a payload such as [1, 2] or splat(0.5)");
+        depth += open ? 1 : close ? -1 : 0;
+        commas += kiln_parse_at(parser, ',');
+        kiln_parse_advance(parser);
+    }
+    *out_elements = tokens <= 2 ? 0 : commas + 1; /* `[` and `]` alone */
+    return true;
+}
+
+static bool
+parse_entry(KilnParser *parser)
+{
+    KilnToken at = parser->token;
+    const char *name =
+        kiln_parse_name(parser, KILN_TOKEN_SYMBOL, "the @name of a constant, or '}'");
+    if (!name || !kiln_parse_expect(parser, '='))
+        return false;
+    if (kiln_module_find_constant(parser->module, name))
+        return kiln_parse_throw_at(parser, &at, KILN_ERROR_PARSE, "two constants are called @%s",
+                                   name);
+    KilnLexer payload_lexer = parser->lexer;
+    KilnToken payload = parser->token;
+    KilnType type;
+    int64_t elements = 0;
+    if (!skip_payload(parser, &elements) || !kiln_parse_expect(parser, ':') ||
+        !kiln_parse_type(parser, &type))
+        return false;
+    KilnLexer behind_lexer = parser->lexer;
+    KilnToken behind = parser->token;
+    if (!kiln_type_is_static(&type) || kiln_type_bytes(&type) < 0)
+        return kiln_parse_throw_at(parser, &at, KILN_ERROR_PARSE,
+                                   "@%s: expected a type whose size is known, found another", name);
+    parser->lexer = payload_lexer;
+    parser->token = payload;
+    g_autoptr(KilnTensor) tensor = parse_payload(parser, &type, elements);
+    if (!tensor || (!kiln_parse_at(parser, ':') && !kiln_parse_expect(parser, ':')))
+        return false;
+    parser->lexer = behind_lexer;
+    parser->token = behind;
+    kiln_module_add_constant(parser->module, name, g_steal_pointer(&tensor), &type);
+    return true;
+}
+
+bool
+kiln_parse_constants(KilnParser *parser)
+{
+    if (!kiln_parse_expect(parser, '{'))
+        return false;
+    while (!kiln_parse_accept(parser, '}')) {
+        if (!parse_entry(parser))
+            return false;
+    }
+    return true;
+}

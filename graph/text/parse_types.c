@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Parses types: `f32[2,N,?]`, `f32[*]`, `f32[1,60,7,7]:aBcd16b`, `i8[2,3]
+ * q(axis=0,[0.1,0.2],[0,0])`.
+ */
+#include "graph/text/parse.h"
+
+#include <string.h>
+
+static bool
+parse_dim(KilnParser *parser, KilnType *type)
+{
+    if (type->rank == KILN_MAX_RANK)
+        return kiln_parse_throw(parser, "at most 8 dims");
+    int64_t *dim = &type->dims[type->rank];
+    const char **name = &type->dim_names[type->rank++];
+    switch (parser->token.kind) {
+    case KILN_TOKEN_NUMBER:
+        return kiln_parse_i64(parser, 0, G_MAXINT64, dim);
+    case KILN_TOKEN_WORD:
+    case KILN_TOKEN_STRING:
+        *dim = KILN_DIM_UNKNOWN;
+        *name = kiln_parse_word(parser, "a dim");
+        return *name != NULL;
+    default:
+        *dim = KILN_DIM_UNKNOWN;
+        return kiln_parse_accept(parser, '?') || kiln_parse_throw(parser, "a dim");
+    }
+}
+
+static bool
+parse_shape(KilnParser *parser, KilnType *type)
+{
+    if (!kiln_parse_expect(parser, '['))
+        return false;
+    if (kiln_parse_accept(parser, '*')) {
+        type->rank = KILN_RANK_UNKNOWN;
+        return kiln_parse_expect(parser, ']');
+    }
+    if (kiln_parse_accept(parser, ']'))
+        return true;
+    do {
+        if (!parse_dim(parser, type))
+            return false;
+    } while (kiln_parse_accept(parser, ','));
+    return kiln_parse_expect(parser, ']');
+}
+
+static bool
+parse_layout(KilnParser *parser, KilnType *type)
+{
+    KilnToken at = parser->token;
+    type->layout = kiln_parse_name(parser, KILN_TOKEN_WORD, "a layout such as aBcd16b");
+    if (!type->layout)
+        return false;
+    int rank;
+    int64_t dims[2 * KILN_MAX_RANK];
+    return kiln_layout_physical(type, &rank, dims, parser->error) || kiln_parse_prefix(parser, &at);
+}
+
+static bool
+parse_zero_point(KilnParser *parser, int32_t *out)
+{
+    int64_t value;
+    if (!kiln_parse_i64(parser, G_MININT32, G_MAXINT32, &value))
+        return false;
+    *out = (int32_t)value;
+    return true;
+}
+
+/* `[s, s, …],[z, z, …]` */
+static bool
+parse_quant_lists(KilnParser *parser, GArray *scales, GArray *zero_points)
+{
+    if (!kiln_parse_expect(parser, '['))
+        return false;
+    do {
+        float scale;
+        if (!kiln_parse_f32(parser, &scale))
+            return false;
+        g_array_append_val(scales, scale);
+    } while (kiln_parse_accept(parser, ','));
+    if (!kiln_parse_expect(parser, ']') || !kiln_parse_expect(parser, ',') ||
+        !kiln_parse_expect(parser, '['))
+        return false;
+    do {
+        int32_t zero_point;
+        if (!parse_zero_point(parser, &zero_point))
+            return false;
+        g_array_append_val(zero_points, zero_point);
+    } while (kiln_parse_accept(parser, ','));
+    return kiln_parse_expect(parser, ']');
+}
+
+static bool
+parse_quant_axis(KilnParser *parser, const KilnType *type, const KilnToken *at, KilnQuant *quant)
+{
+    int64_t axis;
+    if (!kiln_parse_expect(parser, '=') || !kiln_parse_i64(parser, 0, KILN_MAX_RANK - 1, &axis) ||
+        !kiln_parse_expect(parser, ','))
+        return false;
+    quant->axis = (int)axis;
+    g_autoptr(GArray) scales = g_array_new(FALSE, FALSE, sizeof(float));
+    g_autoptr(GArray) zero_points = g_array_new(FALSE, FALSE, sizeof(int32_t));
+    if (!parse_quant_lists(parser, scales, zero_points))
+        return false;
+    if (scales->len != zero_points->len)
+        return kiln_parse_throw_at(parser, at, KILN_ERROR_PARSE,
+                                   "expected as many zero points as scales (%u), found %u",
+                                   scales->len, zero_points->len);
+    if (type->rank >= 0 && axis >= type->rank)
+        return kiln_parse_throw_at(parser, at, KILN_ERROR_PARSE,
+                                   "expected an axis below the rank %d, found %d", type->rank,
+                                   quant->axis);
+    if (type->rank >= 0 && type->dims[axis] >= 0 && type->dims[axis] != scales->len)
+        return kiln_parse_throw_at(parser, at, KILN_ERROR_PARSE,
+                                   "expected %" G_GINT64_FORMAT " scales, found %u",
+                                   type->dims[axis], scales->len);
+    KilnArena *arena = parser->module->arena;
+    quant->n = scales->len;
+    quant->scales = kiln_arena_copy(arena, scales->data, scales->len * sizeof(float));
+    quant->zero_points =
+        kiln_arena_copy(arena, zero_points->data, zero_points->len * sizeof(int32_t));
+    return true;
+}
+
+/* `(scale,zero)` or `(axis=N,[scales],[zeros])` behind `q`. */
+static bool
+parse_quant(KilnParser *parser, KilnType *type)
+{
+    KilnToken at = parser->token;
+    KilnQuant quant = { .axis = -1, .n = 1 };
+    if (!kiln_parse_expect(parser, '('))
+        return false;
+    if (kiln_parse_accept_word(parser, "axis")) {
+        if (!parse_quant_axis(parser, type, &at, &quant))
+            return false;
+    } else {
+        float scale;
+        int32_t zero_point;
+        if (!kiln_parse_f32(parser, &scale) || !kiln_parse_expect(parser, ',') ||
+            !parse_zero_point(parser, &zero_point))
+            return false;
+        quant.scales = kiln_arena_copy(parser->module->arena, &scale, sizeof scale);
+        quant.zero_points = kiln_arena_copy(parser->module->arena, &zero_point, sizeof zero_point);
+    }
+    type->quant = kiln_arena_copy(parser->module->arena, &quant, sizeof quant);
+    return kiln_parse_expect(parser, ')');
+}
+
+bool
+kiln_parse_type(KilnParser *parser, KilnType *out)
+{
+    KilnType type = { 0 };
+    g_autofree char *name = kiln_token_text(&parser->token);
+    if (parser->token.kind != KILN_TOKEN_WORD || !kiln_dtype_from_name(name, &type.dtype))
+        return kiln_parse_throw(parser, "a type such as f32[2,N,3]");
+    kiln_parse_advance(parser);
+    if (!parse_shape(parser, &type))
+        return false;
+    if (kiln_parse_accept(parser, ':') && !parse_layout(parser, &type))
+        return false;
+    if (kiln_parse_accept_word(parser, "q") && !parse_quant(parser, &type))
+        return false;
+    *out = type;
+    return true;
+}
+
+bool
+kiln_parse_types(KilnParser *parser, GArray *types)
+{
+    do {
+        KilnType type;
+        if (!kiln_parse_type(parser, &type))
+            return false;
+        g_array_append_val(types, type);
+    } while (kiln_parse_accept(parser, ','));
+    return true;
+}
