@@ -6,25 +6,10 @@
  * integers truncates. Over no elements: 0 for sums, 1 for the product, the least (greatest) value
  * of the type for max (min), log 0 for the logarithms, 0/0 for the mean: NaN, or for integers an
  * error. Without axes every element is a group of its own. */
+#include "backends/ref/groups.h"
 #include "backends/ref/scalar.h"
 
 #include <math.h>
-
-/* One group: where it begins and how to walk through it. */
-typedef struct {
-    KilnDType dtype;
-    const void *data;
-    int64_t base;
-    int64_t count;
-    int rank;
-    int64_t dims[KILN_MAX_RANK];
-    int64_t strides[KILN_MAX_RANK];
-} Group;
-
-#define foreach_element(group, offset)                                                             \
-    for (int64_t index_[KILN_MAX_RANK] = { 0 }, left_ = (group)->count, offset = (group)->base;    \
-         left_ > 0; left_--, ref_next(index_, (group)->dims, (group)->rank),                       \
-                 offset = (group)->base + ref_offset(index_, (group)->strides, (group)->rank))
 
 /* --- floats --- */
 
@@ -83,29 +68,31 @@ finish_float(KilnInstrKind kind, double folded, int64_t count)
 }
 
 static double
-element_as_double(const Group *group, int64_t offset)
+element_as_double(const RefGroup *group, int64_t offset)
 {
     return kiln_element_as_f64(group->dtype, group->data, offset);
 }
 
 /* The largest element is taken out of the exponents, so that they do not overflow. */
 static double
-reduce_log_sum_exp(const Group *group)
+reduce_log_sum_exp(const RefGroup *group)
 {
     double max = -INFINITY, sum = 0;
-    foreach_element(group, offset) max = ref_max(max, element_as_double(group, offset));
-    foreach_element(group, offset) sum += exp(element_as_double(group, offset) - max);
+    ref_foreach_element (group, offset)
+        max = ref_max(max, element_as_double(group, offset));
+    ref_foreach_element (group, offset)
+        sum += exp(element_as_double(group, offset) - max);
     return log_sum_exp(max, sum);
 }
 
 static double
-reduce_float(KilnInstrKind kind, const Group *group)
+reduce_float(KilnInstrKind kind, const RefGroup *group)
 {
     if (kind == KILN_INSTR_reduce_log_sum_exp)
         return reduce_log_sum_exp(group);
     double folded = start_float(kind);
-    foreach_element(group, offset) folded =
-        fold_float(kind, folded, ref_load_float(group->dtype, group->data, offset));
+    ref_foreach_element (group, offset)
+        folded = fold_float(kind, folded, ref_load_float(group->dtype, group->data, offset));
     return finish_float(kind, folded, group->count);
 }
 
@@ -148,7 +135,7 @@ start_int(KilnInstrKind kind, KilnDType dtype)
 }
 
 static const char *
-reduce_int(KilnInstrKind kind, const Group *group, void *out, int64_t i)
+reduce_int(KilnInstrKind kind, const RefGroup *group, void *out, int64_t i)
 {
     const bool is_signed = kiln_dtype_is_signed(group->dtype);
     if (kind == KILN_INSTR_reduce_log_sum_exp) {
@@ -156,8 +143,9 @@ reduce_int(KilnInstrKind kind, const Group *group, void *out, int64_t i)
         return NULL;
     }
     uint64_t folded = start_int(kind, group->dtype);
-    foreach_element(group, offset) folded = fold_int(
-        kind, is_signed, folded, (uint64_t)ref_load_int(group->dtype, group->data, offset));
+    ref_foreach_element (group, offset)
+        folded = fold_int(kind, is_signed, folded,
+                          (uint64_t)ref_load_int(group->dtype, group->data, offset));
     const double as_double = is_signed ? (double)(int64_t)folded : (double)folded;
     switch (kind) {
     case KILN_INSTR_reduce_l2:
@@ -177,34 +165,6 @@ reduce_int(KilnInstrKind kind, const Group *group, void *out, int64_t i)
     return NULL;
 }
 
-/* --- groups --- */
-
-typedef struct {
-    Group group;
-    int rank; /* of the dims that stay */
-    int64_t dims[KILN_MAX_RANK];
-    int64_t strides[KILN_MAX_RANK];
-    int64_t count;
-} Groups;
-
-static void
-split_dims(Groups *groups, const KilnType *type, KilnInts axes)
-{
-    int64_t strides[KILN_MAX_RANK];
-    bool reduced[KILN_MAX_RANK] = { false };
-    ref_strides(type, strides);
-    for (uint32_t a = 0; a < axes.n; a++)
-        reduced[axes.v[a] < 0 ? axes.v[a] + type->rank : axes.v[a]] = true;
-    groups->count = groups->group.count = 1;
-    for (int d = 0; d < type->rank; d++) {
-        Group *group = &groups->group;
-        int to = reduced[d] ? group->rank++ : groups->rank++;
-        (reduced[d] ? group->dims : groups->dims)[to] = type->dims[d];
-        (reduced[d] ? group->strides : groups->strides)[to] = strides[d];
-        *(reduced[d] ? &group->count : &groups->count) *= type->dims[d];
-    }
-}
-
 const char *
 kiln_ref_reduce(const KilnKernelArgs *args)
 {
@@ -212,8 +172,7 @@ kiln_ref_reduce(const KilnKernelArgs *args)
     const KilnType *type = ref_type(args, 1);
     /* The attributes of all reductions are the axes alone. */
     const KilnInts axes = kiln_instr_attrs(args->instr, reduce_sum)->axes;
-    Groups groups = { .group = { .dtype = type->dtype, .data = args->data[1] } };
-    split_dims(&groups, type, axes);
+    RefGroups groups = ref_groups(type, args->data[1], axes);
     int64_t index[KILN_MAX_RANK] = { 0 };
     for (int64_t i = 0; i < groups.count; i++, ref_next(index, groups.dims, groups.rank)) {
         groups.group.base = ref_offset(index, groups.strides, groups.rank);

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the kernels with quantized results share. */
+#ifndef KILN_BACKENDS_REF_QUANTIZE_H
+#define KILN_BACKENDS_REF_QUANTIZE_H
+
+#include "backends/ref/kernel.h"
+
+/** Stores round-half-to-even(@steps) + @zero, saturated to @dtype; NaN counts as 0 steps. */
+void kiln_ref_store_quantized(KilnDType dtype, void *data, int64_t i, float steps, int64_t zero);
+
+#endif
