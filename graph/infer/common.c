@@ -368,6 +368,19 @@ kiln_infer_broadcast_shapes(const KilnType *a, const KilnType *b, KilnType *out,
     return TRUE;
 }
 
+/* False where a dim, or the rank, of both is known and differs. */
+static bool
+may_have_shape(const KilnType *type, const KilnType *shape)
+{
+    if (type->rank < 0 || shape->rank < 0)
+        return true;
+    for (int d = 0; d < type->rank && type->rank == shape->rank; d++) {
+        if (type->dims[d] >= 0 && shape->dims[d] >= 0 && type->dims[d] != shape->dims[d])
+            return false;
+    }
+    return type->rank == shape->rank;
+}
+
 /* The layout of an element-wise result is that of its blocked operands: each has the whole shape
  * and the same layout, and plain ones beside them are single elements. */
 static gboolean
@@ -380,13 +393,14 @@ broadcast_layout(const KilnInfer *in, uint32_t first, KilnType *out, GError **er
     }
     for (uint32_t i = first; out->layout && i < in->node->n_operands; i++) {
         const KilnType *type = kiln_infer_type(in, i);
-        if (!type || (!type->layout && kiln_type_elements(type) == 1))
+        int64_t elements = type ? kiln_type_elements(type) : 1;
+        if (!type || (!type->layout && (elements < 0 || elements == 1)))
             continue;
         if (g_strcmp0(type->layout, out->layout) != 0) {
             g_autofree char *expected = g_strdup_printf("layout %s", out->layout);
             return kiln_infer_throw_type(in, i, expected, error);
         }
-        if (!kiln_type_same_shape(type, out))
+        if (!may_have_shape(type, out))
             return kiln_infer_throw_shape(in->node, i, error,
                                           "a blocked operand of the result's whole shape");
     }

@@ -244,6 +244,7 @@ kiln_infer_clip(KilnInfer *in, GError **error)
         !kiln_infer_require_scalar(in, 2, error))
         return FALSE;
     in->out[0] = *kiln_infer_type(in, 0);
+    kiln_known_elementwise(in);
     return TRUE;
 }
 

@@ -175,6 +175,17 @@ fold_extreme(bool max, KilnDType dtype, const int64_t *v, uint32_t n)
     return best;
 }
 
+static int64_t
+fold_clip(const KilnNode *node, KilnDType dtype, const int64_t *v)
+{
+    int64_t value = v[0];
+    if (kiln_node_operand(node, 1) && less(dtype, value, v[1]))
+        value = v[1];
+    if (kiln_node_operand(node, 2) && less(dtype, v[2], value))
+        value = v[2];
+    return value;
+}
+
 /* One element of an element-wise op over integers or bools of @dtype; false: not folded. */
 static bool
 fold_element(const KilnNode *node, KilnDType dtype, const int64_t *v, int64_t *out)
@@ -218,6 +229,9 @@ fold_element(const KilnNode *node, KilnDType dtype, const int64_t *v, int64_t *o
     case KILN_OP_min:
     case KILN_OP_max:
         *out = fold_extreme(node->op == KILN_OP_max, dtype, v, node->n_operands);
+        return true;
+    case KILN_OP_clip:
+        *out = fold_clip(node, dtype, v);
         return true;
     case KILN_OP_and:
     case KILN_OP_bitwise_and:
@@ -267,8 +281,10 @@ broadcast_strides(const KilnInfer *in, uint32_t i, const KilnType *type,
     int64_t own[KILN_MAX_RANK];
     kiln_known_strides(from, own);
     memset(strides, 0, sizeof(int64_t) * KILN_MAX_RANK);
-    for (int d = 0; d < from->rank; d++)
-        strides[d + type->rank - from->rank] = from->dims[d] == 1 ? 0 : own[d];
+    /* A single element may have more dims than the result: a clip bound written as a vector. */
+    int shift = type->rank - from->rank;
+    for (int d = MAX(-shift, 0); d < from->rank; d++)
+        strides[d + shift] = from->dims[d] == 1 ? 0 : own[d];
 }
 
 void
@@ -282,9 +298,10 @@ kiln_known_elementwise(KilnInfer *in)
         return;
     for (uint32_t i = 0; i < n; i++) {
         from[i] = kiln_known_operand(in, i);
-        if (!from[i])
+        if (!from[i] && kiln_infer_type(in, i))
             return;
-        broadcast_strides(in, i, type, strides[i]);
+        if (from[i])
+            broadcast_strides(in, i, type, strides[i]);
     }
     int64_t *to = kiln_known_result(in, 0);
     if (!to)
@@ -295,9 +312,9 @@ kiln_known_elementwise(KilnInfer *in)
         int64_t v[FOLD_OPERANDS] = { 0 }, value;
         for (uint32_t i = 0; i < n; i++) {
             int64_t at = 0;
-            for (int d = 0; d < type->rank; d++)
+            for (int d = 0; from[i] && d < type->rank; d++)
                 at += index[d] * strides[i][d];
-            v[i] = from[i][at];
+            v[i] = from[i] ? from[i][at] : 0;
         }
         if (!fold_element(in->node, dtype, v, &value)) {
             kiln_known_forget(in, 0);

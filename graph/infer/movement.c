@@ -173,6 +173,11 @@ split_sizes(const KilnInfer *in, int64_t size, int64_t *parts, GError **error)
     }
     if (size < 0 || (stated && !sizes) || (sum == size && parts[n - 1] >= 0))
         return TRUE;
+    if (uneven)
+        return kiln_throw(error, KILN_ERROR_SHAPE,
+                          "num_outputs: expected a number that parts of %" G_GINT64_FORMAT
+                          " of %" G_GINT64_FORMAT " elements fill, found %u",
+                          chunk, size, n);
     return kiln_throw(error, KILN_ERROR_SHAPE,
                       "split: expected %u parts of the %" G_GINT64_FORMAT
                       " elements, found parts of %" G_GINT64_FORMAT " elements",

@@ -20,18 +20,27 @@ check_parameter(const KilnInfer *in, uint32_t i, const KilnType *type, int dim, 
 
 /* --- quantize_linear and dequantize_linear: operands x, scale, zero point --- */
 
+static bool
+may_be_one(const KilnType *type)
+{
+    int64_t elements = kiln_type_elements(type);
+    return elements < 0 || elements == 1;
+}
+
 static gboolean
 check_linear(const KilnInfer *in, int64_t axis, GError **error)
 {
     const KilnType *x = kiln_infer_type(in, 0), *scale = kiln_infer_type(in, 1);
     const KilnType *zero_point = kiln_infer_type(in, 2);
-    int d = 0;
-    bool per_axis = scale->rank == 1 && scale->dims[0] != 1;
+    int d = x->rank < 0 ? KILN_MAX_RANK : kiln_type_axis(x, axis);
+    bool per_axis = scale->rank == 1 && !may_be_one(scale);
     if (per_axis && x->rank >= 0 && !kiln_infer_axis(x->rank, axis, &d, error))
         return FALSE;
+    d = d < 0 ? KILN_MAX_RANK : d; /* nothing to compare with */
     if (!check_parameter(in, 1, x, d, error) || !check_parameter(in, 2, x, d, error))
         return FALSE;
-    if (!zero_point || scale->rank < 0 || zero_point->rank < 0)
+    if (!zero_point || scale->rank < 0 || zero_point->rank < 0 ||
+        (may_be_one(scale) && may_be_one(zero_point)))
         return TRUE;
     if (!kiln_infer_require_rank(in, 2, scale->rank, scale->rank, error))
         return FALSE;
@@ -81,19 +90,20 @@ kiln_infer_dynamic_quantize_linear(KilnInfer *in, GError **error)
 
 /* --- integer products: zero points beside the factors --- */
 
-/* A zero point (or scale) per row of @a: one, [M] or [batch…,M,1]; per column of @b: one, [N] or
- * [batch…,1,N]. @kept is the dim, counted from the last, that it may vary along. */
+/* A zero point (or scale) of a factor: one, one per row ([M] or [batch…,M,1]) of the left one, one
+ * per column ([N] or [batch…,1,N]) of the right one, which contracts its last dim but one. */
 static gboolean
-check_matrix_parameter(const KilnInfer *in, uint32_t i, uint32_t factor, int kept, GError **error)
+check_matrix_parameter(const KilnInfer *in, uint32_t i, uint32_t factor, bool left, GError **error)
 {
     const KilnType *parameter = kiln_infer_type(in, i), *type = kiln_infer_type(in, factor);
     if (!parameter || parameter->rank <= 0 || type->rank < 0)
         return TRUE;
+    if (type->rank < 2)
+        return kiln_infer_require_scalar(in, i, error);
     if (parameter->rank == 1)
-        return check_parameter(in, i, type, MAX(type->rank - kept, 0), error);
+        return check_parameter(in, i, type, type->rank - (left ? 2 : 1), error);
     KilnType expected = kiln_infer_plain(type);
-    if (type->rank >= 2)
-        kiln_dim_set(&expected, type->rank - (kept == 1 ? 2 : 1), 1);
+    kiln_dim_set(&expected, type->rank - (left ? 1 : 2), 1);
     return kiln_infer_require_broadcast_to(in, i, &expected, error);
 }
 
@@ -103,7 +113,8 @@ kiln_infer_matmul_integer(KilnInfer *in, GError **error)
     if (!kiln_infer_require(in, 0, KILN_SET_BYTES, error) ||
         !kiln_infer_require(in, 1, KILN_SET_BYTES, error) ||
         !kiln_infer_require_like(in, 2, 0, error) || !kiln_infer_require_like(in, 3, 1, error) ||
-        !check_matrix_parameter(in, 2, 0, 2, error) || !check_matrix_parameter(in, 3, 1, 1, error))
+        !check_matrix_parameter(in, 2, 0, true, error) ||
+        !check_matrix_parameter(in, 3, 1, false, error))
         return FALSE;
     in->out[0].dtype = KILN_DTYPE_i32;
     return kiln_infer_matmul_shape(in, 0, 1, &in->out[0], error);
@@ -118,9 +129,10 @@ kiln_infer_qlinear_matmul(KilnInfer *in, GError **error)
             return FALSE;
     }
     if (!kiln_infer_require_like(in, 2, 0, error) || !kiln_infer_require_like(in, 5, 3, error) ||
-        !check_matrix_parameter(in, 1, 0, 2, error) ||
-        !check_matrix_parameter(in, 2, 0, 2, error) ||
-        !check_matrix_parameter(in, 4, 3, 1, error) || !check_matrix_parameter(in, 5, 3, 1, error))
+        !check_matrix_parameter(in, 1, 0, true, error) ||
+        !check_matrix_parameter(in, 2, 0, true, error) ||
+        !check_matrix_parameter(in, 4, 3, false, error) ||
+        !check_matrix_parameter(in, 5, 3, false, error))
         return FALSE;
     in->out[0].dtype = kiln_infer_type(in, 7)->dtype;
     return kiln_infer_matmul_shape(in, 0, 3, &in->out[0], error);
