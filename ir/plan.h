@@ -39,8 +39,8 @@ KilnMemoryPlan *kiln_memory_plan(KilnIRFunction *function, const KilnTarget *tar
 void kiln_memory_plan_free(KilnMemoryPlan *plan);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnMemoryPlan, kiln_memory_plan_free)
 
-/** The planner alone, on bare lives: places them, returns the height. For kiln-bench-memory and
- * property tests. */
+/** The planner alone, on bare lives (first, last and size, which must sum to less than 2^63): sets
+ * offsets, returns the height. For kiln-bench-memory and property tests. */
 int64_t kiln_place(KilnLife *lives, uint32_t n);
 
 #endif

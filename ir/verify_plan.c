@@ -79,32 +79,47 @@ sweep(KilnMemoryPlan *plan, GError **error)
     return good;
 }
 
-gboolean
-kiln_verify_plan(const KilnIRFunction *function, GError **error)
+/* What no instruction touches has an offset, but needs no room. */
+static gboolean
+check_offsets(const KilnIRFunction *function, GError **error)
 {
-    bool planned = function->arena_bytes >= 0;
     for (guint i = 0; i < function->buffers->len; i++) {
         const KilnBuffer *buffer = g_ptr_array_index(function->buffers, i);
         if (!buffer || buffer->kind != KILN_BUFFER_ALLOC)
             continue;
-        if (!planned && buffer->offset >= 0)
+        if (function->arena_bytes < 0 && buffer->offset >= 0)
             return kiln_throw(error, KILN_ERROR_INVALID,
                               "@%s: %%%s lies at %" G_GINT64_FORMAT " of no arena", function->name,
                               buffer->name, buffer->offset);
-        if (!planned)
-            continue;
-        bool fits = buffer->offset >= 0 && buffer->offset % KILN_ALIGNMENT == 0 &&
-                    buffer->offset <= function->arena_bytes - kiln_type_bytes(&buffer->type);
-        if (!fits)
+        if (function->arena_bytes >= 0 && (buffer->offset < 0 || buffer->offset % KILN_ALIGNMENT))
+            return kiln_throw(error, KILN_ERROR_INVALID,
+                              "@%s: %%%s at %" G_GINT64_FORMAT ": expected a multiple of %d",
+                              function->name, buffer->name, buffer->offset, KILN_ALIGNMENT);
+    }
+    return TRUE;
+}
+
+static gboolean
+check_bounds(const KilnIRFunction *function, const KilnMemoryPlan *plan, GError **error)
+{
+    for (uint32_t i = 0; i < plan->n_lives; i++) {
+        const KilnBuffer *buffer = plan->lives[i].buffer;
+        if (buffer->offset > function->arena_bytes - plan->lives[i].size)
             return kiln_throw(error, KILN_ERROR_INVALID,
                               "@%s: %%%s at %" G_GINT64_FORMAT
-                              ": expected a multiple of %d inside an arena of %" G_GINT64_FORMAT
-                              " bytes",
-                              function->name, buffer->name, buffer->offset, KILN_ALIGNMENT,
-                              function->arena_bytes);
+                              ": expected to lie inside an arena of %" G_GINT64_FORMAT " bytes",
+                              function->name, buffer->name, buffer->offset, function->arena_bytes);
     }
-    if (!planned)
+    return TRUE;
+}
+
+gboolean
+kiln_verify_plan(const KilnIRFunction *function, GError **error)
+{
+    if (!check_offsets(function, error))
+        return FALSE;
+    if (function->arena_bytes < 0)
         return TRUE;
     g_autoptr(KilnMemoryPlan) plan = kiln_liveness(function, NULL, 1);
-    return sweep(plan, error);
+    return check_bounds(function, plan, error) && sweep(plan, error);
 }

@@ -501,7 +501,7 @@ Test(ir, verify_offsets)
     f.ir->arena_bytes = 128;
     expect_good(&f);
     b->offset = 32;
-    expect_bad(&f, "%b at 32: expected a multiple of 64 inside an arena of 128 bytes");
+    expect_bad(&f, "%b at 32: expected a multiple of 64");
     b->offset = 128;
     expect_bad(&f, "inside an arena of 128 bytes");
     b->offset = 0;

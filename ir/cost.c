@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What an instruction costs, by its types alone: operations for the arithmetic that the formula of
+ * the instruction asks for (a multiply-add counts two, a transcendental function ten), bytes for
+ * what it reads and writes. Blocking, caches and instruction sets are the kernels' business. */
+#include "ir/target.h"
+
+enum {
+    FLOPS_TRANSCENDENTAL = 10
+};
+
+static int64_t
+elements(const KilnInstr *instr, uint32_t i)
+{
+    const KilnBuffer *buffer = kiln_instr_operand(instr, i);
+    return buffer ? kiln_type_elements(&buffer->type) : 0;
+}
+
+static int64_t
+times(int64_t a, int64_t b)
+{
+    int64_t product;
+    return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+
+/* The extent of dim @d counted from the end (1: the last); 1 where there is none. */
+static int64_t
+dim_from_end(const KilnInstr *instr, uint32_t i, int d)
+{
+    const KilnBuffer *buffer = kiln_instr_operand(instr, i);
+    return buffer && buffer->type.rank >= d ? buffer->type.dims[buffer->type.rank - d] : 1;
+}
+
+static int64_t
+product(KilnInts list)
+{
+    int64_t result = 1;
+    for (uint32_t i = 0; i < list.n; i++)
+        result = times(result, list.v[i]);
+    return result;
+}
+
+static int64_t
+transcendental_flops(KilnInstrKind kind)
+{
+    switch (kind) {
+    case KILN_INSTR_acos:
+    case KILN_INSTR_acosh:
+    case KILN_INSTR_asin:
+    case KILN_INSTR_asinh:
+    case KILN_INSTR_atan:
+    case KILN_INSTR_atanh:
+    case KILN_INSTR_celu:
+    case KILN_INSTR_cos:
+    case KILN_INSTR_cosh:
+    case KILN_INSTR_elu:
+    case KILN_INSTR_erf:
+    case KILN_INSTR_exp:
+    case KILN_INSTR_gelu:
+    case KILN_INSTR_log:
+    case KILN_INSTR_mish:
+    case KILN_INSTR_pow:
+    case KILN_INSTR_selu:
+    case KILN_INSTR_sigmoid:
+    case KILN_INSTR_sin:
+    case KILN_INSTR_sinh:
+    case KILN_INSTR_softplus:
+    case KILN_INSTR_tan:
+    case KILN_INSTR_tanh:
+        return FLOPS_TRANSCENDENTAL;
+    default:
+        return 1;
+    }
+}
+
+static int64_t
+stack_flops(const KilnInstr *instr)
+{
+    int64_t flops = 0;
+    for (uint32_t i = 0; i < instr->n_steps; i++)
+        flops += transcendental_flops(instr->steps[i].kind);
+    return times(flops, elements(instr, 0));
+}
+
+/* Every weight meets every position of its channel once: of the result for a convolution, of the
+ * data for a transposed one. */
+static int64_t
+conv_flops(const KilnInstr *instr, uint32_t positions, uint32_t weights)
+{
+    const KilnType *w = &kiln_instr_operand(instr, weights)->type;
+    int64_t per_position = w->dims[0] ? kiln_type_elements(w) / w->dims[0] : 0;
+    return times(2 * per_position, elements(instr, positions));
+}
+
+/* Products of the contracted dim for every element of the result. */
+static int64_t
+matmul_flops(const KilnInstr *instr, int64_t depth)
+{
+    return times(times(2, depth), elements(instr, 0));
+}
+
+/* Operand @x is the data, followed by the weights [D,G·H,I] and [D,G·H,H]: each meets every
+ * time step and batch. */
+static int64_t
+recurrent_flops(const KilnInstr *instr, uint32_t x)
+{
+    int64_t weights = elements(instr, x + 1) + elements(instr, x + 2);
+    int64_t input = MAX(dim_from_end(instr, x, 1), 1);
+    return times(2 * weights, elements(instr, x) / input);
+}
+
+static int64_t
+pool_flops(const KilnInstr *instr)
+{
+    switch (instr->kind) {
+    case KILN_INSTR_max_pool:
+        return times(product(kiln_instr_attrs(instr, max_pool)->kernel_shape),
+                     MAX(elements(instr, 0), elements(instr, 2)));
+    case KILN_INSTR_average_pool:
+        return times(product(kiln_instr_attrs(instr, average_pool)->kernel_shape),
+                     elements(instr, 0));
+    default:
+        return times(2 * product(kiln_instr_attrs(instr, lp_pool)->kernel_shape),
+                     elements(instr, 0));
+    }
+}
+
+static int64_t
+flops_of(const KilnInstr *instr)
+{
+    uint32_t flags = kiln_instr_info(instr->kind)->flags;
+    switch (instr->kind) {
+    case KILN_INSTR_stack:
+        return stack_flops(instr);
+    case KILN_INSTR_conv:
+    case KILN_INSTR_conv_integer:
+        return conv_flops(instr, 0, 2);
+    case KILN_INSTR_qlinear_conv:
+        return conv_flops(instr, 0, 4);
+    case KILN_INSTR_conv_transpose:
+        return conv_flops(instr, 1, 2);
+    case KILN_INSTR_matmul:
+    case KILN_INSTR_matmul_integer:
+    case KILN_INSTR_qlinear_matmul:
+        return matmul_flops(instr, dim_from_end(instr, 1, 1));
+    case KILN_INSTR_gemm:
+        return matmul_flops(instr,
+                            dim_from_end(instr, 1, kiln_instr_attrs(instr, gemm)->transA ? 2 : 1));
+    case KILN_INSTR_rnn:
+    case KILN_INSTR_gru:
+        return recurrent_flops(instr, 2);
+    case KILN_INSTR_lstm:
+        return recurrent_flops(instr, 3);
+    case KILN_INSTR_max_pool:
+    case KILN_INSTR_average_pool:
+    case KILN_INSTR_lp_pool:
+        return pool_flops(instr);
+    case KILN_INSTR_softmax:
+    case KILN_INSTR_log_softmax:
+        return times(FLOPS_TRANSCENDENTAL + 3, elements(instr, 0));
+    case KILN_INSTR_lrn:
+        return times(2 * kiln_instr_attrs(instr, lrn)->size + FLOPS_TRANSCENDENTAL,
+                     elements(instr, 0));
+    case KILN_INSTR_batch_normalization:
+    case KILN_INSTR_instance_normalization:
+    case KILN_INSTR_layer_normalization:
+    case KILN_INSTR_group_normalization:
+        return times(8, elements(instr, 0));
+    default:
+        break;
+    }
+    if (flags & (KILN_INSTR_MOVEMENT | KILN_INSTR_BOOKKEEPING))
+        return 0;
+    if (flags & KILN_INSTR_REDUCTION)
+        return elements(instr, 1);
+    return times(transcendental_flops(instr->kind), elements(instr, 0));
+}
+
+KilnCost
+kiln_instr_cost(const KilnInstr *instr)
+{
+    KilnCost cost = { 0, 0 };
+    if (kiln_instr_is_bookkeeping(instr))
+        return cost;
+    cost.flops = flops_of(instr);
+    for (uint32_t i = 0; i < instr->n_operands; i++) {
+        const KilnBuffer *buffer = instr->operands[i].buffer;
+        int64_t bytes = buffer ? kiln_type_bytes(&buffer->type) : 0;
+        int64_t moved = instr->operands[i].access == KILN_ACCESS_INOUT ? times(2, bytes) : bytes;
+        if (__builtin_add_overflow(cost.bytes, moved, &cost.bytes))
+            cost.bytes = INT64_MAX;
+    }
+    return cost;
+}

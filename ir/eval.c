@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Evaluating nodes of a graph one at a time: each is built anew in a module of its own, with shape
+ * operands as constants, lowered and run there. */
+#include "ir/interpret.h"
+
+#include "graph/alloc.h"
+#include "graph/module.h"
+
+#include <string.h>
+
+/* One node alone in a module: its function returns all results of the node. */
+typedef struct {
+    KilnModule *module;
+    KilnFunction *function;
+    GPtrArray *inputs; /* const KilnTensor*, one per argument; empty where only types count */
+} Alone;
+
+static void
+alone_clear(Alone *alone)
+{
+    kiln_module_free(alone->module);
+    g_clear_pointer(&alone->inputs, g_ptr_array_unref);
+}
+
+static bool
+is_shape_operand(const KilnNode *node, uint32_t i)
+{
+    return i < 32 && (kiln_op_info(node->op)->shape_operands >> i & 1);
+}
+
+/* What the graph knows of operand @i as a tensor; NULL where it is known only at run time. */
+static KilnTensor *
+known_tensor(const KilnNode *node, uint32_t i)
+{
+    const KilnValue *value = kiln_node_operand(node, i);
+    const KilnConstant *constant = kiln_value_constant(value);
+    if (constant)
+        return kiln_tensor_copy(constant->tensor);
+    if (!value->known || value->known->n != kiln_type_elements(&value->type))
+        return NULL;
+    KilnType type = kiln_type_make(value->type.dtype, value->type.rank, value->type.dims);
+    size_t size = kiln_dtype_size(type.dtype);
+    g_autofree char *bytes = g_malloc0((size_t)value->known->n * size + 1);
+    for (int64_t k = 0; k < value->known->n; k++)
+        memcpy(bytes + (size_t)k * size, &value->known->v[k], size); /* little-endian: low bytes */
+    return kiln_tensor_new_copy(&type, bytes, NULL);
+}
+
+/* The type of operand @i where it is @tensor: its dims, but quantization and layout of the value
+ * (whose blocked payload has other dims). */
+static KilnType
+operand_type(const KilnNode *node, uint32_t i, const KilnTensor *tensor)
+{
+    KilnType type = kiln_node_operand(node, i)->type;
+    if (!tensor || type.layout)
+        return type;
+    KilnType plain = tensor->type;
+    plain.quant = type.quant;
+    return plain;
+}
+
+/* Operand @i of the node alone: a constant for what decides shapes, else an argument. */
+static KilnValue *
+add_operand(Alone *alone, const KilnNode *node, uint32_t i, const KilnTensor *const *operands,
+            GError **error)
+{
+    const KilnTensor *given = operands ? operands[i] : NULL;
+    g_autofree char *name = g_strdup_printf("operand_%u", i);
+    if (is_shape_operand(node, i)) {
+        KilnTensor *tensor = given ? kiln_tensor_copy(given) : known_tensor(node, i);
+        if (tensor)
+            return kiln_build_constant(alone->function, NULL, name, tensor);
+    }
+    KilnType type = operand_type(node, i, given);
+    g_ptr_array_add(alone->inputs, (gpointer)given);
+    KilnArgument *argument = kiln_function_add_argument(alone->function, name, &type, error);
+    return argument ? &argument->value : NULL;
+}
+
+static gboolean
+build_results(Alone *alone, KilnNode *copy, GError **error)
+{
+    g_autofree KilnValue **values = g_new0(KilnValue *, copy->n_results + 1);
+    for (uint32_t r = 0; r < copy->n_results; r++)
+        values[r] = kiln_node_result(copy, r);
+    return kiln_function_set_results(alone->function, values, NULL, copy->n_results, error);
+}
+
+/* @operands NULL: types and known values of the graph are all there is. */
+static gboolean
+build_alone(Alone *alone, const KilnNode *node, const KilnTensor *const *operands, GError **error)
+{
+    *alone = (Alone){ .module = kiln_module_new(), .inputs = g_ptr_array_new() };
+    alone->function = kiln_function_new(alone->module, kiln_node_label(node));
+    alone->module->mode = node->function->module->mode;
+    if (kiln_op_has(node->op, KILN_TRAIT_REGION))
+        return kiln_throw(error, KILN_ERROR_UNSUPPORTED, "%s (%s): subgraphs are not evaluated",
+                          kiln_node_label(node), kiln_op_info(node->op)->name);
+    g_autofree KilnValue **values = g_new0(KilnValue *, node->n_operands + 1);
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        bool absent = !kiln_node_operand(node, i) || (operands && !operands[i]);
+        if (!absent && !(values[i] = add_operand(alone, node, i, operands, error)))
+            return FALSE;
+    }
+    g_autofree KilnType *types = g_new0(KilnType, node->n_results + 1);
+    for (uint32_t r = 0; r < node->n_results; r++)
+        types[r] = node->results[r].type;
+    KilnNodeSpec spec = { .op = node->op,
+                          .name = kiln_node_label(node),
+                          .operands = values,
+                          .n_operands = node->n_operands,
+                          .n_results = node->n_results,
+                          .attrs = node->attrs,
+                          .result_name = node->n_results ? node->results[0].name : NULL,
+                          .types = types };
+    KilnNode *copy = kiln_node_new(alone->function, &spec, error);
+    return copy && build_results(alone, copy, error);
+}
+
+bool
+kiln_target_supports(const KilnTarget *target, const KilnNode *node, char **reason)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(KilnIRFunction) ir = NULL;
+    Alone alone;
+    bool good = build_alone(&alone, node, NULL, &error);
+    if (good)
+        good = (ir = kiln_lower(alone.function, &error)) != NULL;
+    for (const KilnInstr *instr = good ? ir->first : NULL; good && instr; instr = instr->next) {
+        good = kiln_instr_is_bookkeeping(instr) || kiln_target_find(target, instr);
+        if (!good && reason)
+            *reason = g_strdup_printf("target %s has no kernel for %s", target->name,
+                                      kiln_instr_info(instr->kind)->name);
+    }
+    if (error && reason)
+        *reason = g_strdup(error->message);
+    alone_clear(&alone);
+    return good;
+}
+
+gboolean
+kiln_target_evaluate(const KilnTarget *target, const KilnNode *node,
+                     const KilnTensor *const *operands, KilnTensor **results, GError **error)
+{
+    if (node->op == KILN_OP_const) {
+        results[0] = kiln_tensor_copy(kiln_attrs(node, const)->value->tensor);
+        return TRUE;
+    }
+    Alone alone;
+    g_autoptr(KilnIRFunction) ir = NULL;
+    gboolean good = build_alone(&alone, node, operands, error);
+    if (good)
+        good = (ir = kiln_lower(alone.function, error)) != NULL;
+    if (good) {
+        KilnInterpretation run = { .inputs = (const KilnTensor *const *)alone.inputs->pdata,
+                                   .outputs = results };
+        good = kiln_ir_interpret(ir, target, &run, error);
+    }
+    g_clear_pointer(&ir, kiln_ir_function_free);
+    alone_clear(&alone);
+    return good;
+}
+
+/* --- whole functions --- */
+
+typedef struct {
+    const KilnTarget *target;
+    GHashTable *values; /* KilnValue* → KilnTensor*, owned */
+    GHashTable *reads;  /* KilnValue* → how many of its uses were read */
+} Evaluation;
+
+static const KilnTensor *
+value_tensor(const Evaluation *evaluation, const KilnValue *value)
+{
+    return value ? g_hash_table_lookup(evaluation->values, value) : NULL;
+}
+
+static void
+set_tensor(Evaluation *evaluation, const KilnValue *value, KilnTensor *tensor)
+{
+    g_hash_table_insert(evaluation->values, (gpointer)value, tensor);
+}
+
+/* @node has read its operands: a tensor goes with the last reader. What a branch that is not taken
+ * reads stays until the end. */
+static void
+release_operands(Evaluation *evaluation, const KilnNode *node)
+{
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        KilnValue *value = node->operands[i].value;
+        if (!value)
+            continue;
+        gsize n = GPOINTER_TO_SIZE(g_hash_table_lookup(evaluation->reads, value)) + 1;
+        g_hash_table_insert(evaluation->reads, value, GSIZE_TO_POINTER(n));
+        if (n == value->n_uses)
+            g_hash_table_remove(evaluation->values, value);
+    }
+}
+
+static gboolean evaluate_nodes(Evaluation *evaluation, const KilnFunction *function,
+                               GError **error);
+
+/* The results of @region, evaluated among the values around it, become those of @node. */
+static gboolean
+evaluate_region(Evaluation *evaluation, const KilnNode *node, const KilnFunction *region,
+                GError **error)
+{
+    const KilnNode *results = kiln_function_return(region);
+    if (!results || results->n_operands != node->n_results)
+        return kiln_throw(error, KILN_ERROR_INVALID, "%s: expected a subgraph of %u results",
+                          kiln_node_label(node), node->n_results);
+    if (!evaluate_nodes(evaluation, region, error))
+        return FALSE;
+    for (uint32_t r = 0; r < node->n_results; r++)
+        set_tensor(evaluation, &node->results[r],
+                   kiln_tensor_copy(value_tensor(evaluation, results->operands[r].value)));
+    return TRUE;
+}
+
+static gboolean
+evaluate_if(Evaluation *evaluation, const KilnNode *node, GError **error)
+{
+    const KilnAttrs_if *attrs = kiln_attrs(node, if);
+    const KilnTensor *condition = value_tensor(evaluation, kiln_node_operand(node, 0));
+    g_autoptr(GBytes) bytes = kiln_tensor_view(condition, error);
+    if (!bytes)
+        return FALSE;
+    size_t size;
+    const uint8_t *flag = g_bytes_get_data(bytes, &size);
+    if (size != 1)
+        return kiln_throw(error, KILN_ERROR_SHAPE, "%s (if): expected one element, found %zu",
+                          kiln_node_label(node), size);
+    return evaluate_region(evaluation, node, *flag ? attrs->then_branch : attrs->else_branch,
+                           error);
+}
+
+static gboolean
+evaluate_vendor_graph(Evaluation *evaluation, const KilnNode *node, GError **error)
+{
+    const KilnFunction *body = kiln_attrs(node, vendor_graph)->body;
+    if (body->arguments->len != node->n_operands)
+        return kiln_throw(error, KILN_ERROR_INVALID, "%s: expected %u operands, found %u",
+                          kiln_node_label(node), body->arguments->len, node->n_operands);
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        const KilnTensor *tensor = value_tensor(evaluation, kiln_node_operand(node, i));
+        set_tensor(evaluation, &kiln_function_argument(body, i)->value, kiln_tensor_copy(tensor));
+    }
+    return evaluate_region(evaluation, node, body, error);
+}
+
+static gboolean
+evaluate_node(Evaluation *evaluation, const KilnNode *node, GError **error)
+{
+    if (node->op == KILN_OP_if)
+        return evaluate_if(evaluation, node, error);
+    if (node->op == KILN_OP_vendor_graph)
+        return evaluate_vendor_graph(evaluation, node, error);
+    g_autofree const KilnTensor **operands = g_new0(const KilnTensor *, node->n_operands + 1);
+    g_autofree KilnTensor **results = g_new0(KilnTensor *, node->n_results + 1);
+    for (uint32_t i = 0; i < node->n_operands; i++)
+        operands[i] = value_tensor(evaluation, kiln_node_operand(node, i));
+    if (!kiln_target_evaluate(evaluation->target, node, operands, results, error))
+        return FALSE;
+    for (uint32_t r = 0; r < node->n_results; r++)
+        set_tensor(evaluation, &node->results[r], results[r]);
+    return TRUE;
+}
+
+static gboolean
+evaluate_nodes(Evaluation *evaluation, const KilnFunction *function, GError **error)
+{
+    kiln_foreach_node (node, function) {
+        if (node->op == KILN_OP_return || kiln_node_is_dead(node))
+            continue;
+        if (!evaluate_node(evaluation, node, error))
+            return FALSE;
+        release_operands(evaluation, node);
+    }
+    return TRUE;
+}
+
+gboolean
+kiln_graph_evaluate(const KilnFunction *function, const KilnTarget *target,
+                    const KilnTensor *const *inputs, KilnTensor **outputs, GError **error)
+{
+    const KilnNode *results = kiln_function_return(function);
+    if (!results)
+        return kiln_throw(error, KILN_ERROR_INVALID, "@%s: it returns nothing", function->name);
+    Evaluation evaluation = { .target = target,
+                              .reads = g_hash_table_new(NULL, NULL),
+                              .values = g_hash_table_new_full(NULL, NULL, NULL,
+                                                              (GDestroyNotify)kiln_tensor_free) };
+    for (guint i = 0; i < function->arguments->len; i++)
+        set_tensor(&evaluation, &kiln_function_argument(function, i)->value,
+                   kiln_tensor_copy(inputs[i]));
+    gboolean good = evaluate_nodes(&evaluation, function, error);
+    for (uint32_t i = 0; good && i < results->n_operands; i++)
+        outputs[i] = kiln_tensor_copy(value_tensor(&evaluation, results->operands[i].value));
+    g_hash_table_unref(evaluation.values);
+    g_hash_table_unref(evaluation.reads);
+    return good;
+}

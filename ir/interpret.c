@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The executor: an address per buffer, a kernel call per instruction. */
+#include "ir/interpret.h"
+
+#include "graph/alloc.h"
+#include "ir/plan.h"
+
+#include <string.h>
+
+enum {
+    POISON = 0xFF
+};
+
+typedef struct {
+    const KilnIRFunction *function;
+    const KilnTarget *target;
+    const KilnInterpretation *run;
+    void **data;          /* address per buffer id */
+    bool *owned;          /* by buffer id: data[id] is to be freed */
+    GPtrArray *bytes;     /* GBytes that hold inputs and const weights */
+    void *arena;          /* planned: all allocs */
+    KilnMemoryPlan *plan; /* planned and poisoned: the lives */
+    uint32_t *by_first;   /* indices of the lives in order of their first step, and last one */
+    uint32_t *by_last;
+    uint32_t n_begun, n_ended;
+    int64_t step;
+} Machine;
+
+static size_t
+bytes_of(const KilnBuffer *buffer)
+{
+    return (size_t)kiln_type_bytes(&buffer->type);
+}
+
+static void *
+new_memory(const Machine *machine, size_t size, GError **error)
+{
+    void *memory = kiln_alloc(1, size, error);
+    if (memory && machine->run->poison)
+        memset(memory, POISON, size);
+    return memory;
+}
+
+static bool
+own(Machine *machine, const KilnBuffer *buffer, GError **error)
+{
+    machine->data[buffer->id] = new_memory(machine, bytes_of(buffer), error);
+    machine->owned[buffer->id] = machine->data[buffer->id] != NULL;
+    return machine->owned[buffer->id];
+}
+
+static void
+disown(Machine *machine, const KilnBuffer *buffer)
+{
+    if (machine->owned[buffer->id])
+        kiln_free(machine->data[buffer->id]);
+    machine->owned[buffer->id] = false;
+    machine->data[buffer->id] = NULL;
+}
+
+/* --- what comes from outside --- */
+
+static bool
+borrow(Machine *machine, const KilnBuffer *buffer, const KilnTensor *tensor, GError **error)
+{
+    GBytes *bytes = kiln_tensor_view(tensor, error);
+    if (!bytes)
+        return false;
+    g_ptr_array_add(machine->bytes, bytes);
+    machine->data[buffer->id] = (void *)g_bytes_get_data(bytes, NULL);
+    if (!machine->data[buffer->id]) /* GLib has no address for no bytes */
+        machine->data[buffer->id] = machine->data;
+    return true;
+}
+
+static gboolean
+check_tensor(const KilnBuffer *buffer, const KilnTensor *tensor, GError **error)
+{
+    g_autofree char *expected = kiln_type_to_string(&buffer->type);
+    if (!tensor)
+        return kiln_throw(error, KILN_ERROR_USAGE, "%s: expected %s, found nothing", buffer->name,
+                          expected);
+    g_autofree char *found = kiln_type_to_string(&tensor->type);
+    bool same_shape = buffer->type.layout || kiln_type_same_shape(&buffer->type, &tensor->type);
+    if (buffer->type.dtype != tensor->type.dtype)
+        return kiln_throw(error, KILN_ERROR_TYPE, "%s: expected %s, found %s", buffer->name,
+                          expected, found);
+    if (!same_shape || kiln_type_bytes(&buffer->type) != kiln_type_bytes(&tensor->type))
+        return kiln_throw(error, KILN_ERROR_SHAPE, "%s: expected %s, found %s", buffer->name,
+                          expected, found);
+    return TRUE;
+}
+
+static gboolean
+set_weight(Machine *machine, const KilnBuffer *buffer, GError **error)
+{
+    const KilnTensor *tensor = buffer->constant ? buffer->constant->tensor : NULL;
+    if (tensor && !check_tensor(buffer, tensor, error))
+        return FALSE;
+    if (buffer->is_const)
+        return borrow(machine, buffer, tensor, error);
+    if (!own(machine, buffer, error))
+        return FALSE;
+    if (!tensor) /* state without a first value begins as zeros */
+        memset(machine->data[buffer->id], 0, bytes_of(buffer));
+    return !tensor || kiln_tensor_write(tensor, machine->data[buffer->id], error);
+}
+
+static gboolean
+set_up(Machine *machine, GError **error)
+{
+    const KilnIRFunction *function = machine->function;
+    for (guint i = 0; i < function->weights->len; i++) {
+        if (!set_weight(machine, g_ptr_array_index(function->weights, i), error))
+            return FALSE;
+    }
+    for (guint i = 0; i < function->inputs->len; i++) {
+        const KilnBuffer *buffer = g_ptr_array_index(function->inputs, i);
+        if (!check_tensor(buffer, machine->run->inputs[i], error) ||
+            !borrow(machine, buffer, machine->run->inputs[i], error))
+            return FALSE;
+    }
+    for (guint i = 0; i < function->outputs->len; i++) {
+        if (!own(machine, g_ptr_array_index(function->outputs, i), error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+/* --- the arena --- */
+
+static int
+compare_first(gconstpointer a, gconstpointer b, gpointer lives)
+{
+    const KilnLife *x = (KilnLife *)lives + *(const uint32_t *)a;
+    const KilnLife *y = (KilnLife *)lives + *(const uint32_t *)b;
+    return x->first < y->first ? -1 : x->first > y->first;
+}
+
+static int
+compare_last(gconstpointer a, gconstpointer b, gpointer lives)
+{
+    const KilnLife *x = (KilnLife *)lives + *(const uint32_t *)a;
+    const KilnLife *y = (KilnLife *)lives + *(const uint32_t *)b;
+    return x->last < y->last ? -1 : x->last > y->last;
+}
+
+static uint32_t *
+sorted_lives(KilnMemoryPlan *plan, GCompareDataFunc compare)
+{
+    uint32_t *order = g_new(uint32_t, plan->n_lives + 1);
+    for (uint32_t i = 0; i < plan->n_lives; i++)
+        order[i] = i;
+    g_qsort_with_data(order, (gint)plan->n_lives, sizeof *order, compare, plan->lives);
+    return order;
+}
+
+static gboolean
+set_up_arena(Machine *machine, GError **error)
+{
+    const KilnIRFunction *function = machine->function;
+    if (!machine->run->planned)
+        return TRUE;
+    if (function->arena_bytes < 0)
+        return kiln_throw(error, KILN_ERROR_USAGE, "@%s has no memory plan", function->name);
+    machine->arena = new_memory(machine, (size_t)function->arena_bytes, error);
+    if (!machine->arena)
+        return FALSE;
+    for (guint i = 0; i < function->buffers->len; i++) {
+        const KilnBuffer *buffer = g_ptr_array_index(function->buffers, i);
+        if (buffer && buffer->kind == KILN_BUFFER_ALLOC)
+            machine->data[i] = (char *)machine->arena + buffer->offset;
+    }
+    if (machine->run->poison) {
+        machine->plan = kiln_liveness(function, NULL, 1);
+        machine->by_first = sorted_lives(machine->plan, compare_first);
+        machine->by_last = sorted_lives(machine->plan, compare_last);
+    }
+    return TRUE;
+}
+
+static void
+poison_life(const Machine *machine, uint32_t life)
+{
+    const KilnBuffer *buffer = machine->plan->lives[life].buffer;
+    memset(machine->data[buffer->id], POISON, bytes_of(buffer));
+}
+
+/* In an arena a life begins with the first instruction that touches it, not with its alloc. */
+static void
+begin_lives(Machine *machine)
+{
+    KilnMemoryPlan *plan = machine->plan;
+    for (; plan && machine->n_begun < plan->n_lives; machine->n_begun++) {
+        uint32_t life = machine->by_first[machine->n_begun];
+        if (plan->lives[life].first > machine->step)
+            break;
+        poison_life(machine, life);
+    }
+}
+
+static void
+end_lives(Machine *machine)
+{
+    KilnMemoryPlan *plan = machine->plan;
+    for (; plan && machine->n_ended < plan->n_lives; machine->n_ended++) {
+        uint32_t life = machine->by_last[machine->n_ended];
+        if (plan->lives[life].last > machine->step)
+            break;
+        poison_life(machine, life);
+    }
+    machine->step++;
+}
+
+/* --- instructions --- */
+
+static bool
+may_pack(const KilnKernel *kernel, const KilnInstr *instr)
+{
+    for (uint32_t i = 0; i < 32; i++) {
+        const KilnBuffer *buffer = kiln_instr_operand(instr, i);
+        bool constant = buffer && buffer->kind == KILN_BUFFER_WEIGHT && buffer->is_const;
+        if ((kernel->packs >> i & 1) && !constant)
+            return false;
+    }
+    return kernel->packed_bytes && kernel->pack;
+}
+
+/* Sets @out to new packed weights, or NULL where there is nothing to pack. */
+static gboolean
+pack(const Machine *machine, const KilnKernel *kernel, const KilnInstr *instr, void **out,
+     GError **error)
+{
+    *out = NULL;
+    size_t size = may_pack(kernel, instr) ? kernel->packed_bytes(instr) : 0;
+    if (!size)
+        return TRUE;
+    if (!(*out = new_memory(machine, size, error)))
+        return FALSE;
+    g_autofree const void **data = g_new0(const void *, instr->n_operands);
+    for (uint32_t i = 0; i < instr->n_operands; i++) {
+        const KilnBuffer *buffer = instr->operands[i].buffer;
+        if (buffer && buffer->kind == KILN_BUFFER_WEIGHT && buffer->is_const)
+            data[i] = machine->data[buffer->id];
+    }
+    kernel->pack(instr, data, *out);
+    return TRUE;
+}
+
+static gboolean
+throw_no_kernel(const Machine *machine, const KilnInstr *instr, GError **error)
+{
+    g_autoptr(GString) types = g_string_new(NULL);
+    for (uint32_t i = 0; i < instr->n_operands; i++) {
+        g_string_append(types, i ? ", " : "");
+        if (instr->operands[i].buffer)
+            kiln_type_print(&instr->operands[i].buffer->type, types);
+        else
+            g_string_append_c(types, '_');
+    }
+    return kiln_throw(error, KILN_ERROR_UNSUPPORTED, "%s: target %s has no kernel for %s(%s)",
+                      kiln_instr_label(instr), machine->target->name,
+                      kiln_instr_info(instr->kind)->name, types->str);
+}
+
+static gboolean
+compute(Machine *machine, const KilnInstr *instr, GError **error)
+{
+    const KilnKernel *kernel = kiln_target_find(machine->target, instr);
+    int threads = MAX(machine->run->threads, 1);
+    if (!kernel)
+        return throw_no_kernel(machine, instr, error);
+    g_autofree void **data = g_new0(void *, instr->n_operands);
+    for (uint32_t i = 0; i < instr->n_operands; i++) {
+        const KilnBuffer *buffer = instr->operands[i].buffer;
+        data[i] = buffer ? machine->data[buffer->id] : NULL;
+    }
+    size_t scratch_bytes = kernel->scratch_bytes ? kernel->scratch_bytes(instr, threads) : 0;
+    void *scratch = NULL, *packed = NULL;
+    gboolean good = pack(machine, kernel, instr, &packed, error);
+    if (good && scratch_bytes)
+        good = (scratch = new_memory(machine, scratch_bytes, error)) != NULL;
+    if (good) {
+        const char *reason = kernel->run(&(KilnKernelArgs){ .instr = instr,
+                                                            .data = data,
+                                                            .scratch = scratch,
+                                                            .packed = packed,
+                                                            .threads = threads });
+        if (reason)
+            good = kiln_throw(error, KILN_ERROR_RUN, "%s (%s): %s", kiln_instr_label(instr),
+                              kiln_instr_info(instr->kind)->name, reason);
+    }
+    kiln_free(scratch);
+    kiln_free(packed);
+    return good;
+}
+
+static gboolean
+execute(Machine *machine, const KilnInstr *instr, GError **error)
+{
+    const KilnBuffer *buffer = kiln_instr_operand(instr, 0);
+    switch (instr->kind) {
+    case KILN_INSTR_alloc:
+        return machine->run->planned || own(machine, buffer, error);
+    case KILN_INSTR_dealloc:
+        if (!machine->run->planned)
+            disown(machine, buffer);
+        return TRUE;
+    case KILN_INSTR_view:
+        machine->data[buffer->id] =
+            (char *)machine->data[buffer->base->id] +
+            buffer->view_offset * (int64_t)kiln_dtype_size(buffer->base->type.dtype);
+        return TRUE;
+    default:
+        begin_lives(machine);
+        if (!compute(machine, instr, error))
+            return FALSE;
+        end_lives(machine);
+        return TRUE;
+    }
+}
+
+/* --- results --- */
+
+/* The type of a tensor that holds the bytes of @buffer. */
+static gboolean
+payload_type(const KilnBuffer *buffer, KilnType *out, GError **error)
+{
+    int64_t dims[2 * KILN_MAX_RANK];
+    int rank = buffer->type.rank;
+    if (buffer->type.layout && !kiln_layout_physical(&buffer->type, &rank, dims, error))
+        return FALSE;
+    if (rank > KILN_MAX_RANK)
+        return kiln_throw(error, KILN_ERROR_UNSUPPORTED,
+                          "%s: layout %s has more than %d physical dims", buffer->name,
+                          buffer->type.layout, KILN_MAX_RANK);
+    *out = kiln_type_make(buffer->type.dtype, rank, buffer->type.layout ? dims : buffer->type.dims);
+    return TRUE;
+}
+
+/* The bytes of @buffer, which change hands, as a tensor. */
+static KilnTensor *
+take_tensor(Machine *machine, const KilnBuffer *buffer, GError **error)
+{
+    KilnType type;
+    if (!payload_type(buffer, &type, error))
+        return NULL;
+    g_autoptr(GBytes) bytes = kiln_bytes_take(machine->data[buffer->id], bytes_of(buffer));
+    machine->owned[buffer->id] = false;
+    return kiln_tensor_new_data(&type, bytes, error);
+}
+
+static void
+free_tensors(KilnTensor **tensors, guint n)
+{
+    for (guint i = 0; tensors && i < n; i++)
+        g_clear_pointer(&tensors[i], kiln_tensor_free);
+}
+
+static gboolean
+take_results(Machine *machine, GError **error)
+{
+    const KilnIRFunction *function = machine->function;
+    KilnTensor **outputs = machine->run->outputs, **weights = machine->run->weights;
+    bool good = true;
+    memset(outputs, 0, sizeof *outputs * function->outputs->len);
+    for (guint i = 0; good && i < function->outputs->len; i++)
+        good = (outputs[i] = take_tensor(machine, g_ptr_array_index(function->outputs, i), error));
+    for (guint i = 0; weights && i < function->weights->len; i++) {
+        const KilnBuffer *buffer = g_ptr_array_index(function->weights, i);
+        weights[i] = NULL;
+        if (good && !buffer->is_const)
+            good = (weights[i] = take_tensor(machine, buffer, error));
+    }
+    if (good)
+        return TRUE;
+    free_tensors(outputs, function->outputs->len);
+    free_tensors(weights, function->weights->len);
+    return FALSE;
+}
+
+static gboolean
+run_machine(Machine *machine, GError **error)
+{
+    if (!set_up(machine, error) || !set_up_arena(machine, error))
+        return FALSE;
+    kiln_foreach_instr (instr, machine->function) {
+        if (!execute(machine, instr, error))
+            return FALSE;
+    }
+    return take_results(machine, error);
+}
+
+gboolean
+kiln_ir_interpret(const KilnIRFunction *function, const KilnTarget *target,
+                  const KilnInterpretation *run, GError **error)
+{
+    guint n = function->buffers->len;
+    Machine machine = { .function = function,
+                        .target = target,
+                        .run = run,
+                        .data = g_new0(void *, n + 1),
+                        .owned = g_new0(bool, n + 1),
+                        .bytes = g_ptr_array_new_with_free_func((GDestroyNotify)g_bytes_unref) };
+    gboolean good = run_machine(&machine, error);
+    for (guint i = 0; i < n; i++) {
+        if (machine.owned[i])
+            kiln_free(machine.data[i]);
+    }
+    kiln_memory_plan_free(machine.plan);
+    kiln_free(machine.arena);
+    g_free(machine.by_first);
+    g_free(machine.by_last);
+    g_free(machine.data);
+    g_free(machine.owned);
+    g_ptr_array_unref(machine.bytes);
+    return good;
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A simple executor of IR functions: for tests, goldens and constant folding. It looks up a kernel
+ * per instruction and shares nothing with the runtime's binding, so that each can be checked
+ * against the other. */
+#ifndef KILN_IR_INTERPRET_H
+#define KILN_IR_INTERPRET_H
+
+#include "ir/target.h"
+
+typedef struct {
+    const KilnTensor *const *inputs; /* one per input of the function, of its type */
+    KilnTensor **outputs;            /* one per output: new tensors, set where the run succeeds */
+    KilnTensor **weights; /* NULL, or one per weight: new tensors of the mutable ones' last values,
+                             NULL for const ones */
+    int threads;          /* 0 means 1 */
+    bool poison;          /* fills what is not written yet, and what is dead, with 0xFF: NaN, -1 */
+    bool planned;         /* one arena as the memory plan says; else a heap buffer per alloc */
+} KilnInterpretation;
+
+/** Runs @function with the kernels of @target. KILN_ERROR_UNSUPPORTED names an instruction without
+ * kernel, KILN_ERROR_SHAPE or KILN_ERROR_TYPE an input that does not fit, KILN_ERROR_RUN data that
+ * a kernel refuses. A tensor of a blocked layout has its physical dims as shape. */
+gboolean kiln_ir_interpret(const KilnIRFunction *function, const KilnTarget *target,
+                           const KilnInterpretation *run, GError **error);
+
+/** Evaluates a graph function node by node, each lowered alone: shares no whole-function lowering,
+ * views or buffers with the IR of the function, so that it can tell whether they are right. Types
+ * are inferred again from @inputs, one per argument. @outputs: new tensors, one per result. `if`
+ * and `vendor.graph` are followed; other subgraphs are KILN_ERROR_UNSUPPORTED. */
+gboolean kiln_graph_evaluate(const KilnFunction *function, const KilnTarget *target,
+                             const KilnTensor *const *inputs, KilnTensor **outputs, GError **error);
+
+#endif

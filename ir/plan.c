@@ -1,0 +1,411 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The memory plan: offsets in one arena for buffers whose lives are fixed.
+ *
+ * Greedy placement: buffers in some order, each at the lowest gap (first fit) or the tightest gap
+ * (best fit) that the buffers already placed and alive with it leave. Which order is best depends
+ * on the network, so several are tried, in a fixed sequence, until the arena is as small as the
+ * most that lives at once, below which nothing goes, or until a budget of visited pairs is spent:
+ * a count, not a time, so that plans are the same on every machine. */
+#include "ir/plan.h"
+
+#include "graph/alloc.h"
+
+#include <string.h>
+
+enum {
+    /* Visits of placed neighbours, all orders together. The first order is never cut short. */
+    VISITS_MAX = 20 * 1000 * 1000,
+    /* So few buffers are placed in every order: some order reaches the optimum. */
+    ALL_ORDERS_MAX = 7,
+    NOT_PLACED = -1,
+};
+
+/* Lives in order of their first step, with the latest last step of the placed ones per subtree: an
+ * implicit balanced interval tree, leaves first at @n_leaves. */
+typedef struct {
+    KilnLife **sorted;
+    int64_t *latest;
+    uint32_t n, n_leaves;
+} Index;
+
+typedef struct {
+    KilnLife *lives;
+    uint32_t n;
+    Index index;
+    uint32_t *leaf;     /* of each life */
+    GArray *neighbours; /* const KilnLife*: placed and alive with the one being placed */
+    int64_t *pressure;  /* of each life: the most that lives at once while it does */
+    int64_t visits;
+} Planner;
+
+typedef int64_t (*KeyFn)(const Planner *planner, uint32_t i);
+
+/* --- the index of placed lives --- */
+
+static int
+by_first(gconstpointer a, gconstpointer b)
+{
+    const KilnLife *x = *(KilnLife *const *)a, *y = *(KilnLife *const *)b;
+    if (x->first != y->first)
+        return x->first < y->first ? -1 : 1;
+    return x < y ? -1 : x > y; /* of one array: the order of the lives */
+}
+
+static void
+index_clear(Index *index)
+{
+    for (uint32_t i = 0; i < 2 * index->n_leaves; i++)
+        index->latest[i] = NOT_PLACED;
+}
+
+static void
+index_init(Index *index, KilnLife *lives, uint32_t n)
+{
+    index->n = n;
+    for (index->n_leaves = 1; index->n_leaves < n;)
+        index->n_leaves *= 2;
+    index->sorted = g_new(KilnLife *, n + 1);
+    index->latest = g_new(int64_t, 2 * (size_t)index->n_leaves);
+    for (uint32_t i = 0; i < n; i++)
+        index->sorted[i] = &lives[i];
+    qsort(index->sorted, n, sizeof *index->sorted, by_first);
+}
+
+static void
+index_add(Index *index, uint32_t leaf)
+{
+    int64_t last = index->sorted[leaf]->last;
+    for (uint32_t at = leaf + index->n_leaves; at; at /= 2)
+        index->latest[at] = MAX(index->latest[at], last);
+}
+
+/* Collects the placed lives of the subtree @at (leaves [low, low + width)) that begin at @last or
+ * before and end at @first or behind. */
+static void
+index_collect(Planner *planner, uint32_t at, uint32_t low, uint32_t width, const KilnLife *life)
+{
+    const Index *index = &planner->index;
+    planner->visits++;
+    if (low >= index->n || index->latest[at] < life->first ||
+        index->sorted[low]->first > life->last)
+        return;
+    if (width == 1) {
+        g_array_append_val(planner->neighbours, index->sorted[low]);
+        return;
+    }
+    index_collect(planner, 2 * at, low, width / 2, life);
+    index_collect(planner, 2 * at + 1, low + width / 2, width / 2, life);
+}
+
+/* --- placing --- */
+
+static int
+by_offset(gconstpointer a, gconstpointer b)
+{
+    const KilnLife *x = *(KilnLife *const *)a, *y = *(KilnLife *const *)b;
+    return x->offset < y->offset ? -1 : x->offset > y->offset;
+}
+
+/* The offset for @life between its neighbours, which are in order of offset. */
+static int64_t
+find_gap(const GArray *neighbours, int64_t size, bool best_fit)
+{
+    int64_t top = 0, best = -1, best_gap = INT64_MAX;
+    for (guint i = 0; i < neighbours->len; i++) {
+        const KilnLife *other = g_array_index(neighbours, KilnLife *, i);
+        int64_t gap = other->offset - top;
+        if (gap >= size && !best_fit)
+            return top;
+        if (gap >= size && gap < best_gap) {
+            best = top;
+            best_gap = gap;
+        }
+        top = MAX(top, other->offset + other->size);
+    }
+    return best >= 0 ? best : top;
+}
+
+/* Places all in @order; the height, or INT64_MAX once it would reach @limit. */
+static int64_t
+place_in_order(Planner *planner, const uint32_t *order, bool best_fit, int64_t limit)
+{
+    int64_t height = 0;
+    index_clear(&planner->index);
+    for (uint32_t i = 0; i < planner->n; i++) {
+        KilnLife *life = &planner->lives[order[i]];
+        life->offset = 0;
+        if (!life->size)
+            continue;
+        g_array_set_size(planner->neighbours, 0);
+        index_collect(planner, 1, 0, planner->index.n_leaves, life);
+        g_array_sort(planner->neighbours, by_offset);
+        life->offset = find_gap(planner->neighbours, life->size, best_fit);
+        height = MAX(height, life->offset + life->size);
+        if (height >= limit)
+            return INT64_MAX;
+        index_add(&planner->index, planner->leaf[order[i]]);
+    }
+    return height;
+}
+
+/* --- orders: a primary and a secondary key, greatest first, then execution order --- */
+
+static int64_t
+key_size(const Planner *planner, uint32_t i)
+{
+    return planner->lives[i].size;
+}
+
+static int64_t
+key_length(const Planner *planner, uint32_t i)
+{
+    return planner->lives[i].last - planner->lives[i].first + 1;
+}
+
+static int64_t
+key_area(const Planner *planner, uint32_t i)
+{
+    int64_t area;
+    bool overflow = __builtin_mul_overflow(key_size(planner, i), key_length(planner, i), &area);
+    return overflow ? INT64_MAX : area;
+}
+
+static int64_t
+key_earliness(const Planner *planner, uint32_t i)
+{
+    return -planner->lives[i].first;
+}
+
+static int64_t
+key_pressure(const Planner *planner, uint32_t i)
+{
+    return planner->pressure[i];
+}
+
+/* The portfolio, in the order in which it is tried. */
+static const struct {
+    KeyFn primary, secondary;
+    bool best_fit;
+} orders[] = {
+    { key_size, key_earliness, false }, { key_size, key_earliness, true },
+    { key_size, key_length, false },    { key_size, key_length, true },
+    { key_pressure, key_size, false },  { key_pressure, key_size, true },
+    { key_area, key_size, false },      { key_area, key_size, true },
+    { key_length, key_size, false },    { key_length, key_size, true },
+    { key_earliness, key_size, false }, { key_earliness, key_size, true },
+};
+
+typedef struct {
+    int64_t primary, secondary, first;
+    uint32_t i;
+} Ranked;
+
+static int
+by_rank(gconstpointer a, gconstpointer b)
+{
+    const Ranked *x = a, *y = b;
+    if (x->primary != y->primary)
+        return x->primary > y->primary ? -1 : 1;
+    if (x->secondary != y->secondary)
+        return x->secondary > y->secondary ? -1 : 1;
+    if (x->first != y->first)
+        return x->first < y->first ? -1 : 1;
+    return x->i < y->i ? -1 : x->i > y->i;
+}
+
+static void
+sort_by(const Planner *planner, size_t which, uint32_t *order)
+{
+    g_autofree Ranked *ranked = g_new(Ranked, planner->n + 1);
+    for (uint32_t i = 0; i < planner->n; i++)
+        ranked[i] = (Ranked){ .primary = orders[which].primary(planner, i),
+                              .secondary = orders[which].secondary(planner, i),
+                              .first = planner->lives[i].first,
+                              .i = i };
+    qsort(ranked, planner->n, sizeof *ranked, by_rank);
+    for (uint32_t i = 0; i < planner->n; i++)
+        order[i] = ranked[i].i;
+}
+
+/* --- how much lives at once --- */
+
+typedef struct {
+    int64_t step;
+    int64_t change;
+} Event;
+
+static int
+by_step(gconstpointer a, gconstpointer b)
+{
+    const Event *x = a, *y = b;
+    if (x->step != y->step)
+        return x->step < y->step ? -1 : 1;
+    return x->change < y->change ? -1 : x->change > y->change; /* what ends makes room first */
+}
+
+/* Fills @alive with the bytes that live from each event on, in order of steps; returns the most. */
+static int64_t
+sweep(const Planner *planner, Event *events, int64_t *alive)
+{
+    uint32_t n = planner->n;
+    for (uint32_t i = 0; i < n; i++) {
+        const KilnLife *life = &planner->lives[i];
+        events[2 * i] = (Event){ life->first, life->size };
+        events[2 * i + 1] = (Event){ life->last + 1, -life->size };
+    }
+    qsort(events, 2 * (size_t)n, sizeof *events, by_step);
+    int64_t now = 0, most = 0;
+    for (uint32_t i = 0; i < 2 * n; i++) {
+        now += events[i].change;
+        alive[i] = now;
+        most = MAX(most, now);
+    }
+    return most;
+}
+
+/* The first event at @step or later. */
+static uint32_t
+find_event(const Event *events, uint32_t n, int64_t step)
+{
+    uint32_t low = 0, high = n;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (events[middle].step < step)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The most that lives at once in each life: a range maximum over the events inside it, by a tree
+ * of maxima. Returns the most of all, the bound that no placement beats. */
+static int64_t
+find_pressure(Planner *planner)
+{
+    uint32_t n = 2 * planner->n, leaves = 1;
+    while (leaves < n)
+        leaves *= 2;
+    g_autofree Event *events = g_new(Event, n + 1);
+    g_autofree int64_t *most = g_new0(int64_t, 2 * (size_t)leaves);
+    int64_t bound = sweep(planner, events, most + leaves);
+    for (uint32_t at = leaves - 1; at; at--)
+        most[at] = MAX(most[2 * at], most[2 * at + 1]);
+    for (uint32_t i = 0; i < planner->n; i++) {
+        const KilnLife *life = &planner->lives[i];
+        uint32_t low = leaves + find_event(events, n, life->first);
+        uint32_t high = leaves + find_event(events, n, life->last + 1);
+        int64_t pressure = 0;
+        for (; low < high; low /= 2, high /= 2) {
+            if (low & 1)
+                pressure = MAX(pressure, most[low++]);
+            if (high & 1)
+                pressure = MAX(pressure, most[--high]);
+        }
+        planner->pressure[i] = pressure;
+    }
+    return bound;
+}
+
+/* --- the planner --- */
+
+typedef struct {
+    uint32_t *order;
+    int64_t *offsets; /* of the best plan so far */
+    int64_t height;   /* its height */
+} Search;
+
+static void
+try_order(Planner *planner, Search *search, bool best_fit)
+{
+    int64_t height = place_in_order(planner, search->order, best_fit, search->height);
+    if (height >= search->height)
+        return;
+    search->height = height;
+    for (uint32_t i = 0; i < planner->n; i++)
+        search->offsets[i] = planner->lives[i].offset;
+}
+
+/* All orders of what stands at @from and behind. First fit places an optimal plan's buffers, taken
+ * in order of their offsets, no higher than the plan does: so one of the orders is optimal. */
+static void
+try_all_orders(Planner *planner, Search *search, uint32_t from, int64_t bound)
+{
+    uint32_t *order = search->order;
+    if (from == planner->n)
+        try_order(planner, search, false);
+    for (uint32_t i = from; i < planner->n && search->height > bound; i++) {
+        uint32_t kept = order[from];
+        order[from] = order[i];
+        order[i] = kept;
+        try_all_orders(planner, search, from + 1, bound);
+        order[i] = order[from];
+        order[from] = kept;
+    }
+}
+
+static int64_t
+place(Planner *planner, int64_t bound)
+{
+    g_autofree uint32_t *order = g_new(uint32_t, planner->n);
+    g_autofree int64_t *offsets = g_new(int64_t, planner->n);
+    Search search = { .order = order, .offsets = offsets, .height = INT64_MAX };
+    for (size_t which = 0; which < G_N_ELEMENTS(orders) && search.height > bound; which++) {
+        if (which && planner->visits > VISITS_MAX)
+            break;
+        sort_by(planner, which, order);
+        try_order(planner, &search, orders[which].best_fit);
+    }
+    if (planner->n <= ALL_ORDERS_MAX && search.height > bound)
+        try_all_orders(planner, &search, 0, bound);
+    for (uint32_t i = 0; i < planner->n; i++)
+        planner->lives[i].offset = offsets[i];
+    return search.height;
+}
+
+int64_t
+kiln_place(KilnLife *lives, uint32_t n)
+{
+    if (!n)
+        return 0;
+    Planner planner = { .lives = lives,
+                        .n = n,
+                        .leaf = g_new(uint32_t, n),
+                        .neighbours = g_array_new(FALSE, FALSE, sizeof(KilnLife *)),
+                        .pressure = g_new0(int64_t, n) };
+    index_init(&planner.index, lives, n);
+    for (uint32_t i = 0; i < n; i++)
+        planner.leaf[planner.index.sorted[i] - lives] = i;
+    int64_t height = place(&planner, find_pressure(&planner));
+    g_free(planner.index.sorted);
+    g_free(planner.index.latest);
+    g_free(planner.leaf);
+    g_free(planner.pressure);
+    g_array_unref(planner.neighbours);
+    return height;
+}
+
+KilnMemoryPlan *
+kiln_memory_plan(KilnIRFunction *function, const KilnTarget *target, int threads, GError **error)
+{
+    gint64 begin = g_get_monotonic_time();
+    g_autoptr(KilnMemoryPlan) plan = kiln_liveness(function, target, threads);
+    if (plan->sum == INT64_MAX)
+        return kiln_throw_null(error, KILN_ERROR_MEMORY, "@%s: its buffers exceed 2^63 bytes",
+                               function->name);
+    plan->arena = kiln_place(plan->lives, plan->n_lives);
+    plan->proven_optimal = plan->arena == plan->lb_live;
+    for (guint i = 0; i < function->buffers->len; i++) {
+        KilnBuffer *buffer = g_ptr_array_index(function->buffers, i);
+        if (buffer && buffer->kind == KILN_BUFFER_ALLOC)
+            buffer->offset = 0; /* what no instruction touches needs no place of its own */
+    }
+    for (uint32_t i = 0; i < plan->n_lives; i++) {
+        if (plan->lives[i].buffer)
+            plan->lives[i].buffer->offset = plan->lives[i].offset;
+    }
+    function->arena_bytes = plan->arena;
+    function->stamp++;
+    plan->plan_ms = (double)(g_get_monotonic_time() - begin) / 1000;
+    return g_steal_pointer(&plan);
+}

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Liveness and the memory plan: bounds by hand on small functions; on random lives, no overlap,
+ * never below the bound, and as low as a search of all placements. */
+#include "ir/plan.h"
+
+#include "graph/alloc.h"
+#include "graph/random.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+/* --- lives of functions --- */
+
+typedef struct {
+    KilnModule *module;
+    KilnIRFunction *ir;
+    KilnType type; /* f32[32]: 128 bytes */
+    KilnBuffer *x, *y;
+} Fixture;
+
+static Fixture
+fixture(void)
+{
+    Fixture f = { .module = kiln_module_new() };
+    f.ir = kiln_ir_function_new(f.module, "main");
+    f.type = kiln_type_make(KILN_DTYPE_f32, 1, (int64_t[]){ 32 });
+    f.x = kiln_ir_add_buffer(f.ir, KILN_BUFFER_INPUT, "x", &f.type);
+    f.y = kiln_ir_add_buffer(f.ir, KILN_BUFFER_OUTPUT, "y", &f.type);
+    return f;
+}
+
+static void
+fixture_free(Fixture *f)
+{
+    kiln_ir_function_free(f->ir);
+    kiln_module_free(f->module);
+}
+
+static void
+relu(Fixture *f, KilnBuffer *out, KilnBuffer *in)
+{
+    cr_assert_not_null(
+        kiln_instr_new(f->ir, KILN_INSTR_relu, (KilnBuffer *[]){ out, in }, 2, NULL, NULL, NULL));
+}
+
+static const char *
+never(const KilnKernelArgs *args)
+{
+    (void)args;
+    return "not meant to run";
+}
+
+static size_t
+hundred_bytes(const KilnInstr *instr, int threads)
+{
+    (void)instr;
+    return 100 * (size_t)threads;
+}
+
+static const KilnKernel scratch_kernels[] = {
+    { .instr = KILN_INSTR_relu,
+      .dtypes = 1u << KILN_DTYPE_f32,
+      .name = "test:relu",
+      .run = never,
+      .scratch_bytes = hundred_bytes },
+};
+static const KilnTarget scratch_target = { .name = "test",
+                                           .kernels = scratch_kernels,
+                                           .n_kernels = 1 };
+
+/* x → a → b → c → y: a and c may share. */
+static void
+build_chain(Fixture *f)
+{
+    KilnBuffer *a = kiln_ir_alloc(f->ir, "a", &f->type, NULL);
+    KilnBuffer *b = kiln_ir_alloc(f->ir, "b", &f->type, NULL);
+    KilnBuffer *c = kiln_ir_alloc(f->ir, "c", &f->type, NULL);
+    kiln_ir_alloc(f->ir, "idle", &f->type, NULL);
+    KilnBuffer *v = kiln_ir_view(f->ir, "v", b, 0, &f->type, NULL);
+    relu(f, a, f->x);
+    relu(f, b, a);
+    relu(f, c, v);
+    relu(f, f->y, c);
+    for (guint i = 0; i < f->ir->buffers->len; i++) {
+        KilnBuffer *buffer = g_ptr_array_index(f->ir->buffers, i);
+        if (buffer->kind == KILN_BUFFER_ALLOC)
+            kiln_ir_dealloc(buffer, NULL);
+    }
+}
+
+Test(plan, bounds_of_a_chain)
+{
+    Fixture f = fixture();
+    build_chain(&f);
+    g_autoptr(KilnMemoryPlan) plan = kiln_memory_plan(f.ir, NULL, 1, NULL);
+    cr_assert_eq(plan->n_steps, 4);
+    cr_assert_eq(plan->n_lives, 3); /* what nothing touches does not live */
+    cr_assert_eq(plan->sum, 3 * 128);
+    cr_assert_eq(plan->lb_node, 2 * 128);
+    cr_assert_eq(plan->lb_live, 2 * 128);
+    cr_assert_eq(plan->arena, 2 * 128);
+    cr_assert(plan->proven_optimal);
+    cr_assert_eq(plan->lives[1].first, 1);
+    cr_assert_eq(plan->lives[1].last, 2); /* through the view */
+    cr_assert_eq(f.ir->arena_bytes, 256);
+    cr_assert_eq(kiln_ir_find_buffer(f.ir, "a")->offset, kiln_ir_find_buffer(f.ir, "c")->offset);
+    cr_assert_eq(kiln_ir_find_buffer(f.ir, "idle")->offset, 0);
+    g_autoptr(GError) error = NULL;
+    cr_assert(kiln_ir_verify(f.ir, &error), "%s", error ? error->message : "");
+    fixture_free(&f);
+}
+
+Test(plan, scratch_lives_for_one_step)
+{
+    Fixture f = fixture();
+    build_chain(&f);
+    g_autoptr(KilnMemoryPlan) plan = kiln_memory_plan(f.ir, &scratch_target, 2, NULL);
+    cr_assert_eq(plan->n_lives, 3 + 4);
+    cr_assert_eq(plan->sum, 3 * 128 + 4 * 256); /* 200 bytes, aligned */
+    cr_assert_eq(plan->lb_node, 2 * 128 + 256);
+    cr_assert_eq(plan->arena, 2 * 128 + 256);
+    cr_assert(plan->proven_optimal);
+    fixture_free(&f);
+}
+
+Test(plan, in_place_chains_are_one_buffer)
+{
+    Fixture f = fixture();
+    KilnBuffer *a = kiln_ir_alloc(f.ir, "a", &f.type, NULL);
+    relu(&f, a, f.x);
+    relu(&f, a, a);
+    relu(&f, f.y, a);
+    kiln_ir_dealloc(a, NULL);
+    g_autoptr(KilnMemoryPlan) plan = kiln_memory_plan(f.ir, NULL, 1, NULL);
+    cr_assert_eq(plan->lb_node, 128);
+    cr_assert_eq(plan->arena, 128);
+    fixture_free(&f);
+}
+
+Test(plan, nothing_to_place)
+{
+    Fixture f = fixture();
+    relu(&f, f.y, f.x);
+    g_autoptr(KilnMemoryPlan) plan = kiln_memory_plan(f.ir, NULL, 1, NULL);
+    cr_assert_eq(plan->arena, 0);
+    cr_assert(plan->proven_optimal);
+    cr_assert_eq(f.ir->arena_bytes, 0);
+    fixture_free(&f);
+}
+
+Test(plan, empty_tensors_need_no_space)
+{
+    Fixture f = fixture();
+    KilnType none = kiln_type_make(KILN_DTYPE_f32, 2, (int64_t[]){ 0, 5 });
+    KilnBuffer *a = kiln_ir_alloc(f.ir, "a", &none, NULL);
+    KilnBuffer *b = kiln_ir_alloc(f.ir, "b", &none, NULL);
+    relu(&f, b, a);
+    relu(&f, f.y, f.x);
+    kiln_ir_dealloc(a, NULL);
+    kiln_ir_dealloc(b, NULL);
+    g_autoptr(KilnMemoryPlan) plan = kiln_memory_plan(f.ir, NULL, 1, NULL);
+    cr_assert_eq(plan->arena, 0);
+    cr_assert_eq(a->offset, 0);
+    cr_assert_eq(b->offset, 0);
+    cr_assert(kiln_ir_verify(f.ir, NULL));
+    fixture_free(&f);
+}
+
+Test(plan, sizes_beyond_memory_are_an_error)
+{
+    Fixture f = fixture();
+    KilnType huge = kiln_type_make(KILN_DTYPE_u8, 1, (int64_t[]){ INT64_MAX - 4096 });
+    KilnBuffer *a = kiln_ir_alloc(f.ir, "a", &huge, NULL);
+    KilnBuffer *b = kiln_ir_alloc(f.ir, "b", &huge, NULL);
+    relu(&f, b, a);
+    g_autoptr(GError) error = NULL;
+    cr_assert_null(kiln_memory_plan(f.ir, NULL, 1, &error));
+    cr_assert(g_error_matches(error, KILN_ERROR, KILN_ERROR_MEMORY));
+    fixture_free(&f);
+}
+
+/* --- the planner on bare lives --- */
+
+static uint64_t
+draw(uint64_t seed, uint64_t *counter, uint64_t below)
+{
+    return kiln_random_bits(seed, (*counter)++) % below;
+}
+
+static void
+random_lives(KilnLife *lives, uint32_t n, uint64_t seed, uint64_t n_steps, uint64_t units)
+{
+    uint64_t counter = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        int64_t a = (int64_t)draw(seed, &counter, n_steps);
+        int64_t b = (int64_t)draw(seed, &counter, n_steps);
+        lives[i] = (KilnLife){ .first = MIN(a, b),
+                               .last = MAX(a, b),
+                               .size = 64 * (int64_t)draw(seed, &counter, units) };
+    }
+}
+
+static bool
+overlap(const KilnLife *a, const KilnLife *b)
+{
+    return a->first <= b->last && b->first <= a->last && a->offset < b->offset + b->size &&
+           b->offset < a->offset + a->size;
+}
+
+static int64_t
+bound_of(const KilnLife *lives, uint32_t n, int64_t n_steps)
+{
+    int64_t most = 0;
+    for (int64_t step = 0; step < n_steps; step++) {
+        int64_t alive = 0;
+        for (uint32_t i = 0; i < n; i++)
+            alive += lives[i].first <= step && step <= lives[i].last ? lives[i].size : 0;
+        most = MAX(most, alive);
+    }
+    return most;
+}
+
+static void
+check_plan(const KilnLife *lives, uint32_t n, int64_t height)
+{
+    int64_t top = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        cr_assert(lives[i].offset >= 0 && lives[i].offset % KILN_ALIGNMENT == 0);
+        top = MAX(top, lives[i].size ? lives[i].offset + lives[i].size : 0);
+        for (uint32_t k = 0; k < i; k++)
+            cr_assert_not(overlap(&lives[i], &lives[k]), "%u and %u", i, k);
+    }
+    cr_assert_eq(top, height);
+}
+
+Test(plan, random_lives_do_not_overlap)
+{
+    KilnLife lives[60];
+    for (uint64_t seed = 0; seed < 400; seed++) {
+        uint32_t n = 1 + (uint32_t)(seed % G_N_ELEMENTS(lives));
+        random_lives(lives, n, seed, 2 + seed % 30, 1 + seed % 50);
+        int64_t height = kiln_place(lives, n);
+        check_plan(lives, n, height);
+        cr_assert_geq(height, bound_of(lives, n, 32));
+    }
+}
+
+/* The least height below @best, by trying every buffer at every offset where another one ends. */
+static void
+search(KilnLife *lives, uint32_t n, uint32_t placed, int64_t height, int64_t *best)
+{
+    if (height >= *best)
+        return;
+    if (placed == (1u << n) - 1) {
+        *best = height;
+        return;
+    }
+    for (uint32_t i = 0; i < n; i++) {
+        if (placed >> i & 1)
+            continue;
+        for (int32_t k = -1; k < (int32_t)n; k++) {
+            if (k >= 0 && !(placed >> k & 1))
+                continue;
+            lives[i].offset = k < 0 ? 0 : lives[k].offset + lives[k].size;
+            bool free = true;
+            for (uint32_t j = 0; j < n && free; j++)
+                free = !(placed >> j & 1) || !overlap(&lives[i], &lives[j]);
+            if (free)
+                search(lives, n, placed | 1u << i, MAX(height, lives[i].offset + lives[i].size),
+                       best);
+        }
+    }
+}
+
+Test(plan, few_lives_are_placed_as_low_as_can_be)
+{
+    KilnLife lives[7], other[7];
+    for (uint64_t seed = 1000; seed < 1300; seed++) {
+        uint32_t n = 2 + (uint32_t)(seed % 6);
+        random_lives(lives, n, seed, 8, 9);
+        memcpy(other, lives, sizeof lives);
+        int64_t height = kiln_place(lives, n), best = height;
+        check_plan(lives, n, height);
+        search(other, n, 0, 0, &best);
+        cr_assert_eq(height, best, "seed %lu: %ld, could be %ld", (unsigned long)seed, (long)height,
+                     (long)best);
+    }
+}
+
+Test(plan, plans_repeat)
+{
+    KilnLife a[50], b[50];
+    random_lives(a, 50, 7, 40, 30);
+    memcpy(b, a, sizeof a);
+    kiln_place(a, 50);
+    kiln_place(b, 50);
+    for (int i = 0; i < 50; i++)
+        cr_assert_eq(a[i].offset, b[i].offset);
+}
+
+/* A long chain with skips: the index keeps this far from quadratic. */
+Test(plan, many_buffers)
+{
+    uint32_t n = 100 * 1000;
+    g_autofree KilnLife *lives = g_new0(KilnLife, n);
+    uint64_t counter = 0;
+    int64_t bound = 0;
+    for (uint32_t i = 0; i < n; i++)
+        lives[i] = (KilnLife){ .first = i,
+                               .last = i + 1 + (int64_t)draw(3, &counter, 4),
+                               .size = 64 * (1 + (int64_t)draw(3, &counter, 100)) };
+    for (uint32_t i = 0; i < n; i++) {
+        int64_t alive = 0;
+        for (uint32_t k = i > 5 ? i - 5 : 0; k <= i; k++)
+            alive += lives[k].last >= lives[i].first ? lives[k].size : 0;
+        bound = MAX(bound, alive);
+    }
+    gint64 begin = g_get_monotonic_time();
+    int64_t height = kiln_place(lives, n);
+    double seconds = (double)(g_get_monotonic_time() - begin) / 1e6;
+    cr_assert_geq(height, bound);
+    cr_assert_leq(height, bound + bound / 4);
+    cr_assert_lt(seconds, 20);
+}
