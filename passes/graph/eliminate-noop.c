@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* eliminate-noop: nodes that return an operand unchanged go.
+ *
+ *     x                x          for identity, dropout in inference mode, a cast to the same type,
+ * a pad, slice, tile, |                |          expand, reshape, flatten, squeeze or unsqueeze
+ * whose result has the operand's type, a noop     =>       |          pool with kernel 1, stride 1
+ * and no pads, concat, sum, mean, max and min of one |                |          operand, where
+ * with a uniform condition, a clip without bounds, a split into one
+ *
+ * requires nothing, preserves nothing; class E. The types must be equal, quantization included: a
+ * quantized pool that rescales is no no-op. */
+#include "passes/rule.h"
+
+#include <string.h>
+
+static bool
+drop(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    (void)error;
+    KilnValue *x = kiln_match_value(match, "x");
+    GUARD(used, kiln_match_root(match)->results[0].n_uses > 0);
+    return kiln_match_replace(match, context, rule, x);
+}
+
+/* In training mode dropout drops; an explicit training_mode operand must be literally false. */
+static bool
+drop_dropout(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnNode *node = kiln_match_root(match);
+    const KilnValue *training = kiln_node_operand(node, 2);
+    bool off =
+        !training || (training->known && training->known->n == 1 && training->known->v[0] == 0);
+    GUARD(inference, off && kiln_pass_mode(context) == KILN_MODE_INFER);
+    return drop(match, context, rule, error);
+}
+
+/* The result having the operand's type is not enough for these: contents must not move. */
+static bool
+drop_slice(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnNode *node = kiln_match_root(match);
+    const KilnValue *steps = kiln_node_operand(node, 4);
+    GUARD(steps_known, !steps || steps->known);
+    for (int64_t i = 0; steps && i < steps->known->n; i++)
+        GUARD(forward, steps->known->v[i] == 1);
+    return drop(match, context, rule, error);
+}
+
+static bool
+drop_pad(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnKnown *pads = kiln_match_root(match)->operands[1].value->known;
+    GUARD(pads_known, pads != NULL);
+    for (int64_t i = 0; i < pads->n; i++)
+        GUARD(pads_zero, pads->v[i] == 0); /* -1 and 1 shift, though the shape stays */
+    return drop(match, context, rule, error);
+}
+
+static bool
+all_are(KilnInts list, int64_t value)
+{
+    for (uint32_t i = 0; i < list.n; i++) {
+        if (list.v[i] != value)
+            return false;
+    }
+    return true;
+}
+
+static bool
+drop_max_pool(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnNode *node = kiln_match_root(match);
+    const KilnAttrs_max_pool *attrs = kiln_attrs(node, max_pool);
+    GUARD(one_by_one, attrs->kernel_shape.n && all_are(attrs->kernel_shape, 1));
+    GUARD(stride_one, all_are(attrs->strides, 1));
+    GUARD(no_pads, all_are(attrs->pads, 0));
+    GUARD(no_indices, node->n_results == 1 || node->results[1].n_uses == 0);
+    return drop(match, context, rule, error);
+}
+
+static bool
+drop_average_pool(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnAttrs_average_pool *attrs = kiln_attrs(kiln_match_root(match), average_pool);
+    GUARD(one_by_one, attrs->kernel_shape.n && all_are(attrs->kernel_shape, 1));
+    GUARD(stride_one, all_are(attrs->strides, 1));
+    GUARD(no_pads, all_are(attrs->pads, 0));
+    return drop(match, context, rule, error);
+}
+
+/* where(all true, x, y) is x, where it is not broadcast. */
+static bool
+drop_where(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    (void)error;
+    const KilnConstant *condition = kiln_value_constant(kiln_match_value(match, "c"));
+    uint8_t element[8];
+    GUARD(uniform, kiln_tensor_is_splat(condition->tensor, 65536, element));
+    return kiln_match_replace(match, context, rule,
+                              kiln_match_value(match, element[0] ? "x" : "y"));
+}
+
+static bool
+drop_clip(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnNode *node = kiln_match_root(match);
+    GUARD(unbounded, !kiln_node_operand(node, 1) && !kiln_node_operand(node, 2));
+    return drop(match, context, rule, error);
+}
+
+static const KilnRule rules[] = {
+    RULE("identity", E, "(identity ?x)", drop),
+    RULE("dropout", E, "(dropout ?x ...)", drop_dropout),
+    RULE("cast-same", E, "(cast ?x)", drop),
+    RULE("pad-nothing", E, "(pad ?x ? ...)", drop_pad),
+    RULE("slice-all", E, "(slice ?x ? ? ...)", drop_slice),
+    RULE("tile-once", E, "(tile ?x ?)", drop),
+    RULE("expand-same", E, "(expand ?x ?)", drop),
+    RULE("reshape-same", E, "(reshape ?x ?)", drop),
+    RULE("flatten-same", E, "(flatten ?x)", drop),
+    RULE("squeeze-nothing", E, "(squeeze ?x ...)", drop),
+    RULE("unsqueeze-nothing", E, "(unsqueeze ?x ?)", drop),
+    RULE("split-whole", E, "(split#s.0 ?x ...)", drop),
+    RULE("max-pool-1x1", E, "(max_pool ?x)", drop_max_pool),
+    RULE("average-pool-1x1", E, "(average_pool ?x)", drop_average_pool),
+    RULE("concat-one", E, "(concat ?x)", drop),
+    RULE("variadic-one", E, "(sum|mean|max|min ?x)", drop),
+    RULE("where-uniform", E, "(where $c ?x ?y)", drop_where),
+    RULE("clip-unbounded", E, "(clip ?x ...)", drop_clip),
+};
+
+const KilnRule *
+kiln_pass_rules_eliminate_noop(uint32_t *n)
+{
+    *n = G_N_ELEMENTS(rules);
+    return rules;
+}
+
+gboolean
+kiln_pass_eliminate_noop(KilnFunction *function, KilnPassContext *context, bool *changed,
+                         GError **error)
+{
+    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
+                          changed, error);
+}

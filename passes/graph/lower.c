@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lower: operators that the target has no kernel of its own for are expressed by ones that it has.
+ *
+ *     sum(a, b, c)           =>  add(add(a, b), c)             mean: then times 1/n; max and min
+ * the same way reduce_l1(x)           =>  reduce_sum(abs(x)) reduce_l2(x)           =>
+ * sqrt(reduce_sum(x · x)) reduce_sum_square(x)   =>  reduce_sum(x · x) reduce_log_sum(x)      =>
+ * log(reduce_sum(x)) global_average_pool(x) =>  reduce_mean(x) over the spatial axes;
+ * global_max_pool with reduce_max hard_swish(x)          =>  x · hard_sigmoid(x, 1/6, 1/2)
+ *     depth_to_space(x)      =>  reshape, transpose, reshape;  space_to_depth the same way back
+ *
+ * requires nothing, preserves nothing; class U: an intermediate is rounded to the element type
+ * where the one operator rounded once. Like Glow's lowering the target has a veto, by having a
+ * kernel: a target's fallback does not count, since the operators here run faster on the target's
+ * own kernels. Without a target nothing is lowered. */
+#include "passes/rule.h"
+
+static bool
+target_lacks(KilnPassContext *context, const KilnNode *node)
+{
+    const KilnTarget *target = kiln_pass_target(context);
+    if (!target)
+        return false;
+    KilnTarget own = *target;
+    own.fallback = NULL;
+    return !kiln_target_supports(&own, node, NULL);
+}
+
+/* A new node on the way from x to the result: NULL passes a failure on. */
+static KilnValue *
+step(const KilnMatch *match, KilnOp op, KilnValue *a, KilnValue *b, const void *attrs,
+     GError **error)
+{
+    KilnValue *operands[] = { a, b };
+    return a ? kiln_match_build(match, op, attrs, operands, b ? 2 : 1, error) : NULL;
+}
+
+static bool
+finish(KilnMatch *match, KilnPassContext *context, const char *rule, KilnValue *value)
+{
+    return value && kiln_match_replace(match, context, rule, value);
+}
+
+/* --- variadic operators --- */
+
+static KilnValue *
+fold_left(const KilnMatch *match, KilnOp op, GError **error)
+{
+    const KilnNode *node = kiln_match_root(match);
+    KilnValue *sum = node->operands[0].value;
+    for (uint32_t i = 1; sum && i < node->n_operands; i++)
+        sum = step(match, op, sum, node->operands[i].value, NULL, error);
+    return sum;
+}
+
+static bool
+lower_variadic(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnNode *node = kiln_match_root(match);
+    bool mean = node->op == KILN_OP_mean;
+    GUARD(target_lacks, target_lacks(context, node));
+    GUARD(several, node->n_operands > (node->op == KILN_OP_sum || mean ? 1u : 2u));
+    KilnValue *value =
+        fold_left(match, node->op == KILN_OP_sum || mean ? KILN_OP_add : node->op, error);
+    if (mean && value) {
+        KilnType type = kiln_type_scalar(value->type.dtype);
+        KilnValue *n = kiln_build_constant(kiln_match_function(match), kiln_match_root(match), "n",
+                                           kiln_tensor_new_splat(&type, node->n_operands));
+        value = step(match, KILN_OP_div, value, n, NULL, error);
+    }
+    return finish(match, context, rule, value);
+}
+
+/* --- reductions --- */
+
+/* reduce_sum over the axes of the matched reduction, of @value. */
+static KilnValue *
+reduce_sum(const KilnMatch *match, KilnValue *value, GError **error)
+{
+    const KilnNode *node = kiln_match_root(match);
+    /* All reductions have the same attributes; the description says where they are. */
+    const KilnOpInfo *info = kiln_op_info(node->op), *sum = kiln_op_info(KILN_OP_reduce_sum);
+    KilnAttrs_reduce_sum attrs;
+    kiln_attrs_copy_matching(sum->attrs, sum->n_attrs, &attrs, info->attrs, info->n_attrs,
+                             node->attrs, kiln_match_function(match)->module->arena);
+    return step(match, KILN_OP_reduce_sum, value, kiln_node_operand(node, 1), &attrs, error);
+}
+
+static bool
+lower_reduction(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnNode *node = kiln_match_root(match);
+    KilnValue *x = node->operands[0].value;
+    GUARD(target_lacks, target_lacks(context, node));
+    GUARD(float_type, kiln_dtype_is_float(x->type.dtype) && !x->type.quant);
+    if (node->op == KILN_OP_reduce_log_sum)
+        return finish(match, context, rule,
+                      step(match, KILN_OP_log, reduce_sum(match, x, error), NULL, NULL, error));
+    bool l1 = node->op == KILN_OP_reduce_l1;
+    KilnValue *inner = step(match, l1 ? KILN_OP_abs : KILN_OP_mul, x, l1 ? NULL : x, NULL, error);
+    KilnValue *sum = inner ? reduce_sum(match, inner, error) : NULL;
+    if (node->op == KILN_OP_reduce_l2)
+        sum = step(match, KILN_OP_sqrt, sum, NULL, NULL, error);
+    return finish(match, context, rule, sum);
+}
+
+static bool
+lower_global_pool(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnNode *node = kiln_match_root(match);
+    KilnValue *x = node->operands[0].value;
+    GUARD(target_lacks, target_lacks(context, node));
+    GUARD(spatial, x->type.rank >= 3 && !x->type.quant && !x->type.layout);
+    int64_t axes[KILN_MAX_RANK];
+    uint32_t n = (uint32_t)x->type.rank - 2;
+    for (uint32_t i = 0; i < n; i++)
+        axes[i] = i + 2;
+    KilnValue *list = kiln_build_ints(kiln_match_function(match), node, axes, n);
+    KilnOp op = node->op == KILN_OP_global_average_pool ? KILN_OP_reduce_mean : KILN_OP_reduce_max;
+    return finish(match, context, rule, step(match, op, x, list, NULL, error));
+}
+
+/* --- the others --- */
+
+static bool
+lower_hard_swish(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnValue *x = kiln_match_value(match, "x");
+    GUARD(target_lacks, target_lacks(context, kiln_match_root(match)));
+    GUARD(float_type, kiln_dtype_is_float(x->type.dtype) && !x->type.quant);
+    KilnAttrs_hard_sigmoid attrs = { .alpha = 1.0f / 6.0f, .beta = 0.5f };
+    KilnValue *gate = step(match, KILN_OP_hard_sigmoid, x, NULL, &attrs, error);
+    return finish(match, context, rule,
+                  gate ? step(match, KILN_OP_mul, x, gate, NULL, error) : NULL);
+}
+
+static KilnValue *
+reshape_to(const KilnMatch *match, KilnValue *x, const int64_t *dims, uint32_t n, GError **error)
+{
+    KilnAttrs_reshape attrs = { .allowzero = true };
+    KilnValue *shape = kiln_build_ints(kiln_match_function(match), kiln_match_root(match), dims, n);
+    return step(match, KILN_OP_reshape, x, shape, &attrs, error);
+}
+
+static bool
+lower_block_move(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnNode *node = kiln_match_root(match);
+    KilnValue *x = node->operands[0].value;
+    GUARD(target_lacks, target_lacks(context, node));
+    GUARD(static_shape, kiln_type_is_static(&x->type) && !x->type.quant && !x->type.layout);
+    bool to_depth = node->op == KILN_OP_space_to_depth;
+    int64_t block = to_depth ? kiln_attrs(node, space_to_depth)->blocksize
+                             : kiln_attrs(node, depth_to_space)->blocksize;
+    bool dcr = to_depth || g_str_equal(kiln_attrs(node, depth_to_space)->mode, "DCR");
+    const int64_t *in = x->type.dims, *out = node->results[0].type.dims;
+    /* depth_to_space splits C into blocks beside the rows and columns that they become part of; DCR
+     * has the blocks before the depth, CRD behind it. space_to_depth splits H and W. */
+    const int64_t split_depth_dcr[] = { in[0], block, block, out[1], in[2], in[3] };
+    const int64_t split_depth_crd[] = { in[0], out[1], block, block, in[2], in[3] };
+    const int64_t split_space[] = { in[0], in[1], out[2], block, out[3], block };
+    static const int64_t perm_dcr[] = { 0, 3, 4, 1, 5, 2 }, perm_crd[] = { 0, 1, 4, 2, 5, 3 },
+                         perm_space[] = { 0, 3, 5, 1, 2, 4 };
+    const int64_t *split = to_depth ? split_space : dcr ? split_depth_dcr : split_depth_crd;
+    KilnAttrs_transpose attrs = { .perm = { 6, (int64_t *)(to_depth ? perm_space
+                                                           : dcr    ? perm_dcr
+                                                                    : perm_crd) } };
+    KilnValue *value = reshape_to(match, x, split, 6, error);
+    value = step(match, KILN_OP_transpose, value, NULL, &attrs, error);
+    return finish(match, context, rule, value ? reshape_to(match, value, out, 4, error) : NULL);
+}
+
+static const KilnRule rules[] = {
+    RULE("lower-sum", E, "(sum|max|min ? ? ...)", lower_variadic),
+    RULE("lower-mean", U, "(mean ? ? ...)", lower_variadic),
+    RULE("lower-norm-reduction", U, "(reduce_l1|reduce_l2|reduce_sum_square|reduce_log_sum ?x ...)",
+         lower_reduction),
+    RULE("lower-global-pool", U, "(global_average_pool|global_max_pool ?x)", lower_global_pool),
+    RULE("lower-hard-swish", U, "(hard_swish ?x)", lower_hard_swish),
+    RULE("lower-block-move", E, "(depth_to_space|space_to_depth ?x)", lower_block_move),
+};
+
+const KilnRule *
+kiln_pass_rules_lower(uint32_t *n)
+{
+    *n = G_N_ELEMENTS(rules);
+    return rules;
+}
+
+gboolean
+kiln_pass_lower(KilnFunction *function, KilnPassContext *context, bool *changed, GError **error)
+{
+    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
+                          changed, error);
+}
