@@ -91,6 +91,10 @@ gboolean kiln_rules_run(const KilnRule *rules, uint32_t n, KilnFunction *functio
  *  `const KilnRule *kiln_pass_rules_<id>(uint32_t *n)`, listed in passes/rules.def. */
 const KilnRule *kiln_pass_rules(const char *pass_id, uint32_t *n);
 
+/* The prototypes that rules.def promises. */
+#define RULES(id, text) const KilnRule *kiln_pass_rules_##id(uint32_t *n);
+#include "passes/rules.def"
+
 /** Checks that a pattern parses; for tests and for the matcher's compilation. */
 gboolean kiln_pattern_check(const char *pattern, GError **error);
 

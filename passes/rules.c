@@ -6,9 +6,6 @@
 
 typedef const KilnRule *(*RulesFn)(uint32_t *n);
 
-#define RULES(id, text) const KilnRule *kiln_pass_rules_##id(uint32_t *n);
-#include "passes/rules.def"
-
 static const struct {
     const char *pass_id;
     RulesFn rules;

@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ir-peephole: local simplifications, in one walk forwards.
+ *
+ *     max_pool @out %y, @in %x, @out %i, %i read by nothing  =>  max_pool @out %y, @in %x
+ *     transpose @out %y, @in %s of a splat weight            =>  copy from a view of %s with the
+ * result's type max @out %y, @in splat, @in %x                         =>  max @out %y, @in %x, @in
+ * splat %v = view %a of %a's own type                          =>  readers of %v read %a %v = view
+ * of view                                      =>  view of what the first view shows copy @out %a,
+ * @in %a (same bytes)                      =>  (nothing)
+ *
+ * requires nothing, preserves nothing; class E. */
+#include "passes/pass.h"
+
+#include <string.h>
+
+/* --- max_pool without its indices --- */
+
+static bool
+only_written_here(const KilnBuffer *buffer, const KilnInstr *writer)
+{
+    kiln_foreach_buffer_use (use, buffer) {
+        if (use->user != writer && use->user->kind != KILN_INSTR_alloc &&
+            use->user->kind != KILN_INSTR_dealloc)
+            return false;
+    }
+    return true;
+}
+
+static bool
+drop_indices(KilnInstr *instr, KilnPassContext *context)
+{
+    static const char rule[] = "max-pool-indices";
+    KilnBuffer *indices = instr->kind == KILN_INSTR_max_pool ? kiln_instr_operand(instr, 2) : NULL;
+    if (!indices)
+        return false;
+    GUARD(indices_local, indices->kind == KILN_BUFFER_ALLOC);
+    GUARD(indices_unread, only_written_here(indices, instr));
+    kiln_instr_set_operand(instr, 2, NULL);
+    kiln_pass_note(context, rule, "%s", kiln_instr_label(instr));
+    return true;
+}
+
+/* --- splats --- */
+
+static bool
+is_splat(KilnBuffer *buffer)
+{
+    const KilnBuffer *origin = buffer ? kiln_buffer_origin(buffer) : NULL;
+    uint8_t element[8];
+    return origin && origin->kind == KILN_BUFFER_WEIGHT && origin->is_const &&
+           kiln_tensor_is_splat(origin->constant->tensor, 4096, element);
+}
+
+static bool
+copy_splat(KilnInstr *instr, KilnPassContext *context, GError **error)
+{
+    static const char rule[] = "transpose-splat";
+    if (instr->kind != KILN_INSTR_transpose)
+        return false;
+    KilnBuffer *dest = instr->operands[0].buffer, *source = instr->operands[1].buffer;
+    GUARD(source_splat, is_splat(source));
+    KilnBuffer *view = kiln_ir_view(instr->function, source->name, source, 0, &dest->type, instr);
+    KilnBuffer *operands[] = { dest, view };
+    KilnInstr *copy =
+        kiln_instr_new(instr->function, KILN_INSTR_copy, operands, 2, NULL, instr, error);
+    copy->name = instr->name;
+    kiln_pass_note(context, rule, "%s", kiln_instr_label(instr));
+    kiln_instr_remove(instr);
+    return true;
+}
+
+/* A constant operand stands last, where kernels look for it. */
+static bool
+swap_max(KilnInstr *instr, KilnPassContext *context)
+{
+    static const char rule[] = "max-splat-last";
+    if (instr->kind != KILN_INSTR_max || instr->n_operands != 3)
+        return false;
+    KilnBuffer *left = instr->operands[1].buffer, *right = instr->operands[2].buffer;
+    GUARD(left_splat, is_splat(left));
+    GUARD(right_varies, !is_splat(right));
+    kiln_instr_set_operand(instr, 1, right);
+    kiln_instr_set_operand(instr, 2, left);
+    kiln_pass_note(context, rule, "%s", kiln_instr_label(instr));
+    return true;
+}
+
+/* --- views and copies --- */
+
+static bool
+skip_view(KilnInstr *instr, KilnPassContext *context)
+{
+    static const char rule[] = "view-same";
+    if (instr->kind != KILN_INSTR_view)
+        return false;
+    KilnBuffer *view = instr->operands[0].buffer, *base = instr->operands[1].buffer;
+    GUARD(type_same, kiln_type_equal(&view->type, &base->type) && view->view_offset == 0);
+    GUARD(view_used, view->n_uses > 1);
+    kiln_foreach_buffer_use_safe (use, view) {
+        if (use->user == instr)
+            continue;
+        kiln_instr_set_operand(use->user, use->index, base);
+        if (use->user->kind == KILN_INSTR_view)
+            use->user->operands[0].buffer->base = base;
+    }
+    kiln_pass_note(context, rule, "%%%s", view->name);
+    return true;
+}
+
+static bool
+flatten_view(KilnInstr *instr, KilnPassContext *context)
+{
+    static const char rule[] = "view-of-view";
+    if (instr->kind != KILN_INSTR_view || instr->operands[1].buffer->kind != KILN_BUFFER_VIEW)
+        return false;
+    KilnBuffer *view = instr->operands[0].buffer, *middle = instr->operands[1].buffer,
+               *base = middle->base;
+    int64_t unit = (int64_t)kiln_dtype_size(base->type.dtype),
+            middle_unit = (int64_t)kiln_dtype_size(middle->type.dtype);
+    int64_t bytes = view->view_offset * middle_unit;
+    GUARD(whole_elements, unit && bytes % unit == 0);
+    view->view_offset = middle->view_offset + bytes / unit;
+    view->base = base;
+    kiln_instr_set_operand(instr, 1, base);
+    kiln_pass_note(context, rule, "%%%s", view->name);
+    return true;
+}
+
+static bool
+drop_copy(KilnInstr *instr, KilnPassContext *context)
+{
+    static const char rule[] = "copy-onto-itself";
+    if (instr->kind != KILN_INSTR_copy)
+        return false;
+    KilnBuffer *dest = instr->operands[0].buffer, *source = instr->operands[1].buffer;
+    GUARD(same_origin, kiln_buffer_origin(dest) == kiln_buffer_origin(source));
+    GUARD(same_offset, kiln_buffer_origin_offset(dest) == kiln_buffer_origin_offset(source));
+    GUARD(same_size, kiln_type_bytes(&dest->type) == kiln_type_bytes(&source->type));
+    kiln_pass_note(context, rule, "%s", kiln_instr_label(instr));
+    kiln_instr_remove(instr);
+    return true;
+}
+
+gboolean
+kiln_pass_ir_peephole(KilnIRFunction *function, KilnPassContext *context, bool *changed,
+                      GError **error)
+{
+    *changed = false;
+    GError *inner = NULL;
+    kiln_foreach_instr_safe (instr, function) {
+        bool kept = !copy_splat(instr, context, &inner) && !drop_copy(instr, context);
+        *changed |= !kept;
+        if (kept)
+            *changed |= (int)drop_indices(instr, context) | (int)swap_max(instr, context) |
+                        (int)flatten_view(instr, context) | (int)skip_view(instr, context);
+        if (inner) {
+            g_propagate_error(error, inner);
+            return FALSE;
+        }
+    }
+    return TRUE;
+}
