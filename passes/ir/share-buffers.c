@@ -159,7 +159,8 @@ kiln_pass_share_buffers(KilnIRFunction *function, KilnPassContext *context, bool
     Sharing sharing = { function, context, first, last, position };
     number_uses(&sharing);
     uint32_t known_ids = function->next_id;
-    kiln_foreach_instr_safe (instr, function) {
+    /* Sharing removes deallocs behind the instruction, never the instruction: no look ahead. */
+    kiln_foreach_instr (instr, function) {
         if (instr->id >= known_ids || kiln_instr_is_bookkeeping(instr) ||
             instr->kind == KILN_INSTR_call)
             continue;

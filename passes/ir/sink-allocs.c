@@ -49,7 +49,7 @@ kiln_pass_sink_allocs(KilnIRFunction *function, KilnPassContext *context, bool *
         for (uint32_t i = defined ? 1 : 0; i < instr->n_operands; i++) {
             KilnBuffer *buffer = instr->operands[i].buffer;
             if (buffer)
-                first[buffer->id] = defined && use ? use : instr;
+                first[buffer->id] = instr;
         }
     }
     return TRUE;
