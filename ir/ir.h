@@ -10,6 +10,7 @@
 #define KILN_IR_IR_H
 
 #include "graph/module.h"
+#include "graph/text/text.h"
 #include "ir/instr.h"
 
 typedef struct KilnIRFunction KilnIRFunction;
@@ -187,7 +188,10 @@ KilnIRFunction *kiln_lower(const KilnFunction *function, GError **error);
 void kiln_ir_print(const KilnIRFunction *function, GString *out);
 void kiln_instr_print(const KilnInstr *instr, GString *out);
 void kiln_instr_dump(const KilnInstr *instr); /* for gdb */
-/** A file of graph, func, constants and declare blocks. */
+/** The functions, declarations and constants of @ir: what kiln_ir_module_parse reads back. */
+gboolean kiln_ir_module_print(const KilnIRModule *ir, const KilnPrintOptions *options, GString *out,
+                              GError **error);
+/** A file of graph, func, constants and declare blocks; every function is verified. */
 KilnIRModule *kiln_ir_module_parse(const char *text, size_t length, const char *path,
                                    GError **error);
 
