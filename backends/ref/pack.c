@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pack and unpack: the same elements in another layout. The padding of a blocked layout is zero.
  * Either side may be plain or blocked, so that both instructions are one kernel. */
+#include "backends/ref/layout.h"
 #include "backends/ref/nest.h"
 
 #include <ctype.h>
@@ -56,21 +57,29 @@ layout_offset(const Layout *layout, const int64_t *index)
     return offset;
 }
 
+bool
+kiln_ref_relayout_data(const KilnType *to_type, void *to, const KilnType *from_type,
+                       const void *from)
+{
+    size_t size = kiln_dtype_size(to_type->dtype);
+    Layout to_layout, from_layout;
+    if (!layout_of(to_type, &to_layout) || !layout_of(from_type, &from_layout))
+        return false;
+    if (ref_elements(to_type) == 0)
+        return true;
+    int64_t index[KILN_MAX_RANK] = { 0 };
+    memset(to, 0, (size_t)kiln_type_bytes(to_type));
+    do {
+        ref_copy_element(to, layout_offset(&to_layout, index), from,
+                         layout_offset(&from_layout, index), size);
+    } while (ref_next(index, to_type->dims, to_type->rank));
+    return true;
+}
+
 const char *
 kiln_ref_relayout(const KilnKernelArgs *args)
 {
-    const KilnType *out = ref_type(args, 0), *in = ref_type(args, 1);
-    size_t size = kiln_dtype_size(out->dtype);
-    Layout to, from;
-    if (!layout_of(out, &to) || !layout_of(in, &from))
-        return "a layout tag does not fit its type";
-    if (ref_elements(out) == 0)
-        return NULL;
-    int64_t index[KILN_MAX_RANK] = { 0 };
-    memset(args->data[0], 0, (size_t)kiln_type_bytes(out));
-    do {
-        ref_copy_element(args->data[0], layout_offset(&to, index), args->data[1],
-                         layout_offset(&from, index), size);
-    } while (ref_next(index, out->dims, out->rank));
-    return NULL;
+    bool fits =
+        kiln_ref_relayout_data(ref_type(args, 0), args->data[0], ref_type(args, 1), args->data[1]);
+    return fits ? NULL : "a layout tag does not fit its type";
 }

@@ -2,7 +2,7 @@
 /* The reference target's table, generated from kernels.def. */
 #include "backends/ref/ref.h"
 
-#include "backends/ref/kernel.h"
+#include "backends/ref/layout.h"
 
 /* Short spellings of the table. */
 #define D(id) (1u << KILN_DTYPE_##id)
@@ -19,12 +19,33 @@
       .name = "ref:" #fn,                                                                          \
       .run = kiln_ref_##fn,                                                                        \
       __VA_ARGS__ },
+
+/* A finer test of a row, on top of the plain layouts that all kernels but the packing ones want. */
+#define KERNEL(instr, dtypes, fn)
+#define KERNEL_IF(instr_, dtypes, fn, test)                                                        \
+    static bool plain_##instr_##_##fn(const KilnInstr *instr)                                      \
+    {                                                                                              \
+        return kiln_ref_is_plain(instr) && kiln_ref_##test(instr);                                 \
+    }
+#include "backends/ref/kernels.def"
+
 static const KilnKernel kernels[] = {
-#define KERNEL(instr, dtypes, fn) ROW(instr, dtypes, fn, )
-#define KERNEL_IF(instr, dtypes, fn, test) ROW(instr, dtypes, fn, .supports = kiln_ref_##test)
+#define KERNEL(instr, dtypes, fn) ROW(instr, dtypes, fn, .supports = kiln_ref_is_plain)
+#define KERNEL_IF(instr, dtypes, fn, test) ROW(instr, dtypes, fn, .supports = plain_##instr##_##fn)
 #define KERNEL_SCRATCH(instr, dtypes, fn, bytes)                                                   \
-    ROW(instr, dtypes, fn, .scratch_bytes = kiln_ref_##bytes)
+    ROW(instr, dtypes, fn, .supports = kiln_ref_is_plain, .scratch_bytes = kiln_ref_##bytes)
 #define KERNEL_ANY_LAYOUT(instr, dtypes, fn) ROW(instr, dtypes, fn, .layout = "*")
+#include "backends/ref/kernels.def"
+/* The same rows for blocked layouts. */
+#define KERNEL(instr_, dtypes_, fn)                                                                \
+    { .instr = KILN_INSTR_##instr_,                                                                \
+      .dtypes = (dtypes_),                                                                         \
+      .layout = "*",                                                                               \
+      .name = "ref:blocked_" #fn,                                                                  \
+      .run = kiln_ref_blocked,                                                                     \
+      .supports = kiln_ref_blocked_supports,                                                       \
+      .scratch_bytes = kiln_ref_blocked_scratch },
+#define KERNEL_ANY_LAYOUT(instr, dtypes, fn)
 #include "backends/ref/kernels.def"
 };
 

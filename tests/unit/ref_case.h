@@ -72,6 +72,8 @@ case_add(RefCase *c, KilnDType dtype, int rank, const int64_t *dims, const doubl
     cr_assert_lt(i, CASE_MAX_OPERANDS);
     c->buffers[i].type = kiln_type_make(dtype, rank, dims);
     c->uses[i].buffer = &c->buffers[i];
+    bool optional;
+    kiln_instr_access(c->instr.kind, i, &c->uses[i].access, &optional);
     int64_t n = kiln_type_elements(&c->buffers[i].type);
     size_t size = (size_t)kiln_type_bytes(&c->buffers[i].type);
     c->data[i] = malloc(size ? size : 1);
@@ -103,23 +105,7 @@ case_absent(RefCase *c)
 static inline const KilnKernel *
 case_kernel(const RefCase *c)
 {
-    const KilnTarget *target = kiln_ref_target();
-    uint32_t key = 0;
-    KilnAccess access = KILN_ACCESS_IN;
-    bool optional;
-    for (uint32_t i = 0; i < c->instr.n_operands; i++) {
-        if (kiln_instr_access(c->instr.kind, i, &access, &optional) && access == KILN_ACCESS_IN) {
-            key = i;
-            break;
-        }
-    }
-    for (uint32_t k = 0; k < target->n_kernels; k++) {
-        const KilnKernel *kernel = &target->kernels[k];
-        if (kernel->instr == c->instr.kind && (kernel->dtypes >> c->buffers[key].type.dtype & 1u) &&
-            (!kernel->supports || kernel->supports(&c->instr)))
-            return kernel;
-    }
-    return NULL;
+    return kiln_target_find(kiln_ref_target(), &c->instr);
 }
 
 /** Runs the instruction; the kernel's error text, or NULL. */
