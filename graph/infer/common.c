@@ -314,10 +314,10 @@ kiln_dim_product(KilnType *to, int d, const KilnType *from, int first, int n, GE
         kiln_dim_set(to, d, 0);
         return TRUE;
     }
-    if (big)
+    if (big && !unknowns) /* else one of those may still be zero */
         return kiln_dim_set_wide(to, d, (KilnWide)INT64_MAX + 1, error);
     kiln_dim_set(to, d, unknowns ? KILN_DIM_UNKNOWN : product);
-    if (unknowns == 1 && product == 1)
+    if (unknowns == 1 && product == 1 && !big)
         kiln_dim_copy(to, d, from, unknown);
     return TRUE;
 }

@@ -20,29 +20,29 @@ struct KilnInfer {
 };
 
 /* One prototype per distinct name in ops.def's infer column. */
-#define INFER(name) gboolean kiln_infer_##name(KilnInfer *in, GError **error);
-INFER(none)
-INFER(given) INFER(constant) INFER(same) INFER(to_bool) INFER(cast) INFER(broadcast) INFER(compare)
-    INFER(pow) INFER(prelu) INFER(clip) INFER(where) INFER(dropout) INFER(reduce) INFER(arg_reduce)
-        INFER(softmax) INFER(top_k) INFER(conv) INFER(conv_transpose) INFER(pool) INFER(global_pool)
-            INFER(max_unpool) INFER(batch_normalization) INFER(layer_normalization) INFER(matmul)
-                INFER(gemm) INFER(einsum) INFER(recurrent) INFER(det) INFER(reshape) INFER(flatten)
-                    INFER(squeeze) INFER(unsqueeze) INFER(transpose) INFER(concat) INFER(split)
-                        INFER(slice) INFER(pad) INFER(gather) INFER(gather_elements)
-                            INFER(gather_nd) INFER(expand) INFER(tile) INFER(shape) INFER(size)
-                                INFER(constant_of_shape) INFER(range) INFER(one_hot) INFER(eye_like)
-                                    INFER(depth_to_space) INFER(space_to_depth) INFER(resize)
-                                        INFER(compress) INFER(non_zero) INFER(non_max_suppression)
-                                            INFER(quantize_linear) INFER(dequantize_linear)
-                                                INFER(dynamic_quantize_linear) INFER(matmul_integer)
-                                                    INFER(conv_integer) INFER(qlinear_conv)
-                                                        INFER(qlinear_matmul) INFER(random)
+// clang-format off
+#define INFER(name) gboolean kiln_infer_##name(KilnInfer *in, GError **error)
+INFER(none); INFER(given); INFER(constant); INFER(same); INFER(to_bool); INFER(cast);
+INFER(broadcast); INFER(compare); INFER(pow); INFER(prelu); INFER(clip); INFER(where);
+INFER(dropout); INFER(reduce); INFER(arg_reduce); INFER(softmax); INFER(top_k); INFER(conv);
+INFER(conv_transpose); INFER(pool); INFER(global_pool); INFER(max_unpool);
+INFER(batch_normalization); INFER(layer_normalization); INFER(matmul); INFER(gemm);
+INFER(einsum); INFER(recurrent); INFER(det); INFER(reshape); INFER(flatten); INFER(squeeze);
+INFER(unsqueeze); INFER(transpose); INFER(concat); INFER(split); INFER(slice); INFER(pad);
+INFER(gather); INFER(gather_elements); INFER(gather_nd); INFER(expand); INFER(tile);
+INFER(shape); INFER(size); INFER(constant_of_shape); INFER(range); INFER(one_hot);
+INFER(eye_like); INFER(depth_to_space); INFER(space_to_depth); INFER(resize); INFER(compress);
+INFER(non_zero); INFER(non_max_suppression); INFER(quantize_linear); INFER(dequantize_linear);
+INFER(dynamic_quantize_linear); INFER(matmul_integer); INFER(conv_integer); INFER(qlinear_conv);
+INFER(qlinear_matmul); INFER(random);
 #undef INFER
+// clang-format on
 
-    /* --- helpers for shape functions --- */
+/* --- helpers for shape functions --- */
 
-    /** The type of operand @i; NULL where it is absent. */
-    static inline const KilnType *kiln_infer_type(const KilnInfer *in, uint32_t i)
+/** The type of operand @i; NULL where it is absent. */
+static inline const KilnType *
+kiln_infer_type(const KilnInfer *in, uint32_t i)
 {
     const KilnValue *value = kiln_node_operand(in->node, i);
     return value ? &value->type : NULL;

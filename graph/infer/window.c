@@ -240,6 +240,9 @@ kiln_window_resolve(const KilnNode *node, KilnWindow *out, GError **error)
         return FALSE;
     if (x->rank >= 0 && x->rank < 3)
         return kiln_infer_throw_shape(node, 0, error, "rank 3 or more");
+    if (weights && weights->rank >= 0 && weights->rank < 3)
+        return kiln_throw(error, KILN_ERROR_SHAPE, "expected weights of rank 3 or more, found %d",
+                          weights->rank);
     if (out->rank == KILN_RANK_UNKNOWN)
         return TRUE;
     if (out->rank < 1 || out->rank > KILN_MAX_RANK - 2)

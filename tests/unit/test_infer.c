@@ -62,6 +62,14 @@ read_dtype(const char **at, KilnDType *out)
     return kiln_dtype_from_name(name, out);
 }
 
+static int64_t
+read_integer(const char *word)
+{
+    return g_str_equal(word, "max")   ? INT64_MAX
+           : g_str_equal(word, "min") ? INT64_MIN
+                                      : g_ascii_strtoll(word, NULL, 10);
+}
+
 /* `[2,N,?]` or `[*]`. */
 static bool
 read_shape(Case *c, const char **at, KilnType *type)
@@ -77,9 +85,8 @@ read_shape(Case *c, const char **at, KilnType *type)
             type->rank = KILN_RANK_UNKNOWN;
             break;
         }
-        bool number = g_ascii_isdigit(*word);
-        type->dims[type->rank] =
-            number ? g_ascii_strtoll(word, NULL, 10) : (int64_t)KILN_DIM_UNKNOWN;
+        bool number = g_ascii_isdigit(*word) || g_str_equal(word, "max");
+        type->dims[type->rank] = number ? read_integer(word) : (int64_t)KILN_DIM_UNKNOWN;
         if (!number && !g_str_equal(word, "?"))
             type->dim_names[type->rank] = kiln_arena_strdup(c->module->arena, word);
         type->rank++;
@@ -105,14 +112,6 @@ read_quant(Case *c, const char **at, const KilnType *type)
     quant->scales = scales;
     quant->zero_points = zero_points;
     return quant;
-}
-
-static int64_t
-read_integer(const char *word)
-{
-    return g_str_equal(word, "max")   ? INT64_MAX
-           : g_str_equal(word, "min") ? INT64_MIN
-                                      : g_ascii_strtoll(word, NULL, 10);
 }
 
 /* `{1,2}` after a type: the constant's elements. */

@@ -190,6 +190,59 @@ Test(infer_properties, windows_are_counted)
     }
 }
 
+/* A transposed convolution undoes the sizes of the convolution with the same window. */
+static void
+check_spread(KilnFunction *function, KilnValue *x, KilnValue *weights, int64_t i)
+{
+    int64_t stride = 1 + i % 3, dilation = 1 + i / 3 % 2, extra = i / 6 % stride;
+    int64_t pads[] = { i / 18 % 2, i / 36 % 3 };
+    KilnInts strides = { 1, &stride }, dilations = { 1, &dilation };
+    KilnAttrs_conv_transpose spread = { .auto_pad = "NOTSET",
+                                        .group = 1,
+                                        .strides = strides,
+                                        .dilations = dilations,
+                                        .output_padding = { 1, &extra },
+                                        .pads = { 2, pads } };
+    KilnAttrs_conv slide = { .auto_pad = "NOTSET",
+                             .group = 1,
+                             .strides = strides,
+                             .dilations = dilations,
+                             .pads = { 2, pads } };
+    KilnValue *y = kiln_build(function, NULL, KILN_OP_conv_transpose, &spread,
+                              (KilnValue *[]){ x, weights }, 2, NULL);
+    int64_t reach = (weights->type.dims[2] - 1) * dilation + 1;
+    if (!y || y->type.dims[2] + pads[0] + pads[1] < reach)
+        return; /* padding ate all of it */
+    KilnValue *back =
+        kiln_build(function, NULL, KILN_OP_conv, &slide, (KilnValue *[]){ y, weights }, 2, NULL);
+    cr_assert(back && back->type.dims[2] == x->type.dims[2], "case %d", (int)i);
+
+    /* The size stated outright gives the same padding back. */
+    spread.output_shape = (KilnInts){ 1, &y->type.dims[2] };
+    spread.pads.n = 0;
+    spread.auto_pad = "SAME_UPPER";
+    KilnValue *stated = kiln_build(function, NULL, KILN_OP_conv_transpose, &spread,
+                                   (KilnValue *[]){ x, weights }, 2, NULL);
+    KilnWindow window;
+    cr_assert(stated && kiln_window_resolve(stated->def, &window, NULL));
+    cr_assert_eq(stated->type.dims[2], y->type.dims[2]);
+    cr_assert_eq(window.pads_begin[0] + window.pads_end[0], pads[0] + pads[1]);
+    cr_assert_eq(window.pads_begin[0], (pads[0] + pads[1]) / 2);
+}
+
+Test(infer_properties, transposed_windows_undo_windows)
+{
+    for (int64_t i = 0; i < 5 * 4; i++) {
+        g_autoptr(KilnModule) module = kiln_module_new();
+        KilnFunction *function = function_new(module);
+        KilnType data = kiln_type_make(KILN_DTYPE_f32, 3, (int64_t[]){ 1, 1, 1 + i % 5 });
+        KilnType kernel = kiln_type_make(KILN_DTYPE_f32, 3, (int64_t[]){ 1, 1, 1 + i / 5 });
+        KilnValue *x = argument(function, "x", &data), *w = argument(function, "w", &kernel);
+        for (int64_t k = 0; k < 108; k++)
+            check_spread(function, x, w, k);
+    }
+}
+
 /* --- folded arithmetic --- */
 
 static int64_t
@@ -436,6 +489,15 @@ Test(infer_properties, stated_types_follow_their_operand)
     cr_assert(pack && kiln_type_equal(&pack->results[0].type, &blocked));
     cr_assert(kiln_node_reinfer(pack, NULL));
     cr_assert(kiln_type_equal(&pack->results[0].type, &blocked));
+
+    KilnType bytes = plain;
+    bytes.dtype = KILN_DTYPE_i8;
+    KilnNodeSpec rescale = {
+        .op = KILN_OP_rescale_quantized, .operands = &x, .n_operands = 1, .types = &bytes
+    };
+    KilnNode *rescaled = kiln_node_new(function, &rescale, NULL);
+    cr_assert(rescaled && kiln_type_equal(&rescaled->results[0].type, &bytes));
+
     g_autoptr(GError) shape_error = NULL, type_error = NULL;
     spec.types = &other;
     cr_assert(!kiln_node_new(function, &spec, &shape_error));
@@ -443,4 +505,18 @@ Test(infer_properties, stated_types_follow_their_operand)
     spec.types = &wrong;
     cr_assert(!kiln_node_new(function, &spec, &type_error));
     cr_assert_eq(type_error->code, KILN_ERROR_TYPE);
+}
+
+Test(infer_properties, stated_types_are_taken_as_they_are)
+{
+    g_autoptr(KilnModule) module = kiln_module_new();
+    KilnFunction *function = function_new(module);
+    KilnType types[] = { kiln_type_unranked(KILN_DTYPE_i64),
+                         kiln_type_make(KILN_DTYPE_f32, 2, (int64_t[]){ 2, KILN_DIM_UNKNOWN }) };
+    types[1].dim_names[1] = "N";
+    KilnAttrs_unknown attrs = { .op_type = "Mystery", .domain = "there" };
+    KilnNodeSpec spec = { .op = KILN_OP_unknown, .n_results = 2, .attrs = &attrs, .types = types };
+    KilnNode *node = kiln_node_new(function, &spec, NULL);
+    cr_assert(node && kiln_type_equal(&node->results[0].type, &types[0]) &&
+              kiln_type_equal(&node->results[1].type, &types[1]));
 }
