@@ -14,6 +14,22 @@ kiln_onnx_convert_reduce_axes(KilnOnnxCall *call, GError **error)
     return TRUE;
 }
 
+/* Back to the operand's shape: its type says what inference cannot tell where a dim is no number.
+ */
+static gboolean
+unfold(KilnOnnxCall *call, KilnValue *folded, KilnValue *shape, GError **error)
+{
+    KilnAttrs_reshape attrs = { .allowzero = true };
+    KilnNode *node = kiln_node_new(call->function,
+                                   &(KilnNodeSpec){ .op = KILN_OP_reshape,
+                                                    .operands = (KilnValue *[]){ folded, shape },
+                                                    .n_operands = 2,
+                                                    .attrs = &attrs,
+                                                    .types = &call->operands[0]->type },
+                                   error);
+    return node && kiln_onnx_set_result(call, 0, &node->results[0]);
+}
+
 /* Before opset 13 the operand is folded to two dims at `axis`, and the second is normalised:
  *
  *      x                    x ──────────┐
@@ -45,10 +61,7 @@ kiln_onnx_convert_softmax_2d(KilnOnnxCall *call, GError **error)
         shape = kiln_onnx_ints(call, "shape", x->type.dims, (uint32_t)rank);
     else if (normal)
         shape = kiln_onnx_build1(call, KILN_OP_shape, NULL, x, error);
-    KilnAttrs_reshape reshape = { .allowzero = true };
-    return shape &&
-           kiln_onnx_set_result(
-               call, 0, kiln_onnx_build2(call, KILN_OP_reshape, &reshape, normal, shape, error));
+    return shape && unfold(call, normal, shape, error);
 }
 
 gboolean

@@ -24,19 +24,23 @@ kiln_onnx_define(KilnOnnxScope *scope, const char *name, KilnValue *value, GErro
         return kiln_throw(error, KILN_ERROR_INVALID, "graph '%s': two values are called '%s'",
                           scope->graph->name, name);
     g_hash_table_insert(scope->values, (char *)name, value);
+    if (kiln_function_find_value(scope->function, name) != value) {
+        kiln_onnx_free_name(scope, name);
+        kiln_value_rename(scope->function, value, name);
+    }
+    value->made_up = false;
+    return TRUE;
+}
+
+void
+kiln_onnx_free_name(KilnOnnxScope *scope, const char *name)
+{
     KilnFunction *function = scope->function;
     KilnValue *holder = kiln_function_find_value(function, name);
-    if (holder == value) {
-        value->made_up = false;
-        return TRUE;
-    }
-    /* A name that the importer made up gives way to the model's. */
-    if (holder) {
-        kiln_value_rename(function, holder, kiln_function_unique_name(function, name));
-        holder->made_up = true;
-    }
-    kiln_value_rename(function, value, name);
-    return TRUE;
+    if (!holder || !holder->made_up)
+        return;
+    kiln_value_rename(function, holder, kiln_function_unique_name(function, name));
+    holder->made_up = true;
 }
 
 static void
@@ -69,6 +73,15 @@ kiln_onnx_is_read(KilnOnnxScope *scope, const char *name)
 
 /* --- one graph --- */
 
+/* True unless @type leaves out the shape that @known has. */
+static bool
+says_more(const Onnx__TypeProto *type, const Onnx__TypeProto *known)
+{
+    const int tensor = ONNX__TYPE_PROTO__VALUE_TENSOR_TYPE;
+    return (int)type->value_case != tensor || (int)known->value_case != tensor ||
+           type->tensor_type->shape || !known->tensor_type->shape;
+}
+
 static void
 scope_init(KilnOnnxScope *scope, const KilnOnnxGraph *graph)
 {
@@ -79,7 +92,8 @@ scope_init(KilnOnnxScope *scope, const KilnOnnxGraph *graph)
     for (size_t k = 0; k < G_N_ELEMENTS(lists); k++) {
         for (guint i = 0; i < lists[k]->len; i++) {
             const Onnx__ValueInfoProto *info = g_ptr_array_index(lists[k], i);
-            if (info->type)
+            const Onnx__TypeProto *known = g_hash_table_lookup(scope->types, info->name);
+            if (info->type && (!known || says_more(info->type, known)))
                 g_hash_table_insert(scope->types, info->name, info->type);
         }
     }

@@ -43,6 +43,8 @@ gboolean kiln_onnx_import_graph(KilnOnnxImport *import, KilnOnnxScope *outer,
 KilnValue *kiln_onnx_lookup(const KilnOnnxScope *scope, const char *name);
 /** Makes @value what @name means, and calls it so where the name is free. */
 gboolean kiln_onnx_define(KilnOnnxScope *scope, const char *name, KilnValue *value, GError **error);
+/** Renames a value that the importer named @name itself: the model's names come first. */
+void kiln_onnx_free_name(KilnOnnxScope *scope, const char *name);
 /** True where a node of the graph (or of its subgraphs) or an output reads @name. */
 bool kiln_onnx_is_read(KilnOnnxScope *scope, const char *name);
 

@@ -60,14 +60,28 @@ declared_type(const KilnOnnxCall *call, uint32_t i, KilnType *out)
     return kiln_onnx_type_load(proto, call->import->dim_names, call->import->module->arena, out);
 }
 
-/* Takes the numbers that the model declares where inference has none. Names of dims are left:
- * models give one name to dims that differ, and equal names mean equal dims here. */
+static bool
+contradicts(const KilnType *declared, const KilnType *inferred)
+{
+    if (declared->dtype != inferred->dtype)
+        return true;
+    for (int i = 0; inferred->rank == declared->rank && i < declared->rank; i++) {
+        if (declared->dims[i] >= 0 && inferred->dims[i] >= 0 &&
+            declared->dims[i] != inferred->dims[i])
+            return true;
+    }
+    return inferred->rank >= 0 && inferred->rank != declared->rank;
+}
+
+/* Takes the numbers that the model declares where inference has none; a declaration that is wrong
+ * elsewhere (left over from before someone edited the model) is not believed at all. Names of dims
+ * are left: models give one name to dims that differ, and equal names mean equal dims here. */
 static void
 merge_declared(const KilnOnnxCall *call, uint32_t i, KilnValue *value)
 {
     KilnType declared, type = value->type;
     if (declared_type(call, i, &declared) != KILN_ONNX_TYPE_TENSOR || declared.rank < 0 ||
-        declared.dtype != type.dtype || (type.rank >= 0 && type.rank != declared.rank))
+        contradicts(&declared, &type))
         return;
     for (int d = 0; d < declared.rank; d++) {
         if (type.rank < 0 || (type.dims[d] < 0 && !type.dim_names[d])) {
@@ -301,6 +315,7 @@ kiln_onnx_import_node(KilnOnnxScope *scope, const KilnOnnxNode *node, GError **e
         if (*proto->output[i] && g_hash_table_contains(scope->values, proto->output[i]))
             return kiln_onnx_throw(&call, KILN_ERROR_INVALID, error,
                                    "computes '%s', which is there already", proto->output[i]);
+        kiln_onnx_free_name(scope, proto->output[i]);
     }
     g_autofree KilnValue **operands = g_new0(KilnValue *, proto->n_input + KILN_ONNX_SPARE);
     g_autofree bool *taken = g_new0(bool, node->n_attrs + 1);

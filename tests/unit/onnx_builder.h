@@ -109,7 +109,7 @@ onnx_value(GByteArray *graph, uint32_t field, const char *name, int dtype, const
     g_auto(GStrv) words = g_strsplit(dims ? dims : "", ",", -1);
     for (char **word = words; *word; word++) {
         g_autoptr(GByteArray) dim = g_byte_array_new();
-        if (g_ascii_isdigit(**word))
+        if (**word && strspn(*word, "0123456789") == strlen(*word))
             kiln_wire_put_varint(dim, 1, g_ascii_strtoull(*word, NULL, 10));
         else if (strcmp(*word, "?") != 0)
             kiln_wire_put_text(dim, 2, *word);

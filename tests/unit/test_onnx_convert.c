@@ -152,7 +152,7 @@ Test(onnx_convert, softmax_folds_to_two_dims)
                 "  %z.flatten = flatten(%x) {axis=-2} : f32[N,12]\n"
                 "  %z.hardmax = hardmax(%z.flatten) : f32[N,12]\n"
                 "  %z.shape = shape(%x) : i64[3]\n"
-                "  %z = reshape(%z.hardmax, %z.shape) {allowzero=true} : f32[?,3,4]\n"
+                "  %z = reshape(%z.hardmax, %z.shape) {allowzero=true} : f32[N,3,4]\n"
                 "  return %z\n"
                 "}\n");
     graph = graph_xy("N,3", NULL);
