@@ -42,6 +42,12 @@ KilnPassPipeline *kiln_pass_pipeline_load(const char *path, GError **error);
 KilnPassPipeline *kiln_pass_pipeline_parse_yaml(const char *text, size_t length, const char *name,
                                                 GError **error);
 KilnPassPipeline *kiln_pass_pipeline_parse_inline(const char *text, GError **error);
+/** The same into a new pipeline that passes were registered with, so that the text may name them.
+ * On failure the pipeline is only good for freeing. */
+gboolean kiln_pipeline_read_yaml(KilnPassPipeline *pipeline, const char *text, size_t length,
+                                 const char *name, GError **error);
+gboolean kiln_pipeline_read_file(KilnPassPipeline *pipeline, const char *path, GError **error);
+gboolean kiln_pipeline_read_inline(KilnPassPipeline *pipeline, const char *text, GError **error);
 /** YAML that loads back to the same pipeline (includes and anchors resolved). */
 void kiln_pass_pipeline_print(const KilnPassPipeline *pipeline, GString *out);
 /** Appends an entry with defaults; NULL for an unknown id. Pipelines can be built in C. */

@@ -4,6 +4,7 @@
 #include "passes/suggest.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 /* The name inside: '_' where files write '-'. Files may not write '_'. */
@@ -43,11 +44,11 @@ parse_float(const char *word, float *out)
     errno = 0;
     double value = g_ascii_strtod(word, &end);
     /* The locale-free forms that print: no hexadecimal, no blanks, no overflow. */
-    if (end == word || *end || g_ascii_isspace(*word) || strpbrk(word, "xX") ||
-        (errno == ERANGE && (value > 1 || value < -1)))
+    if (end == word || *end || g_ascii_isspace(*word) || strpbrk(word, "xX"))
         return false;
     *out = (float)value;
-    return true;
+    bool overflows = isinf(*out) && (!isinf(value) || errno == ERANGE);
+    return !overflows;
 }
 
 static bool

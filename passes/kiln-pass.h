@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* For authors of passes outside this tree: walk, match, build, replace.
+ *
+ * A plug-in is a shared object with one function, named in a pipeline file
+ * (`plugins: [./libmypass.so]`):
+ *
+ *     #include <passes/kiln-pass.h>
+ *
+ *     static gboolean run(KilnFunction *function, KilnPassContext *context, bool *changed,
+ *                         GError **error) { … }
+ *
+ *     static const KilnPassInfo passes[] = {
+ *         { .id = "my-pass", .level = KILN_LEVEL_GRAPH, .numerics = KILN_NUMERICS_E,
+ *           .summary = "what it does", .run_graph = run },
+ *     };
+ *     KILN_PASS_PLUGIN(passes)
+ *
+ * A pass changes the function that it is given and says honestly whether it did; the manager
+ * verifies, checks, times and counts. Versioned apart from kiln.h: a plug-in built against another
+ * version of this header is refused when it is loaded. */
+#ifndef KILN_PASSES_KILN_PASS_H
+#define KILN_PASSES_KILN_PASS_H
+
+#include "passes/rule.h"
+
+#define KILN_PASS_API_VERSION 1
+
+typedef struct {
+    uint32_t api_version; /* KILN_PASS_API_VERSION */
+    uint32_t info_size;   /* sizeof(KilnPassInfo) */
+    const KilnPassInfo *passes;
+    uint32_t n_passes;
+} KilnPassPlugin;
+
+/** What the symbol `kiln_pass_plugin` is: returns a table that lives as long as the plug-in. */
+typedef const KilnPassPlugin *(*KilnPassPluginFn)(void);
+#define KILN_PASS_PLUGIN_SYMBOL "kiln_pass_plugin"
+
+#define KILN_PASS_PLUGIN(table)                                                                    \
+    __attribute__((visibility("default"))) const KilnPassPlugin *kiln_pass_plugin(void);           \
+    const KilnPassPlugin *kiln_pass_plugin(void)                                                   \
+    {                                                                                              \
+        static const KilnPassPlugin plugin = { KILN_PASS_API_VERSION, sizeof(KilnPassInfo), table, \
+                                               G_N_ELEMENTS(table) };                              \
+        return &plugin;                                                                            \
+    }
+
+#endif
