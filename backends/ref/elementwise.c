@@ -4,31 +4,44 @@
  * of the result is written, so that the result may lie in an operand of its type. */
 #include "backends/ref/scalar.h"
 
-/* Where the operand's element lies that belongs to element @i, at @index, of the result. */
-static int64_t
-operand_offset(const KilnType *operand, const KilnType *result, const int64_t *index, int64_t i)
+/* True where all operands have the shape of the result: then element i belongs to element i. */
+static bool
+is_flat(const KilnKernelArgs *args)
 {
-    return kiln_type_same_shape(operand, result)
-               ? i
-               : ref_broadcast_offset(operand, index, result->rank);
+    for (uint32_t k = 1; k < args->instr->n_operands; k++) {
+        if (ref_has(args, k) && !kiln_type_same_shape(ref_type(args, k), ref_type(args, 0)))
+            return false;
+    }
+    return true;
+}
+
+/* Element @i, at @index, of the result as operand @k sees it. */
+static RefValue
+load(const KilnKernelArgs *args, uint32_t k, const int64_t *index, int64_t i, bool flat)
+{
+    const KilnType *type = ref_type(args, k);
+    if (!flat)
+        i = ref_broadcast_offset(type, index, ref_type(args, 0)->rank);
+    return ref_load(type->dtype, args->data[k], i);
 }
 
 const char *
 kiln_ref_binary(const KilnKernelArgs *args)
 {
     const KilnInstr *instr = args->instr;
-    const KilnType *out = ref_type(args, 0), *a = ref_type(args, 1), *b = ref_type(args, 2);
+    const KilnType *out = ref_type(args, 0);
+    const RefClass class_ = ref_class(ref_type(args, 1)->dtype);
     const RefBinary *op = kiln_ref_binary_op(instr->kind);
+    const bool flat = is_flat(args);
     const int64_t n = ref_elements(out);
     int64_t index[KILN_MAX_RANK] = { 0 };
     for (int64_t i = 0; i < n; i++, ref_next(index, out->dims, out->rank)) {
         RefValue result = { 0 };
         RefValue operands[2] = {
-            ref_load(a->dtype, args->data[1], operand_offset(a, out, index, i)),
-            ref_load(b->dtype, args->data[2], operand_offset(b, out, index, i)),
+            load(args, 1, index, i, flat),
+            load(args, 2, index, i, flat),
         };
-        const char *error =
-            kiln_ref_apply_binary(op, instr->attrs, ref_class(a->dtype), operands, &result);
+        const char *error = kiln_ref_apply_binary(op, instr->attrs, class_, operands, &result);
         if (error)
             return error;
         ref_store(out->dtype, args->data[0], i, result);
@@ -39,17 +52,19 @@ kiln_ref_binary(const KilnKernelArgs *args)
 const char *
 kiln_ref_pow(const KilnKernelArgs *args)
 {
-    const KilnType *out = ref_type(args, 0), *a = ref_type(args, 1), *b = ref_type(args, 2);
+    const KilnType *out = ref_type(args, 0);
+    const RefClass base = ref_class(ref_type(args, 1)->dtype);
+    const RefClass exponent = ref_class(ref_type(args, 2)->dtype);
+    const bool flat = is_flat(args);
     const int64_t n = ref_elements(out);
     int64_t index[KILN_MAX_RANK] = { 0 };
     for (int64_t i = 0; i < n; i++, ref_next(index, out->dims, out->rank)) {
         RefValue result = { 0 };
         RefValue operands[2] = {
-            ref_load(a->dtype, args->data[1], operand_offset(a, out, index, i)),
-            ref_load(b->dtype, args->data[2], operand_offset(b, out, index, i)),
+            load(args, 1, index, i, flat),
+            load(args, 2, index, i, flat),
         };
-        const char *error =
-            kiln_ref_apply_pow(ref_class(a->dtype), ref_class(b->dtype), operands, &result);
+        const char *error = kiln_ref_apply_pow(base, exponent, operands, &result);
         if (error)
             return error;
         ref_store(out->dtype, args->data[0], i, result);
@@ -65,19 +80,19 @@ kiln_ref_variadic(const KilnKernelArgs *args)
     const KilnType *out = ref_type(args, 0);
     const bool mean = instr->kind == KILN_INSTR_mean;
     const RefBinary *op = kiln_ref_binary_op(mean ? KILN_INSTR_sum : instr->kind);
+    const RefClass class_ = ref_class(out->dtype);
+    const bool flat = is_flat(args);
     const int64_t n = ref_elements(out);
     int64_t index[KILN_MAX_RANK] = { 0 };
     for (int64_t i = 0; i < n; i++, ref_next(index, out->dims, out->rank)) {
         RefValue result = { 0 };
         for (uint32_t k = 1; k < instr->n_operands; k++) {
-            const KilnType *type = ref_type(args, k);
-            RefValue next =
-                ref_load(type->dtype, args->data[k], operand_offset(type, out, index, i));
+            RefValue next = load(args, k, index, i, flat);
             if (k == 1)
                 result = next;
             else
-                kiln_ref_apply_binary(op, instr->attrs, ref_class(type->dtype),
-                                      (RefValue[]){ result, next }, &result);
+                kiln_ref_apply_binary(op, instr->attrs, class_, (RefValue[]){ result, next },
+                                      &result);
         }
         if (mean)
             result.f /= instr->n_operands - 1;
@@ -111,14 +126,14 @@ kiln_ref_clip(const KilnKernelArgs *args)
 const char *
 kiln_ref_where(const KilnKernelArgs *args)
 {
-    const KilnType *out = ref_type(args, 0), *condition = ref_type(args, 1);
+    const KilnType *out = ref_type(args, 0);
+    const bool flat = is_flat(args);
     const size_t size = kiln_dtype_size(out->dtype);
     const int64_t n = ref_elements(out);
     int64_t index[KILN_MAX_RANK] = { 0 };
     for (int64_t i = 0; i < n; i++, ref_next(index, out->dims, out->rank)) {
-        int64_t at = operand_offset(condition, out, index, i);
-        uint32_t chosen = ((const uint8_t *)args->data[1])[at] ? 2 : 3;
-        int64_t from = operand_offset(ref_type(args, chosen), out, index, i);
+        uint32_t chosen = load(args, 1, index, i, flat).u ? 2 : 3;
+        int64_t from = flat ? i : ref_broadcast_offset(ref_type(args, chosen), index, out->rank);
         ref_copy_element(args->data[0], i, args->data[chosen], from, size);
     }
     return NULL;
