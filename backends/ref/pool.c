@@ -2,8 +2,9 @@
 /* max_pool, average_pool, lp_pool, max_unpool.
  *
  * Where a window hangs over the end of the padded operand (ceil_mode), what lies there is no
- * element: average_pool counts padding if told to, but never what lies beyond it. A window without
- * any element gives the least value of the type (max_pool, index -1), or zero. */
+ * element: average_pool counts padding if told to, but never what lies beyond it. Padding is never
+ * the greatest of a window, a NaN in it always is. A window without any element gives the least
+ * value of the type (max_pool, index -1), or zero. */
 #include "backends/ref/window.h"
 
 #include <math.h>

@@ -144,6 +144,20 @@ Test(ref_resize, antialias)
     CASE_ATTRS(linear, resize)->exclude_outside = true;
     case_gives(linear, VALUES(13. / 7, 38. / 7), 1e-6);
 
+    /* at 1/6 the triangle of width 4/3 weighs 1, 7, 3 of 11 */
+    g_autoptr(RefCase) sixths = line(F32, 4, 3, ramp);
+    CASE_ATTRS(sixths, resize)->mode = "linear";
+    CASE_ATTRS(sixths, resize)->antialias = true;
+    case_gives(sixths, VALUES(3. / 11, 1.5, 30. / 11), 1e-6);
+
+    /* the published example of the cubic one, along one dim */
+    g_autoptr(RefCase) cubic = line(F32, 4, 2, ramp);
+    const float scale = 0.6f;
+    CASE_ATTRS(cubic, resize)->mode = "cubic";
+    CASE_ATTRS(cubic, resize)->antialias = true;
+    CASE_ATTRS(cubic, resize)->scales = floats(cubic, 1, &scale);
+    case_gives(cubic, VALUES(0.3036144, 2.0714286), 1e-6);
+
     /* enlarging is not changed by it */
     g_autoptr(RefCase) larger = line(F32, 2, 4, ramp);
     CASE_ATTRS(larger, resize)->mode = "linear";
