@@ -14,7 +14,7 @@
 #include "backends/cpu/conv_kernel.h"
 
 #if defined(__clang__)
-#define UNROLLED _Pragma("unroll")
+#define UNROLLED _Pragma("clang loop unroll(full)")
 #else
 #define UNROLLED _Pragma("GCC unroll 16")
 #endif

@@ -11,100 +11,121 @@
 
 #include "backends/cpu/gemm_kernel.h"
 
-#if defined(__clang__)
-#define UNROLLED _Pragma("unroll")
-#else
-#define UNROLLED _Pragma("GCC unroll 16")
-#endif
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
+/* Sums as the registers leave them: what surrounds the product is added in a function of its own,
+   one for all tiles, which costs a trip through the first-level cache and saves much code. */
+typedef struct {
+    V v[TILE_ROWS][2];
+} Sums;
+
+ALWAYS_INLINE V
+load_lanes(const float *p, MASK mask, const bool full)
+{
+    return full ? V_LOAD(p) : V_LOAD_SOME(p, mask);
+}
+
+/* Bias and residual of row @i from column @j on. */
 ALWAYS_INLINE V
 tile_start(const KilnGemmTile *t, int64_t i, int64_t j, MASK mask, const bool full)
 {
-    if (!t->first)
-        return full ? V_LOAD(t->out + i * t->out_pitch + j)
-                    : V_LOAD_SOME(t->out + i * t->out_pitch + j, mask);
     V v = V_SET1(0.0f);
     if (t->bias) {
         const float *bias = t->bias + i * t->bias_row + j * t->bias_col;
-        V w = t->bias_col == 0 ? V_SET1(*bias) : full ? V_LOAD(bias) : V_LOAD_SOME(bias, mask);
+        V w = t->bias_col == 0 ? V_SET1(*bias) : load_lanes(bias, mask, full);
         v = V_MUL(V_SET1(t->beta), w);
     }
-    if (t->residual) {
-        const float *residual = t->residual + i * t->out_pitch + j;
-        v = V_ADD(v, full ? V_LOAD(residual) : V_LOAD_SOME(residual, mask));
-    }
+    if (t->residual)
+        v = V_ADD(v, load_lanes(t->residual + i * t->out_pitch + j, mask, full));
     return v;
 }
 
 ALWAYS_INLINE void
-tile_finish(const KilnGemmTile *t, V (*acc)[2], const int rows, const int vectors, const bool full)
+store_vectors(const KilnGemmTile *t, const Sums *sums, int64_t j, MASK mask, const bool full)
 {
     V alpha = V_SET1(t->alpha), lo = V_SET1(t->lo), hi = V_SET1(t->hi);
-    UNROLLED
-    for (int v = 0; v < vectors; v++) {
-        int64_t j = v * VW;
-        MASK mask = V_MASK(t->cols - j);
-        UNROLLED
-        for (int i = 0; i < rows; i++) {
-            V x = V_FMA(alpha, acc[i][v], tile_start(t, i, j, mask, full));
-            if (t->last)
-                x = V_MIN(hi, V_MAX(lo, x));
-            if (full)
-                V_STORE(t->out + i * t->out_pitch + j, x);
-            else
-                V_STORE_SOME(t->out + i * t->out_pitch + j, mask, x);
-        }
+    for (int64_t i = 0; i < t->rows; i++) {
+        float *out = t->out + i * t->out_pitch + j;
+        V start = t->first ? tile_start(t, i, j, mask, full) : load_lanes(out, mask, full);
+        V x = V_FMA(alpha, sums->v[i][j > 0], start);
+        if (t->last)
+            x = V_MIN(hi, V_MAX(lo, x));
+        if (full)
+            V_STORE(out, x);
+        else
+            V_STORE_SOME(out, mask, x);
     }
 }
+
+static __attribute__((noinline)) void
+store_sums(const KilnGemmTile *t, const Sums *sums)
+{
+    for (int64_t j = 0; j < t->cols; j += VW) {
+        MASK mask = V_MASK(t->cols - j);
+        if (t->cols - j >= VW)
+            store_vectors(t, sums, j, mask, true);
+        else
+            store_vectors(t, sums, j, mask, false);
+    }
+}
+
+/* Accumulators are numbered names and not an array: not every compiler keeps a large array in
+   registers. Number j sums row j % rows over every sums-th step of depth from j / rows on; what a
+   panel holds of sums steps lies in this order. */
+// clang-format off
+#define EVERY_ACC(X) X(0) X(1) X(2) X(3) EVERY_ACC_6(X) EVERY_ACC_14(X)
+#if TILE_ROWS >= 6
+#define EVERY_ACC_6(X) X(4) X(5)
+#else
+#define EVERY_ACC_6(X)
+#endif
+#if TILE_ROWS >= 14
+#define EVERY_ACC_14(X) X(6) X(7) X(8) X(9) X(10) X(11) X(12) X(13)
+#else
+#define EVERY_ACC_14(X)
+#endif
+#define ZERO(j) V left##j = V_SET1(0.0f), right##j = left##j;
+#define STEP(j)                                                                                    \
+    if (j < n) {                                                                                   \
+        V x = V_SET1(a[j]);                                                                        \
+        left##j = V_FMA(x, V_LOAD(b + j / rows * pitch), left##j);                                 \
+        if (vectors > 1)                                                                           \
+            right##j = V_FMA(x, V_LOAD(b + j / rows * pitch + VW), right##j);                      \
+    }
+#define KEEP(j)                                                                                    \
+    if (j < rows * sums) {                                                                         \
+        result.v[j][0] = left##j;                                                                  \
+        if (vectors > 1)                                                                           \
+            result.v[j][1] = right##j;                                                             \
+    }
+// clang-format on
 
 ALWAYS_INLINE void
 tile_of(const KilnGemmTile *t, const int rows, const int vectors, const int sums)
 {
-    V acc[4][TILE_ROWS][2];
-    UNROLLED
-    for (int u = 0; u < sums; u++) {
-        UNROLLED
-        for (int i = 0; i < rows; i++)
-            acc[u][i][0] = acc[u][i][1] = V_SET1(0.0f);
-    }
+    EVERY_ACC(ZERO)
     const float *restrict a = t->a, *restrict b = t->b;
     int64_t k = 0, pitch = t->b_pitch;
     for (; k + sums <= t->depth; k += sums) {
-        UNROLLED
-        for (int u = 0; u < sums; u++) {
-            V b0 = V_LOAD(b), b1 = vectors > 1 ? V_LOAD(b + VW) : b0;
-            UNROLLED
-            for (int i = 0; i < rows; i++) {
-                V x = V_SET1(a[i]);
-                acc[u][i][0] = V_FMA(x, b0, acc[u][i][0]);
-                if (vectors > 1)
-                    acc[u][i][1] = V_FMA(x, b1, acc[u][i][1]);
-            }
-            a += rows;
-            b += pitch;
-        }
+        const int n = rows * sums;
+        EVERY_ACC(STEP)
+        a += n;
+        b += sums * pitch;
     }
-    for (; sums > 1 && k < t->depth; k++, a += rows, b += pitch) {
-        UNROLLED
-        for (int i = 0; i < rows; i++) {
-            acc[0][i][0] = V_FMA(V_SET1(a[i]), V_LOAD(b), acc[0][i][0]);
-            if (vectors > 1)
-                acc[0][i][1] = V_FMA(V_SET1(a[i]), V_LOAD(b + VW), acc[0][i][1]);
-        }
+    for (; sums > 1 && k < t->depth; k++) {
+        const int n = rows;
+        EVERY_ACC(STEP)
+        a += n;
+        b += pitch;
     }
-    UNROLLED
-    for (int u = 1; u < sums; u++) {
-        UNROLLED
-        for (int i = 0; i < rows; i++) {
-            acc[0][i][0] = V_ADD(acc[0][i][0], acc[u][i][0]);
-            acc[0][i][1] = V_ADD(acc[0][i][1], acc[u][i][1]);
-        }
+    Sums result;
+    EVERY_ACC(KEEP)
+    for (int j = rows; j < rows * sums; j++) {
+        result.v[j % rows][0] = V_ADD(result.v[j % rows][0], result.v[j][0]);
+        if (vectors > 1)
+            result.v[j % rows][1] = V_ADD(result.v[j % rows][1], result.v[j][1]);
     }
-    if (t->cols == vectors * VW)
-        tile_finish(t, acc[0], rows, vectors, true);
-    else
-        tile_finish(t, acc[0], rows, vectors, false);
+    store_sums(t, &result);
 }
 
 // clang-format off
@@ -120,7 +141,11 @@ tile(const KilnGemmTile *t)
     switch (t->rows) {
         TILE_CASE(1, 4)
         TILE_CASE(2, 2)
+#if TILE_ROWS >= 6
         TILE_CASE(3, 2)
+#else
+        TILE_CASE(3, 1)
+#endif
         TILE_CASE(4, 1)
 #if TILE_ROWS >= 6
         TILE_CASE(5, 1)
