@@ -136,9 +136,11 @@ run_col_panel(const Task *t, const KilnGemmPanel *col, KilnGemmDepth depth)
         tile.bias_row = call->bias_row;
         tile.bias_col = call->bias_col;
     }
+    const float *next = tile.b + depth.size * col->pitch; /* the next panel, as a rule */
     for (int64_t i = t->rows.first; i < t->rows.end; i++) {
         KilnGemmPanel row = kiln_gemm_panel(p, &p->rows, i);
         tile.a = panel_data(&t->rows, &row, depth);
+        tile.soon = next + (i - t->rows.first) * depth.size * 16;
         tile.rows = row.extent;
         if (t->stage) {
             tile.out = t->stage + (row.start - t->row0) * t->stage_pitch + col->start - t->col0;

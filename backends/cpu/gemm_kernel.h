@@ -21,8 +21,9 @@ enum {
 
 /* One tile: out[rows, cols] (+)= alpha * a b, with what surrounds it. */
 typedef struct {
-    const float *a; /* row panel, [depth][rows] */
-    const float *b; /* column panel, rows of it b_pitch apart */
+    const float *a;    /* row panel, [depth][rows] */
+    const float *b;    /* column panel, rows of it b_pitch apart */
+    const float *soon; /* needed after this tile: a cache line of it is asked for at each step */
     float *out;
     int64_t depth, b_pitch, out_pitch;
     int64_t rows, cols; /* valid extents; cols may be less than the panel's pitch */

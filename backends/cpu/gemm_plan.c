@@ -12,9 +12,9 @@
 enum {
     BLOCK_ROW_PANELS = 40,
     BLOCK_COL_PANELS = 16,
-    TASKS = 8,               /* enough for a team of up to 8 */
-    TASK_FLOATS = 64 * 1024, /* vector multiply-adds that make a task worth its overhead */
-    WHOLE_FLOATS = 1 << 20,  /* pack a side at once up to this */
+    TASKS = 8,              /* enough for a team of up to 8 */
+    TASK_WORK = 64 * 1024,  /* vector multiply-adds that make a task worth its overhead */
+    WHOLE_FLOATS = 1 << 20, /* pack a side at once up to this */
 };
 
 static int64_t
@@ -58,19 +58,25 @@ kiln_gemm_cost(const KilnGemmShape *s)
     return tiles + (s->staged ? 6.0 * (double)s->rows * (double)s->cols : 0.0);
 }
 
-/* Split further until there are tasks for a team, first where it repeats no packing. */
+static bool
+fits_whole(const KilnGemmPlan *p, const KilnGemmCut *cut)
+{
+    return cut->pitch * p->depth * p->batch <= WHOLE_FLOATS;
+}
+
+/* Split further until there are tasks for a team. Splitting a side makes every task read all of the
+   other one: the longer side is split first, unless the other would be packed again and again. */
 static void
 cut_tasks(KilnGemmPlan *p, bool rows_packed, bool cols_packed)
 {
     int64_t work = p->rows.extent * (p->cols.pitch / p->kernels->vector) * (p->depth + 1);
-    int64_t want = min_of(TASKS, work / TASK_FLOATS * p->batch);
-    KilnGemmCut *first = &p->cols, *second = &p->rows;
-    if (cols_packed && (!rows_packed || p->rows.panels > p->cols.panels)) {
-        first = &p->rows;
-        second = &p->cols;
-    }
+    int64_t want = min_of(TASKS, work * p->batch / TASK_WORK);
+    bool rows_first = p->rows.extent > p->cols.extent;
+    if (rows_first ? !cols_packed && !fits_whole(p, &p->cols)
+                   : !rows_packed && !fits_whole(p, &p->rows))
+        rows_first = !rows_first;
     for (int i = 0; i < 2; i++) {
-        KilnGemmCut *cut = i == 0 ? first : second;
+        KilnGemmCut *cut = rows_first == (i == 0) ? &p->rows : &p->cols;
         int64_t others = p->batch * p->rows.blocks * p->cols.blocks / cut->blocks;
         if (others * cut->blocks < want)
             cut->blocks = min_of(ceil_div(want, others), cut->panels);
@@ -83,8 +89,7 @@ pack_of(const KilnGemmPlan *p, const KilnGemmCut *cut, bool packed, int64_t othe
 {
     if (packed)
         return KILN_GEMM_PACK_NEVER;
-    bool small = cut->pitch * p->depth * p->batch <= WHOLE_FLOATS;
-    return others > 1 && small ? KILN_GEMM_PACK_WHOLE : KILN_GEMM_PACK_BLOCK;
+    return others > 1 && fits_whole(p, cut) ? KILN_GEMM_PACK_WHOLE : KILN_GEMM_PACK_BLOCK;
 }
 
 static KilnGemmCut

@@ -105,10 +105,14 @@ tile_of(const KilnGemmTile *t, const int rows, const int vectors, const int sums
 {
     EVERY_ACC(ZERO)
     const float *restrict a = t->a, *restrict b = t->b;
+    const char *soon = (const char *)t->soon;
     int64_t k = 0, pitch = t->b_pitch;
     for (; k + sums <= t->depth; k += sums) {
         const int n = rows * sums;
         EVERY_ACC(STEP)
+        if (rows >= 4)
+            __builtin_prefetch(soon, 0, 2);
+        soon += 64;
         a += n;
         b += sums * pitch;
     }
