@@ -199,7 +199,14 @@ image_side(const Product *p, const float *image, const int64_t *offsets)
     side.kind = KILN_GEMM_IMAGE;
     side.image = (KilnGemmImage){ .offsets = offsets,
                                   .out = { c->out[0], c->out[1], c->out[2] },
-                                  .pitch = { p->halo.pitch[0], p->halo.pitch[1] } };
+                                  .pitch = { p->halo.pitch[0], p->halo.pitch[1] },
+                                  .channel_pitch = p->halo.plane };
+    KilnGemmImage *i = &side.image;
+    if (i->pitch[1] == i->out[2]) { /* rows follow each other: one long row */
+        i->out[2] *= i->out[1];
+        i->out[1] = 1;
+        i->pitch[1] = i->pitch[0];
+    }
     return side;
 }
 

@@ -94,13 +94,23 @@ pack_cols_task(const void *data, int64_t task, int thread)
     pack_whole_panel(data, false, task);
 }
 
+/* Column panels that can be read in place stay where they are. */
+static KilnGemmDirect
+direct_panel(const KilnGemmPlan *p, const TaskSide *s, const KilnGemmPanel *panel, int64_t k)
+{
+    if (!s->block || s->cut != &p->cols)
+        return (KilnGemmDirect){ .base = NULL };
+    return kiln_gemm_direct(p, &s->side, panel, k);
+}
+
 static void
-pack_block(const KilnGemmPlan *p, TaskSide *s, KilnGemmDepth depth)
+pack_block(const KilnGemmPlan *p, const TaskSide *s, KilnGemmDepth depth)
 {
     float *dst = s->block;
     for (int64_t i = s->first; dst && i < s->end; i++) {
         KilnGemmPanel panel = kiln_gemm_panel(p, s->cut, i);
-        kiln_gemm_pack_panel(p, &s->side, &panel, depth, dst);
+        if (!direct_panel(p, s, &panel, depth.start).base)
+            kiln_gemm_pack_panel(p, &s->side, &panel, depth, dst);
         dst += panel.pitch * depth.size;
     }
 }
@@ -137,6 +147,12 @@ run_col_panel(const Task *t, const KilnGemmPanel *col, KilnGemmDepth depth)
         tile.bias_col = call->bias_col;
     }
     const float *next = tile.b + depth.size * col->pitch; /* the next panel, as a rule */
+    KilnGemmDirect direct = direct_panel(p, &t->cols, col, depth.start);
+    if (direct.base) {
+        tile.b = direct.base;
+        tile.b_offsets = direct.offsets;
+        tile.b_pitch = direct.pitch;
+    }
     for (int64_t i = t->rows.first; i < t->rows.end; i++) {
         KilnGemmPanel row = kiln_gemm_panel(p, &p->rows, i);
         tile.a = panel_data(&t->rows, &row, depth);
@@ -157,9 +173,9 @@ run_col_panel(const Task *t, const KilnGemmPanel *col, KilnGemmDepth depth)
     }
 }
 
-/* Sums kept in scratch go to an output whose columns are apart (and whose rows may be dense). */
+/* Sums kept in scratch go to an output with any strides. */
 static void
-store_stage(const Task *t, int64_t rows, int64_t cols)
+store_scattered(const Task *t, int64_t rows, int64_t cols)
 {
     const KilnGemmCall *c = t->call;
     for (int64_t j = 0; j < cols; j++) {
@@ -175,6 +191,37 @@ store_stage(const Task *t, int64_t rows, int64_t cols)
             x += residual ? residual[i * c->out_row] : 0.0f;
             x = c->lo > x ? c->lo : x;
             out[i * c->out_row] = c->hi < x ? c->hi : x;
+        }
+    }
+}
+
+enum {
+    TURN_ROWS = 64,
+    TURN_COLS = 16
+}; /* turned at a time, in the first-level cache */
+
+/* Sums kept in scratch go to an output whose rows are dense: transposed in small blocks. */
+static void
+store_turned(const Task *t, int64_t rows, int64_t cols)
+{
+    const KilnGemmCall *c = t->call;
+    float turned[TURN_COLS * TURN_ROWS];
+    KilnGemmFinish f = { .alpha = c->alpha, .lo = c->lo, .hi = c->hi };
+    KilnGemmTranspose turn = { .dst = turned, .pitch = TURN_ROWS, .stride = t->stage_pitch };
+    for (int64_t i = 0; i < rows; i += TURN_ROWS) {
+        f.n = turn.lanes = rows - i < TURN_ROWS ? rows - i : TURN_ROWS;
+        for (int64_t j = 0; j < cols; j += TURN_COLS) {
+            turn.depth = cols - j < TURN_COLS ? cols - j : TURN_COLS;
+            turn.src = t->stage + i * t->stage_pitch + j;
+            c->plan->kernels->transpose(&turn);
+            for (int64_t k = 0; k < turn.depth; k++) {
+                int64_t col = t->col0 + j + k, at = t->row0 + i + col * c->out_col;
+                f.out = t->out + at;
+                f.residual = t->residual ? t->residual + at : NULL;
+                f.sums = turned + k * TURN_ROWS;
+                f.bias = t->bias ? c->beta * t->bias[col * c->bias_col] : 0.0f;
+                c->plan->kernels->finish(&f);
+            }
         }
     }
 }
@@ -235,8 +282,10 @@ product_task(const void *data, int64_t number, int thread)
         }
         k += depth.size;
     } while (k < p->depth);
-    if (t.stage)
-        store_stage(&t, rows, cols);
+    if (t.stage && call->out_row == 1 && (!call->bias || call->bias_row == 0))
+        store_turned(&t, rows, cols);
+    else if (t.stage)
+        store_scattered(&t, rows, cols);
 }
 
 void

@@ -27,6 +27,7 @@ typedef enum {
 typedef struct {
     const int64_t *offsets; /* of every k, in floats */
     int64_t out[3], pitch[2];
+    int64_t channel_pitch; /* between channels: the offsets' largest regular step */
 } KilnGemmImage;
 
 typedef struct {

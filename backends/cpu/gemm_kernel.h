@@ -21,8 +21,9 @@ enum {
 
 /* One tile: out[rows, cols] (+)= alpha * a b, with what surrounds it. */
 typedef struct {
-    const float *a;    /* row panel, [depth][rows] */
-    const float *b;    /* column panel, rows of it b_pitch apart */
+    const float *a;           /* row panel, [depth][rows] */
+    const float *b;           /* column panel, rows of it b_pitch apart, or at offsets */
+    const int64_t *b_offsets; /* or NULL; cols is a multiple of the vector then */
     const float *soon; /* needed after this tile: a cache line of it is asked for at each step */
     float *out;
     int64_t depth, b_pitch, out_pitch;
@@ -61,11 +62,21 @@ typedef struct {
     int64_t stride;
 } KilnGemmTranspose;
 
+/* out[i] = clip(alpha * sums[i] + bias + residual[i]) for i < n; bias is already multiplied. */
+typedef struct {
+    float *out;
+    const float *sums;
+    const float *residual; /* or NULL; may be out */
+    int64_t n;
+    float alpha, bias, lo, hi;
+} KilnGemmFinish;
+
 typedef struct {
     int64_t vector, max_rows, max_cols; /* in floats; max_cols = 2 * vector */
     void (*tile)(const KilnGemmTile *tile);
     void (*copy)(const KilnGemmCopy *copy);
     void (*transpose)(const KilnGemmTranspose *transpose);
+    void (*finish)(const KilnGemmFinish *finish);
 } KilnGemmKernels;
 
 static inline int64_t

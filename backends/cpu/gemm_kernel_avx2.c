@@ -61,5 +61,6 @@ const KilnGemmKernels kiln_gemm_kernels_avx2 = {
     .max_cols = 2 * VW,
     .tile = tile,
     .copy = copy,
+    .finish = finish,
     .transpose = kiln_gemm_transpose_x86,
 };

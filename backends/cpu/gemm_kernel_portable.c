@@ -47,5 +47,6 @@ const KilnGemmKernels kiln_gemm_kernels_portable = {
     .max_cols = 2 * VW,
     .tile = tile,
     .copy = copy,
+    .finish = finish,
     .transpose = transpose,
 };

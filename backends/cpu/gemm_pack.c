@@ -98,6 +98,35 @@ pack_image(const KilnGemmPlan *plan, const KilnGemmSide *side, const KilnGemmPan
     plan->kernels->copy(&copy);
 }
 
+/* Rows that lie a multiple of this apart would fight for the same few sets of the cache, unless
+   they are read only once. */
+enum {
+    CONFLICT_BYTES = 2048
+};
+
+KilnGemmDirect
+kiln_gemm_direct(const KilnGemmPlan *plan, const KilnGemmSide *side, const KilnGemmPanel *panel,
+                 int64_t k)
+{
+    KilnGemmDirect d = { .base = NULL };
+    if (panel->extent % plan->kernels->vector != 0)
+        return d;
+    if (side->kind == KILN_GEMM_IMAGE) {
+        const KilnGemmImage *image = &side->image;
+        int64_t x = panel->start % image->out[2], row = panel->start / image->out[2];
+        if (x + panel->extent > image->out[2] || image->channel_pitch * 4 % CONFLICT_BYTES == 0)
+            return d;
+        int64_t y = row % image->out[1], z = row / image->out[1];
+        d.offsets = image->offsets + k;
+        d.base = (const float *)side->base + z * image->pitch[0] + y * image->pitch[1] + x;
+    } else if (side->stride_i == 1 && (uintptr_t)side->base % sizeof(float) == 0 &&
+               (side->stride_k * 4 % CONFLICT_BYTES != 0 || plan->rows.panels == 1)) {
+        d.pitch = side->stride_k;
+        d.base = (const float *)side->base + panel->start + k * side->stride_k;
+    }
+    return d;
+}
+
 void
 kiln_gemm_pack_panel(const KilnGemmPlan *plan, const KilnGemmSide *side, const KilnGemmPanel *panel,
                      KilnGemmDepth depth, float *dst)

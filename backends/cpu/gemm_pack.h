@@ -39,6 +39,17 @@ kiln_gemm_packed_offset(const KilnGemmCut *cut, const KilnGemmPanel *panel, Kiln
     return depth.start * cut->pitch + depth.size * panel->offset;
 }
 
+/* A column panel that needs no packing: its rows lie in the source as the tile wants them. */
+typedef struct {
+    const float *base; /* NULL where it must be packed */
+    const int64_t *offsets;
+    int64_t pitch;
+} KilnGemmDirect;
+
+/** Whether column panel @panel of @side can be read in place for the block of depth at @k. */
+KilnGemmDirect kiln_gemm_direct(const KilnGemmPlan *plan, const KilnGemmSide *side,
+                                const KilnGemmPanel *panel, int64_t k);
+
 /** Gather one panel for one block of depth at @dst, [depth][pitch]. */
 void kiln_gemm_pack_panel(const KilnGemmPlan *plan, const KilnGemmSide *side,
                           const KilnGemmPanel *panel, KilnGemmDepth depth, float *dst);

@@ -85,12 +85,13 @@ store_sums(const KilnGemmTile *t, const Sums *sums)
 #define EVERY_ACC_14(X)
 #endif
 #define ZERO(j) V left##j = V_SET1(0.0f), right##j = left##j;
+#define ROW(u) (gather ? b + offsets[k + (u)] : b + (u) * pitch)
 #define STEP(j)                                                                                    \
     if (j < n) {                                                                                   \
         V x = V_SET1(a[j]);                                                                        \
-        left##j = V_FMA(x, V_LOAD(b + j / rows * pitch), left##j);                                 \
+        left##j = V_FMA(x, V_LOAD(ROW(j / rows)), left##j);                                        \
         if (vectors > 1)                                                                           \
-            right##j = V_FMA(x, V_LOAD(b + j / rows * pitch + VW), right##j);                      \
+            right##j = V_FMA(x, V_LOAD(ROW(j / rows) + VW), right##j);                             \
     }
 #define KEEP(j)                                                                                    \
     if (j < rows * sums) {                                                                         \
@@ -101,10 +102,12 @@ store_sums(const KilnGemmTile *t, const Sums *sums)
 // clang-format on
 
 ALWAYS_INLINE void
-tile_of(const KilnGemmTile *t, const int rows, const int vectors, const int sums)
+sum_tile(const KilnGemmTile *t, const int rows, const int vectors, const int sums,
+         const bool gather)
 {
     EVERY_ACC(ZERO)
     const float *restrict a = t->a, *restrict b = t->b;
+    const int64_t *restrict offsets = t->b_offsets;
     const char *soon = (const char *)t->soon;
     int64_t k = 0, pitch = t->b_pitch;
     for (; k + sums <= t->depth; k += sums) {
@@ -114,13 +117,13 @@ tile_of(const KilnGemmTile *t, const int rows, const int vectors, const int sums
             __builtin_prefetch(soon, 0, 2);
         soon += 64;
         a += n;
-        b += sums * pitch;
+        b += gather ? 0 : sums * pitch;
     }
     for (; sums > 1 && k < t->depth; k++) {
         const int n = rows;
         EVERY_ACC(STEP)
         a += n;
-        b += pitch;
+        b += gather ? 0 : pitch;
     }
     Sums result;
     EVERY_ACC(KEEP)
@@ -130,6 +133,15 @@ tile_of(const KilnGemmTile *t, const int rows, const int vectors, const int sums
             result.v[j % rows][1] = V_ADD(result.v[j % rows][1], result.v[j][1]);
     }
     store_sums(t, &result);
+}
+
+ALWAYS_INLINE void
+tile_of(const KilnGemmTile *t, const int rows, const int vectors, const int sums)
+{
+    if (t->b_offsets)
+        sum_tile(t, rows, vectors, sums, true);
+    else
+        sum_tile(t, rows, vectors, sums, false);
 }
 
 // clang-format off
@@ -165,5 +177,19 @@ tile(const KilnGemmTile *t)
         TILE_CASE(13, 1)
         TILE_CASE(14, 1)
 #endif
+    }
+}
+
+static void
+finish(const KilnGemmFinish *f)
+{
+    V alpha = V_SET1(f->alpha), bias = V_SET1(f->bias), lo = V_SET1(f->lo), hi = V_SET1(f->hi);
+    for (int64_t i = 0; i < f->n; i += VW) {
+        MASK mask = V_MASK(f->n - i);
+        V start = bias;
+        if (f->residual)
+            start = V_ADD(start, V_LOAD_SOME(f->residual + i, mask));
+        V x = V_FMA(alpha, V_LOAD_SOME(f->sums + i, mask), start);
+        V_STORE_SOME(f->out + i, mask, V_MIN(hi, V_MAX(lo, x)));
     }
 }

@@ -41,6 +41,12 @@ static const Case cases[] = {
     { 2, 6, 15, 3, { 1, 10, 33 }, { 1, 3, 3 }, { 1, 2, 2 }, ONES, { 0, 1, 1 }, { 0, 1, 1 } },
     { 1, 16, 32, 1, { 1, 7, 7 }, { 1, 3, 3 }, ONES, ONES, { 0, 1, 1 }, { 0, 1, 1 } },
     { 1, 64, 96, 1, { 1, 7, 7 }, { 1, 3, 3 }, ONES, ONES, { 0, 1, 1 }, { 0, 1, 1 } },
+    /* rows of whole vectors, which are read in place; channels vectorised over many positions */
+    { 1, 5, 20, 1, { 1, 5, 48 }, { 1, 3, 3 }, ONES, ONES, { 0, 1, 1 }, { 0, 1, 1 } },
+    { 1, 5, 20, 1, { 1, 3, 64 }, { 1, 2, 3 }, ONES, ONES, { 0, 0, 1 }, { 0, 0, 1 } },
+    { 1, 6, 20, 2, { 1, 6, 16 }, ONES, ONES, ONES, NONE, NONE },
+    { 1, 6, 20, 1, { 1, 16, 64 }, ONES, { 1, 2, 2 }, ONES, NONE, NONE },
+    { 1, 8, 96, 1, { 1, 9, 9 }, { 1, 3, 3 }, ONES, ONES, { 0, 1, 1 }, { 0, 1, 1 } },
     /* no padding, dilation, asymmetric padding, negative padding, padding beyond the kernel */
     { 1, 3, 5, 1, { 1, 12, 11 }, { 1, 3, 2 }, ONES, { 1, 2, 3 }, NONE, NONE },
     { 1, 3, 5, 1, { 1, 8, 9 }, { 1, 3, 3 }, { 1, 2, 3 }, { 1, 3, 2 }, { 0, 2, 0 }, { 0, 1, 4 } },
