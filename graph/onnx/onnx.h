@@ -17,6 +17,12 @@ KilnModule *kiln_onnx_import(GBytes *bytes, const char *path, GError **error);
 /** The same, mapping the file. */
 KilnModule *kiln_onnx_import_file(const char *path, GError **error);
 
+/** Appends the module's one function as an ONNX model: opset 17 where every node has that form,
+ * else
+ * 21. Fails with KILN_ERROR_UNSUPPORTED, naming the first node or value that ONNX cannot express
+ * (operators of other domains, blocked layouts, variables), or KILN_ERROR_LIMIT over 2 GiB. */
+gboolean kiln_onnx_export(const KilnModule *module, GByteArray *out, GError **error);
+
 /** One TensorProto, as test data has it; @out_name (may be NULL) gets its name, to be freed. The
  * tensor shares @bytes. */
 KilnTensor *kiln_onnx_tensor_parse(GBytes *bytes, const char *path, char **out_name,

@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The graph level as an ONNX file: one graph, constants as initializers in front of the nodes,
+ * names as they are. */
+#include "graph/onnx/export.h"
+
+#include "graph/onnx/convert.h"
+#include "graph/onnx/onnx.h"
+
+#include <string.h>
+
+/* Field numbers of onnx.proto. */
+enum {
+    MODEL_IR_VERSION = 1,
+    MODEL_PRODUCER_NAME = 2,
+    MODEL_PRODUCER_VERSION = 3,
+    MODEL_GRAPH = 7,
+    MODEL_OPSET_IMPORT = 8,
+    OPSET_DOMAIN = 1,
+    OPSET_VERSION = 2,
+    GRAPH_NODE = 1,
+    GRAPH_NAME = 2,
+    GRAPH_INITIALIZER = 5,
+    GRAPH_INPUT = 11,
+    GRAPH_OUTPUT = 12,
+    GRAPH_VALUE_INFO = 13,
+    NODE_INPUT = 1,
+    NODE_OUTPUT = 2,
+    NODE_NAME = 3,
+    NODE_OP_TYPE = 4,
+    VALUE_NAME = 1,
+    VALUE_TYPE = 2,
+    TYPE_TENSOR = 1,
+    TENSOR_ELEM_TYPE = 1,
+    TENSOR_SHAPE = 2,
+    SHAPE_DIM = 1,
+    DIM_VALUE = 1,
+    DIM_PARAM = 2,
+};
+
+gboolean
+kiln_onnx_throw_export(const KilnNode *node, const char *why, GError **error)
+{
+    return kiln_throw(error, KILN_ERROR_UNSUPPORTED, "%s (%s): %s", kiln_node_label(node),
+                      kiln_op_info(node->op)->name, why);
+}
+
+gboolean
+kiln_onnx_append(GByteArray *out, uint32_t field, const GByteArray *message, GError **error)
+{
+    if ((uint64_t)out->len + message->len + 16 > G_MAXINT32)
+        return kiln_throw(error, KILN_ERROR_LIMIT,
+                          "the model is bigger than 2 GiB, the most that an ONNX file can hold");
+    kiln_wire_put_message(out, field, message);
+    return TRUE;
+}
+
+static const char *
+name_of(const KilnOnnxExport *export_, const KilnValue *value)
+{
+    const char *name = g_hash_table_lookup(export_->names, value);
+    return name ? name : value->name;
+}
+
+/* --- types --- */
+
+static gboolean
+write_value(const char *name, const KilnType *type, GByteArray *out, uint32_t field, GError **error)
+{
+    if (type->layout || type->quant) {
+        g_autofree char *text = kiln_type_to_string(type);
+        return kiln_throw(error, KILN_ERROR_UNSUPPORTED, "%s: ONNX has no type %s", name, text);
+    }
+    g_autoptr(GByteArray) info = g_byte_array_new();
+    g_autoptr(GByteArray) outer = g_byte_array_new();
+    g_autoptr(GByteArray) tensor = g_byte_array_new();
+    g_autoptr(GByteArray) shape = g_byte_array_new();
+    for (int i = 0; i < type->rank; i++) {
+        g_autoptr(GByteArray) dim = g_byte_array_new();
+        if (type->dims[i] >= 0)
+            kiln_wire_put_varint(dim, DIM_VALUE, (uint64_t)type->dims[i]);
+        else if (type->dim_names[i])
+            kiln_wire_put_text(dim, DIM_PARAM, type->dim_names[i]);
+        kiln_wire_put_message(shape, SHAPE_DIM, dim);
+    }
+    kiln_wire_put_varint(tensor, TENSOR_ELEM_TYPE, (uint64_t)kiln_dtype_to_onnx(type->dtype));
+    if (type->rank >= 0)
+        kiln_wire_put_message(tensor, TENSOR_SHAPE, shape);
+    kiln_wire_put_message(outer, TYPE_TENSOR, tensor);
+    kiln_wire_put_text(info, VALUE_NAME, name);
+    kiln_wire_put_message(info, VALUE_TYPE, outer);
+    return kiln_onnx_append(out, field, info, error);
+}
+
+/* --- nodes --- */
+
+/* Constants are initializers, but for those that are results: these are Constant nodes. */
+static bool
+is_initializer(const KilnNode *node)
+{
+    return node->op == KILN_OP_const && !kiln_value_is_returned(&node->results[0]);
+}
+
+static gboolean
+write_initializer(const KilnOnnxExport *export_, const KilnNode *node, GByteArray *out,
+                  GError **error)
+{
+    const KilnConstant *constant = kiln_attrs(node, const)->value;
+    const KilnType *type = &node->results[0].type;
+    g_autoptr(GByteArray) tensor = g_byte_array_new();
+    if (type->layout || type->quant)
+        return kiln_onnx_throw_export(node, "ONNX has no such type", error);
+    if (!kiln_onnx_tensor_write(constant->tensor, name_of(export_, &node->results[0]), tensor,
+                                error)) {
+        g_prefix_error(error, "%s: ", kiln_node_label(node));
+        return FALSE;
+    }
+    return kiln_onnx_append(out, GRAPH_INITIALIZER, tensor, error);
+}
+
+static gboolean
+write_node(KilnOnnxExport *export_, const KilnNode *node, GByteArray *out, GError **error)
+{
+    const KilnOpInfo *info = kiln_op_info(node->op);
+    if (!*info->onnx)
+        return kiln_onnx_throw_export(node, "no operator of ONNX", error);
+    g_autoptr(GByteArray) message = g_byte_array_new();
+    uint32_t n = node->n_operands;
+    while (n && !node->operands[n - 1].value)
+        n--;
+    for (uint32_t i = 0; i < n; i++) {
+        const KilnValue *value = node->operands[i].value;
+        kiln_wire_put_text(message, NODE_INPUT, value ? name_of(export_, value) : "");
+    }
+    for (uint32_t i = 0; i < node->n_results; i++)
+        kiln_wire_put_text(message, NODE_OUTPUT, name_of(export_, &node->results[i]));
+    if (node->name)
+        kiln_wire_put_text(message, NODE_NAME, node->name);
+    kiln_wire_put_text(message, NODE_OP_TYPE, info->onnx);
+    if (!kiln_onnx_write_attrs(export_, node, message, error)) {
+        g_prefix_error(error, "%s: ", kiln_node_label(node));
+        return FALSE;
+    }
+    return kiln_onnx_append(out, GRAPH_NODE, message, error);
+}
+
+static gboolean
+write_value_infos(const KilnOnnxExport *export_, const KilnNode *node, GByteArray *out,
+                  GError **error)
+{
+    for (uint32_t i = 0; i < node->n_results; i++) {
+        const KilnValue *value = &node->results[i];
+        if (!kiln_value_is_returned(value) &&
+            !write_value(name_of(export_, value), &value->type, out, GRAPH_VALUE_INFO, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+/* --- results --- */
+
+static bool
+is_visible(const KilnFunction *function, const char *name)
+{
+    for (; function; function = function->owner ? function->owner->function : NULL) {
+        if (kiln_function_find_value(function, name))
+            return true;
+    }
+    return false;
+}
+
+/* True where result @i can be the value itself: computed here, and called so once. */
+static bool
+is_direct(const KilnFunction *function, const KilnNode *end, uint32_t i)
+{
+    const KilnValue *value = kiln_node_operand(end, i);
+    bool here = value->def && value->def->function == function;
+    for (uint32_t k = 0; here && k < i; k++)
+        here = kiln_node_operand(end, k) != value;
+    return here;
+}
+
+/* ONNX knows a result by its value's name. So the value takes the result's name; where it cannot,
+ * an Identity carries it. */
+static void
+choose_names(KilnOnnxExport *export_, const KilnFunction *function, const KilnNode *end,
+             const char **names)
+{
+    for (uint32_t i = 0; i < end->n_operands; i++) {
+        const char *name = g_ptr_array_index(function->result_names, i);
+        const KilnValue *value = kiln_node_operand(end, i);
+        bool own = strcmp(name, value->name) == 0;
+        bool taken = !own && is_visible(function, name);
+        for (uint32_t k = 0; k < i && !taken; k++)
+            taken = names[k] && strcmp(names[k], name) == 0;
+        names[i] = NULL;
+        if (!is_direct(function, end, i))
+            continue;
+        names[i] = taken ? value->name : name;
+        if (!own && !taken)
+            g_hash_table_insert(export_->names, (gpointer)value, (gpointer)name);
+    }
+}
+
+static gboolean
+write_identity(const char *from, const char *to, GByteArray *out, GError **error)
+{
+    g_autoptr(GByteArray) message = g_byte_array_new();
+    kiln_wire_put_text(message, NODE_INPUT, from);
+    kiln_wire_put_text(message, NODE_OUTPUT, to);
+    kiln_wire_put_text(message, NODE_OP_TYPE, "Identity");
+    return kiln_onnx_append(out, GRAPH_NODE, message, error);
+}
+
+/* A name for result @i that no value that can be seen here has, and no other result. */
+static char *
+fresh_name(const KilnFunction *function, const char *base, const char *const *names, uint32_t n)
+{
+    char *name = g_strdup(base);
+    for (unsigned number = 1;; number++) {
+        bool taken = is_visible(function, name);
+        for (uint32_t k = 0; k < n && !taken; k++)
+            taken = names[k] && strcmp(names[k], name) == 0;
+        if (!taken)
+            return name;
+        g_free(name);
+        name = g_strdup_printf("%s_%u", base, number);
+    }
+}
+
+static gboolean
+write_results(KilnOnnxExport *export_, const KilnFunction *function, const KilnNode *end,
+              const char **names, GByteArray *out, GError **error)
+{
+    g_autoptr(GPtrArray) made = g_ptr_array_new_with_free_func(g_free);
+    for (uint32_t i = 0; i < end->n_operands; i++) {
+        const KilnValue *value = kiln_node_operand(end, i);
+        if (!names[i]) {
+            char *name = fresh_name(function, g_ptr_array_index(function->result_names, i), names,
+                                    end->n_operands);
+            g_ptr_array_add(made, name);
+            names[i] = name;
+            if (!write_identity(name_of(export_, value), name, out, error))
+                return FALSE;
+        }
+        if (!write_value(names[i], &value->type, out, GRAPH_OUTPUT, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+/* --- graphs --- */
+
+static gboolean
+write_arguments(const KilnFunction *function, GByteArray *out, GError **error)
+{
+    for (guint i = 0; i < function->arguments->len; i++) {
+        const KilnArgument *argument = kiln_function_argument(function, i);
+        if (argument->variable)
+            return kiln_throw(error, KILN_ERROR_UNSUPPORTED,
+                              "%s: ONNX has no variables that keep their value",
+                              argument->value.name);
+        if (!write_value(argument->value.name, &argument->value.type, out, GRAPH_INPUT, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+gboolean
+kiln_onnx_write_graph(KilnOnnxExport *export_, const KilnFunction *function, GByteArray *out,
+                      GError **error)
+{
+    const KilnNode *end = kiln_function_return(function);
+    if (!end)
+        return kiln_throw(error, KILN_ERROR_INVALID, "@%s returns nothing", function->name);
+    g_autofree const char **names = g_new0(const char *, end->n_operands + 1);
+    choose_names(export_, function, end, names);
+    kiln_wire_put_text(out, GRAPH_NAME, function->name);
+    if (!write_arguments(function, out, error))
+        return FALSE;
+    kiln_foreach_node (node, function) {
+        if (is_initializer(node) && !write_initializer(export_, node, out, error))
+            return FALSE;
+    }
+    kiln_foreach_node (node, function) {
+        if (node != end && !is_initializer(node) &&
+            (!write_node(export_, node, out, error) ||
+             !write_value_infos(export_, node, out, error)))
+            return FALSE;
+    }
+    return write_results(export_, function, end, names, out, error);
+}
+
+gboolean
+kiln_onnx_export(const KilnModule *module, GByteArray *out, GError **error)
+{
+    const KilnFunction *entry = kiln_module_entry(module);
+    if (!entry || module->functions->len != 1)
+        return kiln_throw(error, KILN_ERROR_UNSUPPORTED,
+                          "an ONNX file holds one function, the module has %u",
+                          module->functions->len);
+    KilnOnnxExport export_ = { .opset = kiln_onnx_export_opset(entry) };
+    export_.names = g_hash_table_new(NULL, NULL);
+    g_autoptr(GByteArray) graph = g_byte_array_new();
+    g_autoptr(GByteArray) opset = g_byte_array_new();
+    bool good = kiln_onnx_write_graph(&export_, entry, graph, error);
+    g_hash_table_unref(export_.names);
+    if (!good)
+        return FALSE;
+    kiln_wire_put_text(opset, OPSET_DOMAIN, "");
+    kiln_wire_put_varint(opset, OPSET_VERSION, (uint64_t)export_.opset);
+    /* The IR version that came with the opset. */
+    kiln_wire_put_varint(out, MODEL_IR_VERSION, export_.opset < 18 ? 8 : 10);
+    kiln_wire_put_text(out, MODEL_PRODUCER_NAME, "kiln");
+    kiln_wire_put_text(out, MODEL_PRODUCER_VERSION, KILN_VERSION);
+    kiln_wire_put_message(out, MODEL_OPSET_IMPORT, opset);
+    return kiln_onnx_append(out, MODEL_GRAPH, graph, error);
+}

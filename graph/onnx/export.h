@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of graph/onnx/export*.c share. */
+#ifndef KILN_GRAPH_ONNX_EXPORT_H
+#define KILN_GRAPH_ONNX_EXPORT_H
+
+#include "graph/module.h"
+#include "graph/onnx/wire.h"
+
+typedef struct {
+    int opset;
+    GHashTable *names; /* KilnValue* → its name in the file, where that is not its own; looked up,
+                          never iterated */
+} KilnOnnxExport;
+
+/** Appends the GraphProto of @function. */
+gboolean kiln_onnx_write_graph(KilnOnnxExport *export_, const KilnFunction *function,
+                               GByteArray *out, GError **error);
+/** Appends the AttributeProtos of @node to a NodeProto. */
+gboolean kiln_onnx_write_attrs(KilnOnnxExport *export_, const KilnNode *node, GByteArray *out,
+                               GError **error);
+/** Appends @message as a field, unless the whole grows over what protobuf can hold. */
+gboolean kiln_onnx_append(GByteArray *out, uint32_t field, const GByteArray *message,
+                          GError **error);
+
+/** The opset to write: the lowest of those used here (17, 21) in which every node of @function has
+ * the form of ops.def. */
+int kiln_onnx_export_opset(const KilnFunction *function);
+
+/** KILN_ERROR_UNSUPPORTED, naming the node. Always FALSE. */
+gboolean kiln_onnx_throw_export(const KilnNode *node, const char *why, GError **error);
+
+#endif

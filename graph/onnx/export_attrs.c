@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Typed attributes as AttributeProto. Defaults of ops.def are ONNX's and left out, unless ONNX has
+ * none. */
+#include "graph/onnx/export.h"
+
+#include "graph/onnx/convert.h"
+#include "graph/onnx/onnx.h"
+#include "graph/random.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    NODE_ATTRIBUTE = 5,
+    ATTR_NAME = 1,
+    ATTR_F = 2,
+    ATTR_I = 3,
+    ATTR_S = 4,
+    ATTR_T = 5,
+    ATTR_G = 6,
+    ATTR_FLOATS = 7,
+    ATTR_INTS = 8,
+    ATTR_STRINGS = 9,
+    ATTR_TYPE = 20,
+};
+
+static GByteArray *
+attr_new(const char *name, Onnx__AttributeProto__AttributeType type)
+{
+    GByteArray *out = g_byte_array_new();
+    kiln_wire_put_text(out, ATTR_NAME, name);
+    kiln_wire_put_varint(out, ATTR_TYPE, (uint64_t)type);
+    return out;
+}
+
+static GByteArray *
+write_int(const char *name, int64_t value)
+{
+    GByteArray *out = attr_new(name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INT);
+    kiln_wire_put_varint(out, ATTR_I, (uint64_t)value);
+    return out;
+}
+
+static GByteArray *
+write_float(const char *name, float value)
+{
+    GByteArray *out = attr_new(name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOAT);
+    kiln_wire_put_f32(out, ATTR_F, value);
+    return out;
+}
+
+static GByteArray *
+write_ints(const char *name, const KilnInts *list)
+{
+    GByteArray *out = attr_new(name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__INTS);
+    for (uint32_t i = 0; i < list->n; i++)
+        kiln_wire_put_varint(out, ATTR_INTS, (uint64_t)list->v[i]);
+    return out;
+}
+
+static GByteArray *
+write_floats(const char *name, const KilnFloats *list)
+{
+    GByteArray *out = attr_new(name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__FLOATS);
+    for (uint32_t i = 0; i < list->n; i++)
+        kiln_wire_put_f32(out, ATTR_FLOATS, list->v[i]);
+    return out;
+}
+
+static GByteArray *
+write_strings(const char *name, const KilnStrings *list)
+{
+    GByteArray *out = attr_new(name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRINGS);
+    for (uint32_t i = 0; i < list->n; i++)
+        kiln_wire_put_text(out, ATTR_STRINGS, list->v[i]);
+    return out;
+}
+
+static GByteArray *
+write_tensor(const char *name, const KilnConstant *constant, GError **error)
+{
+    g_autoptr(GByteArray) out = attr_new(name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__TENSOR);
+    g_autoptr(GByteArray) tensor = g_byte_array_new();
+    if (!constant || !kiln_onnx_tensor_write(constant->tensor, NULL, tensor, error))
+        return NULL;
+    return kiln_onnx_append(out, ATTR_T, tensor, error) ? g_steal_pointer(&out) : NULL;
+}
+
+static GByteArray *
+write_region(KilnOnnxExport *export_, const char *name, const KilnFunction *region, GError **error)
+{
+    g_autoptr(GByteArray) out = attr_new(name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__GRAPH);
+    g_autoptr(GByteArray) graph = g_byte_array_new();
+    if (!kiln_onnx_write_graph(export_, region, graph, error))
+        return NULL;
+    return kiln_onnx_append(out, ATTR_G, graph, error) ? g_steal_pointer(&out) : NULL;
+}
+
+/* The reverse of the importer's: a seed made from the result's name is left out, 32 bits are those
+ * of a float. */
+static GByteArray *
+write_seed(int64_t seed, GError **error)
+{
+    uint32_t bits = (uint32_t)seed;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    if (seed < 0 || seed > UINT32_MAX || isnan(value)) {
+        kiln_throw(error, KILN_ERROR_UNSUPPORTED, "its seed has no counterpart in ONNX");
+        return NULL;
+    }
+    return write_float("seed", value);
+}
+
+static bool
+seed_is_made_up(const KilnNode *node, int64_t seed)
+{
+    uint64_t number = kiln_random_seed(0, kiln_node_label(node));
+    return seed == (int64_t)(number & G_MAXINT64) + (number == 0);
+}
+
+static GByteArray *
+write_value(KilnOnnxExport *export_, const KilnNode *node, const KilnAttrInfo *info, GError **error)
+{
+    const void *field = (const char *)node->attrs + info->offset;
+    switch (info->kind) {
+    case KILN_ATTR_INT:
+        if (kiln_op_has(node->op, KILN_TRAIT_RANDOM) && strcmp(info->name, "seed") == 0)
+            return write_seed(*(const KilnC_INT *)field, error);
+        return write_int(info->name, *(const KilnC_INT *)field);
+    case KILN_ATTR_BOOL:
+        return write_int(info->name, *(const KilnC_BOOL *)field);
+    case KILN_ATTR_DTYPE:
+        return write_int(info->name, kiln_dtype_to_onnx(*(const KilnC_DTYPE *)field));
+    case KILN_ATTR_FLOAT:
+        return write_float(info->name, *(const KilnC_FLOAT *)field);
+    case KILN_ATTR_STRING: {
+        GByteArray *out = attr_new(info->name, ONNX__ATTRIBUTE_PROTO__ATTRIBUTE_TYPE__STRING);
+        kiln_wire_put_text(out, ATTR_S, *(const KilnC_STRING *)field);
+        return out;
+    }
+    case KILN_ATTR_INTS:
+        return write_ints(info->name, field);
+    case KILN_ATTR_FLOATS:
+        return write_floats(info->name, field);
+    case KILN_ATTR_STRINGS:
+        return write_strings(info->name, field);
+    case KILN_ATTR_CONSTANT:
+        return write_tensor(info->name, *(KilnConstant *const *)field, error);
+    case KILN_ATTR_FUNCTION:
+        return write_region(export_, info->name, *(KilnFunction *const *)field, error);
+    }
+    return NULL;
+}
+
+static bool
+is_left_out(const KilnOnnxExport *export_, const KilnNode *node, const KilnAttrInfo *info,
+            char **required)
+{
+    if (node->op == KILN_OP_split && strcmp(info->name, "num_outputs") == 0 && export_->opset < 18)
+        return true;
+    if (kiln_op_has(node->op, KILN_TRAIT_RANDOM) && strcmp(info->name, "seed") == 0)
+        return seed_is_made_up(node,
+                               *(const KilnC_INT *)((const char *)node->attrs + info->offset));
+    return kiln_attr_is_default(info, node->attrs) &&
+           !g_strv_contains((const char *const *)required, info->name);
+}
+
+gboolean
+kiln_onnx_write_attrs(KilnOnnxExport *export_, const KilnNode *node, GByteArray *out,
+                      GError **error)
+{
+    const KilnOpInfo *info = kiln_op_info(node->op);
+    const KilnOnnxRow *row = kiln_onnx_row(info->onnx, export_->opset);
+    g_auto(GStrv) required = g_strsplit(row ? row->required : "", " ", -1);
+    for (uint32_t i = 0; i < info->n_attrs; i++) {
+        if (is_left_out(export_, node, &info->attrs[i], required))
+            continue;
+        g_autoptr(GByteArray) attr = write_value(export_, node, &info->attrs[i], error);
+        if (!attr || !kiln_onnx_append(out, NODE_ATTRIBUTE, attr, error))
+            return FALSE;
+    }
+    return TRUE;
+}

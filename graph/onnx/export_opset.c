@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which opset an exported model needs. Readers are many years apart: opset 17 is understood by
+ * nearly all, 21 is what the forms of ops.def come from. */
+#include "graph/onnx/export.h"
+
+#include "graph/onnx/convert.h"
+
+#include <string.h>
+
+enum {
+    LOW = 17
+};
+
+/* Attributes that opsets 18 to 21 added to forms that are otherwise those of opset 17; `value`
+ * NULL: any value but the default. */
+static const struct {
+    KilnOp op;
+    const char *attr;
+    const char *value;
+} later[] = {
+    { KILN_OP_average_pool, "dilations", NULL },
+    { KILN_OP_lp_pool, "ceil_mode", NULL },
+    { KILN_OP_lp_pool, "dilations", NULL },
+    { KILN_OP_pad, "mode", "wrap" },
+    { KILN_OP_resize, "antialias", NULL },
+    { KILN_OP_resize, "axes", NULL },
+    { KILN_OP_resize, "coordinate_transformation_mode", "half_pixel_symmetric" },
+    { KILN_OP_resize, "keep_aspect_ratio_policy", NULL },
+    { KILN_OP_scatter_elements, "reduction", "max" },
+    { KILN_OP_scatter_elements, "reduction", "min" },
+    { KILN_OP_scatter_nd, "reduction", "max" },
+    { KILN_OP_scatter_nd, "reduction", "min" },
+};
+
+static bool
+has_later_attr(const KilnNode *node)
+{
+    const KilnOpInfo *info = kiln_op_info(node->op);
+    for (size_t i = 0; i < G_N_ELEMENTS(later); i++) {
+        if (later[i].op != node->op)
+            continue;
+        const KilnAttrInfo *attr = kiln_attr_find(info->attrs, info->n_attrs, later[i].attr);
+        const void *field = (const char *)node->attrs + attr->offset;
+        if (later[i].value ? g_strcmp0(*(const char *const *)field, later[i].value) == 0
+                           : !kiln_attr_is_default(attr, node->attrs))
+            return true;
+    }
+    return false;
+}
+
+/* Split by count needed no count before opset 18, but equal lengths. */
+static bool
+splits_unevenly(const KilnNode *node)
+{
+    if (node->op != KILN_OP_split || kiln_node_operand(node, 1))
+        return false;
+    const KilnType *type = &kiln_node_operand(node, 0)->type;
+    int axis = type->rank < 0 ? -1 : kiln_type_axis(type, kiln_attrs(node, split)->axis);
+    return axis < 0 || type->dims[axis] < 0 || type->dims[axis] % node->n_results != 0;
+}
+
+static bool
+is_16_bit_integer(const KilnValue *value)
+{
+    return value && (value->type.dtype == KILN_DTYPE_i16 || value->type.dtype == KILN_DTYPE_u16);
+}
+
+/* Operands that came with opsets 18 to 21. */
+static bool
+has_later_operand(const KilnNode *node)
+{
+    switch (node->op) {
+    case KILN_OP_pad:
+        return kiln_node_operand(node, 3) != NULL;
+    case KILN_OP_quantize_linear:
+        return is_16_bit_integer(kiln_node_operand(node, 2));
+    case KILN_OP_dequantize_linear:
+        return is_16_bit_integer(kiln_node_operand(node, 0));
+    default:
+        return splits_unevenly(node);
+    }
+}
+
+int
+kiln_onnx_export_opset(const KilnFunction *function)
+{
+    kiln_foreach_node (node, function) {
+        const KilnOpInfo *info = kiln_op_info(node->op);
+        /* The same row in both opsets: the same form, but for what is tested one by one. */
+        if (*info->onnx &&
+            (kiln_onnx_row(info->onnx, LOW) != kiln_onnx_row(info->onnx, KILN_ONNX_LATEST) ||
+             has_later_attr(node) || has_later_operand(node)))
+            return KILN_ONNX_LATEST;
+        for (uint32_t i = 0; i < info->n_attrs; i++) {
+            if (info->attrs[i].kind != KILN_ATTR_FUNCTION)
+                continue;
+            KilnFunction *region = *(KilnFunction **)((char *)node->attrs + info->attrs[i].offset);
+            if (region && kiln_onnx_export_opset(region) > LOW)
+                return KILN_ONNX_LATEST;
+        }
+    }
+    return LOW;
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Export: what is written reads back to the same function, and writes the same bytes again. */
+#include "graph/infer/infer.h"
+#include "tests/unit/onnx_builder.h"
+
+#define CORPUS "/usr/share/libonnx-testdata/data"
+
+/* The printed function without its constants, whose place is not kept. */
+static char *
+nodes_of(const KilnModule *module)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    kiln_function_print(kiln_module_entry(module), text);
+    g_auto(GStrv) lines = g_strsplit(text->str, "\n", -1);
+    GString *kept = g_string_new(NULL);
+    for (char **line = lines; *line; line++) {
+        if (!strstr(*line, " = const @"))
+            g_string_append_printf(kept, "%s\n", *line);
+    }
+    return g_string_free(kept, FALSE);
+}
+
+static bool
+has_constant(const KilnFunction *function, const char *name, const KilnTensor *tensor)
+{
+    const KilnValue *value = kiln_function_find_value(function, name);
+    const KilnConstant *constant = value ? kiln_value_constant(value) : NULL;
+    return constant && kiln_tensor_equal(constant->tensor, tensor);
+}
+
+/* Every constant of @a stands in @b under the same name with the same bits. */
+static void
+expect_constants(const KilnModule *a, const KilnModule *b)
+{
+    const KilnFunction *left = kiln_module_entry(a), *right = kiln_module_entry(b);
+    kiln_foreach_node (node, left) {
+        if (node->op != KILN_OP_const)
+            continue;
+        const KilnTensor *tensor = kiln_attrs(node, const)->value->tensor;
+        cr_expect(has_constant(right, node->results[0].name, tensor), "%s", node->results[0].name);
+    }
+}
+
+/* Exports @module, imports that and compares; returns what was written, or NULL where the module
+ * cannot be exported (then *@error says why). */
+static GBytes *
+round_trip(const KilnModule *module, const char *what, GError **error)
+{
+    g_autoptr(GByteArray) out = g_byte_array_new();
+    g_autoptr(GByteArray) again = g_byte_array_new();
+    if (!kiln_onnx_export(module, out, error))
+        return NULL;
+    GBytes *bytes = g_byte_array_free_to_bytes(g_steal_pointer(&out));
+    g_autoptr(GError) failure = NULL;
+    g_autoptr(KilnModule) back = kiln_onnx_import(bytes, NULL, &failure);
+    cr_assert(back && kiln_module_verify(back, &failure), "%s: %s", what,
+              failure ? failure->message : "");
+    g_autofree char *before = nodes_of(module);
+    g_autofree char *after = nodes_of(back);
+    cr_expect(strcmp(before, after) == 0, "%s\nexpected\n%s\nfound\n%s", what, before, after);
+    expect_constants(module, back);
+    cr_assert(kiln_onnx_export(back, again, &failure), "%s", failure ? failure->message : "");
+    g_autoptr(GBytes) second = g_byte_array_free_to_bytes(g_steal_pointer(&again));
+    cr_expect(g_bytes_equal(bytes, second), "%s: other bytes the second time", what);
+    return bytes;
+}
+
+/* Round trips of every model in DIR/…; returns how many were exported. */
+static unsigned
+trip_all(const char *directory, unsigned *out_models)
+{
+    unsigned n = 0;
+    GDir *dir = g_dir_open(directory, 0, NULL);
+    for (const char *name; dir && (name = g_dir_read_name(dir));) {
+        g_autofree char *path = g_build_filename(directory, name, "model.onnx", NULL);
+        g_autoptr(GError) error = NULL;
+        if (!g_file_test(path, G_FILE_TEST_EXISTS))
+            continue;
+        ++*out_models;
+        g_autoptr(KilnModule) module = kiln_onnx_import_file(path, &error);
+        cr_assert_not_null(module, "%s", error ? error->message : "");
+        g_autoptr(GBytes) bytes = round_trip(module, path, &error);
+        n += bytes != NULL;
+        cr_expect(bytes || error->code == (int)KILN_ERROR_UNSUPPORTED, "%s: %s", path,
+                  error ? error->message : "");
+    }
+    if (dir)
+        g_dir_close(dir);
+    return n;
+}
+
+Test(onnx_export, backend_cases, .timeout = 60)
+{
+    static const char *const suites[] = { "node", "simple", "pytorch-operator",
+                                          "pytorch-converted" };
+    unsigned models = 0, exported = 0;
+    for (size_t i = 0; i < G_N_ELEMENTS(suites); i++) {
+        g_autofree char *directory = g_build_filename(CORPUS, suites[i], NULL);
+        exported += trip_all(directory, &models);
+    }
+    if (!models)
+        cr_skip_test("no " CORPUS);
+    cr_log_info("%u of %u models exported", exported, models);
+    cr_expect_geq(exported, models * 8 / 10);
+}
+
+Test(onnx_export, shared_models)
+{
+    unsigned models = 0, exported = trip_all(KILN_SHARED_DIR "/models", &models);
+    if (!models)
+        cr_skip_test("no models beside the source tree");
+    cr_expect_eq(exported, models);
+}
+
+/* --- one by one --- */
+
+static KilnType
+f32_2x3(void)
+{
+    return kiln_type_make(KILN_DTYPE_f32, 2, (int64_t[]){ 2, 3 });
+}
+
+typedef struct {
+    KilnModule *module;
+    KilnFunction *function;
+    KilnValue *x;
+} Small;
+
+/* @f(%x: f32[2,3]), without nodes. */
+static Small
+small_new(void)
+{
+    Small small = { .module = kiln_module_new() };
+    KilnType type = f32_2x3();
+    small.function = kiln_function_new(small.module, "f");
+    small.x = &kiln_function_add_argument(small.function, "x", &type, NULL)->value;
+    return small;
+}
+
+/* A node of @op over x (twice, if it wants two), returned under @name. */
+static void
+small_return(Small *small, KilnOp op, const void *attrs, const char *name)
+{
+    KilnValue *operands[] = { small->x, small->x };
+    GError *error = NULL;
+    KilnNode *node = kiln_node_new(
+        small->function,
+        &(KilnNodeSpec){ .op = op,
+                         .operands = operands,
+                         .n_operands = (uint32_t)kiln_op_info(op)->min_operands,
+                         .attrs = attrs,
+                         .types =
+                             kiln_op_info(op)->infer == kiln_infer_given ? &small->x->type : NULL },
+        &error);
+    cr_assert_not_null(node, "%s", error ? error->message : "");
+    KilnValue *result = &node->results[0];
+    cr_assert(kiln_function_set_results(small->function, &result, &name, 1, NULL));
+}
+
+static void
+expect_unsupported(Small *small, const char *message)
+{
+    g_autoptr(GByteArray) out = g_byte_array_new();
+    g_autoptr(GError) error = NULL;
+    cr_assert_not(kiln_onnx_export(small->module, out, &error));
+    cr_expect_eq(error->code, (int)KILN_ERROR_UNSUPPORTED);
+    cr_expect_str_eq(error->message, message);
+    kiln_module_free(small->module);
+}
+
+/* What a re-import of the export prints. */
+static char *
+small_printed(Small *small)
+{
+    g_autoptr(GError) error = NULL;
+    GByteArray *out = g_byte_array_new();
+    cr_assert(kiln_onnx_export(small->module, out, &error), "%s", error ? error->message : "");
+    kiln_module_free(small->module);
+    return onnx_imported(g_byte_array_free_to_bytes(out));
+}
+
+Test(onnx_export, what_onnx_lacks_is_named)
+{
+    Small small = small_new();
+    small_return(&small, KILN_OP_pack, NULL, "y");
+    expect_unsupported(&small, "pack (pack): no operator of ONNX");
+    small = small_new();
+    KilnAttrs_random_normal random = { .dtype = KILN_DTYPE_f32, .seed = G_MAXINT64 };
+    random.shape = (KilnInts){ 1, (int64_t[]){ 4 } };
+    small_return(&small, KILN_OP_random_normal, &random, "y");
+    expect_unsupported(&small, "random_normal: its seed has no counterpart in ONNX");
+    small = small_new();
+    small_return(&small, KILN_OP_neg, NULL, "y");
+    kiln_function_argument(small.function, 0)->variable = true;
+    expect_unsupported(&small, "x: ONNX has no variables that keep their value");
+    small = small_new();
+    small_return(&small, KILN_OP_neg, NULL, "y");
+    kiln_function_argument(small.function, 0)->value.type.layout = "aB2b";
+    expect_unsupported(&small, "x: ONNX has no type f32[2,3]:aB2b");
+    small = small_new();
+    kiln_function_new(small.module, "second");
+    expect_unsupported(&small, "an ONNX file holds one function, the module has 2");
+}
+
+Test(onnx_export, results_keep_the_names_of_the_model)
+{
+    Small small = small_new();
+    small_return(&small, KILN_OP_neg, NULL, "logits");
+    g_autofree char *text = small_printed(&small);
+    cr_expect_str_eq(text, "graph @f(%x: f32[2,3]) {\n"
+                           "  %logits = neg(%x) : f32[2,3]\n"
+                           "  return %logits\n"
+                           "}\n");
+    small = small_new();
+    const char *names[] = { "a", "b" };
+    KilnValue *both[] = { small.x, small.x };
+    cr_assert(kiln_function_set_results(small.function, both, names, 2, NULL));
+    g_autofree char *twice = small_printed(&small);
+    cr_expect_str_eq(twice, "graph @f(%x: f32[2,3]) {\n"
+                            "  %a = identity(%x) : f32[2,3]\n"
+                            "  %b = identity(%x) : f32[2,3]\n"
+                            "  return %a, %b\n"
+                            "}\n");
+}
+
+/* The opset that an export of one node declares. */
+static int64_t
+opset_of(KilnOp op, const void *attrs)
+{
+    Small small = small_new();
+    small_return(&small, op, attrs, "y");
+    g_autoptr(GByteArray) out = g_byte_array_new();
+    cr_assert(kiln_onnx_export(small.module, out, NULL));
+    g_autoptr(GBytes) bytes = g_byte_array_free_to_bytes(g_steal_pointer(&out));
+    g_autoptr(KilnModule) module = kiln_onnx_import(bytes, NULL, NULL);
+    kiln_module_free(small.module);
+    return module->opset;
+}
+
+Test(onnx_export, opset_is_the_lowest_that_has_the_form)
+{
+    cr_expect_eq(opset_of(KILN_OP_neg, NULL), 17);
+    cr_expect_eq(opset_of(KILN_OP_softmax, NULL), 17);
+    cr_expect_eq(opset_of(KILN_OP_gelu, NULL), 21);
+    cr_expect_eq(opset_of(KILN_OP_reduce_mean, NULL), 21);
+    cr_expect_eq(opset_of(KILN_OP_reduce_sum, NULL), 17);
+    KilnAttrs_split split = { .axis = 0, .num_outputs = 1 };
+    cr_expect_eq(opset_of(KILN_OP_split, &split), 17);
+}
+
+Test(onnx_export, subgraphs_and_absent_operands)
+{
+    GByteArray *body = onnx_graph_new("body");
+    onnx_input(body, "i", ONNX_I64, "");
+    onnx_input(body, "go", ONNX_BOOL, "");
+    onnx_input(body, "v", ONNX_F32, "2");
+    onnx_node(body, "Add", "v,x", "w", NULL);
+    onnx_output(body, "go", ONNX_BOOL, "");
+    onnx_output(body, "w", ONNX_F32, "2");
+    GByteArray *graph = onnx_graph_new("g");
+    onnx_input(graph, "x", ONNX_F32, "2");
+    onnx_input(graph, "n", ONNX_I64, "");
+    onnx_node(graph, "Loop", "n,,x", "z", onnx_graph("body", body), NULL);
+    onnx_output(graph, "z", ONNX_F32, "2");
+    g_autoptr(GBytes) model = onnx_model(graph, 8, 13);
+    g_autoptr(KilnModule) module = kiln_onnx_import(model, NULL, NULL);
+    g_autoptr(GByteArray) out = g_byte_array_new();
+    cr_assert(kiln_onnx_export(module, out, NULL));
+    g_autofree char *text = onnx_imported(g_byte_array_free_to_bytes(g_steal_pointer(&out)));
+    cr_expect(strstr(text, "%z = loop(%n, _, %x)"), "%s", text);
+    cr_expect(strstr(text, "%go_1 = identity(%go) : bool[]"), "%s", text);
+}
+
+Test(onnx_export, tensors_write_and_read)
+{
+    KilnType type = f32_2x3();
+    g_autoptr(KilnTensor) splat = kiln_tensor_new_splat(&type, 2.5);
+    g_autoptr(GByteArray) out = g_byte_array_new();
+    g_autofree char *name = NULL;
+    cr_assert(kiln_onnx_tensor_write(splat, "t", out, NULL));
+    g_autoptr(GBytes) bytes = g_byte_array_free_to_bytes(g_steal_pointer(&out));
+    g_autoptr(KilnTensor) back = kiln_onnx_tensor_parse(bytes, NULL, &name, NULL);
+    cr_assert_not_null(back);
+    cr_expect_str_eq(name, "t");
+    cr_expect(kiln_tensor_equal(splat, back));
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GBytes) cut = g_bytes_new_from_bytes(bytes, 0, g_bytes_get_size(bytes) - 1);
+    cr_expect_null(kiln_onnx_tensor_parse(cut, "dir/input_0.pb", NULL, &error));
+    cr_expect(g_str_has_prefix(error->message, "dir/input_0.pb: byte "), "%s", error->message);
+}
