@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kiln: load an ONNX model, optimize it under a pipeline, run it on the CPU.
+ *
+ * A tour. This program prints the first number of the first output:
+ *
+ *     #include <kiln.h>
+ *     #include <stdio.h>
+ *
+ *     int main(int argc, char **argv)
+ *     {
+ *         g_autoptr(GError) error = NULL;
+ *         g_autoptr(KilnModel) model = kiln_model_load(argc > 1 ? argv[1] : "model.onnx", &error);
+ *         g_autoptr(KilnProgram) program = model ? kiln_program_compile(model, NULL, &error) :
+ * NULL; g_autoptr(KilnSession) session = program ? kiln_session_new(program, NULL, &error) : NULL;
+ *         static float picture[1 * 1 * 28 * 28];
+ *         if (!session || !kiln_session_bind_input(session, 0, picture, sizeof picture, &error) ||
+ *             !kiln_session_run(session, &error)) {
+ *             fprintf(stderr, "%s\n", error->message);
+ *             return 1;
+ *         }
+ *         const float *scores = kiln_session_output(session, 0, NULL, &error);
+ *         printf("%g\n", scores[0]);
+ *         return 0;
+ *     }
+ *
+ * Rules that hold everywhere:
+ * - A function that can fail takes a GError ** and returns FALSE or NULL; codes are those of
+ * KilnError. Nothing aborts, exits or prints on bad input. Tensors, arenas and everything else
+ * whose size comes from input fail with KILN_ERROR_MEMORY; only small bookkeeping aborts when
+ * memory runs out, as GLib does.
+ * - Models, pipelines and programs are immutable once made, reference-counted, and may be shared by
+ * threads. A session belongs to one thread at a time; sessions of one program run concurrently.
+ * - Results are bit-identical for any number of threads, per program and instruction set.
+ * - OpenMP keeps a pool of threads per calling thread; do not use Kiln in a child of fork() whose
+ * parent ran it. */
+#ifndef KILN_H
+#define KILN_H
+
+#include "graph/kiln-types.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+G_BEGIN_DECLS
+
+typedef struct KilnModel KilnModel;
+typedef struct KilnPipeline KilnPipeline;
+typedef struct KilnProgram KilnProgram;
+typedef struct KilnSession KilnSession;
+
+/** "0.1.0". */
+KILN_API const char *kiln_version(void);
+/** Compiler, instruction set found, libraries: one line for bug reports. */
+KILN_API const char *kiln_build_info(void);
+/** "f32", "i64", …; bytes per element (0 for string). */
+KILN_API const char *kiln_dtype_name(KilnDType dtype);
+KILN_API size_t kiln_dtype_size(KilnDType dtype);
+
+/** What is known of an input or output. Pointers stay valid as long as the object that was asked.
+ */
+typedef struct {
+    const char *name;
+    KilnDType dtype;
+    int rank;                     /* -1: not known before a run */
+    const int64_t *dims;          /* -1: not known before a run */
+    const char *const *dim_names; /* NULL where a dim has none */
+    int64_t bytes;                /* of the row-major payload; -1 where a dim is not known */
+} KilnTensorInfo;
+
+/* --- models --- */
+
+/** Loads an .onnx file (opsets 6 to 21) or a .kiln text (graph level). Weights are mapped, not
+ * read. Errors: IO, FORMAT, PARSE, INVALID, SHAPE, TYPE. Operators that Kiln lacks do not fail
+ * here: see kiln_model_check(). */
+KILN_API KilnModel *kiln_model_load(const char *path, GError **error);
+/** The same from memory; @name stands for the path in messages, and external data is looked for
+ * beside it. */
+KILN_API KilnModel *kiln_model_load_bytes(GBytes *bytes, const char *name, GError **error);
+KILN_API KilnModel *kiln_model_ref(KilnModel *model);
+KILN_API void kiln_model_unref(KilnModel *model);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnModel, kiln_model_unref)
+
+KILN_API unsigned kiln_model_n_inputs(const KilnModel *model);
+KILN_API unsigned kiln_model_n_outputs(const KilnModel *model);
+KILN_API const KilnTensorInfo *kiln_model_input(const KilnModel *model, unsigned i);
+KILN_API const KilnTensorInfo *kiln_model_output(const KilnModel *model, unsigned i);
+
+/** One thing that a model asks for and a target lacks. */
+typedef struct {
+    const char *op; /* the name in ONNX, with its domain where it is not the default one */
+    int opset;
+    const char *dtype;
+    const char *node;
+    const char *reason;
+} KilnUnsupported;
+/** Everything that @target ("cpu", "ref") lacks for @model, all of it: *@out_n entries, freed with
+ * g_free(). NULL and
+ *  *@out_n == 0 where nothing is missing. */
+KILN_API KilnUnsupported *kiln_model_check(const KilnModel *model, const char *target,
+                                           unsigned *out_n);
+
+/* --- pipelines --- */
+
+/** A pipeline that ships with Kiln ("default", "none", "debug", …) or a file. KILN_ERROR_PIPELINE
+ * says where it is wrong. */
+KILN_API KilnPipeline *kiln_pipeline_load(const char *name_or_path, GError **error);
+/** The inline form: "dce,cse,constant-fold{evaluate=compile},dse". */
+KILN_API KilnPipeline *kiln_pipeline_parse(const char *text, GError **error);
+/** An empty pipeline to build in C; passes go to the level they belong to, in the order of the
+ * calls. */
+KILN_API KilnPipeline *kiln_pipeline_new(void);
+/** Appends "id" or "id{option=value}". Not after the pipeline was used. */
+KILN_API gboolean kiln_pipeline_add(KilnPipeline *pipeline, const char *pass, GError **error);
+/** YAML that loads back to the same pipeline; free with g_free(). */
+KILN_API char *kiln_pipeline_to_string(const KilnPipeline *pipeline);
+KILN_API KilnPipeline *kiln_pipeline_ref(KilnPipeline *pipeline);
+KILN_API void kiln_pipeline_unref(KilnPipeline *pipeline);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnPipeline, kiln_pipeline_unref)
+
+/* --- programs --- */
+
+/** The concrete shape of an input whose model leaves dims open. */
+typedef struct {
+    const char *input;
+    int rank;
+    int64_t dims[8];
+} KilnShape;
+
+/** FALSE cancels. @fraction in [0, 1]; @what names the step. Called on the compiling thread. */
+typedef gboolean (*KilnProgressFn)(double fraction, const char *what, void *data);
+/** A line of log: what the passes rewrote. Silent where no function is set. */
+typedef void (*KilnLogFn)(const char *line, void *data);
+
+typedef struct {
+    size_t size;            /* sizeof(KilnCompileOptions): set by KILN_COMPILE_OPTIONS_INIT */
+    KilnPipeline *pipeline; /* NULL: "default" */
+    const char *target;     /* NULL: "cpu" */
+    int threads;            /* 0: one per processor that this process may use */
+    const KilnShape *shapes;
+    unsigned n_shapes;
+    int64_t memory_limit; /* bytes of arena; 0: none. KILN_ERROR_LIMIT where the plan needs more */
+    gboolean no_verify;   /* skip the verifier after each pass */
+    gboolean train;       /* compile in training mode instead of inference mode */
+    KilnProgressFn progress;
+    KilnLogFn log;
+    void *data; /* for progress and log */
+    const volatile int
+        *cancel; /* compilation stops with KILN_ERROR_CANCELLED once it is not 0; may be NULL */
+} KilnCompileOptions;
+#define KILN_COMPILE_OPTIONS_INIT                                                                  \
+    {                                                                                              \
+        .size = sizeof(KilnCompileOptions)                                                         \
+    }
+
+/** Optimizes, lowers, plans and binds @model. @options NULL: defaults. Where shapes, or values that
+ * shapes depend on, come with the inputs only, the work is done at the first run with them and
+ * kept: the program holds a specialisation per combination. Errors: UNSUPPORTED, SHAPE, TYPE, PASS,
+ * PIPELINE, LIMIT, MEMORY, CANCELLED. */
+KILN_API KilnProgram *kiln_program_compile(KilnModel *model, const KilnCompileOptions *options,
+                                           GError **error);
+KILN_API KilnProgram *kiln_program_ref(KilnProgram *program);
+KILN_API void kiln_program_unref(KilnProgram *program);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnProgram, kiln_program_unref)
+
+KILN_API unsigned kiln_program_n_inputs(const KilnProgram *program);
+KILN_API unsigned kiln_program_n_outputs(const KilnProgram *program);
+KILN_API const KilnTensorInfo *kiln_program_input(const KilnProgram *program, unsigned i);
+KILN_API const KilnTensorInfo *kiln_program_output(const KilnProgram *program, unsigned i);
+
+/** Bytes; all -1 for a program that is not specialised yet. */
+typedef struct {
+    int64_t sum;     /* activations without sharing */
+    int64_t lb_node; /* the most that one instruction needs: no order can do with less */
+    int64_t lb_live; /* the most that is live at once: no placement can do with less */
+    int64_t arena;   /* what a session allocates */
+    int64_t weights; /* constants as the program holds them, packed copies included */
+    gboolean proven_optimal;
+    double plan_ms;
+} KilnMemoryReport;
+KILN_API void kiln_program_memory(const KilnProgram *program, KilnMemoryReport *out);
+
+/* --- sessions --- */
+
+typedef struct {
+    size_t size; /* sizeof(KilnSessionOptions) */
+    void *arena; /* the caller's, 64-byte aligned, of KilnMemoryReport.arena bytes; NULL: the
+                    session's own */
+    size_t arena_bytes;
+    int threads;      /* 0: as compiled; never more than that */
+    gboolean profile; /* time every instruction */
+} KilnSessionOptions;
+#define KILN_SESSION_OPTIONS_INIT                                                                  \
+    {                                                                                              \
+        .size = sizeof(KilnSessionOptions)                                                         \
+    }
+
+KILN_API KilnSession *kiln_session_new(KilnProgram *program, const KilnSessionOptions *options,
+                                       GError **error);
+KILN_API void kiln_session_free(KilnSession *session);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnSession, kiln_session_free)
+
+/** Reads input @i from @data at every run from now on, without a copy: row-major, aligned to its
+ * element, borrowed. @bytes must be what the input's type asks for (KILN_ERROR_SHAPE). For inputs
+ * of static shape. */
+KILN_API gboolean kiln_session_bind_input(KilnSession *session, unsigned i, const void *data,
+                                          size_t bytes, GError **error);
+/** The same with the shape: for inputs whose model leaves dims open. A dim that contradicts the
+ * model's is KILN_ERROR_SHAPE. */
+KILN_API gboolean kiln_session_bind_input_shaped(KilnSession *session, unsigned i, const void *data,
+                                                 int rank, const int64_t *dims, GError **error);
+/** Writes output @i to @data at every run from now on, without a copy. For outputs whose shape is
+ * known. */
+KILN_API gboolean kiln_session_bind_output(KilnSession *session, unsigned i, void *data,
+                                           size_t bytes, GError **error);
+/** Runs. Allocates nothing (but when shapes are new), takes no lock, looks up no name.
+ * KILN_ERROR_USAGE where an input is not bound, KILN_ERROR_RUN where an instruction meets data that
+ * it cannot compute with (an index out of range): the outputs are undefined then. */
+KILN_API gboolean kiln_session_run(KilnSession *session, GError **error);
+/** The payload of output @i after a run: the bound memory, or the session's own, valid until the
+ * next run. @info, if not NULL, gets its concrete type. NULL and KILN_ERROR_USAGE before the first
+ * run. */
+KILN_API const void *kiln_session_output(KilnSession *session, unsigned i, KilnTensorInfo *info,
+                                         GError **error);
+
+/** Time of one instruction, summed over runs. */
+typedef struct {
+    const char *instruction;
+    const char *node;   /* the ONNX node that it came from */
+    const char *kernel; /* "cpu:conv_gemm" */
+    int64_t flops, bytes;
+    uint64_t runs;
+    double ms;
+} KilnProfileEntry;
+/** In order of execution; *@out_n entries, borrowed until the next run. Empty without
+ * KilnSessionOptions.profile. */
+KILN_API const KilnProfileEntry *kiln_session_profile(KilnSession *session, unsigned *out_n);
+
+G_END_DECLS
+
+#endif
