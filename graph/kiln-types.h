@@ -5,6 +5,7 @@
 #define KILN_TYPES_H
 
 #include <glib.h>
+#include <stddef.h>
 
 #if defined(KILN_BUILDING)
 #define KILN_API __attribute__((visibility("default")))
@@ -38,6 +39,11 @@ typedef enum {
 #undef X
     KILN_N_DTYPES
 } KilnDType;
+
+/** "f32", "i64", … */
+KILN_API const char *kiln_dtype_name(KilnDType dtype);
+/** Bytes per element; 0 for string. */
+KILN_API size_t kiln_dtype_size(KilnDType dtype);
 
 /* X(id, sentence): the one table of errors. */
 // clang-format off

@@ -35,13 +35,10 @@ typedef struct {
 
 /* --- element types --- */
 
-const char *kiln_dtype_name(KilnDType dtype);
 bool kiln_dtype_from_name(const char *name, KilnDType *out);
 /** The number of onnx.TensorProto.DataType, both ways. */
 int kiln_dtype_to_onnx(KilnDType dtype);
 bool kiln_dtype_from_onnx(int number, KilnDType *out);
-/** Bytes per element; 0 for string. */
-size_t kiln_dtype_size(KilnDType dtype);
 bool kiln_dtype_is_float(KilnDType dtype);
 /** i8…u64, not bool. */
 bool kiln_dtype_is_integer(KilnDType dtype);

@@ -52,10 +52,6 @@ typedef struct KilnSession KilnSession;
 KILN_API const char *kiln_version(void);
 /** Compiler, instruction set found, libraries: one line for bug reports. */
 KILN_API const char *kiln_build_info(void);
-/** "f32", "i64", …; bytes per element (0 for string). */
-KILN_API const char *kiln_dtype_name(KilnDType dtype);
-KILN_API size_t kiln_dtype_size(KilnDType dtype);
-
 /** What is known of an input or output. Pointers stay valid as long as the object that was asked.
  */
 typedef struct {

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a target lacks for a model: all of it, before anything runs. */
+#include "runtime/internal.h"
+
+#include <string.h>
+
+typedef struct {
+    const KilnTarget *target;
+    int opset;
+    GArray *found;       /* KilnUnsupported */
+    GStringChunk *texts; /* what the entries point to; copied behind them at the end */
+} Check;
+
+static void
+add(Check *check, const KilnNode *node, const char *op, int opset, const char *reason)
+{
+    const char *dtype = "";
+    if (node->n_operands && node->operands[0].value)
+        dtype = kiln_dtype_name(node->operands[0].value->type.dtype);
+    else if (node->n_results)
+        dtype = kiln_dtype_name(node->results[0].type.dtype);
+    KilnUnsupported entry = { .op = g_string_chunk_insert_const(check->texts, op),
+                              .opset = opset,
+                              .dtype = dtype,
+                              .node =
+                                  g_string_chunk_insert_const(check->texts, kiln_node_label(node)),
+                              .reason = g_string_chunk_insert_const(check->texts, reason) };
+    g_array_append_val(check->found, entry);
+}
+
+static bool
+is_static(const KilnNode *node)
+{
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        const KilnValue *value = node->operands[i].value;
+        if (value && !kiln_type_is_static(&value->type))
+            return false;
+    }
+    for (uint32_t i = 0; i < node->n_results; i++) {
+        if (!kiln_type_is_static(&node->results[i].type))
+            return false;
+    }
+    return true;
+}
+
+/* With open shapes lowering cannot be asked: an instruction of the op's name with a kernel for the
+ * element type must do. */
+static bool
+has_kernel_by_name(const KilnTarget *target, const KilnNode *node)
+{
+    const KilnOpInfo *info = kiln_op_info(node->op);
+    KilnInstrKind kind;
+    if (info->traits & KILN_TRAIT_VIEW || node->op == KILN_OP_const || node->op == KILN_OP_shape ||
+        node->op == KILN_OP_size || node->op == KILN_OP_constant_of_shape ||
+        node->op == KILN_OP_dropout || node->op == KILN_OP_split || node->op == KILN_OP_compress ||
+        node->op == KILN_OP_regression)
+        return true;
+    if (!kiln_instr_from_name(info->name, &kind))
+        return false;
+    const KilnValue *key = node->n_operands ? node->operands[0].value : NULL;
+    KilnDType dtype = key ? key->type.dtype : node->results[0].type.dtype;
+    for (; target; target = target->fallback) {
+        for (uint32_t i = 0; i < target->n_kernels; i++) {
+            if (target->kernels[i].instr == kind && target->kernels[i].dtypes >> dtype & 1)
+                return true;
+        }
+    }
+    return false;
+}
+
+static void check_function(Check *check, const KilnFunction *function);
+
+static void
+check_node(Check *check, const KilnNode *node)
+{
+    const KilnOpInfo *info = kiln_op_info(node->op);
+    if (node->op == KILN_OP_unknown) {
+        const KilnAttrs_unknown *attrs = kiln_attrs(node, unknown);
+        g_autofree char *name = *attrs->domain
+                                    ? g_strdup_printf("%s:%s", attrs->domain, attrs->op_type)
+                                    : g_strdup(attrs->op_type);
+        add(check, node, name, (int)attrs->opset, "the operator is not known");
+        return;
+    }
+    if (node->op == KILN_OP_return)
+        return;
+    for (uint32_t i = 0; i < info->n_attrs; i++) {
+        if (info->attrs[i].kind != KILN_ATTR_FUNCTION)
+            continue;
+        const KilnFunction *region =
+            *(KilnFunction **)((char *)node->attrs + info->attrs[i].offset);
+        if (region)
+            check_function(check, region);
+    }
+    if (node->op == KILN_OP_const) {
+        KilnTensorKind kind = kiln_attrs(node, const)->value->tensor->kind;
+        if (kind == KILN_TENSOR_SPARSE || kind == KILN_TENSOR_STRINGS)
+            add(check, node, "Constant", check->opset,
+                kind == KILN_TENSOR_SPARSE ? "the constant is sparse"
+                                           : "the constant holds strings");
+        return;
+    }
+    const char *name = *info->onnx ? info->onnx : info->name;
+    g_autofree char *reason = NULL;
+    if (is_static(node)) {
+        if (!kiln_target_supports(check->target, node, &reason))
+            add(check, node, name, check->opset, reason ? reason : "no kernel");
+    } else if (!has_kernel_by_name(check->target, node)) {
+        add(check, node, name, check->opset, "no kernel for this operator and element type");
+    }
+}
+
+static void
+check_function(Check *check, const KilnFunction *function)
+{
+    kiln_foreach_node (node, function)
+        check_node(check, node);
+}
+
+/* One block: the entries, then their texts, so that g_free() frees all. */
+static KilnUnsupported *
+flatten(const GArray *found)
+{
+    size_t bytes = found->len * sizeof(KilnUnsupported);
+    for (guint i = 0; i < found->len; i++) {
+        const KilnUnsupported *entry = &g_array_index(found, KilnUnsupported, i);
+        bytes += strlen(entry->op) + strlen(entry->node) + strlen(entry->reason) + 3;
+    }
+    KilnUnsupported *flat = g_malloc(bytes + 1);
+    char *text = (char *)(flat + found->len);
+    for (guint i = 0; i < found->len; i++) {
+        flat[i] = g_array_index(found, KilnUnsupported, i);
+        const char **fields[] = { &flat[i].op, &flat[i].node, &flat[i].reason };
+        for (size_t f = 0; f < G_N_ELEMENTS(fields); f++) {
+            size_t size = strlen(*fields[f]) + 1;
+            *fields[f] = memcpy(text, *fields[f], size);
+            text += size;
+        }
+    }
+    return flat;
+}
+
+KilnUnsupported *
+kiln_model_check(const KilnModel *model, const char *target, unsigned *out_n)
+{
+    *out_n = 0;
+    const KilnTarget *found_target = kiln_target_by_name(target, NULL);
+    if (!found_target || model->ir_text)
+        return NULL;
+    Check check = { found_target, model->module->opset,
+                    g_array_new(FALSE, FALSE, sizeof(KilnUnsupported)), g_string_chunk_new(1024) };
+    for (guint i = 0; i < model->module->functions->len; i++)
+        check_function(&check, g_ptr_array_index(model->module->functions, i));
+    *out_n = check.found->len;
+    KilnUnsupported *flat = check.found->len ? flatten(check.found) : NULL;
+    g_array_unref(check.found);
+    g_string_chunk_free(check.texts);
+    return flat;
+}

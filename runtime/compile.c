@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a model to optimized IR: the steps that kiln_program_compile() walks and `kiln opt` can stop
+ * on. */
+#include "runtime/internal.h"
+
+KilnModule *
+kiln_compile_graph(const KilnModel *model, const KilnBinding *bindings,
+                   const KilnPassPipeline *pipeline, const KilnPassOptions *options,
+                   KilnPassReport *report, GError **error)
+{
+    if (model->ir_text)
+        return kiln_throw_null(error, KILN_ERROR_USAGE,
+                               "%s: is at the ir level, which has no graph", model->name);
+    /* Shape arithmetic is evaluated on the reference kernels whatever the target: integers and
+     * scales have one answer. */
+    const KilnTarget *reference = kiln_target_by_name("ref", error);
+    g_autoptr(KilnModule) module = kiln_specialise(model->module, bindings, reference, error);
+    if (!module) {
+        g_prefix_error(error, "%s: ", model->name);
+        return NULL;
+    }
+    module->mode = options->mode;
+    if (!kiln_pipeline_run_graph(pipeline, module, options, report, error))
+        return NULL;
+    return g_steal_pointer(&module);
+}
+
+KilnIRModule *
+kiln_compile_ir(KilnModule *module, const KilnPassPipeline *pipeline,
+                const KilnPassOptions *options, KilnPassReport *report, GError **error)
+{
+    g_autoptr(KilnIRModule) ir = kiln_ir_module_new(module);
+    for (guint i = 0; i < module->functions->len; i++) {
+        KilnIRFunction *function = kiln_lower(g_ptr_array_index(module->functions, i), error);
+        if (!function)
+            return NULL;
+        g_ptr_array_add(ir->functions, function);
+    }
+    if (!kiln_pipeline_run_ir(pipeline, ir, options, report, error))
+        return NULL;
+    return g_steal_pointer(&ir);
+}
+
+KilnIRModule *
+kiln_compile_ir_text(const KilnModel *model, const KilnPassPipeline *pipeline,
+                     const KilnPassOptions *options, KilnPassReport *report, GError **error)
+{
+    size_t length;
+    const char *text = g_bytes_get_data(model->ir_text, &length);
+    g_autoptr(KilnIRModule) ir = kiln_ir_module_parse(text, length, model->name, error);
+    if (!ir || !kiln_pipeline_run_ir(pipeline, ir, options, report, error))
+        return NULL;
+    return g_steal_pointer(&ir);
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Models: loading, and what their inputs and outputs are. */
+#include "runtime/internal.h"
+
+#include "graph/onnx/onnx.h"
+#include "graph/text/text.h"
+
+#include <string.h>
+
+void
+kiln_info_list_init(KilnInfoList *list, unsigned n, const char *const *names, const KilnType *types)
+{
+    list->n = n;
+    list->info = g_new0(KilnTensorInfo, n);
+    list->types = g_new0(KilnType, n);
+    for (unsigned i = 0; i < n; i++) {
+        KilnType *type = &list->types[i];
+        *type = types[i];
+        list->info[i] = (KilnTensorInfo){ .name = names[i],
+                                          .dtype = type->dtype,
+                                          .rank = type->rank,
+                                          .dims = type->dims,
+                                          .dim_names = type->dim_names,
+                                          .bytes = kiln_type_bytes(type) };
+    }
+}
+
+void
+kiln_info_list_clear(KilnInfoList *list)
+{
+    g_clear_pointer(&list->info, g_free);
+    g_clear_pointer(&list->types, g_free);
+    list->n = 0;
+}
+
+static void
+list_graph(KilnModel *model, const KilnFunction *entry)
+{
+    guint n = entry->arguments->len;
+    g_autofree const char **names = g_new0(const char *, n + 1);
+    g_autofree KilnType *types = g_new0(KilnType, n + 1);
+    for (guint i = 0; i < n; i++) {
+        names[i] = kiln_function_argument(entry, i)->value.name;
+        types[i] = kiln_function_argument(entry, i)->value.type;
+    }
+    kiln_info_list_init(&model->inputs, n, names, types);
+
+    const KilnNode *result = kiln_function_return(entry);
+    n = result ? result->n_operands : 0;
+    g_autofree const char **output_names = g_new0(const char *, n + 1);
+    g_autofree KilnType *output_types = g_new0(KilnType, n + 1);
+    for (guint i = 0; i < n; i++) {
+        output_names[i] = g_ptr_array_index(entry->result_names, i);
+        output_types[i] = result->operands[i].value->type;
+    }
+    kiln_info_list_init(&model->outputs, n, output_names, output_types);
+}
+
+static void
+list_buffers(KilnInfoList *list, const GPtrArray *buffers)
+{
+    g_autofree const char **names = g_new0(const char *, buffers->len + 1);
+    g_autofree KilnType *types = g_new0(KilnType, buffers->len + 1);
+    for (guint i = 0; i < buffers->len; i++) {
+        const KilnBuffer *buffer = g_ptr_array_index(buffers, i);
+        names[i] = buffer->name;
+        types[i] = buffer->type;
+    }
+    kiln_info_list_init(list, buffers->len, names, types);
+}
+
+/* A .kiln text is at the IR level if it has a `func` block. */
+static gboolean
+load_text(KilnModel *model, GBytes *bytes, GError **error)
+{
+    size_t length;
+    const char *text = g_bytes_get_data(bytes, &length);
+    g_autoptr(KilnIRModule) ir = kiln_ir_module_parse(text, length, model->name, error);
+    if (!ir)
+        return FALSE;
+    model->module = ir->module;
+    if (ir->functions->len) {
+        const KilnIRFunction *entry = g_ptr_array_index(ir->functions, ir->functions->len - 1);
+        list_buffers(&model->inputs, entry->inputs);
+        list_buffers(&model->outputs, entry->outputs);
+        model->ir_text = g_bytes_ref(bytes);
+        model->ir = g_steal_pointer(&ir);
+        return TRUE;
+    }
+    ir->module = NULL; /* the model keeps it */
+    if (!kiln_module_entry(model->module))
+        return kiln_throw(error, KILN_ERROR_PARSE, "%s: expected a graph or func block, found none",
+                          model->name);
+    if (!kiln_module_verify(model->module, error)) {
+        g_prefix_error(error, "%s: ", model->name);
+        return FALSE;
+    }
+    list_graph(model, kiln_module_entry(model->module));
+    return TRUE;
+}
+
+static gboolean
+load_onnx(KilnModel *model, GBytes *bytes, GError **error)
+{
+    model->module = kiln_onnx_import(bytes, model->name, error);
+    if (!model->module)
+        return FALSE;
+    list_graph(model, kiln_module_entry(model->module));
+    return TRUE;
+}
+
+/* Text files say so in their first bytes: a comment or one of the four keywords. A ModelProto
+ * begins with a field tag, which is none of these letters followed by one. */
+static bool
+is_text(GBytes *bytes, const char *name)
+{
+    static const char *const starts[] = { "#", "graph ", "func ", "constants", "declare " };
+    size_t length;
+    const char *data = g_bytes_get_data(bytes, &length);
+    if (g_str_has_suffix(name, ".kiln"))
+        return true;
+    while (length && g_ascii_isspace(*data))
+        data++, length--;
+    for (size_t i = 0; i < G_N_ELEMENTS(starts); i++) {
+        size_t n = strlen(starts[i]);
+        if (length >= n && memcmp(data, starts[i], n) == 0)
+            return !g_str_has_suffix(name, ".onnx");
+    }
+    return false;
+}
+
+KilnModel *
+kiln_model_load_bytes(GBytes *bytes, const char *name, GError **error)
+{
+    g_autoptr(KilnModel) model = g_new0(KilnModel, 1);
+    atomic_init(&model->references, 1);
+    model->name = g_strdup(name ? name : "(memory)");
+    gboolean loaded = is_text(bytes, model->name) ? load_text(model, bytes, error)
+                                                  : load_onnx(model, bytes, error);
+    return loaded ? g_steal_pointer(&model) : NULL;
+}
+
+KilnModel *
+kiln_model_load(const char *path, GError **error)
+{
+    g_autoptr(GError) inner = NULL;
+    g_autoptr(GMappedFile) file = g_mapped_file_new(path, FALSE, &inner);
+    if (!file)
+        return kiln_throw_null(error, KILN_ERROR_IO, "%s: cannot be read: %s", path,
+                               inner->message);
+    g_autoptr(GBytes) bytes = g_mapped_file_get_bytes(file);
+    return kiln_model_load_bytes(bytes, path, error);
+}
+
+KilnModel *
+kiln_model_ref(KilnModel *model)
+{
+    atomic_fetch_add(&model->references, 1);
+    return model;
+}
+
+void
+kiln_model_unref(KilnModel *model)
+{
+    if (!model || atomic_fetch_sub(&model->references, 1) != 1)
+        return;
+    kiln_info_list_clear(&model->inputs);
+    kiln_info_list_clear(&model->outputs);
+    if (model->ir)
+        kiln_ir_module_free(model->ir);
+    else
+        kiln_module_free(model->module);
+    g_clear_pointer(&model->ir_text, g_bytes_unref);
+    g_free(model->name);
+    g_free(model);
+}
+
+unsigned
+kiln_model_n_inputs(const KilnModel *model)
+{
+    return model->inputs.n;
+}
+
+unsigned
+kiln_model_n_outputs(const KilnModel *model)
+{
+    return model->outputs.n;
+}
+
+const KilnTensorInfo *
+kiln_model_input(const KilnModel *model, unsigned i)
+{
+    return i < model->inputs.n ? &model->inputs.info[i] : NULL;
+}
+
+const KilnTensorInfo *
+kiln_model_output(const KilnModel *model, unsigned i)
+{
+    return i < model->outputs.n ? &model->outputs.info[i] : NULL;
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pipelines as users hold them: shipped ones by name, files, inline text, or built in C. */
+#include "runtime/internal.h"
+
+#include <string.h>
+
+static const struct {
+    const char *name, *text;
+} shipped[] = {
+#include "pipelines.inc"
+};
+
+static KilnPipeline *
+wrap(KilnPassPipeline *passes)
+{
+    if (!passes)
+        return NULL;
+    KilnPipeline *pipeline = g_new0(KilnPipeline, 1);
+    atomic_init(&pipeline->references, 1);
+    pipeline->passes = passes;
+    return pipeline;
+}
+
+KilnPipeline *
+kiln_pipeline_load(const char *name_or_path, GError **error)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(shipped); i++) {
+        if (strcmp(shipped[i].name, name_or_path) == 0)
+            return wrap(kiln_pass_pipeline_parse_yaml(shipped[i].text, strlen(shipped[i].text),
+                                                      shipped[i].name, error));
+    }
+    if (!strchr(name_or_path, '.') && !strchr(name_or_path, '/')) {
+        g_autoptr(GString) names = g_string_new(NULL);
+        for (size_t i = 0; i < G_N_ELEMENTS(shipped); i++)
+            g_string_append_printf(names, "%s%s", i ? ", " : "", shipped[i].name);
+        return kiln_throw_null(error, KILN_ERROR_PIPELINE, "%s: expected a file or one of %s",
+                               name_or_path, names->str);
+    }
+    return wrap(kiln_pass_pipeline_load(name_or_path, error));
+}
+
+KilnPipeline *
+kiln_pipeline_parse(const char *text, GError **error)
+{
+    return wrap(kiln_pass_pipeline_parse_inline(text, error));
+}
+
+KilnPipeline *
+kiln_pipeline_new(void)
+{
+    return wrap(kiln_pass_pipeline_new());
+}
+
+gboolean
+kiln_pipeline_add(KilnPipeline *pipeline, const char *pass, GError **error)
+{
+    if (atomic_load(&pipeline->used))
+        return kiln_throw(error, KILN_ERROR_USAGE,
+                          "a pipeline that a program was compiled with cannot change");
+    return kiln_pass_pipeline_add(pipeline->passes, pass, error) != NULL;
+}
+
+char *
+kiln_pipeline_to_string(const KilnPipeline *pipeline)
+{
+    GString *out = g_string_new(NULL);
+    kiln_pass_pipeline_print(pipeline->passes, out);
+    return g_string_free(out, FALSE);
+}
+
+KilnPipeline *
+kiln_pipeline_ref(KilnPipeline *pipeline)
+{
+    atomic_fetch_add(&pipeline->references, 1);
+    return pipeline;
+}
+
+void
+kiln_pipeline_unref(KilnPipeline *pipeline)
+{
+    if (!pipeline || atomic_fetch_sub(&pipeline->references, 1) != 1)
+        return;
+    kiln_pass_pipeline_free(pipeline->passes);
+    g_free(pipeline);
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The targets that programs can be compiled for: the one place that knows the backends by name. */
+#include "runtime/internal.h"
+
+#include "backends/cpu/cpu.h"
+#include "backends/ref/ref.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The cpu target falls back on ref for what it has no kernel of its own for: backends do not know
+ * each other. */
+static KilnTarget cpu_with_fallback;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void
+make_cpu(void)
+{
+    cpu_with_fallback = *kiln_cpu_target();
+    cpu_with_fallback.fallback = kiln_ref_target();
+}
+
+const KilnTarget *
+kiln_target_at(unsigned i)
+{
+    pthread_once(&once, make_cpu);
+    return i == 0 ? &cpu_with_fallback : i == 1 ? kiln_ref_target() : NULL;
+}
+
+const KilnTarget *
+kiln_target_by_name(const char *name, GError **error)
+{
+    const KilnTarget *target;
+    for (unsigned i = 0; (target = kiln_target_at(i)); i++) {
+        if (strcmp(target->name, name) == 0)
+            return target;
+    }
+    return kiln_throw_null(error, KILN_ERROR_USAGE, "expected a backend (cpu, ref), found %s",
+                           name);
+}
+
+int
+kiln_processor_count(void)
+{
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        return MAX(CPU_COUNT(&set), 1);
+    return (int)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1);
+}
+
+const char *
+kiln_version(void)
+{
+    return KILN_VERSION;
+}
+
+const char *
+kiln_build_info(void)
+{
+    static const char *const lines[] = {
+        [KILN_ISA_ANY] = "kiln " KILN_VERSION ", " __VERSION__ ", portable kernels",
+        [KILN_ISA_AVX2] = "kiln " KILN_VERSION ", " __VERSION__ ", AVX2 kernels",
+        [KILN_ISA_AVX512] = "kiln " KILN_VERSION ", " __VERSION__ ", AVX-512 kernels",
+    };
+    return lines[kiln_cpu_target()->isa];
+}
