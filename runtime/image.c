@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pictures as tensors: PNG through libpng's simplified reader, PNM by hand. */
+#include "runtime/image.h"
+
+#include "graph/alloc.h"
+
+#include <png.h>
+#include <string.h>
+
+typedef struct {
+    int64_t width, height;
+    int channels;    /* 1 or 3, interleaved */
+    uint8_t *pixels; /* of kiln_alloc */
+} Picture;
+
+enum {
+    MAX_SIDE = 32768
+};
+
+static gboolean
+picture_alloc(Picture *picture, const char *path, GError **error)
+{
+    if (picture->width < 1 || picture->height < 1 || picture->width > MAX_SIDE ||
+        picture->height > MAX_SIDE)
+        return kiln_throw(error, KILN_ERROR_FORMAT,
+                          "%s: expected 1 to %d pixels a side, found %" G_GINT64_FORMAT
+                          "x%" G_GINT64_FORMAT,
+                          path, MAX_SIDE, picture->width, picture->height);
+    picture->pixels =
+        kiln_alloc((size_t)(picture->width * picture->height), (size_t)picture->channels, error);
+    return picture->pixels != NULL;
+}
+
+static gboolean
+load_png(const char *path, bool grey, Picture *picture, GError **error)
+{
+    png_image image = { .version = PNG_IMAGE_VERSION };
+    if (!png_image_begin_read_from_file(&image, path))
+        return kiln_throw(error, KILN_ERROR_FORMAT, "%s: not a readable PNG: %s", path,
+                          image.message);
+    image.format = grey ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
+    *picture = (Picture){ image.width, image.height, grey ? 1 : 3, NULL };
+    if (!picture_alloc(picture, path, error)) {
+        png_image_free(&image);
+        return FALSE;
+    }
+    const png_color black = { 0, 0, 0 };
+    if (!png_image_finish_read(&image, &black, picture->pixels, 0, NULL)) {
+        kiln_throw(error, KILN_ERROR_FORMAT, "%s: not a readable PNG: %s", path, image.message);
+        return FALSE;
+    }
+    return TRUE;
+}
+
+/* --- PNM --- */
+
+typedef struct {
+    const char *at, *end;
+} Scanner;
+
+static bool
+scan_number(Scanner *scanner, int64_t *out)
+{
+    while (scanner->at < scanner->end && (g_ascii_isspace(*scanner->at) || *scanner->at == '#')) {
+        if (*scanner->at == '#') {
+            while (scanner->at < scanner->end && *scanner->at != '\n')
+                scanner->at++;
+        } else {
+            scanner->at++;
+        }
+    }
+    int64_t value = 0;
+    const char *start = scanner->at;
+    while (scanner->at < scanner->end && g_ascii_isdigit(*scanner->at) && value <= MAX_SIDE * 2)
+        value = value * 10 + (*scanner->at++ - '0');
+    *out = value;
+    return scanner->at > start;
+}
+
+static gboolean
+read_samples(Scanner *scanner, const Picture *picture, bool binary, int64_t highest,
+             const char *path, GError **error)
+{
+    int64_t n = picture->width * picture->height * picture->channels;
+    if (binary && scanner->end - scanner->at < n)
+        return kiln_throw(error, KILN_ERROR_FORMAT, "%s: the pixels are cut off", path);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t sample = 0;
+        if (binary)
+            sample = (uint8_t)*scanner->at++;
+        else if (!scan_number(scanner, &sample))
+            return kiln_throw(error, KILN_ERROR_FORMAT, "%s: the pixels are cut off", path);
+        picture->pixels[i] = (uint8_t)(MIN(sample, highest) * 255 / highest);
+    }
+    return TRUE;
+}
+
+static gboolean
+load_pnm(const char *path, Picture *picture, GError **error)
+{
+    g_autofree char *text = NULL;
+    g_autoptr(GError) inner = NULL;
+    size_t length;
+    if (!g_file_get_contents(path, &text, &length, &inner))
+        return kiln_throw(error, KILN_ERROR_IO, "%s: cannot be read: %s", path, inner->message);
+    char kind = length > 2 && text[0] == 'P' ? text[1] : 0;
+    bool binary = kind == '5' || kind == '6';
+    int64_t highest = 0;
+    Scanner scanner = { text + MIN(length, (size_t)2), text + length };
+    *picture = (Picture){ 0, 0, kind == '3' || kind == '6' ? 3 : 1, NULL };
+    if (!strchr("2356", kind) || !kind || !scan_number(&scanner, &picture->width) ||
+        !scan_number(&scanner, &picture->height) || !scan_number(&scanner, &highest) ||
+        highest < 1 || highest > 255)
+        return kiln_throw(error, KILN_ERROR_FORMAT,
+                          "%s: expected a PGM or PPM picture with at most 255 levels", path);
+    if (!picture_alloc(picture, path, error))
+        return FALSE;
+    scanner.at +=
+        binary && scanner.at < scanner.end; /* one white-space character ends the header */
+    return read_samples(&scanner, picture, binary, highest, path, error);
+}
+
+/* --- to a tensor --- */
+
+static float
+sample_at(const Picture *picture, int64_t pixel, int channel, int channels)
+{
+    const uint8_t *at = picture->pixels + pixel * picture->channels;
+    if (picture->channels == channels)
+        return at[channel];
+    /* Grey to RGB repeats; RGB to grey takes the luma of ITU-R BT.601. */
+    return picture->channels == 1 ? at[0] : 0.299f * at[0] + 0.587f * at[1] + 0.114f * at[2];
+}
+
+static KilnTensor *
+picture_to_tensor(const Picture *picture, int channels, const KilnImageOptions *options,
+                  GError **error)
+{
+    int64_t dims[] = { 1, channels, picture->height, picture->width };
+    KilnType type = kiln_type_make(KILN_DTYPE_f32, 4, dims);
+    int64_t plane = picture->width * picture->height;
+    float *data = kiln_alloc((size_t)(plane * channels), sizeof(float), error);
+    if (!data)
+        return NULL;
+    for (int c = 0; c < channels; c++) {
+        for (int64_t i = 0; i < plane; i++) {
+            double unit = sample_at(picture, i, c, channels) / 255.0 * options->scale;
+            data[c * plane + i] = (float)((unit - options->mean[c]) / options->std[c]);
+        }
+    }
+    g_autoptr(GBytes) bytes = kiln_bytes_take(data, (size_t)(plane * channels) * sizeof(float));
+    return kiln_tensor_new_data(&type, bytes, error);
+}
+
+KilnTensor *
+kiln_image_load(const char *path, const KilnType *type, const KilnImageOptions *options,
+                GError **error)
+{
+    const KilnImageOptions defaults = KILN_IMAGE_OPTIONS_INIT;
+    options = options ? options : &defaults;
+    int wanted = type && type->rank >= 3 && type->dims[type->rank - 3] > 0
+                     ? (int)MIN(type->dims[type->rank - 3], 64)
+                     : 0;
+    if (type && type->rank == 2)
+        wanted = 1;
+    if (wanted != 0 && wanted != 1 && wanted != 3)
+        return kiln_throw_null(error, KILN_ERROR_SHAPE,
+                               "%s: expected an input of 1 or 3 channels, found %d", path, wanted);
+    Picture picture = { 0 };
+    gboolean loaded = g_str_has_suffix(path, ".png") ? load_png(path, wanted == 1, &picture, error)
+                                                     : load_pnm(path, &picture, error);
+    KilnTensor *tensor =
+        loaded ? picture_to_tensor(&picture, wanted ? wanted : picture.channels, options, error)
+               : NULL;
+    kiln_free(picture.pixels);
+    return tensor;
+}

@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tensors in files, by the file's ending. */
+#include "runtime/tensor_file.h"
+
+#include "graph/alloc.h"
+#include "graph/number.h"
+#include "graph/onnx/onnx.h"
+#include "graph/random.h"
+#include "runtime/image.h"
+
+#include <math.h>
+#include <string.h>
+
+static GBytes *
+map_file(const char *path, GError **error)
+{
+    g_autoptr(GError) inner = NULL;
+    g_autoptr(GMappedFile) file = g_mapped_file_new(path, FALSE, &inner);
+    if (!file)
+        return kiln_throw_null(error, KILN_ERROR_IO, "%s: cannot be read: %s", path,
+                               inner->message);
+    return g_mapped_file_get_bytes(file);
+}
+
+/* --- NumPy --- */
+
+static const struct {
+    const char *descr;
+    KilnDType dtype;
+} npy_types[] = {
+    { "<f4", KILN_DTYPE_f32 }, { "<f8", KILN_DTYPE_f64 }, { "<f2", KILN_DTYPE_f16 },
+    { "|i1", KILN_DTYPE_i8 },  { "<i2", KILN_DTYPE_i16 }, { "<i4", KILN_DTYPE_i32 },
+    { "<i8", KILN_DTYPE_i64 }, { "|u1", KILN_DTYPE_u8 },  { "<u2", KILN_DTYPE_u16 },
+    { "<u4", KILN_DTYPE_u32 }, { "<u8", KILN_DTYPE_u64 }, { "|b1", KILN_DTYPE_bool },
+};
+
+static bool
+npy_dtype(const char *header, KilnDType *out)
+{
+    const char *descr = strstr(header, "'descr':");
+    const char *quote = descr ? strchr(descr + 8, '\'') : NULL;
+    for (size_t i = 0; quote && i < G_N_ELEMENTS(npy_types); i++) {
+        if (strncmp(quote + 1, npy_types[i].descr, 3) == 0 && quote[4] == '\'') {
+            *out = npy_types[i].dtype;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool
+npy_shape(const char *header, KilnType *type)
+{
+    const char *shape = strstr(header, "'shape':");
+    const char *at = shape ? strchr(shape, '(') : NULL;
+    type->rank = 0;
+    while (at && *++at && *at != ')') {
+        if (*at == ',' || *at == ' ')
+            continue;
+        char *end;
+        int64_t dim = g_ascii_strtoll(at, &end, 10);
+        if (end == at || dim < 0 || type->rank == KILN_MAX_RANK)
+            return false;
+        type->dims[type->rank++] = dim;
+        at = end - 1;
+    }
+    return at && *at == ')';
+}
+
+/* Format versions 1 and 2: magic, two version bytes, header length (2 or 4 bytes), a Python dict
+ * literal, the payload. */
+static KilnTensor *
+load_npy(const char *path, GError **error)
+{
+    g_autoptr(GBytes) bytes = map_file(path, error);
+    if (!bytes)
+        return NULL;
+    size_t size;
+    const uint8_t *data = g_bytes_get_data(bytes, &size);
+    if (size < 12 || memcmp(data, "\x93NUMPY", 6) != 0 || data[6] < 1 || data[6] > 2)
+        return kiln_throw_null(error, KILN_ERROR_FORMAT,
+                               "%s: expected a NumPy file of version 1 or 2", path);
+    size_t start = data[6] == 1 ? 10 : 12;
+    size_t length = data[8] | (size_t)data[9] << 8;
+    if (data[6] == 2)
+        length |= (size_t)data[10] << 16 | (size_t)data[11] << 24;
+    if (length > size - start)
+        return kiln_throw_null(error, KILN_ERROR_FORMAT, "%s: the header is cut off", path);
+    g_autofree char *header = g_strndup((const char *)data + start, length);
+    KilnType type = { .dtype = KILN_DTYPE_f32 };
+    if (!npy_dtype(header, &type.dtype) || !npy_shape(header, &type))
+        return kiln_throw_null(
+            error, KILN_ERROR_FORMAT,
+            "%s: expected little-endian numbers and a shape of at most %d dims, found %s", path,
+            KILN_MAX_RANK, header);
+    if (!strstr(header, "'fortran_order': False"))
+        return kiln_throw_null(error, KILN_ERROR_UNSUPPORTED,
+                               "%s: expected C order, found Fortran order", path);
+    g_autoptr(GBytes) payload =
+        g_bytes_new_from_bytes(bytes, start + length, size - start - length);
+    KilnTensor *tensor = kiln_tensor_new_data(&type, payload, error);
+    if (!tensor)
+        g_prefix_error(error, "%s: ", path);
+    return tensor;
+}
+
+static gboolean
+save_npy(GByteArray *out, const KilnType *type, const void *data, GError **error)
+{
+    const char *descr = NULL;
+    for (size_t i = 0; i < G_N_ELEMENTS(npy_types); i++)
+        descr = npy_types[i].dtype == type->dtype ? npy_types[i].descr : descr;
+    if (!descr)
+        return kiln_throw(error, KILN_ERROR_UNSUPPORTED, "NumPy has no type %s",
+                          kiln_dtype_name(type->dtype));
+    g_autoptr(GString) header = g_string_new(NULL);
+    g_string_append_printf(header, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
+    for (int i = 0; i < type->rank; i++)
+        g_string_append_printf(header, "%" G_GINT64_FORMAT ",", type->dims[i]);
+    g_string_append(header, "), }");
+    while ((10 + header->len + 1) % 64)
+        g_string_append_c(header, ' ');
+    g_string_append_c(header, '\n');
+    const uint8_t start[] = {
+        0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, header->len & 0xff, (uint8_t)(header->len >> 8)
+    };
+    g_byte_array_append(out, start, sizeof start);
+    g_byte_array_append(out, (const guint8 *)header->str, (guint)header->len);
+    g_byte_array_append(out, data, (guint)kiln_type_bytes(type));
+    return TRUE;
+}
+
+/* --- any file --- */
+
+KilnTensor *
+kiln_tensor_file_load(const char *path, const KilnType *type, const KilnImageOptions *image,
+                      GError **error)
+{
+    if (g_str_has_suffix(path, ".npy"))
+        return load_npy(path, error);
+    if (g_str_has_suffix(path, ".png") || g_str_has_suffix(path, ".pgm") ||
+        g_str_has_suffix(path, ".ppm"))
+        return kiln_image_load(path, type, image, error);
+    if (!g_str_has_suffix(path, ".pb"))
+        return kiln_throw_null(error, KILN_ERROR_USAGE,
+                               "%s: expected a .pb, .npy, .png, .pgm or .ppm file", path);
+    g_autoptr(GBytes) bytes = map_file(path, error);
+    KilnTensor *tensor = bytes ? kiln_onnx_tensor_import(bytes, path, error) : NULL;
+    if (bytes && !tensor)
+        g_prefix_error(error, "%s: ", path);
+    return tensor;
+}
+
+gboolean
+kiln_tensor_file_save(const char *path, const char *name, const KilnType *type, const void *data,
+                      GError **error)
+{
+    if (kiln_type_bytes(type) < 0 || kiln_type_bytes(type) > G_MAXINT)
+        return kiln_throw(error, KILN_ERROR_LIMIT, "%s: the tensor is too big for one file", path);
+    g_autoptr(GByteArray) out = g_byte_array_new();
+    if (g_str_has_suffix(path, ".npy")) {
+        if (!save_npy(out, type, data, error))
+            return FALSE;
+    } else {
+        kiln_onnx_tensor_export(name, type, data, out);
+    }
+    g_autoptr(GError) inner = NULL;
+    /* Written beside and renamed, so that a full disk leaves no half file. */
+    if (!g_file_set_contents(path, (const char *)out->data, out->len, &inner))
+        return kiln_throw(error, KILN_ERROR_IO, "%s: cannot be written: %s", path, inner->message);
+    return TRUE;
+}
+
+/* --- random --- */
+
+KilnTensor *
+kiln_tensor_random(const KilnType *type, uint64_t seed, const char *name, int64_t low, int64_t high)
+{
+    KilnType plain = kiln_type_make(type->dtype, type->rank, type->dims);
+    uint64_t stream = kiln_random_seed(seed, name);
+    if (kiln_dtype_is_float(type->dtype))
+        return kiln_tensor_new_normal(&plain, stream, 1);
+    int64_t elements = kiln_type_elements(type);
+    size_t size = kiln_dtype_size(type->dtype);
+    uint8_t *data = kiln_alloc((size_t)elements, MAX(size, (size_t)1), NULL);
+    if (!data)
+        return NULL;
+    uint64_t span = type->dtype == KILN_DTYPE_bool ? 2 : (uint64_t)(high - low);
+    int64_t base = type->dtype == KILN_DTYPE_bool ? 0 : low;
+    for (int64_t i = 0; i < elements; i++) {
+        int64_t value = base + (int64_t)(kiln_random_bits(stream, (uint64_t)i) % span);
+        memcpy(data + (size_t)i * size, &value, size); /* little-endian: the low bytes */
+    }
+    g_autoptr(GBytes) bytes = kiln_bytes_take(data, (size_t)elements * size);
+    return kiln_tensor_new_data(&plain, bytes, NULL);
+}
+
+/* Follows what only moves or widens the integers to the gathers that index with them. */
+static int64_t
+smallest_table(const KilnValue *value, int64_t bound, int depth)
+{
+    kiln_foreach_use (use, value) {
+        const KilnNode *user = use->user;
+        bool gathers = user->op == KILN_OP_gather || user->op == KILN_OP_gather_elements;
+        if (gathers && use->index == 1) {
+            const KilnType *table = &user->operands[0].value->type;
+            int64_t axis = user->op == KILN_OP_gather ? kiln_attrs(user, gather)->axis
+                                                      : kiln_attrs(user, gather_elements)->axis;
+            int at = kiln_type_axis(table, axis);
+            if (at >= 0 && table->dims[at] > 0)
+                bound = MIN(bound, table->dims[at]);
+        } else if (depth < 16 &&
+                   (kiln_op_has(user->op, KILN_TRAIT_VIEW) || user->op == KILN_OP_cast ||
+                    user->op == KILN_OP_transpose || user->op == KILN_OP_slice ||
+                    user->op == KILN_OP_gather || user->op == KILN_OP_expand)) {
+            for (uint32_t r = 0; r < user->n_results; r++)
+                bound = smallest_table(&user->results[r], bound, depth + 1);
+        }
+    }
+    return bound;
+}
+
+void
+kiln_argument_range(const KilnFunction *function, guint i, int64_t *out_low, int64_t *out_high)
+{
+    *out_low = 0;
+    int64_t bound = smallest_table(&kiln_function_argument(function, i)->value, INT64_MAX, 0);
+    *out_high = bound == INT64_MAX ? 8 : MAX(bound, (int64_t)1);
+}
+
+/* --- comparing --- */
+
+typedef struct {
+    double rtol, atol;
+    double worst_abs, worst_rel;
+    int64_t first_bad; /* -1: none */
+    int64_t n_bad;
+} Comparison;
+
+static void
+compare_element(Comparison *comparison, int64_t i, double got, double want)
+{
+    bool fine;
+    if (isnan(got) || isnan(want) || isinf(got) || isinf(want)) {
+        fine = (isnan(got) && isnan(want)) || got == want;
+    } else {
+        double difference = fabs(got - want);
+        comparison->worst_abs = MAX(comparison->worst_abs, difference);
+        if (want != 0)
+            comparison->worst_rel = MAX(comparison->worst_rel, difference / fabs(want));
+        fine = difference <= comparison->atol + comparison->rtol * fabs(want);
+    }
+    if (fine)
+        return;
+    if (comparison->first_bad < 0)
+        comparison->first_bad = i;
+    comparison->n_bad++;
+}
+
+gboolean
+kiln_tensor_compare(const KilnTensor *got, const KilnTensor *want, double rtol, double atol,
+                    double *out_abs, double *out_rel, GError **error)
+{
+    if (!kiln_type_equal(&got->type, &want->type)) {
+        g_autofree char *found = kiln_type_to_string(&got->type);
+        g_autofree char *expected = kiln_type_to_string(&want->type);
+        return kiln_throw(error, KILN_ERROR_MISMATCH, "expected %s, found %s", expected, found);
+    }
+    if (got->kind == KILN_TENSOR_STRINGS || want->kind == KILN_TENSOR_STRINGS)
+        return kiln_tensor_equal(got, want)
+                   ? TRUE
+                   : kiln_throw(error, KILN_ERROR_MISMATCH, "texts differ");
+    g_autoptr(GBytes) got_bytes = kiln_tensor_view(got, error);
+    g_autoptr(GBytes) want_bytes = got_bytes ? kiln_tensor_view(want, error) : NULL;
+    if (!want_bytes)
+        return FALSE;
+    const void *g = g_bytes_get_data(got_bytes, NULL), *w = g_bytes_get_data(want_bytes, NULL);
+    KilnDType dtype = got->type.dtype;
+    int64_t n = kiln_type_elements(&got->type);
+    Comparison comparison = { .rtol = rtol, .atol = atol, .first_bad = -1 };
+    for (int64_t i = 0; i < n; i++)
+        compare_element(&comparison, i, kiln_element_as_f64(dtype, g, i),
+                        kiln_element_as_f64(dtype, w, i));
+    if (out_abs)
+        *out_abs = comparison.worst_abs;
+    if (out_rel)
+        *out_rel = comparison.worst_rel;
+    if (comparison.first_bad < 0)
+        return TRUE;
+    return kiln_throw(error, KILN_ERROR_MISMATCH,
+                      "%" G_GINT64_FORMAT " of %" G_GINT64_FORMAT
+                      " elements differ, the first is element %" G_GINT64_FORMAT
+                      ": expected %g, found %g (largest difference %g, rtol %g, atol %g)",
+                      comparison.n_bad, n, comparison.first_bad,
+                      kiln_element_as_f64(dtype, w, comparison.first_bad),
+                      kiln_element_as_f64(dtype, g, comparison.first_bad), comparison.worst_abs,
+                      rtol, atol);
+}
