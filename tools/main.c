@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kiln command: finds the sub-command and hands over. */
+#include "tools/command.h"
+
+#include <locale.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    const char *name, *operands, *summary;
+    int (*run)(int argc, char **argv);
+} commands[] = {
+    { "run", "MODEL", "run a model on files or random inputs", kiln_command_run },
+    { "opt", "MODEL", "run the pipelines and print what comes out", kiln_command_opt },
+    { "verify", "DIR…", "run test cases and compare with their expected outputs",
+      kiln_command_verify },
+    { "check", "MODEL", "list every operator that is not supported", kiln_command_check },
+    { "memory", "MODEL", "show the memory plan", kiln_command_memory },
+    { "passes", "", "list the passes", kiln_command_passes },
+    { "ops", "", "list the operators", kiln_command_ops },
+};
+
+static void
+print_help(FILE *out)
+{
+    fprintf(out, "Usage: kiln COMMAND [OPTION…] [OPERAND…]\n\n");
+    fprintf(
+        out,
+        "Loads ONNX models, optimizes them under pipelines, runs them on the CPU.\n\nCommands:\n");
+    for (size_t i = 0; i < G_N_ELEMENTS(commands); i++)
+        fprintf(out, "  %-7s %-6s %s\n", commands[i].name, commands[i].operands,
+                commands[i].summary);
+    fprintf(
+        out,
+        "\n`kiln COMMAND --help` shows the options of a command; `kiln --version` what this is.\n");
+    fprintf(out, "Exit status: 0 ok, 1 failed, 2 usage, 3 unsupported operators, 4 mismatch.\n");
+}
+
+int
+main(int argc, char **argv)
+{
+    setlocale(LC_ALL, "");
+    setlocale(LC_NUMERIC, "C"); /* numbers are read and printed the same everywhere */
+    if (argc < 2) {
+        print_help(stderr);
+        return KILN_EXIT_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+        strcmp(argv[1], "help") == 0) {
+        print_help(stdout);
+        return KILN_EXIT_OK;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("%s\n", kiln_build_info());
+        return KILN_EXIT_OK;
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(commands); i++) {
+        if (strcmp(argv[1], commands[i].name) == 0)
+            return commands[i].run(argc - 1, argv + 1);
+    }
+    fprintf(stderr, "kiln: expected a command, found %s\n`kiln --help` lists them.\n", argv[1]);
+    return KILN_EXIT_USAGE;
+}
