@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Running a model on tensors. */
+#include "tools/execute.h"
+
+void
+kiln_execution_clear(KilnExecution *execution)
+{
+    g_clear_pointer(&execution->session, kiln_session_free);
+    g_clear_pointer(&execution->program, kiln_program_unref);
+    g_clear_pointer(&execution->views, g_ptr_array_unref);
+}
+
+gboolean
+kiln_execution_open(KilnExecution *execution, KilnModel *model, const KilnCompileOptions *options,
+                    bool profile, GError **error)
+{
+    execution->views = g_ptr_array_new_with_free_func((GDestroyNotify)g_bytes_unref);
+    execution->program = kiln_program_compile(model, options, error);
+    kiln_clear_progress();
+    if (!execution->program)
+        return FALSE;
+    KilnSessionOptions session = KILN_SESSION_OPTIONS_INIT;
+    session.profile = profile;
+    execution->session = kiln_session_new(execution->program, &session, error);
+    return execution->session != NULL;
+}
+
+gboolean
+kiln_execution_bind(KilnExecution *execution, unsigned i, const KilnTensor *tensor, GError **error)
+{
+    const KilnTensorInfo *info = kiln_program_input(execution->program, i);
+    if (info->dtype != tensor->type.dtype) {
+        g_autofree char *found = kiln_type_to_string(&tensor->type);
+        return kiln_throw(error, KILN_ERROR_TYPE, "input %s: expected %s, found %s", info->name,
+                          kiln_dtype_name(info->dtype), found);
+    }
+    GBytes *view = kiln_tensor_view(tensor, error);
+    if (!view)
+        return FALSE;
+    g_ptr_array_add(execution->views, view);
+    /* Of an empty tensor any aligned address will do. */
+    static const double nothing;
+    const void *data = g_bytes_get_size(view) ? g_bytes_get_data(view, NULL) : &nothing;
+    return kiln_session_bind_input_shaped(execution->session, i, data, tensor->type.rank,
+                                          tensor->type.dims, error);
+}
+
+gboolean
+kiln_execution_run(KilnExecution *execution, GError **error)
+{
+    gint64 start = g_get_monotonic_time();
+    gboolean ran = kiln_session_run(execution->session, error);
+    execution->run_ms = (double)(g_get_monotonic_time() - start) / 1000.0;
+    return ran;
+}
+
+KilnTensor *
+kiln_execution_output(KilnExecution *execution, unsigned i, GError **error)
+{
+    KilnTensorInfo info;
+    const void *data = kiln_session_output(execution->session, i, &info, error);
+    if (!data)
+        return NULL;
+    KilnType type = kiln_type_make(info.dtype, info.rank, info.dims);
+    return kiln_tensor_new_copy(&type, data, error);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Running a model on tensors: what `kiln run` and `kiln verify` share. */
+#ifndef KILN_TOOLS_EXECUTE_H
+#define KILN_TOOLS_EXECUTE_H
+
+#include "tools/command.h"
+
+/** A program, a session, and the tensors that are bound to it. */
+typedef struct {
+    KilnProgram *program;
+    KilnSession *session;
+    GPtrArray *views; /* GBytes*: aligned payloads of the inputs */
+    double run_ms;
+} KilnExecution;
+
+void kiln_execution_clear(KilnExecution *execution);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(KilnExecution, kiln_execution_clear)
+
+/** Compiles @model and opens a session. */
+gboolean kiln_execution_open(KilnExecution *execution, KilnModel *model,
+                             const KilnCompileOptions *options, bool profile, GError **error);
+/** Binds @tensor to input @i; its element type must be the input's (KILN_ERROR_TYPE). */
+gboolean kiln_execution_bind(KilnExecution *execution, unsigned i, const KilnTensor *tensor,
+                             GError **error);
+/** Runs once and stores the time in run_ms. */
+gboolean kiln_execution_run(KilnExecution *execution, GError **error);
+/** Output @i as a tensor of its own. */
+KilnTensor *kiln_execution_output(KilnExecution *execution, unsigned i, GError **error);
+
+#endif

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How commands talk: progress on terminals, JSON documents. */
+#include "tools/command.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+enum {
+    QUIET_MS = 500, /* work that is over sooner shows nothing */
+    STEP_MS = 100,
+};
+
+static gint64 started, shown;
+
+gboolean
+kiln_show_progress(double fraction, const char *what, void *data)
+{
+    (void)data;
+    gint64 now = g_get_monotonic_time() / 1000;
+    if (!started)
+        started = now;
+    if (!isatty(STDERR_FILENO) || now - started < QUIET_MS || now - shown < STEP_MS)
+        return TRUE;
+    shown = now;
+    fprintf(stderr, "\r\033[K%3d %% %.60s", (int)(fraction * 100), what);
+    fflush(stderr);
+    return TRUE;
+}
+
+void
+kiln_clear_progress(void)
+{
+    if (shown)
+        fputs("\r\033[K", stderr);
+    shown = started = 0;
+}
+
+void
+kiln_print_json(JsonObject *root)
+{
+    json_object_set_int_member(root, "schema_version", 1);
+    JsonNode *node = json_node_init_object(json_node_alloc(), root);
+    json_object_unref(root);
+    g_autofree char *text = json_to_string(node, TRUE);
+    json_node_unref(node);
+    puts(text);
+}
+
+void
+kiln_json_set_type(JsonObject *object, const char *key, const KilnType *type)
+{
+    g_autofree char *text = kiln_type_to_string(type);
+    json_object_set_string_member(object, key, text);
+}

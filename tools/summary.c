@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Summaries of tensors. */
+#include "tools/summary.h"
+
+#include "graph/number.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    TOP = 5,
+    MAX_VECTOR = 100000, /* a "vector" has one dim that is not 1, and not more elements than this */
+};
+
+typedef struct {
+    int64_t n, n_nan;
+    double min, max, mean;
+    int n_top;
+    int64_t top[TOP];
+    double values[TOP];
+} Summary;
+
+char **
+kiln_labels_load(const char *path, GError **error)
+{
+    g_autofree char *text = NULL;
+    g_autoptr(GError) inner = NULL;
+    if (!g_file_get_contents(path, &text, NULL, &inner))
+        return kiln_throw_null(error, KILN_ERROR_IO, "%s: cannot be read: %s", path,
+                               inner->message);
+    return g_strsplit(g_strchomp(text), "\n", -1);
+}
+
+static bool
+is_vector(const KilnType *type, int64_t n)
+{
+    int wide = 0;
+    for (int i = 0; i < type->rank; i++)
+        wide += type->dims[i] != 1;
+    return wide == 1 && n <= MAX_VECTOR;
+}
+
+static void
+insert_top(Summary *summary, int64_t index, double value)
+{
+    int at = summary->n_top;
+    while (at > 0 && value > summary->values[at - 1])
+        at--;
+    if (at == TOP)
+        return;
+    for (int i = MIN(summary->n_top, TOP - 1); i > at; i--) {
+        summary->top[i] = summary->top[i - 1];
+        summary->values[i] = summary->values[i - 1];
+    }
+    summary->top[at] = index;
+    summary->values[at] = value;
+    summary->n_top = MIN(summary->n_top + 1, TOP);
+}
+
+static Summary
+summarise(const KilnTensor *tensor)
+{
+    Summary summary = { .n = kiln_type_elements(&tensor->type), .min = INFINITY, .max = -INFINITY };
+    g_autoptr(GBytes) bytes = kiln_tensor_view(tensor, NULL);
+    if (!bytes)
+        return summary;
+    const void *data = g_bytes_get_data(bytes, NULL);
+    bool vector = is_vector(&tensor->type, summary.n);
+    double sum = 0;
+    for (int64_t i = 0; i < summary.n; i++) {
+        double value = kiln_element_as_f64(tensor->type.dtype, data, i);
+        if (isnan(value)) {
+            summary.n_nan++;
+            continue;
+        }
+        summary.min = MIN(summary.min, value);
+        summary.max = MAX(summary.max, value);
+        sum += value;
+        if (vector)
+            insert_top(&summary, i, value);
+    }
+    int64_t counted = summary.n - summary.n_nan;
+    summary.mean = counted ? sum / (double)counted : NAN;
+    return summary;
+}
+
+static const char *
+label_of(char **labels, int64_t index)
+{
+    for (int64_t i = 0; labels && labels[i]; i++) {
+        if (i == index)
+            return labels[i];
+    }
+    return NULL;
+}
+
+void
+kiln_summary_print(const char *name, const KilnTensor *tensor, char **labels)
+{
+    Summary summary = summarise(tensor);
+    g_autofree char *type = kiln_type_to_string(&tensor->type);
+    printf("%s: %s", name, type);
+    if (summary.n - summary.n_nan > 0)
+        printf(" min %g max %g mean %g", summary.min, summary.max, summary.mean);
+    if (summary.n_nan)
+        printf(" NaN %" G_GINT64_FORMAT, summary.n_nan);
+    printf("\n");
+    for (int i = 0; i < summary.n_top; i++) {
+        const char *label = label_of(labels, summary.top[i]);
+        printf("  %6" G_GINT64_FORMAT "  %-10.6g %s\n", summary.top[i], summary.values[i],
+               label ? label : "");
+    }
+}
+
+/* JSON has no NaN and no infinities: they become null. */
+static void
+set_number(JsonObject *object, const char *key, double value)
+{
+    if (isfinite(value))
+        json_object_set_double_member(object, key, value);
+    else
+        json_object_set_null_member(object, key);
+}
+
+JsonObject *
+kiln_summary_json(const char *name, const KilnTensor *tensor, char **labels)
+{
+    Summary summary = summarise(tensor);
+    JsonObject *object = json_object_new();
+    json_object_set_string_member(object, "name", name);
+    kiln_json_set_type(object, "type", &tensor->type);
+    set_number(object, "min", summary.min);
+    set_number(object, "max", summary.max);
+    set_number(object, "mean", summary.mean);
+    json_object_set_int_member(object, "nan", summary.n_nan);
+    JsonArray *top = json_array_new();
+    for (int i = 0; i < summary.n_top; i++) {
+        JsonObject *entry = json_object_new();
+        json_object_set_int_member(entry, "index", summary.top[i]);
+        set_number(entry, "value", summary.values[i]);
+        const char *label = label_of(labels, summary.top[i]);
+        if (label)
+            json_object_set_string_member(entry, "label", label);
+        json_array_add_object_element(top, entry);
+    }
+    json_object_set_array_member(object, "top", top);
+    return object;
+}
