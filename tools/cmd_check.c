@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kiln check: everything that a model asks for and the backend lacks. */
+#include "tools/command.h"
+
+#include <stdio.h>
+
+static void
+print_json(const KilnUnsupported *found, unsigned n)
+{
+    JsonArray *array = json_array_new();
+    for (unsigned i = 0; i < n; i++) {
+        JsonObject *entry = json_object_new();
+        json_object_set_string_member(entry, "op", found[i].op);
+        json_object_set_int_member(entry, "opset", found[i].opset);
+        json_object_set_string_member(entry, "dtype", found[i].dtype);
+        json_object_set_string_member(entry, "node", found[i].node);
+        json_object_set_string_member(entry, "reason", found[i].reason);
+        json_array_add_object_element(array, entry);
+    }
+    JsonObject *root = json_object_new();
+    json_object_set_array_member(root, "unsupported", array);
+    kiln_print_json(root);
+}
+
+static unsigned
+count_nodes(const KilnModel *model)
+{
+    unsigned n = 0;
+    for (guint i = 0; !model->ir_text && i < model->module->functions->len; i++) {
+        const KilnFunction *function = g_ptr_array_index(model->module->functions, i);
+        kiln_foreach_node (node, function)
+            n += node->op != KILN_OP_const && node->op != KILN_OP_return;
+    }
+    return n;
+}
+
+static int
+check(const KilnOptions *options, const char *path, GError **error)
+{
+    g_autoptr(KilnModel) model = kiln_options_load(options, path, error);
+    if (!model)
+        return kiln_fail("check", *error);
+    unsigned n;
+    g_autofree KilnUnsupported *found =
+        kiln_model_check(model, options->backend ? options->backend : "cpu", &n);
+    if (options->json)
+        print_json(found, n);
+    for (unsigned i = 0; !options->json && i < n; i++)
+        printf("%s (opset %d, %s) at %s: %s\n", found[i].op, found[i].opset, found[i].dtype,
+               found[i].node, found[i].reason);
+    if (!options->json && !options->quiet)
+        printf("%s: %u nodes, %u not supported\n", path, count_nodes(model), n);
+    return n ? KILN_EXIT_UNSUPPORTED : KILN_EXIT_OK;
+}
+
+int
+kiln_command_check(int argc, char **argv)
+{
+    const KilnUsage usage = {
+        "check", "MODEL",
+        "Lists every unsupported operator with opset, element type and node; exit status 3 if any.",
+        NULL, false
+    };
+    KilnOptions options;
+    g_auto(GStrv) rest = NULL;
+    g_autoptr(GError) error = NULL;
+    bool done;
+    const char *path = NULL;
+    if (kiln_options_parse(&usage, argc, argv, &options, &rest, &done, &error))
+        path = kiln_one_operand(rest, &usage, &error);
+    int status = path   ? check(&options, path, &error)
+                 : done ? KILN_EXIT_OK
+                        : kiln_fail("check", error);
+    kiln_options_clear(&options);
+    return status;
+}

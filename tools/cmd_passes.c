@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kiln passes, kiln ops: listings straight from the tables. */
+#include "tools/command.h"
+
+#include "passes/rule.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const char class_letters[] = { 'E', 'U', 'Q', 'L' };
+
+static void
+print_options(const KilnPassInfo *pass)
+{
+    for (uint32_t i = 0; i < pass->n_options; i++) {
+        g_autofree char *name = g_strdelimit(g_strdup(pass->options[i].name), "_", '-');
+        const KilnAttrInfo *option = &pass->options[i];
+        printf("    %-20s ", name);
+        switch (option->kind) {
+        case KILN_ATTR_BOOL:
+            printf("%s\n", option->otherwise.i ? "true" : "false");
+            break;
+        case KILN_ATTR_INT:
+            printf("%" G_GINT64_FORMAT "\n", option->otherwise.i);
+            break;
+        case KILN_ATTR_FLOAT:
+            printf("%g\n", option->otherwise.f);
+            break;
+        case KILN_ATTR_STRING:
+            printf("%s\n", option->otherwise.s ? option->otherwise.s : "");
+            break;
+        default:
+            printf("[]\n");
+            break;
+        }
+    }
+}
+
+static int
+list_passes_json(void)
+{
+    JsonArray *array = json_array_new();
+    for (uint32_t i = 0; i < kiln_pass_count(); i++) {
+        const KilnPassInfo *pass = kiln_pass_at(i);
+        JsonObject *entry = json_object_new();
+        const char letter[] = { class_letters[pass->numerics], 0 };
+        json_object_set_string_member(entry, "name", pass->id);
+        json_object_set_string_member(entry, "level",
+                                      pass->level == KILN_LEVEL_GRAPH ? "graph" : "ir");
+        json_object_set_string_member(entry, "numerics", letter);
+        json_object_set_string_member(entry, "summary", pass->summary);
+        json_array_add_object_element(array, entry);
+    }
+    JsonObject *root = json_object_new();
+    json_object_set_array_member(root, "passes", array);
+    kiln_print_json(root);
+    return KILN_EXIT_OK;
+}
+
+static int
+list_rules(const char *id, GError **error)
+{
+    if (!kiln_pass_find(id)) {
+        kiln_throw(error, KILN_ERROR_USAGE, "expected a pass, found %s\n`kiln passes` lists them.",
+                   id);
+        return kiln_fail("passes", *error);
+    }
+    uint32_t n = 0;
+    const KilnRule *rules = kiln_pass_rules(id, &n);
+    for (uint32_t i = 0; i < n; i++)
+        printf("%c  %-28s %s\n", class_letters[rules[i].numerics], rules[i].name, rules[i].pattern);
+    if (!n)
+        printf("%s is written in C, without rules.\n", id);
+    return KILN_EXIT_OK;
+}
+
+static int
+list_passes(const KilnOptions *options)
+{
+    if (options->json)
+        return list_passes_json();
+    for (uint32_t i = 0; i < kiln_pass_count(); i++) {
+        const KilnPassInfo *pass = kiln_pass_at(i);
+        printf("%-5s %c  %-22s %s\n", pass->level == KILN_LEVEL_GRAPH ? "graph" : "ir",
+               class_letters[pass->numerics], pass->id, pass->summary);
+        if (!options->quiet)
+            print_options(pass);
+    }
+    return KILN_EXIT_OK;
+}
+
+int
+kiln_command_passes(int argc, char **argv)
+{
+    g_autofree char *rules = NULL;
+    const GOptionEntry entries[] = {
+        { "rules", 0, 0, G_OPTION_ARG_STRING, &rules,
+          "List the rules of this pass with their numerics class", "PASS" },
+        G_OPTION_ENTRY_NULL,
+    };
+    const KilnUsage usage = {
+        "passes", "",
+        "Lists the passes: level, numerics class (E bit-exact, U rounding, Q one "
+        "quantization step, L lossy), what they do, options with defaults.",
+        entries, false
+    };
+    KilnOptions options;
+    g_auto(GStrv) rest = NULL;
+    g_autoptr(GError) error = NULL;
+    bool done;
+    int status = KILN_EXIT_OK;
+    if (!kiln_options_parse(&usage, argc, argv, &options, &rest, &done, &error))
+        status = done ? KILN_EXIT_OK : kiln_fail("passes", error);
+    else
+        status = rules ? list_rules(rules, &error) : list_passes(&options);
+    kiln_options_clear(&options);
+    return status;
+}
+
+/* --- operators --- */
+
+static bool
+has_kernel(const KilnTarget *target, const char *name, uint32_t *dtypes)
+{
+    KilnInstrKind kind;
+    *dtypes = 0;
+    for (; kiln_instr_from_name(name, &kind) && target; target = target->fallback) {
+        for (uint32_t i = 0; i < target->n_kernels; i++)
+            *dtypes |= target->kernels[i].instr == kind ? target->kernels[i].dtypes : 0;
+    }
+    return *dtypes != 0;
+}
+
+static void
+print_dtypes(uint32_t dtypes)
+{
+    for (int i = 0; i < KILN_N_DTYPES; i++) {
+        if (dtypes >> i & 1)
+            printf(" %s", kiln_dtype_name((KilnDType)i));
+    }
+}
+
+static int
+list_ops(const KilnOptions *options)
+{
+    const KilnTarget *target =
+        kiln_target_by_name(options->backend ? options->backend : "cpu", NULL);
+    JsonArray *array = json_array_new();
+    for (int i = 0; i < KILN_N_OPS; i++) {
+        const KilnOpInfo *op = kiln_op_info((KilnOp)i);
+        uint32_t dtypes;
+        bool runs = has_kernel(target, op->name, &dtypes);
+        if (options->json) {
+            JsonObject *entry = json_object_new();
+            json_object_set_string_member(entry, "name", op->name);
+            json_object_set_string_member(entry, "onnx", op->onnx);
+            json_object_set_int_member(entry, "since", op->since);
+            json_object_set_boolean_member(entry, "kernel", runs);
+            json_array_add_object_element(array, entry);
+            continue;
+        }
+        printf("%-28s %-26s", op->name, *op->onnx ? op->onnx : "-");
+        print_dtypes(dtypes);
+        printf("\n");
+    }
+    if (!options->json) {
+        json_array_unref(array);
+        return KILN_EXIT_OK;
+    }
+    JsonObject *root = json_object_new();
+    json_object_set_array_member(root, "ops", array);
+    kiln_print_json(root);
+    return KILN_EXIT_OK;
+}
+
+int
+kiln_command_ops(int argc, char **argv)
+{
+    const KilnUsage usage = {
+        "ops", "",
+        "Lists the operators: name, ONNX name, element types that the backend has a kernel for "
+        "(views, constants and what lowering removes need none).",
+        NULL, false
+    };
+    KilnOptions options;
+    g_auto(GStrv) rest = NULL;
+    g_autoptr(GError) error = NULL;
+    bool done;
+    int status;
+    if (kiln_options_parse(&usage, argc, argv, &options, &rest, &done, &error))
+        status = list_ops(&options);
+    else
+        status = done ? KILN_EXIT_OK : kiln_fail("ops", error);
+    kiln_options_clear(&options);
+    return status;
+}
