@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kiln verify: runs every case below the given folders that has the layout of ONNX's backend tests
+ * - model.onnx and test_data_set_N/{input,output}_N.pb - and compares under the official rules. */
+#include "tools/execute.h"
+#include "tools/suspect.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef enum {
+    CASE_PASS,
+    CASE_FAIL,
+    CASE_SKIP,
+} CaseStatus;
+
+typedef struct {
+    const KilnOptions *options;
+    KilnPipeline *pipeline;
+    double rtol, atol; /* negative: the case's own, or the official ones */
+    unsigned counts[3];
+    JsonArray *cases; /* NULL without --json */
+} Verify;
+
+typedef struct {
+    CaseStatus status;
+    char *reason;
+    double worst_abs, worst_rel;
+} CaseResult;
+
+#define OFFICIAL_RTOL 1e-3
+#define OFFICIAL_ATOL 1e-7
+
+/* --- one case --- */
+
+static gboolean
+read_tolerance(const Verify *verify, const char *dir, double *rtol, double *atol, GError **error)
+{
+    *rtol = OFFICIAL_RTOL;
+    *atol = OFFICIAL_ATOL;
+    g_autofree char *path = g_build_filename(dir, "data.json", NULL);
+    if (g_file_test(path, G_FILE_TEST_EXISTS)) {
+        g_autoptr(JsonParser) parser = json_parser_new();
+        g_autoptr(GError) inner = NULL;
+        if (!json_parser_load_from_file(parser, path, &inner))
+            return kiln_throw(error, KILN_ERROR_FORMAT, "%s: %s", path, inner->message);
+        JsonNode *root = json_parser_get_root(parser);
+        JsonObject *object =
+            root && JSON_NODE_HOLDS_OBJECT(root) ? json_node_get_object(root) : NULL;
+        if (object && json_object_has_member(object, "rtol"))
+            *rtol = json_object_get_double_member_with_default(object, "rtol", *rtol);
+        if (object && json_object_has_member(object, "atol"))
+            *atol = json_object_get_double_member_with_default(object, "atol", *atol);
+    }
+    *rtol = verify->rtol >= 0 ? verify->rtol : *rtol;
+    *atol = verify->atol >= 0 ? verify->atol : *atol;
+    return TRUE;
+}
+
+static KilnTensor *
+load_numbered(const char *dir, const char *kind, unsigned i, GError **error)
+{
+    g_autofree char *file = g_strdup_printf("%s/%s_%u.pb", dir, kind, i);
+    return kiln_tensor_file_load(file, NULL, NULL, error);
+}
+
+static gboolean
+run_data_set(KilnExecution *execution, const char *dir, double rtol, double atol,
+             CaseResult *result, GError **error)
+{
+    for (unsigned i = 0; i < execution->program->inputs.n; i++) {
+        g_autoptr(KilnTensor) tensor = load_numbered(dir, "input", i, error);
+        if (!tensor || !kiln_execution_bind(execution, i, tensor, error))
+            return FALSE;
+    }
+    if (!kiln_execution_run(execution, error))
+        return FALSE;
+    for (unsigned i = 0; i < execution->program->outputs.n; i++) {
+        g_autoptr(KilnTensor) want = load_numbered(dir, "output", i, error);
+        g_autoptr(KilnTensor) got = want ? kiln_execution_output(execution, i, error) : NULL;
+        double worst_abs = 0, worst_rel = 0;
+        if (!got || !kiln_tensor_compare(got, want, rtol, atol, &worst_abs, &worst_rel, error)) {
+            g_prefix_error(error, "output %s: ", execution->program->outputs.info[i].name);
+            return FALSE;
+        }
+        result->worst_abs = MAX(result->worst_abs, worst_abs);
+        result->worst_rel = MAX(result->worst_rel, worst_rel);
+    }
+    return TRUE;
+}
+
+static gboolean
+run_data_sets(const Verify *verify, const char *dir, KilnModel *model, CaseResult *result,
+              GError **error)
+{
+    double rtol, atol;
+    KilnCompileOptions compile;
+    KilnShape *shapes = NULL;
+    if (!read_tolerance(verify, dir, &rtol, &atol, error) ||
+        !kiln_options_compile(verify->options, verify->pipeline, &compile, &shapes, error))
+        return FALSE;
+    compile.progress = NULL;
+    g_auto(KilnExecution) execution = { 0 };
+    gboolean fine = kiln_execution_open(&execution, model, &compile, false, error);
+    unsigned n = 0;
+    for (; fine; n++) {
+        g_autofree char *set = g_strdup_printf("%s/test_data_set_%u", dir, n);
+        if (!g_file_test(set, G_FILE_TEST_IS_DIR))
+            break;
+        g_ptr_array_set_size(execution.views, 0);
+        fine = run_data_set(&execution, set, rtol, atol, result, error);
+        if (!fine && n)
+            g_prefix_error(error, "test_data_set_%u: ", n);
+    }
+    if (fine && !n)
+        fine = kiln_throw(error, KILN_ERROR_IO, "%s: expected test_data_set_0, found none", dir);
+    for (unsigned i = 0; i < compile.n_shapes; i++)
+        g_free((char *)shapes[i].input);
+    g_free(shapes);
+    return fine;
+}
+
+static char *
+unsupported_reason(const KilnUnsupported *found, unsigned n)
+{
+    GString *text = g_string_new("unsupported ");
+    for (unsigned i = 0; i < n && i < 3; i++)
+        g_string_append_printf(text, "%s%s(%s): %s", i ? ", " : "", found[i].op, found[i].dtype,
+                               found[i].reason);
+    if (n > 3)
+        g_string_append_printf(text, " and %u more", n - 3);
+    return g_string_free(text, FALSE);
+}
+
+static CaseResult
+run_case(const Verify *verify, const char *dir, const char *name)
+{
+    CaseResult result = { .status = CASE_FAIL };
+    const char *suspect = kiln_suspect_reason(name);
+    if (suspect)
+        return (CaseResult){ .status = CASE_SKIP,
+                             .reason = g_strdup_printf("suspect: %s", suspect) };
+    g_autoptr(GError) error = NULL;
+    g_autofree char *path = g_build_filename(dir, "model.onnx", NULL);
+    g_autoptr(KilnModel) model = kiln_options_load(verify->options, path, &error);
+    unsigned n = 0;
+    g_autofree KilnUnsupported *found =
+        model ? kiln_model_check(model, verify->options->backend ? verify->options->backend : "cpu",
+                                 &n)
+              : NULL;
+    if (n)
+        return (CaseResult){ .status = CASE_SKIP, .reason = unsupported_reason(found, n) };
+    if (model && run_data_sets(verify, dir, model, &result, &error))
+        result.status = CASE_PASS;
+    else
+        result.reason = g_strdup(error->message);
+    return result;
+}
+
+/* --- finding cases --- */
+
+static void
+report_case(Verify *verify, const char *name, CaseResult *result)
+{
+    static const char *const words[] = { "PASS", "FAIL", "SKIP" };
+    static const char *const keys[] = { "pass", "fail", "skip" };
+    verify->counts[result->status]++;
+    if (!verify->cases) {
+        if (!verify->options->quiet || result->status == CASE_FAIL)
+            printf(result->reason ? "%s %s: %s\n" : "%s %s\n", words[result->status], name,
+                   result->reason);
+        fflush(stdout);
+    } else {
+        JsonObject *entry = json_object_new();
+        json_object_set_string_member(entry, "name", name);
+        json_object_set_string_member(entry, "status", keys[result->status]);
+        json_object_set_string_member(entry, "reason", result->reason ? result->reason : "");
+        json_object_set_double_member(entry, "max_abs", result->worst_abs);
+        json_object_set_double_member(entry, "max_rel", result->worst_rel);
+        json_array_add_object_element(verify->cases, entry);
+    }
+    g_free(result->reason);
+}
+
+static int
+compare_names(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Depth first, names in order; @name is the path below the folder that the user gave. */
+static gboolean
+visit(Verify *verify, const char *dir, const char *name, GError **error)
+{
+    g_autofree char *model = g_build_filename(dir, "model.onnx", NULL);
+    if (g_file_test(model, G_FILE_TEST_EXISTS)) {
+        CaseResult result = run_case(verify, dir, name);
+        report_case(verify, name, &result);
+        return TRUE;
+    }
+    g_autoptr(GError) inner = NULL;
+    g_autoptr(GDir) listing = g_dir_open(dir, 0, &inner);
+    if (!listing)
+        return kiln_throw(error, KILN_ERROR_IO, "%s: cannot be read: %s", dir, inner->message);
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    for (const char *entry; (entry = g_dir_read_name(listing));)
+        g_ptr_array_add(names, g_strdup(entry));
+    g_ptr_array_sort(names, compare_names);
+    for (guint i = 0; i < names->len; i++) {
+        g_autofree char *below = g_build_filename(dir, g_ptr_array_index(names, i), NULL);
+        g_autofree char *below_name =
+            *name ? g_build_filename(name, g_ptr_array_index(names, i), NULL)
+                  : g_strdup(g_ptr_array_index(names, i));
+        if (g_file_test(below, G_FILE_TEST_IS_DIR) && !visit(verify, below, below_name, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+static gboolean
+verify_all(Verify *verify, char **dirs, GError **error)
+{
+    for (; *dirs; dirs++) {
+        g_autofree char *model = g_build_filename(*dirs, "model.onnx", NULL);
+        g_autofree char *own = g_path_get_basename(*dirs);
+        if (!visit(verify, *dirs, g_file_test(model, G_FILE_TEST_EXISTS) ? own : "", error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+static void
+print_end(Verify *verify)
+{
+    const unsigned *counts = verify->counts;
+    if (!verify->cases) {
+        printf("%u passed, %u failed, %u skipped\n", counts[CASE_PASS], counts[CASE_FAIL],
+               counts[CASE_SKIP]);
+        return;
+    }
+    JsonObject *root = json_object_new();
+    json_object_set_int_member(root, "passed", counts[CASE_PASS]);
+    json_object_set_int_member(root, "failed", counts[CASE_FAIL]);
+    json_object_set_int_member(root, "skipped", counts[CASE_SKIP]);
+    json_object_set_array_member(root, "cases", g_steal_pointer(&verify->cases));
+    kiln_print_json(root);
+}
+
+int
+kiln_command_verify(int argc, char **argv)
+{
+    double rtol = -1, atol = -1;
+    const GOptionEntry entries[] = {
+        { "rtol", 0, 0, G_OPTION_ARG_DOUBLE, &rtol, "Relative tolerance in place of the cases' own",
+          "R" },
+        { "atol", 0, 0, G_OPTION_ARG_DOUBLE, &atol, "Absolute tolerance in place of the cases' own",
+          "A" },
+        G_OPTION_ENTRY_NULL,
+    };
+    const KilnUsage usage = {
+        "verify", "DIR…",
+        "Runs every case below DIR (model.onnx, test_data_set_N) and compares its outputs.",
+        entries, false
+    };
+    KilnOptions options;
+    g_auto(GStrv) rest = NULL;
+    g_autoptr(GError) error = NULL;
+    bool done;
+    Verify verify = { .options = &options };
+    bool fine = kiln_options_parse(&usage, argc, argv, &options, &rest, &done, &error);
+    if (fine && !rest)
+        fine = kiln_throw(&error, KILN_ERROR_USAGE,
+                          "expected a folder, found none\n`kiln verify --help` shows the options.");
+    verify.rtol = rtol;
+    verify.atol = atol;
+    verify.pipeline = fine ? kiln_options_pipeline(&options, &error) : NULL;
+    verify.cases = fine && options.json ? json_array_new() : NULL;
+    fine = verify.pipeline && verify_all(&verify, rest, &error);
+    if (fine)
+        print_end(&verify);
+    int status = done                       ? KILN_EXIT_OK
+                 : !fine                    ? kiln_fail("verify", error)
+                 : verify.counts[CASE_FAIL] ? KILN_EXIT_FAILED
+                                            : KILN_EXIT_OK;
+    g_clear_pointer(&verify.cases, json_array_unref);
+    kiln_pipeline_unref(verify.pipeline);
+    kiln_options_clear(&options);
+    return status;
+}

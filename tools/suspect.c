@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The lines of tests/onnx/suspect.txt, built into the command so that it says the same wherever it
+ * runs. */
+#include "tools/suspect.h"
+
+#include <stddef.h>
+#include <string.h>
+
+static const char text[] =
+#include "suspect.inc"
+    ;
+
+const char *
+kiln_suspect_reason(const char *name)
+{
+    /* One reason at a time is asked for and printed at once. */
+    static char reason[256];
+    const char *slash = strrchr(name, '/');
+    const char *last = slash ? slash + 1 : name;
+    size_t length = strlen(last);
+    for (const char *line = text; line && *line; line = strchr(line, '\n'), line += line != NULL) {
+        if (*line == '#' || strncmp(line, last, length) != 0 || line[length] != ':')
+            continue;
+        const char *start = line + length + 1;
+        start += strspn(start, " ");
+        size_t n = strcspn(start, "\n");
+        n = n < sizeof reason ? n : sizeof reason - 1;
+        memcpy(reason, start, n);
+        reason[n] = 0;
+        return reason;
+    }
+    return NULL;
+}
