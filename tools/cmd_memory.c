@@ -67,7 +67,7 @@ print_json(const KilnIRFunction *function, const KilnMemoryPlan *plan)
 }
 
 static void
-print_text(const KilnIRFunction *function, const KilnMemoryPlan *plan, bool quiet)
+print_text(const KilnMemoryPlan *plan, bool quiet)
 {
     printf("arena    %12" G_GINT64_FORMAT " bytes, %s\n", plan->arena,
            plan->proven_optimal ? "optimal: equal to lb_live" : "not proved optimal");
@@ -81,7 +81,6 @@ print_text(const KilnIRFunction *function, const KilnMemoryPlan *plan, bool quie
            efficiency(plan), plan->plan_ms, plan->n_lives, plan->n_steps);
     if (quiet)
         return;
-    g_autofree const KilnInstr **steps = steps_of(function, plan->n_steps);
     printf("\n%12s %12s %6s %6s  %s\n", "offset", "bytes", "first", "last", "buffer");
     for (uint32_t i = 0; i < plan->n_lives; i++) {
         const KilnLife *life = &plan->lives[i];
@@ -143,7 +142,7 @@ show(const KilnOptions *options, const char *path, const char *svg, const char *
     if (options->json)
         print_json(function, plan);
     else
-        print_text(function, plan, options->quiet);
+        print_text(plan, options->quiet);
     return TRUE;
 }
 
