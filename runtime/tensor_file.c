@@ -145,7 +145,7 @@ kiln_tensor_file_load(const char *path, const KilnType *type, const KilnImageOpt
         return kiln_throw_null(error, KILN_ERROR_USAGE,
                                "%s: expected a .pb, .npy, .png, .pgm or .ppm file", path);
     g_autoptr(GBytes) bytes = map_file(path, error);
-    KilnTensor *tensor = bytes ? kiln_onnx_tensor_import(bytes, path, error) : NULL;
+    KilnTensor *tensor = bytes ? kiln_onnx_tensor_parse(bytes, path, NULL, error) : NULL;
     if (bytes && !tensor)
         g_prefix_error(error, "%s: ", path);
     return tensor;
@@ -162,7 +162,9 @@ kiln_tensor_file_save(const char *path, const char *name, const KilnType *type, 
         if (!save_npy(out, type, data, error))
             return FALSE;
     } else {
-        kiln_onnx_tensor_export(name, type, data, out);
+        g_autoptr(KilnTensor) tensor = kiln_tensor_new_copy(type, data, error);
+        if (!tensor || !kiln_onnx_tensor_write(tensor, name, out, error))
+            return FALSE;
     }
     g_autoptr(GError) inner = NULL;
     /* Written beside and renamed, so that a full disk leaves no half file. */
