@@ -1,0 +1,64 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Every row of the tables has what it promises: a pass its file, its goldens and its sentence in passes/README.md; a rule
+list its registration; an op of ONNX its way into the IR; a shipped pipeline only reasons that exist."""
+import pathlib
+import re
+import sys
+
+MIN_GOLDENS = 3
+
+
+def check_passes(root):
+    table = (root / "passes/passes.def").read_text(encoding="utf-8")
+    readme = (root / "passes/README.md").read_text(encoding="utf-8")
+    rows = re.findall(r'^(GRAPH|IR)_PASS\((\w+), "([\w-]+)"', table, re.M)
+    for level, identifier, text in rows:
+        level = level.lower()
+        source = root / f"passes/{level}/{text}.c"
+        if not source.exists():
+            yield f"passes.def: {text}: expected the file {source.relative_to(root)}"
+        elif f"kiln_pass_{identifier}(" not in source.read_text(encoding="utf-8"):
+            yield f"{source.relative_to(root)}: expected kiln_pass_{identifier}()"
+        goldens = list((root / f"tests/golden/{text}").glob("*.kiln"))
+        if text != "empty" and len(goldens) < MIN_GOLDENS:
+            yield f"{text}: expected at least {MIN_GOLDENS} goldens in tests/golden/{text}, found {len(goldens)}"
+        if f"`{text}`" not in readme:
+            yield f"passes/README.md: expected a sentence on `{text}`"
+    known = {text for _, _, text in rows}
+    for level in ("graph", "ir"):
+        for source in (root / f"passes/{level}").glob("*.c"):
+            if source.stem not in known:
+                yield f"{source.relative_to(root)}: no row of passes.def names this pass"
+
+
+def check_guards(root):
+    """Each guard is named by some golden: `# guard: rule/guard` in a case that must not fire."""
+    named = set()
+    for golden in (root / "tests/golden").glob("*/*.kiln"):
+        named.update(re.findall(r"^# guard: (\S+)", golden.read_text(encoding="utf-8"), re.M))
+    for source in sorted((root / "passes/graph").glob("*.c")) + sorted((root / "passes/ir").glob("*.c")):
+        for guard in sorted(set(re.findall(r"\bGUARD\((\w+),", source.read_text(encoding="utf-8")))):
+            if f"{source.stem}/{guard}" not in named:
+                yield f"{source.relative_to(root)}: guard {guard}: expected a golden with `# guard: {source.stem}/{guard}`"
+
+
+def check_ops(root):
+    table = (root / "graph/ops.def").read_text(encoding="utf-8")
+    infer = "".join(f.read_text(encoding="utf-8") for f in (root / "graph/infer").glob("*.c"))
+    for row in re.findall(r"^OP(?:_AS)?\((.*)", table, re.M):
+        fields = [field.strip() for field in row.split(",")]
+        functions = re.findall(r",\s*(\w+),\s*(?:ATTR|\)|$)", row)
+        if functions and not re.search(rf"kiln_infer_{functions[0]}\(", infer):
+            yield f"ops.def: {fields[0]}: expected the shape function kiln_infer_{functions[0]}"
+
+
+def main(root):
+    root = pathlib.Path(root)
+    problems = [*check_passes(root), *check_guards(root), *check_ops(root)]
+    print("\n".join(problems))
+    return bool(problems)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
