@@ -16,7 +16,7 @@ def functions(lines):
         if line != "{":
             continue
         start = i - 1
-        while start > 0 and not re.match(r"^[a-z_]\w*\(", lines[start]):
+        while start > 0 and not re.match(r"^[A-Za-z_]\w*\(", lines[start]):
             start -= 1
         end = i
         while end < len(lines) and lines[end] != "}":
