@@ -43,6 +43,20 @@ is_static(const KilnNode *node)
     return true;
 }
 
+/* A shape operand whose value comes with the inputs: the program is specialised for it at its first
+ * run. */
+static bool
+waits_for_values(const KilnNode *node)
+{
+    uint32_t operands = kiln_op_info(node->op)->shape_operands;
+    for (uint32_t i = 0; i < node->n_operands && i < 32; i++) {
+        const KilnValue *value = node->operands[i].value;
+        if ((operands >> i & 1) && value && !value->known && !kiln_value_constant(value))
+            return true;
+    }
+    return false;
+}
+
 /* With open shapes lowering cannot be asked: an instruction of the op's name with a kernel for the
  * element type must do. */
 static bool
@@ -102,7 +116,7 @@ check_node(Check *check, const KilnNode *node)
     }
     const char *name = *info->onnx ? info->onnx : info->name;
     g_autofree char *reason = NULL;
-    if (is_static(node)) {
+    if (is_static(node) && !waits_for_values(node)) {
         if (!kiln_target_supports(check->target, node, &reason))
             add(check, node, name, check->opset, reason ? reason : "no kernel");
     } else if (!has_kernel_by_name(check->target, node)) {

@@ -4,10 +4,8 @@
 
 #include "graph/dot.h"
 #include "graph/json.h"
-#include "graph/onnx/onnx.h"
 #include "graph/text/text.h"
 #include "ir/json.h"
-#include "passes/report.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -26,15 +24,15 @@ show_text(const char *text, void *data)
 static gboolean
 check_values(const OptOptions *opt, GError **error)
 {
-    static const char *const forms[] = { "text", "onnx", "dot", "json", NULL };
+    static const char *const forms[] = { "text", "dot", "json", NULL };
     if (opt->stage && strcmp(opt->stage, "graph") != 0 && strcmp(opt->stage, "ir") != 0)
         return kiln_throw(error, KILN_ERROR_USAGE, "--stage: expected graph or ir, found %s",
                           opt->stage);
     if (opt->emit && !g_strv_contains(forms, opt->emit))
-        return kiln_throw(error, KILN_ERROR_USAGE,
-                          "--emit: expected text, onnx, dot or json, found %s", opt->emit);
+        return kiln_throw(error, KILN_ERROR_USAGE, "--emit: expected text, dot or json, found %s",
+                          opt->emit);
     bool ir = opt->stage && strcmp(opt->stage, "ir") == 0;
-    if (ir && opt->emit && (strcmp(opt->emit, "onnx") == 0 || strcmp(opt->emit, "dot") == 0))
+    if (ir && opt->emit && strcmp(opt->emit, "dot") == 0)
         return kiln_throw(error, KILN_ERROR_USAGE,
                           "--emit %s: expected the graph stage, found the ir stage", opt->emit);
     return TRUE;
@@ -77,13 +75,6 @@ emit_module(const OptOptions *opt, const KilnModule *module, const KilnIRModule 
 {
     const char *form = opt->emit ? opt->emit : "text";
     g_autoptr(GString) out = g_string_new(NULL);
-    if (strcmp(form, "onnx") == 0) {
-        g_autoptr(GByteArray) bytes = g_byte_array_new();
-        if (!kiln_onnx_export(module, bytes, error))
-            return FALSE;
-        g_string_append_len(out, (const char *)bytes->data, bytes->len);
-        return emit(opt, out, NULL, NULL, error);
-    }
     if (strcmp(form, "dot") == 0) {
         kiln_module_dot(module, out);
         return emit(opt, out, NULL, NULL, error);
@@ -110,14 +101,12 @@ show_report(const KilnOptions *options, const KilnPassReport *report)
 {
     if (!options->stats && !options->time_passes)
         return;
-    g_autoptr(GString) text = g_string_new(NULL);
-    if (options->json)
-        kiln_pass_report_json(report, text);
-    else
-        kiln_pass_report_print(report, options->stats, text);
-    fputs(text->str, options->json ? stdout : stderr);
-    if (options->json)
-        fputc('\n', stdout);
+    if (options->json) {
+        g_autofree char *json = kiln_pass_report_to_json(report);
+        puts(json);
+    } else {
+        kiln_print_pass_table(report, options->stats);
+    }
 }
 
 static KilnIRModule *
@@ -187,7 +176,7 @@ kiln_command_opt(int argc, char **argv)
     OptOptions opt = { 0 };
     const GOptionEntry entries[] = {
         { "stage", 0, 0, G_OPTION_ARG_STRING, &opt.stage, "graph or ir (default: graph)", "LEVEL" },
-        { "emit", 0, 0, G_OPTION_ARG_STRING, &opt.emit, "text, onnx, dot or json (default: text)",
+        { "emit", 0, 0, G_OPTION_ARG_STRING, &opt.emit, "text, dot or json (default: text)",
           "FORM" },
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &opt.out,
           "Write here; big constants go to F.bin", "F" },

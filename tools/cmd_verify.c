@@ -63,12 +63,22 @@ load_numbered(const char *dir, const char *kind, unsigned i, GError **error)
     return kiln_tensor_file_load(file, NULL, NULL, error);
 }
 
+/* ONNX's test data up to version 1.12 stores bfloat16 as bare 16-bit patterns: they are taken for
+ * what the model says. */
+static void
+take_as(KilnTensor *tensor, KilnDType dtype)
+{
+    if (tensor && tensor->type.dtype == KILN_DTYPE_u16 && dtype == KILN_DTYPE_bf16)
+        tensor->type.dtype = KILN_DTYPE_bf16;
+}
+
 static gboolean
 run_data_set(KilnExecution *execution, const char *dir, double rtol, double atol,
              CaseResult *result, GError **error)
 {
     for (unsigned i = 0; i < execution->program->inputs.n; i++) {
         g_autoptr(KilnTensor) tensor = load_numbered(dir, "input", i, error);
+        take_as(tensor, execution->program->inputs.info[i].dtype);
         if (!tensor || !kiln_execution_bind(execution, i, tensor, error))
             return FALSE;
     }
@@ -76,6 +86,7 @@ run_data_set(KilnExecution *execution, const char *dir, double rtol, double atol
         return FALSE;
     for (unsigned i = 0; i < execution->program->outputs.n; i++) {
         g_autoptr(KilnTensor) want = load_numbered(dir, "output", i, error);
+        take_as(want, execution->program->outputs.info[i].dtype);
         g_autoptr(KilnTensor) got = want ? kiln_execution_output(execution, i, error) : NULL;
         double worst_abs = 0, worst_rel = 0;
         if (!got || !kiln_tensor_compare(got, want, rtol, atol, &worst_abs, &worst_rel, error)) {

@@ -76,10 +76,9 @@ void kiln_print_json(JsonObject *root);
 /** A type as `f32[1,10]` in JSON. */
 void kiln_json_set_type(JsonObject *object, const char *key, const KilnType *type);
 
-/** Inputs of a session, one tensor per input, bound; freed with g_ptr_array_unref() after the
- * session. */
-GPtrArray *kiln_bind_tensors(KilnSession *session, KilnProgram *program, GPtrArray *tensors,
-                             GError **error);
+/** A line per pass to standard error: runs, changes, nodes before and after, time; with @rules what
+ * each rule did. */
+void kiln_print_pass_table(const KilnPassReport *report, bool rules);
 
 int kiln_command_run(int argc, char **argv);
 int kiln_command_opt(int argc, char **argv);

@@ -52,3 +52,32 @@ kiln_json_set_type(JsonObject *object, const char *key, const KilnType *type)
     g_autofree char *text = kiln_type_to_string(type);
     json_object_set_string_member(object, key, text);
 }
+
+static void
+print_rules(const KilnPassStats *pass)
+{
+    for (guint r = 0; r < pass->rules->len; r++) {
+        const KilnRuleStats *rule = g_ptr_array_index(pass->rules, r);
+        fprintf(stderr, "        %-24s fired %u", rule->name, rule->fired);
+        for (guint i = 0; i < rule->refusals->len; i++) {
+            const KilnRefusal *refusal = g_ptr_array_index(rule->refusals, i);
+            fprintf(stderr, "%s%s %u", i ? ", " : ", refused by ", refusal->guard, refusal->count);
+        }
+        fputc('\n', stderr);
+    }
+}
+
+void
+kiln_print_pass_table(const KilnPassReport *report, bool rules)
+{
+    fprintf(stderr, "%-5s %-22s %5s %8s %8s %8s %9s\n", "level", "pass", "runs", "changed",
+            "before", "after", "ms");
+    for (guint i = 0; i < report->passes->len; i++) {
+        const KilnPassStats *pass = g_ptr_array_index(report->passes, i);
+        fprintf(stderr, "%-5s %-22s %5u %8u %8" G_GINT64_FORMAT " %8" G_GINT64_FORMAT " %9.3f\n",
+                pass->level == KILN_LEVEL_GRAPH ? "graph" : "ir", pass->id, pass->runs,
+                pass->changed, pass->nodes_before, pass->nodes_after, pass->ms);
+        if (rules)
+            print_rules(pass);
+    }
+}
