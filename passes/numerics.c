@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bounds by numerics class. */
+#include "passes/numerics.h"
+
+#include "graph/number.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+const char *
+kiln_numerics_name(KilnNumerics numerics)
+{
+    static const char *const names[] = { "E", "U", "Q", "L" };
+    return names[numerics];
+}
+
+/* --- terms --- */
+
+static double
+count(const KilnType *type)
+{
+    int64_t n = type ? kiln_type_elements(type) : 1;
+    return n > 0 ? (double)n : 1;
+}
+
+static double
+dim(const KilnType *type, int i)
+{
+    return type && i >= 0 && i < type->rank && type->dims[i] > 0 ? (double)type->dims[i] : 1;
+}
+
+/* Terms that one element of the result of @name sums: from the types of its first two operands and
+ * of its result. Names are the same at both levels. */
+static double
+terms_of(const char *name, const KilnType *a, const KilnType *b, const KilnType *out)
+{
+    if (g_str_has_prefix(name, "conv") || strcmp(name, "qlinear_conv") == 0)
+        return b ? count(b) / dim(b, 0) : 1;
+    if (strstr(name, "matmul"))
+        return a ? dim(a, a->rank - 1) : 1;
+    if (strcmp(name, "gemm") == 0)
+        return MAX(dim(a, 0), dim(a, 1)) + 1;
+    if (strcmp(name, "lstm") == 0 || strcmp(name, "gru") == 0 || strcmp(name, "rnn") == 0)
+        return dim(a, 0) * (dim(b, 2) + (out ? dim(out, out->rank - 1) : 1));
+    if (strstr(name, "norm") || strstr(name, "softmax") || strcmp(name, "einsum") == 0 ||
+        strcmp(name, "cum_sum") == 0)
+        return count(a);
+    if (strstr(name, "reduce") || strstr(name, "pool"))
+        return MAX(count(a) / count(out), 1);
+    return 1;
+}
+
+static double
+step_of(const KilnType *type)
+{
+    double step = 0;
+    for (uint32_t i = 0; type && type->quant && i < type->quant->n; i++)
+        step = MAX(step, (double)type->quant->scales[i]);
+    return step;
+}
+
+/* The scale of a quantize or dequantize that is a constant. */
+static double
+constant_step(const KilnConstant *constant)
+{
+    g_autoptr(GBytes) bytes =
+        constant && kiln_dtype_is_float(constant->type.dtype) && !constant->type.quant
+            ? kiln_tensor_view(constant->tensor, NULL)
+            : NULL;
+    double step = 0;
+    for (int64_t i = 0; bytes && i < kiln_type_elements(&constant->type); i++)
+        step =
+            MAX(step, kiln_element_as_f64(constant->type.dtype, g_bytes_get_data(bytes, NULL), i));
+    return step;
+}
+
+static bool
+is_quantizer(const char *name)
+{
+    return strstr(name, "quantize") || g_str_has_prefix(name, "qlinear");
+}
+
+KilnErrorTerms
+kiln_error_terms(const KilnFunction *function)
+{
+    KilnErrorTerms terms = { 1, 0 };
+    kiln_foreach_node (node, function) {
+        const KilnOpInfo *info = kiln_op_info(node->op);
+        const KilnValue *a = kiln_node_operand(node, 0), *b = kiln_node_operand(node, 1);
+        const KilnType *out = node->n_results ? &node->results[0].type : NULL;
+        terms.terms += terms_of(info->name, a ? &a->type : NULL, b ? &b->type : NULL, out);
+        for (uint32_t i = 0; i < node->n_operands; i++) {
+            const KilnValue *value = node->operands[i].value;
+            double step = value ? step_of(&value->type) : 0;
+            if (value && is_quantizer(info->name))
+                step = MAX(step, constant_step(kiln_value_constant(value)));
+            terms.step = MAX(terms.step, step);
+        }
+        for (uint32_t i = 0; i < info->n_attrs; i++) {
+            if (info->attrs[i].kind != KILN_ATTR_FUNCTION)
+                continue;
+            const KilnFunction *region =
+                *(KilnFunction **)((char *)node->attrs + info->attrs[i].offset);
+            KilnErrorTerms inner = region ? kiln_error_terms(region) : (KilnErrorTerms){ 0, 0 };
+            terms.terms += inner.terms;
+            terms.step = MAX(terms.step, inner.step);
+        }
+    }
+    return terms;
+}
+
+KilnErrorTerms
+kiln_ir_error_terms(const KilnIRFunction *function)
+{
+    KilnErrorTerms terms = { 1, 0 };
+    kiln_foreach_instr (instr, function) {
+        const char *name = kiln_instr_info(instr->kind)->name;
+        const KilnType *types[3] = { NULL, NULL, NULL };
+        for (uint32_t i = 0; i < instr->n_operands; i++) {
+            const KilnBuffer *buffer = instr->operands[i].buffer;
+            double step = buffer ? step_of(&buffer->type) : 0;
+            if (buffer && buffer->constant && is_quantizer(name))
+                step = MAX(step, constant_step(buffer->constant));
+            terms.step = MAX(terms.step, step);
+            if (i < 3)
+                types[i] = buffer ? &buffer->type : NULL;
+        }
+        terms.terms += terms_of(name, types[1], types[2], types[0]) + instr->n_steps;
+    }
+    return terms;
+}
+
+/* --- comparing --- */
+
+static double
+epsilon(KilnDType dtype)
+{
+    switch (dtype) {
+    case KILN_DTYPE_f64:
+        return DBL_EPSILON;
+    case KILN_DTYPE_f16:
+        return 0x1p-10;
+    case KILN_DTYPE_bf16:
+        return 0x1p-7;
+    default:
+        return FLT_EPSILON;
+    }
+}
+
+typedef struct {
+    KilnDType dtype;
+    int64_t n;
+    const void *a, *b;
+} Pair;
+
+static bool
+same_bits(const Pair *pair, int64_t i)
+{
+    size_t size = kiln_dtype_size(pair->dtype);
+    const char *a = (const char *)pair->a + (size_t)i * size;
+    const char *b = (const char *)pair->b + (size_t)i * size;
+    if (memcmp(a, b, size) == 0)
+        return true;
+    return kiln_dtype_is_float(pair->dtype) &&
+           isnan(kiln_element_as_f64(pair->dtype, pair->a, i)) &&
+           isnan(kiln_element_as_f64(pair->dtype, pair->b, i));
+}
+
+static double
+largest(const Pair *pair)
+{
+    double most = 0;
+    for (int64_t i = 0; i < pair->n; i++) {
+        double a = fabs(kiln_element_as_f64(pair->dtype, pair->a, i));
+        double b = fabs(kiln_element_as_f64(pair->dtype, pair->b, i));
+        most = isfinite(a) ? MAX(most, a) : most;
+        most = isfinite(b) ? MAX(most, b) : most;
+    }
+    return most;
+}
+
+static double
+bound_of(const Pair *pair, KilnNumerics numerics, const KilnErrorTerms *terms)
+{
+    if (numerics == KILN_NUMERICS_E)
+        return 0;
+    if (!kiln_dtype_is_float(pair->dtype))
+        return numerics == KILN_NUMERICS_Q && kiln_dtype_is_integer(pair->dtype) ? 1 : 0;
+    return terms->terms * epsilon(pair->dtype) * largest(pair) +
+           (numerics == KILN_NUMERICS_Q ? terms->step : 0);
+}
+
+/* How far apart two elements of equal kind are; infinite where one is finite and the other not. */
+static double
+difference(const Pair *pair, int64_t i)
+{
+    if (same_bits(pair, i))
+        return 0;
+    if (!kiln_dtype_is_float(pair->dtype) && kiln_dtype_size(pair->dtype) == 8) {
+        int64_t a = kiln_element_as_i64(pair->dtype, pair->a, i);
+        int64_t b = kiln_element_as_i64(pair->dtype, pair->b, i);
+        return a > b ? (double)((uint64_t)a - (uint64_t)b) : (double)((uint64_t)b - (uint64_t)a);
+    }
+    double a = kiln_element_as_f64(pair->dtype, pair->a, i);
+    double b = kiln_element_as_f64(pair->dtype, pair->b, i);
+    if (!isfinite(a) || !isfinite(b))
+        return a == b ? 0 : INFINITY;
+    return fabs(a - b);
+}
+
+static gboolean
+compare_elements(const Pair *pair, KilnNumerics numerics, const KilnErrorTerms *terms,
+                 GError **error)
+{
+    double bound = bound_of(pair, numerics, terms), worst = -1;
+    int64_t at = 0, wrong = 0;
+    for (int64_t i = 0; i < pair->n; i++) {
+        bool fits = numerics == KILN_NUMERICS_E ? same_bits(pair, i) : difference(pair, i) <= bound;
+        if (fits)
+            continue;
+        double d = difference(pair, i);
+        wrong++;
+        if (d > worst) {
+            worst = d;
+            at = i;
+        }
+    }
+    if (!wrong)
+        return TRUE;
+    g_autoptr(GString) expected = g_string_new(NULL);
+    g_autoptr(GString) found = g_string_new(NULL);
+    kiln_print_f64(expected, kiln_element_as_f64(pair->dtype, pair->a, at));
+    kiln_print_f64(found, kiln_element_as_f64(pair->dtype, pair->b, at));
+    return kiln_throw(
+        error, KILN_ERROR_MISMATCH,
+        "%" G_GINT64_FORMAT " of %" G_GINT64_FORMAT " elements differ; element %" G_GINT64_FORMAT
+        ": expected %s, found %s (class %s allows %g)",
+        wrong, pair->n, at, expected->str, found->str, kiln_numerics_name(numerics), bound);
+}
+
+gboolean
+kiln_compare_numerics(const KilnTensor *before, const KilnTensor *after, KilnNumerics numerics,
+                      const KilnErrorTerms *terms, GError **error)
+{
+    const KilnType *a = &before->type, *b = &after->type;
+    if (a->dtype != b->dtype || !kiln_type_same_shape(a, b)) {
+        g_autofree char *expected = kiln_type_to_string(a);
+        g_autofree char *found = kiln_type_to_string(b);
+        return kiln_throw(error, KILN_ERROR_MISMATCH, "expected %s, found %s", expected, found);
+    }
+    if (numerics == KILN_NUMERICS_L || kiln_tensor_equal(before, after))
+        return TRUE;
+    g_autoptr(GBytes) left = kiln_tensor_view(before, error);
+    g_autoptr(GBytes) right = left ? kiln_tensor_view(after, error) : NULL;
+    if (!right)
+        return FALSE;
+    Pair pair = { a->dtype, kiln_type_elements(a), g_bytes_get_data(left, NULL),
+                  g_bytes_get_data(right, NULL) };
+    return compare_elements(&pair, numerics, terms, error);
+}

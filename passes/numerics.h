@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How far results may move when a pass of a numerics class ran, and whether they did. */
+#ifndef KILN_PASSES_NUMERICS_H
+#define KILN_PASSES_NUMERICS_H
+
+#include "passes/pass.h"
+
+/** What the bound of a function is made of. */
+typedef struct {
+    double terms; /* roundings that can add up in one result: operations and terms of reductions */
+    double step;  /* the largest quantization step; 0 where nothing is quantized */
+} KilnErrorTerms;
+
+KilnErrorTerms kiln_error_terms(const KilnFunction *function);
+KilnErrorTerms kiln_ir_error_terms(const KilnIRFunction *function);
+
+/** True where @after may stand for @before:
+ *  E  equal bits (any NaN equals any NaN);
+ *  U  |a-b| <= terms × epsilon of the element type × the largest magnitude of the tensor, the
+ *     classical bound of summation with the magnitude of the result for that of its terms;
+ *     infinities and NaNs at the same places;
+ *  Q  integers differ by at most one step, floats by U's bound and one step;
+ *  L  whatever the pipeline's flags allow: only element type and shape are compared.
+ * KILN_ERROR_MISMATCH names the worst element, both values and the bound. */
+gboolean kiln_compare_numerics(const KilnTensor *before, const KilnTensor *after,
+                               KilnNumerics numerics, const KilnErrorTerms *terms, GError **error);
+
+/** "E", "U", "Q" or "L". */
+const char *kiln_numerics_name(KilnNumerics numerics);
+
+#endif

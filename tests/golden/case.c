@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What must hold of a golden file: its text round trip, the expected text, verification and honest
+ * `changed` after every pass, idempotence, and equal results before and after. */
+#include "tests/golden/golden.h"
+
+#include "backends/ref/ref.h"
+#include "graph/text/text.h"
+#include "passes/pipeline_priv.h"
+
+#include <string.h>
+
+static KilnIRModule *
+parse(const char *text, const char *path, GError **error)
+{
+    return kiln_ir_module_parse(text, strlen(text), path, error);
+}
+
+/* A case is of one level: the printer of the IR level leaves graphs out. */
+static char *
+print(const KilnIRModule *ir, GError **error)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    if (ir->functions->len && ir->module->functions->len)
+        return kiln_throw(error, KILN_ERROR_PARSE, "a case has graphs or funcs, not both"), NULL;
+    gboolean ok = ir->functions->len ? kiln_ir_module_print(ir, NULL, text, error)
+                                     : kiln_module_print(ir->module, NULL, text, error);
+    return ok ? g_strdup(text->str) : NULL;
+}
+
+/* print(parse(x)) == x for printed x. */
+static gboolean
+check_round_trip(const char *printed, const char *path, GError **error)
+{
+    g_autoptr(KilnIRModule) ir = parse(printed, path, error);
+    g_autofree char *again = ir ? print(ir, error) : NULL;
+    if (!again) {
+        g_prefix_error(error, "reading the printed text again: ");
+        return FALSE;
+    }
+    if (strcmp(again, printed) != 0)
+        return kiln_throw(error, KILN_ERROR_MISMATCH,
+                          "printed text does not read back to itself:\n%s----\n%s", printed, again);
+    return TRUE;
+}
+
+/* --- the pipeline --- */
+
+static KilnPassPipeline *
+pipeline_of(const Golden *golden, GError **error)
+{
+    g_autoptr(KilnPassPipeline) pipeline = NULL;
+    if (golden->passes) {
+        pipeline = kiln_pass_pipeline_parse_inline(golden->passes, error);
+    } else {
+        g_autofree char *path =
+            g_strdup_printf(KILN_SOURCE_DIR "/pipelines/%s.yaml", golden->pipeline);
+        pipeline = kiln_pass_pipeline_load(path, error);
+    }
+    g_auto(GStrv) flags = g_strsplit(golden->flags ? golden->flags : "", ",", -1);
+    for (int i = 0; pipeline && flags[i]; i++) {
+        uint32_t flag = kiln_pipeline_flag(g_strstrip(flags[i]));
+        if (!flag)
+            return kiln_throw_null(error, KILN_ERROR_PIPELINE, "%s: there is no flag '%s'",
+                                   golden->path, flags[i]);
+        pipeline->flags |= flag;
+    }
+    return g_steal_pointer(&pipeline);
+}
+
+static KilnPassOptions
+options_of(const Golden *golden)
+{
+    KilnPassOptions options = KILN_PASS_OPTIONS_INIT;
+    options.target = kiln_ref_target();
+    options.mode = g_strcmp0(golden->mode, "train") == 0 ? KILN_MODE_TRAIN : KILN_MODE_INFER;
+    options.check_changed = true;
+    options.disabled_guard = g_getenv("KILN_DISABLE_GUARD");
+    return options;
+}
+
+static gboolean
+run(const Golden *golden, KilnIRModule *ir, KilnPassReport *report, GError **error)
+{
+    KilnPassOptions options = options_of(golden);
+    g_autoptr(KilnPassPipeline) pipeline = pipeline_of(golden, error);
+    return pipeline && kiln_pipeline_run_graph(pipeline, ir->module, &options, report, error) &&
+           kiln_pipeline_run_ir(pipeline, ir, &options, report, error);
+}
+
+static KilnNumerics
+widest(const GPtrArray *entries)
+{
+    KilnNumerics numerics = KILN_NUMERICS_E;
+    for (guint i = 0; i < entries->len; i++) {
+        const KilnPipelineEntry *entry = g_ptr_array_index(entries, i);
+        KilnNumerics one = entry->pass ? entry->pass->numerics : widest(entry->group);
+        numerics = MAX(numerics, one);
+    }
+    return numerics;
+}
+
+static gboolean
+check_refused(const Golden *golden, const KilnPassReport *report, GError **error)
+{
+    for (guint i = 0; i < report->passes->len; i++) {
+        const KilnPassStats *stats = g_ptr_array_index(report->passes, i);
+        for (guint r = 0; r < stats->rules->len; r++) {
+            const KilnRuleStats *rule = g_ptr_array_index(stats->rules, r);
+            for (guint k = 0; k < rule->refusals->len; k++) {
+                const KilnRefusal *refusal = g_ptr_array_index(rule->refusals, k);
+                g_autofree char *name = g_strconcat(rule->name, "/", refusal->guard, NULL);
+                if (strcmp(name, golden->refused) == 0)
+                    return TRUE;
+            }
+        }
+    }
+    return kiln_throw(error, KILN_ERROR_MISMATCH, "nothing was refused by %s", golden->refused);
+}
+
+/* --- idempotence --- */
+
+/* What the second run starts from: nodes and constants that the passes left dead may go. */
+static gboolean
+sweep(KilnIRModule *ir, GError **error)
+{
+    KilnPassOptions options = KILN_PASS_OPTIONS_INIT;
+    g_autoptr(KilnPassPipeline) pipeline = kiln_pass_pipeline_parse_inline("dce", error);
+    return pipeline && (ir->functions->len ||
+                        kiln_pipeline_run_graph(pipeline, ir->module, &options, NULL, error));
+}
+
+static gboolean
+check_idempotent(const Golden *golden, KilnIRModule *ir, GError **error)
+{
+    g_autofree char *first = sweep(ir, error) ? print(ir, error) : NULL;
+    g_autoptr(KilnPassReport) report = kiln_pass_report_new();
+    if (!first || !run(golden, ir, report, error)) {
+        g_prefix_error(error, "second run: ");
+        return FALSE;
+    }
+    for (guint i = 0; i < report->passes->len; i++) {
+        const KilnPassStats *stats = g_ptr_array_index(report->passes, i);
+        if (stats->changed)
+            return kiln_throw(error, KILN_ERROR_MISMATCH,
+                              "pass %s is not idempotent: the second run changed something",
+                              stats->id);
+    }
+    g_autofree char *second = print(ir, error);
+    if (!second)
+        return FALSE;
+    if (strcmp(first, second) != 0)
+        return kiln_throw(error, KILN_ERROR_MISMATCH, "the second run changed:\n%s----\n%s", first,
+                          second);
+    return TRUE;
+}
+
+/* --- a whole case --- */
+
+static gboolean
+check_results(const Golden *golden, const char *after_text, GError **error)
+{
+    g_autoptr(KilnPassPipeline) pipeline = pipeline_of(golden, error);
+    g_autoptr(KilnIRModule) before = pipeline ? parse(golden->input, golden->path, error) : NULL;
+    g_autoptr(KilnIRModule) after = before ? parse(after_text, golden->path, error) : NULL;
+    if (!after)
+        return FALSE;
+    KilnNumerics numerics = MAX(widest(pipeline->graph), widest(pipeline->ir));
+    g_autoptr(GPtrArray) expected = golden_execute(before, golden->dims, false, error);
+    if (!expected) {
+        g_prefix_error(error, "executing the input: ");
+        return FALSE;
+    }
+    for (int planned = 0; planned <= (after->functions->len > 0); planned++) {
+        g_autoptr(GPtrArray) found = golden_execute(after, golden->dims, planned, error);
+        if (!found || !golden_compare(expected, found, numerics, error)) {
+            g_prefix_error(error, "executing the result%s: ", planned ? " in its arena" : "");
+            return FALSE;
+        }
+    }
+    return TRUE;
+}
+
+static gboolean
+check_failure(const Golden *golden, gboolean ok, GError *found, GError **error)
+{
+    g_autoptr(GError) why = found;
+    if (ok)
+        return kiln_throw(error, KILN_ERROR_MISMATCH, "it must fail with '%s' and did not",
+                          golden->error);
+    if (!strstr(why->message, golden->error))
+        return kiln_throw(error, KILN_ERROR_MISMATCH, "expected an error with '%s', found: %s",
+                          golden->error, why->message);
+    return TRUE;
+}
+
+static gboolean
+update_file(const Golden *golden, const char *text, GError **error)
+{
+    g_autofree char *content = g_strconcat(golden->input, "# ----\n", text, NULL);
+    return g_file_set_contents(golden->path, content, -1, error);
+}
+
+static gboolean
+check_text(const Golden *golden, const char *text, bool update, GError **error)
+{
+    if (update)
+        return update_file(golden, text, error);
+    if (!golden->expected)
+        return kiln_throw(error, KILN_ERROR_MISMATCH,
+                          "no '# ----' and expected text; KILN_UPDATE=1 writes:\n%s", text);
+    if (strcmp(golden->expected, text) != 0)
+        return kiln_throw(error, KILN_ERROR_MISMATCH, "expected:\n%s----\nfound:\n%s",
+                          golden->expected, text);
+    return TRUE;
+}
+
+gboolean
+golden_check(const Golden *golden, bool update, GError **error)
+{
+    GError *why = NULL;
+    g_autoptr(KilnPassReport) report = kiln_pass_report_new();
+    g_autoptr(KilnIRModule) ir = parse(golden->input, golden->path, &why);
+    if (ir) {
+        g_autofree char *printed = print(ir, &why);
+        if (!printed || !check_round_trip(printed, golden->path, error)) {
+            if (why)
+                g_propagate_error(error, why);
+            return FALSE;
+        }
+    }
+    gboolean ok = ir && run(golden, ir, report, &why);
+    if (golden->error)
+        return check_failure(golden, ok, why, error);
+    if (!ok) {
+        g_propagate_error(error, why);
+        return FALSE;
+    }
+    g_autofree char *text = print(ir, error);
+    return text && check_text(golden, text, update, error) &&
+           check_round_trip(text, golden->path, error) &&
+           (!golden->refused || check_refused(golden, report, error)) &&
+           (golden->no_run || check_results(golden, text, error)) &&
+           (golden->not_idempotent || check_idempotent(golden, ir, error));
+}

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Golden files: input and expected text of a pipeline, in one file that a reader sees whole.
+ *
+ *     # passes: a,b{x=1}           or   # pipeline: default
+ *     # flags: no-signed-zeros     lossy rewrites that are allowed
+ *     # mode: train
+ *     # dims: N=3, M=2             what named dims are bound to where the case is executed
+ *     # refused: rule/guard        this guard must be what keeps the case as it is
+ *     # not-idempotent: why        a second run may change something
+ *     # no-run: why                the case cannot be executed
+ *     # error: text                it must fail, with this in the message; no expected text then
+ *     graph @f(…) { … }
+ *     # ----
+ *     graph @f(…) { … }
+ *
+ * With KILN_UPDATE=1 the expected text is written anew. */
+#ifndef KILN_TESTS_GOLDEN_H
+#define KILN_TESTS_GOLDEN_H
+
+#include "passes/manager.h"
+
+typedef struct {
+    char *path;
+    char *input;    /* headers included, so that lines are those of the file */
+    char *expected; /* NULL: the file has no `# ----` */
+    char *passes, *pipeline, *flags, *mode, *dims, *refused, *not_idempotent, *no_run, *error;
+} Golden;
+
+/** Reads and splits a file; complains of unknown and missing headers. */
+Golden *golden_read(const char *path, GError **error);
+void golden_free(Golden *golden);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Golden, golden_free)
+
+/** Everything that must hold of one file. With @update its expected text is replaced instead of
+ * compared. */
+gboolean golden_check(const Golden *golden, bool update, GError **error);
+
+/** Results of one function, by what the model calls them. */
+typedef struct {
+    char *function;
+    GPtrArray *names;   /* char* */
+    GPtrArray *tensors; /* KilnTensor* */
+    double terms, step;
+} GoldenResults;
+
+/** Runs every function of @ir on the reference backend with inputs seeded by name: graphs node by
+ * node, IR with a poisoned heap buffer per alloc, or (@planned) in the planned arena. */
+GPtrArray *golden_execute(KilnIRModule *ir, const char *dims, bool planned, GError **error);
+/** Functions and results must be the same, and equal within @numerics. */
+gboolean golden_compare(const GPtrArray *before, const GPtrArray *after, KilnNumerics numerics,
+                        GError **error);
+
+#endif
