@@ -279,6 +279,21 @@ evaluate_nodes(Evaluation *evaluation, const KilnFunction *function, GError **er
     return TRUE;
 }
 
+static gboolean
+check_input(const KilnValue *argument, const KilnTensor *tensor, GError **error)
+{
+    const KilnType *type = &argument->type, *found = &tensor->type;
+    bool fits = type->rank < 0 || type->layout || type->rank == found->rank;
+    for (int d = 0; fits && !type->layout && d < type->rank; d++)
+        fits = type->dims[d] < 0 || type->dims[d] == found->dims[d];
+    if (fits && type->dtype == found->dtype)
+        return TRUE;
+    g_autofree char *expected_text = kiln_type_to_string(type);
+    g_autofree char *found_text = kiln_type_to_string(found);
+    return kiln_throw(error, fits ? KILN_ERROR_TYPE : KILN_ERROR_SHAPE, "%s: expected %s, found %s",
+                      argument->name, expected_text, found_text);
+}
+
 gboolean
 kiln_graph_evaluate(const KilnFunction *function, const KilnTarget *target,
                     const KilnTensor *const *inputs, KilnTensor **outputs, GError **error)
@@ -290,10 +305,14 @@ kiln_graph_evaluate(const KilnFunction *function, const KilnTarget *target,
                               .reads = g_hash_table_new(NULL, NULL),
                               .values = g_hash_table_new_full(NULL, NULL, NULL,
                                                               (GDestroyNotify)kiln_tensor_free) };
-    for (guint i = 0; i < function->arguments->len; i++)
-        set_tensor(&evaluation, &kiln_function_argument(function, i)->value,
-                   kiln_tensor_copy(inputs[i]));
-    gboolean good = evaluate_nodes(&evaluation, function, error);
+    gboolean good = TRUE;
+    for (guint i = 0; good && i < function->arguments->len; i++) {
+        const KilnValue *argument = &kiln_function_argument(function, i)->value;
+        good = check_input(argument, inputs[i], error);
+        if (good)
+            set_tensor(&evaluation, argument, kiln_tensor_copy(inputs[i]));
+    }
+    good = good && evaluate_nodes(&evaluation, function, error);
     for (uint32_t i = 0; good && i < results->n_operands; i++)
         outputs[i] = kiln_tensor_copy(value_tensor(&evaluation, results->operands[i].value));
     g_hash_table_unref(evaluation.values);

@@ -93,8 +93,8 @@ find_wanted(KilnLower *l)
 
 /* --- weights --- */
 
-/* A constant under a name that is free among the module's constants and the function's buffers: in
- * the text form a weight has the name of its constant. */
+/* A constant under a name that is free among the module's constants and the function's buffers, so
+ * that its weight has the same name. */
 static KilnConstant *
 fresh_constant(KilnLower *l, const char *base, KilnTensor *tensor, const KilnType *type)
 {
@@ -135,11 +135,7 @@ lower_const(KilnLower *l, const KilnNode *node, GError **error)
                                 kind == KILN_TENSOR_SPARSE ? "sparse" : "string", constant->name);
     KilnBuffer *buffer = g_hash_table_lookup(l->weights, constant);
     if (!buffer) {
-        KilnConstant *named = constant;
-        if (kiln_ir_find_buffer(l->ir, constant->name))
-            named = fresh_constant(l, constant->name, kiln_tensor_copy(constant->tensor),
-                                   &constant->type);
-        buffer = add_weight(l, named);
+        buffer = add_weight(l, constant);
         g_hash_table_insert(l->weights, constant, buffer);
     }
     g_hash_table_insert(l->buffers, &node->results[0], buffer);
@@ -270,8 +266,8 @@ check_type(const KilnType *type, GError **error)
     if (type->dtype == KILN_DTYPE_string)
         return kiln_throw(error, KILN_ERROR_UNSUPPORTED, "strings are not supported, found %s",
                           text);
-    return kiln_throw(error, KILN_ERROR_SHAPE,
-                      "expected a static type of a size in 63 bits, found %s", text);
+    return kiln_throw(error, KILN_ERROR_SHAPE, "expected %s, found %s",
+                      kiln_type_is_static(type) ? "less than 2^63 bytes" : "a static type", text);
 }
 
 static gboolean

@@ -22,7 +22,12 @@ typedef struct {
     const KilnIRFunction *function;
     State *states;    /* by buffer id: allocs and views */
     GArray **written; /* by buffer id of an origin: Range, sorted, disjoint, not touching */
+    KilnArena *arena; /* of the checks of instructions; made anew before it grows big */
 } Verify;
+
+enum {
+    ARENA_MAX = 1 << 20
+};
 
 static const char *
 kind_name(KilnBufferKind kind)
@@ -381,7 +386,11 @@ visit_compute(Verify *verify, const KilnInstr *instr, GError **error)
         if (access != KILN_ACCESS_IN && !check_write(instr, i, error))
             return FALSE;
     }
-    if (!kiln_instr_check(instr, error))
+    if (kiln_arena_used(verify->arena) > ARENA_MAX) {
+        kiln_arena_free(verify->arena);
+        verify->arena = kiln_arena_new();
+    }
+    if (!kiln_instr_check(instr, verify->arena, error))
         return FALSE;
     for (uint32_t i = 0; i < instr->n_operands; i++) {
         KilnBuffer *buffer = instr->operands[i].buffer;
@@ -458,6 +467,7 @@ kiln_ir_verify(const KilnIRFunction *function, GError **error)
         return FALSE;
     guint n = function->buffers->len;
     Verify verify = { .function = function,
+                      .arena = kiln_arena_new(),
                       .states = g_new0(State, n + 1),
                       .written = g_new0(GArray *, n + 1) };
     gboolean good = check_instrs(&verify, error);
@@ -465,6 +475,7 @@ kiln_ir_verify(const KilnIRFunction *function, GError **error)
         if (verify.written[i])
             g_array_unref(verify.written[i]);
     }
+    kiln_arena_free(verify.arena);
     g_free(verify.written);
     g_free(verify.states);
     return good && kiln_verify_plan(function, error);

@@ -15,7 +15,7 @@ gboolean kiln_instr_throw(const KilnInstr *instr, GError **error, const char *fo
 gboolean kiln_verify_plan(const KilnIRFunction *function, GError **error);
 
 /** Operand types and attributes of a compute instruction, tight enough that a kernel which trusts
- * them stays inside its buffers whatever their contents. */
-gboolean kiln_instr_check(const KilnInstr *instr, GError **error);
+ * them stays inside its buffers whatever their contents. @arena: for what the check needs. */
+gboolean kiln_instr_check(const KilnInstr *instr, KilnArena *arena, GError **error);
 
 #endif

@@ -183,7 +183,7 @@ Test(lower, an_output_that_is_a_constant_keeps_both_names)
     RETURN(&f, w);
     lower(&f, "copy w w_1");
     KilnBuffer *weight = g_ptr_array_index(f.ir->weights, 0);
-    cr_assert_str_eq(weight->constant->name, "w_1");
+    cr_assert_str_eq(weight->constant->name, "w");
     cr_assert(weight->is_const);
     fixture_free(&f);
 }
@@ -515,8 +515,7 @@ Test(lower, open_types)
     KilnValue *x = argument(&f, "x", open);
     KilnValue *y = VALUE(&f, relu, "y", NULL, x);
     RETURN(&f, y);
-    refuse(&f, KILN_ERROR_SHAPE,
-           "argument x: expected a static type of a size in 63 bits, found f32[N]");
+    refuse(&f, KILN_ERROR_SHAPE, "argument x: expected a static type, found f32[N]");
     fixture_free(&f);
 }
 
@@ -568,6 +567,10 @@ Test(lower, calls_of_vendor_code)
                           .attrs = &attrs,
                           .types = &x->type,
                           .result_name = "y" };
+    KilnDeclaration r0 = {
+        .name = "r0", .operands = &x->type, .n_operands = 1, .results = &x->type, .n_results = 1
+    };
+    g_ptr_array_add(f.module->declarations, &r0);
     KilnNode *call = kiln_node_new(f.graph, &spec, NULL);
     RETURN(&f, kiln_node_result(call, 0));
     lower(&f, "call y x");
