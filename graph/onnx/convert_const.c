@@ -1,11 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Constant in all its spellings, and the seeds of random tensors. */
+/* Constant in all its spellings. */
 #include "graph/onnx/convert.h"
 
 #include "graph/onnx/import.h"
-#include "graph/random.h"
-
-#include <string.h>
 
 /* A tensor of numbers that the attribute lists; rank 0 for one number, 1 for a list. */
 static KilnTensor *
@@ -93,29 +90,5 @@ kiln_onnx_convert_constant(KilnOnnxCall *call, GError **error)
     const char *name = call->n_results ? call->node->proto->output[0] : "constant";
     kiln_onnx_attrs(call, const)->value =
         kiln_module_add_constant(call->import->module, name, tensor, NULL);
-    return TRUE;
-}
-
-/* ONNX's seed is a float, and left out where any will do: then it is made from the result's name,
- * so that equal runs give equal numbers. 0 is kept for "none" and never made. */
-gboolean
-kiln_onnx_convert_random(KilnOnnxCall *call, GError **error)
-{
-    const KilnOnnxAttr *given = NULL;
-    float seed = 0;
-    for (size_t i = 0; i < call->node->n_attrs; i++) {
-        if (strcmp(call->node->attrs[i].proto->name, "seed") == 0)
-            given = &call->node->attrs[i];
-    }
-    if (!kiln_onnx_take_float(call, "seed", &seed, error) || !kiln_onnx_read_attrs(call, error))
-        return FALSE;
-    uint32_t bits;
-    memcpy(&bits, &seed, sizeof bits);
-    uint64_t number = given ? bits : kiln_random_seed(0, call->base);
-    int64_t value = (int64_t)(number & G_MAXINT64) + (number == 0);
-    if (call->op == KILN_OP_random_normal)
-        kiln_onnx_attrs(call, random_normal)->seed = value;
-    else
-        kiln_onnx_attrs(call, random_uniform)->seed = value;
     return TRUE;
 }

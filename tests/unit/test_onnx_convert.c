@@ -419,3 +419,80 @@ Test(onnx_convert, every_op_has_a_row)
         cr_expect(!*name || (row && row->op == (KilnOp)op), "%s", name);
     }
 }
+
+Test(onnx_convert, losses_are_gathers_and_sums)
+{
+    GByteArray *graph = graph_xy("3,5,2", NULL);
+    onnx_input(graph, "t", ONNX_I32, "3,2");
+    onnx_node(graph, "NegativeLogLikelihoodLoss", "x,t", "z", onnx_text("reduction", "sum"), NULL);
+    onnx_expect(graph, 13,
+                "graph @g(%x: f32[3,5,2], %t: i32[3,2]) {\n"
+                "  %z.axis = const @z.axis : i64[1]\n"
+                "  %z.unsqueeze = unsqueeze(%t, %z.axis) : i32[3,1,2]\n"
+                "  %z.gather_elements = gather_elements(%x, %z.unsqueeze) {axis=1} : f32[3,1,2]\n"
+                "  %z.squeeze = squeeze(%z.gather_elements, %z.axis) : f32[3,2]\n"
+                "  %z.neg = neg(%z.squeeze) : f32[3,2]\n"
+                "  %z = reduce_sum(%z.neg) {keepdims=false} : f32[]\n"
+                "  return %z\n"
+                "}\n");
+    graph = graph_xy("3,5", "5");
+    onnx_input(graph, "t", ONNX_I64, "3");
+    onnx_output(graph, "p", ONNX_F32, NULL);
+    onnx_node(graph, "SoftmaxCrossEntropyLoss", "x,t,y", "z,p", onnx_int("ignore_index", -1), NULL);
+    g_autofree char *text = onnx_imported(onnx_model(graph, 8, 13));
+    cr_expect(strstr(text, "  %p = log_softmax(%x) {axis=1} : f32[3,5]\n"), "%s", text);
+    cr_expect(strstr(text, "  %z.where = where(%z.equal, %z.class, %t) : i64[3]\n"), "%s", text);
+    cr_expect(strstr(text, "  %z.gather = gather(%y, %z.where) : f32[3]\n"), "%s", text);
+    cr_expect(strstr(text, "  %z = div(%z.reduce_sum, %z.reduce_sum_1) : f32[]\n"), "%s", text);
+    graph = graph_xy("3,5", "5");
+    onnx_input(graph, "t", ONNX_I64, "3");
+    onnx_node(graph, "NegativeLogLikelihoodLoss", "x,t", "z", onnx_text("reduction", "max"), NULL);
+    onnx_expect_error(graph, 13, KILN_ERROR_INVALID, "expected none, sum or mean, found 'max'");
+}
+
+Test(onnx_convert, windows_are_sums_of_cosines)
+{
+    GByteArray *graph = onnx_graph_new("g");
+    onnx_input(graph, "n", ONNX_I64, "");
+    onnx_output(graph, "z", ONNX_F32, "10");
+    onnx_node(graph, "HannWindow", "n", "z", onnx_int("periodic", 0), NULL);
+    onnx_expect(graph, 17,
+                "graph @g(%n: i64[]) {\n"
+                "  %z.first = const @z.first : i64[]\n"
+                "  %z.step = const @z.step : i64[]\n"
+                "  %z.range = range(%z.first, %n, %z.step) : i64[?]\n"
+                "  %z.cast = cast(%z.range) : f32[?]\n"
+                "  %z.number = const @z.number : f32[]\n"
+                "  %z.mul = mul(%z.cast, %z.number) : f32[?]\n"
+                "  %z.number_1 = const @z.number_1 : i64[]\n"
+                "  %z.sub = sub(%n, %z.number_1) : i64[]\n"
+                "  %z.cast_1 = cast(%z.sub) : f32[]\n"
+                "  %z.div = div(%z.mul, %z.cast_1) : f32[?]\n"
+                "  %z.number_2 = const @z.number_2 : f32[]\n"
+                "  %z.mul_1 = mul(%z.div, %z.number_2) : f32[?]\n"
+                "  %z.cos = cos(%z.mul_1) : f32[?]\n"
+                "  %z.number_3 = const @z.number_3 : f32[]\n"
+                "  %z.mul_2 = mul(%z.cos, %z.number_3) : f32[?]\n"
+                "  %z.number_4 = const @z.number_4 : f32[]\n"
+                "  %z.add = add(%z.mul_2, %z.number_4) : f32[?]\n"
+                "  %z = cast(%z.add) : f32[10]\n"
+                "  return %z\n"
+                "}\n");
+}
+
+Test(onnx_convert, random_tensors_like_another)
+{
+    GByteArray *graph = graph_xy("2,3", NULL);
+    onnx_node(graph, "RandomUniformLike", "x", "a", onnx_float("seed", 1), onnx_int("dtype", 11),
+              NULL);
+    onnx_node(graph, "Bernoulli", "x", "z", onnx_float("seed", 2), onnx_int("dtype", ONNX_BOOL),
+              NULL);
+    onnx_expect(graph, 15,
+                "graph @g(%x: f32[2,3]) {\n"
+                "  %a = random_uniform() {dtype=f64, seed=1065353216, shape=[2,3]} : f64[2,3]\n"
+                "  %z.random_uniform = random_uniform() {seed=1073741824, shape=[2,3]} : f32[2,3]\n"
+                "  %z.less = less(%z.random_uniform, %x) : bool[2,3]\n"
+                "  %z = cast(%z.less) {to=bool} : bool[2,3]\n"
+                "  return %z\n"
+                "}\n");
+}

@@ -548,7 +548,7 @@ Test(onnx_import, backend_cases)
         cr_skip_test("no " CORPUS);
     unsigned unknown = import_all(paths);
     cr_log_info("%u models, %u with unknown operators", paths->len, unknown);
-    cr_expect_leq(unknown, 200);
+    cr_expect_leq(unknown, 82);
 }
 
 Test(onnx_import, shared_models)

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operators that make tensors out of little: windows of signal processing, random tensors like
+ * another, coin tosses. */
+#include "graph/onnx/convert.h"
+
+#include "graph/random.h"
+
+#include <math.h>
+#include <string.h>
+
+/* --- random --- */
+
+/* ONNX's seed is a float, and left out where any will do: then it is made from the node's name, so
+ * that equal runs give equal numbers. */
+static gboolean
+take_seed(KilnOnnxCall *call, int64_t *out, GError **error)
+{
+    float seed = NAN;
+    uint32_t bits;
+    if (!kiln_onnx_take_float(call, "seed", &seed, error))
+        return FALSE;
+    memcpy(&bits, &seed, sizeof bits);
+    uint64_t number = isnan(seed) ? kiln_random_seed(0, call->base) : bits;
+    *out = (int64_t)(number & G_MAXINT64) + (number == 0); /* 0 is kept for "none" */
+    return TRUE;
+}
+
+static void
+set_seed(KilnOnnxCall *call, int64_t seed)
+{
+    if (call->op == KILN_OP_random_normal)
+        kiln_onnx_attrs(call, random_normal)->seed = seed;
+    else
+        kiln_onnx_attrs(call, random_uniform)->seed = seed;
+}
+
+gboolean
+kiln_onnx_convert_random(KilnOnnxCall *call, GError **error)
+{
+    int64_t seed;
+    if (!take_seed(call, &seed, error) || !kiln_onnx_read_attrs(call, error))
+        return FALSE;
+    set_seed(call, seed);
+    return TRUE;
+}
+
+/* Shape, and unless told the element type, of operand 0. */
+static gboolean
+shape_of_operand(KilnOnnxCall *call, KilnInts *out, KilnDType *out_dtype, GError **error)
+{
+    const KilnValue *x = kiln_onnx_need(call, 0, error);
+    if (!x)
+        return FALSE;
+    if (!kiln_type_is_static(&x->type))
+        return kiln_onnx_unsupported(call, error, "random numbers for an unknown shape");
+    *out = kiln_ints_make(call->function->module->arena, x->type.dims, (uint32_t)x->type.rank);
+    *out_dtype = x->type.dtype;
+    return TRUE;
+}
+
+gboolean
+kiln_onnx_convert_random_like(KilnOnnxCall *call, GError **error)
+{
+    int64_t seed;
+    KilnInts shape;
+    KilnDType dtype;
+    if (!shape_of_operand(call, &shape, &dtype, error) || !take_seed(call, &seed, error))
+        return FALSE;
+    if (call->op == KILN_OP_random_normal) {
+        kiln_onnx_attrs(call, random_normal)->dtype = dtype;
+        kiln_onnx_attrs(call, random_normal)->shape = shape;
+    } else {
+        kiln_onnx_attrs(call, random_uniform)->dtype = dtype;
+        kiln_onnx_attrs(call, random_uniform)->shape = shape;
+    }
+    set_seed(call, seed);
+    call->n_operands = 0;
+    return kiln_onnx_read_attrs(call, error);
+}
+
+/* 1 with the probability that the operand's element says: uniform numbers below it. */
+gboolean
+kiln_onnx_convert_bernoulli(KilnOnnxCall *call, GError **error)
+{
+    KilnAttrs_random_uniform uniform = { .high = 1, .low = 0 };
+    KilnAttrs_cast cast;
+    if (!shape_of_operand(call, &uniform.shape, &uniform.dtype, error) ||
+        !take_seed(call, &uniform.seed, error))
+        return FALSE;
+    cast.to = uniform.dtype;
+    if (!kiln_onnx_take_dtype(call, "dtype", &cast.to, error))
+        return FALSE;
+    KilnValue *dice = kiln_onnx_build(call, KILN_OP_random_uniform, &uniform, NULL, 0, error);
+    KilnValue *below =
+        dice ? kiln_onnx_build2(call, KILN_OP_less, NULL, dice, call->operands[0], error) : NULL;
+    return below &&
+           kiln_onnx_set_result(call, 0, kiln_onnx_build1(call, KILN_OP_cast, &cast, below, error));
+}
+
+/* --- windows --- */
+
+/* Sums of cosines, a0 - a1 cos(2πn/N) + a2 cos(4πn/N): */
+static const struct {
+    const char *name;
+    double a[3];
+} windows[] = {
+    { "HannWindow", { 0.5, 0.5, 0 } },
+    { "HammingWindow", { 25.0 / 46.0, 21.0 / 46.0, 0 } },
+    { "BlackmanWindow", { 0.42, 0.5, 0.08 } },
+};
+
+/* @x combined with a number. */
+static KilnValue *
+with_number(KilnOnnxCall *call, KilnOp op, KilnValue *x, double number, GError **error)
+{
+    if (!x)
+        return NULL;
+    KilnValue *constant = kiln_onnx_scalar(call, "number", x->type.dtype, number);
+    return kiln_onnx_build2(call, op, NULL, x, constant, error);
+}
+
+/* factor × cos(multiple × angle) */
+static KilnValue *
+cosine(KilnOnnxCall *call, KilnValue *angle, double multiple, double factor, GError **error)
+{
+    KilnValue *x = with_number(call, KILN_OP_mul, angle, multiple, error);
+    x = x ? kiln_onnx_build1(call, KILN_OP_cos, NULL, x, error) : NULL;
+    return with_number(call, KILN_OP_mul, x, factor, error);
+}
+
+/* 2πn / N for n = 0…size-1, in f32; N is size, or size - 1 where both ends are to be alike. */
+static KilnValue *
+angles(KilnOnnxCall *call, KilnValue *size, bool periodic, GError **error)
+{
+    KilnDType dtype = size->type.dtype;
+    KilnAttrs_cast to_f32 = { .to = KILN_DTYPE_f32 };
+    KilnValue *bounds[] = { kiln_onnx_scalar(call, "first", dtype, 0), size,
+                            kiln_onnx_scalar(call, "step", dtype, 1) };
+    KilnValue *n = kiln_onnx_build(call, KILN_OP_range, NULL, bounds, 3, error);
+    n = n ? kiln_onnx_build1(call, KILN_OP_cast, &to_f32, n, error) : NULL;
+    n = with_number(call, KILN_OP_mul, n, 2 * G_PI, error);
+    KilnValue *period = n && !periodic ? with_number(call, KILN_OP_sub, size, 1, error) : size;
+    period = n && period ? kiln_onnx_build1(call, KILN_OP_cast, &to_f32, period, error) : NULL;
+    return period ? kiln_onnx_build2(call, KILN_OP_div, NULL, n, period, error) : NULL;
+}
+
+gboolean
+kiln_onnx_convert_window(KilnOnnxCall *call, GError **error)
+{
+    const double *a = windows[0].a;
+    for (size_t i = 0; i < G_N_ELEMENTS(windows); i++) {
+        if (strcmp(windows[i].name, call->node->proto->op_type) == 0)
+            a = windows[i].a;
+    }
+    int64_t periodic = 1;
+    KilnAttrs_cast cast = { .to = KILN_DTYPE_f32 };
+    KilnValue *size = kiln_onnx_need(call, 0, error);
+    if (!size || !kiln_onnx_take_int(call, "periodic", &periodic, error) ||
+        !kiln_onnx_take_dtype(call, "output_datatype", &cast.to, error))
+        return FALSE;
+    KilnValue *angle = angles(call, size, periodic != 0, error);
+    KilnValue *x = angle ? cosine(call, angle, 1, -a[1], error) : NULL;
+    x = with_number(call, KILN_OP_add, x, a[0], error);
+    if (x && a[2] != 0) {
+        KilnValue *second = cosine(call, angle, 2, a[2], error);
+        x = second ? kiln_onnx_build2(call, KILN_OP_add, NULL, x, second, error) : NULL;
+    }
+    return x &&
+           kiln_onnx_set_result(call, 0, kiln_onnx_build1(call, KILN_OP_cast, &cast, x, error));
+}
