@@ -18,7 +18,20 @@ alloc_payload(KilnParser *parser, const KilnToken *at, size_t size)
 
 /* --- inline payloads --- */
 
-/* The elements between the brackets: @n of them, counted when the payload was skipped. */
+/* @n was counted when the payload was skipped: nothing is allocated for elements that are not
+ * there. */
+static bool
+check_count(KilnParser *parser, const KilnType *type, int64_t n)
+{
+    bool strings = type->dtype == KILN_DTYPE_string;
+    int64_t expected = strings ? kiln_type_elements(type)
+                               : kiln_type_bytes(type) / (int64_t)kiln_dtype_size(type->dtype);
+    return n == expected ||
+           kiln_parse_throw_at(parser, &parser->token, KILN_ERROR_PARSE,
+                               "expected %" G_GINT64_FORMAT " elements, found %" G_GINT64_FORMAT,
+                               expected, n);
+}
+
 static KilnTensor *
 parse_inline(KilnParser *parser, const KilnType *type, int64_t n)
 {
@@ -26,13 +39,6 @@ parse_inline(KilnParser *parser, const KilnType *type, int64_t n)
     size_t size = kiln_dtype_size(type->dtype);
     if (!kiln_parse_expect(parser, '['))
         return NULL;
-    int64_t expected = kiln_type_bytes(type) / (int64_t)size;
-    if (n != expected) {
-        kiln_parse_throw_at(parser, &at, KILN_ERROR_PARSE,
-                            "expected %" G_GINT64_FORMAT " elements, found %" G_GINT64_FORMAT,
-                            expected, n);
-        return NULL;
-    }
     void *memory = alloc_payload(parser, &at, (size_t)n * size);
     if (!memory)
         return NULL;
@@ -278,8 +284,11 @@ static KilnTensor *
 parse_payload(KilnParser *parser, const KilnType *type, int64_t n_inline)
 {
     bool strings = type->dtype == KILN_DTYPE_string;
-    if (kiln_parse_at(parser, '['))
+    if (kiln_parse_at(parser, '[')) {
+        if (!check_count(parser, type, n_inline))
+            return NULL;
         return strings ? parse_strings(parser, type) : parse_inline(parser, type, n_inline);
+    }
     if (kiln_parse_accept_word(parser, "sparse"))
         return kiln_tensor_new_sparse(type);
     if (!strings && kiln_parse_accept_word(parser, "iota"))

@@ -151,9 +151,8 @@ print_collected(const KilnTensor *tensor, const KilnPrintOptions *options, GStri
     if (offset > G_MAXUINT - KILN_ALIGNMENT || size > G_MAXUINT - KILN_ALIGNMENT - offset)
         return kiln_throw(error, KILN_ERROR_LIMIT, "%s: constants of more than 4 GiB",
                           options->data_name);
-    guint before = all->len;
-    g_byte_array_set_size(all, (guint)offset);
-    memset(all->data + before, 0, offset - before);
+    static const guint8 padding[KILN_ALIGNMENT];
+    g_byte_array_append(all, padding, (guint)offset - all->len);
     g_byte_array_append(all, data, (guint)size);
     print_file(options->data_name, (int64_t)offset, size, out);
     return TRUE;
