@@ -228,7 +228,7 @@ check(const Case *table, int index, KilnCpuIsa isa, bool transpose)
         c.lo = variant >= 2 ? 0.0f : -INFINITY;
         c.hi = variant == 3 ? 6.0f : INFINITY;
         args.bias = variant == 1 ? NULL : bias;
-        for (args.threads = 1; args.threads <= (variant < 2 ? 4 : 2); args.threads++) {
+        for (args.threads = 1; args.threads <= (variant == 0 ? 4 : 2); args.threads++) {
             memcpy(out, before, (size_t)(4 * outs));
             args.residual = variant == 3 && !transpose ? out : NULL;
             run(&c, &args, transpose, weights);
