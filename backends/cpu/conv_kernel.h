@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What differs between instruction sets in the direct parts of convolution: one row of the halo
- * copy, and one output channel of a depthwise convolution. Private to the folder.
+ * copy, one output channel of a depthwise convolution, and rows of a transposed one. Private to the
+ * folder.
  */
 #pragma once
 
@@ -32,8 +33,18 @@ typedef struct {
     int64_t stride, lo, hi, length;
 } KilnHaloRow;
 
+/* dst[q * ways + r] = clip(bias + src[r * pitch + q]), for all positions below length of dst. */
+typedef struct {
+    float *dst;
+    const float *src;
+    int64_t ways, pitch, length; /* pitch: at least a vector more than length / ways */
+    float bias, lo, hi;
+} KilnWeave;
+
 typedef struct {
     void (*halo_row)(const KilnHaloRow *row);
+    void (*add)(float *dst, const float *src, int64_t n); /* dst[i] += src[i] */
+    void (*weave)(const KilnWeave *weave);
     void (*plane)(const KilnDepthwisePlane *plane);
 } KilnConvKernels;
 

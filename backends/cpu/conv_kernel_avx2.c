@@ -4,6 +4,14 @@
 
 #include "backends/cpu/conv_depthwise_plane.h"
 
+#define V_ZIP(low, high, a, b)                                                                     \
+    do {                                                                                           \
+        __m256 evens = _mm256_unpacklo_ps(a, b), odds = _mm256_unpackhi_ps(a, b);                  \
+        low = _mm256_permute2f128_ps(evens, odds, 0x20);                                           \
+        high = _mm256_permute2f128_ps(evens, odds, 0x31);                                          \
+    } while (0)
+#include "backends/cpu/conv_rows.h"
+
 static inline V
 load_every(const float *src, int64_t stride, int64_t lo, int64_t hi)
 {
@@ -30,4 +38,6 @@ halo_row(const KilnHaloRow *r)
         r->dst[q] = q >= r->lo && q < r->hi ? r->src[q * r->stride] : 0.0f;
 }
 
-const KilnConvKernels kiln_conv_kernels_avx2 = { .halo_row = halo_row, .plane = depthwise_plane };
+const KilnConvKernels kiln_conv_kernels_avx2 = {
+    .halo_row = halo_row, .add = add_rows, .weave = weave, .plane = depthwise_plane
+};

@@ -4,6 +4,16 @@
 
 #include "backends/cpu/conv_depthwise_plane.h"
 
+#define V_ZIP(low, high, a, b)                                                                     \
+    do {                                                                                           \
+        const __m512i first =                                                                      \
+            _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);             \
+        const __m512i second = _mm512_add_epi32(first, _mm512_set1_epi32(8));                      \
+        low = _mm512_permutex2var_ps(a, first, b);                                                 \
+        high = _mm512_permutex2var_ps(a, second, b);                                               \
+    } while (0)
+#include "backends/cpu/conv_rows.h"
+
 /* The lowest n bits of 32; n may lie outside of 0 … 32. */
 static inline uint32_t
 bits_below(int64_t n)
@@ -36,4 +46,6 @@ halo_row(const KilnHaloRow *r)
     }
 }
 
-const KilnConvKernels kiln_conv_kernels_avx512 = { .halo_row = halo_row, .plane = depthwise_plane };
+const KilnConvKernels kiln_conv_kernels_avx512 = {
+    .halo_row = halo_row, .add = add_rows, .weave = weave, .plane = depthwise_plane
+};

@@ -4,6 +4,13 @@
 
 #include "backends/cpu/conv_depthwise_plane.h"
 
+#define V_ZIP(low, high, a, b)                                                                     \
+    do {                                                                                           \
+        low = (V){ a[0], b[0], a[1], b[1] };                                                       \
+        high = (V){ a[2], b[2], a[3], b[3] };                                                      \
+    } while (0)
+#include "backends/cpu/conv_rows.h"
+
 static void
 halo_row(const KilnHaloRow *r)
 {
@@ -11,5 +18,6 @@ halo_row(const KilnHaloRow *r)
         r->dst[q] = q >= r->lo && q < r->hi ? r->src[q * r->stride] : 0.0f;
 }
 
-const KilnConvKernels kiln_conv_kernels_portable = { .halo_row = halo_row,
-                                                     .plane = depthwise_plane };
+const KilnConvKernels kiln_conv_kernels_portable = {
+    .halo_row = halo_row, .add = add_rows, .weave = weave, .plane = depthwise_plane
+};

@@ -7,10 +7,11 @@
  */
 #include "backends/cpu/conv.h"
 
+#include "backends/cpu/conv_kernel.h"
 #include "backends/cpu/gemm.h"
 #include "backends/cpu/parallel.h"
 
-#include <stddef.h>
+#include <string.h>
 
 enum {
     BLOCK_FLOATS = 2 << 20, /* contributions of one block of channels, if it has several */
@@ -41,6 +42,21 @@ blocks_of(const KilnCpuConv *c)
     if (b.block > b.channels)
         b.block = b.channels;
     return b;
+}
+
+/* Floats of one remainder's part of an output row, and room for vectors that reach over its end. */
+static int64_t
+way_pitch(const KilnCpuConv *c)
+{
+    return c->out[2] / c->stride[2] + 1 + 16;
+}
+
+/* Remainders that an output row has; weave() reads two where the stride is 2. */
+static int64_t
+way_count(const KilnCpuConv *c)
+{
+    int64_t width = c->out[2] < 2 ? 2 : c->out[2];
+    return c->stride[2] < width ? c->stride[2] : width;
 }
 
 /* The product for @channels output channels of one group. */
@@ -98,13 +114,15 @@ kiln_cpu_conv_transpose_scratch_size(const KilnCpuConv *conv, int threads)
     if (b.block == 0)
         return 0;
     KilnCpuGemm whole = product_of(&b, b.block), rest = product_of(&b, b.channels % b.block);
-    int64_t product = kiln_cpu_gemm_scratch_size(&whole, threads), bytes;
+    int64_t product = kiln_cpu_gemm_scratch_size(&whole, threads), bytes, ways;
     int64_t of_rest = kiln_cpu_gemm_scratch_size(&rest, threads);
     if (of_rest > product)
         product = of_rest;
-    bool too_big = __builtin_mul_overflow(b.block * b.taps, b.positions, &bytes) ||
+    bool too_big = __builtin_mul_overflow(way_pitch(conv), way_count(conv), &ways) ||
+                   __builtin_mul_overflow(ways, 4 * (threads > 1 ? threads : 1), &ways) ||
+                   __builtin_mul_overflow(b.block * b.taps, b.positions, &bytes) ||
                    __builtin_mul_overflow(bytes, 4, &bytes) ||
-                   __builtin_add_overflow(bytes, product + 64, &bytes);
+                   __builtin_add_overflow(bytes, (ways > product ? ways : product) + 64, &bytes);
     return too_big ? INT64_MAX : bytes;
 }
 
@@ -114,6 +132,9 @@ typedef struct {
     float *out;         /* of the block's first channel */
     const float *bias;  /* likewise, or NULL */
     int64_t rows;       /* of the block's output */
+    float *ways;        /* of each thread: stride arrays of pitch floats */
+    int64_t pitch;
+    const KilnConvKernels *kernels;
 } GatherJob;
 
 /* The input row that adds to output coordinate @o through tap @t, or -1. */
@@ -127,31 +148,30 @@ source_row(const KilnCpuConv *c, int d, int64_t o, int64_t t)
     return at < c->in[d] ? at : -1;
 }
 
-/* Add one row of contributions of tap @t: input x goes to x * stride + shift. */
+/* Add one row of contributions of tap @t: input x goes to x * stride + shift of the output, which
+   is place x + shift / stride of the way shift % stride. */
 static void
-add_row(const KilnCpuConv *c, int64_t t, const float *restrict in, float *restrict out)
-{
-    int64_t stride = c->stride[2], shift = t * c->dilation[2] - c->pad[2];
-    int64_t lo = shift >= 0 ? 0 : (-shift + stride - 1) / stride;
-    int64_t room = c->out[2] - shift;
-    int64_t hi = room <= 0 ? 0 : (room + stride - 1) / stride;
-    if (hi > c->in[2])
-        hi = c->in[2];
-    for (int64_t x = lo; x < hi; x++)
-        out[x * stride + shift] += in[x];
-}
-
-/* One row of the output of one channel; rows count through the block's channels. */
-static void
-gather_row(const GatherJob *job, int64_t row)
+add_row(const GatherJob *job, int64_t t, const float *in, float *ways)
 {
     const KilnCpuConv *c = job->blocks->conv;
-    int64_t width = c->out[2], y = row % c->out[1], z = row / c->out[1] % c->out[0];
+    int64_t stride = c->stride[2], shift = t * c->dilation[2] - c->pad[2];
+    int64_t way = (shift % stride + stride) % stride, place = (shift - way) / stride;
+    int64_t lo = place >= 0 ? 0 : -place;
+    int64_t room = c->out[2] - way <= 0 ? 0 : (c->out[2] - way + stride - 1) / stride - place;
+    int64_t hi = room < c->in[2] ? room : c->in[2];
+    if (lo < hi)
+        job->kernels->add(ways + way * job->pitch + place + lo, in + lo, hi - lo);
+}
+
+/* One row of the output of one channel; rows count through the block's channels. Sums are kept in
+   one array for each remainder modulo the stride, where contributions lie side by side. */
+static void
+gather_row(const GatherJob *job, int64_t row, float *ways)
+{
+    const KilnCpuConv *c = job->blocks->conv;
+    int64_t y = row % c->out[1], z = row / c->out[1] % c->out[0];
     int64_t channel = row / (c->out[0] * c->out[1]);
-    float *out = job->out + row * width;
-    float bias = job->bias ? job->bias[channel] : 0.0f;
-    for (int64_t x = 0; x < width; x++)
-        out[x] = bias;
+    memset(ways, 0, (size_t)(4 * way_count(c) * job->pitch));
     const float *parts = job->parts + channel * job->blocks->taps * job->blocks->positions;
     for (int64_t tz = 0; tz < c->kernel[0]; tz++) {
         for (int64_t ty = 0; ty < c->kernel[1]; ty++) {
@@ -161,24 +181,29 @@ gather_row(const GatherJob *job, int64_t row)
             for (int64_t tx = 0; tx < c->kernel[2]; tx++) {
                 int64_t tap = (tz * c->kernel[1] + ty) * c->kernel[2] + tx;
                 const float *part = parts + tap * job->blocks->positions;
-                add_row(c, tx, part + (iz * c->in[1] + iy) * c->in[2], out);
+                add_row(job, tx, part + (iz * c->in[1] + iy) * c->in[2], ways);
             }
         }
     }
-    for (int64_t x = 0; x < width; x++) {
-        float v = c->lo > out[x] ? c->lo : out[x];
-        out[x] = c->hi < v ? c->hi : v;
-    }
+    KilnWeave weave = { .dst = job->out + row * c->out[2],
+                        .src = ways,
+                        .ways = c->stride[2],
+                        .pitch = job->pitch,
+                        .length = c->out[2],
+                        .bias = job->bias ? job->bias[channel] : 0.0f,
+                        .lo = c->lo,
+                        .hi = c->hi };
+    job->kernels->weave(&weave);
 }
 
 static void
 gather_task(const void *data, int64_t task, int thread)
 {
-    (void)thread;
     const GatherJob *job = data;
+    float *ways = job->ways + thread * job->pitch * way_count(job->blocks->conv);
     int64_t end = (task + 1) * GATHER_ROWS;
     for (int64_t row = task * GATHER_ROWS; row < end && row < job->rows; row++)
-        gather_row(job, row);
+        gather_row(job, row, ways);
 }
 
 /* One group of one image. */
@@ -209,7 +234,10 @@ run_group(const Blocks *b, const KilnCpuConvArgs *args, int64_t image, int64_t g
                           .parts = args->scratch,
                           .out = args->out + (image * c->oc + channel) * outputs,
                           .bias = args->bias ? args->bias + channel : NULL,
-                          .rows = channels * c->out[0] * c->out[1] };
+                          .rows = channels * c->out[0] * c->out[1],
+                          .ways = gemm_args.scratch,
+                          .pitch = way_pitch(c),
+                          .kernels = kiln_conv_kernels(c->isa, c->out[2]) };
         int64_t tasks = (job.rows + GATHER_ROWS - 1) / GATHER_ROWS;
         kiln_cpu_parallel(tasks, args->threads, gather_task, &job);
     }
