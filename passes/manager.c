@@ -220,6 +220,19 @@ form_of(const KilnUnit *unit)
     return (Form){ kiln_unit_hash(unit, false), kiln_unit_hash(unit, true) };
 }
 
+static char *
+circle(const KilnPipelineEntry *entry, guint iteration, guint period)
+{
+    if (period > 1)
+        return g_strdup_printf("it oscillates: after iteration %u the function is what it was %u "
+                               "iterations before",
+                               iteration, period);
+    return g_strdup_printf(entry->group
+                               ? "its passes undo each other: iteration %u ends where it began"
+                               : "it reports a change in iteration %u, but nothing changed",
+                           iteration);
+}
+
 /* A form that the function had before means going round in circles, which no cap on iterations
  * needs to find out. Names do not count, since what is done again makes new ones; only between one
  * iteration and the next may they be all that changed. */
@@ -234,12 +247,7 @@ check_progress(const Manager *manager, const KilnPipelineEntry *entry, const GAr
         if (!same)
             continue;
         guint period = seen->len - k;
-        g_autofree char *why =
-            period == 1 ? g_strdup_printf(
-                              "it reports a change in iteration %u, but nothing changed", seen->len)
-                        : g_strdup_printf("it oscillates: after iteration %u the function is what "
-                                          "it was %u iterations before",
-                                          seen->len, period);
+        g_autofree char *why = circle(entry, seen->len, period);
         return throw_no_fixed_point(manager, entry, why, KILN_ERROR_PASS, error);
     }
     return TRUE;
