@@ -93,7 +93,10 @@ check_node(Check *check, const KilnNode *node)
         g_autofree char *name = *attrs->domain
                                     ? g_strdup_printf("%s:%s", attrs->domain, attrs->op_type)
                                     : g_strdup(attrs->op_type);
-        add(check, node, name, (int)attrs->opset, "the operator is not known");
+        /* Known operators behind unknown ones are not at fault. */
+        if (!attrs->untyped)
+            add(check, node, name, (int)attrs->opset,
+                attrs->reason ? attrs->reason : "the operator is not known");
         return;
     }
     if (node->op == KILN_OP_return)

@@ -4,6 +4,7 @@
 
 #include "graph/dot.h"
 #include "graph/json.h"
+#include "graph/onnx/onnx.h"
 #include "graph/text/text.h"
 #include "ir/json.h"
 
@@ -24,15 +25,15 @@ show_text(const char *text, void *data)
 static gboolean
 check_values(const OptOptions *opt, GError **error)
 {
-    static const char *const forms[] = { "text", "dot", "json", NULL };
+    static const char *const forms[] = { "text", "dot", "json", "onnx", NULL };
     if (opt->stage && strcmp(opt->stage, "graph") != 0 && strcmp(opt->stage, "ir") != 0)
         return kiln_throw(error, KILN_ERROR_USAGE, "--stage: expected graph or ir, found %s",
                           opt->stage);
     if (opt->emit && !g_strv_contains(forms, opt->emit))
-        return kiln_throw(error, KILN_ERROR_USAGE, "--emit: expected text, dot or json, found %s",
-                          opt->emit);
+        return kiln_throw(error, KILN_ERROR_USAGE,
+                          "--emit: expected text, dot, json or onnx, found %s", opt->emit);
     bool ir = opt->stage && strcmp(opt->stage, "ir") == 0;
-    if (ir && opt->emit && strcmp(opt->emit, "dot") == 0)
+    if (ir && opt->emit && (strcmp(opt->emit, "dot") == 0 || strcmp(opt->emit, "onnx") == 0))
         return kiln_throw(error, KILN_ERROR_USAGE,
                           "--emit %s: expected the graph stage, found the ir stage", opt->emit);
     return TRUE;
@@ -71,10 +72,24 @@ print_ir(const KilnIRModule *ir, const KilnPrintOptions *print, GString *out, GE
 }
 
 static gboolean
+emit_onnx(const OptOptions *opt, const KilnModule *module, GError **error)
+{
+    g_autoptr(GByteArray) out = g_byte_array_new();
+    if (!kiln_onnx_export(module, out, error))
+        return FALSE;
+    if (opt->out)
+        return write_file(opt->out, (const char *)out->data, out->len, error);
+    fwrite(out->data, 1, out->len, stdout);
+    return TRUE;
+}
+
+static gboolean
 emit_module(const OptOptions *opt, const KilnModule *module, const KilnIRModule *ir, GError **error)
 {
     const char *form = opt->emit ? opt->emit : "text";
     g_autoptr(GString) out = g_string_new(NULL);
+    if (strcmp(form, "onnx") == 0)
+        return emit_onnx(opt, module, error);
     if (strcmp(form, "dot") == 0) {
         kiln_module_dot(module, out);
         return emit(opt, out, NULL, NULL, error);
@@ -176,7 +191,7 @@ kiln_command_opt(int argc, char **argv)
     OptOptions opt = { 0 };
     const GOptionEntry entries[] = {
         { "stage", 0, 0, G_OPTION_ARG_STRING, &opt.stage, "graph or ir (default: graph)", "LEVEL" },
-        { "emit", 0, 0, G_OPTION_ARG_STRING, &opt.emit, "text, dot or json (default: text)",
+        { "emit", 0, 0, G_OPTION_ARG_STRING, &opt.emit, "text, dot, json or onnx (default: text)",
           "FORM" },
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &opt.out,
           "Write here; big constants go to F.bin", "F" },

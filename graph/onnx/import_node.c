@@ -279,8 +279,11 @@ import_call(KilnOnnxCall *call, GError **error)
     }
     call->n_operands = n_operands;
     call->n_results = n_results;
-    return resolve_operands(call, error) &&
-           import_unknown(call, failure->message, !unsupported, error);
+    /* The reason stands beside the node's name wherever it is shown. */
+    g_autofree char *prefix = g_strdup_printf("%s (%s): ", call->label, call->node->proto->op_type);
+    bool named = g_str_has_prefix(failure->message, prefix);
+    const char *reason = failure->message + (named ? strlen(prefix) : 0);
+    return resolve_operands(call, error) && import_unknown(call, reason, !unsupported, error);
 }
 
 static const char *

@@ -86,12 +86,13 @@ Test(onnx_convert, casts)
     onnx_expect_error(graph, 13, KILN_ERROR_INVALID, "z (Cast): lacks the attribute 'to'");
     graph = graph_xy("2", NULL);
     onnx_node(graph, "Cast", "x", "z", onnx_int("to", ONNX_F8), NULL);
-    onnx_expect(graph, 19,
-                "graph @g(%x: f32[2]) {\n"
-                "  %z = unknown(%x) {op_type=\"Cast\", opset=19, reason=\"z (Cast): attribute "
-                "'to': element type 17 of ONNX\"} : f32[*]\n"
-                "  return %z\n"
-                "}\n");
+    onnx_expect(
+        graph, 19,
+        "graph @g(%x: f32[2]) {\n"
+        "  %z = unknown(%x) {op_type=\"Cast\", opset=19, reason=\"attribute 'to': element type "
+        "17 of ONNX\"} : f32[*]\n"
+        "  return %z\n"
+        "}\n");
 }
 
 Test(onnx_convert, dropout_of_old)
