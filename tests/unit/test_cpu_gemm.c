@@ -298,6 +298,33 @@ Test(cpu_gemm, batch)
     }
 }
 
+/* Packing is a matter of speed: a folded constant and a run must agree to the bit. */
+Test(cpu_gemm, packed_operands_give_the_same_bits)
+{
+    static const int64_t shapes[][3] = { { 1, 100, 70 }, { 49, 70, 300 }, { 33, 20, 513 } };
+    for (size_t i = 0; i < G_N_ELEMENTS(shapes); i++) {
+        KilnCpuGemm g = kiln_cpu_gemm_dense(shapes[i][0], shapes[i][1], shapes[i][2]);
+        float *a = buffer(4 * g.m * g.k), *b = buffer(4 * g.k * g.n);
+        float *out[4];
+        for (int64_t k = 0; k < g.m * g.k; k++)
+            a[k] = sinf((float)k);
+        for (int64_t k = 0; k < g.k * g.n; k++)
+            b[k] = cosf((float)k);
+        for (int v = 0; v < 4; v++) {
+            out[v] = buffer(4 * g.m * g.n);
+            g.a_packed = v & 1;
+            g.b_packed = v & 2;
+            KilnCpuGemmArgs args = { .a = a, .b = b, .out = out[v], .threads = 1 + v % 2 };
+            run(&g, &args, g.m * g.k, g.k * g.n);
+            cr_assert_eq(memcmp(out[0], out[v], (size_t)(4 * g.m * g.n)), 0, "shape %d", (int)i);
+        }
+        for (int v = 0; v < 4; v++)
+            free(out[v]);
+        free(a);
+        free(b);
+    }
+}
+
 /* Clipping keeps NaN, and an infinite range clips nothing. */
 Test(cpu_gemm, nan_and_infinity_pass)
 {
