@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kiln-bench-model: latency, compile time, memory and efficiency of whole models.
+ *
+ * Each measurement runs in a process of its own: peak memory is then that of one model, and no
+ * measurement warms another's caches or thread pool. The parent never starts OpenMP, so that
+ * forking is safe. */
+#include "bench/bench_json.h"
+#include "bench/bench_peak.h"
+#include "bench/bench_stats.h"
+#include "runtime/internal.h"
+#include "runtime/tensor_file.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+typedef struct {
+    int threads;
+    double min_time;
+    gboolean no_verify;
+    char *backend, *json;
+    char **pipelines, **models;
+} Options;
+
+/* What the child sends back. */
+typedef struct {
+    BenchStats run; /* seconds */
+    double cpu;     /* processor seconds per run */
+    double load, compile, first_run;
+    gint64 peak_rss, flops;
+    KilnMemoryReport memory;
+    char error[512];
+} Result;
+
+enum {
+    MIN_RUNS = 5,
+    MAX_RUNS = 100000,
+};
+
+/* --- in the child --- */
+
+static gboolean
+bind_random(KilnSession *session, KilnModel *model, KilnProgram *program, GPtrArray *keep,
+            GError **error)
+{
+    for (unsigned i = 0; i < kiln_program_n_inputs(program); i++) {
+        const KilnTensorInfo *info = kiln_program_input(program, i);
+        int64_t low = 0, high = 8;
+        if (info->bytes < 0)
+            return kiln_throw(error, KILN_ERROR_USAGE, "input %s: its shape is open", info->name);
+        if (!model->ir_text)
+            kiln_argument_range(kiln_module_entry(model->module), i, &low, &high);
+        g_autoptr(KilnTensor) tensor =
+            kiln_tensor_random(&program->inputs.types[i], 1, info->name, low, high);
+        GBytes *bytes = tensor ? kiln_tensor_view(tensor, error) : NULL;
+        if (!bytes)
+            return FALSE;
+        g_ptr_array_add(keep, bytes);
+        if (!kiln_session_bind_input(session, i, g_bytes_get_data(bytes, NULL),
+                                     g_bytes_get_size(bytes), error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+static gboolean
+time_runs(const Options *options, KilnSession *session, Result *result, GError **error)
+{
+    double start = bench_now();
+    if (!kiln_session_run(session, error))
+        return FALSE;
+    result->first_run = bench_now() - start;
+    g_autofree double *samples = g_new(double, MAX_RUNS);
+    unsigned n = 0;
+    double begin = bench_now(), cpu = bench_cpu_now();
+    while (n < MIN_RUNS || (n < MAX_RUNS && bench_now() - begin < options->min_time)) {
+        start = bench_now();
+        if (!kiln_session_run(session, error))
+            return FALSE;
+        samples[n++] = bench_now() - start;
+    }
+    result->cpu = (bench_cpu_now() - cpu) / n;
+    result->run = bench_stats(samples, n);
+    return TRUE;
+}
+
+static gboolean
+measure(const Options *options, const char *path, const char *pipeline_name, Result *result,
+        GError **error)
+{
+    double start = bench_now();
+    g_autoptr(KilnModel) model = kiln_model_load(path, error);
+    if (!model)
+        return FALSE;
+    result->load = bench_now() - start;
+    g_autoptr(KilnPipeline) pipeline = kiln_pipeline_load(pipeline_name, error);
+    if (!pipeline)
+        return FALSE;
+    KilnCompileOptions compile = KILN_COMPILE_OPTIONS_INIT;
+    compile.pipeline = pipeline;
+    compile.target = options->backend;
+    compile.threads = options->threads;
+    compile.no_verify = options->no_verify;
+    start = bench_now();
+    g_autoptr(KilnProgram) program = kiln_program_compile(model, &compile, error);
+    if (!program)
+        return FALSE;
+    result->compile = bench_now() - start;
+    kiln_program_memory(program, &result->memory);
+    KilnSessionOptions session_options = KILN_SESSION_OPTIONS_INIT;
+    session_options.profile = TRUE; /* for the operations of each instruction; timed apart */
+    g_autoptr(KilnSession) profiled = kiln_session_new(program, &session_options, error);
+    g_autoptr(GPtrArray) keep = g_ptr_array_new_with_free_func((GDestroyNotify)g_bytes_unref);
+    unsigned n = 0;
+    const KilnProfileEntry *entries = profiled ? kiln_session_profile(profiled, &n) : NULL;
+    for (unsigned i = 0; i < n; i++)
+        result->flops += entries[i].flops;
+    g_clear_pointer(&profiled, kiln_session_free);
+    g_autoptr(KilnSession) session = kiln_session_new(program, NULL, error);
+    return session && bind_random(session, model, program, keep, error) &&
+           time_runs(options, session, result, error);
+}
+
+/* --- in the parent --- */
+
+static bool
+measure_apart(const Options *options, const char *path, const char *pipeline, Result *result)
+{
+    int ends[2];
+    *result = (Result){ 0 };
+    if (pipe(ends) != 0)
+        return false;
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        g_autoptr(GError) error = NULL;
+        close(ends[0]);
+        if (!measure(options, path, pipeline, result, &error))
+            g_strlcpy(result->error, error->message, sizeof result->error);
+        result->peak_rss = bench_peak_rss();
+        ssize_t written = write(ends[1], result, sizeof *result);
+        _exit(written == sizeof *result ? 0 : 1);
+    }
+    close(ends[1]);
+    size_t got = 0;
+    for (ssize_t n = 1; child > 0 && n > 0 && got < sizeof *result; got += (size_t)MAX(n, 0))
+        n = read(ends[0], (char *)result + got, sizeof *result - got);
+    close(ends[0]);
+    int status = 0;
+    if (child > 0)
+        waitpid(child, &status, 0);
+    if (got < sizeof *result)
+        g_snprintf(result->error, sizeof result->error,
+                   "the measuring process ended with status %d", status);
+    return !*result->error;
+}
+
+static char *
+short_name(const char *path)
+{
+    g_autofree char *base = g_path_get_basename(path);
+    if (strcmp(base, "model.onnx") != 0)
+        return g_steal_pointer(&base);
+    g_autofree char *dir = g_path_get_dirname(path);
+    return g_path_get_basename(dir);
+}
+
+static void
+add_entry(JsonArray *benchmarks, const char *name, const Options *options, const Result *result,
+          double peak)
+{
+    double gflops = (double)result->flops / result->run.median * 1e-9;
+    JsonObject *entry = bench_json_entry(name, options->threads, result->run.n,
+                                         result->run.median * 1e3, result->cpu * 1e3);
+    const struct {
+        const char *key;
+        double value;
+    } counters[] = {
+        { "min_ms", result->run.min * 1e3 },
+        { "p90_ms", result->run.p90 * 1e3 },
+        { "p99_ms", result->run.p99 * 1e3 },
+        { "load_ms", result->load * 1e3 },
+        { "compile_ms", result->compile * 1e3 },
+        { "first_run_ms", result->first_run * 1e3 },
+        { "gflops", gflops },
+        { "peak_share", gflops / (peak * options->threads) },
+        { "arena_bytes", (double)result->memory.arena },
+        { "lb_live_bytes", (double)result->memory.lb_live },
+        { "weight_bytes", (double)result->memory.weights },
+        { "peak_rss_bytes", (double)result->peak_rss },
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(counters); i++)
+        json_object_set_double_member(entry, counters[i].key, counters[i].value);
+    json_array_add_object_element(benchmarks, entry);
+}
+
+static void
+print_row(const char *name, const Options *options, const Result *result, double peak)
+{
+    double gflops = (double)result->flops / result->run.median * 1e-9;
+    printf("%-30s %9.3f %9.3f %9.3f %9.1f %9.2f %8.2f %8.2f %7.1f %8.1f %5.1f\n", name,
+           result->run.min * 1e3, result->run.median * 1e3, result->run.p90 * 1e3,
+           result->compile * 1e3, result->first_run * 1e3, (double)result->memory.arena / 1e6,
+           (double)result->memory.lb_live / 1e6, (double)result->peak_rss / 1e6, gflops,
+           100 * gflops / (peak * options->threads));
+    fflush(stdout);
+}
+
+static int
+measure_all(Options *options)
+{
+    double peak = bench_fma_peak();
+    JsonArray *benchmarks = json_array_new();
+    bool to_stdout = options->json && strcmp(options->json, "-") == 0;
+    static char *only_default[] = { "default", NULL };
+    char **pipelines = options->pipelines ? options->pipelines : only_default;
+    int failed = 0;
+    if (!to_stdout) {
+        printf("%s; %d threads, FMA peak %.1f GFLOP/s per thread, passes %s\n", kiln_build_info(),
+               options->threads, peak, options->no_verify ? "not verified" : "verified");
+        printf("%-30s %9s %9s %9s %9s %9s %8s %8s %7s %8s %5s\n", "model", "min ms", "median",
+               "p90", "compile", "first run", "arena MB", "lb_live", "RSS MB", "GFLOP/s", "peak%");
+    }
+    for (char **model = options->models; *model; model++) {
+        for (char **pipeline = pipelines; *pipeline; pipeline++) {
+            Result result;
+            g_autofree char *base = short_name(*model);
+            g_autofree char *name =
+                pipelines[1] ? g_strdup_printf("%s/%s", base, *pipeline) : g_strdup(base);
+            if (!measure_apart(options, *model, *pipeline, &result)) {
+                fprintf(stderr, "%s: %s\n", name, result.error);
+                failed = 1;
+                continue;
+            }
+            if (!to_stdout)
+                print_row(name, options, &result, peak);
+            add_entry(benchmarks, name, options, &result, peak);
+        }
+    }
+    JsonObject *context = bench_json_context("kiln-bench-model");
+    json_object_set_double_member(context, "fma_peak_gflops", peak);
+    json_object_set_boolean_member(context, "verify", !options->no_verify);
+    if (options->json && !bench_json_write(options->json, context, benchmarks))
+        failed = 1;
+    if (!options->json) {
+        json_object_unref(context);
+        json_array_unref(benchmarks);
+    }
+    return failed;
+}
+
+int
+main(int argc, char **argv)
+{
+    Options options = { .min_time = 1 };
+    const GOptionEntry entries[] = {
+        { "threads", 0, 0, G_OPTION_ARG_INT, &options.threads,
+          "Threads (default: one per processor)", "N" },
+        { "min-time", 0, 0, G_OPTION_ARG_DOUBLE, &options.min_time,
+          "Measure for at least S seconds (default 1)", "S" },
+        { "pipeline", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options.pipelines,
+          "Measure under this pipeline; may be repeated", "F" },
+        { "backend", 0, 0, G_OPTION_ARG_STRING, &options.backend, "ref or cpu (default: cpu)",
+          "NAME" },
+        { "no-verify", 0, 0, G_OPTION_ARG_NONE, &options.no_verify,
+          "Compile without verifying after each pass", NULL },
+        { "json", 0, 0, G_OPTION_ARG_FILENAME, &options.json,
+          "Write Google Benchmark's JSON here; - is standard output", "F" },
+        { G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options.models, NULL, "MODEL…" },
+        G_OPTION_ENTRY_NULL,
+    };
+    g_autoptr(GOptionContext) context = g_option_context_new(NULL);
+    g_option_context_set_summary(
+        context, "Measures latency, compile time and memory of models on random inputs.");
+    g_option_context_add_main_entries(context, entries, NULL);
+    g_autoptr(GError) error = NULL;
+    int status = 2;
+    if (!g_option_context_parse(context, &argc, &argv, &error))
+        fprintf(stderr, "kiln-bench-model: %s\n", error->message);
+    else if (!options.models)
+        fprintf(stderr, "kiln-bench-model: expected a model, found none\n");
+    else if (options.threads < 0 || options.threads > 1024)
+        fprintf(stderr, "kiln-bench-model: --threads: expected 1 to 1024, found %d\n",
+                options.threads);
+    else {
+        options.threads = options.threads ? options.threads : kiln_processor_count();
+        status = measure_all(&options);
+    }
+    g_free(options.backend);
+    g_free(options.json);
+    g_strfreev(options.pipelines);
+    g_strfreev(options.models);
+    return status;
+}
