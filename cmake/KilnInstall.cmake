@@ -1,1 +1,27 @@
-install(TARGETS kiln LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+# The installed tree: libraries, headers, pkg-config and CMake packages, the command, pipelines, manual.
+include(CMakePackageConfigHelpers)
+
+set(headers_dir ${CMAKE_INSTALL_INCLUDEDIR}/kiln)
+install(TARGETS kiln EXPORT KilnTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  INCLUDES DESTINATION ${headers_dir})
+install(FILES $<TARGET_FILE:kiln_static> DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS kiln_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(FILES runtime/kiln.h DESTINATION ${headers_dir})
+install(FILES graph/kiln-types.h DESTINATION ${headers_dir}/graph)
+install(DIRECTORY pipelines DESTINATION ${CMAKE_INSTALL_DATADIR}/kiln FILES_MATCHING PATTERN "*.yaml")
+install(FILES docs/kiln.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 OPTIONAL)
+
+# The target of users: what is exported names no target of this build.
+set_target_properties(kiln PROPERTIES EXPORT_NAME kiln)
+set(cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Kiln)
+install(EXPORT KilnTargets NAMESPACE Kiln:: DESTINATION ${cmake_dir})
+configure_package_config_file(cmake/KilnConfig.cmake.in ${CMAKE_BINARY_DIR}/KilnConfig.cmake
+  INSTALL_DESTINATION ${cmake_dir})
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/KilnConfigVersion.cmake
+  VERSION ${PROJECT_VERSION} COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/KilnConfig.cmake ${CMAKE_BINARY_DIR}/KilnConfigVersion.cmake
+  DESTINATION ${cmake_dir})
+# Relative to where the file lies, so that the installed tree can be moved.
+file(RELATIVE_PATH KILN_PC_TO_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+configure_file(cmake/kiln.pc.in ${CMAKE_BINARY_DIR}/kiln.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/kiln.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

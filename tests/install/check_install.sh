@@ -1,0 +1,38 @@
+#!/bin/sh
+# Installs into a folder of its own and builds examples/embed against it, once with pkg-config and once with
+# find_package(Kiln); checks that the shared library exports the public names and nothing else.
+#   check_install.sh SOURCE BUILD
+set -eu
+source=$1
+build=$2
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+cmake --install "$build" --prefix "$work/prefix" >/dev/null
+libdir=$(dirname "$(find "$work/prefix" -name 'libkiln.so')")
+export LD_LIBRARY_PATH="$libdir"
+model="$source/examples/digits/digits.onnx"
+
+cp -r "$source/examples/embed" "$work/make"
+PKG_CONFIG_PATH="$libdir/pkgconfig" make -s -C "$work/make" embed
+"$work/make/embed" "$model" >"$work/with-pkg-config"
+
+cmake -S "$source/examples/embed" -B "$work/cmake" -DCMAKE_PREFIX_PATH="$work/prefix" >/dev/null
+cmake --build "$work/cmake" >/dev/null
+"$work/cmake/embed" "$model" >"$work/with-cmake"
+
+cmp "$work/with-pkg-config" "$work/with-cmake"
+test "$(wc -l <"$work/with-cmake")" -eq 11 || { echo "expected 11 lines from embed"; exit 1; }
+
+if "$work/make/embed" "$work/no-such-model" 2>"$work/message"; then
+  echo "expected embed to fail without a model"; exit 1
+fi
+grep -q "no-such-model" "$work/message"
+
+test -x "$work/prefix/bin/kiln" && "$work/prefix/bin/kiln" --version >/dev/null
+strange=$(nm -D --defined-only "$libdir/libkiln.so" | awk '{print $3}' | grep -v -e '^kiln_' -e '^KILN_0' -e '@@KILN_0$' || true)
+[ -z "$strange" ] || { echo "exported without the prefix: $strange"; exit 1; }
+private=$(nm -D --defined-only "$libdir/libkiln.so" | grep -c ' kiln_node_new' || true)
+[ "$private" -eq 0 ] || { echo "kiln_node_new is exported"; exit 1; }
+readelf -d "$libdir/libkiln.so" | grep -q 'SONAME.*libkiln.so.0'
+echo "installed tree works with pkg-config and with find_package"
