@@ -63,7 +63,7 @@ kiln_onnx_convert_random_like(KilnOnnxCall *call, GError **error)
 {
     int64_t seed;
     KilnInts shape;
-    KilnDType dtype;
+    KilnDType dtype = KILN_DTYPE_f32;
     if (!shape_of_operand(call, &shape, &dtype, error) || !take_seed(call, &seed, error))
         return FALSE;
     if (call->op == KILN_OP_random_normal) {
