@@ -5,6 +5,7 @@
 #include "passes/manager.h"
 
 #include "passes/analysis.h"
+#include "passes/check.h"
 #include "passes/context.h"
 #include "passes/dump.h"
 #include "passes/suggest.h"
@@ -20,8 +21,9 @@ typedef struct {
     KilnUnit unit; /* the function being worked on */
     KilnPassContext context;
     KilnAnalyses *analyses;
-    double fraction; /* of the entries that are done */
-    bool stopped;    /* the bisect limit was reached */
+    KilnNumericCheck *check; /* NULL: numbers are not compared */
+    double fraction;         /* of the entries that are done */
+    bool stopped;            /* the bisect limit was reached */
 } Manager;
 
 /* What one application is made of. */
@@ -70,6 +72,8 @@ run_and_check(Manager *manager, const Step *step, KilnPassStats *stats, bool *ch
     const KilnPassOptions *options = manager->options;
     const KilnUnit *unit = &manager->unit;
     uint64_t before = options->check_changed ? kiln_unit_hash(unit, true) : 0;
+    if (manager->check)
+        kiln_check_before(manager->check, unit);
 
     gint64 start = g_get_monotonic_time();
     gboolean ok = kiln_unit_run(unit, step->pass, &manager->context, changed, error);
@@ -86,7 +90,8 @@ run_and_check(Manager *manager, const Step *step, KilnPassStats *stats, bool *ch
         g_prefix_error(error, "it left a function that is not valid: ");
         return FALSE;
     }
-    return TRUE;
+    return !manager->check || !*changed ||
+           kiln_check_after(manager->check, unit, step->pass->numerics, error);
 }
 
 static gboolean
@@ -342,6 +347,7 @@ run_pipeline(const KilnPassPipeline *pipeline, const KilnUnit *module,
 {
     g_autoptr(KilnPassReport) own_report = report ? NULL : kiln_pass_report_new();
     g_autoptr(KilnAnalyses) analyses = kiln_analyses_new(options);
+    g_autoptr(KilnNumericCheck) check = NULL;
     Manager manager = { .pipeline = pipeline,
                         .options = options,
                         .report = report ? report : own_report,
@@ -352,6 +358,9 @@ run_pipeline(const KilnPassPipeline *pipeline, const KilnUnit *module,
         !check_ids(&manager, "only", options->only, error) ||
         !check_ids(&manager, "print-after", options->print_after, error))
         return FALSE;
+    if (options->check_numerics && !(check = kiln_check_new(options, error)))
+        return FALSE;
+    manager.check = check;
     manager.context.options = options;
     manager.context.flags = pipeline->flags;
     const GPtrArray *entries = module->level == KILN_LEVEL_GRAPH ? pipeline->graph : pipeline->ir;

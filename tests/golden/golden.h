@@ -35,19 +35,4 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Golden, golden_free)
  * compared. */
 gboolean golden_check(const Golden *golden, bool update, GError **error);
 
-/** Results of one function, by what the model calls them. */
-typedef struct {
-    char *function;
-    GPtrArray *names;   /* char* */
-    GPtrArray *tensors; /* KilnTensor* */
-    double terms, step;
-} GoldenResults;
-
-/** Runs every function of @ir on the reference backend with inputs seeded by name: graphs node by
- * node, IR with a poisoned heap buffer per alloc, or (@planned) in the planned arena. */
-GPtrArray *golden_execute(KilnIRModule *ir, const char *dims, bool planned, GError **error);
-/** Functions and results must be the same, and equal within @numerics. */
-gboolean golden_compare(const GPtrArray *before, const GPtrArray *after, KilnNumerics numerics,
-                        GError **error);
-
 #endif

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Numeric checks around applications. Results are kept per function, so that each application costs
+ * one run and not two; a subgraph is checked as part of the function around it. */
+#include "passes/check.h"
+
+#include "passes/results.h"
+
+struct KilnNumericCheck {
+    const KilnPassOptions *options;
+    const KilnTarget *target;
+    GHashTable *by_function; /* function → KilnResults, NULL where it could not be run; looked up */
+};
+
+static void
+results_free(gpointer results)
+{
+    kiln_results_free(results);
+}
+
+KilnNumericCheck *
+kiln_check_new(const KilnPassOptions *options, GError **error)
+{
+    const KilnTarget *target = options->check_target ? options->check_target : options->target;
+    if (!target)
+        return kiln_throw_null(error, KILN_ERROR_USAGE,
+                               "checking numbers needs a target to run on");
+    KilnNumericCheck *check = g_new0(KilnNumericCheck, 1);
+    check->options = options;
+    check->target = target;
+    check->by_function = g_hash_table_new_full(NULL, NULL, NULL, results_free);
+    return check;
+}
+
+void
+kiln_check_free(KilnNumericCheck *check)
+{
+    if (!check)
+        return;
+    g_hash_table_unref(check->by_function);
+    g_free(check);
+}
+
+/* The function that can run alone. */
+static gpointer
+outermost(const KilnUnit *unit)
+{
+    KilnFunction *function = unit->graph;
+    while (function && function->owner)
+        function = function->owner->function;
+    return function ? (gpointer)function : (gpointer)unit->instrs;
+}
+
+static KilnResults *
+run(const KilnNumericCheck *check, const KilnUnit *unit, GError **error)
+{
+    gpointer function = outermost(unit);
+    return unit->graph ? kiln_results_of_graph(function, check->target, NULL, error)
+                       : kiln_results_of_ir(function, check->target, false, error);
+}
+
+static void
+tell_not_compared(const KilnNumericCheck *check, const KilnUnit *unit, const GError *why)
+{
+    if (!check->options->log)
+        return;
+    g_autofree char *line = g_strdup_printf("check: @%s cannot be run and is not compared: %s\n",
+                                            kiln_unit_name(unit), why->message);
+    check->options->log(line, check->options->data);
+}
+
+void
+kiln_check_before(KilnNumericCheck *check, const KilnUnit *unit)
+{
+    g_autoptr(GError) why = NULL;
+    if (g_hash_table_contains(check->by_function, outermost(unit)))
+        return;
+    KilnResults *results = run(check, unit, &why);
+    if (!results)
+        tell_not_compared(check, unit, why);
+    g_hash_table_insert(check->by_function, outermost(unit), results);
+}
+
+gboolean
+kiln_check_after(KilnNumericCheck *check, const KilnUnit *unit, KilnNumerics numerics,
+                 GError **error)
+{
+    GError *why = NULL;
+    const KilnResults *before = g_hash_table_lookup(check->by_function, outermost(unit));
+    KilnResults *after = run(check, unit, &why);
+    if (!after && before && !g_error_matches(why, KILN_ERROR, KILN_ERROR_UNSUPPORTED)) {
+        g_propagate_prefixed_error(error, why, "its result cannot be run: ");
+        return FALSE;
+    }
+    if (!after && before)
+        tell_not_compared(check, unit, why);
+    g_clear_error(&why);
+    gboolean ok = !before || !after || kiln_results_compare(before, after, numerics, error);
+    g_hash_table_insert(check->by_function, outermost(unit), after);
+    if (!ok)
+        g_prefix_error(error, "it changed what @%s computes: ", kiln_unit_name(unit));
+    return ok;
+}

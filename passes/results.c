@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Running functions on random inputs. */
+#include "passes/results.h"
+
+#include "ir/interpret.h"
+#include "ir/random_input.h"
+
+#include <string.h>
+
+enum {
+    SEED = 1
+};
+
+static void
+tensor_free(gpointer tensor)
+{
+    kiln_tensor_free(tensor);
+}
+
+static KilnResults *
+results_new(KilnErrorTerms terms)
+{
+    KilnResults *results = g_new0(KilnResults, 1);
+    results->names = g_ptr_array_new_with_free_func(g_free);
+    results->tensors = g_ptr_array_new_with_free_func(tensor_free);
+    results->terms = terms;
+    return results;
+}
+
+void
+kiln_results_free(KilnResults *results)
+{
+    if (!results)
+        return;
+    g_ptr_array_unref(results->names);
+    g_ptr_array_unref(results->tensors);
+    g_free(results);
+}
+
+static void
+add(KilnResults *results, const char *name, KilnTensor *tensor)
+{
+    g_ptr_array_add(results->names, g_strdup(name));
+    g_ptr_array_add(results->tensors, tensor);
+}
+
+/* --- graphs --- */
+
+static int64_t
+dim_named(const char *dims, const char *name)
+{
+    g_auto(GStrv) parts = g_strsplit(dims ? dims : "", ",", -1);
+    for (int i = 0; parts[i]; i++) {
+        char *value = strchr(parts[i], '=');
+        if (!value)
+            continue;
+        *value++ = '\0';
+        if (strcmp(g_strstrip(parts[i]), name) == 0)
+            return g_ascii_strtoll(value, NULL, 10);
+    }
+    return kiln_random_dim(name);
+}
+
+static KilnType
+bind_dims(const KilnType *type, const char *dims)
+{
+    KilnType bound = *type;
+    for (int i = 0; i < type->rank; i++) {
+        if (type->dims[i] < 0 && type->dim_names[i])
+            bound.dims[i] = dim_named(dims, type->dim_names[i]);
+    }
+    return kiln_random_type(&bound);
+}
+
+static GPtrArray *
+graph_inputs(const KilnFunction *function, const char *dims, GError **error)
+{
+    g_autoptr(GPtrArray) inputs = g_ptr_array_new_with_free_func(tensor_free);
+    for (guint i = 0; i < function->arguments->len; i++) {
+        const KilnArgument *argument = kiln_function_argument(function, i);
+        KilnType type = bind_dims(&argument->value.type, dims);
+        KilnDomain domain = kiln_argument_domain(argument);
+        KilnTensor *tensor = kiln_random_tensor(&type, &domain, argument->value.name, SEED, error);
+        if (!tensor)
+            return NULL;
+        g_ptr_array_add(inputs, tensor);
+    }
+    return g_steal_pointer(&inputs);
+}
+
+KilnResults *
+kiln_results_of_graph(const KilnFunction *function, const KilnTarget *target, const char *dims,
+                      GError **error)
+{
+    g_autoptr(GPtrArray) inputs = graph_inputs(function, dims, error);
+    guint n = function->result_names->len;
+    g_autofree KilnTensor **outputs = g_new0(KilnTensor *, n + 1);
+    if (!inputs || !kiln_graph_evaluate(function, target, (const KilnTensor *const *)inputs->pdata,
+                                        outputs, error))
+        return NULL;
+    KilnResults *results = results_new(kiln_error_terms(function));
+    for (guint i = 0; i < n; i++)
+        add(results, g_ptr_array_index(function->result_names, i), outputs[i]);
+    return results;
+}
+
+/* --- IR --- */
+
+static GPtrArray *
+ir_inputs(const KilnIRFunction *function, GError **error)
+{
+    g_autoptr(GPtrArray) inputs = g_ptr_array_new_with_free_func(tensor_free);
+    for (guint i = 0; i < function->inputs->len; i++) {
+        const KilnBuffer *input = g_ptr_array_index(function->inputs, i);
+        KilnDomain domain = kiln_ir_input_domain(input);
+        KilnTensor *tensor = kiln_random_tensor(&input->type, &domain, input->name, SEED, error);
+        if (!tensor)
+            return NULL;
+        g_ptr_array_add(inputs, tensor);
+    }
+    return g_steal_pointer(&inputs);
+}
+
+KilnResults *
+kiln_results_of_ir(const KilnIRFunction *function, const KilnTarget *target, bool planned,
+                   GError **error)
+{
+    g_autoptr(GPtrArray) inputs = ir_inputs(function, error);
+    if (!inputs)
+        return NULL;
+    g_autofree KilnTensor **outputs = g_new0(KilnTensor *, function->outputs->len + 1);
+    g_autofree KilnTensor **weights = g_new0(KilnTensor *, function->weights->len + 1);
+    KilnInterpretation run = { .inputs = (const KilnTensor *const *)inputs->pdata,
+                               .outputs = outputs,
+                               .weights = weights,
+                               .poison = true,
+                               .planned = planned };
+    if (!kiln_ir_interpret(function, target, &run, error))
+        return NULL;
+    KilnResults *results = results_new(kiln_ir_error_terms(function));
+    for (guint i = 0; i < function->outputs->len; i++) {
+        const KilnBuffer *buffer = g_ptr_array_index(function->outputs, i);
+        add(results, buffer->name, outputs[i]);
+    }
+    for (guint i = 0; i < function->weights->len; i++) {
+        const KilnBuffer *buffer = g_ptr_array_index(function->weights, i);
+        g_autofree char *name = g_strconcat("weight ", buffer->name, NULL);
+        if (weights[i])
+            add(results, name, weights[i]);
+    }
+    return results;
+}
+
+/* --- comparing --- */
+
+static const KilnTensor *
+find(const KilnResults *results, const char *name)
+{
+    for (guint i = 0; i < results->names->len; i++) {
+        if (strcmp(g_ptr_array_index(results->names, i), name) == 0)
+            return g_ptr_array_index(results->tensors, i);
+    }
+    return NULL;
+}
+
+gboolean
+kiln_results_compare(const KilnResults *before, const KilnResults *after, KilnNumerics numerics,
+                     GError **error)
+{
+    KilnErrorTerms terms = { MAX(before->terms.terms, after->terms.terms),
+                             MAX(before->terms.step, after->terms.step) };
+    for (guint i = 0; i < before->names->len; i++) {
+        const char *name = g_ptr_array_index(before->names, i);
+        const KilnTensor *found = find(after, name);
+        if (!found && g_str_has_prefix(name, "weight "))
+            continue;
+        if (!found)
+            return kiln_throw(error, KILN_ERROR_MISMATCH, "result %s is gone", name);
+        if (!kiln_compare_numerics(g_ptr_array_index(before->tensors, i), found, numerics, &terms,
+                                   error)) {
+            g_prefix_error(error, "result %s: ", name);
+            return FALSE;
+        }
+    }
+    return TRUE;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a function computes from random inputs: the evidence that a pass left its meaning alone. */
+#ifndef KILN_PASSES_RESULTS_H
+#define KILN_PASSES_RESULTS_H
+
+#include "passes/numerics.h"
+
+typedef struct {
+    GPtrArray *names;   /* char*: of results, and of weights that a run may write */
+    GPtrArray *tensors; /* KilnTensor* */
+    KilnErrorTerms terms;
+} KilnResults;
+
+void kiln_results_free(KilnResults *results);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnResults, kiln_results_free)
+
+/** Evaluates @function node by node on @target with inputs seeded by name. @dims ("N=3, M=2") binds
+ * named dims; what it does not name, and NULL, is bound by kiln_random_dim(). */
+KilnResults *kiln_results_of_graph(const KilnFunction *function, const KilnTarget *target,
+                                   const char *dims, GError **error);
+/** Runs @function on @target with memory that is not written yet poisoned: a heap buffer per alloc,
+ * or, where @planned, the arena of its memory plan. */
+KilnResults *kiln_results_of_ir(const KilnIRFunction *function, const KilnTarget *target,
+                                bool planned, GError **error);
+/** Fails with KILN_ERROR_MISMATCH where a result of @before is missing or differs in @after. A
+ * weight of @before that is const in @after is not missing. */
+gboolean kiln_results_compare(const KilnResults *before, const KilnResults *after,
+                              KilnNumerics numerics, GError **error);
+
+#endif
