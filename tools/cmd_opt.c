@@ -64,14 +64,6 @@ emit(const OptOptions *opt, const GString *text, const GByteArray *data, const c
 }
 
 static gboolean
-print_ir(const KilnIRModule *ir, const KilnPrintOptions *print, GString *out, GError **error)
-{
-    for (guint i = 0; i < ir->functions->len; i++)
-        kiln_ir_print(g_ptr_array_index(ir->functions, i), out);
-    return kiln_constants_print(ir->module, print, out, error);
-}
-
-static gboolean
 emit_onnx(const OptOptions *opt, const KilnModule *module, GError **error)
 {
     g_autoptr(GByteArray) out = g_byte_array_new();
@@ -97,15 +89,14 @@ emit_module(const OptOptions *opt, const KilnModule *module, const KilnIRModule 
     if (strcmp(form, "json") == 0) {
         if (ir ? !kiln_ir_json(ir, out) : !kiln_module_json(module, out))
             return kiln_throw(error, KILN_ERROR_INVALID, "the module has no JSON form");
-        g_string_append_c(out, '\n');
         return emit(opt, out, NULL, NULL, error);
     }
     g_autofree char *data_path = opt->out ? g_strconcat(opt->out, ".bin", NULL) : NULL;
     g_autofree char *data_name = opt->out ? g_path_get_basename(data_path) : NULL;
     g_autoptr(GByteArray) data = opt->out ? g_byte_array_new() : NULL;
     KilnPrintOptions print = { .data_name = data_name, .data = data };
-    gboolean printed =
-        ir ? print_ir(ir, &print, out, error) : kiln_module_print(module, &print, out, error);
+    gboolean printed = ir ? kiln_ir_module_print(ir, &print, out, error)
+                          : kiln_module_print(module, &print, out, error);
     return printed && emit(opt, out, data, data_path, error);
 }
 
