@@ -256,130 +256,126 @@ Test(text, files_that_do_not_fit_are_errors)
 
 /* --- what is refused --- */
 
+static const struct {
+    const char *text, *message;
+} syntax_errors[] = {
+    { "hello", "1:1: expected 'graph', 'constants' or 'declare', found 'hello'" },
+    { "func @f {}", "1:1: expected 'graph', 'constants' or 'declare', found 'func'" },
+    { "graph", "1:6: expected the block of line 1 to be closed, found the end of the text" },
+    { "graph @f() {\n}", "2:1: expected a node or 'return', found '}'" },
+    { "graph @f() { return", "1:20: expected the block of line 1 to be closed, found the end "
+                             "of the text" },
+    { "graph @f()}", "1:11: expected the block of line 1 to be closed, found '}' before '{'" },
+    { "graph f() { return }", "1:7: expected the @name of a graph, found 'f'" },
+    { "graph @f() { return }\ngraph @f() { return }", "2:7: two graphs are called @f" },
+    { "graph @f(x: f32[]) { return }", "1:10: expected a %name, found 'x'" },
+    { "graph @f(%x f32[]) { return }", "1:13: expected ':', found 'f32'" },
+    { "graph @f(%x: f33[]) { return }", "1:14: expected a type such as f32[2,N,3], found "
+                                        "'f33'" },
+    { "graph @f(%x: f32) { return }", "1:17: expected '[', found ')'" },
+    { "graph @f(%x: f32[2 3]) { return }", "1:20: expected ']', found '3'" },
+    { "graph @f(%x: f32[-1]) { return }", "1:18: expected an integer from 0 to "
+                                          "9223372036854775807, found '-1'" },
+    { "graph @f(%x: f32[1,1,1,1,1,1,1,1,1]) { return }", "1:34: expected at most 8 dims, found "
+                                                         "'1'" },
+    { "graph @f(%x: i8[2] q(axis=1,[1],[0])) { return }", "1:21: expected an axis below the "
+                                                          "rank 1, found 1" },
+    { "graph @f(%x: i8[2] q(axis=0,[1],[0])) { return }", "1:21: expected 2 scales, found 1" },
+    { "graph @f(%x: i8[2] q(axis=0,[1,1],[0])) { return }", "1:21: expected as many zero points "
+                                                            "as scales (2), found 1" },
+    { "graph @f(%x: f32[] constant=never) { return }", "1:29: expected 'compile' or 'run', "
+                                                       "found 'never'" },
+    { "graph @f(%x: f32[] in [4,0)) { return }", "1:26: expected a domain whose end is not "
+                                                 "below its start" },
+    { "graph @f(%x: f32[], %x: f32[]) { return }", "1:21: two values are called %x" },
+    { "graph @f() {\n  %y = rely()\n return }", "2:8: expected an operator, found 'rely'" },
+    { "graph @f() {\n  %y = relu(%x)\n return }", "2:13: expected a value that is defined "
+                                                  "above, found '%x'" },
+    { "graph @f(%x: f32[]) {\n  relu(%x)\n return }", "2:3: expected '%name =' before relu, "
+                                                      "which has results" },
+    { "graph @f(%x: f32[]) {\n  %x = relu(%x)\n return }", "2:3: two values are called %x" },
+    { "graph @f(%x: f32[]) {\n  %y, %y = unknown(%x) : f32[], f32[]\n return }",
+      "2:3: two values are called %y" },
+    { "graph @f(%x: f32[]) {\n  %y = relu(%x) {axis=1}\n return }",
+      "2:18: expected the name of an attribute of relu, found 'axis'" },
+    { "graph @f(%x: f32[2]) {\n  %y = softmax(%x) {axis=0, axis=0}\n return }",
+      "2:29: attribute axis is stated twice" },
+    { "graph @f(%x: f32[2]) {\n  %y = softmax(%x) {axis=0.5}\n return }",
+      "2:26: expected an integer, found '0.5'" },
+    { "graph @f(%x: f32[2]) {\n  %y = cast(%x) {to=f31}\n return }",
+      "2:21: expected an element type such as f32, found 'f31'" },
+    { "graph @f(%x: f32[2]) {\n  %y = gelu(%x) {approximate=3}\n return }",
+      "2:30: expected a string, found '3'" },
+    { "graph @f() {\n  %y = const @w\n return }",
+      "2:14: expected a constant of the module, found '@w'" },
+    { "graph @f(%x: f32[2]) {\n  %y = relu(%x) : f32[2], f32[2]\n return }",
+      "2:3: expected as many types as results (1), found 2" },
+    { "graph @f(%c: bool[]) {\n  %y = if(%c) {} {}\n return }",
+      "2:18: expected 'then', found '{'" },
+    { "graph @f() { return } }", "1:23: expected 'graph', 'constants' or 'declare', found '}'" },
+    { "graph @f(%x: f32[]) { return %x as 3 }", "1:36: expected the name of a result, found "
+                                                "'3'" },
+    { "graph @f(%x: f32[]) { return _ }", "1:30: expected a %value, found '_'" },
+    { "graph @\xc3\xa4() {}", "1:7: expected a token, found a sigil without a name" },
+    { "graph @f(%\"\xc3\xa4\" f32[]) { return }", "1:15: expected ':', found 'f32'" },
+    { "constants { @a = [1, 2] : f32[3] }", "1:18: expected 3 elements, found 2" },
+    { "constants { @a = [] : f32[] }", "1:18: expected 1 elements, found 0" },
+    { "constants { @a = [1,] : f32[2] }", "1:21: expected a number, found ']'" },
+    { "constants { @a = [1 2] : f32[1] }", "1:21: expected ']', found '2'" },
+    { "constants { @a = [300] : u8[1] }", "1:19: expected an integer from 0 to 255, found "
+                                          "'300'" },
+    { "constants { @a = [-129] : i8[1] }", "1:19: expected an integer from -128 to 127, found "
+                                           "'-129'" },
+    { "constants { @a = [18446744073709551616] : u64[1] }",
+      "1:19: expected an integer from 0 to 18446744073709551615, found "
+      "'18446744073709551616'" },
+    { "constants { @a = [1e39] : f32[1] }", "1:19: expected a number that f32 can hold, found a "
+                                            "bigger one" },
+    { "constants { @a = [65520] : f16[1] }", "1:19: expected a number that f16 can hold, found "
+                                             "a bigger one" },
+    { "constants { @a = [1e999] : f64[1] }", "1:19: expected a number, found '1e999'" },
+    { "constants { @a = [0x10] : f32[1] }", "1:19: expected a number, found '0x10'" },
+    { "constants { @a = [nan(0x3f800000)] : f32[1] }",
+      "1:19: expected the bits of a NaN of f32, found others" },
+    { "constants { @a = [nan(7)] : f32[1] }", "1:23: expected the bits of a NaN as 0x…, found "
+                                              "'7'" },
+    { "constants { @a = [2, x] : bool[2] }", "1:22: expected true or false, found 'x'" },
+    { "constants { @a = [1] : string[1] }", "1:19: expected a string, found '1'" },
+    { "constants { @a = [\"x\"] : string[2] }", "1:18: expected 2 elements, found 1" },
+    { "constants { @a = splat(1) : f32[N] }",
+      "1:13: @a: expected a type whose size is known, found another" },
+    { "constants { @a = splat(1) : f32[4294967296,4294967296] }",
+      "1:13: @a: expected a type whose size is known, found another" },
+    { "constants { @a = splot(1) : f32[2] }",
+      "1:18: expected a payload such as [1, 2] or splat(0.5), found 'splot'" },
+    { "constants { @a = : f32[2] }",
+      "1:18: expected a payload such as [1, 2] or splat(0.5), found ':'" },
+    { "constants { @a = [1 }", "1:21: expected the payload to go on, or ': type', found '}'" },
+    { "constants { @a = iota 3 : f32[2] }", "1:23: expected ':', found '3'" },
+    { "constants { @a = random_normal(std=1) : f32[2] }", "1:32: expected 'seed', found "
+                                                          "'std'" },
+    { "constants { @a = base64(\"AAA\") : u8[2] }", "1:25: expected 2 bytes in base64, found no "
+                                                    "base64" },
+    { "constants { @a = base64(\"AAAA\") : u8[2] }", "1:25: expected 2 bytes in base64, found "
+                                                     "another number" },
+    { "constants { @a = base64(\"A*==\") : u8[1] }", "1:25: expected 1 bytes in base64, found "
+                                                     "no base64" },
+    { "constants { @a = iota : f32[2] @a = iota : f32[2] }", "1:32: two constants are called @a" },
+    { "constants { %a = iota : f32[2] }", "1:13: expected the @name of a constant, or '}', "
+                                          "found '%a'" },
+    { "declare @r() -> f32[]\ndeclare @r() -> f32[]", "2:9: @r is declared twice" },
+    { "declare @r() f32[]", "1:14: expected '->', found 'f32'" },
+    { "graph @f() {\n return \"ab\n}", "2:9: expected a token, found a string without its "
+                                       "closing quote" },
+    { "constants { @a = & }", "1:18: expected a payload such as [1, 2] or splat(0.5), found a "
+                              "character that begins no token" },
+};
+
 Test(text, errors_name_their_place)
 {
-    static const struct {
-        const char *text, *message;
-    } cases[] = {
-        { "hello", "1:1: expected 'graph', 'constants' or 'declare', found 'hello'" },
-        { "func @f {}", "1:1: expected 'graph', 'constants' or 'declare', found 'func'" },
-        { "graph", "1:6: expected the block of line 1 to be closed, found the end of the text" },
-        { "graph @f() {\n}", "2:1: expected a node or 'return', found '}'" },
-        { "graph @f() { return", "1:20: expected the block of line 1 to be closed, found the end "
-                                 "of the text" },
-        { "graph @f()}", "1:11: expected the block of line 1 to be closed, found '}' before '{'" },
-        { "graph f() { return }", "1:7: expected the @name of a graph, found 'f'" },
-        { "graph @f() { return }\ngraph @f() { return }", "2:7: two graphs are called @f" },
-        { "graph @f(x: f32[]) { return }", "1:10: expected a %name, found 'x'" },
-        { "graph @f(%x f32[]) { return }", "1:13: expected ':', found 'f32'" },
-        { "graph @f(%x: f33[]) { return }", "1:14: expected a type such as f32[2,N,3], found "
-                                            "'f33'" },
-        { "graph @f(%x: f32) { return }", "1:17: expected '[', found ')'" },
-        { "graph @f(%x: f32[2 3]) { return }", "1:20: expected ']', found '3'" },
-        { "graph @f(%x: f32[-1]) { return }", "1:18: expected an integer from 0 to "
-                                              "9223372036854775807, found '-1'" },
-        { "graph @f(%x: f32[1,1,1,1,1,1,1,1,1]) { return }", "1:34: expected at most 8 dims, found "
-                                                             "'1'" },
-        { "graph @f(%x: i8[2] q(axis=1,[1],[0])) { return }", "1:21: expected an axis below the "
-                                                              "rank 1, found 1" },
-        { "graph @f(%x: i8[2] q(axis=0,[1],[0])) { return }", "1:21: expected 2 scales, found 1" },
-        { "graph @f(%x: i8[2] q(axis=0,[1,1],[0])) { return }",
-          "1:21: expected as many zero points "
-          "as scales (2), found 1" },
-        { "graph @f(%x: f32[] constant=never) { return }", "1:29: expected 'compile' or 'run', "
-                                                           "found 'never'" },
-        { "graph @f(%x: f32[] in [4,0)) { return }", "1:26: expected a domain whose end is not "
-                                                     "below its start" },
-        { "graph @f(%x: f32[], %x: f32[]) { return }", "1:21: two values are called %x" },
-        { "graph @f() {\n  %y = rely()\n return }", "2:8: expected an operator, found 'rely'" },
-        { "graph @f() {\n  %y = relu(%x)\n return }", "2:13: expected a value that is defined "
-                                                      "above, found '%x'" },
-        { "graph @f(%x: f32[]) {\n  relu(%x)\n return }", "2:3: expected '%name =' before relu, "
-                                                          "which has results" },
-        { "graph @f(%x: f32[]) {\n  %x = relu(%x)\n return }", "2:3: two values are called %x" },
-        { "graph @f(%x: f32[]) {\n  %y, %y = unknown(%x) : f32[], f32[]\n return }",
-          "2:3: two values are called %y" },
-        { "graph @f(%x: f32[]) {\n  %y = relu(%x) {axis=1}\n return }",
-          "2:18: expected the name of an attribute of relu, found 'axis'" },
-        { "graph @f(%x: f32[2]) {\n  %y = softmax(%x) {axis=0, axis=0}\n return }",
-          "2:29: attribute axis is stated twice" },
-        { "graph @f(%x: f32[2]) {\n  %y = softmax(%x) {axis=0.5}\n return }",
-          "2:26: expected an integer, found '0.5'" },
-        { "graph @f(%x: f32[2]) {\n  %y = cast(%x) {to=f31}\n return }",
-          "2:21: expected an element type such as f32, found 'f31'" },
-        { "graph @f(%x: f32[2]) {\n  %y = gelu(%x) {approximate=3}\n return }",
-          "2:30: expected a string, found '3'" },
-        { "graph @f() {\n  %y = const @w\n return }",
-          "2:14: expected a constant of the module, found '@w'" },
-        { "graph @f(%x: f32[2]) {\n  %y = relu(%x) : f32[2], f32[2]\n return }",
-          "2:3: expected as many types as results (1), found 2" },
-        { "graph @f(%c: bool[]) {\n  %y = if(%c) {} {}\n return }",
-          "2:18: expected 'then', found '{'" },
-        { "graph @f() { return } }",
-          "1:23: expected 'graph', 'constants' or 'declare', found '}'" },
-        { "graph @f(%x: f32[]) { return %x as 3 }", "1:36: expected the name of a result, found "
-                                                    "'3'" },
-        { "graph @f(%x: f32[]) { return _ }", "1:30: expected a %value, found '_'" },
-        { "graph @\xc3\xa4() {}", "1:7: expected a token, found a sigil without a name" },
-        { "graph @f(%\"\xc3\xa4\" f32[]) { return }", "1:15: expected ':', found 'f32'" },
-        { "constants { @a = [1, 2] : f32[3] }", "1:18: expected 3 elements, found 2" },
-        { "constants { @a = [] : f32[] }", "1:18: expected 1 elements, found 0" },
-        { "constants { @a = [1,] : f32[2] }", "1:21: expected a number, found ']'" },
-        { "constants { @a = [1 2] : f32[1] }", "1:21: expected ']', found '2'" },
-        { "constants { @a = [300] : u8[1] }", "1:19: expected an integer from 0 to 255, found "
-                                              "'300'" },
-        { "constants { @a = [-129] : i8[1] }", "1:19: expected an integer from -128 to 127, found "
-                                               "'-129'" },
-        { "constants { @a = [18446744073709551616] : u64[1] }",
-          "1:19: expected an integer from 0 to 18446744073709551615, found "
-          "'18446744073709551616'" },
-        { "constants { @a = [1e39] : f32[1] }",
-          "1:19: expected a number that f32 can hold, found a "
-          "bigger one" },
-        { "constants { @a = [65520] : f16[1] }", "1:19: expected a number that f16 can hold, found "
-                                                 "a bigger one" },
-        { "constants { @a = [1e999] : f64[1] }", "1:19: expected a number, found '1e999'" },
-        { "constants { @a = [0x10] : f32[1] }", "1:19: expected a number, found '0x10'" },
-        { "constants { @a = [nan(0x3f800000)] : f32[1] }",
-          "1:19: expected the bits of a NaN of f32, found others" },
-        { "constants { @a = [nan(7)] : f32[1] }", "1:23: expected the bits of a NaN as 0x…, found "
-                                                  "'7'" },
-        { "constants { @a = [2, x] : bool[2] }", "1:22: expected true or false, found 'x'" },
-        { "constants { @a = [1] : string[1] }", "1:19: expected a string, found '1'" },
-        { "constants { @a = [\"x\"] : string[2] }", "1:18: expected 2 elements, found 1" },
-        { "constants { @a = splat(1) : f32[N] }",
-          "1:13: @a: expected a type whose size is known, found another" },
-        { "constants { @a = splat(1) : f32[4294967296,4294967296] }",
-          "1:13: @a: expected a type whose size is known, found another" },
-        { "constants { @a = splot(1) : f32[2] }",
-          "1:18: expected a payload such as [1, 2] or splat(0.5), found 'splot'" },
-        { "constants { @a = : f32[2] }",
-          "1:18: expected a payload such as [1, 2] or splat(0.5), found ':'" },
-        { "constants { @a = [1 }", "1:21: expected the payload to go on, or ': type', found '}'" },
-        { "constants { @a = iota 3 : f32[2] }", "1:23: expected ':', found '3'" },
-        { "constants { @a = random_normal(std=1) : f32[2] }", "1:32: expected 'seed', found "
-                                                              "'std'" },
-        { "constants { @a = base64(\"AAA\") : u8[2] }",
-          "1:25: expected 2 bytes in base64, found no "
-          "base64" },
-        { "constants { @a = base64(\"AAAA\") : u8[2] }", "1:25: expected 2 bytes in base64, found "
-                                                         "another number" },
-        { "constants { @a = base64(\"A*==\") : u8[1] }", "1:25: expected 1 bytes in base64, found "
-                                                         "no base64" },
-        { "constants { @a = iota : f32[2] @a = iota : f32[2] }",
-          "1:32: two constants are called @a" },
-        { "constants { %a = iota : f32[2] }", "1:13: expected the @name of a constant, or '}', "
-                                              "found '%a'" },
-        { "declare @r() -> f32[]\ndeclare @r() -> f32[]", "2:9: @r is declared twice" },
-        { "declare @r() f32[]", "1:14: expected '->', found 'f32'" },
-        { "graph @f() {\n return \"ab\n}", "2:9: expected a token, found a string without its "
-                                           "closing quote" },
-        { "constants { @a = & }", "1:18: expected a payload such as [1, 2] or splat(0.5), found a "
-                                  "character that begins no token" },
-    };
-    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
-        g_autofree char *message = g_strdup_printf("e.kiln:%s", cases[i].message);
-        expect_error_at(cases[i].text, "e.kiln", KILN_ERROR_PARSE, message);
+    for (size_t i = 0; i < G_N_ELEMENTS(syntax_errors); i++) {
+        g_autofree char *message = g_strdup_printf("e.kiln:%s", syntax_errors[i].message);
+        expect_error_at(syntax_errors[i].text, "e.kiln", KILN_ERROR_PARSE, message);
     }
 }
 
