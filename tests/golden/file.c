@@ -13,7 +13,7 @@ header_slot(Golden *golden, const char *key)
     } slots[] = {
         { "passes", &golden->passes }, { "pipeline", &golden->pipeline },
         { "flags", &golden->flags },   { "mode", &golden->mode },
-        { "dims", &golden->dims },     { "refused", &golden->refused },
+        { "dims", &golden->dims },     { "guard", &golden->guard },
         { "no-run", &golden->no_run }, { "not-idempotent", &golden->not_idempotent },
         { "error", &golden->error },
     };
@@ -85,7 +85,7 @@ golden_free(Golden *golden)
         return;
     char *const texts[] = { golden->path,   golden->input, golden->expected,
                             golden->passes, golden->flags, golden->not_idempotent,
-                            golden->mode,   golden->dims,  golden->refused,
+                            golden->mode,   golden->dims,  golden->guard,
                             golden->no_run, golden->error, golden->pipeline };
     for (size_t i = 0; i < G_N_ELEMENTS(texts); i++)
         g_free(texts[i]);

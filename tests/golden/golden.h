@@ -5,7 +5,8 @@
  *     # flags: no-signed-zeros     lossy rewrites that are allowed
  *     # mode: train
  *     # dims: N=3, M=2             what named dims are bound to where the case is executed
- *     # refused: rule/guard        this guard must be what keeps the case as it is
+ *     # guard: pass/guard          this guard must be what keeps the case as it is: it refuses, and
+ *                                  with it switched off the result is another
  *     # not-idempotent: why        a second run may change something
  *     # no-run: why                the case cannot be executed
  *     # error: text                it must fail, with this in the message; no expected text then
@@ -23,7 +24,7 @@ typedef struct {
     char *path;
     char *input;    /* headers included, so that lines are those of the file */
     char *expected; /* NULL: the file has no `# ----` */
-    char *passes, *pipeline, *flags, *mode, *dims, *refused, *not_idempotent, *no_run, *error;
+    char *passes, *pipeline, *flags, *mode, *dims, *guard, *not_idempotent, *no_run, *error;
 } Golden;
 
 /** Reads and splits a file; complains of unknown and missing headers. */
