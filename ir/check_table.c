@@ -133,11 +133,15 @@ check_pool(KilnCheck *check, GError **error)
     if (!check_window(check, 1, error))
         return FALSE;
     bool *ceil = kiln_check_attr(check, "ceil_mode");
+    g_autoptr(GError) why = NULL;
     *ceil = false;
-    if (kiln_check_infer(check, NULL))
+    if (kiln_check_infer(check, &why))
         return TRUE;
     *ceil = true;
-    return kiln_check_infer(check, error);
+    if (kiln_check_infer(check, NULL))
+        return TRUE;
+    g_propagate_error(error, g_steal_pointer(&why));
+    return FALSE;
 }
 
 /* --- recurrence --- */

@@ -238,10 +238,11 @@ static gboolean
 evaluate_vendor_graph(Evaluation *evaluation, const KilnNode *node, GError **error)
 {
     const KilnFunction *body = kiln_attrs(node, vendor_graph)->body;
-    if (body->arguments->len != node->n_operands)
+    guint n = body->arguments->len; /* none where the body reads the operands from around it */
+    if (n && n != node->n_operands)
         return kiln_throw(error, KILN_ERROR_INVALID, "%s: expected %u operands, found %u",
-                          kiln_node_label(node), body->arguments->len, node->n_operands);
-    for (uint32_t i = 0; i < node->n_operands; i++) {
+                          kiln_node_label(node), n, node->n_operands);
+    for (uint32_t i = 0; i < n; i++) {
         const KilnTensor *tensor = value_tensor(evaluation, kiln_node_operand(node, i));
         set_tensor(evaluation, &kiln_function_argument(body, i)->value, kiln_tensor_copy(tensor));
     }

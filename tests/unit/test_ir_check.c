@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the verifier asks of operand types and attributes: near misses per family, each next to a
+ * form that passes. One bad row may not reach a kernel. */
+#include "ir/ir.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+/* Operand types in order (`_`: absent), then after '|' the rest of the instruction's text. */
+typedef struct {
+    const char *instr;
+    const char *operands;
+    const char *error; /* a part of the message; NULL: accepted */
+} Case;
+
+// clang-format off
+static const Case cases[] = {
+    { "copy", "f32[4]; f32[4]", NULL },
+    { "copy", "f32[4]; f32[2,2]", "operand 1 (b1): expected f32[4], found f32[2,2]" },
+    /* element-wise */
+    { "relu", "f32[4]; f32[4]", NULL },
+    { "relu", "f32[5]; f32[4]", "operand 0 (b0): expected f32[4], found f32[5]" },
+    { "relu", "f16[4]; f32[4]", "expected f32[4], found f16[4]" },
+    { "relu", "u8[4]; u8[4]", NULL }, /* whether a kernel takes bytes is not asked here */
+    { "relu", "u8[5]; u8[4]", "expected" },
+    { "relu", "f32[1,16,2,2]:aBcd16b; f32[1,16,2,2]", "expected layout aBcd16b, found plain" },
+    { "cast", "i8[4]; f32[4]", NULL },
+    { "cast", "i8[3]; f32[4]", "expected i8[4]" },
+    { "add", "f32[2,3]; f32[2,1]; f32[3]", NULL },
+    { "add", "f32[2,3]; f32[2,1]; f32[2]", "(add)" },
+    { "add", "f32[2,2]; f32[2,1]; f32[3]", "expected f32[2,3]" },
+    { "add", "f32[2]; f32[2]; f16[2]", "(add)" },
+    { "equal", "bool[2]; i32[2]; i32[2]", NULL },
+    { "equal", "i32[2]; i32[2]; i32[2]", "expected bool[2]" },
+    { "where", "f32[2]; bool[2]; f32[2]; f32[]", NULL },
+    { "where", "f32[2]; f32[2]; f32[2]; f32[]", "(where)" },
+    { "clip", "f32[2]; f32[2]; f32[]", NULL },
+    { "clip", "f32[2]; f32[2]; f32[2]", "(clip)" },
+    { "prelu", "f32[2,3]; f32[2,3]; f32[3]", NULL },
+    { "prelu", "f32[2,3]; f32[2,3]; f32[2]", "(prelu)" },
+    { "mod", "f32[2]; f32[2]; f32[2]", NULL },
+    /* along axes */
+    { "reduce_sum", "f32[2,1]; f32[2,3] | {axes=[1]}", NULL },
+    { "reduce_sum", "f32[2]; f32[2,3] | {axes=[1]}", NULL },
+    { "reduce_sum", "f32[3]; f32[2,3] | {axes=[1]}", "expected f32[2]" },
+    { "reduce_sum", "f32[2]; f32[2,3] | {axes=[2]}", "(reduce_sum)" },
+    { "reduce_sum", "f32[2,3]; f32[2,3]", NULL }, /* over no axis */
+    { "arg_max", "i64[2]; f32[2,3] | {axis=1}", NULL },
+    { "arg_max", "i32[2]; f32[2,3] | {axis=1}", "expected i64[2]" },
+    { "softmax", "f32[2,3]; f32[2,3] | {axis=1}", NULL },
+    { "softmax", "f32[2,3]; f32[2,3] | {axis=2}", "(softmax)" },
+    { "cum_sum", "f32[2,3]; f32[2,3] | {axis=1}", NULL },
+    { "cum_sum", "f32[2,3]; f32[2,3] | {axis=-3}", "(cum_sum)" },
+    { "top_k", "f32[2,2]; i64[2,2]; f32[2,3] | {axis=1}", NULL },
+    { "top_k", "f32[2,4]; i64[2,4]; f32[2,3] | {axis=1}", "(top_k)" },
+    { "top_k", "f32[2,2]; i64[2,1]; f32[2,3] | {axis=1}", "operand 1 (b1): expected i64[2,2]" },
+    { "one_hot", "f32[2,5]; i64[2]; f32[2]", NULL },
+    { "one_hot", "f32[3,5]; i64[2]; f32[2]", "expected f32[2,5]" },
+    { "one_hot", "f32[2,5]; i64[2]; f32[3]", "(one_hot)" },
+    { "mean_variance_normalization", "f32[2,3]; f32[2,3] | {axes=[0]}", NULL },
+    { "mean_variance_normalization", "f32[2,3]; f32[2,3]", "axes: expected 1 elements, found 0" },
+    /* windows */
+    { "conv", "f32[1,4,6,6]; f32[1,3,8,8]; f32[4,3,3,3] | {kernel_shape=[3,3]}", NULL },
+    { "conv", "f32[1,4,7,6]; f32[1,3,8,8]; f32[4,3,3,3] | {kernel_shape=[3,3]}", "expected f32[1,4,6,6]" },
+    { "conv", "f32[1,4,6,6]; f32[1,3,8,8]; f32[4,3,3,3]", "kernel_shape: expected 2 elements, found 0" },
+    { "conv", "f32[1,4,6,6]; f32[1,3,8,8]; f32[4,3,3,3] | {kernel_shape=[3,2]}", "kernel_shape" },
+    { "conv", "f32[1,4,6,6]; f32[1,3,8,8]; f32[4,3,3,3] | {kernel_shape=[3,3], strides=[1]}", "strides: expected 2 elements" },
+    { "conv", "f32[1,4,6,6]; f32[1,3,8,8]; f32[4,3,3,3] | {kernel_shape=[3,3], pads=[0,0]}", "pads: expected 4 elements" },
+    { "conv", "f32[1,4,6,6]; f32[1,3,8,8]; f32[4,2,3,3] | {kernel_shape=[3,3]}", "channels" },
+    { "conv", "f32[1,4,6,6]; f32[1,3,8,8]; f32[4,3,3,3]; f32[3] | {kernel_shape=[3,3]}", "(conv)" },
+    { "conv", "f32[1,4]; f32[1,3]; f32[4,3]", "rank 3 or more" },
+    { "conv_transpose", "f32[1,4,9]; f32[1,3,4]; f32[3,4,3] | {kernel_shape=[3], strides=[2]}", NULL },
+    { "conv_transpose", "f32[1,4,10]; f32[1,3,4]; f32[3,4,3] | {kernel_shape=[3], strides=[2], pads=[0,-1]}", NULL },
+    { "conv_transpose", "f32[1,5,9]; f32[1,3,4]; f32[3,4,3] | {kernel_shape=[3], strides=[2]}", "expected f32[1,4,9]" },
+    { "max_pool", "f32[1,1,2]; f32[1,1,5] | {kernel_shape=[2], strides=[2]}", NULL },
+    { "max_pool", "f32[1,1,3]; f32[1,1,5] | {kernel_shape=[2], strides=[2]}", NULL }, /* rounded up */
+    { "max_pool", "f32[1,1,4]; f32[1,1,5] | {kernel_shape=[2], strides=[2]}", "(max_pool)" },
+    { "max_pool", "f32[1,1,2]; f32[1,1,5]; i32[1,1,2] | {kernel_shape=[2], strides=[2]}", "operand 2 (b2): expected i64[1,1" },
+    { "max_unpool", "f32[1,1,4]; f32[1,1,2]; i64[1,1,2] | {kernel_shape=[2], strides=[2]}", NULL },
+    { "max_unpool", "f32[1,1,4]; f32[1,1,2]; i64[1,1,3] | {kernel_shape=[2], strides=[2]}", "(max_unpool)" },
+    { "global_average_pool", "f32[1,3,1,1]; f32[1,3,4,4]", NULL },
+    { "global_average_pool", "f32[1,3]; f32[1,3,4,4]", "expected f32[1,3,1,1]" },
+    /* normalisation */
+    { "batch_normalization", "f32[1,3,2]; f32[1,3,2]; f32[3]; f32[3]; f32[3]; f32[3]", NULL },
+    { "batch_normalization", "f32[1,3,2]; f32[1,3,2]; f32[3]; f32[3]; f32[2]; f32[3]", "(batch_normalization)" },
+    { "layer_normalization", "f32[2,3]; f32[2,3]; f32[3]; _; f32[2,1]", NULL },
+    { "layer_normalization", "f32[2,3]; f32[2,3]; f32[3]; _; f32[2,3]", "operand 4 (b4): expected f32[2,1]" },
+    /* products and recurrence */
+    { "matmul", "f32[2,4]; f32[2,3]; f32[3,4]", NULL },
+    { "matmul", "f32[2,4]; f32[2,3]; f32[2,4]", "(matmul)" },
+    { "gemm", "f32[2,4]; f32[3,2]; f32[4,3] | {transA=true, transB=true}", NULL },
+    { "gemm", "f32[2,4]; f32[2,3]; f32[4,3]", "(gemm)" },
+    { "einsum", "f32[2,4]; f32[2,3]; f32[3,4] | {equation=\"ij,jk->ik\"}", NULL },
+    { "einsum", "f32[2,4]; f32[2,3]; f32[3,4]", "(einsum)" },
+    { "einsum", "f32[2]", "@in operand 0 is required" },
+    { "rnn", "f32[3,1,2,2]; _; f32[3,2,2]; f32[1,2,2]; f32[1,2,2] | {hidden_size=2}", NULL },
+    { "rnn", "f32[3,1,2,2]; _; f32[3,2,2]; f32[1,2,2]; f32[1,2,2]", "hidden_size" },
+    { "rnn", "f32[3,1,2,2]; _; f32[3,2,2]; f32[1,2,2]; f32[1,2,2] | {hidden_size=2, activations=[\"Tanh\",\"Tanh\"]}", "activations: expected 1 elements" },
+    /* movement */
+    { "transpose", "f32[3,2]; f32[2,3] | {perm=[1,0]}", NULL },
+    { "transpose", "f32[3,2]; f32[2,3]", "perm: expected 2 elements, found 0" },
+    { "transpose", "f32[2,3]; f32[2,3] | {perm=[1,0]}", "expected f32[3,2]" },
+    { "transpose", "f32[3,2]; f32[2,3] | {perm=[1,1]}", "(transpose)" },
+    { "concat", "f32[2,5]; f32[2,3]; f32[2,2] | {axis=1}", NULL },
+    { "concat", "f32[2,4]; f32[2,3]; f32[2,2] | {axis=1}", "expected f32[2,5]" },
+    { "concat", "f32[2,5] | {axis=1}", "@in operand 0 is required" },
+    { "slice", "f32[2]; f32[5] | {starts=[4], steps=[-3]}", NULL },
+    { "slice", "f32[3]; f32[5] | {starts=[4], steps=[-3]}", "3 elements from 4 in steps of -3 do not lie inside 5" },
+    { "slice", "f32[2]; f32[5] | {starts=[5], steps=[-3]}", "do not lie inside" },
+    { "slice", "f32[2]; f32[5] | {starts=[0], steps=[0]}", "do not lie inside" },
+    { "slice", "f32[3]; f32[5] | {starts=[2], steps=[9223372036854775807]}", "do not lie inside" },
+    { "slice", "f32[0]; f32[0] | {starts=[7]}", NULL },
+    { "slice", "f16[2]; f32[5]", "the element type of operand 1" },
+    { "pad", "f32[4]; f32[3] | {pads=[2,-1]}", NULL },
+    { "pad", "f32[4]; f32[3] | {pads=[2,1]}", "expected f32[6]" },
+    { "pad", "f32[4]; f32[3] | {pads=[1]}", "pads: expected 2 elements" },
+    { "gather", "f32[2,2]; f32[3,2]; i64[2]", NULL },
+    { "gather", "f32[3,2]; f32[3,2]; i64[2]", "expected f32[2,2]" },
+    { "gather", "f32[2,2]; f32[3,2]; f32[2]", "(gather)" },
+    { "gather_elements", "i64[2,2]; i64[3,2]; i64[2,2]", NULL },
+    { "scatter_nd", "f32[3,2]; f32[3,2]; i64[2,1]; f32[2,2]", NULL },
+    { "scatter_nd", "f32[3,2]; f32[3,2]; i64[2,1]; f32[2,3]", "(scatter_nd)" },
+    { "expand", "f32[2,3]; f32[3]", NULL },
+    { "expand", "f32[2,3]; f32[2]", "(expand)" },
+    { "tile", "f32[4,3]; f32[2,3]", NULL },
+    { "tile", "f32[5,3]; f32[2,3]", "multiples of operand 1's dims" },
+    { "tile", "f32[5,3]; f32[0,3]", "multiples of operand 1's dims" },
+    { "range", "f32[4]; f32[]; f32[1]", NULL },
+    { "range", "f32[4]; f32[]; i32[]", "one element of the result's type" },
+    { "eye_like", "f32[3,4]", NULL },
+    { "eye_like", "f32[3]", "rank 2" },
+    { "resize", "f32[1,1,4]; f32[1,1,2] | {scales=[1,1,2]}", NULL },
+    { "resize", "f32[1,1,4]; f32[1,1,2]", "scales: expected 3 elements, found 0" },
+    { "resize", "f32[1,1,4]; f32[1,1,2] | {scales=[1,1,0]}", "above 0" },
+    { "resize", "f32[1,1,4]; f32[1,1,2] | {scales=[1,1,2], mode=\"best\"}", "mode" },
+    { "resize", "f32[1,1,4]; f32[1,1,2] | {scales=[1,1,2], coordinate_transformation_mode=\"tf_crop_and_resize\"}", "roi: expected 6 elements" },
+    { "resize", "f32[1,1,4]; f32[1,1,0] | {scales=[1,1,2]}", "no elements" },
+    { "depth_to_space", "f32[1,1,2,2]; f32[1,4,1,1] | {blocksize=2}", NULL },
+    { "depth_to_space", "f32[1,1,2,2]; f32[1,3,1,1] | {blocksize=2}", "(depth_to_space)" },
+    { "pack", "f32[1,3,2]:aBc2b; f32[1,3,2]", NULL },
+    { "pack", "f32[1,2,3]:aBc2b; f32[1,3,2]", "the dims of f32[1,2,3]:aBc2b" },
+    /* quantization, random */
+    { "quantize_linear", "u8[2,3]; f32[2,3]; f32[3] | {axis=1}", NULL },
+    { "quantize_linear", "u8[2,3]; f32[2,3]; f32[2] | {axis=1}", "(quantize_linear)" },
+    { "rescale_quantized", "i8[2] q(1,0); i8[2] q(2,0)", NULL },
+    { "rescale_quantized", "i8[3] q(1,0); i8[2] q(2,0)", "the dims of" },
+    { "random_normal", "f32[2]", NULL },
+    { "random_normal", "i32[2]", "expected floats" },
+    /* stacks */
+    { "stack", "f32[2,3]; f32[3]; f32[2,1] | { relu; mul 0.5; add @b2 }", NULL },
+    { "stack", "f32[2,3]; f32[2] | { relu }", "dims that broadcast to the result's" },
+    { "stack", "f32[2,3]; f32[3]; f32[4] | { add @b2 }", "dims that broadcast to the result's" },
+    { "stack", "f32[2,3]; f32[3] | { add }", "step 0 (add): expected a scalar or an operand" },
+    { "stack", "f32[2,3]; f32[3] | { relu; relu 1 }", "step 1 (relu): expected no further operand" },
+    { "stack", "f32[2,3]; f32[3] | { softmax }", "step 0 (softmax): expected an element-wise" },
+    { "stack", "f32[2,3]; f32[3] | { copy }", "step 0 (copy): expected an element-wise" },
+};
+// clang-format on
+
+/* A func of one instruction; buffer @b<i> is operand i. */
+static char *
+func_text(const Case *c)
+{
+    static const char *const accesses[] = { "in", "out", "inout" };
+    KilnInstrKind kind;
+    cr_assert(kiln_instr_from_name(c->instr, &kind), "%s", c->instr);
+    g_auto(GStrv) parts = g_strsplit(c->operands, "|", 2);
+    g_auto(GStrv) types = g_strsplit(parts[0], ";", -1);
+    g_autoptr(GString) buffers = g_string_new(NULL);
+    g_autoptr(GString) uses = g_string_new(NULL);
+    for (uint32_t i = 0; types[i]; i++) {
+        KilnAccess access;
+        bool optional, absent = strcmp(g_strstrip(types[i]), "_") == 0;
+        kiln_instr_access(kind, i, &access, &optional);
+        g_string_append(uses, i ? ", " : "");
+        if (absent) {
+            g_string_append_c(uses, '_');
+            continue;
+        }
+        g_string_append_printf(buffers, "  %s @b%u : %s\n",
+                               access == KILN_ACCESS_IN ? "input" : "output", i, types[i]);
+        g_string_append_printf(uses, "@%s @b%u", accesses[access], i);
+    }
+    return g_strdup_printf("func @f {\n%s  %s %s %s\n}\n", buffers->str, c->instr, uses->str,
+                           parts[1] ? parts[1] : "");
+}
+
+Test(ir_check, types_and_attributes)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *text = func_text(&cases[i]);
+        g_autoptr(GError) error = NULL;
+        g_autoptr(KilnIRModule) ir = kiln_ir_module_parse(text, strlen(text), "case", &error);
+        if (!cases[i].error) {
+            cr_expect(ir, "%s\n%s", error ? error->message : "", text);
+            continue;
+        }
+        cr_expect(!ir, "accepted:\n%s", text);
+        cr_expect(!error || strstr(error->message, cases[i].error), "%s\nexpected: %s\n%s",
+                  error->message, cases[i].error, text);
+        cr_expect(!error || g_error_matches(error, KILN_ERROR, KILN_ERROR_INVALID), "%s",
+                  error->message);
+    }
+}
+
+/* --- calls --- */
+
+static void
+expect_call(const char *declared, const char *error_part)
+{
+    g_autofree char *text = g_strdup_printf("func @f {\n  input @x : f32[2]\n  output @y : f32[2]\n"
+                                            "  call @r0 @out @y, @in @x\n}\n%s\n",
+                                            declared);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(KilnIRModule) ir = kiln_ir_module_parse(text, strlen(text), "call", &error);
+    if (!error_part) {
+        cr_expect(ir, "%s", error ? error->message : "");
+        return;
+    }
+    cr_assert(!ir);
+    cr_expect(strstr(error->message, error_part), "%s", error->message);
+}
+
+Test(ir_check, calls_are_as_declared)
+{
+    expect_call("declare @r0(f32[2]) -> f32[2]", NULL);
+    expect_call("", "@r0 is not declared");
+    expect_call("declare @r0(f32[2], f32[2]) -> f32[2]", "expected 3 operands, found 2");
+    expect_call("declare @r0(f32[3]) -> f32[2]", "operand 1 (x): expected f32[3], found f32[2]");
+}
