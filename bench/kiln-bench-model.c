@@ -49,7 +49,11 @@ bind_random(KilnSession *session, KilnModel *model, KilnProgram *program, GPtrAr
         int64_t low = 0, high = 8;
         if (info->bytes < 0)
             return kiln_throw(error, KILN_ERROR_USAGE, "input %s: its shape is open", info->name);
-        if (!model->ir_text)
+        if (model->ir)
+            kiln_ir_input_range(
+                g_ptr_array_index(model->ir->functions, model->ir->functions->len - 1), i, &low,
+                &high);
+        else
             kiln_argument_range(kiln_module_entry(model->module), i, &low, &high);
         g_autoptr(KilnTensor) tensor =
             kiln_tensor_random(&program->inputs.types[i], 1, info->name, low, high);

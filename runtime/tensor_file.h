@@ -36,6 +36,10 @@ KilnTensor *kiln_tensor_random(const KilnType *type, uint64_t seed, const char *
 void kiln_argument_range(const KilnFunction *function, guint i, int64_t *out_low,
                          int64_t *out_high);
 
+/** The same of input @i of an IR function. */
+void kiln_ir_input_range(const KilnIRFunction *function, guint i, int64_t *out_low,
+                         int64_t *out_high);
+
 /** Element by element: |got - want| <= atol + rtol * |want|, NaN equals NaN, infinities must match.
  * Shape and type must be equal. The largest differences go to @out_abs and @out_rel (may be NULL).
  * KILN_ERROR_MISMATCH says what and where. */

@@ -85,7 +85,10 @@ random_input(const KilnModel *model, const KilnProgram *program, unsigned i, uin
         return kiln_throw_null(error, KILN_ERROR_USAGE,
                                "input %s: its shape is open: give --shape %s=…", name, name);
     int64_t low = 0, high = 8;
-    if (!model->ir_text)
+    if (model->ir)
+        kiln_ir_input_range(g_ptr_array_index(model->ir->functions, model->ir->functions->len - 1),
+                            i, &low, &high);
+    else
         kiln_argument_range(kiln_module_entry(model->module), i, &low, &high);
     KilnTensor *tensor = kiln_tensor_random(type, seed, name, low, high);
     return tensor ? tensor : kiln_throw_null(error, KILN_ERROR_MEMORY, "input %s: no memory", name);
