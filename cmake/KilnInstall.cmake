@@ -8,6 +8,12 @@ install(FILES $<TARGET_FILE:kiln_static> DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS kiln_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES runtime/kiln.h DESTINATION ${headers_dir})
 install(FILES graph/kiln-types.h DESTINATION ${headers_dir}/graph)
+# passes/kiln-pass.h and what it includes, for authors of plug-ins.
+install(FILES passes/kiln-pass.h passes/pass.h passes/passes.def passes/rule.h passes/rules.def DESTINATION ${headers_dir}/passes)
+install(FILES ir/instr.h ir/instrs.def ir/ir.h ir/plan.h ir/target.h DESTINATION ${headers_dir}/ir)
+install(FILES graph/arena.h graph/attr.h graph/error.h graph/module.h graph/node.h graph/op.h graph/ops.def
+  graph/tensor.h graph/type.h DESTINATION ${headers_dir}/graph)
+install(FILES graph/text/text.h DESTINATION ${headers_dir}/graph/text)
 install(DIRECTORY pipelines DESTINATION ${CMAKE_INSTALL_DATADIR}/kiln FILES_MATCHING PATTERN "*.yaml")
 install(FILES docs/kiln.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 OPTIONAL)
 

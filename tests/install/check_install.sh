@@ -30,9 +30,17 @@ fi
 grep -q "no-such-model" "$work/message"
 
 test -x "$work/prefix/bin/kiln" && "$work/prefix/bin/kiln" --version >/dev/null
-strange=$(nm -D --defined-only "$libdir/libkiln.so" | awk '{print $3}' | grep -v -e '^kiln_' -e '^KILN_0' -e '@@KILN_0$' || true)
+strange=$(nm -D --defined-only "$libdir/libkiln.so" | awk '{print $3}' | grep -v -e '^kiln_' -e '^KILN_0' -e '^KILN_PASS_1' -e '@@KILN_0$' || true)
 [ -z "$strange" ] || { echo "exported without the prefix: $strange"; exit 1; }
-private=$(nm -D --defined-only "$libdir/libkiln.so" | grep -c ' kiln_node_new' || true)
-[ "$private" -eq 0 ] || { echo "kiln_node_new is exported"; exit 1; }
+private=$(nm -D --defined-only "$libdir/libkiln.so" | grep -c ' kiln_lower' || true)
+[ "$private" -eq 0 ] || { echo "kiln_lower is exported"; exit 1; }
+# A plug-in, built against the installed headers, runs in the installed command.
+cc -shared -fPIC $(pkg-config --cflags glib-2.0) -I"$work/prefix/include/kiln" -o "$work/good.so" \
+  "$source/tests/plugin/good.c"
+printf 'version: 1\nplugins: [good.so]\ngraph: [drop-identities]\n' >"$work/plugin.yaml"
+printf 'graph @f(%%x: f32[2]) {\n  %%i = identity(%%x) : f32[2]\n  %%r = relu(%%i) : f32[2]\n  return %%r\n}\n' \
+  >"$work/plugin.kiln"
+"$work/prefix/bin/kiln" opt "$work/plugin.kiln" --pipeline "$work/plugin.yaml" >"$work/plugin.out"
+if grep -q identity "$work/plugin.out"; then echo "the pass of the plug-in did not run"; exit 1; fi
 readelf -d "$libdir/libkiln.so" | grep -q 'SONAME.*libkiln.so.0'
 echo "installed tree works with pkg-config and with find_package"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pass manager: what it runs, in which order, how often, what it counts, and what it notices.
  */
-#include "passes/analysis.h"
 #include "passes/context.h"
 
 #include "tests/unit/graph_builder.h"
@@ -610,27 +609,6 @@ Test(manager, analyses_are_there_when_they_are_required)
     teardown(&c);
 }
 
-Test(manager, analyses_are_kept_until_a_mask_says_that_they_are_lost)
-{
-    KilnPassOptions options = KILN_PASS_OPTIONS_INIT;
-    g_autoptr(KilnModule) module = kiln_module_new();
-    KilnFunction *f = kiln_function_new(module, "f");
-    set_result(f, add_argument(f, "x", f32_2x3()));
-    KilnUnit unit = { .level = KILN_LEVEL_GRAPH, .module = module, .graph = f };
-    g_autoptr(KilnAnalyses) analyses = kiln_analyses_new(&options);
-    for (int i = 0; i < 3; i++)
-        kiln_analyses_assure(analyses, &unit, KILN_ANALYSIS_ORDER);
-    cr_assert_eq(kiln_analyses_computed(analyses), 1);
-    kiln_analyses_keep_only(analyses, &unit, (uint32_t)KILN_ANALYSIS_ALL);
-    kiln_analyses_assure(analyses, &unit, KILN_ANALYSIS_ORDER);
-    cr_assert_eq(kiln_analyses_computed(analyses), 1);
-    kiln_analyses_keep_only(analyses, &unit, KILN_ANALYSIS_LIVENESS);
-    kiln_analyses_assure(analyses, &unit, KILN_ANALYSIS_ORDER);
-    cr_assert_eq(kiln_analyses_computed(analyses), 2);
-    kiln_analyses_assure(analyses, &unit, 0);
-    cr_assert_eq(kiln_analyses_computed(analyses), 2);
-}
-
 Test(manager, the_ir_level_goes_on_counting)
 {
     static const char text[] = "func @f {\n"
@@ -789,37 +767,4 @@ Test(manager, an_empty_module_is_fine)
     g_autoptr(KilnModule) empty = kiln_module_new();
     cr_assert(kiln_pipeline_run_graph(c.pipeline, empty, &c.options, NULL, &c.error));
     teardown(&c);
-}
-
-/* --- hashes --- */
-
-Test(manager, equal_text_gives_equal_hashes)
-{
-    static const char text[] = "graph @f(%x: f32[2,N]) {\n"
-                               "  %w = const @w : f32[1]\n"
-                               "  %a = add(%x, %w) : f32[2,N]\n"
-                               "  return %a\n"
-                               "}\n"
-                               "constants { @w = splat(1) : f32[1] }\n";
-    static const char *const others[][2] = {
-        { "%a", "%b" },
-        { "@w", "@v" },
-        { "f32[2,N]", "f32[2,M]" },
-        { "add", "mul" },
-        { "(%x, %w)", "(%w, %x)" },
-        { "@f", "@g" },
-        { "%x", "%y" },
-    };
-    g_autoptr(KilnIRModule) a = kiln_ir_module_parse(text, strlen(text), "a", NULL);
-    g_autoptr(KilnIRModule) b = kiln_ir_module_parse(text, strlen(text), "b", NULL);
-    cr_assert(a && b);
-    uint64_t hash = kiln_function_hash(kiln_module_entry(a->module));
-    cr_assert_eq(hash, kiln_function_hash(kiln_module_entry(b->module)));
-    for (size_t i = 0; i < G_N_ELEMENTS(others); i++) {
-        g_auto(GStrv) parts = g_strsplit(text, others[i][0], -1);
-        g_autofree char *changed = g_strjoinv(others[i][1], parts);
-        g_autoptr(KilnIRModule) c = kiln_ir_module_parse(changed, strlen(changed), "c", NULL);
-        cr_assert_not_null(c, "%s", changed);
-        cr_assert_neq(hash, kiln_function_hash(kiln_module_entry(c->module)), "%s", changed);
-    }
 }
