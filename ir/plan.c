@@ -13,8 +13,14 @@
 #include <string.h>
 
 enum {
-    /* Visits of placed neighbours, all orders together. The first order is never cut short. */
-    VISITS_MAX = 20 * 1000 * 1000,
+    /* The work of all orders together, about a nanosecond each. The first is never cut short. */
+    WORK_MAX = 200 * 1000 * 1000,
+    INDEX_VISIT_WORK = 32,
+    NEIGHBOUR_WORK = 16,
+    /* Up to so many buffers, or so many per buffer that lives at once, walking all that are placed
+       beats asking the index. */
+    LIST_MAX = 4096,
+    LIST_MAX_PER_ALIVE = 64,
     /* So few buffers are placed in every order: some order reaches the optimum. */
     ALL_ORDERS_MAX = 7,
     NOT_PLACED = -1,
@@ -32,10 +38,12 @@ typedef struct {
     KilnLife *lives;
     uint32_t n;
     Index index;
-    uint32_t *leaf;     /* of each life */
+    uint32_t *leaf; /* of each life */
+    bool uses_index;
+    GArray *placed;     /* const KilnLife*: in order of offset; empty where the index is used */
     GArray *neighbours; /* const KilnLife*: placed and alive with the one being placed */
     int64_t *pressure;  /* of each life: the most that lives at once while it does */
-    int64_t visits;
+    int64_t work;
 } Planner;
 
 typedef int64_t (*KeyFn)(const Planner *planner, uint32_t i);
@@ -85,7 +93,7 @@ static void
 index_collect(Planner *planner, uint32_t at, uint32_t low, uint32_t width, const KilnLife *life)
 {
     const Index *index = &planner->index;
-    planner->visits++;
+    planner->work += INDEX_VISIT_WORK;
     if (low >= index->n || index->latest[at] < life->first ||
         index->sorted[low]->first > life->last)
         return;
@@ -125,25 +133,62 @@ find_gap(const GArray *neighbours, int64_t size, bool best_fit)
     return best >= 0 ? best : top;
 }
 
+/* Fills neighbours with what is placed and alive with @life, in order of offset. */
+static void
+find_neighbours(Planner *planner, const KilnLife *life)
+{
+    g_array_set_size(planner->neighbours, 0);
+    if (planner->uses_index) {
+        index_collect(planner, 1, 0, planner->index.n_leaves, life);
+        g_array_sort(planner->neighbours, by_offset);
+        return;
+    }
+    planner->work += planner->placed->len;
+    for (guint i = 0; i < planner->placed->len; i++) {
+        const KilnLife *other = g_array_index(planner->placed, const KilnLife *, i);
+        if (other->first <= life->last && life->first <= other->last)
+            g_array_append_val(planner->neighbours, other);
+    }
+    planner->work += NEIGHBOUR_WORK * planner->neighbours->len;
+}
+
+static void
+add_placed(Planner *planner, uint32_t i)
+{
+    const KilnLife *life = &planner->lives[i];
+    if (planner->uses_index) {
+        index_add(&planner->index, planner->leaf[i]);
+        return;
+    }
+    guint low = 0, high = planner->placed->len;
+    while (low < high) {
+        guint middle = low + (high - low) / 2;
+        if (g_array_index(planner->placed, const KilnLife *, middle)->offset < life->offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    g_array_insert_val(planner->placed, low, life);
+}
+
 /* Places all in @order; the height, or INT64_MAX once it would reach @limit. */
 static int64_t
 place_in_order(Planner *planner, const uint32_t *order, bool best_fit, int64_t limit)
 {
     int64_t height = 0;
     index_clear(&planner->index);
+    g_array_set_size(planner->placed, 0);
     for (uint32_t i = 0; i < planner->n; i++) {
         KilnLife *life = &planner->lives[order[i]];
         life->offset = 0;
         if (!life->size)
             continue;
-        g_array_set_size(planner->neighbours, 0);
-        index_collect(planner, 1, 0, planner->index.n_leaves, life);
-        g_array_sort(planner->neighbours, by_offset);
+        find_neighbours(planner, life);
         life->offset = find_gap(planner->neighbours, life->size, best_fit);
         height = MAX(height, life->offset + life->size);
         if (height >= limit)
             return INT64_MAX;
-        index_add(&planner->index, planner->leaf[order[i]]);
+        add_placed(planner, order[i]);
     }
     return height;
 }
@@ -351,7 +396,7 @@ place(Planner *planner, int64_t bound)
     g_autofree int64_t *offsets = g_new(int64_t, planner->n);
     Search search = { .order = order, .offsets = offsets, .height = INT64_MAX };
     for (size_t which = 0; which < G_N_ELEMENTS(orders) && search.height > bound; which++) {
-        if (which && planner->visits > VISITS_MAX)
+        if (which && planner->work > WORK_MAX)
             break;
         sort_by(planner, which, order);
         try_order(planner, &search, orders[which].best_fit);
@@ -363,6 +408,21 @@ place(Planner *planner, int64_t bound)
     return search.height;
 }
 
+/* True where few of many buffers live at once. */
+static bool
+is_sparse(const KilnLife *lives, uint32_t n)
+{
+    double alive = 0; /* summed over the steps, then their mean */
+    int64_t first = INT64_MAX, last = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        alive += (double)(lives[i].last - lives[i].first + 1);
+        first = MIN(first, lives[i].first);
+        last = MAX(last, lives[i].last);
+    }
+    alive /= (double)(last - first + 1);
+    return n > LIST_MAX && n > LIST_MAX_PER_ALIVE * alive;
+}
+
 int64_t
 kiln_place(KilnLife *lives, uint32_t n)
 {
@@ -370,7 +430,9 @@ kiln_place(KilnLife *lives, uint32_t n)
         return 0;
     Planner planner = { .lives = lives,
                         .n = n,
+                        .uses_index = is_sparse(lives, n),
                         .leaf = g_new(uint32_t, n),
+                        .placed = g_array_new(FALSE, FALSE, sizeof(KilnLife *)),
                         .neighbours = g_array_new(FALSE, FALSE, sizeof(KilnLife *)),
                         .pressure = g_new0(int64_t, n) };
     index_init(&planner.index, lives, n);
@@ -381,6 +443,7 @@ kiln_place(KilnLife *lives, uint32_t n)
     g_free(planner.index.latest);
     g_free(planner.leaf);
     g_free(planner.pressure);
+    g_array_unref(planner.placed);
     g_array_unref(planner.neighbours);
     return height;
 }
