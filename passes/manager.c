@@ -123,8 +123,9 @@ apply(Manager *manager, const Step *step, bool *changed, GError **error)
         return blame(manager, step->pass, error);
 
     KilnPassStats *stats = kiln_pass_report_stats(report, step->pass);
+    int64_t size = kiln_unit_size(&manager->unit);
     if (stats->runs == 0)
-        stats->nodes_before = kiln_unit_size(&manager->unit);
+        stats->nodes_before = size;
     kiln_analyses_assure(manager->analyses, &manager->unit, step->pass->requires_);
     KilnPassContext *context = &manager->context;
     context->pass = step->pass;
@@ -140,6 +141,7 @@ apply(Manager *manager, const Step *step, bool *changed, GError **error)
     stats->runs++;
     stats->changed += *changed;
     stats->nodes_after = kiln_unit_size(&manager->unit);
+    stats->delta += stats->nodes_after - size;
     if (!ok)
         return blame(manager, step->pass, error);
     KilnApplication application = { step->pass, report->applications, *changed };

@@ -104,6 +104,7 @@ typedef struct {
     double ms;
     int64_t nodes_before,
         nodes_after;  /* of the first and last run: nodes or instructions of the module */
+    int64_t delta;    /* nodes that the runs themselves added; negative: removed */
     GPtrArray *rules; /* KilnRuleStats*, in order of first mention */
 } KilnPassStats;
 typedef struct {
@@ -127,7 +128,7 @@ void kiln_pass_report_free(KilnPassReport *report);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnPassReport, kiln_pass_report_free)
 
 /** `{schema_version, passes[{name, level, runs, changed, ms, rules{rule: {fired, refused{guard:
- * n}}}, nodes_before, nodes_after}]}` */
+ * n}}}, nodes_before, nodes_after, delta}]}` */
 char *kiln_pass_report_to_json(const KilnPassReport *report);
 
 /** Runs the graph list over every function of @module, callees first, subgraphs before the

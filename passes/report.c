@@ -114,6 +114,7 @@ add_pass(JsonBuilder *json, const KilnPassStats *stats)
     json_builder_end_object(json);
     add_int(json, "nodes_before", stats->nodes_before);
     add_int(json, "nodes_after", stats->nodes_after);
+    add_int(json, "delta", stats->delta);
     json_builder_end_object(json);
 }
 

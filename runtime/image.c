@@ -4,6 +4,7 @@
 
 #include "graph/alloc.h"
 
+#include <errno.h>
 #include <png.h>
 #include <string.h>
 
@@ -32,12 +33,15 @@ picture_alloc(Picture *picture, const char *path, GError **error)
 }
 
 static gboolean
-load_png(const char *path, bool grey, Picture *picture, GError **error)
+load_png(const char *path, Picture *picture, GError **error)
 {
     png_image image = { .version = PNG_IMAGE_VERSION };
+    errno = 0;
     if (!png_image_begin_read_from_file(&image, path))
-        return kiln_throw(error, KILN_ERROR_FORMAT, "%s: not a readable PNG: %s", path,
-                          image.message);
+        return kiln_throw(error, errno ? KILN_ERROR_IO : KILN_ERROR_FORMAT,
+                          "%s: not a readable PNG: %s", path, image.message);
+    bool grey = !(image.format & PNG_FORMAT_FLAG_COLOR);
+    image.flags |= PNG_IMAGE_FLAG_16BIT_sRGB; /* samples of 16 bits are scaled, not bent */
     image.format = grey ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
     *picture = (Picture){ image.width, image.height, grey ? 1 : 3, NULL };
     if (!picture_alloc(picture, path, error)) {
@@ -132,20 +136,66 @@ sample_at(const Picture *picture, int64_t pixel, int channel, int channels)
     return picture->channels == 1 ? at[0] : 0.299f * at[0] + 0.587f * at[1] + 0.114f * at[2];
 }
 
+/* Where the channels, rows and columns of a picture go. */
+typedef struct {
+    int channels; /* 1 or 3 */
+    int rank;     /* 2 (rows, columns), 3, or 4 (with one picture) */
+    bool last;    /* channels behind the columns */
+} Place;
+
+static bool
+is_channels(int64_t dim)
+{
+    return dim == 1 || dim == 3;
+}
+
+/* What @type asks for. Channels stand in front of the rows where the extent there can be one, else
+ * behind the columns; where neither is known, in front, as many as the picture has. */
+static gboolean
+find_place(const char *path, const KilnType *type, int own_channels, Place *out, GError **error)
+{
+    *out = (Place){ own_channels, 4, false };
+    if (!type || type->rank < 0)
+        return TRUE;
+    out->rank = type->rank;
+    if (type->rank == 2) {
+        out->channels = 1;
+        return TRUE;
+    }
+    if (type->rank == 3 || type->rank == 4) {
+        int64_t first = type->dims[type->rank - 3], last = type->dims[type->rank - 1];
+        out->last = !is_channels(first) && is_channels(last);
+        int64_t wanted = out->last ? last : first;
+        if (is_channels(wanted))
+            out->channels = (int)wanted;
+        if (wanted < 0 || is_channels(wanted))
+            return TRUE;
+    }
+    g_autofree char *text = kiln_type_to_string(type);
+    return kiln_throw(error, KILN_ERROR_SHAPE,
+                      "%s: expected an input that takes a picture (rank 2 to 4, 1 or 3 channels), "
+                      "found %s",
+                      path, text);
+}
+
 static KilnTensor *
-picture_to_tensor(const Picture *picture, int channels, const KilnImageOptions *options,
+picture_to_tensor(const Picture *picture, const Place *place, const KilnImageOptions *options,
                   GError **error)
 {
-    int64_t dims[] = { 1, channels, picture->height, picture->width };
-    KilnType type = kiln_type_make(KILN_DTYPE_f32, 4, dims);
-    int64_t plane = picture->width * picture->height;
+    int64_t rows = picture->height, columns = picture->width, channels = place->channels;
+    int64_t first[] = { 1, channels, rows, columns }, last[] = { 1, rows, columns, channels };
+    const int64_t *dims = place->last ? last : first;
+    int skip = 4 - place->rank; /* rank 2 and 3 leave dims of extent 1 out */
+    KilnType type = kiln_type_make(KILN_DTYPE_f32, place->rank, dims + skip);
+    int64_t plane = rows * columns;
     float *data = kiln_alloc((size_t)(plane * channels), sizeof(float), error);
     if (!data)
         return NULL;
-    for (int c = 0; c < channels; c++) {
+    for (int64_t c = 0; c < channels; c++) {
         for (int64_t i = 0; i < plane; i++) {
-            double unit = sample_at(picture, i, c, channels) / 255.0 * options->scale;
-            data[c * plane + i] = (float)((unit - options->mean[c]) / options->std[c]);
+            double unit = sample_at(picture, i, (int)c, place->channels) / 255.0 * options->scale;
+            data[place->last ? i * channels + c : c * plane + i] =
+                (float)((unit - options->mean[c]) / options->std[c]);
         }
     }
     g_autoptr(GBytes) bytes = kiln_bytes_take(data, (size_t)(plane * channels) * sizeof(float));
@@ -157,21 +207,14 @@ kiln_image_load(const char *path, const KilnType *type, const KilnImageOptions *
                 GError **error)
 {
     const KilnImageOptions defaults = KILN_IMAGE_OPTIONS_INIT;
-    options = options ? options : &defaults;
-    int wanted = type && type->rank >= 3 && type->dims[type->rank - 3] > 0
-                     ? (int)MIN(type->dims[type->rank - 3], 64)
-                     : 0;
-    if (type && type->rank == 2)
-        wanted = 1;
-    if (wanted != 0 && wanted != 1 && wanted != 3)
-        return kiln_throw_null(error, KILN_ERROR_SHAPE,
-                               "%s: expected an input of 1 or 3 channels, found %d", path, wanted);
     Picture picture = { 0 };
-    gboolean loaded = g_str_has_suffix(path, ".png") ? load_png(path, wanted == 1, &picture, error)
+    Place place;
+    gboolean loaded = g_str_has_suffix(path, ".png") ? load_png(path, &picture, error)
                                                      : load_pnm(path, &picture, error);
     KilnTensor *tensor =
-        loaded ? picture_to_tensor(&picture, wanted ? wanted : picture.channels, options, error)
-               : NULL;
+        loaded && find_place(path, type, picture.channels, &place, error)
+            ? picture_to_tensor(&picture, &place, options ? options : &defaults, error)
+            : NULL;
     kiln_free(picture.pixels);
     return tensor;
 }

@@ -56,13 +56,19 @@ kiln_version(void)
     return KILN_VERSION;
 }
 
+#ifdef __clang__
+#define COMPILER __VERSION__
+#else
+#define COMPILER "GCC " __VERSION__
+#endif
+
 const char *
 kiln_build_info(void)
 {
     static const char *const lines[] = {
-        [KILN_ISA_ANY] = "kiln " KILN_VERSION ", " __VERSION__ ", portable kernels",
-        [KILN_ISA_AVX2] = "kiln " KILN_VERSION ", " __VERSION__ ", AVX2 kernels",
-        [KILN_ISA_AVX512] = "kiln " KILN_VERSION ", " __VERSION__ ", AVX-512 kernels",
+        [KILN_ISA_ANY] = "kiln " KILN_VERSION ", " COMPILER ", portable kernels",
+        [KILN_ISA_AVX2] = "kiln " KILN_VERSION ", " COMPILER ", AVX2 kernels",
+        [KILN_ISA_AVX512] = "kiln " KILN_VERSION ", " COMPILER ", AVX-512 kernels",
     };
     return lines[kiln_cpu_target()->isa];
 }

@@ -152,25 +152,16 @@ kiln_tensor_file_load(const char *path, const KilnType *type, const KilnImageOpt
 }
 
 gboolean
-kiln_tensor_file_save(const char *path, const char *name, const KilnType *type, const void *data,
-                      GError **error)
+kiln_tensor_file_encode(const char *path, const char *name, const KilnTensor *tensor,
+                        GByteArray *out, GError **error)
 {
-    if (kiln_type_bytes(type) < 0 || kiln_type_bytes(type) > G_MAXINT)
+    int64_t bytes = kiln_type_bytes(&tensor->type);
+    if (bytes < 0 || bytes > G_MAXINT)
         return kiln_throw(error, KILN_ERROR_LIMIT, "%s: the tensor is too big for one file", path);
-    g_autoptr(GByteArray) out = g_byte_array_new();
-    if (g_str_has_suffix(path, ".npy")) {
-        if (!save_npy(out, type, data, error))
-            return FALSE;
-    } else {
-        g_autoptr(KilnTensor) tensor = kiln_tensor_new_copy(type, data, error);
-        if (!tensor || !kiln_onnx_tensor_write(tensor, name, out, error))
-            return FALSE;
-    }
-    g_autoptr(GError) inner = NULL;
-    /* Written beside and renamed, so that a full disk leaves no half file. */
-    if (!g_file_set_contents(path, (const char *)out->data, out->len, &inner))
-        return kiln_throw(error, KILN_ERROR_IO, "%s: cannot be written: %s", path, inner->message);
-    return TRUE;
+    if (!g_str_has_suffix(path, ".npy"))
+        return kiln_onnx_tensor_write(tensor, name, out, error);
+    g_autoptr(GBytes) view = kiln_tensor_view(tensor, error);
+    return view && save_npy(out, &tensor->type, g_bytes_get_data(view, NULL), error);
 }
 
 /* --- random --- */

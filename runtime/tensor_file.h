@@ -21,10 +21,11 @@ typedef struct {
  *  @type its own). @type may be NULL, and is only used for pictures. */
 KilnTensor *kiln_tensor_file_load(const char *path, const KilnType *type,
                                   const KilnImageOptions *image, GError **error);
-/** As a TensorProto called @name with raw_data, or as .npy, by the file's ending; written whole or
- * not at all. */
-gboolean kiln_tensor_file_save(const char *path, const char *name, const KilnType *type,
-                               const void *data, GError **error);
+/** Appends to @out what a file called @path is to hold: a TensorProto called @name with raw_data,
+ * or .npy, by the file's ending. KILN_ERROR_UNSUPPORTED where the form lacks the type,
+ * KILN_ERROR_LIMIT over 2 GiB. */
+gboolean kiln_tensor_file_encode(const char *path, const char *name, const KilnTensor *tensor,
+                                 GByteArray *out, GError **error);
 
 /** A static tensor of @type from a seed and a name: floats are normal with standard deviation 1,
  * integers uniform in [low, high), booleans fair. */

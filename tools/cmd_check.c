@@ -35,11 +35,13 @@ count_nodes(const KilnModel *model)
 }
 
 static int
-check(const KilnOptions *options, const char *path, GError **error)
+check(KilnOptions *options, char **operands, void *data, GError **error)
 {
+    (void)data;
+    const char *path = operands[0];
     g_autoptr(KilnModel) model = kiln_options_load(options, path, error);
     if (!model)
-        return kiln_fail("check", *error);
+        return KILN_EXIT_FAILED;
     unsigned n;
     g_autofree KilnUnsupported *found =
         kiln_model_check(model, options->backend ? options->backend : "cpu", &n);
@@ -57,20 +59,12 @@ int
 kiln_command_check(int argc, char **argv)
 {
     const KilnUsage usage = {
-        "check", "MODEL",
-        "Lists every unsupported operator with opset, element type and node; exit status 3 if any.",
-        NULL, false
+        .command = "check",
+        .operands = "MODEL",
+        .n_operands = KILN_OPERANDS_ONE,
+        .summary = "Lists every unsupported operator with opset, element type and node; exit "
+                   "status 3 if any.",
+        .work = check,
     };
-    KilnOptions options;
-    g_auto(GStrv) rest = NULL;
-    g_autoptr(GError) error = NULL;
-    bool done;
-    const char *path = NULL;
-    if (kiln_options_parse(&usage, argc, argv, &options, &rest, &done, &error))
-        path = kiln_one_operand(rest, &usage, &error);
-    int status = path   ? check(&options, path, &error)
-                 : done ? KILN_EXIT_OK
-                        : kiln_fail("check", error);
-    kiln_options_clear(&options);
-    return status;
+    return kiln_command(&usage, argc, argv, NULL);
 }

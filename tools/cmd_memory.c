@@ -2,6 +2,7 @@
 /* kiln memory: the memory plan, its bounds, and a picture of it. */
 #include "tools/command.h"
 #include "tools/memory_svg.h"
+#include "tools/trace.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -102,72 +103,77 @@ write_csv(const char *path, const KilnMemoryPlan *plan, GError **error)
             out, "%u,%" G_GINT64_FORMAT ",%" G_GINT64_FORMAT ",%" G_GINT64_FORMAT "\n", i,
             life->first, life->last + 1, life->size);
     }
-    g_autoptr(GError) inner = NULL;
-    if (!g_file_set_contents(path, out->str, (gssize)out->len, &inner))
-        return kiln_throw(error, KILN_ERROR_IO, "%s: cannot be written: %s", path, inner->message);
-    return TRUE;
+    return kiln_file_write(path, out->str, out->len, error);
 }
 
 static KilnIRModule *
-compile(const KilnOptions *options, const char *path, const KilnPassOptions *pass_options,
-        GError **error)
+compile(KilnOptions *options, const char *path, const KilnPipeline *pipeline,
+        const KilnPassOptions *pass_options, GError **error)
 {
-    g_autoptr(KilnPipeline) pipeline = kiln_options_pipeline(options, error);
-    g_autoptr(KilnModel) model = pipeline ? kiln_options_load(options, path, error) : NULL;
+    g_autoptr(KilnModel) model = kiln_options_load(options, path, error);
     g_autofree KilnBinding *bindings = model ? kiln_options_bindings(options, model, error) : NULL;
     if (!bindings)
         return NULL;
+    /* One report for both levels, so that --bisect-limit and --stop-after count on. */
+    g_autoptr(KilnPassReport) report = kiln_pass_report_new();
     if (model->ir_text)
-        return kiln_compile_ir_text(model, pipeline->passes, pass_options, NULL, error);
+        return kiln_compile_ir_text(model, pipeline->passes, pass_options, report, error);
     KilnModule *module =
-        kiln_compile_graph(model, bindings, pipeline->passes, pass_options, NULL, error);
-    return module ? kiln_compile_ir(module, pipeline->passes, pass_options, NULL, error) : NULL;
+        kiln_compile_graph(model, bindings, pipeline->passes, pass_options, report, error);
+    return module ? kiln_compile_ir(module, pipeline->passes, pass_options, report, error) : NULL;
 }
 
-static gboolean
-show(const KilnOptions *options, const char *path, const char *svg, const char *csv, GError **error)
+typedef struct {
+    char *svg, *csv;
+} MemoryOptions;
+
+static int
+show(KilnOptions *options, char **operands, void *data, GError **error)
 {
+    const MemoryOptions *memory = data;
+    g_autoptr(KilnPipeline) pipeline = kiln_options_pipeline(options, error);
     KilnPassOptions pass_options;
-    if (!kiln_options_passes(options, &pass_options, error))
-        return FALSE;
-    g_autoptr(KilnIRModule) ir = compile(options, path, &pass_options, error);
+    if (!pipeline || !kiln_options_passes(options, pipeline, &pass_options, error))
+        return KILN_EXIT_FAILED;
+    g_autoptr(KilnIRModule) ir = compile(options, operands[0], pipeline, &pass_options, error);
     if (!ir)
-        return FALSE;
+        return KILN_EXIT_FAILED;
     KilnIRFunction *function = g_ptr_array_index(ir->functions, ir->functions->len - 1);
+    kiln_trace_step(options->progress.trace, "plan", function->name);
     g_autoptr(KilnMemoryPlan) plan =
         kiln_memory_plan(function, pass_options.target, pass_options.threads, error);
-    if (!plan || (csv && !write_csv(csv, plan, error)) ||
-        (svg && !kiln_memory_svg_write(svg, plan, error)))
-        return FALSE;
+    if (!plan || (memory->csv && !write_csv(memory->csv, plan, error)) ||
+        (memory->svg && !kiln_memory_svg_write(memory->svg, plan, error)))
+        return KILN_EXIT_FAILED;
+    kiln_clear_progress(options);
     if (options->json)
         print_json(function, plan);
     else
         print_text(plan, options->quiet);
-    return TRUE;
+    return KILN_EXIT_OK;
 }
 
 int
 kiln_command_memory(int argc, char **argv)
 {
-    g_autofree char *svg = NULL, *csv = NULL;
+    MemoryOptions memory = { 0 };
     const GOptionEntry entries[] = {
-        { "svg", 0, 0, G_OPTION_ARG_FILENAME, &svg, "Draw the plan: time across, address up", "F" },
-        { "csv", 0, 0, G_OPTION_ARG_FILENAME, &csv, "Write id,lower,upper,size", "F" },
+        { "svg", 0, 0, G_OPTION_ARG_FILENAME, &memory.svg,
+          "Draw the plan: steps across, addresses up", "F" },
+        { "csv", 0, 0, G_OPTION_ARG_FILENAME, &memory.csv, "Write id,lower,upper,size", "F" },
         G_OPTION_ENTRY_NULL,
     };
     const KilnUsage usage = {
-        "memory", "MODEL",
-        "Shows the memory plan of a model: bounds, arena, where each buffer lies.", entries, true
+        .command = "memory",
+        .operands = "MODEL",
+        .n_operands = KILN_OPERANDS_ONE,
+        .summary = "Shows the memory plan of a model: bounds, arena, where each buffer lies.",
+        .entries = entries,
+        .passes = true,
+        .work = show,
     };
-    KilnOptions options;
-    g_auto(GStrv) rest = NULL;
-    g_autoptr(GError) error = NULL;
-    bool done;
-    const char *path = NULL;
-    if (kiln_options_parse(&usage, argc, argv, &options, &rest, &done, &error))
-        path = kiln_one_operand(rest, &usage, &error);
-    bool fine = path && show(&options, path, svg, csv, &error);
-    int status = fine || done ? KILN_EXIT_OK : kiln_fail("memory", error);
-    kiln_options_clear(&options);
+    int status = kiln_command(&usage, argc, argv, &memory);
+    g_free(memory.svg);
+    g_free(memory.csv);
     return status;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kiln opt: runs the pipelines and prints what comes out, at either level, in any of the forms. */
 #include "tools/command.h"
+#include "tools/trace.h"
 
 #include "graph/dot.h"
 #include "graph/json.h"
@@ -10,30 +11,63 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 typedef struct {
     char *stage, *emit, *out;
+    gboolean time_passes, stats, print_pipeline;
 } OptOptions;
 
+/* What the pipelines made: a module, or an IR module that holds one. */
+typedef struct {
+    KilnModule *module;
+    KilnIRModule *ir;
+    KilnPassReport *report;
+} Result;
+
 static void
-show_text(const char *text, void *data)
+result_clear(Result *result)
 {
-    (void)data;
-    fputs(text, stderr);
+    g_clear_pointer(&result->module, kiln_module_free);
+    g_clear_pointer(&result->ir, kiln_ir_module_free);
+    g_clear_pointer(&result->report, kiln_pass_report_free);
+}
+
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Result, result_clear)
+
+static bool
+is(const char *option, const char *value)
+{
+    return option && strcmp(option, value) == 0;
 }
 
 static gboolean
 check_values(const OptOptions *opt, GError **error)
 {
-    static const char *const forms[] = { "text", "dot", "json", "onnx", NULL };
-    if (opt->stage && strcmp(opt->stage, "graph") != 0 && strcmp(opt->stage, "ir") != 0)
+    static const char *const forms[] = { "text", "onnx", "dot", "json", NULL };
+    if (opt->stage && !is(opt->stage, "graph") && !is(opt->stage, "ir"))
         return kiln_throw(error, KILN_ERROR_USAGE, "--stage: expected graph or ir, found %s",
                           opt->stage);
     if (opt->emit && !g_strv_contains(forms, opt->emit))
         return kiln_throw(error, KILN_ERROR_USAGE,
-                          "--emit: expected text, dot, json or onnx, found %s", opt->emit);
-    bool ir = opt->stage && strcmp(opt->stage, "ir") == 0;
-    if (ir && opt->emit && (strcmp(opt->emit, "dot") == 0 || strcmp(opt->emit, "onnx") == 0))
+                          "--emit: expected text, onnx, dot or json, found %s", opt->emit);
+    if (is(opt->emit, "onnx") && !opt->out && isatty(STDOUT_FILENO))
+        return kiln_throw(error, KILN_ERROR_USAGE,
+                          "--emit onnx: expected -o F, found a terminal, which cannot show it");
+    return TRUE;
+}
+
+/* Forms and stages that do not go together, known once the model's level is. */
+static gboolean
+check_level(const OptOptions *opt, const KilnModel *model, bool wants_ir, GError **error)
+{
+    if (model->ir_text && is(opt->stage, "graph"))
+        return kiln_throw(error, KILN_ERROR_USAGE,
+                          "--stage graph: expected a model at the graph level, found %s at the ir "
+                          "level",
+                          model->name);
+    if (wants_ir && (is(opt->emit, "dot") || is(opt->emit, "onnx")))
         return kiln_throw(error, KILN_ERROR_USAGE,
                           "--emit %s: expected the graph stage, found the ir stage", opt->emit);
     return TRUE;
@@ -42,138 +76,154 @@ check_values(const OptOptions *opt, GError **error)
 /* --- printing --- */
 
 static gboolean
-write_file(const char *path, const char *data, size_t length, GError **error)
+emit(const OptOptions *opt, const void *data, size_t size, GError **error)
 {
-    g_autoptr(GError) inner = NULL;
-    if (!g_file_set_contents(path, data, (gssize)length, &inner))
-        return kiln_throw(error, KILN_ERROR_IO, "%s: cannot be written: %s", path, inner->message);
-    return TRUE;
-}
-
-static gboolean
-emit(const OptOptions *opt, const GString *text, const GByteArray *data, const char *data_path,
-     GError **error)
-{
-    if (!opt->out) {
-        fwrite(text->str, 1, text->len, stdout);
-        return TRUE;
-    }
-    if (data && data->len && !write_file(data_path, (const char *)data->data, data->len, error))
-        return FALSE;
-    return write_file(opt->out, text->str, text->len, error);
-}
-
-static gboolean
-emit_onnx(const OptOptions *opt, const KilnModule *module, GError **error)
-{
-    g_autoptr(GByteArray) out = g_byte_array_new();
-    if (!kiln_onnx_export(module, out, error))
-        return FALSE;
     if (opt->out)
-        return write_file(opt->out, (const char *)out->data, out->len, error);
-    fwrite(out->data, 1, out->len, stdout);
+        return kiln_file_write(opt->out, data, size, error);
+    fwrite(data, 1, size, stdout);
     return TRUE;
 }
 
+/* With -o F big constants go to F.bin; beside a device or pipe no file can lie. */
 static gboolean
-emit_module(const OptOptions *opt, const KilnModule *module, const KilnIRModule *ir, GError **error)
+emit_text(const OptOptions *opt, const Result *result, GError **error)
 {
-    const char *form = opt->emit ? opt->emit : "text";
-    g_autoptr(GString) out = g_string_new(NULL);
-    if (strcmp(form, "onnx") == 0)
-        return emit_onnx(opt, module, error);
-    if (strcmp(form, "dot") == 0) {
-        kiln_module_dot(module, out);
-        return emit(opt, out, NULL, NULL, error);
-    }
-    if (strcmp(form, "json") == 0) {
-        if (ir ? !kiln_ir_json(ir, out) : !kiln_module_json(module, out))
-            return kiln_throw(error, KILN_ERROR_INVALID, "the module has no JSON form");
-        return emit(opt, out, NULL, NULL, error);
-    }
-    g_autofree char *data_path = opt->out ? g_strconcat(opt->out, ".bin", NULL) : NULL;
-    g_autofree char *data_name = opt->out ? g_path_get_basename(data_path) : NULL;
-    g_autoptr(GByteArray) data = opt->out ? g_byte_array_new() : NULL;
+    struct stat status;
+    bool beside = opt->out && (stat(opt->out, &status) != 0 || S_ISREG(status.st_mode));
+    g_autofree char *data_path = beside ? g_strconcat(opt->out, ".bin", NULL) : NULL;
+    g_autofree char *data_name = beside ? g_path_get_basename(data_path) : NULL;
+    g_autoptr(GByteArray) data = beside ? g_byte_array_new() : NULL;
+    g_autoptr(GString) text = g_string_new(NULL);
     KilnPrintOptions print = { .data_name = data_name, .data = data };
-    gboolean printed = ir ? kiln_ir_module_print(ir, &print, out, error)
-                          : kiln_module_print(module, &print, out, error);
-    return printed && emit(opt, out, data, data_path, error);
+    gboolean printed = result->ir ? kiln_ir_module_print(result->ir, &print, text, error)
+                                  : kiln_module_print(result->module, &print, text, error);
+    if (!printed)
+        return FALSE;
+    if (!data || !data->len)
+        return emit(opt, text->str, text->len, error);
+    const KilnFileContent files[] = { { data_path, data->data, data->len },
+                                      { opt->out, text->str, text->len } };
+    return kiln_files_write(files, G_N_ELEMENTS(files), error);
 }
 
-/* --- the work --- */
+static gboolean
+emit_result(const OptOptions *opt, const Result *result, const char *form, GError **error)
+{
+    if (is(form, "text"))
+        return emit_text(opt, result, error);
+    if (is(form, "onnx")) {
+        g_autoptr(GByteArray) bytes = g_byte_array_new();
+        return kiln_onnx_export(result->module, bytes, error) &&
+               emit(opt, bytes->data, bytes->len, error);
+    }
+    g_autoptr(GString) out = g_string_new(NULL);
+    if (is(form, "dot"))
+        kiln_module_dot(result->module, out);
+    else if (result->ir)
+        kiln_ir_json(result->ir, out);
+    else
+        kiln_module_json(result->module, out);
+    return emit(opt, out->str, out->len, error);
+}
 
 static void
-show_report(const KilnOptions *options, const KilnPassReport *report)
+show_report(const OptOptions *opt, const KilnOptions *options, const KilnPassReport *report)
 {
-    if (!options->stats && !options->time_passes)
-        return;
     if (options->json) {
         g_autofree char *json = kiln_pass_report_to_json(report);
         puts(json);
     } else {
-        kiln_print_pass_table(report, options->stats);
+        kiln_print_pass_table(report, opt->stats);
     }
 }
 
-static KilnIRModule *
-lower_and_plan(KilnModule *module, KilnModel *model, const KilnPassPipeline *passes,
-               const KilnPassOptions *pass_options, KilnPassReport *report, GError **error)
+/* --- the work --- */
+
+static gboolean
+plan_all(const KilnIRModule *ir, const KilnPassOptions *pass_options, GError **error)
 {
-    g_autoptr(KilnIRModule) ir =
-        module ? kiln_compile_ir(module, passes, pass_options, report, error)
-               : kiln_compile_ir_text(model, passes, pass_options, report, error);
-    if (!ir)
-        return NULL;
     for (guint i = 0; i < ir->functions->len; i++) {
         g_autoptr(KilnMemoryPlan) plan =
             kiln_memory_plan(g_ptr_array_index(ir->functions, i), pass_options->target,
                              pass_options->threads, error);
         if (!plan)
-            return NULL;
+            return FALSE;
     }
-    return g_steal_pointer(&ir);
+    return TRUE;
 }
 
 static gboolean
-optimize(const OptOptions *opt, const KilnOptions *options, const char *path, GError **error)
+optimize(const KilnModel *model, const KilnBinding *bindings, const KilnPassPipeline *passes,
+         const KilnPassOptions *pass_options, Result *result, GError **error)
 {
-    g_autoptr(KilnPipeline) pipeline = kiln_options_pipeline(options, error);
-    if (!pipeline)
+    if (model->ir_text)
+        result->ir = kiln_compile_ir_text(model, passes, pass_options, result->report, error);
+    else
+        result->module =
+            kiln_compile_graph(model, bindings, passes, pass_options, result->report, error);
+    return result->ir || result->module;
+}
+
+static gboolean
+lower(const KilnPassPipeline *passes, const KilnPassOptions *pass_options, Result *result,
+      GError **error)
+{
+    if (!result->ir)
+        result->ir = kiln_compile_ir(g_steal_pointer(&result->module), passes, pass_options,
+                                     result->report, error);
+    return result->ir && plan_all(result->ir, pass_options, error);
+}
+
+static gboolean
+run(const OptOptions *opt, KilnOptions *options, const char *path, const KilnPipeline *pipeline,
+    GError **error)
+{
+    KilnPassOptions pass_options;
+    if (!kiln_options_passes(options, pipeline, &pass_options, error))
         return FALSE;
-    if (options->print_pipeline) {
-        g_autofree char *text = kiln_pipeline_to_string(pipeline);
-        fputs(text, stdout);
+    g_autoptr(KilnModel) model = kiln_options_load(options, path, error);
+    bool wants_ir = model && (is(opt->stage, "ir") || model->ir_text);
+    if (!model || !check_level(opt, model, wants_ir, error))
+        return FALSE;
+    g_autofree KilnBinding *bindings = kiln_options_bindings(options, model, error);
+    g_auto(Result) result = { .report = kiln_pass_report_new() };
+    if (!bindings || !optimize(model, bindings, pipeline->passes, &pass_options, &result, error) ||
+        (wants_ir && !lower(pipeline->passes, &pass_options, &result, error)))
+        return FALSE;
+    kiln_trace_step(options->progress.trace, "print", path);
+    kiln_clear_progress(options);
+    bool report = opt->stats || opt->time_passes;
+    /* With --json the report is the document, so that the result goes to a file or nowhere. */
+    if (report && options->json && !opt->out) {
+        show_report(opt, options, result.report);
         return TRUE;
     }
-    KilnPassOptions pass_options;
-    if (!kiln_options_passes(options, &pass_options, error))
+    const char *form = opt->emit ? opt->emit : options->json && !report ? "json" : "text";
+    if (!emit_result(opt, &result, form, error))
         return FALSE;
-    pass_options.dump = pass_options.log = show_text;
-    pass_options.log_rewrites = options->print_changed && !options->quiet;
-    g_autoptr(KilnModel) model = kiln_options_load(options, path, error);
-    g_autofree KilnBinding *bindings = model ? kiln_options_bindings(options, model, error) : NULL;
-    if (!bindings)
-        return FALSE;
-    bool wants_ir = (opt->stage && strcmp(opt->stage, "ir") == 0) || model->ir_text;
-    g_autoptr(KilnPassReport) report = kiln_pass_report_new();
-    g_autoptr(KilnModule) module = NULL;
-    g_autoptr(KilnIRModule) ir = NULL;
-    if (!model->ir_text) {
-        module =
-            kiln_compile_graph(model, bindings, pipeline->passes, &pass_options, report, error);
-        if (!module)
-            return FALSE;
+    if (report)
+        show_report(opt, options, result.report);
+    return TRUE;
+}
+
+static int
+opt_work(KilnOptions *options, char **operands, void *data, GError **error)
+{
+    const OptOptions *opt = data;
+    g_autoptr(KilnPipeline) pipeline =
+        check_values(opt, error) ? kiln_options_pipeline(options, error) : NULL;
+    if (!pipeline)
+        return KILN_EXIT_FAILED;
+    if (opt->print_pipeline) {
+        g_autofree char *text = kiln_pipeline_to_string(pipeline);
+        return emit(opt, text, strlen(text), error) ? KILN_EXIT_OK : KILN_EXIT_FAILED;
     }
-    if (wants_ir) {
-        ir = lower_and_plan(g_steal_pointer(&module), model, pipeline->passes, &pass_options,
-                            report, error);
-        if (!ir)
-            return FALSE;
+    if (!operands) {
+        kiln_throw(error, KILN_ERROR_USAGE,
+                   "expected one operand (MODEL), found 0\n`kiln opt --help` shows the options.");
+        return KILN_EXIT_USAGE;
     }
-    show_report(options, report);
-    /* With --stats --json the document is the result, unless a file was asked for too. */
-    bool silent = options->json && (options->stats || options->time_passes) && !opt->out;
-    return silent || emit_module(opt, module ? module : ir->module, ir, error);
+    return run(opt, options, operands[0], pipeline, error) ? KILN_EXIT_OK : KILN_EXIT_FAILED;
 }
 
 int
@@ -182,29 +232,28 @@ kiln_command_opt(int argc, char **argv)
     OptOptions opt = { 0 };
     const GOptionEntry entries[] = {
         { "stage", 0, 0, G_OPTION_ARG_STRING, &opt.stage, "graph or ir (default: graph)", "LEVEL" },
-        { "emit", 0, 0, G_OPTION_ARG_STRING, &opt.emit, "text, dot, json or onnx (default: text)",
+        { "emit", 0, 0, G_OPTION_ARG_STRING, &opt.emit, "text, onnx, dot or json (default: text)",
           "FORM" },
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &opt.out,
           "Write here; big constants go to F.bin", "F" },
+        { "stats", 0, 0, G_OPTION_ARG_NONE, &opt.stats,
+          "Show what each pass and each of its rules did", NULL },
+        { "time-passes", 0, 0, G_OPTION_ARG_NONE, &opt.time_passes, "Show the time of each pass",
+          NULL },
+        { "print-pipeline", 0, 0, G_OPTION_ARG_NONE, &opt.print_pipeline,
+          "Print the pipeline as YAML and stop; needs no MODEL", NULL },
         G_OPTION_ENTRY_NULL,
     };
     const KilnUsage usage = {
-        "opt", "MODEL",
-        "Runs the pipelines on a model (.onnx, or .kiln at either level) and prints it.", entries,
-        true
+        .command = "opt",
+        .operands = "MODEL",
+        .n_operands = KILN_OPERANDS_OPTIONAL,
+        .summary = "Runs the pipelines on a model (.onnx, or .kiln at either level) and prints it.",
+        .entries = entries,
+        .passes = true,
+        .work = opt_work,
     };
-    KilnOptions options;
-    g_auto(GStrv) rest = NULL;
-    g_autoptr(GError) error = NULL;
-    bool done;
-    const char *path = NULL;
-    bool fine = kiln_options_parse(&usage, argc, argv, &options, &rest, &done, &error) &&
-                check_values(&opt, &error);
-    if (fine && !(options.print_pipeline && !rest))
-        fine = (path = kiln_one_operand(rest, &usage, &error)) != NULL;
-    fine = fine && optimize(&opt, &options, path, &error);
-    int status = fine || done ? KILN_EXIT_OK : kiln_fail("opt", error);
-    kiln_options_clear(&options);
+    int status = kiln_command(&usage, argc, argv, &opt);
     g_free(opt.stage);
     g_free(opt.emit);
     g_free(opt.out);

@@ -3,6 +3,7 @@
 #include "tools/command.h"
 
 #include "passes/rule.h"
+#include "passes/suggest.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -36,7 +37,36 @@ print_options(const KilnPassInfo *pass)
     }
 }
 
-static int
+static void
+set_options_json(JsonObject *entry, const KilnPassInfo *pass)
+{
+    JsonObject *options = json_object_new();
+    for (uint32_t i = 0; i < pass->n_options; i++) {
+        const KilnAttrInfo *option = &pass->options[i];
+        g_autofree char *name = g_strdelimit(g_strdup(option->name), "_", '-');
+        switch (option->kind) {
+        case KILN_ATTR_BOOL:
+            json_object_set_boolean_member(options, name, option->otherwise.i != 0);
+            break;
+        case KILN_ATTR_INT:
+            json_object_set_int_member(options, name, option->otherwise.i);
+            break;
+        case KILN_ATTR_FLOAT:
+            json_object_set_double_member(options, name, option->otherwise.f);
+            break;
+        case KILN_ATTR_STRING:
+            json_object_set_string_member(options, name,
+                                          option->otherwise.s ? option->otherwise.s : "");
+            break;
+        default:
+            json_object_set_array_member(options, name, json_array_new());
+            break;
+        }
+    }
+    json_object_set_object_member(entry, "options", options);
+}
+
+static void
 list_passes_json(void)
 {
     JsonArray *array = json_array_new();
@@ -49,24 +79,46 @@ list_passes_json(void)
                                       pass->level == KILN_LEVEL_GRAPH ? "graph" : "ir");
         json_object_set_string_member(entry, "numerics", letter);
         json_object_set_string_member(entry, "summary", pass->summary);
+        set_options_json(entry, pass);
         json_array_add_object_element(array, entry);
     }
     JsonObject *root = json_object_new();
     json_object_set_array_member(root, "passes", array);
     kiln_print_json(root);
-    return KILN_EXIT_OK;
+}
+
+static void
+list_rules_json(const KilnRule *rules, uint32_t n)
+{
+    JsonArray *array = json_array_new();
+    for (uint32_t i = 0; i < n; i++) {
+        JsonObject *entry = json_object_new();
+        const char letter[] = { class_letters[rules[i].numerics], 0 };
+        json_object_set_string_member(entry, "name", rules[i].name);
+        json_object_set_string_member(entry, "numerics", letter);
+        json_object_set_string_member(entry, "pattern", rules[i].pattern);
+        json_array_add_object_element(array, entry);
+    }
+    JsonObject *root = json_object_new();
+    json_object_set_array_member(root, "rules", array);
+    kiln_print_json(root);
 }
 
 static int
-list_rules(const char *id, GError **error)
+list_rules(const KilnOptions *options, const char *id, GError **error)
 {
     if (!kiln_pass_find(id)) {
-        kiln_throw(error, KILN_ERROR_USAGE, "expected a pass, found %s\n`kiln passes` lists them.",
-                   id);
-        return kiln_fail("passes", *error);
+        g_autofree char *hint = kiln_suggest_pass(NULL, id);
+        kiln_throw(error, KILN_ERROR_USAGE,
+                   "--rules: expected a pass, found %s%s\n`kiln passes` lists them.", id, hint);
+        return KILN_EXIT_USAGE;
     }
     uint32_t n = 0;
     const KilnRule *rules = kiln_pass_rules(id, &n);
+    if (options->json) {
+        list_rules_json(rules, n);
+        return KILN_EXIT_OK;
+    }
     for (uint32_t i = 0; i < n; i++)
         printf("%c  %-28s %s\n", class_letters[rules[i].numerics], rules[i].name, rules[i].pattern);
     if (!n)
@@ -75,10 +127,16 @@ list_rules(const char *id, GError **error)
 }
 
 static int
-list_passes(const KilnOptions *options)
+list_passes(KilnOptions *options, char **operands, void *data, GError **error)
 {
-    if (options->json)
-        return list_passes_json();
+    (void)operands;
+    char *const *rules = data;
+    if (*rules)
+        return list_rules(options, *rules, error);
+    if (options->json) {
+        list_passes_json();
+        return KILN_EXIT_OK;
+    }
     for (uint32_t i = 0; i < kiln_pass_count(); i++) {
         const KilnPassInfo *pass = kiln_pass_at(i);
         printf("%-5s %c  %-22s %s\n", pass->level == KILN_LEVEL_GRAPH ? "graph" : "ir",
@@ -99,22 +157,13 @@ kiln_command_passes(int argc, char **argv)
         G_OPTION_ENTRY_NULL,
     };
     const KilnUsage usage = {
-        "passes", "",
-        "Lists the passes: level, numerics class (E bit-exact, U rounding, Q one "
-        "quantization step, L lossy), what they do, options with defaults.",
-        entries, false
+        .command = "passes",
+        .summary = "Lists the passes: level, numerics class (E bit-exact, U rounding, Q one "
+                   "quantization step, L lossy), what they do, options with defaults.",
+        .entries = entries,
+        .work = list_passes,
     };
-    KilnOptions options;
-    g_auto(GStrv) rest = NULL;
-    g_autoptr(GError) error = NULL;
-    bool done;
-    int status = KILN_EXIT_OK;
-    if (!kiln_options_parse(&usage, argc, argv, &options, &rest, &done, &error))
-        status = done ? KILN_EXIT_OK : kiln_fail("passes", error);
-    else
-        status = rules ? list_rules(rules, &error) : list_passes(&options);
-    kiln_options_clear(&options);
-    return status;
+    return kiln_command(&usage, argc, argv, &rules);
 }
 
 /* --- operators --- */
@@ -141,8 +190,9 @@ print_dtypes(uint32_t dtypes)
 }
 
 static int
-list_ops(const KilnOptions *options)
+list_ops(KilnOptions *options, char **operands, void *data, GError **error)
 {
+    (void)operands, (void)data, (void)error;
     const KilnTarget *target =
         kiln_target_by_name(options->backend ? options->backend : "cpu", NULL);
     JsonArray *array = json_array_new();
@@ -177,20 +227,10 @@ int
 kiln_command_ops(int argc, char **argv)
 {
     const KilnUsage usage = {
-        "ops", "",
-        "Lists the operators: name, ONNX name, element types that the backend has a kernel for "
-        "(views, constants and what lowering removes need none).",
-        NULL, false
+        .command = "ops",
+        .summary = "Lists the operators: name, ONNX name, element types that the backend has a "
+                   "kernel for (views, constants and what lowering removes need none).",
+        .work = list_ops,
     };
-    KilnOptions options;
-    g_auto(GStrv) rest = NULL;
-    g_autoptr(GError) error = NULL;
-    bool done;
-    int status;
-    if (kiln_options_parse(&usage, argc, argv, &options, &rest, &done, &error))
-        status = list_ops(&options);
-    else
-        status = done ? KILN_EXIT_OK : kiln_fail("ops", error);
-    kiln_options_clear(&options);
-    return status;
+    return kiln_command(&usage, argc, argv, NULL);
 }

@@ -3,8 +3,12 @@
  * - model.onnx and test_data_set_N/{input,output}_N.pb - and compares under the official rules. */
 #include "tools/execute.h"
 #include "tools/suspect.h"
+#include "tools/trace.h"
 
+#include <errno.h>
+#include <float.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef enum {
@@ -14,11 +18,12 @@ typedef enum {
 } CaseStatus;
 
 typedef struct {
-    const KilnOptions *options;
+    KilnOptions *options;
     KilnPipeline *pipeline;
     double rtol, atol; /* negative: the case's own, or the official ones */
     unsigned counts[3];
     JsonArray *cases; /* NULL without --json */
+    GPtrArray *chain; /* resolved paths of the folders that are being visited */
 } Verify;
 
 typedef struct {
@@ -29,6 +34,7 @@ typedef struct {
 
 #define OFFICIAL_RTOL 1e-3
 #define OFFICIAL_ATOL 1e-7
+#define UNSET -DBL_MAX /* of --rtol and --atol */
 
 /* --- one case --- */
 
@@ -124,9 +130,7 @@ run_data_sets(const Verify *verify, const char *dir, KilnModel *model, CaseResul
     }
     if (fine && !n)
         fine = kiln_throw(error, KILN_ERROR_IO, "%s: expected test_data_set_0, found none", dir);
-    for (unsigned i = 0; i < compile.n_shapes; i++)
-        g_free((char *)shapes[i].input);
-    g_free(shapes);
+    kiln_shapes_free(shapes, compile.n_shapes);
     return fine;
 }
 
@@ -146,10 +150,10 @@ static CaseResult
 run_case(const Verify *verify, const char *dir, const char *name)
 {
     CaseResult result = { .status = CASE_FAIL };
-    const char *suspect = kiln_suspect_reason(name);
+    g_autofree char *suspect = kiln_suspect_reason(name);
     if (suspect)
         return (CaseResult){ .status = CASE_SKIP,
-                             .reason = g_strdup_printf("suspect: %s", suspect) };
+                             .reason = g_strconcat("suspect: ", suspect, NULL) };
     g_autoptr(GError) error = NULL;
     g_autofree char *path = g_build_filename(dir, "model.onnx", NULL);
     g_autoptr(KilnModel) model = kiln_options_load(verify->options, path, &error);
@@ -198,16 +202,11 @@ compare_names(gconstpointer a, gconstpointer b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Depth first, names in order; @name is the path below the folder that the user gave. */
+static gboolean visit(Verify *verify, const char *dir, const char *name, GError **error);
+
 static gboolean
-visit(Verify *verify, const char *dir, const char *name, GError **error)
+visit_below(Verify *verify, const char *dir, const char *name, GError **error)
 {
-    g_autofree char *model = g_build_filename(dir, "model.onnx", NULL);
-    if (g_file_test(model, G_FILE_TEST_EXISTS)) {
-        CaseResult result = run_case(verify, dir, name);
-        report_case(verify, name, &result);
-        return TRUE;
-    }
     g_autoptr(GError) inner = NULL;
     g_autoptr(GDir) listing = g_dir_open(dir, 0, &inner);
     if (!listing)
@@ -217,24 +216,59 @@ visit(Verify *verify, const char *dir, const char *name, GError **error)
         g_ptr_array_add(names, g_strdup(entry));
     g_ptr_array_sort(names, compare_names);
     for (guint i = 0; i < names->len; i++) {
-        g_autofree char *below = g_build_filename(dir, g_ptr_array_index(names, i), NULL);
-        g_autofree char *below_name =
-            *name ? g_build_filename(name, g_ptr_array_index(names, i), NULL)
-                  : g_strdup(g_ptr_array_index(names, i));
+        const char *entry = g_ptr_array_index(names, i);
+        g_autofree char *below = g_build_filename(dir, entry, NULL);
+        g_autofree char *below_name = *name ? g_build_filename(name, entry, NULL) : g_strdup(entry);
         if (g_file_test(below, G_FILE_TEST_IS_DIR) && !visit(verify, below, below_name, error))
             return FALSE;
     }
     return TRUE;
 }
 
+/* Depth first, names in order; @name is the path below the folder that the user gave. A folder that
+ * a link leads back to is not visited inside itself. */
+static gboolean
+visit(Verify *verify, const char *dir, const char *name, GError **error)
+{
+    g_autofree char *model = g_build_filename(dir, "model.onnx", NULL);
+    if (g_file_test(model, G_FILE_TEST_EXISTS)) {
+        kiln_trace_step(verify->options->progress.trace, "case", name);
+        CaseResult result = run_case(verify, dir, name);
+        report_case(verify, name, &result);
+        return TRUE;
+    }
+    char *real = realpath(dir, NULL);
+    bool inside = real && g_ptr_array_find_with_equal_func(verify->chain, real, g_str_equal, NULL);
+    if (!real || inside) {
+        free(real);
+        return real ||
+               kiln_throw(error, KILN_ERROR_IO, "%s: cannot be read: %s", dir, g_strerror(errno));
+    }
+    g_ptr_array_add(verify->chain, real);
+    gboolean fine = visit_below(verify, dir, name, error);
+    g_ptr_array_set_size(verify->chain, (int)verify->chain->len - 1);
+    return fine;
+}
+
+static unsigned
+n_cases(const Verify *verify)
+{
+    return verify->counts[CASE_PASS] + verify->counts[CASE_FAIL] + verify->counts[CASE_SKIP];
+}
+
 static gboolean
 verify_all(Verify *verify, char **dirs, GError **error)
 {
     for (; *dirs; dirs++) {
+        unsigned before = n_cases(verify);
         g_autofree char *model = g_build_filename(*dirs, "model.onnx", NULL);
         g_autofree char *own = g_path_get_basename(*dirs);
         if (!visit(verify, *dirs, g_file_test(model, G_FILE_TEST_EXISTS) ? own : "", error))
             return FALSE;
+        if (n_cases(verify) == before)
+            return kiln_throw(error, KILN_ERROR_IO,
+                              "%s: expected cases (model.onnx beside test_data_set_0), found none",
+                              *dirs);
     }
     return TRUE;
 }
@@ -256,44 +290,58 @@ print_end(Verify *verify)
     kiln_print_json(root);
 }
 
+typedef struct {
+    double rtol, atol;
+} VerifyOptions;
+
+static gboolean
+check_tolerance(const char *option, double value, GError **error)
+{
+    return value >= 0 || value == UNSET ||
+           kiln_throw(error, KILN_ERROR_USAGE, "--%s: expected 0 or more, found %g", option, value);
+}
+
+static int
+verify_work(KilnOptions *options, char **operands, void *data, GError **error)
+{
+    const VerifyOptions *own = data;
+    if (!check_tolerance("rtol", own->rtol, error) || !check_tolerance("atol", own->atol, error))
+        return KILN_EXIT_USAGE;
+    g_autoptr(KilnPipeline) pipeline = kiln_options_pipeline(options, error);
+    if (!pipeline)
+        return KILN_EXIT_FAILED;
+    g_autoptr(GPtrArray) chain = g_ptr_array_new_with_free_func(free);
+    Verify verify = { .options = options,
+                      .pipeline = pipeline,
+                      .rtol = own->rtol,
+                      .atol = own->atol,
+                      .cases = options->json ? json_array_new() : NULL,
+                      .chain = chain };
+    if (verify_all(&verify, operands, error))
+        print_end(&verify);
+    g_clear_pointer(&verify.cases, json_array_unref);
+    return verify.counts[CASE_FAIL] ? KILN_EXIT_FAILED : KILN_EXIT_OK;
+}
+
 int
 kiln_command_verify(int argc, char **argv)
 {
-    double rtol = -1, atol = -1;
+    VerifyOptions own = { UNSET, UNSET };
     const GOptionEntry entries[] = {
-        { "rtol", 0, 0, G_OPTION_ARG_DOUBLE, &rtol, "Relative tolerance in place of the cases' own",
-          "R" },
-        { "atol", 0, 0, G_OPTION_ARG_DOUBLE, &atol, "Absolute tolerance in place of the cases' own",
-          "A" },
+        { "rtol", 0, 0, G_OPTION_ARG_DOUBLE, &own.rtol,
+          "Relative tolerance in place of the cases' own", "R" },
+        { "atol", 0, 0, G_OPTION_ARG_DOUBLE, &own.atol,
+          "Absolute tolerance in place of the cases' own", "A" },
         G_OPTION_ENTRY_NULL,
     };
     const KilnUsage usage = {
-        "verify", "DIR…",
-        "Runs every case below DIR (model.onnx, test_data_set_N) and compares its outputs.",
-        entries, false
+        .command = "verify",
+        .operands = "DIR…",
+        .n_operands = KILN_OPERANDS_SOME,
+        .summary =
+            "Runs every case below DIR (model.onnx, test_data_set_N) and compares its outputs.",
+        .entries = entries,
+        .work = verify_work,
     };
-    KilnOptions options;
-    g_auto(GStrv) rest = NULL;
-    g_autoptr(GError) error = NULL;
-    bool done;
-    Verify verify = { .options = &options };
-    bool fine = kiln_options_parse(&usage, argc, argv, &options, &rest, &done, &error);
-    if (fine && !rest)
-        fine = kiln_throw(&error, KILN_ERROR_USAGE,
-                          "expected a folder, found none\n`kiln verify --help` shows the options.");
-    verify.rtol = rtol;
-    verify.atol = atol;
-    verify.pipeline = fine ? kiln_options_pipeline(&options, &error) : NULL;
-    verify.cases = fine && options.json ? json_array_new() : NULL;
-    fine = verify.pipeline && verify_all(&verify, rest, &error);
-    if (fine)
-        print_end(&verify);
-    int status = done                       ? KILN_EXIT_OK
-                 : !fine                    ? kiln_fail("verify", error)
-                 : verify.counts[CASE_FAIL] ? KILN_EXIT_FAILED
-                                            : KILN_EXIT_OK;
-    g_clear_pointer(&verify.cases, json_array_unref);
-    kiln_pipeline_unref(verify.pipeline);
-    kiln_options_clear(&options);
-    return status;
+    return kiln_command(&usage, argc, argv, &own);
 }

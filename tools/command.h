@@ -3,6 +3,7 @@
 #ifndef KILN_TOOLS_COMMAND_H
 #define KILN_TOOLS_COMMAND_H
 
+#include "runtime/file_write.h"
 #include "runtime/tensor_file.h"
 
 #include <json-glib/json-glib.h>
@@ -16,6 +17,14 @@ enum {
     KILN_EXIT_MISMATCH = 4,
 };
 
+typedef struct KilnTrace KilnTrace;
+
+/** Long work as it goes on: what a terminal shows, what a trace records. */
+typedef struct {
+    gint64 started, shown; /* ms; 0: not yet */
+    KilnTrace *trace;      /* NULL: none asked for */
+} KilnProgress;
+
 /** Options of every sub-command, and those of passes. Strings are owned. */
 typedef struct {
     char *pipeline, *passes, *backend, *mode, *prefer, *trace;
@@ -25,50 +34,58 @@ typedef struct {
     gboolean no_offload, json, quiet, no_verify;
     /* passes */
     char **skip, **only, **print_after;
-    int64_t stop_after, bisect_limit;
-    gboolean print_changed, time_passes, stats, check, print_pipeline;
+    int64_t stop_after, bisect_limit; /* KILN_NO_LIMIT: all */
+    gboolean print_changed, check;
     char *dump_dir;
+    KilnProgress progress;
 } KilnOptions;
+#define KILN_NO_LIMIT G_MAXINT64
 
-/** Parses argv (without the program's name and the sub-command's): @entries are the sub-command's
- * own, @common asks for all of KilnOptions. What is left over is stored in @out_rest. FALSE: an
- * error was set, or help was printed (then
- *  *@out_done is set). */
+/** What may follow the options. */
+typedef enum {
+    KILN_OPERANDS_NONE,
+    KILN_OPERANDS_ONE,
+    KILN_OPERANDS_SOME,     /* at least one */
+    KILN_OPERANDS_OPTIONAL, /* one at most */
+} KilnOperands;
+
+/** A sub-command: how it is called and what it does. */
 typedef struct {
     const char *command;  /* "run" */
     const char *operands; /* "MODEL" */
+    KilnOperands n_operands;
     const char *summary;
-    const GOptionEntry *entries;
-    bool passes; /* takes the options of passes too */
+    const GOptionEntry *entries; /* its own options; may be NULL */
+    bool passes;                 /* takes the options that act on passes too */
+    /** Does the work on @operands (NULL-terminated; NULL: none) and returns the exit status; where
+     * @error was set, the error's own status counts. */
+    int (*work)(KilnOptions *options, char **operands, void *data, GError **error);
 } KilnUsage;
-gboolean kiln_options_parse(const KilnUsage *usage, int argc, char **argv, KilnOptions *options,
-                            char ***out_rest, bool *out_done, GError **error);
-void kiln_options_clear(KilnOptions *options);
-/** Exactly one operand; NULL and KILN_ERROR_USAGE otherwise. */
-const char *kiln_one_operand(char **rest, const KilnUsage *usage, GError **error);
 
-/** Prints `kiln COMMAND: message` to standard error and returns the exit status of the error's
- * code. */
-int kiln_fail(const char *command, const GError *error);
+/** Parses argv (argv[0] is the sub-command), does the work, reports what went wrong, writes the
+ * trace. Returns the exit status. */
+int kiln_command(const KilnUsage *usage, int argc, char **argv, void *data);
 
 /** The pipeline that the options name: --passes, else --pipeline, else `default`. */
 KilnPipeline *kiln_options_pipeline(const KilnOptions *options, GError **error);
 /** Compile options from the command line. The shapes that they point to are stored in @shapes, to
- * be freed. */
-gboolean kiln_options_compile(const KilnOptions *options, KilnPipeline *pipeline,
-                              KilnCompileOptions *out, KilnShape **shapes, GError **error);
-/** Pass options from the command line: what `kiln opt` runs with. */
-gboolean kiln_options_passes(const KilnOptions *options, KilnPassOptions *out, GError **error);
+ * be freed with kiln_shapes_free(). */
+gboolean kiln_options_compile(KilnOptions *options, KilnPipeline *pipeline, KilnCompileOptions *out,
+                              KilnShape **shapes, GError **error);
+void kiln_shapes_free(KilnShape *shapes, unsigned n);
+/** Pass options from the command line, for passes of @pipeline: what `kiln opt` runs with. */
+gboolean kiln_options_passes(KilnOptions *options, const KilnPipeline *pipeline,
+                             KilnPassOptions *out, GError **error);
 /** One binding per input of @model from --shape; static inputs as they are. */
 KilnBinding *kiln_options_bindings(const KilnOptions *options, const KilnModel *model,
                                    GError **error);
 /** Loads a model and applies --const. */
-KilnModel *kiln_options_load(const KilnOptions *options, const char *path, GError **error);
+KilnModel *kiln_options_load(KilnOptions *options, const char *path, GError **error);
 
 /** Progress of long work: a line on standard error that is rewritten, on terminals only, after a
- * while. */
+ * while. @data is the KilnOptions. A KilnProgressFn. */
 gboolean kiln_show_progress(double fraction, const char *what, void *data);
-void kiln_clear_progress(void);
+void kiln_clear_progress(KilnOptions *options);
 
 /** Prints a JSON document with its schema_version, and a newline, to standard output. Takes @root
  * over. */

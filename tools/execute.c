@@ -16,7 +16,6 @@ kiln_execution_open(KilnExecution *execution, KilnModel *model, const KilnCompil
 {
     execution->views = g_ptr_array_new_with_free_func((GDestroyNotify)g_bytes_unref);
     execution->program = kiln_program_compile(model, options, error);
-    kiln_clear_progress();
     if (!execution->program)
         return FALSE;
     KilnSessionOptions session = KILN_SESSION_OPTIONS_INIT;

@@ -2,6 +2,9 @@
 /* The kiln command: finds the sub-command and hands over. */
 #include "tools/command.h"
 
+#include "passes/suggest.h"
+
+#include <errno.h>
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,19 +31,29 @@ print_help(FILE *out)
         out,
         "Loads ONNX models, optimizes them under pipelines, runs them on the CPU.\n\nCommands:\n");
     for (size_t i = 0; i < G_N_ELEMENTS(commands); i++)
-        fprintf(out, "  %-7s %-6s %s\n", commands[i].name, commands[i].operands,
-                commands[i].summary);
+        fprintf(out, "  %-7s %s%*s %s\n", commands[i].name, commands[i].operands,
+                (int)(5 - g_utf8_strlen(commands[i].operands, -1)), "", commands[i].summary);
     fprintf(
         out,
         "\n`kiln COMMAND --help` shows the options of a command; `kiln --version` what this is.\n");
     fprintf(out, "Exit status: 0 ok, 1 failed, 2 usage, 3 unsupported operators, 4 mismatch.\n");
 }
 
-int
-main(int argc, char **argv)
+static int
+no_such_command(const char *name)
 {
-    setlocale(LC_ALL, "");
-    setlocale(LC_NUMERIC, "C"); /* numbers are read and printed the same everywhere */
+    const char *names[G_N_ELEMENTS(commands)];
+    for (size_t i = 0; i < G_N_ELEMENTS(commands); i++)
+        names[i] = commands[i].name;
+    g_autofree char *hint = kiln_suggest(name, names, G_N_ELEMENTS(commands));
+    fprintf(stderr, "kiln: expected a command, found %s%s\n`kiln --help` lists them.\n", name,
+            hint);
+    return KILN_EXIT_USAGE;
+}
+
+static int
+dispatch(int argc, char **argv)
+{
     if (argc < 2) {
         print_help(stderr);
         return KILN_EXIT_USAGE;
@@ -58,6 +71,19 @@ main(int argc, char **argv)
         if (strcmp(argv[1], commands[i].name) == 0)
             return commands[i].run(argc - 1, argv + 1);
     }
-    fprintf(stderr, "kiln: expected a command, found %s\n`kiln --help` lists them.\n", argv[1]);
-    return KILN_EXIT_USAGE;
+    return no_such_command(argv[1]);
+}
+
+int
+main(int argc, char **argv)
+{
+    setlocale(LC_ALL, "");
+    setlocale(LC_NUMERIC, "C"); /* numbers are read and printed the same everywhere */
+    int status = dispatch(argc, argv);
+    /* A full disk or a closed pipe must not pass for success. */
+    if ((fflush(stdout) != 0 || ferror(stdout)) && status == KILN_EXIT_OK) {
+        fprintf(stderr, "kiln: standard output: cannot be written: %s\n", g_strerror(errno));
+        status = KILN_EXIT_FAILED;
+    }
+    return status;
 }

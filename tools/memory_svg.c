@@ -83,8 +83,5 @@ kiln_memory_svg_write(const char *path, const KilnMemoryPlan *plan, GError **err
     add(out,
         "<text x=\"%.2f\" y=\"%d\" fill=\"red\">peak: step %" G_GINT64_FORMAT "</text>\n</svg>\n",
         peak_x + 4, MARGIN - 2, peak_step(plan));
-    g_autoptr(GError) inner = NULL;
-    if (!g_file_set_contents(path, out->str, (gssize)out->len, &inner))
-        return kiln_throw(error, KILN_ERROR_IO, "%s: cannot be written: %s", path, inner->message);
-    return TRUE;
+    return kiln_file_write(path, out->str, out->len, error);
 }

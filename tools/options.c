@@ -2,14 +2,25 @@
 /* Options that all sub-commands take, and what they become. */
 #include "tools/command.h"
 
+#include "passes/suggest.h"
+#include "tools/trace.h"
+
 #include <stdio.h>
 #include <string.h>
 
 /* --- parsing --- */
 
-static gboolean
-throw_usage(const KilnUsage *usage, const char *message, GError **error)
+enum {
+    MAX_THREADS = 1024
+};
+
+static gboolean G_GNUC_PRINTF(3, 4)
+    throw_usage(const KilnUsage *usage, GError **error, const char *format, ...)
 {
+    va_list args;
+    va_start(args, format);
+    g_autofree char *message = g_strdup_vprintf(format, args);
+    va_end(args);
     return kiln_throw(error, KILN_ERROR_USAGE, "%s\n`kiln %s --help` shows the options.", message,
                       usage->command);
 }
@@ -18,7 +29,7 @@ static void
 add_common(GOptionContext *context, KilnOptions *options)
 {
     const GOptionEntry entries[] = {
-        { "pipeline", 0, 0, G_OPTION_ARG_STRING, &options->pipeline,
+        { "pipeline", 0, 0, G_OPTION_ARG_FILENAME, &options->pipeline,
           "A shipped pipeline or a YAML file (default: default)", "F" },
         { "passes", 0, 0, G_OPTION_ARG_STRING, &options->passes,
           "Passes in place of a pipeline: a,b{x=1},c", "LIST" },
@@ -30,9 +41,9 @@ add_common(GOptionContext *context, KilnOptions *options)
           "Threads (default: one per processor)", "N" },
         { "mode", 0, 0, G_OPTION_ARG_STRING, &options->mode, "infer or train (default: infer)",
           "MODE" },
-        { "const", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options->constness,
+        { "const", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options->constness,
           "An input that is constant: compile:NAME or run:NAME", "WHEN:NAME" },
-        { "shape", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options->shapes,
+        { "shape", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options->shapes,
           "The shape of an input: NAME=1x3x224x224", "NAME=DIMS" },
         { "prefer", 0, 0, G_OPTION_ARG_STRING, &options->prefer, "speed or memory (default: speed)",
           "WHAT" },
@@ -60,18 +71,13 @@ add_passes(GOptionContext *context, KilnOptions *options)
         { "bisect-limit", 0, 0, G_OPTION_ARG_INT64, &options->bisect_limit,
           "Stop after N pass applications", "N" },
         { "print-after", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options->print_after,
-          "Print the text after this pass, or all", "PASS" },
+          "Print the text after this pass, or all, to standard error", "PASS" },
         { "print-changed", 0, 0, G_OPTION_ARG_NONE, &options->print_changed,
-          "Print the text after passes that changed it", NULL },
+          "Print rewrites, and the text only after passes that changed it", NULL },
         { "dump-dir", 0, 0, G_OPTION_ARG_FILENAME, &options->dump_dir,
           "Write the text after each application here", "D" },
-        { "time-passes", 0, 0, G_OPTION_ARG_NONE, &options->time_passes,
-          "Show the time of each pass", NULL },
-        { "stats", 0, 0, G_OPTION_ARG_NONE, &options->stats, "Show what each pass did", NULL },
         { "check", 0, 0, G_OPTION_ARG_NONE, &options->check,
-          "Run before and after every pass and compare", NULL },
-        { "print-pipeline", 0, 0, G_OPTION_ARG_NONE, &options->print_pipeline,
-          "Print the pipeline and stop", NULL },
+          "Run before and after every pass on ref, and compare", NULL },
         G_OPTION_ENTRY_NULL,
     };
     GOptionGroup *group = g_option_group_new(
@@ -83,24 +89,54 @@ add_passes(GOptionContext *context, KilnOptions *options)
 static gboolean
 check_values(const KilnUsage *usage, const KilnOptions *options, GError **error)
 {
-    if (options->threads < 0 || options->threads > 1024)
-        return throw_usage(usage, "--threads: expected 1 to 1024", error);
+    if (options->threads < 0 || options->threads > MAX_THREADS)
+        return throw_usage(usage, error, "--threads: expected 1 to %d, found %d", MAX_THREADS,
+                           options->threads);
     if (options->mode && strcmp(options->mode, "infer") != 0 && strcmp(options->mode, "train") != 0)
-        return throw_usage(usage, "--mode: expected infer or train", error);
+        return throw_usage(usage, error, "--mode: expected infer or train, found %s",
+                           options->mode);
     if (options->prefer && strcmp(options->prefer, "speed") != 0 &&
         strcmp(options->prefer, "memory") != 0)
-        return throw_usage(usage, "--prefer: expected speed or memory", error);
+        return throw_usage(usage, error, "--prefer: expected speed or memory, found %s",
+                           options->prefer);
     if (options->pipeline && options->passes)
-        return throw_usage(usage, "--pipeline and --passes: expected one of them", error);
+        return throw_usage(usage, error,
+                           "--pipeline and --passes: expected one of them, found both");
+    if (options->stop_after < 0)
+        return throw_usage(usage, error,
+                           "--stop-after: expected 0 or more, found %" G_GINT64_FORMAT,
+                           options->stop_after);
+    if (options->bisect_limit < 0)
+        return throw_usage(usage, error,
+                           "--bisect-limit: expected 0 or more, found %" G_GINT64_FORMAT,
+                           options->bisect_limit);
     return kiln_target_by_name(options->backend ? options->backend : "cpu", error) != NULL;
 }
 
-gboolean
-kiln_options_parse(const KilnUsage *usage, int argc, char **argv, KilnOptions *options,
-                   char ***out_rest, bool *out_done, GError **error)
+static gboolean
+check_operands(const KilnUsage *usage, char **rest, GError **error)
 {
-    *options = (KilnOptions){ .stop_after = -1, .bisect_limit = -1 };
-    *out_done = false;
+    unsigned n = rest ? g_strv_length(rest) : 0;
+    switch (usage->n_operands) {
+    case KILN_OPERANDS_NONE:
+        return n == 0 || throw_usage(usage, error, "expected no operand, found %s", rest[0]);
+    case KILN_OPERANDS_ONE:
+        return n == 1 ||
+               throw_usage(usage, error, "expected one operand (%s), found %u", usage->operands, n);
+    case KILN_OPERANDS_SOME:
+        return n >= 1 || throw_usage(usage, error, "expected %s, found none", usage->operands);
+    case KILN_OPERANDS_OPTIONAL:
+        break;
+    }
+    return n <= 1 ||
+           throw_usage(usage, error, "expected one operand (%s), found %u", usage->operands, n);
+}
+
+/* FALSE: @error is set, or help was printed and is not. */
+static gboolean
+parse(const KilnUsage *usage, int argc, char **argv, KilnOptions *options, char ***out_rest,
+      GError **error)
+{
     gboolean help = FALSE;
     const GOptionEntry help_entries[] = {
         { "help", 'h', 0, G_OPTION_ARG_NONE, &help, "Show this", NULL },
@@ -120,18 +156,17 @@ kiln_options_parse(const KilnUsage *usage, int argc, char **argv, KilnOptions *o
     g_set_prgname(program);
     g_autoptr(GError) inner = NULL;
     if (!g_option_context_parse(context, &argc, &argv, &inner))
-        return throw_usage(usage, inner->message, error);
+        return throw_usage(usage, error, "%s", inner->message);
     if (help) {
         g_autofree char *text = g_option_context_get_help(context, FALSE, NULL);
         fputs(text, stdout);
-        *out_done = true;
         return FALSE;
     }
-    return check_values(usage, options, error);
+    return check_values(usage, options, error) && check_operands(usage, *out_rest, error);
 }
 
-void
-kiln_options_clear(KilnOptions *options)
+static void
+options_clear(KilnOptions *options)
 {
     char *texts[] = { options->pipeline, options->passes, options->backend, options->mode,
                       options->prefer,   options->trace,  options->dump_dir };
@@ -141,26 +176,13 @@ kiln_options_clear(KilnOptions *options)
         g_free(texts[i]);
     for (size_t i = 0; i < G_N_ELEMENTS(lists); i++)
         g_strfreev(lists[i]);
+    kiln_trace_free(options->progress.trace);
     *options = (KilnOptions){ 0 };
 }
 
-const char *
-kiln_one_operand(char **rest, const KilnUsage *usage, GError **error)
+static int
+status_of(const GError *error)
 {
-    unsigned n = rest ? g_strv_length(rest) : 0;
-    if (n == 1)
-        return rest[0];
-    g_autofree char *message =
-        g_strdup_printf("expected one operand (%s), found %u", usage->operands, n);
-    throw_usage(usage, message, error);
-    return NULL;
-}
-
-int
-kiln_fail(const char *command, const GError *error)
-{
-    kiln_clear_progress();
-    fprintf(stderr, "kiln %s: %s\n", command, error->message);
     if (error->domain != KILN_ERROR)
         return KILN_EXIT_FAILED;
     switch (error->code) {
@@ -175,13 +197,41 @@ kiln_fail(const char *command, const GError *error)
     }
 }
 
+int
+kiln_command(const KilnUsage *usage, int argc, char **argv, void *data)
+{
+    KilnOptions options = { .stop_after = KILN_NO_LIMIT, .bisect_limit = KILN_NO_LIMIT };
+    g_auto(GStrv) rest = NULL;
+    g_autoptr(GError) error = NULL;
+    int status = KILN_EXIT_OK;
+    if (parse(usage, argc, argv, &options, &rest, &error)) {
+        options.progress.trace = options.trace ? kiln_trace_new() : NULL;
+        status = usage->work(&options, rest, data, &error);
+        if (!error && options.trace)
+            kiln_trace_write(options.progress.trace, options.trace, &error);
+    }
+    kiln_clear_progress(&options);
+    if (error) {
+        fprintf(stderr, "kiln %s: %s\n", usage->command, error->message);
+        status = status_of(error);
+    }
+    options_clear(&options);
+    return status;
+}
+
 /* --- what options become --- */
 
 KilnPipeline *
 kiln_options_pipeline(const KilnOptions *options, GError **error)
 {
-    if (options->passes)
-        return kiln_pipeline_parse(options->passes, error);
+    if (options->passes) {
+        g_autoptr(GError) inner = NULL;
+        KilnPipeline *pipeline = kiln_pipeline_parse(options->passes, &inner);
+        /* What is wrong stands on the command line, not in a file. */
+        if (!pipeline)
+            kiln_throw(error, KILN_ERROR_USAGE, "--%s", inner->message);
+        return pipeline;
+    }
     return kiln_pipeline_load(options->pipeline ? options->pipeline : "default", error);
 }
 
@@ -209,8 +259,8 @@ parse_shape(const char *text, KilnShape *out, GError **error)
     return TRUE;
 }
 
-static void
-free_shapes(KilnShape *shapes, unsigned n)
+void
+kiln_shapes_free(KilnShape *shapes, unsigned n)
 {
     for (unsigned i = 0; i < n; i++)
         g_free((char *)shapes[i].input);
@@ -224,7 +274,7 @@ parse_shapes(const KilnOptions *options, unsigned *out_n, GError **error)
     KilnShape *shapes = g_new0(KilnShape, n + 1);
     for (unsigned i = 0; i < n; i++) {
         if (!parse_shape(options->shapes[i], &shapes[i], error)) {
-            free_shapes(shapes, n);
+            kiln_shapes_free(shapes, n);
             return NULL;
         }
     }
@@ -233,7 +283,7 @@ parse_shapes(const KilnOptions *options, unsigned *out_n, GError **error)
 }
 
 gboolean
-kiln_options_compile(const KilnOptions *options, KilnPipeline *pipeline, KilnCompileOptions *out,
+kiln_options_compile(KilnOptions *options, KilnPipeline *pipeline, KilnCompileOptions *out,
                      KilnShape **shapes, GError **error)
 {
     *out = (KilnCompileOptions)KILN_COMPILE_OPTIONS_INIT;
@@ -242,18 +292,51 @@ kiln_options_compile(const KilnOptions *options, KilnPipeline *pipeline, KilnCom
     out->threads = options->threads;
     out->train = options->mode && strcmp(options->mode, "train") == 0;
     out->no_verify = options->no_verify;
-    out->progress = options->quiet ? NULL : kiln_show_progress;
+    out->progress = kiln_show_progress;
+    out->data = options;
     *shapes = parse_shapes(options, &out->n_shapes, error);
     out->shapes = *shapes;
     return *shapes != NULL;
 }
 
+/* Dumps and rewrites: standard output is for the result. */
+static void
+show_text(const char *text, void *data)
+{
+    kiln_clear_progress(data);
+    fputs(text, stderr);
+}
+
+static gboolean
+check_pass_ids(const KilnOptions *options, const KilnPipeline *pipeline, GError **error)
+{
+    const struct {
+        const char *option;
+        char **ids;
+    } lists[] = { { "skip", options->skip },
+                  { "only", options->only },
+                  { "print-after", options->print_after } };
+    for (size_t l = 0; l < G_N_ELEMENTS(lists); l++) {
+        for (char **id = lists[l].ids; id && *id; id++) {
+            bool all = lists[l].ids == options->print_after && strcmp(*id, "all") == 0;
+            if (all || kiln_pass_pipeline_find(pipeline->passes, *id))
+                continue;
+            g_autofree char *hint = kiln_suggest_pass(pipeline->passes, *id);
+            return kiln_throw(error, KILN_ERROR_USAGE,
+                              "--%s: expected a pass, found %s%s\n`kiln passes` lists them.",
+                              lists[l].option, *id, hint);
+        }
+    }
+    return TRUE;
+}
+
 gboolean
-kiln_options_passes(const KilnOptions *options, KilnPassOptions *out, GError **error)
+kiln_options_passes(KilnOptions *options, const KilnPipeline *pipeline, KilnPassOptions *out,
+                    GError **error)
 {
     *out = (KilnPassOptions)KILN_PASS_OPTIONS_INIT;
     out->target = kiln_target_by_name(options->backend ? options->backend : "cpu", error);
-    if (!out->target)
+    if (!out->target || !check_pass_ids(options, pipeline, error))
         return FALSE;
     out->check_target = kiln_target_by_name("ref", NULL);
     out->threads = options->threads ? options->threads : kiln_processor_count();
@@ -264,20 +347,15 @@ kiln_options_passes(const KilnOptions *options, KilnPassOptions *out, GError **e
     out->check_changed = options->check;
     out->skip = (const char *const *)options->skip;
     out->only = (const char *const *)options->only;
-    out->stop_after = options->stop_after;
-    out->bisect_limit = options->bisect_limit;
+    out->stop_after = options->stop_after == KILN_NO_LIMIT ? -1 : options->stop_after;
+    out->bisect_limit = options->bisect_limit == KILN_NO_LIMIT ? -1 : options->bisect_limit;
     out->print_after = (const char *const *)options->print_after;
     out->print_changed = options->print_changed;
     out->dump_dir = options->dump_dir;
-    char **lists[] = { options->skip, options->only, options->print_after };
-    for (size_t l = 0; l < G_N_ELEMENTS(lists); l++) {
-        for (char **id = lists[l]; id && *id; id++) {
-            if (!kiln_pass_find(*id) &&
-                !(lists[l] == options->print_after && strcmp(*id, "all") == 0))
-                return kiln_throw(error, KILN_ERROR_USAGE,
-                                  "expected a pass, found %s\n`kiln passes` lists them.", *id);
-        }
-    }
+    out->log_rewrites = options->print_changed && !options->quiet;
+    out->dump = out->log = show_text;
+    out->progress = kiln_show_progress;
+    out->data = options;
     return TRUE;
 }
 
@@ -304,14 +382,16 @@ kiln_options_bindings(const KilnOptions *options, const KilnModel *model, GError
         bindings[i].rank = shapes[s].rank;
         memcpy(bindings[i].dims, shapes[s].dims, sizeof bindings[i].dims);
     }
-    free_shapes(shapes, n_shapes);
+    kiln_shapes_free(shapes, n_shapes);
     return bindings;
 }
 
 KilnModel *
-kiln_options_load(const KilnOptions *options, const char *path, GError **error)
+kiln_options_load(KilnOptions *options, const char *path, GError **error)
 {
+    kiln_trace_step(options->progress.trace, "load", path);
     g_autoptr(KilnModel) model = kiln_model_load(path, error);
+    kiln_trace_step(options->progress.trace, NULL, NULL);
     for (char **at = options->constness; model && at && *at; at++) {
         bool compile = g_str_has_prefix(*at, "compile:"), run = g_str_has_prefix(*at, "run:");
         const char *name = strchr(*at, ':');

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How commands talk: progress on terminals, JSON documents. */
 #include "tools/command.h"
+#include "tools/trace.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -10,29 +11,30 @@ enum {
     STEP_MS = 100,
 };
 
-static gint64 started, shown;
-
 gboolean
 kiln_show_progress(double fraction, const char *what, void *data)
 {
-    (void)data;
+    KilnOptions *options = data;
+    KilnProgress *progress = &options->progress;
+    kiln_trace_step(progress->trace, "pass", what);
     gint64 now = g_get_monotonic_time() / 1000;
-    if (!started)
-        started = now;
-    if (!isatty(STDERR_FILENO) || now - started < QUIET_MS || now - shown < STEP_MS)
+    if (!progress->started)
+        progress->started = now;
+    if (options->quiet || !isatty(STDERR_FILENO) || now - progress->started < QUIET_MS ||
+        now - progress->shown < STEP_MS)
         return TRUE;
-    shown = now;
+    progress->shown = now;
     fprintf(stderr, "\r\033[K%3d %% %.60s", (int)(fraction * 100), what);
     fflush(stderr);
     return TRUE;
 }
 
 void
-kiln_clear_progress(void)
+kiln_clear_progress(KilnOptions *options)
 {
-    if (shown)
+    if (options->progress.shown)
         fputs("\r\033[K", stderr);
-    shown = started = 0;
+    options->progress.shown = 0;
 }
 
 void
@@ -70,14 +72,19 @@ print_rules(const KilnPassStats *pass)
 void
 kiln_print_pass_table(const KilnPassReport *report, bool rules)
 {
-    fprintf(stderr, "%-5s %-22s %5s %8s %8s %8s %9s\n", "level", "pass", "runs", "changed",
-            "before", "after", "ms");
+    fprintf(stderr, "%-5s  %-22s %5s %8s %8s %8s %6s %9s\n", "level", "pass", "runs", "changed",
+            "before", "after", "delta", "ms");
+    double ms = 0;
     for (guint i = 0; i < report->passes->len; i++) {
         const KilnPassStats *pass = g_ptr_array_index(report->passes, i);
-        fprintf(stderr, "%-5s %-22s %5u %8u %8" G_GINT64_FORMAT " %8" G_GINT64_FORMAT " %9.3f\n",
+        fprintf(stderr,
+                "%-5s  %-22s %5u %8u %8" G_GINT64_FORMAT " %8" G_GINT64_FORMAT " %6" G_GINT64_FORMAT
+                " %9.3f\n",
                 pass->level == KILN_LEVEL_GRAPH ? "graph" : "ir", pass->id, pass->runs,
-                pass->changed, pass->nodes_before, pass->nodes_after, pass->ms);
+                pass->changed, pass->nodes_before, pass->nodes_after, pass->delta, pass->ms);
+        ms += pass->ms;
         if (rules)
             print_rules(pass);
     }
+    fprintf(stderr, "%u applications, %.3f ms\n", report->applications, ms);
 }

@@ -108,8 +108,8 @@ kiln_summary_print(const char *name, const KilnTensor *tensor, char **labels)
     printf("\n");
     for (int i = 0; i < summary.n_top; i++) {
         const char *label = label_of(labels, summary.top[i]);
-        printf("  %6" G_GINT64_FORMAT "  %-10.6g %s\n", summary.top[i], summary.values[i],
-               label ? label : "");
+        printf(label ? "  %6" G_GINT64_FORMAT "  %-10.6g %s\n" : "  %6" G_GINT64_FORMAT "  %.6g\n",
+               summary.top[i], summary.values[i], label);
     }
 }
 

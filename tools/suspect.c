@@ -3,18 +3,16 @@
  * runs. */
 #include "tools/suspect.h"
 
-#include <stddef.h>
+#include <glib.h>
 #include <string.h>
 
 static const char text[] =
 #include "suspect.inc"
     ;
 
-const char *
+char *
 kiln_suspect_reason(const char *name)
 {
-    /* One reason at a time is asked for and printed at once. */
-    static char reason[256];
     const char *slash = strrchr(name, '/');
     const char *last = slash ? slash + 1 : name;
     size_t length = strlen(last);
@@ -23,11 +21,7 @@ kiln_suspect_reason(const char *name)
             continue;
         const char *start = line + length + 1;
         start += strspn(start, " ");
-        size_t n = strcspn(start, "\n");
-        n = n < sizeof reason ? n : sizeof reason - 1;
-        memcpy(reason, start, n);
-        reason[n] = 0;
-        return reason;
+        return g_strndup(start, strcspn(start, "\n"));
     }
     return NULL;
 }

@@ -3,8 +3,8 @@
 #ifndef KILN_TOOLS_SUSPECT_H
 #define KILN_TOOLS_SUSPECT_H
 
-/** Why the expected data of the case is not to be trusted; NULL for every other case. A case is
- * known by the last component of its name. */
-const char *kiln_suspect_reason(const char *name);
+/** Why the expected data of the case is not to be trusted, to be freed; NULL for every other case.
+ * A case is known by the last component of its name. */
+char *kiln_suspect_reason(const char *name);
 
 #endif

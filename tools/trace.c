@@ -1,43 +1,112 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chrome traces: the JSON that chrome://tracing and Perfetto open. Instructions run one after the
- * other, so that each event starts where the one before it ended. */
+/* Chrome traces: steps of the command (loading, each pass application, running) and, where a
+ * session was profiled, its instructions. Both run one after the other, so that a step ends where
+ * the next begins. */
 #include "tools/trace.h"
 
 #include <string.h>
 
-gboolean
-kiln_trace_write(const char *path, KilnSession *session, GError **error)
+struct KilnTrace {
+    gint64 start; /* us */
+    JsonArray *events;
+    char *open; /* name of the step that is open; NULL: none */
+    const char *category;
+    gint64 since; /* us */
+};
+
+enum {
+    THREAD_STEPS = 1,
+    THREAD_INSTRUCTIONS = 2,
+};
+
+KilnTrace *
+kiln_trace_new(void)
+{
+    KilnTrace *trace = g_new0(KilnTrace, 1);
+    trace->start = g_get_monotonic_time();
+    trace->events = json_array_new();
+    return trace;
+}
+
+void
+kiln_trace_free(KilnTrace *trace)
+{
+    if (!trace)
+        return;
+    json_array_unref(trace->events);
+    g_free(trace->open);
+    g_free(trace);
+}
+
+static JsonObject *
+event_new(const char *name, const char *category, int thread)
+{
+    JsonObject *event = json_object_new();
+    json_object_set_string_member(event, "name", name);
+    json_object_set_string_member(event, "cat", category);
+    json_object_set_string_member(event, "ph", "X");
+    json_object_set_int_member(event, "pid", 1);
+    json_object_set_int_member(event, "tid", thread);
+    return event;
+}
+
+static void
+set_times(JsonObject *event, double start_us, double us)
+{
+    json_object_set_double_member(event, "ts", start_us);
+    json_object_set_double_member(event, "dur", us);
+}
+
+void
+kiln_trace_step(KilnTrace *trace, const char *category, const char *name)
+{
+    if (!trace)
+        return;
+    gint64 now = g_get_monotonic_time();
+    if (trace->open) {
+        JsonObject *event = event_new(trace->open, trace->category, THREAD_STEPS);
+        set_times(event, (double)(trace->since - trace->start), (double)(now - trace->since));
+        json_array_add_object_element(trace->events, event);
+    }
+    g_free(trace->open);
+    trace->open = g_strdup(name);
+    trace->category = category;
+    trace->since = now;
+}
+
+void
+kiln_trace_session(KilnTrace *trace, KilnSession *session)
 {
     unsigned n;
     const KilnProfileEntry *entries = kiln_session_profile(session, &n);
-    JsonArray *events = json_array_new();
-    double start_us = 0;
+    double at = (double)(g_get_monotonic_time() - trace->start), total = 0;
+    for (unsigned i = 0; i < n; i++)
+        total += entries[i].runs ? entries[i].ms * 1e3 / (double)entries[i].runs : 0;
+    at -= total; /* the run is just over */
     for (unsigned i = 0; i < n; i++) {
         double us = entries[i].runs ? entries[i].ms * 1e3 / (double)entries[i].runs : 0;
-        JsonObject *event = json_object_new(), *args = json_object_new();
-        json_object_set_string_member(event, "name", entries[i].node);
-        json_object_set_string_member(event, "cat", entries[i].instruction);
-        json_object_set_string_member(event, "ph", "X");
-        json_object_set_int_member(event, "pid", 1);
-        json_object_set_int_member(event, "tid", 1);
-        json_object_set_double_member(event, "ts", start_us);
-        json_object_set_double_member(event, "dur", us);
+        JsonObject *event = event_new(entries[i].node, entries[i].instruction, THREAD_INSTRUCTIONS);
+        set_times(event, MAX(at, 0), us);
+        JsonObject *args = json_object_new();
         json_object_set_string_member(args, "kernel", entries[i].kernel);
         json_object_set_int_member(args, "flops", entries[i].flops);
         json_object_set_int_member(args, "bytes", entries[i].bytes);
         json_object_set_object_member(event, "args", args);
-        json_array_add_object_element(events, event);
-        start_us += us;
+        json_array_add_object_element(trace->events, event);
+        at += us;
     }
+}
+
+gboolean
+kiln_trace_write(KilnTrace *trace, const char *path, GError **error)
+{
+    kiln_trace_step(trace, NULL, NULL);
     JsonObject *root = json_object_new();
-    json_object_set_array_member(root, "traceEvents", events);
+    json_object_set_array_member(root, "traceEvents", json_array_ref(trace->events));
     json_object_set_string_member(root, "displayTimeUnit", "ms");
     JsonNode *node = json_node_init_object(json_node_alloc(), root);
     json_object_unref(root);
     g_autofree char *text = json_to_string(node, FALSE);
     json_node_unref(node);
-    g_autoptr(GError) inner = NULL;
-    if (!g_file_set_contents(path, text, (gssize)strlen(text), &inner))
-        return kiln_throw(error, KILN_ERROR_IO, "%s: cannot be written: %s", path, inner->message);
-    return TRUE;
+    return kiln_file_write(path, text, strlen(text), error);
 }

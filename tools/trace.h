@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chrome traces of a profiled run. */
+/* Chrome traces: what chrome://tracing and Perfetto open. */
 #ifndef KILN_TOOLS_TRACE_H
 #define KILN_TOOLS_TRACE_H
 
 #include "tools/command.h"
 
-/** Writes one complete event per instruction, in order, from the session's profile. */
-gboolean kiln_trace_write(const char *path, KilnSession *session, GError **error);
+KilnTrace *kiln_trace_new(void);
+void kiln_trace_free(KilnTrace *trace);
+/** Ends the step that is open, if any, and begins the next; @name NULL: none. No effect on a NULL
+ * @trace, so that callers need not ask. */
+void kiln_trace_step(KilnTrace *trace, const char *category, const char *name);
+/** One event per instruction of the session's profile, one after the other from now on. */
+void kiln_trace_session(KilnTrace *trace, KilnSession *session);
+gboolean kiln_trace_write(KilnTrace *trace, const char *path, GError **error);
 
 #endif

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files written whole or not at all: a full disk, a missing folder or an interrupted run leaves
+ * what was there before. */
+#include "runtime/file_write.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum {
+    MAX_TRIES = 100 /* names for a temporary file */
+};
+
+/* One file on its way: `temporary` is NULL for what is written to straight. */
+typedef struct {
+    const KilnFileContent *content;
+    char *target; /* with symbolic links followed */
+    char *temporary;
+} Pending;
+
+static gboolean
+throw_io(const char *path, GError **error)
+{
+    return kiln_throw(error, KILN_ERROR_IO, "%s: cannot be written: %s", path, g_strerror(errno));
+}
+
+static bool
+write_all(int file, const KilnFileContent *content)
+{
+    const char *at = content->data;
+    for (size_t left = content->size; left;) {
+        ssize_t n = write(file, at, left);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return false;
+        at += n;
+        left -= (size_t)n;
+    }
+    return true;
+}
+
+/* A new file beside @target; the name is stored in @out_path. -1: errno says why. */
+static int
+open_beside(const char *target, char **out_path)
+{
+    for (unsigned i = 0; i < MAX_TRIES; i++) {
+        char *path = g_strdup_printf("%s.%ld-%u.tmp", target, (long)getpid(), i);
+        int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (file >= 0) {
+            *out_path = path;
+            return file;
+        }
+        g_free(path);
+        if (errno != EEXIST)
+            break;
+    }
+    return -1;
+}
+
+static bool
+write_and_close(int file, const KilnFileContent *content)
+{
+    bool fine = write_all(file, content);
+    int failure = errno;
+    if (close(file) != 0)
+        return false;
+    errno = failure;
+    return fine;
+}
+
+static gboolean
+stage(Pending *pending, GError **error)
+{
+    const char *path = pending->content->path;
+    char *real = realpath(path, NULL);
+    pending->target = g_strdup(real ? real : path);
+    free(real);
+    struct stat old;
+    bool exists = stat(pending->target, &old) == 0;
+    if (exists && S_ISDIR(old.st_mode)) {
+        errno = EISDIR;
+        return throw_io(path, error);
+    }
+    if (exists && !S_ISREG(old.st_mode))
+        return TRUE;
+    if (exists && access(pending->target, W_OK) != 0)
+        return throw_io(path, error);
+    int file = open_beside(pending->target, &pending->temporary);
+    if (file < 0)
+        return throw_io(path, error);
+    /* What replaces a file keeps its mode; where that cannot be, the new file's will do. */
+    if (exists && fchmod(file, old.st_mode & 07777) != 0)
+        errno = 0;
+    return write_and_close(file, pending->content) || throw_io(path, error);
+}
+
+static gboolean
+finish(Pending *pending, GError **error)
+{
+    const char *path = pending->content->path;
+    if (pending->temporary) {
+        if (rename(pending->temporary, pending->target) != 0)
+            return throw_io(path, error);
+        g_clear_pointer(&pending->temporary, g_free);
+        return TRUE;
+    }
+    int file = open(pending->target, O_WRONLY | O_CLOEXEC);
+    if (file < 0)
+        return throw_io(path, error);
+    return write_and_close(file, pending->content) || throw_io(path, error);
+}
+
+gboolean
+kiln_files_write(const KilnFileContent *files, unsigned n, GError **error)
+{
+    g_autofree Pending *pending = g_new0(Pending, n + 1);
+    gboolean fine = TRUE;
+    for (unsigned i = 0; fine && i < n; i++) {
+        pending[i].content = &files[i];
+        fine = stage(&pending[i], error);
+    }
+    for (unsigned i = 0; fine && i < n; i++)
+        fine = finish(&pending[i], error);
+    for (unsigned i = 0; i < n; i++) {
+        if (pending[i].temporary)
+            unlink(pending[i].temporary);
+        g_free(pending[i].temporary);
+        g_free(pending[i].target);
+    }
+    return fine;
+}
+
+gboolean
+kiln_file_write(const char *path, const void *data, size_t size, GError **error)
+{
+    const KilnFileContent file = { path, data, size };
+    return kiln_files_write(&file, 1, error);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files written whole or not at all. */
+#ifndef KILN_RUNTIME_FILE_WRITE_H
+#define KILN_RUNTIME_FILE_WRITE_H
+
+#include "graph/error.h"
+
+/** What a file is to hold. */
+typedef struct {
+    const char *path;
+    const void *data;
+    size_t size;
+} KilnFileContent;
+
+/** Writes all of @files or none: each beside its place first, then renamed, in order. What is not a
+ * regular file (a device, a pipe) is written to straight, and a symbolic link keeps pointing to the
+ * file. KILN_ERROR_IO names the path. */
+gboolean kiln_files_write(const KilnFileContent *files, unsigned n, GError **error);
+/** The same for one file. */
+gboolean kiln_file_write(const char *path, const void *data, size_t size, GError **error);
+
+#endif
