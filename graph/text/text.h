@@ -31,9 +31,9 @@ void kiln_attrs_print(const KilnAttrInfo *infos, uint32_t n, const void *attrs, 
 /** `name`, or `"na/me"` where a character outside [A-Za-z0-9_.] asks for quotes. */
 void kiln_name_print(const char *name, GString *out);
 
-/** Parses a text of `graph`, `constants` and `declare` blocks; @path names it in messages
- * (file:line:column) and is what relative file(…) constants are relative to. KILN_ERROR_PARSE and
- * friends. */
+/** Parses and verifies a text of `graph`, `constants` and `declare` blocks; @path names it in
+ * messages (file:line:column) and is what relative file(…) constants are relative to.
+ * KILN_ERROR_PARSE and friends. */
 KilnModule *kiln_module_parse(const char *text, size_t length, const char *path, GError **error);
 
 #endif
