@@ -37,8 +37,8 @@ static bool
 check_name(KilnVerify *verify, const KilnValue *value)
 {
     const KilnFunction *function = verify->scope->function;
-    if (!value->name)
-        return kiln_verify_throw(verify, "a value without a name");
+    if (!value->name || !g_utf8_validate(value->name, -1, NULL))
+        return kiln_verify_throw(verify, "a value without a name in UTF-8");
     const KilnValue *known = g_hash_table_lookup(function->names, value->name);
     if (known != value)
         return kiln_verify_throw(

@@ -79,9 +79,11 @@ string_end(const char *at, const char *end, const char **wrong)
         at++;
         if (at < end && strchr("\"\\nrt", *at) && *at)
             continue;
-        bool hex = end - at > 2 && *at == 'x' && g_ascii_isxdigit(at[1]) && g_ascii_isxdigit(at[2]);
+        /* Only ASCII: whatever is escaped, the text that comes out is UTF-8. */
+        bool hex =
+            end - at > 2 && *at == 'x' && g_ascii_isxdigit(at[2]) && at[1] >= '0' && at[1] <= '7';
         if (!hex || (at[1] == '0' && at[2] == '0')) {
-            *wrong = "an escape that is none of \\\" \\\\ \\n \\r \\t \\x01…\\xff";
+            *wrong = "an escape that is none of \\\" \\\\ \\n \\r \\t \\x01…\\x7f";
             return NULL;
         }
         at += 2;

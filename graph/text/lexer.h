@@ -15,7 +15,7 @@ typedef enum {
     KILN_TOKEN_END,    /* of the text */
     KILN_TOKEN_WORD,   /* [A-Za-z_][A-Za-z0-9_.]* */
     KILN_TOKEN_NUMBER, /* decimal, -inf, or 0x… */
-    KILN_TOKEN_STRING, /* "…" with \" \\ \n \r \t \xHH */
+    KILN_TOKEN_STRING, /* "…" with \" \\ \n \r \t \x01…\x7f */
     KILN_TOKEN_VALUE,  /* %name or %"…" */
     KILN_TOKEN_SYMBOL, /* @name or @"…" */
     KILN_TOKEN_PUNCT,  /* ( ) { } [ ] , : = ; ? * and -> */
@@ -54,7 +54,7 @@ char *kiln_token_describe(const KilnToken *token);
 
 /** A bare word where @name lexes as one, else a string: for names without a sigil. */
 void kiln_word_print(const char *name, GString *out);
-/** `"…"`: control characters and what is no UTF-8 as \xHH. */
+/** `"…"`: control characters as \xHH, and bytes that are no UTF-8, which do not read back. */
 void kiln_string_print(const char *text, GString *out);
 
 #endif

@@ -132,6 +132,12 @@ Test(verify, a_name_that_two_values_have)
     expect(KILN_ERROR_INVALID, "@f: a (relu): two values are called %a");
 }
 
+Test(verify, a_name_that_is_no_text)
+{
+    kiln_value_rename(function, value("b"), "\xff");
+    expect(KILN_ERROR_INVALID, "@f: \xff (relu): a value without a name in UTF-8");
+}
+
 Test(verify, a_name_that_the_table_lacks)
 {
     g_hash_table_remove(function->names, "b");
