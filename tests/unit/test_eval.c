@@ -338,6 +338,7 @@ Test(eval, memory_may_run_out_anywhere)
     Graph g = graph_parse(graphs[3]);
     g_autoptr(KilnIRFunction) ir = kiln_lower(g.function, NULL);
     g_autoptr(KilnMemoryPlan) plan = kiln_memory_plan(ir, kiln_ref_target(), 1, NULL);
+    cr_assert(plan);
     for (int planned = 0; planned < 2; planned++) {
         bool done = false;
         for (unsigned nth = 1; !done; nth++) {
