@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Every row of the tables has what it promises: a pass its file, its goldens and its sentence in passes/README.md; a rule
-list its registration; an op of ONNX its way into the IR; a shipped pipeline only reasons that exist."""
+list its registration; an op its golden; an instruction its reference kernel."""
 import pathlib
 import re
 import sys
@@ -45,12 +45,15 @@ def check_guards(root):
 
 def check_ops(root):
     table = (root / "graph/ops.def").read_text(encoding="utf-8")
-    infer = "".join(f.read_text(encoding="utf-8") for f in (root / "graph/infer").glob("*.c"))
-    for row in re.findall(r"^OP(?:_AS)?\((.*)", table, re.M):
-        fields = [field.strip() for field in row.split(",")]
-        functions = re.findall(r",\s*(\w+),\s*(?:ATTR|\)|$)", row)
-        if functions and not re.search(rf"kiln_infer_{functions[0]}\(", infer):
-            yield f"ops.def: {fields[0]}: expected the shape function kiln_infer_{functions[0]}"
+    names = re.findall(r"^(?:OP|REDUCE)\((\w+),", table, re.M) + re.findall(r'^OP_AS\(\w+, "([\w.]+)"', table, re.M)
+    for name in names:
+        if not (root / f"tests/golden/ops/{name}.kiln").exists():
+            yield f"ops.def: {name}: expected the golden tests/golden/ops/{name}.kiln"
+    instrs = set(re.findall(r"^INSTR\((\w+),", (root / "ir/instrs.def").read_text(encoding="utf-8"), re.M))
+    kernels = (root / "backends/ref/kernels.def").read_text(encoding="utf-8")
+    for name in sorted(instrs - {"alloc", "dealloc", "view", "call"}):
+        if not re.search(rf"KERNEL\w*\({name},", kernels):
+            yield f"instrs.def: {name}: expected a row of backends/ref/kernels.def"
 
 
 def main(root):
