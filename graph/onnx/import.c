@@ -232,8 +232,12 @@ import_results(KilnOnnxScope *scope, GError **error)
     const GPtrArray *outputs = scope->graph->outputs;
     g_autofree KilnValue **values = g_new0(KilnValue *, outputs->len + 1);
     g_autofree const char **names = g_new0(const char *, outputs->len + 1);
+    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
     for (guint i = 0; i < outputs->len; i++) {
         const Onnx__ValueInfoProto *info = g_ptr_array_index(outputs, i);
+        if (!g_hash_table_add(seen, info->name))
+            return kiln_throw(error, KILN_ERROR_INVALID, "graph '%s': two outputs are called '%s'",
+                              scope->graph->name, info->name);
         names[i] = info->name;
         values[i] = kiln_onnx_lookup(scope, info->name);
         if (!values[i])

@@ -358,6 +358,10 @@ Test(onnx_import, broken_graphs)
     onnx_input(graph, "x", ONNX_F32, "2");
     onnx_expect_error(graph, 13, KILN_ERROR_INVALID, "two inputs are called 'x'");
     graph = graph_xz("2");
+    onnx_node(graph, "Neg", "x", "z", NULL);
+    onnx_output(graph, "z", ONNX_F32, "2");
+    onnx_expect_error(graph, 13, KILN_ERROR_INVALID, "graph 'g': two outputs are called 'z'");
+    graph = graph_xz("2");
     onnx_input(graph, "typeless", 0, NULL);
     onnx_expect_error(graph, 13, KILN_ERROR_FORMAT, "input 'typeless' has no type");
     graph = graph_xz("2");
