@@ -11,6 +11,7 @@
 /* Short spellings of the table. */
 #define D(id) (1u << KILN_DTYPE_##id)
 #define AT(i) (1u << (i))
+#define ALL ((1u << KILN_N_DTYPES) - 1 - D(string))
 
 #define ROW(instr_, dtypes_, fn, ...)                                                              \
     { .instr = KILN_INSTR_##instr_,                                                                \

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Detection of the instruction set. The answer is a constant of the machine, so it is computed once
- * and only read afterwards.
+ * and only read afterwards. The environment may ask for less than the machine has.
  */
 #include "backends/cpu/isa.h"
 
 #include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static KilnCpuIsa best = KILN_CPU_ISA_PORTABLE;
@@ -21,6 +23,11 @@ detect(void)
     if (avx2)
         best = avx512 ? KILN_CPU_ISA_AVX512 : KILN_CPU_ISA_AVX2;
 #endif
+    const char *limit = getenv("KILN_CPU_ISA");
+    for (KilnCpuIsa isa = KILN_CPU_ISA_PORTABLE; limit && isa < best; isa++) {
+        if (strcmp(limit, kiln_cpu_isa_name(isa)) == 0)
+            best = isa;
+    }
 }
 
 KilnCpuIsa

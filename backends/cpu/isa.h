@@ -14,7 +14,9 @@ typedef enum {
     KILN_CPU_ISA_AVX512,
 } KilnCpuIsa;
 
-/** The best instruction set of this machine; never AUTO. Detected once, safe from any thread. */
+/** The best instruction set of this machine; never AUTO. Detected once, safe from any thread. The
+ * environment variable KILN_CPU_ISA (portable, avx2, avx512) limits it: for tests, and for equal
+ * bits on unlike machines. */
 KilnCpuIsa kiln_cpu_isa_best(void);
 
 /** True when kernels for @isa may run here. AUTO and PORTABLE always may. */

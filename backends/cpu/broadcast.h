@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Numpy broadcasting as loops over rows: dims that are walked in step by the result and all
+ * operands are merged, so that the innermost loop is as long as it can be, and in it an operand has
+ * stride 1 or stands still. Private to the folder.
+ */
+#pragma once
+
+#include "ir/target.h"
+
+enum {
+    KILN_CPU_MAX_INPUTS = 3,
+};
+
+/* The result is dense. Strides count elements of the operand: the product of its dims within, or 0
+   where it is broadcast. Rank is at least 1. */
+typedef struct {
+    int rank, n_in;
+    int64_t dims[KILN_MAX_RANK];
+    int64_t strides[KILN_CPU_MAX_INPUTS][KILN_MAX_RANK];
+} KilnCpuBroadcast;
+
+/** @in are broadcast to @out. */
+KilnCpuBroadcast kiln_cpu_broadcast(const KilnType *out, const KilnType *const *in, int n_in);
+
+/** True where operand @i stands still in the innermost loop. */
+static inline bool
+kiln_cpu_is_fixed(const KilnCpuBroadcast *b, int i)
+{
+    return b->strides[i][b->rank - 1] == 0;
+}
+
+/** A run of @n elements of the result from element @at on; operand k from element from[k] on, each
+ * step[k] (0 or 1) behind the one before. */
+typedef struct {
+    int64_t n, at;
+    int64_t from[KILN_CPU_MAX_INPUTS], step[KILN_CPU_MAX_INPUTS];
+} KilnCpuRun;
+typedef void (*KilnCpuRunFn)(const void *data, const KilnCpuRun *run);
+
+/** Calls @fn for runs that cover the result, in any order, on @threads threads. */
+void kiln_cpu_broadcast_run(const KilnCpuBroadcast *b, int threads, KilnCpuRunFn fn,
+                            const void *data);

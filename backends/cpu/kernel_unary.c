@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Element-wise instructions of one f32 operand, and clip: attributes as parameters of the loops of
+ * elementwise.h. Operands: result, data; of clip also the two bounds. */
+#include "backends/cpu/elementwise.h"
+#include "backends/cpu/kernel.h"
+#include "backends/cpu/parallel.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    TASK_ELEMENTS = 16384,
+};
+
+typedef struct {
+    KilnCpuUnaryRow row;
+    KilnCpuParams params;
+    float *out;
+    const float *in;
+    int64_t n;
+} Unary;
+
+static void
+run_task(const void *data, int64_t task, int thread)
+{
+    (void)thread;
+    const Unary *u = data;
+    int64_t first = task * TASK_ELEMENTS, left = u->n - first;
+    u->row(u->out + first, u->in + first, left < TASK_ELEMENTS ? left : TASK_ELEMENTS, &u->params);
+}
+
+static void
+run(const KilnKernelArgs *args, Unary *u)
+{
+    u->out = args->data[0];
+    u->in = args->data[1];
+    u->n = kiln_type_elements(cpu_type(args->instr, 0));
+    kiln_cpu_parallel((u->n + TASK_ELEMENTS - 1) / TASK_ELEMENTS, args->threads, run_task, u);
+}
+
+/* Rows of kernels.def bring no other instructions here than these. */
+static const uint8_t operations[KILN_N_INSTRS] = {
+#define UNARY(id) [KILN_INSTR_##id] = KILN_CPU_UNARY_##id,
+#define VARIANT(id)
+#define BINARY(id)
+#define COMPARE(id)
+#include "backends/cpu/elementwise.def"
+};
+
+static KilnCpuUnary
+operation(const KilnInstr *instr)
+{
+    if (instr->kind == KILN_INSTR_gelu &&
+        strcmp(kiln_instr_attrs(instr, gelu)->approximate, "tanh") == 0)
+        return KILN_CPU_UNARY_gelu_tanh;
+    return (KilnCpuUnary)operations[instr->kind];
+}
+
+static KilnCpuParams
+parameters(const KilnInstr *instr)
+{
+#define ATTRS(id) kiln_instr_attrs(instr, id)
+    switch (instr->kind) {
+    case KILN_INSTR_celu:
+        return (KilnCpuParams){ ATTRS(celu)->alpha, 0 };
+    case KILN_INSTR_elu:
+        return (KilnCpuParams){ ATTRS(elu)->alpha, 0 };
+    case KILN_INSTR_hard_sigmoid:
+        return (KilnCpuParams){ ATTRS(hard_sigmoid)->alpha, ATTRS(hard_sigmoid)->beta };
+    case KILN_INSTR_leaky_relu:
+        return (KilnCpuParams){ ATTRS(leaky_relu)->alpha, 0 };
+    case KILN_INSTR_selu:
+        return (KilnCpuParams){ ATTRS(selu)->alpha, ATTRS(selu)->gamma };
+    case KILN_INSTR_shrink:
+        return (KilnCpuParams){ ATTRS(shrink)->bias, ATTRS(shrink)->lambd };
+    case KILN_INSTR_thresholded_relu:
+        return (KilnCpuParams){ ATTRS(thresholded_relu)->alpha, 0 };
+    default:
+        return (KilnCpuParams){ 0, 0 };
+    }
+#undef ATTRS
+}
+
+bool
+kiln_cpu_unary_supports(const KilnInstr *instr)
+{
+    if (instr->kind == KILN_INSTR_celu && !(kiln_instr_attrs(instr, celu)->alpha > 0))
+        return false;
+    return cpu_all_plain(instr, KILN_DTYPE_f32);
+}
+
+const char *
+kiln_cpu_unary(const KilnKernelArgs *args)
+{
+    Unary u = { .row = kiln_cpu_rows(KILN_CPU_ISA_AUTO)->unary[operation(args->instr)],
+                .params = parameters(args->instr) };
+    run(args, &u);
+    return NULL;
+}
+
+/* min(max(x, low), high); a bound that is NaN makes every element NaN. */
+const char *
+kiln_cpu_clip(const KilnKernelArgs *args)
+{
+    KilnCpuParams bounds = { -INFINITY, INFINITY };
+    if (cpu_type(args->instr, 2))
+        bounds.a = *(const float *)args->data[2];
+    if (cpu_type(args->instr, 3))
+        bounds.b = *(const float *)args->data[3];
+    Unary u = { .row = kiln_cpu_rows(KILN_CPU_ISA_AUTO)->unary[KILN_CPU_UNARY_clip],
+                .params = bounds };
+    run(args, &u);
+    for (int64_t i = 0; (isnan(bounds.a) || isnan(bounds.b)) && i < u.n; i++)
+        u.out[i] = NAN;
+    return NULL;
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * More of the vector vocabulary, for any processor: comparisons, selection, bits, rounding. B is a
+ * truth value per lane (all bits or none), VI 4 integers of 32 bits.
+ */
+#pragma once
+
+#include "backends/cpu/simd_portable.h"
+
+#include <math.h>
+
+typedef int32_t VI __attribute__((vector_size(16)));
+typedef VI B;
+
+static inline VI
+bits_of(V x)
+{
+    VI bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+static inline V
+from_bits(VI bits)
+{
+    V x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+#define V_SUB(a, b) ((a) - (b))
+#define V_DIV(a, b) ((a) / (b))
+#define V_SQRT(x) square_root(x)
+#define V_FNMA(a, b, c) ((c) - (a) * (b))
+#define V_FLOOR(x) round_down(x)
+#define V_CEIL(x) V_NEG(round_down(V_NEG(x)))
+#define V_ROUND(x) round_even(x)
+/* Comparisons are false where a lane has a NaN, but for V_NAN. */
+#define V_LT(a, b) ((B)((a) < (b)))
+#define V_LE(a, b) ((B)((a) <= (b)))
+#define V_EQ(a, b) ((B)((a) == (b)))
+#define V_NAN(x) ((B)((x) != (x)))
+#define V_SELECT(b, yes, no) from_bits(((b)&bits_of(yes)) | (~(b)&bits_of(no)))
+#define V_ABS(x) from_bits(bits_of(x) & VI_SET1(INT32_MAX))
+#define V_NEG(x) (-(x))
+#define V_COPYSIGN(x, sign)                                                                        \
+    from_bits((bits_of(x) & VI_SET1(INT32_MAX)) | (bits_of(sign) & VI_SET1(INT32_MIN)))
+#define V_BITS(x) bits_of(x)
+#define V_FROM_BITS(i) from_bits(i)
+#define VI_SET1(i) ((VI){ (i), (i), (i), (i) })
+#define VI_ADD(a, b) ((a) + (b))
+#define VI_SUB(a, b) ((a) - (b))
+#define VI_SHL(a, n) ((a) << (n))
+#define VI_SHR(a, n) ((a) >> (n)) /* keeps the sign */
+#define VI_TO_V(i) __builtin_convertvector(i, V)
+#define V_SCALE(p, n_float, n_int) ((void)(n_float), scale(p, n_int))
+#define V_LOAD_BOOL(p) load_bool(p, 4)
+#define V_LOAD_BOOL_SOME(p, n) load_bool(p, n)
+#define V_STORE_BOOL(p, b) store_bool(p, 4, b)
+#define V_STORE_BOOL_SOME(p, n, b) store_bool(p, n, b)
+
+static inline V
+square_root(V x)
+{
+    for (int i = 0; i < 4; i++)
+        x[i] = sqrtf(x[i]);
+    return x;
+}
+
+/* Half to even: a float of 2^23 and more is whole, and adding 2^23 rounds what is less. */
+static inline V
+round_even(V x)
+{
+    const V big = V_SET1(0x1p23f);
+    V magnitude = V_ABS(x), rounded = (magnitude + big) - big;
+    return V_COPYSIGN(V_SELECT(V_LT(magnitude, big), rounded, magnitude), x);
+}
+
+static inline V
+round_down(V x)
+{
+    V near = round_even(x);
+    return V_COPYSIGN(V_SELECT(V_LT(x, near), near - V_SET1(1.0f), near), x);
+}
+
+/* p × 2^n for n from -252 to 254: two factors, so that only the last one can round. */
+static inline V
+scale(V p, VI n)
+{
+    VI half = n >> 1, rest = n - half;
+    return p * from_bits((half + 127) << 23) * from_bits((rest + 127) << 23);
+}
+
+/* Bytes of bool: read as "not 0", written as 0 and 1. */
+static inline B
+load_bool(const uint8_t *p, int64_t n)
+{
+    B b = { 0, 0, 0, 0 };
+    for (int64_t i = 0; i < n; i++)
+        b[i] = p[i] ? -1 : 0;
+    return b;
+}
+
+static inline void
+store_bool(uint8_t *p, int64_t n, B b)
+{
+    for (int64_t i = 0; i < n; i++)
+        p[i] = (uint8_t)(b[i] & 1);
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Functions of one vector, over the vocabulary of simd_ops_*.h: exp, expm1, log, tanh, sigmoid,
+ * erf, softplus, gelu. Each lane depends on its own operand only. In units of the last place of the
+ * exact result rounded to float, no result of exp, log, tanh, sigmoid and erf is off by more than 2
+ * for any float, denormals included, with or without fused products; NaN gives NaN, infinities and
+ * zeros what the function says.
+ *
+ * The polynomials are minimax fits of this project's own (Remez exchange, relative error), with
+ * coefficients rounded to float one after the other.
+ */
+#pragma once
+
+/* n = round(x / ln 2) and r = x - n ln 2. The high part of ln 2 has few enough bits for its product
+   with n to be exact; adding 1.5 × 2^23 leaves n in the low bits of the sum. */
+typedef struct {
+    V n, r;
+    VI whole;
+} Reduced;
+
+static inline Reduced
+reduce(V x)
+{
+    const V magic = V_SET1(0x1.8p23f);
+    V sum = V_FMA(x, V_SET1(0x1.715476p0f), magic);
+    V n = V_SUB(sum, magic);
+    V r = V_FNMA(n, V_SET1(0x1.63p-1f), x);
+    r = V_FNMA(n, V_SET1(-0x1.bd0106p-13f), r);
+    return (Reduced){ n, r, VI_SUB(V_BITS(sum), V_BITS(magic)) };
+}
+
+/* e^r - 1 for |r| up to ln 2 / 2. */
+static inline V
+expm1_reduced(V r)
+{
+    V q = V_SET1(0x1.6abf82p-10f);
+    q = V_FMA(q, r, V_SET1(0x1.123d88p-7f));
+    q = V_FMA(q, r, V_SET1(0x1.555858p-5f));
+    q = V_FMA(q, r, V_SET1(0x1.55548cp-3f));
+    q = V_FMA(q, r, V_SET1(0x1.fffffcp-2f));
+    return V_FMA(V_MUL(r, r), q, r);
+}
+
+static inline V
+vector_exp(V x)
+{
+    x = V_MAX(V_SET1(-104.0f), V_MIN(V_SET1(89.0f), x)); /* beyond, the result is 0 or infinite */
+    Reduced at = reduce(x);
+    return V_SCALE(V_ADD(V_SET1(1.0f), expm1_reduced(at.r)), at.n, at.whole);
+}
+
+/* 2^n for n from -126 to 127. */
+static inline V
+power_of_two(VI n)
+{
+    return V_FROM_BITS(VI_SHL(VI_ADD(n, VI_SET1(127)), 23));
+}
+
+/* e^x for x from -87 to 88, where nothing over- or underflows. */
+static inline V
+exp_inside(V x)
+{
+    Reduced at = reduce(x);
+    return V_MUL(V_ADD(V_SET1(1.0f), expm1_reduced(at.r)), power_of_two(at.whole));
+}
+
+/* e^x - 1 for x up to 0. */
+static inline V
+expm1_negative(V x)
+{
+    Reduced at = reduce(V_MAX(V_SET1(-30.0f), V_MIN(V_SET1(0.0f), x)));
+    V power = power_of_two(at.whole);
+    V y = V_FMA(power, expm1_reduced(at.r), V_SUB(power, V_SET1(1.0f)));
+    return V_COPYSIGN(y, x); /* of a zero */
+}
+
+/* log(x) of a positive normal x, and @carry: log(x + x carry) for a small carry. */
+static inline V
+log_normal(V x, V exponent_offset, V carry)
+{
+    const VI root_half = V_BITS(V_SET1(0x1.6a09e6p-1f));
+    VI bits = V_BITS(x);
+    VI e = VI_SHR(VI_SUB(bits, root_half), 23);
+    V f = V_SUB(V_FROM_BITS(VI_SUB(bits, VI_SHL(e, 23))), V_SET1(1.0f));
+    V n = V_ADD(VI_TO_V(e), exponent_offset);
+    V p = V_SET1(0x1.14582cp-4f);
+    p = V_FMA(p, f, V_SET1(-0x1.de3c96p-4f));
+    p = V_FMA(p, f, V_SET1(0x1.e6f076p-4f));
+    p = V_FMA(p, f, V_SET1(-0x1.fc21f2p-4f));
+    p = V_FMA(p, f, V_SET1(0x1.233766p-3f));
+    p = V_FMA(p, f, V_SET1(-0x1.555c4ep-3f));
+    p = V_FMA(p, f, V_SET1(0x1.99a4b6p-3f));
+    p = V_FMA(p, f, V_SET1(-0x1.000006p-2f));
+    p = V_FMA(p, f, V_SET1(0x1.555548p-2f));
+    V square = V_MUL(f, f);
+    V y = V_FMA(V_MUL(square, f), p, carry);
+    y = V_FMA(n, V_SET1(-0x1.bd0106p-13f), y);
+    y = V_FNMA(V_SET1(0.5f), square, y);
+    return V_FMA(n, V_SET1(0x1.63p-1f), V_ADD(f, y));
+}
+
+static inline V
+vector_log(V x)
+{
+    const V zero = V_SET1(0.0f), infinity = V_SET1(__builtin_inff());
+    B denormal = V_LT(x, V_SET1(0x1p-126f));
+    V scaled = V_SELECT(denormal, V_MUL(x, V_SET1(0x1p25f)), x);
+    V y = log_normal(scaled, V_SELECT(denormal, V_SET1(-25.0f), zero), zero);
+    y = V_SELECT(V_EQ(x, zero), V_NEG(infinity), y);
+    y = V_SELECT(V_EQ(x, infinity), x, y);
+    y = V_SELECT(V_LT(x, zero), V_SET1(__builtin_nanf("")), y);
+    return V_SELECT(V_NAN(x), x, y);
+}
+
+/* Around zero a polynomial; elsewhere 1 - 2 / (e^2|x| + 1), which is 1 from |x| = 9.1 on. */
+static inline V
+vector_tanh(V x)
+{
+    V magnitude = V_MIN(V_SET1(10.0f), V_ABS(x)), square = V_MUL(magnitude, magnitude);
+    V p = V_SET1(0x1.078af0p-9f);
+    p = V_FMA(p, square, V_SET1(-0x1.0713180p-7f));
+    p = V_FMA(p, square, V_SET1(0x1.62873ep-6f));
+    p = V_FMA(p, square, V_SET1(-0x1.b9d632p-5f));
+    p = V_FMA(p, square, V_SET1(0x1.110fe8p-3f));
+    p = V_FMA(p, square, V_SET1(-0x1.555552p-2f));
+    V near = V_FMA(V_MUL(square, magnitude), p, magnitude);
+    V e = exp_inside(V_ADD(magnitude, magnitude));
+    V far = V_SUB(V_SET1(1.0f), V_DIV(V_SET1(2.0f), V_ADD(e, V_SET1(1.0f))));
+    return V_COPYSIGN(V_SELECT(V_LT(magnitude, V_SET1(0.625f)), near, far), x);
+}
+
+/* 1 / (1 + e) or e / (1 + e) with e = e^-|x|, so that nothing overflows and small results keep
+   their digits. What rounding 1 + e loses is made good: 1 / (1 + e) is one of the two. */
+static inline V
+vector_sigmoid(V x)
+{
+    const V one = V_SET1(1.0f);
+    B negative = V_LT(x, V_SET1(0.0f));
+    V e = vector_exp(V_NEG(V_ABS(x)));
+    V sum = V_ADD(one, e), lost = V_SUB(e, V_SUB(sum, one));
+    V y = V_DIV(V_SELECT(negative, e, one), sum);
+    V inverse = V_SELECT(negative, V_SUB(one, y), y);
+    return V_FNMA(V_MUL(y, inverse), lost, y);
+}
+
+/* Around zero x + x p(x²); elsewhere 1 - e^-p(|x|), which is 1 from |x| = 3.92 on. */
+static inline V
+vector_erf(V x)
+{
+    V t = V_MIN(V_SET1(3.95f), V_ABS(x)), square = V_MUL(t, t);
+    V p = V_SET1(0x1.4d287cp-14f);
+    p = V_FMA(p, square, V_SET1(-0x1.a583bep-11f));
+    p = V_FMA(p, square, V_SET1(0x1.543f2ap-8f));
+    p = V_FMA(p, square, V_SET1(-0x1.b80062p-6f));
+    p = V_FMA(p, square, V_SET1(0x1.ce2d60p-4f));
+    p = V_FMA(p, square, V_SET1(-0x1.812740p-2f));
+    p = V_FMA(p, square, V_SET1(0x1.06eba8p-3f));
+    V near = V_FMA(t, p, t);
+    V g = V_SET1(0x1.5ec852p-16f);
+    g = V_FMA(g, t, V_SET1(-0x1.c549aep-12f));
+    g = V_FMA(g, t, V_SET1(0x1.10a90ep-8f));
+    g = V_FMA(g, t, V_SET1(-0x1.9b18d2p-6f));
+    g = V_FMA(g, t, V_SET1(0x1.bb562ap-4f));
+    g = V_FMA(g, t, V_SET1(0x1.444b44p-1f));
+    g = V_FMA(g, t, V_SET1(0x1.212698p+0f));
+    g = V_FMA(g, t, V_SET1(-0x1.65ad8ep-13f));
+    V far = V_SUB(V_SET1(1.0f), exp_inside(V_NEG(g)));
+    return V_COPYSIGN(V_SELECT(V_LT(t, V_SET1(0.9f)), near, far), x);
+}
+
+/* max(x, 0) + log(1 + e^-|x|); what rounding 1 + e loses is carried into the logarithm. */
+static inline V
+vector_softplus(V x)
+{
+    const V one = V_SET1(1.0f);
+    V e = vector_exp(V_NEG(V_ABS(x)));
+    V u = V_ADD(one, e), lost = V_SUB(e, V_SUB(u, one));
+    V log1p = log_normal(u, V_SET1(0.0f), V_DIV(lost, u));
+    return V_ADD(V_MAX(V_SET1(0.0f), x), log1p);
+}
+
+/* x Φ(x), where the smaller of Φ(x) and 1 - Φ(x) is e^(-x²/2) h(|x|) / 2 with h(z) a polynomial in
+   1 / (1 + z / 4): small results keep their digits. Within 1e-6 of the result for |x| < 5. */
+static inline V
+vector_gelu(V x)
+{
+    const V one = V_SET1(1.0f), half = V_SET1(0.5f);
+    V z = V_MIN(V_SET1(15.0f), V_ABS(x)), square = V_MUL(z, z);
+    V lost = V_FMA(z, z, V_NEG(square)); /* 0 where products are not fused */
+    V w = V_DIV(one, V_FMA(V_SET1(0.25f), z, one));
+    V h = V_SET1(0x1.0fa6dap-5f);
+    h = V_FMA(h, w, V_SET1(-0x1.0134f4p-3f));
+    h = V_FMA(h, w, V_SET1(0x1.a72b54p-4f));
+    h = V_FMA(h, w, V_SET1(0x1.d1d482p-5f));
+    h = V_FMA(h, w, V_SET1(0x1.a09e12p-6f));
+    h = V_FMA(h, w, V_SET1(0x1.62f15ep-3f));
+    h = V_FMA(h, w, V_SET1(0x1.26e91ap-3f));
+    h = V_FMA(h, w, V_SET1(0x1.873b76p-3f));
+    h = V_FMA(h, w, V_SET1(0x1.978582p-3f));
+    h = V_FMA(h, w, V_SET1(0x1.989142p-3f));
+    V e = vector_exp(V_MUL(V_SET1(-0.5f), square));
+    e = V_FNMA(V_MUL(half, lost), e, e);
+    V tail = V_MUL(V_MUL(half, e), V_MUL(h, w));
+    return V_MUL(x, V_SELECT(V_LT(x, V_SET1(0.0f)), tail, V_SUB(one, tail)));
+}
+
+/* x / (1 + e^-2y) with y = √(2/π) (x + 0.044715 x³), which is x (1 + tanh y) / 2. */
+static inline V
+vector_gelu_tanh(V x)
+{
+    V cube = V_MUL(V_MUL(x, x), V_MUL(x, V_SET1(0.044715f)));
+    V e = vector_exp(V_MUL(V_SET1(-1.5957691216057308f), V_ADD(x, cube)));
+    return V_DIV(x, V_ADD(V_SET1(1.0f), e));
+}
+
+/* x tanh(log(1 + e^x)) = x n / (n + 2) with n = e^x (e^x + 2). */
+static inline V
+vector_mish(V x)
+{
+    const V two = V_SET1(2.0f);
+    V e = vector_exp(V_MIN(V_SET1(20.0f), x)), n = V_MUL(e, V_ADD(e, two));
+    return V_MUL(x, V_DIV(n, V_ADD(n, two)));
+}

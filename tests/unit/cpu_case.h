@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Instructions of ref_case.h run on the cpu target: results against the reference kernels', bits
+ * against those of other thread counts, other addresses and results that overwrite operands. ctest
+ * runs these tests once per instruction set (KILN_CPU_ISA). */
+#ifndef KILN_TESTS_CPU_CASE_H
+#define KILN_TESTS_CPU_CASE_H
+
+#include "backends/cpu/cpu.h"
+#include "tests/unit/ref_case.h"
+
+/** Fills an f32 operand with values of about one, or any dtype with small whole numbers. */
+static inline void
+cpu_fill(RefCase *c, uint32_t i, uint32_t seed)
+{
+    const KilnType *type = &c->buffers[i].type;
+    uint32_t state = seed * 2654435761u + 12345;
+    for (int64_t k = 0; k < kiln_type_elements(type); k++) {
+        state = state * 1664525u + 1013904223u;
+        double unit = (double)(state >> 8) / (double)(1 << 24);
+        double value = kiln_dtype_is_float(type->dtype) ? 6 * unit - 3 : (double)(state >> 20 & 7);
+        kiln_element_store_f64(type->dtype, c->data[i], k, value);
+    }
+}
+
+/** Adds an operand of f32 with random values. */
+static inline void
+cpu_in(RefCase *c, int rank, const int64_t *dims)
+{
+    case_in(c, KILN_DTYPE_f32, rank, dims, NULL);
+    cpu_fill(c, c->instr.n_operands - 1, c->instr.n_operands);
+}
+
+/** The cpu target's kernel, which must be there: the fallback is tested elsewhere. */
+static inline const KilnKernel *
+cpu_kernel(const RefCase *c)
+{
+    const KilnKernel *kernel = kiln_target_find(kiln_cpu_target(), &c->instr);
+    cr_assert(kernel, "no cpu kernel for %s", kiln_instr_info(c->instr.kind)->name);
+    return kernel;
+}
+
+/** How the kernel is called. */
+typedef struct {
+    int threads;
+    uint32_t shift; /* bytes that every buffer lies behind a multiple of 64 */
+    uint32_t alias; /* operand that the result overwrites; 0: none */
+    bool packed;    /* with the weights of kernel->packs packed */
+} CpuCall;
+
+static inline void *
+cpu_memory(size_t bytes, uint32_t shift)
+{
+    char *memory = aligned_alloc(64, (bytes + shift + 63) / 64 * 64 + 64);
+    return memory + shift;
+}
+
+static inline void *
+cpu_pack(const RefCase *c, const KilnKernel *kernel, void **data)
+{
+    size_t bytes = kernel->packed_bytes ? kernel->packed_bytes(&c->instr) : 0;
+    if (bytes == 0)
+        return NULL;
+    void *packed = aligned_alloc(64, (bytes + 63) / 64 * 64);
+    const void *sources[CASE_MAX_OPERANDS] = { NULL };
+    for (uint32_t i = 0; i < c->instr.n_operands; i++) {
+        if (!(kernel->packs >> i & 1))
+            continue;
+        sources[i] = data[i];
+        data[i] = NULL; /* run() does not read it */
+    }
+    kernel->pack(&c->instr, sources, packed);
+    return packed;
+}
+
+/** Runs on copies of the operands; the @out operands' results are new, in @out. */
+static inline const char *
+cpu_run(const RefCase *c, const CpuCall *call, void *out[CASE_MAX_OPERANDS])
+{
+    const KilnKernel *kernel = cpu_kernel(c);
+    void *data[CASE_MAX_OPERANDS] = { NULL }, *memory[CASE_MAX_OPERANDS] = { NULL };
+    for (uint32_t i = 0; i < c->instr.n_operands; i++) {
+        if (!c->uses[i].buffer)
+            continue;
+        size_t bytes = (size_t)kiln_type_bytes(&c->buffers[i].type);
+        data[i] = memory[i] = cpu_memory(bytes, call->shift);
+        if (c->uses[i].access == KILN_ACCESS_OUT)
+            memset(data[i], 0xff, bytes);
+        else
+            memcpy(data[i], c->data[i], bytes);
+    }
+    if (call->alias) {
+        size_t bytes = (size_t)kiln_type_bytes(&c->buffers[0].type);
+        memcpy(data[0], data[call->alias], bytes);
+        data[call->alias] = data[0];
+    }
+    size_t scratch = kernel->scratch_bytes ? kernel->scratch_bytes(&c->instr, call->threads) : 0;
+    KilnKernelArgs args = { .instr = &c->instr,
+                            .data = data,
+                            .scratch = scratch ? aligned_alloc(64, (scratch + 63) / 64 * 64) : NULL,
+                            .packed = call->packed ? cpu_pack(c, kernel, data) : NULL,
+                            .threads = call->threads };
+    const char *error = kernel->run(&args);
+    free(args.scratch);
+    free((void *)args.packed);
+    for (uint32_t i = 0; i < c->instr.n_operands; i++) {
+        out[i] = NULL;
+        if (!memory[i])
+            continue;
+        if (c->uses[i].access != KILN_ACCESS_IN)
+            out[i] = memcpy(malloc((size_t)kiln_type_bytes(&c->buffers[i].type) + 1), memory[i],
+                            (size_t)kiln_type_bytes(&c->buffers[i].type));
+        free((char *)memory[i] - call->shift);
+    }
+    return error;
+}
+
+/** How far an element may be from the reference's: absolute, and relative to its magnitude. */
+typedef struct {
+    double absolute, relative;
+} Tolerance;
+
+static inline void
+cpu_compare(const RefCase *c, uint32_t i, const void *found, Tolerance tolerance, const char *what)
+{
+    const KilnType *type = &c->buffers[i].type;
+    for (int64_t k = 0; k < kiln_type_elements(type); k++) {
+        double x = kiln_element_as_f64(type->dtype, c->data[i], k);
+        double y = kiln_element_as_f64(type->dtype, found, k);
+        bool same = x == y || (isnan(x) && isnan(y)) ||
+                    fabs(x - y) <= tolerance.absolute + tolerance.relative * fabs(x);
+        cr_assert(same, "%s %s, operand %u, element %d: expected %.9g, found %.9g",
+                  kiln_instr_info(c->instr.kind)->name, what, i, (int)k, x, y);
+    }
+}
+
+static inline void
+cpu_same_bits(const RefCase *c, void *const *first, void *const *second, const char *what)
+{
+    for (uint32_t i = 0; i < c->instr.n_operands; i++) {
+        size_t bytes = first[i] ? (size_t)kiln_type_bytes(&c->buffers[i].type) : 0;
+        cr_assert(bytes == 0 || memcmp(first[i], second[i], bytes) == 0,
+                  "%s %s, operand %u: other bits", kiln_instr_info(c->instr.kind)->name, what, i);
+    }
+}
+
+static inline void
+cpu_free(void **out)
+{
+    for (int i = 0; i < CASE_MAX_OPERANDS; i++)
+        free(out[i]);
+}
+
+/** Runs the case on ref and in all ways on cpu; @what names it in messages. */
+static inline void
+cpu_agrees(RefCase *c, Tolerance tolerance, const char *what)
+{
+    const KilnKernel *kernel = cpu_kernel(c);
+    void *first[CASE_MAX_OPERANDS] = { NULL };
+    const char *error = case_run(c), *found = cpu_run(c, &(CpuCall){ .threads = 1 }, first);
+    cr_assert_str_eq(found ? found : "none", error ? error : "none");
+    for (uint32_t i = 0; !error && i < c->instr.n_operands; i++) {
+        if (first[i])
+            cpu_compare(c, i, first[i], tolerance, what);
+    }
+    CpuCall calls[8 + CASE_MAX_OPERANDS] = { { .threads = 2 }, { .threads = 3 }, { .threads = 4 } };
+    int n = 3;
+    calls[n++] = (CpuCall){ .threads = 1, .shift = 8 };
+    if (kernel->packs)
+        calls[n++] = (CpuCall){ .threads = 2, .packed = true };
+    for (uint32_t i = 1; i < c->instr.n_operands; i++) {
+        if (kiln_instr_may_alias(&c->instr, i))
+            calls[n++] = (CpuCall){ .threads = 2, .alias = i };
+    }
+    for (int i = 0; !error && i < n; i++) {
+        g_autofree char *how = g_strdup_printf("%s, %d threads, shifted %u, over %u", what,
+                                               calls[i].threads, calls[i].shift, calls[i].alias);
+        void *other[CASE_MAX_OPERANDS] = { NULL };
+        cpu_run(c, &calls[i], other);
+        cpu_same_bits(c, first, other, how);
+        cpu_free(other);
+    }
+    cpu_free(first);
+}
+
+#endif

@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Element-wise kernels of the cpu backend: their functions' accuracy over all floats, sampled, and
+ * every instruction against the reference kernels over shapes, broadcasts and special values. */
+#include "backends/cpu/elementwise.h"
+#include "tests/unit/cpu_case.h"
+
+#include <float.h>
+
+static const Tolerance exact = { 0, 0 };
+static const Tolerance near = { 1e-30, 4e-7 }; /* 3 units of the last place or more */
+
+static float
+float_of(uint32_t bits)
+{
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static const float specials[] = {
+    0.0f,
+    -0.0f,
+    1.0f,
+    -1.0f,
+    0.5f,
+    -0.5f,
+    1.5f,
+    2.5f,
+    -1.5f,
+    -2.5f,
+    INFINITY,
+    -INFINITY,
+    NAN,
+    FLT_MAX,
+    -FLT_MAX,
+    FLT_MIN,
+    -FLT_MIN,
+    1e-45f,
+    -1e-45f,
+    1e-40f,
+    88.72284f,
+    88.7229f,
+    89.0f,
+    -87.3f,
+    -88.0f,
+    -103.9f,
+    -103.97f,
+    -104.0f,
+    -110.0f,
+    8388607.5f,
+    -8388607.5f,
+    8388609.0f,
+    0.49999997f,
+    -0.49999997f,
+    3.9f,
+    3.95f,
+    9.5f,
+    20.0f,
+    1e-8f,
+    -1e-8f,
+    0x1.6a09e6p-1f,
+    0x1.6a09e8p-1f,
+    0x1.fffffep-1f,
+    0x1.000002p+0f,
+    0.625f,
+    0.9f,
+    -3.0f,
+    3.0f,
+};
+
+/* --- accuracy --- */
+
+static double
+sigmoid(double x)
+{
+    double e = exp(-fabs(x));
+    return (x < 0 ? e : 1) / (1 + e);
+}
+
+static double
+softplus(double x)
+{
+    return fmax(x, 0) + log1p(exp(-fabs(x)));
+}
+
+typedef struct {
+    const char *name;
+    KilnCpuUnary op;
+    double (*exact)(double x);
+    double bound; /* in units of the last place of the exact result */
+} Accuracy;
+
+static const Accuracy accuracies[] = {
+    { "exp", KILN_CPU_UNARY_exp, exp, 1.0 },
+    { "log", KILN_CPU_UNARY_log, log, 1.0 },
+    { "tanh", KILN_CPU_UNARY_tanh, tanh, 1.5 },
+    { "sigmoid", KILN_CPU_UNARY_sigmoid, sigmoid, 2.0 },
+    { "erf", KILN_CPU_UNARY_erf, erf, 1.5 },
+    { "softplus", KILN_CPU_UNARY_softplus, softplus, 2.0 },
+    { "elu", KILN_CPU_UNARY_elu, expm1, 1.5 },
+};
+
+static double
+error_of(float found, double expected)
+{
+    if (isnan(expected) || isinf((float)expected))
+        return (isnan(expected) && isnan(found)) || found == (float)expected ? 0 : INFINITY;
+    int exponent;
+    frexp(expected, &exponent);
+    return fabs((double)found - expected) / ldexp(1, MAX(exponent, -125) - 24);
+}
+
+/* Every @step-th float by its bits. */
+static void
+check_accuracy(KilnCpuIsa isa, const Accuracy *a, uint32_t step)
+{
+    enum {
+        N = 1000
+    };
+    float x[N], y[N], worst_at = 0;
+    double worst = 0;
+    for (uint64_t bits = 0; bits < UINT64_C(1) << 32;) {
+        int n = 0;
+        for (; n < N && bits < UINT64_C(1) << 32; bits += step) {
+            float value = float_of((uint32_t)bits);
+            if (a->op != KILN_CPU_UNARY_elu || value < 0) /* above, elu is the identity */
+                x[n++] = value;
+        }
+        kiln_cpu_rows(isa)->unary[a->op](y, x, n, &(KilnCpuParams){ 1, 1 });
+        for (int i = 0; i < n; i++) {
+            double error = error_of(y[i], a->exact((double)x[i]));
+            if (error > worst) {
+                worst = error;
+                worst_at = x[i];
+            }
+        }
+    }
+    cr_expect_leq(worst, a->bound, "%s of %a on %s: %g units of the last place", a->name,
+                  (double)worst_at, kiln_cpu_isa_name(isa), worst);
+}
+
+Test(cpu_elementwise, accuracy)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(accuracies); i++)
+        check_accuracy(kiln_cpu_isa_best(), &accuracies[i], 9973);
+}
+
+/* --- rows --- */
+
+/* An element's result depends on the element alone: not on where in a row it stands. */
+Test(cpu_elementwise, same_bits_anywhere)
+{
+    enum {
+        N = 100
+    };
+    const KilnCpuRows *rows = kiln_cpu_rows(kiln_cpu_isa_best());
+    const KilnCpuParams params = { 0.75f, 1.25f };
+    float x[N], whole[N], part[N + 1];
+    for (int i = 0; i < N; i++)
+        x[i] = i < (int)G_N_ELEMENTS(specials) ? specials[i] : (float)(i - 75) * 0.37f;
+    for (int op = 0; op < KILN_CPU_N_UNARY; op++) {
+        rows->unary[op](whole, x, N, &params);
+        for (int first = 0; first < N; first++) {
+            int n = MIN(N - first, 1 + first % 37);
+            memset(part, 0x5a, sizeof part);
+            rows->unary[op](part, x + first, n, &params);
+            cr_assert_eq(memcmp(part, whole + first, (size_t)n * sizeof *part), 0,
+                         "operation %d, %d elements from %d on", op, n, first);
+            cr_assert_eq(memcmp(part + n, &(uint32_t){ 0x5a5a5a5a }, 4), 0, "wrote too far");
+        }
+    }
+}
+
+/* --- one operand --- */
+
+static const KilnInstrKind exact_unary[] = {
+    KILN_INSTR_abs,        KILN_INSTR_ceil,   KILN_INSTR_floor, KILN_INSTR_leaky_relu,
+    KILN_INSTR_neg,        KILN_INSTR_relu,   KILN_INSTR_round, KILN_INSTR_sign,
+    KILN_INSTR_reciprocal, KILN_INSTR_shrink, KILN_INSTR_sqrt,  KILN_INSTR_thresholded_relu,
+};
+static const KilnInstrKind close_unary[] = {
+    KILN_INSTR_celu,       KILN_INSTR_elu,      KILN_INSTR_erf,  KILN_INSTR_exp,
+    KILN_INSTR_gelu,       KILN_INSTR_log,      KILN_INSTR_mish, KILN_INSTR_selu,
+    KILN_INSTR_sigmoid,    KILN_INSTR_softplus, KILN_INSTR_tanh, KILN_INSTR_softsign,
+    KILN_INSTR_hard_swish,
+};
+
+static RefCase *
+unary_case(KilnInstrKind kind, const float *values, int64_t n)
+{
+    RefCase *c = case_new(kind);
+    case_out(c, KILN_DTYPE_f32, 1, &n);
+    case_in(c, KILN_DTYPE_f32, 1, &n, NULL);
+    if (values)
+        memcpy(c->data[1], values, (size_t)n * sizeof *values);
+    else
+        cpu_fill(c, 1, 7);
+    return c;
+}
+
+static void
+check_unary(KilnInstrKind kind, Tolerance tolerance)
+{
+    static const int64_t lengths[] = { 0, 1, 3, 4, 5, 15, 16, 17, 31, 33, 1000, 40000 };
+    for (size_t i = 0; i < G_N_ELEMENTS(lengths); i++) {
+        g_autoptr(RefCase) c = unary_case(kind, NULL, lengths[i]);
+        cpu_agrees(c, tolerance, "random");
+    }
+    g_autoptr(RefCase) c = unary_case(kind, specials, G_N_ELEMENTS(specials));
+    cpu_agrees(c, tolerance, "specials");
+}
+
+Test(cpu_elementwise, unary)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(exact_unary); i++)
+        check_unary(exact_unary[i], exact);
+    for (size_t i = 0; i < G_N_ELEMENTS(close_unary); i++)
+        check_unary(close_unary[i], (Tolerance){ 1e-37, 2e-6 });
+}
+
+Test(cpu_elementwise, unary_attributes)
+{
+    g_autoptr(RefCase) gelu = unary_case(KILN_INSTR_gelu, NULL, 1000);
+    CASE_ATTRS(gelu, gelu)->approximate = "tanh";
+    cpu_agrees(gelu, (Tolerance){ 1e-37, 2e-6 }, "tanh");
+    g_autoptr(RefCase) hard = unary_case(KILN_INSTR_hard_sigmoid, specials, G_N_ELEMENTS(specials));
+    CASE_ATTRS(hard, hard_sigmoid)->alpha = 0.3f;
+    cpu_agrees(hard, (Tolerance){ 1e-7, 2e-7 }, "specials");
+    g_autoptr(RefCase) elu = unary_case(KILN_INSTR_elu, specials, G_N_ELEMENTS(specials));
+    CASE_ATTRS(elu, elu)->alpha = -2.5f;
+    cpu_agrees(elu, (Tolerance){ 1e-37, 4e-7 }, "negative alpha");
+    g_autoptr(RefCase) celu = unary_case(KILN_INSTR_celu, specials, G_N_ELEMENTS(specials));
+    CASE_ATTRS(celu, celu)->alpha = 0.25f;
+    cpu_agrees(celu, (Tolerance){ 1e-37, 4e-7 }, "specials");
+    CASE_ATTRS(celu, celu)->alpha = -0.25f;
+    cr_assert_null(kiln_target_find(kiln_cpu_target(), &celu->instr));
+}
+
+Test(cpu_elementwise, clip)
+{
+    static const double low[] = { -1, 2, NAN, -INFINITY }, high[] = { 1, -2, NAN, 0.5 };
+    for (int i = 0; i < 4; i++) {
+        for (int there = 0; there < 4; there++) {
+            g_autoptr(RefCase) c = unary_case(KILN_INSTR_clip, specials, G_N_ELEMENTS(specials));
+            if (there & 1)
+                case_in(c, KILN_DTYPE_f32, SCALAR, &low[i]);
+            else
+                case_absent(c);
+            if (there & 2)
+                case_in(c, KILN_DTYPE_f32, SCALAR, &high[i]);
+            cpu_agrees(c, exact, "bounds");
+        }
+    }
+}
+
+/* --- several operands --- */
+
+typedef struct {
+    int rank;
+    int64_t dims[6];
+} Shape;
+
+/* result, first, second */
+static const Shape broadcasts[][3] = {
+    { { 0, { 0 } }, { 0, { 0 } }, { 0, { 0 } } },
+    { { 1, { 17 } }, { 1, { 17 } }, { 1, { 17 } } },
+    { { 1, { 0 } }, { 1, { 0 } }, { 0, { 0 } } },
+    { { 2, { 3, 50 } }, { 2, { 3, 50 } }, { 0, { 0 } } },
+    { { 2, { 3, 50 } }, { 1, { 1 } }, { 2, { 3, 50 } } },
+    { { 4, { 2, 5, 7, 7 } }, { 4, { 2, 5, 7, 7 } }, { 4, { 1, 5, 1, 1 } } },
+    { { 4, { 2, 5, 7, 7 } }, { 3, { 5, 1, 1 } }, { 4, { 2, 5, 7, 7 } } },
+    { { 3, { 4, 9, 33 } }, { 3, { 4, 9, 33 } }, { 1, { 33 } } },
+    { { 3, { 4, 9, 33 } }, { 3, { 4, 9, 1 } }, { 3, { 4, 9, 33 } } },
+    { { 3, { 4, 9, 33 } }, { 3, { 4, 1, 33 } }, { 3, { 1, 9, 1 } } },
+    { { 6, { 2, 3, 2, 3, 2, 5 } }, { 6, { 2, 1, 2, 1, 2, 1 } }, { 6, { 1, 3, 1, 3, 1, 5 } } },
+    { { 2, { 2, 40001 } }, { 2, { 2, 40001 } }, { 2, { 2, 1 } } },
+    { { 2, { 20000, 3 } }, { 2, { 20000, 3 } }, { 1, { 3 } } },
+};
+
+static RefCase *
+binary_case(KilnInstrKind kind, const Shape *shapes, KilnDType result)
+{
+    RefCase *c = case_new(kind);
+    case_out(c, result, shapes[0].rank, shapes[0].dims);
+    cpu_in(c, shapes[1].rank, shapes[1].dims);
+    cpu_in(c, shapes[2].rank, shapes[2].dims);
+    return c;
+}
+
+/* All pairs of special values. */
+static RefCase *
+special_case(KilnInstrKind kind, KilnDType result)
+{
+    const int64_t n = G_N_ELEMENTS(specials);
+    RefCase *c = case_new(kind);
+    case_out(c, result, DIMS(n, n));
+    case_in(c, KILN_DTYPE_f32, DIMS(n, 1), NULL);
+    case_in(c, KILN_DTYPE_f32, DIMS(1, n), NULL);
+    memcpy(c->data[1], specials, sizeof specials);
+    memcpy(c->data[2], specials, sizeof specials);
+    return c;
+}
+
+static void
+check_binary(KilnInstrKind kind, KilnDType result)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(broadcasts); i++) {
+        g_autofree char *what = g_strdup_printf("case %d", (int)i);
+        g_autoptr(RefCase) c = binary_case(kind, broadcasts[i], result);
+        cpu_agrees(c, exact, what);
+    }
+    g_autoptr(RefCase) c = special_case(kind, result);
+    cpu_agrees(c, exact, "specials");
+}
+
+Test(cpu_elementwise, binary)
+{
+    static const KilnInstrKind kinds[] = { KILN_INSTR_add, KILN_INSTR_sub,  KILN_INSTR_mul,
+                                           KILN_INSTR_div, KILN_INSTR_max,  KILN_INSTR_min,
+                                           KILN_INSTR_sum, KILN_INSTR_prelu };
+    for (size_t i = 0; i < G_N_ELEMENTS(kinds); i++)
+        check_binary(kinds[i], KILN_DTYPE_f32);
+}
+
+Test(cpu_elementwise, compare)
+{
+    static const KilnInstrKind kinds[] = { KILN_INSTR_equal, KILN_INSTR_greater,
+                                           KILN_INSTR_greater_or_equal, KILN_INSTR_less,
+                                           KILN_INSTR_less_or_equal };
+    for (size_t i = 0; i < G_N_ELEMENTS(kinds); i++)
+        check_binary(kinds[i], KILN_DTYPE_bool);
+}
+
+/* Operands that only together are as large as the result; the first two may be one element each. */
+Test(cpu_elementwise, variadic)
+{
+    static const KilnInstrKind kinds[] = { KILN_INSTR_max, KILN_INSTR_min, KILN_INSTR_sum,
+                                           KILN_INSTR_mean };
+    for (size_t i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        for (int order = 0; order < 3; order++) {
+            g_autoptr(RefCase) c = case_new(kinds[i]);
+            case_out(c, KILN_DTYPE_f32, DIMS(3, 4, 19));
+            cpu_in(c, 3, order == 0 ? (int64_t[]){ 3, 4, 19 } : (int64_t[]){ 1, 1, 1 });
+            cpu_in(c, 3, order == 2 ? (int64_t[]){ 1, 4, 1 } : (int64_t[]){ 1, 1, 1 });
+            cpu_in(c, 3, (int64_t[]){ 3, 1, 19 });
+            cpu_in(c, 3, (int64_t[]){ 3, 4, 19 });
+            cpu_agrees(c, (Tolerance){ 1e-6, 0 }, "four operands");
+        }
+    }
+}
+
+Test(cpu_elementwise, integers)
+{
+    static const KilnInstrKind kinds[] = { KILN_INSTR_add, KILN_INSTR_sub, KILN_INSTR_mul };
+    static const KilnDType dtypes[] = { KILN_DTYPE_i32, KILN_DTYPE_i64 };
+    for (size_t i = 0; i < G_N_ELEMENTS(broadcasts) * 6; i++) {
+        const Shape *s = broadcasts[i / 6];
+        const KilnDType dtype = dtypes[i % 2];
+        g_autoptr(RefCase) c = case_new(kinds[i % 3]);
+        case_out(c, dtype, s[0].rank, s[0].dims);
+        case_in(c, dtype, s[1].rank, s[1].dims, NULL);
+        case_in(c, dtype, s[2].rank, s[2].dims, NULL); /* 0xa5…: products wrap */
+        cpu_fill(c, 1, 3);
+        cpu_agrees(c, exact, "wrapping");
+    }
+}
+
+/* --- pow --- */
+
+Test(cpu_elementwise, pow_of_one_exponent)
+{
+    static const double exponents[] = { 2, 0.5, 3, -1, 0, 1, -0.5, 0.25, 7, -3, 1.7, INFINITY };
+    const int64_t n = G_N_ELEMENTS(specials);
+    for (size_t i = 0; i < G_N_ELEMENTS(exponents); i++) {
+        bool once = exponents[i] == 2 || exponents[i] == 0.5 || exponents[i] == -1;
+        g_autoptr(RefCase) c = case_new(KILN_INSTR_pow);
+        case_out(c, KILN_DTYPE_f32, DIMS(1, n));
+        case_in(c, KILN_DTYPE_f32, 1, &n, NULL);
+        memcpy(c->data[1], specials, sizeof specials);
+        case_in(c, KILN_DTYPE_f32, DIMS(1, 1), &exponents[i]);
+        cpu_agrees(c, once ? exact : near, "float exponent");
+        if (exponents[i] != rint(exponents[i]) || isinf(exponents[i]))
+            continue;
+        g_autoptr(RefCase) whole = case_new(KILN_INSTR_pow);
+        case_out(whole, KILN_DTYPE_f32, 1, &n);
+        case_in(whole, KILN_DTYPE_f32, 1, &n, NULL);
+        memcpy(whole->data[1], specials, sizeof specials);
+        case_in(whole, KILN_DTYPE_i64, SCALAR, &exponents[i]);
+        cpu_agrees(whole, once ? exact : near, "whole exponent");
+    }
+}
+
+Test(cpu_elementwise, pow_of_exponents)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(broadcasts); i++) {
+        g_autoptr(RefCase) c = binary_case(KILN_INSTR_pow, broadcasts[i], KILN_DTYPE_f32);
+        cpu_agrees(c, near, "broadcast");
+    }
+    g_autoptr(RefCase) c = special_case(KILN_INSTR_pow, KILN_DTYPE_f32);
+    cpu_agrees(c, near, "specials");
+}
+
+/* --- where, copy --- */
+
+Test(cpu_elementwise, where)
+{
+    static const KilnDType dtypes[] = { KILN_DTYPE_f32, KILN_DTYPE_i64, KILN_DTYPE_f16,
+                                        KILN_DTYPE_bool };
+    static const Shape shapes[][4] = {
+        { { 0, { 0 } }, { 0, { 0 } }, { 0, { 0 } }, { 0, { 0 } } },
+        { { 2, { 5, 33 } }, { 2, { 5, 33 } }, { 2, { 5, 33 } }, { 2, { 5, 33 } } },
+        { { 2, { 5, 33 } }, { 1, { 33 } }, { 2, { 5, 33 } }, { 0, { 0 } } },
+        { { 3, { 4, 5, 6 } }, { 3, { 4, 1, 1 } }, { 3, { 1, 5, 1 } }, { 3, { 1, 1, 6 } } },
+        { { 2, { 300, 100 } }, { 2, { 300, 1 } }, { 0, { 0 } }, { 2, { 300, 100 } } },
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(shapes) * G_N_ELEMENTS(dtypes); i++) {
+        const Shape *s = shapes[i / G_N_ELEMENTS(dtypes)];
+        const KilnDType dtype = dtypes[i % G_N_ELEMENTS(dtypes)];
+        g_autoptr(RefCase) c = case_new(KILN_INSTR_where);
+        case_out(c, dtype, s[0].rank, s[0].dims);
+        case_in(c, KILN_DTYPE_bool, s[1].rank, s[1].dims, NULL);
+        case_in(c, dtype, s[2].rank, s[2].dims, NULL);
+        case_in(c, dtype, s[3].rank, s[3].dims, NULL);
+        for (uint32_t k = 1; k < 4; k++)
+            cpu_fill(c, k, k);
+        for (int64_t k = 0; k < kiln_type_elements(&c->buffers[1].type); k++)
+            ((uint8_t *)c->data[1])[k] &= 2; /* not 0, and not 1 */
+        cpu_agrees(c, exact, "where");
+    }
+}
+
+Test(cpu_elementwise, copy)
+{
+    for (int64_t n = 0; n <= 1 << 20; n = 5 * n + 1) {
+        g_autoptr(RefCase) c = case_new(KILN_INSTR_copy);
+        case_out(c, KILN_DTYPE_u8, 1, &n);
+        case_in(c, KILN_DTYPE_u8, 1, &n, NULL);
+        cpu_fill(c, 1, 1);
+        cpu_agrees(c, exact, "copy");
+    }
+}
+
+/* Layouts and types that no kernel takes are left to the fallback. */
+Test(cpu_elementwise, refuses)
+{
+    g_autoptr(RefCase) c = unary_case(KILN_INSTR_relu, NULL, 16);
+    c->buffers[0].type.layout = c->buffers[1].type.layout = "A16a";
+    cr_assert_null(kiln_target_find(kiln_cpu_target(), &c->instr));
+    g_autoptr(RefCase) d = case_new(KILN_INSTR_pow);
+    case_out(d, KILN_DTYPE_f32, DIMS(2));
+    case_in(d, KILN_DTYPE_f32, DIMS(2), NULL);
+    case_in(d, KILN_DTYPE_i64, DIMS(2), NULL);
+    cr_assert_null(kiln_target_find(kiln_cpu_target(), &d->instr));
+}
