@@ -559,12 +559,16 @@ Test(pipeline_yaml, wrong_includes)
     g_autofree char *self =
         write_in(&folder, "self.yaml", "version: 1\ngraph:\n  - include: ./self.yaml\n");
     g_autofree char *a = write_in(&folder, "a.yaml", "version: 1\ngraph:\n  - include: b.yaml\n");
-    g_autofree char *b = write_in(&folder, "b.yaml", "version: 1\ngraph:\n  - include: a.yaml\n");
-    g_autofree char *lossy =
+    g_autofree G_GNUC_UNUSED char *b =
+        write_in(&folder, "b.yaml", "version: 1\ngraph:\n  - include: a.yaml\n");
+    g_autofree G_GNUC_UNUSED char *lossy =
         write_in(&folder, "lossy.yaml", "version: 1\nflags: [fp-reassoc]\ngraph: []\n");
-    g_autofree char *broken = write_in(&folder, "broken.yaml", "version: 1\ngraph: [dec]\n");
-    g_autofree char *torn = write_in(&folder, "torn.yaml", "version: 1\ngraph: [dce\n");
-    g_autofree char *no_ir = write_in(&folder, "no-ir.yaml", "version: 1\ngraph: []\n");
+    g_autofree G_GNUC_UNUSED char *broken =
+        write_in(&folder, "broken.yaml", "version: 1\ngraph: [dec]\n");
+    g_autofree G_GNUC_UNUSED char *torn =
+        write_in(&folder, "torn.yaml", "version: 1\ngraph: [dce\n");
+    g_autofree G_GNUC_UNUSED char *no_ir =
+        write_in(&folder, "no-ir.yaml", "version: 1\ngraph: []\n");
     bad_file(self, "self.yaml:3:14: include: ");
     bad_file(self, "includes itself");
     bad_file(a, "b.yaml:3:14: include: ");
