@@ -46,17 +46,10 @@ bind_random(KilnSession *session, KilnModel *model, KilnProgram *program, GPtrAr
 {
     for (unsigned i = 0; i < kiln_program_n_inputs(program); i++) {
         const KilnTensorInfo *info = kiln_program_input(program, i);
-        int64_t low = 0, high = 8;
         if (info->bytes < 0)
             return kiln_throw(error, KILN_ERROR_USAGE, "input %s: its shape is open", info->name);
-        if (model->ir)
-            kiln_ir_input_range(
-                g_ptr_array_index(model->ir->functions, model->ir->functions->len - 1), i, &low,
-                &high);
-        else
-            kiln_argument_range(kiln_module_entry(model->module), i, &low, &high);
         g_autoptr(KilnTensor) tensor =
-            kiln_tensor_random(&program->inputs.types[i], 1, info->name, low, high);
+            kiln_model_random_input(model, i, &program->inputs.types[i], 1, error);
         GBytes *bytes = tensor ? kiln_tensor_view(tensor, error) : NULL;
         if (!bytes)
             return FALSE;

@@ -5,7 +5,6 @@
 #include "graph/alloc.h"
 #include "graph/number.h"
 #include "graph/onnx/onnx.h"
-#include "graph/random.h"
 #include "runtime/image.h"
 
 #include <math.h>
@@ -162,63 +161,6 @@ kiln_tensor_file_encode(const char *path, const char *name, const KilnTensor *te
         return kiln_onnx_tensor_write(tensor, name, out, error);
     g_autoptr(GBytes) view = kiln_tensor_view(tensor, error);
     return view && save_npy(out, &tensor->type, g_bytes_get_data(view, NULL), error);
-}
-
-/* --- random --- */
-
-KilnTensor *
-kiln_tensor_random(const KilnType *type, uint64_t seed, const char *name, int64_t low, int64_t high)
-{
-    KilnType plain = kiln_type_make(type->dtype, type->rank, type->dims);
-    uint64_t stream = kiln_random_seed(seed, name);
-    if (kiln_dtype_is_float(type->dtype))
-        return kiln_tensor_new_normal(&plain, stream, 1);
-    int64_t elements = kiln_type_elements(type);
-    size_t size = kiln_dtype_size(type->dtype);
-    uint8_t *data = kiln_alloc((size_t)elements, MAX(size, (size_t)1), NULL);
-    if (!data)
-        return NULL;
-    uint64_t span = type->dtype == KILN_DTYPE_bool ? 2 : (uint64_t)(high - low);
-    int64_t base = type->dtype == KILN_DTYPE_bool ? 0 : low;
-    for (int64_t i = 0; i < elements; i++) {
-        int64_t value = base + (int64_t)(kiln_random_bits(stream, (uint64_t)i) % span);
-        memcpy(data + (size_t)i * size, &value, size); /* little-endian: the low bytes */
-    }
-    g_autoptr(GBytes) bytes = kiln_bytes_take(data, (size_t)elements * size);
-    return kiln_tensor_new_data(&plain, bytes, NULL);
-}
-
-/* Follows what only moves or widens the integers to the gathers that index with them. */
-static int64_t
-smallest_table(const KilnValue *value, int64_t bound, int depth)
-{
-    kiln_foreach_use (use, value) {
-        const KilnNode *user = use->user;
-        bool gathers = user->op == KILN_OP_gather || user->op == KILN_OP_gather_elements;
-        if (gathers && use->index == 1) {
-            const KilnType *table = &user->operands[0].value->type;
-            int64_t axis = user->op == KILN_OP_gather ? kiln_attrs(user, gather)->axis
-                                                      : kiln_attrs(user, gather_elements)->axis;
-            int at = kiln_type_axis(table, axis);
-            if (at >= 0 && table->dims[at] > 0)
-                bound = MIN(bound, table->dims[at]);
-        } else if (depth < 16 &&
-                   (kiln_op_has(user->op, KILN_TRAIT_VIEW) || user->op == KILN_OP_cast ||
-                    user->op == KILN_OP_transpose || user->op == KILN_OP_slice ||
-                    user->op == KILN_OP_gather || user->op == KILN_OP_expand)) {
-            for (uint32_t r = 0; r < user->n_results; r++)
-                bound = smallest_table(&user->results[r], bound, depth + 1);
-        }
-    }
-    return bound;
-}
-
-void
-kiln_argument_range(const KilnFunction *function, guint i, int64_t *out_low, int64_t *out_high)
-{
-    *out_low = 0;
-    int64_t bound = smallest_table(&kiln_function_argument(function, i)->value, INT64_MAX, 0);
-    *out_high = bound == INT64_MAX ? 8 : MAX(bound, (int64_t)1);
 }
 
 /* --- comparing --- */

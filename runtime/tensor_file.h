@@ -27,19 +27,11 @@ KilnTensor *kiln_tensor_file_load(const char *path, const KilnType *type,
 gboolean kiln_tensor_file_encode(const char *path, const char *name, const KilnTensor *tensor,
                                  GByteArray *out, GError **error);
 
-/** A static tensor of @type from a seed and a name: floats are normal with standard deviation 1,
- * integers uniform in [low, high), booleans fair. */
-KilnTensor *kiln_tensor_random(const KilnType *type, uint64_t seed, const char *name, int64_t low,
-                               int64_t high);
-/** The range of integers that argument @i of @function can take without any gather on it leaving
- * its table: the smallest extent that it indexes, looking through what only moves it; [0, 2) at
- * least, [0, 8) where nothing limits it. */
-void kiln_argument_range(const KilnFunction *function, guint i, int64_t *out_low,
-                         int64_t *out_high);
-
-/** The same of input @i of an IR function. */
-void kiln_ir_input_range(const KilnIRFunction *function, guint i, int64_t *out_low,
-                         int64_t *out_high);
+/** A tensor of @type (static, as input @i of @model is or was bound) from a seed and the input's
+ * name: floats are normal with standard deviation 1, integers uniform in what the model's gathers
+ * allow. The same for a model and its texts. */
+KilnTensor *kiln_model_random_input(const KilnModel *model, unsigned i, const KilnType *type,
+                                    uint64_t seed, GError **error);
 
 /** Element by element: |got - want| <= atol + rtol * |want|, NaN equals NaN, infinities must match.
  * Shape and type must be equal. The largest differences go to @out_abs and @out_rel (may be NULL).

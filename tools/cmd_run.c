@@ -129,14 +129,7 @@ random_input(const KilnModel *model, const KilnProgram *program, unsigned i, uin
     if (!kiln_type_is_static(type))
         return kiln_throw_null(error, KILN_ERROR_USAGE,
                                "input %s: its shape is open: give --shape %s=…", name, name);
-    int64_t low = 0, high = 8;
-    if (model->ir)
-        kiln_ir_input_range(g_ptr_array_index(model->ir->functions, model->ir->functions->len - 1),
-                            i, &low, &high);
-    else
-        kiln_argument_range(kiln_module_entry(model->module), i, &low, &high);
-    KilnTensor *tensor = kiln_tensor_random(type, seed, name, low, high);
-    return tensor ? tensor : kiln_throw_null(error, KILN_ERROR_MEMORY, "input %s: no memory", name);
+    return kiln_model_random_input(model, i, type, seed, error);
 }
 
 static gboolean
