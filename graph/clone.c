@@ -197,8 +197,9 @@ kiln_module_clone(const KilnModule *module)
     copy->mode = module->mode;
     for (guint i = 0; i < module->constants->len; i++) {
         const KilnConstant *constant = g_ptr_array_index(module->constants, i);
-        kiln_module_add_constant(copy, constant->name, kiln_tensor_copy(constant->tensor),
-                                 &constant->type);
+        KilnConstant *same = kiln_module_add_constant(
+            copy, constant->name, kiln_tensor_copy(constant->tensor), &constant->type);
+        same->computed = constant->computed;
     }
     copy->name_counter = module->name_counter;
     copy_declarations(copy, module);

@@ -7,21 +7,24 @@
  *      |   |             / \          two operands of a commutative op in either order
  *      a   b            a   b
  *
- * requires nothing, preserves nothing; class E. Never merged: random and stateful ops, side
- * effects, ops with subgraphs, and operators that Kiln does not know. Nodes are listed in
- * topological order, so that one forward sweep finds all there is; what dies is left to dce. */
+ * requires nothing, preserves nothing; class E. Never merged: random and stateful ops (dropout too
+ * in training mode), side effects, ops with subgraphs, and operators that Kiln does not know. Nodes
+ * are listed in topological order, so that one forward sweep finds all there is; what dies is left
+ * to dce. */
 #include "passes/pass.h"
 
 #include <string.h>
 
 static const char rule[] = "merge-equal";
 
+/* A dropout that drops is a random op; in inference it is none. */
 static bool
-may_merge(const KilnNode *node)
+may_merge(const KilnNode *node, KilnMode mode)
 {
     const uint32_t apart =
         KILN_TRAIT_RANDOM | KILN_TRAIT_STATE | KILN_TRAIT_SIDE_EFFECT | KILN_TRAIT_REGION;
-    return !(kiln_op_info(node->op)->traits & apart) && node->op != KILN_OP_vendor_executable;
+    return !(kiln_op_info(node->op)->traits & apart) && node->op != KILN_OP_vendor_executable &&
+           (node->op != KILN_OP_dropout || mode == KILN_MODE_INFER);
 }
 
 /* Swapping the operands of max or sum with more than two could change which NaN or zero wins. */
@@ -104,7 +107,7 @@ kiln_pass_cse(KilnFunction *function, KilnPassContext *context, bool *changed, G
     bool constants = kiln_pass_options(context, cse)->constants;
     g_autoptr(GHashTable) seen = g_hash_table_new(node_hash, node_equal);
     kiln_foreach_node (node, function) {
-        if (!may_merge(node) || (node->op == KILN_OP_const && !constants))
+        if (!may_merge(node, kiln_pass_mode(context)) || (node->op == KILN_OP_const && !constants))
             continue;
         KilnNode *first = g_hash_table_lookup(seen, node);
         if (!first) {

@@ -7,8 +7,8 @@
  *
  * requires nothing, preserves nothing; class E. Equality is of types (quantization and layout
  * included) and of all bits; a hash of a few bytes only picks the candidates, so that the pages of
- * big mapped weights are touched only where two of them look alike. `max-elements` leaves bigger
- * constants alone (0: no limit). */
+ * big mapped weights are touched only where two of them look alike. Generated constants are equal
+ * where their generators are. `max-elements` leaves bigger constants alone (0: no limit). */
 #include "passes/pass.h"
 
 #include <string.h>
@@ -32,7 +32,23 @@ mix(uint32_t hash, const uint8_t *bytes, size_t n)
     return hash;
 }
 
-/* The same for equal payloads whatever their kind: a splat hashes as its elements would. */
+static bool
+is_generated(const KilnTensor *tensor)
+{
+    return tensor->kind != KILN_TENSOR_DATA && tensor->kind != KILN_TENSOR_SPLAT;
+}
+
+/* What a generator is made of stands for its elements: they are not made to be compared. */
+static uint32_t
+generator_hash(const KilnTensor *tensor, uint32_t hash)
+{
+    const double numbers[] = { tensor->std, tensor->low, tensor->high };
+    hash = mix(hash, (const uint8_t *)&tensor->kind, sizeof tensor->kind);
+    hash = mix(hash, (const uint8_t *)&tensor->seed, sizeof tensor->seed);
+    return mix(hash, (const uint8_t *)numbers, sizeof numbers);
+}
+
+/* The same for equal elements, in storage or splat. */
 static uint32_t
 constant_hash(const KilnConstant *constant)
 {
@@ -41,15 +57,15 @@ constant_hash(const KilnConstant *constant)
     size_t size = kiln_dtype_size(constant->type.dtype);
     uint32_t hash =
         mix(2166136261u, (const uint8_t *)&n, sizeof n) + (uint32_t)constant->type.dtype;
+    if (is_generated(tensor))
+        return generator_hash(tensor, hash);
     int64_t sampled = MIN(n, (int64_t)SAMPLE);
     const uint8_t *data =
         tensor->kind == KILN_TENSOR_DATA ? g_bytes_get_data(tensor->bytes, NULL) : NULL;
     for (int64_t i = 0; i < sampled; i++) {
-        if (data)
-            hash = mix(mix(hash, data + (size_t)i * size, size), data + (size_t)(n - 1 - i) * size,
-                       size);
-        else if (tensor->kind == KILN_TENSOR_SPLAT)
-            hash = mix(mix(hash, tensor->splat, size), tensor->splat, size);
+        const uint8_t *low = data ? data + (size_t)i * size : tensor->splat;
+        const uint8_t *high = data ? data + (size_t)(n - 1 - i) * size : tensor->splat;
+        hash = mix(mix(hash, low, size), high, size);
     }
     return hash;
 }
@@ -64,8 +80,13 @@ static gboolean
 candidate_equal(gconstpointer left, gconstpointer right)
 {
     const Candidate *a = left, *b = right;
-    return a->hash == b->hash && kiln_type_equal(&a->constant->type, &b->constant->type) &&
-           kiln_tensor_equal(a->constant->tensor, b->constant->tensor);
+    const KilnTensor *x = a->constant->tensor, *y = b->constant->tensor;
+    if (a->hash != b->hash || !kiln_type_equal(&a->constant->type, &b->constant->type))
+        return FALSE;
+    if (is_generated(x) || is_generated(y))
+        return x->kind == y->kind && x->seed == y->seed && x->std == y->std && x->low == y->low &&
+               x->high == y->high;
+    return kiln_tensor_equal(x, y);
 }
 
 static bool

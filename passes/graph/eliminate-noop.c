@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* eliminate-noop: nodes that return an operand unchanged go.
  *
- *     x                x          for identity, dropout in inference mode, a cast to the same type,
- * a pad, slice, tile, |                |          expand, reshape, flatten, squeeze or unsqueeze
- * whose result has the operand's type, a noop     =>       |          pool with kernel 1, stride 1
- * and no pads, concat, sum, mean, max and min of one |                |          operand, where
- * with a uniform condition, a clip without bounds, a split into one
+ *      x            x        for identity; dropout in inference mode; a cast to the same type; pad,
+ *      |            |        slice, tile, expand, reshape, flatten, squeeze and unsqueeze whose
+ *     noop    =>    |        result has the operand's type; a pool with kernel 1, stride 1 and no
+ *      |            |        pads; concat, sum, mean, max and min of one operand; where with a
+ *                            uniform condition; a clip without bounds; a split that keeps all in
+ *                            its first part
  *
  * requires nothing, preserves nothing; class E. The types must be equal, quantization included: a
  * quantized pool that rescales is no no-op. */
@@ -22,6 +23,18 @@ drop(KilnMatch *match, KilnPassContext *context, const char *rule, GError **erro
     return kiln_match_replace(match, context, rule, x);
 }
 
+/* Equal types say that nothing was cut, repeated or arranged anew, but only where every extent is
+ * known, by number or by name: `?` equals `?` whatever they stand for. */
+static bool
+drop_same_extents(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnType *type = &kiln_match_value(match, "x")->type;
+    GUARD(rank_known, type->rank >= 0);
+    for (int i = 0; i < type->rank; i++)
+        GUARD(extents_known, type->dims[i] >= 0 || type->dim_names[i]);
+    return drop(match, context, rule, error);
+}
+
 /* In training mode dropout drops; an explicit training_mode operand must be literally false. */
 static bool
 drop_dropout(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
@@ -34,7 +47,7 @@ drop_dropout(KilnMatch *match, KilnPassContext *context, const char *rule, GErro
     return drop(match, context, rule, error);
 }
 
-/* The result having the operand's type is not enough for these: contents must not move. */
+/* Backwards, everything would be kept too. */
 static bool
 drop_slice(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
@@ -43,7 +56,7 @@ drop_slice(KilnMatch *match, KilnPassContext *context, const char *rule, GError 
     GUARD(steps_known, !steps || steps->known);
     for (int64_t i = 0; steps && i < steps->known->n; i++)
         GUARD(forward, steps->known->v[i] == 1);
-    return drop(match, context, rule, error);
+    return drop_same_extents(match, context, rule, error);
 }
 
 static bool
@@ -69,12 +82,10 @@ all_are(KilnInts list, int64_t value)
 static bool
 drop_max_pool(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
-    const KilnNode *node = kiln_match_root(match);
-    const KilnAttrs_max_pool *attrs = kiln_attrs(node, max_pool);
+    const KilnAttrs_max_pool *attrs = kiln_attrs(kiln_match_root(match), max_pool);
     GUARD(one_by_one, attrs->kernel_shape.n && all_are(attrs->kernel_shape, 1));
     GUARD(stride_one, all_are(attrs->strides, 1));
     GUARD(no_pads, all_are(attrs->pads, 0));
-    GUARD(no_indices, node->n_results == 1 || node->results[1].n_uses == 0);
     return drop(match, context, rule, error);
 }
 
@@ -94,10 +105,13 @@ drop_where(KilnMatch *match, KilnPassContext *context, const char *rule, GError 
 {
     (void)error;
     const KilnConstant *condition = kiln_value_constant(kiln_match_value(match, "c"));
-    uint8_t element[8];
+    uint8_t element[8] = { 0 };
     GUARD(uniform, kiln_tensor_is_splat(condition->tensor, 65536, element));
-    return kiln_match_replace(match, context, rule,
-                              kiln_match_value(match, element[0] ? "x" : "y"));
+    KilnValue *chosen = kiln_match_value(match, element[0] ? "x" : "y");
+    for (int i = 0; i < chosen->type.rank; i++)
+        GUARD(extents_known, chosen->type.dims[i] >= 0 || chosen->type.dim_names[i]);
+    GUARD(rank_known, chosen->type.rank >= 0);
+    return kiln_match_replace(match, context, rule, chosen);
 }
 
 static bool
@@ -114,13 +128,13 @@ static const KilnRule rules[] = {
     RULE("cast-same", E, "(cast ?x)", drop),
     RULE("pad-nothing", E, "(pad ?x ? ...)", drop_pad),
     RULE("slice-all", E, "(slice ?x ? ? ...)", drop_slice),
-    RULE("tile-once", E, "(tile ?x ?)", drop),
-    RULE("expand-same", E, "(expand ?x ?)", drop),
-    RULE("reshape-same", E, "(reshape ?x ?)", drop),
-    RULE("flatten-same", E, "(flatten ?x)", drop),
-    RULE("squeeze-nothing", E, "(squeeze ?x ...)", drop),
-    RULE("unsqueeze-nothing", E, "(unsqueeze ?x ?)", drop),
-    RULE("split-whole", E, "(split#s.0 ?x ...)", drop),
+    RULE("tile-once", E, "(tile ?x ?)", drop_same_extents),
+    RULE("expand-same", E, "(expand ?x ?)", drop_same_extents),
+    RULE("reshape-same", E, "(reshape ?x ?)", drop_same_extents),
+    RULE("flatten-same", E, "(flatten ?x)", drop_same_extents),
+    RULE("squeeze-nothing", E, "(squeeze ?x ...)", drop_same_extents),
+    RULE("unsqueeze-nothing", E, "(unsqueeze ?x ?)", drop_same_extents),
+    RULE("split-whole", E, "(split#s.0 ?x ...)", drop_same_extents),
     RULE("max-pool-1x1", E, "(max_pool ?x)", drop_max_pool),
     RULE("average-pool-1x1", E, "(average_pool ?x)", drop_average_pool),
     RULE("concat-one", E, "(concat ?x)", drop),

@@ -11,14 +11,16 @@
  *
  * and one that multiplies by 1 and adds 0 disappears alone. requires nothing, preserves nothing;
  * class U: the products of weights and scale are rounded once to the element type, from double. The
- * convolution must have no other reader; weights and statistics must be literal. Constants are
- * never changed in place: others may read them. */
+ * convolution must have no other reader; weights and statistics must be literal, and nothing may
+ * overflow. Constants are never changed in place: others may read them. */
 #include "passes/rule.h"
 
 #include "graph/alloc.h"
 #include "graph/number.h"
 
+#include <float.h>
 #include <math.h>
+#include <string.h>
 
 /* y[c] = x[c] · factor[c] + offset[c] */
 typedef struct {
@@ -69,44 +71,96 @@ affine_of(const KilnNode *bn, int64_t channels, Affine *out, GError **error)
 
 /* --- the new constants --- */
 
-/* Which output channel element @i of the weights belongs to. conv: [O, I/g, …]; conv_transpose: [I,
- * O/g, …], where the rows of group k of I/g inputs make the outputs k·O/g …. */
-static int64_t
-channel_of(const KilnNode *conv, const KilnType *weights, int64_t i)
+/* Weights are rows of elements that belong to one output channel. */
+typedef struct {
+    int64_t n, length;        /* rows, elements per row */
+    int64_t columns;          /* conv_transpose: rows per input channel; conv: all */
+    int64_t inputs_per_group; /* conv_transpose; conv: 1 */
+} Rows;
+
+/* conv: [O, I/g, …] is a row per output. conv_transpose: [I, O/g, …], where the I/g inputs of group
+ * k have rows of the outputs k·O/g …. */
+static Rows
+rows_of(const KilnNode *conv, const KilnType *weights)
 {
     int64_t inner = 1;
     for (int d = 2; d < weights->rank; d++)
         inner *= weights->dims[d];
     if (conv->op == KILN_OP_conv)
-        return i / (inner * weights->dims[1]);
-    int64_t row = i / (inner * weights->dims[1]), column = i / inner % weights->dims[1];
-    int64_t rows_per_group = weights->dims[0] / kiln_attrs(conv, conv_transpose)->group;
-    return row / rows_per_group * weights->dims[1] + column;
+        return (Rows){ weights->dims[0], inner * weights->dims[1], weights->dims[0], 1 };
+    return (Rows){ weights->dims[0] * weights->dims[1], inner, weights->dims[1],
+                   weights->dims[0] / kiln_attrs(conv, conv_transpose)->group };
+}
+
+static int64_t
+channel_of(const Rows *rows, int64_t row)
+{
+    return row / rows->columns / rows->inputs_per_group * rows->columns + row % rows->columns;
+}
+
+/* @n elements of @from, wherever they lie, times @factor in @to; false where one is no finite
+ * number (any more): infinity times 0 is none. */
+static bool
+scale_f32(int64_t n, const uint8_t *restrict from, double factor, float *restrict to)
+{
+    int wrong = 0;
+    for (int64_t i = 0; i < n; i++) {
+        float element;
+        memcpy(&element, from + i * (int64_t)sizeof element, sizeof element);
+        to[i] = (float)((double)element * factor);
+        wrong |= !(fabsf(to[i]) <= FLT_MAX);
+    }
+    return !wrong;
+}
+
+static bool
+scale_any(KilnDType dtype, int64_t n, const uint8_t *from, double factor, uint8_t *to)
+{
+    bool finite = true;
+    for (int64_t i = 0; i < n; i++) {
+        kiln_element_store_f64(dtype, to, i, kiln_element_as_f64(dtype, from, i) * factor);
+        finite &= isfinite(kiln_element_as_f64(dtype, to, i));
+    }
+    return finite;
+}
+
+/* The payload of @tensor: in place where it has one, else made in @made. */
+static const uint8_t *
+payload(const KilnTensor *tensor, GBytes **made, GError **error)
+{
+    if (tensor->kind == KILN_TENSOR_DATA)
+        return g_bytes_get_data(tensor->bytes, NULL);
+    *made = kiln_tensor_view(tensor, error);
+    return *made ? g_bytes_get_data(*made, NULL) : NULL;
 }
 
 static KilnTensor *
-scaled_weights(const KilnNode *conv, const Affine *affine, GError **error)
+scaled_weights(const KilnNode *conv, const Affine *affine, bool *finite, GError **error)
 {
     const KilnTensor *weights = kiln_value_constant(conv->operands[1].value)->tensor;
     const KilnType *type = &weights->type;
-    int64_t n = kiln_type_elements(type);
-    g_autoptr(GBytes) view = kiln_tensor_view(weights, error);
-    size_t size = (size_t)kiln_type_bytes(type);
-    void *scaled = view ? kiln_alloc(1, size, error) : NULL;
+    g_autoptr(GBytes) made = NULL;
+    const uint8_t *old = payload(weights, &made, error);
+    size_t size = (size_t)kiln_type_bytes(type), element = kiln_dtype_size(type->dtype);
+    uint8_t *scaled = old || !size ? kiln_alloc(1, size, error) : NULL;
     if (!scaled)
         return NULL;
-    const void *old = g_bytes_get_data(view, NULL);
-    for (int64_t i = 0; i < n; i++) {
-        double weight = kiln_element_as_f64(type->dtype, old, i);
-        kiln_element_store_f64(type->dtype, scaled, i,
-                               weight * affine->factor[channel_of(conv, type, i)]);
+    Rows rows = rows_of(conv, type);
+    size_t row_bytes = (size_t)rows.length * element;
+    for (int64_t row = 0; row < rows.n && size; row++) {
+        double factor = affine->factor[channel_of(&rows, row)];
+        const uint8_t *from = old + (size_t)row * row_bytes;
+        uint8_t *to = scaled + (size_t)row * row_bytes;
+        *finite &= type->dtype == KILN_DTYPE_f32
+                       ? scale_f32(rows.length, from, factor, (float *)(void *)to)
+                       : scale_any(type->dtype, rows.length, from, factor, to);
     }
     g_autoptr(GBytes) bytes = kiln_bytes_take(scaled, size);
     return kiln_tensor_new_data(type, bytes, error);
 }
 
 static KilnTensor *
-new_bias(const KilnNode *conv, const Affine *affine, GError **error)
+new_bias(const KilnNode *conv, const Affine *affine, bool *finite, GError **error)
 {
     const KilnValue *old = kiln_node_operand(conv, 2);
     g_autofree double *bias = old ? read_literal(old, affine->channels, error) : NULL;
@@ -118,9 +172,11 @@ new_bias(const KilnNode *conv, const Affine *affine, GError **error)
     void *data = kiln_alloc(1, size, error);
     if (!data)
         return NULL;
-    for (int64_t c = 0; c < affine->channels; c++)
+    for (int64_t c = 0; c < affine->channels; c++) {
         kiln_element_store_f64(dtype, data, c,
                                (bias ? bias[c] : 0) * affine->factor[c] + affine->offset[c]);
+        *finite &= isfinite(kiln_element_as_f64(dtype, data, c));
+    }
     g_autoptr(GBytes) bytes = kiln_bytes_take(data, size);
     return kiln_tensor_new_data(&type, bytes, error);
 }
@@ -144,25 +200,27 @@ fold_into(KilnMatch *match, KilnPassContext *context, const char *rule, GError *
     KilnFunction *function = kiln_match_function(match);
     const KilnType *type = &conv->results[0].type;
     GUARD(inference, kiln_pass_mode(context) == KILN_MODE_INFER && inference_only(bn));
-    GUARD(float_type, kiln_dtype_is_float(type->dtype) && !type->quant && !type->layout);
+    const KilnType *stored = &kiln_value_constant(conv->operands[1].value)->type;
+    GUARD(float_type, kiln_dtype_is_float(type->dtype));
+    GUARD(plain, !type->quant && !type->layout && !stored->quant && !stored->layout);
     GUARD(channels_known, type->rank >= 2 && type->dims[1] >= 0);
     GUARD(bias_literal,
           !kiln_node_operand(conv, 2) || kiln_value_constant(conv->operands[2].value));
     g_auto(Affine) affine = { 0 };
     if (!affine_of(bn, type->dims[1], &affine, error))
         return false;
-    KilnTensor *weights = scaled_weights(conv, &affine, error);
-    KilnTensor *bias = weights ? new_bias(conv, &affine, error) : NULL;
-    if (!bias) {
-        kiln_tensor_free(weights);
+    bool finite = true;
+    g_autoptr(KilnTensor) weights = scaled_weights(conv, &affine, &finite, error);
+    g_autoptr(KilnTensor) bias = weights ? new_bias(conv, &affine, &finite, error) : NULL;
+    if (!bias)
         return false;
-    }
+    GUARD(finite, finite);
     g_autofree char *bias_name = g_strdup_printf("%s_bias", kiln_node_label(conv));
     KilnValue *operands[] = {
         conv->operands[0].value,
         kiln_build_constant(function, bn, kiln_value_constant(conv->operands[1].value)->name,
-                            weights),
-        kiln_build_constant(function, bn, bias_name, bias),
+                            g_steal_pointer(&weights)),
+        kiln_build_constant(function, bn, bias_name, g_steal_pointer(&bias)),
     };
     KilnNodeSpec spec = { .op = conv->op,
                           .name = conv->name,

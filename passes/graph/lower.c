@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lower: operators that the target has no kernel of its own for are expressed by ones that it has.
  *
- *     sum(a, b, c)           =>  add(add(a, b), c)             mean: then times 1/n; max and min
- * the same way reduce_l1(x)           =>  reduce_sum(abs(x)) reduce_l2(x)           =>
- * sqrt(reduce_sum(x · x)) reduce_sum_square(x)   =>  reduce_sum(x · x) reduce_log_sum(x)      =>
- * log(reduce_sum(x)) global_average_pool(x) =>  reduce_mean(x) over the spatial axes;
- * global_max_pool with reduce_max hard_swish(x)          =>  x · hard_sigmoid(x, 1/6, 1/2)
- *     depth_to_space(x)      =>  reshape, transpose, reshape;  space_to_depth the same way back
+ *     sum(a, b, c)            =>  add(add(a, b), c); max and min the same way
+ *     mean(a, b, c)           =>  add(add(a, b), c) / 3
+ *     reduce_l1(x)            =>  reduce_sum(abs(x))
+ *     reduce_l2(x)            =>  sqrt(reduce_sum(x · x))
+ *     reduce_sum_square(x)    =>  reduce_sum(x · x)
+ *     reduce_log_sum(x)       =>  log(reduce_sum(x))
+ *     global_average_pool(x)  =>  reduce_mean(x) over the spatial axes; global_max_pool: reduce_max
+ *     hard_swish(x)           =>  x · hard_sigmoid(x, 1/6, 1/2)
+ *     depth_to_space(x)       =>  reshape, transpose, reshape; space_to_depth the same way back
  *
  * requires nothing, preserves nothing; class U: an intermediate is rounded to the element type
  * where the one operator rounded once. Like Glow's lowering the target has a veto, by having a
- * kernel: a target's fallback does not count, since the operators here run faster on the target's
- * own kernels. Without a target nothing is lowered. */
+ * kernel of its own or by lacking one for what would take its place: a target's fallback does not
+ * count, since only its own kernels are faster. Without a target nothing is lowered. */
 #include "passes/rule.h"
 
 static bool
@@ -23,6 +26,19 @@ target_lacks(KilnPassContext *context, const KilnNode *node)
     KilnTarget own = *target;
     own.fallback = NULL;
     return !kiln_target_supports(&own, node, NULL);
+}
+
+/* Whether the nodes that stand right before the root since the rewrite began have kernels. Nodes
+ * of rewrites before may be among them: they have. */
+static bool
+target_has_all(KilnPassContext *context, const KilnNode *root)
+{
+    for (const KilnNode *node = root->previous; node && node->id > root->id;
+         node = node->previous) {
+        if (node->op != KILN_OP_const && target_lacks(context, node))
+            return false;
+    }
+    return true;
 }
 
 /* A new node on the way from x to the result: NULL passes a failure on. */
@@ -37,7 +53,18 @@ step(const KilnMatch *match, KilnOp op, KilnValue *a, KilnValue *b, const void *
 static bool
 finish(KilnMatch *match, KilnPassContext *context, const char *rule, KilnValue *value)
 {
-    return value && kiln_match_replace(match, context, rule, value);
+    if (!value)
+        return false;
+    GUARD(target_has, target_has_all(context, kiln_match_root(match)));
+    return kiln_match_replace(match, context, rule, value);
+}
+
+/* An intermediate that overflows where the result would not is more than rounding: half floats end
+ * at 65504. */
+static bool
+is_narrow(const KilnValue *value)
+{
+    return value->type.dtype == KILN_DTYPE_f16;
 }
 
 /* --- variadic operators --- */
@@ -56,11 +83,11 @@ static bool
 lower_variadic(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
     const KilnNode *node = kiln_match_root(match);
-    bool mean = node->op == KILN_OP_mean;
+    bool mean = node->op == KILN_OP_mean, adds = mean || node->op == KILN_OP_sum;
     GUARD(target_lacks, target_lacks(context, node));
-    GUARD(several, node->n_operands > (node->op == KILN_OP_sum || mean ? 1u : 2u));
-    KilnValue *value =
-        fold_left(match, node->op == KILN_OP_sum || mean ? KILN_OP_add : node->op, error);
+    GUARD(several, node->n_operands > (adds ? 1u : 2u));
+    GUARD(wide_enough, !adds || !is_narrow(&node->results[0]));
+    KilnValue *value = fold_left(match, adds ? KILN_OP_add : node->op, error);
     if (mean && value) {
         KilnType type = kiln_type_scalar(value->type.dtype);
         KilnValue *n = kiln_build_constant(kiln_match_function(match), kiln_match_root(match), "n",
@@ -92,6 +119,8 @@ lower_reduction(KilnMatch *match, KilnPassContext *context, const char *rule, GE
     KilnValue *x = node->operands[0].value;
     GUARD(target_lacks, target_lacks(context, node));
     GUARD(float_type, kiln_dtype_is_float(x->type.dtype) && !x->type.quant);
+    bool shrinks = node->op == KILN_OP_reduce_log_sum || node->op == KILN_OP_reduce_l2;
+    GUARD(wide_enough, !shrinks || !is_narrow(x));
     if (node->op == KILN_OP_reduce_log_sum)
         return finish(match, context, rule,
                       step(match, KILN_OP_log, reduce_sum(match, x, error), NULL, NULL, error));
@@ -170,8 +199,8 @@ lower_block_move(KilnMatch *match, KilnPassContext *context, const char *rule, G
 }
 
 static const KilnRule rules[] = {
-    RULE("lower-sum", E, "(sum|max|min ? ? ...)", lower_variadic),
-    RULE("lower-mean", U, "(mean ? ? ...)", lower_variadic),
+    RULE("lower-extremum", E, "(max|min ? ? ...)", lower_variadic),
+    RULE("lower-sum", U, "(sum|mean ? ? ...)", lower_variadic),
     RULE("lower-norm-reduction", U, "(reduce_l1|reduce_l2|reduce_sum_square|reduce_log_sum ?x ...)",
          lower_reduction),
     RULE("lower-global-pool", U, "(global_average_pool|global_max_pool ?x)", lower_global_pool),

@@ -22,14 +22,21 @@ merge(KilnMatch *match, KilnPassContext *context, const char *rule, GError **err
     int first[KILN_MAX_RANK], second[KILN_MAX_RANK];
     int64_t composed[KILN_MAX_RANK];
     GUARD(ranked, x->type.rank >= 0);
-    GUARD(plain, !x->type.layout);
+    GUARD(plain,
+          !x->type.layout && !inner->results[0].type.layout && !outer->results[0].type.layout);
     if (!kiln_transpose_perm(inner, first, error) || !kiln_transpose_perm(outer, second, error))
         return false;
     for (int i = 0; i < x->type.rank; i++)
         composed[i] = first[second[i]];
     KilnAttrs_transpose attrs = { .perm = { (uint32_t)x->type.rank, composed } };
-    KilnValue *merged = kiln_match_build(match, KILN_OP_transpose, &attrs, &x, 1, error);
-    return merged && kiln_match_replace(match, context, rule, merged);
+    KilnNodeSpec spec = { .op = KILN_OP_transpose,
+                          .operands = &x,
+                          .n_operands = 1,
+                          .attrs = &attrs,
+                          .types = &outer->results[0].type, /* a name of a dim may be stated */
+                          .before = kiln_match_root(match) };
+    KilnNode *merged = kiln_node_new(kiln_match_function(match), &spec, error);
+    return merged && kiln_match_replace(match, context, rule, &merged->results[0]);
 }
 
 static bool

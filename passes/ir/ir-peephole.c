@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ir-peephole: local simplifications, in one walk forwards.
  *
- *     max_pool @out %y, @in %x, @out %i, %i read by nothing  =>  max_pool @out %y, @in %x
- *     transpose @out %y, @in %s of a splat weight            =>  copy from a view of %s with the
- * result's type max @out %y, @in splat, @in %x                         =>  max @out %y, @in %x, @in
- * splat %v = view %a of %a's own type                          =>  readers of %v read %a %v = view
- * of view                                      =>  view of what the first view shows copy @out %a,
- * @in %a (same bytes)                      =>  (nothing)
+ *     max_pool @out %y, @in %x, @out %i       =>  max_pool @out %y, @in %x      (nothing reads %i)
+ *     transpose @out %y, @in %s               =>  copy @out %y, @in %v          (%s is a splat, %v
+ *                                                     a view of it that has the type of %y)
+ *     max @out %y, @in %s, @in %x             =>  max @out %y, @in %x, @in %s   (%s is a splat)
+ *     %v = view %a : the type of %a           =>  readers of %v read %a
+ *     %v = view %a, %w = view %v              =>  %w = view %a
+ *     copy @out %a, @in %a (the same bytes)   =>  (nothing)
  *
- * requires nothing, preserves nothing; class E. */
+ * requires nothing, preserves nothing; class E: max is not turned round where the splat is a zero,
+ * since which of two zeros wins hangs on the order. */
 #include "passes/pass.h"
+
+#include "graph/number.h"
 
 #include <string.h>
 
@@ -42,31 +46,20 @@ drop_indices(KilnInstr *instr, KilnPassContext *context)
 
 /* --- splats --- */
 
+/* Elements of a view are equal only where each consists of whole elements of the weight. */
 static bool
-is_splat(KilnBuffer *buffer)
+is_splat(KilnBuffer *buffer, uint8_t element[8])
 {
-    const KilnBuffer *origin = buffer ? kiln_buffer_origin(buffer) : NULL;
-    uint8_t element[8];
-    return origin && origin->kind == KILN_BUFFER_WEIGHT && origin->is_const &&
+    const KilnBuffer *origin = kiln_buffer_origin(buffer);
+    return origin->kind == KILN_BUFFER_WEIGHT && origin->is_const &&
+           kiln_dtype_size(buffer->type.dtype) % kiln_dtype_size(origin->type.dtype) == 0 &&
            kiln_tensor_is_splat(origin->constant->tensor, 4096, element);
 }
 
 static bool
-copy_splat(KilnInstr *instr, KilnPassContext *context, GError **error)
+is_zero(KilnDType dtype, const uint8_t element[8])
 {
-    static const char rule[] = "transpose-splat";
-    if (instr->kind != KILN_INSTR_transpose)
-        return false;
-    KilnBuffer *dest = instr->operands[0].buffer, *source = instr->operands[1].buffer;
-    GUARD(source_splat, is_splat(source));
-    KilnBuffer *view = kiln_ir_view(instr->function, source->name, source, 0, &dest->type, instr);
-    KilnBuffer *operands[] = { dest, view };
-    KilnInstr *copy =
-        kiln_instr_new(instr->function, KILN_INSTR_copy, operands, 2, NULL, instr, error);
-    copy->name = instr->name;
-    kiln_pass_note(context, rule, "%s", kiln_instr_label(instr));
-    kiln_instr_remove(instr);
-    return true;
+    return kiln_dtype_is_float(dtype) && kiln_element_as_f64(dtype, element, 0) == 0;
 }
 
 /* A constant operand stands last, where kernels look for it. */
@@ -77,8 +70,11 @@ swap_max(KilnInstr *instr, KilnPassContext *context)
     if (instr->kind != KILN_INSTR_max || instr->n_operands != 3)
         return false;
     KilnBuffer *left = instr->operands[1].buffer, *right = instr->operands[2].buffer;
-    GUARD(left_splat, is_splat(left));
-    GUARD(right_varies, !is_splat(right));
+    uint8_t element[8], other[8];
+    GUARD(left_splat, is_splat(left, element));
+    GUARD(right_varies, !is_splat(right, other));
+    GUARD(not_zero, kiln_pass_allows(context, KILN_FLAG(no_signed_zeros)) ||
+                        !is_zero(left->type.dtype, element));
     kiln_instr_set_operand(instr, 1, right);
     kiln_instr_set_operand(instr, 2, left);
     kiln_pass_note(context, rule, "%s", kiln_instr_label(instr));
@@ -100,8 +96,6 @@ skip_view(KilnInstr *instr, KilnPassContext *context)
         if (use->user == instr)
             continue;
         kiln_instr_set_operand(use->user, use->index, base);
-        if (use->user->kind == KILN_INSTR_view)
-            use->user->operands[0].buffer->base = base;
     }
     kiln_pass_note(context, rule, "%%%s", view->name);
     return true;
@@ -123,6 +117,37 @@ flatten_view(KilnInstr *instr, KilnPassContext *context)
     view->base = base;
     kiln_instr_set_operand(instr, 1, base);
     kiln_pass_note(context, rule, "%%%s", view->name);
+    return true;
+}
+
+/* @source as @type. */
+static KilnBuffer *
+view_as(KilnBuffer *source, const KilnType *type, KilnInstr *before, KilnPassContext *context)
+{
+    if (kiln_type_equal(&source->type, type))
+        return source;
+    KilnBuffer *view = kiln_ir_view(before->function, source->name, source, 0, type, before);
+    flatten_view(view->def, context); /* the walk is past it */
+    return view;
+}
+
+static bool
+copy_splat(KilnInstr *instr, KilnPassContext *context, GError **error)
+{
+    static const char rule[] = "transpose-splat";
+    if (instr->kind != KILN_INSTR_transpose)
+        return false;
+    KilnBuffer *dest = instr->operands[0].buffer, *source = instr->operands[1].buffer;
+    uint8_t element[8];
+    GUARD(source_splat, is_splat(source, element));
+    KilnBuffer *operands[] = { dest, view_as(source, &dest->type, instr, context) };
+    KilnInstr *copy =
+        kiln_instr_new(instr->function, KILN_INSTR_copy, operands, 2, NULL, instr, error);
+    if (!copy)
+        return false;
+    copy->name = instr->name;
+    kiln_pass_note(context, rule, "%s", kiln_instr_label(instr));
+    kiln_instr_remove(instr);
     return true;
 }
 
@@ -150,9 +175,12 @@ kiln_pass_ir_peephole(KilnIRFunction *function, KilnPassContext *context, bool *
     kiln_foreach_instr_safe (instr, function) {
         bool kept = !copy_splat(instr, context, &inner) && !drop_copy(instr, context);
         *changed |= !kept;
-        if (kept)
-            *changed |= (int)drop_indices(instr, context) | (int)swap_max(instr, context) |
-                        (int)flatten_view(instr, context) | (int)skip_view(instr, context);
+        if (kept) {
+            *changed |= drop_indices(instr, context);
+            *changed |= swap_max(instr, context);
+            *changed |= flatten_view(instr, context); /* it may show that the view is no view */
+            *changed |= skip_view(instr, context);
+        }
         if (inner) {
             g_propagate_error(error, inner);
             return FALSE;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* make-weights-const: a weight that no instruction writes, not even through a view, is constant. It
- * may lie in read-only memory and be shared by all sessions.
+ * may lie in read-only memory and be shared by all sessions. State that has no value yet has no
+ * bytes to share.
  *
  *     weight @w : f32[8]            weight @w : f32[8] const
  *     add …, @in @w           =>    add …, @in @w
@@ -24,6 +25,19 @@ find_written(const KilnIRFunction *function)
     return written;
 }
 
+static bool
+make_const(KilnBuffer *weight, bool written, KilnPassContext *context)
+{
+    if (weight->is_const)
+        return false;
+    GUARD(never_written, !written);
+    GUARD(has_value, weight->constant);
+    weight->is_const = true;
+    weight->function->stamp++;
+    kiln_pass_note(context, rule, "@%s", weight->name);
+    return true;
+}
+
 gboolean
 kiln_pass_make_weights_const(KilnIRFunction *function, KilnPassContext *context, bool *changed,
                              GError **error)
@@ -33,16 +47,7 @@ kiln_pass_make_weights_const(KilnIRFunction *function, KilnPassContext *context,
     g_autofree bool *written = find_written(function);
     for (guint i = 0; i < function->weights->len; i++) {
         KilnBuffer *weight = g_ptr_array_index(function->weights, i);
-        if (weight->is_const)
-            continue;
-        if (written[weight->id]) {
-            kiln_pass_refuse(context, rule, "never_written");
-            continue;
-        }
-        weight->is_const = true;
-        function->stamp++;
-        kiln_pass_note(context, rule, "@%s", weight->name);
-        *changed = true;
+        *changed |= make_const(weight, written[weight->id], context);
     }
     return TRUE;
 }

@@ -141,8 +141,12 @@ share(Sharing *sharing, KilnInstr *instr, uint32_t k)
     KilnInstr *early = find_dealloc(from), *late = find_dealloc(to);
     if (early && late)
         kiln_instr_move(early, late);
-    KilnInstr *first_name = to->def;
-    replace_buffer(to, as_type(sharing, from, to, first_name));
+    /* Names of the buffer that goes may stand before the alloc of the one that stays. */
+    if (sharing->position[from->def->id] > sharing->position[to->def->id]) {
+        kiln_instr_move(from->def, to->def);
+        sharing->position[from->def->id] = sharing->position[to->def->id];
+    }
+    replace_buffer(to, as_type(sharing, from, to, to->def));
 }
 
 gboolean
