@@ -176,7 +176,7 @@ static bool
 may_run(KilnCpuIsa isa)
 {
     if (!kiln_cpu_isa_supported(isa))
-        cr_log_warn("skipped: this machine has no %s", kiln_cpu_isa_name(isa));
+        cr_log_info("skipped: this machine has no %s", kiln_cpu_isa_name(isa));
     return kiln_cpu_isa_supported(isa);
 }
 
