@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lstm in f32: one product adds the state's part of all four gates, one loop makes the new cell and
+ * state. Operands: y, y_h, y_c, x, w, r, b, lengths, initial_h, initial_c, p. */
+#include "backends/cpu/recurrent.h"
+
+static void
+step(const KilnCpuRecurrent *net, const KilnCpuStep *at)
+{
+    kiln_cpu_recurrent_multiply(
+        net, 1, at->direction,
+        &(KilnCpuGemmArgs){ .a = at->before, .out = at->gates, .residual = at->gates });
+    kiln_cpu_recurrent_rows(
+        net, kiln_cpu_cells(KILN_CPU_ISA_AUTO)->lstm,
+        &(KilnCpuCellRow){
+            .n = net->hidden, .gates = at->gates, .before = at->before, .h = at->h, .c = at->c });
+}
+
+static KilnCpuRecurrent
+problem(const KilnInstr *instr)
+{
+    KilnCpuRecurrent net = kiln_cpu_recurrent_new(instr, 4);
+    kiln_cpu_recurrent_add(&net, 0, 4);
+    net.step = step;
+    return net;
+}
+
+bool
+kiln_cpu_lstm_supports(const KilnInstr *instr)
+{
+    static const char *const defaults[] = { "Sigmoid", "Tanh", "Tanh" };
+    bool peepholes = cpu_type(instr, 10) != NULL;
+    return !peepholes && !kiln_instr_attrs(instr, lstm)->input_forget &&
+           kiln_cpu_recurrent_supports(instr, defaults);
+}
+
+size_t
+kiln_cpu_lstm_scratch(const KilnInstr *instr, int threads)
+{
+    KilnCpuRecurrent net = problem(instr);
+    return kiln_cpu_recurrent_scratch(&net, threads);
+}
+
+size_t
+kiln_cpu_lstm_packed(const KilnInstr *instr)
+{
+    KilnCpuRecurrent net = problem(instr);
+    return kiln_cpu_recurrent_packed(&net);
+}
+
+void
+kiln_cpu_lstm_prepack(const KilnInstr *instr, const void *const *data, void *packed)
+{
+    KilnCpuRecurrent net = problem(instr);
+    kiln_cpu_recurrent_prepack(&net, data, packed);
+}
+
+const char *
+kiln_cpu_lstm(const KilnKernelArgs *args)
+{
+    KilnCpuRecurrent net = problem(args->instr);
+    kiln_cpu_recurrent_run(&net, args, 2);
+    return NULL;
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The cpu target's lstm and gru against the reference kernels: directions, absent operands and
+ * results, batches, lengths over one block of steps; and what falls back. */
+#include "tests/unit/cpu_case.h"
+
+/* Sums of a few hundred products, carried through the steps. */
+static const Tolerance near = { 3e-6, 3e-6 };
+
+typedef struct {
+    int64_t steps, batch, input, hidden;
+    const char *direction;
+    bool bias, h, c;          /* operands that are there */
+    bool no_y, no_h, no_c;    /* results that are not */
+    bool linear_before_reset; /* gru */
+} Net;
+
+// clang-format off
+static const Net nets[] = {
+    { 1, 1, 1, 1, "forward", .bias = true, .h = true, .c = true },
+    { 5, 1, 7, 16, "forward", .bias = true, .h = false, .c = false },
+    { 5, 1, 7, 19, "reverse", .bias = false, .h = true, .c = true },
+    { 6, 3, 5, 9, "bidirectional", .bias = true, .h = true, .c = true },
+    { 6, 2, 5, 33, "bidirectional", .bias = false, .h = false, .c = false, .no_y = true },
+    { 4, 5, 3, 17, "reverse", .bias = true, .h = false, .c = true, .no_y = true, .no_c = true },
+    { 4, 5, 3, 17, "forward", .bias = true, .h = true, .c = false, .no_h = true, .no_c = true },
+    { 4, 5, 3, 17, "forward", .bias = true, .h = true, .c = true, .no_y = true, .no_h = true },
+    { 300, 1, 3, 5, "bidirectional", .bias = true, .h = true, .c = true },
+    { 7, 100, 4, 6, "reverse", .bias = true, .h = true, .c = true },
+    { 2, 300, 4, 40, "bidirectional", .bias = true, .h = false, .c = true },
+    { 3, 4, 96, 128, "forward", .bias = true, .h = true, .c = true },
+    { 3, 2, 0, 8, "forward", .bias = true, .h = true, .c = true },
+    { 0, 2, 3, 8, "bidirectional", .bias = true, .h = true, .c = true },
+    { 0, 2, 3, 8, "forward", .bias = true, .h = false, .c = false },
+    { 3, 0, 2, 8, "forward", .bias = true, .h = true, .c = true },
+    { 5, 2, 3, 20, "bidirectional", .bias = true, .h = true, .c = true, .linear_before_reset = true },
+    { 40, 9, 30, 50, "reverse", .bias = false, .h = true, .c = true, .linear_before_reset = true },
+};
+// clang-format on
+
+static void
+add_out(RefCase *c, bool absent, int rank, const int64_t *dims)
+{
+    if (absent)
+        case_absent(c);
+    else
+        case_out(c, KILN_DTYPE_f32, rank, dims);
+}
+
+/* Values within ±@most, so that gates do not saturate. */
+static void
+add_in(RefCase *c, bool absent, int rank, const int64_t *dims, double most)
+{
+    if (absent) {
+        case_absent(c);
+        return;
+    }
+    cpu_in(c, rank, dims);
+    float *x = c->data[c->instr.n_operands - 1];
+    for (int64_t i = 0; i < kiln_type_elements(&c->buffers[c->instr.n_operands - 1].type); i++)
+        x[i] *= (float)most / 3;
+}
+
+static RefCase *
+net_case(KilnInstrKind kind, const Net *n)
+{
+    bool lstm = kind == KILN_INSTR_lstm;
+    int64_t d = strcmp(n->direction, "bidirectional") == 0 ? 2 : 1, gates = lstm ? 4 : 3;
+    int64_t state[] = { d, n->batch, n->hidden };
+    RefCase *c = case_new(kind);
+    CASE_ATTRS(c, rnn)->direction = n->direction;
+    CASE_ATTRS(c, rnn)->hidden_size = n->hidden;
+    if (!lstm)
+        CASE_ATTRS(c, gru)->linear_before_reset = n->linear_before_reset;
+    add_out(c, n->no_y, DIMS(n->steps, d, n->batch, n->hidden));
+    add_out(c, n->no_h, 3, state);
+    if (lstm)
+        add_out(c, n->no_c, 3, state);
+    double most = 1.5 / sqrt((double)(n->hidden + 1));
+    add_in(c, false, DIMS(n->steps, n->batch, n->input), 1.5);
+    add_in(c, false, DIMS(d, gates * n->hidden, n->input), most);
+    add_in(c, false, DIMS(d, gates * n->hidden, n->hidden), most);
+    add_in(c, !n->bias, DIMS(d, 2 * gates * n->hidden), 0.5);
+    case_absent(c);
+    add_in(c, !n->h, 3, state, 1.0);
+    if (lstm)
+        add_in(c, !n->c, 3, state, 1.0);
+    return c;
+}
+
+static void
+check(KilnInstrKind kind)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(nets); i++) {
+        if (kind == KILN_INSTR_lstm && nets[i].linear_before_reset)
+            continue;
+        g_autoptr(RefCase) c = net_case(kind, &nets[i]);
+        g_autofree char *what = g_strdup_printf("net %d", (int)i);
+        cpu_agrees(c, near, what);
+    }
+}
+
+Test(cpu_recurrent, lstm)
+{
+    check(KILN_INSTR_lstm);
+}
+
+Test(cpu_recurrent, gru)
+{
+    check(KILN_INSTR_gru);
+}
+
+/* Weights of a model may lie at any byte. */
+Test(cpu_recurrent, packs_misaligned_weights)
+{
+    Net net = { 4, 2, 5, 18, "bidirectional", .bias = true, .h = true, .c = true };
+    g_autoptr(RefCase) c = net_case(KILN_INSTR_lstm, &net);
+    const KilnKernel *kernel = cpu_kernel(c);
+    size_t bytes = kernel->packed_bytes(&c->instr);
+    char *packed[2], *copies[2];
+    for (int shift = 0; shift < 2; shift++) {
+        const void *sources[CASE_MAX_OPERANDS] = { NULL };
+        for (uint32_t i = 4; i < 6; i++) {
+            size_t size = (size_t)kiln_type_bytes(&c->buffers[i].type);
+            copies[i - 4] = malloc(size + 1);
+            sources[i] = memcpy(copies[i - 4] + shift, c->data[i], size);
+        }
+        packed[shift] = aligned_alloc(64, (bytes + 63) / 64 * 64);
+        memset(packed[shift], 0, bytes);
+        kernel->pack(&c->instr, sources, packed[shift]);
+        free(copies[0]);
+        free(copies[1]);
+    }
+    cr_assert_eq(memcmp(packed[0], packed[1], bytes), 0);
+    free(packed[0]);
+    free(packed[1]);
+}
+
+static bool
+takes(const RefCase *c)
+{
+    return kiln_target_find(kiln_cpu_target(), &c->instr) != NULL;
+}
+
+Test(cpu_recurrent, what_falls_back)
+{
+    Net net = { 2, 1, 2, 2, "bidirectional", .bias = true, .h = true, .c = true };
+    g_autoptr(RefCase) c = net_case(KILN_INSTR_lstm, &net);
+    KilnInstrAttrs_lstm *attrs = CASE_ATTRS(c, lstm);
+    const char *names[] = { "sigmoid", "tanh", "Tanh", "Sigmoid", "Tanh", "Tanh" };
+    attrs->activations = (KilnStrings){ 6, names };
+    cr_expect(takes(c), "the defaults by name");
+    names[5] = "Relu";
+    cr_expect_not(takes(c), "an activation");
+    names[5] = "Tanh";
+    attrs->clip = 1.0f;
+    cr_expect_not(takes(c), "clip");
+    attrs->clip = 0.0f;
+    attrs->input_forget = true;
+    cr_expect_not(takes(c), "input_forget");
+    attrs->input_forget = false;
+    attrs->layout = 1;
+    cr_expect_not(takes(c), "layout");
+    attrs->layout = 0;
+    c->uses[7].buffer = &c->buffers[7];
+    c->buffers[7].type = kiln_type_make(KILN_DTYPE_i32, DIMS(1));
+    cr_expect_not(takes(c), "lengths");
+    c->uses[7].buffer = NULL;
+    add_in(c, false, DIMS(2, 6), 1.0);
+    cr_expect_not(takes(c), "peepholes");
+    c->uses[10].buffer = NULL;
+    cr_expect(takes(c));
+    c->buffers[3].type.dtype = KILN_DTYPE_f64;
+    cr_expect_not(takes(c), "f64");
+}
