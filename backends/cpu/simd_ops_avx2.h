@@ -36,6 +36,11 @@
 #define VI_SHR(a, n) _mm256_srai_epi32(a, n) /* keeps the sign */
 #define VI_TO_V(i) _mm256_cvtepi32_ps(i)
 #define V_SCALE(p, n_float, n_int) ((void)(n_float), scale(p, n_int))
+/* One value of all lanes, taken in pairs. */
+#define V_SUM(x) sum_lanes(x)
+#define V_LARGEST(x) largest_lane(x) /* no lane is NaN */
+#define V_ANY(b) (_mm256_movemask_ps(b) != 0)
+#define V_LOAD_EVERY(p, stride) load_every(p, stride)
 #define V_LOAD_BOOL(p) load_bool(p, 8)
 #define V_LOAD_BOOL_SOME(p, n) load_bool(p, n)
 #define V_STORE_BOOL(p, b) store_bool(p, 8, b)
@@ -69,4 +74,36 @@ store_bool(uint8_t *p, int64_t n, B b)
     __m128i bytes = _mm_and_si128(_mm_packs_epi16(half, half), _mm_set1_epi8(1));
     uint64_t word = (uint64_t)_mm_cvtsi128_si64(bytes);
     memcpy(p, &word, (size_t)n);
+}
+
+static inline float
+sum_lanes(V x)
+{
+    __m128 y = _mm_add_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    y = _mm_add_ps(y, _mm_movehl_ps(y, y));
+    return _mm_cvtss_f32(_mm_add_ss(y, _mm_movehdup_ps(y)));
+}
+
+static inline float
+largest_lane(V x)
+{
+    __m128 y = _mm_max_ps(_mm256_castps256_ps128(x), _mm256_extractf128_ps(x, 1));
+    y = _mm_max_ps(y, _mm_movehl_ps(y, y));
+    return _mm_cvtss_f32(_mm_max_ss(y, _mm_movehdup_ps(y)));
+}
+
+/* p[0], p[stride] …: may read all floats up to p[8 stride - 1]. */
+static inline V
+load_every(const float *p, int64_t stride)
+{
+    if (stride == 1)
+        return V_LOAD(p);
+    if (stride == 2) {
+        __m256d pairs = _mm256_castps_pd(_mm256_shuffle_ps(V_LOAD(p), V_LOAD(p + 8), 0x88));
+        return _mm256_castpd_ps(_mm256_permute4x64_pd(pairs, 0xd8));
+    }
+    float lanes[8];
+    for (int i = 0; i < 8; i++)
+        lanes[i] = p[i * stride];
+    return V_LOAD(lanes);
 }

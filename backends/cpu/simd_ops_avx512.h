@@ -35,6 +35,11 @@
 #define VI_TO_V(i) _mm512_cvtepi32_ps(i)
 /* p × 2^n, rounded once; @n is whole and given both ways. */
 #define V_SCALE(p, n_float, n_int) ((void)(n_int), _mm512_scalef_ps(p, n_float))
+/* One value of all lanes, taken in pairs. */
+#define V_SUM(x) _mm512_reduce_add_ps(x)
+#define V_LARGEST(x) _mm512_reduce_max_ps(x) /* no lane is NaN */
+#define V_ANY(b) ((b) != 0)
+#define V_LOAD_EVERY(p, stride) load_every(p, stride)
 /* Bytes of bool: read as "not 0", written as 0 and 1. */
 #define V_LOAD_BOOL(p) load_bool(p, 16)
 #define V_LOAD_BOOL_SOME(p, n) load_bool(p, n)
@@ -46,4 +51,21 @@ load_bool(const uint8_t *p, int64_t n)
 {
     __m128i bytes = _mm_maskz_loadu_epi8(V_MASK(n), p);
     return _mm_test_epi8_mask(bytes, bytes);
+}
+
+/* p[0], p[stride] …: may read all floats up to p[16 stride - 1]. */
+static inline V
+load_every(const float *p, int64_t stride)
+{
+    if (stride == 1)
+        return V_LOAD(p);
+    if (stride == 2) {
+        const VI even =
+            _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+        return _mm512_permutex2var_ps(V_LOAD(p), even, V_LOAD(p + 16));
+    }
+    float lanes[16];
+    for (int i = 0; i < 16; i++)
+        lanes[i] = p[i * stride];
+    return V_LOAD(lanes);
 }

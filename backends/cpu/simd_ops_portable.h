@@ -54,6 +54,11 @@ from_bits(VI bits)
 #define VI_SHR(a, n) ((a) >> (n)) /* keeps the sign */
 #define VI_TO_V(i) __builtin_convertvector(i, V)
 #define V_SCALE(p, n_float, n_int) ((void)(n_float), scale(p, n_int))
+/* One value of all lanes, taken in pairs. */
+#define V_SUM(x) (((x)[0] + (x)[2]) + ((x)[1] + (x)[3]))
+#define V_LARGEST(x) largest_lane(x) /* no lane is NaN */
+#define V_ANY(b) (((b)[0] | (b)[1] | (b)[2] | (b)[3]) != 0)
+#define V_LOAD_EVERY(p, stride) load_every(p, stride)
 #define V_LOAD_BOOL(p) load_bool(p, 4)
 #define V_LOAD_BOOL_SOME(p, n) load_bool(p, n)
 #define V_STORE_BOOL(p, b) store_bool(p, 4, b)
@@ -106,4 +111,18 @@ store_bool(uint8_t *p, int64_t n, B b)
 {
     for (int64_t i = 0; i < n; i++)
         p[i] = (uint8_t)(b[i] & 1);
+}
+
+static inline float
+largest_lane(V x)
+{
+    float a = x[0] > x[2] ? x[0] : x[2], b = x[1] > x[3] ? x[1] : x[3];
+    return a > b ? a : b;
+}
+
+/* p[0], p[stride] … */
+static inline V
+load_every(const float *p, int64_t stride)
+{
+    return (V){ p[0], p[stride], p[2 * stride], p[3 * stride] };
 }

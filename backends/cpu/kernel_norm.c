@@ -1,0 +1,281 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* batch, layer, instance and group normalisation and lrn in f32. Variances are taken around the
+ * mean, which is found in two steps: the mean of all, then the mean of what is left over. The
+ * statistics of a run are taken before its first element is written. */
+#include "backends/cpu/kernel.h"
+#include "backends/cpu/parallel.h"
+#include "backends/cpu/reduce.h"
+
+#include <math.h>
+
+enum {
+    TASK_FLOATS = 8192, /* what a task of several runs writes, about */
+};
+
+/* Runs of elements that are normalised in one go. */
+typedef struct {
+    const KilnCpuReducers *reducers;
+    int64_t runs, length;
+    int64_t bundle; /* runs of a task */
+    const float *in;
+    float *out;
+    double epsilon;
+    /* of channels */
+    int64_t channels, per_run, plane; /* of all; of a run; floats of one */
+    const float *scale, *bias, *mean, *variance;
+    /* layer_normalization's further results; NULL where absent */
+    float *means, *inverses;
+} Norm;
+
+static int64_t
+count(const KilnType *type, int from, int to)
+{
+    int64_t n = 1;
+    for (int d = from; d < to; d++)
+        n *= type->dims[d];
+    return n;
+}
+
+static void
+run_all(const KilnKernelArgs *args, Norm *n, KilnCpuTask task)
+{
+    n->reducers = kiln_cpu_reducers(KILN_CPU_ISA_AUTO);
+    n->in = args->data[1];
+    n->out = args->data[0];
+    n->bundle = MAX(1, TASK_FLOATS / MAX(1, n->length));
+    kiln_cpu_parallel((n->runs + n->bundle - 1) / n->bundle, args->threads, task, n);
+}
+
+typedef struct {
+    float shift;    /* near the mean */
+    double rest;    /* what the mean lies above it */
+    double inverse; /* of the deviation */
+} Statistics;
+
+static Statistics
+statistics_of(const Norm *n, const float *x)
+{
+    const double length = (double)n->length;
+    Statistics s = { .shift =
+                         (float)(n->reducers->fold[KILN_CPU_FOLD_SUM](x, n->length) / length) };
+    KilnCpuMoments m = n->reducers->moments(x, n->length, s.shift);
+    s.rest = m.sum / length;
+    s.inverse = 1 / sqrt(MAX(0, m.squares / length - s.rest * s.rest) + n->epsilon);
+    return s;
+}
+
+/* --- batch_normalization, with given statistics --- */
+
+static void
+run_batch(const void *data, int64_t task, int thread)
+{
+    (void)thread;
+    const Norm *n = data;
+    const int64_t end = MIN((task + 1) * n->bundle, n->runs);
+    for (int64_t run = task * n->bundle; run < end; run++) {
+        const int64_t c = run % n->channels;
+        const double scale = (double)n->scale[c] / sqrt((double)n->variance[c] + n->epsilon);
+        KilnCpuAffine a = { .shift = n->mean[c], .scale = (float)scale, .offset = n->bias[c] };
+        n->reducers->affine(n->out + run * n->length, n->in + run * n->length, n->length, &a);
+    }
+}
+
+bool
+kiln_cpu_batch_normalization_supports(const KilnInstr *instr)
+{
+    return cpu_all_plain(instr, KILN_DTYPE_f32) && cpu_type(instr, 1)->rank >= 2 &&
+           !kiln_instr_attrs(instr, batch_normalization)->training_mode;
+}
+
+const char *
+kiln_cpu_batch_normalization(const KilnKernelArgs *args)
+{
+    const KilnType *type = cpu_type(args->instr, 1);
+    Norm n = { .runs = count(type, 0, 2),
+               .length = count(type, 2, type->rank),
+               .epsilon = (double)kiln_instr_attrs(args->instr, batch_normalization)->epsilon,
+               .channels = type->dims[1],
+               .scale = args->data[2],
+               .bias = args->data[3],
+               .mean = args->data[4],
+               .variance = args->data[5] };
+    run_all(args, &n, run_batch);
+    return NULL;
+}
+
+/* --- instance_normalization, group_normalization --- */
+
+static void
+run_group(const void *data, int64_t task, int thread)
+{
+    (void)thread;
+    const Norm *n = data;
+    const int64_t end = MIN((task + 1) * n->bundle, n->runs);
+    for (int64_t run = task * n->bundle; run < end; run++) {
+        const float *x = n->in + run * n->length;
+        float *y = n->out + run * n->length;
+        const Statistics s = statistics_of(n, x);
+        for (int64_t k = 0; k < n->per_run; k++) {
+            const int64_t c = (run * n->per_run + k) % n->channels;
+            const double scale = s.inverse * (double)n->scale[c];
+            KilnCpuAffine a = { .shift = s.shift,
+                                .scale = (float)scale,
+                                .offset = (float)((double)n->bias[c] - s.rest * scale) };
+            n->reducers->affine(y + k * n->plane, x + k * n->plane, n->plane, &a);
+        }
+    }
+}
+
+static const char *
+normalize_groups(const KilnKernelArgs *args, int64_t per_run, float epsilon)
+{
+    const KilnType *type = cpu_type(args->instr, 1);
+    Norm n = { .epsilon = (double)epsilon,
+               .channels = type->dims[1],
+               .per_run = per_run,
+               .plane = count(type, 2, type->rank),
+               .scale = args->data[2],
+               .bias = args->data[3] };
+    n.length = n.plane * per_run;
+    n.runs = kiln_type_elements(type) == 0 ? 0 : count(type, 0, 2) / per_run;
+    run_all(args, &n, run_group);
+    return NULL;
+}
+
+bool
+kiln_cpu_instance_normalization_supports(const KilnInstr *instr)
+{
+    return cpu_all_plain(instr, KILN_DTYPE_f32) && cpu_type(instr, 1)->rank >= 2;
+}
+
+const char *
+kiln_cpu_instance_normalization(const KilnKernelArgs *args)
+{
+    return normalize_groups(args, 1,
+                            kiln_instr_attrs(args->instr, instance_normalization)->epsilon);
+}
+
+bool
+kiln_cpu_group_normalization_supports(const KilnInstr *instr)
+{
+    const int64_t groups = kiln_instr_attrs(instr, group_normalization)->num_groups;
+    const KilnType *type = cpu_type(instr, 1);
+    return kiln_cpu_instance_normalization_supports(instr) && groups > 0 && type->dims[1] > 0 &&
+           type->dims[1] % groups == 0 && kiln_type_elements(cpu_type(instr, 2)) == type->dims[1];
+}
+
+const char *
+kiln_cpu_group_normalization(const KilnKernelArgs *args)
+{
+    const KilnInstrAttrs_group_normalization *attrs =
+        kiln_instr_attrs(args->instr, group_normalization);
+    const int64_t channels = cpu_type(args->instr, 1)->dims[1];
+    return normalize_groups(args, channels / attrs->num_groups, attrs->epsilon);
+}
+
+/* --- layer_normalization --- */
+
+static void
+run_layer(const void *data, int64_t task, int thread)
+{
+    (void)thread;
+    const Norm *n = data;
+    const int64_t end = MIN((task + 1) * n->bundle, n->runs);
+    for (int64_t run = task * n->bundle; run < end; run++) {
+        const float *x = n->in + run * n->length;
+        const Statistics s = statistics_of(n, x);
+        KilnCpuAffine a = { .shift = s.shift,
+                            .scale = (float)s.inverse,
+                            .offset = (float)(-s.rest * s.inverse),
+                            .scales = n->scale,
+                            .offsets = n->bias };
+        n->reducers->affine(n->out + run * n->length, x, n->length, &a);
+        if (n->means)
+            n->means[run] = (float)((double)s.shift + s.rest);
+        if (n->inverses)
+            n->inverses[run] = (float)s.inverse;
+    }
+}
+
+static int
+first_axis(const KilnInstr *instr)
+{
+    const int64_t axis = kiln_instr_attrs(instr, layer_normalization)->axis;
+    return (int)(axis < 0 ? axis + cpu_type(instr, 1)->rank : axis);
+}
+
+/* Scale and bias have all elements of a run; where they are broadcast, the fallback is asked. */
+bool
+kiln_cpu_layer_normalization_supports(const KilnInstr *instr)
+{
+    const KilnType *type = cpu_type(instr, 1), *bias = cpu_type(instr, 3);
+    const int64_t run = count(type, first_axis(instr), type->rank);
+    return cpu_all_plain(instr, KILN_DTYPE_f32) && kiln_type_elements(cpu_type(instr, 2)) == run &&
+           (!bias || kiln_type_elements(bias) == run);
+}
+
+const char *
+kiln_cpu_layer_normalization(const KilnKernelArgs *args)
+{
+    const KilnInstr *instr = args->instr;
+    const KilnType *type = cpu_type(instr, 1);
+    const int axis = first_axis(instr);
+    Norm n = { .runs = count(type, 0, axis),
+               .length = count(type, axis, type->rank),
+               .epsilon = (double)kiln_instr_attrs(instr, layer_normalization)->epsilon,
+               .scale = args->data[2],
+               .bias = cpu_type(instr, 3) ? args->data[3] : NULL,
+               .means = cpu_type(instr, 4) ? args->data[4] : NULL,
+               .inverses = cpu_type(instr, 5) ? args->data[5] : NULL };
+    run_all(args, &n, run_layer);
+    return NULL;
+}
+
+/* --- lrn --- */
+
+typedef struct {
+    const KilnCpuReducers *reducers;
+    const KilnInstrAttrs_lrn *attrs;
+    int64_t channels, plane;
+    const float *in;
+    float *out;
+} Lrn;
+
+static void
+run_channel(const void *data, int64_t task, int thread)
+{
+    (void)thread;
+    const Lrn *l = data;
+    const int64_t c = task % l->channels, before = (l->attrs->size - 1) / 2;
+    const int64_t first = MAX(0, c - before), last = MIN(l->channels - 1, c + l->attrs->size / 2);
+    const float *x = l->in + task * l->plane;
+    l->reducers->response(&(KilnCpuResponse){ .out = l->out + task * l->plane,
+                                              .x = x,
+                                              .first = x + (first - c) * l->plane,
+                                              .n = l->plane,
+                                              .channels = last - first + 1,
+                                              .stride = l->plane,
+                                              .bias = l->attrs->bias,
+                                              .scale = l->attrs->alpha / (float)l->attrs->size,
+                                              .beta = l->attrs->beta });
+}
+
+bool
+kiln_cpu_lrn_supports(const KilnInstr *instr)
+{
+    return cpu_all_plain(instr, KILN_DTYPE_f32) && cpu_type(instr, 1)->rank >= 2;
+}
+
+const char *
+kiln_cpu_lrn(const KilnKernelArgs *args)
+{
+    const KilnType *type = cpu_type(args->instr, 1);
+    Lrn l = { .reducers = kiln_cpu_reducers(KILN_CPU_ISA_AUTO),
+              .attrs = kiln_instr_attrs(args->instr, lrn),
+              .channels = type->dims[1],
+              .plane = count(type, 2, type->rank),
+              .in = args->data[1],
+              .out = args->data[0] };
+    kiln_cpu_parallel(count(type, 0, 2), args->threads, run_channel, &l);
+    return NULL;
+}

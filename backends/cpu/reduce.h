@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Loops of reductions, softmax, normalisation and pooling over rows and columns of f32, per
+ * instruction set. What a sum comes to follows from its length alone: floats are added in lanes
+ * over blocks of fixed length, blocks in double. Private to the folder.
+ */
+#pragma once
+
+#include "backends/cpu/isa.h"
+
+#include <stdint.h>
+
+typedef enum {
+    KILN_CPU_FOLD_SUM,
+    KILN_CPU_FOLD_ABSOLUTE, /* sum of magnitudes */
+    KILN_CPU_FOLD_SQUARE,   /* sum of squares */
+    KILN_CPU_FOLD_MAX, /* these two keep a NaN; of nothing: the infinity that is least, or most */
+    KILN_CPU_FOLD_MIN,
+    KILN_CPU_N_FOLDS
+} KilnCpuFold;
+
+/* @rows rows of @width floats, @stride apart. */
+typedef struct {
+    const float *x;
+    int64_t rows, stride, width;
+} KilnCpuColumns;
+
+/* Around @shift: sums of x - shift and of its square. */
+typedef struct {
+    double sum, squares;
+} KilnCpuMoments;
+
+/* y = ((x - shift) scale + offset), then × scales[i] + offsets[i] where there are any. */
+typedef struct {
+    float shift, scale, offset;
+    const float *scales, *offsets; /* or NULL; no offsets without scales */
+} KilnCpuAffine;
+
+/* Softmax along columns: @axis rows of @width floats, @stride apart. */
+typedef struct {
+    float *out;
+    const float *x; /* may be out */
+    int64_t axis, stride, width;
+    bool logarithm;
+} KilnCpuSoftmaxColumns;
+
+/* Windows along a row: out[q] is made of x[q stride + k dilation] for k < taps. More of x may be
+   read: up to x[(q + 16) stride + taps dilation]. */
+typedef struct {
+    float *out;
+    const float *x;
+    int64_t n, stride, taps, dilation;
+    const float *counts; /* averages: the sum is divided by counts[q] × count */
+    float count;
+} KilnCpuWindows;
+
+/* Local response normalisation of one channel: y = x / (bias + scale Σ x²)^beta over @channels
+   neighbours, the first of them at @first, @stride apart. */
+typedef struct {
+    float *out;
+    const float *x, *first;
+    int64_t n, channels, stride;
+    float bias, scale, beta;
+} KilnCpuResponse;
+
+typedef struct {
+    double (*fold[KILN_CPU_N_FOLDS])(const float *x, int64_t n);
+    /* acc[i] = what acc[i] and the column i come to */
+    void (*fold_columns[KILN_CPU_N_FOLDS])(double *acc, const KilnCpuColumns *c);
+    KilnCpuMoments (*moments)(const float *x, int64_t n, float shift);
+    void (*affine)(float *out, const float *x, int64_t n, const KilnCpuAffine *a);
+    /* out[i] = e^(x[i] - max); returns the sum. exp_sum stores nothing. */
+    double (*exp_row)(float *out, const float *x, int64_t n, float max);
+    double (*exp_sum)(const float *x, int64_t n, float max);
+    void (*softmax_columns)(const KilnCpuSoftmaxColumns *c);
+    void (*max_windows)(const KilnCpuWindows *w);
+    void (*average_windows)(const KilnCpuWindows *w);
+    void (*response)(const KilnCpuResponse *r);
+} KilnCpuReducers;
+
+extern const KilnCpuReducers kiln_cpu_reducers_portable;
+#if defined(__x86_64__)
+extern const KilnCpuReducers kiln_cpu_reducers_avx2;
+extern const KilnCpuReducers kiln_cpu_reducers_avx512;
+#endif
+
+/** The loops of @isa (AUTO: the best here). */
+static inline const KilnCpuReducers *
+kiln_cpu_reducers(KilnCpuIsa isa)
+{
+#if defined(__x86_64__)
+    switch (kiln_cpu_isa_resolve(isa)) {
+    case KILN_CPU_ISA_AVX512:
+        return &kiln_cpu_reducers_avx512;
+    case KILN_CPU_ISA_AVX2:
+        return &kiln_cpu_reducers_avx2;
+    default:
+        break;
+    }
+#endif
+    (void)isa;
+    return &kiln_cpu_reducers_portable;
+}

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pooling, reductions, softmax and normalisation of the cpu backend against the reference kernels,
+ * over shapes that reach every path: rows and columns, short and long, with and without tails. */
+#include "tests/unit/cpu_case.h"
+
+static const Tolerance exact = { 0, 0 };
+static const Tolerance rounded = { 2e-6, 2e-6 };
+
+typedef struct {
+    int rank;
+    int64_t dims[6];
+} Shape;
+
+/* Puts infinities and a NaN into operand @i, each into a place of its own. */
+static void
+put_specials(RefCase *c, uint32_t i)
+{
+    const int64_t n = kiln_type_elements(&c->buffers[i].type);
+    float *x = c->data[i];
+    x[n / 5] = INFINITY;
+    x[n / 3] = -INFINITY;
+    x[n - 2] = NAN;
+}
+
+/* --- pooling --- */
+
+typedef struct {
+    Shape in;
+    int64_t kernel[3], stride[3], dilation[3], pads[6]; /* begins, then ends */
+    int64_t more; /* windows that hang over the end of the last dim, as ceil_mode has them */
+} PoolCase;
+
+static const PoolCase pools[] = {
+    { { 4, { 1, 3, 14, 14 } }, { 2, 2 }, { 2, 2 }, { 1, 1 }, { 0 }, 0 },
+    { { 4, { 2, 3, 23, 37 } }, { 3, 3 }, { 2, 2 }, { 1, 1 }, { 1, 1, 1, 1 }, 0 },
+    { { 4, { 1, 2, 11, 40 } }, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1, 1, 1 }, 0 },
+    { { 4, { 1, 2, 13, 13 } }, { 3, 3 }, { 2, 2 }, { 1, 1 }, { 0, 0, 0, 0 }, 1 },
+    { { 4, { 1, 2, 13, 50 } }, { 3, 2 }, { 1, 3 }, { 2, 3 }, { 2, 0, 1, 3 }, 0 },
+    { { 4, { 1, 2, 9, 70 } }, { 2, 5 }, { 3, 1 }, { 1, 1 }, { 0, 4, 0, 4 }, 0 },
+    { { 4, { 1, 2, 7, 7 } }, { 7, 7 }, { 1, 1 }, { 1, 1 }, { 0 }, 0 },
+    { { 4, { 1, 1, 5, 5 } }, { 2, 2 }, { 4, 4 }, { 1, 1 }, { 3, 3, 3, 3 }, 0 }, /* empty windows */
+    { { 3, { 2, 3, 100 } }, { 4 }, { 2 }, { 1 }, { 1, 2 }, 0 },
+    { { 5, { 1, 2, 5, 8, 9 } }, { 3, 2, 3 }, { 2, 1, 2 }, { 1, 2, 1 }, { 1, 0, 1, 1, 1, 1 }, 0 },
+    { { 4, { 1, 40, 28, 28 } }, { 3, 3 }, { 1, 1 }, { 1, 1 }, { 1, 1, 1, 1 }, 0 },
+    { { 4, { 0, 2, 7, 7 } }, { 2, 2 }, { 2, 2 }, { 1, 1 }, { 0 }, 0 },
+};
+
+static RefCase *
+pool_case(KilnInstrKind kind, const PoolCase *p)
+{
+    RefCase *c = case_new(kind);
+    const int n = p->in.rank - 2;
+    int64_t dims[6] = { p->in.dims[0], p->in.dims[1] };
+    for (int d = 0; d < n; d++) {
+        const int64_t reach = (p->kernel[d] - 1) * p->dilation[d] + 1;
+        dims[d + 2] = (p->in.dims[d + 2] + p->pads[d] + p->pads[d + n] - reach) / p->stride[d] + 1 +
+                      (d == n - 1 ? p->more : 0);
+    }
+    case_out(c, KILN_DTYPE_f32, p->in.rank, dims);
+    cpu_in(c, p->in.rank, p->in.dims);
+    KilnInstrAttrs_max_pool *attrs = CASE_ATTRS(c, max_pool);
+    KilnInts lists[] = { kiln_ints_make(c->arena, p->dilation, (uint32_t)n),
+                         kiln_ints_make(c->arena, p->kernel, (uint32_t)n),
+                         kiln_ints_make(c->arena, p->pads, (uint32_t)(2 * n)),
+                         kiln_ints_make(c->arena, p->stride, (uint32_t)n) };
+    if (kind == KILN_INSTR_max_pool) {
+        attrs->dilations = lists[0];
+        attrs->kernel_shape = lists[1];
+        attrs->pads = lists[2];
+        attrs->strides = lists[3];
+    } else {
+        CASE_ATTRS(c, average_pool)->dilations = lists[0];
+        CASE_ATTRS(c, average_pool)->kernel_shape = lists[1];
+        CASE_ATTRS(c, average_pool)->pads = lists[2];
+        CASE_ATTRS(c, average_pool)->strides = lists[3];
+    }
+    return c;
+}
+
+Test(cpu_pool, max_pool)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(pools); i++) {
+        g_autofree char *what = g_strdup_printf("case %d", (int)i);
+        g_autoptr(RefCase) c = pool_case(KILN_INSTR_max_pool, &pools[i]);
+        cpu_agrees(c, exact, what);
+        if (pools[i].in.dims[0] == 0)
+            continue;
+        put_specials(c, 1);
+        cpu_agrees(c, exact, what);
+    }
+}
+
+Test(cpu_pool, average_pool)
+{
+    for (size_t i = 0; i < 2 * G_N_ELEMENTS(pools); i++) {
+        g_autofree char *what = g_strdup_printf("case %d", (int)i);
+        g_autoptr(RefCase) c = pool_case(KILN_INSTR_average_pool, &pools[i / 2]);
+        CASE_ATTRS(c, average_pool)->count_include_pad = i % 2;
+        cpu_agrees(c, rounded, what);
+    }
+}
+
+Test(cpu_pool, max_pool_with_indices_is_left_to_the_fallback)
+{
+    g_autoptr(RefCase) c = case_new(KILN_INSTR_max_pool);
+    case_out(c, KILN_DTYPE_f32, DIMS(1, 1, 2, 2));
+    cpu_in(c, 4, (int64_t[]){ 1, 1, 4, 4 });
+    case_out(c, KILN_DTYPE_i64, DIMS(1, 1, 2, 2));
+    cr_assert_null(kiln_target_find(kiln_cpu_target(), &c->instr));
+}
+
+Test(cpu_pool, global_pools)
+{
+    static const Shape shapes[] = { { 4, { 1, 1000, 7, 7 } },    { 4, { 2, 3, 112, 113 } },
+                                    { 3, { 2, 5, 1 } },          { 2, { 3, 4 } },
+                                    { 5, { 1, 2, 33, 34, 35 } }, { 4, { 1, 2, 0, 7 } },
+                                    { 4, { 0, 2, 7, 7 } } };
+    for (size_t i = 0; i < G_N_ELEMENTS(shapes); i++) {
+        int64_t dims[6] = { shapes[i].dims[0], shapes[i].dims[1], 1, 1, 1, 1 };
+        g_autoptr(RefCase) average = case_new(KILN_INSTR_global_average_pool);
+        case_out(average, KILN_DTYPE_f32, shapes[i].rank, dims);
+        cpu_in(average, shapes[i].rank, shapes[i].dims);
+        cpu_agrees(average, rounded, "global");
+        g_autoptr(RefCase) max = case_new(KILN_INSTR_global_max_pool);
+        case_out(max, KILN_DTYPE_f32, shapes[i].rank, dims);
+        cpu_in(max, shapes[i].rank, shapes[i].dims);
+        cpu_agrees(max, exact, "global");
+    }
+}
+
+/* --- reductions --- */
+
+static const KilnInstrKind reductions[] = {
+    KILN_INSTR_reduce_l1,         KILN_INSTR_reduce_l2,  KILN_INSTR_reduce_max,
+    KILN_INSTR_reduce_mean,       KILN_INSTR_reduce_min, KILN_INSTR_reduce_sum,
+    KILN_INSTR_reduce_sum_square,
+};
+
+/* @axes has a bit per reduced dim. */
+static RefCase *
+reduce_case(KilnInstrKind kind, const Shape *s, uint32_t axes)
+{
+    RefCase *c = case_new(kind);
+    int64_t dims[6], list[6];
+    uint32_t n = 0;
+    for (int d = 0; d < s->rank; d++) {
+        dims[d] = axes >> d & 1 ? 1 : s->dims[d];
+        if (axes >> d & 1)
+            list[n++] = d;
+    }
+    case_out(c, KILN_DTYPE_f32, s->rank, dims);
+    cpu_in(c, s->rank, s->dims);
+    CASE_ATTRS(c, reduce_sum)->axes = kiln_ints_make(c->arena, list, n);
+    return c;
+}
+
+Test(cpu_pool, reductions)
+{
+    static const Shape shapes[] = { { 0, { 0 } },           { 1, { 19 } },
+                                    { 4, { 3, 4, 5, 17 } }, { 5, { 2, 3, 1, 4, 70 } },
+                                    { 3, { 4, 0, 3 } },     { 3, { 3, 140, 33 } } };
+    for (size_t i = 0; i < G_N_ELEMENTS(shapes); i++) {
+        for (uint32_t axes = 0; axes < 1u << shapes[i].rank; axes++) {
+            for (size_t k = 0; k < G_N_ELEMENTS(reductions); k++) {
+                bool extreme = reductions[k] == KILN_INSTR_reduce_max ||
+                               reductions[k] == KILN_INSTR_reduce_min;
+                g_autofree char *what = g_strdup_printf("case %d, axes %u", (int)i, axes);
+                g_autoptr(RefCase) c = reduce_case(reductions[k], &shapes[i], axes);
+                cpu_agrees(c, extreme ? exact : (Tolerance){ 2e-4, 2e-6 }, what);
+                if (kiln_type_elements(&c->buffers[1].type) < 10)
+                    continue;
+                put_specials(c, 1);
+                cpu_agrees(c, extreme ? exact : (Tolerance){ 2e-4, 2e-6 }, what);
+            }
+        }
+    }
+}
+
+/* Rows that are cut into pieces, columns that are cut into tasks. */
+Test(cpu_pool, long_reductions)
+{
+    static const Shape shapes[] = { { 2, { 3, 70001 } },
+                                    { 2, { 700, 601 } },
+                                    { 3, { 2, 3, 40000 } } };
+    for (size_t i = 0; i < G_N_ELEMENTS(shapes); i++) {
+        for (uint32_t axes = 1; axes < 1u << shapes[i].rank; axes++) {
+            g_autoptr(RefCase) sum = reduce_case(KILN_INSTR_reduce_mean, &shapes[i], axes);
+            cpu_agrees(sum, rounded, "long");
+            g_autoptr(RefCase) max = reduce_case(KILN_INSTR_reduce_max, &shapes[i], axes);
+            cpu_agrees(max, exact, "long");
+        }
+    }
+}
+
+/* --- softmax --- */
+
+Test(cpu_pool, softmax)
+{
+    static const Shape shapes[] = { { 2, { 3, 1000 } },  { 4, { 2, 4, 30, 128 } },
+                                    { 3, { 5, 7, 3 } },  { 4, { 1, 21, 13, 17 } },
+                                    { 2, { 2, 10001 } }, { 1, { 1 } },
+                                    { 3, { 2, 0, 5 } },  { 3, { 3, 2, 200 } } };
+    for (size_t i = 0; i < G_N_ELEMENTS(shapes); i++) {
+        for (int axis = 0; axis < shapes[i].rank; axis++) {
+            for (int logarithm = 0; logarithm < 2; logarithm++) {
+                g_autofree char *what = g_strdup_printf("case %d, axis %d", (int)i, axis);
+                g_autoptr(RefCase) c =
+                    case_new(logarithm ? KILN_INSTR_log_softmax : KILN_INSTR_softmax);
+                case_out(c, KILN_DTYPE_f32, shapes[i].rank, shapes[i].dims);
+                cpu_in(c, shapes[i].rank, shapes[i].dims);
+                CASE_ATTRS(c, softmax)->axis = axis;
+                cpu_agrees(c, (Tolerance){ 1e-6 * logarithm, 2e-6 }, what);
+                if (kiln_type_elements(&c->buffers[1].type) < 10)
+                    continue;
+                put_specials(c, 1);
+                cpu_agrees(c, (Tolerance){ 1e-6 * logarithm, 2e-6 }, what);
+            }
+        }
+    }
+}
+
+/* --- normalisation --- */
+
+/* Moves the values of operand @i to about @center. */
+static void
+move_to(RefCase *c, uint32_t i, float center)
+{
+    float *x = c->data[i];
+    for (int64_t k = 0; k < kiln_type_elements(&c->buffers[i].type); k++)
+        x[k] += center;
+}
+
+static const Shape images[] = {
+    { 4, { 2, 6, 5, 7 } }, { 3, { 1, 4, 100 } },  { 4, { 1, 64, 28, 28 } },
+    { 2, { 5, 8 } },       { 4, { 0, 6, 5, 7 } }, { 5, { 1, 2, 3, 4, 50 } },
+};
+
+Test(cpu_pool, batch_normalization)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(images); i++) {
+        const Shape *s = &images[i];
+        g_autoptr(RefCase) c = case_new(KILN_INSTR_batch_normalization);
+        case_out(c, KILN_DTYPE_f32, s->rank, s->dims);
+        cpu_in(c, s->rank, s->dims);
+        for (int k = 0; k < 4; k++)
+            cpu_in(c, 1, &s->dims[1]);
+        move_to(c, 5, 4); /* variances are positive */
+        cpu_agrees(c, (Tolerance){ 1e-6, 1e-6 }, "image");
+        CASE_ATTRS(c, batch_normalization)->training_mode = true;
+        cr_assert_null(kiln_target_find(kiln_cpu_target(), &c->instr));
+    }
+}
+
+/* A mean far from zero costs no digits of the variance. */
+Test(cpu_pool, groups)
+{
+    for (size_t i = 0; i < 4 * G_N_ELEMENTS(images); i++) {
+        const Shape *s = &images[i / 4];
+        const bool instance = i % 4 == 0;
+        g_autofree char *what = g_strdup_printf("case %d", (int)i);
+        g_autoptr(RefCase) c =
+            case_new(instance ? KILN_INSTR_instance_normalization : KILN_INSTR_group_normalization);
+        case_out(c, KILN_DTYPE_f32, s->rank, s->dims);
+        cpu_in(c, s->rank, s->dims);
+        cpu_in(c, 1, &s->dims[1]);
+        cpu_in(c, 1, &s->dims[1]);
+        move_to(c, 1, i % 4 == 3 ? 1000 : 0);
+        if (!instance)
+            CASE_ATTRS(c, group_normalization)->num_groups = 2;
+        bool one = s->rank == 2 && instance; /* runs of one element: 0 but for rounding */
+        cpu_agrees(c, (Tolerance){ one ? 1e-3 : 2e-5, 2e-6 }, what);
+    }
+}
+
+Test(cpu_pool, layer_normalization)
+{
+    static const Shape shapes[] = {
+        { 3, { 2, 9, 256 } }, { 3, { 4, 5, 6 } }, { 2, { 3, 5000 } }, { 1, { 33 } }
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(shapes) * 8; i++) {
+        const Shape *s = &shapes[i / 8];
+        const int axis = s->rank - 1 - (int)(i % 2 && s->rank > 1);
+        Shape statistics = *s;
+        for (int d = axis; d < s->rank; d++)
+            statistics.dims[d] = 1;
+        g_autoptr(RefCase) c = case_new(KILN_INSTR_layer_normalization);
+        CASE_ATTRS(c, layer_normalization)->axis = i % 4 < 2 ? axis : axis - s->rank;
+        case_out(c, KILN_DTYPE_f32, s->rank, s->dims);
+        cpu_in(c, s->rank, s->dims);
+        move_to(c, 1, i % 4 == 1 ? -300 : 0);
+        cpu_in(c, s->rank - axis, s->dims + axis);
+        if (i & 4) {
+            case_absent(c);
+        } else {
+            cpu_in(c, s->rank - axis, s->dims + axis);
+            case_out(c, KILN_DTYPE_f32, s->rank, statistics.dims);
+            case_out(c, KILN_DTYPE_f32, s->rank, statistics.dims);
+        }
+        cpu_agrees(c, (Tolerance){ 4e-6, 2e-6 }, "layer");
+    }
+}
+
+Test(cpu_pool, lrn)
+{
+    static const Shape shapes[] = { { 4, { 2, 7, 5, 9 } }, { 3, { 1, 3, 70 } }, { 2, { 3, 12 } } };
+    for (size_t i = 0; i < G_N_ELEMENTS(shapes) * 6; i++) {
+        const Shape *s = &shapes[i / 6];
+        g_autoptr(RefCase) c = case_new(KILN_INSTR_lrn);
+        case_out(c, KILN_DTYPE_f32, s->rank, s->dims);
+        cpu_in(c, s->rank, s->dims);
+        CASE_ATTRS(c, lrn)->size = (int64_t)(i % 6) + 1;
+        CASE_ATTRS(c, lrn)->alpha = 0.5f;
+        CASE_ATTRS(c, lrn)->bias = 1.5f;
+        cpu_agrees(c, (Tolerance){ 1e-7, 2e-6 }, "lrn");
+    }
+}
