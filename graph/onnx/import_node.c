@@ -287,15 +287,16 @@ import_call(KilnOnnxCall *call, GError **error)
 }
 
 static const char *
-label_of(const Onnx__NodeProto *proto)
+label_of(const KilnOnnxImport *import, const KilnOnnxNode *node)
 {
+    const Onnx__NodeProto *proto = node->proto;
     if (proto->name && *proto->name)
         return proto->name;
     for (size_t i = 0; i < proto->n_output; i++) {
         if (*proto->output[i])
             return proto->output[i];
     }
-    return "node";
+    return kiln_arena_printf(import->module->arena, "node at byte %zu", node->offset);
 }
 
 gboolean
@@ -306,7 +307,7 @@ kiln_onnx_import_node(KilnOnnxScope *scope, const KilnOnnxNode *node, GError **e
                           .scope = scope,
                           .function = scope->function,
                           .node = node,
-                          .label = label_of(proto) };
+                          .label = label_of(scope->import, node) };
     call.base = call.label;
     call.opset =
         (int)CLAMP(kiln_onnx_model_opset(scope->import->model, proto->domain), 1, G_MAXINT);

@@ -371,6 +371,9 @@ Test(onnx_import, broken_graphs)
     onnx_node(graph, "Neg", "", "z", NULL);
     onnx_expect_error(graph, 13, KILN_ERROR_INVALID, "z (neg): expected 1 to 1 operands, found 0");
     graph = graph_xz("2");
+    onnx_node(graph, "Neg", "nowhere", "", NULL);
+    onnx_expect_error(graph, 13, KILN_ERROR_INVALID, "node at byte 43 (Neg): reads 'nowhere'");
+    graph = graph_xz("2");
     onnx_node(graph, "Elu", "x", "z", onnx_int("alpha", 1), NULL);
     onnx_expect_error(graph, 13, KILN_ERROR_INVALID,
                       "z (Elu): attribute 'alpha': expected a float, found an integer");
