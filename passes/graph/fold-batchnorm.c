@@ -50,8 +50,9 @@ read_literal(const KilnValue *value, int64_t n, GError **error)
 }
 
 static bool
-affine_of(const KilnNode *bn, int64_t channels, Affine *out, GError **error)
+affine_of(const KilnNode *bn, Affine *out, GError **error)
 {
+    int64_t channels = kiln_type_elements(&bn->operands[1].value->type);
     double epsilon = (double)kiln_attrs(bn, batch_normalization)->epsilon;
     g_autofree double *scale = read_literal(bn->operands[1].value, channels, error);
     g_autofree double *bias = scale ? read_literal(bn->operands[2].value, channels, error) : NULL;
@@ -71,7 +72,8 @@ affine_of(const KilnNode *bn, int64_t channels, Affine *out, GError **error)
 
 /* --- the new constants --- */
 
-/* Weights are rows of elements that belong to one output channel. */
+/* Weights are rows of elements that belong to one output channel. Inference has seen to it that
+ * there are as many of them as statistics, whatever is known of the data. */
 typedef struct {
     int64_t n, length;        /* rows, elements per row */
     int64_t columns;          /* conv_transpose: rows per input channel; conv: all */
@@ -194,6 +196,17 @@ inference_only(const KilnNode *bn)
 }
 
 static bool
+plain_statistics(const KilnNode *bn)
+{
+    for (uint32_t i = 1; i <= 4; i++) {
+        const KilnType *type = &bn->operands[i].value->type;
+        if (!kiln_dtype_is_float(type->dtype) || type->quant)
+            return false;
+    }
+    return true;
+}
+
+static bool
 fold_into(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
     KilnNode *bn = kiln_match_root(match), *conv = kiln_match_node(match, "conv");
@@ -201,13 +214,13 @@ fold_into(KilnMatch *match, KilnPassContext *context, const char *rule, GError *
     const KilnType *type = &conv->results[0].type;
     GUARD(inference, kiln_pass_mode(context) == KILN_MODE_INFER && inference_only(bn));
     const KilnType *stored = &kiln_value_constant(conv->operands[1].value)->type;
-    GUARD(float_type, kiln_dtype_is_float(type->dtype));
-    GUARD(plain, !type->quant && !type->layout && !stored->quant && !stored->layout);
-    GUARD(channels_known, type->rank >= 2 && type->dims[1] >= 0);
+    GUARD(float_type, kiln_dtype_is_float(type->dtype) && !type->quant);
+    GUARD(plain, !type->layout && !stored->layout);
+    GUARD(plain_statistics, plain_statistics(bn));
     GUARD(bias_literal,
           !kiln_node_operand(conv, 2) || kiln_value_constant(conv->operands[2].value));
     g_auto(Affine) affine = { 0 };
-    if (!affine_of(bn, type->dims[1], &affine, error))
+    if (!affine_of(bn, &affine, error))
         return false;
     bool finite = true;
     g_autoptr(KilnTensor) weights = scaled_weights(conv, &affine, &finite, error);
@@ -227,6 +240,7 @@ fold_into(KilnMatch *match, KilnPassContext *context, const char *rule, GError *
                           .operands = operands,
                           .n_operands = 3,
                           .attrs = conv->attrs,
+                          .types = &bn->results[0].type,
                           .before = bn };
     KilnNode *folded = kiln_node_new(function, &spec, error);
     return folded && kiln_match_replace(match, context, rule, &folded->results[0]);
@@ -238,9 +252,9 @@ drop_identity(KilnMatch *match, KilnPassContext *context, const char *rule, GErr
     KilnNode *bn = kiln_match_root(match);
     KilnValue *x = kiln_match_value(match, "x");
     GUARD(inference, kiln_pass_mode(context) == KILN_MODE_INFER && inference_only(bn));
-    GUARD(channels_known, x->type.rank >= 2 && x->type.dims[1] >= 0);
+    GUARD(plain_statistics, plain_statistics(bn));
     g_auto(Affine) affine = { 0 };
-    if (!affine_of(bn, x->type.dims[1], &affine, error))
+    if (!affine_of(bn, &affine, error))
         return false;
     for (int64_t c = 0; c < affine.channels; c++)
         GUARD(changes_nothing, affine.factor[c] == 1 && affine.offset[c] == 0);

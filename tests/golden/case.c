@@ -74,10 +74,10 @@ pipeline_of(const Golden *golden, GError **error)
 }
 
 static KilnPassOptions
-options_of(const Golden *golden, const char *disabled_guard)
+options_of(const Golden *golden, const KilnTarget *target, const char *disabled_guard)
 {
     KilnPassOptions options = KILN_PASS_OPTIONS_INIT;
-    options.target = kiln_ref_target();
+    options.target = target;
     options.mode = g_strcmp0(golden->mode, "train") == 0 ? KILN_MODE_TRAIN : KILN_MODE_INFER;
     options.check_changed = true;
     options.disabled_guard = disabled_guard;
@@ -88,7 +88,10 @@ static gboolean
 run_without(const Golden *golden, const char *disabled_guard, KilnIRModule *ir,
             KilnPassReport *report, GError **error)
 {
-    KilnPassOptions options = options_of(golden, disabled_guard);
+    g_autoptr(GArray) kernels = g_array_new(FALSE, FALSE, sizeof(KilnKernel));
+    KilnTarget lean = golden_lean_target(kernels);
+    KilnPassOptions options =
+        options_of(golden, golden->target ? &lean : kiln_ref_target(), disabled_guard);
     g_autoptr(KilnPassPipeline) pipeline = pipeline_of(golden, error);
     return pipeline && kiln_pipeline_run_graph(pipeline, ir->module, &options, report, error) &&
            kiln_pipeline_run_ir(pipeline, ir, &options, report, error);
@@ -97,7 +100,7 @@ run_without(const Golden *golden, const char *disabled_guard, KilnIRModule *ir,
 static gboolean
 run(const Golden *golden, KilnIRModule *ir, KilnPassReport *report, GError **error)
 {
-    return run_without(golden, NULL, ir, report, error);
+    return run_without(golden, g_getenv("KILN_DISABLE_GUARD"), ir, report, error);
 }
 
 static KilnNumerics

@@ -11,10 +11,15 @@ header_slot(Golden *golden, const char *key)
         const char *key;
         char **slot;
     } slots[] = {
-        { "passes", &golden->passes }, { "pipeline", &golden->pipeline },
-        { "flags", &golden->flags },   { "mode", &golden->mode },
-        { "dims", &golden->dims },     { "guard", &golden->guard },
-        { "no-run", &golden->no_run }, { "not-idempotent", &golden->not_idempotent },
+        { "passes", &golden->passes },
+        { "pipeline", &golden->pipeline },
+        { "flags", &golden->flags },
+        { "mode", &golden->mode },
+        { "target", &golden->target },
+        { "dims", &golden->dims },
+        { "guard", &golden->guard },
+        { "no-run", &golden->no_run },
+        { "not-idempotent", &golden->not_idempotent },
         { "error", &golden->error },
     };
     for (size_t i = 0; i < G_N_ELEMENTS(slots); i++) {
@@ -46,6 +51,9 @@ check_headers(const Golden *golden, GError **error)
     if (!golden->passes == !golden->pipeline)
         return kiln_throw(error, KILN_ERROR_PARSE,
                           "%s:1: expected either '# passes:' or '# pipeline:'", golden->path);
+    if (golden->target && strcmp(golden->target, "lean") != 0)
+        return kiln_throw(error, KILN_ERROR_PARSE, "%s: target: expected lean, found %s",
+                          golden->path, golden->target);
     const char *const said[] = { golden->no_run, golden->not_idempotent, golden->error };
     for (size_t i = 0; i < G_N_ELEMENTS(said); i++) {
         if (said[i] && !*said[i])
@@ -86,7 +94,8 @@ golden_free(Golden *golden)
     char *const texts[] = { golden->path,   golden->input, golden->expected,
                             golden->passes, golden->flags, golden->not_idempotent,
                             golden->mode,   golden->dims,  golden->guard,
-                            golden->no_run, golden->error, golden->pipeline };
+                            golden->no_run, golden->error, golden->pipeline,
+                            golden->target };
     for (size_t i = 0; i < G_N_ELEMENTS(texts); i++)
         g_free(texts[i]);
     g_free(golden);

@@ -4,17 +4,16 @@
  *     # passes: a,b{x=1}           or   # pipeline: default
  *     # flags: no-signed-zeros     lossy rewrites that are allowed
  *     # mode: train
- *     # dims: N=3, M=2             what named dims are bound to where the case is executed
- *     # guard: pass/guard          this guard must be what keeps the case as it is: it refuses, and
- *                                  with it switched off the result is another
- *     # not-idempotent: why        a second run may change something
- *     # no-run: why                the case cannot be executed
- *     # error: text                it must fail, with this in the message; no expected text then
- *     graph @f(…) { … }
- *     # ----
- *     graph @f(…) { … }
+ *     # target: lean               the passes see a target that lacks what `lower` can express;
+ * else the reference # dims: N=3, M=2             what named dims are bound to where the case is
+ * executed # guard: pass/guard          this guard must be what keeps the case as it is: it
+ * refuses, and with it switched off the result is another # not-idempotent: why        a second run
+ * may change something # no-run: why                the case cannot be executed # error: text it
+ * must fail, with this in the message; no expected text then graph @f(…) { … } # ---- graph @f(…) {
+ * … }
  *
- * With KILN_UPDATE=1 the expected text is written anew. */
+ * With KILN_UPDATE=1 the expected text is written anew; with KILN_DISABLE_GUARD=rule/guard that
+ * guard is switched off, for a script that wants to see a case fail. */
 #ifndef KILN_TESTS_GOLDEN_H
 #define KILN_TESTS_GOLDEN_H
 
@@ -24,7 +23,8 @@ typedef struct {
     char *path;
     char *input;    /* headers included, so that lines are those of the file */
     char *expected; /* NULL: the file has no `# ----` */
-    char *passes, *pipeline, *flags, *mode, *dims, *guard, *not_idempotent, *no_run, *error;
+    char *passes, *pipeline, *flags, *mode, *target, *dims, *guard, *not_idempotent, *no_run,
+        *error;
 } Golden;
 
 /** Reads and splits a file; complains of unknown and missing headers. */
@@ -35,5 +35,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Golden, golden_free)
 /** Everything that must hold of one file. With @update its expected text is replaced instead of
  * compared. */
 gboolean golden_check(const Golden *golden, bool update, GError **error);
+
+/** The target of `# target: lean`; its kernels are put into @kernels (of KilnKernel). */
+KilnTarget golden_lean_target(GArray *kernels);
 
 #endif
