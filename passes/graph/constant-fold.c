@@ -62,7 +62,7 @@ region_of(const KilnNode *node, uint32_t i)
                                             : NULL;
 }
 
-#define foreach_region(region, node)                                                               \
+#define fold_foreach_region(region, node)                                                          \
     for (uint32_t i_##region = 0; i_##region < kiln_op_info((node)->op)->n_attrs; i_##region++)    \
         for (KilnFunction *region = region_of((node), i_##region); region; region = NULL)
 
@@ -334,7 +334,7 @@ release_operands(Sweep *sweep, const KilnNode *node)
         if (number != UINT32_MAX && --sweep->waiting[number] == 0 && sweep->literal[number])
             release(sweep, number);
     }
-    foreach_region (region, node) {
+    fold_foreach_region (region, node) {
         kiln_foreach_node (inner, region)
             release_operands(sweep, inner);
     }
@@ -366,7 +366,7 @@ read_constants(Sweep *sweep, const KilnNode *node)
         make_constant(sweep, value);
         any = true;
     }
-    foreach_region (region, node) {
+    fold_foreach_region (region, node) {
         bool read = false;
         kiln_foreach_node (inner, region)
             read |= !kiln_node_is_dead(inner) && read_constants(sweep, inner);
