@@ -31,8 +31,9 @@ kiln_random_normal(uint64_t seed, uint64_t index)
 uint64_t
 kiln_random_seed(uint64_t seed, const char *text)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325) ^ seed;
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
     for (; *text; text++)
         hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-    return hash;
+    /* Mixed, and not merely joined: the seeds of neighbouring names must not be each other's. */
+    return kiln_random_bits(seed, hash);
 }

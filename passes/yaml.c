@@ -445,6 +445,14 @@ identity_of(const char *path)
     return copy;
 }
 
+/* What GLib says last: before it stands the path, which our message has already. */
+static const char *
+reason(const GError *error)
+{
+    const char *last = g_strrstr(error->message, ": ");
+    return last ? last + 2 : error->message;
+}
+
 static void
 read_include(Reader *reader, const KilnYaml *entry, Place place, GPtrArray *list)
 {
@@ -463,7 +471,7 @@ read_include(Reader *reader, const KilnYaml *entry, Place place, GPtrArray *list
     g_autoptr(GError) why = NULL;
     if (!identity || !g_file_get_contents(path, &content, &length, &why)) {
         complain(reader, at, "include: %s cannot be read%s%s", path, why ? ": " : "",
-                 why ? why->message : "");
+                 why ? reason(why) : "");
         return;
     }
     if (!check_cycle(reader, at, path, identity))
@@ -522,7 +530,7 @@ kiln_pipeline_read_file(KilnPassPipeline *pipeline, const char *path, GError **e
     gsize length = 0;
     g_autoptr(GError) why = NULL;
     if (!g_file_get_contents(path, &text, &length, &why))
-        return kiln_throw(error, KILN_ERROR_IO, "%s", why->message);
+        return kiln_throw(error, KILN_ERROR_IO, "%s: cannot be read: %s", path, reason(why));
     g_autofree char *identity = identity_of(path);
     return read_text(pipeline, text, length, &(Reader){ .file = path, .identity = identity },
                      error);

@@ -134,6 +134,29 @@ check_function(Check *check, const KilnFunction *function)
         check_node(check, node);
 }
 
+/* At the ir level the instructions are what they are: each has a kernel or has none. */
+static void
+check_instrs(Check *check, const KilnIRFunction *function)
+{
+    kiln_foreach_instr (instr, function) {
+        if (kiln_instr_is_bookkeeping(instr) || kiln_target_find(check->target, instr))
+            continue;
+        const KilnBuffer *key = NULL;
+        for (uint32_t i = 0; i < instr->n_operands && !key; i++)
+            key = instr->operands[i].access == KILN_ACCESS_IN ? instr->operands[i].buffer : NULL;
+        if (!key)
+            key = kiln_instr_operand(instr, 0);
+        KilnUnsupported entry = {
+            .op = kiln_instr_info(instr->kind)->name,
+            .opset = check->opset,
+            .dtype = key ? kiln_dtype_name(key->type.dtype) : "",
+            .node = g_string_chunk_insert_const(check->texts, kiln_instr_label(instr)),
+            .reason = "no kernel for this instruction, element type and layout",
+        };
+        g_array_append_val(check->found, entry);
+    }
+}
+
 /* One block: the entries, then their texts, so that g_free() frees all. */
 static KilnUnsupported *
 flatten(const GArray *found)
@@ -162,10 +185,12 @@ kiln_model_check(const KilnModel *model, const char *target, unsigned *out_n)
 {
     *out_n = 0;
     const KilnTarget *found_target = kiln_target_by_name(target, NULL);
-    if (!found_target || model->ir_text)
+    if (!found_target)
         return NULL;
     Check check = { found_target, model->module->opset,
                     g_array_new(FALSE, FALSE, sizeof(KilnUnsupported)), g_string_chunk_new(1024) };
+    for (guint i = 0; model->ir && i < model->ir->functions->len; i++)
+        check_instrs(&check, g_ptr_array_index(model->ir->functions, i));
     for (guint i = 0; i < model->module->functions->len; i++)
         check_function(&check, g_ptr_array_index(model->module->functions, i));
     *out_n = check.found->len;

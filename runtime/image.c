@@ -3,8 +3,8 @@
 #include "runtime/image.h"
 
 #include "graph/alloc.h"
+#include "runtime/file.h"
 
-#include <errno.h>
 #include <png.h>
 #include <string.h>
 
@@ -36,10 +36,14 @@ static gboolean
 load_png(const char *path, Picture *picture, GError **error)
 {
     png_image image = { .version = PNG_IMAGE_VERSION };
-    errno = 0;
-    if (!png_image_begin_read_from_file(&image, path))
-        return kiln_throw(error, errno ? KILN_ERROR_IO : KILN_ERROR_FORMAT,
-                          "%s: not a readable PNG: %s", path, image.message);
+    g_autoptr(GBytes) bytes = kiln_file_map(path, error);
+    if (!bytes)
+        return FALSE;
+    size_t length;
+    const void *data = g_bytes_get_data(bytes, &length);
+    if (!png_image_begin_read_from_memory(&image, data ? data : "", length))
+        return kiln_throw(error, KILN_ERROR_FORMAT, "%s: not a readable PNG: %s", path,
+                          image.message);
     bool grey = !(image.format & PNG_FORMAT_FLAG_COLOR);
     image.flags |= PNG_IMAGE_FLAG_16BIT_sRGB; /* samples of 16 bits are scaled, not bent */
     image.format = grey ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
@@ -102,11 +106,11 @@ read_samples(Scanner *scanner, const Picture *picture, bool binary, int64_t high
 static gboolean
 load_pnm(const char *path, Picture *picture, GError **error)
 {
-    g_autofree char *text = NULL;
-    g_autoptr(GError) inner = NULL;
+    g_autoptr(GBytes) bytes = kiln_file_map(path, error);
+    if (!bytes)
+        return FALSE;
     size_t length;
-    if (!g_file_get_contents(path, &text, &length, &inner))
-        return kiln_throw(error, KILN_ERROR_IO, "%s: cannot be read: %s", path, inner->message);
+    const char *text = g_bytes_get_data(bytes, &length);
     char kind = length > 2 && text[0] == 'P' ? text[1] : 0;
     bool binary = kind == '5' || kind == '6';
     int64_t highest = 0;

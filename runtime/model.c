@@ -4,6 +4,7 @@
 
 #include "graph/onnx/onnx.h"
 #include "graph/text/text.h"
+#include "runtime/file.h"
 
 #include <string.h>
 
@@ -143,12 +144,9 @@ kiln_model_load_bytes(GBytes *bytes, const char *name, GError **error)
 KilnModel *
 kiln_model_load(const char *path, GError **error)
 {
-    g_autoptr(GError) inner = NULL;
-    g_autoptr(GMappedFile) file = g_mapped_file_new(path, FALSE, &inner);
-    if (!file)
-        return kiln_throw_null(error, KILN_ERROR_IO, "%s: cannot be read: %s", path,
-                               inner->message);
-    g_autoptr(GBytes) bytes = g_mapped_file_get_bytes(file);
+    g_autoptr(GBytes) bytes = kiln_file_map(path, error);
+    if (!bytes)
+        return NULL;
     return kiln_model_load_bytes(bytes, path, error);
 }
 

@@ -5,21 +5,11 @@
 #include "graph/alloc.h"
 #include "graph/number.h"
 #include "graph/onnx/onnx.h"
+#include "runtime/file.h"
 #include "runtime/image.h"
 
 #include <math.h>
 #include <string.h>
-
-static GBytes *
-map_file(const char *path, GError **error)
-{
-    g_autoptr(GError) inner = NULL;
-    g_autoptr(GMappedFile) file = g_mapped_file_new(path, FALSE, &inner);
-    if (!file)
-        return kiln_throw_null(error, KILN_ERROR_IO, "%s: cannot be read: %s", path,
-                               inner->message);
-    return g_mapped_file_get_bytes(file);
-}
 
 /* --- NumPy --- */
 
@@ -71,7 +61,7 @@ npy_shape(const char *header, KilnType *type)
 static KilnTensor *
 load_npy(const char *path, GError **error)
 {
-    g_autoptr(GBytes) bytes = map_file(path, error);
+    g_autoptr(GBytes) bytes = kiln_file_map(path, error);
     if (!bytes)
         return NULL;
     size_t size;
@@ -143,11 +133,8 @@ kiln_tensor_file_load(const char *path, const KilnType *type, const KilnImageOpt
     if (!g_str_has_suffix(path, ".pb"))
         return kiln_throw_null(error, KILN_ERROR_USAGE,
                                "%s: expected a .pb, .npy, .png, .pgm or .ppm file", path);
-    g_autoptr(GBytes) bytes = map_file(path, error);
-    KilnTensor *tensor = bytes ? kiln_onnx_tensor_parse(bytes, path, NULL, error) : NULL;
-    if (bytes && !tensor)
-        g_prefix_error(error, "%s: ", path);
-    return tensor;
+    g_autoptr(GBytes) bytes = kiln_file_map(path, error);
+    return bytes ? kiln_onnx_tensor_parse(bytes, path, NULL, error) : NULL;
 }
 
 gboolean

@@ -26,7 +26,9 @@ static unsigned
 count_nodes(const KilnModel *model)
 {
     unsigned n = 0;
-    for (guint i = 0; !model->ir_text && i < model->module->functions->len; i++) {
+    for (guint i = 0; model->ir && i < model->ir->functions->len; i++)
+        n += ((const KilnIRFunction *)g_ptr_array_index(model->ir->functions, i))->n_instrs;
+    for (guint i = 0; i < model->module->functions->len; i++) {
         const KilnFunction *function = g_ptr_array_index(model->module->functions, i);
         kiln_foreach_node (node, function)
             n += node->op != KILN_OP_const && node->op != KILN_OP_return;
@@ -51,7 +53,8 @@ check(KilnOptions *options, char **operands, void *data, GError **error)
         printf("%s (opset %d, %s) at %s: %s\n", found[i].op, found[i].opset, found[i].dtype,
                found[i].node, found[i].reason);
     if (!options->json && !options->quiet)
-        printf("%s: %u nodes, %u not supported\n", path, count_nodes(model), n);
+        printf("%s: %u %s, %u not supported\n", path, count_nodes(model),
+               model->ir ? "instructions" : "nodes", n);
     return n ? KILN_EXIT_UNSUPPORTED : KILN_EXIT_OK;
 }
 

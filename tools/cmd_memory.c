@@ -111,7 +111,8 @@ compile(KilnOptions *options, const char *path, const KilnPipeline *pipeline,
         const KilnPassOptions *pass_options, GError **error)
 {
     g_autoptr(KilnModel) model = kiln_options_load(options, path, error);
-    g_autofree KilnBinding *bindings = model ? kiln_options_bindings(options, model, error) : NULL;
+    g_autofree KilnBinding *bindings =
+        model ? kiln_options_bindings(options, model, true, error) : NULL;
     if (!bindings)
         return NULL;
     /* One report for both levels, so that --bisect-limit and --stop-after count on. */

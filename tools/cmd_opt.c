@@ -185,7 +185,7 @@ run(const OptOptions *opt, KilnOptions *options, const char *path, const KilnPip
     bool wants_ir = model && (is(opt->stage, "ir") || model->ir_text);
     if (!model || !check_level(opt, model, wants_ir, error))
         return FALSE;
-    g_autofree KilnBinding *bindings = kiln_options_bindings(options, model, error);
+    g_autofree KilnBinding *bindings = kiln_options_bindings(options, model, wants_ir, error);
     g_auto(Result) result = { .report = kiln_pass_report_new() };
     if (!bindings || !optimize(model, bindings, pipeline->passes, &pass_options, &result, error) ||
         (wants_ir && !lower(pipeline->passes, &pass_options, &result, error)))

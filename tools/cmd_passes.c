@@ -28,7 +28,8 @@ print_options(const KilnPassInfo *pass)
             printf("%g\n", option->otherwise.f);
             break;
         case KILN_ATTR_STRING:
-            printf("%s\n", option->otherwise.s ? option->otherwise.s : "");
+            printf("%s", option->otherwise.s ? option->otherwise.s : "");
+            printf(pass->choices && pass->choices[i] ? " (%s)\n" : "\n", pass->choices[i]);
             break;
         default:
             printf("[]\n");

@@ -40,9 +40,9 @@ parse_channels(const char *option, const char *text, double out[4], GError **err
         return kiln_throw(error, KILN_ERROR_USAGE, "--%s: expected at most 4 numbers, found %s",
                           option, text);
     bool divides = strcmp(option, "image-std") == 0;
-    for (unsigned i = 0; i < 4 && n; i++) {
+    for (unsigned i = 0; i < 4 && text; i++) {
         char *end;
-        const char *part = parts[MIN(i, n - 1)];
+        const char *part = n ? parts[MIN(i, n - 1)] : text;
         out[i] = g_ascii_strtod(part, &end);
         if (end == part || *end || !isfinite(out[i]) || (divides && out[i] == 0))
             return kiln_throw(error, KILN_ERROR_USAGE,

@@ -95,12 +95,14 @@ run_data_set(KilnExecution *execution, const char *dir, double rtol, double atol
         take_as(want, execution->program->outputs.info[i].dtype);
         g_autoptr(KilnTensor) got = want ? kiln_execution_output(execution, i, error) : NULL;
         double worst_abs = 0, worst_rel = 0;
-        if (!got || !kiln_tensor_compare(got, want, rtol, atol, &worst_abs, &worst_rel, error)) {
+        gboolean fine =
+            got && kiln_tensor_compare(got, want, rtol, atol, &worst_abs, &worst_rel, error);
+        result->worst_abs = MAX(result->worst_abs, worst_abs);
+        result->worst_rel = MAX(result->worst_rel, worst_rel);
+        if (!fine) {
             g_prefix_error(error, "output %s: ", execution->program->outputs.info[i].name);
             return FALSE;
         }
-        result->worst_abs = MAX(result->worst_abs, worst_abs);
-        result->worst_rel = MAX(result->worst_rel, worst_rel);
     }
     return TRUE;
 }

@@ -3,7 +3,7 @@
 #ifndef KILN_TOOLS_COMMAND_H
 #define KILN_TOOLS_COMMAND_H
 
-#include "runtime/file_write.h"
+#include "runtime/file.h"
 #include "runtime/tensor_file.h"
 
 #include <json-glib/json-glib.h>
@@ -76,8 +76,9 @@ void kiln_shapes_free(KilnShape *shapes, unsigned n);
 /** Pass options from the command line, for passes of @pipeline: what `kiln opt` runs with. */
 gboolean kiln_options_passes(KilnOptions *options, const KilnPipeline *pipeline,
                              KilnPassOptions *out, GError **error);
-/** One binding per input of @model from --shape; static inputs as they are. */
-KilnBinding *kiln_options_bindings(const KilnOptions *options, const KilnModel *model,
+/** One binding per input of @model from --shape; static inputs as they are. With @all an input
+ * whose shape stays open is KILN_ERROR_USAGE. */
+KilnBinding *kiln_options_bindings(const KilnOptions *options, const KilnModel *model, bool all,
                                    GError **error);
 /** Loads a model and applies --const. */
 KilnModel *kiln_options_load(KilnOptions *options, const char *path, GError **error);

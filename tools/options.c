@@ -38,7 +38,7 @@ add_common(GOptionContext *context, KilnOptions *options)
         { "no-offload", 0, 0, G_OPTION_ARG_NONE, &options->no_offload,
           "Use Kiln's own kernels only", NULL },
         { "threads", 0, 0, G_OPTION_ARG_INT, &options->threads,
-          "Threads (default: one per processor)", "N" },
+          "Threads (default: 0, one per processor)", "N" },
         { "mode", 0, 0, G_OPTION_ARG_STRING, &options->mode, "infer or train (default: infer)",
           "MODE" },
         { "const", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options->constness,
@@ -90,7 +90,7 @@ static gboolean
 check_values(const KilnUsage *usage, const KilnOptions *options, GError **error)
 {
     if (options->threads < 0 || options->threads > MAX_THREADS)
-        return throw_usage(usage, error, "--threads: expected 1 to %d, found %d", MAX_THREADS,
+        return throw_usage(usage, error, "--threads: expected 0 to %d, found %d", MAX_THREADS,
                            options->threads);
     if (options->mode && strcmp(options->mode, "infer") != 0 && strcmp(options->mode, "train") != 0)
         return throw_usage(usage, error, "--mode: expected infer or train, found %s",
@@ -359,8 +359,21 @@ kiln_options_passes(KilnOptions *options, const KilnPipeline *pipeline, KilnPass
     return TRUE;
 }
 
+/* The ir level has no open shapes: lowering would say so without naming the way out. */
+static gboolean
+check_bound(const KilnModel *model, const KilnBinding *bindings, GError **error)
+{
+    for (unsigned i = 0; i < model->inputs.n; i++) {
+        const char *name = model->inputs.info[i].name;
+        if (bindings[i].rank == KILN_RANK_UNKNOWN && !kiln_type_is_static(&model->inputs.types[i]))
+            return kiln_throw(error, KILN_ERROR_USAGE,
+                              "input %s: its shape is open: give --shape %s=…", name, name);
+    }
+    return TRUE;
+}
+
 KilnBinding *
-kiln_options_bindings(const KilnOptions *options, const KilnModel *model, GError **error)
+kiln_options_bindings(const KilnOptions *options, const KilnModel *model, bool all, GError **error)
 {
     unsigned n_shapes;
     KilnShape *shapes = parse_shapes(options, &n_shapes, error);
@@ -383,6 +396,8 @@ kiln_options_bindings(const KilnOptions *options, const KilnModel *model, GError
         memcpy(bindings[i].dims, shapes[s].dims, sizeof bindings[i].dims);
     }
     kiln_shapes_free(shapes, n_shapes);
+    if (bindings && all && !check_bound(model, bindings, error))
+        g_clear_pointer(&bindings, g_free);
     return bindings;
 }
 
@@ -403,7 +418,12 @@ kiln_options_load(KilnOptions *options, const char *path, GError **error)
         if (!compile && !run)
             return kiln_throw_null(error, KILN_ERROR_USAGE,
                                    "--const: expected compile:NAME or run:NAME, found %s", *at);
-        if (!entry || i == entry->arguments->len)
+        if (!entry)
+            return kiln_throw_null(error, KILN_ERROR_USAGE,
+                                   "--const: expected a model at the graph level, found %s at the "
+                                   "ir level",
+                                   path);
+        if (i == entry->arguments->len)
             return kiln_throw_null(error, KILN_ERROR_USAGE, "--const: the model has no input %s",
                                    name + 1);
         kiln_function_argument(entry, i)->constness =

@@ -24,12 +24,16 @@ typedef struct {
 char **
 kiln_labels_load(const char *path, GError **error)
 {
-    g_autofree char *text = NULL;
-    g_autoptr(GError) inner = NULL;
-    if (!g_file_get_contents(path, &text, NULL, &inner))
-        return kiln_throw_null(error, KILN_ERROR_IO, "%s: cannot be read: %s", path,
-                               inner->message);
-    return g_strsplit(g_strchomp(text), "\n", -1);
+    g_autoptr(GBytes) bytes = kiln_file_map(path, error);
+    if (!bytes)
+        return NULL;
+    size_t length;
+    const char *data = g_bytes_get_data(bytes, &length);
+    g_autofree char *text = g_strndup(data ? data : "", length);
+    char **labels = g_strsplit(g_strchomp(text), "\n", -1);
+    for (char **label = labels; *label; label++)
+        g_strchomp(*label); /* files with \r\n */
+    return labels;
 }
 
 static bool

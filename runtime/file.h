@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files written whole or not at all. */
-#ifndef KILN_RUNTIME_FILE_WRITE_H
-#define KILN_RUNTIME_FILE_WRITE_H
+/* Files: mapped to be read, written whole or not at all. */
+#ifndef KILN_RUNTIME_FILE_H
+#define KILN_RUNTIME_FILE_H
 
 #include "graph/error.h"
+
+/** The bytes of a file: mapped; of a pipe or device, read to the end. KILN_ERROR_IO names the path.
+ */
+GBytes *kiln_file_map(const char *path, GError **error);
 
 /** What a file is to hold. */
 typedef struct {

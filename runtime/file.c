@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Files written whole or not at all: a full disk, a missing folder or an interrupted run leaves
- * what was there before. */
-#include "runtime/file_write.h"
+/* Files: mapped to be read; written whole or not at all, so that a full disk, a missing folder or
+ * an interrupted run leaves what was there before. */
+#include "runtime/file.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +13,63 @@
 #include <unistd.h>
 
 enum {
-    MAX_TRIES = 100 /* names for a temporary file */
+    MAX_TRIES = 100, /* names for a temporary file */
+    CHUNK = 65536,   /* of a pipe, read at a time */
 };
+
+/* --- reading --- */
+
+static gboolean
+throw_read(const char *path, GError **error)
+{
+    return kiln_throw(error, KILN_ERROR_IO, "%s: cannot be read: %s", path, g_strerror(errno));
+}
+
+static GBytes *
+read_all(int file, const char *path, GError **error)
+{
+    g_autoptr(GByteArray) bytes = g_byte_array_new();
+    uint8_t chunk[CHUNK];
+    for (;;) {
+        ssize_t n = read(file, chunk, sizeof chunk);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return throw_read(path, error), NULL;
+        if (n == 0)
+            return g_byte_array_free_to_bytes(g_steal_pointer(&bytes));
+        g_byte_array_append(bytes, chunk, (guint)n);
+    }
+}
+
+static GBytes *
+map(int file, const char *path, GError **error)
+{
+    struct stat status;
+    if (fstat(file, &status) != 0)
+        return throw_read(path, error), NULL;
+    if (S_ISDIR(status.st_mode)) {
+        errno = EISDIR;
+        return throw_read(path, error), NULL;
+    }
+    if (!S_ISREG(status.st_mode))
+        return read_all(file, path, error);
+    g_autoptr(GMappedFile) mapped = g_mapped_file_new_from_fd(file, FALSE, NULL);
+    return mapped ? g_mapped_file_get_bytes(mapped) : (throw_read(path, error), NULL);
+}
+
+GBytes *
+kiln_file_map(const char *path, GError **error)
+{
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return throw_read(path, error), NULL;
+    GBytes *bytes = map(file, path, error);
+    close(file);
+    return bytes;
+}
+
+/* --- writing --- */
 
 /* One file on its way: `temporary` is NULL for what is written to straight. */
 typedef struct {

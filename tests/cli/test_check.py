@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kiln check: everything that a model asks for and the backend lacks."""
+import unittest
+
+import onnx_writer as onnx
+from harness import ADD, FAILED, MODEL, OK, UNSUPPORTED, CliTest, main
+
+ODD = onnx.model(
+    [onnx.node("Frobnicate", ["x"], ["a"], "first"),
+     onnx.node("Relu", ["a"], ["b"], "fine"),
+     onnx.node("Frobnicate", ["b"], ["c"], "second", domain="com.example"),
+     onnx.node("StringNormalizer", ["s"], ["t"], "third")],
+    [onnx.value("x", onnx.FLOAT, [2, 3]), onnx.value("s", onnx.STRING, [2])],
+    [onnx.value("c", onnx.FLOAT, [2, 3]), onnx.value("t", onnx.STRING, [2])], opset=14, domains=["com.example"])
+
+
+class Check(CliTest):
+    def test_supported(self):
+        for option in ((), ("--backend", "ref"), ("--backend", "cpu")):
+            self.assertRegex(self.kiln("check", MODEL, *option), r"^\S+digits\.onnx: \d+ nodes, 0 not supported\n$")
+        self.assertEqual(self.kiln("check", MODEL, "--quiet"), "")
+
+    def test_all_of_them_at_once(self):
+        path = self.write("odd.onnx", ODD)
+        lines = self.kiln("check", path, status=UNSUPPORTED).splitlines()
+        self.assertEqual(len(lines), 4, lines)
+        self.assertRegex(lines[0], r"^Frobnicate \(opset 14, f32\) at first: .+")
+        self.assertRegex(lines[1], r"^com\.example:Frobnicate \(opset 1, \w+\) at second: .+")
+        self.assertRegex(lines[2], r"^StringNormalizer \(opset 14, string\) at third: .+")
+        self.assertRegex(lines[3], r"odd\.onnx: 4 nodes, 3 not supported$")
+        self.assertEqual(len(self.kiln("check", path, "-q", status=UNSUPPORTED).splitlines()), 3)
+
+    def test_json(self):
+        path = self.write("odd.onnx", ODD)
+        unsupported = self.json("check", path, "--json", status=UNSUPPORTED)["unsupported"]
+        self.assertEqual([entry["node"] for entry in unsupported], ["first", "second", "third"])
+        self.assertEqual([entry["opset"] for entry in unsupported], [14, 1, 14])
+        self.assertEqual([entry["op"] for entry in unsupported], ["Frobnicate", "com.example:Frobnicate", "StringNormalizer"])
+        self.assertEqual(unsupported[0]["dtype"], "f32")
+        self.assertTrue(all(entry["reason"] for entry in unsupported))
+        self.assertEqual(self.json("check", MODEL, "--json")["unsupported"], [])
+
+    def test_text_of_both_levels(self):
+        path = self.write("add.kiln", ADD)
+        self.assertEqual(self.kiln("check", path), f"{path}: 1 nodes, 0 not supported\n")
+        ir = self.write("ir.kiln", self.kiln("opt", path, "--stage", "ir"))
+        self.assertEqual(self.kiln("check", ir), f"{ir}: 1 instructions, 0 not supported\n")
+
+    def test_no_model(self):
+        self.fails(FAILED, "no.onnx: cannot be read: No such file or directory", "check", "no.onnx")
+        self.write("cut.onnx", MODEL.read_bytes()[:5000])
+        self.fails(FAILED, ("cut.onnx: byte ", "claims"), "check", "cut.onnx")
+        self.fails(FAILED, "cut.onnx: byte ", "check", "cut.onnx", "--json")
+
+    def test_opsets_of_tomorrow(self):
+        """An opset that did not exist when Kiln was written is no reason to fail the import."""
+        path = self.write("new.onnx", onnx.model([onnx.node("Relu", ["x"], ["y"], "r")], [onnx.value("x", onnx.FLOAT, [2])],
+                                                 [onnx.value("y", onnx.FLOAT, [2])], opset=99))
+        result = self.start("check", path)
+        self.assertIn(result.returncode, (OK, UNSUPPORTED, FAILED))
+        if result.returncode == FAILED:
+            self.assertIn("opset", result.stderr)
+
+
+if __name__ == "__main__":
+    main()

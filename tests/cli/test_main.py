@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kiln itself: commands, help, and the options that every command takes."""
+import json
+import os
+import re
+import subprocess
+import unittest
+
+from harness import ADD, FAILED, KILN, OK, USAGE, CliTest, main
+
+COMMANDS = ("run", "opt", "verify", "check", "memory", "passes", "ops")
+ONE_MODEL = ("run", "opt", "check", "memory")
+
+
+class Commands(CliTest):
+    def test_no_command_is_usage(self):
+        result = self.start()
+        self.assertEqual((result.returncode, result.stdout), (USAGE, b""))
+        self.assertIn("Usage: kiln COMMAND", result.stderr)
+
+    def test_help_lists_every_command(self):
+        for flag in ("--help", "-h", "help"):
+            text = self.kiln(flag)
+            for command in COMMANDS:
+                self.assertRegex(text, rf"(?m)^  {command}\b")
+            self.assertIn("Exit status: 0 ok, 1 failed, 2 usage, 3 unsupported operators, 4 mismatch.", text)
+
+    def test_version_names_version_compiler_and_kernels(self):
+        self.assertRegex(self.kiln("--version"), r"^kiln \d+\.\d+\.\d+, .+, .+ kernels\n$")
+
+    def test_unknown_commands_are_usage(self):
+        for name in ("compile", "compare", "bisect", "frobnicate", "", "--no-such-option"):
+            result = self.start(name)
+            self.assertEqual((result.returncode, result.stdout), (USAGE, b""))
+            self.assertIn(f"kiln: expected a command, found {name}", result.stderr)
+            self.assertIn("`kiln --help` lists them.", result.stderr)
+
+    def test_slips_get_a_suggestion(self):
+        self.assertIn("found verfy (did you mean 'verify'?)", self.start("verfy").stderr)
+
+    def test_help_of_every_command(self):
+        for command in COMMANDS:
+            for flag in ("--help", "-h"):
+                text = self.kiln(command, flag)
+                self.assertIn(f"kiln {command} [OPTION…]", text)
+                for option in ("pipeline", "passes", "backend", "no-offload", "threads", "mode", "const", "shape", "prefer",
+                               "no-verify", "json", "quiet", "trace", "help"):
+                    self.assertRegex(text, rf"--{option}\b")
+
+    def test_help_needs_no_operand_and_does_nothing_else(self):
+        self.assertIn("Usage:", self.kiln("run", "--help", "no-such-model.onnx"))
+
+
+class Options(CliTest):
+    def test_operands_are_counted(self):
+        for command in ONE_MODEL:
+            self.fails(USAGE, ("expected one operand (MODEL), found 0", f"`kiln {command} --help` shows the options."), command)
+            self.fails(USAGE, "expected one operand (MODEL), found 2", command, "a.onnx", "b.onnx")
+        self.fails(USAGE, "expected DIR…, found none", "verify")
+        self.fails(USAGE, "expected no operand, found x", "passes", "x")
+        self.fails(USAGE, "expected no operand, found x", "ops", "x")
+
+    def test_unknown_option(self):
+        for command in COMMANDS:
+            self.fails(USAGE, ("Unknown option --frobnicate", f"`kiln {command} --help`"), command, "--frobnicate")
+
+    def test_values_of_common_options(self):
+        model = self.write("add.kiln", ADD)
+        for arguments, message in (
+                (("--threads", "two"), "two"),
+                (("--threads", "-1"), "--threads: expected 0 to 1024, found -1"),
+                (("--threads", "1025"), "--threads: expected 0 to 1024, found 1025"),
+                (("--threads", "99999999999999999999"), "99999999999999999999"),
+                (("--threads",), "Missing argument"),
+                (("--backend", "gpu"), "expected a backend (cpu, ref), found gpu"),
+                (("--mode", "test"), "--mode: expected infer or train, found test"),
+                (("--prefer", "cheap"), "--prefer: expected speed or memory, found cheap"),
+                (("--pipeline", "none", "--passes", "dce"), "--pipeline and --passes: expected one of them, found both")):
+            for command in ("run", "opt", "check", "memory"):
+                self.fails(USAGE, message, command, model, *arguments)
+
+    def test_constness(self):
+        model = self.write("add.kiln", ADD)
+        for command in ("run", "opt", "check", "memory"):
+            self.fails(USAGE, "--const: expected compile:NAME or run:NAME, found x", command, model, "--const", "x")
+            self.fails(USAGE, "--const: expected compile:NAME or run:NAME, found never:x", command, model, "--const", "never:x")
+            self.fails(USAGE, "--const: the model has no input q", command, model, "--const", "compile:q")
+        self.assertIn("%x: f32[2,3] constant=compile, %y: f32[2,3] constant=run",
+                      self.kiln("opt", model, "--const", "compile:x", "--const", "run:y"))
+        text = self.write("ir.kiln", self.kiln("opt", model, "--stage", "ir"))
+        self.fails(USAGE, "--const: expected a model at the graph level, found", "run", text, "--const", "run:x")
+
+    def test_shapes(self):
+        model = self.write("add.kiln", ADD)
+        for text in ("x", "=1x2", "x=ax3", "x=2x", "x=2x-3", "x=2,3", "x=1x1x1x1x1x1x1x1x1"):
+            for command in ("run", "opt", "memory"):
+                self.fails(USAGE, f"--shape: expected NAME=1x3x224x224, found {text}", command, model, "--shape", text)
+        for command in ("run", "opt", "memory"):
+            self.fails(USAGE, "the model has no input q", command, model, "--shape", "q=1")
+            self.fails(FAILED, ("input x: expected f32[2,3], found f32[2,4]", "add.kiln"), command, model, "--shape", "x=2x4")
+
+    def test_options_take_no_effect_on_the_result(self):
+        model = self.write("add.kiln", ADD)
+        expected = self.kiln("run", model, "--random", "1")
+        for option in (("--no-offload",), ("--prefer", "speed"), ("--prefer", "memory"), ("--threads", "1"), ("--threads", "4"),
+                       ("--mode", "infer"), ("--mode", "train"), ("--no-verify",), ("--quiet",), ("-q",), ("--backend", "ref"),
+                       ("--pipeline", "none"), ("--passes", "")):
+            self.assertEqual(self.kiln("run", model, "--random", "1", *option), expected, option)
+
+    def test_names_that_are_not_ascii(self):
+        model = self.write("n.kiln", 'graph @n(%"größe": f32[N]) {\n  %y = relu(%"größe") : f32[N]\n  return %y\n}\n')
+        for locale in ("C", "C.UTF-8"):
+            environment = {**os.environ, "LC_ALL": locale}
+            result = self.start("run", model, "--random", "1", "--shape", "größe=4", env=environment)
+            self.assertEqual((result.returncode, result.stderr), (OK, ""))
+
+
+class Traces(CliTest):
+    def test_every_command_writes_one(self):
+        model = self.write("add.kiln", ADD)
+        case = {"run": (model, "--random", "1"), "opt": (model,), "check": (model,), "memory": (model,)}
+        for command, arguments in case.items():
+            path = self.dir / "trace.json"
+            self.kiln(command, *arguments, "--trace", path)
+            events = json.loads(path.read_text())["traceEvents"]
+            self.assertTrue(events)
+            for event in events:
+                self.keys(event, "name", "cat", "ph", "pid", "tid", "ts", "dur")
+                self.assertEqual(event["ph"], "X")
+                self.assertGreaterEqual(event["ts"], 0)
+                self.assertGreaterEqual(event["dur"], 0)
+            kinds = {event["cat"] for event in events}
+            self.assertIn("load", kinds)
+            if command in ("run", "opt", "memory"):
+                self.assertIn("pass", kinds)
+            if command == "run":
+                adds = [event for event in events if event["cat"] == "add"]
+                self.assertEqual(len(adds), 1)
+                self.keys(adds[0]["args"], "kernel", "flops", "bytes")
+            path.unlink()
+
+    def test_unwritable(self):
+        model = self.write("add.kiln", ADD)
+        result = self.start("run", model, "--random", "1", "--trace", "/nonexistent/trace.json")
+        self.assertEqual(result.returncode, FAILED)
+        self.assertIn("/nonexistent/trace.json: cannot be written: No such file or directory", result.stderr)
+
+
+class StandardOutput(CliTest):
+    def test_full_disk_is_a_failure(self):
+        if not os.path.exists("/dev/full"):
+            self.skipTest("no /dev/full")
+        model = self.write("add.kiln", ADD)
+        for arguments in (("opt", model), ("ops",), ("--help",), ("run", model, "--random", "1")):
+            with open("/dev/full", "wb") as full:
+                result = self.start(*arguments, stdout=full)
+            self.assertEqual(result.returncode, FAILED, arguments)
+            self.assertIn("standard output: cannot be written: ", result.stderr)
+
+    def test_reader_that_leaves(self):
+        with subprocess.Popen([KILN, "ops"], stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            process.stdout.close()
+            self.assertEqual(process.stderr.read(), b"")
+
+    def test_nothing_but_the_result(self):
+        """A terminal would show progress; a pipe gets the result alone and standard error stays empty."""
+        model = self.write("add.kiln", ADD)
+        result = self.start("run", model, "--random", "1")
+        self.assertEqual(result.stderr, "")
+        self.assertTrue(re.fullmatch(rb"z: f32\[2,3\] min \S+ max \S+ mean \S+\n", result.stdout), result.stdout)
+
+
+if __name__ == "__main__":
+    main()

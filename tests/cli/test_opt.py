@@ -1,0 +1,267 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kiln opt: forms, files, and the options that act on passes."""
+import json
+import re
+import unittest
+
+import onnx_writer as onnx
+from harness import ADD, FAILED, MODEL, OK, OPEN, USAGE, CliTest, main
+
+# Work for eliminate-noop, cse, dce and constant-fold.
+MESSY = """graph @messy(%x: f32[2,3]) {
+  %same = identity(%x) : f32[2,3]
+  %a = exp(%same) : f32[2,3]
+  %b = exp(%x) : f32[2,3]
+  %unused = neg(%x) : f32[2,3]
+  %c = add(%a, %b) : f32[2,3]
+  return %c
+}
+"""
+TIDY = """graph @messy(%x: f32[2,3]) {
+  %a = exp(%x) : f32[2,3]
+  %c = add(%a, %a) : f32[2,3]
+  return %c
+}
+"""
+
+
+class Forms(CliTest):
+    def setUp(self):
+        super().setUp()
+        self.model = self.write("add.kiln", ADD)
+
+    def test_text_of_both_levels(self):
+        self.assertEqual(self.kiln("opt", self.model), ADD)
+        self.assertEqual(self.kiln("opt", self.model, "--stage", "graph", "--emit", "text"), ADD)
+        text = self.kiln("opt", self.model, "--stage", "ir")
+        self.assertTrue(text.startswith("func @add {\n"), text)
+        self.assertEqual(self.kiln("opt", self.write("ir.kiln", text)), text)
+
+    def test_dot(self):
+        text = self.kiln("opt", self.model, "--emit", "dot")
+        self.assertTrue(text.startswith("digraph "), text)
+        self.assertTrue(text.endswith("}\n"), text)
+
+    def test_json(self):
+        graph = self.json("opt", self.model, "--emit", "json")
+        self.assertEqual([node["op"] for node in graph["functions"][0]["nodes"]], ["add"])
+        self.assertEqual(self.json("opt", self.model, "--json"), graph)
+        ir = self.json("opt", self.model, "--stage", "ir", "--emit", "json")
+        self.keys(ir["functions"][0], "name", "arena", "weights", "inputs", "outputs", "instrs")
+
+    def test_onnx(self):
+        self.kiln("opt", self.model, "--emit", "onnx", "-o", "add.onnx")
+        self.assertEqual(self.kiln("opt", "add.onnx"), ADD)
+        self.assertEqual(self.start("opt", self.model, "--emit=onnx").stdout, (self.dir / "add.onnx").read_bytes())
+        self.kiln("opt", MODEL, "--emit", "onnx", "-o", "digits.onnx")
+        for model, out in ((MODEL, "a"), ("digits.onnx", "b")):
+            self.kiln("run", model, "--random", "1", "-o", out)
+        self.assertEqual((self.dir / "a/output_0.pb").read_bytes(), (self.dir / "b/output_0.pb").read_bytes())
+
+    def test_what_does_not_go_together(self):
+        for form in ("dot", "onnx"):
+            self.fails(USAGE, f"--emit {form}: expected the graph stage, found the ir stage", "opt", self.model, "--stage", "ir",
+                       "--emit", form, "-o", "f")
+        self.write("ir.kiln", self.kiln("opt", self.model, "--stage", "ir"))
+        self.fails(USAGE, "--stage graph: expected a model at the graph level, found ir.kiln at the ir level", "opt", "ir.kiln",
+                   "--stage", "graph")
+        self.fails(USAGE, "--stage: expected graph or ir, found x", "opt", self.model, "--stage", "x")
+        self.fails(USAGE, "--emit: expected text, onnx, dot or json, found x", "opt", self.model, "--emit", "x")
+        self.assertNotIn("f", self.files())
+
+    def test_open_shapes(self):
+        model = self.write("open.kiln", OPEN)
+        self.assertEqual(self.kiln("opt", model), OPEN)
+        self.fails(USAGE, "input x: its shape is open: give --shape x=", "opt", model, "--stage", "ir")
+        self.assertIn("input @x : f32[4,3]", self.kiln("opt", model, "--stage", "ir", "--shape", "x=4x3", "--shape", "y=4x3"))
+        self.assertIn("graph @open(%x: f32[4,3], ", self.kiln("opt", model, "--shape", "x=4x3"))
+
+    def test_named_dims_of_onnx(self):
+        self.write("named.onnx", onnx.model([onnx.node("Relu", ["x"], ["y"])], [onnx.value("x", onnx.FLOAT, ["batch", 3])],
+                                            [onnx.value("y", onnx.FLOAT, ["batch", 3])]))
+        self.assertIn("%x: f32[batch,3]", self.kiln("opt", "named.onnx"))
+        self.assertIn("%x: f32[5,3]", self.kiln("opt", "named.onnx", "--shape", "x=5x3"))
+
+
+class Files(CliTest):
+    def test_constants_beside(self):
+        for stage in ("graph", "ir"):
+            self.kiln("opt", MODEL, "--stage", stage, "-o", f"{stage}.kiln")
+            self.assertIn(f'file("{stage}.kiln.bin", ', (self.dir / f"{stage}.kiln").read_text())
+        self.assertEqual(self.files(), ["graph.kiln", "graph.kiln.bin", "ir.kiln", "ir.kiln.bin"])
+        self.kiln("run", MODEL, "--random", "1", "-o", "m")
+        for stage in ("graph", "ir"):
+            self.kiln("run", f"{stage}.kiln", "--random", "1", "-o", stage)
+            self.assertEqual((self.dir / "m/output_0.pb").read_bytes(), (self.dir / f"{stage}/output_0.pb").read_bytes())
+
+    def test_no_constants_no_file(self):
+        self.kiln("opt", self.write("add.kiln", ADD), "-o", "out.kiln")
+        self.assertEqual(self.files(), ["add.kiln", "out.kiln"])
+        self.assertEqual((self.dir / "out.kiln").read_text(), ADD)
+
+    def test_over_its_own_source(self):
+        self.kiln("opt", MODEL, "--pipeline", "none", "-o", "m.kiln")
+        self.kiln("run", "m.kiln", "--random", "1", "-o", "before")
+        self.kiln("opt", "m.kiln", "--pipeline", "none", "-o", "m.kiln")
+        self.kiln("run", "m.kiln", "--random", "1", "-o", "after")
+        self.assertEqual((self.dir / "before/output_0.pb").read_bytes(), (self.dir / "after/output_0.pb").read_bytes())
+
+    def test_devices_are_written_to(self):
+        self.kiln("opt", MODEL, "-o", "/dev/null")
+        self.assertEqual(self.kiln("opt", self.write("add.kiln", ADD), "-o", "/dev/stdout"), ADD)
+
+    def test_unwritable_leaves_nothing(self):
+        (self.dir / "folder").mkdir()
+        (self.dir / "other.bin").mkdir()
+        for path, why in (("/nonexistent/f", "No such file or directory"), ("folder", "Is a directory")):
+            self.fails(FAILED, f"{path}: cannot be written: {why}", "opt", self.write("add.kiln", ADD), "-o", path)
+            self.fails(FAILED, f"cannot be written: {why}", "opt", MODEL, "-o", path)
+        self.fails(FAILED, "other.bin: cannot be written: Is a directory", "opt", MODEL, "-o", "other")
+        self.assertEqual(self.files(), ["add.kiln"])
+
+    def test_what_was_there_stays_after_an_error(self):
+        path = self.write("keep.kiln", "precious")
+        self.write("bad.kiln", "graph @x(")
+        self.fails(FAILED, "bad.kiln:", "opt", "bad.kiln", "-o", path)
+        self.fails(FAILED, "no.onnx: cannot be read", "opt", "no.onnx", "-o", path)
+        self.fails(USAGE, "--skip: expected a pass", "opt", MODEL, "--skip", "x", "-o", path)
+        self.assertEqual((self.dir / "keep.kiln").read_text(), "precious")
+        self.assertEqual(self.files(), ["bad.kiln", "keep.kiln"])
+
+    def test_same_bytes_every_time(self):
+        texts = {self.kiln("opt", MODEL, "--stage", "ir") for _ in range(3)}
+        self.assertEqual(len(texts), 1)
+
+
+class Errors(CliTest):
+    def test_models(self):
+        self.fails(FAILED, "no.onnx: cannot be read: No such file or directory", "opt", "no.onnx")
+        self.write("cut.onnx", MODEL.read_bytes()[:5000])
+        self.fails(FAILED, "cut.onnx: byte ", "opt", "cut.onnx")
+        for text, place in (("graph @x(%a: f32[2]) {\n  %b = nosuch(%a) : f32[2]\n  return %b\n}\n", "2:8"),
+                            ("graph @x(%a: f32[2]) {\n  %b = relu(%q) : f32[2]\n  return %b\n}\n", "2:13"),
+                            ("graph @x(%a: f99[2]) {\n  return %a\n}\n", "1:14")):
+            self.write("bad.kiln", text)
+            self.fails(FAILED, f"bad.kiln:{place}: ", "opt", "bad.kiln")
+
+    def test_names_of_passes(self):
+        for option in ("--skip", "--only", "--print-after"):
+            self.fails(USAGE, (f"{option}: expected a pass, found dec (did you mean 'dce'?)", "`kiln passes` lists them."), "opt",
+                       MODEL, option, "dec")
+        self.fails(USAGE, "--skip: expected a pass, found all", "opt", MODEL, "--skip", "all")
+
+    def test_numbers(self):
+        for option in ("--stop-after", "--bisect-limit"):
+            self.fails(USAGE, f"{option}: expected 0 or more, found -1", "opt", MODEL, f"{option}=-1")
+            self.fails(USAGE, option, "opt", MODEL, option, "x")
+            self.fails(USAGE, option, "opt", MODEL, option, "9999999999999999999999")
+
+
+class Passes(CliTest):
+    def setUp(self):
+        super().setUp()
+        self.model = self.write("messy.kiln", MESSY)
+
+    def test_default_tidies(self):
+        self.assertEqual(self.kiln("opt", self.model), TIDY)
+
+    def test_none_changes_nothing(self):
+        self.assertEqual(self.kiln("opt", self.model, "--pipeline", "none"), MESSY)
+
+    def test_skip_and_only(self):
+        self.assertNotIn("identity", self.kiln("opt", self.model, "--only", "eliminate-noop", "--only", "dce"))
+        self.assertIn("%b = exp", self.kiln("opt", self.model, "--skip", "cse"))
+        self.assertIn("%b = exp", self.kiln("opt", self.model, "--only", "eliminate-noop"))
+        self.assertIn("%unused", self.kiln("opt", self.model, "--skip", "dce"))
+        self.assertNotIn("%b = exp", self.kiln("opt", self.model, "--skip", "dedup-constants", "--skip", "lower"))
+
+    def test_stop_after_counts_entries(self):
+        passes = ("--passes", "eliminate-noop,cse,dce")
+        texts = [self.kiln("opt", self.model, *passes, "--stop-after", str(n)) for n in range(4)]
+        self.assertEqual(texts[0], MESSY)
+        self.assertNotIn("identity", texts[1])
+        self.assertIn("%b = exp", texts[1])
+        self.assertIn("add(%a, %a)", texts[2])
+        self.assertIn("%b = exp", texts[2])  # dead, until dce
+        self.assertEqual(texts[3], TIDY)
+        self.assertEqual(self.kiln("opt", self.model, *passes, "--stop-after", "100"), TIDY)
+
+    def test_bisect_limit_counts_applications(self):
+        """Each step changes what the dump of that application shows, DCE before an entry included."""
+        self.kiln("opt", self.model, "--dump-dir", "dump")
+        dumps = sorted((self.dir / "dump").iterdir())
+        self.assertGreater(len(dumps), 10)
+        for n in (0, 1, 2, 3, 5, len(dumps)):
+            text = self.kiln("opt", self.model, "--bisect-limit", n)
+            expected = MESSY if n == 0 else dumps[n - 1].read_text().split("\n", 1)[1]
+            self.assertEqual(text, expected, n)
+
+    def test_limits_count_on_into_the_ir(self):
+        report = self.json("opt", self.model, "--stage", "ir", "--stats", "--json")
+        applications = sum(entry["runs"] for entry in report["passes"])
+        whole = self.kiln("opt", self.model, "--stage", "ir")
+        self.assertEqual(self.kiln("opt", self.model, "--stage", "ir", "--bisect-limit", applications), whole)
+        self.assertEqual(self.kiln("opt", self.model, "--stage", "ir", "--bisect-limit", "0", "--pipeline", "default"),
+                         self.kiln("opt", self.model, "--stage", "ir", "--pipeline", "none"))
+
+    def test_print_after(self):
+        text = self.kiln_err("opt", self.model, "--passes", "eliminate-noop,cse", "--print-after", "cse")
+        self.assertRegex(text, r"^# after \d+ cse @messy\ngraph @messy\(")
+        self.assertEqual(text.count("# after "), 1)
+        text = self.kiln_err("opt", self.model, "--passes", "eliminate-noop,cse", "--print-after", "all")
+        self.assertEqual(re.findall(r"# after \d+ (\S+)", text), ["dce", "eliminate-noop", "dce", "cse"])
+        self.assertEqual(self.kiln("opt", self.model, "--print-after", "all"), TIDY)
+
+    def test_print_changed(self):
+        text = self.kiln_err("opt", self.model, "--print-changed")
+        self.assertNotIn("(unchanged)", text)
+        self.assertIn("eliminate-noop", text)
+        self.assertEqual(self.kiln_err("opt", self.write("add.kiln", ADD), "--print-changed"), "")
+
+    def test_dumps_parse_back(self):
+        self.kiln("opt", self.model, "--stage", "ir", "--dump-dir", "a/dump")
+        for path in sorted((self.dir / "a/dump").iterdir()):
+            self.assertRegex(path.name, r"^\d{4}-[a-z-]+-messy\.kiln$")
+            body = path.read_text().split("\n", 1)[1]
+            text = self.kiln("opt", path, "--pipeline", "none")
+            self.assertEqual(re.sub(r"  arena \d+\n| at \d+", "", text), body, path)  # the plan is made at the end
+        self.fails(FAILED, "/proc/x: cannot make the directory: ", "opt", self.model, "--dump-dir", "/proc/x")
+
+    def test_stats(self):
+        text = self.kiln_err("opt", self.model, "--stats")
+        self.assertRegex(text, r"(?m)^level +pass +runs +changed +before +after +delta +ms$")
+        self.assertRegex(text, r"(?m)^graph  eliminate-noop +2 +1 +\d+ +\d+ +-\d+ +\d+\.\d+$")
+        self.assertIn("fired", text)
+        short = self.kiln_err("opt", self.model, "--time-passes")
+        self.assertNotIn("fired", short)
+        self.assertRegex(short, r"(?m)^\d+ applications, \d+\.\d+ ms$")
+
+    def test_stats_as_json(self):
+        for options in (("--stats",), ("--time-passes",), ("--stats", "--time-passes")):
+            passes = self.json("opt", self.model, "--json", *options)["passes"]
+            for entry in passes:
+                self.keys(entry, "name", "level", "runs", "changed", "ms", "rules", "nodes_before", "nodes_after", "delta")
+                self.assertIn(entry["level"], ("graph", "ir"))
+        by_name = {entry["name"]: entry for entry in passes}
+        self.assertEqual(by_name["eliminate-noop"]["changed"], 1)
+        self.assertLess(by_name["dce"]["delta"], 0)
+        self.assertEqual(sum(entry["delta"] for entry in passes), passes[-1]["nodes_after"] - passes[0]["nodes_before"])
+
+    def test_stats_beside_a_file(self):
+        document = json.loads(self.kiln("opt", self.model, "--json", "--stats", "-o", "out.kiln"))
+        self.keys(document, "schema_version", "passes")
+        self.assertEqual((self.dir / "out.kiln").read_text(), TIDY)
+
+    def test_check(self):
+        self.assertEqual(self.kiln("opt", self.model, "--check"), TIDY)
+        self.assertTrue(self.kiln("opt", MODEL, "--stage", "ir", "--check").startswith("func @"))
+        self.assertEqual(self.kiln("opt", self.model, "--check", "--backend", "ref"), TIDY)
+
+    def test_modes(self):
+        model = self.write("d.kiln", "graph @d(%x: f32[4]) {\n  %y = dropout(%x) : f32[4]\n  return %y\n}\n")
+        self.assertNotIn("dropout", self.kiln("opt", model, "--mode", "infer"))
+        self.assertEqual(self.start("opt", model, "--mode", "train").returncode, OK)
+
+
+if __name__ == "__main__":
+    main()

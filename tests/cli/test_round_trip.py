@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `kiln opt` prints at either level parses back to the same text and bytes, and runs to the same bits as the model."""
+import pathlib
+import unittest
+
+from harness import MODEL, SHARED, CliTest, main
+
+
+class Checks(CliTest):
+    def outputs(self, model, name, *options):
+        self.kiln("run", model, "--random", "7", "-o", name, *options)
+        return {path.name: path.read_bytes() for path in (self.dir / name).iterdir()}
+
+    def check_files(self, model):
+        expected = self.outputs(model, "model")
+        self.assertTrue(expected)
+        for stage in ("graph", "ir"):
+            for folder in ("a", "b"):
+                (self.dir / folder).mkdir(exist_ok=True)
+            first, second = self.dir / "a/text.kiln", self.dir / "b/text.kiln"
+            self.kiln("opt", model, "--stage", stage, "-o", first)
+            self.kiln("opt", first, "--pipeline", "none", "-o", second)
+            self.assertEqual(first.read_text(), second.read_text())
+            data = [pathlib.Path(f"{path}.bin") for path in (first, second)]
+            self.assertEqual(data[0].exists(), data[1].exists())
+            if data[0].exists():
+                self.assertEqual(data[0].read_bytes(), data[1].read_bytes())
+            for options in ((), ("--pipeline", "none")):
+                self.assertEqual(self.outputs(first, "text", *options), expected, (model, stage, options))
+
+    def check_standard_output(self, model):
+        """Without a file, constants point into the model's file or stand in the text: nothing is left out."""
+        expected = self.outputs(model, "model")
+        for stage in ("graph", "ir"):
+            text = self.kiln("opt", model, "--stage", stage)
+            path = self.write("elsewhere/text.kiln", text)
+            self.assertEqual(self.kiln("opt", path, "--pipeline", "none"), text)
+            self.assertEqual(self.outputs(path, "text"), expected)
+
+
+class Digits(Checks):
+    def test_digits(self):
+        self.check_files(MODEL)
+        self.check_standard_output(MODEL)
+
+    def test_relative_paths(self):
+        self.write("model.onnx", MODEL.read_bytes())
+        text = self.kiln("opt", "model.onnx", "--pipeline", "none")
+        expected = self.outputs("model.onnx", "model")
+        self.write("text.kiln", text)
+        self.assertEqual(self.outputs("text.kiln", "text"), expected)
+
+
+class Models(Checks):
+    """A test for each model beside the source tree."""
+
+
+def add_models():
+    paths = sorted((SHARED / "models").glob("*/model.onnx"))
+    if not paths:
+        Models.test_none = lambda self: self.skipTest("no models beside the source tree")
+    for path in paths:
+        def test(self, path=path):
+            self.check_files(path)
+            if path.stat().st_size < 1 << 23:
+                self.check_standard_output(path)
+        setattr(Models, f"test_{path.parent.name}", test)
+
+
+add_models()
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kiln run: results, where they go, and everything that can be wrong with a call."""
+import json
+import os
+import pty
+import struct
+import subprocess
+import unittest
+
+import onnx_writer as onnx
+from harness import (ADD, DIGITS, FAILED, KILN, MISMATCH, MODEL, OK, OPEN, RELU, SHARED, UNSUPPORTED, USAGE, CliTest, floats,
+                     main, npy)
+
+
+def relu_model(**arguments):
+    return onnx.model([onnx.node("Relu", ["x"], ["y"], "relu")], [onnx.value("x", onnx.FLOAT, [2, 3])],
+                      [onnx.value("y", onnx.FLOAT, [2, 3])], **arguments)
+
+
+class Models(CliTest):
+    def test_missing(self):
+        for name in ("missing.onnx", "missing.kiln", "folder/missing.onnx"):
+            self.fails(FAILED, f"{name}: cannot be read: No such file or directory", "run", name)
+
+    def test_folder(self):
+        self.fails(FAILED, f"{self.dir}: cannot be read: Is a directory", "run", self.dir)
+
+    def test_empty(self):
+        self.write("empty.onnx", b"")
+        self.fails(FAILED, "empty.onnx: the file has no graph: no ONNX model", "run", "empty.onnx")
+        self.write("empty.kiln", b"")
+        self.fails(FAILED, "empty.kiln: expected a graph or func block, found none", "run", "empty.kiln")
+
+    def test_truncated(self):
+        whole = MODEL.read_bytes()
+        for size in (1, 10, 100, 1000, 50000, len(whole) - 1):
+            self.write("cut.onnx", whole[:size])
+            self.fails(FAILED, "cut.onnx: ", "run", "cut.onnx", "--random", "1")
+        self.write("cut.onnx", whole[:1000])
+        self.fails(FAILED, "cut.onnx: byte 28: field 7 claims 229230 bytes, only 968 are left", "run", "cut.onnx")
+
+    def test_garbage(self):
+        self.write("noise.onnx", b"hello, this is no model")
+        self.fails(FAILED, "noise.onnx: byte ", "run", "noise.onnx")
+        self.write("noise.kiln", "hello, this is no model")
+        self.fails(FAILED, "noise.kiln:1:1: ", "run", "noise.kiln")
+        self.write("open.kiln", "graph @x(%a: f32[2]) {\n")
+        self.fails(FAILED, "open.kiln:2:1: expected the block of line 1 to be closed, found the end", "run", "open.kiln")
+        self.write("zeros.onnx", bytes(4096))
+        self.fails(FAILED, "zeros.onnx: byte ", "run", "zeros.onnx")
+
+    def test_unknown_operator_is_unsupported(self):
+        self.write("odd.onnx", onnx.model([onnx.node("Frobnicate", ["x"], ["y"], "the_node")],
+                                          [onnx.value("x", onnx.FLOAT, [2, 3])], [onnx.value("y", onnx.FLOAT, [2, 3])]))
+        self.fails(UNSUPPORTED, ("Frobnicate", "the_node"), "run", "odd.onnx", "--random", "1")
+
+    def test_model_that_breaks_a_rule(self):
+        self.write("bad.onnx", onnx.model([onnx.node("Add", ["x"], ["y"], "the_node")], [onnx.value("x", onnx.FLOAT, [2])],
+                                          [onnx.value("y", onnx.FLOAT, [2])]))
+        self.fails(FAILED, ("bad.onnx: ", "the_node"), "run", "bad.onnx", "--random", "1")
+        self.write("loose.onnx", onnx.model([onnx.node("Relu", ["nowhere"], ["y"], "the_node")],
+                                            [onnx.value("x", onnx.FLOAT, [2])], [onnx.value("y", onnx.FLOAT, [2])]))
+        self.fails(FAILED, ("loose.onnx: ", "nowhere"), "run", "loose.onnx", "--random", "1")
+
+    def test_model_of_a_pipe(self):
+        for content in (ADD.encode(), relu_model()):
+            read, write = os.pipe()
+            os.write(write, content)
+            os.close(write)
+            result = self.start("run", f"/dev/fd/{read}", "--random", "1", pass_fds=[read])
+            os.close(read)
+            self.assertEqual(result.returncode, OK, result.stderr)
+
+    def test_pipelines_that_are_not_there(self):
+        self.write("add.kiln", ADD)
+        self.fails(FAILED, "nosuch: expected a file or one of ", "run", "add.kiln", "--pipeline", "nosuch")
+        self.fails(FAILED, "no.yaml: cannot be read: No such file or directory", "run", "add.kiln", "--pipeline", "no.yaml")
+        self.fails(USAGE, "--passes:1:5: there is no pass 'nosuch'", "run", "add.kiln", "--passes", "dce,nosuch")
+
+
+class Inputs(CliTest):
+    def setUp(self):
+        super().setUp()
+        self.model = self.write("add.kiln", ADD)
+
+    def test_missing_input(self):
+        self.write("x.npy", npy("<f4", (2, 3), floats(*range(6))))
+        self.fails(USAGE, "input x: expected -i x=FILE or --random SEED", "run", self.model)
+        self.fails(USAGE, "input y: expected -i y=FILE or --random SEED", "run", self.model, "-i", "x=x.npy")
+
+    def test_wrong_name(self):
+        for text in ("q=x.npy", "x", "=x.npy", "X=x.npy"):
+            self.fails(USAGE, f"-i {text}: expected NAME=FILE with one of the inputs x, y", "run", self.model, "-i", text)
+
+    def test_same_input_twice(self):
+        self.fails(USAGE, "-i x: expected one file, found 2", "run", self.model, "-i", "x=a.npy", "-i", "x=b.npy")
+
+    def test_missing_file(self):
+        for ending in ("pb", "npy", "png", "pgm", "ppm"):
+            self.fails(FAILED, f"no.{ending}: cannot be read: No such file or directory", "run", self.model, "--random", "1",
+                       "-i", f"x=no.{ending}")
+
+    def test_wrong_ending(self):
+        self.fails(USAGE, "x.csv: expected a .pb, .npy, .png, .pgm or .ppm file", "run", self.model, "-i", "x=x.csv")
+
+    def test_wrong_shape(self):
+        self.write("x.npy", npy("<f4", (3, 2), floats(*range(6))))
+        self.fails(FAILED, "x.npy: input x: expected f32[2,3], found f32[3,2]", "run", self.model, "-i", "x=x.npy")
+        self.write("x.npy", npy("<f4", (6,), floats(*range(6))))
+        self.fails(FAILED, "x.npy: input x: expected f32[2,3], found f32[6]", "run", self.model, "-i", "x=x.npy")
+        self.write("x.pb", onnx.float_tensor("x", (2, 3, 1), range(6)))
+        self.fails(FAILED, "x.pb: input x: expected f32[2,3], found f32[2,3,1]", "run", self.model, "-i", "x=x.pb")
+
+    def test_wrong_dtype(self):
+        self.write("x.npy", npy("<f8", (2, 3), bytes(48)))
+        self.fails(FAILED, "x.npy: input x: expected f32, found f64[2,3]", "run", self.model, "-i", "x=x.npy")
+        self.write("x.pb", onnx.tensor("x", onnx.INT64, (2, 3), bytes(48)))
+        self.fails(FAILED, "x.pb: input x: expected f32, found i64[2,3]", "run", self.model, "-i", "x=x.pb")
+
+    def test_files_reach_the_model(self):
+        self.write("x.npy", npy("<f4", (2, 3), floats(1, 2, 3, 4, 5, 6)))
+        self.write("y.pb", onnx.float_tensor("whatever", (2, 3), [10, 20, 30, 40, 50, 60]))
+        self.kiln("run", self.model, "-i", "x=x.npy", "-i", "y=y.pb", "-o", "out")
+        self.assertIn(floats(11, 22, 33, 44, 55, 66), (self.dir / "out/output_0.pb").read_bytes())
+
+    def test_random_fills_what_is_not_given(self):
+        self.write("x.npy", npy("<f4", (2, 3), floats(*[1000] * 6)))
+        self.assertRegex(self.kiln("run", self.model, "-i", "x=x.npy", "--random", "3"), r"z: f32\[2,3\] min (99\d|100\d)")
+
+    def test_seeds(self):
+        outputs = {seed: self.kiln("run", self.model, "--random", seed) for seed in ("0", "1", "18446744073709551615")}
+        self.assertEqual(len(set(outputs.values())), 3)
+        self.assertEqual(self.kiln("run", self.model, "--random", "1"), outputs["1"])
+        for seed in ("x", "-1", "1.5", "18446744073709551616", ""):
+            self.fails(USAGE, f"--random: expected a seed of 0 to 2^64-1, found {seed}", "run", self.model, "--random", seed)
+
+    def test_open_shapes(self):
+        model = self.write("open.kiln", OPEN)
+        self.fails(USAGE, "input x: its shape is open: give --shape x=", "run", model, "--random", "1")
+        self.assertIn("z: f32[4,3] ", self.kiln("run", model, "--random", "1", "--shape", "x=4x3", "--shape", "y=4x3"))
+        self.fails(FAILED, ("input x: expected f32[N,3], found f32[4,4]", "open.kiln"), "run", model, "--random", "1",
+                   "--shape", "x=4x4", "--shape", "y=4x3")
+        self.fails(FAILED, "dim N: expected one number, found 4 and 5", "run", model, "--random", "1", "--shape", "x=4x3",
+                   "--shape", "y=5x3")
+        for rows in (1, 5):
+            self.write("x.npy", npy("<f4", (rows, 3), floats(*range(3 * rows))))
+            text = self.kiln("run", model, "-i", "x=x.npy", "-i", "y=x.npy")
+            self.assertIn(f"z: f32[{rows},3] min 0 max {2 * (3 * rows - 1)}", text)
+        self.write("flat.npy", npy("<f4", (3,), floats(1, 2, 3)))
+        self.fails(FAILED, "flat.npy: input x: expected f32[N,3], found f32[3]", "run", model, "-i", "x=flat.npy", "-i",
+                   "y=flat.npy")
+
+    def test_named_dims_of_onnx(self):
+        self.write("named.onnx", onnx.model([onnx.node("Relu", ["x"], ["y"])], [onnx.value("x", onnx.FLOAT, ["batch", 3])],
+                                            [onnx.value("y", onnx.FLOAT, ["batch", 3])]))
+        self.assertIn("y: f32[7,3] ", self.kiln("run", "named.onnx", "--random", "1", "--shape", "x=7x3"))
+
+    def test_no_elements(self):
+        model = self.write("open.kiln", OPEN)
+        self.assertEqual(self.kiln("run", model, "--random", "1", "--shape", "x=0x3", "--shape", "y=0x3"), "z: f32[0,3]\n")
+
+
+class Outputs(CliTest):
+    def test_digits_answer_seven(self):
+        text = self.kiln("run", MODEL, "-i", f"image={DIGITS / 'seven.png'}", "--labels", DIGITS / "labels.txt")
+        lines = text.splitlines()
+        self.assertTrue(lines[0].startswith("probabilities: f32[1,10] min "), text)
+        self.assertRegex(lines[1], r"^ +7  0\.98\d* +7$")
+        self.assertEqual(len(lines), 6)
+
+    def test_labels(self):
+        self.write("labels.txt", "nought\r\none\r\ntwo\r\n")
+        text = self.kiln("run", MODEL, "-i", f"image={DIGITS / 'zero.png'}", "--labels", "labels.txt")
+        self.assertRegex(text.splitlines()[1], r"^ +0  0\.9\d* +nought$")
+        self.fails(FAILED, "no.txt: cannot be read: No such file or directory", "run", MODEL, "--random", "1", "--labels",
+                   "no.txt")
+
+    def test_json(self):
+        document = self.json("run", MODEL, "-i", f"image={DIGITS / 'seven.png'}", "--labels", DIGITS / "labels.txt", "--json")
+        self.keys(document, "outputs", "fold_runs", "run_ms")
+        output, = document["outputs"]
+        self.keys(output, "name", "type", "min", "max", "mean", "nan", "top")
+        self.assertEqual((output["name"], output["type"], output["nan"]), ("probabilities", "f32[1,10]", 0))
+        self.assertEqual([entry["index"] for entry in output["top"]][0], 7)
+        self.assertEqual(output["top"][0]["label"], "7")
+        self.assertEqual(output["top"][0]["value"], output["max"])
+        self.assertEqual(len(output["top"]), 5)
+
+    def test_json_of_what_is_no_number(self):
+        self.write("relu.kiln", RELU)
+        self.write("x.npy", npy("<f4", (2, 3), floats(float("nan"), float("inf"), 1, -1, 2, 3)))
+        output, = self.json("run", "relu.kiln", "-i", "x=x.npy", "--json")["outputs"]
+        self.assertIsNone(output["max"])
+        self.assertIsNone(output["mean"])
+        self.assertEqual(output["nan"], 1)
+        self.assertIn("NaN 1", self.kiln("run", "relu.kiln", "-i", "x=x.npy"))
+
+    def test_files_read_back(self):
+        self.kiln("run", MODEL, "-i", f"image={DIGITS / 'seven.png'}", "-o", "a/b")
+        self.assertEqual(self.files(), ["a/b/output_0.pb"])
+        self.kiln("run", MODEL, "-i", f"image={DIGITS / 'seven.png'}", "--expect", "a/b", "--rtol", "0", "--atol", "0")
+
+    def test_unwritable_folder(self):
+        model = self.write("add.kiln", ADD)
+        self.fails(FAILED, "add.kiln: cannot be made: ", "run", model, "--random", "1", "-o", model)
+        self.fails(FAILED, "/proc/kiln: cannot be made: ", "run", model, "--random", "1", "-o", "/proc/kiln")
+        (self.dir / "out/output_0.pb").mkdir(parents=True)
+        self.fails(FAILED, "out/output_0.pb: cannot be written: Is a directory", "run", model, "--random", "1", "-o", "out")
+        self.assertEqual(self.files(), ["add.kiln"])
+
+    def test_all_outputs_or_none(self):
+        model = self.write("two.kiln", "graph @two(%x: f32[2]) {\n  %a = relu(%x) : f32[2]\n  %b = neg(%x) : f32[2]\n"
+                                       "  return %a, %b\n}\n")
+        (self.dir / "out/output_1.pb").mkdir(parents=True)
+        self.fails(FAILED, "out/output_1.pb: cannot be written: Is a directory", "run", model, "--random", "1", "-o", "out")
+        self.assertEqual(self.files(), ["two.kiln"])
+
+    def test_output_that_fails_at_run_time_leaves_nothing(self):
+        model = self.write("g.kiln", "graph @g(%x: f32[2,3], %i: i64[1]) {\n  %y = gather(%x, %i) : f32[1,3]\n  return %y\n}\n")
+        self.write("x.npy", npy("<f4", (2, 3), bytes(24)))
+        self.write("i.npy", npy("<i8", (1,), struct.pack("<q", 7)))
+        self.fails(FAILED, "gather", "run", model, "-i", "x=x.npy", "-i", "i=i.npy", "-o", "out", "--trace", "t.json")
+        self.assertEqual(self.files(), ["g.kiln", "i.npy", "x.npy"])
+
+
+class Expectations(CliTest):
+    def setUp(self):
+        super().setUp()
+        self.model = self.write("add.kiln", ADD)
+        self.write("x.npy", npy("<f4", (2, 3), floats(1, 2, 3, 4, 5, 6)))
+        self.call = ("run", self.model, "-i", "x=x.npy", "-i", "y=x.npy")
+
+    def expect(self, dims, values, *arguments, status=OK):
+        self.write("want/output_0.pb", onnx.float_tensor("z", dims, values))
+        result = self.start(*self.call, "--expect", "want", *arguments)
+        self.assertEqual(result.returncode, status, result.stderr)
+        return result.stderr
+
+    def test_equal(self):
+        self.assertEqual(self.expect((2, 3), [2, 4, 6, 8, 10, 12]), "")
+
+    def test_tolerance(self):
+        near = [2, 4, 6, 8, 10, 12.006]
+        self.expect((2, 3), near)
+        message = self.expect((2, 3), near, "--rtol", "1e-4", status=MISMATCH)
+        self.assertIn("output z against want/output_0.pb: 1 of 6 elements differ, the first is element 5: "
+                      "expected 12.006, found 12", message)
+        self.expect((2, 3), near, "--rtol", "0", "--atol", "0.01")
+        for option in ("--rtol", "--atol"):
+            for value in ("-1", "nan"):
+                self.fails(USAGE, f"{option}: expected 0 or more, found {value}", *self.call, option, value)
+
+    def test_shape(self):
+        self.assertIn("expected f32[3,2], found f32[2,3]", self.expect((3, 2), [2, 4, 6, 8, 10, 12], status=MISMATCH))
+
+    def test_missing(self):
+        result = self.start(*self.call, "--expect", "nowhere")
+        self.assertEqual(result.returncode, FAILED)
+        self.assertIn("nowhere/output_0.pb: cannot be read: No such file or directory", result.stderr)
+
+    def test_json_comes_with_the_mismatch(self):
+        self.write("want/output_0.pb", onnx.float_tensor("z", (2, 3), [0] * 6))
+        result = self.start(*self.call, "--expect", "want", "--json")
+        self.assertEqual(result.returncode, MISMATCH)
+        self.assertEqual(json.loads(result.stdout)["outputs"][0]["max"], 12)
+
+
+class Bits(CliTest):
+    def test_threads_change_nothing(self):
+        for threads in ("1", "2", "4"):
+            self.kiln("run", MODEL, "--random", "1", "--threads", threads, "-o", threads)
+        one, *others = [(self.dir / threads / "output_0.pb").read_bytes() for threads in ("1", "2", "4")]
+        for other in others:
+            self.assertEqual(one, other)
+
+
+class Progress(CliTest):
+    def test_terminal_shows_progress_that_is_gone_at_the_end(self):
+        """On a terminal long work rewrites one line and clears it; a pipe sees none of it."""
+        if not (SHARED / "models").is_dir():
+            self.skipTest("no models beside the source tree")
+        model = SHARED / "models/mobilenet_v2/model.onnx"
+        leader, follower = pty.openpty()
+        with subprocess.Popen([KILN, "opt", str(model), "--check", "--passes", "fold-batchnorm,cse,dce", "-o", "/dev/null"],
+                              stderr=follower, stdout=subprocess.PIPE, cwd=self.dir) as process:
+            process.communicate(timeout=600)
+            os.close(follower)
+            shown = b""
+            while True:
+                try:
+                    data = os.read(leader, 65536)
+                except OSError:
+                    break
+                if not data:
+                    break
+                shown += data
+        os.close(leader)
+        self.assertEqual(process.returncode, OK)
+        self.assertIn(b" % ", shown)
+        self.assertTrue(shown.endswith(b"\r\x1b[K"), shown)
+
+
+if __name__ == "__main__":
+    main()
