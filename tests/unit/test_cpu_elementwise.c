@@ -440,6 +440,83 @@ Test(cpu_elementwise, copy)
     }
 }
 
+/* --- cast --- */
+
+static const KilnDType casts[][2] = {
+#define BOTH(a, b)                                                                                 \
+    { KILN_DTYPE_##a, KILN_DTYPE_##b },                                                            \
+    {                                                                                              \
+        KILN_DTYPE_##b, KILN_DTYPE_##a                                                             \
+    }
+    BOTH(f32, i64),
+    BOTH(f32, i32),
+    BOTH(f32, i8),
+    BOTH(f32, u8),
+    BOTH(f32, bool),
+    BOTH(f32, f16),
+    BOTH(f32, bf16),
+    BOTH(i64, i32),
+    BOTH(bool, i64),
+    BOTH(bool, i32),
+    { KILN_DTYPE_f32, KILN_DTYPE_f32 },
+    { KILN_DTYPE_u16, KILN_DTYPE_u16 },
+};
+
+static const double cast_values[] = {
+    0,          -0.0,          1,    -1,     0.5,     -0.5,         127,           128,
+    -128,       -129,          255,  256,    254.9,   1e10,         -1e10,         2147483520,
+    2147483648, -2147483648.0, 4e18, 9.3e18, -9.3e18, 1e38,         65504,         65519,
+    65520,      -65536,        6e-8, 2e-8,   1e-7,    1.0009765625, 1.00048828125, 16777217,
+    3,
+};
+
+Test(cpu_elementwise, cast)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(casts); i++) {
+        const int64_t n = G_N_ELEMENTS(cast_values);
+        const KilnDType from = casts[i][0], to = casts[i][1];
+        g_autofree char *what =
+            g_strdup_printf("%s to %s", kiln_dtype_name(from), kiln_dtype_name(to));
+        g_autoptr(RefCase) c = case_new(KILN_INSTR_cast);
+        case_out(c, to, 1, &n);
+        case_in(c, from, 1, &n, cast_values);
+        cpu_agrees(c, exact, what);
+        g_autoptr(RefCase) bits = case_new(KILN_INSTR_cast); /* every byte 0xa5 */
+        case_out(bits, to, DIMS(40000));
+        case_in(bits, from, DIMS(40000), NULL);
+        cpu_agrees(bits, exact, what);
+        if (from != KILN_DTYPE_f32)
+            continue;
+        g_autoptr(RefCase) special = case_new(KILN_INSTR_cast);
+        case_out(special, to, DIMS(G_N_ELEMENTS(specials)));
+        case_in(special, from, DIMS(G_N_ELEMENTS(specials)), NULL);
+        memcpy(special->data[1], specials, sizeof specials);
+        cpu_agrees(special, exact, what);
+    }
+}
+
+/* All halves, and floats around them. */
+Test(cpu_elementwise, cast_of_halves)
+{
+    g_autoptr(RefCase) c = case_new(KILN_INSTR_cast);
+    case_out(c, KILN_DTYPE_f32, DIMS(65536));
+    case_in(c, KILN_DTYPE_f16, DIMS(65536), NULL);
+    for (int i = 0; i < 65536; i++)
+        ((uint16_t *)c->data[1])[i] = (uint16_t)i;
+    cpu_agrees(c, exact, "all halves");
+    g_autoptr(RefCase) d = case_new(KILN_INSTR_cast);
+    case_out(d, KILN_DTYPE_f16, DIMS(5 * 65536));
+    case_in(d, KILN_DTYPE_f32, DIMS(5 * 65536), NULL);
+    for (int i = 0; i < 5 * 65536; i++) {
+        float x = kiln_f16_to_f32((uint16_t)(i / 5));
+        uint32_t bits;
+        memcpy(&bits, &x, sizeof bits);
+        bits += (uint32_t[]){ 0, 0xfff, 0x1000, 0x1001, 0x800 }[i % 5];
+        memcpy((float *)d->data[1] + i, &bits, sizeof bits);
+    }
+    cpu_agrees(d, exact, "around halves");
+}
+
 /* Layouts and types that no kernel takes are left to the fallback. */
 Test(cpu_elementwise, refuses)
 {
