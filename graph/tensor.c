@@ -7,6 +7,8 @@
 #include "graph/random.h"
 
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 static KilnTensor *
 tensor_new(KilnTensorKind kind, const KilnType *type)
@@ -201,6 +203,20 @@ kiln_tensor_view(const KilnTensor *tensor, GError **error)
     return kiln_tensor_write(tensor, memory, error) ? g_steal_pointer(&bytes) : NULL;
 }
 
+void
+kiln_tensor_drop_pages(const KilnTensor *tensor)
+{
+    size_t size = 0;
+    const char *data = tensor->mapped ? g_bytes_get_data(tensor->bytes, &size) : NULL;
+    if (!size)
+        return;
+    /* Whole pages, those at the ends included: what else lies on them is of the same map. */
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t start = (uintptr_t)data & ~(page - 1);
+    uintptr_t end = ((uintptr_t)data + size + page - 1) & ~(page - 1);
+    madvise((void *)start, end - start, MADV_DONTNEED);
+}
+
 bool
 kiln_tensor_equal(const KilnTensor *a, const KilnTensor *b)
 {
@@ -216,6 +232,8 @@ kiln_tensor_equal(const KilnTensor *a, const KilnTensor *b)
     if (generated && a->kind == b->kind && a->seed == b->seed && a->std == b->std &&
         a->low == b->low && a->high == b->high)
         return true;
+    if (a->kind == KILN_TENSOR_DATA && b->kind == KILN_TENSOR_DATA)
+        return g_bytes_equal(a->bytes, b->bytes);
     g_autoptr(GBytes) left = kiln_tensor_view(a, NULL);
     g_autoptr(GBytes) right = kiln_tensor_view(b, NULL);
     return left && right && g_bytes_equal(left, right);

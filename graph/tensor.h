@@ -31,6 +31,7 @@ typedef struct {
     uint32_t file_root;    /* length of the directory in `file` that a text left out when it named
                               the file relative to itself; 0: it did not */
     int64_t file_offset;
+    bool mapped; /* DATA lies in a private read-only map of a file: see kiln_tensor_drop_pages */
 } KilnTensor;
 
 void kiln_tensor_free(KilnTensor *tensor);
@@ -61,6 +62,11 @@ int64_t kiln_tensor_storage(const KilnTensor *tensor);
  * (copied or generated) for the caller. Fails with KILN_ERROR_MEMORY, or KILN_ERROR_UNSUPPORTED for
  * sparse and string tensors. */
 GBytes *kiln_tensor_view(const KilnTensor *tensor, GError **error);
+
+/** The payload is not read again soon: where it is mapped from a file, its pages leave the process
+ * (not the page cache) and come back when something reads them after all. Does nothing for memory
+ * of any other kind. */
+void kiln_tensor_drop_pages(const KilnTensor *tensor);
 
 /** Writes all elements to @out, kiln_type_bytes() big. */
 gboolean kiln_tensor_write(const KilnTensor *tensor, void *out, GError **error);

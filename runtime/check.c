@@ -11,6 +11,17 @@ typedef struct {
     GStringChunk *texts; /* what the entries point to; copied behind them at the end */
 } Check;
 
+/* The texts of @entry need to live for the call only. */
+static void
+append(Check *check, const KilnUnsupported *entry)
+{
+    KilnUnsupported kept = *entry;
+    kept.op = g_string_chunk_insert_const(check->texts, entry->op);
+    kept.node = g_string_chunk_insert_const(check->texts, entry->node);
+    kept.reason = g_string_chunk_insert_const(check->texts, entry->reason);
+    g_array_append_val(check->found, kept);
+}
+
 static void
 add(Check *check, const KilnNode *node, const char *op, int opset, const char *reason)
 {
@@ -19,13 +30,11 @@ add(Check *check, const KilnNode *node, const char *op, int opset, const char *r
         dtype = kiln_dtype_name(node->operands[0].value->type.dtype);
     else if (node->n_results)
         dtype = kiln_dtype_name(node->results[0].type.dtype);
-    KilnUnsupported entry = { .op = g_string_chunk_insert_const(check->texts, op),
-                              .opset = opset,
-                              .dtype = dtype,
-                              .node =
-                                  g_string_chunk_insert_const(check->texts, kiln_node_label(node)),
-                              .reason = g_string_chunk_insert_const(check->texts, reason) };
-    g_array_append_val(check->found, entry);
+    append(check, &(KilnUnsupported){ .op = op,
+                                      .opset = opset,
+                                      .dtype = dtype,
+                                      .node = kiln_node_label(node),
+                                      .reason = reason });
 }
 
 static bool
@@ -134,29 +143,6 @@ check_function(Check *check, const KilnFunction *function)
         check_node(check, node);
 }
 
-/* At the ir level the instructions are what they are: each has a kernel or has none. */
-static void
-check_instrs(Check *check, const KilnIRFunction *function)
-{
-    kiln_foreach_instr (instr, function) {
-        if (kiln_instr_is_bookkeeping(instr) || kiln_target_find(check->target, instr))
-            continue;
-        const KilnBuffer *key = NULL;
-        for (uint32_t i = 0; i < instr->n_operands && !key; i++)
-            key = instr->operands[i].access == KILN_ACCESS_IN ? instr->operands[i].buffer : NULL;
-        if (!key)
-            key = kiln_instr_operand(instr, 0);
-        KilnUnsupported entry = {
-            .op = kiln_instr_info(instr->kind)->name,
-            .opset = check->opset,
-            .dtype = key ? kiln_dtype_name(key->type.dtype) : "",
-            .node = g_string_chunk_insert_const(check->texts, kiln_instr_label(instr)),
-            .reason = "no kernel for this instruction, element type and layout",
-        };
-        g_array_append_val(check->found, entry);
-    }
-}
-
 /* One block: the entries, then their texts, so that g_free() frees all. */
 static KilnUnsupported *
 flatten(const GArray *found)
@@ -180,22 +166,45 @@ flatten(const GArray *found)
     return flat;
 }
 
-KilnUnsupported *
-kiln_model_check(const KilnModel *model, const char *target, unsigned *out_n)
+/* At the ir level the instructions are what they are: each has a kernel or has none. */
+static void
+check_instructions(Check *check, const KilnIRFunction *function)
 {
+    kiln_foreach_instr (instr, function) {
+        if (kiln_instr_is_bookkeeping(instr) || kiln_target_find(check->target, instr))
+            continue;
+        const KilnBuffer *key = NULL;
+        for (uint32_t i = 0; i < instr->n_operands && !key; i++)
+            key = instr->operands[i].access == KILN_ACCESS_IN ? instr->operands[i].buffer : NULL;
+        if (!key)
+            key = kiln_instr_operand(instr, 0);
+        append(check, &(KilnUnsupported){ .op = kiln_instr_info(instr->kind)->name,
+                                          .opset = check->opset,
+                                          .dtype = key ? kiln_dtype_name(key->type.dtype) : "",
+                                          .node = kiln_instr_label(instr),
+                                          .reason = "no kernel for this instruction, element "
+                                                    "type and layout" });
+    }
+}
+
+gboolean
+kiln_model_check(const KilnModel *model, const char *target, KilnUnsupported **out, unsigned *out_n,
+                 GError **error)
+{
+    *out = NULL;
     *out_n = 0;
-    const KilnTarget *found_target = kiln_target_by_name(target, NULL);
+    const KilnTarget *found_target = kiln_target_by_name(target ? target : "cpu", error);
     if (!found_target)
-        return NULL;
+        return FALSE;
     Check check = { found_target, model->module->opset,
                     g_array_new(FALSE, FALSE, sizeof(KilnUnsupported)), g_string_chunk_new(1024) };
     for (guint i = 0; model->ir && i < model->ir->functions->len; i++)
-        check_instrs(&check, g_ptr_array_index(model->ir->functions, i));
-    for (guint i = 0; i < model->module->functions->len; i++)
+        check_instructions(&check, g_ptr_array_index(model->ir->functions, i));
+    for (guint i = 0; !model->ir && i < model->module->functions->len; i++)
         check_function(&check, g_ptr_array_index(model->module->functions, i));
     *out_n = check.found->len;
-    KilnUnsupported *flat = check.found->len ? flatten(check.found) : NULL;
+    *out = check.found->len ? flatten(check.found) : NULL;
     g_array_unref(check.found);
     g_string_chunk_free(check.texts);
-    return flat;
+    return TRUE;
 }

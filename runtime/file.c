@@ -15,6 +15,7 @@
 enum {
     MAX_TRIES = 100, /* names for a temporary file */
     CHUNK = 65536,   /* of a pipe, read at a time */
+    MAX_PIPE = G_MAXINT32,
 };
 
 /* --- reading --- */
@@ -38,12 +39,15 @@ read_all(int file, const char *path, GError **error)
             return throw_read(path, error), NULL;
         if (n == 0)
             return g_byte_array_free_to_bytes(g_steal_pointer(&bytes));
+        if (bytes->len > MAX_PIPE - (guint)n)
+            return kiln_throw_null(error, KILN_ERROR_LIMIT, "%s: more than 2 GiB from a pipe",
+                                   path);
         g_byte_array_append(bytes, chunk, (guint)n);
     }
 }
 
 static GBytes *
-map(int file, const char *path, GError **error)
+map(int file, const char *path, bool *out_mapped, GError **error)
 {
     struct stat status;
     if (fstat(file, &status) != 0)
@@ -52,21 +56,29 @@ map(int file, const char *path, GError **error)
         errno = EISDIR;
         return throw_read(path, error), NULL;
     }
-    if (!S_ISREG(status.st_mode))
+    *out_mapped = S_ISREG(status.st_mode);
+    if (!*out_mapped)
         return read_all(file, path, error);
     g_autoptr(GMappedFile) mapped = g_mapped_file_new_from_fd(file, FALSE, NULL);
     return mapped ? g_mapped_file_get_bytes(mapped) : (throw_read(path, error), NULL);
 }
 
 GBytes *
-kiln_file_map(const char *path, GError **error)
+kiln_file_map_or_read(const char *path, bool *out_mapped, GError **error)
 {
     int file = open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0)
         return throw_read(path, error), NULL;
-    GBytes *bytes = map(file, path, error);
+    GBytes *bytes = map(file, path, out_mapped, error);
     close(file);
     return bytes;
+}
+
+GBytes *
+kiln_file_map(const char *path, GError **error)
+{
+    bool mapped;
+    return kiln_file_map_or_read(path, &mapped, error);
 }
 
 /* --- writing --- */

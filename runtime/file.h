@@ -5,9 +5,11 @@
 
 #include "graph/error.h"
 
-/** The bytes of a file: mapped; of a pipe or device, read to the end. KILN_ERROR_IO names the path.
- */
+/** The bytes of a file: mapped; of a pipe or device, read to the end (KILN_ERROR_LIMIT where that
+ * is beyond 2 GiB). KILN_ERROR_IO names the path. */
 GBytes *kiln_file_map(const char *path, GError **error);
+/** The same, telling which of the two was done. */
+GBytes *kiln_file_map_or_read(const char *path, bool *out_mapped, GError **error);
 
 /** What a file is to hold. */
 typedef struct {

@@ -21,6 +21,9 @@ typedef struct {
 void kiln_info_list_init(KilnInfoList *list, unsigned n, const char *const *names,
                          const KilnType *types);
 void kiln_info_list_clear(KilnInfoList *list);
+/** The arguments and results of @entry. */
+void kiln_info_lists_of_graph(const KilnFunction *entry, KilnInfoList *inputs,
+                              KilnInfoList *outputs);
 
 struct KilnModel {
     atomic_int references;
@@ -49,6 +52,8 @@ typedef struct {
 /** Arguments of @function whose values decide shapes: those that shape operands are computed from.
  * One flag per argument, to be freed. */
 bool *kiln_value_arguments(const KilnFunction *function);
+/** True where a tensor of @binding's shape is of @type, whose dims may be open. */
+bool kiln_binding_fits(const KilnBinding *binding, const KilnType *type);
 /** A clone of @module in which every input has the bound shape, inputs with data are literal, and
  * all types that this decides are static. @target evaluates what shape inference does not. */
 KilnModule *kiln_specialise(const KilnModule *module, const KilnBinding *bindings,
@@ -74,12 +79,24 @@ typedef struct {
     bool parallel; /* worth all threads; else one */
     uint32_t first_slot;
     int64_t scratch_offset; /* in the arena; -1: none */
-    void *packed;           /* owned; NULL: none */
+    size_t packed_bytes;    /* of the operands that the kernel wants packed; 0: none */
+    GBytes *packed;
     KilnCost cost;
 } KilnBoundCall;
 
-/** A program for one combination of shapes: immutable once made. */
+/** Constant bytes that calls read, plain or packed. */
 typedef struct {
+    GBytes *bytes;
+    uint64_t hash; /* of the bytes, where they may be shared; else 0 */
+} KilnWeight;
+
+/** A program for one combination of shapes: immutable once made, shared by the program that caches
+ * it and the sessions that run it.
+ *
+ * All constant bytes that runs read are in `weights`, `packed` and `states`; the module below `ir`
+ * has given up its own, so that what is packed is not kept plain too. */
+typedef struct {
+    atomic_int references;
     KilnIRModule *ir;
     const KilnIRFunction *function;
     KilnMemoryPlan *plan;
@@ -91,6 +108,7 @@ typedef struct {
     uint32_t n_weights;
     GBytes **states; /* initial bytes of weights that instructions write: a copy per session */
     uint32_t n_states;
+    GArray *shared; /* KilnWeight: all of `weights` and `packed` that others may share */
     int64_t weight_bytes;
     int64_t arena_bytes;
     KilnInfoList inputs, outputs;
@@ -99,12 +117,35 @@ typedef struct {
     GBytes **values; /* per input; NULL where shapes do not depend on it */
 } KilnSpecialisation;
 
+typedef struct {
+    const KilnTarget *target;
+    int threads;
+    int64_t memory_limit;    /* of the arena; 0: none */
+    const GPtrArray *others; /* KilnSpecialisation*: equal weights are shared with them; NULL: none
+                                will ever be */
+    gboolean (*progress)(double fraction, const char *what, void *data); /* FALSE cancels */
+    void *data;
+} KilnBindOptions;
+
 /** Resolves every operand of @ir's entry to a slot and every instruction to a kernel; packs
  * weights. Takes @ir over. */
-KilnSpecialisation *kiln_program_bind(KilnIRModule *ir, const KilnTarget *target, int threads,
+KilnSpecialisation *kiln_program_bind(KilnIRModule *ir, const KilnBindOptions *options,
                                       GError **error);
-void kiln_specialisation_free(KilnSpecialisation *specialisation);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnSpecialisation, kiln_specialisation_free)
+KilnSpecialisation *kiln_specialisation_ref(KilnSpecialisation *specialisation);
+void kiln_specialisation_unref(KilnSpecialisation *specialisation);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnSpecialisation, kiln_specialisation_unref)
+
+/** What binding decides about the operands of calls: arrays by buffer id. */
+typedef struct {
+    KilnSpecialisation *out;
+    const KilnBindOptions *options;
+    bool *written;    /* an instruction writes to it (through views) */
+    bool *read_plain; /* a kernel reads its plain bytes */
+    uint32_t *place;  /* index among weights, states, inputs or outputs */
+} KilnBinder;
+/** Second half of binding: packs the operands that kernels want packed, makes aligned views of the
+ * others, and lets go of constants as soon as nothing below needs their payload. */
+gboolean kiln_bind_weights(KilnBinder *binder, GError **error);
 
 struct KilnProgram {
     atomic_int references;
@@ -118,16 +159,27 @@ struct KilnProgram {
     KilnLogFn log;
     KilnProgressFn progress;
     void *data;
-    bool *value_inputs;   /* per input: shapes depend on its value */
-    bool open;            /* shapes or values come with a run */
-    pthread_mutex_t lock; /* guards specialisations while they are made */
-    GPtrArray *specialisations;
+    bool *value_inputs; /* per input: shapes depend on its value */
+    bool open;          /* shapes or values come with a run */
+    KilnModule *shaped; /* open: the model with the shapes that are known; what infos borrow from */
     KilnInfoList inputs, outputs; /* as far as known when compiled */
+    pthread_mutex_t lock;         /* guards what is below */
+    GPtrArray *specialisations;   /* the one asked for last is the last */
+    double progress_done;         /* of the specialisation that is being made: how far it is, */
+    double progress_stage;        /* and how much of the whole the present stage is */
 };
 
-/** The specialisation for @bindings (one per input), made now where there is none. */
-const KilnSpecialisation *kiln_program_specialise(KilnProgram *program, const KilnBinding *bindings,
-                                                  GError **error);
+enum {
+    KILN_MAX_SPECIALISATIONS = 32 /* of one program; the one not used for longest goes */
+};
+
+/** A reference on the specialisation for @bindings (one per input), made now where there is none.
+ */
+KilnSpecialisation *kiln_program_specialise(KilnProgram *program, const KilnBinding *bindings,
+                                            GError **error);
+/** True where @made is what @bindings ask for. Needs no lock. */
+bool kiln_specialisation_fits(const KilnProgram *program, const KilnSpecialisation *made,
+                              const KilnBinding *bindings);
 
 /** The road from a model to bound code, step by step: what kiln_program_compile() walks, and `kiln
  * opt` stops on. The graph module of @model for @bindings (NULL: as the model says), optimized. */

@@ -6,14 +6,22 @@
  *     #include <kiln.h>
  *     #include <stdio.h>
  *
- *     int main(int argc, char **argv)
+ *     int
+ *     main(int argc, char **argv)
  *     {
- *         g_autoptr(GError) error = NULL;
- *         g_autoptr(KilnModel) model = kiln_model_load(argc > 1 ? argv[1] : "model.onnx", &error);
- *         g_autoptr(KilnProgram) program = model ? kiln_program_compile(model, NULL, &error) :
- * NULL; g_autoptr(KilnSession) session = program ? kiln_session_new(program, NULL, &error) : NULL;
  *         static float picture[1 * 1 * 28 * 28];
- *         if (!session || !kiln_session_bind_input(session, 0, picture, sizeof picture, &error) ||
+ *         const char *path = argc > 1 ? argv[1] : "model.onnx";
+ *         g_autoptr(GError) error = NULL;
+ *         g_autoptr(KilnProgram) program = NULL;
+ *         g_autoptr(KilnSession) session = NULL;
+ *
+ *         g_autoptr(KilnModel) model = kiln_model_load(path, &error);
+ *         if (model)
+ *             program = kiln_program_compile(model, NULL, &error);
+ *         if (program)
+ *             session = kiln_session_new(program, NULL, &error);
+ *         if (!session ||
+ *             !kiln_session_bind_input(session, 0, picture, sizeof picture, &error) ||
  *             !kiln_session_run(session, &error)) {
  *             fprintf(stderr, "%s\n", error->message);
  *             return 1;
@@ -25,14 +33,16 @@
  *
  * Rules that hold everywhere:
  * - A function that can fail takes a GError ** and returns FALSE or NULL; codes are those of
- * KilnError. Nothing aborts, exits or prints on bad input. Tensors, arenas and everything else
- * whose size comes from input fail with KILN_ERROR_MEMORY; only small bookkeeping aborts when
- * memory runs out, as GLib does.
+ *   KilnError. Nothing aborts, exits or prints on bad input. Objects must be valid: NULL is for
+ *   _unref() and _free() alone. Tensors, arenas and all else whose size comes from input fail with
+ *   KILN_ERROR_MEMORY; only small bookkeeping aborts when memory runs out, as GLib does.
  * - Models, pipelines and programs are immutable once made, reference-counted, and may be shared by
- * threads. A session belongs to one thread at a time; sessions of one program run concurrently.
+ *   threads. A session belongs to one thread at a time; sessions of one program run concurrently.
+ * - Models are mapped from their files: a file that is cut short while its model lives ends the
+ *   process, as with any map. Replacing it (writing another and renaming it) is harmless.
  * - Results are bit-identical for any number of threads, per program and instruction set.
  * - OpenMP keeps a pool of threads per calling thread; do not use Kiln in a child of fork() whose
- * parent ran it. */
+ *   parent ran it. */
 #ifndef KILN_H
 #define KILN_H
 
@@ -52,8 +62,9 @@ typedef struct KilnSession KilnSession;
 KILN_API const char *kiln_version(void);
 /** Compiler, instruction set found, libraries: one line for bug reports. */
 KILN_API const char *kiln_build_info(void);
-/** What is known of an input or output. Pointers stay valid as long as the object that was asked.
- */
+
+/** What is known of an input or output. Pointers stay valid as long as the object that was asked;
+ * those from a session until it is bound to other shapes. */
 typedef struct {
     const char *name;
     KilnDType dtype;
@@ -65,12 +76,12 @@ typedef struct {
 
 /* --- models --- */
 
-/** Loads an .onnx file (opsets 6 to 21) or a .kiln text (graph level). Weights are mapped, not
- * read. Errors: IO, FORMAT, PARSE, INVALID, SHAPE, TYPE. Operators that Kiln lacks do not fail
- * here: see kiln_model_check(). */
+/** Loads an .onnx file (opsets 6 to 21) or a .kiln text, of the graph level or the ir level.
+ * Weights are mapped, not read. Errors: IO, FORMAT, PARSE, INVALID, SHAPE, TYPE, MEMORY. Operators
+ * that Kiln lacks do not fail here: see kiln_model_check(). */
 KILN_API KilnModel *kiln_model_load(const char *path, GError **error);
-/** The same from memory; @name stands for the path in messages, and external data is looked for
- * beside it. */
+/** The same from memory, which the model keeps a reference on. @name stands for the path in
+ * messages, and external data is looked for beside it; NULL: there is none. */
 KILN_API KilnModel *kiln_model_load_bytes(GBytes *bytes, const char *name, GError **error);
 KILN_API KilnModel *kiln_model_ref(KilnModel *model);
 KILN_API void kiln_model_unref(KilnModel *model);
@@ -89,16 +100,16 @@ typedef struct {
     const char *node;
     const char *reason;
 } KilnUnsupported;
-/** Everything that @target ("cpu", "ref") lacks for @model, all of it: *@out_n entries, freed with
- * g_free(). NULL and
- *  *@out_n == 0 where nothing is missing. */
-KILN_API KilnUnsupported *kiln_model_check(const KilnModel *model, const char *target,
-                                           unsigned *out_n);
+/** Everything that @target ("cpu", "ref"; NULL: "cpu") lacks for @model, all of it: *@out gets
+ * *@out_n entries in one block, freed with g_free(); NULL where nothing is missing. FALSE and
+ * KILN_ERROR_USAGE for a target that there is not. */
+KILN_API gboolean kiln_model_check(const KilnModel *model, const char *target,
+                                   KilnUnsupported **out, unsigned *out_n, GError **error);
 
 /* --- pipelines --- */
 
-/** A pipeline that ships with Kiln ("default", "none", "debug", …) or a file. KILN_ERROR_PIPELINE
- * says where it is wrong. */
+/** A pipeline that ships with Kiln ("default", "none", "debug") or a file. KILN_ERROR_PIPELINE says
+ * where it is wrong. */
 KILN_API KilnPipeline *kiln_pipeline_load(const char *name_or_path, GError **error);
 /** The inline form: "dce,cse,constant-fold{evaluate=compile},dse". */
 KILN_API KilnPipeline *kiln_pipeline_parse(const char *text, GError **error);
@@ -122,26 +133,28 @@ typedef struct {
     int64_t dims[8];
 } KilnShape;
 
-/** FALSE cancels. @fraction in [0, 1]; @what names the step. Called on the compiling thread. */
+/** FALSE cancels. @fraction grows from 0 to 1; @what names the step. */
 typedef gboolean (*KilnProgressFn)(double fraction, const char *what, void *data);
-/** A line of log: what the passes rewrote. Silent where no function is set. */
+/** A line of log, without a newline: what the passes rewrote. Silent where no function is set. */
 typedef void (*KilnLogFn)(const char *line, void *data);
 
+/** Where a program is specialised at a run, @progress, @log and @cancel are used once more, by the
+ * thread that runs: then they, and @data, must live as long as the program. They must not use the
+ * program themselves. */
 typedef struct {
-    size_t size;            /* sizeof(KilnCompileOptions): set by KILN_COMPILE_OPTIONS_INIT */
-    KilnPipeline *pipeline; /* NULL: "default" */
-    const char *target;     /* NULL: "cpu" */
-    int threads;            /* 0: one per processor that this process may use */
-    const KilnShape *shapes;
+    size_t size;             /* sizeof(KilnCompileOptions): set by KILN_COMPILE_OPTIONS_INIT */
+    KilnPipeline *pipeline;  /* NULL: "default" */
+    const char *target;      /* NULL: "cpu" */
+    int threads;             /* 0: one per processor that this process may use */
+    const KilnShape *shapes; /* of inputs that the model leaves open; others must agree with it */
     unsigned n_shapes;
     int64_t memory_limit; /* bytes of arena; 0: none. KILN_ERROR_LIMIT where the plan needs more */
     gboolean no_verify;   /* skip the verifier after each pass */
     gboolean train;       /* compile in training mode instead of inference mode */
     KilnProgressFn progress;
     KilnLogFn log;
-    void *data; /* for progress and log */
-    const volatile int
-        *cancel; /* compilation stops with KILN_ERROR_CANCELLED once it is not 0; may be NULL */
+    void *data;                 /* for progress and log */
+    const volatile int *cancel; /* KILN_ERROR_CANCELLED once it is not 0: g_atomic_int_set() */
 } KilnCompileOptions;
 #define KILN_COMPILE_OPTIONS_INIT                                                                  \
     {                                                                                              \
@@ -150,8 +163,8 @@ typedef struct {
 
 /** Optimizes, lowers, plans and binds @model. @options NULL: defaults. Where shapes, or values that
  * shapes depend on, come with the inputs only, the work is done at the first run with them and
- * kept: the program holds a specialisation per combination. Errors: UNSUPPORTED, SHAPE, TYPE, PASS,
- * PIPELINE, LIMIT, MEMORY, CANCELLED. */
+ * kept: the program holds a specialisation for each of the last 32 combinations. Errors:
+ * UNSUPPORTED, SHAPE, TYPE, PASS, PIPELINE, LIMIT, MEMORY, CANCELLED, USAGE. */
 KILN_API KilnProgram *kiln_program_compile(KilnModel *model, const KilnCompileOptions *options,
                                            GError **error);
 KILN_API KilnProgram *kiln_program_ref(KilnProgram *program);
@@ -163,7 +176,8 @@ KILN_API unsigned kiln_program_n_outputs(const KilnProgram *program);
 KILN_API const KilnTensorInfo *kiln_program_input(const KilnProgram *program, unsigned i);
 KILN_API const KilnTensorInfo *kiln_program_output(const KilnProgram *program, unsigned i);
 
-/** Bytes; all -1 for a program that is not specialised yet. */
+/** Bytes; all -1 for a program that is not specialised yet. Of several specialisations it is the
+ * one that was asked for last. */
 typedef struct {
     int64_t sum;     /* activations without sharing */
     int64_t lb_node; /* the most that one instruction needs: no order can do with less */
@@ -196,29 +210,32 @@ KILN_API void kiln_session_free(KilnSession *session);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnSession, kiln_session_free)
 
 /** Reads input @i from @data at every run from now on, without a copy: row-major, aligned to its
- * element, borrowed. @bytes must be what the input's type asks for (KILN_ERROR_SHAPE). For inputs
- * of static shape. */
+ * element, borrowed. @bytes must be what the input's type asks for (KILN_ERROR_SHAPE); @data may be
+ * NULL where that is none. For inputs of static shape. */
 KILN_API gboolean kiln_session_bind_input(KilnSession *session, unsigned i, const void *data,
                                           size_t bytes, GError **error);
 /** The same with the shape: for inputs whose model leaves dims open. A dim that contradicts the
- * model's is KILN_ERROR_SHAPE. */
+ * model's is KILN_ERROR_SHAPE; one that contradicts another input's of the same name is found by
+ * the run. */
 KILN_API gboolean kiln_session_bind_input_shaped(KilnSession *session, unsigned i, const void *data,
                                                  int rank, const int64_t *dims, GError **error);
-/** Writes output @i to @data at every run from now on, without a copy. For outputs whose shape is
- * known. */
+/** Writes output @i to @data at every run from now on, without a copy; NULL: to memory of the
+ * session's own again. @bytes must be what the output's type asks for (KILN_ERROR_SHAPE); where its
+ * shape comes with the inputs, the run checks that. Inputs and outputs must not overlap. */
 KILN_API gboolean kiln_session_bind_output(KilnSession *session, unsigned i, void *data,
                                            size_t bytes, GError **error);
-/** Runs. Allocates nothing (but when shapes are new), takes no lock, looks up no name.
- * KILN_ERROR_USAGE where an input is not bound, KILN_ERROR_RUN where an instruction meets data that
- * it cannot compute with (an index out of range): the outputs are undefined then. */
+/** Runs. Allocates nothing, takes no lock, looks up no name (but where shapes, or values that
+ * shapes depend on, are others than those of the last run). KILN_ERROR_USAGE where an input is not
+ * bound, KILN_ERROR_RUN where an instruction meets data that it cannot compute with (an index out
+ * of range), and the errors of kiln_program_compile() where it specialises. */
 KILN_API gboolean kiln_session_run(KilnSession *session, GError **error);
 /** The payload of output @i after a run: the bound memory, or the session's own, valid until the
- * next run. @info, if not NULL, gets its concrete type. NULL and KILN_ERROR_USAGE before the first
- * run. */
+ * next run. @info, if not NULL, gets its concrete type. NULL and KILN_ERROR_USAGE where no run has
+ * succeeded since the session was made or a run failed. */
 KILN_API const void *kiln_session_output(KilnSession *session, unsigned i, KilnTensorInfo *info,
                                          GError **error);
 
-/** Time of one instruction, summed over runs. */
+/** Time of one instruction, summed over the runs since the shapes changed. */
 typedef struct {
     const char *instruction;
     const char *node;   /* the ONNX node that it came from */

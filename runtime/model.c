@@ -34,8 +34,8 @@ kiln_info_list_clear(KilnInfoList *list)
     list->n = 0;
 }
 
-static void
-list_graph(KilnModel *model, const KilnFunction *entry)
+void
+kiln_info_lists_of_graph(const KilnFunction *entry, KilnInfoList *inputs, KilnInfoList *outputs)
 {
     guint n = entry->arguments->len;
     g_autofree const char **names = g_new0(const char *, n + 1);
@@ -44,7 +44,7 @@ list_graph(KilnModel *model, const KilnFunction *entry)
         names[i] = kiln_function_argument(entry, i)->value.name;
         types[i] = kiln_function_argument(entry, i)->value.type;
     }
-    kiln_info_list_init(&model->inputs, n, names, types);
+    kiln_info_list_init(inputs, n, names, types);
 
     const KilnNode *result = kiln_function_return(entry);
     n = result ? result->n_operands : 0;
@@ -54,7 +54,7 @@ list_graph(KilnModel *model, const KilnFunction *entry)
         output_names[i] = g_ptr_array_index(entry->result_names, i);
         output_types[i] = result->operands[i].value->type;
     }
-    kiln_info_list_init(&model->outputs, n, output_names, output_types);
+    kiln_info_list_init(outputs, n, output_names, output_types);
 }
 
 static void
@@ -96,17 +96,20 @@ load_text(KilnModel *model, GBytes *bytes, GError **error)
         g_prefix_error(error, "%s: ", model->name);
         return FALSE;
     }
-    list_graph(model, kiln_module_entry(model->module));
+    kiln_info_lists_of_graph(kiln_module_entry(model->module), &model->inputs, &model->outputs);
     return TRUE;
 }
 
 static gboolean
-load_onnx(KilnModel *model, GBytes *bytes, GError **error)
+load_onnx(KilnModel *model, GBytes *bytes, const char *path, GError **error)
 {
-    model->module = kiln_onnx_import(bytes, model->name, error);
-    if (!model->module)
+    model->module = kiln_onnx_import(bytes, path, error);
+    if (!model->module) {
+        if (!path)
+            g_prefix_error(error, "%s: ", model->name);
         return FALSE;
-    list_graph(model, kiln_module_entry(model->module));
+    }
+    kiln_info_lists_of_graph(kiln_module_entry(model->module), &model->inputs, &model->outputs);
     return TRUE;
 }
 
@@ -130,24 +133,46 @@ is_text(GBytes *bytes, const char *name)
     return false;
 }
 
-KilnModel *
-kiln_model_load_bytes(GBytes *bytes, const char *name, GError **error)
+static KilnModel *
+load(GBytes *bytes, const char *name, GError **error)
 {
     g_autoptr(KilnModel) model = g_new0(KilnModel, 1);
     atomic_init(&model->references, 1);
     model->name = g_strdup(name ? name : "(memory)");
     gboolean loaded = is_text(bytes, model->name) ? load_text(model, bytes, error)
-                                                  : load_onnx(model, bytes, error);
+                                                  : load_onnx(model, bytes, name, error);
     return loaded ? g_steal_pointer(&model) : NULL;
+}
+
+KilnModel *
+kiln_model_load_bytes(GBytes *bytes, const char *name, GError **error)
+{
+    return load(bytes, name, error);
+}
+
+/* The importer cannot tell a map from other memory: who mapped the file marks what lies in it. */
+static void
+mark_mapped(KilnModule *module, GBytes *map)
+{
+    gsize size;
+    const char *start = g_bytes_get_data(map, &size);
+    for (guint i = 0; i < module->constants->len; i++) {
+        KilnTensor *tensor = ((KilnConstant *)g_ptr_array_index(module->constants, i))->tensor;
+        const char *data = tensor->bytes ? g_bytes_get_data(tensor->bytes, NULL) : NULL;
+        if (data && data >= start && data < start + size)
+            tensor->mapped = true;
+    }
 }
 
 KilnModel *
 kiln_model_load(const char *path, GError **error)
 {
-    g_autoptr(GBytes) bytes = kiln_file_map(path, error);
-    if (!bytes)
-        return NULL;
-    return kiln_model_load_bytes(bytes, path, error);
+    bool mapped;
+    g_autoptr(GBytes) bytes = kiln_file_map_or_read(path, &mapped, error);
+    KilnModel *model = bytes ? load(bytes, path, error) : NULL;
+    if (model && mapped)
+        mark_mapped(model->module, bytes);
+    return model;
 }
 
 KilnModel *

@@ -29,7 +29,8 @@ kiln_pipeline_load(const char *name_or_path, GError **error)
             return wrap(kiln_pass_pipeline_parse_yaml(shipped[i].text, strlen(shipped[i].text),
                                                       shipped[i].name, error));
     }
-    if (!strchr(name_or_path, '.') && !strchr(name_or_path, '/')) {
+    bool is_name = !strchr(name_or_path, '.') && !strchr(name_or_path, '/');
+    if (is_name && !g_file_test(name_or_path, G_FILE_TEST_EXISTS)) {
         g_autoptr(GString) names = g_string_new(NULL);
         for (size_t i = 0; i < G_N_ELEMENTS(shipped); i++)
             g_string_append_printf(names, "%s%s", i ? ", " : "", shipped[i].name);
@@ -57,7 +58,17 @@ kiln_pipeline_add(KilnPipeline *pipeline, const char *pass, GError **error)
     if (atomic_load(&pipeline->used))
         return kiln_throw(error, KILN_ERROR_USAGE,
                           "a pipeline that a program was compiled with cannot change");
-    return kiln_pass_pipeline_add(pipeline->passes, pass, error) != NULL;
+    KilnPassPipeline *passes = pipeline->passes;
+    guint n_graph = passes->graph->len, n_ir = passes->ir->len;
+    gboolean good = kiln_pipeline_read_inline(passes, pass, error);
+    if (good && passes->graph->len == n_graph && passes->ir->len == n_ir)
+        good = kiln_throw(error, KILN_ERROR_PIPELINE, "expected a pass, found nothing");
+    if (!good) {
+        /* What was read before the mistake goes again. */
+        g_ptr_array_set_size(passes->graph, (int)n_graph);
+        g_ptr_array_set_size(passes->ir, (int)n_ir);
+    }
+    return good;
 }
 
 char *

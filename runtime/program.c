@@ -10,29 +10,42 @@ static void
 forward_log(const char *text, void *data)
 {
     const KilnProgram *program = data;
-    if (program->log)
-        program->log(text, program->data);
+    if (!program->log)
+        return;
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    for (char **line = lines; *line; line++) {
+        if (**line)
+            program->log(*line, program->data);
+    }
 }
 
 static gboolean
 forward_progress(double fraction, const char *what, void *data)
 {
     const KilnProgram *program = data;
-    if (program->cancel && *program->cancel)
+    if (program->cancel && g_atomic_int_get(program->cancel))
         return FALSE;
-    return program->progress ? program->progress(fraction, what, program->data) : TRUE;
+    double all = program->progress_done + fraction * program->progress_stage;
+    return program->progress ? program->progress(MIN(all, 1.0), what, program->data) : TRUE;
 }
 
+/* Options of an older and shorter layout are read as if what they lack had been left out. */
 static gboolean
-check_options(const KilnCompileOptions *options, GError **error)
+copy_options(const KilnCompileOptions *options, KilnCompileOptions *copy, GError **error)
 {
-    if (options->size != sizeof *options)
+    if (options->size < sizeof options->size || options->size > sizeof *copy)
         return kiln_throw(error, KILN_ERROR_USAGE,
-                          "KilnCompileOptions: expected size %zu, found %zu", sizeof *options,
-                          options->size);
-    if (options->threads < 0 || options->threads > 1024)
+                          "KilnCompileOptions: expected a size of at most %zu, found %zu",
+                          sizeof *copy, options->size);
+    *copy = (KilnCompileOptions)KILN_COMPILE_OPTIONS_INIT;
+    memcpy(copy, options, options->size);
+    if (copy->threads < 0 || copy->threads > 1024)
         return kiln_throw(error, KILN_ERROR_USAGE, "threads: expected 0 to 1024, found %d",
-                          options->threads);
+                          copy->threads);
+    if (copy->memory_limit < 0)
+        return kiln_throw(error, KILN_ERROR_USAGE,
+                          "memory limit: expected 0 or more, found %" G_GINT64_FORMAT,
+                          copy->memory_limit);
     return TRUE;
 }
 
@@ -63,91 +76,6 @@ read_options(KilnProgram *program, const KilnCompileOptions *options, GError **e
     program->pass_options.progress = forward_progress;
     program->pass_options.data = program;
     return TRUE;
-}
-
-/* --- specialisations --- */
-
-static bool
-same_binding(const KilnProgram *program, const KilnSpecialisation *made, const KilnBinding *wanted)
-{
-    for (unsigned i = 0; i < program->inputs.n; i++) {
-        const KilnBinding *old = &made->bindings[i], *new = &wanted[i];
-        if (old->rank != new->rank ||
-            (new->rank > 0 &&
-             memcmp(old->dims, new->dims, (size_t) new->rank * sizeof *new->dims) != 0))
-            return false;
-        if (!program->value_inputs[i])
-            continue;
-        size_t size;
-        const void *bytes = g_bytes_get_data(made->values[i], &size);
-        if (size && memcmp(bytes, new->data, size) != 0)
-            return false;
-    }
-    return true;
-}
-
-static gboolean
-keep_key(const KilnProgram *program, KilnSpecialisation *made, const KilnBinding *bindings)
-{
-    unsigned n = program->inputs.n;
-    made->bindings = g_memdup2(bindings, (n + 1) * sizeof *bindings);
-    made->values = g_new0(GBytes *, n + 1);
-    for (unsigned i = 0; i < n; i++) {
-        if (program->value_inputs[i])
-            made->values[i] = g_bytes_new(bindings[i].data, (size_t)made->inputs.info[i].bytes);
-        made->bindings[i].data = NULL;
-    }
-    return TRUE;
-}
-
-static KilnSpecialisation *
-make(KilnProgram *program, const KilnBinding *bindings, GError **error)
-{
-    const KilnPassPipeline *passes = program->pipeline->passes;
-    const KilnPassOptions *options = &program->pass_options;
-    g_autoptr(KilnPassReport) report = kiln_pass_report_new();
-    KilnIRModule *ir;
-    if (program->model->ir_text) {
-        ir = kiln_compile_ir_text(program->model, passes, options, report, error);
-    } else {
-        KilnModule *module =
-            kiln_compile_graph(program->model, bindings, passes, options, report, error);
-        ir = module ? kiln_compile_ir(module, passes, options, report, error) : NULL;
-    }
-    if (!ir)
-        return NULL;
-    g_autoptr(KilnSpecialisation) made =
-        kiln_program_bind(ir, program->target, program->threads, error);
-    if (!made)
-        return NULL;
-    if (program->memory_limit && made->arena_bytes > program->memory_limit)
-        return kiln_throw_null(
-            error, KILN_ERROR_LIMIT,
-            "%s: expected an arena of at most %" G_GINT64_FORMAT
-            " bytes, the plan needs %" G_GINT64_FORMAT " (lower bound %" G_GINT64_FORMAT ")",
-            program->model->name, program->memory_limit, made->arena_bytes, made->plan->lb_live);
-    keep_key(program, made, bindings);
-    return g_steal_pointer(&made);
-}
-
-const KilnSpecialisation *
-kiln_program_specialise(KilnProgram *program, const KilnBinding *bindings, GError **error)
-{
-    /* Compiling under the lock makes each combination once, however many sessions meet it first
-     * together. */
-    pthread_mutex_lock(&program->lock);
-    KilnSpecialisation *found = NULL;
-    for (guint i = 0; i < program->specialisations->len && !found; i++) {
-        KilnSpecialisation *candidate = g_ptr_array_index(program->specialisations, i);
-        found = same_binding(program, candidate, bindings) ? candidate : NULL;
-    }
-    if (!found) {
-        found = make(program, bindings, error);
-        if (found)
-            g_ptr_array_add(program->specialisations, found);
-    }
-    pthread_mutex_unlock(&program->lock);
-    return found;
 }
 
 /* --- compiling --- */
@@ -185,6 +113,11 @@ initial_bindings(KilnProgram *program, const KilnCompileOptions *options, bool *
             memcpy(bindings[i].dims, type->dims, sizeof bindings[i].dims);
         }
         *out_open |= bindings[i].rank == KILN_RANK_UNKNOWN || program->value_inputs[i];
+        if (program->model->ir_text && !kiln_binding_fits(&bindings[i], type))
+            return kiln_throw_null(
+                error, KILN_ERROR_SHAPE,
+                "shape of %s: the model is at the ir level, its shapes are fixed",
+                program->model->inputs.info[i].name);
     }
     return g_steal_pointer(&bindings);
 }
@@ -199,36 +132,56 @@ list_from(KilnInfoList *to, const KilnInfoList *from)
     kiln_info_list_init(to, from->n, names, from->types);
 }
 
+/* What is known of inputs and outputs before the first run; shapes that cannot be are found here.
+ */
+static gboolean
+shape_open_program(KilnProgram *program, const KilnBinding *bindings, GError **error)
+{
+    program->shaped = kiln_specialise(program->model->module, bindings, program->target, error);
+    if (!program->shaped) {
+        g_prefix_error(error, "%s: ", program->model->name);
+        return FALSE;
+    }
+    kiln_info_lists_of_graph(kiln_module_entry(program->shaped), &program->inputs,
+                             &program->outputs);
+    return TRUE;
+}
+
+static gboolean
+specialise_now(KilnProgram *program, const KilnBinding *bindings, GError **error)
+{
+    g_autoptr(KilnSpecialisation) made = kiln_program_specialise(program, bindings, error);
+    if (!made)
+        return FALSE;
+    list_from(&program->inputs, &made->inputs);
+    list_from(&program->outputs, &made->outputs);
+    return TRUE;
+}
+
 KilnProgram *
-kiln_program_compile(KilnModel *model, const KilnCompileOptions *options, GError **error)
+kiln_program_compile(KilnModel *model, const KilnCompileOptions *given, GError **error)
 {
     const KilnCompileOptions defaults = KILN_COMPILE_OPTIONS_INIT;
-    options = options ? options : &defaults;
-    if (!check_options(options, error))
+    KilnCompileOptions options;
+    if (!copy_options(given ? given : &defaults, &options, error))
         return NULL;
     g_autoptr(KilnProgram) program = g_new0(KilnProgram, 1);
     atomic_init(&program->references, 1);
     pthread_mutex_init(&program->lock, NULL);
     program->specialisations =
-        g_ptr_array_new_with_free_func((GDestroyNotify)kiln_specialisation_free);
+        g_ptr_array_new_with_free_func((GDestroyNotify)kiln_specialisation_unref);
     program->model = kiln_model_ref(model);
-    if (!read_options(program, options, error))
+    if (!read_options(program, &options, error))
         return NULL;
     list_from(&program->inputs, &model->inputs);
-    list_from(&program->outputs, &model->outputs);
     program->value_inputs = model->ir_text ? g_new0(bool, model->inputs.n + 1)
                                            : kiln_value_arguments(kiln_module_entry(model->module));
-    g_autofree KilnBinding *bindings = initial_bindings(program, options, &program->open, error);
+    g_autofree KilnBinding *bindings = initial_bindings(program, &options, &program->open, error);
     if (!bindings)
         return NULL;
-    if (!program->open) {
-        const KilnSpecialisation *made = kiln_program_specialise(program, bindings, error);
-        if (!made)
-            return NULL;
-        list_from(&program->inputs, &made->inputs);
-        list_from(&program->outputs, &made->outputs);
-    }
-    return g_steal_pointer(&program);
+    gboolean good = program->open ? shape_open_program(program, bindings, error)
+                                  : specialise_now(program, bindings, error);
+    return good ? g_steal_pointer(&program) : NULL;
 }
 
 KilnProgram *
@@ -248,6 +201,7 @@ kiln_program_unref(KilnProgram *program)
     kiln_info_list_clear(&program->inputs);
     kiln_info_list_clear(&program->outputs);
     g_free(program->value_inputs);
+    kiln_module_free(program->shaped);
     kiln_pipeline_unref(program->pipeline);
     kiln_model_unref(program->model);
     g_free(program);
@@ -280,12 +234,12 @@ kiln_program_output(const KilnProgram *program, unsigned i)
 void
 kiln_program_memory(const KilnProgram *program, KilnMemoryReport *out)
 {
-    /* The first specialisation stands for the program: later ones are for other shapes. */
     KilnProgram *self = (KilnProgram *)program;
     *out = (KilnMemoryReport){ -1, -1, -1, -1, -1, FALSE, 0 };
     pthread_mutex_lock(&self->lock);
-    if (program->specialisations->len) {
-        const KilnSpecialisation *made = g_ptr_array_index(program->specialisations, 0);
+    guint n = program->specialisations->len;
+    if (n) {
+        const KilnSpecialisation *made = g_ptr_array_index(program->specialisations, n - 1);
         const KilnMemoryPlan *plan = made->plan;
         *out = (KilnMemoryReport){ plan->sum,    plan->lb_node,      plan->lb_live,
                                    plan->arena,  made->weight_bytes, plan->proven_optimal,

@@ -8,12 +8,6 @@
 #include <time.h>
 
 typedef struct {
-    const void *data;
-    KilnBinding binding;
-    bool bound;
-} InputSlot;
-
-typedef struct {
     void *user; /* the caller's memory; NULL: the session's own */
     size_t user_bytes;
     void *own;
@@ -22,16 +16,17 @@ typedef struct {
 
 struct KilnSession {
     KilnProgram *program;
-    const KilnSpecialisation *made; /* NULL before the first run of an open program */
+    KilnSpecialisation *made; /* NULL before the first run of an open program */
     int threads;
     bool profile;
-    bool shapes_changed; /* inputs were bound with other shapes than `made` is for */
-    bool ran;
+    bool ran;             /* the last run succeeded */
+    bool outputs_changed; /* bound since the last run: sizes are to be checked */
     void *user_arena;
     size_t user_arena_bytes;
-    char *arena;
+    char *arena; /* the caller's or the session's own */
     size_t arena_bytes;
-    InputSlot *inputs;
+    KilnBinding *bindings; /* per input; data of all of them */
+    bool *bound;
     OutputSlot *outputs;
     char **states;
     uint32_t n_states;
@@ -39,6 +34,9 @@ struct KilnSession {
     void **addresses;     /* one per slot: what args[].data point into */
     KilnProfileEntry *entries;
 };
+
+/* What stands for the payload of an empty tensor: NULL would be an absent operand. */
+static char nothing[KILN_ALIGNMENT] __attribute__((aligned(KILN_ALIGNMENT)));
 
 /* --- addresses --- */
 
@@ -59,7 +57,7 @@ address_of(const KilnSession *session, const KilnSlot *slot)
         base = session->arena;
         break;
     case KILN_SLOT_INPUT:
-        base = (char *)session->inputs[slot->index].data;
+        base = (char *)session->bindings[slot->index].data;
         break;
     case KILN_SLOT_OUTPUT: {
         const OutputSlot *output = &session->outputs[slot->index];
@@ -81,6 +79,7 @@ resolve(KilnSession *session, int kind, uint32_t index)
     }
 }
 
+/* The arena and the outputs stay: the next specialisation may find them big enough. */
 static void
 drop_specialisation(KilnSession *session)
 {
@@ -88,26 +87,43 @@ drop_specialisation(KilnSession *session)
         kiln_free(session->states[i]);
     g_clear_pointer(&session->states, g_free);
     session->n_states = 0;
-    if (session->arena != session->user_arena)
-        kiln_free(session->arena);
-    session->arena = NULL;
     g_clear_pointer(&session->args, g_free);
     g_clear_pointer(&session->addresses, g_free);
     g_clear_pointer(&session->entries, g_free);
-    session->made = NULL;
+    g_clear_pointer(&session->made, kiln_specialisation_unref);
+}
+
+static void
+free_arena(KilnSession *session)
+{
+    if (session->arena != session->user_arena)
+        kiln_free(session->arena);
+    session->arena = NULL;
+    session->arena_bytes = 0;
 }
 
 static gboolean
-make_memory(KilnSession *session, GError **error)
+make_arena(KilnSession *session, size_t need, GError **error)
 {
-    const KilnSpecialisation *made = session->made;
-    size_t need = (size_t)made->arena_bytes;
     if (session->user_arena && session->user_arena_bytes < need)
         return kiln_throw(error, KILN_ERROR_USAGE, "arena: expected %zu bytes, found %zu", need,
                           session->user_arena_bytes);
-    session->arena = session->user_arena ? session->user_arena : kiln_alloc(1, need, error);
+    if (session->user_arena)
+        session->arena = session->user_arena;
+    if (session->arena && (session->user_arena || session->arena_bytes >= need))
+        return TRUE;
+    free_arena(session);
+    session->arena = kiln_alloc(1, need, error);
+    session->arena_bytes = session->arena ? need : 0;
     if (!session->arena)
-        return FALSE;
+        g_prefix_error(error, "arena: ");
+    return session->arena != NULL;
+}
+
+static gboolean
+make_states(KilnSession *session, GError **error)
+{
+    const KilnSpecialisation *made = session->made;
     session->states = g_new0(char *, made->n_states + 1);
     for (uint32_t i = 0; i < made->n_states; i++) {
         size_t size;
@@ -116,19 +132,36 @@ make_memory(KilnSession *session, GError **error)
         session->n_states = i + 1;
         if (!session->states[i])
             return FALSE;
-        memcpy(session->states[i], bytes, size);
+        if (size)
+            memcpy(session->states[i], bytes, size);
     }
-    for (unsigned i = 0; i < made->outputs.n; i++) {
-        OutputSlot *output = &session->outputs[i];
-        size_t size = (size_t)made->outputs.info[i].bytes;
-        if (output->user && output->user_bytes != size)
-            output->user = NULL; /* bound for another shape */
-        if (output->user || (output->own && output->own_bytes >= size))
-            continue;
-        kiln_free(output->own);
-        output->own = kiln_alloc(1, size, error);
-        output->own_bytes = output->own ? size : 0;
-        if (!output->own)
+    return TRUE;
+}
+
+/* Memory of the session's own for output @i, unless the caller bound some. */
+static gboolean
+make_output(KilnSession *session, unsigned i, GError **error)
+{
+    OutputSlot *output = &session->outputs[i];
+    size_t size = (size_t)session->made->outputs.info[i].bytes;
+    if (output->user || (output->own && output->own_bytes >= size))
+        return TRUE;
+    kiln_free(output->own);
+    output->own = kiln_alloc(1, size, error);
+    output->own_bytes = output->own ? size : 0;
+    if (!output->own)
+        g_prefix_error(error, "output %s: ", session->made->outputs.info[i].name);
+    return output->own != NULL;
+}
+
+static gboolean
+make_memory(KilnSession *session, GError **error)
+{
+    if (!make_arena(session, (size_t)session->made->arena_bytes, error) ||
+        !make_states(session, error))
+        return FALSE;
+    for (unsigned i = 0; i < session->made->outputs.n; i++) {
+        if (!make_output(session, i, error))
             return FALSE;
     }
     return TRUE;
@@ -150,11 +183,10 @@ make_entries(KilnSession *session)
     }
 }
 
+/* Takes the reference @made over. */
 static gboolean
-take_specialisation(KilnSession *session, const KilnSpecialisation *made, GError **error)
+take_specialisation(KilnSession *session, KilnSpecialisation *made, GError **error)
 {
-    if (session->made == made)
-        return TRUE;
     drop_specialisation(session);
     session->made = made;
     if (!make_memory(session, error)) {
@@ -169,7 +201,7 @@ take_specialisation(KilnSession *session, const KilnSpecialisation *made, GError
             .instr = call->instr,
             .data = session->addresses + call->first_slot,
             .scratch = call->scratch_offset < 0 ? NULL : session->arena + call->scratch_offset,
-            .packed = call->packed,
+            .packed = call->packed ? g_bytes_get_data(call->packed, NULL) : NULL,
             .threads = call->parallel ? session->threads : 1,
         };
     }
@@ -181,34 +213,47 @@ take_specialisation(KilnSession *session, const KilnSpecialisation *made, GError
 
 /* --- life --- */
 
+/* Options of an older and shorter layout are read as if what they lack had been left out. */
+static gboolean
+copy_options(const KilnProgram *program, const KilnSessionOptions *options,
+             KilnSessionOptions *copy, GError **error)
+{
+    if (options->size < sizeof options->size || options->size > sizeof *copy)
+        return kiln_throw(error, KILN_ERROR_USAGE,
+                          "KilnSessionOptions: expected a size of at most %zu, found %zu",
+                          sizeof *copy, options->size);
+    *copy = (KilnSessionOptions)KILN_SESSION_OPTIONS_INIT;
+    memcpy(copy, options, options->size);
+    if (copy->threads < 0 || copy->threads > program->threads)
+        return kiln_throw(error, KILN_ERROR_USAGE,
+                          "threads: expected 0 to %d, as compiled, found %d", program->threads,
+                          copy->threads);
+    if ((uintptr_t)copy->arena % KILN_ALIGNMENT)
+        return kiln_throw(error, KILN_ERROR_USAGE, "arena: expected an address aligned to %d bytes",
+                          KILN_ALIGNMENT);
+    return TRUE;
+}
+
 KilnSession *
-kiln_session_new(KilnProgram *program, const KilnSessionOptions *options, GError **error)
+kiln_session_new(KilnProgram *program, const KilnSessionOptions *given, GError **error)
 {
     const KilnSessionOptions defaults = KILN_SESSION_OPTIONS_INIT;
-    options = options ? options : &defaults;
-    if (options->size != sizeof *options)
-        return kiln_throw_null(error, KILN_ERROR_USAGE,
-                               "KilnSessionOptions: expected size %zu, found %zu", sizeof *options,
-                               options->size);
-    if (options->threads < 0 || options->threads > program->threads)
-        return kiln_throw_null(error, KILN_ERROR_USAGE,
-                               "threads: expected 0 to %d, as compiled, found %d", program->threads,
-                               options->threads);
-    if ((uintptr_t)options->arena % KILN_ALIGNMENT)
-        return kiln_throw_null(error, KILN_ERROR_USAGE,
-                               "arena: expected an address aligned to %d bytes", KILN_ALIGNMENT);
+    KilnSessionOptions options;
+    if (!copy_options(program, given ? given : &defaults, &options, error))
+        return NULL;
     g_autoptr(KilnSession) session = g_new0(KilnSession, 1);
     session->program = kiln_program_ref(program);
-    session->threads = options->threads ? options->threads : program->threads;
-    session->profile = options->profile;
-    session->user_arena = options->arena;
-    session->user_arena_bytes = options->arena_bytes;
-    session->inputs = g_new0(InputSlot, program->inputs.n + 1);
+    session->threads = options.threads ? options.threads : program->threads;
+    session->profile = options.profile;
+    session->user_arena = options.arena;
+    session->user_arena_bytes = options.arena_bytes;
+    session->bindings = g_new0(KilnBinding, program->inputs.n + 1);
+    session->bound = g_new0(bool, program->inputs.n + 1);
     session->outputs = g_new0(OutputSlot, program->outputs.n + 1);
-    session->shapes_changed = program->open;
     if (!program->open) {
-        const KilnSpecialisation *made = g_ptr_array_index(program->specialisations, 0);
-        if (!take_specialisation(session, made, error))
+        /* Made when the program was, and never replaced. */
+        KilnSpecialisation *made = g_ptr_array_index(program->specialisations, 0);
+        if (!take_specialisation(session, kiln_specialisation_ref(made), error))
             return NULL;
     }
     return g_steal_pointer(&session);
@@ -220,15 +265,36 @@ kiln_session_free(KilnSession *session)
     if (!session)
         return;
     drop_specialisation(session);
-    for (unsigned i = 0; session->outputs && i < session->program->outputs.n; i++)
+    free_arena(session);
+    for (unsigned i = 0; i < session->program->outputs.n; i++)
         kiln_free(session->outputs[i].own);
-    g_free(session->inputs);
+    g_free(session->bindings);
+    g_free(session->bound);
     g_free(session->outputs);
     kiln_program_unref(session->program);
     g_free(session);
 }
 
 /* --- inputs and outputs --- */
+
+static gboolean
+check_address(const char *kind, const KilnTensorInfo *info, const void *data, int64_t bytes,
+              GError **error)
+{
+    size_t unit = MAX(kiln_dtype_size(info->dtype), (size_t)1);
+    if (data ? (uintptr_t)data % unit == 0 : bytes == 0)
+        return TRUE;
+    return kiln_throw(error, KILN_ERROR_USAGE, "%s %s: expected an address aligned to %zu bytes",
+                      kind, info->name, unit);
+}
+
+static gboolean
+throw_size(const char *kind, const KilnTensorInfo *info, size_t found, GError **error)
+{
+    return kiln_throw(error, KILN_ERROR_SHAPE,
+                      "%s %s: expected %" G_GINT64_FORMAT " bytes, found %zu", kind, info->name,
+                      info->bytes, found);
+}
 
 gboolean
 kiln_session_bind_input_shaped(KilnSession *session, unsigned i, const void *data, int rank,
@@ -239,33 +305,24 @@ kiln_session_bind_input_shaped(KilnSession *session, unsigned i, const void *dat
         return kiln_throw(error, KILN_ERROR_USAGE, "input %u: the program has %u", i,
                           program->inputs.n);
     const KilnType *declared = &program->inputs.types[i];
-    const char *name = program->inputs.info[i].name;
-    size_t unit = MAX(kiln_dtype_size(declared->dtype), (size_t)1);
+    const KilnTensorInfo *info = &program->inputs.info[i];
     if (rank < 0 || rank > KILN_MAX_RANK)
         return kiln_throw(error, KILN_ERROR_SHAPE, "input %s: expected rank 0 to %d, found %d",
-                          name, KILN_MAX_RANK, rank);
-    if (!data || (uintptr_t)data % unit)
-        return kiln_throw(error, KILN_ERROR_USAGE,
-                          "input %s: expected an address aligned to %zu bytes", name, unit);
+                          info->name, KILN_MAX_RANK, rank);
     KilnType found = kiln_type_make(declared->dtype, rank, dims);
-    bool fits = kiln_type_bytes(&found) >= 0 && (declared->rank < 0 || declared->rank == rank);
-    for (int d = 0; fits && d < rank && declared->rank >= 0; d++)
-        fits = declared->dims[d] < 0 || declared->dims[d] == dims[d];
-    if (!fits) {
+    KilnBinding binding = { .rank = rank };
+    memcpy(binding.dims, found.dims, sizeof binding.dims);
+    if (!kiln_binding_fits(&binding, declared)) {
         g_autofree char *expected_text = kiln_type_to_string(declared);
         g_autofree char *found_text = kiln_type_to_string(&found);
-        return kiln_throw(error, KILN_ERROR_SHAPE, "input %s: expected %s, found %s", name,
+        return kiln_throw(error, KILN_ERROR_SHAPE, "input %s: expected %s, found %s", info->name,
                           expected_text, found_text);
     }
-    InputSlot *slot = &session->inputs[i];
-    bool same = slot->bound && slot->binding.rank == rank &&
-                (rank == 0 || memcmp(slot->binding.dims, dims, (size_t)rank * sizeof *dims) == 0);
-    session->shapes_changed |= program->open && (!same || program->value_inputs[i]);
-    slot->binding = (KilnBinding){ .rank = rank };
-    for (int d = 0; d < rank; d++)
-        slot->binding.dims[d] = dims[d];
-    slot->data = data;
-    slot->bound = true;
+    if (!check_address("input", info, data, kiln_type_bytes(&found), error))
+        return FALSE;
+    binding.data = data ? data : nothing;
+    session->bindings[i] = binding;
+    session->bound[i] = true;
     if (session->made)
         resolve(session, KILN_SLOT_INPUT, i);
     return TRUE;
@@ -284,9 +341,7 @@ kiln_session_bind_input(KilnSession *session, unsigned i, const void *data, size
         return kiln_throw(error, KILN_ERROR_SHAPE, "input %s: its shape is open: bind it with one",
                           info->name);
     if ((size_t)info->bytes != bytes)
-        return kiln_throw(error, KILN_ERROR_SHAPE,
-                          "input %s: expected %" G_GINT64_FORMAT " bytes, found %zu", info->name,
-                          info->bytes, bytes);
+        return throw_size("input", info, bytes, error);
     return kiln_session_bind_input_shaped(session, i, data, info->rank, info->dims, error);
 }
 
@@ -297,21 +352,19 @@ kiln_session_bind_output(KilnSession *session, unsigned i, void *data, size_t by
     if (i >= program->outputs.n)
         return kiln_throw(error, KILN_ERROR_USAGE, "output %u: the program has %u", i,
                           program->outputs.n);
-    const KilnTensorInfo *info =
-        session->made ? &session->made->outputs.info[i] : &program->outputs.info[i];
-    size_t unit = MAX(kiln_dtype_size(info->dtype), (size_t)1);
-    if (info->bytes < 0)
-        return kiln_throw(error, KILN_ERROR_SHAPE, "output %s: its shape is not known yet",
-                          info->name);
-    if ((size_t)info->bytes != bytes)
-        return kiln_throw(error, KILN_ERROR_SHAPE,
-                          "output %s: expected %" G_GINT64_FORMAT " bytes, found %zu", info->name,
-                          info->bytes, bytes);
-    if (!data || (uintptr_t)data % unit)
-        return kiln_throw(error, KILN_ERROR_USAGE,
-                          "output %s: expected an address aligned to %zu bytes", info->name, unit);
+    const KilnTensorInfo *info = &program->outputs.info[i];
+    if (data && info->bytes >= 0 && (size_t)info->bytes != bytes)
+        return throw_size("output", info, bytes, error);
+    if (!check_address("output", info, data, 0, error))
+        return FALSE;
+    OutputSlot old = session->outputs[i];
     session->outputs[i].user = data;
     session->outputs[i].user_bytes = bytes;
+    if (session->made && !make_output(session, i, error)) {
+        session->outputs[i] = old;
+        return FALSE;
+    }
+    session->outputs_changed = true;
     if (session->made)
         resolve(session, KILN_SLOT_OUTPUT, i);
     return TRUE;
@@ -319,23 +372,31 @@ kiln_session_bind_output(KilnSession *session, unsigned i, void *data, size_t by
 
 /* --- running --- */
 
+/* What is bound where the shape came with the inputs. */
+static gboolean
+check_outputs(KilnSession *session, const KilnSpecialisation *made, GError **error)
+{
+    for (unsigned i = 0; i < made->outputs.n; i++) {
+        const OutputSlot *output = &session->outputs[i];
+        const KilnTensorInfo *info = &made->outputs.info[i];
+        if (output->user && output->user_bytes != (size_t)info->bytes)
+            return throw_size("output", info, output->user_bytes, error);
+    }
+    session->outputs_changed = false;
+    return TRUE;
+}
+
 static gboolean
 specialise(KilnSession *session, GError **error)
 {
-    const KilnProgram *program = session->program;
-    g_autofree KilnBinding *bindings = g_new0(KilnBinding, program->inputs.n + 1);
-    for (unsigned i = 0; i < program->inputs.n; i++) {
-        bindings[i] = session->inputs[i].binding;
-        bindings[i].data = program->value_inputs[i] ? session->inputs[i].data : NULL;
-    }
-    const KilnSpecialisation *made = kiln_program_specialise(session->program, bindings, error);
-    if (!made || !take_specialisation(session, made, error))
+    KilnSpecialisation *made = kiln_program_specialise(session->program, session->bindings, error);
+    if (!made)
         return FALSE;
-    session->shapes_changed = false;
-    for (unsigned i = 0; i < program->inputs.n;
-         i++) /* values may change in place: compare them at every run */
-        session->shapes_changed |= program->value_inputs[i];
-    return TRUE;
+    if (!check_outputs(session, made, error)) {
+        kiln_specialisation_unref(made);
+        return FALSE;
+    }
+    return take_specialisation(session, made, error);
 }
 
 static double
@@ -355,6 +416,18 @@ throw_run(const KilnSession *session, uint32_t c, const char *message, GError **
 }
 
 static gboolean
+run_calls(KilnSession *session, GError **error)
+{
+    const KilnBoundCall *calls = session->made->calls;
+    for (uint32_t c = 0; c < session->made->n_calls; c++) {
+        const char *message = calls[c].kernel->run(&session->args[c]);
+        if (message)
+            return throw_run(session, c, message, error);
+    }
+    return TRUE;
+}
+
+static gboolean
 run_profiled(KilnSession *session, GError **error)
 {
     for (uint32_t c = 0; c < session->made->n_calls; c++) {
@@ -368,26 +441,32 @@ run_profiled(KilnSession *session, GError **error)
     return TRUE;
 }
 
+/* Values that shapes depend on may change in place, so an open program looks at every run. */
+static bool
+must_specialise(const KilnSession *session)
+{
+    const KilnProgram *program = session->program;
+    return program->open &&
+           !(session->made && kiln_specialisation_fits(program, session->made, session->bindings));
+}
+
 gboolean
 kiln_session_run(KilnSession *session, GError **error)
 {
+    session->ran = false;
     for (unsigned i = 0; i < session->program->inputs.n; i++) {
-        if (!session->inputs[i].bound)
+        if (!session->bound[i])
             return kiln_throw(error, KILN_ERROR_USAGE, "input %s is not bound",
                               session->program->inputs.info[i].name);
     }
-    if (session->shapes_changed && !specialise(session, error))
+    if (must_specialise(session)) {
+        if (!specialise(session, error))
+            return FALSE;
+    } else if (session->outputs_changed && !check_outputs(session, session->made, error)) {
         return FALSE;
-    session->ran = true;
-    if (session->profile)
-        return run_profiled(session, error);
-    const KilnBoundCall *calls = session->made->calls;
-    for (uint32_t c = 0; c < session->made->n_calls; c++) {
-        const char *message = calls[c].kernel->run(&session->args[c]);
-        if (message)
-            return throw_run(session, c, message, error);
     }
-    return TRUE;
+    session->ran = session->profile ? run_profiled(session, error) : run_calls(session, error);
+    return session->ran;
 }
 
 const void *
@@ -396,8 +475,9 @@ kiln_session_output(KilnSession *session, unsigned i, KilnTensorInfo *info, GErr
     if (i >= session->program->outputs.n)
         return kiln_throw_null(error, KILN_ERROR_USAGE, "output %u: the program has %u", i,
                                session->program->outputs.n);
-    if (!session->ran || !session->made)
-        return kiln_throw_null(error, KILN_ERROR_USAGE, "output %s: the session has not run",
+    if (!session->ran)
+        return kiln_throw_null(error, KILN_ERROR_USAGE,
+                               "output %s: the session has not run, or its last run failed",
                                session->program->outputs.info[i].name);
     if (info)
         *info = session->made->outputs.info[i];

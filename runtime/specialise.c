@@ -75,6 +75,16 @@ throw_binding(const KilnArgument *argument, const KilnBinding *binding, GError *
                       argument->value.name, expected, found_text);
 }
 
+bool
+kiln_binding_fits(const KilnBinding *binding, const KilnType *type)
+{
+    KilnType found = kiln_type_make(type->dtype, binding->rank, binding->dims);
+    bool fits = kiln_type_bytes(&found) >= 0 && (type->rank < 0 || type->rank == binding->rank);
+    for (int i = 0; fits && i < type->rank; i++)
+        fits = type->dims[i] < 0 || type->dims[i] == binding->dims[i];
+    return fits;
+}
+
 /* A name stands for one number wherever it occurs. */
 static gboolean
 bind_name(GHashTable *numbers, const char *name, int64_t number, GError **error)
@@ -96,14 +106,11 @@ bind_argument(KilnArgument *argument, const KilnBinding *binding, GHashTable *nu
     KilnType *type = &argument->value.type;
     if (binding->rank < 0)
         return TRUE;
-    if (type->rank >= 0 && type->rank != binding->rank)
+    if (!kiln_binding_fits(binding, type))
         return throw_binding(argument, binding, error);
-    for (int i = 0; i < binding->rank; i++) {
-        bool open = type->rank < 0 || type->dims[i] < 0;
-        if (binding->dims[i] < 0 || (!open && type->dims[i] != binding->dims[i]))
-            return throw_binding(argument, binding, error);
-        const char *name = type->rank < 0 ? NULL : type->dim_names[i];
-        if (open && name && !bind_name(numbers, name, binding->dims[i], error)) {
+    for (int i = 0; i < type->rank; i++) {
+        const char *name = type->dims[i] < 0 ? type->dim_names[i] : NULL;
+        if (name && !bind_name(numbers, name, binding->dims[i], error)) {
             g_prefix_error(error, "input %s: ", argument->value.name);
             return FALSE;
         }
@@ -138,33 +145,44 @@ apply_names(KilnFunction *function, GHashTable *numbers)
 static gboolean
 bind_value(KilnFunction *function, KilnArgument *argument, const void *data, GError **error)
 {
-    KilnTensor *tensor = kiln_tensor_new_copy(&argument->value.type, data, error);
+    KilnValue *value = &argument->value;
+    KilnTensor *tensor = kiln_tensor_new_copy(&value->type, data, error);
     if (!tensor)
         return FALSE;
-    KilnValue *literal =
-        kiln_build_constant(function, function->first, argument->value.name, tensor);
-    kiln_value_replace(&argument->value, literal);
-    return TRUE;
+    KilnAttrs_const attrs = { .value = kiln_module_add_constant(function->module, value->name,
+                                                                tensor, &value->type) };
+    KilnNodeSpec spec = {
+        .op = KILN_OP_const, .attrs = &attrs, .before = function->first, .result_name = value->name
+    };
+    KilnNode *literal = kiln_node_new(function, &spec, error);
+    if (literal)
+        kiln_value_replace(value, kiln_node_result(literal, 0));
+    return literal != NULL;
 }
 
 /* --- evaluation of what inference does not follow --- */
 
-static KilnTensor *
-literal_tensor(const KilnValue *value)
+/* Stores the value where it is literal, NULL where it is not; FALSE only where memory runs out. */
+static gboolean
+literal_tensor(const KilnValue *value, KilnTensor **out, GError **error)
 {
+    *out = NULL;
     const KilnConstant *constant = kiln_value_constant(value);
-    if (constant)
-        return kiln_tensor_copy(constant->tensor);
-    if (!value->known || !kiln_type_is_static(&value->type))
-        return NULL;
-    KilnType type = kiln_type_make(value->type.dtype, value->type.rank, value->type.dims);
-    g_autofree uint8_t *bytes = g_malloc0((size_t)value->known->n * 8 + 8);
-    for (int64_t i = 0; i < value->known->n; i++) {
-        /* Little-endian: the low bytes of the integer are the element. */
-        size_t size = kiln_dtype_size(type.dtype);
-        memcpy(bytes + (size_t)i * size, &value->known->v[i], size);
+    if (constant) {
+        *out = kiln_tensor_copy(constant->tensor);
+        return TRUE;
     }
-    return kiln_tensor_new_copy(&type, bytes, NULL);
+    int64_t n = kiln_type_elements(&value->type);
+    if (!value->known || value->known->n != n || n > KILN_KNOWN_MAX)
+        return TRUE;
+    KilnType type = kiln_type_make(value->type.dtype, value->type.rank, value->type.dims);
+    size_t size = kiln_dtype_size(type.dtype);
+    uint8_t bytes[KILN_KNOWN_MAX * sizeof(int64_t)];
+    /* Little-endian: the low bytes of the integer are the element. */
+    for (int64_t i = 0; i < n; i++)
+        memcpy(bytes + (size_t)i * size, &value->known->v[i], size);
+    *out = kiln_tensor_new_copy(&type, bytes, error);
+    return *out != NULL;
 }
 
 static void
@@ -182,12 +200,14 @@ evaluate(KilnNode *node, const KilnTarget *target, GError **error)
     KilnTensor **results = g_new0(KilnTensor *, node->n_results + 1);
     bool literal = !(kiln_op_info(node->op)->traits & (KILN_TRAIT_RANDOM | KILN_TRAIT_SIDE_EFFECT |
                                                        KILN_TRAIT_STATE | KILN_TRAIT_REGION));
+    gboolean fine = TRUE;
     for (uint32_t i = 0; literal && i < node->n_operands; i++) {
         const KilnValue *value = node->operands[i].value;
-        operands[i] = value ? literal_tensor(value) : NULL;
-        literal = !value || operands[i];
+        if (!value)
+            continue;
+        fine = literal_tensor(value, &operands[i], error);
+        literal = operands[i] != NULL;
     }
-    gboolean fine = TRUE;
     if (literal) {
         fine =
             kiln_target_evaluate(target, node, (const KilnTensor *const *)operands, results, error);

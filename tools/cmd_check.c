@@ -45,8 +45,9 @@ check(KilnOptions *options, char **operands, void *data, GError **error)
     if (!model)
         return KILN_EXIT_FAILED;
     unsigned n;
-    g_autofree KilnUnsupported *found =
-        kiln_model_check(model, options->backend ? options->backend : "cpu", &n);
+    g_autofree KilnUnsupported *found = NULL;
+    if (!kiln_model_check(model, options->backend, &found, &n, error))
+        return KILN_EXIT_FAILED;
     if (options->json)
         print_json(found, n);
     for (unsigned i = 0; !options->json && i < n; i++)

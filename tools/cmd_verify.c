@@ -160,13 +160,11 @@ run_case(const Verify *verify, const char *dir, const char *name)
     g_autofree char *path = g_build_filename(dir, "model.onnx", NULL);
     g_autoptr(KilnModel) model = kiln_options_load(verify->options, path, &error);
     unsigned n = 0;
-    g_autofree KilnUnsupported *found =
-        model ? kiln_model_check(model, verify->options->backend ? verify->options->backend : "cpu",
-                                 &n)
-              : NULL;
+    g_autofree KilnUnsupported *found = NULL;
+    bool checked = model && kiln_model_check(model, verify->options->backend, &found, &n, &error);
     if (n)
         return (CaseResult){ .status = CASE_SKIP, .reason = unsupported_reason(found, n) };
-    if (model && run_data_sets(verify, dir, model, &result, &error))
+    if (checked && run_data_sets(verify, dir, model, &result, &error))
         result.status = CASE_PASS;
     else
         result.reason = g_strdup(error->message);

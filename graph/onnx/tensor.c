@@ -239,6 +239,7 @@ load_external(const KilnOnnxTensor *tensor, const KilnType *type, KilnOnnxFiles 
     if (result) {
         result->file = g_strdup(path);
         result->file_offset = offset;
+        result->mapped = true;
     }
     return result;
 }

@@ -261,6 +261,7 @@ parse_file(KilnParser *parser, const KilnType *type)
         tensor->file = g_steal_pointer(&path);
         tensor->file_root = root;
         tensor->file_offset = offset;
+        tensor->mapped = true;
     }
     return tensor;
 }

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Weights of a bound program: packed for the kernels that want it, as aligned views for the others.
+ *
+ * A model's weights are a map of its file, often misaligned, and folding makes tensors that nothing
+ * but one packing reads. So that no weight lies in memory twice, a constant of the program's module
+ * is let go as soon as nothing that is still to be bound reads it, and the pages of mapped sources
+ * are dropped. Specialisations of one program share blocks of equal bytes: they are found by a
+ * hash, and compared. */
+#include "runtime/internal.h"
+
+#include "graph/alloc.h"
+
+#include <string.h>
+
+typedef struct {
+    KilnBinder *binder;
+    uint32_t *readers; /* per constant: packings and views that are still to be made */
+} Weights;
+
+/* --- letting go --- */
+
+static void
+let_go(KilnConstant *constant)
+{
+    if (!constant->tensor)
+        return;
+    kiln_tensor_drop_pages(constant->tensor);
+    g_clear_pointer(&constant->tensor, kiln_tensor_free);
+}
+
+static void
+has_read(Weights *weights, KilnConstant *constant)
+{
+    if (--weights->readers[constant->id] == 0)
+        let_go(constant);
+}
+
+/* The weight below operand @i of a call, if its kernel wants the operand packed. */
+static KilnBuffer *
+packed_operand(const KilnBoundCall *call, uint32_t i)
+{
+    KilnBuffer *buffer = call->instr->operands[i].buffer;
+    bool wanted = call->packed_bytes && buffer && call->kernel->packs >> i & 1;
+    return wanted ? kiln_buffer_origin(buffer) : NULL;
+}
+
+static void
+count_readers(Weights *weights)
+{
+    const KilnBinder *binder = weights->binder;
+    const KilnSpecialisation *out = binder->out;
+    for (uint32_t c = 0; c < out->n_calls; c++) {
+        for (uint32_t i = 0; i < out->calls[c].instr->n_operands; i++) {
+            const KilnBuffer *weight = packed_operand(&out->calls[c], i);
+            if (weight)
+                weights->readers[weight->constant->id]++;
+        }
+    }
+    for (guint i = 0; i < out->function->weights->len; i++) {
+        const KilnBuffer *weight = g_ptr_array_index(out->function->weights, i);
+        if (weight->constant && binder->read_plain[weight->id])
+            weights->readers[weight->constant->id]++;
+    }
+    const GPtrArray *constants = out->ir->module->constants;
+    for (guint i = 0; i < constants->len; i++) {
+        if (!weights->readers[i])
+            let_go(g_ptr_array_index(constants, i));
+    }
+}
+
+/* --- sharing --- */
+
+/* Fast rather than strong: what has the same hash is compared. */
+static uint64_t
+hash_bytes(GBytes *bytes)
+{
+    size_t size;
+    const char *data = g_bytes_get_data(bytes, &size);
+    uint64_t hash[4] = { size, 1, 2, 3 }, word;
+    const uint64_t factor = 0x9E3779B97F4A7C15u;
+    for (; size >= 32; data += 32, size -= 32) {
+        for (int lane = 0; lane < 4; lane++) {
+            memcpy(&word, data + 8 * lane, 8);
+            hash[lane] = (hash[lane] ^ word) * factor;
+            hash[lane] ^= hash[lane] >> 29;
+        }
+    }
+    for (size_t i = 0; i < size; i++)
+        hash[i % 4] = (hash[i % 4] ^ (uint8_t)data[i]) * factor;
+    uint64_t all = 0;
+    for (int lane = 0; lane < 4; lane++)
+        all = (all ^ hash[lane] ^ hash[lane] >> 32) * factor;
+    return all | 1;
+}
+
+static GBytes *
+find_equal(const GPtrArray *others, GBytes *bytes, uint64_t hash)
+{
+    for (guint s = 0; s < others->len; s++) {
+        const KilnSpecialisation *other = g_ptr_array_index(others, s);
+        for (guint i = 0; i < other->shared->len; i++) {
+            const KilnWeight *weight = &g_array_index(other->shared, KilnWeight, i);
+            if (weight->hash == hash && g_bytes_equal(weight->bytes, bytes))
+                return weight->bytes;
+        }
+    }
+    return NULL;
+}
+
+/* @bytes, or equal bytes of another specialisation instead. Takes @bytes over. */
+static GBytes *
+share(const KilnBinder *binder, GBytes *bytes)
+{
+    const GPtrArray *others = binder->options->others;
+    if (!others)
+        return bytes;
+    KilnWeight weight = { .hash = hash_bytes(bytes) };
+    GBytes *found = find_equal(others, bytes, weight.hash);
+    if (found) {
+        g_bytes_unref(bytes);
+        bytes = g_bytes_ref(found);
+    }
+    weight.bytes = g_bytes_ref(bytes);
+    g_array_append_val(binder->out->shared, weight);
+    return bytes;
+}
+
+/* --- packed and plain --- */
+
+static gboolean
+pack(Weights *weights, KilnBoundCall *call, GError **error)
+{
+    const KilnInstr *instr = call->instr;
+    g_autoptr(GPtrArray) views = g_ptr_array_new_with_free_func((GDestroyNotify)g_bytes_unref);
+    g_autofree const void **data = g_new0(const void *, instr->n_operands);
+    for (uint32_t i = 0; i < instr->n_operands; i++) {
+        const KilnBuffer *weight = packed_operand(call, i);
+        if (!weight)
+            continue;
+        const KilnTensor *tensor = weight->constant->tensor;
+        /* pack() reads misaligned sources: mapped bytes are taken as they are. */
+        GBytes *view = tensor->kind == KILN_TENSOR_DATA ? g_bytes_ref(tensor->bytes)
+                                                        : kiln_tensor_view(tensor, error);
+        if (!view) {
+            g_prefix_error(error, "constant %s: ", weight->name);
+            return FALSE;
+        }
+        g_ptr_array_add(views, view);
+        data[i] = (const char *)g_bytes_get_data(view, NULL) +
+                  kiln_buffer_origin_offset(instr->operands[i].buffer);
+    }
+    void *memory = kiln_alloc(1, call->packed_bytes, error);
+    if (!memory) {
+        g_prefix_error(error, "%s: packed weights: ", kiln_instr_label(instr));
+        return FALSE;
+    }
+    /* What pack() leaves out is padding, which must not make equal weights differ. */
+    memset(memory, 0, call->packed_bytes);
+    call->kernel->pack(instr, data, memory);
+    call->packed = share(weights->binder, kiln_bytes_take(memory, call->packed_bytes));
+    weights->binder->out->weight_bytes += (int64_t)call->packed_bytes;
+    for (uint32_t i = 0; i < instr->n_operands; i++) {
+        const KilnBuffer *weight = packed_operand(call, i);
+        if (weight)
+            has_read(weights, weight->constant);
+    }
+    return TRUE;
+}
+
+static gboolean
+pack_calls(Weights *weights, GError **error)
+{
+    const KilnBindOptions *options = weights->binder->options;
+    KilnSpecialisation *out = weights->binder->out;
+    for (uint32_t c = 0; c < out->n_calls; c++) {
+        KilnBoundCall *call = &out->calls[c];
+        if (!call->packed_bytes)
+            continue;
+        if (options->progress && !options->progress((double)c / out->n_calls,
+                                                    kiln_instr_label(call->instr), options->data))
+            return kiln_throw(error, KILN_ERROR_CANCELLED, "%s: cancelled",
+                              kiln_instr_label(call->instr));
+        if (!pack(weights, call, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+static GBytes *
+zeros(const KilnType *type, GError **error)
+{
+    size_t size = (size_t)kiln_type_bytes(type);
+    void *memory = kiln_alloc(1, size, error);
+    return memory ? kiln_bytes_take(memset(memory, 0, size), size) : NULL;
+}
+
+/* The aligned bytes of a weight: those of the model where they are aligned, else a copy. State that
+ * no constant begins is zero. */
+static GBytes *
+view_of(Weights *weights, const KilnBuffer *weight, GError **error)
+{
+    if (!weight->constant)
+        return zeros(&weight->type, error);
+    const KilnTensor *tensor = weight->constant->tensor;
+    GBytes *view = kiln_tensor_view(tensor, error);
+    if (!view) {
+        g_prefix_error(error, "constant %s: ", weight->name);
+        return NULL;
+    }
+    bool is_map =
+        tensor->mapped && g_bytes_get_data(view, NULL) == g_bytes_get_data(tensor->bytes, NULL);
+    if (is_map) {
+        /* The pages that this program reads are those of the map: they stay. */
+        weights->readers[weight->constant->id]--;
+        return view;
+    }
+    has_read(weights, weight->constant);
+    return share(weights->binder, view);
+}
+
+static gboolean
+view_plain(Weights *weights, GError **error)
+{
+    KilnBinder *binder = weights->binder;
+    KilnSpecialisation *out = binder->out;
+    const GPtrArray *list = out->function->weights;
+    out->weights = g_new0(GBytes *, list->len + 1);
+    out->states = g_new0(GBytes *, list->len + 1);
+    for (guint i = 0; i < list->len; i++) {
+        const KilnBuffer *weight = g_ptr_array_index(list, i);
+        bool state = binder->written[weight->id];
+        GBytes **to = state ? &out->states[out->n_states] : &out->weights[out->n_weights];
+        binder->place[weight->id] = state ? out->n_states++ : out->n_weights++;
+        if (!binder->read_plain[weight->id])
+            continue;
+        *to = view_of(weights, weight, error);
+        if (!*to)
+            return FALSE;
+        out->weight_bytes += (int64_t)g_bytes_get_size(*to);
+    }
+    return TRUE;
+}
+
+gboolean
+kiln_bind_weights(KilnBinder *binder, GError **error)
+{
+    const GPtrArray *constants = binder->out->ir->module->constants;
+    g_autofree uint32_t *readers = g_new0(uint32_t, constants->len + 1);
+    Weights weights = { binder, readers };
+    count_readers(&weights);
+    return pack_calls(&weights, error) && view_plain(&weights, error);
+}
