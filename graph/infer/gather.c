@@ -57,17 +57,32 @@ kiln_infer_gather(KilnInfer *in, GError **error)
     return TRUE;
 }
 
+/* The indices of gather_elements and scatter_elements stand at coordinates of the data: along no
+ * other dim than @axis may they reach further than it. */
+static gboolean
+require_within(const KilnInfer *in, int axis, GError **error)
+{
+    const KilnType *x = kiln_infer_type(in, 0), *indices = kiln_infer_type(in, 1);
+    for (int d = 0; d < x->rank && d < indices->rank; d++) {
+        if (d != axis && x->dims[d] >= 0 && indices->dims[d] > x->dims[d])
+            return kiln_infer_throw_shape(in->node, 1, error,
+                                          "dim %d to be at most %" G_GINT64_FORMAT, d, x->dims[d]);
+    }
+    return TRUE;
+}
+
 gboolean
 kiln_infer_gather_elements(KilnInfer *in, GError **error)
 {
     const KilnType *x = kiln_infer_type(in, 0), *indices = kiln_infer_type(in, 1);
-    int axis;
+    int axis = 0;
     if (!kiln_infer_require(in, 1, KILN_SET_INDICES, error) ||
         !kiln_infer_require_rank(in, 0, 1, KILN_MAX_RANK, error))
         return FALSE;
     if (x->rank >= 0 &&
         (!kiln_infer_axis(x->rank, kiln_attrs(in->node, gather_elements)->axis, &axis, error) ||
-         !kiln_infer_require_rank(in, 1, x->rank, x->rank, error)))
+         !kiln_infer_require_rank(in, 1, x->rank, x->rank, error) ||
+         !require_within(in, axis, error)))
         return FALSE;
     in->out[0] = kiln_infer_plain(indices);
     in->out[0].dtype = x->dtype;
@@ -171,7 +186,7 @@ kiln_infer_check_scatter_elements(const KilnInfer *in, GError **error)
         return TRUE;
     if (!kiln_infer_axis(rank, attrs->axis, &axis, error) ||
         !kiln_infer_require_rank(in, 1, rank, rank, error) ||
-        !kiln_infer_require_rank(in, 2, rank, rank, error))
+        !kiln_infer_require_rank(in, 2, rank, rank, error) || !require_within(in, axis, error))
         return FALSE;
     for (int d = 0; d < indices->rank; d++) {
         if (!kiln_infer_require_dim(in, 2, d, indices->dims[d], error))
