@@ -112,8 +112,9 @@ load_numbers(const KilnOnnxTensor *tensor, const KilnType *type, GError **error)
         return NULL;
     g_autoptr(GBytes) bytes = kiln_bytes_take(memory, n * size);
     bool fits = true;
-    if (item == size && n) {
-        memcpy(memory, list, n * size);
+    if (item == size) {
+        if (n)
+            memcpy(memory, list, n * size);
     } else if (dtype == KILN_DTYPE_u32) {
         for (size_t i = 0; i < n && fits; i++) {
             uint64_t value = ((const uint64_t *)list)[i];
