@@ -342,3 +342,89 @@ Test(cpu_movement, depth_to_space_and_back)
         moves(c, "depth", i / 8);
     }
 }
+
+/* --- resize --- */
+
+// clang-format off
+static const struct {
+    Shape in, out;
+    float scales[4]; /* 0: sizes were given */
+} resizes[] = {
+    { SHAPE(1, 3, 4, 5), SHAPE(1, 3, 8, 10), { 1, 1, 2, 2 } },
+    { SHAPE(2, 40, 32, 32), SHAPE(2, 40, 64, 64), { 0 } },
+    { SHAPE(2, 3, 9, 7), SHAPE(2, 3, 4, 3), { 0 } },
+    { SHAPE(1, 2, 5, 5), SHAPE(1, 2, 13, 11), { 1, 1, 2.6f, 2.3f } },
+    { SHAPE(1, 1, 1, 1), SHAPE(1, 1, 3, 2), { 0 } },
+    { SHAPE(1, 2, 6, 6), SHAPE(1, 2, 1, 1), { 0 } },
+    { SHAPE(7, 9), SHAPE(7, 20), { 0 } },
+    { SHAPE(0, 1, 2, 2), SHAPE(0, 1, 4, 4), { 0 } },
+    { SHAPE(1, 1, 0, 2), SHAPE(1, 1, 0, 4), { 0 } },
+};
+static const char *const coordinates[] = { "half_pixel", "pytorch_half_pixel", "align_corners",
+                                           "asymmetric" };
+static const char *const nearest_modes[] = { "floor", "ceil", "round_prefer_floor",
+                                             "round_prefer_ceil" };
+// clang-format on
+
+static RefCase *
+resize_case(size_t i, const char *mode, KilnDType dtype)
+{
+    const Shape *in = &resizes[i / 16].in, *out = &resizes[i / 16].out;
+    RefCase *c = case_new(KILN_INSTR_resize);
+    KilnInstrAttrs_resize *attrs = CASE_ATTRS(c, resize);
+    attrs->mode = mode;
+    attrs->coordinate_transformation_mode = coordinates[i % 4];
+    attrs->nearest_mode = nearest_modes[i / 4 % 4];
+    if (resizes[i / 16].scales[0] > 0)
+        attrs->scales = (KilnFloats){ 4, (float *)resizes[i / 16].scales };
+    case_out(c, dtype, out->rank, out->dims);
+    add_bytes(c, dtype, in);
+    return c;
+}
+
+Test(cpu_movement, resize_nearest)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(resizes) * 16; i++) {
+        g_autoptr(RefCase) c = resize_case(i, "nearest", sizes[i / 4 % 4]);
+        moves(c, "resize", i);
+    }
+}
+
+Test(cpu_movement, resize_linear)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(resizes) * 16; i++) {
+        g_autoptr(RefCase) c = resize_case(i, "linear", KILN_DTYPE_f32);
+        cpu_fill(c, 1, 3);
+        g_autofree char *what = g_strdup_printf("resize %d", (int)i);
+        cpu_agrees(c, (Tolerance){ 2e-6, 1e-6 }, what);
+    }
+}
+
+/* Where its weight is 0, and elsewhere as the reference has it. */
+Test(cpu_movement, resize_linear_beside_infinities)
+{
+    g_autoptr(RefCase) c = case_new(KILN_INSTR_resize);
+    CASE_ATTRS(c, resize)->mode = "linear";
+    CASE_ATTRS(c, resize)->coordinate_transformation_mode = "asymmetric";
+    case_out(c, KILN_DTYPE_f32, DIMS(8, 8));
+    case_in(c, KILN_DTYPE_f32, DIMS(4, 4),
+            VALUES(1, INFINITY, 2, 3, INFINITY, 4, -INFINITY, 5, 6, 7, 8, NAN, 9, 1, INFINITY, 2));
+    cpu_agrees(c, (Tolerance){ 1e-6, 1e-6 }, "infinities");
+}
+
+Test(cpu_movement, resize_falls_back)
+{
+    g_autoptr(RefCase) c = resize_case(0, "cubic", KILN_DTYPE_f32);
+    KilnInstrAttrs_resize *attrs = CASE_ATTRS(c, resize);
+    cr_expect_null(kiln_target_find(kiln_cpu_target(), &c->instr), "cubic");
+    attrs->mode = "linear";
+    cr_expect(kiln_target_find(kiln_cpu_target(), &c->instr));
+    attrs->antialias = true;
+    cr_expect_null(kiln_target_find(kiln_cpu_target(), &c->instr), "antialias");
+    attrs->antialias = false;
+    attrs->coordinate_transformation_mode = "tf_crop_and_resize";
+    cr_expect_null(kiln_target_find(kiln_cpu_target(), &c->instr), "crop");
+    attrs->coordinate_transformation_mode = "asymmetric";
+    c->buffers[0].type.dims[1] = 6;
+    cr_expect_null(kiln_target_find(kiln_cpu_target(), &c->instr), "channels");
+}
