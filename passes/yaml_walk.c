@@ -346,7 +346,7 @@ kiln_yaml_parse(KilnArena *arena, const char *text, size_t length, const char *n
     gboolean ok = parser && fy_parser_set_string(parser, copy, length) == 0;
     ok = ok ? run(&walk, parser, diag) : throw_collected(&walk, diag);
     fy_parser_destroy(parser);
-    fy_diag_unref(diag);
+    fy_diag_destroy(diag); /* an unref alone would leak the collected errors */
     if (!ok)
         return NULL;
     *budget -= MIN(walk.root->size, *budget);

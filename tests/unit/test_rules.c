@@ -340,10 +340,11 @@ Test(rules, results_do_not_depend_on_addresses)
         RULE("b", E, "(relu (abs ?x))", to_operand),
     };
     g_autofree char *first = NULL;
+    g_autoptr(GPtrArray) shifts = g_ptr_array_new_with_free_func(g_free);
     for (int round = 0; round < 4; round++) {
         Case c;
         setup(&c);
-        g_autofree G_GNUC_UNUSED void *shift = g_malloc(1000 * (gsize)(round + 1));
+        g_ptr_array_add(shifts, g_malloc(1000 * (gsize)(round + 1)));
         KilnValue *x = add_argument(c.function, "x", f32_2x3());
         KilnValue *sum = x;
         for (int i = 0; i < 20; i++) {
