@@ -3,7 +3,8 @@
  *
  * The library's own documents are not used: they follow cycles of aliases, expand them without
  * bound, and skip what comes after the first document. Its parser loops for ever on some invalid
- * bytes in directives, so text is checked to be UTF-8 and free of directives before it sees it. */
+ * bytes in directives, and crashes on a tab behind a key that a `?` began, so text is checked to be
+ * UTF-8 and free of directives and tabs before it sees it. */
 #include "passes/yaml_walk.h"
 
 #include <libfyaml.h>
@@ -63,6 +64,8 @@ check_bytes(Walk *walk, const char *text, size_t length)
                         *at ? "this byte is not UTF-8" : "a zero byte cannot stand here");
         if (starts && *at == '%')
             return fail(walk, line, column, "directives ('%') are not supported");
+        if (*at == '\t')
+            return fail(walk, line, column, "tabs are not supported: use blanks, or \\t in quotes");
         size_t skip = line_break(at);
         if (skip) {
             bool pair = *at == '\r' && at[1] == '\n';

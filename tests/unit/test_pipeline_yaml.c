@@ -438,7 +438,8 @@ Test(pipeline_yaml, traps_of_yaml)
     bad("version: 1\ngraph: !!seq [dce]\n", "tags ('!') are not supported");
     bad("version: 1\ngraph: [dce\n", "p.yaml:");
     bad("version: 1\n graph: []\n", "p.yaml:1:10: ");
-    bad("version: 1\ngraph:\n\t- dce\n", "p.yaml:");
+    bad("version: 1\ngraph:\n\t- dce\n", "p.yaml:3:1: tabs are not supported");
+    bad("? a:\t:", "p.yaml:1:5: tabs are not supported");
     bad("version: 1\ngraph: \"dce\n", "p.yaml:");
 }
 
