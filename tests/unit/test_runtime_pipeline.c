@@ -86,6 +86,7 @@ Test(runtime_pipeline, built_in_c)
     options.pipeline = built;
     g_autoptr(KilnProgram) program =
         program_of("graph @f(%x: f32[2]) { %y = relu(%x) : f32[2] return %y }", &options);
+    cr_assert_not_null(program);
     cr_expect(!kiln_pipeline_add(built, "dce", &error));
     expect_error(&error, KILN_ERROR_USAGE, "cannot change");
     cr_expect_eq(kiln_pipeline_ref(built), built);
