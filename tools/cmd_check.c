@@ -50,9 +50,11 @@ check(KilnOptions *options, char **operands, void *data, GError **error)
         return KILN_EXIT_FAILED;
     if (options->json)
         print_json(found, n);
-    for (unsigned i = 0; !options->json && i < n; i++)
-        printf("%s (opset %d, %s) at %s: %s\n", found[i].op, found[i].opset, found[i].dtype,
-               found[i].node, found[i].reason);
+    for (unsigned i = 0; !options->json && i < n; i++) {
+        g_autofree char *op = kiln_one_line(found[i].op), *node = kiln_one_line(found[i].node);
+        printf("%s (opset %d, %s) at %s: %s\n", op, found[i].opset, found[i].dtype, node,
+               found[i].reason);
+    }
     if (!options->json && !options->quiet)
         printf("%s: %u %s, %u not supported\n", path, count_nodes(model),
                model->ir ? "instructions" : "nodes", n);

@@ -180,9 +180,9 @@ report_case(Verify *verify, const char *name, CaseResult *result)
     static const char *const keys[] = { "pass", "fail", "skip" };
     verify->counts[result->status]++;
     if (!verify->cases) {
+        g_autofree char *reason = result->reason ? kiln_one_line(result->reason) : NULL;
         if (!verify->options->quiet || result->status == CASE_FAIL)
-            printf(result->reason ? "%s %s: %s\n" : "%s %s\n", words[result->status], name,
-                   result->reason);
+            printf(reason ? "%s %s: %s\n" : "%s %s\n", words[result->status], name, reason);
         fflush(stdout);
     } else {
         JsonObject *entry = json_object_new();

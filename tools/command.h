@@ -91,6 +91,9 @@ void kiln_clear_progress(KilnOptions *options);
 /** Prints a JSON document with its schema_version, and a newline, to standard output. Takes @root
  * over. */
 void kiln_print_json(JsonObject *root);
+/** A text from a file, with control characters as \\n, \\t or \\xHH, so that a line stays a line:
+ * to be freed. */
+char *kiln_one_line(const char *text);
 /** A type as `f32[1,10]` in JSON. */
 void kiln_json_set_type(JsonObject *object, const char *key, const KilnType *type);
 

@@ -212,6 +212,7 @@ kiln_command(const KilnUsage *usage, int argc, char **argv, void *data)
     }
     kiln_clear_progress(&options);
     if (error) {
+        fflush(stdout); /* in order, where both go to one place */
         fprintf(stderr, "kiln %s: %s\n", usage->command, error->message);
         status = status_of(error);
     }

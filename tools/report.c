@@ -48,6 +48,21 @@ kiln_print_json(JsonObject *root)
     puts(text);
 }
 
+char *
+kiln_one_line(const char *text)
+{
+    GString *out = g_string_new(NULL);
+    for (; *text; text++) {
+        if (*text == '\n' || *text == '\t')
+            g_string_append(out, *text == '\n' ? "\\n" : "\\t");
+        else if ((unsigned char)*text < ' ' || *text == 0x7f)
+            g_string_append_printf(out, "\\x%02x", (unsigned)*text);
+        else
+            g_string_append_c(out, *text);
+    }
+    return g_string_free(out, FALSE);
+}
+
 void
 kiln_json_set_type(JsonObject *object, const char *key, const KilnType *type)
 {

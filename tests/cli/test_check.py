@@ -40,6 +40,14 @@ class Check(CliTest):
         self.assertTrue(all(entry["reason"] for entry in unsupported))
         self.assertEqual(self.json("check", MODEL, "--json")["unsupported"], [])
 
+    def test_a_line_stays_a_line(self):
+        """Names come from the model: control characters must reach neither scripts nor terminals."""
+        path = self.write("odd.onnx", onnx.model([onnx.node("A\nB\x1b[31m", ["x"], ["y"], "n\to\n")],
+                                                 [onnx.value("x", onnx.FLOAT, [2])], [onnx.value("y", onnx.FLOAT, [2])]))
+        lines = self.kiln("check", path, status=UNSUPPORTED).splitlines()
+        self.assertEqual(lines[0], r"A\nB\x1b[31m (opset 13, f32) at n\to\n: the operator is not known")
+        self.assertEqual(len(lines), 2)
+
     def test_text_of_both_levels(self):
         path = self.write("add.kiln", ADD)
         self.assertEqual(self.kiln("check", path), f"{path}: 1 nodes, 0 not supported\n")

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the documents say of the command is true: every option is described and exists, and every command that they show
+prints what they show.
+
+A block ```console holds commands after `$ ` and what each printed. Numbers and the width of blanks may differ (times,
+instruction sets), a line `…` stands for any lines. KILN_UPDATE=1 writes the output of commands without `…` anew."""
+import os
+import pathlib
+import re
+import subprocess
+import unittest
+
+from harness import KILN, SOURCE, CliTest, main
+
+COMMANDS = ("run", "opt", "verify", "check", "memory", "passes", "ops")
+DOCUMENTS = [SOURCE / "README.md", *sorted((SOURCE / "docs").glob("*.md"))]
+UPDATE = os.environ.get("KILN_UPDATE") == "1"
+
+
+def options_of_help(text):
+    return set(re.findall(r"(?m)^  (?:-\w, )?--([\w-]+)", text))
+
+
+def blocks(text):
+    """Yields (start, end, lines) of each console block."""
+    for match in re.finditer(r"(?ms)^```console\n(.*?)^```$", text):
+        yield match.start(1), match.end(1), match.group(1).splitlines()
+
+
+def commands(lines):
+    """Splits a block into (command, lines that it printed)."""
+    found = []
+    for line in lines:
+        if line.startswith("$ "):
+            found.append((line[2:], []))
+        elif found and found[-1][0].endswith("\\"):
+            found[-1] = (found[-1][0] + "\n" + line, [])
+        else:
+            found[-1][1].append(line)
+    return found
+
+
+def shape_of(line):
+    """A line without what may differ: numbers, blanks."""
+    return re.sub(r"\s+", " ", re.sub(r"-?\d+(\.\d+)?(e[-+]?\d+)?", "0", line)).strip()
+
+
+def matches(found, expected):
+    if "…" not in expected:
+        return [shape_of(line) for line in found] == [shape_of(line) for line in expected]
+    pattern = "".join("(?:.*\n)*?" if line == "…" else re.escape(shape_of(line)) + "\n" for line in expected)
+    return re.fullmatch(pattern, "".join(shape_of(line) + "\n" for line in found)) is not None
+
+
+class Options(CliTest):
+    def test_every_option_is_described(self):
+        """In the reference and in the manual, for each command; and they describe no others."""
+        reference = (SOURCE / "docs/command-line.md").read_text(encoding="utf-8")
+        manual = (SOURCE / "docs/kiln.1").read_text(encoding="utf-8")
+        helps = {command: options_of_help(self.kiln(command, "--help")) for command in COMMANDS}
+        every = set().union(*helps.values())
+        self.assertGreater(len(every), 30)
+        self.assertEqual(sorted(every - set(re.findall(r"`(?:-\w, )?--([\w-]+)", reference))), [])
+        self.assertEqual(sorted(every - set(re.findall(r"(?m)^\.It (?:Fl \w , )?Fl -([\w-]+)", manual))), [])
+        self.assertEqual(sorted(set(re.findall(r"(?m)^\| `(?:-\w, )?--([\w-]+)", reference)) - every), [])
+        self.assertEqual(sorted(set(re.findall(r"(?m)^\.It (?:Fl \w , )?Fl -([\w-]+)", manual)) - every), [])
+        for path in [*DOCUMENTS, SOURCE / "docs/kiln.1"]:
+            for command, rest in re.findall(r"\bkiln (\w+)\b([^`\n;]*)", path.read_text(encoding="utf-8")):
+                for option in re.findall(r"(?<![\w-])--([a-z][\w-]+)", rest) if command in helps else []:
+                    self.assertIn(option, helps[command], f"{path.name}: kiln {command}{rest}")
+
+    def test_every_command_is_described(self):
+        reference = (SOURCE / "docs/command-line.md").read_text(encoding="utf-8")
+        manual = (SOURCE / "docs/kiln.1").read_text(encoding="utf-8")
+        for command in COMMANDS:
+            self.assertRegex(reference, rf"(?m)^## `kiln {command}\b")
+            self.assertRegex(manual, rf"(?m)^\.Ss kiln {command}\b")
+
+
+class Examples(CliTest):
+    def setUp(self):
+        super().setUp()
+        for name in ("examples", "pipelines", "tests", "docs"):
+            os.symlink(SOURCE / name, self.dir / name)
+        self.environment = {**os.environ, "PATH": f"{pathlib.Path(KILN).parent}:{os.environ['PATH']}", "LC_ALL": "C.UTF-8"}
+
+    def run_one(self, command):
+        result = subprocess.run(["sh", "-c", command], cwd=self.dir, env=self.environment, stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, timeout=300, check=False)
+        self.assertLess(result.returncode, 5, command)
+        return result.stdout.decode("utf-8").rstrip("\n").split("\n") if result.stdout.strip() else []
+
+    def check_document(self, path):
+        text = path.read_text(encoding="utf-8")
+        updated, at, count = "", 0, 0
+        for start, end, lines in blocks(text):
+            body = ""
+            for command, expected in commands(lines):
+                found = self.run_one(command)
+                count += 1
+                if UPDATE and "…" not in expected:
+                    expected = [line.rstrip() for line in found]
+                elif not matches(found, expected):
+                    self.fail(f"{path.name}: $ {command}\nexpected:\n" + "\n".join(expected) + "\nfound:\n" + "\n".join(found))
+                body += "".join(f"{line}\n" for line in (f"$ {command}", *expected))
+            updated += text[at:start] + body
+            at = end
+        if UPDATE and count:
+            path.write_text(updated + text[at:], encoding="utf-8")
+        return count
+
+    def test_documents(self):
+        counts = {path.name: self.check_document(path) for path in DOCUMENTS}
+        self.assertGreater(counts["README.md"], 5)
+        self.assertGreater(counts["command-line.md"], 10)
+
+    def test_links(self):
+        """Links between the documents lead somewhere."""
+        for path in DOCUMENTS:
+            for target in re.findall(r"\]\(([^)#:]+)(?:#[\w-]+)?\)", path.read_text(encoding="utf-8")):
+                self.assertTrue((path.parent / target).exists(), f"{path.name}: {target}")
+
+
+if __name__ == "__main__":
+    main()
