@@ -25,8 +25,8 @@ struct KilnSession {
     size_t user_arena_bytes;
     char *arena; /* the caller's or the session's own */
     size_t arena_bytes;
-    KilnBinding *bindings; /* per input; data of all of them */
-    bool *bound;
+    const void **data; /* per input; NULL: not bound */
+    KilnBinding *bindings;
     OutputSlot *outputs;
     char **states;
     uint32_t n_states;
@@ -57,7 +57,7 @@ address_of(const KilnSession *session, const KilnSlot *slot)
         base = session->arena;
         break;
     case KILN_SLOT_INPUT:
-        base = (char *)session->bindings[slot->index].data;
+        base = (char *)session->data[slot->index];
         break;
     case KILN_SLOT_OUTPUT: {
         const OutputSlot *output = &session->outputs[slot->index];
@@ -248,7 +248,7 @@ kiln_session_new(KilnProgram *program, const KilnSessionOptions *given, GError *
     session->user_arena = options.arena;
     session->user_arena_bytes = options.arena_bytes;
     session->bindings = g_new0(KilnBinding, program->inputs.n + 1);
-    session->bound = g_new0(bool, program->inputs.n + 1);
+    session->data = g_new0(const void *, program->inputs.n + 1);
     session->outputs = g_new0(OutputSlot, program->outputs.n + 1);
     if (!program->open) {
         /* Made when the program was, and never replaced. */
@@ -269,7 +269,7 @@ kiln_session_free(KilnSession *session)
     for (unsigned i = 0; i < session->program->outputs.n; i++)
         kiln_free(session->outputs[i].own);
     g_free(session->bindings);
-    g_free(session->bound);
+    g_free(session->data);
     g_free(session->outputs);
     kiln_program_unref(session->program);
     g_free(session);
@@ -320,9 +320,9 @@ kiln_session_bind_input_shaped(KilnSession *session, unsigned i, const void *dat
     }
     if (!check_address("input", info, data, kiln_type_bytes(&found), error))
         return FALSE;
-    binding.data = data ? data : nothing;
+    session->data[i] = data ? data : nothing;
+    binding.data = program->value_inputs[i] ? session->data[i] : NULL;
     session->bindings[i] = binding;
-    session->bound[i] = true;
     if (session->made)
         resolve(session, KILN_SLOT_INPUT, i);
     return TRUE;
@@ -455,7 +455,7 @@ kiln_session_run(KilnSession *session, GError **error)
 {
     session->ran = false;
     for (unsigned i = 0; i < session->program->inputs.n; i++) {
-        if (!session->bound[i])
+        if (!session->data[i])
             return kiln_throw(error, KILN_ERROR_USAGE, "input %s is not bound",
                               session->program->inputs.info[i].name);
     }
