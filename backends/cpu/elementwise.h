@@ -52,10 +52,15 @@ typedef void (*KilnCpuUnaryRow)(float *out, const float *x, int64_t n, const Kil
 typedef void (*KilnCpuBinaryRow)(float *out, const float *a, const float *b, int64_t n);
 typedef void (*KilnCpuCompareRow)(uint8_t *out, const float *a, const float *b, int64_t n);
 
+/* out[i] = condition[i] ? yes[i] : no[i]; bits are moved as they are. */
+typedef void (*KilnCpuSelectRow)(float *out, const uint8_t *condition, const float *yes,
+                                 const float *no, int64_t n);
+
 typedef struct {
     KilnCpuUnaryRow unary[KILN_CPU_N_UNARY];
     KilnCpuBinaryRow binary[KILN_CPU_N_BINARY][KILN_CPU_N_FIXED];
     KilnCpuCompareRow compare[KILN_CPU_N_COMPARE][KILN_CPU_N_FIXED];
+    KilnCpuSelectRow select[2][2]; /* [yes is one element][no is one element] */
 } KilnCpuRows;
 
 extern const KilnCpuRows kiln_cpu_rows_portable;

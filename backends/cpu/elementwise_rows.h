@@ -50,7 +50,25 @@
     COMPARE_LOOP(first_fixed, id, FIXED, FIXED, EACH, EACH_SOME)
 #include "backends/cpu/elementwise.def"
 
+#define SELECT_LOOP(name, YES, YES_SOME, NO, NO_SOME)                                              \
+    static void name(float *out, const uint8_t *condition, const float *yes, const float *no,      \
+                     int64_t n)                                                                    \
+    {                                                                                              \
+        int64_t i = 0;                                                                             \
+        for (; i + VW <= n; i += VW)                                                               \
+            V_STORE(out + i, V_SELECT(V_LOAD_BOOL(condition + i), YES(yes, i), NO(no, i)));        \
+        if (i < n)                                                                                 \
+            V_STORE_SOME(out + i, V_MASK(n - i),                                                   \
+                         V_SELECT(V_LOAD_BOOL_SOME(condition + i, n - i), YES_SOME(yes, i),        \
+                                  NO_SOME(no, i)));                                                \
+    }
+SELECT_LOOP(select_each, EACH, EACH_SOME, EACH, EACH_SOME)
+SELECT_LOOP(select_no_fixed, EACH, EACH_SOME, FIXED, FIXED)
+SELECT_LOOP(select_yes_fixed, FIXED, FIXED, EACH, EACH_SOME)
+SELECT_LOOP(select_both_fixed, FIXED, FIXED, FIXED, FIXED)
+
 const KilnCpuRows ROWS = {
+    .select = { { select_each, select_no_fixed }, { select_yes_fixed, select_both_fixed } },
 #define UNARY(id) .unary[KILN_CPU_UNARY_##id] = unary_##id,
 #define BINARY(id)                                                                                 \
     .binary[KILN_CPU_BINARY_##id] = { each_##id, second_fixed_##id, first_fixed_##id },

@@ -9,6 +9,8 @@
 #include "backends/cpu/strided.h"
 #include "graph/number.h"
 
+#include <string.h>
+
 enum {
     TASK_ELEMENTS = 16384,
 };
@@ -35,20 +37,39 @@ whole(float x, float low, float high, int64_t least, int64_t most)
     return x >= high ? most : (int64_t)x;
 }
 
+/* The upper half, rounded half to even; a NaN stays one. */
+static inline uint16_t
+to_bf16(float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    const uint32_t rounded = bits + 0x7fff + (bits >> 16 & 1);
+    return (uint16_t)((x != x ? bits | 0x400000 : rounded) >> 16);
+}
+
+static inline float
+from_bf16(uint16_t x)
+{
+    const uint32_t bits = (uint32_t)x << 16;
+    float wide;
+    memcpy(&wide, &bits, sizeof wide);
+    return wide;
+}
+
 ROW(f32_to_i64, int64_t, float, whole(x, -0x1p63f, 0x1p63f, INT64_MIN, INT64_MAX))
 ROW(f32_to_i32, int32_t, float, (int32_t)whole(x, -0x1p31f, 0x1p31f, INT32_MIN, INT32_MAX))
 ROW(f32_to_i8, int8_t, float, (int8_t)whole(x, -128, 127, INT8_MIN, INT8_MAX))
 ROW(f32_to_u8, uint8_t, float, (uint8_t)whole(x, 0, 255, 0, UINT8_MAX))
 ROW(f32_to_bool, uint8_t, float, x != 0)
 ROW(f32_to_f16, uint16_t, float, kiln_f32_to_f16(x))
-ROW(f32_to_bf16, uint16_t, float, kiln_f32_to_bf16(x))
+ROW(f32_to_bf16, uint16_t, float, to_bf16(x))
 ROW(i64_to_f32, float, int64_t, (float)x)
 ROW(i32_to_f32, float, int32_t, (float)x)
 ROW(i8_to_f32, float, int8_t, (float)x)
 ROW(u8_to_f32, float, uint8_t, (float)x)
 ROW(bool_to_f32, float, uint8_t, x != 0 ? 1.0f : 0.0f)
 ROW(f16_to_f32, float, uint16_t, kiln_f16_to_f32(x))
-ROW(bf16_to_f32, float, uint16_t, kiln_bf16_to_f32(x))
+ROW(bf16_to_f32, float, uint16_t, from_bf16(x))
 ROW(i64_to_i32, int32_t, int64_t, (int32_t)x)
 ROW(i32_to_i64, int64_t, int32_t, x)
 ROW(bool_to_i64, int64_t, uint8_t, x != 0)

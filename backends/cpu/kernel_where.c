@@ -3,6 +3,7 @@
  * Bytes are moved, so that NaNs keep their payload. Operands: result, condition, the two choices.
  */
 #include "backends/cpu/broadcast.h"
+#include "backends/cpu/elementwise.h"
 #include "backends/cpu/kernel.h"
 
 typedef struct {
@@ -37,6 +38,21 @@ ROW(where_16, uint16_t)
 ROW(where_32, uint32_t)
 ROW(where_64, uint64_t)
 
+/* Elements of 4 bytes have vector loops where the condition advances. */
+static void
+where_words(const void *data, const KilnCpuRun *run)
+{
+    const Where *w = data;
+    if (!run->step[0]) {
+        where_32(data, run);
+        return;
+    }
+    const KilnCpuRows *rows = kiln_cpu_rows(KILN_CPU_ISA_AUTO);
+    rows->select[run->step[1] == 0][run->step[2] == 0](
+        (float *)w->out + run->at, w->condition + run->from[0],
+        (const float *)w->yes + run->from[1], (const float *)w->no + run->from[2], run->n);
+}
+
 bool
 kiln_cpu_where_supports(const KilnInstr *instr)
 {
@@ -59,7 +75,7 @@ kiln_cpu_where(const KilnKernelArgs *args)
     kiln_cpu_broadcast_run(&b, args->threads,
                            size == 1   ? where_8
                            : size == 2 ? where_16
-                           : size == 4 ? where_32
+                           : size == 4 ? where_words
                                        : where_64,
                            &w);
     return NULL;
