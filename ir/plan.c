@@ -472,3 +472,17 @@ kiln_memory_plan(KilnIRFunction *function, const KilnTarget *target, int threads
     plan->plan_ms = (double)(g_get_monotonic_time() - begin) / 1000;
     return g_steal_pointer(&plan);
 }
+
+void
+kiln_memory_plan_forget(KilnIRFunction *function)
+{
+    if (function->arena_bytes < 0)
+        return;
+    for (guint i = 0; i < function->buffers->len; i++) {
+        KilnBuffer *buffer = g_ptr_array_index(function->buffers, i);
+        if (buffer && buffer->kind == KILN_BUFFER_ALLOC)
+            buffer->offset = -1;
+    }
+    function->arena_bytes = -1;
+    function->stamp++;
+}

@@ -36,6 +36,8 @@ KilnMemoryPlan *kiln_liveness(const KilnIRFunction *function, const KilnTarget *
  * buffer->offset and function->arena_bytes. */
 KilnMemoryPlan *kiln_memory_plan(KilnIRFunction *function, const KilnTarget *target, int threads,
                                  GError **error);
+/** Takes the offsets out of @function again: for who changes the order or the lives of buffers. */
+void kiln_memory_plan_forget(KilnIRFunction *function);
 void kiln_memory_plan_free(KilnMemoryPlan *plan);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnMemoryPlan, kiln_memory_plan_free)
 

@@ -70,6 +70,9 @@ kiln_analyses_assure(KilnAnalyses *analyses, const KilnUnit *unit, uint32_t requ
 void
 kiln_analyses_keep_only(KilnAnalyses *analyses, const KilnUnit *unit, uint32_t preserved)
 {
+    /* A memory plan is no more than lives with offsets. */
+    if (unit->instrs && !(preserved & KILN_ANALYSIS_LIVENESS))
+        kiln_memory_plan_forget(unit->instrs);
     Entry *entry = g_hash_table_lookup(analyses->by_function, key_of(unit));
     if (!entry)
         return;

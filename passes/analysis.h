@@ -13,7 +13,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnAnalyses, kiln_analyses_free)
 
 /** Computes what @required names and @unit's function lacks. */
 void kiln_analyses_assure(KilnAnalyses *analyses, const KilnUnit *unit, uint32_t required);
-/** Forgets all but @preserved of the function. */
+/** Forgets all but @preserved of the function; its memory plan, if it has one, goes with liveness.
+ */
 void kiln_analyses_keep_only(KilnAnalyses *analyses, const KilnUnit *unit, uint32_t preserved);
 /** Forgets functions that the module no longer has, before their addresses are used again. */
 void kiln_analyses_prune(KilnAnalyses *analyses, const KilnUnit *module);
