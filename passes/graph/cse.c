@@ -35,14 +35,18 @@ commutes(const KilnNode *node)
            node->op != KILN_OP_max && node->op != KILN_OP_min;
 }
 
-/* A value by where it comes from, never by address: equal whatever the layout of memory. */
+/* A value by where it comes from, never by address: equal whatever the layout of memory. Mixed
+ * well, since sums of neighbouring ids would fall on few buckets. */
 static uint32_t
 value_hash(const KilnValue *value)
 {
     if (!value)
         return 0;
-    uint32_t source = value->def ? value->def->id * 2 + 2 : value->index * 2 + 1;
-    return source * 2654435761u ^ (value->def ? value->index : 0);
+    uint32_t hash = value->def ? value->def->id * 2 + 2 : value->index * 2 + 1;
+    hash += value->def ? value->index * 2654435761u : 0;
+    hash = (hash ^ hash >> 16) * 2146121005u;
+    hash = (hash ^ hash >> 15) * 2221713035u;
+    return hash ^ hash >> 16;
 }
 
 static guint
@@ -56,7 +60,7 @@ node_hash(gconstpointer data)
         return hash * 31 + kiln_attrs(node, const)->value->id;
     if (commutes(node))
         return hash * 31 +
-               (value_hash(node->operands[0].value) ^ value_hash(node->operands[1].value));
+               (value_hash(node->operands[0].value) + value_hash(node->operands[1].value));
     for (uint32_t i = 0; i < node->n_operands; i++)
         hash = hash * 31 + value_hash(node->operands[i].value);
     return hash;
