@@ -354,13 +354,16 @@ make_constant(Sweep *sweep, KilnValue *value)
     sweep->fold->changed = true;
 }
 
-/* Makes constants of the folded values that a node which stays reads. True where there were any. */
+/* Makes constants of the folded values that a node which stays reads. True where it reads such
+ * constants, those made before included: then a subgraph has new literals. */
 static bool
 read_constants(Sweep *sweep, const KilnNode *node)
 {
     bool any = false;
     for (uint32_t i = 0; i < node->n_operands; i++) {
         KilnValue *value = node->operands[i].value;
+        const KilnNode *def = value ? value->def : NULL;
+        any |= def && def->function == sweep->function && def->id >= sweep->n;
         if (!folded_to(sweep, value))
             continue;
         make_constant(sweep, value);

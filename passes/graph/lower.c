@@ -85,7 +85,6 @@ lower_variadic(KilnMatch *match, KilnPassContext *context, const char *rule, GEr
     const KilnNode *node = kiln_match_root(match);
     bool mean = node->op == KILN_OP_mean, adds = mean || node->op == KILN_OP_sum;
     GUARD(target_lacks, target_lacks(context, node));
-    GUARD(several, node->n_operands > (adds ? 1u : 2u));
     GUARD(wide_enough, !adds || !is_narrow(&node->results[0]));
     KilnValue *value = fold_left(match, adds ? KILN_OP_add : node->op, error);
     if (mean && value) {
@@ -118,7 +117,7 @@ lower_reduction(KilnMatch *match, KilnPassContext *context, const char *rule, GE
     const KilnNode *node = kiln_match_root(match);
     KilnValue *x = node->operands[0].value;
     GUARD(target_lacks, target_lacks(context, node));
-    GUARD(float_type, kiln_dtype_is_float(x->type.dtype) && !x->type.quant);
+    GUARD(float_type, kiln_dtype_is_float(x->type.dtype));
     bool shrinks = node->op == KILN_OP_reduce_log_sum || node->op == KILN_OP_reduce_l2;
     GUARD(wide_enough, !shrinks || !is_narrow(x));
     if (node->op == KILN_OP_reduce_log_sum)
@@ -138,7 +137,7 @@ lower_global_pool(KilnMatch *match, KilnPassContext *context, const char *rule, 
     KilnNode *node = kiln_match_root(match);
     KilnValue *x = node->operands[0].value;
     GUARD(target_lacks, target_lacks(context, node));
-    GUARD(spatial, x->type.rank >= 3 && !x->type.quant && !x->type.layout);
+    GUARD(ranked, x->type.rank >= 2);
     int64_t axes[KILN_MAX_RANK];
     uint32_t n = (uint32_t)x->type.rank - 2;
     for (uint32_t i = 0; i < n; i++)
@@ -155,7 +154,6 @@ lower_hard_swish(KilnMatch *match, KilnPassContext *context, const char *rule, G
 {
     KilnValue *x = kiln_match_value(match, "x");
     GUARD(target_lacks, target_lacks(context, kiln_match_root(match)));
-    GUARD(float_type, kiln_dtype_is_float(x->type.dtype) && !x->type.quant);
     KilnAttrs_hard_sigmoid attrs = { .alpha = 1.0f / 6.0f, .beta = 0.5f };
     KilnValue *gate = step(match, KILN_OP_hard_sigmoid, x, NULL, &attrs, error);
     return finish(match, context, rule,
@@ -176,7 +174,7 @@ lower_block_move(KilnMatch *match, KilnPassContext *context, const char *rule, G
     KilnNode *node = kiln_match_root(match);
     KilnValue *x = node->operands[0].value;
     GUARD(target_lacks, target_lacks(context, node));
-    GUARD(static_shape, kiln_type_is_static(&x->type) && !x->type.quant && !x->type.layout);
+    GUARD(static_shape, kiln_type_is_static(&x->type));
     bool to_depth = node->op == KILN_OP_space_to_depth;
     int64_t block = to_depth ? kiln_attrs(node, space_to_depth)->blocksize
                              : kiln_attrs(node, depth_to_space)->blocksize;
