@@ -18,9 +18,23 @@ static bool
 drop(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
     (void)error;
-    KilnValue *x = kiln_match_value(match, "x");
+    return kiln_match_replace(match, context, rule, kiln_match_value(match, "x"));
+}
+
+/* Of nodes with several results: one that only the others keep has nothing to be replaced. */
+static bool
+drop_first(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
     GUARD(used, kiln_match_root(match)->results[0].n_uses > 0);
-    return kiln_match_replace(match, context, rule, x);
+    return drop(match, context, rule, error);
+}
+
+/* Any rank equals any other as long as neither is known. */
+static bool
+drop_ranked(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    GUARD(rank_known, kiln_match_value(match, "x")->type.rank >= 0);
+    return drop(match, context, rule, error);
 }
 
 /* Equal types say that nothing was cut, repeated or arranged anew, but only where every extent is
@@ -29,10 +43,16 @@ static bool
 drop_same_extents(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
     const KilnType *type = &kiln_match_value(match, "x")->type;
-    GUARD(rank_known, type->rank >= 0);
     for (int i = 0; i < type->rank; i++)
         GUARD(extents_known, type->dims[i] >= 0 || type->dim_names[i]);
-    return drop(match, context, rule, error);
+    return drop_ranked(match, context, rule, error);
+}
+
+static bool
+drop_split(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    GUARD(used, kiln_match_root(match)->results[0].n_uses > 0);
+    return drop_same_extents(match, context, rule, error);
 }
 
 /* In training mode dropout drops; an explicit training_mode operand must be literally false. */
@@ -44,7 +64,7 @@ drop_dropout(KilnMatch *match, KilnPassContext *context, const char *rule, GErro
     bool off =
         !training || (training->known && training->known->n == 1 && training->known->v[0] == 0);
     GUARD(inference, off && kiln_pass_mode(context) == KILN_MODE_INFER);
-    return drop(match, context, rule, error);
+    return drop_first(match, context, rule, error);
 }
 
 /* Backwards, everything would be kept too. */
@@ -86,7 +106,7 @@ drop_max_pool(KilnMatch *match, KilnPassContext *context, const char *rule, GErr
     GUARD(one_by_one, attrs->kernel_shape.n && all_are(attrs->kernel_shape, 1));
     GUARD(stride_one, all_are(attrs->strides, 1));
     GUARD(no_pads, all_are(attrs->pads, 0));
-    return drop(match, context, rule, error);
+    return drop_first(match, context, rule, error);
 }
 
 static bool
@@ -131,10 +151,10 @@ static const KilnRule rules[] = {
     RULE("tile-once", E, "(tile ?x ?)", drop_same_extents),
     RULE("expand-same", E, "(expand ?x ?)", drop_same_extents),
     RULE("reshape-same", E, "(reshape ?x ?)", drop_same_extents),
-    RULE("flatten-same", E, "(flatten ?x)", drop_same_extents),
-    RULE("squeeze-nothing", E, "(squeeze ?x ...)", drop_same_extents),
-    RULE("unsqueeze-nothing", E, "(unsqueeze ?x ?)", drop_same_extents),
-    RULE("split-whole", E, "(split#s.0 ?x ...)", drop_same_extents),
+    RULE("flatten-same", E, "(flatten ?x)", drop),
+    RULE("squeeze-nothing", E, "(squeeze ?x ...)", drop_ranked),
+    RULE("unsqueeze-nothing", E, "(unsqueeze ?x ?)", drop_ranked),
+    RULE("split-whole", E, "(split#s.0 ?x ...)", drop_split),
     RULE("max-pool-1x1", E, "(max_pool ?x)", drop_max_pool),
     RULE("average-pool-1x1", E, "(average_pool ?x)", drop_average_pool),
     RULE("concat-one", E, "(concat ?x)", drop),

@@ -263,10 +263,8 @@ drop_identity(KilnMatch *match, KilnPassContext *context, const char *rule, GErr
 
 static const KilnRule rules[] = {
     RULE("batchnorm-identity", U, "(batch_normalization ?x $ $ $ $)", drop_identity),
-    RULE("batchnorm-into-conv", U, "(batch_normalization (conv#conv! ?x $w ...) $ $ $ $)",
-         fold_into),
-    RULE("batchnorm-into-conv-transpose", U,
-         "(batch_normalization (conv_transpose#conv! ?x $w ...) $ $ $ $)", fold_into),
+    RULE("batchnorm-into-conv", U,
+         "(batch_normalization (conv|conv_transpose#conv! ?x $w ...) $ $ $ $)", fold_into),
 };
 
 const KilnRule *

@@ -80,14 +80,21 @@ fold_left(const KilnMatch *match, KilnOp op, GError **error)
 }
 
 static bool
-lower_variadic(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+lower_extremum(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
     const KilnNode *node = kiln_match_root(match);
-    bool mean = node->op == KILN_OP_mean, adds = mean || node->op == KILN_OP_sum;
     GUARD(target_lacks, target_lacks(context, node));
-    GUARD(wide_enough, !adds || !is_narrow(&node->results[0]));
-    KilnValue *value = fold_left(match, adds ? KILN_OP_add : node->op, error);
-    if (mean && value) {
+    return finish(match, context, rule, fold_left(match, node->op, error));
+}
+
+static bool
+lower_sum(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnNode *node = kiln_match_root(match);
+    GUARD(target_lacks, target_lacks(context, node));
+    GUARD(wide_enough, !is_narrow(&node->results[0]));
+    KilnValue *value = fold_left(match, KILN_OP_add, error);
+    if (node->op == KILN_OP_mean && value) {
         KilnType type = kiln_type_scalar(value->type.dtype);
         KilnValue *n = kiln_build_constant(kiln_match_function(match), kiln_match_root(match), "n",
                                            kiln_tensor_new_splat(&type, node->n_operands));
@@ -197,8 +204,8 @@ lower_block_move(KilnMatch *match, KilnPassContext *context, const char *rule, G
 }
 
 static const KilnRule rules[] = {
-    RULE("lower-extremum", E, "(max|min ? ? ...)", lower_variadic),
-    RULE("lower-sum", U, "(sum|mean ? ? ...)", lower_variadic),
+    RULE("lower-extremum", E, "(max|min ? ? ...)", lower_extremum),
+    RULE("lower-sum", U, "(sum|mean ? ? ...)", lower_sum),
     RULE("lower-norm-reduction", U, "(reduce_l1|reduce_l2|reduce_sum_square|reduce_log_sum ?x ...)",
          lower_reduction),
     RULE("lower-global-pool", U, "(global_average_pool|global_max_pool ?x)", lower_global_pool),

@@ -59,7 +59,8 @@ def check_ops(root):
 def main(root):
     root = pathlib.Path(root)
     problems = [*check_passes(root), *check_guards(root), *check_ops(root)]
-    print("\n".join(problems))
+    for problem in problems:
+        print(problem)
     return bool(problems)
 
 
