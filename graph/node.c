@@ -30,6 +30,21 @@ kiln_value_constant(const KilnValue *value)
     return node ? kiln_attrs(node, const)->value : NULL;
 }
 
+KilnTensor *
+kiln_value_known_tensor(const KilnValue *value)
+{
+    const KilnKnown *known = value->known;
+    if (!known || known->n != kiln_type_elements(&value->type))
+        return NULL;
+    KilnType type = kiln_type_make(value->type.dtype, value->type.rank, value->type.dims);
+    size_t size = kiln_dtype_size(type.dtype), n = (size_t)known->n;
+    uint8_t *data = g_malloc0(n * size + 1); /* of at most KILN_KNOWN_MAX elements */
+    for (size_t i = 0; i < n; i++)
+        memcpy(data + i * size, &known->v[i], size); /* little-endian: the low bytes */
+    g_autoptr(GBytes) bytes = g_bytes_new_take(data, n * size);
+    return kiln_tensor_new_data(&type, bytes, NULL);
+}
+
 bool
 kiln_value_single_use(const KilnValue *value)
 {

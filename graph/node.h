@@ -77,6 +77,9 @@ const char *kiln_node_label(const KilnNode *node);
 KilnNode *kiln_value_def_of(const KilnValue *value, KilnOp op);
 /** The constant behind @value if a `const` node defines it; else NULL. */
 KilnConstant *kiln_value_constant(const KilnValue *value);
+/** The integers that are known of @value as a tensor of its element type and shape; NULL where not
+ * all of them are known. Small: it does not run out of memory. */
+KilnTensor *kiln_value_known_tensor(const KilnValue *value);
 /** True where exactly one operand reads @value and that reader is no `return`: guards of fusions.
  */
 bool kiln_value_single_use(const KilnValue *value);

@@ -3,7 +3,6 @@
  * operands as constants, lowered and run there. */
 #include "ir/interpret.h"
 
-#include "graph/alloc.h"
 #include "graph/module.h"
 
 #include <string.h>
@@ -36,14 +35,7 @@ known_tensor(const KilnNode *node, uint32_t i)
     const KilnConstant *constant = kiln_value_constant(value);
     if (constant)
         return kiln_tensor_copy(constant->tensor);
-    if (!value->known || value->known->n != kiln_type_elements(&value->type))
-        return NULL;
-    KilnType type = kiln_type_make(value->type.dtype, value->type.rank, value->type.dims);
-    size_t size = kiln_dtype_size(type.dtype);
-    g_autofree char *bytes = g_malloc0((size_t)value->known->n * size + 1);
-    for (int64_t k = 0; k < value->known->n; k++)
-        memcpy(bytes + (size_t)k * size, &value->known->v[k], size); /* little-endian: low bytes */
-    return kiln_tensor_new_copy(&type, bytes, NULL);
+    return kiln_value_known_tensor(value);
 }
 
 /* The type of operand @i where it is @tensor: its dims, but quantization and layout of the value

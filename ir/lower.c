@@ -9,8 +9,6 @@
  * passes move them. */
 #include "ir/lower_priv.h"
 
-#include "graph/alloc.h"
-
 #include <string.h>
 
 /* --- errors --- */
@@ -142,34 +140,18 @@ lower_const(KilnLower *l, const KilnNode *node, GError **error)
     return TRUE;
 }
 
-static void
-store_integer(KilnDType dtype, uint8_t *out, int64_t i, int64_t value)
-{
-    /* The low bytes of a little-endian integer are the integer of the narrower type. */
-    size_t size = kiln_dtype_size(dtype);
-    memcpy(out + (size_t)i * size, &value, size);
-}
-
 /* Results that are known become const weights, those of them that something reads. */
-static gboolean
-lower_decided(KilnLower *l, const KilnNode *node, GError **error)
+static void
+lower_decided(KilnLower *l, const KilnNode *node)
 {
     for (uint32_t r = 0; r < node->n_results; r++) {
         KilnValue *value = &node->results[r];
         if (!kiln_lower_wants(l, node, r))
             continue;
-        KilnType plain = kiln_type_make(value->type.dtype, value->type.rank, value->type.dims);
-        size_t size = kiln_dtype_size(plain.dtype);
-        g_autofree uint8_t *bytes = g_malloc0((size_t)value->known->n * size + 1);
-        for (int64_t i = 0; i < value->known->n; i++)
-            store_integer(plain.dtype, bytes, i, value->known->v[i]);
-        KilnTensor *tensor = kiln_tensor_new_copy(&plain, bytes, error);
-        if (!tensor)
-            return FALSE;
-        KilnBuffer *buffer = kiln_lower_weight(l, value->name, tensor, &value->type);
+        KilnBuffer *buffer =
+            kiln_lower_weight(l, value->name, kiln_value_known_tensor(value), &value->type);
         g_hash_table_insert(l->buffers, value, buffer);
     }
-    return TRUE;
 }
 
 /* --- steps --- */
@@ -325,8 +307,10 @@ lower_node(KilnLower *l, const KilnNode *node, GError **error)
     const KilnLowering *lowering = kiln_lowering_of(node->op);
     if (node->op == KILN_OP_const)
         return TRUE; /* in the first walk, so that weights keep their names */
-    if (is_decided(node))
-        return lower_decided(l, node, error);
+    if (is_decided(node)) {
+        lower_decided(l, node);
+        return TRUE;
+    }
     if (!lowering->lower && !kiln_lower_namesake(node, &kind))
         return throw_op(node, error);
     if (!check_node(node, error))

@@ -162,27 +162,11 @@ bind_value(KilnFunction *function, KilnArgument *argument, const void *data, GEr
 
 /* --- evaluation of what inference does not follow --- */
 
-/* Stores the value where it is literal, NULL where it is not; FALSE only where memory runs out. */
-static gboolean
-literal_tensor(const KilnValue *value, KilnTensor **out, GError **error)
+static KilnTensor *
+literal_tensor(const KilnValue *value)
 {
-    *out = NULL;
     const KilnConstant *constant = kiln_value_constant(value);
-    if (constant) {
-        *out = kiln_tensor_copy(constant->tensor);
-        return TRUE;
-    }
-    int64_t n = kiln_type_elements(&value->type);
-    if (!value->known || value->known->n != n || n > KILN_KNOWN_MAX)
-        return TRUE;
-    KilnType type = kiln_type_make(value->type.dtype, value->type.rank, value->type.dims);
-    size_t size = kiln_dtype_size(type.dtype);
-    uint8_t bytes[KILN_KNOWN_MAX * sizeof(int64_t)];
-    /* Little-endian: the low bytes of the integer are the element. */
-    for (int64_t i = 0; i < n; i++)
-        memcpy(bytes + (size_t)i * size, &value->known->v[i], size);
-    *out = kiln_tensor_new_copy(&type, bytes, error);
-    return *out != NULL;
+    return constant ? kiln_tensor_copy(constant->tensor) : kiln_value_known_tensor(value);
 }
 
 static void
@@ -200,14 +184,12 @@ evaluate(KilnNode *node, const KilnTarget *target, GError **error)
     KilnTensor **results = g_new0(KilnTensor *, node->n_results + 1);
     bool literal = !(kiln_op_info(node->op)->traits & (KILN_TRAIT_RANDOM | KILN_TRAIT_SIDE_EFFECT |
                                                        KILN_TRAIT_STATE | KILN_TRAIT_REGION));
-    gboolean fine = TRUE;
     for (uint32_t i = 0; literal && i < node->n_operands; i++) {
         const KilnValue *value = node->operands[i].value;
-        if (!value)
-            continue;
-        fine = literal_tensor(value, &operands[i], error);
-        literal = operands[i] != NULL;
+        operands[i] = value ? literal_tensor(value) : NULL;
+        literal = !value || operands[i];
     }
+    gboolean fine = TRUE;
     if (literal) {
         fine =
             kiln_target_evaluate(target, node, (const KilnTensor *const *)operands, results, error);

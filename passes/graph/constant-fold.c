@@ -10,8 +10,8 @@
  *
  * requires nothing, preserves nothing; class E on the target that evaluates, which is the one that
  * the program runs on: folded and unfolded bits agree. One forward sweep. Best effort: a node whose
- * evaluation fails stays where it is. A subgraph that reads a value folded here is swept again,
- * since its nodes may have become literal.
+ * evaluation fails stays where it is; where memory runs out, the pass fails. A subgraph that reads
+ * a value folded here is swept again, since its nodes may have become literal.
  *
  * Never folded: random and stateful ops, side effects, subgraphs; quantize_linear (the business of
  * quantize-constants); a dequantize or cast that only grows its operand; results that would bring
@@ -38,6 +38,7 @@ typedef struct {
     int64_t bytes;    /* of constants that folding made, and of values inside folded parts */
     bool out_of_room; /* something was refused by max-bytes alone */
     bool changed;
+    GError *failure; /* memory ran out */
 } Fold;
 
 /* One sweep over one function. Results have numbers: those of a node follow each other. */
@@ -76,20 +77,6 @@ is_known(const KilnValue *value)
            !value->type.quant && !value->type.layout;
 }
 
-static KilnTensor *
-known_tensor(const KilnValue *value)
-{
-    if (!is_known(value))
-        return NULL;
-    KilnType type = kiln_type_make(value->type.dtype, value->type.rank, value->type.dims);
-    size_t size = kiln_dtype_size(type.dtype);
-    g_autofree uint8_t *bytes = g_malloc0((size_t)value->known->n * size + 8);
-    for (int64_t i = 0; i < value->known->n; i++)
-        memcpy(bytes + (size_t)i * size, &value->known->v[i],
-               size); /* little-endian: the low bytes */
-    return kiln_tensor_new_copy(&type, bytes, NULL);
-}
-
 /* Values of other functions have numbers of their own, constants made here have none. */
 static bool
 has_number(const Sweep *sweep, const KilnValue *value)
@@ -118,7 +105,9 @@ literal_of(const Sweep *sweep, const KilnValue *value)
         return constant->type.quant || constant->type.layout ? NULL
                                                              : kiln_tensor_copy(constant->tensor);
     const KilnTensor *folded = folded_to(sweep, value);
-    return folded ? kiln_tensor_copy(folded) : known_tensor(value);
+    if (folded)
+        return kiln_tensor_copy(folded);
+    return is_known(value) ? kiln_value_known_tensor(value) : NULL;
 }
 
 static void
@@ -274,7 +263,10 @@ evaluate(Fold *fold, const KilnNode *node, KilnTensor *const *operands, KilnTens
     g_autoptr(GError) why = NULL;
     if (!kiln_target_evaluate(fold->target, node, (const KilnTensor *const *)operands, results,
                               &why)) {
-        kiln_pass_refuse(fold->context, rule, "evaluates");
+        if (g_error_matches(why, KILN_ERROR, KILN_ERROR_MEMORY))
+            fold->failure = g_steal_pointer(&why);
+        else
+            kiln_pass_refuse(fold->context, rule, "evaluates");
         return false;
     }
     shrink_splats(results, node->n_results);
@@ -288,12 +280,9 @@ all_known(const KilnNode *node, KilnTensor **results)
         if (!is_known(&node->results[i]))
             return false;
     }
-    bool made = true; /* but where memory runs out */
     for (uint32_t i = 0; i < node->n_results; i++)
-        made &= (results[i] = known_tensor(&node->results[i])) != NULL;
-    for (uint32_t i = 0; i < node->n_results && !made; i++)
-        g_clear_pointer(&results[i], kiln_tensor_free);
-    return made;
+        results[i] = kiln_value_known_tensor(&node->results[i]);
+    return true;
 }
 
 static void
@@ -428,6 +417,8 @@ sweep_function(Fold *fold, KilnFunction *function)
             continue; /* a constant made here */
         if (needed[node->id] && is_candidate(node))
             try_fold(&sweep, node);
+        if (fold->failure)
+            break;
         if (needed[node->id] && !folded[node->id])
             read_constants(&sweep, node);
         release_operands(&sweep, node);
@@ -468,6 +459,8 @@ kiln_pass_constant_fold(KilnFunction *function, KilnPassContext *context, bool *
         fold.bytes = computed_bytes(function->module);
         sweep_function(&fold, function);
         *changed |= fold.changed;
-    } while (fold.changed && fold.out_of_room);
-    return TRUE;
+    } while (fold.changed && fold.out_of_room && !fold.failure);
+    if (fold.failure)
+        g_propagate_error(error, fold.failure);
+    return fold.failure == NULL;
 }

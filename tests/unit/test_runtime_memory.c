@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Memory of programs: what happens when it runs out, who shares weights, and what is kept. */
+#include "tests/unit/runtime_case.h"
+
+#include "graph/alloc.h"
+#include "runtime/internal.h"
+
+/* --- running out of memory --- */
+
+typedef struct {
+    const char *path, *text; /* one of the two */
+    const KilnShape *shapes; /* of inputs that are open, in their order */
+} Attempt;
+
+/* Binds zeros; the type of an open input has the next of the attempt's shapes. */
+static gboolean
+bind_zeros(const Attempt *attempt, KilnProgram *program, KilnSession *session, GError **error)
+{
+    static int64_t zeros[1 << 17];
+    const KilnShape *shape = attempt->shapes;
+    for (unsigned i = 0; i < kiln_program_n_inputs(program); i++) {
+        const KilnTensorInfo *info = kiln_program_input(program, i);
+        cr_assert_leq(info->bytes, (int64_t)sizeof zeros);
+        gboolean good = info->bytes >= 0
+                            ? kiln_session_bind_input(session, i, zeros, (size_t)info->bytes, error)
+                            : kiln_session_bind_input_shaped(session, i, zeros, shape->rank,
+                                                             shape->dims, error);
+        shape += info->bytes < 0;
+        if (!good)
+            return FALSE;
+    }
+    return TRUE;
+}
+
+static gboolean
+try(const Attempt *attempt, GError **error)
+{
+    g_autoptr(KilnModel) model = NULL;
+    if (attempt->path) {
+        model = kiln_model_load(attempt->path, error);
+    } else {
+        g_autoptr(GBytes) bytes = g_bytes_new_static(attempt->text, strlen(attempt->text));
+        model = kiln_model_load_bytes(bytes, "case.kiln", error);
+    }
+    g_autoptr(KilnProgram) program = model ? kiln_program_compile(model, NULL, error) : NULL;
+    g_autoptr(KilnSession) session = program ? kiln_session_new(program, NULL, error) : NULL;
+    return session && bind_zeros(attempt, program, session, error) &&
+           kiln_session_run(session, error) && kiln_session_output(session, 0, NULL, error);
+}
+
+/* The first allocation fails, the second, and so on, until there are no more. */
+static void
+expect_clean_failures(const Attempt *attempt)
+{
+    const char *name = attempt->path ? attempt->path : attempt->text;
+    for (unsigned nth = 1;; nth++) {
+        uint64_t before = kiln_alloc_count();
+        kiln_alloc_inject_failure(nth);
+        g_autoptr(GError) error = NULL;
+        gboolean good = try(attempt, &error);
+        kiln_alloc_inject_failure(0);
+        if (kiln_alloc_count() - before < nth) {
+            cr_expect(good, "%s: %s", name, error ? error->message : "");
+            cr_expect_gt(nth, 3, "%s allocates nothing", name);
+            return;
+        }
+        cr_assert(!good && error, "%s: allocation %u failed, and nobody noticed", name, nth);
+        cr_assert(g_error_matches(error, KILN_ERROR, KILN_ERROR_MEMORY), "%s: allocation %u: %s",
+                  name, nth, error->message);
+    }
+}
+
+Test(runtime_memory, runs_out_in_digits)
+{
+    expect_clean_failures(&(Attempt){ .path = DIGITS });
+}
+
+Test(runtime_memory, runs_out_in_shared_models)
+{
+    static const char *const names[] = { "squeezenet1_1", "mlp" };
+    if (!*KILN_SHARED_DIR || strcmp(KILN_SHARED_DIR, "KILN_SHARED_DIR-NOTFOUND") == 0)
+        cr_skip_test("no shared models beside the source");
+    for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autofree char *path =
+            g_build_filename(KILN_SHARED_DIR, "models", names[i], "model.onnx", NULL);
+        expect_clean_failures(&(Attempt){ .path = path });
+    }
+}
+
+Test(runtime_memory, runs_out_in_texts)
+{
+    static const KilnShape shapes[] = { { NULL, 2, { 2, 3 } } };
+    static const Attempt attempts[] = {
+        { .text = "func @f {\n  weight @w : f32[300]\n  weight @state = _ : f32[300]\n"
+                  "  input @x : f32[300]\n  output @y : f32[300]\n"
+                  "  add @out @state, @in @state, @in @x\n  %a = alloc : f32[300]\n"
+                  "  exp @out %a, @in @state\n  softmax @out @y, @in %a {axis=0}\n"
+                  "  add @out @y, @in @y, @in %a\n  mul @out @y, @in @y, @in @w\n  dealloc %a\n}\n"
+                  "constants { @w = random_normal(seed=1, std=1) : f32[300] }" },
+        /* Shapes and values at the run, folding, and arithmetic that inference does not follow. */
+        { .text = "graph @f(%x: f32[N,3], %s: f32[1], %n: i64[1]) {\n"
+                  "  %w = const @w : f32[3,4]\n  %v = const @v : f32[3,4]\n"
+                  "  %wv = mul(%w, %v) : f32[3,4]\n  %m = matmul(%x, %wv) : f32[N,4]\n"
+                  "  %one = const @one : f32[1]\n  %s1 = add(%s, %one) : f32[1]\n"
+                  "  %i = cast(%s1) {to=i64} : i64[1]\n  %four = const @four : i64[1]\n"
+                  "  %shape = concat(%n, %i, %four) {axis=0} : i64[3]\n"
+                  "  %r = reshape(%m, %shape) : f32[?,?,?]\n"
+                  "  %y = softmax(%r) {axis=2} : f32[?,?,?]\n  return %y\n}\n"
+                  "constants { @w = random_normal(seed=1, std=1) : f32[3,4]  @one = [1] : f32[1]\n"
+                  "  @v = random_normal(seed=2, std=1) : f32[3,4]  @four = [4] : i64[1] }",
+          .shapes = shapes },
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(attempts); i++)
+        expect_clean_failures(&attempts[i]);
+}
+
+/* A size that no machine has is an error, not an overflow. */
+Test(runtime_memory, sizes_that_cannot_be)
+{
+    GError *error = NULL;
+    g_autoptr(KilnModel) model =
+        model_of("graph @f(%x: f32[N]) {\n  %a = exp(%x) : f32[N]\n"
+                 "  %b = softmax(%a) {axis=0} : f32[N]\n  %y = add(%b, %a) : f32[N]\n"
+                 "  return %y\n}\n");
+    static const int64_t sizes[] = { INT64_C(1) << 60, INT64_C(1) << 50, INT64_MAX / 4 };
+    for (size_t i = 0; i < G_N_ELEMENTS(sizes); i++) {
+        KilnShape shape = { "x", 1, { sizes[i] } };
+        KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
+        options.shapes = &shape;
+        options.n_shapes = 1;
+        g_autoptr(KilnProgram) program = kiln_program_compile(model, &options, &error);
+        g_autoptr(KilnSession) session = program ? kiln_session_new(program, NULL, &error) : NULL;
+        cr_assert_null(session);
+        cr_expect(error->code == KILN_ERROR_MEMORY || error->code == KILN_ERROR_LIMIT ||
+                      error->code == KILN_ERROR_SHAPE,
+                  "%d: %s", error->code, error->message);
+        g_clear_error(&error);
+    }
+}
+
+/* --- weights --- */
+
+static const char open_text[] =
+    "graph @f(%x: f32[N,64]) {\n  %w = const @w : f32[64,48]\n  %v = const @v : f32[48]\n"
+    "  %m = matmul(%x, %w) : f32[N,48]\n  %y = add(%m, %v) : f32[N,48]\n  return %y\n}\n"
+    "constants { @w = random_normal(seed=1, std=1) : f32[64,48]\n"
+    "  @v = random_normal(seed=2, std=1) : f32[48] }";
+
+static const KilnSpecialisation *
+specialisation(const KilnProgram *program, guint i)
+{
+    return g_ptr_array_index(program->specialisations, i);
+}
+
+Test(runtime_memory, specialisations_share_weights)
+{
+    g_autoptr(KilnProgram) program = program_of(open_text, NULL);
+    g_autoptr(KilnSession) session = kiln_session_new(program, NULL, NULL);
+    static float data[40 * 64];
+    bind_shaped(session, 0, data, DIMS(33, 64));
+    run(session);
+    bind_shaped(session, 0, data, DIMS(40, 64));
+    run(session);
+    const KilnSpecialisation *a = specialisation(program, 0), *b = specialisation(program, 1);
+    cr_assert_eq(a->n_calls, b->n_calls);
+    unsigned n_packed = 0, n_plain = 0;
+    for (uint32_t c = 0; c < a->n_calls; c++) {
+        cr_expect_eq(a->calls[c].packed, b->calls[c].packed);
+        n_packed += a->calls[c].packed != NULL;
+    }
+    for (uint32_t i = 0; i < a->n_weights; i++) {
+        cr_expect_eq(a->weights[i], b->weights[i]);
+        n_plain += a->weights[i] != NULL;
+    }
+    cr_expect_eq(n_packed, 1);
+    cr_expect_eq(n_plain, 1); /* what is packed is not kept plain */
+}
+
+Test(runtime_memory, constants_are_let_go)
+{
+    g_autoptr(KilnModel) model = model_of(open_text);
+    KilnShape shape = { "x", 2, { 33, 64 } };
+    KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
+    options.shapes = &shape;
+    options.n_shapes = 1;
+    g_autoptr(KilnProgram) program = kiln_program_compile(model, &options, NULL);
+    const GPtrArray *constants = specialisation(program, 0)->ir->module->constants;
+    for (guint i = 0; i < constants->len; i++)
+        cr_expect_null(((KilnConstant *)g_ptr_array_index(constants, i))->tensor);
+    /* Those of the model are untouched: another program can be made. */
+    g_autoptr(KilnProgram) again = kiln_program_compile(model, &options, NULL);
+    cr_expect(again);
+    KilnMemoryReport memory;
+    kiln_program_memory(program, &memory);
+    cr_expect_geq(memory.weights, 4 * (64 * 48 + 48));
+    cr_expect_lt(memory.weights, 2 * 4 * (64 * 48 + 48));
+}
+
+/* Sessions of one program read the same bytes. */
+Test(runtime_memory, sessions_allocate_no_weights)
+{
+    GError *error = NULL;
+    g_autoptr(KilnModel) model = kiln_model_load(DIGITS, &error);
+    g_autoptr(KilnProgram) program = kiln_program_compile(model, NULL, &error);
+    cr_assert(program, "%s", error ? error->message : "");
+    uint64_t before = kiln_alloc_count();
+    g_autoptr(KilnSession) session = kiln_session_new(program, NULL, &error);
+    cr_expect_eq(kiln_alloc_count() - before, 2); /* the arena and one output */
+}
+
+/* Weights of a file are its pages, and are dropped once they are packed or copied. */
+Test(runtime_memory, mapped_weights)
+{
+    g_autoptr(KilnModel) model = kiln_model_load(DIGITS, NULL);
+    guint mapped = 0;
+    for (guint i = 0; i < model->module->constants->len; i++) {
+        const KilnTensor *tensor =
+            ((KilnConstant *)g_ptr_array_index(model->module->constants, i))->tensor;
+        mapped += tensor->mapped;
+        g_autoptr(KilnTensor) before = kiln_tensor_new_copy(
+            &tensor->type, tensor->bytes ? g_bytes_get_data(tensor->bytes, NULL) : tensor->splat,
+            NULL);
+        if (tensor->kind != KILN_TENSOR_DATA)
+            continue;
+        kiln_tensor_drop_pages(tensor);
+        cr_expect(kiln_tensor_equal(before, tensor));
+    }
+    cr_expect_gt(mapped, 4);
+}
