@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+// clang-format off
 /* Golden files: input and expected text of a pipeline, in one file that a reader sees whole.
  *
  *     # passes: a,b{x=1}           or   # pipeline: default
  *     # flags: no-signed-zeros     lossy rewrites that are allowed
  *     # mode: train
- *     # target: lean               the passes see a target that lacks what `lower` can express;
- * else the reference # dims: N=3, M=2             what named dims are bound to where the case is
- * executed # guard: pass/guard          this guard must be what keeps the case as it is: it
- * refuses, and with it switched off the result is another # not-idempotent: why        a second run
- * may change something # no-run: why                the case cannot be executed # error: text it
- * must fail, with this in the message; no expected text then graph @f(…) { … } # ---- graph @f(…) {
- * … }
+ *     # target: lean               the passes see a target that lacks what `lower` can express; else
+ *                                  the reference
+ *     # dims: N=3, M=2             what named dims are bound to where the case is executed
+ *     # guard: pass/guard          this guard must be what keeps the case as it is: it refuses, and
+ *                                  with it switched off the result is another
+ *     # not-idempotent: why        a second run may change something
+ *     # no-run: why                the case cannot be executed
+ *     # error: text                it must fail, with this in the message; no expected text then
+ *     graph @f(…) { … }
+ *     # ----
+ *     graph @f(…) { … }
  *
  * With KILN_UPDATE=1 the expected text is written anew; with KILN_DISABLE_GUARD=rule/guard that
  * guard is switched off, for a script that wants to see a case fail. */
+// clang-format on
 #ifndef KILN_TESTS_GOLDEN_H
 #define KILN_TESTS_GOLDEN_H
 
