@@ -15,7 +15,7 @@ install(FILES graph/arena.h graph/attr.h graph/error.h graph/module.h graph/node
   graph/tensor.h graph/type.h DESTINATION ${headers_dir}/graph)
 install(FILES graph/text/text.h DESTINATION ${headers_dir}/graph/text)
 install(DIRECTORY pipelines DESTINATION ${CMAKE_INSTALL_DATADIR}/kiln FILES_MATCHING PATTERN "*.yaml")
-install(FILES docs/kiln.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 OPTIONAL)
+install(FILES docs/kiln.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 
 # The target of users: what is exported names no target of this build.
 set_target_properties(kiln PROPERTIES EXPORT_NAME kiln)
