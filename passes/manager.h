@@ -132,7 +132,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnPassReport, kiln_pass_report_free)
 char *kiln_pass_report_to_json(const KilnPassReport *report);
 
 /** Runs the graph list over every function of @module, callees first, subgraphs before the
- * functions around them. @report accumulates over calls (graph, then ir); may be NULL. */
+ * functions around them. Before lowering only: constants that no graph reads any more are removed,
+ * whatever IR functions of the module refer to. @report accumulates over calls (graph, then ir);
+ * may be NULL. */
 gboolean kiln_pipeline_run_graph(const KilnPassPipeline *pipeline, KilnModule *module,
                                  const KilnPassOptions *options, KilnPassReport *report,
                                  GError **error);
