@@ -10,6 +10,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+enum {
+    WORTH_DROPPING = 64 * 1024 /* bytes of a map: fewer are not worth a system call */
+};
+
 static KilnTensor *
 tensor_new(KilnTensorKind kind, const KilnType *type)
 {
@@ -208,7 +212,7 @@ kiln_tensor_drop_pages(const KilnTensor *tensor)
 {
     size_t size = 0;
     const char *data = tensor->mapped ? g_bytes_get_data(tensor->bytes, &size) : NULL;
-    if (!size)
+    if (size < WORTH_DROPPING)
         return;
     /* Whole pages, those at the ends included: what else lies on them is of the same map. */
     uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);

@@ -155,7 +155,8 @@ pack(Weights *weights, KilnBoundCall *call, GError **error)
         return FALSE;
     }
     /* What pack() leaves out is padding, which must not make equal weights differ. */
-    memset(memory, 0, call->packed_bytes);
+    if (weights->binder->options->others)
+        memset(memory, 0, call->packed_bytes);
     call->kernel->pack(instr, data, memory);
     call->packed = share(weights->binder, kiln_bytes_take(memory, call->packed_bytes));
     weights->binder->out->weight_bytes += (int64_t)call->packed_bytes;

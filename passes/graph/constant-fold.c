@@ -270,6 +270,10 @@ evaluate(Fold *fold, const KilnNode *node, KilnTensor *const *operands, KilnTens
         return false;
     }
     shrink_splats(results, node->n_results);
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        if (operands[i])
+            kiln_tensor_drop_pages(operands[i]);
+    }
     return true;
 }
 

@@ -157,6 +157,7 @@ scaled_weights(const KilnNode *conv, const Affine *affine, bool *finite, GError 
                        ? scale_f32(rows.length, from, factor, (float *)(void *)to)
                        : scale_any(type->dtype, rows.length, from, factor, to);
     }
+    kiln_tensor_drop_pages(weights); /* what reads them now reads the scaled ones */
     g_autoptr(GBytes) bytes = kiln_bytes_take(scaled, size);
     return kiln_tensor_new_data(type, bytes, error);
 }
