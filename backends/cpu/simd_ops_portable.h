@@ -11,6 +11,7 @@
 
 typedef int32_t VI __attribute__((vector_size(16)));
 typedef VI B;
+typedef uint32_t VIWrapping __attribute__((vector_size(16)));
 
 static inline VI
 bits_of(V x)
@@ -48,9 +49,9 @@ from_bits(VI bits)
 #define V_BITS(x) bits_of(x)
 #define V_FROM_BITS(i) from_bits(i)
 #define VI_SET1(i) ((VI){ (i), (i), (i), (i) })
-#define VI_ADD(a, b) ((a) + (b))
-#define VI_SUB(a, b) ((a) - (b))
-#define VI_SHL(a, n) ((a) << (n))
+#define VI_ADD(a, b) ((VI)((VIWrapping)(a) + (VIWrapping)(b)))
+#define VI_SUB(a, b) ((VI)((VIWrapping)(a) - (VIWrapping)(b)))
+#define VI_SHL(a, n) ((VI)((VIWrapping)(a) << (n)))
 #define VI_SHR(a, n) ((a) >> (n)) /* keeps the sign */
 #define VI_TO_V(i) __builtin_convertvector(i, V)
 #define V_SCALE(p, n_float, n_int) ((void)(n_float), scale(p, n_int))
@@ -92,8 +93,9 @@ round_down(V x)
 static inline V
 scale(V p, VI n)
 {
-    VI half = n >> 1, rest = n - half;
-    return p * from_bits((half + 127) << 23) * from_bits((rest + 127) << 23);
+    VI half = VI_SHR(n, 1), rest = VI_SUB(n, half);
+    p *= from_bits(VI_SHL(VI_ADD(half, VI_SET1(127)), 23));
+    return p * from_bits(VI_SHL(VI_ADD(rest, VI_SET1(127)), 23));
 }
 
 /* Bytes of bool: read as "not 0", written as 0 and 1. */
