@@ -2,8 +2,8 @@
 /*
  * Loops over rows of f32 for every element-wise operation of elementwise.def, per instruction set.
  * An element of the result depends on the elements at its index only, to the bit: not on its place
- * in the row, nor on the length. Rows may be aligned anyhow; the result may be an operand itself.
- * Private to the folder.
+ * in the row, nor on the length (of two NaNs that meet, either may be the result). Rows may be
+ * aligned anyhow; the result may be an operand itself. Private to the folder.
  */
 #pragma once
 

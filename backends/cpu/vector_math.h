@@ -4,7 +4,8 @@
  * erf, softplus, gelu. Each lane depends on its own operand only. In units of the last place of the
  * exact result rounded to float, no result of exp, log, tanh, sigmoid and erf is off by more than 2
  * for any float, denormals included, with or without fused products; NaN gives NaN, infinities and
- * zeros what the function says.
+ * zeros what the function says. Where a NaN of either sign would meet itself negated, it is chosen
+ * explicitly: which of two NaNs a sum is, is left to the compiler.
  *
  * The polynomials are minimax fits of this project's own (Remez exchange, relative error), with
  * coefficients rounded to float one after the other.
@@ -176,7 +177,7 @@ vector_softplus(V x)
     V e = vector_exp(V_NEG(V_ABS(x)));
     V u = V_ADD(one, e), lost = V_SUB(e, V_SUB(u, one));
     V log1p = log_normal(u, V_SET1(0.0f), V_DIV(lost, u));
-    return V_ADD(V_MAX(V_SET1(0.0f), x), log1p);
+    return V_SELECT(V_NAN(x), x, V_ADD(V_MAX(V_SET1(0.0f), x), log1p));
 }
 
 /* x Φ(x), where the smaller of Φ(x) and 1 - Φ(x) is e^(-x²/2) h(|x|) / 2 with h(z) a polynomial in
@@ -201,7 +202,8 @@ vector_gelu(V x)
     V e = vector_exp(V_MUL(V_SET1(-0.5f), square));
     e = V_FNMA(V_MUL(half, lost), e, e);
     V tail = V_MUL(V_MUL(half, e), V_MUL(h, w));
-    return V_MUL(x, V_SELECT(V_LT(x, V_SET1(0.0f)), tail, V_SUB(one, tail)));
+    V y = V_MUL(x, V_SELECT(V_LT(x, V_SET1(0.0f)), tail, V_SUB(one, tail)));
+    return V_SELECT(V_NAN(x), x, y);
 }
 
 /* x / (1 + e^-2y) with y = √(2/π) (x + 0.044715 x³), which is x (1 + tanh y) / 2. */
