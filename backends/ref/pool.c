@@ -136,7 +136,7 @@ static double
 reduce_window(const Pool *pool, Walk *walk, const KilnKernelArgs *args, int64_t plane)
 {
     KilnDType dtype = ref_type(args, 1)->dtype;
-    double sum = 0;
+    double sum = pool->average ? -0.0 : 0; /* a window of nothing but -0 is -0 */
     int64_t n = 0;
     for (int64_t i = walk_next(walk); i >= 0; i = walk_next(walk), n++) {
         double value = ref_load_float(dtype, args->data[1], plane + i);
@@ -145,7 +145,7 @@ reduce_window(const Pool *pool, Walk *walk, const KilnKernelArgs *args, int64_t 
     if (!pool->average)
         return pow(sum, 1 / pool->p);
     int64_t count = pool->count_padding ? walk->counted : n;
-    return count ? sum / (double)count : 0;
+    return n ? sum / (double)count : 0;
 }
 
 static const char *

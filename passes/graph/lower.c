@@ -161,6 +161,7 @@ lower_hard_swish(KilnMatch *match, KilnPassContext *context, const char *rule, G
 {
     KilnValue *x = kiln_match_value(match, "x");
     GUARD(target_lacks, target_lacks(context, kiln_match_root(match)));
+    GUARD(sixth_exact, x->type.dtype != KILN_DTYPE_f64); /* attributes are f32 */
     KilnAttrs_hard_sigmoid attrs = { .alpha = 1.0f / 6.0f, .beta = 0.5f };
     KilnValue *gate = step(match, KILN_OP_hard_sigmoid, x, NULL, &attrs, error);
     return finish(match, context, rule,

@@ -7,6 +7,7 @@
 #include "graph/text/text.h"
 #include "passes/pipeline_priv.h"
 #include "passes/results.h"
+#include "tests/lean_target.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -89,7 +90,7 @@ run_without(const Golden *golden, const char *disabled_guard, KilnIRModule *ir,
             KilnPassReport *report, GError **error)
 {
     g_autoptr(GArray) kernels = g_array_new(FALSE, FALSE, sizeof(KilnKernel));
-    KilnTarget lean = golden_lean_target(kernels);
+    KilnTarget lean = lean_target(kernels);
     KilnPassOptions options =
         options_of(golden, golden->target ? &lean : kiln_ref_target(), disabled_guard);
     g_autoptr(KilnPassPipeline) pipeline = pipeline_of(golden, error);

@@ -42,7 +42,4 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Golden, golden_free)
  * compared. */
 gboolean golden_check(const Golden *golden, bool update, GError **error);
 
-/** The target of `# target: lean`; its kernels are put into @kernels (of KilnKernel). */
-KilnTarget golden_lean_target(GArray *kernels);
-
 #endif

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A target for `lower`: it lacks every kernel of its own that the pass can do without, and all of
- * bf16, and falls back on the reference for them. */
-#include "tests/golden/golden.h"
+/* A target for tests of `lower`: it lacks every kernel of its own that the pass can do without, and
+ * all of bf16, and falls back on the reference for them. */
+#ifndef KILN_TESTS_LEAN_TARGET_H
+#define KILN_TESTS_LEAN_TARGET_H
 
 #include "backends/ref/ref.h"
+#include "ir/target.h"
 
-static bool
-has_two_operands(const KilnInstr *instr)
+static inline bool
+lean_has_two_operands(const KilnInstr *instr)
 {
     return instr->n_operands == 3;
 }
 
-static bool
-is_lacking(KilnInstrKind kind)
+static inline bool
+lean_lacks(KilnInstrKind kind)
 {
     switch (kind) {
     case KILN_INSTR_sum:
@@ -32,23 +34,26 @@ is_lacking(KilnInstrKind kind)
     }
 }
 
-KilnTarget
-golden_lean_target(GArray *kernels)
+/** Its kernels are put into @kernels (of KilnKernel), which must live as long as the target. */
+static inline KilnTarget
+lean_target(GArray *kernels)
 {
     const KilnTarget *ref = kiln_ref_target();
     for (uint32_t i = 0; i < ref->n_kernels; i++) {
         KilnKernel kernel = ref->kernels[i];
-        if (is_lacking(kernel.instr))
+        if (lean_lacks(kernel.instr))
             continue;
         if (kernel.instr == KILN_INSTR_max || kernel.instr == KILN_INSTR_min)
-            kernel.supports = has_two_operands;
+            kernel.supports = lean_has_two_operands;
         kernel.dtypes &= ~(1u << KILN_DTYPE_bf16);
         g_array_append_val(kernels, kernel);
     }
     KilnTarget lean = *ref;
     lean.name = "lean";
-    lean.kernels = (const KilnKernel *)kernels->data;
+    lean.kernels = (const KilnKernel *)(const void *)kernels->data;
     lean.n_kernels = kernels->len;
     lean.fallback = ref;
     return lean;
 }
+
+#endif
