@@ -142,6 +142,7 @@ shape_open_program(KilnProgram *program, const KilnBinding *bindings, GError **e
         g_prefix_error(error, "%s: ", program->model->name);
         return FALSE;
     }
+    kiln_info_list_clear(&program->inputs); /* what the model alone said */
     kiln_info_lists_of_graph(kiln_module_entry(program->shaped), &program->inputs,
                              &program->outputs);
     return TRUE;
