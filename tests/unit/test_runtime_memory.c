@@ -205,6 +205,7 @@ Test(runtime_memory, sessions_allocate_no_weights)
     cr_assert(program, "%s", error ? error->message : "");
     uint64_t before = kiln_alloc_count();
     g_autoptr(KilnSession) session = kiln_session_new(program, NULL, &error);
+    cr_assert_not_null(session);
     cr_expect_eq(kiln_alloc_count() - before, 2); /* the arena and one output */
 }
 
