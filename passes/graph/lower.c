@@ -28,13 +28,12 @@ target_lacks(KilnPassContext *context, const KilnNode *node)
     return !kiln_target_supports(&own, node, NULL);
 }
 
-/* Whether the nodes that stand right before the root since the rewrite began have kernels. Nodes
- * of rewrites before may be among them: they have. */
+/* Whether the nodes that stand right before the root since the rewrite began, when the next id was
+ * @mark, have kernels. */
 static bool
-target_has_all(KilnPassContext *context, const KilnNode *root)
+target_has_all(KilnPassContext *context, const KilnNode *root, uint32_t mark)
 {
-    for (const KilnNode *node = root->previous; node && node->id > root->id;
-         node = node->previous) {
+    for (const KilnNode *node = root->previous; node && node->id >= mark; node = node->previous) {
         if (node->op != KILN_OP_const && target_lacks(context, node))
             return false;
     }
@@ -51,11 +50,12 @@ step(const KilnMatch *match, KilnOp op, KilnValue *a, KilnValue *b, const void *
 }
 
 static bool
-finish(KilnMatch *match, KilnPassContext *context, const char *rule, KilnValue *value)
+finish(KilnMatch *match, KilnPassContext *context, const char *rule, uint32_t mark,
+       KilnValue *value)
 {
     if (!value)
         return false;
-    GUARD(target_has, target_has_all(context, kiln_match_root(match)));
+    GUARD(target_has, target_has_all(context, kiln_match_root(match), mark));
     return kiln_match_replace(match, context, rule, value);
 }
 
@@ -82,14 +82,16 @@ fold_left(const KilnMatch *match, KilnOp op, GError **error)
 static bool
 lower_extremum(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
+    const uint32_t mark = kiln_match_function(match)->next_id;
     const KilnNode *node = kiln_match_root(match);
     GUARD(target_lacks, target_lacks(context, node));
-    return finish(match, context, rule, fold_left(match, node->op, error));
+    return finish(match, context, rule, mark, fold_left(match, node->op, error));
 }
 
 static bool
 lower_sum(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
+    const uint32_t mark = kiln_match_function(match)->next_id;
     const KilnNode *node = kiln_match_root(match);
     GUARD(target_lacks, target_lacks(context, node));
     GUARD(wide_enough, !is_narrow(&node->results[0]));
@@ -100,7 +102,7 @@ lower_sum(KilnMatch *match, KilnPassContext *context, const char *rule, GError *
                                            kiln_tensor_new_splat(&type, node->n_operands));
         value = step(match, KILN_OP_div, value, n, NULL, error);
     }
-    return finish(match, context, rule, value);
+    return finish(match, context, rule, mark, value);
 }
 
 /* --- reductions --- */
@@ -121,6 +123,7 @@ reduce_sum(const KilnMatch *match, KilnValue *value, GError **error)
 static bool
 lower_reduction(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
+    const uint32_t mark = kiln_match_function(match)->next_id;
     const KilnNode *node = kiln_match_root(match);
     KilnValue *x = node->operands[0].value;
     GUARD(target_lacks, target_lacks(context, node));
@@ -128,19 +131,20 @@ lower_reduction(KilnMatch *match, KilnPassContext *context, const char *rule, GE
     bool shrinks = node->op == KILN_OP_reduce_log_sum || node->op == KILN_OP_reduce_l2;
     GUARD(wide_enough, !shrinks || !is_narrow(x));
     if (node->op == KILN_OP_reduce_log_sum)
-        return finish(match, context, rule,
+        return finish(match, context, rule, mark,
                       step(match, KILN_OP_log, reduce_sum(match, x, error), NULL, NULL, error));
     bool l1 = node->op == KILN_OP_reduce_l1;
     KilnValue *inner = step(match, l1 ? KILN_OP_abs : KILN_OP_mul, x, l1 ? NULL : x, NULL, error);
     KilnValue *sum = inner ? reduce_sum(match, inner, error) : NULL;
     if (node->op == KILN_OP_reduce_l2)
         sum = step(match, KILN_OP_sqrt, sum, NULL, NULL, error);
-    return finish(match, context, rule, sum);
+    return finish(match, context, rule, mark, sum);
 }
 
 static bool
 lower_global_pool(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
+    const uint32_t mark = kiln_match_function(match)->next_id;
     KilnNode *node = kiln_match_root(match);
     KilnValue *x = node->operands[0].value;
     GUARD(target_lacks, target_lacks(context, node));
@@ -151,7 +155,7 @@ lower_global_pool(KilnMatch *match, KilnPassContext *context, const char *rule, 
         axes[i] = i + 2;
     KilnValue *list = kiln_build_ints(kiln_match_function(match), node, axes, n);
     KilnOp op = node->op == KILN_OP_global_average_pool ? KILN_OP_reduce_mean : KILN_OP_reduce_max;
-    return finish(match, context, rule, step(match, op, x, list, NULL, error));
+    return finish(match, context, rule, mark, step(match, op, x, list, NULL, error));
 }
 
 /* --- the others --- */
@@ -159,12 +163,13 @@ lower_global_pool(KilnMatch *match, KilnPassContext *context, const char *rule, 
 static bool
 lower_hard_swish(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
+    const uint32_t mark = kiln_match_function(match)->next_id;
     KilnValue *x = kiln_match_value(match, "x");
     GUARD(target_lacks, target_lacks(context, kiln_match_root(match)));
     GUARD(sixth_exact, x->type.dtype != KILN_DTYPE_f64); /* attributes are f32 */
     KilnAttrs_hard_sigmoid attrs = { .alpha = 1.0f / 6.0f, .beta = 0.5f };
     KilnValue *gate = step(match, KILN_OP_hard_sigmoid, x, NULL, &attrs, error);
-    return finish(match, context, rule,
+    return finish(match, context, rule, mark,
                   gate ? step(match, KILN_OP_mul, x, gate, NULL, error) : NULL);
 }
 
@@ -179,6 +184,7 @@ reshape_to(const KilnMatch *match, KilnValue *x, const int64_t *dims, uint32_t n
 static bool
 lower_block_move(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
+    const uint32_t mark = kiln_match_function(match)->next_id;
     KilnNode *node = kiln_match_root(match);
     KilnValue *x = node->operands[0].value;
     GUARD(target_lacks, target_lacks(context, node));
@@ -201,7 +207,8 @@ lower_block_move(KilnMatch *match, KilnPassContext *context, const char *rule, G
                                                                     : perm_crd) } };
     KilnValue *value = reshape_to(match, x, split, 6, error);
     value = step(match, KILN_OP_transpose, value, NULL, &attrs, error);
-    return finish(match, context, rule, value ? reshape_to(match, value, out, 4, error) : NULL);
+    return finish(match, context, rule, mark,
+                  value ? reshape_to(match, value, out, 4, error) : NULL);
 }
 
 static const KilnRule rules[] = {
