@@ -15,6 +15,7 @@ import tempfile
 CORPUS = pathlib.Path("/usr/share/libonnx-testdata/data")
 try:
     import onnx
+    import onnx.checker  # a folder called onnx on the path is a package too, and has no checker
 except ImportError:
     onnx = None
 
