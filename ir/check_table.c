@@ -83,23 +83,25 @@ prepare_mean_variance(KilnCheck *check, GError **error)
 
 /* --- windows --- */
 
+/* The lists of a window over operand 1, but for the size of the kernel. */
 static gboolean
-check_window(KilnCheck *check, uint32_t data, GError **error)
+check_steps(KilnCheck *check, GError **error)
 {
-    int rank = kiln_check_type(check, data)->rank - 2;
+    int rank = kiln_check_type(check, 1)->rank - 2;
     if (rank < 1)
-        return kiln_check_throw(check, data, "rank 3 or more", error);
+        return kiln_check_throw(check, 1, "rank 3 or more", error);
     uint32_t n = (uint32_t)rank;
-    return kiln_check_length(check, "kernel_shape", n, false, error) &&
-           kiln_check_length(check, "strides", n, true, error) &&
+    return kiln_check_length(check, "strides", n, true, error) &&
            kiln_check_length(check, "dilations", n, true, error) &&
            kiln_check_length(check, "pads", 2 * n, true, error);
 }
 
 static gboolean
-prepare_window(KilnCheck *check, GError **error)
+check_window(KilnCheck *check, GError **error)
 {
-    return check_window(check, 1, error);
+    return check_steps(check, error) &&
+           kiln_check_length(check, "kernel_shape", (uint32_t)kiln_check_type(check, 1)->rank - 2,
+                             false, error);
 }
 
 /* How far a transposed convolution reaches is for the result's type to say: output_padding and
@@ -108,7 +110,7 @@ static gboolean
 prepare_conv_transpose(KilnCheck *check, GError **error)
 {
     const KilnType *out = kiln_check_type(check, 0);
-    if (!check_window(check, 1, error))
+    if (!check_steps(check, error))
         return FALSE;
     if (out->rank != kiln_check_type(check, 1)->rank)
         return kiln_check_throw(check, 0, "the rank of the data", error);
@@ -123,14 +125,14 @@ prepare_max_unpool(KilnCheck *check, GError **error)
 {
     const KilnType *out = kiln_check_type(check, 0);
     kiln_check_known(check, 2, out->dims, out->rank);
-    return check_window(check, 1, error);
+    return check_window(check, error);
 }
 
 /* Whether sizes were rounded up is for the result's type to say. */
 static gboolean
 check_pool(KilnCheck *check, GError **error)
 {
-    if (!check_window(check, 1, error))
+    if (!check_window(check, error))
         return FALSE;
     bool *ceil = kiln_check_attr(check, "ceil_mode");
     g_autoptr(GError) why = NULL;
@@ -365,9 +367,9 @@ static const KilnInstrCheck rows[KILN_N_INSTRS] = {
     [KILN_INSTR_one_hot] = { .prepare = prepare_one_hot },
     [KILN_INSTR_mean_variance_normalization] = { .prepare = prepare_mean_variance },
 
-    [KILN_INSTR_conv]           = { .prepare = prepare_window },
-    [KILN_INSTR_conv_integer]   = { .prepare = prepare_window },
-    [KILN_INSTR_qlinear_conv]   = { .prepare = prepare_window },
+    [KILN_INSTR_conv]           = { .prepare = check_steps },
+    [KILN_INSTR_conv_integer]   = { .prepare = check_steps },
+    [KILN_INSTR_qlinear_conv]   = { .prepare = check_steps },
     [KILN_INSTR_conv_transpose] = { .prepare = prepare_conv_transpose },
     [KILN_INSTR_max_pool]       = { .alone = check_pool },
     [KILN_INSTR_average_pool]   = { .alone = check_pool },

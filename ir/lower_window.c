@@ -3,6 +3,16 @@
  * lists that may be left out are resolved. */
 #include "ir/lower_priv.h"
 
+static bool
+all_are(const int64_t *values, int n, int64_t value)
+{
+    for (int i = 0; i < n; i++) {
+        if (values[i] != value)
+            return false;
+    }
+    return true;
+}
+
 gboolean
 kiln_lower_attrs_window(KilnLower *l, const KilnNode *node, void *attrs, GError **error)
 {
@@ -22,13 +32,19 @@ kiln_lower_attrs_window(KilnLower *l, const KilnNode *node, void *attrs, GError 
         const char *name;
         const int64_t *values;
         int n;
-    } lists[] = { { "kernel_shape", window.kernel, window.rank },
-                  { "strides", window.strides, window.rank },
-                  { "dilations", window.dilations, window.rank },
-                  { "pads", pads, 2 * window.rank } };
-    for (size_t i = 0; i < G_N_ELEMENTS(lists); i++)
+        int64_t otherwise; /* of every element, where the list is empty */
+    } lists[] = { { "kernel_shape", window.kernel, window.rank, -1 },
+                  { "strides", window.strides, window.rank, 1 },
+                  { "dilations", window.dilations, window.rank, 1 },
+                  { "pads", pads, 2 * window.rank, 0 } };
+    const KilnInstrInfo *info = kiln_instr_info(kind);
+    for (size_t i = 0; i < G_N_ELEMENTS(lists); i++) {
+        if (!kiln_attr_find(info->attrs, info->n_attrs, lists[i].name))
+            continue; /* kernel_shape, where weights tell it */
+        bool usual = all_are(lists[i].values, lists[i].n, lists[i].otherwise);
         *(KilnInts *)kiln_lower_field(kind, attrs, lists[i].name) =
-            kiln_lower_ints(l, lists[i].values, lists[i].n);
+            kiln_lower_ints(l, lists[i].values, usual ? 0 : lists[i].n);
+    }
     return TRUE;
 }
 

@@ -86,7 +86,7 @@ kiln_ref_conv(const KilnKernelArgs *args)
 {
     const KilnInstrAttrs_conv *attrs = kiln_instr_attrs(args->instr, conv);
     const KilnType *out = ref_type(args, 0), *in = ref_type(args, 1), *weights = ref_type(args, 2);
-    RefWindow window = ref_window(REF_WINDOW_ATTRS(attrs), out, in);
+    RefWindow window = ref_window(REF_WINDOW_OF_WEIGHTS(attrs, weights), out, in);
     int64_t out_channels = out->dims[1], in_channels = weights->dims[1]; /* of a group */
     int64_t out_plane = ref_count(out->dims, 2, out->rank);
     int64_t in_plane = ref_count(in->dims, 2, in->rank);
@@ -117,7 +117,7 @@ kiln_ref_conv_transpose(const KilnKernelArgs *args)
 {
     const KilnInstrAttrs_conv_transpose *attrs = kiln_instr_attrs(args->instr, conv_transpose);
     const KilnType *out = ref_type(args, 0), *in = ref_type(args, 1), *weights = ref_type(args, 2);
-    RefWindow window = ref_window(REF_WINDOW_ATTRS(attrs), in, out);
+    RefWindow window = ref_window(REF_WINDOW_OF_WEIGHTS(attrs, weights), in, out);
     int64_t out_channels = weights->dims[1], in_channels = in->dims[1] / attrs->group;
     int64_t out_plane = ref_count(out->dims, 2, out->rank);
     int64_t in_plane = ref_count(in->dims, 2, in->rank);

@@ -30,8 +30,9 @@ window(const Conv *conv, const int64_t *at, int64_t x_channel, int64_t w_channel
         int64_t offset = x_channel;
         bool inside = true;
         for (int d = 0; d < dims; d++) {
-            int64_t from =
-                at[d] * conv->strides.v[d] - conv->pads.v[d] + index[d] * conv->dilations.v[d];
+            int64_t from = at[d] * kiln_ints_at(conv->strides, (uint32_t)d, 1) -
+                           kiln_ints_at(conv->pads, (uint32_t)d, 0) +
+                           index[d] * kiln_ints_at(conv->dilations, (uint32_t)d, 1);
             inside = inside && from >= 0 && from < image[d];
             offset = offset * image[d] + from;
         }

@@ -22,6 +22,12 @@ typedef struct {
     KilnInts dilations, kernel_shape, pads, strides;
 } RefWindowAttrs;
 
+/* Of an instruction with weights: they tell the size. */
+#define REF_WINDOW_OF_WEIGHTS(attrs, weights)                                                      \
+    ((RefWindowAttrs){ (attrs)->dilations,                                                         \
+                       { (uint32_t)MAX((weights)->rank - 2, 0), (int64_t *)(weights)->dims + 2 },  \
+                       (attrs)->pads,                                                              \
+                       (attrs)->strides })
 #define REF_WINDOW_ATTRS(attrs)                                                                    \
     ((RefWindowAttrs){ (attrs)->dilations, (attrs)->kernel_shape, (attrs)->pads, (attrs)->strides })
 

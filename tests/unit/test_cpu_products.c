@@ -290,12 +290,10 @@ check_conv(const ConvCase *cases, int n, bool transpose)
         attrs.strides = (KilnInts){ spatial, (int64_t *)k->strides };
         attrs.dilations = (KilnInts){ spatial, (int64_t *)k->dilations };
         attrs.pads = (KilnInts){ 2 * spatial, (int64_t *)k->pads };
-        attrs.kernel_shape = (KilnInts){ spatial, (int64_t *)k->shapes[2].dims + 2 };
         KilnInstrAttrs_conv_transpose mirrored = { .group = attrs.group,
                                                    .strides = attrs.strides,
                                                    .dilations = attrs.dilations,
-                                                   .pads = attrs.pads,
-                                                   .kernel_shape = attrs.kernel_shape };
+                                                   .pads = attrs.pads };
         Case c = case_new(transpose ? KILN_INSTR_conv_transpose : KILN_INSTR_conv, k->shapes,
                           k->shapes[3].rank < 0 ? 3 : 4,
                           transpose ? (const void *)&mirrored : (const void *)&attrs);

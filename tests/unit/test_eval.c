@@ -506,7 +506,7 @@ Test(eval, costs_follow_the_formulas)
         "  input @x : f32[1,3,8,8]\n  input @w : f32[4,3,3,3]\n  output @c : f32[1,4,6,6]\n"
         "  input @a : f32[2,3]\n  input @b : f32[3,4]\n  output @m : f32[2,4]\n"
         "  output @e : f32[2,3]\n  output @t : f32[3,2]\n"
-        "  conv @out @c, @in @x, @in @w {kernel_shape=[3,3]}\n"
+        "  conv @out @c, @in @x, @in @w\n"
         "  matmul @out @m, @in @a, @in @b\n"
         "  exp @out @e, @in @a\n"
         "  transpose @out @t, @in @a {perm=[1,0]}\n"

@@ -89,7 +89,6 @@ Test(ref_blocked, kernels_with_scratch_and_tests_of_their_own)
 {
     g_autoptr(RefCase) conv = case_new(KILN_INSTR_conv);
     CASE_ATTRS(conv, conv)->dilations = CASE_INTS(conv, 1);
-    CASE_ATTRS(conv, conv)->kernel_shape = CASE_INTS(conv, 1);
     CASE_ATTRS(conv, conv)->pads = CASE_INTS(conv, 0, 0);
     CASE_ATTRS(conv, conv)->strides = CASE_INTS(conv, 1);
     case_out(conv, F32, DIMS(1, 1, 2));

@@ -197,7 +197,6 @@ Test(ref_quant, conv_integer)
 {
     g_autoptr(RefCase) c = case_new(KILN_INSTR_conv_integer);
     CASE_ATTRS(c, conv_integer)->dilations = CASE_INTS(c, 1, 1);
-    CASE_ATTRS(c, conv_integer)->kernel_shape = CASE_INTS(c, 2, 2);
     CASE_ATTRS(c, conv_integer)->pads = CASE_INTS(c, 1, 1, 1, 1);
     CASE_ATTRS(c, conv_integer)->strides = CASE_INTS(c, 1, 1);
     case_out(c, I32, DIMS(1, 1, 4, 4));
@@ -212,7 +211,6 @@ Test(ref_quant, qlinear_conv)
 {
     g_autoptr(RefCase) c = case_new(KILN_INSTR_qlinear_conv);
     CASE_ATTRS(c, qlinear_conv)->dilations = CASE_INTS(c, 2);
-    CASE_ATTRS(c, qlinear_conv)->kernel_shape = CASE_INTS(c, 2);
     CASE_ATTRS(c, qlinear_conv)->pads = CASE_INTS(c, 1, 0);
     CASE_ATTRS(c, qlinear_conv)->strides = CASE_INTS(c, 2);
     CASE_ATTRS(c, qlinear_conv)->group = 2;

@@ -19,8 +19,8 @@ typedef struct {
     }
 static const Row rows[] = {
     ROW(average_pool, "tt", "112 114", "kernel_shape=2 strides=2 dilations=1 pads=00"),
-    ROW(conv, "tttt", "123 114 212 2", "kernel_shape=2 strides=1 dilations=1 pads=00"),
-    ROW(conv_transpose, "tttt", "125 114 122 2", "kernel_shape=2 strides=1 dilations=1 pads=00"),
+    ROW(conv, "tttt", "123 114 212 2", "strides=1 dilations=1 pads=00"),
+    ROW(conv_transpose, "tttt", "125 114 122 2", "strides=1 dilations=1 pads=00"),
     ROW(global_average_pool, "tt", "121 122", ""),
     ROW(global_lp_pool, "tt", "121 122", ""),
     ROW(global_max_pool, "tt", "121 122", ""),

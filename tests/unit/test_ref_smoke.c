@@ -16,16 +16,15 @@ typedef struct {
     const char *operands;
 } Smoke;
 
-#define WINDOW_2D(k, p, s)                                                                         \
-    "dilations=[1,1], kernel_shape=[" k "," k "], pads=[" p "," p "," p "," p "], strides=[" s     \
-    "," s "]"
+#define STEPS_2D(p, s) "dilations=[1,1], pads=[" p "," p "," p "," p "], strides=[" s "," s "]"
+#define WINDOW_2D(k, p, s) "kernel_shape=[" k "," k "], " STEPS_2D(p, s)
 
 // clang-format off
 static const Smoke smokes[] = {
     /* convolution and pooling */
     { "average_pool", "K[1,1,2,2]; K[1,1,3,3] | {" WINDOW_2D("2", "0", "1") "}" },
-    { "conv", "K[1,2,2,2]; K[1,2,3,3]; K[2,1,2,2]; K[2] | {" WINDOW_2D("2", "0", "1") ", group=2}" },
-    { "conv_transpose", "K[1,2,4,4]; K[1,2,3,3]; K[2,1,2,2]; K[2] | {" WINDOW_2D("2", "0", "1") ", group=2}" },
+    { "conv", "K[1,2,2,2]; K[1,2,3,3]; K[2,1,2,2]; K[2] | {" STEPS_2D("0", "1") ", group=2}" },
+    { "conv_transpose", "K[1,2,4,4]; K[1,2,3,3]; K[2,1,2,2]; K[2] | {" STEPS_2D("0", "1") ", group=2}" },
     { "global_average_pool", "K[1,2,1,1]; K[1,2,2,3]" },
     { "global_lp_pool", "K[1,2,1,1]; K[1,2,2,3]" },
     { "global_max_pool", "K[1,2,1,1]; K[1,2,2,3]" },
@@ -99,11 +98,11 @@ static const Smoke smokes[] = {
     { "matmul", "K[2,4]; K[2,3]; K[3,4]" },
     { "rnn", "K[3,1,2,2]; K[1,2,2]; K[3,2,2]; K[1,2,2]; K[1,2,2]; K[1,4]; i32[2]; K[1,2,2] | {hidden_size=2}" },
     /* quantization */
-    { "conv_integer", "i32[1,2,2,2]; K[1,2,3,3]; K[2,1,2,2]; K[]; K[2] | {" WINDOW_2D("2", "0", "1") ", group=2}" },
+    { "conv_integer", "i32[1,2,2,2]; K[1,2,3,3]; K[2,1,2,2]; K[]; K[2] | {" STEPS_2D("0", "1") ", group=2}" },
     { "dequantize_linear", "f32[2,3]; K[2,3]; f32[3]; K[3] | {axis=1}" },
     { "dynamic_quantize_linear", "u8[4]; f32[]; u8[]; K[4]" },
     { "matmul_integer", "i32[2,4]; K[2,3]; K[3,4]; K[2]; K[4]" },
-    { "qlinear_conv", "K[1,2,2,2]; K[1,2,3,3]; f32[]; K[]; K[2,1,2,2]; f32[2]; K[2]; f32[]; K[]; i32[2] | {" WINDOW_2D("2", "0", "1") ", group=2}" },
+    { "qlinear_conv", "K[1,2,2,2]; K[1,2,3,3]; f32[]; K[]; K[2,1,2,2]; f32[2]; K[2]; f32[]; K[]; i32[2] | {" STEPS_2D("0", "1") ", group=2}" },
     { "qlinear_matmul", "K[2,4]; K[2,3]; f32[]; K[]; K[3,4]; f32[4]; K[4]; f32[]; K[]" },
     { "quantize_linear", "i8[2,3]; K[2,3]; f32[3]; i8[3] | {axis=1}" },
     { "rescale_quantized", "i8[2,3] q(0.5,3); K[2,3] q(0.25,1)" },
