@@ -49,7 +49,12 @@ KilnTensor *
 kiln_tensor_new_data(const KilnType *type, GBytes *bytes, GError **error)
 {
     int64_t expected = kiln_type_bytes(type);
-    if (expected < 0 || (uint64_t)expected != g_bytes_get_size(bytes)) {
+    if (expected < 0) {
+        g_autofree char *text = kiln_type_to_string(type);
+        return kiln_throw_null(error, KILN_ERROR_SHAPE,
+                               "expected a static shape of less than 2^63 bytes, found %s", text);
+    }
+    if ((uint64_t)expected != g_bytes_get_size(bytes)) {
         g_autofree char *text = kiln_type_to_string(type);
         return kiln_throw_null(error, KILN_ERROR_SHAPE,
                                "expected %" G_GINT64_FORMAT " bytes for %s, found %zu", expected,

@@ -182,6 +182,17 @@ find_place(const char *path, const KilnType *type, int own_channels, Place *out,
                       path, text);
 }
 
+/* Numbers per channel, where more than one was stated, are as many as there are channels. */
+static gboolean
+check_channels(const char *path, const char *what, unsigned stated, int channels, GError **error)
+{
+    if (stated <= 1 || stated == (unsigned)channels)
+        return TRUE;
+    return kiln_throw(error, KILN_ERROR_USAGE,
+                      "%s: %s: expected one number or one per channel (%d), found %u", path, what,
+                      channels, stated);
+}
+
 static KilnTensor *
 picture_to_tensor(const Picture *picture, const Place *place, const KilnImageOptions *options,
                   GError **error)
@@ -215,10 +226,11 @@ kiln_image_load(const char *path, const KilnType *type, const KilnImageOptions *
     Place place;
     gboolean loaded = g_str_has_suffix(path, ".png") ? load_png(path, &picture, error)
                                                      : load_pnm(path, &picture, error);
-    KilnTensor *tensor =
-        loaded && find_place(path, type, picture.channels, &place, error)
-            ? picture_to_tensor(&picture, &place, options ? options : &defaults, error)
-            : NULL;
+    options = options ? options : &defaults;
+    gboolean fits = loaded && find_place(path, type, picture.channels, &place, error) &&
+                    check_channels(path, "mean", options->n_mean, place.channels, error) &&
+                    check_channels(path, "std", options->n_std, place.channels, error);
+    KilnTensor *tensor = fits ? picture_to_tensor(&picture, &place, options, error) : NULL;
     kiln_free(picture.pixels);
     return tensor;
 }

@@ -56,6 +56,25 @@ npy_shape(const char *header, KilnType *type)
     return at && *at == ')';
 }
 
+/* The payload of a file in Fortran order, whose first index runs fastest, in C order. */
+static GBytes *
+from_fortran(const KilnType *type, GBytes *payload, GError **error)
+{
+    int64_t n = kiln_type_elements(type), index[KILN_MAX_RANK] = { 0 };
+    size_t element = kiln_dtype_size(type->dtype);
+    const uint8_t *from = g_bytes_get_data(payload, NULL);
+    uint8_t *to = kiln_alloc((size_t)n, element, error);
+    for (int64_t i = 0; to && i < n; i++) {
+        int64_t at = 0;
+        for (int d = type->rank - 1; d >= 0; d--)
+            at = at * type->dims[d] + index[d];
+        memcpy(to + (size_t)i * element, from + (size_t)at * element, element);
+        for (int d = type->rank - 1; d >= 0 && ++index[d] == type->dims[d]; d--)
+            index[d] = 0;
+    }
+    return to ? kiln_bytes_take(to, (size_t)n * element) : NULL;
+}
+
 /* Format versions 1 and 2: magic, two version bytes, header length (2 or 4 bytes), a Python dict
  * literal, the payload. */
 static KilnTensor *
@@ -82,15 +101,15 @@ load_npy(const char *path, GError **error)
             error, KILN_ERROR_FORMAT,
             "%s: expected little-endian numbers and a shape of at most %d dims, found %s", path,
             KILN_MAX_RANK, header);
-    if (!strstr(header, "'fortran_order': False"))
-        return kiln_throw_null(error, KILN_ERROR_UNSUPPORTED,
-                               "%s: expected C order, found Fortran order", path);
     g_autoptr(GBytes) payload =
         g_bytes_new_from_bytes(bytes, start + length, size - start - length);
-    KilnTensor *tensor = kiln_tensor_new_data(&type, payload, error);
+    g_autoptr(KilnTensor) tensor = kiln_tensor_new_data(&type, payload, error);
     if (!tensor)
         g_prefix_error(error, "%s: ", path);
-    return tensor;
+    if (!tensor || !strstr(header, "'fortran_order': True"))
+        return g_steal_pointer(&tensor);
+    g_autoptr(GBytes) turned = from_fortran(&type, payload, error);
+    return turned ? kiln_tensor_new_data(&type, turned, error) : NULL;
 }
 
 static gboolean

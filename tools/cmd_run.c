@@ -32,13 +32,15 @@ run_options_clear(RunOptions *run)
 }
 
 static gboolean
-parse_channels(const char *option, const char *text, double out[4], GError **error)
+parse_channels(const char *option, const char *text, double out[4], unsigned *stated,
+               GError **error)
 {
     g_auto(GStrv) parts = g_strsplit(text ? text : "", ",", -1);
     unsigned n = text ? g_strv_length(parts) : 0;
     if (n > 4)
         return kiln_throw(error, KILN_ERROR_USAGE, "--%s: expected at most 4 numbers, found %s",
                           option, text);
+    *stated = n;
     bool divides = strcmp(option, "image-std") == 0;
     for (unsigned i = 0; i < 4 && text; i++) {
         char *end;
@@ -72,8 +74,9 @@ check_values(RunOptions *run, GError **error)
         !g_ascii_string_to_unsigned(run->random_text, 10, 0, G_MAXUINT64, &run->seed, NULL))
         return kiln_throw(error, KILN_ERROR_USAGE,
                           "--random: expected a seed of 0 to 2^64-1, found %s", run->random_text);
-    return parse_channels("image-mean", run->image_mean, run->image.mean, error) &&
-           parse_channels("image-std", run->image_std, run->image.std, error);
+    return parse_channels("image-mean", run->image_mean, run->image.mean, &run->image.n_mean,
+                          error) &&
+           parse_channels("image-std", run->image_std, run->image.std, &run->image.n_std, error);
 }
 
 /* --- inputs --- */
