@@ -15,6 +15,9 @@
  *     };
  *     KILN_PASS_PLUGIN(passes)
  *
+ * A program that brings passes of its own hands such a table to kiln_pipeline_register_passes() of
+ * kiln.h instead.
+ *
  * A pass changes the function that it is given and says honestly whether it did; the manager
  * verifies, checks, times and counts. Versioned apart from kiln.h: a plug-in built against another
  * version of this header is refused when it is loaded. */
@@ -25,7 +28,7 @@
 
 #define KILN_PASS_API_VERSION 1
 
-typedef struct {
+typedef struct KilnPassPlugin {
     uint32_t api_version; /* KILN_PASS_API_VERSION */
     uint32_t info_size;   /* sizeof(KilnPassInfo) */
     const KilnPassInfo *passes;

@@ -59,6 +59,10 @@ KilnPipelineEntry *kiln_pass_pipeline_add(KilnPassPipeline *pipeline, const char
  * whole. */
 gboolean kiln_pass_pipeline_register(KilnPassPipeline *pipeline, const KilnPassInfo *info,
                                      GError **error);
+/** Every pass of a table of passes/kiln-pass.h, or none; @from says in messages whose they are. */
+typedef struct KilnPassPlugin KilnPassPlugin;
+gboolean kiln_pass_pipeline_register_table(KilnPassPipeline *pipeline, const char *from,
+                                           const KilnPassPlugin *table, GError **error);
 /** Loads a plug-in written against passes/kiln-pass.h and registers its passes. */
 gboolean kiln_pass_pipeline_load_plugin(KilnPassPipeline *pipeline, const char *path,
                                         GError **error);

@@ -12,24 +12,22 @@ as_path(const char *path)
     return g_canonicalize_filename(path, NULL);
 }
 
-static gboolean
-register_all(KilnPassPipeline *pipeline, const char *path, const KilnPassPlugin *plugin,
-             GError **error)
+gboolean
+kiln_pass_pipeline_register_table(KilnPassPipeline *pipeline, const char *from,
+                                  const KilnPassPlugin *table, GError **error)
 {
-    if (!plugin)
+    if (table->api_version != KILN_PASS_API_VERSION)
         return kiln_throw(error, KILN_ERROR_PIPELINE,
-                          "plug-in %s: " KILN_PASS_PLUGIN_SYMBOL "() returns nothing", path);
-    if (plugin->api_version != KILN_PASS_API_VERSION)
-        return kiln_throw(error, KILN_ERROR_PIPELINE,
-                          "plug-in %s: built for version %u of kiln-pass.h, expected %d", path,
-                          plugin->api_version, KILN_PASS_API_VERSION);
-    if (plugin->info_size != sizeof(KilnPassInfo))
-        return kiln_throw(error, KILN_ERROR_PIPELINE,
-                          "plug-in %s: its rows are %u bytes, expected %zu", path,
-                          plugin->info_size, sizeof(KilnPassInfo));
-    for (uint32_t i = 0; i < plugin->n_passes; i++) {
-        if (!kiln_pass_pipeline_register(pipeline, &plugin->passes[i], error)) {
-            g_prefix_error(error, "plug-in %s: ", path);
+                          "%s: built for version %u of kiln-pass.h, expected %d", from,
+                          table->api_version, KILN_PASS_API_VERSION);
+    if (table->info_size != sizeof(KilnPassInfo))
+        return kiln_throw(error, KILN_ERROR_PIPELINE, "%s: its rows are %u bytes, expected %zu",
+                          from, table->info_size, sizeof(KilnPassInfo));
+    guint before = pipeline->extra->len;
+    for (uint32_t i = 0; i < table->n_passes; i++) {
+        if (!kiln_pass_pipeline_register(pipeline, &table->passes[i], error)) {
+            g_ptr_array_set_size(pipeline->extra, (int)before);
+            g_prefix_error(error, "%s: ", from);
             return FALSE;
         }
     }
@@ -57,5 +55,10 @@ kiln_pass_pipeline_load_plugin(KilnPassPipeline *pipeline, const char *path, GEr
                           "plug-in %s: it has no symbol " KILN_PASS_PLUGIN_SYMBOL, path);
     }
     g_ptr_array_add(pipeline->plugins, module); /* from here on closed with the pipeline */
-    return register_all(pipeline, path, ((KilnPassPluginFn)symbol)(), error);
+    const KilnPassPlugin *plugin = ((KilnPassPluginFn)symbol)();
+    g_autofree char *from = g_strdup_printf("plug-in %s", path);
+    if (!plugin)
+        return kiln_throw(error, KILN_ERROR_PIPELINE,
+                          "%s: " KILN_PASS_PLUGIN_SYMBOL "() returns nothing", from);
+    return kiln_pass_pipeline_register_table(pipeline, from, plugin, error);
 }

@@ -118,6 +118,15 @@ KILN_API KilnPipeline *kiln_pipeline_parse(const char *text, GError **error);
 KILN_API KilnPipeline *kiln_pipeline_new(void);
 /** Appends "id" or "id{option=value}". Not after the pipeline was used. */
 KILN_API gboolean kiln_pipeline_add(KilnPipeline *pipeline, const char *pass, GError **error);
+/** Passes from a plug-in, a shared object written against passes/kiln-pass.h, to be named in
+ * kiln_pipeline_add(). It is closed with the pipeline. Not after the pipeline was used. */
+KILN_API gboolean kiln_pipeline_load_plugin(KilnPipeline *pipeline, const char *path,
+                                            GError **error);
+/** The same from the program itself: the table (passes/kiln-pass.h) must live as long as the
+ * pipeline. All of its passes are taken, or none. */
+typedef struct KilnPassPlugin KilnPassPlugin;
+KILN_API gboolean kiln_pipeline_register_passes(KilnPipeline *pipeline, const KilnPassPlugin *table,
+                                                GError **error);
 /** YAML that loads back to the same pipeline; free with g_free(). */
 KILN_API char *kiln_pipeline_to_string(const KilnPipeline *pipeline);
 KILN_API KilnPipeline *kiln_pipeline_ref(KilnPipeline *pipeline);

@@ -52,12 +52,33 @@ kiln_pipeline_new(void)
     return wrap(kiln_pass_pipeline_new());
 }
 
+static gboolean
+check_unused(KilnPipeline *pipeline, GError **error)
+{
+    return !atomic_load(&pipeline->used) ||
+           kiln_throw(error, KILN_ERROR_USAGE,
+                      "a pipeline that a program was compiled with cannot change");
+}
+
+gboolean
+kiln_pipeline_load_plugin(KilnPipeline *pipeline, const char *path, GError **error)
+{
+    return check_unused(pipeline, error) &&
+           kiln_pass_pipeline_load_plugin(pipeline->passes, path, error);
+}
+
+gboolean
+kiln_pipeline_register_passes(KilnPipeline *pipeline, const KilnPassPlugin *table, GError **error)
+{
+    return check_unused(pipeline, error) &&
+           kiln_pass_pipeline_register_table(pipeline->passes, "a table of passes", table, error);
+}
+
 gboolean
 kiln_pipeline_add(KilnPipeline *pipeline, const char *pass, GError **error)
 {
-    if (atomic_load(&pipeline->used))
-        return kiln_throw(error, KILN_ERROR_USAGE,
-                          "a pipeline that a program was compiled with cannot change");
+    if (!check_unused(pipeline, error))
+        return FALSE;
     KilnPassPipeline *passes = pipeline->passes;
     guint n_graph = passes->graph->len, n_ir = passes->ir->len;
     gboolean good = kiln_pipeline_read_inline(passes, pass, error);

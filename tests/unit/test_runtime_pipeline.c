@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pipelines as users hold them: shipped, from a file, from text, built in C. */
+#include "passes/kiln-pass.h"
 #include "tests/unit/runtime_case.h"
 
 #include <glib/gstdio.h>
@@ -91,6 +92,60 @@ Test(runtime_pipeline, built_in_c)
     expect_error(&error, KILN_ERROR_USAGE, "cannot change");
     cr_expect_eq(kiln_pipeline_ref(built), built);
     kiln_pipeline_unref(built);
+}
+
+/* A pass of the program's own: neg becomes abs. */
+static gboolean
+make_abs(KilnFunction *function, KilnPassContext *context, bool *changed, GError **error)
+{
+    kiln_foreach_node_safe (node, function) {
+        KilnValue *x = kiln_node_operand(node, 0);
+        if (node->op != KILN_OP_neg)
+            continue;
+        KilnValue *abs = kiln_build(function, node, KILN_OP_abs, NULL, &x, 1, error);
+        if (!abs)
+            return FALSE;
+        kiln_pass_note(context, "abs", "%s", kiln_node_label(node));
+        kiln_value_replace(kiln_node_result(node, 0), abs);
+        kiln_node_remove(node);
+        *changed = true;
+    }
+    return TRUE;
+}
+
+Test(runtime_pipeline, passes_of_the_program)
+{
+    static const KilnPassInfo passes[] = { { .id = "make-abs",
+                                             .level = KILN_LEVEL_GRAPH,
+                                             .summary = "absolute values of what is negated",
+                                             .run_graph = make_abs },
+                                           { .id = "cse", .run_graph = make_abs } };
+    KilnPassPlugin table = { KILN_PASS_API_VERSION, sizeof(KilnPassInfo), passes, 2 };
+    g_autoptr(GError) error = NULL;
+    g_autoptr(KilnPipeline) pipeline = kiln_pipeline_new();
+    cr_expect(!kiln_pipeline_register_passes(pipeline, &table, &error));
+    expect_error(&error, KILN_ERROR_PIPELINE, "there are two passes 'cse'");
+    cr_expect(!kiln_pipeline_add(pipeline, "make-abs", &error)); /* none was taken */
+    expect_error(&error, KILN_ERROR_PIPELINE, "make-abs");
+    table.api_version++;
+    cr_expect(!kiln_pipeline_register_passes(pipeline, &table, &error));
+    expect_error(&error, KILN_ERROR_PIPELINE, "a table of passes: built for version");
+    cr_expect(!kiln_pipeline_load_plugin(pipeline, "./no-such-plugin.so", &error));
+    expect_error(&error, KILN_ERROR_PIPELINE, "there is no such file");
+
+    table = (KilnPassPlugin){ KILN_PASS_API_VERSION, sizeof(KilnPassInfo), passes, 1 };
+    must(kiln_pipeline_register_passes(pipeline, &table, &error), error);
+    must(kiln_pipeline_add(pipeline, "make-abs", &error), error);
+    KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
+    options.pipeline = pipeline;
+    g_autoptr(KilnProgram) program =
+        program_of("graph @f(%x: f32[2]) { %y = neg(%x) : f32[2] return %y }", &options);
+    g_autoptr(KilnSession) session = kiln_session_new(program, NULL, NULL);
+    bind(session, 0, FLOATS(1, -2), 8);
+    run(session);
+    expect_floats(session, 0, FLOATS(1, 2), DIMS(2));
+    cr_expect(!kiln_pipeline_register_passes(pipeline, &table, &error));
+    expect_error(&error, KILN_ERROR_USAGE, "cannot change");
 }
 
 /* An empty pipeline is one: the model runs as it is. */
