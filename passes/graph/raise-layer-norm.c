@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* raise-layer-norm: a layer normalization that was written with means becomes the operator.
+ *
+ *        x ──────────┐
+ *        │           │
+ *        │      reduce_mean                                  x   1
+ *        │           │                                        \  |
+ *        └─── sub ───┘          d                    layer_normalization {axis, epsilon}
+ *              │ d                              =>            |
+ *     d / √(reduce_mean(d²) + ε)
+ *
+ *     layer_normalization(x, 1) · scale        =>  layer_normalization(x, scale)
+ *     layer_normalization(x, scale) + bias     =>  layer_normalization(x, scale, bias)
+ *
+ * The quotient may be a product with the reciprocal or with a power of -½, the square a pow or a
+ * product (passes/normalized.h). Both means are of the same last dims of x and keep them. A scale
+ * or bias that is one number is spread over these dims, one with leading dims of 1 viewed without.
+ *
+ * requires nothing, preserves nothing; class U: the operator rounds once. Nothing inside may have
+ * other readers. The normalized dims must be known, since a kernel wants a scale for each element
+ * of them. */
+#include "passes/rule.h"
+
+#include "passes/literal.h"
+#include "passes/normalized.h"
+#include "passes/product.h"
+
+static bool
+raise_layer_norm(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnNode *root = kiln_match_root(match);
+    KilnNormalized normalized;
+    KilnCentred centred;
+    if (!kiln_normalized_of(root, &normalized) ||
+        !kiln_centred_of(root->function, normalized.x, &centred))
+        return false;
+    const KilnType *type = &centred.x->type;
+    uint32_t dims = kiln_reduced_dims(normalized.mean);
+    int axis = kiln_first_trailing_dim(type, dims);
+    GUARD(last_dims, axis >= 0);
+    GUARD(same_dims, kiln_reduced_dims(centred.mean) == dims);
+    GUARD(keeps_dims, kiln_keeps_dims(centred.mean) && kiln_keeps_dims(normalized.mean));
+    GUARD(single_reader, normalized.single_reader && normalized.x->n_uses == normalized.reads &&
+                             kiln_value_single_use(&centred.mean->results[0]));
+    GUARD(epsilon_fits, kiln_number_fits_attribute(normalized.epsilon, type->dtype));
+    for (int d = axis; d < type->rank; d++)
+        GUARD(known_dims, type->dims[d] >= 0);
+    KilnValue *operands[] = { centred.x, kiln_run_ones(root, type, axis) };
+    KilnAttrs_layer_normalization attrs = { .axis = axis - type->rank,
+                                            .epsilon = (float)normalized.epsilon,
+                                            .stash_type = 1 };
+    KilnValue *result =
+        kiln_match_build(match, KILN_OP_layer_normalization, &attrs, operands, 2, error);
+    return result && kiln_match_replace(match, context, rule, result);
+}
+
+/* The matched normalization with @parameter as operand @i, which the root multiplies or adds. */
+static bool
+absorb(KilnMatch *match, KilnPassContext *context, const char *rule, uint32_t i, GError **error)
+{
+    KilnNode *norm = kiln_match_node(match, "norm"), *root = kiln_match_root(match);
+    const KilnType *type = &norm->operands[0].value->type;
+    GUARD(one_result, norm->n_results == 1);
+    int axis = kiln_type_axis(type, kiln_attrs(norm, layer_normalization)->axis);
+    KilnValue *parameter = NULL;
+    if (axis >= 0)
+        parameter =
+            kiln_run_parameter(root, kiln_match_value(match, "parameter"), type, axis, error);
+    GUARD(of_the_run, parameter != NULL);
+    KilnValue *operands[] = { norm->operands[0].value, norm->operands[1].value, NULL };
+    operands[i] = parameter;
+    KilnValue *result =
+        kiln_match_build(match, KILN_OP_layer_normalization, norm->attrs, operands, i + 1, error);
+    return result && kiln_match_replace(match, context, rule, result);
+}
+
+static bool
+absorb_scale(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    GUARD(ones, kiln_literal_is(kiln_match_value(match, "ones"), 1));
+    return absorb(match, context, rule, 1, error);
+}
+
+static bool
+absorb_bias(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    return absorb(match, context, rule, 2, error);
+}
+
+static const KilnRule rules[] = {
+    RULE("layer-norm-formula", U, "(div|mul ? ?)", raise_layer_norm),
+    RULE("layer-norm-scale", U, "(mul~ (layer_normalization!#norm ?x $ones) ?parameter)",
+         absorb_scale),
+    RULE("layer-norm-bias", U, "(add~ (layer_normalization!#norm ?x ?scale) ?parameter)",
+         absorb_bias),
+};
+
+const KilnRule *
+kiln_pass_rules_raise_layer_norm(uint32_t *n)
+{
+    *n = G_N_ELEMENTS(rules);
+    return rules;
+}
+
+gboolean
+kiln_pass_raise_layer_norm(KilnFunction *function, KilnPassContext *context, bool *changed,
+                           GError **error)
+{
+    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
+                          changed, error);
+}
