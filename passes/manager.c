@@ -8,6 +8,7 @@
 #include "passes/check.h"
 #include "passes/context.h"
 #include "passes/dump.h"
+#include "passes/rule.h"
 #include "passes/suggest.h"
 
 #include <string.h>
@@ -90,8 +91,10 @@ run_and_check(Manager *manager, const Step *step, KilnPassStats *stats, bool *ch
         g_prefix_error(error, "it left a function that is not valid: ");
         return FALSE;
     }
-    return !manager->check || !*changed ||
-           kiln_check_after(manager->check, unit, step->pass->numerics, error);
+    if (!manager->check || !*changed)
+        return TRUE;
+    KilnNumerics numerics = kiln_pass_numerics(step->pass, manager->context.flags);
+    return kiln_check_after(manager->check, unit, numerics, error);
 }
 
 static gboolean

@@ -91,6 +91,10 @@ gboolean kiln_rules_run(const KilnRule *rules, uint32_t n, KilnFunction *functio
  *  `const KilnRule *kiln_pass_rules_<id>(uint32_t *n)`, listed in passes/rules.def. */
 const KilnRule *kiln_pass_rules(const char *pass_id, uint32_t *n);
 
+/** The widest numerics class of what @pass may do under the flags of a pipeline: where its lossy
+ * rules are not allowed, that of its others. */
+KilnNumerics kiln_pass_numerics(const KilnPassInfo *pass, uint32_t flags);
+
 /* The prototypes that rules.def promises. */
 #define RULES(id, text) const KilnRule *kiln_pass_rules_##id(uint32_t *n);
 #include "passes/rules.def"

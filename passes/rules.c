@@ -25,3 +25,18 @@ kiln_pass_rules(const char *pass_id, uint32_t *n)
     }
     return NULL;
 }
+
+KilnNumerics
+kiln_pass_numerics(const KilnPassInfo *pass, uint32_t flags)
+{
+    uint32_t n;
+    const KilnRule *rules = kiln_pass_rules(pass->id, &n);
+    if (pass->numerics != KILN_NUMERICS_L || !rules)
+        return pass->numerics;
+    KilnNumerics widest = KILN_NUMERICS_E;
+    for (uint32_t i = 0; i < n; i++) {
+        if ((rules[i].flags & flags) == rules[i].flags)
+            widest = MAX(widest, rules[i].numerics);
+    }
+    return widest;
+}

@@ -7,6 +7,7 @@
 #include "graph/text/text.h"
 #include "passes/pipeline_priv.h"
 #include "passes/results.h"
+#include "passes/rule.h"
 #include "tests/lean_target.h"
 
 #include <fcntl.h>
@@ -105,12 +106,13 @@ run(const Golden *golden, KilnIRModule *ir, KilnPassReport *report, GError **err
 }
 
 static KilnNumerics
-widest(const GPtrArray *entries)
+widest(const GPtrArray *entries, uint32_t flags)
 {
     KilnNumerics numerics = KILN_NUMERICS_E;
     for (guint i = 0; i < entries->len; i++) {
         const KilnPipelineEntry *entry = g_ptr_array_index(entries, i);
-        KilnNumerics one = entry->pass ? entry->pass->numerics : widest(entry->group);
+        KilnNumerics one =
+            entry->pass ? kiln_pass_numerics(entry->pass, flags) : widest(entry->group, flags);
         numerics = MAX(numerics, one);
     }
     return numerics;
@@ -261,7 +263,8 @@ check_results(const Golden *golden, const char *after_text, GError **error)
     g_autoptr(KilnIRModule) after = before ? parse(after_text, golden->path, error) : NULL;
     if (!after)
         return FALSE;
-    KilnNumerics numerics = MAX(widest(pipeline->graph), widest(pipeline->ir));
+    KilnNumerics numerics =
+        MAX(widest(pipeline->graph, pipeline->flags), widest(pipeline->ir, pipeline->flags));
     for (guint i = 0; i < before->module->functions->len; i++) {
         const KilnFunction *function = g_ptr_array_index(before->module->functions, i);
         if (check_graph(golden, function, after, numerics, error))

@@ -200,6 +200,7 @@ try_graph_passes(Case *at, const KilnResults *expected)
         { "eliminate-noop", KILN_NUMERICS_E, false },
         { "merge-transposes", KILN_NUMERICS_E, false },
         { "transpose-to-reshape", KILN_NUMERICS_E, false },
+        { "optimize-arithmetic", KILN_NUMERICS_E, false },
         { "constant-fold{evaluate=compile}", KILN_NUMERICS_E, false },
         { "constant-fold{evaluate=compile,max-bytes=300,max-expansion=2}", KILN_NUMERICS_E, false },
         { "fold-batchnorm", KILN_NUMERICS_U, false },

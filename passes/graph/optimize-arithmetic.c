@@ -1,0 +1,498 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* optimize-arithmetic: constants to the right, neutral and absorbing numbers, signs, powers, and
+ * chains of constants.
+ *
+ *     c + x        =>  x + c            c < x        =>  x > c          (constants to the right)
+ *     x + -0, x - 0, x * 1, x / 1, x ^ 1              =>  x
+ *     x * 0 (integers), x - x (integers), x ^ 0       =>  a splat
+ *     x * -1, x / -1, -0 - x                          =>  -x
+ *     -(-x)  =>  x    x + -y  =>  x - y    x - -y  =>  x + y    -x * -y  =>  x * y
+ *     -x * c  =>  x * -c                x / 2^k      =>  x * 2^-k
+ *     x ^ 2  =>  x * x    x ^ -1, 1 / x  =>  reciprocal(x)    sum(x, y)  =>  x + y
+ *     (x + c) - d  =>  x + (c - d)      (x * c) * d  =>  x * (c * d)    (integers)
+ *
+ * requires nothing, preserves nothing. `c` is a literal; where a number is named, all its elements
+ * are that number. The sums and products of two literals are left to constant-fold.
+ *
+ * Class E, to the bit: x + -0 and x - +0 are x for every x, x + +0 is not (-0); integers wrap, so
+ * that their sums and products may be regrouped; the reciprocal of a power of two is exact; squares
+ * and reciprocals of floats below f64 are rounded once, as pow does. Which of two zeros max and min
+ * return hangs on the order of their operands. Class L, under the flags that each rule names:
+ * signs of zero (x + +0, +0 - x, -(x - y)), NaN and infinity (x * 0, 0 / x, x - x, x / x, x ^ 0.5),
+ * regrouping of floats. An integer 0 / x and x / x stay: where x is 0 they are errors. */
+#include "passes/literal.h"
+#include "passes/rule.h"
+
+#include <math.h>
+
+/* --- what rewrites share --- */
+
+/* Replaces the root by @op of one or two operands; inference must give it the root's type. */
+static bool
+replace_by(KilnMatch *match, KilnPassContext *context, const char *rule, KilnOp op,
+           KilnValue *operands[2], GError **error)
+{
+    KilnValue *built = kiln_match_build(match, op, NULL, operands, operands[1] ? 2 : 1, error);
+    return built && kiln_match_replace(match, context, rule, built);
+}
+
+/* The number that all elements of ?c are. A quantized ?x counts in other numbers than ?c; where
+ * nothing is known of the rank of ?x, a ?c that is no scalar may raise it. */
+static bool
+uniform(const KilnMatch *match, double *number)
+{
+    const KilnType *x = &kiln_match_value(match, "x")->type;
+    const KilnValue *c = kiln_match_value(match, "c");
+    return !x->quant && (x->rank >= 0 || c->type.rank == 0) && kiln_literal_uniform(c, number);
+}
+
+static bool
+uniformly(const KilnMatch *match, double wanted)
+{
+    double number;
+    return uniform(match, &number) && number == wanted;
+}
+
+/* Replaces the root by a splat of its type. */
+static bool
+replace_by_splat(KilnMatch *match, KilnPassContext *context, const char *rule, double number)
+{
+    KilnNode *root = kiln_match_root(match);
+    const KilnType *type = &root->results[0].type;
+    GUARD(static_shape, kiln_type_is_static(type));
+    KilnType plain = kiln_type_make(type->dtype, type->rank, type->dims);
+    KilnValue *splat =
+        kiln_literal_build_splat(kiln_match_function(match), root, "splat", &plain, number);
+    return kiln_match_replace(match, context, rule, splat);
+}
+
+/* --- constants to the right --- */
+
+static bool
+swap_operands(KilnMatch *match, KilnPassContext *context, const char *rule, KilnOp op,
+              GError **error)
+{
+    KilnNode *root = kiln_match_root(match);
+    KilnValue *c = kiln_match_value(match, "c"), *x = kiln_match_value(match, "x");
+    GUARD(one_literal, !kiln_value_constant(x));
+    KilnValue *operands[] = { x, c };
+    KilnNodeSpec spec = { .op = op,
+                          .operands = operands,
+                          .n_operands = 2,
+                          .types = &root->results[0].type,
+                          .before = root };
+    KilnNode *swapped = kiln_node_new(kiln_match_function(match), &spec, error);
+    return swapped && kiln_match_replace(match, context, rule, &swapped->results[0]);
+}
+
+static bool
+constant_right(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    return swap_operands(match, context, rule, kiln_match_root(match)->op, error);
+}
+
+static bool
+has_zero(const KilnValue *literal)
+{
+    g_autofree double *numbers = kiln_literal_read(literal, NULL);
+    for (int64_t i = 0; numbers && i < kiln_type_elements(&literal->type); i++) {
+        if (numbers[i] == 0)
+            return true;
+    }
+    return !numbers;
+}
+
+static bool
+extreme_constant_right(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnValue *c = kiln_match_value(match, "c");
+    GUARD(no_zero, !kiln_dtype_is_float(c->type.dtype) || !has_zero(c));
+    return constant_right(match, context, rule, error);
+}
+
+static bool
+mirror(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    static const KilnOp mirrored[KILN_N_OPS] = {
+        [KILN_OP_less] = KILN_OP_greater,
+        [KILN_OP_greater] = KILN_OP_less,
+        [KILN_OP_less_or_equal] = KILN_OP_greater_or_equal,
+        [KILN_OP_greater_or_equal] = KILN_OP_less_or_equal,
+    };
+    return swap_operands(match, context, rule, mirrored[kiln_match_root(match)->op], error);
+}
+
+/* --- neutral and absorbing numbers --- */
+
+static bool
+is_neutral(KilnOp op, KilnDType dtype, double number)
+{
+    if (op == KILN_OP_mul || op == KILN_OP_div)
+        return number == 1;
+    bool wants_negative = op == KILN_OP_add && kiln_dtype_is_float(dtype);
+    return number == 0 && (signbit(number) != 0) == wants_negative;
+}
+
+static bool
+drop_neutral(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    (void)error;
+    KilnValue *x = kiln_match_value(match, "x");
+    double number;
+    GUARD(number,
+          uniform(match, &number) && is_neutral(kiln_match_root(match)->op, x->type.dtype, number));
+    return kiln_match_replace(match, context, rule, x);
+}
+
+static bool
+drop_zero(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    (void)error;
+    GUARD(number, uniformly(match, 0));
+    return kiln_match_replace(match, context, rule, kiln_match_value(match, "x"));
+}
+
+static bool
+absorb(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    (void)error;
+    GUARD(number, uniformly(match, 0));
+    return replace_by_splat(match, context, rule, 0);
+}
+
+static bool
+sub_self(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    (void)error;
+    return replace_by_splat(match, context, rule, 0);
+}
+
+static bool
+div_self(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    (void)error;
+    return replace_by_splat(match, context, rule, 1);
+}
+
+/* --- signs --- */
+
+static bool
+negate(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    GUARD(number, uniformly(match, -1));
+    KilnValue *operands[] = { kiln_match_value(match, "x"), NULL };
+    return replace_by(match, context, rule, KILN_OP_neg, operands, error);
+}
+
+/* 0 - x is +0 where x is +0, and -x is not. */
+static bool
+zero_minus(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnValue *operands[] = { kiln_match_value(match, "x"), NULL };
+    KilnDType dtype = operands[0]->type.dtype;
+    double number;
+    GUARD(number,
+          uniform(match, &number) && number == 0 &&
+              (kiln_dtype_is_float(dtype) ? signbit(number) != 0 : kiln_dtype_is_signed(dtype)));
+    return replace_by(match, context, rule, KILN_OP_neg, operands, error);
+}
+
+static bool
+any_zero_minus(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    GUARD(number, uniformly(match, 0));
+    KilnValue *operands[] = { kiln_match_value(match, "x"), NULL };
+    return replace_by(match, context, rule, KILN_OP_neg, operands, error);
+}
+
+/* The least of a quantized type has no opposite: it saturates. */
+static bool
+neg_neg(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    (void)error;
+    KilnValue *x = kiln_match_value(match, "x");
+    GUARD(plain, !x->type.quant);
+    return kiln_match_replace(match, context, rule, x);
+}
+
+static bool
+neg_sub(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnValue *operands[] = { kiln_match_value(match, "y"), kiln_match_value(match, "x") };
+    return replace_by(match, context, rule, KILN_OP_sub, operands, error);
+}
+
+static bool
+add_neg(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnValue *operands[] = { kiln_match_value(match, "x"), kiln_match_value(match, "y") };
+    return replace_by(match, context, rule, KILN_OP_sub, operands, error);
+}
+
+static bool
+sub_neg(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnValue *operands[] = { kiln_match_value(match, "x"), kiln_match_value(match, "y") };
+    return replace_by(match, context, rule, KILN_OP_add, operands, error);
+}
+
+static bool
+product_of_negs(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnValue *operands[] = { kiln_match_value(match, "x"), kiln_match_value(match, "y") };
+    return replace_by(match, context, rule, kiln_match_root(match)->op, operands, error);
+}
+
+static bool
+neg_into_factor(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnNode *root = kiln_match_root(match);
+    const KilnValue *c = kiln_match_value(match, "c");
+    double number = 0;
+    GUARD(uniform, uniform(match, &number));
+    KilnValue *opposite =
+        kiln_literal_build_splat(kiln_match_function(match), root, "neg", &c->type, -number);
+    KilnValue *operands[] = { kiln_match_value(match, "x"), opposite };
+    return replace_by(match, context, rule, root->op, operands, error);
+}
+
+/* --- powers --- */
+
+/* Of pow. An f64 has no wider type to be rounded from: there x * x and x ^ 2 may differ. */
+static bool
+is_square(const KilnMatch *match)
+{
+    KilnDType base = kiln_match_value(match, "x")->type.dtype;
+    KilnDType exponent = kiln_match_value(match, "c")->type.dtype;
+    bool exact =
+        kiln_dtype_is_float(base) ? base != KILN_DTYPE_f64 : kiln_dtype_is_integer(exponent);
+    return exact && uniformly(match, 2);
+}
+
+static bool
+pow_two(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnValue *x = kiln_match_value(match, "x"), *operands[] = { x, x };
+    GUARD(number, is_square(match));
+    return replace_by(match, context, rule, KILN_OP_mul, operands, error);
+}
+
+static bool
+pow_one(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    (void)error;
+    GUARD(number, uniformly(match, 1));
+    return kiln_match_replace(match, context, rule, kiln_match_value(match, "x"));
+}
+
+static bool
+pow_zero(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    (void)error;
+    GUARD(number, uniformly(match, 0));
+    return replace_by_splat(match, context, rule, 1);
+}
+
+static bool
+pow_minus_one(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnValue *operands[] = { kiln_match_value(match, "x"), NULL };
+    GUARD(number, operands[0]->type.dtype != KILN_DTYPE_f64 && uniformly(match, -1));
+    return replace_by(match, context, rule, KILN_OP_reciprocal, operands, error);
+}
+
+static bool
+pow_half(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnValue *operands[] = { kiln_match_value(match, "x"), NULL };
+    GUARD(number, uniformly(match, 0.5));
+    return replace_by(match, context, rule, KILN_OP_sqrt, operands, error);
+}
+
+/* --- quotients --- */
+
+static bool
+one_over(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnValue *operands[] = { kiln_match_value(match, "x"), NULL };
+    GUARD(number, uniformly(match, 1));
+    return replace_by(match, context, rule, KILN_OP_reciprocal, operands, error);
+}
+
+/* True for ±2^k where neither it nor its reciprocal is subnormal. */
+static bool
+is_invertible(KilnDType dtype, double number)
+{
+    int exponent, most = dtype == KILN_DTYPE_f64 ? 1022 : dtype == KILN_DTYPE_f16 ? 14 : 126;
+    return fabs(frexp(number, &exponent)) == 0.5 && ABS(exponent - 1) <= most;
+}
+
+static bool
+div_by_power_of_two(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnNode *root = kiln_match_root(match);
+    KilnFunction *function = kiln_match_function(match);
+    const KilnValue *c = kiln_match_value(match, "c");
+    const KilnType *type = &c->type;
+    g_autofree double *numbers = NULL;
+    double number;
+    bool same = kiln_literal_uniform(c, &number);
+    int64_t n = same ? 1 : kiln_type_elements(type);
+    if (!same && !(numbers = kiln_literal_read(c, error)))
+        return false;
+    for (int64_t i = 0; i < n; i++) {
+        double divisor = numbers ? numbers[i] : number;
+        GUARD(power_of_two, is_invertible(type->dtype, divisor));
+        if (numbers)
+            numbers[i] = 1 / divisor;
+    }
+    KilnValue *factor = numbers
+                            ? kiln_literal_build(function, root, "factor", type, numbers, error)
+                            : kiln_literal_build_splat(function, root, "factor", type, 1 / number);
+    KilnValue *operands[] = { kiln_match_value(match, "x"), factor };
+    return factor && replace_by(match, context, rule, KILN_OP_mul, operands, error);
+}
+
+static bool
+reciprocal_twice(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    (void)error;
+    return kiln_match_replace(match, context, rule, kiln_match_value(match, "x"));
+}
+
+static bool
+mul_by_reciprocal(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnValue *operands[] = { kiln_match_value(match, "x"), kiln_match_value(match, "y") };
+    return replace_by(match, context, rule, KILN_OP_div, operands, error);
+}
+
+static bool
+div_by_reciprocal(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnValue *operands[] = { kiln_match_value(match, "x"), kiln_match_value(match, "y") };
+    return replace_by(match, context, rule, KILN_OP_mul, operands, error);
+}
+
+/* --- chains of constants --- */
+
+/* ?c @op ?d, unless it would be bigger than both. */
+static bool
+combine(KilnMatch *match, KilnPassContext *context, const char *rule, KilnOp op, KilnValue **out,
+        GError **error)
+{
+    KilnValue *operands[] = { kiln_match_value(match, "c"), kiln_match_value(match, "d") };
+    *out = kiln_match_build(match, op, NULL, operands, 2, error);
+    if (!*out)
+        return false;
+    int64_t most =
+        MAX(kiln_type_elements(&operands[0]->type), kiln_type_elements(&operands[1]->type));
+    GUARD(no_growth, kiln_type_elements(&(*out)->type) <= most);
+    return true;
+}
+
+/* (x + c) + d = x + (c + d); (x - c) + d = x - (c - d); and so on, also of * and /. */
+static bool
+chain(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnOp outer = kiln_match_root(match)->op, inner = kiln_match_node(match, "inner")->op;
+    bool sum = inner == KILN_OP_add || inner == KILN_OP_sub;
+    KilnOp same = sum ? KILN_OP_add : KILN_OP_mul, other = sum ? KILN_OP_sub : KILN_OP_div;
+    KilnValue *constant;
+    if (!combine(match, context, rule, inner == outer ? same : other, &constant, error))
+        return false;
+    KilnValue *operands[] = { kiln_match_value(match, "x"), constant };
+    return replace_by(match, context, rule, inner, operands, error);
+}
+
+/* (c - x) + d = (c + d) - x; (c - x) - d = (c - d) - x */
+static bool
+chain_below(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnValue *constant;
+    if (!combine(match, context, rule, kiln_match_root(match)->op, &constant, error))
+        return false;
+    KilnValue *operands[] = { constant, kiln_match_value(match, "x") };
+    return replace_by(match, context, rule, KILN_OP_sub, operands, error);
+}
+
+/* c - (x + d) = (c - d) - x; c - (x - d) = (c + d) - x */
+static bool
+chain_above(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    bool add = kiln_match_node(match, "inner")->op == KILN_OP_add;
+    KilnValue *constant;
+    if (!combine(match, context, rule, add ? KILN_OP_sub : KILN_OP_add, &constant, error))
+        return false;
+    KilnValue *operands[] = { constant, kiln_match_value(match, "x") };
+    return replace_by(match, context, rule, KILN_OP_sub, operands, error);
+}
+
+#define REASSOC KILN_FLAG(fp_reassoc)
+#define SIGNS KILN_FLAG(no_signed_zeros)
+#define FINITE KILN_FLAG(finite_math)
+
+// clang-format off
+static const KilnRule rules[] = {
+    RULE("constant-right", E, "(add|mul|equal|and|or|xor|bitwise_and|bitwise_or|bitwise_xor $c ?x)", constant_right),
+    RULE("extreme-constant-right", E, "(max|min $c ?x)", extreme_constant_right),
+    RULE("mirror-comparison", E, "(less|greater|less_or_equal|greater_or_equal $c ?x)", mirror),
+    RULE("sum-of-two", E, "(sum ?x:float ?y)", sub_neg),
+
+    RULE("neutral-right", E, "(add|sub|mul|div ?x $c)", drop_neutral),
+    LOSSY_RULE("zero-right", SIGNS, "(add|sub ?x:float $c)", drop_zero),
+    RULE("mul-zero-integer", E, "(mul ?x:int $c)", absorb),
+    LOSSY_RULE("mul-zero", FINITE | SIGNS, "(mul ?x:float $c)", absorb),
+    LOSSY_RULE("zero-over", FINITE | SIGNS, "(div $c ?x:float)", absorb),
+    RULE("sub-self-integer", E, "(sub ?x:int ?x)", sub_self),
+    LOSSY_RULE("sub-self", FINITE, "(sub ?x:float ?x)", sub_self),
+    LOSSY_RULE("div-self", FINITE, "(div ?x:float ?x)", div_self),
+
+    RULE("minus-one", E, "(mul|div ?x $c)", negate),
+    RULE("zero-minus", E, "(sub $c ?x)", zero_minus),
+    LOSSY_RULE("any-zero-minus", SIGNS, "(sub $c ?x:float)", any_zero_minus),
+    RULE("neg-of-neg", E, "(neg (neg ?x))", neg_neg),
+    RULE("neg-of-sub-integer", E, "(neg (sub! ?x ?y):signed)", neg_sub),
+    LOSSY_RULE("neg-of-sub", SIGNS, "(neg (sub! ?x ?y):float)", neg_sub),
+    RULE("add-of-neg", E, "(add~ ?x (neg! ?y))", add_neg),
+    RULE("sub-of-neg", E, "(sub ?x (neg! ?y))", sub_neg),
+    RULE("product-of-negs", E, "(mul|div (neg! ?x):float (neg! ?y))", product_of_negs),
+    RULE("neg-into-factor", E, "(mul|div (neg! ?x):float $c)", neg_into_factor),
+
+    RULE("pow-two", E, "(pow ?x $c)", pow_two),
+    RULE("pow-one", E, "(pow ?x:float $c)", pow_one),
+    RULE("pow-zero", E, "(pow ?x $c)", pow_zero),
+    RULE("pow-minus-one", E, "(pow ?x:float $c)", pow_minus_one),
+    LOSSY_RULE("pow-half", FINITE | SIGNS, "(pow ?x:float $c)", pow_half),
+
+    RULE("one-over", E, "(div $c ?x:float)", one_over),
+    RULE("div-by-power-of-two", E, "(div ?x:float $c)", div_by_power_of_two),
+    LOSSY_RULE("reciprocal-of-reciprocal", REASSOC, "(reciprocal (reciprocal ?x))", reciprocal_twice),
+    LOSSY_RULE("mul-by-reciprocal", REASSOC, "(mul~ ?x:float (reciprocal! ?y))", mul_by_reciprocal),
+    LOSSY_RULE("div-by-reciprocal", REASSOC, "(div ?x:float (reciprocal! ?y))", div_by_reciprocal),
+
+    RULE("add-chain-integer", E, "(add|sub (add|sub!#inner ?x $c):int $d)", chain),
+    RULE("mul-chain-integer", E, "(mul (mul!#inner ?x $c):int $d)", chain),
+    RULE("chain-below-integer", E, "(add|sub (sub! $c ?x):int $d)", chain_below),
+    RULE("chain-above-integer", E, "(sub $c (add|sub!#inner ?x $d):int)", chain_above),
+    LOSSY_RULE("add-chain", REASSOC, "(add|sub (add|sub!#inner ?x $c):float $d)", chain),
+    LOSSY_RULE("mul-chain", REASSOC, "(mul|div (mul|div!#inner ?x $c):float $d)", chain),
+    LOSSY_RULE("chain-below", REASSOC, "(add|sub (sub! $c ?x):float $d)", chain_below),
+    LOSSY_RULE("chain-above", REASSOC, "(sub $c (add|sub!#inner ?x $d):float)", chain_above),
+};
+// clang-format on
+
+const KilnRule *
+kiln_pass_rules_optimize_arithmetic(uint32_t *n)
+{
+    *n = G_N_ELEMENTS(rules);
+    return rules;
+}
+
+gboolean
+kiln_pass_optimize_arithmetic(KilnFunction *function, KilnPassContext *context, bool *changed,
+                              GError **error)
+{
+    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
+                          changed, error);
+}
