@@ -143,9 +143,10 @@ kiln_match_build(const KilnMatch *match, KilnOp op, const void *attrs, KilnValue
 }
 
 bool
-kiln_match_replace(KilnMatch *match, KilnPassContext *context, const char *rule, KilnValue *value)
+kiln_match_replace_result(KilnMatch *match, KilnPassContext *context, const char *rule,
+                          uint32_t result, KilnValue *value)
 {
-    KilnValue *from = &match->root->results[match->pattern->terms[0].result];
+    KilnValue *from = &match->root->results[result];
     GUARD(type, kiln_type_equal(&from->type, &value->type));
     if (match->touched) {
         kiln_foreach_use (use, from)
@@ -156,4 +157,10 @@ kiln_match_replace(KilnMatch *match, KilnPassContext *context, const char *rule,
                    kiln_op_info(match->root->op)->name, value->name, by);
     kiln_value_replace(from, value);
     return true;
+}
+
+bool
+kiln_match_replace(KilnMatch *match, KilnPassContext *context, const char *rule, KilnValue *value)
+{
+    return kiln_match_replace_result(match, context, rule, match->pattern->terms[0].result, value);
 }

@@ -73,6 +73,10 @@ KilnValue *kiln_match_build(const KilnMatch *match, KilnOp op, const void *attrs
  * a guard named `type`) where the types differ. */
 bool kiln_match_replace(KilnMatch *match, KilnPassContext *context, const char *rule,
                         KilnValue *value);
+/** The same for any result of the root, where several of them are replaced at once. Refusing the
+ * later ones would leave the rewrite half done: look at their types first. */
+bool kiln_match_replace_result(KilnMatch *match, KilnPassContext *context, const char *rule,
+                               uint32_t result, KilnValue *value);
 
 typedef enum {
     KILN_SWEEP_FORWARD, /* in list order; nodes built before the cursor are visited when they are

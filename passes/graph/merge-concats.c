@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* merge-concats: fewer and simpler concats.
+ *
+ *     a   b                                x                          a      b          a   b
+ *      \ /                               /   \                        |      |           \ /
+ *    concat   c       a  b  c        x[0:2]  x[2:5]                reshape reshape     concat
+ *         \  /    =>   \ | /             \   /         =>  x           \    /     =>     |
+ *        concat        concat            concat                        concat          reshape
+ *
+ *   nested-concat       a concat along the same axis that nothing else reads is spliced in
+ *   concat-of-parts     slices or results of a split that are, in order, all of their source
+ *   concat-of-reshapes  the elements before and after the joined axis are the same ones before the
+ *                       reshapes: their operands differ in one dim, and the extents on either side
+ *                       of it have the products that those on either side of the axis have
+ *   single-concat       a concat of one value
+ *
+ * requires nothing, preserves nothing; class E: elements are moved. Reshapes are views, so that
+ * those with other readers may stay behind, but where all do nothing is gained: then the concat is
+ * left as it is. */
+#include "passes/movement.h"
+#include "passes/rule.h"
+
+static int
+axis_of(const KilnNode *concat)
+{
+    return kiln_type_axis(&concat->results[0].type, kiln_attrs(concat, concat)->axis);
+}
+
+/* --- nested concats --- */
+
+static KilnNode *
+inner_concat(const KilnNode *outer, uint32_t i)
+{
+    KilnNode *inner = kiln_value_def_of(outer->operands[i].value, KILN_OP_concat);
+    return inner && inner->function == outer->function ? inner : NULL;
+}
+
+/* May operand @i be replaced by what it joins? */
+static bool
+may_splice(KilnPassContext *context, const char *rule, const KilnNode *outer, uint32_t i)
+{
+    const KilnNode *inner = inner_concat(outer, i);
+    if (!inner)
+        return false;
+    GUARD(same_axis, axis_of(inner) == axis_of(outer));
+    GUARD(single_use, kiln_value_single_use(&inner->results[0]));
+    return true;
+}
+
+static bool
+splice(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnNode *outer = kiln_match_root(match);
+    const KilnType *type = &outer->results[0].type;
+    g_autoptr(GPtrArray) operands = g_ptr_array_new();
+    GUARD(ranked, type->rank >= 0);
+    GUARD(plain, !type->layout);
+    bool any = false;
+    for (uint32_t i = 0; i < outer->n_operands; i++) {
+        bool spliced = may_splice(context, rule, outer, i);
+        const KilnNode *from = spliced ? inner_concat(outer, i) : outer;
+        for (uint32_t k = spliced ? 0 : i; k < (spliced ? from->n_operands : i + 1); k++)
+            g_ptr_array_add(operands, from->operands[k].value);
+        any |= spliced;
+    }
+    if (!any)
+        return false;
+    KilnNodeSpec spec = { .op = KILN_OP_concat,
+                          .name = outer->name,
+                          .operands = (KilnValue *const *)operands->pdata,
+                          .n_operands = operands->len,
+                          .attrs = outer->attrs,
+                          .types = type,
+                          .before = outer };
+    KilnNode *merged = kiln_node_new(kiln_match_function(match), &spec, error);
+    return merged && kiln_match_replace(match, context, rule, &merged->results[0]);
+}
+
+/* --- all parts of a value --- */
+
+/* That they are all of it, and parts along the axis that is joined, shows in the types, which
+ * kiln_match_replace() compares. */
+static bool
+join_parts(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    (void)error;
+    const KilnNode *concat = kiln_match_root(match);
+    KilnPart first, part;
+    if (!kiln_part_of(concat->operands[0].value, concat->function, &first))
+        return false;
+    int64_t at = 0;
+    for (uint32_t i = 0; i < concat->n_operands; i++) {
+        if (!kiln_part_of(concat->operands[i].value, concat->function, &part))
+            return false;
+        GUARD(one_source, part.source == first.source);
+        GUARD(in_order, part.begin == at);
+        at = part.end;
+    }
+    return kiln_match_replace(match, context, rule, first.source);
+}
+
+/* --- reshapes --- */
+
+static int64_t
+product(const KilnType *type, int first, int end)
+{
+    int64_t n = 1;
+    for (int d = first; d < end; d++)
+        (void)__builtin_mul_overflow(n, type->dims[d], &n); /* only beside an extent of 0 */
+    return n;
+}
+
+/* The dim of the values under the reshapes along which they can be joined instead; -1: none. */
+static int
+joined_dim(const KilnNode *concat, int axis)
+{
+    const KilnType *to = &concat->operands[0].value->type;
+    const KilnType *from = &concat->operands[0].value->def->operands[0].value->type;
+    int64_t before = product(to, 0, axis), after = product(to, axis + 1, to->rank);
+    for (int k = 0; k < from->rank; k++) {
+        bool fits = product(from, 0, k) == before && product(from, k + 1, from->rank) == after;
+        for (uint32_t i = 1; fits && i < concat->n_operands; i++) {
+            const KilnType *other = &concat->operands[i].value->def->operands[0].value->type;
+            fits = other->rank == from->rank;
+            for (int d = 0; fits && d < from->rank; d++)
+                fits = d == k || other->dims[d] == from->dims[d];
+        }
+        if (fits)
+            return k;
+    }
+    return -1;
+}
+
+static bool
+only_read_by(const KilnValue *value, const KilnNode *reader)
+{
+    kiln_foreach_use (use, value) {
+        if (use->user != reader)
+            return false;
+    }
+    return true;
+}
+
+static bool
+plain_reshape(KilnPassContext *context, const char *rule, const KilnNode *concat, uint32_t i)
+{
+    const KilnValue *value = concat->operands[i].value;
+    const KilnType *from = &value->def->operands[0].value->type;
+    GUARD(static_shape, kiln_type_is_static(&value->type) && kiln_type_is_static(from));
+    GUARD(plain, !from->layout);
+    return true;
+}
+
+static bool
+sink_reshape(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnNode *concat = kiln_match_root(match);
+    KilnFunction *function = kiln_match_function(match);
+    bool gains = false;
+    for (uint32_t i = 0; i < concat->n_operands; i++) {
+        const KilnValue *value = concat->operands[i].value;
+        if (!value->def || value->def->function != function ||
+            !kiln_op_only_reshapes(value->def->op))
+            return false;
+        if (!plain_reshape(context, rule, concat, i))
+            return false;
+        gains |= only_read_by(value, concat);
+    }
+    GUARD(gains, gains && concat->n_operands > 1);
+    int k = joined_dim(concat, axis_of(concat));
+    GUARD(aligned, k >= 0);
+    g_autofree KilnValue **operands = g_new(KilnValue *, concat->n_operands);
+    for (uint32_t i = 0; i < concat->n_operands; i++)
+        operands[i] = concat->operands[i].value->def->operands[0].value;
+    KilnAttrs_concat attrs = { .axis = k };
+    KilnValue *joined =
+        kiln_match_build(match, KILN_OP_concat, &attrs, operands, concat->n_operands, error);
+    KilnValue *shaped =
+        joined ? kiln_reshape_build(function, concat, joined, &concat->results[0].type, error)
+               : NULL;
+    return shaped && kiln_match_replace(match, context, rule, shaped);
+}
+
+/* --- one operand --- */
+
+static bool
+drop_single(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    (void)error;
+    return kiln_match_replace(match, context, rule, kiln_match_value(match, "x"));
+}
+
+static const KilnRule rules[] = {
+    RULE("nested-concat", E, "(concat ? ...)", splice),
+    RULE("concat-of-parts", E, "(concat (slice|split ? ...) ...)", join_parts),
+    RULE("concat-of-reshapes", E, "(concat (reshape|flatten|squeeze|unsqueeze ? ...) ...)",
+         sink_reshape),
+    RULE("single-concat", E, "(concat ?x)", drop_single),
+};
+
+const KilnRule *
+kiln_pass_rules_merge_concats(uint32_t *n)
+{
+    *n = G_N_ELEMENTS(rules);
+    return rules;
+}
+
+gboolean
+kiln_pass_merge_concats(KilnFunction *function, KilnPassContext *context, bool *changed,
+                        GError **error)
+{
+    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
+                          changed, error);
+}
