@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "passes/affine.h"
+
+#include "graph/alloc.h"
+#include "graph/number.h"
+#include "passes/literal.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+bool
+kiln_affine_init(KilnAffine *affine, int64_t n, GError **error)
+{
+    affine->n = n;
+    affine->factor = kiln_alloc((size_t)n + 1, sizeof *affine->factor, error);
+    affine->offset =
+        affine->factor ? kiln_alloc((size_t)n + 1, sizeof *affine->offset, error) : NULL;
+    for (int64_t c = 0; affine->offset && c < n; c++) {
+        affine->factor[c] = 1;
+        affine->offset[c] = 0;
+    }
+    return affine->offset;
+}
+
+void
+kiln_affine_clear(KilnAffine *affine)
+{
+    kiln_free(affine->factor);
+    kiln_free(affine->offset);
+}
+
+bool
+kiln_affine_scales(const KilnAffine *affine)
+{
+    for (int64_t c = 0; c < affine->n; c++) {
+        if (affine->factor[c] != 1)
+            return true;
+    }
+    return false;
+}
+
+bool
+kiln_affine_shifts(const KilnAffine *affine)
+{
+    for (int64_t c = 0; c < affine->n; c++) {
+        if (affine->offset[c] != 0)
+            return true;
+    }
+    return false;
+}
+
+static double
+smallest_normal(KilnDType dtype)
+{
+    return dtype == KILN_DTYPE_f64 ? DBL_MIN : dtype == KILN_DTYPE_f16 ? 0x1p-14 : FLT_MIN;
+}
+
+static bool
+is_finite(double number, KilnDType dtype)
+{
+    uint8_t element[8];
+    kiln_element_store_f64(dtype, element, 0, number);
+    return isfinite(kiln_element_as_f64(dtype, element, 0));
+}
+
+bool
+kiln_affine_fits(const KilnAffine *affine, KilnDType dtype)
+{
+    for (int64_t c = 0; c < affine->n; c++) {
+        double factor = fabs(affine->factor[c]);
+        if (!is_finite(factor, dtype) || !is_finite(affine->offset[c], dtype) ||
+            (factor != 0 && factor < smallest_normal(dtype)))
+            return false;
+    }
+    return true;
+}
+
+/* --- what is appended --- */
+
+/* x op c, or c op x where @left is false. */
+static void
+append(KilnAffine *affine, KilnOp op, bool left, const double *c)
+{
+    for (int64_t i = 0; i < affine->n; i++) {
+        double *factor = &affine->factor[i], *offset = &affine->offset[i];
+        switch (op) {
+        case KILN_OP_add:
+            *offset += c[i];
+            break;
+        case KILN_OP_sub:
+            *factor = left ? *factor : -*factor;
+            *offset = left ? *offset - c[i] : c[i] - *offset;
+            break;
+        case KILN_OP_mul:
+            *factor *= c[i];
+            *offset *= c[i];
+            break;
+        default:
+            *factor /= c[i];
+            *offset /= c[i];
+            break;
+        }
+    }
+}
+
+/* The number that @literal holds per channel of @type; NULL where it varies along another dim. */
+static double *
+per_channel(const KilnValue *literal, const KilnType *type, int axis, GError **error)
+{
+    double number;
+    double *numbers = kiln_literal_along(literal, type, axis, error);
+    if (numbers || *error || axis < 0 || type->dims[axis] < 0 ||
+        !kiln_literal_uniform(literal, &number))
+        return numbers;
+    numbers = kiln_alloc((size_t)type->dims[axis] + 1, sizeof *numbers, error);
+    for (int64_t c = 0; numbers && c < type->dims[axis]; c++)
+        numbers[c] = number;
+    return numbers;
+}
+
+/* What the single reader of @value, an arithmetic node with a literal, does to it. */
+static bool
+follow(const KilnValue *value, int axis, KilnAffine *affine, KilnNode **link,
+       KilnPassContext *context, const char *rule, GError **error)
+{
+    if (value->n_uses != 1)
+        return false;
+    const KilnUse *use = value->first_use;
+    KilnNode *node = use->user;
+    if (node->op != KILN_OP_add && node->op != KILN_OP_sub && node->op != KILN_OP_mul &&
+        node->op != KILN_OP_div)
+        return false;
+    bool left = use->index == 0;
+    const KilnValue *other = node->operands[left].value;
+    if (!kiln_value_constant(other))
+        return false;
+    GUARD(same_function, node->function == value->def->function);
+    GUARD(dividend, left || node->op != KILN_OP_div);
+    GUARD(same_shape, kiln_type_equal(&node->results[0].type, &value->type));
+    g_autofree double *numbers = per_channel(other, &value->type, axis, error);
+    GUARD(per_channel, numbers != NULL);
+    append(affine, node->op, left, numbers);
+    *link = node;
+    return true;
+}
+
+uint32_t
+kiln_affine_chain(const KilnValue *value, int axis, KilnAffine *affine, KilnNode **end,
+                  KilnPassContext *context, const char *rule, GError **error)
+{
+    uint32_t links = 0;
+    GError *why = NULL;
+    for (KilnNode *link; follow(value, axis, affine, &link, context, rule, &why); links++) {
+        value = &link->results[0];
+        *end = link;
+    }
+    if (why)
+        g_propagate_error(error, why);
+    return why ? 0 : links;
+}
+
+void
+kiln_affine_replace_chain(KilnNode *end, KilnValue *value, KilnPassContext *context,
+                          const char *rule)
+{
+    kiln_pass_note(context, rule, "%s (%s) by %s (%s)", kiln_node_label(end),
+                   kiln_op_info(end->op)->name, value->name, kiln_op_info(value->def->op)->name);
+    kiln_value_replace(&end->results[0], value);
+    kiln_node_remove_if_dead(end);
+}
+
+bool
+kiln_affine_append_batchnorm(KilnAffine *affine, const KilnNode *bn, GError **error)
+{
+    double epsilon = (double)kiln_attrs(bn, batch_normalization)->epsilon;
+    g_autofree double *scale = kiln_literal_read(bn->operands[1].value, error);
+    g_autofree double *bias = scale ? kiln_literal_read(bn->operands[2].value, error) : NULL;
+    g_autofree double *mean = bias ? kiln_literal_read(bn->operands[3].value, error) : NULL;
+    g_autofree double *var = mean ? kiln_literal_read(bn->operands[4].value, error) : NULL;
+    for (int64_t c = 0; var && c < affine->n; c++) {
+        double factor = scale[c] / sqrt(var[c] + epsilon);
+        affine->factor[c] *= factor;
+        affine->offset[c] = (affine->offset[c] - mean[c]) * factor + bias[c];
+    }
+    return var;
+}
+
+/* --- weights --- */
+
+int
+kiln_product_axis(const KilnNode *product)
+{
+    int rank = product->results[0].type.rank;
+    if (product->op == KILN_OP_conv || product->op == KILN_OP_conv_transpose)
+        return rank < 0 ? -1 : 1;
+    return rank > 0 && product->operands[1].value->type.rank > 1 ? rank - 1 : -1;
+}
+
+/* Weights are rows of elements that belong to one channel. */
+typedef struct {
+    int64_t n, length;        /* rows, elements per row */
+    int64_t columns;          /* rows after which channels repeat, or go on with the next group */
+    int64_t inputs_per_group; /* how often they repeat */
+} Rows;
+
+/* conv: [O, I/g, …] is a row per output. conv_transpose: [I, O/g, …], where the I/g inputs of group
+ * k have rows of the outputs k·O/g …. matmul: [K, N] are rows of one element, gemm's transposed
+ * weights [N, K] a row per output. */
+static Rows
+rows_of(const KilnNode *product, const KilnType *weights)
+{
+    int64_t all = kiln_type_elements(weights), outputs;
+    switch (product->op) {
+    case KILN_OP_conv_transpose:
+        outputs = weights->dims[1];
+        int64_t rows = weights->dims[0] * outputs;
+        return (Rows){ rows, rows ? all / rows : 0, outputs,
+                       weights->dims[0] / kiln_attrs(product, conv_transpose)->group };
+    case KILN_OP_gemm:
+        if (!kiln_attrs(product, gemm)->transB)
+            break;
+        G_GNUC_FALLTHROUGH;
+    case KILN_OP_conv:
+        outputs = weights->dims[0];
+        return (Rows){ outputs, outputs ? all / outputs : 0, outputs, 1 };
+    default:
+        break;
+    }
+    return (Rows){ all, 1, weights->dims[weights->rank - 1], all };
+}
+
+static int64_t
+channel_of(const Rows *rows, int64_t row)
+{
+    return row / rows->columns / rows->inputs_per_group * rows->columns + row % rows->columns;
+}
+
+/* What became of the products of one channel. */
+typedef struct {
+    bool finite;
+    double largest; /* before rounding */
+} Products;
+
+static void
+scale_f32(int64_t n, const uint8_t *restrict from, double factor, float *restrict to,
+          Products *products)
+{
+    int wrong = 0;
+    double largest = products->largest;
+    for (int64_t i = 0; i < n; i++) {
+        float element;
+        memcpy(&element, from + i * (int64_t)sizeof element, sizeof element);
+        double product = (double)element * factor;
+        to[i] = (float)product;
+        wrong |= !(fabsf(to[i]) <= FLT_MAX);
+        largest = fabs(product) > largest ? fabs(product) : largest;
+    }
+    products->finite &= !wrong;
+    products->largest = largest;
+}
+
+static void
+scale_any(KilnDType dtype, int64_t n, const uint8_t *from, double factor, uint8_t *to,
+          Products *products)
+{
+    for (int64_t i = 0; i < n; i++) {
+        double product = kiln_element_as_f64(dtype, from, i) * factor;
+        kiln_element_store_f64(dtype, to, i, product);
+        products->finite &= isfinite(kiln_element_as_f64(dtype, to, i));
+        products->largest = fmax(products->largest, fabs(product));
+    }
+}
+
+/* The payload of @tensor: in place where it has one, else made in @made. */
+static const uint8_t *
+payload(const KilnTensor *tensor, GBytes **made, GError **error)
+{
+    if (tensor->kind == KILN_TENSOR_DATA)
+        return g_bytes_get_data(tensor->bytes, NULL);
+    *made = kiln_tensor_view(tensor, error);
+    return *made ? g_bytes_get_data(*made, NULL) : NULL;
+}
+
+/* Rounding is relative to the largest weight of a channel, so that this one must stay a normal
+ * number; that and whether all are finite is cleared in @normal and @finite. */
+static KilnTensor *
+scaled_weights(const KilnNode *product, const KilnAffine *affine, bool *finite, bool *normal,
+               GError **error)
+{
+    const KilnTensor *weights = kiln_value_constant(product->operands[1].value)->tensor;
+    const KilnType *type = &weights->type;
+    g_autoptr(GBytes) made = NULL;
+    const uint8_t *old = payload(weights, &made, error);
+    size_t size = (size_t)kiln_type_bytes(type), element = kiln_dtype_size(type->dtype);
+    uint8_t *scaled = old || !size ? kiln_alloc(1, size, error) : NULL;
+    if (!scaled)
+        return NULL;
+    g_autoptr(GBytes) bytes = kiln_bytes_take(scaled, size);
+    g_autofree Products *products = g_new0(Products, (size_t)affine->n + 1);
+    for (int64_t c = 0; c < affine->n; c++)
+        products[c].finite = true;
+    Rows rows = rows_of(product, type);
+    size_t row_bytes = (size_t)rows.length * element;
+    for (int64_t row = 0; row < rows.n && size; row++) {
+        int64_t c = channel_of(&rows, row);
+        const uint8_t *from = old + (size_t)row * row_bytes;
+        uint8_t *to = scaled + (size_t)row * row_bytes;
+        if (type->dtype == KILN_DTYPE_f32)
+            scale_f32(rows.length, from, affine->factor[c], (float *)(void *)to, &products[c]);
+        else
+            scale_any(type->dtype, rows.length, from, affine->factor[c], to, &products[c]);
+    }
+    for (int64_t c = 0; c < affine->n; c++) {
+        *finite &= products[c].finite && isfinite(affine->factor[c]);
+        *normal &= products[c].largest == 0 || products[c].largest >= smallest_normal(type->dtype);
+    }
+    kiln_tensor_drop_pages(weights); /* what reads them now reads the scaled ones */
+    return kiln_tensor_new_data(type, bytes, error);
+}
+
+/* --- bias --- */
+
+/* The bias per channel; NULL without an error where it is no literal of that form. */
+static double *
+read_bias(const KilnNode *product, const KilnAffine *affine, GError **error)
+{
+    const KilnValue *bias = kiln_node_operand(product, 2);
+    if (product->op != KILN_OP_gemm)
+        return kiln_literal_read(bias, error);
+    double *numbers = kiln_literal_along(bias, &product->results[0].type, 1, error);
+    double beta = (double)kiln_attrs(product, gemm)->beta;
+    for (int64_t c = 0; numbers && c < affine->n; c++)
+        numbers[c] *= beta;
+    return numbers;
+}
+
+/* Turns @bias into what follows; false where a number is not finite in @dtype. */
+static bool
+shift_bias(double *bias, const KilnAffine *affine, KilnDType dtype)
+{
+    bool finite = true;
+    for (int64_t c = 0; c < affine->n; c++) {
+        bias[c] = bias[c] * affine->factor[c] + affine->offset[c];
+        finite &= is_finite(bias[c], dtype);
+    }
+    return finite;
+}
+
+/* --- the new node --- */
+
+typedef struct {
+    KilnTensor *weights; /* NULL: the old ones */
+    double *bias;        /* NULL: none, or the old one */
+} Absorbed;
+
+static void
+absorbed_clear(Absorbed *absorbed)
+{
+    kiln_tensor_free(absorbed->weights);
+    g_free(absorbed->bias);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Absorbed, absorbed_clear)
+
+static KilnNode *
+build(const KilnNode *product, Absorbed *absorbed, KilnNode *end, GError **error)
+{
+    KilnFunction *function = end->function;
+    KilnValue *operands[] = { product->operands[0].value, product->operands[1].value,
+                              kiln_node_operand(product, 2) };
+    if (absorbed->weights)
+        operands[1] = kiln_build_constant(function, end, kiln_value_constant(operands[1])->name,
+                                          g_steal_pointer(&absorbed->weights));
+    const KilnType *type = &end->results[0].type;
+    if (absorbed->bias) {
+        KilnType vector = kiln_type_make(type->dtype, 1, &type->dims[kiln_product_axis(product)]);
+        g_autofree char *name = g_strdup_printf("%s_bias", kiln_node_label(product));
+        operands[2] = kiln_literal_build(function, end, name, &vector, absorbed->bias, error);
+        if (!operands[2])
+            return NULL;
+    }
+    bool to_gemm = product->op == KILN_OP_matmul && operands[2];
+    KilnAttrs_gemm gemm = { .alpha = 1, .beta = 1 };
+    if (product->op == KILN_OP_gemm) {
+        gemm = *kiln_attrs(product, gemm);
+        gemm.beta = absorbed->bias ? 1 : gemm.beta;
+    }
+    KilnNodeSpec spec = { .op = to_gemm ? KILN_OP_gemm : product->op,
+                          .name = product->name,
+                          .operands = operands,
+                          .n_operands = operands[2] ? 3 : 2,
+                          .attrs = to_gemm || product->op == KILN_OP_gemm ? &gemm : product->attrs,
+                          .types = type,
+                          .before = end };
+    return kiln_node_new(function, &spec, error);
+}
+
+bool
+kiln_affine_absorb(const KilnNode *product, const KilnAffine *affine, KilnNode *end,
+                   KilnPassContext *context, const char *rule, KilnNode **out, GError **error)
+{
+    const KilnType *type = &product->results[0].type;
+    const KilnValue *weights = product->operands[1].value;
+    const KilnValue *bias = kiln_node_operand(product, 2);
+    bool scales = kiln_affine_scales(affine), shifts = kiln_affine_shifts(affine);
+    GUARD(float_type, kiln_dtype_is_float(type->dtype) && !type->quant);
+    GUARD(plain, !type->layout && !weights->type.layout);
+    GUARD(weights_literal, !scales || kiln_value_constant(weights));
+    g_auto(Absorbed) absorbed = { 0 };
+    bool finite = true, normal = true;
+    if (scales) {
+        absorbed.weights = scaled_weights(product, affine, &finite, &normal, error);
+        if (!absorbed.weights)
+            return false;
+        GUARD(normal, normal);
+    }
+    if (bias && (scales || shifts)) {
+        absorbed.bias = read_bias(product, affine, error);
+        GUARD(bias_literal, absorbed.bias != NULL);
+    } else if (shifts) {
+        absorbed.bias = kiln_alloc((size_t)affine->n + 1, sizeof *absorbed.bias, error);
+        if (!absorbed.bias)
+            return false;
+        memset(absorbed.bias, 0, (size_t)affine->n * sizeof *absorbed.bias);
+    }
+    if (absorbed.bias)
+        finite &= shift_bias(absorbed.bias, affine, type->dtype);
+    GUARD(finite, finite);
+    *out = build(product, &absorbed, end, error);
+    return *out;
+}

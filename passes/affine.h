@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Affine functions per channel, y[c] = x[c] · factor[c] + offset[c] with c the index along one dim:
+ * what a chain of arithmetic with literals computes, what a batch normalization in inference mode
+ * computes, and how they move into the weights and the bias of the product in front of them.
+ *
+ * Where a function has a context and a rule, it refuses by GUARD under the caller's rule. */
+#ifndef KILN_PASSES_AFFINE_H
+#define KILN_PASSES_AFFINE_H
+
+#include "passes/pass.h"
+
+typedef struct {
+    int64_t n;
+    double *factor, *offset;
+} KilnAffine;
+
+/** x · 1 + 0 in @n channels; false and @error where memory is short. */
+bool kiln_affine_init(KilnAffine *affine, int64_t n, GError **error);
+void kiln_affine_clear(KilnAffine *affine);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(KilnAffine, kiln_affine_clear)
+/** True where a factor is not 1; where an offset is not 0. */
+bool kiln_affine_scales(const KilnAffine *affine);
+bool kiln_affine_shifts(const KilnAffine *affine);
+/** True where factors and offsets are finite in @dtype and no factor loses bits for being small. */
+bool kiln_affine_fits(const KilnAffine *affine, KilnDType dtype);
+
+/** What the arithmetic behind @value does is appended to @affine, and how many nodes that are is
+ * returned; @end is the last of them. They are add, sub, mul and div with a literal that varies
+ * along dim @axis at most (a scalar, a splat, [C,1,1], …), each the single reader of what is in
+ * front of it. A literal divided by the chain ends it. 0 where @value has no such reader, or
+ * @error is set. */
+uint32_t kiln_affine_chain(const KilnValue *value, int axis, KilnAffine *affine, KilnNode **end,
+                           KilnPassContext *context, const char *rule, GError **error);
+
+/** What a batch normalization in inference mode with literal statistics does, appended to @affine.
+ * False where they cannot be read. */
+bool kiln_affine_append_batchnorm(KilnAffine *affine, const KilnNode *bn, GError **error);
+
+/** The dim of the result of @product (conv, conv_transpose, matmul, gemm) that its weights have as
+ * their outputs; -1 where there is none or the rank is not known. */
+int kiln_product_axis(const KilnNode *product);
+
+/** A node built before @end, of @end's type, that computes @affine of what @product computes: with
+ * other weights (untouched where nothing scales) and another bias; a gemm in place of a matmul that
+ * needs a bias. Old constants stay as they are. */
+bool kiln_affine_absorb(const KilnNode *product, const KilnAffine *affine, KilnNode *end,
+                        KilnPassContext *context, const char *rule, KilnNode **out, GError **error);
+
+/** Readers of @end's result read @value instead, which was built before @end; @end and what only it
+ * read go. */
+void kiln_affine_replace_chain(KilnNode *end, KilnValue *value, KilnPassContext *context,
+                               const char *rule);
+
+#endif

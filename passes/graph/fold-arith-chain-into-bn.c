@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fold-arith-chain-into-bn: a chain of arithmetic with literals behind a batch normalization moves
+ * into its scale and bias.
+ *
+ *        x   scale, bias, mean, var         x   scale · s, bias · s + a, mean, var
+ *         \  /                               \  /
+ *     batch_normalization        =>     batch_normalization
+ *          |                                  |
+ *        mul s
+ *          |
+ *        add a
+ *          |
+ *
+ * The links are add, sub, mul and div with what varies along the channels at most; a literal that
+ * is divided by the chain ends it.
+ *
+ * requires nothing, preserves nothing; class U: scale and bias are rounded once to their element
+ * type, from double, in which they must be finite and the scale no denormal. Each value of the
+ * chain must have no other reader; scale and bias must be literal, mean and variance need not be.
+ * Constants are never changed in place. Inference only. */
+#include "passes/affine.h"
+#include "passes/literal.h"
+
+static const char rule[] = "arith-chain-into-bn";
+
+/* What the chain does to scale and bias; false where these cannot be read. */
+static bool
+append(KilnAffine *own, const KilnNode *bn, const KilnAffine *chain, GError **error)
+{
+    g_autofree double *scale = kiln_literal_read(bn->operands[1].value, error);
+    g_autofree double *bias = scale ? kiln_literal_read(bn->operands[2].value, error) : NULL;
+    if (!bias || !kiln_affine_init(own, chain->n, error))
+        return false;
+    for (int64_t c = 0; c < chain->n; c++) {
+        own->factor[c] = scale[c] * chain->factor[c];
+        own->offset[c] = bias[c] * chain->factor[c] + chain->offset[c];
+    }
+    return true;
+}
+
+/* The same normalization before @end with the factors and offsets of @own as scale and bias. */
+static KilnNode *
+build(const KilnNode *bn, const KilnAffine *own, KilnNode *end, GError **error)
+{
+    const KilnType *scale = &bn->operands[1].value->type, *bias = &bn->operands[2].value->type;
+    KilnFunction *function = end->function;
+    KilnValue *operands[5] = { bn->operands[0].value,
+                               kiln_literal_build(function, end,
+                                                  kiln_value_constant(bn->operands[1].value)->name,
+                                                  scale, own->factor, error),
+                               NULL, bn->operands[3].value, bn->operands[4].value };
+    if (!operands[1])
+        return NULL;
+    operands[2] = kiln_literal_build(
+        function, end, kiln_value_constant(bn->operands[2].value)->name, bias, own->offset, error);
+    if (!operands[2])
+        return NULL;
+    KilnNodeSpec spec = { .op = KILN_OP_batch_normalization,
+                          .name = bn->name,
+                          .operands = operands,
+                          .n_operands = 5,
+                          .attrs = bn->attrs,
+                          .types = &end->results[0].type,
+                          .before = end };
+    return kiln_node_new(function, &spec, error);
+}
+
+static bool
+fold(KilnNode *bn, KilnPassContext *context, KilnNode **out, GError **error)
+{
+    KilnNode *end = NULL;
+    const KilnType *type = &bn->results[0].type;
+    int64_t channels = type->rank < 2 ? 0 : MAX(type->dims[1], 0);
+    g_auto(KilnAffine) chain = { 0 };
+    g_auto(KilnAffine) own = { 0 };
+    if (!kiln_affine_init(&chain, channels, error) ||
+        !kiln_affine_chain(&bn->results[0], type->rank < 2 ? -1 : 1, &chain, &end, context, rule,
+                           error))
+        return false;
+    bool trains = kiln_attrs(bn, batch_normalization)->training_mode;
+    GUARD(inference, !trains && kiln_pass_mode(context) == KILN_MODE_INFER);
+    GUARD(literal_scale, append(&own, bn, &chain, error));
+    GUARD(fits, kiln_affine_fits(&own, bn->operands[1].value->type.dtype) &&
+                    kiln_affine_fits(&own, bn->operands[2].value->type.dtype));
+    *out = build(bn, &own, end, error);
+    if (!*out)
+        return false;
+    kiln_affine_replace_chain(end, &(*out)->results[0], context, rule);
+    return true;
+}
+
+gboolean
+kiln_pass_fold_arith_chain_into_bn(KilnFunction *function, KilnPassContext *context, bool *changed,
+                                   GError **error)
+{
+    for (KilnNode *node = function->first; node; node = node->next) {
+        GError *why = NULL;
+        KilnNode *folded;
+        if (node->op == KILN_OP_batch_normalization && fold(node, context, &folded, &why)) {
+            *changed = true;
+            node = folded; /* what was folded stood before it and is gone */
+        }
+        if (why) {
+            g_propagate_error(error, why);
+            return FALSE;
+        }
+    }
+    return TRUE;
+}
