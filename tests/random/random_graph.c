@@ -2,22 +2,12 @@
 /* Small typed graphs from a seed, for property tests of passes. Biased to where rewrites go wrong:
  * extents of 1 and 0, scalars, broadcasts both ways, values with several readers, values that are
  * results too, equal operands, constants that are equal, splats, and no-ops of every kind. */
-#include "tests/unit/random_graph.h"
+#include "tests/random/random_graph_priv.h"
 
-#include "graph/module.h"
-
+#include <math.h>
 #include <string.h>
 
-typedef struct {
-    uint64_t state;
-    KilnDType dtype; /* of the graph's data */
-    KilnModule *module;
-    KilnFunction *function;
-    GPtrArray *values; /* KilnValue* to choose operands from */
-    unsigned refused;  /* nodes that inference did not take */
-} RandomGraph;
-
-static uint64_t
+uint64_t
 rg_next(RandomGraph *g)
 {
     uint64_t z = g->state += UINT64_C(0x9e3779b97f4a7c15);
@@ -26,19 +16,19 @@ rg_next(RandomGraph *g)
     return z ^ (z >> 31);
 }
 
-static int
+int
 rg_below(RandomGraph *g, int n)
 {
     return (int)(rg_next(g) % (uint64_t)n);
 }
 
-static bool
+bool
 rg_one_in(RandomGraph *g, int n)
 {
     return rg_below(g, n) == 0;
 }
 
-static int64_t
+int64_t
 rg_extent(RandomGraph *g)
 {
     static const int64_t extents[] = { 1, 1, 2, 2, 3, 4, 4, 5 };
@@ -47,7 +37,7 @@ rg_extent(RandomGraph *g)
 
 /* --- values --- */
 
-static KilnValue *
+KilnValue *
 rg_add(RandomGraph *g, KilnOp op, const void *attrs, uint32_t n_results, uint32_t n_operands,
        KilnValue *const *operands)
 {
@@ -73,32 +63,43 @@ rg_add(RandomGraph *g, KilnOp op, const void *attrs, uint32_t n_results, uint32_
     return &node->results[0];
 }
 
-static KilnValue *
+KilnValue *
 rg_unary(RandomGraph *g, KilnOp op, const void *attrs, KilnValue *x)
 {
     return rg_add(g, op, attrs, 1, 1, &x);
 }
 
-static KilnValue *
+KilnValue *
 rg_binary(RandomGraph *g, KilnOp op, const void *attrs, KilnValue *x, KilnValue *y)
 {
     KilnValue *operands[] = { x, y };
     return rg_add(g, op, attrs, 1, 2, operands);
 }
 
-static KilnValue *
+KilnValue *
 rg_ints(RandomGraph *g, const int64_t *values, uint32_t n)
 {
     return kiln_build_ints(g->function, NULL, values, n);
 }
 
-/* A constant of @type: a splat, small numbers that other constants may have too, or iota. */
-static KilnValue *
+/* Numbers at the edges of @dtype; NaN, infinities and zeros of both signs. */
+static double
+rg_extreme(RandomGraph *g, KilnDType dtype)
+{
+    static const double floats[] = { NAN, INFINITY, -INFINITY, 0.0, -0.0, 1e-45, 65504, -3.4e38 };
+    static const double integers[] = { INT32_MIN, INT32_MAX, 0, -1, 1 };
+    return kiln_dtype_is_float(dtype) ? floats[rg_below(g, G_N_ELEMENTS(floats))]
+                                      : integers[rg_below(g, G_N_ELEMENTS(integers))];
+}
+
+KilnValue *
 rg_constant(RandomGraph *g, const KilnType *type, double low, double high)
 {
     KilnType plain = kiln_type_make(type->dtype, type->rank, type->dims);
     KilnTensor *tensor;
-    if (rg_one_in(g, 3))
+    if (rg_one_in(g, 30))
+        tensor = kiln_tensor_new_splat(&plain, rg_extreme(g, plain.dtype));
+    else if (rg_one_in(g, 3))
         tensor = kiln_tensor_new_splat(&plain, low + (high - low) * rg_below(g, 5) / 4);
     else if (kiln_dtype_is_float(plain.dtype))
         tensor = kiln_tensor_new_uniform(&plain, (uint64_t)rg_below(g, 3), low, high);
@@ -107,16 +108,21 @@ rg_constant(RandomGraph *g, const KilnType *type, double low, double high)
     return kiln_build_constant(g->function, NULL, "k", tensor);
 }
 
-static KilnValue *
+KilnValue *
+rg_scalar(RandomGraph *g, double number)
+{
+    KilnType type = kiln_type_make(g->dtype, rg_below(g, 2), (int64_t[]){ 1 });
+    return kiln_build_constant(g->function, NULL, "s", kiln_tensor_new_splat(&type, number));
+}
+
+KilnValue *
 rg_any(RandomGraph *g)
 {
-    /* Late values are read more often: chains get long. */
     int n = (int)g->values->len, a = rg_below(g, n), b = rg_below(g, n);
     return g_ptr_array_index(g->values, (guint)MAX(a, b));
 }
 
-/* A value whose shape broadcasts with @x; a new constant where none is found. */
-static KilnValue *
+KilnValue *
 rg_broadcastable(RandomGraph *g, KilnValue *x)
 {
     for (int tries = 0; tries < 3; tries++) {
@@ -175,9 +181,16 @@ rg_same(RandomGraph *g)
 static void
 rg_arithmetic(RandomGraph *g)
 {
-    static const KilnOp ops[] = { KILN_OP_add, KILN_OP_sub, KILN_OP_mul, KILN_OP_max, KILN_OP_min };
+    static const KilnOp ops[] = { KILN_OP_add, KILN_OP_add, KILN_OP_sub, KILN_OP_sub, KILN_OP_mul,
+                                  KILN_OP_mul, KILN_OP_max, KILN_OP_min, KILN_OP_div };
     KilnValue *x = rg_any(g), *y = rg_one_in(g, 6) ? x : rg_broadcastable(g, x);
     KilnOp op = ops[rg_below(g, G_N_ELEMENTS(ops))];
+    if (op == KILN_OP_div && !kiln_dtype_is_float(g->dtype))
+        op = KILN_OP_sub;  /* division by zero has no result */
+    if (rg_one_in(g, 4)) { /* numbers that rules look for */
+        static const double numbers[] = { 0, 1, -1, 2, 0.5, -0.0 };
+        y = rg_scalar(g, numbers[rg_below(g, G_N_ELEMENTS(numbers))]);
+    }
     if (rg_one_in(g, 2)) {
         KilnValue *swap = x;
         x = y;
@@ -513,7 +526,9 @@ rg_step(RandomGraph *g)
     };
     static const Family of_floats[] = { rg_matmul,   rg_convolve, rg_convolve,
                                         rg_convolve, rg_pool,     rg_rows };
-    if (kiln_dtype_is_float(g->dtype) && rg_one_in(g, 4))
+    if (rg_one_in(g, 6))
+        rg_idiom(g);
+    else if (kiln_dtype_is_float(g->dtype) && rg_one_in(g, 4))
         of_floats[rg_below(g, G_N_ELEMENTS(of_floats))](g);
     else if (rg_one_in(g, 12))
         rg_rearrange(g);
@@ -542,9 +557,9 @@ rg_set_results(RandomGraph *g)
 KilnModule *
 random_graph(uint64_t seed)
 {
-    static const KilnDType dtypes[] = { KILN_DTYPE_f32, KILN_DTYPE_f32, KILN_DTYPE_f32,
-                                        KILN_DTYPE_f32, KILN_DTYPE_f64, KILN_DTYPE_f16,
-                                        KILN_DTYPE_i64, KILN_DTYPE_i32 };
+    static const KilnDType dtypes[] = { KILN_DTYPE_f32,  KILN_DTYPE_f32, KILN_DTYPE_f32,
+                                        KILN_DTYPE_f32,  KILN_DTYPE_f64, KILN_DTYPE_f16,
+                                        KILN_DTYPE_bf16, KILN_DTYPE_i64, KILN_DTYPE_i32 };
     RandomGraph g = { .state = seed * UINT64_C(0x2545f4914f6cdd1d) + 1 };
     g.dtype = dtypes[rg_below(&g, G_N_ELEMENTS(dtypes))];
     g.module = kiln_module_new();
@@ -561,7 +576,7 @@ random_graph(uint64_t seed)
         KilnArgument *argument = kiln_function_add_argument(g.function, name, &type, NULL);
         g_ptr_array_add(g.values, &argument->value);
     }
-    int steps = 4 + rg_below(&g, 16);
+    int steps = rg_one_in(&g, 25) ? 60 : 4 + rg_below(&g, 16);
     for (int i = 0; i < steps; i++)
         rg_step(&g);
     rg_set_results(&g);

@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kiln-random-graphs: properties of passes on random typed graphs.
+ *
+ *     kiln-random-graphs [--first SEED] [--graphs N] [--forever] [--passes LIST] [--store DIR]
+ *
+ * Every pass of the table alone, with and without lossy rewrites; two random sequences; the default
+ * pipeline, and the same with one pass left out. A failure is shrunk, printed as a golden, and with
+ * --store written to DIR. */
+#include "tests/random/random_graph.h"
+#include "tests/random/shrink.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct {
+    gint64 first, graphs;
+    gboolean forever;
+    char *passes, *store;
+} Options;
+
+typedef struct {
+    GPtrArray *properties; /* Property* that hold of every graph */
+    GPtrArray *fired;      /* guint64* beside them: how often each changed something */
+    Options options;
+    uint64_t nodes, runs;
+    unsigned failures;
+} Run;
+
+enum {
+    FAILURES_MAX = 10
+};
+
+/* --- what is tried --- */
+
+/* Options that make a pass do here what it does in pipelines. */
+static const char *
+spelled(const char *id)
+{
+    return strcmp(id, "constant-fold") == 0 ? "constant-fold{evaluate=compile}" : id;
+}
+
+/* Their results differ from the graph's by design: in type, or in the mode they are meant for. */
+static bool
+is_left_out(const char *id)
+{
+    static const char *const ids[] = { "fold-io-conversions" };
+    for (size_t i = 0; i < G_N_ELEMENTS(ids); i++) {
+        if (strcmp(ids[i], id) == 0)
+            return true;
+    }
+    return false;
+}
+
+static Property *
+must(const char *passes)
+{
+    g_autoptr(GError) error = NULL;
+    Property *property = property_new(passes, &error);
+    if (!property)
+        g_error("%s: %s", passes, error->message); /* the lists are ours */
+    return property;
+}
+
+static void
+add(Run *run, const char *passes, bool idempotent, bool lossy, bool lean)
+{
+    Property *property = must(passes);
+    property->idempotent = idempotent;
+    property->lossy = lossy;
+    property->lean = lean;
+    g_ptr_array_add(run->properties, property);
+    g_ptr_array_add(run->fired, g_new0(guint64, 1));
+}
+
+static void
+add_all(Run *run)
+{
+    static const char *const sequences[] = {
+        "dedup-constants,cse",
+        "constant-fold{evaluate=compile,max-bytes=300,max-expansion=2}",
+        "share-buffers,ir-peephole,share-buffers,dse,delete-dead-allocs",
+        "sink-allocs,hoist-dealloc,share-buffers,sink-allocs,hoist-dealloc",
+    };
+    if (run->options.passes) {
+        add(run, run->options.passes, true, false, false);
+        add(run, run->options.passes, true, true, false);
+        return;
+    }
+    for (uint32_t i = 0; i < kiln_pass_count(); i++) {
+        const KilnPassInfo *info = kiln_pass_at(i);
+        if (is_left_out(info->id))
+            continue;
+        add(run, spelled(info->id), true, false, false);
+        if (info->level == KILN_LEVEL_GRAPH)
+            add(run, spelled(info->id), false, true, false);
+    }
+    for (size_t i = 0; i < G_N_ELEMENTS(sequences); i++)
+        add(run, sequences[i], i < 2, false, false);
+    add(run, "lower", true, false, true);
+    add(run, "default", false, false, false);
+}
+
+/* --- trying --- */
+
+static void
+report(Run *run, const Property *property, const KilnModule *module, uint64_t seed,
+       const GError *error)
+{
+    g_autoptr(KilnModule) small = shrink(property, module);
+    g_autofree char *golden = shrink_to_golden(property, small, seed);
+    printf("graph %" G_GUINT64_FORMAT ", %s%s%s%s%s: %s\n%s\n", seed, property->passes,
+           property->lossy ? ", lossy" : "", property->lean ? ", lean target" : "",
+           property->skip ? " without " : "", property->skip ? property->skip : "", error->message,
+           golden);
+    run->failures++;
+    if (!run->options.store)
+        return;
+    g_autofree char *name = g_strdup_printf("random-%" G_GUINT64_FORMAT ".kiln", seed);
+    g_autofree char *path = g_build_filename(run->options.store, name, NULL);
+    g_autoptr(GError) why = NULL;
+    if (!g_file_set_contents(path, golden, -1, &why))
+        printf("%s\n", why->message);
+}
+
+static char crash_note[256];
+
+/* A crash is a failure too: say of what. */
+static void
+on_crash(int number)
+{
+    ssize_t written = write(STDERR_FILENO, crash_note, strlen(crash_note));
+    (void)written;
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+static void
+try_property(Run *run, const Property *property, Subject *subject, uint64_t seed, guint64 *fired)
+{
+    bool changed;
+    g_autoptr(GError) error = NULL;
+    g_snprintf(crash_note, sizeof crash_note, "crashed at graph %" G_GUINT64_FORMAT ", %s\n", seed,
+               property->passes);
+    run->runs++;
+    if (!property_holds(property, subject, &changed, &error))
+        report(run, property, subject->module, seed, error);
+    else if (fired)
+        *fired += changed;
+}
+
+static uint32_t
+draw(uint64_t *state, uint32_t n)
+{
+    *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (uint32_t)(*state >> 33) % n;
+}
+
+/* Three to six passes of the graph level in any order. */
+static void
+try_sequence(Run *run, Subject *subject, uint64_t seed, uint64_t *state)
+{
+    g_autoptr(GString) passes = g_string_new(NULL);
+    for (uint32_t left = 3 + draw(state, 4); left > 0;) {
+        const KilnPassInfo *info = kiln_pass_at(draw(state, kiln_pass_count()));
+        if (info->level != KILN_LEVEL_GRAPH || is_left_out(info->id))
+            continue;
+        g_string_append_printf(passes, "%s%s", passes->len ? "," : "", spelled(info->id));
+        left--;
+    }
+    g_autoptr(Property) property = must(passes->str);
+    try_property(run, property, subject, seed, NULL);
+}
+
+static void
+try_without_one(Run *run, Subject *subject, uint64_t seed, uint64_t *state)
+{
+    g_autoptr(Property) property = must("default");
+    property->skip = kiln_pass_at(draw(state, kiln_pass_count()))->id;
+    try_property(run, property, subject, seed, NULL);
+}
+
+static void
+try_graph(Run *run, uint64_t seed)
+{
+    uint64_t state = seed;
+    g_auto(Subject) subject = { 0 };
+    g_autoptr(GError) error = NULL;
+    g_snprintf(crash_note, sizeof crash_note, "crashed making graph %" G_GUINT64_FORMAT "\n", seed);
+    g_autoptr(KilnModule) module = random_graph(seed);
+    run->nodes += kiln_module_entry(module)->n_nodes;
+    if (!subject_init(&subject, module, &error)) {
+        printf("graph %" G_GUINT64_FORMAT ": %s\n", seed, error->message);
+        run->failures++;
+        return;
+    }
+    for (guint i = 0; i < run->properties->len; i++)
+        try_property(run, g_ptr_array_index(run->properties, i), &subject, seed,
+                     g_ptr_array_index(run->fired, i));
+    if (run->options.passes)
+        return;
+    try_sequence(run, &subject, seed, &state);
+    try_sequence(run, &subject, seed, &state);
+    try_without_one(run, &subject, seed, &state);
+}
+
+/* --- the program --- */
+
+static void
+summarize(const Run *run, uint64_t graphs)
+{
+    printf("%" G_GUINT64_FORMAT " graphs of %.1f nodes, %" G_GUINT64_FORMAT " runs, %u failures\n",
+           graphs, graphs ? (double)run->nodes / (double)graphs : 0, run->runs, run->failures);
+    for (guint i = 0; i < run->properties->len; i++) {
+        const Property *property = g_ptr_array_index(run->properties, i);
+        if (!property->lossy)
+            printf("  %-40s fired on %" G_GUINT64_FORMAT "\n", property->passes,
+                   *(const guint64 *)g_ptr_array_index(run->fired, i));
+    }
+}
+
+int
+main(int argc, char **argv)
+{
+    Run run = { .options = { .first = 1, .graphs = 1000 } };
+    Options *options = &run.options;
+    const GOptionEntry entries[] = {
+        { "first", 0, 0, G_OPTION_ARG_INT64, &options->first, "seed of the first graph", "SEED" },
+        { "graphs", 0, 0, G_OPTION_ARG_INT64, &options->graphs, "how many", "N" },
+        { "forever", 0, 0, G_OPTION_ARG_NONE, &options->forever, "until one fails", NULL },
+        { "passes", 0, 0, G_OPTION_ARG_STRING, &options->passes, "only these, in turn", "LIST" },
+        { "store", 0, 0, G_OPTION_ARG_FILENAME, &options->store, "where goldens go", "DIR" },
+        { 0 }
+    };
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GOptionContext) context = g_option_context_new("- properties of passes");
+    g_option_context_add_main_entries(context, entries, NULL);
+    if (!g_option_context_parse(context, &argc, &argv, &error) || argc > 1) {
+        fprintf(stderr, "kiln-random-graphs: %s\n", error ? error->message : "too many arguments");
+        return 2;
+    }
+    signal(SIGSEGV, on_crash);
+    signal(SIGABRT, on_crash);
+    signal(SIGFPE, on_crash);
+    run.properties = g_ptr_array_new_with_free_func((GDestroyNotify)property_free);
+    run.fired = g_ptr_array_new_with_free_func(g_free);
+    add_all(&run);
+    uint64_t graphs = 0, first = (uint64_t)options->first;
+    while ((options->forever || graphs < (uint64_t)options->graphs) &&
+           run.failures < FAILURES_MAX && !(options->forever && run.failures))
+        try_graph(&run, first + graphs++);
+    summarize(&run, graphs);
+    g_ptr_array_unref(run.properties);
+    g_ptr_array_unref(run.fired);
+    g_free(options->passes);
+    g_free(options->store);
+    return run.failures > 0;
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/random/property.h"
+
+#include "backends/ref/ref.h"
+#include "graph/number.h"
+#include "tests/lean_target.h"
+
+#include <math.h>
+#include <string.h>
+
+/* --- properties --- */
+
+static KilnNumerics
+widest(const GPtrArray *entries, KilnNumerics numerics)
+{
+    for (guint i = 0; i < entries->len; i++) {
+        const KilnPipelineEntry *entry = g_ptr_array_index(entries, i);
+        if (entry->group)
+            numerics = widest(entry->group, numerics);
+        else
+            numerics = MAX(numerics, entry->pass->numerics);
+    }
+    return numerics;
+}
+
+Property *
+property_new(const char *passes, GError **error)
+{
+    static const char *const shipped[] = { "default" };
+    g_autoptr(KilnPassPipeline) pipeline = NULL;
+    for (size_t i = 0; i < G_N_ELEMENTS(shipped) && !pipeline; i++) {
+        g_autofree char *path = g_strdup_printf("%s/pipelines/%s.yaml", KILN_SOURCE_DIR, passes);
+        if (strcmp(shipped[i], passes) == 0 && !(pipeline = kiln_pass_pipeline_load(path, error)))
+            return NULL;
+    }
+    if (!pipeline && !(pipeline = kiln_pass_pipeline_parse_inline(passes, error)))
+        return NULL;
+    Property *property = g_new0(Property, 1);
+    property->passes = g_strdup(passes);
+    property->numerics = widest(pipeline->graph, KILN_NUMERICS_E);
+    property->ir = pipeline->graph->len == 0;
+    property->pipeline = g_steal_pointer(&pipeline);
+    return property;
+}
+
+void
+property_free(Property *property)
+{
+    if (!property)
+        return;
+    g_clear_pointer(&property->pipeline, kiln_pass_pipeline_free);
+    g_free(property->passes);
+    g_free(property);
+}
+
+/* --- subjects --- */
+
+gboolean
+subject_init(Subject *subject, const KilnModule *module, GError **error)
+{
+    *subject = (Subject){ .module = module, .most = -1 };
+    if (!kiln_module_verify(module, error))
+        return FALSE;
+    subject->expected =
+        kiln_results_of_graph(kiln_module_entry(module), kiln_ref_target(), NULL, error);
+    return subject->expected != NULL;
+}
+
+void
+subject_clear(Subject *subject)
+{
+    g_clear_pointer(&subject->expected, kiln_results_free);
+}
+
+static double
+largest(const KilnTensor *tensor)
+{
+    double most = 0;
+    g_autoptr(GBytes) bytes = kiln_tensor_view(tensor, NULL);
+    for (int64_t i = 0; bytes && i < kiln_type_elements(&tensor->type); i++) {
+        double x = fabs(kiln_element_as_f64(tensor->type.dtype, g_bytes_get_data(bytes, NULL), i));
+        most = x <= most ? most : isfinite(x) ? x : INFINITY;
+    }
+    return most;
+}
+
+/* The largest magnitude that the graph meets on its way: what roundings are relative to. Where
+ * terms cancel, results are much smaller. */
+static double
+largest_on_the_way(Subject *subject)
+{
+    if (subject->most >= 0)
+        return subject->most;
+    subject->most = INFINITY;
+    g_autoptr(KilnModule) clone = kiln_module_clone(subject->module);
+    KilnFunction *function = kiln_module_entry(clone);
+    g_autoptr(GPtrArray) values = g_ptr_array_new();
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; i < function->arguments->len; i++)
+        g_ptr_array_add(values, &kiln_function_argument(function, i)->value);
+    kiln_foreach_node (node, function) {
+        for (uint32_t r = 0; r < node->n_results; r++)
+            g_ptr_array_add(values, &node->results[r]);
+    }
+    for (guint i = 0; i < values->len; i++)
+        g_ptr_array_add(names, g_strdup_printf("value %u", i));
+    if (!kiln_function_set_results(function, (KilnValue *const *)values->pdata,
+                                   (const char *const *)names->pdata, values->len, NULL))
+        return subject->most;
+    g_autoptr(KilnResults) results = kiln_results_of_graph(function, kiln_ref_target(), NULL, NULL);
+    double most = 0;
+    for (guint i = 0; results && i < results->tensors->len; i++)
+        most = MAX(most, largest(g_ptr_array_index(results->tensors, i)));
+    return subject->most = results ? most : INFINITY;
+}
+
+/* As kiln_results_compare(), but for U and Q with the magnitude of the terms in place of the
+ * result's. Where something on the way overflows, a rewrite may keep it from doing so: nothing is
+ * compared then. */
+static gboolean
+compare(const Property *property, Subject *subject, const KilnResults *after, GError **error)
+{
+    const KilnResults *before = subject->expected;
+    KilnNumerics numerics = property->lossy ? KILN_NUMERICS_L : property->numerics;
+    if (numerics == KILN_NUMERICS_E)
+        return kiln_results_compare(before, after, numerics, error);
+    double most = largest_on_the_way(subject);
+    if (!isfinite(most))
+        numerics = KILN_NUMERICS_L;
+    for (guint i = 0; i < before->tensors->len; i++) {
+        const KilnTensor *a = g_ptr_array_index(before->tensors, i);
+        const KilnTensor *b = g_ptr_array_index(after->tensors, i);
+        double own = MAX(largest(a), largest(b));
+        KilnErrorTerms terms = { MAX(before->terms.terms, after->terms.terms),
+                                 MAX(before->terms.step, after->terms.step) };
+        terms.terms *= own > 0 && isfinite(own) ? most / own : 1;
+        if (!kiln_compare_numerics(a, b, numerics, &terms, error)) {
+            g_prefix_error(error, "%s: ", (char *)g_ptr_array_index(before->names, i));
+            return FALSE;
+        }
+    }
+    return TRUE;
+}
+
+/* --- running --- */
+
+/* The dead-code elimination in front of an entry does not count, unless it is all there is. */
+static bool
+changed_something(const KilnPassReport *report)
+{
+    bool changed = false;
+    for (guint i = 0; i < report->passes->len; i++) {
+        const KilnPassStats *stats = g_ptr_array_index(report->passes, i);
+        bool counts = report->passes->len == 1 || strcmp(stats->id, "dce") != 0;
+        changed |= counts && stats->changed > 0;
+    }
+    return changed;
+}
+
+static gboolean
+run_graph(const Property *property, KilnModule *module, const KilnTarget *target, bool *changed,
+          GError **error)
+{
+    const char *skip[] = { property->skip, NULL };
+    KilnPassOptions options = KILN_PASS_OPTIONS_INIT;
+    options.target = target;
+    options.check_changed = true;
+    options.skip = property->skip ? skip : NULL;
+    uint32_t flags = property->pipeline->flags;
+    property->pipeline->flags = property->lossy ? (1u << KILN_N_FLAGS) - 1 : flags;
+    g_autoptr(KilnPassReport) report = kiln_pass_report_new();
+    gboolean good = kiln_pipeline_run_graph(property->pipeline, module, &options, report, error);
+    property->pipeline->flags = flags;
+    *changed = good && changed_something(report);
+    return good;
+}
+
+/* Dead nodes may stay: a pass leaves them to the next entry's dead-code elimination. */
+static gboolean
+is_stable(const Property *property, KilnModule *module, const KilnTarget *target, GError **error)
+{
+    bool changed;
+    g_autoptr(Property) sweep = property_new("dce", error);
+    if (!sweep || !run_graph(sweep, module, target, &changed, error) ||
+        !run_graph(property, module, target, &changed, error)) {
+        g_prefix_error(error, "running again: ");
+        return FALSE;
+    }
+    return !changed || kiln_throw(error, KILN_ERROR_PASS, "a second run changed something");
+}
+
+static gboolean ir_holds(const Property *property, Subject *subject, bool *fired, GError **error);
+
+static gboolean
+graph_holds(const Property *property, Subject *subject, bool *fired, GError **error)
+{
+    g_autoptr(GArray) kernels = g_array_new(FALSE, FALSE, sizeof(KilnKernel));
+    KilnTarget lean = lean_target(kernels);
+    const KilnTarget *target = property->lean ? &lean : kiln_ref_target();
+    g_autoptr(KilnModule) clone = kiln_module_clone(subject->module);
+    if (!run_graph(property, clone, target, fired, error)) {
+        g_prefix_error(error, "running: ");
+        return FALSE;
+    }
+    if (!*fired)
+        return TRUE;
+    g_autoptr(KilnResults) after =
+        kiln_results_of_graph(kiln_module_entry(clone), kiln_ref_target(), NULL, error);
+    if (!after || !compare(property, subject, after, error)) {
+        g_prefix_error(error, "the result differs: ");
+        return FALSE;
+    }
+    g_auto(Subject) optimized = { 0 };
+    bool ir_fired;
+    if (property->pipeline->ir->len && (!subject_init(&optimized, clone, error) ||
+                                        !ir_holds(property, &optimized, &ir_fired, error)))
+        return FALSE;
+    return !property->idempotent || is_stable(property, clone, target, error);
+}
+
+/* --- the IR level --- */
+
+/* By name: results of the graph are outputs of the function. */
+static gboolean
+ir_computes(KilnIRModule *ir, const KilnResults *expected, GError **error)
+{
+    KilnIRFunction *function = g_ptr_array_index(ir->functions, 0);
+    g_autoptr(KilnResults) heap = kiln_results_of_ir(function, kiln_ref_target(), false, error);
+    if (!heap || !kiln_results_compare(expected, heap, KILN_NUMERICS_E, error)) {
+        g_prefix_error(error, "a buffer per alloc: ");
+        return FALSE;
+    }
+    g_autoptr(KilnMemoryPlan) plan = kiln_memory_plan(function, kiln_ref_target(), 1, error);
+    g_autoptr(KilnResults) planned =
+        plan && kiln_ir_verify(function, error)
+            ? kiln_results_of_ir(function, kiln_ref_target(), true, error)
+            : NULL;
+    if (planned && kiln_results_compare(expected, planned, KILN_NUMERICS_E, error))
+        return TRUE;
+    g_prefix_error(error, "in its arena: ");
+    return FALSE;
+}
+
+static KilnIRModule *
+lowered(const KilnModule *module, GError **error)
+{
+    g_autoptr(KilnIRModule) ir = kiln_ir_module_new(kiln_module_clone(module));
+    KilnIRFunction *function = kiln_lower(kiln_module_entry(ir->module), error);
+    if (!function || !kiln_ir_verify(function, error))
+        return NULL;
+    g_ptr_array_add(ir->functions, function);
+    return g_steal_pointer(&ir);
+}
+
+static gboolean
+ir_holds(const Property *property, Subject *subject, bool *fired, GError **error)
+{
+    KilnPassOptions options = KILN_PASS_OPTIONS_INIT;
+    options.target = kiln_ref_target();
+    options.check_changed = true;
+    g_autoptr(KilnIRModule) ir = lowered(subject->module, error);
+    g_autoptr(KilnPassReport) report = kiln_pass_report_new();
+    if (!ir || !kiln_pipeline_run_ir(property->pipeline, ir, &options, report, error)) {
+        g_prefix_error(error, ir ? "running: " : "lowering: ");
+        return FALSE;
+    }
+    *fired = changed_something(report);
+    if (!ir_computes(ir, subject->expected, error))
+        return FALSE;
+    g_autoptr(KilnPassReport) again = kiln_pass_report_new();
+    if (!property->idempotent || !property->ir || !*fired)
+        return TRUE;
+    if (!kiln_pipeline_run_ir(property->pipeline, ir, &options, again, error)) {
+        g_prefix_error(error, "running again: ");
+        return FALSE;
+    }
+    return !changed_something(again) ||
+           kiln_throw(error, KILN_ERROR_PASS, "a second run changed something");
+}
+
+gboolean
+property_holds(const Property *property, Subject *subject, bool *fired, GError **error)
+{
+    *fired = false;
+    return property->ir ? ir_holds(property, subject, fired, error)
+                        : graph_holds(property, subject, fired, error);
+}

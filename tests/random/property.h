@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What must hold of passes on any graph: the verifier is content, `changed` is honest, a second run
+ * changes nothing, and the reference evaluates the result to what it evaluated the graph to, bit by
+ * bit for passes of class E. At the IR level memory that is not written yet is poisoned, and each
+ * function runs with a heap buffer per alloc and in its planned arena. */
+#ifndef KILN_TESTS_PROPERTY_H
+#define KILN_TESTS_PROPERTY_H
+
+#include "passes/manager.h"
+#include "passes/results.h"
+
+typedef struct {
+    char *passes;          /* inline, or the name of a shipped pipeline */
+    bool lossy;            /* all flags set: types, verifier and honesty only */
+    bool lean;             /* the passes see a target that lacks what `lower` can express */
+    bool idempotent;       /* a second run must change nothing */
+    bool ir;               /* an IR pipeline, on the graph as it was lowered */
+    const char *skip;      /* a pass left out; NULL: none */
+    KilnNumerics numerics; /* the widest class of the passes */
+    KilnPassPipeline *pipeline;
+} Property;
+
+/** Parses @passes, which is copied; the class is that of the pipeline's passes. Fails for what does
+ * not parse. */
+Property *property_new(const char *passes, GError **error);
+void property_free(Property *property);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Property, property_free)
+
+/** A graph, and what is known of it whatever the passes. */
+typedef struct {
+    const KilnModule *module;
+    KilnResults *expected; /* evaluated node by node on the reference */
+    double most;           /* the largest magnitude on the way; infinite where something is
+                              no finite number; -1: not evaluated yet */
+} Subject;
+
+/** Verifies and evaluates @module, which is borrowed. */
+gboolean subject_init(Subject *subject, const KilnModule *module, GError **error);
+void subject_clear(Subject *subject);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Subject, subject_clear)
+
+/** FALSE and @error where the property does not hold of @subject. *@fired tells whether the passes
+ * changed anything. */
+gboolean property_holds(const Property *property, Subject *subject, bool *fired, GError **error);
+
+#endif
