@@ -399,6 +399,8 @@ chain(KilnMatch *match, KilnPassContext *context, const char *rule, GError **err
     bool sum = inner == KILN_OP_add || inner == KILN_OP_sub;
     KilnOp same = sum ? KILN_OP_add : KILN_OP_mul, other = sum ? KILN_OP_sub : KILN_OP_div;
     KilnValue *constant;
+    /* Three literals are for constant-fold, and each of them would be c in turn. */
+    GUARD(varying, !kiln_value_constant(kiln_match_value(match, "x")));
     if (!combine(match, context, rule, inner == outer ? same : other, &constant, error))
         return false;
     KilnValue *operands[] = { kiln_match_value(match, "x"), constant };
