@@ -144,15 +144,15 @@ infer(const KilnNode *node, KilnArena *arena, const KilnType *given, KilnType *t
     KilnInfer in = { .node = node, .arena = arena, .out = types, .known = known, .given = given };
     for (uint32_t i = 0; i < node->n_results; i++)
         types[i] = kiln_type_unranked(KILN_DTYPE_f32);
-    return kiln_op_info(node->op)->infer(&in, error);
+    return kiln_infer_run(&in, error);
 }
 
 /* A stated type may say more than inference can (a name for an unknown dim, a layout), never
- * something else. */
+ * something else. How a value is quantized is told by inference alone. */
 static bool
 type_agrees(const KilnType *stated, const KilnType *inferred)
 {
-    if (stated->dtype != inferred->dtype)
+    if (stated->dtype != inferred->dtype || !kiln_quant_equal(stated->quant, inferred->quant))
         return false;
     if (inferred->rank < 0 || stated->rank < 0)
         return true;
@@ -165,7 +165,7 @@ type_agrees(const KilnType *stated, const KilnType *inferred)
     return true;
 }
 
-/* Takes the stated type where it knows more; a stated quantization or layout always counts. */
+/* Takes the stated type where it knows more; a stated layout always counts. */
 static KilnType
 type_merge(const KilnType *stated, const KilnType *inferred)
 {
@@ -173,7 +173,6 @@ type_merge(const KilnType *stated, const KilnType *inferred)
     if (stated->rank < 0 && inferred->rank >= 0) {
         type = *inferred;
         type.layout = stated->layout;
-        type.quant = stated->quant;
         return type;
     }
     for (int i = 0; inferred->rank >= 0 && i < type.rank; i++) {
@@ -195,13 +194,14 @@ throw_stated(const KilnNode *node, uint32_t i, const KilnType *stated, const Kil
                       kiln_node_label(node), kiln_op_info(node->op)->name, i, expected, found);
 }
 
+/* @given is for shape functions that go by it; @stated is what the result must agree with. */
 static gboolean
-set_types(KilnNode *node, const KilnType *stated, GError **error)
+set_types(KilnNode *node, const KilnType *given, const KilnType *stated, GError **error)
 {
     KilnArena *arena = node->function->module->arena;
     g_autofree KilnType *types = g_new0(KilnType, node->n_results + 1);
     g_autofree const KilnKnown **known = g_new0(const KilnKnown *, node->n_results + 1);
-    if (!infer(node, arena, stated, types, known, error)) {
+    if (!infer(node, arena, given, types, known, error)) {
         g_prefix_error(error, "%s (%s): ", kiln_node_label(node), kiln_op_info(node->op)->name);
         return FALSE;
     }
@@ -222,14 +222,11 @@ gboolean
 kiln_node_reinfer(KilnNode *node, GError **error)
 {
     const KilnOpInfo *info = kiln_op_info(node->op);
-    g_autofree KilnType *given = NULL;
-    if (info->infer == kiln_infer_given) {
-        given = g_new0(KilnType, node->n_results + 1);
-        for (uint32_t i = 0; i < node->n_results; i++)
-            given[i] = node->results[i].type;
-    }
+    g_autofree KilnType *given = g_new0(KilnType, node->n_results + 1);
+    for (uint32_t i = 0; i < node->n_results; i++)
+        given[i] = node->results[i].type;
     node->function->stamp++;
-    return set_types(node, given, error);
+    return set_types(node, given, info->infer == kiln_infer_given ? given : NULL, error);
 }
 
 gboolean
@@ -336,7 +333,7 @@ kiln_node_new(KilnFunction *function, const KilnNodeSpec *spec, GError **error)
         node->operands[i].index = i;
         node->operands[i].value = spec->operands[i]; /* visible to inference; linked below */
     }
-    if (!set_types(node, spec->types, error))
+    if (!set_types(node, spec->types, spec->types, error))
         return NULL;
 
     for (uint32_t i = 0; i < spec->n_operands; i++)

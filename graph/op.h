@@ -35,6 +35,8 @@ typedef enum {
     KILN_TRAIT_REGION = 1 << 9,
     KILN_TRAIT_TERMINATOR = 1 << 10,
     KILN_TRAIT_STATE = 1 << 11,
+    KILN_TRAIT_QUANTIZED = 1 << 12,
+    KILN_TRAIT_KEEPS_QUANTIZATION = 1 << 13,
 } KilnTrait;
 
 enum {

@@ -5,6 +5,7 @@
 #include "graph/number.h"
 #include "graph/text/lexer.h"
 
+#include <math.h>
 #include <string.h>
 
 typedef enum {
@@ -108,8 +109,8 @@ kiln_type_unranked(KilnDType dtype)
     return (KilnType){ .dtype = dtype, .rank = KILN_RANK_UNKNOWN };
 }
 
-static bool
-quant_equal(const KilnQuant *a, const KilnQuant *b)
+bool
+kiln_quant_equal(const KilnQuant *a, const KilnQuant *b)
 {
     if (a == b)
         return true;
@@ -117,6 +118,58 @@ quant_equal(const KilnQuant *a, const KilnQuant *b)
         return false;
     return memcmp(a->scales, b->scales, a->n * sizeof *a->scales) == 0 &&
            memcmp(a->zero_points, b->zero_points, a->n * sizeof *a->zero_points) == 0;
+}
+
+/* The zero points that a storage type holds; false where nothing is stored in @dtype. */
+static bool
+storage_range(KilnDType dtype, int64_t *low, int64_t *high)
+{
+    if (dtype != KILN_DTYPE_i32 &&
+        (!kiln_dtype_is_integer(dtype) || dtypes[dtype].size > sizeof(int16_t)))
+        return false;
+    int64_t values = (int64_t)1 << (8 * dtypes[dtype].size);
+    *low = kiln_dtype_is_signed(dtype) ? -values / 2 : 0;
+    *high = *low + values - 1;
+    return true;
+}
+
+static bool
+scales_fit(const KilnType *type)
+{
+    const KilnQuant *quant = type->quant;
+    if (quant->axis < 0)
+        return quant->n == 1;
+    if (type->rank < 0)
+        return true;
+    int64_t size = quant->axis < type->rank ? type->dims[quant->axis] : 0;
+    return size < 0 || (size == quant->n && quant->axis < type->rank);
+}
+
+gboolean
+kiln_quant_check(const KilnType *type, GError **error)
+{
+    const KilnQuant *quant = type->quant;
+    int64_t low, high;
+    if (!quant)
+        return TRUE;
+    if (!storage_range(type->dtype, &low, &high))
+        return kiln_throw(error, KILN_ERROR_TYPE,
+                          "expected a quantized type of i8, u8, i16, u16 or i32, found %s",
+                          kiln_dtype_name(type->dtype));
+    if (!scales_fit(type)) {
+        g_autofree char *text = kiln_type_to_string(type);
+        return kiln_throw(error, KILN_ERROR_TYPE,
+                          "expected one scale per index of the quantization axis, found %s", text);
+    }
+    for (uint32_t i = 0; i < quant->n; i++) {
+        if (!isfinite(quant->scales[i]) || quant->scales[i] <= 0)
+            return kiln_throw(error, KILN_ERROR_TYPE, "expected a finite scale above 0, found %g",
+                              (double)quant->scales[i]);
+        if (quant->zero_points[i] < low || quant->zero_points[i] > high)
+            return kiln_throw(error, KILN_ERROR_TYPE, "expected a zero point of %s, found %d",
+                              kiln_dtype_name(type->dtype), quant->zero_points[i]);
+    }
+    return TRUE;
 }
 
 bool
@@ -135,7 +188,7 @@ bool
 kiln_type_equal(const KilnType *a, const KilnType *b)
 {
     return a->dtype == b->dtype && kiln_type_same_shape(a, b) &&
-           g_strcmp0(a->layout, b->layout) == 0 && quant_equal(a->quant, b->quant);
+           g_strcmp0(a->layout, b->layout) == 0 && kiln_quant_equal(a->quant, b->quant);
 }
 
 bool

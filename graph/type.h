@@ -50,6 +50,10 @@ KilnType kiln_type_make(KilnDType dtype, int rank, const int64_t *dims);
 KilnType kiln_type_scalar(KilnDType dtype);
 KilnType kiln_type_unranked(KilnDType dtype);
 bool kiln_type_equal(const KilnType *a, const KilnType *b);
+/** Equal parameters, bit by bit; both may be NULL. */
+bool kiln_quant_equal(const KilnQuant *a, const KilnQuant *b);
+/** KILN_ERROR_TYPE where the quantization of @type, if any, does not fit the rest of it. */
+gboolean kiln_quant_check(const KilnType *type, GError **error);
 bool kiln_type_same_shape(const KilnType *a, const KilnType *b);
 /** True where the rank and every dim are numbers. */
 bool kiln_type_is_static(const KilnType *type);

@@ -67,7 +67,10 @@ check_type(KilnVerify *verify, const KilnValue *value)
                                      "%%%s: expected a dim of 0 or more, found %" G_GINT64_FORMAT,
                                      value->name, type->dims[i]);
     }
-    return true;
+    if (kiln_quant_check(type, verify->error))
+        return true;
+    g_prefix_error(verify->error, "@%s: %%%s: ", verify->scope->function->name, value->name);
+    return false;
 }
 
 static bool

@@ -127,7 +127,8 @@ build_node(KilnCheck *check)
 static bool
 dims_agree(const KilnType *inferred, const KilnType *found)
 {
-    if (inferred->dtype != found->dtype || inferred->rank != found->rank)
+    if (inferred->dtype != found->dtype || inferred->rank != found->rank ||
+        !kiln_quant_equal(inferred->quant, found->quant))
         return false;
     return inferred->rank == 0 ||
            memcmp(inferred->dims, found->dims, sizeof(int64_t) * (size_t)found->rank) == 0;
@@ -151,21 +152,41 @@ taken_for(KilnDType dtype, bool first, KilnDType key, Types types)
     return f32 && dtype == key ? KILN_DTYPE_f32 : dtype;
 }
 
+/* The types of the @out operands, in order; of absent ones nothing. */
+static void
+stated_results(const KilnCheck *check, KilnDType key, Types types, KilnType *given)
+{
+    const KilnInstr *instr = check->instr;
+    for (uint32_t i = 0, r = 0; i < instr->n_operands && r < check->node.n_results; i++) {
+        const KilnType *stated = kiln_check_type(check, i);
+        if (instr->operands[i].access != KILN_ACCESS_OUT)
+            continue;
+        if (stated) {
+            given[r] = *stated;
+            given[r].dtype = taken_for(stated->dtype, r == 0, key, types);
+        }
+        r++;
+    }
+}
+
 static gboolean
 infer_with(KilnCheck *check, KilnDType key, Types types, GError **error)
 {
     const KilnInstr *instr = check->instr;
     uint32_t n = check->node.n_results;
+    KilnType *given = kiln_arena_new0(check->arena, KilnType, n);
+    stated_results(check, key, types, given);
     KilnInfer in = { .node = &check->node,
                      .arena = check->arena,
                      .out = kiln_arena_new0(check->arena, KilnType, n),
-                     .known = kiln_arena_new0(check->arena, const KilnKnown *, n) };
+                     .known = kiln_arena_new0(check->arena, const KilnKnown *, n),
+                     .given = given };
     for (uint32_t i = 0; types != TYPES_AS_STATED && i < check->node.n_operands; i++) {
         KilnValue *value = check->node.operands[i].value;
         if (value && !value->known)
             value->type.dtype = taken_for(value->type.dtype, i == 0, key, types);
     }
-    if (!kiln_op_info(check->node.op)->infer(&in, error)) {
+    if (!kiln_infer_run(&in, error)) {
         /* The shape function counts operands without results. */
         if (error && g_str_has_prefix((*error)->message, "operand "))
             g_prefix_error(error, "@in ");
@@ -184,7 +205,6 @@ infer_with(KilnCheck *check, KilnDType key, Types types, GError **error)
             continue;
         KilnType plain = *inferred;
         plain.layout = NULL;
-        plain.quant = NULL;
         g_autofree char *expected = kiln_type_to_string(&plain);
         return kiln_check_throw(check, i, expected, error);
     }

@@ -43,7 +43,8 @@ kiln_lower_attrs_one_hot(KilnLower *l, const KilnNode *node, void *attrs, GError
 gboolean
 kiln_lower_attrs_quantize(KilnLower *l, const KilnNode *node, void *attrs, GError **error)
 {
-    if (kiln_type_elements(&kiln_node_operand(node, 1)->type) == 1)
+    const KilnValue *scale = kiln_node_operand(node, 1);
+    if (!scale || kiln_type_elements(&scale->type) == 1)
         return TRUE;
     return kiln_lower_attrs_axis(l, node, attrs, error);
 }

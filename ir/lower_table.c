@@ -16,6 +16,7 @@ static const KilnLowering lowerings[KILN_N_OPS] = {
     [KILN_OP_flatten]    = { VIA(alias_first) },
     [KILN_OP_squeeze]    = { VIA(alias_first) },
     [KILN_OP_unsqueeze]  = { VIA(alias_first) },
+    [KILN_OP_storage_cast] = { VIA(alias_first) },
     [KILN_OP_regression] = { VIA(alias_first), .ignores = AT(1) },
     [KILN_OP_dropout]    = { VIA(dropout), .known_at_run = AT(1) },
 

@@ -25,10 +25,30 @@ layout_fits(const char *taken, const char *found)
     return g_strcmp0(taken, "*") == 0 || g_strcmp0(taken, found) == 0;
 }
 
+/* What stored integers stand for matters to the instruction: operands are quantized, and it does
+ * more than move elements. */
+static bool
+computes_quantized(const KilnInstr *instr)
+{
+    bool moves = kiln_instr_info(instr->kind)->flags & KILN_INSTR_MOVEMENT ||
+                 instr->kind == KILN_INSTR_where || instr->kind == KILN_INSTR_top_k;
+    const KilnQuant *first = NULL;
+    for (uint32_t i = 0; i < instr->n_operands; i++) {
+        const KilnBuffer *buffer = instr->operands[i].buffer;
+        if (!buffer || !buffer->type.quant)
+            continue;
+        if (!moves || (first && first->axis < 0 && !kiln_quant_equal(first, buffer->type.quant)))
+            return true;
+        first = buffer->type.quant;
+    }
+    return false;
+}
+
 static bool
 kernel_fits(const KilnKernel *kernel, const KilnInstr *instr, const KilnType *key, KilnIsa isa)
 {
     return kernel->instr == instr->kind && kernel->isa <= isa &&
+           (kernel->quantized || !computes_quantized(instr)) &&
            (kernel->dtypes >> key->dtype & 1) && layout_fits(kernel->layout, key->layout) &&
            (!kernel->supports || kernel->supports(instr));
 }

@@ -32,7 +32,9 @@ typedef struct {
                         is none) */
     const char *layout; /* of the key operand; NULL: plain; "*": any */
     KilnIsa isa;        /* the least instruction set */
-    const char *name;   /* "cpu:conv_gemm": shown by profiles and --print-choices */
+    bool quantized; /* takes operands whose types are quantized; moving elements needs no more than
+                       the rest, as long as all have the same parameters */
+    const char *name; /* "cpu:conv_gemm": shown by profiles and --print-choices */
     KilnKernelFn run;
     /* All of these may be NULL. They depend on the instruction alone: types, attributes, and which
        operands are const weights. */

@@ -77,15 +77,9 @@ check_type(const KilnBuffer *buffer, GError **error)
         return throw_at(buffer->function, error,
                         "%s: expected a layout that fits and a size in 63 bits, found %s",
                         buffer->name, text);
-    const KilnQuant *quant = type->quant;
-    bool fits = !quant || (quant->axis < 0 ? quant->n == 1
-                                           : quant->axis < type->rank &&
-                                                 quant->n == (uint64_t)type->dims[quant->axis]);
-    if (!fits)
-        return throw_at(buffer->function, error,
-                        "%s: expected one scale per index of the quantization axis, found %s",
-                        buffer->name, text);
-    return TRUE;
+    g_autoptr(GError) why = NULL;
+    return kiln_quant_check(type, &why) ||
+           throw_at(buffer->function, error, "%s: %s", buffer->name, why->message);
 }
 
 static gboolean

@@ -139,6 +139,8 @@ parse_trait(Parser *parser, KilnTerm *term)
         { "VIEW", KILN_TRAIT_VIEW },
         { "REGION", KILN_TRAIT_REGION },
         { "STATE", KILN_TRAIT_STATE },
+        { "QUANTIZED", KILN_TRAIT_QUANTIZED },
+        { "KEEPS_QUANTIZATION", KILN_TRAIT_KEEPS_QUANTIZATION },
     };
     const char *start = parser->at;
     g_autofree char *name = take_word(parser, false);

@@ -42,6 +42,13 @@ as_f32(KilnDType dtype, const void *data, int64_t i)
     return (float)ref_load_int(dtype, data, i);
 }
 
+/* The forms with operands for scale and zero point. */
+bool
+kiln_ref_has_scale(const KilnInstr *instr)
+{
+    return kiln_instr_operand(instr, 2);
+}
+
 const char *
 kiln_ref_quantize_linear(const KilnKernelArgs *args)
 {
@@ -102,6 +109,49 @@ quant_index(const KilnType *type, int64_t i)
         return 0;
     const RefSplit split = ref_split(type, type->quant->axis);
     return i / split.inner % split.axis;
+}
+
+/* --- parameters in the types --- */
+
+const char *
+kiln_ref_quantize_typed(const KilnKernelArgs *args)
+{
+    const KilnType *from = ref_type(args, 1), *to = ref_type(args, 0);
+    const int64_t n = ref_elements(from);
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t at = quant_index(to, i);
+        kiln_ref_store_quantized(to->dtype, args->data[0], i,
+                                 as_f32(from->dtype, args->data[1], i) / to->quant->scales[at],
+                                 to->quant->zero_points[at]);
+    }
+    return NULL;
+}
+
+bool
+kiln_ref_quantize_typed_supports(const KilnInstr *instr)
+{
+    return !kiln_instr_operand(instr, 2) && kiln_instr_operand(instr, 0)->type.quant;
+}
+
+const char *
+kiln_ref_dequantize_typed(const KilnKernelArgs *args)
+{
+    const KilnType *from = ref_type(args, 1);
+    const int64_t n = ref_elements(from);
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t at = quant_index(from, i);
+        const float steps =
+            (float)(ref_load_int(from->dtype, args->data[1], i) - from->quant->zero_points[at]);
+        ref_store_float(ref_type(args, 0)->dtype, args->data[0], i,
+                        (double)(steps * from->quant->scales[at]));
+    }
+    return NULL;
+}
+
+bool
+kiln_ref_dequantize_typed_supports(const KilnInstr *instr)
+{
+    return !kiln_instr_operand(instr, 2) && kiln_instr_operand(instr, 1)->type.quant;
 }
 
 /* From the scale and zero point of one type to those of the other; the factor is rounded to f32. */

@@ -10,6 +10,7 @@
 #define SIGNED (D(i8) | D(i16) | D(i32) | D(i64))
 #define UNSIGNED (D(u8) | D(u16) | D(u32) | D(u64))
 #define INTS (SIGNED | UNSIGNED)
+#define STORED (D(i8) | D(u8) | D(i16) | D(u16) | D(i32))
 #define NUMBERS (FLOATS | INTS)
 #define ALL (NUMBERS | D(bool))
 
@@ -35,6 +36,8 @@ static const KilnKernel kernels[] = {
 #define KERNEL_SCRATCH(instr, dtypes, fn, bytes)                                                   \
     ROW(instr, dtypes, fn, .supports = kiln_ref_is_plain, .scratch_bytes = kiln_ref_##bytes)
 #define KERNEL_ANY_LAYOUT(instr, dtypes, fn) ROW(instr, dtypes, fn, .layout = "*")
+#define KERNEL_QUANTIZED(instr, dtypes, fn, test)                                                  \
+    ROW(instr, dtypes, fn, .supports = plain_##instr##_##fn, .quantized = true)
 #include "backends/ref/kernels.def"
 /* The same rows for blocked layouts. */
 #define KERNEL(instr_, dtypes_, fn)                                                                \
@@ -46,6 +49,7 @@ static const KilnKernel kernels[] = {
       .supports = kiln_ref_blocked_supports,                                                       \
       .scratch_bytes = kiln_ref_blocked_scratch },
 #define KERNEL_ANY_LAYOUT(instr, dtypes, fn)
+#define KERNEL_QUANTIZED(instr, dtypes, fn, test)
 #include "backends/ref/kernels.def"
 };
 

@@ -85,8 +85,15 @@ kiln_infer_require_present(const KilnInfer *in, GError **error)
 gboolean
 kiln_infer_require_alike(const KilnInfer *in, GError **error)
 {
+    const KilnType *first = kiln_infer_type(in, 0);
     for (uint32_t i = 1; i < in->node->n_operands; i++) {
-        if (!kiln_infer_require_like(in, i, 0, error))
+        const KilnType *type = kiln_infer_type(in, i);
+        if (type && first->quant && !type->quant)
+            return kiln_infer_throw_type(in, i, "a quantized type as in operand 0", error);
+        if (type && type->quant && !first->quant)
+            return kiln_infer_throw_type(in, i, "a type that is not quantized, as in operand 0",
+                                         error);
+        if (!first->quant && !kiln_infer_require_like(in, i, 0, error))
             return FALSE;
     }
     return TRUE;
@@ -264,13 +271,6 @@ kiln_infer_check_rank(int64_t rank, GError **error)
     return kiln_throw(error, KILN_ERROR_SHAPE,
                       "expected a result of rank %d at most, found %" G_GINT64_FORMAT,
                       KILN_MAX_RANK, rank);
-}
-
-const KilnQuant *
-kiln_infer_moved_quant(const KilnInfer *in, uint32_t i)
-{
-    const KilnType *type = kiln_infer_type(in, i);
-    return type && type->quant && type->quant->axis < 0 ? type->quant : NULL;
 }
 
 bool

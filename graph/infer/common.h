@@ -38,7 +38,7 @@ gboolean kiln_infer_require(const KilnInfer *in, uint32_t i, KilnDTypeSet set, G
 gboolean kiln_infer_require_like(const KilnInfer *in, uint32_t i, uint32_t like, GError **error);
 /** No operand of a variadic op is absent. */
 gboolean kiln_infer_require_present(const KilnInfer *in, GError **error);
-/** Every operand has the element type of the first. */
+/** Every operand has the element type of the first; or all are quantized, in types of their own. */
 gboolean kiln_infer_require_alike(const KilnInfer *in, GError **error);
 gboolean kiln_infer_require_rank(const KilnInfer *in, uint32_t i, int min, int max, GError **error);
 /** One element: rank 0, or a vector of one as exporters write it. */
@@ -90,6 +90,15 @@ KilnType kiln_infer_unknown(KilnDType dtype, int64_t rank);
 gboolean kiln_infer_check_rank(int64_t rank, GError **error);
 /** The quantization of operand @i where it is per tensor, so that moving elements keeps it. */
 const KilnQuant *kiln_infer_moved_quant(const KilnInfer *in, uint32_t i);
+/** The quantization of operand 0 where its axis, if it has one, becomes @axis of the result; NULL
+ * where that is negative: there is no such axis. */
+const KilnQuant *kiln_infer_quant_along(const KilnInfer *in, int axis);
+/** Quantized factors of a product in operands 0 and 1, weights per tensor or along @axis (negative:
+ * not), and bias in operand 2: i32 in steps of the sums. Passes where neither factor is. */
+gboolean kiln_infer_check_quantized_product(const KilnInfer *in, int axis, GError **error);
+/** quantize_linear and dequantize_linear of one operand, whose parameters stand in types. */
+gboolean kiln_infer_typed_quantize(KilnInfer *in, GError **error);
+gboolean kiln_infer_typed_dequantize(KilnInfer *in, GError **error);
 
 static inline void
 kiln_dim_set(KilnType *type, int d, int64_t value)

@@ -81,8 +81,12 @@ float_conv(KilnInfer *in, GError **error)
     KilnDTypeSet types = KILN_SET_FLOATS | KILN_SET_QUANTIZED;
     if (!kiln_infer_require(in, 0, types, error) || !kiln_infer_require(in, 1, types, error))
         return FALSE;
-    /* A quantized convolution has a wider bias and may mix signs of data and weights. */
-    if (!x->quant && !kiln_infer_require_alike(in, error))
+    /* A quantized convolution has a wider bias and may mix signs of data and weights. Channels of
+     * the result are dim 1 of transposed weights, of each group. */
+    bool transposed = in->node->op == KILN_OP_conv_transpose;
+    int axis = !transposed ? 0 : kiln_infer_attr_int(in->node, "group", 1) == 1 ? 1 : -1;
+    if (!kiln_infer_check_quantized_product(in, axis, error) ||
+        (!x->quant && !kiln_infer_require_alike(in, error)))
         return FALSE;
     in->out[0].dtype = x->dtype;
     return kiln_infer_conv_shape(in, 1, 2, &in->out[0], error);

@@ -214,8 +214,7 @@ kiln_infer_compare(KilnInfer *in, GError **error)
 gboolean
 kiln_infer_pow(KilnInfer *in, GError **error)
 {
-    if (!kiln_infer_require(in, 0, KILN_SET_FLOATS | KILN_SET_INDICES | KILN_SET_QUANTIZED,
-                            error) ||
+    if (!kiln_infer_require(in, 0, KILN_SET_FLOATS | KILN_SET_INDICES, error) ||
         !kiln_infer_require(in, 1, KILN_SET_NUMBERS, error))
         return FALSE;
     in->out[0].dtype = kiln_infer_type(in, 0)->dtype;
@@ -228,20 +227,30 @@ kiln_infer_prelu(KilnInfer *in, GError **error)
     const KilnType *x = kiln_infer_type(in, 0);
     KilnDTypeSet types = KILN_SET_FLOATS | KILN_SET_INDICES | KILN_SET(u32) | KILN_SET(u64);
     if (!kiln_infer_require(in, 0, types | KILN_SET_QUANTIZED, error) ||
-        !kiln_infer_require_like(in, 1, 0, error) ||
-        !kiln_infer_require_broadcast_to(in, 1, x, error))
+        !kiln_infer_require_alike(in, error) || !kiln_infer_require_broadcast_to(in, 1, x, error))
         return FALSE;
     in->out[0] = kiln_infer_plain(x);
     in->out[0].layout = x->layout;
     return TRUE;
 }
 
+/* The bounds of quantized data are reals. */
+static gboolean
+check_bounds(const KilnInfer *in, GError **error)
+{
+    bool quantized = kiln_infer_type(in, 0)->quant;
+    for (uint32_t i = 1; i < 3; i++) {
+        if (!kiln_infer_require_scalar(in, i, error) ||
+            (quantized && !kiln_infer_require(in, i, KILN_SET(f32), error)))
+            return FALSE;
+    }
+    return quantized || kiln_infer_require_alike(in, error);
+}
+
 gboolean
 kiln_infer_clip(KilnInfer *in, GError **error)
 {
-    if (!kiln_infer_require(in, 0, KILN_SET_NUMBERS, error) ||
-        !kiln_infer_require_alike(in, error) || !kiln_infer_require_scalar(in, 1, error) ||
-        !kiln_infer_require_scalar(in, 2, error))
+    if (!kiln_infer_require(in, 0, KILN_SET_NUMBERS, error) || !check_bounds(in, error))
         return FALSE;
     in->out[0] = *kiln_infer_type(in, 0);
     kiln_known_elementwise(in);

@@ -45,7 +45,10 @@ kiln_infer_gather(KilnInfer *in, GError **error)
     }
     if (!kiln_infer_check_rank(x->rank - 1 + indices->rank, error))
         return FALSE;
-    KilnType out = { .dtype = x->dtype, .quant = kiln_infer_moved_quant(in, 0) };
+    KilnType out = { .dtype = x->dtype };
+    int along = x->quant ? x->quant->axis : -1;
+    if (along >= 0 && along != axis)
+        out.quant = kiln_infer_quant_along(in, along < axis ? along : along - 1 + indices->rank);
     for (int d = 0; d < x->rank; d++) {
         for (int i = 0; d == axis && i < indices->rank; i++)
             kiln_dim_copy(&out, out.rank++, indices, i);
@@ -86,7 +89,6 @@ kiln_infer_gather_elements(KilnInfer *in, GError **error)
         return FALSE;
     in->out[0] = kiln_infer_plain(indices);
     in->out[0].dtype = x->dtype;
-    in->out[0].quant = kiln_infer_moved_quant(in, 0);
     if (indices->rank < 0)
         in->out[0] = kiln_infer_unknown(x->dtype, x->rank);
     return TRUE;
@@ -129,7 +131,7 @@ kiln_infer_gather_nd(KilnInfer *in, GError **error)
         return TRUE;
     if (!kiln_infer_check_rank(indices->rank - 1 + x->rank - batch - length, error))
         return FALSE;
-    KilnType out = { .dtype = x->dtype, .quant = kiln_infer_moved_quant(in, 0) };
+    KilnType out = { .dtype = x->dtype };
     for (int d = 0; d < indices->rank - 1; d++) {
         kiln_dim_copy(&out, out.rank++, indices, d);
         if (d < batch && !kiln_dim_merge(&out, d, x, d))

@@ -34,9 +34,12 @@ INFER(shape); INFER(size); INFER(constant_of_shape); INFER(range); INFER(one_hot
 INFER(eye_like); INFER(depth_to_space); INFER(space_to_depth); INFER(resize); INFER(compress);
 INFER(non_zero); INFER(non_max_suppression); INFER(quantize_linear); INFER(dequantize_linear);
 INFER(dynamic_quantize_linear); INFER(matmul_integer); INFER(conv_integer); INFER(qlinear_conv);
-INFER(qlinear_matmul); INFER(random);
+INFER(qlinear_matmul); INFER(random); INFER(rescale_quantized); INFER(storage_cast);
 #undef INFER
 // clang-format on
+
+/** Runs the shape function of @in's op, then sees to the quantization of its results. */
+gboolean kiln_infer_run(KilnInfer *in, GError **error);
 
 /* --- helpers for shape functions --- */
 

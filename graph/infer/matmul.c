@@ -46,8 +46,10 @@ gboolean
 kiln_infer_matmul(KilnInfer *in, GError **error)
 {
     const KilnType *a = kiln_infer_type(in, 0);
+    const KilnType *b = kiln_infer_type(in, 1);
     if (!kiln_infer_require(in, 0, product_types, error) ||
         !kiln_infer_require(in, 1, product_types, error) ||
+        !kiln_infer_check_quantized_product(in, b->rank > 1 ? b->rank - 1 : -1, error) ||
         (!a->quant && !kiln_infer_require_like(in, 1, 0, error)))
         return FALSE;
     in->out[0].dtype = a->dtype;
@@ -55,6 +57,19 @@ kiln_infer_matmul(KilnInfer *in, GError **error)
 }
 
 /* --- gemm --- */
+
+static gboolean
+check_quantized_gemm(const KilnInfer *in, const KilnAttrs_gemm *attrs, GError **error)
+{
+    if (!kiln_infer_check_quantized_product(in, attrs->transB ? 0 : 1, error))
+        return FALSE;
+    bool scaled = attrs->alpha != 1 || (attrs->beta != 1 && kiln_infer_type(in, 2));
+    if (!kiln_infer_type(in, 0)->quant || !scaled)
+        return TRUE;
+    return kiln_throw(error, KILN_ERROR_TYPE,
+                      "alpha and beta: expected 1 with quantized operands, found %g and %g",
+                      (double)attrs->alpha, (double)attrs->beta);
+}
 
 gboolean
 kiln_infer_gemm(KilnInfer *in, GError **error)
@@ -67,7 +82,7 @@ kiln_infer_gemm(KilnInfer *in, GError **error)
             return FALSE;
     }
     if (!kiln_infer_require_rank(in, 0, 2, 2, error) ||
-        !kiln_infer_require_rank(in, 1, 2, 2, error))
+        !kiln_infer_require_rank(in, 1, 2, 2, error) || !check_quantized_gemm(in, attrs, error))
         return FALSE;
     KilnType out = kiln_infer_unknown(a->dtype, 2);
     if (a->rank == 2)

@@ -33,14 +33,13 @@ static const KilnQuant *
 transposed_quant(const KilnInfer *in, const int perm[KILN_MAX_RANK])
 {
     const KilnType *x = kiln_infer_type(in, 0);
-    if (!x->quant || x->quant->axis < 0 || x->rank < 0)
-        return x->quant;
-    KilnQuant *quant = kiln_arena_copy(in->arena, x->quant, sizeof *quant);
-    for (int d = 0; d < x->rank; d++) {
-        if (perm[d] == x->quant->axis)
-            quant->axis = d;
+    uint32_t rank = x->rank < 0 ? kiln_attrs(in->node, transpose)->perm.n : (uint32_t)x->rank;
+    int axis = -1;
+    for (int d = 0; d < (int)MIN(rank, KILN_MAX_RANK); d++) {
+        if (x->quant && perm[d] == x->quant->axis)
+            axis = d;
     }
-    return quant;
+    return kiln_infer_quant_along(in, axis);
 }
 
 gboolean
@@ -219,9 +218,10 @@ kiln_infer_split(KilnInfer *in, GError **error)
         kiln_known_strides(x, strides);
     for (uint32_t r = 0; r < n; r++) {
         in->out[r] = kiln_infer_plain(x);
-        in->out[r].quant = kiln_infer_moved_quant(in, 0);
         if (x->rank < 0)
             continue;
+        if (x->quant && x->quant->axis >= 0 && x->quant->axis != axis)
+            in->out[r].quant = x->quant;
         kiln_dim_set(&in->out[r], axis, parts[r]);
         if (kiln_known_operand(in, 0) && parts[r] >= 0) {
             kiln_known_strided(in, r, 0, at * strides[axis], strides);
@@ -232,6 +232,19 @@ kiln_infer_split(KilnInfer *in, GError **error)
 }
 
 /* --- expand and tile --- */
+
+/* An axis that is not repeated moves with the dims in front of it. */
+static const KilnQuant *
+expanded_quant(const KilnInfer *in, const KilnType *out)
+{
+    const KilnType *x = kiln_infer_type(in, 0);
+    int axis = x->quant ? x->quant->axis : -1;
+    if (axis < 0 || x->rank < 0 || out->rank < 0)
+        return NULL;
+    int to = axis + out->rank - x->rank;
+    return x->dims[axis] >= 0 && x->dims[axis] == out->dims[to] ? kiln_infer_quant_along(in, to)
+                                                                : NULL;
+}
 
 gboolean
 kiln_infer_expand(KilnInfer *in, GError **error)
@@ -251,7 +264,7 @@ kiln_infer_expand(KilnInfer *in, GError **error)
     in->out[0].dtype = x->dtype;
     if (!kiln_infer_broadcast_shapes(x, &stated, &in->out[0], error))
         return FALSE;
-    in->out[0].quant = kiln_infer_moved_quant(in, 0);
+    in->out[0].quant = expanded_quant(in, &in->out[0]);
     if (kiln_known_operand(in, 0) && in->out[0].rank >= 0) {
         int64_t own[KILN_MAX_RANK], strides[KILN_MAX_RANK] = { 0 };
         kiln_known_strides(x, own);
@@ -306,7 +319,9 @@ kiln_infer_tile(KilnInfer *in, GError **error)
                  !kiln_dim_set_wide(&out, d, (KilnWide)x->dims[d] * times, error))
             return FALSE;
     }
-    out.quant = kiln_infer_moved_quant(in, 0);
+    int axis = x->quant ? x->quant->axis : -1;
+    if (axis >= 0 && repeats && x->rank >= 0 && repeats->v[axis] == 1)
+        out.quant = x->quant;
     in->out[0] = out;
     tile_known(in);
     return TRUE;
@@ -362,7 +377,6 @@ kiln_infer_depth_to_space(KilnInfer *in, GError **error)
         (!divide_dim(in, &out, 1, block * block, error) ||
          !multiply_dim(in, &out, 2, block, error) || !multiply_dim(in, &out, 3, block, error)))
         return FALSE;
-    out.quant = kiln_infer_moved_quant(in, 0);
     in->out[0] = out;
     return TRUE;
 }
@@ -379,7 +393,6 @@ kiln_infer_space_to_depth(KilnInfer *in, GError **error)
         (!multiply_dim(in, &out, 1, block * block, error) ||
          !divide_dim(in, &out, 2, block, error) || !divide_dim(in, &out, 3, block, error)))
         return FALSE;
-    out.quant = kiln_infer_moved_quant(in, 0);
     in->out[0] = out;
     return TRUE;
 }

@@ -32,6 +32,10 @@ check_linear(const KilnInfer *in, int64_t axis, GError **error)
 {
     const KilnType *x = kiln_infer_type(in, 0), *scale = kiln_infer_type(in, 1);
     const KilnType *zero_point = kiln_infer_type(in, 2);
+    if (x->quant)
+        return kiln_infer_throw_type(in, 0, "a type that is not quantized, beside a scale", error);
+    if (!scale)
+        return kiln_infer_throw_type(in, 1, "a scale beside the zero point", error);
     int d = x->rank < 0 ? KILN_MAX_RANK : kiln_type_axis(x, axis);
     bool per_axis = scale->rank == 1 && !may_be_one(scale);
     if (per_axis && x->rank >= 0 && !kiln_infer_axis(x->rank, axis, &d, error))
@@ -51,6 +55,9 @@ gboolean
 kiln_infer_quantize_linear(KilnInfer *in, GError **error)
 {
     const KilnType *x = kiln_infer_type(in, 0), *zero_point = kiln_infer_type(in, 2);
+    if (!kiln_infer_type(in, 1) && !zero_point)
+        return kiln_infer_require(in, 0, KILN_SET_FLOATS, error) &&
+               kiln_infer_typed_quantize(in, error);
     if (!kiln_infer_require(in, 0, KILN_SET_FLOATS | KILN_SET(i32), error) ||
         !kiln_infer_require(in, 1, KILN_SET_FLOATS, error) ||
         !kiln_infer_require(in, 2, quantized_types, error) ||
@@ -65,6 +72,8 @@ kiln_infer_quantize_linear(KilnInfer *in, GError **error)
 gboolean
 kiln_infer_dequantize_linear(KilnInfer *in, GError **error)
 {
+    if (!kiln_infer_type(in, 1) && !kiln_infer_type(in, 2))
+        return kiln_infer_typed_dequantize(in, error);
     if (!kiln_infer_require(in, 0, quantized_types | KILN_SET(i32), error) ||
         !kiln_infer_require(in, 1, KILN_SET_FLOATS, error) ||
         !kiln_infer_require_like(in, 2, 0, error) ||

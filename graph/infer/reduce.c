@@ -169,7 +169,8 @@ kiln_infer_top_k(KilnInfer *in, GError **error)
          !top_k_dim(in, &out, axis, error)))
         return FALSE;
     in->out[0] = in->out[1] = out;
-    in->out[0].quant = kiln_infer_moved_quant(in, 0);
+    if (x->quant && x->quant->axis >= 0 && x->rank >= 0 && x->quant->axis != axis)
+        in->out[0].quant = x->quant;
     in->out[1].dtype = KILN_DTYPE_i64;
     return TRUE;
 }

@@ -5,6 +5,37 @@
 
 #include <string.h>
 
+/* --- quantization --- */
+
+/* Elements in front of axis @axis; -1 where not known. */
+static int64_t
+elements_before(const KilnType *type, int axis)
+{
+    KilnType outer = *type;
+    outer.rank = axis;
+    return kiln_type_elements(&outer);
+}
+
+/* The axis of quantization stays an axis where it has its size and as many elements in front. */
+static const KilnQuant *
+reshaped_quant(const KilnInfer *in, const KilnType *out)
+{
+    const KilnType *x = kiln_infer_type(in, 0);
+    int axis = x->quant ? x->quant->axis : -1;
+    if (axis < 0 || x->rank < 0 || out->rank < 0)
+        return NULL;
+    KilnType head = *x, same = *out;
+    head.rank = same.rank = axis + 1;
+    if (out->rank > axis && kiln_type_same_shape(&head, &same))
+        return x->quant;
+    int64_t before = elements_before(x, axis);
+    for (int d = 0; before > 0 && d < out->rank; d++) {
+        if (out->dims[d] == x->dims[axis] && elements_before(out, d) == before)
+            return kiln_infer_quant_along(in, d);
+    }
+    return NULL;
+}
+
 /* --- reshape --- */
 
 /* What the stated dims leave open: dims of the operand that no 0 copies, and the dim to infer. */
@@ -104,7 +135,6 @@ kiln_infer_reshape(KilnInfer *in, GError **error)
     if (!kiln_infer_check_rank(rank, error))
         return FALSE;
     KilnType out = kiln_infer_unknown(x->dtype, rank);
-    out.quant = kiln_infer_moved_quant(in, 0);
     ReshapePlan plan = { .rest = kiln_infer_plain(x), .infer = -1, .stated = 1 };
     bool zero = false;
     for (int d = 0; shape && d < out.rank; d++) {
@@ -117,6 +147,7 @@ kiln_infer_reshape(KilnInfer *in, GError **error)
                           "shape: expected no -1 beside 0 where allowzero is set, found both");
     if (shape && !close_plan(in, &plan, &out, error))
         return FALSE;
+    out.quant = reshaped_quant(in, &out);
     in->out[0] = out;
     kiln_known_copy(in, 0, 0);
     return TRUE;
@@ -130,7 +161,6 @@ kiln_infer_flatten(KilnInfer *in, GError **error)
     const KilnType *x = kiln_infer_type(in, 0);
     int64_t axis = kiln_attrs(in->node, flatten)->axis;
     KilnType out = kiln_infer_unknown(x->dtype, 2);
-    out.quant = kiln_infer_moved_quant(in, 0);
     if (x->rank >= 0) {
         if (axis < -x->rank || axis > x->rank)
             return kiln_throw(error, KILN_ERROR_SHAPE,
@@ -141,6 +171,7 @@ kiln_infer_flatten(KilnInfer *in, GError **error)
             !kiln_dim_product(&out, 1, x, split, x->rank - split, error))
             return FALSE;
     }
+    out.quant = reshaped_quant(in, &out);
     in->out[0] = out;
     kiln_known_copy(in, 0, 0);
     return TRUE;
@@ -194,7 +225,7 @@ kiln_infer_squeeze(KilnInfer *in, GError **error)
             return kiln_infer_throw_shape(in->node, 1, error, "at most %d axes", x->rank);
         out = kiln_infer_unknown(x->dtype, n < 0 || x->rank < 0 ? -1 : x->rank - n);
     }
-    out.quant = kiln_infer_moved_quant(in, 0);
+    out.quant = reshaped_quant(in, &out);
     in->out[0] = out;
     kiln_known_copy(in, 0, 0);
     return TRUE;
@@ -223,7 +254,7 @@ kiln_infer_unsqueeze(KilnInfer *in, GError **error)
                 kiln_dim_copy(&out, d, x, from++);
         }
     }
-    out.quant = kiln_infer_moved_quant(in, 0);
+    out.quant = reshaped_quant(in, &out);
     in->out[0] = out;
     kiln_known_copy(in, 0, 0);
     return TRUE;

@@ -21,7 +21,8 @@ kiln_infer_compress(KilnInfer *in, GError **error)
         return kiln_infer_throw_shape(in->node, 1, error, "at most %" G_GINT64_FORMAT " elements",
                                       size);
     KilnType out = flat ? kiln_infer_unknown(x->dtype, 1) : kiln_infer_plain(x);
-    out.quant = kiln_infer_moved_quant(in, 0);
+    if (!flat && x->rank >= 0 && x->quant && x->quant->axis >= 0 && x->quant->axis != axis)
+        out.quant = x->quant;
     int64_t kept = 0;
     for (int64_t i = 0; condition && i < condition->n; i++)
         kept += condition->v[i] != 0;

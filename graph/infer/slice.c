@@ -135,11 +135,12 @@ kiln_infer_slice(KilnInfer *in, GError **error)
             return FALSE;
     }
     in->out[0] = kiln_infer_plain(x);
-    in->out[0].quant = kiln_infer_moved_quant(in, 0);
     if (x->rank < 0)
         return check_slice_lengths(in->node, error);
     if (!resolve_slice(in->node, &box, touched, error))
         return FALSE;
+    if (x->quant && x->quant->axis >= 0 && !touched[x->quant->axis])
+        in->out[0].quant = x->quant;
     for (int d = 0; d < x->rank; d++) {
         if (touched[d])
             kiln_dim_set(&in->out[0], d, box.extent[d]);
@@ -222,7 +223,9 @@ kiln_infer_pad(KilnInfer *in, GError **error)
                  !kiln_dim_set_wide(&out, d, (KilnWide)x->dims[d] + begin[d] + end[d], error))
             return FALSE;
     }
-    out.quant = kiln_infer_moved_quant(in, 0);
+    int axis = x->quant ? x->quant->axis : -1;
+    if (axis >= 0 && pads_known && begin[axis] == 0 && end[axis] == 0)
+        out.quant = x->quant;
     in->out[0] = out;
     return TRUE;
 }

@@ -12,19 +12,15 @@ kiln_infer_none(KilnInfer *in, GError **error)
     return TRUE;
 }
 
-/* A conversion between two forms of one value: everything but @keeps_dtype's element type may
- * differ from the operand, whose shape the result follows when dims are bound later. */
+/* Another layout of one value, whose shape the result follows when dims are bound later. */
 static gboolean
-follow_operand(KilnInfer *in, bool keeps_dtype, GError **error)
+follow_operand(KilnInfer *in, GError **error)
 {
     const KilnType *x = kiln_infer_type(in, 0);
-    if (keeps_dtype && x->dtype != in->given[0].dtype)
+    if (x->dtype != in->given[0].dtype)
         return kiln_infer_throw_type(in, 0, kiln_dtype_name(in->given[0].dtype), error);
-    KilnType type = *x;
-    type.dtype = in->given[0].dtype;
-    type.layout = in->given[0].layout;
-    type.quant = in->given[0].quant;
-    in->out[0] = type;
+    in->out[0] = *x;
+    in->out[0].layout = in->given[0].layout;
     return TRUE;
 }
 
@@ -37,9 +33,7 @@ kiln_infer_given(KilnInfer *in, GError **error)
     switch (in->node->op) {
     case KILN_OP_pack:
     case KILN_OP_unpack:
-        return follow_operand(in, true, error);
-    case KILN_OP_rescale_quantized:
-        return follow_operand(in, false, error);
+        return follow_operand(in, error);
     default:
         for (uint32_t r = 0; r < in->node->n_results; r++)
             in->out[r] = in->given[r];

@@ -21,7 +21,7 @@ static bool
 target_lacks(KilnPassContext *context, const KilnNode *node)
 {
     const KilnTarget *target = kiln_pass_target(context);
-    if (!target)
+    if (!target || node->operands[0].value->type.quant) /* these are lowered as a whole */
         return false;
     KilnTarget own = *target;
     own.fallback = NULL;

@@ -17,6 +17,8 @@ typedef struct {
     void *attrs;
     GPtrArray *operands;
     uint32_t n_results;
+    KilnType stated; /* of the one result */
+    bool states;
     uint64_t blur; /* not 0: forget some of what is said of operands, at random from this seed */
     char *problem; /* why the line cannot be read */
 } Case;
@@ -226,10 +228,26 @@ set_list(Case *c, const KilnAttrInfo *info, void *field, const char *value)
         *(KilnStrings *)field = (KilnStrings){ n, strings };
 }
 
+/* `as=i8q`: the result's element type and quantization, of any shape. */
+static void
+state_result(Case *c, const char *value)
+{
+    c->stated = kiln_type_unranked(KILN_DTYPE_f32);
+    c->states = true;
+    if (!read_dtype(&value, &c->stated.dtype))
+        unreadable(c, "type", value);
+    if (*value == 'q')
+        c->stated.quant = read_quant(c, &value, &c->stated);
+}
+
 static void
 set_attr(Case *c, const char *name, const char *value)
 {
     const KilnOpInfo *op = kiln_op_info(c->op);
+    if (g_str_equal(name, "as")) {
+        state_result(c, value);
+        return;
+    }
     const KilnAttrInfo *info = kiln_attr_find(op->attrs, op->n_attrs, name);
     if (g_str_equal(name, "results")) {
         c->n_results = (uint32_t)strtoul(value, NULL, 10);
@@ -308,7 +326,8 @@ make_node(Case *c, GError **error)
                           .operands = (KilnValue *const *)c->operands->pdata,
                           .n_operands = c->operands->len,
                           .n_results = c->n_results,
-                          .attrs = c->attrs };
+                          .attrs = c->attrs,
+                          .types = c->states ? &c->stated : NULL };
     return kiln_node_new(c->function, &spec, error);
 }
 

@@ -492,11 +492,14 @@ Test(infer_properties, stated_types_follow_their_operand)
 
     KilnType bytes = plain;
     bytes.dtype = KILN_DTYPE_i8;
-    KilnNodeSpec rescale = {
-        .op = KILN_OP_rescale_quantized, .operands = &x, .n_operands = 1, .types = &bytes
+    bytes.quant = &(KilnQuant){ -1, 1, (float[]){ 0.5f }, (int32_t[]){ 3 } };
+    KilnNodeSpec quantize = {
+        .op = KILN_OP_quantize_linear, .operands = &x, .n_operands = 1, .types = &bytes
     };
-    KilnNode *rescaled = kiln_node_new(function, &rescale, NULL);
-    cr_assert(rescaled && kiln_type_equal(&rescaled->results[0].type, &bytes));
+    KilnNode *quantized = kiln_node_new(function, &quantize, NULL);
+    cr_assert(quantized && kiln_type_equal(&quantized->results[0].type, &bytes));
+    cr_assert(kiln_node_reinfer(quantized, NULL));
+    cr_assert(kiln_type_equal(&quantized->results[0].type, &bytes));
 
     g_autoptr(GError) shape_error = NULL, type_error = NULL;
     spec.types = &other;

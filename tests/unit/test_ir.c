@@ -273,8 +273,15 @@ Test(ir, verify_quantization)
     KilnQuant quant = {
         .axis = 0, .n = 2, .scales = (float[]){ 1, 2 }, .zero_points = (int32_t[]){ 0, 0 }
     };
+    a->type.dtype = KILN_DTYPE_i8;
     a->type.quant = &quant;
     expect_bad(&f, "one scale per index");
+    quant = (KilnQuant){ -1, 1, (float[]){ 0 }, (int32_t[]){ 0 } };
+    expect_bad(&f, "expected a finite scale above 0, found 0");
+    quant = (KilnQuant){ -1, 1, (float[]){ 1 }, (int32_t[]){ 128 } };
+    expect_bad(&f, "expected a zero point of i8, found 128");
+    a->type.dtype = KILN_DTYPE_i64;
+    expect_bad(&f, "expected a quantized type of i8, u8, i16, u16 or i32, found i64");
     fixture_free(&f);
 }
 

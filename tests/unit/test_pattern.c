@@ -255,7 +255,7 @@ Test(pattern, types_and_classes)
     KilnValue *ri = add_node(c.function, KILN_OP_relu, "ri", NULL, i, NULL);
     KilnAttrs_cast to = { .to = KILN_DTYPE_f32 };
     KilnValue *cu = add_node(c.function, KILN_OP_cast, "cu", &to, u, NULL);
-    KilnValue *cz = add_node(c.function, KILN_OP_cast, "cz", &to, z, NULL);
+    KilnValue *cz = add_node(c.function, KILN_OP_dequantize_linear, "cz", NULL, z, NULL);
     cr_assert(matches(&c, "(relu ?x:f32)", rf));
     cr_assert_not(matches(&c, "(relu ?x:f16)", rf));
     cr_assert(matches(&c, "(relu ?x:float)", rf));
@@ -266,7 +266,7 @@ Test(pattern, types_and_classes)
     cr_assert(matches(&c, "(cast ?x:unsigned):float", cu));
     cr_assert_not(matches(&c, "(cast ?x:unsigned):int", cu));
     cr_assert_not(matches(&c, "(cast ?x:signed)", cu));
-    cr_assert(matches(&c, "(cast ?x:quantized)", cz));
+    cr_assert(matches(&c, "(dequantize_linear ?x:quantized)", cz));
     cr_assert_not(matches(&c, "(cast ?x:quantized)", cu));
     cr_assert_not(matches(&c, "(cast ?x:bool)", cu));
     case_free(&c);

@@ -105,7 +105,6 @@ static const Smoke smokes[] = {
     { "qlinear_conv", "K[1,2,2,2]; K[1,2,3,3]; f32[]; K[]; K[2,1,2,2]; f32[2]; K[2]; f32[]; K[]; i32[2] | {" STEPS_2D("0", "1") ", group=2}" },
     { "qlinear_matmul", "K[2,4]; K[2,3]; f32[]; K[]; K[3,4]; f32[4]; K[4]; f32[]; K[]" },
     { "quantize_linear", "i8[2,3]; K[2,3]; f32[3]; i8[3] | {axis=1}" },
-    { "rescale_quantized", "i8[2,3] q(0.5,3); K[2,3] q(0.25,1)" },
     /* random */
     { "random_normal", "K[2,3]" },
     { "random_uniform", "K[2,3]" },
@@ -126,23 +125,38 @@ static const Smoke smokes[] = {
 };
 // clang-format on
 
+/* The same for kernels that take quantized types. */
+// clang-format off
+static const Smoke quantized_smokes[] = {
+    { "dequantize_linear", "f32[2,3]; K[2,3] q(axis=1,[0.5,1,2],[0,1,2])" },
+    { "quantize_linear", "i8[2,3] q(0.5,3); K[2,3]" },
+    { "rescale_quantized", "i8[2,3] q(0.5,3); K[2,3] q(0.25,1)" },
+};
+// clang-format on
+
 static const char *
-operands_of(const char *instr)
+operands_of(const KilnKernel *row)
 {
+    const char *instr = kiln_instr_info(row->instr)->name;
+    for (size_t i = 0; i < G_N_ELEMENTS(quantized_smokes) && row->quantized; i++) {
+        if (strcmp(quantized_smokes[i].instr, instr) == 0)
+            return quantized_smokes[i].operands;
+    }
     for (size_t i = 0; i < G_N_ELEMENTS(smokes); i++) {
         if (strcmp(smokes[i].instr, instr) == 0)
             return smokes[i].operands;
     }
-    return "K[2,3]; K[2,3]";
+    return row->quantized ? "K[2,3] q(0.5,3); K[2,3] q(0.25,1)" : "K[2,3]; K[2,3]";
 }
 
 /* A func of one instruction; buffer @b<i> is operand i. */
 static char *
-smoke_text(KilnInstrKind kind, KilnDType dtype)
+smoke_text(const KilnKernel *row, KilnDType dtype)
 {
+    KilnInstrKind kind = row->instr;
     static const char *const accesses[] = { "in", "out", "inout" };
     const char *name = kiln_instr_info(kind)->name;
-    g_auto(GStrv) parts = g_strsplit(operands_of(name), "|", 2);
+    g_auto(GStrv) parts = g_strsplit(operands_of(row), "|", 2);
     g_auto(GStrv) types = g_strsplit(parts[0], ";", -1);
     g_autoptr(GString) buffers = g_string_new(NULL);
     g_autoptr(GString) uses = g_string_new(NULL);
@@ -236,7 +250,7 @@ smoke_in_place(const KilnKernel *kernel, const KilnInstr *instr, uint32_t k, voi
 static int
 smoke(const KilnKernel *row, KilnDType dtype)
 {
-    g_autofree char *text = smoke_text(row->instr, dtype);
+    g_autofree char *text = smoke_text(row, dtype);
     g_autoptr(GError) error = NULL;
     g_autoptr(KilnIRModule) ir = kiln_ir_module_parse(text, strlen(text), "smoke", &error);
     cr_assert(ir, "%s\n%s", error ? error->message : "", text);

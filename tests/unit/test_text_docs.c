@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every example of docs/text-form.md is a text, and what it prints is one that reads back. */
+/* Every example of the pages about the text form is a text, and what it prints is one that reads
+ * back. */
 #include "ir/ir.h"
 
 #include <criterion/criterion.h>
@@ -19,16 +20,17 @@ static KilnIRModule *
 parse(const char *text, gssize length)
 {
     g_autoptr(GError) error = NULL;
-    KilnIRModule *ir = kiln_ir_module_parse(text, (size_t)length, "docs/text-form.md", &error);
+    KilnIRModule *ir = kiln_ir_module_parse(text, (size_t)length, "docs", &error);
     cr_assert(ir, "%s in:\n%.*s", error ? error->message : "", (int)length, text);
     return ir;
 }
 
-Test(text_docs, examples_parse)
+static int
+count_examples(const char *path)
 {
     static const char fence[] = "\n```kiln\n";
     g_autofree char *page = NULL;
-    cr_assert(g_file_get_contents(KILN_SOURCE_DIR "/docs/text-form.md", &page, NULL, NULL));
+    cr_assert(g_file_get_contents(path, &page, NULL, NULL));
     int n = 0;
     for (const char *at = page; (at = strstr(at, fence)); n++) {
         at += strlen(fence);
@@ -41,5 +43,11 @@ Test(text_docs, examples_parse)
         cr_assert_str_eq(reprinted, printed);
         at = end;
     }
-    cr_assert_geq(n, 8);
+    return n;
+}
+
+Test(text_docs, examples_parse)
+{
+    cr_assert_geq(count_examples(KILN_SOURCE_DIR "/docs/text-form.md"), 8);
+    cr_assert_geq(count_examples(KILN_SOURCE_DIR "/docs/quantization.md"), 1);
 }
