@@ -81,6 +81,12 @@ aligned(KilnPermuted *plan, const KilnPerm *perm)
     return true;
 }
 
+static bool
+is_quantized_per_axis(const KilnType *type)
+{
+    return type->quant && type->quant->axis >= 0;
+}
+
 /* The one operand of data that an op with axes has. */
 static bool
 data_perm(KilnPermuted *plan, KilnPerm *perm)
@@ -203,14 +209,13 @@ side_plan(KilnPermuted *plan, uint32_t i, const KilnPerm *perm)
     bool in_order = keeps_order(type, perm);
     if (in_order && same_dims(&side, type))
         return true;
-    bool per_axis = type->quant && type->quant->axis >= 0;
     if (kiln_perm_can_move(value)) {
         operand->kind = KILN_PERMUTED_LITERAL;
         operand->perm = kiln_perm_inverse(perm);
         operand->type = side;
         return true;
     }
-    if (in_order && !per_axis)
+    if (in_order && !is_quantized_per_axis(type))
         return view_plan(plan, operand, &side);
     operand->kind = KILN_PERMUTED_INVERSE;
     operand->perm = narrowed(perm, type->rank);
@@ -395,7 +400,8 @@ plan_reduce(KilnPermuted *plan)
         !kiln_reduce_axes(plan->node, before, &known, NULL))
         return false;
     GUARD(axes_known, known);
-    GUARD(same_order, kiln_dtype_is_integer(x->dtype) || reduces_in_order(x, &perm, before));
+    bool exact = kiln_dtype_is_integer(x->dtype) && !x->quant;
+    GUARD(same_order, exact || reduces_in_order(x, &perm, before));
     int64_t axes[KILN_MAX_RANK];
     KilnPerm inverse = kiln_perm_inverse(&perm);
     uint32_t n = 0;
@@ -635,7 +641,7 @@ plan_reshape(KilnPermuted *plan)
     KilnPerm perm;
     int order[KILN_MAX_RANK], labels[KILN_MAX_RANK], other[KILN_MAX_RANK], n = 0;
     int64_t shape[KILN_MAX_RANK];
-    if (plan->inverse || out->rank < 0 || !data_perm(plan, &perm))
+    if (plan->inverse || is_quantized_per_axis(in) || !data_perm(plan, &perm))
         return false;
     GUARD(side_by_side, find_runs(in, out, &runs) && sort_runs(&runs, in, &perm, order));
     int open = 0, empty = 0;
