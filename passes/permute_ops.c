@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Plans of each operator. An op whose dims correspond to those of its operand one to one -
- * `aligned` below - is followed by the transpose that was in front of it; one that drops, adds or
- * merges dims by another, which follows from where each dim went.
+/* Plans of ops whose dims correspond to those of their operands one to one: the transpose behind
+ * them is the one that was in front (`aligned` below). permute_rank.c has the others.
  *
  * Guards say what is refused; their names are those of the pass that asks. */
-#include "passes/permute.h"
+#include "passes/permute_priv.h"
 
 #include "graph/infer/infer.h"
 
@@ -14,23 +13,22 @@ typedef bool (*Planner)(KilnPermuted *plan);
 
 /* --- parts of plans --- */
 
-static const KilnType *
-operand_type(const KilnPermuted *plan, uint32_t i)
+const KilnType *
+kiln_permuted_type(const KilnPermuted *plan, uint32_t i)
 {
     const KilnValue *value = kiln_node_operand(plan->node, i);
     return value ? &value->type : NULL;
 }
 
-static const KilnKnown *
-operand_known(const KilnPermuted *plan, uint32_t i)
+const KilnKnown *
+kiln_permuted_known(const KilnPermuted *plan, uint32_t i)
 {
     const KilnValue *value = kiln_node_operand(plan->node, i);
     return value ? value->known : NULL;
 }
 
-/* The field of the new attributes that is called @name; NULL where the op has none. */
-static void *
-attr_field(const KilnPermuted *plan, const char *name)
+void *
+kiln_permuted_attr(const KilnPermuted *plan, const char *name)
 {
     const KilnOpInfo *info = kiln_op_info(plan->op);
     const KilnAttrInfo *attr = kiln_attr_find(info->attrs, info->n_attrs, name);
@@ -63,8 +61,9 @@ narrowed(const KilnPerm *perm, int rank)
     return narrow;
 }
 
-static void
-set_ints(KilnPermuted *plan, uint32_t i, KilnDType dtype, const int64_t *values, uint32_t n)
+void
+kiln_permuted_set_ints(KilnPermuted *plan, uint32_t i, KilnDType dtype, const int64_t *values,
+                       uint32_t n)
 {
     KilnPermutedOperand *operand = &plan->operands[i];
     operand->kind = KILN_PERMUTED_INTS;
@@ -81,19 +80,18 @@ aligned(KilnPermuted *plan, const KilnPerm *perm)
     return true;
 }
 
-static bool
-is_quantized_per_axis(const KilnType *type)
+bool
+kiln_permuted_is_per_axis(const KilnType *type)
 {
     return type->quant && type->quant->axis >= 0;
 }
 
-/* The one operand of data that an op with axes has. */
-static bool
-data_perm(KilnPermuted *plan, KilnPerm *perm)
+bool
+kiln_permuted_data(KilnPermuted *plan, KilnPerm *perm)
 {
     KilnPermutedOperand *data = &plan->operands[0];
     KilnPerm from = plan->from[0];
-    const KilnType *x = operand_type(plan, 0);
+    const KilnType *x = kiln_permuted_type(plan, 0);
     if (plan->want.rank >= 0) {
         if (x->rank != plan->want.rank)
             return false;
@@ -107,21 +105,6 @@ data_perm(KilnPermuted *plan, KilnPerm *perm)
     data->kind = KILN_PERMUTED_FLIPPED;
     data->perm = *perm = from;
     return true;
-}
-
-/* Which dim of the other value each dim of a result is; labels are dims of the operand, those of
- * other values are greater than any. */
-static KilnPerm
-perm_between(const int *labels, const int *other, int rank)
-{
-    KilnPerm perm = { .rank = rank };
-    for (int d = 0; d < rank; d++) {
-        for (int e = 0; e < rank; e++) {
-            if (other[e] == labels[d])
-                perm.at[d] = e;
-        }
-    }
-    return kiln_perm_is_identity(&perm) ? KILN_PERM_NONE : perm;
 }
 
 /* --- several operands that share their dims --- */
@@ -215,7 +198,7 @@ side_plan(KilnPermuted *plan, uint32_t i, const KilnPerm *perm)
         operand->type = side;
         return true;
     }
-    if (in_order && !is_quantized_per_axis(type))
+    if (in_order && !kiln_permuted_is_per_axis(type))
         return view_plan(plan, operand, &side);
     operand->kind = KILN_PERMUTED_INVERSE;
     operand->perm = narrowed(perm, type->rank);
@@ -228,7 +211,7 @@ static bool
 operands_plan(KilnPermuted *plan, uint32_t n, const KilnPerm *perm)
 {
     for (uint32_t i = 0; i < n; i++) {
-        const KilnType *type = operand_type(plan, i);
+        const KilnType *type = kiln_permuted_type(plan, i);
         if (!type)
             continue;
         const KilnPerm *from = &plan->from[i];
@@ -266,11 +249,11 @@ shared_perm(const KilnPermuted *plan, KilnPerm *perm)
 static bool
 plan_linear(KilnPermuted *plan)
 {
-    const KilnType *x = operand_type(plan, 0), *scale = operand_type(plan, 1);
-    const KilnType *zero_point = operand_type(plan, 2);
-    int64_t *axis = attr_field(plan, "axis");
+    const KilnType *x = kiln_permuted_type(plan, 0), *scale = kiln_permuted_type(plan, 1);
+    const KilnType *zero_point = kiln_permuted_type(plan, 2);
+    int64_t *axis = kiln_permuted_attr(plan, "axis");
     KilnPerm perm;
-    if (!data_perm(plan, &perm))
+    if (!kiln_permuted_data(plan, &perm))
         return false;
     bool one_number =
         kiln_type_elements(scale) == 1 && (!zero_point || kiln_type_elements(zero_point) == 1);
@@ -286,7 +269,7 @@ static bool
 plan_first_operand(KilnPermuted *plan)
 {
     KilnPerm perm;
-    return data_perm(plan, &perm) && aligned(plan, &perm);
+    return kiln_permuted_data(plan, &perm) && aligned(plan, &perm);
 }
 
 static bool
@@ -300,7 +283,7 @@ plan_broadcast(KilnPermuted *plan)
 static bool
 plan_concat(KilnPermuted *plan)
 {
-    int64_t *axis = attr_field(plan, "axis");
+    int64_t *axis = kiln_permuted_attr(plan, "axis");
     KilnPerm perm;
     if (!shared_perm(plan, &perm) || !operands_plan(plan, plan->node->n_operands, &perm))
         return false;
@@ -314,11 +297,11 @@ plan_concat(KilnPermuted *plan)
 static bool
 plan_axis(KilnPermuted *plan)
 {
-    int64_t *axis = attr_field(plan, "axis");
+    int64_t *axis = kiln_permuted_attr(plan, "axis");
     KilnPerm perm;
-    if (!data_perm(plan, &perm))
+    if (!kiln_permuted_data(plan, &perm))
         return false;
-    *axis = perm.at[kiln_type_axis(operand_type(plan, 0), *axis)];
+    *axis = perm.at[kiln_type_axis(kiln_permuted_type(plan, 0), *axis)];
     return aligned(plan, &perm);
 }
 
@@ -328,91 +311,16 @@ plan_cum_sum(KilnPermuted *plan)
 {
     KilnPassContext *context = plan->context;
     const char *rule = plan->rule;
-    const KilnKnown *known = operand_known(plan, 1);
-    const KilnType *type = operand_type(plan, 1);
+    const KilnKnown *known = kiln_permuted_known(plan, 1);
+    const KilnType *type = kiln_permuted_type(plan, 1);
     KilnPerm perm;
-    if (!data_perm(plan, &perm))
+    if (!kiln_permuted_data(plan, &perm))
         return false;
     GUARD(axes_known, known && known->n == 1);
-    int64_t axis = perm.at[kiln_type_axis(operand_type(plan, 0), known->v[0])];
-    set_ints(plan, 1, type->dtype, &axis, 1);
+    int64_t axis = perm.at[kiln_type_axis(kiln_permuted_type(plan, 0), known->v[0])];
+    kiln_permuted_set_ints(plan, 1, type->dtype, &axis, 1);
     plan->operands[1].type = kiln_type_make(type->dtype, type->rank, type->dims);
     return aligned(plan, &perm);
-}
-
-/* The dims that are left of @type's without those that are @gone (where they are not kept as 1),
- * as labels, in its own order and in that of what it is a transpose of. */
-static KilnPerm
-perm_without(const KilnPerm *perm, const bool *gone)
-{
-    KilnPerm inverse = kiln_perm_inverse(perm);
-    int labels[KILN_MAX_RANK], other[KILN_MAX_RANK], rank = 0, n = 0;
-    for (int d = 0; d < perm->rank; d++) {
-        if (!gone[d])
-            labels[rank++] = d;
-        if (!gone[inverse.at[d]])
-            other[n++] = inverse.at[d];
-    }
-    return perm_between(labels, other, rank);
-}
-
-static bool
-plan_arg_reduce(KilnPermuted *plan)
-{
-    int64_t *axis = attr_field(plan, "axis");
-    bool keepdims = *(bool *)attr_field(plan, "keepdims");
-    KilnPerm perm;
-    if (!data_perm(plan, &perm) || (plan->inverse && !keepdims))
-        return false;
-    bool gone[KILN_MAX_RANK] = { false };
-    int d = kiln_type_axis(operand_type(plan, 0), *axis);
-    *axis = perm.at[d];
-    gone[d] = !keepdims;
-    plan->results[0] = keepdims ? perm : perm_without(&perm, gone);
-    return true;
-}
-
-/* Sums round by their order, and the first of equal elements stays: dims that are reduced together
- * must be met in the same order. */
-static bool
-reduces_in_order(const KilnType *x, const KilnPerm *perm, const bool *reduced)
-{
-    int last = -1;
-    for (int d = 0; d < x->rank; d++) {
-        if (!reduced[d] || x->dims[d] == 1)
-            continue;
-        if (perm->at[d] < last)
-            return false;
-        last = perm->at[d];
-    }
-    return true;
-}
-
-static bool
-plan_reduce(KilnPermuted *plan)
-{
-    KilnPassContext *context = plan->context;
-    const char *rule = plan->rule;
-    bool keepdims = *(bool *)attr_field(plan, "keepdims"), known, before[KILN_MAX_RANK];
-    const KilnType *x = operand_type(plan, 0);
-    KilnPerm perm;
-    if (!data_perm(plan, &perm) || (plan->inverse && !keepdims) ||
-        !kiln_reduce_axes(plan->node, before, &known, NULL))
-        return false;
-    GUARD(axes_known, known);
-    bool exact = kiln_dtype_is_integer(x->dtype) && !x->quant;
-    GUARD(same_order, exact || reduces_in_order(x, &perm, before));
-    int64_t axes[KILN_MAX_RANK];
-    KilnPerm inverse = kiln_perm_inverse(&perm);
-    uint32_t n = 0;
-    for (int d = 0; d < perm.rank; d++) {
-        if (before[inverse.at[d]])
-            axes[n++] = d;
-    }
-    if (operand_type(plan, 1) && kiln_type_elements(operand_type(plan, 1)) != 0)
-        set_ints(plan, 1, KILN_DTYPE_i64, axes, n);
-    plan->results[0] = keepdims ? perm : perm_without(&perm, before);
-    return true;
 }
 
 /* --- movement --- */
@@ -423,12 +331,12 @@ permuted_axes(KilnPermuted *plan, uint32_t i, const KilnPerm *perm)
 {
     KilnPassContext *context = plan->context;
     const char *rule = plan->rule;
-    const KilnKnown *known = operand_known(plan, i);
+    const KilnKnown *known = kiln_permuted_known(plan, i);
     GUARD(axes_known, known && known->n <= KILN_MAX_RANK);
     int64_t axes[KILN_MAX_RANK];
     for (int64_t k = 0; k < known->n; k++)
-        axes[k] = perm->at[kiln_type_axis(operand_type(plan, 0), known->v[k])];
-    set_ints(plan, i, operand_type(plan, i)->dtype, axes, (uint32_t)known->n);
+        axes[k] = perm->at[kiln_type_axis(kiln_permuted_type(plan, 0), known->v[k])];
+    kiln_permuted_set_ints(plan, i, kiln_permuted_type(plan, i)->dtype, axes, (uint32_t)known->n);
     return true;
 }
 
@@ -437,18 +345,18 @@ plan_slice(KilnPermuted *plan)
 {
     KilnPassContext *context = plan->context;
     const char *rule = plan->rule;
-    const KilnType *starts = operand_type(plan, 1);
+    const KilnType *starts = kiln_permuted_type(plan, 1);
     KilnPerm perm;
-    if (!data_perm(plan, &perm))
+    if (!kiln_permuted_data(plan, &perm))
         return false;
-    if (operand_type(plan, 3))
+    if (kiln_permuted_type(plan, 3))
         return permuted_axes(plan, 3, &perm) && aligned(plan, &perm);
     int64_t n = kiln_type_elements(starts), axes[KILN_MAX_RANK];
     GUARD(axes_known, n >= 0 && n <= perm.rank);
     for (int64_t k = 0; k < n; k++)
         axes[k] = perm.at[k];
     plan->n_operands = MAX(plan->n_operands, 4);
-    set_ints(plan, 3, starts->dtype, axes, (uint32_t)n);
+    kiln_permuted_set_ints(plan, 3, starts->dtype, axes, (uint32_t)n);
     return aligned(plan, &perm);
 }
 
@@ -457,11 +365,11 @@ plan_pad(KilnPermuted *plan)
 {
     KilnPassContext *context = plan->context;
     const char *rule = plan->rule;
-    const KilnKnown *pads = operand_known(plan, 1);
+    const KilnKnown *pads = kiln_permuted_known(plan, 1);
     KilnPerm perm;
-    if (!data_perm(plan, &perm))
+    if (!kiln_permuted_data(plan, &perm))
         return false;
-    if (operand_type(plan, 3))
+    if (kiln_permuted_type(plan, 3))
         return permuted_axes(plan, 3, &perm) && aligned(plan, &perm);
     GUARD(numbers_known, pads && pads->n == 2 * perm.rank);
     int64_t both[2 * KILN_MAX_RANK];
@@ -469,7 +377,7 @@ plan_pad(KilnPermuted *plan)
         both[perm.at[d]] = pads->v[d];
         both[perm.rank + perm.at[d]] = pads->v[perm.rank + d];
     }
-    set_ints(plan, 1, KILN_DTYPE_i64, both, 2 * (uint32_t)perm.rank);
+    kiln_permuted_set_ints(plan, 1, KILN_DTYPE_i64, both, 2 * (uint32_t)perm.rank);
     return aligned(plan, &perm);
 }
 
@@ -478,15 +386,15 @@ plan_tile(KilnPermuted *plan)
 {
     KilnPassContext *context = plan->context;
     const char *rule = plan->rule;
-    const KilnKnown *repeats = operand_known(plan, 1);
+    const KilnKnown *repeats = kiln_permuted_known(plan, 1);
     KilnPerm perm;
-    if (!data_perm(plan, &perm))
+    if (!kiln_permuted_data(plan, &perm))
         return false;
     GUARD(numbers_known, repeats && repeats->n == perm.rank);
     int64_t moved[KILN_MAX_RANK];
     for (int d = 0; d < perm.rank; d++)
         moved[perm.at[d]] = repeats->v[d];
-    set_ints(plan, 1, KILN_DTYPE_i64, moved, (uint32_t)perm.rank);
+    kiln_permuted_set_ints(plan, 1, KILN_DTYPE_i64, moved, (uint32_t)perm.rank);
     return aligned(plan, &perm);
 }
 
@@ -501,166 +409,8 @@ plan_expand(KilnPermuted *plan)
     if (!shared_perm(plan, &perm) || !operands_plan(plan, 1, &perm))
         return false;
     KilnType before = kiln_perm_type_before(plan->arena, out, &perm);
-    set_ints(plan, 1, KILN_DTYPE_i64, before.dims, (uint32_t)before.rank);
+    kiln_permuted_set_ints(plan, 1, KILN_DTYPE_i64, before.dims, (uint32_t)before.rank);
     return aligned(plan, &perm);
-}
-
-static bool
-plan_gather(KilnPermuted *plan)
-{
-    const KilnType *indices = operand_type(plan, 1);
-    int64_t *axis = attr_field(plan, "axis");
-    KilnPerm perm;
-    if (plan->inverse || !data_perm(plan, &perm) || indices->rank < 0 ||
-        perm.rank - 1 + indices->rank > KILN_MAX_RANK)
-        return false;
-    KilnPerm inverse = kiln_perm_inverse(&perm);
-    int labels[KILN_MAX_RANK], other[KILN_MAX_RANK], rank = 0, n = 0;
-    int gathered = kiln_type_axis(operand_type(plan, 0), *axis);
-    for (int d = 0; d < perm.rank; d++) {
-        int e = inverse.at[d];
-        for (int k = 0; d == gathered && k < indices->rank; k++)
-            labels[rank++] = KILN_MAX_RANK + k;
-        for (int k = 0; e == gathered && k < indices->rank; k++)
-            other[n++] = KILN_MAX_RANK + k;
-        if (d != gathered)
-            labels[rank++] = d;
-        if (e != gathered)
-            other[n++] = e;
-    }
-    *axis = perm.at[gathered];
-    plan->results[0] = perm_between(labels, other, rank);
-    return true;
-}
-
-/* --- reshapes --- */
-
-/* Runs of dims of the operand that become runs of dims of the result. */
-typedef struct {
-    int n;
-    int in[KILN_MAX_RANK + 1], out[KILN_MAX_RANK + 1]; /* where each run starts; then the ranks */
-} Runs;
-
-static bool
-is_one(const KilnType *type, int d)
-{
-    return type->dims[d] == 1;
-}
-
-/* Extends a run until both sides have the same number of elements. */
-static bool
-close_run(const KilnType *in, const KilnType *out, int *i, int *k)
-{
-    int64_t left = in->dims[(*i)++], right = out->dims[(*k)++];
-    if (left < 0 || right < 0)
-        return left < 0 && right < 0 && in->dim_names[*i - 1] &&
-               g_strcmp0(in->dim_names[*i - 1], out->dim_names[*k - 1]) == 0;
-    while (left != right) {
-        int64_t *less = left < right ? &left : &right;
-        const KilnType *type = left < right ? in : out;
-        int *at = left < right ? i : k;
-        if (*at == type->rank || type->dims[*at] < 0)
-            return false;
-        *less *= type->dims[(*at)++];
-    }
-    return true;
-}
-
-/* Dims of 1 at the end of a run belong to it. */
-static bool
-find_runs(const KilnType *in, const KilnType *out, Runs *runs)
-{
-    int i = 0, k = 0;
-    runs->n = 0;
-    while (i < in->rank && k < out->rank) {
-        runs->in[runs->n] = i;
-        runs->out[runs->n++] = k;
-        if (!close_run(in, out, &i, &k))
-            return false;
-        while (i < in->rank && is_one(in, i))
-            i++;
-        while (k < out->rank && is_one(out, k))
-            k++;
-    }
-    runs->in[runs->n] = in->rank;
-    runs->out[runs->n] = out->rank;
-    return i == in->rank && k == out->rank && runs->n > 0;
-}
-
-/* Where the dims of run @r, those of 1 aside, stand in what the operand is a transpose of; false
- * where they are not side by side there and in order. */
-static bool
-run_place(const Runs *runs, int r, const KilnType *in, const KilnPerm *perm, int *place)
-{
-    KilnPerm inverse = kiln_perm_inverse(perm);
-    int last = -1;
-    *place = -1;
-    for (int d = runs->in[r]; d < runs->in[r + 1]; d++) {
-        if (is_one(in, d))
-            continue;
-        for (int e = last + 1; last >= 0 && e < perm->at[d]; e++) {
-            if (!is_one(in, inverse.at[e]))
-                return false;
-        }
-        if (perm->at[d] < last)
-            return false;
-        *place = last < 0 ? perm->at[d] : *place;
-        last = perm->at[d];
-    }
-    return true;
-}
-
-/* The runs in the order of their places; one of dims of 1 alone stays behind the one before it. */
-static bool
-sort_runs(const Runs *runs, const KilnType *in, const KilnPerm *perm, int *order)
-{
-    int places[KILN_MAX_RANK];
-    for (int r = 0; r < runs->n; r++)
-        order[r] = r;
-    for (int r = 0; r < runs->n; r++) {
-        if (!run_place(runs, r, in, perm, &places[r]))
-            return false;
-        if (places[r] < 0)
-            places[r] = r > 0 ? places[r - 1] : -1;
-        int to = r;
-        for (; to > 0 && places[order[to - 1]] > places[r]; to--)
-            order[to] = order[to - 1];
-        order[to] = r;
-    }
-    return true;
-}
-
-/* reshape, flatten, squeeze, unsqueeze: legal where no run mixes dims that stand apart. */
-static bool
-plan_reshape(KilnPermuted *plan)
-{
-    KilnPassContext *context = plan->context;
-    const char *rule = plan->rule;
-    const KilnType *in = operand_type(plan, 0), *out = &plan->node->results[0].type;
-    Runs runs;
-    KilnPerm perm;
-    int order[KILN_MAX_RANK], labels[KILN_MAX_RANK], other[KILN_MAX_RANK], n = 0;
-    int64_t shape[KILN_MAX_RANK];
-    if (plan->inverse || is_quantized_per_axis(in) || !data_perm(plan, &perm))
-        return false;
-    GUARD(side_by_side, find_runs(in, out, &runs) && sort_runs(&runs, in, &perm, order));
-    int open = 0, empty = 0;
-    for (int r = 0; r < runs.n; r++) {
-        for (int d = runs.out[order[r]]; d < runs.out[order[r] + 1]; d++) {
-            labels[n] = n;
-            other[n] = d;
-            shape[n++] = out->dims[d];
-            open += out->dims[d] < 0;
-            empty += out->dims[d] == 0;
-        }
-    }
-    GUARD(shape_of_view, empty == 0 && open <= 1);
-    plan->op = KILN_OP_reshape;
-    plan->attrs = kiln_op_attrs_new(KILN_OP_reshape, plan->arena);
-    plan->n_operands = 2;
-    set_ints(plan, 1, KILN_DTYPE_i64, shape, (uint32_t)n);
-    plan->results[0] = perm_between(labels, other, n);
-    return true;
 }
 
 /* --- normalization and windows --- */
@@ -672,7 +422,7 @@ plan_batch_normalization(KilnPermuted *plan)
     KilnPassContext *context = plan->context;
     const char *rule = plan->rule;
     KilnPerm perm;
-    if (!data_perm(plan, &perm) || perm.rank < 2)
+    if (!kiln_permuted_data(plan, &perm) || perm.rank < 2)
         return false;
     GUARD(channels_stay, perm.at[1] == 1);
     GUARD(inference, kiln_pass_mode(context) == KILN_MODE_INFER &&
@@ -686,7 +436,7 @@ plan_lrn(KilnPermuted *plan)
     KilnPassContext *context = plan->context;
     const char *rule = plan->rule;
     KilnPerm perm;
-    if (!data_perm(plan, &perm))
+    if (!kiln_permuted_data(plan, &perm))
         return false;
     GUARD(channels_stay, perm.at[1] == 1);
     return aligned(plan, &perm);
@@ -698,9 +448,9 @@ plan_layer_normalization(KilnPermuted *plan)
 {
     KilnPassContext *context = plan->context;
     const char *rule = plan->rule;
-    const KilnType *x = operand_type(plan, 0);
+    const KilnType *x = kiln_permuted_type(plan, 0);
     KilnPerm perm;
-    if (!data_perm(plan, &perm))
+    if (!kiln_permuted_data(plan, &perm))
         return false;
     int axis = kiln_type_axis(x, kiln_attrs(plan->node, layer_normalization)->axis);
     for (int d = axis; d < perm.rank; d++)
@@ -712,7 +462,7 @@ plan_layer_normalization(KilnPermuted *plan)
 static void
 permute_spatial(KilnPermuted *plan, const char *name, const KilnPerm *perm)
 {
-    KilnInts *list = attr_field(plan, name);
+    KilnInts *list = kiln_permuted_attr(plan, name);
     uint32_t spatial = (uint32_t)perm->rank - 2;
     if (!list || !list->n)
         return;
@@ -742,9 +492,9 @@ plan_pool(KilnPermuted *plan)
 {
     KilnPassContext *context = plan->context;
     const char *rule = plan->rule;
-    const KilnInts *kernel = attr_field(plan, "kernel_shape");
+    const KilnInts *kernel = kiln_permuted_attr(plan, "kernel_shape");
     KilnPerm perm;
-    if (!data_perm(plan, &perm) || perm.rank < 3)
+    if (!kiln_permuted_data(plan, &perm) || perm.rank < 3)
         return false;
     GUARD(channels_stay, perm.at[0] == 0 && perm.at[1] == 1);
     GUARD(same_order, window_in_order(kernel, &perm));
@@ -776,7 +526,7 @@ planner_of(KilnOp op)
         return plan_axis;
     case KILN_OP_arg_max:
     case KILN_OP_arg_min:
-        return plan_arg_reduce;
+        return kiln_permute_plan_arg_reduce;
     case KILN_OP_reduce_l1:
     case KILN_OP_reduce_l2:
     case KILN_OP_reduce_log_sum:
@@ -787,7 +537,7 @@ planner_of(KilnOp op)
     case KILN_OP_reduce_prod:
     case KILN_OP_reduce_sum:
     case KILN_OP_reduce_sum_square:
-        return plan_reduce;
+        return kiln_permute_plan_reduce;
     case KILN_OP_cum_sum:
         return plan_cum_sum;
     case KILN_OP_concat:
@@ -801,12 +551,12 @@ planner_of(KilnOp op)
     case KILN_OP_expand:
         return plan_expand;
     case KILN_OP_gather:
-        return plan_gather;
+        return kiln_permute_plan_gather;
     case KILN_OP_reshape:
     case KILN_OP_flatten:
     case KILN_OP_squeeze:
     case KILN_OP_unsqueeze:
-        return plan_reshape;
+        return kiln_permute_plan_reshape;
     case KILN_OP_batch_normalization:
         return plan_batch_normalization;
     case KILN_OP_lrn:

@@ -67,7 +67,7 @@ typedef struct {
     uint32_t n_plain;       /* uses that need this value unless they are inside */
     bool computed;          /* by a member that is chosen */
     Cost cancelled;         /* transposes that undo it and nothing else */
-    KilnValue *replacement; /* the other value, once it exists */
+    KilnValue *replacement; /* the other value, once it is built */
 } Flipped;
 
 typedef struct {
@@ -105,11 +105,13 @@ is_linked(const KilnNode *node)
     return node->previous || node->next || node->function->first == node;
 }
 
-/* A transpose of this function whose permutation is known, behind a value that the region holds. */
+/* A transpose of this function that the region does not start from: behind a value that the region
+ * computes it merges with the one that would be there. */
 static bool
 merges(const Region *region, const KilnNode *user)
 {
-    return user->function == region->function && kiln_perm_of(user).rank >= 0;
+    return user->function == region->function && kiln_perm_of(user).rank >= 0 &&
+           !g_hash_table_contains(region->flipped, &user->results[0]);
 }
 
 /* What a transpose of @flipped would be of its replacement. */
@@ -135,7 +137,6 @@ add_flipped(Region *region, KilnValue *value, const KilnPerm *perm, bool entry)
     flipped->value = value;
     flipped->perm = *perm;
     flipped->entry = entry;
-    flipped->replacement = entry ? value->def->operands[0].value : NULL;
     kiln_foreach_use (use, value) {
         if (entry || !merges(region, use->user)) {
             flipped->n_plain++;
@@ -159,9 +160,11 @@ perm_of_value(const Region *region, const KilnValue *value)
     const Flipped *flipped = value ? g_hash_table_lookup(region->flipped, value) : NULL;
     if (flipped)
         return flipped->perm;
-    if (!value || !value->def || value->def->function != region->function)
+    const KilnNode *def = value ? value->def : NULL;
+    if (!def || def->function != region->function || def->op != KILN_OP_transpose ||
+        g_hash_table_contains(region->flipped, def->operands[0].value))
         return KILN_PERM_NONE;
-    return kiln_perm_of(value->def);
+    return kiln_perm_of(def);
 }
 
 static bool
@@ -338,6 +341,13 @@ choose_members(Region *region)
 
 /* --- applying --- */
 
+/* What is read instead of @flipped. */
+static KilnValue *
+replacement_of(const Flipped *flipped)
+{
+    return flipped->entry ? flipped->value->def->operands[0].value : flipped->replacement;
+}
+
 static gboolean
 build_members(Region *region, GError **error)
 {
@@ -348,7 +358,7 @@ build_members(Region *region, GError **error)
             continue;
         g_autofree KilnValue **flipped = g_new0(KilnValue *, node->n_operands + 1);
         for (uint32_t k = 0; k < node->n_operands; k++)
-            flipped[k] = member->operands[k] ? member->operands[k]->replacement : NULL;
+            flipped[k] = member->operands[k] ? replacement_of(member->operands[k]) : NULL;
         KilnNode *built = kiln_permute_build(&member->plan, flipped, error);
         if (!built)
             return FALSE;
@@ -408,7 +418,7 @@ apply(Region *region, GError **error)
                        kiln_op_info(node->op)->name);
         for (uint32_t k = 0; k < node->n_operands; k++) {
             const KilnValue *value = node->operands[k].value;
-            if (value && (kiln_value_constant(value) || member->operands[k]))
+            if (value && value->def)
                 g_ptr_array_add(left, value->def);
         }
         kiln_node_remove(node);
