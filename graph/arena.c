@@ -7,7 +7,8 @@
 #include <string.h>
 
 enum {
-    CHUNK_BYTES = 64 * 1024
+    FIRST_CHUNK = 8 * 1024, /* chunks grow with the arena */
+    LAST_CHUNK = 256 * 1024,
 };
 
 typedef struct Chunk {
@@ -48,7 +49,8 @@ kiln_arena_alloc(KilnArena *arena, size_t size)
     size_t rounded = (size + mask) & ~mask;
     Chunk *chunk = arena->chunk;
     if (!chunk || chunk->size - chunk->used < rounded) {
-        size_t room = MAX(rounded, (size_t)CHUNK_BYTES);
+        size_t room = CLAMP(arena->used, (size_t)FIRST_CHUNK, (size_t)LAST_CHUNK);
+        room = MAX(rounded, room);
         chunk = g_malloc0(sizeof *chunk + room);
         chunk->size = room;
         chunk->older = arena->chunk;

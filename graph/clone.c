@@ -7,11 +7,25 @@
 #include <string.h>
 
 typedef struct {
+    const KilnFunction *from;
+    KilnFunction *to;
+    KilnNode **nodes; /* of the copy, by id in the original */
+} Copy;
+
+typedef struct {
     KilnModule *module;   /* the copy */
-    GHashTable *values;   /* original → copy, for arguments and results; looked up only */
-    GHashTable *nodes;    /* original → copy */
+    GHashTable *copies;   /* original function → Copy; looked up only */
+    Copy *latest;         /* that was looked up */
     GPtrArray *originals; /* KilnFunction* in the order of copying */
 } Clone;
+
+static void
+copy_free(gpointer data)
+{
+    Copy *copy = data;
+    g_free(copy->nodes);
+    g_free(copy);
+}
 
 static void
 copy_value(Clone *clone, KilnValue *to, const KilnValue *from, KilnFunction *function)
@@ -26,7 +40,6 @@ copy_value(Clone *clone, KilnValue *to, const KilnValue *from, KilnFunction *fun
     to->index = from->index;
     to->made_up = from->made_up;
     g_hash_table_insert(function->names, (char *)to->name, to);
-    g_hash_table_insert(clone->values, (gpointer)from, to);
 }
 
 /* --- functions --- */
@@ -59,18 +72,19 @@ copy_attrs(Clone *clone, KilnNode *to, const KilnNode *from)
 }
 
 static void
-copy_node(Clone *clone, KilnFunction *function, const KilnNode *from)
+copy_node(Clone *clone, KilnFunction *function, const KilnNode *from, KilnNode **nodes)
 {
     KilnArena *arena = clone->module->arena;
-    KilnNode *node = kiln_arena_new0(arena, KilnNode, 1);
+    KilnModule *module = clone->module;
+    KilnNode *node = kiln_arena_new0(module->nodes, KilnNode, 1);
     node->op = from->op;
     node->id = function->next_id++;
     node->name = kiln_arena_strdup(arena, from->name);
     node->function = function;
     node->n_operands = from->n_operands;
     node->n_results = from->n_results;
-    node->operands = kiln_arena_new0(arena, KilnUse, from->n_operands);
-    node->results = kiln_arena_new0(arena, KilnValue, from->n_results);
+    node->operands = kiln_arena_new0(module->uses, KilnUse, from->n_operands);
+    node->results = kiln_arena_new0(module->values, KilnValue, from->n_results);
     for (uint32_t i = 0; i < from->n_operands; i++) {
         node->operands[i].user = node;
         node->operands[i].index = i;
@@ -86,7 +100,9 @@ copy_node(Clone *clone, KilnFunction *function, const KilnNode *from)
         function->first = node;
     function->last = node;
     function->n_nodes++;
-    g_hash_table_insert(clone->nodes, (gpointer)from, node);
+    function->n_region_nodes += kiln_op_has(node->op, KILN_TRAIT_REGION);
+    module->n_nodes++;
+    nodes[from->id] = node;
     copy_attrs(clone, node, from);
 }
 
@@ -108,16 +124,19 @@ copy_contents(Clone *clone, KilnFunction *to, const KilnFunction *from)
     g_ptr_array_add(clone->originals, (gpointer)from);
     for (guint i = 0; i < from->arguments->len; i++) {
         const KilnArgument *argument = kiln_function_argument(from, i);
-        KilnArgument *copy = kiln_arena_new0(arena, KilnArgument, 1);
-        copy->constness = argument->constness;
-        copy->variable = argument->variable;
-        copy->range = kiln_arena_strdup(arena, argument->range);
-        copy->function = to;
-        copy_value(clone, &copy->value, &argument->value, to);
-        g_ptr_array_add(to->arguments, copy);
+        KilnArgument *same = kiln_arena_new0(arena, KilnArgument, 1);
+        same->constness = argument->constness;
+        same->variable = argument->variable;
+        same->range = kiln_arena_strdup(arena, argument->range);
+        same->function = to;
+        copy_value(clone, &same->value, &argument->value, to);
+        g_ptr_array_add(to->arguments, same);
     }
+    Copy *copy = g_new0(Copy, 1);
+    *copy = (Copy){ from, to, g_new0(KilnNode *, (gsize)from->next_id + 1) };
+    g_hash_table_insert(clone->copies, (gpointer)from, copy);
     kiln_foreach_node (node, from)
-        copy_node(clone, to, node);
+        copy_node(clone, to, node, copy->nodes);
     for (guint i = 0; i < from->result_names->len; i++)
         g_ptr_array_add(to->result_names,
                         kiln_arena_strdup(arena, g_ptr_array_index(from->result_names, i)));
@@ -127,13 +146,21 @@ copy_contents(Clone *clone, KilnFunction *to, const KilnFunction *from)
 
 /* --- uses --- */
 
+/* The copy of @node; NULL where it is none of the module's. */
+static KilnNode *
+copy_of(Clone *clone, const KilnNode *node)
+{
+    if (!clone->latest || clone->latest->from != node->function)
+        clone->latest = g_hash_table_lookup(clone->copies, node->function);
+    return clone->latest ? clone->latest->nodes[node->id] : NULL;
+}
+
 /* Readers are chained as they are in the original; all of them are nodes that were copied. */
 static void
-copy_uses(Clone *clone, const KilnValue *from)
+copy_uses(Clone *clone, KilnValue *to, const KilnValue *from)
 {
-    KilnValue *to = g_hash_table_lookup(clone->values, from);
     kiln_foreach_use (original, from) {
-        KilnNode *user = g_hash_table_lookup(clone->nodes, original->user);
+        KilnNode *user = copy_of(clone, original->user);
         if (!user)
             continue;
         KilnUse *use = &user->operands[original->index];
@@ -152,12 +179,14 @@ static void
 copy_all_uses(Clone *clone)
 {
     for (guint i = 0; i < clone->originals->len; i++) {
-        const KilnFunction *function = g_ptr_array_index(clone->originals, i);
-        for (guint k = 0; k < function->arguments->len; k++)
-            copy_uses(clone, &kiln_function_argument(function, k)->value);
-        kiln_foreach_node (node, function) {
+        const KilnFunction *from = g_ptr_array_index(clone->originals, i);
+        const Copy *copy = g_hash_table_lookup(clone->copies, from);
+        for (guint k = 0; k < from->arguments->len; k++)
+            copy_uses(clone, &kiln_function_argument(copy->to, k)->value,
+                      &kiln_function_argument(from, k)->value);
+        kiln_foreach_node (node, from) {
             for (uint32_t k = 0; k < node->n_results; k++)
-                copy_uses(clone, &node->results[k]);
+                copy_uses(clone, &copy->nodes[node->id]->results[k], &node->results[k]);
         }
     }
 }
@@ -204,16 +233,14 @@ kiln_module_clone(const KilnModule *module)
     copy->name_counter = module->name_counter;
     copy_declarations(copy, module);
     Clone clone = { .module = copy,
-                    .values = g_hash_table_new(NULL, NULL),
-                    .nodes = g_hash_table_new(NULL, NULL),
+                    .copies = g_hash_table_new_full(NULL, NULL, NULL, copy_free),
                     .originals = g_ptr_array_new() };
     for (guint i = 0; i < module->functions->len; i++) {
         const KilnFunction *function = g_ptr_array_index(module->functions, i);
         copy_contents(&clone, kiln_function_new(copy, function->name), function);
     }
     copy_all_uses(&clone);
-    g_hash_table_unref(clone.values);
-    g_hash_table_unref(clone.nodes);
+    g_hash_table_unref(clone.copies);
     g_ptr_array_unref(clone.originals);
     return copy;
 }

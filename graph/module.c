@@ -29,11 +29,15 @@ kiln_module_new(void)
 {
     KilnModule *module = g_new0(KilnModule, 1);
     module->arena = kiln_arena_new();
+    module->nodes = kiln_arena_new();
+    module->values = kiln_arena_new();
+    module->uses = kiln_arena_new();
     module->functions = g_ptr_array_new();
     module->all_functions = g_ptr_array_new_with_free_func(function_free);
     module->constants = g_ptr_array_new_with_free_func(constant_free);
     module->constant_by_name = g_hash_table_new(g_str_hash, g_str_equal);
     module->declarations = g_ptr_array_new();
+    module->stamp = 1;
     return module;
 }
 
@@ -48,6 +52,9 @@ kiln_module_free(KilnModule *module)
     g_hash_table_unref(module->constant_by_name);
     g_ptr_array_unref(module->declarations);
     kiln_arena_free(module->arena);
+    kiln_arena_free(module->nodes);
+    kiln_arena_free(module->values);
+    kiln_arena_free(module->uses);
     g_free(module->path);
     g_free(module);
 }
@@ -196,7 +203,7 @@ kiln_value_rename(KilnFunction *function, KilnValue *value, const char *name)
     value->name = kiln_arena_strdup(function->module->arena, name);
     value->made_up = false;
     g_hash_table_insert(function->names, (char *)value->name, value);
-    function->stamp++;
+    kiln_function_touch(function);
 }
 
 /* --- constants --- */
@@ -218,6 +225,7 @@ kiln_module_add_constant(KilnModule *module, const char *name, KilnTensor *tenso
     constant->id = module->constants->len;
     g_ptr_array_add(module->constants, constant);
     g_hash_table_insert(module->constant_by_name, (char *)constant->name, constant);
+    module->stamp++;
     return constant;
 }
 
@@ -244,6 +252,7 @@ kiln_module_remove_constants(KilnModule *module, const bool *remove)
     g_ptr_array_set_free_func(module->constants, NULL);
     g_ptr_array_unref(module->constants);
     module->constants = g_steal_pointer(&kept);
+    module->stamp++;
 }
 
 /* --- arguments and results --- */
@@ -263,7 +272,7 @@ kiln_function_add_argument(KilnFunction *function, const char *name, const KilnT
     argument->function = function;
     g_ptr_array_add(function->arguments, argument);
     g_hash_table_insert(function->names, (char *)argument->value.name, &argument->value);
-    function->stamp++;
+    kiln_function_touch(function);
     return argument;
 }
 

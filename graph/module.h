@@ -36,12 +36,14 @@ struct KilnFunction {
     GPtrArray *arguments;      /* KilnArgument* */
     KilnNode *first, *last;    /* in order; `return`, once there, is the last */
     uint32_t n_nodes;          /* linked */
+    uint32_t n_region_nodes;   /* of these, with subgraphs */
     uint32_t next_id;          /* > every node->id */
     GPtrArray *result_names;   /* const char*, one per operand of `return`: what the model calls its
                                   outputs */
     GHashTable *names;         /* of values: looked up, never iterated */
     GHashTable *name_counters; /* base → the last number that unique_name gave it */
-    uint64_t stamp; /* grows with every change: an honest `changed` is checked against it */
+    uint64_t stamp;            /* grows with every change: kiln_function_touch() */
+    uint64_t swept;            /* the module's stamp when nothing here was dead; 0: not known */
 };
 
 /** A function that a vendor supplies: `declare @r0(types) -> types`. */
@@ -60,15 +62,18 @@ typedef enum {
 
 struct KilnModule {
     KilnArena *arena;
-    GPtrArray *all_functions; /* KilnFunction*, subgraphs included: what is freed */
-    uint32_t name_counter;    /* makes names of constants unique */
-    char *path;               /* of the model file, or NULL */
-    GPtrArray *functions;     /* KilnFunction*, callees first; the last is the entry */
-    GPtrArray *constants;     /* KilnConstant*, in order of creation */
+    KilnArena *nodes, *values, *uses; /* apart, so that a walk over nodes reads nodes only */
+    GPtrArray *all_functions;         /* KilnFunction*, subgraphs included: what is freed */
+    uint32_t name_counter;            /* makes names of constants unique */
+    char *path;                       /* of the model file, or NULL */
+    GPtrArray *functions;             /* KilnFunction*, callees first; the last is the entry */
+    GPtrArray *constants;             /* KilnConstant*, in order of creation */
     GHashTable *constant_by_name;
     GPtrArray *declarations; /* KilnDeclaration* */
     int opset;               /* of the default domain in the model; 0: text */
     KilnMode mode;
+    uint32_t n_nodes; /* linked, in all functions and subgraphs */
+    uint64_t stamp;   /* grows with every change of a function and of the list of constants */
 };
 
 KilnModule *kiln_module_new(void);
@@ -92,6 +97,13 @@ KilnConstant *kiln_module_find_constant(const KilnModule *module, const char *na
  * rest: for passes that know that no `const` node or attribute refers to them. */
 void kiln_module_remove_constants(KilnModule *module, const bool *remove);
 
+/** What no function below says itself changed in @function: attributes, types. */
+static inline void
+kiln_function_touch(KilnFunction *function)
+{
+    function->stamp++;
+    function->module->stamp++;
+}
 /** Adds an argument; NULL and an error where the name is taken. */
 KilnArgument *kiln_function_add_argument(KilnFunction *function, const char *name,
                                          const KilnType *type, GError **error);

@@ -115,7 +115,9 @@ node_link(KilnFunction *function, KilnNode *node, KilnNode *before)
     else
         function->last = node;
     function->n_nodes++;
-    function->stamp++;
+    function->n_region_nodes += kiln_op_has(node->op, KILN_TRAIT_REGION);
+    function->module->n_nodes++;
+    kiln_function_touch(function);
 }
 
 static void
@@ -132,7 +134,9 @@ node_unlink(KilnNode *node)
         function->last = node->previous;
     node->previous = node->next = NULL;
     function->n_nodes--;
-    function->stamp++;
+    function->n_region_nodes -= kiln_op_has(node->op, KILN_TRAIT_REGION);
+    function->module->n_nodes--;
+    kiln_function_touch(function);
 }
 
 /* --- inference --- */
@@ -225,16 +229,22 @@ kiln_node_reinfer(KilnNode *node, GError **error)
     g_autofree KilnType *given = g_new0(KilnType, node->n_results + 1);
     for (uint32_t i = 0; i < node->n_results; i++)
         given[i] = node->results[i].type;
-    node->function->stamp++;
+    kiln_function_touch(node->function);
     return set_types(node, given, info->infer == kiln_infer_given ? given : NULL, error);
 }
 
 gboolean
 kiln_node_check_types(const KilnNode *node, KilnArena *scratch, GError **error)
 {
-    g_autofree KilnType *types = g_new0(KilnType, node->n_results + 1);
-    g_autofree KilnType *stored = g_new0(KilnType, node->n_results + 1);
-    g_autofree const KilnKnown **known = g_new0(const KilnKnown *, node->n_results + 1);
+    /* Almost every node has one result: no allocation then. */
+    KilnType few_types[2];
+    const KilnKnown *few_known[1] = { NULL };
+    bool few = node->n_results <= 1;
+    g_autofree KilnType *many_types = few ? NULL : g_new(KilnType, 2 * node->n_results);
+    g_autofree const KilnKnown **many_known =
+        few ? NULL : g_new0(const KilnKnown *, node->n_results);
+    KilnType *types = few ? few_types : many_types, *stored = types + node->n_results;
+    const KilnKnown **known = few ? few_known : many_known;
     for (uint32_t i = 0; i < node->n_results; i++)
         stored[i] = node->results[i].type;
     if (!infer(node, scratch, stored, types, known, error)) {
@@ -310,14 +320,15 @@ kiln_node_new(KilnFunction *function, const KilnNodeSpec *spec, GError **error)
     if (!check_arity(spec, n_results, error))
         return NULL;
 
-    KilnNode *node = kiln_arena_new0(arena, KilnNode, 1);
+    KilnModule *module = function->module;
+    KilnNode *node = kiln_arena_new0(module->nodes, KilnNode, 1);
     node->op = spec->op;
     node->function = function;
     node->name = kiln_arena_strdup(arena, spec->name);
     node->n_operands = spec->n_operands;
     node->n_results = n_results;
-    node->operands = kiln_arena_new0(arena, KilnUse, spec->n_operands);
-    node->results = kiln_arena_new0(arena, KilnValue, n_results);
+    node->operands = kiln_arena_new0(module->uses, KilnUse, spec->n_operands);
+    node->results = kiln_arena_new0(module->values, KilnValue, n_results);
     for (uint32_t i = 0; i < n_results; i++) {
         node->results[i].def = node;
         node->results[i].index = i;
@@ -398,7 +409,7 @@ kiln_node_set_operand(KilnNode *node, uint32_t i, KilnValue *value)
 {
     use_unlink(&node->operands[i]);
     use_link(&node->operands[i], value);
-    node->function->stamp++;
+    kiln_function_touch(node->function);
 }
 
 void
@@ -407,7 +418,7 @@ kiln_value_replace(KilnValue *from, KilnValue *to)
     g_assert(from != to);
     g_assert(kiln_type_equal(&from->type, &to->type));
     kiln_foreach_use_safe (use, from) {
-        use->user->function->stamp++;
+        kiln_function_touch(use->user->function);
         use_unlink(use);
         use_link(use, to);
     }

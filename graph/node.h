@@ -35,8 +35,7 @@ struct KilnUse {
 };
 
 struct KilnValue {
-    const char *name; /* unique among the values of its function and of functions around it */
-    KilnType type;
+    const char *name;       /* unique among the values of its function and of functions around it */
     const KilnKnown *known; /* NULL: not known */
     KilnNode *def;          /* NULL: an argument */
     uint32_t index;         /* which result, or which argument */
@@ -44,6 +43,7 @@ struct KilnValue {
     uint32_t n_uses;
     KilnUse *first_use;
     KilnUse *last_use;
+    KilnType type; /* big, hence last: walks over uses do not read it */
 };
 
 struct KilnNode {

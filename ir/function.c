@@ -11,6 +11,7 @@ kiln_ir_function_new(KilnModule *module, const char *name)
 {
     KilnIRFunction *function = g_new0(KilnIRFunction, 1);
     function->arena = kiln_arena_new();
+    function->instr_arena = kiln_arena_new();
     function->name = kiln_arena_strdup(function->arena, name);
     function->module = module;
     function->buffers = g_ptr_array_new();
@@ -35,6 +36,7 @@ kiln_ir_function_free(KilnIRFunction *function)
     g_hash_table_unref(function->names);
     g_hash_table_unref(function->name_counters);
     kiln_arena_free(function->arena);
+    kiln_arena_free(function->instr_arena);
     g_free(function);
 }
 
@@ -212,7 +214,7 @@ kiln_ir_remove_buffer(KilnBuffer *buffer)
 static KilnInstr *
 instr_new(KilnIRFunction *function, KilnInstrKind kind, KilnBuffer *const *operands, uint32_t n)
 {
-    KilnInstr *instr = kiln_arena_new0(function->arena, KilnInstr, 1);
+    KilnInstr *instr = kiln_arena_new0(function->instr_arena, KilnInstr, 1);
     instr->kind = kind;
     instr->id = function->next_id++;
     instr->function = function;

@@ -31,7 +31,6 @@ struct KilnBuffer {
     KilnBufferKind kind;
     uint32_t id;            /* dense per function */
     const char *name;       /* without sigil, unique in the function */
-    KilnType type;          /* static */
     KilnConstant *constant; /* WEIGHT: where the bytes come from */
     bool is_const;          /* WEIGHT: never written, may lie in read-only memory */
     KilnBuffer *base;       /* VIEW: what it aliases (may be a view) */
@@ -41,6 +40,7 @@ struct KilnBuffer {
     uint32_t n_uses;
     KilnBufferUse *first_use, *last_use; /* in no order: walk instructions where order matters */
     KilnIRFunction *function;
+    KilnType type; /* static; big, hence last */
 };
 
 struct KilnBufferUse {
@@ -83,8 +83,9 @@ struct KilnIRFunction {
     const char *name;
     KilnModule *module; /* constants and declarations; borrowed */
     KilnArena *arena;
-    GPtrArray *buffers; /* KilnBuffer*, by id; NULL for what was removed */
-    GPtrArray *weights; /* KilnBuffer*, in order */
+    KilnArena *instr_arena; /* apart, so that a walk over instructions reads them only */
+    GPtrArray *buffers;     /* KilnBuffer*, by id; NULL for what was removed */
+    GPtrArray *weights;     /* KilnBuffer*, in order */
     GPtrArray *inputs;
     GPtrArray *outputs;
     KilnInstr *first, *last;

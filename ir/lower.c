@@ -64,9 +64,8 @@ is_wanted(const KilnLower *l, const KilnNode *node)
     return false;
 }
 
-/* True where the lowering of @node reads operand @i as a buffer. */
-static bool
-reads_operand(const KilnNode *node, uint32_t i)
+bool
+kiln_lower_reads(const KilnNode *node, uint32_t i)
 {
     if (i >= 32)
         return true;
@@ -83,7 +82,7 @@ find_wanted(KilnLower *l)
             continue;
         for (uint32_t i = 0; i < node->n_operands; i++) {
             KilnValue *value = node->operands[i].value;
-            if (value && reads_operand(node, i))
+            if (value && kiln_lower_reads(node, i))
                 g_hash_table_add(l->wanted, value);
         }
     }
@@ -217,7 +216,7 @@ kiln_lower_generic(KilnLower *l, const KilnNode *node, KilnInstrKind kind, const
             result++;
             continue;
         }
-        while (operand < node->n_operands && !reads_operand(node, operand))
+        while (operand < node->n_operands && !kiln_lower_reads(node, operand))
             operand++;
         bool variadic_end = operand >= node->n_operands && optional;
         if (variadic_end && result >= node->n_results)

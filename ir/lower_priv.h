@@ -32,6 +32,8 @@ typedef struct {
 } KilnLowering;
 
 const KilnLowering *kiln_lowering_of(KilnOp op);
+/** True where the lowering of @node reads operand @i as a buffer. */
+bool kiln_lower_reads(const KilnNode *node, uint32_t i);
 
 /* --- steps --- */
 

@@ -77,5 +77,8 @@ typedef struct {
     int64_t bytes; /* read and written */
 } KilnCost;
 KilnCost kiln_instr_cost(const KilnInstr *instr);
+/** Work of the instruction that @node lowers to; zeros for views, for what known integers decide,
+ * and where a type is open. */
+KilnCost kiln_node_cost(const KilnNode *node);
 
 #endif

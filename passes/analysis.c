@@ -11,6 +11,7 @@ struct KilnAnalyses {
 typedef struct {
     uint32_t valid;
     KilnMemoryPlan *liveness;
+    uint64_t verified; /* the unit's stamp when it was found valid; 0: never */
 } Entry;
 
 static void
@@ -86,6 +87,21 @@ is_gone(gpointer function, gpointer entry, gpointer module)
 {
     (void)entry;
     return !kiln_unit_is_alive(module, function);
+}
+
+bool
+kiln_analyses_is_verified(const KilnAnalyses *analyses, const KilnUnit *unit)
+{
+    const Entry *entry = g_hash_table_lookup(analyses->by_function, key_of(unit));
+    return entry && entry->verified == kiln_unit_stamp(unit);
+}
+
+void
+kiln_analyses_set_verified(KilnAnalyses *analyses, const KilnUnit *unit)
+{
+    Entry *entry = g_hash_table_lookup(analyses->by_function, key_of(unit));
+    if (entry)
+        entry->verified = kiln_unit_stamp(unit);
 }
 
 void

@@ -19,6 +19,9 @@ void kiln_analyses_keep_only(KilnAnalyses *analyses, const KilnUnit *unit, uint3
 /** Forgets functions that the module no longer has, before their addresses are used again. */
 void kiln_analyses_prune(KilnAnalyses *analyses, const KilnUnit *module);
 /** NULL unless assured. */
+/** Whether @unit was found valid and nothing touched it since. */
+bool kiln_analyses_is_verified(const KilnAnalyses *analyses, const KilnUnit *unit);
+void kiln_analyses_set_verified(KilnAnalyses *analyses, const KilnUnit *unit);
 const KilnMemoryPlan *kiln_analyses_liveness(const KilnAnalyses *analyses, const KilnUnit *unit);
 /** How often something was computed: for tests of the masks. */
 uint32_t kiln_analyses_computed(const KilnAnalyses *analyses);

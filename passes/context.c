@@ -63,8 +63,10 @@ kiln_pass_note(KilnPassContext *context, const char *rule, const char *format, .
     va_end(args);
 
     KilnRuleStats *stats = rule_stats(context, rule);
-    if (stats)
+    if (stats) {
         stats->fired++;
+        stats->last_fired = context->implicit ? stats->last_fired : context->application;
+    }
     const KilnPassOptions *options = context->options;
     if (options->log_rewrites && options->log) {
         g_autofree char *line = g_strdup_printf(

@@ -25,6 +25,7 @@ typedef struct {
     KilnNumericCheck *check; /* NULL: numbers are not compared */
     double fraction;         /* of the entries that are done */
     bool stopped;            /* the bisect limit was reached */
+    bool cost_known;         /* the report's is of the module as it is */
 } Manager;
 
 /* What one application is made of. */
@@ -66,6 +67,21 @@ check_honest(uint64_t before, uint64_t after, bool changed, GError **error)
     return TRUE;
 }
 
+/* What nothing touched since it was verified is valid still. */
+static gboolean
+verify(Manager *manager, GError **error)
+{
+    const KilnUnit *unit = &manager->unit;
+    if (!manager->options->verify || kiln_analyses_is_verified(manager->analyses, unit))
+        return TRUE;
+    if (!kiln_unit_verify(unit, error)) {
+        g_prefix_error(error, "it left a function that is not valid: ");
+        return FALSE;
+    }
+    kiln_analyses_set_verified(manager->analyses, unit);
+    return TRUE;
+}
+
 static gboolean
 run_and_check(Manager *manager, const Step *step, KilnPassStats *stats, bool *changed,
               GError **error)
@@ -76,6 +92,7 @@ run_and_check(Manager *manager, const Step *step, KilnPassStats *stats, bool *ch
     if (manager->check)
         kiln_check_before(manager->check, unit);
 
+    uint64_t stamp = kiln_unit_stamp(unit);
     gint64 start = g_get_monotonic_time();
     gboolean ok = kiln_unit_run(unit, step->pass, &manager->context, changed, error);
     stats->ms += (double)(g_get_monotonic_time() - start) / 1000.0;
@@ -85,12 +102,13 @@ run_and_check(Manager *manager, const Step *step, KilnPassStats *stats, bool *ch
     if (options->check_changed &&
         !check_honest(before, kiln_unit_hash(unit, true), *changed, error))
         return FALSE;
-    if (*changed)
+    if (*changed) {
+        if (stamp == kiln_unit_stamp(unit))
+            kiln_unit_touch(unit);
         kiln_analyses_keep_only(manager->analyses, unit, step->pass->preserves);
-    if (options->verify && !kiln_unit_verify(unit, error)) {
-        g_prefix_error(error, "it left a function that is not valid: ");
-        return FALSE;
     }
+    if (!verify(manager, error))
+        return FALSE;
     if (!manager->check || !*changed)
         return TRUE;
     KilnNumerics numerics = kiln_pass_numerics(step->pass, manager->context.flags);
@@ -98,18 +116,58 @@ run_and_check(Manager *manager, const Step *step, KilnPassStats *stats, bool *ch
 }
 
 static gboolean
-announce(Manager *manager, const KilnPassInfo *pass, GError **error)
+announce(Manager *manager, const Step *step, GError **error)
 {
+    const KilnPassInfo *pass = step->pass;
     KilnPassReport *report = manager->report;
     report->applications++;
     g_free(report->last_application);
     report->last_application = g_strdup_printf("%u %s @%s", report->applications, pass->id,
                                                kiln_unit_name(&manager->unit));
+    report->last_pass = pass;
+    report->last_options = step->options;
     const KilnPassOptions *options = manager->options;
     if (options->progress &&
         !options->progress(manager->fraction, report->last_application, options->data))
         return kiln_throw(error, KILN_ERROR_CANCELLED, "cancelled");
     return TRUE;
+}
+
+/* What the module costs now: measured again only where something changed. */
+static KilnUnitCost
+cost_now(Manager *manager, bool changed)
+{
+    KilnPassReport *report = manager->report;
+    if (manager->options->measure && (changed || !manager->cost_known)) {
+        report->cost = kiln_unit_cost(&manager->unit);
+        report->measured = manager->cost_known = true;
+    }
+    return report->cost;
+}
+
+static void
+count_before(Manager *manager, KilnPassStats *stats, int64_t size)
+{
+    KilnUnitCost cost = cost_now(manager, false);
+    if (stats->runs > 0)
+        return;
+    stats->nodes_before = size;
+    stats->cost_before = cost;
+}
+
+static void
+count_after(Manager *manager, const Step *step, KilnPassStats *stats, int64_t size, bool changed)
+{
+    KilnUnitCost before = manager->report->cost;
+    stats->runs++;
+    stats->changed += changed;
+    if (changed && !step->implicit)
+        stats->last_changed = manager->report->applications;
+    stats->nodes_after = kiln_unit_size(&manager->unit);
+    stats->delta += stats->nodes_after - size;
+    stats->cost_after = cost_now(manager, changed);
+    stats->cost_delta.flops += stats->cost_after.flops - before.flops;
+    stats->cost_delta.constant_bytes += stats->cost_after.constant_bytes - before.constant_bytes;
 }
 
 static gboolean
@@ -122,29 +180,26 @@ apply(Manager *manager, const Step *step, bool *changed, GError **error)
         manager->stopped = true;
         return TRUE;
     }
-    if (!announce(manager, step->pass, error))
+    if (!announce(manager, step, error))
         return blame(manager, step->pass, error);
 
     KilnPassStats *stats = kiln_pass_report_stats(report, step->pass);
     int64_t size = kiln_unit_size(&manager->unit);
-    if (stats->runs == 0)
-        stats->nodes_before = size;
+    count_before(manager, stats, size);
     kiln_analyses_assure(manager->analyses, &manager->unit, step->pass->requires_);
     KilnPassContext *context = &manager->context;
     context->pass = step->pass;
     context->pass_options = step->options;
     context->stats = stats;
     context->implicit = step->implicit;
+    context->application = report->applications;
     context->liveness = step->pass->requires_ & KILN_ANALYSIS_LIVENESS
                             ? kiln_analyses_liveness(manager->analyses, &manager->unit)
                             : NULL;
     gboolean ok = run_and_check(manager, step, stats, changed, error);
     context->pass = NULL;
     context->stats = NULL;
-    stats->runs++;
-    stats->changed += *changed;
-    stats->nodes_after = kiln_unit_size(&manager->unit);
-    stats->delta += stats->nodes_after - size;
+    count_after(manager, step, stats, size, *changed);
     if (!ok)
         return blame(manager, step->pass, error);
     KilnApplication application = { step->pass, report->applications, *changed };
@@ -222,25 +277,53 @@ throw_no_fixed_point(const Manager *manager, const KilnPipelineEntry *entry, con
 /* What the function was after an iteration. */
 typedef struct {
     uint64_t structure, named;
+    uint32_t applications; /* until then */
 } Form;
 
 static Form
-form_of(const KilnUnit *unit)
+form_of(const Manager *manager)
 {
-    return (Form){ kiln_unit_hash(unit, false), kiln_unit_hash(unit, true) };
+    return (Form){ kiln_unit_hash(&manager->unit, false), kiln_unit_hash(&manager->unit, true),
+                   manager->report->applications };
+}
+
+/* "sink (below-relu), hoist (above-relu)": the passes that changed something after application
+ * @since, each with its rules that fired, in order of their first application. */
+static char *
+doers(const KilnPassReport *report, uint32_t since)
+{
+    GString *text = g_string_new(NULL);
+    for (guint i = 0; i < report->passes->len; i++) {
+        const KilnPassStats *stats = g_ptr_array_index(report->passes, i);
+        if (stats->last_changed <= since)
+            continue;
+        g_string_append_printf(text, "%s%s", text->len ? ", " : "", stats->id);
+        const char *before = " (", *end = "";
+        for (guint r = 0; r < stats->rules->len; r++) {
+            const KilnRuleStats *rule = g_ptr_array_index(stats->rules, r);
+            if (rule->last_fired <= since)
+                continue;
+            g_string_append_printf(text, "%s%s", before, rule->name);
+            before = ", ";
+            end = ")";
+        }
+        g_string_append(text, end);
+    }
+    return g_string_free(text, FALSE);
 }
 
 static char *
-circle(const KilnPipelineEntry *entry, guint iteration, guint period)
+circle(const KilnPipelineEntry *entry, guint iteration, guint period, const char *by)
 {
     if (period > 1)
         return g_strdup_printf("it oscillates: after iteration %u the function is what it was %u "
-                               "iterations before",
-                               iteration, period);
-    return g_strdup_printf(entry->group
-                               ? "its passes undo each other: iteration %u ends where it began"
-                               : "it reports a change in iteration %u, but nothing changed",
-                           iteration);
+                               "iterations before; round in circles go %s",
+                               iteration, period, by);
+    if (entry->group)
+        return g_strdup_printf("its passes undo each other: iteration %u ends where it began; "
+                               "round in circles go %s",
+                               iteration, by);
+    return g_strdup_printf("it reports a change in iteration %u, but nothing changed", iteration);
 }
 
 /* A form that the function had before means going round in circles, which no cap on iterations
@@ -257,7 +340,8 @@ check_progress(const Manager *manager, const KilnPipelineEntry *entry, const GAr
         if (!same)
             continue;
         guint period = seen->len - k;
-        g_autofree char *why = circle(entry, seen->len, period);
+        g_autofree char *by = doers(manager->report, old->applications);
+        g_autofree char *why = circle(entry, seen->len, period, by);
         return throw_no_fixed_point(manager, entry, why, KILN_ERROR_PASS, error);
     }
     return TRUE;
@@ -267,7 +351,7 @@ static gboolean
 run_to_fixed_point(Manager *manager, const KilnPipelineEntry *entry, bool *changed, GError **error)
 {
     g_autoptr(GArray) seen = g_array_new(FALSE, FALSE, sizeof(Form));
-    Form form = form_of(&manager->unit);
+    Form form = form_of(manager);
     g_array_append_val(seen, form);
     kiln_pass_context_clear_recent(&manager->context);
     for (uint32_t i = 0; i < entry->max_iterations; i++) {
@@ -277,7 +361,7 @@ run_to_fixed_point(Manager *manager, const KilnPipelineEntry *entry, bool *chang
         if (!again || manager->stopped)
             return TRUE;
         *changed = true;
-        form = form_of(&manager->unit);
+        form = form_of(manager);
         if (!check_progress(manager, entry, seen, form, error))
             return FALSE;
         g_array_append_val(seen, form);

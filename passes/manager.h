@@ -81,6 +81,7 @@ typedef struct {
     bool check_changed;  /* hash before and after, fail a pass that lies */
     bool check_numerics; /* --check: run before and after on seeded inputs and compare by class */
     bool log_rewrites;   /* send one line per rewrite to `log` */
+    bool measure;        /* operations and constant bytes around each pass, for the report */
     const char *const *skip; /* pass ids, NULL-terminated; NULL: none */
     const char *const *only;
     int64_t stop_after;             /* entries; -1: all */
@@ -100,6 +101,12 @@ typedef struct {
         .threads = 1, .verify = true, .stop_after = -1, .bisect_limit = -1                         \
     }
 
+/** What a module costs. */
+typedef struct {
+    int64_t flops;          /* of one run; nodes whose types are open count as none */
+    int64_t constant_bytes; /* stored ones: splats and generated constants have none */
+} KilnUnitCost;
+
 /** Counters of one pass over a pipeline run, in order of first application. */
 typedef struct {
     const char *id;
@@ -107,13 +114,18 @@ typedef struct {
     uint32_t runs, changed;
     double ms;
     int64_t nodes_before,
-        nodes_after;  /* of the first and last run: nodes or instructions of the module */
-    int64_t delta;    /* nodes that the runs themselves added; negative: removed */
-    GPtrArray *rules; /* KilnRuleStats*, in order of first mention */
+        nodes_after; /* of the first and last run: nodes or instructions of the module */
+    int64_t delta;   /* nodes that the runs themselves added; negative: removed */
+    /* The same of what the module costs; zeros unless the options say `measure`. */
+    KilnUnitCost cost_before, cost_after, cost_delta;
+    uint32_t last_changed; /* the last application that an entry asked for and that changed
+                              something; 0: none */
+    GPtrArray *rules;      /* KilnRuleStats*, in order of first mention */
 } KilnPassStats;
 typedef struct {
     char *name;
     uint32_t fired;
+    uint32_t last_fired; /* the last application that an entry asked for and that it fired in */
     GPtrArray *refusals; /* KilnRefusal*: guard, count */
 } KilnRuleStats;
 typedef struct {
@@ -122,17 +134,23 @@ typedef struct {
 } KilnRefusal;
 
 typedef struct {
-    GPtrArray *passes;      /* KilnPassStats* */
-    uint32_t entries;       /* entries counted, against stop_after */
-    uint32_t applications;  /* pass applications counted, against bisect_limit */
-    char *last_application; /* "12 cse @main" : the last one that ran */
+    GPtrArray *passes;             /* KilnPassStats* */
+    bool measured;                 /* costs are known */
+    KilnUnitCost cost;             /* after the last application */
+    uint32_t entries;              /* entries counted, against stop_after */
+    uint32_t applications;         /* pass applications counted, against bisect_limit */
+    char *last_application;        /* "12 cse @main" : the last one that ran */
+    const KilnPassInfo *last_pass; /* of it, and the options that it ran with; the pipeline's */
+    const void *last_options;
 } KilnPassReport;
 KilnPassReport *kiln_pass_report_new(void);
 void kiln_pass_report_free(KilnPassReport *report);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnPassReport, kiln_pass_report_free)
 
 /** `{schema_version, passes[{name, level, runs, changed, ms, rules{rule: {fired, refused{guard:
- * n}}}, nodes_before, nodes_after, delta}]}` */
+ * n}}}, nodes_before, nodes_after, delta, flops_before, flops_after, flops_delta,
+ * constant_bytes_before, constant_bytes_after, constant_bytes_delta}]}`; the last six where the run
+ * measured them. */
 char *kiln_pass_report_to_json(const KilnPassReport *report);
 
 /** Runs the graph list over every function of @module, callees first, subgraphs before the

@@ -96,7 +96,7 @@ add_int(JsonBuilder *json, const char *name, int64_t value)
 }
 
 static void
-add_pass(JsonBuilder *json, const KilnPassStats *stats)
+add_pass(JsonBuilder *json, const KilnPassStats *stats, bool measured)
 {
     json_builder_begin_object(json);
     json_builder_set_member_name(json, "name");
@@ -115,6 +115,14 @@ add_pass(JsonBuilder *json, const KilnPassStats *stats)
     add_int(json, "nodes_before", stats->nodes_before);
     add_int(json, "nodes_after", stats->nodes_after);
     add_int(json, "delta", stats->delta);
+    if (measured) {
+        add_int(json, "flops_before", stats->cost_before.flops);
+        add_int(json, "flops_after", stats->cost_after.flops);
+        add_int(json, "flops_delta", stats->cost_delta.flops);
+        add_int(json, "constant_bytes_before", stats->cost_before.constant_bytes);
+        add_int(json, "constant_bytes_after", stats->cost_after.constant_bytes);
+        add_int(json, "constant_bytes_delta", stats->cost_delta.constant_bytes);
+    }
     json_builder_end_object(json);
 }
 
@@ -127,7 +135,7 @@ kiln_pass_report_to_json(const KilnPassReport *report)
     json_builder_set_member_name(json, "passes");
     json_builder_begin_array(json);
     for (guint i = 0; i < report->passes->len; i++)
-        add_pass(json, g_ptr_array_index(report->passes, i));
+        add_pass(json, g_ptr_array_index(report->passes, i), report->measured);
     json_builder_end_array(json);
     json_builder_end_object(json);
     g_autoptr(JsonNode) root = json_builder_get_root(json);

@@ -83,7 +83,8 @@ is_linked(const KilnNode *node)
 static void
 push(Driver *driver, KilnNode *node)
 {
-    if (node->function != driver->function || !is_linked(node))
+    if (driver->start[node->op] == driver->start[node->op + 1] ||
+        node->function != driver->function || !is_linked(node))
         return;
     guint old = driver->queued->len;
     if (node->id >= old) {

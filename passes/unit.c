@@ -22,10 +22,12 @@ region_at(const KilnNode *node, uint32_t i)
 static void
 collect(KilnFunction *function, GPtrArray *out)
 {
-    kiln_foreach_node (node, function) {
-        if (kiln_op_has(node->op, KILN_TRAIT_REGION)) {
-            foreach_region(region, node) collect(region, out);
-        }
+    uint32_t left = function->n_region_nodes;
+    for (const KilnNode *node = function->first; node && left; node = node->next) {
+        if (!kiln_op_has(node->op, KILN_TRAIT_REGION))
+            continue;
+        foreach_region(region, node) collect(region, out);
+        left--;
     }
     g_ptr_array_add(out, function);
 }
@@ -88,32 +90,60 @@ kiln_unit_name(const KilnUnit *unit)
     return unit->graph ? unit->graph->name : unit->instrs->name;
 }
 
-static int64_t
-graph_size(const KilnFunction *function)
-{
-    int64_t size = function->n_nodes;
-    kiln_foreach_node (node, function) {
-        if (kiln_op_has(node->op, KILN_TRAIT_REGION)) {
-            foreach_region(region, node) size += graph_size(region);
-        }
-    }
-    return size;
-}
-
 int64_t
 kiln_unit_size(const KilnUnit *unit)
 {
     int64_t size = 0;
-    if (unit->level == KILN_LEVEL_GRAPH) {
-        for (guint i = 0; i < unit->module->functions->len; i++)
-            size += graph_size(g_ptr_array_index(unit->module->functions, i));
-        return size;
-    }
+    if (unit->level == KILN_LEVEL_GRAPH)
+        return unit->module->n_nodes;
     for (guint i = 0; i < unit->ir->functions->len; i++) {
         const KilnIRFunction *function = g_ptr_array_index(unit->ir->functions, i);
         size += function->n_instrs;
     }
     return size;
+}
+
+static int64_t
+plus(int64_t a, int64_t b)
+{
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
+static int64_t
+graph_flops(const KilnFunction *function)
+{
+    int64_t flops = 0;
+    kiln_foreach_node (node, function) {
+        flops = plus(flops, kiln_node_cost(node).flops);
+        if (kiln_op_has(node->op, KILN_TRAIT_REGION)) {
+            foreach_region(region, node) flops = plus(flops, graph_flops(region));
+        }
+    }
+    return flops;
+}
+
+KilnUnitCost
+kiln_unit_cost(const KilnUnit *unit)
+{
+    KilnUnitCost cost = { 0, 0 };
+    for (guint i = 0; i < unit->module->constants->len; i++) {
+        const KilnConstant *constant = g_ptr_array_index(unit->module->constants, i);
+        const KilnTensor *tensor = constant->tensor;
+        gsize bytes = tensor && tensor->bytes ? g_bytes_get_size(tensor->bytes) : 0;
+        cost.constant_bytes = plus(cost.constant_bytes, (int64_t)bytes);
+    }
+    if (unit->level == KILN_LEVEL_GRAPH) {
+        for (guint i = 0; i < unit->module->functions->len; i++)
+            cost.flops =
+                plus(cost.flops, graph_flops(g_ptr_array_index(unit->module->functions, i)));
+        return cost;
+    }
+    for (guint i = 0; i < unit->ir->functions->len; i++) {
+        kiln_foreach_instr (instr, (KilnIRFunction *)g_ptr_array_index(unit->ir->functions, i))
+            cost.flops = plus(cost.flops, kiln_instr_cost(instr).flops);
+    }
+    return cost;
 }
 
 uint64_t
@@ -122,6 +152,21 @@ kiln_unit_hash(const KilnUnit *unit, bool names)
     uint64_t own = unit->graph ? kiln_hash_function(unit->graph, names)
                                : kiln_hash_ir_function(unit->instrs, names);
     return own * UINT64_C(0x9e3779b97f4a7c15) + kiln_hash_module(unit->module, names);
+}
+
+uint64_t
+kiln_unit_stamp(const KilnUnit *unit)
+{
+    return unit->graph ? unit->module->stamp : unit->instrs->stamp + 1;
+}
+
+void
+kiln_unit_touch(const KilnUnit *unit)
+{
+    if (unit->graph)
+        kiln_function_touch(unit->graph);
+    else
+        unit->instrs->stamp++;
 }
 
 gboolean

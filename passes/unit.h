@@ -24,8 +24,15 @@ KilnUnit kiln_unit_of(const KilnUnit *module, void *function);
 const char *kiln_unit_name(const KilnUnit *unit);
 /** Nodes or instructions of the whole module. */
 int64_t kiln_unit_size(const KilnUnit *unit);
+/** Of the whole module: linear. */
+KilnUnitCost kiln_unit_cost(const KilnUnit *unit);
 /** Of the function and of what passes may change beside it; see passes/hash.h for @names. */
 uint64_t kiln_unit_hash(const KilnUnit *unit, bool names);
+/** Grows with every change, above 0. A subgraph is part of what is around it, so that the graph
+ * level goes by its module. */
+uint64_t kiln_unit_stamp(const KilnUnit *unit);
+/** Says that the function changed, whatever changed in it. */
+void kiln_unit_touch(const KilnUnit *unit);
 gboolean kiln_unit_verify(const KilnUnit *unit, GError **error);
 void kiln_unit_print(const KilnUnit *unit, GString *out);
 /** Numbers nodes or instructions densely in list order. */

@@ -181,6 +181,7 @@ run(const OptOptions *opt, KilnOptions *options, const char *path, const KilnPip
     KilnPassOptions pass_options;
     if (!kiln_options_passes(options, pipeline, &pass_options, error))
         return FALSE;
+    pass_options.measure = opt->stats;
     g_autoptr(KilnModel) model = kiln_options_load(options, path, error);
     bool wants_ir = model && (is(opt->stage, "ir") || model->ir_text);
     if (!model || !check_level(opt, model, wants_ir, error))

@@ -9,6 +9,9 @@
 #include <string.h>
 
 static const char class_letters[] = { 'E', 'U', 'Q', 'L' };
+#define X(id, text) text,
+static const char *const flag_names[] = { KILN_FLAG_MAP(X) };
+#undef X
 
 static void
 print_options(const KilnPassInfo *pass)
@@ -98,6 +101,12 @@ list_rules_json(const KilnRule *rules, uint32_t n)
         json_object_set_string_member(entry, "name", rules[i].name);
         json_object_set_string_member(entry, "numerics", letter);
         json_object_set_string_member(entry, "pattern", rules[i].pattern);
+        JsonArray *flags = json_array_new();
+        for (uint32_t bit = 0; bit < KILN_N_FLAGS; bit++) {
+            if (rules[i].flags & 1u << bit)
+                json_array_add_string_element(flags, flag_names[bit]);
+        }
+        json_object_set_array_member(entry, "flags", flags);
         json_array_add_object_element(array, entry);
     }
     JsonObject *root = json_object_new();
@@ -120,8 +129,17 @@ list_rules(const KilnOptions *options, const char *id, GError **error)
         list_rules_json(rules, n);
         return KILN_EXIT_OK;
     }
-    for (uint32_t i = 0; i < n; i++)
-        printf("%c  %-28s %s\n", class_letters[rules[i].numerics], rules[i].name, rules[i].pattern);
+    for (uint32_t i = 0; i < n; i++) {
+        printf("%c  %-28s %s", class_letters[rules[i].numerics], rules[i].name, rules[i].pattern);
+        const char *before = "  needs ";
+        for (uint32_t bit = 0; bit < KILN_N_FLAGS; bit++) {
+            if (!(rules[i].flags & 1u << bit))
+                continue;
+            printf("%s%s", before, flag_names[bit]);
+            before = ", ";
+        }
+        putchar('\n');
+    }
     if (!n)
         printf("%s is written in C, without rules.\n", id);
     return KILN_EXIT_OK;

@@ -70,6 +70,29 @@ kiln_json_set_type(JsonObject *object, const char *key, const KilnType *type)
     json_object_set_string_member(object, key, text);
 }
 
+/* What the runs of a pass themselves added or removed. */
+static void
+print_cost(const KilnUnitCost *delta)
+{
+    if (delta->flops)
+        fprintf(stderr, "        %+.6g MFLOP\n", (double)delta->flops * 1e-6);
+    if (delta->constant_bytes)
+        fprintf(stderr, "        %+" G_GINT64_FORMAT " bytes of constants\n",
+                delta->constant_bytes);
+}
+
+static void
+print_total(const KilnPassReport *report)
+{
+    const KilnPassStats *first = g_ptr_array_index(report->passes, 0);
+    const KilnUnitCost *before = &first->cost_before, *after = &report->cost;
+    fprintf(stderr,
+            "%.6g MFLOP and %" G_GINT64_FORMAT
+            " bytes of constants before, %.6g and %" G_GINT64_FORMAT " after\n",
+            (double)before->flops * 1e-6, before->constant_bytes, (double)after->flops * 1e-6,
+            after->constant_bytes);
+}
+
 static void
 print_rules(const KilnPassStats *pass)
 {
@@ -100,6 +123,10 @@ kiln_print_pass_table(const KilnPassReport *report, bool rules)
         ms += pass->ms;
         if (rules)
             print_rules(pass);
+        if (rules)
+            print_cost(&pass->cost_delta);
     }
     fprintf(stderr, "%u applications, %.3f ms\n", report->applications, ms);
+    if (rules && report->measured && report->passes->len)
+        print_total(report);
 }

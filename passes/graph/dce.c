@@ -5,7 +5,8 @@
  * requires nothing, preserves nothing, runs anywhere; the manager runs it before every graph pass
  * so that use counts are exact. Kept: side effects, state, `return`, and every argument. A node
  * with several results goes only when none of them is read. A constant goes when no function of
- * the module, subgraphs included, refers to it. One run removes all there is to remove. */
+ * the module, subgraphs included, refers to it. One run removes all there is to remove, so that a
+ * function which nothing touched since is not looked at again. */
 #include "passes/pass.h"
 
 /* Removing a node's subgraph drops reads of values around it, whose defs may be dead then. */
@@ -104,9 +105,13 @@ gboolean
 kiln_pass_dce(KilnFunction *function, KilnPassContext *context, bool *changed, GError **error)
 {
     (void)error;
+    *changed = false;
+    if (function->swept == function->module->stamp)
+        return TRUE;
     *changed = remove_dead_nodes(function, context);
     /* Constants belong to the module: one look per sweep over its functions, at the outermost. */
     if (!function->owner)
         *changed |= remove_unread_constants(function->module, context);
+    function->swept = function->module->stamp;
     return TRUE;
 }

@@ -139,7 +139,7 @@ kiln_pass_dedup_constants(KilnFunction *function, KilnPassContext *context, bool
             kiln_pass_note(context, rule, "@%s equals @%s", (*field)->name,
                            first[(*field)->id]->name);
             *field = (KilnConstant *)first[(*field)->id];
-            function->stamp++;
+            kiln_function_touch(function);
             *changed = true;
         }
     }

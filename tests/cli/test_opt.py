@@ -247,6 +247,31 @@ class Passes(CliTest):
         self.assertLess(by_name["dce"]["delta"], 0)
         self.assertEqual(sum(entry["delta"] for entry in passes), passes[-1]["nodes_after"] - passes[0]["nodes_before"])
 
+    def test_stats_of_cost(self):
+        """Two of the same node cost twice what one costs; constants are counted in bytes."""
+        model = self.write("c.kiln", """graph @c(%x: f32[4,8]) {
+  %w = const @w : f32[8,16]
+  %a = matmul(%x, %w) : f32[4,16]
+  %b = matmul(%x, %w) : f32[4,16]
+  %c = sub(%a, %b) : f32[4,16]
+  return %c
+}
+constants {
+  @w = iota : f32[8,16]
+  @unread = [1, 2, 3, 4] : f32[4]
+}
+""")
+        entries = self.json("opt", model, "--passes", "dce,cse,dce", "--stats", "--json")["passes"]
+        dce, cse = entries
+        product = 2 * 4 * 8 * 16
+        self.assertEqual((dce["flops_before"], dce["flops_after"]), (2 * product + 64, product + 64))
+        self.assertEqual((dce["flops_delta"], cse["flops_delta"]), (-product, 0))  # cse leaves what dies
+        self.assertEqual((dce["constant_bytes_before"], dce["constant_bytes_delta"]), (16, -16))
+        self.assertNotIn("flops_before", self.json("opt", model, "--time-passes", "--json")["passes"][0])
+        text = self.kiln_err("opt", model, "--passes", "dce,cse,dce", "--stats")
+        self.assertRegex(text, r"(?m)^ +-0.001024 MFLOP$")
+        self.assertRegex(text, r"(?m)^0.002112 MFLOP and 16 bytes of constants before, 0.001088 and 0 after$")
+
     def test_stats_beside_a_file(self):
         document = json.loads(self.kiln("opt", self.model, "--json", "--stats", "-o", "out.kiln"))
         self.keys(document, "schema_version", "passes")

@@ -35,7 +35,7 @@ class Passes(CliTest):
         rules = self.json("passes", "--rules", "fold-batchnorm", "--json")["rules"]
         self.assertIn("batchnorm-into-conv", [rule["name"] for rule in rules])
         for rule in rules:
-            self.keys(rule, "name", "numerics", "pattern")
+            self.keys(rule, "name", "numerics", "pattern", "flags")
         self.assertEqual(self.kiln("passes", "--rules", "dce"), "dce is written in C, without rules.\n")
         self.assertEqual(self.json("passes", "--rules", "dce", "--json")["rules"], [])
         self.fails(USAGE, ("--rules: expected a pass, found cze (did you mean 'cse'?)", "`kiln passes` lists them."), "passes",

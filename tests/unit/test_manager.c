@@ -298,7 +298,7 @@ runs_of(const Case *c, const char *id)
 
 /* --- order and counting --- */
 
-Test(manager, entries_run_in_order_with_dce_before_each)
+Test(manager, glw_p3_entries_run_in_order_with_dce_before_each)
 {
     Case c;
     setup(&c, "look,look-too", 2);
@@ -395,7 +395,7 @@ Test(manager, a_fixed_point_ends_when_nothing_changes)
     teardown(&c);
 }
 
-Test(manager, a_cap_that_is_hit_names_the_pass_and_its_last_rewrites)
+Test(manager, glw_p6_a_cap_that_is_hit_names_the_pass_and_its_last_rewrites)
 {
     Case c;
     setup(&c, "shorten{convergence=until-fixed-point,max-iterations=3}", 8);
@@ -415,13 +415,14 @@ Test(manager, growth_without_end_hits_the_cap)
     teardown(&c);
 }
 
-Test(manager, oscillation_is_noticed_before_the_cap)
+Test(manager, glw_p6_oscillation_is_noticed_before_the_cap)
 {
     Case c;
     setup(&c, "sway{convergence=until-fixed-point,max-iterations=10000}", 1);
     expect_error(&c, KILN_ERROR_PASS,
                  "pass sway (application 6, @f): it oscillates: after iteration 3 the function is "
-                 "what it was 2 iterations before; last rewrites: turn: ");
+                 "what it was 2 iterations before; round in circles go sway (turn); last rewrites: "
+                 "turn: ");
     teardown(&c);
 }
 
@@ -447,16 +448,18 @@ Test(manager, a_group_is_a_fixed_point_over_several_passes)
     teardown(&c);
 }
 
-Test(manager, passes_of_a_group_that_undo_each_other_are_named)
+Test(manager, glw_p6_passes_of_a_group_that_undo_each_other_are_named)
 {
     Case c;
     setup(&c, "", 1);
     static const char yaml[] =
         "version: 1\ngraph:\n  - {group: [to-abs, to-neg], convergence: until-fixed-point}\n";
     cr_assert(kiln_pipeline_read_yaml(c.pipeline, yaml, strlen(yaml), "p.yaml", &c.error));
-    expect_error(&c, KILN_ERROR_PASS,
-                 "group to-abs, to-neg (p.yaml:3:5) (application 8, @f): its passes undo each "
-                 "other: iteration 2 ends where it began; last rewrites: turn: n; turn: n");
+    expect_error(
+        &c, KILN_ERROR_PASS,
+        "group to-abs, to-neg (p.yaml:3:5) (application 8, @f): its passes undo each "
+        "other: iteration 2 ends where it began; round in circles go to-abs (turn), to-neg "
+        "(turn); last rewrites: turn: n; turn: n");
     teardown(&c);
 }
 
@@ -588,7 +591,7 @@ Test(manager, skip_and_only)
     teardown(&c);
 }
 
-Test(manager, modes)
+Test(manager, glw_p4_entries_of_another_mode_are_skipped)
 {
     Case c;
     setup(&c, "look{modes=train},look-too{modes=infer}", 1);
