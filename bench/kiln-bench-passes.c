@@ -1,0 +1,518 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kiln-bench-passes: what passes cost, and how their cost grows with the graph.
+ *
+ * Synthetic graphs of several sizes go through the whole default pipeline, through each pass alone,
+ * and through what the manager does around passes: verifying, hashing, cloning, lowering. Growth is
+ * the factor of time per factor ten of nodes; near-linear work stays near ten. */
+#include "bench/bench_graph.h"
+#include "bench/bench_json.h"
+#include "bench/bench_stats.h"
+#include "passes/hash.h"
+#include "passes/manager.h"
+#include "runtime/internal.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    MAX_SIZES = 8,
+    MAX_RUNS = 30,
+    COLD_BYTES = 64 << 20,
+};
+static const double ENOUGH = 0.1; /* seconds of repeating one measurement */
+static const char inside[] = "  ";
+static const char graph_pipeline[] = "graph pipeline";
+static const double MIN_DECADES = 1.5;
+static const double NOISE_FLOOR = 5e-5; /* seconds; below, growth says nothing */
+
+typedef struct {
+    char **passes; /* NULL: all */
+    char *pipeline, *sizes_text, *json;
+    double limit, growth;
+    gint64 seed;
+    gboolean no_verify, quick;
+    unsigned sizes[MAX_SIZES], n_sizes;
+} Options;
+
+/* One line of the table: seconds per size, negative where it was not measured. */
+typedef struct {
+    char *name;
+    double seconds[MAX_SIZES];
+    gint64 runs[MAX_SIZES];
+} Row;
+
+typedef struct {
+    const Options *options;
+    const KilnTarget *target;
+    KilnPassPipeline *pipeline;
+    GPtrArray *rows; /* Row* */
+    unsigned size;   /* index of the size that is measured */
+    KilnModule *module;
+    KilnModule *optimized; /* by the graph level of the pipeline */
+    unsigned nodes[MAX_SIZES];
+} Bench;
+
+static void
+row_free(gpointer data)
+{
+    Row *row = data;
+    g_free(row->name);
+    g_free(row);
+}
+
+static Row *
+find(const Bench *bench, const char *name)
+{
+    for (guint i = 0; i < bench->rows->len; i++) {
+        Row *row = g_ptr_array_index(bench->rows, i);
+        if (strcmp(row->name, name) == 0)
+            return row;
+    }
+    return NULL;
+}
+
+static void
+record(Bench *bench, const char *name, double seconds, unsigned runs)
+{
+    Row *row = find(bench, name);
+    if (!row) {
+        row = g_new0(Row, 1);
+        row->name = g_strdup(name);
+        for (int i = 0; i < MAX_SIZES; i++)
+            row->seconds[i] = -1;
+        g_ptr_array_add(bench->rows, row);
+    }
+    row->seconds[bench->size] = seconds;
+    row->runs[bench->size] = runs;
+}
+
+/* --- one measurement --- */
+
+/* Growth shall show the work and not which cache the graph still fits into: every run begins with
+ * cold caches. */
+static void
+chill(void)
+{
+    static unsigned char junk[COLD_BYTES];
+    for (size_t i = 0; i < sizeof junk; i += 64)
+        junk[i]++;
+}
+
+/* Seconds of one run, or negative and @error. */
+typedef double (*MeasureFn)(Bench *bench, const void *data, GError **error);
+
+static gboolean
+measure(Bench *bench, const char *name, MeasureFn run, const void *data, GError **error)
+{
+    double best = INFINITY, spent = 0;
+    unsigned n = 0;
+    for (; n < MAX_RUNS && spent < ENOUGH && !(n && bench->options->quick); n++) {
+        double begin = bench_cpu_now(), seconds = run(bench, data, error);
+        if (seconds < 0) {
+            g_prefix_error(error, "%s of %u nodes: ", name, bench->nodes[bench->size]);
+            return FALSE;
+        }
+        best = MIN(best, seconds);
+        spent += bench_cpu_now() - begin;
+    }
+    record(bench, name, best, n);
+    return TRUE;
+}
+
+static KilnPassOptions
+pass_options(const Bench *bench)
+{
+    KilnPassOptions options = KILN_PASS_OPTIONS_INIT;
+    options.target = bench->target;
+    options.verify = !bench->options->no_verify;
+    return options;
+}
+
+/* What the passes of a run took inside it, of the clock and not of the processor. */
+static void
+record_passes(Bench *bench, const KilnPassReport *report, KilnLevel level)
+{
+    for (guint i = 0; i < report->passes->len; i++) {
+        const KilnPassStats *stats = g_ptr_array_index(report->passes, i);
+        if (stats->level != level)
+            continue;
+        g_autofree char *name =
+            g_strdup_printf("%s%s%s", inside, level == KILN_LEVEL_IR ? "ir " : "", stats->id);
+        record(bench, name, stats->ms * 1e-3, 1);
+    }
+}
+
+static double
+run_graph_pipeline(Bench *bench, const void *data, GError **error)
+{
+    (void)data;
+    g_autoptr(KilnModule) clone = kiln_module_clone(bench->module);
+    g_autoptr(KilnPassReport) report = kiln_pass_report_new();
+    KilnPassOptions options = pass_options(bench);
+    chill();
+    double start = bench_cpu_now();
+    if (!kiln_pipeline_run_graph(bench->pipeline, clone, &options, report, error))
+        return -1;
+    double seconds = bench_cpu_now() - start;
+    record_passes(bench, report, KILN_LEVEL_GRAPH);
+    g_clear_pointer(&bench->optimized, kiln_module_free);
+    bench->optimized = g_steal_pointer(&clone);
+    return seconds;
+}
+
+static KilnPassPipeline *
+pipeline_of(const KilnPassInfo *pass, GError **error)
+{
+    bool graph = pass->level == KILN_LEVEL_GRAPH;
+    g_autofree char *text =
+        g_strdup_printf("%s{%s%s}", pass->id, graph ? "dce=none" : "convergence=one-pass",
+                        strcmp(pass->id, "constant-fold") == 0 ? ",evaluate=compile" : "");
+    KilnPassPipeline *pipeline = kiln_pass_pipeline_parse_inline(text, error);
+    if (pipeline)
+        pipeline->flags = (1u << KILN_N_FLAGS) - 1;
+    return pipeline;
+}
+
+static double
+run_graph_pass(Bench *bench, const void *data, GError **error)
+{
+    const KilnPassInfo *pass = data;
+    g_autoptr(KilnModule) clone = kiln_module_clone(bench->module);
+    g_autoptr(KilnPassPipeline) pipeline = pipeline_of(pass, error);
+    KilnPassOptions options = pass_options(bench);
+    options.verify = false; /* the time of the pass alone */
+    chill();
+    double start = bench_cpu_now();
+    return pipeline && kiln_pipeline_run_graph(pipeline, clone, &options, NULL, error)
+               ? bench_cpu_now() - start
+               : -1;
+}
+
+static KilnIRModule *
+lowered(const Bench *bench, double *out_seconds, GError **error)
+{
+    g_autoptr(KilnIRModule) ir = kiln_ir_module_new(kiln_module_clone(bench->optimized));
+    chill();
+    double start = bench_cpu_now();
+    KilnIRFunction *function = kiln_lower(kiln_module_entry(ir->module), error);
+    if (!function)
+        return NULL;
+    *out_seconds = bench_cpu_now() - start;
+    g_ptr_array_add(ir->functions, function);
+    return g_steal_pointer(&ir);
+}
+
+/* @data: a pass, or NULL for the whole IR level of the pipeline. */
+static double
+run_ir(Bench *bench, const void *data, GError **error)
+{
+    const KilnPassInfo *pass = data;
+    double seconds;
+    g_autoptr(KilnIRModule) ir = lowered(bench, &seconds, error);
+    g_autoptr(KilnPassPipeline) own = pass ? pipeline_of(pass, error) : NULL;
+    const KilnPassPipeline *pipeline = pass ? own : bench->pipeline;
+    g_autoptr(KilnPassReport) report = kiln_pass_report_new();
+    KilnPassOptions options = pass_options(bench);
+    options.verify &= !pass;
+    chill();
+    double start = bench_cpu_now();
+    if (!ir || !pipeline || !kiln_pipeline_run_ir(pipeline, ir, &options, report, error))
+        return -1;
+    seconds = bench_cpu_now() - start;
+    if (pass)
+        return seconds;
+    record_passes(bench, report, KILN_LEVEL_IR);
+    return seconds;
+}
+
+static double
+run_lower(Bench *bench, const void *data, GError **error)
+{
+    (void)data;
+    double seconds;
+    g_autoptr(KilnIRModule) ir = lowered(bench, &seconds, error);
+    return ir ? seconds : -1;
+}
+
+static double
+run_verify(Bench *bench, const void *data, GError **error)
+{
+    (void)data;
+    chill();
+    double start = bench_cpu_now();
+    return kiln_module_verify(bench->module, error) ? bench_cpu_now() - start : -1;
+}
+
+static double
+run_hash(Bench *bench, const void *data, GError **error)
+{
+    (void)data, (void)error;
+    chill();
+    double start = bench_cpu_now();
+    uint64_t hash = kiln_hash_function(kiln_module_entry(bench->module), true) ^
+                    kiln_hash_module(bench->module, true);
+    return hash ? bench_cpu_now() - start : -1;
+}
+
+static double
+run_clone(Bench *bench, const void *data, GError **error)
+{
+    (void)data, (void)error;
+    chill();
+    double start = bench_cpu_now();
+    g_autoptr(KilnModule) clone = kiln_module_clone(bench->module);
+    return clone ? bench_cpu_now() - start : -1;
+}
+
+/* --- everything of one size --- */
+
+static bool
+is_asked_for(const Options *options, const char *id)
+{
+    return !options->passes || g_strv_contains((const char *const *)options->passes, id);
+}
+
+static gboolean
+measure_passes(Bench *bench, KilnLevel level, GError **error)
+{
+    for (uint32_t i = 0; i < kiln_pass_count(); i++) {
+        const KilnPassInfo *pass = kiln_pass_at(i);
+        if (pass->level != level || !is_asked_for(bench->options, pass->id))
+            continue;
+        g_autofree char *name =
+            g_strdup_printf("%s%s", level == KILN_LEVEL_IR ? "ir " : "", pass->id);
+        MeasureFn run = level == KILN_LEVEL_IR ? run_ir : run_graph_pass;
+        if (!measure(bench, name, run, pass, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+static gboolean
+measure_size(Bench *bench, GError **error)
+{
+    const Options *options = bench->options;
+    unsigned nodes = options->sizes[bench->size];
+    g_autoptr(KilnModule) module = bench_graph(nodes, (uint64_t)options->seed, error);
+    if (!module)
+        return FALSE;
+    bench->module = module;
+    bench->nodes[bench->size] = kiln_module_entry(module)->n_nodes;
+    static const struct {
+        const char *name;
+        MeasureFn run;
+    } around[] = { { "verify", run_verify }, { "hash", run_hash }, { "clone", run_clone } };
+    gboolean ok = measure(bench, graph_pipeline, run_graph_pipeline, NULL, error);
+    for (size_t i = 0; ok && !options->passes && i < G_N_ELEMENTS(around); i++)
+        ok = measure(bench, around[i].name, around[i].run, NULL, error);
+    ok = ok && measure_passes(bench, KILN_LEVEL_GRAPH, error);
+    if (!options->passes)
+        ok = ok && measure(bench, "lower to ir", run_lower, NULL, error) &&
+             measure(bench, "ir pipeline", run_ir, NULL, error);
+    ok = ok && measure_passes(bench, KILN_LEVEL_IR, error);
+    g_clear_pointer(&bench->optimized, kiln_module_free);
+    bench->module = NULL;
+    return ok;
+}
+
+/* --- what came out --- */
+
+/* Per factor ten of nodes; 0 where it cannot be told. */
+static double
+growth_at(const Bench *bench, const Row *row, unsigned size)
+{
+    if (size == 0 || row->seconds[size - 1] < NOISE_FLOOR || row->seconds[size] < 0)
+        return 0;
+    double decades = log10((double)bench->nodes[size] / bench->nodes[size - 1]);
+    return pow(row->seconds[size] / row->seconds[size - 1], 1 / decades);
+}
+
+/* From the first size whose time says something to the last, per factor ten of nodes; 0 where these
+ * are too near each other. Over all of them, so that one step in which a graph outgrows a cache
+ * does not pass for the work. */
+static double
+growth_of(const Bench *bench, const Row *row)
+{
+    unsigned first = 0, last = bench->options->n_sizes - 1;
+    while (first < last && row->seconds[first] < NOISE_FLOOR)
+        first++;
+    if (row->seconds[last] < 0)
+        return 0;
+    double decades = log10((double)bench->nodes[last] / bench->nodes[first]);
+    return decades < MIN_DECADES ? 0 : pow(row->seconds[last] / row->seconds[first], 1 / decades);
+}
+
+static void
+print_table(const Bench *bench)
+{
+    const Options *options = bench->options;
+    printf(
+        "milliseconds of processor time from cold caches, and growth per factor ten of nodes: from "
+        "each size to the next, and over all\n%-24s",
+        "nodes");
+    for (unsigned s = 0; s < options->n_sizes; s++)
+        printf(" %11u       ", bench->nodes[s]);
+    printf("\n");
+    for (guint i = 0; i < bench->rows->len; i++) {
+        const Row *row = g_ptr_array_index(bench->rows, i);
+        printf("%-24s", row->name);
+        for (unsigned s = 0; s < options->n_sizes; s++) {
+            double growth = growth_at(bench, row, s);
+            if (row->seconds[s] < 0)
+                printf(" %11s       ", "");
+            else if (growth > 0)
+                printf(" %11.3f x%-5.1f", row->seconds[s] * 1e3, growth);
+            else
+                printf(" %11.3f       ", row->seconds[s] * 1e3);
+        }
+        double growth = growth_of(bench, row);
+        if (growth > 0)
+            printf("  x%.1f", growth);
+        printf("\n");
+    }
+}
+
+static gboolean
+write_json(const Bench *bench)
+{
+    JsonArray *benchmarks = json_array_new();
+    for (guint i = 0; i < bench->rows->len; i++) {
+        const Row *row = g_ptr_array_index(bench->rows, i);
+        for (unsigned s = 0; s < bench->options->n_sizes; s++) {
+            if (row->seconds[s] < 0)
+                continue;
+            g_autofree char *name = g_strdup_printf("%s/%u", row->name, bench->options->sizes[s]);
+            double ms = row->seconds[s] * 1e3;
+            JsonObject *entry = bench_json_entry(name, 1, row->runs[s], ms, ms);
+            json_object_set_int_member(entry, "nodes", bench->nodes[s]);
+            double growth = growth_at(bench, row, s);
+            if (growth > 0)
+                json_object_set_double_member(entry, "growth_per_decade", growth);
+            json_array_add_object_element(benchmarks, entry);
+        }
+    }
+    JsonObject *context = bench_json_context("kiln-bench-passes");
+    json_object_set_boolean_member(context, "verify", !bench->options->no_verify);
+    return bench_json_write(bench->options->json, context, benchmarks);
+}
+
+/* Time inside another row's, measured once: too noisy to be judged. */
+static bool
+is_inside(const Row *row)
+{
+    return g_str_has_prefix(row->name, inside);
+}
+
+/* Complains of what grows too fast or takes too long. */
+static bool
+judge(const Bench *bench)
+{
+    const Options *options = bench->options;
+    bool good = true;
+    for (guint i = 0; i < bench->rows->len; i++) {
+        const Row *row = g_ptr_array_index(bench->rows, i);
+        double growth = growth_of(bench, row);
+        if (is_inside(row) || growth <= options->growth)
+            continue;
+        fprintf(stderr, "%s: expected at most x%.1f per factor ten of nodes, found x%.1f\n",
+                row->name, options->growth, growth);
+        good = false;
+    }
+    const Row *whole = find(bench, graph_pipeline);
+    double seconds = whole->seconds[options->n_sizes - 1];
+    if (options->limit > 0 && seconds > options->limit) {
+        fprintf(stderr, "%s: expected at most %.1f s on %u nodes, found %.1f s\n", whole->name,
+                options->limit, bench->nodes[options->n_sizes - 1], seconds);
+        good = false;
+    }
+    return good;
+}
+
+static int
+bench_all(const Options *options)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(KilnPipeline) pipeline =
+        kiln_pipeline_load(options->pipeline ? options->pipeline : "default", &error);
+    Bench bench = { .options = options,
+                    .target = kiln_target_by_name("cpu", NULL),
+                    .pipeline = pipeline ? pipeline->passes : NULL,
+                    .rows = g_ptr_array_new_with_free_func(row_free) };
+    gboolean ok = pipeline != NULL;
+    for (; ok && bench.size < options->n_sizes; bench.size++)
+        ok = measure_size(&bench, &error);
+    int status = ok ? 0 : 1;
+    bool to_stdout = options->json && strcmp(options->json, "-") == 0;
+    if (!ok)
+        fprintf(stderr, "kiln-bench-passes: %s\n", error->message);
+    else if (!to_stdout)
+        print_table(&bench);
+    if (ok && ((options->json && !write_json(&bench)) || !judge(&bench)))
+        status = 1;
+    g_ptr_array_unref(bench.rows);
+    return status;
+}
+
+static bool
+parse_sizes(Options *options)
+{
+    g_auto(GStrv) parts =
+        g_strsplit(options->sizes_text ? options->sizes_text : "100,1000,10000,100000", ",", -1);
+    for (char **part = parts; *part; part++) {
+        guint64 size;
+        if (options->n_sizes == MAX_SIZES ||
+            !g_ascii_string_to_unsigned(*part, 10, 1, 10000000, &size, NULL))
+            return false;
+        if (options->n_sizes && size <= options->sizes[options->n_sizes - 1])
+            return false;
+        options->sizes[options->n_sizes++] = (unsigned)size;
+    }
+    return options->n_sizes > 0;
+}
+
+int
+main(int argc, char **argv)
+{
+    Options options = { .growth = 13, .seed = 1 };
+    const GOptionEntry entries[] = {
+        { "pass", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options.passes,
+          "Measure this pass alone and the pipeline; may be repeated", "PASS" },
+        { "pipeline", 0, 0, G_OPTION_ARG_FILENAME, &options.pipeline,
+          "The pipeline to measure as a whole (default: default)", "F" },
+        { "sizes", 0, 0, G_OPTION_ARG_STRING, &options.sizes_text,
+          "Nodes, ascending (default: 100,1000,10000,100000)", "N,N…" },
+        { "seed", 0, 0, G_OPTION_ARG_INT64, &options.seed, "Of the graphs (default: 1)", "N" },
+        { "growth", 0, 0, G_OPTION_ARG_DOUBLE, &options.growth,
+          "Exit status 1 where time grows by more per factor ten of nodes (default: 13)", "X" },
+        { "limit", 0, 0, G_OPTION_ARG_DOUBLE, &options.limit,
+          "Exit status 1 where the graph pipeline takes more seconds on the largest graph", "S" },
+        { "no-verify", 0, 0, G_OPTION_ARG_NONE, &options.no_verify, "Do not verify after each pass",
+          NULL },
+        { "quick", 0, 0, G_OPTION_ARG_NONE, &options.quick, "Measure everything once", NULL },
+        { "json", 0, 0, G_OPTION_ARG_FILENAME, &options.json,
+          "Write Google Benchmark's JSON here; - is standard output", "F" },
+        G_OPTION_ENTRY_NULL,
+    };
+    g_autoptr(GOptionContext) context = g_option_context_new(NULL);
+    g_option_context_set_summary(
+        context, "Measures passes on synthetic graphs, and how their time grows with the graph.");
+    g_option_context_add_main_entries(context, entries, NULL);
+    g_autoptr(GError) error = NULL;
+    int status = 2;
+    if (!g_option_context_parse(context, &argc, &argv, &error))
+        fprintf(stderr, "kiln-bench-passes: %s\n", error->message);
+    else if (argc > 1)
+        fprintf(stderr, "kiln-bench-passes: expected no operand, found %s\n", argv[1]);
+    else if (!parse_sizes(&options))
+        fprintf(stderr,
+                "kiln-bench-passes: --sizes: expected up to %d ascending numbers, found %s\n",
+                MAX_SIZES, options.sizes_text);
+    else
+        status = bench_all(&options);
+    g_strfreev(options.passes);
+    g_free(options.pipeline);
+    g_free(options.sizes_text);
+    g_free(options.json);
+    return status;
+}
