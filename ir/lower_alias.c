@@ -12,6 +12,16 @@ kiln_lower_alias_first(KilnLower *l, const KilnNode *node, GError **error)
 }
 
 gboolean
+kiln_lower_unchanged(KilnLower *l, const KilnNode *node, GError **error)
+{
+    const KilnType *from = &kiln_node_operand(node, 0)->type, *to = &node->results[0].type;
+    if (from->dtype == to->dtype && kiln_quant_equal(from->quant, to->quant))
+        return kiln_lower_alias_first(l, node, error);
+    KilnBuffer *operands[] = { kiln_lower_result(l, node, 0), kiln_lower_operand(l, node, 0) };
+    return kiln_lower_emit(l, node, KILN_INSTR_rescale_quantized, operands, 2, NULL, error);
+}
+
+gboolean
 kiln_lower_dropout(KilnLower *l, const KilnNode *node, GError **error)
 {
     const KilnValue *training = kiln_node_operand(node, 2);
@@ -40,7 +50,7 @@ gboolean
 kiln_lower_variadic(KilnLower *l, const KilnNode *node, GError **error)
 {
     if (node->n_operands == 1)
-        return kiln_lower_alias_first(l, node, error);
+        return kiln_lower_unchanged(l, node, error);
     KilnInstrKind kind = KILN_INSTR_sum;
     kiln_lower_namesake(node, &kind);
     return kiln_lower_generic(l, node, kind, NULL, error);

@@ -106,7 +106,7 @@ kiln_lower_reduce(KilnLower *l, const KilnNode *node, GError **error)
         return kiln_lower_throw_unknown(node, 1, error);
     KilnInts axes = marked_axes(l, reduced);
     if (!axes.n && x->rank)
-        return kiln_lower_alias_first(l, node, error);
+        return kiln_lower_unchanged(l, node, error);
     void *attrs = kiln_instr_attrs_new(kind, l->ir->arena);
     *(KilnInts *)kiln_lower_field(kind, attrs, "axes") = axes;
     return kiln_lower_generic(l, node, kind, attrs, error);

@@ -43,10 +43,9 @@ kiln_lower_attrs_slice(KilnLower *l, const KilnNode *node, void *attrs, GError *
     return TRUE;
 }
 
-gboolean
-kiln_lower_attrs_pad(KilnLower *l, const KilnNode *node, void *attrs, GError **error)
+static gboolean
+fill_pads(KilnLower *l, const KilnNode *node, KilnInstrAttrs_pad *pad, GError **error)
 {
-    KilnInstrAttrs_pad *pad = attrs;
     int64_t pads[2 * KILN_MAX_RANK], end[KILN_MAX_RANK];
     bool known;
     int rank = kiln_node_operand(node, 0)->type.rank;
@@ -57,6 +56,42 @@ kiln_lower_attrs_pad(KilnLower *l, const KilnNode *node, void *attrs, GError **e
     memcpy(pads + rank, end, (size_t)rank * sizeof *end);
     pad->pads = kiln_lower_ints(l, pads, 2 * rank);
     return TRUE;
+}
+
+/* What quantized data without a value is padded with: real 0, which is stored as its zero point. */
+static gboolean
+zero_of(KilnLower *l, const KilnNode *node, KilnBuffer **out, GError **error)
+{
+    const KilnType type = kiln_node_operand(node, 0)->type;
+    const KilnQuant *quant = type.quant;
+    *out = NULL;
+    for (uint32_t i = 0; quant && quant->axis >= 0 && i < quant->n; i++) {
+        if (quant->zero_points[i])
+            return kiln_lower_throw(node, KILN_ERROR_UNSUPPORTED, error,
+                                    "expected one zero point for all that is padded");
+    }
+    if (!quant || quant->axis >= 0 || quant->zero_points[0] == 0)
+        return TRUE;
+    KilnType scalar = kiln_type_scalar(type.dtype), plain = scalar;
+    scalar.quant = quant;
+    *out =
+        kiln_lower_weight(l, "zero", kiln_tensor_new_splat(&plain, quant->zero_points[0]), &scalar);
+    return TRUE;
+}
+
+gboolean
+kiln_lower_pad(KilnLower *l, const KilnNode *node, GError **error)
+{
+    KilnInstrAttrs_pad attrs = { .mode = kiln_attrs(node, pad)->mode };
+    if (!fill_pads(l, node, &attrs, error))
+        return FALSE;
+    KilnBuffer *operands[] = { NULL, kiln_lower_operand(l, node, 0),
+                               kiln_lower_operand(l, node, 2) };
+    bool constant = g_str_equal(attrs.mode, "constant");
+    if (constant && !operands[2] && !zero_of(l, node, &operands[2], error))
+        return FALSE;
+    operands[0] = kiln_lower_result(l, node, 0);
+    return kiln_lower_emit(l, node, KILN_INSTR_pad, operands, operands[2] ? 3 : 2, &attrs, error);
 }
 
 gboolean

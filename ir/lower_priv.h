@@ -82,9 +82,13 @@ void *kiln_lower_field(KilnInstrKind kind, void *attrs, const char *name);
 /* --- lowerings, by family --- */
 
 gboolean kiln_lower_alias_first(KilnLower *l, const KilnNode *node, GError **error);
+/** The elements of operand 0, in the type of the result: rescaled where it is quantized otherwise.
+ */
+gboolean kiln_lower_unchanged(KilnLower *l, const KilnNode *node, GError **error);
 gboolean kiln_lower_dropout(KilnLower *l, const KilnNode *node, GError **error);
 gboolean kiln_lower_variadic(KilnLower *l, const KilnNode *node, GError **error);
 gboolean kiln_lower_reduce(KilnLower *l, const KilnNode *node, GError **error);
+gboolean kiln_lower_pad(KilnLower *l, const KilnNode *node, GError **error);
 gboolean kiln_lower_split(KilnLower *l, const KilnNode *node, GError **error);
 gboolean kiln_lower_compress(KilnLower *l, const KilnNode *node, GError **error);
 gboolean kiln_lower_constant_of_shape(KilnLower *l, const KilnNode *node, GError **error);
@@ -104,7 +108,6 @@ KILN_LOWER_ATTRS(mean_variance)
 KILN_LOWER_ATTRS(recurrent)
 KILN_LOWER_ATTRS(transpose)
 KILN_LOWER_ATTRS(slice)
-KILN_LOWER_ATTRS(pad)
 KILN_LOWER_ATTRS(trilu)
 KILN_LOWER_ATTRS(resize)
 #undef KILN_LOWER_ATTRS

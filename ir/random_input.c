@@ -103,9 +103,21 @@ parse_range(const char *range, bool integer, KilnDomain *out)
     return true;
 }
 
+/* All that is stored of a quantized type, and of i32 what sums of bytes come to. */
 static KilnDomain
-default_domain(KilnDType dtype, int64_t bound)
+stored_domain(KilnDType dtype)
 {
+    double values = dtype == KILN_DTYPE_i32 ? 0x1p16 : ldexp(1, 8 * (int)kiln_dtype_size(dtype));
+    double low = kiln_dtype_is_signed(dtype) ? -values / 2 : 0;
+    return (KilnDomain){ false, low, low + values };
+}
+
+static KilnDomain
+default_domain(const KilnType *type, int64_t bound)
+{
+    KilnDType dtype = type->dtype;
+    if (type->quant)
+        return stored_domain(dtype);
     if (kiln_dtype_is_float(dtype))
         return (KilnDomain){ .normal = true };
     if (dtype == KILN_DTYPE_bool)
@@ -122,7 +134,7 @@ kiln_argument_domain(const KilnArgument *argument)
     KilnDType dtype = argument->value.type.dtype;
     if (parse_range(argument->range, !kiln_dtype_is_float(dtype), &domain))
         return domain;
-    return default_domain(dtype,
+    return default_domain(&argument->value.type,
                           kiln_dtype_is_integer(dtype) ? reached_extent(&argument->value) : -1);
 }
 
@@ -182,7 +194,7 @@ kiln_ir_input_domain(const KilnBuffer *input)
                 work[n++] = out;
         }
     }
-    return default_domain(input->type.dtype, least);
+    return default_domain(&input->type, least);
 }
 
 /* --- tensors --- */

@@ -102,8 +102,8 @@ kiln_ref_dynamic_quantize_linear(const KilnKernelArgs *args)
     return NULL;
 }
 
-static int64_t
-quant_index(const KilnType *type, int64_t i)
+int64_t
+kiln_ref_quant_index(const KilnType *type, int64_t i)
 {
     if (type->quant->axis < 0)
         return 0;
@@ -119,7 +119,7 @@ kiln_ref_quantize_typed(const KilnKernelArgs *args)
     const KilnType *from = ref_type(args, 1), *to = ref_type(args, 0);
     const int64_t n = ref_elements(from);
     for (int64_t i = 0; i < n; i++) {
-        const int64_t at = quant_index(to, i);
+        const int64_t at = kiln_ref_quant_index(to, i);
         kiln_ref_store_quantized(to->dtype, args->data[0], i,
                                  as_f32(from->dtype, args->data[1], i) / to->quant->scales[at],
                                  to->quant->zero_points[at]);
@@ -139,7 +139,7 @@ kiln_ref_dequantize_typed(const KilnKernelArgs *args)
     const KilnType *from = ref_type(args, 1);
     const int64_t n = ref_elements(from);
     for (int64_t i = 0; i < n; i++) {
-        const int64_t at = quant_index(from, i);
+        const int64_t at = kiln_ref_quant_index(from, i);
         const float steps =
             (float)(ref_load_int(from->dtype, args->data[1], i) - from->quant->zero_points[at]);
         ref_store_float(ref_type(args, 0)->dtype, args->data[0], i,
@@ -161,7 +161,7 @@ kiln_ref_rescale_quantized(const KilnKernelArgs *args)
     const KilnType *from = ref_type(args, 1), *to = ref_type(args, 0);
     const int64_t n = ref_elements(from);
     for (int64_t i = 0; i < n; i++) {
-        const int64_t in = quant_index(from, i), out = quant_index(to, i);
+        const int64_t in = kiln_ref_quant_index(from, i), out = kiln_ref_quant_index(to, i);
         const float factor = from->quant->scales[in] / to->quant->scales[out];
         const int64_t steps =
             ref_load_int(from->dtype, args->data[1], i) - from->quant->zero_points[in];

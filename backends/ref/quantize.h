@@ -8,4 +8,7 @@
 /** Stores round-half-to-even(@steps) + @zero, saturated to @dtype; NaN counts as 0 steps. */
 void kiln_ref_store_quantized(KilnDType dtype, void *data, int64_t i, float steps, int64_t zero);
 
+/** Which scale and zero point of its quantized type element @i has. */
+int64_t kiln_ref_quant_index(const KilnType *type, int64_t i);
+
 #endif

@@ -3,6 +3,7 @@
 #include "backends/ref/ref.h"
 
 #include "backends/ref/layout.h"
+#include "backends/ref/quantized.h"
 
 /* Short spellings of the table. */
 #define D(id) (1u << KILN_DTYPE_##id)
@@ -48,6 +49,18 @@ static const KilnKernel kernels[] = {
       .run = kiln_ref_blocked,                                                                     \
       .supports = kiln_ref_blocked_supports,                                                       \
       .scratch_bytes = kiln_ref_blocked_scratch },
+#define KERNEL_ANY_LAYOUT(instr, dtypes, fn)
+#define KERNEL_QUANTIZED(instr, dtypes, fn, test)
+#include "backends/ref/kernels.def"
+/* The same rows for quantized types. */
+#define KERNEL(instr_, dtypes_, fn)                                                                \
+    { .instr = KILN_INSTR_##instr_,                                                                \
+      .dtypes = STORED,                                                                            \
+      .quantized = true,                                                                           \
+      .name = "ref:quantized_" #fn,                                                                \
+      .run = kiln_ref_quantized,                                                                   \
+      .supports = kiln_ref_quantized_supports,                                                     \
+      .scratch_bytes = kiln_ref_quantized_scratch },
 #define KERNEL_ANY_LAYOUT(instr, dtypes, fn)
 #define KERNEL_QUANTIZED(instr, dtypes, fn, test)
 #include "backends/ref/kernels.def"
