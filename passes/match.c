@@ -142,6 +142,21 @@ kiln_match_build(const KilnMatch *match, KilnOp op, const void *attrs, KilnValue
     return kiln_build(match->root->function, match->root, op, attrs, operands, n_operands, error);
 }
 
+KilnValue *
+kiln_match_build_typed(const KilnMatch *match, KilnOp op, const void *attrs,
+                       KilnValue *const *operands, uint32_t n_operands, const KilnType *type,
+                       GError **error)
+{
+    KilnNodeSpec spec = { .op = op,
+                          .operands = operands,
+                          .n_operands = n_operands,
+                          .attrs = attrs,
+                          .types = type,
+                          .before = match->root };
+    KilnNode *node = kiln_node_new(match->root->function, &spec, error);
+    return node ? &node->results[0] : NULL;
+}
+
 bool
 kiln_match_replace_result(KilnMatch *match, KilnPassContext *context, const char *rule,
                           uint32_t result, KilnValue *value)

@@ -60,6 +60,13 @@ typedef struct {
         name, KILN_NUMERICS_L, pattern, rewrite, flags                                             \
     }
 
+/** A rule that keeps to its class and yet runs under flags only: it chooses other types of values
+ * on the way, say other quantization parameters. */
+#define FLAGGED_RULE(name, class_, flags, pattern, rewrite)                                        \
+    {                                                                                              \
+        name, KILN_NUMERICS_##class_, pattern, rewrite, flags                                      \
+    }
+
 /** What the names of the pattern stand for. A name that the pattern lacks is our bug (asserted). */
 KilnValue *kiln_match_value(const KilnMatch *match, const char *name);
 KilnNode *kiln_match_node(const KilnMatch *match, const char *name);
@@ -69,6 +76,10 @@ KilnFunction *kiln_match_function(const KilnMatch *match);
  * inference; for quantized or laid-out results use kiln_node_new(). */
 KilnValue *kiln_match_build(const KilnMatch *match, KilnOp op, const void *attrs,
                             KilnValue *const *operands, uint32_t n_operands, GError **error);
+/** The same with a result of @type, which states what inference cannot know: quantization. */
+KilnValue *kiln_match_build_typed(const KilnMatch *match, KilnOp op, const void *attrs,
+                                  KilnValue *const *operands, uint32_t n_operands,
+                                  const KilnType *type, GError **error);
 /** Replaces the root's result by @value and logs one line under the rule's name. Refuses (false, as
  * a guard named `type`) where the types differ. */
 bool kiln_match_replace(KilnMatch *match, KilnPassContext *context, const char *rule,

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* optimize-quantization: conversions between reals and stored integers that meet each other.
+ *
+ *        x : a             x : a           x : f32              x : a          x : a
+ *        |                 |               |                    |              |
+ *    dequantize        dequantize       quantize : b         rescale : b    rescale : b
+ *        |                 |               |                    |              |
+ *    quantize : a      quantize : b     dequantize           rescale : c    dequantize
+ *        |                 |               |                    |              |
+ *        =>                =>              =>                   =>             =>
+ *        x              rescale(x) : b     x  (quant-lossy)  rescale(x) : c dequantize(x)
+ *
+ * and a rescale to the type that its operand has goes; quantize and dequantize of a splat are
+ * splats.
+ *
+ * requires nothing, preserves nothing; class Q, and E where nothing is rounded twice. What rounds
+ * or saturates on the way is part of the meaning: a rescale in the middle of two goes only where no
+ * stored value of x ends more than one step elsewhere (all are tried), one before a dequantize only
+ * where nothing saturates in it, and a quantize before a dequantize only under the flag
+ * quant-lossy. */
+#include "passes/rule.h"
+
+#include "passes/literal.h"
+#include "passes/quant_literal.h"
+#include "passes/quant_range.h"
+
+static bool
+drop(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    (void)error;
+    return kiln_match_replace(match, context, rule, kiln_match_value(match, "x"));
+}
+
+static bool
+drop_round_trip(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    GUARD(survives_f32, kiln_quant_survives_f32(&kiln_match_value(match, "x")->type));
+    return drop(match, context, rule, error);
+}
+
+static bool
+drop_rescale(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    GUARD(regular, kiln_quant_is_regular(&kiln_match_value(match, "x")->type));
+    return drop(match, context, rule, error);
+}
+
+/* One node of @op takes x to the type of the root's result. */
+static bool
+convert_directly(KilnMatch *match, KilnPassContext *context, const char *rule, KilnOp op,
+                 GError **error)
+{
+    KilnValue *x = kiln_match_value(match, "x");
+    const KilnType *type = &kiln_match_root(match)->results[0].type;
+    KilnValue *direct = kiln_match_build_typed(match, op, NULL, &x, 1, type, error);
+    return direct && kiln_match_replace(match, context, rule, direct);
+}
+
+static bool
+rescale_instead(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnType *from = &kiln_match_value(match, "x")->type;
+    const KilnType *to = &kiln_match_root(match)->results[0].type;
+    GUARD(survives_f32, kiln_quant_survives_f32(from));
+    GUARD(regular, kiln_quant_is_regular(to));
+    return convert_directly(match, context, rule, KILN_OP_rescale_quantized, error);
+}
+
+static bool
+rescale_once(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnType *first = &kiln_match_value(match, "x")->type;
+    const KilnType *middle = &kiln_match_node(match, "middle")->results[0].type;
+    const KilnType *last = &kiln_match_root(match)->results[0].type;
+    GUARD(saturates_alike, kiln_quant_detour_is_close(first, middle, last));
+    return convert_directly(match, context, rule, KILN_OP_rescale_quantized, error);
+}
+
+static bool
+dequantize_directly(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnType *from = &kiln_match_value(match, "x")->type;
+    const KilnType *middle = &kiln_match_node(match, "middle")->results[0].type;
+    GUARD(range_included, kiln_quant_holds(middle, from));
+    return convert_directly(match, context, rule, KILN_OP_dequantize_linear, error);
+}
+
+static bool
+fold_splat(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnNode *root = kiln_match_root(match);
+    const KilnValue *splat = kiln_match_value(match, "splat");
+    const KilnType *type = &root->results[0].type;
+    GUARD(splat, kiln_quant_converts_splat(splat, type));
+    KilnTensor *tensor = kiln_quant_convert(splat, type, error);
+    if (!tensor)
+        return false;
+    KilnValue *folded = kiln_literal_build_as(kiln_match_function(match), root,
+                                              kiln_value_constant(splat)->name, tensor, type);
+    return kiln_match_replace(match, context, rule, folded);
+}
+
+static const KilnRule rules[] = {
+    RULE("fold-splat", E, "(quantize_linear|dequantize_linear $splat)", fold_splat),
+    RULE("rescale-to-same", E, "(rescale_quantized ?x)", drop_rescale),
+    RULE("quantize-of-dequantize-same", E, "(quantize_linear (dequantize_linear ?x:quantized):f32)",
+         drop_round_trip),
+    RULE("quantize-of-dequantize", Q, "(quantize_linear (dequantize_linear ?x:quantized):f32)",
+         rescale_instead),
+    RULE("rescale-of-rescale", Q, "(rescale_quantized (rescale_quantized#middle ?x))",
+         rescale_once),
+    RULE("dequantize-of-rescale", Q, "(dequantize_linear (rescale_quantized#middle ?x))",
+         dequantize_directly),
+    LOSSY_RULE("dequantize-of-quantize", KILN_FLAG(quant_lossy),
+               "(dequantize_linear (quantize_linear ?x))", drop),
+};
+
+const KilnRule *
+kiln_pass_rules_optimize_quantization(uint32_t *n)
+{
+    *n = G_N_ELEMENTS(rules);
+    return rules;
+}
+
+gboolean
+kiln_pass_optimize_quantization(KilnFunction *function, KilnPassContext *context, bool *changed,
+                                GError **error)
+{
+    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
+                          changed, error);
+}

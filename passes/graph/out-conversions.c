@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* out-conversions: a cast between floats beside a quantization is part of it.
+ *
+ *     x : f16         x : f32          x : i8 q(s,z)
+ *      |               |                   |
+ *    cast : f32      cast : f16        dequantize : f32
+ *      |               |                   |
+ *   quantize        quantize             cast : f16
+ *      =>              =>                  =>
+ *   quantize(x)     quantize(x)        dequantize(x) : f16     f16, bf16 and f64 alike
+ *
+ * requires nothing, preserves nothing. A cast that widens is exact, and dequantize rounds its f32
+ * product to whatever float is asked for: class E. Class Q where a narrowing cast to f16 goes that
+ * a quantization to 8 bits follows: it rounds to eleven bits, and nothing that it makes infinite or
+ * flushes is more than a step away as long as the range stays below 65504 and steps above 2^-24. */
+#include "passes/rule.h"
+
+#include "passes/quant_range.h"
+
+static bool
+quantize_directly(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnValue *x = kiln_match_value(match, "x");
+    const KilnType *type = &kiln_match_root(match)->results[0].type;
+    KilnValue *quantized =
+        kiln_match_build_typed(match, KILN_OP_quantize_linear, NULL, &x, 1, type, error);
+    return quantized && kiln_match_replace(match, context, rule, quantized);
+}
+
+static bool
+skip_widening(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnDType from = kiln_match_value(match, "x")->type.dtype;
+    GUARD(widens, from == KILN_DTYPE_f16 || from == KILN_DTYPE_bf16);
+    return quantize_directly(match, context, rule, error);
+}
+
+static bool
+skip_narrowing(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnType *type = &kiln_match_root(match)->results[0].type;
+    double low, high, coarsest, finest;
+    GUARD(eight_bits, kiln_quant_is_regular(type) && kiln_dtype_size(type->dtype) == 1);
+    kiln_quant_real_range(type, &low, &high);
+    kiln_quant_steps(type, &coarsest, &finest);
+    GUARD(in_range, low > -65504 && high < 65504);
+    GUARD(steps_are_seen, finest >= 0x1p-24);
+    return quantize_directly(match, context, rule, error);
+}
+
+static bool
+dequantize_directly(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnValue *x = kiln_match_value(match, "x");
+    const KilnType *type = &kiln_match_root(match)->results[0].type;
+    KilnValue *real =
+        kiln_match_build_typed(match, KILN_OP_dequantize_linear, NULL, &x, 1, type, error);
+    return real && kiln_match_replace(match, context, rule, real);
+}
+
+static const KilnRule rules[] = {
+    RULE("quantize-of-widened", E, "(quantize_linear (cast ?x:float):f32)", skip_widening),
+    RULE("quantize-of-narrowed", Q, "(quantize_linear (cast ?x:f32):f16)", skip_narrowing),
+    RULE("cast-of-dequantized", E, "(cast (dequantize_linear ?x:quantized):f32):float",
+         dequantize_directly),
+};
+
+const KilnRule *
+kiln_pass_rules_out_conversions(uint32_t *n)
+{
+    *n = G_N_ELEMENTS(rules);
+    return rules;
+}
+
+gboolean
+kiln_pass_out_conversions(KilnFunction *function, KilnPassContext *context, bool *changed,
+                          GError **error)
+{
+    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
+                          changed, error);
+}

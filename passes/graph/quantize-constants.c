@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* quantize-constants: a literal that is only read to be quantized is stored quantized.
+ *
+ *     const w : f32                 const w' : i8 q(s,z)
+ *        |                             |
+ *     quantize_linear        =>
+ *        |
+ *
+ * requires nothing, preserves nothing; class E: the bits are those that the kernel would store. A
+ * literal with other readers stays: it would be in memory twice (`constant-fold` evaluates what is
+ * left, within its budget). Splats need no memory: `optimize-quantization` quantizes them whoever
+ * reads them. */
+#include "passes/rule.h"
+
+#include "passes/literal.h"
+#include "passes/quant_literal.h"
+
+static bool
+quantize(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnNode *root = kiln_match_root(match);
+    const KilnValue *literal = kiln_match_value(match, "w");
+    const KilnType *type = &root->results[0].type;
+    GUARD(single_use, kiln_value_single_use(literal));
+    KilnTensor *tensor = kiln_quant_convert(literal, type, error);
+    if (!tensor)
+        return false;
+    KilnValue *quantized = kiln_literal_build_as(kiln_match_function(match), root,
+                                                 kiln_value_constant(literal)->name, tensor, type);
+    return kiln_match_replace(match, context, rule, quantized);
+}
+
+static const KilnRule rules[] = {
+    RULE("quantize-literal", E, "(quantize_linear $w)", quantize),
+};
+
+const KilnRule *
+kiln_pass_rules_quantize_constants(uint32_t *n)
+{
+    *n = G_N_ELEMENTS(rules);
+    return rules;
+}
+
+gboolean
+kiln_pass_quantize_constants(KilnFunction *function, KilnPassContext *context, bool *changed,
+                             GError **error)
+{
+    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
+                          changed, error);
+}
