@@ -64,6 +64,7 @@ transcendental_flops(KilnInstrKind kind)
     case KILN_INSTR_sin:
     case KILN_INSTR_sinh:
     case KILN_INSTR_softplus:
+    case KILN_INSTR_swish:
     case KILN_INSTR_tan:
     case KILN_INSTR_tanh:
         return FLOPS_TRANSCENDENTAL;
@@ -96,6 +97,16 @@ static int64_t
 matmul_flops(const KilnInstr *instr, int64_t depth)
 {
     return times(times(2, depth), elements(instr, 0));
+}
+
+/* Each row of the result has a score for each key: a product of the depth, a share, and a product
+ * of the width. */
+static int64_t
+attention_flops(const KilnInstr *instr)
+{
+    int64_t width = MAX(dim_from_end(instr, 0, 1), 1);
+    int64_t scores = times(elements(instr, 0) / width, dim_from_end(instr, 2, 2));
+    return times(scores, 2 * dim_from_end(instr, 1, 1) + FLOPS_TRANSCENDENTAL + 3 + 2 * width);
 }
 
 /* Operand @x is the data, followed by the weights [D,G·H,I] and [D,G·H,H]: each meets every
@@ -145,6 +156,8 @@ flops_of(const KilnInstr *instr)
     case KILN_INSTR_gemm:
         return matmul_flops(instr,
                             dim_from_end(instr, 1, kiln_instr_attrs(instr, gemm)->transA ? 2 : 1));
+    case KILN_INSTR_attention:
+        return attention_flops(instr);
     case KILN_INSTR_rnn:
     case KILN_INSTR_gru:
         return recurrent_flops(instr, 2);
@@ -164,6 +177,7 @@ flops_of(const KilnInstr *instr)
     case KILN_INSTR_instance_normalization:
     case KILN_INSTR_layer_normalization:
     case KILN_INSTR_group_normalization:
+    case KILN_INSTR_rms_normalization:
         return times(8, elements(instr, 0));
     default:
         break;

@@ -45,6 +45,7 @@ static const KilnLowering lowerings[KILN_N_OPS] = {
     [KILN_OP_top_k]       = { ATTRS(axis) },
     [KILN_OP_cum_sum]     = { ATTRS(cum_sum) },
     [KILN_OP_layer_normalization] = { ATTRS(axis) },
+    [KILN_OP_rms_normalization]   = { ATTRS(axis) },
     [KILN_OP_lp_normalization]    = { ATTRS(axis) },
     [KILN_OP_mean_variance_normalization] = { ATTRS(mean_variance) },
 
@@ -70,6 +71,7 @@ static const KilnLowering lowerings[KILN_N_OPS] = {
     [KILN_OP_slice]     = { ATTRS(slice) },
     [KILN_OP_pad]       = { VIA(pad) },
     [KILN_OP_gather]           = { ATTRS(axis) },
+    [KILN_OP_channel_shuffle]  = { ATTRS(axis) },
     [KILN_OP_gather_elements]  = { ATTRS(axis) },
     [KILN_OP_scatter_elements] = { ATTRS(axis) },
     [KILN_OP_constant_of_shape] = { VIA(constant_of_shape) },

@@ -44,7 +44,7 @@ terms_of(const char *name, const KilnType *a, const KilnType *b, const KilnType 
     if (strcmp(name, "lstm") == 0 || strcmp(name, "gru") == 0 || strcmp(name, "rnn") == 0)
         return dim(a, 0) * (dim(b, 2) + (out ? dim(out, out->rank - 1) : 1));
     if (strstr(name, "norm") || strstr(name, "softmax") || strcmp(name, "einsum") == 0 ||
-        strcmp(name, "cum_sum") == 0)
+        strcmp(name, "attention") == 0 || strcmp(name, "cum_sum") == 0)
         return count(a);
     if (strstr(name, "reduce") || strstr(name, "pool"))
         return MAX(count(a) / count(out), 1);

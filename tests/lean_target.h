@@ -28,6 +28,10 @@ lean_lacks(KilnInstrKind kind)
     case KILN_INSTR_hard_swish:
     case KILN_INSTR_depth_to_space:
     case KILN_INSTR_space_to_depth:
+    case KILN_INSTR_attention:
+    case KILN_INSTR_channel_shuffle:
+    case KILN_INSTR_rms_normalization:
+    case KILN_INSTR_swish:
         return true;
     default:
         return false;

@@ -46,6 +46,12 @@ PLAIN_OP(softsign, V_DIV(x, V_ADD(ONE, V_ABS(x))))
 PLAIN_OP(sqrt, V_SQRT(x))
 PLAIN_OP(tanh, vector_tanh(x))
 
+OP(swish)
+{
+    V y = V_MUL(x, vector_sigmoid(V_MUL(PARAM_A, x)));
+    return V_SELECT(V_NAN(x), x, y);
+}
+
 /* Alpha is positive, so that x and x / alpha have one sign. */
 OP(celu)
 {

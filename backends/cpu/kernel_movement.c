@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transpose, concat, slice, expand, tile, depth_to_space, space_to_depth of any element type: each
- * states which element goes where as a nest of loops. Operands: result, data; of concat any number.
+/* transpose, concat, slice, expand, tile, depth_to_space, space_to_depth, channel_shuffle of any
+ * element type: each states which element goes where as a nest of loops. Operands: result, data; of
+ * concat any number.
  */
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/strided.h"
@@ -179,4 +180,23 @@ kiln_cpu_space_to_depth(const KilnKernelArgs *args)
 {
     const KilnInstrAttrs_space_to_depth *attrs = kiln_instr_attrs(args->instr, space_to_depth);
     return move_depth(args, cpu_type(args->instr, 0), attrs->blocksize, false);
+}
+
+/* Channel i × (channels / group) + j becomes channel j × group + i. */
+const char *
+kiln_cpu_channel_shuffle(const KilnKernelArgs *args)
+{
+    const KilnInstrAttrs_channel_shuffle *attrs = kiln_instr_attrs(args->instr, channel_shuffle);
+    const KilnType *type = cpu_type(args->instr, 0);
+    const int64_t channels = type->dims[attrs->axis], group = attrs->group;
+    int64_t outer = 1, inner = 1;
+    for (int d = 0; d < type->rank; d++)
+        *(d < attrs->axis ? &outer : &inner) *= d == attrs->axis ? 1 : type->dims[d];
+    KilnCpuNest nest = { 0 };
+    kiln_cpu_nest_add(&nest, outer, channels * inner, channels * inner);
+    kiln_cpu_nest_add(&nest, channels / group, group * inner, inner);
+    kiln_cpu_nest_add(&nest, group, inner, channels / group * inner);
+    kiln_cpu_nest_add(&nest, inner, 1, 1);
+    copy(args, &nest, 0);
+    return NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* batch, layer, instance and group normalisation and lrn in f32. Variances are taken around the
- * mean, which is found in two steps: the mean of all, then the mean of what is left over. The
- * statistics of a run are taken before its first element is written. */
+/* batch, layer, root-mean-square, instance and group normalisation and lrn in f32. Variances are
+ * taken around the mean, which is found in two steps: the mean of all, then the mean of what is
+ * left over. The statistics of a run are taken before its first element is written. */
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/reduce.h"
@@ -173,7 +173,7 @@ kiln_cpu_group_normalization(const KilnKernelArgs *args)
     return normalize_groups(args, channels / attrs->num_groups, attrs->epsilon);
 }
 
-/* --- layer_normalization --- */
+/* --- layer_normalization, rms_normalization --- */
 
 static void
 run_layer(const void *data, int64_t task, int thread)
@@ -198,9 +198,8 @@ run_layer(const void *data, int64_t task, int thread)
 }
 
 static int
-first_axis(const KilnInstr *instr)
+first_axis(const KilnInstr *instr, int64_t axis)
 {
-    const int64_t axis = kiln_instr_attrs(instr, layer_normalization)->axis;
     return (int)(axis < 0 ? axis + cpu_type(instr, 1)->rank : axis);
 }
 
@@ -209,7 +208,8 @@ bool
 kiln_cpu_layer_normalization_supports(const KilnInstr *instr)
 {
     const KilnType *type = cpu_type(instr, 1), *bias = cpu_type(instr, 3);
-    const int64_t run = count(type, first_axis(instr), type->rank);
+    const int axis = first_axis(instr, kiln_instr_attrs(instr, layer_normalization)->axis);
+    const int64_t run = count(type, axis, type->rank);
     return cpu_all_plain(instr, KILN_DTYPE_f32) && kiln_type_elements(cpu_type(instr, 2)) == run &&
            (!bias || kiln_type_elements(bias) == run);
 }
@@ -219,7 +219,7 @@ kiln_cpu_layer_normalization(const KilnKernelArgs *args)
 {
     const KilnInstr *instr = args->instr;
     const KilnType *type = cpu_type(instr, 1);
-    const int axis = first_axis(instr);
+    const int axis = first_axis(instr, kiln_instr_attrs(instr, layer_normalization)->axis);
     Norm n = { .runs = count(type, 0, axis),
                .length = count(type, axis, type->rank),
                .epsilon = (double)kiln_instr_attrs(instr, layer_normalization)->epsilon,
@@ -228,6 +228,45 @@ kiln_cpu_layer_normalization(const KilnKernelArgs *args)
                .means = cpu_type(instr, 4) ? args->data[4] : NULL,
                .inverses = cpu_type(instr, 5) ? args->data[5] : NULL };
     run_all(args, &n, run_layer);
+    return NULL;
+}
+
+static void
+run_rms(const void *data, int64_t task, int thread)
+{
+    (void)thread;
+    const Norm *n = data;
+    const int64_t end = MIN((task + 1) * n->bundle, n->runs);
+    for (int64_t run = task * n->bundle; run < end; run++) {
+        const float *x = n->in + run * n->length;
+        const double squares = n->reducers->fold[KILN_CPU_FOLD_SQUARE](x, n->length);
+        const double root = sqrt(squares / (double)n->length + n->epsilon);
+        KilnCpuAffine a = { .scale = (float)(1 / root), .scales = n->scale };
+        n->reducers->affine(n->out + run * n->length, x, n->length, &a);
+    }
+}
+
+bool
+kiln_cpu_rms_normalization_supports(const KilnInstr *instr)
+{
+    const KilnType *type = cpu_type(instr, 1);
+    const int axis = first_axis(instr, kiln_instr_attrs(instr, rms_normalization)->axis);
+    return cpu_all_plain(instr, KILN_DTYPE_f32) &&
+           kiln_type_elements(cpu_type(instr, 2)) == count(type, axis, type->rank);
+}
+
+const char *
+kiln_cpu_rms_normalization(const KilnKernelArgs *args)
+{
+    const KilnInstrAttrs_rms_normalization *attrs =
+        kiln_instr_attrs(args->instr, rms_normalization);
+    const KilnType *type = cpu_type(args->instr, 1);
+    const int axis = first_axis(args->instr, attrs->axis);
+    Norm n = { .runs = count(type, 0, axis),
+               .length = count(type, axis, type->rank),
+               .epsilon = (double)attrs->epsilon,
+               .scale = args->data[2] };
+    run_all(args, &n, run_rms);
     return NULL;
 }
 

@@ -73,6 +73,8 @@ parameters(const KilnInstr *instr)
         return (KilnCpuParams){ ATTRS(selu)->alpha, ATTRS(selu)->gamma };
     case KILN_INSTR_shrink:
         return (KilnCpuParams){ ATTRS(shrink)->bias, ATTRS(shrink)->lambd };
+    case KILN_INSTR_swish:
+        return (KilnCpuParams){ ATTRS(swish)->alpha, 0 };
     case KILN_INSTR_thresholded_relu:
         return (KilnCpuParams){ ATTRS(thresholded_relu)->alpha, 0 };
     default:

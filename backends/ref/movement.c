@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* transpose, concat, slice, expand, tile, depth_to_space, space_to_depth, reverse_sequence: every
- * element of the result is an element of an operand, and a nest of loops says which. */
+/* transpose, concat, slice, expand, tile, depth_to_space, space_to_depth, channel_shuffle,
+ * reverse_sequence: every element of the result is an element of an operand, and a nest of loops
+ * says which. */
 #include "backends/ref/nest.h"
 
 const char *
@@ -148,6 +149,23 @@ kiln_ref_space_to_depth(const KilnKernelArgs *args)
     return move_depth(
         args,
         &(DepthMove){ .deep = ref_type(args, 0), .block = attrs->blocksize, .to_depth = true });
+}
+
+/* Channel i × (channels / group) + j becomes channel j × group + i. */
+const char *
+kiln_ref_channel_shuffle(const KilnKernelArgs *args)
+{
+    const KilnInstrAttrs_channel_shuffle *attrs = kiln_instr_attrs(args->instr, channel_shuffle);
+    const KilnType *type = ref_type(args, 0);
+    const RefSplit split = ref_split(type, attrs->axis);
+    const int64_t length = split.axis / attrs->group;
+    RefNest nest = { 0 };
+    ref_nest_add(&nest, split.outer, split.axis * split.inner, split.axis * split.inner);
+    ref_nest_add(&nest, length, attrs->group * split.inner, split.inner);
+    ref_nest_add(&nest, attrs->group, split.inner, length * split.inner);
+    ref_nest_add(&nest, split.inner, 1, 1);
+    kiln_ref_nest_copy(&nest, args->data[0], args->data[1], kiln_dtype_size(type->dtype));
+    return NULL;
 }
 
 /* The first `length` steps of each sequence run backwards, the rest stays. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Normalisations whose statistics come from the data: layer, instance, group, mean-variance, lp and
- * local response. Variances are biased and taken around the mean; everything is in double and
- * rounded once. In place is allowed where instrs.def says so: the statistics of a group are taken
- * before its first element is written. */
+/* Normalisations whose statistics come from the data: layer, root-mean-square, instance, group,
+ * mean-variance, lp and local response. Variances are biased and taken around the mean; everything
+ * is in double and rounded once. In place is allowed where instrs.def says so: the statistics of a
+ * group are taken before its first element is written. */
 #include "backends/ref/groups.h"
 
 #include <math.h>
@@ -121,6 +121,30 @@ kiln_ref_layer_normalization(const KilnKernelArgs *args)
             ref_store_float(ref_type(args, 4)->dtype, args->data[4], o, moments.mean);
         if (ref_has(args, 5))
             ref_store_float(ref_type(args, 5)->dtype, args->data[5], o, 1 / deviation);
+    }
+    return NULL;
+}
+
+const char *
+kiln_ref_rms_normalization(const KilnKernelArgs *args)
+{
+    const KilnInstrAttrs_rms_normalization *attrs =
+        kiln_instr_attrs(args->instr, rms_normalization);
+    const KilnType *type = ref_type(args, 1);
+    const RefSplit split = ref_split(type, attrs->axis);
+    const int64_t run = split.axis * split.inner;
+    int64_t index[KILN_MAX_RANK] = { 0 };
+    for (int64_t first = 0; first < split.outer * run; first += run) {
+        double squares = 0;
+        for (int64_t at = first; at < first + run; at++)
+            squares += load(args, 1, at) * load(args, 1, at);
+        const double root = sqrt(squares / (double)run + (double)attrs->epsilon);
+        for (int64_t at = first; at < first + run; at++) {
+            double scale =
+                load(args, 2, ref_broadcast_offset(ref_type(args, 2), index, type->rank));
+            ref_store_float(type->dtype, args->data[0], at, load(args, 1, at) / root * scale);
+            ref_next(index, type->dims, type->rank);
+        }
     }
     return NULL;
 }

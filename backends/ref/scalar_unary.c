@@ -106,6 +106,12 @@ f_sigmoid(double x, const void *attrs)
     return 1 / (1 + exp(-x));
 }
 
+static double
+f_swish(double x, const void *attrs)
+{
+    return x * f_sigmoid((double)A(swish)->alpha * x, NULL);
+}
+
 SIGNED(abs, x < 0 ? (int64_t)(0 - (uint64_t)x) : x)
 SIGNED(bitwise_not, ~x)
 SIGNED(neg, (int64_t)(0 - (uint64_t)x))
@@ -140,7 +146,7 @@ static const RefUnary ops[KILN_N_INSTRS] = {
     FSU(abs) F(acos) F(acosh) F(asin) F(asinh) F(atan) F(atanh) F(ceil) F(celu) F(cos) F(cosh)
     F(elu) F(erf) F(exp) F(floor) F(gelu) F(hard_sigmoid) F(hard_swish) F(leaky_relu) F(log)
     F(mish) F(reciprocal) FSU(relu) F(round) F(selu) FSU(shrink) F(sigmoid) FSU(sign) F(sin)
-    F(sinh) F(softplus) F(softsign) F(sqrt) F(tan) F(tanh) F(thresholded_relu)
+    F(sinh) F(softplus) F(softsign) F(sqrt) F(swish) F(tan) F(tanh) F(thresholded_relu)
     [KILN_INSTR_neg] = { .f = f_neg, .s = s_neg },
     [KILN_INSTR_bitwise_not] = { .s = s_bitwise_not, .u = u_bitwise_not },
     [KILN_INSTR_is_inf] = { .test = test_is_inf },

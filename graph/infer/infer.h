@@ -26,7 +26,8 @@ INFER(none); INFER(given); INFER(constant); INFER(same); INFER(to_bool); INFER(c
 INFER(broadcast); INFER(compare); INFER(pow); INFER(prelu); INFER(clip); INFER(where);
 INFER(dropout); INFER(reduce); INFER(arg_reduce); INFER(softmax); INFER(top_k); INFER(conv);
 INFER(conv_transpose); INFER(pool); INFER(global_pool); INFER(max_unpool);
-INFER(batch_normalization); INFER(layer_normalization); INFER(matmul); INFER(gemm);
+INFER(batch_normalization); INFER(layer_normalization); INFER(rms_normalization);
+INFER(attention); INFER(channel_shuffle); INFER(matmul); INFER(gemm);
 INFER(einsum); INFER(recurrent); INFER(det); INFER(reshape); INFER(flatten); INFER(squeeze);
 INFER(unsqueeze); INFER(transpose); INFER(concat); INFER(split); INFER(slice); INFER(pad);
 INFER(gather); INFER(gather_elements); INFER(gather_nd); INFER(expand); INFER(tile);

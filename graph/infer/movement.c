@@ -397,6 +397,24 @@ kiln_infer_space_to_depth(KilnInfer *in, GError **error)
     return TRUE;
 }
 
+/* Glow's: the @group blocks of channels are dealt out in turn. */
+gboolean
+kiln_infer_channel_shuffle(KilnInfer *in, GError **error)
+{
+    const KilnType *x = kiln_infer_type(in, 0);
+    const KilnAttrs_channel_shuffle *attrs = kiln_attrs(in->node, channel_shuffle);
+    int axis;
+    if (attrs->group < 1)
+        return kiln_throw(error, KILN_ERROR_SHAPE,
+                          "group: expected 1 or more, found %" G_GINT64_FORMAT, attrs->group);
+    in->out[0] = kiln_infer_plain(x);
+    in->out[0].quant = kiln_infer_moved_quant(in, 0);
+    if (x->rank < 0)
+        return TRUE;
+    return kiln_infer_axis(x->rank, attrs->axis, &axis, error) &&
+           divide_dim(in, &(KilnType){ 0 }, axis, attrs->group, error);
+}
+
 /* --- checks that `same` calls --- */
 
 gboolean

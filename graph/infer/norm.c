@@ -108,7 +108,35 @@ kiln_infer_check_mean_variance_normalization(const KilnInfer *in, GError **error
                   : kiln_infer_mark_axes(otherwise, 3, x->rank, marked, error);
 }
 
-/* --- layer normalisation --- */
+/* --- layer and root-mean-square normalisation --- */
+
+/* Operand @i broadcasts to the dims of the data from @axis on. */
+static gboolean
+require_of_run(const KilnInfer *in, uint32_t i, int axis, GError **error)
+{
+    const KilnType *x = kiln_infer_type(in, 0);
+    KilnType run = { .dtype = x->dtype };
+    for (int d = axis; d < x->rank; d++)
+        kiln_dim_copy(&run, run.rank++, x, d);
+    return kiln_infer_require_broadcast_to(in, i, &run, error);
+}
+
+gboolean
+kiln_infer_rms_normalization(KilnInfer *in, GError **error)
+{
+    const KilnType *x = kiln_infer_type(in, 0);
+    const KilnAttrs_rms_normalization *attrs = kiln_attrs(in->node, rms_normalization);
+    KilnDType stash;
+    int axis = 0;
+    if (!kiln_infer_require(in, 0, KILN_SET_FLOATS, error) ||
+        !kiln_infer_require_alike(in, error) || !check_stash_type(attrs->stash_type, &stash, error))
+        return FALSE;
+    if (x->rank >= 0 && (!kiln_infer_axis(x->rank, attrs->axis, &axis, error) ||
+                         !require_of_run(in, 1, axis, error)))
+        return FALSE;
+    in->out[0] = *x;
+    return TRUE;
+}
 
 gboolean
 kiln_infer_layer_normalization(KilnInfer *in, GError **error)
@@ -125,13 +153,9 @@ kiln_infer_layer_normalization(KilnInfer *in, GError **error)
     if (x->rank >= 0) {
         if (!kiln_infer_axis(x->rank, attrs->axis, &axis, error))
             return FALSE;
-        KilnType normalised = { .dtype = x->dtype };
-        for (int d = axis; d < x->rank; d++) {
-            kiln_dim_copy(&normalised, normalised.rank++, x, d);
+        for (int d = axis; d < x->rank; d++)
             kiln_dim_set(&statistics, d, 1);
-        }
-        if (!kiln_infer_require_broadcast_to(in, 1, &normalised, error) ||
-            !kiln_infer_require_broadcast_to(in, 2, &normalised, error))
+        if (!require_of_run(in, 1, axis, error) || !require_of_run(in, 2, axis, error))
             return FALSE;
     }
     in->out[0] = *x;

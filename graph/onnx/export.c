@@ -3,6 +3,7 @@
  * names as they are. */
 #include "graph/onnx/export.h"
 
+#include "graph/decompose.h"
 #include "graph/onnx/convert.h"
 #include "graph/onnx/onnx.h"
 
@@ -290,14 +291,70 @@ kiln_onnx_write_graph(KilnOnnxExport *export_, const KilnFunction *function, GBy
     return write_results(export_, function, end, names, out, error);
 }
 
-gboolean
-kiln_onnx_export(const KilnModule *module, GByteArray *out, GError **error)
+/* --- operators that ONNX lacks --- */
+
+/* The subgraphs of @node, one after the other: the first after @last; NULL after the last one. */
+static KilnFunction *
+next_region(const KilnNode *node, const KilnFunction *last)
 {
-    const KilnFunction *entry = kiln_module_entry(module);
-    if (!entry || module->functions->len != 1)
-        return kiln_throw(error, KILN_ERROR_UNSUPPORTED,
-                          "an ONNX file holds one function, the module has %u",
-                          module->functions->len);
+    const KilnOpInfo *info = kiln_op_info(node->op);
+    bool found = last == NULL;
+    for (uint32_t i = 0; i < info->n_attrs; i++) {
+        if (info->attrs[i].kind != KILN_ATTR_FUNCTION)
+            continue;
+        KilnFunction *region = *(KilnFunction **)((char *)node->attrs + info->attrs[i].offset);
+        if (found && region)
+            return region;
+        found |= region == last;
+    }
+    return NULL;
+}
+
+static bool
+has_decomposable(const KilnFunction *function)
+{
+    kiln_foreach_node (node, function) {
+        if (kiln_op_decomposes(node->op))
+            return true;
+        for (KilnFunction *region = next_region(node, NULL); region;
+             region = next_region(node, region)) {
+            if (has_decomposable(region))
+                return true;
+        }
+    }
+    return false;
+}
+
+static gboolean
+decompose_all(KilnFunction *function, GError **error)
+{
+    for (KilnNode *node = function->first, *next; node; node = next) {
+        next = node->next;
+        for (KilnFunction *region = next_region(node, NULL); region;
+             region = next_region(node, region)) {
+            if (!decompose_all(region, error))
+                return FALSE;
+        }
+        if (!kiln_op_decomposes(node->op))
+            continue;
+        GError *why = NULL;
+        KilnValue *value = kiln_decompose(node, &why);
+        if (why) {
+            g_propagate_error(error, why);
+            return FALSE;
+        }
+        if (!value || !kiln_type_equal(&value->type, &node->results[0].type))
+            return kiln_onnx_throw_export(
+                node, "no operator of ONNX, and shapes are not known to express it", error);
+        kiln_value_replace(&node->results[0], value);
+        kiln_node_remove(node);
+    }
+    return TRUE;
+}
+
+static gboolean
+export_entry(const KilnFunction *entry, GByteArray *out, GError **error)
+{
     KilnOnnxExport export_ = { .opset = kiln_onnx_export_opset(entry) };
     export_.names = g_hash_table_new(NULL, NULL);
     g_autoptr(GByteArray) graph = g_byte_array_new();
@@ -314,4 +371,19 @@ kiln_onnx_export(const KilnModule *module, GByteArray *out, GError **error)
     kiln_wire_put_text(out, MODEL_PRODUCER_VERSION, KILN_VERSION);
     kiln_wire_put_message(out, MODEL_OPSET_IMPORT, opset);
     return kiln_onnx_append(out, MODEL_GRAPH, graph, error);
+}
+
+gboolean
+kiln_onnx_export(const KilnModule *module, GByteArray *out, GError **error)
+{
+    const KilnFunction *entry = kiln_module_entry(module);
+    if (!entry || module->functions->len != 1)
+        return kiln_throw(error, KILN_ERROR_UNSUPPORTED,
+                          "an ONNX file holds one function, the module has %u",
+                          module->functions->len);
+    if (!has_decomposable(entry))
+        return export_entry(entry, out, error);
+    g_autoptr(KilnModule) clone = kiln_module_clone(module);
+    return decompose_all(kiln_module_entry(clone), error) &&
+           export_entry(kiln_module_entry(clone), out, error);
 }

@@ -206,6 +206,7 @@ only_moves(const KilnNode *node)
     case KILN_OP_tile:
     case KILN_OP_depth_to_space:
     case KILN_OP_space_to_depth:
+    case KILN_OP_channel_shuffle:
         return true;
     default:
         return false;

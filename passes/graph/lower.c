@@ -10,12 +10,15 @@
  *     global_average_pool(x)  =>  reduce_mean(x) over the spatial axes; global_max_pool: reduce_max
  *     hard_swish(x)           =>  x · hard_sigmoid(x, 1/6, 1/2)
  *     depth_to_space(x)       =>  reshape, transpose, reshape; space_to_depth the same way back
+ *     attention, channel_shuffle, rms_normalization, swish: graph/decompose.h
  *
  * requires nothing, preserves nothing; class U: an intermediate is rounded to the element type
  * where the one operator rounded once. Like Glow's lowering the target has a veto, by having a
  * kernel of its own or by lacking one for what would take its place: a target's fallback does not
  * count, since only its own kernels are faster. Without a target nothing is lowered. */
 #include "passes/rule.h"
+
+#include "graph/decompose.h"
 
 static bool
 target_lacks(KilnPassContext *context, const KilnNode *node)
@@ -211,6 +214,14 @@ lower_block_move(KilnMatch *match, KilnPassContext *context, const char *rule, G
                   value ? reshape_to(match, value, out, 4, error) : NULL);
 }
 
+static bool
+lower_raised(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const uint32_t mark = kiln_match_function(match)->next_id;
+    GUARD(target_lacks, target_lacks(context, kiln_match_root(match)));
+    return finish(match, context, rule, mark, kiln_decompose(kiln_match_root(match), error));
+}
+
 static const KilnRule rules[] = {
     RULE("lower-extremum", E, "(max|min ? ? ...)", lower_extremum),
     RULE("lower-sum", U, "(sum|mean ? ? ...)", lower_sum),
@@ -219,6 +230,8 @@ static const KilnRule rules[] = {
     RULE("lower-global-pool", U, "(global_average_pool|global_max_pool ?x)", lower_global_pool),
     RULE("lower-hard-swish", U, "(hard_swish ?x)", lower_hard_swish),
     RULE("lower-block-move", E, "(depth_to_space|space_to_depth ?x)", lower_block_move),
+    RULE("lower-raised", U, "(attention|channel_shuffle|rms_normalization|swish ? ...)",
+         lower_raised),
 };
 
 const KilnRule *

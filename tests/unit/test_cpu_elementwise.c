@@ -184,7 +184,7 @@ static const KilnInstrKind close_unary[] = {
     KILN_INSTR_celu,       KILN_INSTR_elu,      KILN_INSTR_erf,  KILN_INSTR_exp,
     KILN_INSTR_gelu,       KILN_INSTR_log,      KILN_INSTR_mish, KILN_INSTR_selu,
     KILN_INSTR_sigmoid,    KILN_INSTR_softplus, KILN_INSTR_tanh, KILN_INSTR_softsign,
-    KILN_INSTR_hard_swish,
+    KILN_INSTR_hard_swish, KILN_INSTR_swish,
 };
 
 static RefCase *

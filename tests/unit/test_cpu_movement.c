@@ -343,6 +343,25 @@ Test(cpu_movement, depth_to_space_and_back)
     }
 }
 
+Test(cpu_movement, channel_shuffle)
+{
+    static const struct {
+        int64_t axis, group;
+        Shape shape;
+    } cases[] = {
+        { 1, 2, SHAPE(1, 116, 28, 28) }, { 1, 3, SHAPE(2, 12, 5, 7) }, { 3, 4, SHAPE(3, 2, 5, 40) },
+        { 0, 5, SHAPE(5, 2, 3, 1) },     { 2, 1, SHAPE(2, 3, 4, 5) },  { 1, 2, SHAPE(2, 4, 0, 3) },
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(cases) * 4; i++) {
+        g_autoptr(RefCase) c = case_new(KILN_INSTR_channel_shuffle);
+        CASE_ATTRS(c, channel_shuffle)->axis = cases[i / 4].axis;
+        CASE_ATTRS(c, channel_shuffle)->group = cases[i / 4].group;
+        case_out(c, sizes[i % 4], 4, cases[i / 4].shape.dims);
+        add_bytes(c, sizes[i % 4], &cases[i / 4].shape);
+        moves(c, "shuffle", i / 4);
+    }
+}
+
 /* --- resize --- */
 
 // clang-format off

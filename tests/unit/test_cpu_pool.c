@@ -300,6 +300,22 @@ Test(cpu_pool, layer_normalization)
     }
 }
 
+Test(cpu_pool, rms_normalization)
+{
+    static const Shape shapes[] = { { 3, { 2, 9, 256 } }, { 3, { 4, 5, 6 } }, { 2, { 3, 5000 } },
+                                    { 1, { 33 } },        { 2, { 0, 4 } },    { 2, { 300, 3 } } };
+    for (size_t i = 0; i < G_N_ELEMENTS(shapes) * 2; i++) {
+        const Shape *s = &shapes[i / 2];
+        const int axis = s->rank - 1 - (int)(i % 2 && s->rank > 1);
+        g_autoptr(RefCase) c = case_new(KILN_INSTR_rms_normalization);
+        CASE_ATTRS(c, rms_normalization)->axis = axis;
+        case_out(c, KILN_DTYPE_f32, s->rank, s->dims);
+        cpu_in(c, s->rank, s->dims);
+        cpu_in(c, s->rank - axis, s->dims + axis);
+        cpu_agrees(c, (Tolerance){ 1e-6, 2e-6 }, "rms");
+    }
+}
+
 Test(cpu_pool, lrn)
 {
     static const Shape shapes[] = { { 4, { 2, 7, 5, 9 } }, { 3, { 1, 3, 70 } }, { 2, { 3, 12 } } };

@@ -248,6 +248,21 @@ Test(onnx_export, opset_is_the_lowest_that_has_the_form)
     cr_expect_eq(opset_of(KILN_OP_split, &split), 17);
 }
 
+/* What opset 21 lacks is written with what it has; the module stays as it is. */
+Test(onnx_export, raised_operators_are_decomposed)
+{
+    Small small = small_new();
+    small_return(&small, KILN_OP_swish, NULL, "y");
+    g_autoptr(GByteArray) out = g_byte_array_new();
+    cr_assert(kiln_onnx_export(small.module, out, NULL));
+    g_autofree char *text = onnx_imported(g_byte_array_free_to_bytes(g_steal_pointer(&out)));
+    cr_expect(strstr(text, "sigmoid("), "%s", text);
+    cr_expect(strstr(text, "%y = mul("), "%s", text);
+    cr_expect_eq(kiln_function_return(kiln_module_entry(small.module))->operands[0].value->def->op,
+                 KILN_OP_swish);
+    kiln_module_free(small.module);
+}
+
 Test(onnx_export, subgraphs_and_absent_operands)
 {
     GByteArray *body = onnx_graph_new("body");

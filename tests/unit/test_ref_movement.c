@@ -102,6 +102,15 @@ Test(ref_movement, depth_to_space_and_back)
     case_gives(wide, counting, 0);
 }
 
+Test(ref_movement, channel_shuffle)
+{
+    g_autoptr(RefCase) c = case_new(KILN_INSTR_channel_shuffle);
+    CASE_ATTRS(c, channel_shuffle)->group = 2;
+    case_out(c, F32, DIMS(1, 6, 2));
+    case_in(c, F32, DIMS(1, 6, 2), counting);
+    case_gives(c, VALUES(0, 1, 6, 7, 2, 3, 8, 9, 4, 5, 10, 11), 0);
+}
+
 Test(ref_movement, reverse_sequence)
 {
     g_autoptr(RefCase) c = case_new(KILN_INSTR_reverse_sequence);

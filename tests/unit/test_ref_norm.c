@@ -105,6 +105,17 @@ Test(ref_norm, layer_normalization_over_two_dims)
     case_gives(c, VALUES(-0.392231969, 0, 3.13785575, -2.35339181), 1e-6);
 }
 
+Test(ref_norm, rms_normalization)
+{
+    g_autoptr(RefCase) c = case_new(KILN_INSTR_rms_normalization);
+    CASE_ATTRS(c, rms_normalization)->axis = 1;
+    CASE_ATTRS(c, rms_normalization)->epsilon = 0.5f;
+    case_out(c, F32, DIMS(2, 2));
+    case_in(c, F32, DIMS(2, 2), VALUES(1, 2, 3, -4));
+    case_in(c, F32, DIMS(2), VALUES(1, 3));
+    case_gives(c, VALUES(0.577350269, 3.46410162, 0.832050294, -3.32820118), 1e-6);
+}
+
 Test(ref_norm, mean_variance_normalization)
 {
     g_autoptr(RefCase) c = case_new(KILN_INSTR_mean_variance_normalization);

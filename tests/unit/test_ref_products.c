@@ -9,6 +9,32 @@
 static const double one_to_24[] = { 1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12,
                                     13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24 };
 
+/* --- attention --- */
+
+/* Scores 0 and log 3 · scale: shares of 1/4 and 3/4, the other way around where the mask says so.
+ */
+Test(ref_products, attention)
+{
+    g_autoptr(RefCase) c = case_new(KILN_INSTR_attention);
+    CASE_ATTRS(c, attention)->scale = 0.5f;
+    case_out(c, F32, DIMS(2, 2));
+    case_in(c, F32, DIMS(2, 1), VALUES(2, 0));
+    case_in(c, F32, DIMS(2, 1), VALUES(0, 1.09861228867));
+    case_in(c, F32, DIMS(2, 2), VALUES(4, 8, 0, -4));
+    case_in(c, F32, DIMS(2, 2), VALUES(0, 0, 1.09861228867, 0));
+    case_gives(c, VALUES(1, -1, 3, 5), 1e-6);
+}
+
+Test(ref_products, attention_broadcasts_batches)
+{
+    g_autoptr(RefCase) c = case_new(KILN_INSTR_attention);
+    case_out(c, F64, DIMS(2, 1, 1));
+    case_in(c, F64, DIMS(1, 1), VALUES(7));
+    case_in(c, F64, DIMS(2, 1), VALUES(0, 0));
+    case_in(c, F64, DIMS(2, 2, 1), VALUES(2, 4, 10, 20));
+    case_gives(c, VALUES(3, 15), 1e-12);
+}
+
 /* --- matmul --- */
 
 Test(ref_products, matmul_of_every_type)

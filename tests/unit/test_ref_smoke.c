@@ -62,6 +62,7 @@ static const Smoke smokes[] = {
     { "where", "i16[2,3]; K[2,1]; i16[3]; i16[2,3]" },
     { "xor", "K[2,3]; K[2,1]; K[2,3]" },
     /* movement */
+    { "channel_shuffle", "K[2,4]; K[2,4] | {axis=1, group=2}" },
     { "concat", "K[2,3]; K[2,2]; K[2,1] | {axis=1}" },
     { "depth_to_space", "K[1,1,2,2]; K[1,4,1,1] | {blocksize=2}" },
     { "expand", "K[2,3]; K[3]" },
@@ -89,7 +90,9 @@ static const Smoke smokes[] = {
     { "layer_normalization", "K[2,3]; K[2,3]; K[3]; K[3]; f32[2,1]; f32[2,1] | {axis=1}" },
     { "lrn", "K[1,4,2]; K[1,4,2] | {size=3}" },
     { "mean_variance_normalization", "K[2,3,2]; K[2,3,2] | {axes=[0,2]}" },
+    { "rms_normalization", "K[2,3]; K[2,3]; K[3] | {axis=1}" },
     /* products and recurrence */
+    { "attention", "K[2,5]; K[2,3]; K[4,3]; K[4,5]; K[2,4]" },
     { "det", "K[2]; K[2,3,3]" },
     { "einsum", "K[2,4]; K[2,3]; K[3,4] | {equation=\"ij,jk->ik\"}" },
     { "gemm", "K[2,4]; K[2,3]; K[3,4]; K[4]" },
