@@ -255,8 +255,8 @@ plan_linear(KilnPermuted *plan)
     KilnPerm perm;
     if (!kiln_permuted_data(plan, &perm))
         return false;
-    bool one_number =
-        kiln_type_elements(scale) == 1 && (!zero_point || kiln_type_elements(zero_point) == 1);
+    bool one_number = (!scale || kiln_type_elements(scale) == 1) &&
+                      (!zero_point || kiln_type_elements(zero_point) == 1);
     int d = kiln_type_axis(x, *axis);
     if (!one_number && d < 0)
         return false;

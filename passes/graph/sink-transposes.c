@@ -35,8 +35,8 @@
  * that are transposed; where they are equal, the number of transposes; where that is equal too,
  * a region moves only if all transposes in front of it disappear and no reshape is inserted, so
  * that each new one has fewer nodes on its longest way to the end of the function than one that
- * disappeared (order of multisets). Hoisting only ever takes the first step down, so the two
- * cannot undo each other. Dims that are not known count as 32.
+ * disappeared (order of multisets). Hoisting takes only steps of the first two kinds, so the two
+ * never undo each other. Dims that are not known count as 32.
  *
  * requires nothing, preserves nothing; class E: each element is computed by the same operation of
  * the same operands in the same order. Quantization stays: types are the old ones with their dims
