@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fold-conv-transpose-bias: what is added to each channel of a transposed convolution, or of a
+ * convolution, becomes part of its bias.
+ *
+ *      x   w, b                       x   w, b + reshape(c)
+ *       \  /                           \  /
+ *   conv_transpose   c: [1,C,1,1]  conv_transpose
+ *          \         /        =>          |
+ *             add
+ *
+ * c varies along the channels alone. It and b need not be literal: adding them costs C elements,
+ * not the whole result. (A chain of arithmetic with literals is fold-arith-into-conv's.)
+ *
+ * requires nothing, preserves nothing; class U: the sum is rounded at other places. The convolution
+ * must have no other reader; it is built anew, and so is the bias, since others may read them. */
+#include "passes/literal.h"
+#include "passes/rule.h"
+
+/* c as [C]. */
+static KilnValue *
+as_vector(KilnMatch *match, KilnValue *c, const int64_t *channels, GError **error)
+{
+    KilnValue *shape =
+        kiln_build_ints(kiln_match_function(match), kiln_match_root(match), channels, 1);
+    KilnAttrs_reshape attrs = { .allowzero = true };
+    return kiln_match_build(match, KILN_OP_reshape, &attrs, (KilnValue *[]){ c, shape }, 2, error);
+}
+
+static bool
+add_to_bias(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnNode *add = kiln_match_root(match), *conv = kiln_match_node(match, "conv");
+    KilnValue *c = kiln_match_value(match, "c"), *bias = kiln_node_operand(conv, 2);
+    const KilnType *type = &conv->results[0].type;
+    GUARD(plain, !type->layout);
+    GUARD(per_channel, type->rank > 2 && !(kiln_broadcast_dims(&c->type, type) & ~2u));
+    GUARD(all_channels, c->type.rank >= type->rank - 1 && type->dims[1] >= 0 &&
+                            c->type.dims[c->type.rank - type->rank + 1] == type->dims[1]);
+    KilnValue *vector = as_vector(match, c, &type->dims[1], error);
+    if (vector && bias)
+        vector =
+            kiln_match_build(match, KILN_OP_add, NULL, (KilnValue *[]){ bias, vector }, 2, error);
+    if (!vector)
+        return false;
+    KilnNodeSpec spec = { .op = conv->op,
+                          .name = conv->name,
+                          .operands = (KilnValue *[]){ conv->operands[0].value,
+                                                       conv->operands[1].value, vector },
+                          .n_operands = 3,
+                          .attrs = conv->attrs,
+                          .types = type,
+                          .before = add };
+    KilnNode *folded = kiln_node_new(kiln_match_function(match), &spec, error);
+    return folded && kiln_match_replace(match, context, rule, &folded->results[0]);
+}
+
+static const KilnRule rules[] = {
+    RULE("conv-add-bias", U, "(add~ (conv|conv_transpose#conv! ? ? ...):float ?c)", add_to_bias),
+};
+
+const KilnRule *
+kiln_pass_rules_fold_conv_transpose_bias(uint32_t *n)
+{
+    *n = G_N_ELEMENTS(rules);
+    return rules;
+}
+
+gboolean
+kiln_pass_fold_conv_transpose_bias(KilnFunction *function, KilnPassContext *context, bool *changed,
+                                   GError **error)
+{
+    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
+                          changed, error);
+}

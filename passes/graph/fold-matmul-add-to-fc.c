@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fold-matmul-add-to-fc: a matrix product and what is added to it become one gemm, which is ONNX's
+ * fully connected layer.
+ *
+ *      a   b                   a   b   c
+ *       \ /                     \  |  /
+ *     matmul   c      =>         gemm
+ *         \   /                    |
+ *          add
+ *
+ * The same for a gemm without a third operand. c must broadcast to the product's shape; it need not
+ * be literal. Rank 2 only: gemm has no batch dims (split-batched-matmul gives products whose batch
+ * dims are rows that form).
+ *
+ * requires nothing, preserves nothing; class U: the sum is rounded at other places. The product
+ * must have no other reader. Floats only: integers gain nothing from it. */
+#include "passes/rule.h"
+
+/* True where @operand, aligned at the last dim, gives @type and nothing larger. */
+static bool
+broadcasts_to(const KilnType *operand, const KilnType *type)
+{
+    if (operand->rank < 0 || operand->rank > type->rank)
+        return false;
+    for (int d = 0; d < operand->rank; d++) {
+        int64_t dim = operand->dims[d];
+        const char *name = operand->dim_names[d];
+        int to = d + type->rank - operand->rank;
+        bool named = name && g_strcmp0(name, type->dim_names[to]) == 0;
+        if (dim != 1 && !named && (dim < 0 || dim != type->dims[to]))
+            return false;
+    }
+    return true;
+}
+
+static bool
+merge_add(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnNode *add = kiln_match_root(match), *product = kiln_match_node(match, "product");
+    KilnValue *c = kiln_match_value(match, "c");
+    const KilnType *type = &product->results[0].type;
+    GUARD(plain, !type->layout);
+    GUARD(rank_two, type->rank == 2 && product->operands[0].value->type.rank == 2 &&
+                        product->operands[1].value->type.rank == 2);
+    GUARD(broadcasts, broadcasts_to(&c->type, type));
+    KilnAttrs_gemm attrs = { .alpha = 1, .beta = 1 };
+    if (product->op == KILN_OP_gemm) {
+        attrs = *kiln_attrs(product, gemm);
+        attrs.beta = 1;
+    }
+    KilnNodeSpec spec = { .op = KILN_OP_gemm,
+                          .name = product->name,
+                          .operands = (KilnValue *[]){ product->operands[0].value,
+                                                       product->operands[1].value, c },
+                          .n_operands = 3,
+                          .attrs = &attrs,
+                          .types = &add->results[0].type,
+                          .before = add };
+    KilnNode *gemm = kiln_node_new(kiln_match_function(match), &spec, error);
+    return gemm && kiln_match_replace(match, context, rule, &gemm->results[0]);
+}
+
+static const KilnRule rules[] = {
+    RULE("product-add", U, "(add~ (matmul|gemm#product! ? ?):float ?c)", merge_add),
+};
+
+const KilnRule *
+kiln_pass_rules_fold_matmul_add_to_fc(uint32_t *n)
+{
+    *n = G_N_ELEMENTS(rules);
+    return rules;
+}
+
+gboolean
+kiln_pass_fold_matmul_add_to_fc(KilnFunction *function, KilnPassContext *context, bool *changed,
+                                GError **error)
+{
+    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
+                          changed, error);
+}
