@@ -93,13 +93,18 @@ kiln_part_build(KilnFunction *function, KilnNode *before, const KilnPart *part,
                 const KilnType *type, GError **error)
 {
     int64_t axis = part->axis;
+    KilnType own = part->source->type;
+    own.dims[axis] = part->end - part->begin;
+    own.dim_names[axis] = NULL;
+    own.layout = NULL;
+    own.quant = own.quant && own.quant->axis < 0 ? own.quant : NULL;
     KilnValue *operands[] = { part->source, kiln_build_ints(function, before, &part->begin, 1),
                               kiln_build_ints(function, before, &part->end, 1),
                               kiln_build_ints(function, before, &axis, 1) };
     KilnNodeSpec spec = { .op = KILN_OP_slice,
                           .operands = operands,
                           .n_operands = G_N_ELEMENTS(operands),
-                          .types = type,
+                          .types = type ? type : &own,
                           .before = before };
     KilnNode *node = kiln_node_new(function, &spec, error);
     return node ? &node->results[0] : NULL;
@@ -165,4 +170,18 @@ kiln_reshape_build(KilnFunction *function, KilnNode *before, KilnValue *value, c
                           .before = before };
     KilnNode *node = kiln_node_new(function, &spec, error);
     return node ? &node->results[0] : NULL;
+}
+
+/* --- constants --- */
+
+KilnValue *
+kiln_moved_constant(KilnFunction *function, KilnNode *before, const char *name, KilnTensor *tensor,
+                    const KilnType *type)
+{
+    KilnAttrs_const attrs = { .value =
+                                  kiln_module_add_constant(function->module, name, tensor, type) };
+    KilnNodeSpec spec = {
+        .op = KILN_OP_const, .attrs = &attrs, .before = before, .result_name = name
+    };
+    return &kiln_node_new(function, &spec, NULL)->results[0];
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What passes ask of ops that only move elements: which part of a value another one is, and
- * reshapes to a given shape. */
+/* What passes ask of ops that only move elements: which part of a value another one is, reshapes to
+ * a given shape, and constants whose elements come from other constants. */
 #ifndef KILN_PASSES_MOVEMENT_H
 #define KILN_PASSES_MOVEMENT_H
 
@@ -17,8 +17,7 @@ typedef struct {
  * of a split, made in @function. False where it is none or its bounds are not known. */
 bool kiln_part_of(const KilnValue *value, const KilnFunction *function, KilnPart *part);
 
-/** A slice of @source along one axis. @type is the result's. NULL and @error where it does not fit.
- */
+/** A slice of @source along one axis. @type: the result's; NULL: what follows from the source's. */
 KilnValue *kiln_part_build(KilnFunction *function, KilnNode *before, const KilnPart *part,
                            const KilnType *type, GError **error);
 
@@ -34,5 +33,9 @@ bool kiln_reshape_target(const KilnType *value, const KilnType *type, int64_t ta
 /** A reshape of @value to @type; NULL without an error where kiln_reshape_target() is false. */
 KilnValue *kiln_reshape_build(KilnFunction *function, KilnNode *before, KilnValue *value,
                               const KilnType *type, GError **error);
+
+/** A `const` node of @tensor, which is taken over; @type adds quantization to its shape. */
+KilnValue *kiln_moved_constant(KilnFunction *function, KilnNode *before, const char *name,
+                               KilnTensor *tensor, const KilnType *type);
 
 #endif

@@ -85,12 +85,9 @@ is_whole(const Run *run)
 static KilnValue *
 cut(const Run *run, KilnNode *before, GError **error)
 {
-    KilnType type = run->part.source->type;
     if (is_whole(run))
         return run->part.source;
-    type.dims[run->part.axis] = run->part.end - run->part.begin;
-    type.dim_names[run->part.axis] = NULL;
-    return kiln_part_build(before->function, before, &run->part, &type, error);
+    return kiln_part_build(before->function, before, &run->part, NULL, error);
 }
 
 /* The concat with @value in place of the run; @value itself where the run is all there is. */

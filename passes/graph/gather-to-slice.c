@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* gather-to-slice: a gather whose indices are known to follow each other is a slice.
+ *
+ *      x  i = [2]         x            x  i = 2            x           x  i = [[2]]        x
+ *      | /                |            | /                 |           | /                 |
+ *    gather     =>   slice 2:3       gather     =>    slice 2:3      gather     =>    slice 2:3
+ *                                                          |                               |
+ *                                                       squeeze                        unsqueeze
+ *
+ * requires nothing, preserves nothing; class E: elements are moved. Any number of indices in a row,
+ * i, i + 1, …, as a vector; a single one of any rank. Negative indices count from the end; one that
+ * is out of range, or not known to be in it, is left to the gather, which says so when it runs.
+ * Picking extents out of a `shape` is left to simplify-shapes. */
+#include "passes/movement.h"
+#include "passes/rule.h"
+
+/* The indices of @node as a part of its data. */
+static bool
+indexed_part(KilnPassContext *context, const char *rule, const KilnNode *node, KilnPart *part)
+{
+    KilnValue *x = node->operands[0].value;
+    const KilnKnown *indices = node->operands[1].value->known;
+    GUARD(plain, !x->type.layout);
+    GUARD(indices_known, indices && indices->n > 0 && node->operands[1].value->type.rank >= 0);
+    int axis = kiln_type_axis(&x->type, kiln_attrs(node, gather)->axis);
+    int64_t extent = axis < 0 ? -1 : x->type.dims[axis];
+    int64_t first = indices->v[0] + (indices->v[0] < 0 ? extent : 0);
+    GUARD(in_range, extent >= 0 && first >= 0 && indices->n <= extent - first);
+    for (int64_t i = 1; i < indices->n; i++)
+        GUARD(in_a_row, indices->v[i] + (indices->v[i] < 0 ? extent : 0) == first + i);
+    *part = (KilnPart){ x, axis, first, first + indices->n };
+    return true;
+}
+
+/* The dims that the indices bring in place of the one that the slice keeps. */
+static KilnValue *
+fit_rank(KilnMatch *match, KilnValue *slice, const KilnPart *part, int rank, GError **error)
+{
+    KilnNode *node = kiln_match_root(match);
+    int64_t axes[KILN_MAX_RANK];
+    uint32_t n = rank == 0 ? 1 : (uint32_t)rank - 1;
+    for (uint32_t i = 0; i < n; i++)
+        axes[i] = part->axis + i;
+    KilnValue *operands[] = { slice, kiln_build_ints(kiln_match_function(match), node, axes, n) };
+    KilnNodeSpec spec = { .op = rank == 0 ? KILN_OP_squeeze : KILN_OP_unsqueeze,
+                          .operands = operands,
+                          .n_operands = 2,
+                          .types = &node->results[0].type,
+                          .before = node };
+    KilnNode *fitted = kiln_node_new(kiln_match_function(match), &spec, error);
+    return fitted ? &fitted->results[0] : NULL;
+}
+
+static bool
+to_slice(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnNode *node = kiln_match_root(match);
+    int rank = node->operands[1].value->type.rank;
+    KilnPart part;
+    GUARD(no_shape, !kiln_value_def_of(node->operands[0].value, KILN_OP_shape));
+    if (!indexed_part(context, rule, node, &part))
+        return false;
+    GUARD(one_or_vector, rank == 1 || part.end - part.begin == 1);
+    const KilnType *type = rank == 1 ? &node->results[0].type : NULL;
+    KilnValue *value = kiln_part_build(kiln_match_function(match), node, &part, type, error);
+    if (value && rank != 1)
+        value = fit_rank(match, value, &part, rank, error);
+    return value && kiln_match_replace(match, context, rule, value);
+}
+
+static const KilnRule rules[] = {
+    RULE("gather-to-slice", E, "(gather ? ?)", to_slice),
+};
+
+const KilnRule *
+kiln_pass_rules_gather_to_slice(uint32_t *n)
+{
+    *n = G_N_ELEMENTS(rules);
+    return rules;
+}
+
+gboolean
+kiln_pass_gather_to_slice(KilnFunction *function, KilnPassContext *context, bool *changed,
+                          GError **error)
+{
+    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
+                          changed, error);
+}
