@@ -30,7 +30,9 @@ bind(Attempt *attempt, const KilnTerm *term, KilnValue *value)
 static bool
 type_fits(const KilnTerm *term, const KilnValue *value)
 {
-    return (term->dtypes >> value->type.dtype & 1) && (!term->quantized || value->type.quant);
+    bool quantized = value->type.quant;
+    return (term->dtypes >> value->type.dtype & 1) && (!term->quantized || quantized) &&
+           (!term->plain || !quantized);
 }
 
 static bool match_operands(Attempt *attempt, const KilnTerm *term, const KilnNode *node);

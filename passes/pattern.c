@@ -63,14 +63,15 @@ class_of(const char *name)
 {
     bool is_float = strcmp(name, "float") == 0, is_int = strcmp(name, "int") == 0;
     bool is_signed = strcmp(name, "signed") == 0, is_unsigned = strcmp(name, "unsigned") == 0;
+    bool is_number = strcmp(name, "number") == 0;
     KilnDType one;
     bool named = kiln_dtype_from_name(name, &one);
     uint32_t set = 0;
     for (int d = 0; d < KILN_N_DTYPES; d++) {
         KilnDType dtype = (KilnDType)d;
         bool integer = kiln_dtype_is_integer(dtype), negative = kiln_dtype_is_signed(dtype);
-        if ((named && dtype == one) || (is_float && kiln_dtype_is_float(dtype)) ||
-            (is_int && integer) || (is_signed && integer && negative) ||
+        if ((named && dtype == one) || ((is_float || is_number) && kiln_dtype_is_float(dtype)) ||
+            ((is_int || is_number) && integer) || (is_signed && integer && negative) ||
             (is_unsigned && integer && !negative))
             set |= 1u << d;
     }
@@ -89,11 +90,13 @@ parse_type(Parser *parser, KilnTerm *term)
         term->quantized = true;
         return true;
     }
+    KilnDType one;
     term->dtypes = name ? class_of(name) : 0;
+    term->plain = name && !kiln_dtype_from_name(name, &one);
     if (term->dtypes)
         return true;
     parser->at = start;
-    return fail(parser, "a dtype, float, int, signed, unsigned, bool or quantized");
+    return fail(parser, "a dtype, number, float, int, signed, unsigned, bool or quantized");
 }
 
 static bool

@@ -30,6 +30,7 @@ typedef struct {
     int commutes;                /* which `~` of the pattern; -1: operands stand as written */
     uint32_t dtypes;             /* bit per KilnDType */
     bool quantized;              /* the type must carry quantization */
+    bool plain;                  /* it must not: a class of element types was named */
     int slot;                    /* of the name; -1: unnamed */
     uint32_t n_children;
     uint32_t size; /* of the subtree in terms: the next sibling stands that far on */

@@ -21,8 +21,9 @@
  *   (add|sub#a ?x ?y)       one of several ops
  *   (@ELEMENTWISE#n ?x)     any op with the trait
  *   (add~ ?x (mul ?y ?z))   `~`: the two operands may stand in either order
- *   ?x:f32  (relu ?):float  a dtype, or a class of them: float, int, signed, unsigned, bool,
- *                           quantized
+ *   ?x:f32  (relu ?):float  a dtype, or a class of them: number (float or int), float, int, signed,
+ *                           unsigned; not quantized, for then integers stand for reals
+ *   ?x:quantized            a quantized type
  *   (split#s.1 ?x)          result 1 of the node (default 0); at the root, the one to be replaced
  *
  * The name of a node is also the name of the value of it that matched. Patterns are compiled once

@@ -111,11 +111,11 @@ OP(thresholded_relu)
     {                                                                                              \
         return expression;                                                                         \
     }
-/* max and min keep a NaN of either operand. */
+/* max and min keep a NaN of either operand, and of two zeros the first, as clip keeps x. */
 BINARY_OP(add, V_ADD(a, b))
 BINARY_OP(div, V_DIV(a, b))
-BINARY_OP(max, V_SELECT(V_NAN(a), a, V_MAX(a, b)))
-BINARY_OP(min, V_SELECT(V_NAN(a), a, V_MIN(a, b)))
+BINARY_OP(max, V_SELECT(V_NAN(b), b, V_MAX(b, a)))
+BINARY_OP(min, V_SELECT(V_NAN(b), b, V_MIN(b, a)))
 BINARY_OP(mul, V_MUL(a, b))
 BINARY_OP(prelu, V_SELECT(V_LT(a, ZERO), V_MUL(a, b), a))
 BINARY_OP(sub, V_SUB(a, b))

@@ -16,7 +16,8 @@
  *
  * Class E, to the bit: x + -0 and x - +0 are x for every x, x + +0 is not (-0); integers wrap, so
  * that their sums and products may be regrouped; the reciprocal of a power of two is exact; squares
- * and reciprocals of floats below f64 are rounded once, as pow does. Which of two zeros max and min
+ * and reciprocals of floats below f64 are rounded once, as pow does; quantized numbers saturate and
+ * are left alone. Which of two zeros max and min
  * return hangs on the order of their operands. Class L, under the flags that each rule names:
  * signs of zero (x + +0, +0 - x, -(x - y)), NaN and infinity (x * 0, 0 / x, x - x, x / x, x ^ 0.5),
  * regrouping of floats. An integer 0 / x and x / x stay: where x is 0 they are errors. */
@@ -36,14 +37,14 @@ replace_by(KilnMatch *match, KilnPassContext *context, const char *rule, KilnOp 
     return built && kiln_match_replace(match, context, rule, built);
 }
 
-/* The number that all elements of ?c are. A quantized ?x counts in other numbers than ?c; where
- * nothing is known of the rank of ?x, a ?c that is no scalar may raise it. */
+/* The number that all elements of ?c are. Where nothing is known of the rank of ?x, a ?c that is no
+ * scalar may raise it. */
 static bool
 uniform(const KilnMatch *match, double *number)
 {
     const KilnType *x = &kiln_match_value(match, "x")->type;
     const KilnValue *c = kiln_match_value(match, "c");
-    return !x->quant && (x->rank >= 0 || c->type.rank == 0) && kiln_literal_uniform(c, number);
+    return (x->rank >= 0 || c->type.rank == 0) && kiln_literal_uniform(c, number);
 }
 
 static bool
@@ -205,14 +206,11 @@ any_zero_minus(KilnMatch *match, KilnPassContext *context, const char *rule, GEr
     return replace_by(match, context, rule, KILN_OP_neg, operands, error);
 }
 
-/* The least of a quantized type has no opposite: it saturates. */
 static bool
 neg_neg(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
     (void)error;
-    KilnValue *x = kiln_match_value(match, "x");
-    GUARD(plain, !x->type.quant);
-    return kiln_match_replace(match, context, rule, x);
+    return kiln_match_replace(match, context, rule, kiln_match_value(match, "x"));
 }
 
 static bool
@@ -441,7 +439,7 @@ static const KilnRule rules[] = {
     RULE("mirror-comparison", E, "(less|greater|less_or_equal|greater_or_equal $c ?x)", mirror),
     RULE("sum-of-two", E, "(sum ?x:float ?y)", sub_neg),
 
-    RULE("neutral-right", E, "(add|sub|mul|div ?x $c)", drop_neutral),
+    RULE("neutral-right", E, "(add|sub|mul|div ?x:number $c)", drop_neutral),
     LOSSY_RULE("zero-right", SIGNS, "(add|sub ?x:float $c)", drop_zero),
     RULE("mul-zero-integer", E, "(mul ?x:int $c)", absorb),
     LOSSY_RULE("mul-zero", FINITE | SIGNS, "(mul ?x:float $c)", absorb),
@@ -450,20 +448,20 @@ static const KilnRule rules[] = {
     LOSSY_RULE("sub-self", FINITE, "(sub ?x:float ?x)", sub_self),
     LOSSY_RULE("div-self", FINITE, "(div ?x:float ?x)", div_self),
 
-    RULE("minus-one", E, "(mul|div ?x $c)", negate),
-    RULE("zero-minus", E, "(sub $c ?x)", zero_minus),
+    RULE("minus-one", E, "(mul|div ?x:number $c)", negate),
+    RULE("zero-minus", E, "(sub $c ?x:number)", zero_minus),
     LOSSY_RULE("any-zero-minus", SIGNS, "(sub $c ?x:float)", any_zero_minus),
-    RULE("neg-of-neg", E, "(neg (neg ?x))", neg_neg),
+    RULE("neg-of-neg", E, "(neg (neg ?x:number))", neg_neg),
     RULE("neg-of-sub-integer", E, "(neg (sub! ?x ?y):signed)", neg_sub),
     LOSSY_RULE("neg-of-sub", SIGNS, "(neg (sub! ?x ?y):float)", neg_sub),
-    RULE("add-of-neg", E, "(add~ ?x (neg! ?y))", add_neg),
-    RULE("sub-of-neg", E, "(sub ?x (neg! ?y))", sub_neg),
+    RULE("add-of-neg", E, "(add~ ?x:number (neg! ?y))", add_neg),
+    RULE("sub-of-neg", E, "(sub ?x:number (neg! ?y))", sub_neg),
     RULE("product-of-negs", E, "(mul|div (neg! ?x):float (neg! ?y))", product_of_negs),
     RULE("neg-into-factor", E, "(mul|div (neg! ?x):float $c)", neg_into_factor),
 
-    RULE("pow-two", E, "(pow ?x $c)", pow_two),
+    RULE("pow-two", E, "(pow ?x:number $c)", pow_two),
     RULE("pow-one", E, "(pow ?x:float $c)", pow_one),
-    RULE("pow-zero", E, "(pow ?x $c)", pow_zero),
+    RULE("pow-zero", E, "(pow ?x:number $c)", pow_zero),
     RULE("pow-minus-one", E, "(pow ?x:float $c)", pow_minus_one),
     LOSSY_RULE("pow-half", FINITE | SIGNS, "(pow ?x:float $c)", pow_half),
 

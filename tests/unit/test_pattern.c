@@ -266,7 +266,12 @@ Test(pattern, types_and_classes)
     cr_assert(matches(&c, "(cast ?x:unsigned):float", cu));
     cr_assert_not(matches(&c, "(cast ?x:unsigned):int", cu));
     cr_assert_not(matches(&c, "(cast ?x:signed)", cu));
+    cr_assert(matches(&c, "(relu ?x:number)", rf));
+    cr_assert(matches(&c, "(relu ?x:number)", ri));
     cr_assert(matches(&c, "(dequantize_linear ?x:quantized)", cz));
+    cr_assert(matches(&c, "(dequantize_linear ?x:i8)", cz));
+    cr_assert_not(matches(&c, "(dequantize_linear ?x:int)", cz));
+    cr_assert_not(matches(&c, "(dequantize_linear ?x:number)", cz));
     cr_assert_not(matches(&c, "(cast ?x:quantized)", cu));
     cr_assert_not(matches(&c, "(cast ?x:bool)", cu));
     case_free(&c);

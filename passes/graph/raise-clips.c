@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* raise-clips: a clip goes above what only moves or repeats elements, next to what computes them.
+ *
+ *       x                    x
+ *       |                    |
+ *     move                clip, relu
+ *       |          =>        |            move: reshape, flatten, squeeze, unsqueeze, transpose,
+ *   clip, relu             move                 expand, tile, depth_to_space, space_to_depth
+ *       |                    |
+ *
+ * requires nothing, preserves nothing; class E. The move must have no other reader. A clip stays
+ * below a slice, above which it would clip more than is read; below expand and tile it clips
+ * elements many times over. sink-transposes and sink-reshapes move in the same direction. */
+#include "passes/rule.h"
+
+static bool
+raise_clip(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnNode *root = kiln_match_root(match), *move = kiln_match_node(match, "move");
+    const KilnType *type = &root->results[0].type;
+    GUARD(same_type, kiln_type_equal(type, &move->results[0].type));
+    KilnValue *clip_operands[] = { kiln_match_value(match, "x"), kiln_node_operand(root, 1),
+                                   kiln_node_operand(root, 2) };
+    KilnValue *clip =
+        kiln_match_build(match, root->op, NULL, clip_operands, root->n_operands, error);
+    if (!clip)
+        return false;
+    KilnValue *move_operands[] = { clip, kiln_node_operand(move, 1) };
+    KilnNodeSpec spec = { .op = move->op,
+                          .operands = move_operands,
+                          .n_operands = move->n_operands,
+                          .attrs = move->attrs,
+                          .types = type,
+                          .before = root };
+    KilnNode *moved = kiln_node_new(kiln_match_function(match), &spec, error);
+    return moved && kiln_match_replace(match, context, rule, &moved->results[0]);
+}
+
+// clang-format off
+static const KilnRule rules[] = {
+    RULE("clip-above-move", E, "(clip|relu (reshape|flatten|squeeze|unsqueeze|transpose|expand|tile|depth_to_space|space_to_depth!#move ?x ...) ...)", raise_clip),
+};
+// clang-format on
+
+const KilnRule *
+kiln_pass_rules_raise_clips(uint32_t *n)
+{
+    *n = G_N_ELEMENTS(rules);
+    return rules;
+}
+
+gboolean
+kiln_pass_raise_clips(KilnFunction *function, KilnPassContext *context, bool *changed,
+                      GError **error)
+{
+    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
+                          changed, error);
+}

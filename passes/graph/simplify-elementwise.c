@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* simplify-elementwise: element-wise nodes that what they read makes superfluous.
+ *
+ *     relu(x), abs(x)             =>  x           where x is never negative: a sigmoid, a square, …
+ *     abs(-x)                     =>  abs(x)
+ *     max(x, x), min(x, x), and(x, x), or(x, x), where(c, x, x)    =>  x
+ *     floor(round(x)), sign(sign(x)), …                            =>  round(x), sign(x), …
+ *     not(not(x))  =>  x          not(x < y)  =>  x >= y (integers)
+ *     and(x, true), or(x, false), xor(x, false)  =>  x             xor(x, true)  =>  not(x)
+ *     where(not(c), x, y)         =>  where(c, y, x)
+ *     xor(x, x), x < x, x > x     =>  false       x == x, x <= x, x >= x  =>  true (integers)
+ *
+ * requires nothing, preserves nothing; class E: -0 and NaN come out as they did. relu keeps a -0,
+ * abs does not: abs(relu(x)) goes under no-signed-zeros only. Comparisons of floats stay where a
+ * NaN would tell. */
+#include "passes/facts.h"
+#include "passes/literal.h"
+#include "passes/rule.h"
+
+static bool
+replace_by(KilnMatch *match, KilnPassContext *context, const char *rule, KilnOp op,
+           KilnValue *operands[3], GError **error)
+{
+    uint32_t n = operands[2] ? 3 : operands[1] ? 2 : 1;
+    KilnValue *built = kiln_match_build(match, op, NULL, operands, n, error);
+    return built && kiln_match_replace(match, context, rule, built);
+}
+
+static bool
+drop(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    (void)error;
+    return kiln_match_replace(match, context, rule, kiln_match_value(match, "x"));
+}
+
+/* --- signs --- */
+
+static bool
+drop_relu(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    GUARD(never_negative, kiln_never_negative(kiln_match_value(match, "x")));
+    return drop(match, context, rule, error);
+}
+
+static bool
+drop_abs(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    GUARD(never_signed, kiln_never_signed(kiln_match_value(match, "x")));
+    return drop(match, context, rule, error);
+}
+
+static bool
+abs_of_neg(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnValue *operands[] = { kiln_match_value(match, "x"), NULL, NULL };
+    return replace_by(match, context, rule, KILN_OP_abs, operands, error);
+}
+
+/* --- the inner node has done it already --- */
+
+static bool
+keep_inner(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    (void)error;
+    return kiln_match_replace(match, context, rule, &kiln_match_node(match, "inner")->results[0]);
+}
+
+/* --- logic --- */
+
+static bool
+drop_equal_choice(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnType *type = &kiln_match_value(match, "x")->type;
+    GUARD(rank_known, type->rank >= 0);
+    for (int i = 0; i < type->rank; i++)
+        GUARD(extents_known, type->dims[i] >= 0 || type->dim_names[i]);
+    return drop(match, context, rule, error);
+}
+
+static bool
+choose_the_other(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnValue *operands[] = { kiln_match_value(match, "c"), kiln_match_value(match, "y"),
+                              kiln_match_value(match, "x") };
+    return replace_by(match, context, rule, KILN_OP_where, operands, error);
+}
+
+static bool
+invert(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    static const KilnOp inverted[KILN_N_OPS] = {
+        [KILN_OP_less] = KILN_OP_greater_or_equal,
+        [KILN_OP_less_or_equal] = KILN_OP_greater,
+        [KILN_OP_greater] = KILN_OP_less_or_equal,
+        [KILN_OP_greater_or_equal] = KILN_OP_less,
+    };
+    KilnValue *operands[] = { kiln_match_value(match, "x"), kiln_match_value(match, "y"), NULL };
+    return replace_by(match, context, rule, inverted[kiln_match_node(match, "inner")->op], operands,
+                      error);
+}
+
+/* Whether all elements of ?c are @wanted, and ?c does not make the result larger. */
+static bool
+uniformly(const KilnMatch *match, bool wanted)
+{
+    const KilnValue *x = kiln_match_value(match, "x"), *c = kiln_match_value(match, "c");
+    uint8_t element[8] = { 0 };
+    return (x->type.rank >= 0 || c->type.rank == 0) &&
+           kiln_tensor_is_splat(kiln_value_constant(c)->tensor, 65536, element) &&
+           (element[0] != 0) == wanted;
+}
+
+/* and(x, true), or(x, false), xor(x, false) */
+static bool
+drop_neutral(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    GUARD(neutral, uniformly(match, kiln_match_root(match)->op == KILN_OP_and));
+    return drop(match, context, rule, error);
+}
+
+static bool
+xor_true(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnValue *operands[] = { kiln_match_value(match, "x"), NULL, NULL };
+    GUARD(all_true, uniformly(match, true));
+    return replace_by(match, context, rule, KILN_OP_not, operands, error);
+}
+
+/* --- results that hang on nothing --- */
+
+static bool
+replace_by_splat(KilnMatch *match, KilnPassContext *context, const char *rule, double number)
+{
+    KilnNode *root = kiln_match_root(match);
+    const KilnType *type = &root->results[0].type;
+    GUARD(static_shape, kiln_type_is_static(type));
+    KilnType plain = kiln_type_make(type->dtype, type->rank, type->dims);
+    KilnValue *splat =
+        kiln_literal_build_splat(kiln_match_function(match), root, "splat", &plain, number);
+    return kiln_match_replace(match, context, rule, splat);
+}
+
+static bool
+is_false(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    (void)error;
+    return replace_by_splat(match, context, rule, 0);
+}
+
+static bool
+is_true(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    (void)error;
+    return replace_by_splat(match, context, rule, 1);
+}
+
+/* and(x, false), or(x, true) */
+static bool
+absorb(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    (void)error;
+    bool or = kiln_match_root(match)->op == KILN_OP_or;
+    GUARD(absorbs, uniformly(match, or));
+    return replace_by_splat(match, context, rule, or);
+}
+
+// clang-format off
+static const KilnRule rules[] = {
+    RULE("relu-of-positive", E, "(relu ?x)", drop_relu),
+    RULE("abs-of-positive", E, "(abs ?x)", drop_abs),
+    LOSSY_RULE("abs-of-relu", KILN_FLAG(no_signed_zeros), "(abs (relu#inner ?):float)", keep_inner),
+    RULE("abs-of-abs", E, "(abs (abs#inner ?))", keep_inner),
+    RULE("abs-of-neg", E, "(abs (neg! ?x:number))", abs_of_neg),
+
+    RULE("extreme-of-equals", E, "(max|min|and|or|bitwise_and|bitwise_or ?x ?x)", drop),
+    RULE("rounded-twice", E, "(ceil|floor|round (ceil|floor|round#inner ?):float)", keep_inner),
+    RULE("sign-of-sign", E, "(sign (sign#inner ?))", keep_inner),
+
+    RULE("not-of-not", E, "(not (not ?x))", drop),
+    RULE("bitwise-not-twice", E, "(bitwise_not (bitwise_not ?x))", drop),
+    RULE("not-of-comparison", E, "(not (less|less_or_equal|greater|greater_or_equal!#inner ?x:int ?y))", invert),
+    RULE("where-of-equals", E, "(where ? ?x ?x)", drop_equal_choice),
+    RULE("where-of-not", E, "(where (not! ?c) ?x ?y)", choose_the_other),
+    RULE("neutral-bool", E, "(and|or|xor~ ?x $c)", drop_neutral),
+    RULE("absorbing-bool", E, "(and|or~ ?x $c)", absorb),
+    RULE("xor-true", E, "(xor~ ?x $c)", xor_true),
+    RULE("false-of-equals", E, "(xor|bitwise_xor|less|greater ?x ?x)", is_false),
+    RULE("true-of-equals", E, "(equal|less_or_equal|greater_or_equal ?x:int ?x)", is_true),
+};
+// clang-format on
+
+const KilnRule *
+kiln_pass_rules_simplify_elementwise(uint32_t *n)
+{
+    *n = G_N_ELEMENTS(rules);
+    return rules;
+}
+
+gboolean
+kiln_pass_simplify_elementwise(KilnFunction *function, KilnPassContext *context, bool *changed,
+                               GError **error)
+{
+    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
+                          changed, error);
+}
