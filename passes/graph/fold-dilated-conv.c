@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fold-dilated-conv: a convolution of the phases of an image is a dilated convolution of the image.
+ *
+ *     x: [C,N,H,W]                          x: [C,N,H,W]
+ *         |                                     |
+ *     space_to_depth b  [C,b·b·N,H/b,W/b]   transpose [1,0,2,3]
+ *         |                                     |
+ *     transpose [1,0,2,3]                   conv, dilations b, pads b · p
+ *         |                                     |
+ *     conv, pads p                   =>     transpose [1,0,2,3]
+ *         |                                     |
+ *     transpose [1,0,2,3]
+ *         |
+ *     depth_to_space b  (DCR)
+ *         |
+ *
+ * Batch and channels are exchanged, so that space goes to the batch: each of the b·b phases is an
+ * image of its own. The transposes that are left cancel with those around (merge-transposes).
+ *
+ * requires nothing, preserves nothing; class U: kernels for other shapes may sum in another order.
+ * The convolution must have strides and dilations of 1; every value in between must have no other
+ * reader. */
+#include "passes/rule.h"
+
+#include "graph/infer/infer.h"
+
+#include <string.h>
+
+static bool
+swaps_batch(const KilnNode *transpose, GError **error)
+{
+    int perm[KILN_MAX_RANK];
+    return transpose->results[0].type.rank == 4 && kiln_transpose_perm(transpose, perm, error) &&
+           perm[0] == 1 && perm[1] == 0 && perm[2] == 2 && perm[3] == 3;
+}
+
+static KilnValue *
+swap_batch(KilnMatch *match, KilnValue *x, GError **error)
+{
+    KilnAttrs_transpose attrs = { .perm = { 4, (int64_t[]){ 1, 0, 2, 3 } } };
+    return kiln_match_build(match, KILN_OP_transpose, &attrs, &x, 1, error);
+}
+
+static bool
+is_dense(const KilnWindow *window)
+{
+    return window->rank == 2 && window->strides[0] == 1 && window->strides[1] == 1 &&
+           window->dilations[0] == 1 && window->dilations[1] == 1;
+}
+
+static bool
+dilate(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnNode *conv = kiln_match_node(match, "conv"), *up = kiln_match_root(match);
+    const KilnNode *down = kiln_match_node(match, "down");
+    int64_t block = kiln_attrs(down, space_to_depth)->blocksize;
+    KilnWindow window;
+    GUARD(same_block, kiln_attrs(up, depth_to_space)->blocksize == block);
+    GUARD(block_first, strcmp(kiln_attrs(up, depth_to_space)->mode, "DCR") == 0);
+    GUARD(swaps_before, swaps_batch(kiln_match_node(match, "before"), error));
+    GUARD(swaps_after, swaps_batch(kiln_match_node(match, "after"), error));
+    if (!kiln_window_resolve(conv, &window, error))
+        return false;
+    GUARD(dense, is_dense(&window));
+    KilnAttrs_conv attrs = *kiln_attrs(conv, conv);
+    bool explicit_pads =
+        strcmp(attrs.auto_pad, "NOTSET") == 0 || strcmp(attrs.auto_pad, "VALID") == 0;
+    GUARD(explicit_pads, explicit_pads);
+    attrs.auto_pad = "NOTSET";
+    attrs.dilations = (KilnInts){ 2, (int64_t[]){ block, block } };
+    attrs.pads =
+        (KilnInts){ 4, (int64_t[]){ window.pads_begin[0] * block, window.pads_begin[1] * block,
+                                    window.pads_end[0] * block, window.pads_end[1] * block } };
+    KilnValue *x = swap_batch(match, kiln_match_value(match, "x"), error);
+    KilnValue *operands[] = { x, conv->operands[1].value, kiln_node_operand(conv, 2) };
+    KilnValue *dilated =
+        x ? kiln_match_build(match, KILN_OP_conv, &attrs, operands, operands[2] ? 3 : 2, error)
+          : NULL;
+    KilnValue *result = dilated ? swap_batch(match, dilated, error) : NULL;
+    return result && kiln_match_replace(match, context, rule, result);
+}
+
+static const KilnRule rules[] = {
+    RULE("fold-dilated-conv", U,
+         "(depth_to_space (transpose!#after (conv!#conv (transpose!#before "
+         "(space_to_depth!#down ?x)) ? ...):float))",
+         dilate),
+};
+
+const KilnRule *
+kiln_pass_rules_fold_dilated_conv(uint32_t *n)
+{
+    *n = G_N_ELEMENTS(rules);
+    return rules;
+}
+
+gboolean
+kiln_pass_fold_dilated_conv(KilnFunction *function, KilnPassContext *context, bool *changed,
+                            GError **error)
+{
+    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
+                          changed, error);
+}

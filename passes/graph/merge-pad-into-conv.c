@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* merge-pad-into-conv: what pads the operand of a convolution or a pool becomes its own padding.
+ *
+ *        x                            x
+ *        |                            |
+ *     pad p with 0                 conv, pads q + p
+ *        |             =>             |
+ *     conv, pads q
+ *        |
+ *
+ * Into average_pool with 0 where padding counts, or where it has no padding of its own (then it
+ * begins to count); into max_pool with minus infinity, where nothing reads the indices.
+ *
+ * requires nothing, preserves nothing; class U: a kernel may sum in another order, or leave out
+ * what padding adds. The padding must be constant and known, along spatial dims, and must not crop:
+ * an element that is cropped and a zero that pads in its place are not the same. Weights must be
+ * literal and finite, for 0 times infinity is no 0. Pools that round their size up do so before
+ * padding counts, and stay. All readers of the padded value must be convolutions or pools: else it
+ * would have to be made anyway. */
+#include "passes/literal.h"
+#include "passes/rule.h"
+
+#include "graph/infer/infer.h"
+#include "graph/number.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    PADS_MAX = 1 << 30, /* what a window may have */
+    READERS_MAX = 8,    /* of a padded value that are looked at */
+};
+
+typedef struct {
+    int64_t v[2 * KILN_MAX_RANK];
+    KilnInts list; /* of them */
+    bool any_own;  /* the node had padding of its own */
+} Pads;
+
+static bool
+has_mode(const char *mode, const char *a, const char *b)
+{
+    return strcmp(mode, a) == 0 || strcmp(mode, b) == 0;
+}
+
+static bool
+only_windows_read(const KilnValue *padded)
+{
+    if (padded->n_uses > READERS_MAX)
+        return false;
+    kiln_foreach_use (use, padded) {
+        KilnOp op = use->user->op;
+        if (use->index != 0 ||
+            (op != KILN_OP_conv && op != KILN_OP_average_pool && op != KILN_OP_max_pool))
+            return false;
+    }
+    return true;
+}
+
+/* The padding of @node, a convolution or pool, and of the pad in front of it. */
+static bool
+merged_pads(KilnMatch *match, const char *auto_pad, Pads *pads, KilnPassContext *context,
+            const char *rule, GError **error)
+{
+    const KilnNode *pad = kiln_match_node(match, "pad");
+    const KilnType *x = &pad->operands[0].value->type;
+    int64_t begin[KILN_MAX_RANK], end[KILN_MAX_RANK];
+    KilnWindow window;
+    bool known = false;
+    GUARD(plain, !x->layout);
+    GUARD(only_windows, only_windows_read(&pad->results[0]));
+    GUARD(constant_mode, strcmp(kiln_attrs(pad, pad)->mode, "constant") == 0);
+    if (!kiln_pad_resolve(pad, begin, end, &known, error) ||
+        !kiln_window_resolve(kiln_match_root(match), &window, error))
+        return false;
+    GUARD(pads_known, known);
+    GUARD(own_pads_known, has_mode(auto_pad, "NOTSET", "VALID"));
+    for (int d = 0; d < x->rank; d++) {
+        GUARD(spatial, d >= 2 || (begin[d] == 0 && end[d] == 0));
+        GUARD(no_crop, begin[d] >= 0 && end[d] >= 0);
+        if (d < 2)
+            continue;
+        int64_t *from = &pads->v[d - 2], *to = &pads->v[x->rank - 2 + d - 2];
+        *from = window.pads_begin[d - 2] + begin[d];
+        *to = window.pads_end[d - 2] + end[d];
+        GUARD(small, MAX(*from, *to) <= PADS_MAX);
+        pads->any_own |= window.pads_begin[d - 2] || window.pads_end[d - 2];
+    }
+    pads->list = (KilnInts){ 2 * (uint32_t)(x->rank - 2), pads->v };
+    return true;
+}
+
+/* True where the padding is @number. */
+static bool
+pads_with(const KilnNode *pad, double number)
+{
+    double value = 0;
+    const KilnValue *operand = kiln_node_operand(pad, 2);
+    return (!operand || kiln_literal_uniform(operand, &value)) && value == number;
+}
+
+static bool
+is_finite(const KilnValue *literal, GError **error)
+{
+    const KilnConstant *constant = kiln_value_constant(literal);
+    g_autoptr(GBytes) bytes = kiln_tensor_view(constant->tensor, error);
+    bool finite = bytes;
+    for (int64_t i = 0, n = kiln_type_elements(&constant->type); finite && i < n; i++)
+        finite =
+            isfinite(kiln_element_as_f64(constant->type.dtype, g_bytes_get_data(bytes, NULL), i));
+    return finite;
+}
+
+/* The node with @attrs on what was padded. */
+static bool
+replace(KilnMatch *match, const void *attrs, KilnPassContext *context, const char *rule,
+        GError **error)
+{
+    KilnNode *node = kiln_match_root(match);
+    KilnValue *operands[] = { kiln_match_value(match, "x"), kiln_node_operand(node, 1),
+                              kiln_node_operand(node, 2) };
+    KilnNodeSpec spec = { .op = node->op,
+                          .name = node->name,
+                          .operands = operands,
+                          .n_operands = node->n_operands,
+                          .attrs = attrs,
+                          .before = node };
+    KilnNode *merged = kiln_node_new(kiln_match_function(match), &spec, error);
+    return merged && kiln_match_replace(match, context, rule, &merged->results[0]);
+}
+
+static bool
+into_conv(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnAttrs_conv attrs = *kiln_attrs(kiln_match_root(match), conv);
+    Pads pads = { 0 };
+    if (!merged_pads(match, attrs.auto_pad, &pads, context, rule, error))
+        return false;
+    GUARD(pads_zero, pads_with(kiln_match_node(match, "pad"), 0));
+    GUARD(finite_weights, is_finite(kiln_match_value(match, "w"), error));
+    attrs.auto_pad = "NOTSET";
+    attrs.pads = pads.list;
+    return replace(match, &attrs, context, rule, error);
+}
+
+static bool
+into_average_pool(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnAttrs_average_pool attrs = *kiln_attrs(kiln_match_root(match), average_pool);
+    Pads pads = { 0 };
+    if (!merged_pads(match, attrs.auto_pad, &pads, context, rule, error))
+        return false;
+    GUARD(pads_zero, pads_with(kiln_match_node(match, "pad"), 0));
+    GUARD(padding_counts, attrs.count_include_pad || !pads.any_own);
+    GUARD(rounds_down, !attrs.ceil_mode);
+    attrs.auto_pad = "NOTSET";
+    attrs.pads = pads.list;
+    attrs.count_include_pad = true;
+    return replace(match, &attrs, context, rule, error);
+}
+
+static bool
+into_max_pool(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnNode *pool = kiln_match_root(match);
+    KilnAttrs_max_pool attrs = *kiln_attrs(pool, max_pool);
+    Pads pads = { 0 };
+    if (!merged_pads(match, attrs.auto_pad, &pads, context, rule, error))
+        return false;
+    GUARD(pads_least, pads_with(kiln_match_node(match, "pad"), -INFINITY));
+    GUARD(indices_unused, pool->n_results == 1 || !pool->results[1].n_uses);
+    GUARD(rounds_down, !attrs.ceil_mode);
+    attrs.auto_pad = "NOTSET";
+    attrs.pads = pads.list;
+    return replace(match, &attrs, context, rule, error);
+}
+
+static const KilnRule rules[] = {
+    RULE("pad-into-conv", U, "(conv (pad#pad ?x ? ...) $w ...):float", into_conv),
+    RULE("pad-into-average-pool", U, "(average_pool (pad#pad ?x ? ...)):float", into_average_pool),
+    RULE("pad-into-max-pool", U, "(max_pool (pad#pad ?x ? ...)):float", into_max_pool),
+};
+
+const KilnRule *
+kiln_pass_rules_merge_pad_into_conv(uint32_t *n)
+{
+    *n = G_N_ELEMENTS(rules);
+    return rules;
+}
+
+gboolean
+kiln_pass_merge_pad_into_conv(KilnFunction *function, KilnPassContext *context, bool *changed,
+                              GError **error)
+{
+    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
+                          changed, error);
+}

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* optimize-small-conv: a convolution with one window needs no strides, and no weights for padding.
+ *
+ *     x: [1,C,3,3]   w: [O,C,5,5]            x: [1,C,3,3]   w[1:4, 1:4]: [O,C,3,3]
+ *          \         /                            \         /
+ *        conv, strides 2, pads 1       =>           conv
+ *             |                                      |
+ *         [1,O,1,1]                              [1,O,1,1]
+ *
+ * The strides go first, along each dim that the window takes all of. Where all are 1 the image is
+ * what the window has on it, and the cut is the size of the image. Slicing the weights is left to
+ * constant-fold.
+ *
+ * requires nothing, preserves nothing; class U: kernels for other shapes may sum in another order.
+ * For the cut the shapes must be known, nothing be dilated, and the weights be literal and read by
+ * nothing else: a second copy would cost more than it saves. */
+#include "passes/rule.h"
+
+#include "graph/infer/infer.h"
+
+/* True where @node has one window, and everything about it is known. */
+static bool
+has_one_window(const KilnNode *node, const KilnWindow *window)
+{
+    const KilnType *x = &node->operands[0].value->type;
+    if (window->rank < 1 || x->rank != window->rank + 2)
+        return false;
+    for (int d = 0; d < window->rank; d++) {
+        if (window->out[d] != 1 || x->dims[d + 2] < 1)
+            return false;
+    }
+    return true;
+}
+
+/* True where the window takes all of dim @d, so that there is no other place for it. */
+static bool
+fits_exactly(const KilnNode *node, const KilnWindow *window, int d)
+{
+    const KilnType *x = &node->operands[0].value->type;
+    int64_t reach = (window->kernel[d] - 1) * window->dilations[d] + 1;
+    return window->kernel[d] > 0 && x->rank > 2 && x->dims[d + 2] >= 0 &&
+           x->dims[d + 2] + window->pads_begin[d] + window->pads_end[d] == reach;
+}
+
+/* The convolution with other strides and pads, and with @weights. */
+static bool
+replace(KilnMatch *match, const KilnWindow *window, KilnValue *weights, KilnPassContext *context,
+        const char *rule, GError **error)
+{
+    KilnNode *conv = kiln_match_root(match);
+    KilnAttrs_conv attrs = *kiln_attrs(conv, conv);
+    uint32_t rank = (uint32_t)window->rank;
+    int64_t strides[KILN_MAX_RANK], pads[2 * KILN_MAX_RANK];
+    KilnWindow resolved = *window;
+    bool strided = false, padded = false;
+    for (uint32_t d = 0; d < rank; d++) {
+        strides[d] = window->strides[d];
+        pads[d] = window->pads_begin[d];
+        pads[rank + d] = window->pads_end[d];
+        strided |= strides[d] != 1;
+        padded |= pads[d] || pads[rank + d];
+    }
+    attrs.auto_pad = "NOTSET";
+    attrs.strides = (KilnInts){ strided ? rank : 0, strides };
+    attrs.pads = (KilnInts){ padded ? 2 * rank : 0, pads };
+    if (attrs.kernel_shape.n)
+        attrs.kernel_shape = (KilnInts){ rank, resolved.kernel };
+    KilnNodeSpec spec = { .op = KILN_OP_conv,
+                          .name = conv->name,
+                          .operands = (KilnValue *[]){ conv->operands[0].value, weights,
+                                                       kiln_node_operand(conv, 2) },
+                          .n_operands = kiln_node_operand(conv, 2) ? 3 : 2,
+                          .attrs = &attrs,
+                          .before = conv };
+    KilnNode *small = kiln_node_new(kiln_match_function(match), &spec, error);
+    return small && kiln_match_replace(match, context, rule, &small->results[0]);
+}
+
+static bool
+drop_strides(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnNode *conv = kiln_match_root(match);
+    KilnWindow window;
+    bool changes = false;
+    if (!kiln_window_resolve(conv, &window, error))
+        return false;
+    for (int d = 0; d < window.rank; d++) {
+        if (window.strides[d] > 1 && fits_exactly(conv, &window, d)) {
+            window.strides[d] = 1;
+            changes = true;
+        }
+    }
+    GUARD(changes, changes);
+    return replace(match, &window, conv->operands[1].value, context, rule, error);
+}
+
+static bool
+cut_filter(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnNode *conv = kiln_match_root(match);
+    KilnFunction *function = kiln_match_function(match);
+    KilnValue *weights = kiln_match_value(match, "w");
+    const KilnType *x = &conv->operands[0].value->type;
+    int64_t starts[KILN_MAX_RANK], ends[KILN_MAX_RANK], axes[KILN_MAX_RANK];
+    KilnWindow window;
+    bool padded = false;
+    if (!kiln_window_resolve(conv, &window, error))
+        return false;
+    GUARD(one_window, has_one_window(conv, &window));
+    GUARD(own_weights, weights->n_uses == 1);
+    for (int d = 0; d < window.rank; d++) {
+        GUARD(stride_one, window.strides[d] == 1);
+        GUARD(not_dilated, window.dilations[d] == 1);
+        padded |= window.pads_begin[d] || window.pads_end[d];
+        axes[d] = d + 2;
+        starts[d] = window.pads_begin[d];
+        ends[d] = starts[d] + x->dims[d + 2];
+        window.kernel[d] = x->dims[d + 2];
+        window.pads_begin[d] = window.pads_end[d] = 0;
+    }
+    GUARD(padded, padded);
+    uint32_t n = (uint32_t)window.rank;
+    KilnValue *operands[] = { weights, kiln_build_ints(function, conv, starts, n),
+                              kiln_build_ints(function, conv, ends, n),
+                              kiln_build_ints(function, conv, axes, n) };
+    KilnValue *cut = kiln_match_build(match, KILN_OP_slice, NULL, operands, 4, error);
+    return cut && replace(match, &window, cut, context, rule, error);
+}
+
+static const KilnRule rules[] = {
+    RULE("small-conv-strides", U, "(conv ? ? ...):float", drop_strides),
+    RULE("small-conv-filter", U, "(conv ? $w ...):float", cut_filter),
+};
+
+const KilnRule *
+kiln_pass_rules_optimize_small_conv(uint32_t *n)
+{
+    *n = G_N_ELEMENTS(rules);
+    return rules;
+}
+
+gboolean
+kiln_pass_optimize_small_conv(KilnFunction *function, KilnPassContext *context, bool *changed,
+                              GError **error)
+{
+    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
+                          changed, error);
+}
