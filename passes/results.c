@@ -72,15 +72,15 @@ bind_dims(const KilnType *type, const char *dims)
     return kiln_random_type(&bound);
 }
 
-static GPtrArray *
-graph_inputs(const KilnFunction *function, const char *dims, GError **error)
+GPtrArray *
+kiln_random_inputs(const KilnFunction *function, const char *dims, uint64_t seed, GError **error)
 {
     g_autoptr(GPtrArray) inputs = g_ptr_array_new_with_free_func(tensor_free);
     for (guint i = 0; i < function->arguments->len; i++) {
         const KilnArgument *argument = kiln_function_argument(function, i);
         KilnType type = bind_dims(&argument->value.type, dims);
         KilnDomain domain = kiln_argument_domain(argument);
-        KilnTensor *tensor = kiln_random_tensor(&type, &domain, argument->value.name, SEED, error);
+        KilnTensor *tensor = kiln_random_tensor(&type, &domain, argument->value.name, seed, error);
         if (!tensor)
             return NULL;
         g_ptr_array_add(inputs, tensor);
@@ -89,14 +89,13 @@ graph_inputs(const KilnFunction *function, const char *dims, GError **error)
 }
 
 KilnResults *
-kiln_results_of_graph(const KilnFunction *function, const KilnTarget *target, const char *dims,
-                      GError **error)
+kiln_results_on(const KilnFunction *function, const KilnTarget *target, const GPtrArray *inputs,
+                GError **error)
 {
-    g_autoptr(GPtrArray) inputs = graph_inputs(function, dims, error);
     guint n = function->result_names->len;
     g_autofree KilnTensor **outputs = g_new0(KilnTensor *, n + 1);
-    if (!inputs || !kiln_graph_evaluate(function, target, (const KilnTensor *const *)inputs->pdata,
-                                        outputs, error))
+    if (!kiln_graph_evaluate(function, target, (const KilnTensor *const *)inputs->pdata, outputs,
+                             error))
         return NULL;
     KilnResults *results = results_new(kiln_error_terms(function));
     for (guint i = 0; i < n; i++)
@@ -104,16 +103,24 @@ kiln_results_of_graph(const KilnFunction *function, const KilnTarget *target, co
     return results;
 }
 
+KilnResults *
+kiln_results_of_graph(const KilnFunction *function, const KilnTarget *target, const char *dims,
+                      GError **error)
+{
+    g_autoptr(GPtrArray) inputs = kiln_random_inputs(function, dims, SEED, error);
+    return inputs ? kiln_results_on(function, target, inputs, error) : NULL;
+}
+
 /* --- IR --- */
 
-static GPtrArray *
-ir_inputs(const KilnIRFunction *function, GError **error)
+GPtrArray *
+kiln_ir_random_inputs(const KilnIRFunction *function, uint64_t seed, GError **error)
 {
     g_autoptr(GPtrArray) inputs = g_ptr_array_new_with_free_func(tensor_free);
     for (guint i = 0; i < function->inputs->len; i++) {
         const KilnBuffer *input = g_ptr_array_index(function->inputs, i);
         KilnDomain domain = kiln_ir_input_domain(input);
-        KilnTensor *tensor = kiln_random_tensor(&input->type, &domain, input->name, SEED, error);
+        KilnTensor *tensor = kiln_random_tensor(&input->type, &domain, input->name, seed, error);
         if (!tensor)
             return NULL;
         g_ptr_array_add(inputs, tensor);
@@ -125,9 +132,14 @@ KilnResults *
 kiln_results_of_ir(const KilnIRFunction *function, const KilnTarget *target, bool planned,
                    GError **error)
 {
-    g_autoptr(GPtrArray) inputs = ir_inputs(function, error);
-    if (!inputs)
-        return NULL;
+    g_autoptr(GPtrArray) inputs = kiln_ir_random_inputs(function, SEED, error);
+    return inputs ? kiln_ir_results_on(function, target, inputs, planned, error) : NULL;
+}
+
+KilnResults *
+kiln_ir_results_on(const KilnIRFunction *function, const KilnTarget *target,
+                   const GPtrArray *inputs, bool planned, GError **error)
+{
     g_autofree KilnTensor **outputs = g_new0(KilnTensor *, function->outputs->len + 1);
     g_autofree KilnTensor **weights = g_new0(KilnTensor *, function->weights->len + 1);
     KilnInterpretation run = { .inputs = (const KilnTensor *const *)inputs->pdata,

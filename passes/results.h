@@ -14,6 +14,16 @@ typedef struct {
 void kiln_results_free(KilnResults *results);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnResults, kiln_results_free)
 
+/** Random inputs, one KilnTensor* per argument, seeded by @seed and name. @dims: see below. */
+GPtrArray *kiln_random_inputs(const KilnFunction *function, const char *dims, uint64_t seed,
+                              GError **error);
+GPtrArray *kiln_ir_random_inputs(const KilnIRFunction *function, uint64_t seed, GError **error);
+/** Evaluates @function on @inputs, at either level. */
+KilnResults *kiln_results_on(const KilnFunction *function, const KilnTarget *target,
+                             const GPtrArray *inputs, GError **error);
+KilnResults *kiln_ir_results_on(const KilnIRFunction *function, const KilnTarget *target,
+                                const GPtrArray *inputs, bool planned, GError **error);
+
 /** Evaluates @function node by node on @target with inputs seeded by name. @dims ("N=3, M=2") binds
  * named dims; what it does not name, and NULL, is bound by kiln_random_dim(). */
 KilnResults *kiln_results_of_graph(const KilnFunction *function, const KilnTarget *target,

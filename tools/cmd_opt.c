@@ -11,7 +11,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 typedef struct {
@@ -84,33 +83,11 @@ emit(const OptOptions *opt, const void *data, size_t size, GError **error)
     return TRUE;
 }
 
-/* With -o F big constants go to F.bin; beside a device or pipe no file can lie. */
-static gboolean
-emit_text(const OptOptions *opt, const Result *result, GError **error)
-{
-    struct stat status;
-    bool beside = opt->out && (stat(opt->out, &status) != 0 || S_ISREG(status.st_mode));
-    g_autofree char *data_path = beside ? g_strconcat(opt->out, ".bin", NULL) : NULL;
-    g_autofree char *data_name = beside ? g_path_get_basename(data_path) : NULL;
-    g_autoptr(GByteArray) data = beside ? g_byte_array_new() : NULL;
-    g_autoptr(GString) text = g_string_new(NULL);
-    KilnPrintOptions print = { .data_name = data_name, .data = data };
-    gboolean printed = result->ir ? kiln_ir_module_print(result->ir, &print, text, error)
-                                  : kiln_module_print(result->module, &print, text, error);
-    if (!printed)
-        return FALSE;
-    if (!data || !data->len)
-        return emit(opt, text->str, text->len, error);
-    const KilnFileContent files[] = { { data_path, data->data, data->len },
-                                      { opt->out, text->str, text->len } };
-    return kiln_files_write(files, G_N_ELEMENTS(files), error);
-}
-
 static gboolean
 emit_result(const OptOptions *opt, const Result *result, const char *form, GError **error)
 {
     if (is(form, "text"))
-        return emit_text(opt, result, error);
+        return kiln_write_text(opt->out, result->module, result->ir, error);
     if (is(form, "onnx")) {
         g_autoptr(GByteArray) bytes = g_byte_array_new();
         return kiln_onnx_export(result->module, bytes, error) &&

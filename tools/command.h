@@ -97,6 +97,10 @@ char *kiln_one_line(const char *text);
 /** A type as `f32[1,10]` in JSON. */
 void kiln_json_set_type(JsonObject *object, const char *key, const KilnType *type);
 
+/** The text of @ir, or of @module where that is NULL, to @path or standard output (NULL). Big
+ * constants go to PATH.bin. */
+gboolean kiln_write_text(const char *path, const KilnModule *module, const KilnIRModule *ir,
+                         GError **error);
 /** A line per pass to standard error: runs, changes, nodes before and after, time; with @rules what
  * each rule did. */
 void kiln_print_pass_table(const KilnPassReport *report, bool rules);
@@ -106,6 +110,7 @@ int kiln_command_opt(int argc, char **argv);
 int kiln_command_verify(int argc, char **argv);
 int kiln_command_check(int argc, char **argv);
 int kiln_command_memory(int argc, char **argv);
+int kiln_command_bisect(int argc, char **argv);
 int kiln_command_passes(int argc, char **argv);
 int kiln_command_ops(int argc, char **argv);
 

@@ -19,6 +19,7 @@ static const struct {
       kiln_command_verify },
     { "check", "MODEL", "list every operator that is not supported", kiln_command_check },
     { "memory", "MODEL", "show the memory plan", kiln_command_memory },
+    { "bisect", "MODEL", "find the pass application that breaks a model", kiln_command_bisect },
     { "passes", "", "list the passes", kiln_command_passes },
     { "ops", "", "list the operators", kiln_command_ops },
 };

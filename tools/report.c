@@ -3,7 +3,10 @@
 #include "tools/command.h"
 #include "tools/trace.h"
 
+#include "graph/text/text.h"
+
 #include <stdio.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 enum {
@@ -68,6 +71,31 @@ kiln_json_set_type(JsonObject *object, const char *key, const KilnType *type)
 {
     g_autofree char *text = kiln_type_to_string(type);
     json_object_set_string_member(object, key, text);
+}
+
+gboolean
+kiln_write_text(const char *path, const KilnModule *module, const KilnIRModule *ir, GError **error)
+{
+    /* Beside a device or pipe no file can lie. */
+    struct stat status;
+    bool beside = path && (stat(path, &status) != 0 || S_ISREG(status.st_mode));
+    g_autofree char *data_path = beside ? g_strconcat(path, ".bin", NULL) : NULL;
+    g_autofree char *data_name = beside ? g_path_get_basename(data_path) : NULL;
+    g_autoptr(GByteArray) data = beside ? g_byte_array_new() : NULL;
+    g_autoptr(GString) text = g_string_new(NULL);
+    KilnPrintOptions print = { .data_name = data_name, .data = data };
+    if (!(ir ? kiln_ir_module_print(ir, &print, text, error)
+             : kiln_module_print(module, &print, text, error)))
+        return FALSE;
+    if (!path) {
+        fwrite(text->str, 1, text->len, stdout);
+        return TRUE;
+    }
+    if (!data || !data->len)
+        return kiln_file_write(path, text->str, text->len, error);
+    const KilnFileContent files[] = { { data_path, data->data, data->len },
+                                      { path, text->str, text->len } };
+    return kiln_files_write(files, G_N_ELEMENTS(files), error);
 }
 
 /* What the runs of a pass themselves added or removed. */

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kiln bisect: passes that go wrong on purpose are found, and a folder shows each by itself."""
+import json
+import os
+import pathlib
+import subprocess
+import unittest
+
+from harness import KILN, MODEL, OK, USAGE, CliTest, main
+
+PLUGIN = pathlib.Path(os.environ.get("KILN_PLUGIN_DIR", "/nonexistent")) / "plugin-wrong.so"
+GUILTY = 4
+
+LONG = """graph @long(%x: f32[2,3], %y: f32[2,3]) {
+  %i = identity(%x) : f32[2,3]
+  %a = tanh(%i) : f32[2,3]
+  %b = tanh(%x) : f32[2,3]
+  %n = neg(%b) : f32[2,3]
+  %e = exp(%y) : f32[2,3]
+  %s = sub(%a, %e) : f32[2,3]
+  %r = mul(%s, %n) : f32[2,3]
+  return %r
+}
+"""
+PIPELINE = """version: 1
+plugins: ["{}"]
+graph:
+  - eliminate-noop
+  - cse
+{}
+  - dce
+ir:
+  - sink-allocs
+{}
+  - share-buffers
+"""
+
+
+@unittest.skipUnless(PLUGIN.exists(), f"{PLUGIN} is not built")
+class Bisect(CliTest):
+    def setUp(self):
+        super().setUp()
+        self.model = self.write("long.kiln", LONG)
+
+    def bisect(self, graph="", ir="", *options):
+        text = PIPELINE.format(PLUGIN, f"  - {graph}" if graph else "", f"  - {ir}" if ir else "")
+        pipeline = self.write("p.yaml", text)
+        return self.start("bisect", self.model, "--pipeline", pipeline, *options)
+
+    def reproduce(self, folder):
+        environment = {**os.environ, "PATH": f"{pathlib.Path(KILN).parent}:{os.environ['PATH']}"}
+        return subprocess.run([self.dir / folder / "reproduce.sh"], env=environment, cwd="/", capture_output=True, check=False,
+                              timeout=60)
+
+    def expect_guilty(self, result, guilty, why, folder="kiln-bisect"):
+        self.assertEqual(result.returncode, GUILTY, result.stderr)
+        text = result.stdout.decode()
+        self.assertIn(f"guilty: {guilty}\n", text)
+        self.assertIn(why, text)
+        self.assertIn("which show it", text)
+        single = (self.dir / folder / "pipeline.yaml").read_text()
+        self.assertEqual(single.count("{pass: "), 1)
+        again = self.reproduce(folder)
+        self.assertEqual(again.returncode, GUILTY, again.stderr)
+        return text
+
+    def test_all_good(self):
+        result = self.bisect()
+        self.assertEqual((result.returncode, result.stderr), (OK, ""))
+        self.assertRegex(result.stdout.decode(), r"^\d+ applications, all of them good \(\d+ tries\)\n$")
+        self.assertFalse((self.dir / "kiln-bisect").exists())
+
+    def test_real_model(self):
+        self.assertEqual(self.start("bisect", MODEL).returncode, OK)
+
+    def test_a_miscompilation(self):
+        text = self.expect_guilty(self.bisect("drop-negations"), "application 6 drop-negations @long", "result r: ")
+        self.assertIn("rewrite: drop-negations: drop-negation: n (neg) by a (tanh)", text)
+        before = (self.dir / "kiln-bisect/before.kiln").read_text()
+        self.assertIn("neg(", before)
+        self.assertNotIn("identity", before)  # what the passes before did is in it
+
+    def test_an_invalid_result(self):
+        self.expect_guilty(self.bisect("bend-types"), "application 6 bend-types @long", "it left a function that is not valid")
+
+    def test_a_crash(self):
+        self.expect_guilty(self.bisect("crash"), "application 6 crash @long", "it crashed: ")
+
+    def test_a_miscompilation_of_the_ir(self):
+        text = self.expect_guilty(self.bisect("", "swap-operands", "-o", "there"), "application 7 swap-operands @long", "result r: ",
+                                  "there")
+        self.assertIn("rewrite: swap-operands: swap: ", text)
+        self.assertTrue((self.dir / "there/before.kiln").read_text().startswith("func @long {"))
+        self.assertEqual(self.bisect("", "swap-operands", "--stage", "graph").returncode, OK)
+
+    def test_limits_and_skips_act(self):
+        self.assertEqual(self.bisect("drop-negations", "", "--skip", "drop-negations").returncode, OK)
+        self.assertEqual(self.bisect("drop-negations", "", "--bisect-limit", "5").returncode, OK)
+        self.assertEqual(self.bisect("drop-negations", "", "--bisect-limit", "6").returncode, GUILTY)
+
+    def test_json(self):
+        result = self.bisect("drop-negations", "", "--json")
+        found = json.loads(result.stdout)
+        self.keys(found, "schema_version", "applications", "tries", "guilty")
+        self.keys(found["guilty"], "application", "pass", "what", "why", "rewrites", "folder", "reproduced")
+        self.assertEqual((found["guilty"]["application"], found["guilty"]["pass"]), (6, "drop-negations"))
+        self.assertIsNone(json.loads(self.bisect("", "", "--json").stdout)["guilty"])
+
+    def test_usage(self):
+        self.fails(USAGE, "--stage: expected graph or ir, found both", "bisect", self.model, "--stage", "both")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kiln bisect: the first pass application after which a model computes something else, found by
+ * halving, and a folder that shows it with that one pass. */
+#include "tools/bisect.h"
+
+#include <errno.h>
+#include <glib/gstdio.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct {
+    char *stage, *out;
+    int64_t seed;
+} BisectOptions;
+
+/* What was found. */
+typedef struct {
+    bool guilty;
+    bool lowering;  /* it is the step between the levels */
+    KilnCut before; /* the last cut that is good */
+    KilnTry bad;    /* the first that is not */
+    uint32_t tries, applications;
+    bool reproduced; /* by the folder alone */
+} Finding;
+
+/* --- searching --- */
+
+static gboolean
+try(KilnOptions *options, const KilnBisect *bisect, KilnCut cut, Finding *finding, KilnTry *out,
+    GError **error)
+{
+    g_autofree char *what = g_strdup_printf("try %u: %u applications", ++finding->tries, cut.limit);
+    kiln_show_progress(0, what, options);
+    return kiln_bisect_try(bisect, cut, out, error);
+}
+
+/* The first bad cut between @good and @bad applications; @finding->bad is what @bad told. */
+static gboolean
+halve(KilnOptions *options, const KilnBisect *bisect, KilnCut good, uint32_t bad, Finding *finding,
+      GError **error)
+{
+    while (bad - good.limit > 1) {
+        KilnCut middle = { good.lowered, good.limit + (bad - good.limit) / 2 };
+        KilnTry told;
+        if (!try(options, bisect, middle, finding, &told, error))
+            return FALSE;
+        if (told.good) {
+            good.limit = middle.limit;
+            continue;
+        }
+        bad = MIN(middle.limit, MAX(told.applications, good.limit + 1));
+        finding->bad = told;
+    }
+    finding->before = good;
+    finding->guilty = true;
+    return TRUE;
+}
+
+static uint32_t
+cut_limit(const KilnBisect *bisect)
+{
+    int64_t limit = bisect->options.bisect_limit;
+    return limit < 0 ? UINT32_MAX : (uint32_t)MIN(limit, (int64_t)UINT32_MAX);
+}
+
+/* One level: all of it, and where that is bad, the first application that is. */
+static gboolean
+search_level(KilnOptions *options, const KilnBisect *bisect, KilnCut from, Finding *finding,
+             GError **error)
+{
+    KilnTry whole;
+    KilnCut all = { from.lowered, cut_limit(bisect) };
+    if (!try(options, bisect, all, finding, &whole, error))
+        return FALSE;
+    finding->applications = whole.applications;
+    if (whole.good)
+        return TRUE;
+    finding->bad = whole;
+    return halve(options, bisect, from, MAX(whole.applications, from.limit + 1), finding, error);
+}
+
+static gboolean
+search(KilnOptions *options, const KilnBisect *bisect, bool ir, Finding *finding, GError **error)
+{
+    if (!search_level(options, bisect, (KilnCut){ false, 0 }, finding, error))
+        return FALSE;
+    if (finding->guilty || !ir || bisect->model->ir_text)
+        return TRUE;
+    KilnCut lowered = { true, finding->applications };
+    KilnTry told;
+    if (!try(options, bisect, lowered, finding, &told, error))
+        return FALSE;
+    if (told.good)
+        return search_level(options, bisect, lowered, finding, error);
+    finding->guilty = finding->lowering = true;
+    finding->before = (KilnCut){ false, lowered.limit };
+    finding->bad = told;
+    return TRUE;
+}
+
+/* --- the folder --- */
+
+/* The pipeline of the guilty application alone, with the flags and plug-ins of the whole. */
+static char *
+single_pipeline(const KilnPassPipeline *whole, const Finding *finding)
+{
+    GString *text = g_string_new(NULL);
+    KilnPipelineEntry entry = { .pass = finding->bad.pass,
+                                .options = (void *)finding->bad.pass_options,
+                                .max_iterations = 64,
+                                .modes = 1u << KILN_MODE_INFER | 1u << KILN_MODE_TRAIN };
+    g_autoptr(GPtrArray) one = g_ptr_array_new(), none = g_ptr_array_new();
+    g_ptr_array_add(one, &entry);
+    bool graph = !finding->lowering && finding->bad.pass->level == KILN_LEVEL_GRAPH;
+    KilnPassPipeline single = { .flags = whole->flags,
+                                .plugins = whole->plugins,
+                                .graph = graph ? one : none,
+                                .ir = graph || finding->lowering ? none : one };
+    kiln_pass_pipeline_print(&single, text);
+    return g_string_free(text, FALSE);
+}
+
+static char *
+script_text(const KilnOptions *options, const BisectOptions *own)
+{
+    return g_strdup_printf(
+        "#!/bin/sh\n# Exit status 4: it is shown again.\ncd \"$(dirname \"$0\")\" && "
+        "exec kiln bisect before.kiln --pipeline pipeline.yaml --backend %s "
+        "--mode %s --random %" G_GINT64_FORMAT " -o again\n",
+        options->backend ? options->backend : "cpu", options->mode ? options->mode : "infer",
+        own->seed);
+}
+
+static gboolean
+write_folder(const KilnOptions *options, const BisectOptions *own, const KilnBisect *bisect,
+             const Finding *finding, GError **error)
+{
+    g_autoptr(KilnModule) module = NULL;
+    g_autoptr(KilnIRModule) ir = NULL;
+    if (g_mkdir_with_parents(own->out, 0777) != 0)
+        return kiln_throw(error, KILN_ERROR_IO, "%s: cannot make the directory: %s", own->out,
+                          g_strerror(errno));
+    if (!kiln_bisect_run(bisect, finding->before, &module, &ir, error))
+        return FALSE;
+    g_autofree char *before = g_build_filename(own->out, "before.kiln", NULL);
+    g_autofree char *yaml = g_build_filename(own->out, "pipeline.yaml", NULL);
+    g_autofree char *script = g_build_filename(own->out, "reproduce.sh", NULL);
+    g_autofree char *yaml_text = single_pipeline(bisect->passes, finding);
+    g_autofree char *script_content = script_text(options, own);
+    const KilnFileContent files[] = { { yaml, yaml_text, strlen(yaml_text) },
+                                      { script, script_content, strlen(script_content) } };
+    if (!kiln_write_text(before, module, ir, error) ||
+        !kiln_files_write(files, G_N_ELEMENTS(files), error))
+        return FALSE;
+    return g_chmod(script, 0755) == 0 ||
+           kiln_throw(error, KILN_ERROR_IO, "%s: cannot be made executable: %s", script,
+                      g_strerror(errno));
+}
+
+/* Whether the files of the folder show it by themselves: values that the passes before computed may
+ * matter, which other random inputs do not bring about. */
+static bool
+reproduces(const BisectOptions *own, const KilnBisect *bisect)
+{
+    g_autofree char *before = g_build_filename(own->out, "before.kiln", NULL);
+    g_autofree char *yaml = g_build_filename(own->out, "pipeline.yaml", NULL);
+    g_autoptr(KilnModel) model = kiln_model_load(before, NULL);
+    g_autoptr(KilnPipeline) pipeline = kiln_pipeline_load(yaml, NULL);
+    if (!model || !pipeline)
+        return false;
+    g_autofree KilnBinding *bindings = g_new0(KilnBinding, model->inputs.n + 1);
+    for (unsigned i = 0; i < model->inputs.n; i++)
+        bindings[i].rank = KILN_RANK_UNKNOWN;
+    g_auto(KilnBisect) again = { .model = model,
+                                 .bindings = bindings,
+                                 .passes = pipeline->passes,
+                                 .options = bisect->options,
+                                 .reference = bisect->reference };
+    again.options.skip = again.options.only = NULL;
+    again.options.stop_after = -1;
+    KilnTry told;
+    bool whole_road = !model->ir_text && pipeline->passes->graph->len == 0;
+    return kiln_bisect_expect(&again, (uint64_t)own->seed, NULL) &&
+           kiln_bisect_try(&again, (KilnCut){ whole_road, UINT32_MAX }, &told, NULL) && !told.good;
+}
+
+/* --- telling --- */
+
+static void
+print_finding(const BisectOptions *own, const Finding *finding)
+{
+    if (!finding->guilty) {
+        printf("%u applications, all of them good (%u tries)\n", finding->applications,
+               finding->tries);
+        return;
+    }
+    const KilnTry *bad = &finding->bad;
+    if (finding->lowering)
+        printf("guilty: lowering to the ir level\n");
+    else
+        printf("guilty: application %s\n", bad->last);
+    printf("  %s\n", bad->why);
+    for (uint32_t i = 0; i < bad->n_rewrites && !finding->lowering; i++)
+        printf("  rewrite: %s\n", bad->rewrites[i]);
+    printf("%s: before.kiln, pipeline.yaml, reproduce.sh%s (%u tries)\n", own->out,
+           finding->reproduced ? ", which show it" : ", which do not show it by themselves",
+           finding->tries);
+}
+
+static void
+print_finding_json(const BisectOptions *own, const Finding *finding)
+{
+    JsonObject *root = json_object_new();
+    json_object_set_int_member(root, "applications", finding->applications);
+    json_object_set_int_member(root, "tries", finding->tries);
+    if (!finding->guilty) {
+        json_object_set_null_member(root, "guilty");
+        kiln_print_json(root);
+        return;
+    }
+    const KilnTry *bad = &finding->bad;
+    JsonObject *guilty = json_object_new();
+    json_object_set_int_member(guilty, "application", finding->before.limit + 1);
+    json_object_set_string_member(guilty, "pass", finding->lowering ? "" : bad->pass->id);
+    json_object_set_string_member(guilty, "what", finding->lowering ? "lowering" : bad->last);
+    json_object_set_string_member(guilty, "why", bad->why);
+    JsonArray *rewrites = json_array_new();
+    for (uint32_t i = 0; i < bad->n_rewrites; i++)
+        json_array_add_string_element(rewrites, bad->rewrites[i]);
+    json_object_set_array_member(guilty, "rewrites", rewrites);
+    json_object_set_string_member(guilty, "folder", own->out);
+    json_object_set_boolean_member(guilty, "reproduced", finding->reproduced);
+    json_object_set_object_member(root, "guilty", guilty);
+    kiln_print_json(root);
+}
+
+/* --- the command --- */
+
+static gboolean
+bisect_model(KilnOptions *options, const BisectOptions *own, const KilnModel *model,
+             const KilnPipeline *pipeline, Finding *finding, GError **error)
+{
+    g_autofree KilnBinding *bindings = kiln_options_bindings(options, model, true, error);
+    g_auto(KilnBisect) bisect = { .model = model,
+                                  .bindings = bindings,
+                                  .passes = pipeline->passes,
+                                  .reference = kiln_target_by_name("ref", NULL) };
+    bool ir = model->ir_text || g_strcmp0(own->stage, "graph") != 0;
+    if (!bindings || !kiln_options_passes(options, pipeline, &bisect.options, error) ||
+        !kiln_bisect_expect(&bisect, (uint64_t)own->seed, error) ||
+        !search(options, &bisect, ir, finding, error))
+        return FALSE;
+    if (!finding->guilty)
+        return TRUE;
+    if (!write_folder(options, own, &bisect, finding, error))
+        return FALSE;
+    finding->reproduced = reproduces(own, &bisect);
+    return TRUE;
+}
+
+static int
+bisect_work(KilnOptions *options, char **operands, void *data, GError **error)
+{
+    BisectOptions *own = data;
+    if (!own->out)
+        own->out = g_strdup("kiln-bisect");
+    if (own->stage && strcmp(own->stage, "graph") != 0 && strcmp(own->stage, "ir") != 0) {
+        kiln_throw(error, KILN_ERROR_USAGE, "--stage: expected graph or ir, found %s", own->stage);
+        return KILN_EXIT_USAGE;
+    }
+    g_autoptr(KilnPipeline) pipeline = kiln_options_pipeline(options, error);
+    g_autoptr(KilnModel) model = pipeline ? kiln_options_load(options, operands[0], error) : NULL;
+    Finding finding = { 0 };
+    if (!model || !bisect_model(options, own, model, pipeline, &finding, error))
+        return KILN_EXIT_FAILED;
+    kiln_clear_progress(options);
+    if (options->json)
+        print_finding_json(own, &finding);
+    else
+        print_finding(own, &finding);
+    return finding.guilty ? KILN_EXIT_MISMATCH : KILN_EXIT_OK;
+}
+
+int
+kiln_command_bisect(int argc, char **argv)
+{
+    BisectOptions own = { .seed = 1 };
+    const GOptionEntry entries[] = {
+        { "stage", 0, 0, G_OPTION_ARG_STRING, &own.stage,
+          "How far to go: graph or ir (default: ir)", "LEVEL" },
+        { "random", 0, 0, G_OPTION_ARG_INT64, &own.seed, "Seed of the inputs (default: 1)",
+          "SEED" },
+        { "output", 'o', 0, G_OPTION_ARG_FILENAME, &own.out,
+          "Write the folder that shows it here (default: kiln-bisect)", "DIR" },
+        G_OPTION_ENTRY_NULL,
+    };
+    const KilnUsage usage = {
+        .command = "bisect",
+        .operands = "MODEL",
+        .n_operands = KILN_OPERANDS_ONE,
+        .summary =
+            "Finds the first pass application after which a model computes something else, is "
+            "not valid, or crashes. Exit status 4 where there is one.",
+        .entries = entries,
+        .passes = true,
+        .work = bisect_work,
+    };
+    int status = kiln_command(&usage, argc, argv, &own);
+    g_free(own.stage);
+    g_free(own.out);
+    return status;
+}
