@@ -523,6 +523,7 @@ planner_of(KilnOp op)
     case KILN_OP_lp_normalization:
     case KILN_OP_top_k:
     case KILN_OP_split:
+    case KILN_OP_channel_shuffle:
         return plan_axis;
     case KILN_OP_arg_max:
     case KILN_OP_arg_min:
