@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* type-quantization: scales and zero points that are literal move from operands into types.
+ *
+ *    quantize_linear(x, s, z)    =>  storage_cast(quantize_linear(x) : i8 q(s,z))
+ *    dequantize_linear(q, s, z)  =>  dequantize_linear(storage_cast(q) : i8 q(s,z))
+ *    qlinear_conv(x, …, w, …, b) =>  storage_cast(conv(storage_cast(x), storage_cast(w),
+ *                                                      storage_cast(b)) : u8 q(s,z))
+ *    qlinear_matmul              =>  the same around matmul
+ *    storage_cast(storage_cast(x))  =>  storage_cast(x), or x where that is its type
+ *    storage_cast(constant)         =>  the constant under the other type
+ *
+ * requires nothing, preserves nothing; class E: the typed forms have the same arithmetic, step by
+ * step. Casts move no data. What the types cannot say stays: scales that are computed, are not
+ * above 0 or belong to rows; i32 data of quantize_linear. */
+#include "passes/literal.h"
+#include "passes/rule.h"
+
+#include <math.h>
+
+/* --- parameters --- */
+
+/* The numbers of @value, @n of them or one for all; @otherwise where it is absent. NULL where they
+ * are not literal. */
+static double *
+numbers_of(const KilnValue *value, int64_t n, double otherwise, GError **error)
+{
+    double *read = value ? kiln_literal_read(value, error) : NULL;
+    int64_t found = value ? kiln_type_elements(&value->type) : 1;
+    if ((value && !read) || (found != n && found != 1)) {
+        g_free(read);
+        return NULL;
+    }
+    double *numbers = g_new(double, (gsize)n);
+    for (int64_t i = 0; i < n; i++)
+        numbers[i] = read ? read[found == 1 ? 0 : i] : otherwise;
+    g_free(read);
+    return numbers;
+}
+
+static int64_t
+elements_of(const KilnValue *value)
+{
+    return value ? kiln_type_elements(&value->type) : 1;
+}
+
+/* The quantization that two operands say, @axis where there are several of them; NULL where they
+ * are not literal or no types can say it. */
+static const KilnQuant *
+read_quant(const KilnMatch *match, const KilnValue *scale, const KilnValue *zero, int axis,
+           GError **error)
+{
+    KilnArena *arena = kiln_match_function(match)->module->arena;
+    int64_t n = MAX(elements_of(scale), elements_of(zero));
+    if (n < 1 || n > UINT32_MAX || elements_of(scale) < 1 || (n > 1 && axis < 0))
+        return NULL;
+    g_autofree double *scales = numbers_of(scale, n, 1, error);
+    g_autofree double *zeros = scales ? numbers_of(zero, n, 0, error) : NULL;
+    if (!zeros)
+        return NULL;
+    float *own_scales = kiln_arena_alloc(arena, (size_t)n * sizeof *own_scales);
+    int32_t *own_zeros = kiln_arena_alloc(arena, (size_t)n * sizeof *own_zeros);
+    for (int64_t i = 0; i < n; i++) {
+        own_scales[i] = (float)scales[i];
+        own_zeros[i] = (int32_t)zeros[i];
+        if (!isfinite(own_scales[i]) || own_scales[i] <= 0)
+            return NULL;
+    }
+    KilnQuant *quant = kiln_arena_new0(arena, KilnQuant, 1);
+    *quant = (KilnQuant){ n > 1 ? axis : -1, (uint32_t)n, own_scales, own_zeros };
+    return quant;
+}
+
+static KilnType
+with_quant(const KilnType *type, const KilnQuant *quant)
+{
+    KilnType quantized = *type;
+    quantized.quant = quant;
+    return quantized;
+}
+
+/* A node of a stated type before the root. */
+static KilnValue *
+build(const KilnMatch *match, KilnOp op, const void *attrs, KilnValue *const *operands, uint32_t n,
+      const KilnType *type, GError **error)
+{
+    KilnNodeSpec spec = { .op = op,
+                          .operands = operands,
+                          .n_operands = n,
+                          .attrs = attrs,
+                          .types = type,
+                          .before = kiln_match_root(match) };
+    KilnNode *node = kiln_node_new(kiln_match_function(match), &spec, error);
+    return node ? &node->results[0] : NULL;
+}
+
+/* @x read as @quant says; NULL (x was absent) passes on. */
+static KilnValue *
+cast(const KilnMatch *match, KilnValue *x, const KilnQuant *quant, GError **error)
+{
+    KilnType type = with_quant(&x->type, quant);
+    return build(match, KILN_OP_storage_cast, NULL, &x, 1, &type, error);
+}
+
+/* --- quantize_linear and dequantize_linear --- */
+
+static int
+axis_of(const KilnType *x, int64_t axis)
+{
+    return x->rank < 0 ? -1 : kiln_type_axis(x, axis);
+}
+
+static bool
+type_quantize(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnNode *node = kiln_match_root(match);
+    KilnValue *x = kiln_node_operand(node, 0);
+    const KilnType *out = &node->results[0].type;
+    GUARD(has_scale, kiln_node_operand(node, 1));
+    GUARD(float_data, kiln_dtype_is_float(x->type.dtype));
+    const KilnQuant *quant =
+        read_quant(match, kiln_node_operand(node, 1), kiln_node_operand(node, 2),
+                   axis_of(&x->type, kiln_attrs(node, quantize_linear)->axis), error);
+    GUARD(literal_parameters, quant);
+    KilnType type = with_quant(out, quant);
+    KilnValue *typed = build(match, KILN_OP_quantize_linear, NULL, &x, 1, &type, error);
+    KilnValue *stored = typed ? cast(match, typed, NULL, error) : NULL;
+    return stored && kiln_match_replace(match, context, rule, stored);
+}
+
+static bool
+type_dequantize(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnNode *node = kiln_match_root(match);
+    KilnValue *q = kiln_node_operand(node, 0);
+    GUARD(has_scale, kiln_node_operand(node, 1));
+    const KilnQuant *quant =
+        read_quant(match, kiln_node_operand(node, 1), kiln_node_operand(node, 2),
+                   axis_of(&q->type, kiln_attrs(node, dequantize_linear)->axis), error);
+    GUARD(literal_parameters, quant);
+    KilnValue *typed = cast(match, q, quant, error);
+    KilnValue *reals = typed ? build(match, KILN_OP_dequantize_linear, NULL, &typed, 1,
+                                     &node->results[0].type, error)
+                             : NULL;
+    return reals && kiln_match_replace(match, context, rule, reals);
+}
+
+/* --- products --- */
+
+/* The bias of sums over @x and @w: their scales multiplied; NULL where no float says that. */
+static const KilnQuant *
+sum_quant(const KilnMatch *match, const KilnQuant *x, const KilnQuant *w)
+{
+    KilnArena *arena = kiln_match_function(match)->module->arena;
+    float *scales = kiln_arena_alloc(arena, w->n * sizeof *scales);
+    for (uint32_t i = 0; i < w->n; i++) {
+        scales[i] = x->scales[0] * w->scales[i];
+        if (!isfinite(scales[i]) || scales[i] <= 0)
+            return NULL;
+    }
+    KilnQuant *quant = kiln_arena_new0(arena, KilnQuant, 1);
+    *quant =
+        (KilnQuant){ w->axis < 0 ? -1 : 0, w->n, scales, kiln_arena_new0(arena, int32_t, w->n) };
+    return quant;
+}
+
+/* Operands of both: x, its scale and zero point; w and its, the result's. */
+enum {
+    X,
+    X_SCALE,
+    X_ZERO,
+    W,
+    W_SCALE,
+    W_ZERO,
+    Y_SCALE,
+    Y_ZERO,
+    BIAS,
+};
+
+/* Casts around @op; weights have parameters along @axis where they have several. */
+static bool
+type_product(KilnMatch *match, KilnPassContext *context, const char *rule, KilnOp op,
+             const void *attrs, int axis, GError **error)
+{
+    const KilnNode *node = kiln_match_root(match);
+    KilnValue *const *v = (KilnValue *[]){
+        kiln_node_operand(node, X_SCALE), kiln_node_operand(node, X_ZERO),
+        kiln_node_operand(node, W_SCALE), kiln_node_operand(node, W_ZERO),
+        kiln_node_operand(node, Y_SCALE), kiln_node_operand(node, Y_ZERO),
+    };
+    const KilnQuant *x = read_quant(match, v[0], v[1], -1, error);
+    const KilnQuant *w = x ? read_quant(match, v[2], v[3], axis, error) : NULL;
+    const KilnQuant *y = w ? read_quant(match, v[4], v[5], -1, error) : NULL;
+    GUARD(literal_parameters, y);
+    KilnValue *bias = kiln_node_operand(node, BIAS);
+    const KilnQuant *sum = bias ? sum_quant(match, x, w) : NULL;
+    GUARD(bias_scale, !bias || sum);
+    KilnValue *operands[3] = { cast(match, kiln_node_operand(node, X), x, error) };
+    operands[1] = operands[0] ? cast(match, kiln_node_operand(node, W), w, error) : NULL;
+    operands[2] = operands[1] && bias ? cast(match, bias, sum, error) : NULL;
+    if (!operands[1] || (bias && !operands[2]))
+        return false;
+    KilnType type = with_quant(&node->results[0].type, y);
+    KilnValue *product = build(match, op, attrs, operands, bias ? 3 : 2, &type, error);
+    KilnValue *stored = product ? cast(match, product, NULL, error) : NULL;
+    return stored && kiln_match_replace(match, context, rule, stored);
+}
+
+static bool
+type_conv(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnNode *node = kiln_match_root(match);
+    const KilnOpInfo *from = kiln_op_info(node->op), *to = kiln_op_info(KILN_OP_conv);
+    KilnAttrs_conv attrs;
+    kiln_attrs_copy_matching(to->attrs, to->n_attrs, &attrs, from->attrs, from->n_attrs,
+                             node->attrs, kiln_match_function(match)->module->arena);
+    return type_product(match, context, rule, KILN_OP_conv, &attrs, 0, error);
+}
+
+/* A list of scales belongs to the rows of the left factor and of the result, to the columns of the
+ * right one; with batch dims it may be anything. */
+static bool
+one_each(const KilnNode *node)
+{
+    const KilnType *w = &node->operands[W].value->type;
+    for (uint32_t i = X_SCALE; i <= Y_ZERO; i++) {
+        const KilnType *type = &node->operands[i].value->type;
+        bool columns = (i == W_SCALE || i == W_ZERO) && type->rank == 1 && w->rank >= 2;
+        if (i != W && !columns && kiln_type_elements(type) != 1)
+            return false;
+    }
+    return true;
+}
+
+static bool
+type_matmul(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnNode *node = kiln_match_root(match);
+    GUARD(columns_only, one_each(node));
+    int rank = node->operands[W].value->type.rank;
+    return type_product(match, context, rule, KILN_OP_matmul, NULL, rank - 1, error);
+}
+
+/* --- casts --- */
+
+static bool
+merge_casts(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnType *type = &kiln_match_root(match)->results[0].type;
+    KilnValue *x = kiln_match_value(match, "x");
+    if (kiln_type_equal(&x->type, type))
+        return kiln_match_replace(match, context, rule, x);
+    KilnValue *merged = build(match, KILN_OP_storage_cast, NULL, &x, 1, type, error);
+    return merged && kiln_match_replace(match, context, rule, merged);
+}
+
+/* To the type that x has anyway; kiln_match_replace() refuses any other. */
+static bool
+drop_cast(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    (void)error;
+    return kiln_match_replace(match, context, rule, kiln_match_value(match, "x"));
+}
+
+/* The same payload under another type; the constant itself may have other readers. */
+static bool
+cast_constant(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnType *type = &kiln_match_root(match)->results[0].type;
+    const KilnConstant *constant = kiln_value_constant(kiln_match_value(match, "c"));
+    KilnModule *module = kiln_match_function(match)->module;
+    KilnAttrs_const attrs = { .value = kiln_module_add_constant(module, constant->name,
+                                                                kiln_tensor_copy(constant->tensor),
+                                                                type) };
+    KilnNodeSpec spec = { .op = KILN_OP_const,
+                          .attrs = &attrs,
+                          .before = kiln_match_root(match),
+                          .result_name = constant->name };
+    KilnNode *node = kiln_node_new(kiln_match_function(match), &spec, error);
+    return node && kiln_match_replace(match, context, rule, &node->results[0]);
+}
+
+static const KilnRule rules[] = {
+    RULE("type-quantize", E, "(quantize_linear ?x ...)", type_quantize),
+    RULE("type-dequantize", E, "(dequantize_linear ?q ...)", type_dequantize),
+    RULE("type-qlinear-conv", E, "(qlinear_conv ?x ...)", type_conv),
+    RULE("type-qlinear-matmul", E, "(qlinear_matmul ?x ...)", type_matmul),
+    RULE("drop-storage-cast", E, "(storage_cast ?x)", drop_cast),
+    RULE("merge-storage-casts", E, "(storage_cast (storage_cast ?x))", merge_casts),
+    RULE("cast-constant", E, "(storage_cast $c)", cast_constant),
+};
+
+const KilnRule *
+kiln_pass_rules_type_quantization(uint32_t *n)
+{
+    *n = G_N_ELEMENTS(rules);
+    return rules;
+}
+
+gboolean
+kiln_pass_type_quantization(KilnFunction *function, KilnPassContext *context, bool *changed,
+                            GError **error)
+{
+    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
+                          changed, error);
+}
