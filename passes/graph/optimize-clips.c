@@ -57,8 +57,8 @@ static bool
 is_simpler(const KilnNode *node, KilnInterval interval)
 {
     return kiln_clip_is_relu(interval, node->results[0].type.dtype) ||
-           (kiln_node_operand(node, 1) && isinf(interval.low)) ||
-           (kiln_node_operand(node, 2) && isinf(interval.high));
+           (kiln_node_operand(node, 1) && interval.low == -INFINITY) ||
+           (kiln_node_operand(node, 2) && interval.high == INFINITY);
 }
 
 static bool

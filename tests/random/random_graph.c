@@ -181,12 +181,10 @@ rg_same(RandomGraph *g)
 static void
 rg_arithmetic(RandomGraph *g)
 {
-    static const KilnOp ops[] = { KILN_OP_add, KILN_OP_add, KILN_OP_sub, KILN_OP_sub, KILN_OP_mul,
-                                  KILN_OP_mul, KILN_OP_max, KILN_OP_min, KILN_OP_div };
+    static const KilnOp ops[] = { KILN_OP_add, KILN_OP_add, KILN_OP_sub, KILN_OP_sub,
+                                  KILN_OP_mul, KILN_OP_mul, KILN_OP_max, KILN_OP_min };
     KilnValue *x = rg_any(g), *y = rg_one_in(g, 6) ? x : rg_broadcastable(g, x);
     KilnOp op = ops[rg_below(g, G_N_ELEMENTS(ops))];
-    if (op == KILN_OP_div && !kiln_dtype_is_float(g->dtype))
-        op = KILN_OP_sub;  /* division by zero has no result */
     if (rg_one_in(g, 4)) { /* numbers that rules look for */
         static const double numbers[] = { 0, 1, -1, 2, 0.5, -0.0 };
         y = rg_scalar(g, numbers[rg_below(g, G_N_ELEMENTS(numbers))]);
@@ -199,6 +197,21 @@ rg_arithmetic(RandomGraph *g)
     KilnValue *z = rg_binary(g, op, NULL, x, y);
     if (z && rg_one_in(g, 4))
         rg_binary(g, op, NULL, y, x); /* the other way round */
+}
+
+/* By something that is not near zero, which would make roundings as large as results, and where
+ * integers have no quotient. */
+static void
+rg_divide(RandomGraph *g)
+{
+    KilnValue *x = rg_any(g), *y = rg_scalar(g, rg_one_in(g, 3) ? 1 : 2);
+    if (rg_one_in(g, 2)) {
+        KilnValue *size = rg_unary(g, KILN_OP_abs, NULL, rg_broadcastable(g, x));
+        y = size ? rg_binary(g, KILN_OP_add, NULL, size, rg_scalar(g, 1)) : y;
+        x = rg_one_in(g, 3) ? rg_scalar(g, rg_below(g, 3)) : x;
+    }
+    if (y && kiln_dtype_is_float(g->dtype))
+        rg_binary(g, KILN_OP_div, NULL, x, y);
 }
 
 static void
@@ -519,10 +532,10 @@ rg_step(RandomGraph *g)
 {
     typedef void (*Family)(RandomGraph *);
     static const Family families[] = {
-        rg_elementwise, rg_elementwise, rg_arithmetic, rg_arithmetic, rg_arithmetic,
-        rg_variadic,    rg_same,        rg_where,      rg_transpose,  rg_transpose,
-        rg_reshape,     rg_reshape,     rg_axes,       rg_concat,     rg_slice,
-        rg_split,       rg_grow,        rg_literals,   rg_reduce,     rg_random,
+        rg_elementwise, rg_elementwise, rg_arithmetic, rg_arithmetic, rg_arithmetic, rg_divide,
+        rg_variadic,    rg_same,        rg_where,      rg_transpose,  rg_transpose,  rg_reshape,
+        rg_reshape,     rg_axes,        rg_concat,     rg_slice,      rg_split,      rg_grow,
+        rg_literals,    rg_reduce,      rg_random,
     };
     static const Family of_floats[] = { rg_matmul,   rg_convolve, rg_convolve,
                                         rg_convolve, rg_pool,     rg_rows };
