@@ -198,7 +198,7 @@ kiln_quant_steps_fit(const KilnType *middle, const KilnType *last)
     for (uint32_t i = 0; i < n; i++) {
         KilnGrid detour = kiln_quant_grid(middle, i), target = kiln_quant_grid(last, i);
         double ratio = (double)detour.scale / (double)target.scale;
-        if (ratio != 2 && !(ratio <= 1.98)) /* 1 % for the roundings of f32 */
+        if (ratio != 2 && !(ratio <= 1.9)) /* the rest is for the roundings of f32 */
             return false;
     }
     return n > 0;

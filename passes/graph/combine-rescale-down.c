@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* combine-rescale-down: an op that takes operands of any quantization reads what a rescale read.
+ *
+ *      a : p
+ *        |                  a : p   b : r
+ *    rescale : q  b : r       \     /
+ *           \     /      =>    node : s
+ *           node : s
+ *
+ * for add, sub, mul, div, min, max, relu; conv, matmul and gemm under the flag quant-lossy.
+ *
+ * requires nothing, preserves nothing; class Q: the rescale's rounding is dropped, its saturation
+ * must not have happened: the range of q includes that of p. All rescales of a node are dropped
+ * together, and only where their roundings together move its result by less than a step: half a
+ * step of q for a sum or a maximum, times the largest other factor for a product, over the smallest
+ * divisor of a literal for a quotient. Under quant-lossy (class L) nothing is asked of the
+ * roundings, which sums of products and small divisors multiply. Others may read the rescale and
+ * keep it. A bias is in steps of the products and keeps the factors as they are. */
+#include "passes/rule.h"
+
+#include "graph/number.h"
+#include "passes/quant_range.h"
+
+#include <math.h>
+
+/* A rescale that may go: nothing saturates in it. */
+static KilnNode *
+removable_rescale(const KilnValue *operand)
+{
+    KilnNode *rescale = operand ? kiln_value_def_of(operand, KILN_OP_rescale_quantized) : NULL;
+    return rescale && kiln_quant_holds(&operand->type, &rescale->operands[0].value->type) ? rescale
+                                                                                          : NULL;
+}
+
+/* --- how far roundings move the result --- */
+
+/* The largest magnitude of @operand, with and without its rescale. */
+static double
+largest(const KilnValue *operand)
+{
+    double low, high;
+    kiln_quant_real_range(&operand->type, &low, &high);
+    return MAX(fabs(low), fabs(high));
+}
+
+static double
+rounding_of(const KilnValue *operand)
+{
+    double coarsest, finest;
+    kiln_quant_steps(&operand->type, &coarsest, &finest);
+    return removable_rescale(operand) ? coarsest / 2 : 0;
+}
+
+/* The smallest magnitude of a divisor; 0 where that is not known. */
+static double
+smallest(const KilnValue *divisor)
+{
+    const KilnConstant *constant = kiln_value_constant(divisor);
+    uint8_t element[8];
+    if (!constant || !kiln_quant_is_uniform(&divisor->type) ||
+        !kiln_tensor_is_splat(constant->tensor, 65536, element))
+        return 0;
+    KilnGrid grid = kiln_quant_grid(&divisor->type, 0);
+    return fabs(kiln_grid_real(&grid, kiln_element_as_i64(grid.dtype, element, 0)));
+}
+
+static double
+moved_by(const KilnNode *node)
+{
+    const KilnValue *a = node->operands[0].value;
+    const KilnValue *b = node->n_operands > 1 ? node->operands[1].value : NULL;
+    if (node->op == KILN_OP_mul)
+        return rounding_of(a) * largest(b) + rounding_of(b) * largest(a) +
+               rounding_of(a) * rounding_of(b);
+    if (node->op == KILN_OP_div)
+        return rounding_of(b) > 0 || smallest(b) == 0 ? INFINITY : rounding_of(a) / smallest(b);
+    double sum = 0;
+    for (uint32_t i = 0; i < node->n_operands; i++)
+        sum += rounding_of(node->operands[i].value);
+    return sum;
+}
+
+/* --- the rules --- */
+
+static bool
+has_rescale(const KilnNode *node)
+{
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        if (node->operands[i].value &&
+            kiln_value_def_of(node->operands[i].value, KILN_OP_rescale_quantized))
+            return true;
+    }
+    return false;
+}
+
+static bool
+all_regular(const KilnNode *node)
+{
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        if (!node->operands[i].value || !kiln_quant_is_regular(&node->operands[i].value->type))
+            return false;
+    }
+    return kiln_quant_is_regular(&node->results[0].type);
+}
+
+/* The root without the rescales of its operands. */
+static bool
+read_through(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnNode *root = kiln_match_root(match);
+    g_autofree KilnValue **operands = g_new(KilnValue *, root->n_operands);
+    bool saturates = true;
+    for (uint32_t i = 0; i < root->n_operands; i++) {
+        const KilnNode *rescale = removable_rescale(root->operands[i].value);
+        operands[i] = rescale ? rescale->operands[0].value : root->operands[i].value;
+        saturates &= !rescale;
+    }
+    GUARD(range_included, !saturates);
+    KilnValue *value = kiln_match_build_typed(match, root->op, root->attrs, operands,
+                                              root->n_operands, &root->results[0].type, error);
+    return value && kiln_match_replace(match, context, rule, value);
+}
+
+static bool
+into_arithmetic(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnNode *root = kiln_match_root(match);
+    double coarsest, finest;
+    if (!has_rescale(root))
+        return false;
+    GUARD(regular, all_regular(root));
+    kiln_quant_steps(&root->results[0].type, &coarsest, &finest);
+    GUARD(within_a_step, moved_by(root) <= 0.99 * finest);
+    return read_through(match, context, rule, error);
+}
+
+static bool
+into_product(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnNode *root = kiln_match_root(match);
+    if (!has_rescale(root))
+        return false;
+    for (uint32_t i = 0; i < root->n_operands; i++) {
+        const KilnNode *rescale = removable_rescale(root->operands[i].value);
+        const KilnType *type = rescale ? &rescale->operands[0].value->type : NULL;
+        GUARD(uniform, !type || kiln_quant_is_uniform(type));
+        GUARD(same_storage, !type || type->dtype == rescale->results[0].type.dtype);
+    }
+    GUARD(no_bias, root->n_operands == 2 || !root->operands[2].value);
+    return read_through(match, context, rule, error);
+}
+
+static const KilnRule rules[] = {
+    RULE("rescale-into-arithmetic", Q, "(add|sub|mul|div|min|max|relu ?:quantized ...)",
+         into_arithmetic),
+    LOSSY_RULE("rescale-into-product", KILN_FLAG(quant_lossy),
+               "(mul|div|conv|matmul|gemm ?:quantized ...)", into_product),
+};
+
+const KilnRule *
+kiln_pass_rules_combine_rescale_down(uint32_t *n)
+{
+    *n = G_N_ELEMENTS(rules);
+    return rules;
+}
+
+gboolean
+kiln_pass_combine_rescale_down(KilnFunction *function, KilnPassContext *context, bool *changed,
+                               GError **error)
+{
+    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
+                          changed, error);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* remove-identity-relu: a relu of what cannot be negative changes nothing.
+ *
+ *     x : a                   x : a                 the zero point of a is the lowest stored
+ *       |      =>   x           |        =>  dequantize(x)    number: all represented reals are
+ *     relu : a              dequantize                        0 or more
+ *                               |
+ *                             relu
+ *
+ * requires nothing, preserves nothing; class E: the type is the same, so that each stored value
+ * stands for itself; what a dequantize gives is no -0 and no NaN. A relu to another type rescales
+ * and stays. */
+#include "passes/rule.h"
+
+#include "passes/quant_range.h"
+
+static bool
+drop(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    (void)error;
+    const KilnType *type = &kiln_match_value(match, "q")->type;
+    GUARD(regular, kiln_quant_is_regular(type));
+    for (uint32_t i = 0; i < type->quant->n; i++) {
+        KilnGrid grid = kiln_quant_grid(type, i);
+        GUARD(never_negative, kiln_grid_real(&grid, grid.lowest) >= 0);
+    }
+    return kiln_match_replace(match, context, rule, kiln_match_root(match)->operands[0].value);
+}
+
+static const KilnRule rules[] = {
+    RULE("relu-of-quantized", E, "(relu ?q:quantized)", drop),
+    RULE("relu-of-dequantized", E, "(relu (dequantize_linear ?q:quantized))", drop),
+};
+
+const KilnRule *
+kiln_pass_rules_remove_identity_relu(uint32_t *n)
+{
+    *n = G_N_ELEMENTS(rules);
+    return rules;
+}
+
+gboolean
+kiln_pass_remove_identity_relu(KilnFunction *function, KilnPassContext *context, bool *changed,
+                               GError **error)
+{
+    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
+                          changed, error);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* remove-max-splat: a maximum with a constant that nothing is less than changes nothing, nor does a
+ * minimum with one that nothing exceeds.
+ *
+ *     x : a   const c : b          x : a
+ *         \     /           =>       |       c <= the least that a represents (max)
+ *         max : a                            c >= the greatest (min)
+ *
+ * requires nothing, preserves nothing; class E: x keeps its type, so that each of its stored values
+ * stands for itself. All elements of c are equal. Either operand may be the constant. (A quantized
+ * relu of what cannot be negative goes by `remove-identity-relu`.) */
+#include "passes/rule.h"
+
+#include "graph/number.h"
+#include "passes/quant_range.h"
+
+/* The real that all elements of a literal stand for. */
+static bool
+uniform_real(const KilnValue *literal, double *real)
+{
+    const KilnType *type = &literal->type;
+    uint8_t element[8];
+    if (!kiln_quant_is_uniform(type) ||
+        !kiln_tensor_is_splat(kiln_value_constant(literal)->tensor, 65536, element))
+        return false;
+    KilnGrid grid = kiln_quant_grid(type, 0);
+    *real = kiln_grid_real(&grid, kiln_element_as_i64(type->dtype, element, 0));
+    return true;
+}
+
+static bool
+drop(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    (void)error;
+    KilnValue *x = kiln_match_value(match, "x");
+    double splat = 0;
+    GUARD(regular, kiln_quant_is_regular(&x->type));
+    GUARD(splat, uniform_real(kiln_match_value(match, "c"), &splat));
+    bool max = kiln_match_root(match)->op == KILN_OP_max;
+    for (uint32_t i = 0; i < x->type.quant->n; i++) {
+        KilnGrid grid = kiln_quant_grid(&x->type, i);
+        double end = kiln_grid_real(&grid, max ? grid.lowest : grid.highest);
+        GUARD(out_of_range, max ? splat <= end : splat >= end);
+    }
+    return kiln_match_replace(match, context, rule, x);
+}
+
+static const KilnRule rules[] = {
+    RULE("max-of-splat", E, "(max~ ?x:quantized $c)", drop),
+    RULE("min-of-splat", E, "(min~ ?x:quantized $c)", drop),
+};
+
+const KilnRule *
+kiln_pass_rules_remove_max_splat(uint32_t *n)
+{
+    *n = G_N_ELEMENTS(rules);
+    return rules;
+}
+
+gboolean
+kiln_pass_remove_max_splat(KilnFunction *function, KilnPassContext *context, bool *changed,
+                           GError **error)
+{
+    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
+                          changed, error);
+}

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rescale-through-max: a rescale of a maximum becomes one of each operand.
+ *
+ *     x : a   y : a          x : a       y : a
+ *        \   /                 |           |
+ *         max : a    =>    rescale : b  rescale : b        min likewise
+ *          |                    \         /
+ *      rescale : b                max : b
+ *
+ * requires nothing, preserves nothing; class E: to round and to saturate is monotone, so that the
+ * larger of two numbers stays the larger. All types must have one quantization for all elements,
+ * and operands and result the same: only then does the maximum choose among stored numbers. It must
+ * have no other reader.
+ *
+ * Alone this is more work; it pays where the new rescales meet others, or literals. `when: always`
+ * is what the Glow document describes; `pays` asks that every new rescale meets something that may
+ * take it up: a literal, or the one use of a rescale, a quantize or a maximum. */
+#include "passes/rule.h"
+
+#include "passes/quant_range.h"
+
+#include <string.h>
+
+/* What has a rescale for a reader may disappear into it. */
+static bool
+takes_up_rescale(const KilnValue *value)
+{
+    if (kiln_value_constant(value))
+        return true;
+    KilnOp op = value->def ? value->def->op : KILN_OP_return;
+    return kiln_value_single_use(value) &&
+           (op == KILN_OP_rescale_quantized || op == KILN_OP_quantize_linear || op == KILN_OP_max ||
+            op == KILN_OP_min);
+}
+
+static bool
+pays(const KilnNode *node)
+{
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        if (!takes_up_rescale(node->operands[i].value))
+            return false;
+    }
+    return true;
+}
+
+/* One rescale per value, however often it is an operand. */
+static bool
+rescale_operands(const KilnMatch *match, const KilnNode *node, const KilnQuant *quant,
+                 KilnDType dtype, KilnValue **rescaled, GError **error)
+{
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        KilnValue *operand = node->operands[i].value;
+        for (uint32_t j = 0; j < i && !rescaled[i]; j++)
+            rescaled[i] = node->operands[j].value == operand ? rescaled[j] : NULL;
+        if (rescaled[i])
+            continue;
+        KilnType type = operand->type;
+        type.quant = quant;
+        type.dtype = dtype;
+        rescaled[i] = kiln_match_build_typed(match, KILN_OP_rescale_quantized, NULL, &operand, 1,
+                                             &type, error);
+        if (!rescaled[i])
+            return false;
+    }
+    return true;
+}
+
+static bool
+distribute(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnPassOptions_rescale_through_max *options =
+        kiln_pass_options(context, rescale_through_max);
+    KilnNode *node = kiln_match_node(match, "node");
+    const KilnType *from = &node->results[0].type;
+    const KilnType *to = &kiln_match_root(match)->results[0].type;
+    GUARD(uniform, kiln_quant_is_uniform(from) && kiln_quant_is_uniform(to));
+    for (uint32_t i = 0; i < node->n_operands; i++)
+        GUARD(same_quantization, kiln_quant_same(&node->operands[i].value->type, from));
+    GUARD(pays, strcmp(options->when, "always") == 0 || pays(node));
+    g_autofree KilnValue **rescaled = g_new0(KilnValue *, node->n_operands);
+    if (!rescale_operands(match, node, to->quant, to->dtype, rescaled, error))
+        return false;
+    KilnValue *value =
+        kiln_match_build_typed(match, node->op, NULL, rescaled, node->n_operands, to, error);
+    return value && kiln_match_replace(match, context, rule, value);
+}
+
+static const KilnRule rules[] = {
+    RULE("rescale-through-max", E, "(rescale_quantized (max|min!#node ? ...))", distribute),
+};
+
+const KilnRule *
+kiln_pass_rules_rescale_through_max(uint32_t *n)
+{
+    *n = G_N_ELEMENTS(rules);
+    return rules;
+}
+
+gboolean
+kiln_pass_rescale_through_max(KilnFunction *function, KilnPassContext *context, bool *changed,
+                              GError **error)
+{
+    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
+                          changed, error);
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* sink-rescale: a rescale goes below what moves its result, or chooses among its elements.
+ *
+ *      x : a                 x : a             reshape, slice, transpose, flatten, squeeze,
+ *      |                     |                 unsqueeze, depth_to_space, space_to_depth;
+ *   rescale : b    =>      move : a            max_pool, global_max_pool
+ *      |                     |
+ *    move : b             rescale : b
+ *
+ * There it meets other rescales, and a slice or a pool has left it fewer elements. An average pool
+ * takes the rescale's place instead, for it rounds to any type of result:
+ *
+ *      x : a                 x : a
+ *      |                     |
+ *   rescale : b    =>     average_pool : c     global_average_pool
+ *      |                     |
+ *  average_pool : c
+ *
+ * requires nothing, preserves nothing. Class E below what moves: each element is rescaled as
+ * before; and below a maximum, for to round and to saturate is monotone - as long as every window
+ * has data, because what stands for an empty one differs from type to type. Class Q for averages:
+ * the rescale must not saturate, and its steps must not be wider than twice those of the result.
+ * The rescale has no other reader; its types have one scale and zero point for all elements. */
+#include "passes/rule.h"
+
+#include "passes/quant_range.h"
+
+#include <string.h>
+
+/* The root's op on the rescale's operand, with a result of @type. */
+static KilnValue *
+build_on_operand(KilnMatch *match, const KilnType *type, GError **error)
+{
+    const KilnNode *root = kiln_match_root(match);
+    g_autofree KilnValue **operands = g_new(KilnValue *, root->n_operands);
+    for (uint32_t i = 0; i < root->n_operands; i++)
+        operands[i] = root->operands[i].value;
+    operands[0] = kiln_match_value(match, "x");
+    return kiln_match_build_typed(match, root->op, root->attrs, operands, root->n_operands, type,
+                                  error);
+}
+
+static bool
+sink(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnType *from = &kiln_match_value(match, "x")->type;
+    const KilnType *to = &kiln_match_root(match)->results[0].type;
+    GUARD(uniform, kiln_quant_is_uniform(from) && kiln_quant_is_uniform(to));
+    KilnType moved_type = *to;
+    moved_type.dtype = from->dtype;
+    moved_type.quant = from->quant;
+    KilnValue *moved = build_on_operand(match, &moved_type, error);
+    if (!moved)
+        return false;
+    KilnValue *rescaled =
+        kiln_match_build_typed(match, KILN_OP_rescale_quantized, NULL, &moved, 1, to, error);
+    return rescaled && kiln_match_replace(match, context, rule, rescaled);
+}
+
+/* --- pools --- */
+
+static bool
+all_are(KilnInts list, int64_t value)
+{
+    for (uint32_t i = 0; i < list.n; i++) {
+        if (list.v[i] != value)
+            return false;
+    }
+    return true;
+}
+
+/* Every window covers an element of the data. */
+static bool
+windows_have_data(const KilnNode *pool)
+{
+    const KilnAttrs_max_pool *attrs = kiln_attrs(pool, max_pool);
+    if (attrs->ceil_mode || !all_are(attrs->dilations, 1))
+        return false;
+    for (uint32_t i = 0; i < attrs->pads.n; i++) {
+        if (attrs->pads.v[i] >= attrs->kernel_shape.v[i % attrs->kernel_shape.n])
+            return false;
+    }
+    return true;
+}
+
+static bool
+sink_below_max(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnNode *pool = kiln_match_root(match);
+    const KilnType *rescaled = &pool->operands[0].value->type;
+    GUARD(no_indices, pool->n_results == 1);
+    GUARD(chooses, kiln_quant_same(rescaled, &pool->results[0].type));
+    GUARD(windows_have_data, pool->op == KILN_OP_global_max_pool || windows_have_data(pool));
+    return sink(match, context, rule, error);
+}
+
+static bool
+average_directly(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnNode *pool = kiln_match_root(match);
+    const KilnType *from = &kiln_match_value(match, "x")->type, *to = &pool->results[0].type;
+    const KilnType *middle = &pool->operands[0].value->type;
+    GUARD(uniform, kiln_quant_is_uniform(from) && kiln_quant_is_uniform(middle));
+    GUARD(range_included, kiln_quant_holds(middle, from));
+    GUARD(steps_fit, kiln_quant_is_uniform(to) && kiln_quant_steps_fit(middle, to));
+    KilnValue *pooled = build_on_operand(match, to, error);
+    return pooled && kiln_match_replace(match, context, rule, pooled);
+}
+
+static const KilnRule rules[] = {
+    RULE("rescale-below-movement", E,
+         "(reshape|slice|transpose|flatten|squeeze|unsqueeze|depth_to_space|space_to_depth "
+         "(rescale_quantized! ?x) ...)",
+         sink),
+    RULE("rescale-below-max-pool", E, "(max_pool|global_max_pool (rescale_quantized! ?x))",
+         sink_below_max),
+    RULE("rescale-into-average-pool", Q,
+         "(average_pool|global_average_pool (rescale_quantized! ?x))", average_directly),
+};
+
+const KilnRule *
+kiln_pass_rules_sink_rescale(uint32_t *n)
+{
+    *n = G_N_ELEMENTS(rules);
+    return rules;
+}
+
+gboolean
+kiln_pass_sink_rescale(KilnFunction *function, KilnPassContext *context, bool *changed,
+                       GError **error)
+{
+    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
+                          changed, error);
+}
