@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fold-channel-shuffle: a dim that is split, swapped and joined again becomes Glow's operator.
+ *
+ *     x : [.., c, ..]
+ *     |
+ *     reshape : [.., g, c/g, ..]                          x
+ *     |                                                   |
+ *     transpose, which swaps these two dims    =>    channel_shuffle {axis, group=g}
+ *     |
+ *     reshape : [.., c, ..]
+ *
+ * requires nothing, preserves nothing; class E: the same elements in the same places. Every dim is
+ * checked: the transpose must swap the dims that the reshape splits and no other (Glow does not
+ * look). Nothing else may read what stands between. A swap with a dim of 1 is left alone, as it
+ * moves nothing. */
+#include "passes/rule.h"
+
+#include "graph/infer/infer.h"
+
+/* The first dim that a permutation moves; 0 where it moves none. */
+static int
+first_moved(const int *perm, int rank)
+{
+    int at = 0;
+    while (at < rank && perm[at] == at)
+        at++;
+    return at < rank ? at : 0;
+}
+
+static bool
+swaps_only(const int *perm, int rank, int at)
+{
+    if (at + 1 >= rank || perm[at] != at + 1 || perm[at + 1] != at)
+        return false;
+    for (int d = at + 2; d < rank; d++) {
+        if (perm[d] != d)
+            return false;
+    }
+    return true;
+}
+
+/* Whether @split is @type with dim @at split in two known dims. */
+static bool
+splits_dim(const KilnType *type, const KilnType *split, int at)
+{
+    if (split->rank != type->rank + 1)
+        return false;
+    for (int d = 0; d < type->rank; d++) {
+        int s = d + (d > at);
+        if (d != at && (split->dims[s] != type->dims[d] ||
+                        g_strcmp0(split->dim_names[s], type->dim_names[d]) != 0))
+            return false;
+    }
+    return split->dims[at] >= 0 && split->dims[at + 1] >= 0 &&
+           type->dims[at] == split->dims[at] * split->dims[at + 1];
+}
+
+static bool
+fold_shuffle(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnValue *x = kiln_match_value(match, "x");
+    const KilnType *split = &kiln_match_value(match, "split")->type;
+    int perm[KILN_MAX_RANK];
+    if (split->rank < 0 || !kiln_transpose_perm(kiln_match_node(match, "swap"), perm, error))
+        return false;
+    int axis = first_moved(perm, split->rank);
+    GUARD(swaps_neighbours, swaps_only(perm, split->rank, axis));
+    GUARD(of_one_dim, splits_dim(&x->type, split, axis));
+    GUARD(moves_elements, split->dims[axis] > 1 && split->dims[axis + 1] > 1);
+    KilnAttrs_channel_shuffle attrs = { .axis = axis, .group = split->dims[axis] };
+    KilnValue *result = kiln_match_build(match, KILN_OP_channel_shuffle, &attrs, &x, 1, error);
+    return result && kiln_match_replace(match, context, rule, result);
+}
+
+static const KilnRule rules[] = {
+    RULE("channel-shuffle", E, "(reshape (transpose!#swap (reshape!#split ?x ?)) ?)", fold_shuffle),
+};
+
+const KilnRule *
+kiln_pass_rules_fold_channel_shuffle(uint32_t *n)
+{
+    *n = G_N_ELEMENTS(rules);
+    return rules;
+}
+
+gboolean
+kiln_pass_fold_channel_shuffle(KilnFunction *function, KilnPassContext *context, bool *changed,
+                               GError **error)
+{
+    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
+                          changed, error);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fold-layernorm-arithmetic: what a layer normalization's result is multiplied with or added to
+ * goes into its scale and bias.
+ *
+ *     layer_normalization(x, scale, bias) · c    =>  layer_normalization(x, scale · c, bias · c)
+ *     layer_normalization(x, scale, bias) + c    =>  layer_normalization(x, scale, bias + c)
+ *
+ * Products and sums of scale and bias are new nodes, which constant-fold evaluates: scale and bias
+ * themselves may have other readers, who keep them (Glow replaces all readers).
+ *
+ * requires nothing, preserves nothing; class U: roundings differ. The normalization must have no
+ * other reader and no further results, c an element for each of the normalized dims, or one. */
+#include "passes/rule.h"
+
+#include "passes/normalized.h"
+
+/* The literal as an operand of the normalization; NULL where it is none. */
+static KilnValue *
+parameter_of(KilnMatch *match, GError **error)
+{
+    const KilnNode *norm = kiln_match_node(match, "norm");
+    const KilnType *type = &norm->operands[0].value->type;
+    int axis = kiln_type_axis(type, kiln_attrs(norm, layer_normalization)->axis);
+    return axis < 0 ? NULL
+                    : kiln_run_parameter(kiln_match_root(match), kiln_match_value(match, "c"), type,
+                                         axis, error);
+}
+
+static bool
+finish(KilnMatch *match, KilnPassContext *context, const char *rule, KilnValue *scale,
+       KilnValue *bias, GError **error)
+{
+    const KilnNode *norm = kiln_match_node(match, "norm");
+    KilnValue *operands[] = { norm->operands[0].value, scale, bias };
+    KilnValue *result = kiln_match_build(match, KILN_OP_layer_normalization, norm->attrs, operands,
+                                         bias ? 3 : 2, error);
+    return result && kiln_match_replace(match, context, rule, result);
+}
+
+static bool
+fold_factor(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnNode *norm = kiln_match_node(match, "norm");
+    GUARD(one_result, norm->n_results == 1);
+    KilnValue *c = parameter_of(match, error), *bias = kiln_node_operand(norm, 2);
+    GUARD(of_the_run, c != NULL);
+    KilnValue *scale = kiln_match_build(match, KILN_OP_mul, NULL,
+                                        (KilnValue *[]){ norm->operands[1].value, c }, 2, error);
+    if (scale && bias) {
+        bias = kiln_match_build(match, KILN_OP_mul, NULL, (KilnValue *[]){ bias, c }, 2, error);
+        scale = bias ? scale : NULL;
+    }
+    return scale && finish(match, context, rule, scale, bias, error);
+}
+
+static bool
+fold_term(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnNode *norm = kiln_match_node(match, "norm");
+    GUARD(one_result, norm->n_results == 1);
+    KilnValue *c = parameter_of(match, error), *bias = kiln_node_operand(norm, 2);
+    GUARD(of_the_run, c != NULL);
+    if (bias)
+        c = kiln_match_build(match, KILN_OP_add, NULL, (KilnValue *[]){ bias, c }, 2, error);
+    return c && finish(match, context, rule, norm->operands[1].value, c, error);
+}
+
+static const KilnRule rules[] = {
+    RULE("layer-norm-times", U, "(mul~ (layer_normalization!#norm ?x ?scale ...):float $c)",
+         fold_factor),
+    RULE("layer-norm-plus", U, "(add~ (layer_normalization!#norm ?x ?scale ...):float $c)",
+         fold_term),
+};
+
+const KilnRule *
+kiln_pass_rules_fold_layernorm_arithmetic(uint32_t *n)
+{
+    *n = G_N_ELEMENTS(rules);
+    return rules;
+}
+
+gboolean
+kiln_pass_fold_layernorm_arithmetic(KilnFunction *function, KilnPassContext *context, bool *changed,
+                                    GError **error)
+{
+    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
+                          changed, error);
+}

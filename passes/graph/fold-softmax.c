@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fold-softmax: the formula of softmax becomes the operator.
+ *
+ *        x
+ *        |
+ *       exp ────────┐                                     x
+ *        |          |                                     |
+ *        |     reduce_sum {one axis}        =>       softmax {axis}
+ *        |          |
+ *        └── div ───┘
+ *
+ *     softmax(x - reduce_max(x))            =>       softmax(x), log_softmax the same way
+ *
+ * The second where the maximum is taken over the softmax's axis, at least: what is the same along
+ * it changes no share.
+ *
+ * requires nothing, preserves nothing; class U: the operator rounds once, and an exp that overflows
+ * gives a share where the formula gave NaN. Nothing else may read the exp or the sum. */
+#include "passes/rule.h"
+
+#include "passes/normalized.h"
+
+static bool
+fold_softmax(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnNode *sum = kiln_match_node(match, "sum");
+    KilnValue *x = kiln_match_value(match, "x");
+    uint32_t dims = kiln_reduced_dims(sum);
+    GUARD(one_axis, dims != 0 && (dims & (dims - 1)) == 0);
+    GUARD(keeps_dims, kiln_keeps_dims(sum));
+    GUARD(single_reader, kiln_match_value(match, "exp")->n_uses == 2);
+    int axis = g_bit_nth_lsf(dims, -1);
+    KilnAttrs_softmax attrs = { .axis = axis == x->type.rank - 1 ? -1 : axis };
+    KilnValue *result = kiln_match_build(match, KILN_OP_softmax, &attrs, &x, 1, error);
+    return result && kiln_match_replace(match, context, rule, result);
+}
+
+/* The root's attributes are those of a softmax, for log_softmax, too. */
+static bool
+drop_shift(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnNode *root = kiln_match_root(match), *max = kiln_match_node(match, "max");
+    KilnValue *x = kiln_match_value(match, "x");
+    int axis = kiln_type_axis(&x->type, kiln_attrs(root, softmax)->axis);
+    GUARD(over_axis, axis >= 0 && (kiln_reduced_dims(max) >> axis & 1));
+    GUARD(keeps_shift_dims, kiln_keeps_dims(max));
+    KilnValue *result = kiln_match_build(match, root->op, root->attrs, &x, 1, error);
+    return result && kiln_match_replace(match, context, rule, result);
+}
+
+static const KilnRule rules[] = {
+    RULE("softmax-formula", U, "(div (exp#exp ?x) (reduce_sum!#sum (exp#exp ?) ...))",
+         fold_softmax),
+    RULE("softmax-shift", U, "(softmax|log_softmax (sub! ?x:float (reduce_max!#max ?x ...)))",
+         drop_shift),
+};
+
+const KilnRule *
+kiln_pass_rules_fold_softmax(uint32_t *n)
+{
+    *n = G_N_ELEMENTS(rules);
+    return rules;
+}
+
+gboolean
+kiln_pass_fold_softmax(KilnFunction *function, KilnPassContext *context, bool *changed,
+                       GError **error)
+{
+    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
+                          changed, error);
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* raise-leaky-relu: a choice by sign becomes the operator.
+ *
+ *     where(x > 0, x, slope · x)      =>  leaky_relu(x) {alpha=slope}
+ *     where(x < 0, slope · x, x)      =>  leaky_relu(x) {alpha=slope}; with >= and <= as well
+ *
+ * requires nothing, preserves nothing; class E: the same products. The slope must not be negative,
+ * not even -0, and finite: at 0 the formulas may take the product, the operator never does. */
+#include "passes/rule.h"
+
+#include "passes/literal.h"
+#include "passes/product.h"
+
+#include <math.h>
+
+static bool
+raise_where(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnOp compare = kiln_match_node(match, "compare")->op;
+    KilnValue *x = kiln_match_value(match, "x");
+    bool greater = compare == KILN_OP_greater || compare == KILN_OP_greater_or_equal;
+    const KilnValue *kept = kiln_match_value(match, greater ? "yes" : "no");
+    const KilnNode *product =
+        kiln_value_def_of(kiln_match_value(match, greater ? "no" : "yes"), KILN_OP_mul);
+    const KilnValue *factor = product ? kiln_other_operand(product, x) : NULL;
+    double zero = 1, slope = -1;
+    if (!factor || !kiln_literal_uniform(factor, &slope))
+        return false;
+    GUARD(same_value, kept == x);
+    GUARD(zero, kiln_literal_uniform(kiln_match_value(match, "zero"), &zero) && zero == 0);
+    GUARD(slope, isfinite(slope) && !signbit(slope));
+    GUARD(slope_fits, kiln_number_fits_attribute(slope, x->type.dtype));
+    KilnAttrs_leaky_relu attrs = { .alpha = (float)slope };
+    KilnValue *result = kiln_match_build(match, KILN_OP_leaky_relu, &attrs, &x, 1, error);
+    return result && kiln_match_replace(match, context, rule, result);
+}
+
+static const KilnRule rules[] = {
+    RULE("leaky-relu-choice", E,
+         "(where (greater|greater_or_equal|less|less_or_equal#compare ?x:float $zero) ?yes ?no)",
+         raise_where),
+};
+
+const KilnRule *
+kiln_pass_rules_raise_leaky_relu(uint32_t *n)
+{
+    *n = G_N_ELEMENTS(rules);
+    return rules;
+}
+
+gboolean
+kiln_pass_raise_leaky_relu(KilnFunction *function, KilnPassContext *context, bool *changed,
+                           GError **error)
+{
+    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
+                          changed, error);
+}

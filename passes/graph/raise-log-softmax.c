@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* raise-log-softmax: the logarithm of shares becomes one operator.
+ *
+ *     log(softmax(x))                      =>  log_softmax(x)
+ *     x - reduce_log_sum_exp(x)            =>  log_softmax(x)      along one axis that is kept
+ *
+ * requires nothing, preserves nothing; class U: the operator rounds once, and a share too small for
+ * its type has a logarithm where the formula gave minus infinity. Nothing else may read the shares.
+ */
+#include "passes/rule.h"
+
+#include "passes/normalized.h"
+
+static bool
+raise_log(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnValue *x = kiln_match_value(match, "x");
+    KilnAttrs_log_softmax attrs = {
+        .axis = kiln_attrs(kiln_match_node(match, "shares"), softmax)->axis
+    };
+    KilnValue *result = kiln_match_build(match, KILN_OP_log_softmax, &attrs, &x, 1, error);
+    return result && kiln_match_replace(match, context, rule, result);
+}
+
+static bool
+raise_difference(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnNode *sum = kiln_match_node(match, "sum");
+    KilnValue *x = kiln_match_value(match, "x");
+    uint32_t dims = kiln_reduced_dims(sum);
+    GUARD(one_axis, dims != 0 && (dims & (dims - 1)) == 0);
+    GUARD(keeps_dims, kiln_keeps_dims(sum));
+    int axis = g_bit_nth_lsf(dims, -1);
+    KilnAttrs_log_softmax attrs = { .axis = axis == x->type.rank - 1 ? -1 : axis };
+    KilnValue *result = kiln_match_build(match, KILN_OP_log_softmax, &attrs, &x, 1, error);
+    return result && kiln_match_replace(match, context, rule, result);
+}
+
+static const KilnRule rules[] = {
+    RULE("log-of-softmax", U, "(log (softmax!#shares ?x:float))", raise_log),
+    RULE("minus-log-sum-exp", U, "(sub ?x:float (reduce_log_sum_exp!#sum ?x ...))",
+         raise_difference),
+};
+
+const KilnRule *
+kiln_pass_rules_raise_log_softmax(uint32_t *n)
+{
+    *n = G_N_ELEMENTS(rules);
+    return rules;
+}
+
+gboolean
+kiln_pass_raise_log_softmax(KilnFunction *function, KilnPassContext *context, bool *changed,
+                            GError **error)
+{
+    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
+                          changed, error);
+}

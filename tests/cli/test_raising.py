@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What exporters decompose is raised again, in networks as they come from PyTorch."""
+import collections
+import re
+import unittest
+
+from harness import SHARED, CliTest, main
+
+# Softmax comes before attention, which contains one; layer before root-mean-square normalization.
+RAISING = ("fold-softmax,raise-log-softmax,raise-gelu,raise-layer-norm,raise-rms-norm,raise-attention,raise-silu,raise-hard-swish,"
+           "raise-leaky-relu,fold-channel-shuffle,raise-space-to-depth,fold-layernorm-arithmetic")
+
+
+class Raising(CliTest):
+    def raised(self, name):
+        """How often each operator stands in the model after the default pipeline and the passes above."""
+        folder = SHARED / "models" / name
+        if not (folder / "model.onnx").exists():
+            self.skipTest(f"{folder} is not there")
+        optimized = self.dir / "optimized.kiln"
+        self.kiln("opt", folder / "model.onnx", "--stage", "graph", "-o", optimized)
+        text = self.kiln("opt", optimized, "--stage", "graph", "--passes", RAISING)
+        self.kiln("verify", folder, "--passes", RAISING)
+        return collections.Counter(re.findall(r"(?m)^  %.* = (\w+)\(", text))
+
+    def test_bert(self):
+        ops = self.raised("bert_small")
+        self.assertEqual((ops["layer_normalization"], ops["gelu"], ops["attention"]), (9, 4, 4))
+        for left in ("softmax", "erf", "reduce_mean", "sqrt", "div", "pow", "sub"):
+            self.assertEqual(ops[left], 0, left)
+
+    def test_shufflenet(self):
+        ops = self.raised("shufflenet_v2_x1_0")
+        self.assertEqual((ops["channel_shuffle"], ops["transpose"]), (16, 0))
+
+
+if __name__ == "__main__":
+    main()
