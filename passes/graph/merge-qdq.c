@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* merge-qdq: an operator between dequantize_linear and quantize_linear becomes the operator on
+ * quantized types.
+ *
+ *      a        b
+ *      |        |                        a     b
+ *  dequantize  dequantize                 \   /
+ *        \    /              =>             op        of the type of the quantize_linear
+ *          op                               |
+ *          |
+ *      quantize
+ *
+ *  quantize(relu(product))  =>  relu(product) with the quantize's type on both; clip the same way
+ *  quantize(move(dequantize(x)))  =>  move(x), rescaled where the types differ
+ *
+ * The bias of a product becomes i32 in steps of the sums: one that is i32 in these steps already is
+ * taken as it is, any other literal is rounded, which is off by half such a step at most, and by
+ * half a step of the result at most then.
+ *
+ * requires nothing, preserves nothing; class Q: both sides compute the same reals up to the
+ * rounding of f32 and round them to the same grid. So the operators are continuous ones, results
+ * have 16 bits at most, the sums of products cannot leave i32, and what addition loses in f32 is
+ * less than a quarter of a step. Only typed forms are looked at: type-quantization comes before. */
+#include "graph/number.h"
+#include "passes/literal.h"
+#include "passes/rule.h"
+
+#include <math.h>
+
+/* --- what stands around the operator --- */
+
+/* What @value is dequantized from, its parameters in its type; NULL where it is not. */
+static KilnValue *
+source_of(const KilnValue *value)
+{
+    const KilnNode *node = kiln_value_def_of(value, KILN_OP_dequantize_linear);
+    KilnValue *x = node ? node->operands[0].value : NULL;
+    return x && x->type.quant ? x : NULL;
+}
+
+static const KilnType *
+result_type(const KilnMatch *match)
+{
+    return &kiln_match_root(match)->results[0].type;
+}
+
+static bool
+is_narrow(const KilnType *type)
+{
+    return kiln_dtype_size(type->dtype) <= sizeof(int16_t);
+}
+
+/* A node of a stated type before the root; NULL where types do not allow it. */
+static KilnValue *
+try_build(const KilnMatch *match, KilnOp op, const void *attrs, KilnValue *const *operands,
+          uint32_t n, const KilnType *type)
+{
+    KilnNodeSpec spec = { .op = op,
+                          .operands = operands,
+                          .n_operands = n,
+                          .attrs = attrs,
+                          .types = type,
+                          .before = kiln_match_root(match) };
+    KilnNode *node = kiln_node_new(kiln_match_function(match), &spec, NULL);
+    return node ? &node->results[0] : NULL;
+}
+
+/* The most steps from the zero point that @type stores. */
+static double
+most_steps(const KilnType *type)
+{
+    double values = ldexp(1, 8 * (int)kiln_dtype_size(type->dtype));
+    double low = kiln_dtype_is_signed(type->dtype) ? -values / 2 : 0, most = 0;
+    for (uint32_t i = 0; i < type->quant->n; i++)
+        most = MAX(most, MAX(low + values - 1 - type->quant->zero_points[i],
+                             type->quant->zero_points[i] - low));
+    return most;
+}
+
+/* --- element-wise operators and pools --- */
+
+/* f32 adds up with errors of 2^-24 of the larger operand. */
+static bool
+is_resolved(const KilnNode *op, const KilnType *out)
+{
+    if (op->op != KILN_OP_add && op->op != KILN_OP_sub)
+        return true;
+    for (uint32_t i = 0; i < 2; i++) {
+        const KilnType *type = &source_of(op->operands[i].value)->type;
+        for (uint32_t k = 0; k < type->quant->n; k++) {
+            double most = most_steps(type) * (double)type->quant->scales[k];
+            for (uint32_t y = 0; y < out->quant->n; y++) {
+                if (most * 0x1p-22 > (double)out->quant->scales[y])
+                    return false;
+            }
+        }
+    }
+    return true;
+}
+
+static bool
+is_bound(const KilnNode *op, uint32_t i)
+{
+    return op->op == KILN_OP_clip && i > 0;
+}
+
+static bool
+all_dequantized(const KilnNode *op)
+{
+    for (uint32_t i = 0; i < op->n_operands; i++) {
+        const KilnValue *value = op->operands[i].value;
+        if (!value)
+            continue;
+        if (is_bound(op, i) ? value->type.dtype != KILN_DTYPE_f32 : !source_of(value))
+            return false;
+    }
+    return true;
+}
+
+static bool
+merge_operator(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    (void)error;
+    const KilnNode *op = kiln_match_node(match, "op");
+    const KilnType *type = result_type(match);
+    if (!all_dequantized(op))
+        return false;
+    GUARD(narrow, is_narrow(type));
+    GUARD(one_result, op->n_results == 1); /* others need the operator as it is */
+    GUARD(resolved, is_resolved(op, type));
+    g_autofree KilnValue **operands = g_new0(KilnValue *, op->n_operands);
+    for (uint32_t i = 0; i < op->n_operands; i++) {
+        KilnValue *value = op->operands[i].value;
+        operands[i] = value && !is_bound(op, i) ? source_of(value) : value;
+    }
+    KilnValue *merged = try_build(match, op->op, op->attrs, operands, op->n_operands, type);
+    return merged && kiln_match_replace(match, context, rule, merged);
+}
+
+/* --- products --- */
+
+/* Products that one sum adds up; 0 where not known. */
+static double
+terms_of(const KilnNode *op)
+{
+    const KilnType *x = &op->operands[0].value->type, *w = &op->operands[1].value->type;
+    int64_t elements = kiln_type_elements(w);
+    if (op->op == KILN_OP_matmul)
+        return x->rank > 0 ? (double)x->dims[x->rank - 1] : 0;
+    if (elements <= 0 || w->rank < 2)
+        return 0;
+    if (op->op == KILN_OP_gemm)
+        return (double)w->dims[kiln_attrs(op, gemm)->transB ? 1 : 0];
+    /* Each weight of an output channel counts once, but for a transposed convolution, whose weights
+     * have its input channels in front. */
+    return (double)elements / (double)w->dims[op->op == KILN_OP_conv ? 0 : 1];
+}
+
+/* The scale of channel @i of the sums, and the quantization of a bias of @rank. */
+static KilnQuant *
+sum_quant(const KilnMatch *match, const KilnQuant *x, const KilnQuant *w, int rank)
+{
+    KilnArena *arena = kiln_match_function(match)->module->arena;
+    KilnQuant *quant = kiln_arena_new0(arena, KilnQuant, 1);
+    float *scales = kiln_arena_alloc(arena, w->n * sizeof *scales);
+    for (uint32_t i = 0; i < w->n; i++) {
+        scales[i] = x->scales[0] * w->scales[i];
+        if (!isfinite(scales[i]) || scales[i] <= 0)
+            return NULL;
+    }
+    *quant = (KilnQuant){ w->axis < 0 ? -1 : rank - 1, w->n, scales,
+                          kiln_arena_new0(arena, int32_t, w->n) };
+    return quant;
+}
+
+/* The reals that a literal stands for, dequantized or plain; NULL where it is none. */
+static double *
+reals_of(const KilnValue *value, GError **error)
+{
+    const KilnValue *source = source_of(value);
+    const KilnConstant *constant = source ? kiln_value_constant(source) : NULL;
+    if (!constant || constant->type.quant->axis > 0)
+        return source ? NULL : kiln_literal_read(value, error);
+    g_autoptr(GBytes) bytes = kiln_tensor_view(constant->tensor, error);
+    if (!bytes)
+        return NULL;
+    const KilnQuant *quant = constant->type.quant;
+    const int64_t n = kiln_type_elements(&constant->type);
+    const int64_t inner = quant->axis < 0 ? MAX(n, 1) : MAX(n / MAX(quant->n, 1), 1);
+    double *reals = g_new(double, (gsize)n + 1);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t stored =
+            kiln_element_as_i64(constant->type.dtype, g_bytes_get_data(bytes, NULL), i);
+        reals[i] =
+            (double)(stored - quant->zero_points[i / inner]) * (double)quant->scales[i / inner];
+    }
+    return reals;
+}
+
+/* A literal bias in steps of the sums; what it adds to a sum at most in @most. */
+static KilnValue *
+literal_bias(const KilnMatch *match, const KilnValue *bias, const KilnQuant *quant, double *most,
+             GError **error)
+{
+    KilnFunction *function = kiln_match_function(match);
+    KilnType type = bias->type;
+    g_autofree double *reals = reals_of(bias, error);
+    int64_t n = kiln_type_elements(&type);
+    *most = 0;
+    if (!reals || (quant->axis >= 0 && type.dims[quant->axis] != quant->n))
+        return NULL;
+    g_autofree int32_t *steps = g_new(int32_t, (gsize)n + 1);
+    for (int64_t i = 0; i < n; i++) {
+        double count = rint(reals[i] / (double)quant->scales[quant->axis < 0 ? 0 : i % quant->n]);
+        if (!(fabs(count) <= INT32_MAX))
+            return NULL;
+        steps[i] = (int32_t)count;
+        *most = MAX(*most, fabs(count));
+    }
+    type.dtype = KILN_DTYPE_i32;
+    KilnType plain = type;
+    type.quant = quant;
+    g_autoptr(GBytes) bytes = g_bytes_new(steps, (gsize)n * sizeof *steps);
+    KilnTensor *tensor = kiln_tensor_new_data(&plain, bytes, error);
+    if (!tensor)
+        return NULL;
+    KilnAttrs_const attrs = { .value = kiln_module_add_constant(function->module, "bias", tensor,
+                                                                &type) };
+    KilnNodeSpec spec = { .op = KILN_OP_const,
+                          .attrs = &attrs,
+                          .before = kiln_match_root(match),
+                          .result_name = "bias" };
+    KilnNode *node = kiln_node_new(function, &spec, error);
+    return node ? &node->results[0] : NULL;
+}
+
+/* Half a step of any sum is at most half a step of the result. */
+static bool
+is_fine(const KilnQuant *sums, const KilnType *out)
+{
+    for (uint32_t i = 0; i < sums->n; i++) {
+        if (sums->scales[i] > out->quant->scales[0])
+            return false;
+    }
+    return true;
+}
+
+/* The product op on what its operands are dequantized from. */
+static bool
+build_product(const KilnMatch *match, KilnPassContext *context, const char *rule, KilnValue **out,
+              GError **error)
+{
+    const KilnNode *op = kiln_match_node(match, "op");
+    const KilnType *type = result_type(match);
+    KilnValue *bias = kiln_node_operand(op, 2);
+    KilnValue *operands[3] = { source_of(op->operands[0].value), source_of(op->operands[1].value) };
+    if (!operands[0] || !operands[1])
+        return false;
+    GUARD(narrow, is_narrow(type));
+    const KilnType *x = &operands[0]->type, *w = &operands[1]->type;
+    double most = 0, terms = terms_of(op);
+    if (bias) {
+        const KilnQuant *sums = sum_quant(match, x->quant, w->quant, bias->type.rank);
+        if (!sums || bias->type.rank < 1)
+            return false;
+        GUARD(fine_bias, is_fine(sums, type));
+        operands[2] = literal_bias(match, bias, sums, &most, error);
+        if (!operands[2])
+            return false;
+    }
+    GUARD(sums_fit, terms > 0 && terms * most_steps(x) * most_steps(w) + most < 0x1p31);
+    *out = try_build(match, op->op, op->attrs, operands, bias ? 3 : 2, type);
+    return *out;
+}
+
+static bool
+merge_product(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnValue *merged;
+    return build_product(match, context, rule, &merged, error) &&
+           kiln_match_replace(match, context, rule, merged);
+}
+
+/* Rounding to the result's grid keeps order, so an activation may as well choose afterwards. */
+static bool
+merge_activated(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnNode *activation = kiln_match_node(match, "a");
+    KilnValue *operands[3] = { NULL };
+    if (!build_product(match, context, rule, &operands[0], error))
+        return false;
+    for (uint32_t i = 1; i < activation->n_operands; i++)
+        operands[i] = activation->operands[i].value;
+    KilnValue *merged = try_build(match, activation->op, activation->attrs, operands,
+                                  activation->n_operands, result_type(match));
+    return merged && kiln_match_replace(match, context, rule, merged);
+}
+
+/* --- movement --- */
+
+static bool
+merge_movement(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    (void)error;
+    const KilnNode *op = kiln_match_node(match, "op");
+    const KilnType *type = result_type(match);
+    KilnValue *x = source_of(op->operands[0].value);
+    if (!x || op->n_results != 1)
+        return false;
+    GUARD(narrow, is_narrow(type));
+    g_autofree KilnValue **operands = g_new0(KilnValue *, op->n_operands);
+    for (uint32_t i = 0; i < op->n_operands; i++)
+        operands[i] = i ? op->operands[i].value : x;
+    KilnValue *moved = try_build(match, op->op, op->attrs, operands, op->n_operands, NULL);
+    if (moved && !kiln_type_equal(&moved->type, type))
+        moved = try_build(match, KILN_OP_rescale_quantized, NULL, &moved, 1, type);
+    return moved && kiln_match_replace(match, context, rule, moved);
+}
+
+#define PRODUCTS "conv|conv_transpose|matmul|gemm"
+
+/* The patterns take quantize_linear of one operand, the typed form, alone. */
+static const KilnRule rules[] = {
+    RULE("merge-product", Q, "(quantize_linear (" PRODUCTS "!#op ...))", merge_product),
+    RULE("merge-activated-product", Q,
+         "(quantize_linear (relu|clip!#a (" PRODUCTS "!#op ...) ...))", merge_activated),
+    RULE("merge-arithmetic", Q, "(quantize_linear (add|sub|mul|div|min|max|prelu|concat!#op ...))",
+         merge_operator),
+    RULE("merge-pool", Q,
+         "(quantize_linear (max_pool|average_pool|global_average_pool|global_max_pool!#op ?))",
+         merge_operator),
+    RULE(
+        "merge-function", Q,
+        "(quantize_linear (relu|clip|leaky_relu|sigmoid|tanh|hard_sigmoid|hard_swish|gelu|elu|celu|"
+        "selu|erf|exp|mish|softplus|softsign|abs|neg|sqrt!#op ...))",
+        merge_operator),
+    RULE("merge-movement", Q,
+         "(quantize_linear (@KEEPS_QUANTIZATION!#op (dequantize_linear ?) ...))", merge_movement),
+};
+
+const KilnRule *
+kiln_pass_rules_merge_qdq(uint32_t *n)
+{
+    *n = G_N_ELEMENTS(rules);
+    return rules;
+}
+
+gboolean
+kiln_pass_merge_qdq(KilnFunction *function, KilnPassContext *context, bool *changed, GError **error)
+{
+    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
+                          changed, error);
+}
