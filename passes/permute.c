@@ -159,8 +159,10 @@ move_elements(uint8_t *to, const uint8_t *from, const int64_t *dims, const KilnP
     }
 }
 
+/* The elements of @tensor, seen as of @dims, transposed; of @type. */
 static KilnTensor *
-moved_tensor(const KilnTensor *tensor, const KilnPerm *perm, const KilnType *type, GError **error)
+moved_tensor(const KilnTensor *tensor, const int64_t *dims, const KilnPerm *perm,
+             const KilnType *type, GError **error)
 {
     KilnType plain = *type;
     plain.quant = NULL;
@@ -172,10 +174,6 @@ moved_tensor(const KilnTensor *tensor, const KilnPerm *perm, const KilnType *typ
     if (kiln_perm_is_identity(perm)) /* another shape, at most */
         return kiln_tensor_new_data(&plain, bytes, error);
     size_t size = (size_t)kiln_type_bytes(&plain);
-    int64_t dims[KILN_MAX_RANK];
-    int missing = perm->rank - tensor->type.rank;
-    for (int d = 0; d < perm->rank; d++)
-        dims[d] = d < missing ? 1 : tensor->type.dims[d - missing];
     uint8_t *moved = kiln_alloc(1, size, error);
     if (!moved)
         return NULL;
@@ -206,8 +204,22 @@ kiln_perm_literal(KilnNode *before, const KilnValue *literal, const KilnPerm *pe
                   const KilnType *type, GError **error)
 {
     const KilnConstant *constant = kiln_value_constant(literal);
-    KilnTensor *tensor = moved_tensor(constant->tensor, perm, type, error);
+    const KilnType *own = &constant->tensor->type;
+    int64_t dims[KILN_MAX_RANK];
+    int missing = perm->rank - own->rank;
+    for (int d = 0; d < perm->rank; d++)
+        dims[d] = d < missing ? 1 : own->dims[d - missing];
+    KilnTensor *tensor = moved_tensor(constant->tensor, dims, perm, type, error);
     return tensor ? build_literal(before, constant->name, tensor, type, error) : NULL;
+}
+
+KilnValue *
+kiln_perm_literal_split(KilnNode *before, const KilnValue *literal, const KilnType *split,
+                        const KilnPerm *perm, GError **error)
+{
+    const KilnConstant *constant = kiln_value_constant(literal);
+    KilnTensor *tensor = moved_tensor(constant->tensor, split->dims, perm, &literal->type, error);
+    return tensor ? build_literal(before, constant->name, tensor, &literal->type, error) : NULL;
 }
 
 /* --- building what was planned --- */

@@ -46,6 +46,10 @@ bool kiln_perm_can_move(const KilnValue *value);
  * in front, transposed by @perm. @type differs from that in such dims alone. */
 KilnValue *kiln_perm_literal(KilnNode *before, const KilnValue *literal, const KilnPerm *perm,
                              const KilnType *type, GError **error);
+/** The same where @literal is seen as of the dims of @split, whatever its own; the result has its
+ * type. */
+KilnValue *kiln_perm_literal_split(KilnNode *before, const KilnValue *literal,
+                                   const KilnType *split, const KilnPerm *perm, GError **error);
 /** A transpose of @x by @perm right before @before, of @type (NULL: inferred). */
 KilnValue *kiln_perm_transpose(KilnNode *before, KilnValue *x, const KilnPerm *perm,
                                const KilnType *type, GError **error);

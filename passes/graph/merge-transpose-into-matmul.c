@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* merge-transpose-into-matmul: a transpose of what is flattened in front of literal weights goes
+ * into the order of their rows.
+ *
+ *          x                    x
+ *          |                    |
+ *     transpose p               |
+ *          |          =>        |                W' : the rows of W, whose numbers are indices of
+ *     reshape, flatten       reshape  W'              the dims that p permutes, in the order of x
+ *          |  W                 \    /
+ *        matmul, gemm          matmul, gemm
+ *
+ * The reshape must flatten, into the dim that the product sums over, exactly the last dims of the
+ * transpose, and p must leave the dims before them where they are. Converters write it where a
+ * network whose channels are last is flattened. Transpose and reshape must have no other readers.
+ * W is never changed in place: others may read it.
+ *
+ * requires nothing, preserves nothing; class U: the products are summed in another order. */
+#include "passes/permute.h"
+#include "passes/rule.h"
+
+/* The dims from the result on are those that the last dim of @reshaped counts, and @perm keeps the
+ * others; -1 where there are no such. */
+static int
+first_flattened(const KilnType *transposed, const KilnType *reshaped, const KilnPerm *perm)
+{
+    int64_t sum = reshaped->rank > 0 ? reshaped->dims[reshaped->rank - 1] : -1, product = 1;
+    int kept = 0;
+    while (kept < perm->rank && perm->at[kept] == kept)
+        kept++;
+    for (int d = perm->rank - 1; d >= 0 && transposed->dims[d] > 0; d--) {
+        product *= transposed->dims[d];
+        if (product == sum && d <= kept)
+            return d;
+        if (product > sum)
+            break;
+    }
+    return -1;
+}
+
+/* The weights' dim that is summed over becomes the dims @first … of the transpose, which are
+ * permuted back. */
+static KilnValue *
+permuted_weights(KilnNode *before, const KilnValue *weights, const KilnNode *transpose, int first,
+                 bool sums_columns, GError **error)
+{
+    KilnPerm perm = kiln_perm_of(transpose), inverse = kiln_perm_inverse(&perm), all;
+    const KilnType *transposed = &transpose->results[0].type;
+    int n = perm.rank - first, other = sums_columns ? 0 : n;
+    KilnType split = { .rank = n + 1 };
+    all.rank = n + 1;
+    split.dims[other] = weights->type.dims[sums_columns ? 0 : 1];
+    all.at[other] = other;
+    for (int d = 0; d < n; d++) {
+        int to = d + sums_columns;
+        split.dims[to] = transposed->dims[first + d];
+        all.at[to] = inverse.at[first + d] - first + sums_columns;
+    }
+    return kiln_perm_literal_split(before, weights, &split, &all, error);
+}
+
+/* The reshape of x instead of its transpose, to the same type. */
+static KilnValue *
+reshaped_before(KilnMatch *match, const KilnNode *reshape, KilnValue *x, GError **error)
+{
+    KilnNode *root = kiln_match_root(match);
+    const KilnType *type = &reshape->results[0].type;
+    KilnValue *shape =
+        kiln_build_ints(kiln_match_function(match), root, type->dims, (uint32_t)type->rank);
+    KilnNodeSpec spec = { .op = KILN_OP_reshape,
+                          .name = reshape->name,
+                          .operands = (KilnValue *[]){ x, shape },
+                          .n_operands = 2,
+                          .types = type,
+                          .before = root };
+    KilnNode *node = kiln_node_new(kiln_match_function(match), &spec, error);
+    return node ? &node->results[0] : NULL;
+}
+
+static bool
+can_state_shape(const KilnType *type)
+{
+    int open = 0;
+    for (int d = 0; d < type->rank; d++) {
+        if (type->dims[d] == 0)
+            return false;
+        open += type->dims[d] < 0;
+    }
+    return type->rank >= 0 && open <= 1;
+}
+
+static bool
+merge(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnNode *product = kiln_match_root(match), *transpose = kiln_match_node(match, "transpose");
+    const KilnNode *reshape = kiln_match_node(match, "reshape");
+    const KilnValue *weights = kiln_match_value(match, "weights");
+    const KilnType *reshaped = &reshape->results[0].type;
+    KilnPerm perm = kiln_perm_of(transpose);
+    bool is_gemm = product->op == KILN_OP_gemm;
+    bool sums_columns = is_gemm && kiln_attrs(product, gemm)->transB;
+    GUARD(plain, perm.rank >= 0 && !reshaped->layout && !product->results[0].type.layout);
+    GUARD(sums_last_dim, !is_gemm || !kiln_attrs(product, gemm)->transA);
+    GUARD(matrix, weights->type.rank == 2 && kiln_perm_can_move(weights));
+    int first = first_flattened(&transpose->results[0].type, reshaped, &perm);
+    GUARD(flattens_last_dims, first >= 0 && perm.rank - first + 1 <= KILN_MAX_RANK);
+    GUARD(shape_of_view, can_state_shape(reshaped));
+    KilnValue *operands[3] = { NULL, NULL, kiln_node_operand(product, 2) };
+    operands[0] = reshaped_before(match, reshape, transpose->operands[0].value, error);
+    operands[1] = operands[0]
+                      ? permuted_weights(product, weights, transpose, first, sums_columns, error)
+                      : NULL;
+    if (!operands[1])
+        return false;
+    KilnNodeSpec spec = { .op = product->op,
+                          .name = product->name,
+                          .operands = operands,
+                          .n_operands = product->n_operands,
+                          .attrs = product->attrs,
+                          .types = &product->results[0].type,
+                          .before = product };
+    KilnNode *merged = kiln_node_new(kiln_match_function(match), &spec, error);
+    return merged && kiln_match_replace(match, context, rule, &merged->results[0]);
+}
+
+static const KilnRule rules[] = {
+    RULE("merge-transpose-into-matmul", U,
+         "(matmul|gemm (reshape|flatten#reshape! (transpose#transpose! ?) ...) $weights ...)",
+         merge),
+};
+
+const KilnRule *
+kiln_pass_rules_merge_transpose_into_matmul(uint32_t *n)
+{
+    *n = G_N_ELEMENTS(rules);
+    return rules;
+}
+
+gboolean
+kiln_pass_merge_transpose_into_matmul(KilnFunction *function, KilnPassContext *context,
+                                      bool *changed, GError **error)
+{
+    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
+                          changed, error);
+}
