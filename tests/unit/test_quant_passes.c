@@ -441,3 +441,20 @@ Test(quant_passes, f16_between_is_less_than_a_step)
                     "  return %q\n}\n" },
           N_PARAMETERS, false);
 }
+
+Test(quant_passes, activations_of_stored_integers)
+{
+    static const char *const functions[] = {
+        "swish", "hard_swish", "sigmoid", "hard_sigmoid", "tanh",     "gelu", "mish",
+        "elu",   "celu",       "selu",    "softplus",     "softsign", "relu", "leaky_relu",
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(functions); i++) {
+        g_autofree char *text = g_strdup_printf("graph @f(%%x: $a[256]) {\n"
+                                                "  %%d = dequantize_linear(%%x) : f32[256]\n"
+                                                "  %%s = %s(%%d) : f32[256]\n"
+                                                "  %%q = quantize_linear(%%s) : $b[256]\n"
+                                                "  return %%q\n}\n",
+                                                functions[i]);
+        holds(&(Claim){ "quantize-swish", 0, 1, 2, 1, text }, N_PARAMETERS * N_PARAMETERS, false);
+    }
+}
