@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* fold-tile-add: what an element-wise node broadcasts anyway need not be repeated first.
+ *
+ *     x: [1,64]                     x: [1,64]
+ *        |                             |
+ *     tile, expand      y: [8,64]      |      y: [8,64]
+ *         \             /               \     /
+ *          add [8,64]          =>      add [8,64]
+ *
+ * Any element-wise operator with broadcasting, and any of its operands but the one that must not be
+ * broadcast: the data of prelu. requires nothing, preserves nothing; class E. Every extent of the
+ * result must be known and the same without the repetition; a tile may repeat only extents of 1,
+ * for others come round again and broadcasting has no word for that. */
+#include "passes/rule.h"
+
+#include "graph/infer/infer.h"
+
+/* Tile by known numbers, of extents of 1 only. */
+static bool
+is_broadcast(const KilnNode *repeat)
+{
+    const KilnType *x = &repeat->operands[0].value->type;
+    const KilnKnown *counts = repeat->operands[1].value->known;
+    if (repeat->op == KILN_OP_expand)
+        return true;
+    if (!counts || counts->n != x->rank)
+        return false;
+    for (int d = 0; d < x->rank; d++) {
+        if (counts->v[d] != 1 && x->dims[d] != 1)
+            return false;
+    }
+    return true;
+}
+
+/* The shape of @node with operand @i of another shape is what it was. */
+static bool
+keeps_shape(const KilnNode *node, uint32_t i, const KilnType *other)
+{
+    const KilnType *type = &node->results[0].type;
+    KilnType shape = *other;
+    for (uint32_t k = 0; k < node->n_operands; k++) {
+        if (k != i &&
+            !kiln_infer_broadcast_shapes(&shape, &node->operands[k].value->type, &shape, NULL))
+            return false;
+    }
+    return kiln_type_same_shape(&shape, type);
+}
+
+static bool
+extents_are_known(const KilnType *type)
+{
+    for (int d = 0; d < type->rank; d++) {
+        if (type->dims[d] < 0 && !type->dim_names[d])
+            return false;
+    }
+    return type->rank >= 0;
+}
+
+static bool
+fold(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnNode *root = kiln_match_root(match), *repeat = kiln_match_node(match, "repeat");
+    KilnValue *x = kiln_match_value(match, "x");
+    const KilnType *type = &root->results[0].type;
+    uint32_t at = 0;
+    while (root->operands[at].value != &repeat->results[0])
+        at++;
+    GUARD(ones_repeated, is_broadcast(repeat));
+    GUARD(extents_known, extents_are_known(type));
+    GUARD(same_shape, keeps_shape(root, at, &x->type));
+    g_autofree KilnValue **operands = g_new(KilnValue *, root->n_operands);
+    for (uint32_t i = 0; i < root->n_operands; i++)
+        operands[i] = i == at ? x : root->operands[i].value;
+    KilnNodeSpec spec = { .op = root->op,
+                          .operands = operands,
+                          .n_operands = root->n_operands,
+                          .attrs = root->attrs,
+                          .types = type,
+                          .before = root };
+    KilnNode *folded = kiln_node_new(kiln_match_function(match), &spec, error);
+    return folded && kiln_match_replace(match, context, rule, &folded->results[0]);
+}
+
+#define REPEAT "(expand|tile#repeat ?x ?)"
+#define BROADCASTING                                                                               \
+    "add|sub|mul|div|pow|mod|max|min|sum|mean|equal|greater|greater_or_equal|less|"                \
+    "less_or_equal|and|or|xor|bitwise_and|bitwise_or|bitwise_xor|bit_shift"
+
+static const KilnRule rules[] = {
+    RULE("repeated-left", E, "(" BROADCASTING "|where " REPEAT " ? ...)", fold),
+    RULE("repeated-right", E, "(" BROADCASTING "|where|prelu ? " REPEAT " ...)", fold),
+    RULE("repeated-choice", E, "(where ? ? " REPEAT ")", fold),
+};
+
+const KilnRule *
+kiln_pass_rules_fold_tile_add(uint32_t *n)
+{
+    *n = G_N_ELEMENTS(rules);
+    return rules;
+}
+
+gboolean
+kiln_pass_fold_tile_add(KilnFunction *function, KilnPassContext *context, bool *changed,
+                        GError **error)
+{
+    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
+                          changed, error);
+}
