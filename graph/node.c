@@ -234,6 +234,26 @@ kiln_node_reinfer(KilnNode *node, GError **error)
 }
 
 gboolean
+kiln_node_refine(KilnNode *node, bool *refined, GError **error)
+{
+    g_autofree KilnType *stored = g_new0(KilnType, node->n_results + 1);
+    g_autofree const KilnKnown **known = g_new0(const KilnKnown *, node->n_results + 1);
+    *refined = false;
+    for (uint32_t i = 0; i < node->n_results; i++) {
+        stored[i] = node->results[i].type;
+        known[i] = node->results[i].known;
+    }
+    if (!set_types(node, stored, stored, error))
+        return FALSE;
+    for (uint32_t i = 0; i < node->n_results; i++)
+        *refined |= !kiln_type_equal(&stored[i], &node->results[i].type) ||
+                    (!known[i] && node->results[i].known);
+    if (*refined)
+        kiln_function_touch(node->function);
+    return TRUE;
+}
+
+gboolean
 kiln_node_check_types(const KilnNode *node, KilnArena *scratch, GError **error)
 {
     /* Almost every node has one result: no allocation then. */

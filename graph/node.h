@@ -123,6 +123,9 @@ KilnValue *kiln_build_constant(KilnFunction *function, KilnNode *before, const c
 void kiln_node_set_operand(KilnNode *node, uint32_t i, KilnValue *value);
 /** Infers the result types again after operands or attributes changed, following no users. */
 gboolean kiln_node_reinfer(KilnNode *node, GError **error);
+/** The same, but keeps what the stored types say already; stores in @refined whether a type or
+ * known integers say more now. */
+gboolean kiln_node_refine(KilnNode *node, bool *refined, GError **error);
 /** Infers types and known integers once more, in @scratch, and compares them with what is stored:
  * KILN_ERROR_SHAPE or _TYPE where they contradict. */
 gboolean kiln_node_check_types(const KilnNode *node, KilnArena *scratch, GError **error);
