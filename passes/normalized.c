@@ -132,12 +132,51 @@ kiln_keeps_dims(const KilnNode *reduction)
     return kiln_attrs(reduction, reduce_mean)->keepdims;
 }
 
-/* --- scales and biases of a run --- */
+/* --- scales and biases --- */
 
 static KilnType
 run_type(const KilnType *data, int axis)
 {
     return kiln_type_make(data->dtype, data->rank - axis, &data->dims[axis]);
+}
+
+/* Whether @type, aligned at the last dim, has the dims of @data from @first to @end and no other.
+ */
+static bool
+has_dims(const KilnType *type, const KilnType *data, int first, int end)
+{
+    int shift = data->rank - type->rank;
+    for (int d = 0; type->rank >= 0 && shift >= 0 && d < data->rank; d++) {
+        int64_t dim = d < shift ? 1 : type->dims[d - shift];
+        if (dim != (d < first || d >= end ? 1 : data->dims[d]))
+            return false;
+    }
+    return type->rank >= 0 && shift >= 0;
+}
+
+/* @value, which must vary along the dims of @data from @first to @end alone, as a tensor of
+ * @wanted.
+ */
+static KilnValue *
+parameter_of(KilnNode *before, KilnValue *value, const KilnType *data, int first, int end,
+             const KilnType *wanted, GError **error)
+{
+    double number;
+    if (value->type.layout || value->type.quant || value->type.dtype != data->dtype ||
+        !kiln_type_is_static(wanted) || value->type.rank > data->rank)
+        return NULL;
+    if (has_dims(&value->type, data, first, end)) {
+        if (kiln_type_equal(&value->type, wanted))
+            return value;
+        KilnValue *shape =
+            kiln_build_ints(before->function, before, wanted->dims, (uint32_t)wanted->rank);
+        KilnAttrs_reshape attrs = { .allowzero = true };
+        return kiln_build(before->function, before, KILN_OP_reshape, &attrs,
+                          (KilnValue *[]){ value, shape }, 2, error);
+    }
+    if (kiln_type_elements(&value->type) != 1 || !kiln_literal_uniform(value, &number))
+        return NULL;
+    return kiln_literal_build_splat(before->function, before, "parameter", wanted, number);
 }
 
 KilnValue *
@@ -147,37 +186,24 @@ kiln_run_ones(KilnNode *before, const KilnType *data, int axis)
     return kiln_literal_build_splat(before->function, before, "ones", &run, 1);
 }
 
-/* Whether @type, aligned at the last dim, has every dim of @data from @axis on and no other. */
-static bool
-has_run(const KilnType *type, const KilnType *data, int axis)
-{
-    int shift = data->rank - type->rank;
-    for (int d = 0; type->rank >= 0 && shift >= 0 && d < data->rank; d++) {
-        int64_t dim = d < shift ? 1 : type->dims[d - shift];
-        if (dim != (d < axis ? 1 : data->dims[d]))
-            return false;
-    }
-    return type->rank >= 0 && shift >= 0;
-}
-
 KilnValue *
 kiln_run_parameter(KilnNode *before, KilnValue *value, const KilnType *data, int axis,
                    GError **error)
 {
     KilnType run = run_type(data, axis);
-    double number;
-    if (value->type.layout || value->type.quant || value->type.dtype != data->dtype ||
-        !kiln_type_is_static(&run) || value->type.rank > data->rank)
-        return NULL;
-    if (has_run(&value->type, data, axis)) {
-        if (value->type.rank == run.rank)
-            return value;
-        KilnValue *shape = kiln_build_ints(before->function, before, run.dims, (uint32_t)run.rank);
-        KilnAttrs_reshape attrs = { .allowzero = true };
-        return kiln_build(before->function, before, KILN_OP_reshape, &attrs,
-                          (KilnValue *[]){ value, shape }, 2, error);
-    }
-    if (kiln_type_elements(&value->type) != 1 || !kiln_literal_uniform(value, &number))
-        return NULL;
-    return kiln_literal_build_splat(before->function, before, "parameter", &run, number);
+    return parameter_of(before, value, data, axis, data->rank, &run, error);
+}
+
+KilnValue *
+kiln_channel_number(KilnNode *before, const KilnType *data, const char *name, double number)
+{
+    KilnType channels = kiln_type_make(data->dtype, 1, &data->dims[1]);
+    return kiln_literal_build_splat(before->function, before, name, &channels, number);
+}
+
+KilnValue *
+kiln_channel_parameter(KilnNode *before, KilnValue *value, const KilnType *data, GError **error)
+{
+    KilnType channels = kiln_type_make(data->dtype, 1, &data->dims[1]);
+    return parameter_of(before, value, data, 1, 2, &channels, error);
 }

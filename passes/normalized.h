@@ -40,5 +40,12 @@ KilnValue *kiln_run_ones(KilnNode *before, const KilnType *data, int axis);
  * one number. NULL where it is no such operand, and with @error where it cannot be built. */
 KilnValue *kiln_run_parameter(KilnNode *before, KilnValue *value, const KilnType *data, int axis,
                               GError **error);
+/** @number for each channel: each index of dim 1 of @data, which is known. */
+KilnValue *kiln_channel_number(KilnNode *before, const KilnType *data, const char *name,
+                               double number);
+/** @value as a vector of an element per channel, where it broadcasts to @data without varying along
+ * other dims; else as kiln_run_parameter(). */
+KilnValue *kiln_channel_parameter(KilnNode *before, KilnValue *value, const KilnType *data,
+                                  GError **error);
 
 #endif

@@ -3,6 +3,7 @@
  *
  *     log(softmax(x))                      =>  log_softmax(x)
  *     x - reduce_log_sum_exp(x)            =>  log_softmax(x)      along one axis that is kept
+ *     x - log(reduce_sum(exp(x)))          =>  log_softmax(x)      the same
  *
  * requires nothing, preserves nothing; class U: the operator rounds once, and a share too small for
  * its type has a logarithm where the formula gave minus infinity. Nothing else may read the shares.
@@ -39,6 +40,8 @@ raise_difference(KilnMatch *match, KilnPassContext *context, const char *rule, G
 static const KilnRule rules[] = {
     RULE("log-of-softmax", U, "(log (softmax!#shares ?x:float))", raise_log),
     RULE("minus-log-sum-exp", U, "(sub ?x:float (reduce_log_sum_exp!#sum ?x ...))",
+         raise_difference),
+    RULE("minus-log-of-sum", U, "(sub ?x:float (log! (reduce_sum!#sum (exp! ?x) ...)))",
          raise_difference),
 };
 

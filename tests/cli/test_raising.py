@@ -7,7 +7,7 @@ import unittest
 from harness import SHARED, CliTest, main
 
 # Softmax comes before attention, which contains one; layer before root-mean-square normalization.
-RAISING = ("fold-softmax,raise-log-softmax,raise-gelu,raise-layer-norm,raise-rms-norm,raise-attention,raise-silu,raise-hard-swish,"
+RAISING = ("fold-softmax,raise-log-softmax,raise-gelu,raise-instance-norm,raise-layer-norm,raise-rms-norm,raise-attention,raise-silu,raise-hard-swish,"
            "raise-leaky-relu,fold-channel-shuffle,raise-space-to-depth,fold-layernorm-arithmetic")
 
 
