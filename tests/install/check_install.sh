@@ -34,6 +34,18 @@ strange=$(nm -D --defined-only "$libdir/libkiln.so" | awk '{print $3}' | grep -v
 [ -z "$strange" ] || { echo "exported without the prefix: $strange"; exit 1; }
 private=$(nm -D --defined-only "$libdir/libkiln.so" | grep -c ' kiln_lower' || true)
 [ "$private" -eq 0 ] || { echo "kiln_lower is exported"; exit 1; }
+# examples/plugin-pass, built both ways, does in the installed command what it says.
+cp -r "$source/examples/plugin-pass" "$work/plugin-make"
+PKG_CONFIG_PATH="$libdir/pkgconfig" make -s -C "$work/plugin-make"
+cmake -S "$source/examples/plugin-pass" -B "$work/plugin-cmake" -DCMAKE_PREFIX_PATH="$work/prefix" >/dev/null
+cmake --build "$work/plugin-cmake" >/dev/null
+cp "$source/examples/plugin-pass/pipeline.yaml" "$work/plugin-cmake"
+for built in plugin-make plugin-cmake; do
+  "$work/prefix/bin/kiln" opt "$source/examples/plugin-pass/model.kiln" --pipeline "$work/$built/pipeline.yaml" --check \
+    >"$work/$built/out.kiln"
+  cmp "$source/examples/plugin-pass/expected.kiln" "$work/$built/out.kiln"
+  "$work/prefix/bin/kiln" bisect "$source/examples/plugin-pass/model.kiln" --pipeline "$work/$built/pipeline.yaml" >/dev/null
+done
 # A plug-in, built against the installed headers, runs in the installed command.
 cc -shared -fPIC $(pkg-config --cflags glib-2.0) -I"$work/prefix/include/kiln" -o "$work/good.so" \
   "$source/tests/plugin/good.c"

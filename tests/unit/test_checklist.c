@@ -323,7 +323,7 @@ static char *
 optimized_text(const char *text, const KilnPassPipeline *pipeline, uint32_t seed)
 {
     g_autoptr(GError) error = NULL;
-    g_autoptr(GPtrArray) pieces = seed ? disturb(seed) : NULL;
+    GPtrArray *pieces = disturb(seed);
     g_autoptr(KilnModule) module = module_of(text);
     KilnPassOptions options = KILN_PASS_OPTIONS_INIT;
     options.target = kiln_ref_target();
@@ -331,6 +331,7 @@ optimized_text(const char *text, const KilnPassPipeline *pipeline, uint32_t seed
               error ? error->message : "");
     GString *out = g_string_new(NULL);
     cr_assert(kiln_module_print(module, NULL, out, NULL));
+    g_ptr_array_unref(pieces);
     return g_string_free(out, FALSE);
 }
 
