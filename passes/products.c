@@ -151,6 +151,20 @@ bias_joins(const Joiner *joiner, const KilnNode *product)
     return bias->type.rank == 1 && bias->type.dims[0] == other->dims[joined_axis(joiner, product)];
 }
 
+/* An operand that is itself a product with what is shared, and so perhaps a member. */
+static bool
+reads_another(const Joiner *joiner, const KilnNode *product)
+{
+    uint32_t shared = 1 - joined_operand(joiner);
+    for (uint32_t i = 0; i < product->n_operands; i++) {
+        const KilnNode *def = product->operands[i].value ? product->operands[i].value->def : NULL;
+        if (def && def->op == product->op && i != shared &&
+            def->operands[shared].value == product->operands[shared].value)
+            return true;
+    }
+    return false;
+}
+
 static bool
 can_join(const Joiner *joiner, const KilnNode *product)
 {
@@ -168,6 +182,7 @@ can_join(const Joiner *joiner, const KilnNode *product)
     GUARD(rows_known, joiner->join == KILN_JOIN_LEFT || kiln_value_constant(other) ||
                           kiln_type_elements(&shared->type) >= 0);
     GUARD(narrow, gain_of(joiner, product) > 0);
+    GUARD(reads_no_other, !reads_another(joiner, product));
     return true;
 }
 
