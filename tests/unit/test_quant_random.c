@@ -89,6 +89,34 @@ add_concat(Generator *g, int a, int b, int type)
     g->type[g->n++] = type;
 }
 
+/* What rules look for: conversions of one kind and one type around what is joined or chosen. */
+static void
+add_idiom(Generator *g, int type)
+{
+    int first = g->n, a = pick(g, false), r = pick(g, true);
+    switch (below(g, 4)) {
+    case 0: /* a maximum of values of one type, rescaled */
+        add(g, "rescale_quantized", a, -1, ")", type);
+        add(g, "rescale_quantized", pick(g, false), -1, ")", type);
+        add(g, "max", g->n - first == 2 ? first : -1, first + 1, ")", type);
+        add(g, "rescale_quantized", g->n - first == 3 ? first + 2 : -1, -1, ")", below(g, FLOAT));
+        break;
+    case 1: /* reals of one type, joined */
+        add(g, "rescale_quantized", a, -1, ")", type);
+        add(g, "dequantize_linear", a < 0 ? -1 : first, -1, ")", FLOAT);
+        add(g, "dequantize_linear", a < 0 ? -1 : first, -1, ")", FLOAT);
+        add_concat(g, a < 0 ? -1 : first + 1, first + 2, FLOAT);
+        break;
+    case 2: /* quantized parts, joined */
+        add(g, "quantize_linear", r, -1, ")", type);
+        add(g, "quantize_linear", pick(g, true), -1, ")", type);
+        add_concat(g, g->n - first == 2 ? first : -1, first + 1, type);
+        break;
+    default: /* an activation of stored integers that may do nothing */
+        add(g, "relu", a, -1, ")", a < 0 ? type : g->type[a]);
+    }
+}
+
 static void
 add_quantized(Generator *g, int type)
 {
@@ -123,7 +151,7 @@ static void
 add_step(Generator *g)
 {
     int type = below(g, FLOAT);
-    switch (below(g, 9)) {
+    switch (below(g, 12)) {
     case 0:
     case 1:
         add(g, "quantize_linear", pick(g, true), -1, ")", type);
@@ -140,6 +168,11 @@ add_step(Generator *g)
         break;
     case 6:
         add_concat(g, pick(g, true), pick(g, true), FLOAT);
+        break;
+    case 7:
+    case 8:
+    case 9:
+        add_idiom(g, type);
         break;
     default:
         add_quantized(g, type);
