@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* drop-fp16-clips: clips to the range of f16, or wider, around f16 go.
+ *
+ *      x: f16                 x: f32                         x: f16
+ *        |                      |                              |
+ *    clip ±65504  =>  x     clip ±65504                    cast to f32
+ *        |                      |          =>  cast(x)         |         =>  cast(x)
+ *                           cast to f16                    clip ±65504
+ *                               |                              |
+ *
+ * requires nothing, preserves nothing; class L under finite-math: only infinities are clipped
+ * there, and numbers beyond the range that would become infinite in f16. Exporters of
+ * half-precision models write such clips to keep infinities out. */
+#include "passes/clip.h"
+#include "passes/rule.h"
+
+/* The largest finite number of f16. */
+static const double most = 65504;
+
+static bool
+is_wide(const KilnNode *clip)
+{
+    KilnInterval interval;
+    return kiln_clip_interval(clip, &interval) && interval.low <= -most && interval.high >= most;
+}
+
+static bool
+drop(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    (void)error;
+    GUARD(wide, is_wide(kiln_match_root(match)));
+    return kiln_match_replace(match, context, rule, kiln_match_value(match, "x"));
+}
+
+static bool
+cast_unclipped(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnValue *x = kiln_match_value(match, "x");
+    GUARD(wide, is_wide(kiln_match_node(match, "clip")));
+    KilnValue *cast =
+        kiln_match_build(match, KILN_OP_cast, kiln_match_root(match)->attrs, &x, 1, error);
+    return cast && kiln_match_replace(match, context, rule, cast);
+}
+
+#define FINITE KILN_FLAG(finite_math)
+
+static const KilnRule rules[] = {
+    LOSSY_RULE("clip-of-f16", FINITE, "(clip ?x:f16 ...)", drop),
+    LOSSY_RULE("clip-before-f16", FINITE, "(cast (clip!#clip ?x:float ...)):f16", cast_unclipped),
+    LOSSY_RULE("clip-after-f16", FINITE, "(clip (cast#x ?:f16) ...)", drop),
+};
+
+const KilnRule *
+kiln_pass_rules_drop_fp16_clips(uint32_t *n)
+{
+    *n = G_N_ELEMENTS(rules);
+    return rules;
+}
+
+gboolean
+kiln_pass_drop_fp16_clips(KilnFunction *function, KilnPassContext *context, bool *changed,
+                          GError **error)
+{
+    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
+                          changed, error);
+}
