@@ -38,6 +38,15 @@ lean_lacks(KilnInstrKind kind)
     }
 }
 
+/* Conversions and tables apart, all kernels of quantized types. */
+static inline bool
+lean_computes_quantized(const KilnKernel *kernel)
+{
+    return kernel->quantized && kernel->instr != KILN_INSTR_quantize_linear &&
+           kernel->instr != KILN_INSTR_dequantize_linear &&
+           kernel->instr != KILN_INSTR_lookup_table;
+}
+
 /** Its kernels are put into @kernels (of KilnKernel), which must live as long as the target. */
 static inline KilnTarget
 lean_target(GArray *kernels)
@@ -45,7 +54,7 @@ lean_target(GArray *kernels)
     const KilnTarget *ref = kiln_ref_target();
     for (uint32_t i = 0; i < ref->n_kernels; i++) {
         KilnKernel kernel = ref->kernels[i];
-        if (lean_lacks(kernel.instr))
+        if (lean_lacks(kernel.instr) || lean_computes_quantized(&kernel))
             continue;
         if (kernel.instr == KILN_INSTR_max || kernel.instr == KILN_INSTR_min)
             kernel.supports = lean_has_two_operands;

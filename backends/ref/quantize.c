@@ -154,6 +154,24 @@ kiln_ref_dequantize_typed_supports(const KilnInstr *instr)
     return !kiln_instr_operand(instr, 2) && kiln_instr_operand(instr, 1)->type.quant;
 }
 
+const char *
+kiln_ref_lookup_table(const KilnKernelArgs *args)
+{
+    const KilnType *x = ref_type(args, 1), *table = ref_type(args, 2);
+    const int64_t lowest = x->dtype == KILN_DTYPE_i8 ? INT8_MIN : 0, n = ref_elements(x);
+    for (int64_t i = 0; i < n; i++)
+        ref_copy_element(args->data[0], i, args->data[2],
+                         ref_load_int(x->dtype, args->data[1], i) - lowest,
+                         kiln_dtype_size(table->dtype));
+    return NULL;
+}
+
+bool
+kiln_ref_lookup_table_supports(const KilnInstr *instr)
+{
+    return kiln_instr_operand(instr, 2)->type.dtype != KILN_DTYPE_string;
+}
+
 /* From the scale and zero point of one type to those of the other; the factor is rounded to f32. */
 const char *
 kiln_ref_rescale_quantized(const KilnKernelArgs *args)

@@ -21,6 +21,7 @@ is_exempt(KilnOp op)
     case KILN_OP_dequantize_linear:
     case KILN_OP_rescale_quantized:
     case KILN_OP_storage_cast:
+    case KILN_OP_lookup_table:
     case KILN_OP_shape:
     case KILN_OP_size:
         return true;
@@ -282,6 +283,23 @@ kiln_infer_storage_cast(KilnInfer *in, GError **error)
         return kiln_infer_throw_type(in, 0, kiln_dtype_name(in->given[0].dtype), error);
     in->out[0] = *x;
     in->out[0].quant = in->given[0].quant;
+    return TRUE;
+}
+
+/* Element i of the table is for the i-th value of x's element type, from the lowest on. */
+gboolean
+kiln_infer_lookup_table(KilnInfer *in, GError **error)
+{
+    const KilnType *x = kiln_infer_type(in, 0), *table = kiln_infer_type(in, 1);
+    if (!kiln_infer_require(in, 0, KILN_SET_BYTES, error) ||
+        !kiln_infer_require_rank(in, 1, 1, 1, error) ||
+        !kiln_infer_require_dim(in, 1, 0, 256, error))
+        return FALSE;
+    if (table->quant && table->quant->axis >= 0)
+        return kiln_infer_throw_type(in, 1, "quantization with one scale", error);
+    in->out[0] = *x;
+    in->out[0].dtype = table->dtype;
+    in->out[0].quant = table->quant;
     return TRUE;
 }
 

@@ -182,6 +182,34 @@ Test(ref_quantized, choosing_is_exact)
     case_gives(clip, expected, 0);
 }
 
+/* The exact table of hard_swish: x · min(max(x/6 + 1/2, 0), 1), where Glow loses digits. */
+Test(ref_quantized, N10_hard_swish_of_all_bytes)
+{
+    static const Params params[][2] = {
+        { { KILN_DTYPE_i8, 0.04f, -120 }, { KILN_DTYPE_i8, 0.05f, 3 } },
+        { { KILN_DTYPE_u8, 0.02f, 10 }, { KILN_DTYPE_u8, 0.03f, 128 } },
+        { { KILN_DTYPE_i8, 0.5f, 0 }, { KILN_DTYPE_i8, 1.f, 0 } },
+    };
+    for (size_t k = 0; k < G_N_ELEMENTS(params); k++) {
+        const Params *to = &params[k][0], *from = &params[k][1];
+        const int low = from->dtype == KILN_DTYPE_i8 ? -128 : 0;
+        double all[256], expected[256];
+        for (int i = 0; i < 256; i++) {
+            all[i] = low + i;
+            long double x = (long double)from->scale * (low + i - from->zero);
+            long double gate = CLAMP(x / 6 + 0.5L, 0, 1);
+            long double steps = rintl(x * gate / (long double)to->scale) + to->zero;
+            expected[i] = (double)saturate(to->dtype, (int64_t)steps);
+        }
+        g_autoptr(RefCase) c = case_new(KILN_INSTR_hard_swish);
+        case_out(c, to->dtype, DIMS(256));
+        case_in(c, from->dtype, DIMS(256), all);
+        set_quant(c, 0, to);
+        set_quant(c, 1, from);
+        case_gives(c, expected, 0);
+    }
+}
+
 /* --- products --- */
 
 static const Params x8 = { KILN_DTYPE_u8, 0.5f, 10 }, w8 = { KILN_DTYPE_i8, 0.25f, 0 };

@@ -132,6 +132,7 @@ static const Smoke smokes[] = {
 // clang-format off
 static const Smoke quantized_smokes[] = {
     { "dequantize_linear", "f32[2,3]; K[2,3] q(axis=1,[0.5,1,2],[0,1,2])" },
+    { "lookup_table", "u16[2,3] q(0.5,3); K[2,3] q(0.25,1); u16[256] q(0.5,3)" },
     { "quantize_linear", "i8[2,3] q(0.5,3); K[2,3]" },
     { "rescale_quantized", "i8[2,3] q(0.5,3); K[2,3] q(0.25,1)" },
 };

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lower-quantized: operators on quantized types that the target has no kernel of its own for are
+ * computed on floats.
+ *
+ *      a       b                a         b
+ *       \     /                 |         |
+ *        conv : i8 q   =>   dequantize  dequantize
+ *          |                     \       /
+ *                                  conv
+ *                                   |
+ *                               quantize : i8 q
+ *
+ * and rescale_quantized becomes a dequantize and a quantize. Literals are dequantized while
+ * compiling.
+ *
+ * requires nothing, preserves nothing; class Q: f32 rounds where the reference computes in integers
+ * or f64, then both round to the same grid. The target's fallback does not count, as for `lower`:
+ * only its own kernels are faster. Without a target nothing is lowered. Stands after what merges
+ * conversions (merge-qdq, optimize-quantization), which would take this back, and after
+ * unary-to-lut. */
+#include "passes/quant_literal.h"
+#include "passes/rule.h"
+
+static bool
+has_own_kernel(KilnPassContext *context, const KilnNode *node)
+{
+    KilnTarget own = *kiln_pass_target(context);
+    own.fallback = NULL;
+    return kiln_target_supports(&own, node, NULL);
+}
+
+/* @value as f32 before the root. */
+static KilnValue *
+dequantized(const KilnMatch *match, KilnValue *value, GError **error)
+{
+    KilnFunction *function = kiln_match_function(match);
+    KilnType type = value->type;
+    type.dtype = KILN_DTYPE_f32;
+    type.quant = NULL;
+    g_autoptr(GError) why = NULL;
+    KilnTensor *tensor = kiln_value_constant(value) ? kiln_quant_convert(value, &type, &why) : NULL;
+    if (tensor)
+        return kiln_build_constant(function, kiln_match_root(match), value->name, tensor);
+    if (why) {
+        g_propagate_error(error, g_steal_pointer(&why));
+        return NULL;
+    }
+    return kiln_match_build_typed(match, KILN_OP_dequantize_linear, NULL, &value, 1, &type, error);
+}
+
+/* The operands in f32; one that stands twice becomes one value. */
+static KilnValue **
+float_operands(const KilnMatch *match, GError **error)
+{
+    const KilnNode *node = kiln_match_root(match);
+    g_autofree KilnValue **operands = g_new0(KilnValue *, node->n_operands + 1);
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        KilnValue *value = node->operands[i].value;
+        operands[i] = value;
+        if (!value || !value->type.quant)
+            continue;
+        operands[i] = NULL;
+        for (uint32_t k = 0; k < i && !operands[i]; k++)
+            operands[i] = node->operands[k].value == value ? operands[k] : NULL;
+        if (!operands[i] && !(operands[i] = dequantized(match, value, error)))
+            return NULL;
+    }
+    return g_steal_pointer(&operands);
+}
+
+static bool
+finish(KilnMatch *match, KilnPassContext *context, const char *rule, KilnValue *reals,
+       GError **error)
+{
+    KilnValue *value = kiln_match_build_typed(match, KILN_OP_quantize_linear, NULL, &reals, 1,
+                                              &kiln_match_root(match)->results[0].type, error);
+    return value && kiln_match_replace(match, context, rule, value);
+}
+
+static bool
+lower_operator(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnNode *node = kiln_match_root(match);
+    if (!kiln_pass_target(context) || !node->results[0].type.quant || node->n_results != 1)
+        return false;
+    GUARD(target_lacks, !has_own_kernel(context, node));
+    g_autofree KilnValue **operands = float_operands(match, error);
+    KilnValue *reals =
+        operands ? kiln_match_build(match, node->op, node->attrs, operands, node->n_operands, error)
+                 : NULL;
+    if (!reals)
+        return false;
+    GUARD(target_has, has_own_kernel(context, reals->def));
+    return finish(match, context, rule, reals, error);
+}
+
+static bool
+lower_rescale(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    if (!kiln_pass_target(context))
+        return false;
+    GUARD(target_lacks, !has_own_kernel(context, kiln_match_root(match)));
+    KilnValue *reals = dequantized(match, kiln_match_value(match, "x"), error);
+    if (!reals)
+        return false;
+    GUARD(target_has, reals->def->op == KILN_OP_const || has_own_kernel(context, reals->def));
+    return finish(match, context, rule, reals, error);
+}
+
+static const KilnRule rules[] = {
+    RULE("lower-quantized-operator", Q, "(@QUANTIZED ...)", lower_operator),
+    RULE("lower-rescale", Q, "(rescale_quantized ?x)", lower_rescale),
+};
+
+const KilnRule *
+kiln_pass_rules_lower_quantized(uint32_t *n)
+{
+    *n = G_N_ELEMENTS(rules);
+    return rules;
+}
+
+gboolean
+kiln_pass_lower_quantized(KilnFunction *function, KilnPassContext *context, bool *changed,
+                          GError **error)
+{
+    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
+                          changed, error);
+}
