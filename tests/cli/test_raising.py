@@ -8,12 +8,12 @@ from harness import SHARED, CliTest, main
 
 # Softmax comes before attention, which contains one; layer before root-mean-square normalization.
 RAISING = ("fold-softmax,raise-log-softmax,raise-gelu,raise-instance-norm,raise-layer-norm,raise-rms-norm,raise-attention,raise-silu,raise-hard-swish,"
-           "raise-leaky-relu,fold-channel-shuffle,raise-space-to-depth,fold-layernorm-arithmetic")
+           "raise-leaky-relu,fold-channel-shuffle,raise-space-to-depth,fold-layernorm-arithmetic,simplify-recurrent")
 
 
 class Raising(CliTest):
-    def raised(self, name):
-        """How often each operator stands in the model after the default pipeline and the passes above."""
+    def raised_text(self, name):
+        """The model after the default pipeline and the passes above, whose numbers are verified."""
         folder = SHARED / "models" / name
         if not (folder / "model.onnx").exists():
             self.skipTest(f"{folder} is not there")
@@ -21,7 +21,11 @@ class Raising(CliTest):
         self.kiln("opt", folder / "model.onnx", "--stage", "graph", "-o", optimized)
         text = self.kiln("opt", optimized, "--stage", "graph", "--passes", RAISING)
         self.kiln("verify", folder, "--passes", RAISING)
-        return collections.Counter(re.findall(r"(?m)^  %.* = (\w+)\(", text))
+        return text
+
+    def raised(self, name):
+        """How often each operator stands in it."""
+        return collections.Counter(re.findall(r"(?m)^  %.* = (\w+)\(", self.raised_text(name)))
 
     def test_bert(self):
         ops = self.raised("bert_small")
@@ -32,6 +36,10 @@ class Raising(CliTest):
     def test_shufflenet(self):
         ops = self.raised("shufflenet_v2_x1_0")
         self.assertEqual((ops["channel_shuffle"], ops["transpose"]), (16, 0))
+
+    def test_lstm(self):
+        text = self.raised_text("lstm2_256")
+        self.assertEqual(len(re.findall(r"(?m)^  %[^,]* = lstm\(%[^,]*, %[^,]*, %[^,]*, %[^,]*\)", text)), 2)
 
 
 if __name__ == "__main__":

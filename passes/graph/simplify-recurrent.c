@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* simplify-recurrent: what exporters state of recurrent networks though it is so anyway.
+ *
+ *     initial_h, initial_c = 0                    =>  absent, which means zero
+ *     sequence_lens = the number of steps         =>  absent, which means all steps
+ *     y, y_h, y_c, the last of them unread        =>  without these results
+ *
+ * requires nothing, preserves nothing; class E: the same steps from the same state. Kernels that
+ * know no lengths can run the network then, and nothing is stored for what nobody reads. */
+#include "passes/rule.h"
+
+#include "graph/infer/infer.h"
+#include "passes/literal.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    LENGTHS = 4,
+    STATES = 5, /* initial_h; of lstm also initial_c behind it */
+    MAX_OPERANDS = 8,
+    MAX_RESULTS = 3,
+};
+
+/* The matched network again, with @operands and its first @n_results results. */
+static bool
+rebuild(KilnMatch *match, KilnPassContext *context, const char *rule, KilnValue *const *operands,
+        uint32_t n_results, GError **error)
+{
+    KilnNode *net = kiln_match_root(match);
+    uint32_t n = net->n_operands;
+    KilnType types[MAX_RESULTS];
+    while (n && !operands[n - 1])
+        n--;
+    for (uint32_t r = 0; r < n_results; r++)
+        types[r] = net->results[r].type;
+    KilnNodeSpec spec = { .op = net->op,
+                          .name = net->name,
+                          .operands = operands,
+                          .n_operands = n,
+                          .n_results = n_results,
+                          .attrs = net->attrs,
+                          .types = types,
+                          .before = net };
+    KilnNode *node = kiln_node_new(kiln_match_function(match), &spec, error);
+    if (!node)
+        return false;
+    for (uint32_t r = 1; r < n_results; r++)
+        kiln_value_replace(&net->results[r], &node->results[r]);
+    return kiln_match_replace(match, context, rule, &node->results[0]);
+}
+
+static void
+operands_of(const KilnNode *net, KilnValue *operands[MAX_OPERANDS])
+{
+    memset(operands, 0, MAX_OPERANDS * sizeof *operands);
+    for (uint32_t i = 0; i < net->n_operands; i++)
+        operands[i] = net->operands[i].value;
+}
+
+static bool
+drop_states(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnNode *net = kiln_match_root(match);
+    KilnValue *operands[MAX_OPERANDS];
+    uint32_t n_states = net->op == KILN_OP_lstm ? 2 : 1, n_stated = 0, n_zero = 0;
+    operands_of(net, operands);
+    for (uint32_t i = STATES; i < STATES + n_states; i++) {
+        double number = NAN;
+        if (!operands[i])
+            continue;
+        n_stated++;
+        if (kiln_literal_uniform(operands[i], &number) && number == 0 && !signbit(number)) {
+            operands[i] = NULL;
+            n_zero++;
+        }
+    }
+    if (n_stated == 0)
+        return false;
+    GUARD(zero_state, n_zero > 0);
+    return rebuild(match, context, rule, operands, net->n_results, error);
+}
+
+static bool
+drop_lengths(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnNode *net = kiln_match_root(match);
+    KilnValue *operands[MAX_OPERANDS];
+    operands_of(net, operands);
+    /* The rows of gru and lstm begin with the fields of rnn. */
+    const KilnType *x = &operands[0]->type;
+    int steps = kiln_attrs(net, rnn)->layout ? 1 : 0;
+    double length = -1;
+    if (!operands[LENGTHS])
+        return false;
+    GUARD(full_lengths, kiln_literal_uniform(operands[LENGTHS], &length) && x->rank == 3 &&
+                            length == (double)x->dims[steps]);
+    operands[LENGTHS] = NULL;
+    return rebuild(match, context, rule, operands, net->n_results, error);
+}
+
+static bool
+drop_results(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnNode *net = kiln_match_root(match);
+    KilnValue *operands[MAX_OPERANDS];
+    uint32_t n = net->n_results;
+    while (n > 1 && net->results[n - 1].n_uses == 0)
+        n--;
+    if (net->n_results == 1)
+        return false;
+    GUARD(unread_tail, n < net->n_results);
+    operands_of(net, operands);
+    return rebuild(match, context, rule, operands, n, error);
+}
+
+static const KilnRule rules[] = {
+    RULE("recurrent-zero-state", E, "(lstm|gru|rnn ? ? ? ...)", drop_states),
+    RULE("recurrent-full-lengths", E, "(lstm|gru|rnn ? ? ? ...)", drop_lengths),
+    RULE("recurrent-unread-results", E, "(lstm|gru|rnn ? ? ? ...)", drop_results),
+};
+
+const KilnRule *
+kiln_pass_rules_simplify_recurrent(uint32_t *n)
+{
+    *n = G_N_ELEMENTS(rules);
+    return rules;
+}
+
+gboolean
+kiln_pass_simplify_recurrent(KilnFunction *function, KilnPassContext *context, bool *changed,
+                             GError **error)
+{
+    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
+                          changed, error);
+}
