@@ -12,14 +12,27 @@
  * and operands and result the same: only then does the maximum choose among stored numbers. It must
  * have no other reader.
  *
- * Alone this is more work; it pays where the new rescales meet others, or literals. `when: always`
- * is what the Glow document describes; `pays` asks that every new rescale meets something that may
- * take it up: a literal, or the one use of a rescale, a quantize or a maximum. */
+ * Operands that are rescaled twice already wait until those are one (`optimize-quantization`), so
+ * that rescales do not pile up. Alone this is more work; it pays where the new rescales meet
+ * others, or literals. `when: always` is what the Glow document describes; `pays` asks that every
+ * new rescale meets something that may take it up: a literal, or the one use of a rescale, a
+ * quantize or a maximum. */
 #include "passes/rule.h"
 
 #include "passes/quant_range.h"
 
 #include <string.h>
+
+enum {
+    NEAR = 8
+};
+
+static bool
+is_rescaled_twice(const KilnValue *value)
+{
+    const KilnNode *rescale = kiln_value_def_of(value, KILN_OP_rescale_quantized);
+    return rescale && kiln_value_def_of(rescale->operands[0].value, KILN_OP_rescale_quantized);
+}
 
 /* What has a rescale for a reader may disappear into it. */
 static bool
@@ -43,14 +56,14 @@ pays(const KilnNode *node)
     return true;
 }
 
-/* One rescale per value, however often it is an operand. */
+/* One rescale per value that is an operand more than once within a few operands. */
 static bool
 rescale_operands(const KilnMatch *match, const KilnNode *node, const KilnQuant *quant,
                  KilnDType dtype, KilnValue **rescaled, GError **error)
 {
     for (uint32_t i = 0; i < node->n_operands; i++) {
         KilnValue *operand = node->operands[i].value;
-        for (uint32_t j = 0; j < i && !rescaled[i]; j++)
+        for (uint32_t j = i > NEAR ? i - NEAR : 0; j < i && !rescaled[i]; j++)
             rescaled[i] = node->operands[j].value == operand ? rescaled[j] : NULL;
         if (rescaled[i])
             continue;
@@ -74,8 +87,11 @@ distribute(KilnMatch *match, KilnPassContext *context, const char *rule, GError 
     const KilnType *from = &node->results[0].type;
     const KilnType *to = &kiln_match_root(match)->results[0].type;
     GUARD(uniform, kiln_quant_is_uniform(from) && kiln_quant_is_uniform(to));
-    for (uint32_t i = 0; i < node->n_operands; i++)
-        GUARD(same_quantization, kiln_quant_same(&node->operands[i].value->type, from));
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        const KilnValue *operand = node->operands[i].value;
+        GUARD(same_quantization, kiln_quant_same(&operand->type, from));
+        GUARD(merged_first, !is_rescaled_twice(operand));
+    }
     GUARD(pays, strcmp(options->when, "always") == 0 || pays(node));
     g_autofree KilnValue **rescaled = g_new0(KilnValue *, node->n_operands);
     if (!rescale_operands(match, node, to->quant, to->dtype, rescaled, error))

@@ -20,7 +20,9 @@
  * before; and below a maximum, for to round and to saturate is monotone - as long as every window
  * has data, because what stands for an empty one differs from type to type. Class Q for averages:
  * the rescale must not saturate, and its steps must not be wider than twice those of the result.
- * The rescale has no other reader; its types have one scale and zero point for all elements. */
+ * The rescale has no other reader and reads no other rescale, with which it would be merged first
+ * (`optimize-quantization`): so each goes a way of its own, and all ways together are as long as
+ * the graph. Types have one scale and zero point for all elements. */
 #include "passes/rule.h"
 
 #include "passes/quant_range.h"
@@ -46,6 +48,8 @@ sink(KilnMatch *match, KilnPassContext *context, const char *rule, GError **erro
     const KilnType *from = &kiln_match_value(match, "x")->type;
     const KilnType *to = &kiln_match_root(match)->results[0].type;
     GUARD(uniform, kiln_quant_is_uniform(from) && kiln_quant_is_uniform(to));
+    GUARD(merged_first,
+          !kiln_value_def_of(kiln_match_value(match, "x"), KILN_OP_rescale_quantized));
     KilnType moved_type = *to;
     moved_type.dtype = from->dtype;
     moved_type.quant = from->quant;
