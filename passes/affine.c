@@ -104,6 +104,15 @@ append(KilnAffine *affine, KilnOp op, bool left, const double *c)
     }
 }
 
+static void
+append_factor(KilnAffine *affine, double factor)
+{
+    for (int64_t i = 0; i < affine->n; i++) {
+        affine->factor[i] *= factor;
+        affine->offset[i] *= factor;
+    }
+}
+
 /* The number that @literal holds per channel of @type; NULL where it varies along another dim. */
 static double *
 per_channel(const KilnValue *literal, const KilnType *type, int axis, GError **error)
@@ -128,6 +137,12 @@ follow(const KilnValue *value, int axis, KilnAffine *affine, KilnNode **link,
         return false;
     const KilnUse *use = value->first_use;
     KilnNode *node = use->user;
+    if (node->op == KILN_OP_neg) {
+        GUARD(same_function, node->function == value->def->function);
+        append_factor(affine, -1);
+        *link = node;
+        return true;
+    }
     if (node->op != KILN_OP_add && node->op != KILN_OP_sub && node->op != KILN_OP_mul &&
         node->op != KILN_OP_div)
         return false;

@@ -25,9 +25,9 @@ bool kiln_affine_shifts(const KilnAffine *affine);
 bool kiln_affine_fits(const KilnAffine *affine, KilnDType dtype);
 
 /** What the arithmetic behind @value does is appended to @affine, and how many nodes that are is
- * returned; @end is the last of them. They are add, sub, mul and div with a literal that varies
- * along dim @axis at most (a scalar, a splat, [C,1,1], …), each the single reader of what is in
- * front of it. A literal divided by the chain ends it. 0 where @value has no such reader, or
+ * returned; @end is the last of them. They are neg, and add, sub, mul and div with a literal that
+ * varies along dim @axis at most (a scalar, a splat, [C,1,1], …), each the single reader of what is
+ * in front of it. A literal divided by the chain ends it. 0 where @value has no such reader, or
  * @error is set. */
 uint32_t kiln_affine_chain(const KilnValue *value, int axis, KilnAffine *affine, KilnNode **end,
                            KilnPassContext *context, const char *rule, GError **error);

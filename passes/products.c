@@ -27,6 +27,7 @@ typedef struct {
 typedef struct {
     GPtrArray *members;   /* KilnNode*, in list order */
     int32_t last_operand; /* places */
+    const KilnNode *last; /* what defines the last operand; NULL: nothing does here */
     int32_t first_reader;
     double gain; /* bytes saved, in elements per row of what is shared or of all */
 } Group;
@@ -208,11 +209,16 @@ add_member(const Joiner *joiner, Group *group, KilnNode *product)
 {
     KilnPassContext *context = joiner->context;
     const char *rule = joiner->rule;
-    int32_t last = group->last_operand, first = group->first_reader;
-    for (uint32_t i = 0; i < product->n_operands; i++)
-        last = MAX(last, place_of_value(joiner, product->operands[i].value));
-    first = MIN(first, first_reader(joiner, product));
+    int32_t last = group->last_operand;
+    const KilnNode *def = group->last;
+    for (uint32_t i = 0; i < product->n_operands; i++) {
+        int32_t place = place_of_value(joiner, product->operands[i].value);
+        def = place > last ? product->operands[i].value->def : def;
+        last = MAX(last, place);
+    }
+    int32_t first = MIN(group->first_reader, first_reader(joiner, product));
     GUARD(independent, last < first);
+    group->last = def;
     group->last_operand = last;
     group->first_reader = first;
     group->gain += gain_of(joiner, product);
@@ -228,6 +234,8 @@ static KilnNode *
 anchor_of(const Joiner *joiner, const Group *group)
 {
     KilnNode *anchor = g_ptr_array_index(group->members, 0);
+    if (place_of_node(joiner, anchor) < group->last_operand)
+        anchor = group->last->next;
     while (place_of_node(joiner, anchor) <= group->last_operand || anchor->op == KILN_OP_const)
         anchor = anchor->next;
     return anchor;
@@ -358,7 +366,7 @@ join_products_of(Joiner *joiner, const KilnValue *value, bool *changed, GError *
     for (int round = 0; round < ROUNDS_MAX && left->len > 1; round++) {
         g_autoptr(GPtrArray) members = g_ptr_array_new();
         g_autoptr(GPtrArray) others = g_ptr_array_new();
-        Group group = { members, BEFORE_ALL, INT32_MAX, 0 };
+        Group group = { members, BEFORE_ALL, NULL, INT32_MAX, 0 };
         for (guint i = 0; i < left->len; i++) {
             KilnNode *node = g_ptr_array_index(left, i);
             bool alike = members->len == 0 || is_alike(joiner, g_ptr_array_index(members, 0), node);

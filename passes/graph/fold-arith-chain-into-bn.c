@@ -11,8 +11,8 @@
  *        add a
  *          |
  *
- * The links are add, sub, mul and div with what varies along the channels at most; a literal that
- * is divided by the chain ends it.
+ * The links are neg, and add, sub, mul and div with what varies along the channels at most; a
+ * literal that is divided by the chain ends it.
  *
  * requires nothing, preserves nothing; class U: scale and bias are rounded once to their element
  * type, from double, in which they must be finite and the scale no denormal. Each value of the

@@ -9,8 +9,8 @@
  *      add a
  *        |
  *
- * The links are add, sub, mul and div with what varies along the channels at most; a literal that
- * is divided by the chain ends it. The same behind conv_transpose.
+ * The links are neg, and add, sub, mul and div with what varies along the channels at most; a
+ * literal that is divided by the chain ends it. The same behind conv_transpose.
  *
  * requires nothing, preserves nothing; class U: s and a are rounded once to the element type, from
  * double, in which they must be finite and s no denormal. Each value of the chain must have no

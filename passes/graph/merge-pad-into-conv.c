@@ -159,6 +159,41 @@ into_average_pool(KilnMatch *match, KilnPassContext *context, const char *rule, 
     return replace(match, &attrs, context, rule, error);
 }
 
+/* True where no element of @x is less than 0. */
+static bool
+is_not_negative(const KilnValue *x)
+{
+    if (!x->def)
+        return false;
+    double least;
+    const KilnValue *bound = kiln_node_operand(x->def, 1);
+    switch (x->def->op) {
+    case KILN_OP_relu:
+    case KILN_OP_sigmoid:
+    case KILN_OP_abs:
+        return true;
+    case KILN_OP_clip:
+        return bound && kiln_literal_uniform(bound, &least) && least >= 0;
+    default:
+        return false;
+    }
+}
+
+/* True where each window of the pool with @pads has an element of @x. */
+static bool
+windows_have_data(const KilnNode *pool, const KilnType *x, const Pads *pads)
+{
+    KilnWindow window;
+    if (!kiln_window_resolve(pool, &window, NULL))
+        return false;
+    for (int d = 0; d < window.rank; d++) {
+        if (x->dims[d + 2] < 1 || window.dilations[d] != 1 ||
+            MAX(pads->v[d], pads->v[window.rank + d]) >= window.kernel[d])
+            return false;
+    }
+    return true;
+}
+
 static bool
 into_max_pool(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
@@ -167,7 +202,10 @@ into_max_pool(KilnMatch *match, KilnPassContext *context, const char *rule, GErr
     Pads pads = { 0 };
     if (!merged_pads(match, attrs.auto_pad, &pads, context, rule, error))
         return false;
-    GUARD(pads_least, pads_with(kiln_match_node(match, "pad"), -INFINITY));
+    const KilnValue *x = kiln_match_value(match, "x");
+    const KilnNode *pad = kiln_match_node(match, "pad");
+    GUARD(pads_least, pads_with(pad, -INFINITY) || (pads_with(pad, 0) && is_not_negative(x) &&
+                                                    windows_have_data(pool, &x->type, &pads)));
     GUARD(indices_unused, pool->n_results == 1 || !pool->results[1].n_uses);
     GUARD(rounds_down, !attrs.ceil_mode);
     attrs.auto_pad = "NOTSET";
