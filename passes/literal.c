@@ -126,3 +126,76 @@ kiln_literal_build_as(KilnFunction *function, KilnNode *before, const char *name
     };
     return &kiln_node_new(function, &spec, NULL)->results[0]; /* without operands nothing fails */
 }
+
+/* --- equal constants --- */
+
+enum {
+    SAMPLE = 8 /* elements at each end that the hash sees */
+};
+
+static bool
+has_elements(const KilnTensor *tensor)
+{
+    return tensor->kind != KILN_TENSOR_SPARSE && tensor->kind != KILN_TENSOR_STRINGS;
+}
+
+static uint32_t
+mix(uint32_t hash, const uint8_t *bytes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        hash = (hash ^ bytes[i]) * 16777619u;
+    return hash;
+}
+
+static bool
+is_generated(const KilnTensor *tensor)
+{
+    return tensor->kind != KILN_TENSOR_DATA && tensor->kind != KILN_TENSOR_SPLAT;
+}
+
+/* What a generator is made of stands for its elements: they are not made to be compared. */
+static uint32_t
+generator_hash(const KilnTensor *tensor, uint32_t hash)
+{
+    const double numbers[] = { tensor->std, tensor->low, tensor->high };
+    hash = mix(hash, (const uint8_t *)&tensor->kind, sizeof tensor->kind);
+    hash = mix(hash, (const uint8_t *)&tensor->seed, sizeof tensor->seed);
+    return mix(hash, (const uint8_t *)numbers, sizeof numbers);
+}
+
+uint32_t
+kiln_constant_hash(const KilnConstant *constant)
+{
+    const KilnTensor *tensor = constant->tensor;
+    int64_t n = kiln_type_elements(&constant->type);
+    size_t size = kiln_dtype_size(constant->type.dtype);
+    uint32_t hash =
+        mix(2166136261u, (const uint8_t *)&n, sizeof n) + (uint32_t)constant->type.dtype;
+    if (!has_elements(tensor))
+        return hash + constant->id;
+    if (is_generated(tensor))
+        return generator_hash(tensor, hash);
+    int64_t sampled = MIN(n, (int64_t)SAMPLE);
+    const uint8_t *data =
+        tensor->kind == KILN_TENSOR_DATA ? g_bytes_get_data(tensor->bytes, NULL) : NULL;
+    for (int64_t i = 0; i < sampled; i++) {
+        const uint8_t *low = data ? data + (size_t)i * size : tensor->splat;
+        const uint8_t *high = data ? data + (size_t)(n - 1 - i) * size : tensor->splat;
+        hash = mix(mix(hash, low, size), high, size);
+    }
+    return hash;
+}
+
+bool
+kiln_constant_same(const KilnConstant *a, const KilnConstant *b)
+{
+    const KilnTensor *x = a->tensor, *y = b->tensor;
+    if (a == b)
+        return true;
+    if (!kiln_type_equal(&a->type, &b->type) || !has_elements(x) || !has_elements(y))
+        return false;
+    if (is_generated(x) || is_generated(y))
+        return x->kind == y->kind && x->seed == y->seed && x->std == y->std && x->low == y->low &&
+               x->high == y->high;
+    return kiln_tensor_equal(x, y);
+}

@@ -38,4 +38,11 @@ KilnValue *kiln_literal_build_splat(KilnFunction *function, KilnNode *before, co
 KilnValue *kiln_literal_build_as(KilnFunction *function, KilnNode *before, const char *name,
                                  KilnTensor *tensor, const KilnType *type);
 
+/** A hash of type, a few elements at either end, and how a generated constant is made: pages of big
+ * mapped weights are touched only where two of them look alike. */
+uint32_t kiln_constant_hash(const KilnConstant *constant);
+/** Equal types (quantization and layout included) and equal bits; generated constants whose
+ * generators are equal. Texts equal only themselves. */
+bool kiln_constant_same(const KilnConstant *a, const KilnConstant *b);
+
 #endif

@@ -1,16 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cse: of several nodes that compute the same, readers of the later ones read the first.
  *
- *      x   x              x
- *      |   |              |
- *     exp exp     =>     exp          equal op, attributes, operands and result types;
- *      |   |             / \          two operands of a commutative op in either order
+ *      x   x              x            x                        x
+ *      |   |              |            |\                       |\
+ *     exp exp     =>     exp          exp if …             =>   exp if …
+ *      |   |             / \           |  { exp x … }           |  { … }  reads the one outside
  *      a   b            a   b
+ *
+ * Equal are op, attributes, operands and result types; two operands of a commutative op in either
+ * order; constants by their elements. A subgraph may read what was computed around it before its
+ * node, never what another subgraph computes; one that is offloaded sees only itself, for what it
+ * reads must be handed to it.
  *
  * requires nothing, preserves nothing; class E. Never merged: random and stateful ops (dropout too
  * in training mode), side effects, ops with subgraphs, and operators that Kiln does not know. Nodes
  * are listed in topological order, so that one forward sweep finds all there is; what dies is left
  * to dce. */
+#include "passes/literal.h"
 #include "passes/pass.h"
 
 #include <string.h>
@@ -54,10 +60,10 @@ node_hash(gconstpointer data)
 {
     const KilnNode *node = data;
     const KilnOpInfo *info = kiln_op_info(node->op);
+    if (node->op == KILN_OP_const)
+        return kiln_constant_hash(kiln_attrs(node, const)->value);
     uint32_t hash =
         kiln_attrs_hash(info->attrs, info->n_attrs, node->attrs) * 31 + (uint32_t)node->op;
-    if (node->op == KILN_OP_const)
-        return hash * 31 + kiln_attrs(node, const)->value->id;
     if (commutes(node))
         return hash * 31 +
                (value_hash(node->operands[0].value) + value_hash(node->operands[1].value));
@@ -83,6 +89,8 @@ node_equal(gconstpointer left, gconstpointer right)
 {
     const KilnNode *a = left, *b = right;
     const KilnOpInfo *info = kiln_op_info(a->op);
+    if (a->op == KILN_OP_const && b->op == KILN_OP_const)
+        return kiln_constant_same(kiln_attrs(a, const)->value, kiln_attrs(b, const)->value);
     if (a->op != b->op || a->n_operands != b->n_operands || a->n_results != b->n_results ||
         !operands_equal(a, b) || !kiln_attrs_equal(info->attrs, info->n_attrs, a->attrs, b->attrs))
         return FALSE;
@@ -103,28 +111,80 @@ has_readers(const KilnNode *node)
     return false;
 }
 
+typedef struct {
+    KilnPassContext *context;
+    GHashTable *seen; /* nodes that the one being visited may be replaced by */
+    bool constants;   /* of `const` nodes, too */
+    bool changed;
+} Sweep;
+
+/* True where nothing seen so far equals @node, which others may be replaced by from now on. */
+static bool
+is_new(Sweep *sweep, KilnNode *node)
+{
+    if (!may_merge(node, kiln_pass_mode(sweep->context)) ||
+        (node->op == KILN_OP_const && !sweep->constants))
+        return false;
+    KilnNode *first = g_hash_table_lookup(sweep->seen, node);
+    if (!first) {
+        g_hash_table_add(sweep->seen, node);
+        return true;
+    }
+    if (!has_readers(node))
+        return false; /* merged before, not yet removed */
+    for (uint32_t i = 0; i < node->n_results; i++)
+        kiln_value_replace(&node->results[i], &first->results[i]);
+    kiln_pass_note(sweep->context, rule, "%s equals %s", kiln_node_label(node),
+                   kiln_node_label(first));
+    sweep->changed = true;
+    return false;
+}
+
+static void sweep_function(Sweep *sweep, const KilnFunction *function);
+
+static void
+sweep_regions(Sweep *sweep, const KilnNode *node)
+{
+    const KilnOpInfo *info = kiln_op_info(node->op);
+    for (uint32_t i = 0; i < info->n_attrs; i++) {
+        if (info->attrs[i].kind != KILN_ATTR_FUNCTION)
+            continue;
+        const KilnFunction *region =
+            *(KilnFunction **)((char *)node->attrs + info->attrs[i].offset);
+        if (!region)
+            continue;
+        GHashTable *around = sweep->seen;
+        g_autoptr(GHashTable) own = g_hash_table_new(node_hash, node_equal);
+        sweep->seen = node->op == KILN_OP_vendor_graph ? own : around;
+        sweep_function(sweep, region);
+        sweep->seen = around;
+    }
+}
+
+static void
+sweep_function(Sweep *sweep, const KilnFunction *function)
+{
+    g_autoptr(GPtrArray) added = g_ptr_array_new();
+    kiln_foreach_node (node, function) {
+        if (is_new(sweep, node))
+            g_ptr_array_add(added, node);
+        if (kiln_op_has(node->op, KILN_TRAIT_REGION))
+            sweep_regions(sweep, node);
+    }
+    for (guint i = 0; function->owner && i < added->len; i++)
+        g_hash_table_remove(sweep->seen, g_ptr_array_index(added, i));
+}
+
 gboolean
 kiln_pass_cse(KilnFunction *function, KilnPassContext *context, bool *changed, GError **error)
 {
     (void)error;
     *changed = false;
-    bool constants = kiln_pass_options(context, cse)->constants;
+    if (function->owner)
+        return TRUE; /* swept with the function around it */
     g_autoptr(GHashTable) seen = g_hash_table_new(node_hash, node_equal);
-    kiln_foreach_node (node, function) {
-        if (!may_merge(node, kiln_pass_mode(context)) || (node->op == KILN_OP_const && !constants))
-            continue;
-        KilnNode *first = g_hash_table_lookup(seen, node);
-        if (!first) {
-            g_hash_table_add(seen, node);
-            continue;
-        }
-        if (!has_readers(node))
-            continue; /* merged before, not yet removed */
-        for (uint32_t i = 0; i < node->n_results; i++)
-            kiln_value_replace(&node->results[i], &first->results[i]);
-        kiln_pass_note(context, rule, "%s equals %s", kiln_node_label(node),
-                       kiln_node_label(first));
-        *changed = true;
-    }
+    Sweep sweep = { context, seen, kiln_pass_options(context, cse)->constants, false };
+    sweep_function(&sweep, function);
+    *changed = sweep.changed;
     return TRUE;
 }

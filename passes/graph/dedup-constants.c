@@ -9,66 +9,15 @@
  * included) and of all bits; a hash of a few bytes only picks the candidates, so that the pages of
  * big mapped weights are touched only where two of them look alike. Generated constants are equal
  * where their generators are. `max-elements` leaves bigger constants alone (0: no limit). */
+#include "passes/literal.h"
 #include "passes/pass.h"
 
-#include <string.h>
-
 static const char rule[] = "merge-constants";
-
-enum {
-    SAMPLE = 8 /* elements at each end that the hash sees */
-};
 
 typedef struct {
     const KilnConstant *constant;
     uint32_t hash;
 } Candidate;
-
-static uint32_t
-mix(uint32_t hash, const uint8_t *bytes, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        hash = (hash ^ bytes[i]) * 16777619u;
-    return hash;
-}
-
-static bool
-is_generated(const KilnTensor *tensor)
-{
-    return tensor->kind != KILN_TENSOR_DATA && tensor->kind != KILN_TENSOR_SPLAT;
-}
-
-/* What a generator is made of stands for its elements: they are not made to be compared. */
-static uint32_t
-generator_hash(const KilnTensor *tensor, uint32_t hash)
-{
-    const double numbers[] = { tensor->std, tensor->low, tensor->high };
-    hash = mix(hash, (const uint8_t *)&tensor->kind, sizeof tensor->kind);
-    hash = mix(hash, (const uint8_t *)&tensor->seed, sizeof tensor->seed);
-    return mix(hash, (const uint8_t *)numbers, sizeof numbers);
-}
-
-/* The same for equal elements, in storage or splat. */
-static uint32_t
-constant_hash(const KilnConstant *constant)
-{
-    const KilnTensor *tensor = constant->tensor;
-    int64_t n = kiln_type_elements(&constant->type);
-    size_t size = kiln_dtype_size(constant->type.dtype);
-    uint32_t hash =
-        mix(2166136261u, (const uint8_t *)&n, sizeof n) + (uint32_t)constant->type.dtype;
-    if (is_generated(tensor))
-        return generator_hash(tensor, hash);
-    int64_t sampled = MIN(n, (int64_t)SAMPLE);
-    const uint8_t *data =
-        tensor->kind == KILN_TENSOR_DATA ? g_bytes_get_data(tensor->bytes, NULL) : NULL;
-    for (int64_t i = 0; i < sampled; i++) {
-        const uint8_t *low = data ? data + (size_t)i * size : tensor->splat;
-        const uint8_t *high = data ? data + (size_t)(n - 1 - i) * size : tensor->splat;
-        hash = mix(mix(hash, low, size), high, size);
-    }
-    return hash;
-}
 
 static guint
 candidate_hash(gconstpointer data)
@@ -80,21 +29,13 @@ static gboolean
 candidate_equal(gconstpointer left, gconstpointer right)
 {
     const Candidate *a = left, *b = right;
-    const KilnTensor *x = a->constant->tensor, *y = b->constant->tensor;
-    if (a->hash != b->hash || !kiln_type_equal(&a->constant->type, &b->constant->type))
-        return FALSE;
-    if (is_generated(x) || is_generated(y))
-        return x->kind == y->kind && x->seed == y->seed && x->std == y->std && x->low == y->low &&
-               x->high == y->high;
-    return kiln_tensor_equal(x, y);
+    return a->hash == b->hash && kiln_constant_same(a->constant, b->constant);
 }
 
 static bool
 may_merge(const KilnConstant *constant, int64_t max_elements)
 {
-    KilnTensorKind kind = constant->tensor->kind;
-    bool has_bits = kind != KILN_TENSOR_SPARSE && kind != KILN_TENSOR_STRINGS;
-    return has_bits && (max_elements == 0 || kiln_type_elements(&constant->type) <= max_elements);
+    return max_elements == 0 || kiln_type_elements(&constant->type) <= max_elements;
 }
 
 /* For each constant of the module the first that equals it: the same answer for every function. */
@@ -110,7 +51,7 @@ find_first(const KilnModule *module, int64_t max_elements)
         first[i] = constant;
         if (!may_merge(constant, max_elements))
             continue;
-        candidates[i] = (Candidate){ constant, constant_hash(constant) };
+        candidates[i] = (Candidate){ constant, kiln_constant_hash(constant) };
         const Candidate *found = g_hash_table_lookup(seen, &candidates[i]);
         if (found)
             first[i] = found->constant;
