@@ -8,6 +8,8 @@
  *     not(not(x))  =>  x          not(x < y)  =>  x >= y (integers)
  *     and(x, true), or(x, false), xor(x, false)  =>  x             xor(x, true)  =>  not(x)
  *     where(not(c), x, y)         =>  where(c, y, x)
+ *     where(c, 1, 0)              =>  cast(c)     where(c, true, false), c == true    =>  c
+ *     x | 0, x ^ 0, x & -1, x shifted by 0        =>  x
  *     xor(x, x), x < x, x > x     =>  false       x == x, x <= x, x >= x  =>  true (integers)
  *
  * requires nothing, preserves nothing; class E: -0 and NaN come out as they did. relu keeps a -0,
@@ -16,6 +18,8 @@
 #include "passes/facts.h"
 #include "passes/literal.h"
 #include "passes/rule.h"
+
+#include <math.h>
 
 static bool
 replace_by(KilnMatch *match, KilnPassContext *context, const char *rule, KilnOp op,
@@ -126,6 +130,64 @@ xor_true(KilnMatch *match, KilnPassContext *context, const char *rule, GError **
     return replace_by(match, context, rule, KILN_OP_not, operands, error);
 }
 
+/* --- numbers for truth --- */
+
+/* The number that all elements of the literal @name are, where they do not make ?x larger. */
+static bool
+literal_number(const KilnMatch *match, const char *name, double *number)
+{
+    const KilnValue *x = kiln_match_value(match, "x"), *literal = kiln_match_value(match, name);
+    return (x->type.rank >= 0 || literal->type.rank == 0) && kiln_literal_uniform(literal, number);
+}
+
+/* where(x, 1, 0); -0 is none that a cast gives. */
+static bool
+where_of_numbers(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnValue *x = kiln_match_value(match, "x");
+    KilnAttrs_cast attrs = { .to = kiln_match_root(match)->results[0].type.dtype };
+    double one = 0, zero = 1;
+    GUARD(one_zero, literal_number(match, "t", &one) && literal_number(match, "f", &zero) &&
+                        one == 1 && zero == 0 && !signbit(zero));
+    KilnValue *cast = kiln_match_build(match, KILN_OP_cast, &attrs, &x, 1, error);
+    return cast && kiln_match_replace(match, context, rule, cast);
+}
+
+/* where(x, true, false) and where(x, false, true) */
+static bool
+where_of_bools(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    double t = 0, f = 0;
+    KilnValue *operands[] = { kiln_match_value(match, "x"), NULL, NULL };
+    GUARD(opposites,
+          literal_number(match, "t", &t) && literal_number(match, "f", &f) && t + f == 1);
+    return t == 1 ? drop(match, context, rule, error)
+                  : replace_by(match, context, rule, KILN_OP_not, operands, error);
+}
+
+static bool
+equal_to_bool(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    double wanted = 0;
+    KilnValue *operands[] = { kiln_match_value(match, "x"), NULL, NULL };
+    GUARD(one_bool, literal_number(match, "c", &wanted));
+    return wanted == 1 ? drop(match, context, rule, error)
+                       : replace_by(match, context, rule, KILN_OP_not, operands, error);
+}
+
+/* --- bits --- */
+
+static bool
+drop_neutral_bits(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnDType dtype = kiln_match_value(match, "x")->type.dtype;
+    double neutral = 0, number = NAN;
+    if (kiln_match_root(match)->op == KILN_OP_bitwise_and)
+        neutral = kiln_dtype_is_signed(dtype) ? -1 : ldexp(1, 8 * (int)kiln_dtype_size(dtype)) - 1;
+    GUARD(neutral_bits, literal_number(match, "c", &number) && number == neutral);
+    return drop(match, context, rule, error);
+}
+
 /* --- results that hang on nothing --- */
 
 static bool
@@ -181,6 +243,11 @@ static const KilnRule rules[] = {
     RULE("not-of-comparison", E, "(not (less|less_or_equal|greater|greater_or_equal!#inner ?x:int ?y))", invert),
     RULE("where-of-equals", E, "(where ? ?x ?x)", drop_equal_choice),
     RULE("where-of-not", E, "(where (not! ?c) ?x ?y)", choose_the_other),
+    RULE("where-one-zero", E, "(where ?x $t:number $f)", where_of_numbers),
+    RULE("where-of-bools", E, "(where ?x $t:bool $f)", where_of_bools),
+    RULE("equal-to-bool", E, "(equal~ ?x:bool $c)", equal_to_bool),
+    RULE("neutral-bits", E, "(bitwise_and|bitwise_or|bitwise_xor~ ?x $c)", drop_neutral_bits),
+    RULE("shift-by-zero", E, "(bit_shift ?x $c)", drop_neutral_bits),
     RULE("neutral-bool", E, "(and|or|xor~ ?x $c)", drop_neutral),
     RULE("absorbing-bool", E, "(and|or~ ?x $c)", absorb),
     RULE("xor-true", E, "(xor~ ?x $c)", xor_true),
