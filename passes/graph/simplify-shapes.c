@@ -90,11 +90,12 @@ is_known(const KilnValue *value)
            !value->type.quant && !value->type.layout;
 }
 
-/* Not a constant, but the same as one. */
+/* Not a constant, but the same as one. Numbers are those of plain tensors. */
 static bool
 is_settled(Simplify *simplify, const KilnValue *value)
 {
-    return value && value->def && value->def->op != KILN_OP_const &&
+    return value && value->def && value->def->op != KILN_OP_const && !value->type.quant &&
+           !value->type.layout &&
            (is_known(value) || all_numbers(kiln_symbols_of(simplify->symbols, value)));
 }
 
