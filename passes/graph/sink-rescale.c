@@ -27,8 +27,6 @@
 
 #include "passes/quant_range.h"
 
-#include <string.h>
-
 /* The root's op on the rescale's operand, with a result of @type. */
 static KilnValue *
 build_on_operand(KilnMatch *match, const KilnType *type, GError **error)
@@ -73,18 +71,29 @@ all_are(KilnInts list, int64_t value)
     return true;
 }
 
+static bool
+pads(const KilnAttrs_max_pool *attrs)
+{
+    return g_str_has_prefix(attrs->auto_pad, "SAME") || !all_are(attrs->pads, 0);
+}
+
 /* Every window covers an element of the data. */
 static bool
 windows_have_data(const KilnNode *pool)
 {
     const KilnAttrs_max_pool *attrs = kiln_attrs(pool, max_pool);
+    const KilnType *data = &pool->operands[0].value->type;
     if (attrs->ceil_mode || !all_are(attrs->dilations, 1))
         return false;
     for (uint32_t i = 0; i < attrs->pads.n; i++) {
         if (attrs->pads.v[i] >= attrs->kernel_shape.v[i % attrs->kernel_shape.n])
             return false;
     }
-    return true;
+    for (int d = 2; d < data->rank && pads(attrs); d++) {
+        if (data->dims[d] < 1)
+            return false;
+    }
+    return data->rank >= 0 || !pads(attrs);
 }
 
 static bool

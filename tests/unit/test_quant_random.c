@@ -282,11 +282,12 @@ Test(quant_random, exact_passes_leave_every_bit)
 Test(quant_random, passes_together_come_to_an_end)
 {
     static const char all[] =
-        "quantize-constants,optimize-quantization,optimize-concat-quantization,"
+        "type-quantization,quantize-constants,merge-qdq,optimize-quantization,optimize-concat-"
+        "quantization,"
         "optimize-quantize-clip,quantize-swish,quant-fc-float-relu,remove-identity-relu,"
         "remove-identity-clip,remove-max-splat,rescale-through-max{when=pays},sink-rescale,"
         "combine-rescale-up,combine-rescale-down,optimize-quantization,sink-conversions,"
-        "sink-concat-below-quantize,out-conversions,replace-zero-scale";
+        "sink-concat-below-quantize,out-conversions,replace-zero-scale,unary-to-lut";
     const uint32_t flags[] = { 0, KILN_FLAG(quant_param_changes),
                                KILN_FLAG(quant_param_changes) | KILN_FLAG(quant_lossy) };
     uint32_t changed = 0;
