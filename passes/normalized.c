@@ -57,18 +57,38 @@ read_power(const KilnNode *reader, const KilnValue *value, double power, KilnNor
            read_mean(pow, pow->operands[0].value, out);
 }
 
-/* @value = (mean(x²) + ε) ^ -½ */
+/* The result of @node = (mean(x²) + ε) ^ -½ */
+static bool
+read_inverse_node(const KilnNode *node, KilnNormalized *out)
+{
+    const KilnValue *first = kiln_node_operand(node, 0), *second = kiln_node_operand(node, 1);
+    switch (node->op) {
+    case KILN_OP_reciprocal:
+        return read_power(node, first, 0.5, out);
+    case KILN_OP_div:
+        return kiln_literal_is(first, 1) && read_power(node, second, 0.5, out);
+    case KILN_OP_pow:
+        return kiln_literal_is(second, -0.5) && read_mean(node, first, out);
+    default:
+        return false;
+    }
+}
+
 static bool
 read_inverse(const KilnNode *reader, const KilnValue *value, KilnNormalized *out)
 {
-    const KilnNode *reciprocal = behind(reader, value, KILN_OP_reciprocal, out);
-    if (reciprocal)
-        return read_power(reciprocal, reciprocal->operands[0].value, 0.5, out);
-    const KilnNode *div = behind(reader, value, KILN_OP_div, out);
-    if (div)
-        return kiln_literal_is(div->operands[0].value, 1) &&
-               read_power(div, div->operands[1].value, 0.5, out);
-    return read_power(reader, value, -0.5, out);
+    if (!value->def || value->def->function != reader->function)
+        return false;
+    out->single_reader &= kiln_value_single_use(value);
+    return read_inverse_node(value->def, out);
+}
+
+bool
+kiln_inverse_of(const KilnFunction *function, const KilnValue *value, KilnNormalized *out)
+{
+    *out = (KilnNormalized){ .single_reader = true };
+    return value->def && value->def->function == function && read_inverse_node(value->def, out) &&
+           kiln_dtype_is_float(out->x->type.dtype);
 }
 
 bool

@@ -19,6 +19,9 @@ typedef struct {
  * a power of -½); squares by pow or mul. */
 bool kiln_normalized_of(const KilnNode *root, KilnNormalized *out);
 
+/** Reads the reciprocal alone: 1 / √(mean(x²) + ε), which may have any readers itself. */
+bool kiln_inverse_of(const KilnFunction *function, const KilnValue *value, KilnNormalized *out);
+
 /** x - mean(x). */
 typedef struct {
     KilnValue *x;

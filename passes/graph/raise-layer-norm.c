@@ -9,6 +9,9 @@
  *              │ d                              =>            |
  *     d / √(reduce_mean(d²) + ε)
  *
+ *     x · f + (bias - reduce_mean(x) · f)      =>  layer_normalization(x, scale, bias),
+ *         f = scale / √(reduce_mean(d²) + ε)           as TensorFlow writes it
+ *
  *     layer_normalization(x, 1) · scale        =>  layer_normalization(x, scale)
  *     layer_normalization(x, scale) + bias     =>  layer_normalization(x, scale, bias)
  *
@@ -25,33 +28,95 @@
 #include "passes/normalized.h"
 #include "passes/product.h"
 
+/* What both ways to write the formula have in common; @axis is the first normalized dim. */
 static bool
-raise_layer_norm(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+is_layer_norm(const KilnNormalized *normalized, const KilnCentred *centred, int *axis,
+              KilnPassContext *context, const char *rule)
+{
+    const KilnType *type = &centred->x->type;
+    uint32_t dims = kiln_reduced_dims(normalized->mean);
+    *axis = type->rank - __builtin_popcount(dims);
+    GUARD(last_dims, dims != 0 && kiln_first_trailing_dim(type, dims) == *axis);
+    GUARD(same_dims, kiln_reduced_dims(centred->mean) == dims);
+    GUARD(keeps_dims, kiln_keeps_dims(centred->mean) && kiln_keeps_dims(normalized->mean));
+    GUARD(epsilon_fits, kiln_number_fits_attribute(normalized->epsilon, type->dtype));
+    return true;
+}
+
+static bool
+finish(KilnMatch *match, KilnPassContext *context, const char *rule,
+       const KilnNormalized *normalized, KilnValue *const operands[3], int axis, GError **error)
+{
+    KilnAttrs_layer_normalization attrs = { .axis = axis - operands[0]->type.rank,
+                                            .epsilon = (float)normalized->epsilon,
+                                            .stash_type = 1 };
+    KilnValue *result = kiln_match_build(match, KILN_OP_layer_normalization, &attrs, operands,
+                                         operands[2] ? 3 : 2, error);
+    return result && kiln_match_replace(match, context, rule, result);
+}
+
+static bool
+raise_quotient(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
     KilnNode *root = kiln_match_root(match);
     KilnNormalized normalized;
     KilnCentred centred;
+    int axis;
     if (!kiln_normalized_of(root, &normalized) ||
-        !kiln_centred_of(root->function, normalized.x, &centred))
+        !kiln_centred_of(root->function, normalized.x, &centred) ||
+        !is_layer_norm(&normalized, &centred, &axis, context, rule))
         return false;
-    const KilnType *type = &centred.x->type;
-    uint32_t dims = kiln_reduced_dims(normalized.mean);
-    int axis = kiln_first_trailing_dim(type, dims);
-    GUARD(last_dims, axis >= 0);
-    GUARD(same_dims, kiln_reduced_dims(centred.mean) == dims);
-    GUARD(keeps_dims, kiln_keeps_dims(centred.mean) && kiln_keeps_dims(normalized.mean));
     GUARD(single_reader, normalized.single_reader && normalized.x->n_uses == normalized.reads &&
                              kiln_value_single_use(&centred.mean->results[0]));
-    GUARD(epsilon_fits, kiln_number_fits_attribute(normalized.epsilon, type->dtype));
+    const KilnType *type = &centred.x->type;
     for (int d = axis; d < type->rank; d++)
         GUARD(known_dims, type->dims[d] >= 0);
-    KilnValue *operands[] = { centred.x, kiln_run_ones(root, type, axis) };
-    KilnAttrs_layer_normalization attrs = { .axis = axis - type->rank,
-                                            .epsilon = (float)normalized.epsilon,
-                                            .stash_type = 1 };
-    KilnValue *result =
-        kiln_match_build(match, KILN_OP_layer_normalization, &attrs, operands, 2, error);
-    return result && kiln_match_replace(match, context, rule, result);
+    KilnValue *operands[] = { centred.x, kiln_run_ones(root, type, axis), NULL };
+    return finish(match, context, rule, &normalized, operands, axis, error);
+}
+
+/* @factor = inverse deviation, or its product with a scale. */
+static bool
+read_factor(const KilnFunction *function, KilnValue *factor, KilnNormalized *normalized,
+            KilnValue **scale)
+{
+    *scale = NULL;
+    if (kiln_inverse_of(function, factor, normalized))
+        return true;
+    const KilnNode *mul = kiln_value_def_of(factor, KILN_OP_mul);
+    for (uint32_t i = 0; mul && mul->function == function && i < 2; i++) {
+        *scale = mul->operands[1 - i].value;
+        if (!kiln_inverse_of(function, mul->operands[i].value, normalized))
+            continue;
+        normalized->single_reader &= kiln_value_single_use(mul->operands[i].value);
+        return true;
+    }
+    return false;
+}
+
+static bool
+raise_sum(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnNode *root = kiln_match_root(match);
+    KilnValue *factor = kiln_match_value(match, "factor"), *scale;
+    KilnNormalized normalized;
+    KilnCentred centred;
+    int axis;
+    if (!read_factor(root->function, factor, &normalized, &scale) ||
+        !kiln_centred_of(root->function, normalized.x, &centred) ||
+        centred.mean != kiln_match_node(match, "mean") ||
+        !is_layer_norm(&normalized, &centred, &axis, context, rule))
+        return false;
+    GUARD(readers_inside, normalized.single_reader && normalized.x->n_uses == normalized.reads &&
+                              factor->n_uses == 2 && centred.mean->results[0].n_uses == 2);
+    const KilnType *type = &centred.x->type;
+    KilnValue *bias = kiln_run_parameter(root, kiln_match_value(match, "bias"), type, axis, error);
+    if (bias)
+        scale = scale ? kiln_run_parameter(root, scale, type, axis, error)
+                      : kiln_run_ones(root, type, axis);
+    GUARD(of_the_run, scale && bias);
+    KilnValue *operands[] = { centred.x, scale, bias };
+    return finish(match, context, rule, &normalized, operands, axis, error);
 }
 
 /* The matched normalization with @parameter as operand @i, which the root multiplies or adds. */
@@ -88,7 +153,10 @@ absorb_bias(KilnMatch *match, KilnPassContext *context, const char *rule, GError
 }
 
 static const KilnRule rules[] = {
-    RULE("layer-norm-formula", U, "(div|mul ? ?)", raise_layer_norm),
+    RULE("layer-norm-formula", U, "(div|mul ? ?)", raise_quotient),
+    RULE("layer-norm-sum", U,
+         "(add~ (mul!~ ?x ?factor) (sub! ?bias (mul!~ (reduce_mean#mean ?x ...) ?factor)))",
+         raise_sum),
     RULE("layer-norm-scale", U, "(mul~ (layer_normalization!#norm ?x $ones) ?parameter)",
          absorb_scale),
     RULE("layer-norm-bias", U, "(add~ (layer_normalization!#norm ?x ?scale) ?parameter)",
