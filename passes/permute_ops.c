@@ -181,8 +181,6 @@ view_plan(KilnPermuted *plan, KilnPermutedOperand *operand, const KilnType *type
 static bool
 side_plan(KilnPermuted *plan, uint32_t i, const KilnPerm *perm)
 {
-    KilnPassContext *context = plan->context;
-    const char *rule = plan->rule;
     KilnPermutedOperand *operand = &plan->operands[i];
     const KilnValue *value = kiln_node_operand(plan->node, i);
     const KilnType *type = &value->type;
@@ -202,8 +200,7 @@ side_plan(KilnPermuted *plan, uint32_t i, const KilnPerm *perm)
         return view_plan(plan, operand, &side);
     operand->kind = KILN_PERMUTED_INVERSE;
     operand->perm = narrowed(perm, type->rank);
-    GUARD(operand_permuted, plan->inverse && operand->perm.rank >= 0);
-    return true;
+    return plan->inverse && operand->perm.rank >= 0;
 }
 
 /* Operands @first … of a node whose result, of rank perm->rank, is a transpose by @perm. */

@@ -42,7 +42,7 @@ kiln_permute_plan_arg_reduce(KilnPermuted *plan)
     int64_t *axis = kiln_permuted_attr(plan, "axis");
     bool keepdims = *(bool *)kiln_permuted_attr(plan, "keepdims");
     KilnPerm perm;
-    if (!kiln_permuted_data(plan, &perm) || (plan->inverse && !keepdims))
+    if (!kiln_permuted_data(plan, &perm) || (plan->want.rank >= 0 && !keepdims))
         return false;
     bool gone[KILN_MAX_RANK] = { false };
     int d = kiln_type_axis(kiln_permuted_type(plan, 0), *axis);
@@ -76,7 +76,7 @@ kiln_permute_plan_reduce(KilnPermuted *plan)
     bool keepdims = *(bool *)kiln_permuted_attr(plan, "keepdims"), known, before[KILN_MAX_RANK];
     const KilnType *x = kiln_permuted_type(plan, 0);
     KilnPerm perm;
-    if (!kiln_permuted_data(plan, &perm) || (plan->inverse && !keepdims) ||
+    if (!kiln_permuted_data(plan, &perm) || (plan->want.rank >= 0 && !keepdims) ||
         !kiln_reduce_axes(plan->node, before, &known, NULL))
         return false;
     GUARD(axes_known, known);
@@ -103,7 +103,7 @@ kiln_permute_plan_gather(KilnPermuted *plan)
     const KilnType *indices = kiln_permuted_type(plan, 1);
     int64_t *axis = kiln_permuted_attr(plan, "axis");
     KilnPerm perm;
-    if (plan->inverse || !kiln_permuted_data(plan, &perm) || indices->rank < 0 ||
+    if (plan->want.rank >= 0 || !kiln_permuted_data(plan, &perm) || indices->rank < 0 ||
         perm.rank - 1 + indices->rank > KILN_MAX_RANK)
         return false;
     KilnPerm inverse = kiln_perm_inverse(&perm);
@@ -232,7 +232,7 @@ kiln_permute_plan_reshape(KilnPermuted *plan)
     KilnPerm perm;
     int order[KILN_MAX_RANK], labels[KILN_MAX_RANK], other[KILN_MAX_RANK], n = 0;
     int64_t shape[KILN_MAX_RANK];
-    if (plan->inverse || kiln_permuted_is_per_axis(in) || !kiln_permuted_data(plan, &perm))
+    if (plan->want.rank >= 0 || kiln_permuted_is_per_axis(in) || !kiln_permuted_data(plan, &perm))
         return false;
     GUARD(side_by_side, find_runs(in, out, &runs) && sort_runs(&runs, in, &perm, order));
     int open = 0, empty = 0;

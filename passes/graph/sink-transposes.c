@@ -33,7 +33,7 @@
  *
  * What decreases with every rewrite, here and in hoist-transposes and merge-transposes: the bytes
  * that are transposed; where they are equal, the number of transposes; where that is equal too,
- * a region moves only if all transposes in front of it disappear and no reshape is inserted, so
+ * a region moves only if all transposes in front of it disappear and nothing is inserted, so
  * that each new one has fewer nodes on its longest way to the end of the function than one that
  * disappeared (order of multisets). Hoisting takes only steps of the first two kinds, so the two
  * never undo each other. Dims that are not known count as 32.
@@ -48,7 +48,7 @@
 static const char rule[] = "sink-transpose";
 
 enum {
-    REGION_MAX = 1024 /* nodes: what is looked at from one transpose */
+    TURNS_MAX = 64 /* regions of one turn are weighed against the graph before it */
 };
 
 /* --- regions --- */
@@ -58,60 +58,67 @@ typedef struct {
     int64_t transposes;
 } Cost;
 
+typedef enum {
+    FLIPPED_ENTRY,    /* the result of a transpose */
+    FLIPPED_COMPUTED, /* the result of a member */
+    FLIPPED_IMPORTED, /* any other value: it has to be transposed for the region */
+} FlippedKind;
+
 /* A value that is a transpose of one that the region computes, or starts from. */
 typedef struct {
     KilnValue *value;
     KilnPerm perm;
-    bool entry;             /* the result of a transpose */
+    FlippedKind kind;
     uint32_t n_inside;      /* uses that read the other value instead */
     uint32_t n_plain;       /* uses that need this value unless they are inside */
     bool computed;          /* by a member that is chosen */
     Cost cancelled;         /* transposes that undo it and nothing else */
     KilnValue *replacement; /* the other value, once it is built */
+    struct Member *member;  /* any that reads or computes it */
 } Flipped;
 
-typedef struct {
+typedef struct Member Member;
+struct Member {
     KilnPermuted plan;
     Flipped **operands; /* per operand: what it is a transpose of, where the plan reads that */
     Flipped **results;  /* NULL: unchanged */
+    bool inserts;       /* reshapes, or transposes of other operands */
     bool chosen;
-} Member;
+    Member *parent;    /* of the same region; itself: the one that stands for the region */
+    GPtrArray *region; /* of that one: all members */
+};
 
+/* All of a function that could compute in another order. */
 typedef struct {
     KilnFunction *function;
     KilnPassContext *context;
     KilnArena *arena;
-    GHashTable *flipped;   /* KilnValue → Flipped */
-    GHashTable *is_member; /* of nodes */
-    GPtrArray *members;    /* Member, operands before users */
-    GPtrArray *entries;    /* Flipped */
-    Cost cost;             /* of the chosen members, against now */
-} Region;
+    GHashTable *flipped; /* KilnValue → Flipped; looked up */
+    GPtrArray *members;  /* operands before users */
+    bool *is_member;     /* by id of node */
+    GPtrArray *left;     /* KilnNode*: what may be read no more */
+    bool imports;        /* other operands may be transposed */
+    Cost cost;           /* of the chosen members of a region, against now */
+} Search;
 
 static void
-region_clear(Region *region)
+search_clear(Search *search)
 {
-    g_hash_table_unref(region->flipped);
-    g_hash_table_unref(region->is_member);
-    g_ptr_array_unref(region->members);
-    g_ptr_array_unref(region->entries);
-    kiln_arena_free(region->arena);
+    g_hash_table_unref(search->flipped);
+    g_ptr_array_unref(search->members);
+    g_ptr_array_unref(search->left);
+    g_free(search->is_member);
+    kiln_arena_free(search->arena);
 }
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Region, region_clear)
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Search, search_clear)
 
+/* A transpose of this function that no region starts from: behind a value that a region computes it
+ * merges with the one that would be there. */
 static bool
-is_linked(const KilnNode *node)
+merges(const Search *search, const KilnNode *user)
 {
-    return node->previous || node->next || node->function->first == node;
-}
-
-/* A transpose of this function that the region does not start from: behind a value that the region
- * computes it merges with the one that would be there. */
-static bool
-merges(const Region *region, const KilnNode *user)
-{
-    return user->function == region->function && kiln_perm_of(user).rank >= 0 &&
-           !g_hash_table_contains(region->flipped, &user->results[0]);
+    return user->function == search->function && kiln_perm_of(user).rank >= 0 &&
+           !g_hash_table_contains(search->flipped, &user->results[0]);
 }
 
 /* What a transpose of @flipped would be of its replacement. */
@@ -123,31 +130,29 @@ merged_perm(const Flipped *flipped, const KilnNode *transpose)
 }
 
 static bool
-is_undone(const Region *region, const Flipped *flipped, const KilnNode *transpose)
+is_undone(const Search *search, const Flipped *flipped, const KilnNode *transpose)
 {
     KilnPerm perm = merged_perm(flipped, transpose);
-    KilnType type = kiln_perm_type_before(region->arena, &flipped->value->type, &flipped->perm);
+    KilnType type = kiln_perm_type_before(search->arena, &flipped->value->type, &flipped->perm);
     return kiln_perm_is_identity(&perm) && kiln_type_equal(&type, &transpose->results[0].type);
 }
 
 static Flipped *
-add_flipped(Region *region, KilnValue *value, const KilnPerm *perm, bool entry)
+add_flipped(Search *search, KilnValue *value, const KilnPerm *perm, FlippedKind kind)
 {
-    Flipped *flipped = kiln_arena_new0(region->arena, Flipped, 1);
+    Flipped *flipped = kiln_arena_new0(search->arena, Flipped, 1);
     flipped->value = value;
     flipped->perm = *perm;
-    flipped->entry = entry;
+    flipped->kind = kind;
     kiln_foreach_use (use, value) {
-        if (entry || !merges(region, use->user)) {
+        if (kind == FLIPPED_ENTRY || !merges(search, use->user)) {
             flipped->n_plain++;
-        } else if (is_undone(region, flipped, use->user)) {
+        } else if (is_undone(search, flipped, use->user)) {
             flipped->cancelled.bytes += kiln_perm_bytes(&value->type);
             flipped->cancelled.transposes++;
         }
     }
-    g_hash_table_insert(region->flipped, value, flipped);
-    if (entry)
-        g_ptr_array_add(region->entries, flipped);
+    g_hash_table_insert(search->flipped, value, flipped);
     return flipped;
 }
 
@@ -155,80 +160,133 @@ add_flipped(Region *region, KilnValue *value, const KilnPerm *perm, bool entry)
 
 /* What @value is a transpose by, now or in the region. */
 static KilnPerm
-perm_of_value(const Region *region, const KilnValue *value)
+perm_of_value(const Search *search, const KilnValue *value)
 {
-    const Flipped *flipped = value ? g_hash_table_lookup(region->flipped, value) : NULL;
+    const Flipped *flipped = value ? g_hash_table_lookup(search->flipped, value) : NULL;
     if (flipped)
         return flipped->perm;
     const KilnNode *def = value ? value->def : NULL;
-    if (!def || def->function != region->function || def->op != KILN_OP_transpose ||
-        g_hash_table_contains(region->flipped, def->operands[0].value))
+    if (!def || def->function != search->function || def->op != KILN_OP_transpose ||
+        g_hash_table_contains(search->flipped, def->operands[0].value))
         return KILN_PERM_NONE;
     return kiln_perm_of(def);
 }
 
+/* No member computes @value, permuted in another way or not at all, and no transpose does, which
+ * may merge with another. */
 static bool
-plan_member(Region *region, KilnNode *node, KilnPermuted *plan)
+can_be_imported(const Search *search, const KilnValue *value)
+{
+    const KilnNode *def = value->def;
+    if (g_hash_table_contains(search->flipped, value))
+        return false;
+    return !def || def->function != search->function ||
+           (def->op != KILN_OP_transpose && !search->is_member[def->id]);
+}
+
+static bool
+plan_member(Search *search, KilnNode *node, KilnPermuted *plan)
 {
     *plan = (KilnPermuted){ .node = node,
-                            .arena = region->arena,
-                            .context = region->context,
+                            .arena = search->arena,
+                            .context = search->context,
                             .rule = rule,
-                            .want = KILN_PERM_NONE };
-    plan->from = kiln_arena_new0(region->arena, KilnPerm, node->n_operands + 1);
-    for (uint32_t i = 0; i < node->n_operands; i++)
-        plan->from[i] = perm_of_value(region, node->operands[i].value);
-    if (!kiln_permute_plan(plan))
-        return false;
+                            .want = KILN_PERM_NONE,
+                            .inverse = search->imports };
+    plan->from = kiln_arena_new0(search->arena, KilnPerm, node->n_operands + 1);
+    bool reads_flipped = false;
     for (uint32_t i = 0; i < node->n_operands; i++) {
-        if (plan->operands[i].kind == KILN_PERMUTED_FLIPPED)
-            return true;
+        plan->from[i] = perm_of_value(search, node->operands[i].value);
+        reads_flipped |= plan->from[i].rank >= 0;
     }
-    return false;
+    if (!reads_flipped || !kiln_permute_plan(plan))
+        return false;
+    reads_flipped = false;
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        reads_flipped |= plan->operands[i].kind == KILN_PERMUTED_FLIPPED;
+        if (plan->operands[i].kind == KILN_PERMUTED_INVERSE &&
+            !can_be_imported(search, node->operands[i].value))
+            return false;
+    }
+    for (uint32_t r = 0; r < node->n_results; r++) {
+        if (g_hash_table_contains(search->flipped, &node->results[r]))
+            return false; /* it was imported */
+    }
+    return reads_flipped;
+}
+
+static Member *
+region_of(Member *member)
+{
+    while (member->parent != member) {
+        member->parent = member->parent->parent;
+        member = member->parent;
+    }
+    return member;
+}
+
+/* Members that share a value are of one region. */
+static void
+connect(Member *member, Flipped *flipped)
+{
+    if (flipped->member)
+        region_of(member)->parent = region_of(flipped->member);
+    flipped->member = member;
+}
+
+/* What the operands of @kind of a member are transposes of. */
+static void
+find_operands(Search *search, Member *member, KilnPermutedKind kind)
+{
+    const KilnPermuted *plan = &member->plan;
+    for (uint32_t i = 0; i < plan->node->n_operands; i++) {
+        KilnValue *value = plan->node->operands[i].value;
+        if (plan->operands[i].kind != kind)
+            continue;
+        Flipped *flipped = g_hash_table_lookup(search->flipped, value);
+        if (!flipped)
+            flipped = add_flipped(search, value, &plan->operands[i].perm,
+                                  kind == KILN_PERMUTED_FLIPPED ? FLIPPED_ENTRY : FLIPPED_IMPORTED);
+        member->operands[i] = flipped;
+        member->inserts |= flipped->kind == FLIPPED_IMPORTED;
+        connect(member, flipped);
+    }
 }
 
 static void
-try_join(Region *region, KilnNode *node, GPtrArray *queue)
+try_join(Search *search, KilnNode *node)
 {
     KilnPermuted plan;
-    if (node->function != region->function || node->op == KILN_OP_transpose ||
-        g_hash_table_contains(region->is_member, node) || !plan_member(region, node, &plan))
+    if (search->is_member[node->id] || !plan_member(search, node, &plan))
         return;
-    Member *member = kiln_arena_new0(region->arena, Member, 1);
+    search->is_member[node->id] = true;
+    Member *member = kiln_arena_new0(search->arena, Member, 1);
     member->plan = plan;
-    member->operands = kiln_arena_new0(region->arena, Flipped *, node->n_operands + 1);
-    member->results = kiln_arena_new0(region->arena, Flipped *, node->n_results);
-    for (uint32_t i = 0; i < node->n_operands; i++) {
-        KilnValue *value = node->operands[i].value;
-        if (plan.operands[i].kind != KILN_PERMUTED_FLIPPED)
-            continue;
-        member->operands[i] = g_hash_table_lookup(region->flipped, value);
-        if (member->operands[i])
-            continue;
-        member->operands[i] = add_flipped(region, value, &plan.from[i], true);
-        g_ptr_array_add(queue, member->operands[i]);
-    }
+    member->parent = member;
+    member->inserts = plan.has_view;
+    member->operands = kiln_arena_new0(search->arena, Flipped *, node->n_operands + 1);
+    member->results = kiln_arena_new0(search->arena, Flipped *, node->n_results);
+    find_operands(search, member, KILN_PERMUTED_FLIPPED); /* first: what is read of them is no */
+    find_operands(search, member, KILN_PERMUTED_INVERSE); /* transpose that an import replaces */
     for (uint32_t r = 0; r < node->n_results; r++) {
         if (plan.results[r].rank < 0)
             continue;
-        member->results[r] = add_flipped(region, &node->results[r], &plan.results[r], false);
-        g_ptr_array_add(queue, member->results[r]);
+        member->results[r] =
+            add_flipped(search, &node->results[r], &plan.results[r], FLIPPED_COMPUTED);
+        connect(member, member->results[r]);
     }
-    g_hash_table_add(region->is_member, node);
-    g_ptr_array_add(region->members, member);
+    g_ptr_array_add(search->members, member);
 }
 
-/* Everything that could compute of what @transpose reads. */
+/* Everything that could compute of what some transpose reads: first what needs nothing else, then
+ * what needs other operands transposed. */
 static void
-grow(Region *region, KilnNode *transpose)
+grow(Search *search)
 {
-    KilnPerm perm = kiln_perm_of(transpose);
-    g_autoptr(GPtrArray) queue = g_ptr_array_new();
-    g_ptr_array_add(queue, add_flipped(region, &transpose->results[0], &perm, true));
-    for (guint at = 0; at < queue->len && region->members->len < REGION_MAX; at++) {
-        const Flipped *flipped = g_ptr_array_index(queue, at);
-        kiln_foreach_use (use, flipped->value)
-            try_join(region, use->user, queue);
+    for (int round = 0; round < 2; round++) {
+        search->imports = round > 0;
+        kiln_foreach_node (node, search->function)
+            try_join(search, node);
     }
 }
 
@@ -242,37 +300,39 @@ compare_costs(Cost a, Cost b)
     return a.transposes < b.transposes ? -1 : a.transposes > b.transposes;
 }
 
-/* Adds @sign times what @flipped costs, in the region as it is chosen now, to its cost. */
+/* Adds @sign times what @flipped costs, with the members that are chosen now. */
 static void
-count(Region *region, const Flipped *flipped, int sign)
+count(Search *search, const Flipped *flipped, int sign)
 {
     double bytes = kiln_perm_bytes(&flipped->value->type);
     int transposes = flipped->n_plain > flipped->n_inside;
-    if (flipped->entry ? flipped->n_inside == 0 : !flipped->computed)
+    if (flipped->kind == FLIPPED_COMPUTED ? !flipped->computed : flipped->n_inside == 0)
         return;
-    if (flipped->entry)
+    if (flipped->kind == FLIPPED_ENTRY)
         transposes--;
-    region->cost.bytes += sign * (transposes * bytes - flipped->cancelled.bytes);
-    region->cost.transposes += sign * (transposes - flipped->cancelled.transposes);
+    else if (flipped->kind == FLIPPED_IMPORTED)
+        transposes = 1;
+    search->cost.bytes += sign * (transposes * bytes - flipped->cancelled.bytes);
+    search->cost.transposes += sign * (transposes - flipped->cancelled.transposes);
 }
 
 static void
-choose(Region *region, Member *member, bool chosen)
+choose(Search *search, Member *member, bool chosen)
 {
     const KilnNode *node = member->plan.node;
     for (uint32_t i = 0; i < node->n_operands; i++) {
         if (!member->operands[i])
             continue;
-        count(region, member->operands[i], -1);
+        count(search, member->operands[i], -1);
         member->operands[i]->n_inside += chosen ? 1 : -1u;
-        count(region, member->operands[i], 1);
+        count(search, member->operands[i], 1);
     }
     for (uint32_t r = 0; r < node->n_results; r++) {
         if (!member->results[r])
             continue;
-        count(region, member->results[r], -1);
+        count(search, member->results[r], -1);
         member->results[r]->computed = chosen;
-        count(region, member->results[r], 1);
+        count(search, member->results[r], 1);
     }
     member->chosen = chosen;
 }
@@ -292,104 +352,137 @@ can_be_computed(const Member *member)
 {
     for (uint32_t i = 0; i < member->plan.node->n_operands; i++) {
         const Flipped *operand = member->operands[i];
-        if (operand && !operand->entry && !operand->computed)
+        if (operand && operand->kind == FLIPPED_COMPUTED && !operand->computed)
             return false;
     }
     return true;
 }
 
 static Member *
-member_at(const Region *region, guint i)
+member_at(const GPtrArray *region, guint i)
 {
-    return g_ptr_array_index(region->members, i);
+    return g_ptr_array_index(region, i);
 }
 
 /* The cheapest beginning of the region, then node by node from its end what costs no more without
  * it, then from the start what costs no more with it: as far down as it goes for nothing. */
 static void
-choose_members(Region *region)
+choose_members(Search *search, const GPtrArray *region)
 {
-    guint best = 0, n = region->members->len;
+    guint best = 0;
     Cost least = { 0, 0 };
-    for (guint i = 0; i < n; i++) {
-        choose(region, member_at(region, i), true);
-        if (compare_costs(region->cost, least) <= 0) {
-            least = region->cost;
+    search->cost = least;
+    for (guint i = 0; i < region->len; i++) {
+        choose(search, member_at(region, i), true);
+        if (compare_costs(search->cost, least) <= 0) {
+            least = search->cost;
             best = i + 1;
         }
     }
-    for (guint i = n; i-- > best;)
-        choose(region, member_at(region, i), false);
+    for (guint i = region->len; i-- > best;)
+        choose(search, member_at(region, i), false);
     for (guint i = best; i-- > 0;) {
-        Cost with = region->cost;
+        Cost with = search->cost;
         if (is_read_inside(member_at(region, i)))
             continue;
-        choose(region, member_at(region, i), false);
-        if (compare_costs(region->cost, with) > 0)
-            choose(region, member_at(region, i), true);
+        choose(search, member_at(region, i), false);
+        if (compare_costs(search->cost, with) > 0)
+            choose(search, member_at(region, i), true);
     }
-    for (guint i = 0; i < n; i++) {
+    for (guint i = 0; i < region->len; i++) {
         Member *member = member_at(region, i);
-        Cost without = region->cost;
+        Cost without = search->cost;
         if (member->chosen || !can_be_computed(member))
             continue;
-        choose(region, member, true);
-        if (compare_costs(region->cost, without) > -(int)member->plan.has_view)
-            choose(region, member, false);
+        choose(search, member, true);
+        if (compare_costs(search->cost, without) > -(int)member->inserts)
+            choose(search, member, false);
     }
 }
 
 /* --- applying --- */
 
-/* What is read instead of @flipped. */
-static KilnValue *
-replacement_of(const Flipped *flipped)
-{
-    return flipped->entry ? flipped->value->def->operands[0].value : flipped->replacement;
-}
-
+/* Transposes of the value read its replacement; those that undo it are that. */
 static gboolean
-build_members(Region *region, GError **error)
+merge_transposes(const Search *search, const Flipped *flipped, bool undone_only, GError **error)
 {
-    for (guint i = 0; i < region->members->len; i++) {
-        const Member *member = member_at(region, i);
-        KilnNode *node = member->plan.node;
-        if (!member->chosen)
-            continue;
-        g_autofree KilnValue **flipped = g_new0(KilnValue *, node->n_operands + 1);
-        for (uint32_t k = 0; k < node->n_operands; k++)
-            flipped[k] = member->operands[k] ? replacement_of(member->operands[k]) : NULL;
-        KilnNode *built = kiln_permute_build(&member->plan, flipped, error);
-        if (!built)
-            return FALSE;
-        for (uint32_t r = 0; r < node->n_results; r++) {
-            if (member->results[r])
-                member->results[r]->replacement = &built->results[r];
-            else if (node->results[r].n_uses)
-                kiln_value_replace(&node->results[r], &built->results[r]);
-        }
-    }
-    return TRUE;
-}
-
-/* Readers of @flipped read its replacement: transposes merge, others get a transpose. */
-static gboolean
-replace(const Region *region, const Flipped *flipped, GError **error)
-{
-    KilnValue *value = flipped->value;
-    kiln_foreach_use_safe (use, value) {
+    kiln_foreach_use_safe (use, flipped->value) {
         KilnNode *user = use->user;
-        if (!merges(region, user))
-            continue;
         KilnValue *old = &user->results[0], *merged = flipped->replacement;
+        if (!merges(search, user) || old == merged)
+            continue;
         KilnPerm perm = merged_perm(flipped, user);
-        if (!is_undone(region, flipped, user))
+        bool undone = is_undone(search, flipped, user);
+        if (!undone && undone_only)
+            continue;
+        if (!undone)
             merged = kiln_perm_transpose(user, merged, &perm, &old->type, error);
         if (!merged)
             return FALSE;
         kiln_value_replace(old, merged);
         kiln_node_remove(user);
     }
+    return TRUE;
+}
+
+/* A transpose right behind the value, for the region and for all that did the same. */
+static gboolean
+import(const Search *search, Flipped *flipped, GError **error)
+{
+    const KilnNode *def = flipped->value->def;
+    bool own = def && def->function == search->function;
+    KilnNode *before = own ? def->next : search->function->first;
+    KilnPerm inverse = kiln_perm_inverse(&flipped->perm);
+    KilnType type = kiln_perm_type_before(search->arena, &flipped->value->type, &flipped->perm);
+    flipped->replacement = kiln_perm_transpose(before, flipped->value, &inverse, &type, error);
+    return flipped->replacement && merge_transposes(search, flipped, true, error);
+}
+
+/* Imports of all operands come before any is read: they replace transposes. */
+static gboolean
+import_operands(const Search *search, const Member *member, GError **error)
+{
+    for (uint32_t i = 0; i < member->plan.node->n_operands; i++) {
+        Flipped *operand = member->operands[i];
+        if (operand && operand->kind == FLIPPED_IMPORTED && !operand->replacement &&
+            !import(search, operand, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+static gboolean
+build_member(const Search *search, const Member *member, GError **error)
+{
+    KilnNode *node = member->plan.node;
+    g_autofree KilnValue **flipped = g_new0(KilnValue *, node->n_operands + 1);
+    if (!import_operands(search, member, error))
+        return FALSE;
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        const Flipped *operand = member->operands[i];
+        if (operand)
+            flipped[i] = operand->kind == FLIPPED_ENTRY ? operand->value->def->operands[0].value
+                                                        : operand->replacement;
+    }
+    KilnNode *built = kiln_permute_build(&member->plan, flipped, error);
+    if (!built)
+        return FALSE;
+    for (uint32_t r = 0; r < node->n_results; r++) {
+        if (member->results[r])
+            member->results[r]->replacement = &built->results[r];
+        else if (node->results[r].n_uses)
+            kiln_value_replace(&node->results[r], &built->results[r]);
+    }
+    return TRUE;
+}
+
+/* Readers of @flipped read its replacement: transposes merge, others get a transpose. */
+static gboolean
+replace(const Search *search, const Flipped *flipped, GError **error)
+{
+    KilnValue *value = flipped->value;
+    if (!merge_transposes(search, flipped, false, error))
+        return FALSE;
     if (!value->n_uses)
         return TRUE;
     KilnValue *transposed =
@@ -400,33 +493,34 @@ replace(const Region *region, const Flipped *flipped, GError **error)
 }
 
 static gboolean
-apply(Region *region, GError **error)
+replace_member(const Search *search, const Member *member, GError **error)
 {
-    if (!build_members(region, error))
-        return FALSE;
-    g_autoptr(GPtrArray) left = g_ptr_array_new(); /* what may be read no more */
-    for (guint i = region->members->len; i-- > 0;) {
-        const Member *member = member_at(region, i);
-        KilnNode *node = member->plan.node;
-        if (!member->chosen)
-            continue;
-        for (uint32_t r = 0; r < node->n_results; r++) {
-            if (member->results[r] && !replace(region, member->results[r], error))
-                return FALSE;
-        }
-        kiln_pass_note(region->context, rule, "below %s (%s)", kiln_node_label(node),
-                       kiln_op_info(node->op)->name);
-        for (uint32_t k = 0; k < node->n_operands; k++) {
-            const KilnValue *value = node->operands[k].value;
-            if (value && value->def)
-                g_ptr_array_add(left, value->def);
-        }
-        kiln_node_remove(node);
+    KilnNode *node = member->plan.node;
+    for (uint32_t r = 0; r < node->n_results; r++) {
+        if (member->results[r] && !replace(search, member->results[r], error))
+            return FALSE;
     }
-    for (guint i = 0; i < left->len; i++) {
-        KilnNode *node = g_ptr_array_index(left, i);
-        if (node->function == region->function)
-            kiln_node_remove_if_dead(node);
+    kiln_pass_note(search->context, rule, "below %s (%s)", kiln_node_label(node),
+                   kiln_op_info(node->op)->name);
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        const KilnValue *value = node->operands[i].value;
+        if (value && value->def)
+            g_ptr_array_add(search->left, value->def);
+    }
+    kiln_node_remove(node);
+    return TRUE;
+}
+
+static gboolean
+apply(const Search *search, const GPtrArray *region, GError **error)
+{
+    for (guint i = 0; i < region->len; i++) {
+        if (member_at(region, i)->chosen && !build_member(search, member_at(region, i), error))
+            return FALSE;
+    }
+    for (guint i = region->len; i-- > 0;) {
+        if (member_at(region, i)->chosen && !replace_member(search, member_at(region, i), error))
+            return FALSE;
     }
     return TRUE;
 }
@@ -434,9 +528,9 @@ apply(Region *region, GError **error)
 /* --- the pass --- */
 
 static bool
-has_chosen(const Region *region)
+has_chosen(const GPtrArray *region)
 {
-    for (guint i = 0; i < region->members->len; i++) {
+    for (guint i = 0; i < region->len; i++) {
         if (member_at(region, i)->chosen)
             return true;
     }
@@ -444,44 +538,88 @@ has_chosen(const Region *region)
 }
 
 static bool
-inserts_views(const Region *region)
+inserts_nodes(const GPtrArray *region)
 {
-    for (guint i = 0; i < region->members->len; i++) {
-        if (member_at(region, i)->chosen && member_at(region, i)->plan.has_view)
+    for (guint i = 0; i < region->len; i++) {
+        if (member_at(region, i)->chosen && member_at(region, i)->inserts)
             return true;
     }
     return false;
 }
 
 static bool
-keeps_entries(const Region *region)
+keeps_entries(const GPtrArray *region)
 {
-    for (guint i = 0; i < region->entries->len; i++) {
-        const Flipped *entry = g_ptr_array_index(region->entries, i);
-        if (entry->n_inside && entry->n_inside < entry->n_plain)
-            return true;
+    for (guint i = 0; i < region->len; i++) {
+        const Member *member = member_at(region, i);
+        for (uint32_t k = 0; k < member->plan.node->n_operands; k++) {
+            const Flipped *entry = member->operands[k];
+            if (entry && entry->kind == FLIPPED_ENTRY && entry->n_inside &&
+                entry->n_inside < entry->n_plain)
+                return true;
+        }
     }
     return false;
 }
 
 static bool
-sink(KilnNode *transpose, KilnPassContext *context, GError **error)
+sink_region(Search *search, const GPtrArray *region, GError **error)
 {
-    g_auto(Region) region = { .function = transpose->function,
-                              .context = context,
-                              .arena = kiln_arena_new(),
-                              .flipped = g_hash_table_new(NULL, NULL),
-                              .is_member = g_hash_table_new(NULL, NULL),
-                              .members = g_ptr_array_new(),
-                              .entries = g_ptr_array_new() };
-    grow(&region, transpose);
-    choose_members(&region);
-    if (!has_chosen(&region))
+    KilnPassContext *context = search->context;
+    choose_members(search, region);
+    if (!has_chosen(region))
         return false;
-    bool less = compare_costs(region.cost, (Cost){ 0, 0 }) < 0;
-    GUARD(none_stays, less || !keeps_entries(&region));
-    GUARD(no_views, less || !inserts_views(&region));
-    return apply(&region, error);
+    bool less = compare_costs(search->cost, (Cost){ 0, 0 }) < 0;
+    GUARD(none_stays, less || !keeps_entries(region));
+    GUARD(nothing_inserted, less || !inserts_nodes(region));
+    return apply(search, region, error);
+}
+
+/* The members of each region, kept at the one that stands for it. */
+static GPtrArray *
+split_into_regions(const Search *search)
+{
+    GPtrArray *regions = g_ptr_array_new_with_free_func((GDestroyNotify)g_ptr_array_unref);
+    for (guint i = 0; i < search->members->len; i++) {
+        Member *root = region_of(member_at(search->members, i));
+        if (!root->region) {
+            root->region = g_ptr_array_new();
+            g_ptr_array_add(regions, root->region);
+        }
+        g_ptr_array_add(root->region, member_at(search->members, i));
+    }
+    return regions;
+}
+
+static gboolean
+sink_all(Search *search, bool *changed, GError **error)
+{
+    grow(search);
+    g_autoptr(GPtrArray) regions = split_into_regions(search);
+    for (guint i = 0; i < regions->len; i++) {
+        GError *why = NULL;
+        *changed |= sink_region(search, g_ptr_array_index(regions, i), &why);
+        if (why) {
+            g_propagate_error(error, why);
+            return FALSE;
+        }
+    }
+    for (guint i = 0; i < search->left->len; i++) {
+        KilnNode *node = g_ptr_array_index(search->left, i);
+        if (node->function == search->function)
+            kiln_node_remove_if_dead(node);
+    }
+    return TRUE;
+}
+
+static bool
+has_transposes(const KilnFunction *function)
+{
+    kiln_foreach_node (node, function) {
+        if (node->op == KILN_OP_transpose)
+            return true;
+    }
+    return false;
 }
 
 gboolean
@@ -489,23 +627,19 @@ kiln_pass_sink_transposes(KilnFunction *function, KilnPassContext *context, bool
                           GError **error)
 {
     *changed = false;
-    for (bool again = true; again;) {
+    bool again = has_transposes(function);
+    for (int turn = 0; again && turn < TURNS_MAX; turn++) {
+        g_auto(Search) search = { .function = function,
+                                  .context = context,
+                                  .arena = kiln_arena_new(),
+                                  .flipped = g_hash_table_new(NULL, NULL),
+                                  .members = g_ptr_array_new(),
+                                  .left = g_ptr_array_new(),
+                                  .is_member = g_new0(bool, function->next_id + 1) };
         again = false;
-        g_autoptr(GPtrArray) transposes = g_ptr_array_new();
-        kiln_foreach_node (node, function) {
-            if (kiln_perm_of(node).rank >= 0)
-                g_ptr_array_add(transposes, node);
-        }
-        for (guint i = 0; i < transposes->len; i++) {
-            GError *why = NULL;
-            KilnNode *transpose = g_ptr_array_index(transposes, i);
-            if (is_linked(transpose) && sink(transpose, context, &why))
-                again = *changed = true;
-            if (why) {
-                g_propagate_error(error, why);
-                return FALSE;
-            }
-        }
+        if (!sink_all(&search, &again, error))
+            return FALSE;
+        *changed |= again;
     }
     return TRUE;
 }
