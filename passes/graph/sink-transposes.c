@@ -15,10 +15,11 @@
  * reductions, arg_max and arg_min; concat, split, slice, pad, tile, expand, gather; reshapes that
  * mix no dims; pools along one spatial dim.
  *
- * Not one node at a time: from a transpose the pass collects the region of all that could compute
- * in the other order, and takes the part of it that transposes the fewest bytes afterwards. So a
- * value with several readers is followed where they meet again (x · sigmoid(x), residuals), and a
- * transpose is never copied above several readers that end in different places.
+ * Not one node at a time: the pass collects the regions of all that could compute in another order,
+ * and takes the part of each that transposes the fewest bytes afterwards. So a value with several
+ * readers is followed where they meet again (x · sigmoid(x), residuals), and a transpose is never
+ * copied above several readers that end in different places. An operand that is no transpose is
+ * transposed for a region where more is saved behind it.
  *
  *          transpose                       x
  *           |     \                      |    \
