@@ -4,7 +4,8 @@
 #include "passes/clip.h"
 
 enum {
-    LEVELS = 4 /* of nodes that are looked through */
+    LEVELS = 4,       /* of nodes that are looked through */
+    MOST_OPERANDS = 8 /* of one node: more are not looked at */
 };
 
 static bool never_negative(const KilnValue *value, int levels);
@@ -14,7 +15,7 @@ static bool
 operands_are(const KilnNode *node, uint32_t n, int levels)
 {
     for (uint32_t i = 0; i < n; i++) {
-        if (!never_negative(kiln_node_operand(node, i), levels))
+        if (i == MOST_OPERANDS || !never_negative(kiln_node_operand(node, i), levels))
             return false;
     }
     return true;
