@@ -449,7 +449,8 @@ plan_layer_normalization(KilnPermuted *plan)
     KilnPerm perm;
     if (!kiln_permuted_data(plan, &perm))
         return false;
-    int axis = kiln_type_axis(x, kiln_attrs(plan->node, layer_normalization)->axis);
+    const int64_t *attr = kiln_permuted_attr(plan, "axis");
+    int axis = kiln_type_axis(x, *attr);
     for (int d = axis; d < perm.rank; d++)
         GUARD(normalized_stay, perm.at[d] == d);
     return aligned(plan, &perm);
@@ -560,6 +561,7 @@ planner_of(KilnOp op)
     case KILN_OP_lrn:
         return plan_lrn;
     case KILN_OP_layer_normalization:
+    case KILN_OP_rms_normalization:
         return plan_layer_normalization;
     case KILN_OP_max_pool:
     case KILN_OP_average_pool:

@@ -11,9 +11,9 @@
  * What op' is (axes, pads, repeats, shapes, constants beside it in the other order) is planned in
  * passes/permute.h: every element-wise op with one operand or several, clip, prelu, where, cast,
  * quantize_linear, dequantize_linear, rescale_quantized; batch_normalization and lrn where channels
- * stay; layer_normalization where the normalized dims stay; softmax and its like, top_k, cum_sum,
- * reductions, arg_max and arg_min; concat, split, slice, pad, tile, expand, gather; reshapes that
- * mix no dims; pools along one spatial dim.
+ * stay; layer_ and rms_normalization where the normalized dims stay; softmax and its like, top_k,
+ * cum_sum, reductions, arg_max and arg_min; concat, split, slice, pad, tile, expand, gather;
+ * reshapes that mix no dims; pools along one spatial dim.
  *
  * Not one node at a time: the pass collects the regions of all that could compute in another order,
  * and takes the part of each that transposes the fewest bytes afterwards. So a value with several
@@ -43,8 +43,6 @@
  * the same operands in the same order. Quantization stays: types are the old ones with their dims
  * moved. */
 #include "passes/permute.h"
-
-#include <string.h>
 
 static const char rule[] = "sink-transpose";
 
