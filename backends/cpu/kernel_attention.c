@@ -9,9 +9,9 @@
 #include "backends/cpu/reduce.h"
 
 enum {
-    BLOCK_SCORES = 64 * 1024, /* floats of a block, about */
-    BLOCK_ROWS_MIN = 32,      /* keys and values are packed anew for each block */
-    BLOCK_ROWS_MAX = 128,
+    BLOCK_SCORES = 256 * 1024, /* floats of a block, about */
+    BLOCK_ROWS_MIN = 64,       /* keys and values are packed anew for each block */
+    BLOCK_ROWS_MAX = 256,
     TASKS = 8, /* enough for a team of up to 8 */
 };
 
