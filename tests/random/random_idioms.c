@@ -375,19 +375,146 @@ gathered(RandomGraph *g)
         rg_binary(g, KILN_OP_gather, &attrs, x, rg_ints(g, &index, 1));
 }
 
+/* Images of which each phase is whole: some that there are, else new ones. */
+static KilnValue *
+picture(RandomGraph *g)
+{
+    KilnValue *x = rg_any(g);
+    if (x->type.rank == 4 && kiln_type_elements(&x->type) > 0 && x->type.dims[2] % 2 == 0 &&
+        x->type.dims[3] % 2 == 0)
+        return x;
+    int64_t dims[] = { 1 + rg_below(g, 2), 1 + rg_below(g, 3), 4, 4 };
+    KilnType type = kiln_type_make(g->dtype, 4, dims);
+    return rg_constant(g, &type, -1, 1);
+}
+
+/* Padding in front of a window, with what the window would pad with, or something else. */
+static void
+padded_window(RandomGraph *g)
+{
+    KilnValue *x = picture(g);
+    int64_t numbers[8] = { 0 }, window[] = { 2, 2 }, own[] = { 1, 0, 0, 1 };
+    for (int d = 0; d < 2; d++) {
+        numbers[2 + d] = rg_one_in(g, 8) ? -1 : rg_below(g, 2);
+        numbers[6 + d] = 1 + rg_below(g, 2);
+    }
+    bool most = rg_one_in(g, 3);
+    KilnValue *number = most && !rg_one_in(g, 3) ? rg_scalar(g, -INFINITY) : NULL;
+    x = rg_one_in(g, 2) ? rg_unary(g, KILN_OP_relu, NULL, x) : x;
+    KilnValue *operands[] = { x, rg_ints(g, numbers, 8), number };
+    KilnValue *y = x ? rg_add(g, KILN_OP_pad, NULL, 1, 3, operands) : NULL;
+    if (!y)
+        return;
+    KilnInts pads = { rg_one_in(g, 2) ? 4 : 0, own }, kernel = { 2, window };
+    KilnAttrs_max_pool greatest = { .auto_pad = "NOTSET", .kernel_shape = kernel, .pads = pads };
+    KilnAttrs_average_pool mean = { .auto_pad = "NOTSET",
+                                    .count_include_pad = rg_one_in(g, 2),
+                                    .kernel_shape = kernel,
+                                    .pads = pads };
+    KilnAttrs_conv conv = { .auto_pad = "NOTSET", .group = 1, .pads = pads };
+    KilnType type = kiln_type_make(g->dtype, 4, (int64_t[]){ 2, y->type.dims[1], 2, 2 });
+    if (most)
+        rg_unary(g, KILN_OP_max_pool, &greatest, y);
+    else if (rg_one_in(g, 2))
+        rg_unary(g, KILN_OP_average_pool, &mean, y);
+    else
+        rg_binary(g, KILN_OP_conv, &conv, y, rg_constant(g, &type, -0.5, 0.5));
+}
+
+/* A convolution of the phases of a picture. */
+static void
+phases(RandomGraph *g)
+{
+    KilnValue *x = picture(g);
+    int64_t swap[] = { 1, 0, 2, 3 }, own[] = { 1, 0, 0, 1 };
+    KilnAttrs_transpose transpose = { .perm = { 4, swap } };
+    KilnAttrs_space_to_depth down = { .blocksize = 2 };
+    KilnAttrs_depth_to_space up = { .blocksize = 2, .mode = rg_one_in(g, 4) ? "CRD" : "DCR" };
+    KilnAttrs_conv conv = { .auto_pad = "NOTSET",
+                            .group = 1,
+                            .pads = { rg_one_in(g, 2) ? 4 : 0, own } };
+    KilnType type = kiln_type_make(g->dtype, 4, (int64_t[]){ 2, x->type.dims[0], 1, 1 });
+    KilnValue *y = rg_unary(g, KILN_OP_space_to_depth, &down, x);
+    y = y ? rg_unary(g, KILN_OP_transpose, &transpose, y) : NULL;
+    y = y ? rg_binary(g, KILN_OP_conv, &conv, y, rg_constant(g, &type, -0.5, 0.5)) : NULL;
+    y = y ? rg_unary(g, KILN_OP_transpose, &transpose, y) : NULL;
+    if (y)
+        rg_unary(g, KILN_OP_depth_to_space, &up, y);
+}
+
+/* Products of many columns with few, some of them made of one another, and of few rows with many.
+ */
+static void
+thin_products(RandomGraph *g)
+{
+    KilnType wide = kiln_type_make(g->dtype, 2, (int64_t[]){ 12, 12 });
+    KilnValue *x = rg_constant(g, &wide, -0.5, 0.5);
+    x = rg_binary(g, KILN_OP_add, NULL, x, rg_scalar(g, 0.5));
+    KilnValue *last = NULL;
+    for (int i = 0, n = 2 + rg_below(g, 4); x && i < n; i++) {
+        bool rows = rg_one_in(g, 2);
+        int64_t dims[] = { rows ? 1 : 12, rows ? 12 : 1 };
+        KilnType thin = kiln_type_make(g->dtype, 2, dims);
+        bool again = last && last->type.dims[0] == dims[0] && rg_one_in(g, 2);
+        KilnValue *other = again ? last : rg_constant(g, &thin, -0.5, 0.5);
+        last = rows ? rg_binary(g, KILN_OP_matmul, NULL, other, x)
+                    : rg_binary(g, KILN_OP_matmul, NULL, x, other);
+        if (last && rg_one_in(g, 3))
+            last = rg_unary(g, KILN_OP_neg, NULL, last);
+    }
+}
+
+static void
+fully_connected(RandomGraph *g)
+{
+    KilnValue *x = rg_any(g);
+    if (x->type.rank != 2)
+        return;
+    bool turned = rg_one_in(g, 2);
+    int64_t columns = rg_extent(g), depth = x->type.dims[1];
+    KilnAttrs_gemm attrs = { .alpha = 1, .beta = rg_one_in(g, 3) ? 2 : 1, .transB = turned };
+    int64_t dims[] = { turned ? columns : depth, turned ? depth : columns };
+    KilnType type = kiln_type_make(g->dtype, 2, dims);
+    KilnType vector = kiln_type_make(g->dtype, 1, &columns);
+    KilnValue *bias = rg_one_in(g, 2) ? rg_constant(g, &vector, -1, 1) : NULL;
+    KilnValue *operands[] = { x, rg_constant(g, &type, -0.5, 0.5), bias };
+    KilnValue *y = rg_add(g, KILN_OP_gemm, &attrs, 1, 3, operands);
+    if (y && rg_one_in(g, 2))
+        rg_binary(g, rg_one_in(g, 2) ? KILN_OP_mul : KILN_OP_add, NULL, y,
+                  rg_constant(g, &vector, -1, 1));
+}
+
 void
 rg_idiom(RandomGraph *g)
 {
     typedef void (*Idiom)(RandomGraph *);
     static const Idiom idioms[] = {
-        leaky_relu,      clips,       gelu,
-        gelu_tanh,       silu,        hard_swish,
-        softmax,         layer_norm,  layer_norm,
-        attention,       scaled_conv, scaled_conv,
-        products_of_one, sandwich,    sandwich,
-        pieces,          shuffle,     shape_arithmetic,
-        casts,           pooled_relu, mean_of_picture,
+        leaky_relu,
+        clips,
+        gelu,
+        gelu_tanh,
+        silu,
+        hard_swish,
+        softmax,
+        layer_norm,
+        layer_norm,
+        attention,
+        scaled_conv,
+        scaled_conv,
+        products_of_one,
+        sandwich,
+        sandwich,
+        pieces,
+        shuffle,
+        shape_arithmetic,
+        casts,
+        pooled_relu,
+        mean_of_picture,
         gathered,
+        padded_window,
+        phases,
+        thin_products,
+        fully_connected,
     };
     idioms[rg_below(g, G_N_ELEMENTS(idioms))](g);
 }
