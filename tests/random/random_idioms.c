@@ -484,6 +484,72 @@ fully_connected(RandomGraph *g)
                   rg_constant(g, &vector, -1, 1));
 }
 
+/* The same to each part of a value, or almost the same. */
+static void
+parts_alike(RandomGraph *g)
+{
+    static const KilnOp ops[] = { KILN_OP_add, KILN_OP_mul, KILN_OP_max, KILN_OP_sub };
+    KilnValue *x = rg_any(g);
+    KilnOp op = ops[rg_below(g, G_N_ELEMENTS(ops))];
+    KilnAttrs_split attrs = { .axis = x->type.rank ? rg_below(g, x->type.rank) : 0 };
+    if (!x->type.rank || x->type.dims[attrs.axis] < 2)
+        return;
+    int64_t sizes[] = { 1, x->type.dims[attrs.axis] - 1 };
+    KilnValue *operands[] = { x, rg_ints(g, sizes, 2) };
+    KilnNodeSpec spec = {
+        .op = KILN_OP_split, .operands = operands, .n_operands = 2, .n_results = 2, .attrs = &attrs
+    };
+    KilnNode *split = kiln_node_new(g->function, &spec, NULL); /* nothing else is to read parts */
+    KilnValue *other = rg_scalar(g, 1.5), *made[2] = { NULL };
+    bool left = rg_one_in(g, 3);
+    for (int i = 0; i < 2 && split; i++) {
+        KilnValue *part = &split->results[i], *with = or_double(g, other);
+        made[i] = rg_binary(g, op, NULL, left ? with : part, left ? part : with);
+    }
+    KilnAttrs_concat joined = { .axis = attrs.axis };
+    if (made[0] && made[1])
+        rg_add(g, KILN_OP_concat, &joined, 1, 2, made);
+}
+
+/* A scatter over all rows, or over one of them twice. */
+static void
+overwritten(RandomGraph *g)
+{
+    KilnValue *x = rg_any(g);
+    int64_t n = x->type.rank ? x->type.dims[0] : 0, rows[8];
+    if (n < 1 || n > (int64_t)G_N_ELEMENTS(rows))
+        return;
+    for (int64_t i = 0; i < n; i++)
+        rows[i] = rg_one_in(g, 3) ? i - n : i;
+    if (rg_one_in(g, 4))
+        rows[rg_below(g, (int)n)] = 0;
+    KilnType column = kiln_type_make(KILN_DTYPE_i64, 2, (int64_t[]){ n, 1 });
+    KilnValue *list =
+        kiln_build_constant(g->function, NULL, "rows", kiln_tensor_new_copy(&column, rows, NULL));
+    KilnValue *operands[] = { rg_constant(g, &x->type, 0, 0), list, x };
+    KilnAttrs_scatter_nd attrs = { .reduction = "none" };
+    rg_add(g, KILN_OP_scatter_nd, &attrs, 1, 3, operands);
+}
+
+/* Of dims of extent 1, of none, or of any. */
+static void
+resized(RandomGraph *g)
+{
+    KilnValue *x = rg_any(g);
+    float scales[KILN_MAX_RANK];
+    if (!x->type.rank || kiln_type_elements(&x->type) == 0 || !kiln_dtype_is_float(x->type.dtype))
+        return;
+    bool any = rg_one_in(g, 3);
+    for (int d = 0; d < x->type.rank; d++)
+        scales[d] = rg_one_in(g, 3) && (any || x->type.dims[d] == 1) ? 2 : 1;
+    KilnType list = kiln_type_make(KILN_DTYPE_f32, 1, (int64_t[]){ x->type.rank });
+    KilnValue *operands[] = { x, NULL,
+                              kiln_build_constant(g->function, NULL, "scales",
+                                                  kiln_tensor_new_copy(&list, scales, NULL)) };
+    KilnAttrs_resize *attrs = kiln_op_attrs_new(KILN_OP_resize, g->module->arena);
+    rg_add(g, KILN_OP_resize, attrs, 1, 3, operands);
+}
+
 void
 rg_idiom(RandomGraph *g)
 {
@@ -515,6 +581,9 @@ rg_idiom(RandomGraph *g)
         phases,
         thin_products,
         fully_connected,
+        parts_alike,
+        overwritten,
+        resized,
     };
     idioms[rg_below(g, G_N_ELEMENTS(idioms))](g);
 }
