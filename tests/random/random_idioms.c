@@ -42,6 +42,25 @@ leaky_relu(RandomGraph *g)
         either(g, KILN_OP_max, x, scaled);
 }
 
+/* A choice by sign. */
+static void
+leaky_choice(RandomGraph *g)
+{
+    static const KilnOp ops[] = { KILN_OP_greater, KILN_OP_greater_or_equal, KILN_OP_less,
+                                  KILN_OP_less_or_equal };
+    KilnValue *x = rg_any(g);
+    KilnOp op = ops[rg_below(g, G_N_ELEMENTS(ops))];
+    bool greater = op == KILN_OP_greater || op == KILN_OP_greater_or_equal;
+    KilnValue *scaled =
+        either(g, KILN_OP_mul, or_double(g, x), rg_scalar(g, rg_one_in(g, 6) ? -0.5 : 0.25));
+    KilnValue *which = rg_binary(g, op, NULL, x, rg_scalar(g, rg_one_in(g, 6) ? 1 : 0));
+    if (rg_one_in(g, 6))
+        greater = !greater;
+    KilnValue *operands[] = { which, greater ? x : scaled, greater ? scaled : x };
+    if (which && scaled)
+        rg_add(g, KILN_OP_where, NULL, 1, 3, operands);
+}
+
 static void
 clips(RandomGraph *g)
 {
@@ -153,6 +172,47 @@ layer_norm(RandomGraph *g)
     y = either(g, KILN_OP_mul, y, rg_constant(g, &type, 0.5, 2));
     if (y)
         either(g, KILN_OP_add, y, rg_constant(g, &type, -1, 1));
+}
+
+/* A layer normalization that stands there already, and what follows it. */
+static void
+scaled_norm(RandomGraph *g)
+{
+    static const KilnOp ops[] = { KILN_OP_mul, KILN_OP_add };
+    KilnValue *x = rg_any(g);
+    if (x->type.rank < 1 || !kiln_dtype_is_float(g->dtype))
+        return;
+    KilnType run = kiln_type_make(g->dtype, 1, &x->type.dims[x->type.rank - 1]);
+    KilnAttrs_layer_normalization attrs = { .axis = -1, .epsilon = 1e-3f, .stash_type = 1 };
+    KilnValue *operands[] = { x, rg_constant(g, &run, 0.5, 2), rg_constant(g, &run, -1, 1) };
+    KilnValue *y =
+        rg_add(g, KILN_OP_layer_normalization, &attrs, 1, rg_one_in(g, 2) ? 2 : 3, operands);
+    for (int i = rg_below(g, 3); i >= 0 && y; i--) {
+        KilnValue *c = rg_one_in(g, 4)   ? rg_broadcastable(g, y)
+                       : rg_one_in(g, 3) ? rg_scalar(g, 0.75)
+                                         : rg_constant(g, &run, 0.5, 2);
+        y = either(g, ops[rg_below(g, G_N_ELEMENTS(ops))], y, c);
+    }
+}
+
+static void
+log_of_shares(RandomGraph *g)
+{
+    KilnValue *x = rg_any(g);
+    KilnAttrs_softmax attrs = { .axis = x->type.rank && rg_one_in(g, 2) ? 0 : -1 };
+    if (x->type.rank < 1 || !kiln_dtype_is_float(g->dtype))
+        return;
+    if (rg_one_in(g, 2)) {
+        KilnValue *shares = rg_unary(g, KILN_OP_softmax, &attrs, x);
+        if (shares)
+            rg_unary(g, KILN_OP_log, NULL, shares);
+        return;
+    }
+    KilnValue *exp = rg_unary(g, KILN_OP_exp, NULL, or_double(g, x));
+    KilnValue *sum = exp ? mean_of_last(g, exp, KILN_OP_reduce_sum) : NULL;
+    KilnValue *log = sum ? rg_unary(g, KILN_OP_log, NULL, sum) : NULL;
+    if (log)
+        rg_binary(g, KILN_OP_sub, NULL, x, log);
 }
 
 /* --- products --- */
@@ -584,6 +644,9 @@ rg_idiom(RandomGraph *g)
         parts_alike,
         overwritten,
         resized,
+        scaled_norm,
+        log_of_shares,
+        leaky_choice,
     };
     idioms[rg_below(g, G_N_ELEMENTS(idioms))](g);
 }
