@@ -48,6 +48,10 @@ gboolean kiln_pipeline_read_yaml(KilnPassPipeline *pipeline, const char *text, s
                                  const char *name, GError **error);
 gboolean kiln_pipeline_read_file(KilnPassPipeline *pipeline, const char *path, GError **error);
 gboolean kiln_pipeline_read_inline(KilnPassPipeline *pipeline, const char *text, GError **error);
+/** The text of a pipeline that ships with Kiln, or NULL; the names of all of them, "a, b", which
+ * the caller frees with g_free(). */
+const char *kiln_pipeline_shipped(const char *name);
+char *kiln_pipeline_shipped_names(void);
 /** YAML that loads back to the same pipeline (includes and anchors resolved). */
 void kiln_pass_pipeline_print(const KilnPassPipeline *pipeline, GString *out);
 /** Appends an entry with defaults; NULL for an unknown id. Pipelines can be built in C. */

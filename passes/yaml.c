@@ -453,6 +453,34 @@ reason(const GError *error)
     return last ? last + 2 : error->message;
 }
 
+/* The text that an include asks for: a shipped pipeline by name (a word without a dot or slash), or
+ * a file. NULL after a complaint. */
+static char *
+load_include(Reader *reader, const KilnYaml *at, const char *text, char **path, char **identity,
+             gsize *length)
+{
+    char *content = NULL;
+    g_autoptr(GError) why = NULL;
+    if (!strpbrk(text, "./")) {
+        *path = g_strdup(text);
+        *identity = g_strdup_printf("shipped %s", text);
+        if ((content = g_strdup(kiln_pipeline_shipped(text)))) {
+            *length = strlen(content);
+            return content;
+        }
+        g_autofree char *names = kiln_pipeline_shipped_names();
+        complain(reader, at, "include: expected a file or one of %s, found %s", names, text);
+        return NULL;
+    }
+    *path = resolve(reader, text);
+    *identity = identity_of(*path);
+    if (*identity && g_file_get_contents(*path, &content, length, &why))
+        return content;
+    complain(reader, at, "include: %s cannot be read%s%s", *path, why ? ": " : "",
+             why ? reason(why) : "");
+    return NULL;
+}
+
 static void
 read_include(Reader *reader, const KilnYaml *entry, Place place, GPtrArray *list)
 {
@@ -464,17 +492,11 @@ read_include(Reader *reader, const KilnYaml *entry, Place place, GPtrArray *list
     const char *text = word(reader, at, "the path of a pipeline file");
     if (!text)
         return;
-    g_autofree char *path = resolve(reader, text);
-    g_autofree char *identity = identity_of(path);
-    g_autofree char *content = NULL;
+    g_autofree char *path = NULL, *identity = NULL;
     gsize length = 0;
+    g_autofree char *content = load_include(reader, at, text, &path, &identity, &length);
     g_autoptr(GError) why = NULL;
-    if (!identity || !g_file_get_contents(path, &content, &length, &why)) {
-        complain(reader, at, "include: %s cannot be read%s%s", path, why ? ": " : "",
-                 why ? reason(why) : "");
-        return;
-    }
-    if (!check_cycle(reader, at, path, identity))
+    if (!content || !check_cycle(reader, at, path, identity))
         return;
     if (++*reader->n_files > MAX_FILES) {
         complain(reader, at, "include: more than %d files", MAX_FILES);

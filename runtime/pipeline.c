@@ -4,12 +4,6 @@
 
 #include <string.h>
 
-static const struct {
-    const char *name, *text;
-} shipped[] = {
-#include "pipelines.inc"
-};
-
 static KilnPipeline *
 wrap(KilnPassPipeline *passes)
 {
@@ -24,18 +18,14 @@ wrap(KilnPassPipeline *passes)
 KilnPipeline *
 kiln_pipeline_load(const char *name_or_path, GError **error)
 {
-    for (size_t i = 0; i < G_N_ELEMENTS(shipped); i++) {
-        if (strcmp(shipped[i].name, name_or_path) == 0)
-            return wrap(kiln_pass_pipeline_parse_yaml(shipped[i].text, strlen(shipped[i].text),
-                                                      shipped[i].name, error));
-    }
+    const char *text = kiln_pipeline_shipped(name_or_path);
+    if (text)
+        return wrap(kiln_pass_pipeline_parse_yaml(text, strlen(text), name_or_path, error));
     bool is_name = !strchr(name_or_path, '.') && !strchr(name_or_path, '/');
     if (is_name && !g_file_test(name_or_path, G_FILE_TEST_EXISTS)) {
-        g_autoptr(GString) names = g_string_new(NULL);
-        for (size_t i = 0; i < G_N_ELEMENTS(shipped); i++)
-            g_string_append_printf(names, "%s%s", i ? ", " : "", shipped[i].name);
+        g_autofree char *names = kiln_pipeline_shipped_names();
         return kiln_throw_null(error, KILN_ERROR_PIPELINE, "%s: expected a file or one of %s",
-                               name_or_path, names->str);
+                               name_or_path, names);
     }
     return wrap(kiln_pass_pipeline_load(name_or_path, error));
 }

@@ -22,10 +22,16 @@
  * the rescale must not saturate, and its steps must not be wider than twice those of the result.
  * The rescale has no other reader and reads no other rescale, with which it would be merged first
  * (`optimize-quantization`): so each goes a way of its own, and all ways together are as long as
- * the graph. Types have one scale and zero point for all elements. */
+ * the graph. Types have one scale and zero point for all elements.
+ *
+ * `when: always` is what the Glow document describes; with `pays` a rescale only goes below what
+ * leaves it fewer elements. sink-transposes and sink-reshapes move transposes and reshapes below
+ * rescales: who iterates them together with this pass asks for `pays`. */
 #include "passes/rule.h"
 
 #include "passes/quant_range.h"
+
+#include <string.h>
 
 /* The root's op on the rescale's operand, with a result of @type. */
 static KilnValue *
@@ -48,6 +54,8 @@ sink(KilnMatch *match, KilnPassContext *context, const char *rule, GError **erro
     GUARD(uniform, kiln_quant_is_uniform(from) && kiln_quant_is_uniform(to));
     GUARD(merged_first,
           !kiln_value_def_of(kiln_match_value(match, "x"), KILN_OP_rescale_quantized));
+    bool always = strcmp(kiln_pass_options(context, sink_rescale)->when, "always") == 0;
+    GUARD(less_to_do, always || kiln_type_elements(to) < kiln_type_elements(from));
     KilnType moved_type = *to;
     moved_type.dtype = from->dtype;
     moved_type.quant = from->quant;

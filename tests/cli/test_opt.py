@@ -230,7 +230,7 @@ class Passes(CliTest):
     def test_stats(self):
         text = self.kiln_err("opt", self.model, "--stats")
         self.assertRegex(text, r"(?m)^level +pass +runs +changed +before +after +delta +ms$")
-        self.assertRegex(text, r"(?m)^graph  eliminate-noop +2 +1 +\d+ +\d+ +-\d+ +\d+\.\d+$")
+        self.assertRegex(text, r"(?m)^graph  eliminate-noop +\d+ +1 +\d+ +\d+ +-\d+ +\d+\.\d+$")
         self.assertIn("fired", text)
         short = self.kiln_err("opt", self.model, "--time-passes")
         self.assertNotIn("fired", short)

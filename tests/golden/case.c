@@ -12,6 +12,7 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -316,6 +317,29 @@ check_text(const Golden *golden, const char *text, bool update, GError **error)
     return TRUE;
 }
 
+/* For checks of the goldens as a whole: what changed something goes to the file that
+ * KILN_GOLDEN_FIRED names, one line "file pass rule" each (rule "-": the pass). One write a line,
+ * so that the lines of tests that run at once do not mix. */
+static void
+note_fired(const Golden *golden, const KilnPassReport *report)
+{
+    const char *path = g_getenv("KILN_GOLDEN_FIRED");
+    FILE *file = path ? fopen(path, "a") : NULL;
+    for (guint i = 0; file && i < report->passes->len; i++) {
+        const KilnPassStats *stats = g_ptr_array_index(report->passes, i);
+        if (stats->changed)
+            fprintf(file, "%s %s -\n", golden->path, stats->id);
+        for (guint k = 0; k < stats->rules->len; k++) {
+            const KilnRuleStats *rule = g_ptr_array_index(stats->rules, k);
+            if (rule->fired)
+                fprintf(file, "%s %s %s\n", golden->path, stats->id, rule->name);
+        }
+        fflush(file);
+    }
+    if (file)
+        fclose(file);
+}
+
 gboolean
 golden_check(const Golden *golden, bool update, GError **error)
 {
@@ -331,6 +355,7 @@ golden_check(const Golden *golden, bool update, GError **error)
         }
     }
     gboolean ok = ir && run(golden, ir, report, &why);
+    note_fired(golden, report);
     if (golden->error)
         return check_failure(golden, ok, why, error);
     if (!ok) {

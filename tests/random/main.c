@@ -99,7 +99,7 @@ add_all(Run *run)
     for (size_t i = 0; i < G_N_ELEMENTS(sequences); i++)
         add(run, sequences[i], i < 2, false, false);
     add(run, "lower", true, false, true);
-    add(run, "default", false, false, false);
+    add(run, "default", true, false, false);
 }
 
 /* --- trying --- */

@@ -3,6 +3,7 @@
 
 #include "backends/ref/ref.h"
 #include "graph/number.h"
+#include "passes/rule.h"
 #include "tests/lean_target.h"
 
 #include <math.h>
@@ -11,14 +12,14 @@
 /* --- properties --- */
 
 static KilnNumerics
-widest(const GPtrArray *entries, KilnNumerics numerics)
+widest(const GPtrArray *entries, uint32_t flags, KilnNumerics numerics)
 {
     for (guint i = 0; i < entries->len; i++) {
         const KilnPipelineEntry *entry = g_ptr_array_index(entries, i);
         if (entry->group)
-            numerics = widest(entry->group, numerics);
+            numerics = widest(entry->group, flags, numerics);
         else
-            numerics = MAX(numerics, entry->pass->numerics);
+            numerics = MAX(numerics, kiln_pass_numerics(entry->pass, flags));
     }
     return numerics;
 }
@@ -37,7 +38,7 @@ property_new(const char *passes, GError **error)
         return NULL;
     Property *property = g_new0(Property, 1);
     property->passes = g_strdup(passes);
-    property->numerics = widest(pipeline->graph, KILN_NUMERICS_E);
+    property->numerics = widest(pipeline->graph, pipeline->flags, KILN_NUMERICS_E);
     property->ir = pipeline->graph->len == 0;
     property->pipeline = g_steal_pointer(&pipeline);
     return property;

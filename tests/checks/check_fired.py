@@ -1,0 +1,67 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Every rule fires in a golden of its pass, and every pass that the client's document describes fires in a golden of a shipped
+pipeline.
+
+    check_fired.py KILN GOLDEN_TESTS"""
+import collections
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+# The passes of the Glow document, where they may stand: a lossy one only in `lossy`.
+DOCUMENTED = {
+    "default": ["dce", "merge-transposes", "transpose-to-reshape", "sink-transposes", "swap-relu-maxpool", "remove-regression",
+                "merge-concats", "cse", "dedup-constants", "reduce-mean-to-avg-pool", "fold-arith-chain-into-conv-bn",
+                "fold-arith-chain-into-bn", "fold-batchnorm", "optimize-quantization", "quantize-constants",
+                "rescale-through-max", "combine-rescale-down", "sink-rescale", "remove-max-splat"],
+    "lossy": ["combine-rescale-up"],
+}
+
+
+def fired(golden_tests):
+    """(folder, pass) -> rules that fired there; `-` stands for the pass itself."""
+    found = collections.defaultdict(set)
+    with tempfile.TemporaryDirectory() as directory:
+        notes = pathlib.Path(directory) / "fired"
+        environment = {**os.environ, "KILN_GOLDEN_FIRED": str(notes)}
+        environment.pop("KILN_GOLDEN", None)
+        done = subprocess.run([golden_tests, "--jobs", "2"], env=environment, capture_output=True, text=True, check=False)
+        if done.returncode:
+            sys.exit(f"{golden_tests} fails:\n{done.stdout}{done.stderr}")
+        for line in notes.read_text(encoding="utf-8").splitlines():
+            path, identifier, rule = line.rsplit(" ", 2)
+            found[pathlib.Path(path).parent.name, identifier].add(rule)
+    return found
+
+
+def rules_of(kiln, identifier):
+    done = subprocess.run([kiln, "passes", "--rules", identifier, "--json"], capture_output=True, text=True, check=False)
+    return [rule["name"] for rule in json.loads(done.stdout)["rules"]] if done.returncode == 0 else []
+
+
+def main(kiln, golden_tests):
+    found = fired(golden_tests)
+    listing = subprocess.run([kiln, "passes", "--json"], capture_output=True, text=True, check=True).stdout
+    problems, n_rules = [], 0
+    for row in json.loads(listing)["passes"]:
+        identifier = row["name"]
+        if identifier != "empty" and not found[identifier, identifier]:
+            problems.append(f"{identifier}: it fires in no golden of tests/golden/{identifier}")
+        for rule in rules_of(kiln, identifier):
+            n_rules += 1
+            if rule not in found[identifier, identifier]:
+                problems.append(f"{identifier}: rule {rule} fires in no golden of tests/golden/{identifier}")
+    for pipeline, passes in DOCUMENTED.items():
+        for identifier in passes:
+            if not found[pipeline, identifier]:
+                problems.append(f"{identifier}: it fires in no golden of tests/golden/{pipeline}")
+    print("\n".join(problems) if problems else f"{n_rules} rules, each fires in a golden of its pass")
+    return bool(problems)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
