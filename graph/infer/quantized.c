@@ -161,13 +161,11 @@ keep_quant(KilnInfer *in, GError **error)
 
 /* --- all ops --- */
 
-gboolean
-kiln_infer_run(KilnInfer *in, GError **error)
+static gboolean
+see_to_quantization(KilnInfer *in, GError **error)
 {
     KilnOp op = in->node->op;
     uint32_t first;
-    if (!kiln_op_info(op)->infer(in, error))
-        return FALSE;
     if (!find_quantized(in, &first) || is_exempt(op))
         return TRUE;
     if (kiln_op_has(op, KILN_TRAIT_QUANTIZED)) /* of quantized data, not of parameters beside it */
@@ -175,6 +173,19 @@ kiln_infer_run(KilnInfer *in, GError **error)
     if (kiln_op_has(op, KILN_TRAIT_KEEPS_QUANTIZATION))
         return keep_quant(in, error);
     return kiln_infer_throw_type(in, first, "a type that is not quantized", error);
+}
+
+gboolean
+kiln_infer_run(KilnInfer *in, GError **error)
+{
+    if (!kiln_op_info(in->node->op)->infer(in, error) || !see_to_quantization(in, error))
+        return FALSE;
+    /* What is stored is no number that shapes or folding may go by. */
+    for (uint32_t r = 0; r < in->node->n_results; r++) {
+        if (in->out[r].quant)
+            kiln_known_forget(in, r);
+    }
+    return TRUE;
 }
 
 /* --- for shape functions --- */

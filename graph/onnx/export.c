@@ -381,9 +381,11 @@ kiln_onnx_export(const KilnModule *module, GByteArray *out, GError **error)
         return kiln_throw(error, KILN_ERROR_UNSUPPORTED,
                           "an ONNX file holds one function, the module has %u",
                           module->functions->len);
-    if (!has_decomposable(entry))
+    bool quantized = kiln_onnx_has_quantized(entry);
+    if (!has_decomposable(entry) && !quantized)
         return export_entry(entry, out, error);
     g_autoptr(KilnModule) clone = kiln_module_clone(module);
-    return decompose_all(kiln_module_entry(clone), error) &&
-           export_entry(kiln_module_entry(clone), out, error);
+    KilnFunction *copy = kiln_module_entry(clone);
+    return (!quantized || kiln_onnx_state_quantization(copy, error)) &&
+           decompose_all(copy, error) && export_entry(copy, out, error);
 }

@@ -26,6 +26,13 @@ gboolean kiln_onnx_append(GByteArray *out, uint32_t field, const GByteArray *mes
  * the form of ops.def. */
 int kiln_onnx_export_opset(const KilnFunction *function);
 
+/** True where a value of @function (or of a subgraph) is of a quantized type. */
+bool kiln_onnx_has_quantized(const KilnFunction *function);
+/** Rewrites @function to plain types: parameters become operands of quantize_linear and
+ * dequantize_linear, which stand around what computes on quantized types; arguments and results are
+ * the integers that are stored. */
+gboolean kiln_onnx_state_quantization(KilnFunction *function, GError **error);
+
 /** KILN_ERROR_UNSUPPORTED, naming the node. Always FALSE. */
 gboolean kiln_onnx_throw_export(const KilnNode *node, const char *why, GError **error);
 

@@ -263,6 +263,50 @@ Test(onnx_export, raised_operators_are_decomposed)
     kiln_module_free(small.module);
 }
 
+/* Parameters become operands, what computes stands between conversions; the module stays as it is.
+ */
+Test(onnx_export, quantized_types_are_stated)
+{
+    static const char text[] = "graph @f(%x: f32[1,1,4], %y: i8[1,1,4] q(0.5,3)) {\n"
+                               "  %q = quantize_linear(%x) : u8[1,1,4] q(0.1,10)\n"
+                               "  %w = const @w : i8[2,1,1] q(axis=0,[0.5,0.25],[0,0])\n"
+                               "  %c = conv(%q, %w) : i8[1,2,4] q(0.2,0)\n"
+                               "  %r = rescale_quantized(%y) : u8[1,1,4] q(0.1,10)\n"
+                               "  %k = const @k : i64[6]\n"
+                               "  %p = pad(%r, %k) : u8[1,1,5] q(0.1,10)\n"
+                               "  %s = storage_cast(%p) : u8[1,1,5]\n"
+                               "  %t = const @t : f32[256]\n"
+                               "  %l = lookup_table(%y, %t) : f32[1,1,4]\n"
+                               "  %d = dequantize_linear(%c) : f16[1,2,4]\n"
+                               "  return %d, %s, %l\n"
+                               "}\n"
+                               "constants {\n"
+                               "  @w = [1, 2] : i8[2,1,1] q(axis=0,[0.5,0.25],[0,0])\n"
+                               "  @k = [0, 0, 0, 0, 0, 1] : i64[6]\n"
+                               "  @t = splat(1) : f32[256]\n"
+                               "}\n";
+    static const char *const lines[] = {
+        "%y: i8[1,1,4]",
+        "%q = quantize_linear(%x, %scale, %zero_point) : u8[1,1,4]",
+        "dequantize_linear(%w, %scale_2, %zero_point_2) {axis=0} : f32[2,1,1]",
+        "%c = quantize_linear(%conv, ",
+        "%s = pad(%r, %k, %const) : u8[1,1,5]",
+        "gather(%t, ",
+        "{to=f16} : f16[1,2,4]",
+    };
+    g_autoptr(GError) error = NULL;
+    g_autoptr(KilnModule) module = kiln_module_parse(text, strlen(text), "quantized", &error);
+    cr_assert(module, "%s", error ? error->message : "");
+    g_autofree char *before = nodes_of(module);
+    g_autoptr(GByteArray) out = g_byte_array_new();
+    cr_assert(kiln_onnx_export(module, out, &error), "%s", error ? error->message : "");
+    g_autofree char *after = nodes_of(module);
+    cr_expect_str_eq(after, before);
+    g_autofree char *found = onnx_imported(g_byte_array_free_to_bytes(g_steal_pointer(&out)));
+    for (size_t i = 0; i < G_N_ELEMENTS(lines); i++)
+        cr_expect(strstr(found, lines[i]), "expected %s in\n%s", lines[i], found);
+}
+
 Test(onnx_export, subgraphs_and_absent_operands)
 {
     GByteArray *body = onnx_graph_new("body");
