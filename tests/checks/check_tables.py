@@ -12,6 +12,7 @@ MIN_GOLDENS = 3
 def check_passes(root):
     table = (root / "passes/passes.def").read_text(encoding="utf-8")
     readme = (root / "passes/README.md").read_text(encoding="utf-8")
+    page = (root / "docs/passes.md").read_text(encoding="utf-8")
     rows = re.findall(r'^(GRAPH|IR)_PASS\((\w+), "([\w-]+)"', table, re.M)
     for level, identifier, text in rows:
         level = level.lower()
@@ -25,6 +26,8 @@ def check_passes(root):
             yield f"{text}: expected at least {MIN_GOLDENS} goldens in tests/golden/{text}, found {len(goldens)}"
         if f"`{text}`" not in readme:
             yield f"passes/README.md: expected a sentence on `{text}`"
+        if level == "graph" and f"`{text}`" not in page:
+            yield f"docs/passes.md: expected a row for `{text}`"
     known = {text for _, _, text in rows}
     for level in ("graph", "ir"):
         for source in (root / f"passes/{level}").glob("*.c"):
