@@ -92,10 +92,11 @@ constant_right(KilnMatch *match, KilnPassContext *context, const char *rule, GEr
     return swap_operands(match, context, rule, kiln_match_root(match)->op, error);
 }
 
+/* True where memory runs out, too. */
 static bool
-has_zero(const KilnValue *literal)
+has_zero(const KilnValue *literal, GError **error)
 {
-    g_autofree double *numbers = kiln_literal_read(literal, NULL);
+    g_autofree double *numbers = kiln_literal_read(literal, error);
     for (int64_t i = 0; numbers && i < kiln_type_elements(&literal->type); i++) {
         if (numbers[i] == 0)
             return true;
@@ -107,7 +108,7 @@ static bool
 extreme_constant_right(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
     const KilnValue *c = kiln_match_value(match, "c");
-    GUARD(no_zero, !kiln_dtype_is_float(c->type.dtype) || !has_zero(c));
+    GUARD(no_zero, !kiln_dtype_is_float(c->type.dtype) || !has_zero(c, error));
     return constant_right(match, context, rule, error);
 }
 

@@ -45,6 +45,7 @@ typedef struct {
     KilnPassContext *context;
     KilnSymbolTable *symbols;
     GHashTable *stale; /* nodes that read what says more now; looked up, never iterated */
+    GError *failure;   /* memory ran out: the pass fails */
     bool changed;
 } Simplify;
 
@@ -100,14 +101,14 @@ is_settled(Simplify *simplify, const KilnValue *value)
 }
 
 static KilnTensor *
-numbers_tensor(const KilnType *type, const KilnSymbols *symbols)
+numbers_tensor(Simplify *simplify, const KilnType *type, const KilnSymbols *symbols)
 {
     KilnType plain = kiln_type_make(type->dtype, type->rank, type->dims);
     size_t size = kiln_dtype_size(type->dtype);
     g_autofree uint8_t *data = g_malloc0(symbols->n * size + 1);
     for (uint32_t i = 0; i < symbols->n; i++)
         memcpy(data + i * size, &symbols->v[i].number, size); /* little-endian: the low bytes */
-    return kiln_tensor_new_copy(&plain, data, NULL);
+    return kiln_tensor_new_copy(&plain, data, simplify->failure ? NULL : &simplify->failure);
 }
 
 static void
@@ -126,8 +127,11 @@ static void
 settle(Simplify *simplify, KilnValue *value)
 {
     KilnTensor *tensor =
-        is_known(value) ? kiln_value_known_tensor(value)
-                        : numbers_tensor(&value->type, kiln_symbols_of(simplify->symbols, value));
+        is_known(value)
+            ? kiln_value_known_tensor(value)
+            : numbers_tensor(simplify, &value->type, kiln_symbols_of(simplify->symbols, value));
+    if (!tensor)
+        return;
     KilnValue *constant =
         kiln_build_constant(value->def->function, value->def, value->name, tensor);
     replace(simplify, "known-value", value, constant);
@@ -180,7 +184,7 @@ literal_of(Simplify *simplify, const KilnValue *value)
         return NULL;
     return is_known(value)
                ? kiln_value_known_tensor(value)
-               : numbers_tensor(&value->type, kiln_symbols_of(simplify->symbols, value));
+               : numbers_tensor(simplify, &value->type, kiln_symbols_of(simplify->symbols, value));
 }
 
 static bool
@@ -196,8 +200,12 @@ evaluate(const KilnTarget *target, Simplify *simplify, KilnNode *node, KilnTenso
         g_ptr_array_add(literals, literal);
     }
     g_autoptr(GError) why = NULL; /* a node that cannot be evaluated stays */
-    return kiln_target_evaluate(target, node, (const KilnTensor *const *)literals->pdata, result,
-                                &why);
+    if (kiln_target_evaluate(target, node, (const KilnTensor *const *)literals->pdata, result,
+                             &why))
+        return true;
+    if (!simplify->failure && g_error_matches(why, KILN_ERROR, KILN_ERROR_MEMORY))
+        simplify->failure = g_steal_pointer(&why);
+    return false;
 }
 
 static void
@@ -520,8 +528,13 @@ kiln_pass_simplify_shapes(KilnFunction *function, KilnPassContext *context, bool
         return TRUE; /* swept with the function around it */
     g_autoptr(KilnSymbolTable) symbols = kiln_symbol_table_new();
     g_autoptr(GHashTable) stale = g_hash_table_new(NULL, NULL);
-    Simplify simplify = { context, symbols, stale, false };
+    Simplify simplify = { .context = context, .symbols = symbols, .stale = stale };
     gboolean ok = sweep(&simplify, function, error);
     *changed = simplify.changed;
+    if (ok && simplify.failure) {
+        g_propagate_error(error, simplify.failure);
+        return FALSE;
+    }
+    g_clear_error(&simplify.failure);
     return ok;
 }
