@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A target for tests of `lower`: it lacks every kernel of its own that the pass can do without, and
- * all of bf16, and falls back on the reference for them. */
+/* A target for tests of `lower` and `lower-quantized`: it lacks every kernel of its own that the
+ * passes can do without, all of bf16 and the dequantization of u16, and falls back on the reference
+ * for them. */
 #ifndef KILN_TESTS_LEAN_TARGET_H
 #define KILN_TESTS_LEAN_TARGET_H
 
@@ -59,6 +60,8 @@ lean_target(GArray *kernels)
         if (kernel.instr == KILN_INSTR_max || kernel.instr == KILN_INSTR_min)
             kernel.supports = lean_has_two_operands;
         kernel.dtypes &= ~(1u << KILN_DTYPE_bf16);
+        if (kernel.instr == KILN_INSTR_dequantize_linear)
+            kernel.dtypes &= ~(1u << KILN_DTYPE_u16);
         g_array_append_val(kernels, kernel);
     }
     KilnTarget lean = *ref;

@@ -79,7 +79,8 @@ most_steps(const KilnType *type)
 
 /* --- element-wise operators and pools --- */
 
-/* f32 adds up with errors of 2^-24 of the larger operand. */
+/* f32 adds up with errors of 2^-24 of the larger operand; the other operators lose no more than
+ * the last bit of what they result in. */
 static bool
 is_resolved(const KilnNode *op, const KilnType *out)
 {
@@ -126,8 +127,6 @@ merge_operator(KilnMatch *match, KilnPassContext *context, const char *rule, GEr
     if (!all_dequantized(op))
         return false;
     GUARD(narrow, is_narrow(type));
-    GUARD(one_result, op->n_results == 1); /* others need the operator as it is */
-    GUARD(resolved, is_resolved(op, type));
     g_autofree KilnValue **operands = g_new0(KilnValue *, op->n_operands);
     for (uint32_t i = 0; i < op->n_operands; i++) {
         KilnValue *value = op->operands[i].value;
@@ -135,6 +134,23 @@ merge_operator(KilnMatch *match, KilnPassContext *context, const char *rule, GEr
     }
     KilnValue *merged = try_build(match, op->op, op->attrs, operands, op->n_operands, type);
     return merged && kiln_match_replace(match, context, rule, merged);
+}
+
+static bool
+merge_arithmetic(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnNode *op = kiln_match_node(match, "op");
+    if (!all_dequantized(op))
+        return false;
+    GUARD(resolved, is_resolved(op, result_type(match)));
+    return merge_operator(match, context, rule, error);
+}
+
+static bool
+merge_pool(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    GUARD(one_result, kiln_match_node(match, "op")->n_results == 1); /* indices need it as it is */
+    return merge_operator(match, context, rule, error);
 }
 
 /* --- products --- */
@@ -325,10 +341,10 @@ static const KilnRule rules[] = {
     RULE("merge-activated-product", Q,
          "(quantize_linear (relu|clip!#a (" PRODUCTS "!#op ...) ...))", merge_activated),
     RULE("merge-arithmetic", Q, "(quantize_linear (add|sub|mul|div|min|max|prelu|concat!#op ...))",
-         merge_operator),
+         merge_arithmetic),
     RULE("merge-pool", Q,
          "(quantize_linear (max_pool|average_pool|global_average_pool|global_max_pool!#op ?))",
-         merge_operator),
+         merge_pool),
     RULE(
         "merge-function", Q,
         "(quantize_linear (relu|clip|leaky_relu|sigmoid|tanh|hard_sigmoid|hard_swish|gelu|elu|celu|"

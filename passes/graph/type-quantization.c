@@ -115,7 +115,6 @@ type_quantize(KilnMatch *match, KilnPassContext *context, const char *rule, GErr
     const KilnNode *node = kiln_match_root(match);
     KilnValue *x = kiln_node_operand(node, 0);
     const KilnType *out = &node->results[0].type;
-    GUARD(has_scale, kiln_node_operand(node, 1));
     GUARD(float_data, kiln_dtype_is_float(x->type.dtype));
     const KilnQuant *quant =
         read_quant(match, kiln_node_operand(node, 1), kiln_node_operand(node, 2),
@@ -132,7 +131,6 @@ type_dequantize(KilnMatch *match, KilnPassContext *context, const char *rule, GE
 {
     const KilnNode *node = kiln_match_root(match);
     KilnValue *q = kiln_node_operand(node, 0);
-    GUARD(has_scale, kiln_node_operand(node, 1));
     const KilnQuant *quant =
         read_quant(match, kiln_node_operand(node, 1), kiln_node_operand(node, 2),
                    axis_of(&q->type, kiln_attrs(node, dequantize_linear)->axis), error);
@@ -176,44 +174,63 @@ enum {
     BIAS,
 };
 
-/* Casts around @op; weights have parameters along @axis where they have several. */
+/* How the factors, the result and the bias are quantized; NULL for a bias that is absent. */
+typedef struct {
+    const KilnQuant *x, *w, *y, *bias;
+} Quants;
+
+/* Weights have parameters along @axis where they have several. */
 static bool
-type_product(KilnMatch *match, KilnPassContext *context, const char *rule, KilnOp op,
-             const void *attrs, int axis, GError **error)
+read_quants(const KilnMatch *match, KilnPassContext *context, const char *rule, int axis,
+            Quants *out, GError **error)
 {
     const KilnNode *node = kiln_match_root(match);
-    KilnValue *const *v = (KilnValue *[]){
+    KilnValue *const v[] = {
         kiln_node_operand(node, X_SCALE), kiln_node_operand(node, X_ZERO),
         kiln_node_operand(node, W_SCALE), kiln_node_operand(node, W_ZERO),
         kiln_node_operand(node, Y_SCALE), kiln_node_operand(node, Y_ZERO),
     };
-    const KilnQuant *x = read_quant(match, v[0], v[1], -1, error);
-    const KilnQuant *w = x ? read_quant(match, v[2], v[3], axis, error) : NULL;
-    const KilnQuant *y = w ? read_quant(match, v[4], v[5], -1, error) : NULL;
-    GUARD(literal_parameters, y);
-    KilnValue *bias = kiln_node_operand(node, BIAS);
-    const KilnQuant *sum = bias ? sum_quant(match, x, w) : NULL;
-    GUARD(bias_scale, !bias || sum);
-    KilnValue *operands[3] = { cast(match, kiln_node_operand(node, X), x, error) };
-    operands[1] = operands[0] ? cast(match, kiln_node_operand(node, W), w, error) : NULL;
-    operands[2] = operands[1] && bias ? cast(match, bias, sum, error) : NULL;
-    if (!operands[1] || (bias && !operands[2]))
-        return false;
-    KilnType type = with_quant(&node->results[0].type, y);
-    KilnValue *product = build(match, op, attrs, operands, bias ? 3 : 2, &type, error);
-    KilnValue *stored = product ? cast(match, product, NULL, error) : NULL;
-    return stored && kiln_match_replace(match, context, rule, stored);
+    out->x = read_quant(match, v[0], v[1], -1, error);
+    out->w = out->x ? read_quant(match, v[2], v[3], axis, error) : NULL;
+    out->y = out->w ? read_quant(match, v[4], v[5], -1, error) : NULL;
+    out->bias = NULL;
+    GUARD(literal_parameters, out->y);
+    return true;
+}
+
+/* The product @op of cast operands, the result cast back. */
+static KilnValue *
+build_product(const KilnMatch *match, KilnOp op, const void *attrs, const Quants *quants,
+              GError **error)
+{
+    const KilnNode *node = kiln_match_root(match);
+    KilnValue *operands[3] = { cast(match, kiln_node_operand(node, X), quants->x, error) };
+    operands[1] = operands[0] ? cast(match, kiln_node_operand(node, W), quants->w, error) : NULL;
+    if (operands[1] && quants->bias)
+        operands[2] = cast(match, kiln_node_operand(node, BIAS), quants->bias, error);
+    if (!operands[1] || (quants->bias && !operands[2]))
+        return NULL;
+    KilnType type = with_quant(&node->results[0].type, quants->y);
+    KilnValue *product = build(match, op, attrs, operands, quants->bias ? 3 : 2, &type, error);
+    return product ? cast(match, product, NULL, error) : NULL;
 }
 
 static bool
 type_conv(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
     const KilnNode *node = kiln_match_root(match);
+    Quants quants;
+    if (!read_quants(match, context, rule, 0, &quants, error))
+        return false;
+    const KilnValue *bias = kiln_node_operand(node, BIAS);
+    quants.bias = bias ? sum_quant(match, quants.x, quants.w) : NULL;
+    GUARD(bias_scale, !bias || quants.bias);
     const KilnOpInfo *from = kiln_op_info(node->op), *to = kiln_op_info(KILN_OP_conv);
     KilnAttrs_conv attrs;
     kiln_attrs_copy_matching(to->attrs, to->n_attrs, &attrs, from->attrs, from->n_attrs,
                              node->attrs, kiln_match_function(match)->module->arena);
-    return type_product(match, context, rule, KILN_OP_conv, &attrs, 0, error);
+    KilnValue *stored = build_product(match, KILN_OP_conv, &attrs, &quants, error);
+    return stored && kiln_match_replace(match, context, rule, stored);
 }
 
 /* A list of scales belongs to the rows of the left factor and of the result, to the columns of the
@@ -237,7 +254,11 @@ type_matmul(KilnMatch *match, KilnPassContext *context, const char *rule, GError
     const KilnNode *node = kiln_match_root(match);
     GUARD(columns_only, one_each(node));
     int rank = node->operands[W].value->type.rank;
-    return type_product(match, context, rule, KILN_OP_matmul, NULL, rank - 1, error);
+    Quants quants;
+    if (!read_quants(match, context, rule, rank - 1, &quants, error))
+        return false;
+    KilnValue *stored = build_product(match, KILN_OP_matmul, NULL, &quants, error);
+    return stored && kiln_match_replace(match, context, rule, stored);
 }
 
 /* --- casts --- */
@@ -279,9 +300,10 @@ cast_constant(KilnMatch *match, KilnPassContext *context, const char *rule, GErr
     return node && kiln_match_replace(match, context, rule, &node->results[0]);
 }
 
+/* The typed forms have no scale among their operands. */
 static const KilnRule rules[] = {
-    RULE("type-quantize", E, "(quantize_linear ?x ...)", type_quantize),
-    RULE("type-dequantize", E, "(dequantize_linear ?q ...)", type_dequantize),
+    RULE("type-quantize", E, "(quantize_linear ?x ?scale ...)", type_quantize),
+    RULE("type-dequantize", E, "(dequantize_linear ?q ?scale ...)", type_dequantize),
     RULE("type-qlinear-conv", E, "(qlinear_conv ?x ...)", type_conv),
     RULE("type-qlinear-matmul", E, "(qlinear_matmul ?x ...)", type_matmul),
     RULE("drop-storage-cast", E, "(storage_cast ?x)", drop_cast),
