@@ -5,8 +5,11 @@
  * (best fit) that the buffers already placed and alive with it leave. Which order is best depends
  * on the network, so several are tried, in a fixed sequence, until the arena is as small as the
  * most that lives at once, below which nothing goes, or until a budget of visited pairs is spent:
- * a count, not a time, so that plans are the same on every machine. */
-#include "ir/plan.h"
+ * a count, not a time, so that plans are the same on every machine.
+ *
+ * Where all orders miss that bound, exact search is asked for a plan at the bound, and then for one
+ * between it and the best plan. Each capacity that it proves impossible raises the bound. */
+#include "ir/place.h"
 
 #include "graph/alloc.h"
 
@@ -21,8 +24,10 @@ enum {
        beats asking the index. */
     LIST_MAX = 4096,
     LIST_MAX_PER_ALIVE = 64,
-    /* So few buffers are placed in every order: some order reaches the optimum. */
-    ALL_ORDERS_MAX = 7,
+    /* Of the work of exact search, what goes to the bound, and what to each capacity above it. */
+    BOUND_PERCENT = 60,
+    STEP_PERCENT = 15,
+    STEP_WORK_MIN = 100 * 1000,
     NOT_PLACED = -1,
 };
 
@@ -355,57 +360,85 @@ find_pressure(Planner *planner)
 /* --- the planner --- */
 
 typedef struct {
-    uint32_t *order;
     int64_t *offsets; /* of the best plan so far */
     int64_t height;   /* its height */
-} Search;
+    int64_t bound;    /* proved: no plan is lower */
+    int64_t work;     /* that exact search may still do */
+} Best;
 
+/* Keeps the offsets that stand in the lives, where they are lower. */
 static void
-try_order(Planner *planner, Search *search, bool best_fit)
+keep(const Planner *planner, Best *best, int64_t height)
 {
-    int64_t height = place_in_order(planner, search->order, best_fit, search->height);
-    if (height >= search->height)
+    if (height >= best->height)
         return;
-    search->height = height;
+    best->height = height;
     for (uint32_t i = 0; i < planner->n; i++)
-        search->offsets[i] = planner->lives[i].offset;
+        best->offsets[i] = planner->lives[i].offset;
 }
 
-/* All orders of what stands at @from and behind. First fit places an optimal plan's buffers, taken
- * in order of their offsets, no higher than the plan does: so one of the orders is optimal. */
 static void
-try_all_orders(Planner *planner, Search *search, uint32_t from, int64_t bound)
-{
-    uint32_t *order = search->order;
-    if (from == planner->n)
-        try_order(planner, search, false);
-    for (uint32_t i = from; i < planner->n && search->height > bound; i++) {
-        uint32_t kept = order[from];
-        order[from] = order[i];
-        order[i] = kept;
-        try_all_orders(planner, search, from + 1, bound);
-        order[i] = order[from];
-        order[from] = kept;
-    }
-}
-
-static int64_t
-place(Planner *planner, int64_t bound)
+place_greedily(Planner *planner, Best *best)
 {
     g_autofree uint32_t *order = g_new(uint32_t, planner->n);
-    g_autofree int64_t *offsets = g_new(int64_t, planner->n);
-    Search search = { .order = order, .offsets = offsets, .height = INT64_MAX };
-    for (size_t which = 0; which < G_N_ELEMENTS(orders) && search.height > bound; which++) {
+    for (size_t which = 0; which < G_N_ELEMENTS(orders) && best->height > best->bound; which++) {
         if (which && planner->work > WORK_MAX)
             break;
         sort_by(planner, which, order);
-        try_order(planner, &search, orders[which].best_fit);
+        keep(planner, best, place_in_order(planner, order, orders[which].best_fit, best->height));
     }
-    if (planner->n <= ALL_ORDERS_MAX && search.height > bound)
-        try_all_orders(planner, &search, 0, bound);
+}
+
+/* What all sizes are multiples of: so are the heights of plans without a gap below a buffer. */
+static int64_t
+find_unit(const Planner *planner)
+{
+    int64_t unit = 0;
+    for (uint32_t i = 0; i < planner->n; i++) {
+        for (int64_t size = planner->lives[i].size; size;) {
+            int64_t rest = unit % size;
+            unit = size;
+            size = rest;
+        }
+    }
+    return unit;
+}
+
+/* Looks for a plan no higher than @capacity, a multiple of @unit, by @share of the work. */
+static KilnPlacement
+try_capacity(const Planner *planner, Best *best, int64_t capacity, int64_t unit, int64_t share)
+{
+    int64_t left = share;
+    KilnPlacement found = kiln_place_within(planner->lives, planner->n, capacity, &left);
+    best->work -= share - left;
+    if (found == KILN_PLACEMENT_IMPOSSIBLE)
+        best->bound = capacity + unit;
+    if (found != KILN_PLACED)
+        return found;
+    int64_t height = 0;
     for (uint32_t i = 0; i < planner->n; i++)
-        planner->lives[i].offset = offsets[i];
-    return search.height;
+        height = MAX(height, planner->lives[i].offset + planner->lives[i].size);
+    keep(planner, best, height);
+    return found;
+}
+
+/* Halves the range between bound and height until they meet. What a share of the work does not
+ * decide counts as too low, until it is asked again with the work that is left in the end. */
+static void
+place_exactly(const Planner *planner, Best *best)
+{
+    int64_t unit = find_unit(planner);
+    try_capacity(planner, best, best->bound, unit, best->work / 100 * BOUND_PERCENT);
+    while (best->height > best->bound && best->work > 0) {
+        int64_t low = best->bound;
+        while (best->height > low && best->work > 0) {
+            int64_t capacity = low + (best->height - low) / unit / 2 * unit;
+            int64_t share = MAX(best->work / 100 * STEP_PERCENT, (int64_t)STEP_WORK_MIN);
+            share = MIN(share, best->work);
+            if (try_capacity(planner, best, capacity, unit, share) != KILN_PLACED)
+                low = capacity + unit;
+        }
+    }
 }
 
 /* True where few of many buffers live at once. */
@@ -424,10 +457,10 @@ is_sparse(const KilnLife *lives, uint32_t n)
 }
 
 int64_t
-kiln_place(KilnLife *lives, uint32_t n)
+kiln_place(KilnLife *lives, uint32_t n, int64_t work, int64_t *out_bound)
 {
-    if (!n)
-        return 0;
+    g_autofree int64_t *offsets = g_new0(int64_t, n);
+    Best best = { .offsets = offsets, .height = n ? INT64_MAX : 0, .work = work };
     Planner planner = { .lives = lives,
                         .n = n,
                         .uses_index = is_sparse(lives, n),
@@ -438,14 +471,21 @@ kiln_place(KilnLife *lives, uint32_t n)
     index_init(&planner.index, lives, n);
     for (uint32_t i = 0; i < n; i++)
         planner.leaf[planner.index.sorted[i] - lives] = i;
-    int64_t height = place(&planner, find_pressure(&planner));
+    best.bound = find_pressure(&planner);
+    place_greedily(&planner, &best);
+    if (best.height > best.bound && n <= KILN_PLACE_EXACT_MAX)
+        place_exactly(&planner, &best);
+    for (uint32_t i = 0; i < n; i++)
+        lives[i].offset = offsets[i];
     g_free(planner.index.sorted);
     g_free(planner.index.latest);
     g_free(planner.leaf);
     g_free(planner.pressure);
     g_array_unref(planner.placed);
     g_array_unref(planner.neighbours);
-    return height;
+    if (out_bound)
+        *out_bound = best.bound;
+    return best.height;
 }
 
 KilnMemoryPlan *
@@ -456,8 +496,9 @@ kiln_memory_plan(KilnIRFunction *function, const KilnTarget *target, int threads
     if (plan->sum == INT64_MAX)
         return kiln_throw_null(error, KILN_ERROR_MEMORY, "@%s: its buffers exceed 2^63 bytes",
                                function->name);
-    plan->arena = kiln_place(plan->lives, plan->n_lives);
-    plan->proven_optimal = plan->arena == plan->lb_live;
+    int64_t bound;
+    plan->arena = kiln_place(plan->lives, plan->n_lives, KILN_PLACE_WORK, &bound);
+    plan->proven_optimal = plan->arena == bound;
     for (guint i = 0; i < function->buffers->len; i++) {
         KilnBuffer *buffer = g_ptr_array_index(function->buffers, i);
         if (buffer && buffer->kind == KILN_BUFFER_ALLOC)

@@ -24,7 +24,7 @@ typedef struct {
     int64_t lb_node; /* the most that one instruction has as operands: no order can beat it */
     int64_t lb_live; /* the most that lives at one step: no placement can beat it in this order */
     int64_t arena;
-    bool proven_optimal; /* arena == lb_live */
+    bool proven_optimal; /* arena == lb_live, or exact search proved that nothing is lower */
     double plan_ms;
 } KilnMemoryPlan;
 
@@ -32,7 +32,7 @@ typedef struct {
  * scratch). */
 KilnMemoryPlan *kiln_liveness(const KilnIRFunction *function, const KilnTarget *target,
                               int threads);
-/** kiln_liveness(), then offsets: greedy orders, the best kept. Deterministic. Writes
+/** kiln_liveness(), then offsets by kiln_place(). Deterministic. Writes
  * buffer->offset and function->arena_bytes. */
 KilnMemoryPlan *kiln_memory_plan(KilnIRFunction *function, const KilnTarget *target, int threads,
                                  GError **error);
@@ -40,9 +40,5 @@ KilnMemoryPlan *kiln_memory_plan(KilnIRFunction *function, const KilnTarget *tar
 void kiln_memory_plan_forget(KilnIRFunction *function);
 void kiln_memory_plan_free(KilnMemoryPlan *plan);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnMemoryPlan, kiln_memory_plan_free)
-
-/** The planner alone, on bare lives (first, last and size, which must sum to less than 2^63): sets
- * offsets, returns the height. For kiln-bench-memory and property tests. */
-int64_t kiln_place(KilnLife *lives, uint32_t n);
 
 #endif

@@ -193,6 +193,7 @@ typedef struct {
     int64_t lb_live; /* the most that is live at once: no placement can do with less */
     int64_t arena;   /* what a session allocates */
     int64_t weights; /* constants as the program holds them, packed copies included */
+    /* arena == lb_live, or a search proved that nothing is lower. */
     gboolean proven_optimal;
     double plan_ms;
 } KilnMemoryReport;

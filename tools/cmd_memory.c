@@ -71,7 +71,9 @@ static void
 print_text(const KilnMemoryPlan *plan, bool quiet)
 {
     printf("arena    %12" G_GINT64_FORMAT " bytes, %s\n", plan->arena,
-           plan->proven_optimal ? "optimal: equal to lb_live" : "not proved optimal");
+           plan->arena == plan->lb_live ? "optimal: equal to lb_live"
+           : plan->proven_optimal       ? "optimal: the search found that nothing is lower"
+                                        : "not proved optimal");
     printf("lb_live  %12" G_GINT64_FORMAT "  most that is live at one step of this order\n",
            plan->lb_live);
     printf("lb_node  %12" G_GINT64_FORMAT "  most that one instruction needs, in any order\n",

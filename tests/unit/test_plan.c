@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Liveness and the memory plan: bounds by hand on small functions; on random lives, no overlap,
- * never below the bound, and as low as a search of all placements. */
-#include "ir/plan.h"
+ * never below the bound, and as low as a search of all placements; proofs hold. */
+#include "ir/place.h"
 
 #include "graph/alloc.h"
 #include "graph/random.h"
@@ -239,9 +239,10 @@ Test(plan, random_lives_do_not_overlap)
     for (uint64_t seed = 0; seed < 400; seed++) {
         uint32_t n = 1 + (uint32_t)(seed % G_N_ELEMENTS(lives));
         random_lives(lives, n, seed, 2 + seed % 30, 1 + seed % 50);
-        int64_t height = kiln_place(lives, n);
+        int64_t bound, height = kiln_place(lives, n, KILN_PLACE_WORK / 10, &bound);
         check_plan(lives, n, height);
-        cr_assert_geq(height, bound_of(lives, n, 32));
+        cr_assert_geq(bound, bound_of(lives, n, 32));
+        cr_assert_geq(height, bound);
     }
 }
 
@@ -279,12 +280,140 @@ Test(plan, few_lives_are_placed_as_low_as_can_be)
         uint32_t n = 2 + (uint32_t)(seed % 6);
         random_lives(lives, n, seed, 8, 9);
         memcpy(other, lives, sizeof lives);
-        int64_t height = kiln_place(lives, n), best = height;
+        int64_t bound, height = kiln_place(lives, n, KILN_PLACE_WORK, &bound), best = height;
         check_plan(lives, n, height);
+        cr_assert_eq(bound, height, "seed %lu: not proved", (unsigned long)seed);
         search(other, n, 0, 0, &best);
         cr_assert_eq(height, best, "seed %lu: %ld, could be %ld", (unsigned long)seed, (long)height,
                      (long)best);
     }
+}
+
+/* The least height by brute force, from a plan that stacks all. */
+static int64_t
+least_height(const KilnLife *lives, uint32_t n)
+{
+    KilnLife copy[7];
+    int64_t best = 1;
+    memcpy(copy, lives, n * sizeof *copy);
+    for (uint32_t i = 0; i < n; i++)
+        best += lives[i].size;
+    search(copy, n, 0, 0, &best);
+    return best;
+}
+
+/* At every capacity: placed at the least height and above, impossible below. */
+Test(plan, exact_search_is_right_at_every_capacity)
+{
+    KilnLife lives[7];
+    for (uint64_t seed = 2000; seed < 2150; seed++) {
+        uint32_t n = 1 + (uint32_t)(seed % 7);
+        random_lives(lives, n, seed, 8, 6);
+        int64_t best = least_height(lives, n);
+        for (int64_t capacity = MAX(best - 192, (int64_t)0); capacity <= best + 128;
+             capacity += 32) {
+            int64_t work = KILN_PLACE_WORK;
+            KilnPlacement found = kiln_place_within(lives, n, capacity, &work);
+            cr_assert_eq(found, capacity < best ? KILN_PLACEMENT_IMPOSSIBLE : KILN_PLACED,
+                         "seed %lu, capacity %ld, least %ld", (unsigned long)seed, (long)capacity,
+                         (long)best);
+            if (found == KILN_PLACEMENT_IMPOSSIBLE)
+                continue;
+            int64_t top = 0;
+            for (uint32_t i = 0; i < n; i++)
+                top = MAX(top, lives[i].offset + lives[i].size);
+            check_plan(lives, n, top);
+            cr_assert_leq(top, capacity);
+        }
+    }
+}
+
+/* Adds lives that begin at @step and fill @units. */
+static uint32_t
+fill(KilnLife *lives, uint32_t n, int64_t step, uint64_t units, uint64_t seed, uint64_t *counter)
+{
+    while (units) {
+        uint64_t size = 1 + draw(seed, counter, units);
+        lives[n++] = (KilnLife){ .first = step, .last = step, .size = 64 * (int64_t)size };
+        units -= size;
+    }
+    return n;
+}
+
+/* At each step as much lives as at all others: what ends is replaced. Returns how many there are,
+ * which is at most @most where it stopped there. */
+static uint32_t
+full_lives(KilnLife *lives, uint32_t most, uint64_t units, uint64_t seed)
+{
+    uint64_t counter = 0;
+    uint32_t n = fill(lives, 0, 0, units, seed, &counter);
+    for (int64_t step = 1; step < 12 && n < most; step++) {
+        uint64_t freed = 0;
+        for (uint32_t i = 0; i < n; i++) {
+            if (lives[i].last < step - 1)
+                continue;
+            if (draw(seed, &counter, 2))
+                lives[i].last = step;
+            else
+                freed += (uint64_t)lives[i].size / 64;
+        }
+        n = fill(lives, n, step, freed, seed, &counter);
+    }
+    return n;
+}
+
+/* Some optima lie above the most that lives at once, from nine buffers on. */
+Test(plan, optimum_above_the_bound_is_proved)
+{
+    enum {
+        MOST = 9,
+        UNITS = 5
+    };
+    KilnLife lives[MOST + UNITS];
+    unsigned above = 0;
+    for (uint64_t seed = 0; seed < 8000; seed++) {
+        uint32_t n = full_lives(lives, MOST, UNITS, seed);
+        if (n > MOST)
+            continue;
+        int64_t bound, height = kiln_place(lives, n, KILN_PLACE_WORK, &bound), best = height;
+        check_plan(lives, n, height);
+        cr_assert_eq(height, bound);
+        if (height == 64 * UNITS)
+            continue;
+        above++;
+        search(lives, n, 0, 0, &best);
+        cr_assert_eq(height, best);
+    }
+    cr_assert_gt(above, 0u);
+}
+
+Test(plan, without_work_nothing_is_claimed)
+{
+    KilnLife lives[40];
+    for (uint64_t seed = 5000; seed < 5050; seed++) {
+        random_lives(lives, 40, seed, 20, 30);
+        int64_t bound, height = kiln_place(lives, 40, 0, &bound);
+        check_plan(lives, 40, height);
+        cr_assert_eq(bound, bound_of(lives, 40, 20));
+        int64_t work = 0;
+        cr_assert_eq(kiln_place_within(lives, 40, height, &work), KILN_PLACEMENT_UNDECIDED);
+        check_plan(lives, 40, height); /* the offsets are as they were */
+    }
+}
+
+/* Sizes near the limit: nothing overflows. */
+Test(plan, huge_sizes)
+{
+    KilnLife lives[] = { { .first = 0, .last = 1, .size = INT64_C(1) << 61 },
+                         { .first = 1, .last = 2, .size = (INT64_C(1) << 61) + 64 },
+                         { .first = 2, .last = 3, .size = INT64_C(1) << 61 },
+                         { .first = 3, .last = 3, .size = (INT64_C(1) << 61) - 128 } };
+    int64_t bound, height = kiln_place(lives, 4, KILN_PLACE_WORK, &bound);
+    check_plan(lives, 4, height);
+    cr_assert_eq(height, (INT64_C(1) << 62) + 64);
+    cr_assert_eq(bound, height);
+    int64_t work = KILN_PLACE_WORK;
+    cr_assert_eq(kiln_place_within(lives, 4, height - 1, &work), KILN_PLACEMENT_IMPOSSIBLE);
 }
 
 Test(plan, plans_repeat)
@@ -292,8 +421,8 @@ Test(plan, plans_repeat)
     KilnLife a[50], b[50];
     random_lives(a, 50, 7, 40, 30);
     memcpy(b, a, sizeof a);
-    kiln_place(a, 50);
-    kiln_place(b, 50);
+    kiln_place(a, 50, KILN_PLACE_WORK, NULL);
+    kiln_place(b, 50, KILN_PLACE_WORK, NULL);
     for (int i = 0; i < 50; i++)
         cr_assert_eq(a[i].offset, b[i].offset);
 }
@@ -316,7 +445,7 @@ Test(plan, many_buffers)
         bound = MAX(bound, alive);
     }
     gint64 begin = g_get_monotonic_time();
-    int64_t height = kiln_place(lives, n);
+    int64_t height = kiln_place(lives, n, KILN_PLACE_WORK, NULL);
     double seconds = (double)(g_get_monotonic_time() - begin) / 1e6;
     cr_assert_geq(height, bound);
     cr_assert_leq(height, bound + bound / 4);

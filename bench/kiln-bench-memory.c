@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kiln-bench-memory: how low the planner places buffers, and how soon.
+ *
+ * Reads problems in the CSV format of the MiniMalloc benchmarks: a line a buffer, columns named in
+ * the first line, of which `id`, `size` and a life are needed: `lower,upper`, or `begin,end` with
+ * the end included. Checks each plan for overlaps by itself. */
+#include "bench/bench_stats.h"
+#include "ir/place.h"
+#include "runtime/file.h"
+
+#include <glib/gstdio.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Of exact search: seconds, where a program gets a fiftieth of one. */
+static const int64_t WORK = INT64_C(5000000000);
+
+typedef struct {
+    gint64 capacity;
+    char *out;
+} Options;
+
+enum {
+    ID,
+    FIRST,
+    END,
+    SIZE,
+    N_FIELDS,
+    IGNORED,
+};
+
+typedef struct {
+    int column[N_FIELDS];
+    int n_columns;
+    int64_t after_end; /* 1 where the end is included */
+} Header;
+
+typedef struct {
+    char *name;
+    GArray *lives;  /* KilnLife */
+    GPtrArray *ids; /* char* */
+    int64_t capacity;
+    /* The plan. */
+    int64_t height, bound;
+    double seconds;
+} Problem;
+
+/* --- reading --- */
+
+static const struct {
+    const char *name;
+    int field; /* IGNORED: what a plan says, and not the problem */
+    bool is_included;
+} columns[] = {
+    { "id", ID, false },          { "lower", FIRST, false }, { "begin", FIRST, false },
+    { "upper", END, false },      { "end", END, true },      { "size", SIZE, false },
+    { "offset", IGNORED, false },
+};
+
+static gboolean
+parse_header(const char *path, char **names, Header *out, GError **error)
+{
+    *out = (Header){ .column = { -1, -1, -1, -1 } };
+    for (; names[out->n_columns]; out->n_columns++) {
+        const char *name = names[out->n_columns];
+        size_t k = 0;
+        while (k < G_N_ELEMENTS(columns) && strcmp(name, columns[k].name) != 0)
+            k++;
+        if (k == G_N_ELEMENTS(columns))
+            return kiln_throw(error, KILN_ERROR_PARSE,
+                              "%s:1: expected columns id,lower,upper,size or id,begin,end,size, "
+                              "found \"%s\"",
+                              path, name);
+        if (columns[k].field == IGNORED)
+            continue;
+        if (out->column[columns[k].field] >= 0)
+            return kiln_throw(error, KILN_ERROR_PARSE, "%s:1: column \"%s\" says what another says",
+                              path, name);
+        out->column[columns[k].field] = out->n_columns;
+        out->after_end += columns[k].is_included;
+    }
+    for (size_t k = 0; k < G_N_ELEMENTS(columns); k++) {
+        if (columns[k].field != IGNORED && out->column[columns[k].field] < 0)
+            return kiln_throw(error, KILN_ERROR_PARSE, "%s:1: expected a column \"%s\"", path,
+                              columns[k].name);
+    }
+    return TRUE;
+}
+
+static gboolean
+parse_number(const char *what, const char *text, int64_t max, int64_t *out, GError **error)
+{
+    gint64 value;
+    if (!g_ascii_string_to_signed(text, 10, 0, max, &value, NULL))
+        return kiln_throw(error, KILN_ERROR_PARSE,
+                          "%s: expected a number in 0…%" G_GINT64_FORMAT ", found \"%s\"", what,
+                          max, text);
+    *out = value;
+    return TRUE;
+}
+
+static gboolean
+parse_life(const Header *header, char **cells, int64_t room, KilnLife *out, GError **error)
+{
+    if ((int)g_strv_length(cells) != header->n_columns)
+        return kiln_throw(error, KILN_ERROR_PARSE, "expected %d columns, found %u",
+                          header->n_columns, g_strv_length(cells));
+    int64_t end = 0;
+    *out = (KilnLife){ 0 };
+    if (!parse_number("lower", cells[header->column[FIRST]], INT64_MAX - 2, &out->first, error) ||
+        !parse_number("upper", cells[header->column[END]], INT64_MAX - 2, &end, error) ||
+        !parse_number("size", cells[header->column[SIZE]], INT64_MAX, &out->size, error))
+        return FALSE;
+    out->last = end + header->after_end - 1;
+    if (out->last < out->first)
+        return kiln_throw(error, KILN_ERROR_PARSE, "ends before it begins");
+    if (out->size > room)
+        return kiln_throw(error, KILN_ERROR_PARSE, "the sizes sum to 2^63 or more");
+    return TRUE;
+}
+
+static gboolean
+parse_lines(Problem *problem, const char *path, char **lines, GError **error)
+{
+    Header header;
+    int64_t room = INT64_MAX;
+    for (int i = 0; lines[i]; i++) {
+        g_strchomp(lines[i]);
+        g_auto(GStrv) cells = g_strsplit(lines[i], ",", -1);
+        for (char **cell = cells; *cell; cell++)
+            g_strstrip(*cell);
+        if (i == 0) {
+            if (!parse_header(path, cells, &header, error))
+                return FALSE;
+            continue;
+        }
+        if (!*lines[i])
+            continue;
+        KilnLife life;
+        if (!parse_life(&header, cells, room, &life, error)) {
+            g_prefix_error(error, "%s:%d: ", path, i + 1);
+            return FALSE;
+        }
+        room -= life.size;
+        g_array_append_val(problem->lives, life);
+        g_ptr_array_add(problem->ids, g_strdup(cells[header.column[ID]]));
+    }
+    return TRUE;
+}
+
+/* The number in A.1048576.csv, or 0. */
+static int64_t
+capacity_in(const char *name)
+{
+    g_auto(GStrv) parts = g_strsplit(name, ".", -1);
+    guint n = g_strv_length(parts);
+    guint64 capacity = 0;
+    if (n < 3 || !g_ascii_string_to_unsigned(parts[n - 2], 10, 1, INT64_MAX, &capacity, NULL))
+        return 0;
+    return (int64_t)capacity;
+}
+
+static Problem *
+problem_new(const char *path)
+{
+    Problem *problem = g_new0(Problem, 1);
+    problem->name = g_path_get_basename(path);
+    problem->lives = g_array_new(FALSE, FALSE, sizeof(KilnLife));
+    problem->ids = g_ptr_array_new_with_free_func(g_free);
+    return problem;
+}
+
+static void
+problem_free(Problem *problem)
+{
+    g_free(problem->name);
+    g_array_unref(problem->lives);
+    g_ptr_array_unref(problem->ids);
+    g_free(problem);
+}
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Problem, problem_free)
+
+static Problem *
+problem_load(const char *path, const Options *options, GError **error)
+{
+    g_autofree char *text = NULL;
+    if (!g_file_get_contents(path, &text, NULL, error))
+        return NULL;
+    g_autoptr(Problem) problem = problem_new(path);
+    problem->capacity = options->capacity >= 0 ? options->capacity : capacity_in(problem->name);
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    if (!lines[0])
+        return kiln_throw_null(error, KILN_ERROR_PARSE, "%s:1: expected the names of columns",
+                               path);
+    return parse_lines(problem, path, lines, error) ? g_steal_pointer(&problem) : NULL;
+}
+
+/* --- planning --- */
+
+static int64_t
+height_of(const KilnLife *lives, uint32_t n)
+{
+    int64_t height = 0;
+    for (uint32_t i = 0; i < n; i++)
+        height = MAX(height, lives[i].offset + lives[i].size);
+    return height;
+}
+
+/* As a program is planned; where that is too high, on to the capacity, or as low as can be. */
+static void
+solve(Problem *problem)
+{
+    KilnLife *lives = (KilnLife *)(void *)problem->lives->data;
+    uint32_t n = problem->lives->len;
+    int64_t work = WORK;
+    double begin = bench_now();
+    problem->height = kiln_place(lives, n, KILN_PLACE_WORK, &problem->bound);
+    if (!problem->capacity && problem->height > problem->bound)
+        problem->height = kiln_place(lives, n, WORK, &problem->bound);
+    else if (problem->capacity >= problem->bound && problem->capacity < problem->height) {
+        KilnPlacement found = kiln_place_within(lives, n, problem->capacity, &work);
+        if (found == KILN_PLACED)
+            problem->height = height_of(lives, n);
+        else if (found == KILN_PLACEMENT_IMPOSSIBLE)
+            problem->bound = problem->capacity + 1;
+    }
+    problem->seconds = bench_now() - begin;
+}
+
+/* --- the plan, checked by what knows nothing of how it was made --- */
+
+static gboolean
+check(const Problem *problem, GError **error)
+{
+    for (guint i = 0; i < problem->lives->len; i++) {
+        const KilnLife *a = &g_array_index(problem->lives, KilnLife, i);
+        if (a->offset < 0 || a->offset > problem->height - a->size)
+            return kiln_throw(error, KILN_ERROR_MISMATCH, "%s: buffer %s lies outside the plan",
+                              problem->name, (char *)g_ptr_array_index(problem->ids, i));
+        for (guint k = 0; k < i; k++) {
+            const KilnLife *b = &g_array_index(problem->lives, KilnLife, k);
+            bool apart = a->last < b->first || b->last < a->first ||
+                         a->offset + a->size <= b->offset || b->offset + b->size <= a->offset;
+            if (!apart)
+                return kiln_throw(error, KILN_ERROR_MISMATCH, "%s: buffers %s and %s overlap",
+                                  problem->name, (char *)g_ptr_array_index(problem->ids, k),
+                                  (char *)g_ptr_array_index(problem->ids, i));
+        }
+    }
+    return TRUE;
+}
+
+static gboolean
+write_plan(const Problem *problem, const char *folder, GError **error)
+{
+    g_autoptr(GString) out = g_string_new("id,lower,upper,size,offset\n");
+    for (guint i = 0; i < problem->lives->len; i++) {
+        const KilnLife *life = &g_array_index(problem->lives, KilnLife, i);
+        g_string_append_printf(out,
+                               "%s,%" G_GINT64_FORMAT ",%" G_GINT64_FORMAT ",%" G_GINT64_FORMAT
+                               ",%" G_GINT64_FORMAT "\n",
+                               (char *)g_ptr_array_index(problem->ids, i), life->first,
+                               life->last + 1, life->size, life->offset);
+    }
+    if (g_mkdir_with_parents(folder, 0777) != 0)
+        return kiln_throw(error, KILN_ERROR_IO, "%s: cannot be created", folder);
+    g_autofree char *path = g_build_filename(folder, problem->name, NULL);
+    return kiln_file_write(path, out->str, out->len, error);
+}
+
+static gboolean
+bench(const char *path, const Options *options, bool *out_met, GError **error)
+{
+    g_autoptr(Problem) problem = problem_load(path, options, error);
+    if (!problem)
+        return FALSE;
+    solve(problem);
+    printf("%-24s %8u %14" G_GINT64_FORMAT " %14" G_GINT64_FORMAT " %9.3f  %s\n", problem->name,
+           problem->lives->len, problem->bound, problem->height, problem->seconds,
+           problem->height == problem->bound ? "yes" : "no");
+    fflush(stdout);
+    *out_met = !problem->capacity || problem->height <= problem->capacity;
+    if (!*out_met)
+        fprintf(stderr,
+                "kiln-bench-memory: %s: expected a height of at most %" G_GINT64_FORMAT
+                ", found %" G_GINT64_FORMAT "\n",
+                problem->name, problem->capacity, problem->height);
+    return check(problem, error) && (!options->out || write_plan(problem, options->out, error));
+}
+
+static int
+bench_all(const Options *options, char **paths)
+{
+    int status = 0;
+    printf("%-24s %8s %14s %14s %9s  %s\n", "name", "buffers", "lower bound", "height", "seconds",
+           "proven");
+    for (char **path = paths; *path; path++) {
+        g_autoptr(GError) error = NULL;
+        bool met = false;
+        if (!bench(*path, options, &met, &error))
+            fprintf(stderr, "kiln-bench-memory: %s\n", error->message);
+        if (error || !met)
+            status = 1;
+    }
+    return status;
+}
+
+int
+main(int argc, char **argv)
+{
+    Options options = { .capacity = -1 };
+    const GOptionEntry entries[] = {
+        { "capacity", 0, 0, G_OPTION_ARG_INT64, &options.capacity,
+          "Exit status 1 where a plan is higher; 0: as low as can be (default: the number in the "
+          "file's name, as in A.1048576.csv, or 0)",
+          "N" },
+        { "out", 0, 0, G_OPTION_ARG_FILENAME, &options.out,
+          "Write the plans here: the same columns, and offset", "DIR" },
+        G_OPTION_ENTRY_NULL,
+    };
+    g_autoptr(GOptionContext) context = g_option_context_new("FILE.csv…");
+    g_option_context_set_summary(
+        context, "Places buffers of MiniMalloc's CSV format: id,lower,upper,size, half-open.");
+    g_option_context_add_main_entries(context, entries, NULL);
+    g_autoptr(GError) error = NULL;
+    int status = 2;
+    if (!g_option_context_parse(context, &argc, &argv, &error))
+        fprintf(stderr, "kiln-bench-memory: %s\n", error->message);
+    else if (argc < 2)
+        fprintf(stderr, "kiln-bench-memory: expected a file\n");
+    else if (options.capacity < -1)
+        fprintf(stderr,
+                "kiln-bench-memory: --capacity: expected a number, found %" G_GINT64_FORMAT "\n",
+                options.capacity);
+    else
+        status = bench_all(&options, argv + 1);
+    g_free(options.out);
+    return status;
+}
