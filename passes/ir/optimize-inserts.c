@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* optimize-inserts: concat in place: what is joined is made where it will lie.
+ *
+ *     %a = alloc : f32[1,2,8]             %r = alloc : f32[1,5,8]
+ *     relu @out %a, @in @x                %a = view %r {offset=0} : f32[1,2,8]
+ *     %r = alloc : f32[1,5,8]       =>    relu @out %a, @in @x
+ *     concat @out %r, @in %a, @in @z      %z = view %r {offset=16} : f32[1,3,8]
+ *     dealloc %a                          copy @out %z, @in @z
+ *
+ * The extents before the axis are all 1, so that each operand is one piece of the result. An
+ * operand that is all of an alloc becomes a view of the result; neighbours that are all of one
+ * alloc together do too, as where one concat repeats another one's operands. What stays apart -
+ * inputs, weights, what is there a second time - is copied. Readers of an operand that come later
+ * stay right while nothing writes over the result.
+ *
+ * requires nothing, preserves nothing; class E. The result lives longer then, from its first
+ * operand's first write on. Operands are left apart, those that are made first before others, until
+ * no more lives at once than did before the pass. Kernels take addresses that are aligned to an
+ * element; what calls want is not known, so that a call's buffers stay aligned as allocs are. */
+#include "passes/lives.h"
+#include "passes/pass.h"
+
+#include "graph/alloc.h"
+
+#include <string.h>
+
+static const char rule[] = "concat-in-place";
+
+/* Operands that follow each other. */
+typedef struct {
+    uint32_t first, n;  /* among the operands of the concat */
+    KilnBuffer *origin; /* of all of them */
+    int64_t offset;     /* bytes from the result's origin */
+    bool in_place;
+} Piece;
+
+typedef struct {
+    KilnLives *lives;
+    KilnPassContext *context;
+    int64_t *taken; /* by buffer id: 1 + the step of the last concat that has it in place */
+} Inserts;
+
+/* --- which concats --- */
+
+static bool
+is_contiguous(const KilnType *type, int64_t axis)
+{
+    bool single = true;
+    for (int d = 0; d < kiln_type_axis(type, axis); d++)
+        single &= type->dims[d] == 1;
+    return single;
+}
+
+/* Stored integers stand for the same reals everywhere: joining only moves them. */
+static bool
+means_the_same(const KilnInstr *concat)
+{
+    const KilnQuant *quant = concat->operands[0].buffer->type.quant;
+    bool same = !quant || quant->axis < 0;
+    for (uint32_t i = 1; i < concat->n_operands && same; i++)
+        same = kiln_quant_equal(concat->operands[i].buffer->type.quant, quant);
+    return same;
+}
+
+static bool
+may_join(const Inserts *inserts, const KilnInstr *concat)
+{
+    KilnPassContext *context = inserts->context;
+    KilnBuffer *result = concat->operands[0].buffer;
+    const KilnBuffer *origin = kiln_buffer_origin(result);
+    int64_t step = inserts->lives->steps[concat->id];
+    GUARD(contiguous, is_contiguous(&result->type, kiln_instr_attrs(concat, concat)->axis));
+    GUARD(plain_layout, !result->type.layout);
+    GUARD(same_quantization, means_the_same(concat));
+    GUARD(result_not_state, origin->kind != KILN_BUFFER_WEIGHT);
+    GUARD(result_born_here, kiln_lives_facts(inserts->lives, origin)->first == step);
+    return true;
+}
+
+/* --- which operands --- */
+
+static int64_t
+end_of(const KilnBuffer *buffer)
+{
+    return kiln_buffer_origin_offset(buffer) + kiln_type_bytes(&buffer->type);
+}
+
+/* The operands from @first on that are neighbours in one buffer and, together, may be all of it;
+ * where they are not, the first alone. */
+static Piece
+piece_at(const KilnInstr *concat, uint32_t first, int64_t offset)
+{
+    KilnBuffer *buffer = concat->operands[first].buffer;
+    Piece piece = { first, 1, kiln_buffer_origin(buffer), offset, false };
+    int64_t whole = kiln_type_bytes(&piece.origin->type), end = end_of(buffer);
+    uint32_t n = 1;
+    while (kiln_buffer_origin_offset(buffer) == 0 && end < whole &&
+           first + n < concat->n_operands) {
+        KilnBuffer *next = concat->operands[first + n].buffer;
+        if (kiln_buffer_origin(next) != piece.origin || kiln_buffer_origin_offset(next) != end)
+            break;
+        end = end_of(next);
+        n++;
+    }
+    if (end == whole)
+        piece.n = n;
+    return piece;
+}
+
+static bool
+is_all(const KilnInstr *concat, const Piece *piece)
+{
+    return kiln_buffer_origin_offset(concat->operands[piece->first].buffer) == 0 &&
+           end_of(concat->operands[piece->first + piece->n - 1].buffer) ==
+               kiln_type_bytes(&piece->origin->type);
+}
+
+static bool
+may_move(const Inserts *inserts, const KilnInstr *concat, const Piece *piece)
+{
+    KilnPassContext *context = inserts->context;
+    const KilnBuffer *result = kiln_buffer_origin(concat->operands[0].buffer);
+    int64_t step = inserts->lives->steps[concat->id];
+    const KilnFacts *from = kiln_lives_facts(inserts->lives, piece->origin);
+    const KilnFacts *to = kiln_lives_facts(inserts->lives, result);
+    GUARD(operand_local, piece->origin->kind == KILN_BUFFER_ALLOC);
+    GUARD(operand_whole, is_all(concat, piece));
+    GUARD(first_place, inserts->taken[piece->origin->id] != step + 1);
+    GUARD(operand_complete, from->last_write < step);
+    GUARD(result_not_overwritten, from->last <= step || to->last_write <= step);
+    GUARD(aligned_for_calls, !from->called || piece->offset % KILN_ALIGNMENT == 0);
+    GUARD(whole_elements,
+          piece->offset % (int64_t)kiln_dtype_size(result->type.dtype) == 0 &&
+              piece->offset % (int64_t)kiln_dtype_size(piece->origin->type.dtype) == 0);
+    return true;
+}
+
+static GArray *
+find_pieces(Inserts *inserts, const KilnInstr *concat)
+{
+    GArray *pieces = g_array_new(FALSE, FALSE, sizeof(Piece));
+    int64_t offset = kiln_buffer_origin_offset(concat->operands[0].buffer);
+    for (uint32_t i = 1; i < concat->n_operands;) {
+        Piece piece = piece_at(concat, i, offset);
+        piece.in_place =
+            kiln_type_bytes(&piece.origin->type) > 0 && may_move(inserts, concat, &piece);
+        if (piece.in_place)
+            inserts->taken[piece.origin->id] = inserts->lives->steps[concat->id] + 1;
+        g_array_append_val(pieces, piece);
+        for (uint32_t k = 0; k < piece.n; k++)
+            offset += kiln_type_bytes(&concat->operands[i + k].buffer->type);
+        i += piece.n;
+    }
+    return pieces;
+}
+
+/* --- what it costs --- */
+
+/* What is in place moves into the result, or, with @sign -1, out of it again. */
+static void
+count_bytes(Inserts *inserts, const KilnBuffer *result, GPtrArray *moving, int64_t sign)
+{
+    KilnLives *lives = inserts->lives;
+    const KilnFacts *to = kiln_lives_facts(lives, result);
+    int64_t first = to->first, last = to->last;
+    for (guint i = 0; i < moving->len; i++) {
+        const Piece *piece = g_ptr_array_index(moving, i);
+        const KilnFacts *from = kiln_lives_facts(lives, piece->origin);
+        kiln_lives_add(lives, from->first, from->last, -sign * from->size);
+        first = MIN(first, from->first);
+        last = MAX(last, from->last);
+    }
+    kiln_lives_add(lives, first, to->first - 1, sign * to->size);
+    kiln_lives_add(lives, to->last + 1, last, sign * to->size);
+}
+
+/* Those that are made last come first. */
+static gint
+compare_pieces(gconstpointer a, gconstpointer b, gpointer data)
+{
+    const KilnLives *lives = data;
+    const Piece *x = *(Piece *const *)a, *y = *(Piece *const *)b;
+    int64_t p = kiln_lives_facts(lives, x->origin)->first;
+    int64_t q = kiln_lives_facts(lives, y->origin)->first;
+    if (p != q)
+        return p > q ? -1 : 1;
+    return x->first < y->first ? -1 : x->first > y->first;
+}
+
+/* The pieces that move: their bytes are counted. */
+static GPtrArray *
+choose(Inserts *inserts, const KilnInstr *concat, GArray *pieces)
+{
+    const KilnBuffer *result = kiln_buffer_origin(concat->operands[0].buffer);
+    GPtrArray *moving = g_ptr_array_new();
+    for (guint i = 0; i < pieces->len; i++) {
+        if (g_array_index(pieces, Piece, i).in_place)
+            g_ptr_array_add(moving, &g_array_index(pieces, Piece, i));
+    }
+    g_ptr_array_sort_with_data(moving, compare_pieces, inserts->lives);
+    while (moving->len > 0) {
+        count_bytes(inserts, result, moving, 1);
+        if (kiln_pass_guard(inserts->context, rule, "peak_kept", kiln_lives_fits(inserts->lives)))
+            break;
+        count_bytes(inserts, result, moving, -1);
+        guint kept = moving->len - 1 - moving->len / 8; /* few rounds for many operands */
+        for (guint i = kept; i < moving->len; i++)
+            ((Piece *)g_ptr_array_index(moving, i))->in_place = false;
+        g_ptr_array_set_size(moving, (gint)kept);
+    }
+    return moving;
+}
+
+/* --- rewriting --- */
+
+static KilnBuffer *
+view_of(KilnBuffer *result, const KilnBuffer *like, int64_t offset, KilnInstr *before)
+{
+    return kiln_ir_view(result->function, like->name, result,
+                        offset / (int64_t)kiln_dtype_size(result->type.dtype), &like->type, before);
+}
+
+/* The result is allocated before all that will lie in it. */
+static void
+hoist_result(Inserts *inserts, KilnBuffer *result, const GPtrArray *moving)
+{
+    int64_t *position = inserts->lives->position;
+    for (guint i = 0; i < moving->len && result->kind == KILN_BUFFER_ALLOC; i++) {
+        KilnInstr *def = ((const Piece *)g_ptr_array_index(moving, i))->origin->def;
+        if (position[def->id] >= position[result->def->id])
+            continue;
+        kiln_instr_move(result->def, def);
+        position[result->def->id] = position[def->id];
+    }
+}
+
+static gboolean
+copy_operands(KilnInstr *concat, const Piece *piece, GError **error)
+{
+    KilnBuffer *result = kiln_buffer_origin(concat->operands[0].buffer);
+    int64_t offset = piece->offset;
+    for (uint32_t i = piece->first; i < piece->first + piece->n; i++) {
+        KilnBuffer *source = concat->operands[i].buffer;
+        int64_t bytes = kiln_type_bytes(&source->type);
+        if (bytes == 0)
+            continue;
+        KilnBuffer *operands[] = { view_of(result, source, offset, concat), source };
+        KilnInstr *copy =
+            kiln_instr_new(concat->function, KILN_INSTR_copy, operands, 2, NULL, concat, error);
+        if (!copy)
+            return FALSE;
+        copy->name = concat->name;
+        offset += bytes;
+    }
+    return TRUE;
+}
+
+static gboolean
+join(Inserts *inserts, KilnInstr *concat, GArray *pieces, const GPtrArray *moving, GError **error)
+{
+    KilnBuffer *result = kiln_buffer_origin(concat->operands[0].buffer);
+    kiln_pass_note(inserts->context, rule, "%s: %u of %u operands", kiln_instr_label(concat),
+                   moving->len, concat->n_operands - 1);
+    hoist_result(inserts, result, moving);
+    for (guint i = 0; i < pieces->len; i++) {
+        const Piece *piece = &g_array_index(pieces, Piece, i);
+        if (!piece->in_place && !copy_operands(concat, piece, error))
+            return FALSE;
+    }
+    for (guint i = 0; i < pieces->len; i++) {
+        const Piece *piece = &g_array_index(pieces, Piece, i);
+        if (!piece->in_place)
+            continue;
+        KilnBuffer *view = view_of(result, piece->origin, piece->offset, piece->origin->def);
+        kiln_lives_replace(inserts->lives, piece->origin, view, result);
+    }
+    kiln_instr_remove(concat);
+    return TRUE;
+}
+
+gboolean
+kiln_pass_optimize_inserts(KilnIRFunction *function, KilnPassContext *context, bool *changed,
+                           GError **error)
+{
+    *changed = false;
+    g_autoptr(GPtrArray) concats = g_ptr_array_new();
+    kiln_foreach_instr (instr, function) {
+        if (instr->kind == KILN_INSTR_concat)
+            g_ptr_array_add(concats, instr);
+    }
+    if (concats->len == 0)
+        return TRUE;
+    g_autoptr(KilnLives) lives = kiln_lives_new(function, kiln_pass_target(context));
+    g_autofree int64_t *taken = g_new0(int64_t, function->buffers->len + 1);
+    Inserts inserts = { lives, context, taken };
+    for (guint i = 0; i < concats->len; i++) {
+        KilnInstr *concat = g_ptr_array_index(concats, i);
+        if (!may_join(&inserts, concat))
+            continue;
+        g_autoptr(GArray) pieces = find_pieces(&inserts, concat);
+        g_autoptr(GPtrArray) moving = choose(&inserts, concat, pieces);
+        if (moving->len == 0)
+            continue;
+        if (!join(&inserts, concat, pieces, moving, error))
+            return FALSE;
+        *changed = true;
+    }
+    return TRUE;
+}
