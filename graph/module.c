@@ -21,6 +21,9 @@ function_free(gpointer data)
     g_hash_table_unref(function->name_counters);
     g_ptr_array_unref(function->arguments);
     g_ptr_array_unref(function->result_names);
+    g_clear_pointer(&function->doubtful, g_ptr_array_unref);
+    g_free(function->order.nodes);
+    g_free(function->order.ops);
     g_free(function);
 }
 
@@ -274,6 +277,26 @@ kiln_function_add_argument(KilnFunction *function, const char *name, const KilnT
     g_hash_table_insert(function->names, (char *)argument->value.name, &argument->value);
     kiln_function_touch(function);
     return argument;
+}
+
+const KilnNodeOrder *
+kiln_function_order(KilnFunction *function)
+{
+    KilnNodeOrder *order = &function->order;
+    if (order->valid)
+        return order;
+    if (order->room < function->n_nodes) {
+        order->room = function->n_nodes + function->n_nodes / 4;
+        order->nodes = g_renew(KilnNode *, order->nodes, order->room);
+        order->ops = g_renew(uint16_t, order->ops, order->room);
+    }
+    order->n = 0;
+    kiln_foreach_node (node, function) {
+        order->nodes[order->n] = node;
+        order->ops[order->n++] = (uint16_t)node->op;
+    }
+    order->valid = true;
+    return order;
 }
 
 KilnNode *

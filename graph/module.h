@@ -29,12 +29,22 @@ struct KilnConstant {
     bool computed; /* by folding, against whose budget it counts */
 };
 
+/** The nodes of a function in list order, beside their ops: who looks for some ops among many nodes
+ * reads two bytes of each instead of the node. */
+typedef struct {
+    KilnNode **nodes;
+    uint16_t *ops;
+    uint32_t n, room;
+    bool valid;
+} KilnNodeOrder;
+
 struct KilnFunction {
     const char *name;
     KilnModule *module;
     KilnNode *owner; /* the node whose attribute this subgraph is; NULL: a function of the module */
     GPtrArray *arguments;      /* KilnArgument* */
     KilnNode *first, *last;    /* in order; `return`, once there, is the last */
+    KilnNodeOrder order;       /* kiln_function_order() */
     uint32_t n_nodes;          /* linked */
     uint32_t n_region_nodes;   /* of these, with subgraphs */
     uint32_t next_id;          /* > every node->id */
@@ -44,6 +54,7 @@ struct KilnFunction {
     GHashTable *name_counters; /* base → the last number that unique_name gave it */
     uint64_t stamp;            /* grows with every change: kiln_function_touch() */
     uint64_t swept;            /* the module's stamp when nothing here was dead; 0: not known */
+    GPtrArray *doubtful;       /* KilnNode*: what may have died since; NULL: any node may be dead */
 };
 
 /** A function that a vendor supplies: `declare @r0(types) -> types`. */
@@ -115,6 +126,8 @@ kiln_function_argument(const KilnFunction *function, uint32_t i)
 /** Sets (or replaces) the results: makes the `return` node. @names may be NULL: the values' own. */
 gboolean kiln_function_set_results(KilnFunction *function, KilnValue *const *values,
                                    const char *const *names, uint32_t n, GError **error);
+/** Valid until a node is linked, unlinked or moved; made anew only after that. */
+const KilnNodeOrder *kiln_function_order(KilnFunction *function);
 /** The `return` node; NULL while the function is being built. */
 KilnNode *kiln_function_return(const KilnFunction *function);
 /** A name derived from @base that no value of the function has; interned in the module's arena. */

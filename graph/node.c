@@ -79,6 +79,19 @@ use_link(KilnUse *use, KilnValue *value)
     value->n_uses++;
 }
 
+/* @node may be dead: for a sweep that then need not look at all nodes. */
+static void
+doubt(KilnNode *node)
+{
+    KilnFunction *function = node->function;
+    if (!function->doubtful)
+        return;
+    if (function->doubtful->len > function->n_nodes)
+        g_clear_pointer(&function->doubtful, g_ptr_array_unref); /* nobody sweeps */
+    else
+        g_ptr_array_add(function->doubtful, node);
+}
+
 static void
 use_unlink(KilnUse *use)
 {
@@ -93,7 +106,8 @@ use_unlink(KilnUse *use)
         use->next->previous = use->previous;
     else
         value->last_use = use->previous;
-    value->n_uses--;
+    if (--value->n_uses == 0 && value->def)
+        doubt(value->def);
     use->value = NULL;
     use->previous = use->next = NULL;
 }
@@ -114,6 +128,7 @@ node_link(KilnFunction *function, KilnNode *node, KilnNode *before)
         before->previous = node;
     else
         function->last = node;
+    function->order.valid = false;
     function->n_nodes++;
     function->n_region_nodes += kiln_op_has(node->op, KILN_TRAIT_REGION);
     function->module->n_nodes++;
@@ -133,6 +148,7 @@ node_unlink(KilnNode *node)
     else
         function->last = node->previous;
     node->previous = node->next = NULL;
+    function->order.valid = false;
     function->n_nodes--;
     function->n_region_nodes -= kiln_op_has(node->op, KILN_TRAIT_REGION);
     function->module->n_nodes--;
@@ -382,6 +398,7 @@ kiln_node_new(KilnFunction *function, const KilnNodeSpec *spec, GError **error)
     if (!before && function->last && function->last->op == KILN_OP_return)
         before = function->last;
     node_link(function, node, before);
+    doubt(node);
     return node;
 }
 

@@ -296,6 +296,19 @@ run(Driver *driver, GError **error)
     return TRUE;
 }
 
+/* Looks at the ops alone: most passes have nothing to do with most nodes. */
+static void
+push_all(Driver *driver, KilnSweep sweep)
+{
+    const KilnNodeOrder *order = kiln_function_order(driver->function);
+    for (uint32_t i = 0; i < order->n; i++) {
+        uint32_t at = sweep == KILN_SWEEP_FORWARD ? i : order->n - 1 - i;
+        uint16_t op = order->ops[at];
+        if (driver->start[op] != driver->start[op + 1])
+            push(driver, order->nodes[at]);
+    }
+}
+
 gboolean
 kiln_rules_run(const KilnRule *rules, uint32_t n, KilnFunction *function, KilnSweep sweep,
                KilnPassContext *context, bool *changed, GError **error)
@@ -308,13 +321,7 @@ kiln_rules_run(const KilnRule *rules, uint32_t n, KilnFunction *function, KilnSw
     driver.match.touched = g_ptr_array_new();
     gboolean ok = compile(&driver, n, error);
     if (ok && driver.by_op->len) {
-        if (sweep == KILN_SWEEP_FORWARD) {
-            kiln_foreach_node (node, function)
-                push(&driver, node);
-        } else {
-            kiln_foreach_node_reverse (node, function)
-                push(&driver, node);
-        }
+        push_all(&driver, sweep);
         ok = run(&driver, error);
     }
     *changed = driver.changed;

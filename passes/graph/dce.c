@@ -43,9 +43,12 @@ static bool
 remove_dead_nodes(KilnFunction *function, KilnPassContext *context)
 {
     bool changed = false;
-    g_autoptr(GPtrArray) work = g_ptr_array_new();
-    kiln_foreach_node (node, function)
-        g_ptr_array_add(work, node);
+    g_autoptr(GPtrArray) work = g_steal_pointer(&function->doubtful);
+    if (!work) {
+        work = g_ptr_array_new();
+        kiln_foreach_node (node, function)
+            g_ptr_array_add(work, node);
+    }
     while (work->len) {
         KilnNode *node = g_ptr_array_remove_index(work, work->len - 1);
         if (node->function != function || !is_linked(node) || !kiln_node_is_dead(node))
@@ -56,13 +59,30 @@ remove_dead_nodes(KilnFunction *function, KilnPassContext *context)
         kiln_node_remove(node);
         changed = true;
     }
+    function->doubtful = g_ptr_array_new(); /* from here on, what loses a reader */
     return changed;
 }
 
-static void
-mark_constants(const KilnFunction *function, bool *unread)
+/* Of few operators: constants and what has subgraphs. */
+static bool
+refers(KilnOp op)
 {
-    kiln_foreach_node (node, function) {
+    const KilnOpInfo *info = kiln_op_info(op);
+    for (uint32_t i = 0; i < info->n_attrs; i++) {
+        if (info->attrs[i].kind == KILN_ATTR_CONSTANT || info->attrs[i].kind == KILN_ATTR_FUNCTION)
+            return true;
+    }
+    return false;
+}
+
+static void
+mark_constants(KilnFunction *function, const bool *refers_by_op, bool *unread)
+{
+    const KilnNodeOrder *order = kiln_function_order(function);
+    for (uint32_t n = 0; n < order->n; n++) {
+        if (!refers_by_op[order->ops[n]])
+            continue;
+        const KilnNode *node = order->nodes[n];
         const KilnOpInfo *info = kiln_op_info(node->op);
         for (uint32_t i = 0; i < info->n_attrs; i++) {
             const void *field = (char *)node->attrs + info->attrs[i].offset;
@@ -71,9 +91,9 @@ mark_constants(const KilnFunction *function, bool *unread)
                 if (constant)
                     unread[constant->id] = false;
             } else if (info->attrs[i].kind == KILN_ATTR_FUNCTION) {
-                const KilnFunction *region = *(const KilnC_FUNCTION *)field;
+                KilnFunction *region = *(const KilnC_FUNCTION *)field;
                 if (region)
-                    mark_constants(region, unread);
+                    mark_constants(region, refers_by_op, unread);
             }
         }
     }
@@ -86,8 +106,11 @@ remove_unread_constants(KilnModule *module, KilnPassContext *context)
     g_autofree bool *unread = g_new(bool, n + 1);
     for (guint i = 0; i < n; i++)
         unread[i] = true;
+    bool refers_by_op[KILN_N_OPS];
+    for (int op = 0; op < KILN_N_OPS; op++)
+        refers_by_op[op] = refers((KilnOp)op);
     for (guint i = 0; i < module->functions->len; i++)
-        mark_constants(g_ptr_array_index(module->functions, i), unread);
+        mark_constants(g_ptr_array_index(module->functions, i), refers_by_op, unread);
     bool changed = false;
     for (guint i = 0; i < n; i++) {
         const KilnConstant *constant = g_ptr_array_index(module->constants, i);
