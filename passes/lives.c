@@ -44,6 +44,7 @@ kiln_lives_new(KilnIRFunction *function, const KilnTarget *target)
     KilnLives *lives = g_new0(KilnLives, 1);
     guint n = function->buffers->len;
     lives->function = function;
+    lives->n_ids = function->next_id;
     lives->facts = g_new0(KilnFacts, n + 1);
     lives->position = g_new0(int64_t, (gsize)function->next_id + 1);
     lives->steps = g_new0(int64_t, (gsize)function->next_id + 1);

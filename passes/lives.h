@@ -18,6 +18,7 @@ typedef struct {
 typedef struct {
     KilnIRFunction *function;
     KilnFacts *facts;  /* by buffer id */
+    uint32_t n_ids;    /* instructions with this id or a greater one were made since */
     int64_t *position; /* by instruction id: ascends along the list */
     int64_t *steps;    /* by instruction id, of those that do work */
     int64_t n_steps;

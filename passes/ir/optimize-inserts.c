@@ -37,7 +37,8 @@ typedef struct {
 typedef struct {
     KilnLives *lives;
     KilnPassContext *context;
-    int64_t *taken; /* by buffer id: 1 + the step of the last concat that has it in place */
+    int64_t *taken; /* by buffer id: the number of the look that found a place for it */
+    int64_t n_looks;
 } Inserts;
 
 /* --- which concats --- */
@@ -125,7 +126,7 @@ may_move(const Inserts *inserts, const KilnInstr *concat, const Piece *piece)
     const KilnFacts *to = kiln_lives_facts(inserts->lives, result);
     GUARD(operand_local, piece->origin->kind == KILN_BUFFER_ALLOC);
     GUARD(operand_whole, is_all(concat, piece));
-    GUARD(first_place, inserts->taken[piece->origin->id] != step + 1);
+    GUARD(first_place, inserts->taken[piece->origin->id] != inserts->n_looks);
     GUARD(operand_complete, from->last_write < step);
     GUARD(result_not_overwritten, from->last <= step || to->last_write <= step);
     GUARD(aligned_for_calls, !from->called || piece->offset % KILN_ALIGNMENT == 0);
@@ -139,13 +140,14 @@ static GArray *
 find_pieces(Inserts *inserts, const KilnInstr *concat)
 {
     GArray *pieces = g_array_new(FALSE, FALSE, sizeof(Piece));
+    inserts->n_looks++;
     int64_t offset = kiln_buffer_origin_offset(concat->operands[0].buffer);
     for (uint32_t i = 1; i < concat->n_operands;) {
         Piece piece = piece_at(concat, i, offset);
         piece.in_place =
             kiln_type_bytes(&piece.origin->type) > 0 && may_move(inserts, concat, &piece);
         if (piece.in_place)
-            inserts->taken[piece.origin->id] = inserts->lives->steps[concat->id] + 1;
+            inserts->taken[piece.origin->id] = inserts->n_looks;
         g_array_append_val(pieces, piece);
         for (uint32_t k = 0; k < piece.n; k++)
             offset += kiln_type_bytes(&concat->operands[i + k].buffer->type);
@@ -278,6 +280,34 @@ join(Inserts *inserts, KilnInstr *concat, GArray *pieces, const GPtrArray *movin
     return TRUE;
 }
 
+/* Joins what of @concats may be joined; only those remain that the peak forbids. */
+static gboolean
+join_concats(Inserts *inserts, GPtrArray *concats, bool *out_any, GError **error)
+{
+    guint n_waiting = 0;
+    *out_any = false;
+    for (guint i = 0; i < concats->len; i++) {
+        KilnInstr *concat = g_ptr_array_index(concats, i);
+        if (!may_join(inserts, concat))
+            continue;
+        g_autoptr(GArray) pieces = find_pieces(inserts, concat);
+        bool wanted = false;
+        for (guint k = 0; k < pieces->len; k++)
+            wanted |= g_array_index(pieces, Piece, k).in_place;
+        g_autoptr(GPtrArray) moving = choose(inserts, concat, pieces);
+        if (moving->len == 0) {
+            if (wanted)
+                concats->pdata[n_waiting++] = concat;
+            continue;
+        }
+        if (!join(inserts, concat, pieces, moving, error))
+            return FALSE;
+        *out_any = true;
+    }
+    g_ptr_array_set_size(concats, (gint)n_waiting);
+    return TRUE;
+}
+
 gboolean
 kiln_pass_optimize_inserts(KilnIRFunction *function, KilnPassContext *context, bool *changed,
                            GError **error)
@@ -292,18 +322,12 @@ kiln_pass_optimize_inserts(KilnIRFunction *function, KilnPassContext *context, b
         return TRUE;
     g_autoptr(KilnLives) lives = kiln_lives_new(function, kiln_pass_target(context));
     g_autofree int64_t *taken = g_new0(int64_t, function->buffers->len + 1);
-    Inserts inserts = { lives, context, taken };
-    for (guint i = 0; i < concats->len; i++) {
-        KilnInstr *concat = g_ptr_array_index(concats, i);
-        if (!may_join(&inserts, concat))
-            continue;
-        g_autoptr(GArray) pieces = find_pieces(&inserts, concat);
-        g_autoptr(GPtrArray) moving = choose(&inserts, concat, pieces);
-        if (moving->len == 0)
-            continue;
-        if (!join(&inserts, concat, pieces, moving, error))
+    Inserts inserts = { lives, context, taken, 0 };
+    /* A concat that is gone may make room for one that came before. */
+    for (bool any = true; any && concats->len > 0;) {
+        if (!join_concats(&inserts, concats, &any, error))
             return FALSE;
-        *changed = true;
+        *changed |= any;
     }
     return TRUE;
 }
