@@ -274,12 +274,32 @@ visit(Driver *driver, KilnNode *node, bool *fired, GError **error)
     return TRUE;
 }
 
+/* Asks for what the next nodes of the queue need, so that its misses overlap. */
+static void
+prefetch(const Driver *driver)
+{
+    enum {
+        NODE = 8, /* nodes ahead */
+        PARTS = 4,
+        READS = 2,
+    };
+    if (driver->head + NODE >= driver->queue->len)
+        return;
+    KilnNode *const *next = (KilnNode *const *)driver->queue->pdata + driver->head;
+    __builtin_prefetch(next[NODE]);
+    __builtin_prefetch(next[PARTS]->operands);
+    __builtin_prefetch(next[PARTS]->results);
+    for (uint32_t i = 0; i < next[READS]->n_operands && i < 2; i++)
+        __builtin_prefetch(next[READS]->operands[i].value);
+}
+
 static gboolean
 run(Driver *driver, GError **error)
 {
     uint64_t limit = (uint64_t)REWRITES_PER_NODE * driver->function->n_nodes + REWRITES_MORE;
     uint64_t rewrites = 0;
     while (driver->head < driver->queue->len) {
+        prefetch(driver);
         KilnNode *node = pop(driver);
         bool fired;
         if (!is_linked(node) || kiln_node_is_dead(node))
