@@ -9,10 +9,14 @@
  * themselves may have other readers, who keep them (Glow replaces all readers).
  *
  * requires nothing, preserves nothing; class U: roundings differ. The normalization must have no
- * other reader and no further results, c an element for each of the normalized dims, or one. */
+ * other reader and no further results, c an element for each of the normalized dims, or one, and
+ * small enough for its products with scale and bias to be finite. */
+#include "passes/literal.h"
+#include "passes/normalized.h"
 #include "passes/rule.h"
 
-#include "passes/normalized.h"
+#include <float.h>
+#include <math.h>
 
 /* The literal as an operand of the normalization; NULL where it is none. */
 static KilnValue *
@@ -24,6 +28,35 @@ parameter_of(KilnMatch *match, GError **error)
     return axis < 0 ? NULL
                     : kiln_run_parameter(kiln_match_root(match), kiln_match_value(match, "c"), type,
                                          axis, error);
+}
+
+/* The largest magnitude of @value; @otherwise where it is no literal. */
+static double
+largest(const KilnValue *value, double otherwise, GError **error)
+{
+    g_autofree double *numbers = kiln_literal_read(value, error);
+    double most = numbers ? 0 : otherwise;
+    for (int64_t i = 0; numbers && i < kiln_type_elements(&value->type); i++)
+        most = fabs(numbers[i]) <= most ? most : fabs(numbers[i]);
+    return most;
+}
+
+static double
+largest_of_type(KilnDType dtype)
+{
+    return dtype == KILN_DTYPE_f16 ? 65504 : dtype == KILN_DTYPE_f64 ? DBL_MAX : 0x1.fep127;
+}
+
+/* What is multiplied by the factor before the rows are must not overflow where the results would
+ * not. Of scales and biases that are no literals half the range is expected, on the scale of
+ * exponents. */
+static bool
+products_fit(const KilnNode *norm, const KilnValue *c, GError **error)
+{
+    const KilnValue *bias = kiln_node_operand(norm, 2);
+    double limit = largest_of_type(c->type.dtype), most = largest(c, INFINITY, error);
+    return most * largest(norm->operands[1].value, sqrt(limit), error) <= limit &&
+           (!bias || most * largest(bias, sqrt(limit), error) <= limit);
 }
 
 static bool
@@ -44,6 +77,7 @@ fold_factor(KilnMatch *match, KilnPassContext *context, const char *rule, GError
     GUARD(one_result, norm->n_results == 1);
     KilnValue *c = parameter_of(match, error), *bias = kiln_node_operand(norm, 2);
     GUARD(of_the_run, c != NULL);
+    GUARD(finite, products_fit(norm, kiln_match_value(match, "c"), error));
     KilnValue *scale = kiln_match_build(match, KILN_OP_mul, NULL,
                                         (KilnValue *[]){ norm->operands[1].value, c }, 2, error);
     if (scale && bias) {
