@@ -386,12 +386,10 @@ join_products_of(Joiner *joiner, const KilnValue *value, bool *changed, GError *
     return TRUE;
 }
 
-gboolean
-kiln_join_products(KilnFunction *function, KilnJoin join, const char *rule,
-                   KilnPassContext *context, bool *changed, GError **error)
+static gboolean
+join_all(KilnFunction *function, KilnJoin join, const char *rule, KilnPassContext *context,
+         bool *changed, GError **error)
 {
-    if (function->n_nodes > NODES_MAX)
-        return TRUE;
     g_autoptr(GArray) places = g_array_new(FALSE, TRUE, sizeof(int32_t));
     g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
     g_autoptr(GPtrArray) shared = g_ptr_array_new();
@@ -409,6 +407,21 @@ kiln_join_products(KilnFunction *function, KilnJoin join, const char *rule,
     for (guint i = 0; i < shared->len; i++) {
         if (!join_products_of(&joiner, g_ptr_array_index(shared, i), changed, error))
             return FALSE;
+    }
+    return TRUE;
+}
+
+/* Joined products may make room for others that read what they did. Every join leaves a product
+ * less, so that this ends. */
+gboolean
+kiln_join_products(KilnFunction *function, KilnJoin join, const char *rule,
+                   KilnPassContext *context, bool *changed, GError **error)
+{
+    for (bool again = function->n_nodes <= NODES_MAX; again;) {
+        again = false;
+        if (!join_all(function, join, rule, context, &again, error))
+            return FALSE;
+        *changed |= again;
     }
     return TRUE;
 }
