@@ -185,6 +185,27 @@ kiln_affine_replace_chain(KilnNode *end, KilnValue *value, KilnPassContext *cont
     kiln_node_remove_if_dead(end);
 }
 
+gboolean
+kiln_affine_fold_all(KilnFunction *function, bool (*is_root)(KilnOp op), KilnAffineFold fold,
+                     KilnPassContext *context, bool *changed, GError **error)
+{
+    g_autoptr(GPtrArray) roots = g_ptr_array_new();
+    kiln_foreach_node (node, function) {
+        if (is_root(node->op))
+            g_ptr_array_add(roots, node);
+    }
+    /* A fold removes its own root, links of its chain and literals: the other roots stay. */
+    for (guint i = 0; i < roots->len; i++) {
+        GError *why = NULL;
+        *changed |= fold(g_ptr_array_index(roots, i), context, &why);
+        if (why) {
+            g_propagate_error(error, why);
+            return FALSE;
+        }
+    }
+    return TRUE;
+}
+
 bool
 kiln_affine_append_batchnorm(KilnAffine *affine, const KilnNode *bn, GError **error)
 {

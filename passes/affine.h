@@ -51,4 +51,13 @@ bool kiln_affine_absorb(const KilnNode *product, const KilnAffine *affine, KilnN
 void kiln_affine_replace_chain(KilnNode *end, KilnValue *value, KilnPassContext *context,
                                const char *rule);
 
+/** Moves what stands behind @root into it; false, and maybe @error, where it stays. */
+typedef bool (*KilnAffineFold)(KilnNode *root, KilnPassContext *context, GError **error);
+
+/** Tries @fold once on every node of @function whose op is a root, in the order in which they stood
+ * before. What is built stands at the end of its chain, with other roots between. */
+gboolean kiln_affine_fold_all(KilnFunction *function, bool (*is_root)(KilnOp op),
+                              KilnAffineFold fold, KilnPassContext *context, bool *changed,
+                              GError **error);
+
 #endif

@@ -23,6 +23,12 @@
 
 static const char rule[] = "arith-chain-into-bn";
 
+static bool
+is_batchnorm(KilnOp op)
+{
+    return op == KILN_OP_batch_normalization;
+}
+
 /* What the chain does to scale and bias; false where these cannot be read. */
 static bool
 append(KilnAffine *own, const KilnNode *bn, const KilnAffine *chain, GError **error)
@@ -66,7 +72,7 @@ build(const KilnNode *bn, const KilnAffine *own, KilnNode *end, GError **error)
 }
 
 static bool
-fold(KilnNode *bn, KilnPassContext *context, KilnNode **out, GError **error)
+fold(KilnNode *bn, KilnPassContext *context, GError **error)
 {
     KilnNode *end = NULL;
     const KilnType *type = &bn->results[0].type;
@@ -82,10 +88,10 @@ fold(KilnNode *bn, KilnPassContext *context, KilnNode **out, GError **error)
     GUARD(literal_scale, append(&own, bn, &chain, error));
     GUARD(fits, kiln_affine_fits(&own, bn->operands[1].value->type.dtype) &&
                     kiln_affine_fits(&own, bn->operands[2].value->type.dtype));
-    *out = build(bn, &own, end, error);
-    if (!*out)
+    KilnNode *folded = build(bn, &own, end, error);
+    if (!folded)
         return false;
-    kiln_affine_replace_chain(end, &(*out)->results[0], context, rule);
+    kiln_affine_replace_chain(end, &folded->results[0], context, rule);
     return true;
 }
 
@@ -93,17 +99,5 @@ gboolean
 kiln_pass_fold_arith_chain_into_bn(KilnFunction *function, KilnPassContext *context, bool *changed,
                                    GError **error)
 {
-    for (KilnNode *node = function->first; node; node = node->next) {
-        GError *why = NULL;
-        KilnNode *folded;
-        if (node->op == KILN_OP_batch_normalization && fold(node, context, &folded, &why)) {
-            *changed = true;
-            node = folded; /* what was folded stood before it and is gone */
-        }
-        if (why) {
-            g_propagate_error(error, why);
-            return FALSE;
-        }
-    }
-    return TRUE;
+    return kiln_affine_fold_all(function, is_batchnorm, fold, context, changed, error);
 }

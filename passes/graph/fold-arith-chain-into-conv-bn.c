@@ -21,6 +21,12 @@
 
 static const char rule[] = "arith-chain-into-conv-bn";
 
+static bool
+is_conv(KilnOp op)
+{
+    return op == KILN_OP_conv || op == KILN_OP_conv_transpose;
+}
+
 static KilnValue *
 normalize(KilnNode *conv, const KilnAffine *affine, KilnNode *end, GError **error)
 {
@@ -49,7 +55,7 @@ normalize(KilnNode *conv, const KilnAffine *affine, KilnNode *end, GError **erro
 }
 
 static bool
-fold(KilnNode *conv, KilnPassContext *context, KilnNode **out, GError **error)
+fold(KilnNode *conv, KilnPassContext *context, GError **error)
 {
     KilnNode *end = NULL;
     const KilnType *type = &conv->results[0].type;
@@ -67,7 +73,6 @@ fold(KilnNode *conv, KilnPassContext *context, KilnNode **out, GError **error)
     KilnValue *value = normalize(conv, &affine, end, error);
     if (!value)
         return false;
-    *out = value->def;
     kiln_affine_replace_chain(end, value, context, rule);
     return true;
 }
@@ -76,18 +81,5 @@ gboolean
 kiln_pass_fold_arith_chain_into_conv_bn(KilnFunction *function, KilnPassContext *context,
                                         bool *changed, GError **error)
 {
-    for (KilnNode *node = function->first; node; node = node->next) {
-        GError *why = NULL;
-        KilnNode *folded;
-        bool is_conv = node->op == KILN_OP_conv || node->op == KILN_OP_conv_transpose;
-        if (is_conv && fold(node, context, &folded, &why)) {
-            *changed = true;
-            node = folded; /* the chain stood before it and is gone */
-        }
-        if (why) {
-            g_propagate_error(error, why);
-            return FALSE;
-        }
-    }
-    return TRUE;
+    return kiln_affine_fold_all(function, is_conv, fold, context, changed, error);
 }

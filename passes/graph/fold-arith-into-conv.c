@@ -57,7 +57,7 @@ add_offset(KilnNode *product, const double *offset, KilnNode *end, GError **erro
 }
 
 static bool
-fold(KilnNode *product, KilnPassContext *context, KilnNode **out, GError **error)
+fold(KilnNode *product, KilnPassContext *context, GError **error)
 {
     KilnNode *end = NULL;
     const KilnType *type = &product->results[0].type;
@@ -77,11 +77,12 @@ fold(KilnNode *product, KilnPassContext *context, KilnNode **out, GError **error
         offset = g_memdup2(affine.offset, (size_t)channels * sizeof *offset);
         memset(affine.offset, 0, (size_t)channels * sizeof *affine.offset);
     }
-    if (!kiln_affine_absorb(product, &affine, end, context, rule, out, error))
+    KilnNode *folded;
+    if (!kiln_affine_absorb(product, &affine, end, context, rule, &folded, error))
         return false;
-    KilnValue *value = &(*out)->results[0];
+    KilnValue *value = &folded->results[0];
     if (offset)
-        value = add_offset(*out, offset, end, error);
+        value = add_offset(folded, offset, end, error);
     if (value)
         kiln_affine_replace_chain(end, value, context, rule);
     return value;
@@ -91,17 +92,5 @@ gboolean
 kiln_pass_fold_arith_into_conv(KilnFunction *function, KilnPassContext *context, bool *changed,
                                GError **error)
 {
-    for (KilnNode *node = function->first; node; node = node->next) {
-        GError *why = NULL;
-        KilnNode *folded;
-        if (is_product(node->op) && fold(node, context, &folded, &why)) {
-            *changed = true;
-            node = folded; /* what was folded stood before it and is gone */
-        }
-        if (why) {
-            g_propagate_error(error, why);
-            return FALSE;
-        }
-    }
-    return TRUE;
+    return kiln_affine_fold_all(function, is_product, fold, context, changed, error);
 }
