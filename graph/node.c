@@ -42,7 +42,7 @@ kiln_value_known_tensor(const KilnValue *value)
     for (size_t i = 0; i < n; i++)
         memcpy(data + i * size, &known->v[i], size); /* little-endian: the low bytes */
     g_autoptr(GBytes) bytes = g_bytes_new_take(data, n * size);
-    return kiln_tensor_new_data(&type, bytes, NULL);
+    return kiln_tensor_compact(kiln_tensor_new_data(&type, bytes, NULL));
 }
 
 bool

@@ -268,3 +268,15 @@ kiln_tensor_is_splat(const KilnTensor *tensor, int64_t max_elements, uint8_t ele
     memcpy(element, data, size);
     return true;
 }
+
+KilnTensor *
+kiln_tensor_compact(KilnTensor *tensor)
+{
+    uint8_t element[8];
+    if (!tensor || tensor->kind != KILN_TENSOR_DATA || kiln_type_elements(&tensor->type) == 1 ||
+        !kiln_tensor_is_splat(tensor, INT64_MAX, element))
+        return tensor;
+    KilnTensor *splat = kiln_tensor_new_splat_bits(&tensor->type, element);
+    kiln_tensor_free(tensor);
+    return splat;
+}

@@ -42,6 +42,9 @@ KilnTensor *kiln_tensor_copy(const KilnTensor *tensor);
 
 /** Takes a reference on @bytes, whose size must be that of @type (KILN_ERROR_SHAPE otherwise). */
 KilnTensor *kiln_tensor_new_data(const KilnType *type, GBytes *bytes, GError **error);
+/** Takes @tensor over and returns it, or a splat in its place where it stores several elements that
+ * all have the same bits: for what was computed. NULL stays NULL. */
+KilnTensor *kiln_tensor_compact(KilnTensor *tensor);
 /** Copies @data, which holds the bytes of @type. */
 KilnTensor *kiln_tensor_new_copy(const KilnType *type, const void *data, GError **error);
 /** Every element is @value rounded to the element type. */

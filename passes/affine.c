@@ -352,7 +352,7 @@ scaled_weights(const KilnNode *product, const KilnAffine *affine, bool *finite, 
         *normal &= products[c].largest == 0 || products[c].largest >= smallest_normal(type->dtype);
     }
     kiln_tensor_drop_pages(weights); /* what reads them now reads the scaled ones */
-    return kiln_tensor_new_data(type, bytes, error);
+    return kiln_tensor_compact(kiln_tensor_new_data(type, bytes, error));
 }
 
 /* --- bias --- */

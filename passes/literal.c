@@ -104,7 +104,7 @@ kiln_literal_build(KilnFunction *function, KilnNode *before, const char *name, c
     for (int64_t i = 0, n = kiln_type_elements(type); i < n; i++)
         kiln_element_store_f64(type->dtype, data, i, numbers[i]);
     g_autoptr(GBytes) bytes = kiln_bytes_take(data, size);
-    KilnTensor *tensor = kiln_tensor_new_data(type, bytes, error);
+    KilnTensor *tensor = kiln_tensor_compact(kiln_tensor_new_data(type, bytes, error));
     return tensor ? kiln_build_constant(function, before, name, tensor) : NULL;
 }
 

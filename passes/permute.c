@@ -181,7 +181,7 @@ moved_tensor(const KilnTensor *tensor, const int64_t *dims, const KilnPerm *perm
         move_elements(moved, g_bytes_get_data(bytes, NULL), dims, perm,
                       kiln_dtype_size(plain.dtype));
     g_autoptr(GBytes) taken = kiln_bytes_take(moved, size);
-    return kiln_tensor_new_data(&plain, taken, error);
+    return kiln_tensor_compact(kiln_tensor_new_data(&plain, taken, error));
 }
 
 /* A `const` node whose type may be quantized. */

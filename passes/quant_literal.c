@@ -118,5 +118,5 @@ kiln_quant_convert(const KilnValue *literal, const KilnType *to, GError **error)
         convert(&conversion, g_bytes_get_data(bytes, NULL), out, i);
     kiln_tensor_drop_pages(tensor);
     g_autoptr(GBytes) made = kiln_bytes_take(out, size);
-    return kiln_tensor_new_data(&stored, made, error);
+    return kiln_tensor_compact(kiln_tensor_new_data(&stored, made, error));
 }

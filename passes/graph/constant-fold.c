@@ -26,8 +26,7 @@
 static const char rule[] = "fold";
 
 enum {
-    SMALL = 4096,             /* bytes */
-    LOOK_FOR_SPLAT = 1 << 22, /* elements */
+    SMALL = 4096 /* bytes */
 };
 
 /* What all functions of one run share. */
@@ -235,20 +234,6 @@ make_splats(const KilnNode *node, const uint8_t element[8], KilnTensor **results
     }
 }
 
-static void
-shrink_splats(KilnTensor **tensors, uint32_t n)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        uint8_t element[8];
-        if (tensors[i]->kind != KILN_TENSOR_DATA ||
-            !kiln_tensor_is_splat(tensors[i], LOOK_FOR_SPLAT, element))
-            continue;
-        KilnTensor *splat = kiln_tensor_new_splat_bits(&tensors[i]->type, element);
-        kiln_tensor_free(tensors[i]);
-        tensors[i] = splat;
-    }
-}
-
 static bool
 evaluate(Fold *fold, const KilnNode *node, KilnTensor *const *operands, KilnTensor **results)
 {
@@ -270,7 +255,8 @@ evaluate(Fold *fold, const KilnNode *node, KilnTensor *const *operands, KilnTens
             kiln_pass_refuse(fold->context, rule, "evaluates");
         return false;
     }
-    shrink_splats(results, node->n_results);
+    for (uint32_t i = 0; i < node->n_results; i++)
+        results[i] = kiln_tensor_compact(results[i]);
     for (uint32_t i = 0; i < node->n_operands; i++) {
         if (operands[i])
             kiln_tensor_drop_pages(operands[i]);

@@ -105,7 +105,7 @@ copy(const Walk *walk, const KilnType *type, GError **error)
     }
     kiln_tensor_drop_pages(walk->tensor);
     g_autoptr(GBytes) made = kiln_bytes_take(to, bytes);
-    return kiln_tensor_new_data(type, made, error);
+    return kiln_tensor_compact(kiln_tensor_new_data(type, made, error));
 }
 
 /* No byte of the part is new. */

@@ -237,7 +237,7 @@ literal_bias(const KilnMatch *match, const KilnValue *bias, const KilnQuant *qua
     KilnType plain = type;
     type.quant = quant;
     g_autoptr(GBytes) bytes = g_bytes_new(steps, (gsize)n * sizeof *steps);
-    KilnTensor *tensor = kiln_tensor_new_data(&plain, bytes, error);
+    KilnTensor *tensor = kiln_tensor_compact(kiln_tensor_new_data(&plain, bytes, error));
     if (!tensor)
         return NULL;
     KilnAttrs_const attrs = { .value = kiln_module_add_constant(function->module, "bias", tensor,

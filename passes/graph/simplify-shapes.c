@@ -108,7 +108,9 @@ numbers_tensor(Simplify *simplify, const KilnType *type, const KilnSymbols *symb
     g_autofree uint8_t *data = g_malloc0(symbols->n * size + 1);
     for (uint32_t i = 0; i < symbols->n; i++)
         memcpy(data + i * size, &symbols->v[i].number, size); /* little-endian: the low bytes */
-    return kiln_tensor_new_copy(&plain, data, simplify->failure ? NULL : &simplify->failure);
+    KilnTensor *tensor =
+        kiln_tensor_new_copy(&plain, data, simplify->failure ? NULL : &simplify->failure);
+    return kiln_tensor_compact(tensor);
 }
 
 static void
@@ -220,7 +222,8 @@ evaluate_small(Simplify *simplify, KilnNode *node)
     KilnTensor *tensor = NULL;
     if (n < 0 || n > KILN_SYMBOLS_MAX || !evaluate(target, simplify, node, &tensor))
         return;
-    KilnValue *constant = kiln_build_constant(node->function, node, result->name, tensor);
+    KilnValue *constant =
+        kiln_build_constant(node->function, node, result->name, kiln_tensor_compact(tensor));
     replace(simplify, "small-value", result, constant);
 }
 
