@@ -19,7 +19,7 @@ typedef struct {
     int threads;
     double min_time;
     gboolean no_verify;
-    char *backend, *json;
+    char *backend, *json, *inputs;
     char **pipelines, **models;
 } Options;
 
@@ -40,22 +40,32 @@ enum {
 
 /* --- in the child --- */
 
+static KilnTensor *
+make_input(const Options *options, KilnModel *model, KilnProgram *program, unsigned i,
+           GError **error)
+{
+    if (options->inputs) {
+        g_autofree char *path = g_strdup_printf("%s/input_%u.pb", options->inputs, i);
+        return kiln_tensor_file_load(path, &program->inputs.types[i], NULL, error);
+    }
+    const KilnTensorInfo *info = kiln_program_input(program, i);
+    if (info->bytes < 0)
+        return kiln_throw_null(error, KILN_ERROR_USAGE, "input %s: its shape is open", info->name);
+    return kiln_model_random_input(model, i, &program->inputs.types[i], 1, error);
+}
+
 static gboolean
-bind_random(KilnSession *session, KilnModel *model, KilnProgram *program, GPtrArray *keep,
-            GError **error)
+bind_inputs(const Options *options, KilnSession *session, KilnModel *model, KilnProgram *program,
+            GPtrArray *keep, GError **error)
 {
     for (unsigned i = 0; i < kiln_program_n_inputs(program); i++) {
-        const KilnTensorInfo *info = kiln_program_input(program, i);
-        if (info->bytes < 0)
-            return kiln_throw(error, KILN_ERROR_USAGE, "input %s: its shape is open", info->name);
-        g_autoptr(KilnTensor) tensor =
-            kiln_model_random_input(model, i, &program->inputs.types[i], 1, error);
+        g_autoptr(KilnTensor) tensor = make_input(options, model, program, i, error);
         GBytes *bytes = tensor ? kiln_tensor_view(tensor, error) : NULL;
         if (!bytes)
             return FALSE;
         g_ptr_array_add(keep, bytes);
-        if (!kiln_session_bind_input(session, i, g_bytes_get_data(bytes, NULL),
-                                     g_bytes_get_size(bytes), error))
+        if (!kiln_session_bind_input_shaped(session, i, g_bytes_get_data(bytes, NULL),
+                                            tensor->type.rank, tensor->type.dims, error))
             return FALSE;
     }
     return TRUE;
@@ -115,7 +125,7 @@ measure(const Options *options, const char *path, const char *pipeline_name, Res
         result->flops += entries[i].flops;
     g_clear_pointer(&profiled, kiln_session_free);
     g_autoptr(KilnSession) session = kiln_session_new(program, NULL, error);
-    return session && bind_random(session, model, program, keep, error) &&
+    return session && bind_inputs(options, session, model, program, keep, error) &&
            time_runs(options, session, result, error);
 }
 
@@ -258,6 +268,8 @@ main(int argc, char **argv)
           "Measure for at least S seconds (default 1)", "S" },
         { "pipeline", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options.pipelines,
           "Measure under this pipeline; may be repeated", "F" },
+        { "inputs", 0, 0, G_OPTION_ARG_FILENAME, &options.inputs,
+          "Read input_N.pb of this folder (default: random inputs)", "DIR" },
         { "backend", 0, 0, G_OPTION_ARG_STRING, &options.backend, "ref or cpu (default: cpu)",
           "NAME" },
         { "no-verify", 0, 0, G_OPTION_ARG_NONE, &options.no_verify,
@@ -268,8 +280,7 @@ main(int argc, char **argv)
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = g_option_context_new(NULL);
-    g_option_context_set_summary(
-        context, "Measures latency, compile time and memory of models on random inputs.");
+    g_option_context_set_summary(context, "Measures latency, compile time and memory of models.");
     g_option_context_add_main_entries(context, entries, NULL);
     g_autoptr(GError) error = NULL;
     int status = 2;
@@ -286,6 +297,7 @@ main(int argc, char **argv)
     }
     g_free(options.backend);
     g_free(options.json);
+    g_free(options.inputs);
     g_strfreev(options.pipelines);
     g_strfreev(options.models);
     return status;

@@ -11,7 +11,7 @@
 
 typedef struct {
     char **inputs; /* NAME=FILE */
-    char *out_dir, *expect_dir, *labels, *image_mean, *image_std;
+    char *out_dir, *expect_dir, *inputs_dir, *labels, *image_mean, *image_std;
     char *random_text;
     bool random;
     uint64_t seed;
@@ -25,6 +25,7 @@ run_options_clear(RunOptions *run)
     g_strfreev(run->inputs);
     g_free(run->out_dir);
     g_free(run->expect_dir);
+    g_free(run->inputs_dir);
     g_free(run->labels);
     g_free(run->image_mean);
     g_free(run->image_std);
@@ -77,6 +78,31 @@ check_values(RunOptions *run, GError **error)
     return parse_channels("image-mean", run->image_mean, run->image.mean, &run->image.n_mean,
                           error) &&
            parse_channels("image-std", run->image_std, run->image.std, &run->image.n_std, error);
+}
+
+/* --- files --- */
+
+/* All files or none. */
+static gboolean
+write_tensors(const char *dir, const char *prefix, const KilnInfoList *names,
+              const GPtrArray *tensors, GError **error)
+{
+    if (g_mkdir_with_parents(dir, 0777) != 0)
+        return kiln_throw(error, KILN_ERROR_IO, "%s: cannot be made: %s", dir, g_strerror(errno));
+    g_autofree KilnFileContent *files = g_new0(KilnFileContent, tensors->len + 1);
+    g_autoptr(GPtrArray) kept = g_ptr_array_new_with_free_func((GDestroyNotify)g_byte_array_unref);
+    g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
+    for (unsigned i = 0; i < tensors->len; i++) {
+        char *path = g_strdup_printf("%s/%s_%u.pb", dir, prefix, i);
+        GByteArray *bytes = g_byte_array_new();
+        g_ptr_array_add(paths, path);
+        g_ptr_array_add(kept, bytes);
+        if (!kiln_tensor_file_encode(path, names->info[i].name, g_ptr_array_index(tensors, i),
+                                     bytes, error))
+            return FALSE;
+        files[i] = (KilnFileContent){ path, bytes->data, bytes->len };
+    }
+    return kiln_files_write(files, tensors->len, error);
 }
 
 /* --- inputs --- */
@@ -139,6 +165,7 @@ static gboolean
 bind_inputs(const RunOptions *run, KilnModel *model, KilnExecution *execution, GError **error)
 {
     KilnProgram *program = execution->program;
+    g_autoptr(GPtrArray) inputs = g_ptr_array_new_with_free_func((GDestroyNotify)kiln_tensor_free);
     for (unsigned i = 0; i < program->inputs.n; i++) {
         const char *name = program->inputs.info[i].name, *file = file_of_input(run, name);
         g_autoptr(KilnTensor) tensor = NULL;
@@ -156,8 +183,10 @@ bind_inputs(const RunOptions *run, KilnModel *model, KilnExecution *execution, G
                 g_prefix_error(error, "%s: ", file);
             return FALSE;
         }
+        g_ptr_array_add(inputs, g_steal_pointer(&tensor));
     }
-    return TRUE;
+    return !run->inputs_dir ||
+           write_tensors(run->inputs_dir, "input", &program->inputs, inputs, error);
 }
 
 /* --- outputs --- */
@@ -179,30 +208,6 @@ collect_outputs(KilnExecution *execution, GError **error)
         g_ptr_array_add(outputs, tensor);
     }
     return g_steal_pointer(&outputs);
-}
-
-/* All files or none. */
-static gboolean
-write_outputs(const RunOptions *run, const KilnExecution *execution, const GPtrArray *outputs,
-              GError **error)
-{
-    if (g_mkdir_with_parents(run->out_dir, 0777) != 0)
-        return kiln_throw(error, KILN_ERROR_IO, "%s: cannot be made: %s", run->out_dir,
-                          g_strerror(errno));
-    g_autofree KilnFileContent *files = g_new0(KilnFileContent, outputs->len + 1);
-    g_autoptr(GPtrArray) kept = g_ptr_array_new_with_free_func((GDestroyNotify)g_byte_array_unref);
-    g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
-    for (unsigned i = 0; i < outputs->len; i++) {
-        char *path = g_strdup_printf("%s/output_%u.pb", run->out_dir, i);
-        GByteArray *bytes = g_byte_array_new();
-        g_ptr_array_add(paths, path);
-        g_ptr_array_add(kept, bytes);
-        if (!kiln_tensor_file_encode(path, output_name(execution, i), g_ptr_array_index(outputs, i),
-                                     bytes, error))
-            return FALSE;
-        files[i] = (KilnFileContent){ path, bytes->data, bytes->len };
-    }
-    return kiln_files_write(files, outputs->len, error);
 }
 
 static void
@@ -264,7 +269,8 @@ run_and_show(const RunOptions *run, KilnOptions *options, KilnModel *model,
     if (options->trace)
         kiln_trace_session(options->progress.trace, execution->session);
     g_autoptr(GPtrArray) outputs = collect_outputs(execution, error);
-    if (!outputs || (run->out_dir && !write_outputs(run, execution, outputs, error)))
+    if (!outputs || (run->out_dir && !write_tensors(run->out_dir, "output",
+                                                    &execution->program->outputs, outputs, error)))
         return FALSE;
     print_outputs(options, execution, outputs, labels);
     return !run->expect_dir || compare_outputs(run, execution, outputs, error);
@@ -299,6 +305,8 @@ kiln_command_run(int argc, char **argv)
         { "input", 'i', 0, G_OPTION_ARG_FILENAME_ARRAY, &run.inputs,
           "Read an input: .pb, .npy, .png, .pgm, .ppm", "NAME=FILE" },
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &run.out_dir, "Write output_N.pb here", "DIR" },
+        { "save-inputs", 0, 0, G_OPTION_ARG_FILENAME, &run.inputs_dir,
+          "Write input_N.pb here: with -o, a test case", "DIR" },
         { "expect", 0, 0, G_OPTION_ARG_FILENAME, &run.expect_dir,
           "Compare with output_N.pb of this folder", "DIR" },
         { "rtol", 0, 0, G_OPTION_ARG_DOUBLE, &run.rtol,

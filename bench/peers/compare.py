@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Kiln beside ONNX Runtime and OpenVINO: the same files, inputs, threads and processors, in one run.
+
+    python3 -m venv peers && peers/bin/pip install -r bench/peers/requirements.txt
+    peers/bin/python bench/peers/compare.py ../shared/models/*/model.onnx bench/zoo/*.kiln
+
+The engines take turns (A B C, A B C, …), each time in a fresh process pinned to as many processors as
+it has threads, so that what else the machine does meets all of them alike. A ratio is the median over
+the rounds of the peer's figure over Kiln's in the same round: above 1, Kiln needs less. Before anything
+is timed, `kiln verify` compares Kiln's outputs with each peer's. A `.kiln` model is exported to ONNX, and
+all engines read that file. Inputs are those of `test_data_set_0` beside the model where there is one,
+else random ones.
+"""
+import argparse
+import json
+import math
+import os
+import pathlib
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+
+import worker
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+FIGURES = {"latency": "latency", "load": "load and compile", "memory": "peak memory"}
+
+
+def run_pinned(command, threads, allowed=(0,)):
+    done = subprocess.run(list(map(str, command)), capture_output=True, text=True,
+                          preexec_fn=lambda: os.sched_setaffinity(0, range(threads)))
+    if done.returncode not in allowed:
+        raise RuntimeError(f"{' '.join(map(str, command))}: {done.stderr.strip()[-500:]}")
+    return done.stdout
+
+
+class Case:
+    """One model: the ONNX file and the inputs that every engine is given."""
+
+    def __init__(self, model, bin_, folder):
+        model = pathlib.Path(model).resolve()
+        self.name = model.parent.name if model.name == "model.onnx" else model.stem
+        self.bin, self.folder = bin_, folder / self.name
+        self.folder.mkdir()
+        self.onnx = model
+        if model.suffix != ".onnx":
+            self.onnx = self.folder / "model.onnx"
+            run_pinned([bin_ / "kiln", "opt", model, "--pipeline", "none", "--emit", "onnx", "-o", self.onnx], 1)
+        self.inputs = model.parent / "test_data_set_0"
+        if not self.inputs.is_dir():
+            self.inputs = self.folder / "inputs"
+            run_pinned([bin_ / "kiln", "run", self.onnx, "--random", "1", "--save-inputs", self.inputs, "-q"], 1)
+
+    def measure(self, engine, threads, seconds, outputs=None):
+        if engine != "kiln":
+            command = [sys.executable, HERE / "worker.py", engine, self.onnx, self.inputs, threads, seconds]
+            return json.loads(run_pinned(command + ([outputs] if outputs else []), threads))
+        bench = json.loads(run_pinned([self.bin / "kiln-bench-model", "--threads", threads, "--min-time", seconds,
+                                       "--inputs", self.inputs, "--json", "-", self.onnx], threads))["benchmarks"][0]
+        return {"latency": bench["real_time"] / 1e3, "load": (bench["load_ms"] + bench["compile_ms"]) / 1e3,
+                "memory": bench["peak_rss_bytes"]}
+
+    def check_outputs(self, engine, threads):
+        """Raises where Kiln's outputs are not the peer's, within the tolerance of the shared models: 1e-3 of an
+        element and 1e-4 of the largest."""
+        case = self.folder / engine
+        data = case / "test_data_set_0"
+        data.mkdir(parents=True)
+        (case / "model.onnx").symlink_to(self.onnx)
+        for path in self.inputs.glob("input_*.pb"):
+            (data / path.name).symlink_to(path)
+        self.measure(engine, threads, 0, data)
+        largest = min(float(abs(worker.load_pb(path)).max()) for path in data.glob("output_*.pb"))
+        (case / "data.json").write_text(json.dumps({"rtol": 1e-3, "atol": 1e-4 * largest}))
+        report = json.loads(run_pinned([self.bin / "kiln", "verify", case, "--threads", threads, "--json"], threads, (0, 1)))
+        if report["passed"] != 1:
+            raise RuntimeError(f"{self.name}: Kiln and {engine} differ: {report['cases'][0]['reason']}")
+
+
+def measure_case(case, options, threads):
+    for engine in options.engines:
+        case.check_outputs(engine, threads)
+    engines = ["kiln", *options.engines]
+    rounds = [{engine: case.measure(engine, threads, options.seconds) for engine in engines}
+              for _ in range(options.rounds)]
+    result = {"model": case.name, "threads": threads, "rounds": rounds}
+    for figure in FIGURES:
+        result[figure] = {engine: statistics.median(r[engine][figure] for r in rounds) for engine in engines}
+        result[f"{figure}_ratio"] = {engine: statistics.median(r[engine][figure] / r["kiln"][figure] for r in rounds)
+                                     for engine in options.engines}
+    return result
+
+
+def geometric_mean(values):
+    return math.exp(statistics.fmean(map(math.log, values)))
+
+
+def print_row(result, engines):
+    cells = [f"{result['model']:<20} {result['threads']:>2}"]
+    for figure, scale in (("latency", 1e3), ("load", 1e3), ("memory", 1e-6)):
+        cells.append(f"{result[figure]['kiln'] * scale:9.3f}")
+        cells += [f"{result[f'{figure}_ratio'][engine]:6.2f}" for engine in engines]
+    print("  ".join(cells), flush=True)
+
+
+def print_head(engines):
+    peers = "  ".join(f"{'/' + engine[:5]:>6}" for engine in engines)
+    print(f"{'model':<20} {'th':>2}  {'ms':>9}  {peers}  {'load ms':>9}  {peers}  {'MB':>9}  {peers}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("models", nargs="+", metavar="MODEL", help=".onnx or .kiln")
+    parser.add_argument("--threads", default="1,2", help="numbers of threads (default: 1,2)")
+    parser.add_argument("--rounds", type=int, default=7, help="rounds of all engines (default: 7)")
+    parser.add_argument("--seconds", type=float, default=0.5, help="per measurement (default: 0.5)")
+    parser.add_argument("--engines", default="onnxruntime,openvino", help="peers (default: both)")
+    parser.add_argument("--kiln", default=ROOT / "build/release/bin", type=pathlib.Path, help="folder of Kiln's executables")
+    parser.add_argument("--json", type=pathlib.Path, help="write every measurement here")
+    options = parser.parse_args()
+    options.engines = options.engines.split(",")
+    results, failed = [], 0
+    print_head(options.engines)
+    with tempfile.TemporaryDirectory(prefix="kiln-peers-") as folder:
+        for model in options.models:
+            for threads in map(int, options.threads.split(",")):
+                try:
+                    case = Case(model, options.kiln, pathlib.Path(tempfile.mkdtemp(dir=folder)))
+                    results.append(measure_case(case, options, threads))
+                    print_row(results[-1], options.engines)
+                except RuntimeError as error:
+                    print(f"{model}: {error}", file=sys.stderr)
+                    failed = 1
+    for threads in sorted({r["threads"] for r in results}):
+        for engine in options.engines:
+            for figure, name in FIGURES.items():
+                ratios = [r[f"{figure}_ratio"][engine] for r in results if r["threads"] == threads]
+                print(f"{threads} threads, {name}: {engine} over Kiln, geometric mean of {len(ratios)} models "
+                      f"{geometric_mean(ratios):.3f}, least {min(ratios):.3f}")
+    if options.json:
+        options.json.write_text(json.dumps({"schema_version": 1, "machine": platform.processor() or platform.machine(),
+                                            "results": results}, indent=1))
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())
