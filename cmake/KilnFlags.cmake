@@ -20,3 +20,16 @@ if(KILN_COVERAGE)
   target_compile_options(kiln_flags INTERFACE --coverage)
   target_link_options(kiln_flags INTERFACE --coverage)
 endif()
+
+# Files named *_avx2.c and *_avx512.c are compiled for that instruction set and reached by run-time
+# dispatch only.
+function(kiln_isa_sources)
+  foreach(source ${ARGN})
+    if(source MATCHES "_avx2\\.c$")
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "-mavx2;-mfma;-mf16c")
+    elseif(source MATCHES "_avx512\\.c$")
+      set_source_files_properties(${source} PROPERTIES
+        COMPILE_OPTIONS "-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mfma;-mf16c;-mprefer-vector-width=512")
+    endif()
+  endforeach()
+endfunction()
