@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "backends/cpu/elementwise.h"
 #include "ir/target.h"
 
 enum {
@@ -28,6 +29,15 @@ static inline bool
 kiln_cpu_is_fixed(const KilnCpuBroadcast *b, int i)
 {
     return b->strides[i][b->rank - 1] == 0;
+}
+
+/** Which of two operands stands still there. */
+static inline KilnCpuFixed
+kiln_cpu_fixed_operand(const KilnCpuBroadcast *b)
+{
+    return kiln_cpu_is_fixed(b, 0)   ? KILN_CPU_FIRST_FIXED
+           : kiln_cpu_is_fixed(b, 1) ? KILN_CPU_SECOND_FIXED
+                                     : KILN_CPU_NONE_FIXED;
 }
 
 /** A run of @n elements of the result from element @at on; operand k from element from[k] on, each

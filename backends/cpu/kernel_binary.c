@@ -47,14 +47,6 @@ run_repeated(const void *data, const KilnCpuRun *run)
         out[i] = out[0];
 }
 
-static KilnCpuFixed
-fixed_operand(const KilnCpuBroadcast *b)
-{
-    return kiln_cpu_is_fixed(b, 0)   ? KILN_CPU_FIRST_FIXED
-           : kiln_cpu_is_fixed(b, 1) ? KILN_CPU_SECOND_FIXED
-                                     : KILN_CPU_NONE_FIXED;
-}
-
 static bool
 is_plain(const KilnInstr *instr, uint32_t i, KilnDType dtype)
 {
@@ -92,7 +84,7 @@ combine(const KilnKernelArgs *args, KilnCpuBinary op, uint32_t first, uint32_t s
     const KilnInstr *instr = args->instr;
     const KilnType *in[] = { cpu_type(instr, first), cpu_type(instr, second) };
     KilnCpuBroadcast b = kiln_cpu_broadcast(cpu_type(instr, 0), in, 2);
-    Binary e = { .binary = kiln_cpu_rows(KILN_CPU_ISA_AUTO)->binary[op][fixed_operand(&b)],
+    Binary e = { .binary = kiln_cpu_rows(KILN_CPU_ISA_AUTO)->binary[op][kiln_cpu_fixed_operand(&b)],
                  .out = args->data[0],
                  .a = args->data[first],
                  .b = args->data[second] };
@@ -114,7 +106,7 @@ kiln_cpu_compare(const KilnKernelArgs *args)
     const KilnType *in[] = { cpu_type(instr, 1), cpu_type(instr, 2) };
     KilnCpuBroadcast b = kiln_cpu_broadcast(cpu_type(instr, 0), in, 2);
     const KilnCpuRows *rows = kiln_cpu_rows(KILN_CPU_ISA_AUTO);
-    Binary e = { .compare = rows->compare[operations[instr->kind]][fixed_operand(&b)],
+    Binary e = { .compare = rows->compare[operations[instr->kind]][kiln_cpu_fixed_operand(&b)],
                  .out = args->data[0],
                  .a = args->data[1],
                  .b = args->data[2] };

@@ -3,93 +3,45 @@
  * numpy broadcasting. Operands: result, then the two that are combined; of not the one. */
 #include "backends/cpu/broadcast.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/typed.h"
 
-typedef void (*Row)(void *out, const void *a, const void *b, const KilnCpuRun *run);
-
-/* The three ways to broadcast are loops of their own, so that each can be vectorised. */
-#define ROW(name, T, U, expression)                                                                \
-    static void name(void *out, const void *a, const void *b, const KilnCpuRun *run)               \
-    {                                                                                              \
-        T *to = (T *)out + run->at;                                                                \
-        const U *first = (const U *)a + run->from[0], *second = (const U *)b + run->from[1];       \
-        if (run->step[0] && run->step[1]) {                                                        \
-            for (int64_t i = 0; i < run->n; i++) {                                                 \
-                const U x = first[i], y = second[i];                                               \
-                to[i] = (T)(expression);                                                           \
-            }                                                                                      \
-        } else if (run->step[0]) {                                                                 \
-            const U y = second[0];                                                                 \
-            for (int64_t i = 0; i < run->n; i++) {                                                 \
-                const U x = first[i];                                                              \
-                to[i] = (T)(expression);                                                           \
-            }                                                                                      \
-        } else {                                                                                   \
-            const U x = first[0];                                                                  \
-            for (int64_t i = 0; i < run->n; i++) {                                                 \
-                const U y = second[i];                                                             \
-                to[i] = (T)(expression);                                                           \
-            }                                                                                      \
-        }                                                                                          \
+KilnCpuPairRow
+kiln_cpu_integer_row(KilnInstrKind kind, KilnDType dtype)
+{
+    const KilnCpuTypedRows *rows = kiln_cpu_typed(KILN_CPU_ISA_AUTO);
+    const bool wide = dtype == KILN_DTYPE_i64, logic = dtype == KILN_DTYPE_bool;
+    if (!wide && !logic && dtype != KILN_DTYPE_i32)
+        return NULL;
+    switch (kind) {
+#define OP(id)                                                                                     \
+    case KILN_INSTR_##id:                                                                          \
+        return logic ? NULL : rows->integer[KILN_CPU_INTEGER_##id][wide];
+        KILN_CPU_INTEGER_OPS(OP)
+#undef OP
+#define OP(id)                                                                                     \
+    case KILN_INSTR_##id:                                                                          \
+        return logic ? rows->logic[KILN_CPU_LOGIC_##id] : NULL;
+        KILN_CPU_LOGIC_OPS(OP)
+#undef OP
+    default:
+        return NULL;
     }
-/* Arithmetic is that of unsigned integers, which wrap; comparisons see the sign. */
-#define ROWS_OF_BOTH(name, expression)                                                             \
-    ROW(name##_32, uint32_t, uint32_t, expression)                                                 \
-    ROW(name##_64, uint64_t, uint64_t, expression)
-#define COMPARISONS_OF_BOTH(name, expression)                                                      \
-    ROW(name##_32, uint8_t, int32_t, expression)                                                   \
-    ROW(name##_64, uint8_t, int64_t, expression)
-ROWS_OF_BOTH(add, x + y)
-ROWS_OF_BOTH(sub, x - y)
-ROWS_OF_BOTH(mul, x *y)
-COMPARISONS_OF_BOTH(equal, x == y)
-COMPARISONS_OF_BOTH(greater, x > y)
-COMPARISONS_OF_BOTH(greater_or_equal, x >= y)
-COMPARISONS_OF_BOTH(less, x < y)
-COMPARISONS_OF_BOTH(less_or_equal, x <= y)
-ROW(logical_and, uint8_t, uint8_t, x &&y)
-ROW(logical_or, uint8_t, uint8_t, x || y)
-ROW(logical_xor, uint8_t, uint8_t, !x != !y)
-ROW(logical_not, uint8_t, uint8_t, !x || !y) /* of one operand, twice */
+}
 
 typedef struct {
-    Row row;
-    void *out;
-    const void *a, *b;
-} Integer;
+    KilnCpuPairRow row;
+    KilnCpuFixed fixed;
+    size_t size, result_size; /* of an element */
+    char *out;
+    const char *a, *b;
+} Pair;
 
 static void
 run_row(const void *data, const KilnCpuRun *run)
 {
-    const Integer *e = data;
-    e->row(e->out, e->a, e->b, run);
-}
-
-static Row
-row_of(const KilnInstr *instr)
-{
-    const bool wide = cpu_type(instr, 1)->dtype == KILN_DTYPE_i64;
-    switch (instr->kind) {
-#define CASE(id)                                                                                   \
-    case KILN_INSTR_##id:                                                                          \
-        return wide ? id##_64 : id##_32;
-        CASE(add)
-        CASE(sub)
-        CASE(mul)
-        CASE(equal)
-        CASE(greater)
-        CASE(greater_or_equal)
-        CASE(less)
-        CASE(less_or_equal)
-#undef CASE
-    case KILN_INSTR_and:
-        return logical_and;
-    case KILN_INSTR_or:
-        return logical_or;
-    case KILN_INSTR_xor:
-        return logical_xor;
-    default:
-        return logical_not;
-    }
+    const Pair *p = data;
+    p->row(p->out + (size_t)run->at * p->result_size, p->a + (size_t)run->from[0] * p->size,
+           p->b + (size_t)run->from[1] * p->size, run->n, p->fixed);
 }
 
 bool
@@ -110,7 +62,14 @@ kiln_cpu_integer(const KilnKernelArgs *args)
     const uint32_t second = args->instr->kind == KILN_INSTR_not ? 1 : 2;
     const KilnType *in[] = { cpu_type(args->instr, 1), cpu_type(args->instr, second) };
     KilnCpuBroadcast b = kiln_cpu_broadcast(cpu_type(args->instr, 0), in, 2);
-    Integer e = { row_of(args->instr), args->data[0], args->data[1], args->data[second] };
-    kiln_cpu_broadcast_run(&b, args->threads, run_row, &e);
+    const KilnDType dtype = cpu_type(args->instr, 1)->dtype;
+    Pair p = { .row = kiln_cpu_integer_row(args->instr->kind, dtype),
+               .fixed = kiln_cpu_fixed_operand(&b),
+               .size = kiln_dtype_size(dtype),
+               .result_size = kiln_dtype_size(cpu_type(args->instr, 0)->dtype),
+               .out = args->data[0],
+               .a = args->data[1],
+               .b = args->data[second] };
+    kiln_cpu_broadcast_run(&b, args->threads, run_row, &p);
     return NULL;
 }

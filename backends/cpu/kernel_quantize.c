@@ -4,62 +4,21 @@
  * runs: all of them, or those behind one index of the quantization's axis. */
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
-
-#include <math.h>
+#include "backends/cpu/typed.h"
 
 enum {
     TASK_ELEMENTS = 16384,
 };
 
-/* One scale and zero point, for @n elements. */
-typedef void (*Row)(void *to, const void *from, int64_t n, float scale, int32_t zero);
-
-/* A quotient beyond the type, an infinity too, saturates; a NaN is no step away from the zero
- * point. */
-#define ROWS(T, low, high)                                                                         \
-    static void quantize_##T(void *out, const void *in, int64_t n, float scale, int32_t zero)      \
-    {                                                                                              \
-        T *to = out;                                                                               \
-        const float *from = in;                                                                    \
-        const float least = (float)((low)-zero), most = (float)((high)-zero);                      \
-        for (int64_t i = 0; i < n; i++) {                                                          \
-            float steps = from[i] / scale;                                                         \
-            steps = steps != steps ? 0.0f : steps;                                                 \
-            steps = steps < least ? least : steps > most ? most : steps;                           \
-            to[i] = (T)((int32_t)nearbyintf(steps) + zero);                                        \
-        }                                                                                          \
-    }                                                                                              \
-    static void dequantize_##T(void *out, const void *in, int64_t n, float scale, int32_t zero)    \
-    {                                                                                              \
-        float *to = out;                                                                           \
-        const T *from = in;                                                                        \
-        for (int64_t i = 0; i < n; i++)                                                            \
-            to[i] = (float)(from[i] - zero) * scale;                                               \
-    }
-ROWS(int8_t, INT8_MIN, INT8_MAX)
-ROWS(uint8_t, 0, UINT8_MAX)
-ROWS(int16_t, INT16_MIN, INT16_MAX)
-ROWS(uint16_t, 0, UINT16_MAX)
-
-static Row
+static KilnCpuQuantRow
 row_of(KilnDType stored, bool quantizes)
 {
-    switch (stored) {
-    case KILN_DTYPE_i8:
-        return quantizes ? quantize_int8_t : dequantize_int8_t;
-    case KILN_DTYPE_u8:
-        return quantizes ? quantize_uint8_t : dequantize_uint8_t;
-    case KILN_DTYPE_i16:
-        return quantizes ? quantize_int16_t : dequantize_int16_t;
-    case KILN_DTYPE_u16:
-        return quantizes ? quantize_uint16_t : dequantize_uint16_t;
-    default:
-        return NULL;
-    }
+    const KilnCpuTypedRows *rows = kiln_cpu_typed(KILN_CPU_ISA_AUTO);
+    return quantizes ? rows->quantize[stored] : rows->dequantize[stored];
 }
 
 typedef struct {
-    Row row;
+    KilnCpuQuantRow row;
     char *to;
     const char *from;
     size_t to_size, from_size;

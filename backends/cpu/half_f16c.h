@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* f32 to f16 and back, eight at a time; the rest goes through a row of eight. */
-#include "backends/cpu/cast.h"
+/*
+ * f32 to f16, rounded half to even, and back, for processors with F16C: eight at a time; the rest
+ * goes through a row of eight. Included by the files that are compiled for such processors.
+ */
+#pragma once
 
 #include <immintrin.h>
+#include <stdint.h>
 #include <string.h>
 
 static inline void
@@ -18,9 +22,11 @@ widen(float *out, const uint16_t *x)
     _mm256_storeu_ps(out, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(const void *)x)));
 }
 
-void
-kiln_cpu_f32_to_f16_avx2(uint16_t *out, const float *x, int64_t n)
+static void
+f32_to_f16(void *to, const void *from, int64_t n)
 {
+    uint16_t *out = to;
+    const float *x = from;
     int64_t i = 0;
     for (; i + 8 <= n; i += 8)
         narrow(out + i, x + i);
@@ -31,9 +37,11 @@ kiln_cpu_f32_to_f16_avx2(uint16_t *out, const float *x, int64_t n)
     memcpy(out + i, halves, (size_t)(n - i) * sizeof *out);
 }
 
-void
-kiln_cpu_f16_to_f32_avx2(float *out, const uint16_t *x, int64_t n)
+static void
+f16_to_f32(void *to, const void *from, int64_t n)
 {
+    float *out = to;
+    const uint16_t *x = from;
     int64_t i = 0;
     for (; i + 8 <= n; i += 8)
         widen(out + i, x + i);
