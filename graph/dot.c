@@ -90,14 +90,8 @@ write_node(Dot *dot, const KilnNode *node, int indent)
     char id[40];
     g_snprintf(id, sizeof id, "f%u_n%u", number_of(dot, node->function), node->id);
     write_box(dot, id, constant ? "ellipse" : "box", label, indent);
-    for (uint32_t i = 0; i < info->n_attrs; i++) {
-        if (info->attrs[i].kind != KILN_ATTR_FUNCTION)
-            continue;
-        const KilnFunction *region =
-            *(KilnFunction *const *)((const char *)node->attrs + info->attrs[i].offset);
-        if (region)
-            write_function(dot, region, kiln_region_label(&info->attrs[i]), indent);
-    }
+    kiln_foreach_region (region, node)
+        write_function(dot, region, kiln_region_label(&info->attrs[i_region]), indent);
     for (uint32_t i = 0; i < node->n_operands; i++) {
         if (node->operands[i].value)
             write_edge(dot, &node->operands[i], id, indent);

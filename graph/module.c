@@ -182,14 +182,8 @@ kiln_function_settle_names(KilnFunction *region)
     kiln_foreach_node (node, region) {
         for (uint32_t i = 0; i < node->n_results; i++)
             settle_name(region, &node->results[i]);
-        const KilnOpInfo *info = kiln_op_info(node->op);
-        for (uint32_t i = 0; i < info->n_attrs; i++) {
-            if (info->attrs[i].kind != KILN_ATTR_FUNCTION)
-                continue;
-            KilnFunction *inner = *(KilnFunction **)((char *)node->attrs + info->attrs[i].offset);
-            if (inner)
-                kiln_function_settle_names(inner);
-        }
+        kiln_foreach_region (inner, node)
+            kiln_function_settle_names(inner);
     }
 }
 
@@ -330,12 +324,8 @@ kiln_function_reinfer(KilnFunction *function, GError **error)
     kiln_foreach_node (node, function) {
         if (!kiln_node_reinfer(node, error))
             return FALSE;
-        const KilnOpInfo *info = kiln_op_info(node->op);
-        for (uint32_t i = 0; i < info->n_attrs; i++) {
-            if (info->attrs[i].kind != KILN_ATTR_FUNCTION)
-                continue;
-            KilnFunction *region = *(KilnFunction **)((char *)node->attrs + info->attrs[i].offset);
-            if (region && !kiln_function_reinfer(region, error))
+        kiln_foreach_region (region, node) {
+            if (!kiln_function_reinfer(region, error))
                 return FALSE;
         }
     }

@@ -484,12 +484,8 @@ kiln_node_remove(KilnNode *node)
     for (uint32_t i = 0; i < node->n_operands; i++)
         use_unlink(&node->operands[i]);
     /* The nodes of a subgraph die with it: they may read values around it. */
-    const KilnOpInfo *info = kiln_op_info(node->op);
-    for (uint32_t i = 0; i < info->n_attrs; i++) {
-        if (info->attrs[i].kind != KILN_ATTR_FUNCTION)
-            continue;
-        KilnFunction *region = *(KilnFunction **)((char *)node->attrs + info->attrs[i].offset);
-        if (!region || region->owner != node)
+    kiln_foreach_region (region, node) {
+        if (region->owner != node)
             continue;
         kiln_foreach_node_reverse (inner, region)
             kiln_node_remove(inner);

@@ -86,6 +86,19 @@ bool kiln_value_single_use(const KilnValue *value);
 /** True where a `return` (of this function or a subgraph) reads @value. */
 bool kiln_value_is_returned(const KilnValue *value);
 
+/** The subgraph that attribute @i is; NULL where it is no subgraph, or an absent one. */
+static inline KilnFunction *
+kiln_node_region(const KilnNode *node, uint32_t i)
+{
+    const KilnAttrInfo *info = &kiln_op_info(node->op)->attrs[i];
+    return info->kind == KILN_ATTR_FUNCTION ? *(KilnFunction **)((char *)node->attrs + info->offset)
+                                            : NULL;
+}
+/** The subgraphs of a node in turn. A `break` leaves only the one at hand. */
+#define kiln_foreach_region(region, node)                                                          \
+    for (uint32_t i_##region = 0; i_##region < kiln_op_info((node)->op)->n_attrs; i_##region++)    \
+        for (KilnFunction *region = kiln_node_region((node), i_##region); region; region = NULL)
+
 #define kiln_foreach_use(use, value_) for (KilnUse *use = (value_)->first_use; use; use = use->next)
 #define kiln_foreach_use_safe(use, value_)                                                         \
     for (KilnUse *use = (value_)->first_use, *next_##use = use ? use->next : NULL; use;            \

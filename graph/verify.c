@@ -212,12 +212,7 @@ check_operand(KilnVerify *verify, const KilnUse *use, uint32_t i)
 static bool
 verify_regions(KilnVerify *verify, const KilnNode *node)
 {
-    const KilnOpInfo *info = kiln_op_info(node->op);
-    for (uint32_t i = 0; i < info->n_attrs; i++) {
-        if (info->attrs[i].kind != KILN_ATTR_FUNCTION)
-            continue;
-        const KilnFunction *region =
-            *(KilnFunction *const *)((const char *)node->attrs + info->attrs[i].offset);
+    kiln_foreach_region (region, node) {
         if (!verify_function(verify, region))
             return false;
         verify->node = node;

@@ -97,12 +97,8 @@ kiln_error_terms(const KilnFunction *function)
                 step = MAX(step, constant_step(kiln_value_constant(value)));
             terms.step = MAX(terms.step, step);
         }
-        for (uint32_t i = 0; i < info->n_attrs; i++) {
-            if (info->attrs[i].kind != KILN_ATTR_FUNCTION)
-                continue;
-            const KilnFunction *region =
-                *(KilnFunction **)((char *)node->attrs + info->attrs[i].offset);
-            KilnErrorTerms inner = region ? kiln_error_terms(region) : (KilnErrorTerms){ 0, 0 };
+        kiln_foreach_region (region, node) {
+            KilnErrorTerms inner = kiln_error_terms(region);
             terms.terms += inner.terms;
             terms.step = MAX(terms.step, inner.step);
         }

@@ -5,20 +5,6 @@
 #include "graph/text/text.h"
 #include "passes/hash.h"
 
-/* The subgraph in attribute @i of @node; NULL where the attribute is none. */
-static KilnFunction *
-region_at(const KilnNode *node, uint32_t i)
-{
-    const KilnAttrInfo *info = &kiln_op_info(node->op)->attrs[i];
-    if (info->kind != KILN_ATTR_FUNCTION)
-        return NULL;
-    return *(KilnFunction **)((char *)node->attrs + info->offset);
-}
-
-#define foreach_region(region, node)                                                               \
-    for (uint32_t region##_i = 0; region##_i < kiln_op_info((node)->op)->n_attrs; region##_i++)    \
-        for (KilnFunction *region = region_at((node), region##_i); region; region = NULL)
-
 static void
 collect(KilnFunction *function, GPtrArray *out)
 {
@@ -26,7 +12,8 @@ collect(KilnFunction *function, GPtrArray *out)
     for (const KilnNode *node = function->first; node && left; node = node->next) {
         if (!kiln_op_has(node->op, KILN_TRAIT_REGION))
             continue;
-        foreach_region(region, node) collect(region, out);
+        kiln_foreach_region (region, node)
+            collect(region, out);
         left--;
     }
     g_ptr_array_add(out, function);
@@ -54,8 +41,7 @@ is_linked(const KilnNode *node)
 static bool
 owns(const KilnNode *node, const KilnFunction *function)
 {
-    foreach_region(region, node)
-    {
+    kiln_foreach_region (region, node) {
         if (region == function)
             return true;
     }
@@ -117,7 +103,8 @@ graph_flops(const KilnFunction *function)
     kiln_foreach_node (node, function) {
         flops = plus(flops, kiln_node_cost(node).flops);
         if (kiln_op_has(node->op, KILN_TRAIT_REGION)) {
-            foreach_region(region, node) flops = plus(flops, graph_flops(region));
+            kiln_foreach_region (region, node)
+                flops = plus(flops, graph_flops(region));
         }
     }
     return flops;

@@ -110,14 +110,8 @@ check_node(Check *check, const KilnNode *node)
     }
     if (node->op == KILN_OP_return)
         return;
-    for (uint32_t i = 0; i < info->n_attrs; i++) {
-        if (info->attrs[i].kind != KILN_ATTR_FUNCTION)
-            continue;
-        const KilnFunction *region =
-            *(KilnFunction **)((char *)node->attrs + info->attrs[i].offset);
-        if (region)
-            check_function(check, region);
-    }
+    kiln_foreach_region (region, node)
+        check_function(check, region);
     if (node->op == KILN_OP_const) {
         KilnTensorKind kind = kiln_attrs(node, const)->value->tensor->kind;
         if (kind == KILN_TENSOR_SPARSE || kind == KILN_TENSOR_STRINGS)

@@ -293,31 +293,13 @@ kiln_onnx_write_graph(KilnOnnxExport *export_, const KilnFunction *function, GBy
 
 /* --- operators that ONNX lacks --- */
 
-/* The subgraphs of @node, one after the other: the first after @last; NULL after the last one. */
-static KilnFunction *
-next_region(const KilnNode *node, const KilnFunction *last)
-{
-    const KilnOpInfo *info = kiln_op_info(node->op);
-    bool found = last == NULL;
-    for (uint32_t i = 0; i < info->n_attrs; i++) {
-        if (info->attrs[i].kind != KILN_ATTR_FUNCTION)
-            continue;
-        KilnFunction *region = *(KilnFunction **)((char *)node->attrs + info->attrs[i].offset);
-        if (found && region)
-            return region;
-        found |= region == last;
-    }
-    return NULL;
-}
-
 static bool
 has_decomposable(const KilnFunction *function)
 {
     kiln_foreach_node (node, function) {
         if (kiln_op_decomposes(node->op))
             return true;
-        for (KilnFunction *region = next_region(node, NULL); region;
-             region = next_region(node, region)) {
+        kiln_foreach_region (region, node) {
             if (has_decomposable(region))
                 return true;
         }
@@ -330,8 +312,7 @@ decompose_all(KilnFunction *function, GError **error)
 {
     for (KilnNode *node = function->first, *next; node; node = next) {
         next = node->next;
-        for (KilnFunction *region = next_region(node, NULL); region;
-             region = next_region(node, region)) {
+        kiln_foreach_region (region, node) {
             if (!decompose_all(region, error))
                 return FALSE;
         }

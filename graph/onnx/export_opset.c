@@ -91,11 +91,8 @@ kiln_onnx_export_opset(const KilnFunction *function)
             (kiln_onnx_row(info->onnx, LOW) != kiln_onnx_row(info->onnx, KILN_ONNX_LATEST) ||
              has_later_attr(node) || has_later_operand(node)))
             return KILN_ONNX_LATEST;
-        for (uint32_t i = 0; i < info->n_attrs; i++) {
-            if (info->attrs[i].kind != KILN_ATTR_FUNCTION)
-                continue;
-            KilnFunction *region = *(KilnFunction **)((char *)node->attrs + info->attrs[i].offset);
-            if (region && kiln_onnx_export_opset(region) > LOW)
+        kiln_foreach_region (region, node) {
+            if (kiln_onnx_export_opset(region) > LOW)
                 return KILN_ONNX_LATEST;
         }
     }

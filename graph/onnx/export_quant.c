@@ -18,14 +18,6 @@ is_quantized(const KilnNode *node)
     return found;
 }
 
-static KilnFunction *
-region_of(const KilnNode *node, uint32_t i)
-{
-    const KilnAttrInfo *info = &kiln_op_info(node->op)->attrs[i];
-    return info->kind == KILN_ATTR_FUNCTION ? *(KilnFunction **)((char *)node->attrs + info->offset)
-                                            : NULL;
-}
-
 bool
 kiln_onnx_has_quantized(const KilnFunction *function)
 {
@@ -36,9 +28,8 @@ kiln_onnx_has_quantized(const KilnFunction *function)
     kiln_foreach_node (node, function) {
         if (is_quantized(node))
             return true;
-        for (uint32_t i = 0; i < kiln_op_info(node->op)->n_attrs; i++) {
-            const KilnFunction *region = region_of(node, i);
-            if (region && kiln_onnx_has_quantized(region))
+        kiln_foreach_region (region, node) {
+            if (kiln_onnx_has_quantized(region))
                 return true;
         }
     }
@@ -133,9 +124,8 @@ wrap_all(KilnFunction *function, GError **error)
 {
     for (KilnNode *node = function->first, *next; node; node = next) {
         next = node->next;
-        for (uint32_t i = 0; i < kiln_op_info(node->op)->n_attrs; i++) {
-            KilnFunction *region = region_of(node, i);
-            if (region && !wrap_all(region, error))
+        kiln_foreach_region (region, node) {
+            if (!wrap_all(region, error))
                 return FALSE;
         }
         const KilnValue *first = kiln_node_operand(node, 0);
@@ -160,11 +150,8 @@ visit_all(KilnFunction *function, VisitFn visit, GHashTable *quants)
 {
     kiln_foreach_node (node, function) {
         visit(node, quants);
-        for (uint32_t i = 0; i < kiln_op_info(node->op)->n_attrs; i++) {
-            KilnFunction *region = region_of(node, i);
-            if (region)
-                visit_all(region, visit, quants);
-        }
+        kiln_foreach_region (region, node)
+            visit_all(region, visit, quants);
     }
 }
 
@@ -188,9 +175,8 @@ forget_types(KilnNode *node, GHashTable *quants)
         node->results[i].type.quant = NULL;
     if (node->op == KILN_OP_const)
         kiln_attrs(node, const)->value->type.quant = NULL;
-    for (uint32_t i = 0; i < kiln_op_info(node->op)->n_attrs; i++) {
-        KilnFunction *region = region_of(node, i);
-        for (guint k = 0; region && k < region->arguments->len; k++)
+    kiln_foreach_region (region, node) {
+        for (guint k = 0; k < region->arguments->len; k++)
             kiln_function_argument(region, k)->value.type.quant = NULL;
     }
 }
@@ -271,9 +257,8 @@ state_all(KilnFunction *function, GHashTable *quants, GError **error)
 {
     for (KilnNode *node = function->first, *next; node; node = next) {
         next = node->next;
-        for (uint32_t i = 0; i < kiln_op_info(node->op)->n_attrs; i++) {
-            KilnFunction *region = region_of(node, i);
-            if (region && !state_all(region, quants, error))
+        kiln_foreach_region (region, node) {
+            if (!state_all(region, quants, error))
                 return FALSE;
         }
         const KilnQuant *quant = g_hash_table_lookup(quants, node);

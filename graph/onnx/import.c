@@ -288,14 +288,8 @@ rename_shadows(KilnFunction *function)
     kiln_foreach_node (node, function) {
         for (uint32_t i = 0; function->owner && i < node->n_results; i++)
             rename_if_shadowing(function, &node->results[i]);
-        const KilnOpInfo *info = kiln_op_info(node->op);
-        for (uint32_t i = 0; i < info->n_attrs; i++) {
-            if (info->attrs[i].kind != KILN_ATTR_FUNCTION)
-                continue;
-            KilnFunction *region = *(KilnFunction **)((char *)node->attrs + info->attrs[i].offset);
-            if (region)
-                rename_shadows(region);
-        }
+        kiln_foreach_region (region, node)
+            rename_shadows(region);
     }
 }
 

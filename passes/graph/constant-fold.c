@@ -54,18 +54,6 @@ typedef struct {
 
 static void sweep_function(Fold *fold, KilnFunction *function);
 
-static KilnFunction *
-region_of(const KilnNode *node, uint32_t i)
-{
-    const KilnAttrInfo *info = &kiln_op_info(node->op)->attrs[i];
-    return info->kind == KILN_ATTR_FUNCTION ? *(KilnFunction **)((char *)node->attrs + info->offset)
-                                            : NULL;
-}
-
-#define fold_foreach_region(region, node)                                                          \
-    for (uint32_t i_##region = 0; i_##region < kiln_op_info((node)->op)->n_attrs; i_##region++)    \
-        for (KilnFunction *region = region_of((node), i_##region); region; region = NULL)
-
 /* --- literals --- */
 
 /* A value that shape inference knows is literal too, whatever it was computed from. */
@@ -315,7 +303,7 @@ release_operands(Sweep *sweep, const KilnNode *node)
         if (number != UINT32_MAX && --sweep->waiting[number] == 0 && sweep->literal[number])
             release(sweep, number);
     }
-    fold_foreach_region (region, node) {
+    kiln_foreach_region (region, node) {
         kiln_foreach_node (inner, region)
             release_operands(sweep, inner);
     }
@@ -350,7 +338,7 @@ read_constants(Sweep *sweep, const KilnNode *node)
         make_constant(sweep, value);
         any = true;
     }
-    fold_foreach_region (region, node) {
+    kiln_foreach_region (region, node) {
         bool read = false;
         kiln_foreach_node (inner, region)
             read |= !kiln_node_is_dead(inner) && read_constants(sweep, inner);

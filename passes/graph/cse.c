@@ -145,14 +145,7 @@ static void sweep_function(Sweep *sweep, const KilnFunction *function);
 static void
 sweep_regions(Sweep *sweep, const KilnNode *node)
 {
-    const KilnOpInfo *info = kiln_op_info(node->op);
-    for (uint32_t i = 0; i < info->n_attrs; i++) {
-        if (info->attrs[i].kind != KILN_ATTR_FUNCTION)
-            continue;
-        const KilnFunction *region =
-            *(KilnFunction **)((char *)node->attrs + info->attrs[i].offset);
-        if (!region)
-            continue;
+    kiln_foreach_region (region, node) {
         GHashTable *around = sweep->seen;
         g_autoptr(GHashTable) own = g_hash_table_new(node_hash, node_equal);
         sweep->seen = node->op == KILN_OP_vendor_graph ? own : around;

@@ -18,14 +18,7 @@ push_operand_defs(const KilnNode *node, GPtrArray *work)
         if (value && value->def)
             g_ptr_array_add(work, value->def);
     }
-    const KilnOpInfo *info = kiln_op_info(node->op);
-    for (uint32_t i = 0; i < info->n_attrs; i++) {
-        if (info->attrs[i].kind != KILN_ATTR_FUNCTION)
-            continue;
-        const KilnFunction *region =
-            *(KilnFunction **)((char *)node->attrs + info->attrs[i].offset);
-        if (!region)
-            continue;
+    kiln_foreach_region (region, node) {
         kiln_foreach_node (inner, region)
             push_operand_defs(inner, work);
     }

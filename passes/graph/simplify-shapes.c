@@ -51,14 +51,6 @@ typedef struct {
 
 static gboolean sweep(Simplify *simplify, KilnFunction *function, GError **error);
 
-static KilnFunction *
-region_of(const KilnNode *node, uint32_t i)
-{
-    const KilnAttrInfo *info = &kiln_op_info(node->op)->attrs[i];
-    return info->kind == KILN_ATTR_FUNCTION ? *(KilnFunction **)((char *)node->attrs + info->offset)
-                                            : NULL;
-}
-
 static bool
 is_linked(const KilnNode *node)
 {
@@ -468,9 +460,8 @@ visit(Simplify *simplify, KilnNode *node, GError **error)
     if ((node->op == KILN_OP_reshape && !try_reshape(simplify, node, error)) ||
         (node->op == KILN_OP_expand && !try_expand(simplify, node, error)))
         return FALSE;
-    for (uint32_t i = 0; i < kiln_op_info(node->op)->n_attrs; i++) {
-        KilnFunction *region = region_of(node, i);
-        if (region && !sweep(simplify, region, error))
+    kiln_foreach_region (region, node) {
+        if (!sweep(simplify, region, error))
             return FALSE;
     }
     evaluate_small(simplify, node);

@@ -495,14 +495,9 @@ count_unknown(const KilnFunction *function)
 {
     unsigned n = 0;
     kiln_foreach_node (node, function) {
-        const KilnOpInfo *info = kiln_op_info(node->op);
         n += node->op == KILN_OP_unknown;
-        for (uint32_t i = 0; i < info->n_attrs; i++) {
-            if (info->attrs[i].kind != KILN_ATTR_FUNCTION)
-                continue;
-            KilnFunction *region = *(KilnFunction **)((char *)node->attrs + info->attrs[i].offset);
-            n += region ? count_unknown(region) : 0;
-        }
+        kiln_foreach_region (region, node)
+            n += count_unknown(region);
     }
     return n;
 }
