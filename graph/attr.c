@@ -40,6 +40,16 @@ kiln_ints_make(KilnArena *arena, const int64_t *values, uint32_t n)
     return (KilnInts){ n, kiln_arena_copy(arena, values, n * sizeof *values) };
 }
 
+bool
+kiln_ints_all(KilnInts list, int64_t value)
+{
+    for (uint32_t i = 0; i < list.n; i++) {
+        if (list.v[i] != value)
+            return false;
+    }
+    return true;
+}
+
 static void
 copy_field(const KilnAttrInfo *to_info, void *to, const KilnAttrInfo *info, const void *from,
            KilnArena *arena)

@@ -124,5 +124,7 @@ kiln_ints_at(KilnInts list, uint32_t i, int64_t otherwise)
 {
     return i < list.n ? list.v[i] : otherwise;
 }
+/** True where every entry is @value, also of an empty list. */
+bool kiln_ints_all(KilnInts list, int64_t value);
 
 #endif

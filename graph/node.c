@@ -417,17 +417,39 @@ kiln_build(KilnFunction *function, KilnNode *before, KilnOp op, const void *attr
 }
 
 KilnValue *
-kiln_build_constant(KilnFunction *function, KilnNode *before, const char *base_name,
-                    KilnTensor *tensor)
+kiln_build_typed(KilnNode *before, KilnOp op, const void *attrs, KilnValue *const *operands,
+                 uint32_t n_operands, const KilnType *type, GError **error)
 {
-    KilnConstant *constant = kiln_module_add_constant(function->module, base_name, tensor, NULL);
+    KilnNode *node = kiln_node_new(before->function,
+                                   &(KilnNodeSpec){ .op = op,
+                                                    .operands = operands,
+                                                    .n_operands = n_operands,
+                                                    .attrs = attrs,
+                                                    .types = type,
+                                                    .before = before },
+                                   error);
+    return node ? &node->results[0] : NULL;
+}
+
+KilnValue *
+kiln_build_constant_as(KilnFunction *function, KilnNode *before, const char *base_name,
+                       KilnTensor *tensor, const KilnType *type)
+{
+    KilnConstant *constant = kiln_module_add_constant(function->module, base_name, tensor, type);
     KilnAttrs_const attrs = { .value = constant };
     KilnNode *node = kiln_node_new(
         function,
         &(KilnNodeSpec){
             .op = KILN_OP_const, .attrs = &attrs, .before = before, .result_name = base_name },
         NULL);
-    return &node->results[0];
+    return &node->results[0]; /* without operands nothing fails */
+}
+
+KilnValue *
+kiln_build_constant(KilnFunction *function, KilnNode *before, const char *base_name,
+                    KilnTensor *tensor)
+{
+    return kiln_build_constant_as(function, before, base_name, tensor, NULL);
 }
 
 KilnValue *

@@ -127,11 +127,19 @@ KilnNode *kiln_node_new(KilnFunction *function, const KilnNodeSpec *spec, GError
 /** Shorthand for passes: one or two operands, one result, default or given attributes. */
 KilnValue *kiln_build(KilnFunction *function, KilnNode *before, KilnOp op, const void *attrs,
                       KilnValue *const *operands, uint32_t n_operands, GError **error);
+/** The same with a result of @type, which states what inference cannot know: quantization. */
+KilnValue *kiln_build_typed(KilnNode *before, KilnOp op, const void *attrs,
+                            KilnValue *const *operands, uint32_t n_operands, const KilnType *type,
+                            GError **error);
 /** A `const` node of an i64 vector, or of any tensor (taken over). */
 KilnValue *kiln_build_ints(KilnFunction *function, KilnNode *before, const int64_t *values,
                            uint32_t n);
 KilnValue *kiln_build_constant(KilnFunction *function, KilnNode *before, const char *base_name,
                                KilnTensor *tensor);
+/** The same as a value of @type: its quantization and layout stand on top of the tensor's shape and
+ * element type. */
+KilnValue *kiln_build_constant_as(KilnFunction *function, KilnNode *before, const char *base_name,
+                                  KilnTensor *tensor, const KilnType *type);
 
 void kiln_node_set_operand(KilnNode *node, uint32_t i, KilnValue *value);
 /** Infers the result types again after operands or attributes changed, following no users. */

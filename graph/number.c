@@ -3,6 +3,7 @@
  */
 #include "graph/number.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -126,6 +127,18 @@ kiln_f32_to_bf16(float value)
 #define LOAD(T)                                                                                    \
     T value;                                                                                       \
     memcpy(&value, (const char *)bytes + (size_t)index * sizeof value, sizeof value)
+
+const KilnFloatFormat *
+kiln_float_format(KilnDType dtype)
+{
+    static const KilnFloatFormat formats[KILN_N_DTYPES] = {
+        [KILN_DTYPE_f64] = { DBL_MANT_DIG, DBL_EPSILON, DBL_MAX, DBL_MIN },
+        [KILN_DTYPE_f32] = { FLT_MANT_DIG, FLT_EPSILON, FLT_MAX, FLT_MIN },
+        [KILN_DTYPE_f16] = { 11, 0x1p-10, 65504, 0x1p-14 },
+        [KILN_DTYPE_bf16] = { 8, 0x1p-7, 0x1.fep127, FLT_MIN },
+    };
+    return &formats[dtype];
+}
 
 double
 kiln_element_as_f64(KilnDType dtype, const void *bytes, int64_t index)

@@ -17,6 +17,15 @@ uint16_t kiln_f64_to_f16(double value);
 float kiln_bf16_to_f32(uint16_t bits);
 uint16_t kiln_f32_to_bf16(float value);
 
+/** What a float type can hold. */
+typedef struct {
+    int digits;     /* bits of the significand, with the one that is not stored; 0: no float type */
+    double epsilon; /* the step behind 1 */
+    double largest; /* finite number */
+    double smallest; /* normal number above 0 */
+} KilnFloatFormat;
+const KilnFloatFormat *kiln_float_format(KilnDType dtype);
+
 /** One element of plain payload as a double or an integer; @bytes may be misaligned. Integers over
  * 2^53 lose bits in the first, floats are truncated towards zero in the second. */
 double kiln_element_as_f64(KilnDType dtype, const void *bytes, int64_t index);

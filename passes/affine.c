@@ -50,12 +50,6 @@ kiln_affine_shifts(const KilnAffine *affine)
     return false;
 }
 
-static double
-smallest_normal(KilnDType dtype)
-{
-    return dtype == KILN_DTYPE_f64 ? DBL_MIN : dtype == KILN_DTYPE_f16 ? 0x1p-14 : FLT_MIN;
-}
-
 static bool
 is_finite(double number, KilnDType dtype)
 {
@@ -70,7 +64,7 @@ kiln_affine_fits(const KilnAffine *affine, KilnDType dtype)
     for (int64_t c = 0; c < affine->n; c++) {
         double factor = fabs(affine->factor[c]);
         if (!is_finite(factor, dtype) || !is_finite(affine->offset[c], dtype) ||
-            (factor != 0 && factor < smallest_normal(dtype)))
+            (factor != 0 && factor < kiln_float_format(dtype)->smallest))
             return false;
     }
     return true;
@@ -349,7 +343,8 @@ scaled_weights(const KilnNode *product, const KilnAffine *affine, bool *finite, 
     }
     for (int64_t c = 0; c < affine->n; c++) {
         *finite &= products[c].finite && isfinite(affine->factor[c]);
-        *normal &= products[c].largest == 0 || products[c].largest >= smallest_normal(type->dtype);
+        *normal &= products[c].largest == 0 ||
+                   products[c].largest >= kiln_float_format(type->dtype)->smallest;
     }
     kiln_tensor_drop_pages(weights); /* what reads them now reads the scaled ones */
     return kiln_tensor_compact(kiln_tensor_new_data(type, bytes, error));

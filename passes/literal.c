@@ -115,18 +115,6 @@ kiln_literal_build_splat(KilnFunction *function, KilnNode *before, const char *n
     return kiln_build_constant(function, before, name, kiln_tensor_new_splat(type, number));
 }
 
-KilnValue *
-kiln_literal_build_as(KilnFunction *function, KilnNode *before, const char *name,
-                      KilnTensor *tensor, const KilnType *type)
-{
-    KilnAttrs_const attrs = { .value =
-                                  kiln_module_add_constant(function->module, name, tensor, type) };
-    KilnNodeSpec spec = {
-        .op = KILN_OP_const, .attrs = &attrs, .before = before, .result_name = name
-    };
-    return &kiln_node_new(function, &spec, NULL)->results[0]; /* without operands nothing fails */
-}
-
 /* --- equal constants --- */
 
 enum {

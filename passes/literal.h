@@ -33,10 +33,6 @@ KilnValue *kiln_literal_build(KilnFunction *function, KilnNode *before, const ch
 /** The same with every element @number; takes no storage. */
 KilnValue *kiln_literal_build_splat(KilnFunction *function, KilnNode *before, const char *name,
                                     const KilnType *type, double number);
-/** A `const` node of @tensor (taken over) as a value of @type: its quantization and layout stand on
- * top of the tensor's shape and element type. */
-KilnValue *kiln_literal_build_as(KilnFunction *function, KilnNode *before, const char *name,
-                                 KilnTensor *tensor, const KilnType *type);
 
 /** A hash of type, a few elements at either end, and how a generated constant is made: pages of big
  * mapped weights are touched only where two of them look alike. */

@@ -3,6 +3,7 @@
  *
  * `~` is the only choice that a pattern has. Each order of all of them is tried in turn, as written
  * first, so that no binding has to be undone: patterns have very few. */
+#include "passes/literal.h"
 #include "passes/pattern.h"
 
 #include <string.h>
@@ -149,14 +150,7 @@ kiln_match_build_typed(const KilnMatch *match, KilnOp op, const void *attrs,
                        KilnValue *const *operands, uint32_t n_operands, const KilnType *type,
                        GError **error)
 {
-    KilnNodeSpec spec = { .op = op,
-                          .operands = operands,
-                          .n_operands = n_operands,
-                          .attrs = attrs,
-                          .types = type,
-                          .before = match->root };
-    KilnNode *node = kiln_node_new(match->root->function, &spec, error);
-    return node ? &node->results[0] : NULL;
+    return kiln_build_typed(match->root, op, attrs, operands, n_operands, type, error);
 }
 
 bool
@@ -180,4 +174,24 @@ bool
 kiln_match_replace(KilnMatch *match, KilnPassContext *context, const char *rule, KilnValue *value)
 {
     return kiln_match_replace_result(match, context, rule, match->pattern->terms[0].result, value);
+}
+
+bool
+kiln_match_replace_by_op(KilnMatch *match, KilnPassContext *context, const char *rule, KilnOp op,
+                         KilnValue *const *operands, uint32_t n_operands, GError **error)
+{
+    KilnValue *built = kiln_match_build(match, op, NULL, operands, n_operands, error);
+    return built && kiln_match_replace(match, context, rule, built);
+}
+
+bool
+kiln_match_replace_by_splat(KilnMatch *match, KilnPassContext *context, const char *rule,
+                            double number)
+{
+    const KilnType *type = &match->root->results[match->pattern->terms[0].result].type;
+    GUARD(static_shape, kiln_type_is_static(type));
+    KilnType plain = kiln_type_make(type->dtype, type->rank, type->dims);
+    KilnValue *splat =
+        kiln_literal_build_splat(match->root->function, match->root, "splat", &plain, number);
+    return kiln_match_replace(match, context, rule, splat);
 }

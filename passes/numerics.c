@@ -4,7 +4,6 @@
 
 #include "graph/number.h"
 
-#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -129,21 +128,6 @@ kiln_ir_error_terms(const KilnIRFunction *function)
 
 /* --- comparing --- */
 
-static double
-epsilon(KilnDType dtype)
-{
-    switch (dtype) {
-    case KILN_DTYPE_f64:
-        return DBL_EPSILON;
-    case KILN_DTYPE_f16:
-        return 0x1p-10;
-    case KILN_DTYPE_bf16:
-        return 0x1p-7;
-    default:
-        return FLT_EPSILON;
-    }
-}
-
 typedef struct {
     KilnDType dtype;
     int64_t n;
@@ -183,7 +167,7 @@ bound_of(const Pair *pair, KilnNumerics numerics, const KilnErrorTerms *terms)
         return 0;
     if (!kiln_dtype_is_float(pair->dtype))
         return numerics == KILN_NUMERICS_Q && kiln_dtype_is_integer(pair->dtype) ? 1 : 0;
-    return terms->terms * epsilon(pair->dtype) * largest(pair) +
+    return terms->terms * kiln_float_format(pair->dtype)->epsilon * largest(pair) +
            (numerics == KILN_NUMERICS_Q ? terms->step : 0);
 }
 

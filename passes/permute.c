@@ -184,21 +184,6 @@ moved_tensor(const KilnTensor *tensor, const int64_t *dims, const KilnPerm *perm
     return kiln_tensor_compact(kiln_tensor_new_data(&plain, taken, error));
 }
 
-/* A `const` node whose type may be quantized. */
-static KilnValue *
-build_literal(KilnNode *before, const char *name, KilnTensor *tensor, const KilnType *type,
-              GError **error)
-{
-    KilnFunction *function = before->function;
-    KilnConstant *constant = kiln_module_add_constant(function->module, name, tensor, type);
-    KilnAttrs_const attrs = { .value = constant };
-    KilnNodeSpec spec = {
-        .op = KILN_OP_const, .attrs = &attrs, .before = before, .result_name = name
-    };
-    KilnNode *node = kiln_node_new(function, &spec, error);
-    return node ? &node->results[0] : NULL;
-}
-
 KilnValue *
 kiln_perm_literal(KilnNode *before, const KilnValue *literal, const KilnPerm *perm,
                   const KilnType *type, GError **error)
@@ -210,7 +195,8 @@ kiln_perm_literal(KilnNode *before, const KilnValue *literal, const KilnPerm *pe
     for (int d = 0; d < perm->rank; d++)
         dims[d] = d < missing ? 1 : own->dims[d - missing];
     KilnTensor *tensor = moved_tensor(constant->tensor, dims, perm, type, error);
-    return tensor ? build_literal(before, constant->name, tensor, type, error) : NULL;
+    return tensor ? kiln_build_constant_as(before->function, before, constant->name, tensor, type)
+                  : NULL;
 }
 
 KilnValue *
@@ -219,7 +205,9 @@ kiln_perm_literal_split(KilnNode *before, const KilnValue *literal, const KilnTy
 {
     const KilnConstant *constant = kiln_value_constant(literal);
     KilnTensor *tensor = moved_tensor(constant->tensor, split->dims, perm, &literal->type, error);
-    return tensor ? build_literal(before, constant->name, tensor, &literal->type, error) : NULL;
+    return tensor ? kiln_build_constant_as(before->function, before, constant->name, tensor,
+                                           &literal->type)
+                  : NULL;
 }
 
 /* --- building what was planned --- */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "passes/product.h"
 
+#include "graph/number.h"
 #include "passes/literal.h"
 
-#include <float.h>
 #include <math.h>
 
 enum {
@@ -48,25 +48,10 @@ kiln_product_of(const KilnFunction *function, KilnValue *value, KilnProduct *out
     return kiln_dtype_is_float(value->type.dtype) && collect(function, value, 0, out);
 }
 
-static double
-epsilon_of(KilnDType dtype)
-{
-    switch (dtype) {
-    case KILN_DTYPE_f64:
-        return DBL_EPSILON;
-    case KILN_DTYPE_f16:
-        return 0x1p-10;
-    case KILN_DTYPE_bf16:
-        return 0x1p-7;
-    default:
-        return FLT_EPSILON;
-    }
-}
-
 bool
 kiln_numbers_agree(double a, double b, KilnDType dtype)
 {
-    return fabs(a - b) <= 2 * epsilon_of(dtype) * fabs(b);
+    return fabs(a - b) <= 2 * kiln_float_format(dtype)->epsilon * fabs(b);
 }
 
 bool

@@ -85,6 +85,15 @@ KilnValue *kiln_match_build_typed(const KilnMatch *match, KilnOp op, const void 
  * a guard named `type`) where the types differ. */
 bool kiln_match_replace(KilnMatch *match, KilnPassContext *context, const char *rule,
                         KilnValue *value);
+/** Builds a node of @op right before the root, with default attributes, and replaces the root's
+ * result by its result. */
+bool kiln_match_replace_by_op(KilnMatch *match, KilnPassContext *context, const char *rule,
+                              KilnOp op, KilnValue *const *operands, uint32_t n_operands,
+                              GError **error);
+/** Replaces the root's result by a constant of its type, all of @number; refuses (as a guard named
+ * `static_shape`) where the type is not static. */
+bool kiln_match_replace_by_splat(KilnMatch *match, KilnPassContext *context, const char *rule,
+                                 double number);
 /** The same for any result of the root, where several of them are replaced at once. Refusing the
  * later ones would leave the rewrite half done: look at their types first. */
 bool kiln_match_replace_result(KilnMatch *match, KilnPassContext *context, const char *rule,

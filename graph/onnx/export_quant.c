@@ -39,20 +39,6 @@ kiln_onnx_has_quantized(const KilnFunction *function)
 /* --- building --- */
 
 static KilnValue *
-build(KilnNode *before, KilnOp op, const void *attrs, KilnValue *const *operands, uint32_t n,
-      const KilnType *type, GError **error)
-{
-    KilnNodeSpec spec = { .op = op,
-                          .operands = operands,
-                          .n_operands = n,
-                          .attrs = attrs,
-                          .types = type,
-                          .before = before };
-    KilnNode *node = kiln_node_new(before->function, &spec, error);
-    return node ? &node->results[0] : NULL;
-}
-
-static KilnValue *
 scalar(KilnNode *before, KilnDType dtype, double value, const KilnQuant *quant, GError **error)
 {
     KilnType plain = kiln_type_scalar(dtype), type = plain;
@@ -60,7 +46,7 @@ scalar(KilnNode *before, KilnDType dtype, double value, const KilnQuant *quant, 
     KilnAttrs_const attrs = { .value = kiln_module_add_constant(
                                   before->function->module, "number",
                                   kiln_tensor_new_splat(&plain, value), &type) };
-    return build(before, KILN_OP_const, &attrs, NULL, 0, &type, error);
+    return kiln_build_typed(before, KILN_OP_const, &attrs, NULL, 0, &type, error);
 }
 
 static gboolean
@@ -81,7 +67,7 @@ dequantized(KilnNode *before, KilnValue *x, GError **error)
     KilnType type = x->type;
     type.dtype = KILN_DTYPE_f32;
     type.quant = NULL;
-    return build(before, KILN_OP_dequantize_linear, NULL, &x, 1, &type, error);
+    return kiln_build_typed(before, KILN_OP_dequantize_linear, NULL, &x, 1, &type, error);
 }
 
 /* quantize(op(dequantize(…))); @op is identity for a rescale. */
@@ -100,9 +86,9 @@ wrap(KilnNode *node, KilnOp op, GError **error)
                                       error);
     KilnValue *reals = operands[0];
     if (op != KILN_OP_identity)
-        reals = build(node, op, node->attrs, operands, node->n_operands, NULL, error);
-    return reals && replace(node, build(node, KILN_OP_quantize_linear, NULL, &reals, 1,
-                                        &node->results[0].type, error));
+        reals = kiln_build_typed(node, op, node->attrs, operands, node->n_operands, NULL, error);
+    return reals && replace(node, kiln_build_typed(node, KILN_OP_quantize_linear, NULL, &reals, 1,
+                                                   &node->results[0].type, error));
 }
 
 /* A pad of quantized data without a value pads with the zero point, one of plain data with 0. */
@@ -115,8 +101,9 @@ state_padding(KilnNode *node, GError **error)
     KilnValue *operands[] = { node->operands[0].value, node->operands[1].value,
                               scalar(node, x->dtype, x->quant->zero_points[0], x->quant, error),
                               kiln_node_operand(node, 3) };
-    return operands[2] && replace(node, build(node, KILN_OP_pad, node->attrs, operands,
-                                              operands[3] ? 4 : 3, &node->results[0].type, error));
+    return operands[2] &&
+           replace(node, kiln_build_typed(node, KILN_OP_pad, node->attrs, operands,
+                                          operands[3] ? 4 : 3, &node->results[0].type, error));
 }
 
 static gboolean
@@ -205,7 +192,7 @@ cast(KilnNode *before, KilnValue *x, KilnDType dtype, GError **error)
     KilnAttrs_cast attrs = { .to = dtype };
     if (!x || x->type.dtype == dtype)
         return x;
-    return build(before, KILN_OP_cast, &attrs, &x, 1, NULL, error);
+    return kiln_build_typed(before, KILN_OP_cast, &attrs, &x, 1, NULL, error);
 }
 
 static gboolean
@@ -228,8 +215,8 @@ state_parameters(KilnNode *node, const KilnQuant *quant, GError **error)
                               zeros ? NULL : parameters(node, quant, stored.dtype, error) };
     if (!operands[0] || !operands[1])
         return FALSE;
-    KilnValue *value = build(node, node->op, quantizes ? (const void *)&to : &from, operands,
-                             operands[2] ? 3 : 2, NULL, error);
+    KilnValue *value = kiln_build_typed(node, node->op, quantizes ? (const void *)&to : &from,
+                                        operands, operands[2] ? 3 : 2, NULL, error);
     if (!quantizes)
         value = cast(node, value, node->results[0].type.dtype, error);
     return replace(node, value);
@@ -244,12 +231,13 @@ state_look_up(KilnNode *node, GError **error)
     KilnAttrs_gather attrs = { .axis = 0 };
     if (index && x->type.dtype == KILN_DTYPE_i8) {
         KilnValue *offset = scalar(node, KILN_DTYPE_i32, 128, NULL, error);
-        index = offset ? build(node, KILN_OP_add, NULL, (KilnValue *[]){ index, offset }, 2, NULL,
-                               error)
+        index = offset ? kiln_build_typed(node, KILN_OP_add, NULL, (KilnValue *[]){ index, offset },
+                                          2, NULL, error)
                        : NULL;
     }
-    return index && replace(node, build(node, KILN_OP_gather, &attrs,
-                                        (KilnValue *[]){ table, index }, 2, NULL, error));
+    return index &&
+           replace(node, kiln_build_typed(node, KILN_OP_gather, &attrs,
+                                          (KilnValue *[]){ table, index }, 2, NULL, error));
 }
 
 static gboolean

@@ -114,8 +114,8 @@ rescale_literal(KilnMatch *match, KilnPassContext *context, const char *rule, GE
     KilnTensor *tensor = kiln_quant_convert(literal, type, error);
     if (!tensor)
         return false;
-    KilnValue *rescaled = kiln_literal_build_as(kiln_match_function(match), root,
-                                                kiln_value_constant(literal)->name, tensor, type);
+    KilnValue *rescaled = kiln_build_constant_as(kiln_match_function(match), root,
+                                                 kiln_value_constant(literal)->name, tensor, type);
     return kiln_match_replace(match, context, rule, rescaled);
 }
 

@@ -11,16 +11,15 @@
  * requires nothing, preserves nothing; class L under finite-math: only infinities are clipped
  * there, and numbers beyond the range that would become infinite in f16. Exporters of
  * half-precision models write such clips to keep infinities out. */
+#include "graph/number.h"
 #include "passes/clip.h"
 #include "passes/rule.h"
-
-/* The largest finite number of f16. */
-static const double most = 65504;
 
 static bool
 is_wide(const KilnNode *clip)
 {
     KilnInterval interval;
+    double most = kiln_float_format(KILN_DTYPE_f16)->largest;
     return kiln_clip_interval(clip, &interval) && interval.low <= -most && interval.high >= most;
 }
 

@@ -90,22 +90,12 @@ drop_pad(KilnMatch *match, KilnPassContext *context, const char *rule, GError **
 }
 
 static bool
-all_are(KilnInts list, int64_t value)
-{
-    for (uint32_t i = 0; i < list.n; i++) {
-        if (list.v[i] != value)
-            return false;
-    }
-    return true;
-}
-
-static bool
 drop_max_pool(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
     const KilnAttrs_max_pool *attrs = kiln_attrs(kiln_match_root(match), max_pool);
-    GUARD(one_by_one, attrs->kernel_shape.n && all_are(attrs->kernel_shape, 1));
-    GUARD(stride_one, all_are(attrs->strides, 1));
-    GUARD(no_pads, all_are(attrs->pads, 0));
+    GUARD(one_by_one, attrs->kernel_shape.n && kiln_ints_all(attrs->kernel_shape, 1));
+    GUARD(stride_one, kiln_ints_all(attrs->strides, 1));
+    GUARD(no_pads, kiln_ints_all(attrs->pads, 0));
     return drop_first(match, context, rule, error);
 }
 
@@ -113,9 +103,9 @@ static bool
 drop_average_pool(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
     const KilnAttrs_average_pool *attrs = kiln_attrs(kiln_match_root(match), average_pool);
-    GUARD(one_by_one, attrs->kernel_shape.n && all_are(attrs->kernel_shape, 1));
-    GUARD(stride_one, all_are(attrs->strides, 1));
-    GUARD(no_pads, all_are(attrs->pads, 0));
+    GUARD(one_by_one, attrs->kernel_shape.n && kiln_ints_all(attrs->kernel_shape, 1));
+    GUARD(stride_one, kiln_ints_all(attrs->strides, 1));
+    GUARD(no_pads, kiln_ints_all(attrs->pads, 0));
     return drop(match, context, rule, error);
 }
 

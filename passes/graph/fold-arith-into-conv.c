@@ -47,13 +47,8 @@ add_offset(KilnNode *product, const double *offset, KilnNode *end, GError **erro
     KilnValue *bias = kiln_literal_build(end->function, end, name, &vector, offset, error);
     if (!bias)
         return NULL;
-    KilnNodeSpec spec = { .op = KILN_OP_add,
-                          .operands = (KilnValue *[]){ &product->results[0], bias },
-                          .n_operands = 2,
-                          .types = &end->results[0].type,
-                          .before = end };
-    KilnNode *add = kiln_node_new(end->function, &spec, error);
-    return add ? &add->results[0] : NULL;
+    KilnValue *operands[] = { &product->results[0], bias };
+    return kiln_build_typed(end, KILN_OP_add, NULL, operands, 2, &end->results[0].type, error);
 }
 
 static bool

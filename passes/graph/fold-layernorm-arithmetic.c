@@ -11,11 +11,11 @@
  * requires nothing, preserves nothing; class U: roundings differ. The normalization must have no
  * other reader and no further results, c an element for each of the normalized dims, or one, and
  * small enough for its products with scale and bias to be finite. */
+#include "graph/number.h"
 #include "passes/literal.h"
 #include "passes/normalized.h"
 #include "passes/rule.h"
 
-#include <float.h>
 #include <math.h>
 
 /* The literal as an operand of the normalization; NULL where it is none. */
@@ -41,12 +41,6 @@ largest(const KilnValue *value, double otherwise, GError **error)
     return most;
 }
 
-static double
-largest_of_type(KilnDType dtype)
-{
-    return dtype == KILN_DTYPE_f16 ? 65504 : dtype == KILN_DTYPE_f64 ? DBL_MAX : 0x1.fep127;
-}
-
 /* What is multiplied by the factor before the rows are must not overflow where the results would
  * not. Of scales and biases that are no literals half the range is expected, on the scale of
  * exponents. */
@@ -54,7 +48,7 @@ static bool
 products_fit(const KilnNode *norm, const KilnValue *c, GError **error)
 {
     const KilnValue *bias = kiln_node_operand(norm, 2);
-    double limit = largest_of_type(c->type.dtype), most = largest(c, INFINITY, error);
+    double limit = kiln_float_format(c->type.dtype)->largest, most = largest(c, INFINITY, error);
     return most * largest(norm->operands[1].value, sqrt(limit), error) <= limit &&
            (!bias || most * largest(bias, sqrt(limit), error) <= limit);
 }

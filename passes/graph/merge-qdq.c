@@ -50,21 +50,6 @@ is_narrow(const KilnType *type)
     return kiln_dtype_size(type->dtype) <= sizeof(int16_t);
 }
 
-/* A node of a stated type before the root; NULL where types do not allow it. */
-static KilnValue *
-try_build(const KilnMatch *match, KilnOp op, const void *attrs, KilnValue *const *operands,
-          uint32_t n, const KilnType *type)
-{
-    KilnNodeSpec spec = { .op = op,
-                          .operands = operands,
-                          .n_operands = n,
-                          .attrs = attrs,
-                          .types = type,
-                          .before = kiln_match_root(match) };
-    KilnNode *node = kiln_node_new(kiln_match_function(match), &spec, NULL);
-    return node ? &node->results[0] : NULL;
-}
-
 /* The most steps from the zero point that @type stores. */
 static double
 most_steps(const KilnType *type)
@@ -132,7 +117,8 @@ merge_operator(KilnMatch *match, KilnPassContext *context, const char *rule, GEr
         KilnValue *value = op->operands[i].value;
         operands[i] = value && !is_bound(op, i) ? source_of(value) : value;
     }
-    KilnValue *merged = try_build(match, op->op, op->attrs, operands, op->n_operands, type);
+    KilnValue *merged =
+        kiln_match_build_typed(match, op->op, op->attrs, operands, op->n_operands, type, NULL);
     return merged && kiln_match_replace(match, context, rule, merged);
 }
 
@@ -238,16 +224,8 @@ literal_bias(const KilnMatch *match, const KilnValue *bias, const KilnQuant *qua
     type.quant = quant;
     g_autoptr(GBytes) bytes = g_bytes_new(steps, (gsize)n * sizeof *steps);
     KilnTensor *tensor = kiln_tensor_compact(kiln_tensor_new_data(&plain, bytes, error));
-    if (!tensor)
-        return NULL;
-    KilnAttrs_const attrs = { .value = kiln_module_add_constant(function->module, "bias", tensor,
-                                                                &type) };
-    KilnNodeSpec spec = { .op = KILN_OP_const,
-                          .attrs = &attrs,
-                          .before = kiln_match_root(match),
-                          .result_name = "bias" };
-    KilnNode *node = kiln_node_new(function, &spec, error);
-    return node ? &node->results[0] : NULL;
+    return tensor ? kiln_build_constant_as(function, kiln_match_root(match), "bias", tensor, &type)
+                  : NULL;
 }
 
 /* Half a step of any sum is at most half a step of the result. */
@@ -285,7 +263,7 @@ build_product(const KilnMatch *match, KilnPassContext *context, const char *rule
             return false;
     }
     GUARD(sums_fit, terms > 0 && terms * most_steps(x) * most_steps(w) + most < 0x1p31);
-    *out = try_build(match, op->op, op->attrs, operands, bias ? 3 : 2, type);
+    *out = kiln_match_build_typed(match, op->op, op->attrs, operands, bias ? 3 : 2, type, NULL);
     return *out;
 }
 
@@ -307,8 +285,8 @@ merge_activated(KilnMatch *match, KilnPassContext *context, const char *rule, GE
         return false;
     for (uint32_t i = 1; i < activation->n_operands; i++)
         operands[i] = activation->operands[i].value;
-    KilnValue *merged = try_build(match, activation->op, activation->attrs, operands,
-                                  activation->n_operands, result_type(match));
+    KilnValue *merged = kiln_match_build_typed(match, activation->op, activation->attrs, operands,
+                                               activation->n_operands, result_type(match), NULL);
     return merged && kiln_match_replace(match, context, rule, merged);
 }
 
@@ -327,9 +305,11 @@ merge_movement(KilnMatch *match, KilnPassContext *context, const char *rule, GEr
     g_autofree KilnValue **operands = g_new0(KilnValue *, op->n_operands);
     for (uint32_t i = 0; i < op->n_operands; i++)
         operands[i] = i ? op->operands[i].value : x;
-    KilnValue *moved = try_build(match, op->op, op->attrs, operands, op->n_operands, NULL);
+    KilnValue *moved =
+        kiln_match_build_typed(match, op->op, op->attrs, operands, op->n_operands, NULL, NULL);
     if (moved && !kiln_type_equal(&moved->type, type))
-        moved = try_build(match, KILN_OP_rescale_quantized, NULL, &moved, 1, type);
+        moved =
+            kiln_match_build_typed(match, KILN_OP_rescale_quantized, NULL, &moved, 1, type, NULL);
     return moved && kiln_match_replace(match, context, rule, moved);
 }
 

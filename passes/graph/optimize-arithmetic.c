@@ -21,21 +21,13 @@
  * return hangs on the order of their operands. Class L, under the flags that each rule names:
  * signs of zero (x + +0, +0 - x, -(x - y)), NaN and infinity (x * 0, 0 / x, x - x, x / x, x ^ 0.5),
  * regrouping of floats. An integer 0 / x and x / x stay: where x is 0 they are errors. */
+#include "graph/number.h"
 #include "passes/literal.h"
 #include "passes/rule.h"
 
 #include <math.h>
 
 /* --- what rewrites share --- */
-
-/* Replaces the root by @op of one or two operands; inference must give it the root's type. */
-static bool
-replace_by(KilnMatch *match, KilnPassContext *context, const char *rule, KilnOp op,
-           KilnValue *operands[2], GError **error)
-{
-    KilnValue *built = kiln_match_build(match, op, NULL, operands, operands[1] ? 2 : 1, error);
-    return built && kiln_match_replace(match, context, rule, built);
-}
 
 /* The number that all elements of ?c are. Where nothing is known of the rank of ?x, a ?c that is no
  * scalar may raise it. */
@@ -54,19 +46,6 @@ uniformly(const KilnMatch *match, double wanted)
     return uniform(match, &number) && number == wanted;
 }
 
-/* Replaces the root by a splat of its type. */
-static bool
-replace_by_splat(KilnMatch *match, KilnPassContext *context, const char *rule, double number)
-{
-    KilnNode *root = kiln_match_root(match);
-    const KilnType *type = &root->results[0].type;
-    GUARD(static_shape, kiln_type_is_static(type));
-    KilnType plain = kiln_type_make(type->dtype, type->rank, type->dims);
-    KilnValue *splat =
-        kiln_literal_build_splat(kiln_match_function(match), root, "splat", &plain, number);
-    return kiln_match_replace(match, context, rule, splat);
-}
-
 /* --- constants to the right --- */
 
 static bool
@@ -77,13 +56,9 @@ swap_operands(KilnMatch *match, KilnPassContext *context, const char *rule, Kiln
     KilnValue *c = kiln_match_value(match, "c"), *x = kiln_match_value(match, "x");
     GUARD(one_literal, !kiln_value_constant(x));
     KilnValue *operands[] = { x, c };
-    KilnNodeSpec spec = { .op = op,
-                          .operands = operands,
-                          .n_operands = 2,
-                          .types = &root->results[0].type,
-                          .before = root };
-    KilnNode *swapped = kiln_node_new(kiln_match_function(match), &spec, error);
-    return swapped && kiln_match_replace(match, context, rule, &swapped->results[0]);
+    KilnValue *swapped =
+        kiln_match_build_typed(match, op, NULL, operands, 2, &root->results[0].type, error);
+    return swapped && kiln_match_replace(match, context, rule, swapped);
 }
 
 static bool
@@ -159,21 +134,21 @@ absorb(KilnMatch *match, KilnPassContext *context, const char *rule, GError **er
 {
     (void)error;
     GUARD(number, uniformly(match, 0));
-    return replace_by_splat(match, context, rule, 0);
+    return kiln_match_replace_by_splat(match, context, rule, 0);
 }
 
 static bool
 sub_self(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
     (void)error;
-    return replace_by_splat(match, context, rule, 0);
+    return kiln_match_replace_by_splat(match, context, rule, 0);
 }
 
 static bool
 div_self(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
     (void)error;
-    return replace_by_splat(match, context, rule, 1);
+    return kiln_match_replace_by_splat(match, context, rule, 1);
 }
 
 /* --- signs --- */
@@ -182,29 +157,29 @@ static bool
 negate(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
     GUARD(number, uniformly(match, -1));
-    KilnValue *operands[] = { kiln_match_value(match, "x"), NULL };
-    return replace_by(match, context, rule, KILN_OP_neg, operands, error);
+    KilnValue *x = kiln_match_value(match, "x");
+    return kiln_match_replace_by_op(match, context, rule, KILN_OP_neg, &x, 1, error);
 }
 
 /* 0 - x is +0 where x is +0, and -x is not. */
 static bool
 zero_minus(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
-    KilnValue *operands[] = { kiln_match_value(match, "x"), NULL };
-    KilnDType dtype = operands[0]->type.dtype;
+    KilnValue *x = kiln_match_value(match, "x");
+    KilnDType dtype = x->type.dtype;
     double number;
     GUARD(number,
           uniform(match, &number) && number == 0 &&
               (kiln_dtype_is_float(dtype) ? signbit(number) != 0 : kiln_dtype_is_signed(dtype)));
-    return replace_by(match, context, rule, KILN_OP_neg, operands, error);
+    return kiln_match_replace_by_op(match, context, rule, KILN_OP_neg, &x, 1, error);
 }
 
 static bool
 any_zero_minus(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
     GUARD(number, uniformly(match, 0));
-    KilnValue *operands[] = { kiln_match_value(match, "x"), NULL };
-    return replace_by(match, context, rule, KILN_OP_neg, operands, error);
+    KilnValue *x = kiln_match_value(match, "x");
+    return kiln_match_replace_by_op(match, context, rule, KILN_OP_neg, &x, 1, error);
 }
 
 static bool
@@ -218,28 +193,29 @@ static bool
 neg_sub(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
     KilnValue *operands[] = { kiln_match_value(match, "y"), kiln_match_value(match, "x") };
-    return replace_by(match, context, rule, KILN_OP_sub, operands, error);
+    return kiln_match_replace_by_op(match, context, rule, KILN_OP_sub, operands, 2, error);
 }
 
 static bool
 add_neg(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
     KilnValue *operands[] = { kiln_match_value(match, "x"), kiln_match_value(match, "y") };
-    return replace_by(match, context, rule, KILN_OP_sub, operands, error);
+    return kiln_match_replace_by_op(match, context, rule, KILN_OP_sub, operands, 2, error);
 }
 
 static bool
 sub_neg(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
     KilnValue *operands[] = { kiln_match_value(match, "x"), kiln_match_value(match, "y") };
-    return replace_by(match, context, rule, KILN_OP_add, operands, error);
+    return kiln_match_replace_by_op(match, context, rule, KILN_OP_add, operands, 2, error);
 }
 
 static bool
 product_of_negs(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
     KilnValue *operands[] = { kiln_match_value(match, "x"), kiln_match_value(match, "y") };
-    return replace_by(match, context, rule, kiln_match_root(match)->op, operands, error);
+    return kiln_match_replace_by_op(match, context, rule, kiln_match_root(match)->op, operands, 2,
+                                    error);
 }
 
 static bool
@@ -252,7 +228,7 @@ neg_into_factor(KilnMatch *match, KilnPassContext *context, const char *rule, GE
     KilnValue *opposite =
         kiln_literal_build_splat(kiln_match_function(match), root, "neg", &c->type, -number);
     KilnValue *operands[] = { kiln_match_value(match, "x"), opposite };
-    return replace_by(match, context, rule, root->op, operands, error);
+    return kiln_match_replace_by_op(match, context, rule, root->op, operands, 2, error);
 }
 
 /* --- powers --- */
@@ -273,7 +249,7 @@ pow_two(KilnMatch *match, KilnPassContext *context, const char *rule, GError **e
 {
     KilnValue *x = kiln_match_value(match, "x"), *operands[] = { x, x };
     GUARD(number, is_square(match));
-    return replace_by(match, context, rule, KILN_OP_mul, operands, error);
+    return kiln_match_replace_by_op(match, context, rule, KILN_OP_mul, operands, 2, error);
 }
 
 static bool
@@ -289,23 +265,23 @@ pow_zero(KilnMatch *match, KilnPassContext *context, const char *rule, GError **
 {
     (void)error;
     GUARD(number, uniformly(match, 0));
-    return replace_by_splat(match, context, rule, 1);
+    return kiln_match_replace_by_splat(match, context, rule, 1);
 }
 
 static bool
 pow_minus_one(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
-    KilnValue *operands[] = { kiln_match_value(match, "x"), NULL };
-    GUARD(number, operands[0]->type.dtype != KILN_DTYPE_f64 && uniformly(match, -1));
-    return replace_by(match, context, rule, KILN_OP_reciprocal, operands, error);
+    KilnValue *x = kiln_match_value(match, "x");
+    GUARD(number, x->type.dtype != KILN_DTYPE_f64 && uniformly(match, -1));
+    return kiln_match_replace_by_op(match, context, rule, KILN_OP_reciprocal, &x, 1, error);
 }
 
 static bool
 pow_half(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
-    KilnValue *operands[] = { kiln_match_value(match, "x"), NULL };
+    KilnValue *x = kiln_match_value(match, "x");
     GUARD(number, uniformly(match, 0.5));
-    return replace_by(match, context, rule, KILN_OP_sqrt, operands, error);
+    return kiln_match_replace_by_op(match, context, rule, KILN_OP_sqrt, &x, 1, error);
 }
 
 /* --- quotients --- */
@@ -313,17 +289,18 @@ pow_half(KilnMatch *match, KilnPassContext *context, const char *rule, GError **
 static bool
 one_over(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
-    KilnValue *operands[] = { kiln_match_value(match, "x"), NULL };
+    KilnValue *x = kiln_match_value(match, "x");
     GUARD(number, uniformly(match, 1));
-    return replace_by(match, context, rule, KILN_OP_reciprocal, operands, error);
+    return kiln_match_replace_by_op(match, context, rule, KILN_OP_reciprocal, &x, 1, error);
 }
 
 /* True for ±2^k where neither it nor its reciprocal is subnormal. */
 static bool
 is_invertible(KilnDType dtype, double number)
 {
-    int exponent, most = dtype == KILN_DTYPE_f64 ? 1022 : dtype == KILN_DTYPE_f16 ? 14 : 126;
-    return fabs(frexp(number, &exponent)) == 0.5 && ABS(exponent - 1) <= most;
+    int exponent;
+    double smallest = kiln_float_format(dtype)->smallest, size = fabs(number);
+    return frexp(size, &exponent) == 0.5 && size >= smallest && 1 / size >= smallest;
 }
 
 static bool
@@ -349,7 +326,8 @@ div_by_power_of_two(KilnMatch *match, KilnPassContext *context, const char *rule
                             ? kiln_literal_build(function, root, "factor", type, numbers, error)
                             : kiln_literal_build_splat(function, root, "factor", type, 1 / number);
     KilnValue *operands[] = { kiln_match_value(match, "x"), factor };
-    return factor && replace_by(match, context, rule, KILN_OP_mul, operands, error);
+    return factor &&
+           kiln_match_replace_by_op(match, context, rule, KILN_OP_mul, operands, 2, error);
 }
 
 static bool
@@ -363,14 +341,14 @@ static bool
 mul_by_reciprocal(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
     KilnValue *operands[] = { kiln_match_value(match, "x"), kiln_match_value(match, "y") };
-    return replace_by(match, context, rule, KILN_OP_div, operands, error);
+    return kiln_match_replace_by_op(match, context, rule, KILN_OP_div, operands, 2, error);
 }
 
 static bool
 div_by_reciprocal(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
     KilnValue *operands[] = { kiln_match_value(match, "x"), kiln_match_value(match, "y") };
-    return replace_by(match, context, rule, KILN_OP_mul, operands, error);
+    return kiln_match_replace_by_op(match, context, rule, KILN_OP_mul, operands, 2, error);
 }
 
 /* --- chains of constants --- */
@@ -403,7 +381,7 @@ chain(KilnMatch *match, KilnPassContext *context, const char *rule, GError **err
     if (!combine(match, context, rule, inner == outer ? same : other, &constant, error))
         return false;
     KilnValue *operands[] = { kiln_match_value(match, "x"), constant };
-    return replace_by(match, context, rule, inner, operands, error);
+    return kiln_match_replace_by_op(match, context, rule, inner, operands, 2, error);
 }
 
 /* (c - x) + d = (c + d) - x; (c - x) - d = (c - d) - x */
@@ -414,7 +392,7 @@ chain_below(KilnMatch *match, KilnPassContext *context, const char *rule, GError
     if (!combine(match, context, rule, kiln_match_root(match)->op, &constant, error))
         return false;
     KilnValue *operands[] = { constant, kiln_match_value(match, "x") };
-    return replace_by(match, context, rule, KILN_OP_sub, operands, error);
+    return kiln_match_replace_by_op(match, context, rule, KILN_OP_sub, operands, 2, error);
 }
 
 /* c - (x + d) = (c - d) - x; c - (x - d) = (c + d) - x */
@@ -426,7 +404,7 @@ chain_above(KilnMatch *match, KilnPassContext *context, const char *rule, GError
     if (!combine(match, context, rule, add ? KILN_OP_sub : KILN_OP_add, &constant, error))
         return false;
     KilnValue *operands[] = { constant, kiln_match_value(match, "x") };
-    return replace_by(match, context, rule, KILN_OP_sub, operands, error);
+    return kiln_match_replace_by_op(match, context, rule, KILN_OP_sub, operands, 2, error);
 }
 
 #define REASSOC KILN_FLAG(fp_reassoc)

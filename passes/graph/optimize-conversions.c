@@ -13,6 +13,7 @@
  * i8 -> f32 -> u8 is no i8 -> u8. Among integers only the low bits count: i64 -> i32 -> i16 is
  * i64 -> i16, where nothing else reads the i32. The test tests/unit/test_conversions.c compares all
  * triples of types. Casts of literals are constant-fold's. */
+#include "graph/number.h"
 #include "passes/rule.h"
 
 /* Binary digits that every number of the type fits in, and the sign; 0 digits: not a number. */
@@ -24,11 +25,8 @@ typedef struct {
 static Range
 range_of(KilnDType dtype)
 {
-    static const int floats[KILN_N_DTYPES] = {
-        [KILN_DTYPE_f64] = 53, [KILN_DTYPE_f32] = 24, [KILN_DTYPE_f16] = 11, [KILN_DTYPE_bf16] = 8
-    };
-    if (floats[dtype])
-        return (Range){ floats[dtype], true };
+    if (kiln_dtype_is_float(dtype))
+        return (Range){ kiln_float_format(dtype)->digits, true };
     bool is_signed = kiln_dtype_is_signed(dtype);
     int bits = dtype == KILN_DTYPE_bool ? 1 : (int)kiln_dtype_size(dtype) * 8;
     return (Range){ is_signed ? bits - 1 : bits, is_signed };

@@ -95,8 +95,8 @@ fold_splat(KilnMatch *match, KilnPassContext *context, const char *rule, GError 
     KilnTensor *tensor = kiln_quant_convert(splat, type, error);
     if (!tensor)
         return false;
-    KilnValue *folded = kiln_literal_build_as(kiln_match_function(match), root,
-                                              kiln_value_constant(splat)->name, tensor, type);
+    KilnValue *folded = kiln_build_constant_as(kiln_match_function(match), root,
+                                               kiln_value_constant(splat)->name, tensor, type);
     return kiln_match_replace(match, context, rule, folded);
 }
 

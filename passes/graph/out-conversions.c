@@ -13,6 +13,7 @@
  * product to whatever float is asked for: class E. Class Q where a narrowing cast to f16 goes that
  * a quantization to 8 bits follows: it rounds to eleven bits, and nothing that it makes infinite or
  * flushes is more than a step away as long as the range stays below 65504 and steps above 2^-24. */
+#include "graph/number.h"
 #include "passes/rule.h"
 
 #include "passes/quant_range.h"
@@ -43,7 +44,8 @@ skip_narrowing(KilnMatch *match, KilnPassContext *context, const char *rule, GEr
     GUARD(eight_bits, kiln_quant_is_regular(type) && kiln_dtype_size(type->dtype) == 1);
     kiln_quant_real_range(type, &low, &high);
     kiln_quant_steps(type, &coarsest, &finest);
-    GUARD(in_range, low > -65504 && high < 65504);
+    double most = kiln_float_format(KILN_DTYPE_f16)->largest;
+    GUARD(in_range, low > -most && high < most);
     GUARD(steps_are_seen, finest >= 0x1p-24);
     return quantize_directly(match, context, rule, error);
 }

@@ -25,8 +25,8 @@ quantize(KilnMatch *match, KilnPassContext *context, const char *rule, GError **
     KilnTensor *tensor = kiln_quant_convert(literal, type, error);
     if (!tensor)
         return false;
-    KilnValue *quantized = kiln_literal_build_as(kiln_match_function(match), root,
-                                                 kiln_value_constant(literal)->name, tensor, type);
+    KilnValue *quantized = kiln_build_constant_as(kiln_match_function(match), root,
+                                                  kiln_value_constant(literal)->name, tensor, type);
     return kiln_match_replace(match, context, rule, quantized);
 }
 

@@ -15,8 +15,7 @@
 static bool
 finish(KilnMatch *match, KilnPassContext *context, const char *rule, KilnValue *x, GError **error)
 {
-    KilnValue *result = kiln_match_build(match, KILN_OP_hard_swish, NULL, &x, 1, error);
-    return result && kiln_match_replace(match, context, rule, result);
+    return kiln_match_replace_by_op(match, context, rule, KILN_OP_hard_swish, &x, 1, error);
 }
 
 static bool

@@ -32,8 +32,8 @@ zero_of(const KilnMatch *match, const KilnType *like)
     KilnType type = *like, stored = *like;
     type.quant = &quant;
     stored.quant = NULL;
-    return kiln_literal_build_as(kiln_match_function(match), kiln_match_root(match), "zero",
-                                 kiln_tensor_new_splat(&stored, 0), &type);
+    return kiln_build_constant_as(kiln_match_function(match), kiln_match_root(match), "zero",
+                                  kiln_tensor_new_splat(&stored, 0), &type);
 }
 
 static bool

@@ -22,15 +22,6 @@
 #include <math.h>
 
 static bool
-replace_by(KilnMatch *match, KilnPassContext *context, const char *rule, KilnOp op,
-           KilnValue *operands[3], GError **error)
-{
-    uint32_t n = operands[2] ? 3 : operands[1] ? 2 : 1;
-    KilnValue *built = kiln_match_build(match, op, NULL, operands, n, error);
-    return built && kiln_match_replace(match, context, rule, built);
-}
-
-static bool
 drop(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
     (void)error;
@@ -56,8 +47,8 @@ drop_abs(KilnMatch *match, KilnPassContext *context, const char *rule, GError **
 static bool
 abs_of_neg(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
-    KilnValue *operands[] = { kiln_match_value(match, "x"), NULL, NULL };
-    return replace_by(match, context, rule, KILN_OP_abs, operands, error);
+    KilnValue *x = kiln_match_value(match, "x");
+    return kiln_match_replace_by_op(match, context, rule, KILN_OP_abs, &x, 1, error);
 }
 
 /* --- the inner node has done it already --- */
@@ -86,7 +77,7 @@ choose_the_other(KilnMatch *match, KilnPassContext *context, const char *rule, G
 {
     KilnValue *operands[] = { kiln_match_value(match, "c"), kiln_match_value(match, "y"),
                               kiln_match_value(match, "x") };
-    return replace_by(match, context, rule, KILN_OP_where, operands, error);
+    return kiln_match_replace_by_op(match, context, rule, KILN_OP_where, operands, 3, error);
 }
 
 static bool
@@ -98,9 +89,9 @@ invert(KilnMatch *match, KilnPassContext *context, const char *rule, GError **er
         [KILN_OP_greater] = KILN_OP_less_or_equal,
         [KILN_OP_greater_or_equal] = KILN_OP_less,
     };
-    KilnValue *operands[] = { kiln_match_value(match, "x"), kiln_match_value(match, "y"), NULL };
-    return replace_by(match, context, rule, inverted[kiln_match_node(match, "inner")->op], operands,
-                      error);
+    KilnValue *operands[] = { kiln_match_value(match, "x"), kiln_match_value(match, "y") };
+    return kiln_match_replace_by_op(
+        match, context, rule, inverted[kiln_match_node(match, "inner")->op], operands, 2, error);
 }
 
 /* Whether all elements of ?c are @wanted, and ?c does not make the result larger. */
@@ -125,9 +116,9 @@ drop_neutral(KilnMatch *match, KilnPassContext *context, const char *rule, GErro
 static bool
 xor_true(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
-    KilnValue *operands[] = { kiln_match_value(match, "x"), NULL, NULL };
+    KilnValue *x = kiln_match_value(match, "x");
     GUARD(all_true, uniformly(match, true));
-    return replace_by(match, context, rule, KILN_OP_not, operands, error);
+    return kiln_match_replace_by_op(match, context, rule, KILN_OP_not, &x, 1, error);
 }
 
 /* --- numbers for truth --- */
@@ -158,21 +149,21 @@ static bool
 where_of_bools(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
     double t = 0, f = 0;
-    KilnValue *operands[] = { kiln_match_value(match, "x"), NULL, NULL };
+    KilnValue *x = kiln_match_value(match, "x");
     GUARD(opposites,
           literal_number(match, "t", &t) && literal_number(match, "f", &f) && t + f == 1);
     return t == 1 ? drop(match, context, rule, error)
-                  : replace_by(match, context, rule, KILN_OP_not, operands, error);
+                  : kiln_match_replace_by_op(match, context, rule, KILN_OP_not, &x, 1, error);
 }
 
 static bool
 equal_to_bool(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
     double wanted = 0;
-    KilnValue *operands[] = { kiln_match_value(match, "x"), NULL, NULL };
+    KilnValue *x = kiln_match_value(match, "x");
     GUARD(one_bool, literal_number(match, "c", &wanted));
     return wanted == 1 ? drop(match, context, rule, error)
-                       : replace_by(match, context, rule, KILN_OP_not, operands, error);
+                       : kiln_match_replace_by_op(match, context, rule, KILN_OP_not, &x, 1, error);
 }
 
 /* --- bits --- */
@@ -191,29 +182,17 @@ drop_neutral_bits(KilnMatch *match, KilnPassContext *context, const char *rule, 
 /* --- results that hang on nothing --- */
 
 static bool
-replace_by_splat(KilnMatch *match, KilnPassContext *context, const char *rule, double number)
-{
-    KilnNode *root = kiln_match_root(match);
-    const KilnType *type = &root->results[0].type;
-    GUARD(static_shape, kiln_type_is_static(type));
-    KilnType plain = kiln_type_make(type->dtype, type->rank, type->dims);
-    KilnValue *splat =
-        kiln_literal_build_splat(kiln_match_function(match), root, "splat", &plain, number);
-    return kiln_match_replace(match, context, rule, splat);
-}
-
-static bool
 is_false(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
     (void)error;
-    return replace_by_splat(match, context, rule, 0);
+    return kiln_match_replace_by_splat(match, context, rule, 0);
 }
 
 static bool
 is_true(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
     (void)error;
-    return replace_by_splat(match, context, rule, 1);
+    return kiln_match_replace_by_splat(match, context, rule, 1);
 }
 
 /* and(x, false), or(x, true) */
@@ -223,7 +202,7 @@ absorb(KilnMatch *match, KilnPassContext *context, const char *rule, GError **er
     (void)error;
     bool or = kiln_match_root(match)->op == KILN_OP_or;
     GUARD(absorbs, uniformly(match, or));
-    return replace_by_splat(match, context, rule, or);
+    return kiln_match_replace_by_splat(match, context, rule, or);
 }
 
 // clang-format off

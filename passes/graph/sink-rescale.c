@@ -70,19 +70,9 @@ sink(KilnMatch *match, KilnPassContext *context, const char *rule, GError **erro
 /* --- pools --- */
 
 static bool
-all_are(KilnInts list, int64_t value)
-{
-    for (uint32_t i = 0; i < list.n; i++) {
-        if (list.v[i] != value)
-            return false;
-    }
-    return true;
-}
-
-static bool
 pads(const KilnAttrs_max_pool *attrs)
 {
-    return g_str_has_prefix(attrs->auto_pad, "SAME") || !all_are(attrs->pads, 0);
+    return g_str_has_prefix(attrs->auto_pad, "SAME") || !kiln_ints_all(attrs->pads, 0);
 }
 
 /* Every window covers an element of the data. */
@@ -91,7 +81,7 @@ windows_have_data(const KilnNode *pool)
 {
     const KilnAttrs_max_pool *attrs = kiln_attrs(pool, max_pool);
     const KilnType *data = &pool->operands[0].value->type;
-    if (attrs->ceil_mode || !all_are(attrs->dilations, 1))
+    if (attrs->ceil_mode || !kiln_ints_all(attrs->dilations, 1))
         return false;
     for (uint32_t i = 0; i < attrs->pads.n; i++) {
         if (attrs->pads.v[i] >= attrs->kernel_shape.v[i % attrs->kernel_shape.n])

@@ -51,8 +51,7 @@ drop_copy(KilnMatch *match, KilnPassContext *context, const char *rule, GError *
     GUARD(copies_batch, copies_batch(&w->type, &copy->results[0].type));
     KilnValue *operands[] = { matmul->operands[0].value, matmul->operands[1].value };
     operands[operands[0] == &copy->results[0] ? 0 : 1] = w;
-    KilnValue *product = kiln_match_build(match, KILN_OP_matmul, NULL, operands, 2, error);
-    return product && kiln_match_replace(match, context, rule, product);
+    return kiln_match_replace_by_op(match, context, rule, KILN_OP_matmul, operands, 2, error);
 }
 
 /* --- batches as rows --- */

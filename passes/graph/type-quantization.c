@@ -78,27 +78,12 @@ with_quant(const KilnType *type, const KilnQuant *quant)
     return quantized;
 }
 
-/* A node of a stated type before the root. */
-static KilnValue *
-build(const KilnMatch *match, KilnOp op, const void *attrs, KilnValue *const *operands, uint32_t n,
-      const KilnType *type, GError **error)
-{
-    KilnNodeSpec spec = { .op = op,
-                          .operands = operands,
-                          .n_operands = n,
-                          .attrs = attrs,
-                          .types = type,
-                          .before = kiln_match_root(match) };
-    KilnNode *node = kiln_node_new(kiln_match_function(match), &spec, error);
-    return node ? &node->results[0] : NULL;
-}
-
 /* @x read as @quant says; NULL (x was absent) passes on. */
 static KilnValue *
 cast(const KilnMatch *match, KilnValue *x, const KilnQuant *quant, GError **error)
 {
     KilnType type = with_quant(&x->type, quant);
-    return build(match, KILN_OP_storage_cast, NULL, &x, 1, &type, error);
+    return kiln_match_build_typed(match, KILN_OP_storage_cast, NULL, &x, 1, &type, error);
 }
 
 /* --- quantize_linear and dequantize_linear --- */
@@ -121,7 +106,8 @@ type_quantize(KilnMatch *match, KilnPassContext *context, const char *rule, GErr
                    axis_of(&x->type, kiln_attrs(node, quantize_linear)->axis), error);
     GUARD(literal_parameters, quant);
     KilnType type = with_quant(out, quant);
-    KilnValue *typed = build(match, KILN_OP_quantize_linear, NULL, &x, 1, &type, error);
+    KilnValue *typed =
+        kiln_match_build_typed(match, KILN_OP_quantize_linear, NULL, &x, 1, &type, error);
     KilnValue *stored = typed ? cast(match, typed, NULL, error) : NULL;
     return stored && kiln_match_replace(match, context, rule, stored);
 }
@@ -136,8 +122,8 @@ type_dequantize(KilnMatch *match, KilnPassContext *context, const char *rule, GE
                    axis_of(&q->type, kiln_attrs(node, dequantize_linear)->axis), error);
     GUARD(literal_parameters, quant);
     KilnValue *typed = cast(match, q, quant, error);
-    KilnValue *reals = typed ? build(match, KILN_OP_dequantize_linear, NULL, &typed, 1,
-                                     &node->results[0].type, error)
+    KilnValue *reals = typed ? kiln_match_build_typed(match, KILN_OP_dequantize_linear, NULL,
+                                                      &typed, 1, &node->results[0].type, error)
                              : NULL;
     return reals && kiln_match_replace(match, context, rule, reals);
 }
@@ -211,7 +197,8 @@ build_product(const KilnMatch *match, KilnOp op, const void *attrs, const Quants
     if (!operands[1] || (quants->bias && !operands[2]))
         return NULL;
     KilnType type = with_quant(&node->results[0].type, quants->y);
-    KilnValue *product = build(match, op, attrs, operands, quants->bias ? 3 : 2, &type, error);
+    KilnValue *product =
+        kiln_match_build_typed(match, op, attrs, operands, quants->bias ? 3 : 2, &type, error);
     return product ? cast(match, product, NULL, error) : NULL;
 }
 
@@ -270,7 +257,8 @@ merge_casts(KilnMatch *match, KilnPassContext *context, const char *rule, GError
     KilnValue *x = kiln_match_value(match, "x");
     if (kiln_type_equal(&x->type, type))
         return kiln_match_replace(match, context, rule, x);
-    KilnValue *merged = build(match, KILN_OP_storage_cast, NULL, &x, 1, type, error);
+    KilnValue *merged =
+        kiln_match_build_typed(match, KILN_OP_storage_cast, NULL, &x, 1, type, error);
     return merged && kiln_match_replace(match, context, rule, merged);
 }
 
