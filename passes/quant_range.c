@@ -81,6 +81,15 @@ kiln_quant_same(const KilnType *a, const KilnType *b)
     return a->dtype == b->dtype && kiln_quant_equal(a->quant, b->quant);
 }
 
+KilnType
+kiln_quant_stored_as(const KilnType *type, const KilnType *stored)
+{
+    KilnType same = *type;
+    same.dtype = stored->dtype;
+    same.quant = stored->quant;
+    return same;
+}
+
 void
 kiln_quant_real_range(const KilnType *type, double *low, double *high)
 {

@@ -30,6 +30,8 @@ KilnGrid kiln_quant_grid(const KilnType *type, uint32_t i);
 uint32_t kiln_quant_common(const KilnType *a, const KilnType *b);
 /** Equal element types and quantization, whatever the shapes. */
 bool kiln_quant_same(const KilnType *a, const KilnType *b);
+/** @type with the element type and the quantization of @stored. */
+KilnType kiln_quant_stored_as(const KilnType *type, const KilnType *stored);
 /** The reals that a regular type represents, over all its grids. */
 void kiln_quant_real_range(const KilnType *type, double *low, double *high);
 /** The coarsest and the finest step of a regular type. */

@@ -30,32 +30,9 @@ typedef struct {
 } Group;
 
 static bool
-is_arithmetic(const KilnNode *node)
+is_binary(const KilnNode *node)
 {
-    switch (node->op) {
-    case KILN_OP_add:
-    case KILN_OP_sub:
-    case KILN_OP_mul:
-    case KILN_OP_div:
-    case KILN_OP_pow:
-    case KILN_OP_mod:
-    case KILN_OP_max:
-    case KILN_OP_min:
-    case KILN_OP_and:
-    case KILN_OP_or:
-    case KILN_OP_xor:
-    case KILN_OP_bitwise_and:
-    case KILN_OP_bitwise_or:
-    case KILN_OP_bitwise_xor:
-    case KILN_OP_equal:
-    case KILN_OP_less:
-    case KILN_OP_less_or_equal:
-    case KILN_OP_greater:
-    case KILN_OP_greater_or_equal:
-        return node->n_operands == 2;
-    default:
-        return false;
-    }
+    return kiln_op_has(node->op, KILN_TRAIT_ELEMENTWISE) && node->n_operands == 2;
 }
 
 /* --- finding groups --- */
@@ -241,7 +218,7 @@ kiln_pass_merge_batched_adds(KilnFunction *function, KilnPassContext *context, b
     g_autoptr(GHashTable) tried = g_hash_table_new(NULL, NULL);
     g_autoptr(GPtrArray) replaced = g_ptr_array_new();
     kiln_foreach_node (node, function) {
-        for (uint32_t side = 0; side < 2 && is_arithmetic(node); side++) {
+        for (uint32_t side = 0; side < 2 && is_binary(node); side++) {
             Group group;
             if (!begins_group(context, node, side, tried, &group))
                 continue;

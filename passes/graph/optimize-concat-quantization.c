@@ -29,9 +29,7 @@ dequantized(const KilnNode *concat, uint32_t i)
 static KilnValue *
 requantized(const KilnMatch *match, KilnValue *value, const KilnType *to, GError **error)
 {
-    KilnType type = value->type;
-    type.dtype = to->dtype;
-    type.quant = to->quant;
+    KilnType type = kiln_quant_stored_as(&value->type, to);
     return kiln_match_build_typed(match, KILN_OP_rescale_quantized, NULL, &value, 1, &type, error);
 }
 

@@ -23,9 +23,7 @@ quantize_parts(KilnMatch *match, KilnPassContext *context, const char *rule, GEr
     GUARD(uniform, kiln_quant_is_uniform(to));
     g_autofree KilnValue **parts = g_new(KilnValue *, concat->n_operands);
     for (uint32_t i = 0; i < concat->n_operands; i++) {
-        KilnType type = concat->operands[i].value->type;
-        type.dtype = to->dtype;
-        type.quant = to->quant;
+        KilnType type = kiln_quant_stored_as(&concat->operands[i].value->type, to);
         parts[i] = kiln_match_build_typed(match, KILN_OP_quantize_linear, NULL,
                                           &concat->operands[i].value, 1, &type, error);
         if (!parts[i])

@@ -50,9 +50,7 @@ sink(KilnMatch *match, KilnPassContext *context, const char *rule, GError **erro
         GUARD(same_target, kiln_quant_same(&part->results[0].type, to));
         parts[i] = part->operands[0].value;
     }
-    KilnType joined_type = *to;
-    joined_type.dtype = from->dtype;
-    joined_type.quant = from->quant;
+    KilnType joined_type = kiln_quant_stored_as(to, from);
     KilnValue *joined = kiln_match_build_typed(match, KILN_OP_concat, concat->attrs, parts,
                                                concat->n_operands, &joined_type, error);
     KilnValue *converted =

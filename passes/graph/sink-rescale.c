@@ -56,9 +56,7 @@ sink(KilnMatch *match, KilnPassContext *context, const char *rule, GError **erro
           !kiln_value_def_of(kiln_match_value(match, "x"), KILN_OP_rescale_quantized));
     bool always = strcmp(kiln_pass_options(context, sink_rescale)->when, "always") == 0;
     GUARD(less_to_do, always || kiln_type_elements(to) < kiln_type_elements(from));
-    KilnType moved_type = *to;
-    moved_type.dtype = from->dtype;
-    moved_type.quant = from->quant;
+    KilnType moved_type = kiln_quant_stored_as(to, from);
     KilnValue *moved = build_on_operand(match, &moved_type, error);
     if (!moved)
         return false;

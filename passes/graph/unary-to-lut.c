@@ -148,18 +148,10 @@ make_table(KilnMatch *match, KilnPassContext *context, const char *rule, GError 
         return false;
     KilnType type = kiln_type_make(out->dtype, 1, (int64_t[]){ TABLE });
     type.quant = out->quant;
-    KilnAttrs_const attrs = { .value = kiln_module_add_constant(function->module, "table", tensor,
-                                                                &type) };
-    KilnNodeSpec spec = { .op = KILN_OP_const,
-                          .attrs = &attrs,
-                          .before = kiln_match_root(match),
-                          .result_name = "table" };
-    KilnNode *table = kiln_node_new(function, &spec, error);
-    if (!table)
-        return false;
-    KilnValue *looked_up = kiln_match_build(match, KILN_OP_lookup_table, NULL,
-                                            (KilnValue *[]){ x, &table->results[0] }, 2, error);
-    return looked_up && kiln_match_replace(match, context, rule, looked_up);
+    KilnValue *table =
+        kiln_build_constant_as(function, kiln_match_root(match), "table", tensor, &type);
+    return kiln_match_replace_by_op(match, context, rule, KILN_OP_lookup_table,
+                                    (KilnValue *[]){ x, table }, 2, error);
 }
 
 static const KilnRule rules[] = {
