@@ -366,8 +366,10 @@ kiln_instr_may_alias(const KilnInstr *instr, uint32_t in)
     const KilnBuffer *out = kiln_instr_operand(instr, 0), *other = kiln_instr_operand(instr, in);
     if (!out || !other || in == 0 || in >= 32)
         return false;
+    /* What stored integers stand for does not matter: element i is read before it is written. */
     return (kiln_instr_info(instr->kind)->aliases >> in & 1) &&
-           kiln_type_equal(&out->type, &other->type);
+           out->type.dtype == other->type.dtype && kiln_type_same_shape(&out->type, &other->type) &&
+           g_strcmp0(out->type.layout, other->type.layout) == 0;
 }
 
 bool

@@ -39,10 +39,10 @@ typedef enum {
 typedef struct {
     const char *name;
     const char
-        *signature; /* a letter per operand: o @out, i @in, b @inout; '?' after it: may be absent
-                       (`_` or left out at the end); '*' after it: any number of them */
-    uint32_t
-        aliases; /* bit k: operand k may share its bytes with operand 0 if their types are equal */
+        *signature;   /* a letter per operand: o @out, i @in, b @inout; '?' after it: may be absent
+                         (`_` or left out at the end); '*' after it: any number of them */
+    uint32_t aliases; /* bit k: operand k may share its bytes with operand 0 if their types are
+                         equal, quantization apart */
     uint32_t flags;
     const KilnAttrInfo *attrs;
     uint32_t n_attrs;

@@ -54,6 +54,27 @@ rule_stats(KilnPassContext *context, const char *rule)
     return stats;
 }
 
+static void
+log_line(const KilnPassContext *context, const char *rule, const char *what)
+{
+    const KilnPassOptions *options = context->options;
+    if (!options->log_rewrites || !options->log)
+        return;
+    g_autofree char *line =
+        g_strdup_printf("%s: %s: %s\n", context->pass ? context->pass->id : "rules", rule, what);
+    options->log(line, options->data);
+}
+
+void
+kiln_pass_remark(KilnPassContext *context, const char *rule, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g_autofree char *what = g_strdup_vprintf(format, args);
+    va_end(args);
+    log_line(context, rule, what);
+}
+
 void
 kiln_pass_note(KilnPassContext *context, const char *rule, const char *format, ...)
 {
@@ -67,12 +88,7 @@ kiln_pass_note(KilnPassContext *context, const char *rule, const char *format, .
         stats->fired++;
         stats->last_fired = context->implicit ? stats->last_fired : context->application;
     }
-    const KilnPassOptions *options = context->options;
-    if (options->log_rewrites && options->log) {
-        g_autofree char *line = g_strdup_printf(
-            "%s: %s: %s\n", context->pass ? context->pass->id : "rules", rule, what);
-        options->log(line, options->data);
-    }
+    log_line(context, rule, what);
     if (context->implicit)
         return;
     char **slot = &context->recent[context->n_recent++ % KILN_RECENT_MAX];

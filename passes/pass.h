@@ -120,6 +120,9 @@ const KilnMemoryPlan *kiln_pass_liveness(const KilnPassContext *context);
 /** Counts @rule as fired and logs one line: which rule, which nodes. */
 void kiln_pass_note(KilnPassContext *context, const char *rule, const char *format, ...)
     G_GNUC_PRINTF(3, 4);
+/** Logs one line that is of no rewrite: what the pass found out. */
+void kiln_pass_remark(KilnPassContext *context, const char *rule, const char *format, ...)
+    G_GNUC_PRINTF(3, 4);
 /** Counts @rule as refused by @guard. */
 void kiln_pass_refuse(KilnPassContext *context, const char *rule, const char *guard);
 

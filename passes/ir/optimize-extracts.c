@@ -85,12 +85,19 @@ count_bytes(KilnLives *lives, const KilnFacts *to, const KilnFacts *from, int64_
 }
 
 static bool
+fits(const KilnLives *lives, KilnPassContext *context)
+{
+    GUARD(peak_kept, kiln_lives_fits(lives));
+    return true;
+}
+
+static bool
 keeps_peak(KilnLives *lives, KilnPassContext *context, const KilnInstr *slice)
 {
     const KilnFacts *to = kiln_lives_facts(lives, slice->operands[0].buffer);
     const KilnFacts *from = kiln_lives_facts(lives, kiln_buffer_origin(slice->operands[1].buffer));
     count_bytes(lives, to, from, 1);
-    if (kiln_pass_guard(context, rule, "peak_kept", kiln_lives_fits(lives)))
+    if (fits(lives, context))
         return true;
     count_bytes(lives, to, from, -1);
     return false;

@@ -176,6 +176,14 @@ count_bytes(Inserts *inserts, const KilnBuffer *result, GPtrArray *moving, int64
     kiln_lives_add(lives, to->last + 1, last, sign * to->size);
 }
 
+static bool
+fits(const Inserts *inserts)
+{
+    KilnPassContext *context = inserts->context;
+    GUARD(peak_kept, kiln_lives_fits(inserts->lives));
+    return true;
+}
+
 /* Those that are made last come first. */
 static gint
 compare_pieces(gconstpointer a, gconstpointer b, gpointer data)
@@ -202,7 +210,7 @@ choose(Inserts *inserts, const KilnInstr *concat, GArray *pieces)
     g_ptr_array_sort_with_data(moving, compare_pieces, inserts->lives);
     while (moving->len > 0) {
         count_bytes(inserts, result, moving, 1);
-        if (kiln_pass_guard(inserts->context, rule, "peak_kept", kiln_lives_fits(inserts->lives)))
+        if (fits(inserts))
             break;
         count_bytes(inserts, result, moving, -1);
         guint kept = moving->len - 1 - moving->len / 8; /* few rounds for many operands */

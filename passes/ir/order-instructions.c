@@ -14,8 +14,8 @@
  * lower peak: depth-first, post-order, least increase first, and for small cells an exact search
  * over the sets of instructions that have run, within a number of nodes. The function stays as it
  * is unless its peak falls. Where one instruction alone needs as much as lives at the peak no order
- * helps: the statistics say so. Allocs and views stand right before the first use then, deallocs
- * behind the last. */
+ * helps: the statistics and the log say so. Allocs and views stand right before the first use then,
+ * deallocs behind the last. */
 #include "passes/pass.h"
 
 #include <string.h>
@@ -595,8 +595,7 @@ reorder(Order *order, KilnIRFunction *function, KilnPassContext *context,
         numbers[i] = i;
     g_autoptr(GArray) cells = g_array_new(FALSE, FALSE, sizeof(Cell));
     int64_t peak = improve_cells(order, cells, numbers, plan->lb_node);
-    if (peak >= plan->lb_live)
-        return false;
+    GUARD(peak_falls, peak < plan->lb_live);
     for (guint i = 0; i < cells->len; i++) {
         const Cell *cell = &g_array_index(cells, Cell, i);
         for (int k = 0; k < cell->n && cell->before <= peak; k++)
@@ -618,6 +617,10 @@ kiln_pass_order_instructions(KilnIRFunction *function, KilnPassContext *context,
     g_autoptr(KilnMemoryPlan) plan = kiln_liveness(function, kiln_pass_target(context), 1);
     if (plan->lb_live == plan->lb_node || plan->sum == INT64_MAX) {
         kiln_pass_refuse(context, rule, "no_order_is_better");
+        kiln_pass_remark(context, rule,
+                         "no order is better: one instruction needs the %" G_GINT64_FORMAT
+                         " bytes that live at the peak",
+                         plan->lb_node);
         return TRUE;
     }
     Order order = { .instrs = g_new0(KilnInstr *, plan->n_steps + 1),

@@ -7,44 +7,40 @@
  *     exp @out %c, @in %b             dealloc %a
  *     dealloc %b
  *
- * and, where the result is an output of the function, the operand's producer writes into that
- * output from the start:
+ * where the result is an output of the function, the operand's producer writes into that output
+ * from the start:
  *
  *     conv @out %a, …                 conv @out @y, …
  *     relu @out @y, @in %a      =>    relu @out @y, @in @y
  *     dealloc %a
  *
+ * and where the operand is a part of a bigger buffer, the result lies in that part:
+ *
+ *     %v = view %a {offset=8} : f32[4]         %v = view %a {offset=8} : f32[4]
+ *     %b = alloc : f32[4]                =>    sigmoid @out %v, @in %v
+ *     sigmoid @out %b, @in %v
+ *
  * requires nothing, preserves nothing; class E: instrs.def says which operands a kernel reads
  * before it writes the same element. A copy is such an instruction too: sharing makes it a copy
  * onto itself, which ir-peephole removes. Inputs and weights are observable and never written over.
- */
+ * A bigger buffer lives on with the result: it does so only where no more lives at once than did
+ * before the pass. */
+#include "passes/lives.h"
 #include "passes/pass.h"
 
-typedef struct {
-    KilnIRFunction *function;
-    KilnPassContext *context;
-    int64_t *first,
-        *last; /* by buffer id, of origins: numbers of the instructions that touch them; -1: none */
-    int64_t *position; /* by instruction id */
-} Sharing;
+#include "graph/alloc.h"
 
-static void
-number_uses(Sharing *sharing)
-{
-    int64_t number = 0;
-    kiln_foreach_instr (instr, sharing->function) {
-        sharing->position[instr->id] = number++;
-        for (uint32_t i = 0; i < instr->n_operands && !kiln_instr_is_bookkeeping(instr); i++) {
-            KilnBuffer *buffer = instr->operands[i].buffer;
-            if (!buffer)
-                continue;
-            uint32_t id = kiln_buffer_origin(buffer)->id;
-            if (sharing->first[id] < 0)
-                sharing->first[id] = number - 1;
-            sharing->last[id] = number - 1;
-        }
-    }
-}
+static const char rule[] = "share";
+
+enum {
+    LOOK_MAX = 256 /* uses of a buffer that are looked at for each result in a part of it */
+};
+
+typedef struct {
+    KilnPassContext *context;
+    KilnLives *lives;
+    bool waits; /* the peak forbade something: what is shared later may make room */
+} Sharing;
 
 static bool
 is_whole(const KilnBuffer *buffer, const KilnBuffer *origin)
@@ -53,74 +49,160 @@ is_whole(const KilnBuffer *buffer, const KilnBuffer *origin)
            kiln_type_bytes(&buffer->type) == kiln_type_bytes(&origin->type);
 }
 
-/* Every operand that lies in the source's buffer must be one that the instruction may overwrite. */
 static bool
-all_may_alias(const KilnInstr *instr, const KilnBuffer *origin)
+overlap(const KilnBuffer *a, const KilnBuffer *b)
 {
+    int64_t x = kiln_buffer_origin_offset(a), y = kiln_buffer_origin_offset(b);
+    return x < y + kiln_type_bytes(&b->type) && y < x + kiln_type_bytes(&a->type);
+}
+
+/* --- what may share --- */
+
+/* Every operand that meets the source's bytes must be one that the instruction may overwrite. */
+static bool
+all_may_alias(const KilnInstr *instr, KilnBuffer *source)
+{
+    const KilnBuffer *origin = kiln_buffer_origin(source);
+    int64_t offset = kiln_buffer_origin_offset(source);
     for (uint32_t i = 1; i < instr->n_operands; i++) {
         KilnBuffer *other = instr->operands[i].buffer;
-        if (other && kiln_buffer_origin(other) == origin && !kiln_instr_may_alias(instr, i))
+        if (!other || kiln_buffer_origin(other) != origin || !overlap(other, source))
+            continue;
+        if (!kiln_instr_may_alias(instr, i) || kiln_buffer_origin_offset(other) != offset)
             return false;
     }
     return true;
 }
 
+/* Whether no instruction behind @step touches what @source names, through @buffer or views of it;
+ * @left counts uses down, and none left is no. */
+static bool
+dies_at(const Sharing *sharing, const KilnBuffer *buffer, const KilnBuffer *source, int64_t step,
+        int *left)
+{
+    kiln_foreach_buffer_use (use, buffer) {
+        const KilnInstr *user = use->user;
+        if ((*left)-- <= 0)
+            return false;
+        if (user->kind == KILN_INSTR_view && use->index == 1) {
+            if (!dies_at(sharing, user->operands[0].buffer, source, step, left))
+                return false;
+        } else if (!kiln_instr_is_bookkeeping(user) && sharing->lives->steps[user->id] > step &&
+                   overlap(buffer, source)) {
+            return false;
+        }
+    }
+    return true;
+}
+
+/* What holds of whole operands and of parts. */
 static bool
 may_share(const Sharing *sharing, const KilnInstr *instr, uint32_t k)
 {
-    static const char rule[] = "share";
     KilnPassContext *context = sharing->context;
     KilnBuffer *dest = instr->operands[0].buffer, *source = instr->operands[k].buffer;
     if (!dest || !source || !kiln_instr_may_alias(instr, k))
         return false;
     const KilnBuffer *to = kiln_buffer_origin(dest), *from = kiln_buffer_origin(source);
-    int64_t here = sharing->position[instr->id];
     if (to == from)
         return false;
     GUARD(source_not_observable, from->kind == KILN_BUFFER_ALLOC);
     GUARD(dest_not_weight, to->kind == KILN_BUFFER_ALLOC || to->kind == KILN_BUFFER_OUTPUT);
-    GUARD(source_dies_here, sharing->last[from->id] == here);
-    GUARD(dest_born_here, sharing->first[to->id] == here);
+    GUARD(dest_born_here,
+          kiln_lives_facts(sharing->lives, to)->first == sharing->lives->steps[instr->id]);
     GUARD(dest_whole, is_whole(dest, to));
-    GUARD(source_whole, is_whole(source, from));
-    GUARD(operands_may_alias, all_may_alias(instr, from));
+    GUARD(operands_may_alias, all_may_alias(instr, source));
     return true;
 }
 
-/* @type over all of @buffer: the buffer itself, or a view of it made before @before. */
+static bool
+may_share_whole(const Sharing *sharing, const KilnInstr *instr, uint32_t k)
+{
+    KilnPassContext *context = sharing->context;
+    KilnBuffer *source = instr->operands[k].buffer;
+    const KilnBuffer *from = kiln_buffer_origin(source);
+    GUARD(source_whole, is_whole(source, from));
+    GUARD(source_dies_here,
+          kiln_lives_facts(sharing->lives, from)->last == sharing->lives->steps[instr->id]);
+    return true;
+}
+
+static bool
+may_share_part(const Sharing *sharing, const KilnInstr *instr, uint32_t k)
+{
+    KilnPassContext *context = sharing->context;
+    KilnBuffer *source = instr->operands[k].buffer;
+    const KilnBuffer *to = kiln_buffer_origin(instr->operands[0].buffer);
+    const KilnBuffer *from = kiln_buffer_origin(source);
+    const KilnFacts *facts = kiln_lives_facts(sharing->lives, to);
+    int64_t offset = kiln_buffer_origin_offset(source);
+    int left = LOOK_MAX;
+    if (is_whole(source, from)) /* what keeps it from being shared whole does so here */
+        return false;
+    GUARD(part_for_local, to->kind == KILN_BUFFER_ALLOC);
+    GUARD(part_dies_here, dies_at(sharing, from, source, sharing->lives->steps[instr->id], &left));
+    GUARD(aligned_for_calls, !facts->called || offset % KILN_ALIGNMENT == 0);
+    GUARD(whole_elements, offset % (int64_t)kiln_dtype_size(from->type.dtype) == 0);
+    return true;
+}
+
+static bool
+fits(const Sharing *sharing)
+{
+    KilnPassContext *context = sharing->context;
+    GUARD(peak_kept, kiln_lives_fits(sharing->lives));
+    return true;
+}
+
+/* The part's buffer lives as long as the result, whose bytes go. */
+static bool
+keeps_peak(Sharing *sharing, const KilnBuffer *to, const KilnBuffer *from)
+{
+    KilnLives *lives = sharing->lives;
+    const KilnFacts *gone = kiln_lives_facts(lives, to), *stays = kiln_lives_facts(lives, from);
+    kiln_lives_add(lives, gone->first, gone->last, -gone->size);
+    kiln_lives_add(lives, stays->last + 1, gone->last, stays->size);
+    if (fits(sharing))
+        return true;
+    kiln_lives_add(lives, gone->first, gone->last, gone->size);
+    kiln_lives_add(lives, stays->last + 1, gone->last, -stays->size);
+    sharing->waits = true;
+    return false;
+}
+
+/* --- sharing --- */
+
+/* @like's type at byte @offset of @buffer: the buffer itself, or a view of it made before @before.
+ */
 static KilnBuffer *
-as_type(Sharing *sharing, KilnBuffer *buffer, const KilnBuffer *like, KilnInstr *before)
+as_type(KilnBuffer *buffer, int64_t offset, const KilnBuffer *like, KilnInstr *before)
 {
-    if (kiln_type_equal(&buffer->type, &like->type))
+    if (offset == 0 && kiln_type_equal(&buffer->type, &like->type))
         return buffer;
-    return kiln_ir_view(sharing->function, like->name, buffer, 0, &like->type, before);
+    return kiln_ir_view(buffer->function, like->name, buffer,
+                        offset / (int64_t)kiln_dtype_size(buffer->type.dtype), &like->type, before);
 }
 
-/* All instructions that name @old name @new instead; its alloc and dealloc go. */
+/* The operand's producer writes into output @to from the start. */
 static void
-replace_buffer(KilnBuffer *old, KilnBuffer *new)
+share_output(Sharing *sharing, KilnBuffer *to, KilnBuffer *from)
 {
-    KilnInstr *alloc = old->def, *dealloc = NULL;
-    kiln_foreach_buffer_use_safe (use, old) {
-        if (use->user->kind == KILN_INSTR_dealloc)
-            dealloc = use->user;
-        else if (use->user != alloc)
-            kiln_instr_set_operand(use->user, use->index, new);
-    }
-    if (dealloc)
-        kiln_instr_remove(dealloc);
-    if (alloc)
-        kiln_instr_remove(alloc);
+    const KilnFacts *gone = kiln_lives_facts(sharing->lives, from);
+    kiln_lives_add(sharing->lives, gone->first, gone->last, -gone->size);
+    kiln_lives_replace(sharing->lives, from, as_type(to, 0, from, from->def), to);
 }
 
-static KilnInstr *
-find_dealloc(const KilnBuffer *buffer)
+/* The buffer that stays lives on until the other one would have died. */
+static void
+share_local(Sharing *sharing, KilnBuffer *to, KilnBuffer *from, int64_t offset)
 {
-    kiln_foreach_buffer_use (use, buffer) {
-        if (use->user->kind == KILN_INSTR_dealloc)
-            return use->user;
+    int64_t *position = sharing->lives->position;
+    /* Names of the buffer that goes may stand before the alloc of the one that stays. */
+    if (position[from->def->id] > position[to->def->id]) {
+        kiln_instr_move(from->def, to->def);
+        position[from->def->id] = position[to->def->id];
     }
-    return NULL;
+    kiln_lives_replace(sharing->lives, to, as_type(from, offset, to, to->def), from);
 }
 
 static void
@@ -128,25 +210,40 @@ share(Sharing *sharing, KilnInstr *instr, uint32_t k)
 {
     KilnBuffer *to = kiln_buffer_origin(instr->operands[0].buffer);
     KilnBuffer *from = kiln_buffer_origin(instr->operands[k].buffer);
-    kiln_pass_note(sharing->context, "share", "%s (%s): %s in the place of %s",
+    kiln_pass_note(sharing->context, rule, "%s (%s): %s in the place of %s",
                    kiln_instr_label(instr), kiln_instr_info(instr->kind)->name, to->name,
-                   from->name);
-    if (to->kind == KILN_BUFFER_OUTPUT) {
-        sharing->first[to->id] = sharing->first[from->id];
-        replace_buffer(from, as_type(sharing, to, from, from->def));
-        return;
+                   instr->operands[k].buffer->name);
+    if (to->kind == KILN_BUFFER_OUTPUT)
+        share_output(sharing, to, from);
+    else
+        share_local(sharing, to, from, kiln_buffer_origin_offset(instr->operands[k].buffer));
+}
+
+/* Over a whole operand where it can, else over a part of a buffer. */
+static bool
+share_any(Sharing *sharing, KilnInstr *instr)
+{
+    for (uint32_t k = 1; k < instr->n_operands; k++) {
+        if (!may_share(sharing, instr, k) || !may_share_whole(sharing, instr, k))
+            continue;
+        const KilnBuffer *to = kiln_buffer_origin(instr->operands[0].buffer);
+        const KilnFacts *gone = kiln_lives_facts(sharing->lives, to);
+        /* Both live here and are of one size: no step has more than before. */
+        if (to->kind == KILN_BUFFER_ALLOC)
+            kiln_lives_add(sharing->lives, gone->first, gone->first, -gone->size);
+        share(sharing, instr, k);
+        return true;
     }
-    /* The buffer that stays lives on until the other would have died. */
-    sharing->last[from->id] = sharing->last[to->id];
-    KilnInstr *early = find_dealloc(from), *late = find_dealloc(to);
-    if (early && late)
-        kiln_instr_move(early, late);
-    /* Names of the buffer that goes may stand before the alloc of the one that stays. */
-    if (sharing->position[from->def->id] > sharing->position[to->def->id]) {
-        kiln_instr_move(from->def, to->def);
-        sharing->position[from->def->id] = sharing->position[to->def->id];
+    for (uint32_t k = 1; k < instr->n_operands; k++) {
+        if (!may_share(sharing, instr, k) || !may_share_part(sharing, instr, k))
+            continue;
+        const KilnBuffer *to = kiln_buffer_origin(instr->operands[0].buffer);
+        if (!keeps_peak(sharing, to, kiln_buffer_origin(instr->operands[k].buffer)))
+            continue;
+        share(sharing, instr, k);
+        return true;
     }
-    replace_buffer(to, as_type(sharing, from, to, to->def));
+    return false;
 }
 
 gboolean
@@ -155,26 +252,19 @@ kiln_pass_share_buffers(KilnIRFunction *function, KilnPassContext *context, bool
 {
     (void)error;
     *changed = false;
-    guint n = function->buffers->len;
-    g_autofree int64_t *first = g_new(int64_t, n + 1), *last = g_new(int64_t, n + 1);
-    g_autofree int64_t *position = g_new0(int64_t, function->next_id + 1);
-    for (guint i = 0; i <= n; i++)
-        first[i] = last[i] = -1;
-    Sharing sharing = { function, context, first, last, position };
-    number_uses(&sharing);
-    uint32_t known_ids = function->next_id;
-    /* Sharing removes deallocs behind the instruction, never the instruction: no look ahead. */
-    kiln_foreach_instr (instr, function) {
-        if (instr->id >= known_ids || kiln_instr_is_bookkeeping(instr) ||
-            instr->kind == KILN_INSTR_call)
-            continue;
-        for (uint32_t k = 1; k < instr->n_operands; k++) {
-            if (!may_share(&sharing, instr, k))
+    g_autoptr(KilnLives) lives = kiln_lives_new(function, kiln_pass_target(context));
+    Sharing sharing = { context, lives, false };
+    bool any;
+    do {
+        any = sharing.waits = false;
+        /* Sharing removes deallocs behind the instruction, never the instruction: no look ahead. */
+        kiln_foreach_instr (instr, function) {
+            if (instr->id >= lives->n_ids || kiln_instr_is_bookkeeping(instr) ||
+                instr->kind == KILN_INSTR_call)
                 continue;
-            share(&sharing, instr, k);
-            *changed = true;
-            break;
+            any |= share_any(&sharing, instr);
         }
-    }
+        *changed |= any;
+    } while (any && sharing.waits);
     return TRUE;
 }
