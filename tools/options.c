@@ -63,15 +63,16 @@ static void
 add_passes(GOptionContext *context, KilnOptions *options)
 {
     const GOptionEntry entries[] = {
-        { "skip", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options->skip, "Leave this pass out", "PASS" },
-        { "only", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options->only, "Run this pass and no other",
+        { "skip", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options->skip, "Leave these passes out: a,b",
           "PASS" },
+        { "only", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options->only,
+          "Run these passes and no others: a,b", "PASS" },
         { "stop-after", 0, 0, G_OPTION_ARG_INT64, &options->stop_after, "Stop after N entries",
           "N" },
         { "bisect-limit", 0, 0, G_OPTION_ARG_INT64, &options->bisect_limit,
           "Stop after N pass applications", "N" },
         { "print-after", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options->print_after,
-          "Print the text after this pass, or all, to standard error", "PASS" },
+          "Print the text after these passes, or all, to standard error", "PASS" },
         { "print-changed", 0, 0, G_OPTION_ARG_NONE, &options->print_changed,
           "Print rewrites, and the text only after passes that changed it", NULL },
         { "dump-dir", 0, 0, G_OPTION_ARG_FILENAME, &options->dump_dir,
@@ -132,6 +133,18 @@ check_operands(const KilnUsage *usage, char **rest, GError **error)
            throw_usage(usage, error, "expected one operand (%s), found %u", usage->operands, n);
 }
 
+/* Each of @words may be a list itself: "a,b". */
+static void
+split_lists(char ***words)
+{
+    if (!*words)
+        return;
+    g_autofree char *joined = g_strjoinv(",", *words);
+    g_strfreev(*words);
+    /* An empty text has no parts, but names no pass either. */
+    *words = *joined ? g_strsplit(joined, ",", -1) : g_strdupv((char *[]){ joined, NULL });
+}
+
 /* FALSE: @error is set, or help was printed and is not. */
 static gboolean
 parse(const KilnUsage *usage, int argc, char **argv, KilnOptions *options, char ***out_rest,
@@ -162,6 +175,9 @@ parse(const KilnUsage *usage, int argc, char **argv, KilnOptions *options, char 
         fputs(text, stdout);
         return FALSE;
     }
+    split_lists(&options->skip);
+    split_lists(&options->only);
+    split_lists(&options->print_after);
     return check_values(usage, options, error) && check_operands(usage, *out_rest, error);
 }
 
@@ -325,7 +341,7 @@ check_pass_ids(const KilnOptions *options, const KilnPipeline *pipeline, GError 
             g_autofree char *hint = kiln_suggest_pass(pipeline->passes, *id);
             return kiln_throw(error, KILN_ERROR_USAGE,
                               "--%s: expected a pass, found %s%s\n`kiln passes` lists them.",
-                              lists[l].option, *id, hint);
+                              lists[l].option, **id ? *id : "an empty name", hint);
         }
     }
     return TRUE;

@@ -148,6 +148,9 @@ class Errors(CliTest):
         for option in ("--skip", "--only", "--print-after"):
             self.fails(USAGE, (f"{option}: expected a pass, found dec (did you mean 'dce'?)", "`kiln passes` lists them."), "opt",
                        MODEL, option, "dec")
+            self.fails(USAGE, f"{option}: expected a pass, found dec (did you mean 'dce'?)", "opt", MODEL, f"{option}=cse,dec")
+            for empty in ("", "cse,", "cse,,dce"):
+                self.fails(USAGE, f"{option}: expected a pass, found an empty name", "opt", MODEL, f"{option}={empty}")
         self.fails(USAGE, "--skip: expected a pass, found all", "opt", MODEL, "--skip", "all")
 
     def test_numbers(self):
@@ -173,6 +176,11 @@ class Passes(CliTest):
         self.assertIn("%b = exp", self.kiln("opt", self.model, "--skip", "cse"))
         self.assertIn("%b = exp", self.kiln("opt", self.model, "--only", "eliminate-noop"))
         self.assertIn("%unused", self.kiln("opt", self.model, "--skip", "dce"))
+        self.assertIn("%b = exp", self.kiln("opt", self.model, "--skip=dce,cse"))
+        self.assertEqual(self.kiln("opt", self.model, "--skip=dce,cse", "--skip=lower"),
+                         self.kiln("opt", self.model, "--skip", "lower", "--skip", "cse", "--skip", "dce"))
+        self.assertEqual(self.kiln("opt", self.model, "--only=eliminate-noop,dce"),
+                         self.kiln("opt", self.model, "--only", "eliminate-noop", "--only", "dce"))
         self.assertNotIn("%b = exp", self.kiln("opt", self.model, "--skip", "dedup-constants", "--skip", "lower"))
 
     def test_stop_after_counts_entries(self):
