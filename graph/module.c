@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Modules own functions, constants and the arena; functions own the order of nodes and the names of
  * values. */
-#include "graph/module.h"
+#include "graph/changes.h"
 
 #include <string.h>
 
@@ -22,8 +22,9 @@ function_free(gpointer data)
     g_ptr_array_unref(function->arguments);
     g_ptr_array_unref(function->result_names);
     g_clear_pointer(&function->doubtful, g_ptr_array_unref);
-    g_free(function->order.nodes);
-    g_free(function->order.ops);
+    g_clear_pointer(&function->changes.nodes, g_ptr_array_unref);
+    g_clear_pointer(&function->changes.values, g_ptr_array_unref);
+    kiln_order_clear(&function->order);
     g_free(function);
 }
 
@@ -82,6 +83,13 @@ kiln_function_new(KilnModule *module, const char *name)
     KilnFunction *function = kiln_function_new_region(module, name);
     g_ptr_array_add(module->functions, function);
     return function;
+}
+
+void
+kiln_function_touch(KilnFunction *function)
+{
+    kiln_changes_forget(function);
+    kiln_function_stamp(function);
 }
 
 KilnFunction *
@@ -196,11 +204,15 @@ kiln_function_find_value(const KilnFunction *function, const char *name)
 void
 kiln_value_rename(KilnFunction *function, KilnValue *value, const char *name)
 {
+    KilnValue *other = g_hash_table_lookup(function->names, name);
+    if (other)
+        kiln_changes_add_value(other); /* which is not to be found any more */
     g_hash_table_remove(function->names, value->name);
     value->name = kiln_arena_strdup(function->module->arena, name);
     value->made_up = false;
     g_hash_table_insert(function->names, (char *)value->name, value);
-    kiln_function_touch(function);
+    kiln_changes_add_value(value);
+    kiln_function_stamp(function);
 }
 
 /* --- constants --- */
@@ -250,6 +262,7 @@ kiln_module_remove_constants(KilnModule *module, const bool *remove)
     g_ptr_array_unref(module->constants);
     module->constants = g_steal_pointer(&kept);
     module->stamp++;
+    module->removed_constants++;
 }
 
 /* --- arguments and results --- */
@@ -271,26 +284,6 @@ kiln_function_add_argument(KilnFunction *function, const char *name, const KilnT
     g_hash_table_insert(function->names, (char *)argument->value.name, &argument->value);
     kiln_function_touch(function);
     return argument;
-}
-
-const KilnNodeOrder *
-kiln_function_order(KilnFunction *function)
-{
-    KilnNodeOrder *order = &function->order;
-    if (order->valid)
-        return order;
-    if (order->room < function->n_nodes) {
-        order->room = function->n_nodes + function->n_nodes / 4;
-        order->nodes = g_renew(KilnNode *, order->nodes, order->room);
-        order->ops = g_renew(uint16_t, order->ops, order->room);
-    }
-    order->n = 0;
-    kiln_foreach_node (node, function) {
-        order->nodes[order->n] = node;
-        order->ops[order->n++] = (uint16_t)node->op;
-    }
-    order->valid = true;
-    return order;
 }
 
 KilnNode *

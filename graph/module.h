@@ -29,14 +29,31 @@ struct KilnConstant {
     bool computed; /* by folding, against whose budget it counts */
 };
 
-/** The nodes of a function in list order, beside their ops: who looks for some ops among many nodes
- * reads two bytes of each instead of the node. */
 typedef struct {
-    KilnNode **nodes;
-    uint16_t *ops;
-    uint32_t n, room;
+    KilnNode *node;
+    uint32_t id;
+    uint16_t op;
+} KilnOrderEntry;
+
+/** The nodes of a function in list order, beside their ops: who looks for some ops among many nodes
+ * reads a table instead of the nodes. */
+typedef struct {
+    KilnOrderEntry *entries;
+    uint32_t n;
+    uint32_t *at; /* by node id: where its entry is */
+    /* graph/order.c's own: */
     bool valid;
+    KilnOrderEntry *spare; /* as many as `entries` */
+    uint32_t room, at_room;
+    GPtrArray *waiting; /* KilnNode*: linked since; NULL: there is no table yet */
 } KilnNodeOrder;
+
+/** What was touched since the function was last found valid (graph/changes.c). */
+typedef struct {
+    bool known;                 /* false: anything may have changed */
+    GPtrArray *nodes, *values;  /* KilnNode*, KilnValue* */
+    uint64_t removed_constants; /* the module's count at that time */
+} KilnChanges;
 
 struct KilnFunction {
     const char *name;
@@ -52,7 +69,8 @@ struct KilnFunction {
                                   outputs */
     GHashTable *names;         /* of values: looked up, never iterated */
     GHashTable *name_counters; /* base → the last number that unique_name gave it */
-    uint64_t stamp;            /* grows with every change: kiln_function_touch() */
+    uint64_t stamp;            /* grows with every change */
+    KilnChanges changes;       /* since the last kiln_function_verify_changes() */
     uint64_t swept;            /* the module's stamp when nothing here was dead; 0: not known */
     GPtrArray *doubtful;       /* KilnNode*: what may have died since; NULL: any node may be dead */
 };
@@ -85,6 +103,7 @@ struct KilnModule {
     KilnMode mode;
     uint32_t n_nodes; /* linked, in all functions and subgraphs */
     uint64_t stamp;   /* grows with every change of a function and of the list of constants */
+    uint64_t removed_constants; /* grows with every removal of constants */
 };
 
 KilnModule *kiln_module_new(void);
@@ -108,13 +127,10 @@ KilnConstant *kiln_module_find_constant(const KilnModule *module, const char *na
  * rest: for passes that know that no `const` node or attribute refers to them. */
 void kiln_module_remove_constants(KilnModule *module, const bool *remove);
 
-/** What no function below says itself changed in @function: attributes, types. */
-static inline void
-kiln_function_touch(KilnFunction *function)
-{
-    function->stamp++;
-    function->module->stamp++;
-}
+/** Says that anything may have changed in @function: for changes made past the functions below. */
+void kiln_function_touch(KilnFunction *function);
+/** Says that attributes of @node or the types of its results were written directly. */
+void kiln_node_touch(KilnNode *node);
 /** Adds an argument; NULL and an error where the name is taken. */
 KilnArgument *kiln_function_add_argument(KilnFunction *function, const char *name,
                                          const KilnType *type, GError **error);
@@ -126,8 +142,11 @@ kiln_function_argument(const KilnFunction *function, uint32_t i)
 /** Sets (or replaces) the results: makes the `return` node. @names may be NULL: the values' own. */
 gboolean kiln_function_set_results(KilnFunction *function, KilnValue *const *values,
                                    const char *const *names, uint32_t n, GError **error);
-/** Valid until a node is linked, unlinked or moved; made anew only after that. */
+/** Valid until a node is linked, unlinked or moved; then the next call patches it, at the cost of
+ * what changed and of a sweep over the table. */
 const KilnNodeOrder *kiln_function_order(KilnFunction *function);
+/** Numbers nodes densely in list order. */
+void kiln_function_renumber(KilnFunction *function);
 /** The `return` node; NULL while the function is being built. */
 KilnNode *kiln_function_return(const KilnFunction *function);
 /** A name derived from @base that no value of the function has; interned in the module's arena. */
@@ -156,5 +175,9 @@ gboolean kiln_function_reinfer(KilnFunction *function, GError **error);
  * attribute ranges, use lists, types inferred again == stored, outputs named. Linear. */
 gboolean kiln_module_verify(const KilnModule *module, GError **error);
 gboolean kiln_function_verify(const KilnFunction *function, GError **error);
+/** The same where @function was found valid by an earlier call: looks only at what the functions of
+ * graph/ touched since, and at what reads or defines it; whole the first time, where anything may
+ * have changed, and where the module has subgraphs. */
+gboolean kiln_function_verify_changes(KilnFunction *function, GError **error);
 
 #endif

@@ -2,8 +2,8 @@
 /* Building, rewriting and unlinking nodes; uses are kept exact at every step. */
 #include "graph/node.h"
 
+#include "graph/changes.h"
 #include "graph/infer/infer.h"
-#include "graph/module.h"
 #include "graph/text/text.h"
 
 #include <stdio.h>
@@ -69,6 +69,7 @@ use_link(KilnUse *use, KilnValue *value)
     use->value = value;
     use->next = NULL;
     use->previous = value ? value->last_use : NULL;
+    kiln_changes_add_node(use->user);
     if (!value)
         return;
     if (value->last_use)
@@ -77,6 +78,7 @@ use_link(KilnUse *use, KilnValue *value)
         value->first_use = use;
     value->last_use = use;
     value->n_uses++;
+    kiln_changes_add_value(value);
 }
 
 /* @node may be dead: for a sweep that then need not look at all nodes. */
@@ -108,6 +110,8 @@ use_unlink(KilnUse *use)
         value->last_use = use->previous;
     if (--value->n_uses == 0 && value->def)
         doubt(value->def);
+    kiln_changes_add_value(value);
+    kiln_changes_add_node(use->user);
     use->value = NULL;
     use->previous = use->next = NULL;
 }
@@ -128,11 +132,12 @@ node_link(KilnFunction *function, KilnNode *node, KilnNode *before)
         before->previous = node;
     else
         function->last = node;
-    function->order.valid = false;
+    kiln_order_link(node);
+    kiln_changes_add_node(node);
     function->n_nodes++;
     function->n_region_nodes += kiln_op_has(node->op, KILN_TRAIT_REGION);
     function->module->n_nodes++;
-    kiln_function_touch(function);
+    kiln_function_stamp(function);
 }
 
 static void
@@ -148,11 +153,12 @@ node_unlink(KilnNode *node)
     else
         function->last = node->previous;
     node->previous = node->next = NULL;
-    function->order.valid = false;
+    kiln_order_unlink(node);
+    kiln_changes_add_node(node);
     function->n_nodes--;
     function->n_region_nodes -= kiln_op_has(node->op, KILN_TRAIT_REGION);
     function->module->n_nodes--;
-    kiln_function_touch(function);
+    kiln_function_stamp(function);
 }
 
 /* --- inference --- */
@@ -245,7 +251,7 @@ kiln_node_reinfer(KilnNode *node, GError **error)
     g_autofree KilnType *given = g_new0(KilnType, node->n_results + 1);
     for (uint32_t i = 0; i < node->n_results; i++)
         given[i] = node->results[i].type;
-    kiln_function_touch(node->function);
+    kiln_node_touch(node);
     return set_types(node, given, info->infer == kiln_infer_given ? given : NULL, error);
 }
 
@@ -265,7 +271,7 @@ kiln_node_refine(KilnNode *node, bool *refined, GError **error)
         *refined |= !kiln_type_equal(&stored[i], &node->results[i].type) ||
                     (!known[i] && node->results[i].known);
     if (*refined)
-        kiln_function_touch(node->function);
+        kiln_node_touch(node);
     return TRUE;
 }
 
@@ -468,7 +474,7 @@ kiln_node_set_operand(KilnNode *node, uint32_t i, KilnValue *value)
 {
     use_unlink(&node->operands[i]);
     use_link(&node->operands[i], value);
-    kiln_function_touch(node->function);
+    kiln_function_stamp(node->function);
 }
 
 void
@@ -477,7 +483,7 @@ kiln_value_replace(KilnValue *from, KilnValue *to)
     g_assert(from != to);
     g_assert(kiln_type_equal(&from->type, &to->type));
     kiln_foreach_use_safe (use, from) {
-        kiln_function_touch(use->user->function);
+        kiln_function_stamp(use->user->function);
         use_unlink(use);
         use_link(use, to);
     }
@@ -491,6 +497,8 @@ kiln_value_replace(KilnValue *from, KilnValue *to)
         to->made_up = false;
         g_hash_table_insert(function->names, (char *)from->name, from);
         g_hash_table_insert(function->names, (char *)to->name, to);
+        kiln_changes_add_value(from);
+        kiln_changes_add_value(to);
     }
 }
 
@@ -519,8 +527,28 @@ void
 kiln_node_move(KilnNode *node, KilnNode *before)
 {
     KilnFunction *function = node->function;
+    if (node == before)
+        return;
     node_unlink(node);
     node_link(function, node, before);
+}
+
+/* What reads its results has types that hang on them. */
+void
+kiln_node_touch(KilnNode *node)
+{
+    kiln_changes_add_node(node);
+    for (uint32_t i = 0; i < node->n_results; i++) {
+        kiln_foreach_use (use, &node->results[i])
+            kiln_changes_add_node(use->user);
+    }
+    kiln_function_stamp(node->function);
+}
+
+bool
+kiln_node_is_linked(const KilnNode *node)
+{
+    return node->previous || node->next || node->function->first == node;
 }
 
 bool
@@ -542,8 +570,7 @@ kiln_node_remove_if_dead(KilnNode *node)
     g_ptr_array_add(work, node);
     while (work->len) {
         KilnNode *top = g_ptr_array_remove_index(work, work->len - 1);
-        bool linked = top->previous || top->next || top->function->first == top;
-        if (!linked || !kiln_node_is_dead(top))
+        if (!kiln_node_is_linked(top) || !kiln_node_is_dead(top))
             continue;
         for (uint32_t i = 0; i < top->n_operands; i++) {
             const KilnValue *value = top->operands[i].value;

@@ -40,6 +40,7 @@ struct KilnValue {
     KilnNode *def;          /* NULL: an argument */
     uint32_t index;         /* which result, or which argument */
     bool made_up;           /* the name was derived: the model's name may take its place */
+    bool touched;           /* graph/changes.c has it */
     uint32_t n_uses;
     KilnUse *first_use;
     KilnUse *last_use;
@@ -49,6 +50,7 @@ struct KilnValue {
 struct KilnNode {
     KilnOp op;
     uint32_t id;      /* dense per function: scratch tables are arrays indexed by it */
+    bool touched;     /* graph/changes.c has it */
     const char *name; /* of the model's node, for messages; NULL: the first result names it */
     KilnFunction *function;
     KilnNode *previous, *next;
@@ -160,6 +162,8 @@ void kiln_node_move(KilnNode *node, KilnNode *before);
 /** Removes @node if nothing reads it and it may go; then the same for what it read. */
 void kiln_node_remove_if_dead(KilnNode *node);
 bool kiln_node_is_dead(const KilnNode *node);
+/** True until @node was removed. */
+bool kiln_node_is_linked(const KilnNode *node);
 
 /** For gdb. */
 void kiln_node_dump(const KilnNode *node);

@@ -73,8 +73,8 @@ check_type(KilnVerify *verify, const KilnValue *value)
     return false;
 }
 
-static bool
-check_value(KilnVerify *verify, const KilnValue *value)
+bool
+kiln_verify_value(KilnVerify *verify, const KilnValue *value)
 {
     return check_name(verify, value) && check_type(verify, value);
 }
@@ -124,9 +124,8 @@ count_read(const KilnVerify *verify, const KilnValue *value)
     return owner != NULL;
 }
 
-/* The chain of readers of @value: whole, linked both ways, and as long as the reads counted. */
-static bool
-check_chain(KilnVerify *verify, const KilnValue *value, uint32_t reads)
+bool
+kiln_verify_chain(KilnVerify *verify, const KilnValue *value, uint32_t *out_n)
 {
     const KilnUse *previous = NULL;
     uint32_t n = 0;
@@ -140,6 +139,17 @@ check_chain(KilnVerify *verify, const KilnValue *value, uint32_t reads)
     }
     if (value->last_use != previous || n != value->n_uses)
         return kiln_verify_throw(verify, "the list of readers of %%%s is broken", value->name);
+    *out_n = n;
+    return true;
+}
+
+/* The chain is as long as the reads counted. */
+static bool
+check_chain(KilnVerify *verify, const KilnValue *value, uint32_t reads)
+{
+    uint32_t n;
+    if (!kiln_verify_chain(verify, value, &n))
+        return false;
     if (n != reads)
         return kiln_verify_throw(verify,
                                  "the list of readers of %%%s: expected %u, found %u that are not "
@@ -190,23 +200,30 @@ check_arity(KilnVerify *verify, const KilnNode *node)
     return true;
 }
 
-static bool
-check_operand(KilnVerify *verify, const KilnUse *use, uint32_t i)
+bool
+kiln_verify_use(KilnVerify *verify, uint32_t i)
 {
+    const KilnUse *use = &verify->node->operands[i];
     const KilnValue *value = use->value;
     if (use->user != verify->node || use->index != i)
         return kiln_verify_throw(verify, "operand %u does not know its node", i);
     if (!value)
         return true;
-    if (!count_read(verify, value))
-        return kiln_verify_throw(verify, "operand %u: %%%s is not defined before it", i,
-                                 value->name);
     bool front = use->previous ? use->previous->next == use : value->first_use == use;
     bool back = use->next ? use->next->previous == use : value->last_use == use;
-    if (!front || !back)
-        return kiln_verify_throw(verify, "operand %u is not in the list of readers of %%%s", i,
+    return (front && back) ||
+           kiln_verify_throw(verify, "operand %u is not in the list of readers of %%%s", i,
+                             value->name);
+}
+
+static bool
+check_operand(KilnVerify *verify, const KilnUse *use, uint32_t i)
+{
+    const KilnValue *value = use->value;
+    if (value && !count_read(verify, value))
+        return kiln_verify_throw(verify, "operand %u: %%%s is not defined before it", i,
                                  value->name);
-    return true;
+    return kiln_verify_use(verify, i);
 }
 
 static bool
@@ -220,6 +237,20 @@ verify_regions(KilnVerify *verify, const KilnNode *node)
     return true;
 }
 
+bool
+kiln_verify_results(KilnVerify *verify)
+{
+    const KilnNode *node = verify->node;
+    for (uint32_t i = 0; i < node->n_results; i++) {
+        const KilnValue *value = &node->results[i];
+        if (value->def != node || value->index != i)
+            return kiln_verify_throw(verify, "result %u does not know its node", i);
+        if (!kiln_verify_value(verify, value))
+            return false;
+    }
+    return true;
+}
+
 /* Makes the node's results known to what follows. */
 static bool
 define_results(KilnVerify *verify, const KilnNode *node)
@@ -227,14 +258,32 @@ define_results(KilnVerify *verify, const KilnNode *node)
     KilnVerifyScope *scope = verify->scope;
     scope->first_reads[node->id] = 1 + scope->reads->len;
     g_array_set_size(scope->reads, scope->reads->len + node->n_results);
-    for (uint32_t i = 0; i < node->n_results; i++) {
-        const KilnValue *value = &node->results[i];
-        if (value->def != node || value->index != i)
-            return kiln_verify_throw(verify, "result %u does not know its node", i);
-        if (!check_value(verify, value))
-            return false;
+    return kiln_verify_results(verify);
+}
+
+bool
+kiln_verify_node(KilnVerify *verify)
+{
+    const KilnNode *node = verify->node;
+    const KilnFunction *function = verify->scope->function;
+    if ((unsigned)node->op >= KILN_N_OPS) {
+        verify->node = NULL;
+        return kiln_verify_throw(verify, "a node of an operator that does not exist");
     }
-    return true;
+    if (node->function != function)
+        return kiln_verify_throw(verify, "the node is listed in a function that is not its own");
+    if (kiln_op_has(node->op, KILN_TRAIT_TERMINATOR) != (node == function->last))
+        return kiln_verify_throw(verify, "expected 'return' as the last node and nowhere else");
+    return check_arity(verify, node);
+}
+
+bool
+kiln_verify_types(KilnVerify *verify)
+{
+    if (kiln_node_check_types(verify->node, verify->scratch, verify->error))
+        return true;
+    g_prefix_error(verify->error, "@%s: ", verify->scope->function->name);
+    return false;
 }
 
 static bool
@@ -242,31 +291,17 @@ verify_node(KilnVerify *verify, const KilnNode *node)
 {
     const KilnFunction *function = verify->scope->function;
     verify->node = node;
-    if ((unsigned)node->op >= KILN_N_OPS) {
-        verify->node = NULL;
-        return kiln_verify_throw(verify, "a node of an operator that does not exist");
-    }
-    if (node->function != function)
-        return kiln_verify_throw(verify, "the node is listed in a function that is not its own");
+    if (!kiln_verify_node(verify))
+        return false;
     if (node->id >= function->next_id || verify->scope->first_reads[node->id])
         return kiln_verify_throw(verify, "expected an id of its own below %u, found %u",
                                  function->next_id, node->id);
-    if (kiln_op_has(node->op, KILN_TRAIT_TERMINATOR) != (node == function->last))
-        return kiln_verify_throw(verify, "expected 'return' as the last node and nowhere else");
-    if (!check_arity(verify, node))
-        return false;
     for (uint32_t i = 0; i < node->n_operands; i++) {
         if (!check_operand(verify, &node->operands[i], i))
             return false;
     }
-    if (!kiln_verify_attrs(verify) || !verify_regions(verify, node) ||
-        !define_results(verify, node))
-        return false;
-    if (!kiln_node_check_types(node, verify->scratch, verify->error)) {
-        g_prefix_error(verify->error, "@%s: ", function->name);
-        return false;
-    }
-    return true;
+    return kiln_verify_attrs(verify) && verify_regions(verify, node) &&
+           define_results(verify, node) && kiln_verify_types(verify);
 }
 
 /* --- functions --- */
@@ -279,15 +314,16 @@ verify_arguments(KilnVerify *verify, const KilnFunction *function)
         const KilnArgument *argument = kiln_function_argument(function, i);
         if (argument->function != function || argument->value.index != i || argument->value.def)
             return kiln_verify_throw(verify, "argument %u does not know its place", i);
-        if (!check_value(verify, &argument->value))
+        if (!kiln_verify_value(verify, &argument->value))
             return false;
     }
     return true;
 }
 
-static bool
-verify_result_names(KilnVerify *verify, const KilnFunction *function)
+bool
+kiln_verify_result_names(KilnVerify *verify)
 {
+    const KilnFunction *function = verify->scope->function;
     const KilnNode *last = function->last;
     const GPtrArray *names = function->result_names;
     if (names->len != last->n_operands)
@@ -339,7 +375,7 @@ verify_contents(KilnVerify *verify, const KilnFunction *function)
     if (g_hash_table_size(function->names) != verify->scope->reads->len)
         return kiln_verify_throw(verify, "expected %u names, found %u in the table",
                                  verify->scope->reads->len, g_hash_table_size(function->names));
-    return verify_result_names(verify, function);
+    return kiln_verify_result_names(verify);
 }
 
 static bool

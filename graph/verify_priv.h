@@ -25,6 +25,21 @@ typedef struct {
 /** KILN_ERROR_INVALID with function and node named. Always false. */
 bool kiln_verify_throw(KilnVerify *verify, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
+/** Names and types of a value of the current function. */
+bool kiln_verify_value(KilnVerify *verify, const KilnValue *value);
+/** What the current node says of itself: operator, place, arity; not its id. */
+bool kiln_verify_node(KilnVerify *verify);
+/** Operand @i of the current node is linked to its neighbours among the readers of its value. */
+bool kiln_verify_use(KilnVerify *verify, uint32_t i);
+/** The current node's results know it, and are sound as values. */
+bool kiln_verify_results(KilnVerify *verify);
+/** The chain of readers of @value: whole, linked both ways; stores its length. */
+bool kiln_verify_chain(KilnVerify *verify, const KilnValue *value, uint32_t *n);
+/** The current node's types are those that inference finds. */
+bool kiln_verify_types(KilnVerify *verify);
+/** The function's results have names of their own. */
+bool kiln_verify_result_names(KilnVerify *verify);
+
 /** Attributes of the current node, its subgraphs' signatures and its callee. */
 bool kiln_verify_attrs(KilnVerify *verify);
 

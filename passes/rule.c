@@ -74,17 +74,11 @@ driver_clear(Driver *driver, uint32_t n)
 
 /* --- the worklist --- */
 
-static bool
-is_linked(const KilnNode *node)
-{
-    return node->previous || node->next || node->function->first == node;
-}
-
 static void
 push(Driver *driver, KilnNode *node)
 {
     if (driver->start[node->op] == driver->start[node->op + 1] ||
-        node->function != driver->function || !is_linked(node))
+        node->function != driver->function || !kiln_node_is_linked(node))
         return;
     guint old = driver->queued->len;
     if (node->id >= old) {
@@ -143,7 +137,8 @@ remove_dead(Driver *driver, KilnNode *node)
     g_ptr_array_add(work, node);
     while (work->len) {
         KilnNode *top = g_ptr_array_remove_index(work, work->len - 1);
-        if (top->function != driver->function || !is_linked(top) || !kiln_node_is_dead(top))
+        if (top->function != driver->function || !kiln_node_is_linked(top) ||
+            !kiln_node_is_dead(top))
             continue;
         for (uint32_t i = 0; i < top->n_operands; i++) {
             KilnValue *value = top->operands[i].value;
@@ -212,7 +207,7 @@ requeue(Driver *driver, KilnNode *root, Mark mark)
     remove_dead(driver, root);
     for (guint i = 0; i < nodes->len; i++) {
         KilnNode *node = g_ptr_array_index(nodes, i);
-        if (!is_linked(node))
+        if (!kiln_node_is_linked(node))
             continue;
         push_with_readers(driver, node, driver->depth - 1);
         push_operand_defs(driver, node);
@@ -227,7 +222,7 @@ requeue(Driver *driver, KilnNode *root, Mark mark)
         if (value->n_uses == 1)
             push_with_readers(driver, value->first_use->user, driver->depth - 1);
     }
-    if (is_linked(root))
+    if (kiln_node_is_linked(root))
         push_with_readers(driver, root, driver->depth - 1);
 }
 
@@ -302,7 +297,7 @@ run(Driver *driver, GError **error)
         prefetch(driver);
         KilnNode *node = pop(driver);
         bool fired;
-        if (!is_linked(node) || kiln_node_is_dead(node))
+        if (!kiln_node_is_linked(node) || kiln_node_is_dead(node))
             continue;
         if (!visit(driver, node, &fired, error))
             return FALSE;
@@ -323,9 +318,9 @@ push_all(Driver *driver, KilnSweep sweep)
     const KilnNodeOrder *order = kiln_function_order(driver->function);
     for (uint32_t i = 0; i < order->n; i++) {
         uint32_t at = sweep == KILN_SWEEP_FORWARD ? i : order->n - 1 - i;
-        uint16_t op = order->ops[at];
+        uint16_t op = order->entries[at].op;
         if (driver->start[op] != driver->start[op + 1])
-            push(driver, order->nodes[at]);
+            push(driver, order->entries[at].node);
     }
 }
 

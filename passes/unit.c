@@ -2,6 +2,7 @@
 /* What the manager does to a function of either level. */
 #include "passes/unit.h"
 
+#include "graph/changes.h"
 #include "graph/text/text.h"
 #include "passes/hash.h"
 
@@ -33,12 +34,6 @@ kiln_unit_functions(const KilnUnit *module)
 }
 
 static bool
-is_linked(const KilnNode *node)
-{
-    return node->previous || node->next || node->function->first == node;
-}
-
-static bool
 owns(const KilnNode *node, const KilnFunction *function)
 {
     kiln_foreach_region (region, node) {
@@ -55,7 +50,7 @@ kiln_unit_is_alive(const KilnUnit *module, const void *function)
         return g_ptr_array_find(module->ir->functions, function, NULL);
     const KilnFunction *graph = function;
     for (; graph->owner; graph = graph->owner->function) {
-        if (!is_linked(graph->owner) || !owns(graph->owner, graph))
+        if (!kiln_node_is_linked(graph->owner) || !owns(graph->owner, graph))
             return false;
     }
     return g_ptr_array_find(module->module->functions, graph, NULL);
@@ -163,6 +158,21 @@ kiln_unit_verify(const KilnUnit *unit, GError **error)
                        : kiln_ir_verify(unit->instrs, error);
 }
 
+gboolean
+kiln_unit_verify_whole(const KilnUnit *unit, GError **error)
+{
+    if (unit->graph)
+        kiln_changes_forget(unit->graph);
+    return kiln_unit_verify_changes(unit, error);
+}
+
+gboolean
+kiln_unit_verify_changes(const KilnUnit *unit, GError **error)
+{
+    return unit->graph ? kiln_function_verify_changes(unit->graph, error)
+                       : kiln_ir_verify(unit->instrs, error);
+}
+
 void
 kiln_unit_print(const KilnUnit *unit, GString *out)
 {
@@ -175,13 +185,11 @@ kiln_unit_print(const KilnUnit *unit, GString *out)
 void
 kiln_unit_renumber(const KilnUnit *unit)
 {
-    uint32_t id = 0;
     if (unit->graph) {
-        kiln_foreach_node (node, unit->graph)
-            node->id = id++;
-        unit->graph->next_id = id;
+        kiln_function_renumber(unit->graph);
         return;
     }
+    uint32_t id = 0;
     kiln_foreach_instr (instr, unit->instrs)
         instr->id = id++;
     unit->instrs->next_id = id;

@@ -34,6 +34,10 @@ uint64_t kiln_unit_stamp(const KilnUnit *unit);
 /** Says that the function changed, whatever changed in it. */
 void kiln_unit_touch(const KilnUnit *unit);
 gboolean kiln_unit_verify(const KilnUnit *unit, GError **error);
+/** The same, and notes from here on what the functions of graph/ or ir/ touch. */
+gboolean kiln_unit_verify_whole(const KilnUnit *unit, GError **error);
+/** Looks only at what they touched since it was found valid. */
+gboolean kiln_unit_verify_changes(const KilnUnit *unit, GError **error);
 void kiln_unit_print(const KilnUnit *unit, GString *out);
 /** Numbers nodes or instructions densely in list order. */
 void kiln_unit_renumber(const KilnUnit *unit);

@@ -24,12 +24,6 @@ push_operand_defs(const KilnNode *node, GPtrArray *work)
     }
 }
 
-static bool
-is_linked(const KilnNode *node)
-{
-    return node->previous || node->next || node->function->first == node;
-}
-
 /* Nodes of @function alone: what a subgraph reads of the functions around it is left to their own
  * run, which follows. */
 static bool
@@ -44,7 +38,7 @@ remove_dead_nodes(KilnFunction *function, KilnPassContext *context)
     }
     while (work->len) {
         KilnNode *node = g_ptr_array_remove_index(work, work->len - 1);
-        if (node->function != function || !is_linked(node) || !kiln_node_is_dead(node))
+        if (node->function != function || !kiln_node_is_linked(node) || !kiln_node_is_dead(node))
             continue;
         push_operand_defs(node, work);
         kiln_pass_note(context, "remove-node", "%s (%s)", kiln_node_label(node),
@@ -73,9 +67,9 @@ mark_constants(KilnFunction *function, const bool *refers_by_op, bool *unread)
 {
     const KilnNodeOrder *order = kiln_function_order(function);
     for (uint32_t n = 0; n < order->n; n++) {
-        if (!refers_by_op[order->ops[n]])
+        if (!refers_by_op[order->entries[n].op])
             continue;
-        const KilnNode *node = order->nodes[n];
+        const KilnNode *node = order->entries[n].node;
         const KilnOpInfo *info = kiln_op_info(node->op);
         for (uint32_t i = 0; i < info->n_attrs; i++) {
             const void *field = (char *)node->attrs + info->attrs[i].offset;

@@ -80,7 +80,7 @@ kiln_pass_dedup_constants(KilnFunction *function, KilnPassContext *context, bool
             kiln_pass_note(context, rule, "@%s equals @%s", (*field)->name,
                            first[(*field)->id]->name);
             *field = (KilnConstant *)first[(*field)->id];
-            kiln_function_touch(function);
+            kiln_node_touch(node);
             *changed = true;
         }
     }

@@ -216,12 +216,6 @@ hoist(KilnNode *transpose, KilnPassContext *context, GError **error)
     return hoisted;
 }
 
-static bool
-is_linked(const KilnNode *node)
-{
-    return node->previous || node->next || node->function->first == node;
-}
-
 gboolean
 kiln_pass_hoist_transposes(KilnFunction *function, KilnPassContext *context, bool *changed,
                            GError **error)
@@ -237,7 +231,7 @@ kiln_pass_hoist_transposes(KilnFunction *function, KilnPassContext *context, boo
         for (guint i = 0; i < transposes->len; i++) {
             GError *why = NULL;
             KilnNode *transpose = g_ptr_array_index(transposes, i);
-            if (is_linked(transpose) && hoist(transpose, context, &why))
+            if (kiln_node_is_linked(transpose) && hoist(transpose, context, &why))
                 again = *changed = true;
             if (why) {
                 g_propagate_error(error, why);

@@ -51,12 +51,6 @@ typedef struct {
 
 static gboolean sweep(Simplify *simplify, KilnFunction *function, GError **error);
 
-static bool
-is_linked(const KilnNode *node)
-{
-    return node->previous || node->next || node->function->first == node;
-}
-
 static void
 mark_readers(Simplify *simplify, const KilnValue *value)
 {
@@ -291,6 +285,7 @@ try_reshape(Simplify *simplify, KilnNode *node, GError **error)
     if (!symbols || !reshape_target(simplify->context, node, symbols, target))
         return TRUE;
     kiln_attrs(node, reshape)->allowzero = false;
+    kiln_node_touch(node);
     return set_target(simplify, "reshape-target", node, target, symbols->n, error);
 }
 
@@ -502,12 +497,12 @@ sweep(Simplify *simplify, KilnFunction *function, GError **error)
         g_ptr_array_add(nodes, node);
     for (guint i = 0; i < nodes->len; i++) {
         KilnNode *node = g_ptr_array_index(nodes, i);
-        if (is_linked(node) && !visit(simplify, node, error))
+        if (kiln_node_is_linked(node) && !visit(simplify, node, error))
             return FALSE;
     }
     for (guint i = nodes->len; i-- > 0;) {
         KilnNode *node = g_ptr_array_index(nodes, i);
-        if (is_linked(node) && !read_simply(simplify, node, error))
+        if (kiln_node_is_linked(node) && !read_simply(simplify, node, error))
             return FALSE;
     }
     return TRUE;

@@ -145,6 +145,14 @@ spoil(KilnFunction *function, KilnPassContext *context, bool *changed, GError **
 }
 
 static gboolean
+misplace(KilnFunction *function, KilnPassContext *context, bool *changed, GError **error)
+{
+    (void)context, (void)error;
+    kiln_node_move(function->last->previous, function->first);
+    return *changed = true;
+}
+
+static gboolean
 give_up(KilnFunction *function, KilnPassContext *context, bool *changed, GError **error)
 {
     (void)function, (void)context, (void)changed;
@@ -196,6 +204,7 @@ static const KilnPassInfo test_passes[] = {
     { .id = "hide", .run_graph = hide },
     { .id = "hide-constant", .run_graph = hide_constant },
     { .id = "spoil", .run_graph = spoil },
+    { .id = "misplace", .run_graph = misplace },
     { .id = "give-up", .run_graph = give_up },
     { .id = "wants-order", .run_graph = wants_order, .requires_ = KILN_ANALYSIS_ORDER },
     { .id = "look-ir", .level = KILN_LEVEL_IR, .run_ir = look_ir },
@@ -514,6 +523,18 @@ Test(manager, what_a_pass_leaves_is_verified)
     setup(&c, "spoil{dce=none}", 1);
     c.options.verify = false;
     cr_assert(run(&c));
+    teardown(&c);
+    setup(&c, "to-abs{dce=none},misplace{dce=none},look{dce=none}", 2);
+    expect_error(&c, KILN_ERROR_INVALID, "pass misplace (application 2, @f): it left");
+    teardown(&c);
+}
+
+Test(manager, what_was_not_valid_at_the_start_is_no_pass_s_doing)
+{
+    Case c;
+    setup(&c, "look", 1);
+    kiln_module_entry(c.module)->first->results[0].type.dims[0] = 77;
+    expect_error(&c, KILN_ERROR_SHAPE, "before the first pass: @f: ");
     teardown(&c);
 }
 
