@@ -159,6 +159,8 @@ typedef struct {
     const KilnTarget *target;
     GHashTable *values; /* KilnValue* → KilnTensor*, owned */
     GHashTable *reads;  /* KilnValue* → how many of its uses were read */
+    KilnValueFn see;    /* NULL: nobody looks */
+    void *see_data;
 } Evaluation;
 
 static const KilnTensor *
@@ -267,6 +269,12 @@ evaluate_nodes(Evaluation *evaluation, const KilnFunction *function, GError **er
             continue;
         if (!evaluate_node(evaluation, node, error))
             return FALSE;
+        for (uint32_t r = 0; evaluation->see && r < node->n_results; r++) {
+            const KilnValue *value = &node->results[r];
+            if (!evaluation->see(value, value_tensor(evaluation, value), evaluation->see_data,
+                                 error))
+                return FALSE;
+        }
         release_operands(evaluation, node);
     }
     return TRUE;
@@ -287,28 +295,43 @@ check_input(const KilnValue *argument, const KilnTensor *tensor, GError **error)
                       argument->name, expected_text, found_text);
 }
 
-gboolean
-kiln_graph_evaluate(const KilnFunction *function, const KilnTarget *target,
-                    const KilnTensor *const *inputs, KilnTensor **outputs, GError **error)
+/* @outputs may be NULL: somebody has seen the values. */
+static gboolean
+evaluate_function(Evaluation *evaluation, const KilnFunction *function,
+                  const KilnTensor *const *inputs, KilnTensor **outputs, GError **error)
 {
     const KilnNode *results = kiln_function_return(function);
     if (!results)
         return kiln_throw(error, KILN_ERROR_INVALID, "@%s: it returns nothing", function->name);
-    Evaluation evaluation = { .target = target,
-                              .reads = g_hash_table_new(NULL, NULL),
-                              .values = g_hash_table_new_full(NULL, NULL, NULL,
-                                                              (GDestroyNotify)kiln_tensor_free) };
+    evaluation->reads = g_hash_table_new(NULL, NULL);
+    evaluation->values = g_hash_table_new_full(NULL, NULL, NULL, (GDestroyNotify)kiln_tensor_free);
     gboolean good = TRUE;
     for (guint i = 0; good && i < function->arguments->len; i++) {
         const KilnValue *argument = &kiln_function_argument(function, i)->value;
         good = check_input(argument, inputs[i], error);
         if (good)
-            set_tensor(&evaluation, argument, kiln_tensor_copy(inputs[i]));
+            set_tensor(evaluation, argument, kiln_tensor_copy(inputs[i]));
     }
-    good = good && evaluate_nodes(&evaluation, function, error);
-    for (uint32_t i = 0; good && i < results->n_operands; i++)
-        outputs[i] = kiln_tensor_copy(value_tensor(&evaluation, results->operands[i].value));
-    g_hash_table_unref(evaluation.values);
-    g_hash_table_unref(evaluation.reads);
+    good = good && evaluate_nodes(evaluation, function, error);
+    for (uint32_t i = 0; good && outputs && i < results->n_operands; i++)
+        outputs[i] = kiln_tensor_copy(value_tensor(evaluation, results->operands[i].value));
+    g_hash_table_unref(evaluation->values);
+    g_hash_table_unref(evaluation->reads);
     return good;
+}
+
+gboolean
+kiln_graph_evaluate(const KilnFunction *function, const KilnTarget *target,
+                    const KilnTensor *const *inputs, KilnTensor **outputs, GError **error)
+{
+    Evaluation evaluation = { .target = target };
+    return evaluate_function(&evaluation, function, inputs, outputs, error);
+}
+
+gboolean
+kiln_graph_observe(const KilnFunction *function, const KilnTarget *target,
+                   const KilnTensor *const *inputs, KilnValueFn see, void *data, GError **error)
+{
+    Evaluation evaluation = { .target = target, .see = see, .see_data = data };
+    return evaluate_function(&evaluation, function, inputs, NULL, error);
 }

@@ -30,4 +30,12 @@ gboolean kiln_ir_interpret(const KilnIRFunction *function, const KilnTarget *tar
 gboolean kiln_graph_evaluate(const KilnFunction *function, const KilnTarget *target,
                              const KilnTensor *const *inputs, KilnTensor **outputs, GError **error);
 
+/** Sees a value of a node right after it was evaluated; FALSE and @error stop the evaluation. */
+typedef gboolean (*KilnValueFn)(const KilnValue *value, const KilnTensor *tensor, void *data,
+                                GError **error);
+/** The same for the values themselves: @see gets each result of each node, in order. */
+gboolean kiln_graph_observe(const KilnFunction *function, const KilnTarget *target,
+                            const KilnTensor *const *inputs, KilnValueFn see, void *data,
+                            GError **error);
+
 #endif

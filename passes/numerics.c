@@ -239,3 +239,17 @@ kiln_compare_numerics(const KilnTensor *before, const KilnTensor *after, KilnNum
                   g_bytes_get_data(right, NULL) };
     return compare_elements(&pair, numerics, terms, error);
 }
+
+bool
+kiln_numerics_bound(const KilnTensor *before, const KilnTensor *after, KilnNumerics numerics,
+                    const KilnErrorTerms *terms, double *out, GError **error)
+{
+    g_autoptr(GBytes) left = kiln_tensor_view(before, error);
+    g_autoptr(GBytes) right = left ? kiln_tensor_view(after, error) : NULL;
+    if (!right)
+        return false;
+    Pair pair = { before->type.dtype, kiln_type_elements(&before->type),
+                  g_bytes_get_data(left, NULL), g_bytes_get_data(right, NULL) };
+    *out = bound_of(&pair, numerics, terms);
+    return true;
+}

@@ -25,6 +25,10 @@ KilnErrorTerms kiln_ir_error_terms(const KilnIRFunction *function);
 gboolean kiln_compare_numerics(const KilnTensor *before, const KilnTensor *after,
                                KilnNumerics numerics, const KilnErrorTerms *terms, GError **error);
 
+/** How far an element of @after may be from the same one of @before in class U or Q; they are of
+ * one type and shape. False and @error where they cannot be read. */
+bool kiln_numerics_bound(const KilnTensor *before, const KilnTensor *after, KilnNumerics numerics,
+                         const KilnErrorTerms *terms, double *out, GError **error);
 /** "E", "U", "Q" or "L". */
 const char *kiln_numerics_name(KilnNumerics numerics);
 

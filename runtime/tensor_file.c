@@ -3,12 +3,10 @@
 #include "runtime/tensor_file.h"
 
 #include "graph/alloc.h"
-#include "graph/number.h"
 #include "graph/onnx/onnx.h"
 #include "runtime/file.h"
 #include "runtime/image.h"
 
-#include <math.h>
 #include <string.h>
 
 /* --- NumPy --- */
@@ -167,73 +165,4 @@ kiln_tensor_file_encode(const char *path, const char *name, const KilnTensor *te
         return kiln_onnx_tensor_write(tensor, name, out, error);
     g_autoptr(GBytes) view = kiln_tensor_view(tensor, error);
     return view && save_npy(out, &tensor->type, g_bytes_get_data(view, NULL), error);
-}
-
-/* --- comparing --- */
-
-typedef struct {
-    double rtol, atol;
-    double worst_abs, worst_rel;
-    int64_t first_bad; /* -1: none */
-    int64_t n_bad;
-} Comparison;
-
-static void
-compare_element(Comparison *comparison, int64_t i, double got, double want)
-{
-    bool fine;
-    if (isnan(got) || isnan(want) || isinf(got) || isinf(want)) {
-        fine = (isnan(got) && isnan(want)) || got == want;
-    } else {
-        double difference = fabs(got - want);
-        comparison->worst_abs = MAX(comparison->worst_abs, difference);
-        if (want != 0)
-            comparison->worst_rel = MAX(comparison->worst_rel, difference / fabs(want));
-        fine = difference <= comparison->atol + comparison->rtol * fabs(want);
-    }
-    if (fine)
-        return;
-    if (comparison->first_bad < 0)
-        comparison->first_bad = i;
-    comparison->n_bad++;
-}
-
-gboolean
-kiln_tensor_compare(const KilnTensor *got, const KilnTensor *want, double rtol, double atol,
-                    double *out_abs, double *out_rel, GError **error)
-{
-    if (!kiln_type_equal(&got->type, &want->type)) {
-        g_autofree char *found = kiln_type_to_string(&got->type);
-        g_autofree char *expected = kiln_type_to_string(&want->type);
-        return kiln_throw(error, KILN_ERROR_MISMATCH, "expected %s, found %s", expected, found);
-    }
-    if (got->kind == KILN_TENSOR_STRINGS || want->kind == KILN_TENSOR_STRINGS)
-        return kiln_tensor_equal(got, want)
-                   ? TRUE
-                   : kiln_throw(error, KILN_ERROR_MISMATCH, "texts differ");
-    g_autoptr(GBytes) got_bytes = kiln_tensor_view(got, error);
-    g_autoptr(GBytes) want_bytes = got_bytes ? kiln_tensor_view(want, error) : NULL;
-    if (!want_bytes)
-        return FALSE;
-    const void *g = g_bytes_get_data(got_bytes, NULL), *w = g_bytes_get_data(want_bytes, NULL);
-    KilnDType dtype = got->type.dtype;
-    int64_t n = kiln_type_elements(&got->type);
-    Comparison comparison = { .rtol = rtol, .atol = atol, .first_bad = -1 };
-    for (int64_t i = 0; i < n; i++)
-        compare_element(&comparison, i, kiln_element_as_f64(dtype, g, i),
-                        kiln_element_as_f64(dtype, w, i));
-    if (out_abs)
-        *out_abs = comparison.worst_abs;
-    if (out_rel)
-        *out_rel = comparison.worst_rel;
-    if (comparison.first_bad < 0)
-        return TRUE;
-    return kiln_throw(error, KILN_ERROR_MISMATCH,
-                      "%" G_GINT64_FORMAT " of %" G_GINT64_FORMAT
-                      " elements differ, the first is element %" G_GINT64_FORMAT
-                      ": expected %g, found %g (largest difference %g, rtol %g, atol %g)",
-                      comparison.n_bad, n, comparison.first_bad,
-                      kiln_element_as_f64(dtype, w, comparison.first_bad),
-                      kiln_element_as_f64(dtype, g, comparison.first_bad), comparison.worst_abs,
-                      rtol, atol);
 }

@@ -5,6 +5,7 @@
 #define KILN_RUNTIME_TENSOR_FILE_H
 
 #include "runtime/internal.h"
+#include "runtime/tensor_compare.h"
 
 /** How a picture becomes numbers: (value / 255 * scale - mean[c]) / std[c] for channel c. */
 typedef struct {
@@ -33,11 +34,5 @@ gboolean kiln_tensor_file_encode(const char *path, const char *name, const KilnT
  * allow. The same for a model and its texts. */
 KilnTensor *kiln_model_random_input(const KilnModel *model, unsigned i, const KilnType *type,
                                     uint64_t seed, GError **error);
-
-/** Element by element: |got - want| <= atol + rtol * |want|, NaN equals NaN, infinities must match.
- * Shape and type must be equal. The largest differences go to @out_abs and @out_rel (may be NULL).
- * KILN_ERROR_MISMATCH says what and where. */
-gboolean kiln_tensor_compare(const KilnTensor *got, const KilnTensor *want, double rtol,
-                             double atol, double *out_abs, double *out_rel, GError **error);
 
 #endif

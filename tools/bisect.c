@@ -3,8 +3,6 @@
  * compared with that of the model, all of it in a child process that may crash. */
 #include "tools/bisect.h"
 
-#include "passes/rule.h"
-
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -97,24 +95,6 @@ results_of(const KilnBisect *bisect, const State *state, GError **error)
                               bisect->inputs, false, error);
 }
 
-/* The widest class of the passes that changed something, and how many of these round. */
-static KilnNumerics
-numerics_of(const KilnBisect *bisect, const KilnPassReport *report, uint32_t *n_rounding)
-{
-    KilnNumerics widest = KILN_NUMERICS_E;
-    *n_rounding = 0;
-    for (guint i = 0; i < report->passes->len; i++) {
-        const KilnPassStats *stats = g_ptr_array_index(report->passes, i);
-        const KilnPassInfo *pass = kiln_pass_pipeline_find(bisect->passes, stats->id);
-        if (!stats->changed || !pass)
-            continue;
-        KilnNumerics numerics = kiln_pass_numerics(pass, bisect->passes->flags);
-        widest = MAX(widest, numerics);
-        *n_rounding += numerics != KILN_NUMERICS_E ? stats->changed : 0;
-    }
-    return widest;
-}
-
 /* Bounds are those of one pass: roundings of several add up. */
 static gboolean
 compare(const KilnBisect *bisect, const State *state, GError **error)
@@ -123,7 +103,7 @@ compare(const KilnBisect *bisect, const State *state, GError **error)
     if (!found)
         return FALSE;
     uint32_t n_rounding;
-    KilnNumerics numerics = numerics_of(bisect, state->report, &n_rounding);
+    KilnNumerics numerics = kiln_report_numerics(state->report, bisect->passes, &n_rounding);
     found->terms.terms =
         MAX(found->terms.terms, bisect->expected->terms.terms) * MAX(n_rounding, 1);
     return kiln_results_compare(bisect->expected, found, numerics, error);

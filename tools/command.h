@@ -18,6 +18,7 @@ enum {
 };
 
 typedef struct KilnTrace KilnTrace;
+typedef struct KilnInputs KilnInputs;
 
 /** Long work as it goes on: what a terminal shows, what a trace records. */
 typedef struct {
@@ -27,7 +28,9 @@ typedef struct {
 
 /** Options of every sub-command, and those of passes. Strings are owned. */
 typedef struct {
-    char *pipeline, *passes, *backend, *mode, *prefer, *trace;
+    char **pipelines, **backends; /* as given; the last ones count, but where there are two sides */
+    const char *pipeline, *backend;
+    char *passes, *mode, *prefer, *trace;
     char **constness; /* compile:NAME, run:NAME */
     char **shapes;    /* NAME=1x3x224x224 */
     int threads;
@@ -47,6 +50,7 @@ typedef enum {
     KILN_OPERANDS_ONE,
     KILN_OPERANDS_SOME,     /* at least one */
     KILN_OPERANDS_OPTIONAL, /* one at most */
+    KILN_OPERANDS_TWO,      /* one or two */
 } KilnOperands;
 
 /** A sub-command: how it is called and what it does. */
@@ -57,6 +61,8 @@ typedef struct {
     const char *summary;
     const GOptionEntry *entries; /* its own options; may be NULL */
     bool passes;                 /* takes the options that act on passes too */
+    bool two_sides;              /* --pipeline and --backend may be given twice */
+    KilnInputs *inputs;          /* takes the options of inputs, which go there; may be NULL */
     /** Does the work on @operands (NULL-terminated; NULL: none) and returns the exit status; where
      * @error was set, the error's own status counts. */
     int (*work)(KilnOptions *options, char **operands, void *data, GError **error);
@@ -94,6 +100,8 @@ void kiln_print_json(JsonObject *root);
 /** A text from a file, with control characters as \\n, \\t or \\xHH, so that a line stays a line:
  * to be freed. */
 char *kiln_one_line(const char *text);
+/** A number in JSON, which has no NaN and no infinities: they become null. */
+void kiln_json_set_number(JsonObject *object, const char *key, double value);
 /** A type as `f32[1,10]` in JSON. */
 void kiln_json_set_type(JsonObject *object, const char *key, const KilnType *type);
 
@@ -105,11 +113,17 @@ gboolean kiln_write_text(const char *path, const KilnModule *module, const KilnI
  * each rule did. */
 void kiln_print_pass_table(const KilnPassReport *report, bool rules);
 
+/** The widest class of the passes of @pipeline that changed something, and how many changes of
+ * @report round. */
+KilnNumerics kiln_report_numerics(const KilnPassReport *report, const KilnPassPipeline *pipeline,
+                                  uint32_t *n_rounding);
+
 int kiln_command_run(int argc, char **argv);
 int kiln_command_opt(int argc, char **argv);
 int kiln_command_verify(int argc, char **argv);
 int kiln_command_check(int argc, char **argv);
 int kiln_command_memory(int argc, char **argv);
+int kiln_command_compare(int argc, char **argv);
 int kiln_command_bisect(int argc, char **argv);
 int kiln_command_passes(int argc, char **argv);
 int kiln_command_ops(int argc, char **argv);

@@ -63,3 +63,16 @@ kiln_execution_output(KilnExecution *execution, unsigned i, GError **error)
     KilnType type = kiln_type_make(info.dtype, info.rank, info.dims);
     return kiln_tensor_new_copy(&type, data, error);
 }
+
+GPtrArray *
+kiln_execution_outputs(KilnExecution *execution, GError **error)
+{
+    g_autoptr(GPtrArray) outputs = g_ptr_array_new_with_free_func((GDestroyNotify)kiln_tensor_free);
+    for (unsigned i = 0; i < execution->program->outputs.n; i++) {
+        KilnTensor *tensor = kiln_execution_output(execution, i, error);
+        if (!tensor)
+            return NULL;
+        g_ptr_array_add(outputs, tensor);
+    }
+    return g_steal_pointer(&outputs);
+}

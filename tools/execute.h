@@ -26,5 +26,7 @@ gboolean kiln_execution_bind(KilnExecution *execution, unsigned i, const KilnTen
 gboolean kiln_execution_run(KilnExecution *execution, GError **error);
 /** Output @i as a tensor of its own. */
 KilnTensor *kiln_execution_output(KilnExecution *execution, unsigned i, GError **error);
+/** All of them, KilnTensor*. */
+GPtrArray *kiln_execution_outputs(KilnExecution *execution, GError **error);
 
 #endif

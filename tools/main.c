@@ -19,6 +19,8 @@ static const struct {
       kiln_command_verify },
     { "check", "MODEL", "list every operator that is not supported", kiln_command_check },
     { "memory", "MODEL", "show the memory plan", kiln_command_memory },
+    { "compare", "MODEL", "find the first value that two pipelines or dumps do not agree on",
+      kiln_command_compare },
     { "bisect", "MODEL", "find the pass application that breaks a model", kiln_command_bisect },
     { "passes", "", "list the passes", kiln_command_passes },
     { "ops", "", "list the operators", kiln_command_ops },

@@ -3,6 +3,7 @@
 #include "tools/command.h"
 
 #include "passes/suggest.h"
+#include "tools/inputs.h"
 #include "tools/trace.h"
 
 #include <stdio.h>
@@ -29,12 +30,12 @@ static void
 add_common(GOptionContext *context, KilnOptions *options)
 {
     const GOptionEntry entries[] = {
-        { "pipeline", 0, 0, G_OPTION_ARG_FILENAME, &options->pipeline,
+        { "pipeline", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options->pipelines,
           "A shipped pipeline or a YAML file (default: default)", "F" },
         { "passes", 0, 0, G_OPTION_ARG_STRING, &options->passes,
           "Passes in place of a pipeline: a,b{x=1},c", "LIST" },
-        { "backend", 0, 0, G_OPTION_ARG_STRING, &options->backend, "ref or cpu (default: cpu)",
-          "NAME" },
+        { "backend", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options->backends,
+          "ref or cpu (default: cpu)", "NAME" },
         { "no-offload", 0, 0, G_OPTION_ARG_NONE, &options->no_offload,
           "Use Kiln's own kernels only", NULL },
         { "threads", 0, 0, G_OPTION_ARG_INT, &options->threads,
@@ -100,7 +101,7 @@ check_values(const KilnUsage *usage, const KilnOptions *options, GError **error)
         strcmp(options->prefer, "memory") != 0)
         return throw_usage(usage, error, "--prefer: expected speed or memory, found %s",
                            options->prefer);
-    if (options->pipeline && options->passes)
+    if (options->pipeline && options->passes && !usage->two_sides)
         return throw_usage(usage, error,
                            "--pipeline and --passes: expected one of them, found both");
     if (options->stop_after < 0)
@@ -111,7 +112,17 @@ check_values(const KilnUsage *usage, const KilnOptions *options, GError **error)
         return throw_usage(usage, error,
                            "--bisect-limit: expected 0 or more, found %" G_GINT64_FORMAT,
                            options->bisect_limit);
-    return kiln_target_by_name(options->backend ? options->backend : "cpu", error) != NULL;
+    for (char **backend = options->backends; backend && *backend; backend++) {
+        if (!kiln_target_by_name(*backend, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+static const char *
+last_of(char **list)
+{
+    return list && *list ? list[g_strv_length(list) - 1] : NULL;
 }
 
 static gboolean
@@ -126,6 +137,10 @@ check_operands(const KilnUsage *usage, char **rest, GError **error)
                throw_usage(usage, error, "expected one operand (%s), found %u", usage->operands, n);
     case KILN_OPERANDS_SOME:
         return n >= 1 || throw_usage(usage, error, "expected %s, found none", usage->operands);
+    case KILN_OPERANDS_TWO:
+        return n == 1 || n == 2 ||
+               throw_usage(usage, error, "expected one or two operands (%s), found %u",
+                           usage->operands, n);
     case KILN_OPERANDS_OPTIONAL:
         break;
     }
@@ -161,6 +176,8 @@ parse(const KilnUsage *usage, int argc, char **argv, KilnOptions *options, char 
     g_option_context_set_summary(context, usage->summary);
     if (usage->entries)
         g_option_context_add_main_entries(context, usage->entries, NULL);
+    if (usage->inputs)
+        kiln_inputs_add(context, usage->inputs);
     add_common(context, options);
     g_option_context_add_main_entries(context, help_entries, NULL);
     if (usage->passes)
@@ -175,6 +192,8 @@ parse(const KilnUsage *usage, int argc, char **argv, KilnOptions *options, char 
         fputs(text, stdout);
         return FALSE;
     }
+    options->pipeline = last_of(options->pipelines);
+    options->backend = last_of(options->backends);
     split_lists(&options->skip);
     split_lists(&options->only);
     split_lists(&options->print_after);
@@ -184,10 +203,10 @@ parse(const KilnUsage *usage, int argc, char **argv, KilnOptions *options, char 
 static void
 options_clear(KilnOptions *options)
 {
-    char *texts[] = { options->pipeline, options->passes, options->backend, options->mode,
-                      options->prefer,   options->trace,  options->dump_dir };
-    char **lists[] = { options->constness, options->shapes, options->skip, options->only,
-                       options->print_after };
+    char *texts[] = { options->passes, options->mode, options->prefer, options->trace,
+                      options->dump_dir };
+    char **lists[] = { options->pipelines, options->backends, options->constness,  options->shapes,
+                       options->skip,      options->only,     options->print_after };
     for (size_t i = 0; i < G_N_ELEMENTS(texts); i++)
         g_free(texts[i]);
     for (size_t i = 0; i < G_N_ELEMENTS(lists); i++)

@@ -4,7 +4,9 @@
 #include "tools/trace.h"
 
 #include "graph/text/text.h"
+#include "passes/rule.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -64,6 +66,15 @@ kiln_one_line(const char *text)
             g_string_append_c(out, *text);
     }
     return g_string_free(out, FALSE);
+}
+
+void
+kiln_json_set_number(JsonObject *object, const char *key, double value)
+{
+    if (isfinite(value))
+        json_object_set_double_member(object, key, value);
+    else
+        json_object_set_null_member(object, key);
 }
 
 void
@@ -157,4 +168,22 @@ kiln_print_pass_table(const KilnPassReport *report, bool rules)
     fprintf(stderr, "%u applications, %.3f ms\n", report->applications, ms);
     if (rules && report->measured && report->passes->len)
         print_total(report);
+}
+
+KilnNumerics
+kiln_report_numerics(const KilnPassReport *report, const KilnPassPipeline *pipeline,
+                     uint32_t *n_rounding)
+{
+    KilnNumerics widest = KILN_NUMERICS_E;
+    *n_rounding = 0;
+    for (guint i = 0; i < report->passes->len; i++) {
+        const KilnPassStats *stats = g_ptr_array_index(report->passes, i);
+        const KilnPassInfo *pass = kiln_pass_pipeline_find(pipeline, stats->id);
+        if (!stats->changed || !pass)
+            continue;
+        KilnNumerics numerics = kiln_pass_numerics(pass, pipeline->flags);
+        widest = MAX(widest, numerics);
+        *n_rounding += numerics != KILN_NUMERICS_E ? stats->changed : 0;
+    }
+    return widest;
 }

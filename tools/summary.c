@@ -117,16 +117,6 @@ kiln_summary_print(const char *name, const KilnTensor *tensor, char **labels)
     }
 }
 
-/* JSON has no NaN and no infinities: they become null. */
-static void
-set_number(JsonObject *object, const char *key, double value)
-{
-    if (isfinite(value))
-        json_object_set_double_member(object, key, value);
-    else
-        json_object_set_null_member(object, key);
-}
-
 JsonObject *
 kiln_summary_json(const char *name, const KilnTensor *tensor, char **labels)
 {
@@ -134,15 +124,15 @@ kiln_summary_json(const char *name, const KilnTensor *tensor, char **labels)
     JsonObject *object = json_object_new();
     json_object_set_string_member(object, "name", name);
     kiln_json_set_type(object, "type", &tensor->type);
-    set_number(object, "min", summary.min);
-    set_number(object, "max", summary.max);
-    set_number(object, "mean", summary.mean);
+    kiln_json_set_number(object, "min", summary.min);
+    kiln_json_set_number(object, "max", summary.max);
+    kiln_json_set_number(object, "mean", summary.mean);
     json_object_set_int_member(object, "nan", summary.n_nan);
     JsonArray *top = json_array_new();
     for (int i = 0; i < summary.n_top; i++) {
         JsonObject *entry = json_object_new();
         json_object_set_int_member(entry, "index", summary.top[i]);
-        set_number(entry, "value", summary.values[i]);
+        kiln_json_set_number(entry, "value", summary.values[i]);
         const char *label = label_of(labels, summary.top[i]);
         if (label)
             json_object_set_string_member(entry, "label", label);

@@ -29,7 +29,7 @@ class Commands(CliTest):
         self.assertRegex(self.kiln("--version"), r"^kiln \d+\.\d+\.\d+, .+, .+ kernels\n$")
 
     def test_unknown_commands_are_usage(self):
-        for name in ("compile", "compare", "frobnicate", "", "--no-such-option"):
+        for name in ("compile", "frobnicate", "", "--no-such-option"):
             result = self.start(name)
             self.assertEqual((result.returncode, result.stdout), (USAGE, b""))
             self.assertIn(f"kiln: expected a command, found {name}", result.stderr)

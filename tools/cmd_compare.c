@@ -1,0 +1,560 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kiln compare: the first value that two pipelines, two backends or two dumps do not agree on.
+ *
+ * Values are matched by name. Of a model those count that it has itself, for names that passes make
+ * up may mean anything; "first" is in the model's order. Behind them come the outputs as the whole
+ * road gives them, lowered and planned. */
+#include "tools/execute.h"
+#include "tools/inputs.h"
+#include "tools/values.h"
+
+#include "passes/numerics.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* The official tolerance of tests, where no class says more. */
+static const double RTOL = 1e-3, ATOL = 1e-7;
+static const double UNSTATED = -1;
+
+typedef struct {
+    KilnInputs inputs;
+    double rtol, atol;
+    gboolean all;
+} CompareOptions;
+
+/* A value of side A that waits for its like. */
+typedef struct {
+    char *op, *type; /* type: NULL of files */
+    KilnTensor *tensor;
+    unsigned order;
+    bool seen;
+} Waiting;
+
+/* A value of both sides. */
+typedef struct {
+    char *name, *op_a, *op_b, *type;
+    unsigned order;
+    KilnType shape;
+    KilnTolerance tolerance;
+    KilnDifference difference;
+} Row;
+
+typedef struct {
+    GHashTable *waiting; /* name → Waiting */
+    GHashTable *order;   /* name → place in the model + 1; NULL: any name counts, as it comes */
+    GPtrArray *rows;     /* Row*: what diverges */
+    unsigned n_a, agree, only_a, only_b, other_type;
+    /* how far values may differ */
+    KilnTolerance stated;
+    bool by_class;
+    KilnNumerics numerics;
+    KilnErrorTerms terms;
+    uint32_t n_rounding; /* changes of both sides that round: their errors add up */
+    char *labels[2];
+} Compare;
+
+static void
+waiting_free(gpointer data)
+{
+    Waiting *waiting = data;
+    g_free(waiting->op);
+    g_free(waiting->type);
+    kiln_tensor_free(waiting->tensor);
+    g_free(waiting);
+}
+
+static void
+row_free(gpointer data)
+{
+    Row *row = data;
+    g_free(row->name);
+    g_free(row->op_a);
+    g_free(row->op_b);
+    g_free(row->type);
+    g_free(row);
+}
+
+static void
+compare_init(Compare *compare)
+{
+    *compare = (Compare){
+        .waiting = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, waiting_free),
+        .rows = g_ptr_array_new_with_free_func(row_free),
+    };
+}
+
+static void
+compare_clear(Compare *compare)
+{
+    g_hash_table_unref(compare->waiting);
+    g_clear_pointer(&compare->order, g_hash_table_unref);
+    g_ptr_array_unref(compare->rows);
+    g_free(compare->labels[0]);
+    g_free(compare->labels[1]);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Compare, compare_clear)
+
+/* --- matching --- */
+
+/* The place of a value; false where it is none of the model's. Outputs stand behind all. */
+static bool
+place_of(const Compare *compare, const char *name, unsigned *out)
+{
+    if (!compare->order)
+        return true;
+    *out = GPOINTER_TO_UINT(g_hash_table_lookup(compare->order, name));
+    return *out > 0;
+}
+
+static gboolean
+take_a(const KilnNamedValue *value, void *data, GError **error)
+{
+    (void)error;
+    Compare *compare = data;
+    unsigned order = ++compare->n_a;
+    if (!place_of(compare, value->name, &order))
+        return TRUE;
+    Waiting *waiting = g_new0(Waiting, 1);
+    *waiting = (Waiting){ .op = g_strdup(value->op),
+                          .type = g_strdup(value->type),
+                          .tensor = kiln_tensor_copy(value->tensor),
+                          .order = order };
+    g_hash_table_replace(compare->waiting, g_strdup(value->name), waiting);
+    return TRUE;
+}
+
+static gboolean
+tolerance_for(const Compare *compare, const KilnTensor *a, const KilnTensor *b, KilnTolerance *out,
+              GError **error)
+{
+    *out = compare->stated;
+    if (!compare->by_class || a->kind == KILN_TENSOR_STRINGS ||
+        compare->numerics == KILN_NUMERICS_L)
+        return TRUE;
+    *out = (KilnTolerance){ .bits = compare->numerics == KILN_NUMERICS_E };
+    KilnErrorTerms terms = compare->terms;
+    terms.terms *= MAX(compare->n_rounding, 1);
+    return out->bits || kiln_numerics_bound(a, b, compare->numerics, &terms, &out->atol, error);
+}
+
+static gboolean
+compare_both(Compare *compare, const Waiting *a, const KilnNamedValue *b, GError **error)
+{
+    KilnTolerance tolerance;
+    KilnDifference difference;
+    if (!tolerance_for(compare, a->tensor, b->tensor, &tolerance, error) ||
+        !kiln_tensor_difference(b->tensor, a->tensor, &tolerance, &difference, error))
+        return FALSE;
+    if (difference.n_bad == 0) {
+        compare->agree++;
+        return TRUE;
+    }
+    Row *row = g_new0(Row, 1);
+    *row = (Row){ .name = g_strdup(b->name),
+                  .op_a = g_strdup(a->op),
+                  .op_b = g_strdup(b->op),
+                  .type = kiln_type_to_string(&a->tensor->type),
+                  .order = a->order,
+                  .shape = a->tensor->type,
+                  .tolerance = tolerance,
+                  .difference = difference };
+    g_ptr_array_add(compare->rows, row);
+    return TRUE;
+}
+
+static gboolean
+take_b(const KilnNamedValue *value, void *data, GError **error)
+{
+    Compare *compare = data;
+    unsigned order;
+    Waiting *a = g_hash_table_lookup(compare->waiting, value->name);
+    if (!place_of(compare, value->name, &order))
+        return TRUE;
+    if (!a || a->seen) {
+        compare->only_b++;
+        return TRUE;
+    }
+    a->seen = true;
+    bool same = g_strcmp0(a->type, value->type) == 0 &&
+                kiln_type_equal(&a->tensor->type, &value->tensor->type);
+    gboolean good = TRUE;
+    if (same)
+        good = compare_both(compare, a, value, error);
+    else
+        compare->other_type++;
+    g_clear_pointer(&a->tensor, kiln_tensor_free);
+    return good;
+}
+
+static int
+compare_rows(gconstpointer a, gconstpointer b)
+{
+    const Row *x = *(Row *const *)a, *y = *(Row *const *)b;
+    return x->order < y->order ? -1 : x->order > y->order;
+}
+
+/* Counts what has no like, and puts what diverges in order. */
+static gboolean
+finish(Compare *compare, GError **error)
+{
+    unsigned n = g_hash_table_size(compare->waiting);
+    compare->only_a = n - compare->agree - compare->other_type - compare->rows->len;
+    g_ptr_array_sort(compare->rows, compare_rows);
+    return compare->agree + compare->rows->len > 0 ||
+           kiln_throw(error, KILN_ERROR_INVALID,
+                      "nothing to compare: %s and %s have no value of one name and type",
+                      compare->labels[0], compare->labels[1]);
+}
+
+/* --- models --- */
+
+typedef struct {
+    const char *text; /* of --pipeline, or of --passes */
+    bool passes;
+    const char *backend;
+} Side;
+
+/* What is compared: --pipeline, then --passes. One of them is compared with the model as it is, or,
+ * where two backends are given, with itself on the other. */
+static gboolean
+read_sides(const KilnOptions *options, Side sides[2], GError **error)
+{
+    unsigned n = options->pipelines ? g_strv_length(options->pipelines) : 0;
+    unsigned n_backends = options->backends ? g_strv_length(options->backends) : 0;
+    unsigned n_sides = n + (options->passes != NULL);
+    if (n_sides > 2 || n_backends > 2)
+        return kiln_throw(error, KILN_ERROR_USAGE,
+                          "expected two pipelines and two backends at most, found %u and %u",
+                          n_sides, n_backends);
+    Side given[2] = { { .text = "default" }, { .text = "default" } };
+    for (unsigned i = 0; i < n; i++)
+        given[i].text = options->pipelines[i];
+    if (options->passes)
+        given[n] = (Side){ .text = options->passes, .passes = true };
+    bool one = n_sides < 2, other_backend = n_backends == 2;
+    sides[0] = !one || other_backend ? given[0] : (Side){ .text = "none" };
+    sides[1] = given[one ? 0 : 1];
+    for (unsigned side = 0; side < 2; side++)
+        sides[side].backend = n_backends ? options->backends[MIN(side, n_backends - 1)] : "cpu";
+    return TRUE;
+}
+
+/* @options become those of the side, as if it had been asked for alone. */
+static KilnPipeline *
+choose_side(KilnOptions *options, const Side *side, GError **error)
+{
+    g_free(options->passes);
+    options->passes = side->passes ? g_strdup(side->text) : NULL;
+    options->pipeline = side->passes ? NULL : side->text;
+    options->backend = side->backend;
+    return kiln_options_pipeline(options, error);
+}
+
+/* The types of inputs that are asked for, --shape included. */
+static GPtrArray *
+make_inputs(const CompareOptions *own, const KilnOptions *options, const KilnModel *model,
+            GError **error)
+{
+    g_autoptr(GPtrArray) inputs = g_ptr_array_new_with_free_func((GDestroyNotify)kiln_tensor_free);
+    g_autofree KilnBinding *bindings = kiln_options_bindings(options, model, false, error);
+    for (unsigned i = 0; bindings && i < model->inputs.n; i++) {
+        KilnType type = model->inputs.types[i];
+        if (bindings[i].rank != KILN_RANK_UNKNOWN)
+            type = kiln_type_make(type.dtype, bindings[i].rank, bindings[i].dims);
+        KilnTensor *tensor = kiln_inputs_tensor(&own->inputs, model, i, &type, NULL, error);
+        if (!tensor)
+            return NULL;
+        g_ptr_array_add(inputs, tensor);
+    }
+    return bindings ? g_steal_pointer(&inputs) : NULL;
+}
+
+/* The outputs of the whole road. */
+static gboolean
+run_program(KilnOptions *options, KilnModel *model, KilnPipeline *pipeline, const GPtrArray *inputs,
+            KilnNamedValueFn see, Compare *compare, GError **error)
+{
+    KilnCompileOptions compile;
+    KilnShape *shapes = NULL;
+    if (!kiln_options_compile(options, pipeline, &compile, &shapes, error))
+        return FALSE;
+    g_auto(KilnExecution) execution = { 0 };
+    gboolean good = kiln_execution_open(&execution, model, &compile, false, error);
+    kiln_shapes_free(shapes, compile.n_shapes);
+    for (unsigned i = 0; good && i < inputs->len; i++)
+        good = kiln_execution_bind(&execution, i, g_ptr_array_index(inputs, i), error);
+    if (!good || !kiln_execution_run(&execution, error))
+        return FALSE;
+    g_autoptr(GPtrArray) outputs = kiln_execution_outputs(&execution, error);
+    return outputs && kiln_values_of_outputs(execution.program, outputs, see, compare, error);
+}
+
+/* What the passes of either side may have done to any value. */
+static void
+widen(Compare *compare, const KilnPipeline *pipeline, const KilnPassReport *report,
+      const KilnModule *module)
+{
+    uint32_t n_rounding;
+    KilnNumerics numerics = kiln_report_numerics(report, pipeline->passes, &n_rounding);
+    KilnErrorTerms terms = kiln_error_terms(kiln_module_entry(module));
+    compare->numerics = MAX(compare->numerics, numerics);
+    compare->n_rounding += n_rounding;
+    compare->terms.terms = MAX(compare->terms.terms, terms.terms);
+    compare->terms.step = MAX(compare->terms.step, terms.step);
+}
+
+static gboolean
+visit_side(KilnOptions *options, const Side *side, KilnModel *model, const GPtrArray *inputs,
+           KilnNamedValueFn see, Compare *compare, GError **error)
+{
+    g_autoptr(KilnPassReport) report = kiln_pass_report_new();
+    g_autoptr(KilnPipeline) pipeline = choose_side(options, side, error);
+    g_autoptr(KilnModule) module =
+        pipeline ? kiln_values_optimize(options, model, pipeline, inputs, report, error) : NULL;
+    if (!module)
+        return FALSE;
+    widen(compare, pipeline, report, module);
+    return kiln_values_of_graph(options, model, module, inputs, see, compare, error) &&
+           run_program(options, model, pipeline, inputs, see, compare, error);
+}
+
+static GHashTable *
+order_of(const KilnModel *model)
+{
+    GHashTable *order = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    unsigned n = 0;
+    kiln_foreach_node (node, kiln_module_entry(model->module)) {
+        for (uint32_t r = 0; r < node->n_results; r++)
+            g_hash_table_insert(order, g_strdup(node->results[r].name), GUINT_TO_POINTER(++n));
+    }
+    for (unsigned i = 0; i < model->outputs.n; i++)
+        g_hash_table_insert(order, g_strconcat("output ", model->outputs.info[i].name, NULL),
+                            GUINT_TO_POINTER(++n));
+    return order;
+}
+
+static gboolean
+compare_model(KilnOptions *options, const CompareOptions *own, const char *path, Compare *compare,
+              GError **error)
+{
+    Side sides[2];
+    g_autofree char *passes = g_strdup(options->passes); /* which choose_side() replaces */
+    if (!read_sides(options, sides, error))
+        return FALSE;
+    for (unsigned side = 0; side < 2; side++) {
+        if (sides[side].passes)
+            sides[side].text = passes;
+        compare->labels[side] = g_strdup_printf("%s on %s", sides[side].text, sides[side].backend);
+    }
+    g_autoptr(KilnModel) model = kiln_options_load(options, path, error);
+    if (!model || !kiln_inputs_check_names(&own->inputs, model, error))
+        return FALSE;
+    if (model->ir_text)
+        return kiln_throw(error, KILN_ERROR_USAGE,
+                          "expected a model at the graph level, found %s at the ir level", path);
+    g_autoptr(GPtrArray) inputs = make_inputs(own, options, model, error);
+    if (!inputs)
+        return FALSE;
+    compare->order = order_of(model);
+    compare->by_class = own->rtol == UNSTATED && own->atol == UNSTATED;
+    if (strcmp(sides[0].backend, sides[1].backend) != 0) {
+        compare->numerics = KILN_NUMERICS_U; /* kernels of their own round as they like */
+        compare->n_rounding = 1;
+    }
+    return visit_side(options, &sides[0], model, inputs, take_a, compare, error) &&
+           visit_side(options, &sides[1], model, inputs, take_b, compare, error);
+}
+
+/* --- folders --- */
+
+static gboolean
+compare_folders(char **dirs, Compare *compare, GError **error)
+{
+    compare->labels[0] = g_strdup(dirs[0]);
+    compare->labels[1] = g_strdup(dirs[1]);
+    return kiln_values_of_folder(dirs[0], take_a, compare, error) &&
+           kiln_values_of_folder(dirs[1], take_b, compare, error);
+}
+
+/* --- printing --- */
+
+static char *
+index_text(const KilnType *type, int64_t at)
+{
+    int64_t index[KILN_MAX_RANK] = { 0 };
+    for (int d = type->rank - 1; d >= 0; d--) {
+        index[d] = at % type->dims[d];
+        at /= type->dims[d];
+    }
+    GString *out = g_string_new("[");
+    for (int d = 0; d < type->rank; d++)
+        g_string_append_printf(out, "%s%" G_GINT64_FORMAT, d ? "," : "", index[d]);
+    return g_string_free(g_string_append_c(out, ']'), FALSE);
+}
+
+static char *
+tolerance_text(const KilnTolerance *tolerance)
+{
+    if (tolerance->bits)
+        return g_strdup("equal bits");
+    if (tolerance->rtol == 0)
+        return g_strdup_printf("%.3g", tolerance->atol);
+    return g_strdup_printf("%.3g + %.3g of the value", tolerance->atol, tolerance->rtol);
+}
+
+static void
+print_row(const Row *row)
+{
+    const KilnDifference *found = &row->difference;
+    g_autofree char *allowed = tolerance_text(&row->tolerance);
+    g_autofree char *name = kiln_one_line(row->name);
+    printf("%s", name);
+    if (row->op_a)
+        printf(" (%s in A, %s in B)", row->op_a, row->op_b);
+    printf(": %s\n  %" G_GINT64_FORMAT " of %" G_GINT64_FORMAT " elements differ; allowed: %s\n",
+           row->type, found->n_bad, found->n, allowed);
+    if (found->worst < 0)
+        return; /* texts */
+    g_autofree char *index = index_text(&row->shape, found->worst);
+    printf("  the worst is %s: %.9g in A, %.9g in B\n", index, found->want, found->got);
+    printf("  largest differences: absolute %.3g, relative %.3g", found->max_abs, found->max_rel);
+    if (kiln_dtype_is_float(row->shape.dtype))
+        printf(", %.3g ULP", found->max_ulp);
+    printf("\n");
+}
+
+static void
+print_text(const KilnOptions *options, const CompareOptions *own, const Compare *compare)
+{
+    guint n = compare->rows->len;
+    printf("A: %s\nB: %s\n", compare->labels[0], compare->labels[1]);
+    printf("%u values of both: %u agree, %u diverge (%u in A alone, %u in B alone, %u of another "
+           "type)\n",
+           compare->agree + n, compare->agree, n, compare->only_a, compare->only_b,
+           compare->other_type);
+    if (n == 0 || options->quiet)
+        return;
+    printf("first: ");
+    for (guint i = 0; i < (own->all ? n : 1); i++)
+        print_row(g_ptr_array_index(compare->rows, i));
+}
+
+static JsonObject *
+row_json(const Row *row)
+{
+    const KilnDifference *found = &row->difference;
+    JsonObject *object = json_object_new();
+    json_object_set_string_member(object, "name", row->name);
+    if (row->op_a) {
+        json_object_set_string_member(object, "op_a", row->op_a);
+        json_object_set_string_member(object, "op_b", row->op_b);
+    }
+    json_object_set_string_member(object, "type", row->type);
+    json_object_set_int_member(object, "elements", found->n);
+    json_object_set_int_member(object, "differ", found->n_bad);
+    kiln_json_set_number(object, "max_abs", found->max_abs);
+    kiln_json_set_number(object, "max_rel", found->max_rel);
+    kiln_json_set_number(object, "max_ulp", found->max_ulp);
+    json_object_set_boolean_member(object, "bits", row->tolerance.bits);
+    kiln_json_set_number(object, "atol", row->tolerance.atol);
+    kiln_json_set_number(object, "rtol", row->tolerance.rtol);
+    if (found->worst >= 0) {
+        g_autofree char *index = index_text(&row->shape, found->worst);
+        json_object_set_string_member(object, "index", index);
+        kiln_json_set_number(object, "a", found->want);
+        kiln_json_set_number(object, "b", found->got);
+    }
+    return object;
+}
+
+static void
+print_json(const Compare *compare)
+{
+    JsonObject *root = json_object_new();
+    json_object_set_string_member(root, "a", compare->labels[0]);
+    json_object_set_string_member(root, "b", compare->labels[1]);
+    json_object_set_int_member(root, "agree", compare->agree);
+    json_object_set_int_member(root, "only_a", compare->only_a);
+    json_object_set_int_member(root, "only_b", compare->only_b);
+    json_object_set_int_member(root, "other_type", compare->other_type);
+    JsonArray *rows = json_array_new();
+    for (guint i = 0; i < compare->rows->len; i++)
+        json_array_add_object_element(rows, row_json(g_ptr_array_index(compare->rows, i)));
+    json_object_set_array_member(root, "diverging", rows);
+    kiln_print_json(root);
+}
+
+/* --- the command --- */
+
+static gboolean
+check_values(CompareOptions *own, Compare *compare, GError **error)
+{
+    if ((own->rtol < 0 && own->rtol != UNSTATED) || isnan(own->rtol))
+        return kiln_throw(error, KILN_ERROR_USAGE, "--rtol: expected 0 or more, found %g",
+                          own->rtol);
+    if ((own->atol < 0 && own->atol != UNSTATED) || isnan(own->atol))
+        return kiln_throw(error, KILN_ERROR_USAGE, "--atol: expected 0 or more, found %g",
+                          own->atol);
+    compare->stated.rtol = own->rtol == UNSTATED ? RTOL : own->rtol;
+    compare->stated.atol = own->atol == UNSTATED ? ATOL : own->atol;
+    if (!own->inputs.random_text)
+        own->inputs.random_text = g_strdup("1");
+    return kiln_inputs_check(&own->inputs, error);
+}
+
+static int
+compare_work(KilnOptions *options, char **operands, void *data, GError **error)
+{
+    CompareOptions *own = data;
+    g_auto(Compare) compare;
+    compare_init(&compare);
+    if (!check_values(own, &compare, error))
+        return KILN_EXIT_USAGE;
+    if (!operands[1] && g_file_test(operands[0], G_FILE_TEST_IS_DIR)) {
+        kiln_throw(error, KILN_ERROR_USAGE, "expected a second folder to compare %s with",
+                   operands[0]);
+        return KILN_EXIT_USAGE;
+    }
+    gboolean good = operands[1] ? compare_folders(operands, &compare, error)
+                                : compare_model(options, own, operands[0], &compare, error);
+    kiln_clear_progress(options);
+    if (!good || !finish(&compare, error))
+        return KILN_EXIT_FAILED;
+    if (options->json)
+        print_json(&compare);
+    else
+        print_text(options, own, &compare);
+    return compare.rows->len ? KILN_EXIT_MISMATCH : KILN_EXIT_OK;
+}
+
+int
+kiln_command_compare(int argc, char **argv)
+{
+    CompareOptions own = { .inputs = KILN_INPUTS_INIT, .rtol = UNSTATED, .atol = UNSTATED };
+    const GOptionEntry entries[] = {
+        { "rtol", 0, 0, G_OPTION_ARG_DOUBLE, &own.rtol,
+          "Relative tolerance, in place of the class of the passes", "R" },
+        { "atol", 0, 0, G_OPTION_ARG_DOUBLE, &own.atol, "Absolute tolerance, likewise", "A" },
+        { "all", 0, 0, G_OPTION_ARG_NONE, &own.all, "Show all values that diverge, in order",
+          NULL },
+        G_OPTION_ENTRY_NULL,
+    };
+    const KilnUsage usage = {
+        .command = "compare",
+        .operands = "MODEL | DIR_A DIR_B",
+        .n_operands = KILN_OPERANDS_TWO,
+        .summary = "Finds the first value of a model that two pipelines (or two backends) do not "
+                   "agree on, or that two folders of `kiln run --dump-values` do not. Exit status "
+                   "4 where there is one.",
+        .entries = entries,
+        .passes = true,
+        .two_sides = true,
+        .inputs = &own.inputs,
+        .work = compare_work,
+    };
+    int status = kiln_command(&usage, argc, argv, &own);
+    kiln_inputs_clear(&own.inputs);
+    return status;
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/inputs.h"
+
+#include <math.h>
+#include <string.h>
+
+/* --- options --- */
+
+void
+kiln_inputs_add(GOptionContext *context, KilnInputs *inputs)
+{
+    const GOptionEntry entries[] = {
+        { "input", 'i', 0, G_OPTION_ARG_FILENAME_ARRAY, &inputs->files,
+          "Read an input: .pb, .npy, .png, .pgm, .ppm", "NAME=FILE" },
+        { "random", 0, 0, G_OPTION_ARG_STRING, &inputs->random_text,
+          "Random inputs for what -i does not give", "SEED" },
+        { "image-scale", 0, 0, G_OPTION_ARG_DOUBLE, &inputs->image.scale,
+          "Multiply pictures by this (default: 1)", "S" },
+        { "image-mean", 0, 0, G_OPTION_ARG_STRING, &inputs->image_mean,
+          "Then subtract this per channel: 0.48,0.45,0.40", "M" },
+        { "image-std", 0, 0, G_OPTION_ARG_STRING, &inputs->image_std,
+          "Then divide by this per channel", "S" },
+        G_OPTION_ENTRY_NULL,
+    };
+    g_option_context_add_main_entries(context, entries, NULL);
+}
+
+void
+kiln_inputs_clear(KilnInputs *inputs)
+{
+    g_strfreev(inputs->files);
+    g_free(inputs->random_text);
+    g_free(inputs->image_mean);
+    g_free(inputs->image_std);
+}
+
+static gboolean
+parse_channels(const char *option, const char *text, double out[4], unsigned *stated,
+               GError **error)
+{
+    g_auto(GStrv) parts = g_strsplit(text ? text : "", ",", -1);
+    unsigned n = text ? g_strv_length(parts) : 0;
+    if (n > 4)
+        return kiln_throw(error, KILN_ERROR_USAGE, "--%s: expected at most 4 numbers, found %s",
+                          option, text);
+    *stated = n;
+    bool divides = strcmp(option, "image-std") == 0;
+    for (unsigned i = 0; i < 4 && text; i++) {
+        char *end;
+        const char *part = n ? parts[MIN(i, n - 1)] : text;
+        out[i] = g_ascii_strtod(part, &end);
+        if (end == part || *end || !isfinite(out[i]) || (divides && out[i] == 0))
+            return kiln_throw(error, KILN_ERROR_USAGE,
+                              "--%s: expected %snumbers with commas, found %s", option,
+                              divides ? "non-zero " : "", text);
+    }
+    return TRUE;
+}
+
+gboolean
+kiln_inputs_check(KilnInputs *inputs, GError **error)
+{
+    if (!isfinite(inputs->image.scale))
+        return kiln_throw(error, KILN_ERROR_USAGE, "--image-scale: expected a number, found %g",
+                          inputs->image.scale);
+    inputs->random = inputs->random_text != NULL;
+    if (inputs->random &&
+        !g_ascii_string_to_unsigned(inputs->random_text, 10, 0, G_MAXUINT64, &inputs->seed, NULL))
+        return kiln_throw(error, KILN_ERROR_USAGE,
+                          "--random: expected a seed of 0 to 2^64-1, found %s",
+                          inputs->random_text);
+    return parse_channels("image-mean", inputs->image_mean, inputs->image.mean,
+                          &inputs->image.n_mean, error) &&
+           parse_channels("image-std", inputs->image_std, inputs->image.std, &inputs->image.n_std,
+                          error);
+}
+
+/* --- tensors --- */
+
+static bool
+names_input(const char *argument, const char *name)
+{
+    return g_str_has_prefix(argument, name) && argument[strlen(name)] == '=';
+}
+
+static const char *
+file_of_input(const KilnInputs *inputs, const char *name)
+{
+    for (char **at = inputs->files; at && *at; at++) {
+        if (names_input(*at, name))
+            return *at + strlen(name) + 1;
+    }
+    return NULL;
+}
+
+gboolean
+kiln_inputs_check_names(const KilnInputs *inputs, const KilnModel *model, GError **error)
+{
+    g_autoptr(GString) names = g_string_new(NULL);
+    for (unsigned i = 0; i < kiln_model_n_inputs(model); i++) {
+        const char *name = kiln_model_input(model, i)->name;
+        unsigned n = 0;
+        g_string_append_printf(names, "%s%s", i ? ", " : "", name);
+        for (char **at = inputs->files; at && *at; at++)
+            n += names_input(*at, name);
+        if (n > 1)
+            return kiln_throw(error, KILN_ERROR_USAGE, "-i %s: expected one file, found %u", name,
+                              n);
+    }
+    for (char **at = inputs->files; at && *at; at++) {
+        bool found = false;
+        for (unsigned i = 0; i < kiln_model_n_inputs(model); i++)
+            found |= names_input(*at, kiln_model_input(model, i)->name);
+        if (!found)
+            return kiln_throw(error, KILN_ERROR_USAGE,
+                              "-i %s: expected NAME=FILE with one of the inputs %s", *at,
+                              names->str);
+    }
+    return TRUE;
+}
+
+KilnTensor *
+kiln_inputs_tensor(const KilnInputs *inputs, const KilnModel *model, unsigned i,
+                   const KilnType *type, const char **out_file, GError **error)
+{
+    const char *name = kiln_model_input(model, i)->name, *file = file_of_input(inputs, name);
+    if (out_file)
+        *out_file = file;
+    if (file)
+        return kiln_tensor_file_load(file, type, &inputs->image, error);
+    if (!inputs->random)
+        return kiln_throw_null(error, KILN_ERROR_USAGE,
+                               "input %s: expected -i %s=FILE or --random SEED", name, name);
+    if (!kiln_type_is_static(type))
+        return kiln_throw_null(error, KILN_ERROR_USAGE,
+                               "input %s: its shape is open: give --shape %s=…", name, name);
+    return kiln_model_random_input(model, i, type, inputs->seed, error);
+}

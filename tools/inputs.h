@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inputs that a command line gives to a model: files, pictures, random numbers. */
+#ifndef KILN_TOOLS_INPUTS_H
+#define KILN_TOOLS_INPUTS_H
+
+#include "tools/command.h"
+
+struct KilnInputs {
+    char **files; /* NAME=FILE */
+    char *random_text, *image_mean, *image_std;
+    KilnImageOptions image;
+    bool random;
+    uint64_t seed;
+};
+#define KILN_INPUTS_INIT                                                                           \
+    {                                                                                              \
+        .image = KILN_IMAGE_OPTIONS_INIT                                                           \
+    }
+
+/** The options -i, --random and --image-… that fill in @inputs. */
+void kiln_inputs_add(GOptionContext *context, KilnInputs *inputs);
+void kiln_inputs_clear(KilnInputs *inputs);
+/** Reads the texts: before anything else is done with @inputs. */
+gboolean kiln_inputs_check(KilnInputs *inputs, GError **error);
+/** Each -i names an input of @model, and none twice. */
+gboolean kiln_inputs_check_names(const KilnInputs *inputs, const KilnModel *model, GError **error);
+/** Input @i of @model, of @type, from its file or by the seed. @out_file (may be NULL): the file,
+ * borrowed, or NULL. */
+KilnTensor *kiln_inputs_tensor(const KilnInputs *inputs, const KilnModel *model, unsigned i,
+                               const KilnType *type, const char **out_file, GError **error);
+
+#endif

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tools/values.h"
+
+#include "ir/interpret.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* --- of a model --- */
+
+typedef struct {
+    KilnNamedValueFn see;
+    void *data;
+} Watcher;
+
+static gboolean
+see_value(const KilnValue *value, const KilnTensor *tensor, void *data, GError **error)
+{
+    const Watcher *watcher = data;
+    if (value->def->op == KILN_OP_const)
+        return TRUE;
+    g_autofree char *type = kiln_type_to_string(&value->type);
+    g_autoptr(KilnTensor) handle = kiln_tensor_copy(tensor);
+    KilnNamedValue named = { value->name, kiln_op_info(value->def->op)->name, type, handle };
+    return watcher->see(&named, watcher->data, error);
+}
+
+/* What a run with @inputs is specialised for. The bytes that bindings point to go to @kept. */
+static KilnBinding *
+bindings_of(const KilnModel *model, const GPtrArray *inputs, GPtrArray *kept, GError **error)
+{
+    g_autofree KilnBinding *bindings = g_new0(KilnBinding, model->inputs.n + 1);
+    g_autofree bool *decides = kiln_value_arguments(kiln_module_entry(model->module));
+    for (unsigned i = 0; i < model->inputs.n; i++) {
+        const KilnTensor *tensor = g_ptr_array_index(inputs, i);
+        bindings[i].rank = tensor->type.rank;
+        memcpy(bindings[i].dims, tensor->type.dims, sizeof bindings[i].dims);
+        if (!decides[i])
+            continue;
+        GBytes *bytes = kiln_tensor_view(tensor, error);
+        if (!bytes)
+            return NULL;
+        g_ptr_array_add(kept, bytes);
+        bindings[i].data = g_bytes_get_data(bytes, NULL);
+    }
+    return g_steal_pointer(&bindings);
+}
+
+/* Inputs with data became literal, and are no arguments any more. */
+static GPtrArray *
+arguments_of(const KilnFunction *entry, const KilnModel *model, const GPtrArray *inputs)
+{
+    GPtrArray *arguments = g_ptr_array_new();
+    for (guint a = 0; a < entry->arguments->len; a++) {
+        const char *name = kiln_function_argument(entry, a)->value.name;
+        for (unsigned i = 0; i < model->inputs.n; i++) {
+            if (strcmp(model->inputs.info[i].name, name) == 0)
+                g_ptr_array_add(arguments, g_ptr_array_index(inputs, i));
+        }
+    }
+    return arguments;
+}
+
+KilnModule *
+kiln_values_optimize(KilnOptions *options, const KilnModel *model, const KilnPipeline *pipeline,
+                     const GPtrArray *inputs, KilnPassReport *report, GError **error)
+{
+    KilnPassOptions pass_options;
+    if (model->ir_text)
+        return kiln_throw_null(error, KILN_ERROR_USAGE,
+                               "values have names at the graph level only: %s is at the ir level",
+                               model->name);
+    if (!kiln_options_passes(options, pipeline, &pass_options, error))
+        return NULL;
+    g_autoptr(GPtrArray) kept = g_ptr_array_new_with_free_func((GDestroyNotify)g_bytes_unref);
+    g_autofree KilnBinding *bindings = bindings_of(model, inputs, kept, error);
+    return bindings
+               ? kiln_compile_graph(model, bindings, pipeline->passes, &pass_options, report, error)
+               : NULL;
+}
+
+gboolean
+kiln_values_of_graph(const KilnOptions *options, const KilnModel *model, const KilnModule *module,
+                     const GPtrArray *inputs, KilnNamedValueFn see, void *data, GError **error)
+{
+    const KilnTarget *target =
+        kiln_target_by_name(options->backend ? options->backend : "cpu", error);
+    if (!target)
+        return FALSE;
+    const KilnFunction *entry = kiln_module_entry(module);
+    g_autoptr(GPtrArray) arguments = arguments_of(entry, model, inputs);
+    Watcher watcher = { see, data };
+    return kiln_graph_observe(entry, target, (const KilnTensor *const *)arguments->pdata, see_value,
+                              &watcher, error);
+}
+
+gboolean
+kiln_values_of_outputs(const KilnProgram *program, const GPtrArray *outputs, KilnNamedValueFn see,
+                       void *data, GError **error)
+{
+    for (unsigned i = 0; i < outputs->len; i++) {
+        KilnTensor *tensor = g_ptr_array_index(outputs, i);
+        g_autofree char *name = g_strconcat("output ", program->outputs.info[i].name, NULL);
+        g_autofree char *type = kiln_type_to_string(&tensor->type);
+        if (!see(&(KilnNamedValue){ name, "output", type, tensor }, data, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+/* --- in a folder --- */
+
+gboolean
+kiln_value_dump_open(KilnValueDump *dump, const char *dir, GError **error)
+{
+    *dump = (KilnValueDump){ .dir = dir };
+    if (g_mkdir_with_parents(dir, 0777) != 0)
+        return kiln_throw(error, KILN_ERROR_IO, "%s: cannot be made: %s", dir, g_strerror(errno));
+    g_autoptr(GError) inner = NULL;
+    g_autoptr(GDir) folder = g_dir_open(dir, 0, &inner);
+    if (!folder)
+        return kiln_throw(error, KILN_ERROR_IO, "%s", inner->message);
+    const char *first = g_dir_read_name(folder);
+    return !first ||
+           kiln_throw(error, KILN_ERROR_IO, "%s: expected an empty folder, found %s", dir, first);
+}
+
+gboolean
+kiln_value_dump_write(const KilnNamedValue *value, void *data, GError **error)
+{
+    KilnValueDump *dump = data;
+    g_autofree char *name = g_uri_escape_string(value->name, NULL, TRUE);
+    g_autofree char *stem = g_strdup_printf("%s/%04u-%s", dump->dir, dump->n++, name);
+    g_autofree char *npy = g_strconcat(stem, ".npy", NULL);
+    g_autofree char *pb = g_strconcat(stem, ".pb", NULL);
+    g_autoptr(GByteArray) bytes = g_byte_array_new();
+    g_autoptr(GError) inner = NULL;
+    const char *path = npy;
+    if (!kiln_tensor_file_encode(npy, value->name, value->tensor, bytes, &inner)) {
+        if (!g_error_matches(inner, KILN_ERROR, KILN_ERROR_UNSUPPORTED)) {
+            g_propagate_error(error, g_steal_pointer(&inner));
+            return FALSE;
+        }
+        path = pb;
+        g_byte_array_set_size(bytes, 0);
+        if (!kiln_tensor_file_encode(pb, value->name, value->tensor, bytes, error))
+            return FALSE;
+    }
+    return kiln_file_write(path, bytes->data, bytes->len, error);
+}
+
+static int
+compare_names(gconstpointer a, gconstpointer b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The name of the value in "0012-NAME.npy"; NULL where the file holds no tensor. */
+static char *
+name_in_file(const char *file)
+{
+    if (!g_str_has_suffix(file, ".npy") && !g_str_has_suffix(file, ".pb"))
+        return NULL;
+    size_t digits = strspn(file, "0123456789");
+    const char *start = digits && file[digits] == '-' ? file + digits + 1 : file;
+    g_autofree char *stem = g_strndup(start, (size_t)(strrchr(start, '.') - start));
+    char *name = g_uri_unescape_string(stem, NULL);
+    return name ? name : g_steal_pointer(&stem);
+}
+
+gboolean
+kiln_values_of_folder(const char *dir, KilnNamedValueFn see, void *data, GError **error)
+{
+    g_autoptr(GError) inner = NULL;
+    g_autoptr(GDir) folder = g_dir_open(dir, 0, &inner);
+    if (!folder)
+        return kiln_throw(error, KILN_ERROR_IO, "%s", inner->message);
+    g_autoptr(GPtrArray) files = g_ptr_array_new_with_free_func(g_free);
+    for (const char *file; (file = g_dir_read_name(folder));)
+        g_ptr_array_add(files, g_strdup(file));
+    g_ptr_array_sort(files, compare_names);
+    for (guint i = 0; i < files->len; i++) {
+        g_autofree char *name = name_in_file(g_ptr_array_index(files, i));
+        if (!name)
+            continue;
+        g_autofree char *path = g_build_filename(dir, g_ptr_array_index(files, i), NULL);
+        g_autoptr(KilnTensor) tensor = kiln_tensor_file_load(path, NULL, NULL, error);
+        if (!tensor || !see(&(KilnNamedValue){ .name = name, .tensor = tensor }, data, error))
+            return FALSE;
+    }
+    return TRUE;
+}
