@@ -285,6 +285,14 @@ print_quant(const KilnQuant *quant, GString *out)
 }
 
 void
+kiln_type_print_element(const KilnType *type, GString *out)
+{
+    g_string_append(out, kiln_dtype_name(type->dtype));
+    if (type->quant)
+        print_quant(type->quant, out);
+}
+
+void
 kiln_type_print(const KilnType *type, GString *out)
 {
     g_string_append_printf(out, "%s[", kiln_dtype_name(type->dtype));

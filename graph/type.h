@@ -69,6 +69,8 @@ KilnType kiln_type_copy(KilnArena *arena, const KilnType *type);
 
 /** Appends the text form: `f32[2,N,3]`, `i8[2,3] q(0.1,3)`, `f32[1,64,56,56]:aBcd16b`. */
 void kiln_type_print(const KilnType *type, GString *out);
+/** Element type and quantization alone: `f32`, `i8 q(0.1,3)`. */
+void kiln_type_print_element(const KilnType *type, GString *out);
 /** The text form as a new string, for messages. */
 char *kiln_type_to_string(const KilnType *type);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Building, rewriting and unlinking instructions and buffers; uses are kept exact at every step. */
-#include "ir/ir.h"
+#include "ir/stack.h"
 
 #include <string.h>
 
@@ -264,7 +264,7 @@ static gboolean
 check_arity(KilnInstrKind kind, KilnBuffer *const *operands, uint32_t n, GError **error)
 {
     const KilnInstrInfo *info = kiln_instr_info(kind);
-    if ((info->flags & KILN_INSTR_BOOKKEEPING) || kind == KILN_INSTR_call)
+    if ((info->flags & KILN_INSTR_BOOKKEEPING) || kiln_instr_states_access(kind))
         return kiln_throw(error, KILN_ERROR_INVALID, "%s has a builder of its own", info->name);
     KilnAccess access;
     bool optional;
@@ -298,14 +298,51 @@ kiln_instr_new(KilnIRFunction *function, KilnInstrKind kind, KilnBuffer *const *
     return instr;
 }
 
+/* The first @n_out operands are results, the others are read. */
+static KilnInstr *
+instr_new_stated(KilnIRFunction *function, KilnInstrKind kind, KilnBuffer *const *operands,
+                 uint32_t n_operands, uint32_t n_out)
+{
+    KilnInstr *instr = instr_new(function, kind, operands, n_operands);
+    for (uint32_t i = 0; i < n_operands; i++)
+        instr->operands[i].access = i < n_out ? KILN_ACCESS_OUT : KILN_ACCESS_IN;
+    return instr;
+}
+
 KilnInstr *
 kiln_instr_new_call(KilnIRFunction *function, const char *callee, KilnBuffer *const *operands,
                     uint32_t n_operands, uint32_t n_out, KilnInstr *before)
 {
-    KilnInstr *instr = instr_new(function, KILN_INSTR_call, operands, n_operands);
+    KilnInstr *instr = instr_new_stated(function, KILN_INSTR_call, operands, n_operands, n_out);
     instr->callee = kiln_arena_strdup(function->arena, callee);
-    for (uint32_t i = 0; i < n_operands; i++)
-        instr->operands[i].access = i < n_out ? KILN_ACCESS_OUT : KILN_ACCESS_IN;
+    instr_link(instr, before);
+    return instr;
+}
+
+static void
+copy_step(KilnArena *arena, KilnStackStep *step)
+{
+    const KilnInstrInfo *info = kiln_instr_info(step->kind);
+    const void *attrs = step->attrs;
+    step->attrs = kiln_instr_attrs_new(step->kind, arena);
+    if (attrs)
+        kiln_attrs_copy(info->attrs, info->n_attrs, step->attrs, attrs, arena);
+    KilnType type = kiln_type_unranked(step->dtype);
+    type.quant = step->quant;
+    step->quant = kiln_type_copy(arena, &type).quant;
+}
+
+KilnInstr *
+kiln_instr_new_stack(KilnIRFunction *function, KilnBuffer *const *operands, uint32_t n_operands,
+                     uint32_t n_out, const KilnStackStep *steps, uint32_t n_steps,
+                     KilnInstr *before)
+{
+    g_assert(n_operands <= KILN_STACK_OPERANDS_MAX && n_steps <= KILN_STACK_STEPS_MAX);
+    KilnInstr *instr = instr_new_stated(function, KILN_INSTR_stack, operands, n_operands, n_out);
+    instr->n_steps = n_steps;
+    instr->steps = kiln_arena_copy(function->arena, steps, n_steps * sizeof *steps);
+    for (uint32_t i = 0; i < n_steps; i++)
+        copy_step(function->arena, &instr->steps[i]);
     instr_link(instr, before);
     return instr;
 }
@@ -360,16 +397,44 @@ kiln_buffer_origin_offset(const KilnBuffer *buffer)
     return bytes;
 }
 
+/* Every step that reads operand @in comes before the one that writes @out, or is that one. */
+static bool
+is_read_before(const KilnInstr *stack, uint32_t out, uint32_t in)
+{
+    bool written = false;
+    for (uint32_t i = 0; i < stack->n_steps; i++) {
+        const KilnStackStep *step = &stack->steps[i];
+        for (uint32_t k = 0; k < step->n_sources && written; k++) {
+            if (step->sources[k].kind == KILN_STACK_OPERAND && step->sources[k].index == in)
+                return false;
+        }
+        written |= step->store == (int32_t)out;
+    }
+    return written;
+}
+
+bool
+kiln_instr_may_share(const KilnInstr *instr, uint32_t out, uint32_t in)
+{
+    const KilnBuffer *to = kiln_instr_operand(instr, out), *from = kiln_instr_operand(instr, in);
+    if (!to || !from || in >= 32 || instr->operands[out].access != KILN_ACCESS_OUT ||
+        instr->operands[in].access != KILN_ACCESS_IN)
+        return false;
+    if (instr->kind == KILN_INSTR_stack)
+        return kiln_dtype_size(to->type.dtype) == kiln_dtype_size(from->type.dtype) &&
+               g_strcmp0(to->type.layout, from->type.layout) == 0 &&
+               kiln_type_elements(&to->type) == kiln_type_elements(&from->type) &&
+               is_read_before(instr, out, in);
+    /* What stored integers stand for does not matter: element i is read before it is written. */
+    return out == 0 && (kiln_instr_info(instr->kind)->aliases >> in & 1) &&
+           to->type.dtype == from->type.dtype && kiln_type_same_shape(&to->type, &from->type) &&
+           g_strcmp0(to->type.layout, from->type.layout) == 0;
+}
+
 bool
 kiln_instr_may_alias(const KilnInstr *instr, uint32_t in)
 {
-    const KilnBuffer *out = kiln_instr_operand(instr, 0), *other = kiln_instr_operand(instr, in);
-    if (!out || !other || in == 0 || in >= 32)
-        return false;
-    /* What stored integers stand for does not matter: element i is read before it is written. */
-    return (kiln_instr_info(instr->kind)->aliases >> in & 1) &&
-           out->type.dtype == other->type.dtype && kiln_type_same_shape(&out->type, &other->type) &&
-           g_strcmp0(out->type.layout, other->type.layout) == 0;
+    return kiln_instr_may_share(instr, 0, in);
 }
 
 bool

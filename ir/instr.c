@@ -92,3 +92,9 @@ kiln_instr_access(KilnInstrKind kind, uint32_t i, KilnAccess *out_access, bool *
                                   : KILN_ACCESS_IN;
     return letter != 0;
 }
+
+bool
+kiln_instr_states_access(KilnInstrKind kind)
+{
+    return strcmp(instrs[kind].signature, "*") == 0;
+}

@@ -40,7 +40,8 @@ typedef struct {
     const char *name;
     const char
         *signature;   /* a letter per operand: o @out, i @in, b @inout; '?' after it: may be absent
-                         (`_` or left out at the end); '*' after it: any number of them */
+                         (`_` or left out at the end); '*' after it: any number of them; "*"
+                         alone: each use states its access */
     uint32_t aliases; /* bit k: operand k may share its bytes with operand 0 if their types are
                          equal, quantization apart */
     uint32_t flags;
@@ -53,7 +54,10 @@ const KilnInstrInfo *kiln_instr_info(KilnInstrKind kind);
 bool kiln_instr_from_name(const char *name, KilnInstrKind *out);
 void *kiln_instr_attrs_new(KilnInstrKind kind, KilnArena *arena);
 /** How operand @i is accessed and whether it may be absent. False where the signature has no such
- * operand (always for `call`, whose uses state their access). */
+ * operand (always where uses state their access). */
 bool kiln_instr_access(KilnInstrKind kind, uint32_t i, KilnAccess *out_access, bool *out_optional);
+
+/** True for `call` and `stack`, whose uses state their access. */
+bool kiln_instr_states_access(KilnInstrKind kind);
 
 #endif

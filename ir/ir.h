@@ -17,6 +17,7 @@ typedef struct KilnIRFunction KilnIRFunction;
 typedef struct KilnBuffer KilnBuffer;
 typedef struct KilnInstr KilnInstr;
 typedef struct KilnBufferUse KilnBufferUse;
+typedef struct KilnStackStep KilnStackStep; /* ir/stack.h */
 
 typedef enum {
     KILN_BUFFER_WEIGHT, /* a constant of the module, or state (mutable until make-weights-const says
@@ -51,16 +52,6 @@ struct KilnBufferUse {
     KilnBufferUse *previous, *next;
 };
 
-/** One step of a `stack`: an element-wise instruction on the running value and, for binary ones, a
- * scalar or a further @in operand of the stack. */
-typedef struct {
-    KilnInstrKind kind;
-    void *attrs;
-    bool has_scalar;
-    double scalar;
-    int operand; /* index of the further operand among the stack's operands; -1: none */
-} KilnStackStep;
-
 struct KilnInstr {
     KilnInstrKind kind;
     uint32_t id; /* dense per function; not the position */
@@ -71,7 +62,7 @@ struct KilnInstr {
     uint32_t n_operands;
     KilnBufferUse *operands;
     void *attrs;          /* KilnInstrAttrs_<kind>; NULL where it has none */
-    KilnStackStep *steps; /* `stack` */
+    KilnStackStep *steps; /* `stack`: what it computes */
     uint32_t n_steps;
     const char
         *callee; /* `call`; the accesses of its operands are set with kiln_instr_new_call() */
@@ -154,6 +145,9 @@ kiln_instr_operand(const KilnInstr *instr, uint32_t i)
 /** True where operand @in may share its bytes with @out operand 0, by the instruction's row and the
  * two types. */
 bool kiln_instr_may_alias(const KilnInstr *instr, uint32_t in);
+/** The same of any @out operand: those of a stack are equal. There @in must be read element for
+ * element, with elements of the same size, and by no step behind the one that writes @out. */
+bool kiln_instr_may_share(const KilnInstr *instr, uint32_t out, uint32_t in);
 const char *kiln_instr_label(const KilnInstr *instr);
 /** True for alloc, dealloc and view: bookkeeping without work at run time. */
 bool kiln_instr_is_bookkeeping(const KilnInstr *instr);

@@ -3,6 +3,7 @@
 #include "ir/json.h"
 
 #include "graph/json.h"
+#include "ir/stack.h"
 
 static void
 add_int(JsonBuilder *builder, const char *name, int64_t value)
@@ -52,6 +53,26 @@ write_operands(JsonBuilder *builder, const KilnInstr *instr)
     json_builder_end_array(builder);
 }
 
+/* {"step": 0}, {"operand": 2} or {"scalar": 0.5} each. */
+static void
+write_sources(JsonBuilder *builder, const KilnStackStep *step)
+{
+    json_builder_set_member_name(builder, "sources");
+    json_builder_begin_array(builder);
+    for (uint32_t k = 0; k < step->n_sources; k++) {
+        const KilnStackSource *source = &step->sources[k];
+        json_builder_begin_object(builder);
+        if (source->kind == KILN_STACK_SCALAR) {
+            json_builder_set_member_name(builder, "scalar");
+            kiln_json_float(builder, source->scalar);
+        } else {
+            add_int(builder, source->kind == KILN_STACK_STEP ? "step" : "operand", source->index);
+        }
+        json_builder_end_object(builder);
+    }
+    json_builder_end_array(builder);
+}
+
 static void
 write_steps(JsonBuilder *builder, const KilnInstr *instr)
 {
@@ -60,14 +81,16 @@ write_steps(JsonBuilder *builder, const KilnInstr *instr)
     for (uint32_t i = 0; i < instr->n_steps; i++) {
         const KilnStackStep *step = &instr->steps[i];
         const KilnInstrInfo *info = kiln_instr_info(step->kind);
+        KilnType type = kiln_type_unranked(step->dtype);
+        type.quant = step->quant;
+        g_autoptr(GString) text = g_string_new(NULL);
+        kiln_type_print_element(&type, text);
         json_builder_begin_object(builder);
         kiln_json_string(builder, "op", info->name);
-        if (step->has_scalar) {
-            json_builder_set_member_name(builder, "scalar");
-            kiln_json_float(builder, step->scalar);
-        } else if (step->operand >= 0) {
-            add_int(builder, "operand", step->operand);
-        }
+        write_sources(builder, step);
+        kiln_json_string(builder, "type", text->str);
+        if (step->store >= 0)
+            add_int(builder, "store", step->store);
         kiln_json_attrs(builder, info->attrs, info->n_attrs, step->attrs);
         json_builder_end_object(builder);
     }

@@ -232,7 +232,8 @@ check_operand(const KilnInstr *instr, uint32_t i, GError **error)
     bool optional = false;
     if (use->user != instr || use->index != i)
         return kiln_instr_throw(instr, error, "operand %u: its use is broken", i);
-    if (instr->kind != KILN_INSTR_call && !kiln_instr_access(instr->kind, i, &access, &optional))
+    if (!kiln_instr_states_access(instr->kind) &&
+        !kiln_instr_access(instr->kind, i, &access, &optional))
         return kiln_instr_throw(instr, error, "expected %u operands, found %u", i,
                                 instr->n_operands);
     if (access != use->access)
@@ -253,7 +254,7 @@ check_operands(const KilnInstr *instr, GError **error)
     }
     KilnAccess access;
     bool optional;
-    if (instr->kind != KILN_INSTR_call &&
+    if (!kiln_instr_states_access(instr->kind) &&
         kiln_instr_access(instr->kind, instr->n_operands, &access, &optional) && !optional)
         return kiln_instr_throw(instr, error, "operand %u is required, found %u operands",
                                 instr->n_operands, instr->n_operands);
@@ -338,8 +339,8 @@ check_overlap(const KilnInstr *instr, uint32_t written, uint32_t other, GError *
     if (x.begin >= y.end || y.begin >= x.end)
         return TRUE;
     bool reads = instr->operands[other].access == KILN_ACCESS_IN;
-    if (written == 0 && reads && x.begin == y.begin && x.end == y.end &&
-        kiln_instr_may_alias(instr, other))
+    if (reads && x.begin == y.begin && x.end == y.end &&
+        kiln_instr_may_share(instr, written, other))
         return TRUE;
     return kiln_instr_throw(instr, error,
                             "operand %u (%s) may not share bytes with operand %u (%s)", other,

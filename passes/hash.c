@@ -3,6 +3,7 @@
  * counts as "result r of the k-th node", so that two functions that print alike hash alike. */
 #include "passes/hash.h"
 
+#include "ir/stack.h"
 #include "passes/manager.h"
 
 #include <string.h>
@@ -43,6 +44,17 @@ add_text(Hash *hash, const char *text)
 }
 
 static void
+add_quant(Hash *hash, const KilnQuant *quant)
+{
+    add(hash, quant ? quant->n : UINT64_MAX);
+    if (!quant)
+        return;
+    add(hash, (uint64_t)quant->axis);
+    add_bytes(hash, quant->scales, quant->n * sizeof *quant->scales);
+    add_bytes(hash, quant->zero_points, quant->n * sizeof *quant->zero_points);
+}
+
+static void
 add_type(Hash *hash, const KilnType *type)
 {
     add(hash, (uint64_t)type->dtype);
@@ -52,13 +64,7 @@ add_type(Hash *hash, const KilnType *type)
         add_text(hash, type->dims[i] < 0 ? type->dim_names[i] : NULL);
     }
     add_text(hash, type->layout);
-    const KilnQuant *quant = type->quant;
-    add(hash, quant ? quant->n : UINT64_MAX);
-    if (!quant)
-        return;
-    add(hash, (uint64_t)quant->axis);
-    add_bytes(hash, quant->scales, quant->n * sizeof *quant->scales);
-    add_bytes(hash, quant->zero_points, quant->n * sizeof *quant->zero_points);
+    add_quant(hash, type->quant);
 }
 
 /* --- attributes --- */
@@ -230,10 +236,17 @@ add_steps(Hash *hash, const KilnInstr *instr)
         const KilnInstrInfo *info = kiln_instr_info(step->kind);
         add(hash, (uint64_t)step->kind);
         add_attrs(hash, info->attrs, info->n_attrs, step->attrs);
-        add(hash, step->has_scalar);
-        if (step->has_scalar)
-            add_bytes(hash, &step->scalar, sizeof step->scalar);
-        add(hash, (uint64_t)step->operand);
+        add(hash, (uint64_t)step->dtype);
+        add_quant(hash, step->quant);
+        for (uint32_t k = 0; k < step->n_sources; k++) {
+            const KilnStackSource *source = &step->sources[k];
+            add(hash, (uint64_t)source->kind);
+            if (source->kind == KILN_STACK_SCALAR)
+                add_bytes(hash, &source->scalar, sizeof source->scalar);
+            else
+                add(hash, source->index);
+        }
+        add(hash, (uint64_t)step->store);
     }
 }
 

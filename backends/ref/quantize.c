@@ -113,17 +113,44 @@ kiln_ref_quant_index(const KilnType *type, int64_t i)
 
 /* --- parameters in the types --- */
 
+void
+kiln_ref_quantize_element(float x, KilnRefQuant to, KilnDType dtype, void *data, int64_t i)
+{
+    kiln_ref_store_quantized(dtype, data, i, x / to.scale, to.zero_point);
+}
+
+void
+kiln_ref_dequantize_element(int64_t x, KilnRefQuant from, KilnDType dtype, void *data, int64_t i)
+{
+    const float steps = (float)(x - from.zero_point);
+    ref_store_float(dtype, data, i, (double)(steps * from.scale));
+}
+
+/* The factor is rounded to f32. */
+void
+kiln_ref_rescale_element(int64_t x, KilnRefQuant from, KilnRefQuant to, KilnDType dtype, void *data,
+                         int64_t i)
+{
+    const float factor = from.scale / to.scale;
+    kiln_ref_store_quantized(dtype, data, i, (float)(x - from.zero_point) * factor, to.zero_point);
+}
+
+/* The parameters of element @i. */
+static KilnRefQuant
+quant_of(const KilnType *type, int64_t i)
+{
+    const int64_t at = kiln_ref_quant_index(type, i);
+    return (KilnRefQuant){ type->quant->scales[at], type->quant->zero_points[at] };
+}
+
 const char *
 kiln_ref_quantize_typed(const KilnKernelArgs *args)
 {
     const KilnType *from = ref_type(args, 1), *to = ref_type(args, 0);
     const int64_t n = ref_elements(from);
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t at = kiln_ref_quant_index(to, i);
-        kiln_ref_store_quantized(to->dtype, args->data[0], i,
-                                 as_f32(from->dtype, args->data[1], i) / to->quant->scales[at],
-                                 to->quant->zero_points[at]);
-    }
+    for (int64_t i = 0; i < n; i++)
+        kiln_ref_quantize_element(as_f32(from->dtype, args->data[1], i), quant_of(to, i), to->dtype,
+                                  args->data[0], i);
     return NULL;
 }
 
@@ -136,15 +163,11 @@ kiln_ref_quantize_typed_supports(const KilnInstr *instr)
 const char *
 kiln_ref_dequantize_typed(const KilnKernelArgs *args)
 {
-    const KilnType *from = ref_type(args, 1);
+    const KilnType *from = ref_type(args, 1), *to = ref_type(args, 0);
     const int64_t n = ref_elements(from);
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t at = kiln_ref_quant_index(from, i);
-        const float steps =
-            (float)(ref_load_int(from->dtype, args->data[1], i) - from->quant->zero_points[at]);
-        ref_store_float(ref_type(args, 0)->dtype, args->data[0], i,
-                        (double)(steps * from->quant->scales[at]));
-    }
+    for (int64_t i = 0; i < n; i++)
+        kiln_ref_dequantize_element(ref_load_int(from->dtype, args->data[1], i), quant_of(from, i),
+                                    to->dtype, args->data[0], i);
     return NULL;
 }
 
@@ -172,20 +195,14 @@ kiln_ref_lookup_table_supports(const KilnInstr *instr)
     return kiln_instr_operand(instr, 2)->type.dtype != KILN_DTYPE_string;
 }
 
-/* From the scale and zero point of one type to those of the other; the factor is rounded to f32. */
 const char *
 kiln_ref_rescale_quantized(const KilnKernelArgs *args)
 {
     const KilnType *from = ref_type(args, 1), *to = ref_type(args, 0);
     const int64_t n = ref_elements(from);
-    for (int64_t i = 0; i < n; i++) {
-        const int64_t in = kiln_ref_quant_index(from, i), out = kiln_ref_quant_index(to, i);
-        const float factor = from->quant->scales[in] / to->quant->scales[out];
-        const int64_t steps =
-            ref_load_int(from->dtype, args->data[1], i) - from->quant->zero_points[in];
-        kiln_ref_store_quantized(to->dtype, args->data[0], i, (float)steps * factor,
-                                 to->quant->zero_points[out]);
-    }
+    for (int64_t i = 0; i < n; i++)
+        kiln_ref_rescale_element(ref_load_int(from->dtype, args->data[1], i), quant_of(from, i),
+                                 quant_of(to, i), to->dtype, args->data[0], i);
     return NULL;
 }
 

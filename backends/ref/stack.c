@@ -1,103 +1,168 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stack: a chain of element-wise steps on each element of operand 1, broadcast to the result.
+/* stack: all its steps on each element of the iteration space, one element after the other.
  *
- * Every step rounds to the element type of the running value, so a stack gives the bits of its
- * steps run as instructions. The running value has the type of operand 1; a comparison or is_nan
- * makes it a bool, `cast` gives it the type of the result. A scalar is of the running value's type;
- * further operands keep their own, which only `pow` lets differ. */
+ * Every step rounds to its element type, so a stack gives the bits of its steps run as
+ * instructions; what moves elements moves their bits. All steps are run on an element before any
+ * result of it is stored. */
+#include "backends/ref/quantize.h"
 #include "backends/ref/scalar.h"
+#include "ir/stack.h"
 
 typedef struct {
-    KilnDType dtype;
-    RefValue value;
-} Running;
+    const KilnKernelArgs *args;
+    int64_t index[KILN_MAX_RANK];           /* of the element */
+    uint64_t results[KILN_STACK_STEPS_MAX]; /* of its steps, as they are stored */
+} Element;
+
+/* The bits of source @k of step @i. */
+static uint64_t
+load_bits(const Element *at, uint32_t i, uint32_t k)
+{
+    const KilnInstr *stack = at->args->instr;
+    const KilnStackSource *source = &stack->steps[i].sources[k];
+    uint64_t bits = 0;
+    if (source->kind == KILN_STACK_STEP)
+        return at->results[source->index];
+    KilnDType dtype = kiln_stack_source_dtype(stack, i, k);
+    if (source->kind == KILN_STACK_SCALAR) {
+        kiln_element_store_f64(dtype, &bits, 0, source->scalar);
+        return bits;
+    }
+    const KilnType *type = ref_type(at->args, source->index);
+    int64_t from = ref_broadcast_offset(type, at->index, ref_type(at->args, 0)->rank);
+    ref_copy_element(&bits, 0, at->args->data[source->index], from, kiln_dtype_size(dtype));
+    return bits;
+}
 
 static RefValue
-scalar_operand(KilnDType dtype, double scalar)
+load(const Element *at, uint32_t i, uint32_t k)
 {
-    uint64_t element = 0;
-    kiln_element_store_f64(dtype, &element, 0, scalar);
-    return ref_load(dtype, &element, 0);
+    uint64_t bits = load_bits(at, i, k);
+    return ref_load(kiln_stack_source_dtype(at->args->instr, i, k), &bits, 0);
+}
+
+/* The index of the element's scale and zero point. */
+static int64_t
+quant_index(const Element *at, const KilnQuant *quant)
+{
+    return quant->axis < 0 ? 0 : at->index[quant->axis];
 }
 
 static void
-set_running(Running *running, KilnDType dtype, RefValue value)
+run_conversion(Element *at, uint32_t i, uint64_t *result)
 {
-    uint64_t element = 0;
-    ref_store(dtype, &element, 0, value);
-    running->dtype = dtype;
-    running->value = ref_load(dtype, &element, 0);
+    const KilnInstr *stack = at->args->instr;
+    const KilnStackStep *step = &stack->steps[i];
+    const KilnDType from = kiln_stack_source_dtype(stack, i, 0);
+    const KilnQuant *in = kiln_stack_source_quant(stack, i, 0);
+    const RefValue x = load(at, i, 0);
+    KilnRefQuant a = { 0 }, b = { 0 };
+    if (in)
+        a = (KilnRefQuant){ in->scales[quant_index(at, in)], in->zero_points[quant_index(at, in)] };
+    if (step->quant)
+        b = (KilnRefQuant){ step->quant->scales[quant_index(at, step->quant)],
+                            step->quant->zero_points[quant_index(at, step->quant)] };
+    if (step->kind == KILN_INSTR_cast && from == step->dtype)
+        *result = load_bits(at, i, 0);
+    else if (step->kind == KILN_INSTR_cast)
+        kiln_ref_cast_element(from, x, step->dtype, result, 0);
+    else if (step->kind == KILN_INSTR_quantize_linear)
+        kiln_ref_quantize_element((float)x.f, b, step->dtype, result, 0);
+    else if (step->kind == KILN_INSTR_dequantize_linear)
+        kiln_ref_dequantize_element(x.s, a, step->dtype, result, 0);
+    else
+        kiln_ref_rescale_element(x.s, a, b, step->dtype, result, 0);
 }
 
+/* min(max(x, low), high), as the instruction does it. */
 static void
-cast_running(Running *running, KilnDType to)
+run_clip(Element *at, uint32_t i, uint64_t *result)
 {
-    uint64_t element = 0;
-    kiln_ref_cast_element(running->dtype, running->value, to, &element, 0);
-    running->dtype = to;
-    running->value = ref_load(to, &element, 0);
+    const KilnDType dtype = at->args->instr->steps[i].dtype;
+    RefValue x = load(at, i, 0);
+    for (uint32_t k = 1; k < 3; k++) {
+        const KilnInstrKind kind = k == 1 ? KILN_INSTR_max : KILN_INSTR_min;
+        const RefValue operands[2] = { x, load(at, i, k) };
+        kiln_ref_apply_binary(kiln_ref_binary_op(kind), NULL, ref_class(dtype), operands, &x);
+    }
+    ref_store(dtype, result, 0, x);
 }
 
 static const char *
-run_binary_step(const KilnKernelArgs *args, const KilnStackStep *step, const int64_t *index,
-                Running *running)
+run_arithmetic(Element *at, uint32_t i, uint64_t *result)
 {
-    KilnDType other = running->dtype;
-    RefValue operands[2] = { running->value, { 0 } }, result = { 0 };
-    if (step->has_scalar) {
-        operands[1] = scalar_operand(other, step->scalar);
+    const KilnInstr *stack = at->args->instr;
+    const KilnStackStep *step = &stack->steps[i];
+    const RefClass class_ = ref_class(kiln_stack_source_dtype(stack, i, 0));
+    const RefUnary *unary = kiln_ref_unary_op(step->kind);
+    RefValue value = { 0 };
+    const char *error = NULL;
+    if (unary) {
+        value = kiln_ref_apply_unary(unary, step->attrs, class_, load(at, i, 0));
     } else {
-        uint32_t k = (uint32_t)step->operand;
-        const KilnType *type = ref_type(args, k);
-        other = type->dtype;
-        operands[1] = ref_load(other, args->data[k],
-                               ref_broadcast_offset(type, index, ref_type(args, 0)->rank));
+        const RefValue operands[2] = { load(at, i, 0), load(at, i, 1) };
+        const RefBinary *op = kiln_ref_binary_op(step->kind);
+        const RefClass exponent = ref_class(kiln_stack_source_dtype(stack, i, 1));
+        error = op ? kiln_ref_apply_binary(op, step->attrs, class_, operands, &value)
+                   : kiln_ref_apply_pow(class_, exponent, operands, &value);
     }
-    const RefClass class_ = ref_class(running->dtype);
-    const RefBinary *op = kiln_ref_binary_op(step->kind);
-    const char *error = op ? kiln_ref_apply_binary(op, step->attrs, class_, operands, &result)
-                           : kiln_ref_apply_pow(class_, ref_class(other), operands, &result);
-    if (!error)
-        set_running(running, op && op->compare ? KILN_DTYPE_bool : running->dtype, result);
+    ref_store(step->dtype, result, 0, value);
     return error;
 }
 
 static const char *
-run_step(const KilnKernelArgs *args, const KilnStackStep *step, const int64_t *index,
-         Running *running)
+run_step(Element *at, uint32_t i)
 {
-    const RefUnary *unary = kiln_ref_unary_op(step->kind);
-    if (unary) {
-        RefValue result =
-            kiln_ref_apply_unary(unary, step->attrs, ref_class(running->dtype), running->value);
-        set_running(running, unary->test ? KILN_DTYPE_bool : running->dtype, result);
+    uint64_t *result = &at->results[i];
+    *result = 0;
+    switch (at->args->instr->steps[i].kind) {
+    case KILN_INSTR_copy:
+        *result = load_bits(at, i, 0);
         return NULL;
-    }
-    if (step->kind == KILN_INSTR_cast) {
-        cast_running(running, ref_type(args, 0)->dtype);
+    case KILN_INSTR_where:
+        *result = load_bits(at, i, load(at, i, 0).u ? 1 : 2);
         return NULL;
+    case KILN_INSTR_clip:
+        run_clip(at, i, result);
+        return NULL;
+    case KILN_INSTR_cast:
+    case KILN_INSTR_quantize_linear:
+    case KILN_INSTR_dequantize_linear:
+    case KILN_INSTR_rescale_quantized:
+        run_conversion(at, i, result);
+        return NULL;
+    default:
+        return run_arithmetic(at, i, result);
     }
-    return run_binary_step(args, step, index, running);
 }
 
 const char *
 kiln_ref_stack(const KilnKernelArgs *args)
 {
-    const KilnInstr *instr = args->instr;
-    const KilnType *out = ref_type(args, 0), *in = ref_type(args, 1);
-    const int64_t n = ref_elements(out);
-    int64_t index[KILN_MAX_RANK] = { 0 };
-    for (int64_t i = 0; i < n; i++, ref_next(index, out->dims, out->rank)) {
-        int64_t from = ref_broadcast_offset(in, index, out->rank);
-        Running running = { in->dtype, ref_load(in->dtype, args->data[1], from) };
-        for (uint32_t k = 0; k < instr->n_steps; k++) {
-            const char *error = run_step(args, &instr->steps[k], index, &running);
+    const KilnInstr *stack = args->instr;
+    const KilnType *space = ref_type(args, 0);
+    const int64_t n = ref_elements(space);
+    Element at = { .args = args };
+    for (int64_t e = 0; e < n; e++, ref_next(at.index, space->dims, space->rank)) {
+        for (uint32_t i = 0; i < stack->n_steps; i++) {
+            const char *error = run_step(&at, i);
             if (error)
                 return error;
         }
-        ref_store(out->dtype, args->data[0], i, running.value);
+        for (uint32_t i = 0; i < stack->n_steps; i++) {
+            const KilnStackStep *step = &stack->steps[i];
+            if (step->store >= 0)
+                ref_copy_element(args->data[step->store], e, &at.results[i], 0,
+                                 kiln_dtype_size(step->dtype));
+        }
     }
     return NULL;
+}
+
+const char *
+kiln_ref_stack_quantized(const KilnKernelArgs *args)
+{
+    return kiln_ref_stack(args);
 }
 
 /* --- which stacks can be run --- */
@@ -109,51 +174,38 @@ has_class(bool f, bool s, bool u, RefClass class_)
 }
 
 static bool
-has_second_operand(const KilnInstr *instr, const KilnStackStep *step, KilnDType running)
+step_supports(const KilnInstr *stack, uint32_t i)
 {
-    if (step->has_scalar)
-        return true;
-    if (step->operand < 2)
-        return false;
-    const KilnBuffer *buffer = kiln_instr_operand(instr, (uint32_t)step->operand);
-    return buffer && (step->kind == KILN_INSTR_pow || buffer->type.dtype == running);
-}
-
-/* True where @step can follow a running value of *@running; moves it to the type of the result. */
-static bool
-step_supports(const KilnInstr *instr, const KilnStackStep *step, KilnDType *running)
-{
-    const RefClass class_ = ref_class(*running);
+    const KilnStackStep *step = &stack->steps[i];
+    const KilnDType from = kiln_stack_source_dtype(stack, i, 0);
+    const RefClass class_ = ref_class(from);
     const RefUnary *unary = kiln_ref_unary_op(step->kind);
-    if (unary) {
-        bool is_test = unary->test != NULL;
-        if (!has_class(unary->f || is_test, unary->s, unary->u, class_))
-            return false;
-        *running = is_test ? KILN_DTYPE_bool : *running;
-        return true;
-    }
-    if (step->kind == KILN_INSTR_cast) {
-        *running = kiln_instr_operand(instr, 0)->type.dtype;
-        return kiln_dtype_size(*running) != 0;
-    }
-    if (!has_second_operand(instr, step, *running))
-        return false;
-    if (step->kind == KILN_INSTR_pow)
-        return true;
     const RefBinary *op = kiln_ref_binary_op(step->kind);
-    if (!op || !(op->compare || has_class(op->f, op->s, op->u, class_)))
+    if (!kiln_dtype_size(step->dtype) || !kiln_dtype_size(from))
         return false;
-    *running = op->compare ? KILN_DTYPE_bool : *running;
-    return true;
+    if (unary)
+        return has_class(unary->f || unary->test, unary->s, unary->u, class_);
+    if (op)
+        return op->compare || has_class(op->f, op->s, op->u, class_);
+    switch (step->kind) {
+    case KILN_INSTR_quantize_linear:
+        return class_ == REF_FLOAT;
+    case KILN_INSTR_dequantize_linear:
+        return kiln_dtype_is_float(step->dtype);
+    case KILN_INSTR_clip:
+        return from != KILN_DTYPE_bool;
+    default:
+        return true; /* pow, where, and what converts or moves */
+    }
 }
 
+/* The verifier saw to the rest. */
 bool
 kiln_ref_stack_supports(const KilnInstr *instr)
 {
-    KilnDType running = kiln_instr_operand(instr, 1)->type.dtype;
-    for (uint32_t k = 0; k < instr->n_steps; k++) {
-        if (!step_supports(instr, &instr->steps[k], &running))
+    for (uint32_t i = 0; i < instr->n_steps; i++) {
+        if (!step_supports(instr, i))
             return false;
     }
-    return running == kiln_instr_operand(instr, 0)->type.dtype;
+    return true;
 }

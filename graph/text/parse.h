@@ -98,6 +98,8 @@ bool kiln_parse_loc(KilnParser *parser, const char **out);
 
 /** What the type borrows lies in the module's arena. */
 bool kiln_parse_type(KilnParser *parser, KilnType *out);
+/** `f32` or `i8 q(0.1,3)`: an unranked type. */
+bool kiln_parse_element_type(KilnParser *parser, KilnType *out);
 /** Types with commas between them, appended to a GArray of KilnType. */
 bool kiln_parse_types(KilnParser *parser, GArray *types);
 /** `{name=value, …}` into @attrs, which holds defaults; nothing is fine too. */

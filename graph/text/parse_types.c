@@ -147,15 +147,34 @@ parse_quant(KilnParser *parser, KilnType *type)
     return kiln_parse_expect(parser, ')');
 }
 
+static bool
+parse_dtype(KilnParser *parser, const char *expected, KilnDType *out)
+{
+    g_autofree char *name = kiln_token_text(&parser->token);
+    if (parser->token.kind != KILN_TOKEN_WORD || !kiln_dtype_from_name(name, out))
+        return kiln_parse_throw(parser, expected);
+    kiln_parse_advance(parser);
+    return true;
+}
+
+bool
+kiln_parse_element_type(KilnParser *parser, KilnType *out)
+{
+    KilnType type = kiln_type_unranked(KILN_DTYPE_f32);
+    if (!parse_dtype(parser, "an element type such as f32", &type.dtype))
+        return false;
+    if (kiln_parse_accept_word(parser, "q") && !parse_quant(parser, &type))
+        return false;
+    *out = type;
+    return true;
+}
+
 bool
 kiln_parse_type(KilnParser *parser, KilnType *out)
 {
     KilnType type = { 0 };
-    g_autofree char *name = kiln_token_text(&parser->token);
-    if (parser->token.kind != KILN_TOKEN_WORD || !kiln_dtype_from_name(name, &type.dtype))
-        return kiln_parse_throw(parser, "a type such as f32[2,N,3]");
-    kiln_parse_advance(parser);
-    if (!parse_shape(parser, &type))
+    if (!parse_dtype(parser, "a type such as f32[2,N,3]", &type.dtype) ||
+        !parse_shape(parser, &type))
         return false;
     if (kiln_parse_accept(parser, ':') && !parse_layout(parser, &type))
         return false;

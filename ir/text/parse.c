@@ -1,15 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parses `func` blocks with the parser of the graph level. Instructions are made by the builders
  * that lowering uses; the accesses that a text states are compared with those of the row. */
-#include "graph/text/parse.h"
-#include "ir/ir.h"
+#include "ir/text/parse_priv.h"
 
 #include <string.h>
-
-typedef struct {
-    KilnParser parser;
-    KilnIRFunction *function;
-} IRParser;
 
 /* --- buffers --- */
 
@@ -19,9 +13,8 @@ is_local(const KilnBuffer *buffer)
     return buffer->kind == KILN_BUFFER_ALLOC || buffer->kind == KILN_BUFFER_VIEW;
 }
 
-/* `%name` of an alloc or view, `@name` of a weight, input or output. */
-static KilnBuffer *
-parse_buffer(IRParser *in)
+KilnBuffer *
+kiln_ir_parse_buffer(KilnIRParser *in)
 {
     KilnParser *parser = &in->parser;
     KilnToken at = parser->token;
@@ -43,7 +36,7 @@ parse_buffer(IRParser *in)
 
 /* A name that no buffer has yet. */
 static const char *
-parse_new_name(IRParser *in, KilnTokenKind kind)
+parse_new_name(KilnIRParser *in, KilnTokenKind kind)
 {
     KilnToken at = in->parser.token;
     const char *name = kiln_parse_name(&in->parser, kind, "the name of a buffer");
@@ -56,7 +49,7 @@ parse_new_name(IRParser *in, KilnTokenKind kind)
 
 /* `@name [= @constant | = _] : type [const]` */
 static bool
-parse_signature(IRParser *in, KilnBufferKind kind)
+parse_signature(KilnIRParser *in, KilnBufferKind kind)
 {
     KilnParser *parser = &in->parser;
     KilnToken at = parser->token;
@@ -86,7 +79,7 @@ parse_signature(IRParser *in, KilnBufferKind kind)
 /* --- instructions --- */
 
 static bool
-parse_loc(IRParser *in, KilnInstr *instr)
+parse_loc(KilnIRParser *in, KilnInstr *instr)
 {
     const char *name;
     if (!kiln_parse_loc(&in->parser, &name))
@@ -96,7 +89,7 @@ parse_loc(IRParser *in, KilnInstr *instr)
 }
 
 static bool
-parse_alloc(IRParser *in, const char *name)
+parse_alloc(KilnIRParser *in, const char *name)
 {
     KilnParser *parser = &in->parser;
     int64_t offset = -1;
@@ -112,10 +105,10 @@ parse_alloc(IRParser *in, const char *name)
 
 /* `%base {offset=16} : type` */
 static bool
-parse_view(IRParser *in, const char *name)
+parse_view(KilnIRParser *in, const char *name)
 {
     KilnParser *parser = &in->parser;
-    KilnBuffer *base = parse_buffer(in);
+    KilnBuffer *base = kiln_ir_parse_buffer(in);
     int64_t offset = 0;
     KilnType type;
     if (!base)
@@ -131,7 +124,7 @@ parse_view(IRParser *in, const char *name)
 
 /* `%name = alloc …` or `%name = view …` */
 static bool
-parse_definition(IRParser *in)
+parse_definition(KilnIRParser *in)
 {
     KilnParser *parser = &in->parser;
     const char *name = parse_new_name(in, KILN_TOKEN_VALUE);
@@ -145,28 +138,22 @@ parse_definition(IRParser *in)
 }
 
 static bool
-parse_dealloc(IRParser *in)
+parse_dealloc(KilnIRParser *in)
 {
-    KilnBuffer *buffer = parse_buffer(in);
+    KilnBuffer *buffer = kiln_ir_parse_buffer(in);
     return buffer && parse_loc(in, kiln_ir_dealloc(buffer, NULL));
 }
 
-typedef struct {
-    KilnToken at;
-    GPtrArray *buffers; /* NULL: absent */
-    GArray *accesses;   /* KilnAccess; @in where absent */
-} Operands;
-
 static void
-operands_clear(Operands *operands)
+operands_clear(KilnIROperands *operands)
 {
     g_ptr_array_unref(operands->buffers);
     g_array_unref(operands->accesses);
 }
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Operands, operands_clear)
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(KilnIROperands, operands_clear)
 
 static bool
-parse_operand(IRParser *in, Operands *operands)
+parse_operand(KilnIRParser *in, KilnIROperands *operands)
 {
     static const char *const names[] = { "in", "out", "inout" };
     KilnParser *parser = &in->parser;
@@ -179,7 +166,7 @@ parse_operand(IRParser *in, Operands *operands)
         if (parser->token.kind != KILN_TOKEN_SYMBOL || access == G_N_ELEMENTS(names))
             return kiln_parse_throw(parser, "@in, @out, @inout or _");
         kiln_parse_advance(parser);
-        if (!(buffer = parse_buffer(in)))
+        if (!(buffer = kiln_ir_parse_buffer(in)))
             return false;
     }
     g_ptr_array_add(operands->buffers, buffer);
@@ -189,7 +176,7 @@ parse_operand(IRParser *in, Operands *operands)
 
 /* Every instruction that is not bookkeeping has at least one operand. */
 static bool
-parse_operands(IRParser *in, Operands *operands)
+parse_operands(KilnIRParser *in, KilnIROperands *operands)
 {
     do {
         if (!parse_operand(in, operands))
@@ -199,7 +186,7 @@ parse_operands(IRParser *in, Operands *operands)
 }
 
 static bool
-check_accesses(IRParser *in, const Operands *operands, const KilnInstr *instr)
+check_accesses(KilnIRParser *in, const KilnIROperands *operands, const KilnInstr *instr)
 {
     static const char *const names[] = { "@in", "@out", "@inout" };
     for (uint32_t i = 0; i < instr->n_operands; i++) {
@@ -214,43 +201,33 @@ check_accesses(IRParser *in, const Operands *operands, const KilnInstr *instr)
     return true;
 }
 
+uint32_t
+kiln_ir_parse_n_out(const KilnIROperands *operands)
+{
+    uint32_t n = 0;
+    while (n < operands->accesses->len &&
+           g_array_index(operands->accesses, KilnAccess, n) != KILN_ACCESS_IN)
+        n++;
+    return n;
+}
+
 /* `call @callee @out …, @in …` */
 static bool
-parse_call(IRParser *in)
+parse_call(KilnIRParser *in)
 {
     const char *callee = kiln_parse_name(&in->parser, KILN_TOKEN_SYMBOL, "the @name of a region");
-    g_auto(Operands) operands = { in->parser.token, g_ptr_array_new(),
-                                  g_array_new(FALSE, FALSE, sizeof(KilnAccess)) };
+    g_auto(KilnIROperands) operands = { in->parser.token, g_ptr_array_new(),
+                                        g_array_new(FALSE, FALSE, sizeof(KilnAccess)) };
     if (!callee || !parse_operands(in, &operands))
         return false;
-    uint32_t n = operands.buffers->len, n_out = 0;
-    while (n_out < n && g_array_index(operands.accesses, KilnAccess, n_out) != KILN_ACCESS_IN)
-        n_out++;
-    KilnInstr *instr = kiln_instr_new_call(
-        in->function, callee, (KilnBuffer *const *)operands.buffers->pdata, n, n_out, NULL);
+    KilnInstr *instr =
+        kiln_instr_new_call(in->function, callee, (KilnBuffer *const *)operands.buffers->pdata,
+                            operands.buffers->len, kiln_ir_parse_n_out(&operands), NULL);
     return check_accesses(in, &operands, instr) && parse_loc(in, instr);
 }
 
-/* --- stacks --- */
-
-static bool
-find_stack_operand(IRParser *in, const Operands *operands, const KilnToken *at,
-                   const KilnBuffer *buffer, int *out)
-{
-    for (guint i = 1; i < operands->buffers->len; i++) {
-        if (g_ptr_array_index(operands->buffers, i) == buffer) {
-            *out = (int)i;
-            return true;
-        }
-    }
-    return kiln_parse_throw_at(&in->parser, at, KILN_ERROR_PARSE,
-                               "expected an @in operand of the stack, found '%.*s'",
-                               (int)at->length, at->start);
-}
-
-/* `{name=value, …}` in the function's arena. */
-static bool
-parse_attrs(IRParser *in, KilnInstrKind kind, void **out)
+bool
+kiln_ir_parse_attrs(KilnIRParser *in, KilnInstrKind kind, void **out)
 {
     const KilnInstrInfo *info = kiln_instr_info(kind);
     KilnArena *arena = in->function->arena;
@@ -263,63 +240,25 @@ parse_attrs(IRParser *in, KilnInstrKind kind, void **out)
     return true;
 }
 
-/* `mul 0.5`, `add %b`, `leaky_relu {alpha=0.1}` */
-static bool
-parse_step(IRParser *in, const Operands *operands, KilnStackStep *step)
-{
-    KilnParser *parser = &in->parser;
-    g_autofree char *name = kiln_token_text(&parser->token);
-    *step = (KilnStackStep){ .operand = -1 };
-    if (parser->token.kind != KILN_TOKEN_WORD || !kiln_instr_from_name(name, &step->kind))
-        return kiln_parse_throw(parser, "an element-wise instruction");
-    kiln_parse_advance(parser);
-    KilnToken at = parser->token;
-    if (at.kind == KILN_TOKEN_VALUE || at.kind == KILN_TOKEN_SYMBOL) {
-        const KilnBuffer *buffer = parse_buffer(in);
-        if (!buffer || !find_stack_operand(in, operands, &at, buffer, &step->operand))
-            return false;
-    } else if (at.kind == KILN_TOKEN_NUMBER || at.kind == KILN_TOKEN_WORD) {
-        step->has_scalar = true;
-        if (!kiln_parse_f64(parser, &step->scalar))
-            return false;
-    }
-    return parse_attrs(in, step->kind, &step->attrs);
-}
-
-static bool
-parse_steps(IRParser *in, const Operands *operands, KilnInstr *instr)
-{
-    KilnParser *parser = &in->parser;
-    g_autoptr(GArray) steps = g_array_new(FALSE, FALSE, sizeof(KilnStackStep));
-    if (!kiln_parse_expect(parser, '{'))
-        return false;
-    do {
-        KilnStackStep step;
-        if (!parse_step(in, operands, &step))
-            return false;
-        g_array_append_val(steps, step);
-    } while (kiln_parse_accept(parser, ';'));
-    instr->n_steps = steps->len;
-    instr->steps = kiln_arena_copy(in->function->arena, steps->data,
-                                   (size_t)steps->len * sizeof(KilnStackStep));
-    return kiln_parse_expect(parser, '}');
-}
-
 /* --- functions --- */
 
 static bool
-parse_compute(IRParser *in)
+parse_compute(KilnIRParser *in)
 {
     KilnParser *parser = &in->parser;
     g_autofree char *name = kiln_token_text(&parser->token);
     KilnInstrKind kind;
     if (parser->token.kind != KILN_TOKEN_WORD || !kiln_instr_from_name(name, &kind))
         return kiln_parse_throw(parser, "an instruction");
-    g_auto(Operands) operands = { parser->token, g_ptr_array_new(),
-                                  g_array_new(FALSE, FALSE, sizeof(KilnAccess)) };
+    g_auto(KilnIROperands) operands = { parser->token, g_ptr_array_new(),
+                                        g_array_new(FALSE, FALSE, sizeof(KilnAccess)) };
     kiln_parse_advance(parser);
     if (!parse_operands(in, &operands))
         return false;
+    if (kind == KILN_INSTR_stack) {
+        KilnInstr *stack = kiln_ir_parse_stack(in, &operands);
+        return stack && check_accesses(in, &operands, stack) && parse_loc(in, stack);
+    }
     KilnInstr *instr =
         kiln_instr_new(in->function, kind, (KilnBuffer *const *)operands.buffers->pdata,
                        operands.buffers->len, NULL, NULL, parser->error);
@@ -327,13 +266,11 @@ parse_compute(IRParser *in)
         return kiln_parse_prefix(parser, &operands.at);
     if (!check_accesses(in, &operands, instr))
         return false;
-    if (kind == KILN_INSTR_stack && !parse_steps(in, &operands, instr))
-        return false;
-    return parse_attrs(in, kind, &instr->attrs) && parse_loc(in, instr);
+    return kiln_ir_parse_attrs(in, kind, &instr->attrs) && parse_loc(in, instr);
 }
 
 static bool
-parse_item(IRParser *in)
+parse_item(KilnIRParser *in)
 {
     KilnParser *parser = &in->parser;
     if (parser->token.kind == KILN_TOKEN_VALUE)
@@ -354,7 +291,7 @@ parse_item(IRParser *in)
 }
 
 static bool
-parse_func(IRParser *in, GPtrArray *functions)
+parse_func(KilnIRParser *in, GPtrArray *functions)
 {
     KilnParser *parser = &in->parser;
     KilnToken at = parser->token;
@@ -379,7 +316,7 @@ parse_func(IRParser *in, GPtrArray *functions)
 }
 
 static bool
-parse_all(IRParser *in, GArray *graphs, GArray *funcs, GPtrArray *functions)
+parse_all(KilnIRParser *in, GArray *graphs, GArray *funcs, GPtrArray *functions)
 {
     KilnParser *parser = &in->parser;
     if (!kiln_parse_blocks(parser, graphs, funcs) || !kiln_parse_graphs(parser, graphs))
@@ -397,7 +334,7 @@ parse_all(IRParser *in, GArray *graphs, GArray *funcs, GPtrArray *functions)
 KilnIRModule *
 kiln_ir_module_parse(const char *text, size_t length, const char *path, GError **error)
 {
-    IRParser in = { 0 };
+    KilnIRParser in = { 0 };
     g_autoptr(GArray) graphs = g_array_new(FALSE, FALSE, sizeof(KilnBlock));
     g_autoptr(GArray) funcs = g_array_new(FALSE, FALSE, sizeof(KilnBlock));
     bool ok = kiln_parser_init(&in.parser, text, length, path, error);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints the IR level: `func` blocks, whose instructions state what they do to each buffer. */
 #include "graph/text/print.h"
-#include "ir/ir.h"
+#include "ir/stack.h"
 
 #include "graph/number.h"
 
@@ -27,25 +27,87 @@ print_operand(const KilnBufferUse *use, GString *out)
     print_buffer(use->buffer, out);
 }
 
-/* `{ relu; mul 0.5; add %b; leaky_relu {alpha=0.1} }` */
-static void
-print_steps(const KilnInstr *instr, GString *out)
+/* --- stacks --- */
+
+/* The first @in operand, or the step before: what a step without parentheses begins with. */
+static bool
+is_implicit(const KilnInstr *stack, uint32_t i)
 {
-    g_string_append(out, " {");
-    for (uint32_t i = 0; i < instr->n_steps; i++) {
-        const KilnStackStep *step = &instr->steps[i];
-        const KilnInstrInfo *info = kiln_instr_info(step->kind);
-        g_string_append_printf(out, "%s%s", i ? "; " : " ", info->name);
-        const KilnBuffer *further =
-            step->operand >= 0 ? kiln_instr_operand(instr, (uint32_t)step->operand) : NULL;
-        if (step->has_scalar) {
-            g_string_append_c(out, ' ');
-            kiln_print_f64(out, step->scalar);
-        } else if (further) {
-            g_string_append_c(out, ' ');
-            print_buffer(further, out);
+    const KilnStackSource *source = &stack->steps[i].sources[0];
+    if (i > 0)
+        return source->kind == KILN_STACK_STEP && source->index == i - 1;
+    uint32_t first = 0;
+    while (stack->operands[first].access == KILN_ACCESS_OUT)
+        first++;
+    return source->kind == KILN_STACK_OPERAND &&
+           kiln_instr_operand(stack, source->index) == kiln_instr_operand(stack, first);
+}
+
+/* Steps that others name. */
+static void
+find_named(const KilnInstr *stack, bool *named)
+{
+    for (uint32_t i = 0; i < stack->n_steps; i++) {
+        const KilnStackStep *step = &stack->steps[i];
+        for (uint32_t k = is_implicit(stack, i); k < step->n_sources; k++) {
+            if (step->sources[k].kind == KILN_STACK_STEP)
+                named[step->sources[k].index] = true;
         }
-        kiln_attrs_print_spaced(info->attrs, info->n_attrs, step->attrs, out);
+    }
+}
+
+static void
+print_source(const KilnInstr *stack, const KilnStackSource *source, GString *out)
+{
+    if (source->kind == KILN_STACK_STEP)
+        g_string_append_printf(out, "t%u", source->index);
+    else if (source->kind == KILN_STACK_OPERAND)
+        print_buffer(kiln_instr_operand(stack, source->index), out);
+    else
+        kiln_print_f64(out, source->scalar);
+}
+
+/* `relu`, `mul 0.5`, `t3: add(%a, t0)`, `cast : i32`, `sigmoid -> %y` */
+static void
+print_step(const KilnInstr *stack, uint32_t i, bool last_alone, GString *out)
+{
+    const KilnStackStep *step = &stack->steps[i];
+    const KilnInstrInfo *info = kiln_instr_info(step->kind);
+    bool implicit = is_implicit(stack, i);
+    g_string_append(out, info->name);
+    g_string_append(out, implicit ? "" : "(");
+    for (uint32_t k = implicit; k < step->n_sources; k++) {
+        g_string_append(out, k > implicit ? ", " : implicit ? " " : "");
+        print_source(stack, &step->sources[k], out);
+    }
+    g_string_append(out, implicit ? "" : ")");
+    kiln_attrs_print_spaced(info->attrs, info->n_attrs, step->attrs, out);
+    KilnType type;
+    if (step->store < 0 && !kiln_stack_infer(stack, i, &type)) {
+        type = kiln_type_unranked(step->dtype);
+        type.quant = step->quant;
+        g_string_append(out, " : ");
+        kiln_type_print_element(&type, out);
+    }
+    if (step->store >= 0 && !last_alone) {
+        g_string_append(out, " -> ");
+        print_buffer(kiln_instr_operand(stack, (uint32_t)step->store), out);
+    }
+}
+
+/* `{ t0: sigmoid; mul(%a, t0) }` */
+static void
+print_steps(const KilnInstr *stack, GString *out)
+{
+    bool named[KILN_STACK_STEPS_MAX] = { false };
+    bool one_out = stack->operands[1].access == KILN_ACCESS_IN;
+    find_named(stack, named);
+    g_string_append(out, " {");
+    for (uint32_t i = 0; i < stack->n_steps; i++) {
+        g_string_append(out, i ? "; " : " ");
+        if (named[i])
+            g_string_append_printf(out, "t%u: ", i);
+        print_step(stack, i, one_out && i + 1 == stack->n_steps, out);
     }
     g_string_append(out, " }");
 }

@@ -58,17 +58,17 @@ overlap(const KilnBuffer *a, const KilnBuffer *b)
 
 /* --- what may share --- */
 
-/* Every operand that meets the source's bytes must be one that the instruction may overwrite. */
+/* Every other operand that meets the source's bytes must be one that result @out may overwrite. */
 static bool
-all_may_alias(const KilnInstr *instr, KilnBuffer *source)
+all_may_alias(const KilnInstr *instr, uint32_t out, KilnBuffer *source)
 {
     const KilnBuffer *origin = kiln_buffer_origin(source);
     int64_t offset = kiln_buffer_origin_offset(source);
-    for (uint32_t i = 1; i < instr->n_operands; i++) {
+    for (uint32_t i = 0; i < instr->n_operands; i++) {
         KilnBuffer *other = instr->operands[i].buffer;
-        if (!other || kiln_buffer_origin(other) != origin || !overlap(other, source))
+        if (i == out || !other || kiln_buffer_origin(other) != origin || !overlap(other, source))
             continue;
-        if (!kiln_instr_may_alias(instr, i) || kiln_buffer_origin_offset(other) != offset)
+        if (!kiln_instr_may_share(instr, out, i) || kiln_buffer_origin_offset(other) != offset)
             return false;
     }
     return true;
@@ -97,12 +97,12 @@ dies_at(const Sharing *sharing, const KilnBuffer *buffer, const KilnBuffer *sour
 
 /* What holds of whole operands and of parts. */
 static bool
-may_share(const Sharing *sharing, const KilnInstr *instr, uint32_t k)
+may_share(const Sharing *sharing, const KilnInstr *instr, uint32_t out, uint32_t k)
 {
     KilnPassContext *context = sharing->context;
-    KilnBuffer *dest = instr->operands[0].buffer, *source = instr->operands[k].buffer;
-    if (!dest || !source || !kiln_instr_may_alias(instr, k))
+    if (!kiln_instr_may_share(instr, out, k))
         return false;
+    KilnBuffer *dest = instr->operands[out].buffer, *source = instr->operands[k].buffer;
     const KilnBuffer *to = kiln_buffer_origin(dest), *from = kiln_buffer_origin(source);
     if (to == from)
         return false;
@@ -111,7 +111,7 @@ may_share(const Sharing *sharing, const KilnInstr *instr, uint32_t k)
     GUARD(dest_born_here,
           kiln_lives_facts(sharing->lives, to)->first == sharing->lives->steps[instr->id]);
     GUARD(dest_whole, is_whole(dest, to));
-    GUARD(operands_may_alias, all_may_alias(instr, source));
+    GUARD(operands_may_alias, all_may_alias(instr, out, source));
     return true;
 }
 
@@ -128,11 +128,11 @@ may_share_whole(const Sharing *sharing, const KilnInstr *instr, uint32_t k)
 }
 
 static bool
-may_share_part(const Sharing *sharing, const KilnInstr *instr, uint32_t k)
+may_share_part(const Sharing *sharing, const KilnInstr *instr, uint32_t out, uint32_t k)
 {
     KilnPassContext *context = sharing->context;
     KilnBuffer *source = instr->operands[k].buffer;
-    const KilnBuffer *to = kiln_buffer_origin(instr->operands[0].buffer);
+    const KilnBuffer *to = kiln_buffer_origin(instr->operands[out].buffer);
     const KilnBuffer *from = kiln_buffer_origin(source);
     const KilnFacts *facts = kiln_lives_facts(sharing->lives, to);
     int64_t offset = kiln_buffer_origin_offset(source);
@@ -206,9 +206,9 @@ share_local(Sharing *sharing, KilnBuffer *to, KilnBuffer *from, int64_t offset)
 }
 
 static void
-share(Sharing *sharing, KilnInstr *instr, uint32_t k)
+share(Sharing *sharing, KilnInstr *instr, uint32_t out, uint32_t k)
 {
-    KilnBuffer *to = kiln_buffer_origin(instr->operands[0].buffer);
+    KilnBuffer *to = kiln_buffer_origin(instr->operands[out].buffer);
     KilnBuffer *from = kiln_buffer_origin(instr->operands[k].buffer);
     kiln_pass_note(sharing->context, rule, "%s (%s): %s in the place of %s",
                    kiln_instr_label(instr), kiln_instr_info(instr->kind)->name, to->name,
@@ -219,28 +219,28 @@ share(Sharing *sharing, KilnInstr *instr, uint32_t k)
         share_local(sharing, to, from, kiln_buffer_origin_offset(instr->operands[k].buffer));
 }
 
-/* Over a whole operand where it can, else over a part of a buffer. */
+/* Result @out, if it is one: over a whole operand where it can, else over a part of a buffer. */
 static bool
-share_any(Sharing *sharing, KilnInstr *instr)
+share_result(Sharing *sharing, KilnInstr *instr, uint32_t out)
 {
-    for (uint32_t k = 1; k < instr->n_operands; k++) {
-        if (!may_share(sharing, instr, k) || !may_share_whole(sharing, instr, k))
+    for (uint32_t k = 0; k < instr->n_operands; k++) {
+        if (!may_share(sharing, instr, out, k) || !may_share_whole(sharing, instr, k))
             continue;
-        const KilnBuffer *to = kiln_buffer_origin(instr->operands[0].buffer);
+        const KilnBuffer *to = kiln_buffer_origin(instr->operands[out].buffer);
         const KilnFacts *gone = kiln_lives_facts(sharing->lives, to);
         /* Both live here and are of one size: no step has more than before. */
         if (to->kind == KILN_BUFFER_ALLOC)
             kiln_lives_add(sharing->lives, gone->first, gone->first, -gone->size);
-        share(sharing, instr, k);
+        share(sharing, instr, out, k);
         return true;
     }
-    for (uint32_t k = 1; k < instr->n_operands; k++) {
-        if (!may_share(sharing, instr, k) || !may_share_part(sharing, instr, k))
+    for (uint32_t k = 0; k < instr->n_operands; k++) {
+        if (!may_share(sharing, instr, out, k) || !may_share_part(sharing, instr, out, k))
             continue;
-        const KilnBuffer *to = kiln_buffer_origin(instr->operands[0].buffer);
+        const KilnBuffer *to = kiln_buffer_origin(instr->operands[out].buffer);
         if (!keeps_peak(sharing, to, kiln_buffer_origin(instr->operands[k].buffer)))
             continue;
-        share(sharing, instr, k);
+        share(sharing, instr, out, k);
         return true;
     }
     return false;
@@ -262,7 +262,8 @@ kiln_pass_share_buffers(KilnIRFunction *function, KilnPassContext *context, bool
             if (instr->id >= lives->n_ids || kiln_instr_is_bookkeeping(instr) ||
                 instr->kind == KILN_INSTR_call)
                 continue;
-            any |= share_any(&sharing, instr);
+            for (uint32_t i = 0; i < instr->n_operands; i++)
+                any |= share_result(&sharing, instr, i);
         }
         *changed |= any;
     } while (any && sharing.waits);

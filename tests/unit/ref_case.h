@@ -92,6 +92,7 @@ static inline void
 case_out(RefCase *c, KilnDType dtype, int rank, const int64_t *dims)
 {
     case_add(c, dtype, rank, dims, NULL);
+    c->uses[c->instr.n_operands - 1].access = KILN_ACCESS_OUT; /* what a stack does not say */
 }
 
 /** An optional operand that is absent. */

@@ -151,8 +151,13 @@ Test(graph_json, a_func_reads_back)
     cr_assert_eq(json_object_get_int_member(alloc, "offset"), 0);
     JsonObject *stack = member(f, "instrs", 1);
     cr_assert_str_eq(STRING(member(stack, "operands", 0), "access"), "out");
-    cr_assert_str_eq(STRING(member(stack, "steps", 0), "scalar"), "inf");
-    cr_assert_eq(json_object_get_int_member(member(stack, "steps", 1), "operand"), 2);
+    JsonObject *mul = member(stack, "steps", 0), *add = member(stack, "steps", 1);
+    cr_assert_eq(json_object_get_int_member(member(mul, "sources", 0), "operand"), 1);
+    cr_assert_str_eq(STRING(member(mul, "sources", 1), "scalar"), "inf");
+    cr_assert_str_eq(STRING(mul, "type"), "f32");
+    cr_assert_eq(json_object_get_int_member(member(add, "sources", 0), "step"), 0);
+    cr_assert_eq(json_object_get_int_member(member(add, "sources", 1), "operand"), 2);
+    cr_assert_eq(json_object_get_int_member(member(stack, "steps", 2), "store"), 0);
     JsonObject *elu = json_object_get_object_member(member(stack, "steps", 2), "attrs");
     cr_assert_str_eq(STRING(elu, "alpha"), "inf");
     JsonArray *clip = json_object_get_array_member(member(f, "instrs", 2), "operands");

@@ -146,12 +146,35 @@ static const Case cases[] = {
     { "random_normal", "i32[2]", "expected floats" },
     /* stacks */
     { "stack", "f32[2,3]; f32[3]; f32[2,1] | { relu; mul 0.5; add @b2 }", NULL },
+    { "stack", "f32[2,3]; f32[2,3] | { t0: relu; t1: mul(@b1, 0.5); sub(t0, t1) }", NULL },
     { "stack", "f32[2,3]; f32[2] | { relu }", "dims that broadcast to the result's" },
     { "stack", "f32[2,3]; f32[3]; f32[4] | { add @b2 }", "dims that broadcast to the result's" },
-    { "stack", "f32[2,3]; f32[3] | { add }", "step 0 (add): expected a scalar or an operand" },
-    { "stack", "f32[2,3]; f32[3] | { relu; relu 1 }", "step 1 (relu): expected no further operand" },
+    { "stack", "f32[2,3]; f32[3] | { add }", "step 0 (add): expected 2 sources, found 1" },
+    { "stack", "f32[2,3]; f32[3] | { relu; relu 1 }", "step 1 (relu): expected 1 sources, found 2" },
+    { "stack", "f32[2,3]; f32[3] | { clip 0 }", "step 0 (clip): expected 3 sources, found 2" },
     { "stack", "f32[2,3]; f32[3] | { softmax }", "step 0 (softmax): expected an element-wise" },
-    { "stack", "f32[2,3]; f32[3] | { copy }", "step 0 (copy): expected an element-wise" },
+    { "stack", "f32[2,3]; f32[3] | { transpose }", "step 0 (transpose): expected an element-wise" },
+    { "stack", "f32[2,3]; f32[3] | { copy }", NULL },
+    { "stack", "f32[2,3]; f32[3] | { add(1, 2) : f32 }", "expected a source that is no number" },
+    { "stack", "f32[2]; bool[2]; f32[2] | { where @b2, 0 }", NULL },
+    { "stack", "f32[2]; bool[2] | { where 1, 0 }", NULL },
+    { "stack", "f32[2]; f32[2] | { where 1, 0 }", "expected a condition of bool" },
+    { "stack", "f32[2]; f32[2] | { where(1, @b1, 0) }", "expected a condition that is no number" },
+    { "stack", "f32[2]; f32[2]; i32[2] | { add @b2 }", "expected sources of one element type" },
+    { "stack", "f32[2]; f32[2]; i32[2] | { pow @b2 }", NULL },
+    { "stack", "f32[2]; i32[2]; f32[2] | { cast : f32; add @b2 }", NULL },
+    { "stack", "f32[2]; f32[2] | { relu : f16; cast }", "expected a result of f32, found f16" },
+    { "stack", "f16[2]; f32[2] | { relu }", "its result is f32[2], but b0 is f16[2]" },
+    { "stack", "f32[2]; f32[2]; f32[2] | { relu }", "operand 2 (b2): no step reads it" },
+    { "stack", "f32[2]; f32[2] | { relu; exp(@b1) }", "step 0 (relu): nothing reads or stores" },
+    { "stack", "i8[2] q(1,0); f32[2] | { relu; quantize_linear }", NULL },
+    { "stack", "f32[2]; f32[2] | { quantize_linear : i8 q(1,0); dequantize_linear }", NULL },
+    { "stack", "f32[2]; f32[2] | { quantize_linear : i8; cast }", "expected quantized types" },
+    { "stack", "i8[2] q(1,0); i8[2] q(1,0) | { relu }", "expected types that are not quantized" },
+    { "stack", "i8[2] q(1,0); i8[2] q(1,0) | { copy }", NULL },
+    { "stack", "i8[2] q(1,0); i8[2] q(2,0) | { copy }", "" },
+    { "stack", "f32[2]; f32[2] | { quantize_linear : i8 q(1,200); dequantize_linear }", "zero point" },
+    { "stack", "f32[2]; f32[2] | { quantize_linear : i8 q(axis=1,[1],[0]); dequantize_linear }", "axis" },
 };
 // clang-format on
 
@@ -169,7 +192,8 @@ func_text(const Case *c)
     for (uint32_t i = 0; types[i]; i++) {
         KilnAccess access;
         bool optional, absent = strcmp(g_strstrip(types[i]), "_") == 0;
-        kiln_instr_access(kind, i, &access, &optional);
+        if (!kiln_instr_access(kind, i, &access, &optional))
+            access = i ? KILN_ACCESS_IN : KILN_ACCESS_OUT; /* stack */
         g_string_append(uses, i ? ", " : "");
         if (absent) {
             g_string_append_c(uses, '_');

@@ -135,6 +135,7 @@ static const Smoke quantized_smokes[] = {
     { "lookup_table", "u16[2,3] q(0.5,3); K[2,3] q(0.25,1); u16[256] q(0.5,3)" },
     { "quantize_linear", "i8[2,3] q(0.5,3); K[2,3]" },
     { "rescale_quantized", "i8[2,3] q(0.5,3); K[2,3] q(0.25,1)" },
+    { "stack", "i8[2,3] q(0.5,1); K[2,1] | { cast : f32; mul 2; quantize_linear }" },
 };
 // clang-format on
 
@@ -167,7 +168,11 @@ smoke_text(const KilnKernel *row, KilnDType dtype)
     for (uint32_t i = 0; types[i]; i++) {
         KilnAccess access;
         bool optional;
-        cr_assert(kiln_instr_access(kind, i, &access, &optional), "%s has no operand %u", name, i);
+        if (kind == KILN_INSTR_stack)
+            access = i ? KILN_ACCESS_IN : KILN_ACCESS_OUT;
+        else
+            cr_assert(kiln_instr_access(kind, i, &access, &optional), "%s has no operand %u", name,
+                      i);
         g_auto(GStrv) around_k = g_strsplit(g_strstrip(types[i]), "K", -1);
         g_autofree char *type = g_strjoinv(kiln_dtype_name(dtype), around_k);
         g_string_append_printf(buffers, "  %s @b%u : %s\n",

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The check of calls: operands are as the callee's declaration says. */
+#include "ir/check_priv.h"
+
+#include <string.h>
+
+static const KilnDeclaration *
+find_declaration(const KilnModule *module, const char *name)
+{
+    for (guint i = 0; i < module->declarations->len; i++) {
+        const KilnDeclaration *declaration = g_ptr_array_index(module->declarations, i);
+        if (strcmp(declaration->name, name) == 0)
+            return declaration;
+    }
+    return NULL;
+}
+
+gboolean
+kiln_check_call(KilnCheck *check, GError **error)
+{
+    const KilnInstr *instr = check->instr;
+    const KilnDeclaration *callee =
+        instr->callee ? find_declaration(instr->function->module, instr->callee) : NULL;
+    if (!callee)
+        return kiln_throw(error, KILN_ERROR_INVALID, "@%s is not declared",
+                          instr->callee ? instr->callee : "?");
+    uint32_t n = callee->n_results + callee->n_operands;
+    if (instr->n_operands != n)
+        return kiln_throw(error, KILN_ERROR_INVALID, "@%s: expected %u operands, found %u",
+                          callee->name, n, instr->n_operands);
+    for (uint32_t i = 0; i < n; i++) {
+        bool result = i < callee->n_results;
+        const KilnType *type =
+            result ? &callee->results[i] : &callee->operands[i - callee->n_results];
+        if (instr->operands[i].access != (result ? KILN_ACCESS_OUT : KILN_ACCESS_IN))
+            return kiln_throw(error, KILN_ERROR_INVALID, "@%s: operand %u: expected %s",
+                              callee->name, i, result ? "@out" : "@in");
+        if (!instr->operands[i].buffer)
+            return kiln_throw(error, KILN_ERROR_INVALID, "operand %u is required, found none", i);
+        if (!kiln_type_equal(type, kiln_check_type(check, i))) {
+            g_autofree char *expected = kiln_type_to_string(type);
+            return kiln_check_throw(check, i, expected, error);
+        }
+    }
+    return TRUE;
+}

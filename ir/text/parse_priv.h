@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by the files that parse `func` blocks. Functions return false (or NULL) with the parser's
+ * error set. */
+#ifndef KILN_IR_TEXT_PARSE_PRIV_H
+#define KILN_IR_TEXT_PARSE_PRIV_H
+
+#include "graph/text/parse.h"
+#include "ir/ir.h"
+
+typedef struct {
+    KilnParser parser;
+    KilnIRFunction *function;
+} KilnIRParser;
+
+/** The operands of an instruction as its text states them. */
+typedef struct {
+    KilnToken at;       /* the instruction's name */
+    GPtrArray *buffers; /* NULL: absent */
+    GArray *accesses;   /* KilnAccess; @in where absent */
+} KilnIROperands;
+
+/** `%name` of an alloc or view, `@name` of a weight, input or output. */
+KilnBuffer *kiln_ir_parse_buffer(KilnIRParser *in);
+/** `{name=value, …}` in the function's arena. */
+bool kiln_ir_parse_attrs(KilnIRParser *in, KilnInstrKind kind, void **out);
+/** The operands before the first @in. */
+uint32_t kiln_ir_parse_n_out(const KilnIROperands *operands);
+/** `{ step; … }` behind @operands: the stack, at the end of the function. */
+KilnInstr *kiln_ir_parse_stack(KilnIRParser *in, const KilnIROperands *operands);
+
+#endif
