@@ -131,20 +131,18 @@ follow(const KilnValue *value, int axis, KilnAffine *affine, KilnNode **link,
         return false;
     const KilnUse *use = value->first_use;
     KilnNode *node = use->user;
-    if (node->op == KILN_OP_neg) {
-        GUARD(same_function, node->function == value->def->function);
+    bool negates = node->op == KILN_OP_neg, left = use->index == 0;
+    bool arithmetic = node->op == KILN_OP_add || node->op == KILN_OP_sub ||
+                      node->op == KILN_OP_mul || node->op == KILN_OP_div;
+    const KilnValue *other = arithmetic ? node->operands[left].value : NULL;
+    if (!negates && !kiln_value_constant(other))
+        return false;
+    GUARD(same_function, node->function == value->def->function);
+    if (negates) {
         append_factor(affine, -1);
         *link = node;
         return true;
     }
-    if (node->op != KILN_OP_add && node->op != KILN_OP_sub && node->op != KILN_OP_mul &&
-        node->op != KILN_OP_div)
-        return false;
-    bool left = use->index == 0;
-    const KilnValue *other = node->operands[left].value;
-    if (!kiln_value_constant(other))
-        return false;
-    GUARD(same_function, node->function == value->def->function);
     GUARD(dividend, left || node->op != KILN_OP_div);
     GUARD(same_shape, kiln_type_equal(&node->results[0].type, &value->type));
     g_autofree double *numbers = per_channel(other, &value->type, axis, error);

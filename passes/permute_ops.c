@@ -168,7 +168,7 @@ view_plan(KilnPermuted *plan, KilnPermutedOperand *operand, const KilnType *type
         open += type->dims[d] < 0;
         empty += type->dims[d] == 0;
     }
-    GUARD(shape_of_view, open == 0 || (open == 1 && !empty));
+    GUARD(operand_by_view, open == 0 || (open == 1 && !empty));
     operand->kind = KILN_PERMUTED_VIEW;
     operand->type = *type;
     operand->ints = kiln_ints_make(plan->arena, type->dims, (uint32_t)type->rank);
@@ -313,7 +313,7 @@ plan_cum_sum(KilnPermuted *plan)
     KilnPerm perm;
     if (!kiln_permuted_data(plan, &perm))
         return false;
-    GUARD(axes_known, known && known->n == 1);
+    GUARD(axis_known, known && known->n == 1);
     int64_t axis = perm.at[kiln_type_axis(kiln_permuted_type(plan, 0), known->v[0])];
     kiln_permuted_set_ints(plan, 1, type->dtype, &axis, 1);
     plan->operands[1].type = kiln_type_make(type->dtype, type->rank, type->dims);
@@ -349,7 +349,7 @@ plan_slice(KilnPermuted *plan)
     if (kiln_permuted_type(plan, 3))
         return permuted_axes(plan, 3, &perm) && aligned(plan, &perm);
     int64_t n = kiln_type_elements(starts), axes[KILN_MAX_RANK];
-    GUARD(axes_known, n >= 0 && n <= perm.rank);
+    GUARD(starts_counted, n >= 0 && n <= perm.rank);
     for (int64_t k = 0; k < n; k++)
         axes[k] = perm.at[k];
     plan->n_operands = MAX(plan->n_operands, 4);
@@ -368,7 +368,7 @@ plan_pad(KilnPermuted *plan)
         return false;
     if (kiln_permuted_type(plan, 3))
         return permuted_axes(plan, 3, &perm) && aligned(plan, &perm);
-    GUARD(numbers_known, pads && pads->n == 2 * perm.rank);
+    GUARD(pads_known, pads && pads->n == 2 * perm.rank);
     int64_t both[2 * KILN_MAX_RANK];
     for (int d = 0; d < perm.rank; d++) {
         both[perm.at[d]] = pads->v[d];
@@ -387,7 +387,7 @@ plan_tile(KilnPermuted *plan)
     KilnPerm perm;
     if (!kiln_permuted_data(plan, &perm))
         return false;
-    GUARD(numbers_known, repeats && repeats->n == perm.rank);
+    GUARD(repeats_known, repeats && repeats->n == perm.rank);
     int64_t moved[KILN_MAX_RANK];
     for (int d = 0; d < perm.rank; d++)
         moved[perm.at[d]] = repeats->v[d];
@@ -398,12 +398,9 @@ plan_tile(KilnPermuted *plan)
 static bool
 plan_expand(KilnPermuted *plan)
 {
-    KilnPassContext *context = plan->context;
-    const char *rule = plan->rule;
     const KilnType *out = &plan->node->results[0].type;
     KilnPerm perm;
-    GUARD(numbers_known, kiln_type_is_static(out));
-    if (!shared_perm(plan, &perm) || !operands_plan(plan, 1, &perm))
+    if (!kiln_type_is_static(out) || !shared_perm(plan, &perm) || !operands_plan(plan, 1, &perm))
         return false;
     KilnType before = kiln_perm_type_before(plan->arena, out, &perm);
     kiln_permuted_set_ints(plan, 1, KILN_DTYPE_i64, before.dims, (uint32_t)before.rank);
@@ -435,7 +432,7 @@ plan_lrn(KilnPermuted *plan)
     KilnPerm perm;
     if (!kiln_permuted_data(plan, &perm))
         return false;
-    GUARD(channels_stay, perm.at[1] == 1);
+    GUARD(lrn_channels_stay, perm.at[1] == 1);
     return aligned(plan, &perm);
 }
 
@@ -494,8 +491,8 @@ plan_pool(KilnPermuted *plan)
     KilnPerm perm;
     if (!kiln_permuted_data(plan, &perm) || perm.rank < 3)
         return false;
-    GUARD(channels_stay, perm.at[0] == 0 && perm.at[1] == 1);
-    GUARD(same_order, window_in_order(kernel, &perm));
+    GUARD(pool_channels_stay, perm.at[0] == 0 && perm.at[1] == 1);
+    GUARD(window_in_order, window_in_order(kernel, &perm));
     GUARD(no_indices, plan->node->n_results == 1);
     permute_spatial(plan, "strides", &perm);
     permute_spatial(plan, "dilations", &perm);

@@ -79,9 +79,9 @@ kiln_permute_plan_reduce(KilnPermuted *plan)
     if (!kiln_permuted_data(plan, &perm) || (plan->want.rank >= 0 && !keepdims) ||
         !kiln_reduce_axes(plan->node, before, &known, NULL))
         return false;
-    GUARD(axes_known, known);
+    GUARD(reduced_axes_known, known);
     bool exact = kiln_dtype_is_integer(x->dtype) && !x->quant;
-    GUARD(same_order, exact || reduces_in_order(x, &perm, before));
+    GUARD(reduced_in_order, exact || reduces_in_order(x, &perm, before));
     int64_t axes[KILN_MAX_RANK];
     KilnPerm inverse = kiln_perm_inverse(&perm);
     uint32_t n = 0;

@@ -45,7 +45,7 @@ join_integers(KilnMatch *match, KilnPassContext *context, const char *rule, GErr
         if (!part)
             return false;
         GUARD(single_use, kiln_value_single_use(concat->operands[i].value));
-        GUARD(uniform, kiln_quant_is_uniform(&part->type));
+        GUARD(parts_uniform, kiln_quant_is_uniform(&part->type));
         GUARD(survives_f32, kiln_quant_survives_f32(&part->type));
         parts[i] = kiln_quant_same(&part->type, to) ? part : requantized(match, part, to, error);
         if (!parts[i])

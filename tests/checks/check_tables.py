@@ -6,6 +6,8 @@ import pathlib
 import re
 import sys
 
+import guards
+
 MIN_GOLDENS = 3
 
 
@@ -36,14 +38,27 @@ def check_passes(root):
 
 
 def check_guards(root):
-    """Each guard is named by some golden: `# guard: rule/guard` in a case that must not fire."""
+    """Each guard is named by some golden: `# guard: pass/guard` in a case that must not fire."""
     named = set()
     for golden in (root / "tests/golden").glob("*/*.kiln"):
         named.update(re.findall(r"^# guard: (\S+)", golden.read_text(encoding="utf-8"), re.M))
-    for source in sorted((root / "passes/graph").glob("*.c")) + sorted((root / "passes/ir").glob("*.c")):
-        for guard in sorted(set(re.findall(r"\bGUARD\((\w+),", source.read_text(encoding="utf-8")))):
-            if f"{source.stem}/{guard}" not in named:
-                yield f"{source.relative_to(root)}: guard {guard}: expected a golden with `# guard: {source.stem}/{guard}`"
+    passes, shared = guards.sources(root)
+    for source in passes:
+        own = guards.own_guards(source)
+        for rule, guard in sorted({pair for pair in own if own.count(pair) > 1}):
+            yield f"{source.path.relative_to(root)}: guard {rule}/{guard}: expected one condition of that name"
+        for guard in sorted({guard for _, guard in source.guards()}):
+            if f"{source.name}/{guard}" not in named:
+                yield f"{source.path.relative_to(root)}: guard {guard}: expected a golden with `# guard: {source.name}/{guard}`"
+    for source in shared:
+        names = [guard for _, guard in source.guards()]
+        for guard in sorted({guard for guard in names if names.count(guard) > 1}):
+            yield f"{source.path.relative_to(root)}: guard {guard}: expected one condition of that name"
+    for (file, guard), users in sorted(guards.shared_guards(passes, shared).items()):
+        if not users:
+            yield f"passes/{file}.c: guard {guard}: no pass gets to it"
+        elif not any(f"{user}/{guard}" in named for user in users):
+            yield f"passes/{file}.c: guard {guard}: expected a golden with `# guard: PASS/{guard}`, PASS of {', '.join(sorted(users))}"
 
 
 def check_ops(root):
