@@ -18,7 +18,8 @@
 typedef struct {
     int threads;
     double min_time;
-    gboolean no_verify;
+    gboolean no_verify, layers;
+    double peak; /* GFLOP/s of one thread */
     char *backend, *json, *inputs;
     char **pipelines, **models;
 } Options;
@@ -34,6 +35,7 @@ typedef struct {
 } Result;
 
 enum {
+    LAYER_RUNS = 25,
     MIN_RUNS = 5,
     MAX_RUNS = 100000,
 };
@@ -92,6 +94,69 @@ time_runs(const Options *options, KilnSession *session, Result *result, GError *
     return TRUE;
 }
 
+/* --- the table of --layers --- */
+
+typedef struct {
+    const KilnProfileEntry *entry;
+    double median; /* seconds */
+} Layer;
+
+static int
+slower_first(const void *a, const void *b)
+{
+    const Layer *x = a, *y = b;
+    return x->median < y->median ? 1 : x->median > y->median ? -1 : 0;
+}
+
+static void
+print_layers(const Options *options, Layer *layers, unsigned n)
+{
+    double total = 0, all = options->peak * options->threads;
+    for (unsigned i = 0; i < n; i++)
+        total += layers[i].median;
+    qsort(layers, n, sizeof *layers, slower_first);
+    printf("%9s %6s %9s %6s %8s  %-18s %s\n", "us", "share%", "GFLOP/s", "peak%", "GB/s", "kernel",
+           "node");
+    for (unsigned i = 0; i < n; i++) {
+        const KilnProfileEntry *e = layers[i].entry;
+        double seconds = layers[i].median > 0 ? layers[i].median : 1e-9;
+        double gflops = (double)e->flops / seconds * 1e-9;
+        printf("%9.1f %6.1f %9.1f %6.1f %8.1f  %-18s %s\n", seconds * 1e6, 100 * seconds / total,
+               gflops, 100 * gflops / all, (double)e->bytes / seconds * 1e-9, e->kernel,
+               e->node ? e->node : e->instruction);
+    }
+    printf("%9.1f in all instructions\n", total * 1e6);
+    fflush(stdout);
+}
+
+/* Medians over warm runs of every instruction. The profile sums up over runs. */
+static gboolean
+time_layers(const Options *options, KilnSession *session, GError **error)
+{
+    if (!kiln_session_run(session, error)) /* cold */
+        return FALSE;
+    unsigned n = 0;
+    const KilnProfileEntry *entries = kiln_session_profile(session, &n);
+    g_autofree Layer *layers = g_new0(Layer, n + 1);
+    g_autofree double *sums = g_new0(double, n + 1);
+    g_autofree double *samples = g_new(double, (gsize)n *LAYER_RUNS + 1);
+    for (unsigned i = 0; i < n; i++)
+        sums[i] = entries[i].ms;
+    for (unsigned run = 0; run < LAYER_RUNS; run++) {
+        if (!kiln_session_run(session, error))
+            return FALSE;
+        for (unsigned i = 0; i < n; i++) {
+            samples[(gsize)i * LAYER_RUNS + run] = (entries[i].ms - sums[i]) * 1e-3;
+            sums[i] = entries[i].ms;
+        }
+    }
+    for (unsigned i = 0; i < n; i++)
+        layers[i] =
+            (Layer){ &entries[i], bench_stats(samples + (gsize)i * LAYER_RUNS, LAYER_RUNS).median };
+    print_layers(options, layers, n);
+    return TRUE;
+}
+
 static gboolean
 measure(const Options *options, const char *path, const char *pipeline_name, Result *result,
         GError **error)
@@ -123,10 +188,11 @@ measure(const Options *options, const char *path, const char *pipeline_name, Res
     const KilnProfileEntry *entries = profiled ? kiln_session_profile(profiled, &n) : NULL;
     for (unsigned i = 0; i < n; i++)
         result->flops += entries[i].flops;
-    g_clear_pointer(&profiled, kiln_session_free);
     g_autoptr(KilnSession) session = kiln_session_new(program, NULL, error);
-    return session && bind_inputs(options, session, model, program, keep, error) &&
-           time_runs(options, session, result, error);
+    return profiled && session && bind_inputs(options, session, model, program, keep, error) &&
+           time_runs(options, session, result, error) &&
+           (!options->layers || (bind_inputs(options, profiled, model, program, keep, error) &&
+                                 time_layers(options, profiled, error)));
 }
 
 /* --- in the parent --- */
@@ -217,7 +283,7 @@ print_row(const char *name, const Options *options, const Result *result, double
 static int
 measure_all(Options *options)
 {
-    double peak = bench_fma_peak();
+    double peak = options->peak = bench_fma_peak();
     JsonArray *benchmarks = json_array_new();
     bool to_stdout = options->json && strcmp(options->json, "-") == 0;
     static char *only_default[] = { "default", NULL };
@@ -272,6 +338,8 @@ main(int argc, char **argv)
           "Read input_N.pb of this folder (default: random inputs)", "DIR" },
         { "backend", 0, 0, G_OPTION_ARG_STRING, &options.backend, "ref or cpu (default: cpu)",
           "NAME" },
+        { "layers", 0, 0, G_OPTION_ARG_NONE, &options.layers,
+          "Print the median time of every instruction, the slowest first", NULL },
         { "no-verify", 0, 0, G_OPTION_ARG_NONE, &options.no_verify,
           "Compile without verifying after each pass", NULL },
         { "json", 0, 0, G_OPTION_ARG_FILENAME, &options.json,
@@ -291,6 +359,8 @@ main(int argc, char **argv)
     else if (options.threads < 0 || options.threads > 1024)
         fprintf(stderr, "kiln-bench-model: --threads: expected 1 to 1024, found %d\n",
                 options.threads);
+    else if (options.layers && options.json && strcmp(options.json, "-") == 0)
+        fprintf(stderr, "kiln-bench-model: --layers: expected --json of a file, found -\n");
     else {
         options.threads = options.threads ? options.threads : kiln_processor_count();
         status = measure_all(&options);
