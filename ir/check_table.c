@@ -104,6 +104,14 @@ check_window(KilnCheck *check, GError **error)
                              false, error);
 }
 
+static gboolean
+check_conv(KilnCheck *check, GError **error)
+{
+    const KilnInstrAttrs_conv *attrs = kiln_instr_attrs(check->instr, conv);
+    return check_steps(check, error) &&
+           kiln_infer_one_of("algorithm", attrs->algorithm, "direct winograd", error);
+}
+
 /* How far a transposed convolution reaches is for the result's type to say: output_padding and
  * output_shape went into it. */
 static gboolean
@@ -367,7 +375,7 @@ static const KilnInstrCheck rows[KILN_N_INSTRS] = {
     [KILN_INSTR_one_hot] = { .prepare = prepare_one_hot },
     [KILN_INSTR_mean_variance_normalization] = { .prepare = prepare_mean_variance },
 
-    [KILN_INSTR_conv]           = { .prepare = check_steps },
+    [KILN_INSTR_conv]           = { .prepare = check_conv },
     [KILN_INSTR_conv_integer]   = { .prepare = check_steps },
     [KILN_INSTR_qlinear_conv]   = { .prepare = check_steps },
     [KILN_INSTR_conv_transpose] = { .prepare = prepare_conv_transpose },

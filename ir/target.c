@@ -67,3 +67,23 @@ kiln_target_find(const KilnTarget *target, const KilnInstr *instr)
     }
     return NULL;
 }
+uint32_t
+kiln_target_choices(const KilnTarget *target, KilnInstr *instr,
+                    KilnChoice choices[KILN_MAX_CHOICES])
+{
+    static const char *const algorithms[KILN_MAX_CHOICES] = { "direct", "winograd" };
+    if (instr->kind != KILN_INSTR_conv)
+        return 0;
+    const char **algorithm = &kiln_instr_attrs(instr, conv)->algorithm, *kept = *algorithm;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < KILN_MAX_CHOICES; i++) {
+        *algorithm = algorithms[i]; /* kernels are asked about instructions */
+        const KilnKernel *kernel = kiln_target_find(target, instr);
+        /* What a target does not know it computes directly. */
+        if (kernel && (n == 0 || kernel != choices[0].kernel))
+            choices[n++] =
+                (KilnChoice){ algorithms[i], kernel, kernel->cost ? kernel->cost(instr) : -1 };
+    }
+    *algorithm = kept;
+    return n;
+}

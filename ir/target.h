@@ -45,6 +45,8 @@ typedef struct {
     /* Packs the constant operands that the kernel wants packed. @data holds the addresses of const
      * weights, possibly misaligned, and NULL for every other operand. */
     void (*pack)(const KilnInstr *instr, const void *const *data, void *packed);
+    /* Estimated time on one thread in microseconds, to choose between algorithms. */
+    double (*cost)(const KilnInstr *instr);
     uint32_t packs; /* bit per operand that pack() reads: with packed weights, run() does not read
                        it, and packed_bytes() is asked only if all of them are const weights */
 } KilnKernel;
@@ -64,6 +66,20 @@ const KilnKernel *kiln_target_find(const KilnTarget *target, const KilnInstr *in
 /** True where @target has a kernel for the instructions that @node lowers to (types must be
  * static). @reason, if not NULL, says what is missing. */
 bool kiln_target_supports(const KilnTarget *target, const KilnNode *node, char **reason);
+
+/** An algorithm that a target has for an instruction. */
+typedef struct {
+    const char *algorithm; /* as the attribute names it */
+    const KilnKernel *kernel;
+    double cost; /* estimated microseconds on one thread; negative where no model says */
+} KilnChoice;
+enum {
+    KILN_MAX_CHOICES = 2
+};
+/** The algorithms for @instr, a convolution, the direct one first; how many. 0 where @target lacks
+ * the instruction or there is nothing to choose in its kind. */
+uint32_t kiln_target_choices(const KilnTarget *target, KilnInstr *instr,
+                             KilnChoice choices[KILN_MAX_CHOICES]);
 
 /** Evaluates one node of a graph on @target: lowers it alone and runs it in buffers of its own.
  *  @operands: one tensor per operand (NULL: absent). Returns n_results new tensors in @results. */

@@ -47,7 +47,10 @@ int64_t kiln_cpu_conv_scratch_size(const KilnCpuConv *conv, int threads);
 /** out = clip(conv(in, weights) + bias + residual); extents of zero are fine. */
 void kiln_cpu_conv_run(const KilnCpuConv *conv, const KilnCpuConvArgs *args);
 
-/** The same four for transposed convolution; residual must be NULL. */
+/** Estimated microseconds on one thread. */
+double kiln_cpu_conv_time(const KilnCpuConv *conv);
+
+/** The same for transposed convolution; residual must be NULL. */
 int64_t kiln_cpu_conv_transpose_pack_size(const KilnCpuConv *conv);
 void kiln_cpu_conv_transpose_pack(const KilnCpuConv *conv, const void *src, float *dst);
 int64_t kiln_cpu_conv_transpose_scratch_size(const KilnCpuConv *conv, int threads);

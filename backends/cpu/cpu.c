@@ -26,10 +26,12 @@ static const KilnKernel kernels[] = {
     ROW(instr, dtypes, fn, .supports = kiln_cpu_##test, .quantized = true)
 #define KERNEL_SCRATCH(instr, dtypes, fn, test, bytes)                                             \
     ROW(instr, dtypes, fn, .supports = kiln_cpu_##test, .scratch_bytes = kiln_cpu_##bytes)
-#define KERNEL_PACKED(instr, dtypes, fn, packs_)                                                   \
-    ROW(instr, dtypes, fn, .supports = kiln_cpu_##fn##_supports,                                   \
-        .scratch_bytes = kiln_cpu_##fn##_scratch, .packed_bytes = kiln_cpu_##fn##_packed,          \
-        .pack = kiln_cpu_##fn##_prepack, .packs = (packs_))
+#define PACKED(fn, packs_)                                                                         \
+    .supports = kiln_cpu_##fn##_supports, .scratch_bytes = kiln_cpu_##fn##_scratch,                \
+    .packed_bytes = kiln_cpu_##fn##_packed, .pack = kiln_cpu_##fn##_prepack, .packs = (packs_)
+#define KERNEL_PACKED(instr, dtypes, fn, packs_) ROW(instr, dtypes, fn, PACKED(fn, packs_))
+#define KERNEL_MODELLED(instr, dtypes, fn, packs_)                                                 \
+    ROW(instr, dtypes, fn, PACKED(fn, packs_), .cost = kiln_cpu_##fn##_cost)
 #include "backends/cpu/kernels.def"
 };
 

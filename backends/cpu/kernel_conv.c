@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* conv and conv_transpose in f32, one to three spatial dims: the instruction's types and attributes
  * as a problem of conv.h. Operands: result, data, weights, bias. */
-#include "backends/cpu/conv.h"
-#include "backends/cpu/kernel.h"
+#include "backends/cpu/kernel_conv.h"
 
 #include <math.h>
 
@@ -23,8 +22,8 @@ window_of(const KilnInstr *instr)
     return (Window){ a->strides, a->dilations, a->pads, a->group };
 }
 
-static KilnCpuConv
-problem(const KilnInstr *instr, bool packed)
+KilnCpuConv
+kiln_cpu_conv_problem(const KilnInstr *instr, bool packed)
 {
     const KilnType *out = cpu_type(instr, 0), *in = cpu_type(instr, 1), *w = cpu_type(instr, 2);
     Window window = window_of(instr);
@@ -56,8 +55,8 @@ supports(const KilnInstr *instr)
     return rank >= 3 && rank <= 5 && cpu_all_plain(instr, KILN_DTYPE_f32);
 }
 
-static KilnCpuConvArgs
-arguments(const KilnKernelArgs *args)
+KilnCpuConvArgs
+kiln_cpu_conv_arguments(const KilnKernelArgs *args)
 {
     return (KilnCpuConvArgs){ .in = args->data[1],
                               .weights = args->packed ? args->packed : args->data[2],
@@ -72,7 +71,8 @@ static size_t
 scratch_of(const KilnInstr *instr, int threads,
            int64_t (*scratch_size)(const KilnCpuConv *conv, int threads))
 {
-    KilnCpuConv packed = problem(instr, true), plain = problem(instr, false);
+    KilnCpuConv packed = kiln_cpu_conv_problem(instr, true),
+                plain = kiln_cpu_conv_problem(instr, false);
     size_t bytes = (size_t)scratch_size(&packed, threads);
     if (cpu_is_const(instr, 2))
         return bytes;
@@ -94,24 +94,31 @@ kiln_cpu_conv_scratch(const KilnInstr *instr, int threads)
 size_t
 kiln_cpu_conv_packed(const KilnInstr *instr)
 {
-    KilnCpuConv c = problem(instr, true);
+    KilnCpuConv c = kiln_cpu_conv_problem(instr, true);
     return (size_t)kiln_cpu_conv_pack_size(&c);
 }
 
 void
 kiln_cpu_conv_prepack(const KilnInstr *instr, const void *const *data, void *packed)
 {
-    KilnCpuConv c = problem(instr, true);
+    KilnCpuConv c = kiln_cpu_conv_problem(instr, true);
     kiln_cpu_conv_pack(&c, data[2], packed);
 }
 
 const char *
 kiln_cpu_conv(const KilnKernelArgs *args)
 {
-    KilnCpuConv c = problem(args->instr, args->packed != NULL);
-    KilnCpuConvArgs a = arguments(args);
+    KilnCpuConv c = kiln_cpu_conv_problem(args->instr, args->packed != NULL);
+    KilnCpuConvArgs a = kiln_cpu_conv_arguments(args);
     kiln_cpu_conv_run(&c, &a);
     return NULL;
+}
+
+double
+kiln_cpu_conv_cost(const KilnInstr *instr)
+{
+    KilnCpuConv c = kiln_cpu_conv_problem(instr, true);
+    return kiln_cpu_conv_time(&c);
 }
 
 bool
@@ -129,22 +136,22 @@ kiln_cpu_conv_transpose_scratch(const KilnInstr *instr, int threads)
 size_t
 kiln_cpu_conv_transpose_packed(const KilnInstr *instr)
 {
-    KilnCpuConv c = problem(instr, true);
+    KilnCpuConv c = kiln_cpu_conv_problem(instr, true);
     return (size_t)kiln_cpu_conv_transpose_pack_size(&c);
 }
 
 void
 kiln_cpu_conv_transpose_prepack(const KilnInstr *instr, const void *const *data, void *packed)
 {
-    KilnCpuConv c = problem(instr, true);
+    KilnCpuConv c = kiln_cpu_conv_problem(instr, true);
     kiln_cpu_conv_transpose_pack(&c, data[2], packed);
 }
 
 const char *
 kiln_cpu_conv_transpose(const KilnKernelArgs *args)
 {
-    KilnCpuConv c = problem(args->instr, args->packed != NULL);
-    KilnCpuConvArgs a = arguments(args);
+    KilnCpuConv c = kiln_cpu_conv_problem(args->instr, args->packed != NULL);
+    KilnCpuConvArgs a = kiln_cpu_conv_arguments(args);
     kiln_cpu_conv_transpose_run(&c, &a);
     return NULL;
 }

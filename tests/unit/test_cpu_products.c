@@ -286,7 +286,7 @@ check_conv(const ConvCase *cases, int n, bool transpose)
     for (int i = 0; i < n; i++) {
         const ConvCase *k = &cases[i];
         uint32_t spatial = (uint32_t)k->shapes[0].rank - 2;
-        KilnInstrAttrs_conv attrs = { .group = k->group };
+        KilnInstrAttrs_conv attrs = { .group = k->group, .algorithm = "direct" };
         attrs.strides = (KilnInts){ spatial, (int64_t *)k->strides };
         attrs.dilations = (KilnInts){ spatial, (int64_t *)k->dilations };
         attrs.pads = (KilnInts){ 2 * spatial, (int64_t *)k->pads };

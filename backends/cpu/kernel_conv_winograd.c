@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* conv with the attribute algorithm="winograd" and constant weights. What it cannot compute, and
+ * weights that are not constant, are left to the direct form. */
+#include "backends/cpu/conv_winograd.h"
+#include "backends/cpu/kernel_conv.h"
+
+#include <string.h>
+
+bool
+kiln_cpu_conv_winograd_supports(const KilnInstr *instr)
+{
+    if (strcmp(kiln_instr_attrs(instr, conv)->algorithm, "winograd") != 0 ||
+        cpu_type(instr, 1)->rank != 4 || !cpu_all_plain(instr, KILN_DTYPE_f32) ||
+        !cpu_is_const(instr, 2))
+        return false;
+    KilnCpuConv c = kiln_cpu_conv_problem(instr, true);
+    return kiln_winograd_supports(&c);
+}
+
+size_t
+kiln_cpu_conv_winograd_scratch(const KilnInstr *instr, int threads)
+{
+    KilnCpuConv c = kiln_cpu_conv_problem(instr, true);
+    return (size_t)kiln_winograd_scratch_size(&c, threads);
+}
+
+size_t
+kiln_cpu_conv_winograd_packed(const KilnInstr *instr)
+{
+    KilnCpuConv c = kiln_cpu_conv_problem(instr, true);
+    return (size_t)kiln_winograd_pack_size(&c);
+}
+
+void
+kiln_cpu_conv_winograd_prepack(const KilnInstr *instr, const void *const *data, void *packed)
+{
+    KilnCpuConv c = kiln_cpu_conv_problem(instr, true);
+    kiln_winograd_pack(&c, data[2], packed);
+}
+
+double
+kiln_cpu_conv_winograd_cost(const KilnInstr *instr)
+{
+    KilnCpuConv c = kiln_cpu_conv_problem(instr, true);
+    return kiln_winograd_time(&c);
+}
+
+const char *
+kiln_cpu_conv_winograd(const KilnKernelArgs *args)
+{
+    KilnCpuConv c = kiln_cpu_conv_problem(args->instr, true);
+    KilnCpuConvArgs a = kiln_cpu_conv_arguments(args);
+    kiln_winograd_run(&c, &a);
+    return NULL;
+}

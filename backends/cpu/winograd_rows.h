@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The transforms of a Winograd convolution F(4×4, 3×3), as a template: a file that includes it has
+ * defined the vector type V, its width VW and the V_* operations, and gets transform functions and
+ * their table of pointers, KERNELS. With d a window, g a kernel and m the sums over channels:
+ *
+ *        ⎡4  0 -5  0  1  0⎤        ⎡ 1/4    0     0 ⎤
+ *        ⎢0 -4 -4  1  1  0⎥        ⎢-1/6  -1/6  -1/6⎥        ⎡1  1  1  1  1  0⎤
+ *   Bᵀ = ⎢0  4 -4 -1  1  0⎥    G = ⎢-1/6   1/6  -1/6⎥   Aᵀ = ⎢0  1 -1  2 -2  0⎥
+ *        ⎢0 -2 -1  2  1  0⎥        ⎢1/24  1/12   1/6⎥        ⎢0  1  1  4  4  0⎥
+ *        ⎢0  2 -1 -2  1  0⎥        ⎢1/24 -1/12   1/6⎥        ⎣0  1 -1  8 -8  1⎦
+ *        ⎣0  4  0 -5  0  1⎦        ⎣  0     0     1 ⎦
+ *
+ *   inputs Bᵀ d B, weights G g Gᵀ, results Aᵀ m A.
+ */
+#pragma once
+
+#include "backends/cpu/winograd_kernel.h"
+
+#include <string.h>
+
+static void
+split_row(const KilnWinogradRow *r)
+{
+    int64_t n = 4 * r->pitch, end = r->pad + r->width;
+    float *restrict p0 = r->planes, *restrict p1 = p0 + r->plane, *restrict p2 = p1 + r->plane,
+                    *restrict p3 = p2 + r->plane;
+    const float *restrict line = r->line;
+    if (!r->row) {
+        for (int c = 0; c < 4; c++)
+            memset(r->planes + c * r->plane, 0, (size_t)r->pitch * sizeof(float));
+        return;
+    }
+    end = end < n ? end : n;
+    /* A negative pad crops. */
+    int64_t first = r->pad > 0 ? (r->pad < end ? r->pad : end) : 0;
+    memset(r->line, 0, (size_t)first * sizeof(float));
+    memcpy(r->line + first, r->row + first - r->pad,
+           (size_t)(end > first ? end - first : 0) * sizeof(float));
+    end = end > first ? end : first;
+    memset(r->line + end, 0, (size_t)(n - end) * sizeof(float));
+    for (int64_t x = 0; x < r->pitch; x++) {
+        p0[x] = line[4 * x];
+        p1[x] = line[4 * x + 1];
+        p2[x] = line[4 * x + 2];
+        p3[x] = line[4 * x + 3];
+    }
+}
+
+/* Bᵀ on six vectors. */
+static inline __attribute__((always_inline)) void
+transform_input(const V d[6], V t[6])
+{
+    const V four = V_SET1(4.0f), minus_four = V_SET1(-4.0f), minus_five = V_SET1(-5.0f);
+    V even = V_FMA(minus_four, d[2], d[4]), odd = V_FMA(minus_four, d[1], d[3]);
+    V even2 = V_SUB(d[4], d[2]), odd2 = V_SUB(d[3], d[1]);
+    odd2 = V_ADD(odd2, odd2);
+    t[0] = V_FMA(four, d[0], V_FMA(minus_five, d[2], d[4]));
+    t[1] = V_ADD(even, odd);
+    t[2] = V_SUB(even, odd);
+    t[3] = V_ADD(even2, odd2);
+    t[4] = V_SUB(even2, odd2);
+    t[5] = V_FMA(four, d[1], V_FMA(minus_five, d[3], d[5]));
+}
+
+/* Aᵀ on six vectors. */
+static inline __attribute__((always_inline)) void
+transform_sums(const V m[6], V y[4])
+{
+    V sum1 = V_ADD(m[1], m[2]), difference1 = V_SUB(m[1], m[2]);
+    V sum2 = V_ADD(m[3], m[4]), difference2 = V_SUB(m[3], m[4]);
+    y[0] = V_ADD(V_ADD(m[0], sum1), sum2);
+    y[1] = V_FMA(V_SET1(2.0f), difference2, difference1);
+    y[2] = V_FMA(V_SET1(4.0f), sum2, sum1);
+    y[3] = V_ADD(V_FMA(V_SET1(8.0f), difference2, difference1), m[5]);
+}
+
+static void
+input_tiles(const KilnWinogradInput *p)
+{
+    for (int64_t i = 0; i < p->n; i += VW) {
+        V t[6][6]; /* column by column */
+        for (int c = 0; c < 6; c++) {
+            V d[6];
+            for (int r = 0; r < 6; r++)
+                d[r] =
+                    V_LOAD(p->in + (4 * (r % 4) + c % 4) * p->plane + r / 4 * p->pitch + c / 4 + i);
+            transform_input(d, t[c]);
+        }
+        float *out = p->out + i;
+        MASK mask = V_MASK(p->n - i);
+        for (int r = 0; r < 6; r++) {
+            V d[6], v[6];
+            for (int c = 0; c < 6; c++)
+                d[c] = t[c][r];
+            transform_input(d, v);
+            for (int c = 0; c < 6; c++)
+                V_STORE_SOME(out + (6 * r + c) * p->out_pitch, mask, v[c]);
+        }
+    }
+}
+
+static void
+output_tiles(const KilnWinogradOutput *p)
+{
+    const V bias = V_SET1(p->bias), lo = V_SET1(p->lo), hi = V_SET1(p->hi);
+    for (int64_t i = 0; i < p->n; i += VW) {
+        V t[6][4];
+        for (int c = 0; c < 6; c++) {
+            V m[6];
+            for (int r = 0; r < 6; r++)
+                m[r] = V_LOAD(p->in + (6 * r + c) * p->in_pitch + i);
+            transform_sums(m, t[c]);
+        }
+        for (int r = 0; r < 4; r++) {
+            V m[6], y[4];
+            for (int c = 0; c < 6; c++)
+                m[c] = t[c][r];
+            transform_sums(m, y);
+            for (int c = 0; c < 4; c++)
+                V_STORE(p->out + (4 * r + c) * p->out_pitch + i,
+                        V_MIN(hi, V_MAX(lo, V_ADD(y[c], bias))));
+        }
+    }
+}
+
+static void
+store_row(const KilnWinogradStore *s)
+{
+    const float *restrict p0 = s->planes, *restrict p1 = p0 + s->plane,
+                          *restrict p2 = p1 + s->plane, *restrict p3 = p2 + s->plane;
+    float *restrict row = s->row;
+    int64_t whole = s->width / 4;
+    if (s->residual) { /* may be the row itself */
+        for (int64_t x = 0; x < s->width; x++) {
+            float v = s->planes[x % 4 * s->plane + x / 4] + s->residual[x];
+            v = s->lo > v ? s->lo : v;
+            s->row[x] = s->hi < v ? s->hi : v;
+        }
+        return;
+    }
+    for (int64_t x = 0; x < whole; x++) {
+        row[4 * x] = p0[x];
+        row[4 * x + 1] = p1[x];
+        row[4 * x + 2] = p2[x];
+        row[4 * x + 3] = p3[x];
+    }
+    for (int64_t x = 4 * whole; x < s->width; x++)
+        row[x] = s->planes[x % 4 * s->plane + x / 4];
+}
+
+/* G on three vectors. */
+static inline __attribute__((always_inline)) void
+transform_weights(const V g[3], V u[6])
+{
+    const V sixth = V_SET1(1.0f / 6.0f), minus_sixth = V_SET1(-1.0f / 6.0f);
+    V ends = V_ADD(g[0], g[2]);
+    V outer = V_FMA(V_SET1(0.25f), g[0], g[2]), half = V_MUL(V_SET1(0.5f), g[1]);
+    u[0] = V_MUL(V_SET1(0.25f), g[0]);
+    u[1] = V_MUL(minus_sixth, V_ADD(ends, g[1]));
+    u[2] = V_MUL(minus_sixth, V_SUB(ends, g[1]));
+    u[3] = V_MUL(sixth, V_ADD(outer, half));
+    u[4] = V_MUL(sixth, V_SUB(outer, half));
+    u[5] = g[2];
+}
+
+static void
+pack_weights(const KilnWinogradWeights *w)
+{
+    float lanes[9][16] = { 0 };
+    for (int64_t i = 0; i < w->channels; i++) {
+        float taps[9];
+        memcpy(taps, w->src + 4 * i * w->stride, sizeof taps);
+        for (int k = 0; k < 9; k++)
+            lanes[k][i] = taps[k];
+    }
+    for (int64_t i = 0; i < w->channels; i += VW) {
+        V t[3][6]; /* column by column */
+        MASK mask = V_MASK(w->channels - i);
+        for (int c = 0; c < 3; c++) {
+            V g[3];
+            for (int r = 0; r < 3; r++)
+                g[r] = V_LOAD(lanes[3 * r + c] + i);
+            transform_weights(g, t[c]);
+        }
+        for (int r = 0; r < 6; r++) {
+            V g[3] = { t[0][r], t[1][r], t[2][r] }, u[6];
+            transform_weights(g, u);
+            for (int c = 0; c < 6; c++)
+                V_STORE_SOME(w->out + (6 * r + c) * w->out_pitch + i, mask, u[c]);
+        }
+    }
+}
+
+const KilnWinogradKernels KERNELS = {
+    .row = split_row,
+    .input = input_tiles,
+    .output = output_tiles,
+    .store = store_row,
+    .weights = pack_weights,
+};
