@@ -23,6 +23,12 @@ kiln_pass_mode(const KilnPassContext *context)
 }
 
 bool
+kiln_pass_prefers_memory(const KilnPassContext *context)
+{
+    return context->options->prefer_memory;
+}
+
+bool
 kiln_pass_allows(const KilnPassContext *context, uint32_t flags)
 {
     return (context->flags & flags) == flags;

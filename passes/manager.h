@@ -81,6 +81,7 @@ typedef struct {
     const KilnTarget *check_target; /* what --check runs on (`ref`); NULL: `target` */
     KilnMode mode;
     int threads;
+    bool prefer_memory;  /* nothing is made faster that makes weights grow */
     bool verify;         /* after every pass; on by default in KILN_PASS_OPTIONS_INIT */
     bool check_changed;  /* hash before and after, fail a pass that lies */
     bool check_numerics; /* --check: run before and after on seeded inputs and compare by class */

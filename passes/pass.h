@@ -112,6 +112,8 @@ const void *kiln_pass_options_raw(const KilnPassContext *context);
 /** The target that the program will run on; NULL where none is known (a bare `kiln opt`). */
 const KilnTarget *kiln_pass_target(const KilnPassContext *context);
 KilnMode kiln_pass_mode(const KilnPassContext *context);
+/** True where less memory is worth more than speed. */
+bool kiln_pass_prefers_memory(const KilnPassContext *context);
 /** True where the pipeline sets all of @flags. */
 bool kiln_pass_allows(const KilnPassContext *context, uint32_t flags);
 /** Lives of the function's buffers, for passes that require KILN_ANALYSIS_LIVENESS. */

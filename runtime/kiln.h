@@ -159,7 +159,9 @@ typedef struct {
     unsigned n_shapes;
     int64_t memory_limit; /* bytes of arena; 0: none. KILN_ERROR_LIMIT where the plan needs more */
     gboolean no_verify;   /* skip the verifier after each pass */
-    gboolean train;       /* compile in training mode instead of inference mode */
+    gboolean prefer_memory; /* less memory is worth more than speed: no copies of weights that are
+                               larger than they are */
+    gboolean train;         /* compile in training mode instead of inference mode */
     KilnProgressFn progress;
     KilnLogFn log;
     void *data;                 /* for progress and log */

@@ -15,7 +15,7 @@
 
 typedef struct {
     char *stage, *emit, *out;
-    gboolean time_passes, stats, print_pipeline;
+    gboolean time_passes, stats, print_pipeline, print_choices;
 } OptOptions;
 
 /* What the pipelines made: a module, or an IR module that holds one. */
@@ -103,6 +103,26 @@ emit_result(const OptOptions *opt, const Result *result, const char *form, GErro
     return emit(opt, out->str, out->len, error);
 }
 
+/* The algorithms that the target has for each convolution, what its model says of them in
+ * microseconds, and which one was chosen. */
+static void
+print_choices(const KilnIRModule *ir, const KilnTarget *target)
+{
+    printf("%-9s %12s %12s  %s\n", "chosen", "direct us", "winograd us", "node");
+    for (guint i = 0; i < ir->functions->len; i++) {
+        kiln_foreach_instr (instr, (KilnIRFunction *)g_ptr_array_index(ir->functions, i)) {
+            KilnChoice choices[KILN_MAX_CHOICES];
+            uint32_t n = kiln_target_choices(target, instr, choices);
+            if (n == 0)
+                continue;
+            g_autofree char *other =
+                n > 1 ? g_strdup_printf("%.1f", choices[1].cost) : g_strdup("-");
+            printf("%-9s %12.1f %12s  %s\n", kiln_instr_attrs(instr, conv)->algorithm,
+                   choices[0].cost, other, kiln_instr_label(instr));
+        }
+    }
+}
+
 static void
 show_report(const OptOptions *opt, const KilnOptions *options, const KilnPassReport *report)
 {
@@ -160,7 +180,7 @@ run(const OptOptions *opt, KilnOptions *options, const char *path, const KilnPip
         return FALSE;
     pass_options.measure = opt->stats;
     g_autoptr(KilnModel) model = kiln_options_load(options, path, error);
-    bool wants_ir = model && (is(opt->stage, "ir") || model->ir_text);
+    bool wants_ir = model && (is(opt->stage, "ir") || model->ir_text || opt->print_choices);
     if (!model || !check_level(opt, model, wants_ir, error))
         return FALSE;
     g_autofree KilnBinding *bindings = kiln_options_bindings(options, model, wants_ir, error);
@@ -170,6 +190,10 @@ run(const OptOptions *opt, KilnOptions *options, const char *path, const KilnPip
         return FALSE;
     kiln_trace_step(options->progress.trace, "print", path);
     kiln_clear_progress(options);
+    if (opt->print_choices) {
+        print_choices(result.ir, pass_options.target);
+        return TRUE;
+    }
     bool report = opt->stats || opt->time_passes;
     /* With --json the report is the document, so that the result goes to a file or nowhere. */
     if (report && options->json && !opt->out) {
@@ -220,6 +244,8 @@ kiln_command_opt(int argc, char **argv)
           NULL },
         { "print-pipeline", 0, 0, G_OPTION_ARG_NONE, &opt.print_pipeline,
           "Print the pipeline as YAML and stop; needs no MODEL", NULL },
+        { "print-choices", 0, 0, G_OPTION_ARG_NONE, &opt.print_choices,
+          "Print the algorithm of each convolution and what others would take", NULL },
         G_OPTION_ENTRY_NULL,
     };
     const KilnUsage usage = {

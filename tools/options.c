@@ -328,6 +328,7 @@ kiln_options_compile(KilnOptions *options, KilnPipeline *pipeline, KilnCompileOp
     out->threads = options->threads;
     out->train = options->mode && strcmp(options->mode, "train") == 0;
     out->no_verify = options->no_verify;
+    out->prefer_memory = g_strcmp0(options->prefer, "memory") == 0;
     out->progress = kiln_show_progress;
     out->data = options;
     *shapes = parse_shapes(options, &out->n_shapes, error);
@@ -379,6 +380,7 @@ kiln_options_passes(KilnOptions *options, const KilnPipeline *pipeline, KilnPass
     out->mode =
         options->mode && strcmp(options->mode, "train") == 0 ? KILN_MODE_TRAIN : KILN_MODE_INFER;
     out->verify = !options->no_verify;
+    out->prefer_memory = g_strcmp0(options->prefer, "memory") == 0;
     out->check_numerics = options->check;
     out->check_changed = options->check;
     out->skip = (const char *const *)options->skip;

@@ -235,6 +235,24 @@ class Passes(CliTest):
             self.assertEqual(re.sub(r"  arena \d+\n| at \d+", "", text), body, path)  # the plan is made at the end
         self.fails(FAILED, "/proc/x: cannot make the directory: ", "opt", self.model, "--dump-dir", "/proc/x")
 
+    def test_choices(self):
+        model = self.write("convs.kiln", """graph @convs(%x: f32[1,64,28,28]) {
+  %w = const @w : f32[64,64,3,3]
+  %a = conv(%x, %w) {pads=[1,1,1,1]} : f32[1,64,28,28]
+  %b = conv(%a, %w) {pads=[1,1,1,1], strides=[2,2]} : f32[1,64,14,14]
+  return %b
+}
+constants { @w = random_normal(seed=1, std=0.05) : f32[64,64,3,3] }
+""")
+        chosen = lambda *options: [line.split()[0] for line in
+                                   self.kiln("opt", model, "--print-choices", *options).splitlines()[1:]]
+        self.assertEqual(chosen(), ["winograd", "direct"])
+        self.assertEqual(chosen("--prefer", "memory"), ["direct", "direct"])
+        self.assertEqual(chosen("--skip", "choose-algorithms"), ["direct", "direct"])
+        self.assertEqual(chosen("--backend", "ref"), ["direct", "direct"])
+        self.kiln("run", model, "--random", "1", "--backend", "ref", "-o", "out")
+        self.kiln("run", model, "--random", "1", "--expect", "out", "--rtol", "1e-3", "--atol", "1e-5")
+
     def test_stats(self):
         text = self.kiln_err("opt", self.model, "--stats")
         self.assertRegex(text, r"(?m)^level +pass +runs +changed +before +after +delta +ms$")

@@ -3,6 +3,7 @@
  * `changed` after every pass, idempotence, and equal results before and after. */
 #include "tests/golden/golden.h"
 
+#include "backends/cpu/cpu.h"
 #include "backends/ref/ref.h"
 #include "graph/text/text.h"
 #include "passes/pipeline_priv.h"
@@ -93,8 +94,10 @@ run_without(const Golden *golden, const char *disabled_guard, KilnIRModule *ir,
 {
     g_autoptr(GArray) kernels = g_array_new(FALSE, FALSE, sizeof(KilnKernel));
     KilnTarget lean = lean_target(kernels);
-    KilnPassOptions options =
-        options_of(golden, golden->target ? &lean : kiln_ref_target(), disabled_guard);
+    const KilnTarget *target = !golden->target                      ? kiln_ref_target()
+                               : g_str_equal(golden->target, "cpu") ? kiln_cpu_target()
+                                                                    : &lean;
+    KilnPassOptions options = options_of(golden, target, disabled_guard);
     g_autoptr(KilnPassPipeline) pipeline = pipeline_of(golden, error);
     return pipeline && kiln_pipeline_run_graph(pipeline, ir->module, &options, report, error) &&
            kiln_pipeline_run_ir(pipeline, ir, &options, report, error);
