@@ -2,7 +2,7 @@
 /* Deep copies of modules. The copy is made node by node without inference, so that it is the same
  * to the last name and in the order of every list of readers: a pass does to the copy what it would
  * do to the original. Removed nodes and their subgraphs are left behind; ids become dense. */
-#include "graph/module.h"
+#include "graph/folding.h"
 
 #include <string.h>
 
@@ -79,6 +79,7 @@ copy_node(Clone *clone, KilnFunction *function, const KilnNode *from, KilnNode *
     KilnNode *node = kiln_arena_new0(module->nodes, KilnNode, 1);
     node->op = from->op;
     node->id = function->next_id++;
+    node->mark = from->mark;
     node->name = kiln_arena_strdup(arena, from->name);
     node->function = function;
     node->n_operands = from->n_operands;
@@ -240,6 +241,8 @@ kiln_module_clone(const KilnModule *module)
         copy_contents(&clone, kiln_function_new(copy, function->name), function);
     }
     copy_all_uses(&clone);
+    if (module->folding)
+        copy->folding = kiln_folding_clone(module->folding, copy->arena);
     g_hash_table_unref(clone.copies);
     g_ptr_array_unref(clone.originals);
     return copy;

@@ -135,7 +135,9 @@ write_value(JsonBuilder *builder, const KilnValue *value)
 static void
 write_arguments(JsonBuilder *builder, const KilnFunction *function)
 {
-    static const char *const constness[] = { NULL, "compile", "run" };
+    static const char *const constness[] = {
+        [KILN_CONSTNESS_COMPILE] = "compile", [KILN_CONSTNESS_RUN] = "run"
+    };
     json_builder_set_member_name(builder, "arguments");
     json_builder_begin_array(builder);
     for (guint i = 0; i < function->arguments->len; i++) {

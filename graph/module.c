@@ -2,6 +2,7 @@
 /* Modules own functions, constants and the arena; functions own the order of nodes and the names of
  * values. */
 #include "graph/changes.h"
+#include "graph/folding.h"
 
 #include <string.h>
 
@@ -55,6 +56,7 @@ kiln_module_free(KilnModule *module)
     g_ptr_array_unref(module->constants);
     g_hash_table_unref(module->constant_by_name);
     g_ptr_array_unref(module->declarations);
+    kiln_folding_free(module->folding);
     kiln_arena_free(module->arena);
     kiln_arena_free(module->nodes);
     kiln_arena_free(module->values);
@@ -284,6 +286,20 @@ kiln_function_add_argument(KilnFunction *function, const char *name, const KilnT
     g_hash_table_insert(function->names, (char *)argument->value.name, &argument->value);
     kiln_function_touch(function);
     return argument;
+}
+
+void
+kiln_function_keep_arguments(KilnFunction *function, KilnArgument *const *kept, uint32_t n)
+{
+    for (guint i = 0; i < function->arguments->len; i++)
+        g_hash_table_remove(function->names, kiln_function_argument(function, i)->value.name);
+    g_ptr_array_set_size(function->arguments, 0);
+    for (uint32_t i = 0; i < n; i++) {
+        kept[i]->value.index = i;
+        g_ptr_array_add(function->arguments, kept[i]);
+        g_hash_table_insert(function->names, (char *)kept[i]->value.name, &kept[i]->value);
+    }
+    kiln_function_touch(function);
 }
 
 KilnNode *

@@ -5,13 +5,6 @@
 
 #include "graph/node.h"
 
-/** How constant a placeholder is (design: data-flow lattice of constants). */
-typedef enum {
-    KILN_CONSTNESS_VARYING, /* an input of every run */
-    KILN_CONSTNESS_COMPILE, /* Type 1: known when the program is compiled */
-    KILN_CONSTNESS_RUN,     /* Type 2: known at the first run */
-} KilnConstness;
-
 typedef struct {
     KilnValue value;
     KilnConstness constness;
@@ -25,7 +18,7 @@ struct KilnConstant {
     KilnType type;    /* the tensor's, and quantization or layout on top */
     KilnTensor *tensor;
     KilnModule *module;
-    uint32_t id;   /* index in the module's list */
+    uint32_t id;     /* index in the module's list */
     bool computed; /* by folding, against whose budget it counts */
 };
 
@@ -99,6 +92,7 @@ struct KilnModule {
     GPtrArray *constants;             /* KilnConstant*, in order of creation */
     GHashTable *constant_by_name;
     GPtrArray *declarations; /* KilnDeclaration* */
+    KilnFolding *folding;    /* what is computed ahead of the entry's runs; NULL: nothing */
     int opset;               /* of the default domain in the model; 0: text */
     KilnMode mode;
     uint32_t n_nodes; /* linked, in all functions and subgraphs */
@@ -134,6 +128,9 @@ void kiln_node_touch(KilnNode *node);
 /** Adds an argument; NULL and an error where the name is taken. */
 KilnArgument *kiln_function_add_argument(KilnFunction *function, const char *name,
                                          const KilnType *type, GError **error);
+/** Keeps the arguments of the list (a subset, in any order), in its order; nothing may read the
+ * others. */
+void kiln_function_keep_arguments(KilnFunction *function, KilnArgument *const *kept, uint32_t n);
 static inline KilnArgument *
 kiln_function_argument(const KilnFunction *function, uint32_t i)
 {

@@ -16,6 +16,16 @@ typedef struct KilnNode KilnNode;
 typedef struct KilnValue KilnValue;
 typedef struct KilnUse KilnUse;
 typedef struct KilnModule KilnModule;
+typedef struct KilnFolding KilnFolding;
+
+/** When a value is known. What is computed of several is known as late as the last of them: the
+ * least. */
+typedef enum {
+    KILN_CONSTNESS_VARYING, /* an input of every run, and what depends on one */
+    KILN_CONSTNESS_RUN,     /* Type 2: known at the first run */
+    KILN_CONSTNESS_COMPILE, /* Type 1: known when the program is compiled */
+    KILN_CONSTNESS_LITERAL, /* known now: a mark of nodes, not of arguments */
+} KilnConstness;
 
 /** Integers of a value that are known while compiling: shapes, axes, and arithmetic on them. */
 typedef struct {
@@ -49,9 +59,10 @@ struct KilnValue {
 
 struct KilnNode {
     KilnOp op;
-    uint32_t id;      /* dense per function: scratch tables are arrays indexed by it */
-    bool touched;     /* graph/changes.c has it */
-    const char *name; /* of the model's node, for messages; NULL: the first result names it */
+    uint32_t id;        /* dense per function: scratch tables are arrays indexed by it */
+    bool touched;       /* graph/changes.c has it */
+    KilnConstness mark; /* what analyse-constness found; VARYING where it found nothing */
+    const char *name;   /* of the model's node, for messages; NULL: the first result names it */
     KilnFunction *function;
     KilnNode *previous, *next;
     uint32_t n_operands, n_results;

@@ -8,6 +8,7 @@
  * number of operands that read the value. */
 #include "graph/verify.h"
 
+#include "graph/folding.h"
 #include "graph/verify_priv.h"
 
 #include <string.h>
@@ -433,7 +434,8 @@ verify_module(KilnVerify *verify, const KilnModule *module)
         if (!verify_function(verify, function))
             return false;
     }
-    return true;
+    verify->node = NULL;
+    return kiln_folding_verify(module, verify->error);
 }
 
 gboolean

@@ -137,14 +137,17 @@ parse_declaration(KilnParser *parser)
 bool
 kiln_parse_blocks(KilnParser *parser, GArray *graphs, GArray *funcs)
 {
-    const char *expected =
-        funcs ? "'graph', 'func', 'constants' or 'declare'" : "'graph', 'constants' or 'declare'";
+    const char *expected = funcs ? "'graph', 'func', 'fold', 'constants' or 'declare'"
+                                 : "'graph', 'fold', 'constants' or 'declare'";
+    g_autoptr(GArray) folds = g_array_new(FALSE, FALSE, sizeof(KilnBlock));
     while (parser->token.kind != KILN_TOKEN_END) {
         bool ok;
         if (kiln_parse_accept_word(parser, "graph"))
             ok = skip_block(parser, graphs);
         else if (funcs && kiln_parse_accept_word(parser, "func"))
             ok = skip_block(parser, funcs);
+        else if (kiln_parse_accept_word(parser, "fold"))
+            ok = skip_block(parser, folds);
         else if (kiln_parse_accept_word(parser, "constants"))
             ok = kiln_parse_constants(parser);
         else if (kiln_parse_accept_word(parser, "declare"))
@@ -154,6 +157,12 @@ kiln_parse_blocks(KilnParser *parser, GArray *graphs, GArray *funcs)
         if (!ok)
             return false;
     }
+    if (folds->len > 1)
+        return kiln_parse_throw_at(parser, &g_array_index(folds, KilnBlock, 1).token,
+                                   KILN_ERROR_PARSE, "expected one block 'fold', found another");
+    parser->has_fold = folds->len;
+    if (parser->has_fold)
+        parser->fold = g_array_index(folds, KilnBlock, 0);
     return true;
 }
 
@@ -171,6 +180,17 @@ verify(KilnParser *parser)
     return false;
 }
 
+/* Where there are graphs, what is folded is read by the last of them. */
+static bool
+connect_folding(KilnParser *parser)
+{
+    const KilnFunction *entry = kiln_module_entry(parser->module);
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
+    for (guint i = 0; entry && i < entry->arguments->len; i++)
+        g_ptr_array_add(names, (char *)kiln_function_argument(entry, i)->value.name);
+    return !entry || kiln_parse_folding(parser, (const char *const *)names->pdata, names->len);
+}
+
 bool
 kiln_parse_graphs(KilnParser *parser, const GArray *graphs)
 {
@@ -181,7 +201,7 @@ kiln_parse_graphs(KilnParser *parser, const GArray *graphs)
         if (!kiln_parse_graph(parser))
             return false;
     }
-    return verify(parser);
+    return connect_folding(parser) && verify(parser);
 }
 
 KilnModule *

@@ -12,6 +12,12 @@ enum {
     KILN_PARSE_MAX_DEPTH = 64, /* of nested subgraphs */
 };
 
+/** A `graph`, `func` or `fold` block, found by its braces and read once constants are known. */
+typedef struct {
+    KilnLexer lexer;
+    KilnToken token;
+} KilnBlock;
+
 /** The function that is being read, and those around it: a subgraph has no owner until its node is
  * built. */
 typedef struct KilnScope {
@@ -25,17 +31,13 @@ typedef struct {
     const char *path;
     KilnModule *module;
     GHashTable *files; /* path → GBytes of the mapped file */
+    KilnBlock fold;    /* what stands behind the word `fold`, */
+    bool has_fold;     /* where there is such a block */
     GHashTable *lines; /* KilnNode* → its line, for the verifier's errors */
     const KilnScope *scope;
     int depth;
     GError **error;
 } KilnParser;
-
-/** A `graph` or `func` block, found by its braces and read once constants are known. */
-typedef struct {
-    KilnLexer lexer;
-    KilnToken token;
-} KilnBlock;
 
 /** A float as it was written: a NaN may state its bits. */
 typedef struct {
@@ -110,5 +112,10 @@ KilnConstant *kiln_parse_constant_name(KilnParser *parser);
 bool kiln_parse_constants(KilnParser *parser);
 /** `@name(…) {…}` behind the word `graph`. */
 bool kiln_parse_graph(KilnParser *parser);
+/** `(%a: f32[4], …)`: arguments of the function that is being read. */
+bool kiln_parse_arguments(KilnParser *parser);
+/** `(…) {…}` behind the word `fold`, if it is there, once all functions were read: @entry names
+ * the @n arguments of the last. */
+bool kiln_parse_folding(KilnParser *parser, const char *const *entry, uint32_t n);
 
 #endif

@@ -81,19 +81,31 @@ parse_range(KilnParser *parser, const char **out)
     return true;
 }
 
+/* The word behind `constant`; a node may be literal besides. */
+static bool
+parse_constness(KilnParser *parser, bool node, KilnConstness *out)
+{
+    if (!kiln_parse_expect(parser, '='))
+        return false;
+    if (kiln_parse_accept_word(parser, "compile"))
+        *out = KILN_CONSTNESS_COMPILE;
+    else if (kiln_parse_accept_word(parser, "run"))
+        *out = KILN_CONSTNESS_RUN;
+    else if (node && kiln_parse_accept_word(parser, "literal"))
+        *out = KILN_CONSTNESS_LITERAL;
+    else
+        return kiln_parse_throw(parser,
+                                node ? "'literal', 'compile' or 'run'" : "'compile' or 'run'");
+    return true;
+}
+
 static bool
 parse_argument_options(KilnParser *parser, KilnArgument *argument)
 {
     for (;;) {
         if (kiln_parse_accept_word(parser, "constant")) {
-            if (!kiln_parse_expect(parser, '='))
+            if (!parse_constness(parser, false, &argument->constness))
                 return false;
-            if (kiln_parse_accept_word(parser, "compile"))
-                argument->constness = KILN_CONSTNESS_COMPILE;
-            else if (kiln_parse_accept_word(parser, "run"))
-                argument->constness = KILN_CONSTNESS_RUN;
-            else
-                return kiln_parse_throw(parser, "'compile' or 'run'");
         } else if (kiln_parse_accept_word(parser, "variable")) {
             argument->variable = true;
         } else if (kiln_parse_accept_word(parser, "in")) {
@@ -120,8 +132,8 @@ parse_argument(KilnParser *parser)
     return parse_argument_options(parser, argument);
 }
 
-static bool
-parse_arguments(KilnParser *parser)
+bool
+kiln_parse_arguments(KilnParser *parser)
 {
     if (!kiln_parse_expect(parser, '('))
         return false;
@@ -143,6 +155,7 @@ typedef struct {
     GArray *types;     /* stated */
     KilnOp op;
     void *attrs;
+    KilnConstness mark;
     const char *name;
 } NodeText;
 
@@ -203,7 +216,7 @@ parse_region(KilnParser *parser, const KilnAttrInfo *info, NodeText *text)
     KilnScope scope = { region, parser->scope };
     parser->scope = &scope;
     parser->depth++;
-    bool ok = (!kiln_parse_at(parser, '(') || parse_arguments(parser)) && parse_body(parser);
+    bool ok = (!kiln_parse_at(parser, '(') || kiln_parse_arguments(parser)) && parse_body(parser);
     parser->depth--;
     parser->scope = scope.outer;
     FIELD(KilnFunction *, info, text->attrs) = region;
@@ -269,6 +282,7 @@ build_node(KilnParser *parser, NodeText *text)
     KilnNode *node = kiln_node_new(parser->scope->function, &spec, parser->error);
     if (!node)
         return kiln_parse_prefix(parser, &text->at);
+    node->mark = text->mark;
     g_hash_table_insert(parser->lines, node, GUINT_TO_POINTER(text->at.line));
     for (uint32_t i = 0; i < n; i++) {
         if (strcmp(node->results[i].name, names[i]) != 0)
@@ -288,6 +302,8 @@ parse_node(KilnParser *parser)
     if (!parse_results(parser, &text) || !parse_operation(parser, &text))
         return false;
     if (kiln_parse_accept(parser, ':') && !kiln_parse_types(parser, text.types))
+        return false;
+    if (kiln_parse_accept_word(parser, "constant") && !parse_constness(parser, true, &text.mark))
         return false;
     return kiln_parse_loc(parser, &text.name) && build_node(parser, &text);
 }
@@ -358,7 +374,7 @@ kiln_parse_graph(KilnParser *parser)
                                    name);
     KilnScope scope = { kiln_function_new(parser->module, name), NULL };
     parser->scope = &scope;
-    bool ok = parse_arguments(parser) && parse_body(parser);
+    bool ok = kiln_parse_arguments(parser) && parse_body(parser);
     parser->scope = NULL;
     return ok;
 }

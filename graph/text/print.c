@@ -2,6 +2,7 @@
 /* Prints graphs: whatever is printed here, parse.c reads back to an equal graph. */
 #include "graph/text/print.h"
 
+#include "graph/folding.h"
 #include "graph/number.h"
 #include "graph/text/lexer.h"
 #include "graph/text/regions.h"
@@ -128,17 +129,27 @@ kiln_attrs_print_spaced(const KilnAttrInfo *infos, uint32_t n, const void *attrs
 static void print_node(const KilnNode *node, int indent, GString *out);
 
 static void
-print_arguments(const KilnFunction *function, GString *out)
+print_constness(KilnConstness constness, GString *out)
 {
-    static const char *const constness[] = { "", " constant=compile", " constant=run" };
+    static const char *const words[] = { [KILN_CONSTNESS_RUN] = "run",
+                                         [KILN_CONSTNESS_COMPILE] = "compile",
+                                         [KILN_CONSTNESS_LITERAL] = "literal" };
+    if (words[constness])
+        g_string_append_printf(out, " constant=%s", words[constness]);
+}
+
+/* KilnArgument* */
+static void
+print_arguments(const GPtrArray *arguments, GString *out)
+{
     g_string_append_c(out, '(');
-    for (guint i = 0; i < function->arguments->len; i++) {
-        const KilnArgument *argument = kiln_function_argument(function, i);
+    for (guint i = 0; i < arguments->len; i++) {
+        const KilnArgument *argument = g_ptr_array_index(arguments, i);
         g_string_append(out, i ? ", " : "");
         kiln_sigil_print('%', argument->value.name, out);
         g_string_append(out, ": ");
         kiln_type_print(&argument->value.type, out);
-        g_string_append(out, constness[argument->constness]);
+        print_constness(argument->constness, out);
         g_string_append(out, argument->variable ? " variable" : "");
         if (argument->range)
             g_string_append_printf(out, " in %s", argument->range);
@@ -176,7 +187,7 @@ print_region(const KilnNode *node, const KilnAttrInfo *info, int indent, GString
         kiln_sigil_print('@', region->name, out);
     }
     if (region->arguments->len)
-        print_arguments(region, out);
+        print_arguments(region->arguments, out);
     g_string_append(out, bare ? "" : " ");
     print_body(region, indent, out);
 }
@@ -257,6 +268,7 @@ print_node(const KilnNode *node, int indent, GString *out)
         g_string_append(out, i ? ", " : " : ");
         kiln_type_print(&node->results[i].type, out);
     }
+    print_constness(node->mark, out);
     kiln_loc_print(node->name, node->n_results ? node->results[0].name : NULL, out);
 }
 
@@ -271,7 +283,7 @@ kiln_function_print(const KilnFunction *function, GString *out)
 {
     g_string_append(out, "graph ");
     kiln_sigil_print('@', function->name, out);
-    print_arguments(function, out);
+    print_arguments(function->arguments, out);
     g_string_append_c(out, ' ');
     print_body(function, 0, out);
     g_string_append_c(out, '\n');
@@ -307,6 +319,38 @@ kiln_declarations_print(const KilnModule *module, GString *out)
         print_declaration(g_ptr_array_index(module->declarations, i), out);
 }
 
+/* `%f0, %f1 = compile @compiletime_fold(%w)` */
+static void
+print_fold(const KilnFolding *folding, const KilnFold *fold, GString *out)
+{
+    for (uint32_t i = 0; i < fold->n_results; i++) {
+        g_string_append(out, i ? ", " : "");
+        kiln_sigil_print('%', fold->results[i], out);
+    }
+    g_string_append(out, fold->when == KILN_CONSTNESS_COMPILE ? " = compile " : " = run ");
+    kiln_sigil_print('@', fold->function, out);
+    g_string_append_c(out, '(');
+    for (uint32_t i = 0; i < fold->n_operands; i++) {
+        g_string_append(out, i ? ", " : "");
+        kiln_sigil_print('%', kiln_folding_name(folding, fold->operands[i]), out);
+    }
+    g_string_append_c(out, ')');
+}
+
+void
+kiln_folding_print(const KilnFolding *folding, GString *out)
+{
+    g_string_append(out, "fold");
+    print_arguments(folding->signature, out);
+    g_string_append(out, " {\n");
+    for (guint i = 0; i < folding->folds->len; i++) {
+        kiln_print_indent(out, KILN_TEXT_INDENT);
+        print_fold(folding, g_ptr_array_index(folding->folds, i), out);
+        g_string_append_c(out, '\n');
+    }
+    g_string_append(out, "}\n");
+}
+
 /* An empty line between blocks: where something was printed after @start. */
 static gsize
 separate(GString *out, gsize start)
@@ -321,6 +365,10 @@ kiln_module_print_rest(const KilnModule *module, const KilnPrintOptions *options
                        GString *out, GError **error)
 {
     bool constants = module->constants->len && !(options && options->no_constants);
+    if (module->folding) {
+        start = separate(out, start);
+        kiln_folding_print(module->folding, out);
+    }
     if (module->declarations->len) {
         start = separate(out, start);
         kiln_declarations_print(module, out);

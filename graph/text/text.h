@@ -23,6 +23,8 @@ void kiln_node_print(const KilnNode *node, GString *out);
 /** `constants { … }`; nothing where there are none. */
 gboolean kiln_constants_print(const KilnModule *module, const KilnPrintOptions *options,
                               GString *out, GError **error);
+/** `fold(arguments) { calls }`. */
+void kiln_folding_print(const KilnFolding *folding, GString *out);
 /** A `declare @name(types) -> types` line per declaration. */
 void kiln_declarations_print(const KilnModule *module, GString *out);
 /** `{pads=[2,2,2,2], group=2}`, without what is default; nothing where all is. Floats read back to
@@ -31,8 +33,8 @@ void kiln_attrs_print(const KilnAttrInfo *infos, uint32_t n, const void *attrs, 
 /** `name`, or `"na/me"` where a character outside [A-Za-z0-9_.] asks for quotes. */
 void kiln_name_print(const char *name, GString *out);
 
-/** Parses and verifies a text of `graph`, `constants` and `declare` blocks; @path names it in
- * messages (file:line:column) and is what relative file(…) constants are relative to.
+/** Parses and verifies a text of `graph`, `fold`, `constants` and `declare` blocks; @path names it
+ * in messages (file:line:column) and is what relative file(…) constants are relative to.
  * KILN_ERROR_PARSE and friends. */
 KilnModule *kiln_module_parse(const char *text, size_t length, const char *path, GError **error);
 

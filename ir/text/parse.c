@@ -315,6 +315,19 @@ parse_func(KilnIRParser *in, GPtrArray *functions)
     return kiln_ir_verify(in->function, parser->error) || kiln_parse_prefix(parser, &at);
 }
 
+/* What is folded is read by the last function. */
+static bool
+connect_folding(IRParser *in, const GPtrArray *functions)
+{
+    if (functions->len == 0)
+        return true;
+    const KilnIRFunction *entry = g_ptr_array_index(functions, functions->len - 1);
+    g_autoptr(GPtrArray) names = g_ptr_array_new();
+    for (guint i = 0; i < entry->inputs->len; i++)
+        g_ptr_array_add(names, (char *)((KilnBuffer *)g_ptr_array_index(entry->inputs, i))->name);
+    return kiln_parse_folding(&in->parser, (const char *const *)names->pdata, names->len);
+}
+
 static bool
 parse_all(KilnIRParser *in, GArray *graphs, GArray *funcs, GPtrArray *functions)
 {
@@ -328,7 +341,7 @@ parse_all(KilnIRParser *in, GArray *graphs, GArray *funcs, GPtrArray *functions)
         if (!parse_func(in, functions))
             return false;
     }
-    return true;
+    return connect_folding(in, functions);
 }
 
 KilnIRModule *
