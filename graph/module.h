@@ -18,7 +18,7 @@ struct KilnConstant {
     KilnType type;    /* the tensor's, and quantization or layout on top */
     KilnTensor *tensor;
     KilnModule *module;
-    uint32_t id;     /* index in the module's list */
+    uint32_t id;   /* index in the module's list */
     bool computed; /* by folding, against whose budget it counts */
 };
 

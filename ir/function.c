@@ -65,6 +65,17 @@ kiln_ir_module_free(KilnIRModule *ir)
     g_free(ir);
 }
 
+KilnIRFunction *
+kiln_ir_module_find_function(const KilnIRModule *ir, const char *name)
+{
+    for (guint i = 0; i < ir->functions->len; i++) {
+        KilnIRFunction *function = g_ptr_array_index(ir->functions, i);
+        if (strcmp(function->name, name) == 0)
+            return function;
+    }
+    return NULL;
+}
+
 /* --- uses --- */
 
 static void
@@ -206,6 +217,19 @@ kiln_ir_remove_buffer(KilnBuffer *buffer)
         g_ptr_array_remove(list, buffer);
     g_hash_table_remove(function->names, buffer->name);
     function->buffers->pdata[buffer->id] = NULL;
+    function->stamp++;
+}
+
+void
+kiln_ir_make_weight(KilnBuffer *input, KilnConstant *constant)
+{
+    KilnIRFunction *function = input->function;
+    g_assert(input->kind == KILN_BUFFER_INPUT);
+    g_ptr_array_remove(function->inputs, input);
+    g_ptr_array_add(function->weights, input);
+    input->kind = KILN_BUFFER_WEIGHT;
+    input->constant = constant;
+    input->is_const = true;
     function->stamp++;
 }
 

@@ -322,9 +322,8 @@ execute(Machine *machine, const KilnInstr *instr, GError **error)
 
 /* --- results --- */
 
-/* The type of a tensor that holds the bytes of @buffer. */
-static gboolean
-payload_type(const KilnBuffer *buffer, KilnType *out, GError **error)
+gboolean
+kiln_buffer_payload_type(const KilnBuffer *buffer, KilnType *out, GError **error)
 {
     int64_t dims[2 * KILN_MAX_RANK];
     int rank = buffer->type.rank;
@@ -343,7 +342,7 @@ static KilnTensor *
 take_tensor(Machine *machine, const KilnBuffer *buffer, GError **error)
 {
     KilnType type;
-    if (!payload_type(buffer, &type, error))
+    if (!kiln_buffer_payload_type(buffer, &type, error))
         return NULL;
     g_autoptr(GBytes) bytes = kiln_bytes_take(machine->data[buffer->id], bytes_of(buffer));
     machine->owned[buffer->id] = false;

@@ -23,6 +23,10 @@ typedef struct {
 gboolean kiln_ir_interpret(const KilnIRFunction *function, const KilnTarget *target,
                            const KilnInterpretation *run, GError **error);
 
+/** The type of a tensor that holds the bytes of @buffer: plain, with the physical dims where the
+ * buffer's layout is blocked. KILN_ERROR_UNSUPPORTED where these are too many. */
+gboolean kiln_buffer_payload_type(const KilnBuffer *buffer, KilnType *out, GError **error);
+
 /** Evaluates a graph function node by node, each lowered alone: shares no whole-function lowering,
  * views or buffers with the IR of the function, so that it can tell whether they are right. Types
  * are inferred again from @inputs, one per argument. @outputs: new tensors, one per result. `if`

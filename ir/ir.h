@@ -97,6 +97,8 @@ typedef struct {
 KilnIRModule *kiln_ir_module_new(KilnModule *module); /* takes @module over */
 void kiln_ir_module_free(KilnIRModule *ir);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnIRModule, kiln_ir_module_free)
+/** The function of that name; NULL if there is none. */
+KilnIRFunction *kiln_ir_module_find_function(const KilnIRModule *ir, const char *name);
 
 KilnIRFunction *kiln_ir_function_new(KilnModule *module, const char *name);
 void kiln_ir_function_free(KilnIRFunction *function);
@@ -109,6 +111,8 @@ KilnBuffer *kiln_ir_add_buffer(KilnIRFunction *function, KilnBufferKind kind, co
                                const KilnType *type);
 /** The buffer of that name; NULL if there is none. */
 KilnBuffer *kiln_ir_find_buffer(const KilnIRFunction *function, const char *name);
+/** Makes a const weight of an input whose bytes are known: those of @constant, of its type. */
+void kiln_ir_make_weight(KilnBuffer *input, KilnConstant *constant);
 /** Takes a weight, input or output without uses out of the function. */
 void kiln_ir_remove_buffer(KilnBuffer *buffer);
 /** `%name = alloc : type` before @before (NULL: at the end). */

@@ -51,12 +51,19 @@ slot_of(const KilnBinder *binder, KilnBuffer *buffer)
     KilnBuffer *origin = kiln_buffer_origin(buffer);
     slot.offset = kiln_buffer_origin_offset(buffer);
     slot.index = binder->place[origin->id];
+    const KilnFolder *folder = binder->options->folder;
     switch (origin->kind) {
     case KILN_BUFFER_WEIGHT:
         slot.kind = binder->written[origin->id] ? KILN_SLOT_STATE : KILN_SLOT_WEIGHT;
         break;
     case KILN_BUFFER_INPUT:
         slot.kind = KILN_SLOT_INPUT;
+        if (folder)
+            slot.index = g_array_index(folder->entry, uint32_t, slot.index);
+        if (folder && slot.index >= folder->n_inputs) {
+            slot.kind = KILN_SLOT_FOLDED;
+            slot.index = kiln_folder_buffer(folder, slot.index);
+        }
         break;
     case KILN_BUFFER_OUTPUT:
         slot.kind = KILN_SLOT_OUTPUT;
@@ -186,7 +193,7 @@ kiln_program_bind(KilnIRModule *ir, const KilnBindOptions *options, GError **err
     g_autoptr(KilnSpecialisation) out = g_new0(KilnSpecialisation, 1);
     atomic_init(&out->references, 1);
     out->ir = ir;
-    out->shared = g_array_new(FALSE, FALSE, sizeof(KilnWeight));
+    out->folder = options->folder;
     if (!plan_memory(out, options, error))
         return NULL;
     guint n = out->function->buffers->len;
@@ -197,6 +204,11 @@ kiln_program_bind(KilnIRModule *ir, const KilnBindOptions *options, GError **err
     find_written(&binder);
     list_buffers(&binder, out->function->inputs, &out->inputs);
     list_buffers(&binder, out->function->outputs, &out->outputs);
+    if (out->folder) { /* the program's inputs are not those of the function that runs */
+        kiln_info_list_clear(&out->inputs);
+        kiln_info_list_init(&out->inputs, out->folder->n_inputs, out->folder->input_names,
+                            out->folder->input_types);
+    }
     if (!bind_calls(&binder, error) || !kiln_bind_weights(&binder, error))
         return NULL;
     fill_slots(&binder);
@@ -209,12 +221,6 @@ free_bytes_array(GBytes **array, uint32_t n)
     for (uint32_t i = 0; array && i < n; i++)
         g_clear_pointer(&array[i], g_bytes_unref);
     g_free(array);
-}
-
-static void
-clear_weight(gpointer weight)
-{
-    g_bytes_unref(((KilnWeight *)weight)->bytes);
 }
 
 KilnSpecialisation *
@@ -236,8 +242,7 @@ kiln_specialisation_unref(KilnSpecialisation *specialisation)
     free_bytes_array(specialisation->values, specialisation->inputs.n);
     free_bytes_array(specialisation->weights, specialisation->n_weights);
     free_bytes_array(specialisation->states, specialisation->n_states);
-    g_array_set_clear_func(specialisation->shared, clear_weight);
-    g_array_unref(specialisation->shared);
+    kiln_folder_free(specialisation->folder);
     kiln_info_list_clear(&specialisation->inputs);
     kiln_info_list_clear(&specialisation->outputs);
     g_free(specialisation->bindings);

@@ -4,8 +4,8 @@
  * A model's weights are a map of its file, often misaligned, and folding makes tensors that nothing
  * but one packing reads. So that no weight lies in memory twice, a constant of the program's module
  * is let go as soon as nothing that is still to be bound reads it, and the pages of mapped sources
- * are dropped. Specialisations of one program share blocks of equal bytes: they are found by a
- * hash, and compared. */
+ * are dropped. Specialisations, and programs with one constant cache, share blocks of equal bytes.
+ */
 #include "runtime/internal.h"
 
 #include "graph/alloc.h"
@@ -61,6 +61,8 @@ count_readers(Weights *weights)
         if (weight->constant && binder->read_plain[weight->id])
             weights->readers[weight->constant->id]++;
     }
+    if (out->folder)
+        kiln_folder_count_readers(out->folder, weights->readers);
     const GPtrArray *constants = out->ir->module->constants;
     for (guint i = 0; i < constants->len; i++) {
         if (!weights->readers[i])
@@ -68,64 +70,14 @@ count_readers(Weights *weights)
     }
 }
 
-/* --- sharing --- */
+/* --- packed and plain --- */
 
-/* Fast rather than strong: what has the same hash is compared. */
-static uint64_t
-hash_bytes(GBytes *bytes)
-{
-    size_t size;
-    const char *data = g_bytes_get_data(bytes, &size);
-    uint64_t hash[4] = { size, 1, 2, 3 }, word;
-    const uint64_t factor = 0x9E3779B97F4A7C15u;
-    for (; size >= 32; data += 32, size -= 32) {
-        for (int lane = 0; lane < 4; lane++) {
-            memcpy(&word, data + 8 * lane, 8);
-            hash[lane] = (hash[lane] ^ word) * factor;
-            hash[lane] ^= hash[lane] >> 29;
-        }
-    }
-    for (size_t i = 0; i < size; i++)
-        hash[i % 4] = (hash[i % 4] ^ (uint8_t)data[i]) * factor;
-    uint64_t all = 0;
-    for (int lane = 0; lane < 4; lane++)
-        all = (all ^ hash[lane] ^ hash[lane] >> 32) * factor;
-    return all | 1;
-}
-
-static GBytes *
-find_equal(const GPtrArray *others, GBytes *bytes, uint64_t hash)
-{
-    for (guint s = 0; s < others->len; s++) {
-        const KilnSpecialisation *other = g_ptr_array_index(others, s);
-        for (guint i = 0; i < other->shared->len; i++) {
-            const KilnWeight *weight = &g_array_index(other->shared, KilnWeight, i);
-            if (weight->hash == hash && g_bytes_equal(weight->bytes, bytes))
-                return weight->bytes;
-        }
-    }
-    return NULL;
-}
-
-/* @bytes, or equal bytes of another specialisation instead. Takes @bytes over. */
+/* @bytes, or equal bytes of another specialisation or program instead. Takes @bytes over. */
 static GBytes *
 share(const KilnBinder *binder, GBytes *bytes)
 {
-    const GPtrArray *others = binder->options->others;
-    if (!others)
-        return bytes;
-    KilnWeight weight = { .hash = hash_bytes(bytes) };
-    GBytes *found = find_equal(others, bytes, weight.hash);
-    if (found) {
-        g_bytes_unref(bytes);
-        bytes = g_bytes_ref(found);
-    }
-    weight.bytes = g_bytes_ref(bytes);
-    g_array_append_val(binder->out->shared, weight);
-    return bytes;
+    return kiln_constant_cache_share(binder->options->cache, bytes);
 }
-
-/* --- packed and plain --- */
 
 static gboolean
 pack(Weights *weights, KilnBoundCall *call, GError **error)
@@ -155,8 +107,7 @@ pack(Weights *weights, KilnBoundCall *call, GError **error)
         return FALSE;
     }
     /* What pack() leaves out is padding, which must not make equal weights differ. */
-    if (weights->binder->options->others)
-        memset(memory, 0, call->packed_bytes);
+    memset(memory, 0, call->packed_bytes);
     call->kernel->pack(instr, data, memory);
     call->packed = share(weights->binder, kiln_bytes_take(memory, call->packed_bytes));
     weights->binder->out->weight_bytes += (int64_t)call->packed_bytes;

@@ -85,7 +85,9 @@ kiln_file_map(const char *path, GError **error)
 
 /* One file on its way: `temporary` is NULL for what is written to straight. */
 typedef struct {
-    const KilnFileContent *content;
+    const char *path;
+    const KilnFilePiece *pieces;
+    unsigned n_pieces;
     char *target; /* with symbolic links followed */
     char *temporary;
 } Pending;
@@ -97,10 +99,10 @@ throw_io(const char *path, GError **error)
 }
 
 static bool
-write_all(int file, const KilnFileContent *content)
+write_all(int file, const KilnFilePiece *piece)
 {
-    const char *at = content->data;
-    for (size_t left = content->size; left;) {
+    const char *at = piece->data;
+    for (size_t left = piece->size; left;) {
         ssize_t n = write(file, at, left);
         if (n < 0 && errno == EINTR)
             continue;
@@ -131,9 +133,11 @@ open_beside(const char *target, char **out_path)
 }
 
 static bool
-write_and_close(int file, const KilnFileContent *content)
+write_and_close(int file, const Pending *pending)
 {
-    bool fine = write_all(file, content);
+    bool fine = true;
+    for (unsigned i = 0; fine && i < pending->n_pieces; i++)
+        fine = write_all(file, &pending->pieces[i]);
     int failure = errno;
     if (close(file) != 0)
         return false;
@@ -144,7 +148,7 @@ write_and_close(int file, const KilnFileContent *content)
 static gboolean
 stage(Pending *pending, GError **error)
 {
-    const char *path = pending->content->path;
+    const char *path = pending->path;
     char *real = realpath(path, NULL);
     pending->target = g_strdup(real ? real : path);
     free(real);
@@ -164,13 +168,13 @@ stage(Pending *pending, GError **error)
     /* What replaces a file keeps its mode; where that cannot be, the new file's will do. */
     if (exists && fchmod(file, old.st_mode & 07777) != 0)
         errno = 0;
-    return write_and_close(file, pending->content) || throw_io(path, error);
+    return write_and_close(file, pending) || throw_io(path, error);
 }
 
 static gboolean
 finish(Pending *pending, GError **error)
 {
-    const char *path = pending->content->path;
+    const char *path = pending->path;
     if (pending->temporary) {
         if (rename(pending->temporary, pending->target) != 0)
             return throw_io(path, error);
@@ -180,18 +184,15 @@ finish(Pending *pending, GError **error)
     int file = open(pending->target, O_WRONLY | O_CLOEXEC);
     if (file < 0)
         return throw_io(path, error);
-    return write_and_close(file, pending->content) || throw_io(path, error);
+    return write_and_close(file, pending) || throw_io(path, error);
 }
 
-gboolean
-kiln_files_write(const KilnFileContent *files, unsigned n, GError **error)
+static gboolean
+write_pending(Pending *pending, unsigned n, GError **error)
 {
-    g_autofree Pending *pending = g_new0(Pending, n + 1);
     gboolean fine = TRUE;
-    for (unsigned i = 0; fine && i < n; i++) {
-        pending[i].content = &files[i];
+    for (unsigned i = 0; fine && i < n; i++)
         fine = stage(&pending[i], error);
-    }
     for (unsigned i = 0; fine && i < n; i++)
         fine = finish(&pending[i], error);
     for (unsigned i = 0; i < n; i++) {
@@ -201,6 +202,25 @@ kiln_files_write(const KilnFileContent *files, unsigned n, GError **error)
         g_free(pending[i].target);
     }
     return fine;
+}
+
+gboolean
+kiln_files_write(const KilnFileContent *files, unsigned n, GError **error)
+{
+    g_autofree Pending *pending = g_new0(Pending, n + 1);
+    g_autofree KilnFilePiece *pieces = g_new0(KilnFilePiece, n + 1);
+    for (unsigned i = 0; i < n; i++) {
+        pieces[i] = (KilnFilePiece){ files[i].data, files[i].size };
+        pending[i] = (Pending){ .path = files[i].path, .pieces = &pieces[i], .n_pieces = 1 };
+    }
+    return write_pending(pending, n, error);
+}
+
+gboolean
+kiln_file_write_pieces(const char *path, const KilnFilePiece *pieces, unsigned n, GError **error)
+{
+    Pending pending = { .path = path, .pieces = pieces, .n_pieces = n };
+    return write_pending(&pending, 1, error);
 }
 
 gboolean

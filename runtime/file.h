@@ -25,4 +25,14 @@ gboolean kiln_files_write(const KilnFileContent *files, unsigned n, GError **err
 /** The same for one file. */
 gboolean kiln_file_write(const char *path, const void *data, size_t size, GError **error);
 
+/** A part of what a file is to hold. */
+typedef struct {
+    const void *data;
+    size_t size;
+} KilnFilePiece;
+
+/** The same for one file whose content lies in pieces. */
+gboolean kiln_file_write_pieces(const char *path, const KilnFilePiece *pieces, unsigned n,
+                                GError **error);
+
 #endif

@@ -7,6 +7,7 @@
 
 #include "ir/plan.h"
 #include "passes/manager.h"
+#include "runtime/fold.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -21,8 +22,8 @@ typedef struct {
 void kiln_info_list_init(KilnInfoList *list, unsigned n, const char *const *names,
                          const KilnType *types);
 void kiln_info_list_clear(KilnInfoList *list);
-/** The arguments and results of @entry. */
-void kiln_info_lists_of_graph(const KilnFunction *entry, KilnInfoList *inputs,
+/** What @module is given from outside, and the results of its entry. */
+void kiln_info_lists_of_graph(const KilnModule *module, KilnInfoList *inputs,
                               KilnInfoList *outputs);
 
 struct KilnModel {
@@ -33,6 +34,7 @@ struct KilnModel {
     GBytes *ir_text;    /* IR level: parsed anew by each compilation; NULL at graph level */
     KilnIRModule *ir;   /* IR level: for infos; owns `module` then */
     KilnInfoList inputs, outputs;
+    KilnConstantCache *cache; /* of programs that are given no other */
 };
 
 struct KilnPipeline {
@@ -46,12 +48,13 @@ struct KilnPipeline {
 typedef struct {
     int rank; /* KILN_RANK_UNKNOWN: as the model says */
     int64_t dims[KILN_MAX_RANK];
-    const void *data; /* of inputs that shapes depend on; else NULL */
+    const void *data;        /* of inputs that shapes depend on; else NULL */
+    KilnConstness constness; /* VARYING: as the model says */
 } KilnBinding;
 
-/** Arguments of @function whose values decide shapes: those that shape operands are computed from.
- * One flag per argument, to be freed. */
-bool *kiln_value_arguments(const KilnFunction *function);
+/** Inputs of @module whose values decide shapes: those that shape operands are computed from. One
+ * flag per input, to be freed. */
+bool *kiln_value_inputs(const KilnModule *module);
 /** True where a tensor of @binding's shape is of @type, whose dims may be open. */
 bool kiln_binding_fits(const KilnBinding *binding, const KilnType *type);
 /** A clone of @module in which every input has the bound shape, inputs with data are literal, and
@@ -66,7 +69,8 @@ typedef struct {
         KILN_SLOT_WEIGHT, /* index: of the specialisation's weights */
         KILN_SLOT_STATE,  /* index: of the session's mutable weights */
         KILN_SLOT_ARENA,
-        KILN_SLOT_INPUT,
+        KILN_SLOT_INPUT,  /* index: of the program's inputs */
+        KILN_SLOT_FOLDED, /* index: of the buffers of the session's cache entry */
         KILN_SLOT_OUTPUT,
     } kind;
     uint32_t index;
@@ -84,17 +88,12 @@ typedef struct {
     KilnCost cost;
 } KilnBoundCall;
 
-/** Constant bytes that calls read, plain or packed. */
-typedef struct {
-    GBytes *bytes;
-    uint64_t hash; /* of the bytes, where they may be shared; else 0 */
-} KilnWeight;
-
 /** A program for one combination of shapes: immutable once made, shared by the program that caches
  * it and the sessions that run it.
  *
  * All constant bytes that runs read are in `weights`, `packed` and `states`; the module below `ir`
- * has given up its own, so that what is packed is not kept plain too. */
+ * has given up its own, so that what is packed is not kept plain too. Folded constants that the
+ * first run computes are in the constant cache. */
 typedef struct {
     atomic_int references;
     KilnIRModule *ir;
@@ -108,10 +107,10 @@ typedef struct {
     uint32_t n_weights;
     GBytes **states; /* initial bytes of weights that instructions write: a copy per session */
     uint32_t n_states;
-    GArray *shared; /* KilnWeight: all of `weights` and `packed` that others may share */
     int64_t weight_bytes;
     int64_t arena_bytes;
-    KilnInfoList inputs, outputs;
+    KilnFolder *folder;           /* NULL: nothing is computed ahead of the runs */
+    KilnInfoList inputs, outputs; /* the program's */
     /* the key */
     KilnBinding *bindings;
     GBytes **values; /* per input; NULL where shapes do not depend on it */
@@ -120,15 +119,15 @@ typedef struct {
 typedef struct {
     const KilnTarget *target;
     int threads;
-    int64_t memory_limit;    /* of the arena; 0: none */
-    const GPtrArray *others; /* KilnSpecialisation*: equal weights are shared with them; NULL: none
-                                will ever be */
+    int64_t memory_limit;     /* of the arena; 0: none */
+    KilnConstantCache *cache; /* through which equal weights of programs become one */
+    KilnFolder *folder;       /* of @ir; NULL: none */
     gboolean (*progress)(double fraction, const char *what, void *data); /* FALSE cancels */
     void *data;
 } KilnBindOptions;
 
 /** Resolves every operand of @ir's entry to a slot and every instruction to a kernel; packs
- * weights. Takes @ir over. */
+ * weights. Takes @ir and the folder over. */
 KilnSpecialisation *kiln_program_bind(KilnIRModule *ir, const KilnBindOptions *options,
                                       GError **error);
 KilnSpecialisation *kiln_specialisation_ref(KilnSpecialisation *specialisation);
@@ -154,6 +153,12 @@ struct KilnProgram {
     const KilnTarget *target;
     int threads;
     int64_t memory_limit;
+    KilnConstantCache *cache;
+    char *cache_dir;          /* where folded constants are kept on disk; NULL: nowhere */
+    KilnConstness *constness; /* per input: as the options say */
+    GBytes **values;          /* per input: known since the program was compiled; NULL: not */
+    atomic_ullong generation; /* of the constants that come with the first run */
+    atomic_ullong fold_runs;
     KilnPassOptions pass_options;
     const volatile int *cancel;
     KilnLogFn log;

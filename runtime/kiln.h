@@ -133,6 +133,53 @@ KILN_API KilnPipeline *kiln_pipeline_ref(KilnPipeline *pipeline);
 KILN_API void kiln_pipeline_unref(KilnPipeline *pipeline);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnPipeline, kiln_pipeline_unref)
 
+/* --- constants --- */
+
+/** Where folded constants live, and the packed weights of programs: found by their content, so that
+ * programs and sessions that share a cache hold one copy of what is equal. Reference-counted and
+ * for any number of threads. Each model has one for the programs that are compiled from it; pass
+ * another in KilnCompileOptions to share between models, to keep to a capacity, or to keep a
+ * program apart. */
+typedef struct KilnConstantCache KilnConstantCache;
+
+/** @capacity: bytes of folded constants that stay from one run to the next; less than 0: no limit,
+ * 0: none. What does not fit is computed again when a run needs it: results are the same. Constants
+ * that are known when a program is compiled are part of it, and not counted. */
+KILN_API KilnConstantCache *kiln_constant_cache_new(int64_t capacity);
+KILN_API KilnConstantCache *kiln_constant_cache_ref(KilnConstantCache *cache);
+KILN_API void kiln_constant_cache_unref(KilnConstantCache *cache);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnConstantCache, kiln_constant_cache_unref)
+/** Evicts at once what does not fit and no run is reading, least recently used first. */
+KILN_API void kiln_constant_cache_set_capacity(KilnConstantCache *cache, int64_t capacity);
+
+typedef struct {
+    int64_t capacity;   /* -1: no limit */
+    int64_t bytes;      /* of folded constants that are there now */
+    int64_t peak_bytes; /* the most there were */
+    uint64_t entries;   /* combinations of fold functions and inputs that programs refer to */
+    uint64_t fills;     /* how often such a combination was computed, or read from disk */
+    uint64_t hits;      /* how often it was found, or another thread was computing it */
+    uint64_t evictions;
+    uint64_t failures;       /* of fills */
+    int64_t weight_bytes;    /* of packed weights and views, each counted once */
+    uint64_t shared_weights; /* how often a program got one that was there already */
+} KilnConstantCacheStats;
+KILN_API void kiln_constant_cache_stats(KilnConstantCache *cache, KilnConstantCacheStats *out);
+
+typedef enum {
+    KILN_CONSTANT_COMPILE, /* known when the program is compiled */
+    KILN_CONSTANT_RUN,     /* known at the first run */
+} KilnConstantWhen;
+
+/** An input that is the same at every run: what is computed from constants alone is computed once,
+ * ahead of the runs. */
+typedef struct {
+    const char *input;
+    KilnConstantWhen when;
+    GBytes *value; /* COMPILE: the row-major payload, which the program keeps a reference on: the
+                      input is not bound then. NULL: it comes with the first run. RUN: not read */
+} KilnConstantInput;
+
 /* --- programs --- */
 
 /** The concrete shape of an input whose model leaves dims open. */
@@ -166,6 +213,11 @@ typedef struct {
     KilnLogFn log;
     void *data;                 /* for progress and log */
     const volatile int *cancel; /* KILN_ERROR_CANCELLED once it is not 0: g_atomic_int_set() */
+    const KilnConstantInput *constants; /* beside those that the model marks */
+    unsigned n_constants;
+    KilnConstantCache *cache; /* NULL: the model's own */
+    const char *cache_dir;    /* folded constants are kept here from one process to the next; files
+                                 that are damaged or of another version are written anew. NULL: not */
 } KilnCompileOptions;
 #define KILN_COMPILE_OPTIONS_INIT                                                                  \
     {                                                                                              \
@@ -178,6 +230,14 @@ typedef struct {
  * UNSUPPORTED, SHAPE, TYPE, PASS, PIPELINE, LIMIT, MEMORY, CANCELLED, USAGE. */
 KILN_API KilnProgram *kiln_program_compile(KilnModel *model, const KilnCompileOptions *options,
                                            GError **error);
+/** Inputs that come with the first run have changed where they are bound: the next run of each
+ * session looks at them again. Binding such an input does the same for its session. Not while a
+ * session of the program runs. */
+KILN_API void kiln_program_invalidate_constants(KilnProgram *program);
+/** How often runs of @program computed its folded constants: once, however many sessions and
+ * threads there are, unless they changed or were evicted; not at all where the cache or the disk
+ * had them. */
+KILN_API uint64_t kiln_program_fold_runs(const KilnProgram *program);
 KILN_API KilnProgram *kiln_program_ref(KilnProgram *program);
 KILN_API void kiln_program_unref(KilnProgram *program);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnProgram, kiln_program_unref)

@@ -34,20 +34,28 @@ kiln_info_list_clear(KilnInfoList *list)
     list->n = 0;
 }
 
-void
-kiln_info_lists_of_graph(const KilnFunction *entry, KilnInfoList *inputs, KilnInfoList *outputs)
+/* @arguments: KilnArgument* */
+static void
+list_arguments(KilnInfoList *list, const GPtrArray *arguments)
 {
-    guint n = entry->arguments->len;
+    guint n = arguments->len;
     g_autofree const char **names = g_new0(const char *, n + 1);
     g_autofree KilnType *types = g_new0(KilnType, n + 1);
     for (guint i = 0; i < n; i++) {
-        names[i] = kiln_function_argument(entry, i)->value.name;
-        types[i] = kiln_function_argument(entry, i)->value.type;
+        const KilnValue *value = &((KilnArgument *)g_ptr_array_index(arguments, i))->value;
+        names[i] = value->name;
+        types[i] = value->type;
     }
-    kiln_info_list_init(inputs, n, names, types);
+    kiln_info_list_init(list, n, names, types);
+}
 
+void
+kiln_info_lists_of_graph(const KilnModule *module, KilnInfoList *inputs, KilnInfoList *outputs)
+{
+    list_arguments(inputs, kiln_module_inputs(module));
+    const KilnFunction *entry = kiln_module_entry(module);
     const KilnNode *result = kiln_function_return(entry);
-    n = result ? result->n_operands : 0;
+    guint n = result ? result->n_operands : 0;
     g_autofree const char **output_names = g_new0(const char *, n + 1);
     g_autofree KilnType *output_types = g_new0(KilnType, n + 1);
     for (guint i = 0; i < n; i++) {
@@ -82,7 +90,10 @@ load_text(KilnModel *model, GBytes *bytes, GError **error)
     model->module = ir->module;
     if (ir->functions->len) {
         const KilnIRFunction *entry = g_ptr_array_index(ir->functions, ir->functions->len - 1);
-        list_buffers(&model->inputs, entry->inputs);
+        if (model->module->folding)
+            list_arguments(&model->inputs, model->module->folding->signature);
+        else
+            list_buffers(&model->inputs, entry->inputs);
         list_buffers(&model->outputs, entry->outputs);
         model->ir_text = g_bytes_ref(bytes);
         model->ir = g_steal_pointer(&ir);
@@ -96,7 +107,7 @@ load_text(KilnModel *model, GBytes *bytes, GError **error)
         g_prefix_error(error, "%s: ", model->name);
         return FALSE;
     }
-    kiln_info_lists_of_graph(kiln_module_entry(model->module), &model->inputs, &model->outputs);
+    kiln_info_lists_of_graph(model->module, &model->inputs, &model->outputs);
     return TRUE;
 }
 
@@ -109,7 +120,7 @@ load_onnx(KilnModel *model, GBytes *bytes, const char *path, GError **error)
             g_prefix_error(error, "%s: ", model->name);
         return FALSE;
     }
-    kiln_info_lists_of_graph(kiln_module_entry(model->module), &model->inputs, &model->outputs);
+    kiln_info_lists_of_graph(model->module, &model->inputs, &model->outputs);
     return TRUE;
 }
 
@@ -139,6 +150,7 @@ load(GBytes *bytes, const char *name, GError **error)
     g_autoptr(KilnModel) model = g_new0(KilnModel, 1);
     atomic_init(&model->references, 1);
     model->name = g_strdup(name ? name : "(memory)");
+    model->cache = kiln_constant_cache_new(-1);
     gboolean loaded = is_text(bytes, model->name) ? load_text(model, bytes, error)
                                                   : load_onnx(model, bytes, name, error);
     return loaded ? g_steal_pointer(&model) : NULL;
@@ -194,6 +206,7 @@ kiln_model_unref(KilnModel *model)
     else
         kiln_module_free(model->module);
     g_clear_pointer(&model->ir_text, g_bytes_unref);
+    kiln_constant_cache_unref(model->cache);
     g_free(model->name);
     g_free(model);
 }

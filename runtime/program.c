@@ -2,6 +2,7 @@
 /* Programs: a model under a pipeline, as one or several specialisations. */
 #include "runtime/internal.h"
 
+#include <errno.h>
 #include <string.h>
 
 /* --- options --- */
@@ -62,6 +63,12 @@ read_options(KilnProgram *program, const KilnCompileOptions *options, GError **e
     atomic_store(&program->pipeline->used, true);
     program->threads = options->threads ? options->threads : kiln_processor_count();
     program->memory_limit = options->memory_limit;
+    program->cache =
+        kiln_constant_cache_ref(options->cache ? options->cache : program->model->cache);
+    program->cache_dir = g_strdup(options->cache_dir);
+    if (options->cache_dir && g_mkdir_with_parents(options->cache_dir, 0777) != 0)
+        return kiln_throw(error, KILN_ERROR_IO, "%s: cannot be made: %s", options->cache_dir,
+                          g_strerror(errno));
     program->cancel = options->cancel;
     program->log = options->log;
     program->progress = options->progress;
@@ -81,6 +88,64 @@ read_options(KilnProgram *program, const KilnCompileOptions *options, GError **e
 
 /* --- compiling --- */
 
+/* The input of that name, @what of which the caller states; -1 and an error where there is none. */
+static int
+find_input(const KilnProgram *program, const char *what, const char *name, GError **error)
+{
+    for (unsigned i = 0; i < program->model->inputs.n; i++) {
+        if (strcmp(program->model->inputs.info[i].name, name) == 0)
+            return (int)i;
+    }
+    kiln_throw(error, KILN_ERROR_USAGE, "%s: the model has no input %s", what, name);
+    return -1;
+}
+
+/* Which inputs are constant, and the values that are known already. */
+static gboolean
+read_constants(KilnProgram *program, const KilnCompileOptions *options, GError **error)
+{
+    unsigned n = program->model->inputs.n;
+    program->constness = g_new0(KilnConstness, n + 1);
+    program->values = g_new0(GBytes *, n + 1);
+    for (unsigned c = 0; c < options->n_constants; c++) {
+        const KilnConstantInput *constant = &options->constants[c];
+        int i = find_input(program, "constant", constant->input, error);
+        if (i < 0)
+            return FALSE;
+        bool compile = constant->when == KILN_CONSTANT_COMPILE;
+        if (!compile && constant->when != KILN_CONSTANT_RUN)
+            return kiln_throw(error, KILN_ERROR_USAGE,
+                              "constant %s: expected when 0 or 1, found %d", constant->input,
+                              (int)constant->when);
+        if (program->constness[i])
+            return kiln_throw(error, KILN_ERROR_USAGE, "constant %s: stated twice",
+                              constant->input);
+        program->constness[i] = compile ? KILN_CONSTNESS_COMPILE : KILN_CONSTNESS_RUN;
+        if (compile && constant->value)
+            program->values[i] = g_bytes_ref(constant->value);
+    }
+    return TRUE;
+}
+
+/* A value states its input's bytes: where the shape is open still, options->shapes must close it.
+ */
+static gboolean
+check_value(const KilnProgram *program, unsigned i, const KilnBinding *binding, GError **error)
+{
+    const KilnTensorInfo *info = &program->model->inputs.info[i];
+    if (binding->rank == KILN_RANK_UNKNOWN)
+        return kiln_throw(error, KILN_ERROR_USAGE,
+                          "constant %s: its shape is open, and no shape is given", info->name);
+    KilnType type = kiln_type_make(info->dtype, binding->rank, binding->dims);
+    int64_t expected = kiln_type_bytes(&type);
+    size_t found = g_bytes_get_size(program->values[i]);
+    if (expected >= 0 && (size_t)expected == found)
+        return TRUE;
+    return kiln_throw(error, KILN_ERROR_SHAPE,
+                      "constant %s: expected %" G_GINT64_FORMAT " bytes, found %zu", info->name,
+                      expected, found);
+}
+
 /* What the caller's shapes and the model's own say of each input; *@out_open where something is
  * left to a run. */
 static KilnBinding *
@@ -94,12 +159,9 @@ initial_bindings(KilnProgram *program, const KilnCompileOptions *options, bool *
         bindings[i].rank = KILN_RANK_UNKNOWN;
     for (unsigned s = 0; s < options->n_shapes; s++) {
         const KilnShape *shape = &options->shapes[s];
-        unsigned i = 0;
-        while (i < n && strcmp(program->model->inputs.info[i].name, shape->input) != 0)
-            i++;
-        if (i == n)
-            return kiln_throw_null(error, KILN_ERROR_USAGE, "shape: the model has no input %s",
-                                   shape->input);
+        int i = find_input(program, "shape", shape->input, error);
+        if (i < 0)
+            return NULL;
         if (shape->rank < 0 || shape->rank > KILN_MAX_RANK)
             return kiln_throw_null(error, KILN_ERROR_USAGE,
                                    "shape of %s: expected rank 0 to %d, found %d", shape->input,
@@ -113,7 +175,15 @@ initial_bindings(KilnProgram *program, const KilnCompileOptions *options, bool *
             bindings[i].rank = type->rank;
             memcpy(bindings[i].dims, type->dims, sizeof bindings[i].dims);
         }
-        *out_open |= bindings[i].rank == KILN_RANK_UNKNOWN || program->value_inputs[i];
+        bindings[i].constness = program->constness[i];
+        if (program->values[i]) {
+            if (!check_value(program, i, &bindings[i], error))
+                return NULL;
+            bindings[i].data =
+                program->value_inputs[i] ? g_bytes_get_data(program->values[i], NULL) : NULL;
+        }
+        bool value_is_open = program->value_inputs[i] && !program->values[i];
+        *out_open |= bindings[i].rank == KILN_RANK_UNKNOWN || value_is_open;
         if (program->model->ir_text && !kiln_binding_fits(&bindings[i], type))
             return kiln_throw_null(
                 error, KILN_ERROR_SHAPE,
@@ -144,8 +214,7 @@ shape_open_program(KilnProgram *program, const KilnBinding *bindings, GError **e
         return FALSE;
     }
     kiln_info_list_clear(&program->inputs); /* what the model alone said */
-    kiln_info_lists_of_graph(kiln_module_entry(program->shaped), &program->inputs,
-                             &program->outputs);
+    kiln_info_lists_of_graph(program->shaped, &program->inputs, &program->outputs);
     return TRUE;
 }
 
@@ -176,8 +245,10 @@ kiln_program_compile(KilnModel *model, const KilnCompileOptions *given, GError *
     if (!read_options(program, &options, error))
         return NULL;
     list_from(&program->inputs, &model->inputs);
-    program->value_inputs = model->ir_text ? g_new0(bool, model->inputs.n + 1)
-                                           : kiln_value_arguments(kiln_module_entry(model->module));
+    program->value_inputs =
+        model->ir_text ? g_new0(bool, model->inputs.n + 1) : kiln_value_inputs(model->module);
+    if (!read_constants(program, &options, error))
+        return NULL;
     g_autofree KilnBinding *bindings = initial_bindings(program, &options, &program->open, error);
     if (!bindings)
         return NULL;
@@ -199,6 +270,12 @@ kiln_program_unref(KilnProgram *program)
     if (!program || atomic_fetch_sub(&program->references, 1) != 1)
         return;
     g_ptr_array_unref(program->specialisations);
+    for (unsigned i = 0; program->values && i < program->model->inputs.n; i++)
+        g_clear_pointer(&program->values[i], g_bytes_unref);
+    g_free(program->values);
+    g_free(program->constness);
+    g_free(program->cache_dir);
+    kiln_constant_cache_unref(program->cache);
     pthread_mutex_destroy(&program->lock);
     kiln_info_list_clear(&program->inputs);
     kiln_info_list_clear(&program->outputs);
@@ -231,6 +308,25 @@ const KilnTensorInfo *
 kiln_program_output(const KilnProgram *program, unsigned i)
 {
     return i < program->outputs.n ? &program->outputs.info[i] : NULL;
+}
+
+void
+kiln_program_invalidate_constants(KilnProgram *program)
+{
+    atomic_fetch_add(&program->generation, 1);
+    pthread_mutex_lock(&program->lock);
+    for (guint i = 0; i < program->specialisations->len; i++) {
+        const KilnSpecialisation *made = g_ptr_array_index(program->specialisations, i);
+        if (made->folder)
+            kiln_folder_forget(made->folder);
+    }
+    pthread_mutex_unlock(&program->lock);
+}
+
+uint64_t
+kiln_program_fold_runs(const KilnProgram *program)
+{
+    return atomic_load(&((KilnProgram *)program)->fold_runs);
 }
 
 void

@@ -28,6 +28,10 @@ struct KilnSession {
     const void **data; /* per input; NULL: not bound */
     KilnBinding *bindings;
     OutputSlot *outputs;
+    KilnCacheEntry *entry;         /* the folded constants that it reads; NULL: none yet */
+    unsigned long long fills;      /* of the entry, when addresses were resolved */
+    unsigned long long generation; /* of the program's constants, when the entry was found */
+    bool constants_changed;        /* an input that a fold function reads was bound since then */
     char **states;
     uint32_t n_states;
     KilnKernelArgs *args; /* one per call */
@@ -59,6 +63,11 @@ address_of(const KilnSession *session, const KilnSlot *slot)
     case KILN_SLOT_INPUT:
         base = (char *)session->data[slot->index];
         break;
+    case KILN_SLOT_FOLDED: {
+        GBytes *bytes = session->entry ? session->entry->buffers[slot->index].bytes : NULL;
+        base = bytes ? (char *)g_bytes_get_data(bytes, NULL) : NULL;
+        break;
+    }
     case KILN_SLOT_OUTPUT: {
         const OutputSlot *output = &session->outputs[slot->index];
         base = output->user ? output->user : output->own;
@@ -68,13 +77,13 @@ address_of(const KilnSession *session, const KilnSlot *slot)
     return base ? base + slot->offset : NULL;
 }
 
-/* Resolves the operands of one kind that lie in buffer @index; UINT32_MAX: of all. */
+/* Resolves the operands of one kind (-1: all) that lie in buffer @index (UINT32_MAX: in any). */
 static void
 resolve(KilnSession *session, int kind, uint32_t index)
 {
     for (uint32_t i = 0; i < session->made->n_slots; i++) {
         const KilnSlot *slot = &session->made->slots[i];
-        if (index == UINT32_MAX || ((int)slot->kind == kind && slot->index == index))
+        if ((kind < 0 || (int)slot->kind == kind) && (index == UINT32_MAX || slot->index == index))
             session->addresses[i] = address_of(session, slot);
     }
 }
@@ -90,6 +99,7 @@ drop_specialisation(KilnSession *session)
     g_clear_pointer(&session->args, g_free);
     g_clear_pointer(&session->addresses, g_free);
     g_clear_pointer(&session->entries, g_free);
+    g_clear_pointer(&session->entry, kiln_cache_entry_unref);
     g_clear_pointer(&session->made, kiln_specialisation_unref);
 }
 
@@ -207,11 +217,30 @@ take_specialisation(KilnSession *session, KilnSpecialisation *made, GError **err
     }
     if (session->profile)
         make_entries(session);
-    resolve(session, 0, UINT32_MAX);
+    resolve(session, -1, UINT32_MAX);
     return TRUE;
 }
 
 /* --- life --- */
+
+/* What stands for the inputs that are known since the program was compiled. */
+static void
+bind_known(KilnSession *session)
+{
+    const KilnProgram *program = session->program;
+    for (unsigned i = 0; i < program->inputs.n; i++) {
+        const KilnType *type = &program->inputs.types[i];
+        KilnBinding *binding = &session->bindings[i];
+        binding->constness = program->constness[i];
+        if (!program->values[i])
+            continue;
+        session->data[i] = nothing;
+        binding->rank = type->rank;
+        memcpy(binding->dims, type->dims, sizeof binding->dims);
+        if (program->value_inputs[i])
+            binding->data = g_bytes_get_data(program->values[i], NULL);
+    }
+}
 
 /* Options of an older and shorter layout are read as if what they lack had been left out. */
 static gboolean
@@ -250,6 +279,7 @@ kiln_session_new(KilnProgram *program, const KilnSessionOptions *given, GError *
     session->bindings = g_new0(KilnBinding, program->inputs.n + 1);
     session->data = g_new0(const void *, program->inputs.n + 1);
     session->outputs = g_new0(OutputSlot, program->outputs.n + 1);
+    bind_known(session);
     if (!program->open) {
         /* Made when the program was, and never replaced. */
         KilnSpecialisation *made = g_ptr_array_index(program->specialisations, 0);
@@ -309,8 +339,12 @@ kiln_session_bind_input_shaped(KilnSession *session, unsigned i, const void *dat
     if (rank < 0 || rank > KILN_MAX_RANK)
         return kiln_throw(error, KILN_ERROR_SHAPE, "input %s: expected rank 0 to %d, found %d",
                           info->name, KILN_MAX_RANK, rank);
+    if (program->values[i])
+        return kiln_throw(error, KILN_ERROR_USAGE,
+                          "input %s: its value is known since the program was compiled",
+                          info->name);
     KilnType found = kiln_type_make(declared->dtype, rank, dims);
-    KilnBinding binding = { .rank = rank };
+    KilnBinding binding = { .rank = rank, .constness = program->constness[i] };
     memcpy(binding.dims, found.dims, sizeof binding.dims);
     if (!kiln_binding_fits(&binding, declared)) {
         g_autofree char *expected_text = kiln_type_to_string(declared);
@@ -323,6 +357,8 @@ kiln_session_bind_input_shaped(KilnSession *session, unsigned i, const void *dat
     session->data[i] = data ? data : nothing;
     binding.data = program->value_inputs[i] ? session->data[i] : NULL;
     session->bindings[i] = binding;
+    const KilnFolder *folder = session->made ? session->made->folder : NULL;
+    session->constants_changed |= folder && folder->reads[i];
     if (session->made)
         resolve(session, KILN_SLOT_INPUT, i);
     return TRUE;
@@ -441,6 +477,49 @@ run_profiled(KilnSession *session, GError **error)
     return TRUE;
 }
 
+/* --- folded constants --- */
+
+static bool
+has_folded(const KilnSession *session)
+{
+    const KilnFolder *folder = session->made->folder;
+    return folder && folder->left.results->len;
+}
+
+static gboolean
+find_folded(KilnSession *session, unsigned long long generation, GError **error)
+{
+    KilnProgram *program = session->program;
+    KilnCacheEntry *entry = kiln_folder_acquire(session->made->folder, program->cache,
+                                                session->data, &program->fold_runs, error);
+    if (!entry)
+        return FALSE;
+    if (session->entry)
+        kiln_cache_entry_unref(session->entry);
+    session->entry = entry;
+    session->generation = generation;
+    session->constants_changed = false;
+    return TRUE;
+}
+
+/* Pins the folded constants for a run: atomic operations alone, but for the first run with them and
+ * where they were evicted. */
+static gboolean
+pin_folded(KilnSession *session, GError **error)
+{
+    unsigned long long generation = atomic_load(&session->program->generation);
+    bool found = session->entry && session->generation == generation &&
+                 !session->constants_changed && kiln_cache_entry_pin(session->entry);
+    bool same = found && session->fills == atomic_load(&session->entry->fills);
+    if (!found && !find_folded(session, generation, error))
+        return FALSE;
+    if (!same) {
+        session->fills = atomic_load(&session->entry->fills);
+        resolve(session, KILN_SLOT_FOLDED, UINT32_MAX);
+    }
+    return TRUE;
+}
+
 /* Values that shapes depend on may change in place, so an open program looks at every run. */
 static bool
 must_specialise(const KilnSession *session)
@@ -465,7 +544,12 @@ kiln_session_run(KilnSession *session, GError **error)
     } else if (session->outputs_changed && !check_outputs(session, session->made, error)) {
         return FALSE;
     }
+    bool folded = has_folded(session);
+    if (folded && !pin_folded(session, error))
+        return FALSE;
     session->ran = session->profile ? run_profiled(session, error) : run_calls(session, error);
+    if (folded)
+        kiln_cache_entry_unpin(session->entry);
     return session->ran;
 }
 

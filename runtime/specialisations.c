@@ -82,6 +82,24 @@ optimize(KilnProgram *program, const KilnBinding *bindings, GError **error)
     return module ? kiln_compile_ir(module, passes, options, report, error) : NULL;
 }
 
+/* Computes what can be computed ahead of the runs; *@out is NULL where there is nothing of that
+ * kind. */
+static gboolean
+fold(const KilnProgram *program, KilnIRModule *ir, KilnFolder **out, GError **error)
+{
+    bool given = false;
+    for (unsigned i = 0; i < program->model->inputs.n; i++)
+        given |= program->values[i] != NULL;
+    if (!given && !ir->module->folding)
+        return TRUE;
+    const KilnFoldOptions options = { .target = program->target,
+                                      .directory = program->cache_dir,
+                                      .threads = program->threads,
+                                      .values = program->values };
+    *out = kiln_folder_new(ir, &options, error);
+    return *out != NULL;
+}
+
 static KilnSpecialisation *
 make(KilnProgram *program, const KilnBinding *bindings, GError **error)
 {
@@ -90,11 +108,18 @@ make(KilnProgram *program, const KilnBinding *bindings, GError **error)
     if (!ir)
         return NULL;
     begin_stage(program, bind_stage);
+    KilnFolder *folder = NULL;
+    if (!fold(program, ir, &folder, error)) {
+        g_prefix_error(error, "%s: ", program->model->name);
+        kiln_ir_module_free(ir);
+        return NULL;
+    }
     const KilnPassOptions *passes = &program->pass_options;
     KilnBindOptions options = { .target = program->target,
                                 .threads = program->threads,
                                 .memory_limit = program->memory_limit,
-                                .others = program->open ? program->specialisations : NULL,
+                                .cache = program->cache,
+                                .folder = folder,
                                 .progress = passes->progress,
                                 .data = program };
     g_autoptr(KilnSpecialisation) made = kiln_program_bind(ir, &options, error);

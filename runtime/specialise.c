@@ -7,7 +7,40 @@
  * are literal and a shape depends on the result. */
 #include "runtime/internal.h"
 
+#include "graph/folding.h"
+
 #include <string.h>
+
+/* A function that is called with inputs of the model: the entry, and where constants were folded
+ * the functions that do it. */
+typedef struct {
+    KilnFunction *function;
+    const uint32_t *numbers; /* per argument: the value that it takes (graph/folding.h); NULL: the
+                                input of that place */
+} Callee;
+
+/* In the order of their calls: a GArray of Callee. */
+static GArray *
+list_callees(const KilnModule *module)
+{
+    const KilnFolding *folding = module->folding;
+    GArray *list = g_array_new(FALSE, FALSE, sizeof(Callee));
+    for (guint i = 0; folding && i < folding->folds->len; i++) {
+        const KilnFold *fold = g_ptr_array_index(folding->folds, i);
+        Callee callee = { kiln_module_find_function(module, fold->function), fold->operands };
+        g_array_append_val(list, callee);
+    }
+    Callee entry = { kiln_module_entry(module),
+                     folding ? (const uint32_t *)folding->entry->data : NULL };
+    g_array_append_val(list, entry);
+    return list;
+}
+
+static uint32_t
+number_of(const Callee *callee, guint argument)
+{
+    return callee->numbers ? callee->numbers[argument] : argument;
+}
 
 /* Marks everything that the values of shape operands are computed from. Walking backwards stops
  * where a value depends on a type alone. Marks are per value: nodes by id, arguments by index. */
@@ -55,12 +88,24 @@ slice_init(Slice *slice, const KilnFunction *function)
 }
 
 bool *
-kiln_value_arguments(const KilnFunction *function)
+kiln_value_inputs(const KilnModule *module)
 {
-    Slice slice;
-    slice_init(&slice, function);
-    g_free(slice.nodes);
-    return slice.arguments;
+    guint n = kiln_module_inputs(module)->len;
+    bool *flags = g_new0(bool, n + 1);
+    g_autoptr(GArray) callees = list_callees(module);
+    for (guint c = 0; c < callees->len; c++) {
+        const Callee *callee = &g_array_index(callees, Callee, c);
+        Slice slice;
+        slice_init(&slice, callee->function);
+        for (guint i = 0; i < callee->function->arguments->len; i++) {
+            uint32_t number = number_of(callee, i);
+            if (number < n)
+                flags[number] |= slice.arguments[i];
+        }
+        g_free(slice.nodes);
+        g_free(slice.arguments);
+    }
+    return flags;
 }
 
 /* --- binding --- */
@@ -104,6 +149,8 @@ bind_argument(KilnArgument *argument, const KilnBinding *binding, GHashTable *nu
               GError **error)
 {
     KilnType *type = &argument->value.type;
+    if (binding->constness)
+        argument->constness = binding->constness;
     if (binding->rank < 0)
         return TRUE;
     if (!kiln_binding_fits(binding, type))
@@ -125,10 +172,10 @@ bind_argument(KilnArgument *argument, const KilnBinding *binding, GHashTable *nu
 
 /* An input whose name for a dim another input has settled gets that number too. */
 static void
-apply_names(KilnFunction *function, GHashTable *numbers)
+apply_names(const GPtrArray *arguments, GHashTable *numbers)
 {
-    for (guint i = 0; i < function->arguments->len; i++) {
-        KilnType *type = &kiln_function_argument(function, i)->value.type;
+    for (guint i = 0; i < arguments->len; i++) {
+        KilnType *type = &((KilnArgument *)g_ptr_array_index(arguments, i))->value.type;
         for (int d = 0; d < type->rank; d++) {
             const int64_t *number =
                 type->dim_names[d] ? g_hash_table_lookup(numbers, type->dim_names[d]) : NULL;
@@ -226,23 +273,81 @@ settle_types(KilnFunction *function, const KilnTarget *target, GError **error)
     return fine;
 }
 
+/* --- the whole --- */
+
+static gboolean
+bind_inputs(KilnModule *module, const GArray *callees, const KilnBinding *bindings, GError **error)
+{
+    g_autoptr(GHashTable) numbers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    const GPtrArray *inputs = kiln_module_inputs(module);
+    for (guint i = 0; bindings && i < inputs->len; i++) {
+        if (!bind_argument(g_ptr_array_index(inputs, i), &bindings[i], numbers, error))
+            return FALSE;
+    }
+    apply_names(inputs, numbers);
+    /* What other functions take of the signature is of the same types. */
+    for (guint c = 0; module->folding && c < callees->len; c++) {
+        const Callee *callee = &g_array_index(callees, Callee, c);
+        for (guint i = 0; i < callee->function->arguments->len; i++) {
+            const KilnArgument *input = number_of(callee, i) < inputs->len
+                                            ? g_ptr_array_index(inputs, number_of(callee, i))
+                                            : NULL;
+            if (input)
+                kiln_function_argument(callee->function, i)->value.type = input->value.type;
+        }
+    }
+    return TRUE;
+}
+
+static gboolean
+bind_values(const Callee *callee, const KilnBinding *bindings, guint n_inputs, GError **error)
+{
+    for (guint i = 0; i < callee->function->arguments->len; i++) {
+        uint32_t number = number_of(callee, i);
+        if (number < n_inputs && bindings[number].data &&
+            !bind_value(callee->function, kiln_function_argument(callee->function, i),
+                        bindings[number].data, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+/* The results of @maker, whose types are settled, are what others take from @first on. */
+static void
+hand_on_types(const Callee *maker, uint32_t first, const GArray *callees)
+{
+    const KilnNode *results = kiln_function_return(maker->function);
+    for (guint c = 0; results && c < callees->len; c++) {
+        const Callee *callee = &g_array_index(callees, Callee, c);
+        for (guint i = 0; i < callee->function->arguments->len; i++) {
+            uint32_t number = number_of(callee, i);
+            if (number < first || number - first >= results->n_operands)
+                continue;
+            kiln_function_argument(callee->function, i)->value.type =
+                results->operands[number - first].value->type;
+        }
+    }
+}
+
 KilnModule *
 kiln_specialise(const KilnModule *module, const KilnBinding *bindings, const KilnTarget *target,
                 GError **error)
 {
     g_autoptr(KilnModule) clone = kiln_module_clone(module);
-    KilnFunction *entry = kiln_module_entry(clone);
-    g_autoptr(GHashTable) numbers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
-    guint n = entry->arguments->len;
-    for (guint i = 0; bindings && i < n; i++) {
-        if (!bind_argument(kiln_function_argument(entry, i), &bindings[i], numbers, error))
+    g_autoptr(GArray) callees = list_callees(clone);
+    guint n = kiln_module_inputs(clone)->len;
+    if (!bind_inputs(clone, callees, bindings, error))
+        return NULL;
+    for (guint c = 0; c < callees->len; c++) {
+        const Callee *callee = &g_array_index(callees, Callee, c);
+        if (bindings && !bind_values(callee, bindings, n, error))
             return NULL;
-    }
-    apply_names(entry, numbers);
-    for (guint i = 0; bindings && i < n; i++) {
-        KilnArgument *argument = kiln_function_argument(entry, i);
-        if (bindings[i].data && !bind_value(entry, argument, bindings[i].data, error))
+        if (!settle_types(callee->function, target, error))
             return NULL;
+        if (c + 1 < callees->len) {
+            const KilnFold *fold = g_ptr_array_index(clone->folding->folds, c);
+            hand_on_types(callee, fold->first_result, callees);
+        }
     }
-    return settle_types(entry, target, error) ? g_steal_pointer(&clone) : NULL;
+    return g_steal_pointer(&clone);
 }

@@ -285,7 +285,7 @@ run_program(KilnOptions *options, KilnModel *model, KilnPipeline *pipeline, cons
     kiln_shapes_free(shapes, compile.n_shapes);
     for (unsigned i = 0; good && i < inputs->len; i++)
         good = kiln_execution_bind(&execution, i, g_ptr_array_index(inputs, i), error);
-    if (!good || !kiln_execution_run(&execution, error))
+    if (!good || !kiln_execution_run(&execution, 1, error))
         return FALSE;
     g_autoptr(GPtrArray) outputs = kiln_execution_outputs(&execution, error);
     return outputs && kiln_values_of_outputs(execution.program, outputs, see, compare, error);

@@ -15,6 +15,7 @@ typedef struct {
     KilnInputs inputs;
     char *out_dir, *expect_dir, *inputs_dir, *values_dir, *labels;
     double rtol, atol;
+    int runs;
 } RunOptions;
 
 static void
@@ -40,6 +41,9 @@ check_values(RunOptions *run, GError **error)
             return kiln_throw(error, KILN_ERROR_USAGE, "--%s: expected 0 or more, found %g",
                               tolerances[i].option, tolerances[i].value);
     }
+    if (run->runs < 1)
+        return kiln_throw(error, KILN_ERROR_USAGE, "--runs: expected 1 or more, found %d",
+                          run->runs);
     return kiln_inputs_check(&run->inputs, error);
 }
 
@@ -82,7 +86,7 @@ bind_inputs(const RunOptions *run, KilnModel *model, KilnExecution *execution, G
             kiln_inputs_tensor(&run->inputs, model, i, &program->inputs.types[i], &file, error);
         if (!tensor)
             return NULL;
-        if (!kiln_execution_bind(execution, i, tensor, error)) {
+        if (!program->values[i] && !kiln_execution_bind(execution, i, tensor, error)) {
             if (file)
                 g_prefix_error(error, "%s: ", file);
             return NULL;
@@ -119,7 +123,8 @@ print_outputs(const KilnOptions *options, const KilnExecution *execution, const 
             kiln_summary_json(output_name(execution, i), g_ptr_array_index(outputs, i), labels));
     JsonObject *root = json_object_new();
     json_object_set_array_member(root, "outputs", array);
-    json_object_set_int_member(root, "fold_runs", 0);
+    json_object_set_int_member(root, "fold_runs",
+                               (gint64)kiln_program_fold_runs(execution->program));
     json_object_set_double_member(root, "run_ms", execution->run_ms);
     kiln_print_json(root);
 }
@@ -159,6 +164,35 @@ dump_values(const RunOptions *run, KilnOptions *options, const KilnModel *model,
 
 /* --- the work --- */
 
+static void
+clear_constant(gpointer constant)
+{
+    g_bytes_unref(((KilnConstantInput *)constant)->value);
+}
+
+/* Constants that are known when the program is compiled: those of inputs that are marked so and
+ * have a static shape. Others come with the first run. */
+static GArray *
+load_constants(const KilnInputs *inputs, const KilnModel *model, GError **error)
+{
+    g_autoptr(GArray) constants = g_array_new(FALSE, FALSE, sizeof(KilnConstantInput));
+    g_array_set_clear_func(constants, clear_constant);
+    const GPtrArray *arguments = model->ir_text ? NULL : kiln_module_inputs(model->module);
+    for (guint i = 0; arguments && i < arguments->len; i++) {
+        const KilnArgument *argument = g_ptr_array_index(arguments, i);
+        const KilnType *type = &model->inputs.types[i];
+        if (argument->constness != KILN_CONSTNESS_COMPILE || !kiln_type_is_static(type))
+            continue;
+        g_autoptr(KilnTensor) tensor = kiln_inputs_tensor(inputs, model, i, type, NULL, error);
+        GBytes *value = tensor ? kiln_tensor_view(tensor, error) : NULL;
+        if (!value)
+            return NULL;
+        KilnConstantInput constant = { model->inputs.info[i].name, KILN_CONSTANT_COMPILE, value };
+        g_array_append_val(constants, constant);
+    }
+    return g_steal_pointer(&constants);
+}
+
 static gboolean
 run_and_show(const RunOptions *run, KilnOptions *options, KilnModel *model,
              KilnExecution *execution, GError **error)
@@ -170,7 +204,7 @@ run_and_show(const RunOptions *run, KilnOptions *options, KilnModel *model,
     if (!inputs)
         return FALSE;
     kiln_trace_step(options->progress.trace, "run", "run");
-    gboolean ran = kiln_execution_run(execution, error);
+    gboolean ran = kiln_execution_run(execution, (unsigned)run->runs, error);
     kiln_trace_step(options->progress.trace, NULL, NULL);
     kiln_clear_progress(options);
     if (!ran)
@@ -198,9 +232,13 @@ run_work(KilnOptions *options, char **operands, void *data, GError **error)
     g_autoptr(KilnModel) model = pipeline ? kiln_options_load(options, operands[0], error) : NULL;
     KilnCompileOptions compile;
     KilnShape *shapes = NULL;
+    g_autoptr(GArray) constants = NULL;
     if (!model || !kiln_inputs_check_names(&run->inputs, model, error) ||
+        !(constants = load_constants(&run->inputs, model, error)) ||
         !kiln_options_compile(options, pipeline, &compile, &shapes, error))
         return KILN_EXIT_FAILED;
+    compile.constants = (const KilnConstantInput *)constants->data;
+    compile.n_constants = constants->len;
     g_auto(KilnExecution) execution = { 0 };
     gboolean fine = kiln_execution_open(&execution, model, &compile, options->trace != NULL, error);
     kiln_clear_progress(options);
@@ -212,7 +250,7 @@ run_work(KilnOptions *options, char **operands, void *data, GError **error)
 int
 kiln_command_run(int argc, char **argv)
 {
-    RunOptions run = { .inputs = KILN_INPUTS_INIT, .rtol = 1e-3, .atol = 1e-7 };
+    RunOptions run = { .inputs = KILN_INPUTS_INIT, .rtol = 1e-3, .atol = 1e-7, .runs = 1 };
     const GOptionEntry entries[] = {
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &run.out_dir, "Write output_N.pb here", "DIR" },
         { "save-inputs", 0, 0, G_OPTION_ARG_FILENAME, &run.inputs_dir,
@@ -225,6 +263,7 @@ kiln_command_run(int argc, char **argv)
           "Relative tolerance of --expect (default: 1e-3)", "R" },
         { "atol", 0, 0, G_OPTION_ARG_DOUBLE, &run.atol,
           "Absolute tolerance of --expect (default: 1e-7)", "A" },
+        { "runs", 0, 0, G_OPTION_ARG_INT, &run.runs, "Run this often (default: 1)", "N" },
         { "labels", 0, 0, G_OPTION_ARG_FILENAME, &run.labels, "A label per line, for the top 5",
           "FILE" },
         G_OPTION_ENTRY_NULL,

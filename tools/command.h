@@ -30,7 +30,7 @@ typedef struct {
 typedef struct {
     char **pipelines, **backends; /* as given; the last ones count, but where there are two sides */
     const char *pipeline, *backend;
-    char *passes, *mode, *prefer, *trace;
+    char *passes, *mode, *prefer, *trace, *cache_dir;
     char **constness; /* compile:NAME, run:NAME */
     char **shapes;    /* NAME=1x3x224x224 */
     int threads;

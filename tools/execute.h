@@ -10,7 +10,7 @@ typedef struct {
     KilnProgram *program;
     KilnSession *session;
     GPtrArray *views; /* GBytes*: aligned payloads of the inputs */
-    double run_ms;
+    double run_ms;    /* of one run: the mean */
 } KilnExecution;
 
 void kiln_execution_clear(KilnExecution *execution);
@@ -22,8 +22,8 @@ gboolean kiln_execution_open(KilnExecution *execution, KilnModel *model,
 /** Binds @tensor to input @i; its element type must be the input's (KILN_ERROR_TYPE). */
 gboolean kiln_execution_bind(KilnExecution *execution, unsigned i, const KilnTensor *tensor,
                              GError **error);
-/** Runs once and stores the time in run_ms. */
-gboolean kiln_execution_run(KilnExecution *execution, GError **error);
+/** Runs @n times and stores the time of one in run_ms. */
+gboolean kiln_execution_run(KilnExecution *execution, unsigned n, GError **error);
 /** Output @i as a tensor of its own. */
 KilnTensor *kiln_execution_output(KilnExecution *execution, unsigned i, GError **error);
 /** All of them, KilnTensor*. */

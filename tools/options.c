@@ -48,6 +48,8 @@ add_common(GOptionContext *context, KilnOptions *options)
           "The shape of an input: NAME=1x3x224x224", "NAME=DIMS" },
         { "prefer", 0, 0, G_OPTION_ARG_STRING, &options->prefer, "speed or memory (default: speed)",
           "WHAT" },
+        { "cache-dir", 0, 0, G_OPTION_ARG_FILENAME, &options->cache_dir,
+          "Keep folded constants here from one run to the next", "D" },
         { "no-verify", 0, 0, G_OPTION_ARG_NONE, &options->no_verify,
           "Do not verify after each pass", NULL },
         { "json", 0, 0, G_OPTION_ARG_NONE, &options->json, "Print JSON", NULL },
@@ -203,8 +205,8 @@ parse(const KilnUsage *usage, int argc, char **argv, KilnOptions *options, char 
 static void
 options_clear(KilnOptions *options)
 {
-    char *texts[] = { options->passes, options->mode, options->prefer, options->trace,
-                      options->dump_dir };
+    char *texts[] = { options->passes, options->mode,     options->prefer,
+                      options->trace,  options->dump_dir, options->cache_dir };
     char **lists[] = { options->pipelines, options->backends, options->constness,  options->shapes,
                        options->skip,      options->only,     options->print_after };
     for (size_t i = 0; i < G_N_ELEMENTS(texts); i++)
@@ -329,6 +331,7 @@ kiln_options_compile(KilnOptions *options, KilnPipeline *pipeline, KilnCompileOp
     out->train = options->mode && strcmp(options->mode, "train") == 0;
     out->no_verify = options->no_verify;
     out->prefer_memory = g_strcmp0(options->prefer, "memory") == 0;
+    out->cache_dir = options->cache_dir;
     out->progress = kiln_show_progress;
     out->data = options;
     *shapes = parse_shapes(options, &out->n_shapes, error);

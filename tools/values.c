@@ -30,7 +30,7 @@ static KilnBinding *
 bindings_of(const KilnModel *model, const GPtrArray *inputs, GPtrArray *kept, GError **error)
 {
     g_autofree KilnBinding *bindings = g_new0(KilnBinding, model->inputs.n + 1);
-    g_autofree bool *decides = kiln_value_arguments(kiln_module_entry(model->module));
+    g_autofree bool *decides = kiln_value_inputs(model->module);
     for (unsigned i = 0; i < model->inputs.n; i++) {
         const KilnTensor *tensor = g_ptr_array_index(inputs, i);
         bindings[i].rank = tensor->type.rank;

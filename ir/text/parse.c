@@ -317,7 +317,7 @@ parse_func(KilnIRParser *in, GPtrArray *functions)
 
 /* What is folded is read by the last function. */
 static bool
-connect_folding(IRParser *in, const GPtrArray *functions)
+connect_folding(KilnIRParser *in, const GPtrArray *functions)
 {
     if (functions->len == 0)
         return true;

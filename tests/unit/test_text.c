@@ -312,7 +312,8 @@ static const struct {
       "2:3: expected as many types as results (1), found 2" },
     { "graph @f(%c: bool[]) {\n  %y = if(%c) {} {}\n return }",
       "2:18: expected 'then', found '{'" },
-    { "graph @f() { return } }", "1:23: expected 'graph', 'fold', 'constants' or 'declare', found '}'" },
+    { "graph @f() { return } }",
+      "1:23: expected 'graph', 'fold', 'constants' or 'declare', found '}'" },
     { "graph @f(%x: f32[]) { return %x as 3 }", "1:36: expected the name of a result, found "
                                                 "'3'" },
     { "graph @f(%x: f32[]) { return _ }", "1:30: expected a %value, found '_'" },
