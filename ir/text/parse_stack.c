@@ -152,7 +152,7 @@ parse_step(StackText *text)
         step->quant = type.quant;
         read.typed = true;
     }
-    uint32_t out;
+    uint32_t out = 0;
     if (kiln_parse_accept(parser, '>')) {
         if (!find_operand(text, 0, text->n_out, &out))
             return false;
