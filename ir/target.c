@@ -87,3 +87,14 @@ kiln_target_choices(const KilnTarget *target, KilnInstr *instr,
     *algorithm = kept;
     return n;
 }
+
+int
+kiln_target_depth(const KilnTarget *target, const KilnKernel *kernel)
+{
+    int depth = 0;
+    while (target && !(kernel >= target->kernels && kernel < target->kernels + target->n_kernels)) {
+        target = target->fallback;
+        depth++;
+    }
+    return depth;
+}

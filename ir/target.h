@@ -63,6 +63,8 @@ struct KilnTarget {
 
 /** The first kernel that takes @instr, here or in the fallbacks; NULL where there is none. */
 const KilnKernel *kiln_target_find(const KilnTarget *target, const KilnInstr *instr);
+/** How many fallbacks of @target come before the one that has @kernel. */
+int kiln_target_depth(const KilnTarget *target, const KilnKernel *kernel);
 /** True where @target has a kernel for the instructions that @node lowers to (types must be
  * static). @reason, if not NULL, says what is missing. */
 bool kiln_target_supports(const KilnTarget *target, const KilnNode *node, char **reason);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A target for tests of `lower` and `lower-quantized`: it lacks every kernel of its own that the
+/* A target for tests of passes that ask one: it lacks every kernel of its own that the
  * passes can do without, all of bf16 and the dequantization of u16, and falls back on the reference
  * for them. */
 #ifndef KILN_TESTS_LEAN_TARGET_H
@@ -33,6 +33,7 @@ lean_lacks(KilnInstrKind kind)
     case KILN_INSTR_channel_shuffle:
     case KILN_INSTR_rms_normalization:
     case KILN_INSTR_swish:
+    case KILN_INSTR_stack:
         return true;
     default:
         return false;

@@ -82,6 +82,7 @@ add_all(Run *run)
         "constant-fold{evaluate=compile,max-bytes=300,max-expansion=2}",
         "share-buffers,ir-peephole,share-buffers,dse,delete-dead-allocs",
         "sink-allocs,hoist-dealloc,share-buffers,sink-allocs,hoist-dealloc",
+        "stack-elementwise,share-buffers,optimize-inserts,stack-elementwise",
     };
     if (run->options.passes) {
         add(run, run->options.passes, true, false, false);

@@ -54,10 +54,18 @@ run(KilnIRModule *ir, const char *passes, const char *what)
 static void
 expect_no_higher_peaks(KilnIRModule *ir, const char *what)
 {
-    static const char *const passes[] = { "share-buffers", "sink-allocs",        "hoist-dealloc",
-                                          "share-buffers", "delete-dead-allocs", "ir-peephole",
-                                          "dse",           "hoist-dealloc",      "sink-allocs",
-                                          "share-buffers", "delete-dead-allocs" };
+    static const char *const passes[] = { "stack-elementwise,sink-allocs,hoist-dealloc",
+                                          "share-buffers",
+                                          "sink-allocs",
+                                          "hoist-dealloc",
+                                          "share-buffers",
+                                          "delete-dead-allocs",
+                                          "ir-peephole",
+                                          "dse",
+                                          "hoist-dealloc",
+                                          "sink-allocs",
+                                          "share-buffers",
+                                          "delete-dead-allocs" };
     for (size_t p = 0; p < G_N_ELEMENTS(passes); p++) {
         g_autofree Peaks *before = g_new(Peaks, ir->functions->len + 1);
         for (guint i = 0; i < ir->functions->len; i++)
@@ -129,10 +137,10 @@ read_golden(const char *path)
 
 Test(pass_memory, peaks_of_goldens_never_rise)
 {
-    static const char *const folders[] = { "ir-peephole",       "dse",
-                                           "hoist-dealloc",     "sink-allocs",
-                                           "share-buffers",     "delete-dead-allocs",
-                                           "make-weights-const" };
+    static const char *const folders[] = { "ir-peephole",        "dse",
+                                           "hoist-dealloc",      "sink-allocs",
+                                           "share-buffers",      "delete-dead-allocs",
+                                           "make-weights-const", "stack-elementwise" };
     unsigned read = 0;
     for (size_t i = 0; i < G_N_ELEMENTS(folders); i++) {
         g_autofree char *folder =
