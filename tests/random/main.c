@@ -4,7 +4,8 @@
  *     kiln-random-graphs [--first SEED] [--graphs N] [--forever] [--passes LIST] [--store DIR]
  *
  * Every pass of the table alone, with and without lossy rewrites; two random sequences; the default
- * pipeline, and the same with one pass left out. A failure is shrunk, printed as a golden, and with
+ * pipeline; and a shipped pipeline with one pass left out. One graph in eight is of quantized
+ * values. A failure is shrunk, printed as a golden, and with
  * --store written to DIR. */
 #include "tests/random/random_graph.h"
 #include "tests/random/shrink.h"
@@ -100,6 +101,7 @@ add_all(Run *run)
     for (size_t i = 0; i < G_N_ELEMENTS(sequences); i++)
         add(run, sequences[i], i < 2, false, false);
     add(run, "lower", true, false, true);
+    add(run, "lower-quantized", true, false, true);
     add(run, "default", true, false, false);
 }
 
@@ -177,7 +179,8 @@ try_sequence(Run *run, Subject *subject, uint64_t seed, uint64_t *state)
 static void
 try_without_one(Run *run, Subject *subject, uint64_t seed, uint64_t *state)
 {
-    g_autoptr(Property) property = must("default");
+    static const char *const pipelines[] = { "default", "default", "glow", "fold", "lossy" };
+    g_autoptr(Property) property = must(pipelines[draw(state, G_N_ELEMENTS(pipelines))]);
     property->skip = kiln_pass_at(draw(state, kiln_pass_count()))->id;
     try_property(run, property, subject, seed, NULL);
 }
@@ -189,7 +192,8 @@ try_graph(Run *run, uint64_t seed)
     g_auto(Subject) subject = { 0 };
     g_autoptr(GError) error = NULL;
     g_snprintf(crash_note, sizeof crash_note, "crashed making graph %" G_GUINT64_FORMAT "\n", seed);
-    g_autoptr(KilnModule) module = random_graph(seed);
+    g_autoptr(KilnModule) module =
+        seed % 8 == 3 ? random_quantized_graph(seed) : random_graph(seed);
     run->nodes += kiln_module_entry(module)->n_nodes;
     if (!subject_init(&subject, module, &error)) {
         printf("graph %" G_GUINT64_FORMAT ": %s\n", seed, error->message);
@@ -216,8 +220,9 @@ summarize(const Run *run, uint64_t graphs)
     for (guint i = 0; i < run->properties->len; i++) {
         const Property *property = g_ptr_array_index(run->properties, i);
         if (!property->lossy)
-            printf("  %-40s fired on %" G_GUINT64_FORMAT "\n", property->passes,
-                   *(const guint64 *)g_ptr_array_index(run->fired, i));
+            printf("  %-40s fired on %" G_GUINT64_FORMAT "%s\n", property->passes,
+                   *(const guint64 *)g_ptr_array_index(run->fired, i),
+                   property->lean ? " (lean target)" : "");
     }
 }
 

@@ -11,6 +11,7 @@
 
 typedef struct {
     char *passes;          /* inline, or the name of a shipped pipeline */
+    bool shipped;          /* `passes` names a pipeline */
     bool lossy;            /* all flags set: types, verifier and honesty only */
     bool lean;             /* the passes see a target that lacks what `lower` can express */
     bool idempotent;       /* a second run must change nothing */
@@ -29,6 +30,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(Property, property_free)
 /** A graph, and what is known of it whatever the passes. */
 typedef struct {
     const KilnModule *module;
+    GPtrArray *inputs;     /* KilnTensor*, per argument */
     KilnResults *expected; /* evaluated node by node on the reference */
     double most;           /* the largest magnitude on the way; infinite where something is
                               no finite number; -1: not evaluated yet */

@@ -8,5 +8,9 @@
 /** A module of one function whose nodes, shapes, constants and results come from @seed; the caller
  * frees it. */
 KilnModule *random_graph(uint64_t seed);
+/** The same of quantized values of several types among reals of one shape, which some operators of
+ * either kind, conversions and concats go between; and its text, to be freed. */
+KilnModule *random_quantized_graph(uint64_t seed);
+char *random_quantized_text(uint64_t seed);
 
 #endif

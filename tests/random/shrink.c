@@ -162,7 +162,7 @@ char *
 shrink_to_golden(const Property *property, const KilnModule *module, uint64_t seed)
 {
     GString *out = g_string_new(NULL);
-    bool shipped = strcmp(property->passes, "default") == 0;
+    bool shipped = property->shipped;
     g_string_append_printf(out, "# %s: %s\n", shipped ? "pipeline" : "passes", property->passes);
     if (property->lossy)
         g_string_append(out, "# flags: fp-reassoc,no-signed-zeros,finite-math,quant-lossy,"
