@@ -17,6 +17,70 @@ def relu_model(**arguments):
                       [onnx.value("y", onnx.FLOAT, [2, 3])], **arguments)
 
 
+FOLDED = """graph @compiletime_fold(%w1: f32[2,3] constant=compile) {
+  %f1 = transpose(%w1) {perm=[1,0]} : f32[3,2]
+  return %f1
+}
+graph @runtime_fold(%w2: f32[4,2] constant=run) {
+  %f2 = transpose(%w2) {perm=[1,0]} : f32[2,4]
+  return %f2
+}
+graph @g(%x: f32[1,3], %f1: f32[3,2], %f2: f32[2,4]) {
+  %a = matmul(%x, %f1) : f32[1,2]
+  %y = matmul(%a, %f2) : f32[1,4]
+  return %y
+}
+fold(%x: f32[1,3], %w1: f32[2,3] constant=compile, %w2: f32[4,2] constant=run) {
+  %f1 = compile @compiletime_fold(%w1)
+  %f2 = run @runtime_fold(%w2)
+}
+"""
+UNFOLDED = """graph @g(%x: f32[1,3], %w1: f32[2,3], %w2: f32[4,2]) {
+  %f1 = transpose(%w1) {perm=[1,0]} : f32[3,2]
+  %f2 = transpose(%w2) {perm=[1,0]} : f32[2,4]
+  %a = matmul(%x, %f1) : f32[1,2]
+  %y = matmul(%a, %f2) : f32[1,4]
+  return %y
+}
+"""
+
+
+class Constants(CliTest):
+    def run_folded(self, *options):
+        document = self.json("run", "folded.kiln", "--random", "1", "--json", *options)
+        self.assertEqual(document["outputs"], self.want)
+        return document["fold_runs"]
+
+    def setUp(self):
+        super().setUp()
+        self.write("folded.kiln", FOLDED)
+        self.write("plain.kiln", UNFOLDED)
+        self.want = self.json("run", "plain.kiln", "--random", "1", "--json")["outputs"]
+
+    def test_folds_once(self):
+        self.assertEqual(self.run_folded(), 1)
+        self.assertEqual(self.run_folded("--runs", "1000", "--threads", "8"), 1)
+        self.fails(USAGE, "--runs: expected 1 or more, found 0", "run", "folded.kiln", "--random", "1", "--runs", "0")
+
+    def test_second_level(self):
+        self.write("folded.kiln", self.kiln("opt", "folded.kiln", "--stage", "ir"))
+        self.assertEqual(self.run_folded(), 1)
+
+    def test_marked_by_options(self):
+        for mark in ("compile:w1", "run:w2"):
+            document = self.json("run", "plain.kiln", "--random", "1", "--const", mark, "--json")
+            self.assertEqual(document["outputs"], self.want)
+
+    def test_cache_dir(self):
+        self.assertEqual(self.run_folded("--cache-dir", "cache"), 1)
+        names = self.files()
+        self.assertEqual(len([name for name in names if name.endswith(".kiln-fold")]), 2)
+        self.assertEqual(self.run_folded("--cache-dir", "cache"), 0)
+        self.assertEqual(self.files(), names)
+        self.write("file", b"")
+        self.fails(FAILED, "file/below: cannot be made", "run", "folded.kiln", "--random", "1", "--cache-dir", "file/below")
+
+
 class Models(CliTest):
     def test_missing(self):
         for name in ("missing.onnx", "missing.kiln", "folder/missing.onnx"):

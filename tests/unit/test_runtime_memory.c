@@ -4,6 +4,7 @@
 
 #include "graph/alloc.h"
 #include "runtime/internal.h"
+#include "tests/fold_case.h"
 
 /* --- running out of memory --- */
 
@@ -109,6 +110,9 @@ Test(runtime_memory, runs_out_in_texts)
                   "constants { @w = random_normal(seed=1, std=1) : f32[3,4]  @one = [1] : f32[1]\n"
                   "  @v = random_normal(seed=2, std=1) : f32[3,4]  @four = [4] : i64[1] }",
           .shapes = shapes },
+        /* Constants folded at the first run, those of calls while compiling among them. */
+        { .text = mlp_two },
+        { .text = mlp_three },
     };
     for (size_t i = 0; i < G_N_ELEMENTS(attempts); i++)
         expect_clean_failures(&attempts[i]);
