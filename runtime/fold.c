@@ -63,10 +63,10 @@ add_call(const KilnFolder *folder, KilnFoldGroup *group, const KilnFold *fold, G
 {
     KilnFoldCall call = { .function = kiln_ir_module_find_function(folder->ir, fold->function),
                           .first_result = fold->first_result };
-    if (!call.function || call.function->inputs->len != fold->n_operands)
+    if (!call.function || call.function->outputs->len != fold->n_results)
         return kiln_throw(error, KILN_ERROR_INVALID,
-                          "fold: expected a function @%s of %u inputs, found %s", fold->function,
-                          fold->n_operands, call.function ? "another number of them" : "none");
+                          "fold: expected a function @%s with %u outputs, found %s", fold->function,
+                          fold->n_results, call.function ? "another number of them" : "none");
     call.operands = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     g_array_append_vals(call.operands, fold->operands, fold->n_operands);
     g_array_append_val(group->calls, call);
@@ -303,6 +303,59 @@ compute_known(KilnFolder *folder, const KilnFoldGroup *now, KilnTensor **values,
     return !now->calls->len || evaluate(folder, now, &key, values, NULL, error);
 }
 
+/* The type of value @number; NULL where nothing makes it. */
+static const KilnType *
+type_of(const KilnFolder *folder, const KilnFoldGroup *groups[2], uint32_t number)
+{
+    if (number < folder->n_inputs)
+        return &folder->input_types[number];
+    for (int g = 0; g < 2; g++) {
+        for (guint i = 0; i < groups[g]->calls->len; i++) {
+            const KilnFoldCall *call = &g_array_index(groups[g]->calls, KilnFoldCall, i);
+            uint32_t r = number - call->first_result;
+            if (number >= call->first_result && r < call->function->outputs->len)
+                return &((KilnBuffer *)g_ptr_array_index(call->function->outputs, r))->type;
+        }
+    }
+    return NULL;
+}
+
+/* What @function takes lies in memory as it expects: at this level a text may say anything. */
+static gboolean
+check_inputs(const KilnFolder *folder, const KilnFoldGroup *groups[2],
+             const KilnIRFunction *function, const GArray *numbers, GError **error)
+{
+    if (numbers->len != function->inputs->len)
+        return kiln_throw(error, KILN_ERROR_INVALID, "fold: @%s: expected %u inputs, found %u",
+                          function->name, numbers->len, function->inputs->len);
+    for (guint i = 0; i < numbers->len; i++) {
+        const KilnBuffer *buffer = g_ptr_array_index(function->inputs, i);
+        const KilnType *type = type_of(folder, groups, g_array_index(numbers, uint32_t, i));
+        if (type && type->dtype == buffer->type.dtype &&
+            kiln_type_bytes(type) == kiln_type_bytes(&buffer->type))
+            continue;
+        g_autofree char *expected = kiln_type_to_string(&buffer->type);
+        g_autofree char *found = type ? kiln_type_to_string(type) : g_strdup("nothing");
+        return kiln_throw(error, KILN_ERROR_INVALID, "fold: @%s: input @%s: expected %s, found %s",
+                          function->name, buffer->name, expected, found);
+    }
+    return TRUE;
+}
+
+static gboolean
+check_calls(const KilnFolder *folder, const KilnFoldGroup *now, GError **error)
+{
+    const KilnFoldGroup *groups[2] = { now, &folder->left };
+    for (int g = 0; g < 2; g++) {
+        for (guint i = 0; i < groups[g]->calls->len; i++) {
+            const KilnFoldCall *call = &g_array_index(groups[g]->calls, KilnFoldCall, i);
+            if (!check_inputs(folder, groups, call->function, call->operands, error))
+                return FALSE;
+        }
+    }
+    return check_inputs(folder, groups, entry_of(folder), folder->entry, error);
+}
+
 static void
 embed_all(KilnFolder *folder, KilnTensor *const *values)
 {
@@ -334,12 +387,8 @@ fold_now(KilnFolder *folder, GError **error)
 {
     g_auto(KilnFoldGroup) now = { 0 };
     group_init(&now);
-    if (!divide_calls(folder, &now, error))
+    if (!divide_calls(folder, &now, error) || !check_calls(folder, &now, error))
         return FALSE;
-    if (folder->entry->len != entry_of(folder)->inputs->len)
-        return kiln_throw(error, KILN_ERROR_INVALID, "fold: expected %u inputs of @%s, found %u",
-                          folder->entry->len, entry_of(folder)->name,
-                          entry_of(folder)->inputs->len);
     g_autofree bool *wanted = g_new0(bool, folder->n_values + 1);
     mark(folder->entry, wanted);
     for (guint i = 0; i < folder->left.calls->len; i++)

@@ -5,15 +5,18 @@
 #include "graph/folding.h"
 #include "ir/random_input.h"
 
-/* Argument @i of a function of the model, whose readers say what it may hold. */
+/* Argument @i of a function of the model, whose readers say what it may hold. At the second level a
+ * text may name functions that there are not: then what @input states counts. */
 static KilnDomain
-domain_of_argument(const KilnModel *model, const char *function, guint i)
+domain_of_argument(const KilnModel *model, const KilnArgument *input, const char *function, guint i)
 {
     if (!model->ir)
         return kiln_argument_domain(
             kiln_function_argument(kiln_module_find_function(model->module, function), i));
     const KilnIRFunction *found = kiln_ir_module_find_function(model->ir, function);
-    return kiln_ir_input_domain(g_ptr_array_index(found->inputs, i));
+    if (found && i < found->inputs->len)
+        return kiln_ir_input_domain(g_ptr_array_index(found->inputs, i));
+    return kiln_argument_domain(input);
 }
 
 /* Which of @n arguments takes value @number; @n where none does. */
@@ -36,17 +39,17 @@ domain_of_input(const KilnModel *model, unsigned i)
                                         ->name
                                   : kiln_module_entry(model->module)->name;
     if (!folding)
-        return domain_of_argument(model, entry, i);
+        return domain_of_argument(model, NULL, entry, i);
     const KilnArgument *input = g_ptr_array_index(folding->signature, i);
     guint n = folding->entry->len;
     guint at = find_number((const uint32_t *)folding->entry->data, n, i);
     if (!input->range && at < n)
-        return domain_of_argument(model, entry, at);
+        return domain_of_argument(model, input, entry, at);
     for (guint f = 0; !input->range && f < folding->folds->len; f++) {
         const KilnFold *fold = g_ptr_array_index(folding->folds, f);
         at = find_number(fold->operands, fold->n_operands, i);
         if (at < fold->n_operands)
-            return domain_of_argument(model, fold->function, at);
+            return domain_of_argument(model, input, fold->function, at);
     }
     return kiln_argument_domain(input);
 }

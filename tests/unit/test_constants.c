@@ -278,6 +278,39 @@ Test(constants, wrong_options)
     expect_compile_error(twice, 2, KILN_ERROR_USAGE, "stated twice");
 }
 
+/* At the second level nothing but the binding sees functions and the fold block together. */
+static void
+expect_fold_error(const char *calls, const char *message)
+{
+    GError *error = NULL;
+    g_autofree char *text =
+        g_strdup_printf("func @fold {\n  input @w : f32[2,2]\n  output @f : f32[2,2]\n"
+                        "  transpose @out @f, @in @w {perm=[1,0]}\n}\n"
+                        "func @g {\n  input @x : f32[2,2]\n  input @f : f32[2,2]\n"
+                        "  output @y : f32[2,2]\n  add @out @y, @in @x, @in @f\n}\n%s",
+                        calls);
+    g_autoptr(KilnModel) model = model_of(text);
+    g_autoptr(KilnProgram) program = kiln_program_compile(model, NULL, &error);
+    cr_expect_eq(!program, message != NULL, "%s", error ? error->message : calls);
+    if (message)
+        expect_error(&error, KILN_ERROR_INVALID, message);
+}
+
+Test(constants, fold_blocks_that_do_not_fit_the_second_level)
+{
+    expect_fold_error("fold(%x: f32[2,2], %w: f32[2,2]) { %f = run @fold(%w) }", NULL);
+    expect_fold_error("fold(%x: f32[2,2], %w: f32[2,3]) { %f = run @fold(%w) }",
+                      "@fold: input @w: expected f32[2,2], found f32[2,3]");
+    expect_fold_error("fold(%x: f32[9,2], %w: f32[2,2]) { %f = run @fold(%w) }",
+                      "@g: input @x: expected f32[2,2], found f32[9,2]");
+    expect_fold_error("fold(%x: f32[2,2], %w: f32[2,2]) { %f = run @nobody(%w) }",
+                      "expected a function @nobody with 1 outputs, found none");
+    expect_fold_error("fold(%x: f32[2,2], %w: f32[2,2]) { %f, %g = run @fold(%w) }",
+                      "expected a function @fold with 2 outputs, found another number of them");
+    expect_fold_error("fold(%x: f32[2,2], %w: f32[2,2]) { %f = run @fold(%w, %x) }",
+                      "@fold: expected 2 inputs, found 1");
+}
+
 Test(constants, wrong_directory)
 {
     GError *error = NULL;
