@@ -248,6 +248,18 @@ pack(const Machine *machine, const KilnKernel *kernel, const KilnInstr *instr, v
 }
 
 static gboolean
+prepare(const Machine *machine, const KilnKernel *kernel, const KilnInstr *instr, void **out,
+        GError **error)
+{
+    if (!kernel->prepare)
+        return TRUE;
+    if (!(*out = new_memory(machine, kernel->prepared_bytes(instr), error)))
+        return FALSE;
+    kernel->prepare(instr, *out);
+    return TRUE;
+}
+
+static gboolean
 throw_no_kernel(const Machine *machine, const KilnInstr *instr, GError **error)
 {
     g_autoptr(GString) types = g_string_new(NULL);
@@ -276,8 +288,9 @@ compute(Machine *machine, const KilnInstr *instr, GError **error)
         data[i] = buffer ? machine->data[buffer->id] : NULL;
     }
     size_t scratch_bytes = kernel->scratch_bytes ? kernel->scratch_bytes(instr, threads) : 0;
-    void *scratch = NULL, *packed = NULL;
-    gboolean good = pack(machine, kernel, instr, &packed, error);
+    void *scratch = NULL, *packed = NULL, *prepared = NULL;
+    gboolean good = pack(machine, kernel, instr, &packed, error) &&
+                    prepare(machine, kernel, instr, &prepared, error);
     if (good && scratch_bytes)
         good = (scratch = new_memory(machine, scratch_bytes, error)) != NULL;
     if (good) {
@@ -285,6 +298,7 @@ compute(Machine *machine, const KilnInstr *instr, GError **error)
                                                             .data = data,
                                                             .scratch = scratch,
                                                             .packed = packed,
+                                                            .prepared = prepared,
                                                             .threads = threads });
         if (reason)
             good = kiln_throw(error, KILN_ERROR_RUN, "%s (%s): %s", kiln_instr_label(instr),
@@ -292,6 +306,7 @@ compute(Machine *machine, const KilnInstr *instr, GError **error)
     }
     kiln_free(scratch);
     kiln_free(packed);
+    kiln_free(prepared);
     return good;
 }
 

@@ -12,7 +12,8 @@ typedef struct {
     void *const *data;      /* address per operand, aligned to its element; NULL where absent */
     void *scratch;          /* of scratch_bytes(), 64-byte aligned; NULL where none was asked for */
     const void *packed; /* what pack() made when the program was bound; NULL where there is none */
-    int threads;        /* 1, or the session's number: never changes a bit of the result */
+    const void *prepared; /* what prepare() made; NULL where there is none */
+    int threads;          /* 1, or the session's number: never changes a bit of the result */
 } KilnKernelArgs;
 
 /** Runs an instruction. Returns NULL, or a static text that says why the data cannot be computed
@@ -47,6 +48,11 @@ typedef struct {
     void (*pack)(const KilnInstr *instr, const void *const *data, void *packed);
     /* Estimated time on one thread in microseconds, to choose between algorithms. */
     double (*cost)(const KilnInstr *instr);
+    /* What run() would otherwise find out in every run, from the instruction alone: a stack's list
+     * of loops. Made where a program is bound, in prepared_bytes(instr) bytes that are 64-byte
+     * aligned; owns nothing, may point to the instruction and to code, and is never stored. */
+    size_t (*prepared_bytes)(const KilnInstr *instr);
+    void (*prepare)(const KilnInstr *instr, void *prepared);
     uint32_t packs; /* bit per operand that pack() reads: with packed weights, run() does not read
                        it, and packed_bytes() is asked only if all of them are const weights */
 } KilnKernel;

@@ -4,6 +4,8 @@
  * to walk a flat array. */
 #include "runtime/internal.h"
 
+#include "graph/alloc.h"
+
 /* Below this much work one thread is faster than waking the others: a parallel region costs about
  * as much as 32 k element-wise operations, and must be a small part of what it saves. */
 enum {
@@ -103,6 +105,20 @@ note_reads(KilnBinder *binder, const KilnBoundCall *call)
 }
 
 static gboolean
+prepare(KilnBoundCall *call, GError **error)
+{
+    if (!call->kernel->prepare)
+        return TRUE;
+    call->prepared = kiln_alloc(1, call->kernel->prepared_bytes(call->instr), error);
+    if (!call->prepared) {
+        g_prefix_error(error, "%s: ", kiln_instr_label(call->instr));
+        return FALSE;
+    }
+    call->kernel->prepare(call->instr, call->prepared);
+    return TRUE;
+}
+
+static gboolean
 bind_calls(KilnBinder *binder, GError **error)
 {
     KilnSpecialisation *out = binder->out;
@@ -123,6 +139,8 @@ bind_calls(KilnBinder *binder, GError **error)
         if (packs_all(binder, call->kernel, instr))
             call->packed_bytes = call->kernel->packed_bytes(instr);
         note_reads(binder, call);
+        if (!prepare(call, error))
+            return FALSE;
     }
     return TRUE;
 }
@@ -235,8 +253,10 @@ kiln_specialisation_unref(KilnSpecialisation *specialisation)
 {
     if (!specialisation || atomic_fetch_sub(&specialisation->references, 1) != 1)
         return;
-    for (uint32_t i = 0; i < specialisation->n_calls; i++)
+    for (uint32_t i = 0; i < specialisation->n_calls; i++) {
         g_clear_pointer(&specialisation->calls[i].packed, g_bytes_unref);
+        kiln_free(specialisation->calls[i].prepared);
+    }
     g_free(specialisation->calls);
     g_free(specialisation->slots);
     free_bytes_array(specialisation->values, specialisation->inputs.n);

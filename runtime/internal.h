@@ -85,6 +85,7 @@ typedef struct {
     int64_t scratch_offset; /* in the arena; -1: none */
     size_t packed_bytes;    /* of the operands that the kernel wants packed; 0: none */
     GBytes *packed;
+    void *prepared; /* NULL where the kernel prepares nothing */
     KilnCost cost;
 } KilnBoundCall;
 

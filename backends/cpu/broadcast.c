@@ -24,42 +24,39 @@ broadcast_strides(const KilnType *out, const KilnType *in, int64_t strides[KILN_
     }
 }
 
-/* True where the dim that @b ends with and one of @dim inside of it can be walked as one. */
-static bool
-merges(const KilnCpuBroadcast *b, int64_t dim, const int64_t *inner)
+int
+kiln_cpu_merge_dims(const KilnType *out, const KilnType *const *in, int n_in,
+                    int64_t dims[KILN_MAX_RANK], int64_t (*strides)[KILN_MAX_RANK])
 {
-    for (int i = 0; i < b->n_in; i++) {
-        if (b->strides[i][b->rank - 1] != inner[i] * dim)
-            return false;
+    int rank = 0;
+    for (int i = 0; i < n_in; i++)
+        broadcast_strides(out, in[i], strides[i]);
+    for (int d = 0; d < out->rank; d++) {
+        if (out->dims[d] == 1)
+            continue;
+        bool merges = rank > 0;
+        for (int i = 0; merges && i < n_in; i++)
+            merges = strides[i][rank - 1] == strides[i][d] * out->dims[d];
+        if (merges)
+            dims[rank - 1] *= out->dims[d];
+        else
+            dims[rank++] = out->dims[d];
+        for (int i = 0; i < n_in; i++)
+            strides[i][rank - 1] = strides[i][d];
     }
-    return true;
+    if (rank == 0) { /* one element: a row with all operands fixed would do, too */
+        dims[rank++] = 1;
+        for (int i = 0; i < n_in; i++)
+            strides[i][0] = 1;
+    }
+    return rank;
 }
 
 KilnCpuBroadcast
 kiln_cpu_broadcast(const KilnType *out, const KilnType *const *in, int n_in)
 {
     KilnCpuBroadcast b = { .n_in = n_in };
-    int64_t strides[KILN_CPU_MAX_INPUTS][KILN_MAX_RANK];
-    for (int i = 0; i < n_in; i++)
-        broadcast_strides(out, in[i], strides[i]);
-    for (int d = 0; d < out->rank; d++) {
-        int64_t inner[KILN_CPU_MAX_INPUTS];
-        if (out->dims[d] == 1)
-            continue;
-        for (int i = 0; i < n_in; i++)
-            inner[i] = strides[i][d];
-        if (b.rank > 0 && merges(&b, out->dims[d], inner))
-            b.dims[b.rank - 1] *= out->dims[d];
-        else
-            b.dims[b.rank++] = out->dims[d];
-        for (int i = 0; i < n_in; i++)
-            b.strides[i][b.rank - 1] = inner[i];
-    }
-    if (b.rank == 0) { /* one element: a row with all operands fixed would do, too */
-        b.dims[b.rank++] = 1;
-        for (int i = 0; i < n_in; i++)
-            b.strides[i][0] = 1;
-    }
+    b.rank = kiln_cpu_merge_dims(out, in, n_in, b.dims, b.strides);
     return b;
 }
 

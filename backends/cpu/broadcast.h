@@ -21,6 +21,11 @@ typedef struct {
     int64_t strides[KILN_CPU_MAX_INPUTS][KILN_MAX_RANK];
 } KilnCpuBroadcast;
 
+/** The dims of @out that walk in step with all @in, which are broadcast to it, merged: *@dims, and
+ * strides per operand as above. Returns their number, at least 1. */
+int kiln_cpu_merge_dims(const KilnType *out, const KilnType *const *in, int n_in,
+                        int64_t dims[KILN_MAX_RANK], int64_t (*strides)[KILN_MAX_RANK]);
+
 /** @in are broadcast to @out. */
 KilnCpuBroadcast kiln_cpu_broadcast(const KilnType *out, const KilnType *const *in, int n_in);
 

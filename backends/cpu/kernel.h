@@ -18,6 +18,10 @@
     void kiln_cpu_##fn##_prepack(const KilnInstr *instr_, const void *const *data, void *packed);
 #define KERNEL_MODELLED(instr, dtypes, fn, packs)                                                  \
     KERNEL_PACKED(instr, dtypes, fn, packs) double kiln_cpu_##fn##_cost(const KilnInstr *instr_);
+#define KERNEL_PREPARED(instr, dtypes, fn)                                                         \
+    KERNEL_SCRATCH(instr, dtypes, fn, fn##_supports, fn##_scratch)                                 \
+    size_t kiln_cpu_##fn##_prepared(const KilnInstr *instr_);                                      \
+    void kiln_cpu_##fn##_prepare(const KilnInstr *instr_, void *prepared);
 #include "backends/cpu/kernels.def"
 
 /** The type of operand @i; NULL where it is absent. */

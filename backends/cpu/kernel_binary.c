@@ -2,18 +2,41 @@
 /* Element-wise instructions of several f32 operands with numpy broadcasting: arithmetic,
  * comparisons, the variadic max, min, sum and mean. Operands: result, then what is combined. */
 #include "backends/cpu/broadcast.h"
-#include "backends/cpu/elementwise.h"
+#include "backends/cpu/elementwise_find.h"
 #include "backends/cpu/kernel.h"
 
-/* Rows of kernels.def bring no other instructions here than these. */
-static const uint8_t operations[KILN_N_INSTRS] = {
+int
+kiln_cpu_find_binary(KilnInstrKind kind)
+{
+    switch (kind) {
 #define UNARY(id)
-#define BINARY(id) [KILN_INSTR_##id] = KILN_CPU_BINARY_##id,
-#define COMPARE(id) [KILN_INSTR_##id] = KILN_CPU_COMPARE_##id,
+#define BINARY(id)                                                                                 \
+    case KILN_INSTR_##id:                                                                          \
+        return KILN_CPU_BINARY_##id;
+#define COMPARE(id)
 #include "backends/cpu/elementwise.def"
-    [KILN_INSTR_mean] = KILN_CPU_BINARY_add,
-    [KILN_INSTR_sum] = KILN_CPU_BINARY_add,
-};
+    case KILN_INSTR_mean:
+    case KILN_INSTR_sum:
+        return KILN_CPU_BINARY_add;
+    default:
+        return -1;
+    }
+}
+
+int
+kiln_cpu_find_compare(KilnInstrKind kind)
+{
+    switch (kind) {
+#define UNARY(id)
+#define BINARY(id)
+#define COMPARE(id)                                                                                \
+    case KILN_INSTR_##id:                                                                          \
+        return KILN_CPU_COMPARE_##id;
+#include "backends/cpu/elementwise.def"
+    default:
+        return -1;
+    }
+}
 
 typedef struct {
     KilnCpuBinaryRow binary;
@@ -68,13 +91,13 @@ takes_f32(const KilnInstr *instr, KilnDType result)
 bool
 kiln_cpu_binary_supports(const KilnInstr *instr)
 {
-    return takes_f32(instr, KILN_DTYPE_f32);
+    return kiln_cpu_find_binary(instr->kind) >= 0 && takes_f32(instr, KILN_DTYPE_f32);
 }
 
 bool
 kiln_cpu_compare_supports(const KilnInstr *instr)
 {
-    return takes_f32(instr, KILN_DTYPE_bool);
+    return kiln_cpu_find_compare(instr->kind) >= 0 && takes_f32(instr, KILN_DTYPE_bool);
 }
 
 /* The result from operands @first and @second, which may be the result itself. */
@@ -95,7 +118,7 @@ combine(const KilnKernelArgs *args, KilnCpuBinary op, uint32_t first, uint32_t s
 const char *
 kiln_cpu_binary(const KilnKernelArgs *args)
 {
-    combine(args, (KilnCpuBinary)operations[args->instr->kind], 1, 2);
+    combine(args, (KilnCpuBinary)kiln_cpu_find_binary(args->instr->kind), 1, 2);
     return NULL;
 }
 
@@ -106,7 +129,8 @@ kiln_cpu_compare(const KilnKernelArgs *args)
     const KilnType *in[] = { cpu_type(instr, 1), cpu_type(instr, 2) };
     KilnCpuBroadcast b = kiln_cpu_broadcast(cpu_type(instr, 0), in, 2);
     const KilnCpuRows *rows = kiln_cpu_rows(KILN_CPU_ISA_AUTO);
-    Binary e = { .compare = rows->compare[operations[instr->kind]][kiln_cpu_fixed_operand(&b)],
+    const int op = kiln_cpu_find_compare(instr->kind);
+    Binary e = { .compare = rows->compare[op][kiln_cpu_fixed_operand(&b)],
                  .out = args->data[0],
                  .a = args->data[1],
                  .b = args->data[2] };
@@ -120,7 +144,7 @@ const char *
 kiln_cpu_variadic(const KilnKernelArgs *args)
 {
     const KilnInstr *instr = args->instr;
-    const KilnCpuBinary op = (KilnCpuBinary)operations[instr->kind];
+    const KilnCpuBinary op = (KilnCpuBinary)kiln_cpu_find_binary(instr->kind);
     combine(args, op, 1, 2);
     for (uint32_t i = 3; i < instr->n_operands; i++)
         combine(args, op, 0, i);

@@ -3,7 +3,7 @@
  * Squares, cubes, roots and reciprocals are computed as such: rounded once, but the cube, which is
  * rounded twice. Operands: result, base, exponent. */
 #include "backends/cpu/broadcast.h"
-#include "backends/cpu/elementwise.h"
+#include "backends/cpu/elementwise_find.h"
 #include "backends/cpu/kernel.h"
 #include "graph/number.h"
 
@@ -41,15 +41,21 @@ run_power(const void *data, const KilnCpuRun *run)
         out[i] = powf(base[i], p->exponent);
 }
 
-static KilnCpuUnaryRow
-row_for(double exponent)
+int
+kiln_cpu_find_power(double exponent)
 {
-    const KilnCpuRows *rows = kiln_cpu_rows(KILN_CPU_ISA_AUTO);
-    return exponent == 2     ? rows->unary[KILN_CPU_UNARY_pow_square]
-           : exponent == 0.5 ? rows->unary[KILN_CPU_UNARY_pow_root]
-           : exponent == 3   ? rows->unary[KILN_CPU_UNARY_pow_cube]
-           : exponent == -1  ? rows->unary[KILN_CPU_UNARY_reciprocal]
-                             : NULL;
+    static const struct {
+        double exponent;
+        KilnCpuUnary op;
+    } powers[] = { { 2, KILN_CPU_UNARY_pow_square },
+                   { 0.5, KILN_CPU_UNARY_pow_root },
+                   { 3, KILN_CPU_UNARY_pow_cube },
+                   { -1, KILN_CPU_UNARY_reciprocal } };
+    for (size_t i = 0; i < G_N_ELEMENTS(powers); i++) {
+        if (powers[i].exponent == exponent)
+            return powers[i].op;
+    }
+    return -1;
 }
 
 bool
@@ -72,7 +78,9 @@ kiln_cpu_pow(const KilnKernelArgs *args)
     if (one) { /* the base has all elements of the result */
         double exponent = kiln_element_as_f64(in[1]->dtype, args->data[2], 0);
         p.exponent = (float)exponent;
-        p.row = row_for(exponent);
+        const int op = kiln_cpu_find_power(exponent);
+        if (op >= 0)
+            p.row = kiln_cpu_rows(KILN_CPU_ISA_AUTO)->unary[op];
     }
     KilnCpuBroadcast b = kiln_cpu_broadcast(out, in, one ? 1 : 2);
     kiln_cpu_broadcast_run(&b, args->threads, one ? run_power : run_pow, &p);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* quantize_linear and dequantize_linear of f32 with parameters in the types, and lookup_table. The
- * arithmetic is that of the reference, step by step, and has its bits. Elements of one scale lie in
- * runs: all of them, or those behind one index of the quantization's axis. */
+/* quantize_linear and dequantize_linear of f32 and rescale_quantized with parameters in the types,
+ * and lookup_table. The arithmetic is that of the reference, step by step, and has its bits.
+ * Elements of one scale lie in runs: all of them, or those behind one index of the quantization's
+ * axis. */
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/typed.h"
@@ -88,6 +89,55 @@ const char *
 kiln_cpu_dequantize(const KilnKernelArgs *args)
 {
     return convert(args, cpu_type(args->instr, 1), false);
+}
+
+/* --- from one scale to another --- */
+
+typedef struct {
+    KilnCpuRescaleRow row;
+    char *to;
+    const char *from;
+    size_t to_size, from_size;
+    int64_t n;
+    float factor;
+    int32_t from_zero, zero;
+} Rescale;
+
+static void
+rescale_task(const void *data, int64_t task, int thread)
+{
+    (void)thread;
+    const Rescale *r = data;
+    const int64_t first = task * TASK_ELEMENTS, n = MIN(TASK_ELEMENTS, r->n - first);
+    r->row(r->to + (size_t)first * r->to_size, r->from + (size_t)first * r->from_size, n, r->factor,
+           r->from_zero, r->zero);
+}
+
+/* One scale and zero point for all elements. */
+bool
+kiln_cpu_rescale_supports(const KilnInstr *instr)
+{
+    const KilnType *to = cpu_type(instr, 0), *from = cpu_type(instr, 1);
+    return !to->layout && !from->layout && to->quant && from->quant && to->quant->axis < 0 &&
+           from->quant->axis < 0 &&
+           kiln_cpu_typed(KILN_CPU_ISA_AUTO)->rescale[from->dtype][to->dtype];
+}
+
+const char *
+kiln_cpu_rescale(const KilnKernelArgs *args)
+{
+    const KilnType *to = cpu_type(args->instr, 0), *from = cpu_type(args->instr, 1);
+    const Rescale r = { .row = kiln_cpu_typed(KILN_CPU_ISA_AUTO)->rescale[from->dtype][to->dtype],
+                        .to = args->data[0],
+                        .from = args->data[1],
+                        .to_size = kiln_dtype_size(to->dtype),
+                        .from_size = kiln_dtype_size(from->dtype),
+                        .n = kiln_type_elements(to),
+                        .factor = from->quant->scales[0] / to->quant->scales[0],
+                        .from_zero = from->quant->zero_points[0],
+                        .zero = to->quant->zero_points[0] };
+    kiln_cpu_parallel((r.n + TASK_ELEMENTS - 1) / TASK_ELEMENTS, args->threads, rescale_task, &r);
+    return NULL;
 }
 
 /* --- tables --- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Element-wise instructions of one f32 operand, and clip: attributes as parameters of the loops of
  * elementwise.h. Operands: result, data; of clip also the two bounds. */
-#include "backends/cpu/elementwise.h"
+#include "backends/cpu/elementwise_find.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
 
@@ -38,29 +38,11 @@ run(const KilnKernelArgs *args, Unary *u)
     kiln_cpu_parallel((u->n + TASK_ELEMENTS - 1) / TASK_ELEMENTS, args->threads, run_task, u);
 }
 
-/* Rows of kernels.def bring no other instructions here than these. */
-static const uint8_t operations[KILN_N_INSTRS] = {
-#define UNARY(id) [KILN_INSTR_##id] = KILN_CPU_UNARY_##id,
-#define VARIANT(id)
-#define BINARY(id)
-#define COMPARE(id)
-#include "backends/cpu/elementwise.def"
-};
-
-static KilnCpuUnary
-operation(const KilnInstr *instr)
+KilnCpuParams
+kiln_cpu_unary_params(KilnInstrKind kind, const void *attrs)
 {
-    if (instr->kind == KILN_INSTR_gelu &&
-        strcmp(kiln_instr_attrs(instr, gelu)->approximate, "tanh") == 0)
-        return KILN_CPU_UNARY_gelu_tanh;
-    return (KilnCpuUnary)operations[instr->kind];
-}
-
-static KilnCpuParams
-parameters(const KilnInstr *instr)
-{
-#define ATTRS(id) kiln_instr_attrs(instr, id)
-    switch (instr->kind) {
+#define ATTRS(id) ((const KilnInstrAttrs_##id *)attrs)
+    switch (kind) {
     case KILN_INSTR_celu:
         return (KilnCpuParams){ ATTRS(celu)->alpha, 0 };
     case KILN_INSTR_elu:
@@ -83,19 +65,41 @@ parameters(const KilnInstr *instr)
 #undef ATTRS
 }
 
+int
+kiln_cpu_find_unary(KilnInstrKind kind, const void *attrs)
+{
+    if (kind == KILN_INSTR_celu && !(((const KilnInstrAttrs_celu *)attrs)->alpha > 0))
+        return -1;
+    if (kind == KILN_INSTR_gelu &&
+        strcmp(((const KilnInstrAttrs_gelu *)attrs)->approximate, "tanh") == 0)
+        return KILN_CPU_UNARY_gelu_tanh;
+    switch (kind) {
+#define UNARY(id)                                                                                  \
+    case KILN_INSTR_##id:                                                                          \
+        return KILN_CPU_UNARY_##id;
+#define VARIANT(id)
+#define BINARY(id)
+#define COMPARE(id)
+#include "backends/cpu/elementwise.def"
+    default:
+        return -1;
+    }
+}
+
 bool
 kiln_cpu_unary_supports(const KilnInstr *instr)
 {
-    if (instr->kind == KILN_INSTR_celu && !(kiln_instr_attrs(instr, celu)->alpha > 0))
-        return false;
-    return cpu_all_plain(instr, KILN_DTYPE_f32);
+    return kiln_cpu_find_unary(instr->kind, instr->attrs) >= 0 &&
+           cpu_all_plain(instr, KILN_DTYPE_f32);
 }
 
 const char *
 kiln_cpu_unary(const KilnKernelArgs *args)
 {
-    Unary u = { .row = kiln_cpu_rows(KILN_CPU_ISA_AUTO)->unary[operation(args->instr)],
-                .params = parameters(args->instr) };
+    const KilnInstr *instr = args->instr;
+    const int op = kiln_cpu_find_unary(instr->kind, instr->attrs);
+    Unary u = { .row = kiln_cpu_rows(KILN_CPU_ISA_AUTO)->unary[op],
+                .params = kiln_cpu_unary_params(instr->kind, instr->attrs) };
     run(args, &u);
     return NULL;
 }

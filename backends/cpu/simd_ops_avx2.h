@@ -14,7 +14,9 @@
 #define V_SUB(a, b) _mm256_sub_ps(a, b)
 #define V_DIV(a, b) _mm256_div_ps(a, b)
 #define V_SQRT(x) _mm256_sqrt_ps(x)
-#define V_FNMA(a, b, c) _mm256_fnmadd_ps(a, b, c) /* c - a b */
+/* a b + c and c - a b, rounded once. */
+#define V_FUSED(a, b, c) _mm256_fmadd_ps(a, b, c)
+#define V_FUSED_FROM(a, b, c) _mm256_fnmadd_ps(a, b, c)
 #define V_FLOOR(x) _mm256_floor_ps(x)
 #define V_CEIL(x) _mm256_ceil_ps(x)
 #define V_ROUND(x) _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)

@@ -12,7 +12,9 @@
 #define V_SUB(a, b) _mm512_sub_ps(a, b)
 #define V_DIV(a, b) _mm512_div_ps(a, b)
 #define V_SQRT(x) _mm512_sqrt_ps(x)
-#define V_FNMA(a, b, c) _mm512_fnmadd_ps(a, b, c) /* c - a b */
+/* a b + c and c - a b, rounded once. */
+#define V_FUSED(a, b, c) _mm512_fmadd_ps(a, b, c)
+#define V_FUSED_FROM(a, b, c) _mm512_fnmadd_ps(a, b, c)
 #define V_FLOOR(x) _mm512_roundscale_ps(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)
 #define V_CEIL(x) _mm512_roundscale_ps(x, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC)
 #define V_ROUND(x) _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)

@@ -7,7 +7,7 @@
 
 #include "backends/cpu/simd_portable.h"
 
-#include <math.h>
+#include <math.h> /* FP_FAST_FMAF */
 
 typedef int32_t VI __attribute__((vector_size(16)));
 typedef VI B;
@@ -32,7 +32,9 @@ from_bits(VI bits)
 #define V_SUB(a, b) ((a) - (b))
 #define V_DIV(a, b) ((a) / (b))
 #define V_SQRT(x) square_root(x)
-#define V_FNMA(a, b, c) ((c) - (a) * (b))
+/* a b + c and c - a b, rounded once. */
+#define V_FUSED(a, b, c) fused(a, b, c)
+#define V_FUSED_FROM(a, b, c) fused(V_NEG(a), b, c)
 #define V_FLOOR(x) round_down(x)
 #define V_CEIL(x) V_NEG(round_down(V_NEG(x)))
 #define V_ROUND(x) round_even(x)
@@ -64,6 +66,55 @@ from_bits(VI bits)
 #define V_LOAD_BOOL_SOME(p, n) load_bool(p, n)
 #define V_STORE_BOOL(p, b) store_bool(p, 4, b)
 #define V_STORE_BOOL_SOME(p, n, b) store_bool(p, n, b)
+
+#ifdef FP_FAST_FMAF
+static inline V
+fused(V a, V b, V c)
+{
+    V x;
+    for (int i = 0; i < 4; i++)
+        x[i] = __builtin_fmaf(a[i], b[i], c[i]);
+    return x;
+}
+#else
+/* The product is exact in double, the sum is rounded. Rounding that to float again goes wrong only
+   where it lies halfway between two floats and the exact sum does not: there the last bit of the
+   sum is made odd, on the side of what was lost. */
+static inline float
+fused_lane(float a, float b, float c)
+{
+    const double product = (double)a * (double)b, sum = product + (double)c;
+    const double part = sum - product, lost = (product - (sum - part)) + ((double)c - part);
+    uint64_t bits;
+    memcpy(&bits, &sum, sizeof bits);
+    if (lost != 0 && lost == lost && !(bits & 1))
+        bits += (lost > 0) == (sum > 0) ? 1 : UINT64_MAX;
+    double odd;
+    memcpy(&odd, &bits, sizeof odd);
+    return (float)odd;
+}
+
+/* Sums that are halfway end with a one and 28 zeros; where the result is denormal, with others. */
+static inline V
+fused(V a, V b, V c)
+{
+    typedef double Wide __attribute__((vector_size(32)));
+    typedef int64_t WideBits __attribute__((vector_size(32)));
+    const Wide sum = __builtin_convertvector(a, Wide) * __builtin_convertvector(b, Wide) +
+                     __builtin_convertvector(c, Wide);
+    WideBits bits;
+    memcpy(&bits, &sum, sizeof bits);
+    const WideBits small =
+        (WideBits)(sum < 0x1p-126) & (WideBits)(sum > -0x1p-126) & (WideBits)(sum != 0.0);
+    const WideBits halfway = ((bits & 0x1fffffff) == 0x10000000) | small;
+    V x = __builtin_convertvector(sum, V);
+    if (halfway[0] | halfway[1] | halfway[2] | halfway[3]) {
+        for (int i = 0; i < 4; i++)
+            x[i] = fused_lane(a[i], b[i], c[i]);
+    }
+    return x;
+}
+#endif
 
 static inline V
 square_root(V x)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Functions of one vector, over the vocabulary of simd_ops_*.h: exp, expm1, log, tanh, sigmoid,
- * erf, softplus, gelu. Each lane depends on its own operand only. In units of the last place of the
- * exact result rounded to float, no result of exp, log, tanh, sigmoid and erf is off by more than 2
- * for any float, denormals included, with or without fused products; NaN gives NaN, infinities and
- * zeros what the function says. Where a NaN of either sign would meet itself negated, it is chosen
- * explicitly: which of two NaNs a sum is, is left to the compiler.
+ * Functions of one vector, over the vocabulary of simd_ops_*.h. Each lane depends on its own
+ * operand only, and has the same bits with every instruction set: products that are added are
+ * rounded once everywhere. NaN gives NaN, infinities and zeros what the function says. In units of
+ * the last place of the exact result rounded to float, no result of exp, log, tanh, sigmoid and erf
+ * is off by more than 2 for any float, denormals included. Where a NaN of either sign would meet
+ * itself negated, it is chosen explicitly: which of two NaNs a sum is, is left to the compiler.
  *
  * The polynomials are minimax fits of this project's own (Remez exchange, relative error), with
  * coefficients rounded to float one after the other.
@@ -23,10 +23,10 @@ static inline Reduced
 reduce(V x)
 {
     const V magic = V_SET1(0x1.8p23f);
-    V sum = V_FMA(x, V_SET1(0x1.715476p0f), magic);
+    V sum = V_FUSED(x, V_SET1(0x1.715476p0f), magic);
     V n = V_SUB(sum, magic);
-    V r = V_FNMA(n, V_SET1(0x1.63p-1f), x);
-    r = V_FNMA(n, V_SET1(-0x1.bd0106p-13f), r);
+    V r = V_FUSED_FROM(n, V_SET1(0x1.63p-1f), x);
+    r = V_FUSED_FROM(n, V_SET1(-0x1.bd0106p-13f), r);
     return (Reduced){ n, r, VI_SUB(V_BITS(sum), V_BITS(magic)) };
 }
 
@@ -35,11 +35,11 @@ static inline V
 expm1_reduced(V r)
 {
     V q = V_SET1(0x1.6abf82p-10f);
-    q = V_FMA(q, r, V_SET1(0x1.123d88p-7f));
-    q = V_FMA(q, r, V_SET1(0x1.555858p-5f));
-    q = V_FMA(q, r, V_SET1(0x1.55548cp-3f));
-    q = V_FMA(q, r, V_SET1(0x1.fffffcp-2f));
-    return V_FMA(V_MUL(r, r), q, r);
+    q = V_FUSED(q, r, V_SET1(0x1.123d88p-7f));
+    q = V_FUSED(q, r, V_SET1(0x1.555858p-5f));
+    q = V_FUSED(q, r, V_SET1(0x1.55548cp-3f));
+    q = V_FUSED(q, r, V_SET1(0x1.fffffcp-2f));
+    return V_FUSED(V_MUL(r, r), q, r);
 }
 
 static inline V
@@ -71,7 +71,7 @@ expm1_negative(V x)
 {
     Reduced at = reduce(V_MAX(V_SET1(-30.0f), V_MIN(V_SET1(0.0f), x)));
     V power = power_of_two(at.whole);
-    V y = V_FMA(power, expm1_reduced(at.r), V_SUB(power, V_SET1(1.0f)));
+    V y = V_FUSED(power, expm1_reduced(at.r), V_SUB(power, V_SET1(1.0f)));
     return V_COPYSIGN(y, x); /* of a zero */
 }
 
@@ -85,19 +85,19 @@ log_normal(V x, V exponent_offset, V carry)
     V f = V_SUB(V_FROM_BITS(VI_SUB(bits, VI_SHL(e, 23))), V_SET1(1.0f));
     V n = V_ADD(VI_TO_V(e), exponent_offset);
     V p = V_SET1(0x1.14582cp-4f);
-    p = V_FMA(p, f, V_SET1(-0x1.de3c96p-4f));
-    p = V_FMA(p, f, V_SET1(0x1.e6f076p-4f));
-    p = V_FMA(p, f, V_SET1(-0x1.fc21f2p-4f));
-    p = V_FMA(p, f, V_SET1(0x1.233766p-3f));
-    p = V_FMA(p, f, V_SET1(-0x1.555c4ep-3f));
-    p = V_FMA(p, f, V_SET1(0x1.99a4b6p-3f));
-    p = V_FMA(p, f, V_SET1(-0x1.000006p-2f));
-    p = V_FMA(p, f, V_SET1(0x1.555548p-2f));
+    p = V_FUSED(p, f, V_SET1(-0x1.de3c96p-4f));
+    p = V_FUSED(p, f, V_SET1(0x1.e6f076p-4f));
+    p = V_FUSED(p, f, V_SET1(-0x1.fc21f2p-4f));
+    p = V_FUSED(p, f, V_SET1(0x1.233766p-3f));
+    p = V_FUSED(p, f, V_SET1(-0x1.555c4ep-3f));
+    p = V_FUSED(p, f, V_SET1(0x1.99a4b6p-3f));
+    p = V_FUSED(p, f, V_SET1(-0x1.000006p-2f));
+    p = V_FUSED(p, f, V_SET1(0x1.555548p-2f));
     V square = V_MUL(f, f);
-    V y = V_FMA(V_MUL(square, f), p, carry);
-    y = V_FMA(n, V_SET1(-0x1.bd0106p-13f), y);
-    y = V_FNMA(V_SET1(0.5f), square, y);
-    return V_FMA(n, V_SET1(0x1.63p-1f), V_ADD(f, y));
+    V y = V_FUSED(V_MUL(square, f), p, carry);
+    y = V_FUSED(n, V_SET1(-0x1.bd0106p-13f), y);
+    y = V_FUSED_FROM(V_SET1(0.5f), square, y);
+    return V_FUSED(n, V_SET1(0x1.63p-1f), V_ADD(f, y));
 }
 
 static inline V
@@ -119,12 +119,12 @@ vector_tanh(V x)
 {
     V magnitude = V_MIN(V_SET1(10.0f), V_ABS(x)), square = V_MUL(magnitude, magnitude);
     V p = V_SET1(0x1.078af0p-9f);
-    p = V_FMA(p, square, V_SET1(-0x1.0713180p-7f));
-    p = V_FMA(p, square, V_SET1(0x1.62873ep-6f));
-    p = V_FMA(p, square, V_SET1(-0x1.b9d632p-5f));
-    p = V_FMA(p, square, V_SET1(0x1.110fe8p-3f));
-    p = V_FMA(p, square, V_SET1(-0x1.555552p-2f));
-    V near = V_FMA(V_MUL(square, magnitude), p, magnitude);
+    p = V_FUSED(p, square, V_SET1(-0x1.0713180p-7f));
+    p = V_FUSED(p, square, V_SET1(0x1.62873ep-6f));
+    p = V_FUSED(p, square, V_SET1(-0x1.b9d632p-5f));
+    p = V_FUSED(p, square, V_SET1(0x1.110fe8p-3f));
+    p = V_FUSED(p, square, V_SET1(-0x1.555552p-2f));
+    V near = V_FUSED(V_MUL(square, magnitude), p, magnitude);
     V e = exp_inside(V_ADD(magnitude, magnitude));
     V far = V_SUB(V_SET1(1.0f), V_DIV(V_SET1(2.0f), V_ADD(e, V_SET1(1.0f))));
     return V_COPYSIGN(V_SELECT(V_LT(magnitude, V_SET1(0.625f)), near, far), x);
@@ -141,7 +141,7 @@ vector_sigmoid(V x)
     V sum = V_ADD(one, e), lost = V_SUB(e, V_SUB(sum, one));
     V y = V_DIV(V_SELECT(negative, e, one), sum);
     V inverse = V_SELECT(negative, V_SUB(one, y), y);
-    return V_FNMA(V_MUL(y, inverse), lost, y);
+    return V_FUSED_FROM(V_MUL(y, inverse), lost, y);
 }
 
 /* Around zero x + x p(x²); elsewhere 1 - e^-p(|x|), which is 1 from |x| = 3.92 on. */
@@ -150,21 +150,21 @@ vector_erf(V x)
 {
     V t = V_MIN(V_SET1(3.95f), V_ABS(x)), square = V_MUL(t, t);
     V p = V_SET1(0x1.4d287cp-14f);
-    p = V_FMA(p, square, V_SET1(-0x1.a583bep-11f));
-    p = V_FMA(p, square, V_SET1(0x1.543f2ap-8f));
-    p = V_FMA(p, square, V_SET1(-0x1.b80062p-6f));
-    p = V_FMA(p, square, V_SET1(0x1.ce2d60p-4f));
-    p = V_FMA(p, square, V_SET1(-0x1.812740p-2f));
-    p = V_FMA(p, square, V_SET1(0x1.06eba8p-3f));
-    V near = V_FMA(t, p, t);
+    p = V_FUSED(p, square, V_SET1(-0x1.a583bep-11f));
+    p = V_FUSED(p, square, V_SET1(0x1.543f2ap-8f));
+    p = V_FUSED(p, square, V_SET1(-0x1.b80062p-6f));
+    p = V_FUSED(p, square, V_SET1(0x1.ce2d60p-4f));
+    p = V_FUSED(p, square, V_SET1(-0x1.812740p-2f));
+    p = V_FUSED(p, square, V_SET1(0x1.06eba8p-3f));
+    V near = V_FUSED(t, p, t);
     V g = V_SET1(0x1.5ec852p-16f);
-    g = V_FMA(g, t, V_SET1(-0x1.c549aep-12f));
-    g = V_FMA(g, t, V_SET1(0x1.10a90ep-8f));
-    g = V_FMA(g, t, V_SET1(-0x1.9b18d2p-6f));
-    g = V_FMA(g, t, V_SET1(0x1.bb562ap-4f));
-    g = V_FMA(g, t, V_SET1(0x1.444b44p-1f));
-    g = V_FMA(g, t, V_SET1(0x1.212698p+0f));
-    g = V_FMA(g, t, V_SET1(-0x1.65ad8ep-13f));
+    g = V_FUSED(g, t, V_SET1(-0x1.c549aep-12f));
+    g = V_FUSED(g, t, V_SET1(0x1.10a90ep-8f));
+    g = V_FUSED(g, t, V_SET1(-0x1.9b18d2p-6f));
+    g = V_FUSED(g, t, V_SET1(0x1.bb562ap-4f));
+    g = V_FUSED(g, t, V_SET1(0x1.444b44p-1f));
+    g = V_FUSED(g, t, V_SET1(0x1.212698p+0f));
+    g = V_FUSED(g, t, V_SET1(-0x1.65ad8ep-13f));
     V far = V_SUB(V_SET1(1.0f), exp_inside(V_NEG(g)));
     return V_COPYSIGN(V_SELECT(V_LT(t, V_SET1(0.9f)), near, far), x);
 }
@@ -187,20 +187,20 @@ vector_gelu(V x)
 {
     const V one = V_SET1(1.0f), half = V_SET1(0.5f);
     V z = V_MIN(V_SET1(15.0f), V_ABS(x)), square = V_MUL(z, z);
-    V lost = V_FMA(z, z, V_NEG(square)); /* 0 where products are not fused */
-    V w = V_DIV(one, V_FMA(V_SET1(0.25f), z, one));
+    V lost = V_FUSED(z, z, V_NEG(square));
+    V w = V_DIV(one, V_FUSED(V_SET1(0.25f), z, one));
     V h = V_SET1(0x1.0fa6dap-5f);
-    h = V_FMA(h, w, V_SET1(-0x1.0134f4p-3f));
-    h = V_FMA(h, w, V_SET1(0x1.a72b54p-4f));
-    h = V_FMA(h, w, V_SET1(0x1.d1d482p-5f));
-    h = V_FMA(h, w, V_SET1(0x1.a09e12p-6f));
-    h = V_FMA(h, w, V_SET1(0x1.62f15ep-3f));
-    h = V_FMA(h, w, V_SET1(0x1.26e91ap-3f));
-    h = V_FMA(h, w, V_SET1(0x1.873b76p-3f));
-    h = V_FMA(h, w, V_SET1(0x1.978582p-3f));
-    h = V_FMA(h, w, V_SET1(0x1.989142p-3f));
+    h = V_FUSED(h, w, V_SET1(-0x1.0134f4p-3f));
+    h = V_FUSED(h, w, V_SET1(0x1.a72b54p-4f));
+    h = V_FUSED(h, w, V_SET1(0x1.d1d482p-5f));
+    h = V_FUSED(h, w, V_SET1(0x1.a09e12p-6f));
+    h = V_FUSED(h, w, V_SET1(0x1.62f15ep-3f));
+    h = V_FUSED(h, w, V_SET1(0x1.26e91ap-3f));
+    h = V_FUSED(h, w, V_SET1(0x1.873b76p-3f));
+    h = V_FUSED(h, w, V_SET1(0x1.978582p-3f));
+    h = V_FUSED(h, w, V_SET1(0x1.989142p-3f));
     V e = vector_exp(V_MUL(V_SET1(-0.5f), square));
-    e = V_FNMA(V_MUL(half, lost), e, e);
+    e = V_FUSED_FROM(V_MUL(half, lost), e, e);
     V tail = V_MUL(V_MUL(half, e), V_MUL(h, w));
     V y = V_MUL(x, V_SELECT(V_LT(x, V_SET1(0.0f)), tail, V_SUB(one, tail)));
     return V_SELECT(V_NAN(x), x, y);

@@ -72,6 +72,16 @@ cpu_pack(const RefCase *c, const KilnKernel *kernel, void **data)
     return packed;
 }
 
+static inline void *
+cpu_prepare(const RefCase *c, const KilnKernel *kernel)
+{
+    if (!kernel->prepare)
+        return NULL;
+    void *prepared = aligned_alloc(64, (kernel->prepared_bytes(&c->instr) + 63) / 64 * 64);
+    kernel->prepare(&c->instr, prepared);
+    return prepared;
+}
+
 /** Runs on copies of the operands; the @out operands' results are new, in @out. */
 static inline const char *
 cpu_run(const RefCase *c, const CpuCall *call, void *out[CASE_MAX_OPERANDS])
@@ -98,10 +108,12 @@ cpu_run(const RefCase *c, const CpuCall *call, void *out[CASE_MAX_OPERANDS])
                             .data = data,
                             .scratch = scratch ? aligned_alloc(64, (scratch + 63) / 64 * 64) : NULL,
                             .packed = call->packed ? cpu_pack(c, kernel, data) : NULL,
+                            .prepared = cpu_prepare(c, kernel),
                             .threads = call->threads };
     const char *error = kernel->run(&args);
     free(args.scratch);
     free((void *)args.packed);
+    free((void *)args.prepared);
     for (uint32_t i = 0; i < c->instr.n_operands; i++) {
         out[i] = NULL;
         if (!memory[i])
