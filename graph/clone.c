@@ -229,7 +229,7 @@ kiln_module_clone(const KilnModule *module)
         const KilnConstant *constant = g_ptr_array_index(module->constants, i);
         KilnConstant *same = kiln_module_add_constant(
             copy, constant->name, kiln_tensor_copy(constant->tensor), &constant->type);
-        same->computed = constant->computed;
+        same->charged = constant->charged;
     }
     copy->name_counter = module->name_counter;
     copy_declarations(copy, module);

@@ -299,6 +299,7 @@ kiln_function_keep_arguments(KilnFunction *function, KilnArgument *const *kept, 
         g_ptr_array_add(function->arguments, kept[i]);
         g_hash_table_insert(function->names, (char *)kept[i]->value.name, &kept[i]->value);
     }
+    kiln_changes_forget(function);
     kiln_function_touch(function);
 }
 

@@ -18,8 +18,8 @@ struct KilnConstant {
     KilnType type;    /* the tensor's, and quantization or layout on top */
     KilnTensor *tensor;
     KilnModule *module;
-    uint32_t id;   /* index in the module's list */
-    bool computed; /* by folding, against whose budget it counts */
+    uint32_t id;     /* index in the module's list */
+    int64_t charged; /* bytes of it that count against the budget of folding, which computed it */
 };
 
 typedef struct {

@@ -3,7 +3,7 @@
  * operands as constants, lowered and run there. */
 #include "ir/interpret.h"
 
-#include "graph/module.h"
+#include "graph/folding.h"
 
 #include <string.h>
 
@@ -12,6 +12,7 @@ typedef struct {
     KilnModule *module;
     KilnFunction *function;
     GPtrArray *inputs; /* const KilnTensor*, one per argument; empty where only types count */
+    bool infer_types;  /* the node's own types do not count */
 } Alone;
 
 static void
@@ -46,7 +47,7 @@ operand_type(const KilnNode *node, uint32_t i, const KilnTensor *tensor)
     KilnType type = kiln_node_operand(node, i)->type;
     if (!tensor || type.layout)
         return type;
-    KilnType plain = tensor->type;
+    KilnType plain = tensor->type; /* its element type too, where types are inferred */
     plain.quant = type.quant;
     return plain;
 }
@@ -82,7 +83,8 @@ build_results(Alone *alone, KilnNode *copy, GError **error)
 static gboolean
 build_alone(Alone *alone, const KilnNode *node, const KilnTensor *const *operands, GError **error)
 {
-    *alone = (Alone){ .module = kiln_module_new(), .inputs = g_ptr_array_new() };
+    alone->module = kiln_module_new();
+    alone->inputs = g_ptr_array_new();
     alone->function = kiln_function_new(alone->module, kiln_node_label(node));
     alone->module->mode = node->function->module->mode;
     if (kiln_op_has(node->op, KILN_TRAIT_REGION))
@@ -104,7 +106,7 @@ build_alone(Alone *alone, const KilnNode *node, const KilnTensor *const *operand
                           .n_results = node->n_results,
                           .attrs = node->attrs,
                           .result_name = node->n_results ? node->results[0].name : NULL,
-                          .types = types };
+                          .types = alone->infer_types ? NULL : types };
     KilnNode *copy = kiln_node_new(alone->function, &spec, error);
     return copy && build_results(alone, copy, error);
 }
@@ -114,7 +116,7 @@ kiln_target_supports(const KilnTarget *target, const KilnNode *node, char **reas
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(KilnIRFunction) ir = NULL;
-    Alone alone;
+    Alone alone = { 0 };
     bool good = build_alone(&alone, node, NULL, &error);
     if (good)
         good = (ir = kiln_lower(alone.function, &error)) != NULL;
@@ -134,18 +136,28 @@ gboolean
 kiln_target_evaluate(const KilnTarget *target, const KilnNode *node,
                      const KilnTensor *const *operands, KilnTensor **results, GError **error)
 {
+    const KilnEvaluateOptions options = { 0 };
+    return kiln_target_evaluate_with(target, node, operands, &options, results, error);
+}
+
+gboolean
+kiln_target_evaluate_with(const KilnTarget *target, const KilnNode *node,
+                          const KilnTensor *const *operands, const KilnEvaluateOptions *options,
+                          KilnTensor **results, GError **error)
+{
     if (node->op == KILN_OP_const) {
         results[0] = kiln_tensor_copy(kiln_attrs(node, const)->value->tensor);
         return TRUE;
     }
-    Alone alone;
+    Alone alone = { .infer_types = options->infer_types };
     g_autoptr(KilnIRFunction) ir = NULL;
     gboolean good = build_alone(&alone, node, operands, error);
     if (good)
         good = (ir = kiln_lower(alone.function, error)) != NULL;
     if (good) {
         KilnInterpretation run = { .inputs = (const KilnTensor *const *)alone.inputs->pdata,
-                                   .outputs = results };
+                                   .outputs = results,
+                                   .threads = options->threads };
         good = kiln_ir_interpret(ir, target, &run, error);
     }
     g_clear_pointer(&ir, kiln_ir_function_free);
@@ -334,4 +346,42 @@ kiln_graph_observe(const KilnFunction *function, const KilnTarget *target,
 {
     Evaluation evaluation = { .target = target, .see = see, .see_data = data };
     return evaluate_function(&evaluation, function, inputs, NULL, error);
+}
+
+/* --- modules --- */
+
+/* Evaluates @function on the values that @takes numbers. */
+static gboolean
+evaluate_call(const KilnFunction *function, const KilnTarget *target, const uint32_t *takes,
+              KilnTensor *const *values, KilnTensor **outputs, GError **error)
+{
+    g_autofree const KilnTensor **inputs = g_new0(const KilnTensor *, function->arguments->len + 1);
+    for (guint i = 0; i < function->arguments->len; i++)
+        inputs[i] = values[takes[i]];
+    return kiln_graph_evaluate(function, target, inputs, outputs, error);
+}
+
+gboolean
+kiln_module_evaluate(const KilnModule *module, const KilnTarget *target,
+                     const KilnTensor *const *inputs, KilnTensor **outputs, GError **error)
+{
+    const KilnFolding *folding = module->folding;
+    const KilnFunction *entry = kiln_module_entry(module);
+    if (!folding)
+        return kiln_graph_evaluate(entry, target, inputs, outputs, error);
+    uint32_t n = kiln_folding_n_values(folding);
+    g_autofree KilnTensor **values = g_new0(KilnTensor *, n + 1);
+    for (guint i = 0; i < folding->signature->len; i++)
+        values[i] = kiln_tensor_copy(inputs[i]);
+    gboolean good = TRUE;
+    for (guint i = 0; good && i < folding->folds->len; i++) {
+        const KilnFold *fold = g_ptr_array_index(folding->folds, i);
+        good = evaluate_call(kiln_module_find_function(module, fold->function), target,
+                             fold->operands, values, values + fold->first_result, error);
+    }
+    good = good && evaluate_call(entry, target, (const uint32_t *)folding->entry->data, values,
+                                 outputs, error);
+    for (uint32_t i = 0; i < n; i++)
+        kiln_tensor_free(values[i]);
+    return good;
 }

@@ -42,4 +42,10 @@ gboolean kiln_graph_observe(const KilnFunction *function, const KilnTarget *targ
                             const KilnTensor *const *inputs, KilnValueFn see, void *data,
                             GError **error);
 
+/** Evaluates the entry of @module on @inputs, one per kiln_module_inputs(), with what is folded
+ * computed first. @outputs: one per result of the entry. */
+gboolean kiln_module_evaluate(const KilnModule *module, const KilnTarget *target,
+                              const KilnTensor *const *inputs, KilnTensor **outputs,
+                              GError **error);
+
 #endif

@@ -4,6 +4,7 @@
 #include "ir/random_input.h"
 
 #include "graph/alloc.h"
+#include "graph/folding.h"
 #include "graph/number.h"
 #include "graph/random.h"
 
@@ -136,6 +137,42 @@ kiln_argument_domain(const KilnArgument *argument)
         return domain;
     return default_domain(&argument->value.type,
                           kiln_dtype_is_integer(dtype) ? reached_extent(&argument->value) : -1);
+}
+
+/* What arguments of @function that take value @number allow, too. */
+static void
+narrow_domain(KilnDomain *domain, const KilnFunction *function, const uint32_t *takes,
+              uint32_t number)
+{
+    for (guint k = 0; k < function->arguments->len; k++) {
+        if (takes[k] != number)
+            continue;
+        KilnDomain also = kiln_argument_domain(kiln_function_argument(function, k));
+        if (!also.normal) {
+            domain->low = MAX(domain->low, also.low);
+            domain->high = MIN(domain->high, also.high);
+        }
+    }
+}
+
+KilnDomain
+kiln_module_input_domain(const KilnModule *module, guint i)
+{
+    const KilnFolding *folding = module->folding;
+    KilnDomain domain = kiln_argument_domain(g_ptr_array_index(kiln_module_inputs(module), i));
+    if (!folding || domain.normal)
+        return domain;
+    const KilnArgument *argument = g_ptr_array_index(folding->signature, i);
+    if (argument->range)
+        return domain;
+    domain = (KilnDomain){ false, -HUGE_VAL, HUGE_VAL };
+    narrow_domain(&domain, kiln_module_entry(module), (uint32_t *)folding->entry->data, i);
+    for (guint f = 0; f < folding->folds->len; f++) {
+        const KilnFold *fold = g_ptr_array_index(folding->folds, f);
+        narrow_domain(&domain, kiln_module_find_function(module, fold->function), fold->operands,
+                      i);
+    }
+    return domain;
 }
 
 /* --- the IR level --- */

@@ -17,6 +17,8 @@ typedef struct {
  * what every gather, scatter and one-hot that they reach allows as an index, or a few small numbers
  * where they reach none. */
 KilnDomain kiln_argument_domain(const KilnArgument *argument);
+/** The same for input @i of a module (kiln_module_inputs()), whatever of it is folded. */
+KilnDomain kiln_module_input_domain(const KilnModule *module, guint i);
 /** The same for an input of an IR function. */
 KilnDomain kiln_ir_input_domain(const KilnBuffer *input);
 

@@ -89,11 +89,21 @@ enum {
 uint32_t kiln_target_choices(const KilnTarget *target, KilnInstr *instr,
                              KilnChoice choices[KILN_MAX_CHOICES]);
 
+typedef struct {
+    int threads;      /* 0 means 1; never changes a bit */
+    bool infer_types; /* of the results from @operands, whatever the node states */
+} KilnEvaluateOptions;
+
 /** Evaluates one node of a graph on @target: lowers it alone and runs it in buffers of its own.
  *  @operands: one tensor per operand (NULL: absent). Returns n_results new tensors in @results. */
 gboolean kiln_target_evaluate(const KilnTarget *target, const KilnNode *node,
                               const KilnTensor *const *operands, KilnTensor **results,
                               GError **error);
+/** The same with options. */
+gboolean kiln_target_evaluate_with(const KilnTarget *target, const KilnNode *node,
+                                   const KilnTensor *const *operands,
+                                   const KilnEvaluateOptions *options, KilnTensor **results,
+                                   GError **error);
 
 /** Work of an instruction, from its types: for choosing one thread or all, and for reports. */
 typedef struct {

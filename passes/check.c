@@ -3,6 +3,7 @@
  * one run and not two; a subgraph is checked as part of the function around it. */
 #include "passes/check.h"
 
+#include "graph/folding.h"
 #include "passes/results.h"
 
 struct KilnNumericCheck {
@@ -80,6 +81,17 @@ kiln_check_before(KilnNumericCheck *check, const KilnUnit *unit)
     g_hash_table_insert(check->by_function, outermost(unit), results);
 }
 
+/* A pass on the entry may have changed what is folded out of it: that is run anew. */
+static void
+forget_folds(KilnNumericCheck *check, const KilnUnit *unit)
+{
+    const KilnModule *module = unit->module;
+    if (!unit->graph || !module->folding || unit->graph != kiln_module_entry(module))
+        return;
+    for (guint i = 0; i + 1 < module->functions->len; i++)
+        g_hash_table_remove(check->by_function, g_ptr_array_index(module->functions, i));
+}
+
 gboolean
 kiln_check_after(KilnNumericCheck *check, const KilnUnit *unit, KilnNumerics numerics,
                  GError **error)
@@ -95,6 +107,7 @@ kiln_check_after(KilnNumericCheck *check, const KilnUnit *unit, KilnNumerics num
         tell_not_compared(check, unit, why);
     g_clear_error(&why);
     gboolean ok = !before || !after || kiln_results_compare(before, after, numerics, error);
+    forget_folds(check, unit);
     g_hash_table_insert(check->by_function, outermost(unit), after);
     if (!ok)
         g_prefix_error(error, "it changed what @%s computes: ", kiln_unit_name(unit));

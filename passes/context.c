@@ -16,6 +16,12 @@ kiln_pass_target(const KilnPassContext *context)
     return context->options->target;
 }
 
+int
+kiln_pass_threads(const KilnPassContext *context)
+{
+    return context->options->threads;
+}
+
 KilnMode
 kiln_pass_mode(const KilnPassContext *context)
 {
@@ -103,6 +109,32 @@ kiln_pass_note(KilnPassContext *context, const char *rule, const char *format, .
 }
 
 void
+kiln_pass_about(KilnPassContext *context, const KilnNode *node, int64_t bytes)
+{
+    context->subject = node;
+    context->subject_bytes = bytes;
+}
+
+/* "%e (expand): 8000000 bytes", once however often a pass runs. */
+static void
+note_subject(const KilnPassContext *context, KilnRefusal *refusal)
+{
+    if (!context->subject)
+        return;
+    char *what =
+        g_strdup_printf("%s (%s): %" G_GINT64_FORMAT " bytes", kiln_node_label(context->subject),
+                        kiln_op_info(context->subject->op)->name, context->subject_bytes);
+    if (!refusal->subjects) {
+        refusal->subjects = g_ptr_array_new_with_free_func(g_free);
+        refusal->seen = g_hash_table_new(g_str_hash, g_str_equal);
+    }
+    if (g_hash_table_add(refusal->seen, what))
+        g_ptr_array_add(refusal->subjects, what);
+    else
+        g_free(what);
+}
+
+void
 kiln_pass_refuse(KilnPassContext *context, const char *rule, const char *guard)
 {
     KilnRuleStats *stats = rule_stats(context, rule);
@@ -112,12 +144,14 @@ kiln_pass_refuse(KilnPassContext *context, const char *rule, const char *guard)
         KilnRefusal *refusal = g_ptr_array_index(stats->refusals, i);
         if (strcmp(refusal->guard, guard) == 0) {
             refusal->count++;
+            note_subject(context, refusal);
             return;
         }
     }
     KilnRefusal *refusal = g_new0(KilnRefusal, 1);
     refusal->guard = g_strdup(guard);
     refusal->count = 1;
+    note_subject(context, refusal);
     g_ptr_array_add(stats->refusals, refusal);
 }
 

@@ -18,6 +18,8 @@ struct KilnPassContext {
     KilnPassStats *stats;           /* of the running pass; NULL: nothing counts */
     const KilnMemoryPlan *liveness; /* NULL unless the running pass requires it */
     bool implicit;                  /* the DCE in front of an entry: not among the last rewrites */
+    const KilnNode *subject;        /* what refusals are about; NULL: they only count */
+    int64_t subject_bytes;          /* of its results */
     uint32_t application;           /* the number of the one that runs */
     char *recent[KILN_RECENT_MAX];  /* a ring of the last rewrites */
     uint32_t n_recent;              /* rewrites since the ring was cleared */

@@ -3,6 +3,7 @@
  * counts as "result r of the k-th node", so that two functions that print alike hash alike. */
 #include "passes/hash.h"
 
+#include "graph/folding.h"
 #include "ir/stack.h"
 #include "passes/manager.h"
 
@@ -320,6 +321,24 @@ add_constant(Hash *hash, const KilnConstant *constant)
     add_tensor(hash, constant->tensor);
 }
 
+/* The table, and the functions that it calls: a pass on the entry may change both. */
+static void
+add_folding(Hash *hash, const KilnModule *module)
+{
+    const KilnFolding *folding = module->folding;
+    add(hash, folding != NULL);
+    for (guint i = 0; folding && i < folding->folds->len; i++) {
+        const KilnFold *fold = g_ptr_array_index(folding->folds, i);
+        const KilnFunction *function = kiln_module_find_function(module, fold->function);
+        add(hash, fold->when);
+        add_bytes(hash, fold->operands, fold->n_operands * sizeof *fold->operands);
+        if (function)
+            add_graph(hash, function);
+    }
+    if (folding)
+        add_bytes(hash, folding->entry->data, folding->entry->len * sizeof(uint32_t));
+}
+
 uint64_t
 kiln_hash_module(const KilnModule *module, bool names)
 {
@@ -344,5 +363,6 @@ kiln_hash_module(const KilnModule *module, bool names)
         const KilnFunction *function = g_ptr_array_index(module->functions, i);
         add_text(&hash, function->name);
     }
+    add_folding(&hash, module);
     return hash.state;
 }

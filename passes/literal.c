@@ -115,6 +115,18 @@ kiln_literal_build_splat(KilnFunction *function, KilnNode *before, const char *n
     return kiln_build_constant(function, before, name, kiln_tensor_new_splat(type, number));
 }
 
+int64_t
+kiln_charged_bytes(const KilnModule *module)
+{
+    int64_t bytes = 0;
+    for (guint i = 0; i < module->constants->len; i++) {
+        const KilnConstant *constant = g_ptr_array_index(module->constants, i);
+        if (__builtin_add_overflow(bytes, constant->charged, &bytes))
+            return INT64_MAX;
+    }
+    return bytes;
+}
+
 /* --- equal constants --- */
 
 enum {

@@ -34,6 +34,9 @@ KilnValue *kiln_literal_build(KilnFunction *function, KilnNode *before, const ch
 KilnValue *kiln_literal_build_splat(KilnFunction *function, KilnNode *before, const char *name,
                                     const KilnType *type, double number);
 
+/** Bytes of the module's constants that count against the budget of folding; at most INT64_MAX. */
+int64_t kiln_charged_bytes(const KilnModule *module);
+
 /** A hash of type, a few elements at either end, and how a generated constant is made: pages of big
  * mapped weights are touched only where two of them look alike. */
 uint32_t kiln_constant_hash(const KilnConstant *constant);

@@ -233,6 +233,7 @@ apply(Manager *manager, const Step *step, bool *changed, GError **error)
                             : NULL;
     gboolean ok = run_and_check(manager, step, stats, changed, error);
     context->pass = NULL;
+    context->subject = NULL;
     context->stats = NULL;
     count_after(manager, step, stats, size, *changed);
     if (!ok)

@@ -136,6 +136,8 @@ typedef struct {
 typedef struct {
     char *guard;
     uint32_t count;
+    GPtrArray *subjects; /* char*, "%e (expand): 8000000 bytes", each once; NULL: none were named */
+    GHashTable *seen;    /* the same, looked up */
 } KilnRefusal;
 
 typedef struct {
@@ -153,9 +155,9 @@ void kiln_pass_report_free(KilnPassReport *report);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnPassReport, kiln_pass_report_free)
 
 /** `{schema_version, passes[{name, level, runs, changed, ms, rules{rule: {fired, refused{guard:
- * n}}}, nodes_before, nodes_after, delta, flops_before, flops_after, flops_delta,
- * constant_bytes_before, constant_bytes_after, constant_bytes_delta}]}`; the last six where the run
- * measured them. */
+ * n}, refusals[{guard, what}]}}, nodes_before, nodes_after, delta, flops_before, flops_after,
+ * flops_delta, constant_bytes_before, constant_bytes_after, constant_bytes_delta}]}`; the last six
+ * where the run measured them. */
 char *kiln_pass_report_to_json(const KilnPassReport *report);
 
 /** Runs the graph list over every function of @module, callees first, subgraphs before the

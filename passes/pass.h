@@ -111,6 +111,8 @@ const void *kiln_pass_options_raw(const KilnPassContext *context);
 
 /** The target that the program will run on; NULL where none is known (a bare `kiln opt`). */
 const KilnTarget *kiln_pass_target(const KilnPassContext *context);
+/** Of the team that the program will run on, for what is evaluated here. */
+int kiln_pass_threads(const KilnPassContext *context);
 KilnMode kiln_pass_mode(const KilnPassContext *context);
 /** True where less memory is worth more than speed. */
 bool kiln_pass_prefers_memory(const KilnPassContext *context);
@@ -125,6 +127,9 @@ void kiln_pass_note(KilnPassContext *context, const char *rule, const char *form
 /** Logs one line that is of no rewrite: what the pass found out. */
 void kiln_pass_remark(KilnPassContext *context, const char *rule, const char *format, ...)
     G_GNUC_PRINTF(3, 4);
+/** Refusals from now on, until the pass is over, are about @node, whose results take @bytes: the
+ * report lists each of them once. */
+void kiln_pass_about(KilnPassContext *context, const KilnNode *node, int64_t bytes);
 /** Counts @rule as refused by @guard. */
 void kiln_pass_refuse(KilnPassContext *context, const char *rule, const char *guard);
 

@@ -14,6 +14,8 @@ refusal_free(gpointer data)
 {
     KilnRefusal *refusal = data;
     g_free(refusal->guard);
+    g_clear_pointer(&refusal->seen, g_hash_table_unref);
+    g_clear_pointer(&refusal->subjects, g_ptr_array_unref);
     g_free(refusal);
 }
 
@@ -70,6 +72,26 @@ kiln_pass_report_stats(KilnPassReport *report, const KilnPassInfo *pass)
     return stats;
 }
 
+/* `refusals: [{guard, what}]`, where a pass names what it refused. */
+static void
+add_subjects(JsonBuilder *json, const KilnRuleStats *rule)
+{
+    json_builder_set_member_name(json, "refusals");
+    json_builder_begin_array(json);
+    for (guint i = 0; i < rule->refusals->len; i++) {
+        const KilnRefusal *refusal = g_ptr_array_index(rule->refusals, i);
+        for (guint k = 0; refusal->subjects && k < refusal->subjects->len; k++) {
+            json_builder_begin_object(json);
+            json_builder_set_member_name(json, "guard");
+            json_builder_add_string_value(json, refusal->guard);
+            json_builder_set_member_name(json, "what");
+            json_builder_add_string_value(json, g_ptr_array_index(refusal->subjects, k));
+            json_builder_end_object(json);
+        }
+    }
+    json_builder_end_array(json);
+}
+
 static void
 add_rule(JsonBuilder *json, const KilnRuleStats *rule)
 {
@@ -85,6 +107,7 @@ add_rule(JsonBuilder *json, const KilnRuleStats *rule)
         json_builder_add_int_value(json, refusal->count);
     }
     json_builder_end_object(json);
+    add_subjects(json, rule);
     json_builder_end_object(json);
 }
 

@@ -2,6 +2,7 @@
 /* Running functions on random inputs. */
 #include "passes/results.h"
 
+#include "graph/folding.h"
 #include "ir/interpret.h"
 #include "ir/random_input.h"
 
@@ -72,14 +73,24 @@ bind_dims(const KilnType *type, const char *dims)
     return kiln_random_type(&bound);
 }
 
+/* Then what it computes of the model's inputs is compared, not what it does with folded tensors. */
+static bool
+is_folded_entry(const KilnFunction *function)
+{
+    return function->module->folding && function == kiln_module_entry(function->module);
+}
+
 GPtrArray *
 kiln_random_inputs(const KilnFunction *function, const char *dims, uint64_t seed, GError **error)
 {
     g_autoptr(GPtrArray) inputs = g_ptr_array_new_with_free_func(tensor_free);
-    for (guint i = 0; i < function->arguments->len; i++) {
-        const KilnArgument *argument = kiln_function_argument(function, i);
+    bool whole = is_folded_entry(function);
+    const GPtrArray *arguments = whole ? kiln_module_inputs(function->module) : function->arguments;
+    for (guint i = 0; i < arguments->len; i++) {
+        const KilnArgument *argument = g_ptr_array_index(arguments, i);
         KilnType type = bind_dims(&argument->value.type, dims);
-        KilnDomain domain = kiln_argument_domain(argument);
+        KilnDomain domain =
+            whole ? kiln_module_input_domain(function->module, i) : kiln_argument_domain(argument);
         KilnTensor *tensor = kiln_random_tensor(&type, &domain, argument->value.name, seed, error);
         if (!tensor)
             return NULL;
@@ -94,8 +105,10 @@ kiln_results_on(const KilnFunction *function, const KilnTarget *target, const GP
 {
     guint n = function->result_names->len;
     g_autofree KilnTensor **outputs = g_new0(KilnTensor *, n + 1);
-    if (!kiln_graph_evaluate(function, target, (const KilnTensor *const *)inputs->pdata, outputs,
-                             error))
+    const KilnTensor *const *tensors = (const KilnTensor *const *)inputs->pdata;
+    if (!(is_folded_entry(function)
+              ? kiln_module_evaluate(function->module, target, tensors, outputs, error)
+              : kiln_graph_evaluate(function, target, tensors, outputs, error)))
         return NULL;
     KilnResults *results = results_new(kiln_error_terms(function));
     for (guint i = 0; i < n; i++)

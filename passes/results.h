@@ -14,7 +14,8 @@ typedef struct {
 void kiln_results_free(KilnResults *results);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnResults, kiln_results_free)
 
-/** Random inputs, one KilnTensor* per argument, seeded by @seed and name. @dims: see below. */
+/** Random inputs, one KilnTensor* per argument, seeded by @seed and name. @dims: see below. For the
+ * entry of a module that is folded, here and below: per input of the module. */
 GPtrArray *kiln_random_inputs(const KilnFunction *function, const char *dims, uint64_t seed,
                               GError **error);
 GPtrArray *kiln_ir_random_inputs(const KilnIRFunction *function, uint64_t seed, GError **error);

@@ -3,6 +3,7 @@
 #include "passes/unit.h"
 
 #include "graph/changes.h"
+#include "graph/folding.h"
 #include "graph/text/text.h"
 #include "passes/hash.h"
 
@@ -151,11 +152,28 @@ kiln_unit_touch(const KilnUnit *unit)
         unit->instrs->stamp++;
 }
 
+/* A pass on the entry may change what is folded out of it. */
+static gboolean
+verify_folding(const KilnUnit *unit, GError **error)
+{
+    const KilnModule *module = unit->module;
+    if (!module->folding || unit->graph != kiln_module_entry(module))
+        return TRUE;
+    for (guint i = 0; i < module->folding->folds->len; i++) {
+        const KilnFold *fold = g_ptr_array_index(module->folding->folds, i);
+        const KilnFunction *function = kiln_module_find_function(module, fold->function);
+        if (function && !kiln_function_verify(function, error))
+            return FALSE;
+    }
+    return kiln_folding_verify(module, error);
+}
+
 gboolean
 kiln_unit_verify(const KilnUnit *unit, GError **error)
 {
-    return unit->graph ? kiln_function_verify(unit->graph, error)
-                       : kiln_ir_verify(unit->instrs, error);
+    if (!unit->graph)
+        return kiln_ir_verify(unit->instrs, error);
+    return kiln_function_verify(unit->graph, error) && verify_folding(unit, error);
 }
 
 gboolean
@@ -169,8 +187,9 @@ kiln_unit_verify_whole(const KilnUnit *unit, GError **error)
 gboolean
 kiln_unit_verify_changes(const KilnUnit *unit, GError **error)
 {
-    return unit->graph ? kiln_function_verify_changes(unit->graph, error)
-                       : kiln_ir_verify(unit->instrs, error);
+    if (!unit->graph)
+        return kiln_ir_verify(unit->instrs, error);
+    return kiln_function_verify_changes(unit->graph, error) && verify_folding(unit, error);
 }
 
 void

@@ -132,6 +132,18 @@ print_total(const KilnPassReport *report)
             after->constant_bytes);
 }
 
+/* What was refused, where the pass says it. */
+static void
+print_subjects(const KilnRuleStats *rule)
+{
+    for (guint i = 0; i < rule->refusals->len; i++) {
+        const KilnRefusal *refusal = g_ptr_array_index(rule->refusals, i);
+        for (guint k = 0; refusal->subjects && k < refusal->subjects->len; k++)
+            fprintf(stderr, "            %s: %s\n", refusal->guard,
+                    (const char *)g_ptr_array_index(refusal->subjects, k));
+    }
+}
+
 static void
 print_rules(const KilnPassStats *pass)
 {
@@ -143,6 +155,7 @@ print_rules(const KilnPassStats *pass)
             fprintf(stderr, "%s%s %u", i ? ", " : ", refused by ", refusal->guard, refusal->count);
         }
         fputc('\n', stderr);
+        print_subjects(rule);
     }
 }
 

@@ -96,9 +96,11 @@ parse_signature(FoldText *text)
     parser->scope = NULL;
     for (guint i = 0; ok && i < holder->arguments->len; i++) {
         KilnArgument *argument = kiln_function_argument(holder, i);
+        argument->function = NULL;
         g_ptr_array_add(text->folding->signature, argument);
         g_hash_table_insert(text->numbers, (char *)argument->value.name, GUINT_TO_POINTER(i + 1));
     }
+    g_ptr_array_remove(parser->module->all_functions, holder); /* frees it, not its arguments */
     return ok;
 }
 

@@ -12,6 +12,7 @@
  * file's bytes, take none. */
 #include "graph/alloc.h"
 #include "graph/infer/infer.h"
+#include "passes/literal.h"
 #include "passes/movement.h"
 #include "passes/rule.h"
 
@@ -48,21 +49,6 @@ is_run(const Walk *walk, const KilnType *type)
         stride *= type->dims[d];
     }
     return true;
-}
-
-/* --- storage --- */
-
-static int64_t
-computed_bytes(const KilnModule *module)
-{
-    int64_t bytes = 0;
-    for (guint i = 0; i < module->constants->len; i++) {
-        const KilnConstant *constant = g_ptr_array_index(module->constants, i);
-        if (constant->computed &&
-            __builtin_add_overflow(bytes, kiln_tensor_storage(constant->tensor), &bytes))
-            return INT64_MAX;
-    }
-    return bytes;
 }
 
 /* --- making parts --- */
@@ -140,7 +126,7 @@ part_of_constant(KilnMatch *match, const KilnSliceBox *box, const KilnType *type
         return NULL;
     KilnValue *value = kiln_moved_constant(kiln_match_function(match), kiln_match_root(match),
                                            constant->name, part, type);
-    kiln_value_constant(value)->computed = !shares;
+    kiln_value_constant(value)->charged = kiln_tensor_storage(part) * !shares;
     return value;
 }
 
@@ -160,7 +146,7 @@ static bool
 has_room(KilnPassContext *context, const char *rule, const KilnModule *module, int64_t bytes)
 {
     int64_t room = kiln_pass_options(context, fold_slices_into_constants)->max_bytes;
-    GUARD(max_bytes, bytes == 0 || bytes <= room - computed_bytes(module));
+    GUARD(max_bytes, bytes == 0 || bytes <= room - kiln_charged_bytes(module));
     return true;
 }
 

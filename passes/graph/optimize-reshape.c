@@ -42,7 +42,7 @@ reshaped_constant(KilnMatch *match, const KilnConstant *constant, const KilnType
     tensor->type = kiln_type_make(type->dtype, type->rank, type->dims);
     KilnValue *value = kiln_moved_constant(kiln_match_function(match), kiln_match_root(match),
                                            constant->name, tensor, type);
-    kiln_value_constant(value)->computed = constant->computed;
+    kiln_value_constant(value)->charged = constant->charged;
     return value;
 }
 
