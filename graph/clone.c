@@ -103,6 +103,7 @@ copy_node(Clone *clone, KilnFunction *function, const KilnNode *from, KilnNode *
     function->n_nodes++;
     function->n_region_nodes += kiln_op_has(node->op, KILN_TRAIT_REGION);
     module->n_nodes++;
+    module->made_nodes++;
     nodes[from->id] = node;
     copy_attrs(clone, node, from);
 }

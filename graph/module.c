@@ -91,6 +91,7 @@ void
 kiln_function_touch(KilnFunction *function)
 {
     kiln_changes_forget(function);
+    function->module->doubtful_constants = true;
     kiln_function_stamp(function);
 }
 
@@ -236,6 +237,7 @@ kiln_module_add_constant(KilnModule *module, const char *name, KilnTensor *tenso
     constant->id = module->constants->len;
     g_ptr_array_add(module->constants, constant);
     g_hash_table_insert(module->constant_by_name, (char *)constant->name, constant);
+    module->doubtful_constants = true;
     module->stamp++;
     return constant;
 }

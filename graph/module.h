@@ -95,8 +95,10 @@ struct KilnModule {
     KilnFolding *folding;    /* what is computed ahead of the entry's runs; NULL: nothing */
     int opset;               /* of the default domain in the model; 0: text */
     KilnMode mode;
-    uint32_t n_nodes; /* linked, in all functions and subgraphs */
-    uint64_t stamp;   /* grows with every change of a function and of the list of constants */
+    uint32_t n_nodes;    /* linked, in all functions and subgraphs */
+    uint32_t made_nodes; /* since the arenas of nodes are what they are */
+    uint64_t stamp;      /* grows with every change of a function and of the list of constants */
+    bool doubtful_constants;    /* some may be read by nothing since dce looked */
     uint64_t removed_constants; /* grows with every removal of constants */
 };
 
@@ -105,6 +107,11 @@ void kiln_module_free(KilnModule *module);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnModule, kiln_module_free)
 /** A deep copy that shares tensor bytes. */
 KilnModule *kiln_module_clone(const KilnModule *module);
+
+/** Moves nodes, results and operands to memory of their own in list order where more than half of
+ * what there is was removed, and frees the rest. Returns whether it did: pointers to nodes, values
+ * of nodes and uses are then those of another life. Linear, against as many removals. */
+bool kiln_module_compact(KilnModule *module);
 
 KilnFunction *kiln_function_new(KilnModule *module, const char *name);
 /** A subgraph: a function that is not in the module's list; its nodes may read values around it. */

@@ -364,6 +364,7 @@ kiln_node_new(KilnFunction *function, const KilnNodeSpec *spec, GError **error)
 
     KilnModule *module = function->module;
     KilnNode *node = kiln_arena_new0(module->nodes, KilnNode, 1);
+    module->made_nodes++;
     node->op = spec->op;
     node->function = function;
     node->name = kiln_arena_strdup(arena, spec->name);
@@ -513,6 +514,9 @@ kiln_node_remove(KilnNode *node)
     }
     for (uint32_t i = 0; i < node->n_operands; i++)
         use_unlink(&node->operands[i]);
+    const KilnOpInfo *info = kiln_op_info(node->op);
+    for (uint32_t i = 0; i < info->n_attrs; i++)
+        function->module->doubtful_constants |= info->attrs[i].kind == KILN_ATTR_CONSTANT;
     /* The nodes of a subgraph die with it: they may read values around it. */
     kiln_foreach_region (region, node) {
         if (region->owner != node)
@@ -542,6 +546,7 @@ kiln_node_touch(KilnNode *node)
         kiln_foreach_use (use, &node->results[i])
             kiln_changes_add_node(use->user);
     }
+    node->function->module->doubtful_constants = true;
     kiln_function_stamp(node->function);
 }
 

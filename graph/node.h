@@ -3,7 +3,8 @@
  *
  * A value is an argument of a function or a result of a node; a node lists its operands as uses,
  * and every value chains its uses, so that "who reads this" and "replace all readers" cost what
- * they touch. Nodes live in the module's arena, never move, and are unlinked when they die.
+ * they touch. Nodes live in an arena of the module, do not move while a pass runs
+ * (kiln_module_compact() between passes does that), and are unlinked when they die.
  * `return` is the last node of a function, so that a function result counts as a use like any
  * other. */
 #ifndef KILN_GRAPH_NODE_H

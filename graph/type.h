@@ -27,10 +27,10 @@ typedef struct {
 typedef struct {
     KilnDType dtype;
     int rank;
-    int64_t dims[KILN_MAX_RANK];
-    const char *dim_names[KILN_MAX_RANK];
     const char *layout; /* NULL: plain row-major; else a blocked tag such as "aBcd16b" */
     const KilnQuant *quant;
+    int64_t dims[KILN_MAX_RANK];
+    const char *dim_names[KILN_MAX_RANK];
 } KilnType;
 
 /* --- element types --- */

@@ -9,30 +9,56 @@
 
 #include <string.h>
 
+/* One walk makes both. */
 typedef struct {
-    uint64_t state;
-    bool names;
+    uint64_t state; /* of all but names */
+    uint64_t names; /* of names alone */
 } Hash;
+
+static uint64_t
+mix(uint64_t state, uint64_t value)
+{
+    uint64_t z = state ^ (value + UINT64_C(0x9e3779b97f4a7c15));
+    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return z ^ (z >> 31);
+}
+
+static uint64_t
+mix_bytes(uint64_t state, const void *data, size_t size)
+{
+    const unsigned char *byte = data;
+    state = mix(state, size);
+    for (; size; byte += 8, size -= MIN(size, (size_t)8)) {
+        uint64_t word = 0;
+        memcpy(&word, byte, MIN(size, (size_t)8));
+        state = mix(state, word);
+    }
+    return state;
+}
+
+static KilnHashes
+hashes_of(const Hash *hash)
+{
+    return (KilnHashes){ hash->state, mix(hash->state, hash->names) };
+}
 
 static void
 add(Hash *hash, uint64_t value)
 {
-    uint64_t z = hash->state ^ (value + UINT64_C(0x9e3779b97f4a7c15));
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    hash->state = z ^ (z >> 31);
+    hash->state = mix(hash->state, value);
 }
 
 static void
 add_bytes(Hash *hash, const void *data, size_t size)
 {
-    const unsigned char *byte = data;
-    add(hash, size);
-    for (; size; byte += 8, size -= MIN(size, (size_t)8)) {
-        uint64_t word = 0;
-        memcpy(&word, byte, MIN(size, (size_t)8));
-        add(hash, word);
-    }
+    hash->state = mix_bytes(hash->state, data, size);
+}
+
+static void
+add_name(Hash *hash, const char *name)
+{
+    hash->names = mix_bytes(hash->names, name, strlen(name));
 }
 
 static void
@@ -112,10 +138,11 @@ add_attr(Hash *hash, const KilnAttrInfo *info, const void *attrs)
         return;
     case KILN_ATTR_CONSTANT: {
         const KilnConstant *constant = *(const KilnC_CONSTANT *)field;
-        if (hash->names || !constant)
-            add_text(hash, constant ? constant->name : NULL);
-        else
+        add(hash, constant != NULL);
+        if (constant) {
+            add_name(hash, constant->name);
             add_constant(hash, constant);
+        }
         return;
     }
     case KILN_ATTR_FUNCTION: {
@@ -146,8 +173,6 @@ add_value(Hash *hash, const KilnFunction *function, const uint32_t *positions,
         add(hash, UINT64_MAX);
         return;
     }
-    if (hash->names)
-        add_text(hash, value->name);
     if (value->def && value->def->function == function)
         add(hash, positions[value->def->id]);
     else if (!value->def)
@@ -181,26 +206,25 @@ add_graph(Hash *hash, const KilnFunction *function)
         add(hash, node->n_results);
         for (uint32_t i = 0; i < node->n_results; i++) {
             add_type(hash, &node->results[i].type);
-            if (hash->names)
-                add_text(hash, node->results[i].name);
+            add_name(hash, node->results[i].name);
         }
     }
     for (guint i = 0; i < function->result_names->len; i++)
         add_text(hash, g_ptr_array_index(function->result_names, i));
 }
 
-uint64_t
-kiln_hash_function(const KilnFunction *function, bool names)
+KilnHashes
+kiln_hash_function(const KilnFunction *function)
 {
-    Hash hash = { .names = names };
+    Hash hash = { 0 };
     add_graph(&hash, function);
-    return hash.state;
+    return hashes_of(&hash);
 }
 
 uint64_t
 kiln_function_hash(const KilnFunction *function)
 {
-    return kiln_hash_function(function, true);
+    return kiln_hash_function(function).named;
 }
 
 /* --- ir --- */
@@ -219,7 +243,9 @@ add_buffer(Hash *hash, const KilnBuffer *buffer, uint32_t *numbers, uint32_t *la
     add(hash, numbers[buffer->id]);
     if (seen)
         return;
-    if (hash->names || (buffer->kind != KILN_BUFFER_ALLOC && buffer->kind != KILN_BUFFER_VIEW))
+    if (buffer->kind == KILN_BUFFER_ALLOC || buffer->kind == KILN_BUFFER_VIEW)
+        add_name(hash, buffer->name);
+    else
         add_text(hash, buffer->name);
     add(hash, (uint64_t)buffer->kind * 2 + buffer->is_const);
     add_type(hash, &buffer->type);
@@ -251,10 +277,10 @@ add_steps(Hash *hash, const KilnInstr *instr)
     }
 }
 
-uint64_t
-kiln_hash_ir_function(const KilnIRFunction *function, bool names)
+KilnHashes
+kiln_hash_ir_function(const KilnIRFunction *function)
 {
-    Hash hash = { .names = names };
+    Hash hash = { 0 };
     g_autofree uint32_t *numbers = g_new0(uint32_t, function->buffers->len + 1);
     uint32_t last = 0;
     add_text(&hash, function->name);
@@ -277,13 +303,13 @@ kiln_hash_ir_function(const KilnIRFunction *function, bool names)
             add_buffer(&hash, instr->operands[i].buffer, numbers, &last);
         }
     }
-    return hash.state;
+    return hashes_of(&hash);
 }
 
 uint64_t
 kiln_ir_function_hash(const KilnIRFunction *function)
 {
-    return kiln_hash_ir_function(function, true);
+    return kiln_hash_ir_function(function).named;
 }
 
 /* --- module --- */
@@ -339,15 +365,14 @@ add_folding(Hash *hash, const KilnModule *module)
         add_bytes(hash, folding->entry->data, folding->entry->len * sizeof(uint32_t));
 }
 
-uint64_t
-kiln_hash_module(const KilnModule *module, bool names)
+KilnHashes
+kiln_hash_module(const KilnModule *module)
 {
-    Hash hash = { .names = names };
+    Hash hash = { 0 };
     add(&hash, module->constants->len);
     for (guint i = 0; i < module->constants->len; i++) {
         const KilnConstant *constant = g_ptr_array_index(module->constants, i);
-        if (names)
-            add_text(&hash, constant->name);
+        add_name(&hash, constant->name);
         add_constant(&hash, constant);
     }
     add(&hash, module->declarations->len);
@@ -364,5 +389,5 @@ kiln_hash_module(const KilnModule *module, bool names)
         add_text(&hash, function->name);
     }
     add_folding(&hash, module);
-    return hash.state;
+    return hashes_of(&hash);
 }

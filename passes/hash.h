@@ -6,12 +6,16 @@
 
 #include "ir/ir.h"
 
-/** With @names, equal text gives an equal hash. Without, names of values and buffers do not count:
- * a rewrite that is undone and done again makes new names each time. */
-uint64_t kiln_hash_function(const KilnFunction *function, bool names);
-uint64_t kiln_hash_ir_function(const KilnIRFunction *function, bool names);
+typedef struct {
+    uint64_t structure; /* names of values, buffers and constants do not count: a rewrite that is
+                           undone and done again makes new names each time */
+    uint64_t named;     /* equal text, equal hash */
+} KilnHashes;
+
+KilnHashes kiln_hash_function(const KilnFunction *function);
+KilnHashes kiln_hash_ir_function(const KilnIRFunction *function);
 /** What passes may change beside functions: constants (names, types, where their bytes come from
  * and a sample of them), declarations, and which functions there are. */
-uint64_t kiln_hash_module(const KilnModule *module, bool names);
+KilnHashes kiln_hash_module(const KilnModule *module);
 
 #endif

@@ -123,7 +123,7 @@ run_and_check(Manager *manager, const Step *step, KilnPassStats *stats, bool *ch
 {
     const KilnPassOptions *options = manager->options;
     const KilnUnit *unit = &manager->unit;
-    uint64_t before = options->check_changed ? kiln_unit_hash(unit, true) : 0;
+    uint64_t before = options->check_changed ? kiln_unit_hash(unit).named : 0;
     if (manager->check)
         kiln_check_before(manager->check, unit);
 
@@ -135,7 +135,7 @@ run_and_check(Manager *manager, const Step *step, KilnPassStats *stats, bool *ch
         return FALSE;
 
     if (options->check_changed &&
-        !check_honest(before, kiln_unit_hash(unit, true), *changed, error))
+        !check_honest(before, kiln_unit_hash(unit).named, *changed, error))
         return FALSE;
     if (*changed) {
         if (stamp == kiln_unit_stamp(unit))
@@ -238,6 +238,8 @@ apply(Manager *manager, const Step *step, bool *changed, GError **error)
     count_after(manager, step, stats, size, *changed);
     if (!ok)
         return blame(manager, step->pass, error);
+    if (*changed && manager->unit.graph)
+        kiln_module_compact(manager->unit.module);
     KilnApplication application = { step->pass, report->applications, *changed };
     return kiln_dump(options, &manager->unit, &application, error);
 }
@@ -312,15 +314,14 @@ throw_no_fixed_point(const Manager *manager, const KilnPipelineEntry *entry, con
 
 /* What the function was after an iteration. */
 typedef struct {
-    uint64_t structure, named;
+    KilnHashes hashes;
     uint32_t applications; /* until then */
 } Form;
 
 static Form
 form_of(const Manager *manager)
 {
-    return (Form){ kiln_unit_hash(&manager->unit, false), kiln_unit_hash(&manager->unit, true),
-                   manager->report->applications };
+    return (Form){ kiln_unit_hash(&manager->unit), manager->report->applications };
 }
 
 /* "sink (below-relu), hoist (above-relu)": the passes that changed something after application
@@ -371,8 +372,8 @@ check_progress(const Manager *manager, const KilnPipelineEntry *entry, const GAr
 {
     for (guint k = seen->len; k-- > 0;) {
         const Form *old = &g_array_index(seen, Form, k);
-        bool same =
-            k + 1 == seen->len ? old->named == form.named : old->structure == form.structure;
+        bool same = k + 1 == seen->len ? old->hashes.named == form.hashes.named
+                                       : old->hashes.structure == form.hashes.structure;
         if (!same)
             continue;
         guint period = seen->len - k;

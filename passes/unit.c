@@ -5,7 +5,6 @@
 #include "graph/changes.h"
 #include "graph/folding.h"
 #include "graph/text/text.h"
-#include "passes/hash.h"
 
 static void
 collect(KilnFunction *function, GPtrArray *out)
@@ -129,12 +128,15 @@ kiln_unit_cost(const KilnUnit *unit)
     return cost;
 }
 
-uint64_t
-kiln_unit_hash(const KilnUnit *unit, bool names)
+KilnHashes
+kiln_unit_hash(const KilnUnit *unit)
 {
-    uint64_t own = unit->graph ? kiln_hash_function(unit->graph, names)
-                               : kiln_hash_ir_function(unit->instrs, names);
-    return own * UINT64_C(0x9e3779b97f4a7c15) + kiln_hash_module(unit->module, names);
+    const uint64_t factor = UINT64_C(0x9e3779b97f4a7c15);
+    KilnHashes own =
+        unit->graph ? kiln_hash_function(unit->graph) : kiln_hash_ir_function(unit->instrs);
+    KilnHashes module = kiln_hash_module(unit->module);
+    return (KilnHashes){ own.structure * factor + module.structure,
+                         own.named * factor + module.named };
 }
 
 uint64_t

@@ -3,6 +3,7 @@
 #ifndef KILN_PASSES_UNIT_H
 #define KILN_PASSES_UNIT_H
 
+#include "passes/hash.h"
 #include "passes/manager.h"
 
 typedef struct {
@@ -26,8 +27,8 @@ const char *kiln_unit_name(const KilnUnit *unit);
 int64_t kiln_unit_size(const KilnUnit *unit);
 /** Of the whole module: linear. */
 KilnUnitCost kiln_unit_cost(const KilnUnit *unit);
-/** Of the function and of what passes may change beside it; see passes/hash.h for @names. */
-uint64_t kiln_unit_hash(const KilnUnit *unit, bool names);
+/** Of the function and of what passes may change beside it. */
+KilnHashes kiln_unit_hash(const KilnUnit *unit);
 /** Grows with every change, above 0. A subgraph is part of what is around it, so that the graph
  * level goes by its module. */
 uint64_t kiln_unit_stamp(const KilnUnit *unit);

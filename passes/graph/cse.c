@@ -55,10 +55,9 @@ value_hash(const KilnValue *value)
     return hash ^ hash >> 16;
 }
 
-static guint
-node_hash(gconstpointer data)
+static uint32_t
+node_hash(const KilnNode *node)
 {
-    const KilnNode *node = data;
     const KilnOpInfo *info = kiln_op_info(node->op);
     if (node->op == KILN_OP_const)
         return kiln_constant_hash(kiln_attrs(node, const)->value);
@@ -84,10 +83,9 @@ operands_equal(const KilnNode *a, const KilnNode *b)
            a->operands[1].value == b->operands[0].value;
 }
 
-static gboolean
-node_equal(gconstpointer left, gconstpointer right)
+static bool
+node_equal(const KilnNode *a, const KilnNode *b)
 {
-    const KilnNode *a = left, *b = right;
     const KilnOpInfo *info = kiln_op_info(a->op);
     if (a->op == KILN_OP_const && b->op == KILN_OP_const)
         return kiln_constant_same(kiln_attrs(a, const)->value, kiln_attrs(b, const)->value);
@@ -99,6 +97,25 @@ node_equal(gconstpointer left, gconstpointer right)
             return FALSE;
     }
     return TRUE;
+}
+
+/* A node in a table. Its hash is computed once: most of the time goes into reading for it. */
+typedef struct {
+    KilnNode *node;
+    uint32_t hash;
+} Seen;
+
+static guint
+seen_hash(gconstpointer data)
+{
+    return ((const Seen *)data)->hash;
+}
+
+static gboolean
+seen_equal(gconstpointer left, gconstpointer right)
+{
+    const Seen *a = left, *b = right;
+    return a->hash == b->hash && node_equal(a->node, b->node);
 }
 
 static bool
@@ -113,31 +130,36 @@ has_readers(const KilnNode *node)
 
 typedef struct {
     KilnPassContext *context;
-    GHashTable *seen; /* nodes that the one being visited may be replaced by */
+    KilnArena *arena; /* of the tables' entries */
+    GHashTable *seen; /* Seen*: nodes that the one being visited may be replaced by */
     bool constants;   /* of `const` nodes, too */
     bool changed;
 } Sweep;
 
-/* True where nothing seen so far equals @node, which others may be replaced by from now on. */
-static bool
-is_new(Sweep *sweep, KilnNode *node)
+/* The entry of @node where nothing seen so far equals it, so that others may be replaced by it from
+ * now on; else NULL. */
+static Seen *
+add_new(Sweep *sweep, KilnNode *node)
 {
     if (!may_merge(node, kiln_pass_mode(sweep->context)) ||
         (node->op == KILN_OP_const && !sweep->constants))
-        return false;
-    KilnNode *first = g_hash_table_lookup(sweep->seen, node);
-    if (!first) {
-        g_hash_table_add(sweep->seen, node);
-        return true;
+        return NULL;
+    Seen own = { node, node_hash(node) };
+    const Seen *known = g_hash_table_lookup(sweep->seen, &own);
+    if (!known) {
+        Seen *entry = kiln_arena_copy(sweep->arena, &own, sizeof own);
+        g_hash_table_add(sweep->seen, entry);
+        return entry;
     }
+    KilnNode *first = known->node;
     if (!has_readers(node))
-        return false; /* merged before, not yet removed */
+        return NULL; /* merged before, not yet removed */
     for (uint32_t i = 0; i < node->n_results; i++)
         kiln_value_replace(&node->results[i], &first->results[i]);
     kiln_pass_note(sweep->context, rule, "%s equals %s", kiln_node_label(node),
                    kiln_node_label(first));
     sweep->changed = true;
-    return false;
+    return NULL;
 }
 
 static void sweep_function(Sweep *sweep, const KilnFunction *function);
@@ -147,7 +169,7 @@ sweep_regions(Sweep *sweep, const KilnNode *node)
 {
     kiln_foreach_region (region, node) {
         GHashTable *around = sweep->seen;
-        g_autoptr(GHashTable) own = g_hash_table_new(node_hash, node_equal);
+        g_autoptr(GHashTable) own = g_hash_table_new(seen_hash, seen_equal);
         sweep->seen = node->op == KILN_OP_vendor_graph ? own : around;
         sweep_function(sweep, region);
         sweep->seen = around;
@@ -159,12 +181,13 @@ sweep_function(Sweep *sweep, const KilnFunction *function)
 {
     g_autoptr(GPtrArray) added = g_ptr_array_new();
     kiln_foreach_node (node, function) {
-        if (is_new(sweep, node))
-            g_ptr_array_add(added, node);
+        Seen *entry = add_new(sweep, node);
+        if (entry && function->owner)
+            g_ptr_array_add(added, entry);
         if (kiln_op_has(node->op, KILN_TRAIT_REGION))
             sweep_regions(sweep, node);
     }
-    for (guint i = 0; function->owner && i < added->len; i++)
+    for (guint i = 0; i < added->len; i++)
         g_hash_table_remove(sweep->seen, g_ptr_array_index(added, i));
 }
 
@@ -175,8 +198,9 @@ kiln_pass_cse(KilnFunction *function, KilnPassContext *context, bool *changed, G
     *changed = false;
     if (function->owner)
         return TRUE; /* swept with the function around it */
-    g_autoptr(GHashTable) seen = g_hash_table_new(node_hash, node_equal);
-    Sweep sweep = { context, seen, kiln_pass_options(context, cse)->constants, false };
+    g_autoptr(GHashTable) seen = g_hash_table_new(seen_hash, seen_equal);
+    g_autoptr(KilnArena) arena = kiln_arena_new();
+    Sweep sweep = { context, arena, seen, kiln_pass_options(context, cse)->constants, false };
     sweep_function(&sweep, function);
     *changed = sweep.changed;
     return TRUE;

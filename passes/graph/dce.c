@@ -89,6 +89,9 @@ mark_constants(KilnFunction *function, const bool *refers_by_op, bool *unread)
 static bool
 remove_unread_constants(KilnModule *module, KilnPassContext *context)
 {
+    if (!module->doubtful_constants)
+        return false;
+    module->doubtful_constants = false;
     guint n = module->constants->len;
     g_autofree bool *unread = g_new(bool, n + 1);
     for (guint i = 0; i < n; i++)

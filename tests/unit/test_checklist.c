@@ -263,9 +263,9 @@ run_pass(const KilnPassPipeline *pipeline, const char *id, KilnModule *module, b
 static uint64_t
 content(const KilnModule *module)
 {
-    uint64_t hash = kiln_hash_module(module, true);
+    uint64_t hash = kiln_hash_module(module).named;
     for (guint i = 0; i < module->functions->len; i++)
-        hash = hash * 31 + kiln_hash_function(g_ptr_array_index(module->functions, i), true);
+        hash = hash * 31 + kiln_hash_function(g_ptr_array_index(module->functions, i)).named;
     return hash;
 }
 

@@ -51,10 +51,10 @@ run(Case *c, const KilnRule *rules, uint32_t n, KilnSweep sweep)
 {
     GError *error = NULL;
     bool changed = false;
-    uint64_t before = kiln_hash_function(c->function, true) ^ kiln_hash_module(c->module, true);
+    uint64_t before = kiln_hash_function(c->function).named ^ kiln_hash_module(c->module).named;
     cr_assert(kiln_rules_run(rules, n, c->function, sweep, &c->context, &changed, &error), "%s",
               error ? error->message : "");
-    uint64_t after = kiln_hash_function(c->function, true) ^ kiln_hash_module(c->module, true);
+    uint64_t after = kiln_hash_function(c->function).named ^ kiln_hash_module(c->module).named;
     cr_assert_eq(changed, before != after, "changed must be honest");
     return changed;
 }

@@ -251,3 +251,76 @@ Test(changes, the_order_is_that_of_the_list_whatever_happened)
     expect_fine();
     cr_assert(kiln_function_verify(function, NULL));
 }
+
+/* --- moving what remains together --- */
+
+static char *
+printed(void)
+{
+    GString *out = g_string_new(NULL);
+    kiln_function_print(function, out);
+    return g_string_free(out, FALSE);
+}
+
+/* A chain of @n nodes behind %x, every third of which something reads beside the next one. */
+static void
+add_chain(uint32_t n)
+{
+    KilnNode *last = function->last;
+    KilnValue *chain = value("x");
+    for (uint32_t i = 0; i < n; i++) {
+        KilnValue *operands[] = { chain, i % 3 ? chain : value("y") };
+        chain = kiln_build(function, last, KILN_OP_add, NULL, operands, 2, NULL);
+    }
+    kiln_node_set_operand(last, 0, chain);
+}
+
+/* Takes @n nodes out of the chain, at random. */
+static void
+shorten_chain(uint32_t n)
+{
+    uint64_t state = 11;
+    while (n > 0) {
+        KilnNode *node = any_node(&state);
+        if (node->op != KILN_OP_add)
+            continue;
+        kiln_value_replace(&node->results[0], node->operands[0].value);
+        kiln_node_remove(node);
+        n--;
+    }
+}
+
+Test(changes, what_remains_moves_together_and_is_the_same)
+{
+    add_chain(6000);
+    cr_assert_not(kiln_module_compact(module), "nothing was removed");
+    shorten_chain(4000);
+    expect_fine();
+    g_autofree char *before = printed();
+    const KilnNode *first = function->first;
+    cr_assert(kiln_module_compact(module));
+    cr_assert_neq(function->first, first);
+    g_autofree char *after = printed();
+    cr_assert_str_eq(before, after);
+    cr_assert(function->changes.known);
+    expect_order();
+    expect_fine();
+    cr_assert(kiln_module_verify(module, NULL));
+    cr_assert_not(kiln_module_compact(module), "it was done");
+    shorten_chain(1000);
+    expect_order();
+    expect_fine();
+    cr_assert(kiln_module_verify(module, NULL));
+}
+
+/* Notes of what changed are lost with the places that they name: all is looked at then. */
+Test(changes, what_was_not_verified_before_moving_is_verified_whole)
+{
+    add_chain(6000);
+    shorten_chain(4000);
+    expect_fine();
+    kiln_node_move(value("m")->def, value("t")->def);
+    cr_assert(kiln_module_compact(module));
+    cr_assert_not(function->changes.known);
+    cr_assert_not(kiln_function_verify_changes(function, NULL));
+}

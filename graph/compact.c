@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes that remain, side by side again. Rewriting leaves nodes that were removed between those
+ * that stay and puts new ones at the end of the arena, so that a walk over a function jumps about
+ * in more memory than caches hold. Here nodes, results and operands move to new arenas in list
+ * order; the old ones are freed. A node that moved leaves its new place behind in its field
+ * `function`. */
+#include "graph/changes.h"
+
+enum {
+    SMALL = 4096 /* nodes: what caches hold anyway */
+};
+
+static KilnNode *
+moved(const KilnNode *old)
+{
+    return (KilnNode *)old->function;
+}
+
+static KilnValue *
+moved_value(KilnValue *old)
+{
+    return old && old->def ? &moved(old->def)->results[old->index] : old;
+}
+
+static KilnUse *
+moved_use(const KilnUse *old)
+{
+    return old ? &moved(old->user)->operands[old->index] : NULL;
+}
+
+/* A copy of @old that still points to old values and uses. */
+static KilnNode *
+move_node(KilnModule *module, KilnNode *old)
+{
+    KilnNode *node = kiln_arena_copy(module->nodes, old, sizeof *old);
+    node->results =
+        kiln_arena_copy(module->values, old->results, old->n_results * sizeof *old->results);
+    node->operands =
+        kiln_arena_copy(module->uses, old->operands, old->n_operands * sizeof *old->operands);
+    return node;
+}
+
+static void
+move_nodes(KilnFunction *function)
+{
+    KilnNode *previous = NULL;
+    for (KilnNode *old = function->first, *next; old; old = next) {
+        next = old->next;
+        KilnNode *node = move_node(function->module, old);
+        node->previous = previous;
+        if (previous)
+            previous->next = node;
+        else
+            function->first = node;
+        previous = node;
+        old->function = (KilnFunction *)node;
+    }
+    function->last = previous;
+}
+
+static void
+rejoin_value(KilnValue *value)
+{
+    value->first_use = moved_use(value->first_use);
+    value->last_use = moved_use(value->last_use);
+}
+
+static void
+rejoin_node(KilnNode *node)
+{
+    for (uint32_t i = 0; i < node->n_results; i++) {
+        node->results[i].def = node;
+        rejoin_value(&node->results[i]);
+    }
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        KilnUse *use = &node->operands[i];
+        use->value = moved_value(use->value);
+        use->user = node;
+        use->previous = moved_use(use->previous);
+        use->next = moved_use(use->next);
+    }
+}
+
+static void
+rejoin_tables(KilnFunction *function)
+{
+    /* Values of entries alone change: the order of the walk cannot be seen. */
+    GHashTableIter iter;
+    gpointer value;
+    g_hash_table_iter_init(&iter, function->names);
+    while (g_hash_table_iter_next(&iter, NULL, &value))
+        g_hash_table_iter_replace(&iter, moved_value(value));
+    for (uint32_t i = 0; i < function->order.n; i++)
+        function->order.entries[i].node = moved(function->order.entries[i].node);
+    for (guint i = 0; function->doubtful && i < function->doubtful->len; i++)
+        g_ptr_array_index(function->doubtful, i) = moved(g_ptr_array_index(function->doubtful, i));
+}
+
+/* Of what died there is no doubt any more. */
+static void
+drop_removed(GPtrArray *doubtful)
+{
+    guint n = 0;
+    for (guint i = 0; doubtful && i < doubtful->len; i++) {
+        KilnNode *node = g_ptr_array_index(doubtful, i);
+        if (kiln_node_is_linked(node))
+            g_ptr_array_index(doubtful, n++) = node;
+    }
+    if (doubtful)
+        g_ptr_array_set_size(doubtful, (int)n);
+}
+
+static void
+compact_function(KilnFunction *function)
+{
+    const KilnChanges *changes = &function->changes;
+    bool clean = changes->known && changes->nodes->len == 0 && changes->values->len == 0;
+    kiln_changes_forget(function); /* notes go by address */
+    if (clean)
+        kiln_changes_begin(function);
+    drop_removed(function->doubtful);
+    kiln_function_order(function);
+    move_nodes(function);
+    for (guint i = 0; i < function->arguments->len; i++)
+        rejoin_value(&kiln_function_argument(function, i)->value);
+    rejoin_tables(function);
+    kiln_foreach_node (node, function)
+        rejoin_node(node);
+}
+
+/* Readers of a value may be in subgraphs: all functions would have to move before any is rejoined.
+ * Models that have subgraphs are small. */
+bool
+kiln_module_compact(KilnModule *module)
+{
+    if (module->made_nodes < SMALL || module->made_nodes / 2 < module->n_nodes ||
+        module->all_functions->len > module->functions->len)
+        return false;
+    KilnArena *nodes = module->nodes, *values = module->values, *uses = module->uses;
+    module->nodes = kiln_arena_new();
+    module->values = kiln_arena_new();
+    module->uses = kiln_arena_new();
+    for (guint i = 0; i < module->functions->len; i++)
+        compact_function(g_ptr_array_index(module->functions, i));
+    kiln_arena_free(nodes);
+    kiln_arena_free(values);
+    kiln_arena_free(uses);
+    module->made_nodes = module->n_nodes;
+    return true;
+}
