@@ -1,23 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphs put together from blocks, which are text: `{x}` and `{y}` stand for values that are live,
- * `{i}` for the number of the block, which makes names unique. Every block reads f32[1,8,4,4] and
- * ends with %r{i} of that type. Work per element does not matter here, so that tensors are small.
+/* Graphs put together from blocks. Every block reads f32[1,8,4,4] and ends with %r{i} of that type;
+ * beside it stand its constants. Work per element does not matter here, so that tensors are small.
  */
 #include "bench/bench_graph.h"
 
+#include "bench/bench_blocks.h"
 #include "graph/text/text.h"
 
-#include <string.h>
-
-enum {
-    LIVE = 8, /* values that later blocks may read */
-};
-
-typedef struct {
-    const char *nodes, *constants;
-} Block;
-
-static const Block blocks[] = {
+static const BenchBlock blocks[] = {
     /* convolution, normalization, activation */
     { "%w{i} = const @w{i}\n%s{i} = const @s{i}\n%b{i} = const @b{i}\n%m{i} = const @m{i}\n"
       "%v{i} = const @v{i}\n%c{i} = conv({x}, %w{i})\n"
@@ -125,81 +115,23 @@ static const char shared_constants[] = //
     "@minus_one = splat(-1) : f32[]\n@eps = splat(0.00001) : f32[]\n"
     "@sqrt2 = splat(1.4142135) : f32[]\n@scale = splat(0.05) : f32[]\n@zero_point = [3] : i8[]\n";
 
-/* --- putting together --- */
-
-typedef struct {
-    uint64_t state;
-    GString *nodes, *constants;
-    unsigned n_nodes, n_blocks;
-    char *live[LIVE];
-} Builder;
-
-static uint64_t
-next(Builder *builder)
-{
-    uint64_t z = builder->state += UINT64_C(0x9e3779b97f4a7c15);
-    z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
-    z = (z ^ (z >> 27)) * UINT64_C(0x94d049bb133111eb);
-    return z ^ (z >> 31);
-}
-
-/* Appends @text with {x}, {y} and {i} filled in; returns its lines. */
-static unsigned
-fill(GString *out, const char *text, const char *x, const char *y, unsigned i)
-{
-    unsigned lines = 0;
-    for (; *text; text++) {
-        if (*text != '{' || !text[1] || text[2] != '}') {
-            lines += *text == '\n';
-            g_string_append_c(out, *text);
-            continue;
-        }
-        if (text[1] == 'i')
-            g_string_append_printf(out, "%u", i);
-        else
-            g_string_append(out, text[1] == 'x' ? x : y);
-        text += 2;
-    }
-    return lines;
-}
-
-static void
-add_block(Builder *builder)
-{
-    uint64_t random = next(builder);
-    const Block *block = &blocks[random % G_N_ELEMENTS(blocks)];
-    unsigned x = random >> 20 & (LIVE - 1), y = random >> 40 & (LIVE - 1), i = builder->n_blocks++;
-    builder->n_nodes += fill(builder->nodes, block->nodes, builder->live[x], builder->live[y], i);
-    fill(builder->constants, block->constants, "", "", i);
-    g_free(builder->live[x]);
-    builder->live[x] = g_strdup_printf("%%r%u", i);
-}
-
 KilnModule *
 bench_graph(unsigned nodes, uint64_t seed, GError **error)
 {
-    Builder builder = { .state = seed,
-                        .nodes = g_string_new("graph @synthetic("),
-                        .constants = g_string_new("constants {\n") };
-    g_string_append(builder.constants, shared_constants);
-    for (int i = 0; i < LIVE; i++) {
-        builder.live[i] = g_strdup_printf("%%in%d", i);
-        g_string_append_printf(builder.nodes, "%s%%in%d: f32[1,8,4,4]", i ? ", " : "", i);
-    }
-    g_string_append(builder.nodes, ") {\n");
-    while (builder.n_nodes < nodes)
-        add_block(&builder);
-    g_string_append(builder.nodes, "return");
-    for (int i = 0; i < LIVE; i++) {
-        g_string_append_printf(builder.nodes, "%s %s as y%d", i ? "," : "", builder.live[i], i);
-        g_free(builder.live[i]);
-    }
-    g_string_append(builder.nodes, "\n}\n");
-    g_string_append(builder.nodes, builder.constants->str);
-    g_string_append(builder.nodes, "}\n");
-    KilnModule *module =
-        kiln_module_parse(builder.nodes->str, builder.nodes->len, "synthetic", error);
-    g_string_free(builder.nodes, TRUE);
-    g_string_free(builder.constants, TRUE);
-    return module;
+    BenchBuilder builder;
+    bench_builder_init(&builder, blocks, G_N_ELEMENTS(blocks), seed, "%in");
+    g_autoptr(GString) text = g_string_new("graph @synthetic(");
+    for (int i = 0; i < BENCH_LIVE; i++)
+        g_string_append_printf(text, "%s%s: f32[1,8,4,4]", i ? ", " : "", builder.live[i]);
+    g_string_append(text, ") {\n");
+    while (builder.body_lines < nodes)
+        bench_builder_add(&builder);
+    g_string_append(text, builder.body->str);
+    g_string_append(text, "return");
+    for (int i = 0; i < BENCH_LIVE; i++)
+        g_string_append_printf(text, "%s %s as y%d", i ? "," : "", builder.live[i], i);
+    g_string_append_printf(text, "\n}\nconstants {\n%s%s}\n", shared_constants,
+                           builder.beside->str);
+    bench_builder_clear(&builder);
+    return kiln_module_parse(text->str, text->len, "synthetic", error);
 }

@@ -2,9 +2,12 @@
 /* kiln-bench-passes: what passes cost, and how their cost grows with the graph.
  *
  * Synthetic graphs of several sizes go through the whole default pipeline, through each pass alone,
- * and through what the manager does around passes: verifying, hashing, cloning, lowering. Growth is
- * the factor of time per factor ten of nodes; near-linear work stays near ten. */
+ * and through what the manager does around passes: verifying, hashing, cloning, lowering. With
+ * `--level ir`, so do functions of the IR: lowered from such graphs, and built from blocks; and the
+ * memory plan of what comes out. Growth is the factor of time per factor ten of nodes or
+ * instructions; near-linear work stays near ten. */
 #include "bench/bench_graph.h"
+#include "bench/bench_ir.h"
 #include "bench/bench_json.h"
 #include "bench/bench_stats.h"
 #include "passes/hash.h"
@@ -17,18 +20,22 @@
 
 enum {
     MAX_SIZES = 8,
+    MIN_RUNS = 3, /* the best of as few is less noisy than one; `--quick` takes one */
     MAX_RUNS = 30,
     COLD_BYTES = 64 << 20,
 };
 static const double ENOUGH = 0.1; /* seconds of repeating one measurement */
 static const char inside[] = "  ";
 static const char graph_pipeline[] = "graph pipeline";
+static const char ir_pipeline[] = "ir pipeline";
+static const double NODES_PER_INSTR = 2.65; /* of the synthetic graphs, before they are optimized */
 static const double MIN_DECADES = 1.5;
 static const double NOISE_FLOOR = 5e-5; /* seconds; below, growth says nothing */
 
 typedef struct {
     char **passes; /* NULL: all */
-    char *pipeline, *first, *sizes_text, *json;
+    char *pipeline, *first, *sizes_text, *json, *level_text;
+    KilnLevel level;
     double limit, growth;
     gint64 seed;
     gboolean no_verify, quick;
@@ -40,6 +47,7 @@ typedef struct {
     char *name;
     double seconds[MAX_SIZES];
     gint64 runs[MAX_SIZES];
+    unsigned nodes[MAX_SIZES]; /* or instructions */
 } Row;
 
 typedef struct {
@@ -49,8 +57,10 @@ typedef struct {
     GPtrArray *rows; /* Row* */
     unsigned size;   /* index of the size that is measured */
     KilnModule *module;
-    KilnModule *optimized; /* by the graph level of the pipeline */
+    KilnModule
+        *optimized; /* by the graph level of the pipeline; NULL at the IR level: IR is built */
     unsigned nodes[MAX_SIZES];
+    const char *source; /* of the IR, in front of the rows' names; "" at the graph level */
 } Bench;
 
 static void
@@ -75,16 +85,20 @@ find(const Bench *bench, const char *name)
 static void
 record(Bench *bench, const char *name, double seconds, unsigned runs)
 {
-    Row *row = find(bench, name);
+    bool within = g_str_has_prefix(name, inside);
+    g_autofree char *full = g_strdup_printf("%s%s%s", within ? inside : "", bench->source,
+                                            name + (within ? strlen(inside) : 0));
+    Row *row = find(bench, full);
     if (!row) {
         row = g_new0(Row, 1);
-        row->name = g_strdup(name);
+        row->name = g_strdup(full);
         for (int i = 0; i < MAX_SIZES; i++)
             row->seconds[i] = -1;
         g_ptr_array_add(bench->rows, row);
     }
     row->seconds[bench->size] = seconds;
     row->runs[bench->size] = runs;
+    row->nodes[bench->size] = bench->nodes[bench->size];
 }
 
 /* --- one measurement --- */
@@ -107,10 +121,11 @@ measure(Bench *bench, const char *name, MeasureFn run, const void *data, GError 
 {
     double best = INFINITY, spent = 0;
     unsigned n = 0;
-    for (; n < MAX_RUNS && spent < ENOUGH && !(n && bench->options->quick); n++) {
+    unsigned least = bench->options->quick ? 1 : MIN_RUNS;
+    for (; n < least || (n < MAX_RUNS && spent < ENOUGH && !bench->options->quick); n++) {
         double begin = bench_cpu_now(), seconds = run(bench, data, error);
         if (seconds < 0) {
-            g_prefix_error(error, "%s of %u nodes: ", name, bench->nodes[bench->size]);
+            g_prefix_error(error, "%s%s of %u: ", bench->source, name, bench->nodes[bench->size]);
             return FALSE;
         }
         best = MIN(best, seconds);
@@ -137,8 +152,8 @@ record_passes(Bench *bench, const KilnPassReport *report, KilnLevel level)
         const KilnPassStats *stats = g_ptr_array_index(report->passes, i);
         if (stats->level != level)
             continue;
-        g_autofree char *name =
-            g_strdup_printf("%s%s%s", inside, level == KILN_LEVEL_IR ? "ir " : "", stats->id);
+        g_autofree char *name = g_strdup_printf(
+            "%s%s%s", inside, level != bench->options->level ? "ir " : "", stats->id);
         record(bench, name, stats->ms * 1e-3, 1);
     }
 }
@@ -155,7 +170,8 @@ run_graph_pipeline(Bench *bench, const void *data, GError **error)
     if (!kiln_pipeline_run_graph(bench->pipeline, clone, &options, report, error))
         return -1;
     double seconds = bench_cpu_now() - start;
-    record_passes(bench, report, KILN_LEVEL_GRAPH);
+    if (bench->options->level == KILN_LEVEL_GRAPH)
+        record_passes(bench, report, KILN_LEVEL_GRAPH);
     g_clear_pointer(&bench->optimized, kiln_module_free);
     bench->optimized = g_steal_pointer(&clone);
     return seconds;
@@ -203,13 +219,22 @@ lowered(const Bench *bench, double *out_seconds, GError **error)
     return g_steal_pointer(&ir);
 }
 
+/* IR that no pass has seen. */
+static KilnIRModule *
+fresh_ir(const Bench *bench, GError **error)
+{
+    const Options *options = bench->options;
+    double seconds;
+    return bench->optimized ? lowered(bench, &seconds, error)
+                            : bench_ir(options->sizes[bench->size], (uint64_t)options->seed, error);
+}
+
 /* @data: a pass, or NULL for the whole IR level of the pipeline. */
 static double
 run_ir(Bench *bench, const void *data, GError **error)
 {
     const KilnPassInfo *pass = data;
-    double seconds;
-    g_autoptr(KilnIRModule) ir = lowered(bench, &seconds, error);
+    g_autoptr(KilnIRModule) ir = fresh_ir(bench, error);
     g_autoptr(KilnPassPipeline) own = pass ? pipeline_of(pass, error) : NULL;
     const KilnPassPipeline *pipeline = pass ? own : bench->pipeline;
     g_autoptr(KilnPassReport) report = kiln_pass_report_new();
@@ -219,11 +244,39 @@ run_ir(Bench *bench, const void *data, GError **error)
     double start = bench_cpu_now();
     if (!ir || !pipeline || !kiln_pipeline_run_ir(pipeline, ir, &options, report, error))
         return -1;
-    seconds = bench_cpu_now() - start;
-    if (pass)
-        return seconds;
-    record_passes(bench, report, KILN_LEVEL_IR);
+    double seconds = bench_cpu_now() - start;
+    if (!pass)
+        record_passes(bench, report, KILN_LEVEL_IR);
     return seconds;
+}
+
+static double
+run_verify_ir(Bench *bench, const void *data, GError **error)
+{
+    (void)data;
+    g_autoptr(KilnIRModule) ir = fresh_ir(bench, error);
+    chill();
+    double start = bench_cpu_now();
+    return ir && kiln_ir_verify(g_ptr_array_index(ir->functions, 0), error)
+               ? bench_cpu_now() - start
+               : -1;
+}
+
+/* Where what passes leave lies in the arena. @data: where what nothing optimized lies. */
+static double
+run_plan(Bench *bench, const void *data, GError **error)
+{
+    bool raw = data != NULL;
+    g_autoptr(KilnIRModule) ir = fresh_ir(bench, error);
+    KilnPassOptions options = pass_options(bench);
+    options.verify = false;
+    if (!ir || (!raw && !kiln_pipeline_run_ir(bench->pipeline, ir, &options, NULL, error)))
+        return -1;
+    chill();
+    double start = bench_cpu_now();
+    g_autoptr(KilnMemoryPlan) plan =
+        kiln_memory_plan(g_ptr_array_index(ir->functions, 0), bench->target, 1, error);
+    return plan ? bench_cpu_now() - start : -1;
 }
 
 static double
@@ -250,8 +303,8 @@ run_hash(Bench *bench, const void *data, GError **error)
     (void)data, (void)error;
     chill();
     double start = bench_cpu_now();
-    uint64_t hash = kiln_hash_function(kiln_module_entry(bench->module), true) ^
-                    kiln_hash_module(bench->module, true);
+    uint64_t hash = kiln_hash_function(kiln_module_entry(bench->module)).named ^
+                    kiln_hash_module(bench->module).named;
     return hash ? bench_cpu_now() - start : -1;
 }
 
@@ -280,8 +333,8 @@ measure_passes(Bench *bench, KilnLevel level, GError **error)
         const KilnPassInfo *pass = kiln_pass_at(i);
         if (pass->level != level || !is_asked_for(bench->options, pass->id))
             continue;
-        g_autofree char *name =
-            g_strdup_printf("%s%s", level == KILN_LEVEL_IR ? "ir " : "", pass->id);
+        bool mixed = level == KILN_LEVEL_IR && bench->options->level == KILN_LEVEL_GRAPH;
+        g_autofree char *name = g_strdup_printf("%s%s", mixed ? "ir " : "", pass->id);
         MeasureFn run = level == KILN_LEVEL_IR ? run_ir : run_graph_pass;
         if (!measure(bench, name, run, pass, error))
             return FALSE;
@@ -291,11 +344,10 @@ measure_passes(Bench *bench, KilnLevel level, GError **error)
 
 /* A graph to measure on. What `--first` did to it is in a clone, as if it had been loaded so. */
 static KilnModule *
-make_graph(const Bench *bench, GError **error)
+make_graph(const Bench *bench, unsigned nodes, GError **error)
 {
     const Options *options = bench->options;
-    g_autoptr(KilnModule) module =
-        bench_graph(options->sizes[bench->size], (uint64_t)options->seed, error);
+    g_autoptr(KilnModule) module = bench_graph(nodes, (uint64_t)options->seed, error);
     if (!module || !options->first)
         return g_steal_pointer(&module);
     g_autoptr(KilnPassPipeline) first = kiln_pass_pipeline_parse_inline(options->first, error);
@@ -306,10 +358,44 @@ make_graph(const Bench *bench, GError **error)
 }
 
 static gboolean
+measure_ir_of(Bench *bench, const char *source, GError **error)
+{
+    g_autoptr(KilnIRModule) ir = fresh_ir(bench, error);
+    if (!ir)
+        return FALSE;
+    const KilnIRFunction *function = g_ptr_array_index(ir->functions, 0);
+    bench->nodes[bench->size] = function->n_instrs;
+    bench->source = source;
+    bool whole = !bench->options->passes;
+    gboolean ok = measure(bench, ir_pipeline, run_ir, NULL, error) &&
+                  (!whole || (measure(bench, "memory plan", run_plan, NULL, error) &&
+                              measure(bench, "memory plan, raw", run_plan, "", error) &&
+                              measure(bench, "verify", run_verify_ir, NULL, error))) &&
+                  measure_passes(bench, KILN_LEVEL_IR, error);
+    bench->source = "";
+    return ok;
+}
+
+static gboolean
+measure_ir_size(Bench *bench, GError **error)
+{
+    double nodes = bench->options->sizes[bench->size] * NODES_PER_INSTR;
+    g_autoptr(KilnModule) module = make_graph(bench, (unsigned)nodes, error);
+    bench->module = module;
+    gboolean ok = module && run_graph_pipeline(bench, NULL, error) >= 0 &&
+                  measure_ir_of(bench, "lowered: ", error);
+    g_clear_pointer(&bench->optimized, kiln_module_free);
+    bench->module = NULL;
+    return ok && measure_ir_of(bench, "built: ", error);
+}
+
+static gboolean
 measure_size(Bench *bench, GError **error)
 {
     const Options *options = bench->options;
-    g_autoptr(KilnModule) module = make_graph(bench, error);
+    if (options->level == KILN_LEVEL_IR)
+        return measure_ir_size(bench, error);
+    g_autoptr(KilnModule) module = make_graph(bench, options->sizes[bench->size], error);
     if (!module)
         return FALSE;
     bench->module = module;
@@ -324,7 +410,7 @@ measure_size(Bench *bench, GError **error)
     ok = ok && measure_passes(bench, KILN_LEVEL_GRAPH, error);
     if (!options->passes)
         ok = ok && measure(bench, "lower to ir", run_lower, NULL, error) &&
-             measure(bench, "ir pipeline", run_ir, NULL, error);
+             measure(bench, ir_pipeline, run_ir, NULL, error);
     ok = ok && measure_passes(bench, KILN_LEVEL_IR, error);
     g_clear_pointer(&bench->optimized, kiln_module_free);
     bench->module = NULL;
@@ -335,19 +421,19 @@ measure_size(Bench *bench, GError **error)
 
 /* Between two sizes, per factor ten of nodes. */
 static double
-growth_between(const Bench *bench, const Row *row, unsigned first, unsigned last)
+growth_between(const Row *row, unsigned first, unsigned last)
 {
-    double decades = log10((double)bench->nodes[last] / bench->nodes[first]);
+    double decades = log10((double)row->nodes[last] / row->nodes[first]);
     return pow(row->seconds[last] / row->seconds[first], 1 / decades);
 }
 
 /* Per factor ten of nodes; 0 where it cannot be told. */
 static double
-growth_at(const Bench *bench, const Row *row, unsigned size)
+growth_at(const Row *row, unsigned size)
 {
     if (size == 0 || row->seconds[size - 1] < NOISE_FLOOR || row->seconds[size] < 0)
         return 0;
-    return growth_between(bench, row, size - 1, size);
+    return growth_between(row, size - 1, size);
 }
 
 /* From the first size whose time says something to the last; 0 where these are too near each other.
@@ -359,26 +445,26 @@ growth_of(const Bench *bench, const Row *row)
     unsigned first = 0, last = bench->options->n_sizes - 1;
     while (first < last && row->seconds[first] < NOISE_FLOOR)
         first++;
-    bool far = log10((double)bench->nodes[last] / bench->nodes[first]) >= MIN_DECADES;
-    return far && row->seconds[last] >= 0 ? growth_between(bench, row, first, last) : 0;
+    bool far = log10((double)row->nodes[last] / row->nodes[first]) >= MIN_DECADES;
+    return far && row->seconds[last] >= 0 ? growth_between(row, first, last) : 0;
 }
 
 static void
 print_table(const Bench *bench)
 {
     const Options *options = bench->options;
-    printf(
-        "milliseconds of processor time from cold caches, and growth per factor ten of nodes: from "
-        "each size to the next, and over all\n%-24s",
-        "nodes");
+    const char *what = options->level == KILN_LEVEL_IR ? "instructions" : "nodes";
+    printf("milliseconds of processor time from cold caches, and growth per factor ten of %s: from "
+           "each size to the next, and over all\n%-32s",
+           what, what);
     for (unsigned s = 0; s < options->n_sizes; s++)
         printf(" %11u       ", bench->nodes[s]);
     printf("\n");
     for (guint i = 0; i < bench->rows->len; i++) {
         const Row *row = g_ptr_array_index(bench->rows, i);
-        printf("%-24s", row->name);
+        printf("%-32s", row->name);
         for (unsigned s = 0; s < options->n_sizes; s++) {
-            double growth = growth_at(bench, row, s);
+            double growth = growth_at(row, s);
             if (row->seconds[s] < 0)
                 printf(" %11s       ", "");
             else if (growth > 0)
@@ -414,8 +500,10 @@ write_json(const Bench *bench)
                 row->name + (is_inside(row) ? strlen(inside) : 0), bench->options->sizes[s]);
             double ms = row->seconds[s] * 1e3;
             JsonObject *entry = bench_json_entry(name, 1, row->runs[s], ms, ms);
-            json_object_set_int_member(entry, "nodes", bench->nodes[s]);
-            double growth = growth_at(bench, row, s);
+            json_object_set_int_member(
+                entry, bench->options->level == KILN_LEVEL_IR ? "instructions" : "nodes",
+                row->nodes[s]);
+            double growth = growth_at(row, s);
             if (growth > 0)
                 json_object_set_double_member(entry, "growth_per_decade", growth);
             json_array_add_object_element(benchmarks, entry);
@@ -424,6 +512,21 @@ write_json(const Bench *bench)
     JsonObject *context = bench_json_context("kiln-bench-passes");
     json_object_set_boolean_member(context, "verify", !bench->options->no_verify);
     return bench_json_write(bench->options->json, context, benchmarks);
+}
+
+/* The limit is that of a whole level. */
+static bool
+is_quick_enough(const Bench *bench, const Row *row)
+{
+    const Options *options = bench->options;
+    unsigned last = options->n_sizes - 1;
+    bool whole =
+        g_str_has_suffix(row->name, graph_pipeline) || g_str_has_suffix(row->name, ir_pipeline);
+    if (!whole || options->limit <= 0 || row->seconds[last] <= options->limit)
+        return true;
+    fprintf(stderr, "%s: expected at most %.1f s on %u, found %.1f s\n", row->name, options->limit,
+            row->nodes[last], row->seconds[last]);
+    return false;
 }
 
 /* Complains of what grows too fast or takes too long. */
@@ -435,17 +538,11 @@ judge(const Bench *bench)
     for (guint i = 0; i < bench->rows->len; i++) {
         const Row *row = g_ptr_array_index(bench->rows, i);
         double growth = growth_of(bench, row);
+        good &= is_quick_enough(bench, row);
         if (is_inside(row) || growth <= options->growth)
             continue;
         fprintf(stderr, "%s: expected at most x%.1f per factor ten of nodes, found x%.1f\n",
                 row->name, options->growth, growth);
-        good = false;
-    }
-    const Row *whole = find(bench, graph_pipeline);
-    double seconds = whole->seconds[options->n_sizes - 1];
-    if (options->limit > 0 && seconds > options->limit) {
-        fprintf(stderr, "%s: expected at most %.1f s on %u nodes, found %.1f s\n", whole->name,
-                options->limit, bench->nodes[options->n_sizes - 1], seconds);
         good = false;
     }
     return good;
@@ -460,7 +557,8 @@ bench_all(const Options *options)
     Bench bench = { .options = options,
                     .target = kiln_target_by_name("cpu", NULL),
                     .pipeline = pipeline ? pipeline->passes : NULL,
-                    .rows = g_ptr_array_new_with_free_func(row_free) };
+                    .rows = g_ptr_array_new_with_free_func(row_free),
+                    .source = "" };
     gboolean ok = pipeline != NULL;
     for (; ok && bench.size < options->n_sizes; bench.size++)
         ok = measure_size(&bench, &error);
@@ -493,6 +591,14 @@ parse_sizes(Options *options)
     return options->n_sizes > 0;
 }
 
+static bool
+parse_level(Options *options)
+{
+    const char *text = options->level_text ? options->level_text : "graph";
+    options->level = strcmp(text, "ir") == 0 ? KILN_LEVEL_IR : KILN_LEVEL_GRAPH;
+    return options->level == KILN_LEVEL_IR || strcmp(text, "graph") == 0;
+}
+
 int
 main(int argc, char **argv)
 {
@@ -504,13 +610,16 @@ main(int argc, char **argv)
           "The pipeline to measure as a whole (default: default)", "F" },
         { "first", 0, 0, G_OPTION_ARG_STRING, &options.first,
           "Run these passes on each graph before anything is measured: a,b{x=1}", "LIST" },
+        { "level", 0, 0, G_OPTION_ARG_STRING, &options.level_text,
+          "graph, or ir: functions of instructions and their memory plans (default: graph)",
+          "LEVEL" },
         { "sizes", 0, 0, G_OPTION_ARG_STRING, &options.sizes_text,
-          "Nodes, ascending (default: 100,1000,10000,100000)", "N,N…" },
+          "Nodes or instructions, ascending (default: 100,1000,10000,100000)", "N,N…" },
         { "seed", 0, 0, G_OPTION_ARG_INT64, &options.seed, "Of the graphs (default: 1)", "N" },
         { "growth", 0, 0, G_OPTION_ARG_DOUBLE, &options.growth,
           "Exit status 1 where time grows by more per factor ten of nodes (default: 20)", "X" },
         { "limit", 0, 0, G_OPTION_ARG_DOUBLE, &options.limit,
-          "Exit status 1 where the graph pipeline takes more seconds on the largest graph", "S" },
+          "Exit status 1 where a level's pipeline takes more seconds on the largest size", "S" },
         { "no-verify", 0, 0, G_OPTION_ARG_NONE, &options.no_verify, "Do not verify after each pass",
           NULL },
         { "quick", 0, 0, G_OPTION_ARG_NONE, &options.quick, "Measure everything once", NULL },
@@ -528,6 +637,9 @@ main(int argc, char **argv)
         fprintf(stderr, "kiln-bench-passes: %s\n", error->message);
     else if (argc > 1)
         fprintf(stderr, "kiln-bench-passes: expected no operand, found %s\n", argv[1]);
+    else if (!parse_level(&options))
+        fprintf(stderr, "kiln-bench-passes: --level: expected graph or ir, found %s\n",
+                options.level_text);
     else if (!parse_sizes(&options))
         fprintf(stderr,
                 "kiln-bench-passes: --sizes: expected up to %d ascending numbers, found %s\n",
@@ -538,6 +650,7 @@ main(int argc, char **argv)
     g_free(options.pipeline);
     g_free(options.first);
     g_free(options.sizes_text);
+    g_free(options.level_text);
     g_free(options.json);
     return status;
 }
