@@ -53,6 +53,17 @@ may_compute(KilnFoldPlan *plan, const KilnNode *node)
     return true;
 }
 
+/* Room for @bytes more beside @live of them that are gone by the end of a chain. */
+static bool
+has_room(KilnFoldPlan *plan, int64_t bytes, int64_t live)
+{
+    KilnPassContext *context = plan->context;
+    bool fits = bytes <= plan->max_bytes - plan->charged - live;
+    plan->out_of_room |= !fits;
+    GUARD(max_bytes, fits);
+    return true;
+}
+
 static bool
 may_store(KilnFoldPlan *plan, const KilnNode *node)
 {
@@ -65,24 +76,17 @@ may_store(KilnFoldPlan *plan, const KilnNode *node)
     GUARD(not_only_a_view, !plan->ahead || !info->view);
     GUARD(repeats, !info->repeats || (small && !plan->ahead));
     GUARD(only_grows, small || !info->grown || info->bytes <= info->base);
-    bool fits = small || info->charge <= plan->max_bytes - plan->charged;
-    plan->out_of_room |= !fits;
-    GUARD(max_bytes, fits);
-    return true;
+    return small || has_room(plan, info->charge, 0);
 }
 
 /* While a chain is evaluated its values are held beside each other. */
 static bool
 may_hold(KilnEvaluator *folder, KilnFoldPlan *plan, const KilnNode *node, int64_t live)
 {
-    KilnPassContext *context = folder->context;
     const KilnFoldNode *info = &plan->nodes[node->id];
-    bool fits = info->bytes <= KILN_FOLD_SMALL || info->bytes <= info->base ||
-                info->bytes <= plan->max_bytes - plan->charged - live;
-    plan->out_of_room |= !fits;
-    kiln_pass_about(context, node, info->bytes);
-    GUARD(max_bytes, fits);
-    return true;
+    kiln_pass_about(folder->context, node, info->bytes);
+    return info->bytes <= KILN_FOLD_SMALL || info->bytes <= info->base ||
+           has_room(plan, info->bytes, live);
 }
 
 /* --- the two halves --- */
