@@ -137,6 +137,7 @@ note_subject(const KilnPassContext *context, KilnRefusal *refusal)
 void
 kiln_pass_refuse(KilnPassContext *context, const char *rule, const char *guard)
 {
+    context->last_refusal = g_intern_string(guard);
     KilnRuleStats *stats = rule_stats(context, rule);
     if (!stats)
         return;
@@ -172,6 +173,12 @@ kiln_pass_guard(KilnPassContext *context, const char *rule, const char *guard, b
         return true;
     kiln_pass_refuse(context, rule, guard);
     return false;
+}
+
+const char *
+kiln_pass_last_refusal(const KilnPassContext *context)
+{
+    return context->last_refusal;
 }
 
 /* --- the last rewrites --- */

@@ -132,6 +132,8 @@ void kiln_pass_remark(KilnPassContext *context, const char *rule, const char *fo
 void kiln_pass_about(KilnPassContext *context, const KilnNode *node, int64_t bytes);
 /** Counts @rule as refused by @guard. */
 void kiln_pass_refuse(KilnPassContext *context, const char *rule, const char *guard);
+/** The guard that refused last; NULL before any did. */
+const char *kiln_pass_last_refusal(const KilnPassContext *context);
 
 /** Guards stand in the source as GUARD(name, condition): a script lists them, and a test can switch
  * one off (KilnPassOptions.disabled_guard) to show that another test notices. Only inside

@@ -18,7 +18,8 @@
  * requires nothing, preserves nothing; class E: every step rounds as its instruction did. Behind
  * share-buffers little is left to join: buffers are worked on in place, which fixes the order.
  * The passes that make concats and slices views see stacks as any other instruction. Each walk
- * joins with the nearest members only; walks are repeated until nothing joins. */
+ * joins with the nearest members only; walks are repeated until nothing joins. Pairs that stay
+ * apart are listed with the guard that kept them (--print-changed), guards counted (--stats). */
 #include "passes/pass.h"
 #include "passes/stack.h"
 
@@ -334,8 +335,12 @@ try_join(Stacking *stacking, Group *other, Group *own, GPtrArray *tried)
     if (!other || other == own || own->into || g_ptr_array_find(tried, other, NULL))
         return;
     g_ptr_array_add(tried, other);
-    if (!join(stacking, other, own, true))
-        join(stacking, other, own, false);
+    if (join(stacking, other, own, true))
+        return;
+    const char *guard = kiln_pass_last_refusal(stacking->context);
+    if (!join(stacking, other, own, false))
+        kiln_pass_remark(stacking->context, rule, "%s and %s stay apart: %s",
+                         kiln_instr_label(other->anchor), kiln_instr_label(own->anchor), guard);
 }
 
 /* With producers of its operands first, then with those that read the same. */
