@@ -20,6 +20,7 @@
 #include "graph/infer/infer.h"
 #include "passes/literal.h"
 #include "passes/movement.h"
+#include "passes/quant_range.h"
 #include "passes/rule.h"
 
 #include <math.h>
@@ -102,6 +103,10 @@ join_splats(KilnMatch *match, KilnPassContext *context, const char *rule, GError
     const KilnNode *concat = kiln_match_root(match);
     uint8_t element[8], other[8];
     GUARD(splat, is_splat(concat->operands[0].value, element));
+    for (uint32_t i = 0; i < concat->n_operands; i++) {
+        const KilnType *type = &concat->operands[i].value->type; /* else the concat rescales */
+        GUARD(same_quantization, kiln_quant_same(type, &concat->results[0].type));
+    }
     for (uint32_t i = 1; i < concat->n_operands; i++) {
         bool same = is_splat(concat->operands[i].value, other) &&
                     memcmp(element, other, sizeof element) == 0;
