@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/values.h"
 
+#include "graph/folding.h"
 #include "ir/interpret.h"
 
 #include <errno.h>
@@ -46,19 +47,61 @@ bindings_of(const KilnModel *model, const GPtrArray *inputs, GPtrArray *kept, GE
     return g_steal_pointer(&bindings);
 }
 
-/* Inputs with data became literal, and are no arguments any more. */
-static GPtrArray *
-arguments_of(const KilnFunction *entry, const KilnModel *model, const GPtrArray *inputs)
+/* What is given from outside, and what fold functions gave: tensors by name. */
+typedef struct {
+    GPtrArray *names;
+    GPtrArray *tensors; /* KilnTensor*, owned */
+} Known;
+
+static void
+free_tensor(gpointer tensor)
 {
-    GPtrArray *arguments = g_ptr_array_new();
-    for (guint a = 0; a < entry->arguments->len; a++) {
-        const char *name = kiln_function_argument(entry, a)->value.name;
-        for (unsigned i = 0; i < model->inputs.n; i++) {
-            if (strcmp(model->inputs.info[i].name, name) == 0)
-                g_ptr_array_add(arguments, g_ptr_array_index(inputs, i));
-        }
+    kiln_tensor_free(tensor);
+}
+
+static void
+known_clear(Known *known)
+{
+    g_ptr_array_unref(known->names);
+    g_ptr_array_unref(known->tensors);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Known, known_clear)
+
+static void
+add_known(Known *known, const char *name, KilnTensor *tensor)
+{
+    g_ptr_array_add(known->names, (char *)name);
+    g_ptr_array_add(known->tensors, tensor);
+}
+
+static KilnTensor *
+find_known(const Known *known, const char *name)
+{
+    for (guint i = 0; i < known->names->len; i++) {
+        if (strcmp(g_ptr_array_index(known->names, i), name) == 0)
+            return g_ptr_array_index(known->tensors, i);
     }
-    return arguments;
+    return NULL;
+}
+
+/* Calls the functions that compute constants ahead of the entry. */
+static gboolean
+call_folds(const KilnModule *module, const KilnTarget *target, Known *known, GError **error)
+{
+    const KilnFolding *folding = module->folding;
+    for (guint f = 0; folding && f < folding->folds->len; f++) {
+        const KilnFold *fold = g_ptr_array_index(folding->folds, f);
+        g_autofree const KilnTensor **operands = g_new0(const KilnTensor *, fold->n_operands + 1);
+        g_autofree KilnTensor **results = g_new0(KilnTensor *, fold->n_results + 1);
+        for (uint32_t i = 0; i < fold->n_operands; i++)
+            operands[i] = find_known(known, kiln_folding_name(folding, fold->operands[i]));
+        if (!kiln_graph_evaluate(kiln_module_find_function(module, fold->function), target,
+                                 operands, results, error))
+            return FALSE;
+        for (uint32_t r = 0; r < fold->n_results; r++)
+            add_known(known, fold->results[r], results[r]);
+    }
+    return TRUE;
 }
 
 KilnModule *
@@ -88,7 +131,16 @@ kiln_values_of_graph(const KilnOptions *options, const KilnModel *model, const K
     if (!target)
         return FALSE;
     const KilnFunction *entry = kiln_module_entry(module);
-    g_autoptr(GPtrArray) arguments = arguments_of(entry, model, inputs);
+    g_auto(Known) known = { g_ptr_array_new(), g_ptr_array_new_with_free_func(free_tensor) };
+    for (unsigned i = 0; i < model->inputs.n; i++)
+        add_known(&known, model->inputs.info[i].name,
+                  kiln_tensor_copy(g_ptr_array_index(inputs, i)));
+    if (!call_folds(module, target, &known, error))
+        return FALSE;
+    g_autoptr(GPtrArray) arguments = g_ptr_array_new();
+    for (guint a = 0; a < entry->arguments->len; a++)
+        g_ptr_array_add(arguments,
+                        find_known(&known, kiln_function_argument(entry, a)->value.name));
     Watcher watcher = { see, data };
     return kiln_graph_observe(entry, target, (const KilnTensor *const *)arguments->pdata, see_value,
                               &watcher, error);

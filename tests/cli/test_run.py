@@ -66,6 +66,12 @@ class Constants(CliTest):
         self.write("folded.kiln", self.kiln("opt", "folded.kiln", "--stage", "ir"))
         self.assertEqual(self.run_folded(), 1)
 
+    def test_values_of_both_levels_of_calls(self):
+        text = self.kiln("compare", "folded.kiln", "--pipeline", "none", "--pipeline", "default", "--random", "1")
+        self.assertIn(" 0 diverge", text)
+        self.kiln("run", "folded.kiln", "--random", "1", "--dump-values", "values")
+        self.assertIn("values/0000-a.npy", self.files())
+
     def test_marked_by_options(self):
         for mark in ("compile:w1", "run:w2"):
             document = self.json("run", "plain.kiln", "--random", "1", "--const", mark, "--json")
