@@ -48,8 +48,7 @@ PLAIN_OP(tanh, vector_tanh(x))
 
 OP(swish)
 {
-    V y = V_MUL(x, vector_sigmoid(V_MUL(PARAM_A, x)));
-    return V_SELECT(V_NAN(x), x, y);
+    return V_SELECT(V_NAN(x), x, vector_swish(x, PARAM_A));
 }
 
 /* Alpha is positive, so that x and x / alpha have one sign. */

@@ -8,6 +8,7 @@
 #include "backends/cpu/simd_portable.h"
 
 #include <math.h> /* FP_FAST_FMAF */
+#include <stdbool.h>
 
 typedef int32_t VI __attribute__((vector_size(16)));
 typedef VI B;
@@ -33,8 +34,8 @@ from_bits(VI bits)
 #define V_DIV(a, b) ((a) / (b))
 #define V_SQRT(x) square_root(x)
 /* a b + c and c - a b, rounded once. */
-#define V_FUSED(a, b, c) fused(a, b, c)
-#define V_FUSED_FROM(a, b, c) fused(V_NEG(a), b, c)
+#define V_FUSED(a, b, c) fused(a, b, c, false)
+#define V_FUSED_FROM(a, b, c) fused(a, b, c, true)
 #define V_FLOOR(x) round_down(x)
 #define V_CEIL(x) V_NEG(round_down(V_NEG(x)))
 #define V_ROUND(x) round_even(x)
@@ -69,11 +70,11 @@ from_bits(VI bits)
 
 #ifdef FP_FAST_FMAF
 static inline V
-fused(V a, V b, V c)
+fused(V a, V b, V c, bool from)
 {
     V x;
     for (int i = 0; i < 4; i++)
-        x[i] = __builtin_fmaf(a[i], b[i], c[i]);
+        x[i] = __builtin_fmaf(from ? -a[i] : a[i], b[i], c[i]);
     return x;
 }
 #else
@@ -94,23 +95,27 @@ fused_lane(float a, float b, float c)
     return (float)odd;
 }
 
-/* Sums that are halfway end with a one and 28 zeros; where the result is denormal, with others. */
+/* Sums that are halfway end with a one and 28 zeros; where the result is denormal, with others. A
+   difference is one, not the sum with what is negated, so that NaNs keep their sign. */
 static inline V
-fused(V a, V b, V c)
+fused(V a, V b, V c, bool from)
 {
     typedef double Wide __attribute__((vector_size(32)));
-    typedef int64_t WideBits __attribute__((vector_size(32)));
-    const Wide sum = __builtin_convertvector(a, Wide) * __builtin_convertvector(b, Wide) +
-                     __builtin_convertvector(c, Wide);
-    WideBits bits;
-    memcpy(&bits, &sum, sizeof bits);
-    const WideBits small =
-        (WideBits)(sum < 0x1p-126) & (WideBits)(sum > -0x1p-126) & (WideBits)(sum != 0.0);
-    const WideBits halfway = ((bits & 0x1fffffff) == 0x10000000) | small;
+    typedef int32_t Words __attribute__((vector_size(32)));
+    const Wide product = __builtin_convertvector(a, Wide) * __builtin_convertvector(b, Wide);
+    const Wide wide = __builtin_convertvector(c, Wide),
+               sum = from ? wide - product : product + wide;
     V x = __builtin_convertvector(sum, V);
-    if (halfway[0] | halfway[1] | halfway[2] | halfway[3]) {
+    Words words;
+    memcpy(&words, &sum, sizeof words);
+    const VI low = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+                       ? (VI){ words[0], words[2], words[4], words[6] }
+                       : (VI){ words[1], words[3], words[5], words[7] };
+    const VI small = (VI)(x < 0x1p-125f) & (VI)(x > -0x1p-125f);
+    const VI doubtful = ((low & 0x1fffffff) == 0x10000000) | small;
+    if (doubtful[0] | doubtful[1] | doubtful[2] | doubtful[3]) {
         for (int i = 0; i < 4; i++)
-            x[i] = fused_lane(a[i], b[i], c[i]);
+            x[i] = doubtful[i] ? fused_lane(from ? -a[i] : a[i], b[i], c[i]) : x[i];
     }
     return x;
 }

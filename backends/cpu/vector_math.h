@@ -2,10 +2,14 @@
 /*
  * Functions of one vector, over the vocabulary of simd_ops_*.h. Each lane depends on its own
  * operand only, and has the same bits with every instruction set: products that are added are
- * rounded once everywhere. NaN gives NaN, infinities and zeros what the function says. In units of
- * the last place of the exact result rounded to float, no result of exp, log, tanh, sigmoid and erf
- * is off by more than 2 for any float, denormals included. Where a NaN of either sign would meet
- * itself negated, it is chosen explicitly: which of two NaNs a sum is, is left to the compiler.
+ * rounded once everywhere. NaN gives NaN, infinities and zeros what the function says. Where a NaN
+ * of either sign would meet itself negated, it is chosen explicitly: which of two NaNs a sum is, is
+ * left to the compiler.
+ *
+ * Bounds, in units of the last place of the exact result rounded to float, over all floats,
+ * denormal results included: 2 for exp, log, tanh, sigmoid, erf, softplus and swish with an alpha
+ * of 1; 8 for gelu, where half of it is the fit of one polynomial over all of Φ and the rest its
+ * rounding. gelu_tanh, an approximation by its definition, is off by at most 2^-22 |x|.
  *
  * The polynomials are minimax fits of this project's own (Remez exchange, relative error), with
  * coefficients rounded to float one after the other.
@@ -144,6 +148,30 @@ vector_sigmoid(V x)
     return V_FUSED_FROM(V_MUL(y, inverse), lost, y);
 }
 
+/* x / (1 + e^-ax), where e^-|ax| = p 2^n: scaled at the end, so that small results keep their
+   digits. What rounding p and the sum loses is made good. Where the power is below all floats, x 0.
+ */
+static inline V
+vector_swish(V x, V a)
+{
+    const V one = V_SET1(1.0f), half = V_SET1(0.5f), least = V_SET1(-150.0f);
+    V ax = V_MUL(a, x);
+    B negative = V_LT(ax, V_SET1(0.0f));
+    Reduced at = reduce(V_MAX(least, V_NEG(V_ABS(ax))));
+    V q = expm1_reduced(at.r), p = V_ADD(one, q), p_lost = V_SUB(q, V_SUB(p, one));
+    V e = V_SCALE(p, at.n, at.whole), sum = V_ADD(one, e);
+    V lost = V_FUSED(p_lost, e, V_SUB(e, V_SUB(sum, one)));
+    V y = V_DIV(V_MUL(x, V_SELECT(negative, V_MUL(half, p), half)), sum);
+    /* Shares of y: 1 / sum need not be exact here. */
+    V share = V_SELECT(negative, p_lost, V_SET1(0.0f));
+    share = V_FUSED_FROM(lost, V_FUSED_FROM(half, sum, V_SET1(1.5f)), share);
+    y = V_FUSED(y, share, y);
+    V scaled = V_SCALE(y, V_ADD(at.n, one), VI_ADD(at.whole, VI_SET1(1)));
+    y = V_SELECT(negative, scaled, V_ADD(y, y));
+    y = V_SELECT(V_LT(V_SET1(30.0f), ax), x, y);
+    return V_SELECT(V_LT(ax, least), V_MUL(x, V_SET1(0.0f)), y);
+}
+
 /* Around zero x + x p(x²); elsewhere 1 - e^-p(|x|), which is 1 from |x| = 3.92 on. */
 static inline V
 vector_erf(V x)
@@ -181,7 +209,7 @@ vector_softplus(V x)
 }
 
 /* x Φ(x), where the smaller of Φ(x) and 1 - Φ(x) is e^(-x²/2) h(|x|) / 2 with h(z) a polynomial in
-   1 / (1 + z / 4): small results keep their digits. Within 1e-6 of the result for |x| < 5. */
+   1 / (1 + z / 4): small results keep their digits. */
 static inline V
 vector_gelu(V x)
 {

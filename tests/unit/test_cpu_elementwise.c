@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Element-wise kernels of the cpu backend: their functions' accuracy over all floats, sampled, and
- * every instruction against the reference kernels over shapes, broadcasts and special values. */
+/* Element-wise kernels of the cpu backend: their functions' accuracy and equal bits on every
+ * instruction set, over all floats or a sample of them, and every instruction against the reference
+ * kernels over shapes, broadcasts and special values. */
 #include "backends/cpu/elementwise.h"
 #include "tests/unit/cpu_case.h"
 
@@ -83,6 +84,18 @@ softplus(double x)
     return fmax(x, 0) + log1p(exp(-fabs(x)));
 }
 
+static double
+silu(double x)
+{
+    return x * sigmoid(x);
+}
+
+static double
+gelu(double x)
+{
+    return x / 2 * erfc(-x * 0.70710678118654752440);
+}
+
 typedef struct {
     const char *name;
     KilnCpuUnary op;
@@ -98,6 +111,8 @@ static const Accuracy accuracies[] = {
     { "erf", KILN_CPU_UNARY_erf, erf, 1.5 },
     { "softplus", KILN_CPU_UNARY_softplus, softplus, 2.0 },
     { "elu", KILN_CPU_UNARY_elu, expm1, 1.5 },
+    { "silu", KILN_CPU_UNARY_swish, silu, 2.0 },
+    { "gelu", KILN_CPU_UNARY_gelu, gelu, 8.0 },
 };
 
 static double
@@ -139,12 +154,62 @@ check_accuracy(KilnCpuIsa isa, const Accuracy *a, uint32_t step)
                   (double)worst_at, kiln_cpu_isa_name(isa), worst);
 }
 
-/* With KILN_TEST_LONG many more of them. */
+/* With KILN_TEST_LONG every float. */
 Test(cpu_elementwise, accuracy)
 {
-    const uint32_t step = getenv("KILN_TEST_LONG") ? 47 : 9973;
+    const uint32_t step = getenv("KILN_TEST_LONG") ? 1 : 9973;
     for (size_t i = 0; i < G_N_ELEMENTS(accuracies); i++)
         check_accuracy(kiln_cpu_isa_best(), &accuracies[i], step);
+}
+
+/* The approximation of gelu by tanh: within 2^-22 |x|. */
+Test(cpu_elementwise, accuracy_of_gelu_tanh)
+{
+    const KilnCpuRows *rows = kiln_cpu_rows(kiln_cpu_isa_best());
+    for (uint64_t bits = 0; bits < UINT64_C(1) << 32; bits += 4999) {
+        const float x = float_of((uint32_t)bits);
+        const double wide = (double)x, y = wide * (wide * wide * 0.044715 + 1);
+        float found;
+        rows->unary[KILN_CPU_UNARY_gelu_tanh](&found, &x, 1, &(KilnCpuParams){ 0, 0 });
+        if (isnan(x) || isinf(x))
+            continue;
+        const double expected = wide * sigmoid(1.5957691216057307117597842397375 * y);
+        cr_assert_leq(fabs((double)found - expected), 0x1p-22 * fabs(wide) + 0x1p-149,
+                      "gelu_tanh of %a", (double)x);
+    }
+}
+
+/* Every @step-th float on @isa as on the portable loops; of NaNs, any. */
+static void
+check_same_bits(KilnCpuIsa isa, int op, uint32_t step)
+{
+    enum {
+        N = 1000
+    };
+    float x[N], expected[N], found[N];
+    const KilnCpuParams params = { 0.75f, 1.25f };
+    for (uint64_t bits = 0; bits < UINT64_C(1) << 32;) {
+        int n = 0;
+        for (; n < N && bits < UINT64_C(1) << 32; bits += step)
+            x[n++] = float_of((uint32_t)bits);
+        kiln_cpu_rows(KILN_CPU_ISA_PORTABLE)->unary[op](expected, x, n, &params);
+        kiln_cpu_rows(isa)->unary[op](found, x, n, &params);
+        for (int i = 0; i < n; i++)
+            cr_assert((isnan(expected[i]) && isnan(found[i])) ||
+                          memcmp(&expected[i], &found[i], sizeof *found) == 0,
+                      "operation %d of %a on %s: expected %a, found %a", op, (double)x[i],
+                      kiln_cpu_isa_name(isa), (double)expected[i], (double)found[i]);
+    }
+}
+
+/* With KILN_TEST_LONG a thousand times as many floats. */
+Test(cpu_elementwise, same_bits_on_every_instruction_set)
+{
+    const uint32_t step = getenv("KILN_TEST_LONG") ? 97 : 99991;
+    for (KilnCpuIsa isa = KILN_CPU_ISA_AVX2; isa <= KILN_CPU_ISA_AVX512; isa++) {
+        for (int op = 0; op < KILN_CPU_N_UNARY && kiln_cpu_isa_supported(isa); op++)
+            check_same_bits(isa, op, step);
+    }
 }
 
 /* --- rows --- */
