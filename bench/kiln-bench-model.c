@@ -18,7 +18,7 @@
 typedef struct {
     int threads;
     double min_time;
-    gboolean no_verify, layers;
+    gboolean no_verify, no_offload, layers;
     double peak; /* GFLOP/s of one thread */
     char *backend, *json, *inputs;
     char **pipelines, **models;
@@ -174,6 +174,7 @@ measure(const Options *options, const char *path, const char *pipeline_name, Res
     compile.target = options->backend;
     compile.threads = options->threads;
     compile.no_verify = options->no_verify;
+    compile.no_offload = options->no_offload;
     start = bench_now();
     g_autoptr(KilnProgram) program = kiln_program_compile(model, &compile, error);
     if (!program)
@@ -340,6 +341,8 @@ main(int argc, char **argv)
           "NAME" },
         { "layers", 0, 0, G_OPTION_ARG_NONE, &options.layers,
           "Print the median time of every instruction, the slowest first", NULL },
+        { "no-offload", 0, 0, G_OPTION_ARG_NONE, &options.no_offload, "Use Kiln's own kernels only",
+          NULL },
         { "no-verify", 0, 0, G_OPTION_ARG_NONE, &options.no_verify,
           "Compile without verifying after each pass", NULL },
         { "json", 0, 0, G_OPTION_ARG_FILENAME, &options.json,

@@ -205,8 +205,9 @@ copy_types(KilnArena *arena, const KilnType *types, uint32_t n)
 }
 
 static void
-copy_declarations(KilnModule *to, const KilnModule *from)
+copy_declarations(Clone *clone, const KilnModule *from)
 {
+    KilnModule *to = clone->module;
     for (guint i = 0; i < from->declarations->len; i++) {
         const KilnDeclaration *declaration = g_ptr_array_index(from->declarations, i);
         KilnDeclaration *copy = kiln_arena_new0(to->arena, KilnDeclaration, 1);
@@ -215,6 +216,11 @@ copy_declarations(KilnModule *to, const KilnModule *from)
         copy->operands = copy_types(to->arena, declaration->operands, declaration->n_operands);
         copy->n_results = declaration->n_results;
         copy->results = copy_types(to->arena, declaration->results, declaration->n_results);
+        copy->compiled = kiln_shared_ref(declaration->compiled);
+        if (declaration->body) {
+            copy->body = kiln_function_new_region(to, declaration->body->name);
+            copy_contents(clone, copy->body, declaration->body);
+        }
         g_ptr_array_add(to->declarations, copy);
     }
 }
@@ -233,10 +239,10 @@ kiln_module_clone(const KilnModule *module)
         same->charged = constant->charged;
     }
     copy->name_counter = module->name_counter;
-    copy_declarations(copy, module);
     Clone clone = { .module = copy,
                     .copies = g_hash_table_new_full(NULL, NULL, NULL, copy_free),
                     .originals = g_ptr_array_new() };
+    copy_declarations(&clone, module);
     for (guint i = 0; i < module->functions->len; i++) {
         const KilnFunction *function = g_ptr_array_index(module->functions, i);
         copy_contents(&clone, kiln_function_new(copy, function->name), function);

@@ -55,6 +55,9 @@ kiln_module_free(KilnModule *module)
     g_ptr_array_unref(module->all_functions);
     g_ptr_array_unref(module->constants);
     g_hash_table_unref(module->constant_by_name);
+    for (guint i = 0; i < module->declarations->len; i++)
+        kiln_shared_unref(
+            ((KilnDeclaration *)g_ptr_array_index(module->declarations, i))->compiled);
     g_ptr_array_unref(module->declarations);
     kiln_folding_free(module->folding);
     kiln_arena_free(module->arena);
@@ -111,6 +114,54 @@ kiln_module_entry(const KilnModule *module)
 {
     guint n = module->functions->len;
     return n ? g_ptr_array_index(module->functions, n - 1) : NULL;
+}
+
+/* --- declarations --- */
+
+KilnDeclaration *
+kiln_module_find_declaration(const KilnModule *module, const char *name)
+{
+    for (guint i = 0; i < module->declarations->len; i++) {
+        KilnDeclaration *declaration = g_ptr_array_index(module->declarations, i);
+        if (strcmp(declaration->name, name) == 0)
+            return declaration;
+    }
+    return NULL;
+}
+
+KilnDeclaration *
+kiln_module_declare(KilnModule *module, const char *name, KilnFunction *body)
+{
+    const KilnNode *results = kiln_function_return(body);
+    KilnDeclaration *declaration = kiln_arena_new0(module->arena, KilnDeclaration, 1);
+    declaration->name = kiln_arena_strdup(module->arena, name);
+    declaration->body = body;
+    declaration->n_operands = body->arguments->len;
+    declaration->operands = kiln_arena_new0(module->arena, KilnType, declaration->n_operands);
+    for (uint32_t i = 0; i < declaration->n_operands; i++)
+        declaration->operands[i] = kiln_function_argument(body, i)->value.type;
+    declaration->n_results = results->n_operands;
+    declaration->results = kiln_arena_new0(module->arena, KilnType, declaration->n_results);
+    for (uint32_t i = 0; i < declaration->n_results; i++)
+        declaration->results[i] = results->operands[i].value->type;
+    g_ptr_array_add(module->declarations, declaration);
+    module->stamp++;
+    return declaration;
+}
+
+void
+kiln_module_keep_declarations(KilnModule *module, const bool *keep)
+{
+    guint kept = 0;
+    for (guint i = 0; i < module->declarations->len; i++) {
+        KilnDeclaration *declaration = g_ptr_array_index(module->declarations, i);
+        if (keep[i])
+            module->declarations->pdata[kept++] = declaration;
+        else
+            g_clear_pointer(&declaration->compiled, kiln_shared_unref);
+    }
+    g_ptr_array_set_size(module->declarations, (gint)kept);
+    module->stamp++;
 }
 
 /* --- names --- */

@@ -4,6 +4,7 @@
 #define KILN_GRAPH_MODULE_H
 
 #include "graph/node.h"
+#include "graph/shared.h"
 
 typedef struct {
     KilnValue value;
@@ -75,6 +76,9 @@ typedef struct {
     uint32_t n_operands;
     KilnType *results;
     uint32_t n_results;
+    KilnFunction *body; /* the same in operators, of its arguments alone: what is compiled, and what
+                           runs where no vendor does; NULL: not known */
+    KilnShared *compiled; /* what the vendor made of it; NULL before */
 } KilnDeclaration;
 
 typedef enum {
@@ -119,6 +123,14 @@ KilnFunction *kiln_function_new_region(KilnModule *module, const char *name);
 KilnFunction *kiln_module_find_function(const KilnModule *module, const char *name);
 /** The function that runs: the last of the list; NULL in an empty module. */
 KilnFunction *kiln_module_entry(const KilnModule *module);
+
+/** NULL where nothing of that name is declared. */
+KilnDeclaration *kiln_module_find_declaration(const KilnModule *module, const char *name);
+/** Declares @name, which must be free, with the signature of @body, which becomes the
+ * declaration's. */
+KilnDeclaration *kiln_module_declare(KilnModule *module, const char *name, KilnFunction *body);
+/** Forgets the declarations that are not marked in @keep (one flag per declaration). */
+void kiln_module_keep_declarations(KilnModule *module, const bool *keep);
 
 /** Adds a constant, taking @tensor over; @name is made unique. @type NULL: the tensor's own. */
 KilnConstant *kiln_module_add_constant(KilnModule *module, const char *name, KilnTensor *tensor,

@@ -419,6 +419,28 @@ verify_constants(KilnVerify *verify, const KilnModule *module)
     return true;
 }
 
+/* A declared region sees nothing around it, and has the signature that is declared. */
+static bool
+verify_declaration(KilnVerify *verify, const KilnDeclaration *declaration)
+{
+    const KilnFunction *body = declaration->body;
+    if (!body)
+        return true;
+    if (!verify_function(verify, body))
+        return false;
+    const KilnNode *results = kiln_function_return(body);
+    bool fits = body->arguments->len == declaration->n_operands &&
+                results->n_operands == declaration->n_results;
+    for (uint32_t i = 0; fits && i < declaration->n_operands; i++)
+        fits = kiln_type_equal(&declaration->operands[i],
+                               &kiln_function_argument(body, i)->value.type);
+    for (uint32_t i = 0; fits && i < declaration->n_results; i++)
+        fits = kiln_type_equal(&declaration->results[i], &results->operands[i].value->type);
+    verify->node = NULL;
+    return fits || kiln_verify_throw(verify, "@%s: its body has another signature than is declared",
+                                     declaration->name);
+}
+
 static bool
 verify_module(KilnVerify *verify, const KilnModule *module)
 {
@@ -432,6 +454,10 @@ verify_module(KilnVerify *verify, const KilnModule *module)
         if (function->owner)
             return kiln_verify_throw(verify, "@%s is listed, but it is a subgraph", function->name);
         if (!verify_function(verify, function))
+            return false;
+    }
+    for (guint i = 0; i < module->declarations->len; i++) {
+        if (!verify_declaration(verify, g_ptr_array_index(module->declarations, i)))
             return false;
     }
     verify->node = NULL;

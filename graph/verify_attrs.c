@@ -107,14 +107,9 @@ check_callee(KilnVerify *verify, const char *callee)
         return kiln_verify_throw(verify, "the name of what it calls is missing");
     if (verify->node->op != KILN_OP_vendor_executable)
         return true;
-    /* Declarations are few: one per distinct region. */
-    const GPtrArray *declarations = verify->module->declarations;
-    for (guint i = 0; i < declarations->len; i++) {
-        const KilnDeclaration *declaration = g_ptr_array_index(declarations, i);
-        if (strcmp(declaration->name, callee) == 0)
-            return check_types(verify, declaration, false) &&
-                   check_types(verify, declaration, true);
-    }
+    const KilnDeclaration *declaration = kiln_module_find_declaration(verify->module, callee);
+    if (declaration)
+        return check_types(verify, declaration, false) && check_types(verify, declaration, true);
     return kiln_verify_throw(verify, "@%s is not declared", callee);
 }
 

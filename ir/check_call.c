@@ -2,25 +2,12 @@
 /* The check of calls: operands are as the callee's declaration says. */
 #include "ir/check_priv.h"
 
-#include <string.h>
-
-static const KilnDeclaration *
-find_declaration(const KilnModule *module, const char *name)
-{
-    for (guint i = 0; i < module->declarations->len; i++) {
-        const KilnDeclaration *declaration = g_ptr_array_index(module->declarations, i);
-        if (strcmp(declaration->name, name) == 0)
-            return declaration;
-    }
-    return NULL;
-}
-
 gboolean
 kiln_check_call(KilnCheck *check, GError **error)
 {
     const KilnInstr *instr = check->instr;
     const KilnDeclaration *callee =
-        instr->callee ? find_declaration(instr->function->module, instr->callee) : NULL;
+        instr->callee ? kiln_module_find_declaration(instr->function->module, instr->callee) : NULL;
     if (!callee)
         return kiln_throw(error, KILN_ERROR_INVALID, "@%s is not declared",
                           instr->callee ? instr->callee : "?");

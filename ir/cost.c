@@ -136,6 +136,18 @@ pool_flops(const KilnInstr *instr)
     }
 }
 
+/* What the region of the callee computes, where that is known. */
+static int64_t
+call_flops(const KilnInstr *instr)
+{
+    int64_t flops = 0;
+    if (!instr->declaration || !instr->declaration->body)
+        return 0;
+    kiln_foreach_node (node, instr->declaration->body)
+        flops += kiln_node_cost(node).flops;
+    return flops;
+}
+
 static int64_t
 flops_of(const KilnInstr *instr)
 {
@@ -143,6 +155,8 @@ flops_of(const KilnInstr *instr)
     switch (instr->kind) {
     case KILN_INSTR_stack:
         return stack_flops(instr);
+    case KILN_INSTR_call:
+        return call_flops(instr);
     case KILN_INSTR_conv:
     case KILN_INSTR_conv_integer:
         return conv_flops(instr, 0, 2);

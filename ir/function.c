@@ -339,6 +339,7 @@ kiln_instr_new_call(KilnIRFunction *function, const char *callee, KilnBuffer *co
 {
     KilnInstr *instr = instr_new_stated(function, KILN_INSTR_call, operands, n_operands, n_out);
     instr->callee = kiln_arena_strdup(function->arena, callee);
+    instr->declaration = kiln_module_find_declaration(function->module, callee);
     instr_link(instr, before);
     return instr;
 }

@@ -275,9 +275,33 @@ throw_no_kernel(const Machine *machine, const KilnInstr *instr, GError **error)
                       kiln_instr_info(instr->kind)->name, types->str);
 }
 
+/* A call runs the body of its region on the target: what a vendor made of it is judged by that. */
+static gboolean
+call(Machine *machine, const KilnInstr *instr, const KilnDeclaration *callee, GError **error)
+{
+    g_autoptr(GPtrArray) inputs = g_ptr_array_new_with_free_func((GDestroyNotify)kiln_tensor_free);
+    g_autofree KilnTensor **outputs = g_new0(KilnTensor *, callee->n_results + 1);
+    for (uint32_t i = callee->n_results; i < instr->n_operands; i++) {
+        const KilnBuffer *buffer = instr->operands[i].buffer;
+        KilnTensor *tensor = kiln_tensor_new_copy(&buffer->type, machine->data[buffer->id], error);
+        if (!tensor)
+            return FALSE;
+        g_ptr_array_add(inputs, tensor);
+    }
+    gboolean good = kiln_graph_evaluate(callee->body, machine->target,
+                                        (const KilnTensor *const *)inputs->pdata, outputs, error);
+    for (uint32_t i = 0; good && i < callee->n_results; i++) {
+        good = kiln_tensor_write(outputs[i], machine->data[instr->operands[i].buffer->id], error);
+        kiln_tensor_free(outputs[i]);
+    }
+    return good;
+}
+
 static gboolean
 compute(Machine *machine, const KilnInstr *instr, GError **error)
 {
+    if (instr->kind == KILN_INSTR_call && instr->declaration && instr->declaration->body)
+        return call(machine, instr, instr->declaration, error);
     const KilnKernel *kernel = kiln_target_find(machine->target, instr);
     int threads = MAX(machine->run->threads, 1);
     if (!kernel)

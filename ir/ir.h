@@ -66,6 +66,7 @@ struct KilnInstr {
     uint32_t n_steps;
     const char
         *callee; /* `call`; the accesses of its operands are set with kiln_instr_new_call() */
+    const KilnDeclaration *declaration; /* `call`: what @callee names; found when it is made */
 };
 
 #define kiln_instr_attrs(instr, id) ((KilnInstrAttrs_##id *)(instr)->attrs)

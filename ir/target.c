@@ -2,6 +2,8 @@
 /* Which kernel runs an instruction: the first row that fits, here or in the fallbacks. */
 #include "ir/target.h"
 
+#include "ir/vendor.h"
+
 /* The operand by which kernels are chosen: the first @in, else the first @out. */
 static const KilnBuffer *
 key_operand(const KilnInstr *instr)
@@ -56,6 +58,8 @@ kernel_fits(const KilnKernel *kernel, const KilnInstr *instr, const KilnType *ke
 const KilnKernel *
 kiln_target_find(const KilnTarget *target, const KilnInstr *instr)
 {
+    if (instr->kind == KILN_INSTR_call)
+        return kiln_call_kernel(instr);
     const KilnBuffer *key = kiln_instr_is_bookkeeping(instr) ? NULL : key_operand(instr);
     if (!key)
         return NULL;

@@ -55,7 +55,17 @@ typedef struct {
     void (*prepare)(const KilnInstr *instr, void *prepared);
     uint32_t packs; /* bit per operand that pack() reads: with packed weights, run() does not read
                        it, and packed_bytes() is asked only if all of them are const weights */
+    bool (*packs_operand)(const KilnInstr *instr, uint32_t i); /* in place of @packs */
 } KilnKernel;
+
+/** True where pack() reads operand @i of @instr. */
+static inline bool
+kiln_kernel_packs(const KilnKernel *kernel, const KilnInstr *instr, uint32_t i)
+{
+    if (kernel->packs_operand)
+        return kernel->packs_operand(instr, i);
+    return i < 32 && (kernel->packs >> i & 1);
+}
 
 typedef struct KilnTarget KilnTarget;
 struct KilnTarget {
@@ -63,8 +73,9 @@ struct KilnTarget {
     const char *summary;
     const KilnKernel *kernels; /* in order of preference */
     uint32_t n_kernels;
-    KilnIsa isa;                /* of the machine, found at run time */
-    const KilnTarget *fallback; /* asked for what this one lacks; NULL: none */
+    KilnIsa isa;                     /* of the machine, found at run time */
+    const KilnTarget *fallback;      /* asked for what this one lacks; NULL: none */
+    const struct KilnVendor *vendor; /* compiles regions, see ir/vendor.h; NULL: none */
 };
 
 /** The first kernel that takes @instr, here or in the fallbacks; NULL where there is none. */

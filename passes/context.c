@@ -19,7 +19,7 @@ kiln_pass_target(const KilnPassContext *context)
 int
 kiln_pass_threads(const KilnPassContext *context)
 {
-    return context->options->threads;
+    return MAX(context->options->threads, 1);
 }
 
 KilnMode

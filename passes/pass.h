@@ -111,7 +111,7 @@ const void *kiln_pass_options_raw(const KilnPassContext *context);
 
 /** The target that the program will run on; NULL where none is known (a bare `kiln opt`). */
 const KilnTarget *kiln_pass_target(const KilnPassContext *context);
-/** Of the team that the program will run on, for what is evaluated here. */
+/** How many threads the program is compiled for, at least 1. */
 int kiln_pass_threads(const KilnPassContext *context);
 KilnMode kiln_pass_mode(const KilnPassContext *context);
 /** True where less memory is worth more than speed. */

@@ -16,11 +16,11 @@ enum {
 static bool
 packs_all(const KilnBinder *binder, const KilnKernel *kernel, const KilnInstr *instr)
 {
-    if (!kernel->pack || !kernel->packs)
+    if (!kernel->pack || !(kernel->packs || kernel->packs_operand))
         return false;
     for (uint32_t i = 0; i < instr->n_operands; i++) {
         KilnBuffer *buffer = instr->operands[i].buffer;
-        if (!(kernel->packs >> i & 1) || !buffer)
+        if (!buffer || !kiln_kernel_packs(kernel, instr, i))
             continue;
         const KilnBuffer *origin = kiln_buffer_origin(buffer);
         if (origin->kind != KILN_BUFFER_WEIGHT || !origin->constant || binder->written[origin->id])
@@ -99,7 +99,7 @@ note_reads(KilnBinder *binder, const KilnBoundCall *call)
 {
     for (uint32_t i = 0; i < call->instr->n_operands; i++) {
         KilnBuffer *buffer = call->instr->operands[i].buffer;
-        if (buffer && !(call->packed_bytes && call->kernel->packs >> i & 1))
+        if (buffer && !(call->packed_bytes && kiln_kernel_packs(call->kernel, call->instr, i)))
             binder->read_plain[kiln_buffer_origin(buffer)->id] = true;
     }
 }
@@ -155,7 +155,7 @@ fill_slots(KilnBinder *binder)
         for (uint32_t i = 0; i < call->instr->n_operands; i++) {
             KilnSlot *slot = &out->slots[call->first_slot + i];
             *slot = slot_of(binder, call->instr->operands[i].buffer);
-            if (call->packed_bytes && call->kernel->packs >> i & 1)
+            if (call->packed_bytes && kiln_kernel_packs(call->kernel, call->instr, i))
                 slot->kind = KILN_SLOT_NONE;
         }
     }

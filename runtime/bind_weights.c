@@ -40,7 +40,7 @@ static KilnBuffer *
 packed_operand(const KilnBoundCall *call, uint32_t i)
 {
     KilnBuffer *buffer = call->instr->operands[i].buffer;
-    bool wanted = call->packed_bytes && buffer && call->kernel->packs >> i & 1;
+    bool wanted = call->packed_bytes && buffer && kiln_kernel_packs(call->kernel, call->instr, i);
     return wanted ? kiln_buffer_origin(buffer) : NULL;
 }
 

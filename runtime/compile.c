@@ -3,6 +3,8 @@
  * on. */
 #include "runtime/internal.h"
 
+#include "ir/vendor.h"
+
 KilnModule *
 kiln_compile_graph(const KilnModel *model, const KilnBinding *bindings,
                    const KilnPassPipeline *pipeline, const KilnPassOptions *options,
@@ -36,6 +38,8 @@ kiln_compile_ir(KilnModule *module, const KilnPassPipeline *pipeline,
             return NULL;
         g_ptr_array_add(ir->functions, function);
     }
+    if (!kiln_offload_resolve(ir, options->target, options->threads, error))
+        return NULL;
     if (!kiln_pipeline_run_ir(pipeline, ir, options, report, error))
         return NULL;
     return g_steal_pointer(&ir);
@@ -48,7 +52,8 @@ kiln_compile_ir_text(const KilnModel *model, const KilnPassPipeline *pipeline,
     size_t length;
     const char *text = g_bytes_get_data(model->ir_text, &length);
     g_autoptr(KilnIRModule) ir = kiln_ir_module_parse(text, length, model->name, error);
-    if (!ir || !kiln_pipeline_run_ir(pipeline, ir, options, report, error))
+    if (!ir || !kiln_offload_resolve(ir, options->target, options->threads, error) ||
+        !kiln_pipeline_run_ir(pipeline, ir, options, report, error))
         return NULL;
     return g_steal_pointer(&ir);
 }

@@ -201,6 +201,8 @@ KilnIRModule *kiln_compile_ir_text(const KilnModel *model, const KilnPassPipelin
                                    const KilnPassOptions *options, KilnPassReport *report,
                                    GError **error);
 
+/** kiln_target_by_name(); without @offload its own kernels only. */
+const KilnTarget *kiln_target_choose(const char *name, bool offload, GError **error);
 /** "cpu", "ref"; NULL and KILN_ERROR_USAGE for others. */
 const KilnTarget *kiln_target_by_name(const char *name, GError **error);
 /** Names and summaries, in order; NULL past the end. */

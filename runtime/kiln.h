@@ -218,6 +218,7 @@ typedef struct {
     KilnConstantCache *cache; /* NULL: the model's own */
     const char *cache_dir;    /* folded constants are kept here from one process to the next; files
                                  that are damaged or of another version are written anew. NULL: not */
+    gboolean no_offload;      /* Kiln's own kernels only, whatever vendor library there is */
 } KilnCompileOptions;
 #define KILN_COMPILE_OPTIONS_INIT                                                                  \
     {                                                                                              \

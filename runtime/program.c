@@ -53,7 +53,8 @@ copy_options(const KilnCompileOptions *options, KilnCompileOptions *copy, GError
 static gboolean
 read_options(KilnProgram *program, const KilnCompileOptions *options, GError **error)
 {
-    program->target = kiln_target_by_name(options->target ? options->target : "cpu", error);
+    program->target =
+        kiln_target_choose(options->target ? options->target : "cpu", !options->no_offload, error);
     if (!program->target)
         return FALSE;
     program->pipeline = options->pipeline ? kiln_pipeline_ref(options->pipeline)

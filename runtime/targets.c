@@ -3,6 +3,9 @@
 #include "runtime/internal.h"
 
 #include "backends/cpu/cpu.h"
+#ifdef KILN_HAS_ONEDNN
+#include "backends/onednn/onednn.h"
+#endif
 #include "backends/ref/ref.h"
 
 #include <pthread.h>
@@ -10,35 +13,45 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The cpu target falls back on ref for what it has no kernel of its own for: backends do not know
- * each other. */
-static KilnTarget cpu_with_fallback;
+/* The cpu target falls back on ref for what it has no kernel of its own for, and offloads to the
+ * vendor library where Kiln is built with one: backends do not know each other. */
+static KilnTarget cpu, cpu_alone;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void
 make_cpu(void)
 {
-    cpu_with_fallback = *kiln_cpu_target();
-    cpu_with_fallback.fallback = kiln_ref_target();
+    cpu_alone = *kiln_cpu_target();
+    cpu_alone.fallback = kiln_ref_target();
+    cpu = cpu_alone;
+#ifdef KILN_HAS_ONEDNN
+    cpu.vendor = kiln_onednn_vendor();
+#endif
 }
 
 const KilnTarget *
 kiln_target_at(unsigned i)
 {
     pthread_once(&once, make_cpu);
-    return i == 0 ? &cpu_with_fallback : i == 1 ? kiln_ref_target() : NULL;
+    return i == 0 ? &cpu : i == 1 ? kiln_ref_target() : NULL;
+}
+
+const KilnTarget *
+kiln_target_choose(const char *name, bool offload, GError **error)
+{
+    const KilnTarget *target;
+    for (unsigned i = 0; (target = kiln_target_at(i)); i++) {
+        if (strcmp(target->name, name) == 0)
+            return target == &cpu && !offload ? &cpu_alone : target;
+    }
+    return kiln_throw_null(error, KILN_ERROR_USAGE, "expected a backend (cpu, ref), found %s",
+                           name);
 }
 
 const KilnTarget *
 kiln_target_by_name(const char *name, GError **error)
 {
-    const KilnTarget *target;
-    for (unsigned i = 0; (target = kiln_target_at(i)); i++) {
-        if (strcmp(target->name, name) == 0)
-            return target;
-    }
-    return kiln_throw_null(error, KILN_ERROR_USAGE, "expected a backend (cpu, ref), found %s",
-                           name);
+    return kiln_target_choose(name, true, error);
 }
 
 int

@@ -8,6 +8,7 @@
 #include "graph/onnx/onnx.h"
 #include "graph/text/text.h"
 #include "ir/json.h"
+#include "ir/vendor.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -104,7 +105,7 @@ emit_result(const OptOptions *opt, const Result *result, const char *form, GErro
 }
 
 /* The algorithms that the target has for each convolution, what its model says of them in
- * microseconds, and which one was chosen. */
+ * microseconds, and which one was chosen; of a call, what the vendor does in it. */
 static void
 print_choices(const KilnIRModule *ir, const KilnTarget *target)
 {
@@ -113,6 +114,12 @@ print_choices(const KilnIRModule *ir, const KilnTarget *target)
         kiln_foreach_instr (instr, (KilnIRFunction *)g_ptr_array_index(ir->functions, i)) {
             KilnChoice choices[KILN_MAX_CHOICES];
             uint32_t n = kiln_target_choices(target, instr, choices);
+            const KilnCompiled *compiled = kiln_call_compiled(instr);
+            if (compiled) {
+                g_autoptr(GString) lines = g_string_new(NULL);
+                compiled->vendor->describe(compiled, lines);
+                printf("%s: %s\n%s", compiled->vendor->name, kiln_instr_label(instr), lines->str);
+            }
             if (n == 0)
                 continue;
             g_autofree char *other =

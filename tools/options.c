@@ -332,6 +332,7 @@ kiln_options_compile(KilnOptions *options, KilnPipeline *pipeline, KilnCompileOp
     out->no_verify = options->no_verify;
     out->prefer_memory = g_strcmp0(options->prefer, "memory") == 0;
     out->cache_dir = options->cache_dir;
+    out->no_offload = options->no_offload;
     out->progress = kiln_show_progress;
     out->data = options;
     *shapes = parse_shapes(options, &out->n_shapes, error);
@@ -375,7 +376,8 @@ kiln_options_passes(KilnOptions *options, const KilnPipeline *pipeline, KilnPass
                     GError **error)
 {
     *out = (KilnPassOptions)KILN_PASS_OPTIONS_INIT;
-    out->target = kiln_target_by_name(options->backend ? options->backend : "cpu", error);
+    out->target = kiln_target_choose(options->backend ? options->backend : "cpu",
+                                     !options->no_offload, error);
     if (!out->target || !check_pass_ids(options, pipeline, error))
         return FALSE;
     out->check_target = kiln_target_by_name("ref", NULL);

@@ -41,6 +41,8 @@ kiln_parser_init(KilnParser *parser, const char *text, size_t length, const char
                       .module = kiln_module_new(),
                       .files = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, bytes_free),
                       .lines = g_hash_table_new(NULL, NULL),
+                      .declared = g_ptr_array_new(),
+                      .bodies = g_array_new(FALSE, FALSE, sizeof(KilnBlock)),
                       .error = error };
     parser->module->path = g_strdup(path);
     if (!check_encoding(parser, text, length))
@@ -56,6 +58,8 @@ kiln_parser_clear(KilnParser *parser)
     g_clear_pointer(&parser->module, kiln_module_free);
     g_clear_pointer(&parser->files, g_hash_table_unref);
     g_clear_pointer(&parser->lines, g_hash_table_unref);
+    g_clear_pointer(&parser->declared, g_ptr_array_unref);
+    g_clear_pointer(&parser->bodies, g_array_unref);
 }
 
 /* --- blocks --- */
@@ -93,18 +97,8 @@ parse_type_list(KilnParser *parser, GArray *types)
     return kiln_parse_types(parser, types) && kiln_parse_expect(parser, ')');
 }
 
-static const KilnDeclaration *
-find_declaration(const KilnModule *module, const char *name)
-{
-    for (guint i = 0; i < module->declarations->len; i++) {
-        const KilnDeclaration *declaration = g_ptr_array_index(module->declarations, i);
-        if (strcmp(declaration->name, name) == 0)
-            return declaration;
-    }
-    return NULL;
-}
-
-/* `@name(types) -> types` behind `declare`. */
+/* `@name(types) -> types` behind `declare`, and a body, whose constants may stand further down: it
+ * is read with the graphs. */
 static bool
 parse_declaration(KilnParser *parser)
 {
@@ -113,7 +107,7 @@ parse_declaration(KilnParser *parser)
     const char *name = kiln_parse_name(parser, KILN_TOKEN_SYMBOL, "the @name of a region");
     if (!name)
         return false;
-    if (find_declaration(module, name))
+    if (kiln_module_find_declaration(module, name))
         return kiln_parse_throw_at(parser, &at, KILN_ERROR_PARSE, "@%s is declared twice", name);
     g_autoptr(GArray) operands = g_array_new(FALSE, FALSE, sizeof(KilnType));
     g_autoptr(GArray) results = g_array_new(FALSE, FALSE, sizeof(KilnType));
@@ -131,7 +125,10 @@ parse_declaration(KilnParser *parser)
     declaration->results =
         kiln_arena_copy(module->arena, results->data, results->len * sizeof(KilnType));
     g_ptr_array_add(module->declarations, declaration);
-    return true;
+    if (!kiln_parse_accept_word(parser, "body"))
+        return true;
+    g_ptr_array_add(parser->declared, declaration);
+    return skip_block(parser, parser->bodies);
 }
 
 bool
@@ -191,9 +188,26 @@ connect_folding(KilnParser *parser)
     return !entry || kiln_parse_folding(parser, (const char *const *)names->pdata, names->len);
 }
 
+static bool
+parse_bodies(KilnParser *parser)
+{
+    for (guint i = 0; i < parser->bodies->len; i++) {
+        const KilnBlock *block = &g_array_index(parser->bodies, KilnBlock, i);
+        KilnDeclaration *declaration = g_ptr_array_index(parser->declared, i);
+        parser->lexer = block->lexer;
+        parser->token = block->token;
+        declaration->body = kiln_parse_subgraph(parser, "body");
+        if (!declaration->body)
+            return false;
+    }
+    return true;
+}
+
 bool
 kiln_parse_graphs(KilnParser *parser, const GArray *graphs)
 {
+    if (!parse_bodies(parser))
+        return false;
     for (guint i = 0; i < graphs->len; i++) {
         const KilnBlock *block = &g_array_index(graphs, KilnBlock, i);
         parser->lexer = block->lexer;

@@ -30,10 +30,12 @@ typedef struct {
     KilnToken token; /* the current one */
     const char *path;
     KilnModule *module;
-    GHashTable *files; /* path → GBytes of the mapped file */
-    KilnBlock fold;    /* what stands behind the word `fold`, */
-    bool has_fold;     /* where there is such a block */
-    GHashTable *lines; /* KilnNode* → its line, for the verifier's errors */
+    GHashTable *files;   /* path → GBytes of the mapped file */
+    KilnBlock fold;      /* what stands behind the word `fold`, */
+    bool has_fold;       /* where there is such a block */
+    GHashTable *lines;   /* KilnNode* → its line, for the verifier's errors */
+    GPtrArray *declared; /* KilnDeclaration* with a body, and beside it the KilnBlock of each */
+    GArray *bodies;
     const KilnScope *scope;
     int depth;
     GError **error;
@@ -110,6 +112,8 @@ bool kiln_parse_attrs(KilnParser *parser, const char *owner, const KilnAttrInfo 
 KilnConstant *kiln_parse_constant_name(KilnParser *parser);
 /** `constants { … }` behind the word. */
 bool kiln_parse_constants(KilnParser *parser);
+/** `(…) {…}`, the arguments only where there are some: a subgraph called @name. */
+KilnFunction *kiln_parse_subgraph(KilnParser *parser, const char *name);
 /** `@name(…) {…}` behind the word `graph`. */
 bool kiln_parse_graph(KilnParser *parser);
 /** `(%a: f32[4], …)`: arguments of the function that is being read. */

@@ -199,6 +199,23 @@ parse_operands(KilnParser *parser, NodeText *text)
     return kiln_parse_expect(parser, ')');
 }
 
+KilnFunction *
+kiln_parse_subgraph(KilnParser *parser, const char *name)
+{
+    if (parser->depth == KILN_PARSE_MAX_DEPTH) {
+        kiln_parse_throw(parser, "subgraphs that are less deeply nested");
+        return NULL;
+    }
+    KilnFunction *region = kiln_function_new_region(parser->module, name);
+    KilnScope scope = { region, parser->scope };
+    parser->scope = &scope;
+    parser->depth++;
+    bool ok = (!kiln_parse_at(parser, '(') || kiln_parse_arguments(parser)) && parse_body(parser);
+    parser->depth--;
+    parser->scope = scope.outer;
+    return ok ? region : NULL;
+}
+
 /* `body @name(arguments) {…}` for the attribute @info. */
 static bool
 parse_region(KilnParser *parser, const KilnAttrInfo *info, NodeText *text)
@@ -210,17 +227,9 @@ parse_region(KilnParser *parser, const KilnAttrInfo *info, NodeText *text)
     if (parser->token.kind == KILN_TOKEN_SYMBOL &&
         !(name = kiln_parse_name(parser, KILN_TOKEN_SYMBOL, "a name")))
         return false;
-    if (parser->depth == KILN_PARSE_MAX_DEPTH)
-        return kiln_parse_throw(parser, "subgraphs that are less deeply nested");
-    KilnFunction *region = kiln_function_new_region(parser->module, name);
-    KilnScope scope = { region, parser->scope };
-    parser->scope = &scope;
-    parser->depth++;
-    bool ok = (!kiln_parse_at(parser, '(') || kiln_parse_arguments(parser)) && parse_body(parser);
-    parser->depth--;
-    parser->scope = scope.outer;
+    KilnFunction *region = kiln_parse_subgraph(parser, name);
     FIELD(KilnFunction *, info, text->attrs) = region;
-    return ok;
+    return region != NULL;
 }
 
 static bool

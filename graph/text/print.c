@@ -309,7 +309,15 @@ print_declaration(const KilnDeclaration *declaration, GString *out)
     print_types(declaration->operands, declaration->n_operands, out);
     g_string_append(out, ") -> ");
     print_types(declaration->results, declaration->n_results, out);
-    g_string_append(out, declaration->n_results ? "\n" : "()\n");
+    g_string_append(out, declaration->n_results ? "" : "()");
+    if (declaration->body) {
+        g_string_append(out, " body");
+        if (declaration->body->arguments->len)
+            print_arguments(declaration->body->arguments, out);
+        g_string_append_c(out, ' ');
+        print_body(declaration->body, 0, out);
+    }
+    g_string_append_c(out, '\n');
 }
 
 void

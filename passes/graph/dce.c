@@ -101,6 +101,11 @@ remove_unread_constants(KilnModule *module, KilnPassContext *context)
         refers_by_op[op] = refers((KilnOp)op);
     for (guint i = 0; i < module->functions->len; i++)
         mark_constants(g_ptr_array_index(module->functions, i), refers_by_op, unread);
+    for (guint i = 0; i < module->declarations->len; i++) {
+        const KilnDeclaration *declaration = g_ptr_array_index(module->declarations, i);
+        if (declaration->body)
+            mark_constants(declaration->body, refers_by_op, unread);
+    }
     bool changed = false;
     for (guint i = 0; i < n; i++) {
         const KilnConstant *constant = g_ptr_array_index(module->constants, i);

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every line of the checklists of graph passes has a test that carries its name.
+"""Every line of the checklists of graph passes and of offload has a test that carries its name.
 
 A golden carries names in its file name, between dashes (`N03-other-operand.kiln`, `GLW-06-n24-other-axis.kiln`); a test of
 Criterion or of the command line in its own (`Test(checklist, n14_…)`, `test_glw_p6_…`). Capitals do not matter."""
@@ -9,8 +9,8 @@ import re
 import sys
 
 NAMES = [*(f"GLW-{i:02}" for i in range(1, 9)), *(f"GLW-Q{i}" for i in range(1, 12)), *(f"GLW-P{i}" for i in range(1, 8)),
-         *(f"N{i:02}" for i in range(1, 31))]
-NAME = re.compile(r"glw_(?:\d\d|[qp]\d+)|n\d\d")
+         *(f"N{i:02}" for i in range(1, 31)), *(f"OFF-{i:02}" for i in (*range(1, 12), 13))]
+NAME = re.compile(r"glw_(?:\d\d|[qp]\d+)|n\d\d|off_\d\d")
 
 
 def names_in(text):

@@ -11,6 +11,7 @@
 #include "passes/results.h"
 #include "passes/rule.h"
 #include "tests/lean_target.h"
+#include "tests/test_vendor.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -95,9 +96,11 @@ run_without(const Golden *golden, const char *disabled_guard, KilnIRModule *ir,
 {
     g_autoptr(GArray) kernels = g_array_new(FALSE, FALSE, sizeof(KilnKernel));
     KilnTarget lean = lean_target(kernels);
-    const KilnTarget *target = !golden->target                      ? kiln_ref_target()
-                               : g_str_equal(golden->target, "cpu") ? kiln_cpu_target()
-                                                                    : &lean;
+    KilnTarget vendor = test_vendor_target();
+    const KilnTarget *target = !golden->target                         ? kiln_ref_target()
+                               : g_str_equal(golden->target, "cpu")    ? kiln_cpu_target()
+                               : g_str_equal(golden->target, "vendor") ? &vendor
+                                                                       : &lean;
     KilnPassOptions options = options_of(golden, target, disabled_guard);
     g_autoptr(KilnPassPipeline) pipeline = pipeline_of(golden, error);
     return pipeline && kiln_pipeline_run_graph(pipeline, ir->module, &options, report, error) &&

@@ -51,9 +51,11 @@ check_headers(const Golden *golden, GError **error)
     if (!golden->passes == !golden->pipeline)
         return kiln_throw(error, KILN_ERROR_PARSE,
                           "%s:1: expected either '# passes:' or '# pipeline:'", golden->path);
-    if (golden->target && strcmp(golden->target, "lean") != 0 && strcmp(golden->target, "cpu") != 0)
-        return kiln_throw(error, KILN_ERROR_PARSE, "%s: target: expected lean or cpu, found %s",
-                          golden->path, golden->target);
+    const char *const targets[] = { "lean", "cpu", "vendor", NULL };
+    if (golden->target && !g_strv_contains(targets, golden->target))
+        return kiln_throw(error, KILN_ERROR_PARSE,
+                          "%s: target: expected lean, cpu or vendor, found %s", golden->path,
+                          golden->target);
     const char *const said[] = { golden->no_run, golden->not_idempotent, golden->error };
     for (size_t i = 0; i < G_N_ELEMENTS(said); i++) {
         if (said[i] && !*said[i])

@@ -5,8 +5,9 @@
  *     # passes: a,b{x=1}           or   # pipeline: default
  *     # flags: no-signed-zeros     lossy rewrites that are allowed
  *     # mode: train
- *     # target: lean               the passes see a target that lacks what `lower` can express, or
- *                                  with `cpu` the one that programs run on; else the reference
+ *     # target: lean               the passes see a target that lacks what `lower` can express, with
+ *                                  `cpu` the one that programs run on, with `vendor` the reference
+ *                                  and the vendor of tests/test_vendor.h; else the reference
  *     # dims: N=3, M=2             what named dims are bound to where the case is executed
  *     # guard: pass/guard          this guard must be what keeps the case as it is: it refuses, and
  *                                  with it switched off the result is another

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Slots, reorders and steps: what operators are built of. */
+#include "backends/onednn/region.h"
+
+#include "graph/alloc.h"
+
+#include <limits.h>
+#include <string.h>
+
+/* --- layouts --- */
+
+dnnl_memory_desc_t
+kiln_onednn_plain(const KilnType *type)
+{
+    dnnl_dims_t dims = { 1 }, strides;
+    int rank = MAX(type->rank, 1);
+    for (int i = 0; i < type->rank; i++)
+        dims[i] = type->dims[i];
+    int64_t stride = 1;
+    for (int i = rank; i-- > 0;) {
+        strides[i] = stride;
+        stride *= MAX(dims[i], 1);
+    }
+    dnnl_memory_desc_t md;
+    memset(&md, 0, sizeof md);
+    dnnl_memory_desc_init_by_strides(&md, rank, dims, dnnl_f32, strides);
+    return md;
+}
+
+dnnl_memory_desc_t
+kiln_onednn_md(const KilnType *type, Layout layout)
+{
+    static const dnnl_format_tag_t tags[N_LAYOUTS][6] = {
+        [LAYOUT_CHANNELS_LAST] = { [3] = dnnl_nwc, [4] = dnnl_nhwc, [5] = dnnl_ndhwc },
+        [LAYOUT_BLOCKED] = { [3] = dnnl_nCw16c, [4] = dnnl_nChw16c, [5] = dnnl_nCdhw16c },
+    };
+    dnnl_memory_desc_t md = kiln_onednn_plain(type);
+    if (layout == LAYOUT_PLAIN || type->rank < 3 || type->rank > 5)
+        return md;
+    dnnl_dims_t dims;
+    memcpy(dims, md.dims, sizeof dims);
+    memset(&md, 0, sizeof md);
+    dnnl_memory_desc_init_by_tag(&md, type->rank, dims, dnnl_f32, tags[layout][type->rank]);
+    return md;
+}
+
+/* --- slots --- */
+
+const dnnl_memory_desc_t *
+kiln_onednn_slot_md(const Builder *builder, uint32_t slot)
+{
+    return &g_array_index(builder->region->slots, Slot, slot).md;
+}
+
+static uint32_t
+add_slot(const Builder *builder, SlotPlace place, const dnnl_memory_desc_t *md)
+{
+    Slot slot = { .md = *md, .place = place, .first = -1, .last = -1 };
+    g_array_append_val(builder->region->slots, slot);
+    return builder->region->slots->len - 1;
+}
+
+void
+kiln_onednn_enter(Builder *builder, const KilnBuffer *buffer, uint32_t slot)
+{
+    GArray **slots = &builder->values[buffer->id];
+    if (!*slots)
+        *slots = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    g_array_append_val(*slots, slot);
+}
+
+bool
+kiln_onednn_is_constant(const Builder *builder, const KilnBuffer *buffer)
+{
+    if (buffer->kind == KILN_BUFFER_WEIGHT)
+        return buffer->constant && buffer->is_const;
+    for (guint i = 0; buffer->kind == KILN_BUFFER_INPUT && i < builder->function->inputs->len;
+         i++) {
+        if (g_ptr_array_index(builder->function->inputs, i) == buffer)
+            return builder->constant[i];
+    }
+    return false;
+}
+
+bool
+kiln_onednn_is_available(const Builder *builder, const KilnBuffer *buffer)
+{
+    return builder->values[buffer->id] || kiln_onednn_is_constant(builder, buffer);
+}
+
+uint32_t
+kiln_onednn_slot(const Builder *builder, const KilnBuffer *buffer)
+{
+    return g_array_index(builder->values[buffer->id], uint32_t, 0);
+}
+
+static uint32_t
+find_slot(const Builder *builder, const KilnBuffer *buffer, const dnnl_memory_desc_t *md)
+{
+    const GArray *slots = builder->values[buffer->id];
+    for (guint i = 0; slots && i < slots->len; i++) {
+        uint32_t slot = g_array_index(slots, uint32_t, i);
+        if (dnnl_memory_desc_equal(kiln_onednn_slot_md(builder, slot), md))
+            return slot;
+    }
+    return UINT32_MAX;
+}
+
+static dnnl_primitive_desc_t
+reorder(const Builder *builder, const dnnl_memory_desc_t *from, const dnnl_memory_desc_t *to)
+{
+    dnnl_primitive_desc_t pd = NULL;
+    dnnl_primitive_attr_t attr;
+    if (!kiln_onednn_check(dnnl_primitive_attr_create(&attr), "attributes", builder->error))
+        return NULL;
+    dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user);
+    dnnl_engine_t engine = kiln_onednn_engine();
+    dnnl_status_t status = dnnl_reorder_primitive_desc_create(&pd, from, engine, to, engine, attr);
+    dnnl_primitive_attr_destroy(attr);
+    return kiln_onednn_check(status, "reorder", builder->error) ? pd : NULL;
+}
+
+/* Operand @buffer of the call, or a literal of the region, which lies there as @from, goes into the
+ * packed weights as @md. */
+static bool
+pack(Builder *builder, const KilnBuffer *buffer, const dnnl_memory_desc_t *from,
+     const dnnl_memory_desc_t *md, uint32_t slot)
+{
+    Pack step = { .from = *from, .operand = UINT32_MAX, .slot = slot };
+    if (buffer->kind == KILN_BUFFER_WEIGHT) {
+        step.literal = kiln_alloc(1, (size_t)kiln_type_bytes(&buffer->type), builder->error);
+        if (!step.literal ||
+            !kiln_tensor_write(buffer->constant->tensor, step.literal, builder->error)) {
+            kiln_free(step.literal);
+            return false;
+        }
+    } else {
+        for (guint i = 0; i < builder->function->inputs->len; i++) {
+            if (g_ptr_array_index(builder->function->inputs, i) == buffer)
+                step.operand = builder->n_out + i;
+        }
+        builder->region->packed_operand[step.operand] = true;
+    }
+    if (!dnnl_memory_desc_equal(&step.from, md)) {
+        dnnl_primitive_desc_t pd = reorder(builder, &step.from, md);
+        bool made = pd && kiln_onednn_check(dnnl_primitive_create(&step.reorder, pd),
+                                            "reorder of weights", builder->error);
+        if (made)
+            step.scratch = *dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
+        if (pd)
+            dnnl_primitive_desc_destroy(pd);
+        if (!made) {
+            kiln_free(step.literal);
+            return false;
+        }
+    }
+    g_array_append_val(builder->region->packs, step);
+    return true;
+}
+
+bool
+kiln_onednn_reorder(Builder *builder, uint32_t from, uint32_t to, const char *what)
+{
+    dnnl_primitive_desc_t pd =
+        reorder(builder, kiln_onednn_slot_md(builder, from), kiln_onednn_slot_md(builder, to));
+    const char *name = "";
+    StepArg args[] = { { DNNL_ARG_FROM, from }, { DNNL_ARG_TO, to } };
+    if (pd)
+        dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name);
+    return pd && kiln_onednn_add(builder, pd, args, 2, what, name);
+}
+
+uint32_t
+kiln_onednn_packed(Builder *builder, const KilnBuffer *buffer, const dnnl_memory_desc_t *from,
+                   const dnnl_memory_desc_t *md)
+{
+    uint32_t slot = find_slot(builder, buffer, md);
+    if (slot != UINT32_MAX)
+        return slot;
+    slot = add_slot(builder, SLOT_PACKED, md);
+    kiln_onednn_enter(builder, buffer, slot);
+    return pack(builder, buffer, from, md, slot) ? slot : UINT32_MAX;
+}
+
+uint32_t
+kiln_onednn_alias(Builder *builder, uint32_t slot, const dnnl_memory_desc_t *md)
+{
+    if (slot == UINT32_MAX || dnnl_memory_desc_equal(kiln_onednn_slot_md(builder, slot), md))
+        return slot;
+    uint32_t alias = add_slot(builder, SLOT_ALIAS, md);
+    g_array_index(builder->region->slots, Slot, alias).index = slot;
+    return alias;
+}
+
+uint32_t
+kiln_onednn_slot_as(Builder *builder, const KilnBuffer *buffer, const dnnl_memory_desc_t *md)
+{
+    uint32_t slot = find_slot(builder, buffer, md);
+    if (slot != UINT32_MAX)
+        return slot;
+    if (kiln_onednn_is_constant(builder, buffer)) {
+        dnnl_memory_desc_t plain = kiln_onednn_plain(&buffer->type), from = plain;
+        /* One shape may stand for another with more dims, or fewer: the bytes are the same. */
+        if (md->ndims != plain.ndims)
+            dnnl_memory_desc_reshape(&from, &plain, md->ndims, md->dims);
+        return kiln_onednn_packed(builder, buffer, &from, md);
+    }
+    uint32_t from = kiln_onednn_slot(builder, buffer);
+    slot = add_slot(builder, SLOT_WORKSPACE, md);
+    if (!kiln_onednn_reorder(builder, from, slot, "reorder"))
+        return UINT32_MAX;
+    kiln_onednn_enter(builder, buffer, slot);
+    return slot;
+}
+
+uint32_t
+kiln_onednn_part(Builder *builder, const KilnBuffer *buffer)
+{
+    const Join *join = &builder->joins[buffer->id];
+    const KilnBuffer *whole = join->concat->operands[0].buffer;
+    dnnl_memory_desc_t md = kiln_onednn_md(&whole->type, LAYOUT_BLOCKED);
+    dnnl_memory_desc_t part = kiln_onednn_md(&buffer->type, LAYOUT_BLOCKED);
+    uint32_t root = find_slot(builder, whole, &md);
+    if (root == UINT32_MAX) {
+        root = add_slot(builder, SLOT_WORKSPACE, &md);
+        kiln_onednn_enter(builder, whole, root);
+    }
+    uint32_t slot = add_slot(builder, SLOT_ALIAS, &part);
+    Slot *made = &g_array_index(builder->region->slots, Slot, slot);
+    made->index = root;
+    made->offset =
+        dnnl_memory_desc_get_size(&md) / (size_t)whole->type.dims[1] * (size_t)join->channel;
+    kiln_onednn_enter(builder, buffer, slot);
+    return slot;
+}
+
+uint32_t
+kiln_onednn_result(Builder *builder, const KilnBuffer *buffer, const dnnl_memory_desc_t *md)
+{
+    dnnl_memory_desc_t plain = kiln_onednn_plain(&buffer->type);
+    uint32_t slot = UINT32_MAX;
+    dnnl_memory_desc_t blocked = kiln_onednn_md(&buffer->type, LAYOUT_BLOCKED);
+    if (builder->joins[buffer->id].concat && dnnl_memory_desc_equal(&blocked, md))
+        return kiln_onednn_part(builder, buffer);
+    for (guint i = 0; i < builder->function->outputs->len; i++) {
+        if (g_ptr_array_index(builder->function->outputs, i) != buffer ||
+            !dnnl_memory_desc_equal(&plain, md))
+            continue;
+        slot = add_slot(builder, SLOT_OPERAND, md);
+        g_array_index(builder->region->slots, Slot, slot).index = i;
+    }
+    if (slot == UINT32_MAX)
+        slot = add_slot(builder, SLOT_WORKSPACE, md);
+    kiln_onednn_enter(builder, buffer, slot);
+    return slot;
+}
+
+bool
+kiln_onednn_scalar(const KilnBuffer *buffer, float *out)
+{
+    float value;
+    if (buffer->kind != KILN_BUFFER_WEIGHT || !buffer->constant || !buffer->is_const ||
+        kiln_type_elements(&buffer->type) != 1 ||
+        !kiln_tensor_write(buffer->constant->tensor, &value, NULL))
+        return false;
+    *out = value;
+    return true;
+}
+
+/* --- steps --- */
+
+static void
+touch(Builder *builder, uint32_t index)
+{
+    Slot *slot = &g_array_index(builder->region->slots, Slot, index);
+    while (slot->place == SLOT_ALIAS)
+        slot = &g_array_index(builder->region->slots, Slot, slot->index);
+    if (slot->first < 0)
+        slot->first = builder->step;
+    slot->last = builder->step;
+}
+
+bool
+kiln_onednn_add(Builder *builder, dnnl_primitive_desc_t pd, const StepArg *args, uint32_t n,
+                const char *what, const char *implementation)
+{
+    Region *region = builder->region;
+    Step step = { .first_arg = region->args->len,
+                  .n_args = n,
+                  .max_threads = builder->max_threads ? builder->max_threads : INT_MAX };
+    dnnl_memory_desc_t scratch = *dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
+    dnnl_status_t status = dnnl_primitive_create(&step.primitive, pd);
+    dnnl_primitive_desc_destroy(pd);
+    if (!kiln_onednn_check(status, what, builder->error))
+        return false;
+    for (uint32_t i = 0; i < n; i++) {
+        touch(builder, args[i].slot);
+        g_array_append_val(region->args, args[i]);
+    }
+    if (dnnl_memory_desc_get_size(&scratch)) {
+        StepArg arg = { DNNL_ARG_SCRATCHPAD, add_slot(builder, SLOT_WORKSPACE, &scratch) };
+        touch(builder, arg.slot);
+        g_array_append_val(region->args, arg);
+        step.n_args++;
+    }
+    g_array_append_val(region->steps, step);
+    builder->step++;
+    g_string_append_printf(region->description, "%s: %s", what, implementation);
+    if (dnnl_memory_desc_get_size(&scratch) > 65536)
+        g_string_append_printf(region->description, ", %zu KiB of scratch",
+                               dnnl_memory_desc_get_size(&scratch) / 1024);
+    g_string_append_c(region->description, '\n');
+    return true;
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The library's engine, and which of its implementations Kiln takes. */
+#include "backends/onednn/region.h"
+
+#include <omp.h>
+#include <pthread.h>
+#include <string.h>
+
+static dnnl_engine_t engine;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void
+make_engine(void)
+{
+    if (dnnl_engine_create(&engine, dnnl_cpu, 0) != dnnl_success)
+        engine = NULL;
+}
+
+dnnl_engine_t
+kiln_onednn_engine(void)
+{
+    pthread_once(&once, make_engine);
+    return engine;
+}
+
+bool
+kiln_onednn_check(dnnl_status_t status, const char *what, GError **error)
+{
+    return status == dnnl_success ||
+           kiln_throw(error, KILN_ERROR_UNSUPPORTED, "oneDNN: %s: status %d", what, (int)status);
+}
+
+/* Found by running about 75 problems with 1 to 16 threads: these give other bits with other numbers
+ * of threads, or are what the library does without a kernel, a hundred times slower. */
+static const char *const denied[] = { "ref", "gemm", "inner_product" };
+
+bool
+kiln_onednn_allowed(const char *implementation)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(denied); i++) {
+        if (strstr(implementation, denied[i]))
+            return false;
+    }
+    return true;
+}
+
+dnnl_primitive_desc_t
+kiln_onednn_choose(const_dnnl_op_desc_t operation, const_dnnl_primitive_attr_t attr,
+                   const char **out_name)
+{
+    dnnl_primitive_desc_iterator_t candidates;
+    if (dnnl_primitive_desc_iterator_create(&candidates, operation, attr, engine, NULL) !=
+        dnnl_success)
+        return NULL;
+    dnnl_primitive_desc_t chosen = NULL;
+    do {
+        dnnl_primitive_desc_t pd = dnnl_primitive_desc_iterator_fetch(candidates);
+        if (!pd)
+            break;
+        if (dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, out_name) == dnnl_success &&
+            kiln_onednn_allowed(*out_name))
+            chosen = pd;
+        else
+            dnnl_primitive_desc_destroy(pd);
+    } while (!chosen && dnnl_primitive_desc_iterator_next(candidates) == dnnl_success);
+    dnnl_primitive_desc_iterator_destroy(candidates);
+    return chosen;
+}
+
+int
+kiln_onednn_set_threads(int threads)
+{
+    int before = omp_get_max_threads();
+    if (before != threads)
+        omp_set_num_threads(threads);
+    return before;
+}

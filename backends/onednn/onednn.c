@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The vendor table of oneDNN: what it takes, and how long that takes. */
+#include "backends/onednn/onednn.h"
+
+#include "backends/onednn/region.h"
+
+#include <math.h>
+
+/* --- what it takes --- */
+
+static bool
+is_float(const KilnValue *value)
+{
+    return value->type.dtype == KILN_DTYPE_f32 && kiln_type_is_static(&value->type) &&
+           !value->type.quant && !value->type.layout && kiln_type_elements(&value->type) > 0;
+}
+
+static bool
+is_literal(const KilnNode *node, uint32_t i)
+{
+    const KilnValue *value = kiln_node_operand(node, i);
+    return !value || kiln_value_constant(value);
+}
+
+/* Of pictures and volumes: along one dim own kernels are as fast, and the library generates code
+ * for tens of milliseconds. */
+static bool
+takes_conv(const KilnNode *node)
+{
+    const KilnType *x = &node->operands[0].value->type;
+    bool literal = is_literal(node, 1) && is_literal(node, 2);
+    bool one_group = node->op == KILN_OP_conv || kiln_attrs(node, conv_transpose)->group == 1;
+    return literal && one_group && x->rank >= 4 && x->rank <= 5;
+}
+
+/* The further operand is a row, which is added on the way. */
+static bool
+takes_gemm(const KilnNode *node)
+{
+    const KilnAttrs_gemm *attrs = kiln_attrs(node, gemm);
+    const KilnValue *bias = kiln_node_operand(node, 2);
+    const KilnType *y = &node->results[0].type;
+    bool row = !bias || (bias->type.rank > 0 && kiln_type_elements(&bias->type) == y->dims[1] &&
+                         bias->type.dims[bias->type.rank - 1] == y->dims[1]);
+    return attrs->alpha == 1.0f && attrs->beta == 1.0f && !attrs->transA && row;
+}
+
+static bool
+takes_matmul(const KilnNode *node)
+{
+    const KilnType *a = &node->operands[0].value->type, *b = &node->operands[1].value->type;
+    return a->rank >= 2 && b->rank >= 2 && (b->rank == 2 || a->rank == b->rank) && a->rank <= 5;
+}
+
+static bool
+takes_pool(const KilnNode *node)
+{
+    const KilnType *x = &node->operands[0].value->type;
+    if (x->rank < 3 || x->rank > 5)
+        return false;
+    return node->op != KILN_OP_average_pool || !kiln_attrs(node, average_pool)->ceil_mode;
+}
+
+/* One operand has the shape of the result, the other that or one that broadcasts to it. */
+static bool
+takes_binary(const KilnNode *node)
+{
+    const KilnType *y = &node->results[0].type;
+    bool same = false;
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        const KilnType *type = &node->operands[i].value->type;
+        same |= kiln_type_same_shape(type, y);
+        if (type->rank == 0 || type->rank > 5)
+            return false;
+    }
+    return same && node->n_operands == 2;
+}
+
+static bool
+takes_clip(const KilnNode *node)
+{
+    return is_literal(node, 1) && is_literal(node, 2);
+}
+
+static bool
+takes_concat(const KilnNode *node)
+{
+    const KilnType *y = &node->results[0].type;
+    return y->rank >= 3 && y->rank <= 5 && kiln_type_axis(y, kiln_attrs(node, concat)->axis) == 1;
+}
+
+// clang-format off
+static const struct {
+    KilnOp op;
+    KilnVendorRole role;
+    bool layout; /* wants activations its own way */
+    bool (*takes)(const KilnNode *node);
+    double flops_per_us, bytes_per_us; /* on one thread, where no cost model says more */
+} taken[] = {
+    { KILN_OP_conv,           KILN_VENDOR_ANCHOR, true,  takes_conv,   222e3, 60e3 },
+    { KILN_OP_conv_transpose, KILN_VENDOR_ANCHOR, true,  takes_conv,   190e3, 60e3 },
+    { KILN_OP_matmul,         KILN_VENDOR_ANCHOR, false, takes_matmul, 222e3, 60e3 },
+    { KILN_OP_gemm,           KILN_VENDOR_ANCHOR, false, takes_gemm,   222e3, 60e3 },
+    { KILN_OP_max_pool,       KILN_VENDOR_ANCHOR, true,  takes_pool,    60e3, 40e3 },
+    { KILN_OP_average_pool,   KILN_VENDOR_ANCHOR, true,  takes_pool,    60e3, 40e3 },
+    { KILN_OP_global_average_pool, KILN_VENDOR_ANCHOR, true, takes_pool, 60e3, 40e3 },
+    { KILN_OP_global_max_pool, KILN_VENDOR_ANCHOR, true, takes_pool,    60e3, 40e3 },
+    { KILN_OP_concat,         KILN_VENDOR_GLUE,   false, takes_concat,  60e3, 40e3 },
+    { KILN_OP_add,            KILN_VENDOR_TAIL,   false, takes_binary,  60e3, 80e3 },
+    { KILN_OP_sub,            KILN_VENDOR_TAIL,   false, takes_binary,  60e3, 80e3 },
+    { KILN_OP_mul,            KILN_VENDOR_TAIL,   false, takes_binary,  60e3, 80e3 },
+    { KILN_OP_clip,           KILN_VENDOR_TAIL,   false, takes_clip,    60e3, 80e3 },
+    { KILN_OP_relu,           KILN_VENDOR_TAIL,   false, NULL,          60e3, 80e3 },
+    { KILN_OP_leaky_relu,     KILN_VENDOR_TAIL,   false, NULL,          60e3, 80e3 },
+    { KILN_OP_elu,            KILN_VENDOR_TAIL,   false, NULL,          60e3, 80e3 },
+    { KILN_OP_sigmoid,        KILN_VENDOR_TAIL,   false, NULL,          60e3, 80e3 },
+    { KILN_OP_tanh,           KILN_VENDOR_TAIL,   false, NULL,          60e3, 80e3 },
+    { KILN_OP_swish,          KILN_VENDOR_TAIL,   false, NULL,          60e3, 80e3 },
+    { KILN_OP_hard_swish,     KILN_VENDOR_TAIL,   false, NULL,          60e3, 80e3 },
+    { KILN_OP_gelu,           KILN_VENDOR_TAIL,   false, NULL,          60e3, 80e3 },
+};
+// clang-format on
+
+static int
+row_of(const KilnNode *node)
+{
+    for (int i = 0; i < (int)G_N_ELEMENTS(taken); i++) {
+        if (taken[i].op == node->op)
+            return i;
+    }
+    return -1;
+}
+
+static KilnVendorRole
+role(const KilnNode *node)
+{
+    int row = row_of(node);
+    if (row < 0 || node->n_results != 1 || !is_float(&node->results[0]))
+        return KILN_VENDOR_NONE;
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        const KilnValue *value = node->operands[i].value;
+        if (value && !is_float(value))
+            return KILN_VENDOR_NONE;
+    }
+    return !taken[row].takes || taken[row].takes(node) ? taken[row].role : KILN_VENDOR_NONE;
+}
+
+static bool
+wants_layout(const KilnNode *node)
+{
+    int row = row_of(node);
+    return row >= 0 && taken[row].layout;
+}
+
+/* --- how long it takes --- */
+
+static double
+conv_us(const KilnNode *node)
+{
+    const KilnAttrs_conv *attrs = kiln_attrs(node, conv);
+    const int64_t ones[] = { 1, 1, 1 };
+    ConvShape shape = { .x = &node->operands[0].value->type,
+                        .w = &node->operands[1].value->type,
+                        .y = &node->results[0].type,
+                        .strides = attrs->strides.n ? attrs->strides.v : ones,
+                        .dilations = attrs->dilations.n ? attrs->dilations.v : ones,
+                        .group = attrs->group };
+    double best = INFINITY;
+    for (int layout = LAYOUT_CHANNELS_LAST; layout < N_LAYOUTS; layout++)
+        best = MIN(best, kiln_onednn_conv_us(&shape, (Layout)layout, NULL));
+    return best;
+}
+
+static double
+anchor_us(const KilnNode *node)
+{
+    int row = row_of(node);
+    if (row < 0)
+        return 0;
+    KilnCost cost = kiln_node_cost(node);
+    double bytes = (double)cost.bytes / taken[row].bytes_per_us;
+    if (node->op == KILN_OP_conv)
+        return MAX(conv_us(node), bytes);
+    /* On the way out of another operation: no memory is touched for it. */
+    if (taken[row].role == KILN_VENDOR_TAIL)
+        return (double)cost.flops / taken[row].flops_per_us;
+    return MAX((double)cost.flops / taken[row].flops_per_us, bytes);
+}
+
+/* --- what was made --- */
+
+static void
+describe(const KilnCompiled *compiled, GString *out)
+{
+    g_string_append(out, ((const Region *)compiled)->description->str);
+}
+
+const KilnVendor *
+kiln_onednn_vendor(void)
+{
+    static char version[64];
+    static const KilnVendor vendor = { .name = "onednn",
+                                       .version = version,
+                                       .role = role,
+                                       .anchor_us = anchor_us,
+                                       .wants_layout = wants_layout,
+                                       .compile = kiln_onednn_compile,
+                                       .describe = describe };
+    const dnnl_version_t *found = dnnl_version();
+    /* The same text whoever comes first. */
+    if (!version[0])
+        g_snprintf(version, sizeof version, "%d.%d.%d isa %x", found->major, found->minor,
+                   found->patch, (unsigned)dnnl_get_effective_cpu_isa());
+    return &vendor;
+}

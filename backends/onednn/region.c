@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a lowered body to a list of primitives with places for all they touch. */
+#include "backends/onednn/region.h"
+
+#include "graph/alloc.h"
+#include "ir/place.h"
+
+/* Below this one thread is faster than waking the others. */
+enum {
+    SMALL_FLOPS = 200 * 1000,
+    SMALL_BYTES = 512 * 1024,
+};
+
+/* --- instructions --- */
+
+/* The same bytes with other dims. */
+static bool
+build_view(Builder *builder, const KilnBuffer *view)
+{
+    if (view->view_offset)
+        return kiln_throw(builder->error, KILN_ERROR_UNSUPPORTED, "a view of a part");
+    if (!kiln_onednn_is_available(builder, view->base))
+        return true;
+    dnnl_memory_desc_t plain = kiln_onednn_plain(&view->base->type);
+    dnnl_memory_desc_t md = kiln_onednn_plain(&view->type);
+    uint32_t slot = kiln_onednn_slot_as(builder, view->base, &plain);
+    if (slot == UINT32_MAX)
+        return false;
+    kiln_onednn_enter(builder, view, kiln_onednn_alias(builder, slot, &md));
+    return true;
+}
+
+static bool
+build_instr(Builder *builder, const KilnInstr *instr)
+{
+    switch (instr->kind) {
+    case KILN_INSTR_alloc:
+    case KILN_INSTR_dealloc:
+        return true;
+    case KILN_INSTR_view:
+        return build_view(builder, instr->operands[0].buffer);
+    case KILN_INSTR_copy:
+        return kiln_onednn_build_copy(builder, instr);
+    case KILN_INSTR_conv:
+        return kiln_onednn_build_conv(builder, instr);
+    case KILN_INSTR_conv_transpose:
+        return kiln_onednn_build_conv_transpose(builder, instr);
+    case KILN_INSTR_matmul:
+    case KILN_INSTR_gemm:
+        return kiln_onednn_build_product(builder, instr);
+    case KILN_INSTR_max_pool:
+    case KILN_INSTR_average_pool:
+    case KILN_INSTR_global_average_pool:
+    case KILN_INSTR_global_max_pool:
+        return kiln_onednn_build_pool(builder, instr);
+    case KILN_INSTR_concat:
+        return kiln_onednn_build_concat(builder, instr);
+    default:
+        return kiln_onednn_build_elementwise(builder, instr);
+    }
+}
+
+static Layout
+choose_layout(const KilnIRFunction *function)
+{
+    double us[N_LAYOUTS] = { 0 };
+    kiln_foreach_instr (instr, function) {
+        if (instr->kind != KILN_INSTR_conv)
+            continue;
+        const KilnInstrAttrs_conv *attrs = kiln_instr_attrs(instr, conv);
+        const int64_t ones[] = { 1, 1, 1 };
+        ConvShape shape = { .x = &instr->operands[1].buffer->type,
+                            .w = &instr->operands[2].buffer->type,
+                            .y = &instr->operands[0].buffer->type,
+                            .strides = attrs->strides.n ? attrs->strides.v : ones,
+                            .dilations = attrs->dilations.n ? attrs->dilations.v : ones,
+                            .group = attrs->group };
+        for (int layout = LAYOUT_CHANNELS_LAST; layout < N_LAYOUTS; layout++)
+            us[layout] += kiln_onednn_conv_us(&shape, (Layout)layout, NULL);
+    }
+    return us[LAYOUT_BLOCKED] < us[LAYOUT_CHANNELS_LAST] ? LAYOUT_BLOCKED : LAYOUT_CHANNELS_LAST;
+}
+
+static void
+enter_operands(Builder *builder)
+{
+    const KilnIRFunction *function = builder->function;
+    for (guint i = 0; i < function->inputs->len; i++) {
+        const KilnBuffer *buffer = g_ptr_array_index(function->inputs, i);
+        if (builder->constant[i])
+            continue;
+        Slot slot = { .md = kiln_onednn_plain(&buffer->type),
+                      .place = SLOT_OPERAND,
+                      .index = builder->n_out + i,
+                      .first = -1 };
+        g_array_append_val(builder->region->slots, slot);
+        kiln_onednn_enter(builder, buffer, builder->region->slots->len - 1);
+    }
+}
+
+/* Results that lie elsewhere, or otherwise, are brought where the caller wants them. */
+static bool
+finish_outputs(Builder *builder)
+{
+    const GPtrArray *outputs = builder->function->outputs;
+    for (guint i = 0; i < outputs->len; i++) {
+        const KilnBuffer *buffer = g_ptr_array_index(outputs, i);
+        if (!builder->values[buffer->id])
+            return kiln_throw(builder->error, KILN_ERROR_UNSUPPORTED, "%s is not computed",
+                              buffer->name);
+        uint32_t from = kiln_onednn_slot(builder, buffer);
+        const Slot *slot = &g_array_index(builder->region->slots, Slot, from);
+        if (slot->place == SLOT_OPERAND && slot->index == i)
+            continue;
+        dnnl_memory_desc_t md = kiln_onednn_plain(&buffer->type);
+        uint32_t to = kiln_onednn_result(builder, buffer, &md);
+        if (!kiln_onednn_reorder(builder, from, to, "reorder of a result"))
+            return false;
+    }
+    return true;
+}
+
+/* --- places --- */
+
+static void
+place_packed(Region *region)
+{
+    size_t offset = 0;
+    for (guint i = 0; i < region->packs->len; i++) {
+        const Pack *pack = &g_array_index(region->packs, Pack, i);
+        Slot *slot = &g_array_index(region->slots, Slot, pack->slot);
+        slot->offset = offset;
+        offset += kiln_align_up(dnnl_memory_desc_get_size(&slot->md));
+    }
+    region->packed_bytes = offset;
+}
+
+static void
+place_workspace(Region *region)
+{
+    g_autofree KilnLife *lives = g_new0(KilnLife, region->slots->len + 1);
+    g_autofree Slot **of = g_new0(Slot *, region->slots->len + 1);
+    uint32_t n = 0;
+    for (guint i = 0; i < region->slots->len; i++) {
+        Slot *slot = &g_array_index(region->slots, Slot, i);
+        if (slot->place != SLOT_WORKSPACE || slot->first < 0)
+            continue;
+        lives[n].first = slot->first;
+        lives[n].last = slot->last;
+        lives[n].size = (int64_t)kiln_align_up(dnnl_memory_desc_get_size(&slot->md));
+        of[n++] = slot;
+    }
+    region->workspace_bytes = (size_t)kiln_place(lives, n, KILN_PLACE_WORK, NULL);
+    for (uint32_t i = 0; i < n; i++)
+        of[i]->offset = (size_t)lives[i].offset;
+}
+
+/* --- what the rest of Kiln sees --- */
+
+static const Region *
+region_of(const KilnInstr *instr)
+{
+    return (const Region *)kiln_call_compiled(instr);
+}
+
+static size_t
+workspace_bytes(const KilnInstr *instr, int threads)
+{
+    (void)threads; /* as compiled */
+    return region_of(instr)->workspace_bytes;
+}
+
+static size_t
+packed_bytes(const KilnInstr *instr)
+{
+    return region_of(instr)->packed_bytes;
+}
+
+static bool
+packs_operand(const KilnInstr *instr, uint32_t i)
+{
+    return region_of(instr)->packed_operand[i];
+}
+
+static void
+region_free(KilnShared *shared)
+{
+    Region *region = (Region *)shared;
+    kiln_onednn_contexts_free(region);
+    for (guint i = 0; i < region->steps->len; i++)
+        dnnl_primitive_destroy(g_array_index(region->steps, Step, i).primitive);
+    for (guint i = 0; i < region->packs->len; i++) {
+        const Pack *pack = &g_array_index(region->packs, Pack, i);
+        if (pack->reorder)
+            dnnl_primitive_destroy(pack->reorder);
+        kiln_free(pack->literal);
+    }
+    g_array_unref(region->slots);
+    g_array_unref(region->steps);
+    g_array_unref(region->args);
+    g_array_unref(region->packs);
+    g_string_free(region->description, TRUE);
+    g_free(region->packed_operand);
+    g_free((char *)region->compiled.kernel.name);
+    g_free(region);
+}
+
+static Region *
+region_new(uint32_t n_operands)
+{
+    Region *region = g_new0(Region, 1);
+    atomic_init(&region->compiled.shared.references, 1);
+    region->compiled.shared.destroy = region_free;
+    region->slots = g_array_new(FALSE, FALSE, sizeof(Slot));
+    region->steps = g_array_new(FALSE, FALSE, sizeof(Step));
+    region->args = g_array_new(FALSE, FALSE, sizeof(StepArg));
+    region->packs = g_array_new(FALSE, FALSE, sizeof(Pack));
+    region->description = g_string_new(NULL);
+    region->packed_operand = g_new0(bool, n_operands + 1);
+    region->n_operands = n_operands;
+    region->compiled.kernel = (KilnKernel){ .instr = KILN_INSTR_call,
+                                            .run = kiln_onednn_run,
+                                            .scratch_bytes = workspace_bytes,
+                                            .packed_bytes = packed_bytes,
+                                            .pack = kiln_onednn_pack,
+                                            .packs_operand = packs_operand };
+    return region;
+}
+
+static bool
+is_small(const KilnIRFunction *function)
+{
+    KilnCost sum = { 0, 0 };
+    kiln_foreach_instr (instr, function) {
+        KilnCost cost = kiln_instr_cost(instr);
+        sum.flops += cost.flops;
+        sum.bytes = MAX(sum.bytes, cost.bytes);
+    }
+    return sum.flops < SMALL_FLOPS && sum.bytes < SMALL_BYTES;
+}
+
+static bool
+build_all(Builder *builder)
+{
+    enter_operands(builder);
+    kiln_foreach_instr (instr, builder->function) {
+        if (builder->done[instr->id])
+            continue;
+        builder->done[instr->id] = true;
+        if (!build_instr(builder, instr)) {
+            g_prefix_error(builder->error, "%s (%s): ", kiln_instr_label(instr),
+                           kiln_instr_info(instr->kind)->name);
+            return false;
+        }
+    }
+    return finish_outputs(builder);
+}
+
+KilnCompiled *
+kiln_onednn_compile(const KilnIRFunction *function, const bool *constant, int threads,
+                    GError **error)
+{
+    if (!kiln_onednn_engine())
+        return kiln_throw_null(error, KILN_ERROR_UNSUPPORTED, "oneDNN has no engine");
+    uint32_t n_out = function->outputs->len;
+    Region *region = region_new(n_out + function->inputs->len);
+    guint n = function->buffers->len;
+    Builder builder = { .region = region,
+                        .function = function,
+                        .constant = constant,
+                        .joins = g_new0(Join, n + 1),
+                        .values = g_new0(GArray *, n + 1),
+                        .done = g_new0(bool, function->next_id + 1),
+                        .n_out = n_out,
+                        .layout = choose_layout(function),
+                        .error = error };
+    region->small = is_small(function);
+    int before = kiln_onednn_set_threads(region->small ? 1 : threads);
+    kiln_onednn_find_joins(&builder);
+    bool good = build_all(&builder);
+    kiln_onednn_set_threads(before);
+    for (guint i = 0; i < n; i++) {
+        if (builder.values[i])
+            g_array_unref(builder.values[i]);
+    }
+    g_free(builder.joins);
+    g_free(builder.values);
+    g_free(builder.done);
+    if (!good) {
+        region_free(&region->compiled.shared);
+        return NULL;
+    }
+    place_packed(region);
+    place_workspace(region);
+    region->compiled.kernel.name = g_strdup_printf("onednn:%u primitives", region->steps->len);
+    return &region->compiled;
+}

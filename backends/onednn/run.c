@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Running a region. The library's memory objects hold addresses, so that each session that runs at
+ * the same time needs a set of them: a context, taken without a lock and kept for the next run,
+ * which finds most addresses as they were. */
+#include "backends/onednn/region.h"
+
+#include <string.h>
+
+struct Context {
+    Context *next;
+    atomic_flag busy;
+    dnnl_stream_t stream;
+    dnnl_memory_t *memories; /* per slot */
+    void **addresses;        /* what they hold */
+    dnnl_exec_arg_t *args;   /* of all steps */
+};
+
+static Context *
+context_new(const Region *region)
+{
+    Context *context = g_new0(Context, 1);
+    guint n = region->slots->len;
+    dnnl_engine_t engine = kiln_onednn_engine();
+    context->memories = g_new0(dnnl_memory_t, n + 1);
+    context->addresses = g_new0(void *, n + 1);
+    context->args = g_new0(dnnl_exec_arg_t, region->args->len + 1);
+    bool good = dnnl_stream_create(&context->stream, engine, dnnl_stream_in_order) == dnnl_success;
+    for (guint i = 0; good && i < n; i++)
+        good = dnnl_memory_create(&context->memories[i], &g_array_index(region->slots, Slot, i).md,
+                                  engine, DNNL_MEMORY_NONE) == dnnl_success;
+    for (guint i = 0; i < region->args->len; i++) {
+        const StepArg *arg = &g_array_index(region->args, StepArg, i);
+        context->args[i] = (dnnl_exec_arg_t){ arg->arg, context->memories[arg->slot] };
+    }
+    atomic_flag_test_and_set(&context->busy);
+    return context;
+}
+
+void
+kiln_onednn_contexts_free(Region *region)
+{
+    Context *context = atomic_load(&region->contexts);
+    while (context) {
+        Context *next = context->next;
+        for (guint i = 0; i < region->slots->len; i++) {
+            if (context->memories[i])
+                dnnl_memory_destroy(context->memories[i]);
+        }
+        dnnl_stream_destroy(context->stream);
+        g_free(context->memories);
+        g_free(context->addresses);
+        g_free(context->args);
+        g_free(context);
+        context = next;
+    }
+}
+
+/* One that nobody uses now; the first of those that ran in this workspace before. */
+static Context *
+take_context(Region *region)
+{
+    for (Context *context = atomic_load(&region->contexts); context; context = context->next) {
+        if (!atomic_flag_test_and_set(&context->busy))
+            return context;
+    }
+    Context *context = context_new(region);
+    context->next = atomic_load(&region->contexts);
+    while (!atomic_compare_exchange_weak(&region->contexts, &context->next, context))
+        ;
+    return context;
+}
+
+static void *
+address_of(const Region *region, const KilnKernelArgs *args, const Slot *slot)
+{
+    size_t offset = 0;
+    for (; slot->place == SLOT_ALIAS; slot = &g_array_index(region->slots, Slot, slot->index))
+        offset += slot->offset;
+    switch (slot->place) {
+    case SLOT_OPERAND:
+        return (char *)args->data[slot->index] + offset;
+    case SLOT_PACKED:
+        return (char *)args->packed + slot->offset + offset;
+    default:
+        return (char *)args->scratch + slot->offset + offset;
+    }
+}
+
+static const char *
+run(const Region *region, Context *context, const KilnKernelArgs *args, int threads)
+{
+    for (guint i = 0; i < region->slots->len; i++) {
+        const Slot *slot = &g_array_index(region->slots, Slot, i);
+        void *address = address_of(region, args, slot);
+        if (address == context->addresses[i])
+            continue;
+        if (dnnl_memory_set_data_handle_v2(context->memories[i], address, context->stream) !=
+            dnnl_success)
+            return "oneDNN refuses an address";
+        context->addresses[i] = address;
+    }
+    for (guint i = 0; i < region->steps->len; i++) {
+        const Step *step = &g_array_index(region->steps, Step, i);
+        kiln_onednn_set_threads(MIN(threads, step->max_threads));
+        if (dnnl_primitive_execute(step->primitive, context->stream, (int)step->n_args,
+                                   context->args + step->first_arg) != dnnl_success)
+            return "oneDNN failed to run a primitive";
+    }
+    return dnnl_stream_wait(context->stream) == dnnl_success ? NULL : "oneDNN failed";
+}
+
+const char *
+kiln_onednn_run(const KilnKernelArgs *args)
+{
+    Region *region = (Region *)kiln_call_compiled(args->instr);
+    if (atomic_load(&region->pack_status))
+        return "oneDNN failed to pack the weights";
+    int threads = region->small ? 1 : args->threads;
+    int before = kiln_onednn_set_threads(threads);
+    Context *context = take_context(region);
+    const char *message = run(region, context, args, threads);
+    atomic_flag_clear(&context->busy);
+    kiln_onednn_set_threads(before);
+    return message;
+}
+
+/* --- weights --- */
+
+static dnnl_status_t
+reorder(const Region *region, const Pack *pack, const void *from, void *to, dnnl_stream_t stream)
+{
+    dnnl_engine_t engine = kiln_onednn_engine();
+    const Slot *slot = &g_array_index(region->slots, Slot, pack->slot);
+    bool needs_scratch = dnnl_memory_desc_get_size(&pack->scratch) > 0;
+    dnnl_memory_t source = NULL, target = NULL, scratch = NULL;
+    dnnl_status_t status = dnnl_memory_create(&source, &pack->from, engine, (void *)from);
+    if (status == dnnl_success)
+        status = dnnl_memory_create(&target, &slot->md, engine, to);
+    if (status == dnnl_success && needs_scratch)
+        status = dnnl_memory_create(&scratch, &pack->scratch, engine, DNNL_MEMORY_ALLOCATE);
+    dnnl_exec_arg_t args[] = { { DNNL_ARG_FROM, source },
+                               { DNNL_ARG_TO, target },
+                               { DNNL_ARG_SCRATCHPAD, scratch } };
+    if (status == dnnl_success)
+        status = dnnl_primitive_execute(pack->reorder, stream, scratch ? 3 : 2, args);
+    if (status == dnnl_success)
+        status = dnnl_stream_wait(stream);
+    if (source)
+        dnnl_memory_destroy(source);
+    if (target)
+        dnnl_memory_destroy(target);
+    if (scratch)
+        dnnl_memory_destroy(scratch);
+    return status;
+}
+
+void
+kiln_onednn_pack(const KilnInstr *instr, const void *const *data, void *packed)
+{
+    Region *region = (Region *)kiln_call_compiled(instr);
+    dnnl_stream_t stream = NULL;
+    int before = kiln_onednn_set_threads(region->compiled.threads);
+    dnnl_status_t status = dnnl_stream_create(&stream, kiln_onednn_engine(), dnnl_stream_in_order);
+    for (guint i = 0; status == dnnl_success && i < region->packs->len; i++) {
+        const Pack *pack = &g_array_index(region->packs, Pack, i);
+        const Slot *slot = &g_array_index(region->slots, Slot, pack->slot);
+        const void *from = pack->literal ? pack->literal : data[pack->operand];
+        void *to = (char *)packed + slot->offset;
+        if (pack->reorder)
+            status = reorder(region, pack, from, to, stream);
+        else
+            memcpy(to, from, dnnl_memory_desc_get_size(&slot->md));
+    }
+    if (stream)
+        dnnl_stream_destroy(stream);
+    kiln_onednn_set_threads(before);
+    if (status != dnnl_success)
+        atomic_store(&region->pack_status, (int)status);
+}

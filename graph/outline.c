@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copies of nodes with other operands. */
+#include "graph/outline.h"
+
+/* Constants are the module's: those of another one are copied by their bytes, which are shared. */
+static void *
+copy_attrs(KilnFunction *to, const KilnNode *from)
+{
+    const KilnOpInfo *info = kiln_op_info(from->op);
+    KilnArena *arena = to->module->arena;
+    void *attrs = kiln_op_attrs_new(from->op, arena);
+    if (!attrs)
+        return NULL;
+    kiln_attrs_copy(info->attrs, info->n_attrs, attrs, from->attrs, arena);
+    for (uint32_t i = 0; i < info->n_attrs; i++) {
+        KilnConstant **constant = (void *)((char *)attrs + info->attrs[i].offset);
+        if (info->attrs[i].kind == KILN_ATTR_CONSTANT && *constant &&
+            (*constant)->module != to->module)
+            *constant = kiln_module_add_constant(
+                to->module, "c", kiln_tensor_copy((*constant)->tensor), &(*constant)->type);
+    }
+    return attrs;
+}
+
+KilnNode *
+kiln_node_copy(KilnFunction *to, const KilnNode *from, GHashTable *values, KilnNode *before,
+               const char *name, GError **error)
+{
+    g_autofree KilnValue **operands = g_new0(KilnValue *, from->n_operands + 1);
+    g_autofree const char **names = g_new0(const char *, from->n_results + 1);
+    g_autofree KilnType *types = g_new0(KilnType, from->n_results + 1);
+    for (uint32_t i = 0; i < from->n_operands; i++) {
+        KilnValue *value = from->operands[i].value;
+        KilnValue *other = value ? g_hash_table_lookup(values, value) : NULL;
+        operands[i] = other ? other : value;
+    }
+    for (uint32_t i = 0; i < from->n_results; i++) {
+        names[i] = name ? name : from->results[i].name;
+        types[i] = kiln_type_copy(to->module->arena, &from->results[i].type);
+    }
+    KilnNodeSpec spec = { .op = from->op,
+                          .name = name ? NULL : from->name,
+                          .operands = operands,
+                          .n_operands = from->n_operands,
+                          .n_results = from->n_results,
+                          .attrs = copy_attrs(to, from),
+                          .before = before,
+                          .result_names = from->n_results ? names : NULL,
+                          .types = from->n_results ? types : NULL };
+    KilnNode *copy = kiln_node_new(to, &spec, error);
+    for (uint32_t i = 0; copy && i < from->n_results; i++)
+        g_hash_table_insert(values, &((KilnNode *)from)->results[i], &copy->results[i]);
+    return copy;
+}
+
+static bool
+copy_arguments(KilnFunction *to, const KilnFunction *body, bool numbered, GHashTable *values,
+               GError **error)
+{
+    for (guint i = 0; i < body->arguments->len; i++) {
+        KilnArgument *argument = kiln_function_argument(body, i);
+        KilnType type = kiln_type_copy(to->module->arena, &argument->value.type);
+        g_autofree char *name = numbered ? g_strdup_printf("a%u", i) : NULL;
+        KilnArgument *copy =
+            kiln_function_add_argument(to, name ? name : argument->value.name, &type, error);
+        if (!copy)
+            return false;
+        copy->constness = argument->constness;
+        g_hash_table_insert(values, &argument->value, &copy->value);
+    }
+    return true;
+}
+
+KilnFunction *
+kiln_body_copy(KilnModule *module, const KilnFunction *body, bool numbered, GError **error)
+{
+    KilnFunction *to = kiln_function_new_region(module, "body");
+    g_autoptr(GHashTable) values = g_hash_table_new(NULL, NULL);
+    if (!copy_arguments(to, body, numbered, values, error))
+        return NULL;
+    const KilnNode *results = kiln_function_return(body);
+    uint32_t n = 0;
+    kiln_foreach_node (node, body) {
+        g_autofree char *name = numbered ? g_strdup_printf("v%u", n++) : NULL;
+        if (node != results && !kiln_node_copy(to, node, values, NULL, name, error))
+            return NULL;
+    }
+    g_autofree KilnValue **returned = g_new0(KilnValue *, results->n_operands + 1);
+    for (uint32_t i = 0; i < results->n_operands; i++)
+        returned[i] = g_hash_table_lookup(values, results->operands[i].value);
+    return kiln_function_set_results(to, returned, NULL, results->n_operands, error) ? to : NULL;
+}
+
+gboolean
+kiln_node_inline(KilnNode *node, const KilnFunction *body, GError **error)
+{
+    g_autoptr(GHashTable) values = g_hash_table_new(NULL, NULL);
+    for (guint i = 0; i < body->arguments->len; i++)
+        g_hash_table_insert(values, &kiln_function_argument(body, i)->value,
+                            kiln_node_operand(node, i));
+    const KilnNode *results = kiln_function_return(body);
+    kiln_foreach_node (inner, body) {
+        if (inner != results && !kiln_node_copy(node->function, inner, values, node, NULL, error))
+            return FALSE;
+    }
+    for (uint32_t i = 0; i < node->n_results; i++) {
+        KilnValue *result = results->operands[i].value;
+        KilnValue *same = g_hash_table_lookup(values, result);
+        kiln_value_replace(&node->results[i], same ? same : result);
+    }
+    kiln_node_remove(node);
+    return TRUE;
+}

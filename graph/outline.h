@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Moving nodes between functions: into a region, out of one, into another module. */
+#ifndef KILN_GRAPH_OUTLINE_H
+#define KILN_GRAPH_OUTLINE_H
+
+#include "graph/module.h"
+
+/** A copy of @from, which has no subgraphs, in @to before @before (NULL: at the end). Operands are
+ * what @values (KilnValue* to KilnValue*) says, or the same where it says nothing; the results are
+ * entered there. Constants become those of @to's module, copied where it is another one. @name:
+ * base of the results' names; NULL: as they are. */
+KilnNode *kiln_node_copy(KilnFunction *to, const KilnNode *from, GHashTable *values,
+                         KilnNode *before, const char *name, GError **error);
+
+/** A copy of @body, which reads nothing around it, as a subgraph of @module. @numbered: values are
+ * called a0… and v0…, so that equal bodies become equal texts; else as they were. */
+KilnFunction *kiln_body_copy(KilnModule *module, const KilnFunction *body, bool numbered,
+                             GError **error);
+
+/** Puts the nodes of @node's body in the place of @node, an offload node. */
+gboolean kiln_node_inline(KilnNode *node, const KilnFunction *body, GError **error);
+
+#endif

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Names of regions become handles: every call gets what the vendor compiled, or goes inline.
+ *
+ *     call @r0 @out %y, @in %x, @in @w        %v = alloc : …
+ *                                        =>   conv @out %v, @in %x, @in @w
+ *                                             relu @out %y, @in %v
+ *                                             dealloc %v */
+#include "ir/vendor.h"
+
+#include <string.h>
+
+/* --- inline --- */
+
+typedef struct {
+    KilnInstr *call;
+    KilnIRFunction *region; /* the callee's body, lowered */
+    KilnBuffer **buffers;   /* of the caller, by id in the region */
+} Splice;
+
+static KilnBuffer *
+find_weight(const KilnIRFunction *function, const KilnConstant *constant)
+{
+    for (guint i = 0; i < function->weights->len; i++) {
+        KilnBuffer *weight = g_ptr_array_index(function->weights, i);
+        if (weight->constant == constant && weight->is_const)
+            return weight;
+    }
+    return NULL;
+}
+
+static void
+map_signature(const Splice *splice)
+{
+    const KilnIRFunction *region = splice->region;
+    KilnIRFunction *function = splice->call->function;
+    uint32_t n_out = region->outputs->len;
+    for (uint32_t i = 0; i < splice->call->n_operands; i++) {
+        const KilnBuffer *inner = i < n_out ? g_ptr_array_index(region->outputs, i)
+                                            : g_ptr_array_index(region->inputs, i - n_out);
+        splice->buffers[inner->id] = splice->call->operands[i].buffer;
+    }
+    for (guint i = 0; i < region->weights->len; i++) {
+        const KilnBuffer *inner = g_ptr_array_index(region->weights, i);
+        KilnBuffer *weight = find_weight(function, inner->constant);
+        if (!weight) {
+            weight = kiln_ir_add_buffer(function, KILN_BUFFER_WEIGHT, inner->name, &inner->type);
+            weight->constant = inner->constant;
+            weight->is_const = true;
+        }
+        splice->buffers[inner->id] = weight;
+    }
+}
+
+static gboolean
+splice_compute(const Splice *splice, const KilnInstr *instr, GError **error)
+{
+    g_autofree KilnBuffer **operands = g_new0(KilnBuffer *, instr->n_operands + 1);
+    for (uint32_t i = 0; i < instr->n_operands; i++) {
+        const KilnBuffer *buffer = instr->operands[i].buffer;
+        operands[i] = buffer ? splice->buffers[buffer->id] : NULL;
+    }
+    KilnIRFunction *function = splice->call->function;
+    KilnInstr *copy = kiln_instr_new(function, instr->kind, operands, instr->n_operands,
+                                     instr->attrs, splice->call, error);
+    if (copy && instr->name)
+        copy->name = kiln_arena_strdup(function->arena, instr->name);
+    return copy != NULL;
+}
+
+static gboolean
+splice_instr(const Splice *splice, const KilnInstr *instr, GError **error)
+{
+    KilnIRFunction *function = splice->call->function;
+    const KilnBuffer *buffer = kiln_instr_operand(instr, 0);
+    switch (instr->kind) {
+    case KILN_INSTR_alloc:
+        splice->buffers[buffer->id] =
+            kiln_ir_alloc(function, buffer->name, &buffer->type, splice->call);
+        return TRUE;
+    case KILN_INSTR_dealloc:
+        kiln_ir_dealloc(splice->buffers[buffer->id], splice->call);
+        return TRUE;
+    case KILN_INSTR_view:
+        splice->buffers[buffer->id] =
+            kiln_ir_view(function, buffer->name, splice->buffers[buffer->base->id],
+                         buffer->view_offset, &buffer->type, splice->call);
+        return TRUE;
+    default:
+        return splice_compute(splice, instr, error);
+    }
+}
+
+static gboolean
+inline_call(KilnInstr *call, GError **error)
+{
+    g_autoptr(KilnIRFunction) region = kiln_lower(call->declaration->body, error);
+    if (!region)
+        return FALSE;
+    g_autofree KilnBuffer **buffers = g_new0(KilnBuffer *, region->buffers->len + 1);
+    Splice splice = { call, region, buffers };
+    map_signature(&splice);
+    kiln_foreach_instr (instr, region) {
+        if (!splice_instr(&splice, instr, error))
+            return FALSE;
+    }
+    kiln_instr_remove(call);
+    return TRUE;
+}
+
+/* --- names --- */
+
+static gboolean
+resolve(KilnInstr *call, const KilnTarget *target, int threads, GError **error)
+{
+    KilnDeclaration *callee = kiln_module_find_declaration(call->function->module, call->callee);
+    const KilnVendor *vendor = target ? target->vendor : NULL;
+    const KilnCompiled *compiled = callee ? (KilnCompiled *)callee->compiled : NULL;
+    if (compiled && compiled->vendor == vendor && compiled->threads >= threads)
+        return TRUE;
+    if (!callee || !callee->body)
+        return kiln_throw(error, KILN_ERROR_UNSUPPORTED,
+                          "%s (call): no region of the name @%s is compiled, and its declaration "
+                          "has no body",
+                          kiln_instr_label(call), call->callee);
+    g_clear_pointer(&callee->compiled, kiln_shared_unref);
+    /* What the vendor fails at runs as instructions: no error. */
+    KilnCompiled *made = vendor ? kiln_kernel_cache_get(vendor, callee->body, threads, NULL) : NULL;
+    callee->compiled = made ? &made->shared : NULL;
+    return made || inline_call(call, error);
+}
+
+static void
+mark_called(const KilnIRFunction *function, bool *called)
+{
+    const GPtrArray *declarations = function->module->declarations;
+    kiln_foreach_instr (instr, function) {
+        for (guint i = 0; instr->kind == KILN_INSTR_call && i < declarations->len; i++) {
+            if (g_ptr_array_index(declarations, i) == instr->declaration)
+                called[i] = true;
+        }
+    }
+}
+
+gboolean
+kiln_offload_resolve(KilnIRModule *ir, const KilnTarget *target, int threads, GError **error)
+{
+    g_autofree bool *called = g_new0(bool, ir->module->declarations->len + 1);
+    for (guint i = 0; i < ir->functions->len; i++) {
+        KilnIRFunction *function = g_ptr_array_index(ir->functions, i);
+        kiln_foreach_instr_safe (instr, function) {
+            if (instr->kind == KILN_INSTR_call && !resolve(instr, target, threads, error))
+                return FALSE;
+        }
+        mark_called(function, called);
+    }
+    if (ir->module->declarations->len)
+        kiln_module_keep_declarations(ir->module, called);
+    return TRUE;
+}

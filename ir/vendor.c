@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kernel cache: compiled regions of this process by their content. An entry goes with the last
+ * reference to it. */
+#include "ir/vendor.h"
+
+#include "graph/outline.h"
+#include "graph/text/text.h"
+
+#include <pthread.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards what is below */
+static GHashTable *cache; /* key, the compiled region's own → KilnCompiled, without a reference;
+                             NULL while it is empty */
+static uint64_t n_compiled;
+
+const KilnKernel *
+kiln_call_kernel(const KilnInstr *instr)
+{
+    const KilnCompiled *compiled = kiln_call_compiled(instr);
+    return compiled ? &compiled->kernel : NULL;
+}
+
+KilnModule *
+kiln_region_module(const KilnFunction *body, GError **error)
+{
+    g_autoptr(KilnModule) module = kiln_module_new();
+    KilnFunction *copy = kiln_body_copy(module, body, true, error);
+    if (!copy)
+        return NULL;
+    g_ptr_array_add(module->functions, copy);
+    return g_steal_pointer(&module);
+}
+
+char *
+kiln_region_key(const KilnFunction *body, GError **error)
+{
+    g_autoptr(KilnModule) module = kiln_region_module(body, error);
+    g_autoptr(GString) text = g_string_new(NULL);
+    if (!module || !kiln_module_print(module, NULL, text, error))
+        return NULL;
+    return g_strdup(text->str);
+}
+
+static KilnCompiled *
+compile(const KilnVendor *vendor, const KilnFunction *body, int threads, GError **error)
+{
+    g_autoptr(KilnModule) module = kiln_region_module(body, error);
+    g_autoptr(KilnIRFunction) region = module ? kiln_lower(kiln_module_entry(module), error) : NULL;
+    if (!region)
+        return NULL;
+    guint n = body->arguments->len;
+    g_autofree bool *constant = g_new0(bool, n + 1);
+    for (guint i = 0; i < n; i++)
+        constant[i] = kiln_function_argument(body, i)->constness == KILN_CONSTNESS_COMPILE;
+    KilnCompiled *compiled = vendor->compile(region, constant, threads, error);
+    if (compiled) {
+        compiled->vendor = vendor;
+        compiled->threads = threads;
+    }
+    return compiled;
+}
+
+/* The last reference went. Somebody may have asked for the region since and put another in place.
+ */
+static void
+forget(KilnShared *shared)
+{
+    KilnCompiled *compiled = (KilnCompiled *)shared;
+    char *key = compiled->key;
+    pthread_mutex_lock(&lock);
+    if (cache && g_hash_table_lookup(cache, key) == compiled)
+        g_hash_table_remove(cache, key);
+    if (cache && !g_hash_table_size(cache))
+        g_clear_pointer(&cache, g_hash_table_unref);
+    pthread_mutex_unlock(&lock);
+    compiled->destroy(shared);
+    g_free(key);
+}
+
+/* Under the lock: a new reference to what lies under @key, unless its last one is on its way out.
+ */
+static KilnCompiled *
+find(const char *key)
+{
+    KilnCompiled *compiled = cache ? g_hash_table_lookup(cache, key) : NULL;
+    int references = compiled ? atomic_load(&compiled->shared.references) : 0;
+    while (references &&
+           !atomic_compare_exchange_weak(&compiled->shared.references, &references, references + 1))
+        ;
+    return references ? compiled : NULL;
+}
+
+/* Under the lock. */
+static void
+remember(KilnCompiled *compiled, const char *key)
+{
+    if (!cache)
+        cache = g_hash_table_new(g_str_hash, g_str_equal);
+    compiled->key = g_strdup(key);
+    compiled->destroy = compiled->shared.destroy;
+    compiled->shared.destroy = forget;
+    g_hash_table_replace(cache, compiled->key, compiled);
+}
+
+KilnCompiled *
+kiln_kernel_cache_get(const KilnVendor *vendor, const KilnFunction *body, int threads,
+                      GError **error)
+{
+    g_autofree char *region = kiln_region_key(body, error);
+    if (!region)
+        return NULL;
+    g_autofree char *key =
+        g_strdup_printf("%s %s, %d threads\n%s", vendor->name, vendor->version, threads, region);
+    /* One region is compiled at a time: who asks for the same one waits and finds it. */
+    pthread_mutex_lock(&lock);
+    KilnCompiled *compiled = find(key);
+    if (!compiled && (compiled = compile(vendor, body, threads, error))) {
+        n_compiled++;
+        remember(compiled, key);
+    }
+    pthread_mutex_unlock(&lock);
+    return compiled;
+}
+
+uint64_t
+kiln_kernel_cache_compiled(void)
+{
+    pthread_mutex_lock(&lock);
+    uint64_t n = n_compiled;
+    pthread_mutex_unlock(&lock);
+    return n;
+}

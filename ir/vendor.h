@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the middle of Kiln sees of a vendor library: a table of functions that says which operators
+ * it takes, and makes one kernel of a whole region of them. The offload road meets here: passes
+ * outline and compile regions, lowering turns them into calls by name, binding resolves the names.
+ */
+#ifndef KILN_IR_VENDOR_H
+#define KILN_IR_VENDOR_H
+
+#include "ir/target.h"
+
+/** What an operator may be in a region. */
+typedef enum {
+    KILN_VENDOR_NONE,   /* the vendor lacks it */
+    KILN_VENDOR_ANCHOR, /* worth a region of its own */
+    KILN_VENDOR_TAIL,   /* computed on the way out of an anchor */
+    KILN_VENDOR_GLUE,   /* taken where it joins regions, never worth one */
+} KilnVendorRole;
+
+/** What a vendor made of a region: immutable, shared by all declarations of equal regions.
+ * References are those of @shared. */
+typedef struct KilnCompiled {
+    KilnShared shared;
+    KilnKernel kernel; /* what runs a call of it: name, workspace (scratch_bytes), packed constant
+                          operands */
+    const struct KilnVendor *vendor;
+    int threads; /* what it was compiled for: it runs with these or fewer */
+    /* of the kernel cache */
+    char *key;
+    void (*destroy)(KilnShared *self); /* the vendor's, behind the cache's */
+} KilnCompiled;
+
+typedef struct KilnVendor {
+    const char *name;
+    const char *version; /* of the library, with what it may use of the machine */
+    KilnVendorRole (*role)(const KilnNode *node);
+    /** Microseconds on one thread, and what one byte costs that crosses the edge of a region
+     * because the anchor at the edge wants a layout of its own: what the partitioner weighs against
+     * the time of own kernels. */
+    double (*anchor_us)(const KilnNode *node);
+    bool (*wants_layout)(const KilnNode *node);
+    /** Compiles a lowered region. @constant: one flag per input, true where its values will be
+     * there to be packed. NULL and an error where the library lacks something: the region goes back
+     * inline then. */
+    KilnCompiled *(*compile)(const KilnIRFunction *region, const bool *constant, int threads,
+                             GError **error);
+    /** One line per primitive: implementation, layouts, what was chosen and why. */
+    void (*describe)(const KilnCompiled *compiled, GString *out);
+} KilnVendor;
+
+/** What runs a call: NULL where nothing is compiled under its name. */
+const KilnKernel *kiln_call_kernel(const KilnInstr *instr);
+static inline const KilnCompiled *
+kiln_call_compiled(const KilnInstr *instr)
+{
+    return instr->declaration ? (const KilnCompiled *)instr->declaration->compiled : NULL;
+}
+
+/** @body compiled by @vendor for @threads: from the kernel cache of the process where an equal
+ * region (operators, types, attributes, literals, which arguments are constant) lies there, else
+ * made and put there. A region stays in the cache as long as something refers to it. Arguments are
+ * constant where their constness says so. Thread-safe. A new reference. */
+KilnCompiled *kiln_kernel_cache_get(const KilnVendor *vendor, const KilnFunction *body, int threads,
+                                    GError **error);
+/** The text by which regions are equal: the same in every process. */
+char *kiln_region_key(const KilnFunction *body, GError **error);
+/** How often something was compiled by this process: for tests. */
+uint64_t kiln_kernel_cache_compiled(void);
+
+/** A copy of @body, which reads nothing around it, in a module of its own: values are numbered, so
+ * that equal regions become equal texts. */
+KilnModule *kiln_region_module(const KilnFunction *body, GError **error);
+
+/** Gives every call of @ir its compiled region: what a pass compiled, else what the cache has or
+ * @target's vendor compiles now. A call that has none goes inline, in instructions; one without
+ * body is KILN_ERROR_UNSUPPORTED. Declarations that no call reads are dropped. */
+gboolean kiln_offload_resolve(KilnIRModule *ir, const KilnTarget *target, int threads,
+                              GError **error);
+
+#endif

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* compile-offload: the vendor compiles each region; what it cannot compile goes back inline.
+ *
+ *      %y = vendor.graph @r0(%x, %w)          %y = vendor.executable @conv_5f0c12ab(%x, %w)
+ *             body(…) {…}
+ *                                      =>
+ *                                             declare @conv_5f0c12ab(types) -> types body(…) {…}
+ *
+ *   compile   the vendor took it. The name is that of its first operator and a hash of its content:
+ *             operators, types, attributes, literals. Equal regions share one declaration and one
+ *             compiled object, which lies in the kernel cache as long as a declaration refers to it
+ *   inline    the vendor did not, or the region reads values around it: its nodes stand where it
+ *             stood, and run on own kernels
+ *
+ * requires nothing, preserves nothing; class E: what the vendor rounds otherwise is judged where
+ * models are compared. The declaration keeps the body: a printed program is compiled again where
+ * it is read, and runs on own kernels where there is no vendor. Without a vendor nothing happens.
+ */
+#include "graph/outline.h"
+#include "ir/vendor.h"
+#include "passes/pass.h"
+
+/* Reads its arguments and nothing around it. */
+static bool
+is_self_contained(const KilnFunction *body)
+{
+    kiln_foreach_node (node, body) {
+        for (uint32_t i = 0; i < node->n_operands; i++) {
+            const KilnValue *value = node->operands[i].value;
+            if (value && kiln_function_find_value(body, value->name) != value)
+                return false;
+        }
+    }
+    return true;
+}
+
+static uint32_t
+hash_text(const char *text)
+{
+    uint32_t hash = 2166136261u;
+    for (; *text; text++)
+        hash = (hash ^ (uint8_t)*text) * 16777619u;
+    return hash;
+}
+
+/* The declaration of @compiled, made where there is none. */
+static KilnDeclaration *
+declare(KilnModule *module, const KilnFunction *body, KilnCompiled *compiled, GError **error)
+{
+    for (guint i = 0; i < module->declarations->len; i++) {
+        KilnDeclaration *declaration = g_ptr_array_index(module->declarations, i);
+        if (declaration->compiled == &compiled->shared)
+            return declaration;
+    }
+    const KilnNode *first = body->first;
+    while (first->op == KILN_OP_const)
+        first = first->next;
+    g_autofree char *key = kiln_region_key(body, error);
+    KilnFunction *copy = key ? kiln_body_copy(module, body, false, error) : NULL;
+    if (!copy)
+        return NULL;
+    uint32_t hash = hash_text(key);
+    g_autofree char *name = NULL;
+    do {
+        g_free(name);
+        name = g_strdup_printf("%s_%08x", kiln_op_info(first->op)->name, hash++);
+    } while (kiln_module_find_declaration(module, name));
+    KilnDeclaration *declaration = kiln_module_declare(module, name, copy);
+    declaration->compiled = kiln_shared_ref(&compiled->shared);
+    return declaration;
+}
+
+static gboolean
+replace(KilnNode *node, const KilnDeclaration *declaration, GError **error)
+{
+    g_autofree KilnValue **operands = g_new0(KilnValue *, node->n_operands + 1);
+    g_autofree KilnType *types = g_new0(KilnType, node->n_results + 1);
+    for (uint32_t i = 0; i < node->n_operands; i++)
+        operands[i] = node->operands[i].value;
+    for (uint32_t i = 0; i < node->n_results; i++)
+        types[i] = node->results[i].type;
+    KilnAttrs_vendor_executable attrs = { .callee = declaration->name };
+    KilnNodeSpec spec = { .op = KILN_OP_vendor_executable,
+                          .name = node->name,
+                          .operands = operands,
+                          .n_operands = node->n_operands,
+                          .n_results = node->n_results,
+                          .attrs = &attrs,
+                          .types = types,
+                          .before = node };
+    KilnNode *executable = kiln_node_new(node->function, &spec, error);
+    if (!executable)
+        return FALSE;
+    for (uint32_t i = 0; i < node->n_results; i++)
+        kiln_value_replace(&node->results[i], &executable->results[i]);
+    kiln_node_remove(node);
+    return TRUE;
+}
+
+static gboolean
+compile(KilnNode *node, const KilnVendor *vendor, KilnPassContext *context, GError **error)
+{
+    KilnFunction *body = kiln_attrs(node, vendor_graph)->body;
+    const char *callee = kiln_attrs(node, vendor_graph)->callee;
+    g_autoptr(GError) why = NULL;
+    KilnCompiled *compiled = NULL;
+    if (is_self_contained(body))
+        compiled = kiln_kernel_cache_get(vendor, body, kiln_pass_threads(context), &why);
+    if (!compiled) {
+        kiln_pass_note(context, "inline", "@%s: %s", callee,
+                       why ? why->message : "it reads values around it");
+        return kiln_node_inline(node, body, error);
+    }
+    const KilnDeclaration *declaration = declare(node->function->module, body, compiled, error);
+    kiln_shared_unref(&compiled->shared); /* the declaration has one of its own */
+    if (!declaration)
+        return FALSE;
+    kiln_pass_note(context, "compile", "@%s: @%s", callee, declaration->name);
+    return replace(node, declaration, error);
+}
+
+gboolean
+kiln_pass_compile_offload(KilnFunction *function, KilnPassContext *context, bool *changed,
+                          GError **error)
+{
+    const KilnTarget *target = kiln_pass_target(context);
+    *changed = false;
+    if (!target || !target->vendor)
+        return TRUE;
+    kiln_foreach_node_safe (node, function) {
+        if (node->op != KILN_OP_vendor_graph)
+            continue;
+        *changed = true;
+        if (!compile(node, target->vendor, context, error))
+            return FALSE;
+    }
+    return TRUE;
+}

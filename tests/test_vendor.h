@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A vendor for tests of the offload road, with or without a library: it takes products,
+ * convolutions, pools and what may follow them, fails to compile a region with an lrn in it, and
+ * makes kernels that must never run: tests evaluate the bodies of regions. */
+#ifndef KILN_TESTS_TEST_VENDOR_H
+#define KILN_TESTS_TEST_VENDOR_H
+
+#include "backends/ref/ref.h"
+#include "ir/vendor.h"
+
+static inline KilnVendorRole
+test_vendor_role(const KilnNode *node)
+{
+    switch (node->op) {
+    case KILN_OP_conv:
+    case KILN_OP_matmul:
+    case KILN_OP_gemm:
+    case KILN_OP_max_pool:
+    case KILN_OP_lrn:
+        return KILN_VENDOR_ANCHOR;
+    case KILN_OP_add:
+    case KILN_OP_mul:
+    case KILN_OP_relu:
+    case KILN_OP_clip:
+        return KILN_VENDOR_TAIL;
+    case KILN_OP_concat:
+        return KILN_VENDOR_GLUE;
+    default:
+        return KILN_VENDOR_NONE;
+    }
+}
+
+static inline bool
+test_vendor_wants_layout(const KilnNode *node)
+{
+    return node->op == KILN_OP_conv || node->op == KILN_OP_max_pool || node->op == KILN_OP_lrn;
+}
+
+/* Twice as fast as it need be, so that the call and the reorders decide. */
+static inline double
+test_vendor_us(const KilnNode *node)
+{
+    return (double)kiln_node_cost(node).flops / 400e3;
+}
+
+static inline const char *
+test_vendor_run(const KilnKernelArgs *args)
+{
+    (void)args;
+    return "the kernels of the test vendor do not run";
+}
+
+static inline void
+test_vendor_destroy(KilnShared *shared)
+{
+    g_free(shared);
+}
+
+static inline KilnCompiled *
+test_vendor_compile(const KilnIRFunction *region, const bool *constant, int threads, GError **error)
+{
+    (void)constant;
+    (void)threads;
+    kiln_foreach_instr (instr, region) {
+        if (instr->kind == KILN_INSTR_lrn)
+            return kiln_throw_null(error, KILN_ERROR_UNSUPPORTED, "injected failure");
+    }
+    KilnCompiled *compiled = g_new0(KilnCompiled, 1);
+    atomic_init(&compiled->shared.references, 1);
+    compiled->shared.destroy = test_vendor_destroy;
+    compiled->kernel =
+        (KilnKernel){ .instr = KILN_INSTR_call, .name = "test:call", .run = test_vendor_run };
+    return compiled;
+}
+
+static inline void
+test_vendor_describe(const KilnCompiled *compiled, GString *out)
+{
+    g_string_append(out, compiled->kernel.name);
+}
+
+static const KilnVendor test_vendor = { .name = "test",
+                                        .version = "1",
+                                        .role = test_vendor_role,
+                                        .anchor_us = test_vendor_us,
+                                        .wants_layout = test_vendor_wants_layout,
+                                        .compile = test_vendor_compile,
+                                        .describe = test_vendor_describe };
+
+/** The reference with that vendor. */
+static inline KilnTarget
+test_vendor_target(void)
+{
+    KilnTarget target = *kiln_ref_target();
+    target.vendor = &test_vendor;
+    return target;
+}
+
+#endif

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The offload road: regions, the kernel cache, calls by name, and what the vendor computes. */
+#include "ir/vendor.h"
+#include "passes/manager.h"
+#include "runtime/internal.h"
+#include "tests/test_vendor.h"
+#include "tests/unit/runtime_case.h"
+
+#include <math.h>
+
+#define OFFLOAD "partition-offload{when=always,min-us=0},compile-offload"
+
+/* --- regions and the cache, with the test vendor --- */
+
+/* The module of @text after the passes, lowered and resolved. */
+static KilnIRModule *
+offloaded(const char *text, const char *passes)
+{
+    GError *error = NULL;
+    KilnTarget target = test_vendor_target();
+    KilnPassOptions options = KILN_PASS_OPTIONS_INIT;
+    options.target = &target;
+    g_autoptr(KilnModel) model = model_of(text);
+    g_autoptr(KilnPassPipeline) pipeline = kiln_pass_pipeline_parse_inline(passes, &error);
+    cr_assert(pipeline, "%s", error ? error->message : "");
+    KilnModule *module = kiln_compile_graph(model, NULL, pipeline, &options, NULL, &error);
+    cr_assert(module, "%s", error ? error->message : "");
+    KilnIRModule *ir = kiln_compile_ir(module, pipeline, &options, NULL, &error);
+    cr_assert(ir, "%s", error ? error->message : "");
+    return ir;
+}
+
+static uint32_t
+count(const KilnIRModule *ir, KilnInstrKind kind)
+{
+    uint32_t n = 0;
+    kiln_foreach_instr (instr, (KilnIRFunction *)g_ptr_array_index(ir->functions, 0))
+        n += instr->kind == kind;
+    return n;
+}
+
+Test(offload, off_05_twelve_equal_layers_compile_once)
+{
+    g_autoptr(GString) text = g_string_new("graph @layers(%x0: f32[4,8]) {\n");
+    for (int i = 0; i < 12; i++)
+        g_string_append_printf(text,
+                               "  %%w%d = const @w%d : f32[8,8]\n"
+                               "  %%m%d = matmul(%%x%d, %%w%d) : f32[4,8]\n"
+                               "  %%x%d = relu(%%m%d) : f32[4,8]\n",
+                               i, i, i, i, i, i + 1, i);
+    g_string_append(text, "  return %x12\n}\nconstants {\n");
+    for (int i = 0; i < 12; i++)
+        g_string_append_printf(text, "  @w%d = random_normal(seed=%d, std=0.3) : f32[8,8]\n", i, i);
+    g_string_append(text, "}\n");
+    uint64_t before = kiln_kernel_cache_compiled();
+    g_autoptr(KilnIRModule) ir = offloaded(text->str, OFFLOAD);
+    cr_expect_eq(kiln_kernel_cache_compiled(), before + 1);
+    cr_expect_eq(ir->module->declarations->len, 1u);
+    cr_expect_eq(count(ir, KILN_INSTR_call), 12u);
+    /* Another program of the process finds what lies in the cache. */
+    g_autoptr(KilnIRModule) again = offloaded(text->str, OFFLOAD);
+    cr_expect_eq(kiln_kernel_cache_compiled(), before + 1);
+}
+
+Test(offload, off_05_the_cache_forgets_with_the_last_reference)
+{
+    static const char text[] = "graph @f(%x: f32[3,5], %w: f32[5,7]) {\n"
+                               "  %y = matmul(%x, %w) : f32[3,7]\n  return %y\n}\n";
+    uint64_t before = kiln_kernel_cache_compiled();
+    for (int i = 1; i <= 2; i++) {
+        g_autoptr(KilnIRModule) ir = offloaded(text, OFFLOAD);
+        cr_expect_eq(kiln_kernel_cache_compiled(), before + (uint64_t)i);
+    }
+}
+
+Test(offload, off_06_off_07_failed_regions_run_as_instructions)
+{
+    g_autoptr(KilnIRModule) ir = offloaded("graph @f(%x: f32[1,4,8,8]) {\n"
+                                           "  %n = lrn(%x) {size=3} : f32[1,4,8,8]\n"
+                                           "  %y = relu(%n) : f32[1,4,8,8]\n"
+                                           "  return %y\n}\n",
+                                           OFFLOAD);
+    cr_expect_eq(count(ir, KILN_INSTR_call), 0u);
+    cr_expect_eq(count(ir, KILN_INSTR_lrn), 1u);
+    cr_expect_eq(ir->module->declarations->len, 0u);
+}
+
+Test(offload, off_08_off_09_calls_write_into_what_they_are_given)
+{
+    g_autoptr(KilnIRModule) ir = offloaded("graph @f(%x: f32[4,8], %v: f32[8,8], %w: f32[8,8]) {\n"
+                                           "  %a = matmul(%x, %v) : f32[4,8]\n"
+                                           "  %y = matmul(%a, %w) : f32[4,8]\n"
+                                           "  return %y\n}\n",
+                                           OFFLOAD);
+    const KilnIRFunction *function = g_ptr_array_index(ir->functions, 0);
+    cr_expect_eq(count(ir, KILN_INSTR_call), 2u);
+    cr_expect_eq(count(ir, KILN_INSTR_alloc), 1u);
+    cr_expect_eq(count(ir, KILN_INSTR_copy), 0u);
+    const KilnInstr *last = NULL;
+    kiln_foreach_instr (instr, function)
+        last = instr->kind == KILN_INSTR_call ? instr : last;
+    cr_expect_eq(last->operands[0].access, KILN_ACCESS_OUT);
+    cr_expect_eq(last->operands[0].buffer->kind, KILN_BUFFER_OUTPUT);
+}
+
+Test(offload, off_09_edges_of_results)
+{
+    /* Returned twice; an input returned; a result that is read on. */
+    g_autoptr(KilnIRModule) ir = offloaded("graph @f(%x: f32[4,8], %w: f32[8,8]) {\n"
+                                           "  %a = matmul(%x, %w) : f32[4,8]\n"
+                                           "  %b = matmul(%a, %w) : f32[4,8]\n"
+                                           "  return %a, %a as again, %x, %b\n}\n",
+                                           OFFLOAD);
+    GError *error = NULL;
+    const KilnIRFunction *function = g_ptr_array_index(ir->functions, 0);
+    must(kiln_ir_verify(function, &error), error);
+    cr_expect_eq(count(ir, KILN_INSTR_call), 2u);
+    cr_expect_eq(function->outputs->len, 4u);
+}
+
+static const char printed[] =
+    "func @f {\n"
+    "  input @x : f32[2,3]\n"
+    "  input @w : f32[3,2]\n"
+    "  output @y : f32[2,2]\n"
+    "  call @r0 @out @y, @in @x, @in @w\n"
+    "}\n\n"
+    "declare @r0(f32[2,3], f32[3,2]) -> f32[2,2] body(%a: f32[2,3], %b: f32[3,2]) {\n"
+    "  %m = matmul(%a, %b) : f32[2,2]\n"
+    "  %r = relu(%m) : f32[2,2]\n"
+    "  return %r\n"
+    "}\n"
+    "declare @r1(f32[2]) -> f32[2]\n";
+
+Test(offload, off_11_unread_declarations_are_dropped)
+{
+    GError *error = NULL;
+    g_autoptr(KilnIRModule) ir =
+        kiln_ir_module_parse(printed, strlen(printed), "printed.kiln", &error);
+    cr_assert(ir, "%s", error ? error->message : "");
+    cr_expect_eq(ir->module->declarations->len, 2u);
+    KilnTarget target = test_vendor_target();
+    must(kiln_offload_resolve(ir, &target, 1, &error), error);
+    cr_expect_eq(ir->module->declarations->len, 1u);
+    cr_expect_eq(count(ir, KILN_INSTR_call), 1u);
+    /* Without a vendor nothing is called and nothing declared. */
+    must(kiln_offload_resolve(ir, kiln_ref_target(), 1, &error), error);
+    cr_expect_eq(ir->module->declarations->len, 0u);
+    cr_expect_eq(count(ir, KILN_INSTR_call), 0u);
+    must(kiln_ir_verify(g_ptr_array_index(ir->functions, 0), &error), error);
+}
+
+Test(offload, off_11_printed_calls_run_on_every_target)
+{
+    static const float x[] = { 1, 2, 3, -1, -2, -3 }, w[] = { 1, 0, 0, 1, 1, 1 };
+    static const struct {
+        const char *target;
+        gboolean no_offload;
+    } ways[] = { { "ref", FALSE }, { "cpu", TRUE }, { "cpu", FALSE } };
+    for (size_t i = 0; i < G_N_ELEMENTS(ways); i++) {
+        KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
+        options.target = ways[i].target;
+        options.no_offload = ways[i].no_offload;
+        g_autoptr(KilnProgram) program = program_of(printed, &options);
+        g_autoptr(KilnSession) session = kiln_session_new(program, NULL, NULL);
+        bind(session, 0, x, sizeof x);
+        bind(session, 1, w, sizeof w);
+        run(session);
+        expect_floats(session, 0, FLOATS(4, 5, 0, 0), DIMS(2, 2));
+    }
+}
+
+Test(offload, off_13_unknown_names)
+{
+    GError *error = NULL;
+    static const char text[] = "func @f {\n  input @x : f32[2]\n  output @y : f32[2]\n"
+                               "  call @nobody @out @y, @in @x\n}\n"
+                               "declare @nobody(f32[2]) -> f32[2]\n";
+    g_autoptr(KilnModel) model = model_of(text);
+    cr_expect_null(kiln_program_compile(model, NULL, &error));
+    expect_error(&error, KILN_ERROR_UNSUPPORTED,
+                 "no region of the name @nobody is compiled, and its declaration has no body");
+}
+
+Test(offload, bodies_that_are_not_what_is_declared)
+{
+    GError *error = NULL;
+    static const char text[] = "graph @f(%x: f32[2]) {\n  return %x\n}\n"
+                               "declare @r(f32[2]) -> f32[3] body(%a: f32[2]) {\n"
+                               "  %b = relu(%a) : f32[2]\n  return %b\n}\n";
+    cr_expect_null(kiln_module_parse(text, strlen(text), "case.kiln", &error));
+    expect_error(&error, KILN_ERROR_INVALID, "@r: its body has another signature than is declared");
+}
+
+/* --- what the vendor computes, against own kernels --- */
+
+typedef struct {
+    const char *name;
+    const char *text; /* constants are random; the first argument is the input */
+    uint32_t calls;   /* regions that the vendor takes */
+} Problem;
+
+#define W(name, type) "  @" name " = random_normal(seed=3, std=0.2) : " type "\n"
+
+static const Problem problems[] = {
+    { "convolution with bias and relu",
+      "graph @f(%x: f32[1,32,9,11]) {\n"
+      "  %w = const @w : f32[32,32,3,3]\n  %b = const @b : f32[32]\n"
+      "  %c = conv(%x, %w, %b) {pads=[1,1,1,1]} : f32[1,32,9,11]\n"
+      "  %y = relu(%c) : f32[1,32,9,11]\n  return %y\n}\n"
+      "constants {\n" W("w", "f32[32,32,3,3]") W("b", "f32[32]") "}\n",
+      1 },
+    { "strides, dilations, uneven pads, odd channels",
+      "graph @f(%x: f32[2,5,17,13]) {\n"
+      "  %w = const @w : f32[7,5,3,2]\n"
+      "  %y = conv(%x, %w) {dilations=[2,1], pads=[2,0,1,1], strides=[2,3]} : f32[2,7,8,5]\n"
+      "  return %y\n}\n"
+      "constants {\n" W("w", "f32[7,5,3,2]") "}\n",
+      1 },
+    { "depthwise with clip",
+      "graph @f(%x: f32[1,24,10,10]) {\n"
+      "  %w = const @w : f32[24,1,3,3]\n  %l = const @l : f32[]\n  %h = const @h : f32[]\n"
+      "  %c = conv(%x, %w) {group=24, pads=[1,1,1,1]} : f32[1,24,10,10]\n"
+      "  %y = clip(%c, %l, %h) : f32[1,24,10,10]\n  return %y\n}\n"
+      "constants {\n" W("w", "f32[24,1,3,3]") "  @l = [0] : f32[]\n  @h = [1] : f32[]\n}\n",
+      1 },
+    { "residual that is read on, and one that dies",
+      "graph @f(%x: f32[1,32,14,14]) {\n"
+      "  %w = const @w : f32[32,32,3,3]\n"
+      "  %a = conv(%x, %w) {pads=[1,1,1,1]} : f32[1,32,14,14]\n"
+      "  %r = relu(%a) : f32[1,32,14,14]\n"
+      "  %b = conv(%r, %w) {pads=[1,1,1,1]} : f32[1,32,14,14]\n"
+      "  %s = add(%b, %r) : f32[1,32,14,14]\n"
+      "  %t = relu(%s) : f32[1,32,14,14]\n"
+      "  %c = conv(%t, %w) {pads=[1,1,1,1]} : f32[1,32,14,14]\n"
+      "  %y = add(%r, %c) : f32[1,32,14,14]\n"
+      "  %z = mul(%y, %t) : f32[1,32,14,14]\n  return %z\n}\n"
+      "constants {\n" W("w", "f32[32,32,3,3]") "}\n",
+      1 },
+    { "Winograd, residual and relu",
+      "graph @f(%x: f32[1,64,28,28]) {\n"
+      "  %w = const @w : f32[64,64,3,3]\n  %b = const @b : f32[64]\n"
+      "  %a = conv(%x, %w, %b) {pads=[1,1,1,1]} : f32[1,64,28,28]\n"
+      "  %c = conv(%a, %w, %b) {pads=[1,1,1,1]} : f32[1,64,28,28]\n"
+      "  %s = add(%c, %a) : f32[1,64,28,28]\n"
+      "  %y = relu(%s) : f32[1,64,28,28]\n  return %y\n}\n"
+      "constants {\n" W("w", "f32[64,64,3,3]") W("b", "f32[64]") "}\n",
+      1 },
+    { "concat in place, read before and after",
+      "graph @f(%x: f32[1,16,12,12]) {\n"
+      "  %w = const @w : f32[32,16,3,3]\n  %v = const @v : f32[16,64,1,1]\n"
+      "  %u = const @u : f32[32,32,3,3]\n"
+      "  %a = conv(%x, %w) {pads=[1,1,1,1]} : f32[1,32,12,12]\n"
+      "  %b = conv(%a, %u) {pads=[1,1,1,1]} : f32[1,32,12,12]\n"
+      "  %c = concat(%b, %a) {axis=1} : f32[1,64,12,12]\n"
+      "  %d = conv(%c, %v) : f32[1,16,12,12]\n"
+      "  %e = max_pool(%a) {kernel_shape=[1,1]} : f32[1,32,12,12]\n"
+      "  return %d, %e\n}\n"
+      "constants {\n" W("w", "f32[32,16,3,3]") W("v", "f32[16,64,1,1]")
+          W("u", "f32[32,32,3,3]") "}\n",
+      1 },
+    { "concat of odd channels",
+      "graph @f(%x: f32[1,5,6,6]) {\n"
+      "  %w = const @w : f32[3,5,1,1]\n  %v = const @v : f32[4,6,1,1]\n"
+      "  %a = conv(%x, %w) : f32[1,3,6,6]\n  %b = relu(%a) : f32[1,3,6,6]\n"
+      "  %c = concat(%a, %b) {axis=1} : f32[1,6,6,6]\n"
+      "  %d = conv(%c, %v) : f32[1,4,6,6]\n  return %d\n}\n"
+      "constants {\n" W("w", "f32[3,5,1,1]") W("v", "f32[4,6,1,1]") "}\n",
+      1 },
+    { "transposed convolution",
+      "graph @f(%x: f32[1,16,7,7]) {\n"
+      "  %w = const @w : f32[16,8,3,3]\n  %b = const @b : f32[8]\n"
+      "  %y = conv_transpose(%x, %w, %b) {output_padding=[1,1], pads=[1,1,1,1], strides=[2,2]} "
+      ": f32[1,8,14,14]\n  return %y\n}\n"
+      "constants {\n" W("w", "f32[16,8,3,3]") W("b", "f32[8]") "}\n",
+      1 },
+    { "pools that round up, pad and average",
+      "graph @f(%x: f32[1,16,13,13]) {\n"
+      "  %w = const @w : f32[16,16,1,1]\n"
+      "  %a = conv(%x, %w) : f32[1,16,13,13]\n"
+      "  %p = max_pool(%a) {ceil_mode=true, kernel_shape=[3,3], strides=[2,2]} : f32[1,16,6,6]\n"
+      "  %q = average_pool(%p) {kernel_shape=[3,3], pads=[1,1,1,1]} : f32[1,16,6,6]\n"
+      "  %r = average_pool(%q) {count_include_pad=true, kernel_shape=[3,3], pads=[1,1,1,1]} "
+      ": f32[1,16,6,6]\n"
+      "  %y = global_average_pool(%r) : f32[1,16,1,1]\n  return %y\n}\n"
+      "constants {\n" W("w", "f32[16,16,1,1]") "}\n",
+      1 },
+    { "gemm, transposed weights, activations",
+      "graph @f(%x: f32[3,40]) {\n"
+      "  %w = const @w : f32[24,40]\n  %b = const @b : f32[24]\n"
+      "  %g = gemm(%x, %w, %b) {transB=true} : f32[3,24]\n"
+      "  %h = gelu(%g) : f32[3,24]\n  %s = sigmoid(%h) : f32[3,24]\n"
+      "  %y = tanh(%s) : f32[3,24]\n  return %y\n}\n"
+      "constants {\n" W("w", "f32[24,40]") W("b", "f32[24]") "}\n",
+      1 },
+    { "matmul of a batch with one matrix, residual",
+      "graph @f(%x: f32[2,6,16]) {\n"
+      "  %w = const @w : f32[16,16]\n  %b = const @b : f32[16]\n"
+      "  %m = matmul(%x, %w) : f32[2,6,16]\n  %a = add(%m, %b) : f32[2,6,16]\n"
+      "  %y = add(%x, %a) : f32[2,6,16]\n  return %y\n}\n"
+      "constants {\n" W("w", "f32[16,16]") W("b", "f32[16]") "}\n",
+      1 },
+    { "matmul of two values",
+      "graph @f(%x: f32[2,6,6]) {\n"
+      "  %y = matmul(%x, %x) : f32[2,6,6]\n  return %y\n}\n",
+      1 },
+    { "convolution of rank 5",
+      "graph @f(%x: f32[1,4,5,6,7]) {\n"
+      "  %w = const @w : f32[8,4,3,3,3]\n"
+      "  %y = conv(%x, %w) {pads=[1,1,1,1,1,1]} : f32[1,8,5,6,7]\n  return %y\n}\n"
+      "constants {\n" W("w", "f32[8,4,3,3,3]") "}\n",
+      1 },
+};
+
+/* Runs @text; the calls that the vendor took are counted in *@out_calls. */
+static GArray *
+outputs_of(const char *text, gboolean no_offload, int threads, uint32_t *out_calls)
+{
+    GError *error = NULL;
+    KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
+    options.pipeline = kiln_pipeline_parse(OFFLOAD, &error);
+    options.no_offload = no_offload;
+    options.threads = threads;
+    g_autoptr(KilnProgram) program = program_of(text, &options);
+    g_autoptr(KilnSession) session = kiln_session_new(program, NULL, &error);
+    const KilnTensorInfo *input = kiln_program_input(program, 0);
+    g_autofree float *x = g_malloc((gsize)input->bytes);
+    for (int64_t i = 0; i < input->bytes / 4; i++)
+        x[i] = (float)((i * 37 % 101) - 50) / 50.0f;
+    bind(session, 0, x, (size_t)input->bytes);
+    /* The second run finds what the first left behind. */
+    run(session);
+    run(session);
+    const KilnSpecialisation *made = g_ptr_array_index(program->specialisations, 0);
+    *out_calls = 0;
+    for (uint32_t c = 0; c < made->n_calls; c++)
+        *out_calls += made->calls[c].instr->kind == KILN_INSTR_call;
+    GArray *all = g_array_new(FALSE, FALSE, sizeof(float));
+    for (unsigned i = 0; i < kiln_program_n_outputs(program); i++) {
+        KilnTensorInfo info;
+        const float *data = kiln_session_output(session, i, &info, &error);
+        g_array_append_vals(all, data, (guint)(info.bytes / 4));
+    }
+    kiln_pipeline_unref(options.pipeline);
+    return all;
+}
+
+static void
+check_problem(const Problem *problem, bool full_isa)
+{
+    uint32_t calls;
+    g_autoptr(GArray) own = outputs_of(problem->text, TRUE, 1, &calls);
+    cr_expect_eq(calls, 0u);
+    g_autoptr(GArray) one = outputs_of(problem->text, FALSE, 1, &calls);
+    if (full_isa)
+        cr_expect_eq(calls, problem->calls, "%s: expected %u calls, found %u", problem->name,
+                     problem->calls, calls);
+    cr_assert_eq(one->len, own->len);
+    double scale = 0, difference = 0;
+    for (guint i = 0; i < own->len; i++) {
+        double a = (double)g_array_index(own, float, i), b = (double)g_array_index(one, float, i);
+        scale += a * a;
+        difference += (a - b) * (a - b);
+    }
+    cr_expect(sqrt(difference) <= 1e-5 * sqrt(scale), "%s: relative L2 error %g", problem->name,
+              sqrt(difference / scale));
+    for (int threads = 2; threads <= 4; threads++) {
+        g_autoptr(GArray) more = outputs_of(problem->text, FALSE, threads, &calls);
+        cr_expect(memcmp(more->data, one->data, one->len * sizeof(float)) == 0,
+                  "%s: %d threads give other bits than 1", problem->name, threads);
+    }
+}
+
+Test(offload, off_10_vendor_agrees_with_own_kernels)
+{
+    const KilnTarget *target = kiln_target_by_name("cpu", NULL);
+    if (!target->vendor)
+        cr_skip_test("built without a vendor library");
+    bool full_isa = target->isa == KILN_ISA_AVX512 && !g_getenv("ONEDNN_MAX_CPU_ISA");
+    for (size_t i = 0; i < G_N_ELEMENTS(problems); i++)
+        check_problem(&problems[i], full_isa);
+}
+
+Test(offload, off_10_workspace_is_in_the_memory_plan)
+{
+    const KilnTarget *target = kiln_target_by_name("cpu", NULL);
+    if (!target->vendor)
+        cr_skip_test("built without a vendor library");
+    GError *error = NULL;
+    KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
+    options.pipeline = kiln_pipeline_parse(OFFLOAD, &error);
+    g_autoptr(KilnProgram) program = program_of(problems[0].text, &options);
+    const KilnSpecialisation *made = g_ptr_array_index(program->specialisations, 0);
+    for (uint32_t c = 0; c < made->n_calls; c++) {
+        const KilnBoundCall *call = &made->calls[c];
+        if (call->instr->kind != KILN_INSTR_call)
+            continue;
+        size_t need = call->kernel->scratch_bytes(call->instr, program->threads);
+        cr_expect_gt(need, 0u);
+        cr_expect_geq(call->scratch_offset, 0);
+        cr_expect_leq(call->scratch_offset + (int64_t)need, made->plan->arena);
+        /* Weights lie packed, and no call reads them plain. */
+        cr_expect_gt(call->packed_bytes, 0u);
+        cr_expect_null(made->weights[0]);
+    }
+    kiln_pipeline_unref(options.pipeline);
+}
