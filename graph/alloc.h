@@ -26,6 +26,10 @@ void *kiln_alloc(size_t count, size_t size, GError **error);
 
 void kiln_free(void *memory);
 
+/** @size bytes of pages of their own, zeros: for memory that is protected later. Fails with
+ * KILN_ERROR_MEMORY. Free with munmap(). */
+void *kiln_map(size_t size, GError **error);
+
 /** Wraps memory of kiln_alloc in GBytes, which free it. */
 GBytes *kiln_bytes_take(void *memory, size_t size);
 
@@ -33,7 +37,7 @@ GBytes *kiln_bytes_take(void *memory, size_t size);
  *  0 turns injection off. */
 void kiln_alloc_inject_failure(unsigned nth);
 
-/** For tests: the number of kiln_alloc calls of this thread so far. */
+/** For tests: the number of kiln_alloc and kiln_map calls of this thread so far. */
 uint64_t kiln_alloc_count(void);
 
 #endif

@@ -199,6 +199,32 @@ kiln_ir_add_buffer(KilnIRFunction *function, KilnBufferKind kind, const char *na
 }
 
 KilnBuffer *
+kiln_ir_add_weight(KilnIRFunction *function, KilnConstant *constant)
+{
+    KilnBuffer *buffer =
+        kiln_ir_add_buffer(function, KILN_BUFFER_WEIGHT, constant->name, &constant->type);
+    buffer->constant = constant;
+    buffer->is_const = true;
+    return buffer;
+}
+
+/* Under a name that is free among the module's constants and the function's buffers, so that the
+ * weight has the same one. */
+KilnBuffer *
+kiln_ir_add_constant(KilnIRFunction *function, const char *base, KilnTensor *tensor,
+                     const KilnType *type)
+{
+    KilnModule *module = function->module;
+    g_autofree char *name = g_strdup(base);
+    for (unsigned i = 1;
+         kiln_ir_find_buffer(function, name) || kiln_module_find_constant(module, name); i++) {
+        g_free(name);
+        name = g_strdup_printf("%s_%u", base, i);
+    }
+    return kiln_ir_add_weight(function, kiln_module_add_constant(module, name, tensor, type));
+}
+
+KilnBuffer *
 kiln_ir_find_buffer(const KilnIRFunction *function, const char *name)
 {
     return g_hash_table_lookup(function->names, name);

@@ -110,6 +110,11 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnIRFunction, kiln_ir_function_free)
 /** A weight, input or output. Names are made unique. */
 KilnBuffer *kiln_ir_add_buffer(KilnIRFunction *function, KilnBufferKind kind, const char *name,
                                const KilnType *type);
+/** A const weight: a constant of the module. */
+KilnBuffer *kiln_ir_add_weight(KilnIRFunction *function, KilnConstant *constant);
+/** The same of a new constant, named after @base: @tensor is taken over, @type NULL is its own. */
+KilnBuffer *kiln_ir_add_constant(KilnIRFunction *function, const char *base, KilnTensor *tensor,
+                                 const KilnType *type);
 /** The buffer of that name; NULL if there is none. */
 KilnBuffer *kiln_ir_find_buffer(const KilnIRFunction *function, const char *name);
 /** Makes a const weight of an input whose bytes are known: those of @constant, of its type. */

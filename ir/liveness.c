@@ -36,15 +36,22 @@ touch(GArray *lives, uint32_t *life_of, KilnBuffer *buffer, int64_t step)
     g_array_index(lives, KilnLife, life_of[buffer->id]).last = step;
 }
 
-/* Aligned bytes of the distinct allocs that @instr touches. */
+static bool
+is_planned(const KilnBuffer *origin, uint32_t flags)
+{
+    bool io = origin->kind == KILN_BUFFER_INPUT || origin->kind == KILN_BUFFER_OUTPUT;
+    return origin->kind == KILN_BUFFER_ALLOC || (io && flags & KILN_PLAN_IO);
+}
+
+/* Aligned bytes of the distinct planned buffers that @instr touches. */
 static int64_t
-bytes_of_step(const GArray *lives, const uint32_t *life_of, const KilnInstr *instr)
+bytes_of_step(const GArray *lives, const uint32_t *life_of, const KilnInstr *instr, uint32_t flags)
 {
     int64_t bytes = 0;
     for (uint32_t i = 0; i < instr->n_operands; i++) {
         KilnBuffer *buffer = instr->operands[i].buffer;
         KilnBuffer *origin = buffer ? kiln_buffer_origin(buffer) : NULL;
-        if (!origin || origin->kind != KILN_BUFFER_ALLOC)
+        if (!origin || !is_planned(origin, flags))
             continue;
         bool counted = false;
         for (uint32_t k = 0; k < i && !counted; k++) {
@@ -89,8 +96,22 @@ most_alive(const KilnLife *lives, uint32_t n, int64_t n_steps)
     return most;
 }
 
+static void
+touch_all(GArray *lives, uint32_t *life_of, const GPtrArray *buffers, int64_t step)
+{
+    for (guint i = 0; i < buffers->len; i++)
+        touch(lives, life_of, g_ptr_array_index(buffers, i), step);
+}
+
 KilnMemoryPlan *
 kiln_liveness(const KilnIRFunction *function, const KilnTarget *target, int threads)
+{
+    return kiln_liveness_with(function, target, threads, 0);
+}
+
+KilnMemoryPlan *
+kiln_liveness_with(const KilnIRFunction *function, const KilnTarget *target, int threads,
+                   uint32_t flags)
 {
     KilnMemoryPlan *plan = g_new0(KilnMemoryPlan, 1);
     GArray *lives = g_array_new(FALSE, TRUE, sizeof(KilnLife));
@@ -100,13 +121,15 @@ kiln_liveness(const KilnIRFunction *function, const KilnTarget *target, int thre
         if (kiln_instr_is_bookkeeping(instr))
             continue;
         int64_t step = plan->n_steps++;
+        if (step == 0 && flags & KILN_PLAN_IO)
+            touch_all(lives, life_of, function->inputs, 0);
         for (uint32_t i = 0; i < instr->n_operands; i++) {
             KilnBuffer *buffer = instr->operands[i].buffer;
             KilnBuffer *origin = buffer ? kiln_buffer_origin(buffer) : NULL;
-            if (origin && origin->kind == KILN_BUFFER_ALLOC)
+            if (origin && is_planned(origin, flags))
                 touch(lives, life_of, origin, step);
         }
-        int64_t bytes = bytes_of_step(lives, life_of, instr);
+        int64_t bytes = bytes_of_step(lives, life_of, instr, flags);
         int64_t scratch = scratch_of(target, instr, threads);
         if (scratch) {
             KilnLife life = { .scratch_of = instr, .first = step, .last = step, .size = scratch };
@@ -114,6 +137,8 @@ kiln_liveness(const KilnIRFunction *function, const KilnTarget *target, int thre
         }
         plan->lb_node = MAX(plan->lb_node, add_capped(bytes, scratch));
     }
+    if (flags & KILN_PLAN_IO && plan->n_steps)
+        touch_all(lives, life_of, function->outputs, plan->n_steps - 1);
     plan->n_lives = lives->len;
     plan->lives = (KilnLife *)g_array_free(lives, FALSE);
     for (uint32_t i = 0; i < plan->n_lives; i++) {

@@ -90,35 +90,10 @@ find_wanted(KilnLower *l)
 
 /* --- weights --- */
 
-/* A constant under a name that is free among the module's constants and the function's buffers, so
- * that its weight has the same name. */
-static KilnConstant *
-fresh_constant(KilnLower *l, const char *base, KilnTensor *tensor, const KilnType *type)
-{
-    KilnModule *module = l->graph->module;
-    g_autofree char *name = g_strdup(base);
-    for (unsigned i = 1;
-         kiln_ir_find_buffer(l->ir, name) || kiln_module_find_constant(module, name); i++) {
-        g_free(name);
-        name = g_strdup_printf("%s_%u", base, i);
-    }
-    return kiln_module_add_constant(module, name, tensor, type);
-}
-
-static KilnBuffer *
-add_weight(KilnLower *l, KilnConstant *constant)
-{
-    KilnBuffer *buffer =
-        kiln_ir_add_buffer(l->ir, KILN_BUFFER_WEIGHT, constant->name, &constant->type);
-    buffer->constant = constant;
-    buffer->is_const = true;
-    return buffer;
-}
-
 KilnBuffer *
 kiln_lower_weight(KilnLower *l, const char *name, KilnTensor *tensor, const KilnType *type)
 {
-    return add_weight(l, fresh_constant(l, name, tensor, type));
+    return kiln_ir_add_constant(l->ir, name, tensor, type);
 }
 
 static gboolean
@@ -132,7 +107,7 @@ lower_const(KilnLower *l, const KilnNode *node, GError **error)
                                 kind == KILN_TENSOR_SPARSE ? "sparse" : "string", constant->name);
     KilnBuffer *buffer = g_hash_table_lookup(l->weights, constant);
     if (!buffer) {
-        buffer = add_weight(l, constant);
+        buffer = kiln_ir_add_weight(l->ir, constant);
         g_hash_table_insert(l->weights, constant, buffer);
     }
     g_hash_table_insert(l->buffers, &node->results[0], buffer);

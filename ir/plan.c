@@ -491,8 +491,15 @@ kiln_place(KilnLife *lives, uint32_t n, int64_t work, int64_t *out_bound)
 KilnMemoryPlan *
 kiln_memory_plan(KilnIRFunction *function, const KilnTarget *target, int threads, GError **error)
 {
+    return kiln_memory_plan_with(function, target, threads, 0, error);
+}
+
+KilnMemoryPlan *
+kiln_memory_plan_with(KilnIRFunction *function, const KilnTarget *target, int threads,
+                      uint32_t flags, GError **error)
+{
     gint64 begin = g_get_monotonic_time();
-    g_autoptr(KilnMemoryPlan) plan = kiln_liveness(function, target, threads);
+    g_autoptr(KilnMemoryPlan) plan = kiln_liveness_with(function, target, threads, flags);
     if (plan->sum == INT64_MAX)
         return kiln_throw_null(error, KILN_ERROR_MEMORY, "@%s: its buffers exceed 2^63 bytes",
                                function->name);
@@ -505,8 +512,9 @@ kiln_memory_plan(KilnIRFunction *function, const KilnTarget *target, int threads
             buffer->offset = 0; /* what no instruction touches needs no place of its own */
     }
     for (uint32_t i = 0; i < plan->n_lives; i++) {
-        if (plan->lives[i].buffer)
-            plan->lives[i].buffer->offset = plan->lives[i].offset;
+        KilnBuffer *buffer = plan->lives[i].buffer;
+        if (buffer && buffer->kind == KILN_BUFFER_ALLOC)
+            buffer->offset = plan->lives[i].offset;
     }
     function->arena_bytes = plan->arena;
     function->stamp++;

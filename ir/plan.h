@@ -6,10 +6,16 @@
 
 #include "ir/target.h"
 
+/** What a plan has a place for beside allocs and kernel scratch. */
+typedef enum {
+    KILN_PLAN_IO = 1 << 0, /* inputs, from the start to their last use, and outputs, from their
+                              first use to the end */
+} KilnPlanFlag;
+
 /** A buffer's life: steps [first, last] of the instructions that do work, numbered from 0, both
  * included. */
 typedef struct {
-    KilnBuffer *buffer; /* an alloc; NULL: scratch of one instruction */
+    KilnBuffer *buffer; /* an alloc, or an input or output; NULL: scratch of one instruction */
     const KilnInstr *scratch_of;
     int64_t first, last;
     int64_t size;   /* aligned up to KILN_ALIGNMENT */
@@ -32,13 +38,48 @@ typedef struct {
  * scratch). */
 KilnMemoryPlan *kiln_liveness(const KilnIRFunction *function, const KilnTarget *target,
                               int threads);
+/** The same with more that lives: @flags of KilnPlanFlag. */
+KilnMemoryPlan *kiln_liveness_with(const KilnIRFunction *function, const KilnTarget *target,
+                                   int threads, uint32_t flags);
 /** kiln_liveness(), then offsets by kiln_place(). Deterministic. Writes
  * buffer->offset and function->arena_bytes. */
 KilnMemoryPlan *kiln_memory_plan(KilnIRFunction *function, const KilnTarget *target, int threads,
                                  GError **error);
+/** The same with more in the plan: @flags of KilnPlanFlag. Offsets of inputs and outputs stand in
+ * the lives alone. */
+KilnMemoryPlan *kiln_memory_plan_with(KilnIRFunction *function, const KilnTarget *target,
+                                      int threads, uint32_t flags, GError **error);
 /** Takes the offsets out of @function again: for who changes the order or the lives of buffers. */
 void kiln_memory_plan_forget(KilnIRFunction *function);
 void kiln_memory_plan_free(KilnMemoryPlan *plan);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnMemoryPlan, kiln_memory_plan_free)
+/** The buffer's name, or "scratch of" and the instruction; to be freed. */
+char *kiln_life_name(const KilnLife *life);
+
+/** Where most lives at once: the first such step. */
+typedef struct {
+    int64_t step; /* -1: there is none */
+    int64_t bytes;
+    const KilnInstr *instr;
+} KilnMemoryPeak;
+KilnMemoryPeak kiln_memory_peak(const KilnIRFunction *function, const KilnMemoryPlan *plan);
+
+/** Why a plan does not fit. */
+typedef struct {
+    int64_t limit;
+    KilnMemoryPeak peak;
+    uint32_t *lives; /* indices of lives that do not fit together: the biggest at the peak, or what
+                        a search proved; without any one of them the others may fit */
+    uint32_t n_lives;
+    bool proven; /* else nothing lower was found, and lives is empty */
+} KilnMemoryExcess;
+/** NULL where @plan fits into @limit bytes. */
+KilnMemoryExcess *kiln_memory_excess(const KilnIRFunction *function, const KilnMemoryPlan *plan,
+                                     int64_t limit);
+void kiln_memory_excess_free(KilnMemoryExcess *excess);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnMemoryExcess, kiln_memory_excess_free)
+/** KILN_ERROR_LIMIT, which says all of it. */
+gboolean kiln_memory_excess_throw(const KilnMemoryExcess *excess, const KilnMemoryPlan *plan,
+                                  GError **error);
 
 #endif

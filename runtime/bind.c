@@ -196,13 +196,10 @@ plan_memory(KilnSpecialisation *out, const KilnBindOptions *options, GError **er
     if (!out->plan)
         return FALSE;
     out->arena_bytes = out->plan->arena;
-    if (options->memory_limit && out->arena_bytes > options->memory_limit)
-        return kiln_throw(error, KILN_ERROR_LIMIT,
-                          "expected an arena of at most %" G_GINT64_FORMAT
-                          " bytes, the plan needs %" G_GINT64_FORMAT
-                          " (lower bound %" G_GINT64_FORMAT ")",
-                          options->memory_limit, out->arena_bytes, out->plan->lb_live);
-    return TRUE;
+    g_autoptr(KilnMemoryExcess) excess =
+        options->memory_limit ? kiln_memory_excess(function, out->plan, options->memory_limit)
+                              : NULL;
+    return !excess || kiln_memory_excess_throw(excess, out->plan, error);
 }
 
 KilnSpecialisation *

@@ -7,6 +7,7 @@
  * are dropped. Specialisations, and programs with one constant cache, share blocks of equal bytes.
  */
 #include "runtime/internal.h"
+#include "runtime/sealed.h"
 
 #include "graph/alloc.h"
 
@@ -14,6 +15,7 @@
 
 typedef struct {
     KilnBinder *binder;
+    KilnSealer *sealer;
     uint32_t *readers; /* per constant: packings and views that are still to be made */
 } Weights;
 
@@ -101,15 +103,14 @@ pack(Weights *weights, KilnBoundCall *call, GError **error)
         data[i] = (const char *)g_bytes_get_data(view, NULL) +
                   kiln_buffer_origin_offset(instr->operands[i].buffer);
     }
-    void *memory = kiln_alloc(1, call->packed_bytes, error);
+    /* Zeros: what pack() leaves out is padding, which must not make equal weights differ. */
+    void *memory = kiln_sealer_alloc(weights->sealer, call->packed_bytes, error);
     if (!memory) {
         g_prefix_error(error, "%s: packed weights: ", kiln_instr_label(instr));
         return FALSE;
     }
-    /* What pack() leaves out is padding, which must not make equal weights differ. */
-    memset(memory, 0, call->packed_bytes);
     call->kernel->pack(instr, data, memory);
-    call->packed = share(weights->binder, kiln_bytes_take(memory, call->packed_bytes));
+    call->packed = share(weights->binder, kiln_sealer_take(weights->sealer));
     weights->binder->out->weight_bytes += (int64_t)call->packed_bytes;
     for (uint32_t i = 0; i < instr->n_operands; i++) {
         const KilnBuffer *weight = packed_operand(call, i);
@@ -146,25 +147,38 @@ zeros(const KilnType *type, GError **error)
     return memory ? kiln_bytes_take(memset(memory, 0, size), size) : NULL;
 }
 
-/* The aligned bytes of a weight: those of the model where they are aligned, else a copy. State that
- * no constant begins is zero. */
+/* A read-only copy of what @tensor stands for. */
 static GBytes *
-view_of(Weights *weights, const KilnBuffer *weight, GError **error)
+sealed_copy(Weights *weights, const KilnTensor *tensor, GError **error)
+{
+    int64_t size = tensor->kind == KILN_TENSOR_DATA ? kiln_tensor_storage(tensor)
+                                                    : kiln_type_bytes(&tensor->type);
+    void *memory = kiln_sealer_alloc(weights->sealer, size < 0 ? SIZE_MAX : (size_t)size, error);
+    return memory && kiln_tensor_write(tensor, memory, error) ? kiln_sealer_take(weights->sealer)
+                                                              : NULL;
+}
+
+/* The aligned bytes of a weight: those of the model's map, which is read-only, where they are
+ * aligned there, else a copy, which is read-only too unless it begins a state. State that no
+ * constant begins is zero. */
+static GBytes *
+view_of(Weights *weights, const KilnBuffer *weight, bool state, GError **error)
 {
     if (!weight->constant)
         return zeros(&weight->type, error);
     const KilnTensor *tensor = weight->constant->tensor;
-    GBytes *view = kiln_tensor_view(tensor, error);
+    const void *data =
+        tensor->kind == KILN_TENSOR_DATA ? g_bytes_get_data(tensor->bytes, NULL) : NULL;
+    size_t unit = MAX(kiln_dtype_size(tensor->type.dtype), (size_t)1);
+    if (tensor->mapped && (uintptr_t)data % unit == 0) {
+        /* The pages that this program reads are those of the map: they stay. */
+        weights->readers[weight->constant->id]--;
+        return g_bytes_ref(tensor->bytes);
+    }
+    GBytes *view = state ? kiln_tensor_view(tensor, error) : sealed_copy(weights, tensor, error);
     if (!view) {
         g_prefix_error(error, "constant %s: ", weight->name);
         return NULL;
-    }
-    bool is_map =
-        tensor->mapped && g_bytes_get_data(view, NULL) == g_bytes_get_data(tensor->bytes, NULL);
-    if (is_map) {
-        /* The pages that this program reads are those of the map: they stay. */
-        weights->readers[weight->constant->id]--;
-        return view;
     }
     has_read(weights, weight->constant);
     return share(weights->binder, view);
@@ -185,7 +199,7 @@ view_plain(Weights *weights, GError **error)
         binder->place[weight->id] = state ? out->n_states++ : out->n_weights++;
         if (!binder->read_plain[weight->id])
             continue;
-        *to = view_of(weights, weight, error);
+        *to = view_of(weights, weight, state, error);
         if (!*to)
             return FALSE;
         out->weight_bytes += (int64_t)g_bytes_get_size(*to);
@@ -198,7 +212,8 @@ kiln_bind_weights(KilnBinder *binder, GError **error)
 {
     const GPtrArray *constants = binder->out->ir->module->constants;
     g_autofree uint32_t *readers = g_new0(uint32_t, constants->len + 1);
-    Weights weights = { binder, readers };
+    g_autoptr(KilnSealer) sealer = kiln_sealer_new();
+    Weights weights = { binder, sealer, readers };
     count_readers(&weights);
     return pack_calls(&weights, error) && view_plain(&weights, error);
 }

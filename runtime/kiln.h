@@ -271,6 +271,9 @@ typedef struct {
     size_t arena_bytes;
     int threads;      /* 0: as compiled; never more than that */
     gboolean profile; /* time every instruction */
+    gboolean poison;  /* for debugging: run everything a second time, fill memory that is dead with
+                         NaN after each instruction, and fail with KILN_ERROR_RUN where a result
+                         depends on it */
 } KilnSessionOptions;
 #define KILN_SESSION_OPTIONS_INIT                                                                  \
     {                                                                                              \

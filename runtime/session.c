@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions: one arena, resolved addresses, and the loop that runs. */
 #include "runtime/internal.h"
+#include "runtime/poison.h"
 
 #include "graph/alloc.h"
 
@@ -19,6 +20,7 @@ struct KilnSession {
     KilnSpecialisation *made; /* NULL before the first run of an open program */
     int threads;
     bool profile;
+    bool poisons;
     bool ran;             /* the last run succeeded */
     bool outputs_changed; /* bound since the last run: sizes are to be checked */
     void *user_arena;
@@ -37,6 +39,7 @@ struct KilnSession {
     KilnKernelArgs *args; /* one per call */
     void **addresses;     /* one per slot: what args[].data point into */
     KilnProfileEntry *entries;
+    KilnPoison *poison; /* NULL unless it poisons */
 };
 
 /* What stands for the payload of an empty tensor: NULL would be an absent operand. */
@@ -100,6 +103,7 @@ drop_specialisation(KilnSession *session)
     g_clear_pointer(&session->addresses, g_free);
     g_clear_pointer(&session->entries, g_free);
     g_clear_pointer(&session->entry, kiln_cache_entry_unref);
+    g_clear_pointer(&session->poison, kiln_poison_free);
     g_clear_pointer(&session->made, kiln_specialisation_unref);
 }
 
@@ -218,6 +222,8 @@ take_specialisation(KilnSession *session, KilnSpecialisation *made, GError **err
     }
     if (session->profile)
         make_entries(session);
+    if (session->poisons)
+        session->poison = kiln_poison_new(made->plan);
     resolve(session, -1, UINT32_MAX);
     return TRUE;
 }
@@ -275,6 +281,7 @@ kiln_session_new(KilnProgram *program, const KilnSessionOptions *given, GError *
     session->program = kiln_program_ref(program);
     session->threads = options.threads ? options.threads : program->threads;
     session->profile = options.profile;
+    session->poisons = options.poison;
     session->user_arena = options.arena;
     session->user_arena_bytes = options.arena_bytes;
     session->bindings = g_new0(KilnBinding, program->inputs.n + 1);
@@ -521,6 +528,99 @@ pin_folded(KilnSession *session, GError **error)
     return TRUE;
 }
 
+/* --- poison --- */
+
+/* What a run leaves: outputs, then states. */
+static void *
+result_at(const KilnSession *session, unsigned i, size_t *out_size)
+{
+    const KilnSpecialisation *made = session->made;
+    if (i < made->outputs.n) {
+        const OutputSlot *output = &session->outputs[i];
+        *out_size = (size_t)made->outputs.info[i].bytes;
+        return output->user ? output->user : output->own;
+    }
+    *out_size = g_bytes_get_size(made->states[i - made->outputs.n]);
+    return session->states[i - made->outputs.n];
+}
+
+/* Copies of all that a run leaves, from number @first on; NULL where memory runs out. */
+static GPtrArray *
+copy_results(const KilnSession *session, unsigned first, GError **error)
+{
+    g_autoptr(GPtrArray) copies = g_ptr_array_new_with_free_func(kiln_free);
+    for (unsigned i = first; i < session->made->outputs.n + session->made->n_states; i++) {
+        size_t size;
+        const void *data = result_at(session, i, &size);
+        void *copy = kiln_alloc(1, size, error);
+        if (!copy)
+            return NULL;
+        if (size)
+            memcpy(copy, data, size);
+        g_ptr_array_add(copies, copy);
+    }
+    return g_steal_pointer(&copies);
+}
+
+static gboolean
+run_on_poison(KilnSession *session, GError **error)
+{
+    const KilnSpecialisation *made = session->made;
+    kiln_poison_fill(session->arena, (size_t)made->arena_bytes);
+    for (unsigned i = 0; i < made->outputs.n; i++) {
+        size_t size;
+        void *data = result_at(session, i, &size);
+        kiln_poison_fill(data, size);
+    }
+    for (uint32_t c = 0; c < made->n_calls; c++) {
+        const char *message = made->calls[c].kernel->run(&session->args[c]);
+        if (message)
+            return throw_run(session, c, message, error);
+        kiln_poison_step(session->poison, session->arena, c);
+    }
+    return TRUE;
+}
+
+static gboolean
+compare_results(const KilnSession *session, const GPtrArray *expected, GError **error)
+{
+    unsigned n_outputs = session->made->outputs.n;
+    for (unsigned i = 0; i < expected->len; i++) {
+        size_t size, at = 0;
+        const char *found = result_at(session, i, &size), *want = g_ptr_array_index(expected, i);
+        while (at < size && found[at] == want[at])
+            at++;
+        if (at == size)
+            continue;
+        g_autofree char *name =
+            i < n_outputs ? g_strdup_printf("output %s", session->made->outputs.info[i].name)
+                          : g_strdup_printf("state %u", i - n_outputs);
+        return kiln_throw(error, KILN_ERROR_RUN,
+                          "%s: byte %zu is 0x%02x, but 0x%02x where dead memory is poisoned: an "
+                          "instruction reads what nothing wrote",
+                          name, at, (uint8_t)want[at], (uint8_t)found[at]);
+    }
+    return TRUE;
+}
+
+/* Plainly, then on poison, from the same states. */
+static gboolean
+run_poisoned(KilnSession *session, GError **error)
+{
+    unsigned n_outputs = session->made->outputs.n;
+    g_autoptr(GPtrArray) states = copy_results(session, n_outputs, error);
+    if (!states || !(session->profile ? run_profiled(session, error) : run_calls(session, error)))
+        return FALSE;
+    g_autoptr(GPtrArray) results = copy_results(session, 0, error);
+    for (unsigned i = 0; results && i < states->len; i++) {
+        size_t size;
+        void *state = result_at(session, n_outputs + i, &size);
+        if (size)
+            memcpy(state, g_ptr_array_index(states, i), size);
+    }
+    return results && run_on_poison(session, error) && compare_results(session, results, error);
+}
+
 /* Values that shapes depend on may change in place, so an open program looks at every run. */
 static bool
 must_specialise(const KilnSession *session)
@@ -548,7 +648,9 @@ kiln_session_run(KilnSession *session, GError **error)
     bool folded = has_folded(session);
     if (folded && !pin_folded(session, error))
         return FALSE;
-    session->ran = session->profile ? run_profiled(session, error) : run_calls(session, error);
+    session->ran = session->poison    ? run_poisoned(session, error)
+                   : session->profile ? run_profiled(session, error)
+                                      : run_calls(session, error);
     if (folded)
         kiln_cache_entry_unpin(session->entry);
     return session->ran;

@@ -281,7 +281,7 @@ run_program(KilnOptions *options, KilnModel *model, KilnPipeline *pipeline, cons
     if (!kiln_options_compile(options, pipeline, &compile, &shapes, error))
         return FALSE;
     g_auto(KilnExecution) execution = { 0 };
-    gboolean good = kiln_execution_open(&execution, model, &compile, false, error);
+    gboolean good = kiln_execution_open(&execution, model, &compile, NULL, error);
     kiln_shapes_free(shapes, compile.n_shapes);
     for (unsigned i = 0; good && i < inputs->len; i++)
         good = kiln_execution_bind(&execution, i, g_ptr_array_index(inputs, i), error);

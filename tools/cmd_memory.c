@@ -7,15 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *
-name_of(const KilnLife *life, char **storage)
-{
-    if (life->buffer)
-        return life->buffer->name;
-    *storage = g_strdup_printf("scratch of %s", kiln_instr_label(life->scratch_of));
-    return *storage;
-}
-
 /* The instruction that works at each step. */
 static const KilnInstr **
 steps_of(const KilnIRFunction *function, int64_t n_steps)
@@ -35,16 +26,106 @@ efficiency(const KilnMemoryPlan *plan)
     return plan->arena ? (double)plan->lb_live / (double)plan->arena : 1;
 }
 
-static void
-print_json(const KilnIRFunction *function, const KilnMemoryPlan *plan)
+static const char *
+kind_of(const KilnLife *life)
 {
+    if (!life->buffer)
+        return "scratch";
+    return life->buffer->kind == KILN_BUFFER_INPUT    ? "input"
+           : life->buffer->kind == KILN_BUFFER_OUTPUT ? "output"
+                                                      : "buffer";
+}
+
+/* The most scratch that one instruction has, of the arena's bytes. */
+static int64_t
+scratch_bytes(const KilnMemoryPlan *plan)
+{
+    int64_t most = 0;
+    for (uint32_t i = 0; i < plan->n_lives; i++) {
+        if (!plan->lives[i].buffer)
+            most = MAX(most, plan->lives[i].size);
+    }
+    return most;
+}
+
+static bool
+lives_at(const KilnLife *life, int64_t step)
+{
+    return life->first <= step && step <= life->last;
+}
+
+/* What lives at the peak only because other instructions need it: why lb_live is above lb_node. */
+static bool
+waits_at(const KilnLife *life, const KilnMemoryPeak *peak)
+{
+    if (!life->buffer || !life->size || !lives_at(life, peak->step))
+        return false;
+    for (uint32_t i = 0; i < peak->instr->n_operands; i++) {
+        KilnBuffer *buffer = peak->instr->operands[i].buffer;
+        if (buffer && kiln_buffer_origin(buffer) == life->buffer)
+            return false;
+    }
+    return true;
+}
+
+static JsonObject *
+peak_json(const KilnMemoryPeak *peak, const KilnMemoryPlan *plan)
+{
+    JsonArray *live = json_array_new(), *waiting = json_array_new();
+    for (uint32_t i = 0; i < plan->n_lives && peak->instr; i++) {
+        const KilnLife *life = &plan->lives[i];
+        g_autofree char *name = kiln_life_name(life);
+        if (lives_at(life, peak->step) && life->size)
+            json_array_add_string_element(live, name);
+        if (waits_at(life, peak))
+            json_array_add_string_element(waiting, name);
+    }
+    JsonObject *json = json_object_new();
+    json_object_set_int_member(json, "step", peak->step);
+    json_object_set_string_member(json, "instr", peak->instr ? kiln_instr_label(peak->instr) : "");
+    json_object_set_array_member(json, "buffers", live);
+    json_object_set_array_member(json, "waiting", waiting);
+    return json;
+}
+
+static JsonObject *
+limit_json(int64_t limit, const KilnMemoryExcess *excess, const KilnMemoryPlan *plan)
+{
+    JsonArray *names = json_array_new();
+    for (uint32_t i = 0; excess && i < excess->n_lives; i++) {
+        g_autofree char *name = kiln_life_name(&plan->lives[excess->lives[i]]);
+        json_array_add_string_element(names, name);
+    }
+    JsonObject *json = json_object_new();
+    json_object_set_int_member(json, "bytes", limit);
+    json_object_set_boolean_member(json, "fits", !excess);
+    json_object_set_boolean_member(json, "proven", !excess || excess->proven);
+    json_object_set_array_member(json, "do_not_fit", names);
+    return json;
+}
+
+/* What `kiln memory` prints. */
+typedef struct {
+    const KilnIRFunction *function;
+    const KilnMemoryPlan *plan;
+    KilnMemoryPeak peak;
+    int64_t limit;                  /* 0: none */
+    const KilnMemoryExcess *excess; /* NULL: within the limit */
+} Report;
+
+static void
+print_json(const Report *report)
+{
+    const KilnIRFunction *function = report->function;
+    const KilnMemoryPlan *plan = report->plan;
     g_autofree const KilnInstr **steps = steps_of(function, plan->n_steps);
     JsonArray *buffers = json_array_new();
     for (uint32_t i = 0; i < plan->n_lives; i++) {
         const KilnLife *life = &plan->lives[i];
-        g_autofree char *storage = NULL;
+        g_autofree char *name = kiln_life_name(life);
         JsonObject *entry = json_object_new();
-        json_object_set_string_member(entry, "name", name_of(life, &storage));
+        json_object_set_string_member(entry, "name", name);
+        json_object_set_string_member(entry, "kind", kind_of(life));
         json_object_set_int_member(entry, "def", life->first);
         json_object_set_int_member(entry, "last_use", life->last);
         json_object_set_int_member(entry, "size", life->size);
@@ -63,13 +144,36 @@ print_json(const KilnIRFunction *function, const KilnMemoryPlan *plan)
     json_object_set_double_member(root, "efficiency", efficiency(plan));
     json_object_set_boolean_member(root, "proven_optimal", plan->proven_optimal);
     json_object_set_double_member(root, "plan_ms", plan->plan_ms);
+    json_object_set_int_member(root, "scratch", scratch_bytes(plan));
+    json_object_set_object_member(root, "peak", peak_json(&report->peak, plan));
+    if (report->limit)
+        json_object_set_object_member(root, "limit",
+                                      limit_json(report->limit, report->excess, plan));
     json_object_set_array_member(root, "buffers", buffers);
     kiln_print_json(root);
 }
 
 static void
-print_text(const KilnMemoryPlan *plan, bool quiet)
+print_peak(const KilnMemoryPeak *peak, const KilnMemoryPlan *plan)
 {
+    if (!peak->instr)
+        return;
+    printf("peak     step %" G_GINT64_FORMAT ", %s (%s)", peak->step, kiln_instr_label(peak->instr),
+           kiln_instr_info(peak->instr->kind)->name);
+    bool any = false;
+    for (uint32_t i = 0; i < plan->n_lives; i++) {
+        if (!waits_at(&plan->lives[i], peak))
+            continue;
+        printf("%s %s", any ? "," : "; for others live", plan->lives[i].buffer->name);
+        any = true;
+    }
+    printf("\n");
+}
+
+static void
+print_text(const Report *report, bool quiet)
+{
+    const KilnMemoryPlan *plan = report->plan;
     printf("arena    %12" G_GINT64_FORMAT " bytes, %s\n", plan->arena,
            plan->arena == plan->lb_live ? "optimal: equal to lb_live"
            : plan->proven_optimal       ? "optimal: the search found that nothing is lower"
@@ -80,6 +184,9 @@ print_text(const KilnMemoryPlan *plan, bool quiet)
            plan->lb_node);
     printf("sum      %12" G_GINT64_FORMAT "  without sharing (%.1f times the arena)\n", plan->sum,
            plan->arena ? (double)plan->sum / (double)plan->arena : 1.0);
+    printf("scratch  %12" G_GINT64_FORMAT "  of it the most that one kernel works in\n",
+           scratch_bytes(plan));
+    print_peak(&report->peak, plan);
     printf("efficiency %.3f, planned in %.2f ms, %u buffers, %" G_GINT64_FORMAT " steps\n",
            efficiency(plan), plan->plan_ms, plan->n_lives, plan->n_steps);
     if (quiet)
@@ -87,10 +194,10 @@ print_text(const KilnMemoryPlan *plan, bool quiet)
     printf("\n%12s %12s %6s %6s  %s\n", "offset", "bytes", "first", "last", "buffer");
     for (uint32_t i = 0; i < plan->n_lives; i++) {
         const KilnLife *life = &plan->lives[i];
-        g_autofree char *storage = NULL;
+        g_autofree char *name = kiln_life_name(life);
         printf("%12" G_GINT64_FORMAT " %12" G_GINT64_FORMAT " %6" G_GINT64_FORMAT
                " %6" G_GINT64_FORMAT "  %s\n",
-               life->offset, life->size, life->first, life->last, name_of(life, &storage));
+               life->offset, life->size, life->first, life->last, name);
     }
 }
 
@@ -128,12 +235,19 @@ compile(KilnOptions *options, const char *path, const KilnPipeline *pipeline,
 
 typedef struct {
     char *svg, *csv;
+    gint64 limit;
+    gboolean io;
 } MemoryOptions;
 
 static int
 show(KilnOptions *options, char **operands, void *data, GError **error)
 {
     const MemoryOptions *memory = data;
+    if (memory->limit < 0) {
+        kiln_throw(error, KILN_ERROR_USAGE,
+                   "--limit: expected a number of bytes, found %" G_GINT64_FORMAT, memory->limit);
+        return KILN_EXIT_USAGE;
+    }
     g_autoptr(KilnPipeline) pipeline = kiln_options_pipeline(options, error);
     KilnPassOptions pass_options;
     if (!pipeline || !kiln_options_passes(options, pipeline, &pass_options, error))
@@ -143,17 +257,24 @@ show(KilnOptions *options, char **operands, void *data, GError **error)
         return KILN_EXIT_FAILED;
     KilnIRFunction *function = g_ptr_array_index(ir->functions, ir->functions->len - 1);
     kiln_trace_step(options->progress.trace, "plan", function->name);
-    g_autoptr(KilnMemoryPlan) plan =
-        kiln_memory_plan(function, pass_options.target, pass_options.threads, error);
-    if (!plan || (memory->csv && !write_csv(memory->csv, plan, error)) ||
-        (memory->svg && !kiln_memory_svg_write(memory->svg, plan, error)))
+    g_autoptr(KilnMemoryPlan) plan = kiln_memory_plan_with(
+        function, pass_options.target, pass_options.threads, memory->io ? KILN_PLAN_IO : 0, error);
+    if (!plan)
+        return KILN_EXIT_FAILED;
+    KilnMemoryPeak peak = kiln_memory_peak(function, plan);
+    if ((memory->csv && !write_csv(memory->csv, plan, error)) ||
+        (memory->svg && !kiln_memory_svg_write(memory->svg, plan, &peak, error)))
         return KILN_EXIT_FAILED;
     kiln_clear_progress(options);
+    g_autoptr(KilnMemoryExcess) excess =
+        memory->limit ? kiln_memory_excess(function, plan, memory->limit) : NULL;
+    Report report = { function, plan, peak, memory->limit, excess };
     if (options->json)
-        print_json(function, plan);
+        print_json(&report);
     else
-        print_text(plan, options->quiet);
-    return KILN_EXIT_OK;
+        print_text(&report, options->quiet);
+    return !excess || kiln_memory_excess_throw(excess, plan, error) ? KILN_EXIT_OK
+                                                                    : KILN_EXIT_FAILED;
 }
 
 int
@@ -164,6 +285,9 @@ kiln_command_memory(int argc, char **argv)
         { "svg", 0, 0, G_OPTION_ARG_FILENAME, &memory.svg,
           "Draw the plan: steps across, addresses up", "F" },
         { "csv", 0, 0, G_OPTION_ARG_FILENAME, &memory.csv, "Write id,lower,upper,size", "F" },
+        { "limit", 0, 0, G_OPTION_ARG_INT64, &memory.limit,
+          "Fail where the arena exceeds this, and say what does not fit", "BYTES" },
+        { "io", 0, 0, G_OPTION_ARG_NONE, &memory.io, "Plan inputs and outputs too", NULL },
         G_OPTION_ENTRY_NULL,
     };
     const KilnUsage usage = {

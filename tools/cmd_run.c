@@ -14,6 +14,7 @@
 typedef struct {
     KilnInputs inputs;
     char *out_dir, *expect_dir, *inputs_dir, *values_dir, *labels;
+    gboolean poison;
     double rtol, atol;
     int runs;
 } RunOptions;
@@ -240,7 +241,10 @@ run_work(KilnOptions *options, char **operands, void *data, GError **error)
     compile.constants = (const KilnConstantInput *)constants->data;
     compile.n_constants = constants->len;
     g_auto(KilnExecution) execution = { 0 };
-    gboolean fine = kiln_execution_open(&execution, model, &compile, options->trace != NULL, error);
+    KilnSessionOptions session = KILN_SESSION_OPTIONS_INIT;
+    session.profile = options->trace != NULL;
+    session.poison = run->poison;
+    gboolean fine = kiln_execution_open(&execution, model, &compile, &session, error);
     kiln_clear_progress(options);
     fine = fine && run_and_show(run, options, model, &execution, error);
     kiln_shapes_free(shapes, compile.n_shapes);
@@ -264,6 +268,8 @@ kiln_command_run(int argc, char **argv)
         { "atol", 0, 0, G_OPTION_ARG_DOUBLE, &run.atol,
           "Absolute tolerance of --expect (default: 1e-7)", "A" },
         { "runs", 0, 0, G_OPTION_ARG_INT, &run.runs, "Run this often (default: 1)", "N" },
+        { "poison", 0, 0, G_OPTION_ARG_NONE, &run.poison,
+          "Run again with dead memory filled with NaN; fail where that changes a result", NULL },
         { "labels", 0, 0, G_OPTION_ARG_FILENAME, &run.labels, "A label per line, for the top 5",
           "FILE" },
         G_OPTION_ENTRY_NULL,

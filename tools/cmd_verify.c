@@ -21,6 +21,7 @@ typedef struct {
     KilnOptions *options;
     KilnPipeline *pipeline;
     double rtol, atol; /* negative: the case's own, or the official ones */
+    gboolean poison;
     unsigned counts[3];
     JsonArray *cases; /* NULL without --json */
     GPtrArray *chain; /* resolved paths of the folders that are being visited */
@@ -30,6 +31,7 @@ typedef struct {
     CaseStatus status;
     char *reason;
     double worst_abs, worst_rel;
+    KilnMemoryReport memory; /* where it passed */
 } CaseResult;
 
 #define OFFICIAL_RTOL 1e-3
@@ -119,7 +121,9 @@ run_data_sets(const Verify *verify, const char *dir, KilnModel *model, CaseResul
         return FALSE;
     compile.progress = NULL;
     g_auto(KilnExecution) execution = { 0 };
-    gboolean fine = kiln_execution_open(&execution, model, &compile, false, error);
+    KilnSessionOptions session = KILN_SESSION_OPTIONS_INIT;
+    session.poison = verify->poison;
+    gboolean fine = kiln_execution_open(&execution, model, &compile, &session, error);
     unsigned n = 0;
     for (; fine; n++) {
         g_autofree char *set = g_strdup_printf("%s/test_data_set_%u", dir, n);
@@ -132,6 +136,8 @@ run_data_sets(const Verify *verify, const char *dir, KilnModel *model, CaseResul
     }
     if (fine && !n)
         fine = kiln_throw(error, KILN_ERROR_IO, "%s: expected test_data_set_0, found none", dir);
+    if (fine)
+        kiln_program_memory(execution.program, &result->memory);
     kiln_shapes_free(shapes, compile.n_shapes);
     return fine;
 }
@@ -173,6 +179,17 @@ run_case(const Verify *verify, const char *dir, const char *name)
 
 /* --- finding cases --- */
 
+static JsonObject *
+memory_json(const KilnMemoryReport *memory)
+{
+    JsonObject *json = json_object_new();
+    json_object_set_int_member(json, "lb_live", memory->lb_live);
+    json_object_set_int_member(json, "arena", memory->arena);
+    json_object_set_boolean_member(json, "proven_optimal", memory->proven_optimal);
+    json_object_set_double_member(json, "plan_ms", memory->plan_ms);
+    return json;
+}
+
 static void
 report_case(Verify *verify, const char *name, CaseResult *result)
 {
@@ -191,6 +208,8 @@ report_case(Verify *verify, const char *name, CaseResult *result)
         json_object_set_string_member(entry, "reason", result->reason ? result->reason : "");
         json_object_set_double_member(entry, "max_abs", result->worst_abs);
         json_object_set_double_member(entry, "max_rel", result->worst_rel);
+        if (result->status == CASE_PASS)
+            json_object_set_object_member(entry, "memory", memory_json(&result->memory));
         json_array_add_object_element(verify->cases, entry);
     }
     g_free(result->reason);
@@ -292,6 +311,7 @@ print_end(Verify *verify)
 
 typedef struct {
     double rtol, atol;
+    gboolean poison;
 } VerifyOptions;
 
 static gboolean
@@ -315,6 +335,7 @@ verify_work(KilnOptions *options, char **operands, void *data, GError **error)
                       .pipeline = pipeline,
                       .rtol = own->rtol,
                       .atol = own->atol,
+                      .poison = own->poison,
                       .cases = options->json ? json_array_new() : NULL,
                       .chain = chain };
     if (verify_all(&verify, operands, error))
@@ -326,12 +347,15 @@ verify_work(KilnOptions *options, char **operands, void *data, GError **error)
 int
 kiln_command_verify(int argc, char **argv)
 {
-    VerifyOptions own = { UNSET, UNSET };
+    VerifyOptions own = { UNSET, UNSET, FALSE };
     const GOptionEntry entries[] = {
         { "rtol", 0, 0, G_OPTION_ARG_DOUBLE, &own.rtol,
           "Relative tolerance in place of the cases' own", "R" },
         { "atol", 0, 0, G_OPTION_ARG_DOUBLE, &own.atol,
           "Absolute tolerance in place of the cases' own", "A" },
+        { "poison", 0, 0, G_OPTION_ARG_NONE, &own.poison,
+          "Run each again with dead memory filled with NaN; fail where that changes a result",
+          NULL },
         G_OPTION_ENTRY_NULL,
     };
     const KilnUsage usage = {

@@ -12,15 +12,13 @@ kiln_execution_clear(KilnExecution *execution)
 
 gboolean
 kiln_execution_open(KilnExecution *execution, KilnModel *model, const KilnCompileOptions *options,
-                    bool profile, GError **error)
+                    const KilnSessionOptions *session, GError **error)
 {
     execution->views = g_ptr_array_new_with_free_func((GDestroyNotify)g_bytes_unref);
     execution->program = kiln_program_compile(model, options, error);
     if (!execution->program)
         return FALSE;
-    KilnSessionOptions session = KILN_SESSION_OPTIONS_INIT;
-    session.profile = profile;
-    execution->session = kiln_session_new(execution->program, &session, error);
+    execution->session = kiln_session_new(execution->program, session, error);
     return execution->session != NULL;
 }
 

@@ -16,9 +16,10 @@ typedef struct {
 void kiln_execution_clear(KilnExecution *execution);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(KilnExecution, kiln_execution_clear)
 
-/** Compiles @model and opens a session. */
+/** Compiles @model and opens a session; @session is its options, NULL: the default. */
 gboolean kiln_execution_open(KilnExecution *execution, KilnModel *model,
-                             const KilnCompileOptions *options, bool profile, GError **error);
+                             const KilnCompileOptions *options, const KilnSessionOptions *session,
+                             GError **error);
 /** Binds @tensor to input @i; its element type must be the input's (KILN_ERROR_TYPE). */
 gboolean kiln_execution_bind(KilnExecution *execution, unsigned i, const KilnTensor *tensor,
                              GError **error);

@@ -21,27 +21,9 @@ add(GString *out, const char *format, ...)
     va_end(args);
 }
 
-static int64_t
-peak_step(const KilnMemoryPlan *plan)
-{
-    g_autofree int64_t *live = g_new0(int64_t, (size_t)plan->n_steps + 2);
-    for (uint32_t i = 0; i < plan->n_lives; i++) {
-        live[plan->lives[i].first] += plan->lives[i].size;
-        live[plan->lives[i].last + 1] -= plan->lives[i].size;
-    }
-    int64_t best = 0, at = 0, now = 0;
-    for (int64_t step = 0; step < plan->n_steps; step++) {
-        now += live[step];
-        if (now > best) {
-            best = now;
-            at = step;
-        }
-    }
-    return at;
-}
-
 gboolean
-kiln_memory_svg_write(const char *path, const KilnMemoryPlan *plan, GError **error)
+kiln_memory_svg_write(const char *path, const KilnMemoryPlan *plan, const KilnMemoryPeak *peak,
+                      GError **error)
 {
     double x_unit = (double)(WIDTH - 2 * MARGIN) / (double)MAX(plan->n_steps, (int64_t)1);
     double y_unit = (double)(HEIGHT - 2 * MARGIN) / (double)MAX(plan->arena, (int64_t)1);
@@ -63,25 +45,27 @@ kiln_memory_svg_write(const char *path, const KilnMemoryPlan *plan, GError **err
                w = (double)(life->last - life->first + 1) * x_unit;
         double h = (double)life->size * y_unit,
                y = HEIGHT - MARGIN - (double)life->offset * y_unit - h;
-        const char *label = life->buffer ? life->buffer->name : kiln_instr_label(life->scratch_of);
+        g_autofree char *label = kiln_life_name(life);
         g_autofree char *name = g_markup_escape_text(label, -1);
         /* A golden-angle walk around the colour wheel keeps neighbours apart. */
         add(out,
             "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"hsl(%u,55%%,%d%%)\" "
             "stroke=\"#444\" "
-            "stroke-width=\"0.5\"><title>%s%s: %" G_GINT64_FORMAT " bytes at %" G_GINT64_FORMAT
+            "stroke-width=\"0.5\"><title>%s: %" G_GINT64_FORMAT " bytes at %" G_GINT64_FORMAT
             ", steps %" G_GINT64_FORMAT " to %" G_GINT64_FORMAT "</title></rect>\n",
-            x, y, w, h, (i * 137u) % 360u, life->buffer ? 70 : 88,
-            life->buffer ? "" : "scratch of ", name, life->size, life->offset, life->first,
-            life->last);
+            x, y, w, h, (i * 137u) % 360u, life->buffer ? 70 : 88, name, life->size, life->offset,
+            life->first, life->last);
     }
-    double peak_x = MARGIN + ((double)peak_step(plan) + 0.5) * x_unit;
+    g_autofree char *instr =
+        g_markup_escape_text(peak->instr ? kiln_instr_label(peak->instr) : "no instruction", -1);
+    double peak_x = MARGIN + ((double)peak->step + 0.5) * x_unit;
     add(out,
         "<line x1=\"%.2f\" x2=\"%.2f\" y1=\"%d\" y2=\"%d\" stroke=\"red\" stroke-dasharray=\"4 "
         "3\"/>\n",
         peak_x, peak_x, MARGIN - 10, HEIGHT - MARGIN);
     add(out,
-        "<text x=\"%.2f\" y=\"%d\" fill=\"red\">peak: step %" G_GINT64_FORMAT "</text>\n</svg>\n",
-        peak_x + 4, MARGIN - 2, peak_step(plan));
+        "<text x=\"%.2f\" y=\"%d\" fill=\"red\">peak: step %" G_GINT64_FORMAT
+        ", %s</text>\n</svg>\n",
+        peak_x + 4, MARGIN - 2, peak->step, instr);
     return kiln_file_write(path, out->str, out->len, error);
 }

@@ -5,7 +5,9 @@
 
 #include "tools/command.h"
 
-/** One rectangle a buffer: steps across, addresses up; names on hover, the peak step marked. */
-gboolean kiln_memory_svg_write(const char *path, const KilnMemoryPlan *plan, GError **error);
+/** One rectangle a buffer: steps across, addresses up; names on hover, the peak step and its
+ * instruction marked. Scratch of kernels is paler. */
+gboolean kiln_memory_svg_write(const char *path, const KilnMemoryPlan *plan,
+                               const KilnMemoryPeak *peak, GError **error);
 
 #endif

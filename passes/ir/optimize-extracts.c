@@ -139,22 +139,34 @@ view_slices(KilnLives *lives, KilnPassContext *context, GPtrArray *slices)
     return any;
 }
 
-gboolean
-kiln_pass_optimize_extracts(KilnIRFunction *function, KilnPassContext *context, bool *changed,
-                            GError **error)
+/* Views what may be viewed, as far as one look at the lives tells. */
+static bool
+view_all(KilnIRFunction *function, KilnPassContext *context)
 {
-    (void)error;
-    *changed = false;
+    bool changed = false;
     g_autoptr(GPtrArray) slices = g_ptr_array_new();
     kiln_foreach_instr (instr, function) {
         if (instr->kind == KILN_INSTR_slice)
             g_ptr_array_add(slices, instr);
     }
     if (slices->len == 0)
-        return TRUE;
+        return false;
     g_autoptr(KilnLives) lives = kiln_lives_new(function, kiln_pass_target(context));
     /* A view that frees bytes may make room for one that came before. */
     while (slices->len > 0 && view_slices(lives, context, slices))
+        changed = true;
+    return changed;
+}
+
+gboolean
+kiln_pass_optimize_extracts(KilnIRFunction *function, KilnPassContext *context, bool *changed,
+                            GError **error)
+{
+    (void)error;
+    *changed = false;
+    /* A slice that is gone touches nothing any more: lives may be shorter than was kept track of.
+     */
+    while (view_all(function, context))
         *changed = true;
     return TRUE;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* optimize-inserts: concat in place: what is joined is made where it will lie.
+/* optimize-inserts: concat and pad in place: what is joined or padded is made where it will lie.
  *
  *     %a = alloc : f32[1,2,8]             %r = alloc : f32[1,5,8]
  *     relu @out %a, @in @x                %a = view %r {offset=0} : f32[1,2,8]
@@ -24,7 +24,7 @@
 
 #include <string.h>
 
-static const char rule[] = "concat-in-place";
+static const char rule[] = "concat-in-place"; /* and pad */
 
 /* Operands that follow each other. */
 typedef struct {
@@ -37,7 +37,8 @@ typedef struct {
 typedef struct {
     KilnLives *lives;
     KilnPassContext *context;
-    int64_t *taken; /* by buffer id: the number of the look that found a place for it */
+    KilnBuffer *zero; /* of the element type that was padded last; NULL: none yet */
+    int64_t *taken;   /* by buffer id: the number of the look that found a place for it */
     int64_t n_looks;
 } Inserts;
 
@@ -58,24 +59,77 @@ means_the_same(const KilnInstr *concat)
 {
     const KilnQuant *quant = concat->operands[0].buffer->type.quant;
     bool same = !quant || quant->axis < 0;
-    for (uint32_t i = 1; i < concat->n_operands && same; i++)
-        same = kiln_quant_equal(concat->operands[i].buffer->type.quant, quant);
+    for (uint32_t i = 1; i < concat->n_operands && same; i++) {
+        const KilnBuffer *operand = concat->operands[i].buffer;
+        same = !operand || kiln_quant_equal(operand->type.quant, quant);
+    }
     return same;
+}
+
+/* The result is all that is written here, for the first time. */
+static bool
+may_hold(const Inserts *inserts, const KilnInstr *instr)
+{
+    KilnPassContext *context = inserts->context;
+    KilnBuffer *result = instr->operands[0].buffer;
+    const KilnBuffer *origin = kiln_buffer_origin(result);
+    int64_t step = inserts->lives->steps[instr->id];
+    GUARD(plain_layout, !result->type.layout);
+    GUARD(same_quantization, means_the_same(instr));
+    GUARD(result_not_state, origin->kind != KILN_BUFFER_WEIGHT);
+    GUARD(result_born_here, kiln_lives_facts(inserts->lives, origin)->first == step);
+    return true;
 }
 
 static bool
 may_join(const Inserts *inserts, const KilnInstr *concat)
 {
     KilnPassContext *context = inserts->context;
-    KilnBuffer *result = concat->operands[0].buffer;
-    const KilnBuffer *origin = kiln_buffer_origin(result);
-    int64_t step = inserts->lives->steps[concat->id];
-    GUARD(contiguous, is_contiguous(&result->type, kiln_instr_attrs(concat, concat)->axis));
-    GUARD(plain_layout, !result->type.layout);
-    GUARD(same_quantization, means_the_same(concat));
-    GUARD(result_not_state, origin->kind != KILN_BUFFER_WEIGHT);
-    GUARD(result_born_here, kiln_lives_facts(inserts->lives, origin)->first == step);
-    return true;
+    const KilnType *type = &concat->operands[0].buffer->type;
+    GUARD(contiguous, is_contiguous(type, kiln_instr_attrs(concat, concat)->axis));
+    return may_hold(inserts, concat);
+}
+
+/* The outermost axis that is padded, and how far in front of it and behind. */
+static int
+padded_axis(const KilnInstr *pad, int64_t out_pads[2])
+{
+    const KilnInts *pads = &kiln_instr_attrs(pad, pad)->pads;
+    uint32_t rank = (uint32_t)pad->operands[0].buffer->type.rank;
+    out_pads[0] = out_pads[1] = 0;
+    for (uint32_t d = 0; d < rank; d++) {
+        out_pads[0] = kiln_ints_at(*pads, d, 0);
+        out_pads[1] = kiln_ints_at(*pads, rank + d, 0);
+        if (out_pads[0] || out_pads[1])
+            return (int)d;
+    }
+    return 0;
+}
+
+static bool
+pads_one_axis(const KilnInstr *pad)
+{
+    const KilnType *to = &pad->operands[0].buffer->type, *from = &pad->operands[1].buffer->type;
+    int64_t pads[2];
+    bool same = true;
+    for (int d = padded_axis(pad, pads) + 1; d < to->rank; d++)
+        same &= to->dims[d] == from->dims[d] &&
+                kiln_ints_at(kiln_instr_attrs(pad, pad)->pads, (uint32_t)d, 0) == 0;
+    return same;
+}
+
+static bool
+may_pad(const Inserts *inserts, const KilnInstr *pad)
+{
+    KilnPassContext *context = inserts->context;
+    const KilnType *type = &pad->operands[0].buffer->type;
+    int64_t pads[2];
+    int axis = padded_axis(pad, pads);
+    GUARD(pad_of_one_value, strcmp(kiln_instr_attrs(pad, pad)->mode, "constant") == 0);
+    GUARD(pad_one_axis, pads_one_axis(pad));
+    GUARD(pad_contiguous, is_contiguous(type, axis));
+    GUARD(pad_cuts_nothing, pads[0] >= 0 && pads[1] >= 0);
+    return may_hold(inserts, pad);
 }
 
 /* --- which operands --- */
@@ -153,6 +207,24 @@ find_pieces(Inserts *inserts, const KilnInstr *concat)
             offset += kiln_type_bytes(&concat->operands[i + k].buffer->type);
         i += piece.n;
     }
+    return pieces;
+}
+
+/* What is padded: all of it lies in one piece behind the first border. */
+static GArray *
+padded_piece(Inserts *inserts, const KilnInstr *pad)
+{
+    GArray *pieces = g_array_new(FALSE, FALSE, sizeof(Piece));
+    KilnBuffer *result = pad->operands[0].buffer, *operand = pad->operands[1].buffer;
+    int64_t pads[2], offset = (int64_t)kiln_dtype_size(result->type.dtype);
+    int axis = padded_axis(pad, pads);
+    for (int d = axis + 1; d < result->type.rank; d++)
+        offset *= result->type.dims[d];
+    Piece piece = { 1, 1, kiln_buffer_origin(operand),
+                    kiln_buffer_origin_offset(result) + pads[0] * offset, false };
+    inserts->n_looks++;
+    piece.in_place = kiln_type_bytes(&operand->type) > 0 && may_move(inserts, pad, &piece);
+    g_array_append_val(pieces, piece);
     return pieces;
 }
 
@@ -265,16 +337,63 @@ copy_operands(KilnInstr *concat, const Piece *piece, GError **error)
     return TRUE;
 }
 
-static gboolean
-join(Inserts *inserts, KilnInstr *concat, GArray *pieces, const GPtrArray *moving, GError **error)
+/* A scalar that stands for what pads without a value. */
+static KilnBuffer *
+zero_of(Inserts *inserts, const KilnInstr *pad)
 {
-    KilnBuffer *result = kiln_buffer_origin(concat->operands[0].buffer);
-    kiln_pass_note(inserts->context, rule, "%s: %u of %u operands", kiln_instr_label(concat),
-                   moving->len, concat->n_operands - 1);
+    KilnType scalar = kiln_type_scalar(pad->operands[0].buffer->type.dtype);
+    if (!inserts->zero || inserts->zero->type.dtype != scalar.dtype)
+        inserts->zero =
+            kiln_ir_add_constant(pad->function, "zero", kiln_tensor_new_splat(&scalar, 0), &scalar);
+    return inserts->zero;
+}
+
+/* @n elements of the axis from @first on. */
+static gboolean
+fill(KilnInstr *pad, int axis, int64_t first, int64_t n, KilnBuffer *value, GError **error)
+{
+    KilnBuffer *result = pad->operands[0].buffer;
+    KilnType type = result->type;
+    int64_t inner = 1;
+    for (int d = axis + 1; d < type.rank; d++)
+        inner *= type.dims[d];
+    type.dims[axis] = n;
+    if (n * inner == 0)
+        return TRUE;
+    KilnBuffer *border =
+        kiln_ir_view(pad->function, result->name, result, first * inner, &type, pad);
+    KilnInstr *expand = kiln_instr_new(pad->function, KILN_INSTR_expand,
+                                       (KilnBuffer *[]){ border, value }, 2, NULL, pad, error);
+    if (expand)
+        expand->name = pad->name;
+    return expand != NULL;
+}
+
+static gboolean
+fill_border(Inserts *inserts, KilnInstr *pad, GError **error)
+{
+    int64_t pads[2];
+    int axis = padded_axis(pad, pads);
+    if (pads[0] == 0 && pads[1] == 0)
+        return TRUE;
+    KilnBuffer *given = kiln_instr_operand(pad, 2), *value = given ? given : zero_of(inserts, pad);
+    int64_t extent = pad->operands[0].buffer->type.dims[axis];
+    return fill(pad, axis, 0, pads[0], value, error) &&
+           fill(pad, axis, extent - pads[1], pads[1], value, error);
+}
+
+static gboolean
+join(Inserts *inserts, KilnInstr *instr, GArray *pieces, const GPtrArray *moving, GError **error)
+{
+    KilnBuffer *result = kiln_buffer_origin(instr->operands[0].buffer);
+    kiln_pass_note(inserts->context, rule, "%s: %u of %u operands", kiln_instr_label(instr),
+                   moving->len, pieces->len);
     hoist_result(inserts, result, moving);
+    if (instr->kind == KILN_INSTR_pad && !fill_border(inserts, instr, error))
+        return FALSE;
     for (guint i = 0; i < pieces->len; i++) {
         const Piece *piece = &g_array_index(pieces, Piece, i);
-        if (!piece->in_place && !copy_operands(concat, piece, error))
+        if (!piece->in_place && !copy_operands(instr, piece, error))
             return FALSE;
     }
     for (guint i = 0; i < pieces->len; i++) {
@@ -284,7 +403,7 @@ join(Inserts *inserts, KilnInstr *concat, GArray *pieces, const GPtrArray *movin
         KilnBuffer *view = view_of(result, piece->origin, piece->offset, piece->origin->def);
         kiln_lives_replace(inserts->lives, piece->origin, view, result);
     }
-    kiln_instr_remove(concat);
+    kiln_instr_remove(instr);
     return TRUE;
 }
 
@@ -296,9 +415,11 @@ join_concats(Inserts *inserts, GPtrArray *concats, bool *out_any, GError **error
     *out_any = false;
     for (guint i = 0; i < concats->len; i++) {
         KilnInstr *concat = g_ptr_array_index(concats, i);
-        if (!may_join(inserts, concat))
+        bool is_pad = concat->kind == KILN_INSTR_pad;
+        if (!(is_pad ? may_pad(inserts, concat) : may_join(inserts, concat)))
             continue;
-        g_autoptr(GArray) pieces = find_pieces(inserts, concat);
+        g_autoptr(GArray) pieces =
+            is_pad ? padded_piece(inserts, concat) : find_pieces(inserts, concat);
         bool wanted = false;
         for (guint k = 0; k < pieces->len; k++)
             wanted |= g_array_index(pieces, Piece, k).in_place;
@@ -316,26 +437,40 @@ join_concats(Inserts *inserts, GPtrArray *concats, bool *out_any, GError **error
     return TRUE;
 }
 
-gboolean
-kiln_pass_optimize_inserts(KilnIRFunction *function, KilnPassContext *context, bool *changed,
-                           GError **error)
+/* Joins what may be joined, as far as one look at the lives tells. */
+static gboolean
+join_all(KilnIRFunction *function, KilnPassContext *context, bool *out_any, GError **error)
 {
-    *changed = false;
+    *out_any = false;
     g_autoptr(GPtrArray) concats = g_ptr_array_new();
     kiln_foreach_instr (instr, function) {
-        if (instr->kind == KILN_INSTR_concat)
+        if (instr->kind == KILN_INSTR_concat || instr->kind == KILN_INSTR_pad)
             g_ptr_array_add(concats, instr);
     }
     if (concats->len == 0)
         return TRUE;
     g_autoptr(KilnLives) lives = kiln_lives_new(function, kiln_pass_target(context));
     g_autofree int64_t *taken = g_new0(int64_t, function->buffers->len + 1);
-    Inserts inserts = { lives, context, taken, 0 };
+    Inserts inserts = { lives, context, NULL, taken, 0 };
     /* A concat that is gone may make room for one that came before. */
     for (bool any = true; any && concats->len > 0;) {
         if (!join_concats(&inserts, concats, &any, error))
             return FALSE;
-        *changed |= any;
+        *out_any |= any;
+    }
+    return TRUE;
+}
+
+gboolean
+kiln_pass_optimize_inserts(KilnIRFunction *function, KilnPassContext *context, bool *changed,
+                           GError **error)
+{
+    *changed = false;
+    /* Lives may be shorter than was kept track of, and the peak lower than the one that forbade
+       something. */
+    for (bool any = true; any; *changed |= any) {
+        if (!join_all(function, context, &any, error))
+            return FALSE;
     }
     return TRUE;
 }

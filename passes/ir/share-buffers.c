@@ -246,15 +246,13 @@ share_result(Sharing *sharing, KilnInstr *instr, uint32_t out)
     return false;
 }
 
-gboolean
-kiln_pass_share_buffers(KilnIRFunction *function, KilnPassContext *context, bool *changed,
-                        GError **error)
+/* Shares what may be shared, as far as one look at the lives tells. */
+static bool
+share_all(KilnIRFunction *function, KilnPassContext *context)
 {
-    (void)error;
-    *changed = false;
     g_autoptr(KilnLives) lives = kiln_lives_new(function, kiln_pass_target(context));
     Sharing sharing = { context, lives, false };
-    bool any;
+    bool changed = false, any;
     do {
         any = sharing.waits = false;
         /* Sharing removes deallocs behind the instruction, never the instruction: no look ahead. */
@@ -265,7 +263,19 @@ kiln_pass_share_buffers(KilnIRFunction *function, KilnPassContext *context, bool
             for (uint32_t i = 0; i < instr->n_operands; i++)
                 any |= share_result(&sharing, instr, i);
         }
-        *changed |= any;
+        changed |= any;
     } while (any && sharing.waits);
+    return changed;
+}
+
+gboolean
+kiln_pass_share_buffers(KilnIRFunction *function, KilnPassContext *context, bool *changed,
+                        GError **error)
+{
+    (void)error;
+    *changed = false;
+    /* The peak may be lower than the one that forbade something. */
+    while (share_all(function, context))
+        *changed = true;
     return TRUE;
 }

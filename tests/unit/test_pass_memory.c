@@ -2,40 +2,13 @@
 /* What the IR passes promise of memory: hoisting deallocs, sinking allocs, removing dead ones and
  * sharing buffers never raise a peak, neither that of lives nor that of a heap which follows alloc
  * and dealloc. On models and on every golden that is a function of the second level. */
-#include "graph/alloc.h"
+#include "tests/unit/ir_peaks.h"
+
 #include "graph/onnx/onnx.h"
 #include "passes/manager.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
-
-typedef struct {
-    int64_t live, heap;
-} Peaks;
-
-/* The most that is allocated at once in the order of the instructions. */
-static int64_t
-heap_peak(const KilnIRFunction *function)
-{
-    int64_t now = 0, most = 0;
-    kiln_foreach_instr (instr, function) {
-        const KilnBuffer *buffer = kiln_instr_operand(instr, 0);
-        int64_t size = buffer ? (int64_t)kiln_align_up((size_t)kiln_type_bytes(&buffer->type)) : 0;
-        if (instr->kind == KILN_INSTR_alloc)
-            now += size;
-        else if (instr->kind == KILN_INSTR_dealloc)
-            now -= size;
-        most = MAX(most, now);
-    }
-    return most;
-}
-
-static Peaks
-peaks_of(const KilnIRFunction *function)
-{
-    g_autoptr(KilnMemoryPlan) plan = kiln_liveness(function, NULL, 1);
-    return (Peaks){ plan->lb_live, heap_peak(function) };
-}
 
 static void
 run(KilnIRModule *ir, const char *passes, const char *what)

@@ -387,6 +387,77 @@ Test(plan, optimum_above_the_bound_is_proved)
     cr_assert_gt(above, 0u);
 }
 
+/* Whether the lives that @excess names, without number @without of them, fit into @limit. */
+static bool
+core_fits(const KilnMemoryPlan *plan, const KilnMemoryExcess *excess, uint32_t without,
+          int64_t limit)
+{
+    KilnLife lives[64];
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < excess->n_lives; i++) {
+        if (i != without)
+            lives[n++] = plan->lives[excess->lives[i]];
+    }
+    int64_t work = KILN_PLACE_WORK;
+    return kiln_place_within(lives, n, limit, &work) == KILN_PLACED;
+}
+
+/* The buffers that are named do not fit, and any one less does: where the bound exceeds the limit,
+ * and where only the search knows. */
+Test(plan, what_does_not_fit_is_minimal)
+{
+    enum {
+        MOST = 9,
+        UNITS = 5
+    };
+    Fixture f = fixture();
+    KilnLife lives[MOST + UNITS];
+    unsigned n_bound = 0, n_searched = 0;
+    for (uint64_t seed = 0; seed < 8000; seed++) {
+        uint32_t n = full_lives(lives, MOST, UNITS, seed);
+        if (n > MOST)
+            continue;
+        KilnMemoryPlan plan = {
+            .lives = lives, .n_lives = n, .n_steps = 12, .lb_live = 64 * UNITS
+        };
+        plan.arena = kiln_place(lives, n, KILN_PLACE_WORK, NULL);
+        if (plan.arena == plan.lb_live && n_bound > 50)
+            continue;
+        for (int64_t limit = 64; limit < plan.arena; limit += 64) {
+            g_autoptr(KilnMemoryExcess) excess = kiln_memory_excess(f.ir, &plan, limit);
+            cr_assert(excess && excess->proven && excess->n_lives > 0);
+            cr_expect_not(core_fits(&plan, excess, UINT32_MAX, limit));
+            for (uint32_t i = 0; i < excess->n_lives; i++)
+                cr_expect(core_fits(&plan, excess, i, limit), "seed %lu: number %u is not needed",
+                          (unsigned long)seed, i);
+            *(limit < plan.lb_live ? &n_bound : &n_searched) += 1;
+        }
+        cr_expect_null(kiln_memory_excess(f.ir, &plan, plan.arena));
+    }
+    cr_expect_gt(n_bound, 50);
+    cr_expect_gt(n_searched, 0);
+    fixture_free(&f);
+}
+
+/* Inputs live from the start, outputs to the end; their offsets are the plan's alone. */
+Test(plan, inputs_and_outputs)
+{
+    Fixture f = fixture();
+    build_chain(&f);
+    g_autoptr(KilnMemoryPlan) plan = kiln_memory_plan_with(f.ir, NULL, 1, KILN_PLAN_IO, NULL);
+    cr_assert_eq(plan->n_lives, 5);
+    const KilnLife *x = &plan->lives[0], *y = &plan->lives[4];
+    cr_assert(x->buffer == f.x && x->first == 0 && x->last == 0);
+    cr_assert(y->buffer == f.y && y->first == 3 && y->last == 3);
+    cr_assert_eq(plan->lb_node, 2 * 128);
+    cr_assert_eq(plan->arena, 2 * 128);
+    cr_assert_eq(f.x->offset, -1);
+    KilnMemoryPeak peak = kiln_memory_peak(f.ir, plan);
+    cr_assert(peak.step == 0 && peak.bytes == 256 && peak.instr->kind == KILN_INSTR_relu);
+    cr_assert(kiln_ir_verify(f.ir, NULL));
+    fixture_free(&f);
+}
+
 Test(plan, without_work_nothing_is_claimed)
 {
     KilnLife lives[40];

@@ -6,6 +6,10 @@
 #include "runtime/internal.h"
 #include "tests/fold_case.h"
 
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 /* --- running out of memory --- */
 
 typedef struct {
@@ -237,4 +241,120 @@ Test(runtime_memory, mapped_weights)
         cr_expect(kiln_tensor_equal(before, tensor));
     }
     cr_expect_gt(mapped, 4);
+}
+
+/* Whether a process that writes to @data dies of it. */
+static bool
+write_faults(const void *data)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        signal(SIGSEGV, SIG_DFL);
+        volatile char *byte = (volatile char *)data;
+        *byte = *byte;
+        _exit(0);
+    }
+    int status = 0;
+    cr_assert_eq(waitpid(child, &status, 0), child);
+    return WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV;
+}
+
+/* GLW-I6: weights that nothing writes lie in read-only memory, which all sessions share; what
+ * instructions write to is each session's own. */
+Test(runtime_memory, weights_are_read_only)
+{
+    static const char text[] =
+        "func @f {\n  weight @w : f32[64,48]\n"
+        "  weight @v : f32[48]\n  weight @big : f32[300,300]\n  weight @state = _ : f32[48]\n"
+        "  input @x : f32[8,64]\n  output @y : f32[8,48]\n  output @z : f32[300,300]\n"
+        "  gemm @out @y, @in @x, @in @w, @in @v\n  add @out @state, @in @state, @in @v\n"
+        "  add @out @y, @in @y, @in @state\n  exp @out @z, @in @big\n}\n"
+        "constants { @w = random_normal(seed=1, std=1) : f32[64,48]\n"
+        "  @v = random_normal(seed=2, std=1) : f32[48]\n"
+        "  @big = random_normal(seed=3, std=1) : f32[300,300] }";
+    g_autoptr(KilnProgram) program = program_of(text, NULL);
+    const KilnSpecialisation *made = specialisation(program, 0);
+    unsigned n_plain = 0, n_packed = 0;
+    for (uint32_t i = 0; i < made->n_weights; i++) {
+        if (!made->weights[i])
+            continue;
+        n_plain++;
+        cr_expect(write_faults(g_bytes_get_data(made->weights[i], NULL)), "weight %u", i);
+    }
+    for (uint32_t c = 0; c < made->n_calls; c++) {
+        if (!made->calls[c].packed)
+            continue;
+        n_packed++;
+        cr_expect(write_faults(g_bytes_get_data(made->calls[c].packed, NULL)), "call %u", c);
+    }
+    cr_expect_geq(n_plain, 2);
+    cr_expect_eq(n_packed, 1);
+    cr_expect_eq(made->n_states, 1);
+    cr_expect_not(write_faults(g_bytes_get_data(made->states[0], NULL)));
+}
+
+/* So do the weights of a model file: its map, or aligned copies. */
+Test(runtime_memory, weights_of_files_are_read_only)
+{
+    g_autoptr(KilnModel) model = kiln_model_load(DIGITS, NULL);
+    g_autoptr(KilnProgram) program = kiln_program_compile(model, NULL, NULL);
+    const KilnSpecialisation *made = specialisation(program, 0);
+    unsigned n = 0;
+    for (uint32_t i = 0; i < made->n_weights + made->n_calls; i++) {
+        GBytes *bytes =
+            i < made->n_weights ? made->weights[i] : made->calls[i - made->n_weights].packed;
+        if (!bytes)
+            continue;
+        cr_expect(write_faults(g_bytes_get_data(bytes, NULL)), "number %u", i);
+        n++;
+    }
+    cr_expect_gt(n, 2);
+}
+
+/* --- poison --- */
+
+static const char chain_text[] =
+    "func @f {\n  weight @state = _ : f32[64]\n  input @x : f32[64]\n  output @y : f32[64]\n"
+    "  add @out @state, @in @state, @in @x\n  %a = alloc : f32[64]\n  exp @out %a, @in @state\n"
+    "  %b = alloc : f32[64]\n  neg @out %b, @in %a\n  %c = alloc : f32[64]\n"
+    "  sin @out %c, @in %b\n  add @out @y, @in %a, @in %c\n"
+    "  dealloc %a\n  dealloc %b\n  dealloc %c\n}";
+
+/* A session with poison gives the results of one without, run after run, and finds a plan that
+ * frees a buffer too early. */
+Test(runtime_memory, poison)
+{
+    GError *error = NULL;
+    g_autoptr(KilnProgram) program = program_of(chain_text, NULL);
+    KilnSessionOptions options = KILN_SESSION_OPTIONS_INIT;
+    g_autoptr(KilnSession) plain = kiln_session_new(program, NULL, NULL);
+    options.poison = TRUE;
+    g_autoptr(KilnSession) poisoned = kiln_session_new(program, &options, NULL);
+    float x[64];
+    for (int i = 0; i < 64; i++)
+        x[i] = (float)i / 64;
+    cr_assert(kiln_session_bind_input(plain, 0, x, sizeof x, NULL) &&
+              kiln_session_bind_input(poisoned, 0, x, sizeof x, NULL));
+    for (int n = 0; n < 3; n++) {
+        cr_assert(kiln_session_run(plain, &error), "%s", error ? error->message : "");
+        cr_assert(kiln_session_run(poisoned, &error), "%s", error ? error->message : "");
+        cr_expect_arr_eq(kiln_session_output(plain, 0, NULL, NULL),
+                         kiln_session_output(poisoned, 0, NULL, NULL), sizeof x);
+    }
+    KilnMemoryPlan *plan = specialisation(program, 0)->plan;
+    unsigned n_found = 0;
+    for (uint32_t i = 0; i < plan->n_lives; i++) {
+        if (plan->lives[i].last == plan->lives[i].first)
+            continue;
+        plan->lives[i].last--;
+        g_autoptr(KilnSession) broken = kiln_session_new(program, &options, NULL);
+        cr_assert(kiln_session_bind_input(broken, 0, x, sizeof x, NULL));
+        cr_expect_not(kiln_session_run(broken, &error));
+        cr_assert(g_error_matches(error, KILN_ERROR, KILN_ERROR_RUN));
+        cr_expect(strstr(error->message, "where dead memory is poisoned"), "%s", error->message);
+        g_clear_error(&error);
+        plan->lives[i].last++;
+        n_found++;
+    }
+    cr_expect_gt(n_found, 0);
 }

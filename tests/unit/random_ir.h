@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Random functions of the IR level: what lowering never makes - writes over what was read, buffers
+ * that are written part by part, views of views, writes that nothing reads - and what it does. */
+#ifndef KILN_TESTS_RANDOM_IR_H
+#define KILN_TESTS_RANDOM_IR_H
+
+#include "graph/random.h"
+#include "ir/ir.h"
+
+#include <string.h>
+
+enum {
+    RANDOM_IR_POOL = 64,
+    RANDOM_IR_DIMS = 4 /* sizes are multiples of it */
+};
+
+typedef struct {
+    KilnIRFunction *ir;
+    uint64_t seed, counter;
+    KilnBuffer *pool[RANDOM_IR_POOL]; /* one-dimensional, all of it written */
+    uint32_t n;
+} RandomIR;
+
+static inline uint32_t
+random_ir_draw(RandomIR *r, uint32_t below)
+{
+    return (uint32_t)(kiln_random_bits(r->seed, r->counter++) % below);
+}
+
+static inline KilnType
+random_ir_type(int64_t n)
+{
+    return kiln_type_make(KILN_DTYPE_f32, 1, &n);
+}
+
+static inline int64_t
+random_ir_size(const KilnBuffer *buffer)
+{
+    return buffer->type.dims[0];
+}
+
+static inline void
+random_ir_push(RandomIR *r, KilnBuffer *buffer)
+{
+    if (r->n < RANDOM_IR_POOL)
+        r->pool[r->n++] = buffer;
+}
+
+static inline KilnBuffer *
+random_ir_any(RandomIR *r)
+{
+    return r->pool[random_ir_draw(r, r->n)];
+}
+
+static inline KilnBuffer *
+random_ir_alloc(RandomIR *r, int64_t n)
+{
+    KilnType type = random_ir_type(n);
+    return kiln_ir_alloc(r->ir, "a", &type, NULL);
+}
+
+static inline void
+random_ir_emit(RandomIR *r, KilnInstrKind kind, KilnBuffer *const *operands, uint32_t n,
+               const void *attrs)
+{
+    g_autoptr(GError) error = NULL;
+    if (!kiln_instr_new(r->ir, kind, operands, n, attrs, NULL, &error))
+        g_error("%s", error->message);
+}
+
+/* Bits of every result are the same in any place: no NaN meets another one. */
+static inline void
+random_ir_unary(RandomIR *r, KilnBuffer *to, KilnBuffer *from)
+{
+    static const KilnInstrKind kinds[] = { KILN_INSTR_relu,  KILN_INSTR_neg,     KILN_INSTR_abs,
+                                           KILN_INSTR_floor, KILN_INSTR_sigmoid, KILN_INSTR_copy };
+    bool same = kiln_buffer_origin(to) == kiln_buffer_origin(from);
+    uint32_t kind = random_ir_draw(r, same ? 5 : 6);
+    random_ir_emit(r, kinds[kind], (KilnBuffer *[]){ to, from }, 2, NULL);
+}
+
+/* Another one of the same size that does not lie in @buffer's origin, or @buffer. */
+static inline KilnBuffer *
+random_ir_other(RandomIR *r, KilnBuffer *buffer)
+{
+    for (int tries = 0; tries < 8; tries++) {
+        KilnBuffer *other = random_ir_any(r);
+        if (random_ir_size(other) == random_ir_size(buffer) &&
+            kiln_buffer_origin(other) != kiln_buffer_origin(buffer))
+            return other;
+    }
+    return buffer;
+}
+
+/* A new buffer, an output, a state, or what @from itself lies in: written over. */
+static inline KilnBuffer *
+random_ir_target(RandomIR *r, KilnBuffer *from)
+{
+    KilnBuffer *origin = kiln_buffer_origin(from);
+    switch (random_ir_draw(r, 6)) {
+    case 0:
+        return origin->kind == KILN_BUFFER_INPUT || origin->is_const ? NULL : from;
+    case 1: {
+        KilnBuffer *other = random_ir_other(r, from);
+        const KilnBuffer *in = kiln_buffer_origin(other);
+        return other == from || in->kind == KILN_BUFFER_INPUT || in->is_const ? NULL : other;
+    }
+    default:
+        return NULL;
+    }
+}
+
+static inline void
+random_ir_step_elementwise(RandomIR *r)
+{
+    static const KilnInstrKind kinds[] = { KILN_INSTR_add, KILN_INSTR_mul, KILN_INSTR_max };
+    KilnBuffer *a = random_ir_any(r), *b = random_ir_other(r, a), *to = random_ir_target(r, a);
+    bool binary = random_ir_draw(r, 2) && kiln_buffer_origin(a) != kiln_buffer_origin(b);
+    bool meets = to && to != a && binary && kiln_buffer_origin(to) == kiln_buffer_origin(b);
+    if (!to || meets)
+        random_ir_push(r, to = random_ir_alloc(r, random_ir_size(a)));
+    if (!binary)
+        random_ir_unary(r, to, a);
+    else if (random_ir_draw(r, 2))
+        random_ir_emit(r, kinds[random_ir_draw(r, 3)], (KilnBuffer *[]){ to, a, b }, 3, NULL);
+    else
+        random_ir_emit(r, kinds[random_ir_draw(r, 3)], (KilnBuffer *[]){ to, b, a }, 3, NULL);
+}
+
+static inline void
+random_ir_step_view(RandomIR *r)
+{
+    KilnBuffer *whole = random_ir_any(r);
+    int64_t units = random_ir_size(whole) / RANDOM_IR_DIMS;
+    int64_t first = random_ir_draw(r, (uint32_t)units);
+    int64_t n = 1 + random_ir_draw(r, (uint32_t)(units - first));
+    KilnType type = random_ir_type(n * RANDOM_IR_DIMS);
+    random_ir_push(r, kiln_ir_view(r->ir, "v", whole, first * RANDOM_IR_DIMS, &type, NULL));
+}
+
+/* A buffer that is written through views, in any order. */
+static inline void
+random_ir_step_parts(RandomIR *r)
+{
+    KilnBuffer *parts[3], *views[3];
+    uint32_t n = 2 + random_ir_draw(r, 2);
+    int64_t size = 0, at = 0;
+    for (uint32_t i = 0; i < n; i++)
+        size += random_ir_size(parts[i] = random_ir_any(r));
+    KilnBuffer *whole = random_ir_alloc(r, size);
+    for (uint32_t i = 0; i < n; i++) {
+        views[i] = kiln_ir_view(r->ir, "p", whole, at, &parts[i]->type, NULL);
+        at += random_ir_size(parts[i]);
+    }
+    for (uint32_t i = 0, first = random_ir_draw(r, n); i < n; i++)
+        random_ir_unary(r, views[(first + i) % n], parts[(first + i) % n]);
+    random_ir_push(r, whole);
+}
+
+static inline void
+random_ir_step_movement(RandomIR *r)
+{
+    KilnBuffer *a = random_ir_any(r), *b = random_ir_any(r);
+    int64_t n = random_ir_size(a), begin = RANDOM_IR_DIMS * random_ir_draw(r, 3);
+    int64_t pads[] = { begin, RANDOM_IR_DIMS * random_ir_draw(r, 3) };
+    int64_t start = random_ir_draw(r, (uint32_t)(n / RANDOM_IR_DIMS)) * RANDOM_IR_DIMS;
+    KilnInstrAttrs_slice slice = { .starts = { 1, &start } };
+    KilnInstrAttrs_pad pad = { .pads = { 2, pads }, .mode = "constant" };
+    KilnInstrAttrs_softmax softmax = { .axis = 0 };
+    KilnBuffer *to;
+    switch (random_ir_draw(r, 4)) {
+    case 0:
+        to = random_ir_alloc(r, n + random_ir_size(b));
+        random_ir_emit(r, KILN_INSTR_concat, (KilnBuffer *[]){ to, a, b }, 3, NULL);
+        break;
+    case 1:
+        to = random_ir_alloc(r, n - start);
+        random_ir_emit(r, KILN_INSTR_slice, (KilnBuffer *[]){ to, a }, 2, &slice);
+        break;
+    case 2:
+        to = random_ir_alloc(r, n + pads[0] + pads[1]);
+        random_ir_emit(r, KILN_INSTR_pad, (KilnBuffer *[]){ to, a }, 2, &pad);
+        break;
+    default:
+        to = random_ir_alloc(r, n);
+        random_ir_emit(r, KILN_INSTR_softmax, (KilnBuffer *[]){ to, a }, 2, &softmax);
+        break;
+    }
+    random_ir_push(r, to);
+}
+
+/* Frees an alloc now: it and its views are no longer to be used. */
+static inline void
+random_ir_step_free(RandomIR *r)
+{
+    KilnBuffer *buffer = kiln_buffer_origin(random_ir_any(r));
+    if (buffer->kind != KILN_BUFFER_ALLOC)
+        return;
+    uint32_t kept = 0;
+    for (uint32_t i = 0; i < r->n; i++) {
+        if (kiln_buffer_origin(r->pool[i]) != buffer)
+            r->pool[kept++] = r->pool[i];
+    }
+    r->n = kept;
+    kiln_ir_dealloc(buffer, NULL);
+}
+
+static inline void
+random_ir_outputs(RandomIR *r)
+{
+    uint32_t n = 1 + random_ir_draw(r, 3);
+    for (uint32_t i = 0; i < n; i++) {
+        KilnBuffer *from = random_ir_any(r);
+        KilnBuffer *to = kiln_ir_add_buffer(r->ir, KILN_BUFFER_OUTPUT, "y", &from->type);
+        random_ir_unary(r, to, from);
+        if (random_ir_draw(r, 2))
+            random_ir_push(r, to);
+    }
+}
+
+static inline void
+random_ir_free_rest(RandomIR *r)
+{
+    g_autofree bool *freed = g_new0(bool, r->ir->buffers->len + 1);
+    kiln_foreach_instr (instr, r->ir) {
+        if (instr->kind == KILN_INSTR_dealloc)
+            freed[instr->operands[0].buffer->id] = true;
+    }
+    for (guint i = 0, n = r->ir->buffers->len; i < n; i++) {
+        KilnBuffer *buffer = g_ptr_array_index(r->ir->buffers, i);
+        if (buffer && buffer->kind == KILN_BUFFER_ALLOC && !freed[i])
+            kiln_ir_dealloc(buffer, NULL);
+    }
+}
+
+/* The function of @seed: the same on every machine. */
+static inline KilnIRModule *
+random_ir(uint64_t seed)
+{
+    KilnIRModule *module = kiln_ir_module_new(kiln_module_new());
+    RandomIR r = { .ir = kiln_ir_function_new(module->module, "f"), .seed = seed };
+    KilnType type = random_ir_type(RANDOM_IR_DIMS * (1 + random_ir_draw(&r, 8)));
+    g_ptr_array_add(module->functions, r.ir);
+    random_ir_push(&r, kiln_ir_add_buffer(r.ir, KILN_BUFFER_INPUT, "x", &type));
+    random_ir_push(&r, kiln_ir_add_buffer(r.ir, KILN_BUFFER_INPUT, "x", &type));
+    if (random_ir_draw(&r, 2))
+        random_ir_push(&r, kiln_ir_add_buffer(r.ir, KILN_BUFFER_WEIGHT, "state", &type));
+    for (uint32_t left = 4 + random_ir_draw(&r, 24); left > 0; left--) {
+        switch (random_ir_draw(&r, 8)) {
+        case 0:
+            random_ir_step_view(&r);
+            break;
+        case 1:
+            random_ir_step_parts(&r);
+            break;
+        case 2:
+        case 3:
+            random_ir_step_movement(&r);
+            break;
+        case 4:
+            random_ir_step_free(&r);
+            break;
+        default:
+            random_ir_step_elementwise(&r);
+            break;
+        }
+        if (random_ir_draw(&r, 16) == 0)
+            random_ir_outputs(&r);
+    }
+    random_ir_outputs(&r);
+    random_ir_free_rest(&r);
+    return module;
+}
+
+#endif
