@@ -4,8 +4,7 @@
  * ones only (kiln_constant_pool_take()), and not by the rules that compute: see docs/constants.md.
  *
  * A buffer is a tensor: of DATA, or of a kind that takes no storage. Its element type may be wider
- * than that of the value. Buffers of 4 MiB and more are mapped and unmapped, so that their memory
- * returns to the system. */
+ * than that of the value. */
 #ifndef KILN_PASSES_CONSTANT_POOL_H
 #define KILN_PASSES_CONSTANT_POOL_H
 

@@ -173,8 +173,8 @@ kiln_fold_into_functions(const KilnFoldPlan *plan, const char *rule)
     for (size_t s = 0; s < G_N_ELEMENTS(move.copies); s++)
         move.copies[s] = g_hash_table_new(NULL, NULL);
     /* Copies of nodes that are valid are valid: an error would be a slip of this file. */
-    bool copied = !ahead || copy_nodes(&move, NULL);
-    g_assert(copied);
+    if (ahead && !copy_nodes(&move, NULL))
+        g_assert_not_reached();
     read_folded(&move, rule);
     for (size_t s = 0; s < G_N_ELEMENTS(move.copies); s++)
         g_hash_table_unref(move.copies[s]);

@@ -59,6 +59,7 @@ Test(offload, off_05_twelve_equal_layers_compile_once)
     cr_expect_eq(count(ir, KILN_INSTR_call), 12u);
     /* Another program of the process finds what lies in the cache. */
     g_autoptr(KilnIRModule) again = offloaded(text->str, OFFLOAD);
+    cr_expect_eq(count(again, KILN_INSTR_call), 12u);
     cr_expect_eq(kiln_kernel_cache_compiled(), before + 1);
 }
 
@@ -69,6 +70,7 @@ Test(offload, off_05_the_cache_forgets_with_the_last_reference)
     uint64_t before = kiln_kernel_cache_compiled();
     for (int i = 1; i <= 2; i++) {
         g_autoptr(KilnIRModule) ir = offloaded(text, OFFLOAD);
+        cr_expect_eq(count(ir, KILN_INSTR_call), 1u);
         cr_expect_eq(kiln_kernel_cache_compiled(), before + (uint64_t)i);
     }
 }
