@@ -12,7 +12,7 @@ install(FILES graph/kiln-types.h DESTINATION ${headers_dir}/graph)
 install(FILES passes/kiln-pass.h passes/pass.h passes/passes.def passes/rule.h passes/rules.def DESTINATION ${headers_dir}/passes)
 install(FILES ir/instr.h ir/instrs.def ir/ir.h ir/plan.h ir/target.h DESTINATION ${headers_dir}/ir)
 install(FILES graph/arena.h graph/attr.h graph/error.h graph/module.h graph/node.h graph/op.h graph/ops.def
-  graph/tensor.h graph/type.h DESTINATION ${headers_dir}/graph)
+  graph/shared.h graph/tensor.h graph/type.h DESTINATION ${headers_dir}/graph)
 install(FILES graph/text/text.h DESTINATION ${headers_dir}/graph/text)
 install(DIRECTORY pipelines DESTINATION ${CMAKE_INSTALL_DATADIR}/kiln FILES_MATCHING PATTERN "*.yaml")
 install(FILES docs/kiln.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)

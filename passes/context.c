@@ -128,10 +128,12 @@ note_subject(const KilnPassContext *context, KilnRefusal *refusal)
         refusal->subjects = g_ptr_array_new_with_free_func(g_free);
         refusal->seen = g_hash_table_new(g_str_hash, g_str_equal);
     }
-    if (g_hash_table_add(refusal->seen, what))
-        g_ptr_array_add(refusal->subjects, what);
-    else
+    if (g_hash_table_contains(refusal->seen, what)) {
         g_free(what);
+        return;
+    }
+    g_hash_table_add(refusal->seen, what);
+    g_ptr_array_add(refusal->subjects, what);
 }
 
 void

@@ -56,7 +56,7 @@ teardown(void)
     kiln_module_free(module);
 }
 
-TestSuite(changes, .init = setup, .fini = teardown);
+TestSuite(verify_changes, .init = setup, .fini = teardown);
 
 /* Found by the short way, and it is something that the whole verifier finds. */
 static void
@@ -70,31 +70,31 @@ expect(const char *message)
               error->message);
 }
 
-Test(changes, a_node_moved_before_what_it_reads)
+Test(verify_changes, a_node_moved_before_what_it_reads)
 {
     kiln_node_move(value("m")->def, value("a")->def);
     expect("@f: m (mul): operand 0: %t is not defined before it");
 }
 
-Test(changes, a_node_moved_behind_its_readers)
+Test(verify_changes, a_node_moved_behind_its_readers)
 {
     kiln_node_move(value("a")->def, value("n")->def);
     expect("%a is not defined before it");
 }
 
-Test(changes, an_operand_that_comes_later)
+Test(verify_changes, an_operand_that_comes_later)
 {
     kiln_node_set_operand(value("b")->def, 0, value("m"));
     expect("@f: b (relu): operand 0: %m is not defined before it");
 }
 
-Test(changes, a_replacement_that_comes_later)
+Test(verify_changes, a_replacement_that_comes_later)
 {
     kiln_value_replace(value("a"), value("m"));
     expect("%m is not defined before it");
 }
 
-Test(changes, an_operand_of_a_node_that_was_removed)
+Test(verify_changes, an_operand_of_a_node_that_was_removed)
 {
     KilnValue *x = value("x"),
               *late = kiln_build(function, value("b")->def, KILN_OP_exp, NULL, &x, 1, NULL);
@@ -103,13 +103,13 @@ Test(changes, an_operand_of_a_node_that_was_removed)
     expect("%exp");
 }
 
-Test(changes, an_operand_that_is_missing)
+Test(verify_changes, an_operand_that_is_missing)
 {
     kiln_node_set_operand(value("m")->def, 1, NULL);
     expect("@f: m (mul): operand 1 is required, found none");
 }
 
-Test(changes, an_operand_of_another_function)
+Test(verify_changes, an_operand_of_another_function)
 {
     KilnType type = kiln_type_make(KILN_DTYPE_f32, 2, (int64_t[]){ 2, 3 });
     KilnFunction *other = kiln_function_new(module, "other");
@@ -118,13 +118,13 @@ Test(changes, an_operand_of_another_function)
     expect("@f: b (relu): operand 0: %far is not defined before it");
 }
 
-Test(changes, an_operand_of_another_type)
+Test(verify_changes, an_operand_of_another_type)
 {
     kiln_node_set_operand(value("b")->def, 0, value("z"));
     expect("@f: b (relu): result 0: expected f32[3,2], found f32[2,3] stated");
 }
 
-Test(changes, an_attribute_that_does_not_fit_the_types)
+Test(verify_changes, an_attribute_that_does_not_fit_the_types)
 {
     KilnNode *node = value("t")->def;
     kiln_attrs(node, transpose)->perm.v = (int64_t[]){ 1, 0 };
@@ -132,7 +132,7 @@ Test(changes, an_attribute_that_does_not_fit_the_types)
     expect("@f: t (transpose): result 0: expected f32[3,2], found f32[2,3] stated");
 }
 
-Test(changes, readers_of_what_has_another_type_now)
+Test(verify_changes, readers_of_what_has_another_type_now)
 {
     KilnNode *node = value("t")->def;
     kiln_attrs(node, transpose)->perm.v = (int64_t[]){ 1, 0 };
@@ -140,20 +140,20 @@ Test(changes, readers_of_what_has_another_type_now)
     expect("@f: m (mul):");
 }
 
-Test(changes, a_name_that_is_taken)
+Test(verify_changes, a_name_that_is_taken)
 {
     kiln_value_rename(function, value("b"), "m");
     expect("%m");
 }
 
-Test(changes, a_constant_that_was_removed)
+Test(verify_changes, a_constant_that_was_removed)
 {
     bool all[] = { true };
     kiln_module_remove_constants(module, all);
     expect("@f: w (const): value is no constant of the module");
 }
 
-Test(changes, results_that_are_called_the_same)
+Test(verify_changes, results_that_are_called_the_same)
 {
     KilnValue *results[] = { value("n"), value("a") };
     const char *names[] = { "one", "one" };
@@ -162,7 +162,7 @@ Test(changes, results_that_are_called_the_same)
 }
 
 /* What is written past the functions of graph/ has to be told. */
-Test(changes, what_nothing_told_of_is_seen_by_the_whole_verifier)
+Test(verify_changes, what_nothing_told_of_is_seen_by_the_whole_verifier)
 {
     value("n")->type.dims[0] = 77;
     expect_fine();
@@ -173,7 +173,7 @@ Test(changes, what_nothing_told_of_is_seen_by_the_whole_verifier)
     cr_assert(strstr(error->message, "@f: n (neg): result 0"), "%s", error->message);
 }
 
-Test(changes, what_is_rewritten_as_it_should_be_is_fine)
+Test(verify_changes, what_is_rewritten_as_it_should_be_is_fine)
 {
     KilnNode *relu = value("b")->def;
     KilnValue *built =
@@ -187,7 +187,7 @@ Test(changes, what_is_rewritten_as_it_should_be_is_fine)
     cr_assert(kiln_function_verify(function, NULL));
 }
 
-Test(changes, more_notes_than_nodes_are_none)
+Test(verify_changes, more_notes_than_nodes_are_none)
 {
     for (int i = 0; i < 100; i++) {
         KilnValue *x = value("x");
@@ -224,7 +224,7 @@ any_node(uint64_t *state)
 }
 
 /* Nodes made, moved and removed anywhere, several between one look and the next. */
-Test(changes, the_order_is_that_of_the_list_whatever_happened)
+Test(verify_changes, the_order_is_that_of_the_list_whatever_happened)
 {
     uint64_t state = 7;
     for (int round = 0; round < 400; round++) {
@@ -290,7 +290,7 @@ shorten_chain(uint32_t n)
     }
 }
 
-Test(changes, what_remains_moves_together_and_is_the_same)
+Test(verify_changes, what_remains_moves_together_and_is_the_same)
 {
     add_chain(6000);
     cr_assert_not(kiln_module_compact(module), "nothing was removed");
@@ -314,7 +314,7 @@ Test(changes, what_remains_moves_together_and_is_the_same)
 }
 
 /* Notes of what changed are lost with the places that they name: all is looked at then. */
-Test(changes, what_was_not_verified_before_moving_is_verified_whole)
+Test(verify_changes, what_was_not_verified_before_moving_is_verified_whole)
 {
     add_chain(6000);
     shorten_chain(4000);
