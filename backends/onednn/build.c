@@ -285,9 +285,7 @@ kiln_onednn_add(Builder *builder, dnnl_primitive_desc_t pd, const StepArg *args,
                 const char *what, const char *implementation)
 {
     Region *region = builder->region;
-    Step step = { .first_arg = region->args->len,
-                  .n_args = n,
-                  .max_threads = builder->max_threads ? builder->max_threads : INT_MAX };
+    Step step = { .first_arg = region->args->len, .n_args = n };
     dnnl_memory_desc_t scratch = *dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
     dnnl_status_t status = dnnl_primitive_create(&step.primitive, pd);
     dnnl_primitive_desc_destroy(pd);

@@ -7,10 +7,8 @@
 /* --- the cost model --- */
 
 /* Operations per microsecond on one thread, measured over the shapes of ResNet-18, MobileNetV2 and
- * a U-Net (AMD Zen 5, oneDNN 2.6.3, November 2026). Winograd's time is a least-squares fit over 14
- * of them, within 20 % but for 16 channels, where it is not taken: products, transforms of what is
- * read and written, and weights. Its relative L2 error is 2.5e-7 to 9.7e-7, below that of 1e-5
- * which Kiln allows. */
+ * a U-Net (AMD Zen 5, oneDNN 2.6.3, November 2026). The library's Winograd is not taken: whichever
+ * number of threads it is made for is the number that it starts, and its bits depend on it. */
 // clang-format off
 static const double direct_last = 222e3, direct_blocked = 212e3;
 static const double narrow = 0.8;           /* of that, with 16 channels or fewer on a side */
@@ -18,13 +16,9 @@ static const double pointwise_last = 205e3, pointwise_blocked = 180e3;
 static const double small_blocked = 165e3;  /* pictures of 7×7 */
 static const double depthwise_last = 87e3, depthwise_blocked = 119e3;
 static const double grouped = 90e3;
-static const double winograd_per_flop = 1.381e-6, winograd_per_element = 0.543e-3,
-                    winograd_per_weight = 2.234e-3;
-static const double winograd_gain = 0.9;    /* taken below this share of the direct time */
 // clang-format on
 enum {
     BLOCK = 16,
-    WINOGRAD_CHANNELS = 32,
 };
 
 static double
@@ -33,25 +27,17 @@ padded(int64_t channels)
     return (double)((channels + BLOCK - 1) / BLOCK * BLOCK) / (double)channels;
 }
 
-static bool
-has_winograd(const ConvShape *shape)
+double
+kiln_onednn_conv_us(const ConvShape *shape, Layout layout)
 {
-    const KilnType *x = shape->x, *w = shape->w, *y = shape->y;
-    return x->rank == 4 && x->dims[0] == 1 && shape->group == 1 && w->dims[2] == 3 &&
-           w->dims[3] == 3 && shape->strides[0] == 1 && shape->strides[1] == 1 &&
-           shape->dilations[0] == 1 && shape->dilations[1] == 1 && x->dims[1] % BLOCK == 0 &&
-           y->dims[1] % BLOCK == 0 && x->dims[1] + y->dims[1] >= 2 * WINOGRAD_CHANNELS &&
-           (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core;
-}
-
-static double
-direct_us(const ConvShape *shape, double flops, Layout layout)
-{
-    const KilnType *y = shape->y;
+    const KilnType *y = shape->y, *w = shape->w;
+    double flops = 2.0 * (double)kiln_type_elements(y);
+    for (int i = 1; i < w->rank; i++)
+        flops *= (double)w->dims[i];
     int64_t in = shape->x->dims[1], out = y->dims[1], window = 1, pixels = 1;
     bool blocked = layout == LAYOUT_BLOCKED;
     for (int i = 2; i < y->rank; i++) {
-        window *= shape->w->dims[i];
+        window *= w->dims[i];
         pixels *= y->dims[i];
     }
     if (shape->group > 1 && shape->group == in)
@@ -66,27 +52,6 @@ direct_us(const ConvShape *shape, double flops, Layout layout)
     /* The first layer reads pictures as they are. */
     double padding = blocked ? padded(out) * (in <= 4 ? 1 : padded(in)) : 1;
     return flops * padding / speed;
-}
-
-double
-kiln_onednn_conv_us(const ConvShape *shape, Layout layout, bool *winograd)
-{
-    const KilnType *x = shape->x, *w = shape->w, *y = shape->y;
-    double flops = 2.0 * (double)kiln_type_elements(y);
-    for (int i = 1; i < w->rank; i++)
-        flops *= (double)w->dims[i];
-    double us = direct_us(shape, flops, layout);
-    bool taken = false;
-    if (layout == LAYOUT_BLOCKED && has_winograd(shape)) {
-        double elements = (double)(kiln_type_elements(x) + kiln_type_elements(y));
-        double other = flops * winograd_per_flop + elements * winograd_per_element +
-                       (double)(x->dims[1] * y->dims[1]) * winograd_per_weight;
-        taken = other < winograd_gain * us;
-        us = taken ? other : us;
-    }
-    if (winograd)
-        *winograd = taken;
-    return us;
 }
 
 /* --- building --- */
@@ -213,8 +178,7 @@ residual_slot(const Builder *builder, const PostOps *post, const dnnl_memory_des
 
 /* False where the library has nothing allowed in @layout: *@out_made says whether that is all. */
 static bool
-make_in_layout(Builder *builder, const Conv *conv, PostOps *post, Layout layout, bool winograd,
-               bool *out_made)
+make_in_layout(Builder *builder, const Conv *conv, PostOps *post, Layout layout, bool *out_made)
 {
     *out_made = false;
     bool first = layout == LAYOUT_BLOCKED && conv->x->type.dims[1] <= 4;
@@ -228,9 +192,7 @@ make_in_layout(Builder *builder, const Conv *conv, PostOps *post, Layout layout,
     if (!attr)
         return true;
     const char *name = "";
-    dnnl_alg_kind_t alg = conv->transposed ? dnnl_deconvolution_direct
-                          : winograd       ? dnnl_convolution_winograd
-                                           : dnnl_convolution_direct;
+    dnnl_alg_kind_t alg = conv->transposed ? dnnl_deconvolution_direct : dnnl_convolution_direct;
     dnnl_primitive_desc_t pd = choose(conv, &x, &y, alg, attr, &name);
     dnnl_primitive_attr_destroy(attr);
     if (!pd)
@@ -269,42 +231,17 @@ make_in_layout(Builder *builder, const Conv *conv, PostOps *post, Layout layout,
                            name);
 }
 
-static bool
-try_layout(Builder *builder, const Conv *conv, PostOps *post, Layout layout, bool winograd,
-           bool *out_made)
-{
-    if (!winograd)
-        return make_in_layout(builder, conv, post, layout, false, out_made);
-    int before = kiln_onednn_set_threads(WINOGRAD_THREADS);
-    builder->max_threads = WINOGRAD_THREADS;
-    bool good = make_in_layout(builder, conv, post, layout, true, out_made);
-    builder->max_threads = 0;
-    kiln_onednn_set_threads(before);
-    return good;
-}
-
-/* The choice of the cost model first, then whatever there is. */
+/* The layout of the region first, then whatever there is. */
 static bool
 build(Builder *builder, const Conv *conv)
 {
-    bool winograd = false, made = false;
-    ConvShape shape = { &conv->x->type, &conv->w->type,        &conv->y->type,
-                        conv->strides,  conv->given_dilations, conv->group };
-    if (!conv->transposed)
-        kiln_onednn_conv_us(&shape, builder->layout, &winograd);
     PostOps post = kiln_onednn_absorb(builder, conv->y, POST_MAX);
-    const struct {
-        Layout layout;
-        bool winograd, wanted;
-    } candidates[] = {
-        { builder->layout, true, winograd },
-        { builder->layout, false, true },
-        { LAYOUT_CHANNELS_LAST, false, builder->layout != LAYOUT_CHANNELS_LAST },
-        { LAYOUT_BLOCKED, false, builder->layout != LAYOUT_BLOCKED },
-    };
-    for (size_t i = 0; i < G_N_ELEMENTS(candidates); i++) {
-        if (candidates[i].wanted &&
-            !try_layout(builder, conv, &post, candidates[i].layout, candidates[i].winograd, &made))
+    Layout layouts[] = { builder->layout, LAYOUT_CHANNELS_LAST, LAYOUT_BLOCKED };
+    for (size_t i = 0; i < G_N_ELEMENTS(layouts); i++) {
+        bool made = false;
+        if (i > 0 && layouts[i] == builder->layout)
+            continue;
+        if (!make_in_layout(builder, conv, &post, layouts[i], &made))
             return false;
         if (made)
             return true;

@@ -167,7 +167,7 @@ conv_us(const KilnNode *node)
                         .group = attrs->group };
     double best = INFINITY;
     for (int layout = LAYOUT_CHANNELS_LAST; layout < N_LAYOUTS; layout++)
-        best = MIN(best, kiln_onednn_conv_us(&shape, (Layout)layout, NULL));
+        best = MIN(best, kiln_onednn_conv_us(&shape, (Layout)layout));
     return best;
 }
 

@@ -76,7 +76,7 @@ choose_layout(const KilnIRFunction *function)
                             .dilations = attrs->dilations.n ? attrs->dilations.v : ones,
                             .group = attrs->group };
         for (int layout = LAYOUT_CHANNELS_LAST; layout < N_LAYOUTS; layout++)
-            us[layout] += kiln_onednn_conv_us(&shape, (Layout)layout, NULL);
+            us[layout] += kiln_onednn_conv_us(&shape, (Layout)layout);
     }
     return us[LAYOUT_BLOCKED] < us[LAYOUT_CHANNELS_LAST] ? LAYOUT_BLOCKED : LAYOUT_CHANNELS_LAST;
 }

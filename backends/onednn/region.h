@@ -33,7 +33,6 @@ typedef struct {
 typedef struct {
     dnnl_primitive_t primitive;
     uint32_t first_arg, n_args;
-    int max_threads; /* that it may run with */
 } Step;
 
 typedef struct {
@@ -90,8 +89,7 @@ typedef struct {
     bool *done;      /* by instruction id: absorbed or computed */
     uint32_t n_out;  /* outputs come first among the operands of the call */
     Layout layout;
-    int max_threads; /* of the step that is being made; 0: any number */
-    int64_t step;    /* that is being made */
+    int64_t step; /* that is being made */
     GError **error;
 } Builder;
 
@@ -185,9 +183,8 @@ typedef struct {
     const int64_t *strides, *dilations; /* one per spatial dim */
     int64_t group;
 } ConvShape;
-/** Estimated microseconds on one thread in @layout, with the implementation that it would get;
- * @winograd (or NULL): whether that is Winograd's. */
-double kiln_onednn_conv_us(const ConvShape *shape, Layout layout, bool *winograd);
+/** Estimated microseconds on one thread in @layout. */
+double kiln_onednn_conv_us(const ConvShape *shape, Layout layout);
 bool kiln_onednn_build_product(Builder *builder, const KilnInstr *instr);
 bool kiln_onednn_build_pool(Builder *builder, const KilnInstr *instr);
 bool kiln_onednn_build_elementwise(Builder *builder, const KilnInstr *instr);
@@ -203,13 +200,6 @@ KilnCompiled *kiln_onednn_compile(const KilnIRFunction *function, const bool *co
 void kiln_onednn_contexts_free(Region *region);
 const char *kiln_onednn_run(const KilnKernelArgs *args);
 void kiln_onednn_pack(const KilnInstr *instr, const void *const *data, void *packed);
-
-enum {
-    /* Which of two Winograd kernels the library takes, and in which order that one sums, depends on
-     * the threads that it is made for, not on those that it runs with: made for as many, run with
-     * as many or fewer, it gives the same bits. */
-    WINOGRAD_THREADS = 4,
-};
 
 /** Sets the OpenMP threads of the calling thread; returns what they were. */
 int kiln_onednn_set_threads(int threads);

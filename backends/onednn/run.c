@@ -87,7 +87,7 @@ address_of(const Region *region, const KilnKernelArgs *args, const Slot *slot)
 }
 
 static const char *
-run(const Region *region, Context *context, const KilnKernelArgs *args, int threads)
+run(const Region *region, Context *context, const KilnKernelArgs *args)
 {
     for (guint i = 0; i < region->slots->len; i++) {
         const Slot *slot = &g_array_index(region->slots, Slot, i);
@@ -101,7 +101,6 @@ run(const Region *region, Context *context, const KilnKernelArgs *args, int thre
     }
     for (guint i = 0; i < region->steps->len; i++) {
         const Step *step = &g_array_index(region->steps, Step, i);
-        kiln_onednn_set_threads(MIN(threads, step->max_threads));
         if (dnnl_primitive_execute(step->primitive, context->stream, (int)step->n_args,
                                    context->args + step->first_arg) != dnnl_success)
             return "oneDNN failed to run a primitive";
@@ -118,7 +117,7 @@ kiln_onednn_run(const KilnKernelArgs *args)
     int threads = region->small ? 1 : args->threads;
     int before = kiln_onednn_set_threads(threads);
     Context *context = take_context(region);
-    const char *message = run(region, context, args, threads);
+    const char *message = run(region, context, args);
     atomic_flag_clear(&context->busy);
     kiln_onednn_set_threads(before);
     return message;

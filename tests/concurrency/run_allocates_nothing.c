@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kiln_session_run() allocates nothing: every allocation function of the process is counted while
- * it runs. What the vendor library allocates inside its own calls is counted and shown apart: it is
- * known by who calls, the library itself or the C++ library, which nothing else here uses. */
+/* kiln_session_run() allocates nothing and starts no thread: every allocation function of the
+ * process, and pthread_create(), is counted while it runs. The team of threads is made by the first
+ * run and kept: whoever asks for another size of team in between has threads end and start again.
+ * What the vendor library allocates inside its own calls is counted and shown apart: it is known by
+ * who calls, the library itself or the C++ library, which nothing else here uses. */
 #include "tests/concurrency/concurrency.h"
 
 #include <dlfcn.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
-static atomic_long allocations, of_vendor;
+static atomic_long allocations, of_vendor, threads_started;
 
 enum {
     RANGES_MAX = 64
@@ -118,6 +121,16 @@ posix_memalign(void **out, size_t alignment, size_t size)
     return real(out, alignment, size);
 }
 
+int
+pthread_create(pthread_t *out, const pthread_attr_t *attr, void *(*function)(void *), void *data)
+{
+    static int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+    threads_started++;
+    if (!real)
+        *(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
+    return real(out, attr, function, data);
+}
+
 static long
 count_of_run(const char *path, const char *pipeline, int threads, long *out_vendor)
 {
@@ -132,9 +145,10 @@ count_of_run(const char *path, const char *pipeline, int threads, long *out_vend
     void *data = calloc(1, (size_t)input->bytes);
     REQUIRE(kiln_session_bind_input(session, 0, data, (size_t)input->bytes, NULL));
     REQUIRE(kiln_session_run(session, NULL)); /* the first parallel region makes OpenMP's threads */
-    long before = allocations, vendor_before = of_vendor;
+    long before = allocations, vendor_before = of_vendor, threads_before = threads_started;
     for (int i = 0; i < 3; i++)
         REQUIRE(kiln_session_run(session, NULL));
+    REQUIRE(threads_started == threads_before);
     long counted = allocations - before;
     *out_vendor = of_vendor - vendor_before;
     free(data);

@@ -239,7 +239,7 @@ static const Problem problems[] = {
       "  %z = mul(%y, %t) : f32[1,32,14,14]\n  return %z\n}\n"
       "constants {\n" W("w", "f32[32,32,3,3]") "}\n",
       1 },
-    { "Winograd, residual and relu",
+    { "residual and relu",
       "graph @f(%x: f32[1,64,28,28]) {\n"
       "  %w = const @w : f32[64,64,3,3]\n  %b = const @b : f32[64]\n"
       "  %a = conv(%x, %w, %b) {pads=[1,1,1,1]} : f32[1,64,28,28]\n"
