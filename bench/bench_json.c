@@ -64,6 +64,8 @@ bench_json_write(const char *path, JsonObject *context, JsonArray *benchmarks)
     json_object_unref(root);
     g_autofree char *text = json_to_string(node, TRUE);
     json_node_unref(node);
+    if (!path)
+        return TRUE;
     if (strcmp(path, "-") == 0) {
         puts(text);
         return TRUE;

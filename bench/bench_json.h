@@ -12,8 +12,8 @@ JsonObject *bench_json_context(const char *executable);
  * added by the caller. */
 JsonObject *bench_json_entry(const char *name, int threads, gint64 iterations, double real_time,
                              double cpu_time);
-/** Writes {context, benchmarks} to @path ("-": standard output); takes both over. FALSE and a
- * message on standard error. */
+/** Writes {context, benchmarks} to @path ("-": standard output; NULL: nowhere); takes both over.
+ * FALSE and a message on standard error. */
 gboolean bench_json_write(const char *path, JsonObject *context, JsonArray *benchmarks);
 
 #endif

@@ -342,13 +342,7 @@ measure_all(const Options *options, const GPtrArray *cases)
     }
     JsonObject *context = bench_json_context("kiln-bench-kernels");
     json_object_set_double_member(context, "fma_peak_gflops", peak);
-    if (options->json && !bench_json_write(options->json, context, benchmarks))
-        failed = 1;
-    if (!options->json) {
-        json_object_unref(context);
-        json_array_unref(benchmarks);
-    }
-    return failed;
+    return bench_json_write(options->json, context, benchmarks) ? failed : 1;
 }
 
 /* Files first, then the cases of the command line. */

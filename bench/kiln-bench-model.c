@@ -315,13 +315,7 @@ measure_all(Options *options)
     JsonObject *context = bench_json_context("kiln-bench-model");
     json_object_set_double_member(context, "fma_peak_gflops", peak);
     json_object_set_boolean_member(context, "verify", !options->no_verify);
-    if (options->json && !bench_json_write(options->json, context, benchmarks))
-        failed = 1;
-    if (!options->json) {
-        json_object_unref(context);
-        json_array_unref(benchmarks);
-    }
-    return failed;
+    return bench_json_write(options->json, context, benchmarks) ? failed : 1;
 }
 
 int

@@ -57,6 +57,18 @@ open_session(KilnProgram *program, const float *weights)
     return session;
 }
 
+/* What the model gives that has nothing to fold. */
+static void
+compute_plain(const float *weights, float *out)
+{
+    KilnProgram *plain = compile(mlp_plain, NULL, NULL);
+    KilnSession *session = open_session(plain, weights);
+    REQUIRE(kiln_session_run(session, NULL));
+    memcpy(out, kiln_session_output(session, 0, NULL, NULL), MLP_WIDTH * sizeof *out);
+    kiln_session_free(session);
+    kiln_program_unref(plain);
+}
+
 static void
 expect_output(KilnSession *session, const float *want)
 {
@@ -180,12 +192,7 @@ keeps_apart(const float *want, int64_t capacity)
     static float others[MLP_WEIGHT];
     float want_others[MLP_WIDTH];
     mlp_fill(others, MLP_WEIGHT, 9);
-    KilnProgram *plain = compile(mlp_plain, NULL, NULL);
-    KilnSession *session = open_session(plain, others);
-    REQUIRE(kiln_session_run(session, NULL));
-    memcpy(want_others, kiln_session_output(session, 0, NULL, NULL), sizeof want_others);
-    kiln_session_free(session);
-    kiln_program_unref(plain);
+    compute_plain(others, want_others);
 
     Job jobs[THREADS];
     KilnConstantCache *cache = kiln_constant_cache_new(capacity);
@@ -238,12 +245,7 @@ main(void)
     mlp_fill(x, MLP_WIDTH, 1);
     mlp_fill(w1, MLP_WEIGHT, 2);
     mlp_fill(w2, MLP_WEIGHT, 3);
-    KilnProgram *plain = compile(mlp_plain, NULL, NULL);
-    KilnSession *session = open_session(plain, w2);
-    REQUIRE(kiln_session_run(session, NULL));
-    memcpy(want, kiln_session_output(session, 0, NULL, NULL), sizeof want);
-    kiln_session_free(session);
-    kiln_program_unref(plain);
+    compute_plain(w2, want);
 
     folds_once(mlp_two, want);
     folds_once(mlp_three, want);

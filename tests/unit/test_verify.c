@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The graph verifier: every rule, broken on purpose, is reported with function and node. */
-#include "graph/text/text.h"
-
-#include <criterion/criterion.h>
-#include <string.h>
+#include "text_fixture.h"
 
 static const char text[] = "graph @f(%c: bool[], %x: f32[2], %i: i64[2]) {\n"
                            "  %w = const @w : f32[2]\n"
@@ -19,34 +16,15 @@ static const char text[] = "graph @f(%c: bool[], %x: f32[2], %i: i64[2]) {\n"
                            "}\n"
                            "constants { @w = [1, 2] : f32[2] }\n";
 
-static KilnModule *module;
-static KilnFunction *function;
-
-static KilnValue *
-value(const char *name)
-{
-    KilnValue *found = kiln_function_find_value(function, name);
-    cr_assert(found, "%s", name);
-    return found;
-}
-
 static void
 setup(void)
 {
     g_autoptr(GError) error = NULL;
-    module = kiln_module_parse(text, strlen(text), "verify.kiln", &error);
-    cr_assert(module, "%s", error ? error->message : "");
-    function = kiln_module_entry(module);
+    read_module(text, "verify.kiln");
     cr_assert(kiln_module_verify(module, &error), "%s", error ? error->message : "");
 }
 
-static void
-teardown(void)
-{
-    kiln_module_free(module);
-}
-
-TestSuite(verify, .init = setup, .fini = teardown);
+TestSuite(verify, .init = setup, .fini = free_module);
 
 static void
 expect(KilnError code, const char *message)

@@ -3,10 +3,8 @@
  * looking at the whole function. */
 #include "graph/changes.h"
 #include "graph/random.h"
-#include "graph/text/text.h"
 
-#include <criterion/criterion.h>
-#include <string.h>
+#include "text_fixture.h"
 
 static const char text[] = "graph @f(%x: f32[2,3], %y: f32[2,3], %z: f32[3,2]) {\n"
                            "  %w = const @w : f32[2,3]\n"
@@ -18,17 +16,6 @@ static const char text[] = "graph @f(%x: f32[2,3], %y: f32[2,3], %z: f32[3,2]) {
                            "  return %n, %a as other\n"
                            "}\n"
                            "constants { @w = splat(1.5) : f32[2,3] }\n";
-
-static KilnModule *module;
-static KilnFunction *function;
-
-static KilnValue *
-value(const char *name)
-{
-    KilnValue *found = kiln_function_find_value(function, name);
-    cr_assert(found, "%s", name);
-    return found;
-}
 
 static void
 expect_fine(void)
@@ -43,20 +30,11 @@ expect_fine(void)
 static void
 setup(void)
 {
-    g_autoptr(GError) error = NULL;
-    module = kiln_module_parse(text, strlen(text), "changes.kiln", &error);
-    cr_assert(module, "%s", error ? error->message : "");
-    function = kiln_module_entry(module);
+    read_module(text, "changes.kiln");
     expect_fine();
 }
 
-static void
-teardown(void)
-{
-    kiln_module_free(module);
-}
-
-TestSuite(verify_changes, .init = setup, .fini = teardown);
+TestSuite(verify_changes, .init = setup, .fini = free_module);
 
 /* Found by the short way, and it is something that the whole verifier finds. */
 static void
