@@ -111,3 +111,39 @@ kiln_node_inline(KilnNode *node, const KilnFunction *body, GError **error)
     kiln_node_remove(node);
     return TRUE;
 }
+
+/* Of an offload node; NULL and no error for others. */
+static const KilnFunction *
+body_of(const KilnNode *node, GError **error)
+{
+    if (node->op == KILN_OP_vendor_graph)
+        return kiln_attrs(node, vendor_graph)->body;
+    if (node->op != KILN_OP_vendor_executable)
+        return NULL;
+    const char *callee = kiln_attrs(node, vendor_executable)->callee;
+    const KilnDeclaration *found = kiln_module_find_declaration(node->function->module, callee);
+    if (!found || !found->body)
+        kiln_throw(error, KILN_ERROR_UNSUPPORTED, "%s: @%s: expected a declaration with a body",
+                   kiln_node_label(node), callee);
+    return found ? found->body : NULL;
+}
+
+gboolean
+kiln_module_inline(KilnModule *module, GError **error)
+{
+    for (guint i = 0; i < module->functions->len; i++) {
+        kiln_foreach_node_safe (node, (KilnFunction *)g_ptr_array_index(module->functions, i)) {
+            GError *missing = NULL;
+            const KilnFunction *body = body_of(node, &missing);
+            if (missing) {
+                g_propagate_error(error, missing);
+                return FALSE;
+            }
+            if (body && !kiln_node_inline(node, body, error))
+                return FALSE;
+        }
+    }
+    g_autofree bool *keep = g_new0(bool, module->declarations->len + 1);
+    kiln_module_keep_declarations(module, keep);
+    return TRUE;
+}

@@ -20,4 +20,8 @@ KilnFunction *kiln_body_copy(KilnModule *module, const KilnFunction *body, bool 
 /** Puts the nodes of @node's body in the place of @node, an offload node. */
 gboolean kiln_node_inline(KilnNode *node, const KilnFunction *body, GError **error);
 
+/** Puts the nodes of every region, compiled or not, in its place, and forgets the declarations.
+ * KILN_ERROR_UNSUPPORTED where a declaration has no body. */
+gboolean kiln_module_inline(KilnModule *module, GError **error);
+
 #endif

@@ -6,6 +6,7 @@
 #include "graph/dot.h"
 #include "graph/json.h"
 #include "graph/onnx/onnx.h"
+#include "graph/outline.h"
 #include "graph/text/text.h"
 #include "ir/json.h"
 #include "ir/vendor.h"
@@ -91,7 +92,9 @@ emit_result(const OptOptions *opt, const Result *result, const char *form, GErro
         return kiln_write_text(opt->out, result->module, result->ir, error);
     if (is(form, "onnx")) {
         g_autoptr(GByteArray) bytes = g_byte_array_new();
-        return kiln_onnx_export(result->module, bytes, error) &&
+        /* ONNX has no regions of a vendor: their operators are what it is told. */
+        return kiln_module_inline(result->module, error) &&
+               kiln_onnx_export(result->module, bytes, error) &&
                emit(opt, bytes->data, bytes->len, error);
     }
     g_autoptr(GString) out = g_string_new(NULL);

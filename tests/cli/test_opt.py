@@ -57,6 +57,10 @@ class Forms(CliTest):
         for model, out in ((MODEL, "a"), ("digits.onnx", "b")):
             self.kiln("run", model, "--random", "1", "-o", out)
         self.assertEqual((self.dir / "a/output_0.pb").read_bytes(), (self.dir / "b/output_0.pb").read_bytes())
+        # What a vendor computes is written as the operators that it computes.
+        self.kiln("opt", MODEL, "--emit", "onnx", "--pipeline", "offload", "-o", "offload.onnx")
+        self.kiln("run", "offload.onnx", "--random", "1", "-o", "c")
+        self.assertEqual((self.dir / "a/output_0.pb").read_bytes(), (self.dir / "c/output_0.pb").read_bytes())
 
     def test_what_does_not_go_together(self):
         for form in ("dot", "onnx"):
