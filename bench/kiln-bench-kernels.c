@@ -10,10 +10,9 @@
 #include "bench/bench_hand.h"
 #include "bench/bench_json.h"
 #include "bench/bench_peak.h"
+#include "bench/bench_side.h"
 #include "bench/bench_stats.h"
 #include "graph/alloc.h"
-#include "runtime/internal.h"
-#include "runtime/tensor_file.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -40,55 +39,6 @@ static const double REF_FLOP = 0.4e-9, REF_BYTE = 50e-9, REF_LIMIT = 0.1;
 
 /* --- what runs --- */
 
-typedef struct {
-    KilnProgram *program;
-    KilnSession *session;
-    GPtrArray *inputs; /* GBytes* */
-} Side;
-
-static void
-clear_side(Side *side)
-{
-    g_clear_pointer(&side->session, kiln_session_free);
-    g_clear_pointer(&side->program, kiln_program_unref);
-    g_clear_pointer(&side->inputs, g_ptr_array_unref);
-}
-
-static gboolean
-bind_inputs(Side *side, KilnModel *model, GError **error)
-{
-    side->inputs = g_ptr_array_new_with_free_func((GDestroyNotify)g_bytes_unref);
-    for (unsigned i = 0; i < kiln_program_n_inputs(side->program); i++) {
-        const KilnType *type = &side->program->inputs.types[i];
-        g_autoptr(KilnTensor) tensor = kiln_model_random_input(model, i, type, 1, error);
-        GBytes *bytes = tensor ? kiln_tensor_view(tensor, error) : NULL;
-        if (!bytes)
-            return FALSE;
-        g_ptr_array_add(side->inputs, bytes);
-        if (!kiln_session_bind_input(side->session, i, g_bytes_get_data(bytes, NULL),
-                                     g_bytes_get_size(bytes), error))
-            return FALSE;
-    }
-    return TRUE;
-}
-
-/* Also runs it once: caches are warm, and errors known. */
-static gboolean
-open_side(Side *side, KilnModel *model, const char *target, int threads, GError **error)
-{
-    KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
-    options.target = target;
-    options.threads = threads;
-    options.pipeline = kiln_pipeline_new();
-    side->program = kiln_program_compile(model, &options, error);
-    kiln_pipeline_unref(options.pipeline);
-    if (!side->program)
-        return FALSE;
-    side->session = kiln_session_new(side->program, NULL, error);
-    return side->session && bind_inputs(side, model, error) &&
-           kiln_session_run(side->session, error);
-}
-
 /* The hand-written loop on the cpu side's inputs, with a result of its own. */
 typedef struct {
     const BenchHand *hand;
@@ -108,7 +58,7 @@ set_rows(HandRun *run, const KilnType *type)
 }
 
 static gboolean
-open_hand(HandRun *run, const BenchCase *one, const Side *side, GError **error)
+open_hand(HandRun *run, const BenchCase *one, const BenchSide *side, GError **error)
 {
     run->hand = bench_hand_find(one->hand);
     if (!run->hand)
@@ -129,7 +79,7 @@ open_hand(HandRun *run, const BenchCase *one, const Side *side, GError **error)
 
 /* A loop that computes something else is measured for nothing. */
 static gboolean
-check_hand(const HandRun *run, const Side *side, GError **error)
+check_hand(const HandRun *run, const BenchSide *side, GError **error)
 {
     const void *found = kiln_session_output(side->session, 0, NULL, error);
     if (!found)
@@ -153,18 +103,6 @@ typedef struct {
     const char *kernel;
 } Result;
 
-static gboolean
-time_session(KilnSession *session, int repeats, double *out, GError **error)
-{
-    double start = bench_now();
-    for (int i = 0; i < repeats; i++) {
-        if (!kiln_session_run(session, error))
-            return FALSE;
-    }
-    *out = (bench_now() - start) / repeats;
-    return TRUE;
-}
-
 static double
 time_hand(const HandRun *run, int repeats)
 {
@@ -175,20 +113,20 @@ time_hand(const HandRun *run, int repeats)
 }
 
 static gboolean
-time_both(const Options *options, const Side *cpu, const HandRun *hand, Result *result,
+time_both(const Options *options, const BenchSide *cpu, const HandRun *hand, Result *result,
           GError **error)
 {
     g_autofree double *samples = g_new(double, 3 * MAX_ROUNDS);
     double *hands = samples + MAX_ROUNDS, *ratios = hands + MAX_ROUNDS;
     double once;
-    if (!time_session(cpu->session, 1, &once, error))
+    if (!bench_side_time(cpu, 1, &once, error))
         return FALSE;
     const int repeats = once < SAMPLE ? (int)(SAMPLE / MAX(once, 1e-7)) + 1 : 1;
     unsigned n = 0, runs = 0;
     double begin = bench_now(), processor = 0;
     while (n < MIN_ROUNDS || (n < MAX_ROUNDS && bench_now() - begin < options->min_time)) {
         double cpu_begin = bench_cpu_now();
-        if (!time_session(cpu->session, repeats, &samples[n], error))
+        if (!bench_side_time(cpu, repeats, &samples[n], error))
             return FALSE;
         processor += bench_cpu_now() - cpu_begin;
         runs += (unsigned)repeats;
@@ -213,14 +151,14 @@ time_ref(const Options *options, KilnModel *model, Result *result, GError **erro
     double expected = (double)result->cost.flops * REF_FLOP + (double)result->cost.bytes * REF_BYTE;
     if (options->no_ref || expected > REF_LIMIT)
         return TRUE;
-    Side ref = { .program = NULL };
+    BenchSide ref = { .program = NULL };
     double samples[REF_ROUNDS];
-    gboolean good = open_side(&ref, model, "ref", 1, error);
+    gboolean good = bench_side_open(&ref, model, "ref", 1, error);
     for (int i = 0; good && i < REF_ROUNDS; i++)
-        good = time_session(ref.session, 1, &samples[i], error);
+        good = bench_side_time(&ref, 1, &samples[i], error);
     if (good)
         result->ref = bench_stats(samples, REF_ROUNDS);
-    clear_side(&ref);
+    bench_side_clear(&ref);
     return good;
 }
 
@@ -237,9 +175,9 @@ set_limit(const Options *options, double peak, Result *result)
 static gboolean
 measure(const Options *options, const BenchCase *one, double peak, Result *result, GError **error)
 {
-    Side cpu = { .program = NULL };
+    BenchSide cpu = { .program = NULL };
     HandRun hand = { .hand = NULL };
-    gboolean good = open_side(&cpu, one->model, "cpu", options->threads, error);
+    gboolean good = bench_side_open(&cpu, one->model, "cpu", options->threads, error);
     if (good) {
         const KilnSpecialisation *made = g_ptr_array_index(cpu.program->specialisations, 0);
         for (uint32_t i = 0; i < made->n_calls; i++) {
@@ -255,7 +193,7 @@ measure(const Options *options, const BenchCase *one, double peak, Result *resul
     if (good)
         set_limit(options, peak, result);
     kiln_free(hand.data[0]);
-    clear_side(&cpu);
+    bench_side_clear(&cpu);
     return good;
 }
 

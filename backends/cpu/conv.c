@@ -8,6 +8,7 @@
  */
 #include "backends/cpu/conv.h"
 
+#include "backends/cpu/conv_costs.h"
 #include "backends/cpu/conv_depthwise.h"
 #include "backends/cpu/conv_halo.h"
 #include "backends/cpu/gemm_core.h"
@@ -142,15 +143,36 @@ kiln_cpu_conv_scratch_size(const KilnCpuConv *conv, int threads)
     return total;
 }
 
-/* Measured on an AVX-512 machine, for channels in the dozens and hundreds. */
-static const double us_per_unit = 83e-6;
+/* --- the model --- */
+
+static double
+elements(int64_t batch, int64_t channels, const int64_t extent[3])
+{
+    return (double)batch * (double)channels * (double)extent[0] * (double)extent[1] *
+           (double)extent[2];
+}
+
+void
+kiln_direct_terms(const KilnCpuConv *conv, double terms[KILN_DIRECT_TERMS])
+{
+    Product p = product_of(conv);
+    KilnGemmShape shape = shape_of(&p, conv->batch, p.swapped);
+    terms[0] = (double)shape.batch * kiln_gemm_cost(&shape);
+    terms[1] = 4 * (elements(conv->batch, conv->ic, conv->in) +
+                    elements(conv->batch, conv->oc, conv->out) +
+                    elements(conv->oc, conv->ic / conv->groups, conv->kernel));
+    terms[2] = 1;
+}
 
 double
 kiln_cpu_conv_time(const KilnCpuConv *conv)
 {
-    Product p = product_of(conv);
-    KilnGemmShape shape = shape_of(&p, conv->batch, p.swapped);
-    return us_per_unit * (double)shape.batch * kiln_gemm_cost(&shape);
+    static const double costs[KILN_DIRECT_TERMS] = KILN_DIRECT_COSTS;
+    double terms[KILN_DIRECT_TERMS], us = 0;
+    kiln_direct_terms(conv, terms);
+    for (int i = 0; i < KILN_DIRECT_TERMS; i++)
+        us += terms[i] * costs[i];
+    return us;
 }
 
 /* Offset in the image of every step of depth: channels outermost, as in the weights. */

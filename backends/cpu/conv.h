@@ -47,6 +47,13 @@ int64_t kiln_cpu_conv_scratch_size(const KilnCpuConv *conv, int threads);
 /** out = clip(conv(in, weights) + bias + residual); extents of zero are fine. */
 void kiln_cpu_conv_run(const KilnCpuConv *conv, const KilnCpuConvArgs *args);
 
+enum {
+    KILN_DIRECT_TERMS = 3,
+};
+/** What the time on one thread is a sum of: the products, in units of kiln_gemm_cost(); the bytes
+ * that are read and written once; and the call. */
+void kiln_direct_terms(const KilnCpuConv *conv, double terms[KILN_DIRECT_TERMS]);
+
 /** Estimated microseconds on one thread. */
 double kiln_cpu_conv_time(const KilnCpuConv *conv);
 

@@ -13,6 +13,7 @@
  */
 #include "backends/cpu/conv_winograd.h"
 
+#include "backends/cpu/conv_costs.h"
 #include "backends/cpu/gemm_core.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/winograd_kernel.h"
@@ -346,19 +347,27 @@ kiln_winograd_run(const KilnCpuConv *c, const KilnCpuConvArgs *args)
 
 /* --- the model --- */
 
-/* Microseconds, from measurements of 18 shapes on an AVX-512 machine: the products by the unit of
-   kiln_gemm_cost(), the transforms by tile and channel, and the weights, which no cache keeps from
-   one run to the next, by megabyte and round. */
-static const double per_unit = 28e-6, per_input = 15.6e-3, per_output = 10.3e-3, per_byte = 38e-6;
-
-double
-kiln_winograd_time(const KilnCpuConv *c)
+void
+kiln_winograd_terms(const KilnCpuConv *c, double terms[KILN_WINOGRAD_TERMS])
 {
     Plan p = plan_of(c);
     double rounds = (double)((p.tiles_y + p.rows - 1) / p.rows) * (double)c->batch;
     double tiles = (double)p.tiles * rounds, narrow = (double)LINE / (double)p.gemm->vector;
     KilnGemmShape product = { .isa = c->isa, .rows = c->oc, .cols = p.tiles, .depth = c->ic };
-    return per_unit * POINTS * rounds * kiln_gemm_cost(&product) +
-           narrow * tiles * (per_input * (double)c->ic + per_output * (double)c->oc) +
-           per_byte * rounds * 4 * POINTS * (double)c->ic * (double)c->oc;
+    terms[0] = POINTS * rounds * kiln_gemm_cost(&product);
+    terms[1] = narrow * tiles * (double)c->ic;
+    terms[2] = narrow * tiles * (double)c->oc;
+    terms[3] = rounds * 4 * POINTS * (double)c->ic * (double)c->oc;
+    terms[4] = 1;
+}
+
+double
+kiln_winograd_time(const KilnCpuConv *c)
+{
+    static const double costs[KILN_WINOGRAD_TERMS] = KILN_WINOGRAD_COSTS;
+    double terms[KILN_WINOGRAD_TERMS], us = 0;
+    kiln_winograd_terms(c, terms);
+    for (int i = 0; i < KILN_WINOGRAD_TERMS; i++)
+        us += terms[i] * costs[i];
+    return us;
 }

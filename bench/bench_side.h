@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A model that is ready to be timed: compiled without passes, bound to random inputs. */
+#ifndef KILN_BENCH_SIDE_H
+#define KILN_BENCH_SIDE_H
+
+#include "runtime/internal.h"
+
+typedef struct {
+    KilnProgram *program;
+    KilnSession *session;
+    GPtrArray *inputs; /* GBytes* */
+} BenchSide;
+
+/** Also runs it once: caches are warm, and errors known. Clear it in any case. */
+gboolean bench_side_open(BenchSide *side, KilnModel *model, const char *target, int threads,
+                         GError **error);
+void bench_side_clear(BenchSide *side);
+
+/** Seconds of a run, the mean of @repeats. */
+gboolean bench_side_time(const BenchSide *side, int repeats, double *out, GError **error);
+
+#endif
