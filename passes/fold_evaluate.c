@@ -125,9 +125,11 @@ run_strict(Sweep *sweep, const KilnNode *node, const KilnTensor *const *operands
 static void
 store_results(Sweep *sweep, const KilnNode *node, KilnTensor **results)
 {
-    for (uint32_t i = 0; i < node->n_results; i++)
-        kiln_constant_pool_store(sweep->pool, &node->results[i],
-                                 kiln_tensor_compact(g_steal_pointer(&results[i])));
+    for (uint32_t i = 0; i < node->n_results; i++) {
+        KilnTensor *tensor = kiln_tensor_compact(g_steal_pointer(&results[i]));
+        sweep->folder->equal_found |= tensor->kind == KILN_TENSOR_SPLAT;
+        kiln_constant_pool_store(sweep->pool, &node->results[i], tensor);
+    }
 }
 
 /* False where the kernel refuses, which is no error, or memory is short, which is one. */

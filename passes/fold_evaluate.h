@@ -18,9 +18,10 @@ struct KilnEvaluator {
     bool (*may_hold)(KilnEvaluator *folder, KilnFoldPlan *plan, const KilnNode *node, int64_t live);
     bool changed;
     bool out_of_room;
-    bool retyped;    /* shapes were found, and more may be literal */
-    int64_t peak;    /* bytes of buffers, constants not among them */
-    GError *failure; /* memory ran out */
+    bool retyped;     /* shapes were found, and more may be literal */
+    bool equal_found; /* computed elements turned out equal: they take no storage */
+    int64_t peak;     /* bytes of buffers, constants not among them */
+    GError *failure;  /* memory ran out */
 };
 
 /** Folds the literal nodes of @function and, where they read what was folded, of its subgraphs. */

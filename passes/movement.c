@@ -3,6 +3,20 @@
 
 #include "graph/infer/infer.h"
 
+bool
+kiln_tile_broadcasts(const KilnNode *tile)
+{
+    const KilnType *x = &tile->operands[0].value->type;
+    const KilnKnown *counts = tile->operands[1].value->known;
+    if (!counts || counts->n != x->rank)
+        return false;
+    for (int d = 0; d < x->rank; d++) {
+        if (counts->v[d] != 1 && x->dims[d] != 1)
+            return false;
+    }
+    return true;
+}
+
 /* --- parts --- */
 
 static bool

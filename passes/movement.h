@@ -21,6 +21,9 @@ bool kiln_part_of(const KilnValue *value, const KilnFunction *function, KilnPart
 KilnValue *kiln_part_build(KilnFunction *function, KilnNode *before, const KilnPart *part,
                            const KilnType *type, GError **error);
 
+/** True where @tile repeats extents of 1 only, and known numbers of times: as broadcasting does. */
+bool kiln_tile_broadcasts(const KilnNode *tile);
+
 /** reshape, flatten, squeeze and unsqueeze: the same elements in the same order. */
 bool kiln_op_only_reshapes(KilnOp op);
 

@@ -91,16 +91,17 @@ may_hold(KilnEvaluator *folder, KilnFoldPlan *plan, const KilnNode *node, int64_
 
 /* --- the two halves --- */
 
-/* What had no room beside values that are gone by the end of a sweep may have room now, and what
- * hung on a shape that was found may be literal. */
+/* What had no room beside values that are gone by the end of a sweep may have room now, what hung
+ * on a shape that was found may be literal, and what grows equal elements takes no storage. */
 static gboolean
 evaluate_literals(KilnFunction *function, KilnEvaluator *folder, bool *changed, GError **error)
 {
     do {
-        folder->changed = folder->out_of_room = folder->retyped = false;
+        folder->changed = folder->out_of_room = folder->retyped = folder->equal_found = false;
         kiln_fold_now(folder, function);
         *changed |= folder->changed;
-    } while (folder->changed && (folder->out_of_room || folder->retyped) && !folder->failure);
+    } while (folder->changed && !folder->failure &&
+             (folder->out_of_room || folder->retyped || folder->equal_found));
     if (folder->failure)
         g_propagate_error(error, folder->failure);
     return folder->failure == NULL;

@@ -11,26 +11,9 @@
  * broadcast: the data of prelu. requires nothing, preserves nothing; class E. Every extent of the
  * result must be known and the same without the repetition; a tile may repeat only extents of 1,
  * for others come round again and broadcasting has no word for that. */
-#include "passes/rule.h"
-
 #include "graph/infer/infer.h"
-
-/* Tile by known numbers, of extents of 1 only. */
-static bool
-is_broadcast(const KilnNode *repeat)
-{
-    const KilnType *x = &repeat->operands[0].value->type;
-    const KilnKnown *counts = repeat->operands[1].value->known;
-    if (repeat->op == KILN_OP_expand)
-        return true;
-    if (!counts || counts->n != x->rank)
-        return false;
-    for (int d = 0; d < x->rank; d++) {
-        if (counts->v[d] != 1 && x->dims[d] != 1)
-            return false;
-    }
-    return true;
-}
+#include "passes/movement.h"
+#include "passes/rule.h"
 
 /* The shape of @node with operand @i of another shape is what it was. */
 static bool
@@ -65,7 +48,7 @@ fold(KilnMatch *match, KilnPassContext *context, const char *rule, GError **erro
     uint32_t at = 0;
     while (root->operands[at].value != &repeat->results[0])
         at++;
-    GUARD(ones_repeated, is_broadcast(repeat));
+    GUARD(ones_repeated, repeat->op == KILN_OP_expand || kiln_tile_broadcasts(repeat));
     GUARD(extents_known, extents_are_known(type));
     GUARD(same_shape, keeps_shape(root, at, &x->type));
     g_autofree KilnValue **operands = g_new(KilnValue *, root->n_operands);

@@ -12,12 +12,13 @@ import subprocess
 import sys
 import tempfile
 
-# The passes of the Glow document, where they may stand: a lossy one only in `lossy`.
+# The passes of the documents, where they may stand: a lossy one only in `lossy`.
 DOCUMENTED = {
     "default": ["dce", "merge-transposes", "transpose-to-reshape", "sink-transposes", "swap-relu-maxpool", "remove-regression",
                 "merge-concats", "cse", "dedup-constants", "reduce-mean-to-avg-pool", "fold-arith-chain-into-conv-bn",
                 "fold-arith-chain-into-bn", "fold-batchnorm", "optimize-quantization", "quantize-constants",
-                "rescale-through-max", "combine-rescale-down", "sink-rescale", "remove-max-splat"],
+                "rescale-through-max", "combine-rescale-down", "sink-rescale", "remove-max-splat", "postpone-expansion",
+                "constant-fold"],
     "lossy": ["combine-rescale-up"],
 }
 

@@ -4,6 +4,7 @@
 #include "tests/random/random_graph_priv.h"
 
 #include <math.h>
+#include <string.h>
 
 /* @x, or now and then something else of its type: what a pattern must notice. */
 static KilnValue *
@@ -610,6 +611,52 @@ resized(RandomGraph *g)
     rg_add(g, KILN_OP_resize, attrs, 1, 3, operands);
 }
 
+/* @x with an operand that broadcasts to the few elements that were repeated, or to all of them. */
+static KilnValue *
+with_another(RandomGraph *g, KilnValue *few, KilnValue *x)
+{
+    static const KilnOp ops[] = { KILN_OP_add, KILN_OP_sub, KILN_OP_mul, KILN_OP_max };
+    KilnValue *y = NULL;
+    switch (rg_below(g, 4)) {
+    case 0:
+        y = rg_broadcastable(g, x);
+        break;
+    case 1:
+        y = rg_broadcastable(g, few);
+        break;
+    case 2:
+        y = rg_constant(g, &x->type, 2, 2);
+        break;
+    default:
+        y = rg_one_in(g, 2) ? x : rg_scalar(g, 0.5);
+    }
+    return either(g, ops[rg_below(g, G_N_ELEMENTS(ops))], x, y);
+}
+
+/* Something repeated, and arithmetic on all of it. */
+static void
+repeated(RandomGraph *g)
+{
+    KilnValue *few = rg_any(g), *x = NULL;
+    int64_t target[KILN_MAX_RANK];
+    uint32_t rank = (uint32_t)few->type.rank;
+    bool tile = rank && rg_one_in(g, 3);
+    if (kiln_type_elements(&few->type) > 256)
+        return;
+    for (uint32_t d = 0; d < rank; d++) {
+        int64_t extent = few->type.dims[d];
+        target[d] = tile ? 1 + rg_below(g, 2) : extent == 1 ? 1 + rg_below(g, 3) : extent;
+    }
+    if (!tile && rank < 5 && rg_one_in(g, 2)) { /* one more dim in front */
+        memmove(target + 1, target, rank++ * sizeof *target);
+        target[0] = 2;
+    }
+    x = rg_binary(g, tile ? KILN_OP_tile : KILN_OP_expand, NULL, few, rg_ints(g, target, rank));
+    for (int i = rg_below(g, 4); i >= 0 && x; i--)
+        x = rg_one_in(g, 3) ? rg_unary(g, rg_one_in(g, 2) ? KILN_OP_neg : KILN_OP_abs, NULL, x)
+                            : with_another(g, few, x);
+}
+
 void
 rg_idiom(RandomGraph *g)
 {
@@ -647,6 +694,8 @@ rg_idiom(RandomGraph *g)
         scaled_norm,
         log_of_shares,
         leaky_choice,
+        repeated,
+        repeated,
     };
     idioms[rg_below(g, G_N_ELEMENTS(idioms))](g);
 }
