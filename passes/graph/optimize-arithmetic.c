@@ -10,6 +10,8 @@
  *     -x * c  =>  x * -c                x / 2^k      =>  x * 2^-k
  *     x ^ 2  =>  x * x    x ^ -1, 1 / x  =>  reciprocal(x)    sum(x, y)  =>  x + y
  *     (x + c) - d  =>  x + (c - d)      (x * c) * d  =>  x * (c * d)    (integers)
+ *     (x + c) - y  =>  (x - y) + c      (x * c) * y  =>  (x * y) * c    (integers)
+ *     matmul(x, 0), matmul_integer(x, zero point)     =>  a splat       (integers)
  *
  * requires nothing, preserves nothing. `c` is a literal; where a number is named, all its elements
  * are that number. The sums and products of two literals are left to constant-fold.
@@ -407,6 +409,93 @@ chain_above(KilnMatch *match, KilnPassContext *context, const char *rule, GError
     return kiln_match_replace_by_op(match, context, rule, KILN_OP_sub, operands, 2, error);
 }
 
+/* --- constants outward, where they meet others --- */
+
+/* What a product of matrices is biased or scaled by goes into the product itself. */
+static bool
+is_product(const KilnValue *x)
+{
+    static const KilnOp products[] = { KILN_OP_conv, KILN_OP_conv_transpose, KILN_OP_matmul,
+                                       KILN_OP_gemm, KILN_OP_batch_normalization };
+    for (size_t i = 0; i < G_N_ELEMENTS(products); i++) {
+        if (kiln_value_def_of(x, products[i]))
+            return true;
+    }
+    return false;
+}
+
+/* The same number of elements, or fewer. */
+static bool
+no_bigger(const KilnType *type, const KilnType *than)
+{
+    int64_t n = kiln_type_elements(type), most = kiln_type_elements(than);
+    return n >= 0 && most >= 0 ? n <= most : kiln_type_same_shape(type, than);
+}
+
+/* (x ± c) ± y = (x ± y) ± c; y - (x ± c) = (y - x) ∓ c; (x * c) * y = (x * y) * c. @swapped: y
+ * stands to the left. */
+static bool
+move_outward(KilnMatch *match, KilnPassContext *context, const char *rule, bool swapped,
+             GError **error)
+{
+    KilnNode *inner = kiln_match_node(match, "inner");
+    KilnOp outer = kiln_match_root(match)->op, last = inner->op;
+    KilnValue *x = kiln_match_value(match, "x"), *y = kiln_match_value(match, "y");
+    GUARD(varying, !kiln_value_constant(x) && !kiln_value_constant(y));
+    GUARD(no_bias, !is_product(x) && !is_product(y));
+    KilnValue *operands[] = { swapped ? y : x, swapped ? x : y };
+    KilnValue *varying = kiln_match_build(match, outer, NULL, operands, 2, error);
+    if (!varying)
+        return false;
+    GUARD(no_more_work, no_bigger(&varying->type, &inner->results[0].type));
+    if (swapped && outer == KILN_OP_sub)
+        last = last == KILN_OP_add ? KILN_OP_sub : KILN_OP_add;
+    KilnValue *outward[] = { varying, kiln_match_value(match, "c") };
+    return kiln_match_replace_by_op(match, context, rule, last, outward, 2, error);
+}
+
+static bool
+outward(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    return move_outward(match, context, rule, false, error);
+}
+
+static bool
+outward_from_right(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    return move_outward(match, context, rule, true, error);
+}
+
+/* --- products of nothing --- */
+
+/* 0, or what stands for it. */
+static bool
+is_zero_point(const KilnValue *c, const KilnValue *zero_point)
+{
+    double number = 0, zero = 0;
+    bool known = !zero_point || kiln_literal_uniform(zero_point, &zero);
+    return known && kiln_literal_uniform(c, &number) && number == zero;
+}
+
+static bool
+zero_product(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    (void)error;
+    GUARD(number, is_zero_point(kiln_match_value(match, "c"), NULL));
+    return kiln_match_replace_by_splat(match, context, rule, 0);
+}
+
+static bool
+zero_integer_product(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    (void)error;
+    const KilnNode *product = kiln_match_root(match);
+    const KilnValue *c = kiln_match_value(match, "c");
+    uint32_t side = kiln_node_operand(product, 0) == c ? 0 : 1;
+    GUARD(number, is_zero_point(c, kiln_node_operand(product, 2 + side)));
+    return kiln_match_replace_by_splat(match, context, rule, 0);
+}
+
 #define REASSOC KILN_FLAG(fp_reassoc)
 #define SIGNS KILN_FLAG(no_signed_zeros)
 #define FINITE KILN_FLAG(finite_math)
@@ -454,10 +543,21 @@ static const KilnRule rules[] = {
     RULE("mul-chain-integer", E, "(mul (mul!#inner ?x $c):int $d)", chain),
     RULE("chain-below-integer", E, "(add|sub (sub! $c ?x):int $d)", chain_below),
     RULE("chain-above-integer", E, "(sub $c (add|sub!#inner ?x $d):int)", chain_above),
+    RULE("add-outward-integer", E, "(add|sub (add|sub!#inner ?x $c):int ?y)", outward),
+    RULE("add-outward-right-integer", E, "(add|sub ?y (add|sub!#inner ?x $c):int)", outward_from_right),
+    RULE("mul-outward-integer", E, "(mul~ (mul!#inner ?x $c):int ?y)", outward),
     LOSSY_RULE("add-chain", REASSOC, "(add|sub (add|sub!#inner ?x $c):float $d)", chain),
     LOSSY_RULE("mul-chain", REASSOC, "(mul|div (mul|div!#inner ?x $c):float $d)", chain),
     LOSSY_RULE("chain-below", REASSOC, "(add|sub (sub! $c ?x):float $d)", chain_below),
     LOSSY_RULE("chain-above", REASSOC, "(sub $c (add|sub!#inner ?x $d):float)", chain_above),
+    LOSSY_RULE("add-outward", REASSOC, "(add|sub (add|sub!#inner ?x $c):float ?y)", outward),
+    LOSSY_RULE("add-outward-right", REASSOC, "(add|sub ?y (add|sub!#inner ?x $c):float)", outward_from_right),
+    LOSSY_RULE("mul-outward", REASSOC, "(mul~ (mul!#inner ?x $c):float ?y)", outward),
+
+    RULE("zero-product-left", E, "(matmul $c ?x:int)", zero_product),
+    RULE("zero-product-right", E, "(matmul ?x:int $c)", zero_product),
+    RULE("zero-point-product-left", E, "(matmul_integer $c ?x ...)", zero_integer_product),
+    RULE("zero-point-product-right", E, "(matmul_integer ?x $c ...)", zero_integer_product),
 };
 // clang-format on
 
