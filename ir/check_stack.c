@@ -21,22 +21,32 @@ broadcasts_to(const KilnType *in, const KilnType *out)
 }
 
 static gboolean
-check_operand(const KilnCheck *check, uint32_t i, GError **error)
+check_operand(const KilnInstr *stack, uint32_t i, GError **error)
 {
-    const KilnBufferUse *uses = check->instr->operands, *use = &uses[i];
+    const KilnBufferUse *uses = stack->operands, *use = &uses[i];
     if (!use->buffer)
         return kiln_throw(error, KILN_ERROR_INVALID, "operand %u is required, found none", i);
-    if (use->access == KILN_ACCESS_IN)
-        return broadcasts_to(&use->buffer->type, kiln_check_type(check, 0)) ||
+    if (use->access == KILN_ACCESS_IN ||
+        (use->access == KILN_ACCESS_OUT && uses[i ? i - 1 : 0].access == KILN_ACCESS_OUT))
+        return TRUE;
+    return kiln_throw(error, KILN_ERROR_INVALID, "operand %u: expected @in, found @%s", i,
+                      use->access == KILN_ACCESS_OUT ? "out" : "inout");
+}
+
+/* The dims of what no reduction stores in: that is checked where it is stored. */
+static gboolean
+check_dims(const KilnCheck *check, const KilnType *space, uint32_t i, GError **error)
+{
+    const KilnType *type = kiln_check_type(check, i);
+    if (check->instr->operands[i].access == KILN_ACCESS_IN)
+        return broadcasts_to(type, space) ||
                kiln_check_throw(check, i, "dims that broadcast to the result's", error);
-    if (use->access != KILN_ACCESS_OUT || uses[i ? i - 1 : 0].access != KILN_ACCESS_OUT)
-        return kiln_throw(error, KILN_ERROR_INVALID, "operand %u: expected @in, found @%s", i,
-                          use->access == KILN_ACCESS_OUT ? "out" : "inout");
-    return kiln_check_same_shape(check, 0, i, error);
+    return kiln_stack_is_reduced(check->instr, i) || kiln_type_same_shape(type, space) ||
+           kiln_check_throw(check, i, "the dims of the other results", error);
 }
 
 static gboolean
-check_operands(const KilnCheck *check, GError **error)
+check_operands(const KilnCheck *check, KilnType *out_space, GError **error)
 {
     const KilnInstr *stack = check->instr;
     uint32_t n = stack->n_operands;
@@ -48,7 +58,13 @@ check_operands(const KilnCheck *check, GError **error)
                           "expected at most %d operands and 1 to %d steps, found %u and %u",
                           KILN_STACK_OPERANDS_MAX, KILN_STACK_STEPS_MAX, n, stack->n_steps);
     for (uint32_t i = 0; i < n; i++) {
-        if (!check_operand(check, i, error))
+        if (!check_operand(stack, i, error))
+            return FALSE;
+    }
+    if (!kiln_stack_space(stack, out_space))
+        return kiln_throw(error, KILN_ERROR_INVALID, "expected @in operands that broadcast");
+    for (uint32_t i = 0; i < n; i++) {
+        if (!check_dims(check, out_space, i, error))
             return FALSE;
     }
     return TRUE;
@@ -76,6 +92,8 @@ check_sources(const KilnInstr *stack, uint32_t i, GError **error)
             return throw_step(stack, i, error, "expected a condition that is no number");
         if (source->kind == KILN_STACK_STEP && source->index >= i)
             return throw_step(stack, i, error, "expected results of earlier steps");
+        if (source->kind == KILN_STACK_STEP && kiln_stack_reduces(stack->steps[source->index].kind))
+            return throw_step(stack, i, error, "expected no result of a reduction");
         if (source->kind == KILN_STACK_OPERAND &&
             (source->index >= stack->n_operands ||
              stack->operands[source->index].access != KILN_ACCESS_IN))
@@ -86,7 +104,7 @@ check_sources(const KilnInstr *stack, uint32_t i, GError **error)
 
 /* Only conversions and copies know what stored integers stand for. */
 static gboolean
-check_quantization(const KilnInstr *stack, uint32_t i, GError **error)
+check_quantization(const KilnInstr *stack, const KilnType *space, uint32_t i, GError **error)
 {
     const KilnStackStep *step = &stack->steps[i];
     KilnInstrKind kind = step->kind;
@@ -102,7 +120,7 @@ check_quantization(const KilnInstr *stack, uint32_t i, GError **error)
         return throw_step(stack, i, error,
                           takes || gives ? "expected quantized types where it converts from or to"
                                          : "expected types that are not quantized");
-    KilnType type = stack->operands[0].buffer->type;
+    KilnType type = *space;
     type.dtype = step->dtype;
     type.quant = step->quant;
     return kiln_quant_check(&type, error);
@@ -131,10 +149,26 @@ check_types(const KilnInstr *stack, uint32_t i, GError **error)
     return throw_step(stack, i, error, what);
 }
 
+/* What a reduction of the last @n dims makes of @type; @rank says whether it keeps them. */
+static void
+reduce_dims(KilnType *type, int n, int rank)
+{
+    for (int d = type->rank - n; d < type->rank; d++)
+        type->dims[d] = 1;
+    if (rank < type->rank)
+        type->rank -= n;
+}
+
 static gboolean
-check_store(const KilnInstr *stack, uint32_t i, GError **error)
+check_store(const KilnInstr *stack, const KilnType *space, uint32_t i, GError **error)
 {
     const KilnStackStep *step = &stack->steps[i];
+    const bool reduces = kiln_stack_reduces(step->kind);
+    const int n = reduces ? kiln_stack_reduced_dims(step->kind, step->attrs, space->rank) : 0;
+    if (reduces && n == 0)
+        return throw_step(stack, i, error, "expected axes that are the last of the space");
+    if (reduces && step->store < 0)
+        return throw_step(stack, i, error, "expected an @out operand that takes its result");
     if (step->store < 0)
         return TRUE;
     uint32_t out = (uint32_t)step->store;
@@ -143,6 +177,11 @@ check_store(const KilnInstr *stack, uint32_t i, GError **error)
     KilnType found = stack->operands[out].buffer->type, type = found;
     type.dtype = step->dtype;
     type.quant = step->quant;
+    if (reduces) {
+        type.rank = space->rank;
+        memcpy(type.dims, space->dims, sizeof type.dims);
+        reduce_dims(&type, n, found.rank);
+    }
     if (kiln_type_equal(&type, &found))
         return TRUE;
     g_autofree char *expected = kiln_type_to_string(&type);
@@ -153,12 +192,12 @@ check_store(const KilnInstr *stack, uint32_t i, GError **error)
 }
 
 static gboolean
-check_step(const KilnInstr *stack, uint32_t i, GError **error)
+check_step(const KilnInstr *stack, const KilnType *space, uint32_t i, GError **error)
 {
     const KilnStackStep *step = &stack->steps[i];
     uint32_t n = kiln_stack_n_sources(step->kind);
     if (!n)
-        return throw_step(stack, i, error, "expected an element-wise instruction");
+        return throw_step(stack, i, error, "expected an element-wise instruction or a reduction");
     if (step->n_sources != n) {
         g_autofree char *what =
             g_strdup_printf("expected %u sources, found %u", n, step->n_sources);
@@ -167,7 +206,7 @@ check_step(const KilnInstr *stack, uint32_t i, GError **error)
     if (kiln_instr_info(step->kind)->n_attrs && !step->attrs)
         return throw_step(stack, i, error, "it has no attributes");
     return check_sources(stack, i, error) && check_types(stack, i, error) &&
-           check_quantization(stack, i, error) && check_store(stack, i, error);
+           check_quantization(stack, space, i, error) && check_store(stack, space, i, error);
 }
 
 /* --- what is used --- */
@@ -223,10 +262,11 @@ gboolean
 kiln_check_stack(KilnCheck *check, GError **error)
 {
     const KilnInstr *stack = check->instr;
-    if (!check_operands(check, error))
+    KilnType space;
+    if (!check_operands(check, &space, error))
         return FALSE;
     for (uint32_t i = 0; i < stack->n_steps; i++) {
-        if (!check_step(stack, i, error))
+        if (!check_step(stack, &space, i, error))
             return FALSE;
     }
     return check_uses(stack, error);

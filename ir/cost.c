@@ -78,9 +78,10 @@ static int64_t
 stack_flops(const KilnInstr *instr)
 {
     int64_t flops = 0;
+    KilnType space;
     for (uint32_t i = 0; i < instr->n_steps; i++)
         flops += transcendental_flops(instr->steps[i].kind);
-    return times(flops, elements(instr, 0));
+    return kiln_stack_space(instr, &space) ? times(flops, kiln_type_elements(&space)) : 0;
 }
 
 /* Every weight meets every position of its channel once: of the result for a convolution, of the

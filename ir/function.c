@@ -448,11 +448,14 @@ kiln_buffer_origin_offset(const KilnBuffer *buffer)
     return bytes;
 }
 
-/* Every step that reads operand @in comes before the one that writes @out, or is that one. */
+/* Every step that reads operand @in comes before the one that writes @out, or is that one; what
+ * reduces writes one element for many that it reads. */
 static bool
 is_read_before(const KilnInstr *stack, uint32_t out, uint32_t in)
 {
     bool written = false;
+    if (kiln_stack_is_reduced(stack, out))
+        return false;
     for (uint32_t i = 0; i < stack->n_steps; i++) {
         const KilnStackStep *step = &stack->steps[i];
         for (uint32_t k = 0; k < step->n_sources && written; k++) {

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Stacks: how they are made, and what their steps' types are. */
+/* Stacks: which steps they may have, their iteration space, and what their steps' types are. */
 #include "ir/stack.h"
+
+#include "graph/infer/infer.h"
 
 #include <string.h>
 
@@ -8,6 +10,8 @@ uint32_t
 kiln_stack_n_sources(KilnInstrKind kind)
 {
     const KilnInstrInfo *info = kiln_instr_info(kind);
+    if (kiln_stack_reduces(kind))
+        return 1;
     bool moves = (info->flags & KILN_INSTR_MOVEMENT) && kind != KILN_INSTR_copy;
     if (!(info->flags & KILN_INSTR_DATA_PARALLEL) || moves || kind == KILN_INSTR_stack)
         return 0;
@@ -19,6 +23,77 @@ kiln_stack_n_sources(KilnInstrKind kind)
     for (const char *at = info->signature; *at; at++)
         n += *at == 'i' && at[1] != '?';
     return n;
+}
+
+/* --- reductions --- */
+
+bool
+kiln_stack_reduces(KilnInstrKind kind)
+{
+    switch (kind) {
+    case KILN_INSTR_global_average_pool:
+    case KILN_INSTR_global_max_pool:
+    case KILN_INSTR_reduce_l1:
+    case KILN_INSTR_reduce_l2:
+    case KILN_INSTR_reduce_log_sum:
+    case KILN_INSTR_reduce_max:
+    case KILN_INSTR_reduce_mean:
+    case KILN_INSTR_reduce_min:
+    case KILN_INSTR_reduce_prod:
+    case KILN_INSTR_reduce_sum:
+    case KILN_INSTR_reduce_sum_square:
+        return true;
+    default:
+        return false;
+    }
+}
+
+int
+kiln_stack_reduced_dims(KilnInstrKind kind, const void *attrs, int rank)
+{
+    if (kind == KILN_INSTR_global_average_pool || kind == KILN_INSTR_global_max_pool)
+        return MAX(rank - 2, 0);
+    /* The attributes of all reductions are the axes alone. */
+    const KilnInts axes = ((const KilnInstrAttrs_reduce_sum *)attrs)->axes;
+    uint32_t reduced = 0;
+    for (uint32_t i = 0; i < axes.n; i++) {
+        int64_t axis = axes.v[i] < 0 ? axes.v[i] + rank : axes.v[i];
+        if (axis < 0 || axis >= rank)
+            return 0;
+        reduced |= 1u << axis;
+    }
+    int n = 0;
+    while (n < rank && reduced >> (rank - 1 - n) & 1)
+        n++;
+    return reduced >> (rank - n) << (rank - n) == reduced ? n : 0;
+}
+
+bool
+kiln_stack_is_reduced(const KilnInstr *stack, uint32_t out)
+{
+    for (uint32_t i = 0; i < stack->n_steps; i++) {
+        if (stack->steps[i].store == (int32_t)out && kiln_stack_reduces(stack->steps[i].kind))
+            return true;
+    }
+    return false;
+}
+
+bool
+kiln_stack_space(const KilnInstr *stack, KilnType *out)
+{
+    uint32_t i = 0;
+    for (; i < stack->n_operands && stack->operands[i].access == KILN_ACCESS_OUT; i++) {
+        *out = stack->operands[i].buffer->type;
+        if (!kiln_stack_is_reduced(stack, i))
+            return true;
+    }
+    *out = kiln_type_scalar(out->dtype);
+    for (; i < stack->n_operands; i++) {
+        const KilnType space = *out;
+        if (!kiln_infer_broadcast_shapes(&space, &stack->operands[i].buffer->type, out, NULL))
+            return false;
+    }
+    return true;
 }
 
 /* --- types --- */

@@ -3,12 +3,17 @@
  *
  *     stack @out %s, @out %y, @in %a, @in %b { t0: add %b -> %s; sigmoid; mul t0 -> %y }
  *
- * The @out operands come first; all have the dims of the first, the iteration space. The @in
- * operands broadcast to it by the rules of ONNX. A step works on results of earlier steps, on
- * operands and on numbers, and rounds its result to its type, so that a stack gives the bits of its
- * steps run as instructions; what no @out takes is never in memory. Steps run in order, each over
- * any part of the space before the next begins there: kiln_instr_may_share says what may share
- * bytes. */
+ * The @out operands come first and have the dims of the iteration space, to which the @in operands
+ * broadcast by the rules of ONNX. A step works on results of earlier steps, on operands and on
+ * numbers, and rounds its result to its type, so that a stack gives the bits of its steps run as
+ * instructions; what no @out takes is never in memory. Steps run in order, each over any part of
+ * the space before the next begins there: kiln_instr_may_share says what may share bytes.
+ *
+ *     stack @out %s, @in %a, @in %b { mul(%a, %b); reduce_sum {axes=[1]} -> %s }
+ *
+ * A step may be a reduction of the last dims of the space. It stores its result, with those dims 1
+ * or left out, and no step reads it. Where all results are of reductions, the space is what the @in
+ * operands broadcast to. */
 #ifndef KILN_IR_STACK_H
 #define KILN_IR_STACK_H
 
@@ -53,6 +58,15 @@ KilnInstr *kiln_instr_new_stack(KilnIRFunction *function, KilnBuffer *const *ope
                                 uint32_t n_steps, KilnInstr *before);
 /** How many sources a step of @kind has; 0 where it may be no step. clip states both bounds. */
 uint32_t kiln_stack_n_sources(KilnInstrKind kind);
+/** True of reductions that a step may be: those that meet each element once. */
+bool kiln_stack_reduces(KilnInstrKind kind);
+/** How many of the last dims of a space of @rank a reduction takes; 0 where its axes are others. */
+int kiln_stack_reduced_dims(KilnInstrKind kind, const void *attrs, int rank);
+/** True where a reduction stores in operand @out. */
+bool kiln_stack_is_reduced(const KilnInstr *stack, uint32_t out);
+/** The iteration space of what has no absent operands, as the type of some operand with its dims.
+ * False where the @in operands do not decide it. */
+bool kiln_stack_space(const KilnInstr *stack, KilnType *out);
 /** The element type of a source. A number has that of the result, but in comparisons, where it has
  * that of what it is compared with. */
 KilnDType kiln_stack_source_dtype(const KilnInstr *stack, uint32_t step, uint32_t source);

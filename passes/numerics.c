@@ -3,6 +3,7 @@
 #include "passes/numerics.h"
 
 #include "graph/number.h"
+#include "ir/stack.h"
 
 #include <math.h>
 #include <string.h>
@@ -105,6 +106,21 @@ kiln_error_terms(const KilnFunction *function)
     return terms;
 }
 
+/* Terms of a stack: each step rounds, and reductions sum. */
+static double
+terms_of_steps(const KilnInstr *stack)
+{
+    KilnType space;
+    double terms = stack->n_steps;
+    for (uint32_t i = 0; i < stack->n_steps && kiln_stack_space(stack, &space); i++) {
+        const KilnStackStep *step = &stack->steps[i];
+        if (kiln_stack_reduces(step->kind))
+            terms += terms_of(kiln_instr_info(step->kind)->name, &space, NULL,
+                              &stack->operands[step->store].buffer->type);
+    }
+    return terms;
+}
+
 KilnErrorTerms
 kiln_ir_error_terms(const KilnIRFunction *function)
 {
@@ -121,7 +137,7 @@ kiln_ir_error_terms(const KilnIRFunction *function)
             if (i < 3)
                 types[i] = buffer ? &buffer->type : NULL;
         }
-        terms.terms += terms_of(name, types[1], types[2], types[0]) + instr->n_steps;
+        terms.terms += terms_of(name, types[1], types[2], types[0]) + terms_of_steps(instr);
     }
     return terms;
 }

@@ -25,7 +25,7 @@ typedef struct {
         uint32_t step; /* whose result it holds */
     } written[WRITTEN_MAX];
     uint32_t n_written;
-    bool too_big;
+    bool too_big, reads_reduced;
 } Drafting;
 
 /* --- what may be steps --- */
@@ -70,6 +70,15 @@ kiln_stack_takes(const KilnInstr *instr)
     if (instr->kind == KILN_INSTR_clip ? n_in < 1 : n_in != n)
         return false;
     return types_fit(instr);
+}
+
+KilnType
+kiln_stack_space_of(const KilnInstr *instr)
+{
+    KilnType space = instr->operands[kiln_stack_reduces(instr->kind)].buffer->type;
+    if (instr->kind == KILN_INSTR_stack)
+        kiln_stack_space(instr, &space);
+    return space;
 }
 
 /* --- sources --- */
@@ -125,8 +134,11 @@ static KilnStackSource
 source_of(Drafting *at, KilnBuffer *buffer)
 {
     for (uint32_t i = at->n_written; i-- > 0;) {
-        if (is_same(at->written[i].buffer, buffer))
-            return (KilnStackSource){ KILN_STACK_STEP, at->written[i].step, 0 };
+        const uint32_t step = at->written[i].step;
+        if (!is_same(at->written[i].buffer, buffer))
+            continue;
+        at->reads_reduced |= kiln_stack_reduces(at->draft->steps[step].kind);
+        return (KilnStackSource){ KILN_STACK_STEP, step, 0 };
     }
     return operand_source(at, buffer);
 }
@@ -263,6 +275,22 @@ store(Drafting *at, KilnBuffer *buffer, uint32_t result)
     draft->operands[draft->n_out++] = buffer;
 }
 
+/* What is not only handed on, reductions with @reduced. */
+static void
+store_results(Drafting *at, bool reduced)
+{
+    KilnStackDraft *draft = at->draft;
+    for (uint32_t i = 0; i < at->n_written && !at->too_big; i++) {
+        KilnBuffer *buffer = at->written[i].buffer;
+        if (kiln_stack_reduces(draft->steps[at->written[i].step].kind) != reduced)
+            continue;
+        if (!vanishes(at, buffer))
+            store(at, buffer, at->written[i].step);
+        else
+            draft->gone[draft->n_gone++] = buffer;
+    }
+}
+
 /* The @in operands move behind the @out operands. */
 static void
 assemble(Drafting *at)
@@ -289,6 +317,16 @@ assemble(Drafting *at)
     }
 }
 
+/* Where only reductions store, what is read must have all dims between it. */
+static bool
+has_space_of(const KilnInstr *stack, const KilnInstr *member)
+{
+    KilnType space;
+    const KilnType whole = kiln_stack_space_of(member);
+    return !kiln_stack_is_reduced(stack, 0) ||
+           (kiln_stack_space(stack, &space) && kiln_type_same_shape(&space, &whole));
+}
+
 KilnStackDrafting
 kiln_stack_draft(KilnInstr *const *members, uint32_t n, const KilnLives *lives,
                  KilnStackDraft *draft)
@@ -301,16 +339,15 @@ kiln_stack_draft(KilnInstr *const *members, uint32_t n, const KilnLives *lives,
         else
             draft_instr(&at, members[i]);
     }
-    for (uint32_t i = 0; i < at.n_written && !at.too_big; i++) {
-        KilnBuffer *buffer = at.written[i].buffer;
-        if (!vanishes(&at, buffer))
-            store(&at, buffer, at.written[i].step);
-        else
-            draft->gone[draft->n_gone++] = buffer;
-    }
+    store_results(&at, false);
+    store_results(&at, true);
     if (at.too_big)
         return KILN_STACK_TOO_BIG;
     assemble(&at);
+    if (at.reads_reduced)
+        return KILN_STACK_READS_REDUCED;
+    if (!has_space_of(&draft->instr, members[0]))
+        return KILN_STACK_LOSES_SPACE;
     for (uint32_t i = 0; i < draft->n_out; i++) {
         for (uint32_t k = i + 1; k < draft->instr.n_operands; k++) {
             if (overlap(draft->operands[i], draft->operands[k]))

@@ -19,12 +19,17 @@ typedef struct {
 
 typedef enum {
     KILN_STACK_DRAFTED,
-    KILN_STACK_TOO_BIG,  /* steps or operands: the rest is not set */
-    KILN_STACK_OVERLAPS, /* a result meets the bytes of another operand */
+    KILN_STACK_TOO_BIG,       /* steps or operands: the rest is not set */
+    KILN_STACK_OVERLAPS,      /* a result meets the bytes of another operand */
+    KILN_STACK_READS_REDUCED, /* a member reads what another reduces to */
+    KILN_STACK_LOSES_SPACE,   /* only reductions store, and what they read does not have all dims */
 } KilnStackDrafting;
 
 /** True where @instr may be steps of a stack by its kind, number of operands and types. */
 bool kiln_stack_takes(const KilnInstr *instr);
+/** The dims that an element-wise instruction, a stack, or a reduction walks through, as the type of
+ * one of its operands. */
+KilnType kiln_stack_space_of(const KilnInstr *instr);
 /** The stack of @members, which are in the order of the function and of one iteration space.
  * Numbers in constant weights that no instruction writes become part of it. */
 KilnStackDrafting kiln_stack_draft(KilnInstr *const *members, uint32_t n, const KilnLives *lives,

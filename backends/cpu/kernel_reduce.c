@@ -4,16 +4,14 @@
  * Neighbouring dims that are both kept or both reduced are one. Where the innermost is reduced,
  * rows are folded, else columns. Long rows are cut into pieces of a fixed length, whose results lie
  * in scratch: the order of a sum follows from the shape alone. Operands: result, data. */
+#include "backends/cpu/fold.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
-#include "backends/cpu/reduce.h"
-
-#include <math.h>
 
 enum {
-    PIECE = 32768,       /* floats of a row that one task folds */
-    TASK_FLOATS = 16384, /* what a task of several rows reads, about */
-    COLUMNS = 256,       /* of a task */
+    PIECE = KILN_CPU_FOLD_PIECE, /* floats of a row that one task folds */
+    TASK_FLOATS = 16384,         /* what a task of several rows reads, about */
+    COLUMNS = 256,               /* of a task */
 };
 
 typedef struct {
@@ -86,30 +84,11 @@ reduced_dims(const KilnInstr *instr)
     return bits;
 }
 
-static KilnCpuFold
-fold_of(KilnInstrKind kind)
-{
-    switch (kind) {
-    case KILN_INSTR_reduce_l1:
-        return KILN_CPU_FOLD_ABSOLUTE;
-    case KILN_INSTR_reduce_l2:
-    case KILN_INSTR_reduce_sum_square:
-        return KILN_CPU_FOLD_SQUARE;
-    case KILN_INSTR_reduce_max:
-    case KILN_INSTR_global_max_pool:
-        return KILN_CPU_FOLD_MAX;
-    case KILN_INSTR_reduce_min:
-        return KILN_CPU_FOLD_MIN;
-    default:
-        return KILN_CPU_FOLD_SUM;
-    }
-}
-
 static Reduce
 reduce_of(const KilnInstr *instr)
 {
     Reduce r = { .kind = instr->kind,
-                 .fold = fold_of(instr->kind),
+                 .fold = kiln_cpu_fold_of(instr->kind),
                  .reducers = kiln_cpu_reducers(KILN_CPU_ISA_AUTO) };
     cut_dims(cpu_type(instr, 1), reduced_dims(instr), &r);
     const int64_t piece = r.rows ? PIECE : COLUMNS;
@@ -118,40 +97,10 @@ reduce_of(const KilnInstr *instr)
     return r;
 }
 
-static double
-start_of(KilnCpuFold fold)
-{
-    return fold == KILN_CPU_FOLD_MAX   ? -(double)INFINITY
-           : fold == KILN_CPU_FOLD_MIN ? (double)INFINITY
-                                       : 0;
-}
-
-static double
-join(KilnCpuFold fold, double a, double b)
-{
-    switch (fold) {
-    case KILN_CPU_FOLD_MAX:
-        return b > a || isnan(b) ? b : a;
-    case KILN_CPU_FOLD_MIN:
-        return b < a || isnan(b) ? b : a;
-    default:
-        return a + b;
-    }
-}
-
 static float
 finish(const Reduce *r, double folded)
 {
-    const int64_t count = r->reduced.count * (r->rows ? r->inner : 1);
-    switch (r->kind) {
-    case KILN_INSTR_reduce_l2:
-        return (float)sqrt(folded);
-    case KILN_INSTR_reduce_mean:
-    case KILN_INSTR_global_average_pool:
-        return (float)(folded / (double)count);
-    default:
-        return (float)folded;
-    }
+    return kiln_cpu_fold_finish(r->kind, folded, r->reduced.count * (r->rows ? r->inner : 1));
 }
 
 /* Offset of element @i, counted through all dims in row-major order. */
@@ -171,10 +120,13 @@ offset_of(const Dims *dims, int64_t i)
 static double
 fold_rows(const Reduce *r, int64_t base, int64_t first, int64_t n)
 {
-    double folded = start_of(r->fold);
+    double folded = kiln_cpu_fold_start(r->fold);
     for (int64_t k = 0; k < r->reduced.count; k++) {
         const float *x = r->in + base + offset_of(&r->reduced, k) + first;
-        folded = join(r->fold, folded, r->reducers->fold[r->fold](x, n));
+        for (int64_t i = 0; i < n; i += KILN_CPU_FOLD_BLOCK)
+            folded = kiln_cpu_fold_join(
+                r->fold, folded,
+                r->reducers->fold[r->fold](x + i, MIN(KILN_CPU_FOLD_BLOCK, n - i)));
     }
     return folded;
 }
@@ -203,9 +155,9 @@ static void
 join_pieces(const Reduce *r)
 {
     for (int64_t i = 0; i < r->kept.count; i++) {
-        double folded = start_of(r->fold);
+        double folded = kiln_cpu_fold_start(r->fold);
         for (int64_t k = 0; k < r->pieces; k++)
-            folded = join(r->fold, folded, r->partial[i * r->pieces + k]);
+            folded = kiln_cpu_fold_join(r->fold, folded, r->partial[i * r->pieces + k]);
         r->out[i] = finish(r, folded);
     }
 }
@@ -226,7 +178,7 @@ run_columns(const void *data, int64_t task, int thread)
                          .width = MIN(COLUMNS, r->inner - first) };
     double acc[COLUMNS];
     for (int64_t k = 0; k < c.width; k++)
-        acc[k] = start_of(r->fold);
+        acc[k] = kiln_cpu_fold_start(r->fold);
     for (int64_t k = 0; k < r->reduced.count; k += rows) {
         c.x = r->in + offset_of(&r->kept, i) + offset_of(&r->reduced, k) + first;
         r->reducers->fold_columns[r->fold](acc, &c);

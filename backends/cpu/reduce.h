@@ -19,6 +19,10 @@ typedef enum {
     KILN_CPU_N_FOLDS
 } KilnCpuFold;
 
+enum {
+    KILN_CPU_FOLD_BLOCK = 4096
+}; /* floats that are added as floats before a double takes them */
+
 /* @rows rows of @width floats, @stride apart. */
 typedef struct {
     const float *x;

@@ -14,7 +14,7 @@
 #define INLINED static inline __attribute__((always_inline))
 
 enum {
-    SUM_BLOCK = 4096,  /* floats that are added as floats before they go on as a double */
+    SUM_BLOCK = KILN_CPU_FOLD_BLOCK,
     COLUMN_BLOCK = 64, /* the same for rows that are added up along columns */
 };
 

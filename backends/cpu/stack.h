@@ -6,12 +6,14 @@
  */
 #pragma once
 
+#include "backends/cpu/fold.h"
 #include "backends/cpu/stack_fused.h"
 #include "backends/cpu/typed.h"
 #include "ir/stack.h"
 
 enum {
     KILN_CPU_STACK_SCALARS = 2 * KILN_STACK_STEPS_MAX,
+    KILN_CPU_STACK_ROWS_MAX = 8, /* of KilnCpuStack.rows */
     /* Places are numbered: operands, results of steps, operands spread over the tile, scalars. */
     KILN_CPU_STACK_RESULTS = KILN_STACK_OPERANDS_MAX,
     KILN_CPU_STACK_SPREAD = KILN_CPU_STACK_RESULTS + KILN_STACK_STEPS_MAX,
@@ -73,6 +75,7 @@ typedef enum {
     KILN_CPU_STACK_ONE,       /* has one */
     KILN_CPU_STACK_ROWS,      /* a row of it, or one element of it, meets each row of the space */
     KILN_CPU_STACK_SPREAD_IN, /* copied to a tile of its own, where rows are short */
+    KILN_CPU_STACK_REDUCED,   /* takes one element of each row when its last tile is done */
 } KilnCpuStackAccess;
 
 typedef struct {
@@ -82,23 +85,38 @@ typedef struct {
     int64_t strides[KILN_MAX_RANK]; /* per dim of the space, in bytes */
 } KilnCpuStackOperand;
 
+/** A reduction: what lies at @from is folded row by row. */
+typedef struct {
+    KilnInstrKind kind;
+    KilnCpuFold fold;
+    uint8_t from; /* a place */
+    uint8_t out;  /* an operand */
+} KilnCpuStackFold;
+
 /** Dims are those of the space, merged where all operands walk through them in step. Tiles are
- * pieces of rows (dims[rank - 1] elements), or bundles of whole rows. */
+ * pieces of rows (dims[rank - 1] elements), or bundles of whole rows. Where there are reductions
+ * a row is what they make one element of. */
 typedef struct {
     int rank;
     int64_t dims[KILN_MAX_RANK];
     int64_t n; /* elements */
     bool bundles;
-    int64_t tile;  /* elements; the last tile of a row, or of all, may have less */
-    int64_t tiles; /* of a row; where they are bundles, of the space */
-    int64_t batch; /* tiles of a task */
-    int64_t slot;  /* bytes of a result, aligned */
+    int64_t tile;   /* elements; the last tile of a row, or of all, may have less */
+    int64_t tiles;  /* of a row; where they are bundles, of the space */
+    int64_t batch;  /* tiles of a task; rows, where there are reductions and no bundles */
+    int64_t pieces; /* of a row of a reduction: tasks, if it is a long one */
+    int64_t part;   /* elements of a tile that is folded that steps do at once */
+    int64_t rows;   /* that are computed before they are folded, if they are short ones */
+    int64_t slot;   /* bytes of a result, aligned, and of a row of it */
+    int64_t row_bytes;
     int n_slots;
     uint8_t slots[KILN_CPU_STACK_FIRST_SCALAR]; /* per place of a result or of what is spread */
     uint32_t n_operands, n_ops, n_scalars;
     KilnCpuStackOperand operands[KILN_STACK_OPERANDS_MAX];
     uint64_t scalars[KILN_CPU_STACK_SCALARS];
     KilnCpuStackOp ops[2 * KILN_STACK_STEPS_MAX];
+    uint32_t n_folds;
+    KilnCpuStackFold folds[KILN_STACK_OPERANDS_MAX]; /* when all ops are done with a tile */
 } KilnCpuStack;
 
 /** The loops of @instr, a verified `stack`. False where some step has none. */
@@ -106,7 +124,8 @@ bool kiln_cpu_stack_compile(const KilnInstr *instr, KilnCpuStack *out);
 
 /* The parts of it. */
 
-/** What the steps walk through: dims, and how each operand meets them. */
-void kiln_cpu_stack_set_space(const KilnInstr *instr, KilnCpuStack *out);
+/** What the steps walk through: dims, and how each operand meets them. False where rows are not
+ * what the reductions take together. */
+bool kiln_cpu_stack_set_space(const KilnInstr *instr, KilnCpuStack *out);
 /** Where results lie in the scratch memory, and the sizes of tiles and tasks. */
 void kiln_cpu_stack_set_tiles(const KilnInstr *instr, KilnCpuStack *out);

@@ -447,6 +447,22 @@ append(Compiler *c, uint32_t i, KilnCpuStackOp *op)
                                                        .fixed = 1 };
 }
 
+/* A reduction of f32: what it folds lies in memory, or in a tile, until all of the tile is done. */
+static bool
+emit_fold(Compiler *c, uint32_t i)
+{
+    const KilnStackStep *step = &c->instr->steps[i];
+    KilnCpuStackFold *fold = &c->stack->folds[c->stack->n_folds++];
+    KilnCpuStackOp reads = { .kind = KILN_CPU_STACK_COPY };
+    *fold = (KilnCpuStackFold){ .kind = step->kind,
+                                .fold = kiln_cpu_fold_of(step->kind),
+                                .out = (uint8_t)step->store };
+    if (!is_f32(c, i) || is_one(c, &step->sources[0]) || !add_source(c, i, 0, &reads, 0))
+        return false;
+    fold->from = reads.in[0];
+    return step->kind != KILN_INSTR_reduce_log_sum && step->kind != KILN_INSTR_reduce_prod;
+}
+
 static void
 look_at_sources(Compiler *c)
 {
@@ -467,7 +483,8 @@ kiln_cpu_stack_compile(const KilnInstr *instr, KilnCpuStack *out)
     Compiler c = { .instr = instr, .stack = out };
     Match matches[KILN_STACK_STEPS_MAX];
     memset(out, 0, sizeof *out);
-    kiln_cpu_stack_set_space(instr, out);
+    if (!kiln_cpu_stack_set_space(instr, out))
+        return false;
     look_at_sources(&c);
     for (uint32_t i = instr->n_steps; i-- > 0;) {
         matches[i].n_inner = 0;
@@ -480,6 +497,11 @@ kiln_cpu_stack_compile(const KilnInstr *instr, KilnCpuStack *out)
         KilnCpuStackOp op = { .kind = KILN_CPU_STACK_COPY };
         if (c.merged[i])
             continue;
+        if (kiln_stack_reduces(instr->steps[i].kind)) {
+            if (!emit_fold(&c, i))
+                return false;
+            continue;
+        }
         if (!(matches[i].n_inner ? emit_match(&c, &matches[i], &op) : emit_step(&c, i, &op)))
             return false;
         append(&c, i, &op);

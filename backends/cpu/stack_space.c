@@ -59,31 +59,62 @@ wants_bundles(const KilnCpuStack *stack)
     return true;
 }
 
-void
+/* The type of what takes a reduction's result, with the dims that are reduced; how many elements
+ * become one. */
+static int64_t
+keep_dims(const KilnStackStep *step, const KilnType *space, KilnType *type)
+{
+    const int n = kiln_stack_reduced_dims(step->kind, step->attrs, space->rank);
+    int64_t group = 1;
+    type->rank = space->rank;
+    for (int d = 0; d < space->rank; d++) {
+        type->dims[d] = d < space->rank - n ? space->dims[d] : 1;
+        group *= d < space->rank - n ? 1 : space->dims[d];
+    }
+    return group;
+}
+
+bool
 kiln_cpu_stack_set_space(const KilnInstr *instr, KilnCpuStack *out)
 {
-    const KilnType *space = &instr->operands[0].buffer->type;
+    KilnType space, kept[KILN_STACK_OPERANDS_MAX];
     const KilnType *types[KILN_STACK_OPERANDS_MAX];
-    int64_t strides[KILN_STACK_OPERANDS_MAX][KILN_MAX_RANK];
+    int64_t strides[KILN_STACK_OPERANDS_MAX][KILN_MAX_RANK], row = -1;
+    kiln_stack_space(instr, &space);
     out->n_operands = instr->n_operands;
-    out->n = kiln_type_elements(space);
+    out->n = kiln_type_elements(&space);
     for (uint32_t i = 0; i < instr->n_operands; i++)
         types[i] = &instr->operands[i].buffer->type;
-    out->rank = kiln_cpu_merge_dims(space, types, (int)instr->n_operands, out->dims, strides);
+    for (uint32_t i = 0; i < instr->n_steps; i++) {
+        const KilnStackStep *step = &instr->steps[i];
+        if (!kiln_stack_reduces(step->kind))
+            continue;
+        kept[step->store] = *types[step->store];
+        types[step->store] = &kept[step->store];
+        const int64_t group = keep_dims(step, &space, &kept[step->store]);
+        if (row >= 0 && group != row)
+            return false;
+        row = group;
+    }
+    out->rank = kiln_cpu_merge_dims(&space, types, (int)instr->n_operands, out->dims, strides);
     for (uint32_t i = 0; i < instr->n_operands; i++) {
         KilnCpuStackOperand *operand = &out->operands[i];
         operand->size = (uint8_t)kiln_dtype_size(types[i]->dtype);
-        operand->access = is_dense(out, strides[i])             ? KILN_CPU_STACK_DENSE
+        operand->access = kiln_stack_is_reduced(instr, i)       ? KILN_CPU_STACK_REDUCED
+                          : is_dense(out, strides[i])           ? KILN_CPU_STACK_DENSE
                           : stands_still(strides[i], out->rank) ? KILN_CPU_STACK_ONE
                                                                 : KILN_CPU_STACK_ROWS;
         for (int d = 0; d < out->rank; d++)
             operand->strides[d] = strides[i][d] * operand->size;
     }
+    if (row >= 0 && (row < 2 || out->n == 0 || out->dims[out->rank - 1] != row))
+        return false;
     out->bundles = wants_bundles(out);
     for (uint32_t i = 0; out->bundles && i < instr->n_operands; i++) {
         if (out->operands[i].access == KILN_CPU_STACK_ROWS)
             out->operands[i].access = KILN_CPU_STACK_SPREAD_IN;
     }
+    return true;
 }
 
 /* --- slots --- */
@@ -149,10 +180,17 @@ place_results(KilnCpuStack *stack)
                 slots.last_use[op->in[k]] = (int)i;
         }
     }
+    /* What is folded has a place of its own: all of a block is there before it is. */
+    for (uint32_t i = 0; i < stack->n_folds; i++) {
+        const uint8_t from = stack->folds[i].from;
+        if (is_result(from) && slots.last_use[from] < (int)stack->n_ops)
+            stack->slots[from] = take(&slots);
+        slots.last_use[from] = (int)stack->n_ops;
+    }
     for (uint32_t i = 0; i < stack->n_ops; i++) {
         const KilnCpuStackOp *op = &stack->ops[i];
         release(&slots, (int)i, sizes, true);
-        if (is_result(op->out))
+        if (is_result(op->out) && slots.last_use[op->out] < (int)stack->n_ops)
             stack->slots[op->out] = take(&slots);
         release(&slots, (int)i, sizes, false);
     }
@@ -166,6 +204,20 @@ set_pieces(KilnCpuStack *stack, int64_t most)
     const int64_t row = stack->dims[stack->rank - 1], pieces = (row + most - 1) / most;
     stack->tile = ((row + pieces - 1) / pieces + 15) / 16 * 16;
     stack->tiles = (row + stack->tile - 1) / stack->tile;
+}
+
+/* Tiles are what rows are folded by: blocks of them, which steps fill part by part. Of short rows
+ * there are several before the first is folded, whose last bytes a processor could not read again
+ * so soon. */
+static void
+set_blocks(KilnCpuStack *stack, int64_t most)
+{
+    const int64_t row = stack->dims[stack->rank - 1];
+    stack->rows = MAX(1, MIN(TILE / row, KILN_CPU_STACK_ROWS_MAX));
+    stack->tile = MIN(row, KILN_CPU_FOLD_BLOCK);
+    stack->part = MIN(row, most);
+    stack->tiles = (row + stack->tile - 1) / stack->tile;
+    stack->pieces = (row + KILN_CPU_FOLD_PIECE - 1) / KILN_CPU_FOLD_PIECE;
 }
 
 /* As many whole dims as fit, as often as they fit. */
@@ -201,11 +253,15 @@ kiln_cpu_stack_set_tiles(const KilnInstr *instr, KilnCpuStack *out)
         return;
     if (out->bundles)
         set_bundles(out, most);
+    else if (out->n_folds)
+        set_blocks(out, most);
     else
         set_pieces(out, most);
-    out->slot = (out->tile * widest + 63) / 64 * 64;
+    out->row_bytes = (out->tile * widest + 63) / 64 * 64;
+    out->slot = out->row_bytes * (out->rows > 0 ? out->rows : 1);
     const int64_t flops = kiln_instr_cost(instr).flops / out->n;
     const int64_t worth = TASK_FLOPS / (flops > 0 ? flops : 1);
-    out->batch = (worth < TASK_ELEMENTS ? worth : TASK_ELEMENTS) / out->tile;
+    out->batch = (worth < TASK_ELEMENTS ? worth : TASK_ELEMENTS) /
+                 (out->n_folds && !out->bundles ? out->dims[out->rank - 1] : out->tile);
     out->batch = out->batch > 0 ? out->batch : 1;
 }

@@ -6,6 +6,8 @@
  * integers truncates. Over no elements: 0 for sums, 1 for the product, the least (greatest) value
  * of the type for max (min), log 0 for the logarithms, 0/0 for the mean: NaN, or for integers an
  * error. Without axes every element is a group of its own. */
+#include "backends/ref/reduce.h"
+
 #include "backends/ref/groups.h"
 #include "backends/ref/scalar.h"
 
@@ -19,8 +21,8 @@ log_sum_exp(double max, double sum)
     return isinf(max) ? max : max + log(sum);
 }
 
-static double
-fold_float(KilnInstrKind kind, double folded, double x)
+double
+kiln_ref_fold(KilnInstrKind kind, double folded, double x)
 {
     switch (kind) {
     case KILN_INSTR_reduce_l1:
@@ -29,6 +31,7 @@ fold_float(KilnInstrKind kind, double folded, double x)
     case KILN_INSTR_reduce_sum_square:
         return folded + x * x;
     case KILN_INSTR_reduce_max:
+    case KILN_INSTR_global_max_pool:
         return ref_max(folded, x);
     case KILN_INSTR_reduce_min:
         return ref_min(folded, x);
@@ -39,11 +42,12 @@ fold_float(KilnInstrKind kind, double folded, double x)
     }
 }
 
-static double
-start_float(KilnInstrKind kind)
+double
+kiln_ref_fold_start(KilnInstrKind kind)
 {
     switch (kind) {
     case KILN_INSTR_reduce_max:
+    case KILN_INSTR_global_max_pool:
         return -INFINITY;
     case KILN_INSTR_reduce_min:
         return INFINITY;
@@ -52,8 +56,8 @@ start_float(KilnInstrKind kind)
     }
 }
 
-static double
-finish_float(KilnInstrKind kind, double folded, int64_t count)
+double
+kiln_ref_fold_finish(KilnInstrKind kind, double folded, int64_t count)
 {
     switch (kind) {
     case KILN_INSTR_reduce_l2:
@@ -61,6 +65,7 @@ finish_float(KilnInstrKind kind, double folded, int64_t count)
     case KILN_INSTR_reduce_log_sum:
         return log(folded);
     case KILN_INSTR_reduce_mean:
+    case KILN_INSTR_global_average_pool:
         return folded / (double)count;
     default:
         return folded;
@@ -90,10 +95,10 @@ reduce_float(KilnInstrKind kind, const RefGroup *group)
 {
     if (kind == KILN_INSTR_reduce_log_sum_exp)
         return reduce_log_sum_exp(group);
-    double folded = start_float(kind);
+    double folded = kiln_ref_fold_start(kind);
     ref_foreach_element (group, offset)
-        folded = fold_float(kind, folded, ref_load_float(group->dtype, group->data, offset));
-    return finish_float(kind, folded, group->count);
+        folded = kiln_ref_fold(kind, folded, ref_load_float(group->dtype, group->data, offset));
+    return kiln_ref_fold_finish(kind, folded, group->count);
 }
 
 /* --- integers and bools --- */
@@ -150,7 +155,8 @@ reduce_int(KilnInstrKind kind, const RefGroup *group, void *out, int64_t i)
     switch (kind) {
     case KILN_INSTR_reduce_l2:
     case KILN_INSTR_reduce_log_sum:
-        kiln_element_store_f64(group->dtype, out, i, finish_float(kind, as_double, group->count));
+        kiln_element_store_f64(group->dtype, out, i,
+                               kiln_ref_fold_finish(kind, as_double, group->count));
         return NULL;
     case KILN_INSTR_reduce_mean:
         if (group->count == 0)

@@ -3,15 +3,20 @@
  *
  * Every step rounds to its element type, so a stack gives the bits of its steps run as
  * instructions; what moves elements moves their bits. All steps are run on an element before any
- * result of it is stored. */
+ * result of it is stored. Groups that a reduction folds lie one behind the other: each is folded
+ * while its elements go by. */
 #include "backends/ref/quantize.h"
+#include "backends/ref/reduce.h"
 #include "backends/ref/scalar.h"
 #include "ir/stack.h"
 
 typedef struct {
     const KilnKernelArgs *args;
-    int64_t index[KILN_MAX_RANK];           /* of the element */
+    int64_t index[KILN_MAX_RANK]; /* of the element */
+    KilnType space;
     uint64_t results[KILN_STACK_STEPS_MAX]; /* of its steps, as they are stored */
+    int64_t groups[KILN_STACK_STEPS_MAX];   /* elements of a group of reductions, else 0 */
+    double folded[KILN_STACK_STEPS_MAX];    /* of the group so far */
 } Element;
 
 /* The bits of source @k of step @i. */
@@ -29,7 +34,7 @@ load_bits(const Element *at, uint32_t i, uint32_t k)
         return bits;
     }
     const KilnType *type = ref_type(at->args, source->index);
-    int64_t from = ref_broadcast_offset(type, at->index, ref_type(at->args, 0)->rank);
+    int64_t from = ref_broadcast_offset(type, at->index, at->space.rank);
     ref_copy_element(&bits, 0, at->args->data[source->index], from, kiln_dtype_size(dtype));
     return bits;
 }
@@ -136,25 +141,82 @@ run_step(Element *at, uint32_t i)
     }
 }
 
+/* --- reductions --- */
+
+static void
+start_folds(Element *at)
+{
+    const KilnInstr *stack = at->args->instr;
+    for (uint32_t i = 0; i < stack->n_steps; i++) {
+        const KilnStackStep *step = &stack->steps[i];
+        const int rank = at->space.rank;
+        at->groups[i] = 0;
+        if (!kiln_stack_reduces(step->kind))
+            continue;
+        at->groups[i] = ref_count(
+            at->space.dims, rank - kiln_stack_reduced_dims(step->kind, step->attrs, rank), rank);
+        at->folded[i] = kiln_ref_fold_start(step->kind);
+    }
+}
+
+/* Stores group @group of step @i, and starts the next. */
+static void
+finish_group(Element *at, uint32_t i, int64_t group)
+{
+    const KilnStackStep *step = &at->args->instr->steps[i];
+    ref_store_float(step->dtype, at->args->data[step->store], group,
+                    kiln_ref_fold_finish(step->kind, at->folded[i], at->groups[i]));
+    at->folded[i] = kiln_ref_fold_start(step->kind);
+}
+
+/* Groups without elements. */
+static void
+finish_empty(Element *at)
+{
+    const KilnInstr *stack = at->args->instr;
+    for (uint32_t i = 0; i < stack->n_steps; i++) {
+        if (!kiln_stack_reduces(stack->steps[i].kind))
+            continue;
+        const int64_t n = ref_elements(ref_type(at->args, (uint32_t)stack->steps[i].store));
+        for (int64_t group = 0; group < n; group++)
+            finish_group(at, i, group);
+    }
+}
+
+static void
+store_results(Element *at, int64_t e)
+{
+    const KilnInstr *stack = at->args->instr;
+    for (uint32_t i = 0; i < stack->n_steps; i++) {
+        const KilnStackStep *step = &stack->steps[i];
+        if (at->groups[i]) {
+            at->folded[i] = kiln_ref_fold(step->kind, at->folded[i], load(at, i, 0).f);
+            if ((e + 1) % at->groups[i] == 0)
+                finish_group(at, i, e / at->groups[i]);
+        } else if (step->store >= 0) {
+            ref_copy_element(at->args->data[step->store], e, &at->results[i], 0,
+                             kiln_dtype_size(step->dtype));
+        }
+    }
+}
+
 const char *
 kiln_ref_stack(const KilnKernelArgs *args)
 {
     const KilnInstr *stack = args->instr;
-    const KilnType *space = ref_type(args, 0);
-    const int64_t n = ref_elements(space);
     Element at = { .args = args };
-    for (int64_t e = 0; e < n; e++, ref_next(at.index, space->dims, space->rank)) {
+    kiln_stack_space(stack, &at.space);
+    const int64_t n = ref_elements(&at.space);
+    start_folds(&at);
+    if (n == 0)
+        finish_empty(&at);
+    for (int64_t e = 0; e < n; e++, ref_next(at.index, at.space.dims, at.space.rank)) {
         for (uint32_t i = 0; i < stack->n_steps; i++) {
-            const char *error = run_step(&at, i);
+            const char *error = at.groups[i] ? NULL : run_step(&at, i);
             if (error)
                 return error;
         }
-        for (uint32_t i = 0; i < stack->n_steps; i++) {
-            const KilnStackStep *step = &stack->steps[i];
-            if (step->store >= 0)
-                ref_copy_element(args->data[step->store], e, &at.results[i], 0,
-                                 kiln_dtype_size(step->dtype));
-        }
+        store_results(&at, e);
     }
     return NULL;
 }
@@ -183,6 +245,8 @@ step_supports(const KilnInstr *stack, uint32_t i)
     const RefBinary *op = kiln_ref_binary_op(step->kind);
     if (!kiln_dtype_size(step->dtype) || !kiln_dtype_size(from))
         return false;
+    if (kiln_stack_reduces(step->kind))
+        return class_ == REF_FLOAT;
     if (unary)
         return has_class(unary->f || unary->test, unary->s, unary->u, class_);
     if (op)

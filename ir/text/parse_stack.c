@@ -106,7 +106,7 @@ static bool
 parse_name(const StackText *text, char **out_name, KilnInstrKind *out_kind)
 {
     KilnParser *parser = &text->in->parser;
-    static const char expected[] = "an element-wise instruction";
+    static const char expected[] = "an element-wise instruction or a reduction";
     KilnToken at = parser->token;
     g_autofree char *word = kiln_token_text(&at);
     if (at.kind != KILN_TOKEN_WORD)

@@ -9,11 +9,17 @@
  *     dealloc %a
  *     dealloc %b
  *
+ *     %a = alloc : f32[1,8,6,6]
+ *     relu @out %a, @in @x                   stack @out @p, @in @x
+ *     global_average_pool @out @p, @in %a =>       { relu; global_average_pool }
+ *     dealloc %a
+ *
  * A producer joins its consumer, and instructions that read the same operand element for element
  * join each other. What other instructions read is stored as one more result; what none does is
  * never in memory. Members move down to the last of them or, where that is not possible, the last
  * moves up; never past an instruction that touches what they write or writes what they read.
- * Nothing is computed twice.
+ * Nothing is computed twice. Reductions of the last dims walk through their operand as others do
+ * and are last steps: what they give is read by other instructions only.
  *
  * requires nothing, preserves nothing; class E: every step rounds as its instruction did. Behind
  * share-buffers little is left to join: buffers are worked on in place, which fixes the order.
@@ -27,14 +33,22 @@
 
 static const char rule[] = "stack";
 
+enum {
+    /* What a reduction leaves to threads: */
+    PARTS = 16,            /* enough for those that a program commonly has */
+    REDUCED_PIECE = 32768, /* elements of a long group that a kernel takes at once, about */
+    SERIAL_FLOPS = 65536,  /* that are not worth a second thread */
+};
+
 typedef struct Group Group;
 struct Group {
     Group *into; /* it joined this one; NULL: none */
     KilnInstr *members[KILN_STACK_STEPS_MAX];
     uint32_t n;
     KilnInstr *anchor; /* where the stack will stand */
-    bool movable;      /* nothing between the anchor and here touches what its members touch */
-    int depth;         /* the fewest fallbacks that a member's kernel is away */
+    KilnType space;
+    bool movable; /* nothing between the anchor and here touches what its members touch */
+    int depth;    /* the fewest fallbacks that a member's kernel is away */
 };
 
 typedef struct {
@@ -62,12 +76,6 @@ find(Group *group)
     return group;
 }
 
-static const KilnType *
-space_of(const Group *group)
-{
-    return &group->anchor->operands[0].buffer->type;
-}
-
 static int64_t
 position_of(const Stacking *stacking, const KilnInstr *instr)
 {
@@ -82,19 +90,31 @@ step_of(const Stacking *stacking, const KilnInstr *instr)
 
 /* --- which instructions --- */
 
+/* Whether a reduction's groups are elements that follow each other; true of other instructions. */
+static bool
+reduces_last_dims(const KilnInstr *instr)
+{
+    const KilnBuffer *in = kiln_instr_operand(instr, 1);
+    return !kiln_stack_reduces(instr->kind) ||
+           kiln_stack_reduced_dims(instr->kind, instr->attrs, in->type.rank) > 0;
+}
+
 static bool
 may_stack(const Stacking *stacking, const KilnInstr *instr)
 {
     KilnPassContext *context = stacking->context;
-    if (kiln_instr_is_bookkeeping(instr) || !kiln_instr_info(instr->kind) ||
-        !(kiln_instr_info(instr->kind)->flags & KILN_INSTR_DATA_PARALLEL))
+    if (kiln_instr_is_bookkeeping(instr) ||
+        !(kiln_instr_info(instr->kind)->flags & KILN_INSTR_DATA_PARALLEL ||
+          kiln_stack_reduces(instr->kind)))
         return false;
     bool plain = true;
     for (uint32_t i = 0; i < instr->n_operands; i++)
         plain &= !instr->operands[i].buffer || !instr->operands[i].buffer->type.layout;
     GUARD(element_types, kiln_stack_takes(instr));
     GUARD(plain_layout, plain);
-    GUARD(not_empty, kiln_type_elements(&instr->operands[0].buffer->type) > 0);
+    GUARD(last_dims, reduces_last_dims(instr));
+    const KilnType space = kiln_stack_space_of(instr);
+    GUARD(not_empty, kiln_type_elements(&space) > 0);
     return true;
 }
 
@@ -136,14 +156,38 @@ may_hoist(const Stacking *stacking, const Group *a, const Group *b)
     return b->n == 1;
 }
 
-/* More than one step, of which one computes: copies alone are for copy propagation. */
+/* More than one step, of which one computes each element, or several reduce what they read once:
+ * copies alone are for copy propagation. */
 static bool
 pays(const Group *group, const KilnStackDraft *draft)
 {
+    uint32_t n_reduce = 0;
     bool computes = false;
-    for (uint32_t i = 0; i < group->n; i++)
-        computes |= group->members[i]->kind != KILN_INSTR_copy;
-    return computes && draft->instr.n_steps > 1;
+    for (uint32_t i = 0; i < group->n; i++) {
+        const KilnInstr *member = group->members[i];
+        n_reduce += kiln_stack_reduces(member->kind);
+        computes |= member->kind != KILN_INSTR_copy && !kiln_stack_reduces(member->kind);
+    }
+    return draft->instr.n_steps > 1 && (computes || n_reduce > 1);
+}
+
+/* Kernels cut a reduction into its groups, and long groups into pieces: where they are few, steps
+ * that cost much are faster apart, on more threads. */
+static bool
+keeps_parallel(const KilnStackDraft *draft)
+{
+    int64_t parts = INT64_MAX;
+    const KilnCost cost = kiln_instr_cost(&draft->instr);
+    for (uint32_t i = 0; i < draft->n_out; i++) {
+        if (!kiln_stack_is_reduced(&draft->instr, i))
+            continue;
+        const int64_t groups = kiln_type_elements(&draft->operands[i]->type);
+        parts = MIN(parts, groups);
+    }
+    KilnType space;
+    kiln_stack_space(&draft->instr, &space);
+    parts = MAX(parts, kiln_type_elements(&space) / REDUCED_PIECE);
+    return parts >= PARTS || cost.flops <= SERIAL_FLOPS;
 }
 
 static bool
@@ -162,7 +206,7 @@ may_join(const Stacking *stacking, const Group *a, const Group *b, bool sink, Gr
          KilnStackDraft *draft)
 {
     KilnPassContext *context = stacking->context;
-    GUARD(same_space, kiln_type_same_shape(space_of(a), space_of(b)));
+    GUARD(same_space, kiln_type_same_shape(&a->space, &b->space));
     GUARD(order, sink ? a->movable : may_hoist(stacking, a, b));
     KilnStackDrafting drafting = KILN_STACK_TOO_BIG;
     if (unite(stacking, a, b, both))
@@ -171,8 +215,11 @@ may_join(const Stacking *stacking, const Group *a, const Group *b, bool sink, Gr
         kiln_pass_refuse(context, rule, "size");
         return false;
     }
+    GUARD(reads_reduced, drafting != KILN_STACK_READS_REDUCED);
+    GUARD(space_kept, drafting != KILN_STACK_LOSES_SPACE);
     GUARD(aliasing, drafting != KILN_STACK_OVERLAPS);
     GUARD(pays, pays(both, draft));
+    GUARD(parallel, keeps_parallel(draft));
     GUARD(kernel, kernel_is_as_good(stacking, both, draft));
     return true;
 }
@@ -320,7 +367,7 @@ fellow(const Stacking *stacking, KilnBuffer *buffer, const Group *own)
 {
     const GPtrArray *readers = stacking->readers[kiln_buffer_origin(buffer)->id];
     if (!readers || !readers->len ||
-        kiln_type_elements(&buffer->type) != kiln_type_elements(space_of(own)))
+        kiln_type_elements(&buffer->type) != kiln_type_elements(&own->space))
         return NULL;
     Group *last = find(g_ptr_array_index(readers, readers->len - 1));
     bool copies =
@@ -367,6 +414,7 @@ new_group(Stacking *stacking, KilnInstr *instr)
     const KilnKernel *kernel = target ? kiln_target_find(target, instr) : NULL;
     Group *group = g_new0(Group, 1);
     group->members[group->n++] = group->anchor = instr;
+    group->space = kiln_stack_space_of(instr);
     group->movable = true;
     group->depth = kernel ? kiln_target_depth(target, kernel) : G_MAXINT;
     g_ptr_array_add(stacking->groups, group);

@@ -4,7 +4,7 @@ import json
 import re
 import unittest
 
-from harness import SHARED, CliTest, main
+from harness import SHARED, SOURCE, CliTest, main
 
 SKIP = ("--skip", "stack-elementwise")
 
@@ -41,6 +41,24 @@ class Stacks(CliTest):
         self.assertEqual([re.sub(r" [%@][^;\s]+", "", steps) for steps in self.stacks("resnet18")], ["add; relu"] * 8)
         gates = [steps for steps in self.stacks("wavenet_32") if re.fullmatch(r"t0: tanh; t1: sigmoid\(.*\); mul\(t0, t1\)", steps)]
         self.assertEqual(len(gates), 10)
+
+
+class Reductions(CliTest):
+    """Own kernels alone: a vendor's convolutions take activations along."""
+
+    def run_model(self, name, *options):
+        path = self.dir / f"{name}.kiln"
+        self.kiln("opt", SOURCE / "bench/zoo/mobilenet_v3_large.kiln", "--no-offload", "--stage", "ir", "-o", path, *options)
+        self.kiln("run", path, "--pipeline", "none", "--no-offload", "--random", "7", "-o", self.dir / name)
+        return path.read_text(encoding="utf-8"), (self.dir / name / "output_0.pb").read_bytes()
+
+    def test_GLW_I8_squeeze_averages_what_is_activated(self):
+        text, stacked = self.run_model("stacked")
+        steps = re.findall(r"(?m)^  stack .*\{ (.*); global_average_pool.* \}$", text)
+        self.assertEqual(len(steps), 9)
+        self.assertEqual(sum("->" in step for step in steps), 8)  # the last is read by nothing else
+        self.assertNotIn("\n  global_average_pool", text)
+        self.assertEqual(self.run_model("apart", *SKIP)[1], stacked)
 
 
 if __name__ == "__main__":

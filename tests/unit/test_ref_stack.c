@@ -135,6 +135,52 @@ Test(ref_stack, quantized_inside)
     case_expect(c, 1, VALUES(2, 8, 0, 127), 0);
 }
 
+static void *
+last_axis(KilnArena *arena, KilnInstrKind kind)
+{
+    KilnInstrAttrs_reduce_sum *attrs = kiln_instr_attrs_new(kind, arena);
+    attrs->axes = kiln_ints_make(arena, (int64_t[]){ -1 }, 1);
+    return attrs;
+}
+
+/* Each group as it goes by, after the elements that are stored; halves are rounded before. */
+Test(ref_stack, reductions_of_the_last_dims)
+{
+    g_autoptr(RefCase) c = case_new(KILN_INSTR_stack);
+    case_out(c, KILN_DTYPE_f16, DIMS(2, 3));
+    case_out(c, KILN_DTYPE_f16, DIMS(2, 1));
+    case_out(c, KILN_DTYPE_f16, DIMS(2));
+    case_in(c, KILN_DTYPE_f16, DIMS(2, 3), VALUES(1, 2, 3, -4, 2048, 6));
+    case_in(c, KILN_DTYPE_f16, DIMS(2, 1), VALUES(2, 1));
+    KilnStackStep *steps =
+        CASE_STEPS(c, STEP(mul, f16, AT(3), AT(4)), STEP(add, f16, RESULT(0), NUMBER(1)),
+                   STEP(reduce_mean, f16, RESULT(1)), STEP(reduce_min, f16, AT(3)));
+    steps[1].store = 0;
+    steps[2].store = 1;
+    steps[3].store = 2;
+    steps[2].attrs = last_axis(c->arena, KILN_INSTR_reduce_mean);
+    steps[3].attrs = last_axis(c->arena, KILN_INSTR_reduce_min);
+    case_gives(c, VALUES(3, 5, 7, -3, 2048, 7), 0);
+    case_expect(c, 1, VALUES(5, 684), 0);
+    case_expect(c, 2, VALUES(1, -4), 0);
+}
+
+Test(ref_stack, reductions_of_nothing)
+{
+    g_autoptr(RefCase) c = case_new(KILN_INSTR_stack);
+    case_out(c, KILN_DTYPE_f32, DIMS(2));
+    case_out(c, KILN_DTYPE_f32, DIMS(2));
+    case_in(c, KILN_DTYPE_f32, DIMS(2, 0), NULL);
+    KilnStackStep *steps =
+        CASE_STEPS(c, STEP(reduce_max, f32, AT(2)), STEP(reduce_mean, f32, AT(2)));
+    steps[0].store = 0;
+    steps[1].store = 1;
+    steps[0].attrs = last_axis(c->arena, KILN_INSTR_reduce_max);
+    steps[1].attrs = last_axis(c->arena, KILN_INSTR_reduce_mean);
+    case_gives(c, VALUES(-INFINITY, -INFINITY), 0);
+    case_expect(c, 1, VALUES(NAN, NAN), 0);
+}
+
 Test(ref_stack, steps_without_an_operation_are_refused)
 {
     g_autoptr(RefCase) c = case_new(KILN_INSTR_stack);

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a group of floats is folded to, whoever folds it: the instructions and stacks that end with
+ * them. Rows are folded in blocks of KILN_CPU_FOLD_BLOCK floats from their start on, blocks joined
+ * in order in double, and longer rows than a piece piece by piece, so that the order of a sum
+ * follows from the shape alone. Private to the folder.
+ */
+#pragma once
+
+#include "backends/cpu/reduce.h"
+#include "ir/instr.h"
+
+#include <math.h>
+
+enum {
+    KILN_CPU_FOLD_PIECE = 8 * KILN_CPU_FOLD_BLOCK
+};
+
+/* How the elements of a group are joined. */
+static inline KilnCpuFold
+kiln_cpu_fold_of(KilnInstrKind kind)
+{
+    switch (kind) {
+    case KILN_INSTR_reduce_l1:
+        return KILN_CPU_FOLD_ABSOLUTE;
+    case KILN_INSTR_reduce_l2:
+    case KILN_INSTR_reduce_sum_square:
+        return KILN_CPU_FOLD_SQUARE;
+    case KILN_INSTR_reduce_max:
+    case KILN_INSTR_global_max_pool:
+        return KILN_CPU_FOLD_MAX;
+    case KILN_INSTR_reduce_min:
+        return KILN_CPU_FOLD_MIN;
+    default:
+        return KILN_CPU_FOLD_SUM;
+    }
+}
+
+/* What no elements come to. */
+static inline double
+kiln_cpu_fold_start(KilnCpuFold fold)
+{
+    return fold == KILN_CPU_FOLD_MAX   ? -(double)INFINITY
+           : fold == KILN_CPU_FOLD_MIN ? (double)INFINITY
+                                       : 0;
+}
+
+static inline double
+kiln_cpu_fold_join(KilnCpuFold fold, double a, double b)
+{
+    switch (fold) {
+    case KILN_CPU_FOLD_MAX:
+        return b > a || isnan(b) ? b : a;
+    case KILN_CPU_FOLD_MIN:
+        return b < a || isnan(b) ? b : a;
+    default:
+        return a + b;
+    }
+}
+
+/* The result of a group of @count elements. */
+static inline float
+kiln_cpu_fold_finish(KilnInstrKind kind, double folded, int64_t count)
+{
+    switch (kind) {
+    case KILN_INSTR_reduce_l2:
+        return (float)sqrt(folded);
+    case KILN_INSTR_reduce_mean:
+    case KILN_INSTR_global_average_pool:
+        return (float)(folded / (double)count);
+    default:
+        return (float)folded;
+    }
+}
