@@ -24,8 +24,9 @@
  * requires nothing, preserves nothing; class E: every step rounds as its instruction did. Behind
  * share-buffers little is left to join: buffers are worked on in place, which fixes the order.
  * The passes that make concats and slices views see stacks as any other instruction. Each walk
- * joins with the nearest members only; walks are repeated until nothing joins. Pairs that stay
- * apart are listed with the guard that kept them (--print-changed), guards counted (--stats). */
+ * joins with the nearest members only; walks are repeated until nothing joins. Pairs that the last
+ * of them leaves apart are listed with the guard that kept them from moving together downward, and
+ * upward where it is another (--print-changed); guards are counted (--stats). */
 #include "passes/pass.h"
 #include "passes/stack.h"
 
@@ -38,6 +39,7 @@ enum {
     PARTS = 16,            /* enough for those that a program commonly has */
     REDUCED_PIECE = 32768, /* elements of a long group that a kernel takes at once, about */
     SERIAL_FLOPS = 65536,  /* that are not worth a second thread */
+    FELLOWS_MAX = 8,       /* readers of one operand that another reader is tried with */
 };
 
 typedef struct Group Group;
@@ -57,6 +59,7 @@ typedef struct {
     KilnLives *lives;
     GPtrArray *groups;
     GPtrArray *tried; /* groups, by one instruction */
+    GPtrArray *apart; /* char *: which pairs the last walk left, and why */
     /* By buffer id, of origins: */
     Group **writer;      /* NULL: no candidate wrote it last */
     GPtrArray **readers; /* groups that read what is there now */
@@ -361,33 +364,39 @@ reads(const Group *group, const KilnBuffer *buffer)
     return false;
 }
 
-/* The last group that reads @buffer as @own does: element for element, and not to copy it. */
-static Group *
-fellow(const Stacking *stacking, KilnBuffer *buffer, const Group *own)
-{
-    const GPtrArray *readers = stacking->readers[kiln_buffer_origin(buffer)->id];
-    if (!readers || !readers->len ||
-        kiln_type_elements(&buffer->type) != kiln_type_elements(&own->space))
-        return NULL;
-    Group *last = find(g_ptr_array_index(readers, readers->len - 1));
-    bool copies =
-        own->members[0]->kind == KILN_INSTR_copy || last->members[0]->kind == KILN_INSTR_copy;
-    return !copies && reads(last, buffer) ? last : NULL;
-}
-
 /* Joins @own with @other, unless that was tried before. */
 static void
-try_join(Stacking *stacking, Group *other, Group *own, GPtrArray *tried)
+try_join(Stacking *stacking, Group *other, Group *own)
 {
-    if (!other || other == own || own->into || g_ptr_array_find(tried, other, NULL))
+    if (!other || other == own || own->into || g_ptr_array_find(stacking->tried, other, NULL))
         return;
-    g_ptr_array_add(tried, other);
+    g_ptr_array_add(stacking->tried, other);
     if (join(stacking, other, own, true))
         return;
-    const char *guard = kiln_pass_last_refusal(stacking->context);
-    if (!join(stacking, other, own, false))
-        kiln_pass_remark(stacking->context, rule, "%s and %s stay apart: %s",
-                         kiln_instr_label(other->anchor), kiln_instr_label(own->anchor), guard);
+    const char *down = kiln_pass_last_refusal(stacking->context);
+    if (join(stacking, other, own, false))
+        return;
+    const char *up = kiln_pass_last_refusal(stacking->context);
+    g_autofree char *both =
+        g_str_equal(down, up) ? g_strdup(down) : g_strdup_printf("%s, upward %s", down, up);
+    g_ptr_array_add(stacking->apart,
+                    g_strdup_printf("%s and %s stay apart: %s", kiln_instr_label(other->anchor),
+                                    kiln_instr_label(own->anchor), both));
+}
+
+/* With the last groups that read @buffer as @own does: element for element, and not to copy it. */
+static void
+join_fellows(Stacking *stacking, KilnBuffer *buffer, Group *own)
+{
+    const GPtrArray *readers = stacking->readers[kiln_buffer_origin(buffer)->id];
+    if (!readers || own->members[0]->kind == KILN_INSTR_copy ||
+        kiln_type_elements(&buffer->type) != kiln_type_elements(&own->space))
+        return;
+    for (guint n = 0; n < MIN(readers->len, FELLOWS_MAX) && !own->into; n++) {
+        Group *other = find(g_ptr_array_index(readers, readers->len - 1 - n));
+        if (other->members[0]->kind != KILN_INSTR_copy && reads(other, buffer))
+            try_join(stacking, other, own);
+    }
 }
 
 /* With producers of its operands first, then with those that read the same. */
@@ -398,12 +407,12 @@ join_all(Stacking *stacking, const KilnInstr *instr, Group *own)
     for (uint32_t i = 0; i < instr->n_operands; i++) {
         KilnBuffer *buffer = instr->operands[i].buffer;
         if (buffer && instr->operands[i].access == KILN_ACCESS_IN)
-            try_join(stacking, producer(stacking, buffer), own, stacking->tried);
+            try_join(stacking, producer(stacking, buffer), own);
     }
-    for (uint32_t i = 0; i < instr->n_operands && !own->into; i++) {
+    for (uint32_t i = 0; i < instr->n_operands; i++) {
         KilnBuffer *buffer = instr->operands[i].buffer;
         if (buffer && instr->operands[i].access == KILN_ACCESS_IN)
-            try_join(stacking, fellow(stacking, buffer, own), own, stacking->tried);
+            join_fellows(stacking, buffer, own);
     }
 }
 
@@ -571,6 +580,7 @@ stack_once(Stacking *stacking)
     stacking->last_write = written;
     stacking->deallocs = deallocs;
     stacking->moved = moved;
+    g_ptr_array_set_size(stacking->apart, 0);
     walk(stacking);
     bool any = replace_groups(stacking);
     for (guint i = 0; i < n; i++) {
@@ -585,10 +595,13 @@ kiln_pass_stack_elementwise(KilnIRFunction *function, KilnPassContext *context, 
                             GError **error)
 {
     (void)error;
-    Stacking stacking = { .function = function, .context = context };
+    g_autoptr(GPtrArray) apart = g_ptr_array_new_with_free_func(g_free);
+    Stacking stacking = { .function = function, .context = context, .apart = apart };
     *changed = false;
     while (stack_once(&stacking))
         *changed = true;
+    for (guint i = 0; i < apart->len; i++)
+        kiln_pass_remark(context, rule, "%s", (const char *)g_ptr_array_index(apart, i));
     if (*changed)
         kiln_pass_remark(context, rule,
                          "%u instructions became %u stacks: %" G_GINT64_FORMAT

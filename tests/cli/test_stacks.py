@@ -38,9 +38,40 @@ class Stacks(CliTest):
         return re.findall(r"(?m)^  stack .*\{ (.*) \}", text)
 
     def test_GLW_I8_residual_sums_and_gates(self):
-        self.assertEqual([re.sub(r" [%@][^;\s]+", "", steps) for steps in self.stacks("resnet18")], ["add; relu"] * 8)
+        self.assertEqual([re.sub(r" [%@][^;\s]+", "", steps) for steps in self.stacks("resnet18")],
+                         ["add; relu"] * 7 + ["add; relu; global_average_pool"])
         gates = [steps for steps in self.stacks("wavenet_32") if re.fullmatch(r"t0: tanh; t1: sigmoid\(.*\); mul\(t0, t1\)", steps)]
         self.assertEqual(len(gates), 10)
+
+    def test_GLW_I8_what_stays_apart_is_listed_with_its_guard(self):
+        """Every pair of which one reads what the other writes or reads, over one space, found anew from the text."""
+        rows = (SOURCE / "ir/instrs.def").read_text(encoding="utf-8")
+        kinds = set(re.findall(r"INSTR\((\w+),.*(?:\bPAR, |\bRED, )", rows)) - {"arg_max", "arg_min", "global_lp_pool"}
+        pairs = 0
+        for model in models():
+            command = ("opt", model, "--stage", "ir", "--no-offload", "-o", "/dev/null")
+            report = self.kiln_err(*command, "--print-changed")
+            listed = re.findall(r"(?m)^stack-elementwise: stack: (.*) and (.*) stay apart: \w+", report)
+            self.assertEqual(len(listed), len(set(listed)), model)
+            text = self.kiln_err(*command, "--print-after=stack-elementwise")
+            shapes = dict(re.findall(r"(?m)^  (?:alloc |input |output |weight |view )?(\S+) .*?: \w+(\[[^\]]*\])", text))
+            steps = []
+            for line in text.splitlines():
+                words = re.match(r"  (\w+) @out ", line)
+                if not words or words.group(1) not in kinds:
+                    continue
+                head = line.split(" { ")[0].split(" loc(")[0]
+                outs, ins = re.findall(r"@out ([^,\s]+)", head), re.findall(r"@in ([^,\s]+)", head)
+                label = re.search(r'loc\("(.*)"\)$', line)
+                label = label.group(1) if label else outs[0].strip("%@\"")
+                space = shapes[outs[0] if "_pool" not in line and "reduce_" not in line else ins[0]]
+                steps.append((label, space, outs, [name for name in ins if shapes[name] == space]))
+            for i, (first, space, outs, ins) in enumerate(steps):
+                for second, other, _, reads in steps[i + 1:]:
+                    if space == other and set(reads) & set(outs + ins):
+                        self.assertIn((first, second), listed, model)
+                        pairs += 1
+        self.assertGreaterEqual(pairs, 16)
 
 
 class Reductions(CliTest):
