@@ -130,7 +130,7 @@ is_commutative(int op)
 /* A match of a row of stack_fused.def whose last step is `root`. */
 typedef struct {
     const KilnCpuFused *fused;
-    uint32_t root, inner[2]; /* the steps that are merged into it */
+    uint32_t root, inner[KILN_CPU_FUSED_STEPS - 1]; /* the steps that are merged into it */
     uint32_t n_inner;
     struct {
         uint32_t step, source;
@@ -169,7 +169,8 @@ match_unary(const Compiler *c, Match *match, int i, int op)
     KilnCpuParams params;
     if (i < 0 || unary_of(c, (uint32_t)i, &params) != op)
         return false;
-    match->params = params;
+    if (params.a != 0 || params.b != 0) /* of at most one step */
+        match->params = params;
     return true;
 }
 
@@ -262,6 +263,16 @@ match_shape(const Compiler *c, Match *match, uint32_t i)
     case KILN_CPU_FUSED_TRIPLE:
         inner = inner_step(c, i, 0);
         if (!match_unary(c, match, (int)i, ops[0]) || !match_chain(c, match, inner, ops + 1))
+            return false;
+        merge(match, inner);
+        return true;
+    case KILN_CPU_FUSED_QUAD:
+        inner = inner_step(c, i, 0);
+        if (!match_unary(c, match, (int)i, ops[0]) || !match_unary(c, match, inner, ops[1]))
+            return false;
+        merge(match, inner);
+        inner = inner_step(c, (uint32_t)inner, 0);
+        if (!match_chain(c, match, inner, ops + 2))
             return false;
         merge(match, inner);
         return true;

@@ -11,6 +11,7 @@
 enum {
     KILN_CPU_FUSED_OPERANDS = 3,
     KILN_CPU_FUSED_FORMS = 4,
+    KILN_CPU_FUSED_STEPS = 4,
 };
 
 typedef void (*KilnCpuFusedRow)(float *out, const float *const in[KILN_CPU_FUSED_OPERANDS],
@@ -20,6 +21,7 @@ typedef enum {
     KILN_CPU_FUSED_PAIR,
     KILN_CPU_FUSED_CHAIN,
     KILN_CPU_FUSED_TRIPLE,
+    KILN_CPU_FUSED_QUAD,
     KILN_CPU_FUSED_GATE,
     KILN_CPU_FUSED_TWIN,
 } KilnCpuFusedShape;
@@ -28,7 +30,7 @@ typedef enum {
  * parameters are those of the unary step that has any. */
 typedef struct {
     KilnCpuFusedShape shape;
-    uint8_t ops[3];
+    uint8_t ops[KILN_CPU_FUSED_STEPS];
     /* By which operands are one element for the whole row: bit 0 the second, bit 1 the third. NULL
        where there is no such loop. */
     KilnCpuFusedRow rows[KILN_CPU_FUSED_FORMS];

@@ -40,6 +40,7 @@
     ROWS_OF_2(pair_##outer##_##inner)
 #define CHAIN(outer, inner)
 #define TRIPLE(last, outer, inner)
+#define QUAD(last, after, outer, inner)
 #define GATE(outer, inner)                                                                         \
     static inline V formula_gate_##outer##_##inner(V a, V b, const KilnCpuParams *p)               \
     {                                                                                              \
@@ -84,6 +85,13 @@
         return op_##last(op_##outer(op_##inner(a, b), c), p);                                      \
     }                                                                                              \
     ROWS_OF_3(triple_##last##_##outer##_##inner)
+#define QUAD(last, after, outer, inner)                                                            \
+    static inline V formula_quad_##last##_##after##_##outer##_##inner(V a, V b, V c,               \
+                                                                      const KilnCpuParams *p)      \
+    {                                                                                              \
+        return op_##last(op_##after(op_##outer(op_##inner(a, b), c), p), p);                       \
+    }                                                                                              \
+    ROWS_OF_3(quad_##last##_##after##_##outer##_##inner)
 #define GATE(outer, inner)
 #define TWIN(outer, first, second)
 #include "backends/cpu/stack_fused.def"
@@ -105,6 +113,13 @@
       { UNARY_OP(last), BINARY_OP(outer), BINARY_OP(inner) },                                      \
       { triple_##last##_##outer##_##inner##_0, triple_##last##_##outer##_##inner##_1,              \
         triple_##last##_##outer##_##inner##_2, triple_##last##_##outer##_##inner##_3 } },
+#define QUAD(last, after, outer, inner)                                                            \
+    { KILN_CPU_FUSED_QUAD,                                                                         \
+      { UNARY_OP(last), UNARY_OP(after), BINARY_OP(outer), BINARY_OP(inner) },                     \
+      { quad_##last##_##after##_##outer##_##inner##_0,                                             \
+        quad_##last##_##after##_##outer##_##inner##_1,                                             \
+        quad_##last##_##after##_##outer##_##inner##_2,                                             \
+        quad_##last##_##after##_##outer##_##inner##_3 } },
 #define GATE(outer, inner)                                                                         \
     { KILN_CPU_FUSED_GATE,                                                                         \
       { BINARY_OP(outer), UNARY_OP(inner), 0 },                                                    \

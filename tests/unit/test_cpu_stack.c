@@ -535,7 +535,8 @@ binary_step(int op, KilnStackSource first, KilnStackSource second)
 static uint32_t
 fused_steps(KilnArena *arena, const KilnCpuFused *fused, KilnStackStep *steps)
 {
-    const KilnStackSource a = AT(1), b = AT(2), c = AT(3), first = RESULT(0), second = RESULT(1);
+    const KilnStackSource a = AT(1), b = AT(2), c = AT(3), first = RESULT(0), second = RESULT(1),
+                          third = RESULT(2);
     switch (fused->shape) {
     case KILN_CPU_FUSED_PAIR:
         steps[0] = binary_step(fused->ops[1], a, b);
@@ -550,6 +551,12 @@ fused_steps(KilnArena *arena, const KilnCpuFused *fused, KilnStackStep *steps)
         steps[1] = binary_step(fused->ops[1], first, c);
         steps[2] = unary_step(arena, fused->ops[0], second);
         return 3;
+    case KILN_CPU_FUSED_QUAD:
+        steps[0] = binary_step(fused->ops[3], a, b);
+        steps[1] = binary_step(fused->ops[2], first, c);
+        steps[2] = unary_step(arena, fused->ops[1], second);
+        steps[3] = unary_step(arena, fused->ops[0], third);
+        return 4;
     case KILN_CPU_FUSED_GATE:
         steps[0] = unary_step(arena, fused->ops[1], a);
         steps[1] = binary_step(fused->ops[0], first, b);
@@ -571,7 +578,7 @@ Test(cpu_stack, every_loop_of_several_steps)
         for (int form = 0; form < KILN_CPU_FUSED_FORMS; form++) {
             if (!fused->rows[form])
                 continue;
-            KilnStackStep steps[3];
+            KilnStackStep steps[KILN_CPU_FUSED_STEPS];
             g_autoptr(RefCase) c = case_new(KILN_INSTR_stack);
             case_out(c, KILN_DTYPE_f32, whole.rank, whole.dims);
             add_in(c, KILN_DTYPE_f32, &whole, &state);
