@@ -237,6 +237,7 @@ kiln_module_clone(const KilnModule *module)
         KilnConstant *same = kiln_module_add_constant(
             copy, constant->name, kiln_tensor_copy(constant->tensor), &constant->type);
         same->charged = constant->charged;
+        same->base = constant->base;
     }
     copy->name_counter = module->name_counter;
     Clone clone = { .module = copy,

@@ -285,6 +285,7 @@ kiln_module_add_constant(KilnModule *module, const char *name, KilnTensor *tenso
     constant->type = kiln_type_copy(module->arena, type ? type : &tensor->type);
     constant->tensor = tensor;
     constant->module = module;
+    constant->base = -1;
     constant->id = module->constants->len;
     g_ptr_array_add(module->constants, constant);
     g_hash_table_insert(module->constant_by_name, (char *)constant->name, constant);

@@ -21,6 +21,7 @@ struct KilnConstant {
     KilnModule *module;
     uint32_t id;     /* index in the module's list */
     int64_t charged; /* bytes of it that count against the budget of folding, which computed it */
+    int64_t base;    /* bytes of the constants that folding computed it from; -1: it did not */
 };
 
 typedef struct {

@@ -103,7 +103,19 @@ read_before(const KilnNode *node, uint32_t i)
     return false;
 }
 
-/* What the constants behind the operands take, each operand counted once. */
+/* Bytes of the constants behind @value, which no node of the plan computes. What was folded before
+ * goes on counting as what it came from: folding again must find the same. */
+static int64_t
+literal_base(const KilnValue *value)
+{
+    const KilnConstant *constant = kiln_value_constant(value);
+    return constant && constant->base >= 0 ? constant->base
+           : is_known(value)               ? kiln_type_bytes(&value->type)
+                                           : stored_bytes(value);
+}
+
+/* What the constants behind the operands take, each operand counted once. A small result is as good
+ * as a constant, and counts as one for what is computed from it. */
 static void
 find_base(const KilnFoldPlan *plan, const KilnNode *node, KilnFoldNode *out)
 {
@@ -112,12 +124,16 @@ find_base(const KilnFoldPlan *plan, const KilnNode *node, KilnFoldNode *out)
         if (!value || read_before(node, i))
             continue;
         const KilnFoldNode *from = kiln_fold_is_literal(value) ? NULL : planned(plan, value);
-        int64_t bytes = from ? from->base : stored_bytes(value);
+        int64_t bytes = from ? from->base : literal_base(value);
         const KilnValue *source = from ? from->source : value;
         if (bytes > 0 && (!out->source || bytes > stored_bytes(out->source)))
             out->source = source;
         out->base = add_capped(out->base, MAX(bytes, (int64_t)0));
     }
+    if (kiln_node_is_known(node))
+        out->base = out->bytes;
+    else if (out->bytes <= KILN_FOLD_SMALL)
+        out->base = MAX(out->base, out->bytes);
 }
 
 /* --- what a node is --- */

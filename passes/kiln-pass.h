@@ -26,7 +26,7 @@
 
 #include "passes/rule.h"
 
-#define KILN_PASS_API_VERSION 1
+#define KILN_PASS_API_VERSION 2
 
 typedef struct KilnPassPlugin {
     uint32_t api_version; /* KILN_PASS_API_VERSION */

@@ -160,6 +160,11 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnPassReport, kiln_pass_report_free)
  * where the run measured them. */
 char *kiln_pass_report_to_json(const KilnPassReport *report);
 
+/** The widest class of the passes of @pipeline that changed something, and how many changes of
+ * @report round. */
+KilnNumerics kiln_pass_report_numerics(const KilnPassReport *report,
+                                       const KilnPassPipeline *pipeline, uint32_t *n_rounding);
+
 /** Runs the graph list over every function of @module, callees first, subgraphs before the
  * functions around them. Before lowering only: constants that no graph reads any more are removed,
  * whatever IR functions of the module refer to. @report accumulates over calls (graph, then ir);

@@ -11,7 +11,7 @@
 const char *
 kiln_numerics_name(KilnNumerics numerics)
 {
-    static const char *const names[] = { "E", "U", "Q", "L" };
+    static const char *const names[] = { "E", "Z", "U", "Q", "L" };
     return names[numerics];
 }
 
@@ -179,7 +179,7 @@ largest(const Pair *pair)
 static double
 bound_of(const Pair *pair, KilnNumerics numerics, const KilnErrorTerms *terms)
 {
-    if (numerics == KILN_NUMERICS_E)
+    if (numerics < KILN_NUMERICS_U)
         return 0;
     if (!kiln_dtype_is_float(pair->dtype))
         return numerics == KILN_NUMERICS_Q && kiln_dtype_is_integer(pair->dtype) ? 1 : 0;

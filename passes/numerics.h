@@ -16,6 +16,7 @@ KilnErrorTerms kiln_ir_error_terms(const KilnIRFunction *function);
 
 /** True where @after may stand for @before:
  *  E  equal bits (any NaN equals any NaN);
+ *  Z  the same, and zeros of either sign are equal;
  *  U  |a-b| <= terms × epsilon of the element type × the largest magnitude of the tensor, the
  *     classical bound of summation with the magnitude of the result for that of its terms;
  *     infinities and NaNs at the same places;
@@ -29,7 +30,7 @@ gboolean kiln_compare_numerics(const KilnTensor *before, const KilnTensor *after
  * one type and shape. False and @error where they cannot be read. */
 bool kiln_numerics_bound(const KilnTensor *before, const KilnTensor *after, KilnNumerics numerics,
                          const KilnErrorTerms *terms, double *out, GError **error);
-/** "E", "U", "Q" or "L". */
+/** "E", "Z", "U", "Q" or "L". */
 const char *kiln_numerics_name(KilnNumerics numerics);
 
 #endif

@@ -17,9 +17,10 @@ typedef enum {
     KILN_LEVEL_IR,
 } KilnLevel;
 
-/** What a pass may do to the numbers (classes E, U, Q, L). */
+/** What a pass may do to the numbers (classes E, Z, U, Q, L), from the least to the most. */
 typedef enum {
     KILN_NUMERICS_E, /* bit-exact */
+    KILN_NUMERICS_Z, /* bit-exact but for the sign of zeros, under `no-signed-zeros`; else E */
     KILN_NUMERICS_U, /* rounding within a derived bound */
     KILN_NUMERICS_Q, /* at most one quantization step, saturation contained */
     KILN_NUMERICS_L, /* lossy: runs only under the flag that it names */

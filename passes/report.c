@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counters of a pipeline run, and their JSON form. */
 #include "passes/context.h"
+#include "passes/rule.h"
 
 #include <json-glib/json-glib.h>
 #include <string.h>
@@ -71,6 +72,26 @@ kiln_pass_report_stats(KilnPassReport *report, const KilnPassInfo *pass)
     g_ptr_array_add(report->passes, stats);
     return stats;
 }
+
+KilnNumerics
+kiln_pass_report_numerics(const KilnPassReport *report, const KilnPassPipeline *pipeline,
+                          uint32_t *n_rounding)
+{
+    KilnNumerics widest = KILN_NUMERICS_E;
+    *n_rounding = 0;
+    for (guint i = 0; i < report->passes->len; i++) {
+        const KilnPassStats *stats = g_ptr_array_index(report->passes, i);
+        const KilnPassInfo *pass = kiln_pass_pipeline_find(pipeline, stats->id);
+        if (!stats->changed || !pass)
+            continue;
+        KilnNumerics numerics = kiln_pass_numerics(pass, pipeline->flags);
+        widest = MAX(widest, numerics);
+        *n_rounding += numerics >= KILN_NUMERICS_U ? stats->changed : 0;
+    }
+    return widest;
+}
+
+/* --- as JSON --- */
 
 /* `refusals: [{guard, what}]`, where a pass names what it refused. */
 static void

@@ -178,8 +178,8 @@ kiln_ir_results_on(const KilnIRFunction *function, const KilnTarget *target,
 
 /* --- comparing --- */
 
-static const KilnTensor *
-find(const KilnResults *results, const char *name)
+const KilnTensor *
+kiln_results_find(const KilnResults *results, const char *name)
 {
     for (guint i = 0; i < results->names->len; i++) {
         if (strcmp(g_ptr_array_index(results->names, i), name) == 0)
@@ -196,7 +196,7 @@ kiln_results_compare(const KilnResults *before, const KilnResults *after, KilnNu
                              MAX(before->terms.step, after->terms.step) };
     for (guint i = 0; i < before->names->len; i++) {
         const char *name = g_ptr_array_index(before->names, i);
-        const KilnTensor *found = find(after, name);
+        const KilnTensor *found = kiln_results_find(after, name);
         if (!found && g_str_has_prefix(name, "weight "))
             continue;
         if (!found)

@@ -33,6 +33,8 @@ KilnResults *kiln_results_of_graph(const KilnFunction *function, const KilnTarge
  * or, where @planned, the arena of its memory plan. */
 KilnResults *kiln_results_of_ir(const KilnIRFunction *function, const KilnTarget *target,
                                 bool planned, GError **error);
+/** Borrowed; NULL where there is none of that name. */
+const KilnTensor *kiln_results_find(const KilnResults *results, const char *name);
 /** Fails with KILN_ERROR_MISMATCH where a result of @before is missing or differs in @after. A
  * weight of @before that is const in @after is not missing. */
 gboolean kiln_results_compare(const KilnResults *before, const KilnResults *after,

@@ -61,8 +61,8 @@ typedef struct {
         name, KILN_NUMERICS_L, pattern, rewrite, flags                                             \
     }
 
-/** A rule that keeps to its class and yet runs under flags only: it chooses other types of values
- * on the way, say other quantization parameters. */
+/** A rule that keeps to its class and yet runs under flags only: class Z under `no-signed-zeros`;
+ * or it chooses other types of values on the way, say other quantization parameters. */
 #define FLAGGED_RULE(name, class_, flags, pattern, rewrite)                                        \
     {                                                                                              \
         name, KILN_NUMERICS_##class_, pattern, rewrite, flags                                      \
@@ -117,7 +117,7 @@ gboolean kiln_rules_run(const KilnRule *rules, uint32_t n, KilnFunction *functio
 const KilnRule *kiln_pass_rules(const char *pass_id, uint32_t *n);
 
 /** The widest numerics class of what @pass may do under the flags of a pipeline: where its lossy
- * rules are not allowed, that of its others. */
+ * rules are not allowed, that of its others; where zeros have signs, never Z. */
 KilnNumerics kiln_pass_numerics(const KilnPassInfo *pass, uint32_t flags);
 
 /* The prototypes that rules.def promises. */

@@ -31,6 +31,8 @@ kiln_pass_numerics(const KilnPassInfo *pass, uint32_t flags)
 {
     uint32_t n;
     const KilnRule *rules = kiln_pass_rules(pass->id, &n);
+    if (pass->numerics == KILN_NUMERICS_Z && !(flags & KILN_FLAG(no_signed_zeros)))
+        return KILN_NUMERICS_E;
     if (pass->numerics != KILN_NUMERICS_L || !rules)
         return pass->numerics;
     KilnNumerics widest = KILN_NUMERICS_E;

@@ -103,7 +103,7 @@ compare(const KilnBisect *bisect, const State *state, GError **error)
     if (!found)
         return FALSE;
     uint32_t n_rounding;
-    KilnNumerics numerics = kiln_report_numerics(state->report, bisect->passes, &n_rounding);
+    KilnNumerics numerics = kiln_pass_report_numerics(state->report, bisect->passes, &n_rounding);
     found->terms.terms =
         MAX(found->terms.terms, bisect->expected->terms.terms) * MAX(n_rounding, 1);
     return kiln_results_compare(bisect->expected, found, numerics, error);

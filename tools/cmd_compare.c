@@ -297,7 +297,7 @@ widen(Compare *compare, const KilnPipeline *pipeline, const KilnPassReport *repo
       const KilnModule *module)
 {
     uint32_t n_rounding;
-    KilnNumerics numerics = kiln_report_numerics(report, pipeline->passes, &n_rounding);
+    KilnNumerics numerics = kiln_pass_report_numerics(report, pipeline->passes, &n_rounding);
     KilnErrorTerms terms = kiln_error_terms(kiln_module_entry(module));
     compare->numerics = MAX(compare->numerics, numerics);
     compare->n_rounding += n_rounding;

@@ -2,13 +2,13 @@
 /* kiln passes, kiln ops: listings straight from the tables. */
 #include "tools/command.h"
 
+#include "passes/numerics.h"
 #include "passes/rule.h"
 #include "passes/suggest.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static const char class_letters[] = { 'E', 'U', 'Q', 'L' };
 #define X(id, text) text,
 static const char *const flag_names[] = { KILN_FLAG_MAP(X) };
 #undef X
@@ -77,11 +77,10 @@ list_passes_json(void)
     for (uint32_t i = 0; i < kiln_pass_count(); i++) {
         const KilnPassInfo *pass = kiln_pass_at(i);
         JsonObject *entry = json_object_new();
-        const char letter[] = { class_letters[pass->numerics], 0 };
         json_object_set_string_member(entry, "name", pass->id);
         json_object_set_string_member(entry, "level",
                                       pass->level == KILN_LEVEL_GRAPH ? "graph" : "ir");
-        json_object_set_string_member(entry, "numerics", letter);
+        json_object_set_string_member(entry, "numerics", kiln_numerics_name(pass->numerics));
         json_object_set_string_member(entry, "summary", pass->summary);
         set_options_json(entry, pass);
         json_array_add_object_element(array, entry);
@@ -97,9 +96,8 @@ list_rules_json(const KilnRule *rules, uint32_t n)
     JsonArray *array = json_array_new();
     for (uint32_t i = 0; i < n; i++) {
         JsonObject *entry = json_object_new();
-        const char letter[] = { class_letters[rules[i].numerics], 0 };
         json_object_set_string_member(entry, "name", rules[i].name);
-        json_object_set_string_member(entry, "numerics", letter);
+        json_object_set_string_member(entry, "numerics", kiln_numerics_name(rules[i].numerics));
         json_object_set_string_member(entry, "pattern", rules[i].pattern);
         JsonArray *flags = json_array_new();
         for (uint32_t bit = 0; bit < KILN_N_FLAGS; bit++) {
@@ -130,7 +128,8 @@ list_rules(const KilnOptions *options, const char *id, GError **error)
         return KILN_EXIT_OK;
     }
     for (uint32_t i = 0; i < n; i++) {
-        printf("%c  %-28s %s", class_letters[rules[i].numerics], rules[i].name, rules[i].pattern);
+        printf("%s  %-28s %s", kiln_numerics_name(rules[i].numerics), rules[i].name,
+               rules[i].pattern);
         const char *before = "  needs ";
         for (uint32_t bit = 0; bit < KILN_N_FLAGS; bit++) {
             if (!(rules[i].flags & 1u << bit))
@@ -158,8 +157,8 @@ list_passes(KilnOptions *options, char **operands, void *data, GError **error)
     }
     for (uint32_t i = 0; i < kiln_pass_count(); i++) {
         const KilnPassInfo *pass = kiln_pass_at(i);
-        printf("%-5s %c  %-22s %s\n", pass->level == KILN_LEVEL_GRAPH ? "graph" : "ir",
-               class_letters[pass->numerics], pass->id, pass->summary);
+        printf("%-5s %s  %-22s %s\n", pass->level == KILN_LEVEL_GRAPH ? "graph" : "ir",
+               kiln_numerics_name(pass->numerics), pass->id, pass->summary);
         if (!options->quiet)
             print_options(pass);
     }
@@ -177,8 +176,9 @@ kiln_command_passes(int argc, char **argv)
     };
     const KilnUsage usage = {
         .command = "passes",
-        .summary = "Lists the passes: level, numerics class (E bit-exact, U rounding, Q one "
-                   "quantization step, L lossy), what they do, options with defaults.",
+        .summary = "Lists the passes: level, numerics class (E bit-exact, Z but for signs of "
+                   "zeros, U rounding, Q one quantization step, L lossy), what they do, options "
+                   "with defaults.",
         .entries = entries,
         .work = list_passes,
     };

@@ -113,11 +113,6 @@ gboolean kiln_write_text(const char *path, const KilnModule *module, const KilnI
  * each rule did. */
 void kiln_print_pass_table(const KilnPassReport *report, bool rules);
 
-/** The widest class of the passes of @pipeline that changed something, and how many changes of
- * @report round. */
-KilnNumerics kiln_report_numerics(const KilnPassReport *report, const KilnPassPipeline *pipeline,
-                                  uint32_t *n_rounding);
-
 int kiln_command_run(int argc, char **argv);
 int kiln_command_opt(int argc, char **argv);
 int kiln_command_verify(int argc, char **argv);

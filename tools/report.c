@@ -182,21 +182,3 @@ kiln_print_pass_table(const KilnPassReport *report, bool rules)
     if (rules && report->measured && report->passes->len)
         print_total(report);
 }
-
-KilnNumerics
-kiln_report_numerics(const KilnPassReport *report, const KilnPassPipeline *pipeline,
-                     uint32_t *n_rounding)
-{
-    KilnNumerics widest = KILN_NUMERICS_E;
-    *n_rounding = 0;
-    for (guint i = 0; i < report->passes->len; i++) {
-        const KilnPassStats *stats = g_ptr_array_index(report->passes, i);
-        const KilnPassInfo *pass = kiln_pass_pipeline_find(pipeline, stats->id);
-        if (!stats->changed || !pass)
-            continue;
-        KilnNumerics numerics = kiln_pass_numerics(pass, pipeline->flags);
-        widest = MAX(widest, numerics);
-        *n_rounding += numerics != KILN_NUMERICS_E ? stats->changed : 0;
-    }
-    return widest;
-}

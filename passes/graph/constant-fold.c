@@ -24,10 +24,14 @@
  * Never folded: random and stateful ops, side effects, subgraphs; quantize_linear (the business of
  * quantize-constants). Not stored, and then computed where it is read, with what it reads folded
  * as far as that goes: a dequantize or cast that only grows its operand; expand and tile; views of
- * arguments; results that are more than `max-expansion` times the constants that they come from, or
- * would bring what folding added to the module to more than `max-bytes` (results of at most 4 KiB
- * are worth it). A result that takes the place of its source adds the difference. Results whose
- * elements are all equal take no storage and count nothing. Every refusal is in the report. */
+ * arguments; results that are more than `max-expansion` times the constants that they come from
+ * (small results among these), or would bring what folding added to the module to more than
+ * `max-bytes` (results of at most 4 KiB are worth it). A result that takes the place of its source
+ * adds the difference. Results whose elements are all equal take no storage and count nothing.
+ * Every refusal is in the report.
+ *
+ * What nothing reads is removed before literals are evaluated: it would go on reading literals
+ * whose bytes go with the last node that was folded. */
 #include "passes/fold_evaluate.h"
 #include "passes/fold_functions.h"
 #include "passes/literal.h"

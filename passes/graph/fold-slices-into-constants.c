@@ -127,6 +127,7 @@ part_of_constant(KilnMatch *match, const KilnSliceBox *box, const KilnType *type
     KilnValue *value = kiln_moved_constant(kiln_match_function(match), kiln_match_root(match),
                                            constant->name, part, type);
     kiln_value_constant(value)->charged = kiln_tensor_storage(part) * !shares;
+    kiln_value_constant(value)->base = constant->base;
     return value;
 }
 

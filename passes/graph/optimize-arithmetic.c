@@ -508,7 +508,7 @@ static const KilnRule rules[] = {
     RULE("sum-of-two", E, "(sum ?x:float ?y)", sub_neg),
 
     RULE("neutral-right", E, "(add|sub|mul|div ?x:number $c)", drop_neutral),
-    LOSSY_RULE("zero-right", SIGNS, "(add|sub ?x:float $c)", drop_zero),
+    FLAGGED_RULE("zero-right", Z, SIGNS, "(add|sub ?x:float $c)", drop_zero),
     RULE("mul-zero-integer", E, "(mul ?x:int $c)", absorb),
     LOSSY_RULE("mul-zero", FINITE | SIGNS, "(mul ?x:float $c)", absorb),
     LOSSY_RULE("zero-over", FINITE | SIGNS, "(div $c ?x:float)", absorb),
@@ -518,10 +518,10 @@ static const KilnRule rules[] = {
 
     RULE("minus-one", E, "(mul|div ?x:number $c)", negate),
     RULE("zero-minus", E, "(sub $c ?x:number)", zero_minus),
-    LOSSY_RULE("any-zero-minus", SIGNS, "(sub $c ?x:float)", any_zero_minus),
+    FLAGGED_RULE("any-zero-minus", Z, SIGNS, "(sub $c ?x:float)", any_zero_minus),
     RULE("neg-of-neg", E, "(neg (neg ?x:number))", neg_neg),
     RULE("neg-of-sub-integer", E, "(neg (sub! ?x ?y):signed)", neg_sub),
-    LOSSY_RULE("neg-of-sub", SIGNS, "(neg (sub! ?x ?y):float)", neg_sub),
+    FLAGGED_RULE("neg-of-sub", Z, SIGNS, "(neg (sub! ?x ?y):float)", neg_sub),
     RULE("add-of-neg", E, "(add~ ?x:number (neg! ?y))", add_neg),
     RULE("sub-of-neg", E, "(sub ?x:number (neg! ?y))", sub_neg),
     RULE("product-of-negs", E, "(mul|div (neg! ?x):float (neg! ?y))", product_of_negs),

@@ -43,6 +43,7 @@ reshaped_constant(KilnMatch *match, const KilnConstant *constant, const KilnType
     KilnValue *value = kiln_moved_constant(kiln_match_function(match), kiln_match_root(match),
                                            constant->name, tensor, type);
     kiln_value_constant(value)->charged = constant->charged;
+    kiln_value_constant(value)->base = constant->base;
     return value;
 }
 

@@ -13,8 +13,8 @@
  *     xor(x, x), x < x, x > x     =>  false       x == x, x <= x, x >= x  =>  true (integers)
  *
  * requires nothing, preserves nothing; class E: -0 and NaN come out as they did. relu keeps a -0,
- * abs does not: abs(relu(x)) goes under no-signed-zeros only. Comparisons of floats stay where a
- * NaN would tell. */
+ * abs does not: abs(relu(x)) goes under no-signed-zeros only (class Z). Comparisons of floats stay
+ * where a NaN would tell. */
 #include "passes/facts.h"
 #include "passes/literal.h"
 #include "passes/rule.h"
@@ -209,7 +209,7 @@ absorb(KilnMatch *match, KilnPassContext *context, const char *rule, GError **er
 static const KilnRule rules[] = {
     RULE("relu-of-positive", E, "(relu ?x)", drop_relu),
     RULE("abs-of-positive", E, "(abs ?x)", drop_abs),
-    LOSSY_RULE("abs-of-relu", KILN_FLAG(no_signed_zeros), "(abs (relu#inner ?):float)", keep_inner),
+    FLAGGED_RULE("abs-of-relu", Z, KILN_FLAG(no_signed_zeros), "(abs (relu#inner ?):float)", keep_inner),
     RULE("abs-of-abs", E, "(abs (abs#inner ?))", keep_inner),
     RULE("abs-of-neg", E, "(abs (neg! ?x:number))", abs_of_neg),
 

@@ -10,7 +10,7 @@
  *     copy @out %a, @in %a (the same bytes)   =>  (nothing)
  *
  * requires nothing, preserves nothing; class E: max is not turned round where the splat is a zero,
- * since which of two zeros wins hangs on the order. */
+ * since which of two zeros wins hangs on the order; class Z where no-signed-zeros allows that. */
 #include "passes/pass.h"
 
 #include "graph/number.h"

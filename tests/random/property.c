@@ -11,19 +11,6 @@
 
 /* --- properties --- */
 
-static KilnNumerics
-widest(const GPtrArray *entries, uint32_t flags, KilnNumerics numerics)
-{
-    for (guint i = 0; i < entries->len; i++) {
-        const KilnPipelineEntry *entry = g_ptr_array_index(entries, i);
-        if (entry->group)
-            numerics = widest(entry->group, flags, numerics);
-        else
-            numerics = MAX(numerics, kiln_pass_numerics(entry->pass, flags));
-    }
-    return numerics;
-}
-
 Property *
 property_new(const char *passes, GError **error)
 {
@@ -40,7 +27,6 @@ property_new(const char *passes, GError **error)
     Property *property = g_new0(Property, 1);
     property->shipped = is_shipped;
     property->passes = g_strdup(passes);
-    property->numerics = widest(pipeline->graph, pipeline->flags, KILN_NUMERICS_E);
     property->ir = pipeline->graph->len == 0;
     property->pipeline = g_steal_pointer(&pipeline);
     return property;
@@ -123,28 +109,30 @@ largest_on_the_way(Subject *subject)
 }
 
 /* As kiln_results_compare(), but for U and Q with the magnitude of the terms in place of the
- * result's. Where something on the way overflows, a rewrite may keep it from doing so, and where
- * stored integers move by a step, products and quotients of them move by more: only types are
- * compared then. */
+ * result's. Where something on the way overflows, a rewrite may keep it from doing so; a quotient
+ * by zero shows the zero's sign; and where stored integers move by a step, products and quotients
+ * of them move by more: only types are compared then. */
 static gboolean
-compare(const Property *property, Subject *subject, const KilnResults *after, GError **error)
+compare(Subject *subject, const KilnResults *after, KilnNumerics numerics, GError **error)
 {
     const KilnResults *before = subject->expected;
-    KilnNumerics numerics = property->lossy ? KILN_NUMERICS_L : property->numerics;
     if (numerics == KILN_NUMERICS_E)
         return kiln_results_compare(before, after, numerics, error);
     double most = largest_on_the_way(subject);
     if (!isfinite(most) || (numerics == KILN_NUMERICS_Q && before->terms.step > 0))
         numerics = KILN_NUMERICS_L;
     for (guint i = 0; i < before->tensors->len; i++) {
+        const char *name = g_ptr_array_index(before->names, i);
         const KilnTensor *a = g_ptr_array_index(before->tensors, i);
-        const KilnTensor *b = g_ptr_array_index(after->tensors, i);
+        const KilnTensor *b = kiln_results_find(after, name);
+        if (!b)
+            return kiln_throw(error, KILN_ERROR_MISMATCH, "%s is gone", name);
         double own = MAX(largest(a), largest(b));
         KilnErrorTerms terms = { MAX(before->terms.terms, after->terms.terms),
                                  MAX(before->terms.step, after->terms.step) };
         terms.terms *= own > 0 && isfinite(own) ? most / own : 1;
         if (!kiln_compare_numerics(a, b, numerics, &terms, error)) {
-            g_prefix_error(error, "%s: ", (char *)g_ptr_array_index(before->names, i));
+            g_prefix_error(error, "%s: ", name);
             return FALSE;
         }
     }
@@ -152,6 +140,12 @@ compare(const Property *property, Subject *subject, const KilnResults *after, GE
 }
 
 /* --- running --- */
+
+/* What a run did: whether anything, and the widest class of the passes that did. */
+typedef struct {
+    bool changed;
+    KilnNumerics numerics;
+} Outcome;
 
 /* The dead-code elimination in front of an entry does not count, unless it is all there is. */
 static bool
@@ -166,8 +160,16 @@ changed_something(const KilnPassReport *report)
     return changed;
 }
 
+static Outcome
+outcome_of(const KilnPassReport *report, const KilnPassPipeline *pipeline)
+{
+    uint32_t n_rounding;
+    return (Outcome){ changed_something(report),
+                      kiln_pass_report_numerics(report, pipeline, &n_rounding) };
+}
+
 static gboolean
-run_graph(const Property *property, KilnModule *module, const KilnTarget *target, bool *changed,
+run_graph(const Property *property, KilnModule *module, const KilnTarget *target, Outcome *out,
           GError **error)
 {
     const char *skip[] = { property->skip, NULL };
@@ -179,8 +181,8 @@ run_graph(const Property *property, KilnModule *module, const KilnTarget *target
     property->pipeline->flags = property->lossy ? (1u << KILN_N_FLAGS) - 1 : flags;
     g_autoptr(KilnPassReport) report = kiln_pass_report_new();
     gboolean good = kiln_pipeline_run_graph(property->pipeline, module, &options, report, error);
+    *out = outcome_of(report, property->pipeline);
     property->pipeline->flags = flags;
-    *changed = good && changed_something(report);
     return good;
 }
 
@@ -188,14 +190,14 @@ run_graph(const Property *property, KilnModule *module, const KilnTarget *target
 static gboolean
 is_stable(const Property *property, KilnModule *module, const KilnTarget *target, GError **error)
 {
-    bool changed;
+    Outcome outcome;
     g_autoptr(Property) sweep = property_new("dce", error);
-    if (!sweep || !run_graph(sweep, module, target, &changed, error) ||
-        !run_graph(property, module, target, &changed, error)) {
+    if (!sweep || !run_graph(sweep, module, target, &outcome, error) ||
+        !run_graph(property, module, target, &outcome, error)) {
         g_prefix_error(error, "running again: ");
         return FALSE;
     }
-    return !changed || kiln_throw(error, KILN_ERROR_PASS, "a second run changed something");
+    return !outcome.changed || kiln_throw(error, KILN_ERROR_PASS, "a second run changed something");
 }
 
 static gboolean ir_holds(const Property *property, Subject *subject, bool *fired, GError **error);
@@ -207,15 +209,17 @@ graph_holds(const Property *property, Subject *subject, bool *fired, GError **er
     KilnTarget lean = lean_target(kernels);
     const KilnTarget *target = property->lean ? &lean : kiln_ref_target();
     g_autoptr(KilnModule) clone = kiln_module_clone(subject->module);
-    if (!run_graph(property, clone, target, fired, error)) {
+    Outcome outcome;
+    if (!run_graph(property, clone, target, &outcome, error)) {
         g_prefix_error(error, "running: ");
         return FALSE;
     }
+    *fired = outcome.changed;
     if (!*fired)
         return TRUE;
     g_autoptr(KilnResults) after =
         kiln_results_on(kiln_module_entry(clone), kiln_ref_target(), subject->inputs, error);
-    if (!after || !compare(property, subject, after, error)) {
+    if (!after || !compare(subject, after, outcome.numerics, error)) {
         g_prefix_error(error, "the result differs: ");
         return FALSE;
     }
@@ -231,12 +235,12 @@ graph_holds(const Property *property, Subject *subject, bool *fired, GError **er
 
 /* On the inputs of the graph; by name: results of the graph are outputs of the function. */
 static gboolean
-ir_computes(KilnIRModule *ir, const Subject *subject, GError **error)
+ir_computes(KilnIRModule *ir, Subject *subject, KilnNumerics numerics, GError **error)
 {
     KilnIRFunction *function = g_ptr_array_index(ir->functions, 0);
     g_autoptr(KilnResults) heap =
         kiln_ir_results_on(function, kiln_ref_target(), subject->inputs, false, error);
-    if (!heap || !kiln_results_compare(subject->expected, heap, KILN_NUMERICS_E, error)) {
+    if (!heap || !compare(subject, heap, numerics, error)) {
         g_prefix_error(error, "a buffer per alloc: ");
         return FALSE;
     }
@@ -245,7 +249,7 @@ ir_computes(KilnIRModule *ir, const Subject *subject, GError **error)
         plan && kiln_ir_verify(function, error)
             ? kiln_ir_results_on(function, kiln_ref_target(), subject->inputs, true, error)
             : NULL;
-    if (planned && kiln_results_compare(subject->expected, planned, KILN_NUMERICS_E, error))
+    if (planned && compare(subject, planned, numerics, error))
         return TRUE;
     g_prefix_error(error, "in its arena: ");
     return FALSE;
@@ -274,8 +278,9 @@ ir_holds(const Property *property, Subject *subject, bool *fired, GError **error
         g_prefix_error(error, ir ? "running: " : "lowering: ");
         return FALSE;
     }
-    *fired = changed_something(report);
-    if (!ir_computes(ir, subject, error))
+    Outcome outcome = outcome_of(report, property->pipeline);
+    *fired = outcome.changed;
+    if (!ir_computes(ir, subject, outcome.numerics, error))
         return FALSE;
     g_autoptr(KilnPassReport) again = kiln_pass_report_new();
     if (!property->idempotent || !property->ir || !*fired)

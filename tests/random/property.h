@@ -10,14 +10,13 @@
 #include "passes/results.h"
 
 typedef struct {
-    char *passes;          /* inline, or the name of a shipped pipeline */
-    bool shipped;          /* `passes` names a pipeline */
-    bool lossy;            /* all flags set: types, verifier and honesty only */
-    bool lean;             /* the passes see a target that lacks what `lower` can express */
-    bool idempotent;       /* a second run must change nothing */
-    bool ir;               /* an IR pipeline, on the graph as it was lowered */
-    const char *skip;      /* a pass left out; NULL: none */
-    KilnNumerics numerics; /* the widest class of the passes */
+    char *passes;     /* inline, or the name of a shipped pipeline */
+    bool shipped;     /* `passes` names a pipeline */
+    bool lossy;       /* all flags set: of passes of class L types, verifier and honesty only */
+    bool lean;        /* the passes see a target that lacks what `lower` can express */
+    bool idempotent;  /* a second run must change nothing */
+    bool ir;          /* an IR pipeline, on the graph as it was lowered */
+    const char *skip; /* a pass left out; NULL: none */
     KilnPassPipeline *pipeline;
 } Property;
 

@@ -199,12 +199,14 @@ rg_arithmetic(RandomGraph *g)
         rg_binary(g, op, NULL, y, x); /* the other way round */
 }
 
-/* By something that is not near zero, which would make roundings as large as results, and where
- * integers have no quotient. */
+/* By a number that rules look for, or by something that is not near zero, which would make
+ * roundings as large as results. */
 static void
 rg_divide(RandomGraph *g)
 {
-    KilnValue *x = rg_any(g), *y = rg_scalar(g, rg_one_in(g, 3) ? 1 : 2);
+    static const double numbers[] = { 1, 1, 2, 2, -1, 0.5, 3 };
+    double number = rg_one_in(g, 20) ? -0.0 : numbers[rg_below(g, G_N_ELEMENTS(numbers))];
+    KilnValue *x = rg_any(g), *y = rg_scalar(g, number);
     if (rg_one_in(g, 2)) {
         KilnValue *size = rg_unary(g, KILN_OP_abs, NULL, rg_broadcastable(g, x));
         y = size ? rg_binary(g, KILN_OP_add, NULL, size, rg_scalar(g, 1)) : y;

@@ -218,12 +218,18 @@ log_of_shares(RandomGraph *g)
 
 /* --- products --- */
 
-/* A convolution and what follows it per channel. */
+/* A convolution and what follows it per channel. It divides only where nothing on the way has lost
+ * its digits to a difference: all of it is positive then. */
 static void
 scaled_conv(RandomGraph *g)
 {
-    static const KilnOp ops[] = { KILN_OP_add, KILN_OP_mul, KILN_OP_sub, KILN_OP_div };
+    static const KilnOp ops[] = { KILN_OP_add, KILN_OP_mul, KILN_OP_div, KILN_OP_sub };
+    bool positive = rg_one_in(g, 4);
     KilnValue *x = rg_any(g);
+    if (positive && (x = rg_unary(g, KILN_OP_abs, NULL, x)))
+        x = rg_binary(g, KILN_OP_add, NULL, x, rg_scalar(g, 1));
+    if (!x)
+        return;
     if (x->type.rank < 3 || kiln_type_elements(&x->type) == 0)
         return;
     int64_t outputs = 1 + rg_below(g, 3), dims[KILN_MAX_RANK] = { outputs, x->type.dims[1] };
@@ -231,7 +237,8 @@ scaled_conv(RandomGraph *g)
         dims[d] = 1;
     KilnType weights = kiln_type_make(g->dtype, x->type.rank, dims);
     KilnAttrs_conv attrs = { .auto_pad = "NOTSET", .group = 1 };
-    KilnValue *y = rg_binary(g, KILN_OP_conv, &attrs, x, rg_constant(g, &weights, -0.5, 0.5));
+    KilnValue *y = rg_binary(g, KILN_OP_conv, &attrs, x,
+                             rg_constant(g, &weights, positive ? 0.25 : -0.5, 0.5));
     for (int i = rg_below(g, 4); i >= 0 && y; i--) {
         int64_t varying[KILN_MAX_RANK] = { 1 };
         for (int d = 1; d < x->type.rank; d++)
@@ -240,8 +247,9 @@ scaled_conv(RandomGraph *g)
         varying[spatial ? 2 : 1] = y->type.dims[spatial ? 2 : 1];
         KilnType type = kiln_type_make(g->dtype, x->type.rank, varying);
         KilnValue *c = rg_one_in(g, 3) ? rg_scalar(g, 0.75) : rg_constant(g, &type, 0.5, 2);
-        KilnOp op = ops[rg_below(g, G_N_ELEMENTS(ops))];
-        y = rg_one_in(g, 3) ? rg_binary(g, op, NULL, c, y) : rg_binary(g, op, NULL, y, c);
+        KilnOp op = ops[rg_below(g, positive ? 3 : 4)];
+        bool turned = rg_one_in(g, 3) && (positive || op != KILN_OP_div);
+        y = turned ? rg_binary(g, op, NULL, c, y) : rg_binary(g, op, NULL, y, c);
     }
 }
 

@@ -6,6 +6,7 @@
 #include "graph/number.h"
 #include "ir/random_input.h"
 #include "passes/context.h"
+#include "passes/rule.h"
 
 #include <criterion/criterion.h>
 #include <float.h>
@@ -52,6 +53,18 @@ Test(numerics, class_e_is_bits)
     cr_expect_not(fits(e, KILN_DTYPE_f32, V(NAN), V(1), 1));
     cr_expect_not(fits(e, KILN_DTYPE_f32, V(INFINITY), V(-INFINITY), 1));
     cr_expect_not(fits(e, KILN_DTYPE_i64, V(3), V(4), 1));
+}
+
+Test(numerics, class_z_is_bits_but_for_the_sign_of_zeros)
+{
+    KilnNumerics z = KILN_NUMERICS_Z;
+    cr_expect(fits(z, KILN_DTYPE_f32, V(0.0, 1), V(-0.0, 1), 2));
+    cr_expect(fits(z, KILN_DTYPE_f16, V(-0.0), V(0.0), 1));
+    cr_expect_not(fits(z, KILN_DTYPE_f32, V(0), V(0x1p-149), 1));
+    cr_expect_not(fits(z, KILN_DTYPE_f32, V(1), V(-1), 1));
+    cr_expect_not(fits(z, KILN_DTYPE_f32, V(1), V(1 + 0x1p-23), 1));
+    cr_expect_not(fits(z, KILN_DTYPE_f32, V(INFINITY), V(-INFINITY), 1));
+    cr_expect_not(fits(z, KILN_DTYPE_f32, V(NAN), V(0), 1));
 }
 
 Test(numerics, class_u_is_terms_times_epsilon)
@@ -324,6 +337,23 @@ Test(numerics, a_pass_is_held_to_its_class)
                                "}\n";
     expect_caught(text, "rounds-e", "(class E allows 0)");
     expect_fine(text, "rounds-u");
+}
+
+/* The passes of the IR turn round a maximum with a zero only where zeros have no sign, and are held
+ * to every bit where they have one. */
+Test(numerics, the_sign_of_zeros_counts_unless_the_flag_says_no)
+{
+    const KilnPassInfo *pass = kiln_pass_find("ir-peephole");
+    cr_expect_eq(kiln_pass_numerics(pass, 0), KILN_NUMERICS_E);
+    cr_expect_eq(kiln_pass_numerics(pass, KILN_FLAG(finite_math)), KILN_NUMERICS_E);
+    cr_expect_eq(kiln_pass_numerics(pass, KILN_FLAG(no_signed_zeros)), KILN_NUMERICS_Z);
+    pass = kiln_pass_find("optimize-arithmetic");
+    cr_expect_eq(kiln_pass_numerics(pass, 0), KILN_NUMERICS_E);
+    cr_expect_eq(kiln_pass_numerics(pass, KILN_FLAG(no_signed_zeros)), KILN_NUMERICS_Z);
+    cr_expect_eq(kiln_pass_numerics(pass, KILN_FLAG(no_signed_zeros) | KILN_FLAG(finite_math)),
+                 KILN_NUMERICS_L);
+    pass = kiln_pass_find("cse");
+    cr_expect_eq(kiln_pass_numerics(pass, KILN_FLAG(no_signed_zeros)), KILN_NUMERICS_E);
 }
 
 Test(numerics, subgraphs_are_checked_with_what_is_around)
