@@ -74,25 +74,28 @@ scratch_of(const KilnTarget *target, const KilnInstr *instr, int threads)
     return aligned((int64_t)MIN(bytes, (size_t)INT64_MAX));
 }
 
-/* The most that lives at one step: a difference array over steps. */
-static int64_t
-most_alive(const KilnLife *lives, uint32_t n, int64_t n_steps)
+int64_t *
+kiln_memory_live_bytes(const KilnMemoryPlan *plan)
 {
-    g_autofree int64_t *change = g_new0(int64_t, n_steps + 1);
-    int64_t sum = 0;
-    for (uint32_t i = 0; i < n; i++)
-        sum = add_capped(sum, lives[i].size);
-    if (sum == INT64_MAX)
-        return sum;
-    for (uint32_t i = 0; i < n; i++) {
-        change[lives[i].first] += lives[i].size;
-        change[lives[i].last + 1] -= lives[i].size;
+    int64_t *live = g_new0(int64_t, plan->n_steps + 1);
+    for (uint32_t i = 0; i < plan->n_lives; i++) {
+        live[plan->lives[i].first] += plan->lives[i].size;
+        live[plan->lives[i].last + 1] -= plan->lives[i].size;
     }
-    int64_t alive = 0, most = 0;
-    for (int64_t step = 0; step < n_steps; step++) {
-        alive += change[step];
-        most = MAX(most, alive);
-    }
+    for (int64_t step = 1; step < plan->n_steps; step++)
+        live[step] += live[step - 1];
+    return live;
+}
+
+static int64_t
+most_alive(const KilnMemoryPlan *plan)
+{
+    if (plan->sum == INT64_MAX)
+        return plan->sum;
+    g_autofree int64_t *live = kiln_memory_live_bytes(plan);
+    int64_t most = 0;
+    for (int64_t step = 0; step < plan->n_steps; step++)
+        most = MAX(most, live[step]);
     return most;
 }
 
@@ -145,7 +148,7 @@ kiln_liveness_with(const KilnIRFunction *function, const KilnTarget *target, int
         plan->lives[i].offset = -1;
         plan->sum = add_capped(plan->sum, plan->lives[i].size);
     }
-    plan->lb_live = most_alive(plan->lives, plan->n_lives, plan->n_steps);
+    plan->lb_live = most_alive(plan);
     plan->arena = -1;
     return plan;
 }

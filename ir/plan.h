@@ -56,6 +56,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnMemoryPlan, kiln_memory_plan_free)
 /** The buffer's name, or "scratch of" and the instruction; to be freed. */
 char *kiln_life_name(const KilnLife *life);
 
+/** Bytes that live at each of the plan's steps, whose sum of sizes is no overflow; to be freed. */
+int64_t *kiln_memory_live_bytes(const KilnMemoryPlan *plan);
+
 /** Where most lives at once: the first such step. */
 typedef struct {
     int64_t step; /* -1: there is none */

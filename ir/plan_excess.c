@@ -14,17 +14,11 @@ KilnMemoryPeak
 kiln_memory_peak(const KilnIRFunction *function, const KilnMemoryPlan *plan)
 {
     KilnMemoryPeak peak = { .step = -1 };
-    g_autofree int64_t *change = g_new0(int64_t, plan->n_steps + 2);
-    for (uint32_t i = 0; i < plan->n_lives; i++) {
-        change[plan->lives[i].first] += plan->lives[i].size;
-        change[plan->lives[i].last + 1] -= plan->lives[i].size;
-    }
-    int64_t now = 0;
+    g_autofree int64_t *live = kiln_memory_live_bytes(plan);
     for (int64_t step = 0; step < plan->n_steps; step++) {
-        now += change[step];
-        if (now <= peak.bytes && peak.step >= 0)
+        if (live[step] <= peak.bytes && peak.step >= 0)
             continue;
-        peak.bytes = now;
+        peak.bytes = live[step];
         peak.step = step;
     }
     int64_t step = 0;

@@ -319,6 +319,7 @@ typedef struct {
     int64_t flops, bytes;
     uint64_t runs;
     double ms;
+    int64_t live_bytes; /* of the arena, while it runs: buffers that hold something, and scratch */
 } KilnProfileEntry;
 /** In order of execution; *@out_n entries, borrowed until the next run. Empty without
  * KilnSessionOptions.profile. */

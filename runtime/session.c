@@ -185,6 +185,7 @@ static void
 make_entries(KilnSession *session)
 {
     const KilnSpecialisation *made = session->made;
+    g_autofree int64_t *live = kiln_memory_live_bytes(made->plan);
     session->entries = g_new0(KilnProfileEntry, made->n_calls + 1);
     for (uint32_t c = 0; c < made->n_calls; c++) {
         const KilnBoundCall *call = &made->calls[c];
@@ -193,7 +194,8 @@ make_entries(KilnSession *session)
                                 .node = kiln_instr_label(call->instr),
                                 .kernel = call->kernel->name,
                                 .flops = call->cost.flops,
-                                .bytes = call->cost.bytes };
+                                .bytes = call->cost.bytes,
+                                .live_bytes = live[c] };
     }
 }
 

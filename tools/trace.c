@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Chrome traces: steps of the command (loading, each pass application, running) and, where a
- * session was profiled, its instructions. Both run one after the other, so that a step ends where
- * the next begins. */
+ * session was profiled, its instructions and the bytes of the arena that live while they run. Steps
+ * and instructions run one after the other, so that one ends where the next begins. */
 #include "tools/trace.h"
 
 #include <string.h>
@@ -74,6 +74,21 @@ kiln_trace_step(KilnTrace *trace, const char *category, const char *name)
     trace->since = now;
 }
 
+/* A point of the track of live bytes. */
+static void
+add_live(KilnTrace *trace, double at_us, int64_t bytes)
+{
+    JsonObject *event = json_object_new(), *args = json_object_new();
+    json_object_set_int_member(args, "bytes", bytes);
+    json_object_set_string_member(event, "name", "live bytes");
+    json_object_set_string_member(event, "cat", "memory");
+    json_object_set_string_member(event, "ph", "C");
+    json_object_set_int_member(event, "pid", 1);
+    json_object_set_double_member(event, "ts", at_us);
+    json_object_set_object_member(event, "args", args);
+    json_array_add_object_element(trace->events, event);
+}
+
 void
 kiln_trace_session(KilnTrace *trace, KilnSession *session)
 {
@@ -82,19 +97,22 @@ kiln_trace_session(KilnTrace *trace, KilnSession *session)
     double at = (double)(g_get_monotonic_time() - trace->start), total = 0;
     for (unsigned i = 0; i < n; i++)
         total += entries[i].runs ? entries[i].ms * 1e3 / (double)entries[i].runs : 0;
-    at -= total; /* the run is just over */
+    at = MAX(at - total, 0); /* the run is just over */
     for (unsigned i = 0; i < n; i++) {
         double us = entries[i].runs ? entries[i].ms * 1e3 / (double)entries[i].runs : 0;
         JsonObject *event = event_new(entries[i].node, entries[i].instruction, THREAD_INSTRUCTIONS);
-        set_times(event, MAX(at, 0), us);
+        set_times(event, at, us);
         JsonObject *args = json_object_new();
         json_object_set_string_member(args, "kernel", entries[i].kernel);
         json_object_set_int_member(args, "flops", entries[i].flops);
         json_object_set_int_member(args, "bytes", entries[i].bytes);
         json_object_set_object_member(event, "args", args);
         json_array_add_object_element(trace->events, event);
+        add_live(trace, at, entries[i].live_bytes);
         at += us;
     }
+    if (n)
+        add_live(trace, at, 0);
 }
 
 gboolean

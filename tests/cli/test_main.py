@@ -6,7 +6,7 @@ import re
 import subprocess
 import unittest
 
-from harness import ADD, FAILED, KILN, OK, USAGE, CliTest, main
+from harness import ADD, FAILED, KILN, MODEL, OK, SHARED, USAGE, CliTest, main
 
 COMMANDS = ("run", "opt", "verify", "check", "memory", "passes", "ops")
 ONE_MODEL = ("run", "opt", "check", "memory")
@@ -125,9 +125,13 @@ class Traces(CliTest):
             events = json.loads(path.read_text())["traceEvents"]
             self.assertTrue(events)
             for event in events:
+                self.assertGreaterEqual(event["ts"], 0)
+                if event["cat"] == "memory":
+                    self.keys(event, "name", "cat", "ph", "pid", "ts", "args")
+                    self.assertEqual(event["ph"], "C")
+                    continue
                 self.keys(event, "name", "cat", "ph", "pid", "tid", "ts", "dur")
                 self.assertEqual(event["ph"], "X")
-                self.assertGreaterEqual(event["ts"], 0)
                 self.assertGreaterEqual(event["dur"], 0)
             kinds = {event["cat"] for event in events}
             self.assertIn("load", kinds)
@@ -138,6 +142,26 @@ class Traces(CliTest):
                 self.assertEqual(len(adds), 1)
                 self.keys(adds[0]["args"], "kernel", "flops", "bytes")
             path.unlink()
+
+    def test_live_bytes_are_those_of_the_plan(self):
+        """One point per instruction: what of the arena holds something then, scratch included; the most is the arena."""
+        models = [MODEL, *sorted((SHARED / "models").glob("*/model.onnx"))]
+        for model in models:
+            path = self.dir / "trace.json"
+            self.kiln("run", model, "--random", "1", "--threads", "1", "--trace", path)
+            events = json.loads(path.read_text())["traceEvents"]
+            counter = [event for event in events if event["ph"] == "C"]
+            run = [event for event in events if event["ph"] == "X" and event["tid"] == 2]
+            plan = json.loads(self.kiln("memory", model, "--threads", "1", "--json"))
+            live = [sum(b["size"] for b in plan["buffers"] if b["def"] <= step <= b["last_use"]) for step in range(len(run))]
+            self.assertEqual([point["args"]["bytes"] for point in counter], [*live, 0], model)
+            self.assertEqual(max(live), plan["lb_live"], model)
+            self.assertEqual((plan["proven_optimal"], plan["arena"]), (True, plan["lb_live"]), model)
+            self.assertEqual([point["ts"] for point in counter[:-1]], [event["ts"] for event in run], model)
+            for event in run:
+                self.keys(event["args"], "kernel", "flops", "bytes")
+                self.assertTrue(event["name"], model)
+                self.assertGreater(event["args"]["bytes"], 0, model)
 
     def test_unwritable(self):
         model = self.write("add.kiln", ADD)
