@@ -2,6 +2,8 @@
 /* Operand types and attributes of instructions, by the shape functions of their ops. */
 #include "ir/check_priv.h"
 
+#include "ir/tail.h"
+
 #include <string.h>
 
 /* Instructions that no op stands for; every other one has the op of its name, or this does not
@@ -93,8 +95,8 @@ enum {
     KNOWN_OPERANDS_MAX = 4 /* that a check may add */
 };
 
-/* The node's operands are the @in operands in order, but for shape operands, whose places stay
- * empty for the check of the kind to fill. */
+/* The node's operands are the @in operands in order, but for a residual, which the op does not
+ * know, and for shape operands, whose places stay empty for the check of the kind to fill. */
 static void
 build_node(KilnCheck *check)
 {
@@ -103,8 +105,8 @@ build_node(KilnCheck *check)
     const KilnOpInfo *op = kiln_op_info(check->node.op);
     check->node.operands =
         kiln_arena_new0(check->arena, KilnUse, instr->n_operands + KNOWN_OPERANDS_MAX);
-    uint32_t next = 0, outs = 0, last_out = 0;
-    for (uint32_t i = 0; i < instr->n_operands; i++) {
+    uint32_t next = 0, outs = 0, last_out = 0, residual = kiln_tail_operand(instr->kind);
+    for (uint32_t i = 0; i < instr->n_operands && (!residual || i < residual); i++) {
         const KilnBuffer *buffer = instr->operands[i].buffer;
         if (instr->operands[i].access == KILN_ACCESS_OUT) {
             outs++;
@@ -282,7 +284,7 @@ run_check(KilnCheck *check, GError **error)
         return FALSE;
     if (row->prepare && !row->prepare(check, error))
         return FALSE;
-    return kiln_check_infer(check, error);
+    return kiln_check_infer(check, error) && kiln_check_tail(check, error);
 }
 
 gboolean

@@ -3,6 +3,7 @@
  * the instruction asks for (a multiply-add counts two, a transcendental function ten), bytes for
  * what it reads and writes. Blocking, caches and instruction sets are the kernels' business. */
 #include "ir/stack.h"
+#include "ir/tail.h"
 #include "ir/target.h"
 
 enum {
@@ -137,6 +138,16 @@ pool_flops(const KilnInstr *instr)
     }
 }
 
+static int64_t
+tail_flops(const KilnInstr *instr)
+{
+    KilnTail tail = kiln_instr_tail(instr);
+    int64_t flops = tail.residual != NULL;
+    if (tail.activation != KILN_N_INSTRS)
+        flops += transcendental_flops(tail.activation);
+    return times(flops, elements(instr, 0));
+}
+
 /* What the region of the callee computes, where that is known. */
 static int64_t
 call_flops(const KilnInstr *instr)
@@ -212,6 +223,8 @@ kiln_instr_cost(const KilnInstr *instr)
     if (kiln_instr_is_bookkeeping(instr))
         return cost;
     cost.flops = flops_of(instr);
+    if (__builtin_add_overflow(cost.flops, tail_flops(instr), &cost.flops))
+        cost.flops = INT64_MAX;
     for (uint32_t i = 0; i < instr->n_operands; i++) {
         const KilnBuffer *buffer = instr->operands[i].buffer;
         int64_t bytes = buffer ? kiln_type_bytes(&buffer->type) : 0;

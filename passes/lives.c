@@ -149,3 +149,15 @@ kiln_lives_replace(KilnLives *lives, KilnBuffer *part, KilnBuffer *view, KilnBuf
         kiln_instr_remove(late);
     kiln_instr_remove(part->def);
 }
+
+void
+kiln_lives_define_before(KilnLives *lives, KilnBuffer *buffer, KilnInstr *before, int64_t position)
+{
+    if (buffer->kind == KILN_BUFFER_VIEW)
+        kiln_lives_define_before(lives, buffer->base, before, position);
+    int64_t *at = buffer->def ? &lives->position[buffer->def->id] : NULL;
+    if (at && *at > position) {
+        kiln_instr_move(buffer->def, before);
+        *at = position;
+    }
+}

@@ -46,4 +46,9 @@ bool kiln_lives_fits(const KilnLives *lives);
  * touched. */
 void kiln_lives_replace(KilnLives *lives, KilnBuffer *part, KilnBuffer *view, KilnBuffer *whole);
 
+/** Where the alloc or view that makes @buffer stands behind @position, it moves there, in front of
+ * @before; so do those that it is a view of. */
+void kiln_lives_define_before(KilnLives *lives, KilnBuffer *buffer, KilnInstr *before,
+                              int64_t position);
+
 #endif

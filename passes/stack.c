@@ -99,14 +99,13 @@ is_same(KilnBuffer *a, KilnBuffer *b)
                       kiln_type_equal(&a->type, &b->type));
 }
 
-/* The one element of a constant weight, where a double holds all its bits. */
-static bool
-number_of(const Drafting *at, const KilnBuffer *buffer, double *out)
+bool
+kiln_stack_number(const KilnLives *lives, const KilnBuffer *buffer, double *out)
 {
     const KilnType *type = &buffer->type;
     uint8_t element[8] = { 0 }, again[8] = { 0 };
     if (buffer->kind != KILN_BUFFER_WEIGHT || !buffer->constant || type->quant ||
-        kiln_type_elements(type) != 1 || kiln_lives_facts(at->lives, buffer)->n_writes ||
+        kiln_type_elements(type) != 1 || kiln_lives_facts(lives, buffer)->n_writes ||
         !kiln_tensor_is_splat(buffer->constant->tensor, 1, element))
         return false;
     *out = kiln_element_as_f64(type->dtype, element, 0);
@@ -211,7 +210,7 @@ draft_instr(Drafting *at, const KilnInstr *instr)
         KilnBuffer *in = kiln_instr_operand(instr, k + 1);
         bool condition = k == 0 && instr->kind == KILN_INSTR_where;
         double number = k == 1 ? -(double)INFINITY : (double)INFINITY; /* of a bound of clip */
-        if (!in || (!condition && number_of(at, in, &number)))
+        if (!in || (!condition && kiln_stack_number(at->lives, in, &number)))
             step.sources[k] = (KilnStackSource){ KILN_STACK_SCALAR, 0, number };
         else
             step.sources[k] = source_of(at, in);

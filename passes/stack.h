@@ -34,5 +34,7 @@ KilnType kiln_stack_space_of(const KilnInstr *instr);
  * Numbers in constant weights that no instruction writes become part of it. */
 KilnStackDrafting kiln_stack_draft(KilnInstr *const *members, uint32_t n, const KilnLives *lives,
                                    KilnStackDraft *draft);
+/** The one element of a constant weight that nothing writes, where a double holds all its bits. */
+bool kiln_stack_number(const KilnLives *lives, const KilnBuffer *buffer, double *out);
 
 #endif

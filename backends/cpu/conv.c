@@ -49,7 +49,8 @@ shape_of(const Product *p, int64_t images, bool swapped)
                             .batch = images * c->groups,
                             .rows_packed = !swapped && c->weights_packed,
                             .cols_packed = swapped && c->weights_packed,
-                            .staged = swapped && p->positions != 1 };
+                            .staged = swapped && p->positions != 1,
+                            .residual = c->tail.residual };
 }
 
 static Product
@@ -295,8 +296,7 @@ run_round(const Product *p, const KilnCpuConvArgs *args, int64_t first, int64_t 
                           .residual = args->residual ? args->residual + at : NULL,
                           .alpha = 1.0f,
                           .beta = 1.0f,
-                          .lo = c->lo,
-                          .hi = c->hi,
+                          .tail = c->tail,
                           .batch = batch_of(p, &plan, images),
                           .scratch = halo + halo_size / 4,
                           .threads = args->threads };

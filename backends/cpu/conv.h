@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Convolution and transposed convolution in one to three dimensions, planes row-major (NCHW and its
- * kin), groups, strides, dilations and any padding, with bias, residual and clipping in the tail.
+ * kin), groups, strides, dilations and any padding, with bias, residual and activation in the tail.
  * Allocates nothing: constant weights are packed once into memory of the caller, and all work space
  * is scratch of the caller.
  */
 #pragma once
 
-#include "backends/cpu/isa.h"
+#include "backends/cpu/tail.h"
 
 #include <stdint.h>
 
@@ -19,8 +19,8 @@
 typedef struct {
     int64_t batch, ic, oc, groups;
     int64_t in[3], out[3], kernel[3], stride[3], dilation[3];
-    int64_t pad[3];      /* in front; may be negative (a crop) */
-    float lo, hi;        /* clip; -INFINITY and INFINITY leave everything, NaN included, as it is */
+    int64_t pad[3]; /* in front; may be negative (a crop) */
+    KilnCpuTail tail;
     bool weights_packed; /* by kiln_cpu_conv_pack or kiln_cpu_conv_transpose_pack */
     KilnCpuIsa isa;
 } KilnCpuConv;
@@ -30,7 +30,7 @@ typedef struct {
     const void *weights; /* packed, or floats at any byte address */
     float *out;
     const float *bias;     /* [oc] or NULL */
-    const float *residual; /* laid out as out, may be out; or NULL */
+    const float *residual; /* laid out as out, may be out; NULL where the tail has none */
     float *scratch;        /* …_scratch_size bytes, 64-byte aligned */
     int threads;           /* bits do not depend on it */
 } KilnCpuConvArgs;
@@ -44,7 +44,7 @@ void kiln_cpu_conv_pack(const KilnCpuConv *conv, const void *src, float *dst);
 /** Bytes of scratch for @threads threads, INT64_MAX when no number can say it. */
 int64_t kiln_cpu_conv_scratch_size(const KilnCpuConv *conv, int threads);
 
-/** out = clip(conv(in, weights) + bias + residual); extents of zero are fine. */
+/** out = tail(conv(in, weights) + bias); extents of zero are fine. */
 void kiln_cpu_conv_run(const KilnCpuConv *conv, const KilnCpuConvArgs *args);
 
 enum {
@@ -57,7 +57,7 @@ void kiln_direct_terms(const KilnCpuConv *conv, double terms[KILN_DIRECT_TERMS])
 /** Estimated microseconds on one thread. */
 double kiln_cpu_conv_time(const KilnCpuConv *conv);
 
-/** The same for transposed convolution; residual must be NULL. */
+/** The same for transposed convolution, whose tail has no residual. */
 int64_t kiln_cpu_conv_transpose_pack_size(const KilnCpuConv *conv);
 void kiln_cpu_conv_transpose_pack(const KilnCpuConv *conv, const void *src, float *dst);
 int64_t kiln_cpu_conv_transpose_scratch_size(const KilnCpuConv *conv, int threads);

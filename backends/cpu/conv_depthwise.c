@@ -94,8 +94,8 @@ run_channel(const Job *job, int64_t index, const float *in, float *weights)
                                  .pad_x = c->pad[2],
                                  .dims = { c->out[0], c->out[1], c->out[2] },
                                  .pitch = { job->halo.pitch[0], job->halo.pitch[1] },
-                                 .lo = c->lo,
-                                 .hi = c->hi };
+                                 .lo = c->tail.lo,
+                                 .hi = c->tail.hi };
     for (int64_t m = 0; m < multiplier; m++) {
         int64_t output = channel * multiplier + m, at = (image * c->oc + output) * positions;
         memcpy(weights, (const char *)job->args->weights + 4 * output * taps, (size_t)(4 * taps));
@@ -103,6 +103,7 @@ run_channel(const Job *job, int64_t index, const float *in, float *weights)
         plane.out = job->args->out + at;
         plane.residual = job->args->residual ? job->args->residual + at : NULL;
         job->kernels->plane(&plane);
+        kiln_cpu_tail_activate(&c->tail, plane.out, positions);
     }
 }
 

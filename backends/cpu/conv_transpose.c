@@ -191,9 +191,10 @@ gather_row(const GatherJob *job, int64_t row, float *ways)
                         .pitch = job->pitch,
                         .length = c->out[2],
                         .bias = job->bias ? job->bias[channel] : 0.0f,
-                        .lo = c->lo,
-                        .hi = c->hi };
+                        .lo = c->tail.lo,
+                        .hi = c->tail.hi };
     job->kernels->weave(&weave);
+    kiln_cpu_tail_activate(&c->tail, weave.dst, weave.length);
 }
 
 static void

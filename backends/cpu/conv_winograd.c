@@ -281,11 +281,15 @@ store_channel(const Round *round, int64_t channel, const float *planes)
             .residual = round->args->residual ? round->args->residual + row : NULL,
             .plane = p->tiles,
             .width = p->width,
-            .lo = c->lo,
-            .hi = c->hi
+            .lo = c->tail.lo,
+            .hi = c->tail.hi
         };
         p->kernels->store(&store);
     }
+    int64_t first = 4 * round->first;
+    end = end < p->height ? end : p->height;
+    kiln_cpu_tail_activate(&c->tail, round->args->out + at + first * p->width,
+                           (end - first) * p->width);
 }
 
 static void
@@ -304,8 +308,8 @@ output_task(const void *data, int64_t task, int thread)
                                    .out = planes,
                                    .out_pitch = p->tiles,
                                    .bias = round->args->bias ? round->args->bias[channel] : 0.0f,
-                                   .lo = clips ? c->lo : -INFINITY,
-                                   .hi = clips ? c->hi : INFINITY };
+                                   .lo = clips ? c->tail.lo : -INFINITY,
+                                   .hi = clips ? c->tail.hi : INFINITY };
         p->kernels->output(&out);
         store_channel(round, channel, planes);
     }

@@ -38,5 +38,5 @@ void kiln_winograd_pack(const KilnCpuConv *conv, const void *src, float *dst);
 /** Bytes of scratch for @threads threads; INT64_MAX when no number can say it. */
 int64_t kiln_winograd_scratch_size(const KilnCpuConv *conv, int threads);
 
-/** out = clip(conv(in, weights) + bias + residual), with weights of kiln_winograd_pack(). */
+/** out = tail(conv(in, weights) + bias), with weights of kiln_winograd_pack(). */
 void kiln_winograd_run(const KilnCpuConv *conv, const KilnCpuConvArgs *args);

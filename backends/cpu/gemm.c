@@ -8,7 +8,6 @@
 
 #include "backends/cpu/gemm_core.h"
 
-#include <math.h>
 #include <string.h>
 
 /* A problem after folding, and the plan for it. */
@@ -31,8 +30,7 @@ kiln_cpu_gemm_dense(int64_t m, int64_t n, int64_t k)
                           .out_row = n,
                           .alpha = 1.0f,
                           .beta = 1.0f,
-                          .lo = -INFINITY,
-                          .hi = INFINITY };
+                          .tail = kiln_cpu_tail_none() };
 }
 
 static void
@@ -89,6 +87,7 @@ prepare(const KilnCpuGemm *gemm)
         .rows_packed = g->a_packed,
         .cols_packed = g->b_packed,
         .staged = !unit_or_zero(g->bias_col),
+        .residual = g->tail.residual,
     };
     KilnGemmShape swapped = straight;
     swapped.rows = g->n;
@@ -174,8 +173,7 @@ kiln_cpu_gemm_run(const KilnCpuGemm *gemm, const KilnCpuGemmArgs *args)
                           .residual = args->residual,
                           .alpha = g->alpha,
                           .beta = g->beta,
-                          .lo = g->lo,
-                          .hi = g->hi,
+                          .tail = g->tail,
                           .scratch = args->scratch,
                           .threads = args->threads };
     call.batch.rank = g->rank;

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Single-precision matrix product for matmul and gemm, batched, with bias, residual and clipping in
- * its tail. Allocates nothing: constant operands are packed once into memory of the caller, and all
- * work space is scratch of the caller.
+ * Single-precision matrix product for matmul and gemm, batched, with bias, residual and activation
+ * in its tail. Allocates nothing: constant operands are packed once into memory of the caller, and
+ * all work space is scratch of the caller.
  */
 #pragma once
 
-#include "backends/cpu/isa.h"
+#include "backends/cpu/tail.h"
 
 #include <stdint.h>
 
@@ -15,7 +15,7 @@ enum {
 };
 
 /**
- * out[m, n] = clip(alpha * op(A)[m, k] op(B)[k, n] + beta * bias[m, n] + residual[m, n]) for each
+ * out[m, n] = tail(alpha * op(A)[m, k] op(B)[k, n] + beta * bias[m, n]) for each
  * batch item. All strides are in floats and may be zero (a broadcast); transposes are strides. The
  * columns of out lie side by side.
  */
@@ -26,8 +26,8 @@ typedef struct {
     int64_t out_row;
     int64_t bias_row, bias_col;
     float alpha, beta;
-    float lo, hi; /* clip; -INFINITY and INFINITY leave everything, NaN included, as it is */
-    int rank;     /* of the batch, 0 … 8; each array has a stride for each batch dim */
+    KilnCpuTail tail;
+    int rank; /* of the batch, 0 … 8; each array has a stride for each batch dim */
     int64_t dims[KILN_CPU_GEMM_BATCH_RANK];
     int64_t a_batch[KILN_CPU_GEMM_BATCH_RANK], b_batch[KILN_CPU_GEMM_BATCH_RANK];
     int64_t out_batch[KILN_CPU_GEMM_BATCH_RANK], bias_batch[KILN_CPU_GEMM_BATCH_RANK];
@@ -38,12 +38,12 @@ typedef struct {
 typedef struct {
     const void *a, *b; /* packed: what pack wrote; else floats at any byte address */
     float *out;
-    const float *bias, *residual; /* or NULL; residual is laid out as out and may be out */
+    const float *bias, *residual; /* or NULL, the residual where the tail has none */
     float *scratch;               /* kiln_cpu_gemm_scratch_size bytes, 64-byte aligned */
     int threads;                  /* bits do not depend on it */
 } KilnCpuGemmArgs;
 
-/** A dense row-major product without batch: alpha = beta = 1, nothing clipped or packed. */
+/** A dense row-major product without batch: alpha = beta = 1, no tail, nothing packed. */
 KilnCpuGemm kiln_cpu_gemm_dense(int64_t m, int64_t n, int64_t k);
 
 /** Bytes of op(A) or op(B) in packed form; a function of the problem alone. */
@@ -58,5 +58,5 @@ void kiln_cpu_gemm_pack_b(const KilnCpuGemm *gemm, const void *src, float *dst);
 /** Bytes of scratch for @threads threads; more threads must not run with it. */
 int64_t kiln_cpu_gemm_scratch_size(const KilnCpuGemm *gemm, int threads);
 
-/** Compute; extents of zero are fine (without depth the output is the clipped bias). */
+/** Compute; extents of zero are fine (without depth the output is the tail of the bias). */
 void kiln_cpu_gemm_run(const KilnCpuGemm *gemm, const KilnCpuGemmArgs *args);

@@ -138,13 +138,15 @@ run_col_panel(const Task *t, const KilnGemmPanel *col, KilnGemmDepth depth)
                           .alpha = 1.0f,
                           .lo = -INFINITY,
                           .hi = INFINITY };
-    if (!t->stage) {
+    if (!p->staged) {
         tile.alpha = call->alpha;
         tile.beta = call->beta;
-        tile.lo = call->lo;
-        tile.hi = call->hi;
         tile.bias_row = call->bias_row;
         tile.bias_col = call->bias_col;
+    }
+    if (!t->stage) {
+        tile.lo = call->tail.lo;
+        tile.hi = call->tail.hi;
     }
     const float *next = tile.b + depth.size * col->pitch; /* the next panel, as a rule */
     KilnGemmDirect direct = direct_panel(p, &t->cols, col, depth.start);
@@ -166,9 +168,9 @@ run_col_panel(const Task *t, const KilnGemmPanel *col, KilnGemmDepth depth)
             tile.out = t->out + at;
             tile.out_pitch = call->out_row;
             tile.residual = t->residual ? t->residual + at : NULL;
-            tile.bias =
-                t->bias ? t->bias + row.start * tile.bias_row + col->start * tile.bias_col : NULL;
         }
+        if (t->bias && !p->staged)
+            tile.bias = t->bias + row.start * tile.bias_row + col->start * tile.bias_col;
         p->kernels->tile(&tile);
     }
 }
@@ -189,8 +191,8 @@ store_scattered(const Task *t, int64_t rows, int64_t cols)
             float x = c->alpha * t->stage[i * t->stage_pitch + j];
             x += bias ? c->beta * bias[i * c->bias_row] : 0.0f;
             x += residual ? residual[i * c->out_row] : 0.0f;
-            x = c->lo > x ? c->lo : x;
-            out[i * c->out_row] = c->hi < x ? c->hi : x;
+            x = c->tail.lo > x ? c->tail.lo : x;
+            out[i * c->out_row] = c->tail.hi < x ? c->tail.hi : x;
         }
     }
 }
@@ -206,7 +208,7 @@ store_turned(const Task *t, int64_t rows, int64_t cols)
 {
     const KilnGemmCall *c = t->call;
     float turned[TURN_COLS * TURN_ROWS];
-    KilnGemmFinish f = { .alpha = c->alpha, .lo = c->lo, .hi = c->hi };
+    KilnGemmFinish f = { .alpha = c->alpha, .lo = c->tail.lo, .hi = c->tail.hi };
     KilnGemmTranspose turn = { .dst = turned, .pitch = TURN_ROWS, .stride = t->stage_pitch };
     for (int64_t i = 0; i < rows; i += TURN_ROWS) {
         f.n = turn.lanes = rows - i < TURN_ROWS ? rows - i : TURN_ROWS;
@@ -224,6 +226,35 @@ store_turned(const Task *t, int64_t rows, int64_t cols)
             }
         }
     }
+}
+
+/* Sums kept in scratch that have all but the tail. Adding -0 changes no bit. */
+static void
+store_kept(const Task *t, int64_t rows, int64_t cols)
+{
+    const KilnGemmCall *c = t->call;
+    KilnGemmFinish f = {
+        .n = cols, .alpha = 1.0f, .bias = -0.0f, .lo = c->tail.lo, .hi = c->tail.hi
+    };
+    for (int64_t i = 0; i < rows; i++) {
+        int64_t at = (t->row0 + i) * c->out_row + t->col0;
+        f.out = t->out + at;
+        f.residual = t->residual ? t->residual + at : NULL;
+        f.sums = t->stage + i * t->stage_pitch;
+        c->plan->kernels->finish(&f);
+    }
+}
+
+/* The activation of a block that is stored but for it; its rows or its columns are dense. */
+static void
+activate(const Task *t, int64_t rows, int64_t cols)
+{
+    const KilnGemmCall *c = t->call;
+    bool by_rows = c->out_col == 1 && (c->out_row != 1 || cols >= rows);
+    int64_t lines = by_rows ? rows : cols, pitch = by_rows ? c->out_row : c->out_col;
+    float *out = t->out + t->row0 * c->out_row + t->col0 * c->out_col;
+    for (int64_t i = 0; c->tail.activation && i < lines; i++)
+        kiln_cpu_tail_activate(&c->tail, out + i * pitch, by_rows ? cols : rows);
 }
 
 static TaskSide
@@ -268,7 +299,7 @@ product_task(const void *data, int64_t number, int thread)
     t.row0 = t.rows.block_offset;
     t.col0 = t.cols.block_offset;
     int64_t rows = side_end(p, &t.rows) - t.row0, cols = side_end(p, &t.cols) - t.col0;
-    t.stage = p->staged ? scratch + p->task_rows + p->task_cols : NULL;
+    t.stage = p->staged || p->kept ? scratch + p->task_rows + p->task_cols : NULL;
     t.stage_pitch = cols;
 
     int64_t k = 0;
@@ -282,10 +313,13 @@ product_task(const void *data, int64_t number, int thread)
         }
         k += depth.size;
     } while (k < p->depth);
-    if (t.stage && call->out_row == 1 && (!call->bias || call->bias_row == 0))
+    if (p->kept)
+        store_kept(&t, rows, cols);
+    else if (p->staged && call->out_row == 1 && (!call->bias || call->bias_row == 0))
         store_turned(&t, rows, cols);
-    else if (t.stage)
+    else if (p->staged)
         store_scattered(&t, rows, cols);
+    activate(&t, rows, cols);
 }
 
 void

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The blocked matrix product under matmul, gemm and convolution: out[rows, cols] = clip(alpha *
- * R C + beta * bias + residual), where the row side R is broadcast into the register tile and the
+ * The blocked matrix product under matmul, gemm and convolution: out[rows, cols] = tail(alpha *
+ * R C + beta * bias), where the row side R is broadcast into the register tile and the
  * column side C is loaded as vectors. Either side is prepacked, a strided matrix, or an image whose
  * (im2col) columns are never stored as a whole but gathered panel by panel. Private to the folder.
  *
@@ -12,6 +12,7 @@
 #pragma once
 
 #include "backends/cpu/gemm_kernel.h"
+#include "backends/cpu/tail.h"
 
 enum {
     KILN_GEMM_BATCH_RANK = 8
@@ -49,6 +50,7 @@ typedef struct {
     int64_t rows, cols, depth, batch;
     bool rows_packed, cols_packed;
     bool staged; /* out has no unit column stride: sums are kept in scratch and stored at the end */
+    bool residual; /* the tail has one */
 } KilnGemmShape;
 
 /* One side cut into panels and blocks. */
@@ -64,6 +66,8 @@ typedef struct {
     KilnGemmCut rows, cols;
     int64_t depth, depth_block, batch;
     bool staged;
+    bool kept; /* sums wait in scratch for the last block of depth: out may be the residual, which
+                  is added then */
     int64_t whole_rows, whole_cols;           /* shared scratch in floats, all batch items */
     int64_t task_rows, task_cols, task_stage; /* scratch of one thread in floats */
 } KilnGemmPlan;
@@ -83,7 +87,8 @@ typedef struct {
     const float *bias; /* or NULL */
     int64_t bias_row, bias_col;
     const float *residual; /* or NULL; laid out as out, may be out */
-    float alpha, beta, lo, hi;
+    float alpha, beta;
+    KilnCpuTail tail;
     KilnGemmBatch batch;
     float *scratch; /* kiln_gemm_scratch_size bytes, 64-byte aligned */
     int threads;

@@ -28,7 +28,7 @@ typedef struct {
     float *out;
     int64_t depth, b_pitch, out_pitch;
     int64_t rows, cols; /* valid extents; cols may be less than the panel's pitch */
-    bool first, last;   /* block of K: the first starts from bias + residual, the last clips */
+    bool first, last;   /* block of K: the first starts from the bias, the last has the tail */
     float alpha, beta;  /* factor of the product, factor of the bias */
     float lo, hi;
     const float *bias; /* or NULL; column stride 0 or 1 */
@@ -62,7 +62,7 @@ typedef struct {
     int64_t stride;
 } KilnGemmTranspose;
 
-/* out[i] = clip(alpha * sums[i] + bias + residual[i]) for i < n; bias is already multiplied. */
+/* out[i] = clip((alpha * sums[i] + bias) + residual[i]) for i < n; bias is already multiplied. */
 typedef struct {
     float *out;
     const float *sums;

@@ -110,6 +110,7 @@ kiln_gemm_plan(const KilnGemmShape *s)
                     ceil_div(s->cols, k->vector) * k->vector, BLOCK_COL_PANELS);
     int64_t blocks = ceil_div(s->depth, KILN_GEMM_MAX_DEPTH);
     p.depth_block = blocks > 0 ? ceil_div(s->depth, blocks) : 0;
+    p.kept = s->residual && !s->staged && blocks > 1;
     if (s->rows == 0 || s->cols == 0 || s->batch == 0)
         return p;
     cut_tasks(&p, s->rows_packed, s->cols_packed);
@@ -125,7 +126,7 @@ kiln_gemm_plan(const KilnGemmShape *s)
         p.task_rows = aligned(block_rows * p.depth_block);
     if (p.cols.pack == KILN_GEMM_PACK_BLOCK)
         p.task_cols = aligned(block_cols * p.depth_block);
-    if (p.staged)
+    if (p.staged || p.kept)
         p.task_stage = aligned(block_rows * block_cols);
     return p;
 }

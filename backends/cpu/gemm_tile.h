@@ -25,19 +25,14 @@ load_lanes(const float *p, MASK mask, const bool full)
     return full ? V_LOAD(p) : V_LOAD_SOME(p, mask);
 }
 
-/* Bias and residual of row @i from column @j on. */
+/* Bias of row @i from column @j on. */
 ALWAYS_INLINE V
 tile_start(const KilnGemmTile *t, int64_t i, int64_t j, MASK mask, const bool full)
 {
-    V v = V_SET1(0.0f);
-    if (t->bias) {
-        const float *bias = t->bias + i * t->bias_row + j * t->bias_col;
-        V w = t->bias_col == 0 ? V_SET1(*bias) : load_lanes(bias, mask, full);
-        v = V_MUL(V_SET1(t->beta), w);
-    }
-    if (t->residual)
-        v = V_ADD(v, load_lanes(t->residual + i * t->out_pitch + j, mask, full));
-    return v;
+    if (!t->bias)
+        return V_SET1(0.0f);
+    const float *bias = t->bias + i * t->bias_row + j * t->bias_col;
+    return V_MUL(V_SET1(t->beta), t->bias_col == 0 ? V_SET1(*bias) : load_lanes(bias, mask, full));
 }
 
 ALWAYS_INLINE void
@@ -48,6 +43,8 @@ store_vectors(const KilnGemmTile *t, const Sums *sums, int64_t j, MASK mask, con
         float *out = t->out + i * t->out_pitch + j;
         V start = t->first ? tile_start(t, i, j, mask, full) : load_lanes(out, mask, full);
         V x = V_FMA(alpha, sums->v[i][j > 0], start);
+        if (t->last && t->residual)
+            x = V_ADD(x, load_lanes(t->residual + i * t->out_pitch + j, mask, full));
         if (t->last)
             x = V_MIN(hi, V_MAX(lo, x));
         if (full)
@@ -186,10 +183,9 @@ finish(const KilnGemmFinish *f)
     V alpha = V_SET1(f->alpha), bias = V_SET1(f->bias), lo = V_SET1(f->lo), hi = V_SET1(f->hi);
     for (int64_t i = 0; i < f->n; i += VW) {
         MASK mask = V_MASK(f->n - i);
-        V start = bias;
+        V x = V_FMA(alpha, V_LOAD_SOME(f->sums + i, mask), bias);
         if (f->residual)
-            start = V_ADD(start, V_LOAD_SOME(f->residual + i, mask));
-        V x = V_FMA(alpha, V_LOAD_SOME(f->sums + i, mask), start);
+            x = V_ADD(x, V_LOAD_SOME(f->residual + i, mask));
         V_STORE_SOME(f->out + i, mask, V_MIN(hi, V_MAX(lo, x)));
     }
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* conv and conv_transpose in f32, one to three spatial dims: the instruction's types and attributes
- * as a problem of conv.h. Operands: result, data, weights, bias. */
+ * as a problem of conv.h. Operands: result, data, weights, bias, residual. */
 #include "backends/cpu/kernel_conv.h"
 
-#include <math.h>
+#include "backends/cpu/kernel_tail.h"
 
 /* What the two instructions share, whatever the struct of their attributes. */
 typedef struct {
@@ -31,8 +31,7 @@ kiln_cpu_conv_problem(const KilnInstr *instr, bool packed)
                       .ic = in->dims[1],
                       .oc = out->dims[1],
                       .groups = window.group,
-                      .lo = -INFINITY,
-                      .hi = INFINITY,
+                      .tail = kiln_cpu_tail_of(instr),
                       .weights_packed = packed };
     int missing = 5 - in->rank; /* dims that stand in front with extent 1 */
     for (int d = 0; d < 3; d++) {
@@ -52,7 +51,8 @@ static bool
 supports(const KilnInstr *instr)
 {
     int rank = cpu_type(instr, 1)->rank;
-    return rank >= 3 && rank <= 5 && cpu_all_plain(instr, KILN_DTYPE_f32);
+    return rank >= 3 && rank <= 5 && cpu_all_plain(instr, KILN_DTYPE_f32) &&
+           kiln_cpu_tail_supports(instr);
 }
 
 KilnCpuConvArgs
@@ -62,6 +62,7 @@ kiln_cpu_conv_arguments(const KilnKernelArgs *args)
                               .weights = args->packed ? args->packed : args->data[2],
                               .out = args->data[0],
                               .bias = cpu_type(args->instr, 3) ? args->data[3] : NULL,
+                              .residual = cpu_type(args->instr, 4) ? args->data[4] : NULL,
                               .scratch = args->scratch,
                               .threads = args->threads };
 }
@@ -124,7 +125,7 @@ kiln_cpu_conv_cost(const KilnInstr *instr)
 bool
 kiln_cpu_conv_transpose_supports(const KilnInstr *instr)
 {
-    return supports(instr);
+    return supports(instr) && !cpu_type(instr, 4);
 }
 
 size_t

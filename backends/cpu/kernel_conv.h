@@ -8,7 +8,7 @@
 
 /** Types and attributes; @packed says whether the weights are. */
 KilnCpuConv kiln_cpu_conv_problem(const KilnInstr *instr, bool packed);
-/** Addresses: result, data, weights, bias. */
+/** Addresses: result, data, weights, bias, residual. */
 KilnCpuConvArgs kiln_cpu_conv_arguments(const KilnKernelArgs *args);
 
 #endif

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* matmul and gemm in f32: the instruction's types and attributes as a problem of gemm.h. The right
- * operand is packed where it is a constant without batch dims. Operands: result, A, B, bias. */
+ * operand is packed where it is a constant without batch dims. Operands: result, A, B, of
+ * gemm the bias, the residual. */
 #include "backends/cpu/gemm.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/kernel_tail.h"
 
 /* --- both --- */
 
@@ -24,11 +26,14 @@ scratch_of(const KilnInstr *instr, KilnCpuGemm g, int threads)
 static void
 run(const KilnKernelArgs *args, KilnCpuGemm *g)
 {
+    const KilnInstr *instr = args->instr;
+    uint32_t residual = kiln_tail_operand(instr->kind);
     g->b_packed = args->packed != NULL;
     KilnCpuGemmArgs a = { .a = args->data[1],
                           .b = args->packed ? args->packed : args->data[2],
                           .out = args->data[0],
-                          .bias = cpu_type(args->instr, 3) ? args->data[3] : NULL,
+                          .bias = residual > 3 && cpu_type(instr, 3) ? args->data[3] : NULL,
+                          .residual = cpu_type(instr, residual) ? args->data[residual] : NULL,
                           .scratch = args->scratch,
                           .threads = args->threads };
     kiln_cpu_gemm_run(g, &a);
@@ -51,6 +56,7 @@ gemm_problem(const KilnInstr *instr)
         g.b_row = 1;
         g.b_col = k;
     }
+    g.tail = kiln_cpu_tail_of(instr);
     g.alpha = attrs->alpha;
     g.beta = attrs->beta;
     if (bias) { /* broadcast to the result, dims aligned at the right */
@@ -64,7 +70,7 @@ gemm_problem(const KilnInstr *instr)
 bool
 kiln_cpu_gemm_supports(const KilnInstr *instr)
 {
-    return cpu_all_plain(instr, KILN_DTYPE_f32);
+    return cpu_all_plain(instr, KILN_DTYPE_f32) && kiln_cpu_tail_supports(instr);
 }
 
 size_t
@@ -120,6 +126,7 @@ matmul_problem(const KilnInstr *instr)
     int64_t m = a->rank > 1 ? a->dims[a->rank - 2] : 1, n = b->rank > 1 ? b->dims[b->rank - 1] : 1;
     int64_t k = a->dims[a->rank - 1];
     KilnCpuGemm g = kiln_cpu_gemm_dense(m, n, k);
+    g.tail = kiln_cpu_tail_of(instr);
     g.rank = out->rank - (a->rank > 1) - (b->rank > 1);
     int64_t step = m * n;
     for (int d = g.rank - 1; d >= 0; d--) {
@@ -135,7 +142,7 @@ matmul_problem(const KilnInstr *instr)
 bool
 kiln_cpu_matmul_supports(const KilnInstr *instr)
 {
-    return cpu_all_plain(instr, KILN_DTYPE_f32);
+    return cpu_all_plain(instr, KILN_DTYPE_f32) && kiln_cpu_tail_supports(instr);
 }
 
 size_t

@@ -51,6 +51,7 @@ add_product(KilnCpuRecurrent *net, KilnCpuGemm gemm, bool of_state, int64_t firs
     gemm.b_row = 1;
     gemm.b_col = gemm.k;
     gemm.b_packed = true;
+    gemm.tail.residual = of_state;
     KilnCpuGateProduct *product = &net->products[net->n_products++];
     *product = (KilnCpuGateProduct){ .gemm = gemm,
                                      .of_state = of_state,

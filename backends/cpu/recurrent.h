@@ -66,7 +66,7 @@ size_t kiln_cpu_recurrent_scratch(const KilnCpuRecurrent *net, int threads);
 /** Runs all directions; @y_c is the operand of the last cells, 0 where there is none. */
 void kiln_cpu_recurrent_run(KilnCpuRecurrent *net, const KilnKernelArgs *args, uint32_t y_c);
 
-/** out = bias + residual + a op(B) of product @i; @bias and @residual may be NULL. */
+/** out = (bias + a op(B)) + residual of product @i; @bias and @residual may be NULL. */
 void kiln_cpu_recurrent_multiply(const KilnCpuRecurrent *net, int i, int64_t direction,
                                  const KilnCpuGemmArgs *operands);
 

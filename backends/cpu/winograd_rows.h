@@ -124,29 +124,45 @@ output_tiles(const KilnWinogradOutput *p)
     }
 }
 
+/* n results from column @first of the planes on, which is a multiple of four. */
+static void
+join_planes(const KilnWinogradStore *s, int64_t first, int64_t n, float *restrict out)
+{
+    const float *restrict p0 = s->planes + first / 4, *restrict p1 = p0 + s->plane,
+                          *restrict p2 = p1 + s->plane, *restrict p3 = p2 + s->plane;
+    int64_t whole = n / 4;
+    for (int64_t x = 0; x < whole; x++) {
+        out[4 * x] = p0[x];
+        out[4 * x + 1] = p1[x];
+        out[4 * x + 2] = p2[x];
+        out[4 * x + 3] = p3[x];
+    }
+    for (int64_t x = 4 * whole; x < n; x++)
+        out[x] = s->planes[x % 4 * s->plane + (first + x) / 4];
+}
+
+enum {
+    JOINED = 256 /* results at a time, in the first-level cache */
+};
+
 static void
 store_row(const KilnWinogradStore *s)
 {
-    const float *restrict p0 = s->planes, *restrict p1 = p0 + s->plane,
-                          *restrict p2 = p1 + s->plane, *restrict p3 = p2 + s->plane;
-    float *restrict row = s->row;
-    int64_t whole = s->width / 4;
-    if (s->residual) { /* may be the row itself */
-        for (int64_t x = 0; x < s->width; x++) {
-            float v = s->planes[x % 4 * s->plane + x / 4] + s->residual[x];
-            v = s->lo > v ? s->lo : v;
-            s->row[x] = s->hi < v ? s->hi : v;
-        }
+    float joined[JOINED];
+    if (!s->residual) {
+        join_planes(s, 0, s->width, s->row);
         return;
     }
-    for (int64_t x = 0; x < whole; x++) {
-        row[4 * x] = p0[x];
-        row[4 * x + 1] = p1[x];
-        row[4 * x + 2] = p2[x];
-        row[4 * x + 3] = p3[x];
+    const V lo = V_SET1(s->lo), hi = V_SET1(s->hi);
+    for (int64_t first = 0; first < s->width; first += JOINED) {
+        int64_t n = s->width - first < JOINED ? s->width - first : JOINED;
+        join_planes(s, first, n, joined);
+        for (int64_t x = 0; x < n; x += VW) { /* the residual may be the row itself */
+            MASK mask = V_MASK(n - x);
+            V v = V_ADD(V_LOAD(joined + x), V_LOAD_SOME(s->residual + first + x, mask));
+            V_STORE_SOME(s->row + first + x, mask, V_MIN(hi, V_MAX(lo, v)));
+        }
     }
-    for (int64_t x = 4 * whole; x < s->width; x++)
-        row[x] = s->planes[x % 4 * s->plane + x / 4];
 }
 
 /* G on three vectors. */

@@ -5,7 +5,7 @@
  * to it, a row of the last dim at a time. The two instructions are each other's mirror: conv walks
  * the windows' side as result, conv_transpose as operand. Terms are added in the order input
  * channel, then kernel position. */
-#include "backends/ref/rows.h"
+#include "backends/ref/tail.h"
 #include "backends/ref/window.h"
 
 /* What one weight does: for every window, one element of the small plane (windows) meets one of the
@@ -104,8 +104,7 @@ kiln_ref_conv(const KilnKernelArgs *args)
             channel.plane = ref_at(args->data[1], plane * in_plane, channel.size);
             add_channel(&channel, args->data[2], (oc * in_channels + ic) * kernel);
         }
-        channel.rows->store(ref_at_out(args->data[0], i * out_plane, channel.size), channel.sums,
-                            out_plane);
+        kiln_ref_store_sums(args, channel.rows, i * out_plane, channel.sums, out_plane);
     }
     return NULL;
 }
@@ -136,8 +135,7 @@ kiln_ref_conv_transpose(const KilnKernelArgs *args)
                 ref_at(args->data[1], (image * in->dims[1] + ic) * in_plane, channel.size);
             add_channel(&channel, args->data[2], (ic * out_channels + oc % out_channels) * kernel);
         }
-        channel.rows->store(ref_at_out(args->data[0], i * out_plane, channel.size), channel.sums,
-                            out_plane);
+        kiln_ref_store_sums(args, channel.rows, i * out_plane, channel.sums, out_plane);
     }
     return NULL;
 }

@@ -2,7 +2,7 @@
 /* matmul (numpy's: operands of one dim, broadcast batches) and gemm. Sums run over the inner dim in
  * order; integers wrap. */
 #include "backends/ref/nest.h"
-#include "backends/ref/rows.h"
+#include "backends/ref/tail.h"
 
 /* A matrix in memory: elements between rows and between columns. */
 typedef struct {
@@ -89,7 +89,7 @@ kiln_ref_matmul(const KilnKernelArgs *args)
         p.b.at = ref_at(args->data[2], ref_offset(index, step_b, batch.rank) * p.k * p.n, p.size);
         for (int64_t i = 0; i < p.m; i++, to += p.n) {
             product_row(&p, i);
-            p.rows->store(ref_at_out(args->data[0], to, p.size), p.sums, p.n);
+            kiln_ref_store_sums(args, p.rows, to, p.sums, p.n);
         }
     } while (ref_next(index, batch.dims, batch.rank));
     return NULL;
@@ -121,8 +121,7 @@ finish_row(const KilnKernelArgs *args, const Product *p, int64_t i, const int64_
     for (int64_t j = 0; j < p->n; j++) {
         int64_t at = i * c_strides[0] + j * c_strides[1];
         if (kiln_dtype_is_float(dtype)) {
-            double sum = alpha * p->sums[j].f + (c ? beta * ref_load_float(dtype, c, at) : 0);
-            ref_store_float(dtype, row, j, sum);
+            p->sums[j].f = alpha * p->sums[j].f + (c ? beta * ref_load_float(dtype, c, at) : 0);
         } else if (scaled) {
             double sum = alpha * kiln_element_as_f64(dtype, row, j) +
                          (c ? beta * kiln_element_as_f64(dtype, c, at) : 0);
@@ -133,6 +132,8 @@ finish_row(const KilnKernelArgs *args, const Product *p, int64_t i, const int64_
             ref_store(dtype, row, j, sum);
         }
     }
+    if (kiln_dtype_is_float(dtype))
+        kiln_ref_store_sums(args, p->rows, i * p->n, p->sums, p->n);
 }
 
 /* operands: result, a, b, c (broadcast to the result; may be absent) */

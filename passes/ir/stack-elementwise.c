@@ -485,19 +485,6 @@ walk(Stacking *stacking)
 
 /* --- rewriting --- */
 
-/* @buffer is made before @stack, which stands at @position. */
-static void
-raise_definition(Stacking *stacking, KilnBuffer *buffer, KilnInstr *stack, int64_t position)
-{
-    if (buffer->kind == KILN_BUFFER_VIEW)
-        raise_definition(stacking, buffer->base, stack, position);
-    int64_t *at = buffer->def ? &stacking->lives->position[buffer->def->id] : NULL;
-    if (at && *at > position) {
-        kiln_instr_move(buffer->def, stack);
-        *at = position;
-    }
-}
-
 static void
 lower_dealloc(Stacking *stacking, KilnBuffer *buffer, KilnInstr *stack, int64_t position)
 {
@@ -533,7 +520,7 @@ replace_members(Stacking *stacking, const Group *group)
         kiln_instr_remove(draft.gone[i]->def);
     }
     for (uint32_t i = 0; i < draft.instr.n_operands; i++) {
-        raise_definition(stacking, draft.operands[i], stack, position);
+        kiln_lives_define_before(stacking->lives, draft.operands[i], stack, position);
         lower_dealloc(stacking, draft.operands[i], stack, position);
     }
     stacking->n_members += group->n;

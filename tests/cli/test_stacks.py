@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Stacks of element-wise instructions on real models: where they stand, and that nothing but speed depends on them."""
+"""Tails and stacks of element-wise instructions on real models: where they stand, and that nothing but speed depends on them."""
 import json
 import re
 import unittest
 
 from harness import SHARED, SOURCE, CliTest, main
 
-SKIP = ("--skip", "stack-elementwise")
+FUSIONS = "fuse-tails", "stack-elementwise"
 
 
 def models():
@@ -20,28 +20,37 @@ class Stacks(CliTest):
             self.skipTest("no models beside the source tree")
 
     def outputs(self, model, *options):
-        folder = self.dir / ("skipped" if options else "stacked")
+        folder = self.dir / ("skipped" + options[1] if options else "all")
         self.kiln("opt", model, "--stage", "ir", "-o", self.dir / "ir.kiln", *options)
         self.kiln("run", self.dir / "ir.kiln", "--pipeline", "none", "--random", "7", "-o", folder)
         return {path.name: path.read_bytes() for path in sorted(folder.glob("output_*.pb"))}
 
     def test_GLW_I8_models_keep_their_bits_and_their_peak(self):
         for model in models():
-            stacked = self.outputs(model)
-            self.assertTrue(stacked, model)
-            self.assertEqual(stacked, self.outputs(model, *SKIP), model)
-            live = [json.loads(self.kiln("memory", model, "--json", *options))["lb_live"] for options in ((), SKIP)]
-            self.assertLessEqual(*live, model)
+            fused = self.outputs(model)
+            self.assertTrue(fused, model)
+            for fusion in FUSIONS:
+                skip = "--skip", fusion
+                self.assertEqual(fused, self.outputs(model, *skip), (model, fusion))
+                live = [json.loads(self.kiln("memory", model, "--json", *options))["lb_live"] for options in ((), skip)]
+                self.assertLessEqual(*live, (model, fusion))
 
-    def stacks(self, name):
+    def instructions(self, name, kind):
         text = self.kiln("opt", SHARED / "models" / name / "model.onnx", "--stage", "ir", "-o", "/dev/stdout")
-        return re.findall(r"(?m)^  stack .*\{ (.*) \}", text)
+        return re.findall(rf"(?m)^  {kind} .*", text)
 
     def test_GLW_I8_residual_sums_and_gates(self):
-        self.assertEqual([re.sub(r" [%@][^;\s]+", "", steps) for steps in self.stacks("resnet18")],
-                         ["add; relu"] * 7 + ["add; relu; global_average_pool"])
-        gates = [steps for steps in self.stacks("wavenet_32") if re.fullmatch(r"t0: tanh; t1: sigmoid\(.*\); mul\(t0, t1\)", steps)]
-        self.assertEqual(len(gates), 10)
+        convolutions = self.instructions("resnet18", "conv")
+        self.assertEqual(len([line for line in convolutions if 'activation="relu"' in line]), 17)
+        sums = [line for line in convolutions if line.count("@in ") == 4]
+        self.assertEqual(len(sums), 8)
+        # In the place of what is added, which dies there.
+        self.assertTrue(all(re.search(r"@out ([^,]+),.*@in \1 ", line) for line in sums), sums)
+        for kind in "relu", "add", "stack":
+            self.assertEqual(self.instructions("resnet18", kind), [])
+        for activation in "tanh", "sigmoid":
+            gates = [line for line in self.instructions("wavenet_32", "conv") if f'activation="{activation}"' in line]
+            self.assertEqual(len(gates), 10, activation)
 
     def test_GLW_I8_what_stays_apart_is_listed_with_its_guard(self):
         """Every pair of which one reads what the other writes or reads, over one space, found anew from the text."""

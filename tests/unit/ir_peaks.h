@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The most that lives, and the most that a heap which follows alloc and dealloc has. */
+/* The most that lives, with what the kernels of a target work in, and the most that a heap which
+ * follows alloc and dealloc has. */
 #ifndef KILN_TESTS_IR_PEAKS_H
 #define KILN_TESTS_IR_PEAKS_H
 
@@ -28,9 +29,9 @@ heap_peak(const KilnIRFunction *function)
 }
 
 static inline Peaks
-peaks_of(const KilnIRFunction *function)
+peaks_of(const KilnIRFunction *function, const KilnTarget *target)
 {
-    g_autoptr(KilnMemoryPlan) plan = kiln_liveness(function, NULL, 1);
+    g_autoptr(KilnMemoryPlan) plan = kiln_liveness(function, target, 1);
     return (Peaks){ plan->lb_live, heap_peak(function) };
 }
 

@@ -189,6 +189,38 @@ random_ir_step_movement(RandomIR *r)
     random_ir_push(r, to);
 }
 
+static inline KilnBuffer *
+random_ir_rows(RandomIR *r, KilnBuffer *buffer)
+{
+    KilnType type = kiln_type_make(
+        KILN_DTYPE_f32, 2, (int64_t[]){ random_ir_size(buffer) / RANDOM_IR_DIMS, RANDOM_IR_DIMS });
+    return kiln_ir_view(r->ir, "m", buffer, 0, &type, NULL);
+}
+
+/* A product of rows, and what may become its tail: sums with other rows, activations. */
+static inline void
+random_ir_step_product(RandomIR *r)
+{
+    KilnBuffer *from = random_ir_any(r), *rows = random_ir_rows(r, from);
+    KilnType whole = random_ir_type(random_ir_size(from));
+    KilnBuffer *at = kiln_ir_alloc(r->ir, "p", &rows->type, NULL);
+    KilnBuffer *w = kiln_ir_find_buffer(r->ir, "w");
+    random_ir_emit(r, KILN_INSTR_matmul, (KilnBuffer *[]){ at, rows, w }, 3, NULL);
+    for (uint32_t left = random_ir_draw(r, 4); left > 0; left--) {
+        KilnBuffer *to = random_ir_draw(r, 4) ? kiln_ir_alloc(r->ir, "t", &rows->type, NULL) : at;
+        KilnBuffer *other = random_ir_draw(r, 2) ? random_ir_other(r, from) : NULL;
+        KilnBuffer *residual = other ? random_ir_rows(r, other) : NULL;
+        if (residual && random_ir_draw(r, 2))
+            random_ir_emit(r, KILN_INSTR_add, (KilnBuffer *[]){ to, residual, at }, 3, NULL);
+        else if (residual)
+            random_ir_emit(r, KILN_INSTR_add, (KilnBuffer *[]){ to, at, residual }, 3, NULL);
+        else
+            random_ir_unary(r, to, at);
+        at = to;
+    }
+    random_ir_push(r, kiln_ir_view(r->ir, "v", at, 0, &whole, NULL));
+}
+
 /* Frees an alloc now: it and its views are no longer to be used. */
 static inline void
 random_ir_step_free(RandomIR *r)
@@ -245,8 +277,10 @@ random_ir(uint64_t seed)
     random_ir_push(&r, kiln_ir_add_buffer(r.ir, KILN_BUFFER_INPUT, "x", &type));
     if (random_ir_draw(&r, 2))
         random_ir_push(&r, kiln_ir_add_buffer(r.ir, KILN_BUFFER_WEIGHT, "state", &type));
+    type = kiln_type_make(KILN_DTYPE_f32, 2, (int64_t[]){ RANDOM_IR_DIMS, RANDOM_IR_DIMS });
+    kiln_ir_add_buffer(r.ir, KILN_BUFFER_INPUT, "w", &type);
     for (uint32_t left = 4 + random_ir_draw(&r, 24); left > 0; left--) {
-        switch (random_ir_draw(&r, 8)) {
+        switch (random_ir_draw(&r, 9)) {
         case 0:
             random_ir_step_view(&r);
             break;
@@ -259,6 +293,9 @@ random_ir(uint64_t seed)
             break;
         case 4:
             random_ir_step_free(&r);
+            break;
+        case 5:
+            random_ir_step_product(&r);
             break;
         default:
             random_ir_step_elementwise(&r);

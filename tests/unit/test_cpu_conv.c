@@ -106,8 +106,7 @@ conv_of(const Case *c, bool transpose)
                          .ic = c->ic,
                          .oc = c->oc,
                          .groups = c->groups,
-                         .lo = -INFINITY,
-                         .hi = INFINITY };
+                         .tail = kiln_cpu_tail_none() };
     for (int d = 0; d < 3; d++) {
         int64_t reach = (c->kernel[d] - 1) * c->dilation[d] + 1, pads = c->pad[d] + c->pad_end[d];
         int64_t span = c->in[d] + pads - reach;
@@ -206,8 +205,8 @@ compare(const KilnCpuConv *c, const KilnCpuConvArgs *args, const double *sums, c
         double want = sums[i];
         want += args->bias ? (double)args->bias[i / plane % c->oc] : 0.0;
         want += args->residual ? (double)args->residual[i] : 0.0;
-        want = want < (double)c->lo ? (double)c->lo : want;
-        want = want > (double)c->hi ? (double)c->hi : want;
+        want = want < (double)c->tail.lo ? (double)c->tail.lo : want;
+        want = want > (double)c->tail.hi ? (double)c->tail.hi : want;
         cr_assert(fabs((double)args->out[i] - want) <= 1e-5 * (1 + fabs(want)),
                   "%s on %s, output %ld: expected %g, found %g", what, kiln_cpu_isa_name(c->isa),
                   (long)i, want, (double)args->out[i]);
@@ -229,12 +228,13 @@ check(const Case *table, int index, KilnCpuIsa isa, bool transpose)
     naive(&c, &args, transpose, sums);
     for (int variant = 0; variant < 4; variant++) {
         c.weights_packed = variant != 1;
-        c.lo = variant >= 2 ? 0.0f : -INFINITY;
-        c.hi = variant == 3 ? 6.0f : INFINITY;
+        c.tail.lo = variant >= 2 ? 0.0f : -INFINITY;
+        c.tail.hi = variant == 3 ? 6.0f : INFINITY;
+        c.tail.residual = variant == 3 && !transpose;
         args.bias = variant == 1 ? NULL : bias;
         for (args.threads = 1; args.threads <= (variant == 0 ? 4 : 2); args.threads++) {
             memcpy(out, before, (size_t)(4 * outs));
-            args.residual = variant == 3 && !transpose ? out : NULL;
+            args.residual = c.tail.residual ? out : NULL; /* in place */
             run(&c, &args, transpose, weights);
             if (args.threads == 1)
                 memcpy(first, out, (size_t)(4 * outs));

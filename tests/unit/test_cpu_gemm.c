@@ -52,8 +52,8 @@ naive_at(const KilnCpuGemm *g, const KilnCpuGemmArgs *args, int64_t i, int64_t j
         x += (double)g->beta * (double)args->bias[i * g->bias_row + j * g->bias_col];
     if (args->residual)
         x += (double)args->residual[i * g->out_row + j];
-    x = x < (double)g->lo ? (double)g->lo : x;
-    return x > (double)g->hi ? (double)g->hi : x;
+    x = x < (double)g->tail.lo ? (double)g->tail.lo : x;
+    return x > (double)g->tail.hi ? (double)g->tail.hi : x;
 }
 
 /* Run @g on its own packed copies and scratch; the operands' floats are given for packing. */
@@ -118,9 +118,10 @@ problem(int64_t m, int64_t n, int64_t k, const Variant *v)
     g.bias_row = v->bias == 1 || v->bias == 5 ? 1 : v->bias == 3 ? n : 0;
     g.bias_col = v->bias == 2 || v->bias == 3 ? 1 : v->bias == 5 ? m : 0;
     if (v->clip) {
-        g.lo = 0.0f;
-        g.hi = 6.0f;
+        g.tail.lo = 0.0f;
+        g.tail.hi = 6.0f;
     }
+    g.tail.residual = v->residual;
     g.a_packed = v->a_packed;
     g.b_packed = v->b_packed;
     return g;
@@ -337,7 +338,7 @@ Test(cpu_gemm, nan_and_infinity_pass)
         KilnCpuGemmArgs args = { .a = a, .b = b, .out = out, .threads = 1 };
         run(&g, &args, 1, 3);
         cr_assert(isnan(out[0]) && isinf(out[1]) && isinf(out[2]) && out[2] < 0);
-        g.lo = 0.0f;
+        g.tail.lo = 0.0f;
         run(&g, &args, 1, 3);
         cr_assert(isnan(out[0]) && isinf(out[1]) && out[2] == 0.0f);
     }

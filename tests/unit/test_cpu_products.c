@@ -220,7 +220,7 @@ Test(cpu_products, gemm)
         { 2, { 18, 37 } }, { 2, { 18, 1 } }, { 2, { 1, 37 } }, { 2, { 1, 1 } },
     };
     for (int i = 0; i < 4 * (int)G_N_ELEMENTS(biases); i++) {
-        KilnInstrAttrs_gemm attrs = { .alpha = 0.5f, .beta = 2.0f };
+        KilnInstrAttrs_gemm attrs = { .alpha = 0.5f, .beta = 2.0f, .activation = "none" };
         attrs.transA = i & 1;
         attrs.transB = i & 2;
         Shape s[] = { { 2, { 18, 37 } },
@@ -286,11 +286,14 @@ check_conv(const ConvCase *cases, int n, bool transpose)
     for (int i = 0; i < n; i++) {
         const ConvCase *k = &cases[i];
         uint32_t spatial = (uint32_t)k->shapes[0].rank - 2;
-        KilnInstrAttrs_conv attrs = { .group = k->group, .algorithm = "direct" };
+        KilnInstrAttrs_conv attrs = { .group = k->group,
+                                      .activation = "none",
+                                      .algorithm = "direct" };
         attrs.strides = (KilnInts){ spatial, (int64_t *)k->strides };
         attrs.dilations = (KilnInts){ spatial, (int64_t *)k->dilations };
         attrs.pads = (KilnInts){ 2 * spatial, (int64_t *)k->pads };
         KilnInstrAttrs_conv_transpose mirrored = { .group = attrs.group,
+                                                   .activation = "none",
                                                    .strides = attrs.strides,
                                                    .dilations = attrs.dilations,
                                                    .pads = attrs.pads };

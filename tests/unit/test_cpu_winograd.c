@@ -46,8 +46,7 @@ conv_of(const Case *c, KilnCpuIsa isa)
                           .stride = { 1, 1, 1 },
                           .dilation = { 1, 1, 1 },
                           .pad = { 0, c->pad[0], c->pad[1] },
-                          .lo = -INFINITY,
-                          .hi = INFINITY,
+                          .tail = kiln_cpu_tail_none(),
                           .weights_packed = true,
                           .isa = isa };
 }
@@ -96,7 +95,7 @@ error_of(const KilnCpuConv *c, const KilnCpuConvArgs *a, const float *weights, c
                 for (at[3] = 0; at[3] < c->out[2]; at[3]++, i++) {
                     double want = sum_at(c, a->in, weights, at);
                     want += (a->bias ? a->bias[at[1]] : 0) + (a->residual ? a->residual[i] : 0);
-                    want = fmin(fmax(want, c->lo), c->hi);
+                    want = fmin(fmax(want, c->tail.lo), c->tail.hi);
                     error += (got[i] - want) * (got[i] - want);
                     norm += want * want;
                 }
@@ -125,8 +124,9 @@ check(const Case *test, KilnCpuIsa isa, bool tail)
     cr_assert(kiln_winograd_supports(&c));
     float spread =
         sqrtf((float)c.ic); /* the results grow with it: some are clipped, most are not */
-    c.lo = tail ? -spread : c.lo;
-    c.hi = tail ? 2 * spread : c.hi;
+    c.tail.residual = tail;
+    c.tail.lo = tail ? -spread : c.tail.lo;
+    c.tail.hi = tail ? 2 * spread : c.tail.hi;
     int64_t n = c.batch * c.oc * c.out[1] * c.out[2];
     float *in = noise(c.batch * c.ic * c.in[1] * c.in[2], 1), *weights = noise(c.oc * c.ic * 9, 2);
     float *bias = noise(c.oc, 3), *residual = noise(n, 4), *out = noise(n, 5), *again = noise(n, 6);

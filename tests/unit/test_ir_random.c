@@ -67,7 +67,7 @@ expect_no_higher_peak(const Case *c, const KilnPassInfo *pass, Peaks before)
     if (g_str_equal(pass->id, "stack-elementwise"))
         return;
     static const char *const of_heap[] = { "hoist-dealloc", "sink-allocs", "delete-dead-allocs" };
-    Peaks after = peaks_of(c->function);
+    Peaks after = peaks_of(c->function, kiln_ref_target());
     cr_expect_leq(after.live, before.live, "seed %lu, %s", (unsigned long)c->seed, c->passes->str);
     for (size_t i = 0; i < G_N_ELEMENTS(of_heap); i++) {
         if (g_str_equal(pass->id, of_heap[i]))
@@ -104,7 +104,7 @@ try_function(uint64_t seed)
     unsigned changed = 0;
     for (int i = 0; i < PASSES; i++) {
         const KilnPassInfo *pass = random_pass(&order);
-        Peaks before = peaks_of(c.function);
+        Peaks before = peaks_of(c.function, kiln_ref_target());
         g_string_append_printf(passes, "%s%s", i ? "," : "", pass->id);
         changed += run_once(&c, pass);
         expect_no_higher_peak(&c, pass, before);

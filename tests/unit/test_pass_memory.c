@@ -27,7 +27,8 @@ run(KilnIRModule *ir, const char *passes, const char *what)
 static void
 expect_no_higher_peaks(KilnIRModule *ir, const char *what)
 {
-    static const char *const passes[] = { "stack-elementwise,sink-allocs,hoist-dealloc",
+    static const char *const passes[] = { "fuse-tails",
+                                          "stack-elementwise,sink-allocs,hoist-dealloc",
                                           "share-buffers",
                                           "sink-allocs",
                                           "hoist-dealloc",
@@ -42,11 +43,11 @@ expect_no_higher_peaks(KilnIRModule *ir, const char *what)
     for (size_t p = 0; p < G_N_ELEMENTS(passes); p++) {
         g_autofree Peaks *before = g_new(Peaks, ir->functions->len + 1);
         for (guint i = 0; i < ir->functions->len; i++)
-            before[i] = peaks_of(g_ptr_array_index(ir->functions, i));
+            before[i] = peaks_of(g_ptr_array_index(ir->functions, i), NULL);
         run(ir, passes[p], what);
         for (guint i = 0; i < ir->functions->len; i++) {
             const KilnIRFunction *function = g_ptr_array_index(ir->functions, i);
-            Peaks after = peaks_of(function);
+            Peaks after = peaks_of(function, NULL);
             cr_expect(after.live <= before[i].live && after.heap <= before[i].heap,
                       "%s: %s (number %zu) raises the peaks of @%s: lives %ld to %ld, heap %ld to "
                       "%ld",
@@ -61,7 +62,7 @@ static void
 expect_tight(const KilnIRModule *ir, const char *what)
 {
     for (guint i = 0; i < ir->functions->len; i++) {
-        Peaks peaks = peaks_of(g_ptr_array_index(ir->functions, i));
+        Peaks peaks = peaks_of(g_ptr_array_index(ir->functions, i), NULL);
         cr_expect_eq(peaks.heap, peaks.live, "%s: lives need %ld bytes, the heap has %ld", what,
                      (long)peaks.live, (long)peaks.heap);
     }
