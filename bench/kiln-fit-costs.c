@@ -48,7 +48,7 @@ typedef struct {
 
 /* --- measuring --- */
 
-/* The least time of a run: what else the machine does meanwhile makes runs longer, never shorter. */
+/* The least time of a run: what else the machine does makes runs longer, never shorter. */
 static gboolean
 measure(Shape *shape, Algorithm algorithm, double min_time, GError **error)
 {
@@ -155,8 +155,7 @@ terms_of(const Shape *shape, Algorithm algorithm, double terms[MAX_TERMS])
                          .stride = { 1, 1, 1 },
                          .dilation = { 1, 1, 1 },
                          .pad = { 0, 1, 1 },
-                         .lo = -INFINITY,
-                         .hi = INFINITY,
+                         .tail = kiln_cpu_tail_none(),
                          .weights_packed = true };
     if (algorithm == DIRECT)
         kiln_direct_terms(&conv, terms);
