@@ -12,6 +12,7 @@ if(NOT KILN_ASSERTIONS)
   target_compile_definitions(kiln_flags INTERFACE G_DISABLE_ASSERT)
 endif()
 if(KILN_SANITIZE)
+  target_compile_definitions(kiln_flags INTERFACE KILN_SANITIZED)
   target_compile_options(kiln_flags INTERFACE -fsanitize=${KILN_SANITIZE} -fno-sanitize-recover=all
     -fno-omit-frame-pointer)
   target_link_options(kiln_flags INTERFACE -fsanitize=${KILN_SANITIZE})

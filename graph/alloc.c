@@ -2,6 +2,8 @@
 /* Aligned allocation with errors, and its fault injection. */
 #include "graph/alloc.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -48,10 +50,152 @@ kiln_free(void *memory)
     free(memory);
 }
 
-GBytes *
-kiln_bytes_take(void *memory, size_t size)
+/* --- elements of tensors --- */
+
+struct KilnRecycler {
+    atomic_int references; /* the owner's, and one per tensor */
+    pthread_mutex_t lock;
+    void *kept; /* NULL: nothing */
+    size_t kept_size;
+    bool closed;
+};
+
+typedef struct {
+    void *memory;
+    size_t size;
+    KilnRecycler *recycler; /* NULL: none */
+} Pages;
+
+static atomic_size_t mapped_bytes;
+
+static void
+unmap(void *memory, size_t size)
 {
-    return g_bytes_new_with_free_func(memory, size, kiln_free, memory);
+    if (!memory)
+        return;
+    munmap(memory, size);
+    atomic_fetch_sub(&mapped_bytes, size);
+}
+
+static void *
+map(size_t size, GError **error)
+{
+    void *memory = kiln_map(size, error);
+    if (memory)
+        atomic_fetch_add(&mapped_bytes, size);
+    return memory;
+}
+
+KilnRecycler *
+kiln_recycler_new(void)
+{
+    KilnRecycler *recycler = g_new0(KilnRecycler, 1);
+    recycler->references = 1;
+    pthread_mutex_init(&recycler->lock, NULL);
+    return recycler;
+}
+
+static void
+recycler_unref(KilnRecycler *recycler)
+{
+    if (atomic_fetch_sub(&recycler->references, 1) > 1)
+        return;
+    pthread_mutex_destroy(&recycler->lock);
+    g_free(recycler);
+}
+
+/* Puts @memory in place of what is kept, and returns what was, whose size is in @size then. */
+static void *
+swap(KilnRecycler *recycler, void *memory, size_t *size)
+{
+    pthread_mutex_lock(&recycler->lock);
+    void *old = recycler->closed ? memory : recycler->kept;
+    size_t old_size = recycler->closed ? *size : recycler->kept_size;
+    if (!recycler->closed) {
+        recycler->kept = memory;
+        recycler->kept_size = *size;
+    }
+    *size = old_size;
+    pthread_mutex_unlock(&recycler->lock);
+    return old;
+}
+
+void
+kiln_recycler_free(KilnRecycler *recycler)
+{
+    if (!recycler)
+        return;
+    pthread_mutex_lock(&recycler->lock);
+    recycler->closed = true;
+    pthread_mutex_unlock(&recycler->lock);
+    unmap(recycler->kept, recycler->kept_size); /* nothing changes it any more */
+    recycler_unref(recycler);
+}
+
+static void
+pages_free(gpointer data)
+{
+    Pages *pages = data;
+    if (pages->recycler) {
+        pages->memory = swap(pages->recycler, pages->memory, &pages->size);
+        recycler_unref(pages->recycler);
+    }
+    unmap(pages->memory, pages->size);
+    g_free(pages);
+}
+
+/* What is kept, if it has @size; what has not makes room. */
+static void *
+take_kept(KilnRecycler *recycler, size_t size)
+{
+    size_t kept_size = 0;
+    void *kept = recycler ? swap(recycler, NULL, &kept_size) : NULL;
+    if (kept_size == size)
+        return kept;
+    unmap(kept, kept_size);
+    return NULL;
+}
+
+static GBytes *
+new_pages(KilnRecycler *recycler, size_t size, void **out_data, GError **error)
+{
+    *out_data = take_kept(recycler, size);
+    if (!*out_data && !(*out_data = map(size, error)))
+        return NULL;
+    Pages *pages = g_new(Pages, 1);
+    *pages = (Pages){ *out_data, size, recycler };
+    if (recycler)
+        atomic_fetch_add(&recycler->references, 1);
+    return g_bytes_new_with_free_func(*out_data, size, pages_free, pages);
+}
+
+GBytes *
+kiln_bytes_recycle(KilnRecycler *recycler, size_t count, size_t size, void **out_data,
+                   GError **error)
+{
+#ifdef KILN_SANITIZED
+    const bool may_map = false;
+#else
+    const bool may_map = true;
+#endif
+    size_t bytes;
+    if (may_map && !__builtin_mul_overflow(count, size, &bytes) && bytes >= KILN_MAP_MIN)
+        return new_pages(recycler, bytes, out_data, error);
+    *out_data = kiln_alloc(count, size, error);
+    return *out_data ? g_bytes_new_with_free_func(*out_data, count * size, kiln_free, *out_data)
+                     : NULL;
+}
+
+GBytes *
+kiln_bytes_new(size_t count, size_t size, void **out_data, GError **error)
+{
+    return kiln_bytes_recycle(NULL, count, size, out_data, error);
+}
+
+size_t
+kiln_bytes_mapped(void)
+{
+    return atomic_load(&mapped_bytes);
 }
 
 void

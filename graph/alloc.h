@@ -11,6 +11,10 @@
 
 #define KILN_ALIGNMENT 64
 
+enum {
+    KILN_MAP_MIN = 1 << 20, /* bytes of a tensor from which on it has pages of its own */
+};
+
 /** Rounds a byte count up to the alignment of tensors; SIZE_MAX where that overflows. */
 static inline size_t
 kiln_align_up(size_t size)
@@ -30,8 +34,26 @@ void kiln_free(void *memory);
  * KILN_ERROR_MEMORY. Free with munmap(). */
 void *kiln_map(size_t size, GError **error);
 
-/** Wraps memory of kiln_alloc in GBytes, which free it. */
-GBytes *kiln_bytes_take(void *memory, size_t size);
+/** @count × @size bytes aligned to KILN_ALIGNMENT, which the caller writes through *@out_data
+ * before anyone else has them: the elements of a tensor. KILN_MAP_MIN bytes or more are pages of
+ * their own, which go back to the system with the last reference; a heap would keep them.
+ * *@out_data is no NULL where there is nothing to write. Fails with KILN_ERROR_MEMORY. */
+GBytes *kiln_bytes_new(size_t count, size_t size, void **out_data, GError **error);
+
+/** Keeps the pages of one tensor that was freed for the next one of its size: work that makes many
+ * of them after each other asks the system for new pages once. Threads may share it. */
+typedef struct KilnRecycler KilnRecycler;
+KilnRecycler *kiln_recycler_new(void);
+/** Gives back what is kept; pages of tensors that still live go to the system when they are freed.
+ */
+void kiln_recycler_free(KilnRecycler *recycler);
+/** kiln_bytes_new() from pages that @recycler keeps, where they have the size; NULL: from new ones.
+ */
+GBytes *kiln_bytes_recycle(KilnRecycler *recycler, size_t count, size_t size, void **out_data,
+                           GError **error);
+
+/** Bytes of all that are pages of their own now; 0 under a sanitizer, which sees only its heap. */
+size_t kiln_bytes_mapped(void);
 
 /** For tests: from the next call on, allocation number @nth (counted from 1) of this thread fails;
  *  0 turns injection off. */

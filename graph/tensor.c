@@ -69,12 +69,12 @@ KilnTensor *
 kiln_tensor_new_copy(const KilnType *type, const void *data, GError **error)
 {
     int64_t size = kiln_type_bytes(type);
-    void *memory = kiln_alloc(1, size < 0 ? SIZE_MAX : (size_t)size, error);
-    if (!memory)
+    void *memory;
+    g_autoptr(GBytes) bytes = kiln_bytes_new(1, size < 0 ? SIZE_MAX : (size_t)size, &memory, error);
+    if (!bytes)
         return NULL;
     if (size)
         memcpy(memory, data, (size_t)size);
-    g_autoptr(GBytes) bytes = kiln_bytes_take(memory, (size_t)size);
     return kiln_tensor_new_data(type, bytes, error);
 }
 
@@ -205,11 +205,9 @@ kiln_tensor_view(const KilnTensor *tensor, GError **error)
     /* The payload of a value in a blocked layout is padded: its own size counts. */
     int64_t size = tensor->kind == KILN_TENSOR_DATA ? kiln_tensor_storage(tensor)
                                                     : kiln_type_bytes(&tensor->type);
-    void *memory = kiln_alloc(1, size < 0 ? SIZE_MAX : (size_t)size, error);
-    if (!memory)
-        return NULL;
-    g_autoptr(GBytes) bytes = kiln_bytes_take(memory, (size_t)size);
-    return kiln_tensor_write(tensor, memory, error) ? g_steal_pointer(&bytes) : NULL;
+    void *memory;
+    g_autoptr(GBytes) bytes = kiln_bytes_new(1, size < 0 ? SIZE_MAX : (size_t)size, &memory, error);
+    return bytes && kiln_tensor_write(tensor, memory, error) ? g_steal_pointer(&bytes) : NULL;
 }
 
 void

@@ -18,7 +18,7 @@ typedef struct {
 static void
 alone_clear(Alone *alone)
 {
-    kiln_module_free(alone->module);
+    g_clear_pointer(&alone->module, kiln_module_free);
     g_clear_pointer(&alone->inputs, g_ptr_array_unref);
 }
 
@@ -140,6 +140,166 @@ kiln_target_evaluate(const KilnTarget *target, const KilnNode *node,
     return kiln_target_evaluate_with(target, node, operands, &options, results, error);
 }
 
+/* --- nodes that were lowered before --- */
+
+enum {
+    LOWERED_MAX = 256, /* then they are forgotten */
+};
+
+/* A node that was built alone, and its instructions. */
+typedef struct {
+    Alone alone;
+    const KilnNode *node; /* in there */
+    KilnIRFunction *ir;
+} Lowered;
+
+struct KilnLoweredNodes {
+    GHashTable *by_hash; /* of what decides the instructions → Lowered, the last of that hash */
+};
+
+static void
+lowered_free(gpointer data)
+{
+    Lowered *lowered = data;
+    g_clear_pointer(&lowered->ir, kiln_ir_function_free);
+    alone_clear(&lowered->alone);
+    g_free(lowered);
+}
+
+KilnLoweredNodes *
+kiln_lowered_nodes_new(void)
+{
+    KilnLoweredNodes *lowered = g_new0(KilnLoweredNodes, 1);
+    lowered->by_hash = g_hash_table_new_full(NULL, NULL, NULL, lowered_free);
+    return lowered;
+}
+
+void
+kiln_lowered_nodes_free(KilnLoweredNodes *lowered)
+{
+    if (!lowered)
+        return;
+    g_hash_table_unref(lowered->by_hash);
+    g_free(lowered);
+}
+
+/* Types and attributes of @node say how it is lowered, and no value does. */
+static bool
+types_decide(const KilnNode *node)
+{
+    const KilnOpInfo *info = kiln_op_info(node->op);
+    for (uint32_t i = 0; i < info->n_attrs; i++) {
+        if (info->attrs[i].kind == KILN_ATTR_CONSTANT || info->attrs[i].kind == KILN_ATTR_FUNCTION)
+            return false;
+    }
+    return !info->shape_operands;
+}
+
+static gpointer
+hash_alike(const KilnNode *node, const KilnTensor *const *operands)
+{
+    gsize hash = (gsize)node->op + 1;
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        const KilnType *type = operands[i] ? &operands[i]->type : NULL;
+        hash = hash * 31 + (type ? (gsize)type->dtype + 2 : 1);
+        for (int d = 0; type && d < type->rank; d++)
+            hash = hash * 1000003 + (gsize)type->dims[d];
+    }
+    return GSIZE_TO_POINTER(hash | 1);
+}
+
+static bool
+is_alike(const Lowered *lowered, const KilnNode *node, const KilnTensor *const *operands,
+         bool infer_types)
+{
+    const KilnNode *other = lowered->node;
+    const KilnOpInfo *info = kiln_op_info(node->op);
+    if (other->op != node->op || other->n_operands != node->n_operands ||
+        other->n_results != node->n_results || lowered->alone.infer_types != infer_types ||
+        lowered->alone.module->mode != node->function->module->mode ||
+        !kiln_attrs_equal(info->attrs, info->n_attrs, other->attrs, node->attrs))
+        return false;
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        const KilnValue *value = kiln_node_operand(other, i);
+        if (!value != !operands[i])
+            return false;
+        KilnType type = operands[i] ? operand_type(node, i, operands[i]) : (KilnType){ 0 };
+        if (value && !kiln_type_equal(&value->type, &type))
+            return false;
+    }
+    for (uint32_t r = 0; r < node->n_results && !infer_types; r++) {
+        if (!kiln_type_equal(&other->results[r].type, &node->results[r].type))
+            return false;
+    }
+    return true;
+}
+
+/* --- one node --- */
+
+static gboolean
+lower_alone(Lowered *lowered, const KilnNode *node, const KilnTensor *const *operands,
+            GError **error)
+{
+    if (!build_alone(&lowered->alone, node, operands, error))
+        return FALSE;
+    lowered->node = lowered->alone.function->first;
+    while (lowered->node->op == KILN_OP_const)
+        lowered->node = lowered->node->next;
+    lowered->ir = kiln_lower(lowered->alone.function, error);
+    return lowered->ir != NULL;
+}
+
+static gboolean
+run_lowered(const Lowered *lowered, const KilnTarget *target, const KilnEvaluateOptions *options,
+            const KilnTensor *const *inputs, KilnTensor **results, GError **error)
+{
+    KilnInterpretation run = { .inputs = inputs,
+                               .outputs = results,
+                               .recycler = options->recycler,
+                               .threads = options->threads };
+    return kiln_ir_interpret(lowered->ir, target, &run, error);
+}
+
+/* What was lowered before and does what @node does. NULL where there is none. */
+static const Lowered *
+find_alike(const KilnEvaluateOptions *options, const KilnNode *node,
+           const KilnTensor *const *operands)
+{
+    const Lowered *lowered =
+        options->lowered && types_decide(node)
+            ? g_hash_table_lookup(options->lowered->by_hash, hash_alike(node, operands))
+            : NULL;
+    return lowered && is_alike(lowered, node, operands, options->infer_types) ? lowered : NULL;
+}
+
+static gboolean
+run_alike(const Lowered *lowered, const KilnTarget *target, const KilnNode *node,
+          const KilnTensor *const *operands, const KilnEvaluateOptions *options,
+          KilnTensor **results)
+{
+    g_autofree const KilnTensor **inputs = g_new0(const KilnTensor *, node->n_operands + 1);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        if (operands[i])
+            inputs[n++] = operands[i];
+    }
+    return run_lowered(lowered, target, options, inputs, results, NULL);
+}
+
+static void
+keep(KilnLoweredNodes *nodes, const KilnNode *node, const KilnTensor *const *operands,
+     Lowered *lowered)
+{
+    if (!nodes || !types_decide(node)) {
+        lowered_free(lowered);
+        return;
+    }
+    g_clear_pointer(&lowered->alone.inputs, g_ptr_array_unref);
+    if (g_hash_table_size(nodes->by_hash) >= LOWERED_MAX)
+        g_hash_table_remove_all(nodes->by_hash);
+    g_hash_table_replace(nodes->by_hash, hash_alike(node, operands), lowered);
+}
+
 gboolean
 kiln_target_evaluate_with(const KilnTarget *target, const KilnNode *node,
                           const KilnTensor *const *operands, const KilnEvaluateOptions *options,
@@ -149,20 +309,19 @@ kiln_target_evaluate_with(const KilnTarget *target, const KilnNode *node,
         results[0] = kiln_tensor_copy(kiln_attrs(node, const)->value->tensor);
         return TRUE;
     }
-    Alone alone = { .infer_types = options->infer_types };
-    g_autoptr(KilnIRFunction) ir = NULL;
-    gboolean good = build_alone(&alone, node, operands, error);
-    if (good)
-        good = (ir = kiln_lower(alone.function, error)) != NULL;
-    if (good) {
-        KilnInterpretation run = { .inputs = (const KilnTensor *const *)alone.inputs->pdata,
-                                   .outputs = results,
-                                   .threads = options->threads };
-        good = kiln_ir_interpret(ir, target, &run, error);
+    const Lowered *alike = find_alike(options, node, operands);
+    if (alike && run_alike(alike, target, node, operands, options, results))
+        return TRUE; /* where it fails, the error is to name this node */
+    Lowered *lowered = g_new0(Lowered, 1);
+    lowered->alone.infer_types = options->infer_types;
+    if (!lower_alone(lowered, node, operands, error) ||
+        !run_lowered(lowered, target, options,
+                     (const KilnTensor *const *)lowered->alone.inputs->pdata, results, error)) {
+        lowered_free(lowered);
+        return FALSE;
     }
-    g_clear_pointer(&ir, kiln_ir_function_free);
-    alone_clear(&alone);
-    return good;
+    keep(options->lowered, node, operands, lowered);
+    return TRUE;
 }
 
 /* --- whole functions --- */

@@ -2,7 +2,6 @@
 /* The executor: an address per buffer, a kernel call per instruction. */
 #include "ir/interpret.h"
 
-#include "graph/alloc.h"
 #include "ir/plan.h"
 
 #include <string.h>
@@ -16,9 +15,9 @@ typedef struct {
     const KilnTarget *target;
     const KilnInterpretation *run;
     void **data;          /* address per buffer id */
-    bool *owned;          /* by buffer id: data[id] is to be freed */
+    GBytes **owned;       /* by buffer id: what holds data[id]; NULL where it is another's */
     GPtrArray *bytes;     /* GBytes that hold inputs and const weights */
-    void *arena;          /* planned: all allocs */
+    GBytes *arena;        /* planned: all allocs */
     KilnMemoryPlan *plan; /* planned and poisoned: the lives */
     uint32_t *by_first;   /* indices of the lives in order of their first step, and last one */
     uint32_t *by_last;
@@ -32,29 +31,27 @@ bytes_of(const KilnBuffer *buffer)
     return (size_t)kiln_type_bytes(&buffer->type);
 }
 
-static void *
-new_memory(const Machine *machine, size_t size, GError **error)
+static GBytes *
+new_memory(const Machine *machine, size_t size, void **out_data, GError **error)
 {
-    void *memory = kiln_alloc(1, size, error);
-    if (memory && machine->run->poison)
-        memset(memory, POISON, size);
-    return memory;
+    GBytes *bytes = kiln_bytes_recycle(machine->run->recycler, 1, size, out_data, error);
+    if (bytes && machine->run->poison)
+        memset(*out_data, POISON, size);
+    return bytes;
 }
 
 static bool
 own(Machine *machine, const KilnBuffer *buffer, GError **error)
 {
-    machine->data[buffer->id] = new_memory(machine, bytes_of(buffer), error);
-    machine->owned[buffer->id] = machine->data[buffer->id] != NULL;
-    return machine->owned[buffer->id];
+    machine->owned[buffer->id] =
+        new_memory(machine, bytes_of(buffer), &machine->data[buffer->id], error);
+    return machine->owned[buffer->id] != NULL;
 }
 
 static void
 disown(Machine *machine, const KilnBuffer *buffer)
 {
-    if (machine->owned[buffer->id])
-        kiln_free(machine->data[buffer->id]);
-    machine->owned[buffer->id] = false;
+    g_clear_pointer(&machine->owned[buffer->id], g_bytes_unref);
     machine->data[buffer->id] = NULL;
 }
 
@@ -163,13 +160,14 @@ set_up_arena(Machine *machine, GError **error)
         return TRUE;
     if (function->arena_bytes < 0)
         return kiln_throw(error, KILN_ERROR_USAGE, "@%s has no memory plan", function->name);
-    machine->arena = new_memory(machine, (size_t)function->arena_bytes, error);
+    void *arena;
+    machine->arena = new_memory(machine, (size_t)function->arena_bytes, &arena, error);
     if (!machine->arena)
         return FALSE;
     for (guint i = 0; i < function->buffers->len; i++) {
         const KilnBuffer *buffer = g_ptr_array_index(function->buffers, i);
         if (buffer && buffer->kind == KILN_BUFFER_ALLOC)
-            machine->data[i] = (char *)machine->arena + buffer->offset;
+            machine->data[i] = (char *)arena + buffer->offset;
     }
     if (machine->run->poison) {
         machine->plan = kiln_liveness(function, NULL, 1);
@@ -228,14 +226,15 @@ may_pack(const KilnKernel *kernel, const KilnInstr *instr)
 
 /* Sets @out to new packed weights, or NULL where there is nothing to pack. */
 static gboolean
-pack(const Machine *machine, const KilnKernel *kernel, const KilnInstr *instr, void **out,
+pack(const Machine *machine, const KilnKernel *kernel, const KilnInstr *instr, GBytes **out,
      GError **error)
 {
+    void *packed;
     *out = NULL;
     size_t size = may_pack(kernel, instr) ? kernel->packed_bytes(instr) : 0;
     if (!size)
         return TRUE;
-    if (!(*out = new_memory(machine, size, error)))
+    if (!(*out = new_memory(machine, size, &packed, error)))
         return FALSE;
     g_autofree const void **data = g_new0(const void *, instr->n_operands);
     for (uint32_t i = 0; i < instr->n_operands; i++) {
@@ -243,19 +242,20 @@ pack(const Machine *machine, const KilnKernel *kernel, const KilnInstr *instr, v
         if (buffer && buffer->kind == KILN_BUFFER_WEIGHT && buffer->is_const)
             data[i] = machine->data[buffer->id];
     }
-    kernel->pack(instr, data, *out);
+    kernel->pack(instr, data, packed);
     return TRUE;
 }
 
 static gboolean
-prepare(const Machine *machine, const KilnKernel *kernel, const KilnInstr *instr, void **out,
+prepare(const Machine *machine, const KilnKernel *kernel, const KilnInstr *instr, GBytes **out,
         GError **error)
 {
+    void *prepared;
     if (!kernel->prepare)
         return TRUE;
-    if (!(*out = new_memory(machine, kernel->prepared_bytes(instr), error)))
+    if (!(*out = new_memory(machine, kernel->prepared_bytes(instr), &prepared, error)))
         return FALSE;
-    kernel->prepare(instr, *out);
+    kernel->prepare(instr, prepared);
     return TRUE;
 }
 
@@ -297,6 +297,12 @@ call(Machine *machine, const KilnInstr *instr, const KilnDeclaration *callee, GE
     return good;
 }
 
+static void *
+address_of(GBytes *bytes)
+{
+    return bytes ? (void *)g_bytes_get_data(bytes, NULL) : NULL;
+}
+
 static gboolean
 compute(Machine *machine, const KilnInstr *instr, GError **error)
 {
@@ -312,25 +318,25 @@ compute(Machine *machine, const KilnInstr *instr, GError **error)
         data[i] = buffer ? machine->data[buffer->id] : NULL;
     }
     size_t scratch_bytes = kernel->scratch_bytes ? kernel->scratch_bytes(instr, threads) : 0;
-    void *scratch = NULL, *packed = NULL, *prepared = NULL;
+    void *scratch = NULL;
+    g_autoptr(GBytes) scratch_memory = NULL;
+    g_autoptr(GBytes) packed = NULL;
+    g_autoptr(GBytes) prepared = NULL;
     gboolean good = pack(machine, kernel, instr, &packed, error) &&
                     prepare(machine, kernel, instr, &prepared, error);
     if (good && scratch_bytes)
-        good = (scratch = new_memory(machine, scratch_bytes, error)) != NULL;
+        good = (scratch_memory = new_memory(machine, scratch_bytes, &scratch, error)) != NULL;
     if (good) {
         const char *reason = kernel->run(&(KilnKernelArgs){ .instr = instr,
                                                             .data = data,
                                                             .scratch = scratch,
-                                                            .packed = packed,
-                                                            .prepared = prepared,
+                                                            .packed = address_of(packed),
+                                                            .prepared = address_of(prepared),
                                                             .threads = threads });
         if (reason)
             good = kiln_throw(error, KILN_ERROR_RUN, "%s (%s): %s", kiln_instr_label(instr),
                               kiln_instr_info(instr->kind)->name, reason);
     }
-    kiln_free(scratch);
-    kiln_free(packed);
-    kiln_free(prepared);
     return good;
 }
 
@@ -383,8 +389,7 @@ take_tensor(Machine *machine, const KilnBuffer *buffer, GError **error)
     KilnType type;
     if (!kiln_buffer_payload_type(buffer, &type, error))
         return NULL;
-    g_autoptr(GBytes) bytes = kiln_bytes_take(machine->data[buffer->id], bytes_of(buffer));
-    machine->owned[buffer->id] = false;
+    g_autoptr(GBytes) bytes = g_steal_pointer(&machine->owned[buffer->id]);
     return kiln_tensor_new_data(&type, bytes, error);
 }
 
@@ -438,15 +443,13 @@ kiln_ir_interpret(const KilnIRFunction *function, const KilnTarget *target,
                         .target = target,
                         .run = run,
                         .data = g_new0(void *, n + 1),
-                        .owned = g_new0(bool, n + 1),
+                        .owned = g_new0(GBytes *, n + 1),
                         .bytes = g_ptr_array_new_with_free_func((GDestroyNotify)g_bytes_unref) };
     gboolean good = run_machine(&machine, error);
-    for (guint i = 0; i < n; i++) {
-        if (machine.owned[i])
-            kiln_free(machine.data[i]);
-    }
+    for (guint i = 0; i < n; i++)
+        g_clear_pointer(&machine.owned[i], g_bytes_unref);
     kiln_memory_plan_free(machine.plan);
-    kiln_free(machine.arena);
+    g_clear_pointer(&machine.arena, g_bytes_unref);
     g_free(machine.by_first);
     g_free(machine.by_last);
     g_free(machine.data);

@@ -5,6 +5,7 @@
 #ifndef KILN_IR_INTERPRET_H
 #define KILN_IR_INTERPRET_H
 
+#include "graph/alloc.h"
 #include "ir/target.h"
 
 typedef struct {
@@ -12,9 +13,10 @@ typedef struct {
     KilnTensor **outputs;            /* one per output: new tensors, set where the run succeeds */
     KilnTensor **weights; /* NULL, or one per weight: new tensors of the mutable ones' last values,
                              NULL for const ones */
-    int threads;          /* 0 means 1 */
-    bool poison;          /* fills what is not written yet, and what is dead, with 0xFF: NaN, -1 */
-    bool planned;         /* one arena as the memory plan says; else a heap buffer per alloc */
+    KilnRecycler *recycler; /* of big buffers; may be NULL */
+    int threads;            /* 0 means 1 */
+    bool poison;  /* fills what is not written yet, and what is dead, with 0xFF: NaN, -1 */
+    bool planned; /* one arena as the memory plan says; else a heap buffer per alloc */
 } KilnInterpretation;
 
 /** Runs @function with the kernels of @target. KILN_ERROR_UNSUPPORTED names an instruction without

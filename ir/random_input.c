@@ -249,8 +249,9 @@ kiln_random_tensor(const KilnType *type, const KilnDomain *domain, const char *n
         return kiln_throw_null(error, KILN_ERROR_SHAPE, "%s: its shape is not known", name);
     if (size == 0)
         return kiln_throw_null(error, KILN_ERROR_UNSUPPORTED, "%s: strings are never random", name);
-    char *data = kiln_alloc((size_t)elements, size, error);
-    if (!data)
+    void *data;
+    g_autoptr(GBytes) bytes = kiln_bytes_new((size_t)elements, size, &data, error);
+    if (!bytes)
         return NULL;
     uint64_t stream = kiln_random_seed(seed, name);
     bool whole = !kiln_dtype_is_float(type->dtype);
@@ -260,7 +261,6 @@ kiln_random_tensor(const KilnType *type, const KilnDomain *domain, const char *n
                                                           (domain->high - domain->low);
         kiln_element_store_f64(type->dtype, data, i, whole ? floor(value) : value);
     }
-    g_autoptr(GBytes) bytes = kiln_bytes_take(data, (size_t)elements * size);
     return kiln_tensor_new_data(&plain, bytes, error);
 }
 

@@ -4,6 +4,7 @@
 #ifndef KILN_IR_TARGET_H
 #define KILN_IR_TARGET_H
 
+#include "graph/alloc.h"
 #include "ir/ir.h"
 
 /** What a bound kernel is called with. */
@@ -100,9 +101,17 @@ enum {
 uint32_t kiln_target_choices(const KilnTarget *target, KilnInstr *instr,
                              KilnChoice choices[KILN_MAX_CHOICES]);
 
+/** Nodes that were lowered, for evaluating others with the same attributes and types. For one
+ * thread at a time. */
+typedef struct KilnLoweredNodes KilnLoweredNodes;
+KilnLoweredNodes *kiln_lowered_nodes_new(void);
+void kiln_lowered_nodes_free(KilnLoweredNodes *lowered);
+
 typedef struct {
-    int threads;      /* 0 means 1; never changes a bit */
-    bool infer_types; /* of the results from @operands, whatever the node states */
+    int threads;               /* 0 means 1; never changes a bit */
+    bool infer_types;          /* of the results from @operands, whatever the node states */
+    KilnRecycler *recycler;    /* of big buffers; may be NULL */
+    KilnLoweredNodes *lowered; /* before; may be NULL */
 } KilnEvaluateOptions;
 
 /** Evaluates one node of a graph on @target: lowers it alone and runs it in buffers of its own.

@@ -321,10 +321,10 @@ scaled_weights(const KilnNode *product, const KilnAffine *affine, bool *finite, 
     g_autoptr(GBytes) made = NULL;
     const uint8_t *old = payload(weights, &made, error);
     size_t size = (size_t)kiln_type_bytes(type), element = kiln_dtype_size(type->dtype);
-    uint8_t *scaled = old || !size ? kiln_alloc(1, size, error) : NULL;
-    if (!scaled)
+    void *scaled;
+    g_autoptr(GBytes) bytes = old || !size ? kiln_bytes_new(1, size, &scaled, error) : NULL;
+    if (!bytes)
         return NULL;
-    g_autoptr(GBytes) bytes = kiln_bytes_take(scaled, size);
     g_autofree Products *products = g_new0(Products, (size_t)affine->n + 1);
     for (int64_t c = 0; c < affine->n; c++)
         products[c].finite = true;

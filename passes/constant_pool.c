@@ -16,6 +16,7 @@ typedef struct {
 struct KilnConstantPool {
     KilnModule *module;
     GHashTable *buffers; /* KilnValue* → Buffer; looked up only */
+    KilnRecycler *recycler;
     int64_t live, peak;
     guint constants; /* of the module when a rule was entered */
     bool in_rule;
@@ -35,6 +36,7 @@ kiln_constant_pool_new(KilnModule *module)
 {
     KilnConstantPool *pool = g_new0(KilnConstantPool, 1);
     pool->module = module;
+    pool->recycler = kiln_recycler_new();
     pool->buffers = g_hash_table_new_full(NULL, NULL, NULL, buffer_free);
     return pool;
 }
@@ -45,6 +47,7 @@ kiln_constant_pool_free(KilnConstantPool *pool)
     if (!pool)
         return;
     g_hash_table_unref(pool->buffers);
+    kiln_recycler_free(pool->recycler);
     g_free(pool);
 }
 
@@ -111,15 +114,12 @@ KilnTensor *
 kiln_constant_pool_allocate(KilnConstantPool *pool, const KilnType *type, bool widest,
                             void **out_array, GError **error)
 {
-    (void)pool;
     KilnDType dtype = widest ? kiln_dtype_widest(type->dtype) : type->dtype;
     KilnType stored = kiln_type_make(dtype, type->rank, type->dims);
     int64_t size = kiln_type_bytes(&stored);
-    *out_array = kiln_alloc(1, size < 0 ? SIZE_MAX : (size_t)size, error);
-    if (!*out_array)
-        return NULL;
-    g_autoptr(GBytes) bytes = kiln_bytes_take(*out_array, (size_t)size);
-    return kiln_tensor_new_data(&stored, bytes, error);
+    g_autoptr(GBytes) bytes =
+        kiln_bytes_recycle(pool->recycler, 1, size < 0 ? SIZE_MAX : (size_t)size, out_array, error);
+    return bytes ? kiln_tensor_new_data(&stored, bytes, error) : NULL;
 }
 
 void
@@ -156,6 +156,12 @@ kiln_constant_pool_take(KilnConstantPool *pool, const KilnValue *value, GError *
     pool->live -= buffer->bytes;
     g_hash_table_remove(pool->buffers, value);
     return tensor;
+}
+
+KilnRecycler *
+kiln_constant_pool_recycler(KilnConstantPool *pool)
+{
+    return pool->recycler;
 }
 
 /* --- rules --- */
@@ -222,12 +228,13 @@ kiln_tensor_convert(const KilnTensor *tensor, KilnDType dtype, GError **error)
         return kiln_tensor_new_splat_bits(&type, element);
     }
     g_autoptr(GBytes) from = kiln_tensor_view(tensor, error);
-    void *to = from ? kiln_alloc(1, (size_t)kiln_type_bytes(&type), error) : NULL;
-    if (!to)
+    void *to;
+    g_autoptr(GBytes) bytes =
+        from ? kiln_bytes_new(1, (size_t)kiln_type_bytes(&type), &to, error) : NULL;
+    if (!bytes)
         return NULL;
     const void *data = g_bytes_get_data(from, NULL);
     for (int64_t i = 0, n = kiln_type_elements(&type); i < n; i++)
         convert_element(tensor->type.dtype, data, dtype, to, i);
-    g_autoptr(GBytes) bytes = kiln_bytes_take(to, (size_t)kiln_type_bytes(&type));
     return kiln_tensor_new_data(&type, bytes, error);
 }

@@ -8,6 +8,7 @@
 #ifndef KILN_PASSES_CONSTANT_POOL_H
 #define KILN_PASSES_CONSTANT_POOL_H
 
+#include "graph/alloc.h"
 #include "graph/module.h"
 
 typedef struct KilnConstantPool KilnConstantPool;
@@ -41,6 +42,9 @@ bool kiln_constant_pool_release(KilnConstantPool *pool, const KilnValue *value);
 /** The buffer stored for @value, detached, as a tensor for a constant: of the value's element type,
  * rounded once where the buffer is wider. NULL and @error where memory is short. */
 KilnTensor *kiln_constant_pool_take(KilnConstantPool *pool, const KilnValue *value, GError **error);
+
+/** Where kernels that compute for @pool get big buffers from: pages that it freed. */
+KilnRecycler *kiln_constant_pool_recycler(KilnConstantPool *pool);
 
 /** Around a rule that computes: it must not make constants of the module (asserted). */
 void kiln_constant_pool_enter_rule(KilnConstantPool *pool);

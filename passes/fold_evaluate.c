@@ -15,6 +15,7 @@ typedef struct {
     KilnFunction *function;
     KilnFoldPlan plan;
     KilnConstantPool *pool;
+    KilnLoweredNodes *lowered;
     bool *folded;         /* by node id */
     uint32_t *references; /* by constant id: to constants of the module; made when first needed */
     uint32_t n_references;
@@ -90,7 +91,10 @@ run(Sweep *sweep, const KilnNode *node, KilnTensor *const *operands, bool infer,
     KilnTensor **results, GError **error)
 {
     const KilnEvaluator *folder = sweep->folder;
-    const KilnEvaluateOptions options = { .threads = folder->threads, .infer_types = infer };
+    const KilnEvaluateOptions options = { .threads = folder->threads,
+                                          .infer_types = infer,
+                                          .recycler = kiln_constant_pool_recycler(sweep->pool),
+                                          .lowered = sweep->lowered };
     return kiln_target_evaluate_with(folder->target, node, (const KilnTensor *const *)operands,
                                      &options, results, error);
 }
@@ -112,12 +116,12 @@ run_wide(Sweep *sweep, const KilnNode *node, const KilnTensor *const *operands,
 }
 
 static bool
-run_strict(Sweep *sweep, const KilnNode *node, const KilnTensor *const *operands,
+run_strict(Sweep *sweep, const KilnNode *node, const KilnTensor *const *operands, bool infer,
            KilnTensor **results, GError **error)
 {
     g_autofree KilnTensor **narrow = g_new0(KilnTensor *, node->n_operands + 1);
     bool good = convert_operands(node, operands, false, narrow, error) &&
-                run(sweep, node, narrow, false, results, error);
+                run(sweep, node, narrow, infer, results, error);
     free_tensors(narrow, node->n_operands);
     return good;
 }
@@ -140,7 +144,7 @@ evaluate(Sweep *sweep, const KilnNode *node, const KilnTensor *const *operands)
     g_autofree KilnTensor **results = g_new0(KilnTensor *, node->n_results + 1);
     g_autoptr(GError) why = NULL;
     bool done = folder->wide && run_wide(sweep, node, operands, results, NULL);
-    if (!done && !run_strict(sweep, node, operands, results, &why)) {
+    if (!done && !run_strict(sweep, node, operands, false, results, &why)) {
         if (g_error_matches(why, KILN_ERROR, KILN_ERROR_MEMORY))
             folder->failure = g_steal_pointer(&why);
         else
@@ -174,7 +178,9 @@ evaluate_element(Sweep *sweep, const KilnNode *node, const KilnTensor *const *op
         single[i] = good ? kiln_tensor_new_splat_bits(&type, bits) : NULL;
     }
     KilnTensor *result = NULL;
-    good = good && run(sweep, node, single, true, &result, NULL);
+    const KilnTensor *const *alone = (const KilnTensor *const *)single;
+    good = good && ((sweep->folder->wide && run_wide(sweep, node, alone, &result, NULL)) ||
+                    run_strict(sweep, node, alone, true, &result, NULL));
     good = good && kiln_tensor_is_splat(result, 1, element);
     if (good)
         *dtype = result->type.dtype;
@@ -474,6 +480,7 @@ kiln_fold_now(KilnEvaluator *folder, KilnFunction *function)
     Sweep sweep = {
         .folder = folder, .function = function, .plan = folder->plan, .pool = pool, .folded = folded
     };
+    sweep.lowered = kiln_lowered_nodes_new();
     sweep.plan.function = function;
     sweep.plan.charged = kiln_charged_bytes(function->module);
     kiln_constness_mark(function);
@@ -483,5 +490,6 @@ kiln_fold_now(KilnEvaluator *folder, KilnFunction *function)
     folder->retyped |= sweep.retyped;
     folder->peak = MAX(folder->peak, kiln_constant_pool_peak(pool));
     kiln_fold_plan_clear(&sweep.plan);
+    kiln_lowered_nodes_free(sweep.lowered);
     g_free(sweep.references);
 }

@@ -98,12 +98,12 @@ kiln_literal_build(KilnFunction *function, KilnNode *before, const char *name, c
                    const double *numbers, GError **error)
 {
     size_t size = (size_t)kiln_type_bytes(type);
-    void *data = kiln_alloc(1, size, error);
-    if (!data)
+    void *data;
+    g_autoptr(GBytes) bytes = kiln_bytes_new(1, size, &data, error);
+    if (!bytes)
         return NULL;
     for (int64_t i = 0, n = kiln_type_elements(type); i < n; i++)
         kiln_element_store_f64(type->dtype, data, i, numbers[i]);
-    g_autoptr(GBytes) bytes = kiln_bytes_take(data, size);
     KilnTensor *tensor = kiln_tensor_compact(kiln_tensor_new_data(type, bytes, error));
     return tensor ? kiln_build_constant(function, before, name, tensor) : NULL;
 }

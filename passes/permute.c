@@ -174,14 +174,14 @@ moved_tensor(const KilnTensor *tensor, const int64_t *dims, const KilnPerm *perm
     if (kiln_perm_is_identity(perm)) /* another shape, at most */
         return kiln_tensor_new_data(&plain, bytes, error);
     size_t size = (size_t)kiln_type_bytes(&plain);
-    uint8_t *moved = kiln_alloc(1, size, error);
-    if (!moved)
+    void *moved;
+    g_autoptr(GBytes) made = kiln_bytes_new(1, size, &moved, error);
+    if (!made)
         return NULL;
     if (size)
         move_elements(moved, g_bytes_get_data(bytes, NULL), dims, perm,
                       kiln_dtype_size(plain.dtype));
-    g_autoptr(GBytes) taken = kiln_bytes_take(moved, size);
-    return kiln_tensor_compact(kiln_tensor_new_data(&plain, taken, error));
+    return kiln_tensor_compact(kiln_tensor_new_data(&plain, made, error));
 }
 
 KilnValue *

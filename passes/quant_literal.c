@@ -111,12 +111,12 @@ kiln_quant_convert(const KilnValue *literal, const KilnType *to, GError **error)
     }
     g_autoptr(GBytes) bytes = kiln_tensor_view(tensor, error);
     size_t size = (size_t)kiln_type_bytes(&stored);
-    void *out = bytes ? kiln_alloc(1, size, error) : NULL;
-    if (!out)
+    void *out;
+    g_autoptr(GBytes) made = bytes ? kiln_bytes_new(1, size, &out, error) : NULL;
+    if (!made)
         return NULL;
     for (int64_t i = 0, n = kiln_type_elements(to); i < n; i++)
         convert(&conversion, g_bytes_get_data(bytes, NULL), out, i);
     kiln_tensor_drop_pages(tensor);
-    g_autoptr(GBytes) made = kiln_bytes_take(out, size);
     return kiln_tensor_compact(kiln_tensor_new_data(&stored, made, error));
 }

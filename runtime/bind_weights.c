@@ -143,8 +143,11 @@ static GBytes *
 zeros(const KilnType *type, GError **error)
 {
     size_t size = (size_t)kiln_type_bytes(type);
-    void *memory = kiln_alloc(1, size, error);
-    return memory ? kiln_bytes_take(memset(memory, 0, size), size) : NULL;
+    void *memory;
+    GBytes *bytes = kiln_bytes_new(1, size, &memory, error);
+    if (bytes)
+        memset(memory, 0, size);
+    return bytes;
 }
 
 /* A read-only copy of what @tensor stands for. */

@@ -203,9 +203,12 @@ picture_to_tensor(const Picture *picture, const Place *place, const KilnImageOpt
     int skip = 4 - place->rank; /* rank 2 and 3 leave dims of extent 1 out */
     KilnType type = kiln_type_make(KILN_DTYPE_f32, place->rank, dims + skip);
     int64_t plane = rows * columns;
-    float *data = kiln_alloc((size_t)(plane * channels), sizeof(float), error);
-    if (!data)
+    void *elements;
+    g_autoptr(GBytes) bytes =
+        kiln_bytes_new((size_t)(plane * channels), sizeof(float), &elements, error);
+    if (!bytes)
         return NULL;
+    float *data = elements;
     for (int64_t c = 0; c < channels; c++) {
         for (int64_t i = 0; i < plane; i++) {
             double unit = sample_at(picture, i, (int)c, place->channels) / 255.0 * options->scale;
@@ -213,7 +216,6 @@ picture_to_tensor(const Picture *picture, const Place *place, const KilnImageOpt
                 (float)((unit - options->mean[c]) / options->std[c]);
         }
     }
-    g_autoptr(GBytes) bytes = kiln_bytes_take(data, (size_t)(plane * channels) * sizeof(float));
     return kiln_tensor_new_data(&type, bytes, error);
 }
 

@@ -43,12 +43,12 @@ keep_key(const KilnProgram *program, KilnSpecialisation *made, const KilnBinding
         if (!program->value_inputs[i])
             continue;
         size_t size = (size_t)made->inputs.info[i].bytes;
-        void *copy = kiln_alloc(1, size, error);
-        if (!copy)
+        void *copy;
+        made->values[i] = kiln_bytes_new(1, size, &copy, error);
+        if (!made->values[i])
             return FALSE;
         if (size)
             memcpy(copy, bindings[i].data, size);
-        made->values[i] = kiln_bytes_take(copy, size);
     }
     return TRUE;
 }

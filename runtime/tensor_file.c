@@ -61,16 +61,17 @@ from_fortran(const KilnType *type, GBytes *payload, GError **error)
     int64_t n = kiln_type_elements(type), index[KILN_MAX_RANK] = { 0 };
     size_t element = kiln_dtype_size(type->dtype);
     const uint8_t *from = g_bytes_get_data(payload, NULL);
-    uint8_t *to = kiln_alloc((size_t)n, element, error);
-    for (int64_t i = 0; to && i < n; i++) {
+    void *to;
+    GBytes *made = kiln_bytes_new((size_t)n, element, &to, error);
+    for (int64_t i = 0; made && i < n; i++) {
         int64_t at = 0;
         for (int d = type->rank - 1; d >= 0; d--)
             at = at * type->dims[d] + index[d];
-        memcpy(to + (size_t)i * element, from + (size_t)at * element, element);
+        memcpy((uint8_t *)to + (size_t)i * element, from + (size_t)at * element, element);
         for (int d = type->rank - 1; d >= 0 && ++index[d] == type->dims[d]; d--)
             index[d] = 0;
     }
-    return to ? kiln_bytes_take(to, (size_t)n * element) : NULL;
+    return made;
 }
 
 /* Format versions 1 and 2: magic, two version bytes, header length (2 or 4 bytes), a Python dict

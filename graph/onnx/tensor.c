@@ -107,10 +107,10 @@ load_numbers(const KilnOnnxTensor *tensor, const KilnType *type, GError **error)
         throw_count(tensor, type, n, error);
         return NULL;
     }
-    void *memory = kiln_alloc(n, size, error);
-    if (!memory)
+    void *memory;
+    g_autoptr(GBytes) bytes = kiln_bytes_new(n, size, &memory, error);
+    if (!bytes)
         return NULL;
-    g_autoptr(GBytes) bytes = kiln_bytes_take(memory, n * size);
     bool fits = true;
     if (item == size) {
         if (n)

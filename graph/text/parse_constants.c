@@ -7,13 +7,13 @@
 
 #include <string.h>
 
-static void *
-alloc_payload(KilnParser *parser, const KilnToken *at, size_t size)
+static GBytes *
+new_payload(KilnParser *parser, const KilnToken *at, size_t size, void **out_data)
 {
-    void *memory = kiln_alloc(1, size, parser->error);
-    if (!memory)
+    GBytes *bytes = kiln_bytes_new(1, size, out_data, parser->error);
+    if (!bytes)
         kiln_parse_prefix(parser, at);
-    return memory;
+    return bytes;
 }
 
 /* --- inline payloads --- */
@@ -39,10 +39,10 @@ parse_inline(KilnParser *parser, const KilnType *type, int64_t n)
     size_t size = kiln_dtype_size(type->dtype);
     if (!kiln_parse_expect(parser, '['))
         return NULL;
-    void *memory = alloc_payload(parser, &at, (size_t)n * size);
-    if (!memory)
+    void *memory;
+    g_autoptr(GBytes) bytes = new_payload(parser, &at, (size_t)n * size, &memory);
+    if (!bytes)
         return NULL;
-    g_autoptr(GBytes) bytes = kiln_bytes_take(memory, (size_t)n * size);
     for (int64_t i = 0; i < n; i++) {
         if ((i && !kiln_parse_expect(parser, ',')) ||
             !kiln_parse_element(parser, type->dtype, memory, i))
@@ -155,10 +155,10 @@ parse_base64(KilnParser *parser, const KilnType *type)
                             found < 0 ? "no base64" : "another number");
         return NULL;
     }
-    void *memory = alloc_payload(parser, &at, (size_t)expected);
-    if (!memory)
+    void *memory;
+    g_autoptr(GBytes) bytes = new_payload(parser, &at, (size_t)expected, &memory);
+    if (!bytes)
         return NULL;
-    g_autoptr(GBytes) bytes = kiln_bytes_take(memory, (size_t)expected);
     gint state = 0;
     guint save = 0;
     g_base64_decode_step(text, length, memory, &state, &save);

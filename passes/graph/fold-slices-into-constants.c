@@ -74,13 +74,14 @@ copy(const Walk *walk, const KilnType *type, GError **error)
 {
     size_t size = kiln_dtype_size(type->dtype), bytes = (size_t)kiln_type_bytes(type);
     g_autoptr(GBytes) payload = kiln_tensor_view(walk->tensor, error);
-    uint8_t *to = payload ? kiln_alloc(1, bytes, error) : NULL;
-    if (!to)
+    void *to;
+    g_autoptr(GBytes) made = payload ? kiln_bytes_new(1, bytes, &to, error) : NULL;
+    if (!made)
         return NULL;
     const uint8_t *from = g_bytes_get_data(payload, NULL);
     int64_t index[KILN_MAX_RANK] = { 0 }, at = walk->base;
     for (int64_t k = 0, n = kiln_type_elements(type); k < n; k++) {
-        memcpy(to + (size_t)k * size, from + (size_t)at * size, size);
+        memcpy((uint8_t *)to + (size_t)k * size, from + (size_t)at * size, size);
         for (int d = type->rank - 1; d >= 0; d--) {
             at += walk->strides[d];
             if (++index[d] < type->dims[d])
@@ -90,7 +91,6 @@ copy(const Walk *walk, const KilnType *type, GError **error)
         }
     }
     kiln_tensor_drop_pages(walk->tensor);
-    g_autoptr(GBytes) made = kiln_bytes_take(to, bytes);
     return kiln_tensor_compact(kiln_tensor_new_data(type, made, error));
 }
 
