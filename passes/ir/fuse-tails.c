@@ -227,11 +227,32 @@ may_add(const Fusing *fusing, const KilnInstr *product, KilnBuffer *residual)
     return true;
 }
 
+/* A stack would do the activation beside what reads its result: in registers, and only once it is
+ * needed. A bound is no more work for the product, which has its sums in registers, too. */
+static bool
+is_for_stack(const KilnInstr *reader)
+{
+    const KilnBuffer *result = reader->operands[0].buffer;
+    uint32_t n_reads = 0, n_joined = 0;
+    if (reader->kind == KILN_INSTR_relu || reader->kind == KILN_INSTR_clip)
+        return false;
+    kiln_foreach_buffer_use (use, result) {
+        const KilnInstr *user = use->user;
+        if (use->access != KILN_ACCESS_IN)
+            continue;
+        n_reads++;
+        n_joined += (kiln_instr_info(user->kind)->flags & KILN_INSTR_DATA_PARALLEL) &&
+                    kiln_type_same_shape(&user->operands[0].buffer->type, &result->type);
+    }
+    return n_reads == 1 && n_joined == 1;
+}
+
 static bool
 may_activate(const Fusing *fusing, const KilnInstr *product, const KilnInstr *reader, Draft *draft)
 {
     KilnPassContext *context = fusing->context;
     GUARD(one_activation, kiln_instr_tail(product).activation == KILN_N_INSTRS);
+    GUARD(last_of_chain, !is_for_stack(reader));
     GUARD(bounds_known, draft_activation(fusing, reader, draft));
     return true;
 }
