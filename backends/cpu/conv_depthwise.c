@@ -39,12 +39,15 @@ aligned(int64_t floats)
     return (floats + 15) / 16 * 16;
 }
 
-static bool
-is_dense3x3(const KilnCpuConv *c)
+/* The stride of a 3 × 3 kernel that the plane kernel runs over the image itself; 0 of others. */
+static int
+stride_of_3x3(const KilnCpuConv *c)
 {
-    return c->in[0] == 1 && c->out[0] == 1 && c->kernel[0] == 1 && c->pad[0] == 0 &&
-           c->kernel[1] == 3 && c->kernel[2] == 3 && c->stride[1] == 1 && c->stride[2] == 1 &&
-           c->dilation[1] == 1 && c->dilation[2] == 1;
+    bool ok = c->in[0] == 1 && c->out[0] == 1 && c->kernel[0] == 1 && c->pad[0] == 0 &&
+              c->stride[1] == c->stride[2] && c->stride[1] <= 2;
+    for (int d = 1; d < 3; d++)
+        ok &= c->kernel[d] == 3 && c->dilation[d] == 1;
+    return ok ? (int)c->stride[1] : 0;
 }
 
 void
@@ -53,12 +56,12 @@ kiln_conv_depthwise_pack(const KilnCpuConv *conv, const void *src, float *dst)
     memcpy(dst, src, (size_t)(4 * conv->oc * times3(conv->kernel)));
 }
 
-/* The layout that the plane kernel reads; dense 3 × 3 kernels read the image itself. */
+/* The layout that the plane kernel reads: of the image itself, where it can. */
 static KilnHalo
 halo_of(const KilnCpuConv *conv)
 {
     KilnHalo halo = kiln_halo_of(conv);
-    halo.direct |= is_dense3x3(conv);
+    halo.direct |= stride_of_3x3(conv) != 0;
     return halo;
 }
 
@@ -87,7 +90,7 @@ run_channel(const Job *job, int64_t index, const float *in, float *weights)
                                  .offsets = job->offsets,
                                  .weights = weights,
                                  .taps = taps,
-                                 .dense3x3 = is_dense3x3(c),
+                                 .stride3x3 = stride_of_3x3(c),
                                  .height = c->in[1],
                                  .width = c->in[2],
                                  .pad_y = c->pad[1],

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The depthwise plane kernel, as a template: a file that includes it has included one of the simd
- * headers, and gets depthwise_plane().
+ * headers and defined V_EVENS(a, b) and V_ODDS(a, b), every other element of a and then b, and gets
+ * depthwise_plane().
  *
  * In general four vectors of outputs are summed at a time, side by side or from several rows:
  * enough independent sums to hide the latency of the multiply-add, and each weight is broadcast
- * once for all four. Loads bound that; 3 × 3 kernels of stride 1 therefore sum four rows below each
- * other, so that what is loaded of an input row serves up to three of them. Both add the taps in
- * their order.
+ * once for all four. Loads bound that; 3 × 3 kernels of stride 1 or 2 therefore sum four rows below
+ * each other, so that what is loaded of an input row serves up to three of them. Both add the taps
+ * in their order.
  */
 #pragma once
 
@@ -115,32 +116,52 @@ plane_by_strips(const KilnDepthwisePlane *p)
         flush_strips(p, &s);
 }
 
-/* One vector of outputs below each other: columns x … of rows y …, with masks for each tap. */
+/* One vector of outputs below each other: columns x … of rows y …, with masks for what is loaded of
+   an input row. */
 typedef struct {
     int64_t x, y;
-    MASK in[3], out;
+    MASK in[4], out;
 } Column;
 
+/* What the three taps of a row meet. */
 ALWAYS_INLINE void
-sum_rows(const KilnDepthwisePlane *p, const Column *c, const int rows, const bool full)
+load_taps(const float *in, const Column *c, const int stride, const bool full, V x[3])
+{
+    if (stride == 1) {
+        UNROLLED
+        for (int tx = 0; tx < 3; tx++)
+            x[tx] = load(in + tx, c->in[tx], full);
+        return;
+    }
+    V a = load(in, c->in[0], full), b = load(in + VW, c->in[1], full);
+    V after = load(in + 2, c->in[2], full), last = load(in + 2 + VW, c->in[3], full);
+    x[0] = V_EVENS(a, b);
+    x[1] = V_ODDS(a, b);
+    x[2] = V_EVENS(after, last);
+}
+
+ALWAYS_INLINE void
+sum_rows(const KilnDepthwisePlane *p, const Column *c, const int rows, const int stride,
+         const bool full)
 {
     V acc[BLOCK_ROWS];
     UNROLLED
     for (int r = 0; r < rows; r++)
         acc[r] = V_SET1(p->bias);
     UNROLLED
-    for (int j = 0; j < rows + 2; j++) {
-        int64_t y = c->y + j - p->pad_y;
+    for (int j = 0; j < stride * (rows - 1) + 3; j++) {
+        int64_t y = stride * c->y + j - p->pad_y;
         if (y < 0 || y >= p->height)
             continue;
-        const float *in = p->in + y * p->width + c->x - p->pad_x;
+        V x[3];
+        load_taps(p->in + y * p->width + stride * c->x - p->pad_x, c, stride, full, x);
         UNROLLED
         for (int tx = 0; tx < 3; tx++) {
-            V x = load(in + tx, c->in[tx], full);
             UNROLLED
             for (int r = 0; r < rows; r++) {
-                if (j - r >= 0 && j - r < 3)
-                    acc[r] = V_FMA(V_SET1(p->weights[3 * (j - r) + tx]), x, acc[r]);
+                int ty = j - stride * r;
+                if (ty >= 0 && ty < 3)
+                    acc[r] = V_FMA(V_SET1(p->weights[3 * ty + tx]), x[tx], acc[r]);
             }
         }
     }
@@ -151,45 +172,49 @@ sum_rows(const KilnDepthwisePlane *p, const Column *c, const int rows, const boo
 }
 
 ALWAYS_INLINE void
-sum_column(const KilnDepthwisePlane *p, Column *c, const bool full)
+sum_column(const KilnDepthwisePlane *p, Column *c, const int stride, const bool full)
 {
     int64_t height = p->dims[1];
     for (c->y = 0; c->y + BLOCK_ROWS <= height; c->y += BLOCK_ROWS)
-        sum_rows(p, c, BLOCK_ROWS, full);
+        sum_rows(p, c, BLOCK_ROWS, stride, full);
     switch (height - c->y) {
     case 1:
-        sum_rows(p, c, 1, full);
+        sum_rows(p, c, 1, stride, full);
         break;
     case 2:
-        sum_rows(p, c, 2, full);
+        sum_rows(p, c, 2, stride, full);
         break;
     case 3:
-        sum_rows(p, c, 3, full);
+        sum_rows(p, c, 3, stride, full);
         break;
     }
 }
 
-static void
-plane_of_3x3(const KilnDepthwisePlane *p)
+ALWAYS_INLINE void
+plane_of_3x3(const KilnDepthwisePlane *p, const int stride)
 {
     Column c;
     for (c.x = 0; c.x < p->dims[2]; c.x += VW) {
-        int64_t left = c.x - p->pad_x;
+        int64_t left = stride * c.x - p->pad_x;
         c.out = V_MASK(p->dims[2] - c.x);
-        for (int tx = 0; tx < 3; tx++)
-            c.in[tx] = V_LANES(-left - tx, p->width - left - tx);
-        if (left >= 0 && left + 2 + VW <= p->width && c.x + VW <= p->dims[2])
-            sum_column(p, &c, true);
+        for (int i = 0; i < 4; i++) {
+            int64_t at = left + (stride == 1 ? i : i / 2 * 2 + i % 2 * VW);
+            c.in[i] = V_LANES(-at, p->width - at);
+        }
+        if (left >= 0 && left + 2 + stride * VW <= p->width && c.x + VW <= p->dims[2])
+            sum_column(p, &c, stride, true);
         else
-            sum_column(p, &c, false);
+            sum_column(p, &c, stride, false);
     }
 }
 
 static void
 depthwise_plane(const KilnDepthwisePlane *p)
 {
-    if (p->dense3x3)
-        plane_of_3x3(p);
+    if (p->stride3x3 == 1)
+        plane_of_3x3(p, 1);
+    else if (p->stride3x3 == 2)
+        plane_of_3x3(p, 2);
     else
         plane_by_strips(p);
 }

@@ -10,16 +10,16 @@
 
 #include <stdint.h>
 
-/* One output channel over one channel of the halo copy. Where dense3x3 says so, the kernel is 3 × 3
-   of stride 1 and reads the image itself: rows of the input are shared by outputs, and positions
-   outside are left out by masks. */
+/* One output channel over one channel of the halo copy. Where stride3x3 is 1 or 2, the kernel is
+   3 × 3 of that stride and reads the image itself: rows of the input are shared by outputs, and
+   positions outside are left out by masks. */
 typedef struct {
     const float *in;
     const int64_t *offsets; /* of each tap */
     const float *weights;
     int64_t taps;
-    bool dense3x3;
-    int64_t height, width, pad_y, pad_x; /* of the image, for dense3x3 */
+    int stride3x3;                       /* 0: another kernel */
+    int64_t height, width, pad_y, pad_x; /* of the image, for stride3x3 */
     float *out;
     const float *residual; /* laid out as out, may be out; or NULL */
     int64_t dims[3], pitch[2];

@@ -2,6 +2,16 @@
 /* The direct convolution kernels for AVX2. */
 #include "backends/cpu/simd_avx2.h"
 
+/* Quarters of two vectors that were shuffled half by half. */
+static inline V
+in_order(V x)
+{
+    return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(x), 0xd8));
+}
+
+#define V_EVENS(a, b) in_order(_mm256_shuffle_ps(a, b, 0x88))
+#define V_ODDS(a, b) in_order(_mm256_shuffle_ps(a, b, 0xdd))
+
 #include "backends/cpu/conv_depthwise_plane.h"
 
 #define V_ZIP(low, high, a, b)                                                                     \
@@ -19,8 +29,7 @@ load_every(const float *src, int64_t stride, int64_t lo, int64_t hi)
         return lo <= 0 && hi >= 8 ? V_LOAD(src) : V_LOAD_SOME(src, V_LANES(lo, hi));
     V x = V_LOAD_SOME(src, V_LANES(2 * lo, 2 * hi - 1));
     V y = V_LOAD_SOME(src + 8, V_LANES(2 * lo - 8, 2 * hi - 9));
-    __m256d pairs = _mm256_castps_pd(_mm256_shuffle_ps(x, y, 0x88));
-    return _mm256_castpd_ps(_mm256_permute4x64_pd(pairs, 0xd8));
+    return V_EVENS(x, y);
 }
 
 static void

@@ -2,6 +2,13 @@
 /* The direct convolution kernels for AVX-512. */
 #include "backends/cpu/simd_avx512.h"
 
+#define V_EVENS(a, b)                                                                              \
+    _mm512_permutex2var_ps(                                                                        \
+        a, _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30), b)
+#define V_ODDS(a, b)                                                                               \
+    _mm512_permutex2var_ps(                                                                        \
+        a, _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31), b)
+
 #include "backends/cpu/conv_depthwise_plane.h"
 
 #define V_ZIP(low, high, a, b)                                                                     \
@@ -24,8 +31,6 @@ bits_below(int64_t n)
 static void
 halo_row(const KilnHaloRow *r)
 {
-    const __m512i even =
-        _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
     int64_t lo = r->lo, hi = r->hi, length = r->length;
     if (r->stride == 1) {
         for (int64_t q = 0; q < length; q += 16) {
@@ -37,8 +42,7 @@ halo_row(const KilnHaloRow *r)
             uint32_t mask = bits_below(2 * (hi - q) - 1) & ~bits_below(2 * (lo - q));
             V x = V_LOAD_SOME(r->src + 2 * q, (MASK)mask);
             V y = V_LOAD_SOME(r->src + 2 * q + 16, (MASK)(mask >> 16));
-            x = _mm512_permutex2var_ps(x, even, y);
-            V_STORE_SOME(r->dst + q, V_MASK(length - q), x);
+            V_STORE_SOME(r->dst + q, V_MASK(length - q), V_EVENS(x, y));
         }
     } else {
         for (int64_t q = 0; q < length; q++)
