@@ -41,6 +41,12 @@ typedef struct {
     KilnDifference difference;
 } Row;
 
+/* What the passes of both sides may have done to a value. */
+typedef struct {
+    KilnNumerics numerics;
+    uint32_t n_rounding; /* changes that round: their errors add up */
+} Reach;
+
 typedef struct {
     GHashTable *waiting; /* name → Waiting */
     GHashTable *order;   /* name → place in the model + 1; NULL: any name counts, as it comes */
@@ -49,9 +55,9 @@ typedef struct {
     /* how far values may differ */
     KilnTolerance stated;
     bool by_class;
-    KilnNumerics numerics;
+    Reach of_graph, of_outputs; /* these also pass through instructions */
+    const Reach *reach;         /* of the values that are visited */
     KilnErrorTerms terms;
-    uint32_t n_rounding; /* changes of both sides that round: their errors add up */
     char *labels[2];
 } Compare;
 
@@ -130,13 +136,13 @@ tolerance_for(const Compare *compare, const KilnTensor *a, const KilnTensor *b, 
               GError **error)
 {
     *out = compare->stated;
-    if (!compare->by_class || a->kind == KILN_TENSOR_STRINGS ||
-        compare->numerics == KILN_NUMERICS_L)
+    const Reach *reach = compare->reach;
+    if (!compare->by_class || a->kind == KILN_TENSOR_STRINGS || reach->numerics == KILN_NUMERICS_L)
         return TRUE;
-    *out = (KilnTolerance){ .bits = compare->numerics == KILN_NUMERICS_E };
+    *out = (KilnTolerance){ .bits = reach->numerics == KILN_NUMERICS_E };
     KilnErrorTerms terms = compare->terms;
-    terms.terms *= MAX(compare->n_rounding, 1);
-    return out->bits || kiln_numerics_bound(a, b, compare->numerics, &terms, &out->atol, error);
+    terms.terms *= MAX(reach->n_rounding, 1);
+    return out->bits || kiln_numerics_bound(a, b, reach->numerics, &terms, &out->atol, error);
 }
 
 static gboolean
@@ -291,18 +297,42 @@ run_program(KilnOptions *options, KilnModel *model, KilnPipeline *pipeline, cons
     return outputs && kiln_values_of_outputs(execution.program, outputs, see, compare, error);
 }
 
-/* What the passes of either side may have done to any value. */
 static void
-widen(Compare *compare, const KilnPipeline *pipeline, const KilnPassReport *report,
-      const KilnModule *module)
+widen(Reach *reach, const KilnPipeline *pipeline, const KilnPassReport *report)
 {
     uint32_t n_rounding;
     KilnNumerics numerics = kiln_pass_report_numerics(report, pipeline->passes, &n_rounding);
+    reach->numerics = MAX(reach->numerics, numerics);
+    reach->n_rounding += n_rounding;
+}
+
+/* By what the passes on graphs did to @module. */
+static void
+widen_by_graph(Compare *compare, const KilnPipeline *pipeline, const KilnPassReport *report,
+               const KilnModule *module)
+{
     KilnErrorTerms terms = kiln_error_terms(kiln_module_entry(module));
-    compare->numerics = MAX(compare->numerics, numerics);
-    compare->n_rounding += n_rounding;
+    widen(&compare->of_graph, pipeline, report);
+    widen(&compare->of_outputs, pipeline, report);
     compare->terms.terms = MAX(compare->terms.terms, terms.terms);
     compare->terms.step = MAX(compare->terms.step, terms.step);
+}
+
+/* By what those on instructions do to @module, which is taken over. */
+static gboolean
+widen_by_ir(Compare *compare, KilnOptions *options, const KilnPipeline *pipeline,
+            KilnModule *module, GError **error)
+{
+    KilnPassOptions pass_options;
+    g_autoptr(KilnModule) taken = module;
+    if (!kiln_options_passes(options, pipeline, &pass_options, error))
+        return FALSE;
+    g_autoptr(KilnPassReport) report = kiln_pass_report_new();
+    g_autoptr(KilnIRModule) ir =
+        kiln_compile_ir(g_steal_pointer(&taken), pipeline->passes, &pass_options, report, error);
+    if (ir)
+        widen(&compare->of_outputs, pipeline, report);
+    return ir != NULL;
 }
 
 static gboolean
@@ -315,9 +345,13 @@ visit_side(KilnOptions *options, const Side *side, KilnModel *model, const GPtrA
         pipeline ? kiln_values_optimize(options, model, pipeline, inputs, report, error) : NULL;
     if (!module)
         return FALSE;
-    widen(compare, pipeline, report, module);
-    return kiln_values_of_graph(options, model, module, inputs, see, compare, error) &&
-           run_program(options, model, pipeline, inputs, see, compare, error);
+    widen_by_graph(compare, pipeline, report, module);
+    compare->reach = &compare->of_graph;
+    if (!kiln_values_of_graph(options, model, module, inputs, see, compare, error) ||
+        !widen_by_ir(compare, options, pipeline, g_steal_pointer(&module), error))
+        return FALSE;
+    compare->reach = &compare->of_outputs;
+    return run_program(options, model, pipeline, inputs, see, compare, error);
 }
 
 static GHashTable *
@@ -360,8 +394,8 @@ compare_model(KilnOptions *options, const CompareOptions *own, const char *path,
     compare->order = order_of(model);
     compare->by_class = own->rtol == UNSTATED && own->atol == UNSTATED;
     if (strcmp(sides[0].backend, sides[1].backend) != 0) {
-        compare->numerics = KILN_NUMERICS_U; /* kernels of their own round as they like */
-        compare->n_rounding = 1;
+        /* Kernels of their own round as they like. */
+        compare->of_graph = compare->of_outputs = (Reach){ KILN_NUMERICS_U, 1 };
     }
     return visit_side(options, &sides[0], model, inputs, take_a, compare, error) &&
            visit_side(options, &sides[1], model, inputs, take_b, compare, error);
