@@ -126,6 +126,12 @@ kiln_tensor_new_sparse(const KilnType *type)
 }
 
 KilnTensor *
+kiln_tensor_new_extern(const KilnType *type)
+{
+    return tensor_new(KILN_TENSOR_EXTERN, type);
+}
+
+KilnTensor *
 kiln_tensor_new_strings(const KilnType *type, char **strings, GError **error)
 {
     g_auto(GStrv) taken = strings;
@@ -189,6 +195,9 @@ kiln_tensor_write(const KilnTensor *tensor, void *out, GError **error)
         return kiln_throw(error, KILN_ERROR_UNSUPPORTED, "sparse tensors are not supported");
     case KILN_TENSOR_STRINGS:
         return kiln_throw(error, KILN_ERROR_UNSUPPORTED, "string tensors have no bytes");
+    case KILN_TENSOR_EXTERN:
+        return kiln_throw(error, KILN_ERROR_UNSUPPORTED,
+                          "the values are extern: the program file holds them, packed");
     }
     return FALSE;
 }

@@ -15,6 +15,7 @@ typedef enum {
     KILN_TENSOR_IOTA,    /* 0, 1, 2, … */
     KILN_TENSOR_SPARSE,  /* a sparse initializer: known to be there, not supported */
     KILN_TENSOR_STRINGS, /* elements are texts */
+    KILN_TENSOR_EXTERN,  /* a program file has the bytes, packed for its kernels */
 } KilnTensorKind;
 
 /** Immutable once made. Shape and element type only: quantization and layout belong to the value's
@@ -55,6 +56,15 @@ KilnTensor *kiln_tensor_new_uniform(const KilnType *type, uint64_t seed, double 
 KilnTensor *kiln_tensor_new_iota(const KilnType *type);
 /** Stands for a payload in a sparse form, which is not read. */
 KilnTensor *kiln_tensor_new_sparse(const KilnType *type);
+/** Stands for a payload that the text does not hold. */
+KilnTensor *kiln_tensor_new_extern(const KilnType *type);
+/** True where elements can be read: of no sparse, string or extern tensor. */
+static inline bool
+kiln_tensor_is_readable(const KilnTensor *tensor)
+{
+    return tensor->kind != KILN_TENSOR_SPARSE && tensor->kind != KILN_TENSOR_STRINGS &&
+           tensor->kind != KILN_TENSOR_EXTERN;
+}
 /** Takes @strings over: NULL-terminated, one per element (KILN_ERROR_SHAPE otherwise). */
 KilnTensor *kiln_tensor_new_strings(const KilnType *type, char **strings, GError **error);
 
@@ -63,7 +73,7 @@ int64_t kiln_tensor_storage(const KilnTensor *tensor);
 
 /** The payload as aligned bytes: borrowed where a DATA payload is aligned already, else made
  * (copied or generated) for the caller. Fails with KILN_ERROR_MEMORY, or KILN_ERROR_UNSUPPORTED for
- * sparse and string tensors. */
+ * what is not readable. */
 GBytes *kiln_tensor_view(const KilnTensor *tensor, GError **error);
 
 /** The payload is not read again soon: where it is mapped from a file, its pages leave the process

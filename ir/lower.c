@@ -101,10 +101,13 @@ lower_const(KilnLower *l, const KilnNode *node, GError **error)
 {
     KilnConstant *constant = kiln_attrs(node, const)->value;
     KilnTensorKind kind = constant->tensor->kind;
-    if (kind == KILN_TENSOR_SPARSE || kind == KILN_TENSOR_STRINGS)
+    if (!kiln_tensor_is_readable(constant->tensor))
         return kiln_lower_throw(node, KILN_ERROR_UNSUPPORTED, error,
                                 "%s tensors are not supported, found constant @%s",
-                                kind == KILN_TENSOR_SPARSE ? "sparse" : "string", constant->name);
+                                kind == KILN_TENSOR_SPARSE    ? "sparse"
+                                : kind == KILN_TENSOR_STRINGS ? "string"
+                                                              : "extern",
+                                constant->name);
     KilnBuffer *buffer = g_hash_table_lookup(l->weights, constant);
     if (!buffer) {
         buffer = kiln_ir_add_weight(l->ir, constant);

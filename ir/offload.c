@@ -129,6 +129,20 @@ resolve(KilnInstr *call, const KilnTarget *target, int threads, GError **error)
     return made || inline_call(call, error);
 }
 
+void
+kiln_offload_count_readers(const KilnModule *module, uint32_t *readers)
+{
+    for (guint i = 0; i < module->declarations->len; i++) {
+        const KilnDeclaration *declaration = g_ptr_array_index(module->declarations, i);
+        if (!declaration->body)
+            continue;
+        kiln_foreach_node (node, declaration->body) {
+            if (node->op == KILN_OP_const)
+                readers[kiln_attrs(node, const)->value->id]++;
+        }
+    }
+}
+
 static void
 mark_called(const KilnIRFunction *function, bool *called)
 {

@@ -55,6 +55,17 @@ kernel_fits(const KilnKernel *kernel, const KilnInstr *instr, const KilnType *ke
            (!kernel->supports || kernel->supports(instr));
 }
 
+const char *
+kiln_isa_name(KilnIsa isa)
+{
+    static const char *const names[] = {
+        [KILN_ISA_ANY] = "portable",
+        [KILN_ISA_AVX2] = "AVX2",
+        [KILN_ISA_AVX512] = "AVX-512",
+    };
+    return names[isa];
+}
+
 const KilnKernel *
 kiln_target_find(const KilnTarget *target, const KilnInstr *instr)
 {

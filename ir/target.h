@@ -26,6 +26,8 @@ typedef enum {
     KILN_ISA_AVX2,   /* with FMA and F16C */
     KILN_ISA_AVX512, /* F, BW, DQ, VL */
 } KilnIsa;
+/** "portable", "AVX2", "AVX-512". */
+const char *kiln_isa_name(KilnIsa isa);
 
 /** A row of a kernels.def. */
 typedef struct {

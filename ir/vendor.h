@@ -70,6 +70,9 @@ uint64_t kiln_kernel_cache_compiled(void);
  * that equal regions become equal texts. */
 KilnModule *kiln_region_module(const KilnFunction *body, GError **error);
 
+/** Counts a reader for each literal that a region of @module reads: compiling it asks for them. */
+void kiln_offload_count_readers(const KilnModule *module, uint32_t *readers);
+
 /** Gives every call of @ir its compiled region: what a pass compiled, else what the cache has or
  * @target's vendor compiles now. A call that has none goes inline, in instructions; one without
  * body is KILN_ERROR_UNSUPPORTED. Declarations that no call reads are dropped. */

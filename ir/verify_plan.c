@@ -31,11 +31,11 @@ by_last(gconstpointer a, gconstpointer b)
 static gboolean
 throw_overlap(const KilnLife *a, const KilnLife *b, GError **error)
 {
+    g_autofree char *first = kiln_life_name(a), *second = kiln_life_name(b);
     return kiln_throw(error, KILN_ERROR_INVALID,
-                      "@%s: %%%s at %" G_GINT64_FORMAT " and %%%s at %" G_GINT64_FORMAT
+                      "%s at %" G_GINT64_FORMAT " and %s at %" G_GINT64_FORMAT
                       " live at once and overlap",
-                      a->buffer->function->name, a->buffer->name, a->offset, b->buffer->name,
-                      b->offset);
+                      first, a->offset, second, b->offset);
 }
 
 /* Two buffers at one offset collide too: the tree must never hold equal keys. */
@@ -59,7 +59,6 @@ sweep(KilnMemoryPlan *plan, GError **error)
 {
     g_autoptr(GPtrArray) starts = g_ptr_array_new(), ends = g_ptr_array_new();
     for (uint32_t i = 0; i < plan->n_lives; i++) {
-        plan->lives[i].offset = plan->lives[i].buffer->offset;
         if (plan->lives[i].size) {
             g_ptr_array_add(starts, &plan->lives[i]);
             g_ptr_array_add(ends, &plan->lives[i]);
@@ -103,14 +102,25 @@ static gboolean
 check_bounds(const KilnIRFunction *function, const KilnMemoryPlan *plan, GError **error)
 {
     for (uint32_t i = 0; i < plan->n_lives; i++) {
-        const KilnBuffer *buffer = plan->lives[i].buffer;
-        if (buffer->offset > function->arena_bytes - plan->lives[i].size)
-            return kiln_throw(error, KILN_ERROR_INVALID,
-                              "@%s: %%%s at %" G_GINT64_FORMAT
-                              ": expected to lie inside an arena of %" G_GINT64_FORMAT " bytes",
-                              function->name, buffer->name, buffer->offset, function->arena_bytes);
+        const KilnLife *life = &plan->lives[i];
+        if (life->offset >= 0 && life->offset <= function->arena_bytes - life->size)
+            continue;
+        g_autofree char *name = kiln_life_name(life);
+        return kiln_throw(error, KILN_ERROR_INVALID,
+                          "%s at %" G_GINT64_FORMAT
+                          ": expected to lie inside an arena of %" G_GINT64_FORMAT " bytes",
+                          name, life->offset, function->arena_bytes);
     }
     return TRUE;
+}
+
+gboolean
+kiln_verify_lives(const KilnIRFunction *function, KilnMemoryPlan *plan, GError **error)
+{
+    if (check_bounds(function, plan, error) && sweep(plan, error))
+        return TRUE;
+    g_prefix_error(error, "@%s: ", function->name);
+    return FALSE;
 }
 
 gboolean
@@ -121,5 +131,7 @@ kiln_verify_plan(const KilnIRFunction *function, GError **error)
     if (function->arena_bytes < 0)
         return TRUE;
     g_autoptr(KilnMemoryPlan) plan = kiln_liveness(function, NULL, 1);
-    return check_bounds(function, plan, error) && sweep(plan, error);
+    for (uint32_t i = 0; i < plan->n_lives; i++)
+        plan->lives[i].offset = plan->lives[i].buffer->offset;
+    return kiln_verify_lives(function, plan, error);
 }

@@ -88,9 +88,7 @@ kiln_constant_pool_get(KilnConstantPool *pool, const KilnValue *value)
 {
     const Buffer *buffer = find(pool, value);
     const KilnTensor *tensor = buffer ? buffer->tensor : NULL;
-    bool dense =
-        tensor && tensor->kind != KILN_TENSOR_SPARSE && tensor->kind != KILN_TENSOR_STRINGS;
-    return dense ? tensor : NULL;
+    return tensor && kiln_tensor_is_readable(tensor) ? tensor : NULL;
 }
 
 const void *

@@ -27,8 +27,7 @@ number_tensor(const KilnValue *value)
     if (!constant || value->type.quant || value->type.layout)
         return NULL;
     const KilnTensor *tensor = constant->tensor;
-    bool readable = tensor->kind != KILN_TENSOR_SPARSE && tensor->kind != KILN_TENSOR_STRINGS;
-    return readable ? tensor : NULL;
+    return kiln_tensor_is_readable(tensor) ? tensor : NULL;
 }
 
 double *
@@ -133,12 +132,6 @@ enum {
     SAMPLE = 8 /* elements at each end that the hash sees */
 };
 
-static bool
-has_elements(const KilnTensor *tensor)
-{
-    return tensor->kind != KILN_TENSOR_SPARSE && tensor->kind != KILN_TENSOR_STRINGS;
-}
-
 static uint32_t
 mix(uint32_t hash, const uint8_t *bytes, size_t n)
 {
@@ -171,7 +164,7 @@ kiln_constant_hash(const KilnConstant *constant)
     size_t size = kiln_dtype_size(constant->type.dtype);
     uint32_t hash =
         mix(2166136261u, (const uint8_t *)&n, sizeof n) + (uint32_t)constant->type.dtype;
-    if (!has_elements(tensor))
+    if (!kiln_tensor_is_readable(tensor))
         return hash + constant->id;
     if (is_generated(tensor))
         return generator_hash(tensor, hash);
@@ -192,7 +185,8 @@ kiln_constant_same(const KilnConstant *a, const KilnConstant *b)
     const KilnTensor *x = a->tensor, *y = b->tensor;
     if (a == b)
         return true;
-    if (!kiln_type_equal(&a->type, &b->type) || !has_elements(x) || !has_elements(y))
+    if (!kiln_type_equal(&a->type, &b->type) || !kiln_tensor_is_readable(x) ||
+        !kiln_tensor_is_readable(y))
         return false;
     if (is_generated(x) || is_generated(y))
         return x->kind == y->kind && x->seed == y->seed && x->std == y->std && x->low == y->low &&

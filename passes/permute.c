@@ -121,8 +121,7 @@ kiln_perm_can_move(const KilnValue *value)
     const KilnConstant *constant = kiln_value_constant(value);
     if (!constant || value->type.layout || (value->type.quant && value->type.quant->axis >= 0))
         return false;
-    KilnTensorKind kind = constant->tensor->kind;
-    return kind != KILN_TENSOR_SPARSE && kind != KILN_TENSOR_STRINGS;
+    return kiln_tensor_is_readable(constant->tensor);
 }
 
 /* Copies @n elements of @size bytes that stand @stride elements apart. */

@@ -77,8 +77,7 @@ tensor_for(const KilnValue *literal, const KilnType *to)
         return NULL;
     if (to->quant ? !kiln_quant_is_regular(to) : !is_f32_or_less(to->dtype))
         return NULL;
-    KilnTensorKind kind = constant->tensor->kind;
-    return kind != KILN_TENSOR_SPARSE && kind != KILN_TENSOR_STRINGS ? constant->tensor : NULL;
+    return kiln_tensor_is_readable(constant->tensor) ? constant->tensor : NULL;
 }
 
 static bool

@@ -3,8 +3,11 @@
  * packed (bind_weights.c). What is left for a session is to add base addresses once, and for a run
  * to walk a flat array. */
 #include "runtime/internal.h"
+#include "runtime/program_file.h"
 
 #include "graph/alloc.h"
+
+#include <string.h>
 
 /* Below this much work one thread is faster than waking the others: a parallel region costs about
  * as much as 32 k element-wise operations, and must be a small part of what it saves. */
@@ -187,12 +190,69 @@ list_buffers(KilnBinder *binder, const GPtrArray *buffers, KilnInfoList *list)
     kiln_info_list_init(list, buffers->len, names, types);
 }
 
+/* The calls that @stored has; *@out_n: how many. */
+static const KilnStoredCall *
+stored_calls(const KilnProgramFile *stored, uint64_t *out_n)
+{
+    const KilnSection *section = kiln_program_file_find(stored, KILN_SECTION_CALLS, 0);
+    *out_n = section ? section->size / sizeof(KilnStoredCall) : 0;
+    const char *data = g_bytes_get_data(stored->bytes, NULL);
+    return (const KilnStoredCall *)(section ? data + section->offset : NULL);
+}
+
+static KilnMemoryPlan *
+restore_plan(const KilnIRFunction *function, const KilnBindOptions *options, GError **error)
+{
+    uint64_t n, n_instrs = 0;
+    const KilnStoredCall *calls = stored_calls(options->stored, &n);
+    kiln_foreach_instr (instr, function)
+        n_instrs += !kiln_instr_is_bookkeeping(instr);
+    if (n != n_instrs)
+        return kiln_throw_null(error, KILN_ERROR_INVALID,
+                               "expected %" G_GUINT64_FORMAT " calls, found %" G_GUINT64_FORMAT,
+                               n_instrs, n);
+    g_autofree int64_t *scratch = g_new(int64_t, n + 1);
+    for (uint64_t i = 0; i < n; i++)
+        scratch[i] = calls[i].scratch;
+    KilnMemoryPlan *plan =
+        kiln_memory_plan_restore(function, options->target, options->threads, scratch, error);
+    if (plan) {
+        plan->proven_optimal = options->stored->header->proven_optimal;
+        plan->plan_ms = options->stored->header->plan_ms;
+    }
+    return plan;
+}
+
+/* A kernel reads packed weights as another has packed them: it must be the one that they were
+ * stored for. */
+static gboolean
+check_kernels(const KilnBinder *binder, GError **error)
+{
+    uint64_t n;
+    const KilnStoredCall *calls = stored_calls(binder->options->stored, &n);
+    for (uint32_t c = 0; c < binder->out->n_calls; c++) {
+        const KilnBoundCall *call = &binder->out->calls[c];
+        KilnDigest vendor = kiln_call_digest(call->instr);
+        if (strncmp(calls[c].kernel, call->kernel->name, sizeof calls[c].kernel) == 0 &&
+            kiln_digest_equal(&calls[c].vendor, &vendor))
+            continue;
+        return kiln_throw(error, KILN_ERROR_UNSUPPORTED,
+                          "%s: expected kernel %.*s as it was when the program was compiled, found "
+                          "%s: compile the model again",
+                          kiln_instr_label(call->instr), (int)sizeof calls[c].kernel,
+                          calls[c].kernel, call->kernel->name);
+    }
+    return TRUE;
+}
+
 static gboolean
 plan_memory(KilnSpecialisation *out, const KilnBindOptions *options, GError **error)
 {
     KilnIRFunction *function = g_ptr_array_index(out->ir->functions, out->ir->functions->len - 1);
     out->function = function;
-    out->plan = kiln_memory_plan(function, options->target, options->threads, error);
+    out->plan = options->stored
+                    ? restore_plan(function, options, error)
+                    : kiln_memory_plan(function, options->target, options->threads, error);
     if (!out->plan)
         return FALSE;
     out->arena_bytes = out->plan->arena;
@@ -224,7 +284,8 @@ kiln_program_bind(KilnIRModule *ir, const KilnBindOptions *options, GError **err
         kiln_info_list_init(&out->inputs, out->folder->n_inputs, out->folder->input_names,
                             out->folder->input_types);
     }
-    if (!bind_calls(&binder, error) || !kiln_bind_weights(&binder, error))
+    if (!bind_calls(&binder, error) || (options->stored && !check_kernels(&binder, error)) ||
+        !kiln_bind_weights(&binder, error))
         return NULL;
     fill_slots(&binder);
     return g_steal_pointer(&out);

@@ -7,6 +7,7 @@
  * are dropped. Specialisations, and programs with one constant cache, share blocks of equal bytes.
  */
 #include "runtime/internal.h"
+#include "runtime/program_file.h"
 #include "runtime/sealed.h"
 
 #include "graph/alloc.h"
@@ -65,6 +66,7 @@ count_readers(Weights *weights)
     }
     if (out->folder)
         kiln_folder_count_readers(out->folder, weights->readers);
+    kiln_offload_count_readers(out->ir->module, weights->readers);
     const GPtrArray *constants = out->ir->module->constants;
     for (guint i = 0; i < constants->len; i++) {
         if (!weights->readers[i])
@@ -187,6 +189,60 @@ view_of(Weights *weights, const KilnBuffer *weight, bool state, GError **error)
     return share(weights->binder, view);
 }
 
+/* --- stored --- */
+
+/* A section as it lies in the file, which must have @size bytes. */
+static GBytes *
+stored_bytes(const KilnBinder *binder, KilnSectionKind kind, uint32_t index, uint64_t size,
+             GError **error)
+{
+    const KilnProgramFile *stored = binder->options->stored;
+    const KilnSection *section = kiln_program_file_find(stored, kind, index);
+    if (section && section->size == size)
+        return kiln_program_file_get(stored, kind, index);
+    return kiln_throw_null(error, KILN_ERROR_INVALID,
+                           "expected %" G_GUINT64_FORMAT " bytes, found %" G_GUINT64_FORMAT, size,
+                           section ? section->size : 0);
+}
+
+static gboolean
+take_packed(const KilnBinder *binder, GError **error)
+{
+    KilnSpecialisation *out = binder->out;
+    for (uint32_t c = 0; c < out->n_calls; c++) {
+        KilnBoundCall *call = &out->calls[c];
+        if (!call->packed_bytes)
+            continue;
+        call->packed = stored_bytes(binder, KILN_SECTION_PACKED, c, call->packed_bytes, error);
+        if (!call->packed) {
+            g_prefix_error(error, "%s: packed weights: ", kiln_instr_label(call->instr));
+            return FALSE;
+        }
+        out->weight_bytes += (int64_t)call->packed_bytes;
+    }
+    return TRUE;
+}
+
+static GBytes *
+stored_view(const KilnBinder *binder, const KilnBuffer *weight, bool state, uint32_t i,
+            GError **error)
+{
+    KilnSectionKind kind = state ? KILN_SECTION_STATE : KILN_SECTION_WEIGHT;
+    uint64_t size = (uint64_t)kiln_type_bytes(&weight->type);
+    const KilnProgramFile *stored = binder->options->stored;
+    g_autoptr(GBytes) view = stored_bytes(binder, kind, i, size, error);
+    if (!view) {
+        g_prefix_error(error, "weight %s: ", weight->name);
+        return NULL;
+    }
+    const KilnSection *section = kiln_program_file_find(stored, kind, i);
+    if (weight->constant && !kiln_program_file_attach(stored, section, weight->constant, error))
+        return NULL;
+    return g_steal_pointer(&view);
+}
+
+/* --- the whole --- */
+
 static gboolean
 view_plain(Weights *weights, GError **error)
 {
@@ -202,7 +258,9 @@ view_plain(Weights *weights, GError **error)
         binder->place[weight->id] = state ? out->n_states++ : out->n_weights++;
         if (!binder->read_plain[weight->id])
             continue;
-        *to = view_of(weights, weight, state, error);
+        *to = binder->options->stored
+                  ? stored_view(binder, weight, state, binder->place[weight->id], error)
+                  : view_of(weights, weight, state, error);
         if (!*to)
             return FALSE;
         out->weight_bytes += (int64_t)g_bytes_get_size(*to);
@@ -217,6 +275,8 @@ kiln_bind_weights(KilnBinder *binder, GError **error)
     g_autofree uint32_t *readers = g_new0(uint32_t, constants->len + 1);
     g_autoptr(KilnSealer) sealer = kiln_sealer_new();
     Weights weights = { binder, sealer, readers };
+    if (binder->options->stored)
+        return take_packed(binder, error) && view_plain(&weights, error);
     count_readers(&weights);
     return pack_calls(&weights, error) && view_plain(&weights, error);
 }

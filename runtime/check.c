@@ -114,10 +114,11 @@ check_node(Check *check, const KilnNode *node)
         check_function(check, region);
     if (node->op == KILN_OP_const) {
         KilnTensorKind kind = kiln_attrs(node, const)->value->tensor->kind;
-        if (kind == KILN_TENSOR_SPARSE || kind == KILN_TENSOR_STRINGS)
+        if (!kiln_tensor_is_readable(kiln_attrs(node, const)->value->tensor))
             add(check, node, "Constant", check->opset,
-                kind == KILN_TENSOR_SPARSE ? "the constant is sparse"
-                                           : "the constant holds strings");
+                kind == KILN_TENSOR_SPARSE    ? "the constant is sparse"
+                : kind == KILN_TENSOR_STRINGS ? "the constant holds strings"
+                                              : "the constant is extern");
         return;
     }
     const char *name = *info->onnx ? info->onnx : info->name;

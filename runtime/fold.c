@@ -400,7 +400,10 @@ fold_now(KilnFolder *folder, GError **error)
     if (good)
         embed_all(folder, values);
     free_values(folder, values);
-    return good && settle_left(folder, wanted, error);
+    if (!good || !settle_left(folder, wanted, error))
+        return FALSE;
+    kiln_folder_write_table(folder);
+    return TRUE;
 }
 
 KilnFolder *

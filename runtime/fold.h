@@ -57,6 +57,10 @@ typedef struct {
  * and @error where that fails. */
 KilnFolder *kiln_folder_new(KilnIRModule *ir, const KilnFoldOptions *options, GError **error);
 void kiln_folder_free(KilnFolder *folder);
+/** Makes the table of @folder's module say what is left: the calls that were made are gone from it,
+ * like their functions, and inputs that are known are arguments that nothing takes. The folder
+ * keeps its own numbers. */
+void kiln_folder_write_table(const KilnFolder *folder);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnFolder, kiln_folder_free)
 
 /** The results of the calls that are left for the program's inputs @data, pinned and referenced:

@@ -21,6 +21,8 @@ typedef struct {
 /** Types are copied into @list; the strings that they borrow must outlive it. */
 void kiln_info_list_init(KilnInfoList *list, unsigned n, const char *const *names,
                          const KilnType *types);
+/** The same infos; names stay those that @from borrows. Clears @to first. */
+void kiln_info_list_copy(KilnInfoList *to, const KilnInfoList *from);
 void kiln_info_list_clear(KilnInfoList *list);
 /** What @module is given from outside, and the results of its entry. */
 void kiln_info_lists_of_graph(const KilnModule *module, KilnInfoList *inputs,
@@ -36,6 +38,11 @@ struct KilnModel {
     KilnInfoList inputs, outputs;
     KilnConstantCache *cache; /* of programs that are given no other */
 };
+
+/** A model without anything in it, to be filled. @name NULL: of memory. */
+KilnModel *kiln_model_new(const char *name);
+/** Makes @model the one of @ir, which it takes over. */
+void kiln_model_take_ir(KilnModel *model, KilnIRModule *ir);
 
 struct KilnPipeline {
     atomic_int references;
@@ -97,7 +104,7 @@ typedef struct {
  * first run computes are in the constant cache. */
 typedef struct {
     atomic_int references;
-    KilnIRModule *ir;
+    KilnIRModule *ir; /* NULL where the program's model owns it: of a program that was loaded */
     const KilnIRFunction *function;
     KilnMemoryPlan *plan;
     KilnBoundCall *calls;
@@ -120,9 +127,11 @@ typedef struct {
 typedef struct {
     const KilnTarget *target;
     int threads;
-    int64_t memory_limit;     /* of the arena; 0: none */
-    KilnConstantCache *cache; /* through which equal weights of programs become one */
-    KilnFolder *folder;       /* of @ir; NULL: none */
+    int64_t memory_limit;                 /* of the arena; 0: none */
+    KilnConstantCache *cache;             /* through which equal weights of programs become one */
+    KilnFolder *folder;                   /* of @ir; NULL: none */
+    const struct KilnProgramFile *stored; /* where the plan and all bytes come from; NULL: they are
+                                             made now */
     gboolean (*progress)(double fraction, const char *what, void *data); /* FALSE cancels */
     void *data;
 } KilnBindOptions;
@@ -174,6 +183,9 @@ struct KilnProgram {
     double progress_done;         /* of the specialisation that is being made: how far it is, */
     double progress_stage;        /* and how much of the whole the present stage is */
 };
+
+/** A program of @model without anything in it, to be filled. */
+KilnProgram *kiln_program_new(KilnModel *model);
 
 enum {
     KILN_MAX_SPECIALISATIONS = 32 /* of one program; the one not used for longest goes */

@@ -239,6 +239,35 @@ KILN_API void kiln_program_invalidate_constants(KilnProgram *program);
  * threads there are, unless they changed or were evicted; not at all where the cache or the disk
  * had them. */
 KILN_API uint64_t kiln_program_fold_runs(const KilnProgram *program);
+
+/** Writes @program to a file that kiln_program_load() maps: optimized, planned, with its weights
+ * packed for the kernels of this processor. The file appears whole or not at all. Errors: IO; USAGE
+ * where shapes, or values that shapes depend on, come with the inputs. */
+KILN_API gboolean kiln_program_save(KilnProgram *program, const char *path, GError **error);
+
+typedef struct {
+    size_t size;              /* sizeof(KilnLoadOptions): set by KILN_LOAD_OPTIONS_INIT */
+    KilnConstantCache *cache; /* of constants that the first run folds; NULL: one of its own */
+    const char *cache_dir;    /* as in KilnCompileOptions */
+} KilnLoadOptions;
+#define KILN_LOAD_OPTIONS_INIT                                                                     \
+    {                                                                                              \
+        .size = sizeof(KilnLoadOptions)                                                            \
+    }
+/** A program that kiln_program_save() or `kiln compile` wrote: its results have the same bits.
+ * Nothing is optimized, folded or packed again; kernels of a vendor library are created anew.
+ * Weights are read-only pages of the file, shared by all sessions and processes. All bytes are
+ * checked against their checksums, which finds damage, not malice: load programs of makers whom you
+ * would run code of.
+ * @options NULL: defaults. Errors: IO; FORMAT where the file is none, cut short or damaged;
+ * UNSUPPORTED where it was made by another version, for another instruction set or vendor library;
+ * INVALID, MEMORY. */
+KILN_API KilnProgram *kiln_program_load(const char *path, const KilnLoadOptions *options,
+                                        GError **error);
+/** The same from memory, which the program keeps a reference on (a copy where it is not aligned to
+ * 64 bytes). @name stands for the path in messages. */
+KILN_API KilnProgram *kiln_program_load_bytes(GBytes *bytes, const char *name,
+                                              const KilnLoadOptions *options, GError **error);
 KILN_API KilnProgram *kiln_program_ref(KilnProgram *program);
 KILN_API void kiln_program_unref(KilnProgram *program);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnProgram, kiln_program_unref)

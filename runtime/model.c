@@ -5,6 +5,7 @@
 #include "graph/onnx/onnx.h"
 #include "graph/text/text.h"
 #include "runtime/file.h"
+#include "runtime/program_file.h"
 
 #include <string.h>
 
@@ -78,6 +79,19 @@ list_buffers(KilnInfoList *list, const GPtrArray *buffers)
     kiln_info_list_init(list, buffers->len, names, types);
 }
 
+void
+kiln_model_take_ir(KilnModel *model, KilnIRModule *ir)
+{
+    const KilnIRFunction *entry = g_ptr_array_index(ir->functions, ir->functions->len - 1);
+    model->ir = ir;
+    model->module = ir->module;
+    if (model->module->folding)
+        list_arguments(&model->inputs, model->module->folding->signature);
+    else
+        list_buffers(&model->inputs, entry->inputs);
+    list_buffers(&model->outputs, entry->outputs);
+}
+
 /* A .kiln text is at the IR level if it has a `func` block. */
 static gboolean
 load_text(KilnModel *model, GBytes *bytes, GError **error)
@@ -87,19 +101,12 @@ load_text(KilnModel *model, GBytes *bytes, GError **error)
     g_autoptr(KilnIRModule) ir = kiln_ir_module_parse(text, length, model->name, error);
     if (!ir)
         return FALSE;
-    model->module = ir->module;
     if (ir->functions->len) {
-        const KilnIRFunction *entry = g_ptr_array_index(ir->functions, ir->functions->len - 1);
-        if (model->module->folding)
-            list_arguments(&model->inputs, model->module->folding->signature);
-        else
-            list_buffers(&model->inputs, entry->inputs);
-        list_buffers(&model->outputs, entry->outputs);
         model->ir_text = g_bytes_ref(bytes);
-        model->ir = g_steal_pointer(&ir);
+        kiln_model_take_ir(model, g_steal_pointer(&ir));
         return TRUE;
     }
-    ir->module = NULL; /* the model keeps it */
+    model->module = g_steal_pointer(&ir->module);
     if (!kiln_module_entry(model->module))
         return kiln_throw(error, KILN_ERROR_PARSE, "%s: expected a graph or func block, found none",
                           model->name);
@@ -144,13 +151,23 @@ is_text(GBytes *bytes, const char *name)
     return false;
 }
 
-static KilnModel *
-load(GBytes *bytes, const char *name, GError **error)
+KilnModel *
+kiln_model_new(const char *name)
 {
-    g_autoptr(KilnModel) model = g_new0(KilnModel, 1);
+    KilnModel *model = g_new0(KilnModel, 1);
     atomic_init(&model->references, 1);
     model->name = g_strdup(name ? name : "(memory)");
     model->cache = kiln_constant_cache_new(-1);
+    return model;
+}
+
+static KilnModel *
+load(GBytes *bytes, const char *name, GError **error)
+{
+    g_autoptr(KilnModel) model = kiln_model_new(name);
+    if (kiln_program_file_is(bytes))
+        return kiln_throw_null(error, KILN_ERROR_FORMAT,
+                               "%s: expected a model, found a compiled program", model->name);
     gboolean loaded = is_text(bytes, model->name) ? load_text(model, bytes, error)
                                                   : load_onnx(model, bytes, name, error);
     return loaded ? g_steal_pointer(&model) : NULL;

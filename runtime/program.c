@@ -105,9 +105,6 @@ find_input(const KilnProgram *program, const char *what, const char *name, GErro
 static gboolean
 read_constants(KilnProgram *program, const KilnCompileOptions *options, GError **error)
 {
-    unsigned n = program->model->inputs.n;
-    program->constness = g_new0(KilnConstness, n + 1);
-    program->values = g_new0(GBytes *, n + 1);
     for (unsigned c = 0; c < options->n_constants; c++) {
         const KilnConstantInput *constant = &options->constants[c];
         int i = find_input(program, "constant", constant->input, error);
@@ -194,8 +191,8 @@ initial_bindings(KilnProgram *program, const KilnCompileOptions *options, bool *
     return g_steal_pointer(&bindings);
 }
 
-static void
-list_from(KilnInfoList *to, const KilnInfoList *from)
+void
+kiln_info_list_copy(KilnInfoList *to, const KilnInfoList *from)
 {
     g_autofree const char **names = g_new0(const char *, from->n + 1);
     for (unsigned i = 0; i < from->n; i++)
@@ -225,9 +222,23 @@ specialise_now(KilnProgram *program, const KilnBinding *bindings, GError **error
     g_autoptr(KilnSpecialisation) made = kiln_program_specialise(program, bindings, error);
     if (!made)
         return FALSE;
-    list_from(&program->inputs, &made->inputs);
-    list_from(&program->outputs, &made->outputs);
+    kiln_info_list_copy(&program->inputs, &made->inputs);
+    kiln_info_list_copy(&program->outputs, &made->outputs);
     return TRUE;
+}
+
+KilnProgram *
+kiln_program_new(KilnModel *model)
+{
+    KilnProgram *program = g_new0(KilnProgram, 1);
+    atomic_init(&program->references, 1);
+    pthread_mutex_init(&program->lock, NULL);
+    program->specialisations =
+        g_ptr_array_new_with_free_func((GDestroyNotify)kiln_specialisation_unref);
+    program->model = kiln_model_ref(model);
+    program->constness = g_new0(KilnConstness, model->inputs.n + 1);
+    program->values = g_new0(GBytes *, model->inputs.n + 1);
+    return program;
 }
 
 KilnProgram *
@@ -237,15 +248,10 @@ kiln_program_compile(KilnModel *model, const KilnCompileOptions *given, GError *
     KilnCompileOptions options;
     if (!copy_options(given ? given : &defaults, &options, error))
         return NULL;
-    g_autoptr(KilnProgram) program = g_new0(KilnProgram, 1);
-    atomic_init(&program->references, 1);
-    pthread_mutex_init(&program->lock, NULL);
-    program->specialisations =
-        g_ptr_array_new_with_free_func((GDestroyNotify)kiln_specialisation_unref);
-    program->model = kiln_model_ref(model);
+    g_autoptr(KilnProgram) program = kiln_program_new(model);
     if (!read_options(program, &options, error))
         return NULL;
-    list_from(&program->inputs, &model->inputs);
+    kiln_info_list_copy(&program->inputs, &model->inputs);
     program->value_inputs =
         model->ir_text ? g_new0(bool, model->inputs.n + 1) : kiln_value_inputs(model->module);
     if (!read_constants(program, &options, error))
@@ -271,7 +277,7 @@ kiln_program_unref(KilnProgram *program)
     if (!program || atomic_fetch_sub(&program->references, 1) != 1)
         return;
     g_ptr_array_unref(program->specialisations);
-    for (unsigned i = 0; program->values && i < program->model->inputs.n; i++)
+    for (unsigned i = 0; i < program->model->inputs.n; i++)
         g_clear_pointer(&program->values[i], g_bytes_unref);
     g_free(program->values);
     g_free(program->constness);

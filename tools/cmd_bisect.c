@@ -269,7 +269,8 @@ bisect_work(KilnOptions *options, char **operands, void *data, GError **error)
         return KILN_EXIT_USAGE;
     }
     g_autoptr(KilnPipeline) pipeline = kiln_options_pipeline(options, error);
-    g_autoptr(KilnModel) model = pipeline ? kiln_options_load(options, operands[0], error) : NULL;
+    g_autoptr(KilnModel) model =
+        pipeline ? kiln_options_load(options, operands[0], NULL, error) : NULL;
     Finding finding = { 0 };
     if (!model || !bisect_model(options, own, model, pipeline, &finding, error))
         return KILN_EXIT_FAILED;

@@ -41,7 +41,7 @@ check(KilnOptions *options, char **operands, void *data, GError **error)
 {
     (void)data;
     const char *path = operands[0];
-    g_autoptr(KilnModel) model = kiln_options_load(options, path, error);
+    g_autoptr(KilnModel) model = kiln_options_load(options, path, NULL, error);
     if (!model)
         return KILN_EXIT_FAILED;
     unsigned n;

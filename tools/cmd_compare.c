@@ -382,7 +382,7 @@ compare_model(KilnOptions *options, const CompareOptions *own, const char *path,
             sides[side].text = passes;
         compare->labels[side] = g_strdup_printf("%s on %s", sides[side].text, sides[side].backend);
     }
-    g_autoptr(KilnModel) model = kiln_options_load(options, path, error);
+    g_autoptr(KilnModel) model = kiln_options_load(options, path, NULL, error);
     if (!model || !kiln_inputs_check_names(&own->inputs, model, error))
         return FALSE;
     if (model->ir_text)

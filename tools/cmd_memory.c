@@ -216,12 +216,10 @@ write_csv(const char *path, const KilnMemoryPlan *plan, GError **error)
 }
 
 static KilnIRModule *
-compile(KilnOptions *options, const char *path, const KilnPipeline *pipeline,
+compile(const KilnOptions *options, const KilnModel *model, const KilnPipeline *pipeline,
         const KilnPassOptions *pass_options, GError **error)
 {
-    g_autoptr(KilnModel) model = kiln_options_load(options, path, error);
-    g_autofree KilnBinding *bindings =
-        model ? kiln_options_bindings(options, model, true, error) : NULL;
+    g_autofree KilnBinding *bindings = kiln_options_bindings(options, model, true, error);
     if (!bindings)
         return NULL;
     /* One report for both levels, so that --bisect-limit and --stop-after count on. */
@@ -240,27 +238,9 @@ typedef struct {
 } MemoryOptions;
 
 static int
-show(KilnOptions *options, char **operands, void *data, GError **error)
+show(const MemoryOptions *memory, KilnOptions *options, const KilnIRFunction *function,
+     const KilnMemoryPlan *plan, GError **error)
 {
-    const MemoryOptions *memory = data;
-    if (memory->limit < 0) {
-        kiln_throw(error, KILN_ERROR_USAGE,
-                   "--limit: expected a number of bytes, found %" G_GINT64_FORMAT, memory->limit);
-        return KILN_EXIT_USAGE;
-    }
-    g_autoptr(KilnPipeline) pipeline = kiln_options_pipeline(options, error);
-    KilnPassOptions pass_options;
-    if (!pipeline || !kiln_options_passes(options, pipeline, &pass_options, error))
-        return KILN_EXIT_FAILED;
-    g_autoptr(KilnIRModule) ir = compile(options, operands[0], pipeline, &pass_options, error);
-    if (!ir)
-        return KILN_EXIT_FAILED;
-    KilnIRFunction *function = g_ptr_array_index(ir->functions, ir->functions->len - 1);
-    kiln_trace_step(options->progress.trace, "plan", function->name);
-    g_autoptr(KilnMemoryPlan) plan = kiln_memory_plan_with(
-        function, pass_options.target, pass_options.threads, memory->io ? KILN_PLAN_IO : 0, error);
-    if (!plan)
-        return KILN_EXIT_FAILED;
     KilnMemoryPeak peak = kiln_memory_peak(function, plan);
     if ((memory->csv && !write_csv(memory->csv, plan, error)) ||
         (memory->svg && !kiln_memory_svg_write(memory->svg, plan, &peak, error)))
@@ -275,6 +255,57 @@ show(KilnOptions *options, char **operands, void *data, GError **error)
         print_text(&report, options->quiet);
     return !excess || kiln_memory_excess_throw(excess, plan, error) ? KILN_EXIT_OK
                                                                     : KILN_EXIT_FAILED;
+}
+
+/* The plan of a program that was compiled before. */
+static int
+show_program(const MemoryOptions *memory, KilnOptions *options, const KilnProgram *program,
+             GError **error)
+{
+    const KilnSpecialisation *made = g_ptr_array_index(program->specialisations, 0);
+    if (memory->io) {
+        kiln_throw(error, KILN_ERROR_USAGE,
+                   "--io: expected a model, found %s, which is compiled already",
+                   program->model->name);
+        return KILN_EXIT_USAGE;
+    }
+    return show(memory, options, made->function, made->plan, error);
+}
+
+static int
+plan_and_show(const MemoryOptions *memory, KilnOptions *options, const KilnModel *model,
+              const KilnPipeline *pipeline, GError **error)
+{
+    KilnPassOptions pass_options;
+    if (!kiln_options_passes(options, pipeline, &pass_options, error))
+        return KILN_EXIT_FAILED;
+    g_autoptr(KilnIRModule) ir = compile(options, model, pipeline, &pass_options, error);
+    if (!ir)
+        return KILN_EXIT_FAILED;
+    KilnIRFunction *function = g_ptr_array_index(ir->functions, ir->functions->len - 1);
+    kiln_trace_step(options->progress.trace, "plan", function->name);
+    g_autoptr(KilnMemoryPlan) plan = kiln_memory_plan_with(
+        function, pass_options.target, pass_options.threads, memory->io ? KILN_PLAN_IO : 0, error);
+    return plan ? show(memory, options, function, plan, error) : KILN_EXIT_FAILED;
+}
+
+static int
+memory_work(KilnOptions *options, char **operands, void *data, GError **error)
+{
+    const MemoryOptions *memory = data;
+    if (memory->limit < 0) {
+        kiln_throw(error, KILN_ERROR_USAGE,
+                   "--limit: expected a number of bytes, found %" G_GINT64_FORMAT, memory->limit);
+        return KILN_EXIT_USAGE;
+    }
+    g_autoptr(KilnPipeline) pipeline = kiln_options_pipeline(options, error);
+    g_autoptr(KilnProgram) program = NULL;
+    g_autoptr(KilnModel) model =
+        pipeline ? kiln_options_load(options, operands[0], &program, error) : NULL;
+    if (!model)
+        return KILN_EXIT_FAILED;
+    return program ? show_program(memory, options, program, error)
+                   : plan_and_show(memory, options, model, pipeline, error);
 }
 
 int
@@ -297,7 +328,7 @@ kiln_command_memory(int argc, char **argv)
         .summary = "Shows the memory plan of a model: bounds, arena, where each buffer lies.",
         .entries = entries,
         .passes = true,
-        .work = show,
+        .work = memory_work,
     };
     int status = kiln_command(&usage, argc, argv, &memory);
     g_free(memory.svg);

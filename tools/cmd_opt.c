@@ -181,6 +181,26 @@ lower(const KilnPassPipeline *passes, const KilnPassOptions *pass_options, Resul
     return result->ir && plan_all(result->ir, pass_options, error);
 }
 
+/* As it is: nothing is left to be optimized. */
+static gboolean
+show_program(const OptOptions *opt, const KilnOptions *options, const KilnProgram *program,
+             GError **error)
+{
+    if (opt->stats || opt->time_passes)
+        return kiln_throw(error, KILN_ERROR_USAGE,
+                          "--%s: expected a model, found %s, which is compiled already",
+                          opt->stats ? "stats" : "time-passes", program->model->name);
+    const Result result = { .ir = program->model->ir };
+    if (!opt->print_choices)
+        return emit_result(opt, &result,
+                           opt->emit       ? opt->emit
+                           : options->json ? "json"
+                                           : "text",
+                           error);
+    print_choices(program->model->ir, program->target);
+    return TRUE;
+}
+
 static gboolean
 run(const OptOptions *opt, KilnOptions *options, const char *path, const KilnPipeline *pipeline,
     GError **error)
@@ -189,10 +209,13 @@ run(const OptOptions *opt, KilnOptions *options, const char *path, const KilnPip
     if (!kiln_options_passes(options, pipeline, &pass_options, error))
         return FALSE;
     pass_options.measure = opt->stats;
-    g_autoptr(KilnModel) model = kiln_options_load(options, path, error);
+    g_autoptr(KilnProgram) program = NULL;
+    g_autoptr(KilnModel) model = kiln_options_load(options, path, &program, error);
     bool wants_ir = model && (is(opt->stage, "ir") || model->ir_text || opt->print_choices);
     if (!model || !check_level(opt, model, wants_ir, error))
         return FALSE;
+    if (program)
+        return show_program(opt, options, program, error);
     g_autofree KilnBinding *bindings = kiln_options_bindings(options, model, wants_ir, error);
     g_auto(Result) result = { .report = kiln_pass_report_new() };
     if (!bindings || !optimize(model, bindings, pipeline->passes, &pass_options, &result, error) ||

@@ -230,7 +230,9 @@ run_work(KilnOptions *options, char **operands, void *data, GError **error)
     if (!check_values(run, error))
         return KILN_EXIT_USAGE;
     g_autoptr(KilnPipeline) pipeline = kiln_options_pipeline(options, error);
-    g_autoptr(KilnModel) model = pipeline ? kiln_options_load(options, operands[0], error) : NULL;
+    g_auto(KilnExecution) execution = { 0 };
+    g_autoptr(KilnModel) model =
+        pipeline ? kiln_options_load(options, operands[0], &execution.program, error) : NULL;
     KilnCompileOptions compile;
     KilnShape *shapes = NULL;
     g_autoptr(GArray) constants = NULL;
@@ -240,8 +242,8 @@ run_work(KilnOptions *options, char **operands, void *data, GError **error)
         return KILN_EXIT_FAILED;
     compile.constants = (const KilnConstantInput *)constants->data;
     compile.n_constants = constants->len;
-    g_auto(KilnExecution) execution = { 0 };
     KilnSessionOptions session = KILN_SESSION_OPTIONS_INIT;
+    session.threads = options->threads;
     session.profile = options->trace != NULL;
     session.poison = run->poison;
     gboolean fine = kiln_execution_open(&execution, model, &compile, &session, error);

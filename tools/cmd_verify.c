@@ -110,8 +110,8 @@ run_data_set(KilnExecution *execution, const char *dir, double rtol, double atol
 }
 
 static gboolean
-run_data_sets(const Verify *verify, const char *dir, KilnModel *model, CaseResult *result,
-              GError **error)
+run_data_sets(const Verify *verify, const char *dir, KilnModel *model, KilnExecution *execution,
+              CaseResult *result, GError **error)
 {
     double rtol, atol;
     KilnCompileOptions compile;
@@ -120,24 +120,24 @@ run_data_sets(const Verify *verify, const char *dir, KilnModel *model, CaseResul
         !kiln_options_compile(verify->options, verify->pipeline, &compile, &shapes, error))
         return FALSE;
     compile.progress = NULL;
-    g_auto(KilnExecution) execution = { 0 };
     KilnSessionOptions session = KILN_SESSION_OPTIONS_INIT;
     session.poison = verify->poison;
-    gboolean fine = kiln_execution_open(&execution, model, &compile, &session, error);
+    session.threads = verify->options->threads;
+    gboolean fine = kiln_execution_open(execution, model, &compile, &session, error);
     unsigned n = 0;
     for (; fine; n++) {
         g_autofree char *set = g_strdup_printf("%s/test_data_set_%u", dir, n);
         if (!g_file_test(set, G_FILE_TEST_IS_DIR))
             break;
-        g_ptr_array_set_size(execution.views, 0);
-        fine = run_data_set(&execution, set, rtol, atol, result, error);
+        g_ptr_array_set_size(execution->views, 0);
+        fine = run_data_set(execution, set, rtol, atol, result, error);
         if (!fine && n)
             g_prefix_error(error, "test_data_set_%u: ", n);
     }
     if (fine && !n)
         fine = kiln_throw(error, KILN_ERROR_IO, "%s: expected test_data_set_0, found none", dir);
     if (fine)
-        kiln_program_memory(execution.program, &result->memory);
+        kiln_program_memory(execution->program, &result->memory);
     kiln_shapes_free(shapes, compile.n_shapes);
     return fine;
 }
@@ -154,6 +154,19 @@ unsupported_reason(const KilnUnsupported *found, unsigned n)
     return g_string_free(text, FALSE);
 }
 
+/* What a case is a case of: a model, or a program that was compiled of one; NULL: there is none. */
+static char *
+find_model(const char *dir)
+{
+    static const char *const names[] = { "model.onnx", "model.kiln-program" };
+    for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autofree char *path = g_build_filename(dir, names[i], NULL);
+        if (g_file_test(path, G_FILE_TEST_EXISTS))
+            return g_steal_pointer(&path);
+    }
+    return NULL;
+}
+
 static CaseResult
 run_case(const Verify *verify, const char *dir, const char *name)
 {
@@ -163,14 +176,17 @@ run_case(const Verify *verify, const char *dir, const char *name)
         return (CaseResult){ .status = CASE_SKIP,
                              .reason = g_strconcat("suspect: ", suspect, NULL) };
     g_autoptr(GError) error = NULL;
-    g_autofree char *path = g_build_filename(dir, "model.onnx", NULL);
-    g_autoptr(KilnModel) model = kiln_options_load(verify->options, path, &error);
+    g_autofree char *path = find_model(dir);
+    g_auto(KilnExecution) execution = { 0 };
+    g_autoptr(KilnModel) model =
+        kiln_options_load(verify->options, path, &execution.program, &error);
     unsigned n = 0;
     g_autofree KilnUnsupported *found = NULL;
-    bool checked = model && kiln_model_check(model, verify->options->backend, &found, &n, &error);
+    bool checked = model && (execution.program ||
+                             kiln_model_check(model, verify->options->backend, &found, &n, &error));
     if (n)
         return (CaseResult){ .status = CASE_SKIP, .reason = unsupported_reason(found, n) };
-    if (checked && run_data_sets(verify, dir, model, &result, &error))
+    if (checked && run_data_sets(verify, dir, model, &execution, &result, &error))
         result.status = CASE_PASS;
     else
         result.reason = g_strdup(error->message);
@@ -249,8 +265,8 @@ visit_below(Verify *verify, const char *dir, const char *name, GError **error)
 static gboolean
 visit(Verify *verify, const char *dir, const char *name, GError **error)
 {
-    g_autofree char *model = g_build_filename(dir, "model.onnx", NULL);
-    if (g_file_test(model, G_FILE_TEST_EXISTS)) {
+    g_autofree char *model = find_model(dir);
+    if (model) {
         kiln_trace_step(verify->options->progress.trace, "case", name);
         CaseResult result = run_case(verify, dir, name);
         report_case(verify, name, &result);
@@ -280,9 +296,8 @@ verify_all(Verify *verify, char **dirs, GError **error)
 {
     for (; *dirs; dirs++) {
         unsigned before = n_cases(verify);
-        g_autofree char *model = g_build_filename(*dirs, "model.onnx", NULL);
-        g_autofree char *own = g_path_get_basename(*dirs);
-        if (!visit(verify, *dirs, g_file_test(model, G_FILE_TEST_EXISTS) ? own : "", error))
+        g_autofree char *model = find_model(*dirs), *own = g_path_get_basename(*dirs);
+        if (!visit(verify, *dirs, model ? own : "", error))
             return FALSE;
         if (n_cases(verify) == before)
             return kiln_throw(error, KILN_ERROR_IO,

@@ -86,8 +86,12 @@ gboolean kiln_options_passes(KilnOptions *options, const KilnPipeline *pipeline,
  * whose shape stays open is KILN_ERROR_USAGE. */
 KilnBinding *kiln_options_bindings(const KilnOptions *options, const KilnModel *model, bool all,
                                    GError **error);
-/** Loads a model and applies --const. */
-KilnModel *kiln_options_load(KilnOptions *options, const char *path, GError **error);
+/** Loads a model and applies --const. Where @path is a compiled program and @out_program is not
+ * NULL, that is loaded in place of it: *@out_program gets it, else NULL, and the model is what it
+ * says of its inputs and instructions. Options that a program has settled are KILN_ERROR_USAGE
+ * then. */
+KilnModel *kiln_options_load(KilnOptions *options, const char *path, KilnProgram **out_program,
+                             GError **error);
 
 /** Progress of long work: a line on standard error that is rewritten, on terminals only, after a
  * while. @data is the KilnOptions. A KilnProgressFn. */
@@ -118,6 +122,7 @@ int kiln_command_opt(int argc, char **argv);
 int kiln_command_verify(int argc, char **argv);
 int kiln_command_check(int argc, char **argv);
 int kiln_command_memory(int argc, char **argv);
+int kiln_command_compile(int argc, char **argv);
 int kiln_command_compare(int argc, char **argv);
 int kiln_command_bisect(int argc, char **argv);
 int kiln_command_passes(int argc, char **argv);

@@ -15,7 +15,8 @@ kiln_execution_open(KilnExecution *execution, KilnModel *model, const KilnCompil
                     const KilnSessionOptions *session, GError **error)
 {
     execution->views = g_ptr_array_new_with_free_func((GDestroyNotify)g_bytes_unref);
-    execution->program = kiln_program_compile(model, options, error);
+    if (!execution->program)
+        execution->program = kiln_program_compile(model, options, error);
     if (!execution->program)
         return FALSE;
     execution->session = kiln_session_new(execution->program, session, error);

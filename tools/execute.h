@@ -16,7 +16,8 @@ typedef struct {
 void kiln_execution_clear(KilnExecution *execution);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(KilnExecution, kiln_execution_clear)
 
-/** Compiles @model and opens a session; @session is its options, NULL: the default. */
+/** Compiles @model, unless the execution has a program already, and opens a session; @session is
+ * its options, NULL: the default. */
 gboolean kiln_execution_open(KilnExecution *execution, KilnModel *model,
                              const KilnCompileOptions *options, const KilnSessionOptions *session,
                              GError **error);

@@ -3,6 +3,7 @@
 #include "tools/command.h"
 
 #include "passes/suggest.h"
+#include "runtime/program_file.h"
 #include "tools/inputs.h"
 #include "tools/trace.h"
 
@@ -444,10 +445,61 @@ kiln_options_bindings(const KilnOptions *options, const KilnModel *model, bool a
     return bindings;
 }
 
+/* --- loading --- */
+
+/* What was decided when the program was compiled. */
+static gboolean
+check_settled(const KilnOptions *options, const char *path, GError **error)
+{
+    const struct {
+        const char *option;
+        bool given;
+    } settled[] = {
+        { "pipeline", options->pipelines },
+        { "passes", options->passes },
+        { "backend", options->backends },
+        { "no-offload", options->no_offload },
+        { "mode", options->mode },
+        { "const", options->constness },
+        { "shape", options->shapes },
+        { "prefer", options->prefer },
+        { "no-verify", options->no_verify },
+        { "skip", options->skip },
+        { "only", options->only },
+        { "stop-after", options->stop_after != KILN_NO_LIMIT },
+        { "bisect-limit", options->bisect_limit != KILN_NO_LIMIT },
+        { "print-after", options->print_after },
+        { "print-changed", options->print_changed },
+        { "dump-dir", options->dump_dir },
+        { "check", options->check },
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(settled); i++) {
+        if (settled[i].given)
+            return kiln_throw(error, KILN_ERROR_USAGE,
+                              "--%s: expected a model, found %s, which is compiled already",
+                              settled[i].option, path);
+    }
+    return TRUE;
+}
+
+static KilnModel *
+load_program(KilnOptions *options, const char *path, KilnProgram **out, GError **error)
+{
+    KilnLoadOptions load = KILN_LOAD_OPTIONS_INIT;
+    load.cache_dir = options->cache_dir;
+    if (!check_settled(options, path, error) || !(*out = kiln_program_load(path, &load, error)))
+        return NULL;
+    return kiln_model_ref((*out)->model);
+}
+
 KilnModel *
-kiln_options_load(KilnOptions *options, const char *path, GError **error)
+kiln_options_load(KilnOptions *options, const char *path, KilnProgram **out_program, GError **error)
 {
     kiln_trace_step(options->progress.trace, "load", path);
+    if (out_program)
+        *out_program = NULL;
+    if (out_program && kiln_program_is_at(path))
+        return load_program(options, path, out_program, error);
     g_autoptr(KilnModel) model = kiln_model_load(path, error);
     kiln_trace_step(options->progress.trace, NULL, NULL);
     for (char **at = options->constness; model && at && *at; at++) {

@@ -292,6 +292,8 @@ parse_payload(KilnParser *parser, const KilnType *type, int64_t n_inline)
     }
     if (kiln_parse_accept_word(parser, "sparse"))
         return kiln_tensor_new_sparse(type);
+    if (kiln_parse_accept_word(parser, "extern"))
+        return kiln_tensor_new_extern(type);
     if (!strings && kiln_parse_accept_word(parser, "iota"))
         return kiln_tensor_new_iota(type);
     for (size_t i = 0; !strings && i < G_N_ELEMENTS(recipes); i++) {

@@ -214,9 +214,20 @@ print_payload(const KilnTensor *tensor, const KilnPrintOptions *options, GString
         }
         g_string_append_c(out, ']');
         return TRUE;
+    case KILN_TENSOR_EXTERN:
+        g_string_append(out, "extern");
+        return TRUE;
     }
     g_string_append_c(out, ')');
     return TRUE;
+}
+
+static KilnConstantForm
+form_of(const KilnConstant *constant, const KilnPrintOptions *options)
+{
+    KilnConstantForm form = options->forms ? options->forms[constant->id] : KILN_CONSTANT_WHOLE;
+    /* A program gives the bytes up that it has packed. */
+    return form == KILN_CONSTANT_WHOLE && !constant->tensor ? KILN_CONSTANT_EXTERN : form;
 }
 
 gboolean
@@ -225,13 +236,19 @@ kiln_constants_print(const KilnModule *module, const KilnPrintOptions *options, 
 {
     if (!module->constants->len)
         return TRUE;
+    options = options ? options : &defaults;
     g_string_append(out, "constants {\n");
     for (guint i = 0; i < module->constants->len; i++) {
         const KilnConstant *constant = g_ptr_array_index(module->constants, i);
+        KilnConstantForm form = form_of(constant, options);
+        if (form == KILN_CONSTANT_LEFT_OUT)
+            continue;
         kiln_print_indent(out, KILN_TEXT_INDENT);
         kiln_sigil_print('@', constant->name, out);
         g_string_append(out, " = ");
-        if (!print_payload(constant->tensor, options ? options : &defaults, out, error)) {
+        if (form == KILN_CONSTANT_EXTERN) {
+            g_string_append(out, "extern");
+        } else if (!print_payload(constant->tensor, options, out, error)) {
             g_prefix_error(error, "@%s: ", constant->name);
             return FALSE;
         }

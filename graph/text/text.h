@@ -6,6 +6,13 @@
 
 #include "graph/module.h"
 
+/** What is printed of a constant. */
+typedef enum {
+    KILN_CONSTANT_WHOLE,
+    KILN_CONSTANT_EXTERN, /* without its payload, which a program file holds apart */
+    KILN_CONSTANT_LEFT_OUT,
+} KilnConstantForm;
+
 /** Where the bytes of constants go. */
 typedef struct {
     const char *data_name; /* file("<data_name>", offset, size) for what is neither small nor
@@ -13,6 +20,7 @@ typedef struct {
                               where they were computed */
     GByteArray *data;      /* collects those bytes, 64-byte aligned; NULL where data_name is */
     bool no_constants;     /* graphs only: for dumps and messages */
+    const KilnConstantForm *forms; /* by constant id; NULL: all are whole */
 } KilnPrintOptions;
 
 gboolean kiln_module_print(const KilnModule *module, const KilnPrintOptions *options, GString *out,

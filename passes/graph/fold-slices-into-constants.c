@@ -136,8 +136,7 @@ part_of_constant(KilnMatch *match, const KilnSliceBox *box, const KilnType *type
 static bool
 may_read(KilnPassContext *context, const char *rule, const KilnConstant *constant)
 {
-    KilnTensorKind kind = constant->tensor->kind;
-    GUARD(has_bytes, kind != KILN_TENSOR_SPARSE && kind != KILN_TENSOR_STRINGS);
+    GUARD(has_bytes, kiln_tensor_is_readable(constant->tensor));
     GUARD(plain, !constant->type.layout);
     return true;
 }

@@ -18,8 +18,7 @@
 static bool
 is_movable(const KilnValue *literal)
 {
-    KilnTensorKind kind = kiln_value_constant(literal)->tensor->kind;
-    return !literal->type.layout && kind != KILN_TENSOR_SPARSE && kind != KILN_TENSOR_STRINGS;
+    return !literal->type.layout && kiln_tensor_is_readable(kiln_value_constant(literal)->tensor);
 }
 
 static bool

@@ -12,7 +12,7 @@ import unittest
 
 from harness import KILN, SOURCE, CliTest, main
 
-COMMANDS = ("run", "opt", "verify", "check", "memory", "compare", "bisect", "passes", "ops")
+COMMANDS = ("run", "opt", "verify", "check", "memory", "compile", "compare", "bisect", "passes", "ops")
 DOCUMENTS = [SOURCE / "README.md", *sorted((SOURCE / "docs").glob("*.md"))]
 UPDATE = os.environ.get("KILN_UPDATE") == "1"
 

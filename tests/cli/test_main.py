@@ -8,8 +8,8 @@ import unittest
 
 from harness import ADD, FAILED, KILN, MODEL, OK, SHARED, USAGE, CliTest, main
 
-COMMANDS = ("run", "opt", "verify", "check", "memory", "passes", "ops")
-ONE_MODEL = ("run", "opt", "check", "memory")
+COMMANDS = ("run", "opt", "verify", "check", "memory", "compile", "passes", "ops")
+ONE_MODEL = ("run", "opt", "check", "memory", "compile")
 
 
 class Commands(CliTest):
@@ -29,7 +29,7 @@ class Commands(CliTest):
         self.assertRegex(self.kiln("--version"), r"^kiln \d+\.\d+\.\d+, .+, .+ kernels\n$")
 
     def test_unknown_commands_are_usage(self):
-        for name in ("compile", "frobnicate", "", "--no-such-option"):
+        for name in ("frobnicate", "", "--no-such-option"):
             result = self.start(name)
             self.assertEqual((result.returncode, result.stdout), (USAGE, b""))
             self.assertIn(f"kiln: expected a command, found {name}", result.stderr)

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loading a program: its text is parsed and bound like that of any other, but offsets and bytes
+ * come from the file. */
+#include "runtime/internal.h"
+#include "runtime/program_file.h"
+
+#include "runtime/file.h"
+
+#include <errno.h>
+#include <string.h>
+
+/* Options of an older and shorter layout are read as if what they lack had been left out. */
+static gboolean
+copy_options(const KilnLoadOptions *options, KilnLoadOptions *copy, GError **error)
+{
+    *copy = (KilnLoadOptions)KILN_LOAD_OPTIONS_INIT;
+    if (!options)
+        return TRUE;
+    if (options->size < sizeof options->size || options->size > sizeof *copy)
+        return kiln_throw(error, KILN_ERROR_USAGE,
+                          "KilnLoadOptions: expected a size of at most %zu, found %zu",
+                          sizeof *copy, options->size);
+    memcpy(copy, options, options->size);
+    return TRUE;
+}
+
+/* --- constants --- */
+
+gboolean
+kiln_program_file_attach(const KilnProgramFile *file, const KilnSection *section,
+                         KilnConstant *constant, GError **error)
+{
+    if (constant->tensor->kind != KILN_TENSOR_EXTERN)
+        return TRUE;
+    g_autoptr(GBytes) bytes = g_bytes_new_from_bytes(file->bytes, section->offset, section->size);
+    KilnTensor *tensor = kiln_tensor_new_data(&constant->tensor->type, bytes, error);
+    if (!tensor) {
+        g_prefix_error(error, "constant %s: ", constant->name);
+        return FALSE;
+    }
+    tensor->mapped = file->mapped;
+    tensor->file = file->mapped ? g_canonicalize_filename(file->name, NULL) : NULL;
+    tensor->file_offset = (int64_t)section->offset;
+    kiln_tensor_free(constant->tensor);
+    constant->tensor = tensor;
+    return TRUE;
+}
+
+static gboolean
+attach_constants(const KilnProgramFile *file, const KilnModule *module, GError **error)
+{
+    uint32_t n_extern = 0;
+    for (guint i = 0; i < module->constants->len; i++) {
+        KilnConstant *constant = g_ptr_array_index(module->constants, i);
+        if (constant->tensor->kind != KILN_TENSOR_EXTERN)
+            continue;
+        const KilnSection *section =
+            kiln_program_file_find(file, KILN_SECTION_CONSTANT, n_extern++);
+        if (section && !kiln_program_file_attach(file, section, constant, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+/* --- the program --- */
+
+static KilnIRModule *
+read_text(const KilnProgramFile *file, GError **error)
+{
+    size_t length = 0;
+    g_autoptr(GBytes) text = kiln_program_file_get(file, KILN_SECTION_TEXT, 0);
+    const char *data = text ? g_bytes_get_data(text, &length) : "";
+    g_autoptr(KilnIRModule) ir = kiln_ir_module_parse(data, length, file->name, error);
+    if (!ir)
+        return NULL;
+    if (!ir->functions->len)
+        return kiln_throw_null(error, KILN_ERROR_INVALID, "expected a func block, found none");
+    return attach_constants(file, ir->module, error) ? g_steal_pointer(&ir) : NULL;
+}
+
+/* Takes @ir over, but what is bound to it stays the caller's. */
+static KilnSpecialisation *
+bind(const KilnProgramFile *file, KilnIRModule *ir, const KilnLoadOptions *options,
+     KilnConstantCache *cache, GError **error)
+{
+    const KilnProgramHeader *header = file->header;
+    KilnBindOptions bound = { .target = kiln_target_choose(header->target, *header->vendor, error),
+                              .threads = (int)header->threads,
+                              .cache = cache,
+                              .stored = file };
+    const KilnFoldOptions fold = { .target = bound.target,
+                                   .directory = options->cache_dir,
+                                   .threads = bound.threads };
+    gboolean good = kiln_offload_resolve(ir, bound.target, bound.threads, error) &&
+                    (!ir->module->folding || (bound.folder = kiln_folder_new(ir, &fold, error)));
+    if (!good) {
+        kiln_ir_module_free(ir);
+        return NULL;
+    }
+    return kiln_program_bind(ir, &bound, error);
+}
+
+static KilnProgram *
+make_program(const KilnProgramFile *file, KilnModel *model, KilnSpecialisation *made,
+             const char *cache_dir, KilnConstantCache *cache)
+{
+    const KilnProgramHeader *header = file->header;
+    kiln_model_take_ir(model, g_steal_pointer(&made->ir));
+    model->ir_text = kiln_program_file_get(file, KILN_SECTION_TEXT, 0);
+    KilnProgram *program = kiln_program_new(model);
+    program->target = kiln_target_choose(header->target, *header->vendor, NULL);
+    program->threads = (int)header->threads;
+    program->cache = kiln_constant_cache_ref(cache);
+    program->cache_dir = g_strdup(cache_dir);
+    program->value_inputs = g_new0(bool, model->inputs.n + 1);
+    for (unsigned i = 0; i < model->inputs.n; i++)
+        program->values[i] = kiln_program_file_get(file, KILN_SECTION_VALUE, i);
+    kiln_info_list_copy(&program->inputs, &made->inputs);
+    kiln_info_list_copy(&program->outputs, &made->outputs);
+    g_ptr_array_add(program->specialisations, made);
+    return program;
+}
+
+static KilnProgram *
+load(GBytes *bytes, const char *name, bool mapped, const KilnLoadOptions *given, GError **error)
+{
+    KilnLoadOptions options;
+    if (!copy_options(given, &options, error))
+        return NULL;
+    if (options.cache_dir && g_mkdir_with_parents(options.cache_dir, 0777) != 0)
+        return kiln_throw_null(error, KILN_ERROR_IO, "%s: cannot be made: %s", options.cache_dir,
+                               g_strerror(errno));
+    g_autoptr(KilnProgramFile) file = kiln_program_file_open(bytes, name, mapped, error);
+    if (!file)
+        return NULL;
+    g_autoptr(KilnModel) model = kiln_model_new(name);
+    KilnConstantCache *cache = options.cache ? options.cache : model->cache;
+    KilnIRModule *ir = read_text(file, error);
+    KilnSpecialisation *made = ir ? bind(file, ir, &options, cache, error) : NULL;
+    if (made)
+        return make_program(file, model, made, options.cache_dir, cache);
+    g_prefix_error(error, "%s: ", name);
+    return NULL;
+}
+
+KilnProgram *
+kiln_program_load_bytes(GBytes *bytes, const char *name, const KilnLoadOptions *options,
+                        GError **error)
+{
+    return load(bytes, name ? name : "(memory)", false, options, error);
+}
+
+KilnProgram *
+kiln_program_load(const char *path, const KilnLoadOptions *options, GError **error)
+{
+    bool mapped;
+    g_autoptr(GBytes) bytes = kiln_file_map_or_read(path, &mapped, error);
+    return bytes ? load(bytes, path, mapped, options, error) : NULL;
+}

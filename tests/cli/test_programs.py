@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""kiln compile, and every command on what it wrote. `Models` compares the bits of all models beside the source tree."""
+import os
+import subprocess
+import unittest
+
+from harness import FAILED, KILN, MODEL, OPEN, SHARED, UNSUPPORTED, USAGE, CliTest, main
+
+
+class Compiled(CliTest):
+    def compile(self, model=MODEL, name="model.kiln-program", *options):
+        path = self.dir / name
+        self.kiln("compile", model, "-o", path, *options)
+        return path
+
+    def outputs(self, subject, *options):
+        self.kiln("run", subject, "--random", "7", "-o", self.dir / "out", "--quiet", *options)
+        files = sorted((self.dir / "out").iterdir())
+        found = [file.read_bytes() for file in files]
+        for file in files:
+            file.unlink()
+        return found
+
+
+class Programs(Compiled):
+    def test_run(self):
+        for pipeline in "default", "offload", "none":
+            options = "--pipeline", pipeline
+            program = self.compile(MODEL, f"{pipeline}.kiln-program", *options)
+            self.assertEqual(self.outputs(program), self.outputs(MODEL, *options))
+            self.assertEqual(self.outputs(program, "--poison"), self.outputs(program))
+
+    def test_memory_and_text(self):
+        program = self.compile(MODEL, "p", "--threads", "1")
+        of_model = self.json("memory", "--json", "--threads", "1", MODEL)
+        of_program = self.json("memory", "--json", program)
+        del of_model["plan_ms"], of_program["plan_ms"]
+        self.assertEqual(of_program, of_model)
+        text = self.kiln("opt", program)
+        self.assertIn("func @", text)
+        self.assertRegex(text, r"(?m)^  @\S+ = extern : f32\[")
+        self.assertEqual(self.kiln("opt", "--stage", "ir", program), text)
+        # What is packed cannot be run from its text.
+        self.fails(UNSUPPORTED, "the values are extern", "run", self.write("t.kiln", text))
+        self.fails(USAGE, "--io: expected a model", "memory", "--io", program)
+        self.fails(USAGE, "--stage graph: expected a model at the graph level", "opt", "--stage", "graph", program)
+
+    def test_verify(self):
+        self.kiln("run", MODEL, "--random", "3", "-o", self.dir / "case/test_data_set_0", "--save-inputs",
+                  self.dir / "case/test_data_set_0", "--quiet")
+        self.compile(MODEL, "case/model.kiln-program")
+        self.assertEqual(self.kiln("verify", self.dir / "case").splitlines(), ["PASS case", "1 passed, 0 failed, 0 skipped"])
+
+    def test_settled_options(self):
+        program = self.compile(MODEL, "p", "--threads", "1")
+        for option in ["--pipeline=none"], ["--passes=dce"], ["--backend=ref"], ["--no-offload"], ["--mode=infer"], \
+                ["--const", "run:x"], ["--shape", "x=1"], ["--prefer=speed"], ["--no-verify"]:
+            name = option[0].split("=")[0]
+            self.fails(USAGE, f"{name}: expected a model, found {program}, which is compiled already", "run", program, *option)
+        self.fails(USAGE, "--only: expected a model", "opt", program, "--only=dce")
+        self.fails(USAGE, "--stats: expected a model", "opt", program, "--stats")
+        self.fails(USAGE, "threads: expected 0 to 1, as compiled, found 2", "run", program, "--threads=2", "--random", "1")
+        for command in "check", "compare", "bisect", "compile":
+            more = ["-o", "x"] if command == "compile" else []
+            self.fails(FAILED, f"{program}: expected a model, found a compiled program", command, program, *more)
+
+    def test_refusals(self):
+        self.fails(USAGE, "expected -o F, found none", "compile", MODEL)
+        model = self.write("open.kiln", OPEN)
+        self.fails(USAGE, "come with the inputs", "compile", model, "-o", self.dir / "p")
+        self.assertEqual(self.files(), ["open.kiln"])
+        self.compile(model, "p", "--shape", "x=2x3", "--shape", "y=2x3")
+        self.fails(FAILED, "cannot be written", "compile", MODEL, "-o", self.dir / "no/folder")
+        self.assertEqual(self.files(), ["open.kiln", "p"])
+
+    def test_damage(self):
+        program = self.compile(MODEL, "p")
+        whole = program.read_bytes()
+        for at in 40, len(whole) // 2, len(whole) - 5000:
+            damaged = bytearray(whole)
+            damaged[at] ^= 1
+            self.fails(FAILED, "the file is damaged", "run", self.write("damaged", bytes(damaged)))
+        for size in 9, 500, len(whole) // 2, len(whole) - 1:
+            self.fails(FAILED, "cut short", "run", self.write("cut", whole[:size]))
+
+    @unittest.skipIf("KILN_CPU_ISA" in os.environ, "the instruction set is given")
+    def test_another_processor(self):
+        program = self.compile(MODEL, "p")
+        environment = dict(os.environ, KILN_CPU_ISA="portable")
+        result = subprocess.run([KILN, "run", program], env=environment, capture_output=True, text=True, check=False)
+        if "AVX" not in subprocess.run([KILN, "--version"], capture_output=True, text=True, check=True).stdout:
+            self.skipTest("no instruction set to be without")
+        self.assertEqual(result.returncode, UNSUPPORTED)
+        self.assertIn("expected a program for a processor with portable kernels, found one for AVX", result.stderr)
+
+    def test_constants_of_the_first_run(self):
+        text = """graph @f(%x: f32[1,64], %w: f32[32,64] constant=run) {
+  %t = transpose(%w) {perm=[1,0]} : f32[64,32]
+  %c = const @c : f32[64,32]
+  %s = add(%t, %c) : f32[64,32]
+  %y = matmul(%x, %s) : f32[1,32]
+  return %y
+}
+constants { @c = random_normal(seed=7, std=0.2) : f32[64,32] }
+"""
+        model = self.write("fold.kiln", text)
+        program = self.compile(model, "p")
+        self.assertEqual(self.json("run", "--json", "--random", "1", program)["fold_runs"], 1)
+        self.assertEqual(self.outputs(program), self.outputs(model))
+
+
+class Models(Compiled):
+    def test_all(self):
+        models = sorted(SHARED.glob("models/*/model.onnx"))
+        if not models:
+            self.skipTest("no models beside the source tree")
+        for model in models:
+            for pipeline in "default", "offload":
+                with self.subTest(model=model.parent.name, pipeline=pipeline):
+                    program = self.compile(model, "p", "--pipeline", pipeline)
+                    self.assertEqual(self.outputs(program), self.outputs(model, "--pipeline", pipeline))
+
+
+if __name__ == "__main__":
+    main()

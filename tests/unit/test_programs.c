@@ -1,0 +1,522 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Programs on disk: what is loaded computes the same bits, lies in the map, and is believed only as
+ * far as it was checked. OFF-14. */
+#include "tests/unit/runtime_case.h"
+
+#include "runtime/file.h"
+#include "runtime/internal.h"
+#include "runtime/program_file.h"
+#include "tests/fold_case.h"
+
+#include <glib/gstdio.h>
+#include <unistd.h>
+
+/* Packed, plain, generated and mutable weights, scratch and a stack. */
+static const char mixed[] =
+    "func @f {\n  weight @w : f32[64,48] const\n  weight @v : f32[48] const\n"
+    "  weight @k : f32[8,1,3,3] const\n  weight @state = _ : f32[8,48]\n"
+    "  input @x : f32[8,64]\n  input @p : f32[1,1,16,16]\n"
+    "  output @y : f32[8,48]\n  output @q : f32[1,8,16,16]\n"
+    "  %a = alloc : f32[8,48]\n  gemm @out %a, @in @x, @in @w, @in @v\n"
+    "  add @out @state, @in @state, @in %a\n  exp @out @y, @in @state\n  dealloc %a\n"
+    "  %c = alloc : f32[1,8,16,16]\n"
+    "  conv @out %c, @in @p, @in @k, _ {pads=[1,1,1,1]}\n"
+    "  stack @out @q, @in %c { relu; mul 0.5 }\n  dealloc %c\n}\n"
+    "constants { @w = random_normal(seed=1, std=1) : f32[64,48]\n"
+    "  @v = random_normal(seed=2, std=1) : f32[48]\n"
+    "  @k = random_normal(seed=3, std=1) : f32[8,1,3,3] }";
+
+static char *folder;
+
+static void
+make_folder(void)
+{
+    folder = g_dir_make_tmp("kiln-programs-XXXXXX", NULL);
+}
+
+static void
+remove_folder(void)
+{
+    g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
+    for (const char *name; (name = g_dir_read_name(dir));) {
+        g_autofree char *path = g_build_filename(folder, name, NULL);
+        g_unlink(path);
+    }
+    g_rmdir(folder);
+    g_free(folder);
+}
+
+TestSuite(programs, .init = make_folder, .fini = remove_folder);
+
+static char *
+path_of(const char *name)
+{
+    return g_build_filename(folder, name, NULL);
+}
+
+static KilnProgram *
+load(const char *path)
+{
+    GError *error = NULL;
+    KilnProgram *program = kiln_program_load(path, NULL, &error);
+    cr_assert(program, "%s", error ? error->message : "");
+    return program;
+}
+
+/* @program, written and read. */
+static KilnProgram *
+again(KilnProgram *program)
+{
+    GError *error = NULL;
+    g_autofree char *path = path_of("again.kiln-program");
+    must(kiln_program_save(program, path, &error), error);
+    return load(path);
+}
+
+static GBytes *
+saved(const char *text)
+{
+    GError *error = NULL;
+    g_autofree char *path = path_of("saved.kiln-program");
+    KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
+    options.threads = 1;
+    g_autoptr(KilnProgram) program = program_of(text, &options);
+    must(kiln_program_save(program, path, &error), error);
+    return kiln_file_map(path, NULL);
+}
+
+/* --- the same program --- */
+
+static void
+expect_same_outputs(KilnSession *a, KilnSession *b, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        KilnTensorInfo info;
+        const char *x = kiln_session_output(a, i, &info, NULL);
+        const char *y = kiln_session_output(b, i, NULL, NULL);
+        cr_assert(x && y);
+        cr_expect_arr_eq(x, y, (size_t)info.bytes, "output %u", i);
+    }
+}
+
+static void
+bind_random(KilnSession *session, KilnProgram *program, GPtrArray *keep)
+{
+    for (unsigned i = 0; i < kiln_program_n_inputs(program); i++) {
+        const KilnTensorInfo *info = kiln_program_input(program, i);
+        float *data = g_malloc((size_t)info->bytes);
+        mlp_fill(data, (int)(info->bytes / 4), i + 5);
+        g_ptr_array_add(keep, data);
+        bind(session, i, data, (size_t)info->bytes);
+    }
+}
+
+static void
+expect_same_program(KilnProgram *program, KilnProgram *loaded)
+{
+    unsigned n_in = kiln_program_n_inputs(program), n_out = kiln_program_n_outputs(program);
+    cr_assert_eq(kiln_program_n_inputs(loaded), n_in);
+    cr_assert_eq(kiln_program_n_outputs(loaded), n_out);
+    for (unsigned i = 0; i < n_in; i++)
+        cr_expect_str_eq(kiln_program_input(loaded, i)->name, kiln_program_input(program, i)->name);
+    KilnMemoryReport a, b;
+    kiln_program_memory(program, &a);
+    kiln_program_memory(loaded, &b);
+    cr_expect(a.sum == b.sum && a.lb_node == b.lb_node && a.lb_live == b.lb_live &&
+              a.arena == b.arena && a.weights == b.weights &&
+              a.proven_optimal == b.proven_optimal && a.plan_ms == b.plan_ms);
+    g_autoptr(GPtrArray) keep = g_ptr_array_new_with_free_func(g_free);
+    KilnSessionOptions options = KILN_SESSION_OPTIONS_INIT;
+    options.poison = TRUE;
+    g_autoptr(KilnSession) session = kiln_session_new(program, NULL, NULL);
+    g_autoptr(KilnSession) other = kiln_session_new(loaded, &options, NULL);
+    bind_random(session, program, keep);
+    bind_random(other, loaded, keep);
+    for (int r = 0; r < 3; r++) { /* states go on from run to run */
+        run(session);
+        run(other);
+        expect_same_outputs(session, other, n_out);
+    }
+}
+
+Test(programs, compute_the_same_bits)
+{
+    static const char *const targets[] = { "cpu", "ref" };
+    for (size_t t = 0; t < G_N_ELEMENTS(targets); t++) {
+        KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
+        options.target = targets[t];
+        options.threads = 2;
+        g_autoptr(KilnProgram) program = program_of(mixed, &options);
+        g_autoptr(KilnProgram) loaded = again(program);
+        expect_same_program(program, loaded);
+    }
+}
+
+Test(programs, of_onnx_files)
+{
+    GError *error = NULL;
+    static const char *const pipelines[] = { "default", "offload", "none", "fold" };
+    for (size_t i = 0; i < G_N_ELEMENTS(pipelines); i++) {
+        g_autoptr(KilnModel) model = kiln_model_load(DIGITS, NULL);
+        g_autoptr(KilnPipeline) pipeline = kiln_pipeline_load(pipelines[i], &error);
+        KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
+        options.pipeline = pipeline;
+        g_autoptr(KilnProgram) program = kiln_program_compile(model, &options, &error);
+        cr_assert(program, "%s", error ? error->message : "");
+        g_autoptr(KilnProgram) loaded = again(program);
+        expect_same_program(program, loaded);
+        g_autoptr(KilnProgram) twice = again(loaded);
+        expect_same_program(program, twice);
+    }
+}
+
+/* What is written is decided by the program alone. */
+Test(programs, files_are_equal)
+{
+    GError *error = NULL;
+    g_autofree char *first = path_of("first"), *second = path_of("second");
+    g_autoptr(KilnProgram) program = program_of(mixed, NULL);
+    must(kiln_program_save(program, first, &error), error);
+    g_autoptr(KilnProgram) loaded = load(first);
+    must(kiln_program_save(loaded, second, &error), error);
+    g_autoptr(GBytes) a = kiln_file_map(first, NULL);
+    g_autoptr(GBytes) b = kiln_file_map(second, NULL);
+    cr_expect(g_bytes_equal(a, b));
+}
+
+/* Type 1 is folded into the file, Type 2 at the first run of what is loaded. */
+Test(programs, constants_of_the_first_run)
+{
+    static float x[MLP_WIDTH], w1[MLP_WEIGHT], w2[MLP_WEIGHT];
+    mlp_fill(x, MLP_WIDTH, 1);
+    mlp_fill(w1, MLP_WEIGHT, 2);
+    mlp_fill(w2, MLP_WEIGHT, 3);
+    static const char *const texts[] = { mlp_plain, mlp_two, mlp_three };
+    for (int i = 0; i < 6; i++) {
+        g_autoptr(GBytes) value = g_bytes_new_static(w1, sizeof w1);
+        bool late = i >= 3;
+        const KilnConstantInput constants[] = {
+            { "w1", KILN_CONSTANT_COMPILE, late ? NULL : value },
+            { "w2", KILN_CONSTANT_RUN, NULL },
+        };
+        KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
+        options.constants = constants;
+        options.n_constants = G_N_ELEMENTS(constants);
+        g_autoptr(KilnProgram) program = program_of(texts[i % 3], &options);
+        g_autoptr(KilnProgram) loaded = again(program);
+        KilnProgram *programs[] = { program, loaded };
+        KilnSession *sessions[2];
+        for (int p = 0; p < 2; p++) {
+            cr_assert_eq(kiln_program_n_inputs(programs[p]), 3);
+            sessions[p] = kiln_session_new(programs[p], NULL, NULL);
+            bind(sessions[p], 0, x, sizeof x);
+            if (late)
+                bind(sessions[p], 1, w1, sizeof w1);
+            bind(sessions[p], 2, w2, sizeof w2);
+            run(sessions[p]);
+            run(sessions[p]);
+        }
+        cr_expect_eq(kiln_program_fold_runs(loaded), kiln_program_fold_runs(program));
+        expect_same_outputs(sessions[0], sessions[1], 1);
+        GError *error = NULL;
+        if (!late) {
+            cr_expect_not(kiln_session_bind_input(sessions[1], 1, w1, sizeof w1, &error));
+            expect_error(&error, KILN_ERROR_USAGE, "its value is known");
+        }
+        kiln_session_free(sessions[0]);
+        kiln_session_free(sessions[1]);
+    }
+}
+
+/* --- where it lies --- */
+
+Test(programs, weights_lie_in_the_file)
+{
+    g_autoptr(GBytes) file = saved(mixed);
+    GError *error = NULL;
+    g_autoptr(KilnProgram) program = kiln_program_load_bytes(file, "mixed", NULL, &error);
+    cr_assert(program, "%s", error ? error->message : "");
+    const KilnSpecialisation *made = g_ptr_array_index(program->specialisations, 0);
+    size_t size;
+    const char *start = g_bytes_get_data(file, &size);
+    unsigned n = 0;
+    for (uint32_t i = 0; i < made->n_weights + made->n_calls; i++) {
+        GBytes *bytes =
+            i < made->n_weights ? made->weights[i] : made->calls[i - made->n_weights].packed;
+        const char *data = bytes ? g_bytes_get_data(bytes, NULL) : NULL;
+        cr_expect(!data || (data >= start && data < start + size));
+        n += data != NULL;
+    }
+    cr_expect_geq(n, 2);
+    cr_expect_eq(made->n_states, 1);
+}
+
+/* A program is used where its bytes are aligned, from a copy where they are not. */
+Test(programs, of_memory)
+{
+    g_autoptr(GBytes) file = saved(mixed);
+    size_t size;
+    const char *data = g_bytes_get_data(file, &size);
+    char *moved = g_malloc(size + 1);
+    memcpy(moved + 1, data, size);
+    g_autoptr(GBytes) bytes = g_bytes_new_with_free_func(moved + 1, size, g_free, moved);
+    GError *error = NULL;
+    g_autoptr(KilnProgram) program = kiln_program_load_bytes(bytes, NULL, NULL, &error);
+    cr_assert(program, "%s", error ? error->message : "");
+    g_autoptr(KilnProgram) other = program_of(mixed, NULL);
+    g_autoptr(KilnProgram) reloaded = again(program);
+    expect_same_program(program, reloaded);
+    cr_expect_eq(kiln_program_n_inputs(program), kiln_program_n_inputs(other));
+}
+
+/* --- refusals --- */
+
+Test(programs, open_shapes_are_refused)
+{
+    GError *error = NULL;
+    g_autofree char *path = path_of("open");
+    g_autoptr(KilnProgram) program =
+        program_of("graph @f(%x: f32[N]) {\n  %y = relu(%x) : f32[N]\n  return %y\n}\n", NULL);
+    cr_expect_not(kiln_program_save(program, path, &error));
+    expect_error(&error, KILN_ERROR_USAGE, "expected a program that is compiled for fixed ones");
+    cr_expect_not(g_file_test(path, G_FILE_TEST_EXISTS));
+}
+
+Test(programs, nothing_half_is_written)
+{
+    GError *error = NULL;
+    g_autofree char *path = path_of("no/such/folder");
+    g_autoptr(KilnProgram) program = program_of(mixed, NULL);
+    cr_expect_not(kiln_program_save(program, path, &error));
+    expect_error(&error, KILN_ERROR_IO, path);
+    cr_expect_not(kiln_program_save(program, folder, &error));
+    expect_error(&error, KILN_ERROR_IO, folder);
+    g_autoptr(GDir) dir = g_dir_open(folder, 0, NULL);
+    cr_expect_null(g_dir_read_name(dir));
+}
+
+Test(programs, models_and_programs_are_told_apart)
+{
+    GError *error = NULL;
+    g_autoptr(GBytes) file = saved(mixed);
+    cr_expect_null(kiln_model_load_bytes(file, "p", &error));
+    expect_error(&error, KILN_ERROR_FORMAT, "p: expected a model, found a compiled program");
+    cr_expect_null(kiln_program_load(DIGITS, NULL, &error));
+    expect_error(&error, KILN_ERROR_FORMAT, "expected a compiled program, found another kind");
+    cr_expect_null(kiln_program_load("/nowhere", NULL, &error));
+    expect_error(&error, KILN_ERROR_IO, "/nowhere");
+    KilnLoadOptions options = { .size = 1 };
+    cr_expect_null(kiln_program_load_bytes(file, "p", &options, &error));
+    expect_error(&error, KILN_ERROR_USAGE, "KilnLoadOptions: expected a size of at most");
+}
+
+/* --- damage --- */
+
+/* A copy of a file, aligned, to be damaged. */
+typedef struct {
+    char *data;
+    size_t size;
+    KilnProgramHeader *header;
+    KilnSection *sections;
+} Damaged;
+
+static Damaged
+copy_of(GBytes *file)
+{
+    Damaged copy;
+    const void *data = g_bytes_get_data(file, &copy.size);
+    copy.data = memcpy(g_aligned_alloc(1, copy.size, 64), data, copy.size);
+    copy.header = (KilnProgramHeader *)copy.data;
+    copy.sections = (KilnSection *)(copy.data + sizeof *copy.header);
+    return copy;
+}
+
+/* Makes the checksums of a damaged file right again: what is left to find is nonsense. */
+static void
+sign(Damaged *copy)
+{
+    for (uint32_t i = 0; i < copy->header->n_sections; i++) {
+        KilnSection *section = &copy->sections[i];
+        section->digest = kiln_digest(copy->data + section->offset, section->size);
+    }
+    copy->header->digest = kiln_program_header_digest(copy->header, copy->sections);
+}
+
+static void
+refuses(const Damaged *copy, size_t size, KilnError code, const char *text)
+{
+    GError *error = NULL;
+    /* A block of its own, so that reading past its end is found. */
+    char *block = g_aligned_alloc(1, size + 1, 64);
+    memcpy(block, copy->data, size);
+    g_autoptr(GBytes) bytes = g_bytes_new_with_free_func(block, size, g_aligned_free, block);
+    g_autoptr(KilnProgram) program = kiln_program_load_bytes(bytes, "file", NULL, &error);
+    cr_assert_null(program, "expected the error '%s'", text);
+    expect_error(&error, code, text);
+}
+
+Test(programs, OFF_14_altered_bytes_are_found)
+{
+    g_autoptr(GBytes) file = saved(mixed);
+    Damaged copy = copy_of(file);
+    /* Every byte of the header and the table, and some of all else. */
+    size_t table = sizeof *copy.header + copy.header->n_sections * sizeof *copy.sections;
+    for (size_t at = 0; at < copy.size; at += at < table ? 1 : 61) {
+        copy.data[at] ^= 0x40;
+        KilnError code = at >= 8 && at < 12 ? KILN_ERROR_UNSUPPORTED : KILN_ERROR_FORMAT;
+        refuses(&copy, copy.size, code, "file: ");
+        copy.data[at] ^= 0x40;
+        if (at >= table)
+            break;
+    }
+    for (size_t at = table; at < copy.size; at += 61) {
+        copy.data[at] ^= 0x01;
+        refuses(&copy, copy.size, KILN_ERROR_FORMAT, "file: the file is damaged");
+        copy.data[at] ^= 0x01;
+    }
+    for (uint32_t i = 0; i < copy.header->n_sections; i++) {
+        const KilnSection *section = &copy.sections[i];
+        for (int part = 0; part < 3 && section->size; part++) {
+            char *byte = copy.data + section->offset + (section->size - 1) * (size_t)part / 2;
+            *byte ^= 0x80;
+            refuses(&copy, copy.size, KILN_ERROR_FORMAT, "the checksum of");
+            *byte ^= 0x80;
+        }
+    }
+    g_aligned_free(copy.data);
+}
+
+Test(programs, OFF_14_cut_files_are_found)
+{
+    g_autoptr(GBytes) file = saved(mixed);
+    Damaged copy = copy_of(file);
+    for (size_t size = 0; size < copy.size; size += size < 1024 ? 1 : 997)
+        refuses(&copy, size, KILN_ERROR_FORMAT, "file: ");
+    refuses(&copy, copy.size - 1, KILN_ERROR_FORMAT, "cut short or damaged");
+    g_aligned_free(copy.data);
+}
+
+Test(programs, OFF_14_other_makers_are_refused)
+{
+    g_autoptr(GBytes) file = saved(mixed);
+    Damaged copy = copy_of(file);
+    const KilnProgramHeader whole = *copy.header;
+    strcpy(copy.header->version, "0.0.9");
+    sign(&copy);
+    refuses(&copy, copy.size, KILN_ERROR_UNSUPPORTED,
+            "file: expected a program of kiln 0.1.0, found one of kiln 0.0.9: compile the model "
+            "again");
+    *copy.header = whole;
+    strcpy(copy.header->isa, "NEON");
+    sign(&copy);
+    refuses(&copy, copy.size, KILN_ERROR_UNSUPPORTED, "kernels, found one for NEON: compile");
+    *copy.header = whole;
+    strcpy(copy.header->vendor, "acme 1.2");
+    sign(&copy);
+    refuses(&copy, copy.size, KILN_ERROR_UNSUPPORTED, "found one that calls acme 1.2");
+    *copy.header = whole;
+    strcpy(copy.header->target, "gpu");
+    sign(&copy);
+    refuses(&copy, copy.size, KILN_ERROR_USAGE, "file: expected a backend (cpu, ref), found gpu");
+    *copy.header = whole;
+    copy.header->threads = 0;
+    sign(&copy);
+    refuses(&copy, copy.size, KILN_ERROR_FORMAT, "its number of threads is impossible");
+    *copy.header = whole;
+    memset(copy.header->version, 'x', sizeof copy.header->version);
+    sign(&copy);
+    refuses(&copy, copy.size, KILN_ERROR_FORMAT, "its header is none of Kiln's");
+    *copy.header = whole;
+    copy.header->format++;
+    refuses(&copy, copy.size, KILN_ERROR_UNSUPPORTED, "found format 2: compile the model again");
+    g_aligned_free(copy.data);
+}
+
+/* Checksums are right, and what they are of is not: calls that are other kernels', scratch outside
+ * the arena or over what lives, weights of another size. */
+Test(programs, nonsense_is_refused)
+{
+    g_autoptr(GBytes) file = saved(mixed);
+    Damaged copy = copy_of(file);
+    const KilnSection *section = &copy.sections[KILN_SECTION_CALLS];
+    cr_assert_eq(section->kind, KILN_SECTION_CALLS);
+    KilnStoredCall *calls = (KilnStoredCall *)(copy.data + section->offset);
+    const KilnStoredCall whole = calls[0];
+    strcpy(calls[0].kernel, "cpu:another");
+    sign(&copy);
+    refuses(&copy, copy.size, KILN_ERROR_UNSUPPORTED, "expected kernel cpu:another as it was when");
+    calls[0] = whole;
+    calls[0].vendor.low ^= 1;
+    sign(&copy);
+    refuses(&copy, copy.size, KILN_ERROR_UNSUPPORTED, "as it was when the program was compiled");
+    calls[0] = whole;
+    static const int64_t offsets[] = { 64, 1, INT64_MAX, INT64_MIN, INT64_MAX & ~63ll };
+    for (uint32_t c = 0; c < section->size / sizeof *calls; c++) {
+        int64_t scratch = calls[c].scratch;
+        for (size_t i = 0; i < G_N_ELEMENTS(offsets); i++) {
+            if ((offsets[i] < 0) == (scratch < 0))
+                continue;
+            calls[c].scratch = offsets[i];
+            sign(&copy);
+            GError *error = NULL;
+            g_autoptr(GBytes) bytes = g_bytes_new_static(copy.data, copy.size);
+            g_autoptr(KilnProgram) program = kiln_program_load_bytes(bytes, "file", NULL, &error);
+            cr_expect(!program || offsets[i] == 64);
+            g_clear_error(&error);
+        }
+        calls[c].scratch = scratch;
+    }
+    /* A weight that is another section's bytes. */
+    for (uint32_t i = 2; i < copy.header->n_sections; i++) {
+        KilnSection old = copy.sections[i];
+        copy.sections[i].index += 100;
+        sign(&copy);
+        GError *error = NULL;
+        g_autoptr(GBytes) bytes = g_bytes_new_static(copy.data, copy.size);
+        g_autoptr(KilnProgram) program = kiln_program_load_bytes(bytes, "file", NULL, &error);
+        cr_expect(!program, "section %u", i);
+        g_clear_error(&error);
+        copy.sections[i] = old;
+    }
+    g_aligned_free(copy.data);
+}
+
+/* Whatever bytes the text and the table of calls hold: an error, or a program that runs. */
+Test(programs, random_damage_with_right_checksums)
+{
+    g_autoptr(GBytes) file = saved(mixed);
+    Damaged copy = copy_of(file);
+    uint64_t seed = 1;
+    unsigned n_refused = 0;
+    for (int i = 0; i < 2000; i++) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        const KilnSection *section = &copy.sections[seed >> 60 & 1];
+        char *byte = copy.data + section->offset + (seed >> 20) % section->size;
+        char old = *byte;
+        *byte = (char)(seed >> 40);
+        sign(&copy);
+        GError *error = NULL;
+        g_autoptr(GBytes) bytes = g_bytes_new_static(copy.data, copy.size);
+        g_autoptr(KilnProgram) program = kiln_program_load_bytes(bytes, "file", NULL, &error);
+        cr_assert(!program == (error != NULL));
+        n_refused += !program;
+        if (program && kiln_program_n_inputs(program) == 2) {
+            KilnMemoryReport memory;
+            kiln_program_memory(program, &memory);
+            g_autoptr(KilnSession) session =
+                memory.arena < 1 << 24 ? kiln_session_new(program, NULL, NULL) : NULL;
+            static float data[4096];
+            for (unsigned k = 0; session && k < 2; k++) {
+                size_t size = (size_t)kiln_program_input(program, k)->bytes;
+                if (size <= sizeof data)
+                    bind(session, k, data, size);
+            }
+            if (session)
+                kiln_session_run(session, NULL);
+        }
+        g_clear_error(&error);
+        *byte = old;
+    }
+    cr_expect_gt(n_refused, 500);
+    g_aligned_free(copy.data);
+}
