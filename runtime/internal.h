@@ -156,6 +156,12 @@ typedef struct {
  * others, and lets go of constants as soon as nothing below needs their payload. */
 gboolean kiln_bind_weights(KilnBinder *binder, GError **error);
 
+/** What a session runs: a kernel and what it is called with. */
+struct KilnCall {
+    KilnKernelFn run;
+    KilnKernelArgs args;
+};
+
 struct KilnProgram {
     atomic_int references;
     KilnModel *model;
@@ -179,6 +185,7 @@ struct KilnProgram {
     KilnModule *shaped; /* open: the model with the shapes that are known; what infos borrow from */
     KilnInfoList inputs, outputs; /* as far as known when compiled */
     pthread_mutex_t lock;         /* guards what is below */
+    const KilnObject *object;     /* whose entry function sessions run; NULL: they walk the calls */
     GPtrArray *specialisations;   /* the one asked for last is the last */
     double progress_done;         /* of the specialisation that is being made: how far it is, */
     double progress_stage;        /* and how much of the whole the present stage is */

@@ -47,6 +47,7 @@
 #define KILN_H
 
 #include "graph/kiln-types.h"
+#include "runtime/kiln-object.h"
 
 #include <stddef.h>
 #include <stdint.h>

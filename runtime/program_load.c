@@ -151,6 +151,25 @@ kiln_program_load_bytes(GBytes *bytes, const char *name, const KilnLoadOptions *
 }
 
 KilnProgram *
+kiln_program_load_object(const KilnObject *object, GError **error)
+{
+    if (object->size != sizeof *object)
+        return kiln_throw_null(error, KILN_ERROR_USAGE,
+                               "KilnObject: expected a size of %zu, found %zu", sizeof *object,
+                               object->size);
+    g_autoptr(GBytes) bytes = g_bytes_new_static(object->bytes, object->n_bytes);
+    g_autoptr(KilnProgram) program = load(bytes, object->name, false, NULL, error);
+    if (!program)
+        return NULL;
+    const KilnSpecialisation *made = g_ptr_array_index(program->specialisations, 0);
+    if (made->n_calls != object->n_calls)
+        return kiln_throw_null(error, KILN_ERROR_INVALID, "%s: expected %u calls, found %u",
+                               object->name, made->n_calls, object->n_calls);
+    program->object = object;
+    return g_steal_pointer(&program);
+}
+
+KilnProgram *
 kiln_program_load(const char *path, const KilnLoadOptions *options, GError **error)
 {
     bool mapped;

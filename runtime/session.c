@@ -36,8 +36,10 @@ struct KilnSession {
     bool constants_changed;        /* an input that a fold function reads was bound since then */
     char **states;
     uint32_t n_states;
-    KilnKernelArgs *args; /* one per call */
-    void **addresses;     /* one per slot: what args[].data point into */
+    KilnCall *calls;                /* as the specialisation has them */
+    void **addresses;               /* one per slot: what calls[].args.data point into */
+    void **outputs_at, **folded_at; /* per output and folded constant: for the entry function of an
+                                       object */
     KilnProfileEntry *entries;
     KilnPoison *poison; /* NULL unless it poisons */
 };
@@ -80,6 +82,22 @@ address_of(const KilnSession *session, const KilnSlot *slot)
     return base ? base + slot->offset : NULL;
 }
 
+/* The addresses that the entry function of an object looks up. */
+static void
+resolve_frame(KilnSession *session)
+{
+    const KilnSpecialisation *made = session->made;
+    uint32_t n_folded = made->folder ? made->folder->left.results->len : 0;
+    if (!session->outputs_at) {
+        session->outputs_at = g_new0(void *, made->outputs.n + 1);
+        session->folded_at = g_new0(void *, n_folded + 1);
+    }
+    for (uint32_t i = 0; i < made->outputs.n; i++)
+        session->outputs_at[i] = address_of(session, &(KilnSlot){ KILN_SLOT_OUTPUT, i, 0 });
+    for (uint32_t i = 0; i < n_folded; i++)
+        session->folded_at[i] = address_of(session, &(KilnSlot){ KILN_SLOT_FOLDED, i, 0 });
+}
+
 /* Resolves the operands of one kind (-1: all) that lie in buffer @index (UINT32_MAX: in any). */
 static void
 resolve(KilnSession *session, int kind, uint32_t index)
@@ -89,6 +107,8 @@ resolve(KilnSession *session, int kind, uint32_t index)
         if ((kind < 0 || (int)slot->kind == kind) && (index == UINT32_MAX || slot->index == index))
             session->addresses[i] = address_of(session, slot);
     }
+    if (session->program->object)
+        resolve_frame(session);
 }
 
 /* The arena and the outputs stay: the next specialisation may find them big enough. */
@@ -99,8 +119,10 @@ drop_specialisation(KilnSession *session)
         kiln_free(session->states[i]);
     g_clear_pointer(&session->states, g_free);
     session->n_states = 0;
-    g_clear_pointer(&session->args, g_free);
+    g_clear_pointer(&session->calls, g_free);
     g_clear_pointer(&session->addresses, g_free);
+    g_clear_pointer(&session->outputs_at, g_free);
+    g_clear_pointer(&session->folded_at, g_free);
     g_clear_pointer(&session->entries, g_free);
     g_clear_pointer(&session->entry, kiln_cache_entry_unref);
     g_clear_pointer(&session->poison, kiln_poison_free);
@@ -209,11 +231,12 @@ take_specialisation(KilnSession *session, KilnSpecialisation *made, GError **err
         drop_specialisation(session);
         return FALSE;
     }
-    session->args = g_new0(KilnKernelArgs, made->n_calls + 1);
+    session->calls = g_new0(KilnCall, made->n_calls + 1);
     session->addresses = g_new0(void *, made->n_slots + 1);
     for (uint32_t c = 0; c < made->n_calls; c++) {
         const KilnBoundCall *call = &made->calls[c];
-        session->args[c] = (KilnKernelArgs){
+        session->calls[c].run = call->kernel->run;
+        session->calls[c].args = (KilnKernelArgs){
             .instr = call->instr,
             .data = session->addresses + call->first_slot,
             .scratch = call->scratch_offset < 0 ? NULL : session->arena + call->scratch_offset,
@@ -461,12 +484,36 @@ throw_run(const KilnSession *session, uint32_t c, const char *message, GError **
                       kiln_instr_info(instr->kind)->name, message);
 }
 
+const char *
+kiln_call_run(const KilnCall *calls, unsigned i, void *const *data, void *scratch)
+{
+    KilnKernelArgs args = calls[i].args;
+    args.data = data;
+    args.scratch = scratch;
+    return calls[i].run(&args);
+}
+
+static gboolean
+run_object(const KilnSession *session, GError **error)
+{
+    const KilnFrame frame = { .calls = session->calls,
+                              .arena = session->arena,
+                              .inputs = session->data,
+                              .outputs = session->outputs_at,
+                              .states = (void *const *)session->states,
+                              .folded = (const void *const *)session->folded_at };
+    unsigned at = 0;
+    const char *message = session->program->object->run(&frame, &at);
+    return !message || throw_run(session, at, message, error);
+}
+
 static gboolean
 run_calls(KilnSession *session, GError **error)
 {
-    const KilnBoundCall *calls = session->made->calls;
+    if (session->program->object)
+        return run_object(session, error);
     for (uint32_t c = 0; c < session->made->n_calls; c++) {
-        const char *message = calls[c].kernel->run(&session->args[c]);
+        const char *message = session->calls[c].run(&session->calls[c].args);
         if (message)
             return throw_run(session, c, message, error);
     }
@@ -478,7 +525,7 @@ run_profiled(KilnSession *session, GError **error)
 {
     for (uint32_t c = 0; c < session->made->n_calls; c++) {
         double start = now_ms();
-        const char *message = session->made->calls[c].kernel->run(&session->args[c]);
+        const char *message = session->calls[c].run(&session->calls[c].args);
         session->entries[c].ms += now_ms() - start;
         session->entries[c].runs++;
         if (message)
@@ -575,7 +622,7 @@ run_on_poison(KilnSession *session, GError **error)
         kiln_poison_fill(data, size);
     }
     for (uint32_t c = 0; c < made->n_calls; c++) {
-        const char *message = made->calls[c].kernel->run(&session->args[c]);
+        const char *message = session->calls[c].run(&session->calls[c].args);
         if (message)
             return throw_run(session, c, message, error);
         kiln_poison_step(session->poison, session->arena, c);

@@ -1,20 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kiln compile: a model as a program on disk. */
+/* kiln compile: a model as a program on disk, or as an object to link with. */
 #include "tools/command.h"
-#include "tools/inputs.h"
+#include "tools/object.h"
 #include "tools/trace.h"
 
 #include <stdio.h>
 #include <string.h>
 
 typedef struct {
-    char *out;
+    char *out, *format, *name;
 } CompileOptions;
+
+static bool
+is_identifier(const char *name)
+{
+    g_autofree char *made = kiln_object_name(name);
+    return *name && strcmp(made, name) == 0;
+}
 
 static gboolean
 check_values(const CompileOptions *compile, GError **error)
 {
+    static const char *const formats[] = { "program", "object", "c", NULL };
+    if (compile->format && !g_strv_contains(formats, compile->format))
+        return kiln_throw(error, KILN_ERROR_USAGE,
+                          "--format: expected program, object or c, found %s", compile->format);
+    if (compile->name && !is_identifier(compile->name))
+        return kiln_throw(error, KILN_ERROR_USAGE, "--name: expected an identifier of C, found %s",
+                          compile->name);
     return compile->out || kiln_throw(error, KILN_ERROR_USAGE, "expected -o F, found none");
+}
+
+static gboolean
+write_program(const CompileOptions *compile, KilnProgram *program, GError **error)
+{
+    g_autofree char *name =
+        compile->name ? g_strdup(compile->name) : kiln_object_name(compile->out);
+    if (g_strcmp0(compile->format, "object") == 0)
+        return kiln_object_write(program, name, compile->out, error);
+    if (g_strcmp0(compile->format, "c") == 0)
+        return kiln_object_write_source(program, name, compile->out, error);
+    return kiln_program_save(program, compile->out, error);
 }
 
 static int
@@ -34,7 +60,7 @@ compile_work(KilnOptions *options, char **operands, void *data, GError **error)
     g_autoptr(KilnProgram) program = kiln_program_compile(model, &given, error);
     kiln_shapes_free(shapes, given.n_shapes);
     kiln_clear_progress(options);
-    gboolean saved = program && kiln_program_save(program, compile->out, error);
+    gboolean saved = program && write_program(compile, program, error);
     return saved ? KILN_EXIT_OK : KILN_EXIT_FAILED;
 }
 
@@ -44,18 +70,24 @@ kiln_command_compile(int argc, char **argv)
     CompileOptions compile = { 0 };
     const GOptionEntry entries[] = {
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &compile.out, "Write the program here", "F" },
+        { "format", 0, 0, G_OPTION_ARG_STRING, &compile.format,
+          "program, object (with a header beside it) or c (default: program)", "FORM" },
+        { "name", 0, 0, G_OPTION_ARG_STRING, &compile.name,
+          "What the symbols of an object begin with (default: the name of F)", "NAME" },
         G_OPTION_ENTRY_NULL,
     };
     const KilnUsage usage = {
         .command = "compile",
         .operands = "MODEL",
         .n_operands = KILN_OPERANDS_ONE,
-        .summary = "Compiles a model to a file that loads without work: optimized, planned, with "
-                   "packed weights.",
+        .summary = "Compiles a model to a file that loads without work, or to an object to link "
+                   "with.",
         .entries = entries,
         .work = compile_work,
     };
     int status = kiln_command(&usage, argc, argv, &compile);
     g_free(compile.out);
+    g_free(compile.format);
+    g_free(compile.name);
     return status;
 }

@@ -19,7 +19,7 @@ static const struct {
       kiln_command_verify },
     { "check", "MODEL", "list every operator that is not supported", kiln_command_check },
     { "memory", "MODEL", "show the memory plan", kiln_command_memory },
-    { "compile", "MODEL", "compile a model to a file that loads without work",
+    { "compile", "MODEL", "compile a model to a program file or an object file",
       kiln_command_compile },
     { "compare", "MODEL", "find the first value that two pipelines or dumps do not agree on",
       kiln_command_compare },

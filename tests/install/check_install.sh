@@ -24,6 +24,12 @@ cmake --build "$work/cmake" >/dev/null
 cmp "$work/with-pkg-config" "$work/with-cmake"
 test "$(wc -l <"$work/with-cmake")" -eq 11 || { echo "expected 11 lines from embed"; exit 1; }
 
+# Two models in one binary, from objects that the installed command writes.
+cp -r "$source/examples/linked" "$source/examples/digits" "$work"
+PATH="$work/prefix/bin:$PATH" PKG_CONFIG_PATH="$libdir/pkgconfig" make -s -C "$work/linked" linked
+"$work/linked/linked" >"$work/with-objects"
+test "$(wc -l <"$work/with-objects")" -eq 10 || { echo "expected 10 lines from linked"; exit 1; }
+
 if "$work/make/embed" "$work/no-such-model" 2>"$work/message"; then
   echo "expected embed to fail without a model"; exit 1
 fi

@@ -269,6 +269,35 @@ Test(programs, of_memory)
     cr_expect_eq(kiln_program_n_inputs(program), kiln_program_n_inputs(other));
 }
 
+static const char *
+run_nothing(const KilnFrame *frame, unsigned *at)
+{
+    *at = 1;
+    return frame->calls && frame->arena ? "nothing" : NULL;
+}
+
+/* Of an object that is linked: its entry function runs, and its number of calls has to be right. */
+Test(programs, OFF_12_of_objects)
+{
+    g_autoptr(GBytes) file = saved(mixed);
+    size_t size;
+    const void *data = g_bytes_get_data(file, &size);
+    KilnObject object = { 1, "object", data, size, 3, run_nothing };
+    GError *error = NULL;
+    cr_expect_null(kiln_program_load_object(&object, &error));
+    expect_error(&error, KILN_ERROR_USAGE, "KilnObject: expected a size of");
+    object.size = sizeof object;
+    cr_expect_null(kiln_program_load_object(&object, &error));
+    expect_error(&error, KILN_ERROR_INVALID, "object: expected 5 calls, found 3");
+    object.n_calls = 5;
+    g_autoptr(KilnProgram) program = kiln_program_load_object(&object, &error);
+    cr_assert(program, "%s", error ? error->message : "");
+    g_autoptr(KilnSession) session = kiln_session_new(program, NULL, NULL);
+    g_autoptr(GPtrArray) keep = g_ptr_array_new_with_free_func(g_free);
+    bind_random(session, program, keep);
+    run_fails(session, KILN_ERROR_RUN, "(add): nothing");
+}
+
 /* --- refusals --- */
 
 Test(programs, open_shapes_are_refused)
