@@ -142,17 +142,12 @@ pack(Builder *builder, const KilnBuffer *buffer, const dnnl_memory_desc_t *from,
         builder->region->packed_operand[step.operand] = true;
     }
     if (!dnnl_memory_desc_equal(&step.from, md)) {
-        dnnl_primitive_desc_t pd = reorder(builder, &step.from, md);
-        bool made = pd && kiln_onednn_check(dnnl_primitive_create(&step.reorder, pd),
-                                            "reorder of weights", builder->error);
-        if (made)
-            step.scratch = *dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
-        if (pd)
-            dnnl_primitive_desc_destroy(pd);
-        if (!made) {
+        step.reorder = reorder(builder, &step.from, md);
+        if (!step.reorder) {
             kiln_free(step.literal);
             return false;
         }
+        step.scratch = *dnnl_primitive_desc_query_md(step.reorder, dnnl_query_scratchpad_md, 0);
     }
     g_array_append_val(builder->region->packs, step);
     return true;

@@ -192,7 +192,7 @@ region_free(KilnShared *shared)
     for (guint i = 0; i < region->packs->len; i++) {
         const Pack *pack = &g_array_index(region->packs, Pack, i);
         if (pack->reorder)
-            dnnl_primitive_destroy(pack->reorder);
+            dnnl_primitive_desc_destroy(pack->reorder);
         kiln_free(pack->literal);
     }
     g_array_unref(region->slots);

@@ -40,9 +40,10 @@ typedef struct {
     uint32_t slot;
 } StepArg;
 
-/** A constant on its way into the packed weights: by a reorder, or copied. */
+/** A constant on its way into the packed weights: by a reorder, or copied. A program that is loaded
+ * has its weights packed already, so that code for the reorder is generated when it is needed. */
 typedef struct {
-    dnnl_primitive_t reorder; /* NULL: the layouts are equal */
+    dnnl_primitive_desc_t reorder; /* NULL: the layouts are equal */
     dnnl_memory_desc_t from, scratch;
     uint32_t operand; /* of the call; UINT32_MAX: a literal */
     void *literal;    /* its bytes, owned */

@@ -132,7 +132,10 @@ reorder(const Region *region, const Pack *pack, const void *from, void *to, dnnl
     const Slot *slot = &g_array_index(region->slots, Slot, pack->slot);
     bool needs_scratch = dnnl_memory_desc_get_size(&pack->scratch) > 0;
     dnnl_memory_t source = NULL, target = NULL, scratch = NULL;
-    dnnl_status_t status = dnnl_memory_create(&source, &pack->from, engine, (void *)from);
+    dnnl_primitive_t primitive = NULL;
+    dnnl_status_t status = dnnl_primitive_create(&primitive, pack->reorder);
+    if (status == dnnl_success)
+        status = dnnl_memory_create(&source, &pack->from, engine, (void *)from);
     if (status == dnnl_success)
         status = dnnl_memory_create(&target, &slot->md, engine, to);
     if (status == dnnl_success && needs_scratch)
@@ -141,9 +144,11 @@ reorder(const Region *region, const Pack *pack, const void *from, void *to, dnnl
                                { DNNL_ARG_TO, target },
                                { DNNL_ARG_SCRATCHPAD, scratch } };
     if (status == dnnl_success)
-        status = dnnl_primitive_execute(pack->reorder, stream, scratch ? 3 : 2, args);
+        status = dnnl_primitive_execute(primitive, stream, scratch ? 3 : 2, args);
     if (status == dnnl_success)
         status = dnnl_stream_wait(stream);
+    if (primitive)
+        dnnl_primitive_destroy(primitive);
     if (source)
         dnnl_memory_destroy(source);
     if (target)
