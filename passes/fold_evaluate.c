@@ -405,7 +405,7 @@ read_constants(Sweep *sweep, const KilnNode *node)
     kiln_foreach_region (region, node) {
         bool read = false;
         kiln_foreach_node (inner, region)
-            read |= !kiln_node_is_dead(inner) && read_constants(sweep, inner);
+            read |= read_constants(sweep, inner);
         if (read && !sweep->folder->failure)
             kiln_fold_now(sweep->folder, region);
         any |= read;
@@ -453,28 +453,9 @@ sweep_function(Sweep *sweep)
         refine_types(sweep);
 }
 
-/* What nothing reads goes first: it would go on reading literals that give back their bytes.
- * Backwards, and subgraphs before what is around them, so that readers go before what they read. */
-static void
-remove_dead(KilnEvaluator *folder, KilnFunction *function)
-{
-    kiln_foreach_node_reverse (node, function) {
-        if (kiln_node_is_dead(node)) {
-            kiln_pass_note(folder->context, "remove-node", "%s (%s)", kiln_node_label(node),
-                           kiln_op_info(node->op)->name);
-            kiln_node_remove(node);
-            folder->changed = true;
-            continue;
-        }
-        kiln_foreach_region (region, node)
-            remove_dead(folder, region);
-    }
-}
-
 void
 kiln_fold_now(KilnEvaluator *folder, KilnFunction *function)
 {
-    remove_dead(folder, function);
     g_autoptr(KilnConstantPool) pool = kiln_constant_pool_new(function->module);
     g_autofree bool *folded = g_new0(bool, (gsize)function->next_id + 1);
     Sweep sweep = {

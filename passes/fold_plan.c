@@ -289,7 +289,8 @@ plan_stages(KilnFoldPlan *plan, const KilnNode *node)
     const uint32_t stays = KILN_TRAIT_SIDE_EFFECT | KILN_TRAIT_STATE;
     KilnFoldNode *info = &plan->nodes[node->id];
     uint8_t readers = reading_stages(plan, node), earliest = (uint8_t)(1u << info->earliest);
-    if (kiln_op_info(node->op)->traits & stays)
+    /* What nothing reads is still there, and must not go on reading literals that are gone. */
+    if ((kiln_op_info(node->op)->traits & stays) || (!plan->ahead && kiln_node_is_dead(node)))
         readers |= 1u << KILN_CONSTNESS_VARYING;
     bool ahead = info->earliest != KILN_CONSTNESS_VARYING, later = (readers & ~earliest) != 0;
     bool stored = ahead && later && kiln_fold_plan_accepts(plan, node);

@@ -30,8 +30,8 @@
  * adds the difference. Results whose elements are all equal take no storage and count nothing.
  * Every refusal is in the report.
  *
- * What nothing reads is removed before literals are evaluated: it would go on reading literals
- * whose bytes go with the last node that was folded. */
+ * What nothing reads counts as a reader where literals are evaluated: else it would go on reading
+ * literals whose bytes go with the last node that was folded. */
 #include "passes/fold_evaluate.h"
 #include "passes/fold_functions.h"
 #include "passes/literal.h"
