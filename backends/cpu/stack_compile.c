@@ -113,10 +113,12 @@ unary_of(const Compiler *c, uint32_t i, KilnCpuParams *out)
     return kiln_cpu_find_unary(step->kind, step->attrs);
 }
 
+/* The KilnCpuBinary that step @i is; -1: it is none. A mean is a sum and more. */
 static int
 binary_of(const Compiler *c, uint32_t i)
 {
-    return is_f32(c, i) ? kiln_cpu_find_binary(c->instr->steps[i].kind) : -1;
+    const KilnInstrKind kind = c->instr->steps[i].kind;
+    return is_f32(c, i) && kind != KILN_INSTR_mean ? kiln_cpu_find_binary(kind) : -1;
 }
 
 static bool

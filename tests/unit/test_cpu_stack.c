@@ -679,6 +679,7 @@ Test(cpu_stack, refuses)
     const KilnQuant two = { 1, 2, (float[]){ 0.3f, 0.5f }, (int32_t[]){ 17, 0 } };
     expect_refused((KilnStackStep)STEP(sin, AT(1)), KILN_DTYPE_f32, NULL);
     expect_refused((KilnStackStep)STEP(pow, AT(1), AT(2)), KILN_DTYPE_f32, NULL);
+    expect_refused((KilnStackStep)STEP(mean, AT(1), AT(2)), KILN_DTYPE_f32, NULL);
     expect_refused((KilnStackStep)STEP(clip, AT(1), AT(1), AT(2)), KILN_DTYPE_f32, NULL);
     expect_refused((KilnStackStep)STEP(dequantize_linear, AT(1)), KILN_DTYPE_u8, &two);
     KilnStackStep f16 = STEP(add, AT(1), AT(2));
