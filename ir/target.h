@@ -4,7 +4,6 @@
 #ifndef KILN_IR_TARGET_H
 #define KILN_IR_TARGET_H
 
-#include "graph/alloc.h"
 #include "ir/ir.h"
 
 /** What a bound kernel is called with. */
@@ -102,6 +101,8 @@ enum {
  * the instruction or there is nothing to choose in its kind. */
 uint32_t kiln_target_choices(const KilnTarget *target, KilnInstr *instr,
                              KilnChoice choices[KILN_MAX_CHOICES]);
+
+typedef struct KilnRecycler KilnRecycler; /* graph/alloc.h */
 
 /** Nodes that were lowered, for evaluating others with the same attributes and types. For one
  * thread at a time. */

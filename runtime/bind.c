@@ -279,6 +279,8 @@ kiln_program_bind(KilnIRModule *ir, const KilnBindOptions *options, GError **err
     find_written(&binder);
     list_buffers(&binder, out->function->inputs, &out->inputs);
     list_buffers(&binder, out->function->outputs, &out->outputs);
+    for (unsigned i = 0; options->outputs && i < MIN(out->outputs.n, options->outputs->n); i++)
+        out->outputs.info[i].name = options->outputs->info[i].name;
     if (out->folder) { /* the program's inputs are not those of the function that runs */
         kiln_info_list_clear(&out->inputs);
         kiln_info_list_init(&out->inputs, out->folder->n_inputs, out->folder->input_names,

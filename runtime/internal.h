@@ -132,6 +132,9 @@ typedef struct {
     KilnFolder *folder;                   /* of @ir; NULL: none */
     const struct KilnProgramFile *stored; /* where the plan and all bytes come from; NULL: they are
                                              made now */
+    /* What the model calls its outputs: a buffer that has the name of another has one more letter.
+     */
+    const KilnInfoList *outputs;
     gboolean (*progress)(double fraction, const char *what, void *data); /* FALSE cancels */
     void *data;
 } KilnBindOptions;

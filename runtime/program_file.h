@@ -28,7 +28,8 @@
     X(WEIGHT,   "weight")           /* index: among the weights of the entry that nothing writes */ \
     X(STATE,    "state")            /* index: among those that something writes */                 \
     X(CONSTANT, "constant")         /* index: among the constants of the text that are extern */   \
-    X(VALUE,    "value")            /* index: of the input that it is known of */
+    X(VALUE,    "value")            /* index: of the input that it is known of */                  \
+    X(OUTPUT,   "name of an output") /* index: of the output that has not its buffer's name */
 // clang-format on
 
 typedef enum {

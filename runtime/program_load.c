@@ -78,6 +78,19 @@ read_text(const KilnProgramFile *file, GError **error)
     return attach_constants(file, ir->module, error) ? g_steal_pointer(&ir) : NULL;
 }
 
+/* Of those whose buffers could not have the names of the model. */
+static void
+name_outputs(const KilnProgramFile *file, KilnSpecialisation *made)
+{
+    for (unsigned i = 0; i < made->outputs.n; i++) {
+        g_autoptr(GBytes) bytes = kiln_program_file_get(file, KILN_SECTION_OUTPUT, i);
+        size_t size = 0;
+        const char *name = bytes ? g_bytes_get_data(bytes, &size) : NULL;
+        if (size && !name[size - 1])
+            made->outputs.info[i].name = kiln_arena_strdup(made->ir->module->arena, name);
+    }
+}
+
 /* Takes @ir over, but what is bound to it stays the caller's. */
 static KilnSpecialisation *
 bind(const KilnProgramFile *file, KilnIRModule *ir, const KilnLoadOptions *options,
@@ -97,7 +110,10 @@ bind(const KilnProgramFile *file, KilnIRModule *ir, const KilnLoadOptions *optio
         kiln_ir_module_free(ir);
         return NULL;
     }
-    return kiln_program_bind(ir, &bound, error);
+    KilnSpecialisation *made = kiln_program_bind(ir, &bound, error);
+    if (made)
+        name_outputs(file, made);
+    return made;
 }
 
 static KilnProgram *

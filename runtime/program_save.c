@@ -129,6 +129,21 @@ add_constants(Writer *writer, const KilnConstantForm *forms, const uint32_t *rea
     }
 }
 
+/* What the model calls its outputs, where buffers could not be called the same. */
+static void
+add_output_names(Writer *writer)
+{
+    const KilnInfoList *outputs = &writer->made->outputs;
+    for (unsigned i = 0; i < outputs->n; i++) {
+        const KilnBuffer *buffer = g_ptr_array_index(writer->made->function->outputs, i);
+        const char *name = outputs->info[i].name;
+        if (strcmp(name, buffer->name) == 0)
+            continue;
+        g_autoptr(GBytes) bytes = g_bytes_new(name, strlen(name) + 1);
+        add_section(writer, KILN_SECTION_OUTPUT, i, bytes);
+    }
+}
+
 /* --- places --- */
 
 static guint
@@ -249,6 +264,7 @@ kiln_program_save(KilnProgram *program, const char *path, GError **error)
     add_array(&writer, KILN_SECTION_STATE, made->states, made->n_states);
     add_constants(&writer, forms, readers);
     add_array(&writer, KILN_SECTION_VALUE, program->values, program->inputs.n);
+    add_output_names(&writer);
     KilnProgramHeader header = make_header(&writer, place_sections(&writer));
     return write_file(&writer, path, &header, error);
 }

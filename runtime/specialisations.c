@@ -120,6 +120,7 @@ make(KilnProgram *program, const KilnBinding *bindings, GError **error)
                                 .memory_limit = program->memory_limit,
                                 .cache = program->cache,
                                 .folder = folder,
+                                .outputs = &program->model->outputs,
                                 .progress = passes->progress,
                                 .data = program };
     g_autoptr(KilnSpecialisation) made = kiln_program_bind(ir, &options, error);
