@@ -35,6 +35,12 @@ kiln_pass_prefers_memory(const KilnPassContext *context)
 }
 
 bool
+kiln_pass_one_algorithm(const KilnPassContext *context)
+{
+    return context->options->one_algorithm;
+}
+
+bool
 kiln_pass_allows(const KilnPassContext *context, uint32_t flags)
 {
     return (context->flags & flags) == flags;

@@ -81,9 +81,11 @@ typedef struct {
     const KilnTarget *check_target; /* what --check runs on (`ref`); NULL: `target` */
     KilnMode mode;
     int threads;
-    bool prefer_memory;  /* nothing is made faster that makes weights grow */
-    bool verify;         /* after every pass; on by default in KILN_PASS_OPTIONS_INIT */
-    bool check_changed;  /* hash before and after, fail a pass that lies */
+    bool prefer_memory; /* nothing is made faster that makes weights grow */
+    bool one_algorithm; /* nothing is made faster that computes other bits of a literal operand than
+                           of any other */
+    bool verify;        /* after every pass; on by default in KILN_PASS_OPTIONS_INIT */
+    bool check_changed; /* hash before and after, fail a pass that lies */
     bool check_numerics; /* --check: run before and after on seeded inputs and compare by class */
     bool log_rewrites;   /* send one line per rewrite to `log` */
     bool measure;        /* operations and constant bytes around each pass, for the report */

@@ -117,6 +117,9 @@ int kiln_pass_threads(const KilnPassContext *context);
 KilnMode kiln_pass_mode(const KilnPassContext *context);
 /** True where less memory is worth more than speed. */
 bool kiln_pass_prefers_memory(const KilnPassContext *context);
+/** True where instructions compute by one algorithm, whatever is known of their operands: the bits
+ * of results do not tell literals from inputs. */
+bool kiln_pass_one_algorithm(const KilnPassContext *context);
 /** True where the pipeline sets all of @flags. */
 bool kiln_pass_allows(const KilnPassContext *context, uint32_t flags);
 /** Lives of the function's buffers, for passes that require KILN_ANALYSIS_LIVENESS. */

@@ -18,8 +18,8 @@ tensor_free(gpointer tensor)
     kiln_tensor_free(tensor);
 }
 
-static KilnResults *
-results_new(KilnErrorTerms terms)
+KilnResults *
+kiln_results_new(KilnErrorTerms terms)
 {
     KilnResults *results = g_new0(KilnResults, 1);
     results->names = g_ptr_array_new_with_free_func(g_free);
@@ -38,8 +38,8 @@ kiln_results_free(KilnResults *results)
     g_free(results);
 }
 
-static void
-add(KilnResults *results, const char *name, KilnTensor *tensor)
+void
+kiln_results_add(KilnResults *results, const char *name, KilnTensor *tensor)
 {
     g_ptr_array_add(results->names, g_strdup(name));
     g_ptr_array_add(results->tensors, tensor);
@@ -110,9 +110,9 @@ kiln_results_on(const KilnFunction *function, const KilnTarget *target, const GP
               ? kiln_module_evaluate(function->module, target, tensors, outputs, error)
               : kiln_graph_evaluate(function, target, tensors, outputs, error)))
         return NULL;
-    KilnResults *results = results_new(kiln_error_terms(function));
+    KilnResults *results = kiln_results_new(kiln_error_terms(function));
     for (guint i = 0; i < n; i++)
-        add(results, g_ptr_array_index(function->result_names, i), outputs[i]);
+        kiln_results_add(results, g_ptr_array_index(function->result_names, i), outputs[i]);
     return results;
 }
 
@@ -162,16 +162,16 @@ kiln_ir_results_on(const KilnIRFunction *function, const KilnTarget *target,
                                .planned = planned };
     if (!kiln_ir_interpret(function, target, &run, error))
         return NULL;
-    KilnResults *results = results_new(kiln_ir_error_terms(function));
+    KilnResults *results = kiln_results_new(kiln_ir_error_terms(function));
     for (guint i = 0; i < function->outputs->len; i++) {
         const KilnBuffer *buffer = g_ptr_array_index(function->outputs, i);
-        add(results, buffer->name, outputs[i]);
+        kiln_results_add(results, buffer->name, outputs[i]);
     }
     for (guint i = 0; i < function->weights->len; i++) {
         const KilnBuffer *buffer = g_ptr_array_index(function->weights, i);
         g_autofree char *name = g_strconcat("weight ", buffer->name, NULL);
         if (weights[i])
-            add(results, name, weights[i]);
+            kiln_results_add(results, name, weights[i]);
     }
     return results;
 }

@@ -11,6 +11,10 @@ typedef struct {
     KilnErrorTerms terms;
 } KilnResults;
 
+/** None yet. */
+KilnResults *kiln_results_new(KilnErrorTerms terms);
+/** @tensor is taken over. */
+void kiln_results_add(KilnResults *results, const char *name, KilnTensor *tensor);
 void kiln_results_free(KilnResults *results);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnResults, kiln_results_free)
 

@@ -219,7 +219,9 @@ typedef struct {
     KilnConstantCache *cache; /* NULL: the model's own */
     const char *cache_dir;    /* folded constants are kept here from one process to the next; files
                                  that are damaged or of another version are written anew. NULL: not */
-    gboolean no_offload;      /* Kiln's own kernels only, whatever vendor library there is */
+    gboolean no_offload;      /* Kiln's own kernels only, whatever vendor library there is, and one
+                                 algorithm per operator: the same bits whether an operand is a literal
+                                 of the model, a constant input or any other */
 } KilnCompileOptions;
 #define KILN_COMPILE_OPTIONS_INIT                                                                  \
     {                                                                                              \

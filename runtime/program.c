@@ -80,6 +80,7 @@ read_options(KilnProgram *program, const KilnCompileOptions *options, GError **e
     program->pass_options.mode = options->train ? KILN_MODE_TRAIN : KILN_MODE_INFER;
     program->pass_options.verify = !options->no_verify;
     program->pass_options.prefer_memory = options->prefer_memory;
+    program->pass_options.one_algorithm = options->no_offload;
     program->pass_options.log_rewrites = options->log != NULL;
     program->pass_options.log = forward_log;
     program->pass_options.progress = forward_progress;

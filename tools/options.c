@@ -38,7 +38,10 @@ add_common(GOptionContext *context, KilnOptions *options)
         { "backend", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options->backends,
           "ref or cpu (default: cpu)", "NAME" },
         { "no-offload", 0, 0, G_OPTION_ARG_NONE, &options->no_offload,
-          "Use Kiln's own kernels only", NULL },
+          "Use Kiln's own kernels only, and one algorithm for each operator whether its operands "
+          "are "
+          "constant or not",
+          NULL },
         { "threads", 0, 0, G_OPTION_ARG_INT, &options->threads,
           "Threads (default: 0, one per processor)", "N" },
         { "mode", 0, 0, G_OPTION_ARG_STRING, &options->mode, "infer or train (default: infer)",
@@ -387,6 +390,7 @@ kiln_options_passes(KilnOptions *options, const KilnPipeline *pipeline, KilnPass
         options->mode && strcmp(options->mode, "train") == 0 ? KILN_MODE_TRAIN : KILN_MODE_INFER;
     out->verify = !options->no_verify;
     out->prefer_memory = g_strcmp0(options->prefer, "memory") == 0;
+    out->one_algorithm = options->no_offload;
     out->check_numerics = options->check;
     out->check_changed = options->check;
     out->skip = (const char *const *)options->skip;

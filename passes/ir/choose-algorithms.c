@@ -5,7 +5,9 @@
  *     conv @out %y, @in %x, @in @w      =>      conv @out %y, @in %x, @in @w {algorithm="winograd"}
  *
  * Weights grow fourfold where they are transformed, so with memory preferred to speed nothing
- * changes. The option winograd says `never` or `always` in place of what the model says.
+ * changes. Only weights that are known can be transformed: where bits must not tell literals from
+ * inputs (no offload), nothing changes either, unless the option says `always`. The option winograd
+ * says `never` or `always` in place of what the model says.
  *
  * requires nothing, preserves everything but scratch; class U: other products are summed, with a
  * relative error of about 1e-6 in the Euclidean norm for up to 1024 channels. */
@@ -48,8 +50,10 @@ kiln_pass_choose_algorithms(KilnIRFunction *function, KilnPassContext *context, 
     *changed = false;
     const KilnPassOptions_choose_algorithms *options =
         kiln_pass_options(context, choose_algorithms);
+    bool always = strcmp(options->winograd, "always") == 0;
     bool wanted = kiln_pass_target(context) && strcmp(options->winograd, "never") != 0 &&
-                  !kiln_pass_prefers_memory(context);
+                  !kiln_pass_prefers_memory(context) &&
+                  (always || !kiln_pass_one_algorithm(context));
     for (KilnInstr *instr = wanted ? function->first : NULL; instr; instr = instr->next) {
         if (instr->kind == KILN_INSTR_conv)
             *changed |= choose(instr, options->winograd, context);

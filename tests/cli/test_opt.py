@@ -254,6 +254,8 @@ constants { @w = random_normal(seed=1, std=0.05) : f32[64,64,3,3] }
         self.assertEqual(chosen("--prefer", "memory"), ["direct", "direct"])
         self.assertEqual(chosen("--skip", "choose-algorithms"), ["direct", "direct"])
         self.assertEqual(chosen("--backend", "ref"), ["direct", "direct"])
+        self.assertEqual(chosen("--no-offload"), ["direct", "direct"])
+        self.assertEqual(chosen("--no-offload", "--passes", "choose-algorithms{winograd=always}"), ["winograd", "direct"])
         self.kiln("run", model, "--random", "1", "--backend", "ref", "-o", "out")
         self.kiln("run", model, "--random", "1", "--expect", "out", "--rtol", "1e-3", "--atol", "1e-5")
 

@@ -77,6 +77,30 @@ class Constants(CliTest):
             document = self.json("run", "plain.kiln", "--random", "1", "--const", mark, "--json")
             self.assertEqual(document["outputs"], self.want)
 
+    def test_every_way_gives_the_same_bits(self):
+        """Without offload, where a convolution of literal weights may not be another algorithm."""
+        count = 64 * 64 * 9
+        weights = floats(*((i * 7919 % 2003 / 2003 - 0.5) / 8 for i in range(count)))
+        self.write("w.bin", weights)
+        self.write("w.npy", npy("<f4", (64, 64, 3, 3), weights))
+        conv = "  %y = conv(%x, %w) {pads=[1,1,1,1]} : f32[1,64,28,28]\n  return %y\n}\n"
+        self.write("literal.kiln", "graph @g(%x: f32[1,64,28,28]) {\n  %w = const @w : f32[64,64,3,3]\n" + conv +
+                   f'constants {{ @w = file("w.bin", 0, {4 * count}) : f32[64,64,3,3] }}\n')
+        self.write("given.kiln", "graph @g(%x: f32[1,64,28,28], %w: f32[64,64,3,3]) {\n" + conv)
+        for backend in ("cpu", "ref"):
+            common = ("--random", "1", "--backend", backend, "--no-offload", "-o", "out")
+            self.kiln("run", "literal.kiln", *common)
+            want = (self.dir / "out/output_0.pb").read_bytes()
+            for given in ((), ("--const", "compile:w"), ("--const", "run:w")):
+                self.kiln("run", "given.kiln", "-i", "w=w.npy", *given, *common)
+                self.assertEqual((self.dir / "out/output_0.pb").read_bytes(), want, (backend, given))
+
+    def test_output_that_is_folded_or_an_input_keeps_its_name(self):
+        self.write("same.kiln", "graph @g(%x: f32[2], %w: f32[2]) {\n  %y = neg(%w) : f32[2]\n  return %x, %y\n}\n")
+        for given in ((), ("--const", "run:w"), ("--const", "compile:w")):
+            document = self.json("run", "same.kiln", "--random", "1", "--json", *given)
+            self.assertEqual([output["name"] for output in document["outputs"]], ["x", "y"])
+
     def test_cache_dir(self):
         self.assertEqual(self.run_folded("--cache-dir", "cache"), 1)
         names = self.files()

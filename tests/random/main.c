@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kiln-random-graphs: properties of passes on random typed graphs.
  *
- *     kiln-random-graphs [--first SEED] [--graphs N] [--forever] [--passes LIST] [--store DIR]
+ *     kiln-random-graphs [--first SEED] [--graphs N] [--forever] [--passes LIST | --ways] [--store
+ * DIR]
  *
  * Every pass of the table alone, with and without lossy rewrites; two random sequences; the default
- * pipeline; and a shipped pipeline with one pass left out. One graph in eight is of quantized
- * values. A failure is shrunk, printed as a golden, and with
+ * pipeline; and a shipped pipeline with one pass left out; and, of one graph in four, programs
+ * whose constants are given as literals, to compile, at the first run and as inputs. One graph in
+ * eight is of quantized values. A failure is shrunk, printed as a golden, and with
  * --store written to DIR. */
 #include "tests/random/random_graph.h"
 #include "tests/random/shrink.h"
@@ -17,7 +19,7 @@
 
 typedef struct {
     gint64 first, graphs;
-    gboolean forever;
+    gboolean forever, ways;
     char *passes, *store;
 } Options;
 
@@ -26,11 +28,13 @@ typedef struct {
     GPtrArray *fired;      /* guint64* beside them: how often each changed something */
     Options options;
     uint64_t nodes, runs;
+    uint64_t ways[2]; /* graphs that were given constants in every way, and those that have some */
     unsigned failures;
 } Run;
 
 enum {
-    FAILURES_MAX = 10
+    FAILURES_MAX = 10,
+    WAYS_SHARE = 4, /* of so many graphs one is compiled with its constants given in every way */
 };
 
 /* --- what is tried --- */
@@ -88,8 +92,9 @@ add_all(Run *run)
     if (run->options.passes) {
         add(run, run->options.passes, true, false, false);
         add(run, run->options.passes, true, true, false);
-        return;
     }
+    if (run->options.passes || run->options.ways)
+        return;
     for (uint32_t i = 0; i < kiln_pass_count(); i++) {
         const KilnPassInfo *info = kiln_pass_at(i);
         if (is_left_out(info->id))
@@ -186,6 +191,14 @@ try_without_one(Run *run, Subject *subject, uint64_t seed, uint64_t *state)
 }
 
 static void
+try_ways(Run *run, Subject *subject, uint64_t seed)
+{
+    g_autoptr(Property) property = property_new_ways(seed);
+    run->ways[0]++;
+    try_property(run, property, subject, seed, &run->ways[1]);
+}
+
+static void
 try_graph(Run *run, uint64_t seed)
 {
     uint64_t state = seed;
@@ -200,6 +213,10 @@ try_graph(Run *run, uint64_t seed)
         run->failures++;
         return;
     }
+    if (run->options.ways) {
+        try_ways(run, &subject, seed);
+        return;
+    }
     for (guint i = 0; i < run->properties->len; i++)
         try_property(run, g_ptr_array_index(run->properties, i), &subject, seed,
                      g_ptr_array_index(run->fired, i));
@@ -208,6 +225,8 @@ try_graph(Run *run, uint64_t seed)
     try_sequence(run, &subject, seed, &state);
     try_sequence(run, &subject, seed, &state);
     try_without_one(run, &subject, seed, &state);
+    if (seed % WAYS_SHARE == 0)
+        try_ways(run, &subject, seed);
 }
 
 /* --- the program --- */
@@ -224,6 +243,8 @@ summarize(const Run *run, uint64_t graphs)
                    *(const guint64 *)g_ptr_array_index(run->fired, i),
                    property->lean ? " (lean target)" : "");
     }
+    printf("  constants given in every way on %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT "\n",
+           run->ways[1], run->ways[0]);
 }
 
 int
@@ -236,6 +257,8 @@ main(int argc, char **argv)
         { "graphs", 0, 0, G_OPTION_ARG_INT64, &options->graphs, "how many", "N" },
         { "forever", 0, 0, G_OPTION_ARG_NONE, &options->forever, "until one fails", NULL },
         { "passes", 0, 0, G_OPTION_ARG_STRING, &options->passes, "only these, in turn", "LIST" },
+        { "ways", 0, 0, G_OPTION_ARG_NONE, &options->ways,
+          "only programs whose constants are given in every way, of every graph", NULL },
         { "store", 0, 0, G_OPTION_ARG_FILENAME, &options->store, "where goldens go", "DIR" },
         { 0 }
     };

@@ -5,6 +5,7 @@
 #include "graph/number.h"
 #include "passes/rule.h"
 #include "tests/lean_target.h"
+#include "tests/random/ways.h"
 
 #include <math.h>
 #include <string.h>
@@ -29,6 +30,16 @@ property_new(const char *passes, GError **error)
     property->passes = g_strdup(passes);
     property->ir = pipeline->graph->len == 0;
     property->pipeline = g_steal_pointer(&pipeline);
+    return property;
+}
+
+Property *
+property_new_ways(uint64_t seed)
+{
+    Property *property = g_new0(Property, 1);
+    property->passes = g_strdup("constants given in every way");
+    property->ways = true;
+    property->seed = seed;
     return property;
 }
 
@@ -297,6 +308,8 @@ gboolean
 property_holds(const Property *property, Subject *subject, bool *fired, GError **error)
 {
     *fired = false;
+    if (property->ways)
+        return ways_agree(property->seed, subject, fired, error);
     return property->ir ? ir_holds(property, subject, fired, error)
                         : graph_holds(property, subject, fired, error);
 }

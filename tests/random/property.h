@@ -17,9 +17,13 @@ typedef struct {
     bool idempotent;  /* a second run must change nothing */
     bool ir;          /* an IR pipeline, on the graph as it was lowered */
     const char *skip; /* a pass left out; NULL: none */
+    bool ways;        /* none of these, but tests/random/ways.h, with this seed */
+    uint64_t seed;
     KilnPassPipeline *pipeline;
 } Property;
 
+/** That a graph computes the same bits in whatever way its constants are given. */
+Property *property_new_ways(uint64_t seed);
 /** Parses @passes, which is copied; the class is that of the pipeline's passes. Fails for what does
  * not parse. */
 Property *property_new(const char *passes, GError **error);
