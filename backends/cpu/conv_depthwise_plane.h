@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The depthwise plane kernel, as a template: a file that includes it has included one of the simd
- * headers and defined V_EVENS(a, b) and V_ODDS(a, b), every other element of a and then b, and gets
- * depthwise_plane().
+ * headers, and gets depthwise_plane().
  *
  * In general four vectors of outputs are summed at a time, side by side or from several rows:
  * enough independent sums to hide the latency of the multiply-add, and each weight is broadcast

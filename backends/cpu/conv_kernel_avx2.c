@@ -2,16 +2,6 @@
 /* The direct convolution kernels for AVX2. */
 #include "backends/cpu/simd_avx2.h"
 
-/* Quarters of two vectors that were shuffled half by half. */
-static inline V
-in_order(V x)
-{
-    return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(x), 0xd8));
-}
-
-#define V_EVENS(a, b) in_order(_mm256_shuffle_ps(a, b, 0x88))
-#define V_ODDS(a, b) in_order(_mm256_shuffle_ps(a, b, 0xdd))
-
 #include "backends/cpu/conv_depthwise_plane.h"
 
 #define V_ZIP(low, high, a, b)                                                                     \

@@ -2,13 +2,6 @@
 /* The direct convolution kernels for AVX-512. */
 #include "backends/cpu/simd_avx512.h"
 
-#define V_EVENS(a, b)                                                                              \
-    _mm512_permutex2var_ps(                                                                        \
-        a, _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30), b)
-#define V_ODDS(a, b)                                                                               \
-    _mm512_permutex2var_ps(                                                                        \
-        a, _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31), b)
-
 #include "backends/cpu/conv_depthwise_plane.h"
 
 #define V_ZIP(low, high, a, b)                                                                     \

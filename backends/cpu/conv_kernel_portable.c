@@ -2,9 +2,6 @@
 /* The direct convolution kernels for any processor. */
 #include "backends/cpu/simd_portable.h"
 
-#define V_EVENS(a, b) ((V){ a[0], a[2], b[0], b[2] })
-#define V_ODDS(a, b) ((V){ a[1], a[3], b[1], b[3] })
-
 #include "backends/cpu/conv_depthwise_plane.h"
 
 #define V_ZIP(low, high, a, b)                                                                     \

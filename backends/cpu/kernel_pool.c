@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* max_pool and average_pool in f32, one to three spatial dims.
  *
- * A row of the result is made in two steps: the rows that its windows cover are folded into one
- * row, with room for the padding at its ends, and that row is folded window by window. Windows
- * without an element give -inf (max) or 0 (average). Operands: result, data. */
+ * Windows fold the rows that they cover first, then along what these come to. Those that lie inside
+ * the image are folded in vectors, and the few at its edges one by one. Where that leaves no
+ * vector, and in three dims, the rows that windows cover are folded into one row, with room for the
+ * padding at its ends, and that row is folded window by window. Windows without an element give
+ * -inf (max) or 0 (average). Operands: result, data. */
 #include "backends/cpu/elementwise.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
@@ -88,6 +90,10 @@ typedef struct {
     float *counts;       /* per window of a row */
     float *rows;         /* one per thread */
     int64_t row, bundle; /* floats of a row; rows of the result of a task */
+    /* Windows of a row that are read from the image itself, in vectors: up to end where stride - 1
+       floats follow the row, else up to safe_end. */
+    int64_t first, end, safe_end;
+    const float *in_end;
 } Run;
 
 /* Folds the rows under windows (z, y) of @plane into @row; what is left and right of it stays. */
@@ -112,6 +118,84 @@ fold_rows(const Run *r, const float *plane, const int64_t at[2], float *row)
         row[i] = p->average ? 0 : -INFINITY;
 }
 
+/* The rows of windows (z, y) that lie in an image of two dims. */
+typedef struct {
+    const float *x;
+    int64_t n, pitch;
+} Rows;
+
+static Rows
+rows_inside(const Pool *p, const float *plane, int64_t y)
+{
+    const int64_t top = y * p->stride[1] - p->pad[1];
+    int64_t first = 0, end = p->kernel[1];
+    while (first < end && top + first * p->dilation[1] < 0)
+        first++;
+    while (end > first && top + (end - 1) * p->dilation[1] >= p->in[1])
+        end--;
+    const float *x = first < end ? plane + (top + first * p->dilation[1]) * p->in[2] : NULL;
+    return (Rows){ x, end - first, p->dilation[1] * p->in[2] };
+}
+
+/* Keeps a NaN of either; without branches, which nobody could foresee. */
+static inline float
+larger(float best, float x)
+{
+    const float larger = x > best ? x : best;
+    return x != x ? x : larger;
+}
+
+/* One window over @rows, which may hang over their ends. */
+static float
+window_at(const Run *r, const Rows *rows, int64_t q, float count)
+{
+    const Pool *p = &r->p;
+    float y = p->average ? 0 : -INFINITY;
+    for (int64_t k = 0; k < p->kernel[2]; k++) {
+        const int64_t at = q * p->stride[2] - p->pad[2] + k * p->dilation[2];
+        if (at < 0 || at >= p->in[2])
+            continue;
+        float tap = rows->x[at];
+        for (int64_t i = 1; i < rows->n; i++) {
+            const float x = rows->x[i * rows->pitch + at];
+            tap = p->average ? tap + x : larger(tap, x);
+        }
+        y = p->average ? y + tap : larger(y, tap);
+    }
+    return p->average ? y / (r->counts[q] * count) : y;
+}
+
+/* One row of the result, read from the image itself. */
+static void
+pool_row(const Run *r, Rows rows, float count, float *out)
+{
+    const Pool *p = &r->p;
+    for (int64_t q = 0; rows.n == 0 && q < p->out[2]; q++)
+        out[q] = p->average ? 0 : -INFINITY;
+    if (rows.n == 0)
+        return;
+    const float *row_end = rows.x + (rows.n - 1) * rows.pitch + p->in[2];
+    const int64_t end = r->in_end - row_end < p->stride[2] - 1 ? r->safe_end : r->end;
+    KilnCpuWindows w = { .out = out + r->first,
+                         .x = rows.x + r->first * p->stride[2] - p->pad[2],
+                         .n = end - r->first,
+                         .stride = p->stride[2],
+                         .taps = p->kernel[2],
+                         .dilation = p->dilation[2],
+                         .rows = rows.n,
+                         .pitch = rows.pitch,
+                         .counts = r->counts + r->first,
+                         .count = count };
+    for (int64_t q = 0; q < r->first; q++)
+        out[q] = window_at(r, &rows, q, count);
+    for (int64_t q = end; q < p->out[2]; q++)
+        out[q] = window_at(r, &rows, q, count);
+    if (p->average)
+        r->reducers->average_windows(&w);
+    else
+        r->reducers->max_windows(&w);
+}
+
 static void
 run_task(const void *data, int64_t task, int thread)
 {
@@ -120,26 +204,59 @@ run_task(const void *data, int64_t task, int thread)
     const int64_t per_plane = p->out[0] * p->out[1];
     const int64_t end = MIN((task + 1) * r->bundle, p->planes * per_plane);
     float *row = r->rows + thread * r->row;
-    for (int64_t i = 0; i < r->row; i++)
+    for (int64_t i = 0; i < r->row && r->first == r->end; i++)
         row[i] = p->average ? 0 : -INFINITY;
     for (int64_t i = task * r->bundle; i < end; i++) {
         const int64_t at[2] = { i % per_plane / p->out[1], i % p->out[1] };
         const float *plane = r->in + i / per_plane * p->in[0] * p->in[1] * p->in[2];
+        float count = 1;
+        if (p->average)
+            count = (float)MAX(1, count_taps(p, 0, at[0]) * count_taps(p, 1, at[1]));
+        if (r->first < r->end) {
+            pool_row(r, rows_inside(p, plane, at[1]), count, r->out + i * p->out[2]);
+            continue;
+        }
         fold_rows(r, plane, at, row + p->pad[2]);
         KilnCpuWindows w = { .out = r->out + i * p->out[2],
                              .x = row,
                              .n = p->out[2],
                              .stride = p->stride[2],
                              .taps = p->kernel[2],
-                             .dilation = p->dilation[2] };
-        if (p->average) {
-            w.counts = r->counts;
-            w.count = (float)MAX(1, count_taps(p, 0, at[0]) * count_taps(p, 1, at[1]));
+                             .dilation = p->dilation[2],
+                             .rows = 1,
+                             .counts = r->counts,
+                             .count = count };
+        if (p->average)
             r->reducers->average_windows(&w);
-        } else {
+        else
             r->reducers->max_windows(&w);
-        }
     }
+}
+
+/* How many windows end in the first @length positions of a row. */
+static int64_t
+windows_within(const Pool *p, int64_t length)
+{
+    const int64_t reach = (p->kernel[2] - 1) * p->dilation[2] + 1 - p->pad[2];
+    return MIN(p->out[2], (length - reach + p->stride[2]) / p->stride[2]);
+}
+
+/* Which windows lie inside the image. Narrow rows leave lanes of the widest vectors idle. */
+static void
+find_inside(Run *r)
+{
+    const Pool *p = &r->p;
+    const int64_t first = (p->pad[2] + p->stride[2] - 1) / p->stride[2];
+    const int64_t safe_end = windows_within(p, p->in[2] - (p->stride[2] - 1));
+    const bool flat = p->kernel[0] == 1 && p->in[0] == 1 && p->out[0] == 1 && p->pad[0] == 0;
+    if (safe_end - first < r->reducers->vector && r->reducers->vector > 8)
+        r->reducers = kiln_cpu_reducers(KILN_CPU_ISA_AVX2);
+    if (!flat || safe_end - first < r->reducers->vector)
+        return;
+    r->first = first;
+    r->safe_end = safe_end;
+    r->end = windows_within(p, p->in[2]);
+    r->in_end = r->in + p->planes * p->in[1] * p->in[2];
 }
 
 bool
@@ -177,6 +294,7 @@ kiln_cpu_pool(const KilnKernelArgs *args)
     for (int64_t q = 0; q < p->out[2]; q++)
         r.counts[q] = (float)MAX(1, count_taps(p, 2, q));
     const int64_t reads = p->in[2] * p->kernel[0] * p->kernel[1];
+    find_inside(&r);
     r.bundle = MAX(1, 16384 / MAX(1, reads));
     kiln_cpu_parallel((rows + r.bundle - 1) / r.bundle, args->threads, run_task, &r);
     return NULL;

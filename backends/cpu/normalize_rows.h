@@ -154,21 +154,64 @@ softmax_columns(const KilnCpuSoftmaxColumns *c)
 
 /* --- windows --- */
 
-INLINED void
-windows(const KilnCpuWindows *w, bool average)
+INLINED V
+both(bool average, V y, V x)
 {
-    for (int64_t q = 0; q < w->n; q += VW) {
-        const float *x = w->x + q * w->stride;
+    return average ? V_ADD(y, x) : better(false, y, x);
+}
+
+/* All rows from @x on, @stride apart. */
+INLINED V
+column(const KilnCpuWindows *w, const float *x, int64_t stride, bool average)
+{
+    V y = V_LOAD_EVERY(x, stride);
+    for (int64_t r = 1; r < w->rows; r++)
+        y = both(average, y, V_LOAD_EVERY(x + r * w->pitch, stride));
+    return y;
+}
+
+/* A vector of windows. Those of stride 2 whose taps are neighbours share what they read. */
+INLINED V
+window(const KilnCpuWindows *w, const float *x, int taps, bool average)
+{
+    if (taps == 0) {
+        V y = column(w, x, w->stride, average);
+        for (int64_t k = 1; k < w->taps; k++)
+            y = both(average, y, column(w, x + k * w->dilation, w->stride, average));
+        return y;
+    }
+    V a = column(w, x, 1, average), b = column(w, x + VW, 1, average);
+    V y = both(average, V_EVENS(a, b), V_ODDS(a, b));
+    if (taps == 2)
+        return y;
+    V after = column(w, x + 2, 1, average), last = column(w, x + 2 + VW, 1, average);
+    return both(average, y, V_EVENS(after, last));
+}
+
+/* The last vector overlaps the one before, if there is one. */
+INLINED void
+windows_of(const KilnCpuWindows *w, int taps, bool average)
+{
+    for (int64_t first = 0; first < w->n; first += VW) {
+        const int64_t last = w->n > VW ? w->n - VW : 0, q = first < last ? first : last;
         MASK mask = V_MASK(w->n - q);
-        V y = V_LOAD_EVERY(x, w->stride);
-        for (int64_t k = 1; k < w->taps; k++) {
-            V next = V_LOAD_EVERY(x + k * w->dilation, w->stride);
-            y = average ? V_ADD(y, next) : better(false, y, next);
-        }
+        V y = window(w, w->x + q * w->stride, taps, average);
         if (average)
             y = V_DIV(y, V_MUL(V_LOAD_SOME(w->counts + q, mask), V_SET1(w->count)));
         V_STORE_SOME(w->out + q, mask, y);
     }
+}
+
+INLINED void
+windows(const KilnCpuWindows *w, bool average)
+{
+    bool shared = w->stride == 2 && w->dilation == 1;
+    if (shared && w->taps == 2)
+        windows_of(w, 2, average);
+    else if (shared && w->taps == 3)
+        windows_of(w, 3, average);
+    else
+        windows_of(w, 0, average);
 }
 
 static void
@@ -209,6 +252,7 @@ const KilnCpuReducers REDUCERS = {
     .exp_row = exp_row,
     .exp_sum = exp_sum,
     .softmax_columns = softmax_columns,
+    .vector = VW,
     .max_windows = max_windows,
     .average_windows = average_windows,
     .response = response,

@@ -48,12 +48,14 @@ typedef struct {
     bool logarithm;
 } KilnCpuSoftmaxColumns;
 
-/* Windows along a row: out[q] is made of x[q stride + k dilation] for k < taps. More of x may be
-   read: up to x[(q + 16) stride + taps dilation]. */
+/* Windows along rows that are pitch apart and folded first: out[q] is made of x[r pitch + q stride
+   + k dilation] for r < rows, k < taps. More of x may be read: up to stride - 1 floats behind what
+   the last window needs or, where n is less than a vector, as if it were one. */
 typedef struct {
-    float *out;
+    float *out; /* not x */
     const float *x;
     int64_t n, stride, taps, dilation;
+    int64_t rows, pitch;
     const float *counts; /* averages: the sum is divided by counts[q] × count */
     float count;
 } KilnCpuWindows;
@@ -68,6 +70,7 @@ typedef struct {
 } KilnCpuResponse;
 
 typedef struct {
+    int64_t vector; /* floats */
     double (*fold[KILN_CPU_N_FOLDS])(const float *x, int64_t n);
     /* acc[i] = what acc[i] and the column i come to */
     void (*fold_columns[KILN_CPU_N_FOLDS])(double *acc, const KilnCpuColumns *c);

@@ -30,3 +30,13 @@ lanes_below(int64_t n)
 #define V_FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
 #define V_MIN(a, b) _mm256_min_ps(a, b) /* a NaN in b stays */
 #define V_MAX(a, b) _mm256_max_ps(a, b)
+/* Every other element of a and then b, from the first or from the second on. */
+#define V_EVENS(a, b) quarters_in_order(_mm256_shuffle_ps(a, b, 0x88))
+#define V_ODDS(a, b) quarters_in_order(_mm256_shuffle_ps(a, b, 0xdd))
+
+/* Quarters of two vectors that were shuffled half by half. */
+static inline V
+quarters_in_order(V x)
+{
+    return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(x), 0xd8));
+}

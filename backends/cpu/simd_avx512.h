@@ -22,3 +22,10 @@
 #define V_FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
 #define V_MIN(a, b) _mm512_min_ps(a, b) /* a NaN in b stays */
 #define V_MAX(a, b) _mm512_max_ps(a, b)
+/* Every other element of a and then b, from the first or from the second on. */
+#define V_EVENS(a, b)                                                                              \
+    _mm512_permutex2var_ps(                                                                        \
+        a, _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30), b)
+#define V_ODDS(a, b)                                                                               \
+    _mm512_permutex2var_ps(                                                                        \
+        a, _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31), b)

@@ -100,10 +100,8 @@ load_every(const float *p, int64_t stride)
 {
     if (stride == 1)
         return V_LOAD(p);
-    if (stride == 2) {
-        __m256d pairs = _mm256_castps_pd(_mm256_shuffle_ps(V_LOAD(p), V_LOAD(p + 8), 0x88));
-        return _mm256_castpd_ps(_mm256_permute4x64_pd(pairs, 0xd8));
-    }
+    if (stride == 2)
+        return V_EVENS(V_LOAD(p), V_LOAD(p + 8));
     float lanes[8];
     for (int i = 0; i < 8; i++)
         lanes[i] = p[i * stride];

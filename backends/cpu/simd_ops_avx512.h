@@ -61,11 +61,8 @@ load_every(const float *p, int64_t stride)
 {
     if (stride == 1)
         return V_LOAD(p);
-    if (stride == 2) {
-        const VI even =
-            _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
-        return _mm512_permutex2var_ps(V_LOAD(p), even, V_LOAD(p + 16));
-    }
+    if (stride == 2)
+        return V_EVENS(V_LOAD(p), V_LOAD(p + 16));
     float lanes[16];
     for (int i = 0; i < 16; i++)
         lanes[i] = p[i * stride];

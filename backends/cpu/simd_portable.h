@@ -83,3 +83,6 @@ select_min(V a, V b)
 #define V_FMA(a, b, c) ((a) * (b) + (c))
 #define V_MIN(a, b) select_min(a, b) /* a NaN in b stays */
 #define V_MAX(a, b) select_max(a, b)
+/* Every other element of a and then b, from the first or from the second on. */
+#define V_EVENS(a, b) ((V){ a[0], a[2], b[0], b[2] })
+#define V_ODDS(a, b) ((V){ a[1], a[3], b[1], b[3] })
