@@ -54,9 +54,34 @@ store_vectors(const KilnGemmTile *t, const Sums *sums, int64_t j, MASK mask, con
     }
 }
 
+/* Rows of two whole vectors that one block of depth makes, with a bias per row: what most
+   convolutions store. */
+ALWAYS_INLINE void
+store_rows(const KilnGemmTile *t, const Sums *sums, const bool residual)
+{
+    V alpha = V_SET1(t->alpha), lo = V_SET1(t->lo), hi = V_SET1(t->hi);
+    float *out = t->out;
+    for (int64_t i = 0; i < t->rows; i++, out += t->out_pitch) {
+        V start = tile_start(t, i, 0, V_MASK(VW), true);
+        for (int j = 0; j < 2; j++) {
+            V x = V_FMA(alpha, sums->v[i][j], start);
+            if (residual)
+                x = V_ADD(x, V_LOAD(t->residual + (out - t->out) + j * VW));
+            V_STORE(out + j * VW, V_MIN(hi, V_MAX(lo, x)));
+        }
+    }
+}
+
 static __attribute__((noinline)) void
 store_sums(const KilnGemmTile *t, const Sums *sums)
 {
+    if (t->first && t->last && t->bias_col == 0 && t->cols == 2 * VW) {
+        if (t->residual)
+            store_rows(t, sums, true);
+        else
+            store_rows(t, sums, false);
+        return;
+    }
     for (int64_t j = 0; j < t->cols; j += VW) {
         MASK mask = V_MASK(t->cols - j);
         if (t->cols - j >= VW)
