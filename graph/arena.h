@@ -11,6 +11,9 @@
 typedef struct KilnArena KilnArena;
 
 KilnArena *kiln_arena_new(void);
+/** One whose pieces each begin with a line of the caches, for what is read much more often than
+ * made. */
+KilnArena *kiln_arena_new_by_lines(void);
 void kiln_arena_free(KilnArena *arena);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnArena, kiln_arena_free)
 

@@ -9,6 +9,8 @@
 /* @node was linked into its function's list, or is about to be unlinked from it. */
 void kiln_order_link(KilnNode *node);
 void kiln_order_unlink(KilnNode *node);
+/* @use reads another value. */
+void kiln_order_relink(const KilnUse *use);
 void kiln_order_clear(KilnNodeOrder *order);
 /* Whether @node comes before @other of the same function, whose order is up to date. */
 static inline bool

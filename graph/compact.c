@@ -2,9 +2,10 @@
 /* Nodes that remain, side by side again. Rewriting leaves nodes that were removed between those
  * that stay and puts new ones at the end of the arena, so that a walk over a function jumps about
  * in more memory than caches hold. Here nodes, results and operands move to new arenas in list
- * order; the old ones are freed. A node that moved leaves its new place behind in its field
- * `function`. */
+ * order; the old ones are freed. What moved leaves its new place behind: a node in its field
+ * `function`, a result in `def`, a use in `user`. */
 #include "graph/changes.h"
+#include "graph/sweep.h"
 
 enum {
     SMALL = 4096 /* nodes: what caches hold anyway */
@@ -19,13 +20,13 @@ moved(const KilnNode *old)
 static KilnValue *
 moved_value(KilnValue *old)
 {
-    return old && old->def ? &moved(old->def)->results[old->index] : old;
+    return old && old->def ? (KilnValue *)old->def : old;
 }
 
 static KilnUse *
 moved_use(const KilnUse *old)
 {
-    return old ? &moved(old->user)->operands[old->index] : NULL;
+    return old ? (KilnUse *)old->user : NULL;
 }
 
 /* A copy of @old that still points to old values and uses. */
@@ -37,6 +38,10 @@ move_node(KilnModule *module, KilnNode *old)
         kiln_arena_copy(module->values, old->results, old->n_results * sizeof *old->results);
     node->operands =
         kiln_arena_copy(module->uses, old->operands, old->n_operands * sizeof *old->operands);
+    for (uint32_t i = 0; i < old->n_results; i++)
+        old->results[i].def = (KilnNode *)&node->results[i];
+    for (uint32_t i = 0; i < old->n_operands; i++)
+        old->operands[i].user = (KilnNode *)&node->operands[i];
     return node;
 }
 
@@ -44,8 +49,7 @@ static void
 move_nodes(KilnFunction *function)
 {
     KilnNode *previous = NULL;
-    for (KilnNode *old = function->first, *next; old; old = next) {
-        next = old->next;
+    kiln_foreach_ordered (old, function) {
         KilnNode *node = move_node(function->module, old);
         node->previous = previous;
         if (previous)
@@ -119,12 +123,11 @@ compact_function(KilnFunction *function)
     if (clean)
         kiln_changes_begin(function);
     drop_removed(function->doubtful);
-    kiln_function_order(function);
     move_nodes(function);
     for (guint i = 0; i < function->arguments->len; i++)
         rejoin_value(&kiln_function_argument(function, i)->value);
     rejoin_tables(function);
-    kiln_foreach_node (node, function)
+    kiln_foreach_ordered (node, function)
         rejoin_node(node);
 }
 
@@ -137,8 +140,8 @@ kiln_module_compact(KilnModule *module)
         module->all_functions->len > module->functions->len)
         return false;
     KilnArena *nodes = module->nodes, *values = module->values, *uses = module->uses;
-    module->nodes = kiln_arena_new();
-    module->values = kiln_arena_new();
+    module->nodes = kiln_arena_new_by_lines();
+    module->values = kiln_arena_new_by_lines();
     module->uses = kiln_arena_new();
     for (guint i = 0; i < module->functions->len; i++)
         compact_function(g_ptr_array_index(module->functions, i));

@@ -34,8 +34,8 @@ kiln_module_new(void)
 {
     KilnModule *module = g_new0(KilnModule, 1);
     module->arena = kiln_arena_new();
-    module->nodes = kiln_arena_new();
-    module->values = kiln_arena_new();
+    module->nodes = kiln_arena_new_by_lines();
+    module->values = kiln_arena_new_by_lines();
     module->uses = kiln_arena_new();
     module->functions = g_ptr_array_new();
     module->all_functions = g_ptr_array_new_with_free_func(function_free);

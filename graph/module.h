@@ -24,18 +24,26 @@ struct KilnConstant {
     int64_t base;    /* bytes of the constants that folding computed it from; -1: it did not */
 };
 
+enum {
+    KILN_ORDER_DEFS = 3,
+    KILN_ORDER_NO_OP = UINT8_MAX,
+};
+G_STATIC_ASSERT((int)KILN_N_OPS <= (int)KILN_ORDER_NO_OP);
+
 typedef struct {
-    KilnNode *node;
+    KilnNode *node; /* NULL: unlinked since */
     uint32_t id;
-    uint16_t op;
+    uint8_t op;
+    uint8_t defs[KILN_ORDER_DEFS]; /* ops of what defines its first operands; NO_OP: no node does */
 } KilnOrderEntry;
 
-/** The nodes of a function in list order, beside their ops: who looks for some ops among many nodes
- * reads a table instead of the nodes. */
+/** The nodes of a function in list order, beside their ops and those of what they read: who looks
+ * for some ops among many nodes reads a table instead of the nodes. */
 typedef struct {
     KilnOrderEntry *entries;
     uint32_t n;
-    uint32_t *at; /* by node id: where its entry is */
+    uint32_t *at;                 /* by node id: where its entry is */
+    uint32_t n_of_op[KILN_N_OPS]; /* entries by op */
     /* graph/order.c's own: */
     bool valid;
     KilnOrderEntry *spare; /* as many as `entries` */

@@ -70,6 +70,7 @@ use_link(KilnUse *use, KilnValue *value)
     use->next = NULL;
     use->previous = value ? value->last_use : NULL;
     kiln_changes_add_node(use->user);
+    kiln_order_relink(use);
     if (!value)
         return;
     if (value->last_use)

@@ -45,31 +45,33 @@ struct KilnUse {
     KilnUse *previous, *next; /* among the uses of the value */
 };
 
+/* What walks over uses and patterns read comes first, on one line of a cache: a value begins with
+ * one. Names of dims, which few types have, come last. */
 struct KilnValue {
+    KilnNode *def; /* NULL: an argument */
+    KilnUse *first_use, *last_use;
+    uint32_t n_uses;
+    uint32_t index : 30;    /* which result, or which argument */
+    bool made_up : 1;       /* the name was derived: the model's name may take its place */
+    bool touched : 1;       /* graph/changes.c has it */
     const char *name;       /* unique among the values of its function and of functions around it */
     const KilnKnown *known; /* NULL: not known */
-    KilnNode *def;          /* NULL: an argument */
-    uint32_t index;         /* which result, or which argument */
-    bool made_up;           /* the name was derived: the model's name may take its place */
-    bool touched;           /* graph/changes.c has it */
-    uint32_t n_uses;
-    KilnUse *first_use;
-    KilnUse *last_use;
-    KilnType type; /* big, hence last: walks over uses do not read it */
+    KilnType type;
 };
 
+/* All but the name lies on one line of a cache. */
 struct KilnNode {
-    KilnOp op;
-    uint32_t id;        /* dense per function: scratch tables are arrays indexed by it */
-    bool touched;       /* graph/changes.c has it */
-    KilnConstness mark; /* what analyse-constness found; VARYING where it found nothing */
-    const char *name;   /* of the model's node, for messages; NULL: the first result names it */
-    KilnFunction *function;
-    KilnNode *previous, *next;
+    KilnOp op : 16;
+    KilnConstness mark : 8; /* what analyse-constness found; VARYING where it found nothing */
+    bool touched : 1;       /* graph/changes.c has it */
+    uint32_t id;            /* dense per function: scratch tables are arrays indexed by it */
     uint32_t n_operands, n_results;
     KilnUse *operands;
     KilnValue *results;
-    void *attrs; /* KilnAttrs_<op>, NULL where the op has none */
+    KilnFunction *function;
+    KilnNode *previous, *next;
+    void *attrs;      /* KilnAttrs_<op>, NULL where the op has none */
+    const char *name; /* of the model's node, for messages; NULL: the first result names it */
 };
 
 /** The typed attributes of a node of op `id`. */

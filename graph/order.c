@@ -5,6 +5,8 @@
  * table alone. */
 #include "graph/changes.h"
 
+#include <string.h>
+
 enum {
     WAITING = UINT32_MAX,   /* linked, not in the table yet */
     IN_RUN = UINT32_MAX - 1 /* the same, while tables are merged */
@@ -60,6 +62,23 @@ kiln_order_unlink(KilnNode *node)
     order->at[node->id] = WAITING;
 }
 
+static uint8_t
+op_of_def(const KilnValue *value)
+{
+    return value && value->def ? (uint8_t)value->def->op : KILN_ORDER_NO_OP;
+}
+
+void
+kiln_order_relink(const KilnUse *use)
+{
+    KilnNodeOrder *order = &use->user->function->order;
+    if (!order->waiting || use->index >= KILN_ORDER_DEFS || use->user->id >= order->at_room)
+        return;
+    uint32_t at = order->at[use->user->id];
+    if (at < order->n && order->entries[at].node == use->user)
+        order->entries[at].defs[use->index] = op_of_def(use->value);
+}
+
 /* --- merging --- */
 
 static bool
@@ -103,12 +122,16 @@ append(KilnNodeOrder *order, KilnOrderEntry entry)
 {
     place(order, entry.id, order->n);
     order->entries[order->n++] = entry;
+    order->n_of_op[entry.op]++;
 }
 
 static KilnOrderEntry
 entry_of(KilnNode *node)
 {
-    return (KilnOrderEntry){ node, node->id, (uint16_t)node->op };
+    KilnOrderEntry entry = { .node = node, .id = node->id, .op = (uint8_t)node->op };
+    for (uint32_t i = 0; i < KILN_ORDER_DEFS; i++)
+        entry.defs[i] = op_of_def(kiln_node_operand(node, i));
+    return entry;
 }
 
 /* An empty table with room for @n; the old one is spare until the next time. */
@@ -125,6 +148,7 @@ start_anew(KilnNodeOrder *order, uint32_t n)
         order->room = room;
     }
     order->n = 0;
+    memset(order->n_of_op, 0, sizeof order->n_of_op);
     return old;
 }
 

@@ -27,8 +27,8 @@ typedef struct {
 typedef struct {
     KilnDType dtype;
     int rank;
-    const char *layout; /* NULL: plain row-major; else a blocked tag such as "aBcd16b" */
     const KilnQuant *quant;
+    const char *layout; /* NULL: plain row-major; else a blocked tag such as "aBcd16b" */
     int64_t dims[KILN_MAX_RANK];
     const char *dim_names[KILN_MAX_RANK];
 } KilnType;

@@ -12,6 +12,7 @@
  * patch that note what is touched; neighbours in the table must be neighbours in the list. Reads
  * across subgraphs are not followed: modules that have some are verified whole. */
 #include "graph/changes.h"
+#include "graph/sweep.h"
 #include "graph/verify_priv.h"
 
 typedef struct {
@@ -163,6 +164,7 @@ check_changes(Look *look)
     const GPtrArray *nodes = function->changes.nodes, *values = function->changes.values;
     for (guint i = 0; i < nodes->len; i++) {
         const KilnNode *node = g_ptr_array_index(nodes, i);
+        kiln_prefetch_nodes((KilnNode *const *)nodes->pdata + i, nodes->len - i);
         if (!(kiln_node_is_linked(node) ? check_node : check_removed)(look, node))
             return false;
     }

@@ -182,9 +182,10 @@ kiln_affine_fold_all(KilnFunction *function, bool (*is_root)(KilnOp op), KilnAff
                      KilnPassContext *context, bool *changed, GError **error)
 {
     g_autoptr(GPtrArray) roots = g_ptr_array_new();
-    kiln_foreach_node (node, function) {
-        if (is_root(node->op))
-            g_ptr_array_add(roots, node);
+    const KilnNodeOrder *order = kiln_function_order(function);
+    for (uint32_t i = 0; i < order->n; i++) {
+        if (is_root((KilnOp)order->entries[i].op))
+            g_ptr_array_add(roots, order->entries[i].node);
     }
     /* A fold removes its own root, links of its chain and literals: the other roots stay. */
     for (guint i = 0; i < roots->len; i++) {

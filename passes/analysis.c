@@ -11,7 +11,8 @@ struct KilnAnalyses {
 typedef struct {
     uint32_t valid;
     KilnMemoryPlan *liveness;
-    uint64_t verified; /* the unit's stamp when it was found valid; 0: never */
+    uint64_t verified;   /* the unit's stamp when it was found valid; 0: never */
+    GHashTable *settled; /* KilnPipelineEntry* → uint64_t*: the stamp when it last had no effect */
 } Entry;
 
 static void
@@ -19,6 +20,7 @@ entry_free(gpointer data)
 {
     Entry *entry = data;
     kiln_memory_plan_free(entry->liveness);
+    g_hash_table_unref(entry->settled);
     g_free(entry);
 }
 
@@ -52,6 +54,7 @@ kiln_analyses_assure(KilnAnalyses *analyses, const KilnUnit *unit, uint32_t requ
     Entry *entry = g_hash_table_lookup(analyses->by_function, key_of(unit));
     if (!entry) {
         entry = g_new0(Entry, 1);
+        entry->settled = g_hash_table_new_full(NULL, NULL, NULL, g_free);
         g_hash_table_insert(analyses->by_function, key_of(unit), entry);
     }
     uint32_t missing = required & ~entry->valid;
@@ -102,6 +105,25 @@ kiln_analyses_set_verified(KilnAnalyses *analyses, const KilnUnit *unit)
     Entry *entry = g_hash_table_lookup(analyses->by_function, key_of(unit));
     if (entry)
         entry->verified = kiln_unit_stamp(unit);
+}
+
+bool
+kiln_analyses_is_settled(const KilnAnalyses *analyses, const KilnUnit *unit,
+                         const KilnPipelineEntry *entry)
+{
+    const Entry *known = g_hash_table_lookup(analyses->by_function, key_of(unit));
+    const uint64_t *stamp = known ? g_hash_table_lookup(known->settled, entry) : NULL;
+    return unit->graph && stamp && *stamp == kiln_unit_stamp(unit);
+}
+
+void
+kiln_analyses_set_settled(KilnAnalyses *analyses, const KilnUnit *unit,
+                          const KilnPipelineEntry *entry)
+{
+    Entry *known = g_hash_table_lookup(analyses->by_function, key_of(unit));
+    uint64_t stamp = kiln_unit_stamp(unit);
+    if (known)
+        g_hash_table_insert(known->settled, (gpointer)entry, g_memdup2(&stamp, sizeof stamp));
 }
 
 void

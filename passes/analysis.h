@@ -18,10 +18,16 @@ void kiln_analyses_assure(KilnAnalyses *analyses, const KilnUnit *unit, uint32_t
 void kiln_analyses_keep_only(KilnAnalyses *analyses, const KilnUnit *unit, uint32_t preserved);
 /** Forgets functions that the module no longer has, before their addresses are used again. */
 void kiln_analyses_prune(KilnAnalyses *analyses, const KilnUnit *module);
-/** NULL unless assured. */
 /** Whether @unit was found valid and nothing touched it since. */
 bool kiln_analyses_is_verified(const KilnAnalyses *analyses, const KilnUnit *unit);
 void kiln_analyses_set_verified(KilnAnalyses *analyses, const KilnUnit *unit);
+/** Whether nothing of @unit, a function of a graph, was touched since @entry ran on it to no
+ * effect: to run it again would have none. Functions of the IR do not tell. */
+bool kiln_analyses_is_settled(const KilnAnalyses *analyses, const KilnUnit *unit,
+                              const KilnPipelineEntry *entry);
+void kiln_analyses_set_settled(KilnAnalyses *analyses, const KilnUnit *unit,
+                               const KilnPipelineEntry *entry);
+/** NULL unless assured. */
 const KilnMemoryPlan *kiln_analyses_liveness(const KilnAnalyses *analyses, const KilnUnit *unit);
 /** How often something was computed: for tests of the masks. */
 uint32_t kiln_analyses_computed(const KilnAnalyses *analyses);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "passes/constness.h"
 
+#include "graph/sweep.h"
+
 KilnConstness
 kiln_value_constness(const KilnValue *value)
 {
@@ -114,7 +116,7 @@ mark_node(KilnNode *node)
 static void
 mark_nodes(KilnFunction *function)
 {
-    kiln_foreach_node (node, function)
+    kiln_foreach_ordered (node, function)
         mark_node(node);
 }
 
@@ -127,7 +129,7 @@ kiln_constness_mark(KilnFunction *function)
 void
 kiln_constness_clear(KilnFunction *function)
 {
-    kiln_foreach_node (node, function) {
+    kiln_foreach_ordered (node, function) {
         node->mark = KILN_CONSTNESS_VARYING;
         if (!kiln_op_has(node->op, KILN_TRAIT_REGION))
             continue;

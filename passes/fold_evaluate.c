@@ -466,7 +466,8 @@ kiln_fold_now(KilnEvaluator *folder, KilnFunction *function)
     sweep.plan.charged = kiln_charged_bytes(function->module);
     kiln_constness_mark(function);
     kiln_fold_plan_make(&sweep.plan);
-    sweep_function(&sweep);
+    if (sweep.plan.any)
+        sweep_function(&sweep);
     folder->out_of_room |= sweep.plan.out_of_room;
     folder->retyped |= sweep.retyped;
     folder->peak = MAX(folder->peak, kiln_constant_pool_peak(pool));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "passes/fold_plan.h"
 
+#include "graph/sweep.h"
 #include "passes/constant_rules.h"
 
 bool
@@ -239,6 +240,7 @@ plan_earliest(KilnFoldPlan *plan, const KilnNode *node)
     if (stage != KILN_CONSTNESS_VARYING && is_candidate(node) && info->bytes >= 0 &&
         plan->may_compute(plan, node))
         info->earliest = stage;
+    plan->any |= info->earliest != KILN_CONSTNESS_VARYING;
 }
 
 /* --- ends --- */
@@ -303,9 +305,11 @@ kiln_fold_plan_make(KilnFoldPlan *plan)
     plan->n = plan->function->next_id;
     plan->nodes = g_new0(KilnFoldNode, (gsize)plan->n + 1);
     plan->credited = g_hash_table_new(NULL, NULL);
-    kiln_foreach_node (node, plan->function)
+    kiln_foreach_ordered (node, plan->function)
         plan_earliest(plan, node);
-    kiln_foreach_node_reverse (node, plan->function)
+    if (!plan->any && !plan->ahead)
+        return;
+    kiln_foreach_ordered_reverse (node, plan->function)
         plan_stages(plan, node);
 }
 

@@ -49,6 +49,7 @@ struct KilnFoldPlan {
     bool literals_stay;    /* chains without arguments are no ends: they were refused before */
     int64_t max_bytes;
     float max_expansion;
+    bool any;             /* found: something to compute; without it, and not `ahead`, no stages */
     int64_t charged;      /* bytes against max_bytes so far */
     bool out_of_room;     /* something was refused by max_bytes alone */
     uint32_t n;           /* nodes that have an id below this */

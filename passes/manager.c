@@ -269,7 +269,8 @@ run_once(Manager *manager, const KilnPipelineEntry *entry, bool *changed, GError
         }
         return TRUE;
     }
-    if (!is_wanted(manager, entry->pass))
+    if (!is_wanted(manager, entry->pass) ||
+        kiln_analyses_is_settled(manager->analyses, &manager->unit, entry))
         return TRUE;
     bool dce = entry->dce_before && entry->pass->level == KILN_LEVEL_GRAPH &&
                entry->pass != manager->dce && !contains(manager->options->skip, "dce");
@@ -281,6 +282,8 @@ run_once(Manager *manager, const KilnPipelineEntry *entry, bool *changed, GError
     bool again = false;
     if (!apply(manager, &(Step){ .pass = entry->pass, .options = entry->options }, &again, error))
         return FALSE;
+    if (!again && !manager->stopped)
+        kiln_analyses_set_settled(manager->analyses, &manager->unit, entry);
     *changed |= again;
     return TRUE;
 }

@@ -83,6 +83,33 @@ match_operands(Attempt *attempt, const KilnTerm *term, const KilnNode *node)
     return true;
 }
 
+static bool
+may_be(const KilnTerm *term, uint8_t op)
+{
+    switch (term->kind) {
+    case KILN_TERM_NODE:
+        return op != KILN_ORDER_NO_OP && kiln_term_has_op(term, (KilnOp)op);
+    case KILN_TERM_LITERAL:
+        return op == KILN_OP_const;
+    case KILN_TERM_VALUE:
+    case KILN_TERM_ABSENT:
+        break;
+    }
+    return true;
+}
+
+bool
+kiln_pattern_may_match(const KilnPattern *pattern, const KilnOrderEntry *entry)
+{
+    const KilnTerm *root = &pattern->terms[0], *child = root + 1;
+    bool straight = true, swapped = root->commutes >= 0;
+    for (uint32_t i = 0; i < root->n_children && i < KILN_ORDER_DEFS; i++, child += child->size) {
+        straight &= may_be(child, entry->defs[i]);
+        swapped = swapped && may_be(child, entry->defs[1 - i]);
+    }
+    return straight || swapped;
+}
+
 bool
 kiln_pattern_match(const KilnPattern *pattern, KilnNode *root, KilnMatch *match)
 {

@@ -62,6 +62,10 @@ kiln_term_has_op(const KilnTerm *term, KilnOp op)
     return term->ops[op / 64] >> (op % 64) & 1;
 }
 
+/** False where the ops of a node and of what defines its first operands tell that @pattern does not
+ * match there. */
+bool kiln_pattern_may_match(const KilnPattern *pattern, const KilnOrderEntry *entry);
+
 /** True where @pattern matches at @root; fills @match, whose `values` must have room. */
 bool kiln_pattern_match(const KilnPattern *pattern, KilnNode *root, KilnMatch *match);
 

@@ -395,11 +395,14 @@ join_all(KilnFunction *function, KilnJoin join, const char *rule, KilnPassContex
     g_autoptr(GPtrArray) shared = g_ptr_array_new();
     Joiner joiner = { function, join, context, rule, places };
     int32_t place = 0;
+    const KilnNodeOrder *order = kiln_function_order(function);
     g_array_set_size(places, function->next_id);
-    kiln_foreach_node (node, function) {
-        set_place(&joiner, node, place += 2);
-        if (node->op != KILN_OP_matmul && node->op != KILN_OP_gemm)
+    for (uint32_t i = 0; i < order->n; i++) {
+        const KilnOrderEntry *entry = &order->entries[i];
+        g_array_index(places, int32_t, entry->id) = place += 2;
+        if (entry->op != KILN_OP_matmul && entry->op != KILN_OP_gemm)
             continue;
+        const KilnNode *node = entry->node;
         KilnValue *value = node->operands[1 - joined_operand(&joiner)].value;
         if (value->n_uses > 1 && g_hash_table_add(seen, value))
             g_ptr_array_add(shared, value);

@@ -5,12 +5,22 @@
  * the deepest pattern reaches, and at the one reader left of a value that lost the others. These
  * go back on the list, so that a pass costs what it changes. Which nodes a rewrite built is seen
  * from their ids; what died is removed here, never by a rewrite. */
+#include "graph/sweep.h"
 #include "passes/context.h"
 #include "passes/pattern.h"
+
+#include <string.h>
 
 enum {
     REWRITES_PER_NODE = 64,
     REWRITES_MORE = 1024,
+};
+
+/* Of a node. */
+enum {
+    UNSEEN,
+    QUEUED,
+    SEEN,
 };
 
 typedef struct {
@@ -23,8 +33,9 @@ typedef struct {
     uint32_t depth;   /* of the deepest pattern */
     GPtrArray *queue; /* KilnNode*; read from `head` on */
     guint head;
-    GByteArray *queued; /* by node id */
-    GPtrArray *lost;    /* KilnValue*: lost a reader in the current rewrite */
+    GByteArray *state; /* by node id */
+    GPtrArray *lost;   /* KilnValue*: lost a reader in the current rewrite */
+    uint64_t rewrites, limit;
     KilnMatch match;
     bool changed;
 } Driver;
@@ -69,26 +80,37 @@ driver_clear(Driver *driver, uint32_t n)
     g_ptr_array_unref(driver->match.touched);
     g_ptr_array_unref(driver->queue);
     g_ptr_array_unref(driver->lost);
-    g_byte_array_unref(driver->queued);
+    g_byte_array_unref(driver->state);
 }
 
 /* --- the worklist --- */
 
+static bool
+has_rules(const Driver *driver, KilnOp op)
+{
+    return driver->start[op] != driver->start[op + 1];
+}
+
+/* Room for nodes that rewrites make. */
+static void
+grow_state(Driver *driver, uint32_t id)
+{
+    guint old = driver->state->len;
+    g_byte_array_set_size(driver->state, MAX(id + 1, old * 2));
+    memset(driver->state->data + old, UNSEEN, driver->state->len - old);
+}
+
 static void
 push(Driver *driver, KilnNode *node)
 {
-    if (driver->start[node->op] == driver->start[node->op + 1] ||
-        node->function != driver->function || !kiln_node_is_linked(node))
+    if (!has_rules(driver, node->op) || node->function != driver->function ||
+        !kiln_node_is_linked(node))
         return;
-    guint old = driver->queued->len;
-    if (node->id >= old) {
-        g_byte_array_set_size(driver->queued, MAX(node->id + 1, old * 2));
-        for (guint i = old; i < driver->queued->len; i++)
-            driver->queued->data[i] = 0;
-    }
-    if (driver->queued->data[node->id])
+    if (node->id >= driver->state->len)
+        grow_state(driver, node->id);
+    if (driver->state->data[node->id] == QUEUED)
         return;
-    driver->queued->data[node->id] = 1;
+    driver->state->data[node->id] = QUEUED;
     g_ptr_array_add(driver->queue, node);
 }
 
@@ -96,7 +118,7 @@ static KilnNode *
 pop(Driver *driver)
 {
     KilnNode *node = g_ptr_array_index(driver->queue, driver->head++);
-    driver->queued->data[node->id] = 0;
+    driver->state->data[node->id] = SEEN;
     if (driver->head >= 1024 && driver->head * 2 > driver->queue->len) {
         g_ptr_array_remove_range(driver->queue, 0, driver->head);
         driver->head = 0;
@@ -238,6 +260,16 @@ is_allowed(const Driver *driver, const KilnRule *rule)
     return false;
 }
 
+/* Whether @node would have been passed over where @pattern matches: for an assertion. */
+G_GNUC_UNUSED static bool
+is_overlooked(const KilnPattern *pattern, const KilnNode *node)
+{
+    const KilnNodeOrder *order = &node->function->order;
+    uint32_t at = order->at[node->id];
+    return at < order->n && order->entries[at].node == node &&
+           !kiln_pattern_may_match(pattern, &order->entries[at]);
+}
+
 /* Tries the rules at @node until one fires. */
 static gboolean
 visit(Driver *driver, KilnNode *node, bool *fired, GError **error)
@@ -249,6 +281,7 @@ visit(Driver *driver, KilnNode *node, bool *fired, GError **error)
         if (!kiln_pattern_match(driver->patterns[number], node, &driver->match) ||
             !is_allowed(driver, rule))
             continue;
+        g_assert(!is_overlooked(driver->patterns[number], node));
         Mark mark = { driver->function->next_id, driver->function->module->constants->len };
         g_ptr_array_set_size(driver->match.touched, 0);
         g_ptr_array_set_size(driver->lost, 0);
@@ -269,59 +302,76 @@ visit(Driver *driver, KilnNode *node, bool *fired, GError **error)
     return TRUE;
 }
 
-/* Asks for what the next nodes of the queue need, so that its misses overlap. */
-static void
-prefetch(const Driver *driver)
-{
-    enum {
-        NODE = 8, /* nodes ahead */
-        PARTS = 4,
-        READS = 2,
-    };
-    if (driver->head + NODE >= driver->queue->len)
-        return;
-    KilnNode *const *next = (KilnNode *const *)driver->queue->pdata + driver->head;
-    __builtin_prefetch(next[NODE]);
-    __builtin_prefetch(next[PARTS]->operands);
-    __builtin_prefetch(next[PARTS]->results);
-    for (uint32_t i = 0; i < next[READS]->n_operands && i < 2; i++)
-        __builtin_prefetch(next[READS]->operands[i].value);
-}
-
 static gboolean
 run(Driver *driver, GError **error)
 {
-    uint64_t limit = (uint64_t)REWRITES_PER_NODE * driver->function->n_nodes + REWRITES_MORE;
-    uint64_t rewrites = 0;
     while (driver->head < driver->queue->len) {
-        prefetch(driver);
+        kiln_prefetch_nodes((KilnNode *const *)driver->queue->pdata + driver->head,
+                            driver->queue->len - driver->head);
         KilnNode *node = pop(driver);
         bool fired;
         if (!kiln_node_is_linked(node) || kiln_node_is_dead(node))
             continue;
         if (!visit(driver, node, &fired, error))
             return FALSE;
-        if (fired && ++rewrites > limit) {
+        if (fired && ++driver->rewrites > driver->limit) {
             g_autofree char *recent = kiln_pass_context_recent(driver->context);
             return kiln_throw(error, KILN_ERROR_LIMIT,
                               "no end after %" G_GUINT64_FORMAT " rewrites; the last were: %s",
-                              rewrites, recent);
+                              driver->rewrites, recent);
         }
     }
     return TRUE;
 }
 
-/* Looks at the ops alone: most passes have nothing to do with most nodes. */
+/* False where no rule can match because of the ops at hand: those of a node and of what defines its
+ * first operands. */
+static bool
+may_match(const Driver *driver, const KilnOrderEntry *entry)
+{
+    for (uint32_t i = driver->start[entry->op]; i < driver->start[entry->op + 1]; i++) {
+        uint32_t number = g_array_index(driver->by_op, uint32_t, i);
+        if (kiln_pattern_may_match(driver->patterns[number], entry))
+            return true;
+    }
+    return false;
+}
+
+/* What was not looked at yet and may match. Reads the table of ops alone: most passes have nothing
+ * to do with most nodes, and many with none. */
 static void
-push_all(Driver *driver, KilnSweep sweep)
+push_unseen(Driver *driver, KilnSweep sweep)
 {
     const KilnNodeOrder *order = kiln_function_order(driver->function);
-    for (uint32_t i = 0; i < order->n; i++) {
-        uint32_t at = sweep == KILN_SWEEP_FORWARD ? i : order->n - 1 - i;
-        uint16_t op = order->entries[at].op;
-        if (driver->start[op] != driver->start[op + 1])
-            push(driver, order->entries[at].node);
+    uint32_t left = 0;
+    for (int op = 0; op < KILN_N_OPS; op++)
+        left += has_rules(driver, (KilnOp)op) ? order->n_of_op[op] : 0;
+    if (left && driver->state->len < driver->function->next_id)
+        grow_state(driver, driver->function->next_id - 1);
+    for (uint32_t i = 0; left; i++) {
+        const KilnOrderEntry *entry =
+            &order->entries[sweep == KILN_SWEEP_FORWARD ? i : order->n - 1 - i];
+        if (!has_rules(driver, (KilnOp)entry->op))
+            continue;
+        left--;
+        if (driver->state->data[entry->id] == UNSEEN && may_match(driver, entry))
+            push(driver, entry->node);
     }
+}
+
+/* Rewrites may have changed what others read that were passed over. */
+static gboolean
+run_all(Driver *driver, KilnSweep sweep, GError **error)
+{
+    driver->limit = (uint64_t)REWRITES_PER_NODE * driver->function->n_nodes + REWRITES_MORE;
+    uint64_t stamp;
+    do {
+        stamp = driver->function->stamp;
+        push_unseen(driver, sweep);
+        if (!run(driver, error))
+            return FALSE;
+    } while (driver->function->stamp != stamp);
+    return TRUE;
 }
 
 gboolean
@@ -331,13 +381,12 @@ kiln_rules_run(const KilnRule *rules, uint32_t n, KilnFunction *function, KilnSw
     *changed = false;
     Driver driver = { .function = function, .context = context, .rules = rules };
     driver.queue = g_ptr_array_new();
-    driver.queued = g_byte_array_new();
+    driver.state = g_byte_array_new();
     driver.lost = g_ptr_array_new();
     driver.match.touched = g_ptr_array_new();
     gboolean ok = compile(&driver, n, error);
     if (ok && driver.by_op->len) {
-        push_all(&driver, sweep);
-        ok = run(&driver, error);
+        ok = run_all(&driver, sweep, error);
     }
     *changed = driver.changed;
     driver_clear(&driver, n);

@@ -16,6 +16,7 @@
  * in training mode), side effects, ops with subgraphs, and operators that Kiln does not know. Nodes
  * are listed in topological order, so that one forward sweep finds all there is; what dies is left
  * to dce. */
+#include "graph/sweep.h"
 #include "passes/literal.h"
 #include "passes/pass.h"
 
@@ -48,8 +49,9 @@ value_hash(const KilnValue *value)
 {
     if (!value)
         return 0;
-    uint32_t hash = value->def ? value->def->id * 2 + 2 : value->index * 2 + 1;
-    hash += value->def ? value->index * 2654435761u : 0;
+    uint32_t index = value->index;
+    uint32_t hash = value->def ? value->def->id * 2 + 2 : index * 2 + 1;
+    hash += value->def ? index * 2654435761u : 0;
     hash = (hash ^ hash >> 16) * 2146121005u;
     hash = (hash ^ hash >> 15) * 2221713035u;
     return hash ^ hash >> 16;
@@ -162,7 +164,7 @@ add_new(Sweep *sweep, KilnNode *node)
     return NULL;
 }
 
-static void sweep_function(Sweep *sweep, const KilnFunction *function);
+static void sweep_function(Sweep *sweep, KilnFunction *function);
 
 static void
 sweep_regions(Sweep *sweep, const KilnNode *node)
@@ -177,10 +179,10 @@ sweep_regions(Sweep *sweep, const KilnNode *node)
 }
 
 static void
-sweep_function(Sweep *sweep, const KilnFunction *function)
+sweep_function(Sweep *sweep, KilnFunction *function)
 {
     g_autoptr(GPtrArray) added = g_ptr_array_new();
-    kiln_foreach_node (node, function) {
+    kiln_foreach_ordered (node, function) {
         Seen *entry = add_new(sweep, node);
         if (entry && function->owner)
             g_ptr_array_add(added, entry);

@@ -7,6 +7,7 @@
  * with several results goes only when none of them is read. A constant goes when no function of
  * the module, subgraphs included, refers to it. One run removes all there is to remove, so that a
  * function which nothing touched since is not looked at again. */
+#include "graph/sweep.h"
 #include "passes/pass.h"
 
 /* Removing a node's subgraph drops reads of values around it, whose defs may be dead then. */
@@ -69,7 +70,7 @@ mark_constants(KilnFunction *function, const bool *refers_by_op, bool *unread)
     for (uint32_t n = 0; n < order->n; n++) {
         if (!refers_by_op[order->entries[n].op])
             continue;
-        const KilnNode *node = order->entries[n].node;
+        const KilnNode *node = kiln_order_visit(order, n, 1);
         const KilnOpInfo *info = kiln_op_info(node->op);
         for (uint32_t i = 0; i < info->n_attrs; i++) {
             const void *field = (char *)node->attrs + info->attrs[i].offset;

@@ -9,6 +9,7 @@
  * included) and of all bits; a hash of a few bytes only picks the candidates, so that the pages of
  * big mapped weights are touched only where two of them look alike. Generated constants are equal
  * where their generators are. `max-elements` leaves bigger constants alone (0: no limit). */
+#include "graph/sweep.h"
 #include "passes/literal.h"
 #include "passes/pass.h"
 
@@ -69,7 +70,7 @@ kiln_pass_dedup_constants(KilnFunction *function, KilnPassContext *context, bool
     *changed = false;
     int64_t max_elements = kiln_pass_options(context, dedup_constants)->max_elements;
     g_autofree const KilnConstant **first = find_first(function->module, max_elements);
-    kiln_foreach_node (node, function) {
+    kiln_foreach_ordered (node, function) {
         const KilnOpInfo *info = kiln_op_info(node->op);
         for (uint32_t i = 0; i < info->n_attrs; i++) {
             if (info->attrs[i].kind != KILN_ATTR_CONSTANT)

@@ -34,6 +34,7 @@
  * -1 must not stand beside a 0 that copies an open extent: where that turns out to be empty, the -1
  * says nothing. Subgraphs are swept when their node is: what they read of the functions around them
  * is known then. */
+#include "graph/sweep.h"
 #include "passes/pass.h"
 
 #include "passes/movement.h"
@@ -446,7 +447,8 @@ static gboolean
 visit(Simplify *simplify, KilnNode *node, GError **error)
 {
     bool refined = false;
-    if (g_hash_table_contains(simplify->stale, node) && !kiln_node_refine(node, &refined, error))
+    bool stale = g_hash_table_size(simplify->stale) && g_hash_table_contains(simplify->stale, node);
+    if (stale && !kiln_node_refine(node, &refined, error))
         return FALSE;
     for (uint32_t i = 0; refined && i < node->n_results; i++)
         mark_readers(simplify, &node->results[i]);
@@ -493,10 +495,12 @@ static gboolean
 sweep(Simplify *simplify, KilnFunction *function, GError **error)
 {
     g_autoptr(GPtrArray) nodes = g_ptr_array_new();
-    kiln_foreach_node (node, function)
-        g_ptr_array_add(nodes, node);
+    const KilnNodeOrder *order = kiln_function_order(function);
+    for (uint32_t i = 0; i < order->n; i++)
+        g_ptr_array_add(nodes, order->entries[i].node);
     for (guint i = 0; i < nodes->len; i++) {
         KilnNode *node = g_ptr_array_index(nodes, i);
+        kiln_prefetch_nodes((KilnNode *const *)nodes->pdata + i, nodes->len - i);
         if (kiln_node_is_linked(node) && !visit(simplify, node, error))
             return FALSE;
     }

@@ -42,6 +42,7 @@
  * requires nothing, preserves nothing; class E: each element is computed by the same operation of
  * the same operands in the same order. Quantization stays: types are the old ones with their dims
  * moved. */
+#include "graph/sweep.h"
 #include "passes/permute.h"
 
 static const char rule[] = "sink-transpose";
@@ -284,7 +285,7 @@ grow(Search *search)
 {
     for (int round = 0; round < 2; round++) {
         search->imports = round > 0;
-        kiln_foreach_node (node, search->function)
+        kiln_foreach_ordered (node, search->function)
             try_join(search, node);
     }
 }
@@ -611,22 +612,12 @@ sink_all(Search *search, bool *changed, GError **error)
     return TRUE;
 }
 
-static bool
-has_transposes(const KilnFunction *function)
-{
-    kiln_foreach_node (node, function) {
-        if (node->op == KILN_OP_transpose)
-            return true;
-    }
-    return false;
-}
-
 gboolean
 kiln_pass_sink_transposes(KilnFunction *function, KilnPassContext *context, bool *changed,
                           GError **error)
 {
     *changed = false;
-    bool again = has_transposes(function);
+    bool again = kiln_function_order(function)->n_of_op[KILN_OP_transpose] > 0;
     for (int turn = 0; again && turn < TURNS_MAX; turn++) {
         g_auto(Search) search = { .function = function,
                                   .context = context,

@@ -451,7 +451,8 @@ Test(manager, a_group_is_a_fixed_point_over_several_passes)
     g_ptr_array_set_free_func(c.pipeline->graph, NULL);
     g_ptr_array_set_size(c.pipeline->graph, 0);
     g_ptr_array_add(c.pipeline->graph, group);
-    expect_ok(&c, "shorten@f look@f shorten@f look@f shorten@f look@f");
+    /* Nothing changed since the last look: what it would find is known. */
+    expect_ok(&c, "shorten@f look@f shorten@f look@f shorten@f");
     cr_assert_eq(c.report->entries, 1);
     g_ptr_array_unref(group->group);
     teardown(&c);

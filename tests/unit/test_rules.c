@@ -304,6 +304,41 @@ Test(rules, a_lost_reader_wakes_single_use_patterns)
     teardown(&c);
 }
 
+/* Readers of the root read what the root read: no node is made, and none but the root replaced. */
+static bool
+bypass(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    (void)error;
+    KilnNode *root = kiln_match_root(match);
+    kiln_pass_note(context, rule, "%s", kiln_node_label(root));
+    kiln_foreach_use_safe (use, &root->results[0])
+        kiln_node_set_operand(use->user, use->index, kiln_match_value(match, "x"));
+    return true;
+}
+
+/* The relu is passed over, since no rule matches above a neg, and the rewrite does not tell of it.
+ */
+Test(rules, what_was_passed_over_is_seen_once_it_may_match)
+{
+    static const KilnRule rules[] = {
+        RULE("bypass", E, "(neg ?x)", bypass),
+        RULE("superfluous", E, "(relu (abs#x ?))", to_operand),
+    };
+    for (int sweep = 0; sweep < 2; sweep++) {
+        Case c;
+        setup(&c);
+        KilnValue *x = add_argument(c.function, "x", f32_2x3());
+        KilnValue *a = add_node(c.function, KILN_OP_abs, "a", NULL, x, NULL);
+        KilnValue *n = add_node(c.function, KILN_OP_neg, "n", NULL, a, NULL);
+        KilnValue *r = add_node(c.function, KILN_OP_relu, "r", NULL, n, NULL);
+        set_result(c.function, add_node(c.function, KILN_OP_add, "sum", NULL, a, r));
+        cr_assert(run(&c, rules, G_N_ELEMENTS(rules), (KilnSweep)sweep));
+        expect(&c, "abs(x) add(a,a) return(sum)");
+        cr_assert_not(run(&c, rules, G_N_ELEMENTS(rules), (KilnSweep)sweep));
+        teardown(&c);
+    }
+}
+
 /* Doubling the graph must not do more than double the work: counted in matches tried, by a rule
  * that only counts. */
 static uint32_t

@@ -182,16 +182,23 @@ static void
 expect_order(void)
 {
     const KilnNodeOrder *order = kiln_function_order(function);
-    uint32_t n = 0;
+    uint32_t n = 0, n_of_op[KILN_N_OPS] = { 0 };
     kiln_foreach_node (node, function) {
         cr_assert_lt(n, order->n);
         cr_assert_eq(order->entries[n].node, node);
         cr_assert_eq(order->entries[n].id, node->id);
         cr_assert_eq(order->entries[n].op, node->op);
+        for (uint32_t i = 0; i < KILN_ORDER_DEFS; i++) {
+            const KilnValue *read = kiln_node_operand(node, i);
+            cr_assert_eq(order->entries[n].defs[i],
+                         read && read->def ? (int)read->def->op : KILN_ORDER_NO_OP);
+        }
+        n_of_op[node->op]++;
         cr_assert_eq(order->at[node->id], n);
         n++;
     }
     cr_assert_eq(order->n, n);
+    cr_assert_arr_eq(order->n_of_op, n_of_op, sizeof n_of_op);
 }
 
 static KilnNode *
@@ -201,7 +208,8 @@ any_node(uint64_t *state)
     return order->entries[kiln_random_bits(3, (*state)++) % order->n].node;
 }
 
-/* Nodes made, moved and removed anywhere, several between one look and the next. */
+/* Nodes made, moved, removed and given other operands anywhere, several between one look and the
+ * next. */
 Test(verify_changes, the_order_is_that_of_the_list_whatever_happened)
 {
     uint64_t state = 7;
@@ -212,13 +220,23 @@ Test(verify_changes, the_order_is_that_of_the_list_whatever_happened)
         for (size_t i = 0; i < G_N_ELEMENTS(places); i++) {
             KilnValue *x = value("x");
             KilnValue *made = kiln_build(function, places[i], KILN_OP_exp, NULL, &x, 1, NULL);
-            uint64_t what = kiln_random_bits(3, state++) % 4;
+            uint64_t what = kiln_random_bits(3, state++) % 5;
             if (what == 0)
                 kiln_node_move(made->def, places[(i + 1) % 4]);
             else if (what == 1)
                 kiln_node_move(made->def, function->first);
             else if (what == 2)
                 kiln_node_remove(made->def);
+            else if (what == 3)
+                kiln_value_replace(
+                    kiln_build(function, function->last, KILN_OP_neg, NULL, &made, 1, NULL), x);
+            if (what == 4) {
+                KilnValue *read =
+                    kiln_build(function, function->last, KILN_OP_neg, NULL, &made, 1, NULL);
+                expect_order();
+                kiln_value_replace(made, x);
+                kiln_node_set_operand(read->def, 0, i % 2 ? made : x);
+            }
         }
         expect_order();
         if (round % 50 == 0)
