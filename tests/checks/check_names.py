@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every line of the checklists of graph passes and of offload has a test that carries its name.
+"""Every line of the checklists of graph passes, of constants and of offload has a test that carries its name, or, of constants,
+a row of docs/constants.md that says why not: `| CTF-33 | does not apply: …`.
 
 A golden carries names in its file name, between dashes (`N03-other-operand.kiln`, `GLW-06-n24-other-axis.kiln`); a test of
 Criterion or of the command line in its own (`Test(checklist, n14_…)`, `test_glw_p6_…`). Capitals do not matter."""
@@ -9,8 +10,10 @@ import re
 import sys
 
 NAMES = [*(f"GLW-{i:02}" for i in range(1, 9)), *(f"GLW-Q{i}" for i in range(1, 12)), *(f"GLW-P{i}" for i in range(1, 8)),
-         *(f"N{i:02}" for i in range(1, 31)), *(f"OFF-{i:02}" for i in (*range(1, 12), 13))]
-NAME = re.compile(r"glw_(?:\d\d|[qp]\d+)|n\d\d|off_\d\d")
+         *(f"N{i:02}" for i in range(1, 31)), *(f"OFF-{i:02}" for i in (*range(1, 12), 13)),
+         *(f"CTF-{i:02}" for i in range(1, 43)), *(f"CP-{i:02}" for i in range(1, 17))]
+NAME = re.compile(r"glw_(?:\d\d|[qp]\d+)|n\d\d|(?:off|ctf|cp)_\d\d")
+REASON = re.compile(r"^\| ((?:CTF|CP)-\d\d) \| does not apply: ", re.M)
 
 
 def names_in(text):
@@ -38,6 +41,7 @@ def tests(root):
 
 def main(root):
     found = {name for test in tests(pathlib.Path(root)) for name in names_in(test)}
+    found.update(REASON.findall((pathlib.Path(root) / "docs/constants.md").read_text(encoding="utf-8")))
     missing = [name for name in NAMES if name not in found]
     for name in missing:
         print(f"{name}: expected a test of this name: a golden {name}-….kiln, or a test {name.lower().replace('-', '_')}_…")

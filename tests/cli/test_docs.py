@@ -52,6 +52,18 @@ def matches(found, expected):
     return re.fullmatch(pattern, "".join(shape_of(line) + "\n" for line in found)) is not None
 
 
+class Sources(CliTest):
+    def test_the_guide_to_constant_rules_shows_what_is_there(self):
+        """Code that the guide shows stands in the sources, letter for letter."""
+        sources = "".join((SOURCE / "passes" / name).read_text(encoding="utf-8")
+                          for name in ("constant_rules.def", "constant_rules.c"))
+        guide = (SOURCE / "docs/add-a-constant-rule.md").read_text(encoding="utf-8")
+        shown = re.findall(r"(?ms)^```c\n(.*?)^```$", guide)
+        self.assertEqual(len(shown), 3)
+        for code in shown:
+            self.assertIn(code, sources)
+
+
 class Options(CliTest):
     def test_every_option_is_described(self):
         """In the reference and in the manual, for each command; and they describe no others."""
