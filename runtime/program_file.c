@@ -232,8 +232,11 @@ aligned_copy(GBytes *bytes, GError **error)
     const void *data = g_bytes_get_data(bytes, &size);
     if ((uintptr_t)data % KILN_ALIGNMENT == 0)
         return g_bytes_ref(bytes);
-    void *copy = kiln_alloc(1, size, error);
-    return copy ? kiln_bytes_take(memcpy(copy, data, size), size) : NULL;
+    void *to;
+    GBytes *copy = kiln_bytes_new(1, size, &to, error);
+    if (copy)
+        memcpy(to, data, size);
+    return copy;
 }
 
 KilnProgramFile *
