@@ -7,6 +7,10 @@
 
 #include <stddef.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct KilnProgram;
 struct _GError;
 
@@ -43,5 +47,9 @@ KILN_OBJECT_API const char *kiln_call_run(const KilnCall *calls, unsigned i, voi
 /** kiln_program_load_bytes() of what @object holds: sessions run its entry function. */
 KILN_OBJECT_API struct KilnProgram *kiln_program_load_object(const KilnObject *object,
                                                              struct _GError **error);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -251,6 +251,35 @@ Test(programs, weights_lie_in_the_file)
     cr_expect_eq(made->n_states, 1);
 }
 
+/* The pages of a file are read-only and private: of the page cache, which all processes share. */
+Test(programs, pages_are_those_of_the_file)
+{
+    GError *error = NULL;
+    g_autofree char *path = path_of("mapped");
+    g_autoptr(KilnProgram) made_now = program_of(mixed, NULL);
+    must(kiln_program_save(made_now, path, &error), error);
+    g_autoptr(KilnProgram) program = load(path);
+    const KilnSpecialisation *made = g_ptr_array_index(program->specialisations, 0);
+    g_autofree char *maps = NULL;
+    cr_assert(g_file_get_contents("/proc/self/maps", &maps, NULL, NULL));
+    g_auto(GStrv) lines = g_strsplit(maps, "\n", -1);
+    unsigned n = 0;
+    for (char **line = lines; *line; line++) {
+        if (!g_str_has_suffix(*line, path))
+            continue;
+        char *end;
+        uint64_t low = g_ascii_strtoull(*line, &end, 16);
+        uint64_t high = g_ascii_strtoull(end + 1, &end, 16);
+        cr_expect(g_str_has_prefix(end, " r--p "), "%s", *line);
+        for (uint32_t c = 0; c < made->n_calls; c++) {
+            GBytes *packed = made->calls[c].packed;
+            uint64_t at = packed ? (uintptr_t)g_bytes_get_data(packed, NULL) : 0;
+            n += at >= low && at < high;
+        }
+    }
+    cr_expect_geq(n, 1);
+}
+
 /* A program is used where its bytes are aligned, from a copy where they are not. */
 Test(programs, of_memory)
 {
