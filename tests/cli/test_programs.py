@@ -42,6 +42,10 @@ class Programs(Compiled):
         self.assertEqual(self.kiln("opt", "--stage", "ir", program), text)
         # What is packed cannot be run from its text.
         self.fails(UNSUPPORTED, "the values are extern", "run", self.write("t.kiln", text))
+        # Where nothing is packed, the text points into the file and gives the same bits.
+        plain = self.compile(MODEL, "plain", "--backend", "ref")
+        text = self.write("plain.kiln", self.kiln("opt", plain))
+        self.assertEqual(self.outputs(text, "--backend", "ref", "--pipeline", "none"), self.outputs(plain))
         self.fails(USAGE, "--io: expected a model", "memory", "--io", program)
         self.fails(USAGE, "--stage graph: expected a model at the graph level", "opt", "--stage", "graph", program)
 
