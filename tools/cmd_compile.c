@@ -28,7 +28,15 @@ check_values(const CompileOptions *compile, GError **error)
     if (compile->name && !is_identifier(compile->name))
         return kiln_throw(error, KILN_ERROR_USAGE, "--name: expected an identifier of C, found %s",
                           compile->name);
-    return compile->out || kiln_throw(error, KILN_ERROR_USAGE, "expected -o F, found none");
+    if (!compile->out)
+        return kiln_throw(error, KILN_ERROR_USAGE, "expected -o F, found none");
+    /* What is written beside it has the same name and another suffix. */
+    const char *suffix = g_strcmp0(compile->format, "object") == 0 ? ".o"
+                         : g_strcmp0(compile->format, "c") == 0    ? ".c"
+                                                                   : "";
+    return g_str_has_suffix(compile->out, suffix) ||
+           kiln_throw(error, KILN_ERROR_USAGE, "-o: expected a name that ends in %s, found %s",
+                      suffix, compile->out);
 }
 
 static gboolean

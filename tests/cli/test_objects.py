@@ -181,6 +181,8 @@ main(void)
         self.kiln("compile", "--format", "object", MODEL, "-o", "2-digits.v1.o")
         self.assertIn("KilnProgram *_2_digits_load(", (self.dir / "2-digits.v1.h").read_text())
         self.fails(USAGE, "--name: expected an identifier of C, found a-b", "compile", MODEL, "-o", "x.o", "--name", "a-b")
+        self.fails(USAGE, "-o: expected a name that ends in .o, found x.h", "compile", MODEL, "-o", "x.h", "--format", "object")
+        self.fails(USAGE, "-o: expected a name that ends in .c, found x", "compile", MODEL, "-o", "x", "--format", "c")
         self.fails(USAGE, "--format: expected program, object or c, found elf", "compile", MODEL, "-o", "x", "--format", "elf")
 
     def test_nothing_half_is_written(self):
