@@ -4,6 +4,7 @@
 #include "passes/hash.h"
 
 #include "graph/folding.h"
+#include "graph/sweep.h"
 #include "ir/stack.h"
 #include "passes/manager.h"
 
@@ -195,7 +196,7 @@ add_graph(Hash *hash, const KilnFunction *function)
     }
     g_autofree uint32_t *positions = g_new0(uint32_t, (gsize)function->next_id + 1);
     uint32_t position = 0;
-    kiln_foreach_node (node, function) {
+    kiln_foreach_ordered (node, (KilnFunction *)function) { /* brings its table up to date */
         const KilnOpInfo *info = kiln_op_info(node->op);
         positions[node->id] = ++position;
         add(hash, (uint64_t)node->op);
