@@ -2,10 +2,10 @@
 /* max_pool and average_pool in f32, one to three spatial dims.
  *
  * Windows fold the rows that they cover first, then along what these come to. Those that lie inside
- * the image are folded in vectors, and the few at its edges one by one. Where that leaves no
- * vector, and in three dims, the rows that windows cover are folded into one row, with room for the
- * padding at its ends, and that row is folded window by window. Windows without an element give
- * -inf (max) or 0 (average). Operands: result, data. */
+ * the image are folded in vectors, and one at its edges alone. Where there are more of these or no
+ * whole vector, and in three dims, the rows that windows cover are folded into one row, with room
+ * for the padding at its ends, and that row is folded window by window. Windows without an element
+ * give -inf (max) or 0 (average). Operands: result, data. */
 #include "backends/cpu/elementwise.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
@@ -16,6 +16,7 @@
 
 enum {
     SLACK = 16, /* windows beyond the last one that KilnCpuWindows may read */
+    EDGES = 1,  /* windows of a row that are folded one by one */
 };
 
 /* Dims that are missing stand in front, with extent 1. */
@@ -241,7 +242,8 @@ windows_within(const Pool *p, int64_t length)
     return MIN(p->out[2], (length - reach + p->stride[2]) / p->stride[2]);
 }
 
-/* Which windows lie inside the image. Narrow rows leave lanes of the widest vectors idle. */
+/* Which windows lie inside the image; none where more than EDGES lie at its edges, which take as
+ * long as a vector each. Narrow rows leave lanes of the widest vectors idle. */
 static void
 find_inside(Run *r)
 {
@@ -251,11 +253,12 @@ find_inside(Run *r)
     const bool flat = p->kernel[0] == 1 && p->in[0] == 1 && p->out[0] == 1 && p->pad[0] == 0;
     if (safe_end - first < r->reducers->vector && r->reducers->vector > 8)
         r->reducers = kiln_cpu_reducers(KILN_CPU_ISA_AVX2);
-    if (!flat || safe_end - first < r->reducers->vector)
+    const int64_t end = windows_within(p, p->in[2]);
+    if (!flat || safe_end - first < r->reducers->vector || p->out[2] - (end - first) > EDGES)
         return;
     r->first = first;
     r->safe_end = safe_end;
-    r->end = windows_within(p, p->in[2]);
+    r->end = end;
     r->in_end = r->in + p->planes * p->in[1] * p->in[2];
 }
 

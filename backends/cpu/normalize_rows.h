@@ -160,43 +160,49 @@ both(bool average, V y, V x)
     return average ? V_ADD(y, x) : better(false, y, x);
 }
 
+/* How windows are folded: constants, so that each way gets loops of its own. */
+typedef struct {
+    bool average;
+    bool one_row;
+    int neighbours; /* taps of windows of stride 2 that share what they read; 0: other windows */
+} Folding;
+
 /* All rows from @x on, @stride apart. */
 INLINED V
-column(const KilnCpuWindows *w, const float *x, int64_t stride, bool average)
+column(const KilnCpuWindows *w, const float *x, int64_t stride, Folding f)
 {
     V y = V_LOAD_EVERY(x, stride);
-    for (int64_t r = 1; r < w->rows; r++)
-        y = both(average, y, V_LOAD_EVERY(x + r * w->pitch, stride));
+    for (int64_t r = 1; !f.one_row && r < w->rows; r++)
+        y = both(f.average, y, V_LOAD_EVERY(x + r * w->pitch, stride));
     return y;
 }
 
-/* A vector of windows. Those of stride 2 whose taps are neighbours share what they read. */
 INLINED V
-window(const KilnCpuWindows *w, const float *x, int taps, bool average)
+window(const KilnCpuWindows *w, const float *x, Folding f)
 {
-    if (taps == 0) {
-        V y = column(w, x, w->stride, average);
+    if (f.neighbours == 0) {
+        V y = column(w, x, w->stride, f);
         for (int64_t k = 1; k < w->taps; k++)
-            y = both(average, y, column(w, x + k * w->dilation, w->stride, average));
+            y = both(f.average, y, column(w, x + k * w->dilation, w->stride, f));
         return y;
     }
-    V a = column(w, x, 1, average), b = column(w, x + VW, 1, average);
-    V y = both(average, V_EVENS(a, b), V_ODDS(a, b));
-    if (taps == 2)
+    V a = column(w, x, 1, f), b = column(w, x + VW, 1, f);
+    V y = both(f.average, V_EVENS(a, b), V_ODDS(a, b));
+    if (f.neighbours == 2)
         return y;
-    V after = column(w, x + 2, 1, average), last = column(w, x + 2 + VW, 1, average);
-    return both(average, y, V_EVENS(after, last));
+    V after = column(w, x + 2, 1, f), last = column(w, x + 2 + VW, 1, f);
+    return both(f.average, y, V_EVENS(after, last));
 }
 
 /* The last vector overlaps the one before, if there is one. */
 INLINED void
-windows_of(const KilnCpuWindows *w, int taps, bool average)
+windows_of(const KilnCpuWindows *w, Folding f)
 {
     for (int64_t first = 0; first < w->n; first += VW) {
         const int64_t last = w->n > VW ? w->n - VW : 0, q = first < last ? first : last;
         MASK mask = V_MASK(w->n - q);
-        V y = window(w, w->x + q * w->stride, taps, average);
-        if (average)
+        V y = window(w, w->x + q * w->stride, f);
+        if (f.average)
             y = V_DIV(y, V_MUL(V_LOAD_SOME(w->counts + q, mask), V_SET1(w->count)));
         V_STORE_SOME(w->out + q, mask, y);
     }
@@ -205,13 +211,15 @@ windows_of(const KilnCpuWindows *w, int taps, bool average)
 INLINED void
 windows(const KilnCpuWindows *w, bool average)
 {
-    bool shared = w->stride == 2 && w->dilation == 1;
-    if (shared && w->taps == 2)
-        windows_of(w, 2, average);
-    else if (shared && w->taps == 3)
-        windows_of(w, 3, average);
+    bool neighbours = w->stride == 2 && w->dilation == 1;
+    if (neighbours && w->taps == 2)
+        windows_of(w, (Folding){ average, false, 2 });
+    else if (neighbours && w->taps == 3)
+        windows_of(w, (Folding){ average, false, 3 });
+    else if (w->rows == 1)
+        windows_of(w, (Folding){ average, true, 0 });
     else
-        windows_of(w, 0, average);
+        windows_of(w, (Folding){ average, false, 0 });
 }
 
 static void
