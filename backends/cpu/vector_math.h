@@ -7,9 +7,8 @@
  * left to the compiler.
  *
  * Bounds, in units of the last place of the exact result rounded to float, over all floats,
- * denormal results included: 2 for exp, log, tanh, sigmoid, erf, softplus and swish with an alpha
- * of 1; 8 for gelu, where half of it is the fit of one polynomial over all of Φ and the rest its
- * rounding. gelu_tanh, an approximation by its definition, is off by at most 2^-22 |x|.
+ * denormal results included: 2 for exp, log, tanh, sigmoid, erf, softplus, gelu and swish with an
+ * alpha of 1. gelu_tanh, an approximation by its definition, is off by at most 2^-22 |x|.
  *
  * The polynomials are minimax fits of this project's own (Remez exchange, relative error), with
  * coefficients rounded to float one after the other.
@@ -149,8 +148,8 @@ vector_sigmoid(V x)
 }
 
 /* x / (1 + e^-ax), where e^-|ax| = p 2^n: scaled at the end, so that small results keep their
-   digits. What rounding p and the sum loses is made good. Where the power is below all floats, x 0.
- */
+   digits. What rounding p, the sum and the product loses is made good. Where the
+   power is below all floats, x 0. */
 static inline V
 vector_swish(V x, V a)
 {
@@ -161,11 +160,14 @@ vector_swish(V x, V a)
     V q = expm1_reduced(at.r), p = V_ADD(one, q), p_lost = V_SUB(q, V_SUB(p, one));
     V e = V_SCALE(p, at.n, at.whole), sum = V_ADD(one, e);
     V lost = V_FUSED(p_lost, e, V_SUB(e, V_SUB(sum, one)));
-    V y = V_DIV(V_MUL(x, V_SELECT(negative, V_MUL(half, p), half)), sum);
+    V factor = V_SELECT(negative, V_MUL(half, p), half), product = V_MUL(x, factor);
+    V y = V_DIV(product, sum);
+    V left = V_FUSED(x, factor, V_NEG(product));
     /* Shares of y: 1 / sum need not be exact here. */
-    V share = V_SELECT(negative, p_lost, V_SET1(0.0f));
-    share = V_FUSED_FROM(lost, V_FUSED_FROM(half, sum, V_SET1(1.5f)), share);
-    y = V_FUSED(y, share, y);
+    V inverse = V_FUSED_FROM(half, sum, V_SET1(1.5f));
+    V share = V_SELECT(negative, V_FUSED_FROM(p_lost, q, p_lost), V_SET1(0.0f));
+    share = V_FUSED_FROM(lost, inverse, share);
+    y = V_FUSED(y, share, V_FUSED(left, inverse, y));
     V scaled = V_SCALE(y, V_ADD(at.n, one), VI_ADD(at.whole, VI_SET1(1)));
     y = V_SELECT(negative, scaled, V_ADD(y, y));
     y = V_SELECT(V_LT(V_SET1(30.0f), ax), x, y);
@@ -208,29 +210,52 @@ vector_softplus(V x)
     return V_SELECT(V_NAN(x), x, V_ADD(V_MAX(V_SET1(0.0f), x), log1p));
 }
 
-/* x Φ(x), where the smaller of Φ(x) and 1 - Φ(x) is e^(-x²/2) h(|x|) / 2 with h(z) a polynomial in
-   1 / (1 + z / 4): small results keep their digits. */
+/* e^(z²/2) erfc(z / √2) for w = 1 / (1 + 3z/8), z from 0 to 14.3: w times a polynomial around the
+   middle, where its value is close to a float; what rounding sum and product loses is in @lost. */
+static inline V
+gelu_tail(V w, V *lost)
+{
+    V u = V_SUB(w, V_SET1(0x1.283bbep-1f));
+    V g = V_SET1(0x1.0b630ap-6f);
+    g = V_FUSED(g, u, V_SET1(0x1.785d86p-5f));
+    g = V_FUSED(g, u, V_SET1(-0x1.d3b060p-5f));
+    g = V_FUSED(g, u, V_SET1(-0x1.8efeb4p-5f));
+    g = V_FUSED(g, u, V_SET1(0x1.d39604p-4f));
+    g = V_FUSED(g, u, V_SET1(0x1.394726p-6f));
+    g = V_FUSED(g, u, V_SET1(-0x1.abe722p-3f));
+    g = V_FUSED(g, u, V_SET1(-0x1.655b68p-6f));
+    g = V_FUSED(g, u, V_SET1(0x1.000510p-1f));
+    g = V_FUSED(g, u, V_SET1(0x1.8aa650p-1f));
+    const V middle = V_SET1(0x1.300c5ep-1f);
+    V sum = V_FUSED(g, u, middle), sum_lost = V_FUSED(g, u, V_SUB(middle, sum));
+    V product = V_MUL(w, sum);
+    *lost = V_FUSED(w, sum_lost, V_FUSED(w, sum, V_NEG(product)));
+    return product;
+}
+
+/* x Φ(x) = max(x, 0) - |x| Φ(-|x|), where the latter Φ is e^(-x²/2) h / 2 with h of gelu_tail:
+   scaled at the end, so that small results keep their digits. What rounding the square, the
+   quotient, the power and the products loses is made good. Where the power is below all floats, x
+   0. */
 static inline V
 vector_gelu(V x)
 {
-    const V one = V_SET1(1.0f), half = V_SET1(0.5f);
-    V z = V_MIN(V_SET1(15.0f), V_ABS(x)), square = V_MUL(z, z);
-    V lost = V_FUSED(z, z, V_NEG(square));
-    V w = V_DIV(one, V_FUSED(V_SET1(0.25f), z, one));
-    V h = V_SET1(0x1.0fa6dap-5f);
-    h = V_FUSED(h, w, V_SET1(-0x1.0134f4p-3f));
-    h = V_FUSED(h, w, V_SET1(0x1.a72b54p-4f));
-    h = V_FUSED(h, w, V_SET1(0x1.d1d482p-5f));
-    h = V_FUSED(h, w, V_SET1(0x1.a09e12p-6f));
-    h = V_FUSED(h, w, V_SET1(0x1.62f15ep-3f));
-    h = V_FUSED(h, w, V_SET1(0x1.26e91ap-3f));
-    h = V_FUSED(h, w, V_SET1(0x1.873b76p-3f));
-    h = V_FUSED(h, w, V_SET1(0x1.978582p-3f));
-    h = V_FUSED(h, w, V_SET1(0x1.989142p-3f));
-    V e = vector_exp(V_MUL(V_SET1(-0.5f), square));
-    e = V_FUSED_FROM(V_MUL(half, lost), e, e);
-    V tail = V_MUL(V_MUL(half, e), V_MUL(h, w));
-    V y = V_MUL(x, V_SELECT(V_LT(x, V_SET1(0.0f)), tail, V_SUB(one, tail)));
+    const V one = V_SET1(1.0f), half = V_SET1(0.5f), eighths = V_SET1(0.375f);
+    V z = V_MIN(V_SET1(14.5f), V_ABS(x)), square = V_MUL(z, z);
+    V d = V_FUSED(eighths, z, one), d_lost = V_FUSED(eighths, z, V_SUB(one, d));
+    V w = V_DIV(one, d), w_share = V_FUSED_FROM(w, d_lost, V_FUSED_FROM(w, d, one)), h_lost;
+    V h = gelu_tail(w, &h_lost);
+    Reduced at = reduce(V_MUL(V_SET1(-0.5f), square));
+    V q = expm1_reduced(at.r), p = V_ADD(one, q), p_lost = V_SUB(q, V_SUB(p, one));
+    V factor = V_MUL(half, p), tail = V_MUL(h, factor);
+    /* Shares of the tail: its derivative by w is about 1 + w times as much. */
+    V share = V_FUSED_FROM(half, V_FUSED(z, z, V_NEG(square)), p_lost);
+    share = V_ADD(share, V_FUSED(w_share, w, w_share));
+    V lost = V_FUSED(factor, h_lost, V_FUSED(h, factor, V_NEG(tail)));
+    lost = V_FUSED(tail, share, lost);
+    V y = V_SCALE(V_FUSED(z, tail, V_MUL(z, lost)), at.n, at.whole);
+    y = V_SUB(V_MAX(V_SET1(0.0f), x), y);
+    y = V_SELECT(V_LT(x, V_SET1(-14.5f)), V_MUL(x, V_SET1(0.0f)), y);
     return V_SELECT(V_NAN(x), x, y);
 }
 
