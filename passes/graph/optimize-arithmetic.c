@@ -361,6 +361,8 @@ combine(KilnMatch *match, KilnPassContext *context, const char *rule, KilnOp op,
         GError **error)
 {
     KilnValue *operands[] = { kiln_match_value(match, "c"), kiln_match_value(match, "d") };
+    /* Three literals are for constant-fold, and each of them would be c in turn. */
+    GUARD(varying, !kiln_value_constant(kiln_match_value(match, "x")));
     *out = kiln_match_build(match, op, NULL, operands, 2, error);
     if (!*out)
         return false;
@@ -378,8 +380,6 @@ chain(KilnMatch *match, KilnPassContext *context, const char *rule, GError **err
     bool sum = inner == KILN_OP_add || inner == KILN_OP_sub;
     KilnOp same = sum ? KILN_OP_add : KILN_OP_mul, other = sum ? KILN_OP_sub : KILN_OP_div;
     KilnValue *constant;
-    /* Three literals are for constant-fold, and each of them would be c in turn. */
-    GUARD(varying, !kiln_value_constant(kiln_match_value(match, "x")));
     if (!combine(match, context, rule, inner == outer ? same : other, &constant, error))
         return false;
     KilnValue *operands[] = { kiln_match_value(match, "x"), constant };
