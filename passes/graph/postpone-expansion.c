@@ -16,12 +16,14 @@
  *
  * What else the operator reads must be equal wherever w is repeated: it broadcasts to the shape of
  * w, is a literal of equal elements, or is expanded itself from what broadcasts to it. The
- * expansion has no other reader, so that nothing is computed twice, and more elements than w.
+ * expansion has no other reader, so that nothing is computed twice, more elements than w, and the
+ * shape of the result.
  *
  * requires nothing, preserves nothing; class E: the same operation on the same numbers, fewer
- * times. One forward sweep: a chain moves node by node. Nothing moves an expansion up, so the pass
- * ends. Must run before analyse-constness and constant-fold, for which it makes room, and before
- * fold-tile-add, which lets the operator repeat what it reads. */
+ * times. Forward sweeps: a chain moves node by node, each in front of all expansions above it.
+ * Nothing moves an expansion up, so the pass ends. Must run before analyse-constness and
+ * constant-fold, for which it makes room, and before fold-tile-add, which lets the operator repeat
+ * what it reads. */
 #include "graph/infer/infer.h"
 #include "passes/movement.h"
 #include "passes/pass.h"
@@ -170,6 +172,17 @@ stays_small(const Small *operands, const KilnNode *node, const Small *x, bool ex
     return exact ? kiln_type_same_shape(&shape, &x->type) : same_but_for_ones(&shape, &x->type);
 }
 
+/* What is expanded behind @node, which gives @small elements then, has the shape that it has now:
+ * an operand of equal elements makes it no bigger, and gives it no more dims. */
+static bool
+shape_is_kept(const KilnNode *node, const KilnType *expanded, const KilnType *small, bool exact)
+{
+    const KilnType *result = &node->results[0].type;
+    if (exact)
+        return kiln_type_same_shape(expanded, result);
+    return same_but_for_ones(expanded, result) && result->rank == MAX(expanded->rank, small->rank);
+}
+
 /* Fills @operands with what stands for those of @node without @expansion, and @out with the type
  * that it has on them. */
 static bool
@@ -190,6 +203,7 @@ may_move(KilnPassContext *context, const KilnNode *node, const KilnNode *expansi
             operands[i] = value == expanded ? x : without_expansion(value, false);
     }
     GUARD(equal_where_repeated, stays_small(operands, node, &x, exact, out));
+    GUARD(shape_kept, shape_is_kept(node, &expanded->type, out, exact));
     return true;
 }
 
@@ -235,17 +249,55 @@ build_expansion(KilnNode *node, const KilnNode *expansion, KilnValue *small, GEr
     return kiln_node_new(node->function, &spec, error);
 }
 
-static gboolean
+/* Returns what computes on few elements now. */
+static KilnNode *
 move(KilnPassContext *context, KilnNode *node, const KilnNode *expansion, const Small *operands,
      const KilnType *type, GError **error)
 {
     KilnNode *small = build_small(node, operands, type, error);
     KilnNode *below = small ? build_expansion(node, expansion, &small->results[0], error) : NULL;
     if (!below)
-        return FALSE;
+        return NULL;
     kiln_pass_note(context, rule, "%s below %s", kiln_node_label(expansion), kiln_node_label(node));
     kiln_value_replace(&node->results[0], &below->results[0]);
     kiln_node_remove_if_dead(node);
+    return small;
+}
+
+/* Moves @node in front of an expansion that it reads. *@out_small: what it became; NULL where there
+ * is none that it may move in front of. */
+static gboolean
+move_one(KilnPassContext *context, KilnNode *node, KilnNode **out_small, GError **error)
+{
+    *out_small = NULL;
+    for (uint32_t i = 0; i < node->n_operands && node->n_results == 1; i++) {
+        const KilnValue *value = node->operands[i].value;
+        const KilnNode *def = value ? value->def : NULL;
+        if (!is_expansion(def) || def->function != node->function)
+            continue;
+        KilnType type;
+        g_autofree Small *operands = g_new0(Small, node->n_operands);
+        if (!may_move(context, node, def, operands, &type))
+            continue;
+        *out_small = move(context, node, def, operands, &type, error);
+        return *out_small != NULL;
+    }
+    return TRUE;
+}
+
+static gboolean
+sweep(KilnFunction *function, KilnPassContext *context, bool *any, GError **error)
+{
+    *any = false;
+    kiln_foreach_node_safe (node, function) {
+        KilnNode *at = node, *small;
+        do { /* an expansion may read another one */
+            if (!move_one(context, at, &small, error))
+                return FALSE;
+            *any |= small != NULL;
+            at = small;
+        } while (small);
+    }
     return TRUE;
 }
 
@@ -253,22 +305,12 @@ gboolean
 kiln_pass_postpone_expansion(KilnFunction *function, KilnPassContext *context, bool *changed,
                              GError **error)
 {
+    bool any;
     *changed = false;
-    kiln_foreach_node_safe (node, function) {
-        for (uint32_t i = 0; i < node->n_operands && node->n_results == 1; i++) {
-            const KilnValue *value = node->operands[i].value;
-            const KilnNode *def = value ? value->def : NULL;
-            if (!is_expansion(def) || def->function != function)
-                continue;
-            KilnType type;
-            g_autofree Small *operands = g_new0(Small, node->n_operands);
-            if (!may_move(context, node, def, operands, &type))
-                continue;
-            if (!move(context, node, def, operands, &type, error))
-                return FALSE;
-            *changed = true;
-            break;
-        }
-    }
+    do { /* an expansion that lost a reader may have a single one now, which came before */
+        if (!sweep(function, context, &any, error))
+            return FALSE;
+        *changed |= any;
+    } while (any);
     return TRUE;
 }
