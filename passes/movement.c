@@ -199,3 +199,13 @@ kiln_moved_constant(KilnFunction *function, KilnNode *before, const char *name, 
     };
     return &kiln_node_new(function, &spec, NULL)->results[0];
 }
+
+bool
+kiln_extents_are_known(const KilnType *type)
+{
+    for (int d = 0; d < type->rank; d++) {
+        if (type->dims[d] < 0 && !type->dim_names[d])
+            return false;
+    }
+    return type->rank >= 0;
+}

@@ -23,6 +23,8 @@ KilnValue *kiln_part_build(KilnFunction *function, KilnNode *before, const KilnP
 
 /** True where @tile repeats extents of 1 only, and known numbers of times: as broadcasting does. */
 bool kiln_tile_broadcasts(const KilnNode *tile);
+/** Every extent is a number or has a name. */
+bool kiln_extents_are_known(const KilnType *type);
 
 /** reshape, flatten, squeeze and unsqueeze: the same elements in the same order. */
 bool kiln_op_only_reshapes(KilnOp op);

@@ -30,16 +30,6 @@ keeps_shape(const KilnNode *node, uint32_t i, const KilnType *other)
 }
 
 static bool
-extents_are_known(const KilnType *type)
-{
-    for (int d = 0; d < type->rank; d++) {
-        if (type->dims[d] < 0 && !type->dim_names[d])
-            return false;
-    }
-    return type->rank >= 0;
-}
-
-static bool
 fold(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
     KilnNode *root = kiln_match_root(match), *repeat = kiln_match_node(match, "repeat");
@@ -49,7 +39,7 @@ fold(KilnMatch *match, KilnPassContext *context, const char *rule, GError **erro
     while (root->operands[at].value != &repeat->results[0])
         at++;
     GUARD(ones_repeated, repeat->op == KILN_OP_expand || kiln_tile_broadcasts(repeat));
-    GUARD(extents_known, extents_are_known(type));
+    GUARD(extents_known, kiln_extents_are_known(type));
     GUARD(same_shape, keeps_shape(root, at, &x->type));
     g_autofree KilnValue **operands = g_new(KilnValue *, root->n_operands);
     for (uint32_t i = 0; i < root->n_operands; i++)

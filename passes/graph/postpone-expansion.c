@@ -115,16 +115,6 @@ same_but_for_ones(const KilnType *a, const KilnType *b)
 }
 
 static bool
-extents_are_known(const KilnType *type)
-{
-    for (int d = 0; d < type->rank; d++) {
-        if (type->dims[d] < 0 && !type->dim_names[d])
-            return false;
-    }
-    return type->rank >= 0;
-}
-
-static bool
 is_plain(const KilnNode *node)
 {
     bool plain = !node->results[0].type.layout && !node->results[0].type.quant;
@@ -195,7 +185,8 @@ may_move(KilnPassContext *context, const KilnNode *node, const KilnNode *expansi
     GUARD(elementwise, is_elementwise(node));
     GUARD(only_reader, only_reader(expanded, node));
     GUARD(plain, is_plain(node) && is_plain(expansion));
-    GUARD(extents_known, extents_are_known(&expanded->type) && extents_are_known(&x.type));
+    GUARD(extents_known,
+          kiln_extents_are_known(&expanded->type) && kiln_extents_are_known(&x.type));
     GUARD(grows, grows(&x.type, &expanded->type));
     for (uint32_t i = 0; i < node->n_operands; i++) {
         const KilnValue *value = node->operands[i].value;
