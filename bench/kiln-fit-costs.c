@@ -237,9 +237,7 @@ fit(GArray *shapes, Algorithm algorithm, double costs[MAX_TERMS])
         Shape *shape = &g_array_index(shapes, Shape, s);
         double terms[MAX_TERMS];
         terms_of(shape, algorithm, terms);
-        shape->model[algorithm] = 0;
-        for (int t = 0; t < algorithms[algorithm].n_terms; t++)
-            shape->model[algorithm] += costs[t] * terms[t];
+        shape->model[algorithm] = kiln_conv_cost(terms, costs, algorithms[algorithm].n_terms);
     }
 }
 
@@ -328,13 +326,13 @@ main(int argc, char **argv)
         context, "Fits the model by which the algorithm of a convolution is chosen to this CPU.");
     g_option_context_add_main_entries(context, entries, NULL);
     g_autoptr(GError) error = NULL;
-    int status = 0;
-    if (!g_option_context_parse(context, &argc, &argv, &error))
-        status = 2;
-    else if (argc > 1)
-        status = 2, kiln_throw(&error, KILN_ERROR_USAGE, "expected no operand, found %s", argv[1]);
-    else if (!run(&options, &error))
-        status = 1;
+    int status = 2;
+    if (g_option_context_parse(context, &argc, &argv, &error)) {
+        if (argc > 1)
+            kiln_throw(&error, KILN_ERROR_USAGE, "expected no operand, found %s", argv[1]);
+        else
+            status = run(&options, &error) ? 0 : 1;
+    }
     if (error)
         fprintf(stderr, "kiln-fit-costs: %s\n", error->message);
     g_free(options.from);

@@ -169,11 +169,9 @@ double
 kiln_cpu_conv_time(const KilnCpuConv *conv)
 {
     static const double costs[KILN_DIRECT_TERMS] = KILN_DIRECT_COSTS;
-    double terms[KILN_DIRECT_TERMS], us = 0;
+    double terms[KILN_DIRECT_TERMS];
     kiln_direct_terms(conv, terms);
-    for (int i = 0; i < KILN_DIRECT_TERMS; i++)
-        us += terms[i] * costs[i];
-    return us;
+    return kiln_conv_cost(terms, costs, KILN_DIRECT_TERMS);
 }
 
 /* Offset in the image of every step of depth: channels outermost, as in the weights. */

@@ -47,6 +47,16 @@ int64_t kiln_cpu_conv_scratch_size(const KilnCpuConv *conv, int threads);
 /** out = tail(conv(in, weights) + bias); extents of zero are fine. */
 void kiln_cpu_conv_run(const KilnCpuConv *conv, const KilnCpuConvArgs *args);
 
+/** What @n terms cost together, by the fitted costs of conv_costs.h. */
+static inline double
+kiln_conv_cost(const double *terms, const double *costs, int n)
+{
+    double us = 0;
+    for (int i = 0; i < n; i++)
+        us += terms[i] * costs[i];
+    return us;
+}
+
 enum {
     KILN_DIRECT_TERMS = 3,
 };

@@ -369,9 +369,7 @@ double
 kiln_winograd_time(const KilnCpuConv *c)
 {
     static const double costs[KILN_WINOGRAD_TERMS] = KILN_WINOGRAD_COSTS;
-    double terms[KILN_WINOGRAD_TERMS], us = 0;
+    double terms[KILN_WINOGRAD_TERMS];
     kiln_winograd_terms(c, terms);
-    for (int i = 0; i < KILN_WINOGRAD_TERMS; i++)
-        us += terms[i] * costs[i];
-    return us;
+    return kiln_conv_cost(terms, costs, KILN_WINOGRAD_TERMS);
 }

@@ -65,17 +65,24 @@ typedef struct {
     bool transposed;
 } Conv;
 
-static void
-set_windows(Conv *conv, KilnInts strides, KilnInts dilations, KilnInts pads)
+/* Operands and windows of @instr, of either kind. */
+static Conv
+conv_of(const KilnInstr *instr, KilnInts strides, KilnInts dilations, KilnInts pads)
 {
-    uint32_t n = (uint32_t)conv->x->type.rank - 2;
+    Conv conv = { .y = kiln_instr_operand(instr, 0),
+                  .x = kiln_instr_operand(instr, 1),
+                  .w = kiln_instr_operand(instr, 2),
+                  .bias = kiln_instr_operand(instr, 3),
+                  .group = 1 };
+    uint32_t n = (uint32_t)conv.x->type.rank - 2;
     for (uint32_t i = 0; i < n; i++) {
-        conv->strides[i] = strides.n ? strides.v[i] : 1;
-        conv->given_dilations[i] = dilations.n ? dilations.v[i] : 1;
-        conv->dilates[i] = conv->given_dilations[i] - 1;
-        conv->before[i] = pads.n ? pads.v[i] : 0;
-        conv->after[i] = pads.n ? pads.v[n + i] : 0;
+        conv.strides[i] = strides.n ? strides.v[i] : 1;
+        conv.given_dilations[i] = dilations.n ? dilations.v[i] : 1;
+        conv.dilates[i] = conv.given_dilations[i] - 1;
+        conv.before[i] = pads.n ? pads.v[i] : 0;
+        conv.after[i] = pads.n ? pads.v[n + i] : 0;
     }
+    return conv;
 }
 
 /* [O,I,…] as [G,O/G,I,…]. */
@@ -254,12 +261,8 @@ bool
 kiln_onednn_build_conv(Builder *builder, const KilnInstr *instr)
 {
     const KilnInstrAttrs_conv *attrs = kiln_instr_attrs(instr, conv);
-    Conv conv = { .y = kiln_instr_operand(instr, 0),
-                  .x = kiln_instr_operand(instr, 1),
-                  .w = kiln_instr_operand(instr, 2),
-                  .bias = kiln_instr_operand(instr, 3),
-                  .group = attrs->group };
-    set_windows(&conv, attrs->strides, attrs->dilations, attrs->pads);
+    Conv conv = conv_of(instr, attrs->strides, attrs->dilations, attrs->pads);
+    conv.group = attrs->group;
     conv.weights = weights_of_conv(&conv);
     return build(builder, &conv);
 }
@@ -268,13 +271,8 @@ bool
 kiln_onednn_build_conv_transpose(Builder *builder, const KilnInstr *instr)
 {
     const KilnInstrAttrs_conv_transpose *attrs = kiln_instr_attrs(instr, conv_transpose);
-    Conv conv = { .y = kiln_instr_operand(instr, 0),
-                  .x = kiln_instr_operand(instr, 1),
-                  .w = kiln_instr_operand(instr, 2),
-                  .bias = kiln_instr_operand(instr, 3),
-                  .group = 1,
-                  .transposed = true };
-    set_windows(&conv, attrs->strides, attrs->dilations, attrs->pads);
+    Conv conv = conv_of(instr, attrs->strides, attrs->dilations, attrs->pads);
+    conv.transposed = true;
     /* What the result is longer by at its end is padding that is not cut off. */
     for (int i = 0; i < conv.x->type.rank - 2; i++)
         conv.after[i] = (conv.x->type.dims[i + 2] - 1) * conv.strides[i] + 1 +

@@ -24,6 +24,16 @@ OK, FAILED, USAGE, UNSUPPORTED, MISMATCH = range(5)
 
 SANITIZERS = re.compile(r"AddressSanitizer|LeakSanitizer|ThreadSanitizer|runtime error:|CRITICAL|GLib-WARNING")
 
+# A weight is given with the first run, and what hangs on it is computed then.
+FOLDS_AT_FIRST_RUN = """graph @f(%x: f32[1,64], %w: f32[32,64] constant=run) {
+  %t = transpose(%w) {perm=[1,0]} : f32[64,32]
+  %c = const @c : f32[64,32]
+  %s = add(%t, %c) : f32[64,32]
+  %y = matmul(%x, %s) : f32[1,32]
+  return %y
+}
+constants { @c = random_normal(seed=7, std=0.2) : f32[64,32] }
+"""
 ADD = """graph @add(%x: f32[2,3], %y: f32[2,3]) {
   %z = add(%x, %y) : f32[2,3]
   return %z

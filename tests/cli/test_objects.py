@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 
-from harness import FAILED, KILN, MODEL, SOURCE, USAGE, CliTest, main
+from harness import FAILED, FOLDS_AT_FIRST_RUN, KILN, MODEL, SOURCE, USAGE, CliTest, main
 
 LIBRARY = pathlib.Path(os.environ.get("KILN_LIBRARY_DIR", SOURCE / "build/dev/lib"))
 
@@ -71,15 +71,6 @@ main(void)
 }
 """
 
-FOLD = """graph @f(%x: f32[1,64], %w: f32[32,64] constant=run) {
-  %t = transpose(%w) {perm=[1,0]} : f32[64,32]
-  %c = const @c : f32[64,32]
-  %s = add(%t, %c) : f32[64,32]
-  %y = matmul(%x, %s) : f32[1,32]
-  return %y
-}
-constants { @c = random_normal(seed=7, std=0.2) : f32[64,32] }
-"""
 # Weights that are packed, read as they are, and written.
 STATE = """func @f {
   weight @w : f32[64,48] const
@@ -124,7 +115,7 @@ class Objects(CliTest):
         self.kiln("compile", "--format", "object", model, "-o", f"{name}.o", *options)
 
     def test_several_models_in_one_binary(self):
-        fold, state = self.write("fold.kiln", FOLD), self.write("state.kiln", STATE)
+        fold, state = self.write("fold.kiln", FOLDS_AT_FIRST_RUN), self.write("state.kiln", STATE)
         subjects = {"digits": (MODEL,), "vendor": (MODEL, "--pipeline", "offload"), "fold": (fold,), "state": (state,)}
         for name, (model, *options) in subjects.items():
             self.object(model, name, *options)

@@ -4,7 +4,7 @@ import os
 import subprocess
 import unittest
 
-from harness import FAILED, KILN, MODEL, OPEN, SHARED, UNSUPPORTED, USAGE, CliTest, main
+from harness import FAILED, FOLDS_AT_FIRST_RUN, KILN, MODEL, OPEN, SHARED, UNSUPPORTED, USAGE, CliTest, main
 
 
 class Compiled(CliTest):
@@ -98,16 +98,7 @@ class Programs(Compiled):
         self.assertIn("expected a program for a processor with portable kernels, found one for AVX", result.stderr)
 
     def test_constants_of_the_first_run(self):
-        text = """graph @f(%x: f32[1,64], %w: f32[32,64] constant=run) {
-  %t = transpose(%w) {perm=[1,0]} : f32[64,32]
-  %c = const @c : f32[64,32]
-  %s = add(%t, %c) : f32[64,32]
-  %y = matmul(%x, %s) : f32[1,32]
-  return %y
-}
-constants { @c = random_normal(seed=7, std=0.2) : f32[64,32] }
-"""
-        model = self.write("fold.kiln", text)
+        model = self.write("fold.kiln", FOLDS_AT_FIRST_RUN)
         program = self.compile(model, "p")
         self.assertEqual(self.json("run", "--json", "--random", "1", program)["fold_runs"], 1)
         self.assertEqual(self.outputs(program), self.outputs(model))
