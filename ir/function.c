@@ -448,8 +448,8 @@ kiln_buffer_origin_offset(const KilnBuffer *buffer)
     return bytes;
 }
 
-/* Every step that reads operand @in comes before the one that writes @out, or is that one; what
- * reduces writes one element for many that it reads. */
+/* Every step that reads operand @in comes before the one that writes @out, or is that one.
+ * Reductions read behind all other steps, and write one element for many that they read. */
 static bool
 is_read_before(const KilnInstr *stack, uint32_t out, uint32_t in)
 {
@@ -458,7 +458,8 @@ is_read_before(const KilnInstr *stack, uint32_t out, uint32_t in)
         return false;
     for (uint32_t i = 0; i < stack->n_steps; i++) {
         const KilnStackStep *step = &stack->steps[i];
-        for (uint32_t k = 0; k < step->n_sources && written; k++) {
+        const bool late = written || kiln_stack_reduces(step->kind);
+        for (uint32_t k = 0; k < step->n_sources && late; k++) {
             if (step->sources[k].kind == KILN_STACK_OPERAND && step->sources[k].index == in)
                 return false;
         }

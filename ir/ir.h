@@ -156,7 +156,8 @@ kiln_instr_operand(const KilnInstr *instr, uint32_t i)
  * two types. */
 bool kiln_instr_may_alias(const KilnInstr *instr, uint32_t in);
 /** The same of any @out operand: those of a stack are equal. There @in must be read element for
- * element, with elements of the same size, and by no step behind the one that writes @out. */
+ * element, with elements of the same size, and by no reduction or step behind the one that writes
+ * @out. */
 bool kiln_instr_may_share(const KilnInstr *instr, uint32_t out, uint32_t in);
 const char *kiln_instr_label(const KilnInstr *instr);
 /** True for alloc, dealloc and view: bookkeeping without work at run time. */

@@ -7,13 +7,14 @@
  * broadcast by the rules of ONNX. A step works on results of earlier steps, on operands and on
  * numbers, and rounds its result to its type, so that a stack gives the bits of its steps run as
  * instructions; what no @out takes is never in memory. Steps run in order, each over any part of
- * the space before the next begins there: kiln_instr_may_share says what may share bytes.
+ * the space before the next begins there.
  *
  *     stack @out %s, @in %a, @in %b { mul(%a, %b); reduce_sum {axes=[1]} -> %s }
  *
  * A step may be a reduction of the last dims of the space. It stores its result, with those dims 1
- * or left out, and no step reads it. Where all results are of reductions, the space is what the @in
- * operands broadcast to. */
+ * or left out, and no step reads it. Wherever it stands it may read its source when all other steps
+ * have run: kiln_instr_may_share says what may share bytes. Where all results are of reductions,
+ * the space is what the @in operands broadcast to. */
 #ifndef KILN_IR_STACK_H
 #define KILN_IR_STACK_H
 
