@@ -37,7 +37,7 @@ typedef struct {
 typedef struct {
     KilnLives *lives;
     KilnPassContext *context;
-    KilnBuffer *zero; /* of the element type that was padded last; NULL: none yet */
+    KilnBuffer *zero; /* of the type that was padded last; NULL: none yet */
     int64_t *taken;   /* by buffer id: the number of the look that found a place for it */
     int64_t n_looks;
 } Inserts;
@@ -337,14 +337,17 @@ copy_operands(KilnInstr *concat, const Piece *piece, GError **error)
     return TRUE;
 }
 
-/* A scalar that stands for what pads without a value. */
+/* A scalar that stands for what pads without a value: a stored 0, of the result's quantization. */
 static KilnBuffer *
 zero_of(Inserts *inserts, const KilnInstr *pad)
 {
-    KilnType scalar = kiln_type_scalar(pad->operands[0].buffer->type.dtype);
-    if (!inserts->zero || inserts->zero->type.dtype != scalar.dtype)
+    const KilnType *type = &pad->operands[0].buffer->type;
+    const KilnType plain = kiln_type_scalar(type->dtype);
+    KilnType scalar = plain;
+    scalar.quant = type->quant;
+    if (!inserts->zero || !kiln_type_equal(&inserts->zero->type, &scalar))
         inserts->zero =
-            kiln_ir_add_constant(pad->function, "zero", kiln_tensor_new_splat(&scalar, 0), &scalar);
+            kiln_ir_add_constant(pad->function, "zero", kiln_tensor_new_splat(&plain, 0), &scalar);
     return inserts->zero;
 }
 

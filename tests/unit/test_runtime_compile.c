@@ -275,6 +275,25 @@ Test(runtime_compile, targets_and_threads_agree)
     }
 }
 
+/* Without a value the border is a zero of the data's own quantization, made where the result lies.
+ */
+Test(runtime_compile, quantized_data_is_padded)
+{
+    static const char padding[] =
+        "graph @f(%x: f32[1,2,2]) {\n  %pads = const @pads : i64[6]\n"
+        "  %q = quantize_linear(%x) : i8[1,2,2] q(0.5,0)\n"
+        "  %r = quantize_linear(%x) : i8[1,2,2] q(0.25,0)\n"
+        "  %p = pad(%q, %pads) : i8[1,4,2] q(0.5,0)\n"
+        "  %s = pad(%r, %pads) : i8[1,4,2] q(0.25,0)\n"
+        "  %y = dequantize_linear(%p) : f32[1,4,2]\n  %z = dequantize_linear(%s) : f32[1,4,2]\n"
+        "  return %y, %z\n}\nconstants { @pads = [0,1,0,0,1,0] : i64[6] }\n";
+    g_autoptr(KilnSession) session = session_of(padding);
+    bind(session, 0, FLOATS(1.25f, -2, 3, 0.5f), 16);
+    run(session);
+    expect_floats(session, 0, FLOATS(0, 0, 1, -2, 3, 0.5f, 0, 0), DIMS(1, 4, 2));
+    expect_floats(session, 1, FLOATS(0, 0, 1.25f, -2, 3, 0.5f, 0, 0), DIMS(1, 4, 2));
+}
+
 Test(runtime_compile, errors_name_the_node)
 {
     refuses("graph @f(%x: f32[2]) {\n  %y = unknown(%x) {op_type=\"Foo\", domain=\"\", opset=13} : "
