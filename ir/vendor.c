@@ -41,9 +41,36 @@ kiln_region_key(const KilnFunction *body, GError **error)
     return g_strdup(text->str);
 }
 
+/* A region is what the vendor takes, whoever made it: a text may say anything. Roles ask for
+ * constants, which a body has as arguments. */
+static gboolean
+check_roles(const KilnVendor *vendor, const KilnFunction *body, GError **error)
+{
+    g_autoptr(KilnModule) module = kiln_region_module(body, error);
+    if (!module)
+        return FALSE;
+    KilnFunction *region = kiln_module_entry(module);
+    for (guint i = 0; i < region->arguments->len; i++) {
+        KilnArgument *argument = kiln_function_argument(region, i);
+        if (argument->constness == KILN_CONSTNESS_COMPILE)
+            kiln_value_replace(&argument->value,
+                               kiln_build_constant(region, region->first, "c",
+                                                   kiln_tensor_new_extern(&argument->value.type)));
+    }
+    kiln_foreach_node (node, region) {
+        bool plain = node->op == KILN_OP_const || node->op == KILN_OP_return;
+        if (!plain && vendor->role(node) == KILN_VENDOR_NONE)
+            return kiln_throw(error, KILN_ERROR_UNSUPPORTED, "%s (%s): %s does not take it",
+                              kiln_node_label(node), kiln_op_info(node->op)->name, vendor->name);
+    }
+    return TRUE;
+}
+
 static KilnCompiled *
 compile(const KilnVendor *vendor, const KilnFunction *body, int threads, GError **error)
 {
+    if (!check_roles(vendor, body, error))
+        return NULL;
     g_autoptr(KilnModule) module = kiln_region_module(body, error);
     g_autoptr(KilnIRFunction) region = module ? kiln_lower(kiln_module_entry(module), error) : NULL;
     if (!region)

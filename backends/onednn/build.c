@@ -9,6 +9,13 @@
 
 /* --- layouts --- */
 
+bool
+kiln_onednn_is_float(const KilnType *type)
+{
+    return type->dtype == KILN_DTYPE_f32 && kiln_type_is_static(type) && !type->quant &&
+           !type->layout && kiln_type_elements(type) > 0;
+}
+
 dnnl_memory_desc_t
 kiln_onednn_plain(const KilnType *type)
 {
@@ -139,6 +146,7 @@ pack(Builder *builder, const KilnBuffer *buffer, const dnnl_memory_desc_t *from,
             if (g_ptr_array_index(builder->function->inputs, i) == buffer)
                 step.operand = builder->n_out + i;
         }
+        g_assert(step.operand != UINT32_MAX);
         builder->region->packed_operand[step.operand] = true;
     }
     if (!dnnl_memory_desc_equal(&step.from, md)) {

@@ -166,7 +166,8 @@ dies_here(const Builder *builder, const Conv *conv, const PostOps *post)
     if (is_joined(builder, other))
         return false;
     kiln_foreach_buffer_use (use, other) {
-        if (use->user->kind == KILN_INSTR_view ||
+        /* A copy is another name of it. */
+        if (use->user->kind == KILN_INSTR_copy ||
             (use->user->kind != KILN_INSTR_dealloc && !builder->done[use->user->id]))
             return false;
     }

@@ -9,13 +9,6 @@
 /* --- what it takes --- */
 
 static bool
-is_float(const KilnValue *value)
-{
-    return value->type.dtype == KILN_DTYPE_f32 && kiln_type_is_static(&value->type) &&
-           !value->type.quant && !value->type.layout && kiln_type_elements(&value->type) > 0;
-}
-
-static bool
 is_literal(const KilnNode *node, uint32_t i)
 {
     const KilnValue *value = kiln_node_operand(node, i);
@@ -135,11 +128,11 @@ static KilnVendorRole
 role(const KilnNode *node)
 {
     int row = row_of(node);
-    if (row < 0 || node->n_results != 1 || !is_float(&node->results[0]))
+    if (row < 0 || node->n_results != 1 || !kiln_onednn_is_float(&node->results[0].type))
         return KILN_VENDOR_NONE;
     for (uint32_t i = 0; i < node->n_operands; i++) {
         const KilnValue *value = node->operands[i].value;
-        if (value && !is_float(value))
+        if (value && !kiln_onednn_is_float(&value->type))
             return KILN_VENDOR_NONE;
     }
     return !taken[row].takes || taken[row].takes(node) ? taken[row].role : KILN_VENDOR_NONE;

@@ -85,7 +85,7 @@ only_reader(const KilnBuffer *buffer)
     kiln_foreach_buffer_use (use, buffer) {
         if (use->access == KILN_ACCESS_OUT || use->user->kind == KILN_INSTR_dealloc)
             continue;
-        if (reader || use->user->kind == KILN_INSTR_view)
+        if (reader)
             return NULL;
         reader = use->user;
     }

@@ -13,23 +13,6 @@ enum {
 
 /* --- instructions --- */
 
-/* The same bytes with other dims. */
-static bool
-build_view(Builder *builder, const KilnBuffer *view)
-{
-    if (view->view_offset)
-        return kiln_throw(builder->error, KILN_ERROR_UNSUPPORTED, "a view of a part");
-    if (!kiln_onednn_is_available(builder, view->base))
-        return true;
-    dnnl_memory_desc_t plain = kiln_onednn_plain(&view->base->type);
-    dnnl_memory_desc_t md = kiln_onednn_plain(&view->type);
-    uint32_t slot = kiln_onednn_slot_as(builder, view->base, &plain);
-    if (slot == UINT32_MAX)
-        return false;
-    kiln_onednn_enter(builder, view, kiln_onednn_alias(builder, slot, &md));
-    return true;
-}
-
 static bool
 build_instr(Builder *builder, const KilnInstr *instr)
 {
@@ -37,8 +20,6 @@ build_instr(Builder *builder, const KilnInstr *instr)
     case KILN_INSTR_alloc:
     case KILN_INSTR_dealloc:
         return true;
-    case KILN_INSTR_view:
-        return build_view(builder, instr->operands[0].buffer);
     case KILN_INSTR_copy:
         return kiln_onednn_build_copy(builder, instr);
     case KILN_INSTR_conv:
@@ -256,12 +237,29 @@ build_all(Builder *builder)
     return finish_outputs(builder);
 }
 
+/* A region may hand on what it does not compute with. */
+static bool
+check_types(const KilnIRFunction *function, GError **error)
+{
+    for (guint i = 0; i < function->buffers->len; i++) {
+        const KilnBuffer *buffer = g_ptr_array_index(function->buffers, i);
+        if (kiln_onednn_is_float(&buffer->type))
+            continue;
+        g_autofree char *type = kiln_type_to_string(&buffer->type);
+        return kiln_throw(error, KILN_ERROR_UNSUPPORTED, "%s: expected plain f32, found %s",
+                          buffer->name, type);
+    }
+    return true;
+}
+
 KilnCompiled *
 kiln_onednn_compile(const KilnIRFunction *function, const bool *constant, int threads,
                     GError **error)
 {
     if (!kiln_onednn_engine())
         return kiln_throw_null(error, KILN_ERROR_UNSUPPORTED, "oneDNN has no engine");
+    if (!check_types(function, error))
+        return NULL;
     uint32_t n_out = function->outputs->len;
     Region *region = region_new(n_out + function->inputs->len);
     guint n = function->buffers->len;

@@ -109,6 +109,8 @@ dnnl_primitive_desc_t kiln_onednn_choose(const_dnnl_op_desc_t operation,
 /* --- building (build.c) --- */
 
 dnnl_memory_desc_t kiln_onednn_plain(const KilnType *type);
+/** True for what the library computes with: f32 of a fixed shape, neither quantized nor blocked. */
+bool kiln_onednn_is_float(const KilnType *type);
 /** @type in @layout; plain where its rank has no other. */
 dnnl_memory_desc_t kiln_onednn_md(const KilnType *type, Layout layout);
 bool kiln_onednn_is_available(const Builder *builder, const KilnBuffer *buffer);
