@@ -16,20 +16,20 @@ enum {
     PARALLEL_BYTES = 512 * 1024,
 };
 
-static bool
-packs_all(const KilnBinder *binder, const KilnKernel *kernel, const KilnInstr *instr)
+/* The first operand that the kernel wants packed and that is no constant weight; the number of
+ * operands where there is none. */
+static uint32_t
+first_not_constant(const KilnBinder *binder, const KilnKernel *kernel, const KilnInstr *instr)
 {
-    if (!kernel->pack || !(kernel->packs || kernel->packs_operand))
-        return false;
     for (uint32_t i = 0; i < instr->n_operands; i++) {
         KilnBuffer *buffer = instr->operands[i].buffer;
         if (!buffer || !kiln_kernel_packs(kernel, instr, i))
             continue;
         const KilnBuffer *origin = kiln_buffer_origin(buffer);
         if (origin->kind != KILN_BUFFER_WEIGHT || !origin->constant || binder->written[origin->id])
-            return false;
+            return i;
     }
-    return true;
+    return instr->n_operands;
 }
 
 static void
@@ -121,6 +121,27 @@ prepare(KilnBoundCall *call, GError **error)
     return TRUE;
 }
 
+/* A region knows no other form of the operands that it was compiled to pack; other kernels read
+ * them plain then. */
+static gboolean
+choose_packed(const KilnBinder *binder, KilnBoundCall *call, GError **error)
+{
+    const KilnKernel *kernel = call->kernel;
+    const KilnInstr *instr = call->instr;
+    if (!kernel->pack || !(kernel->packs || kernel->packs_operand))
+        return TRUE;
+    uint32_t i = first_not_constant(binder, kernel, instr);
+    if (i == instr->n_operands)
+        call->packed_bytes = kernel->packed_bytes(instr);
+    else if (instr->kind == KILN_INSTR_call)
+        return kiln_throw(error, KILN_ERROR_INVALID,
+                          "%s (call): expected a constant weight as operand %u, which @%s packs, "
+                          "found %s",
+                          kiln_instr_label(instr), i, instr->callee,
+                          instr->operands[i].buffer->name);
+    return TRUE;
+}
+
 static gboolean
 bind_calls(KilnBinder *binder, GError **error)
 {
@@ -139,8 +160,8 @@ bind_calls(KilnBinder *binder, GError **error)
         call->scratch_offset = -1;
         call->first_slot = out->n_slots;
         out->n_slots += instr->n_operands;
-        if (packs_all(binder, call->kernel, instr))
-            call->packed_bytes = call->kernel->packed_bytes(instr);
+        if (!choose_packed(binder, call, error))
+            return FALSE;
         note_reads(binder, call);
         if (!prepare(call, error))
             return FALSE;

@@ -145,3 +145,29 @@ Test(offload_bodies, OFF_06_other_element_types)
                          4 * types[t].size, "%s", type);
     }
 }
+
+/* A region whose argument is declared constant is compiled for weights that are packed. */
+Test(offload_bodies, operands_that_must_be_constant)
+{
+    if (!kiln_target_by_name("cpu", NULL)->vendor)
+        cr_skip_test("built without a vendor library");
+    static const char text[] =
+        "func @f {\n  %s @w%s : f32[6,8]%s\n  input @x : f32[4,6]\n  output @y : f32[4,8]\n"
+        "  call @r @out @y, @in @x, @in @w\n%s}\n"
+        "declare @r(f32[4,6], f32[6,8]) -> f32[4,8] "
+        "body(%%a: f32[4,6], %%w: f32[6,8] constant=compile) {\n"
+        "  %%m = matmul(%%a, %%w) : f32[4,8]\n  return %%m\n}\n";
+    static const char *const ways[][4] = {
+        { "input", "", "", "" },
+        { "weight", " = _", "", "  neg @out @w, @in @w\n" },
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(ways); i++) {
+        GError *error = NULL;
+        g_autofree char *full =
+            g_strdup_printf(text, ways[i][0], ways[i][1], ways[i][2], ways[i][3]);
+        g_autoptr(KilnModel) model = model_of(full);
+        cr_expect_null(kiln_program_compile(model, NULL, &error));
+        expect_error(&error, KILN_ERROR_INVALID,
+                     "(call): expected a constant weight as operand 2, which @r packs, found w");
+    }
+}
