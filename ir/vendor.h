@@ -38,9 +38,9 @@ typedef struct KilnVendor {
      * the time of own kernels. */
     double (*anchor_us)(const KilnNode *node);
     bool (*wants_layout)(const KilnNode *node);
-    /** Compiles a lowered region, all of whose operators have a role. @constant: one flag per input, true where its values will be
-     * there to be packed. NULL and an error where the library lacks something: the region goes back
-     * inline then. */
+    /** Compiles a lowered region, all of whose operators have a role. @constant: one flag per
+     * input, true where its values will be there to be packed. NULL and an error where the library
+     * lacks something: the region goes back inline then. */
     KilnCompiled *(*compile)(const KilnIRFunction *region, const bool *constant, int threads,
                              GError **error);
     /** One line per primitive: implementation, layouts, what was chosen and why. */
