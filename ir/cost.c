@@ -24,6 +24,13 @@ times(int64_t a, int64_t b)
     return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
 }
 
+static int64_t
+plus(int64_t a, int64_t b)
+{
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
 /* The extent of dim @d counted from the end (1: the last); 1 where there is none. */
 static int64_t
 dim_from_end(const KilnInstr *instr, uint32_t i, int d)
@@ -92,7 +99,7 @@ conv_flops(const KilnInstr *instr, uint32_t positions, uint32_t weights)
 {
     const KilnType *w = &kiln_instr_operand(instr, weights)->type;
     int64_t per_position = w->dims[0] ? kiln_type_elements(w) / w->dims[0] : 0;
-    return times(2 * per_position, elements(instr, positions));
+    return times(times(2, per_position), elements(instr, positions));
 }
 
 /* Products of the contracted dim for every element of the result. */
@@ -109,7 +116,8 @@ attention_flops(const KilnInstr *instr)
 {
     int64_t width = MAX(dim_from_end(instr, 0, 1), 1);
     int64_t scores = times(elements(instr, 0) / width, dim_from_end(instr, 2, 2));
-    return times(scores, 2 * dim_from_end(instr, 1, 1) + FLOPS_TRANSCENDENTAL + 3 + 2 * width);
+    int64_t products = times(2, plus(dim_from_end(instr, 1, 1), width));
+    return times(scores, plus(products, FLOPS_TRANSCENDENTAL + 3));
 }
 
 /* Operand @x is the data, followed by the weights [D,G·H,I] and [D,G·H,H]: each meets every
@@ -117,9 +125,9 @@ attention_flops(const KilnInstr *instr)
 static int64_t
 recurrent_flops(const KilnInstr *instr, uint32_t x)
 {
-    int64_t weights = elements(instr, x + 1) + elements(instr, x + 2);
+    int64_t weights = plus(elements(instr, x + 1), elements(instr, x + 2));
     int64_t input = MAX(dim_from_end(instr, x, 1), 1);
-    return times(2 * weights, elements(instr, x) / input);
+    return times(times(2, weights), elements(instr, x) / input);
 }
 
 static int64_t
@@ -133,7 +141,7 @@ pool_flops(const KilnInstr *instr)
         return times(product(kiln_instr_attrs(instr, average_pool)->kernel_shape),
                      elements(instr, 0));
     default:
-        return times(2 * product(kiln_instr_attrs(instr, lp_pool)->kernel_shape),
+        return times(times(2, product(kiln_instr_attrs(instr, lp_pool)->kernel_shape)),
                      elements(instr, 0));
     }
 }
@@ -156,7 +164,7 @@ call_flops(const KilnInstr *instr)
     if (!instr->declaration || !instr->declaration->body)
         return 0;
     kiln_foreach_node (node, instr->declaration->body)
-        flops += kiln_node_cost(node).flops;
+        flops = plus(flops, kiln_node_cost(node).flops);
     return flops;
 }
 
@@ -198,7 +206,7 @@ flops_of(const KilnInstr *instr)
     case KILN_INSTR_log_softmax:
         return times(FLOPS_TRANSCENDENTAL + 3, elements(instr, 0));
     case KILN_INSTR_lrn:
-        return times(2 * kiln_instr_attrs(instr, lrn)->size + FLOPS_TRANSCENDENTAL,
+        return times(plus(times(2, kiln_instr_attrs(instr, lrn)->size), FLOPS_TRANSCENDENTAL),
                      elements(instr, 0));
     case KILN_INSTR_batch_normalization:
     case KILN_INSTR_instance_normalization:
@@ -222,15 +230,12 @@ kiln_instr_cost(const KilnInstr *instr)
     KilnCost cost = { 0, 0 };
     if (kiln_instr_is_bookkeeping(instr))
         return cost;
-    cost.flops = flops_of(instr);
-    if (__builtin_add_overflow(cost.flops, tail_flops(instr), &cost.flops))
-        cost.flops = INT64_MAX;
+    cost.flops = plus(flops_of(instr), tail_flops(instr));
     for (uint32_t i = 0; i < instr->n_operands; i++) {
         const KilnBuffer *buffer = instr->operands[i].buffer;
         int64_t bytes = buffer ? kiln_type_bytes(&buffer->type) : 0;
-        int64_t moved = instr->operands[i].access == KILN_ACCESS_INOUT ? times(2, bytes) : bytes;
-        if (__builtin_add_overflow(cost.bytes, moved, &cost.bytes))
-            cost.bytes = INT64_MAX;
+        cost.bytes = plus(cost.bytes,
+                          instr->operands[i].access == KILN_ACCESS_INOUT ? times(2, bytes) : bytes);
     }
     return cost;
 }

@@ -527,3 +527,31 @@ Test(eval, costs_follow_the_formulas)
     }
     cr_assert_eq(i, G_N_ELEMENTS(expected));
 }
+
+/* Sums and products that no 64 bits hold are the most that they do. */
+Test(eval, costs_saturate)
+{
+    static const char text[] =
+        "func @f {\n"
+        "  input @x : f32[1,1073741824,1073741824]\n  output @y : f32[1,1073741824,1073741824]\n"
+        "  input @k : i8[1,1152921504606846976,7]\n  output @i : i32[1,1,1]\n"
+        "  input @s : f32[1,4,8,8,8]\n  output @r : f32[1,4,8,8,8]\n"
+        "  output @p : f32[1,4,8,8,8]\n"
+        "  call @twice @out @y, @in @x\n"
+        "  conv_integer @out @i, @in @k, @in @k\n"
+        "  lrn @out @r, @in @s {size=9223372036854775807}\n"
+        "  lp_pool @out @p, @in @s {kernel_shape=[1073741824,1073741824,1073741824],\n"
+        "    pads=[1073741823,1073741823,1073741823,0,0,0]}\n"
+        "}\n"
+        "declare @twice(f32[1,1073741824,1073741824]) -> f32[1,1073741824,1073741824]\n"
+        "body(%x: f32[1,1073741824,1073741824]) {\n"
+        "  %a = softmax(%x) : f32[1,1073741824,1073741824]\n"
+        "  %b = softmax(%a) : f32[1,1073741824,1073741824]\n"
+        "  return %b\n}\n";
+    g_autoptr(GError) error = NULL;
+    g_autoptr(KilnIRModule) ir = kiln_ir_module_parse(text, strlen(text), "f", &error);
+    cr_assert(ir, "%s", error ? error->message : "");
+    kiln_foreach_instr (instr, (KilnIRFunction *)g_ptr_array_index(ir->functions, 0))
+        cr_expect_eq(kiln_instr_cost(instr).flops, INT64_MAX, "%s: %ld",
+                     kiln_instr_info(instr->kind)->name, (long)kiln_instr_cost(instr).flops);
+}
