@@ -275,6 +275,13 @@ throw_no_kernel(const Machine *machine, const KilnInstr *instr, GError **error)
                       kiln_instr_info(instr->kind)->name, types->str);
 }
 
+static void
+free_tensors(KilnTensor **tensors, guint n)
+{
+    for (guint i = 0; tensors && i < n; i++)
+        g_clear_pointer(&tensors[i], kiln_tensor_free);
+}
+
 /* A call runs the body of its region on the target: what a vendor made of it is judged by that. */
 static gboolean
 call(Machine *machine, const KilnInstr *instr, const KilnDeclaration *callee, GError **error)
@@ -290,10 +297,9 @@ call(Machine *machine, const KilnInstr *instr, const KilnDeclaration *callee, GE
     }
     gboolean good = kiln_graph_evaluate(callee->body, machine->target,
                                         (const KilnTensor *const *)inputs->pdata, outputs, error);
-    for (uint32_t i = 0; good && i < callee->n_results; i++) {
+    for (uint32_t i = 0; good && i < callee->n_results; i++)
         good = kiln_tensor_write(outputs[i], machine->data[instr->operands[i].buffer->id], error);
-        kiln_tensor_free(outputs[i]);
-    }
+    free_tensors(outputs, callee->n_results);
     return good;
 }
 
@@ -391,13 +397,6 @@ take_tensor(Machine *machine, const KilnBuffer *buffer, GError **error)
         return NULL;
     g_autoptr(GBytes) bytes = g_steal_pointer(&machine->owned[buffer->id]);
     return kiln_tensor_new_data(&type, bytes, error);
-}
-
-static void
-free_tensors(KilnTensor **tensors, guint n)
-{
-    for (guint i = 0; tensors && i < n; i++)
-        g_clear_pointer(&tensors[i], kiln_tensor_free);
 }
 
 static gboolean

@@ -42,12 +42,8 @@ map_signature(const Splice *splice)
     for (guint i = 0; i < region->weights->len; i++) {
         const KilnBuffer *inner = g_ptr_array_index(region->weights, i);
         KilnBuffer *weight = find_weight(function, inner->constant);
-        if (!weight) {
-            weight = kiln_ir_add_buffer(function, KILN_BUFFER_WEIGHT, inner->name, &inner->type);
-            weight->constant = inner->constant;
-            weight->is_const = true;
-        }
-        splice->buffers[inner->id] = weight;
+        splice->buffers[inner->id] =
+            weight ? weight : kiln_ir_add_weight(function, inner->constant);
     }
 }
 
