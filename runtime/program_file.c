@@ -9,10 +9,6 @@
 
 #include <string.h>
 
-enum {
-    PAGE = 4096
-};
-
 static const char magic[] = KILN_PROGRAM_MAGIC;
 
 static const char *const kind_names[] = {
@@ -26,13 +22,13 @@ static const char *const kind_names[] = {
 uint64_t
 kiln_section_page(uint64_t end)
 {
-    return (end + PAGE - 1) & ~(uint64_t)(PAGE - 1);
+    return (end + KILN_SECTION_PAGE - 1) & ~(uint64_t)(KILN_SECTION_PAGE - 1);
 }
 
 uint64_t
 kiln_section_offset(uint64_t end, uint64_t size)
 {
-    return size >= PAGE ? kiln_section_page(end) : kiln_align_up(end);
+    return size >= KILN_SECTION_PAGE ? kiln_section_page(end) : kiln_align_up(end);
 }
 
 KilnDigest
@@ -285,4 +281,18 @@ kiln_program_file_get(const KilnProgramFile *file, KilnSectionKind kind, uint32_
 {
     const KilnSection *section = kiln_program_file_find(file, kind, index);
     return section ? g_bytes_new_from_bytes(file->bytes, section->offset, section->size) : NULL;
+}
+
+gboolean
+kiln_program_file_check(const KilnProgramFile *file, KilnSectionKind kind, uint32_t n,
+                        GError **error)
+{
+    for (uint32_t i = 0; i < file->header->n_sections; i++) {
+        const KilnSection *section = &file->sections[i];
+        if (section->kind == kind && section->index >= n)
+            return kiln_throw(error, KILN_ERROR_INVALID,
+                              "%s: expected a number below %u, found section %u", kind_names[kind],
+                              n, section->index);
+    }
+    return TRUE;
 }

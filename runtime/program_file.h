@@ -52,7 +52,8 @@ typedef struct {
         'k', 'i', 'l', 'n', 'p', 'r', 'o', 'g'                                                     \
     }
 enum {
-    KILN_PROGRAM_FORMAT = 1, /* grows with every change of the layout of files or packed weights */
+    KILN_PROGRAM_FORMAT = 1,  /* grows with every change of the layout of files or packed weights */
+    KILN_SECTION_PAGE = 4096, /* that big sections begin on */
 };
 
 typedef struct {
@@ -100,6 +101,9 @@ const KilnSection *kiln_program_file_find(const KilnProgramFile *file, KilnSecti
                                           uint32_t index);
 /** Its bytes, which keep the map; NULL where there is none. */
 GBytes *kiln_program_file_get(const KilnProgramFile *file, KilnSectionKind kind, uint32_t index);
+/** False where a section of @kind has a number of @n or more, which stands for nothing. */
+gboolean kiln_program_file_check(const KilnProgramFile *file, KilnSectionKind kind, uint32_t n,
+                                 GError **error);
 
 /** Gives a constant whose values the text leaves out those of @section, plain as they are. */
 gboolean kiln_program_file_attach(const KilnProgramFile *file, const KilnSection *section,

@@ -59,7 +59,7 @@ attach_constants(const KilnProgramFile *file, const KilnModule *module, GError *
         if (section && !kiln_program_file_attach(file, section, constant, error))
             return FALSE;
     }
-    return TRUE;
+    return kiln_program_file_check(file, KILN_SECTION_CONSTANT, n_extern, error);
 }
 
 /* --- the program --- */
@@ -78,17 +78,66 @@ read_text(const KilnProgramFile *file, GError **error)
     return attach_constants(file, ir->module, error) ? g_steal_pointer(&ir) : NULL;
 }
 
+/* Every section has a number that stands for something here. */
+static gboolean
+check_numbers(const KilnProgramFile *file, const KilnSpecialisation *made, GError **error)
+{
+    const uint32_t n[KILN_N_SECTION_KINDS] = {
+        [KILN_SECTION_TEXT] = 1,
+        [KILN_SECTION_CALLS] = 1,
+        [KILN_SECTION_PACKED] = made->n_calls,
+        [KILN_SECTION_WEIGHT] = made->n_weights,
+        [KILN_SECTION_STATE] = made->n_states,
+        [KILN_SECTION_CONSTANT] = UINT32_MAX, /* attach_constants() has looked */
+        [KILN_SECTION_VALUE] = made->inputs.n,
+        [KILN_SECTION_OUTPUT] = made->outputs.n,
+    };
+    for (int kind = 0; kind < KILN_N_SECTION_KINDS; kind++) {
+        if (!kiln_program_file_check(file, (KilnSectionKind)kind, n[kind], error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+/* Nothing is bound to an input whose value is known: no call may read it. */
+static gboolean
+check_values(const KilnProgramFile *file, const KilnSpecialisation *made, GError **error)
+{
+    g_autofree bool *read = g_new0(bool, made->inputs.n + 1);
+    for (unsigned i = 0; made->folder && i < made->inputs.n; i++)
+        read[i] = made->folder->reads[i];
+    for (uint32_t s = 0; s < made->n_slots; s++) {
+        if (made->slots[s].kind == KILN_SLOT_INPUT)
+            read[made->slots[s].index] = true;
+    }
+    for (unsigned i = 0; i < made->inputs.n; i++) {
+        const KilnSection *section = kiln_program_file_find(file, KILN_SECTION_VALUE, i);
+        const KilnTensorInfo *info = &made->inputs.info[i];
+        if (section && (read[i] || section->size != (uint64_t)info->bytes))
+            return kiln_throw(error, KILN_ERROR_INVALID,
+                              "input %s: expected a value of %" G_GINT64_FORMAT
+                              " bytes that no call reads, found %" G_GUINT64_FORMAT " bytes%s",
+                              info->name, info->bytes, section->size,
+                              read[i] ? " of an input that is read" : "");
+    }
+    return TRUE;
+}
+
 /* Of those whose buffers could not have the names of the model. */
-static void
-name_outputs(const KilnProgramFile *file, KilnSpecialisation *made)
+static gboolean
+name_outputs(const KilnProgramFile *file, KilnSpecialisation *made, GError **error)
 {
     for (unsigned i = 0; i < made->outputs.n; i++) {
         g_autoptr(GBytes) bytes = kiln_program_file_get(file, KILN_SECTION_OUTPUT, i);
         size_t size = 0;
         const char *name = bytes ? g_bytes_get_data(bytes, &size) : NULL;
-        if (size && !name[size - 1])
-            made->outputs.info[i].name = kiln_arena_strdup(made->ir->module->arena, name);
+        if (!bytes)
+            continue;
+        if (!size || name[size - 1])
+            return kiln_throw(error, KILN_ERROR_INVALID, "output %u: its name does not end", i);
+        made->outputs.info[i].name = kiln_arena_strdup(made->ir->module->arena, name);
     }
+    return TRUE;
 }
 
 /* Takes @ir over, but what is bound to it stays the caller's. */
@@ -110,10 +159,10 @@ bind(const KilnProgramFile *file, KilnIRModule *ir, const KilnLoadOptions *optio
         kiln_ir_module_free(ir);
         return NULL;
     }
-    KilnSpecialisation *made = kiln_program_bind(ir, &bound, error);
-    if (made)
-        name_outputs(file, made);
-    return made;
+    g_autoptr(KilnSpecialisation) made = kiln_program_bind(ir, &bound, error);
+    good = made && check_numbers(file, made, error) && check_values(file, made, error) &&
+           name_outputs(file, made, error);
+    return good ? g_steal_pointer(&made) : NULL;
 }
 
 static KilnProgram *

@@ -214,7 +214,7 @@ make_header(const Writer *writer, uint64_t end)
 static void
 add_piece(GArray *pieces, uint64_t *end, uint64_t offset, const void *data, uint64_t size)
 {
-    static const char padding[4096];
+    static const char padding[KILN_SECTION_PAGE];
     KilnFilePiece gap = { padding, offset - *end }, piece = { data, size };
     if (gap.size)
         g_array_append_val(pieces, gap);
