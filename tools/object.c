@@ -115,13 +115,13 @@ print_source(const Source *source, const char *file)
         out,
         "\n/* The program file, from which kernels read weights where they lie. */\n"
         "__asm__(\".pushsection .kiln.weights, \\\"a\\\", @progbits\\n\"\n"
-        "        \".balign 4096\\n\"\n"
+        "        \".balign %d\\n\"\n"
         "        \"kiln_weights_of_%s:\\n\"\n"
         "        \".incbin \\\"%s\\\"\\n\"\n"
         "        \".popsection\\n\");\n"
         "extern const char weights[] __asm__(\"kiln_weights_of_%s\")\n"
         "    __attribute__((visibility(\"hidden\")));\n\n",
-        name, file, name);
+        KILN_SECTION_PAGE, name, file, name);
     g_string_append(out, "static const char *\nrun(const KilnFrame *frame, unsigned *at)\n{\n"
                          "    const char *why;\n");
     for (uint32_t c = 0; c < source->made->n_calls; c++)
@@ -245,14 +245,21 @@ run_compiler(const Work *work, GError **error)
 {
     const char *given = g_getenv("CC");
     const char *compiler = given && *given ? given : "cc";
-    const char *arguments[] = { compiler, "-std=c99",  "-O1",       "-fPIC", "-c",
-                                "-o",     "program.o", "program.c", NULL };
+    static const char *const options[] = { "-std=c99", "-O1",       "-fPIC",    "-c",
+                                           "-o",       "program.o", "program.c" };
     g_autofree char *said = NULL;
     g_autoptr(GError) why = NULL;
-    int status;
-    if (!g_spawn_sync(work->folder, (char **)arguments, NULL,
-                      G_SPAWN_SEARCH_PATH | G_SPAWN_STDOUT_TO_DEV_NULL, NULL, NULL, NULL, &said,
-                      &status, &why))
+    int status, n;
+    g_auto(GStrv) words = NULL;
+    if (!g_shell_parse_argv(compiler, &n, &words, &why))
+        return kiln_throw(error, KILN_ERROR_USAGE, "CC=%s: %s", compiler, why->message);
+    g_autoptr(GStrvBuilder) arguments = g_strv_builder_new();
+    g_strv_builder_addv(arguments, (const char **)words);
+    for (size_t i = 0; i < G_N_ELEMENTS(options); i++)
+        g_strv_builder_add(arguments, options[i]);
+    g_auto(GStrv) all = g_strv_builder_end(arguments);
+    if (!g_spawn_sync(work->folder, all, NULL, G_SPAWN_SEARCH_PATH | G_SPAWN_STDOUT_TO_DEV_NULL,
+                      NULL, NULL, NULL, &said, &status, &why))
         return kiln_throw(error, KILN_ERROR_IO, "%s: the C compiler cannot be run: %s", compiler,
                           why->message);
     return g_spawn_check_wait_status(status, NULL) ||

@@ -176,15 +176,23 @@ main(void)
         self.fails(USAGE, "-o: expected a name that ends in .c, found x", "compile", MODEL, "-o", "x", "--format", "c")
         self.fails(USAGE, "--format: expected program, object or c, found elf", "compile", MODEL, "-o", "x", "--format", "elf")
 
+    def compile_with(self, compiler):
+        return subprocess.run([KILN, "compile", "--format", "object", MODEL, "-o", "x.o"], cwd=self.dir, capture_output=True,
+                              env=dict(os.environ, CC=compiler), text=True, check=False)
+
+    def test_compilers_with_arguments(self):
+        """CC is a command line: words of its own, and quoted ones."""
+        self.assertEqual(self.compile_with("cc -O0 -DX='a b'").returncode, 0)
+        self.assertTrue((self.dir / "x.o").exists())
+        result = self.compile_with("cc 'open")
+        self.assertEqual(result.returncode, USAGE)
+        self.assertIn("CC=cc 'open: ", result.stderr)
+
     def test_nothing_half_is_written(self):
-        environment = dict(os.environ, CC="false")
-        result = subprocess.run([KILN, "compile", "--format", "object", MODEL, "-o", "x.o"], cwd=self.dir, env=environment,
-                                capture_output=True, text=True, check=False)
+        result = self.compile_with("false")
         self.assertEqual(result.returncode, FAILED)
         self.assertIn("false: the C compiler failed", result.stderr)
-        environment["CC"] = "/no/compiler"
-        result = subprocess.run([KILN, "compile", "--format", "object", MODEL, "-o", "x.o"], cwd=self.dir, env=environment,
-                                capture_output=True, text=True, check=False)
+        result = self.compile_with("/no/compiler")
         self.assertEqual(result.returncode, FAILED)
         self.assertIn("/no/compiler: the C compiler cannot be run", result.stderr)
         self.fails(FAILED, "cannot be written", "compile", "--format", "object", MODEL, "-o", "no/x.o")
