@@ -15,6 +15,22 @@ struct Context {
     dnnl_exec_arg_t *args;   /* of all steps */
 };
 
+static void
+context_free(const Region *region, Context *context)
+{
+    for (guint i = 0; i < region->slots->len; i++) {
+        if (context->memories[i])
+            dnnl_memory_destroy(context->memories[i]);
+    }
+    if (context->stream)
+        dnnl_stream_destroy(context->stream);
+    g_free(context->memories);
+    g_free(context->addresses);
+    g_free(context->args);
+    g_free(context);
+}
+
+/* NULL where the library is out of memory. */
 static Context *
 context_new(const Region *region)
 {
@@ -28,6 +44,10 @@ context_new(const Region *region)
     for (guint i = 0; good && i < n; i++)
         good = dnnl_memory_create(&context->memories[i], &g_array_index(region->slots, Slot, i).md,
                                   engine, DNNL_MEMORY_NONE) == dnnl_success;
+    if (!good) {
+        context_free(region, context);
+        return NULL;
+    }
     for (guint i = 0; i < region->args->len; i++) {
         const StepArg *arg = &g_array_index(region->args, StepArg, i);
         context->args[i] = (dnnl_exec_arg_t){ arg->arg, context->memories[arg->slot] };
@@ -42,20 +62,12 @@ kiln_onednn_contexts_free(Region *region)
     Context *context = atomic_load(&region->contexts);
     while (context) {
         Context *next = context->next;
-        for (guint i = 0; i < region->slots->len; i++) {
-            if (context->memories[i])
-                dnnl_memory_destroy(context->memories[i]);
-        }
-        dnnl_stream_destroy(context->stream);
-        g_free(context->memories);
-        g_free(context->addresses);
-        g_free(context->args);
-        g_free(context);
+        context_free(region, context);
         context = next;
     }
 }
 
-/* One that nobody uses now; the first of those that ran in this workspace before. */
+/* One that nobody uses now; NULL where there is no memory for another. */
 static Context *
 take_context(Region *region)
 {
@@ -64,6 +76,8 @@ take_context(Region *region)
             return context;
     }
     Context *context = context_new(region);
+    if (!context)
+        return NULL;
     context->next = atomic_load(&region->contexts);
     while (!atomic_compare_exchange_weak(&region->contexts, &context->next, context))
         ;
@@ -117,8 +131,9 @@ kiln_onednn_run(const KilnKernelArgs *args)
     int threads = region->small ? 1 : args->threads;
     int before = kiln_onednn_set_threads(threads);
     Context *context = take_context(region);
-    const char *message = run(region, context, args);
-    atomic_flag_clear(&context->busy);
+    const char *message = context ? run(region, context, args) : "oneDNN is out of memory";
+    if (context)
+        atomic_flag_clear(&context->busy);
     kiln_onednn_set_threads(before);
     return message;
 }
