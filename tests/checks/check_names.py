@@ -10,7 +10,7 @@ import re
 import sys
 
 NAMES = [*(f"GLW-{i:02}" for i in range(1, 9)), *(f"GLW-Q{i}" for i in range(1, 12)), *(f"GLW-P{i}" for i in range(1, 8)),
-         *(f"N{i:02}" for i in range(1, 31)), *(f"OFF-{i:02}" for i in (*range(1, 12), 13)),
+         *(f"N{i:02}" for i in range(1, 31)), *(f"OFF-{i:02}" for i in range(1, 15)),
          *(f"CTF-{i:02}" for i in range(1, 43)), *(f"CP-{i:02}" for i in range(1, 17))]
 NAME = re.compile(r"glw_(?:\d\d|[qp]\d+)|n\d\d|(?:off|ctf|cp)_\d\d")
 REASON = re.compile(r"^\| ((?:CTF|CP)-\d\d) \| does not apply: ", re.M)
