@@ -14,7 +14,7 @@
 #include <string.h>
 
 enum {
-    BLOCK_FLOATS = 2 << 20, /* contributions of one block of channels, if it has several */
+    BLOCK_FLOATS = 3 << 17, /* contributions of one block of channels, if it has several */
     GATHER_ROWS = 8,        /* of a task */
 };
 
