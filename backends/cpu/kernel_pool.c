@@ -5,7 +5,7 @@
  * the image are folded in vectors, and one at its edges alone. Where there are more of these or no
  * whole vector, and in three dims, the rows that windows cover are folded into one row, with room
  * for the padding at its ends, and that row is folded window by window. Windows without an element
- * give -inf (max) or 0 (average). Operands: result, data. */
+ * give -inf (max) or 0 (average), those of nothing but -0 give -0. Operands: result, data. */
 #include "backends/cpu/elementwise.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
@@ -82,13 +82,32 @@ row_floats(const Pool *p)
     return (row + 15) / 16 * 16;
 }
 
+/* What changes no sum and no maximum, and no sign of a zero. */
+static float
+neutral(const Pool *p)
+{
+    return p->average ? -0.0f : -INFINITY;
+}
+
+/* True where window @q of a row covers only padding. */
+static bool
+is_empty(const Pool *p, int64_t q)
+{
+    for (int64_t k = 0; k < p->kernel[2]; k++) {
+        const int64_t at = q * p->stride[2] - p->pad[2] + k * p->dilation[2];
+        if (at >= 0 && at < p->in[2])
+            return false;
+    }
+    return true;
+}
+
 typedef struct {
     Pool p;
     const KilnCpuReducers *reducers;
     KilnCpuBinaryRow fold;
     const float *in;
     float *out;
-    float *counts;       /* per window of a row */
+    float *counts;       /* per window of a row; less than 0 of empty ones: -0 becomes 0 */
     float *rows;         /* one per thread */
     int64_t row, bundle; /* floats of a row; rows of the result of a task */
     /* Windows of a row that are read from the image itself, in vectors: up to end where stride - 1
@@ -151,7 +170,7 @@ static float
 window_at(const Run *r, const Rows *rows, int64_t q, float count)
 {
     const Pool *p = &r->p;
-    float y = p->average ? 0 : -INFINITY;
+    float y = neutral(p);
     for (int64_t k = 0; k < p->kernel[2]; k++) {
         const int64_t at = q * p->stride[2] - p->pad[2] + k * p->dilation[2];
         if (at < 0 || at >= p->in[2])
@@ -206,7 +225,7 @@ run_task(const void *data, int64_t task, int thread)
     const int64_t end = MIN((task + 1) * r->bundle, p->planes * per_plane);
     float *row = r->rows + thread * r->row;
     for (int64_t i = 0; i < r->row && r->first == r->end; i++)
-        row[i] = p->average ? 0 : -INFINITY;
+        row[i] = neutral(p);
     for (int64_t i = task * r->bundle; i < end; i++) {
         const int64_t at[2] = { i % per_plane / p->out[1], i % p->out[1] };
         const float *plane = r->in + i / per_plane * p->in[0] * p->in[1] * p->in[2];
@@ -250,12 +269,14 @@ find_inside(Run *r)
     const Pool *p = &r->p;
     const int64_t first = (p->pad[2] + p->stride[2] - 1) / p->stride[2];
     const int64_t safe_end = windows_within(p, p->in[2] - (p->stride[2] - 1));
-    const bool flat = p->kernel[0] == 1 && p->in[0] == 1 && p->out[0] == 1 && p->pad[0] == 0;
-    if (safe_end - first < r->reducers->vector && r->reducers->vector > 8)
-        r->reducers = kiln_cpu_reducers(KILN_CPU_ISA_AVX2);
     const int64_t end = windows_within(p, p->in[2]);
-    if (!flat || safe_end - first < r->reducers->vector || p->out[2] - (end - first) > EDGES)
+    const bool flat = p->kernel[0] == 1 && p->in[0] == 1 && p->out[0] == 1 && p->pad[0] == 0;
+    const KilnCpuReducers *reducers = r->reducers;
+    if (safe_end - first < reducers->vector && reducers->vector > 8)
+        reducers = kiln_cpu_reducers(KILN_CPU_ISA_AVX2);
+    if (!flat || safe_end - first < reducers->vector || p->out[2] - (end - first) > EDGES)
         return;
+    r->reducers = reducers;
     r->first = first;
     r->safe_end = safe_end;
     r->end = end;
@@ -295,7 +316,7 @@ kiln_cpu_pool(const KilnKernelArgs *args)
     r.row = row_floats(p);
     r.rows = r.counts + (p->out[2] + 15) / 16 * 16;
     for (int64_t q = 0; q < p->out[2]; q++)
-        r.counts[q] = (float)MAX(1, count_taps(p, 2, q));
+        r.counts[q] = is_empty(p, q) ? -1 : (float)count_taps(p, 2, q);
     const int64_t reads = p->in[2] * p->kernel[0] * p->kernel[1];
     find_inside(&r);
     r.bundle = MAX(1, 16384 / MAX(1, reads));

@@ -103,6 +103,26 @@ Test(cpu_pool, average_pool)
     }
 }
 
+/* Zeros have the sign that the reference kernel gives them, wherever in the image a window lies. */
+Test(cpu_pool, average_pool_of_zeros)
+{
+    for (size_t i = 0; i < 4 * G_N_ELEMENTS(pools); i++) {
+        g_autoptr(RefCase) c = pool_case(KILN_INSTR_average_pool, &pools[i / 4]);
+        void *out[CASE_MAX_OPERANDS] = { NULL };
+        float *x = c->data[1];
+        CASE_ATTRS(c, average_pool)->count_include_pad = i % 2;
+        for (int64_t k = 0; k < kiln_type_elements(&c->buffers[1].type); k++)
+            x[k] = i & 2 && k * 7 % 31 < 2 ? 0.0f : -0.0f;
+        cr_assert_null(case_run(c));
+        cr_assert_null(cpu_run(c, &(CpuCall){ .threads = 1 }, out));
+        for (int64_t k = 0; k < kiln_type_elements(&c->buffers[0].type); k++)
+            cr_assert_eq(((uint32_t *)out[0])[k], ((uint32_t *)c->data[0])[k],
+                         "case %d, element %d: expected %g, found %g", (int)i, (int)k,
+                         (double)((float *)c->data[0])[k], (double)((float *)out[0])[k]);
+        cpu_free(out);
+    }
+}
+
 Test(cpu_pool, max_pool_with_indices_is_left_to_the_fallback)
 {
     g_autoptr(RefCase) c = case_new(KILN_INSTR_max_pool);
