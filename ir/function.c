@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Building, rewriting and unlinking instructions and buffers; uses are kept exact at every step. */
+#include "ir/changes.h"
 #include "ir/stack.h"
 
 #include <string.h>
@@ -21,6 +22,7 @@ kiln_ir_function_new(KilnModule *module, const char *name)
     function->names = g_hash_table_new(g_str_hash, g_str_equal);
     function->name_counters = g_hash_table_new(g_str_hash, g_str_equal);
     function->arena_bytes = -1;
+    function->is_placed = true;
     return function;
 }
 
@@ -35,6 +37,7 @@ kiln_ir_function_free(KilnIRFunction *function)
     g_ptr_array_unref(function->outputs);
     g_hash_table_unref(function->names);
     g_hash_table_unref(function->name_counters);
+    kiln_ir_changes_clear(&function->changes);
     kiln_arena_free(function->arena);
     kiln_arena_free(function->instr_arena);
     g_free(function);
@@ -92,6 +95,7 @@ use_link(KilnBufferUse *use, KilnBuffer *buffer)
         buffer->first_use = use;
     buffer->last_use = use;
     buffer->n_uses++;
+    kiln_ir_changes_add_buffer(buffer);
 }
 
 static void
@@ -111,6 +115,7 @@ use_unlink(KilnBufferUse *use)
     buffer->n_uses--;
     use->buffer = NULL;
     use->previous = use->next = NULL;
+    kiln_ir_changes_add_buffer(buffer);
 }
 
 /* --- the list of instructions --- */
@@ -132,6 +137,7 @@ instr_link(KilnInstr *instr, KilnInstr *before)
         function->last = instr;
     function->n_instrs++;
     function->stamp++;
+    kiln_ir_place_link(instr);
 }
 
 static void
@@ -149,6 +155,7 @@ instr_unlink(KilnInstr *instr)
     instr->previous = instr->next = NULL;
     function->n_instrs--;
     function->stamp++;
+    kiln_ir_changes_add_instr(instr, false);
 }
 
 /* --- buffers --- */
@@ -183,6 +190,7 @@ buffer_new(KilnIRFunction *function, KilnBufferKind kind, const char *name, cons
     g_ptr_array_add(function->buffers, buffer);
     g_hash_table_insert(function->names, (char *)buffer->name, buffer);
     function->stamp++;
+    kiln_ir_changes_add_buffer(buffer);
     return buffer;
 }
 
@@ -244,6 +252,7 @@ kiln_ir_remove_buffer(KilnBuffer *buffer)
     g_hash_table_remove(function->names, buffer->name);
     function->buffers->pdata[buffer->id] = NULL;
     function->stamp++;
+    kiln_ir_changes_add_buffer(buffer);
 }
 
 void
@@ -257,6 +266,15 @@ kiln_ir_make_weight(KilnBuffer *input, KilnConstant *constant)
     input->constant = constant;
     input->is_const = true;
     function->stamp++;
+    kiln_ir_changes_add_buffer(input);
+}
+
+void
+kiln_ir_make_const(KilnBuffer *weight)
+{
+    weight->is_const = true;
+    weight->function->stamp++;
+    kiln_ir_changes_add_buffer(weight);
 }
 
 /* --- instructions --- */
@@ -278,6 +296,7 @@ instr_new(KilnIRFunction *function, KilnInstrKind kind, KilnBuffer *const *opera
         kiln_instr_access(kind, i, &use->access, &optional);
         use_link(use, operands[i]);
     }
+    kiln_ir_changes_add_instr(instr, true);
     return instr;
 }
 
@@ -405,7 +424,21 @@ kiln_instr_set_operand(KilnInstr *instr, uint32_t i, KilnBuffer *buffer)
     use_link(&instr->operands[i], buffer);
     if (instr->kind == KILN_INSTR_view && i == 1)
         instr->operands[0].buffer->base = buffer;
+    kiln_instr_touch(instr);
+}
+
+void
+kiln_instr_touch(KilnInstr *instr)
+{
     instr->function->stamp++;
+    kiln_ir_changes_add_instr(instr, true);
+}
+
+void
+kiln_ir_touch(KilnIRFunction *function)
+{
+    function->stamp++;
+    kiln_ir_changes_forget(function);
 }
 
 void

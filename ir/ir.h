@@ -34,6 +34,7 @@ struct KilnBuffer {
     const char *name;       /* without sigil, unique in the function */
     KilnConstant *constant; /* WEIGHT: where the bytes come from */
     bool is_const;          /* WEIGHT: never written, may lie in read-only memory */
+    bool touched;           /* in the function's list of changes */
     KilnBuffer *base;       /* VIEW: what it aliases (may be a view) */
     int64_t view_offset;    /* VIEW: elements of the base's type from its start, dense */
     KilnInstr *def;         /* ALLOC: the `alloc`; VIEW: the `view`; else NULL */
@@ -59,7 +60,10 @@ struct KilnInstr {
         *name; /* of the ONNX node that it came from, for messages, dumps and traces; may be NULL */
     KilnIRFunction *function;
     KilnInstr *previous, *next;
+    uint64_t place; /* grows along the list; kiln_ir_place() sees to it that it does */
     uint32_t n_operands;
+    bool touched;   /* in the function's list of changes */
+    bool rewritten; /* there for more than its place */
     KilnBufferUse *operands;
     void *attrs;          /* KilnInstrAttrs_<kind>; NULL where it has none */
     KilnStackStep *steps; /* `stack`: what it computes */
@@ -70,6 +74,13 @@ struct KilnInstr {
 };
 
 #define kiln_instr_attrs(instr, id) ((KilnInstrAttrs_##id *)(instr)->attrs)
+
+/* What was touched since the function was last found valid: see ir/changes.h. */
+typedef struct {
+    GPtrArray *instrs;  /* KilnInstr*, removed ones too; each once */
+    GPtrArray *buffers; /* KilnBuffer*, those with another list of uses, name or kind; each once */
+    bool known;         /* false: anything may have been touched */
+} KilnIRChanges;
 
 struct KilnIRFunction {
     const char *name;
@@ -87,6 +98,8 @@ struct KilnIRFunction {
     GHashTable *name_counters; /* base → the last number that was put behind it */
     int64_t arena_bytes;       /* after the memory plan; -1 before */
     uint64_t stamp;
+    bool is_placed; /* the places of instructions grow along the list */
+    KilnIRChanges changes;
 };
 
 /** The IR of a module: what `kiln opt --stage ir` prints. */
@@ -119,6 +132,8 @@ KilnBuffer *kiln_ir_add_constant(KilnIRFunction *function, const char *base, Kil
 KilnBuffer *kiln_ir_find_buffer(const KilnIRFunction *function, const char *name);
 /** Makes a const weight of an input whose bytes are known: those of @constant, of its type. */
 void kiln_ir_make_weight(KilnBuffer *input, KilnConstant *constant);
+/** A weight that nothing writes: its bytes may lie in read-only memory. */
+void kiln_ir_make_const(KilnBuffer *weight);
 /** Takes a weight, input or output without uses out of the function. */
 void kiln_ir_remove_buffer(KilnBuffer *buffer);
 /** `%name = alloc : type` before @before (NULL: at the end). */
@@ -142,6 +157,10 @@ void kiln_instr_set_operand(KilnInstr *instr, uint32_t i, KilnBuffer *buffer);
  */
 void kiln_instr_remove(KilnInstr *instr);
 void kiln_instr_move(KilnInstr *instr, KilnInstr *before); /* NULL: to the end */
+/** Says that fields of @instr or of the view that it defines were written past these functions. */
+void kiln_instr_touch(KilnInstr *instr);
+/** Says that anything may have been. */
+void kiln_ir_touch(KilnIRFunction *function);
 
 /** Through views to the weight, input, output or alloc below. */
 KilnBuffer *kiln_buffer_origin(KilnBuffer *buffer);
@@ -181,6 +200,9 @@ bool kiln_instr_is_bookkeeping(const KilnInstr *instr);
  * every read initialised, no write to const weights, aliasing only where the row allows it, every
  * output written, types as the row asks, planned offsets aligned and not overlapping. Linear. */
 gboolean kiln_ir_verify(const KilnIRFunction *function, GError **error);
+/** The same of a function that was valid, looking only at what was touched since; all of it where
+ * that is not known. From here on it is. */
+gboolean kiln_ir_verify_changes(KilnIRFunction *function, GError **error);
 
 /* --- lowering --- */
 

@@ -15,14 +15,10 @@ typedef enum {
 } State;
 
 typedef struct {
-    int64_t begin, end;
-} Range;
-
-typedef struct {
     const KilnIRFunction *function;
     State *states;    /* by buffer id: allocs and views */
-    GArray **written; /* by buffer id of an origin: Range, sorted, disjoint, not touching */
-    KilnArena *arena; /* of the checks of instructions; made anew before it grows big */
+    GArray **written; /* by buffer id of an origin: KilnByteRange */
+    KilnArena *arena;
 } Verify;
 
 enum {
@@ -36,11 +32,8 @@ kind_name(KilnBufferKind kind)
     return names[kind];
 }
 
-static gboolean throw_at(const KilnIRFunction *function, GError **error, const char *format, ...)
-    G_GNUC_PRINTF(3, 4);
-
-static gboolean
-throw_at(const KilnIRFunction *function, GError **error, const char *format, ...)
+gboolean
+kiln_ir_throw(const KilnIRFunction *function, GError **error, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
@@ -56,8 +49,8 @@ kiln_instr_throw(const KilnInstr *instr, GError **error, const char *format, ...
     va_start(args, format);
     g_autofree char *message = g_strdup_vprintf(format, args);
     va_end(args);
-    return throw_at(instr->function, error, "%s (%s): %s", kiln_instr_label(instr),
-                    kiln_instr_info(instr->kind)->name, message);
+    return kiln_ir_throw(instr->function, error, "%s (%s): %s", kiln_instr_label(instr),
+                         kiln_instr_info(instr->kind)->name, message);
 }
 
 /* --- buffers --- */
@@ -66,20 +59,19 @@ static gboolean
 check_type(const KilnBuffer *buffer, GError **error)
 {
     const KilnType *type = &buffer->type;
-    g_autofree char *text = kiln_type_to_string(type);
-    if (!kiln_type_is_static(type))
-        return throw_at(buffer->function, error, "%s: expected a static type, found %s",
-                        buffer->name, text);
-    if (type->dtype == KILN_DTYPE_string)
-        return throw_at(buffer->function, error, "%s: strings have no buffers, found %s",
-                        buffer->name, text);
-    if (kiln_type_bytes(type) < 0)
-        return throw_at(buffer->function, error,
-                        "%s: expected a layout that fits and a size in 63 bits, found %s",
-                        buffer->name, text);
+    const char *expected = !kiln_type_is_static(type)         ? "expected a static type"
+                           : type->dtype == KILN_DTYPE_string ? "strings have no buffers"
+                           : kiln_type_bytes(type) < 0
+                               ? "expected a layout that fits and a size in 63 bits"
+                               : NULL;
+    if (expected) {
+        g_autofree char *text = kiln_type_to_string(type);
+        return kiln_ir_throw(buffer->function, error, "%s: %s, found %s", buffer->name, expected,
+                             text);
+    }
     g_autoptr(GError) why = NULL;
-    return kiln_quant_check(type, &why) ||
-           throw_at(buffer->function, error, "%s: %s", buffer->name, why->message);
+    return !type->quant || kiln_quant_check(type, &why) ||
+           kiln_ir_throw(buffer->function, error, "%s: %s", buffer->name, why->message);
 }
 
 static gboolean
@@ -87,14 +79,14 @@ check_weight(const KilnBuffer *buffer, GError **error)
 {
     const KilnConstant *constant = buffer->constant;
     if (!constant && buffer->is_const)
-        return throw_at(buffer->function, error, "@%s: a const weight needs a constant",
-                        buffer->name);
+        return kiln_ir_throw(buffer->function, error, "@%s: a const weight needs a constant",
+                             buffer->name);
     if (!constant || kiln_type_equal(&constant->type, &buffer->type))
         return TRUE;
     g_autofree char *expected = kiln_type_to_string(&constant->type);
     g_autofree char *found = kiln_type_to_string(&buffer->type);
-    return throw_at(buffer->function, error, "@%s: expected the constant's type %s, found %s",
-                    buffer->name, expected, found);
+    return kiln_ir_throw(buffer->function, error, "@%s: expected the constant's type %s, found %s",
+                         buffer->name, expected, found);
 }
 
 /* The buffer's list of uses against the instructions: every entry is an operand that names it. */
@@ -109,14 +101,24 @@ check_uses(const KilnBuffer *buffer, GError **error)
                           use->index < use->user->n_operands &&
                           &use->user->operands[use->index] == use;
         if (!consistent || ++n > buffer->n_uses)
-            return throw_at(buffer->function, error, "%s: its list of uses is broken",
-                            buffer->name);
+            return kiln_ir_throw(buffer->function, error, "%s: its list of uses is broken",
+                                 buffer->name);
         previous = use;
     }
     if (n != buffer->n_uses || buffer->last_use != previous)
-        return throw_at(buffer->function, error, "%s: expected %u uses, found %u", buffer->name,
-                        buffer->n_uses, n);
+        return kiln_ir_throw(buffer->function, error, "%s: expected %u uses, found %u",
+                             buffer->name, buffer->n_uses, n);
     return TRUE;
+}
+
+gboolean
+kiln_buffer_verify(const KilnBuffer *buffer, GError **error)
+{
+    const KilnIRFunction *function = buffer->function;
+    if (g_hash_table_lookup(function->names, buffer->name) != buffer)
+        return kiln_ir_throw(function, error, "%s: two buffers have this name", buffer->name);
+    return check_type(buffer, error) && check_uses(buffer, error) &&
+           (buffer->kind != KILN_BUFFER_WEIGHT || check_weight(buffer, error));
 }
 
 static gboolean
@@ -128,8 +130,8 @@ check_list(const KilnIRFunction *function, const GPtrArray *list, KilnBufferKind
         bool own = buffer->id < function->buffers->len &&
                    g_ptr_array_index(function->buffers, buffer->id) == buffer;
         if (!own || buffer->kind != kind)
-            return throw_at(function, error, "@%s: expected %s of this function, found %s",
-                            buffer->name, kind_name(kind), kind_name(buffer->kind));
+            return kiln_ir_throw(function, error, "@%s: expected %s of this function, found %s",
+                                 buffer->name, kind_name(kind), kind_name(buffer->kind));
     }
     *n_listed += list->len;
     return TRUE;
@@ -148,70 +150,20 @@ check_buffers(const KilnIRFunction *function, GError **error)
         if (!buffer)
             continue;
         if (buffer->id != i || buffer->function != function)
-            return throw_at(function, error, "%s: it belongs to another function", buffer->name);
-        if (g_hash_table_lookup(function->names, buffer->name) != buffer)
-            return throw_at(function, error, "%s: two buffers have this name", buffer->name);
-        if (!check_type(buffer, error) || !check_uses(buffer, error))
-            return FALSE;
-        if (buffer->kind == KILN_BUFFER_WEIGHT && !check_weight(buffer, error))
+            return kiln_ir_throw(function, error, "%s: it belongs to another function",
+                                 buffer->name);
+        if (!kiln_buffer_verify(buffer, error))
             return FALSE;
         n_external += buffer->kind < KILN_BUFFER_ALLOC;
     }
     if (n_listed != n_external)
-        return throw_at(function, error, "expected %u weights, inputs and outputs, found %u listed",
-                        n_external, n_listed);
+        return kiln_ir_throw(function, error,
+                             "expected %u weights, inputs and outputs, found %u listed", n_external,
+                             n_listed);
     return TRUE;
 }
 
 /* --- written ranges --- */
-
-static Range
-range_of(const KilnBuffer *buffer)
-{
-    int64_t begin = kiln_buffer_origin_offset(buffer);
-    return (Range){ begin, begin + kiln_type_bytes(&buffer->type) };
-}
-
-/* The first range of @list that ends at or behind @position. */
-static guint
-range_find(const GArray *list, int64_t position)
-{
-    guint low = 0, high = list->len;
-    while (low < high) {
-        guint middle = low + (high - low) / 2;
-        if (g_array_index(list, Range, middle).end < position)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-static void
-range_add(GArray *list, Range added)
-{
-    if (added.begin == added.end)
-        return;
-    guint from = range_find(list, added.begin), to = from;
-    while (to < list->len && g_array_index(list, Range, to).begin <= added.end) {
-        Range met = g_array_index(list, Range, to++);
-        added.begin = MIN(added.begin, met.begin);
-        added.end = MAX(added.end, met.end);
-    }
-    if (to > from)
-        g_array_remove_range(list, from, to - from);
-    g_array_insert_val(list, from, added);
-}
-
-static bool
-range_covers(const GArray *list, Range wanted)
-{
-    if (wanted.begin == wanted.end)
-        return true;
-    guint at = list ? range_find(list, wanted.begin + 1) : 0;
-    return list && at < list->len && g_array_index(list, Range, at).begin <= wanted.begin &&
-           g_array_index(list, Range, at).end >= wanted.end;
-}
 
 static bool
 is_written(const Verify *verify, KilnBuffer *buffer)
@@ -219,7 +171,7 @@ is_written(const Verify *verify, KilnBuffer *buffer)
     const KilnBuffer *origin = kiln_buffer_origin(buffer);
     if (origin->kind == KILN_BUFFER_WEIGHT || origin->kind == KILN_BUFFER_INPUT)
         return true;
-    return range_covers(verify->written[origin->id], range_of(buffer));
+    return kiln_ranges_cover(verify->written[origin->id], kiln_buffer_range(buffer));
 }
 
 /* --- instructions --- */
@@ -245,8 +197,8 @@ check_operand(const KilnInstr *instr, uint32_t i, GError **error)
     return TRUE;
 }
 
-static gboolean
-check_operands(const KilnInstr *instr, GError **error)
+gboolean
+kiln_instr_verify_operands(const KilnInstr *instr, GError **error)
 {
     for (uint32_t i = 0; i < instr->n_operands; i++) {
         if (!check_operand(instr, i, error))
@@ -276,39 +228,29 @@ check_alive(const Verify *verify, const KilnInstr *instr, KilnBuffer *buffer, GE
     return TRUE;
 }
 
-static gboolean
-visit_alloc(Verify *verify, const KilnInstr *instr, GError **error)
+gboolean
+kiln_instr_verify_bookkeeping(const KilnInstr *instr, GError **error)
 {
-    KilnBuffer *buffer = instr->operands[0].buffer;
-    if (buffer->kind != KILN_BUFFER_ALLOC || buffer->def != instr)
-        return kiln_instr_throw(instr, error, "%s is not what it allocates", buffer->name);
-    if (verify->states[buffer->id] != STATE_UNDEFINED)
-        return kiln_instr_throw(instr, error, "%%%s is allocated twice", buffer->name);
-    verify->states[buffer->id] = STATE_LIVE;
-    return TRUE;
-}
-
-static gboolean
-visit_dealloc(Verify *verify, const KilnInstr *instr, GError **error)
-{
-    KilnBuffer *buffer = instr->operands[0].buffer;
-    if (buffer->kind != KILN_BUFFER_ALLOC)
-        return kiln_instr_throw(instr, error, "expected an alloc, found %s %s",
+    const KilnBuffer *buffer = instr->operands[0].buffer;
+    switch (instr->kind) {
+    case KILN_INSTR_alloc:
+        return (buffer->kind == KILN_BUFFER_ALLOC && buffer->def == instr) ||
+               kiln_instr_throw(instr, error, "%s is not what it allocates", buffer->name);
+    case KILN_INSTR_dealloc:
+        return buffer->kind == KILN_BUFFER_ALLOC ||
+               kiln_instr_throw(instr, error, "expected an alloc, found %s %s",
                                 kind_name(buffer->kind), buffer->name);
-    if (!check_alive(verify, instr, buffer, error))
-        return FALSE;
-    verify->states[buffer->id] = STATE_DEAD;
-    return TRUE;
+    default:
+        return (buffer->kind == KILN_BUFFER_VIEW && buffer->def == instr &&
+                buffer->base == instr->operands[1].buffer) ||
+               kiln_instr_throw(instr, error, "%s is not the view that it defines", buffer->name);
+    }
 }
 
-static gboolean
-visit_view(Verify *verify, const KilnInstr *instr, GError **error)
+gboolean
+kiln_instr_verify_view(const KilnInstr *instr, GError **error)
 {
-    KilnBuffer *view = instr->operands[0].buffer, *base = instr->operands[1].buffer;
-    if (view->kind != KILN_BUFFER_VIEW || view->def != instr || view->base != base)
-        return kiln_instr_throw(instr, error, "%s is not the view that it defines", view->name);
-    if (!check_alive(verify, instr, base, error))
-        return FALSE;
+    const KilnBuffer *view = instr->operands[0].buffer, *base = instr->operands[1].buffer;
     int64_t unit = (int64_t)kiln_dtype_size(base->type.dtype), begin, end;
     bool inside = view->view_offset >= 0 &&
                   !__builtin_mul_overflow(view->view_offset, unit, &begin) &&
@@ -321,11 +263,28 @@ visit_view(Verify *verify, const KilnInstr *instr, GError **error)
                                 "%s at element %" G_GINT64_FORMAT " does not lie inside %s", part,
                                 view->view_offset, whole);
     }
-    verify->states[view->id] = STATE_LIVE;
-    if (kiln_buffer_origin_offset(view) % (int64_t)kiln_dtype_size(view->type.dtype))
-        return kiln_instr_throw(instr, error, "byte %" G_GINT64_FORMAT " is misaligned for %s",
-                                kiln_buffer_origin_offset(view), kiln_dtype_name(view->type.dtype));
-    return TRUE;
+    int64_t offset = kiln_buffer_origin_offset(view);
+    return offset % (int64_t)kiln_dtype_size(view->type.dtype) == 0 ||
+           kiln_instr_throw(instr, error, "byte %" G_GINT64_FORMAT " is misaligned for %s", offset,
+                            kiln_dtype_name(view->type.dtype));
+}
+
+static gboolean
+visit_bookkeeping(Verify *verify, const KilnInstr *instr, GError **error)
+{
+    KilnBuffer *buffer = instr->operands[0].buffer;
+    State *state = &verify->states[buffer->id];
+    if (!kiln_instr_verify_bookkeeping(instr, error))
+        return FALSE;
+    if (instr->kind == KILN_INSTR_alloc && *state != STATE_UNDEFINED)
+        return kiln_instr_throw(instr, error, "%%%s is allocated twice", buffer->name);
+    KilnBuffer *needed = instr->kind == KILN_INSTR_view      ? instr->operands[1].buffer
+                         : instr->kind == KILN_INSTR_dealloc ? buffer
+                                                             : NULL;
+    if (needed && !check_alive(verify, instr, needed, error))
+        return FALSE;
+    *state = instr->kind == KILN_INSTR_dealloc ? STATE_DEAD : STATE_LIVE;
+    return instr->kind != KILN_INSTR_view || kiln_instr_verify_view(instr, error);
 }
 
 /* Two operands of one instruction may meet only where the row says so and they coincide. */
@@ -335,7 +294,7 @@ check_overlap(const KilnInstr *instr, uint32_t written, uint32_t other, GError *
     KilnBuffer *a = instr->operands[written].buffer, *b = instr->operands[other].buffer;
     if (kiln_buffer_origin(a) != kiln_buffer_origin(b))
         return TRUE;
-    Range x = range_of(a), y = range_of(b);
+    KilnByteRange x = kiln_buffer_range(a), y = kiln_buffer_range(b);
     if (x.begin >= y.end || y.begin >= x.end)
         return TRUE;
     bool reads = instr->operands[other].access == KILN_ACCESS_IN;
@@ -347,8 +306,8 @@ check_overlap(const KilnInstr *instr, uint32_t written, uint32_t other, GError *
                             b->name, written, a->name);
 }
 
-static gboolean
-check_write(const KilnInstr *instr, uint32_t i, GError **error)
+gboolean
+kiln_instr_verify_write(const KilnInstr *instr, uint32_t i, GError **error)
 {
     const KilnBuffer *origin = kiln_buffer_origin(instr->operands[i].buffer);
     if (origin->kind == KILN_BUFFER_INPUT ||
@@ -366,6 +325,16 @@ check_write(const KilnInstr *instr, uint32_t i, GError **error)
     return TRUE;
 }
 
+gboolean
+kiln_instr_verify_types(const KilnInstr *instr, KilnArena **arena, GError **error)
+{
+    if (kiln_arena_used(*arena) > ARENA_MAX) {
+        kiln_arena_free(*arena);
+        *arena = kiln_arena_new();
+    }
+    return kiln_instr_check(instr, *arena, error);
+}
+
 static gboolean
 visit_compute(Verify *verify, const KilnInstr *instr, GError **error)
 {
@@ -378,14 +347,10 @@ visit_compute(Verify *verify, const KilnInstr *instr, GError **error)
             return FALSE;
         if (access != KILN_ACCESS_OUT && !is_written(verify, buffer))
             return kiln_instr_throw(instr, error, "%s is read before it is written", buffer->name);
-        if (access != KILN_ACCESS_IN && !check_write(instr, i, error))
+        if (access != KILN_ACCESS_IN && !kiln_instr_verify_write(instr, i, error))
             return FALSE;
     }
-    if (kiln_arena_used(verify->arena) > ARENA_MAX) {
-        kiln_arena_free(verify->arena);
-        verify->arena = kiln_arena_new();
-    }
-    if (!kiln_instr_check(instr, verify->arena, error))
+    if (!kiln_instr_verify_types(instr, &verify->arena, error))
         return FALSE;
     for (uint32_t i = 0; i < instr->n_operands; i++) {
         KilnBuffer *buffer = instr->operands[i].buffer;
@@ -393,8 +358,8 @@ visit_compute(Verify *verify, const KilnInstr *instr, GError **error)
             continue;
         GArray **written = &verify->written[kiln_buffer_origin(buffer)->id];
         if (!*written)
-            *written = g_array_new(FALSE, FALSE, sizeof(Range));
-        range_add(*written, range_of(buffer));
+            *written = kiln_ranges_new();
+        kiln_ranges_add(*written, kiln_buffer_range(buffer));
     }
     return TRUE;
 }
@@ -402,18 +367,10 @@ visit_compute(Verify *verify, const KilnInstr *instr, GError **error)
 static gboolean
 visit(Verify *verify, const KilnInstr *instr, GError **error)
 {
-    if (!check_operands(instr, error))
+    if (!kiln_instr_verify_operands(instr, error))
         return FALSE;
-    switch (instr->kind) {
-    case KILN_INSTR_alloc:
-        return visit_alloc(verify, instr, error);
-    case KILN_INSTR_dealloc:
-        return visit_dealloc(verify, instr, error);
-    case KILN_INSTR_view:
-        return visit_view(verify, instr, error);
-    default:
-        return visit_compute(verify, instr, error);
-    }
+    return kiln_instr_is_bookkeeping(instr) ? visit_bookkeeping(verify, instr, error)
+                                            : visit_compute(verify, instr, error);
 }
 
 static gboolean
@@ -425,11 +382,11 @@ check_end(const Verify *verify, GError **error)
         if (!buffer)
             continue;
         if (buffer->kind >= KILN_BUFFER_ALLOC && verify->states[i] == STATE_UNDEFINED)
-            return throw_at(function, error, "%%%s has no defining instruction", buffer->name);
+            return kiln_ir_throw(function, error, "%%%s has no defining instruction", buffer->name);
         if (buffer->kind == KILN_BUFFER_ALLOC && verify->states[i] != STATE_DEAD)
-            return throw_at(function, error, "%%%s has no dealloc", buffer->name);
+            return kiln_ir_throw(function, error, "%%%s has no dealloc", buffer->name);
         if (buffer->kind == KILN_BUFFER_OUTPUT && !is_written(verify, buffer))
-            return throw_at(function, error, "output @%s is not written", buffer->name);
+            return kiln_ir_throw(function, error, "output @%s is not written", buffer->name);
     }
     return TRUE;
 }
@@ -443,15 +400,15 @@ check_instrs(Verify *verify, GError **error)
     kiln_foreach_instr (instr, function) {
         if (instr->function != function || instr->previous != previous ||
             ++n > function->n_instrs || instr->id >= function->next_id)
-            return throw_at(function, error, "the list of instructions is broken at %s",
-                            kiln_instr_label(instr));
+            return kiln_ir_throw(function, error, "the list of instructions is broken at %s",
+                                 kiln_instr_label(instr));
         if (!visit(verify, instr, error))
             return FALSE;
         previous = instr;
     }
     if (n != function->n_instrs || function->last != previous)
-        return throw_at(function, error, "expected %u instructions, found %u", function->n_instrs,
-                        n);
+        return kiln_ir_throw(function, error, "expected %u instructions, found %u",
+                             function->n_instrs, n);
     return check_end(verify, error);
 }
 

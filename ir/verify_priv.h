@@ -1,14 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the verifier's files share: structure and order in verify.c, planned offsets in
- * verify_plan.c, operand types and attributes per instruction in check*.c. */
+/* What the verifier's files share: structure and order in verify.c, the same of what was touched in
+ * verify_changes.c, planned offsets in verify_plan.c, operand types and attributes per instruction
+ * in check*.c. */
 #ifndef KILN_IR_VERIFY_PRIV_H
 #define KILN_IR_VERIFY_PRIV_H
 
 #include "ir/plan.h"
+#include "ir/ranges.h"
 
+/** Fails with `@function: …`. Always FALSE. */
+gboolean kiln_ir_throw(const KilnIRFunction *function, GError **error, const char *format, ...)
+    G_GNUC_PRINTF(3, 4);
 /** Fails with `@function: label (kind): …`. Always FALSE. */
 gboolean kiln_instr_throw(const KilnInstr *instr, GError **error, const char *format, ...)
     G_GNUC_PRINTF(3, 4);
+
+/** Name, type and list of uses of a buffer of its function. */
+gboolean kiln_buffer_verify(const KilnBuffer *buffer, GError **error);
+/** As many operands as the row asks for, of the instruction's function, with the row's accesses. */
+gboolean kiln_instr_verify_operands(const KilnInstr *instr, GError **error);
+/** An alloc, dealloc or view and its buffer agree. */
+gboolean kiln_instr_verify_bookkeeping(const KilnInstr *instr, GError **error);
+/** A view lies inside its base, aligned. */
+gboolean kiln_instr_verify_view(const KilnInstr *instr, GError **error);
+/** What a compute instruction writes as operand @i may be written, and shares its bytes with
+ * another operand only where the row allows it. */
+gboolean kiln_instr_verify_write(const KilnInstr *instr, uint32_t i, GError **error);
+/** kiln_instr_check() of one of many: @arena is made anew before it grows big. */
+gboolean kiln_instr_verify_types(const KilnInstr *instr, KilnArena **arena, GError **error);
 
 /** The plan of a function with arena_bytes >= 0: offsets aligned, inside the arena, and never the
  * same for two buffers at one step. */

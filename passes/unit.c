@@ -5,6 +5,7 @@
 #include "graph/changes.h"
 #include "graph/folding.h"
 #include "graph/text/text.h"
+#include "ir/changes.h"
 
 static void
 collect(KilnFunction *function, GPtrArray *out)
@@ -151,7 +152,7 @@ kiln_unit_touch(const KilnUnit *unit)
     if (unit->graph)
         kiln_function_touch(unit->graph);
     else
-        unit->instrs->stamp++;
+        kiln_ir_touch(unit->instrs);
 }
 
 /* A pass on the entry may change what is folded out of it. */
@@ -183,6 +184,8 @@ kiln_unit_verify_whole(const KilnUnit *unit, GError **error)
 {
     if (unit->graph)
         kiln_changes_forget(unit->graph);
+    else
+        kiln_ir_changes_forget(unit->instrs);
     return kiln_unit_verify_changes(unit, error);
 }
 
@@ -190,7 +193,7 @@ gboolean
 kiln_unit_verify_changes(const KilnUnit *unit, GError **error)
 {
     if (!unit->graph)
-        return kiln_ir_verify(unit->instrs, error);
+        return kiln_ir_verify_changes(unit->instrs, error);
     return kiln_function_verify_changes(unit->graph, error) && verify_folding(unit, error);
 }
 

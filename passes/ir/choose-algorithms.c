@@ -37,7 +37,7 @@ choose(KilnInstr *instr, const char *when, KilnPassContext *context)
     GUARD(pays,
           strcmp(when, "always") == 0 || (other->cost >= 0 && other->cost < margin * direct->cost));
     attrs->algorithm = other->algorithm;
-    instr->function->stamp++;
+    kiln_instr_touch(instr);
     kiln_pass_note(context, rule, "%s", kiln_instr_label(instr));
     return true;
 }

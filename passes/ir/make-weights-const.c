@@ -32,8 +32,7 @@ make_const(KilnBuffer *weight, bool written, KilnPassContext *context)
         return false;
     GUARD(never_written, !written);
     GUARD(has_value, weight->constant);
-    weight->is_const = true;
-    weight->function->stamp++;
+    kiln_ir_make_const(weight);
     kiln_pass_note(context, rule, "@%s", weight->name);
     return true;
 }
