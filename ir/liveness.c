@@ -21,15 +21,20 @@ add_capped(int64_t a, int64_t b)
     return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
+int64_t
+kiln_buffer_bytes_planned(const KilnBuffer *buffer)
+{
+    return aligned(kiln_type_bytes(&buffer->type));
+}
+
 /* The life of @buffer reaches to @step; it begins there if this is its first use. */
 static void
 touch(GArray *lives, uint32_t *life_of, KilnBuffer *buffer, int64_t step)
 {
     if (life_of[buffer->id] == UINT32_MAX) {
-        KilnLife life = { .buffer = buffer,
-                          .first = step,
-                          .last = step,
-                          .size = aligned(kiln_type_bytes(&buffer->type)) };
+        KilnLife life = {
+            .buffer = buffer, .first = step, .last = step, .size = kiln_buffer_bytes_planned(buffer)
+        };
         life_of[buffer->id] = lives->len;
         g_array_append_val(lives, life);
     }
@@ -64,8 +69,8 @@ bytes_of_step(const GArray *lives, const uint32_t *life_of, const KilnInstr *ins
     return bytes;
 }
 
-static int64_t
-scratch_of(const KilnTarget *target, const KilnInstr *instr, int threads)
+int64_t
+kiln_instr_scratch_bytes(const KilnInstr *instr, const KilnTarget *target, int threads)
 {
     const KilnKernel *kernel = target ? kiln_target_find(target, instr) : NULL;
     if (!kernel || !kernel->scratch_bytes)
@@ -133,7 +138,7 @@ kiln_liveness_with(const KilnIRFunction *function, const KilnTarget *target, int
                 touch(lives, life_of, origin, step);
         }
         int64_t bytes = bytes_of_step(lives, life_of, instr, flags);
-        int64_t scratch = scratch_of(target, instr, threads);
+        int64_t scratch = kiln_instr_scratch_bytes(instr, target, threads);
         if (scratch) {
             KilnLife life = { .scratch_of = instr, .first = step, .last = step, .size = scratch };
             g_array_append_val(lives, life);

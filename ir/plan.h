@@ -41,6 +41,10 @@ KilnMemoryPlan *kiln_liveness(const KilnIRFunction *function, const KilnTarget *
 /** The same with more that lives: @flags of KilnPlanFlag. */
 KilnMemoryPlan *kiln_liveness_with(const KilnIRFunction *function, const KilnTarget *target,
                                    int threads, uint32_t flags);
+/** Bytes of a buffer of its own, aligned; those of what is too big are INT64_MAX or near it. */
+int64_t kiln_buffer_bytes_planned(const KilnBuffer *buffer);
+/** Bytes of the scratch of @instr's kernel on @target, aligned; 0 where it needs none. */
+int64_t kiln_instr_scratch_bytes(const KilnInstr *instr, const KilnTarget *target, int threads);
 /** kiln_liveness(), then offsets by kiln_place(). Deterministic. Writes
  * buffer->offset and function->arena_bytes. */
 KilnMemoryPlan *kiln_memory_plan(KilnIRFunction *function, const KilnTarget *target, int threads,

@@ -4,6 +4,7 @@
 #ifndef KILN_PASSES_CONTEXT_H
 #define KILN_PASSES_CONTEXT_H
 
+#include "passes/lives.h"
 #include "passes/manager.h"
 
 enum {
@@ -17,6 +18,7 @@ struct KilnPassContext {
     const void *pass_options;       /* of the running entry */
     KilnPassStats *stats;           /* of the running pass; NULL: nothing counts */
     const KilnMemoryPlan *liveness; /* NULL unless the running pass requires it */
+    KilnLives *lives;               /* owned; kiln_pass_lives() looks whether they hold */
     bool implicit;                  /* the DCE in front of an entry: not among the last rewrites */
     const KilnNode *subject;        /* what refusals are about; NULL: they only count */
     int64_t subject_bytes;          /* of its results */

@@ -6,30 +6,46 @@
 #define KILN_PASSES_LIVES_H
 
 #include "ir/target.h"
+#include "passes/pass.h"
 
 typedef struct {
-    int64_t first, last; /* steps of the instructions that touch the buffer; -1: none does */
-    int64_t last_write;  /* -1: nothing writes it */
-    int64_t n_writes;
+    int32_t first, last; /* steps of the instructions that touch the buffer; -1: none does */
+    int32_t last_write;  /* -1: nothing writes it */
+    int32_t n_writes;
     int64_t size; /* bytes in the arena: 0 for what is no alloc */
     bool called;  /* calls touch it: what they ask of addresses is not known */
 } KilnFacts;
 
+/* Where an instruction stands. */
+typedef struct {
+    int32_t position; /* ascends along the list */
+    int32_t step;     /* of those that do work */
+} KilnStanding;
+
+/* Bytes per step as a tree of maxima: node i over 2i and 2i + 1. */
+typedef struct {
+    int64_t most; /* below, with what was added here */
+    int64_t plus; /* what was added here */
+} KilnLivesNode;
+
 typedef struct {
     KilnIRFunction *function;
-    KilnFacts *facts;  /* by buffer id */
-    uint32_t n_ids;    /* instructions with this id or a greater one were made since */
-    int64_t *position; /* by instruction id: ascends along the list */
-    int64_t *steps;    /* by instruction id, of those that do work */
+    uint64_t stamp;       /* of the function, when these were its lives */
+    KilnFacts *facts;     /* by buffer id */
+    uint32_t n_ids;       /* instructions with this id or a greater one were made since */
+    KilnStanding *places; /* by instruction id */
     int64_t n_steps;
-    int64_t limit;        /* bytes that may live at one step: as many as at the start */
-    int64_t n_leaves;     /* of the tree below */
-    int64_t *most, *plus; /* bytes per step as a tree of maxima: node i over 2i and 2i + 1 */
+    int64_t limit;    /* bytes that may live at one step: as many as at the start */
+    int64_t n_leaves; /* of the tree */
+    KilnLivesNode *tree;
+    size_t facts_room, places_room, tree_room; /* bytes */
 } KilnLives;
 
-KilnLives *kiln_lives_new(KilnIRFunction *function, const KilnTarget *target);
+/** The lives in @function as it is, with scratch on the context's target: found once, until
+ * something changes. Who changes lives without the function changes them back. Borrowed: valid
+ * until asked for anew. */
+KilnLives *kiln_pass_lives(KilnPassContext *context, KilnIRFunction *function);
 void kiln_lives_free(KilnLives *lives);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnLives, kiln_lives_free)
 
 static inline KilnFacts *
 kiln_lives_facts(const KilnLives *lives, const KilnBuffer *origin)

@@ -497,6 +497,7 @@ run_pipeline(const KilnPassPipeline *pipeline, const KilnUnit *module,
                   run_entries(&manager, entries, error) &&
                   verify_all(&manager, "after the last pass", error);
     kiln_pass_context_clear_recent(&manager.context);
+    kiln_lives_free(manager.context.lives);
     return ok;
 }
 

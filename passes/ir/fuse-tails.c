@@ -75,7 +75,7 @@ typedef struct {
 static void
 look_at(const Fusing *fusing, const KilnBuffer *result, Readers *readers)
 {
-    const int64_t *position = fusing->lives->position;
+    const KilnStanding *places = fusing->lives->places;
     kiln_foreach_buffer_use (use, result) {
         KilnInstr *user = use->user;
         if (user->kind == KILN_INSTR_view && use->index == 1) {
@@ -87,7 +87,8 @@ look_at(const Fusing *fusing, const KilnBuffer *result, Readers *readers)
             continue;
         readers->n_reads++;
         bool takes = user->kind == KILN_INSTR_add || is_activation(user);
-        if (takes && (!readers->reader || position[user->id] < position[readers->reader->id])) {
+        if (takes && (!readers->reader ||
+                      places[user->id].position < places[readers->reader->id].position)) {
             readers->reader = user;
             readers->operand = use->index;
         }
@@ -209,7 +210,7 @@ may_write(const Fusing *fusing, const KilnInstr *product, const Readers *readers
     GUARD(same_type, same_elements(type, &after->type));
     GUARD(floats, kiln_dtype_is_float(type->dtype) && !type->quant);
     GUARD(whole_result, after->kind != KILN_BUFFER_VIEW);
-    GUARD(written_first, facts->first == fusing->lives->steps[reader->id]);
+    GUARD(written_first, facts->first == fusing->lives->places[reader->id].step);
     return true;
 }
 
@@ -223,7 +224,7 @@ may_add(const Fusing *fusing, const KilnInstr *product, KilnBuffer *residual)
     GUARD(one_residual, !tail.residual);
     GUARD(residual_first, tail.activation == KILN_N_INSTRS);
     GUARD(residual_type, same_elements(&residual->type, &product->operands[0].buffer->type));
-    GUARD(residual_ready, facts->last_write < fusing->lives->steps[product->id]);
+    GUARD(residual_ready, facts->last_write < fusing->lives->places[product->id].step);
     return true;
 }
 
@@ -270,7 +271,7 @@ scratch_of(const Fusing *fusing, const KilnInstr *instr)
 static bool
 peak_is_kept(const Fusing *fusing, const KilnInstr *product, const Draft *draft)
 {
-    int64_t step = fusing->lives->steps[product->id];
+    int64_t step = fusing->lives->places[product->id].step;
     int64_t more = scratch_of(fusing, &draft->instr) - scratch_of(fusing, product);
     kiln_lives_add(fusing->lives, step, step, more);
     if (kiln_lives_fits(fusing->lives))
@@ -316,7 +317,7 @@ as_result(Fusing *fusing, KilnBuffer *buffer, KilnInstr *product)
 {
     KilnLives *lives = fusing->lives;
     const KilnBuffer *result = product->operands[0].buffer;
-    kiln_lives_define_before(lives, buffer, product, lives->position[product->id]);
+    kiln_lives_define_before(lives, buffer, product, lives->places[product->id].position);
     if (kiln_type_equal(&buffer->type, &result->type))
         return buffer;
     return kiln_ir_view(product->function, result->name, buffer, 0, &result->type, product);
@@ -343,7 +344,7 @@ fuse(Fusing *fusing, KilnInstr *product, KilnInstr *reader, Draft *draft, GError
     kiln_pass_note(fusing->context, rule, "%s: %s", kiln_instr_label(fused),
                    kiln_instr_info(reader->kind)->name);
     KilnFacts *facts = kiln_lives_facts(fusing->lives, kiln_buffer_origin(result));
-    facts->first = fusing->lives->steps[product->id];
+    facts->first = fusing->lives->places[product->id].step;
     if (facts->n_writes == 1)
         facts->last_write = facts->first;
     kiln_instr_remove(product);
@@ -356,7 +357,7 @@ fuse(Fusing *fusing, KilnInstr *product, KilnInstr *reader, Draft *draft, GError
 static gboolean
 fuse_once(KilnIRFunction *function, KilnPassContext *context, bool *any, GError **error)
 {
-    g_autoptr(KilnLives) lives = kiln_lives_new(function, kiln_pass_target(context));
+    KilnLives *lives = kiln_pass_lives(context, function);
     g_autoptr(GPtrArray) products = g_ptr_array_new();
     Fusing fusing = { context, lives };
     *any = false;

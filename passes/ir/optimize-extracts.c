@@ -46,7 +46,7 @@ is_born_at(const KilnLives *lives, const KilnBuffer *result, const KilnInstr *sl
 {
     kiln_foreach_buffer_use (use, result) {
         if (use->user != result->def && use->user != slice && use->user->id < lives->n_ids &&
-            lives->position[use->user->id] < lives->position[slice->id])
+            lives->places[use->user->id].position < lives->places[slice->id].position)
             return false;
     }
     return true;
@@ -60,7 +60,7 @@ may_view(const KilnLives *lives, KilnPassContext *context, const KilnInstr *slic
     const KilnBuffer *origin = kiln_buffer_origin(operand);
     const KilnFacts *to = kiln_lives_facts(lives, kiln_buffer_origin(result));
     const KilnFacts *from = kiln_lives_facts(lives, origin);
-    int64_t step = lives->steps[slice->id];
+    int64_t step = lives->places[slice->id].step;
     GUARD(one_piece, is_one_piece(slice, out_first));
     GUARD(has_elements, kiln_type_bytes(&result->type) > 0);
     GUARD(plain_layout, !result->type.layout && !operand->type.layout);
@@ -151,7 +151,7 @@ view_all(KilnIRFunction *function, KilnPassContext *context)
     }
     if (slices->len == 0)
         return false;
-    g_autoptr(KilnLives) lives = kiln_lives_new(function, kiln_pass_target(context));
+    KilnLives *lives = kiln_pass_lives(context, function);
     /* A view that frees bytes may make room for one that came before. */
     while (slices->len > 0 && view_slices(lives, context, slices))
         changed = true;

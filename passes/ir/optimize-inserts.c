@@ -73,7 +73,7 @@ may_hold(const Inserts *inserts, const KilnInstr *instr)
     KilnPassContext *context = inserts->context;
     KilnBuffer *result = instr->operands[0].buffer;
     const KilnBuffer *origin = kiln_buffer_origin(result);
-    int64_t step = inserts->lives->steps[instr->id];
+    int64_t step = inserts->lives->places[instr->id].step;
     GUARD(plain_layout, !result->type.layout);
     GUARD(same_quantization, means_the_same(instr));
     GUARD(result_not_state, origin->kind != KILN_BUFFER_WEIGHT);
@@ -175,7 +175,7 @@ may_move(const Inserts *inserts, const KilnInstr *concat, const Piece *piece)
 {
     KilnPassContext *context = inserts->context;
     const KilnBuffer *result = kiln_buffer_origin(concat->operands[0].buffer);
-    int64_t step = inserts->lives->steps[concat->id];
+    int64_t step = inserts->lives->places[concat->id].step;
     const KilnFacts *from = kiln_lives_facts(inserts->lives, piece->origin);
     const KilnFacts *to = kiln_lives_facts(inserts->lives, result);
     GUARD(operand_local, piece->origin->kind == KILN_BUFFER_ALLOC);
@@ -306,13 +306,13 @@ view_of(KilnBuffer *result, const KilnBuffer *like, int64_t offset, KilnInstr *b
 static void
 hoist_result(Inserts *inserts, KilnBuffer *result, const GPtrArray *moving)
 {
-    int64_t *position = inserts->lives->position;
+    KilnStanding *places = inserts->lives->places;
     for (guint i = 0; i < moving->len && result->kind == KILN_BUFFER_ALLOC; i++) {
         KilnInstr *def = ((const Piece *)g_ptr_array_index(moving, i))->origin->def;
-        if (position[def->id] >= position[result->def->id])
+        if (places[def->id].position >= places[result->def->id].position)
             continue;
         kiln_instr_move(result->def, def);
-        position[result->def->id] = position[def->id];
+        places[result->def->id].position = places[def->id].position;
     }
 }
 
@@ -452,7 +452,7 @@ join_all(KilnIRFunction *function, KilnPassContext *context, bool *out_any, GErr
     }
     if (concats->len == 0)
         return TRUE;
-    g_autoptr(KilnLives) lives = kiln_lives_new(function, kiln_pass_target(context));
+    KilnLives *lives = kiln_pass_lives(context, function);
     g_autofree int64_t *taken = g_new0(int64_t, function->buffers->len + 1);
     Inserts inserts = { lives, context, NULL, taken, 0 };
     /* A concat that is gone may make room for one that came before. */

@@ -87,8 +87,8 @@ dies_at(const Sharing *sharing, const KilnBuffer *buffer, const KilnBuffer *sour
         if (user->kind == KILN_INSTR_view && use->index == 1) {
             if (!dies_at(sharing, user->operands[0].buffer, source, step, left))
                 return false;
-        } else if (!kiln_instr_is_bookkeeping(user) && sharing->lives->steps[user->id] > step &&
-                   overlap(buffer, source)) {
+        } else if (!kiln_instr_is_bookkeeping(user) &&
+                   sharing->lives->places[user->id].step > step && overlap(buffer, source)) {
             return false;
         }
     }
@@ -109,7 +109,7 @@ may_share(const Sharing *sharing, const KilnInstr *instr, uint32_t out, uint32_t
     GUARD(source_not_observable, from->kind == KILN_BUFFER_ALLOC);
     GUARD(dest_not_weight, to->kind == KILN_BUFFER_ALLOC || to->kind == KILN_BUFFER_OUTPUT);
     GUARD(dest_born_here,
-          kiln_lives_facts(sharing->lives, to)->first == sharing->lives->steps[instr->id]);
+          kiln_lives_facts(sharing->lives, to)->first == sharing->lives->places[instr->id].step);
     GUARD(dest_whole, is_whole(dest, to));
     GUARD(operands_may_alias, all_may_alias(instr, out, source));
     return true;
@@ -123,7 +123,7 @@ may_share_whole(const Sharing *sharing, const KilnInstr *instr, uint32_t k)
     const KilnBuffer *from = kiln_buffer_origin(source);
     GUARD(source_whole, is_whole(source, from));
     GUARD(source_dies_here,
-          kiln_lives_facts(sharing->lives, from)->last == sharing->lives->steps[instr->id]);
+          kiln_lives_facts(sharing->lives, from)->last == sharing->lives->places[instr->id].step);
     return true;
 }
 
@@ -140,7 +140,8 @@ may_share_part(const Sharing *sharing, const KilnInstr *instr, uint32_t out, uin
     if (is_whole(source, from)) /* what keeps it from being shared whole does so here */
         return false;
     GUARD(part_for_local, to->kind == KILN_BUFFER_ALLOC);
-    GUARD(part_dies_here, dies_at(sharing, from, source, sharing->lives->steps[instr->id], &left));
+    GUARD(part_dies_here,
+          dies_at(sharing, from, source, sharing->lives->places[instr->id].step, &left));
     GUARD(aligned_for_calls, !facts->called || offset % KILN_ALIGNMENT == 0);
     GUARD(whole_elements, offset % (int64_t)kiln_dtype_size(from->type.dtype) == 0);
     return true;
@@ -196,11 +197,11 @@ share_output(Sharing *sharing, KilnBuffer *to, KilnBuffer *from)
 static void
 share_local(Sharing *sharing, KilnBuffer *to, KilnBuffer *from, int64_t offset)
 {
-    int64_t *position = sharing->lives->position;
+    KilnStanding *places = sharing->lives->places;
     /* Names of the buffer that goes may stand before the alloc of the one that stays. */
-    if (position[from->def->id] > position[to->def->id]) {
+    if (places[from->def->id].position > places[to->def->id].position) {
         kiln_instr_move(from->def, to->def);
-        position[from->def->id] = position[to->def->id];
+        places[from->def->id].position = places[to->def->id].position;
     }
     kiln_lives_replace(sharing->lives, to, as_type(from, offset, to, to->def), from);
 }
@@ -250,7 +251,7 @@ share_result(Sharing *sharing, KilnInstr *instr, uint32_t out)
 static bool
 share_all(KilnIRFunction *function, KilnPassContext *context)
 {
-    g_autoptr(KilnLives) lives = kiln_lives_new(function, kiln_pass_target(context));
+    KilnLives *lives = kiln_pass_lives(context, function);
     Sharing sharing = { context, lives, false };
     bool changed = false, any;
     do {

@@ -82,13 +82,13 @@ find(Group *group)
 static int64_t
 position_of(const Stacking *stacking, const KilnInstr *instr)
 {
-    return stacking->lives->position[instr->id];
+    return stacking->lives->places[instr->id].position;
 }
 
 static int64_t
 step_of(const Stacking *stacking, const KilnInstr *instr)
 {
-    return stacking->lives->steps[instr->id];
+    return stacking->lives->places[instr->id].step;
 }
 
 /* --- which instructions --- */
@@ -231,7 +231,7 @@ may_join(const Stacking *stacking, const Group *a, const Group *b, bool sink, Gr
 
 typedef struct {
     KilnFacts *facts;
-    int64_t first, last; /* before */
+    int32_t first, last; /* before */
 } Change;
 
 typedef struct {
@@ -251,8 +251,8 @@ change(Stacking *stacking, Changes *changes, KilnBuffer *buffer, const int64_t l
     changes->between -= facts->size * (facts->first <= middle && middle <= facts->last);
     kiln_lives_add(stacking->lives, facts->first, facts->last, -facts->size);
     kiln_lives_add(stacking->lives, life[0], life[1], facts->size);
-    facts->first = life[0];
-    facts->last = life[1];
+    facts->first = (int32_t)life[0];
+    facts->last = (int32_t)life[1];
 }
 
 static void
@@ -489,10 +489,10 @@ static void
 lower_dealloc(Stacking *stacking, KilnBuffer *buffer, KilnInstr *stack, int64_t position)
 {
     KilnInstr *dealloc = stacking->deallocs[kiln_buffer_origin(buffer)->id];
-    int64_t *at = dealloc ? &stacking->lives->position[dealloc->id] : NULL;
-    if (at && *at < position) {
+    KilnStanding *at = dealloc ? &stacking->lives->places[dealloc->id] : NULL;
+    if (at && at->position < position) {
         kiln_instr_move(dealloc, stack->next);
-        *at = position;
+        at->position = (int32_t)position;
     }
 }
 
@@ -546,8 +546,7 @@ static bool
 stack_once(Stacking *stacking)
 {
     guint n = stacking->function->buffers->len;
-    g_autoptr(KilnLives) lives =
-        kiln_lives_new(stacking->function, kiln_pass_target(stacking->context));
+    KilnLives *lives = kiln_pass_lives(stacking->context, stacking->function);
     g_autoptr(GPtrArray) groups = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GPtrArray) tried = g_ptr_array_new();
     g_autofree Group **writer = g_new0(Group *, n + 1);
