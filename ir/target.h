@@ -5,6 +5,7 @@
 #define KILN_IR_TARGET_H
 
 #include "ir/ir.h"
+#include "ir/slice.h"
 
 /** What a bound kernel is called with. */
 typedef struct {
@@ -46,8 +47,10 @@ typedef struct {
                             int threads); /* lives for this instruction only; in the plan */
     size_t (*packed_bytes)(const KilnInstr *instr); /* 0: nothing to pack for this instruction */
     /* Packs the constant operands that the kernel wants packed. @data holds the addresses of const
-     * weights, possibly misaligned, and NULL for every other operand. */
-    void (*pack)(const KilnInstr *instr, const void *const *data, void *packed);
+     * weights, possibly misaligned, and NULL for every other operand. Slices write
+     * what is theirs: the same bytes, however many there are. A region comes whole: its vendor
+     * brings threads of its own. */
+    void (*pack)(const KilnInstr *instr, const void *const *data, void *packed, KilnSlice slice);
     /* Estimated time on one thread in microseconds, to choose between algorithms. */
     double (*cost)(const KilnInstr *instr);
     /* What run() would otherwise find out in every run, from the instruction alone: a stack's list

@@ -10,8 +10,10 @@
 #include "runtime/program_file.h"
 #include "runtime/sealed.h"
 
+#include "backends/cpu/parallel.h"
 #include "graph/alloc.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 typedef struct {
@@ -74,23 +76,53 @@ count_readers(Weights *weights)
     }
 }
 
-/* --- packed and plain --- */
+/* --- packed --- */
 
-/* @bytes, or equal bytes of another specialisation or program instead. Takes @bytes over. */
-static GBytes *
-share(const KilnBinder *binder, GBytes *bytes)
+/* A call whose weights are being packed. */
+typedef struct {
+    KilnBoundCall *call;
+    const void **data; /* per operand: of those that are packed */
+    GPtrArray *views;  /* GBytes*: what they lie in */
+    void *packed;
+    atomic_uint left; /* slices that are not packed yet */
+    KilnDigest digest;
+} Packing;
+
+/* Some calls that threads pack together: one slice of one of them is a task. */
+typedef struct {
+    Weights *weights;
+    GArray *packings; /* Packing */
+    GArray *tasks;    /* PackTask */
+    size_t bytes;     /* that they make */
+} Group;
+
+typedef struct {
+    guint packing;
+    KilnSlice slice;
+} PackTask;
+
+enum {
+    GROUP_BYTES = 4 * 1024 * 1024, /* how many are made at a time, where one call does not make
+                                      more: plain weights stay until their group is done, and where
+                                      others keep the processors busy each group waits for them */
+    SLICE_BYTES = 64 * 1024,
+    ALONE_BYTES = 512 * 1024, /* below this one thread is done before the others are awake */
+};
+
+static void
+packing_clear(void *data)
 {
-    return kiln_constant_cache_share(binder->options->cache, bytes);
+    Packing *packing = data;
+    g_free(packing->data);
+    g_ptr_array_unref(packing->views);
 }
 
 static gboolean
-pack(Weights *weights, KilnBoundCall *call, GError **error)
+find_data(Packing *packing, GError **error)
 {
-    const KilnInstr *instr = call->instr;
-    g_autoptr(GPtrArray) views = g_ptr_array_new_with_free_func((GDestroyNotify)g_bytes_unref);
-    g_autofree const void **data = g_new0(const void *, instr->n_operands);
+    const KilnInstr *instr = packing->call->instr;
     for (uint32_t i = 0; i < instr->n_operands; i++) {
-        const KilnBuffer *weight = packed_operand(call, i);
+        const KilnBuffer *weight = packed_operand(packing->call, i);
         if (!weight)
             continue;
         const KilnTensor *tensor = weight->constant->tensor;
@@ -101,32 +133,89 @@ pack(Weights *weights, KilnBoundCall *call, GError **error)
             g_prefix_error(error, "constant %s: ", weight->name);
             return FALSE;
         }
-        g_ptr_array_add(views, view);
-        data[i] = (const char *)g_bytes_get_data(view, NULL) +
-                  kiln_buffer_origin_offset(instr->operands[i].buffer);
-    }
-    /* Zeros: what pack() leaves out is padding, which must not make equal weights differ. */
-    void *memory = kiln_sealer_alloc(weights->sealer, call->packed_bytes, error);
-    if (!memory) {
-        g_prefix_error(error, "%s: packed weights: ", kiln_instr_label(instr));
-        return FALSE;
-    }
-    call->kernel->pack(instr, data, memory);
-    call->packed = share(weights->binder, kiln_sealer_take(weights->sealer));
-    weights->binder->out->weight_bytes += (int64_t)call->packed_bytes;
-    for (uint32_t i = 0; i < instr->n_operands; i++) {
-        const KilnBuffer *weight = packed_operand(call, i);
-        if (weight)
-            has_read(weights, weight->constant);
+        g_ptr_array_add(packing->views, view);
+        packing->data[i] = (const char *)g_bytes_get_data(view, NULL) +
+                           kiln_buffer_origin_offset(instr->operands[i].buffer);
     }
     return TRUE;
 }
 
 static gboolean
-pack_calls(Weights *weights, GError **error)
+add_call(Group *group, KilnBoundCall *call, GError **error)
 {
+    const KilnInstr *instr = call->instr;
+    Packing packing = { .call = call,
+                        .data = g_new0(const void *, instr->n_operands),
+                        .views = g_ptr_array_new_with_free_func((GDestroyNotify)g_bytes_unref) };
+    if (!find_data(&packing, error)) {
+        packing_clear(&packing);
+        return FALSE;
+    }
+    /* Zeros: what pack() leaves out is padding, which must not make equal weights differ. */
+    call->packed =
+        kiln_sealer_alloc(group->weights->sealer, call->packed_bytes, &packing.packed, error);
+    if (!call->packed) {
+        packing_clear(&packing);
+        g_prefix_error(error, "%s: packed weights: ", kiln_instr_label(instr));
+        return FALSE;
+    }
+    g_array_append_val(group->packings, packing);
+    group->bytes += call->packed_bytes;
+    /* A vendor brings threads of its own. */
+    unsigned n = instr->kind == KILN_INSTR_call
+                     ? 1
+                     : (unsigned)((call->packed_bytes + SLICE_BYTES - 1) / SLICE_BYTES);
+    atomic_init(&g_array_index(group->packings, Packing, group->packings->len - 1).left, n);
+    for (unsigned i = 0; i < n; i++) {
+        PackTask task = { group->packings->len - 1, { i, n } };
+        g_array_append_val(group->tasks, task);
+    }
+    return TRUE;
+}
+
+static void
+pack_task(const void *data, int64_t index, int thread)
+{
+    (void)thread;
+    const Group *group = data;
+    const PackTask *task = &g_array_index(group->tasks, PackTask, index);
+    Packing *packing = &g_array_index(group->packings, Packing, task->packing);
+    const KilnBoundCall *call = packing->call;
+    call->kernel->pack(call->instr, packing->data, packing->packed, task->slice);
+    if (atomic_fetch_sub(&packing->left, 1) == 1)
+        packing->digest = kiln_digest(packing->packed, call->packed_bytes);
+}
+
+/* Packs what the group has and empties it. */
+static void
+pack_group(Group *group)
+{
+    Weights *weights = group->weights;
     const KilnBindOptions *options = weights->binder->options;
-    KilnSpecialisation *out = weights->binder->out;
+    int threads = group->bytes < ALONE_BYTES ? 1 : options->threads;
+    kiln_cpu_parallel(group->tasks->len, threads, pack_task, group);
+    kiln_sealer_seal(weights->sealer);
+    for (guint p = 0; p < group->packings->len; p++) {
+        const Packing *packing = &g_array_index(group->packings, Packing, p);
+        KilnBoundCall *call = packing->call;
+        call->packed = kiln_constant_cache_share(options->cache, call->packed, packing->digest);
+        weights->binder->out->weight_bytes += (int64_t)call->packed_bytes;
+        for (uint32_t i = 0; i < call->instr->n_operands; i++) {
+            const KilnBuffer *weight = packed_operand(call, i);
+            if (weight)
+                has_read(weights, weight->constant);
+        }
+    }
+    g_array_set_size(group->packings, 0);
+    g_array_set_size(group->tasks, 0);
+    group->bytes = 0;
+}
+
+static gboolean
+fill_groups(Group *group, GError **error)
+{
+    const KilnBindOptions *options = group->weights->binder->options;
+    KilnSpecialisation *out = group->weights->binder->out;
     for (uint32_t c = 0; c < out->n_calls; c++) {
         KilnBoundCall *call = &out->calls[c];
         if (!call->packed_bytes)
@@ -135,11 +224,32 @@ pack_calls(Weights *weights, GError **error)
                                                     kiln_instr_label(call->instr), options->data))
             return kiln_throw(error, KILN_ERROR_CANCELLED, "%s: cancelled",
                               kiln_instr_label(call->instr));
-        if (!pack(weights, call, error))
+        bool of_vendor = call->instr->kind == KILN_INSTR_call;
+        if (of_vendor || call->packed_bytes > GROUP_BYTES - MIN(group->bytes, GROUP_BYTES))
+            pack_group(group);
+        if (!add_call(group, call, error))
             return FALSE;
+        if (of_vendor)
+            pack_group(group);
     }
+    pack_group(group);
     return TRUE;
 }
+
+static gboolean
+pack_calls(Weights *weights, GError **error)
+{
+    Group group = { .weights = weights,
+                    .packings = g_array_new(FALSE, FALSE, sizeof(Packing)),
+                    .tasks = g_array_new(FALSE, FALSE, sizeof(PackTask)) };
+    g_array_set_clear_func(group.packings, packing_clear);
+    gboolean good = fill_groups(&group, error);
+    g_array_unref(group.packings);
+    g_array_unref(group.tasks);
+    return good;
+}
+
+/* --- plain --- */
 
 static GBytes *
 zeros(const KilnType *type, GError **error)
@@ -158,9 +268,13 @@ sealed_copy(Weights *weights, const KilnTensor *tensor, GError **error)
 {
     int64_t size = tensor->kind == KILN_TENSOR_DATA ? kiln_tensor_storage(tensor)
                                                     : kiln_type_bytes(&tensor->type);
-    void *memory = kiln_sealer_alloc(weights->sealer, size < 0 ? SIZE_MAX : (size_t)size, error);
-    return memory && kiln_tensor_write(tensor, memory, error) ? kiln_sealer_take(weights->sealer)
-                                                              : NULL;
+    void *memory;
+    g_autoptr(GBytes) copy =
+        kiln_sealer_alloc(weights->sealer, size < 0 ? SIZE_MAX : (size_t)size, &memory, error);
+    if (!copy || !kiln_tensor_write(tensor, memory, error))
+        return NULL;
+    kiln_sealer_seal(weights->sealer);
+    return g_steal_pointer(&copy);
 }
 
 /* The aligned bytes of a weight: those of the model's map, which is read-only, where they are
@@ -186,7 +300,10 @@ view_of(Weights *weights, const KilnBuffer *weight, bool state, GError **error)
         return NULL;
     }
     has_read(weights, weight->constant);
-    return share(weights->binder, view);
+    size_t size;
+    data = g_bytes_get_data(view, &size);
+    return kiln_constant_cache_share(weights->binder->options->cache, view,
+                                     kiln_digest(data, size));
 }
 
 /* --- stored --- */

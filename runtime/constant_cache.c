@@ -341,13 +341,11 @@ release_weight(gpointer data)
 }
 
 GBytes *
-kiln_constant_cache_share(KilnConstantCache *cache, GBytes *bytes)
+kiln_constant_cache_share(KilnConstantCache *cache, GBytes *bytes, KilnDigest digest)
 {
-    size_t size;
-    const void *data = g_bytes_get_data(bytes, &size);
+    size_t size = g_bytes_get_size(bytes);
     if (!size)
         return bytes;
-    KilnDigest digest = kiln_digest(data, size);
     pthread_mutex_lock(&cache->lock);
     SharedWeight *weight = g_hash_table_lookup(cache->weights, &digest);
     GBytes *superfluous = weight ? bytes : NULL;

@@ -11,7 +11,8 @@
 
 enum {
     CHUNK = 256 * 1024, /* bytes of a mapping for small blocks */
-    SMALL = CHUNK / 4
+    SMALL = CHUNK / 4,
+    HUGE = 2 * 1024 * 1024 /* the big pages of the system */
 };
 
 /* A mapping; it goes with the last block in it. */
@@ -22,11 +23,8 @@ typedef struct {
 } Mapping;
 
 struct KilnSealer {
-    Mapping *small; /* has room for more */
-    Mapping *big;   /* of one block, which is being written */
-    Mapping *last;  /* the one of the two that the last block is in */
-    void *block;
-    size_t size;
+    Mapping *small;  /* has room for more; NULL: none has */
+    GPtrArray *full; /* Mapping*, with a block that may be being written */
 };
 
 static void
@@ -47,6 +45,10 @@ mapping_new(size_t size, GError **error)
     void *start = kiln_map(whole, error);
     if (!start)
         return NULL;
+    /* Most of the time that writing it takes goes into first touches: fewer where pages are big. A
+     * hint, which holds no page that is not written. */
+    if (whole >= HUGE)
+        madvise(start, whole, MADV_HUGEPAGE);
     Mapping *mapping = g_new0(Mapping, 1);
     atomic_init(&mapping->references, 1);
     mapping->start = start;
@@ -55,19 +57,26 @@ mapping_new(size_t size, GError **error)
 }
 
 static void
-seal(Mapping **mapping)
+seal(void *data)
 {
-    if (!*mapping)
-        return;
+    Mapping *mapping = data;
     /* Where the system has no more mappings to split, weights stay writable: they are as right. */
-    mprotect((*mapping)->start, (*mapping)->size, PROT_READ);
-    g_clear_pointer(mapping, mapping_unref);
+    mprotect(mapping->start, mapping->size, PROT_READ);
+    mapping_unref(mapping);
 }
 
 KilnSealer *
 kiln_sealer_new(void)
 {
-    return g_new0(KilnSealer, 1);
+    KilnSealer *sealer = g_new0(KilnSealer, 1);
+    sealer->full = g_ptr_array_new_with_free_func(seal);
+    return sealer;
+}
+
+void
+kiln_sealer_seal(KilnSealer *sealer)
+{
+    g_ptr_array_set_size(sealer->full, 0);
 }
 
 void
@@ -75,33 +84,39 @@ kiln_sealer_free(KilnSealer *sealer)
 {
     if (!sealer)
         return;
-    seal(&sealer->small);
-    seal(&sealer->big);
+    g_clear_pointer(&sealer->small, seal);
+    g_ptr_array_unref(sealer->full);
     g_free(sealer);
 }
 
-void *
-kiln_sealer_alloc(KilnSealer *sealer, size_t size, GError **error)
+/* A mapping with room for @size bytes; NULL where there is no memory. */
+static Mapping *
+mapping_for(KilnSealer *sealer, size_t size, GError **error)
 {
-    size_t wanted = kiln_align_up(MAX(size, (size_t)1));
-    bool big = wanted > SMALL;
-    Mapping **to = big ? &sealer->big : &sealer->small;
-    seal(&sealer->big);
-    if (!*to || (*to)->size - (*to)->used < wanted) {
-        seal(to);
-        if (!(*to = mapping_new(big ? wanted : CHUNK, error)))
-            return NULL;
+    Mapping *small = sealer->small;
+    if (size <= SMALL && small && small->size - small->used >= size)
+        return small;
+    Mapping *made = mapping_new(size > SMALL ? size : CHUNK, error);
+    if (!made)
+        return NULL;
+    if (size > SMALL) {
+        g_ptr_array_add(sealer->full, made);
+        return made;
     }
-    sealer->last = *to;
-    sealer->block = (*to)->start + (*to)->used;
-    sealer->size = size;
-    (*to)->used += wanted;
-    return sealer->block;
+    if (small)
+        g_ptr_array_add(sealer->full, small);
+    return sealer->small = made;
 }
 
 GBytes *
-kiln_sealer_take(KilnSealer *sealer)
+kiln_sealer_alloc(KilnSealer *sealer, size_t size, void **out, GError **error)
 {
-    atomic_fetch_add(&sealer->last->references, 1);
-    return g_bytes_new_with_free_func(sealer->block, sealer->size, mapping_unref, sealer->last);
+    size_t wanted = kiln_align_up(MAX(size, (size_t)1));
+    Mapping *mapping = mapping_for(sealer, wanted, error);
+    if (!mapping)
+        return NULL;
+    *out = mapping->start + mapping->used;
+    mapping->used += wanted;
+    atomic_fetch_add(&mapping->references, 1);
+    return g_bytes_new_with_free_func(*out, size, mapping_unref, mapping);
 }

@@ -8,8 +8,7 @@
 #include <glib.h>
 #include <stddef.h>
 
-/** Blocks that are filled one after the other: big ones are mappings of their own, small ones share
- * some. */
+/** Makes blocks: big ones are mappings of their own, small ones share some. */
 typedef struct KilnSealer KilnSealer;
 
 KilnSealer *kiln_sealer_new(void);
@@ -17,10 +16,10 @@ KilnSealer *kiln_sealer_new(void);
 void kiln_sealer_free(KilnSealer *sealer);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnSealer, kiln_sealer_free)
 
-/** @size bytes of zeros, 64-byte aligned, to be written until the next call for @sealer; NULL and
- * KILN_ERROR_MEMORY where there are none. */
-void *kiln_sealer_alloc(KilnSealer *sealer, size_t size, GError **error);
-/** The block that was allocated last, as bytes that free it. They may outlive @sealer. */
-GBytes *kiln_sealer_take(KilnSealer *sealer);
+/** @size bytes of zeros, 64-byte aligned, to be written at *@out until the next kiln_sealer_seal();
+ * NULL and KILN_ERROR_MEMORY where there are none. They may outlive @sealer. */
+GBytes *kiln_sealer_alloc(KilnSealer *sealer, size_t size, void **out, GError **error);
+/** All blocks so far are written. Small ones become read-only with their page, when it is full. */
+void kiln_sealer_seal(KilnSealer *sealer);
 
 #endif

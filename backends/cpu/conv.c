@@ -111,10 +111,10 @@ kiln_cpu_conv_pack_size(const KilnCpuConv *conv)
 }
 
 void
-kiln_cpu_conv_pack(const KilnCpuConv *conv, const void *src, float *dst)
+kiln_cpu_conv_pack(const KilnCpuConv *conv, const void *src, float *dst, KilnSlice slice)
 {
     if (kiln_conv_is_depthwise(conv)) {
-        kiln_conv_depthwise_pack(conv, src, dst);
+        kiln_conv_depthwise_pack(conv, src, dst, slice);
         return;
     }
     Product p = product_of(conv);
@@ -123,7 +123,8 @@ kiln_cpu_conv_pack(const KilnCpuConv *conv, const void *src, float *dst)
     KilnGemmSide side = { .kind = KILN_GEMM_STRIDED, .stride_i = p.depth, .stride_k = 1 };
     for (int64_t g = 0; g < conv->groups; g++) {
         side.base = (const char *)src + 4 * g * (conv->oc / conv->groups) * p.depth;
-        kiln_gemm_pack_side(&plan, cut, &side, dst + g * kiln_gemm_packed_floats(&plan, cut));
+        kiln_gemm_pack_side(&plan, cut, &side, slice,
+                            dst + g * kiln_gemm_packed_floats(&plan, cut));
     }
 }
 

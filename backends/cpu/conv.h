@@ -8,6 +8,7 @@
 #pragma once
 
 #include "backends/cpu/tail.h"
+#include "ir/slice.h"
 
 #include <stdint.h>
 
@@ -38,8 +39,9 @@ typedef struct {
 /** Bytes of the packed weights. */
 int64_t kiln_cpu_conv_pack_size(const KilnCpuConv *conv);
 
-/** Pack weights at @src (any byte address) to @dst, 64-byte aligned. */
-void kiln_cpu_conv_pack(const KilnCpuConv *conv, const void *src, float *dst);
+/** Pack @slice of the weights at @src (any byte address) to @dst, 64-byte aligned: where the whole
+ * of both begins. */
+void kiln_cpu_conv_pack(const KilnCpuConv *conv, const void *src, float *dst, KilnSlice slice);
 
 /** Bytes of scratch for @threads threads, INT64_MAX when no number can say it. */
 int64_t kiln_cpu_conv_scratch_size(const KilnCpuConv *conv, int threads);
@@ -69,6 +71,7 @@ double kiln_cpu_conv_time(const KilnCpuConv *conv);
 
 /** The same for transposed convolution, whose tail has no residual. */
 int64_t kiln_cpu_conv_transpose_pack_size(const KilnCpuConv *conv);
-void kiln_cpu_conv_transpose_pack(const KilnCpuConv *conv, const void *src, float *dst);
+void kiln_cpu_conv_transpose_pack(const KilnCpuConv *conv, const void *src, float *dst,
+                                  KilnSlice slice);
 int64_t kiln_cpu_conv_transpose_scratch_size(const KilnCpuConv *conv, int threads);
 void kiln_cpu_conv_transpose_run(const KilnCpuConv *conv, const KilnCpuConvArgs *args);

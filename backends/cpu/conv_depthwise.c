@@ -51,9 +51,11 @@ stride_of_3x3(const KilnCpuConv *c)
 }
 
 void
-kiln_conv_depthwise_pack(const KilnCpuConv *conv, const void *src, float *dst)
+kiln_conv_depthwise_pack(const KilnCpuConv *conv, const void *src, float *dst, KilnSlice slice)
 {
-    memcpy(dst, src, (size_t)(4 * conv->oc * times3(conv->kernel)));
+    int64_t taps = times3(conv->kernel), begin = kiln_slice_begin(slice, conv->oc) * taps;
+    int64_t end = kiln_slice_end(slice, conv->oc) * taps;
+    memcpy(dst + begin, (const char *)src + 4 * begin, (size_t)(4 * (end - begin)));
 }
 
 /* The layout that the plane kernel reads: of the image itself, where it can. */

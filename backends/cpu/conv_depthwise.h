@@ -14,6 +14,7 @@ kiln_conv_is_depthwise(const KilnCpuConv *conv)
     return conv->groups > 1 && conv->ic == conv->groups;
 }
 
-void kiln_conv_depthwise_pack(const KilnCpuConv *conv, const void *src, float *dst);
+void kiln_conv_depthwise_pack(const KilnCpuConv *conv, const void *src, float *dst,
+                              KilnSlice slice);
 int64_t kiln_conv_depthwise_scratch_size(const KilnCpuConv *conv, int threads);
 void kiln_conv_depthwise_run(const KilnCpuConv *conv, const KilnCpuConvArgs *args);

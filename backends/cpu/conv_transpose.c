@@ -91,7 +91,7 @@ kiln_cpu_conv_transpose_pack_size(const KilnCpuConv *conv)
 }
 
 void
-kiln_cpu_conv_transpose_pack(const KilnCpuConv *conv, const void *src, float *dst)
+kiln_cpu_conv_transpose_pack(const KilnCpuConv *conv, const void *src, float *dst, KilnSlice slice)
 {
     Blocks b = blocks_of(conv);
     int64_t group_floats = conv->ic / conv->groups * b.channels * b.taps;
@@ -101,7 +101,7 @@ kiln_cpu_conv_transpose_pack(const KilnCpuConv *conv, const void *src, float *ds
             KilnCpuGemm gemm = product_of(&b, left < b.block ? left : b.block);
             gemm.a_packed = true;
             kiln_cpu_gemm_pack_a(&gemm, (const char *)src + 4 * (g * group_floats + first * b.taps),
-                                 dst);
+                                 dst, slice);
             dst += kiln_cpu_gemm_pack_a_size(&gemm) / 4;
         }
     }

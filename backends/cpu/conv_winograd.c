@@ -26,7 +26,9 @@ enum {
     ROUND_FLOATS = 1 << 19, /* of V and M together */
     PANELS_PER_TASK = 8,
     CHANNELS_PER_TASK = 4,
-    LINE = 16, /* floats of a cache line */
+    LINE = 16,      /* floats of a cache line */
+    PACKED_RUN = 8, /* input channels whose weights are brought to their 36 places together, which
+                       lie so far apart that lines of them meet in one set of a cache */
 };
 
 typedef struct {
@@ -121,21 +123,36 @@ kiln_winograd_pack_size(const KilnCpuConv *c)
     return floats;
 }
 
+/* Of one panel, from input channel @k on. */
+static void
+pack_run(const Plan *p, const void *src, float *dst, int64_t panel, int64_t k)
+{
+    float points[POINTS][PACKED_RUN * LINE];
+    const KilnCpuConv *c = p->conv;
+    int64_t first = panel_start(p, panel), n = panel_start(p, panel + 1) - first;
+    int64_t left = c->ic - k, run = left < PACKED_RUN ? left : PACKED_RUN;
+    for (int64_t i = 0; i < run; i++) {
+        KilnWinogradWeights w = { .src = (const char *)src + 4 * 9 * (first * c->ic + k + i),
+                                  .stride = 9 * c->ic,
+                                  .channels = n,
+                                  .out = points[0] + i * n,
+                                  .out_pitch = PACKED_RUN * LINE };
+        p->kernels->weights(&w);
+    }
+    for (int64_t i = 0; i < POINTS; i++)
+        memcpy(dst + i * c->ic * c->oc + first * c->ic + k * n, points[i],
+               (size_t)(run * n) * sizeof *dst);
+}
+
 void
-kiln_winograd_pack(const KilnCpuConv *c, const void *src, float *dst)
+kiln_winograd_pack(const KilnCpuConv *c, const void *src, float *dst, KilnSlice slice)
 {
     Plan p = plan_of(c);
-    int64_t point = c->ic * c->oc;
-    for (int64_t panel = 0; panel < p.panels; panel++) {
-        int64_t first = panel_start(&p, panel), n = panel_start(&p, panel + 1) - first;
-        for (int64_t k = 0; k < c->ic; k++) {
-            KilnWinogradWeights w = { .src = (const char *)src + 4 * 9 * (first * c->ic + k),
-                                      .stride = 9 * c->ic,
-                                      .channels = n,
-                                      .out = dst + first * c->ic + k * n,
-                                      .out_pitch = point };
-            p.kernels->weights(&w);
-        }
+    int64_t runs = (c->ic + PACKED_RUN - 1) / PACKED_RUN,
+            end = kiln_slice_end(slice, p.panels * runs);
+    for (int64_t at = kiln_slice_begin(slice, p.panels * runs); at < end; at++) {
+        int64_t panel = at / runs, k = at % runs * PACKED_RUN;
+        pack_run(&p, src, dst, panel, k);
     }
 }
 

@@ -33,7 +33,7 @@ double kiln_winograd_time(const KilnCpuConv *conv);
 int64_t kiln_winograd_pack_size(const KilnCpuConv *conv);
 
 /** Transforms weights at @src, [oc, ic, 3, 3] at any byte address, to @dst, 64-byte aligned. */
-void kiln_winograd_pack(const KilnCpuConv *conv, const void *src, float *dst);
+void kiln_winograd_pack(const KilnCpuConv *conv, const void *src, float *dst, KilnSlice slice);
 
 /** Bytes of scratch for @threads threads; INT64_MAX when no number can say it. */
 int64_t kiln_winograd_scratch_size(const KilnCpuConv *conv, int threads);

@@ -133,19 +133,19 @@ kiln_cpu_gemm_pack_b_size(const KilnCpuGemm *gemm)
 }
 
 void
-kiln_cpu_gemm_pack_a(const KilnCpuGemm *gemm, const void *src, float *dst)
+kiln_cpu_gemm_pack_a(const KilnCpuGemm *gemm, const void *src, float *dst, KilnSlice slice)
 {
     Prepared p = prepare(gemm);
     KilnGemmSide side = side_a(&p.g, src, false);
-    kiln_gemm_pack_side(&p.plan, p.swapped ? &p.plan.cols : &p.plan.rows, &side, dst);
+    kiln_gemm_pack_side(&p.plan, p.swapped ? &p.plan.cols : &p.plan.rows, &side, slice, dst);
 }
 
 void
-kiln_cpu_gemm_pack_b(const KilnCpuGemm *gemm, const void *src, float *dst)
+kiln_cpu_gemm_pack_b(const KilnCpuGemm *gemm, const void *src, float *dst, KilnSlice slice)
 {
     Prepared p = prepare(gemm);
     KilnGemmSide side = side_b(&p.g, src, false);
-    kiln_gemm_pack_side(&p.plan, p.swapped ? &p.plan.rows : &p.plan.cols, &side, dst);
+    kiln_gemm_pack_side(&p.plan, p.swapped ? &p.plan.rows : &p.plan.cols, &side, slice, dst);
 }
 
 int64_t

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "backends/cpu/tail.h"
+#include "ir/slice.h"
 
 #include <stdint.h>
 
@@ -52,8 +53,8 @@ int64_t kiln_cpu_gemm_pack_b_size(const KilnCpuGemm *gemm);
 
 /** Pack an operand at @src (any byte address) to @dst (64-byte aligned); @gemm says it is packed.
  */
-void kiln_cpu_gemm_pack_a(const KilnCpuGemm *gemm, const void *src, float *dst);
-void kiln_cpu_gemm_pack_b(const KilnCpuGemm *gemm, const void *src, float *dst);
+void kiln_cpu_gemm_pack_a(const KilnCpuGemm *gemm, const void *src, float *dst, KilnSlice slice);
+void kiln_cpu_gemm_pack_b(const KilnCpuGemm *gemm, const void *src, float *dst, KilnSlice slice);
 
 /** Bytes of scratch for @threads threads; more threads must not run with it. */
 int64_t kiln_cpu_gemm_scratch_size(const KilnCpuGemm *gemm, int threads);

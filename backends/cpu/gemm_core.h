@@ -13,6 +13,7 @@
 
 #include "backends/cpu/gemm_kernel.h"
 #include "backends/cpu/tail.h"
+#include "ir/slice.h"
 
 enum {
     KILN_GEMM_BATCH_RANK = 8
@@ -108,8 +109,9 @@ int64_t kiln_gemm_scratch_size(const KilnGemmPlan *plan, int threads);
 /** Floats of one side in panels. */
 int64_t kiln_gemm_packed_floats(const KilnGemmPlan *plan, const KilnGemmCut *cut);
 
-/** Bring all of @side (of batch item 0) into panels at @dst; @cut is plan->rows or plan->cols. */
+/** Bring @slice of @side (of batch item 0) into panels at @dst, where the whole begins; @cut is
+ * plan->rows or plan->cols. */
 void kiln_gemm_pack_side(const KilnGemmPlan *plan, const KilnGemmCut *cut, const KilnGemmSide *side,
-                         float *dst);
+                         KilnSlice slice, float *dst);
 
 void kiln_gemm_run(const KilnGemmCall *call);

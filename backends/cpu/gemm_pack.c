@@ -149,10 +149,11 @@ kiln_gemm_pack_into(const KilnGemmPlan *plan, const KilnGemmCut *cut, const Kiln
 
 void
 kiln_gemm_pack_side(const KilnGemmPlan *plan, const KilnGemmCut *cut, const KilnGemmSide *side,
-                    float *dst)
+                    KilnSlice slice, float *dst)
 {
+    int64_t begin = kiln_slice_begin(slice, cut->panels), end = kiln_slice_end(slice, cut->panels);
     for (int64_t k = 0; k < plan->depth; k += plan->depth_block) {
-        for (int64_t i = 0; i < cut->panels; i++)
+        for (int64_t i = begin; i < end; i++)
             kiln_gemm_pack_into(plan, cut, side, (KilnGemmSpot){ i, k }, dst);
     }
 }

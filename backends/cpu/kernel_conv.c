@@ -100,10 +100,11 @@ kiln_cpu_conv_packed(const KilnInstr *instr)
 }
 
 void
-kiln_cpu_conv_prepack(const KilnInstr *instr, const void *const *data, void *packed)
+kiln_cpu_conv_prepack(const KilnInstr *instr, const void *const *data, void *packed,
+                      KilnSlice slice)
 {
     KilnCpuConv c = kiln_cpu_conv_problem(instr, true);
-    kiln_cpu_conv_pack(&c, data[2], packed);
+    kiln_cpu_conv_pack(&c, data[2], packed, slice);
 }
 
 const char *
@@ -142,10 +143,11 @@ kiln_cpu_conv_transpose_packed(const KilnInstr *instr)
 }
 
 void
-kiln_cpu_conv_transpose_prepack(const KilnInstr *instr, const void *const *data, void *packed)
+kiln_cpu_conv_transpose_prepack(const KilnInstr *instr, const void *const *data, void *packed,
+                                KilnSlice slice)
 {
     KilnCpuConv c = kiln_cpu_conv_problem(instr, true);
-    kiln_cpu_conv_transpose_pack(&c, data[2], packed);
+    kiln_cpu_conv_transpose_pack(&c, data[2], packed, slice);
 }
 
 const char *

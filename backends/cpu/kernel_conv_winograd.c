@@ -33,10 +33,11 @@ kiln_cpu_conv_winograd_packed(const KilnInstr *instr)
 }
 
 void
-kiln_cpu_conv_winograd_prepack(const KilnInstr *instr, const void *const *data, void *packed)
+kiln_cpu_conv_winograd_prepack(const KilnInstr *instr, const void *const *data, void *packed,
+                               KilnSlice slice)
 {
     KilnCpuConv c = kiln_cpu_conv_problem(instr, true);
-    kiln_winograd_pack(&c, data[2], packed);
+    kiln_winograd_pack(&c, data[2], packed, slice);
 }
 
 double

@@ -87,10 +87,11 @@ kiln_cpu_gemm_packed(const KilnInstr *instr)
 }
 
 void
-kiln_cpu_gemm_prepack(const KilnInstr *instr, const void *const *data, void *packed)
+kiln_cpu_gemm_prepack(const KilnInstr *instr, const void *const *data, void *packed,
+                      KilnSlice slice)
 {
     KilnCpuGemm g = gemm_problem(instr);
-    kiln_cpu_gemm_pack_b(&g, data[2], packed);
+    kiln_cpu_gemm_pack_b(&g, data[2], packed, slice);
 }
 
 const char *
@@ -163,10 +164,11 @@ kiln_cpu_matmul_packed(const KilnInstr *instr)
 }
 
 void
-kiln_cpu_matmul_prepack(const KilnInstr *instr, const void *const *data, void *packed)
+kiln_cpu_matmul_prepack(const KilnInstr *instr, const void *const *data, void *packed,
+                        KilnSlice slice)
 {
     KilnCpuGemm g = matmul_problem(instr);
-    kiln_cpu_gemm_pack_b(&g, data[2], packed);
+    kiln_cpu_gemm_pack_b(&g, data[2], packed, slice);
 }
 
 const char *

@@ -73,10 +73,10 @@ kiln_cpu_gru_packed(const KilnInstr *instr)
 }
 
 void
-kiln_cpu_gru_prepack(const KilnInstr *instr, const void *const *data, void *packed)
+kiln_cpu_gru_prepack(const KilnInstr *instr, const void *const *data, void *packed, KilnSlice slice)
 {
     KilnCpuRecurrent net = problem(instr);
-    kiln_cpu_recurrent_prepack(&net, data, packed);
+    kiln_cpu_recurrent_prepack(&net, data, packed, slice);
 }
 
 const char *

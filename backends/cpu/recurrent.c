@@ -98,7 +98,8 @@ kiln_cpu_recurrent_packed(const KilnCpuRecurrent *net)
 }
 
 void
-kiln_cpu_recurrent_prepack(const KilnCpuRecurrent *net, const void *const *data, void *packed)
+kiln_cpu_recurrent_prepack(const KilnCpuRecurrent *net, const void *const *data, void *packed,
+                           KilnSlice slice)
 {
     for (int64_t d = 0; d < net->directions; d++) {
         for (int i = 0; i < net->n_products; i++) {
@@ -107,7 +108,7 @@ kiln_cpu_recurrent_prepack(const KilnCpuRecurrent *net, const void *const *data,
             const char *weight = data[net->first_in + (product->of_state ? 2 : 1)];
             char *to = (char *)packed + d * net->direction_bytes + product->packed_at;
             KilnCpuGemm plain = product->gemm;
-            kiln_cpu_gemm_pack_b(&plain, weight + 4 * row * plain.k, (float *)to);
+            kiln_cpu_gemm_pack_b(&plain, weight + 4 * row * plain.k, (float *)to, slice);
         }
     }
 }
@@ -279,7 +280,7 @@ kiln_cpu_recurrent_run(KilnCpuRecurrent *net, const KilnKernelArgs *args, uint32
     net->packed = args->packed;
     if (!net->packed) {
         float *packed = (float *)args->scratch + used;
-        kiln_cpu_recurrent_prepack(net, (const void *const *)args->data, packed);
+        kiln_cpu_recurrent_prepack(net, (const void *const *)args->data, packed, KILN_SLICE_WHOLE);
         net->packed = (const char *)packed;
     }
     int64_t state = net->batch * net->hidden;

@@ -60,7 +60,8 @@ KilnCpuRecurrent kiln_cpu_recurrent_new(const KilnInstr *instr, int64_t gates);
 void kiln_cpu_recurrent_add(KilnCpuRecurrent *net, int64_t first, int64_t n);
 
 size_t kiln_cpu_recurrent_packed(const KilnCpuRecurrent *net);
-void kiln_cpu_recurrent_prepack(const KilnCpuRecurrent *net, const void *const *data, void *packed);
+void kiln_cpu_recurrent_prepack(const KilnCpuRecurrent *net, const void *const *data, void *packed,
+                                KilnSlice slice);
 size_t kiln_cpu_recurrent_scratch(const KilnCpuRecurrent *net, int threads);
 
 /** Runs all directions; @y_c is the operand of the last cells, 0 where there is none. */

@@ -202,7 +202,8 @@ KilnCompiled *kiln_onednn_compile(const KilnIRFunction *function, const bool *co
                                   GError **error);
 void kiln_onednn_contexts_free(Region *region);
 const char *kiln_onednn_run(const KilnKernelArgs *args);
-void kiln_onednn_pack(const KilnInstr *instr, const void *const *data, void *packed);
+void kiln_onednn_pack(const KilnInstr *instr, const void *const *data, void *packed,
+                      KilnSlice slice);
 
 /** Sets the OpenMP threads of the calling thread; returns what they were. */
 int kiln_onednn_set_threads(int threads);

@@ -174,8 +174,9 @@ reorder(const Region *region, const Pack *pack, const void *from, void *to, dnnl
 }
 
 void
-kiln_onednn_pack(const KilnInstr *instr, const void *const *data, void *packed)
+kiln_onednn_pack(const KilnInstr *instr, const void *const *data, void *packed, KilnSlice slice)
 {
+    (void)slice; /* the whole */
     Region *region = (Region *)kiln_call_compiled(instr);
     dnnl_stream_t stream = NULL;
     int before = kiln_onednn_set_threads(region->compiled.threads);

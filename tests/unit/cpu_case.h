@@ -54,13 +54,23 @@ cpu_memory(size_t bytes, uint32_t shift)
     return memory + shift;
 }
 
+/** The packed weights, in @n slices, the last one first. */
+static inline void *
+cpu_pack_in(const RefCase *c, const KilnKernel *kernel, const void *const *sources, int64_t n)
+{
+    size_t bytes = (kernel->packed_bytes(&c->instr) + 63) / 64 * 64;
+    void *packed = memset(aligned_alloc(64, bytes), 0, bytes);
+    for (int64_t i = n; i-- > 0;)
+        kernel->pack(&c->instr, sources, packed, (KilnSlice){ i, n });
+    return packed;
+}
+
 static inline void *
 cpu_pack(const RefCase *c, const KilnKernel *kernel, void **data)
 {
     size_t bytes = kernel->packed_bytes ? kernel->packed_bytes(&c->instr) : 0;
     if (bytes == 0)
         return NULL;
-    void *packed = aligned_alloc(64, (bytes + 63) / 64 * 64);
     const void *sources[CASE_MAX_OPERANDS] = { NULL };
     for (uint32_t i = 0; i < c->instr.n_operands; i++) {
         if (!(kernel->packs >> i & 1))
@@ -68,7 +78,12 @@ cpu_pack(const RefCase *c, const KilnKernel *kernel, void **data)
         sources[i] = data[i];
         data[i] = NULL; /* run() does not read it */
     }
-    kernel->pack(&c->instr, sources, packed);
+    void *packed = cpu_pack_in(c, kernel, sources, 1);
+    for (int64_t n = 2; n <= 7; n += 5) {
+        void *sliced = cpu_pack_in(c, kernel, sources, n);
+        cr_expect_eq(memcmp(packed, sliced, bytes), 0, "%d slices", (int)n);
+        free(sliced);
+    }
     return packed;
 }
 

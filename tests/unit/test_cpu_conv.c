@@ -184,9 +184,9 @@ run(const KilnCpuConv *c, const KilnCpuConvArgs *plain, bool transpose, int64_t 
             transpose ? kiln_cpu_conv_transpose_pack_size(c) : kiln_cpu_conv_pack_size(c);
         packed = aligned_alloc(64, (size_t)(size + 127) / 64 * 64);
         if (transpose)
-            kiln_cpu_conv_transpose_pack(c, args.weights, packed);
+            kiln_cpu_conv_transpose_pack(c, args.weights, packed, KILN_SLICE_WHOLE);
         else
-            kiln_cpu_conv_pack(c, args.weights, packed);
+            kiln_cpu_conv_pack(c, args.weights, packed, KILN_SLICE_WHOLE);
         args.weights = packed;
     }
     int64_t size = transpose ? kiln_cpu_conv_transpose_scratch_size(c, args.threads)

@@ -67,12 +67,12 @@ run(const KilnCpuGemm *g, const KilnCpuGemmArgs *plain, int64_t a_floats, int64_
     args.b = misaligned(plain->b, b_floats, &b_bytes);
     if (g->a_packed) {
         a_packed = buffer(kiln_cpu_gemm_pack_a_size(g));
-        kiln_cpu_gemm_pack_a(g, args.a, a_packed);
+        kiln_cpu_gemm_pack_a(g, args.a, a_packed, KILN_SLICE_WHOLE);
         args.a = a_packed;
     }
     if (g->b_packed) {
         b_packed = buffer(kiln_cpu_gemm_pack_b_size(g));
-        kiln_cpu_gemm_pack_b(g, args.b, b_packed);
+        kiln_cpu_gemm_pack_b(g, args.b, b_packed, KILN_SLICE_WHOLE);
         args.b = b_packed;
     }
     args.scratch = buffer(kiln_cpu_gemm_scratch_size(g, args.threads));

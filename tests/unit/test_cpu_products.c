@@ -86,7 +86,7 @@ case_run(const Case *c, int threads)
     if (threads == 0 && kernel->packed_bytes(c->instr) > 0) {
         packed = aligned_alloc(64, (kernel->packed_bytes(c->instr) + 63) / 64 * 64);
         const void *sources[MAX_OPERANDS] = { NULL, NULL, data[2], NULL };
-        kernel->pack(c->instr, sources, packed);
+        kernel->pack(c->instr, sources, packed, KILN_SLICE_WHOLE);
         data[2] = NULL; /* run() does not read it */
     }
     threads = MAX(threads, 1);

@@ -126,7 +126,7 @@ Test(cpu_recurrent, packs_misaligned_weights)
         }
         packed[shift] = aligned_alloc(64, (bytes + 63) / 64 * 64);
         memset(packed[shift], 0, bytes);
-        kernel->pack(&c->instr, sources, packed[shift]);
+        kernel->pack(&c->instr, sources, packed[shift], KILN_SLICE_WHOLE);
         free(copies[0]);
         free(copies[1]);
     }

@@ -133,7 +133,7 @@ check(const Case *test, KilnCpuIsa isa, bool tail)
     float *packed = aligned_alloc(64, (size_t)(kiln_winograd_pack_size(&c) + 64) / 64 * 64);
     char *unaligned = malloc((size_t)(4 * c.oc * c.ic * 9 + 1)); /* as in a mapped file */
     memcpy(unaligned + 1, weights, (size_t)(4 * c.oc * c.ic * 9));
-    kiln_winograd_pack(&c, unaligned + 1, packed);
+    kiln_winograd_pack(&c, unaligned + 1, packed, KILN_SLICE_WHOLE);
     KilnCpuConvArgs a = {
         .in = in, .weights = packed, .bias = tail ? bias : NULL, .residual = tail ? residual : NULL
     };
@@ -166,7 +166,7 @@ Test(cpu_winograd, in_place_residual)
     float *in = noise(c.ic * c.in[1] * c.in[2], 1), *weights = noise(c.oc * c.ic * 9, 2);
     float *residual = noise(n, 4), *out = noise(n, 4), *apart = noise(n, 5);
     float *packed = aligned_alloc(64, (size_t)(kiln_winograd_pack_size(&c) + 64) / 64 * 64);
-    kiln_winograd_pack(&c, weights, packed);
+    kiln_winograd_pack(&c, weights, packed, KILN_SLICE_WHOLE);
     KilnCpuConvArgs a = { .in = in, .weights = packed, .residual = residual };
     run(&c, a, 1, apart);
     a.residual = out;

@@ -369,11 +369,12 @@ packed_bytes(const KilnInstr *instr)
 
 /* Halves the weights, so that a run without packing is told apart. */
 static void
-pack(const KilnInstr *instr, const void *const *data, void *packed)
+pack(const KilnInstr *instr, const void *const *data, void *packed, KilnSlice slice)
 {
+    int64_t n = kiln_type_elements(&kiln_instr_operand(instr, 2)->type);
     const float *weights = data[2];
     cr_assert_null(data[1]);
-    for (int64_t i = 0; i < kiln_type_elements(&kiln_instr_operand(instr, 2)->type); i++)
+    for (int64_t i = kiln_slice_begin(slice, n); i < kiln_slice_end(slice, n); i++)
         ((float *)packed)[i] = weights[i] / 2;
 }
 
