@@ -4,8 +4,10 @@
  *
  *     kiln-bench-fold [--check] [--threads N] [MODEL…]
  *
- * A chain of 1000 sums of tensors of 1 MB; each MODEL with two operators behind every weight; and
- * small nodes by the hundred thousand. With --check it fails where memory, time or growth are more
+ * A chain of 1000 sums of tensors of 1 MB; 64 chains of such tensors, by one thread and by the
+ * team; each MODEL with two operators behind every weight; and small nodes by the hundred thousand.
+ * With
+ * --check it fails where memory, time or growth are more
  * than docs/constants.md promises. */
 #include "bench/bench_stats.h"
 #include "graph/text/text.h"
@@ -18,6 +20,8 @@
 
 enum {
     CHAIN = 1000,
+    SIDE_CHAINS = 64, /* beside each other, */
+    SIDE_CHAIN = 8,   /* of so many nodes */
     SMALL_CHAIN = 10,
     RUNS = 5,
     SLACK = 2 << 20, /* bytes that are no tensor: nodes, tables, the heap's own */
@@ -66,26 +70,28 @@ begin_peak(int64_t *out, GError **error)
 
 typedef struct {
     double seconds; /* of processor time */
+    double elapsed; /* by the clock on the wall */
     int64_t above;  /* bytes at the peak over those before */
 } Cost;
 
 static gboolean
-fold_module(const Bench *bench, KilnModule *module, Cost *cost, GError **error)
+fold_module(const Bench *bench, KilnModule *module, int threads, Cost *cost, GError **error)
 {
     g_autoptr(KilnPassPipeline) pipeline = kiln_pass_pipeline_parse_inline(fold, error);
     if (!pipeline)
         return FALSE;
     KilnPassOptions options = KILN_PASS_OPTIONS_INIT;
     options.target = bench->target;
-    options.threads = bench->threads;
+    options.threads = threads;
     options.verify = false;
     int64_t before, peak;
     if (!begin_peak(&before, error))
         return FALSE;
-    double start = bench_cpu_now();
+    double start = bench_cpu_now(), began = bench_now();
     if (!kiln_pipeline_run_graph(pipeline, module, &options, NULL, error))
         return FALSE;
     cost->seconds = bench_cpu_now() - start;
+    cost->elapsed = bench_now() - began;
     if (!read_status("VmHWM:", &peak, error))
         return FALSE;
     cost->above = peak - before;
@@ -202,7 +208,8 @@ measure_chain(Bench *bench, GError **error)
     int64_t kept = 0, largest = 0;
     for (int i = 0; i < RUNS && running >= 0; i++) {
         g_autoptr(KilnModule) module = kiln_module_parse(text, strlen(text), "chain", error);
-        if (!module || !store_constants(module, error) || !fold_module(bench, module, &cost, error))
+        if (!module || !store_constants(module, error) ||
+            !fold_module(bench, module, bench->threads, &cost, error))
             return FALSE;
         folding = MIN(folding, cost.seconds);
         kept = constant_bytes(module, &largest);
@@ -213,6 +220,58 @@ measure_chain(Bench *bench, GError **error)
     printf("%-24s %8.1f ms to fold, %.1f to run: %.2f times\n", "", folding * 1e3, running * 1e3,
            folding / running);
     require(bench, folding <= MAX_RATIO * running, "time of the chain");
+    return TRUE;
+}
+
+/* --- chains beside each other --- */
+
+/* Each of a literal of its own, and read by what varies. */
+static char *
+side_chains_text(void)
+{
+    static const char *const ops[] = { "neg", "abs", "sqrt", "relu" };
+    GString *text = g_string_new(NULL);
+    g_string_append_printf(text, "graph @chains(%%y0: %s) {\n", chain_type);
+    for (int c = 0; c < SIDE_CHAINS; c++) {
+        g_string_append_printf(text, "  %%c%d_0 = const @c%d\n", c, c);
+        for (int i = 0; i < SIDE_CHAIN; i++)
+            g_string_append_printf(text, "  %%c%d_%d = %s(%%c%d_%d)\n", c, i + 1,
+                                   ops[(size_t)i % G_N_ELEMENTS(ops)], c, i);
+        g_string_append_printf(text, "  %%y%d = add(%%y%d, %%c%d_%d)\n", c + 1, c, c, SIDE_CHAIN);
+    }
+    g_string_append_printf(text, "  return %%y%d\n}\nconstants {\n", SIDE_CHAINS);
+    for (int c = 0; c < SIDE_CHAINS; c++)
+        g_string_append_printf(text, "  @c%d = random_uniform(seed=%d, low=-1, high=1) : %s\n", c,
+                               c, chain_type);
+    g_string_append(text, "}\n");
+    return g_string_free(text, FALSE);
+}
+
+/* Folded by one thread and by the team in turn; medians. */
+static gboolean
+measure_side_chains(Bench *bench, GError **error)
+{
+    g_autofree char *text = side_chains_text();
+    double seconds[2][RUNS], ratios[RUNS];
+    const int team = MAX(bench->threads, 2);
+    for (int i = 0; i < 2 * RUNS; i++) {
+        Cost cost = { 0 };
+        int64_t largest;
+        g_autoptr(KilnModule) module = kiln_module_parse(text, strlen(text), "chains", error);
+        if (!module || !store_constants(module, error) ||
+            !fold_module(bench, module, i % 2 ? team : 1, &cost, error))
+            return FALSE;
+        seconds[i % 2][i / 2] = cost.elapsed;
+        if (i % 2)
+            ratios[i / 2] = cost.elapsed / seconds[0][i / 2];
+        if (i < 2 * RUNS - 1)
+            continue;
+        int64_t kept = constant_bytes(module, &largest);
+        judge_memory(bench, "64 chains", &cost, kept, 3 * largest);
+    }
+    printf("%-24s %8.1f ms with 1 thread, %.1f with %d: %.2f of the time\n", "",
+           bench_stats(seconds[0], RUNS).median * 1e3, bench_stats(seconds[1], RUNS).median * 1e3,
+           team, bench_stats(ratios, RUNS).median);
     return TRUE;
 }
 
@@ -261,7 +320,8 @@ measure_model(Bench *bench, const char *path, GError **error)
     g_autofree char *name = g_path_get_basename(folder);
     Cost cost = { 0 };
     int64_t largest, last;
-    if (!negate_weights(module, &largest, error) || !fold_module(bench, module, &cost, error))
+    if (!negate_weights(module, &largest, error) ||
+        !fold_module(bench, module, bench->threads, &cost, error))
         return FALSE;
     judge_memory(bench, name, &cost, constant_bytes(module, &last), 3 * largest);
     return TRUE;
@@ -301,14 +361,13 @@ measure_small(Bench *bench, GError **error)
     for (size_t i = 0; i < G_N_ELEMENTS(sizes); i++) {
         Cost cost;
         double best = INFINITY;
-        for (int run = 0; run < (i ? 1 : RUNS); run++) {
+        for (int run = 0; run < RUNS; run++) {
             g_autoptr(KilnModule) module = make_small(sizes[i]);
-            if (!fold_module(bench, module, &cost, error))
+            if (!fold_module(bench, module, bench->threads, &cost, error))
                 return FALSE;
             best = MIN(best, cost.seconds);
         }
-        printf("%6u small nodes       %8.1f ms%s\n", sizes[i], best * 1e3,
-               i ? "" : " (least of 5)");
+        printf("%6u small nodes       %8.1f ms (least of %d)\n", sizes[i], best * 1e3, RUNS);
         require(bench, i == 0 || best <= MAX_GROWTH * last, "growth of the time for small nodes");
         last = best;
     }
@@ -320,7 +379,8 @@ static gboolean
 measure_all(Bench *bench, GError **error)
 {
     bench->target = kiln_target_choose("cpu", false, error);
-    if (!bench->target || !measure_chain(bench, error) || !measure_small(bench, error))
+    if (!bench->target || !measure_chain(bench, error) || !measure_side_chains(bench, error) ||
+        !measure_small(bench, error))
         return FALSE;
     for (char **model = bench->models; model && *model; model++) {
         if (!measure_model(bench, *model, error))

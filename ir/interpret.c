@@ -2,6 +2,7 @@
 /* The executor: an address per buffer, a kernel call per instruction. */
 #include "ir/interpret.h"
 
+#include "ir/chains.h"
 #include "ir/plan.h"
 
 #include <string.h>
@@ -23,6 +24,7 @@ typedef struct {
     uint32_t *by_last;
     uint32_t n_begun, n_ended;
     int64_t step;
+    int threads; /* of each kernel */
 } Machine;
 
 static size_t
@@ -315,7 +317,6 @@ compute(Machine *machine, const KilnInstr *instr, GError **error)
     if (instr->kind == KILN_INSTR_call && instr->declaration && instr->declaration->body)
         return call(machine, instr, instr->declaration, error);
     const KilnKernel *kernel = kiln_target_find(machine->target, instr);
-    int threads = MAX(machine->run->threads, 1);
     if (!kernel)
         return throw_no_kernel(machine, instr, error);
     g_autofree void **data = g_new0(void *, instr->n_operands);
@@ -323,7 +324,8 @@ compute(Machine *machine, const KilnInstr *instr, GError **error)
         const KilnBuffer *buffer = instr->operands[i].buffer;
         data[i] = buffer ? machine->data[buffer->id] : NULL;
     }
-    size_t scratch_bytes = kernel->scratch_bytes ? kernel->scratch_bytes(instr, threads) : 0;
+    size_t scratch_bytes =
+        kernel->scratch_bytes ? kernel->scratch_bytes(instr, machine->threads) : 0;
     void *scratch = NULL;
     g_autoptr(GBytes) scratch_memory = NULL;
     g_autoptr(GBytes) packed = NULL;
@@ -338,7 +340,7 @@ compute(Machine *machine, const KilnInstr *instr, GError **error)
                                                             .scratch = scratch,
                                                             .packed = address_of(packed),
                                                             .prepared = address_of(prepared),
-                                                            .threads = threads });
+                                                            .threads = machine->threads });
         if (reason)
             good = kiln_throw(error, KILN_ERROR_RUN, "%s (%s): %s", kiln_instr_label(instr),
                               kiln_instr_info(instr->kind)->name, reason);
@@ -421,16 +423,161 @@ take_results(Machine *machine, GError **error)
     return FALSE;
 }
 
+/* --- chains of instructions --- */
+
+/* Instructions that write no buffer that another chain touches: they may run in any order. */
+typedef struct {
+    const Machine *machine;
+    KilnInstr **instrs; /* in order */
+    KilnChains *chains;
+    int64_t *bytes;   /* by chain, at most */
+    int64_t largest;  /* bytes of a step */
+    GError **errors;  /* by chain */
+    uint32_t *failed; /* by chain: where */
+} Order;
+
+/* @item is of the chain of those that touched @buffer before, unless all only read it. */
+static void
+touch(KilnChains *chains, uint32_t item, const KilnBuffer *buffer, uint32_t *toucher)
+{
+    if (buffer->kind == KILN_BUFFER_INPUT || buffer->is_const)
+        return; /* only read */
+    if (toucher[buffer->id])
+        kiln_chains_join(chains, toucher[buffer->id] - 1, item);
+    toucher[buffer->id] = item + 1;
+}
+
+static void
+find_chains(Order *order)
+{
+    const KilnIRFunction *function = order->machine->function;
+    g_autofree uint32_t *toucher = g_new0(uint32_t, function->buffers->len + 1); /* + 1; 0: none */
+    uint32_t n = 0;
+    order->chains = kiln_chains_new(function->n_instrs);
+    order->instrs = g_new(KilnInstr *, (gsize)function->n_instrs + 1);
+    kiln_foreach_instr (instr, function) {
+        for (uint32_t i = 0; i < instr->n_operands; i++) {
+            KilnBuffer *buffer = instr->operands[i].buffer;
+            if (!buffer)
+                continue;
+            touch(order->chains, n, buffer, toucher); /* a view has its address from its `view` */
+            touch(order->chains, n, kiln_buffer_origin(buffer), toucher);
+        }
+        order->instrs[n++] = instr;
+    }
+    kiln_chains_settle(order->chains);
+}
+
+/* What @instr reads and writes; @outside: of what its chain did not allocate. */
+static int64_t
+step_bytes(const KilnInstr *instr, bool outside)
+{
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < instr->n_operands; i++) {
+        KilnBuffer *buffer = kiln_instr_operand(instr, i);
+        if (buffer && !(outside && kiln_buffer_origin(buffer)->kind == KILN_BUFFER_ALLOC))
+            bytes += (int64_t)bytes_of(buffer);
+    }
+    return bytes;
+}
+
+static int64_t
+chain_bytes(Order *order, uint32_t chain)
+{
+    int64_t live = 0, most = 0;
+    for (uint32_t i = order->chains->begin[chain]; i < order->chains->begin[chain + 1]; i++) {
+        const KilnInstr *instr = order->instrs[order->chains->items[i]];
+        int64_t all = kiln_instr_is_bookkeeping(instr) ? 0 : step_bytes(instr, false);
+        if (instr->kind == KILN_INSTR_alloc)
+            live += (int64_t)bytes_of(kiln_instr_operand(instr, 0));
+        else if (instr->kind == KILN_INSTR_dealloc)
+            live -= (int64_t)bytes_of(kiln_instr_operand(instr, 0));
+        else if (all)
+            most = MAX(most, live + step_bytes(instr, true));
+        order->largest = MAX(order->largest, all);
+    }
+    return most;
+}
+
+/* A KilnChainFn. */
+static void
+run_chain(void *data, uint32_t chain, int worker, int threads)
+{
+    const Order *order = data;
+    Machine machine = *order->machine; /* whose buffers no other chain touches */
+    machine.threads = threads;
+    (void)worker;
+    for (uint32_t i = order->chains->begin[chain]; i < order->chains->begin[chain + 1]; i++) {
+        uint32_t item = order->chains->items[i];
+        if (!execute(&machine, order->instrs[item], &order->errors[chain])) {
+            order->failed[chain] = item;
+            return;
+        }
+    }
+}
+
+/* The error that a run in order would have stopped at. */
+static gboolean
+first_error(Order *order, GError **error)
+{
+    GError **first = NULL;
+    uint32_t at = UINT32_MAX;
+    for (uint32_t c = 0; c < order->chains->n; c++) {
+        if (order->errors[c] && order->failed[c] < at) {
+            first = &order->errors[c];
+            at = order->failed[c];
+        }
+    }
+    if (first)
+        g_propagate_error(error, g_steal_pointer(first));
+    return first == NULL;
+}
+
+static gboolean
+run_chains(const Machine *machine, GError **error)
+{
+    Order order = { .machine = machine };
+    find_chains(&order);
+    uint32_t n = order.chains->n;
+    int64_t outputs = 0;
+    order.bytes = g_new0(int64_t, (gsize)n + 1);
+    order.errors = g_new0(GError *, (gsize)n + 1);
+    order.failed = g_new0(uint32_t, (gsize)n + 1);
+    for (uint32_t c = 0; c < n; c++)
+        order.bytes[c] = chain_bytes(&order, c);
+    for (guint i = 0; i < machine->function->outputs->len; i++)
+        outputs += (int64_t)bytes_of(g_ptr_array_index(machine->function->outputs, i));
+    kiln_chains_run(order.chains, order.bytes, order.largest + outputs / KILN_CHAINS_SPARE,
+                    machine->threads, run_chain, &order);
+    gboolean good = first_error(&order, error);
+    for (uint32_t c = 0; c < n; c++)
+        g_clear_error(&order.errors[c]);
+    g_free(order.errors);
+    g_free(order.failed);
+    g_free(order.bytes);
+    g_free(order.instrs);
+    kiln_chains_free(order.chains);
+    return good;
+}
+
+static gboolean
+run_in_order(Machine *machine, GError **error)
+{
+    kiln_foreach_instr (instr, machine->function) {
+        if (!execute(machine, instr, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
 static gboolean
 run_machine(Machine *machine, GError **error)
 {
     if (!set_up(machine, error) || !set_up_arena(machine, error))
         return FALSE;
-    kiln_foreach_instr (instr, machine->function) {
-        if (!execute(machine, instr, error))
-            return FALSE;
-    }
-    return take_results(machine, error);
+    gboolean good = machine->run->apart && machine->threads > 1 ? run_chains(machine, error)
+                                                                : run_in_order(machine, error);
+    return good && take_results(machine, error);
 }
 
 gboolean
@@ -441,6 +588,7 @@ kiln_ir_interpret(const KilnIRFunction *function, const KilnTarget *target,
     Machine machine = { .function = function,
                         .target = target,
                         .run = run,
+                        .threads = MAX(run->threads, 1),
                         .data = g_new0(void *, n + 1),
                         .owned = g_new0(GBytes *, n + 1),
                         .bytes = g_ptr_array_new_with_free_func((GDestroyNotify)g_bytes_unref) };

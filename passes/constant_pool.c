@@ -32,11 +32,11 @@ buffer_free(gpointer data)
 }
 
 KilnConstantPool *
-kiln_constant_pool_new(KilnModule *module)
+kiln_constant_pool_new(KilnModule *module, KilnRecycler *recycler)
 {
     KilnConstantPool *pool = g_new0(KilnConstantPool, 1);
     pool->module = module;
-    pool->recycler = kiln_recycler_new();
+    pool->recycler = recycler;
     pool->buffers = g_hash_table_new_full(NULL, NULL, NULL, buffer_free);
     return pool;
 }
@@ -47,7 +47,6 @@ kiln_constant_pool_free(KilnConstantPool *pool)
     if (!pool)
         return;
     g_hash_table_unref(pool->buffers);
-    kiln_recycler_free(pool->recycler);
     g_free(pool);
 }
 
@@ -139,9 +138,18 @@ kiln_constant_pool_release(KilnConstantPool *pool, const KilnValue *value)
     Buffer *buffer = g_hash_table_lookup(pool->buffers, value);
     if (!buffer || (buffer->readers && --buffer->readers))
         return false;
+    kiln_constant_pool_drop(pool, value);
+    return true;
+}
+
+void
+kiln_constant_pool_drop(KilnConstantPool *pool, const KilnValue *value)
+{
+    const Buffer *buffer = g_hash_table_lookup(pool->buffers, value);
+    if (!buffer)
+        return;
     pool->live -= buffer->bytes;
     g_hash_table_remove(pool->buffers, value);
-    return true;
 }
 
 KilnTensor *

@@ -13,7 +13,8 @@
 
 typedef struct KilnConstantPool KilnConstantPool;
 
-KilnConstantPool *kiln_constant_pool_new(KilnModule *module);
+/** @recycler: where big buffers come from and go to; it outlives the pool. NULL: the system. */
+KilnConstantPool *kiln_constant_pool_new(KilnModule *module, KilnRecycler *recycler);
 /** Frees the buffers that are attached to values; what kiln_constant_pool_allocate() gave and
  * nothing stored is its caller's. */
 void kiln_constant_pool_free(KilnConstantPool *pool);
@@ -39,11 +40,13 @@ bool kiln_constant_pool_has(const KilnConstantPool *pool, const KilnValue *value
 void kiln_constant_pool_store(KilnConstantPool *pool, const KilnValue *value, KilnTensor *buffer);
 /** A reader of @value needs it no more. True where it was the last one. */
 bool kiln_constant_pool_release(KilnConstantPool *pool, const KilnValue *value);
+/** No reader needs the buffer of @value; nothing where it has none. */
+void kiln_constant_pool_drop(KilnConstantPool *pool, const KilnValue *value);
 /** The buffer stored for @value, detached, as a tensor for a constant: of the value's element type,
  * rounded once where the buffer is wider. NULL and @error where memory is short. */
 KilnTensor *kiln_constant_pool_take(KilnConstantPool *pool, const KilnValue *value, GError **error);
 
-/** Where kernels that compute for @pool get big buffers from: pages that it freed. */
+/** Where kernels that compute for @pool get big buffers from. */
 KilnRecycler *kiln_constant_pool_recycler(KilnConstantPool *pool);
 
 /** Around a rule that computes: it must not make constants of the module (asserted). */

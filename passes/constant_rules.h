@@ -11,7 +11,8 @@ typedef enum {
     KILN_RULE_FAILS,    /* memory is short: `error` is set */
 } KilnRuleOutcome;
 
-/** Finds the results of @node, whose operands all have buffers in @pool, and stores them there. */
+/** Finds the results of @node, whose operands all have buffers in @pool, and stores them there.
+ * Runs on several threads at a time, with a pool each: nothing but @pool is written to. */
 typedef KilnRuleOutcome (*KilnConstantRuleFn)(KilnConstantPool *pool, const KilnNode *node,
                                               GError **error);
 

@@ -1,271 +1,351 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One forward sweep. Values inside the folded part live in a pool, which frees them with their last
- * reader; constants that only folded nodes read give their bytes back as soon as the last of these
- * is done. Best effort: a node whose evaluation fails stays where it is. */
+/* What is literal falls into chains (ir/chains.h), which are computed by the threads of a team,
+ * each from its first node to its last. Values inside a chain live in a pool, which frees them with
+ * their last reader; a literal gives its bytes back as soon as all its readers are folded, whatever
+ * chain they are in. Then one sweep makes constants of what the rest of the function reads.
+ *
+ * What is computed is decided before, in the order of the chains and from types alone, and what is
+ * said of it is said after, in the order of nodes: the number of threads changes nothing but the
+ * time. Best effort: a node whose evaluation fails stays where it is. */
 #include "passes/fold_evaluate.h"
 
-#include "passes/constant_rules.h"
+#include "graph/sweep.h"
+#include "ir/chains.h"
+#include "passes/fold_compute.h"
 #include "passes/literal.h"
 
-#include <string.h>
+#include <stdatomic.h>
+
+/* What becomes of a node, by id. */
+typedef struct {
+    uint32_t item;      /* its number among those that are computed + 1; 0: it stays */
+    bool may_run;       /* there is room for what its kernel makes */
+    bool done;          /* its results were computed */
+    bool refused;       /* by its kernel */
+    bool folded;        /* done, and nothing needs the node itself */
+    bool charged;       /* it counts, where it was not planned to be stored */
+    atomic_uint unread; /* readers that are not folded: of a literal while chains are computed, of
+                           what is computed while it is decided */
+    KilnTensor **kept;  /* per result, what becomes a constant; NULL before */
+} Fate;
+
+typedef struct {
+    int64_t peak; /* bytes of its buffers */
+    bool equal_found;
+    GError *failure;
+} ChainState;
+
+/* What the chains that a thread computes share. */
+typedef struct {
+    KilnLoweredNodes *lowered;
+    KilnRecycler *recycler;
+} Scratch;
 
 /* One sweep over one function. */
 typedef struct {
     KilnEvaluator *folder;
     KilnFunction *function;
     KilnFoldPlan plan;
-    KilnConstantPool *pool;
-    KilnLoweredNodes *lowered;
-    bool *folded;         /* by node id */
-    uint32_t *references; /* by constant id: to constants of the module; made when first needed */
+    Fate *fates;
+    KilnNode **nodes; /* that are computed, in order */
+    uint32_t n_nodes;
+    KilnChains *chains;
+    ChainState *states;     /* by chain */
+    int64_t *bytes;         /* by chain, from types: what it holds at most, and reads for that */
+    int64_t largest, final; /* bytes of a step, and of all that will be stored */
+    atomic_bool failed;     /* memory is short: chains that did not begin need not */
+    Scratch *scratch;       /* by thread */
+    uint32_t *references;   /* by constant id: to constants of the module */
     uint32_t n_references;
     bool retyped; /* a shape was found by computing */
 } Sweep;
 
-/* --- operands --- */
+/* --- chains --- */
 
-/* The buffer of an operand; zeros where only its type is read. NULL where it has none. */
-static const KilnTensor *
-operand_tensor(Sweep *sweep, const KilnNode *node, uint32_t i)
+/* What is known of the node that makes @value, where it is one that is computed here. */
+static Fate *
+computed(const Sweep *sweep, const KilnValue *value)
 {
-    const KilnValue *value = node->operands[i].value;
-    const KilnConstant *constant = kiln_value_constant(value);
-    if (constant && constant->type.quant)
-        return NULL; /* a number only with its parameters */
-    const KilnTensor *tensor = kiln_constant_pool_get(sweep->pool, value);
-    if (tensor || !kiln_op_reads_type_only(node->op))
-        return tensor;
-    KilnType plain = kiln_type_make(value->type.dtype, value->type.rank, value->type.dims);
-    kiln_constant_pool_store(sweep->pool, value, kiln_tensor_new_splat(&plain, 0));
-    return kiln_constant_pool_get(sweep->pool, value);
+    const KilnNode *def = value ? value->def : NULL;
+    bool here = def && def->function == sweep->function && def->id < sweep->plan.n;
+    return here && sweep->fates[def->id].item ? &sweep->fates[def->id] : NULL;
 }
 
-static bool
-find_operands(Sweep *sweep, const KilnNode *node, const KilnTensor **operands)
+/* The `const` node of this function that makes @value; NULL where another does. */
+static const KilnNode *
+literal_here(const Sweep *sweep, const KilnValue *value)
 {
-    for (uint32_t i = 0; i < node->n_operands; i++) {
-        if (node->operands[i].value && !(operands[i] = operand_tensor(sweep, node, i)))
-            return false;
-    }
-    return true;
+    const KilnNode *def = kiln_value_def_of(value, KILN_OP_const);
+    return def && def->function == sweep->function && def->id < sweep->plan.n ? def : NULL;
 }
 
 static void
-free_tensors(KilnTensor **tensors, uint32_t n)
+find_chains(Sweep *sweep)
 {
-    for (uint32_t i = 0; i < n; i++)
-        g_clear_pointer(&tensors[i], kiln_tensor_free);
-}
-
-/* --- evaluating --- */
-
-static bool
-is_shape_operand(const KilnNode *node, uint32_t i)
-{
-    return i < 32 && (kiln_op_info(node->op)->shape_operands >> i & 1);
-}
-
-/* Operands of the element types that the node has (@widest false), or of the widest; what is so
- * already is shared. False where memory is short. */
-static bool
-convert_operands(const KilnNode *node, const KilnTensor *const *operands, bool widest,
-                 KilnTensor **converted, GError **error)
-{
-    for (uint32_t i = 0; i < node->n_operands; i++) {
-        if (!operands[i])
+    sweep->fates = g_new0(Fate, (gsize)sweep->plan.n + 1);
+    sweep->nodes = g_new(KilnNode *, (gsize)sweep->plan.n + 1);
+    kiln_foreach_ordered (node, sweep->function) {
+        if (node->op == KILN_OP_const)
+            sweep->fates[node->id].unread = node->results[0].n_uses;
+        if (!kiln_fold_plan_has(&sweep->plan, node, KILN_CONSTNESS_LITERAL))
             continue;
-        KilnDType dtype = node->operands[i].value->type.dtype;
-        if (widest && !is_shape_operand(node, i))
-            dtype = kiln_dtype_widest(dtype);
-        converted[i] = operands[i]->type.dtype == dtype
-                           ? kiln_tensor_copy(operands[i])
-                           : kiln_tensor_convert(operands[i], dtype, error);
-        if (!converted[i])
+        sweep->nodes[sweep->n_nodes++] = node;
+        sweep->fates[node->id].item = sweep->n_nodes;
+    }
+    sweep->chains = kiln_chains_new(sweep->n_nodes);
+    for (uint32_t i = 0; i < sweep->n_nodes; i++) {
+        const KilnNode *node = sweep->nodes[i];
+        for (uint32_t k = 0; k < node->n_operands; k++) {
+            const Fate *from = computed(sweep, node->operands[k].value);
+            if (from)
+                kiln_chains_join(sweep->chains, from->item - 1, i);
+        }
+    }
+    kiln_chains_settle(sweep->chains);
+    sweep->states = g_new0(ChainState, (gsize)sweep->chains->n + 1);
+    sweep->bytes = g_new0(int64_t, (gsize)sweep->chains->n + 1);
+}
+
+static const KilnNode *
+node_of_chain(const Sweep *sweep, uint32_t i)
+{
+    return sweep->nodes[sweep->chains->items[i]];
+}
+
+/* --- what may be computed --- */
+
+/* What @node reads becomes constants, for it stays. */
+static void
+charge_operands(Sweep *sweep, const KilnNode *node)
+{
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        const KilnValue *value = node->operands[i].value;
+        Fate *from = computed(sweep, value);
+        if (!from || from->charged || !from->done)
+            continue;
+        from->charged = true;
+        kiln_fold_plan_accepts(&sweep->plan, value->def);
+    }
+}
+
+static bool
+has_operands(const Sweep *sweep, const KilnNode *node)
+{
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        const KilnValue *value = node->operands[i].value;
+        const Fate *from = value ? computed(sweep, value) : NULL;
+        if (value && (from ? !from->done : !kiln_fold_is_readable(value)))
             return false;
     }
     return true;
 }
 
-static bool
-run(Sweep *sweep, const KilnNode *node, KilnTensor *const *operands, bool infer,
-    KilnTensor **results, GError **error)
+/* Bytes of the literals that @node reads. */
+static int64_t
+literal_bytes(const KilnNode *node)
 {
-    const KilnEvaluator *folder = sweep->folder;
-    const KilnEvaluateOptions options = { .threads = folder->threads,
-                                          .infer_types = infer,
-                                          .recycler = kiln_constant_pool_recycler(sweep->pool),
-                                          .lowered = sweep->lowered };
-    return kiln_target_evaluate_with(folder->target, node, (const KilnTensor *const *)operands,
-                                     &options, results, error);
-}
-
-/* In the widest element types, where kernels for them give results of the widest. */
-static bool
-run_wide(Sweep *sweep, const KilnNode *node, const KilnTensor *const *operands,
-         KilnTensor **results, GError **error)
-{
-    g_autofree KilnTensor **wide = g_new0(KilnTensor *, node->n_operands + 1);
-    bool good = convert_operands(node, operands, true, wide, error) &&
-                run(sweep, node, wide, true, results, error);
-    free_tensors(wide, node->n_operands);
-    for (uint32_t i = 0; good && i < node->n_results; i++)
-        good = results[i]->type.dtype == kiln_dtype_widest(node->results[i].type.dtype);
-    if (!good)
-        free_tensors(results, node->n_results);
-    return good;
-}
-
-static bool
-run_strict(Sweep *sweep, const KilnNode *node, const KilnTensor *const *operands, bool infer,
-           KilnTensor **results, GError **error)
-{
-    g_autofree KilnTensor **narrow = g_new0(KilnTensor *, node->n_operands + 1);
-    bool good = convert_operands(node, operands, false, narrow, error) &&
-                run(sweep, node, narrow, infer, results, error);
-    free_tensors(narrow, node->n_operands);
-    return good;
-}
-
-static void
-store_results(Sweep *sweep, const KilnNode *node, KilnTensor **results)
-{
-    for (uint32_t i = 0; i < node->n_results; i++) {
-        KilnTensor *tensor = kiln_tensor_compact(g_steal_pointer(&results[i]));
-        sweep->folder->equal_found |= tensor->kind == KILN_TENSOR_SPLAT;
-        kiln_constant_pool_store(sweep->pool, &node->results[i], tensor);
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        const KilnConstant *constant = kiln_value_constant(node->operands[i].value);
+        if (constant && constant->tensor->kind != KILN_TENSOR_SPLAT)
+            bytes += MAX(kiln_type_bytes(&constant->type), (int64_t)0);
     }
+    return bytes;
 }
 
-/* False where the kernel refuses, which is no error, or memory is short, which is one. */
+/* What @node reads and writes. */
+static int64_t
+step_bytes(const Sweep *sweep, const KilnNode *node)
+{
+    int64_t bytes = kiln_bytes_sum(sweep->plan.nodes[node->id].bytes, literal_bytes(node));
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        const KilnValue *value = node->operands[i].value;
+        if (computed(sweep, value))
+            bytes = kiln_bytes_sum(bytes, sweep->plan.nodes[value->def->id].bytes);
+    }
+    return bytes;
+}
+
+/* What reads what @node reads is one fewer; bytes that nothing reads any more. */
+static int64_t
+freed_bytes(const Sweep *sweep, const KilnNode *node)
+{
+    int64_t bytes = 0;
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        const KilnValue *value = node->operands[i].value;
+        Fate *from = value ? computed(sweep, value) : NULL;
+        if (from && --from->unread == 0)
+            bytes += sweep->plan.nodes[value->def->id].bytes;
+    }
+    return bytes;
+}
+
+/* Whether @node, with @live bytes of its chain beside it, is computed if nothing fails. */
 static bool
-evaluate(Sweep *sweep, const KilnNode *node, const KilnTensor *const *operands)
+decide_node(Sweep *sweep, const KilnNode *node, int64_t live)
 {
     KilnEvaluator *folder = sweep->folder;
-    g_autofree KilnTensor **results = g_new0(KilnTensor *, node->n_results + 1);
-    g_autoptr(GError) why = NULL;
-    bool done = folder->wide && run_wide(sweep, node, operands, results, NULL);
-    if (!done && !run_strict(sweep, node, operands, false, results, &why)) {
-        if (g_error_matches(why, KILN_ERROR, KILN_ERROR_MEMORY))
-            folder->failure = g_steal_pointer(&why);
-        else
+    Fate *fate = &sweep->fates[node->id];
+    fate->may_run = true;
+    if (kiln_node_is_known(node) || !kiln_fold_takes_kernel(&sweep->plan, node))
+        return kiln_node_is_known(node) || has_operands(sweep, node);
+    fate->may_run = has_operands(sweep, node) && folder->target &&
+                    folder->may_hold(folder, &sweep->plan, node, live);
+    return fate->may_run;
+}
+
+static void
+decide_chain(Sweep *sweep, uint32_t chain)
+{
+    int64_t live = 0, result = 0, *most = &sweep->bytes[chain];
+    for (uint32_t i = sweep->chains->begin[chain]; i < sweep->chains->begin[chain + 1]; i++) {
+        const KilnNode *node = node_of_chain(sweep, i);
+        const KilnFoldNode *info = &sweep->plan.nodes[node->id];
+        Fate *fate = &sweep->fates[node->id];
+        fate->done = decide_node(sweep, node, live);
+        if (!fate->done) {
+            charge_operands(sweep, node);
+            continue;
+        }
+        for (uint32_t r = 0; r < node->n_results; r++)
+            fate->unread += node->results[r].n_uses;
+        int64_t made = kiln_bytes_sum(live, info->bytes), read = literal_bytes(node);
+        *most = MAX(*most, kiln_bytes_sum(made, read));
+        result = MAX(result, info->bytes);
+        sweep->largest = MAX(sweep->largest, step_bytes(sweep, node));
+        sweep->final = kiln_bytes_sum(sweep->final, info->end ? info->bytes : 0);
+        bool stays = kiln_fold_plan_has(&sweep->plan, node, KILN_CONSTNESS_VARYING);
+        int64_t freed = stays ? 0 : freed_bytes(sweep, node);
+        live = made - MIN(made, freed);
+    }
+    *most = kiln_bytes_sum(*most, result); /* the recycler keeps one besides */
+}
+
+/* --- computing --- */
+
+/* All readers of literal @def were folded: its bytes go now, and the node with the dead ones at the
+ * end. */
+static void
+give_back(Sweep *sweep, const KilnNode *def)
+{
+    KilnConstant *constant = kiln_attrs(def, const)->value;
+    if (constant->id >= sweep->n_references || sweep->references[constant->id] != 1)
+        return;
+    KilnTensor *empty = kiln_tensor_new_splat(&constant->tensor->type, 0);
+    kiln_tensor_free(constant->tensor);
+    constant->tensor = empty;
+    sweep->fates[def->id].folded = true;
+}
+
+/* A reader of literal @def, in whatever chain, was folded. Small ones stay in @pool for the next
+ * reader; big ones wait for nobody. */
+static void
+release_literal(Sweep *sweep, KilnConstantPool *pool, const KilnNode *def)
+{
+    bool big = kiln_tensor_storage(kiln_attrs(def, const)->value->tensor) > KILN_FOLD_SMALL;
+    kiln_constant_pool_release(pool, &def->results[0]);
+    if (big)
+        kiln_constant_pool_drop(pool, &def->results[0]);
+    if (atomic_fetch_sub(&sweep->fates[def->id].unread, 1) == 1)
+        give_back(sweep, def);
+}
+
+/* @node was folded: what nothing else reads goes. */
+static void
+release_operands(Sweep *sweep, KilnConstantPool *pool, const KilnNode *node)
+{
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        const KilnValue *value = node->operands[i].value;
+        const KilnNode *literal = literal_here(sweep, value);
+        if (literal)
+            release_literal(sweep, pool, literal);
+        else if (computed(sweep, value))
+            kiln_constant_pool_release(pool, value);
+    }
+}
+
+/* What is left in @pool that nodes outside the chain read, as the final tensors. */
+static void
+keep_results(Sweep *sweep, uint32_t chain, KilnConstantPool *pool, GError **failure)
+{
+    for (uint32_t i = sweep->chains->begin[chain]; i < sweep->chains->begin[chain + 1]; i++) {
+        const KilnNode *node = node_of_chain(sweep, i);
+        Fate *fate = &sweep->fates[node->id];
+        for (uint32_t r = 0; r < node->n_results && fate->folded && !*failure; r++) {
+            const KilnValue *value = &node->results[r];
+            if (!value->n_uses || !kiln_constant_pool_has(pool, value))
+                continue;
+            if (!fate->kept)
+                fate->kept = g_new0(KilnTensor *, node->n_results);
+            fate->kept[r] = kiln_constant_pool_take(pool, value, failure);
+        }
+    }
+}
+
+static void
+compute_node(Sweep *sweep, KilnFoldWorker *worker, const KilnNode *node)
+{
+    Fate *fate = &sweep->fates[node->id];
+    KilnFoldOutcome outcome = kiln_fold_compute(worker, node, fate->may_run);
+    fate->done = outcome == KILN_FOLD_STORED;
+    fate->refused = outcome == KILN_FOLD_REFUSED;
+    fate->folded = fate->done && !kiln_fold_plan_has(&sweep->plan, node, KILN_CONSTNESS_VARYING);
+    if (fate->folded)
+        release_operands(sweep, worker->pool, node);
+}
+
+/* A KilnChainFn. */
+static void
+compute_chain(void *data, uint32_t chain, int worker_index, int threads)
+{
+    Sweep *sweep = data;
+    ChainState *state = &sweep->states[chain];
+    Scratch *scratch = &sweep->scratch[worker_index];
+    if (atomic_load(&sweep->failed))
+        return;
+    if (!scratch->lowered) {
+        scratch->lowered = kiln_lowered_nodes_new();
+        scratch->recycler = kiln_recycler_new();
+    }
+    g_autoptr(KilnConstantPool) pool =
+        kiln_constant_pool_new(sweep->function->module, scratch->recycler);
+    KilnFoldWorker worker = { .folder = sweep->folder,
+                              .plan = &sweep->plan,
+                              .pool = pool,
+                              .lowered = scratch->lowered,
+                              .threads = threads };
+    for (uint32_t i = sweep->chains->begin[chain];
+         i < sweep->chains->begin[chain + 1] && !worker.failure; i++)
+        compute_node(sweep, &worker, node_of_chain(sweep, i));
+    keep_results(sweep, chain, pool, &worker.failure);
+    if (worker.failure)
+        atomic_store(&sweep->failed, true);
+    *state = (ChainState){ kiln_constant_pool_peak(pool), worker.equal_found, worker.failure };
+}
+
+/* What the chains found, in order, whoever found it first. */
+static void
+gather(Sweep *sweep)
+{
+    KilnEvaluator *folder = sweep->folder;
+    for (uint32_t c = 0; c < sweep->chains->n; c++) {
+        ChainState *state = &sweep->states[c];
+        folder->peak = MAX(folder->peak, state->peak);
+        folder->equal_found |= state->equal_found;
+        if (!folder->failure)
+            folder->failure = g_steal_pointer(&state->failure);
+        g_clear_error(&state->failure);
+    }
+    for (uint32_t i = 0; i < sweep->n_nodes && !folder->failure; i++) {
+        const KilnNode *node = sweep->nodes[i];
+        const Fate *fate = &sweep->fates[node->id];
+        kiln_pass_about(folder->context, node, sweep->plan.nodes[node->id].bytes);
+        if (fate->refused)
             kiln_pass_refuse(folder->context, folder->rule, "evaluates");
-        return false;
+        if (!fate->done)
+            charge_operands(sweep, node);
     }
-    store_results(sweep, node, results);
-    for (uint32_t i = 0; i < node->n_operands; i++) {
-        if (operands[i])
-            kiln_tensor_drop_pages(operands[i]);
-    }
-    return true;
 }
-
-/* --- results that take no storage --- */
-
-/* One element of each operand, computed once, for equal elements. */
-static bool
-evaluate_element(Sweep *sweep, const KilnNode *node, const KilnTensor *const *operands,
-                 uint8_t element[8], KilnDType *dtype)
-{
-    const int64_t ones[KILN_MAX_RANK] = { 1, 1, 1, 1, 1, 1, 1, 1 };
-    g_autofree KilnTensor **single = g_new0(KilnTensor *, node->n_operands + 1);
-    bool good = sweep->folder->target != NULL;
-    for (uint32_t i = 0; good && i < node->n_operands; i++) {
-        uint8_t bits[8];
-        if (!operands[i])
-            continue;
-        KilnType type = kiln_type_make(operands[i]->type.dtype, operands[i]->type.rank, ones);
-        good = kiln_tensor_is_splat(operands[i], 1, bits);
-        single[i] = good ? kiln_tensor_new_splat_bits(&type, bits) : NULL;
-    }
-    KilnTensor *result = NULL;
-    const KilnTensor *const *alone = (const KilnTensor *const *)single;
-    good = good && ((sweep->folder->wide && run_wide(sweep, node, alone, &result, NULL)) ||
-                    run_strict(sweep, node, alone, true, &result, NULL));
-    good = good && kiln_tensor_is_splat(result, 1, element);
-    if (good)
-        *dtype = result->type.dtype;
-    kiln_tensor_free(result);
-    free_tensors(single, node->n_operands);
-    return good;
-}
-
-/* Where @node gives equal elements (the plan says so). */
-static bool
-store_splats(Sweep *sweep, const KilnNode *node, const KilnTensor *const *operands)
-{
-    uint8_t element[8];
-    KilnDType dtype;
-    if (kiln_op_only_moves(node->op)) {
-        if (!kiln_tensor_is_splat(operands[0], 1, element))
-            return false;
-        dtype = operands[0]->type.dtype;
-    } else if (!evaluate_element(sweep, node, operands, element, &dtype)) {
-        return false;
-    }
-    for (uint32_t i = 0; i < node->n_results; i++) {
-        const KilnType *type = &node->results[i].type;
-        KilnType plain = kiln_type_make(dtype, type->rank, type->dims);
-        kiln_constant_pool_store(sweep->pool, &node->results[i],
-                                 kiln_tensor_new_splat_bits(&plain, element));
-    }
-    return true;
-}
-
-/* What has a rule of its own. */
-static bool
-apply_rule(Sweep *sweep, const KilnNode *node)
-{
-    KilnConstantRuleFn rule = kiln_constant_rule(node->op);
-    if (!rule || node->results[0].type.layout)
-        return false;
-    kiln_constant_pool_enter_rule(sweep->pool);
-    KilnRuleOutcome outcome = rule(sweep->pool, node, &sweep->folder->failure);
-    kiln_constant_pool_leave_rule(sweep->pool);
-    return outcome == KILN_RULE_STORES;
-}
-
-/* Its extents hang on data: a kernel cannot be asked for it alone. */
-static bool
-result_is_open(const KilnNode *node)
-{
-    for (uint32_t i = 0; i < node->n_results; i++) {
-        if (kiln_type_bytes(&node->results[i].type) < 0)
-            return true;
-    }
-    return false;
-}
-
-static bool
-store_known(Sweep *sweep, const KilnNode *node)
-{
-    if (!kiln_node_is_known(node))
-        return false;
-    for (uint32_t i = 0; i < node->n_results; i++)
-        kiln_constant_pool_store(sweep->pool, &node->results[i],
-                                 kiln_value_known_tensor(&node->results[i]));
-    return true;
-}
-
-static bool
-try_fold(Sweep *sweep, const KilnNode *node)
-{
-    if (store_known(sweep, node))
-        return true;
-    g_autofree const KilnTensor **operands = g_new0(const KilnTensor *, node->n_operands + 1);
-    if (!find_operands(sweep, node, operands))
-        return false;
-    if (sweep->plan.nodes[node->id].splat && store_splats(sweep, node, operands))
-        return true;
-    if (apply_rule(sweep, node))
-        return true;
-    KilnEvaluator *folder = sweep->folder;
-    if (folder->failure || !folder->target || result_is_open(node))
-        return false;
-    int64_t live = kiln_constant_pool_live(sweep->pool);
-    return folder->may_hold(folder, &sweep->plan, node, live) && evaluate(sweep, node, operands);
-}
-
-/* --- constants that go --- */
 
 static void
 count_references(Sweep *sweep)
@@ -288,21 +368,23 @@ count_references(Sweep *sweep)
     }
 }
 
-/* The last reader of @value, a literal, was folded: its bytes go now, and the node with the dead
- * ones at the end. */
 static void
-give_back(Sweep *sweep, const KilnValue *value)
+compute_chains(Sweep *sweep)
 {
-    KilnConstant *constant = kiln_value_constant(value);
-    if (!sweep->references)
-        count_references(sweep);
-    if (constant->id >= sweep->n_references || sweep->references[constant->id] != 1)
+    const KilnEvaluator *folder = sweep->folder;
+    find_chains(sweep);
+    if (!sweep->n_nodes)
         return;
-    KilnTensor *empty = kiln_tensor_new_splat(&constant->tensor->type, 0);
-    kiln_tensor_free(constant->tensor);
-    constant->tensor = empty;
-    sweep->folded[value->def->id] = true;
+    for (uint32_t c = 0; c < sweep->chains->n; c++)
+        decide_chain(sweep, c);
+    count_references(sweep);
+    kiln_chains_run(sweep->chains, sweep->bytes,
+                    kiln_bytes_sum(sweep->largest, sweep->final / KILN_CHAINS_SPARE),
+                    folder->threads, compute_chain, sweep);
+    gather(sweep);
 }
+
+/* --- nodes that go --- */
 
 /* Nodes that were folded and the literals that only they read: backwards, so that readers go first.
  */
@@ -314,7 +396,7 @@ remove_folded(Sweep *sweep)
     g_autofree bool *unread = g_new0(bool, n + 1);
     bool any = false;
     kiln_foreach_node_reverse (node, sweep->function) {
-        if (node->id >= sweep->plan.n || !sweep->folded[node->id] || !kiln_node_is_dead(node))
+        if (node->id >= sweep->plan.n || !sweep->fates[node->id].folded || !kiln_node_is_dead(node))
             continue;
         if (node->op == KILN_OP_const) {
             unread[kiln_attrs(node, const)->value->id] = true;
@@ -327,28 +409,7 @@ remove_folded(Sweep *sweep)
         kiln_module_remove_constants(module, unread);
 }
 
-/* --- the sweep --- */
-
-/* The last reader of a folded value lets its bytes go; nodes in subgraphs read when their owner
- * does. A literal is done with once nothing but folded nodes has read it. */
-static void
-release_operands(Sweep *sweep, const KilnNode *node, bool folded)
-{
-    for (uint32_t i = 0; i < node->n_operands; i++) {
-        const KilnValue *value = node->operands[i].value;
-        const KilnNode *def = value ? value->def : NULL;
-        bool literal = def && def->op == KILN_OP_const && def->function == sweep->function &&
-                       def->id < sweep->plan.n;
-        if (literal && folded && kiln_constant_pool_release(sweep->pool, value))
-            give_back(sweep, value);
-        else if (kiln_constant_pool_has(sweep->pool, value))
-            kiln_constant_pool_release(sweep->pool, value);
-    }
-    kiln_foreach_region (region, node) {
-        kiln_foreach_node (inner, region)
-            release_operands(sweep, inner, false);
-    }
-}
+/* --- constants that come --- */
 
 /* The shape of @value is known only now that it was computed. */
 static void
@@ -363,15 +424,11 @@ settle_type(Sweep *sweep, KilnValue *value, const KilnTensor *tensor)
 
 /* The folded @value becomes a constant, which all its readers read from now on. */
 static void
-make_constant(Sweep *sweep, KilnValue *value)
+make_constant(Sweep *sweep, KilnValue *value, KilnTensor *tensor)
 {
     KilnEvaluator *folder = sweep->folder;
     KilnNode *def = value->def;
     const KilnFoldNode *info = &sweep->plan.nodes[def->id];
-    kiln_fold_plan_accepts(&sweep->plan, def); /* counts, where it was not planned to be stored */
-    KilnTensor *tensor = kiln_constant_pool_take(sweep->pool, value, &folder->failure);
-    if (!tensor)
-        return;
     settle_type(sweep, value, tensor);
     tensor->type = kiln_type_make(tensor->type.dtype, value->type.rank, value->type.dims);
     KilnValue *made =
@@ -395,11 +452,10 @@ read_constants(Sweep *sweep, const KilnNode *node)
         KilnValue *value = node->operands[i].value;
         const KilnNode *def = value ? value->def : NULL;
         any |= def && def->function == sweep->function && def->id >= sweep->plan.n;
-        /* What is computed here too is read here. */
-        if (!kiln_constant_pool_has(sweep->pool, value) || def->function != sweep->function ||
-            kiln_fold_plan_has(&sweep->plan, def, KILN_CONSTNESS_VARYING))
+        const Fate *from = computed(sweep, value);
+        if (!from || !from->kept || !from->kept[value->index])
             continue;
-        make_constant(sweep, value);
+        make_constant(sweep, value, g_steal_pointer(&from->kept[value->index]));
         any = true;
     }
     kiln_foreach_region (region, node) {
@@ -411,20 +467,6 @@ read_constants(Sweep *sweep, const KilnNode *node)
         any |= read;
     }
     return any;
-}
-
-static void
-visit(Sweep *sweep, KilnNode *node)
-{
-    bool planned = kiln_fold_plan_has(&sweep->plan, node, KILN_CONSTNESS_LITERAL);
-    bool stays = kiln_fold_plan_has(&sweep->plan, node, KILN_CONSTNESS_VARYING);
-    bool done = planned && try_fold(sweep, node);
-    if (sweep->folder->failure)
-        return;
-    sweep->folded[node->id] = done && !stays;
-    if (stays || (planned && !done))
-        read_constants(sweep, node);
-    release_operands(sweep, node, done && !stays);
 }
 
 /* Shapes that were found make more of what follows known. */
@@ -441,27 +483,51 @@ refine_types(Sweep *sweep)
 static void
 sweep_function(Sweep *sweep)
 {
+    compute_chains(sweep);
     kiln_foreach_node_safe (node, sweep->function) {
-        if (node->id >= sweep->plan.n)
+        if (node->id >= sweep->plan.n || sweep->folder->failure)
             continue; /* a constant made here */
-        visit(sweep, node);
-        if (sweep->folder->failure)
-            return;
+        const Fate *fate = &sweep->fates[node->id];
+        if (kiln_fold_plan_has(&sweep->plan, node, KILN_CONSTNESS_VARYING) ||
+            (fate->item && !fate->done))
+            read_constants(sweep, node);
     }
+    if (sweep->folder->failure)
+        return;
     remove_folded(sweep);
     if (sweep->retyped)
         refine_types(sweep);
 }
 
+static void
+sweep_clear(Sweep *sweep)
+{
+    for (uint32_t i = 0; i < sweep->n_nodes; i++) {
+        const KilnNode *node = sweep->nodes[i];
+        KilnTensor **kept = sweep->fates[node->id].kept;
+        for (uint32_t r = 0; kept && r < node->n_results; r++)
+            kiln_tensor_free(kept[r]);
+        g_free(kept);
+    }
+    for (int i = 0; i < sweep->folder->threads; i++) {
+        kiln_lowered_nodes_free(sweep->scratch[i].lowered);
+        kiln_recycler_free(sweep->scratch[i].recycler);
+    }
+    g_free(sweep->scratch);
+    kiln_fold_plan_clear(&sweep->plan);
+    kiln_chains_free(sweep->chains);
+    g_free(sweep->fates);
+    g_free(sweep->nodes);
+    g_free(sweep->states);
+    g_free(sweep->bytes);
+    g_free(sweep->references);
+}
+
 void
 kiln_fold_now(KilnEvaluator *folder, KilnFunction *function)
 {
-    g_autoptr(KilnConstantPool) pool = kiln_constant_pool_new(function->module);
-    g_autofree bool *folded = g_new0(bool, (gsize)function->next_id + 1);
-    Sweep sweep = {
-        .folder = folder, .function = function, .plan = folder->plan, .pool = pool, .folded = folded
-    };
-    sweep.lowered = kiln_lowered_nodes_new();
+    Sweep sweep = { .folder = folder, .function = function, .plan = folder->plan };
+    sweep.scratch = g_new0(Scratch, (gsize)folder->threads);
     sweep.plan.function = function;
     sweep.plan.charged = kiln_charged_bytes(function->module);
     kiln_constness_mark(function);
@@ -470,8 +536,5 @@ kiln_fold_now(KilnEvaluator *folder, KilnFunction *function)
         sweep_function(&sweep);
     folder->out_of_room |= sweep.plan.out_of_room;
     folder->retyped |= sweep.retyped;
-    folder->peak = MAX(folder->peak, kiln_constant_pool_peak(pool));
-    kiln_fold_plan_clear(&sweep.plan);
-    kiln_lowered_nodes_free(sweep.lowered);
-    g_free(sweep.references);
+    sweep_clear(&sweep);
 }

@@ -39,13 +39,6 @@ kiln_fold_is_literal(const KilnValue *value)
     return is_known(value) || kiln_value_constant(value);
 }
 
-static int64_t
-add_capped(int64_t a, int64_t b)
-{
-    int64_t sum;
-    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
-}
-
 /* --- operands --- */
 
 static const KilnFoldNode *
@@ -129,7 +122,7 @@ find_base(const KilnFoldPlan *plan, const KilnNode *node, KilnFoldNode *out)
         const KilnValue *source = from ? from->source : value;
         if (bytes > 0 && (!out->source || bytes > stored_bytes(out->source)))
             out->source = source;
-        out->base = add_capped(out->base, MAX(bytes, (int64_t)0));
+        out->base = kiln_bytes_sum(out->base, MAX(bytes, (int64_t)0));
     }
     if (kiln_node_is_known(node))
         out->base = out->bytes;
@@ -189,7 +182,7 @@ result_bytes(const KilnNode *node)
         int64_t one = kiln_type_bytes(&node->results[i].type);
         if (one < 0)
             return -1;
-        bytes = add_capped(bytes, one);
+        bytes = kiln_bytes_sum(bytes, one);
     }
     return bytes;
 }
@@ -264,7 +257,7 @@ kiln_fold_plan_accepts(KilnFoldPlan *plan, const KilnNode *node)
     if (!plan->may_store(plan, node))
         return false;
     info->end = true;
-    plan->charged = add_capped(plan->charged, info->charge);
+    plan->charged = kiln_bytes_sum(plan->charged, info->charge);
     if (info->source)
         g_hash_table_add(plan->credited, (gpointer)info->source);
     return true;

@@ -36,6 +36,14 @@ typedef struct {
     int64_t charge;          /* of an end: bytes against the budget */
 } KilnFoldNode;
 
+/** @a + @b, neither below 0; INT64_MAX where there is no such number. */
+static inline int64_t
+kiln_bytes_sum(int64_t a, int64_t b)
+{
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
+
 typedef struct KilnFoldPlan KilnFoldPlan;
 struct KilnFoldPlan {
     KilnPassContext *context;

@@ -212,7 +212,8 @@ run_call(const KilnFolder *folder, const KilnFoldCall *call, KilnTensor **values
         inputs[i] = values[g_array_index(call->operands, uint32_t, i)];
     const KilnInterpretation run = { .inputs = inputs,
                                      .outputs = values + call->first_result,
-                                     .threads = folder->options.threads };
+                                     .threads = folder->options.threads,
+                                     .apart = true };
     if (kiln_ir_interpret(call->function, folder->options.target, &run, error))
         return TRUE;
     g_prefix_error(error, "@%s: ", call->function->name);

@@ -42,7 +42,7 @@ case_of(int64_t rows)
 Test(constant_pool, CP_03_a_literal_is_read_once)
 {
     Case c = case_of(3);
-    g_autoptr(KilnConstantPool) pool = kiln_constant_pool_new(c.module);
+    g_autoptr(KilnConstantPool) pool = kiln_constant_pool_new(c.module, NULL);
     const float *first = kiln_constant_pool_array(pool, c.literal, NULL);
     cr_assert(first && first[11] == 11);
     cr_expect_eq(kiln_constant_pool_array(pool, c.literal, NULL), first);
@@ -58,7 +58,7 @@ Test(constant_pool, CP_03_a_literal_is_read_once)
 Test(constant_pool, CP_03_a_buffer_is_the_callers_until_it_is_stored)
 {
     Case c = case_of(3);
-    g_autoptr(KilnConstantPool) pool = kiln_constant_pool_new(c.module);
+    g_autoptr(KilnConstantPool) pool = kiln_constant_pool_new(c.module, NULL);
     void *array, *wide;
     KilnTensor *stored = kiln_constant_pool_allocate(pool, &c.sum->type, false, &array, NULL);
     g_autoptr(KilnTensor) dropped =
@@ -77,7 +77,7 @@ Test(constant_pool, CP_03_a_buffer_is_the_callers_until_it_is_stored)
 Test(constant_pool, CP_04_a_buffer_goes_with_its_last_reader)
 {
     Case c = case_of(1 << 17); /* 2 MB: pages of its own */
-    g_autoptr(KilnConstantPool) pool = kiln_constant_pool_new(c.module);
+    g_autoptr(KilnConstantPool) pool = kiln_constant_pool_new(c.module, NULL);
     size_t before = kiln_bytes_mapped();
     void *array;
     kiln_constant_pool_store(pool, c.sum,
@@ -97,7 +97,7 @@ Test(constant_pool, CP_04_a_buffer_goes_with_its_last_reader)
 Test(constant_pool, CP_08_rules_make_no_constants, .signal = SIGABRT)
 {
     Case c = case_of(3);
-    KilnConstantPool *pool = kiln_constant_pool_new(c.module);
+    KilnConstantPool *pool = kiln_constant_pool_new(c.module, NULL);
     kiln_constant_pool_enter_rule(pool);
     kiln_build_constant(c.function, c.sum->def, "made", kiln_tensor_new_splat(&c.sum->type, 1));
     kiln_constant_pool_leave_rule(pool);
