@@ -137,7 +137,10 @@ KilnBuffer *
 kiln_lower_operand(KilnLower *l, const KilnNode *node, uint32_t i)
 {
     KilnValue *value = kiln_node_operand(node, i);
-    return value ? g_hash_table_lookup(l->buffers, value) : NULL;
+    if (!value)
+        return NULL;
+    bool flat = l->laid && kiln_layout_follows(node, i, l->laid);
+    return kiln_lower_form(l, value, g_hash_table_lookup(l->buffers, value), flat);
 }
 
 KilnBuffer *
@@ -145,16 +148,24 @@ kiln_lower_result(KilnLower *l, const KilnNode *node, uint32_t r)
 {
     KilnValue *value = &node->results[r];
     KilnBuffer *buffer = g_hash_table_lookup(l->outputs, value);
-    if (!buffer)
-        buffer = kiln_ir_alloc(l->ir, value->name, &value->type, NULL);
+    if (!buffer) {
+        KilnType type = value->type;
+        if (type.layout)
+            kiln_layout_flatten(&value->type, &type);
+        buffer = kiln_ir_alloc(l->ir, value->name, &type, NULL);
+    }
     g_hash_table_insert(l->buffers, value, buffer);
-    return buffer;
+    return kiln_lower_form(l, value, buffer, l->laid);
 }
 
 gboolean
 kiln_lower_alias(KilnLower *l, const KilnNode *node, uint32_t r, KilnBuffer *buffer, GError **error)
 {
     KilnValue *value = &node->results[r];
+    if (l->laid) { /* the same form of the same bytes */
+        g_hash_table_insert(l->buffers, value, buffer);
+        return TRUE;
+    }
     if (g_strcmp0(value->type.layout, buffer->type.layout) != 0)
         return kiln_lower_throw(node, KILN_ERROR_UNSUPPORTED, error,
                                 "it changes the shape of %s, whose layout is blocked",
@@ -169,6 +180,8 @@ gboolean
 kiln_lower_emit(KilnLower *l, const KilnNode *node, KilnInstrKind kind, KilnBuffer *const *operands,
                 uint32_t n, const void *attrs, GError **error)
 {
+    if (l->laid)
+        attrs = kiln_lower_flat_attrs(l, kind, attrs, l->laid);
     KilnInstr *instr = kiln_instr_new(l->ir, kind, operands, n, attrs, NULL, error);
     if (!instr) {
         g_prefix_error(error, "%s (%s): ", kiln_node_label(node), kiln_op_info(node->op)->name);
@@ -292,8 +305,11 @@ lower_node(KilnLower *l, const KilnNode *node, GError **error)
         return throw_op(node, error);
     if (!check_node(node, error))
         return FALSE;
-    return lowering->lower ? lowering->lower(l, node, error)
-                           : lower_to_namesake(l, node, kind, error);
+    l->laid = kiln_lower_is_flat(node) ? &node->results[0].type : NULL;
+    gboolean good =
+        lowering->lower ? lowering->lower(l, node, error) : lower_to_namesake(l, node, kind, error);
+    l->laid = NULL;
+    return good;
 }
 
 /* --- the function --- */
@@ -391,11 +407,13 @@ kiln_lower(const KilnFunction *function, GError **error)
                     .wanted = g_hash_table_new(NULL, NULL),
                     .buffers = g_hash_table_new(NULL, NULL),
                     .outputs = g_hash_table_new(NULL, NULL),
-                    .weights = g_hash_table_new(NULL, NULL) };
+                    .weights = g_hash_table_new(NULL, NULL),
+                    .forms = g_hash_table_new(NULL, NULL) };
     gboolean good = lower_function(&l, error);
     g_hash_table_unref(l.wanted);
     g_hash_table_unref(l.buffers);
     g_hash_table_unref(l.outputs);
     g_hash_table_unref(l.weights);
+    g_hash_table_unref(l.forms);
     return good ? g_steal_pointer(&ir) : NULL;
 }

@@ -5,6 +5,7 @@
 #define KILN_IR_LOWER_PRIV_H
 
 #include "graph/infer/infer.h"
+#include "graph/layout.h"
 #include "ir/ir.h"
 
 typedef struct {
@@ -14,6 +15,9 @@ typedef struct {
     GHashTable *buffers; /* KilnValue* → KilnBuffer* */
     GHashTable *outputs; /* KilnValue* → the output that it is written to: returned exactly once */
     GHashTable *weights; /* KilnConstant* → KilnBuffer* */
+    GHashTable *forms;   /* KilnValue* → its other form, see below */
+    const KilnType
+        *laid; /* the result of the node that is lowered on physical dims; NULL: none is */
 } KilnLower;
 
 typedef gboolean (*KilnLowerFn)(KilnLower *l, const KilnNode *node, GError **error);
@@ -34,6 +38,20 @@ typedef struct {
 const KilnLowering *kiln_lowering_of(KilnOp op);
 /** True where the lowering of @node reads operand @i as a buffer. */
 bool kiln_lower_reads(const KilnNode *node, uint32_t i);
+
+/* --- layouts (lower_layout.c) ---
+ *
+ * A value in a layout has two forms: as its type says, for calls, pack and unpack, and flat, a
+ * plain buffer with a dim per loop over memory. What can compute on the loops alone is lowered on
+ * flat buffers, so that passes and kernels see nothing but plain ones. */
+
+/** True where @node is lowered on flat buffers. */
+bool kiln_lower_is_flat(const KilnNode *node);
+/** @buffer, which holds @value, in the form that the node which is lowered now reads. */
+KilnBuffer *kiln_lower_form(KilnLower *l, const KilnValue *value, KilnBuffer *buffer, bool flat);
+/** Axes, starts, steps and pads of @attrs of @kind, which name dims, along the loops of @result. */
+const void *kiln_lower_flat_attrs(KilnLower *l, KilnInstrKind kind, const void *attrs,
+                                  const KilnType *result);
 
 /* --- steps --- */
 

@@ -41,6 +41,22 @@ kiln_region_key(const KilnFunction *body, GError **error)
     return g_strdup(text->str);
 }
 
+/* An argument that is unpacked, or a result that is packed. */
+static bool
+is_edge(const KilnNode *node)
+{
+    if (node->op == KILN_OP_unpack)
+        return !node->results[0].type.layout &&
+               (!node->operands[0].value->def || kiln_value_constant(node->operands[0].value));
+    if (node->op != KILN_OP_pack || node->operands[0].value->type.layout)
+        return false;
+    kiln_foreach_use (use, &node->results[0]) {
+        if (use->user->op != KILN_OP_return)
+            return false;
+    }
+    return true;
+}
+
 /* A region is what the vendor takes, whoever made it: a text may say anything. Roles ask for
  * constants, which a body has as arguments. */
 static gboolean
@@ -59,7 +75,7 @@ check_roles(const KilnVendor *vendor, const KilnFunction *body, GError **error)
     }
     kiln_foreach_node (node, region) {
         bool plain = node->op == KILN_OP_const || node->op == KILN_OP_return;
-        if (!plain && vendor->role(node) == KILN_VENDOR_NONE)
+        if (!plain && !is_edge(node) && vendor->role(node) == KILN_VENDOR_NONE)
             return kiln_throw(error, KILN_ERROR_UNSUPPORTED, "%s (%s): %s does not take it",
                               kiln_node_label(node), kiln_op_info(node->op)->name, vendor->name);
     }

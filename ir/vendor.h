@@ -38,9 +38,20 @@ typedef struct KilnVendor {
      * the time of own kernels. */
     double (*anchor_us)(const KilnNode *node);
     bool (*wants_layout)(const KilnNode *node);
-    /** Compiles a lowered region, all of whose operators have a role. @constant: one flag per
-     * input, true where its values will be there to be packed. NULL and an error where the library
-     * lacks something: the region goes back inline then. */
+    /** In how many layouts activations of a region may lie; where there are none, what follows is
+     * NULL. Layout 0 to @n_layouts - 1 of a rank: its tag, NULL where that rank has none. */
+    uint32_t n_layouts;
+    const char *(*layout_tag)(uint32_t layout, int rank);
+    /** Microseconds on one thread of what depends on the layout in a region that computes in it. */
+    double (*layout_us)(const KilnFunction *body, uint32_t layout);
+    /** True where @value, an argument or a result of @body, lies in @layout if the region computes
+     * in it: else a reorder stands at that edge. An argument in a layout is what an `unpack` reads,
+     * a result in one what a `pack` gives; the vendor computes in that layout then. */
+    bool (*lies_in)(const KilnFunction *body, const KilnValue *value, uint32_t layout);
+    /** Compiles a lowered region, all of whose operators have a role, but for `pack` and `unpack`
+     * at its edges. @constant: one flag per input, true where its values will be there to be
+     * packed. NULL and an error where the library lacks something: the region goes back inline
+     * then. */
     KilnCompiled *(*compile)(const KilnIRFunction *region, const bool *constant, int threads,
                              GError **error);
     /** One line per primitive: implementation, layouts, what was chosen and why. */

@@ -43,6 +43,40 @@ test_vendor_us(const KilnNode *node)
     return (double)kiln_node_cost(node).flops / 400e3;
 }
 
+/* Two layouts of pictures: channels last, in which convolutions of windows are the faster ones, and
+ * in blocks of four channels, in which those of single pixels are. */
+static inline const char *
+test_vendor_layout_tag(uint32_t layout, int rank)
+{
+    static const char *const tags[] = { "acdb", "aBcd4b" };
+    return rank == 4 ? tags[layout] : NULL;
+}
+
+static inline double
+test_vendor_layout_us(const KilnFunction *body, uint32_t layout)
+{
+    double us = 0;
+    kiln_foreach_node (node, body) {
+        if (node->op == KILN_OP_conv)
+            us += (node->operands[1].value->type.dims[2] == 1) == (layout == 1) ? 1.0 : 1.1;
+    }
+    return us;
+}
+
+static inline bool
+test_vendor_lies_in(const KilnFunction *body, const KilnValue *value, uint32_t layout)
+{
+    (void)body;
+    (void)layout;
+    if (value->def)
+        return test_vendor_wants_layout(value->def) || value->def->op == KILN_OP_relu;
+    kiln_foreach_use (use, value) {
+        if (test_vendor_wants_layout(use->user) && use->index == 0)
+            return true;
+    }
+    return false;
+}
+
 static inline const char *
 test_vendor_run(const KilnKernelArgs *args)
 {
@@ -84,6 +118,10 @@ static const KilnVendor test_vendor = { .name = "test",
                                         .role = test_vendor_role,
                                         .anchor_us = test_vendor_us,
                                         .wants_layout = test_vendor_wants_layout,
+                                        .n_layouts = 2,
+                                        .layout_tag = test_vendor_layout_tag,
+                                        .layout_us = test_vendor_layout_us,
+                                        .lies_in = test_vendor_lies_in,
                                         .compile = test_vendor_compile,
                                         .describe = test_vendor_describe };
 

@@ -22,6 +22,8 @@
 static const KilnKernel kernels[] = {
 #define KERNEL(instr, dtypes, fn) ROW(instr, dtypes, fn, )
 #define KERNEL_IF(instr, dtypes, fn, test) ROW(instr, dtypes, fn, .supports = kiln_cpu_##test)
+#define KERNEL_ANY_LAYOUT(instr, dtypes, fn, test)                                                 \
+    ROW(instr, dtypes, fn, .layout = "*", .supports = kiln_cpu_##test)
 #define KERNEL_QUANTIZED(instr, dtypes, fn, test)                                                  \
     ROW(instr, dtypes, fn, .supports = kiln_cpu_##test, .quantized = true)
 #define KERNEL_SCRATCH(instr, dtypes, fn, test, bytes)                                             \

@@ -60,10 +60,34 @@ NAME(block)(char *to, int64_t to1, const char *from, int64_t from0)
         memcpy(to + j * to1, &a[j], 16);
 }
 
+/* Two rows into one, by turns: what a plane of two rows is whose target has no gaps. */
+static void
+NAME(zip)(const Piece *p)
+{
+    int64_t whole = p->n1 / LANES * LANES;
+    for (int64_t j = 0; j < whole; j += LANES) {
+        NAME(Lanes) a, b, zipped;
+        memcpy(&a, p->from + j * SIZE, 16);
+        memcpy(&b, p->from + p->from0 + j * SIZE, 16);
+        zipped = __builtin_shufflevector(a, b, LOW);
+        memcpy(p->to + 2 * j * SIZE, &zipped, 16);
+        zipped = __builtin_shufflevector(a, b, HIGH);
+        memcpy(p->to + 2 * j * SIZE + 16, &zipped, 16);
+    }
+    for (int64_t j = whole; j < p->n1; j++) {
+        memcpy(p->to + 2 * j * SIZE, p->from + j * SIZE, SIZE);
+        memcpy(p->to + (2 * j + 1) * SIZE, p->from + p->from0 + j * SIZE, SIZE);
+    }
+}
+
 /* to0 and from1 are SIZE. */
 static void
 NAME(plane)(const Piece *p)
 {
+    if (p->n0 == 2 && p->to1 == 2 * SIZE) {
+        NAME(zip)(p);
+        return;
+    }
     int64_t whole0 = p->n0 / LANES * LANES, whole1 = p->n1 / LANES * LANES;
     for (int64_t j = 0; j < whole1; j += LANES) {
         for (int64_t i = 0; i < whole0; i += LANES)

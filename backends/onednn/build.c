@@ -51,6 +51,12 @@ kiln_onednn_md(const KilnType *type, Layout layout)
     return md;
 }
 
+dnnl_memory_desc_t
+kiln_onednn_edge(const KilnType *type)
+{
+    return kiln_onednn_md(type, kiln_onednn_layout_of_tag(type));
+}
+
 /* --- slots --- */
 
 const dnnl_memory_desc_t *
@@ -216,6 +222,36 @@ kiln_onednn_slot_as(Builder *builder, const KilnBuffer *buffer, const dnnl_memor
     return slot;
 }
 
+/* The result of the call that @buffer is, or that it is packed to, if that lies as @md; else
+ * UINT32_MAX. */
+static uint32_t
+output_of(const Builder *builder, const KilnBuffer *buffer, const dnnl_memory_desc_t *md)
+{
+    const GPtrArray *outputs = builder->function->outputs;
+    kiln_foreach_buffer_use (use, buffer) {
+        const KilnInstr *user = use->user;
+        bool packed = user->kind == KILN_INSTR_pack && use->access == KILN_ACCESS_IN;
+        const KilnBuffer *result = packed ? kiln_instr_operand(user, 0) : buffer;
+        dnnl_memory_desc_t edge = kiln_onednn_edge(&result->type);
+        for (guint i = 0; i < outputs->len; i++) {
+            if (g_ptr_array_index(outputs, i) == result && dnnl_memory_desc_equal(&edge, md))
+                return i;
+        }
+    }
+    return UINT32_MAX;
+}
+
+/* A place for @buffer: that of the result which it is. */
+static uint32_t
+add_result_slot(const Builder *builder, const KilnBuffer *buffer, const dnnl_memory_desc_t *md)
+{
+    uint32_t output = output_of(builder, buffer, md);
+    uint32_t slot = add_slot(builder, output == UINT32_MAX ? SLOT_WORKSPACE : SLOT_OPERAND, md);
+    if (output != UINT32_MAX)
+        g_array_index(builder->region->slots, Slot, slot).index = output;
+    return slot;
+}
+
 uint32_t
 kiln_onednn_part(Builder *builder, const KilnBuffer *buffer)
 {
@@ -225,7 +261,7 @@ kiln_onednn_part(Builder *builder, const KilnBuffer *buffer)
     dnnl_memory_desc_t part = kiln_onednn_md(&buffer->type, LAYOUT_BLOCKED);
     uint32_t root = find_slot(builder, whole, &md);
     if (root == UINT32_MAX) {
-        root = add_slot(builder, SLOT_WORKSPACE, &md);
+        root = add_result_slot(builder, whole, &md);
         kiln_onednn_enter(builder, whole, root);
     }
     uint32_t slot = add_slot(builder, SLOT_ALIAS, &part);
@@ -240,20 +276,10 @@ kiln_onednn_part(Builder *builder, const KilnBuffer *buffer)
 uint32_t
 kiln_onednn_result(Builder *builder, const KilnBuffer *buffer, const dnnl_memory_desc_t *md)
 {
-    dnnl_memory_desc_t plain = kiln_onednn_plain(&buffer->type);
-    uint32_t slot = UINT32_MAX;
     dnnl_memory_desc_t blocked = kiln_onednn_md(&buffer->type, LAYOUT_BLOCKED);
     if (builder->joins[buffer->id].concat && dnnl_memory_desc_equal(&blocked, md))
         return kiln_onednn_part(builder, buffer);
-    for (guint i = 0; i < builder->function->outputs->len; i++) {
-        if (g_ptr_array_index(builder->function->outputs, i) != buffer ||
-            !dnnl_memory_desc_equal(&plain, md))
-            continue;
-        slot = add_slot(builder, SLOT_OPERAND, md);
-        g_array_index(builder->region->slots, Slot, slot).index = i;
-    }
-    if (slot == UINT32_MAX)
-        slot = add_slot(builder, SLOT_WORKSPACE, md);
+    uint32_t slot = add_result_slot(builder, buffer, md);
     kiln_onednn_enter(builder, buffer, slot);
     return slot;
 }

@@ -147,17 +147,23 @@ wants_layout(const KilnNode *node)
 
 /* --- how long it takes --- */
 
-static double
-conv_us(const KilnNode *node)
+ConvShape
+kiln_onednn_conv_shape(const KilnNode *node)
 {
+    static const int64_t ones[] = { 1, 1, 1 };
     const KilnAttrs_conv *attrs = kiln_attrs(node, conv);
-    const int64_t ones[] = { 1, 1, 1 };
-    ConvShape shape = { .x = &node->operands[0].value->type,
+    return (ConvShape){ .x = &node->operands[0].value->type,
                         .w = &node->operands[1].value->type,
                         .y = &node->results[0].type,
                         .strides = attrs->strides.n ? attrs->strides.v : ones,
                         .dilations = attrs->dilations.n ? attrs->dilations.v : ones,
                         .group = attrs->group };
+}
+
+static double
+conv_us(const KilnNode *node)
+{
+    ConvShape shape = kiln_onednn_conv_shape(node);
     double best = INFINITY;
     for (int layout = LAYOUT_CHANNELS_LAST; layout < N_LAYOUTS; layout++)
         best = MIN(best, kiln_onednn_conv_us(&shape, (Layout)layout));
@@ -197,6 +203,10 @@ kiln_onednn_vendor(void)
                                        .role = role,
                                        .anchor_us = anchor_us,
                                        .wants_layout = wants_layout,
+                                       .n_layouts = N_LAYOUTS - 1,
+                                       .layout_tag = kiln_onednn_layout_tag,
+                                       .layout_us = kiln_onednn_layout_us,
+                                       .lies_in = kiln_onednn_lies_in,
                                        .compile = kiln_onednn_compile,
                                        .describe = describe };
     const dnnl_version_t *found = dnnl_version();

@@ -425,3 +425,14 @@ kiln_onednn_build_copy(Builder *builder, const KilnInstr *instr)
         kiln_onednn_enter(builder, y, slot);
     return slot != UINT32_MAX;
 }
+
+/* A value lies in whatever layout it was given in, until somebody wants another. */
+bool
+kiln_onednn_build_relayout(Builder *builder, const KilnInstr *instr)
+{
+    const KilnBuffer *y = kiln_instr_operand(instr, 0), *x = kiln_instr_operand(instr, 1);
+    if (!builder->values[x->id])
+        return throw_none(builder, "a constant in a layout");
+    kiln_onednn_enter(builder, y, kiln_onednn_slot(builder, x));
+    return true;
+}

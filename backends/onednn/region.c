@@ -22,6 +22,9 @@ build_instr(Builder *builder, const KilnInstr *instr)
         return true;
     case KILN_INSTR_copy:
         return kiln_onednn_build_copy(builder, instr);
+    case KILN_INSTR_pack:
+    case KILN_INSTR_unpack:
+        return kiln_onednn_build_relayout(builder, instr);
     case KILN_INSTR_conv:
         return kiln_onednn_build_conv(builder, instr);
     case KILN_INSTR_conv_transpose:
@@ -41,9 +44,19 @@ build_instr(Builder *builder, const KilnInstr *instr)
     }
 }
 
+/* The layout at the edges, if one has one: the first. Else the one that is faster. */
 static Layout
 choose_layout(const KilnIRFunction *function)
 {
+    const GPtrArray *edges[] = { function->inputs, function->outputs };
+    for (size_t e = 0; e < G_N_ELEMENTS(edges); e++) {
+        for (guint i = 0; i < edges[e]->len; i++) {
+            const KilnBuffer *buffer = g_ptr_array_index(edges[e], i);
+            Layout layout = kiln_onednn_layout_of_tag(&buffer->type);
+            if (layout != LAYOUT_PLAIN)
+                return layout;
+        }
+    }
     double us[N_LAYOUTS] = { 0 };
     kiln_foreach_instr (instr, function) {
         if (instr->kind != KILN_INSTR_conv)
@@ -70,7 +83,7 @@ enter_operands(Builder *builder)
         const KilnBuffer *buffer = g_ptr_array_index(function->inputs, i);
         if (builder->constant[i])
             continue;
-        Slot slot = { .md = kiln_onednn_plain(&buffer->type),
+        Slot slot = { .md = kiln_onednn_edge(&buffer->type),
                       .place = SLOT_OPERAND,
                       .index = builder->n_out + i,
                       .first = -1 };
@@ -93,7 +106,7 @@ finish_outputs(Builder *builder)
         const Slot *slot = &g_array_index(builder->region->slots, Slot, from);
         if (slot->place == SLOT_OPERAND && slot->index == i)
             continue;
-        dnnl_memory_desc_t md = kiln_onednn_plain(&buffer->type);
+        dnnl_memory_desc_t md = kiln_onednn_edge(&buffer->type);
         uint32_t to = kiln_onednn_result(builder, buffer, &md);
         if (!kiln_onednn_reorder(builder, from, to, "reorder of a result"))
             return false;
@@ -243,7 +256,10 @@ check_types(const KilnIRFunction *function, GError **error)
 {
     for (guint i = 0; i < function->buffers->len; i++) {
         const KilnBuffer *buffer = g_ptr_array_index(function->buffers, i);
-        if (kiln_onednn_is_float(&buffer->type))
+        KilnType plain = buffer->type;
+        if (kiln_onednn_layout_of_tag(&plain) != LAYOUT_PLAIN)
+            plain.layout = NULL;
+        if (kiln_onednn_is_float(&plain))
             continue;
         g_autofree char *type = kiln_type_to_string(&buffer->type);
         return kiln_throw(error, KILN_ERROR_UNSUPPORTED, "%s: expected plain f32, found %s",

@@ -106,6 +106,14 @@ bool kiln_onednn_allowed(const char *implementation);
 dnnl_primitive_desc_t kiln_onednn_choose(const_dnnl_op_desc_t operation,
                                          const_dnnl_primitive_attr_t attr, const char **out_name);
 
+/* --- layouts at the edges (layout.c) --- */
+
+/** The layout that the tag of @type names; plain where it names none of them. */
+Layout kiln_onednn_layout_of_tag(const KilnType *type);
+const char *kiln_onednn_layout_tag(uint32_t layout, int rank);
+double kiln_onednn_layout_us(const KilnFunction *body, uint32_t layout);
+bool kiln_onednn_lies_in(const KilnFunction *body, const KilnValue *value, uint32_t layout);
+
 /* --- building (build.c) --- */
 
 dnnl_memory_desc_t kiln_onednn_plain(const KilnType *type);
@@ -113,6 +121,8 @@ dnnl_memory_desc_t kiln_onednn_plain(const KilnType *type);
 bool kiln_onednn_is_float(const KilnType *type);
 /** @type in @layout; plain where its rank has no other. */
 dnnl_memory_desc_t kiln_onednn_md(const KilnType *type, Layout layout);
+/** @type as its tag says. */
+dnnl_memory_desc_t kiln_onednn_edge(const KilnType *type);
 bool kiln_onednn_is_available(const Builder *builder, const KilnBuffer *buffer);
 /** The slot that holds @buffer as it was computed. */
 uint32_t kiln_onednn_slot(const Builder *builder, const KilnBuffer *buffer);
@@ -186,6 +196,7 @@ typedef struct {
     const int64_t *strides, *dilations; /* one per spatial dim */
     int64_t group;
 } ConvShape;
+ConvShape kiln_onednn_conv_shape(const KilnNode *node);
 /** Estimated microseconds on one thread in @layout. */
 double kiln_onednn_conv_us(const ConvShape *shape, Layout layout);
 bool kiln_onednn_build_product(Builder *builder, const KilnInstr *instr);
@@ -195,6 +206,8 @@ bool kiln_onednn_build_concat(Builder *builder, const KilnInstr *instr);
 /** Finds the concats whose parts can be computed in place. */
 void kiln_onednn_find_joins(Builder *builder);
 bool kiln_onednn_build_copy(Builder *builder, const KilnInstr *instr);
+/** pack and unpack, at the edges: another layout of the same value. */
+bool kiln_onednn_build_relayout(Builder *builder, const KilnInstr *instr);
 
 /* --- the whole (region.c), running (run.c) --- */
 

@@ -368,21 +368,31 @@ kiln_infer_broadcast_shapes(const KilnType *a, const KilnType *b, KilnType *out,
     return TRUE;
 }
 
-/* False where a dim, or the rank, of both is known and differs. */
+/* True where @tag cuts dim @d into blocks. */
 static bool
-may_have_shape(const KilnType *type, const KilnType *shape)
+splits(const char *tag, int d)
 {
-    if (type->rank < 0 || shape->rank < 0)
-        return true;
-    for (int d = 0; d < type->rank && type->rank == shape->rank; d++) {
-        if (type->dims[d] >= 0 && shape->dims[d] >= 0 && type->dims[d] != shape->dims[d])
-            return false;
-    }
-    return type->rank == shape->rank;
+    return strchr(tag, 'A' + d) != NULL;
 }
 
-/* The layout of an element-wise result is that of its blocked operands: each has the whole shape
- * and the same layout, and plain ones beside them are single elements. */
+/* An operand in the layout of the result meets it element by element: each dim is the result's, or
+ * one element that is repeated, which cannot be cut into blocks. */
+static bool
+meets(const KilnType *type, const KilnType *out)
+{
+    if (type->rank < 0 || out->rank < 0)
+        return true;
+    for (int d = 0; d < type->rank && type->rank == out->rank; d++) {
+        bool known = type->dims[d] >= 0 && out->dims[d] >= 0;
+        bool repeats = type->dims[d] == 1 && !splits(out->layout, d);
+        if (known && type->dims[d] != out->dims[d] && !repeats)
+            return false;
+    }
+    return type->rank == out->rank;
+}
+
+/* The layout of an element-wise result is that of its operands in a layout: they have the same one,
+ * and plain ones beside them are single elements. */
 static gboolean
 broadcast_layout(const KilnInfer *in, uint32_t first, KilnType *out, GError **error)
 {
@@ -400,9 +410,10 @@ broadcast_layout(const KilnInfer *in, uint32_t first, KilnType *out, GError **er
             g_autofree char *expected = g_strdup_printf("layout %s", out->layout);
             return kiln_infer_throw_type(in, i, expected, error);
         }
-        if (!may_have_shape(type, out))
-            return kiln_infer_throw_shape(in->node, i, error,
-                                          "a blocked operand of the result's whole shape");
+        if (!meets(type, out))
+            return kiln_infer_throw_shape(
+                in->node, i, error,
+                "a blocked operand that repeats no dim which is cut into blocks");
     }
     return TRUE;
 }

@@ -8,6 +8,7 @@
  *    its axis, which the shape function finds; where it cannot, the op is refused.
  *  - Others take quantized operands only where their elements do not matter. */
 #include "graph/infer/common.h"
+#include "graph/layout.h"
 
 /* --- which ops --- */
 
@@ -175,11 +176,32 @@ see_to_quantization(KilnInfer *in, GError **error)
     return kiln_infer_throw_type(in, first, "a type that is not quantized", error);
 }
 
+/* A result lies as its operands do where the operator means the same there; element-wise shape
+ * functions have seen to it. */
+static void
+see_to_layout(KilnInfer *in)
+{
+    const KilnType *first = kiln_infer_type(in, 0);
+    if (in->node->n_results != 1 || !first || !first->layout || in->out[0].layout)
+        return;
+    KilnType laid = in->out[0];
+    laid.layout = first->layout;
+    for (uint32_t i = 1; i < in->node->n_operands; i++) {
+        const KilnType *type = kiln_infer_type(in, i);
+        if (type && kiln_layout_follows(in->node, i, &laid) &&
+            g_strcmp0(type->layout, first->layout) != 0)
+            return;
+    }
+    if (kiln_layout_carries(in->node, &laid))
+        in->out[0].layout = first->layout;
+}
+
 gboolean
 kiln_infer_run(KilnInfer *in, GError **error)
 {
     if (!kiln_op_info(in->node->op)->infer(in, error) || !see_to_quantization(in, error))
         return FALSE;
+    see_to_layout(in);
     /* What is stored is no number that shapes or folding may go by. */
     for (uint32_t r = 0; r < in->node->n_results; r++) {
         if (in->out[r].quant)

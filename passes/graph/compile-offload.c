@@ -53,7 +53,7 @@ declare(KilnModule *module, const KilnFunction *body, KilnCompiled *compiled, GE
             return declaration;
     }
     const KilnNode *first = body->first;
-    while (first->op == KILN_OP_const)
+    while (first->op == KILN_OP_const || first->op == KILN_OP_unpack)
         first = first->next;
     g_autofree char *key = kiln_region_key(body, error);
     KilnFunction *copy = key ? kiln_body_copy(module, body, false, error) : NULL;

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layouts at the edges of a region: by tags, which values lie in them, and which is faster. */
+#include "backends/onednn/region.h"
+
+enum {
+    BLOCK = 16,
+    FEW_CHANNELS = 4, /* the first layer reads pictures as they are */
+};
+
+static const char *const tags[N_LAYOUTS][6] = {
+    [LAYOUT_CHANNELS_LAST] = { [3] = "acb", [4] = "acdb", [5] = "acdeb" },
+    [LAYOUT_BLOCKED] = { [3] = "aBc16b", [4] = "aBcd16b", [5] = "aBcde16b" },
+};
+
+Layout
+kiln_onednn_layout_of_tag(const KilnType *type)
+{
+    for (int layout = 1; layout < N_LAYOUTS && type->layout && type->rank <= 5; layout++) {
+        if (g_strcmp0(tags[layout][type->rank], type->layout) == 0)
+            return (Layout)layout;
+    }
+    return LAYOUT_PLAIN;
+}
+
+/* --- the vendor's table: layouts are counted without the plain one --- */
+
+static Layout
+layout_at(uint32_t i)
+{
+    return (Layout)(i + 1);
+}
+
+const char *
+kiln_onednn_layout_tag(uint32_t layout, int rank)
+{
+    return rank >= 3 && rank <= 5 ? tags[layout_at(layout)][rank] : NULL;
+}
+
+double
+kiln_onednn_layout_us(const KilnFunction *body, uint32_t layout)
+{
+    double us = 0;
+    kiln_foreach_node (node, body) {
+        ConvShape shape;
+        if (node->op == KILN_OP_conv) {
+            shape = kiln_onednn_conv_shape(node);
+            us += kiln_onednn_conv_us(&shape, layout_at(layout));
+        }
+    }
+    return us;
+}
+
+/* Reads operand 0 and gives its result in the layout of the region. */
+static bool
+is_window(const KilnNode *node)
+{
+    switch (node->op) {
+    case KILN_OP_conv:
+    case KILN_OP_conv_transpose:
+    case KILN_OP_max_pool:
+    case KILN_OP_average_pool:
+    case KILN_OP_global_average_pool:
+    case KILN_OP_global_max_pool:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* As kiln_onednn_build_concat() does: what is no whole block is joined in channels-last. */
+static bool
+is_joined_in(const KilnNode *concat, Layout layout)
+{
+    for (uint32_t i = 0; i < concat->n_operands; i++) {
+        if (layout == LAYOUT_BLOCKED && concat->operands[i].value->type.dims[1] % BLOCK)
+            return false;
+    }
+    return true;
+}
+
+/* The result of @node lies in @layout, where @laid (a set of KilnValue) are the values before. */
+static bool
+gives_layout(const KilnNode *node, GHashTable *laid, Layout layout)
+{
+    const KilnValue *result = &node->results[0];
+    if (result->type.rank < 3 || result->type.rank > 5)
+        return false;
+    if (is_window(node))
+        return true;
+    if (node->op == KILN_OP_concat)
+        return is_joined_in(node, layout);
+    if (!kiln_op_has(node->op, KILN_TRAIT_ELEMENTWISE))
+        return false;
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        const KilnValue *value = node->operands[i].value;
+        if (value && kiln_type_same_shape(&value->type, &result->type) &&
+            g_hash_table_contains(laid, value))
+            return true;
+    }
+    return false;
+}
+
+static bool
+reads_layout(const KilnNode *node, uint32_t i, GHashTable *laid, Layout layout)
+{
+    const KilnType *type = &node->operands[i].value->type;
+    if (is_window(node)) {
+        bool few =
+            node->op == KILN_OP_conv && layout == LAYOUT_BLOCKED && type->dims[1] <= FEW_CHANNELS;
+        return i == 0 && !few;
+    }
+    if (node->op == KILN_OP_concat)
+        return is_joined_in(node, layout);
+    return kiln_op_has(node->op, KILN_TRAIT_ELEMENTWISE) &&
+           kiln_type_same_shape(type, &node->results[0].type) &&
+           g_hash_table_contains(laid, &node->results[0]);
+}
+
+bool
+kiln_onednn_lies_in(const KilnFunction *body, const KilnValue *value, uint32_t layout)
+{
+    if (value->type.rank < 3 || value->type.rank > 5)
+        return false;
+    g_autoptr(GHashTable) laid = g_hash_table_new(NULL, NULL);
+    kiln_foreach_node (node, body) {
+        if (node->n_results == 1 && gives_layout(node, laid, layout_at(layout)))
+            g_hash_table_add(laid, &node->results[0]);
+    }
+    if (value->def)
+        return g_hash_table_contains(laid, value);
+    kiln_foreach_use (use, value) {
+        if (use->user->n_results == 1 &&
+            reads_layout(use->user, use->index, laid, layout_at(layout)))
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "passes/layouts.h"
+
+#include "graph/layout.h"
+#include "passes/offload_cost.h"
+
+/* What a region does with its edges in each layout. */
+typedef struct {
+    double us;
+    bool *operands, *results; /* lie in it */
+} Edges;
+
+struct KilnLayouts {
+    const KilnFunction *function;
+    const KilnVendor *vendor;
+    KilnCarriesFn carries;
+    void *data;
+    int *label;        /* by node id */
+    Edges **edges;     /* by node id: per layout of the vendor; NULL: no region */
+    uint32_t *carried; /* by node id: bit per layout that the node carries */
+    uint32_t n_ids;
+};
+
+/* --- nodes --- */
+
+static bool
+lies_plain(const KilnNode *node)
+{
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        const KilnValue *value = node->operands[i].value;
+        if (value && (value->type.layout || value->type.rank < 0))
+            return false;
+    }
+    for (uint32_t r = 0; r < node->n_results; r++) {
+        if (node->results[r].type.layout || !kiln_type_is_static(&node->results[r].type))
+            return false;
+    }
+    return true;
+}
+
+/* By a node of a subgraph, which is not asked for a layout. */
+static bool
+is_captured(const KilnValue *value)
+{
+    kiln_foreach_use (use, value) {
+        if (use->user->function != value->def->function)
+            return true;
+    }
+    return false;
+}
+
+static Edges *
+edges_new(const KilnLayouts *layouts, const KilnNode *node)
+{
+    const KilnVendor *vendor = layouts->vendor;
+    const KilnFunction *body = kiln_attrs(node, vendor_graph)->body;
+    const KilnNode *results = kiln_function_return(body);
+    Edges *edges = g_new0(Edges, vendor->n_layouts);
+    for (uint32_t k = 0; k < vendor->n_layouts; k++) {
+        edges[k].us = vendor->layout_us(body, k);
+        edges[k].operands = g_new0(bool, node->n_operands + 1);
+        edges[k].results = g_new0(bool, node->n_results + 1);
+        for (uint32_t i = 0; i < node->n_operands; i++) {
+            const KilnValue *inner = &kiln_function_argument(body, i)->value;
+            edges[k].operands[i] = !kiln_value_constant(node->operands[i].value) &&
+                                   vendor->layout_tag(k, inner->type.rank) &&
+                                   vendor->lies_in(body, inner, k);
+        }
+        for (uint32_t r = 0; r < node->n_results; r++) {
+            const KilnValue *inner = kiln_node_operand(results, r);
+            edges[k].results[r] = !is_captured(&node->results[r]) &&
+                                  vendor->layout_tag(k, inner->type.rank) &&
+                                  vendor->lies_in(body, inner, k);
+        }
+    }
+    return edges;
+}
+
+static uint32_t
+find_carried(const KilnLayouts *layouts, const KilnNode *node)
+{
+    uint32_t carried = 0;
+    if (node->n_results != 1 || kiln_op_has(node->op, KILN_TRAIT_REGION) ||
+        is_captured(&node->results[0]))
+        return 0;
+    for (uint32_t k = 0; k < layouts->vendor->n_layouts; k++) {
+        KilnType laid = node->results[0].type;
+        laid.layout = layouts->vendor->layout_tag(k, laid.rank);
+        if (laid.layout && layouts->carries(node, &laid, layouts->data))
+            carried |= 1u << k;
+    }
+    return carried;
+}
+
+static int
+fastest(const KilnLayouts *layouts, const Edges *edges)
+{
+    int best = 0;
+    for (uint32_t k = 1; k < layouts->vendor->n_layouts; k++) {
+        if (edges[k].us < edges[best].us)
+            best = (int)k;
+    }
+    return best;
+}
+
+KilnLayouts *
+kiln_layouts_new(const KilnFunction *function, const KilnVendor *vendor, KilnCarriesFn carries,
+                 void *data)
+{
+    KilnLayouts *layouts = g_new0(KilnLayouts, 1);
+    *layouts = (KilnLayouts){ .function = function,
+                              .vendor = vendor,
+                              .carries = carries,
+                              .data = data,
+                              .n_ids = function->next_id };
+    layouts->label = g_new0(int, (gsize)layouts->n_ids + 1);
+    layouts->edges = g_new0(Edges *, (gsize)layouts->n_ids + 1);
+    layouts->carried = g_new0(uint32_t, (gsize)layouts->n_ids + 1);
+    kiln_foreach_node (node, function) {
+        layouts->label[node->id] = KILN_LABEL_KEPT;
+        if (!lies_plain(node))
+            continue;
+        if (node->op == KILN_OP_vendor_graph) {
+            layouts->edges[node->id] = edges_new(layouts, node);
+            layouts->label[node->id] = fastest(layouts, layouts->edges[node->id]);
+        } else {
+            layouts->carried[node->id] = find_carried(layouts, node);
+        }
+    }
+    return layouts;
+}
+
+void
+kiln_layouts_free(KilnLayouts *layouts)
+{
+    for (uint32_t id = 0; id < layouts->n_ids; id++) {
+        for (uint32_t k = 0; layouts->edges[id] && k < layouts->vendor->n_layouts; k++) {
+            g_free(layouts->edges[id][k].operands);
+            g_free(layouts->edges[id][k].results);
+        }
+        g_free(layouts->edges[id]);
+    }
+    g_free(layouts->label);
+    g_free(layouts->edges);
+    g_free(layouts->carried);
+    g_free(layouts);
+}
+
+bool
+kiln_layouts_is_region(const KilnLayouts *layouts, const KilnNode *node)
+{
+    return node->function == layouts->function && layouts->edges[node->id];
+}
+
+int
+kiln_layouts_label(const KilnLayouts *layouts, const KilnNode *node)
+{
+    return node->function == layouts->function ? layouts->label[node->id] : KILN_LABEL_KEPT;
+}
+
+bool
+kiln_layouts_may_be(const KilnLayouts *layouts, const KilnNode *node, int label)
+{
+    if (label == KILN_LABEL_KEPT)
+        return !layouts->edges[node->id];
+    return layouts->edges[node->id] || layouts->carried[node->id] >> label & 1;
+}
+
+/* --- values --- */
+
+const char *
+kiln_layouts_wanted(const KilnLayouts *layouts, const KilnNode *node, uint32_t i)
+{
+    const KilnValue *value = node->operands[i].value;
+    int label = kiln_layouts_label(layouts, node);
+    if (label == KILN_LABEL_KEPT)
+        return value->type.layout;
+    bool laid = layouts->edges[node->id] ? layouts->edges[node->id][label].operands[i]
+                                         : kiln_layout_follows(node, i, &node->results[0].type);
+    return laid ? layouts->vendor->layout_tag((uint32_t)label, value->type.rank) : NULL;
+}
+
+/* As the definition of @value gives it, if a region does not reorder it on the way out. */
+static const char *
+given(const KilnLayouts *layouts, const KilnValue *value)
+{
+    const KilnNode *def = value->def;
+    int label = def ? kiln_layouts_label(layouts, def) : KILN_LABEL_KEPT;
+    if (label == KILN_LABEL_KEPT)
+        return value->type.layout;
+    bool laid = !layouts->edges[def->id] || layouts->edges[def->id][label].results[value->index];
+    return laid ? layouts->vendor->layout_tag((uint32_t)label, value->type.rank) : NULL;
+}
+
+/* Reorders between @value, lying as @held, and its readers. */
+static uint32_t
+count_reorders(const KilnLayouts *layouts, const KilnValue *value, const char *held)
+{
+    const char *beside[4];
+    uint32_t n = 0, n_beside = 0;
+    kiln_foreach_use (use, value) {
+        const char *wanted = kiln_layouts_wanted(layouts, use->user, use->index);
+        if (g_strcmp0(wanted, held) == 0)
+            continue;
+        if (kiln_layouts_is_region(layouts, use->user)) {
+            n++;
+            continue;
+        }
+        uint32_t k = 0;
+        while (k < n_beside && g_strcmp0(beside[k], wanted) != 0)
+            k++;
+        if (k == n_beside && n_beside < G_N_ELEMENTS(beside)) {
+            beside[n_beside++] = wanted;
+            n++;
+        }
+    }
+    return n;
+}
+
+const char *
+kiln_layouts_held(const KilnLayouts *layouts, const KilnValue *value)
+{
+    const char *as_given = given(layouts, value);
+    if (!as_given || !value->def || !kiln_layouts_is_region(layouts, value->def))
+        return as_given;
+    uint32_t plain = 1 + count_reorders(layouts, value, NULL);
+    return count_reorders(layouts, value, as_given) < plain ? as_given : NULL;
+}
+
+/* --- costs --- */
+
+static double
+value_us(const KilnLayouts *layouts, const KilnValue *value)
+{
+    if (kiln_value_constant(value)) /* folded */
+        return 0;
+    const char *as_given = given(layouts, value), *held = kiln_layouts_held(layouts, value);
+    uint32_t n = count_reorders(layouts, value, held) + (g_strcmp0(as_given, held) != 0);
+    return n ? n * kiln_reorder_us(&value->type) : 0;
+}
+
+/* Loops outside of the outermost one that cuts @part out of @whole go around once: the part is one
+ * piece of memory. */
+static bool
+is_one_piece(const KilnType *part, const KilnType *whole)
+{
+    KilnLayout inner, outer;
+    if (!kiln_layout_of(part, &inner) || !kiln_layout_of(whole, &outer))
+        return false;
+    int loop = 0;
+    while (loop < inner.rank && inner.extent[loop] == 1)
+        loop++;
+    for (loop++; loop < inner.rank; loop++) {
+        if (inner.extent[loop] != outer.extent[loop])
+            return false;
+    }
+    return true;
+}
+
+/* What a slice or a concat copies: nothing where the parts are pieces of memory. */
+static double
+copies_us(const KilnLayouts *layouts, const KilnNode *node)
+{
+    bool is_slice = node->op == KILN_OP_slice;
+    int label = layouts->label[node->id];
+    double us = 0;
+    if (!is_slice && node->op != KILN_OP_concat)
+        return 0;
+    for (uint32_t i = 0; i < (is_slice ? 1 : node->n_operands); i++) {
+        KilnType operand = node->operands[i].value->type, result = node->results[0].type;
+        if (label != KILN_LABEL_KEPT)
+            operand.layout = result.layout =
+                layouts->vendor->layout_tag((uint32_t)label, result.rank);
+        const KilnType *part = is_slice ? &result : &operand;
+        if (!is_one_piece(part, is_slice ? &operand : &result))
+            us += kiln_reorder_us(part);
+    }
+    return us;
+}
+
+static double
+node_us(const KilnLayouts *layouts, const KilnNode *node)
+{
+    if (layouts->edges[node->id])
+        return layouts->edges[node->id][layouts->label[node->id]].us;
+    return copies_us(layouts, node);
+}
+
+/* Of the values of @nodes, and of these themselves; the same sum in whatever order. */
+static double
+sum_us(const KilnLayouts *layouts, const GPtrArray *nodes)
+{
+    g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
+    double us = 0;
+    for (guint n = 0; n < nodes->len; n++) {
+        const KilnNode *node = g_ptr_array_index(nodes, n);
+        us += node_us(layouts, node);
+        for (uint32_t i = 0; i < node->n_operands; i++) {
+            KilnValue *value = node->operands[i].value;
+            if (value && g_hash_table_add(seen, value))
+                us += value_us(layouts, value);
+        }
+        for (uint32_t r = 0; r < node->n_results; r++) {
+            if (g_hash_table_add(seen, (gpointer)&node->results[r]))
+                us += value_us(layouts, &node->results[r]);
+        }
+    }
+    return us;
+}
+
+double
+kiln_layouts_change(KilnLayouts *layouts, const GPtrArray *nodes, int label)
+{
+    double before = sum_us(layouts, nodes);
+    g_autofree int *kept = g_new(int, nodes->len + 1);
+    for (guint n = 0; n < nodes->len; n++) {
+        const KilnNode *node = g_ptr_array_index(nodes, n);
+        kept[n] = layouts->label[node->id];
+        layouts->label[node->id] = label;
+    }
+    double after = sum_us(layouts, nodes);
+    for (guint n = 0; n < nodes->len; n++)
+        layouts->label[((const KilnNode *)g_ptr_array_index(nodes, n))->id] = kept[n];
+    return after - before;
+}
+
+void
+kiln_layouts_set(KilnLayouts *layouts, const GPtrArray *nodes, int label)
+{
+    for (guint n = 0; n < nodes->len; n++)
+        layouts->label[((const KilnNode *)g_ptr_array_index(nodes, n))->id] = label;
+}
+
+/* --- groups --- */
+
+static void
+add_node(const KilnLayouts *layouts, KilnNode *node, int label, bool regions, GHashTable *seen,
+         GPtrArray *out)
+{
+    if (node->function == layouts->function && kiln_layouts_is_region(layouts, node) == regions &&
+        kiln_layouts_may_be(layouts, node, label) && g_hash_table_add(seen, node))
+        g_ptr_array_add(out, node);
+}
+
+/* Adds what touches @value and may have @label: regions or carriers. */
+static void
+add_touching(const KilnLayouts *layouts, const KilnValue *value, int label, bool regions,
+             GHashTable *seen, GPtrArray *out)
+{
+    if (value->def)
+        add_node(layouts, value->def, label, regions, seen, out);
+    kiln_foreach_use (use, value)
+        add_node(layouts, use->user, label, regions, seen, out);
+}
+
+static void
+add_neighbours(const KilnLayouts *layouts, const KilnNode *node, int label, bool regions,
+               GHashTable *seen, GPtrArray *out)
+{
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        const KilnValue *value = node->operands[i].value;
+        if (value && !kiln_value_constant(value))
+            add_touching(layouts, value, label, regions, seen, out);
+    }
+    for (uint32_t r = 0; r < node->n_results; r++)
+        add_touching(layouts, &node->results[r], label, regions, seen, out);
+}
+
+GPtrArray *
+kiln_layouts_groups(const KilnLayouts *layouts, int label)
+{
+    GPtrArray *groups = g_ptr_array_new_with_free_func((GDestroyNotify)g_ptr_array_unref);
+    g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
+    kiln_foreach_node (node, layouts->function) {
+        g_autoptr(GPtrArray) group = g_ptr_array_new();
+        add_node(layouts, node, label, false, seen, group);
+        for (guint n = 0; n < group->len; n++)
+            add_neighbours(layouts, g_ptr_array_index(group, n), label, false, seen, group);
+        if (group->len)
+            g_ptr_array_add(groups, g_steal_pointer(&group));
+    }
+    return groups;
+}
+
+GPtrArray *
+kiln_layouts_with_regions(const KilnLayouts *layouts, const GPtrArray *nodes, int label)
+{
+    GPtrArray *all = g_ptr_array_new();
+    g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
+    for (guint n = 0; n < nodes->len; n++)
+        g_ptr_array_add(all, g_ptr_array_index(nodes, n));
+    for (guint n = 0; n < nodes->len; n++)
+        add_neighbours(layouts, g_ptr_array_index(nodes, n), label, true, seen, all);
+    return all;
+}
