@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a group of floats is folded to, whoever folds it: the instructions and stacks that end with
- * them. Rows are folded in blocks of KILN_CPU_FOLD_BLOCK floats from their start on, blocks joined
- * in order in double, and longer rows than a piece piece by piece, so that the order of a sum
- * follows from the shape alone. Private to the folder.
+ * them. A group is a sequence, which is folded in blocks of KILN_CPU_FOLD_BLOCK floats from its
+ * start on, blocks joined in order in double, and longer ones than a piece piece by piece, so that
+ * the order of a sum follows from the length alone. Private to the folder.
  */
 #pragma once
 
@@ -50,12 +50,23 @@ kiln_cpu_fold_join(KilnCpuFold fold, double a, double b)
 {
     switch (fold) {
     case KILN_CPU_FOLD_MAX:
-        return b > a || isnan(b) ? b : a;
+        return b > a || (b == a && !signbit(b)) || isnan(b) ? b : a;
     case KILN_CPU_FOLD_MIN:
-        return b < a || isnan(b) ? b : a;
+        return b < a || (b == a && signbit(b)) || isnan(b) ? b : a;
     default:
         return a + b;
     }
+}
+
+/* Joins @n groups at once. */
+static inline void
+kiln_cpu_fold_join_all(KilnCpuFold fold, double *a, const float *b, int64_t n)
+{
+    const bool extreme = fold == KILN_CPU_FOLD_MAX || fold == KILN_CPU_FOLD_MIN;
+    for (int64_t i = 0; !extreme && i < n; i++)
+        a[i] += (double)b[i];
+    for (int64_t i = 0; extreme && i < n; i++)
+        a[i] = kiln_cpu_fold_join(fold, a[i], (double)b[i]);
 }
 
 /* The result of a group of @count elements. */

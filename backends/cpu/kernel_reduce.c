@@ -2,16 +2,22 @@
 /* reduce_sum, _mean, _l1, _l2, _sum_square, _max and _min, and the global pools, in f32.
  *
  * Neighbouring dims that are both kept or both reduced are one. Where the innermost is reduced,
- * rows are folded, else columns. Long rows are cut into pieces of a fixed length, whose results lie
- * in scratch: the order of a sum follows from the shape alone. Operands: result, data. */
+ * rows are folded, else columns. What is folded to one element is a sequence, in row-major order of
+ * the reduced dims, and the order of a sum follows from its length alone, not from where the
+ * elements lie: blocks of a fixed length, which have groups, and pieces of several blocks. Where
+ * rows have several pieces, these are tasks whose results lie in scratch. Operands: result, data.
+ */
 #include "backends/cpu/fold.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
 
+#include <string.h>
+
 enum {
-    PIECE = KILN_CPU_FOLD_PIECE, /* floats of a row that one task folds */
-    TASK_FLOATS = 16384,         /* what a task of several rows reads, about */
-    COLUMNS = 256,               /* of a task */
+    PIECE = KILN_CPU_FOLD_PIECE, /* floats of a sequence that one task folds */
+    BLOCK = KILN_CPU_FOLD_BLOCK,
+    TASK_FLOATS = 16384,             /* what a task of several rows reads, about */
+    COLUMNS = KILN_CPU_FOLD_COLUMNS, /* of a task */
 };
 
 typedef struct {
@@ -26,6 +32,7 @@ typedef struct {
     Dims kept, reduced;
     bool rows; /* the innermost dim is reduced; else it is the last of kept */
     int64_t inner;
+    int64_t length; /* of a sequence */
     int64_t pieces; /* of a row, or of the columns */
     int64_t bundle; /* rows of a task */
     const KilnCpuReducers *reducers;
@@ -91,42 +98,99 @@ reduce_of(const KilnInstr *instr)
                  .fold = kiln_cpu_fold_of(instr->kind),
                  .reducers = kiln_cpu_reducers(KILN_CPU_ISA_AUTO) };
     cut_dims(cpu_type(instr, 1), reduced_dims(instr), &r);
-    const int64_t piece = r.rows ? PIECE : COLUMNS;
-    r.pieces = MAX(1, (r.inner + piece - 1) / piece);
-    r.bundle = MAX(1, TASK_FLOATS / MAX(1, r.inner * r.reduced.count));
+    r.length = r.reduced.count * (r.rows ? r.inner : 1);
+    r.pieces = r.rows ? MAX(1, (r.length + PIECE - 1) / PIECE) : (r.inner + COLUMNS - 1) / COLUMNS;
+    r.bundle = MAX(1, TASK_FLOATS / MAX(1, r.length));
     return r;
 }
 
 static float
 finish(const Reduce *r, double folded)
 {
-    return kiln_cpu_fold_finish(r->kind, folded, r->reduced.count * (r->rows ? r->inner : 1));
+    return kiln_cpu_fold_finish(r->kind, folded, r->length);
 }
 
-/* Offset of element @i, counted through all dims in row-major order. */
-static int64_t
-offset_of(const Dims *dims, int64_t i)
+/* A walk through dims in row-major order. */
+typedef struct {
+    int64_t index[KILN_MAX_RANK];
+    int64_t offset;
+} Cursor;
+
+static Cursor
+cursor_at(const Dims *dims, int64_t i)
 {
-    int64_t offset = 0;
+    Cursor cursor = { .offset = 0 };
     for (int d = dims->rank - 1; d >= 0; d--) {
-        offset += i % dims->dims[d] * dims->strides[d];
+        cursor.index[d] = i % dims->dims[d];
+        cursor.offset += cursor.index[d] * dims->strides[d];
         i /= dims->dims[d];
     }
-    return offset;
+    return cursor;
+}
+
+/* @n rows further; no further than to the end of those of the innermost dim. */
+static void
+walk(Cursor *cursor, const Dims *dims, int64_t n)
+{
+    for (int d = dims->rank - 1; d >= 0; d--, n = 1) {
+        cursor->index[d] += n;
+        cursor->offset += n * dims->strides[d];
+        if (cursor->index[d] < dims->dims[d])
+            return;
+        cursor->offset -= dims->dims[d] * dims->strides[d];
+        cursor->index[d] = 0;
+    }
 }
 
 /* --- rows --- */
 
+/* A block that lies in several places: elements @first to @end of @row. Groups are folded where
+ * they lie, or copied together. */
 static double
-fold_rows(const Reduce *r, int64_t base, int64_t first, int64_t n)
+fold_parts(const Reduce *r, const float *row, int64_t first, int64_t end)
 {
+    KilnCpuLanes lanes = { .begun = false };
+    float group[KILN_CPU_FOLD_GROUP];
+    int64_t skip = first % r->inner, n_copied = 0;
+    Cursor cursor = cursor_at(&r->reduced, first / r->inner);
+    while (first < end) {
+        const float *x = row + cursor.offset + skip;
+        int64_t n = MIN(r->inner - skip, end - first);
+        const bool whole = n_copied == 0 && (n >= KILN_CPU_FOLD_GROUP || n == end - first);
+        if (whole) {
+            n -= n == end - first ? 0 : n % KILN_CPU_FOLD_GROUP;
+            r->reducers->fold_part[r->fold](&lanes, x, n);
+        } else {
+            n = MIN(n, KILN_CPU_FOLD_GROUP - n_copied);
+            memcpy(group + n_copied, x, (size_t)n * sizeof *x);
+            n_copied += n;
+        }
+        first += n;
+        skip += n;
+        if (skip == r->inner) {
+            walk(&cursor, &r->reduced, 1);
+            skip = 0;
+        }
+        if (n_copied == KILN_CPU_FOLD_GROUP || (n_copied > 0 && first == end)) {
+            r->reducers->fold_part[r->fold](&lanes, group, n_copied);
+            n_copied = 0;
+        }
+    }
+    return (double)r->reducers->fold_value[r->fold](&lanes);
+}
+
+/* Piece @piece of row @i. */
+static double
+fold_piece(const Reduce *r, int64_t i, int64_t piece)
+{
+    const float *row = r->in + cursor_at(&r->kept, i).offset;
+    const int64_t end = MIN((piece + 1) * PIECE, r->length);
     double folded = kiln_cpu_fold_start(r->fold);
-    for (int64_t k = 0; k < r->reduced.count; k++) {
-        const float *x = r->in + base + offset_of(&r->reduced, k) + first;
-        for (int64_t i = 0; i < n; i += KILN_CPU_FOLD_BLOCK)
-            folded = kiln_cpu_fold_join(
-                r->fold, folded,
-                r->reducers->fold[r->fold](x + i, MIN(KILN_CPU_FOLD_BLOCK, n - i)));
+    for (int64_t at = piece * PIECE; at < end; at += BLOCK) {
+        const int64_t n = MIN(BLOCK, end - at);
+        const double block = r->reduced.count == 1 ? r->reducers->fold[r->fold](row + at, n)
+                                                   : fold_parts(r, row, at, at + n);
+        folded = kiln_cpu_fold_join(r->fold, folded, block);
     }
     return folded;
 }
@@ -138,7 +202,7 @@ run_rows(const void *data, int64_t task, int thread)
     const Reduce *r = data;
     const int64_t end = MIN((task + 1) * r->bundle, r->kept.count);
     for (int64_t i = task * r->bundle; i < end; i++)
-        r->out[i] = finish(r, fold_rows(r, offset_of(&r->kept, i), 0, r->inner));
+        r->out[i] = finish(r, fold_piece(r, i, 0));
 }
 
 static void
@@ -146,9 +210,7 @@ run_piece(const void *data, int64_t task, int thread)
 {
     (void)thread;
     const Reduce *r = data;
-    const int64_t first = task % r->pieces * PIECE;
-    r->partial[task] =
-        fold_rows(r, offset_of(&r->kept, task / r->pieces), first, MIN(PIECE, r->inner - first));
+    r->partial[task] = fold_piece(r, task / r->pieces, task % r->pieces);
 }
 
 static void
@@ -164,27 +226,75 @@ join_pieces(const Reduce *r)
 
 /* --- columns --- */
 
-/* All but the innermost of the reduced dims are walked, that one is the rows of the columns. */
+typedef struct {
+    const Reduce *r;
+    const float *x; /* the first element of each */
+    int64_t width;
+    Cursor cursor; /* at the next row */
+} Columns;
+
+/* Where the next rows begin. */
+static void
+find_rows(Columns *at, KilnCpuColumns *c)
+{
+    const Dims *reduced = &at->r->reduced;
+    const int last = reduced->rank - 1;
+    c->stride = last < 0 ? 0 : reduced->strides[last];
+    for (int64_t k = 0, n; k < c->n; k += n) {
+        const int64_t left = last < 0 ? 1 : reduced->dims[last] - at->cursor.index[last];
+        n = MIN(left, c->n - k);
+        c->even = n == c->n && !c->last;
+        for (int64_t i = 0; i < (c->even ? 1 : n); i++)
+            c->rows[k + i] = at->x + at->cursor.offset + i * c->stride;
+        walk(&at->cursor, reduced, n);
+    }
+}
+
+/* Rows @first to @end, which are a block at most. */
+static void
+fold_block(Columns *at, int64_t first, int64_t end, float *folded)
+{
+    float lanes[KILN_CPU_FOLD_GROUP / 4 * COLUMNS];
+    KilnCpuColumns c = { .width = at->width, .lanes = lanes };
+    for (int64_t row = first; row < end; row += KILN_CPU_FOLD_GROUP) {
+        c.n = MIN(KILN_CPU_FOLD_GROUP, end - row);
+        c.first = row == first;
+        c.last = row + KILN_CPU_FOLD_GROUP >= end;
+        find_rows(at, &c);
+        at->r->reducers->fold_columns[at->r->fold](folded, &c);
+    }
+}
+
+static void
+fold_piece_of_columns(Columns *at, int64_t first, int64_t end, double *piece)
+{
+    float folded[COLUMNS];
+    for (int64_t k = 0; k < at->width; k++)
+        piece[k] = kiln_cpu_fold_start(at->r->fold);
+    for (int64_t row = first; row < end; row += BLOCK) {
+        fold_block(at, row, MIN(row + BLOCK, end), folded);
+        kiln_cpu_fold_join_all(at->r->fold, piece, folded, at->width);
+    }
+}
+
 static void
 run_columns(const void *data, int64_t task, int thread)
 {
     (void)thread;
     const Reduce *r = data;
     const int64_t i = task / r->pieces, first = task % r->pieces * COLUMNS;
-    const int last = r->reduced.rank - 1;
-    const int64_t rows = last < 0 ? 1 : r->reduced.dims[last];
-    KilnCpuColumns c = { .rows = rows,
-                         .stride = last < 0 ? 0 : r->reduced.strides[last],
-                         .width = MIN(COLUMNS, r->inner - first) };
-    double acc[COLUMNS];
-    for (int64_t k = 0; k < c.width; k++)
-        acc[k] = kiln_cpu_fold_start(r->fold);
-    for (int64_t k = 0; k < r->reduced.count; k += rows) {
-        c.x = r->in + offset_of(&r->kept, i) + offset_of(&r->reduced, k) + first;
-        r->reducers->fold_columns[r->fold](acc, &c);
+    double total[COLUMNS], piece[COLUMNS];
+    Columns at = { .r = r,
+                   .x = r->in + cursor_at(&r->kept, i).offset + first,
+                   .width = MIN(COLUMNS, r->inner - first) };
+    fold_piece_of_columns(&at, 0, MIN(PIECE, r->length), total);
+    for (int64_t row = PIECE; row < r->length; row += PIECE) {
+        fold_piece_of_columns(&at, row, MIN(row + PIECE, r->length), piece);
+        for (int64_t k = 0; k < at.width; k++)
+            total[k] = kiln_cpu_fold_join(r->fold, total[k], piece[k]);
     }
-    for (int64_t k = 0; k < c.width; k++)
-        r->out[i * r->inner + first + k] = finish(r, acc[k]);
+    for (int64_t k = 0; k < at.width; k++)
+        r->out[i * r->inner + first + k] = finish(r, total[k]);
 }
 
 /* --- the instructions --- */

@@ -254,6 +254,8 @@ response(const KilnCpuResponse *r)
 
 const KilnCpuReducers REDUCERS = {
     .fold = { add_row, absolute_row, square_row, max_row, min_row },
+    .fold_part = { add_part, absolute_part, square_part, max_part, min_part },
+    .fold_value = { add_value, absolute_value, square_value, max_value, min_value },
     .fold_columns = { add_columns, absolute_columns, square_columns, max_columns, min_columns },
     .moments = moments,
     .affine = affine,

@@ -1,32 +1,47 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Loops of reductions, softmax, normalisation and pooling over rows and columns of f32, per
- * instruction set. What a sum comes to follows from its length alone: floats are added in lanes
- * over blocks of fixed length, blocks in double. Private to the folder.
+ * instruction set. What a sum comes to follows from the sequence of its terms alone, not from where
+ * they lie: floats are added in lanes over blocks of fixed length, blocks in double. Private to the
+ * folder.
  */
 #pragma once
 
 #include "backends/cpu/isa.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef enum {
     KILN_CPU_FOLD_SUM,
     KILN_CPU_FOLD_ABSOLUTE, /* sum of magnitudes */
     KILN_CPU_FOLD_SQUARE,   /* sum of squares */
-    KILN_CPU_FOLD_MAX, /* these two keep a NaN; of nothing: the infinity that is least, or most */
+    KILN_CPU_FOLD_MAX, /* these two keep a NaN; of nothing: the infinity that is least, or most;
+                          -0 is less than 0 */
     KILN_CPU_FOLD_MIN,
     KILN_CPU_N_FOLDS
 } KilnCpuFold;
 
 enum {
-    KILN_CPU_FOLD_BLOCK = 4096
-}; /* floats that are added as floats before a double takes them */
+    KILN_CPU_FOLD_BLOCK = 4096,  /* floats that are added as floats before a double takes them */
+    KILN_CPU_FOLD_GROUP = 64,    /* of a block, that lanes take at once */
+    KILN_CPU_FOLD_COLUMNS = 256, /* that are folded side by side, at most */
+};
 
-/* @rows rows of @width floats, @stride apart. */
+/* A block of which some is folded: the loops' own. */
 typedef struct {
-    const float *x;
-    int64_t rows, stride, width;
+    bool begun;
+    float lanes[2 * 16];
+} KilnCpuLanes;
+
+/* A group of a block of columns: elements of @width sequences, the next one a row further down. */
+typedef struct {
+    const float *rows[KILN_CPU_FOLD_GROUP]; /* where they begin */
+    int64_t stride;                         /* between rows, where they are even */
+    bool even; /* the first row says where all are; never of the last group */
+    int64_t n, width;
+    bool first, last; /* group of the block; none but the last has less than all rows */
+    float *lanes;     /* 16 rows of KILN_CPU_FOLD_COLUMNS floats, kept from group to group */
 } KilnCpuColumns;
 
 /* Around @shift: sums of x - shift and of its square. */
@@ -72,8 +87,13 @@ typedef struct {
 typedef struct {
     int64_t vector; /* floats */
     double (*fold[KILN_CPU_N_FOLDS])(const float *x, int64_t n);
-    /* acc[i] = what acc[i] and the column i come to */
-    void (*fold_columns[KILN_CPU_N_FOLDS])(double *acc, const KilnCpuColumns *c);
+    /* The same of a block that lies in several places: parts, whole groups but for the last of
+       them, and what they come to. */
+    void (*fold_part[KILN_CPU_N_FOLDS])(KilnCpuLanes *lanes, const float *x, int64_t n);
+    float (*fold_value[KILN_CPU_N_FOLDS])(const KilnCpuLanes *lanes);
+    /* Takes a group; with the last one @folded[i] is what the block of column i comes to. There is
+       room for whole vectors. */
+    void (*fold_columns[KILN_CPU_N_FOLDS])(float *folded, const KilnCpuColumns *c);
     KilnCpuMoments (*moments)(const float *x, int64_t n, float shift);
     void (*affine)(float *out, const float *x, int64_t n, const KilnCpuAffine *a);
     /* out[i] = e^(x[i] - max); returns the sum. exp_sum stores nothing. */

@@ -29,6 +29,8 @@
 #define V_ABS(x) _mm256_andnot_ps(_mm256_set1_ps(-0.0f), x)
 #define V_NEG(x) _mm256_xor_ps(x, _mm256_set1_ps(-0.0f))
 #define V_COPYSIGN(x, sign) _mm256_or_ps(V_ABS(x), _mm256_and_ps(sign, _mm256_set1_ps(-0.0f)))
+#define V_AND(a, b) _mm256_and_ps(a, b) /* of the bits */
+#define V_OR(a, b) _mm256_or_ps(a, b)
 #define V_BITS(x) _mm256_castps_si256(x)
 #define V_FROM_BITS(i) _mm256_castsi256_ps(i)
 #define VI_SET1(i) _mm256_set1_epi32(i)
@@ -38,7 +40,7 @@
 #define VI_SHR(a, n) _mm256_srai_epi32(a, n) /* keeps the sign */
 #define VI_TO_V(i) _mm256_cvtepi32_ps(i)
 #define V_SCALE(p, n_float, n_int) ((void)(n_float), scale(p, n_int))
-/* One value of all lanes, taken in pairs. */
+/* One value of all lanes: a sum adds them in halves, lanes k and k + 4, ... */
 #define V_SUM(x) sum_lanes(x)
 #define V_LARGEST(x) largest_lane(x) /* no lane is NaN */
 #define V_ANY(b) (_mm256_movemask_ps(b) != 0)

@@ -27,6 +27,8 @@
 #define V_ABS(x) _mm512_abs_ps(x)
 #define V_NEG(x) _mm512_xor_ps(x, _mm512_set1_ps(-0.0f))
 #define V_COPYSIGN(x, sign) _mm512_or_ps(V_ABS(x), _mm512_and_ps(sign, _mm512_set1_ps(-0.0f)))
+#define V_AND(a, b) _mm512_and_ps(a, b) /* of the bits */
+#define V_OR(a, b) _mm512_or_ps(a, b)
 #define V_BITS(x) _mm512_castps_si512(x)
 #define V_FROM_BITS(i) _mm512_castsi512_ps(i)
 #define VI_SET1(i) _mm512_set1_epi32(i)
@@ -37,8 +39,8 @@
 #define VI_TO_V(i) _mm512_cvtepi32_ps(i)
 /* p × 2^n, rounded once; @n is whole and given both ways. */
 #define V_SCALE(p, n_float, n_int) ((void)(n_int), _mm512_scalef_ps(p, n_float))
-/* One value of all lanes, taken in pairs. */
-#define V_SUM(x) _mm512_reduce_add_ps(x)
+/* One value of all lanes: a sum adds them in halves, lanes k and k + 8, then k and k + 4, ... */
+#define V_SUM(x) sum_lanes(x)
 #define V_LARGEST(x) _mm512_reduce_max_ps(x) /* no lane is NaN */
 #define V_ANY(b) ((b) != 0)
 #define V_LOAD_EVERY(p, stride) load_every(p, stride)
@@ -47,6 +49,16 @@
 #define V_LOAD_BOOL_SOME(p, n) load_bool(p, n)
 #define V_STORE_BOOL(p, b) _mm_storeu_si128((__m128i *)(void *)(p), _mm_maskz_set1_epi8(b, 1))
 #define V_STORE_BOOL_SOME(p, n, b) _mm_mask_storeu_epi8(p, V_MASK(n), _mm_maskz_set1_epi8(b, 1))
+
+static inline float
+sum_lanes(V x)
+{
+    __m256 y = _mm256_add_ps(_mm512_castps512_ps256(x),
+                             _mm256_castpd_ps(_mm512_extractf64x4_pd(_mm512_castps_pd(x), 1)));
+    __m128 z = _mm_add_ps(_mm256_castps256_ps128(y), _mm256_extractf128_ps(y, 1));
+    z = _mm_add_ps(z, _mm_movehl_ps(z, z));
+    return _mm_cvtss_f32(_mm_add_ss(z, _mm_movehdup_ps(z)));
+}
 
 static inline B
 load_bool(const uint8_t *p, int64_t n)

@@ -47,6 +47,8 @@ from_bits(VI bits)
 #define V_SELECT(b, yes, no) from_bits(((b)&bits_of(yes)) | (~(b)&bits_of(no)))
 #define V_ABS(x) from_bits(bits_of(x) & VI_SET1(INT32_MAX))
 #define V_NEG(x) (-(x))
+#define V_AND(a, b) from_bits(bits_of(a) & bits_of(b))
+#define V_OR(a, b) from_bits(bits_of(a) | bits_of(b))
 #define V_COPYSIGN(x, sign)                                                                        \
     from_bits((bits_of(x) & VI_SET1(INT32_MAX)) | (bits_of(sign) & VI_SET1(INT32_MIN)))
 #define V_BITS(x) bits_of(x)
@@ -58,7 +60,7 @@ from_bits(VI bits)
 #define VI_SHR(a, n) ((a) >> (n)) /* keeps the sign */
 #define VI_TO_V(i) __builtin_convertvector(i, V)
 #define V_SCALE(p, n_float, n_int) ((void)(n_float), scale(p, n_int))
-/* One value of all lanes, taken in pairs. */
+/* One value of all lanes: a sum adds them in halves, lanes k and k + 2, ... */
 #define V_SUM(x) (((x)[0] + (x)[2]) + ((x)[1] + (x)[3]))
 #define V_LARGEST(x) largest_lane(x) /* no lane is NaN */
 #define V_ANY(b) (((b)[0] | (b)[1] | (b)[2] | (b)[3]) != 0)
