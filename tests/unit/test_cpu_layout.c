@@ -17,13 +17,14 @@ relayout_agrees(KilnInstrKind kind, KilnDType dtype, int rank, const int64_t *di
     for (size_t i = 0; i < bytes; i++)
         ((uint8_t *)c->data[1])[i] = (uint8_t)(i * 37 + i / 251);
     g_autofree char *type = kiln_type_to_string(&c->buffers[0].type);
-    cr_assert_str_eq(cpu_kernel(c)->name, "cpu:relayout", "%s from %s", type, from);
+    const char *source = from ? from : "plain";
+    cr_assert_str_eq(cpu_kernel(c)->name, "cpu:relayout", "%s from %s", type, source);
     cr_assert_null(case_run(c));
     for (int threads = 1; threads <= 3; threads++) {
         void *out[CASE_MAX_OPERANDS] = { NULL };
         cr_assert_null(cpu_run(c, &(CpuCall){ .threads = threads, .shift = 4 }, out));
         cr_expect_eq(memcmp(out[0], c->data[0], (size_t)kiln_type_bytes(&c->buffers[0].type)), 0,
-                     "%s from %s, %d threads", type, from ? from : "plain", threads);
+                     "%s from %s, %d threads", type, source, threads);
         cpu_free(out);
     }
 }
