@@ -35,7 +35,7 @@ fold(KilnMatch *match, KilnPassContext *context, const char *rule, GError **erro
     KilnNode *root = kiln_match_root(match), *repeat = kiln_match_node(match, "repeat");
     KilnValue *x = kiln_match_value(match, "x");
     const KilnType *type = &root->results[0].type;
-    uint32_t at = 0;
+    uint32_t at = root->op == KILN_OP_prelu ? 1 : 0; /* both of its operands may be the same */
     while (root->operands[at].value != &repeat->results[0])
         at++;
     GUARD(ones_repeated, repeat->op == KILN_OP_expand || kiln_tile_broadcasts(repeat));

@@ -157,6 +157,9 @@ stays_small(const Small *operands, const KilnNode *node, const Small *x, bool ex
             !kiln_infer_broadcast_shapes(&shape, &operands[i].type, &shape, NULL))
             return false;
     }
+    /* prelu repeats its slopes and never its data. */
+    if (node->op == KILN_OP_prelu && !kiln_type_same_shape(&operands[0].type, &shape))
+        return false;
     *out = shape;
     out->dtype = node->results[0].type.dtype;
     return exact ? kiln_type_same_shape(&shape, &x->type) : same_but_for_ones(&shape, &x->type);
