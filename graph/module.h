@@ -41,6 +41,7 @@ typedef struct {
  * for some ops among many nodes reads a table instead of the nodes. */
 typedef struct {
     KilnOrderEntry *entries;
+    uint8_t *ops; /* of the entries, for who looks for few ops: a byte of each fits into caches */
     uint32_t n;
     uint32_t *at;                 /* by node id: where its entry is */
     uint32_t n_of_op[KILN_N_OPS]; /* entries by op */

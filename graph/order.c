@@ -22,6 +22,7 @@ void
 kiln_order_clear(KilnNodeOrder *order)
 {
     g_free(order->entries);
+    g_free(order->ops);
     g_free(order->spare);
     g_free(order->at);
     g_clear_pointer(&order->waiting, g_ptr_array_unref);
@@ -121,6 +122,7 @@ static void
 append(KilnNodeOrder *order, KilnOrderEntry entry)
 {
     place(order, entry.id, order->n);
+    order->ops[order->n] = entry.op;
     order->entries[order->n++] = entry;
     order->n_of_op[entry.op]++;
 }
@@ -145,6 +147,7 @@ start_anew(KilnNodeOrder *order, uint32_t n)
         uint32_t room = n + n / 4 + 16;
         order->entries = g_renew(KilnOrderEntry, order->entries, room);
         order->spare = old = g_renew(KilnOrderEntry, old, room);
+        order->ops = g_renew(uint8_t, order->ops, room);
         order->room = room;
     }
     order->n = 0;

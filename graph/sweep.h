@@ -44,6 +44,39 @@ kiln_prefetch_nodes(KilnNode *const *next, size_t left)
                       next[KILN_AHEAD_DEFS]);
 }
 
+/** For a worklist of @n nodes that is read from its end: what tells whether a node is dead. */
+static inline void
+kiln_prefetch_last(KilnNode *const *nodes, size_t n)
+{
+    if (n > KILN_AHEAD_VALUES) {
+        __builtin_prefetch(nodes[n - 1 - KILN_AHEAD_VALUES]);
+        __builtin_prefetch(nodes[n - 1 - KILN_AHEAD_DEFS]->results);
+    }
+}
+
+/** For a walk over an array of nodes that looks up the names of their results. */
+static inline void
+kiln_prefetch_names(KilnNode *const *next, size_t left)
+{
+    if (left > KILN_AHEAD_NODE && next[KILN_AHEAD_DEFS]->n_results)
+        __builtin_prefetch(next[KILN_AHEAD_DEFS]->results[0].name);
+}
+
+/** For a walk over an array of nodes that follows who reads their results. */
+static inline void
+kiln_prefetch_readers(KilnNode *const *next, size_t left)
+{
+    if (left <= KILN_AHEAD_NODE)
+        return;
+    const KilnNode *uses = next[KILN_AHEAD_VALUES], *users = next[KILN_AHEAD_DEFS];
+    __builtin_prefetch(next[KILN_AHEAD_NODE]);
+    __builtin_prefetch(next[KILN_AHEAD_PARTS]->results);
+    if (uses->n_results)
+        __builtin_prefetch(uses->results[0].first_use);
+    if (users->n_results && users->results[0].first_use)
+        __builtin_prefetch(users->results[0].first_use->user);
+}
+
 /** Node @i of the table, or NULL where it was unlinked since; asks for those further on in the
  * direction of @step, which is 1 or -1. */
 static inline KilnNode *

@@ -9,6 +9,7 @@
 #include "graph/verify.h"
 
 #include "graph/folding.h"
+#include "graph/sweep.h"
 #include "graph/verify_priv.h"
 
 #include <string.h>
@@ -160,7 +161,7 @@ check_chain(KilnVerify *verify, const KilnValue *value, uint32_t reads)
 }
 
 static bool
-check_chains(KilnVerify *verify)
+check_chains(KilnVerify *verify, const GPtrArray *nodes)
 {
     const KilnFunction *function = verify->scope->function;
     const uint32_t *reads = (const uint32_t *)verify->scope->reads->data;
@@ -169,7 +170,9 @@ check_chains(KilnVerify *verify)
         if (!check_chain(verify, &kiln_function_argument(function, i)->value, *reads++))
             return false;
     }
-    kiln_foreach_node (node, function) {
+    for (guint k = 0; k < nodes->len; k++) {
+        const KilnNode *node = g_ptr_array_index(nodes, k);
+        kiln_prefetch_readers((KilnNode *const *)nodes->pdata + k, nodes->len - k);
         verify->node = node;
         for (uint32_t i = 0; i < node->n_results; i++) {
             if (!check_chain(verify, &node->results[i], *reads++))
@@ -340,15 +343,17 @@ kiln_verify_result_names(KilnVerify *verify)
     return true;
 }
 
+/* Adds the nodes to @nodes. */
 static bool
-verify_list(KilnVerify *verify, const KilnFunction *function)
+verify_list(KilnVerify *verify, const KilnFunction *function, GPtrArray *nodes)
 {
     const KilnNode *previous = NULL;
-    uint32_t n = 0;
+    guint n = 0;
     kiln_foreach_node (node, function) {
         if (node->previous != previous || n == function->n_nodes)
             return kiln_verify_throw(verify, "the list of %u nodes is broken at %s",
                                      function->n_nodes, kiln_node_label(node));
+        g_ptr_array_add(nodes, node);
         previous = node;
         n++;
     }
@@ -365,13 +370,16 @@ verify_contents(KilnVerify *verify, const KilnFunction *function)
     verify->node = NULL;
     if (function->module != verify->module)
         return kiln_verify_throw(verify, "the function belongs to another module");
-    if (!verify_list(verify, function) || !verify_arguments(verify, function))
+    g_autoptr(GPtrArray) nodes = g_ptr_array_new();
+    if (!verify_list(verify, function, nodes) || !verify_arguments(verify, function))
         return false;
-    kiln_foreach_node (node, function) {
-        if (!verify_node(verify, node))
+    for (guint i = 0; i < nodes->len; i++) {
+        kiln_prefetch_nodes((KilnNode *const *)nodes->pdata + i, nodes->len - i);
+        kiln_prefetch_names((KilnNode *const *)nodes->pdata + i, nodes->len - i);
+        if (!verify_node(verify, g_ptr_array_index(nodes, i)))
             return false;
     }
-    if (!check_chains(verify))
+    if (!check_chains(verify, nodes))
         return false;
     if (g_hash_table_size(function->names) != verify->scope->reads->len)
         return kiln_verify_throw(verify, "expected %u names, found %u in the table",

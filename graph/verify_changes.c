@@ -67,6 +67,21 @@ check_value(Look *look, const KilnValue *value)
     return true;
 }
 
+/* What check_value() will read of those further on. */
+static void
+prefetch_values(KilnValue *const *next, size_t left)
+{
+    if (left <= KILN_AHEAD_NODE)
+        return;
+    const KilnValue *links = next[KILN_AHEAD_VALUES], *users = next[KILN_AHEAD_DEFS];
+    __builtin_prefetch(next[KILN_AHEAD_NODE]);
+    __builtin_prefetch(links->def);
+    __builtin_prefetch(links->first_use);
+    __builtin_prefetch(links->name);
+    if (users->first_use)
+        __builtin_prefetch(users->first_use->user);
+}
+
 /* --- nodes --- */
 
 /* The list around @node is as the table has it. */
@@ -142,7 +157,7 @@ check_constants(Look *look)
             refers[op] |= info->attrs[i].kind == KILN_ATTR_CONSTANT;
     }
     for (uint32_t i = 0; i < look->order->n; i++) {
-        if (!refers[look->order->entries[i].op])
+        if (!refers[look->order->ops[i]])
             continue;
         look->verify.node = look->order->entries[i].node;
         if (!kiln_verify_attrs(&look->verify))
@@ -165,11 +180,13 @@ check_changes(Look *look)
     for (guint i = 0; i < nodes->len; i++) {
         const KilnNode *node = g_ptr_array_index(nodes, i);
         kiln_prefetch_nodes((KilnNode *const *)nodes->pdata + i, nodes->len - i);
+        kiln_prefetch_names((KilnNode *const *)nodes->pdata + i, nodes->len - i);
         if (!(kiln_node_is_linked(node) ? check_node : check_removed)(look, node))
             return false;
     }
     for (guint i = 0; i < values->len; i++) {
         const KilnValue *value = g_ptr_array_index(values, i);
+        prefetch_values((KilnValue *const *)values->pdata + i, values->len - i);
         bool removed = value->def && !kiln_node_is_linked(value->def);
         if (!removed && !check_value(look, value))
             return false;

@@ -184,7 +184,7 @@ kiln_affine_fold_all(KilnFunction *function, bool (*is_root)(KilnOp op), KilnAff
     g_autoptr(GPtrArray) roots = g_ptr_array_new();
     const KilnNodeOrder *order = kiln_function_order(function);
     for (uint32_t i = 0; i < order->n; i++) {
-        if (is_root((KilnOp)order->entries[i].op))
+        if (is_root((KilnOp)order->ops[i]))
             g_ptr_array_add(roots, order->entries[i].node);
     }
     /* A fold removes its own root, links of its chain and literals: the other roots stay. */

@@ -343,17 +343,20 @@ static void
 push_unseen(Driver *driver, KilnSweep sweep)
 {
     const KilnNodeOrder *order = kiln_function_order(driver->function);
+    bool has_rule[KILN_N_OPS];
     uint32_t left = 0;
-    for (int op = 0; op < KILN_N_OPS; op++)
-        left += has_rules(driver, (KilnOp)op) ? order->n_of_op[op] : 0;
+    for (int op = 0; op < KILN_N_OPS; op++) {
+        has_rule[op] = has_rules(driver, (KilnOp)op);
+        left += has_rule[op] ? order->n_of_op[op] : 0;
+    }
     if (left && driver->state->len < driver->function->next_id)
         grow_state(driver, driver->function->next_id - 1);
     for (uint32_t i = 0; left; i++) {
-        const KilnOrderEntry *entry =
-            &order->entries[sweep == KILN_SWEEP_FORWARD ? i : order->n - 1 - i];
-        if (!has_rules(driver, (KilnOp)entry->op))
+        uint32_t at = sweep == KILN_SWEEP_FORWARD ? i : order->n - 1 - i;
+        if (!has_rule[order->ops[at]])
             continue;
         left--;
+        const KilnOrderEntry *entry = &order->entries[at];
         if (driver->state->data[entry->id] == UNSEEN && may_match(driver, entry))
             push(driver, entry->node);
     }

@@ -38,6 +38,7 @@ remove_dead_nodes(KilnFunction *function, KilnPassContext *context)
             g_ptr_array_add(work, node);
     }
     while (work->len) {
+        kiln_prefetch_last((KilnNode *const *)work->pdata, work->len);
         KilnNode *node = g_ptr_array_remove_index(work, work->len - 1);
         if (node->function != function || !kiln_node_is_linked(node) || !kiln_node_is_dead(node))
             continue;
@@ -63,14 +64,39 @@ refers(KilnOp op)
     return false;
 }
 
+/* The nodes of @function that may refer to a constant. */
+static GPtrArray *
+find_referring(KilnFunction *function, const bool *refers_by_op)
+{
+    const KilnNodeOrder *order = kiln_function_order(function);
+    GPtrArray *nodes = g_ptr_array_new();
+    for (uint32_t n = 0; n < order->n; n++) {
+        if (refers_by_op[order->ops[n]])
+            g_ptr_array_add(nodes, order->entries[n].node);
+    }
+    return nodes;
+}
+
+/* What is read of nodes further on: attributes, and what these point to first. */
+static void
+prefetch_attrs(KilnNode *const *next, guint left)
+{
+    if (left <= KILN_AHEAD_NODE)
+        return;
+    const KilnNode *attrs = next[KILN_AHEAD_VALUES], *constants = next[KILN_AHEAD_DEFS];
+    __builtin_prefetch(next[KILN_AHEAD_NODE]);
+    __builtin_prefetch(attrs->attrs);
+    if (constants->op == KILN_OP_const)
+        __builtin_prefetch(kiln_attrs(constants, const)->value);
+}
+
 static void
 mark_constants(KilnFunction *function, const bool *refers_by_op, bool *unread)
 {
-    const KilnNodeOrder *order = kiln_function_order(function);
-    for (uint32_t n = 0; n < order->n; n++) {
-        if (!refers_by_op[order->entries[n].op])
-            continue;
-        const KilnNode *node = kiln_order_visit(order, n, 1);
+    g_autoptr(GPtrArray) nodes = find_referring(function, refers_by_op);
+    for (guint n = 0; n < nodes->len; n++) {
+        const KilnNode *node = g_ptr_array_index(nodes, n);
+        prefetch_attrs((KilnNode *const *)nodes->pdata + n, nodes->len - n);
         const KilnOpInfo *info = kiln_op_info(node->op);
         for (uint32_t i = 0; i < info->n_attrs; i++) {
             const void *field = (char *)node->attrs + info->attrs[i].offset;

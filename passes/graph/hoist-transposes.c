@@ -224,8 +224,10 @@ kiln_pass_hoist_transposes(KilnFunction *function, KilnPassContext *context, boo
     for (bool again = true; again;) {
         again = false;
         g_autoptr(GPtrArray) transposes = g_ptr_array_new();
-        kiln_foreach_node_reverse (node, function) {
-            if (kiln_perm_of(node).rank >= 0)
+        const KilnNodeOrder *order = kiln_function_order(function);
+        for (uint32_t i = order->n; i-- > 0;) {
+            KilnNode *node = order->entries[i].node;
+            if (order->ops[i] == KILN_OP_transpose && kiln_perm_of(node).rank >= 0)
                 g_ptr_array_add(transposes, node);
         }
         for (guint i = 0; i < transposes->len; i++) {

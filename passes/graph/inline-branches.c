@@ -92,6 +92,8 @@ kiln_pass_inline_branches(KilnFunction *function, KilnPassContext *context, bool
 {
     bool retyped = false;
     *changed = false;
+    if (!kiln_function_order(function)->n_of_op[KILN_OP_if])
+        return TRUE;
     kiln_foreach_node_safe (node, function) {
         const KilnFunction *branch;
         if (node->op != KILN_OP_if || !may_inline(context, node, &branch))

@@ -299,8 +299,11 @@ gboolean
 kiln_pass_postpone_expansion(KilnFunction *function, KilnPassContext *context, bool *changed,
                              GError **error)
 {
+    const uint32_t *n_of_op = kiln_function_order(function)->n_of_op;
     bool any;
     *changed = false;
+    if (!n_of_op[KILN_OP_expand] && !n_of_op[KILN_OP_tile] && !n_of_op[KILN_OP_constant_of_shape])
+        return TRUE;
     do { /* an expansion that lost a reader may have a single one now, which came before */
         if (!sweep(function, context, &any, error))
             return FALSE;

@@ -42,7 +42,6 @@
  * requires nothing, preserves nothing; class E: each element is computed by the same operation of
  * the same operands in the same order. Quantization stays: types are the old ones with their dims
  * moved. */
-#include "graph/sweep.h"
 #include "passes/permute.h"
 
 static const char rule[] = "sink-transpose";
@@ -96,6 +95,7 @@ typedef struct {
     GHashTable *flipped; /* KilnValue → Flipped; looked up */
     GPtrArray *members;  /* operands before users */
     bool *is_member;     /* by id of node */
+    bool *may_join;      /* by id of node: it reads what is a transpose, now or in a region */
     GPtrArray *left;     /* KilnNode*: what may be read no more */
     bool imports;        /* other operands may be transposed */
     Cost cost;           /* of the chosen members of a region, against now */
@@ -108,6 +108,7 @@ search_clear(Search *search)
     g_ptr_array_unref(search->members);
     g_ptr_array_unref(search->left);
     g_free(search->is_member);
+    g_free(search->may_join);
     kiln_arena_free(search->arena);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Search, search_clear)
@@ -137,6 +138,16 @@ is_undone(const Search *search, const Flipped *flipped, const KilnNode *transpos
     return kiln_perm_is_identity(&perm) && kiln_type_equal(&type, &transpose->results[0].type);
 }
 
+/* What reads @value may be able to compute in another order. */
+static void
+invite_readers(Search *search, const KilnValue *value)
+{
+    kiln_foreach_use (use, value) {
+        if (use->user->function == search->function)
+            search->may_join[use->user->id] = true;
+    }
+}
+
 static Flipped *
 add_flipped(Search *search, KilnValue *value, const KilnPerm *perm, FlippedKind kind)
 {
@@ -152,6 +163,7 @@ add_flipped(Search *search, KilnValue *value, const KilnPerm *perm, FlippedKind 
             flipped->cancelled.transposes++;
         }
     }
+    invite_readers(search, value);
     g_hash_table_insert(search->flipped, value, flipped);
     return flipped;
 }
@@ -279,14 +291,21 @@ try_join(Search *search, KilnNode *node)
 }
 
 /* Everything that could compute of what some transpose reads: first what needs nothing else, then
- * what needs other operands transposed. */
+ * what needs other operands transposed. Of all other nodes nothing is read. */
 static void
 grow(Search *search)
 {
+    const KilnNodeOrder *order = kiln_function_order(search->function);
+    for (uint32_t i = 0; i < order->n; i++) {
+        if (order->ops[i] == KILN_OP_transpose)
+            invite_readers(search, &order->entries[i].node->results[0]);
+    }
     for (int round = 0; round < 2; round++) {
         search->imports = round > 0;
-        kiln_foreach_ordered (node, search->function)
-            try_join(search, node);
+        for (uint32_t i = 0; i < order->n; i++) {
+            if (search->may_join[order->entries[i].id])
+                try_join(search, order->entries[i].node);
+        }
     }
 }
 
@@ -625,7 +644,8 @@ kiln_pass_sink_transposes(KilnFunction *function, KilnPassContext *context, bool
                                   .flipped = g_hash_table_new(NULL, NULL),
                                   .members = g_ptr_array_new(),
                                   .left = g_ptr_array_new(),
-                                  .is_member = g_new0(bool, function->next_id + 1) };
+                                  .is_member = g_new0(bool, function->next_id + 1),
+                                  .may_join = g_new0(bool, function->next_id + 1) };
         again = false;
         if (!sink_all(&search, &again, error))
             return FALSE;
