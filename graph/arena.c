@@ -19,13 +19,15 @@ enum {
 
 typedef struct Chunk {
     struct Chunk *older;
-    size_t size;
+    size_t room; /* what was asked for, of the chunk with its head */
+    size_t size; /* of the bytes */
     size_t used;
     alignas(max_align_t) char bytes[];
 } Chunk;
 
 struct KilnArena {
     Chunk *chunk;
+    Chunk *spare; /* big ones, to use before more are asked for */
     size_t used;
     size_t alignment;
 };
@@ -50,16 +52,29 @@ kiln_arena_new_by_lines(void)
     return new_aligned(LINE);
 }
 
+static void
+free_chunks(Chunk *chunk)
+{
+    while (chunk) {
+        Chunk *older = chunk->older;
+        free(chunk); /* also what g_malloc() gave */
+        chunk = older;
+    }
+}
+
+void
+kiln_arena_trim(KilnArena *arena)
+{
+    free_chunks(g_steal_pointer(&arena->spare));
+}
+
 void
 kiln_arena_free(KilnArena *arena)
 {
     if (!arena)
         return;
-    for (Chunk *chunk = arena->chunk; chunk;) {
-        Chunk *older = chunk->older;
-        free(chunk); /* also what g_malloc0() gave */
-        chunk = older;
-    }
+    kiln_arena_trim(arena);
+    free_chunks(arena->chunk);
     g_free(arena);
 }
 
@@ -74,28 +89,73 @@ new_huge_chunk(void)
 #ifdef MADV_HUGEPAGE
     madvise(memory, HUGE, MADV_HUGEPAGE); /* a hint */
 #endif
-    return memset(memory, 0, HUGE);
+    return memory;
+}
+
+static bool
+is_huge(const Chunk *chunk)
+{
+    return (uintptr_t)chunk % HUGE == 0 && chunk->room == HUGE;
+}
+
+static void
+add_spare(KilnArena *arena, Chunk *chunk)
+{
+    chunk->older = arena->spare;
+    arena->spare = chunk;
+}
+
+void
+kiln_arena_take_spare(KilnArena *to, KilnArena *from)
+{
+    for (Chunk *chunk = g_steal_pointer(&from->spare); chunk;) {
+        Chunk *older = chunk->older;
+        add_spare(to, chunk);
+        chunk = older;
+    }
+}
+
+void
+kiln_arena_replace(KilnArena *to, KilnArena *from)
+{
+    Chunk **link = &from->chunk;
+    for (Chunk *chunk = *link; chunk; chunk = *link) {
+        if (is_huge(chunk)) {
+            *link = chunk->older;
+            add_spare(to, chunk);
+        } else {
+            link = &chunk->older;
+        }
+    }
+    kiln_arena_free(from);
 }
 
 static Chunk *
-new_chunk(const KilnArena *arena, size_t room)
+new_chunk(KilnArena *arena, size_t room)
 {
     size_t slack = arena->alignment - alignof(max_align_t); /* what g_malloc() may be off */
     size_t whole = sizeof(Chunk) + slack;
-    bool huge = arena->used >= HUGE && room <= HUGE - whole;
+    bool huge = room <= HUGE - whole && (arena->spare || arena->used >= HUGE);
     if (huge)
         room = HUGE - whole;
-    Chunk *chunk = huge ? new_huge_chunk() : g_malloc0(whole + room);
+    Chunk *chunk = arena->spare;
+    if (huge && chunk)
+        arena->spare = chunk->older;
+    else
+        chunk = huge ? new_huge_chunk() : g_malloc(whole + room);
     if (!chunk)
-        g_error("no memory for %u bytes", HUGE); /* as g_malloc0() does */
+        g_error("no memory for %u bytes", HUGE); /* as g_malloc() does */
+    chunk->room = whole + room;
     chunk->used = -(uintptr_t)chunk->bytes & (arena->alignment - 1);
     chunk->size = chunk->used + room;
     chunk->older = arena->chunk;
     return chunk;
 }
 
-void *
-kiln_arena_alloc(KilnArena *arena, size_t size)
+/* A chunk is not cleared as a whole: most modules are small and use little of their first chunks,
+ * and of a big chunk caches would hold no line until it is handed out. */
+static void *
+take(KilnArena *arena, size_t size)
 {
     const size_t mask = arena->alignment - 1;
     size_t rounded = (size + mask) & ~mask;
@@ -111,9 +171,15 @@ kiln_arena_alloc(KilnArena *arena, size_t size)
 }
 
 void *
+kiln_arena_alloc(KilnArena *arena, size_t size)
+{
+    return memset(take(arena, size), 0, size);
+}
+
+void *
 kiln_arena_copy(KilnArena *arena, const void *data, size_t size)
 {
-    void *copy = kiln_arena_alloc(arena, size);
+    void *copy = take(arena, size);
     if (size)
         memcpy(copy, data, size);
     return copy;

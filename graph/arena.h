@@ -17,6 +17,14 @@ KilnArena *kiln_arena_new_by_lines(void);
 void kiln_arena_free(KilnArena *arena);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnArena, kiln_arena_free)
 
+/** Frees @from, whose big chunks @to uses before it asks for more: what moves from one to the other
+ * need not wait for pages of the system. */
+void kiln_arena_replace(KilnArena *to, KilnArena *from);
+/** Leaves to @to what @from keeps to use later. */
+void kiln_arena_take_spare(KilnArena *to, KilnArena *from);
+/** Gives back to the system what is kept to use later. */
+void kiln_arena_trim(KilnArena *arena);
+
 /** Zeroed memory aligned for any scalar. Aborts when memory runs out, as g_malloc does. */
 void *kiln_arena_alloc(KilnArena *arena, size_t size);
 void *kiln_arena_copy(KilnArena *arena, const void *data, size_t size);

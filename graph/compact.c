@@ -2,7 +2,8 @@
 /* Nodes that remain, side by side again. Rewriting leaves nodes that were removed between those
  * that stay and puts new ones at the end of the arena, so that a walk over a function jumps about
  * in more memory than caches hold. Here nodes, results and operands move to new arenas in list
- * order; the old ones are freed. What moved leaves its new place behind: a node in its field
+ * order, numbered from 0 again, so that tables by id are walked in order too; what is made next
+ * lies in the memory of the old ones. What moved leaves its new place behind: a node in its field
  * `function`, a result in `def`, a use in `user`. */
 #include "graph/changes.h"
 #include "graph/sweep.h"
@@ -94,10 +95,29 @@ rejoin_tables(KilnFunction *function)
     g_hash_table_iter_init(&iter, function->names);
     while (g_hash_table_iter_next(&iter, NULL, &value))
         g_hash_table_iter_replace(&iter, moved_value(value));
-    for (uint32_t i = 0; i < function->order.n; i++)
-        function->order.entries[i].node = moved(function->order.entries[i].node);
+    KilnNodeOrder *order = &function->order;
+    for (uint32_t i = 0; i < order->n; i++) {
+        KilnOrderEntry *entry = &order->entries[i];
+        entry->node = moved(entry->node);
+        entry->node->id = entry->id = order->at[i] = i;
+    }
+    function->next_id = order->n;
     for (guint i = 0; function->doubtful && i < function->doubtful->len; i++)
         g_ptr_array_index(function->doubtful, i) = moved(g_ptr_array_index(function->doubtful, i));
+}
+
+/* Old uses that rejoin_node() asks for their places. */
+static void
+prefetch_neighbours(const KilnNode *node)
+{
+    for (uint32_t i = 0; i < node->n_operands && i < KILN_AHEAD_OPERANDS; i++) {
+        __builtin_prefetch(node->operands[i].previous);
+        __builtin_prefetch(node->operands[i].next);
+    }
+    if (node->n_results) {
+        __builtin_prefetch(node->results[0].first_use);
+        __builtin_prefetch(node->results[0].last_use);
+    }
 }
 
 /* Of what died there is no doubt any more. */
@@ -127,8 +147,19 @@ compact_function(KilnFunction *function)
     for (guint i = 0; i < function->arguments->len; i++)
         rejoin_value(&kiln_function_argument(function, i)->value);
     rejoin_tables(function);
-    kiln_foreach_ordered (node, function)
-        rejoin_node(node);
+    const KilnNodeOrder *order = &function->order;
+    for (uint32_t i = 0; i < order->n; i++) {
+        if (order->n - i > KILN_AHEAD_DEFS)
+            prefetch_neighbours(order->entries[i + KILN_AHEAD_DEFS].node);
+        rejoin_node(kiln_order_visit(order, i, 1));
+    }
+}
+
+static KilnArena *
+renew(KilnArena *old, KilnArena *arena)
+{
+    kiln_arena_take_spare(arena, old);
+    return arena;
 }
 
 /* Readers of a value may be in subgraphs: all functions would have to move before any is rejoined.
@@ -140,14 +171,22 @@ kiln_module_compact(KilnModule *module)
         module->all_functions->len > module->functions->len)
         return false;
     KilnArena *nodes = module->nodes, *values = module->values, *uses = module->uses;
-    module->nodes = kiln_arena_new_by_lines();
-    module->values = kiln_arena_new_by_lines();
-    module->uses = kiln_arena_new();
+    module->nodes = renew(nodes, kiln_arena_new_by_lines());
+    module->values = renew(values, kiln_arena_new_by_lines());
+    module->uses = renew(uses, kiln_arena_new());
     for (guint i = 0; i < module->functions->len; i++)
         compact_function(g_ptr_array_index(module->functions, i));
-    kiln_arena_free(nodes);
-    kiln_arena_free(values);
-    kiln_arena_free(uses);
+    kiln_arena_replace(module->nodes, nodes);
+    kiln_arena_replace(module->values, values);
+    kiln_arena_replace(module->uses, uses);
     module->made_nodes = module->n_nodes;
     return true;
+}
+
+void
+kiln_module_trim(KilnModule *module)
+{
+    kiln_arena_trim(module->nodes);
+    kiln_arena_trim(module->values);
+    kiln_arena_trim(module->uses);
 }

@@ -123,9 +123,12 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnModule, kiln_module_free)
 KilnModule *kiln_module_clone(const KilnModule *module);
 
 /** Moves nodes, results and operands to memory of their own in list order where more than half of
- * what there is was removed, and frees the rest. Returns whether it did: pointers to nodes, values
+ * what there is was removed, numbers nodes as kiln_function_renumber() does, and keeps the rest for
+ * what is made next, until kiln_module_trim(). Returns whether it did: pointers to nodes, values
  * of nodes and uses are then those of another life. Linear, against as many removals. */
 bool kiln_module_compact(KilnModule *module);
+/** Frees what kiln_module_compact() kept. */
+void kiln_module_trim(KilnModule *module);
 
 KilnFunction *kiln_function_new(KilnModule *module, const char *name);
 /** A subgraph: a function that is not in the module's list; its nodes may read values around it. */

@@ -498,6 +498,7 @@ run_pipeline(const KilnPassPipeline *pipeline, const KilnUnit *module,
                   verify_all(&manager, "after the last pass", error);
     kiln_pass_context_clear_recent(&manager.context);
     kiln_lives_free(manager.context.lives);
+    kiln_module_trim(module->module);
     return ok;
 }
 

@@ -45,3 +45,21 @@ Test(arena, pieces_begin_with_a_line_where_asked_for)
     g_autoptr(KilnArena) arena = kiln_arena_new_by_lines();
     expect_pieces(arena, LINE);
 }
+
+/* Big chunks go from one arena to the next and are as good as new there: pieces are zeroed that lie
+ * where others were written. */
+Test(arena, pieces_are_zeroed_in_chunks_of_another)
+{
+    KilnArena *arena = kiln_arena_new_by_lines();
+    for (int life = 0; life < 3; life++) {
+        expect_pieces(arena, LINE);
+        KilnArena *next = kiln_arena_new_by_lines();
+        kiln_arena_take_spare(next, arena);
+        cr_assert(eq(sz, kiln_arena_used(next), 0));
+        kiln_arena_replace(next, arena);
+        arena = next;
+    }
+    kiln_arena_trim(arena);
+    expect_pieces(arena, LINE);
+    kiln_arena_free(arena);
+}
