@@ -19,6 +19,9 @@ typedef struct {
  * a power of -½); squares by pow or mul. */
 bool kiln_normalized_of(const KilnNode *root, KilnNormalized *out);
 
+/** What kiln_normalized_of() may read, by operators alone. */
+#define KILN_NORMALIZED_PATTERN "(div|mul~ ? (sqrt|pow|reciprocal|div ...))"
+
 /** Reads the reciprocal alone: 1 / √(mean(x²) + ε), which may have any readers itself. */
 bool kiln_inverse_of(const KilnFunction *function, const KilnValue *value, KilnNormalized *out);
 

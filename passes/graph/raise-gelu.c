@@ -148,7 +148,7 @@ raise_gelu(KilnMatch *match, KilnPassContext *context, const char *rule, GError 
 }
 
 static const KilnRule rules[] = {
-    RULE("gelu-formula", U, "(mul|div ? ?)", raise_gelu),
+    RULE("gelu-formula", U, "(mul|div~ ? (add|mul|div ...))", raise_gelu),
 };
 
 const KilnRule *

@@ -77,7 +77,7 @@ raise_clip(KilnMatch *match, KilnPassContext *context, const char *rule, GError 
 
 static const KilnRule rules[] = {
     RULE("hard-swish-gate", U, "(mul~ ?x:float (hard_sigmoid!#gate ?x))", raise_gate),
-    RULE("hard-swish-clip", U, "(mul|div ? ?)", raise_clip),
+    RULE("hard-swish-clip", U, "(mul|div~ ? (clip|mul|div ...))", raise_clip),
 };
 
 const KilnRule *

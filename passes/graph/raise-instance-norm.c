@@ -127,7 +127,7 @@ static const KilnRule rules[] = {
     RULE("group-norm-of-instance-norm", U,
          "(reshape (instance_normalization!#norm (reshape!#groups ?x:float ?) ?scale ?bias) ?)",
          raise_group_norm),
-    RULE("instance-norm-formula", U, "(div|mul ? ?)", raise_instance_norm),
+    RULE("instance-norm-formula", U, KILN_NORMALIZED_PATTERN, raise_instance_norm),
     RULE("channel-norm-scale", U, "(mul~ " NORM " ?parameter)", absorb_scale),
     RULE("channel-norm-bias", U, "(add~ " NORM " ?parameter)", absorb_bias),
 };

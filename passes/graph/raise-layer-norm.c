@@ -153,7 +153,7 @@ absorb_bias(KilnMatch *match, KilnPassContext *context, const char *rule, GError
 }
 
 static const KilnRule rules[] = {
-    RULE("layer-norm-formula", U, "(div|mul ? ?)", raise_quotient),
+    RULE("layer-norm-formula", U, KILN_NORMALIZED_PATTERN, raise_quotient),
     RULE("layer-norm-sum", U,
          "(add~ (mul!~ ?x ?factor) (sub! ?bias (mul!~ (reduce_mean#mean ?x ...) ?factor)))",
          raise_sum),

@@ -68,7 +68,7 @@ absorb_scale(KilnMatch *match, KilnPassContext *context, const char *rule, GErro
 }
 
 static const KilnRule rules[] = {
-    RULE("rms-norm-formula", U, "(div|mul ? ?)", raise_rms_norm),
+    RULE("rms-norm-formula", U, KILN_NORMALIZED_PATTERN, raise_rms_norm),
     RULE("rms-norm-scale", U, "(mul~ (rms_normalization!#norm ?x $ones) ?scale)", absorb_scale),
 };
 
