@@ -226,8 +226,15 @@ static gboolean
 set_types(KilnNode *node, const KilnType *given, const KilnType *stated, GError **error)
 {
     KilnArena *arena = node->function->module->arena;
-    g_autofree KilnType *types = g_new0(KilnType, node->n_results + 1);
-    g_autofree const KilnKnown **known = g_new0(const KilnKnown *, node->n_results + 1);
+    /* Almost every node has one result: no allocation then. */
+    KilnType one_type;
+    const KilnKnown *one_known = NULL;
+    bool one = node->n_results <= 1;
+    g_autofree KilnType *many_types = one ? NULL : g_new(KilnType, node->n_results);
+    g_autofree const KilnKnown **many_known =
+        one ? NULL : g_new0(const KilnKnown *, node->n_results);
+    KilnType *types = one ? &one_type : many_types;
+    const KilnKnown **known = one ? &one_known : many_known;
     if (!infer(node, arena, given, types, known, error)) {
         g_prefix_error(error, "%s (%s): ", kiln_node_label(node), kiln_op_info(node->op)->name);
         return FALSE;

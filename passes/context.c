@@ -72,11 +72,17 @@ rule_stats(KilnPassContext *context, const char *rule)
     return stats;
 }
 
+static bool
+is_logged(const KilnPassContext *context)
+{
+    return context->options->log_rewrites && context->options->log;
+}
+
 static void
 log_line(const KilnPassContext *context, const char *rule, const char *what)
 {
     const KilnPassOptions *options = context->options;
-    if (!options->log_rewrites || !options->log)
+    if (!is_logged(context))
         return;
     g_autofree char *line =
         g_strdup_printf("%s: %s: %s\n", context->pass ? context->pass->id : "rules", rule, what);
@@ -96,22 +102,23 @@ kiln_pass_remark(KilnPassContext *context, const char *rule, const char *format,
 void
 kiln_pass_note(KilnPassContext *context, const char *rule, const char *format, ...)
 {
-    va_list args;
-    va_start(args, format);
-    g_autofree char *what = g_strdup_vprintf(format, args);
-    va_end(args);
-
     KilnRuleStats *stats = rule_stats(context, rule);
     if (stats) {
         stats->fired++;
         stats->last_fired = context->implicit ? stats->last_fired : context->application;
     }
+    if (context->implicit && !is_logged(context))
+        return; /* nobody reads it, and what dies is much */
+    va_list args;
+    va_start(args, format);
+    g_autofree char *what = g_strdup_vprintf(format, args);
+    va_end(args);
     log_line(context, rule, what);
     if (context->implicit)
         return;
     char **slot = &context->recent[context->n_recent++ % KILN_RECENT_MAX];
     g_free(*slot);
-    *slot = g_strdup_printf("%s: %s", rule, what);
+    *slot = g_strconcat(rule, ": ", what, NULL);
 }
 
 void
