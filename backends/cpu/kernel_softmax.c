@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* softmax and log_softmax in f32: along rows where the axis is the innermost dim, else along
- * columns. Every element is read for the last time before it is written. Operands: result, data. */
+ * columns, with the same bits. Every element is read for the last time before it is written.
+ * Operands: result, data. */
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/reduce.h"
-
-#include <math.h>
 
 enum {
     TASK_FLOATS = 4096, /* what a task of several rows writes, about */
@@ -29,7 +28,7 @@ run_row(const Softmax *s, int64_t row)
     float *y = s->out + row * s->axis;
     float max = (float)s->reducers->fold[KILN_CPU_FOLD_MAX](x, s->axis);
     if (s->logarithm) {
-        float total = (float)log(s->reducers->exp_sum(x, s->axis, max));
+        float total = s->reducers->log_exp_sum(x, s->axis, max);
         KilnCpuAffine below = { .shift = max, .scale = 1, .offset = -total };
         s->reducers->affine(y, x, s->axis, &below);
     } else {

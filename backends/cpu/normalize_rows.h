@@ -73,7 +73,23 @@ affine(float *out, const float *x, int64_t n, const KilnCpuAffine *a)
         affine_row(out, x, n, a, false);
 }
 
-/* --- softmax --- */
+/* --- softmax ---
+ *
+ * As with sums, what the exponentials come to follows from their sequence: the one at k is added to
+ * lane k % 16, lanes are added in halves at the end of a block. */
+
+/* Lanes behind the end are 0. */
+INLINED V
+exp_of_some(float *out, const float *x, int64_t n, V top)
+{
+    float lanes[VW] = { 0 };
+    MASK mask = V_MASK(n);
+    V_STORE_SOME(lanes, mask, vector_exp(V_SUB(V_LOAD_SOME(x, mask), top)));
+    V e = V_LOAD(lanes);
+    if (out)
+        V_STORE_SOME(out, mask, e);
+    return e;
+}
 
 INLINED double
 exp_of_row(float *out, const float *x, int64_t n, float max)
@@ -81,24 +97,24 @@ exp_of_row(float *out, const float *x, int64_t n, float max)
     const V top = V_SET1(max);
     double total = 0;
     for (int64_t first = 0; first < n; first += SUM_BLOCK) {
-        int64_t end = first + SUM_BLOCK < n ? first + SUM_BLOCK : n, i = first;
-        V sum = V_SET1(0.0f);
-        for (; i + VW <= end; i += VW) {
-            V e = vector_exp(V_SUB(V_LOAD(x + i), top));
-            sum = V_ADD(sum, e);
-            if (out)
-                V_STORE(out + i, e);
+        const int64_t end = first + SUM_BLOCK < n ? first + SUM_BLOCK : n;
+        V lanes[LANES / VW];
+        for (int v = 0; v < LANES / VW; v++)
+            lanes[v] = V_SET1(0.0f);
+        int64_t i = first;
+        for (; i + LANES <= end; i += LANES) {
+            for (int v = 0; v < LANES / VW; v++) {
+                V e = vector_exp(V_SUB(V_LOAD(x + i + v * VW), top));
+                lanes[v] = V_ADD(lanes[v], e);
+                if (out)
+                    V_STORE(out + i + v * VW, e);
+            }
         }
-        if (i < end) {
-            float lanes[VW] = { 0 };
-            MASK mask = V_MASK(end - i);
-            V_STORE_SOME(lanes, mask, vector_exp(V_SUB(V_LOAD_SOME(x + i, mask), top)));
-            V e = V_LOAD(lanes);
-            sum = V_ADD(sum, e);
-            if (out)
-                V_STORE_SOME(out + i, mask, e);
+        for (int v = 0; v < LANES / VW && i < end; v++, i += VW) {
+            V e = exp_of_some(out ? out + i : NULL, x + i, end - i, top);
+            lanes[v] = V_ADD(lanes[v], e);
         }
-        total += (double)V_SUM(sum);
+        total += (double)add_lanes(lanes);
     }
     return total;
 }
@@ -109,47 +125,86 @@ exp_row(float *out, const float *x, int64_t n, float max)
     return exp_of_row(out, x, n, max);
 }
 
-static double
-exp_sum(const float *x, int64_t n, float max)
+static float
+log_exp_sum(const float *x, int64_t n, float max)
 {
-    return exp_of_row(NULL, x, n, max);
+    float lanes[VW];
+    V_STORE(lanes, vector_log(V_SET1((float)exp_of_row(NULL, x, n, max))));
+    return lanes[0];
 }
 
-/* One vector of columns. Sums stay in float: an axis of n adds up to about n rounding errors, of
-   terms up to 1. */
-INLINED void
-softmax_vector(const KilnCpuSoftmaxColumns *c, int64_t i, MASK mask)
+/* Exponentials of rows @first to @end of a vector of columns, at most a block, which are stored
+ * unless their sums are all that is asked for. */
+INLINED V
+exp_of_columns(const KilnCpuSoftmaxColumns *c, int64_t first, int64_t end, int64_t i, V top,
+               bool logarithm)
 {
+    const MASK mask = V_MASK(c->width - i);
+    const float *x = c->x + first * c->stride + i;
+    float *out = c->out + first * c->stride + i;
+    const int64_t n = end - first, stride = c->stride;
+    V lanes[LANES];
+    for (int64_t k = 0; k < n; k++) {
+        V e = vector_exp(V_SUB(V_LOAD_SOME(x + k * stride, mask), top));
+        V *lane = &lanes[k & (LANES - 1)];
+        *lane = k < LANES ? e : V_ADD(*lane, e);
+        if (!logarithm)
+            V_STORE_SOME(out + k * stride, mask, e);
+    }
+    for (int half = LANES / 2; half > 0; half /= 2) {
+        for (int k = 0; k < half && k + half < n; k++)
+            lanes[k] = V_ADD(lanes[k], lanes[k + half]);
+    }
+    return lanes[0];
+}
+
+/* The logarithms of the sums of exponentials, or what the exponentials are multiplied by. */
+INLINED V
+exp_factor(const KilnCpuSoftmaxColumns *c, int64_t i, V top, bool logarithm)
+{
+    if (c->axis <= SUM_BLOCK) { /* the inverse of a float is the same by way of double */
+        V sum = exp_of_columns(c, 0, c->axis, i, top, logarithm);
+        return logarithm ? vector_log(sum) : V_DIV(V_SET1(1.0f), sum);
+    }
+    double totals[VW] = { 0 };
+    float lanes[VW];
+    for (int64_t first = 0; first < c->axis; first += SUM_BLOCK) {
+        const int64_t end = first + SUM_BLOCK < c->axis ? first + SUM_BLOCK : c->axis;
+        V_STORE(lanes, exp_of_columns(c, first, end, i, top, logarithm));
+        for (int v = 0; v < VW; v++)
+            totals[v] += (double)lanes[v];
+    }
+    for (int v = 0; v < VW; v++)
+        lanes[v] = (float)(logarithm ? totals[v] : 1 / totals[v]);
+    return logarithm ? vector_log(V_LOAD(lanes)) : V_LOAD(lanes);
+}
+
+/* One vector of columns. */
+INLINED void
+softmax_vector(const KilnCpuSoftmaxColumns *c, int64_t i, bool logarithm)
+{
+    const MASK mask = V_MASK(c->width - i);
     const float *x = c->x + i;
     float *out = c->out + i;
-    V top = V_SET1(-INFINITY), sum = V_SET1(0.0f);
-    for (int64_t k = 0; k < c->axis; k++)
-        top = V_MAX(top, V_LOAD_SOME(x + k * c->stride, mask));
-    for (int64_t k = 0; k < c->axis; k++) {
-        V e = vector_exp(V_SUB(V_LOAD_SOME(x + k * c->stride, mask), top));
-        sum = V_ADD(sum, e);
-        if (!c->logarithm)
-            V_STORE_SOME(out + k * c->stride, mask, e);
-    }
-    if (c->logarithm) {
-        V total = vector_log(sum);
-        for (int64_t k = 0; k < c->axis; k++) {
-            V below = V_SUB(V_LOAD_SOME(x + k * c->stride, mask), top);
-            V_STORE_SOME(out + k * c->stride, mask, V_SUB(below, total));
-        }
-        return;
-    }
-    for (int64_t k = 0; k < c->axis; k++) {
-        V e = V_LOAD_SOME(out + k * c->stride, mask);
-        V_STORE_SOME(out + k * c->stride, mask, V_DIV(e, sum));
+    const int64_t n = c->axis, stride = c->stride;
+    V top = V_SET1(-INFINITY);
+    for (int64_t k = 0; k < n; k++)
+        top = V_MAX(top, V_LOAD_SOME(x + k * stride, mask));
+    const V factor = exp_factor(c, i, top, logarithm);
+    for (int64_t k = 0; k < n; k++) {
+        V y = V_LOAD_SOME((logarithm ? x : out) + k * stride, mask);
+        y = logarithm ? V_SUB(V_SUB(y, top), factor) : V_MUL(y, factor);
+        V_STORE_SOME(out + k * stride, mask, y);
     }
 }
 
 static void
 softmax_columns(const KilnCpuSoftmaxColumns *c)
 {
-    for (int64_t i = 0; i < c->width; i += VW)
-        softmax_vector(c, i, V_MASK(c->width - i));
+    for (int64_t i = 0; c->logarithm && i < c->width; i += VW)
+        softmax_vector(c, i, true);
+    for (int64_t i = 0; !c->logarithm && i < c->width; i += VW)
+        softmax_vector(c, i, false);
 }
 
 /* --- windows --- */
@@ -260,7 +315,7 @@ const KilnCpuReducers REDUCERS = {
     .moments = moments,
     .affine = affine,
     .exp_row = exp_row,
-    .exp_sum = exp_sum,
+    .log_exp_sum = log_exp_sum,
     .softmax_columns = softmax_columns,
     .vector = VW,
     .max_windows = max_windows,

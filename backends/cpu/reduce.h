@@ -96,9 +96,10 @@ typedef struct {
     void (*fold_columns[KILN_CPU_N_FOLDS])(float *folded, const KilnCpuColumns *c);
     KilnCpuMoments (*moments)(const float *x, int64_t n, float shift);
     void (*affine)(float *out, const float *x, int64_t n, const KilnCpuAffine *a);
-    /* out[i] = e^(x[i] - max); returns the sum. exp_sum stores nothing. */
+    /* out[i] = e^(x[i] - max); returns the sum. log_exp_sum is the logarithm of it, stores nothing.
+     */
     double (*exp_row)(float *out, const float *x, int64_t n, float max);
-    double (*exp_sum)(const float *x, int64_t n, float max);
+    float (*log_exp_sum)(const float *x, int64_t n, float max);
     void (*softmax_columns)(const KilnCpuSoftmaxColumns *c);
     void (*max_windows)(const KilnCpuWindows *w);
     void (*average_windows)(const KilnCpuWindows *w);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reductions of the cpu backend have the bits that the sequence of what they reduce gives them,
- * whichever dims it runs along and whatever stands around it, for any number of threads. */
+/* Reductions and softmax of the cpu backend have the bits that the sequence of what they read gives
+ * them, whichever dims it runs along and whatever stands around it, for any number of threads. */
 #include "tests/unit/cpu_case.h"
 
 static const KilnInstrKind kinds[] = {
@@ -141,4 +141,52 @@ Test(cpu_reduce_order, same_bits_of_long_sequences)
         for (size_t k = 0; k < G_N_ELEMENTS(kinds); k++)
             check(kinds[k], lengths[i], i % 2);
     }
+}
+
+/* Element @j of sequence @k of results of which the next in it lies @inner further. */
+static float
+result_at(const float *out, int64_t n, int64_t inner, int64_t k, int64_t j)
+{
+    return out[(k / inner * n + j) * inner + k % inner];
+}
+
+static void
+check_softmax(KilnInstrKind kind, int64_t n, bool specials)
+{
+    static const int64_t inners[] = { 1, KEPT, 4 };
+    void *want[CASE_MAX_OPERANDS] = { NULL };
+    for (size_t i = 0; i < G_N_ELEMENTS(inners); i++) {
+        const int64_t dims[] = { KEPT / inners[i], n, inners[i] };
+        void *out[CASE_MAX_OPERANDS] = { NULL };
+        g_autoptr(RefCase) c = case_new(kind);
+        case_out(c, KILN_DTYPE_f32, 3, dims);
+        case_in(c, KILN_DTYPE_f32, 3, dims, NULL);
+        CASE_ATTRS(c, softmax)->axis = 1;
+        for (int64_t e = 0; e < n * KEPT; e++)
+            ((float *)c->data[1])[e] = element(e / (n * inners[i]) * inners[i] + e % inners[i],
+                                               e / inners[i] % n, specials);
+        cr_assert_null(cpu_run(c, &(CpuCall){ .threads = 1 + (int)i }, out));
+        if (i == 0)
+            memcpy(want, out, sizeof want);
+        for (int64_t e = 0; e < n * KEPT; e++) {
+            const float x = result_at(want[0], n, 1, e / n, e % n);
+            const float y = result_at(out[0], n, inners[i], e / n, e % n);
+            cr_assert((isnan(x) && isnan(y)) || memcmp(&x, &y, sizeof x) == 0,
+                      "%s of %d elements, %d apart: expected %a, found %a",
+                      kiln_instr_info(kind)->name, (int)n, (int)inners[i], (double)x, (double)y);
+        }
+        if (i > 0)
+            cpu_free(out);
+    }
+    cpu_free(want);
+}
+
+Test(cpu_reduce_order, same_bits_of_softmax_along_any_dim)
+{
+    for (int64_t n = 1; n <= 100; n++) {
+        check_softmax(KILN_INSTR_softmax, n, n % 2);
+        check_softmax(KILN_INSTR_log_softmax, n, n % 2);
+    }
+    check_softmax(KILN_INSTR_softmax, 4200, false);
+    check_softmax(KILN_INSTR_log_softmax, 4200, false);
 }
