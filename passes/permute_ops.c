@@ -467,19 +467,15 @@ permute_spatial(KilnPermuted *plan, const char *name, const KilnPerm *perm)
         list->v[i / spatial * spatial + (uint32_t)perm->at[i % spatial + 2] - 2] = old.v[i];
 }
 
-/* Elements of a window are summed, or compared, in order: no two of its dims may swap. */
+/* Elements of a window are summed, or compared, in an order that is the kernel's: along one dim it
+ * is the same in any other. */
 static bool
-window_in_order(const KilnInts *kernel, const KilnPerm *perm)
+has_one_dim(const KilnInts *kernel)
 {
-    int last = -1;
-    for (uint32_t i = 0; i < kernel->n; i++) {
-        if (kernel->v[i] == 1)
-            continue;
-        if (perm->at[i + 2] < last)
-            return false;
-        last = perm->at[i + 2];
-    }
-    return true;
+    int n = 0;
+    for (uint32_t i = 0; i < kernel->n; i++)
+        n += kernel->v[i] != 1;
+    return n <= 1;
 }
 
 static bool
@@ -492,7 +488,7 @@ plan_pool(KilnPermuted *plan)
     if (!kiln_permuted_data(plan, &perm) || perm.rank < 3)
         return false;
     GUARD(pool_channels_stay, perm.at[0] == 0 && perm.at[1] == 1);
-    GUARD(window_in_order, window_in_order(kernel, &perm));
+    GUARD(window_of_one_dim, has_one_dim(kernel));
     GUARD(no_indices, plan->node->n_results == 1);
     permute_spatial(plan, "strides", &perm);
     permute_spatial(plan, "dilations", &perm);
