@@ -52,6 +52,18 @@ kiln_pass_liveness(const KilnPassContext *context)
     return context->liveness;
 }
 
+void
+kiln_pass_widen(KilnPassContext *context, KilnNumerics numerics)
+{
+    context->numerics = MAX(context->numerics, numerics);
+}
+
+void
+kiln_pass_evaluated(KilnPassContext *context, KilnNumerics elsewhere)
+{
+    context->elsewhere = MAX(context->elsewhere, elsewhere);
+}
+
 /* --- counting --- */
 
 static KilnRuleStats *

@@ -23,6 +23,8 @@ struct KilnPassContext {
     const KilnNode *subject;        /* what refusals are about; NULL: they only count */
     int64_t subject_bytes;          /* of its results */
     uint32_t application;           /* the number of the one that runs */
+    KilnNumerics numerics;          /* class of it, at least */
+    KilnNumerics elsewhere;         /* the same for results on another target than that of passes */
     const char *last_refusal;       /* interned */
     char *recent[KILN_RECENT_MAX];  /* a ring of the last rewrites */
     uint32_t n_recent;              /* rewrites since the ring was cleared */

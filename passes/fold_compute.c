@@ -147,6 +147,7 @@ evaluate(KilnFoldWorker *worker, const KilnNode *node, const KilnTensor *const *
         worker->failure = g_steal_pointer(&why);
         return KILN_FOLD_LACKS;
     }
+    worker->ran = true;
     store_results(worker, node, results);
     for (uint32_t i = 0; i < node->n_operands; i++) {
         if (operands[i])
@@ -178,6 +179,7 @@ evaluate_element(KilnFoldWorker *worker, const KilnNode *node, const KilnTensor 
     good = good && ((worker->folder->wide && run_wide(worker, node, alone, &result, NULL)) ||
                     run_strict(worker, node, alone, true, &result, NULL));
     good = good && kiln_tensor_is_splat(result, 1, element);
+    worker->ran |= good;
     if (good)
         *dtype = result->type.dtype;
     kiln_tensor_free(result);

@@ -13,6 +13,7 @@ typedef struct {
     KilnLoweredNodes *lowered;
     int threads;      /* of the kernels */
     bool equal_found; /* set where computed elements turned out equal */
+    bool ran;         /* set where a kernel of the target computed something */
     GError *failure;  /* set where memory ran out */
 } KilnFoldWorker;
 

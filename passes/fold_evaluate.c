@@ -30,8 +30,8 @@ typedef struct {
 } Fate;
 
 typedef struct {
-    int64_t peak; /* bytes of its buffers */
-    bool equal_found;
+    int64_t peak;          /* bytes of its buffers */
+    bool equal_found, ran; /* as of the worker */
     GError *failure;
 } ChainState;
 
@@ -320,7 +320,8 @@ compute_chain(void *data, uint32_t chain, int worker_index, int threads)
     keep_results(sweep, chain, pool, &worker.failure);
     if (worker.failure)
         atomic_store(&sweep->failed, true);
-    *state = (ChainState){ kiln_constant_pool_peak(pool), worker.equal_found, worker.failure };
+    *state = (ChainState){ kiln_constant_pool_peak(pool), worker.equal_found, worker.ran,
+                           worker.failure };
 }
 
 /* What the chains found, in order, whoever found it first. */
@@ -328,14 +329,20 @@ static void
 gather(Sweep *sweep)
 {
     KilnEvaluator *folder = sweep->folder;
+    bool ran = false;
     for (uint32_t c = 0; c < sweep->chains->n; c++) {
         ChainState *state = &sweep->states[c];
+        ran |= state->ran;
         folder->peak = MAX(folder->peak, state->peak);
         folder->equal_found |= state->equal_found;
         if (!folder->failure)
             folder->failure = g_steal_pointer(&state->failure);
         g_clear_error(&state->failure);
     }
+    if (ran)
+        kiln_pass_evaluated(folder->context, KILN_NUMERICS_U);
+    if (ran && folder->wide)
+        kiln_pass_widen(folder->context, KILN_NUMERICS_U);
     for (uint32_t i = 0; i < sweep->n_nodes && !folder->failure; i++) {
         const KilnNode *node = sweep->nodes[i];
         const Fate *fate = &sweep->fates[node->id];

@@ -146,7 +146,11 @@ run_and_check(Manager *manager, const Step *step, KilnPassStats *stats, bool *ch
         return FALSE;
     if (!manager->check || !*changed)
         return TRUE;
-    KilnNumerics numerics = kiln_pass_numerics(step->pass, manager->context.flags);
+    const KilnPassContext *context = &manager->context;
+    KilnNumerics numerics = kiln_pass_numerics(step->pass, context->flags);
+    numerics = MAX(numerics, context->numerics);
+    if (options->check_target && options->check_target != options->target)
+        numerics = MAX(numerics, context->elsewhere);
     return kiln_check_after(manager->check, unit, numerics, error);
 }
 
@@ -196,6 +200,8 @@ count_after(Manager *manager, const Step *step, KilnPassStats *stats, int64_t si
     KilnUnitCost before = manager->report->cost;
     stats->runs++;
     stats->changed += changed;
+    if (changed)
+        stats->numerics = MAX(stats->numerics, manager->context.numerics);
     if (changed && !step->implicit)
         stats->last_changed = manager->report->applications;
     stats->nodes_after = kiln_unit_size(&manager->unit);
@@ -228,6 +234,7 @@ apply(Manager *manager, const Step *step, bool *changed, GError **error)
     context->stats = stats;
     context->implicit = step->implicit;
     context->application = report->applications;
+    context->numerics = context->elsewhere = KILN_NUMERICS_E;
     context->liveness = step->pass->requires_ & KILN_ANALYSIS_LIVENESS
                             ? kiln_analyses_liveness(manager->analyses, &manager->unit)
                             : NULL;

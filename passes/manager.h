@@ -125,6 +125,8 @@ typedef struct {
     int64_t delta;   /* nodes that the runs themselves added; negative: removed */
     /* The same of what the module costs; zeros unless the options say `measure`. */
     KilnUnitCost cost_before, cost_after, cost_delta;
+    KilnNumerics numerics; /* of those that changed something, where options widen the pass's class
+                            */
     uint32_t last_changed; /* the last application that an entry asked for and that changed
                               something; 0: none */
     GPtrArray *rules;      /* KilnRuleStats*, in order of first mention */

@@ -112,6 +112,11 @@ const void *kiln_pass_options_raw(const KilnPassContext *context);
 
 /** The target that the program will run on; NULL where none is known (a bare `kiln opt`). */
 const KilnTarget *kiln_pass_target(const KilnPassContext *context);
+/** The application at hand is of class @numerics at least, which its options ask for. */
+void kiln_pass_widen(KilnPassContext *context, KilnNumerics numerics);
+/** The application at hand computed values with kernels of kiln_pass_target(): a check that runs on
+ * another target compares as @elsewhere allows. */
+void kiln_pass_evaluated(KilnPassContext *context, KilnNumerics elsewhere);
 /** How many threads the program is compiled for, at least 1. */
 int kiln_pass_threads(const KilnPassContext *context);
 KilnMode kiln_pass_mode(const KilnPassContext *context);

@@ -84,7 +84,7 @@ kiln_pass_report_numerics(const KilnPassReport *report, const KilnPassPipeline *
         const KilnPassInfo *pass = kiln_pass_pipeline_find(pipeline, stats->id);
         if (!stats->changed || !pass)
             continue;
-        KilnNumerics numerics = kiln_pass_numerics(pass, pipeline->flags);
+        KilnNumerics numerics = MAX(kiln_pass_numerics(pass, pipeline->flags), stats->numerics);
         widest = MAX(widest, numerics);
         *n_rounding += numerics >= KILN_NUMERICS_U ? stats->changed : 0;
     }
