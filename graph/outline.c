@@ -147,3 +147,17 @@ kiln_module_inline(KilnModule *module, GError **error)
     kiln_module_keep_declarations(module, keep);
     return TRUE;
 }
+
+bool
+kiln_region_is_closed(const KilnNode *node)
+{
+    const KilnFunction *body = kiln_attrs(node, vendor_graph)->body;
+    kiln_foreach_node (inner, body) {
+        for (uint32_t i = 0; i < inner->n_operands; i++) {
+            const KilnValue *value = inner->operands[i].value;
+            if (value && kiln_function_find_value(body, value->name) != value)
+                return false;
+        }
+    }
+    return body->arguments->len == node->n_operands;
+}

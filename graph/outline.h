@@ -17,6 +17,10 @@ KilnNode *kiln_node_copy(KilnFunction *to, const KilnNode *from, GHashTable *val
 KilnFunction *kiln_body_copy(KilnModule *module, const KilnFunction *body, bool numbered,
                              GError **error);
 
+/** True where the body of @node, a `vendor.graph`, has an argument per operand and reads nothing
+ * around it. */
+bool kiln_region_is_closed(const KilnNode *node);
+
 /** Puts the nodes of @node's body in the place of @node, an offload node. */
 gboolean kiln_node_inline(KilnNode *node, const KilnFunction *body, GError **error);
 

@@ -84,7 +84,11 @@ check_tensor(const KilnBuffer *buffer, const KilnTensor *tensor, GError **error)
     if (buffer->type.dtype != tensor->type.dtype)
         return kiln_throw(error, KILN_ERROR_TYPE, "%s: expected %s, found %s", buffer->name,
                           expected, found);
-    if (!same_shape || kiln_type_bytes(&buffer->type) != kiln_type_bytes(&tensor->type))
+    /* What lies in a layout may hold padding, of which the tensor's shape says nothing. */
+    int64_t bytes = buffer->type.layout && tensor->kind == KILN_TENSOR_DATA
+                        ? kiln_tensor_storage(tensor)
+                        : kiln_type_bytes(&tensor->type);
+    if (!same_shape || kiln_type_bytes(&buffer->type) != bytes)
         return kiln_throw(error, KILN_ERROR_SHAPE, "%s: expected %s, found %s", buffer->name,
                           expected, found);
     return TRUE;

@@ -46,8 +46,7 @@ static bool
 is_edge(const KilnNode *node)
 {
     if (node->op == KILN_OP_unpack)
-        return !node->results[0].type.layout &&
-               (!node->operands[0].value->def || kiln_value_constant(node->operands[0].value));
+        return !node->results[0].type.layout && !node->operands[0].value->def;
     if (node->op != KILN_OP_pack || node->operands[0].value->type.layout)
         return false;
     kiln_foreach_use (use, &node->results[0]) {
@@ -55,6 +54,24 @@ is_edge(const KilnNode *node)
             return false;
     }
     return true;
+}
+
+/* @argument, or what is unpacked from it, as a constant. */
+static void
+make_constant(KilnFunction *region, KilnArgument *argument)
+{
+    KilnType plain = argument->value.type;
+    plain.layout = NULL;
+    KilnValue *constant =
+        kiln_build_constant(region, region->first, "c", kiln_tensor_new_extern(&plain));
+    if (!argument->value.type.layout) {
+        kiln_value_replace(&argument->value, constant);
+        return;
+    }
+    kiln_foreach_use (use, &argument->value) {
+        if (use->user->op == KILN_OP_unpack)
+            kiln_value_replace(&use->user->results[0], constant);
+    }
 }
 
 /* A region is what the vendor takes, whoever made it: a text may say anything. Roles ask for
@@ -69,9 +86,7 @@ check_roles(const KilnVendor *vendor, const KilnFunction *body, GError **error)
     for (guint i = 0; i < region->arguments->len; i++) {
         KilnArgument *argument = kiln_function_argument(region, i);
         if (argument->constness == KILN_CONSTNESS_COMPILE)
-            kiln_value_replace(&argument->value,
-                               kiln_build_constant(region, region->first, "c",
-                                                   kiln_tensor_new_extern(&argument->value.type)));
+            make_constant(region, argument);
     }
     kiln_foreach_node (node, region) {
         bool plain = node->op == KILN_OP_const || node->op == KILN_OP_return;

@@ -54,6 +54,10 @@ typedef struct KilnVendor {
      * then. */
     KilnCompiled *(*compile)(const KilnIRFunction *region, const bool *constant, int threads,
                              GError **error);
+    /** The layout in which @compiled wants operand @i of the call (results come first), a constant
+     * that it packs now: a region whose argument is unpacked from that takes it as it is given.
+     * NULL where that has no tag. May be NULL itself. */
+    const char *(*packed_tag)(const KilnCompiled *compiled, uint32_t i);
     /** One line per primitive: implementation, layouts, what was chosen and why. */
     void (*describe)(const KilnCompiled *compiled, GString *out);
 } KilnVendor;

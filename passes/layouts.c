@@ -2,6 +2,7 @@
 #include "passes/layouts.h"
 
 #include "graph/layout.h"
+#include "graph/outline.h"
 #include "passes/offload_cost.h"
 
 /* What a region does with its edges in each layout. */
@@ -121,6 +122,8 @@ kiln_layouts_new(const KilnFunction *function, const KilnVendor *vendor, KilnCar
         if (!lies_plain(node))
             continue;
         if (node->op == KILN_OP_vendor_graph) {
+            if (!kiln_region_is_closed(node))
+                continue;
             layouts->edges[node->id] = edges_new(layouts, node);
             layouts->label[node->id] = fastest(layouts, layouts->edges[node->id]);
         } else {

@@ -33,7 +33,7 @@ kiln_program_file_attach(const KilnProgramFile *file, const KilnSection *section
     if (constant->tensor->kind != KILN_TENSOR_EXTERN)
         return TRUE;
     g_autoptr(GBytes) bytes = g_bytes_new_from_bytes(file->bytes, section->offset, section->size);
-    KilnTensor *tensor = kiln_tensor_new_data(&constant->tensor->type, bytes, error);
+    KilnTensor *tensor = kiln_tensor_new_data(&constant->type, bytes, error);
     if (!tensor) {
         g_prefix_error(error, "constant %s: ", constant->name);
         return FALSE;

@@ -84,22 +84,56 @@ test_vendor_run(const KilnKernelArgs *args)
     return "the kernels of the test vendor do not run";
 }
 
+enum {
+    TEST_VENDOR_OPERANDS = 16,
+};
+
+typedef struct {
+    KilnCompiled compiled;
+    const char *tags[TEST_VENDOR_OPERANDS]; /* by operand of the call */
+} TestCompiled;
+
 static inline void
 test_vendor_destroy(KilnShared *shared)
 {
     g_free(shared);
 }
 
+/* Weights of convolutions are wanted in blocks both ways, of those with strides one way. */
+static inline void
+test_vendor_note_weights(TestCompiled *compiled, const KilnIRFunction *region, const bool *constant)
+{
+    for (guint i = 0; i < region->inputs->len; i++) {
+        guint operand = region->outputs->len + i;
+        const KilnBuffer *buffer = g_ptr_array_index(region->inputs, i);
+        kiln_foreach_buffer_use (use, buffer) {
+            if (!constant[i] || use->user->kind != KILN_INSTR_conv || use->index != 2 ||
+                operand >= TEST_VENDOR_OPERANDS)
+                continue;
+            int64_t rows = use->user->operands[1].buffer->type.dims[2];
+            bool steps = use->user->operands[0].buffer->type.dims[2] < rows;
+            compiled->tags[operand] = steps ? "Abcd4a" : "ABcd4b4a";
+        }
+    }
+}
+
+static inline const char *
+test_vendor_packed_tag(const KilnCompiled *compiled, uint32_t i)
+{
+    return i < TEST_VENDOR_OPERANDS ? ((const TestCompiled *)compiled)->tags[i] : NULL;
+}
+
 static inline KilnCompiled *
 test_vendor_compile(const KilnIRFunction *region, const bool *constant, int threads, GError **error)
 {
-    (void)constant;
     (void)threads;
     kiln_foreach_instr (instr, region) {
         if (instr->kind == KILN_INSTR_lrn)
             return kiln_throw_null(error, KILN_ERROR_UNSUPPORTED, "injected failure");
     }
-    KilnCompiled *compiled = g_new0(KilnCompiled, 1);
+    TestCompiled *made = g_new0(TestCompiled, 1);
+    KilnCompiled *compiled = &made->compiled;
+    test_vendor_note_weights(made, region, constant);
     atomic_init(&compiled->shared.references, 1);
     compiled->shared.destroy = test_vendor_destroy;
     compiled->kernel =
@@ -122,6 +156,7 @@ static const KilnVendor test_vendor = { .name = "test",
                                         .layout_tag = test_vendor_layout_tag,
                                         .layout_us = test_vendor_layout_us,
                                         .lies_in = test_vendor_lies_in,
+                                        .packed_tag = test_vendor_packed_tag,
                                         .compile = test_vendor_compile,
                                         .describe = test_vendor_describe };
 

@@ -87,6 +87,8 @@ kiln_onednn_is_constant(const Builder *builder, const KilnBuffer *buffer)
 {
     if (buffer->kind == KILN_BUFFER_WEIGHT)
         return buffer->constant && buffer->is_const;
+    if (builder->laid[buffer->id])
+        return true;
     for (guint i = 0; buffer->kind == KILN_BUFFER_INPUT && i < builder->function->inputs->len;
          i++) {
         if (g_ptr_array_index(builder->function->inputs, i) == buffer)
@@ -133,6 +135,28 @@ reorder(const Builder *builder, const dnnl_memory_desc_t *from, const dnnl_memor
     return kiln_onednn_check(status, "reorder", builder->error) ? pd : NULL;
 }
 
+/* Which operand of the call @buffer is, an input of the region. */
+static uint32_t
+input_index(const Builder *builder, const KilnBuffer *buffer)
+{
+    uint32_t i = 0;
+    while (g_ptr_array_index(builder->function->inputs, i) != buffer)
+        i++;
+    return builder->n_out + i;
+}
+
+/* Operand @i is packed as @md: that has a tag if it is the only way, and not as it lies. */
+static void
+note_packed(Region *region, uint32_t i, const KilnType *type, const dnnl_memory_desc_t *from,
+            const dnnl_memory_desc_t *md)
+{
+    bool again = region->packed_operand[i];
+    g_clear_pointer(&region->packed_tags[i], g_free);
+    if (!again && !dnnl_memory_desc_equal(from, md))
+        region->packed_tags[i] = kiln_onednn_tag(type, from, md);
+    region->packed_operand[i] = true;
+}
+
 /* Operand @buffer of the call, or a literal of the region, which lies there as @from, goes into the
  * packed weights as @md. */
 static bool
@@ -148,12 +172,8 @@ pack(Builder *builder, const KilnBuffer *buffer, const dnnl_memory_desc_t *from,
             return false;
         }
     } else {
-        for (guint i = 0; i < builder->function->inputs->len; i++) {
-            if (g_ptr_array_index(builder->function->inputs, i) == buffer)
-                step.operand = builder->n_out + i;
-        }
-        g_assert(step.operand != UINT32_MAX);
-        builder->region->packed_operand[step.operand] = true;
+        step.operand = input_index(builder, buffer);
+        note_packed(builder->region, step.operand, &buffer->type, from, md);
     }
     if (!dnnl_memory_desc_equal(&step.from, md)) {
         step.reorder = reorder(builder, &step.from, md);
@@ -172,11 +192,27 @@ kiln_onednn_reorder(Builder *builder, uint32_t from, uint32_t to, const char *wh
 {
     dnnl_primitive_desc_t pd =
         reorder(builder, kiln_onednn_slot_md(builder, from), kiln_onednn_slot_md(builder, to));
-    const char *name = "";
     StepArg args[] = { { DNNL_ARG_FROM, from }, { DNNL_ARG_TO, to } };
-    if (pd)
-        dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name);
-    return pd && kiln_onednn_add(builder, pd, args, 2, what, name);
+    const char *name = pd ? kiln_onednn_implementation(pd, what, builder->error) : NULL;
+    return name && kiln_onednn_add(builder, pd, args, 2, what, name);
+}
+
+/* A constant that is packed already, as the operand that it is. */
+static uint32_t
+add_laid(Builder *builder, const KilnBuffer *buffer, const dnnl_memory_desc_t *from,
+         const dnnl_memory_desc_t *md)
+{
+    const KilnBuffer *laid = builder->laid[buffer->id];
+    g_autofree char *tag = kiln_onednn_tag(&buffer->type, from, md);
+    if (g_strcmp0(tag, laid->type.layout) != 0) {
+        kiln_throw(builder->error, KILN_ERROR_UNSUPPORTED, "%s: expected layout %s, found %s",
+                   laid->name, tag ? tag : "of the library", laid->type.layout);
+        return UINT32_MAX;
+    }
+    uint32_t slot = add_slot(builder, SLOT_OPERAND, md);
+    g_array_index(builder->region->slots, Slot, slot).index = input_index(builder, laid);
+    kiln_onednn_enter(builder, buffer, slot);
+    return slot;
 }
 
 uint32_t
@@ -186,6 +222,8 @@ kiln_onednn_packed(Builder *builder, const KilnBuffer *buffer, const dnnl_memory
     uint32_t slot = find_slot(builder, buffer, md);
     if (slot != UINT32_MAX)
         return slot;
+    if (builder->laid[buffer->id])
+        return add_laid(builder, buffer, from, md);
     slot = add_slot(builder, SLOT_PACKED, md);
     kiln_onednn_enter(builder, buffer, slot);
     return pack(builder, buffer, from, md, slot) ? slot : UINT32_MAX;

@@ -67,6 +67,19 @@ kiln_onednn_choose(const_dnnl_op_desc_t operation, const_dnnl_primitive_attr_t a
     return chosen;
 }
 
+const char *
+kiln_onednn_implementation(dnnl_primitive_desc_t pd, const char *what, GError **error)
+{
+    const char *name = "";
+    dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name);
+    if (kiln_onednn_allowed(name))
+        return name;
+    kiln_throw(error, KILN_ERROR_UNSUPPORTED, "oneDNN has only %s for %s, which is not allowed",
+               name, what);
+    dnnl_primitive_desc_destroy(pd);
+    return NULL;
+}
+
 int
 kiln_onednn_set_threads(int threads)
 {

@@ -194,6 +194,12 @@ describe(const KilnCompiled *compiled, GString *out)
     g_string_append(out, ((const Region *)compiled)->description->str);
 }
 
+static const char *
+packed_tag(const KilnCompiled *compiled, uint32_t i)
+{
+    return ((const Region *)compiled)->packed_tags[i];
+}
+
 const KilnVendor *
 kiln_onednn_vendor(void)
 {
@@ -207,6 +213,7 @@ kiln_onednn_vendor(void)
                                        .layout_tag = kiln_onednn_layout_tag,
                                        .layout_us = kiln_onednn_layout_us,
                                        .lies_in = kiln_onednn_lies_in,
+                                       .packed_tag = packed_tag,
                                        .compile = kiln_onednn_compile,
                                        .describe = describe };
     const dnnl_version_t *found = dnnl_version();

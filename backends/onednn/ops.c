@@ -408,8 +408,9 @@ kiln_onednn_build_concat(Builder *builder, const KilnInstr *instr)
     dnnl_primitive_attr_destroy(attr);
     if (!kiln_onednn_check(status, "concat", builder->error))
         return false;
-    const char *name = "";
-    dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, &name);
+    const char *name = kiln_onednn_implementation(pd, "concat", builder->error);
+    if (!name)
+        return false;
     add_arg(args, DNNL_ARG_DST, kiln_onednn_result(builder, y, &md));
     return kiln_onednn_add(builder, pd, (const StepArg *)(const void *)args->data, args->len,
                            "concat", name);
@@ -431,8 +432,10 @@ bool
 kiln_onednn_build_relayout(Builder *builder, const KilnInstr *instr)
 {
     const KilnBuffer *y = kiln_instr_operand(instr, 0), *x = kiln_instr_operand(instr, 1);
-    if (!builder->values[x->id])
-        return throw_none(builder, "a constant in a layout");
+    if (kiln_onednn_is_constant(builder, x)) { /* whoever reads it says whether that is its way */
+        builder->laid[y->id] = x;
+        return true;
+    }
     kiln_onednn_enter(builder, y, kiln_onednn_slot(builder, x));
     return true;
 }

@@ -194,6 +194,9 @@ region_free(KilnShared *shared)
     g_array_unref(region->args);
     g_array_unref(region->packs);
     g_string_free(region->description, TRUE);
+    for (uint32_t i = 0; i < region->n_operands; i++)
+        g_free(region->packed_tags[i]);
+    g_free(region->packed_tags);
     g_free(region->packed_operand);
     g_free((char *)region->compiled.kernel.name);
     g_free(region);
@@ -211,6 +214,7 @@ region_new(uint32_t n_operands)
     region->packs = g_array_new(FALSE, FALSE, sizeof(Pack));
     region->description = g_string_new(NULL);
     region->packed_operand = g_new0(bool, n_operands + 1);
+    region->packed_tags = g_new0(char *, n_operands + 1);
     region->n_operands = n_operands;
     region->compiled.kernel = (KilnKernel){ .instr = KILN_INSTR_call,
                                             .run = kiln_onednn_run,
@@ -250,14 +254,16 @@ build_all(Builder *builder)
     return finish_outputs(builder);
 }
 
-/* A region may hand on what it does not compute with. */
+/* A region may hand on what it does not compute with. Constants may lie in any layout. */
 static bool
-check_types(const KilnIRFunction *function, GError **error)
+check_types(const KilnIRFunction *function, const bool *constant, GError **error)
 {
+    guint input = 0; /* they come in their order */
     for (guint i = 0; i < function->buffers->len; i++) {
         const KilnBuffer *buffer = g_ptr_array_index(function->buffers, i);
+        bool weight = buffer->kind == KILN_BUFFER_INPUT && constant[input++];
         KilnType plain = buffer->type;
-        if (kiln_onednn_layout_of_tag(&plain) != LAYOUT_PLAIN)
+        if (weight || kiln_onednn_layout_of_tag(&plain) != LAYOUT_PLAIN)
             plain.layout = NULL;
         if (kiln_onednn_is_float(&plain))
             continue;
@@ -274,7 +280,7 @@ kiln_onednn_compile(const KilnIRFunction *function, const bool *constant, int th
 {
     if (!kiln_onednn_engine())
         return kiln_throw_null(error, KILN_ERROR_UNSUPPORTED, "oneDNN has no engine");
-    if (!check_types(function, error))
+    if (!check_types(function, constant, error))
         return NULL;
     uint32_t n_out = function->outputs->len;
     Region *region = region_new(n_out + function->inputs->len);
@@ -284,6 +290,7 @@ kiln_onednn_compile(const KilnIRFunction *function, const bool *constant, int th
                         .constant = constant,
                         .joins = g_new0(Join, n + 1),
                         .values = g_new0(GArray *, n + 1),
+                        .laid = g_new0(const KilnBuffer *, n + 1),
                         .done = g_new0(bool, function->next_id + 1),
                         .n_out = n_out,
                         .layout = choose_layout(function),
@@ -299,6 +306,7 @@ kiln_onednn_compile(const KilnIRFunction *function, const bool *constant, int th
     }
     g_free(builder.joins);
     g_free(builder.values);
+    g_free(builder.laid);
     g_free(builder.done);
     if (!good) {
         region_free(&region->compiled.shared);

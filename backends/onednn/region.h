@@ -60,6 +60,7 @@ typedef struct {
     GArray *packs;         /* Pack */
     GString *description;
     bool *packed_operand; /* by operand of the call */
+    char **packed_tags;   /* by operand: how it is packed, where that has a tag and is one way */
     uint32_t n_operands;
     size_t workspace_bytes, packed_bytes;
     bool small;                  /* not worth more than one thread */
@@ -85,10 +86,11 @@ typedef struct {
     Region *region;
     const KilnIRFunction *function;
     const bool *constant;
-    Join *joins;     /* by buffer id: of parts of concats */
-    GArray **values; /* by buffer id: slots that hold its value; NULL: not computed yet */
-    bool *done;      /* by instruction id: absorbed or computed */
-    uint32_t n_out;  /* outputs come first among the operands of the call */
+    Join *joins;             /* by buffer id: of parts of concats */
+    GArray **values;         /* by buffer id: slots that hold its value; NULL: not computed yet */
+    const KilnBuffer **laid; /* by buffer id: the constant in a layout that it is unpacked from */
+    bool *done;              /* by instruction id: absorbed or computed */
+    uint32_t n_out;          /* outputs come first among the operands of the call */
     Layout layout;
     int64_t step; /* that is being made */
     GError **error;
@@ -105,6 +107,9 @@ bool kiln_onednn_allowed(const char *implementation);
 /** The first allowed implementation of an operation; NULL where there is none. @out_name: of it. */
 dnnl_primitive_desc_t kiln_onednn_choose(const_dnnl_op_desc_t operation,
                                          const_dnnl_primitive_attr_t attr, const char **out_name);
+/** The name of what @pd is computed by, of an operation that has no choice; destroys @pd and gives
+ * NULL where that is not allowed: the region goes back inline. */
+const char *kiln_onednn_implementation(dnnl_primitive_desc_t pd, const char *what, GError **error);
 
 /* --- layouts at the edges (layout.c) --- */
 
@@ -112,6 +117,10 @@ dnnl_primitive_desc_t kiln_onednn_choose(const_dnnl_op_desc_t operation,
 Layout kiln_onednn_layout_of_tag(const KilnType *type);
 const char *kiln_onednn_layout_tag(uint32_t layout, int rank);
 double kiln_onednn_layout_us(const KilnFunction *body, uint32_t layout);
+/** @md, of dims as @from describes the plain bytes of @type by, as a tag; NULL where it has none.
+ * The caller's. */
+char *kiln_onednn_tag(const KilnType *type, const dnnl_memory_desc_t *from,
+                      const dnnl_memory_desc_t *md);
 bool kiln_onednn_lies_in(const KilnFunction *body, const KilnValue *value, uint32_t layout);
 
 /* --- building (build.c) --- */

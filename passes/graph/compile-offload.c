@@ -9,6 +9,8 @@
  *   compile   the vendor took it. The name is that of its first operator and a hash of its content:
  *             operators, types, attributes, literals. Equal regions share one declaration and one
  *             compiled object, which lies in the kernel cache as long as a declaration refers to it
+ *   take-back a constant was to be packed for the region, and the pack was not folded: the region
+ *             reads it plain, and packs it when it is bound
  *   inline    the vendor did not, or the region reads values around it: its nodes stand where it
  *             stood, and run on own kernels
  *
@@ -19,20 +21,6 @@
 #include "graph/outline.h"
 #include "ir/vendor.h"
 #include "passes/pass.h"
-
-/* Reads its arguments and nothing around it. */
-static bool
-is_self_contained(const KilnFunction *body)
-{
-    kiln_foreach_node (node, body) {
-        for (uint32_t i = 0; i < node->n_operands; i++) {
-            const KilnValue *value = node->operands[i].value;
-            if (value && kiln_function_find_value(body, value->name) != value)
-                return false;
-        }
-    }
-    return true;
-}
 
 static uint32_t
 hash_text(const char *text)
@@ -97,6 +85,42 @@ replace(KilnNode *node, const KilnDeclaration *declaration, GError **error)
     return TRUE;
 }
 
+/* The pack of a constant that a run would repeat. */
+static KilnNode *
+unfolded_pack(const KilnNode *node, uint32_t i)
+{
+    const KilnFunction *body = kiln_attrs(node, vendor_graph)->body;
+    const KilnArgument *argument = kiln_function_argument(body, i);
+    KilnNode *pack = kiln_value_def_of(node->operands[i].value, KILN_OP_pack);
+    bool constant = argument->constness == KILN_CONSTNESS_COMPILE && pack &&
+                    kiln_value_constant(pack->operands[0].value);
+    kiln_foreach_use (use, &argument->value)
+        constant &= use->user->op == KILN_OP_unpack;
+    return constant ? pack : NULL;
+}
+
+static void
+take_back(KilnNode *node, KilnPassContext *context)
+{
+    KilnFunction *body = kiln_attrs(node, vendor_graph)->body;
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        KilnNode *pack = unfolded_pack(node, i);
+        KilnArgument *argument = kiln_function_argument(body, i);
+        if (!pack)
+            continue;
+        kiln_pass_note(context, "take-back", "@%s: %s", kiln_attrs(node, vendor_graph)->callee,
+                       pack->operands[0].value->name);
+        argument->value.type.layout = NULL;
+        kiln_foreach_use_safe (use, &argument->value) {
+            KilnNode *unpack = use->user;
+            kiln_value_replace(&unpack->results[0], &argument->value);
+            kiln_node_remove(unpack);
+        }
+        kiln_node_set_operand(node, i, pack->operands[0].value);
+        kiln_node_remove_if_dead(pack);
+    }
+}
+
 static gboolean
 compile(KilnNode *node, const KilnVendor *vendor, KilnPassContext *context, GError **error)
 {
@@ -104,8 +128,10 @@ compile(KilnNode *node, const KilnVendor *vendor, KilnPassContext *context, GErr
     const char *callee = kiln_attrs(node, vendor_graph)->callee;
     g_autoptr(GError) why = NULL;
     KilnCompiled *compiled = NULL;
-    if (is_self_contained(body))
+    if (kiln_region_is_closed(node)) {
+        take_back(node, context);
         compiled = kiln_kernel_cache_get(vendor, body, kiln_pass_threads(context), &why);
+    }
     if (!compiled) {
         kiln_pass_note(context, "inline", "@%s: %s", callee,
                        why ? why->message : "it reads values around it");

@@ -12,6 +12,12 @@
  *   reorder   where a value is wanted otherwise than it lies: one `pack` or `unpack` for all who
  *             want it so. Regions reorder inside, where the vendor does it
  *
+ *   weight    a literal that all who read it want packed in one way gets one `pack`, in front of
+ * the first of them, which constant-fold folds:
+ *
+ *       %y = vendor.graph @r0(%x, %w)   =>   %p = pack(%w) : f32[64,64,3,3]:ABcd16b16a
+ *              body(…) {conv …}              %y = vendor.graph @r0(%x, %p) body(…) {unpack, conv …}
+ *
  * requires nothing, preserves nothing; class U: a reduction sums in the order of memory.
  *
  * Which region computes in which of the vendor's layouts, and which operator between them in which,
@@ -152,6 +158,7 @@ relaid(KilnFunction *function, KilnNode *before, KilnValue *value, const char *t
                           .operands = &value,
                           .n_operands = 1,
                           .types = &type,
+                          .result_name = kiln_value_constant(value) ? value->name : NULL,
                           .before = before };
     KilnNode *node = kiln_node_new(function, &spec, error);
     return node ? &node->results[0] : NULL;
@@ -203,7 +210,8 @@ rewrite_node(Rewrite *rewrite, const Decision *decision)
     return kiln_node_reinfer(node, rewrite->error);
 }
 
-/* %a: … as an argument in @layout, and what it is to the body. */
+/* %a: … as an argument in @layout, and what it is to the body: it is in a layout already, or is
+ * unpacked. */
 static KilnValue *
 add_argument(KilnFunction *laid, const KilnArgument *argument, const char *layout, GError **error)
 {
@@ -213,7 +221,8 @@ add_argument(KilnFunction *laid, const KilnArgument *argument, const char *layou
     if (!copy)
         return NULL;
     copy->constness = argument->constness;
-    return layout ? relaid(laid, NULL, &copy->value, NULL, error) : &copy->value;
+    return layout && !argument->value.type.layout ? relaid(laid, NULL, &copy->value, NULL, error)
+                                                  : &copy->value;
 }
 
 /* The body of a region whose edges lie as its operands and @held say. */
@@ -239,7 +248,7 @@ make_body(const KilnNode *node, const char *const *held, GError **error)
     }
     for (uint32_t r = 0; r < node->n_results; r++) {
         given[r] = g_hash_table_lookup(values, results->operands[r].value);
-        if (held[r])
+        if (held[r] && !given[r]->type.layout)
             given[r] = relaid(laid, NULL, given[r], held[r], error);
         if (!given[r])
             return NULL;
@@ -247,27 +256,21 @@ make_body(const KilnNode *node, const char *const *held, GError **error)
     return kiln_function_set_results(laid, given, NULL, node->n_results, error) ? laid : NULL;
 }
 
-static bool
-rewrite_region(Rewrite *rewrite, const Decision *decision)
+/* Makes @node anew with operands as they lie now and results as @held says; NULL with an error. */
+static KilnNode *
+remake(KilnNode *node, const char *const *held, GError **error)
 {
-    KilnNode *node = decision->node;
-    uint32_t laid = 0;
     g_autofree KilnValue **operands = g_new0(KilnValue *, node->n_operands + 1);
     g_autofree KilnType *types = g_new0(KilnType, node->n_results + 1);
-    for (uint32_t i = 0; i < node->n_operands; i++) {
+    for (uint32_t i = 0; i < node->n_operands; i++)
         operands[i] = node->operands[i].value;
-        laid += operands[i]->type.layout != NULL;
-    }
     for (uint32_t r = 0; r < node->n_results; r++) {
         types[r] = node->results[r].type;
-        types[r].layout = decision->held[r];
-        laid += types[r].layout != NULL;
+        types[r].layout = held[r];
     }
-    if (!laid)
-        return true;
-    KilnFunction *body = make_body(node, decision->held, rewrite->error);
+    KilnFunction *body = make_body(node, held, error);
     if (!body)
-        return false;
+        return NULL;
     KilnAttrs_vendor_graph attrs = { .callee = kiln_attrs(node, vendor_graph)->callee,
                                      .body = body };
     KilnNodeSpec spec = { .op = KILN_OP_vendor_graph,
@@ -278,34 +281,165 @@ rewrite_region(Rewrite *rewrite, const Decision *decision)
                           .attrs = &attrs,
                           .types = types,
                           .before = node };
-    KilnNode *made = kiln_node_new(node->function, &spec, rewrite->error);
+    KilnNode *made = kiln_node_new(node->function, &spec, error);
     if (!made)
-        return false;
-    kiln_pass_note(rewrite->context, "edge", "@%s: %u in a layout", attrs.callee, laid);
+        return NULL;
     for (uint32_t r = 0; r < node->n_results; r++) {
         node->results[r].type = made->results[r].type; /* readers are seen to in their turn */
         kiln_value_replace(&node->results[r], &made->results[r]);
     }
     kiln_node_remove(node);
+    return made;
+}
+
+static bool
+rewrite_region(Rewrite *rewrite, const Decision *decision)
+{
+    const KilnNode *node = decision->node;
+    uint32_t laid = 0;
+    for (uint32_t i = 0; i < node->n_operands; i++)
+        laid += node->operands[i].value->type.layout != NULL;
+    for (uint32_t r = 0; r < node->n_results; r++)
+        laid += decision->held[r] != NULL;
+    if (!laid)
+        return true;
+    kiln_pass_note(rewrite->context, "edge", "@%s: %u in a layout",
+                   kiln_attrs(node, vendor_graph)->callee, laid);
     rewrite->changed = true;
+    return remake(decision->node, decision->held, rewrite->error);
+}
+
+static bool
+rewrite_all(Rewrite *rewrite, const GArray *decisions)
+{
+    bool good = true;
+    for (guint i = 0; good && i < decisions->len; i++) {
+        const Decision *decision = &g_array_index(decisions, Decision, i);
+        good = decision->is_region ? rewrite_region(rewrite, decision)
+                                   : rewrite_node(rewrite, decision);
+    }
+    return good;
+}
+
+/* --- weights --- */
+
+/* How a weight is wanted by those who read it. */
+typedef struct {
+    const char *tag;
+    uint32_t n_wanted; /* operands that want it so */
+    bool disputed;     /* others want it in another layout */
+} Want;
+
+/* A region, and how the vendor wants its operands. */
+typedef struct {
+    KilnNode *node;
+    KilnCompiled *compiled; /* NULL: it cannot be compiled, as compile-offload will say */
+} Region;
+
+static const char *
+wanted_tag(const KilnVendor *vendor, const Region *region, uint32_t i)
+{
+    const KilnValue *value = region->node->operands[i].value;
+    if (!region->compiled || !kiln_value_constant(value) || value->type.layout)
+        return NULL;
+    return vendor->packed_tag(region->compiled, region->node->n_results + i);
+}
+
+static GArray *
+compile_regions(KilnFunction *function, const KilnVendor *vendor, int threads)
+{
+    GArray *regions = g_array_new(FALSE, FALSE, sizeof(Region));
+    kiln_foreach_node (node, function) {
+        if (node->op != KILN_OP_vendor_graph || !kiln_region_is_closed(node))
+            continue;
+        const KilnFunction *body = kiln_attrs(node, vendor_graph)->body;
+        Region region = { node, kiln_kernel_cache_get(vendor, body, threads, NULL) };
+        g_array_append_val(regions, region);
+    }
+    return regions;
+}
+
+/* KilnValue* → Want*. */
+static GHashTable *
+find_wants(const GArray *regions, const KilnVendor *vendor)
+{
+    GHashTable *wants = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    for (guint k = 0; k < regions->len; k++) {
+        const Region *region = &g_array_index(regions, Region, k);
+        for (uint32_t i = 0; i < region->node->n_operands; i++) {
+            KilnValue *value = region->node->operands[i].value;
+            const char *tag = wanted_tag(vendor, region, i);
+            if (!tag)
+                continue;
+            Want *want = g_hash_table_lookup(wants, value);
+            if (!want) {
+                want = g_new0(Want, 1);
+                want->tag = tag;
+                g_hash_table_insert(wants, value, want);
+            }
+            want->disputed |= !g_str_equal(want->tag, tag);
+            want->n_wanted++;
+        }
+    }
+    return wants;
+}
+
+/* One way for all: a second copy of a weight costs more than packing it where it is bound. */
+static bool
+is_agreed(KilnPassContext *context, const KilnNode *node, const KilnValue *value, const Want *want)
+{
+    kiln_pass_about(context, node, kiln_type_bytes(&value->type));
+    GUARD(one_layout, !want->disputed);
+    GUARD(no_plain_reader, want->n_wanted == value->n_uses);
     return true;
 }
 
 static bool
-rewrite_all(KilnPassContext *context, const GArray *decisions, bool *changed, GError **error)
+pack_weights(Rewrite *rewrite, const GArray *regions, const KilnVendor *vendor)
 {
-    Rewrite rewrite = { .context = context,
-                        .reorders = g_hash_table_new_full(NULL, NULL, NULL,
-                                                          (GDestroyNotify)g_hash_table_unref),
-                        .error = error };
-    bool good = true;
-    for (guint i = 0; good && i < decisions->len; i++) {
-        const Decision *decision = &g_array_index(decisions, Decision, i);
-        good = decision->is_region ? rewrite_region(&rewrite, decision)
-                                   : rewrite_node(&rewrite, decision);
+    g_autoptr(GHashTable) wants = find_wants(regions, vendor);
+    g_autoptr(GHashTable) packed = g_hash_table_new(NULL, NULL); /* KilnValue* → as it is wanted */
+    for (guint k = 0; k < regions->len; k++) {
+        const Region *region = &g_array_index(regions, Region, k);
+        KilnNode *node = region->node;
+        uint32_t n = 0;
+        for (uint32_t i = 0; i < node->n_operands; i++) {
+            KilnValue *value = node->operands[i].value;
+            const Want *want = g_hash_table_lookup(wants, value);
+            KilnValue *as = g_hash_table_lookup(packed, value);
+            if (!want || !wanted_tag(vendor, region, i) ||
+                (!as && !is_agreed(rewrite->context, node, value, want)))
+                continue;
+            if (!as)
+                as = relaid(node->function, node, value, want->tag, rewrite->error);
+            if (!as)
+                return false;
+            g_hash_table_insert(packed, value, as);
+            kiln_node_set_operand(node, i, as);
+            kiln_pass_note(rewrite->context, "weight", "%s in %s", value->name, want->tag);
+            n++;
+        }
+        g_autofree const char **held = g_new0(const char *, node->n_results + 1);
+        for (uint32_t r = 0; r < node->n_results; r++)
+            held[r] = node->results[r].type.layout;
+        rewrite->changed |= n > 0;
+        if (n && !remake(node, held, rewrite->error))
+            return false;
     }
-    g_hash_table_unref(rewrite.reorders);
-    *changed = rewrite.changed;
+    return true;
+}
+
+static bool
+rewrite_weights(Rewrite *rewrite, KilnFunction *function, const KilnVendor *vendor)
+{
+    GArray *regions = compile_regions(function, vendor, kiln_pass_threads(rewrite->context));
+    bool good = pack_weights(rewrite, regions, vendor);
+    for (guint k = 0; k < regions->len; k++) {
+        KilnCompiled *compiled = g_array_index(regions, Region, k).compiled;
+        if (compiled)
+            kiln_shared_unref(&compiled->shared);
+    }
+    g_array_unref(regions);
     return good;
 }
 
@@ -333,7 +467,15 @@ kiln_pass_propagate_layouts(KilnFunction *function, KilnPassContext *context, bo
     move_groups(context, layouts, n_layouts);
     move_nodes(layouts, function, n_layouts);
     GArray *decisions = decide(layouts, function);
-    bool good = rewrite_all(context, decisions, changed, error);
+    Rewrite rewrite = { .context = context,
+                        .reorders = g_hash_table_new_full(NULL, NULL, NULL,
+                                                          (GDestroyNotify)g_hash_table_unref),
+                        .error = error };
+    bool good = rewrite_all(&rewrite, decisions);
     decisions_free(decisions);
+    g_hash_table_unref(rewrite.reorders);
+    if (good && target->vendor->packed_tag)
+        good = rewrite_weights(&rewrite, function, target->vendor);
+    *changed = rewrite.changed;
     return good;
 }

@@ -12,6 +12,88 @@ MOVES = "transpose", "pack", "unpack"
 BESIDE = {"shufflenet_v2_x1_0": 2}
 
 
+# Weights of every kind: padded channels, one channel a group, groups, transposed, matrices both ways.
+WEIGHTS = """graph @weights(%x: f32[2,20,12,12], %r: f32[6,48]) {
+  %w0 = const @w0 : f32[40,20,3,3]
+  %c0 = conv(%x, %w0) {pads=[1,1,1,1]} : f32[2,40,12,12]
+  %t0 = tanh(%c0) : f32[2,40,12,12]
+  %w1 = const @w1 : f32[40,1,3,3]
+  %c1 = conv(%t0, %w1) {group=40, pads=[1,1,1,1]} : f32[2,40,12,12]
+  %w2 = const @w2 : f32[64,10,1,1]
+  %c2 = conv(%c1, %w2) {group=4} : f32[2,64,12,12]
+  %s = erf(%c2) : f32[2,64,12,12]
+  %w3 = const @w3 : f32[64,32,2,2]
+  %c3 = conv_transpose(%s, %w3) {strides=[2,2]} : f32[2,32,24,24]
+  %w4 = const @w4 : f32[48,40]
+  %m = matmul(%r, %w4) : f32[6,40]
+  %e = erf(%m) : f32[6,40]
+  %w5 = const @w5 : f32[24,40]
+  %b = const @b : f32[24]
+  %g = gemm(%e, %w5, %b) {transB=true} : f32[6,24]
+  return %c3, %g
+}
+constants {
+  @w0 = random_normal(seed=1, std=0.1) : f32[40,20,3,3]
+  @w1 = random_normal(seed=2, std=0.3) : f32[40,1,3,3]
+  @w2 = random_normal(seed=3, std=0.3) : f32[64,10,1,1]
+  @w3 = random_normal(seed=4, std=0.1) : f32[64,32,2,2]
+  @w4 = random_normal(seed=5, std=0.2) : f32[48,40]
+  @w5 = random_normal(seed=6, std=0.2) : f32[24,40]
+  @b = random_normal(seed=7, std=0.2) : f32[24]
+}
+"""
+ROAD = ("partition-offload{when=always,min-us=0},propagate-layouts,analyse-constness,constant-fold{evaluate=compile},"
+        "compile-offload,dce")
+
+
+class Weights(CliTest):
+    def setUp(self):
+        super().setUp()
+        self.model = self.write("weights.kiln", WEIGHTS)
+        self.text = self.kiln("opt", self.model, "--passes", ROAD, "-o", "/dev/stdout")
+        if "vendor.executable" not in self.text:
+            self.skipTest("built without a vendor library")
+
+    def outputs(self, model, *options):
+        folder = self.dir / "outputs"
+        self.kiln("run", model, "--random", "3", "-o", folder, *options)
+        return [path.read_bytes() for path in sorted(folder.glob("output_*.pb"))]
+
+    def test_CTF_08_packed_weights_are_literals_of_the_text(self):
+        packed = dict(re.findall(r"(?m)^  %(w\d)\w* = const @\w+ : f32\[[\d,]+\]:(\w+)$", self.text))
+        # Groups of more than one channel are dims that the type does not have: packed where they are bound.
+        self.assertEqual(sorted(packed), ["w0", "w1", "w3", "w4", "w5"], self.text)
+        graph = self.text[:self.text.index("\n}")]
+        self.assertNotIn(" = pack(", graph)
+
+    def test_packed_weights_change_no_bit(self):
+        plain = self.outputs(self.model, "--passes", ROAD.replace("propagate-layouts,", ""))
+        for threads in "1", "2", "3":
+            self.assertEqual(self.outputs(self.model, "--passes", ROAD, "--threads", threads), plain)
+        self.assertEqual(self.outputs(self.write("packed.kiln", self.text), "--passes", ""), plain)
+        self.kiln("compile", self.model, "--passes", ROAD, "-o", self.dir / "p.kiln-program")
+        self.assertEqual(self.outputs(self.dir / "p.kiln-program"), plain)
+
+    def test_other_layouts_go_inline(self):
+        """A text may say anything: what the library wants otherwise runs on own kernels."""
+        other = self.write("other.kiln", """graph @other(%x: f32[1,16,6,6]) {
+  %w = const @w : f32[16,16,3,3]
+  %p = pack(%w) : f32[16,16,3,3]:dcba
+  %y = vendor.graph @r0(%x, %p) body(%a: f32[1,16,6,6], %v: f32[16,16,3,3]:dcba constant=compile) {
+    %u = unpack(%v) : f32[16,16,3,3]
+    %c = conv(%a, %u) {pads=[1,1,1,1]} : f32[1,16,6,6]
+    return %c
+  } : f32[1,16,6,6]
+  return %y
+}
+constants { @w = random_normal(seed=1, std=0.1) : f32[16,16,3,3] }
+""")
+        log = self.kiln_err("opt", other, "--passes", "compile-offload", "--print-changed", "-o", "/dev/null")
+        self.assertIn("expected layout", log)
+        self.assertNotIn("vendor.", self.kiln("opt", other, "--passes", "compile-offload"))
+        self.assertEqual(len(self.outputs(other, "--passes", "compile-offload")), 1)
+
+
 class Layouts(CliTest):
     def setUp(self):
         super().setUp()
