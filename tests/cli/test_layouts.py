@@ -77,8 +77,7 @@ class Weights(CliTest):
     def test_other_layouts_go_inline(self):
         """A text may say anything: what the library wants otherwise runs on own kernels."""
         other = self.write("other.kiln", """graph @other(%x: f32[1,16,6,6]) {
-  %w = const @w : f32[16,16,3,3]
-  %p = pack(%w) : f32[16,16,3,3]:dcba
+  %p = const @w : f32[16,16,3,3]:dcba
   %y = vendor.graph @r0(%x, %p) body(%a: f32[1,16,6,6], %v: f32[16,16,3,3]:dcba constant=compile) {
     %u = unpack(%v) : f32[16,16,3,3]
     %c = conv(%a, %u) {pads=[1,1,1,1]} : f32[1,16,6,6]
@@ -86,7 +85,7 @@ class Weights(CliTest):
   } : f32[1,16,6,6]
   return %y
 }
-constants { @w = random_normal(seed=1, std=0.1) : f32[16,16,3,3] }
+constants { @w = random_normal(seed=1, std=0.1) : f32[16,16,3,3]:dcba }
 """)
         log = self.kiln_err("opt", other, "--passes", "compile-offload", "--print-changed", "-o", "/dev/null")
         self.assertIn("expected layout", log)
