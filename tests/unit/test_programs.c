@@ -286,6 +286,38 @@ Test(programs, pages_are_those_of_the_file)
     cr_expect_geq(n, 1);
 }
 
+/* The vendor's layouts pad channels to whole blocks. Padding is written when weights are packed and
+ * never after: runs of a program file would meet a fault. */
+Test(programs, padding_of_the_vendor_is_in_the_file)
+{
+    if (!kiln_target_by_name("cpu", NULL)->vendor)
+        cr_skip_test("built without a vendor library");
+    static const char text[] = "graph @f(%x: f32[1,20,9,9]) {\n"
+                               "  %w = const @w : f32[40,20,3,3]\n  %b = const @b : f32[40]\n"
+                               "  %v = const @v : f32[21,40,1,1]\n  %d = const @d : f32[21,1,3,3]\n"
+                               "  %c = conv(%x, %w, %b) {pads=[1,1,1,1]} : f32[1,40,9,9]\n"
+                               "  %e = conv(%c, %v) : f32[1,21,9,9]\n"
+                               "  %g = conv(%e, %d) {group=21, pads=[1,1,1,1]} : f32[1,21,9,9]\n"
+                               "  %s = add(%g, %e) : f32[1,21,9,9]\n  return %s\n}\n"
+                               "constants { @w = random_normal(seed=1, std=0.2) : f32[40,20,3,3]\n"
+                               "  @b = random_normal(seed=2, std=0.2) : f32[40]\n"
+                               "  @v = random_normal(seed=3, std=0.2) : f32[21,40,1,1]\n"
+                               "  @d = random_normal(seed=4, std=0.2) : f32[21,1,3,3] }\n";
+    GError *error = NULL;
+    g_autoptr(KilnPipeline) pipeline =
+        kiln_pipeline_parse("partition-offload{when=always,min-us=0},compile-offload", &error);
+    KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
+    options.pipeline = pipeline;
+    g_autoptr(KilnProgram) program = program_of(text, &options);
+    const KilnSpecialisation *made = g_ptr_array_index(program->specialisations, 0);
+    size_t packed = 0;
+    for (uint32_t c = 0; c < made->n_calls; c++)
+        packed += made->calls[c].instr->kind == KILN_INSTR_call ? made->calls[c].packed_bytes : 0;
+    cr_expect_gt(packed, 4 * (40 * 20 * 9 + 40 + 21 * 40 + 21 * 9) + 1024);
+    g_autoptr(KilnProgram) loaded = again(program);
+    expect_same_program(program, loaded);
+}
+
 /* A program is used where its bytes are aligned, from a copy where they are not. */
 Test(programs, of_memory)
 {
