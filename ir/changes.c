@@ -24,12 +24,19 @@ kiln_ir_place(KilnIRFunction *function)
     if (function->is_placed)
         return;
     uint64_t place = 0;
-    kiln_foreach_instr (instr, function)
+    KilnAhead ahead = { .n = 0 };
+    kiln_foreach_instr (instr, function) {
         instr->place = place += GAP;
+        kiln_ahead_note(&ahead, instr);
+    }
     function->is_placed = true;
 }
 
 /* --- notes --- */
+
+enum {
+    FURTHER = 16 /* notes that are asked for ahead */
+};
 
 void
 kiln_ir_changes_begin(KilnIRFunction *function)
@@ -41,10 +48,16 @@ kiln_ir_changes_begin(KilnIRFunction *function)
     }
     for (guint i = 0; i < changes->instrs->len; i++) {
         KilnInstr *instr = g_ptr_array_index(changes->instrs, i);
+        if (i + FURTHER < changes->instrs->len)
+            __builtin_prefetch(g_ptr_array_index(changes->instrs, i + FURTHER), 1);
         instr->touched = instr->rewritten = false;
     }
-    for (guint i = 0; i < changes->buffers->len; i++)
-        ((KilnBuffer *)g_ptr_array_index(changes->buffers, i))->touched = false;
+    for (guint i = 0; i < changes->buffers->len; i++) {
+        KilnBuffer *buffer = g_ptr_array_index(changes->buffers, i);
+        if (i + FURTHER < changes->buffers->len)
+            __builtin_prefetch(g_ptr_array_index(changes->buffers, i + FURTHER), 1);
+        buffer->touched = buffer->restated = false;
+    }
     g_ptr_array_set_size(changes->instrs, 0);
     g_ptr_array_set_size(changes->buffers, 0);
     changes->known = true;
@@ -95,12 +108,15 @@ kiln_ir_changes_add_instr(KilnInstr *instr, bool rewritten)
 }
 
 void
-kiln_ir_changes_add_buffer(KilnBuffer *buffer)
+kiln_ir_changes_add_buffer(KilnBuffer *buffer, bool restated)
 {
     KilnIRFunction *function = buffer->function;
     const KilnIRChanges *changes = &function->changes;
-    if (buffer->touched || !takes_note(function, changes->buffers, function->buffers->len))
-        return;
-    buffer->touched = true;
-    g_ptr_array_add(changes->buffers, buffer);
+    if (!buffer->touched) {
+        if (!takes_note(function, changes->buffers, function->buffers->len))
+            return;
+        buffer->touched = true;
+        g_ptr_array_add(changes->buffers, buffer);
+    }
+    buffer->restated |= restated;
 }

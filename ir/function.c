@@ -12,7 +12,8 @@ kiln_ir_function_new(KilnModule *module, const char *name)
 {
     KilnIRFunction *function = g_new0(KilnIRFunction, 1);
     function->arena = kiln_arena_new();
-    function->instr_arena = kiln_arena_new();
+    function->instr_arena = kiln_arena_new_by_lines();
+    function->buffer_arena = kiln_arena_new_by_lines();
     function->name = kiln_arena_strdup(function->arena, name);
     function->module = module;
     function->buffers = g_ptr_array_new();
@@ -40,6 +41,7 @@ kiln_ir_function_free(KilnIRFunction *function)
     kiln_ir_changes_clear(&function->changes);
     kiln_arena_free(function->arena);
     kiln_arena_free(function->instr_arena);
+    kiln_arena_free(function->buffer_arena);
     g_free(function);
 }
 
@@ -95,7 +97,7 @@ use_link(KilnBufferUse *use, KilnBuffer *buffer)
         buffer->first_use = use;
     buffer->last_use = use;
     buffer->n_uses++;
-    kiln_ir_changes_add_buffer(buffer);
+    kiln_ir_changes_add_buffer(buffer, false);
 }
 
 static void
@@ -115,7 +117,7 @@ use_unlink(KilnBufferUse *use)
     buffer->n_uses--;
     use->buffer = NULL;
     use->previous = use->next = NULL;
-    kiln_ir_changes_add_buffer(buffer);
+    kiln_ir_changes_add_buffer(buffer, false);
 }
 
 /* --- the list of instructions --- */
@@ -180,7 +182,7 @@ unique_name(KilnIRFunction *function, const char *base)
 static KilnBuffer *
 buffer_new(KilnIRFunction *function, KilnBufferKind kind, const char *name, const KilnType *type)
 {
-    KilnBuffer *buffer = kiln_arena_new0(function->arena, KilnBuffer, 1);
+    KilnBuffer *buffer = kiln_arena_new0(function->buffer_arena, KilnBuffer, 1);
     buffer->kind = kind;
     buffer->id = function->buffers->len;
     buffer->name = unique_name(function, name);
@@ -190,7 +192,7 @@ buffer_new(KilnIRFunction *function, KilnBufferKind kind, const char *name, cons
     g_ptr_array_add(function->buffers, buffer);
     g_hash_table_insert(function->names, (char *)buffer->name, buffer);
     function->stamp++;
-    kiln_ir_changes_add_buffer(buffer);
+    kiln_ir_changes_add_buffer(buffer, true);
     return buffer;
 }
 
@@ -252,7 +254,7 @@ kiln_ir_remove_buffer(KilnBuffer *buffer)
     g_hash_table_remove(function->names, buffer->name);
     function->buffers->pdata[buffer->id] = NULL;
     function->stamp++;
-    kiln_ir_changes_add_buffer(buffer);
+    kiln_ir_changes_add_buffer(buffer, false);
 }
 
 void
@@ -266,7 +268,7 @@ kiln_ir_make_weight(KilnBuffer *input, KilnConstant *constant)
     input->constant = constant;
     input->is_const = true;
     function->stamp++;
-    kiln_ir_changes_add_buffer(input);
+    kiln_ir_changes_add_buffer(input, true);
 }
 
 void
@@ -274,7 +276,7 @@ kiln_ir_make_const(KilnBuffer *weight)
 {
     weight->is_const = true;
     weight->function->stamp++;
-    kiln_ir_changes_add_buffer(weight);
+    kiln_ir_changes_add_buffer(weight, true);
 }
 
 /* --- instructions --- */
@@ -464,14 +466,6 @@ kiln_instr_move(KilnInstr *instr, KilnInstr *before)
 
 /* --- questions --- */
 
-KilnBuffer *
-kiln_buffer_origin(KilnBuffer *buffer)
-{
-    while (buffer->kind == KILN_BUFFER_VIEW)
-        buffer = buffer->base;
-    return buffer;
-}
-
 int64_t
 kiln_buffer_origin_offset(const KilnBuffer *buffer)
 {
@@ -523,12 +517,6 @@ bool
 kiln_instr_may_alias(const KilnInstr *instr, uint32_t in)
 {
     return kiln_instr_may_share(instr, 0, in);
-}
-
-bool
-kiln_instr_is_bookkeeping(const KilnInstr *instr)
-{
-    return kiln_instr_info(instr->kind)->flags & KILN_INSTR_BOOKKEEPING;
 }
 
 const char *

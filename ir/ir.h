@@ -28,19 +28,21 @@ typedef enum {
     KILN_BUFFER_VIEW,  /* an alias of a part of another buffer: same bytes, another type */
 } KilnBufferKind;
 
+/* What walks ask for lies in the first line of a cache: buffers begin with one. */
 struct KilnBuffer {
     KilnBufferKind kind;
-    uint32_t id;            /* dense per function */
-    const char *name;       /* without sigil, unique in the function */
-    KilnConstant *constant; /* WEIGHT: where the bytes come from */
-    bool is_const;          /* WEIGHT: never written, may lie in read-only memory */
-    bool touched;           /* in the function's list of changes */
-    KilnBuffer *base;       /* VIEW: what it aliases (may be a view) */
-    int64_t view_offset;    /* VIEW: elements of the base's type from its start, dense */
-    KilnInstr *def;         /* ALLOC: the `alloc`; VIEW: the `view`; else NULL */
-    int64_t offset; /* ALLOC: bytes from the arena's start after the memory plan; -1 before */
+    uint32_t id; /* dense per function */
     uint32_t n_uses;
+    bool is_const;       /* WEIGHT: never written, may lie in read-only memory */
+    bool touched;        /* in the function's list of changes */
+    bool restated;       /* there for more than its uses */
+    KilnBuffer *base;    /* VIEW: what it aliases (may be a view) */
+    int64_t view_offset; /* VIEW: elements of the base's type from its start, dense */
+    KilnInstr *def;      /* ALLOC: the `alloc`; VIEW: the `view`; else NULL */
     KilnBufferUse *first_use, *last_use; /* in no order: walk instructions where order matters */
+    int64_t offset;   /* ALLOC: bytes from the arena's start after the memory plan; -1 before */
+    const char *name; /* without sigil, unique in the function */
+    KilnConstant *constant; /* WEIGHT: where the bytes come from */
     KilnIRFunction *function;
     KilnType type; /* static; big, hence last */
 };
@@ -53,18 +55,21 @@ struct KilnBufferUse {
     KilnBufferUse *previous, *next;
 };
 
+/* As of buffers. */
 struct KilnInstr {
     KilnInstrKind kind;
     uint32_t id; /* dense per function; not the position */
-    const char
-        *name; /* of the ONNX node that it came from, for messages, dumps and traces; may be NULL */
-    KilnIRFunction *function;
-    KilnInstr *previous, *next;
-    uint64_t place; /* grows along the list; kiln_ir_place() sees to it that it does */
     uint32_t n_operands;
     bool touched;   /* in the function's list of changes */
     bool rewritten; /* there for more than its place */
+    KilnIRFunction *function;
+    KilnInstr *previous, *next;
+    KilnInstr *ahead; /* a hint for walks: what stood KILN_AHEAD_INSTRS further on when that was
+                         last looked at, may be removed since; NULL: not known */
     KilnBufferUse *operands;
+    uint64_t place; /* grows along the list; kiln_ir_place() sees to it that it does */
+    const char
+        *name; /* of the ONNX node that it came from, for messages, dumps and traces; may be NULL */
     void *attrs;          /* KilnInstrAttrs_<kind>; NULL where it has none */
     KilnStackStep *steps; /* `stack`: what it computes */
     uint32_t n_steps;
@@ -78,7 +83,7 @@ struct KilnInstr {
 /* What was touched since the function was last found valid: see ir/changes.h. */
 typedef struct {
     GPtrArray *instrs;  /* KilnInstr*, removed ones too; each once */
-    GPtrArray *buffers; /* KilnBuffer*, those with another list of uses, name or kind; each once */
+    GPtrArray *buffers; /* KilnBuffer*, new ones and those with other uses or kind; each once */
     bool known;         /* false: anything may have been touched */
 } KilnIRChanges;
 
@@ -87,8 +92,9 @@ struct KilnIRFunction {
     KilnModule *module; /* constants and declarations; borrowed */
     KilnArena *arena;
     KilnArena *instr_arena; /* apart, so that a walk over instructions reads them only */
-    GPtrArray *buffers;     /* KilnBuffer*, by id; NULL for what was removed */
-    GPtrArray *weights;     /* KilnBuffer*, in order */
+    KilnArena *buffer_arena;
+    GPtrArray *buffers; /* KilnBuffer*, by id; NULL for what was removed */
+    GPtrArray *weights; /* KilnBuffer*, in order */
     GPtrArray *inputs;
     GPtrArray *outputs;
     KilnInstr *first, *last;
@@ -163,7 +169,13 @@ void kiln_instr_touch(KilnInstr *instr);
 void kiln_ir_touch(KilnIRFunction *function);
 
 /** Through views to the weight, input, output or alloc below. */
-KilnBuffer *kiln_buffer_origin(KilnBuffer *buffer);
+static inline KilnBuffer *
+kiln_buffer_origin(KilnBuffer *buffer)
+{
+    while (buffer->kind == KILN_BUFFER_VIEW)
+        buffer = buffer->base;
+    return buffer;
+}
 /** Bytes from the origin's start to the view's first byte. */
 int64_t kiln_buffer_origin_offset(const KilnBuffer *buffer);
 static inline KilnBuffer *
@@ -180,13 +192,40 @@ bool kiln_instr_may_alias(const KilnInstr *instr, uint32_t in);
 bool kiln_instr_may_share(const KilnInstr *instr, uint32_t out, uint32_t in);
 const char *kiln_instr_label(const KilnInstr *instr);
 /** True for alloc, dealloc and view: bookkeeping without work at run time. */
-bool kiln_instr_is_bookkeeping(const KilnInstr *instr);
+static inline bool
+kiln_instr_is_bookkeeping(const KilnInstr *instr)
+{
+    return instr->kind == KILN_INSTR_alloc || instr->kind == KILN_INSTR_dealloc ||
+           instr->kind == KILN_INSTR_view;
+}
+
+enum {
+    KILN_AHEAD_INSTRS = 8,
+    KILN_AHEAD_USES = 3, /* of each instruction */
+};
+
+/* What a big function is made of does not fit into caches, and to follow its list is to wait for
+ * one instruction after the other. So a walk asks for what lies ahead, by hints that walks over all
+ * instructions leave: each step reads what a step further ahead asked for. */
+static inline KilnInstr *
+kiln_instr_visit(KilnInstr *instr)
+{
+    const KilnInstr *near = instr ? instr->ahead : NULL, *far = near ? near->ahead : NULL;
+    if (far) {
+        __builtin_prefetch(far->ahead);
+        __builtin_prefetch(far->operands);
+        for (uint32_t i = 0; i < near->n_operands && i < KILN_AHEAD_USES; i++)
+            __builtin_prefetch(near->operands[i].buffer);
+    }
+    return instr;
+}
 
 #define kiln_foreach_instr(instr, function_)                                                       \
-    for (KilnInstr *instr = (function_)->first; instr; instr = instr->next)
+    for (KilnInstr *instr = kiln_instr_visit((function_)->first); instr;                           \
+         instr = kiln_instr_visit(instr->next))
 #define kiln_foreach_instr_safe(instr, function_)                                                  \
     for (KilnInstr *instr = (function_)->first, *next_##instr = instr ? instr->next : NULL; instr; \
-         instr = next_##instr, next_##instr = instr ? instr->next : NULL)
+         instr = kiln_instr_visit(next_##instr), next_##instr = instr ? instr->next : NULL)
 #define kiln_foreach_instr_reverse(instr, function_)                                               \
     for (KilnInstr *instr = (function_)->last, *next_##instr = instr ? instr->previous : NULL;     \
          instr; instr = next_##instr, next_##instr = instr ? instr->previous : NULL)

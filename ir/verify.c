@@ -2,6 +2,7 @@
 /* The verifier: what must hold of an IR function after every pass, and of every text that is
  * parsed. One walk in order, with a state and the written byte ranges per buffer; linear but for
  * buffers that are written in many pieces out of order. */
+#include "ir/changes.h"
 #include "ir/verify_priv.h"
 
 #include "graph/text/text.h"
@@ -90,8 +91,8 @@ check_weight(const KilnBuffer *buffer, GError **error)
 }
 
 /* The buffer's list of uses against the instructions: every entry is an operand that names it. */
-static gboolean
-check_uses(const KilnBuffer *buffer, GError **error)
+gboolean
+kiln_buffer_verify_uses(const KilnBuffer *buffer, GError **error)
 {
     uint32_t n = 0;
     const KilnBufferUse *previous = NULL;
@@ -117,7 +118,7 @@ kiln_buffer_verify(const KilnBuffer *buffer, GError **error)
     const KilnIRFunction *function = buffer->function;
     if (g_hash_table_lookup(function->names, buffer->name) != buffer)
         return kiln_ir_throw(function, error, "%s: two buffers have this name", buffer->name);
-    return check_type(buffer, error) && check_uses(buffer, error) &&
+    return check_type(buffer, error) && kiln_buffer_verify_uses(buffer, error) &&
            (buffer->kind != KILN_BUFFER_WEIGHT || check_weight(buffer, error));
 }
 
@@ -147,6 +148,7 @@ check_buffers(const KilnIRFunction *function, GError **error)
         return FALSE;
     for (guint i = 0; i < function->buffers->len; i++) {
         const KilnBuffer *buffer = g_ptr_array_index(function->buffers, i);
+        kiln_prefetch_buffers(function->buffers, i);
         if (!buffer)
             continue;
         if (buffer->id != i || buffer->function != function)
@@ -397,7 +399,9 @@ check_instrs(Verify *verify, GError **error)
     const KilnIRFunction *function = verify->function;
     uint32_t n = 0;
     const KilnInstr *previous = NULL;
+    KilnAhead ahead = { .n = 0 };
     kiln_foreach_instr (instr, function) {
+        kiln_ahead_note(&ahead, instr);
         if (instr->function != function || instr->previous != previous ||
             ++n > function->n_instrs || instr->id >= function->next_id)
             return kiln_ir_throw(function, error, "the list of instructions is broken at %s",

@@ -15,6 +15,10 @@
 #include "ir/changes.h"
 #include "ir/verify_priv.h"
 
+enum {
+    FURTHER = 32 /* notes */
+};
+
 typedef struct {
     KilnIRFunction *function;
     KilnArena *arena;
@@ -139,19 +143,16 @@ check_work(Look *look, const KilnInstr *instr, GError **error)
 static gboolean
 check_buffer(const KilnIRFunction *function, const KilnBuffer *buffer, GError **error)
 {
-    if (!is_own(function, buffer)) {
-        if (buffer->n_uses || buffer->first_use)
-            return kiln_ir_throw(function, error, "%s: it was removed, but has uses", buffer->name);
-        return g_hash_table_lookup(function->names, buffer->name) != buffer ||
-               kiln_ir_throw(function, error, "%s: it was removed, but its name is taken",
-                             buffer->name);
-    }
+    if (!is_own(function, buffer))
+        return (!buffer->n_uses && !buffer->first_use) ||
+               kiln_ir_throw(function, error, "%s: it was removed, but has uses", buffer->name);
     if (function->arena_bytes < 0 && buffer->kind == KILN_BUFFER_ALLOC && buffer->offset >= 0)
         return kiln_ir_throw(function, error, "%%%s lies at %" G_GINT64_FORMAT " of no arena",
                              buffer->name, buffer->offset);
     if (buffer->kind >= KILN_BUFFER_ALLOC && !(buffer->def && kiln_instr_is_linked(buffer->def)))
         return kiln_ir_throw(function, error, "%%%s has no defining instruction", buffer->name);
-    return kiln_buffer_verify(buffer, error);
+    return buffer->restated ? kiln_buffer_verify(buffer, error)
+                            : kiln_buffer_verify_uses(buffer, error);
 }
 
 /* All that reads or writes @origin, also through views: in look->touches. Stores the dealloc. */
@@ -298,15 +299,34 @@ check_life(Look *look, KilnBuffer *buffer, GError **error)
 
 /* --- all --- */
 
+/* Notes lie in no order of memory: asks for what the ones further on will be looked at for. */
+static void
+prefetch(const GPtrArray *instrs, guint i)
+{
+    if (i + FURTHER >= instrs->len)
+        return;
+    const KilnInstr *far = g_ptr_array_index(instrs, i + FURTHER);
+    const KilnInstr *middle = g_ptr_array_index(instrs, i + FURTHER / 2);
+    const KilnInstr *near = g_ptr_array_index(instrs, i + FURTHER / 4);
+    __builtin_prefetch(far);
+    __builtin_prefetch(middle->operands);
+    __builtin_prefetch(middle->previous);
+    __builtin_prefetch(middle->next);
+    for (uint32_t k = 0; k < near->n_operands && k < KILN_AHEAD_USES; k++)
+        __builtin_prefetch(near->operands[k].buffer);
+}
+
 static gboolean
 check_instrs(Look *look, GError **error)
 {
     const GPtrArray *instrs = look->function->changes.instrs;
     for (guint i = 0; i < instrs->len; i++) { /* the list grows */
+        prefetch(instrs, i);
         if (!check_order(g_ptr_array_index(instrs, i), error))
             return FALSE;
     }
     for (guint i = 0; i < instrs->len; i++) {
+        prefetch(instrs, i);
         if (!check_work(look, g_ptr_array_index(instrs, i), error))
             return FALSE;
     }
@@ -320,11 +340,13 @@ check_lives(Look *look, GError **error)
     const GPtrArray *instrs = function->changes.instrs, *buffers = function->changes.buffers;
     for (guint i = 0; i < buffers->len; i++) {
         KilnBuffer *buffer = g_ptr_array_index(buffers, i);
+        kiln_prefetch_buffers(buffers, i);
         if (is_own(function, buffer) && !check_life(look, buffer, error))
             return FALSE;
     }
     for (guint i = 0; i < instrs->len; i++) {
         const KilnInstr *instr = g_ptr_array_index(instrs, i);
+        prefetch(instrs, i);
         for (uint32_t k = 0; k < instr->n_operands; k++) {
             KilnBuffer *buffer = instr->operands[k].buffer;
             if (buffer && !check_life(look, buffer, error))
@@ -342,6 +364,7 @@ check_changes(Look *look, GError **error)
     kiln_ir_place(look->function);
     /* Uses are walked behind their lists' being found whole. */
     for (guint i = 0; i < buffers->len; i++) {
+        kiln_prefetch_buffers(buffers, i);
         if (!check_buffer(function, g_ptr_array_index(buffers, i), error))
             return FALSE;
     }

@@ -15,7 +15,39 @@ gboolean kiln_ir_throw(const KilnIRFunction *function, GError **error, const cha
 gboolean kiln_instr_throw(const KilnInstr *instr, GError **error, const char *format, ...)
     G_GNUC_PRINTF(3, 4);
 
-/** Name, type and list of uses of a buffer of its function. */
+/* What is looked at of buffers lies in no order of memory: asks for what those further on in @list,
+ * some of which may be NULL, will be looked at for. */
+static inline void
+kiln_prefetch_buffers(const GPtrArray *list, guint i)
+{
+    enum {
+        FAR = 32,
+        MIDDLE = 16,
+        NEAR = 8
+    };
+    if (i + FAR >= list->len)
+        return;
+    const char *far = g_ptr_array_index(list, i + FAR);
+    const KilnBuffer *middle = g_ptr_array_index(list, i + MIDDLE);
+    const KilnBuffer *near = g_ptr_array_index(list, i + NEAR);
+    if (far) {
+        __builtin_prefetch(far);
+        __builtin_prefetch(far + offsetof(KilnBuffer, name));
+    }
+    if (middle) {
+        __builtin_prefetch(middle->first_use);
+        __builtin_prefetch(middle->last_use);
+    }
+    if (near && near->first_use) {
+        __builtin_prefetch(near->first_use->user);
+        __builtin_prefetch(near->first_use->next);
+        __builtin_prefetch(near->last_use->user);
+    }
+}
+
+/** The list of uses of a buffer against the instructions. */
+gboolean kiln_buffer_verify_uses(const KilnBuffer *buffer, GError **error);
+/** The same, name and type of a buffer of its function. */
 gboolean kiln_buffer_verify(const KilnBuffer *buffer, GError **error);
 /** As many operands as the row asks for, of the instruction's function, with the row's accesses. */
 gboolean kiln_instr_verify_operands(const KilnInstr *instr, GError **error);

@@ -4,6 +4,7 @@
 #include "passes/lives.h"
 
 #include "graph/alloc.h"
+#include "ir/changes.h"
 #include "ir/plan.h"
 #include "passes/context.h"
 
@@ -32,7 +33,9 @@ static void
 walk(KilnLives *lives, const KilnTarget *target, int64_t *scratch)
 {
     int32_t position = 0, step = 0;
+    KilnAhead ahead = { .n = 0 };
     kiln_foreach_instr (instr, lives->function) {
+        kiln_ahead_note(&ahead, instr);
         lives->places[instr->id] = (KilnStanding){ position++, step };
         if (kiln_instr_is_bookkeeping(instr))
             continue;
