@@ -326,8 +326,20 @@ kiln_ir_view(KilnIRFunction *function, const char *name, KilnBuffer *base, int64
     KilnBuffer *buffer = buffer_new(function, KILN_BUFFER_VIEW, name, type);
     buffer->base = base;
     buffer->view_offset = element_offset;
+    buffer->view_rows = 1;
     buffer->def = instr_new(function, KILN_INSTR_view, (KilnBuffer *[]){ buffer, base }, 2);
     instr_link(buffer->def, before);
+    return buffer;
+}
+
+KilnBuffer *
+kiln_ir_view_part(KilnIRFunction *function, const char *name, KilnBuffer *base,
+                  const KilnRegion *part, const KilnType *type, KilnInstr *before)
+{
+    int64_t unit = (int64_t)kiln_dtype_size(base->type.dtype);
+    KilnBuffer *buffer = kiln_ir_view(function, name, base, part->offset / unit, type, before);
+    buffer->view_rows = part->rows;
+    buffer->view_pitch = part->rows > 1 ? part->pitch / unit : 0;
     return buffer;
 }
 
@@ -466,13 +478,48 @@ kiln_instr_move(KilnInstr *instr, KilnInstr *before)
 
 /* --- questions --- */
 
+KilnRegion
+kiln_view_part(const KilnBuffer *view)
+{
+    int64_t unit = (int64_t)kiln_dtype_size(view->base->type.dtype);
+    int64_t bytes = kiln_type_bytes(&view->type), rows = MAX(view->view_rows, 1);
+    return kiln_region_make(view->view_offset * unit, rows, bytes / rows, view->view_pitch * unit);
+}
+
+KilnRegion
+kiln_buffer_region(const KilnBuffer *buffer)
+{
+    if (buffer->kind != KILN_BUFFER_VIEW) {
+        int64_t bytes = kiln_type_bytes(&buffer->type);
+        return kiln_region_make(0, 1, bytes, bytes);
+    }
+    KilnRegion base = kiln_buffer_region(buffer->base), part = kiln_view_part(buffer), out;
+    kiln_region_part(&base, &part, &out);
+    return out;
+}
+
+bool
+kiln_buffer_meets(KilnBuffer *a, KilnBuffer *b)
+{
+    if (kiln_buffer_origin(a) != kiln_buffer_origin(b))
+        return false;
+    KilnRegion x = kiln_buffer_region(a), y = kiln_buffer_region(b);
+    return kiln_region_meet(&x, &y);
+}
+
+bool
+kiln_buffer_coincides(KilnBuffer *a, KilnBuffer *b)
+{
+    if (kiln_buffer_origin(a) != kiln_buffer_origin(b))
+        return false;
+    KilnRegion x = kiln_buffer_region(a), y = kiln_buffer_region(b);
+    return kiln_region_equal(&x, &y);
+}
+
 int64_t
 kiln_buffer_origin_offset(const KilnBuffer *buffer)
 {
-    int64_t bytes = 0;
-    for (; buffer->kind == KILN_BUFFER_VIEW; buffer = buffer->base)
-        bytes += buffer->view_offset * (int64_t)kiln_dtype_size(buffer->base->type.dtype);
-    return bytes;
+    return kiln_buffer_region(buffer).offset;
 }
 
 /* Every step that reads operand @in comes before the one that writes @out, or is that one.

@@ -328,8 +328,7 @@ compute(Machine *machine, const KilnInstr *instr, GError **error)
         const KilnBuffer *buffer = instr->operands[i].buffer;
         data[i] = buffer ? machine->data[buffer->id] : NULL;
     }
-    size_t scratch_bytes =
-        kernel->scratch_bytes ? kernel->scratch_bytes(instr, machine->threads) : 0;
+    size_t scratch_bytes = kiln_kernel_scratch(kernel, instr, machine->threads);
     void *scratch = NULL;
     g_autoptr(GBytes) scratch_memory = NULL;
     g_autoptr(GBytes) packed = NULL;
@@ -339,12 +338,14 @@ compute(Machine *machine, const KilnInstr *instr, GError **error)
     if (good && scratch_bytes)
         good = (scratch_memory = new_memory(machine, scratch_bytes, &scratch, error)) != NULL;
     if (good) {
-        const char *reason = kernel->run(&(KilnKernelArgs){ .instr = instr,
-                                                            .data = data,
-                                                            .scratch = scratch,
-                                                            .packed = address_of(packed),
-                                                            .prepared = address_of(prepared),
-                                                            .threads = machine->threads });
+        KilnKernelFn run = kiln_kernel_entry(kernel, instr);
+        const char *reason = run(&(KilnKernelArgs){ .instr = instr,
+                                                    .kernel = kernel,
+                                                    .data = data,
+                                                    .scratch = scratch,
+                                                    .packed = address_of(packed),
+                                                    .prepared = address_of(prepared),
+                                                    .threads = machine->threads });
         if (reason)
             good = kiln_throw(error, KILN_ERROR_RUN, "%s (%s): %s", kiln_instr_label(instr),
                               kiln_instr_info(instr->kind)->name, reason);
@@ -365,8 +366,8 @@ execute(Machine *machine, const KilnInstr *instr, GError **error)
         return TRUE;
     case KILN_INSTR_view:
         machine->data[buffer->id] =
-            (char *)machine->data[buffer->base->id] +
-            buffer->view_offset * (int64_t)kiln_dtype_size(buffer->base->type.dtype);
+            (char *)machine->data[kiln_buffer_origin((KilnBuffer *)buffer)->id] +
+            kiln_buffer_origin_offset(buffer);
         return TRUE;
     default:
         begin_lives(machine);

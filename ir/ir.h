@@ -12,6 +12,7 @@
 #include "graph/module.h"
 #include "graph/text/text.h"
 #include "ir/instr.h"
+#include "ir/region.h"
 
 typedef struct KilnIRFunction KilnIRFunction;
 typedef struct KilnBuffer KilnBuffer;
@@ -43,6 +44,8 @@ struct KilnBuffer {
     int64_t offset;   /* ALLOC: bytes from the arena's start after the memory plan; -1 before */
     const char *name; /* without sigil, unique in the function */
     KilnConstant *constant; /* WEIGHT: where the bytes come from */
+    int64_t view_rows;      /* VIEW: equal runs that it consists of; 1: it is dense */
+    int64_t view_pitch;     /* VIEW of several: elements of the base's type from run to run */
     KilnIRFunction *function;
     KilnType type; /* static; big, hence last */
 };
@@ -149,6 +152,10 @@ KilnInstr *kiln_ir_dealloc(KilnBuffer *buffer, KilnInstr *before);
 /** `%name = view %base {offset=…} : type`: the bytes of @base from @element_offset on, as @type. */
 KilnBuffer *kiln_ir_view(KilnIRFunction *function, const char *name, KilnBuffer *base,
                          int64_t element_offset, const KilnType *type, KilnInstr *before);
+/** `%name = view %base {offset=…, rows=…, pitch=…} : type`: the region @part of the bytes of @base,
+ * which are counted as if they were dense, in whole elements of both types. */
+KilnBuffer *kiln_ir_view_part(KilnIRFunction *function, const char *name, KilnBuffer *base,
+                              const KilnRegion *part, const KilnType *type, KilnInstr *before);
 /** A compute instruction; accesses come from its row. @attrs are copied (NULL: defaults). Checks
  * arity. */
 KilnInstr *kiln_instr_new(KilnIRFunction *function, KilnInstrKind kind, KilnBuffer *const *operands,
@@ -176,6 +183,19 @@ kiln_buffer_origin(KilnBuffer *buffer)
         buffer = buffer->base;
     return buffer;
 }
+/** Where a buffer of a verified function lies in its origin. */
+KilnRegion kiln_buffer_region(const KilnBuffer *buffer);
+/** Where a view lies in its base, as kiln_ir_view_part() takes it. */
+KilnRegion kiln_view_part(const KilnBuffer *view);
+static inline bool
+kiln_buffer_in_rows(const KilnBuffer *buffer)
+{
+    return buffer->kind == KILN_BUFFER_VIEW && kiln_buffer_region(buffer).rows > 1;
+}
+/** Whether two buffers may have a byte in common. */
+bool kiln_buffer_meets(KilnBuffer *a, KilnBuffer *b);
+/** Whether two buffers are the same bytes in the same order. */
+bool kiln_buffer_coincides(KilnBuffer *a, KilnBuffer *b);
 /** Bytes from the origin's start to the view's first byte. */
 int64_t kiln_buffer_origin_offset(const KilnBuffer *buffer);
 static inline KilnBuffer *

@@ -112,7 +112,11 @@ write_instr(JsonBuilder *builder, const KilnInstr *instr)
         kiln_json_type(builder, "type", &buffer->type);
         if (instr->kind == KILN_INSTR_view)
             add_int(builder, "element_offset", buffer->view_offset);
-        else if (buffer->offset >= 0)
+        if (buffer->view_rows > 1) {
+            add_int(builder, "rows", buffer->view_rows);
+            add_int(builder, "pitch", buffer->view_pitch);
+        }
+        if (buffer->offset >= 0)
             add_int(builder, "offset", buffer->offset);
     }
     if (instr->kind == KILN_INSTR_stack)

@@ -73,9 +73,9 @@ int64_t
 kiln_instr_scratch_bytes(const KilnInstr *instr, const KilnTarget *target, int threads)
 {
     const KilnKernel *kernel = target ? kiln_target_find(target, instr) : NULL;
-    if (!kernel || !kernel->scratch_bytes)
+    if (!kernel)
         return 0;
-    size_t bytes = kernel->scratch_bytes(instr, threads);
+    size_t bytes = kiln_kernel_scratch(kernel, instr, threads);
     return aligned((int64_t)MIN(bytes, (size_t)INT64_MAX));
 }
 

@@ -76,11 +76,13 @@ splice_instr(const Splice *splice, const KilnInstr *instr, GError **error)
     case KILN_INSTR_dealloc:
         kiln_ir_dealloc(splice->buffers[buffer->id], splice->call);
         return TRUE;
-    case KILN_INSTR_view:
+    case KILN_INSTR_view: {
+        KilnRegion part = kiln_view_part(buffer);
         splice->buffers[buffer->id] =
-            kiln_ir_view(function, buffer->name, splice->buffers[buffer->base->id],
-                         buffer->view_offset, &buffer->type, splice->call);
+            kiln_ir_view_part(function, buffer->name, splice->buffers[buffer->base->id], &part,
+                              &buffer->type, splice->call);
         return TRUE;
+    }
     default:
         return splice_compute(splice, instr, error);
     }

@@ -9,13 +9,10 @@ typedef struct {
     int64_t begin, end; /* half-open */
 } KilnByteRange;
 
-/** What @buffer covers of its origin. */
-KilnByteRange kiln_buffer_range(const KilnBuffer *buffer);
-
 /** KilnByteRange, sorted, disjoint, not touching each other. */
 GArray *kiln_ranges_new(void);
-void kiln_ranges_add(GArray *list, KilnByteRange added);
+void kiln_ranges_add(GArray *list, const KilnRegion *added);
 /** @list NULL: empty. */
-bool kiln_ranges_cover(const GArray *list, KilnByteRange wanted);
+bool kiln_ranges_cover(const GArray *list, const KilnRegion *wanted);
 
 #endif

@@ -7,11 +7,14 @@
 #include "ir/ir.h"
 #include "ir/slice.h"
 
+typedef struct KilnKernel KilnKernel;
+
 /** What a bound kernel is called with. */
 typedef struct {
-    const KilnInstr *instr; /* attributes and operand types */
-    void *const *data;      /* address per operand, aligned to its element; NULL where absent */
-    void *scratch;          /* of scratch_bytes(), 64-byte aligned; NULL where none was asked for */
+    const KilnInstr *instr;   /* attributes and operand types */
+    const KilnKernel *kernel; /* the one that was bound */
+    void *const *data;        /* address per operand, aligned to its element; NULL where absent */
+    void *scratch;      /* of scratch_bytes(), 64-byte aligned; NULL where none was asked for */
     const void *packed; /* what pack() made when the program was bound; NULL where there is none */
     const void *prepared; /* what prepare() made; NULL where there is none */
     int threads;          /* 1, or the session's number: never changes a bit of the result */
@@ -30,7 +33,7 @@ typedef enum {
 const char *kiln_isa_name(KilnIsa isa);
 
 /** A row of a kernels.def. */
-typedef struct {
+struct KilnKernel {
     KilnInstrKind instr;
     uint32_t dtypes; /* bit per KilnDType: of the key operand, the first @in (the @out where there
                         is none) */
@@ -61,7 +64,11 @@ typedef struct {
     uint32_t packs; /* bit per operand that pack() reads: with packed weights, run() does not read
                        it, and packed_bytes() is asked only if all of them are const weights */
     bool (*packs_operand)(const KilnInstr *instr, uint32_t i); /* in place of @packs */
-} KilnKernel;
+    /* True where run() works on operand @i, of the type that it has, in @rows runs with gaps
+     * between them (kiln_buffer_region() says how far apart). NULL: on no operand. What it does not
+     * take is copied to scratch or from there, so that every kernel is right on every operand. */
+    bool (*takes_rows)(const KilnInstr *instr, uint32_t i, int64_t rows);
+};
 
 /** True where pack() reads operand @i of @instr. */
 static inline bool
@@ -71,6 +78,11 @@ kiln_kernel_packs(const KilnKernel *kernel, const KilnInstr *instr, uint32_t i)
         return kernel->packs_operand(instr, i);
     return i < 32 && (kernel->packs >> i & 1);
 }
+
+/** Scratch of @instr: the kernel's own, and copies of operands in rows that it does not take. */
+size_t kiln_kernel_scratch(const KilnKernel *kernel, const KilnInstr *instr, int threads);
+/** What runs @instr: the kernel itself, or a function that runs it on such copies. */
+KilnKernelFn kiln_kernel_entry(const KilnKernel *kernel, const KilnInstr *instr);
 
 typedef struct KilnTarget KilnTarget;
 struct KilnTarget {
@@ -87,6 +99,9 @@ struct KilnTarget {
 const KilnKernel *kiln_target_find(const KilnTarget *target, const KilnInstr *instr);
 /** How many fallbacks of @target come before the one that has @kernel. */
 int kiln_target_depth(const KilnTarget *target, const KilnKernel *kernel);
+/** True where the kernel of @instr works on operand @i in @rows runs without a copy. */
+bool kiln_target_takes_rows(const KilnTarget *target, const KilnInstr *instr, uint32_t i,
+                            int64_t rows);
 /** True where @target has a kernel for the instructions that @node lowers to (types must be
  * static). @reason, if not NULL, says what is missing. */
 bool kiln_target_supports(const KilnTarget *target, const KilnNode *node, char **reason);

@@ -173,7 +173,8 @@ is_written(const Verify *verify, KilnBuffer *buffer)
     const KilnBuffer *origin = kiln_buffer_origin(buffer);
     if (origin->kind == KILN_BUFFER_WEIGHT || origin->kind == KILN_BUFFER_INPUT)
         return true;
-    return kiln_ranges_cover(verify->written[origin->id], kiln_buffer_range(buffer));
+    const KilnRegion region = kiln_buffer_region(buffer);
+    return kiln_ranges_cover(verify->written[origin->id], &region);
 }
 
 /* --- instructions --- */
@@ -249,26 +250,63 @@ kiln_instr_verify_bookkeeping(const KilnInstr *instr, GError **error)
     }
 }
 
+/* Whole rows with room between them. */
+static gboolean
+check_rows(const KilnInstr *instr, const KilnBuffer *view, GError **error)
+{
+    const KilnBuffer *base = view->base;
+    int64_t rows = view->view_rows, unit = (int64_t)kiln_dtype_size(base->type.dtype), pitch;
+    if (rows == 1)
+        return TRUE;
+    int64_t elements = kiln_type_elements(&view->type);
+    g_autofree char *type = kiln_type_to_string(&view->type);
+    if (view->type.layout || base->type.layout)
+        return kiln_instr_throw(instr, error, "expected plain layouts of a view in rows, found %s",
+                                type);
+    if (rows < 1 || elements == 0 || elements % rows)
+        return kiln_instr_throw(
+            instr, error, "expected rows that divide the elements of %s, found %" G_GINT64_FORMAT,
+            type, rows);
+    bool sized = !__builtin_mul_overflow(view->view_pitch, unit, &pitch) &&
+                 pitch >= kiln_type_bytes(&view->type) / rows &&
+                 pitch % (int64_t)kiln_dtype_size(view->type.dtype) == 0;
+    return sized ||
+           kiln_instr_throw(instr, error, "pitch %" G_GINT64_FORMAT " does not hold a row of %s",
+                            view->view_pitch, type);
+}
+
+/* From the first byte to the last. */
+static bool
+lies_inside(const KilnBuffer *view)
+{
+    int64_t unit = (int64_t)kiln_dtype_size(view->base->type.dtype), begin, end, rows;
+    return view->view_offset >= 0 && !__builtin_mul_overflow(view->view_offset, unit, &begin) &&
+           !__builtin_mul_overflow(view->view_rows - 1, view->view_pitch * unit, &rows) &&
+           !__builtin_add_overflow(begin, rows, &end) &&
+           !__builtin_add_overflow(end, kiln_type_bytes(&view->type) / view->view_rows, &end) &&
+           end <= kiln_type_bytes(&view->base->type);
+}
+
 gboolean
 kiln_instr_verify_view(const KilnInstr *instr, GError **error)
 {
     const KilnBuffer *view = instr->operands[0].buffer, *base = instr->operands[1].buffer;
-    int64_t unit = (int64_t)kiln_dtype_size(base->type.dtype), begin, end;
-    bool inside = view->view_offset >= 0 &&
-                  !__builtin_mul_overflow(view->view_offset, unit, &begin) &&
-                  !__builtin_add_overflow(begin, kiln_type_bytes(&view->type), &end) &&
-                  end <= kiln_type_bytes(&base->type);
-    if (!inside) {
+    if (!check_rows(instr, view, error))
+        return FALSE;
+    if (!lies_inside(view)) {
         g_autofree char *whole = kiln_type_to_string(&base->type);
         g_autofree char *part = kiln_type_to_string(&view->type);
         return kiln_instr_throw(instr, error,
                                 "%s at element %" G_GINT64_FORMAT " does not lie inside %s", part,
                                 view->view_offset, whole);
     }
-    int64_t offset = kiln_buffer_origin_offset(view);
-    return offset % (int64_t)kiln_dtype_size(view->type.dtype) == 0 ||
-           kiln_instr_throw(instr, error, "byte %" G_GINT64_FORMAT " is misaligned for %s", offset,
-                            kiln_dtype_name(view->type.dtype));
+    KilnRegion region = kiln_buffer_region(base), part = kiln_view_part(view);
+    if (!kiln_region_part(&region, &part, &region))
+        return kiln_instr_throw(instr, error, "its bytes are no rows of %s, which has gaps",
+                                base->name);
+    return region.offset % (int64_t)kiln_dtype_size(view->type.dtype) == 0 ||
+           kiln_instr_throw(instr, error, "byte %" G_GINT64_FORMAT " is misaligned for %s",
+                            region.offset, kiln_dtype_name(view->type.dtype));
 }
 
 static gboolean
@@ -294,14 +332,10 @@ static gboolean
 check_overlap(const KilnInstr *instr, uint32_t written, uint32_t other, GError **error)
 {
     KilnBuffer *a = instr->operands[written].buffer, *b = instr->operands[other].buffer;
-    if (kiln_buffer_origin(a) != kiln_buffer_origin(b))
-        return TRUE;
-    KilnByteRange x = kiln_buffer_range(a), y = kiln_buffer_range(b);
-    if (x.begin >= y.end || y.begin >= x.end)
+    if (!kiln_buffer_meets(a, b))
         return TRUE;
     bool reads = instr->operands[other].access == KILN_ACCESS_IN;
-    if (reads && x.begin == y.begin && x.end == y.end &&
-        kiln_instr_may_share(instr, written, other))
+    if (reads && kiln_buffer_coincides(a, b) && kiln_instr_may_share(instr, written, other))
         return TRUE;
     return kiln_instr_throw(instr, error,
                             "operand %u (%s) may not share bytes with operand %u (%s)", other,
@@ -361,7 +395,8 @@ visit_compute(Verify *verify, const KilnInstr *instr, GError **error)
         GArray **written = &verify->written[kiln_buffer_origin(buffer)->id];
         if (!*written)
             *written = kiln_ranges_new();
-        kiln_ranges_add(*written, kiln_buffer_range(buffer));
+        const KilnRegion region = kiln_buffer_region(buffer);
+        kiln_ranges_add(*written, &region);
     }
     return TRUE;
 }

@@ -216,15 +216,16 @@ step(const Look *look, guint from, GArray *written, GError **error)
     guint to = from;
     for (; to < look->touches->len && touches[to].place == touches[from].place; to++) {
         const KilnBufferUse *use = touches[to].use;
-        if (use->access == KILN_ACCESS_OUT ||
-            kiln_ranges_cover(written, kiln_buffer_range(use->buffer)))
+        const KilnRegion region = kiln_buffer_region(use->buffer);
+        if (use->access == KILN_ACCESS_OUT || kiln_ranges_cover(written, &region))
             continue;
         kiln_instr_throw(use->user, error, "%s is read before it is written", use->buffer->name);
         return 0;
     }
     for (guint i = from; i < to; i++) {
+        const KilnRegion region = kiln_buffer_region(touches[i].use->buffer);
         if (touches[i].use->access != KILN_ACCESS_IN)
-            kiln_ranges_add(written, kiln_buffer_range(touches[i].use->buffer));
+            kiln_ranges_add(written, &region);
     }
     return to;
 }
@@ -241,8 +242,8 @@ check_written(Look *look, const KilnBuffer *origin, GError **error)
         if (i == 0)
             return FALSE;
     }
-    return origin->kind != KILN_BUFFER_OUTPUT ||
-           kiln_ranges_cover(written, kiln_buffer_range(origin)) ||
+    const KilnRegion whole = kiln_buffer_region(origin);
+    return origin->kind != KILN_BUFFER_OUTPUT || kiln_ranges_cover(written, &whole) ||
            kiln_ir_throw(look->function, error, "output @%s is not written", origin->name);
 }
 

@@ -252,8 +252,11 @@ add_buffer(Hash *hash, const KilnBuffer *buffer, uint32_t *numbers, uint32_t *la
     add_type(hash, &buffer->type);
     add_text(hash, buffer->constant ? buffer->constant->name : NULL);
     add(hash, (uint64_t)buffer->offset);
-    if (buffer->kind == KILN_BUFFER_VIEW)
+    if (buffer->kind == KILN_BUFFER_VIEW) {
         add(hash, (uint64_t)buffer->view_offset);
+        add(hash, (uint64_t)buffer->view_rows);
+        add(hash, (uint64_t)buffer->view_pitch);
+    }
 }
 
 static void

@@ -84,19 +84,9 @@ kiln_stack_space_of(const KilnInstr *instr)
 /* --- sources --- */
 
 static bool
-overlap(KilnBuffer *a, KilnBuffer *b)
-{
-    int64_t x = kiln_buffer_origin_offset(a), y = kiln_buffer_origin_offset(b);
-    return kiln_buffer_origin(a) == kiln_buffer_origin(b) && x < y + kiln_type_bytes(&b->type) &&
-           y < x + kiln_type_bytes(&a->type);
-}
-
-static bool
 is_same(KilnBuffer *a, KilnBuffer *b)
 {
-    return a == b || (kiln_buffer_origin(a) == kiln_buffer_origin(b) &&
-                      kiln_buffer_origin_offset(a) == kiln_buffer_origin_offset(b) &&
-                      kiln_type_equal(&a->type, &b->type));
+    return a == b || (kiln_buffer_coincides(a, b) && kiln_type_equal(&a->type, &b->type));
 }
 
 bool
@@ -349,7 +339,7 @@ kiln_stack_draft(KilnInstr *const *members, uint32_t n, const KilnLives *lives,
         return KILN_STACK_LOSES_SPACE;
     for (uint32_t i = 0; i < draft->n_out; i++) {
         for (uint32_t k = i + 1; k < draft->instr.n_operands; k++) {
-            if (overlap(draft->operands[i], draft->operands[k]))
+            if (kiln_buffer_meets(draft->operands[i], draft->operands[k]))
                 return KILN_STACK_OVERLAPS;
         }
     }

@@ -26,7 +26,8 @@ first_not_constant(const KilnBinder *binder, const KilnKernel *kernel, const Kil
         if (!buffer || !kiln_kernel_packs(kernel, instr, i))
             continue;
         const KilnBuffer *origin = kiln_buffer_origin(buffer);
-        if (origin->kind != KILN_BUFFER_WEIGHT || !origin->constant || binder->written[origin->id])
+        if (origin->kind != KILN_BUFFER_WEIGHT || !origin->constant ||
+            binder->written[origin->id] || kiln_buffer_in_rows(buffer))
             return i;
     }
     return instr->n_operands;

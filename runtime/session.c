@@ -235,9 +235,10 @@ take_specialisation(KilnSession *session, KilnSpecialisation *made, GError **err
     session->addresses = g_new0(void *, made->n_slots + 1);
     for (uint32_t c = 0; c < made->n_calls; c++) {
         const KilnBoundCall *call = &made->calls[c];
-        session->calls[c].run = call->kernel->run;
+        session->calls[c].run = kiln_kernel_entry(call->kernel, call->instr);
         session->calls[c].args = (KilnKernelArgs){
             .instr = call->instr,
+            .kernel = call->kernel,
             .data = session->addresses + call->first_slot,
             .scratch = call->scratch_offset < 0 ? NULL : session->arena + call->scratch_offset,
             .packed = call->packed ? g_bytes_get_data(call->packed, NULL) : NULL,

@@ -13,24 +13,26 @@ enum {
 
 /* Strides of @in as seen by the dims of @out, which it is aligned with at the right. */
 static void
-broadcast_strides(const KilnType *out, const KilnType *in, int64_t strides[KILN_MAX_RANK])
+broadcast_strides(const KilnType *out, const KilnCpuOperand *in, int64_t strides[KILN_MAX_RANK])
 {
-    int64_t step = 1;
+    int64_t step = 1, before = in->rows > 1 ? kiln_type_elements(in->type) : 0;
     for (int d = out->rank - 1; d >= 0; d--) {
-        int from = d - (out->rank - in->rank);
-        int64_t dim = from < 0 ? 1 : in->dims[from];
+        int from = d - (out->rank - in->type->rank);
+        int64_t dim = from < 0 ? 1 : in->type->dims[from];
         strides[d] = dim == 1 ? 0 : step;
         step *= dim;
+        if (in->rows > 1 && (before /= dim) == in->rows)
+            step = in->pitch;
     }
 }
 
 int
-kiln_cpu_merge_dims(const KilnType *out, const KilnType *const *in, int n_in,
+kiln_cpu_merge_dims(const KilnType *out, const KilnCpuOperand *in, int n_in,
                     int64_t dims[KILN_MAX_RANK], int64_t (*strides)[KILN_MAX_RANK])
 {
     int rank = 0;
     for (int i = 0; i < n_in; i++)
-        broadcast_strides(out, in[i], strides[i]);
+        broadcast_strides(out, &in[i], strides[i]);
     for (int d = 0; d < out->rank; d++) {
         if (out->dims[d] == 1)
             continue;
@@ -53,10 +55,14 @@ kiln_cpu_merge_dims(const KilnType *out, const KilnType *const *in, int n_in,
 }
 
 KilnCpuBroadcast
-kiln_cpu_broadcast(const KilnType *out, const KilnType *const *in, int n_in)
+kiln_cpu_broadcast(KilnCpuOperand out, const KilnCpuOperand *in, int n_in)
 {
     KilnCpuBroadcast b = { .n_in = n_in };
-    b.rank = kiln_cpu_merge_dims(out, in, n_in, b.dims, b.strides);
+    KilnCpuOperand all[KILN_CPU_MAX_INPUTS + 1];
+    for (int i = 0; i < n_in; i++)
+        all[i] = in[i];
+    all[n_in] = out;
+    b.rank = kiln_cpu_merge_dims(out.type, all, n_in + 1, b.dims, b.strides);
     return b;
 }
 
@@ -73,7 +79,7 @@ typedef struct {
 static void
 locate(const KilnCpuBroadcast *b, int64_t row, int64_t index[KILN_MAX_RANK], KilnCpuRun *run)
 {
-    run->at = row * b->dims[b->rank - 1];
+    run->at = 0;
     for (int i = 0; i < b->n_in; i++) {
         run->from[i] = 0;
         run->step[i] = b->strides[i][b->rank - 1];
@@ -81,6 +87,7 @@ locate(const KilnCpuBroadcast *b, int64_t row, int64_t index[KILN_MAX_RANK], Kil
     for (int d = b->rank - 2; d >= 0; d--) {
         index[d] = row % b->dims[d];
         row /= b->dims[d];
+        run->at += index[d] * b->strides[b->n_in][d];
         for (int i = 0; i < b->n_in; i++)
             run->from[i] += index[d] * b->strides[i][d];
     }
@@ -89,13 +96,14 @@ locate(const KilnCpuBroadcast *b, int64_t row, int64_t index[KILN_MAX_RANK], Kil
 static void
 next_row(const KilnCpuBroadcast *b, int64_t index[KILN_MAX_RANK], KilnCpuRun *run)
 {
-    run->at += b->dims[b->rank - 1];
     for (int d = b->rank - 2; d >= 0; d--) {
         index[d]++;
+        run->at += b->strides[b->n_in][d];
         for (int i = 0; i < b->n_in; i++)
             run->from[i] += b->strides[i][d];
         if (index[d] < b->dims[d])
             return;
+        run->at -= b->dims[d] * b->strides[b->n_in][d];
         for (int i = 0; i < b->n_in; i++)
             run->from[i] -= b->dims[d] * b->strides[i][d];
         index[d] = 0;

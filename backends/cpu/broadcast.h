@@ -7,27 +7,27 @@
 #pragma once
 
 #include "backends/cpu/elementwise.h"
-#include "ir/target.h"
+#include "backends/cpu/rows.h"
 
 enum {
     KILN_CPU_MAX_INPUTS = 3,
 };
 
-/* The result is dense. Strides count elements of the operand: the product of its dims within, or 0
-   where it is broadcast. Rank is at least 1. */
+/* Strides count elements of the operand, and are 0 where it is broadcast; those of the result come
+   behind those of the inputs. Rank is at least 1. */
 typedef struct {
     int rank, n_in;
     int64_t dims[KILN_MAX_RANK];
-    int64_t strides[KILN_CPU_MAX_INPUTS][KILN_MAX_RANK];
+    int64_t strides[KILN_CPU_MAX_INPUTS + 1][KILN_MAX_RANK];
 } KilnCpuBroadcast;
 
-/** The dims of @out that walk in step with all @in, which are broadcast to it, merged: *@dims, and
- * strides per operand as above. Returns their number, at least 1. */
-int kiln_cpu_merge_dims(const KilnType *out, const KilnType *const *in, int n_in,
+/** The dims of @space that walk in step with all @in, which are broadcast to it, merged: *@dims,
+ * and strides per operand as above. Returns their number, at least 1. */
+int kiln_cpu_merge_dims(const KilnType *space, const KilnCpuOperand *in, int n_in,
                         int64_t dims[KILN_MAX_RANK], int64_t (*strides)[KILN_MAX_RANK]);
 
 /** @in are broadcast to @out. */
-KilnCpuBroadcast kiln_cpu_broadcast(const KilnType *out, const KilnType *const *in, int n_in);
+KilnCpuBroadcast kiln_cpu_broadcast(KilnCpuOperand out, const KilnCpuOperand *in, int n_in);
 
 /** True where operand @i stands still in the innermost loop. */
 static inline bool

@@ -195,7 +195,8 @@ typedef struct {
     const Product *product;
     const float *in;
     float *halo;
-    int64_t rows; /* of all planes of the round */
+    int64_t rows;  /* of all planes of the round */
+    int64_t image; /* floats from one image to the next */
 } CopyJob;
 
 static void
@@ -209,7 +210,8 @@ copy_task(const void *data, int64_t task, int thread)
     while (row < end) {
         int64_t plane = row / plane_rows, start = plane * plane_rows;
         int64_t stop = end < start + plane_rows ? end : start + plane_rows;
-        KilnHaloCopy copy = { .in = job->in + plane * plane_in,
+        int64_t from = plane / p->conv->ic * job->image + plane % p->conv->ic * plane_in;
+        KilnHaloCopy copy = { .in = job->in + from,
                               .plane = job->halo + plane * p->halo.plane,
                               .first = row - start,
                               .end = stop - start };
@@ -245,17 +247,21 @@ image_side(const Product *p, const float *image, const int64_t *offsets)
 
 /* Dims images × groups of the batched product. */
 static KilnGemmBatch
-batch_of(const Product *p, const KilnGemmPlan *plan, int64_t images)
+batch_of(const Product *p, const KilnGemmPlan *plan, const KilnCpuConvArgs *args, int64_t images)
 {
     const KilnCpuConv *c = p->conv;
     int64_t channels = c->oc / c->groups, weights = channels * p->depth;
     if (c->weights_packed)
         weights = kiln_gemm_packed_floats(plan, p->swapped ? &plan->cols : &plan->rows);
     int64_t image[2] = { c->ic * p->halo.plane, c->ic / c->groups * p->halo.plane };
+    if (p->halo.direct)
+        image[0] = kiln_conv_in_image(c, args);
     KilnGemmBatch b = { .rank = 2,
                         .dims = { images, c->groups },
-                        .out = { c->oc * p->positions, channels * p->positions },
-                        .bias = { 0, channels } };
+                        .out = { kiln_conv_out_image(c, args), channels * p->positions },
+                        .bias = { 0, channels },
+                        .residual = { kiln_conv_residual_image(c, args),
+                                      channels * p->positions } };
     for (int d = 0; d < 2; d++) {
         b.rows[d] = p->swapped ? image[d] : d * weights;
         b.cols[d] = p->swapped ? d * weights : image[d];
@@ -272,9 +278,10 @@ run_round(const Product *p, const KilnCpuConvArgs *args, int64_t first, int64_t 
     halo_bytes(p, &halo_size);
     int64_t *offsets = (int64_t *)(void *)args->scratch;
     float *halo = args->scratch + offsets_bytes(p) / 4;
-    const float *in = args->in + first * c->ic * times3(c->in);
+    int64_t in_image = kiln_conv_in_image(c, args);
+    const float *in = args->in + first * in_image;
     if (!p->halo.direct) {
-        CopyJob job = { p, in, halo, images * c->ic * kiln_halo_rows(&p->halo) };
+        CopyJob job = { p, in, halo, images * c->ic * kiln_halo_rows(&p->halo), in_image };
         kiln_cpu_parallel(COPY_TASKS, args->threads, copy_task, &job);
     }
     KilnGemmSide image = image_side(p, p->halo.direct ? in : halo, offsets);
@@ -282,21 +289,21 @@ run_round(const Product *p, const KilnCpuConvArgs *args, int64_t first, int64_t 
                              .base = args->weights,
                              .stride_i = p->depth,
                              .stride_k = 1 };
-    int64_t at = first * c->oc * p->positions;
+    int64_t residual_at = first * kiln_conv_residual_image(c, args);
     KilnGemmCall call = { .plan = &plan,
                           .rows = p->swapped ? image : weights,
                           .cols = p->swapped ? weights : image,
-                          .out = args->out + at,
+                          .out = args->out + first * kiln_conv_out_image(c, args),
                           .out_row = p->swapped ? 1 : p->positions,
                           .out_col = p->swapped ? p->positions : 1,
                           .bias = args->bias,
                           .bias_row = p->swapped ? 0 : 1,
                           .bias_col = p->swapped ? 1 : 0,
-                          .residual = args->residual ? args->residual + at : NULL,
+                          .residual = args->residual ? args->residual + residual_at : NULL,
                           .alpha = 1.0f,
                           .beta = 1.0f,
                           .tail = c->tail,
-                          .batch = batch_of(p, &plan, images),
+                          .batch = batch_of(p, &plan, args, images),
                           .scratch = halo + halo_size / 4,
                           .threads = args->threads };
     kiln_gemm_run(&call);

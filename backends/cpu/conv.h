@@ -30,11 +30,32 @@ typedef struct {
     const float *in;
     const void *weights; /* packed, or floats at any byte address */
     float *out;
-    const float *bias;     /* [oc] or NULL */
-    const float *residual; /* laid out as out, may be out; NULL where the tail has none */
-    float *scratch;        /* …_scratch_size bytes, 64-byte aligned */
-    int threads;           /* bits do not depend on it */
+    const float *bias; /* [oc] or NULL */
+    const float
+        *residual;  /* each image laid out as out, may be out; NULL where the tail has none */
+    float *scratch; /* …_scratch_size bytes, 64-byte aligned */
+    int threads;    /* bits do not depend on it */
+    /* Floats from one image to the next; 0: they follow each other. */
+    int64_t in_image, out_image, residual_image;
 } KilnCpuConvArgs;
+
+static inline int64_t
+kiln_conv_in_image(const KilnCpuConv *c, const KilnCpuConvArgs *args)
+{
+    return args->in_image ? args->in_image : c->ic * c->in[0] * c->in[1] * c->in[2];
+}
+
+static inline int64_t
+kiln_conv_out_image(const KilnCpuConv *c, const KilnCpuConvArgs *args)
+{
+    return args->out_image ? args->out_image : c->oc * c->out[0] * c->out[1] * c->out[2];
+}
+
+static inline int64_t
+kiln_conv_residual_image(const KilnCpuConv *c, const KilnCpuConvArgs *args)
+{
+    return args->residual_image ? args->residual_image : c->oc * c->out[0] * c->out[1] * c->out[2];
+}
 
 /** Bytes of the packed weights. */
 int64_t kiln_cpu_conv_pack_size(const KilnCpuConv *conv);

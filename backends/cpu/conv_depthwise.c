@@ -102,11 +102,14 @@ run_channel(const Job *job, int64_t index, const float *in, float *weights)
                                  .lo = c->tail.lo,
                                  .hi = c->tail.hi };
     for (int64_t m = 0; m < multiplier; m++) {
-        int64_t output = channel * multiplier + m, at = (image * c->oc + output) * positions;
+        int64_t output = channel * multiplier + m, at = output * positions;
         memcpy(weights, (const char *)job->args->weights + 4 * output * taps, (size_t)(4 * taps));
         plane.bias = job->args->bias ? job->args->bias[output] : 0.0f;
-        plane.out = job->args->out + at;
-        plane.residual = job->args->residual ? job->args->residual + at : NULL;
+        plane.out = job->args->out + image * kiln_conv_out_image(c, job->args) + at;
+        plane.residual =
+            job->args->residual
+                ? job->args->residual + image * kiln_conv_residual_image(c, job->args) + at
+                : NULL;
         job->kernels->plane(&plane);
         kiln_cpu_tail_activate(&c->tail, plane.out, positions);
     }
@@ -120,7 +123,9 @@ channels_task(const void *data, int64_t task, int thread)
     float *weights = job->scratch + thread * (job->taps + job->plane);
     float *halo = weights + job->taps;
     for (int64_t i = task * job->channels / job->tasks; i < end; i++) {
-        KilnHaloCopy copy = { .in = job->args->in + i * size,
+        int64_t image = i / job->conv->ic, channel = i % job->conv->ic;
+        int64_t at = image * kiln_conv_in_image(job->conv, job->args) + channel * size;
+        KilnHaloCopy copy = { .in = job->args->in + at,
                               .plane = halo,
                               .end = kiln_halo_rows(&job->halo) };
         if (!job->halo.direct)

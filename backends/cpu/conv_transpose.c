@@ -222,7 +222,7 @@ run_group(const Blocks *b, const KilnCpuConvArgs *args, int64_t image, int64_t g
         KilnCpuGemm gemm = product_of(b, channels);
         KilnCpuGemmArgs gemm_args = {
             .a = c->weights_packed ? weights : weights + 4 * first * b->taps,
-            .b = args->in + (image * c->ic + group * inputs) * b->positions,
+            .b = args->in + image * kiln_conv_in_image(c, args) + group * inputs * b->positions,
             .out = args->scratch,
             .scratch = args->scratch + part_floats,
             .threads = args->threads,
@@ -233,7 +233,8 @@ run_group(const Blocks *b, const KilnCpuConvArgs *args, int64_t image, int64_t g
         int64_t channel = group * b->channels + first;
         GatherJob job = { .blocks = b,
                           .parts = args->scratch,
-                          .out = args->out + (image * c->oc + channel) * outputs,
+                          .out =
+                              args->out + image * kiln_conv_out_image(c, args) + channel * outputs,
                           .bias = args->bias ? args->bias + channel : NULL,
                           .rows = channels * c->out[0] * c->out[1],
                           .ways = gemm_args.scratch,

@@ -192,7 +192,8 @@ split_channel(const Round *round, int64_t channel, float *planes, float *line)
 {
     const Plan *p = round->plan;
     const KilnCpuConv *c = p->conv;
-    const float *in = round->args->in + (round->image * c->ic + channel) * c->in[1] * c->in[2];
+    const float *in = round->args->in + round->image * kiln_conv_in_image(c, round->args) +
+                      channel * c->in[1] * c->in[2];
     int64_t used = (round->rows + 1) * p->pitch;
     for (int64_t y = 0; y < 4 * (round->rows + 1); y++) {
         int64_t from = 4 * round->first + y - c->pad[1];
@@ -288,25 +289,27 @@ store_channel(const Round *round, int64_t channel, const float *planes)
 {
     const Plan *p = round->plan;
     const KilnCpuConv *c = p->conv;
-    int64_t at = (round->image * c->oc + channel) * p->height * p->width;
+    int64_t at = channel * p->height * p->width;
+    float *out = round->args->out + round->image * kiln_conv_out_image(c, round->args);
+    const float *residual = round->args->residual;
+    if (residual)
+        residual += round->image * kiln_conv_residual_image(c, round->args);
     int64_t end = 4 * (round->first + round->rows);
     for (int64_t y = 4 * round->first; y < end && y < p->height; y++) {
         int64_t row = at + y * p->width;
-        KilnWinogradStore store = {
-            .row = round->args->out + row,
-            .planes = planes + 4 * (y % 4) * p->tiles + (y / 4 - round->first) * p->row_pitch,
-            .residual = round->args->residual ? round->args->residual + row : NULL,
-            .plane = p->tiles,
-            .width = p->width,
-            .lo = c->tail.lo,
-            .hi = c->tail.hi
-        };
+        KilnWinogradStore store = { .row = out + row,
+                                    .planes = planes + 4 * (y % 4) * p->tiles +
+                                              (y / 4 - round->first) * p->row_pitch,
+                                    .residual = residual ? residual + row : NULL,
+                                    .plane = p->tiles,
+                                    .width = p->width,
+                                    .lo = c->tail.lo,
+                                    .hi = c->tail.hi };
         p->kernels->store(&store);
     }
     int64_t first = 4 * round->first;
     end = end < p->height ? end : p->height;
-    kiln_cpu_tail_activate(&c->tail, round->args->out + at + first * p->width,
-                           (end - first) * p->width);
+    kiln_cpu_tail_activate(&c->tail, out + at + first * p->width, (end - first) * p->width);
 }
 
 static void

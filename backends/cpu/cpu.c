@@ -5,6 +5,7 @@
 
 #include "backends/cpu/isa.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/rows.h"
 
 #include <pthread.h>
 
@@ -18,6 +19,7 @@
       .dtypes = (dtypes_),                                                                         \
       .name = "cpu:" #fn,                                                                          \
       .run = kiln_cpu_##fn,                                                                        \
+      .takes_rows = kiln_cpu_takes_rows,                                                           \
       __VA_ARGS__ },
 static const KilnKernel kernels[] = {
 #define KERNEL(instr, dtypes, fn) ROW(instr, dtypes, fn, )

@@ -183,6 +183,7 @@ kiln_cpu_gemm_run(const KilnCpuGemm *gemm, const KilnCpuGemmArgs *args)
         call.batch.cols[d] = p.swapped ? g->a_batch[d] : g->b_batch[d];
         call.batch.out[d] = g->out_batch[d];
         call.batch.bias[d] = g->bias_batch[d];
+        call.batch.residual[d] = g->out_batch[d];
     }
     kiln_gemm_run(&call);
 }

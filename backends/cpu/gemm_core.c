@@ -32,13 +32,13 @@ typedef struct {
 } Task;
 
 typedef struct {
-    int64_t rows, cols, out, bias;
+    int64_t rows, cols, out, bias, residual;
 } BatchOffsets;
 
 static BatchOffsets
 batch_offsets(const KilnGemmBatch *batch, int64_t item)
 {
-    BatchOffsets o = { 0, 0, 0, 0 };
+    BatchOffsets o = { 0, 0, 0, 0, 0 };
     for (int d = batch->rank - 1; d >= 0; d--) {
         int64_t i = item % batch->dims[d];
         item /= batch->dims[d];
@@ -46,6 +46,7 @@ batch_offsets(const KilnGemmBatch *batch, int64_t item)
         o.cols += i * batch->cols[d];
         o.out += i * batch->out[d];
         o.bias += i * batch->bias[d];
+        o.residual += i * batch->residual[d];
     }
     return o;
 }
@@ -287,7 +288,7 @@ product_task(const void *data, int64_t number, int thread)
 
     Task t = { .call = call, .out = call->out + offsets.out };
     t.bias = call->bias ? call->bias + offsets.bias : NULL;
-    t.residual = call->residual ? call->residual + offsets.out : NULL;
+    t.residual = call->residual ? call->residual + offsets.residual : NULL;
     t.rows = task_side(call, &p->rows, block / p->cols.blocks, side_at(call->rows, offsets.rows));
     t.cols = task_side(call, &p->cols, block % p->cols.blocks, side_at(call->cols, offsets.cols));
     if (p->rows.pack == KILN_GEMM_PACK_WHOLE)

@@ -78,6 +78,7 @@ typedef struct {
     int64_t dims[KILN_GEMM_BATCH_RANK];
     int64_t rows[KILN_GEMM_BATCH_RANK], cols[KILN_GEMM_BATCH_RANK]; /* strides in floats */
     int64_t out[KILN_GEMM_BATCH_RANK], bias[KILN_GEMM_BATCH_RANK];
+    int64_t residual[KILN_GEMM_BATCH_RANK];
 } KilnGemmBatch;
 
 typedef struct {
@@ -87,7 +88,7 @@ typedef struct {
     int64_t out_row, out_col;
     const float *bias; /* or NULL */
     int64_t bias_row, bias_col;
-    const float *residual; /* or NULL; laid out as out, may be out */
+    const float *residual; /* or NULL; each product laid out as out, may be out */
     float alpha, beta;
     KilnCpuTail tail;
     KilnGemmBatch batch;

@@ -105,8 +105,8 @@ static void
 combine(const KilnKernelArgs *args, KilnCpuBinary op, uint32_t first, uint32_t second)
 {
     const KilnInstr *instr = args->instr;
-    const KilnType *in[] = { cpu_type(instr, first), cpu_type(instr, second) };
-    KilnCpuBroadcast b = kiln_cpu_broadcast(cpu_type(instr, 0), in, 2);
+    const KilnCpuOperand in[] = { kiln_cpu_operand(instr, first), kiln_cpu_operand(instr, second) };
+    KilnCpuBroadcast b = kiln_cpu_broadcast(kiln_cpu_operand(instr, 0), in, 2);
     Binary e = { .binary = kiln_cpu_rows(KILN_CPU_ISA_AUTO)->binary[op][kiln_cpu_fixed_operand(&b)],
                  .out = args->data[0],
                  .a = args->data[first],
@@ -126,8 +126,8 @@ const char *
 kiln_cpu_compare(const KilnKernelArgs *args)
 {
     const KilnInstr *instr = args->instr;
-    const KilnType *in[] = { cpu_type(instr, 1), cpu_type(instr, 2) };
-    KilnCpuBroadcast b = kiln_cpu_broadcast(cpu_type(instr, 0), in, 2);
+    const KilnCpuOperand in[] = { kiln_cpu_operand(instr, 1), kiln_cpu_operand(instr, 2) };
+    KilnCpuBroadcast b = kiln_cpu_broadcast(kiln_cpu_operand(instr, 0), in, 2);
     const KilnCpuRows *rows = kiln_cpu_rows(KILN_CPU_ISA_AUTO);
     const int op = kiln_cpu_find_compare(instr->kind);
     Binary e = { .compare = rows->compare[op][kiln_cpu_fixed_operand(&b)],
@@ -150,10 +150,12 @@ kiln_cpu_variadic(const KilnKernelArgs *args)
         combine(args, op, 0, i);
     if (instr->kind != KILN_INSTR_mean)
         return NULL;
-    const KilnType *out = cpu_type(instr, 0), one = kiln_type_scalar(KILN_DTYPE_f32);
+    const KilnType one = kiln_type_scalar(KILN_DTYPE_f32);
+    const KilnCpuOperand out = kiln_cpu_operand(instr, 0);
     const float count = (float)(instr->n_operands - 1);
     const KilnCpuBinaryRow *div = kiln_cpu_rows(KILN_CPU_ISA_AUTO)->binary[KILN_CPU_BINARY_div];
-    KilnCpuBroadcast b = kiln_cpu_broadcast(out, (const KilnType *[]){ out, &one }, 2);
+    KilnCpuBroadcast b =
+        kiln_cpu_broadcast(out, (const KilnCpuOperand[]){ out, { &one, 1, 0 } }, 2);
     Binary e = {
         .binary = div[KILN_CPU_SECOND_FIXED], .out = args->data[0], .a = args->data[0], .b = &count
     };

@@ -4,6 +4,7 @@
 #include "backends/cpu/kernel_conv.h"
 
 #include "backends/cpu/kernel_tail.h"
+#include "backends/cpu/rows.h"
 
 /* What the two instructions share, whatever the struct of their attributes. */
 typedef struct {
@@ -58,11 +59,17 @@ supports(const KilnInstr *instr)
 KilnCpuConvArgs
 kiln_cpu_conv_arguments(const KilnKernelArgs *args)
 {
-    return (KilnCpuConvArgs){ .in = args->data[1],
+    const KilnInstr *instr = args->instr;
+    const int64_t batch = cpu_type(instr, 0)->dims[0];
+    return (KilnCpuConvArgs){ .in_image = kiln_cpu_pitch(instr, 1, batch),
+                              .out_image = kiln_cpu_pitch(instr, 0, batch),
+                              .residual_image =
+                                  cpu_type(instr, 4) ? kiln_cpu_pitch(instr, 4, batch) : 0,
+                              .in = args->data[1],
                               .weights = args->packed ? args->packed : args->data[2],
                               .out = args->data[0],
-                              .bias = cpu_type(args->instr, 3) ? args->data[3] : NULL,
-                              .residual = cpu_type(args->instr, 4) ? args->data[4] : NULL,
+                              .bias = cpu_type(instr, 3) ? args->data[3] : NULL,
+                              .residual = cpu_type(instr, 4) ? args->data[4] : NULL,
                               .scratch = args->scratch,
                               .threads = args->threads };
 }

@@ -60,8 +60,9 @@ const char *
 kiln_cpu_integer(const KilnKernelArgs *args)
 {
     const uint32_t second = args->instr->kind == KILN_INSTR_not ? 1 : 2;
-    const KilnType *in[] = { cpu_type(args->instr, 1), cpu_type(args->instr, second) };
-    KilnCpuBroadcast b = kiln_cpu_broadcast(cpu_type(args->instr, 0), in, 2);
+    const KilnCpuOperand in[] = { kiln_cpu_operand(args->instr, 1),
+                                  kiln_cpu_operand(args->instr, second) };
+    KilnCpuBroadcast b = kiln_cpu_broadcast(kiln_cpu_operand(args->instr, 0), in, 2);
     const KilnDType dtype = cpu_type(args->instr, 1)->dtype;
     Pair p = { .row = kiln_cpu_integer_row(args->instr->kind, dtype),
                .fixed = kiln_cpu_fixed_operand(&b),

@@ -4,6 +4,7 @@
  * concat any number.
  */
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/rows.h"
 #include "backends/cpu/strided.h"
 
 #include <string.h>
@@ -17,17 +18,6 @@ kiln_cpu_movement_supports(const KilnInstr *instr)
             return false;
     }
     return true;
-}
-
-/* Elements between neighbours along each dim. */
-static void
-dense_strides(const KilnType *type, int64_t *strides)
-{
-    int64_t step = 1;
-    for (int d = type->rank - 1; d >= 0; d--) {
-        strides[d] = step;
-        step *= type->dims[d];
-    }
 }
 
 /* Copies to the result and from operand 1, from element @first on. */
@@ -48,8 +38,8 @@ kiln_cpu_transpose(const KilnKernelArgs *args)
     const KilnInstrAttrs_transpose *attrs = kiln_instr_attrs(args->instr, transpose);
     const KilnType *out = cpu_type(args->instr, 0);
     int64_t to[KILN_MAX_RANK], from[KILN_MAX_RANK];
-    dense_strides(out, to);
-    dense_strides(cpu_type(args->instr, 1), from);
+    kiln_cpu_strides(args->instr, 0, to);
+    kiln_cpu_strides(args->instr, 1, from);
     KilnCpuNest nest = { 0 };
     for (int d = 0; d < out->rank; d++)
         kiln_cpu_nest_add(&nest, out->dims[d], to[d], from[attrs->perm.v[d]]);
@@ -63,19 +53,19 @@ kiln_cpu_concat(const KilnKernelArgs *args)
     const KilnType *out = cpu_type(args->instr, 0);
     int axis = kiln_type_axis(out, kiln_instr_attrs(args->instr, concat)->axis);
     size_t size = kiln_dtype_size(out->dtype);
-    int64_t outer = 1, row = 1, at = 0;
-    for (int d = 0; d < out->rank; d++)
-        *(d < axis ? &outer : &row) *= out->dims[d];
-    for (uint32_t i = 1; i < args->instr->n_operands && outer > 0; i++) {
-        int64_t part = kiln_type_elements(cpu_type(args->instr, i)) / outer;
+    int64_t to[KILN_MAX_RANK], from[KILN_MAX_RANK], at = 0;
+    kiln_cpu_strides(args->instr, 0, to);
+    for (uint32_t i = 1; i < args->instr->n_operands; i++) {
+        const KilnType *part = cpu_type(args->instr, i);
         KilnCpuNest nest = { 0 };
-        kiln_cpu_nest_add(&nest, outer, row, part);
-        kiln_cpu_nest_add(&nest, part, 1, 1);
+        kiln_cpu_strides(args->instr, i, from);
+        for (int d = 0; d < out->rank; d++)
+            kiln_cpu_nest_add(&nest, part->dims[d], to[d], from[d]);
         kiln_cpu_nest_copy(&nest, &(KilnCpuEnds){ .to = (char *)args->data[0] + at * (int64_t)size,
                                                   .from = args->data[i],
                                                   .size = size,
                                                   .threads = args->threads });
-        at += part;
+        at += part->dims[axis] * to[axis];
     }
     return NULL;
 }
@@ -86,8 +76,8 @@ kiln_cpu_slice(const KilnKernelArgs *args)
     const KilnInstrAttrs_slice *attrs = kiln_instr_attrs(args->instr, slice);
     const KilnType *out = cpu_type(args->instr, 0);
     int64_t to[KILN_MAX_RANK], from[KILN_MAX_RANK], first = 0;
-    dense_strides(out, to);
-    dense_strides(cpu_type(args->instr, 1), from);
+    kiln_cpu_strides(args->instr, 0, to);
+    kiln_cpu_strides(args->instr, 1, from);
     KilnCpuNest nest = { 0 };
     for (int d = 0; d < out->rank; d++) {
         first += kiln_ints_at(attrs->starts, (uint32_t)d, 0) * from[d];
@@ -105,8 +95,8 @@ kiln_cpu_expand(const KilnKernelArgs *args)
 {
     const KilnType *out = cpu_type(args->instr, 0), *in = cpu_type(args->instr, 1);
     int64_t to[KILN_MAX_RANK], from[KILN_MAX_RANK];
-    dense_strides(out, to);
-    dense_strides(in, from);
+    kiln_cpu_strides(args->instr, 0, to);
+    kiln_cpu_strides(args->instr, 1, from);
     KilnCpuNest nest = { 0 };
     for (int d = 0; d < out->rank; d++) {
         int own = d - (out->rank - in->rank);
@@ -125,8 +115,8 @@ kiln_cpu_tile(const KilnKernelArgs *args)
     if (kiln_type_elements(out) == 0)
         return NULL;
     int64_t to[KILN_MAX_RANK], from[KILN_MAX_RANK];
-    dense_strides(out, to);
-    dense_strides(in, from);
+    kiln_cpu_strides(args->instr, 0, to);
+    kiln_cpu_strides(args->instr, 1, from);
     KilnCpuNest nest = { 0 };
     for (int d = 0; d < out->rank; d++) {
         kiln_cpu_nest_add(&nest, out->dims[d] / in->dims[d], in->dims[d] * to[d], 0);

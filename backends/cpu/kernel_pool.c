@@ -10,6 +10,7 @@
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/reduce.h"
+#include "backends/cpu/rows.h"
 
 #include <math.h>
 #include <string.h>
@@ -22,7 +23,8 @@ enum {
 /* Dims that are missing stand in front, with extent 1. */
 typedef struct {
     int64_t in[3], out[3], kernel[3], stride[3], dilation[3], pad[3], pad_end[3];
-    int64_t planes;
+    int64_t planes, channels;
+    int64_t in_image, out_image; /* floats from one image to the next */
     bool average, count_padding;
 } Pool;
 
@@ -35,7 +37,11 @@ static Pool
 pool_of(const KilnInstr *instr)
 {
     const KilnType *out = cpu_type(instr, 0), *in = cpu_type(instr, 1);
-    Pool p = { .planes = in->dims[0] * in->dims[1], .average = instr->kind != KILN_INSTR_max_pool };
+    Pool p = { .planes = in->dims[0] * in->dims[1],
+               .channels = in->dims[1],
+               .in_image = kiln_cpu_pitch(instr, 1, in->dims[0]),
+               .out_image = kiln_cpu_pitch(instr, 0, in->dims[0]),
+               .average = instr->kind != KILN_INSTR_max_pool };
     Lists l;
     if (p.average) {
         const KilnInstrAttrs_average_pool *a = kiln_instr_attrs(instr, average_pool);
@@ -228,16 +234,19 @@ run_task(const void *data, int64_t task, int thread)
         row[i] = neutral(p);
     for (int64_t i = task * r->bundle; i < end; i++) {
         const int64_t at[2] = { i % per_plane / p->out[1], i % p->out[1] };
-        const float *plane = r->in + i / per_plane * p->in[0] * p->in[1] * p->in[2];
+        const int64_t image = i / per_plane / p->channels, channel = i / per_plane % p->channels;
+        const float *plane = r->in + image * p->in_image + channel * p->in[0] * p->in[1] * p->in[2];
+        float *out = r->out + image * p->out_image + channel * per_plane * p->out[2] +
+                     i % per_plane * p->out[2];
         float count = 1;
         if (p->average)
             count = (float)MAX(1, count_taps(p, 0, at[0]) * count_taps(p, 1, at[1]));
         if (r->first < r->end) {
-            pool_row(r, rows_inside(p, plane, at[1]), count, r->out + i * p->out[2]);
+            pool_row(r, rows_inside(p, plane, at[1]), count, out);
             continue;
         }
         fold_rows(r, plane, at, row + p->pad[2]);
-        KilnCpuWindows w = { .out = r->out + i * p->out[2],
+        KilnCpuWindows w = { .out = out,
                              .x = row,
                              .n = p->out[2],
                              .stride = p->stride[2],
@@ -280,7 +289,8 @@ find_inside(Run *r)
     r->first = first;
     r->safe_end = safe_end;
     r->end = end;
-    r->in_end = r->in + p->planes * p->in[1] * p->in[2];
+    r->in_end = r->in + (p->planes / MAX(1, p->channels) - 1) * p->in_image +
+                p->channels * p->in[1] * p->in[2];
 }
 
 bool

@@ -71,18 +71,18 @@ kiln_cpu_pow_supports(const KilnInstr *instr)
 const char *
 kiln_cpu_pow(const KilnKernelArgs *args)
 {
-    const KilnType *out = cpu_type(args->instr, 0);
-    const KilnType *in[] = { cpu_type(args->instr, 1), cpu_type(args->instr, 2) };
+    const KilnCpuOperand in[] = { kiln_cpu_operand(args->instr, 1),
+                                  kiln_cpu_operand(args->instr, 2) };
     Pow p = { .out = args->data[0], .base = args->data[1], .exponents = args->data[2] };
-    bool one = kiln_type_elements(in[1]) == 1;
+    bool one = kiln_type_elements(in[1].type) == 1;
     if (one) { /* the base has all elements of the result */
-        double exponent = kiln_element_as_f64(in[1]->dtype, args->data[2], 0);
+        double exponent = kiln_element_as_f64(in[1].type->dtype, args->data[2], 0);
         p.exponent = (float)exponent;
         const int op = kiln_cpu_find_power(exponent);
         if (op >= 0)
             p.row = kiln_cpu_rows(KILN_CPU_ISA_AUTO)->unary[op];
     }
-    KilnCpuBroadcast b = kiln_cpu_broadcast(out, in, one ? 1 : 2);
+    KilnCpuBroadcast b = kiln_cpu_broadcast(kiln_cpu_operand(args->instr, 0), in, one ? 1 : 2);
     kiln_cpu_broadcast_run(&b, args->threads, one ? run_power : run_pow, &p);
     return NULL;
 }

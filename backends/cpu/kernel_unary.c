@@ -1,41 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Element-wise instructions of one f32 operand, and clip: attributes as parameters of the loops of
  * elementwise.h. Operands: result, data; of clip also the two bounds. */
+#include "backends/cpu/broadcast.h"
 #include "backends/cpu/elementwise_find.h"
 #include "backends/cpu/kernel.h"
-#include "backends/cpu/parallel.h"
 
 #include <math.h>
 #include <string.h>
-
-enum {
-    TASK_ELEMENTS = 16384,
-};
 
 typedef struct {
     KilnCpuUnaryRow row;
     KilnCpuParams params;
     float *out;
     const float *in;
-    int64_t n;
 } Unary;
 
 static void
-run_task(const void *data, int64_t task, int thread)
+run_row(const void *data, const KilnCpuRun *run)
 {
-    (void)thread;
     const Unary *u = data;
-    int64_t first = task * TASK_ELEMENTS, left = u->n - first;
-    u->row(u->out + first, u->in + first, left < TASK_ELEMENTS ? left : TASK_ELEMENTS, &u->params);
+    u->row(u->out + run->at, u->in + run->from[0], run->n, &u->params);
 }
 
 static void
-run(const KilnKernelArgs *args, Unary *u)
+run_nan(const void *data, const KilnCpuRun *run)
 {
+    const Unary *u = data;
+    for (int64_t i = 0; i < run->n; i++)
+        u->out[run->at + i] = NAN;
+}
+
+static void
+run(const KilnKernelArgs *args, Unary *u, KilnCpuRunFn fn)
+{
+    const KilnCpuOperand in = kiln_cpu_operand(args->instr, 1);
+    KilnCpuBroadcast b = kiln_cpu_broadcast(kiln_cpu_operand(args->instr, 0), &in, 1);
     u->out = args->data[0];
     u->in = args->data[1];
-    u->n = kiln_type_elements(cpu_type(args->instr, 0));
-    kiln_cpu_parallel((u->n + TASK_ELEMENTS - 1) / TASK_ELEMENTS, args->threads, run_task, u);
+    kiln_cpu_broadcast_run(&b, args->threads, fn, u);
 }
 
 KilnCpuParams
@@ -100,7 +102,7 @@ kiln_cpu_unary(const KilnKernelArgs *args)
     const int op = kiln_cpu_find_unary(instr->kind, instr->attrs);
     Unary u = { .row = kiln_cpu_rows(KILN_CPU_ISA_AUTO)->unary[op],
                 .params = kiln_cpu_unary_params(instr->kind, instr->attrs) };
-    run(args, &u);
+    run(args, &u, run_row);
     return NULL;
 }
 
@@ -115,8 +117,6 @@ kiln_cpu_clip(const KilnKernelArgs *args)
         bounds.b = *(const float *)args->data[3];
     Unary u = { .row = kiln_cpu_rows(KILN_CPU_ISA_AUTO)->unary[KILN_CPU_UNARY_clip],
                 .params = bounds };
-    run(args, &u);
-    for (int64_t i = 0; (isnan(bounds.a) || isnan(bounds.b)) && i < u.n; i++)
-        u.out[i] = NAN;
+    run(args, &u, isnan(bounds.a) || isnan(bounds.b) ? run_nan : run_row);
     return NULL;
 }

@@ -54,9 +54,10 @@ const char *
 kiln_cpu_where(const KilnKernelArgs *args)
 {
     const KilnType *out = cpu_type(args->instr, 0);
-    const KilnType *in[] = { cpu_type(args->instr, 1), cpu_type(args->instr, 2),
-                             cpu_type(args->instr, 3) };
-    KilnCpuBroadcast b = kiln_cpu_broadcast(out, in, 3);
+    const KilnCpuOperand in[] = { kiln_cpu_operand(args->instr, 1),
+                                  kiln_cpu_operand(args->instr, 2),
+                                  kiln_cpu_operand(args->instr, 3) };
+    KilnCpuBroadcast b = kiln_cpu_broadcast(kiln_cpu_operand(args->instr, 0), in, 3);
     const size_t size = kiln_dtype_size(out->dtype);
     Where w = { .out = args->data[0],
                 .condition = args->data[1],

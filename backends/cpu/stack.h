@@ -81,6 +81,7 @@ typedef enum {
 typedef struct {
     KilnCpuStackAccess access;
     uint8_t size;                   /* bytes of an element */
+    bool writes;                    /* it is a result */
     bool repeats;                   /* SPREAD_IN: every tile is the same */
     int64_t strides[KILN_MAX_RANK]; /* per dim of the space, in bytes */
 } KilnCpuStackOperand;

@@ -43,16 +43,19 @@ stands_still(const int64_t *strides, int rank)
 }
 
 /* Bundles of rows ask for operands that are spread over them: once for all tiles where each row
- * meets the same elements, else tile by tile, which only very short rows are worth. */
+ * meets the same elements, else tile by tile, which only very short rows are worth. What is written
+ * in rows takes them one by one. */
 static bool
 wants_bundles(const KilnCpuStack *stack)
 {
     const int64_t row = stack->dims[stack->rank - 1];
     if (stack->rank == 1 || row >= BUNDLED_ROW)
         return false;
-    for (uint32_t i = 0; row >= SHORT_ROW && i < stack->n_operands; i++) {
+    for (uint32_t i = 0; i < stack->n_operands; i++) {
         const KilnCpuStackOperand *operand = &stack->operands[i];
-        if (operand->access == KILN_CPU_STACK_ROWS &&
+        if (operand->access == KILN_CPU_STACK_ROWS && operand->writes)
+            return false;
+        if (row >= SHORT_ROW && operand->access == KILN_CPU_STACK_ROWS &&
             !stands_still(operand->strides, stack->rank - 1))
             return false;
     }
@@ -78,28 +81,29 @@ bool
 kiln_cpu_stack_set_space(const KilnInstr *instr, KilnCpuStack *out)
 {
     KilnType space, kept[KILN_STACK_OPERANDS_MAX];
-    const KilnType *types[KILN_STACK_OPERANDS_MAX];
+    KilnCpuOperand operands[KILN_STACK_OPERANDS_MAX];
     int64_t strides[KILN_STACK_OPERANDS_MAX][KILN_MAX_RANK], row = -1;
     kiln_stack_space(instr, &space);
     out->n_operands = instr->n_operands;
     out->n = kiln_type_elements(&space);
     for (uint32_t i = 0; i < instr->n_operands; i++)
-        types[i] = &instr->operands[i].buffer->type;
+        operands[i] = kiln_cpu_operand(instr, i);
     for (uint32_t i = 0; i < instr->n_steps; i++) {
         const KilnStackStep *step = &instr->steps[i];
         if (!kiln_stack_reduces(step->kind))
             continue;
-        kept[step->store] = *types[step->store];
-        types[step->store] = &kept[step->store];
+        kept[step->store] = *operands[step->store].type;
+        operands[step->store].type = &kept[step->store];
         const int64_t group = keep_dims(step, &space, &kept[step->store]);
         if (row >= 0 && group != row)
             return false;
         row = group;
     }
-    out->rank = kiln_cpu_merge_dims(&space, types, (int)instr->n_operands, out->dims, strides);
+    out->rank = kiln_cpu_merge_dims(&space, operands, (int)instr->n_operands, out->dims, strides);
     for (uint32_t i = 0; i < instr->n_operands; i++) {
         KilnCpuStackOperand *operand = &out->operands[i];
-        operand->size = (uint8_t)kiln_dtype_size(types[i]->dtype);
+        operand->size = (uint8_t)kiln_dtype_size(operands[i].type->dtype);
+        operand->writes = instr->operands[i].access != KILN_ACCESS_IN;
         operand->access = kiln_stack_is_reduced(instr, i)       ? KILN_CPU_STACK_REDUCED
                           : is_dense(out, strides[i])           ? KILN_CPU_STACK_DENSE
                           : stands_still(strides[i], out->rank) ? KILN_CPU_STACK_ONE

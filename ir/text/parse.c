@@ -103,23 +103,44 @@ parse_alloc(KilnIRParser *in, const char *name)
     return parse_loc(in, buffer->def);
 }
 
-/* `%base {offset=16} : type` */
+/* `offset=16`, and `rows=4, pitch=40` behind it or alone; then `}`. */
+static bool
+parse_place(KilnParser *parser, KilnBuffer *place)
+{
+    bool more = true;
+    if (kiln_parse_accept_word(parser, "offset")) {
+        if (!kiln_parse_expect(parser, '=') ||
+            !kiln_parse_i64(parser, 0, G_MAXINT64, &place->view_offset))
+            return false;
+        more = kiln_parse_accept(parser, ',');
+    }
+    if (more && (!kiln_parse_expect_word(parser, "rows") || !kiln_parse_expect(parser, '=') ||
+                 !kiln_parse_i64(parser, 1, G_MAXINT64, &place->view_rows) ||
+                 !kiln_parse_expect(parser, ',') || !kiln_parse_expect_word(parser, "pitch") ||
+                 !kiln_parse_expect(parser, '=') ||
+                 !kiln_parse_i64(parser, 0, G_MAXINT64, &place->view_pitch)))
+        return false;
+    return kiln_parse_expect(parser, '}');
+}
+
+/* `%base {offset=16} : type`, `%base {rows=4, pitch=40} : type` */
 static bool
 parse_view(KilnIRParser *in, const char *name)
 {
     KilnParser *parser = &in->parser;
     KilnBuffer *base = kiln_ir_parse_buffer(in);
-    int64_t offset = 0;
+    KilnBuffer place = { .view_rows = 1 };
     KilnType type;
     if (!base)
         return false;
-    if (kiln_parse_accept(parser, '{') &&
-        (!kiln_parse_expect_word(parser, "offset") || !kiln_parse_expect(parser, '=') ||
-         !kiln_parse_i64(parser, 0, G_MAXINT64, &offset) || !kiln_parse_expect(parser, '}')))
+    if (kiln_parse_accept(parser, '{') && !parse_place(parser, &place))
         return false;
     if (!kiln_parse_expect(parser, ':') || !kiln_parse_type(parser, &type))
         return false;
-    return parse_loc(in, kiln_ir_view(in->function, name, base, offset, &type, NULL)->def);
+    KilnBuffer *view = kiln_ir_view(in->function, name, base, place.view_offset, &type, NULL);
+    view->view_rows = place.view_rows;
+    view->view_pitch = place.view_pitch;
+    return parse_loc(in, view->def);
 }
 
 /* `%name = alloc …` or `%name = view …` */

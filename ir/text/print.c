@@ -112,6 +112,24 @@ print_steps(const KilnInstr *stack, GString *out)
     g_string_append(out, " }");
 }
 
+/* `{offset=16}`, `{rows=4, pitch=40}`; nothing where the view begins where its base does. */
+static void
+print_place(const KilnBuffer *view, GString *out)
+{
+    const char *separator = " {";
+    if (view->view_offset) {
+        g_string_append_printf(out, "%soffset=%" G_GINT64_FORMAT, separator, view->view_offset);
+        separator = ", ";
+    }
+    if (view->view_rows > 1) {
+        g_string_append_printf(out, "%srows=%" G_GINT64_FORMAT ", pitch=%" G_GINT64_FORMAT,
+                               separator, view->view_rows, view->view_pitch);
+        separator = ", ";
+    }
+    if (*separator == ',')
+        g_string_append_c(out, '}');
+}
+
 static void
 print_definition(const KilnInstr *instr, GString *out)
 {
@@ -122,8 +140,7 @@ print_definition(const KilnInstr *instr, GString *out)
     if (instr->kind == KILN_INSTR_view) {
         g_string_append_c(out, ' ');
         print_buffer(buffer->base, out);
-        if (buffer->view_offset)
-            g_string_append_printf(out, " {offset=%" G_GINT64_FORMAT "}", buffer->view_offset);
+        print_place(buffer, out);
     } else if (buffer->offset >= 0) {
         g_string_append_printf(out, " at %" G_GINT64_FORMAT, buffer->offset);
     }

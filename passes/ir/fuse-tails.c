@@ -263,8 +263,7 @@ scratch_of(const Fusing *fusing, const KilnInstr *instr)
 {
     const KilnTarget *target = kiln_pass_target(fusing->context);
     const KilnKernel *kernel = target ? kiln_target_find(target, instr) : NULL;
-    return kernel && kernel->scratch_bytes ? (int64_t)kiln_align_up(kernel->scratch_bytes(instr, 1))
-                                           : 0;
+    return kernel ? (int64_t)kiln_align_up(kiln_kernel_scratch(kernel, instr, 1)) : 0;
 }
 
 /* A tail may take scratch, where sums have to wait for the residual that their place holds. */

@@ -90,7 +90,8 @@ skip_view(KilnInstr *instr, KilnPassContext *context)
     if (instr->kind != KILN_INSTR_view)
         return false;
     KilnBuffer *view = instr->operands[0].buffer, *base = instr->operands[1].buffer;
-    GUARD(type_same, kiln_type_equal(&view->type, &base->type) && view->view_offset == 0);
+    GUARD(type_same, kiln_type_equal(&view->type, &base->type) && view->view_offset == 0 &&
+                         kiln_view_part(view).rows == 1);
     GUARD(view_used, view->n_uses > 1);
     kiln_foreach_buffer_use_safe (use, view) {
         if (use->user == instr)
@@ -109,11 +110,13 @@ flatten_view(KilnInstr *instr, KilnPassContext *context)
         return false;
     KilnBuffer *view = instr->operands[0].buffer, *middle = instr->operands[1].buffer,
                *base = middle->base;
-    int64_t unit = (int64_t)kiln_dtype_size(base->type.dtype),
-            middle_unit = (int64_t)kiln_dtype_size(middle->type.dtype);
-    int64_t bytes = view->view_offset * middle_unit;
-    GUARD(whole_elements, unit && bytes % unit == 0);
-    view->view_offset = middle->view_offset + bytes / unit;
+    int64_t unit = (int64_t)kiln_dtype_size(base->type.dtype);
+    KilnRegion outer = kiln_view_part(middle), part = kiln_view_part(view);
+    GUARD(whole_elements, unit && kiln_region_part(&outer, &part, &part) &&
+                              part.offset % unit == 0 && part.pitch % unit == 0);
+    view->view_offset = part.offset / unit;
+    view->view_rows = part.rows;
+    view->view_pitch = part.rows > 1 ? part.pitch / unit : 0;
     view->base = base;
     kiln_instr_set_operand(instr, 1, base);
     kiln_pass_note(context, rule, "%%%s", view->name);
@@ -158,8 +161,7 @@ drop_copy(KilnInstr *instr, KilnPassContext *context)
     if (instr->kind != KILN_INSTR_copy)
         return false;
     KilnBuffer *dest = instr->operands[0].buffer, *source = instr->operands[1].buffer;
-    GUARD(same_origin, kiln_buffer_origin(dest) == kiln_buffer_origin(source));
-    GUARD(same_offset, kiln_buffer_origin_offset(dest) == kiln_buffer_origin_offset(source));
+    GUARD(same_bytes, kiln_buffer_coincides(dest, source));
     kiln_pass_note(context, rule, "%s", kiln_instr_label(instr));
     kiln_instr_remove(instr);
     return true;

@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* optimize-extracts: a slice that is one piece of its operand is read where it lies.
+/* optimize-extracts: a slice is read where it lies in its operand.
  *
  *     slice @out %a, @in %x {starts=[0,2,0]}        %a = view %x {offset=16} : f32[1,3,8]
  *     exp @out %b, @in %a                      =>   exp @out %b, @in %a
  *     dealloc %a
  *
- * The steps are 1; before the axis that is cut the result's extents are 1, behind it they are
- * whole. Neither side may be written while the other one is read: the operand is complete, and the
+ * Where the result is no one piece - the dims before the axis that is cut have extents, or it takes
+ * every other row - it is read in rows, if every kernel that works on it says that it can:
+ *
+ *     %a = view %x {offset=16, rows=4, pitch=40} : f32[4,3,8]
+ *
+ * Neither side may be written while the other one is read: the operand is complete, and the
  * result is written by nothing else unless the operand dies here. Weights are not looked into:
  * kernels pack them by what they are.
  *
@@ -15,28 +19,41 @@
  * address that is not aligned as those of allocs are. */
 #include "passes/lives.h"
 #include "passes/pass.h"
+#include "passes/rows.h"
 
 #include "graph/alloc.h"
 
 static const char rule[] = "slice-as-view";
 
-/* Whether the result is one piece of the operand; the first element of it. */
+/* Where the result lies in the operand, as far as that is a region: runs of elements side by side,
+ * one after the other at one distance. */
 static bool
-is_one_piece(const KilnInstr *slice, int64_t *out_first)
+find_part(const KilnInstr *slice, KilnRegion *out)
 {
     const KilnInstrAttrs_slice *attrs = kiln_instr_attrs(slice, slice);
     const KilnType *to = &slice->operands[0].buffer->type, *from = &slice->operands[1].buffer->type;
-    int64_t stride = 1, first = 0;
-    bool whole = true, one_piece = true;
+    int64_t stride = (int64_t)kiln_dtype_size(from->dtype);
+    int64_t first = 0, run = stride, rows = 1, pitch = 0;
+    bool regular = true;
     for (int d = to->rank - 1; d >= 0; d--) {
-        bool steps = to->dims[d] > 1 && kiln_ints_at(attrs->steps, (uint32_t)d, 1) != 1;
-        one_piece &= !steps && (whole || to->dims[d] == 1);
-        whole &= to->dims[d] == from->dims[d];
+        int64_t n = to->dims[d], step = stride * kiln_ints_at(attrs->steps, (uint32_t)d, 1);
         first += kiln_ints_at(attrs->starts, (uint32_t)d, 0) * stride;
         stride *= from->dims[d];
+        if (n == 1)
+            continue;
+        if (rows == 1 && step == run) {
+            run *= n;
+        } else if (rows == 1 && step > run) {
+            rows = n;
+            pitch = step;
+        } else if (rows > 1 && step == rows * pitch) {
+            rows *= n;
+        } else {
+            regular = false;
+        }
     }
-    *out_first = first;
-    return one_piece;
+    *out = kiln_region_make(first, rows, run, pitch);
+    return regular;
 }
 
 /* Nothing names @result before @slice writes it, not even a view. What this pass made of it stands
@@ -54,15 +71,16 @@ is_born_at(const KilnLives *lives, const KilnBuffer *result, const KilnInstr *sl
 
 static bool
 may_view(const KilnLives *lives, KilnPassContext *context, const KilnInstr *slice,
-         int64_t *out_first)
+         KilnRegion *out_part)
 {
     KilnBuffer *result = slice->operands[0].buffer, *operand = slice->operands[1].buffer;
     const KilnBuffer *origin = kiln_buffer_origin(operand);
     const KilnFacts *to = kiln_lives_facts(lives, kiln_buffer_origin(result));
     const KilnFacts *from = kiln_lives_facts(lives, origin);
     int64_t step = lives->places[slice->id].step;
-    GUARD(one_piece, is_one_piece(slice, out_first));
     GUARD(has_elements, kiln_type_bytes(&result->type) > 0);
+    KilnRegion place = kiln_buffer_region(operand);
+    GUARD(in_rows, find_part(slice, out_part) && kiln_region_part(&place, out_part, &place));
     GUARD(plain_layout, !result->type.layout && !operand->type.layout);
     GUARD(result_local, result->kind == KILN_BUFFER_ALLOC);
     GUARD(result_born_here, is_born_at(lives, result, slice));
@@ -70,9 +88,8 @@ may_view(const KilnLives *lives, KilnPassContext *context, const KilnInstr *slic
     GUARD(operand_complete, from->last_write < step);
     GUARD(result_complete,
           to->n_writes == 1 || (origin->kind == KILN_BUFFER_ALLOC && from->last == step));
-    int64_t offset = kiln_buffer_origin_offset(operand) +
-                     *out_first * (int64_t)kiln_dtype_size(operand->type.dtype);
-    GUARD(aligned_for_calls, !to->called || offset % KILN_ALIGNMENT == 0);
+    GUARD(aligned_for_calls, !to->called || place.offset % KILN_ALIGNMENT == 0);
+    GUARD(takes_rows, kiln_rows_taken(kiln_pass_target(context), result, &place, slice));
     return true;
 }
 
@@ -104,12 +121,12 @@ keeps_peak(KilnLives *lives, KilnPassContext *context, const KilnInstr *slice)
 }
 
 static void
-view_slice(KilnLives *lives, KilnPassContext *context, KilnInstr *slice, int64_t first)
+view_slice(KilnLives *lives, KilnPassContext *context, KilnInstr *slice, const KilnRegion *part)
 {
     KilnBuffer *result = slice->operands[0].buffer, *operand = slice->operands[1].buffer;
     kiln_pass_note(context, rule, "%s", kiln_instr_label(slice));
     KilnBuffer *view =
-        kiln_ir_view(slice->function, result->name, operand, first, &result->type, slice);
+        kiln_ir_view_part(slice->function, result->name, operand, part, &result->type, slice);
     kiln_instr_remove(slice);
     KilnFacts *facts = kiln_lives_facts(lives, result);
     if (--facts->n_writes == 0)
@@ -125,14 +142,14 @@ view_slices(KilnLives *lives, KilnPassContext *context, GPtrArray *slices)
     bool any = false;
     for (guint i = 0; i < slices->len; i++) {
         KilnInstr *slice = g_ptr_array_index(slices, i);
-        int64_t first;
-        if (!may_view(lives, context, slice, &first))
+        KilnRegion part;
+        if (!may_view(lives, context, slice, &part))
             continue;
         if (!keeps_peak(lives, context, slice)) {
             slices->pdata[n_waiting++] = slice;
             continue;
         }
-        view_slice(lives, context, slice, first);
+        view_slice(lives, context, slice, &part);
         any = true;
     }
     g_ptr_array_set_size(slices, (gint)n_waiting);

@@ -7,18 +7,24 @@
  *     concat @out %r, @in %a, @in @z      %z = view %r {offset=16} : f32[1,3,8]
  *     dealloc %a                          copy @out %z, @in @z
  *
- * The extents before the axis are all 1, so that each operand is one piece of the result. An
- * operand that is all of an alloc becomes a view of the result; neighbours that are all of one
- * alloc together do too, as where one concat repeats another one's operands. What stays apart -
- * inputs, weights, what is there a second time - is copied. Readers of an operand that come later
- * stay right while nothing writes over the result.
+ * An operand that is all of an alloc becomes a view of the result; neighbours that are all of one
+ * alloc together do too, as where one concat repeats another one's operands. Where the extents
+ * before the axis are not all 1 - a batch of several images - it lies there in rows:
+ *
+ *     %a = view %r {rows=4, pitch=40} : f32[4,2,8]
+ *
+ * if every kernel that works on it says that it can. What stays apart - inputs, weights, what is
+ * there a second time - is copied. Readers of an operand that come later stay right while nothing
+ * writes over the result.
  *
  * requires nothing, preserves nothing; class E. The result lives longer then, from its first
  * operand's first write on. Operands are left apart, those that are made first before others, until
  * no more lives at once than did before the pass. Kernels take addresses that are aligned to an
- * element; what calls want is not known, so that a call's buffers stay aligned as allocs are. */
+ * element; what calls want is not known, so that a call's buffers stay aligned as allocs are, and
+ * dense. */
 #include "passes/lives.h"
 #include "passes/pass.h"
+#include "passes/rows.h"
 
 #include "graph/alloc.h"
 
@@ -26,11 +32,19 @@
 
 static const char rule[] = "concat-in-place"; /* and pad */
 
+/* Where things are joined: one row for each index of the dims before the axis. */
+typedef struct {
+    KilnBuffer *origin;
+    KilnRegion region; /* of the result in its origin */
+    int axis;
+    int64_t rows, pitch; /* bytes from row to row of the result */
+} Joint;
+
 /* Operands that follow each other. */
 typedef struct {
-    uint32_t first, n;  /* among the operands of the concat */
-    KilnBuffer *origin; /* of all of them */
-    int64_t offset;     /* bytes from the result's origin */
+    uint32_t first, n;     /* among the operands of the concat */
+    KilnBuffer *origin;    /* of all of them */
+    int64_t offset, width; /* bytes of a row: from its start, and how many */
     bool in_place;
 } Piece;
 
@@ -44,13 +58,24 @@ typedef struct {
 
 /* --- which concats --- */
 
-static bool
-is_contiguous(const KilnType *type, int64_t axis)
+static Joint
+joint_of(const KilnInstr *instr, int axis)
 {
-    bool single = true;
-    for (int d = 0; d < kiln_type_axis(type, axis); d++)
-        single &= type->dims[d] == 1;
-    return single;
+    KilnBuffer *result = instr->operands[0].buffer;
+    Joint joint = { kiln_buffer_origin(result), kiln_buffer_region(result), axis, 1, 0 };
+    for (int d = 0; d < axis; d++)
+        joint.rows *= result->type.dims[d];
+    joint.pitch = joint.rows ? kiln_type_bytes(&result->type) / joint.rows : 0;
+    return joint;
+}
+
+/* @width bytes of each row from @offset on, in the result's origin. False where that is no region.
+ */
+static bool
+place_of(const Joint *joint, int64_t offset, int64_t width, KilnRegion *out)
+{
+    KilnRegion part = kiln_region_make(offset, joint->rows, width, joint->pitch);
+    return kiln_region_part(&joint->region, &part, out);
 }
 
 /* Stored integers stand for the same reals everywhere: joining only moves them. */
@@ -81,15 +106,6 @@ may_hold(const Inserts *inserts, const KilnInstr *instr)
     return true;
 }
 
-static bool
-may_join(const Inserts *inserts, const KilnInstr *concat)
-{
-    KilnPassContext *context = inserts->context;
-    const KilnType *type = &concat->operands[0].buffer->type;
-    GUARD(contiguous, is_contiguous(type, kiln_instr_attrs(concat, concat)->axis));
-    return may_hold(inserts, concat);
-}
-
 /* The outermost axis that is padded, and how far in front of it and behind. */
 static int
 padded_axis(const KilnInstr *pad, int64_t out_pads[2])
@@ -104,6 +120,15 @@ padded_axis(const KilnInstr *pad, int64_t out_pads[2])
             return (int)d;
     }
     return 0;
+}
+
+static int
+joined_axis(const KilnInstr *instr)
+{
+    int64_t pads[2];
+    if (instr->kind == KILN_INSTR_pad)
+        return padded_axis(instr, pads);
+    return kiln_type_axis(&instr->operands[0].buffer->type, kiln_instr_attrs(instr, concat)->axis);
 }
 
 static bool
@@ -122,108 +147,131 @@ static bool
 may_pad(const Inserts *inserts, const KilnInstr *pad)
 {
     KilnPassContext *context = inserts->context;
-    const KilnType *type = &pad->operands[0].buffer->type;
     int64_t pads[2];
-    int axis = padded_axis(pad, pads);
+    padded_axis(pad, pads);
     GUARD(pad_of_one_value, strcmp(kiln_instr_attrs(pad, pad)->mode, "constant") == 0);
     GUARD(pad_one_axis, pads_one_axis(pad));
-    GUARD(pad_contiguous, is_contiguous(type, axis));
     GUARD(pad_cuts_nothing, pads[0] >= 0 && pads[1] >= 0);
     return may_hold(inserts, pad);
 }
 
 /* --- which operands --- */
 
-static int64_t
-end_of(const KilnBuffer *buffer)
+/* Which bytes of its origin's rows @buffer is, in an origin of @rows rows. */
+static bool
+find_columns(const KilnBuffer *buffer, int64_t rows, int64_t *begin, int64_t *end)
 {
-    return kiln_buffer_origin_offset(buffer) + kiln_type_bytes(&buffer->type);
+    int64_t whole = kiln_type_bytes(&kiln_buffer_origin((KilnBuffer *)buffer)->type);
+    KilnRegion region = kiln_buffer_region(buffer);
+    if (rows == 0 || whole % rows)
+        return false;
+    bool all = region.offset == 0 && region.run == whole;
+    *begin = region.offset;
+    *end = region.offset + (all ? whole / rows : region.run);
+    return rows == 1 ? region.rows == 1
+                     : all || (region.rows == rows && region.pitch == whole / rows &&
+                               region.offset < whole / rows);
 }
 
 /* The operands from @first on that are neighbours in one buffer and, together, may be all of it;
  * where they are not, the first alone. */
 static Piece
-piece_at(const KilnInstr *concat, uint32_t first, int64_t offset)
+piece_at(const KilnInstr *concat, const Joint *joint, uint32_t first, int64_t offset)
 {
     KilnBuffer *buffer = concat->operands[first].buffer;
-    Piece piece = { first, 1, kiln_buffer_origin(buffer), offset, false };
-    int64_t whole = kiln_type_bytes(&piece.origin->type), end = end_of(buffer);
+    int64_t bytes = kiln_type_bytes(&buffer->type), begin, end, next_begin, next_end;
+    Piece piece = { first, 1, kiln_buffer_origin(buffer), offset, 0, false };
+    piece.width = joint->rows ? bytes / joint->rows : 0;
+    if (!find_columns(buffer, joint->rows, &begin, &end) || begin != 0)
+        return piece;
+    int64_t whole = kiln_type_bytes(&piece.origin->type) / joint->rows;
     uint32_t n = 1;
-    while (kiln_buffer_origin_offset(buffer) == 0 && end < whole &&
-           first + n < concat->n_operands) {
+    for (; end < whole && first + n < concat->n_operands; n++) {
         KilnBuffer *next = concat->operands[first + n].buffer;
-        if (kiln_buffer_origin(next) != piece.origin || kiln_buffer_origin_offset(next) != end)
+        if (kiln_buffer_origin(next) != piece.origin ||
+            !find_columns(next, joint->rows, &next_begin, &next_end) || next_begin != end)
             break;
-        end = end_of(next);
-        n++;
+        end = next_end;
     }
-    if (end == whole)
+    if (end == whole) {
         piece.n = n;
+        piece.width = whole;
+    }
     return piece;
 }
 
 static bool
-is_all(const KilnInstr *concat, const Piece *piece)
+is_all(const KilnInstr *instr, const Joint *joint, const Piece *piece)
 {
-    return kiln_buffer_origin_offset(concat->operands[piece->first].buffer) == 0 &&
-           end_of(concat->operands[piece->first + piece->n - 1].buffer) ==
-               kiln_type_bytes(&piece->origin->type);
+    int64_t begin, end;
+    return find_columns(instr->operands[piece->first].buffer, joint->rows, &begin, &end) &&
+           begin == 0 && piece->width * joint->rows == kiln_type_bytes(&piece->origin->type);
 }
 
 static bool
-may_move(const Inserts *inserts, const KilnInstr *concat, const Piece *piece)
+is_aligned(const KilnRegion *place, const KilnType *type)
+{
+    int64_t unit = (int64_t)kiln_dtype_size(type->dtype);
+    return place->offset % unit == 0 && place->pitch % unit == 0;
+}
+
+static bool
+may_move(const Inserts *inserts, const KilnInstr *concat, const Joint *joint, const Piece *piece)
 {
     KilnPassContext *context = inserts->context;
-    const KilnBuffer *result = kiln_buffer_origin(concat->operands[0].buffer);
+    const KilnBuffer *result = joint->origin;
+    const KilnTarget *target = kiln_pass_target(context);
     int64_t step = inserts->lives->places[concat->id].step;
     const KilnFacts *from = kiln_lives_facts(inserts->lives, piece->origin);
     const KilnFacts *to = kiln_lives_facts(inserts->lives, result);
+    KilnRegion place;
+    if (!place_of(joint, piece->offset, piece->width, &place))
+        return false;
     GUARD(operand_local, piece->origin->kind == KILN_BUFFER_ALLOC);
-    GUARD(operand_whole, is_all(concat, piece));
+    GUARD(operand_whole, is_all(concat, joint, piece));
     GUARD(first_place, inserts->taken[piece->origin->id] != inserts->n_looks);
     GUARD(operand_complete, from->last_write < step);
     GUARD(result_not_overwritten, from->last <= step || to->last_write <= step);
-    GUARD(aligned_for_calls, !from->called || piece->offset % KILN_ALIGNMENT == 0);
+    GUARD(aligned_for_calls, !from->called || place.offset % KILN_ALIGNMENT == 0);
     GUARD(whole_elements,
-          piece->offset % (int64_t)kiln_dtype_size(result->type.dtype) == 0 &&
-              piece->offset % (int64_t)kiln_dtype_size(piece->origin->type.dtype) == 0);
+          is_aligned(&place, &result->type) && is_aligned(&place, &piece->origin->type));
+    GUARD(takes_rows, kiln_rows_taken(target, piece->origin, &place, concat));
     return true;
 }
 
 static GArray *
-find_pieces(Inserts *inserts, const KilnInstr *concat)
+find_pieces(Inserts *inserts, const KilnInstr *concat, const Joint *joint)
 {
     GArray *pieces = g_array_new(FALSE, FALSE, sizeof(Piece));
     inserts->n_looks++;
-    int64_t offset = kiln_buffer_origin_offset(concat->operands[0].buffer);
+    int64_t offset = 0;
     for (uint32_t i = 1; i < concat->n_operands;) {
-        Piece piece = piece_at(concat, i, offset);
-        piece.in_place =
-            kiln_type_bytes(&piece.origin->type) > 0 && may_move(inserts, concat, &piece);
+        Piece piece = piece_at(concat, joint, i, offset);
+        piece.in_place = piece.width > 0 && may_move(inserts, concat, joint, &piece);
         if (piece.in_place)
             inserts->taken[piece.origin->id] = inserts->n_looks;
         g_array_append_val(pieces, piece);
-        for (uint32_t k = 0; k < piece.n; k++)
-            offset += kiln_type_bytes(&concat->operands[i + k].buffer->type);
+        offset += piece.width;
         i += piece.n;
     }
     return pieces;
 }
 
-/* What is padded: all of it lies in one piece behind the first border. */
+/* What is padded lies behind the first border. */
 static GArray *
-padded_piece(Inserts *inserts, const KilnInstr *pad)
+padded_piece(Inserts *inserts, const KilnInstr *pad, const Joint *joint)
 {
     GArray *pieces = g_array_new(FALSE, FALSE, sizeof(Piece));
     KilnBuffer *result = pad->operands[0].buffer, *operand = pad->operands[1].buffer;
-    int64_t pads[2], offset = (int64_t)kiln_dtype_size(result->type.dtype);
-    int axis = padded_axis(pad, pads);
-    for (int d = axis + 1; d < result->type.rank; d++)
-        offset *= result->type.dims[d];
-    Piece piece = { 1, 1, kiln_buffer_origin(operand),
-                    kiln_buffer_origin_offset(result) + pads[0] * offset, false };
+    int64_t pads[2], of_one = 0;
+    padded_axis(pad, pads);
+    if (result->type.rank > 0 && result->type.dims[joint->axis])
+        of_one = joint->pitch / result->type.dims[joint->axis];
+    Piece piece = piece_at(pad, joint, 1, pads[0] * of_one);
+    piece.n = 1;
+    piece.width = joint->rows ? kiln_type_bytes(&operand->type) / joint->rows : 0;
     inserts->n_looks++;
-    piece.in_place = kiln_type_bytes(&operand->type) > 0 && may_move(inserts, pad, &piece);
+    piece.in_place = piece.width > 0 && may_move(inserts, pad, joint, &piece);
     g_array_append_val(pieces, piece);
     return pieces;
 }
@@ -295,11 +343,15 @@ choose(Inserts *inserts, const KilnInstr *concat, GArray *pieces)
 
 /* --- rewriting --- */
 
+/* @width bytes of each row from @offset on: place_of() has said that they are a region. */
 static KilnBuffer *
-view_of(KilnBuffer *result, const KilnBuffer *like, int64_t offset, KilnInstr *before)
+view_of(const Joint *joint, int64_t offset, int64_t width, const KilnBuffer *like,
+        KilnInstr *before)
 {
-    return kiln_ir_view(result->function, like->name, result,
-                        offset / (int64_t)kiln_dtype_size(result->type.dtype), &like->type, before);
+    KilnRegion place;
+    place_of(joint, offset, width, &place);
+    return kiln_ir_view_part(joint->origin->function, like->name, joint->origin, &place,
+                             &like->type, before);
 }
 
 /* The result is allocated before all that will lie in it. */
@@ -317,22 +369,21 @@ hoist_result(Inserts *inserts, KilnBuffer *result, const GPtrArray *moving)
 }
 
 static gboolean
-copy_operands(KilnInstr *concat, const Piece *piece, GError **error)
+copy_operands(KilnInstr *concat, const Joint *joint, const Piece *piece, GError **error)
 {
-    KilnBuffer *result = kiln_buffer_origin(concat->operands[0].buffer);
     int64_t offset = piece->offset;
     for (uint32_t i = piece->first; i < piece->first + piece->n; i++) {
         KilnBuffer *source = concat->operands[i].buffer;
-        int64_t bytes = kiln_type_bytes(&source->type);
-        if (bytes == 0)
+        int64_t width = kiln_type_bytes(&source->type) / joint->rows;
+        if (width == 0)
             continue;
-        KilnBuffer *operands[] = { view_of(result, source, offset, concat), source };
+        KilnBuffer *operands[] = { view_of(joint, offset, width, source, concat), source };
         KilnInstr *copy =
             kiln_instr_new(concat->function, KILN_INSTR_copy, operands, 2, NULL, concat, error);
         if (!copy)
             return FALSE;
         copy->name = concat->name;
-        offset += bytes;
+        offset += width;
     }
     return TRUE;
 }
@@ -353,18 +404,14 @@ zero_of(Inserts *inserts, const KilnInstr *pad)
 
 /* @n elements of the axis from @first on. */
 static gboolean
-fill(KilnInstr *pad, int axis, int64_t first, int64_t n, KilnBuffer *value, GError **error)
+fill(KilnInstr *pad, const Joint *joint, const int64_t range[2], KilnBuffer *value, GError **error)
 {
-    KilnBuffer *result = pad->operands[0].buffer;
-    KilnType type = result->type;
-    int64_t inner = 1;
-    for (int d = axis + 1; d < type.rank; d++)
-        inner *= type.dims[d];
-    type.dims[axis] = n;
-    if (n * inner == 0)
+    KilnBuffer like = *pad->operands[0].buffer;
+    int64_t of_one = joint->pitch / like.type.dims[joint->axis];
+    like.type.dims[joint->axis] = range[1];
+    if (range[1] * of_one == 0)
         return TRUE;
-    KilnBuffer *border =
-        kiln_ir_view(pad->function, result->name, result, first * inner, &type, pad);
+    KilnBuffer *border = view_of(joint, range[0] * of_one, range[1] * of_one, &like, pad);
     KilnInstr *expand = kiln_instr_new(pad->function, KILN_INSTR_expand,
                                        (KilnBuffer *[]){ border, value }, 2, NULL, pad, error);
     if (expand)
@@ -373,38 +420,39 @@ fill(KilnInstr *pad, int axis, int64_t first, int64_t n, KilnBuffer *value, GErr
 }
 
 static gboolean
-fill_border(Inserts *inserts, KilnInstr *pad, GError **error)
+fill_border(Inserts *inserts, KilnInstr *pad, const Joint *joint, GError **error)
 {
     int64_t pads[2];
-    int axis = padded_axis(pad, pads);
+    padded_axis(pad, pads);
     if (pads[0] == 0 && pads[1] == 0)
         return TRUE;
     KilnBuffer *given = kiln_instr_operand(pad, 2), *value = given ? given : zero_of(inserts, pad);
-    int64_t extent = pad->operands[0].buffer->type.dims[axis];
-    return fill(pad, axis, 0, pads[0], value, error) &&
-           fill(pad, axis, extent - pads[1], pads[1], value, error);
+    int64_t extent = pad->operands[0].buffer->type.dims[joint->axis];
+    const int64_t front[] = { 0, pads[0] }, behind[] = { extent - pads[1], pads[1] };
+    return fill(pad, joint, front, value, error) && fill(pad, joint, behind, value, error);
 }
 
 static gboolean
-join(Inserts *inserts, KilnInstr *instr, GArray *pieces, const GPtrArray *moving, GError **error)
+join(Inserts *inserts, KilnInstr *instr, const Joint *joint, GArray *pieces,
+     const GPtrArray *moving, GError **error)
 {
-    KilnBuffer *result = kiln_buffer_origin(instr->operands[0].buffer);
     kiln_pass_note(inserts->context, rule, "%s: %u of %u operands", kiln_instr_label(instr),
                    moving->len, pieces->len);
-    hoist_result(inserts, result, moving);
-    if (instr->kind == KILN_INSTR_pad && !fill_border(inserts, instr, error))
+    hoist_result(inserts, joint->origin, moving);
+    if (instr->kind == KILN_INSTR_pad && !fill_border(inserts, instr, joint, error))
         return FALSE;
     for (guint i = 0; i < pieces->len; i++) {
         const Piece *piece = &g_array_index(pieces, Piece, i);
-        if (!piece->in_place && !copy_operands(instr, piece, error))
+        if (!piece->in_place && !copy_operands(instr, joint, piece, error))
             return FALSE;
     }
     for (guint i = 0; i < pieces->len; i++) {
         const Piece *piece = &g_array_index(pieces, Piece, i);
         if (!piece->in_place)
             continue;
-        KilnBuffer *view = view_of(result, piece->origin, piece->offset, piece->origin->def);
-        kiln_lives_replace(inserts->lives, piece->origin, view, result);
+        KilnBuffer *view =
+            view_of(joint, piece->offset, piece->width, piece->origin, piece->origin->def);
+        kiln_lives_replace(inserts->lives, piece->origin, view, joint->origin);
     }
     kiln_instr_remove(instr);
     return TRUE;
@@ -419,10 +467,11 @@ join_concats(Inserts *inserts, GPtrArray *concats, bool *out_any, GError **error
     for (guint i = 0; i < concats->len; i++) {
         KilnInstr *concat = g_ptr_array_index(concats, i);
         bool is_pad = concat->kind == KILN_INSTR_pad;
-        if (!(is_pad ? may_pad(inserts, concat) : may_join(inserts, concat)))
+        if (!(is_pad ? may_pad(inserts, concat) : may_hold(inserts, concat)))
             continue;
+        const Joint joint = joint_of(concat, joined_axis(concat));
         g_autoptr(GArray) pieces =
-            is_pad ? padded_piece(inserts, concat) : find_pieces(inserts, concat);
+            is_pad ? padded_piece(inserts, concat, &joint) : find_pieces(inserts, concat, &joint);
         bool wanted = false;
         for (guint k = 0; k < pieces->len; k++)
             wanted |= g_array_index(pieces, Piece, k).in_place;
@@ -432,7 +481,7 @@ join_concats(Inserts *inserts, GPtrArray *concats, bool *out_any, GError **error
                 concats->pdata[n_waiting++] = concat;
             continue;
         }
-        if (!join(inserts, concat, pieces, moving, error))
+        if (!join(inserts, concat, &joint, pieces, moving, error))
             return FALSE;
         *out_any = true;
     }

@@ -49,26 +49,17 @@ is_whole(const KilnBuffer *buffer, const KilnBuffer *origin)
            kiln_type_bytes(&buffer->type) == kiln_type_bytes(&origin->type);
 }
 
-static bool
-overlap(const KilnBuffer *a, const KilnBuffer *b)
-{
-    int64_t x = kiln_buffer_origin_offset(a), y = kiln_buffer_origin_offset(b);
-    return x < y + kiln_type_bytes(&b->type) && y < x + kiln_type_bytes(&a->type);
-}
-
 /* --- what may share --- */
 
 /* Every other operand that meets the source's bytes must be one that result @out may overwrite. */
 static bool
 all_may_alias(const KilnInstr *instr, uint32_t out, KilnBuffer *source)
 {
-    const KilnBuffer *origin = kiln_buffer_origin(source);
-    int64_t offset = kiln_buffer_origin_offset(source);
     for (uint32_t i = 0; i < instr->n_operands; i++) {
         KilnBuffer *other = instr->operands[i].buffer;
-        if (i == out || !other || kiln_buffer_origin(other) != origin || !overlap(other, source))
+        if (i == out || !other || !kiln_buffer_meets(other, source))
             continue;
-        if (!kiln_instr_may_share(instr, out, i) || kiln_buffer_origin_offset(other) != offset)
+        if (!kiln_instr_may_share(instr, out, i) || !kiln_buffer_coincides(other, source))
             return false;
     }
     return true;
@@ -77,8 +68,7 @@ all_may_alias(const KilnInstr *instr, uint32_t out, KilnBuffer *source)
 /* Whether no instruction behind @step touches what @source names, through @buffer or views of it;
  * @left counts uses down, and none left is no. */
 static bool
-dies_at(const Sharing *sharing, const KilnBuffer *buffer, const KilnBuffer *source, int64_t step,
-        int *left)
+dies_at(const Sharing *sharing, KilnBuffer *buffer, KilnBuffer *source, int64_t step, int *left)
 {
     kiln_foreach_buffer_use (use, buffer) {
         const KilnInstr *user = use->user;
@@ -88,7 +78,8 @@ dies_at(const Sharing *sharing, const KilnBuffer *buffer, const KilnBuffer *sour
             if (!dies_at(sharing, user->operands[0].buffer, source, step, left))
                 return false;
         } else if (!kiln_instr_is_bookkeeping(user) &&
-                   sharing->lives->places[user->id].step > step && overlap(buffer, source)) {
+                   sharing->lives->places[user->id].step > step &&
+                   kiln_buffer_meets(buffer, source)) {
             return false;
         }
     }
@@ -133,13 +124,14 @@ may_share_part(const Sharing *sharing, const KilnInstr *instr, uint32_t out, uin
     KilnPassContext *context = sharing->context;
     KilnBuffer *source = instr->operands[k].buffer;
     const KilnBuffer *to = kiln_buffer_origin(instr->operands[out].buffer);
-    const KilnBuffer *from = kiln_buffer_origin(source);
+    KilnBuffer *from = kiln_buffer_origin(source);
     const KilnFacts *facts = kiln_lives_facts(sharing->lives, to);
     int64_t offset = kiln_buffer_origin_offset(source);
     int left = LOOK_MAX;
     if (is_whole(source, from)) /* what keeps it from being shared whole does so here */
         return false;
     GUARD(part_for_local, to->kind == KILN_BUFFER_ALLOC);
+    GUARD(part_dense, !kiln_buffer_in_rows(source));
     GUARD(part_dies_here,
           dies_at(sharing, from, source, sharing->lives->places[instr->id].step, &left));
     GUARD(aligned_for_calls, !facts->called || offset % KILN_ALIGNMENT == 0);

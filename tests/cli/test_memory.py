@@ -120,6 +120,31 @@ class Plan(CliTest):
             document = self.check(MODEL, *options)
             self.check_against_text(document, self.kiln("opt", MODEL, "--stage", "ir", "-o", "/dev/stdout", *options))
 
+    def test_views_in_rows(self):
+        """A batch whose channels are joined and split: views in rows lengthen the life of what they lie in, as the text says."""
+        text = """graph @f(%x: f32[4,8,16,16]) {
+  %a = relu(%x) : f32[4,8,16,16]
+  %b = exp(%x) : f32[4,8,16,16]
+  %c = concat(%a, %b, %a) {axis=1} : f32[4,24,16,16]
+  %m = max_pool(%c) {kernel_shape=[2,2], strides=[2,2]} : f32[4,24,8,8]
+  %s, %t = split(%m) {axis=1, num_outputs=2} : f32[4,12,8,8], f32[4,12,8,8]
+  %u = max_pool(%t) {kernel_shape=[2,2], strides=[2,2]} : f32[4,12,4,4]
+  %v = max_pool(%s) {kernel_shape=[2,2], strides=[2,2]} : f32[4,12,4,4]
+  %y = add(%u, %v) : f32[4,12,4,4]
+  return %y
+}
+"""
+        (self.dir / "rows.kiln").write_text(text, encoding="utf-8")
+        printed = self.kiln("opt", "rows.kiln", "--stage", "ir", "-o", "/dev/stdout")
+        self.assertGreaterEqual(printed.count("rows=4, pitch="), 3, printed)
+        self.assertNotIn("  concat", printed)
+        self.assertNotIn("  slice", printed)
+        self.check_against_text(self.check("rows.kiln"), printed)
+        self.kiln("run", "rows.kiln", "--random", "1", "--poison", "--quiet")
+        self.kiln("opt", "rows.kiln", "--check", "-o", "/dev/null")
+        self.kiln("opt", "rows.kiln", "--stage", "ir", "-o", "ir.kiln")
+        self.assertEqual(self.kiln("opt", "ir.kiln", "--pipeline", "none", "--stage", "ir", "-o", "/dev/stdout"), printed)
+
     def test_default_needs_less_than_none(self):
         self.assertLess(self.check(MODEL)["arena"], self.check(MODEL, "--pipeline", "none")["sum"])
 

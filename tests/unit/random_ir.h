@@ -127,6 +127,18 @@ random_ir_step_elementwise(RandomIR *r)
         random_ir_emit(r, kinds[random_ir_draw(r, 3)], (KilnBuffer *[]){ to, b, a }, 3, NULL);
 }
 
+/* @rows runs of @n elements as one dim, if they are rows of what @whole is a view of, too. */
+static inline void
+random_ir_view_part(RandomIR *r, KilnBuffer *whole, int64_t first, int64_t rows, int64_t n)
+{
+    KilnType type = random_ir_type(rows * n);
+    int64_t unit = sizeof(float), pitch = random_ir_size(whole) / rows;
+    KilnRegion base = kiln_buffer_region(whole);
+    KilnRegion part = kiln_region_make(first * unit, rows, n * unit, pitch * unit), at;
+    if (kiln_region_part(&base, &part, &at))
+        random_ir_push(r, kiln_ir_view_part(r->ir, "v", whole, &part, &type, NULL));
+}
+
 static inline void
 random_ir_step_view(RandomIR *r)
 {
@@ -134,8 +146,18 @@ random_ir_step_view(RandomIR *r)
     int64_t units = random_ir_size(whole) / RANDOM_IR_DIMS;
     int64_t first = random_ir_draw(r, (uint32_t)units);
     int64_t n = 1 + random_ir_draw(r, (uint32_t)(units - first));
-    KilnType type = random_ir_type(n * RANDOM_IR_DIMS);
-    random_ir_push(r, kiln_ir_view(r->ir, "v", whole, first * RANDOM_IR_DIMS, &type, NULL));
+    random_ir_view_part(r, whole, first * RANDOM_IR_DIMS, 1, n * RANDOM_IR_DIMS);
+}
+
+/* A part of each of several rows. */
+static inline void
+random_ir_step_rows(RandomIR *r)
+{
+    KilnBuffer *whole = random_ir_any(r);
+    int64_t pitch = random_ir_size(whole) / RANDOM_IR_DIMS;
+    int64_t first = random_ir_draw(r, (uint32_t)pitch);
+    int64_t n = 1 + random_ir_draw(r, (uint32_t)(pitch - first));
+    random_ir_view_part(r, whole, first, RANDOM_IR_DIMS, n);
 }
 
 /* A buffer that is written through views, in any order. */
@@ -195,6 +217,42 @@ random_ir_rows(RandomIR *r, KilnBuffer *buffer)
     KilnType type = kiln_type_make(
         KILN_DTYPE_f32, 2, (int64_t[]){ random_ir_size(buffer) / RANDOM_IR_DIMS, RANDOM_IR_DIMS });
     return kiln_ir_view(r->ir, "m", buffer, 0, &type, NULL);
+}
+
+/* As RANDOM_IR_DIMS rows. */
+static inline KilnBuffer *
+random_ir_columns(RandomIR *r, KilnBuffer *buffer)
+{
+    KilnType type = kiln_type_make(
+        KILN_DTYPE_f32, 2, (int64_t[]){ RANDOM_IR_DIMS, random_ir_size(buffer) / RANDOM_IR_DIMS });
+    return kiln_ir_view(r->ir, "c", buffer, 0, &type, NULL);
+}
+
+/* What is joined, cut and padded row by row. */
+static inline void
+random_ir_step_columns(RandomIR *r)
+{
+    KilnBuffer *a = random_ir_columns(r, random_ir_any(r)), *to;
+    KilnBuffer *b = random_ir_columns(r, random_ir_any(r));
+    int64_t n = a->type.dims[1], start[] = { 0, random_ir_draw(r, (uint32_t)n) };
+    int64_t pads[] = { 0, random_ir_draw(r, 3), 0, random_ir_draw(r, 3) };
+    KilnInstrAttrs_concat concat = { .axis = 1 };
+    KilnInstrAttrs_slice slice = { .starts = { 2, start } };
+    KilnInstrAttrs_pad pad = { .pads = { 4, pads }, .mode = "constant" };
+    KilnType type = a->type;
+    uint32_t kind = random_ir_draw(r, 3);
+    type.dims[1] = kind == 0   ? n + b->type.dims[1]
+                   : kind == 1 ? n - start[1]
+                               : n + pads[1] + pads[3];
+    to = kiln_ir_alloc(r->ir, "j", &type, NULL);
+    if (kind == 0)
+        random_ir_emit(r, KILN_INSTR_concat, (KilnBuffer *[]){ to, a, b }, 3, &concat);
+    else if (kind == 1)
+        random_ir_emit(r, KILN_INSTR_slice, (KilnBuffer *[]){ to, a }, 2, &slice);
+    else
+        random_ir_emit(r, KILN_INSTR_pad, (KilnBuffer *[]){ to, a }, 2, &pad);
+    type = random_ir_type(RANDOM_IR_DIMS * type.dims[1]);
+    random_ir_push(r, kiln_ir_view(r->ir, "v", to, 0, &type, NULL));
 }
 
 /* A product of rows, and what may become its tail: sums with other rows, activations. */
@@ -280,7 +338,7 @@ random_ir(uint64_t seed)
     type = kiln_type_make(KILN_DTYPE_f32, 2, (int64_t[]){ RANDOM_IR_DIMS, RANDOM_IR_DIMS });
     kiln_ir_add_buffer(r.ir, KILN_BUFFER_INPUT, "w", &type);
     for (uint32_t left = 4 + random_ir_draw(&r, 24); left > 0; left--) {
-        switch (random_ir_draw(&r, 9)) {
+        switch (random_ir_draw(&r, 12)) {
         case 0:
             random_ir_step_view(&r);
             break;
@@ -296,6 +354,13 @@ random_ir(uint64_t seed)
             break;
         case 5:
             random_ir_step_product(&r);
+            break;
+        case 6:
+            random_ir_step_rows(&r);
+            break;
+        case 7:
+        case 8:
+            random_ir_step_columns(&r);
             break;
         default:
             random_ir_step_elementwise(&r);

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Regions against sets of bytes: parts of parts, and which have bytes in common. Views in rows that
+ * are none. */
+#include "graph/random.h"
+#include "ir/ir.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+enum {
+    BYTES = 96,
+    CASES = 200000
+};
+
+static uint64_t counter;
+
+static int64_t
+draw(int64_t below)
+{
+    return (int64_t)(kiln_random_bits(11, counter++) % (uint64_t)below);
+}
+
+/* Of @size bytes, in normal form. */
+static KilnRegion
+random_region(int64_t size)
+{
+    int64_t rows = 1 + draw(5), pitch = 1 + draw(12), run = 1 + draw(pitch);
+    if (rows == 1)
+        run = 1 + draw(size);
+    int64_t span = (rows - 1) * pitch + run;
+    if (span > size)
+        return kiln_region_make(0, 1, size, size);
+    return kiln_region_make(draw(size - span + 1), rows, run, pitch);
+}
+
+/* The address of each byte of @region, in order; how many. */
+static int
+list_bytes(const KilnRegion *region, int *out)
+{
+    int n = 0;
+    for (int64_t row = 0; row < region->rows; row++) {
+        for (int64_t i = 0; i < region->run; i++)
+            out[n++] = (int)(region->offset + row * region->pitch + i);
+    }
+    return n;
+}
+
+Test(ir_regions, part_of_a_part)
+{
+    unsigned found = 0, refused = 0;
+    for (int k = 0; k < CASES; k++) {
+        int of_whole[BYTES], of_part[BYTES], of_out[BYTES];
+        KilnRegion whole = random_region(BYTES), part, out;
+        int n = list_bytes(&whole, of_whole);
+        part = random_region(n);
+        int n_part = list_bytes(&part, of_part);
+        if (!kiln_region_part(&whole, &part, &out)) {
+            refused++;
+            cr_assert_gt(whole.rows, 1);
+            continue;
+        }
+        found++;
+        cr_assert_eq(list_bytes(&out, of_out), n_part);
+        for (int i = 0; i < n_part; i++)
+            cr_assert_eq(of_out[i], of_whole[of_part[i]]);
+        cr_assert(out.rows > 1 ? out.run < out.pitch : out.run == out.pitch, "normal form");
+    }
+    cr_assert_gt(found, CASES / 4);
+    cr_assert_gt(refused, 100);
+}
+
+Test(ir_regions, meet_is_never_missed)
+{
+    unsigned apart = 0, beside = 0;
+    for (int k = 0; k < CASES; k++) {
+        bool taken[BYTES] = { false }, meet = false;
+        int bytes[BYTES];
+        KilnRegion a = random_region(BYTES), b = random_region(BYTES);
+        for (int i = list_bytes(&a, bytes); i-- > 0;)
+            taken[bytes[i]] = true;
+        for (int i = list_bytes(&b, bytes); i-- > 0;)
+            meet |= taken[bytes[i]];
+        bool told = kiln_region_meet(&a, &b);
+        cr_assert(told || !meet);
+        cr_assert_eq(told, kiln_region_meet(&b, &a));
+        apart += !meet;
+        beside += !told && a.rows > 1 && b.rows > 1;
+    }
+    cr_assert_gt(apart, 1000);
+    cr_assert_gt(beside, 1000);
+}
+
+Test(ir_regions, columns_are_apart)
+{
+    KilnRegion left = kiln_region_make(0, 4, 12, 32), right = kiln_region_make(12, 4, 20, 32);
+    KilnRegion row = kiln_region_make(32, 1, 32, 32), gap = kiln_region_make(44, 1, 20, 20);
+    cr_assert_not(kiln_region_meet(&left, &right));
+    cr_assert(kiln_region_meet(&left, &row));
+    cr_assert_not(kiln_region_meet(&left, &gap));
+    cr_assert(kiln_region_meet(&right, &gap));
+}
+
+static void
+expect_error(const char *view, const char *message)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *text =
+        g_strdup_printf("func @f {\n  input @x : f32[4,8]\n  output @y : f32[8]\n"
+                        "  %%w = view @x {rows=4, pitch=8} : f32[4,4]\n"
+                        "  %%v = view %s\n  relu @out @y, @in %%v\n}\n",
+                        view);
+    g_autoptr(KilnIRModule) ir = kiln_ir_module_parse(text, strlen(text), "test", &error);
+    cr_assert_null(ir, "%s", view);
+    cr_assert(strstr(error->message, message), "%s: %s", view, error->message);
+}
+
+Test(ir_regions, verifier_names_what_is_no_view)
+{
+    expect_error("@x {rows=3, pitch=8} : f32[8]",
+                 "rows that divide the elements of f32[8], found 3");
+    expect_error("@x {rows=2, pitch=3} : f32[8]", "pitch 3 does not hold a row of f32[8]");
+    expect_error("@x {offset=1, rows=4, pitch=10} : f32[8]", "does not lie inside f32[4,8]");
+    expect_error("@x {rows=2, pitch=9223372036854775807} : f32[8]", "does not hold a row");
+    expect_error("@x {rows=0, pitch=8} : f32[8]", "expected an integer from 1");
+    expect_error("@x {rows=2} : f32[8]", "expected ','");
+    expect_error("%w {offset=2} : f32[8]", "its bytes are no rows of w, which has gaps");
+    expect_error("%w {rows=2, pitch=6} : f32[8]", "its bytes are no rows of w");
+}
