@@ -1,167 +1,158 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kiln-fit-costs: fits the model by which choose-algorithms picks the algorithm of a convolution.
+/* kiln-fit-costs: fits the models by which choose-algorithms picks the algorithm of a convolution
+ * and partition-offload weighs own kernels against those of the vendor library.
  *
- * Measures 3×3 convolutions of many shapes in each algorithm, or reads what was measured before;
- * fits the cost of each term by least squares of relative errors, none below zero; says how far the
- * model is off and what its choices lose; writes the header that the cpu backend is built with. */
-#include "backends/cpu/conv_winograd.h"
-#include "bench/bench_case.h"
-#include "bench/bench_side.h"
-#include "bench/bench_stats.h"
+ * Measures operators of many shapes in each way that they can be computed, or reads what was
+ * measured before; fits the cost of each term by least squares of relative errors, none below zero;
+ * says how far the models are off and what choices by them lose; writes the headers that the
+ * backends are built with. */
+#include "backends/cpu/cost.h"
+#include "backends/onednn/cost.h"
+#include "bench/cost_shape.h"
 #include "graph/error.h"
 #include "runtime/file.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 typedef struct {
-    char *from, *to, *header;
+    char *from, *to, *own_header, *vendor_header;
     double min_time;
 } Options;
 
 enum {
-    MAX_TERMS = KILN_WINOGRAD_TERMS,
-    MIN_ROUNDS = 7,
+    MAX_TERMS = MAX((int)KILN_CPU_TERMS, (int)KILN_ONEDNN_TERMS),
 };
 
-typedef enum {
-    DIRECT,
-    WINOGRAD,
-    N_ALGORITHMS,
-} Algorithm;
-
-static const struct {
-    const char *name, *macro;
-    int n_terms;
-} algorithms[N_ALGORITHMS] = {
-    { "direct", "KILN_DIRECT_COSTS", KILN_DIRECT_TERMS },
-    { "winograd", "KILN_WINOGRAD_COSTS", KILN_WINOGRAD_TERMS },
-};
-
-/* A convolution 3×3 of stride 1 that keeps the extent of its square pictures. */
+/* One column of some shapes, and the terms that its times are sums of. */
 typedef struct {
-    int in, out, extent;
-    double us[N_ALGORITHMS]; /* measured */
-    double model[N_ALGORITHMS];
-} Shape;
+    const char *name;
+    int n_terms;
+    ShapeWay way;
+    bool vendor;
+    int kind; /* KilnCpuCostKind or KilnOnednnCostKind */
+    bool blocked;
+} Model;
 
-/* --- measuring --- */
+static const Model models[] = {
+#define OWN(name, n)                                                                               \
+    { #name,                                                                                       \
+      n,                                                                                           \
+      KILN_CPU_COST_##name == KILN_CPU_COST_winograd ? WAY_WINOGRAD : WAY_DIRECT,                  \
+      false,                                                                                       \
+      KILN_CPU_COST_##name,                                                                        \
+      false },
+#define VENDOR(name, n)                                                                            \
+    { #name, n, WAY_LAST, true, KILN_ONEDNN_COST_##name, false },                                  \
+        { #name, n, WAY_BLOCKED, true, KILN_ONEDNN_COST_##name, true },
+    KILN_CPU_COST_KINDS(OWN) KILN_ONEDNN_COST_KINDS(VENDOR)
+};
 
-/* The least time of a run: what else the machine does makes runs longer, never shorter. */
-static gboolean
-measure(Shape *shape, Algorithm algorithm, double min_time, GError **error)
+/* --- terms --- */
+
+static bool
+own_terms(const Shape *s, ShapeWay way, int *kind, double terms[MAX_TERMS])
 {
-    g_autofree char *line = g_strdup_printf(
-        "conv @out @y: f32[1,%d,%d,%d], @in @x: f32[1,%d,%d,%d], @in @w: f32[%d,%d,3,3] const "
-        "{pads=[1,1,1,1], algorithm=\"%s\"}",
-        shape->out, shape->extent, shape->extent, shape->in, shape->extent, shape->extent,
-        shape->out, shape->in, algorithms[algorithm].name);
-    g_autoptr(BenchCase) one = bench_case_new(line, error);
-    BenchSide side = { .program = NULL };
-    gboolean good = one && bench_side_open(&side, one->model, "cpu", 1, error);
-    double best = INFINITY, end = bench_now() + min_time;
-    for (int n = 0; good && (n < MIN_ROUNDS || bench_now() < end); n++) {
-        double begin = bench_now();
-        good = kiln_session_run(side.session, error);
-        best = MIN(best, bench_now() - begin);
+    int half = s->kernel / 2, y = cost_shape_result(s);
+    KilnCpuConv conv = { .batch = 1,
+                         .ic = s->in,
+                         .oc = s->out,
+                         .groups = s->kind == SHAPE_DEPTHWISE ? s->in : 1,
+                         .in = { 1, s->extent, s->extent },
+                         .out = { 1, y, y },
+                         .kernel = { 1, s->kernel, s->kernel },
+                         .stride = { 1, s->stride, s->stride },
+                         .dilation = { 1, 1, 1 },
+                         .pad = { 0, half, half },
+                         .tail = kiln_cpu_tail_none(),
+                         .weights_packed = true };
+    KilnCpuPoolShape pool = { .planes = s->in,
+                              .in = { 1, s->extent, s->extent },
+                              .out = { 1, y, y },
+                              .kernel = { 1, s->kernel, s->kernel } };
+    KilnCpuGemm gemm = kiln_cpu_gemm_dense(s->extent, s->out, s->in);
+    gemm.b_packed = true;
+    switch (s->kind) {
+    case SHAPE_CONV:
+    case SHAPE_DEPTHWISE:
+        *kind = KILN_CPU_COST_winograd;
+        if (way == WAY_WINOGRAD)
+            kiln_winograd_terms(&conv, terms);
+        else
+            *kind = (int)kiln_direct_terms(&conv, terms);
+        return true;
+    case SHAPE_CONV_TRANSPOSE:
+        *kind = KILN_CPU_COST_transposed;
+        kiln_transposed_terms(&conv, terms);
+        return true;
+    case SHAPE_MAX_POOL:
+        *kind = KILN_CPU_COST_pool;
+        kiln_pool_terms(&pool, terms);
+        return true;
+    case SHAPE_GLOBAL_AVERAGE_POOL:
+        *kind = KILN_CPU_COST_global_pool;
+        kiln_global_pool_terms(&pool, terms);
+        return true;
+    case SHAPE_MATMUL:
+        *kind = KILN_CPU_COST_matmul;
+        kiln_matmul_terms(&gemm, terms);
+        return true;
+    default:
+        return false;
     }
-    shape->us[algorithm] = round(best * 1e8) / 100; /* as written to disk */
-    bench_side_clear(&side);
-    return good;
 }
 
-static gboolean
-measure_all(const Options *options, GArray *shapes, GError **error)
+static int
+vendor_kind(const Shape *s)
 {
-    static const int channels[][2] = { { 16, 16 },   { 32, 32 },   { 64, 64 },  { 128, 128 },
-                                       { 256, 256 }, { 512, 512 }, { 16, 64 },  { 64, 128 },
-                                       { 128, 64 },  { 96, 32 },   { 256, 64 }, { 64, 256 },
-                                       { 48, 192 },  { 24, 24 } };
-    static const int extents[] = { 7, 13, 14, 28, 56, 112 };
-    const double most = 2e9; /* operations: what is bigger takes long and says nothing new */
-    for (size_t c = 0; c < G_N_ELEMENTS(channels); c++) {
-        for (size_t e = 0; e < G_N_ELEMENTS(extents); e++) {
-            Shape shape = { channels[c][0], channels[c][1], extents[e], { 0 }, { 0 } };
-            if (18.0 * shape.in * shape.out * shape.extent * shape.extent > most)
-                continue;
-            for (int a = 0; a < N_ALGORITHMS; a++) {
-                if (!measure(&shape, (Algorithm)a, options->min_time, error))
-                    return FALSE;
-            }
-            g_array_append_val(shapes, shape);
-        }
-    }
-    return TRUE;
+    static const KilnOnednnCostKind kinds[N_SHAPE_KINDS] = {
+        [SHAPE_CONV] = KILN_ONEDNN_COST_window,
+        [SHAPE_DEPTHWISE] = KILN_ONEDNN_COST_depthwise,
+        [SHAPE_CONV_TRANSPOSE] = KILN_ONEDNN_COST_transposed,
+        [SHAPE_MAX_POOL] = KILN_ONEDNN_COST_pool,
+        [SHAPE_GLOBAL_AVERAGE_POOL] = KILN_ONEDNN_COST_global_pool,
+        [SHAPE_MATMUL] = KILN_ONEDNN_COST_matmul,
+        [SHAPE_REORDER] = KILN_ONEDNN_COST_reorder,
+    };
+    bool pointwise = s->kind == SHAPE_CONV && s->kernel == 1;
+    return (int)(pointwise ? KILN_ONEDNN_COST_pointwise : kinds[s->kind]);
 }
 
-/* --- measurements on disk --- */
-
-static const char columns[] = "in,out,extent,direct_us,winograd_us";
-
-static gboolean
-write_shapes(const Options *options, const GArray *shapes, GError **error)
+static void
+vendor_terms(const Shape *s, const Model *model, double terms[MAX_TERMS])
 {
-    g_autoptr(GString) text = g_string_new(NULL);
-    g_string_printf(text, "# %s; convolutions 3x3, stride 1, one thread\n%s\n", kiln_build_info(),
-                    columns);
-    for (guint i = 0; i < shapes->len; i++) {
-        const Shape *s = &g_array_index(shapes, Shape, i);
-        g_string_append_printf(text, "%d,%d,%d,%.2f,%.2f\n", s->in, s->out, s->extent,
-                               s->us[DIRECT], s->us[WINOGRAD]);
-    }
-    return kiln_file_write(options->to, text->str, text->len, error);
+    int64_t y = cost_shape_result(s), x = s->extent;
+    KilnOnednnWork work = { .in = s->in,
+                            .out = s->out,
+                            .groups = 1,
+                            .taps = (int64_t)s->kernel * s->kernel,
+                            .read = x * x,
+                            .written = s->kind == SHAPE_MATMUL ? x : y * y };
+    if (s->kind == SHAPE_GLOBAL_AVERAGE_POOL)
+        work.taps = x * x;
+    if (s->kind == SHAPE_CONV_TRANSPOSE)
+        work = (KilnOnednnWork){ s->in, s->out, 1, work.taps, y * y, x * x };
+    kiln_onednn_terms((KilnOnednnCostKind)model->kind, &work, model->blocked, terms);
 }
 
-static gboolean
-read_shapes(const Options *options, GArray *shapes, GError **error)
+/* False where @model says nothing of @s. */
+static bool
+terms_of(const Shape *s, const Model *model, double terms[MAX_TERMS])
 {
-    g_autofree char *text = NULL;
-    if (!g_file_get_contents(options->from, &text, NULL, error))
-        return FALSE;
-    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
-    for (int i = 0; lines[i]; i++) {
-        Shape s = { 0 };
-        int end = 0;
-        if (!lines[i][0] || lines[i][0] == '#' || strcmp(lines[i], columns) == 0)
-            continue;
-        int found = sscanf(lines[i], "%d,%d,%d,%lf,%lf%n", &s.in, &s.out, &s.extent, &s.us[DIRECT],
-                           &s.us[WINOGRAD], &end);
-        if (found != 5 || lines[i][end] || s.in < 1 || s.out < 1 || s.extent < 1 ||
-            !(s.us[DIRECT] > 0) || !(s.us[WINOGRAD] > 0))
-            return kiln_throw(error, KILN_ERROR_PARSE,
-                              "%s:%d: expected %s, all above zero, found %s", options->from, i + 1,
-                              columns, lines[i]);
-        g_array_append_val(shapes, s);
-    }
-    if (shapes->len >= MAX_TERMS)
-        return TRUE;
-    return kiln_throw(error, KILN_ERROR_PARSE, "%s: expected %d shapes or more, found %u",
-                      options->from, MAX_TERMS, shapes->len);
+    int kind = -1;
+    for (int i = 0; i < MAX_TERMS; i++)
+        terms[i] = 0;
+    if (!(s->us[model->way] > 0))
+        return false;
+    if (!model->vendor)
+        return own_terms(s, model->way, &kind, terms) && kind == model->kind;
+    if (vendor_kind(s) != model->kind)
+        return false;
+    vendor_terms(s, model, terms);
+    return true;
 }
 
 /* --- fitting --- */
-
-static void
-terms_of(const Shape *shape, Algorithm algorithm, double terms[MAX_TERMS])
-{
-    KilnCpuConv conv = { .batch = 1,
-                         .ic = shape->in,
-                         .oc = shape->out,
-                         .groups = 1,
-                         .in = { 1, shape->extent, shape->extent },
-                         .out = { 1, shape->extent, shape->extent },
-                         .kernel = { 1, 3, 3 },
-                         .stride = { 1, 1, 1 },
-                         .dilation = { 1, 1, 1 },
-                         .pad = { 0, 1, 1 },
-                         .tail = kiln_cpu_tail_none(),
-                         .weights_packed = true };
-    if (algorithm == DIRECT)
-        kiln_direct_terms(&conv, terms);
-    else
-        kiln_winograd_terms(&conv, terms);
-}
 
 /* Gaussian elimination with pivots; unknowns that nothing determines become 0. */
 static void
@@ -190,22 +181,25 @@ solve(int n, double a[MAX_TERMS][MAX_TERMS + 1], double x[MAX_TERMS])
         x[k] = a[k][k] != 0 ? a[k][n] / a[k][k] : 0;
 }
 
-/* Least squares of (model - measured) / measured over the terms in @used. */
-static void
-least_squares(const GArray *shapes, Algorithm algorithm, const bool used[MAX_TERMS],
+/* Least squares of (model - measured) / measured over the terms in @used. How many shapes. */
+static unsigned
+least_squares(const GArray *shapes, const Model *model, const bool used[MAX_TERMS],
               double costs[MAX_TERMS])
 {
     double a[MAX_TERMS][MAX_TERMS + 1] = { { 0 } }, x[MAX_TERMS];
     int n = 0, index[MAX_TERMS];
-    for (int t = 0; t < algorithms[algorithm].n_terms; t++) {
+    unsigned found = 0;
+    for (int t = 0; t < model->n_terms; t++) {
         costs[t] = 0;
         if (used[t])
             index[n++] = t;
     }
     for (guint s = 0; s < shapes->len; s++) {
         const Shape *shape = &g_array_index(shapes, Shape, s);
-        double terms[MAX_TERMS], us = shape->us[algorithm];
-        terms_of(shape, algorithm, terms);
+        double terms[MAX_TERMS], us = shape->us[model->way];
+        if (!terms_of(shape, model, terms))
+            continue;
+        found++;
         for (int i = 0; i < n; i++) {
             for (int j = 0; j < n; j++)
                 a[i][j] += terms[index[i]] * terms[index[j]] / (us * us);
@@ -215,115 +209,187 @@ least_squares(const GArray *shapes, Algorithm algorithm, const bool used[MAX_TER
     solve(n, a, x);
     for (int i = 0; i < n; i++)
         costs[index[i]] = x[i];
+    return found;
 }
 
 /* A term that would cost less than nothing is left out, the worst first, until none does. */
-static void
-fit(GArray *shapes, Algorithm algorithm, double costs[MAX_TERMS])
+static unsigned
+fit(const GArray *shapes, const Model *model, double costs[MAX_TERMS])
 {
-    bool used[MAX_TERMS] = { true, true, true, true, true };
+    bool used[MAX_TERMS];
+    for (int t = 0; t < MAX_TERMS; t++)
+        used[t] = true;
     for (;;) {
-        least_squares(shapes, algorithm, used, costs);
+        unsigned found = least_squares(shapes, model, used, costs);
         int worst = -1;
-        for (int t = 0; t < algorithms[algorithm].n_terms; t++) {
+        for (int t = 0; t < model->n_terms; t++) {
             if (costs[t] < 0 && (worst < 0 || costs[t] < costs[worst]))
                 worst = t;
         }
         if (worst < 0)
-            break;
+            return found;
         used[worst] = false;
-    }
-    for (guint s = 0; s < shapes->len; s++) {
-        Shape *shape = &g_array_index(shapes, Shape, s);
-        double terms[MAX_TERMS];
-        terms_of(shape, algorithm, terms);
-        shape->model[algorithm] = kiln_conv_cost(terms, costs, algorithms[algorithm].n_terms);
     }
 }
 
 /* --- reports --- */
 
-static void
-print_fit(const GArray *shapes)
+/* What the models say of @shape computed in @way; negative where none does. */
+static double
+modelled(const Shape *shape, ShapeWay way, double costs[][MAX_TERMS])
 {
-    double squares[N_ALGORITHMS] = { 0 }, chosen = 0, best = 0;
-    unsigned wrong = 0;
-    printf("%4s %4s %6s %10s %10s %10s %10s  %s\n", "in", "out", "extent", "direct us", "model",
-           "winograd", "model", "choice");
-    for (guint i = 0; i < shapes->len; i++) {
-        const Shape *s = &g_array_index(shapes, Shape, i);
-        Algorithm choice = s->model[WINOGRAD] < s->model[DIRECT] ? WINOGRAD : DIRECT;
-        Algorithm right = s->us[WINOGRAD] < s->us[DIRECT] ? WINOGRAD : DIRECT;
-        for (int a = 0; a < N_ALGORITHMS; a++)
-            squares[a] += pow(s->model[a] / s->us[a] - 1, 2);
-        chosen += s->us[choice] / s->us[right];
-        best += 1;
-        wrong += choice != right;
-        printf("%4d %4d %6d %10.1f %10.1f %10.1f %10.1f  %s%s\n", s->in, s->out, s->extent,
-               s->us[DIRECT], s->model[DIRECT], s->us[WINOGRAD], s->model[WINOGRAD],
-               algorithms[choice].name, choice == right ? "" : ", not the faster one");
+    for (size_t m = 0; m < G_N_ELEMENTS(models); m++) {
+        double terms[MAX_TERMS], us = 0;
+        if (models[m].way != way || !terms_of(shape, &models[m], terms))
+            continue;
+        for (int t = 0; t < models[m].n_terms; t++)
+            us += terms[t] * costs[m][t];
+        return us;
     }
-    for (int a = 0; a < N_ALGORITHMS; a++)
-        printf("%s: %.0f %% off (root mean square)\n", algorithms[a].name,
-               100 * sqrt(squares[a] / shapes->len));
-    printf(
-        "%u of %u choices are not the faster one; over all, a choice costs %.3f times the best\n",
-        wrong, shapes->len, chosen / best);
+    return -1;
 }
 
-static gboolean
-write_header(const Options *options, double costs[N_ALGORITHMS][MAX_TERMS], GError **error)
+static void
+print_shape(const Shape *s, double costs[][MAX_TERMS], double *io_lost, unsigned *io_wrong)
 {
-    g_autoptr(GString) text = g_string_new(
-        "/* SPDX-License-Identifier: Apache-2.0 */\n"
-        "/* What the algorithms of a convolution cost: microseconds on one thread by each term "
-        "that\n"
-        " * kiln_direct_terms() and kiln_winograd_terms() count. Written by kiln-fit-costs from\n"
-        " * bench/costs/conv.csv, which says what it was measured on. */\n"
-        "#pragma once\n\n// clang-format off\n");
-    for (int a = 0; a < N_ALGORITHMS; a++) {
-        g_string_append_printf(text, "#define %s { ", algorithms[a].macro);
-        for (int t = 0; t < algorithms[a].n_terms; t++)
-            g_string_append_printf(text, "%s%.4g", t ? ", " : "", costs[a][t]);
-        g_string_append(text, " }\n");
+    int choice = -1, right = -1;
+    double model[N_WAYS];
+    printf("%-20s %4d %4d %2d/%d %4d", cost_shape_kind(s->kind), s->in, s->out, s->kernel,
+           s->stride, s->extent);
+    for (int way = 0; way < N_WAYS; way++) {
+        model[way] = modelled(s, (ShapeWay)way, costs);
+        if (model[way] < 0) {
+            printf(" %10s %10s", "-", "-");
+            continue;
+        }
+        printf(" %10.1f %10.1f", s->us[way], model[way]);
+        if (choice < 0 || model[way] < model[choice])
+            choice = way;
+        if (right < 0 || s->us[way] < s->us[right])
+            right = way;
     }
-    g_string_append(text, "// clang-format on\n");
-    return kiln_file_write(options->header, text->str, text->len, error);
+    printf("  %s%s\n", cost_shape_way((ShapeWay)choice),
+           choice == right ? "" : ", not the faster one");
+    *io_lost += s->us[choice] / s->us[right];
+    *io_wrong += choice != right;
+}
+
+static void
+print_fit(const GArray *shapes, double costs[][MAX_TERMS])
+{
+    double lost = 0;
+    unsigned wrong = 0;
+    printf("%-20s %4s %4s %4s %4s", "us measured, by model", "in", "out", "k/s", "ext");
+    for (int way = 0; way < N_WAYS; way++)
+        printf(" %10s %10s", cost_shape_way((ShapeWay)way), "model");
+    printf("  choice\n");
+    for (guint i = 0; i < shapes->len; i++)
+        print_shape(&g_array_index(shapes, Shape, i), costs, &lost, &wrong);
+    for (size_t m = 0; m < G_N_ELEMENTS(models); m++) {
+        double squares = 0, terms[MAX_TERMS];
+        unsigned n = 0;
+        for (guint i = 0; i < shapes->len; i++) {
+            const Shape *s = &g_array_index(shapes, Shape, i);
+            if (!terms_of(s, &models[m], terms))
+                continue;
+            squares += pow(modelled(s, models[m].way, costs) / s->us[models[m].way] - 1, 2);
+            n++;
+        }
+        if (n)
+            printf("%s, %s: %.0f %% off (root mean square)\n", models[m].name,
+                   cost_shape_way(models[m].way), 100 * sqrt(squares / n));
+    }
+    printf(
+        "%u of %u choices are not the faster one; over all, a choice costs %.3f times the best\n",
+        wrong, shapes->len, lost / shapes->len);
+}
+
+/* The costs of one side as a table: of a vendor with two rows for each model. */
+static gboolean
+write_header(const char *path, bool vendor, double costs[][MAX_TERMS], GError **error)
+{
+    const char *side = vendor ? "ONEDNN" : "CPU", *place = vendor ? "onednn" : "cpu";
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_string_printf(text,
+                    "/* SPDX-License-Identifier: Apache-2.0 */\n"
+                    "/* Microseconds on one thread by each term that backends/%s/cost.h counts%s.\n"
+                    " * Written by kiln-fit-costs from bench/costs/operators.csv, which says what "
+                    "it was measured "
+                    "on. */\n#pragma once\n\n// clang-format off\n"
+                    "#define KILN_%s_COSTS { \\\n",
+                    place, vendor ? ",\n * channels last and in blocks" : "", side);
+    for (size_t m = 0; m < G_N_ELEMENTS(models); m++) {
+        const Model *model = &models[m];
+        if (model->vendor != vendor)
+            continue;
+        if (!vendor || !model->blocked)
+            g_string_append_printf(text, "    [KILN_%s_COST_%s] = { ", side, model->name);
+        if (vendor)
+            g_string_append(text, "{ ");
+        for (int t = 0; t < model->n_terms; t++)
+            g_string_append_printf(text, "%s%.4g", t ? ", " : "", costs[m][t]);
+        g_string_append(text, vendor && !model->blocked ? " }, "
+                              : vendor                  ? " } }, \\\n"
+                                                        : " }, \\\n");
+    }
+    g_string_append(text, "}\n// clang-format on\n");
+    return kiln_file_write(path, text->str, text->len, error);
+}
+
+/* Costs of every model, or an error that names the one that has too few shapes. */
+static gboolean
+fit_all(const Options *options, const GArray *shapes, double costs[][MAX_TERMS], GError **error)
+{
+    for (size_t m = 0; m < G_N_ELEMENTS(models); m++) {
+        const Model *model = &models[m];
+        unsigned found = fit(shapes, model, costs[m]);
+        bool wanted = model->vendor
+                          ? options->vendor_header &&
+                                !(model->kind == KILN_ONEDNN_COST_matmul && model->blocked)
+                          : options->own_header != NULL;
+        if (wanted && found < (unsigned)model->n_terms)
+            return kiln_throw(error, KILN_ERROR_PARSE,
+                              "%s (%s): expected %d shapes or more, found %u", model->name,
+                              cost_shape_way(model->way), model->n_terms, found);
+    }
+    return TRUE;
 }
 
 static gboolean
 run(const Options *options, GError **error)
 {
     g_autoptr(GArray) shapes = g_array_new(FALSE, FALSE, sizeof(Shape));
-    double costs[N_ALGORITHMS][MAX_TERMS] = { { 0 } };
-    gboolean good =
-        options->from ? read_shapes(options, shapes, error) : measure_all(options, shapes, error);
-    if (!good || (options->to && !write_shapes(options, shapes, error)))
+    double costs[G_N_ELEMENTS(models)][MAX_TERMS] = { { 0 } };
+    gboolean good = options->from ? cost_shapes_read(options->from, shapes, error)
+                                  : cost_shapes_measure(shapes, options->min_time, error);
+    if (!good || (options->to && !cost_shapes_write(options->to, shapes, error)) ||
+        !fit_all(options, shapes, costs, error))
         return FALSE;
-    for (int a = 0; a < N_ALGORITHMS; a++)
-        fit(shapes, (Algorithm)a, costs[a]);
-    print_fit(shapes);
-    return !options->header || write_header(options, costs, error);
+    print_fit(shapes, costs);
+    return (!options->own_header || write_header(options->own_header, false, costs, error)) &&
+           (!options->vendor_header || write_header(options->vendor_header, true, costs, error));
 }
 
 int
 main(int argc, char **argv)
 {
-    Options options = { .min_time = 0.1 };
+    Options options = { .min_time = 0.05 };
     const GOptionEntry entries[] = {
         { "from", 0, 0, G_OPTION_ARG_FILENAME, &options.from,
           "Fit to these measurements instead of making new ones", "F.csv" },
         { "to", 0, 0, G_OPTION_ARG_FILENAME, &options.to, "Write the measurements here", "F.csv" },
-        { "header", 0, 0, G_OPTION_ARG_FILENAME, &options.header,
-          "Write the fitted costs here: backends/cpu/conv_costs.h is what Kiln is built with",
+        { "own-header", 0, 0, G_OPTION_ARG_FILENAME, &options.own_header,
+          "Write the costs of own kernels here: Kiln is built with backends/cpu/costs.h", "F.h" },
+        { "vendor-header", 0, 0, G_OPTION_ARG_FILENAME, &options.vendor_header,
+          "Write those of the vendor library here: Kiln is built with backends/onednn/costs.h",
           "F.h" },
         { "min-time", 0, 0, G_OPTION_ARG_DOUBLE, &options.min_time,
-          "Measure each shape for at least S seconds (default 0.1)", "S" },
+          "Measure each shape for at least S seconds in each way (default 0.05)", "S" },
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GOptionContext) context = g_option_context_new(NULL);
-    g_option_context_set_summary(
-        context, "Fits the model by which the algorithm of a convolution is chosen to this CPU.");
+    g_option_context_set_summary(context, "Fits the models by which algorithms, and what is left "
+                                          "to a vendor, are chosen to this CPU.");
     g_option_context_add_main_entries(context, entries, NULL);
     g_autoptr(GError) error = NULL;
     int status = 2;
@@ -337,6 +403,7 @@ main(int argc, char **argv)
         fprintf(stderr, "kiln-fit-costs: %s\n", error->message);
     g_free(options.from);
     g_free(options.to);
-    g_free(options.header);
+    g_free(options.own_header);
+    g_free(options.vendor_header);
     return status;
 }

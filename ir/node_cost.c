@@ -6,8 +6,11 @@
 
 typedef struct {
     GArray *uses;       /* KilnBufferUse */
-    GPtrArray *buffers; /* KilnBuffer*: a type and nothing else */
+    GPtrArray *buffers; /* KilnBuffer*: a type, and whether it is a literal */
 } Operands;
+
+/* What is asked about the instruction that stands for a node. */
+typedef double (*Question)(KilnInstr *instr, void *data);
 
 static void
 add(Operands *operands, const KilnValue *value, KilnAccess access)
@@ -16,6 +19,8 @@ add(Operands *operands, const KilnValue *value, KilnAccess access)
     if (value) {
         buffer = g_new0(KilnBuffer, 1);
         buffer->type = value->type;
+        buffer->is_const = kiln_value_constant(value) != NULL;
+        buffer->kind = buffer->is_const ? KILN_BUFFER_WEIGHT : KILN_BUFFER_ALLOC;
         g_ptr_array_add(operands->buffers, buffer);
     }
     KilnBufferUse use = { .buffer = buffer, .access = access };
@@ -61,12 +66,13 @@ is_countable(const KilnNode *node)
     return !known;
 }
 
-KilnCost
-kiln_node_cost(const KilnNode *node)
+/* The answer, or @none where @node lowers to nothing that can be asked. */
+static double
+ask(const KilnNode *node, double none, Question question, void *data)
 {
     KilnInstrKind kind;
     if (!kiln_lower_namesake(node, &kind) || !is_countable(node))
-        return (KilnCost){ 0, 0 };
+        return none;
     g_autoptr(KilnArena) arena = kiln_arena_new();
     Operands operands = { g_array_new(FALSE, TRUE, sizeof(KilnBufferUse)),
                           g_ptr_array_new_with_free_func(g_free) };
@@ -80,8 +86,51 @@ kiln_node_cost(const KilnNode *node)
     if (instr.attrs)
         kiln_attrs_copy_matching(info->attrs, info->n_attrs, instr.attrs, op->attrs, op->n_attrs,
                                  node->attrs, arena);
-    KilnCost cost = kiln_instr_cost(&instr);
+    double answer = question(&instr, data);
     g_array_unref(operands.uses);
     g_ptr_array_unref(operands.buffers);
+    return answer;
+}
+
+static double
+count_work(KilnInstr *instr, void *data)
+{
+    *(KilnCost *)data = kiln_instr_cost(instr);
+    return 0;
+}
+
+KilnCost
+kiln_node_cost(const KilnNode *node)
+{
+    KilnCost cost = { 0, 0 };
+    ask(node, 0, count_work, &cost);
     return cost;
+}
+
+typedef struct {
+    const KilnTarget *target;
+    bool any_algorithm;
+} Timing;
+
+static double
+fastest(KilnInstr *instr, void *data)
+{
+    const Timing *timing = data;
+    KilnChoice choices[KILN_MAX_CHOICES];
+    uint32_t n = kiln_target_choices(timing->target, instr, choices);
+    if (n == 0) {
+        const KilnKernel *kernel = kiln_target_find(timing->target, instr);
+        return kernel && kernel->cost ? kernel->cost(instr) : -1;
+    }
+    double us = choices[0].cost;
+    for (uint32_t i = 1; timing->any_algorithm && i < n; i++)
+        us = choices[i].cost >= 0 ? MIN(us, choices[i].cost) : us;
+    return us;
+}
+
+double
+kiln_node_us(const KilnTarget *target, const KilnNode *node, bool any_algorithm)
+{
+    Timing timing = { target, any_algorithm };
+    return ask(node, -1, fastest, &timing);
 }

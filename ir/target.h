@@ -152,6 +152,10 @@ typedef struct {
     int64_t bytes; /* read and written */
 } KilnCost;
 KilnCost kiln_instr_cost(const KilnInstr *instr);
+/** Estimated microseconds on one thread of the instruction that @node lowers to, by the fastest
+ * algorithm that @target has for it, the direct one alone unless @any_algorithm; literals are taken
+ * for packed weights. Negative where no model says. */
+double kiln_node_us(const KilnTarget *target, const KilnNode *node, bool any_algorithm);
 /** Work of the instruction that @node lowers to; zeros for views, for what known integers decide,
  * and where a type is open. */
 KilnCost kiln_node_cost(const KilnNode *node);

@@ -33,10 +33,8 @@ typedef struct KilnVendor {
     const char *name;
     const char *version; /* of the library, with what it may use of the machine */
     KilnVendorRole (*role)(const KilnNode *node);
-    /** Microseconds on one thread, and what one byte costs that crosses the edge of a region
-     * because the anchor at the edge wants a layout of its own: what the partitioner weighs against
-     * the time of own kernels. */
-    double (*anchor_us)(const KilnNode *node);
+    /** True for operators that have a layout of their own for activations: of one region it is the
+     * same, one of n_layouts. */
     bool (*wants_layout)(const KilnNode *node);
     /** In how many layouts activations of a region may lie; where there are none, what follows is
      * NULL. Layout 0 to @n_layouts - 1 of a rank: its tag, NULL where that rank has none. */
@@ -48,6 +46,12 @@ typedef struct KilnVendor {
      * in it: else a reorder stands at that edge. An argument in a layout is what an `unpack` reads,
      * a result in one what a `pack` gives; the vendor computes in that layout then. */
     bool (*lies_in)(const KilnFunction *body, const KilnValue *value, uint32_t layout);
+    /** What the partitioner weighs against the time of own kernels, in microseconds on one thread:
+     * of an operator in a region, of bringing a value from the plain layout into another or back,
+     * and of a call beside what it computes. */
+    double (*node_us)(const KilnNode *node, uint32_t layout);
+    double (*reorder_us)(const KilnType *type, uint32_t layout);
+    double call_us;
     /** Compiles a lowered region, all of whose operators have a role, but for `pack` and `unpack`
      * at its edges. @constant: one flag per input, true where its values will be there to be
      * packed. NULL and an error where the library lacks something: the region goes back inline

@@ -1,16 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What own kernels take, and what leaving a region costs: the side of the scales that a vendor's
- * times are weighed against. */
+/* What own kernels take, and what leaving them for a vendor costs: the two sides of the scales on
+ * which partition-offload weighs. All in microseconds on one thread. */
 #ifndef KILN_PASSES_OFFLOAD_COST_H
 #define KILN_PASSES_OFFLOAD_COST_H
 
 #include "graph/module.h"
+#include "ir/vendor.h"
 
-/** Microseconds on one thread of Kiln's own kernel for @node. */
-double kiln_own_us(const KilnNode *node);
-/** Microseconds to bring a value of @type into another layout. */
+typedef struct {
+    const KilnTarget *target;
+    const KilnVendor *vendor;
+    bool any_algorithm; /* own convolutions may be computed by another algorithm than the direct */
+} KilnOffloadCosts;
+
+/** Own kernels for @node. What a product does on its way out (ir/tail.h) costs next to nothing
+ * where an own kernel computes the product, too: @fused says so. */
+double kiln_own_us(const KilnOffloadCosts *costs, const KilnNode *node, bool fused);
+
+/** Microseconds to bring a value of @type into another layout, whichever. */
 double kiln_reorder_us(const KilnType *type);
-/** Microseconds of one call of a vendor, beside what it computes. */
-double kiln_vendor_call_us(void);
+
+/** The product that applies @node on its way out, as its only reader; NULL where there is none. */
+const KilnNode *kiln_tail_of_product(const KilnNode *node);
+
+/** True where the vendor computes @node in a layout of its own, of some rank: it wants to, or it
+ * follows something that does. @layouted: the answers for nodes before it, by id. */
+bool kiln_is_layouted(const KilnVendor *vendor, const KilnNode *node, KilnVendorRole role,
+                      const bool *layouted);
 
 #endif

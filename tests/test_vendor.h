@@ -38,8 +38,9 @@ test_vendor_wants_layout(const KilnNode *node)
 
 /* Twice as fast as it need be, so that the call and the reorders decide. */
 static inline double
-test_vendor_us(const KilnNode *node)
+test_vendor_us(const KilnNode *node, uint32_t layout)
 {
+    (void)layout;
     return (double)kiln_node_cost(node).flops / 400e3;
 }
 
@@ -75,6 +76,13 @@ test_vendor_lies_in(const KilnFunction *body, const KilnValue *value, uint32_t l
             return true;
     }
     return false;
+}
+
+static inline double
+test_vendor_reorder_us(const KilnType *type, uint32_t layout)
+{
+    (void)layout;
+    return 2.0 * (double)kiln_type_bytes(type) / 35e3;
 }
 
 static inline const char *
@@ -150,13 +158,15 @@ test_vendor_describe(const KilnCompiled *compiled, GString *out)
 static const KilnVendor test_vendor = { .name = "test",
                                         .version = "1",
                                         .role = test_vendor_role,
-                                        .anchor_us = test_vendor_us,
                                         .wants_layout = test_vendor_wants_layout,
                                         .n_layouts = 2,
                                         .layout_tag = test_vendor_layout_tag,
                                         .layout_us = test_vendor_layout_us,
                                         .lies_in = test_vendor_lies_in,
                                         .packed_tag = test_vendor_packed_tag,
+                                        .node_us = test_vendor_us,
+                                        .reorder_us = test_vendor_reorder_us,
+                                        .call_us = 1,
                                         .compile = test_vendor_compile,
                                         .describe = test_vendor_describe };
 

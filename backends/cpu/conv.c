@@ -8,9 +8,9 @@
  */
 #include "backends/cpu/conv.h"
 
-#include "backends/cpu/conv_costs.h"
 #include "backends/cpu/conv_depthwise.h"
 #include "backends/cpu/conv_halo.h"
+#include "backends/cpu/cost.h"
 #include "backends/cpu/gemm_core.h"
 #include "backends/cpu/parallel.h"
 
@@ -154,9 +154,13 @@ elements(int64_t batch, int64_t channels, const int64_t extent[3])
            (double)extent[2];
 }
 
-void
-kiln_direct_terms(const KilnCpuConv *conv, double terms[KILN_DIRECT_TERMS])
+KilnCpuCostKind
+kiln_direct_terms(const KilnCpuConv *conv, double terms[KILN_CPU_TERMS])
 {
+    if (kiln_conv_is_depthwise(conv)) {
+        kiln_depthwise_terms(conv, terms);
+        return KILN_CPU_COST_depthwise;
+    }
     Product p = product_of(conv);
     KilnGemmShape shape = shape_of(&p, conv->batch, p.swapped);
     terms[0] = (double)shape.batch * kiln_gemm_cost(&shape);
@@ -164,15 +168,9 @@ kiln_direct_terms(const KilnCpuConv *conv, double terms[KILN_DIRECT_TERMS])
                     elements(conv->batch, conv->oc, conv->out) +
                     elements(conv->oc, conv->ic / conv->groups, conv->kernel));
     terms[2] = 1;
-}
-
-double
-kiln_cpu_conv_time(const KilnCpuConv *conv)
-{
-    static const double costs[KILN_DIRECT_TERMS] = KILN_DIRECT_COSTS;
-    double terms[KILN_DIRECT_TERMS];
-    kiln_direct_terms(conv, terms);
-    return kiln_conv_cost(terms, costs, KILN_DIRECT_TERMS);
+    for (int i = 3; i < KILN_CPU_TERMS; i++)
+        terms[i] = 0;
+    return times3(conv->kernel) == 1 ? KILN_CPU_COST_pointwise : KILN_CPU_COST_direct;
 }
 
 /* Offset in the image of every step of depth: channels outermost, as in the weights. */

@@ -70,26 +70,6 @@ int64_t kiln_cpu_conv_scratch_size(const KilnCpuConv *conv, int threads);
 /** out = tail(conv(in, weights) + bias); extents of zero are fine. */
 void kiln_cpu_conv_run(const KilnCpuConv *conv, const KilnCpuConvArgs *args);
 
-/** What @n terms cost together, by the fitted costs of conv_costs.h. */
-static inline double
-kiln_conv_cost(const double *terms, const double *costs, int n)
-{
-    double us = 0;
-    for (int i = 0; i < n; i++)
-        us += terms[i] * costs[i];
-    return us;
-}
-
-enum {
-    KILN_DIRECT_TERMS = 3,
-};
-/** What the time on one thread is a sum of: the products, in units of kiln_gemm_cost(); the bytes
- * that are read and written once; and the call. */
-void kiln_direct_terms(const KilnCpuConv *conv, double terms[KILN_DIRECT_TERMS]);
-
-/** Estimated microseconds on one thread. */
-double kiln_cpu_conv_time(const KilnCpuConv *conv);
-
 /** The same for transposed convolution, whose tail has no residual. */
 int64_t kiln_cpu_conv_transpose_pack_size(const KilnCpuConv *conv);
 void kiln_cpu_conv_transpose_pack(const KilnCpuConv *conv, const void *src, float *dst,

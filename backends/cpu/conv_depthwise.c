@@ -8,6 +8,7 @@
 
 #include "backends/cpu/conv_halo.h"
 #include "backends/cpu/conv_kernel.h"
+#include "backends/cpu/cost.h"
 #include "backends/cpu/parallel.h"
 
 #include <string.h>
@@ -79,6 +80,22 @@ kiln_conv_depthwise_scratch_size(const KilnCpuConv *conv, int threads)
     too_big |= __builtin_mul_overflow(floats, 4 * teams, &total);
     too_big |= __builtin_add_overflow(total, 4 * aligned(2 * taps), &total);
     return too_big ? INT64_MAX : total;
+}
+
+void
+kiln_depthwise_terms(const KilnCpuConv *conv, double terms[KILN_CPU_TERMS])
+{
+    double planes = (double)conv->batch * (double)conv->oc;
+    double rows = planes * (double)conv->out[0] * (double)conv->out[1];
+    double products = rows * (double)(times3(conv->kernel) * (aligned(conv->out[2]) / 16));
+    bool own = stride_of_3x3(conv) != 0;
+    terms[0] = own ? products : 0;
+    terms[1] = own ? 0 : products;
+    terms[2] = rows;
+    terms[3] = planes;
+    terms[4] = 4 * ((double)conv->batch * (double)conv->ic * (double)times3(conv->in) +
+                    planes * (double)times3(conv->out));
+    terms[5] = 1;
 }
 
 /* Every output of channel @index (counted through all images), from its plane at @in. */

@@ -8,7 +8,7 @@
 #include "backends/cpu/conv.h"
 
 #include "backends/cpu/conv_kernel.h"
-#include "backends/cpu/gemm.h"
+#include "backends/cpu/cost.h"
 #include "backends/cpu/parallel.h"
 
 #include <string.h>
@@ -81,6 +81,19 @@ group_pack_size(const Blocks *b)
     KilnCpuGemm whole = product_of(b, b->block), rest = product_of(b, b->channels % b->block);
     return b->channels / b->block * kiln_cpu_gemm_pack_a_size(&whole) +
            kiln_cpu_gemm_pack_a_size(&rest);
+}
+
+void
+kiln_transposed_terms(const KilnCpuConv *conv, double terms[KILN_CPU_TERMS])
+{
+    Blocks b = blocks_of(conv);
+    KilnCpuGemm product = product_of(&b, b.channels);
+    double images = (double)conv->batch * (double)conv->groups;
+    kiln_matmul_terms(&product, terms);
+    terms[0] *= images;
+    terms[1] = 4 * images * (double)product.m * (double)product.n;
+    terms[2] = 4 * (double)conv->batch * (double)conv->oc * (double)times3(conv->out);
+    terms[3] = 1;
 }
 
 int64_t

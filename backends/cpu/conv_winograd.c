@@ -13,7 +13,7 @@
  */
 #include "backends/cpu/conv_winograd.h"
 
-#include "backends/cpu/conv_costs.h"
+#include "backends/cpu/cost.h"
 #include "backends/cpu/gemm_core.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/winograd_kernel.h"
@@ -372,7 +372,7 @@ kiln_winograd_run(const KilnCpuConv *c, const KilnCpuConvArgs *args)
 /* --- the model --- */
 
 void
-kiln_winograd_terms(const KilnCpuConv *c, double terms[KILN_WINOGRAD_TERMS])
+kiln_winograd_terms(const KilnCpuConv *c, double terms[KILN_CPU_TERMS])
 {
     Plan p = plan_of(c);
     double rounds = (double)((p.tiles_y + p.rows - 1) / p.rows) * (double)c->batch;
@@ -383,13 +383,5 @@ kiln_winograd_terms(const KilnCpuConv *c, double terms[KILN_WINOGRAD_TERMS])
     terms[2] = narrow * tiles * (double)c->oc;
     terms[3] = rounds * 4 * POINTS * (double)c->ic * (double)c->oc;
     terms[4] = 1;
-}
-
-double
-kiln_winograd_time(const KilnCpuConv *c)
-{
-    static const double costs[KILN_WINOGRAD_TERMS] = KILN_WINOGRAD_COSTS;
-    double terms[KILN_WINOGRAD_TERMS];
-    kiln_winograd_terms(c, terms);
-    return kiln_conv_cost(terms, costs, KILN_WINOGRAD_TERMS);
+    terms[5] = 0;
 }

@@ -18,17 +18,6 @@
  * one group, at least one result. */
 bool kiln_winograd_supports(const KilnCpuConv *conv);
 
-enum {
-    KILN_WINOGRAD_TERMS = 5,
-};
-/** What the time on one thread is a sum of: the products, in units of kiln_gemm_cost(); tiles times
- * channels of the input, and of the result; the bytes of the weights, which no cache keeps from one
- * round to the next; and the call. */
-void kiln_winograd_terms(const KilnCpuConv *conv, double terms[KILN_WINOGRAD_TERMS]);
-
-/** Estimated microseconds on one thread. */
-double kiln_winograd_time(const KilnCpuConv *conv);
-
 /** Bytes of the transformed weights; INT64_MAX when no number can say it. */
 int64_t kiln_winograd_pack_size(const KilnCpuConv *conv);
 

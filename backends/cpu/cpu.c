@@ -30,6 +30,9 @@ static const KilnKernel kernels[] = {
     ROW(instr, dtypes, fn, .supports = kiln_cpu_##test, .quantized = true)
 #define KERNEL_SCRATCH(instr, dtypes, fn, test, bytes)                                             \
     ROW(instr, dtypes, fn, .supports = kiln_cpu_##test, .scratch_bytes = kiln_cpu_##bytes)
+#define KERNEL_TIMED(instr, dtypes, fn, test, bytes)                                               \
+    ROW(instr, dtypes, fn, .supports = kiln_cpu_##test, .scratch_bytes = kiln_cpu_##bytes,         \
+        .cost = kiln_cpu_##fn##_cost)
 #define PACKED(fn, packs_)                                                                         \
     .supports = kiln_cpu_##fn##_supports, .scratch_bytes = kiln_cpu_##fn##_scratch,                \
     .packed_bytes = kiln_cpu_##fn##_packed, .pack = kiln_cpu_##fn##_prepack, .packs = (packs_)

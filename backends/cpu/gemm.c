@@ -6,6 +6,7 @@
  */
 #include "backends/cpu/gemm.h"
 
+#include "backends/cpu/cost.h"
 #include "backends/cpu/gemm_core.h"
 
 #include <string.h>
@@ -186,4 +187,22 @@ kiln_cpu_gemm_run(const KilnCpuGemm *gemm, const KilnCpuGemmArgs *args)
         call.batch.residual[d] = g->out_batch[d];
     }
     kiln_gemm_run(&call);
+}
+
+void
+kiln_matmul_terms(const KilnCpuGemm *gemm, double terms[KILN_CPU_TERMS])
+{
+    Prepared p = prepare(gemm);
+    KilnGemmShape shape = { .isa = p.g.isa,
+                            .rows = p.swapped ? p.g.n : p.g.m,
+                            .cols = p.swapped ? p.g.m : p.g.n,
+                            .depth = p.g.k,
+                            .staged = p.plan.staged };
+    double batch = (double)p.plan.batch, m = (double)p.g.m, n = (double)p.g.n, k = (double)p.g.k;
+    terms[0] = batch * kiln_gemm_cost(&shape);
+    terms[1] = 4 * batch * m * (n + k);
+    terms[2] = 4 * batch * n * k;
+    terms[3] = 1;
+    for (int i = 4; i < KILN_CPU_TERMS; i++)
+        terms[i] = 0;
 }

@@ -12,6 +12,9 @@
 #define KERNEL_SCRATCH(instr, dtypes, fn, test, bytes)                                             \
     KERNEL_IF(instr, dtypes, fn, test)                                                             \
     size_t kiln_cpu_##bytes(const KilnInstr *instr_, int threads);
+#define KERNEL_TIMED(instr, dtypes, fn, test, bytes)                                               \
+    KERNEL_SCRATCH(instr, dtypes, fn, test, bytes)                                                 \
+    double kiln_cpu_##fn##_cost(const KilnInstr *instr_);
 #define KERNEL_PACKED(instr, dtypes, fn, packs)                                                    \
     KERNEL_SCRATCH(instr, dtypes, fn, fn##_supports, fn##_scratch)                                 \
     size_t kiln_cpu_##fn##_packed(const KilnInstr *instr_);                                        \

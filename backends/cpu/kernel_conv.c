@@ -3,6 +3,7 @@
  * as a problem of conv.h. Operands: result, data, weights, bias, residual. */
 #include "backends/cpu/kernel_conv.h"
 
+#include "backends/cpu/cost.h"
 #include "backends/cpu/kernel_tail.h"
 #include "backends/cpu/rows.h"
 
@@ -127,7 +128,9 @@ double
 kiln_cpu_conv_cost(const KilnInstr *instr)
 {
     KilnCpuConv c = kiln_cpu_conv_problem(instr, true);
-    return kiln_cpu_conv_time(&c);
+    double terms[KILN_CPU_TERMS];
+    KilnCpuCostKind kind = kiln_direct_terms(&c, terms);
+    return kiln_cpu_cost(kind, terms);
 }
 
 bool
@@ -155,6 +158,15 @@ kiln_cpu_conv_transpose_prepack(const KilnInstr *instr, const void *const *data,
 {
     KilnCpuConv c = kiln_cpu_conv_problem(instr, true);
     kiln_cpu_conv_transpose_pack(&c, data[2], packed, slice);
+}
+
+double
+kiln_cpu_conv_transpose_cost(const KilnInstr *instr)
+{
+    KilnCpuConv c = kiln_cpu_conv_problem(instr, true);
+    double terms[KILN_CPU_TERMS];
+    kiln_transposed_terms(&c, terms);
+    return kiln_cpu_cost(KILN_CPU_COST_transposed, terms);
 }
 
 const char *

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* conv with the attribute algorithm="winograd" and constant weights. What it cannot compute, and
  * weights that are not constant, are left to the direct form. */
-#include "backends/cpu/conv_winograd.h"
+#include "backends/cpu/cost.h"
 #include "backends/cpu/kernel_conv.h"
 #include "backends/cpu/kernel_tail.h"
 
@@ -44,7 +44,9 @@ double
 kiln_cpu_conv_winograd_cost(const KilnInstr *instr)
 {
     KilnCpuConv c = kiln_cpu_conv_problem(instr, true);
-    return kiln_winograd_time(&c);
+    double terms[KILN_CPU_TERMS];
+    kiln_winograd_terms(&c, terms);
+    return kiln_cpu_cost(KILN_CPU_COST_winograd, terms);
 }
 
 const char *

@@ -2,7 +2,7 @@
 /* matmul and gemm in f32: the instruction's types and attributes as a problem of gemm.h. The right
  * operand is packed where it is a constant without batch dims. Operands: result, A, B, of
  * gemm the bias, the residual. */
-#include "backends/cpu/gemm.h"
+#include "backends/cpu/cost.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/kernel_tail.h"
 
@@ -37,6 +37,15 @@ run(const KilnKernelArgs *args, KilnCpuGemm *g)
                           .scratch = args->scratch,
                           .threads = args->threads };
     kiln_cpu_gemm_run(g, &a);
+}
+
+static double
+cost_of(KilnCpuGemm g)
+{
+    double terms[KILN_CPU_TERMS];
+    g.b_packed = true;
+    kiln_matmul_terms(&g, terms);
+    return kiln_cpu_cost(KILN_CPU_COST_matmul, terms);
 }
 
 /* --- gemm --- */
@@ -92,6 +101,12 @@ kiln_cpu_gemm_prepack(const KilnInstr *instr, const void *const *data, void *pac
 {
     KilnCpuGemm g = gemm_problem(instr);
     kiln_cpu_gemm_pack_b(&g, data[2], packed, slice);
+}
+
+double
+kiln_cpu_gemm_cost(const KilnInstr *instr)
+{
+    return cost_of(gemm_problem(instr));
 }
 
 const char *
@@ -169,6 +184,12 @@ kiln_cpu_matmul_prepack(const KilnInstr *instr, const void *const *data, void *p
 {
     KilnCpuGemm g = matmul_problem(instr);
     kiln_cpu_gemm_pack_b(&g, data[2], packed, slice);
+}
+
+double
+kiln_cpu_matmul_cost(const KilnInstr *instr)
+{
+    return cost_of(matmul_problem(instr));
 }
 
 const char *

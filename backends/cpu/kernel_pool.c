@@ -6,6 +6,7 @@
  * whole vector, and in three dims, the rows that windows cover are folded into one row, with room
  * for the padding at its ends, and that row is folded window by window. Windows without an element
  * give -inf (max) or 0 (average), those of nothing but -0 give -0. Operands: result, data. */
+#include "backends/cpu/cost.h"
 #include "backends/cpu/elementwise.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
@@ -309,6 +310,19 @@ kiln_cpu_pool_scratch(const KilnInstr *instr, int threads)
     Pool p = pool_of(instr);
     const int64_t counts = (p.out[2] + 15) / 16 * 16;
     return (size_t)(row_floats(&p) * threads + counts) * sizeof(float);
+}
+
+double
+kiln_cpu_pool_cost(const KilnInstr *instr)
+{
+    Pool p = pool_of(instr);
+    KilnCpuPoolShape shape = { .planes = p.planes };
+    memcpy(shape.in, p.in, sizeof shape.in);
+    memcpy(shape.out, p.out, sizeof shape.out);
+    memcpy(shape.kernel, p.kernel, sizeof shape.kernel);
+    double terms[KILN_CPU_TERMS];
+    kiln_pool_terms(&shape, terms);
+    return kiln_cpu_cost(KILN_CPU_COST_pool, terms);
 }
 
 const char *

@@ -7,6 +7,7 @@
  * elements lie: blocks of a fixed length, which have groups, and pieces of several blocks. Where
  * rows have several pieces, these are tasks whose results lie in scratch. Operands: result, data.
  */
+#include "backends/cpu/cost.h"
 #include "backends/cpu/fold.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
@@ -311,6 +312,19 @@ kiln_cpu_reduce_scratch(const KilnInstr *instr, int threads)
     (void)threads;
     Reduce r = reduce_of(instr);
     return r.rows && r.pieces > 1 ? (size_t)(r.kept.count * r.pieces) * sizeof(double) : 0;
+}
+
+/* Of global pools. */
+double
+kiln_cpu_reduce_cost(const KilnInstr *instr)
+{
+    const KilnType *in = cpu_type(instr, 1);
+    KilnCpuPoolShape shape = { .planes = in->dims[0] * in->dims[1], .in = { 1, 1, 1 } };
+    for (int d = 2; d < in->rank; d++)
+        shape.in[0] *= in->dims[d];
+    double terms[KILN_CPU_TERMS];
+    kiln_global_pool_terms(&shape, terms);
+    return kiln_cpu_cost(KILN_CPU_COST_global_pool, terms);
 }
 
 const char *

@@ -1,57 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions: which implementation, in which layout. */
+#include "backends/onednn/cost.h"
 #include "backends/onednn/region.h"
 
 #include <string.h>
 
 /* --- the cost model --- */
 
-/* Operations per microsecond on one thread, measured over the shapes of ResNet-18, MobileNetV2 and
- * a U-Net (AMD Zen 5, oneDNN 2.6.3, November 2026). The library's Winograd is not taken: whichever
- * number of threads it is made for is the number that it starts, and its bits depend on it. */
-// clang-format off
-static const double direct_last = 222e3, direct_blocked = 212e3;
-static const double narrow = 0.8;           /* of that, with 16 channels or fewer on a side */
-static const double pointwise_last = 205e3, pointwise_blocked = 180e3;
-static const double small_blocked = 165e3;  /* pictures of 7×7 */
-static const double depthwise_last = 87e3, depthwise_blocked = 119e3;
-static const double grouped = 90e3;
-// clang-format on
-enum {
-    BLOCK = 16,
-};
-
-static double
-padded(int64_t channels)
-{
-    return (double)((channels + BLOCK - 1) / BLOCK * BLOCK) / (double)channels;
-}
-
 double
 kiln_onednn_conv_us(const ConvShape *shape, Layout layout)
 {
-    const KilnType *y = shape->y, *w = shape->w;
-    double flops = 2.0 * (double)kiln_type_elements(y);
-    for (int i = 1; i < w->rank; i++)
-        flops *= (double)w->dims[i];
-    int64_t in = shape->x->dims[1], out = y->dims[1], window = 1, pixels = 1;
-    bool blocked = layout == LAYOUT_BLOCKED;
+    const KilnType *x = shape->x, *w = shape->w, *y = shape->y;
+    KilnOnednnWork work = { .in = x->dims[1],
+                            .out = y->dims[1],
+                            .groups = shape->group,
+                            .taps = 1,
+                            .read = x->dims[0],
+                            .written = y->dims[0] };
     for (int i = 2; i < y->rank; i++) {
-        window *= w->dims[i];
-        pixels *= y->dims[i];
+        work.taps *= w->dims[i];
+        work.read *= x->dims[i];
+        work.written *= y->dims[i];
     }
-    if (shape->group > 1 && shape->group == in)
-        return flops * (blocked ? padded(in) : 1) / (blocked ? depthwise_blocked : depthwise_last);
-    if (shape->group > 1)
-        return flops / grouped;
-    double speed = window == 1 ? (blocked ? pointwise_blocked : pointwise_last)
-                   : blocked   ? (pixels <= 64 ? small_blocked : direct_blocked)
-                               : direct_last;
-    if (MIN(in, out) <= BLOCK)
-        speed *= narrow;
-    /* The first layer reads pictures as they are. */
-    double padding = blocked ? padded(out) * (in <= 4 ? 1 : padded(in)) : 1;
-    return flops * padding / speed;
+    if (shape->transposed) {
+        int64_t read = work.read;
+        work.read = work.written;
+        work.written = read;
+        return kiln_onednn_cost(KILN_ONEDNN_COST_transposed, &work, layout == LAYOUT_BLOCKED);
+    }
+    KilnOnednnCostKind kind = shape->group > 1 && shape->group == work.in
+                                  ? KILN_ONEDNN_COST_depthwise
+                              : work.taps == 1 ? KILN_ONEDNN_COST_pointwise
+                                               : KILN_ONEDNN_COST_window;
+    return kiln_onednn_cost(kind, &work, layout == LAYOUT_BLOCKED);
 }
 
 /* --- building --- */

@@ -2,9 +2,8 @@
 /* The vendor table of oneDNN: what it takes, and how long that takes. */
 #include "backends/onednn/onednn.h"
 
+#include "backends/onednn/cost.h"
 #include "backends/onednn/region.h"
-
-#include <math.h>
 
 /* --- what it takes --- */
 
@@ -82,35 +81,37 @@ takes_concat(const KilnNode *node)
     return y->rank >= 3 && y->rank <= 5 && kiln_type_axis(y, kiln_attrs(node, concat)->axis) == 1;
 }
 
+/* Where no model of cost.h says more: of tails and of copies. */
+static const double tail_flops_per_us = 60e3, tail_bytes_per_us = 80e3, copy_bytes_per_us = 40e3;
+
 // clang-format off
 static const struct {
     KilnOp op;
     KilnVendorRole role;
     bool layout; /* wants activations its own way */
     bool (*takes)(const KilnNode *node);
-    double flops_per_us, bytes_per_us; /* on one thread, where no cost model says more */
 } taken[] = {
-    { KILN_OP_conv,           KILN_VENDOR_ANCHOR, true,  takes_conv,   222e3, 60e3 },
-    { KILN_OP_conv_transpose, KILN_VENDOR_ANCHOR, true,  takes_conv,   190e3, 60e3 },
-    { KILN_OP_matmul,         KILN_VENDOR_ANCHOR, false, takes_matmul, 222e3, 60e3 },
-    { KILN_OP_gemm,           KILN_VENDOR_ANCHOR, false, takes_gemm,   222e3, 60e3 },
-    { KILN_OP_max_pool,       KILN_VENDOR_ANCHOR, true,  takes_pool,    60e3, 40e3 },
-    { KILN_OP_average_pool,   KILN_VENDOR_ANCHOR, true,  takes_pool,    60e3, 40e3 },
-    { KILN_OP_global_average_pool, KILN_VENDOR_ANCHOR, true, takes_pool, 60e3, 40e3 },
-    { KILN_OP_global_max_pool, KILN_VENDOR_ANCHOR, true, takes_pool,    60e3, 40e3 },
-    { KILN_OP_concat,         KILN_VENDOR_GLUE,   false, takes_concat,  60e3, 40e3 },
-    { KILN_OP_add,            KILN_VENDOR_TAIL,   false, takes_binary,  60e3, 80e3 },
-    { KILN_OP_sub,            KILN_VENDOR_TAIL,   false, takes_binary,  60e3, 80e3 },
-    { KILN_OP_mul,            KILN_VENDOR_TAIL,   false, takes_binary,  60e3, 80e3 },
-    { KILN_OP_clip,           KILN_VENDOR_TAIL,   false, takes_clip,    60e3, 80e3 },
-    { KILN_OP_relu,           KILN_VENDOR_TAIL,   false, NULL,          60e3, 80e3 },
-    { KILN_OP_leaky_relu,     KILN_VENDOR_TAIL,   false, NULL,          60e3, 80e3 },
-    { KILN_OP_elu,            KILN_VENDOR_TAIL,   false, NULL,          60e3, 80e3 },
-    { KILN_OP_sigmoid,        KILN_VENDOR_TAIL,   false, NULL,          60e3, 80e3 },
-    { KILN_OP_tanh,           KILN_VENDOR_TAIL,   false, NULL,          60e3, 80e3 },
-    { KILN_OP_swish,          KILN_VENDOR_TAIL,   false, NULL,          60e3, 80e3 },
-    { KILN_OP_hard_swish,     KILN_VENDOR_TAIL,   false, NULL,          60e3, 80e3 },
-    { KILN_OP_gelu,           KILN_VENDOR_TAIL,   false, NULL,          60e3, 80e3 },
+    { KILN_OP_conv,           KILN_VENDOR_ANCHOR, true,  takes_conv },
+    { KILN_OP_conv_transpose, KILN_VENDOR_ANCHOR, true,  takes_conv },
+    { KILN_OP_matmul,         KILN_VENDOR_ANCHOR, false, takes_matmul },
+    { KILN_OP_gemm,           KILN_VENDOR_ANCHOR, false, takes_gemm },
+    { KILN_OP_max_pool,       KILN_VENDOR_ANCHOR, true,  takes_pool },
+    { KILN_OP_average_pool,   KILN_VENDOR_ANCHOR, true,  takes_pool },
+    { KILN_OP_global_average_pool, KILN_VENDOR_ANCHOR, true, takes_pool },
+    { KILN_OP_global_max_pool, KILN_VENDOR_ANCHOR, true, takes_pool },
+    { KILN_OP_concat,         KILN_VENDOR_GLUE,   false, takes_concat },
+    { KILN_OP_add,            KILN_VENDOR_TAIL,   false, takes_binary },
+    { KILN_OP_sub,            KILN_VENDOR_TAIL,   false, takes_binary },
+    { KILN_OP_mul,            KILN_VENDOR_TAIL,   false, takes_binary },
+    { KILN_OP_clip,           KILN_VENDOR_TAIL,   false, takes_clip },
+    { KILN_OP_relu,           KILN_VENDOR_TAIL,   false, NULL },
+    { KILN_OP_leaky_relu,     KILN_VENDOR_TAIL,   false, NULL },
+    { KILN_OP_elu,            KILN_VENDOR_TAIL,   false, NULL },
+    { KILN_OP_sigmoid,        KILN_VENDOR_TAIL,   false, NULL },
+    { KILN_OP_tanh,           KILN_VENDOR_TAIL,   false, NULL },
+    { KILN_OP_swish,          KILN_VENDOR_TAIL,   false, NULL },
+    { KILN_OP_hard_swish,     KILN_VENDOR_TAIL,   false, NULL },
+    { KILN_OP_gelu,           KILN_VENDOR_TAIL,   false, NULL },
 };
 // clang-format on
 
@@ -150,40 +151,103 @@ wants_layout(const KilnNode *node)
 ConvShape
 kiln_onednn_conv_shape(const KilnNode *node)
 {
-    static const int64_t ones[] = { 1, 1, 1 };
-    const KilnAttrs_conv *attrs = kiln_attrs(node, conv);
+    bool transposed = node->op == KILN_OP_conv_transpose;
     return (ConvShape){ .x = &node->operands[0].value->type,
                         .w = &node->operands[1].value->type,
                         .y = &node->results[0].type,
-                        .strides = attrs->strides.n ? attrs->strides.v : ones,
-                        .dilations = attrs->dilations.n ? attrs->dilations.v : ones,
-                        .group = attrs->group };
+                        .transposed = transposed,
+                        .group = transposed ? kiln_attrs(node, conv_transpose)->group
+                                            : kiln_attrs(node, conv)->group };
 }
 
 static double
-conv_us(const KilnNode *node)
+conv_us(const KilnNode *node, Layout layout)
 {
     ConvShape shape = kiln_onednn_conv_shape(node);
-    double best = INFINITY;
-    for (int layout = LAYOUT_CHANNELS_LAST; layout < N_LAYOUTS; layout++)
-        best = MIN(best, kiln_onednn_conv_us(&shape, (Layout)layout));
-    return best;
+    return kiln_onednn_conv_us(&shape, layout);
 }
 
 static double
-anchor_us(const KilnNode *node)
+pool_us(const KilnNode *node, Layout layout)
+{
+    const KilnType *x = &node->operands[0].value->type, *y = &node->results[0].type;
+    bool global = node->op == KILN_OP_global_average_pool || node->op == KILN_OP_global_max_pool;
+    KilnInts kernel = { 0 };
+    if (!global)
+        kernel = node->op == KILN_OP_max_pool ? kiln_attrs(node, max_pool)->kernel_shape
+                                              : kiln_attrs(node, average_pool)->kernel_shape;
+    KilnOnednnWork work = {
+        .in = x->dims[1], .taps = 1, .read = x->dims[0], .written = y->dims[0]
+    };
+    for (int i = 2; i < x->rank; i++) {
+        work.read *= x->dims[i];
+        work.written *= y->dims[i];
+        work.taps *= global ? x->dims[i] : kernel.v[i - 2];
+    }
+    return kiln_onednn_cost(global ? KILN_ONEDNN_COST_global_pool : KILN_ONEDNN_COST_pool, &work,
+                            layout == LAYOUT_BLOCKED);
+}
+
+static double
+product_us(const KilnNode *node)
+{
+    const KilnType *y = &node->results[0].type, *a = &node->operands[0].value->type;
+    const KilnType *b = &node->operands[1].value->type;
+    KilnOnednnWork work = { .in = a->dims[a->rank - 1], .out = y->dims[y->rank - 1], .groups = 1 };
+    for (int i = 0; i < b->rank - 2; i++)
+        work.groups *= b->dims[i];
+    int64_t columns = work.out * work.groups;
+    work.written = columns ? kiln_type_elements(y) / columns : 0;
+    return kiln_onednn_cost(KILN_ONEDNN_COST_matmul, &work, false);
+}
+
+/* Parts of whole blocks are computed where they will lie. */
+static bool
+is_joined_in_place(const KilnNode *concat, Layout layout)
+{
+    const KilnType *y = &concat->results[0].type;
+    bool whole = layout == LAYOUT_BLOCKED && y->dims[0] == 1;
+    for (uint32_t i = 0; i < concat->n_operands; i++)
+        whole &= concat->operands[i].value->type.dims[1] % 16 == 0;
+    return whole;
+}
+
+static Layout
+layout_of(uint32_t layout)
+{
+    return layout == 0 ? LAYOUT_CHANNELS_LAST : LAYOUT_BLOCKED;
+}
+
+static double
+node_us(const KilnNode *node, uint32_t layout)
 {
     int row = row_of(node);
     if (row < 0)
         return 0;
+    if (node->op == KILN_OP_conv || node->op == KILN_OP_conv_transpose)
+        return conv_us(node, layout_of(layout));
+    if (node->op == KILN_OP_matmul || node->op == KILN_OP_gemm)
+        return product_us(node);
+    if (taken[row].role == KILN_VENDOR_ANCHOR)
+        return pool_us(node, layout_of(layout));
     KilnCost cost = kiln_node_cost(node);
-    double bytes = (double)cost.bytes / taken[row].bytes_per_us;
-    if (node->op == KILN_OP_conv)
-        return MAX(conv_us(node), bytes);
-    /* On the way out of another operation: no memory is touched for it. */
-    if (taken[row].role == KILN_VENDOR_TAIL)
-        return (double)cost.flops / taken[row].flops_per_us;
-    return MAX((double)cost.flops / taken[row].flops_per_us, bytes);
+    if (taken[row].role == KILN_VENDOR_GLUE)
+        return is_joined_in_place(node, layout_of(layout)) ? 0
+                                                           : (double)cost.bytes / copy_bytes_per_us;
+    /* On the way out of another operation: no memory is touched for it but a further operand. */
+    double further = (double)kiln_type_bytes(&node->results[0].type) * (node->n_operands == 2);
+    return (double)cost.flops / tail_flops_per_us + further / tail_bytes_per_us;
+}
+
+static double
+reorder_us(const KilnType *type, uint32_t layout)
+{
+    if (type->rank < 3 || kiln_type_elements(type) == 0)
+        return 0;
+    KilnOnednnWork work = { .in = type->dims[1], .read = type->dims[0] };
+    for (int i = 2; i < type->rank; i++)
+        work.read *= type->dims[i];
+    return kiln_onednn_cost(KILN_ONEDNN_COST_reorder, &work, layout_of(layout) == LAYOUT_BLOCKED);
 }
 
 /* --- what was made --- */
@@ -207,13 +271,15 @@ kiln_onednn_vendor(void)
     static const KilnVendor vendor = { .name = "onednn",
                                        .version = version,
                                        .role = role,
-                                       .anchor_us = anchor_us,
                                        .wants_layout = wants_layout,
                                        .n_layouts = N_LAYOUTS - 1,
                                        .layout_tag = kiln_onednn_layout_tag,
                                        .layout_us = kiln_onednn_layout_us,
                                        .lies_in = kiln_onednn_lies_in,
                                        .packed_tag = packed_tag,
+                                       .node_us = node_us,
+                                       .reorder_us = reorder_us,
+                                       .call_us = 1,
                                        .compile = kiln_onednn_compile,
                                        .describe = describe };
     const dnnl_version_t *found = dnnl_version();

@@ -62,12 +62,9 @@ choose_layout(const KilnIRFunction *function)
         if (instr->kind != KILN_INSTR_conv)
             continue;
         const KilnInstrAttrs_conv *attrs = kiln_instr_attrs(instr, conv);
-        const int64_t ones[] = { 1, 1, 1 };
         ConvShape shape = { .x = &instr->operands[1].buffer->type,
                             .w = &instr->operands[2].buffer->type,
                             .y = &instr->operands[0].buffer->type,
-                            .strides = attrs->strides.n ? attrs->strides.v : ones,
-                            .dilations = attrs->dilations.n ? attrs->dilations.v : ones,
                             .group = attrs->group };
         for (int layout = LAYOUT_CHANNELS_LAST; layout < N_LAYOUTS; layout++)
             us[layout] += kiln_onednn_conv_us(&shape, (Layout)layout);

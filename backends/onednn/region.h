@@ -202,8 +202,8 @@ bool kiln_onednn_build_conv_transpose(Builder *builder, const KilnInstr *instr);
 /** What the time of a convolution depends on. */
 typedef struct {
     const KilnType *x, *w, *y;
-    const int64_t *strides, *dilations; /* one per spatial dim */
     int64_t group;
+    bool transposed;
 } ConvShape;
 ConvShape kiln_onednn_conv_shape(const KilnNode *node);
 /** Estimated microseconds on one thread in @layout. */

@@ -16,13 +16,14 @@
  * front of the region where it reads nothing of it, else behind it, and what reads it cannot join
  * any more. So no path leaves a region and comes back, and regions have an order.
  *
- * A region is kept where the cost model says that it pays: own kernels take longer than the
- * vendor's, its call, and the reorders at its edges. Values that are read outside become results.
+ * Only what takes less time there by the cost models is the vendor's at all (passes/offload_cut.h),
+ * and a region is kept where it pays as a whole: own kernels take longer than the vendor's, its
+ * call, and the reorders at its edges. Values that are read outside become results.
  * Weights are captured, literal or not; literals that an operator takes in place of an attribute
  * (axes, bounds of a clip) are copied into the region. */
 #include "graph/outline.h"
 #include "ir/vendor.h"
-#include "passes/offload_cost.h"
+#include "passes/offload_cut.h"
 #include "passes/pass.h"
 
 #include <stdlib.h>
@@ -41,7 +42,11 @@ typedef struct {
     KilnPassContext *context;
     const KilnPassOptions_partition_offload *options;
     const KilnVendor *vendor;
-    uint32_t *relation; /* by node id: the number of the region that was open, and a Relation */
+    KilnOffloadCosts costs;
+    bool weighs;           /* by what both take */
+    KilnVendorRole *roles; /* by node id */
+    bool *layouted;        /* by node id: computed in the vendor's layout */
+    uint32_t *relation;    /* by node id: the number of the region that was open, and a Relation */
     uint32_t n_ids;
     uint32_t opened;       /* regions so far */
     GPtrArray *members;    /* KilnNode*, in order; empty: no region is open */
@@ -143,33 +148,54 @@ read_outside(const Partition *partition, const KilnValue *value)
     return false;
 }
 
-/* What the vendor takes for all of it, edges included. */
-static double
-vendor_us(const Partition *partition)
+static bool
+is_fused(const Partition *partition, const KilnNode *node)
 {
-    double us = kiln_vendor_call_us();
+    const KilnNode *product = kiln_tail_of_product(node);
+    return product && relation_to(partition, product) == IS_IN;
+}
+
+/* What the vendor takes for all of it in a layout, edges included. */
+static double
+vendor_us(const Partition *partition, uint32_t layout)
+{
+    const KilnVendor *vendor = partition->vendor;
+    double us = vendor->call_us;
+    g_autoptr(GHashTable) entered = g_hash_table_new(NULL, NULL);
     for (guint m = 0; m < partition->members->len; m++) {
         const KilnNode *node = g_ptr_array_index(partition->members, m);
-        bool layout = partition->vendor->wants_layout(node);
-        us += partition->vendor->anchor_us(node);
-        const KilnValue *x = node->operands[0].value;
-        if (layout && !is_member(partition, x))
-            us += kiln_reorder_us(&x->type);
-        if (layout && read_outside(partition, &node->results[0]))
-            us += kiln_reorder_us(&node->results[0].type);
+        us += vendor->node_us(node, layout);
+        if (!partition->layouted[node->id])
+            continue;
+        for (uint32_t i = 0; i < node->n_operands; i++) {
+            KilnValue *value = node->operands[i].value;
+            if (value && !is_member(partition, value) && !kiln_value_constant(value) &&
+                g_hash_table_add(entered, value))
+                us += vendor->reorder_us(&value->type, layout);
+        }
+        if (read_outside(partition, &node->results[0]))
+            us += vendor->reorder_us(&node->results[0].type, layout);
     }
     return us;
 }
+
+/* By how much the vendor must be faster: what no model sees decides below, and its code takes a
+ * millisecond and more, and memory, to generate. */
+static const double margin = 0.93, gain_us = 4;
 
 static bool
 is_worth_it(const Partition *partition)
 {
     KilnPassContext *context = partition->context;
-    double own = 0;
-    for (guint m = 0; m < partition->members->len; m++)
-        own += kiln_own_us(g_ptr_array_index(partition->members, m));
+    double own = 0, vendor = G_MAXDOUBLE;
+    for (guint m = 0; m < partition->members->len; m++) {
+        const KilnNode *node = g_ptr_array_index(partition->members, m);
+        own += kiln_own_us(&partition->costs, node, is_fused(partition, node));
+    }
+    for (uint32_t layout = 0; layout < partition->vendor->n_layouts; layout++)
+        vendor = MIN(vendor, vendor_us(partition, layout));
     GUARD(big_enough, own >= partition->options->min_us);
-    GUARD(pays, g_str_equal(partition->options->when, "always") || vendor_us(partition) < own);
+    GUARD(pays, !partition->weighs || MIN(margin * own, own - gain_us) > vendor);
     return true;
 }
 
@@ -329,7 +355,7 @@ visit(Partition *partition, KilnNode *node)
     bool open = partition->members->len > 0;
     if (node->op == KILN_OP_return || kiln_op_has(node->op, KILN_TRAIT_REGION))
         return close_region(partition, node);
-    KilnVendorRole role = role_of(partition, node);
+    KilnVendorRole role = partition->roles[node->id];
     if (open && role != KILN_VENDOR_NONE && joins(partition, node, role)) {
         add_member(partition, node, role);
         return true;
@@ -361,6 +387,43 @@ next_number(const KilnModule *module)
     return next;
 }
 
+static bool
+is_chosen(const Partition *partition, const KilnNode *node, const bool *vendors)
+{
+    KilnPassContext *context = partition->context;
+    GUARD(chosen, !partition->weighs || vendors[node->id]);
+    return true;
+}
+
+/* Roles of all nodes, where what both sides take does not leave them to own kernels. */
+static void
+find_roles(Partition *partition)
+{
+    const KilnFunction *function = partition->function;
+    kiln_foreach_node (node, function)
+        partition->roles[node->id] = role_of(partition, node);
+    g_autofree bool *vendors = kiln_offload_cut(function, partition->roles, &partition->costs);
+    kiln_foreach_node (node, function) {
+        KilnVendorRole *role = &partition->roles[node->id];
+        if (!is_chosen(partition, node, vendors))
+            *role = KILN_VENDOR_NONE;
+        partition->layouted[node->id] =
+            kiln_is_layouted(partition->vendor, node, *role, partition->layouted);
+    }
+}
+
+static bool
+walk(Partition *partition)
+{
+    g_autoptr(GPtrArray) nodes = g_ptr_array_new();
+    kiln_foreach_node (node, partition->function)
+        g_ptr_array_add(nodes, node);
+    bool good = true;
+    for (guint i = 0; good && i < nodes->len; i++)
+        good = visit(partition, g_ptr_array_index(nodes, i));
+    return good;
+}
+
 gboolean
 kiln_pass_partition_offload(KilnFunction *function, KilnPassContext *context, bool *changed,
                             GError **error)
@@ -371,23 +434,28 @@ kiln_pass_partition_offload(KilnFunction *function, KilnPassContext *context, bo
      * to speed: the vendor's weights and workspaces are the bigger ones. */
     if (!target || !target->vendor || function->owner || kiln_pass_prefers_memory(context))
         return TRUE;
+    const KilnPassOptions_partition_offload *options =
+        kiln_pass_options(context, partition_offload);
+    gsize n = (gsize)function->next_id + 1;
     Partition partition = { .function = function,
                             .context = context,
-                            .options = kiln_pass_options(context, partition_offload),
+                            .options = options,
                             .vendor = target->vendor,
+                            .costs = { target, target->vendor, !kiln_pass_one_algorithm(context) },
+                            .weighs = !g_str_equal(options->when, "always"),
                             .n_ids = function->next_id,
-                            .relation = g_new0(uint32_t, (gsize)function->next_id + 1),
+                            .roles = g_new0(KilnVendorRole, n),
+                            .layouted = g_new0(bool, n),
+                            .relation = g_new0(uint32_t, n),
                             .opened = 1,
                             .members = g_ptr_array_new(),
                             .early = g_ptr_array_new(),
                             .number = next_number(function->module),
                             .error = error };
-    g_autoptr(GPtrArray) nodes = g_ptr_array_new();
-    kiln_foreach_node (node, function)
-        g_ptr_array_add(nodes, node);
-    bool good = true;
-    for (guint i = 0; good && i < nodes->len; i++)
-        good = visit(&partition, g_ptr_array_index(nodes, i));
+    find_roles(&partition);
+    bool good = walk(&partition);
+    g_free(partition.roles);
+    g_free(partition.layouted);
     g_free(partition.relation);
     g_ptr_array_unref(partition.members);
     g_ptr_array_unref(partition.early);

@@ -1,38 +1,46 @@
 # SPDX-License-Identifier: Apache-2.0
-"""kiln-fit-costs (which KILN names here): the header that is built with is what the measurements that ship give."""
+"""kiln-fit-costs (which KILN names here): the headers that are built with are what the measurements that ship give."""
 
 from harness import FAILED, SOURCE, USAGE, CliTest, main
 
-COLUMNS = "in,out,extent,direct_us,winograd_us"
+COLUMNS = "kind,in,out,kernel,stride,extent,direct_us,winograd_us,last_us,blocked_us"
+SHIPPED = SOURCE / "bench/costs/operators.csv"
+
+
+def costs_of(text):
+    """The numbers of a header, row by row."""
+    rows = [line[line.index("= {"):] for line in text.splitlines() if "] = {" in line]
+    return [float(x) for row in rows for x in row.replace("{", " ").replace("}", " ").replace("\\", " ").replace("=", " ")
+            .replace(",", " ").split()]
 
 
 class FitCosts(CliTest):
     def test_shipped(self):
-        output = self.kiln("--from", SOURCE / "bench/costs/conv.csv", "--to", "again.csv", "--header", "costs.h")
+        output = self.kiln("--from", SHIPPED, "--to", "again.csv", "--own-header", "own.h", "--vendor-header", "vendor.h")
         self.assertIn("choices are not the faster one", output)
-        shipped = (SOURCE / "bench/costs/conv.csv").read_text(encoding="utf-8")
-        self.assertEqual((self.dir / "again.csv").read_text(encoding="utf-8").splitlines()[1:], shipped.splitlines()[1:])
-        if "AVX-512" not in (self.dir / "again.csv").read_text(encoding="utf-8").splitlines()[0]:
+        shipped = SHIPPED.read_text(encoding="utf-8")
+        again = (self.dir / "again.csv").read_text(encoding="utf-8")
+        self.assertEqual(again.splitlines()[1:], shipped.splitlines()[1:])
+        self.assertEqual((self.dir / "vendor.h").read_text(encoding="utf-8"),
+                         (SOURCE / "backends/onednn/costs.h").read_text(encoding="utf-8"))
+        if "AVX-512" not in again.splitlines()[0]:
             self.skipTest("terms are counted for the vectors of this CPU, the measurements are of AVX-512")
-        self.assertEqual((self.dir / "costs.h").read_text(encoding="utf-8"),
-                         (SOURCE / "backends/cpu/conv_costs.h").read_text(encoding="utf-8"))
+        self.assertEqual((self.dir / "own.h").read_text(encoding="utf-8"),
+                         (SOURCE / "backends/cpu/costs.h").read_text(encoding="utf-8"))
 
     def test_what_was_put_in_comes_out(self):
         """Times that are 1000 times as long make every cost 1000 times as high."""
-        lines = (SOURCE / "bench/costs/conv.csv").read_text(encoding="utf-8").splitlines()[2:]
-        rows = [line.split(",") for line in lines]
-        slow = "\n".join(",".join([*row[:3], *(repr(float(x) * 1000) for x in row[3:])]) for row in rows)
-        for name, text in (("fast", "\n".join(lines)), ("slow", slow)):
-            self.kiln("--from", self.write(f"{name}.csv", f"{COLUMNS}\n{text}\n"), "--header", f"{name}.h")
-        costs = []
-        for name in ("fast", "slow"):
-            text = (self.dir / f"{name}.h").read_text(encoding="utf-8")
-            costs.append([float(x) for line in text.splitlines() if "#define" in line
-                          for x in line[line.index("{") + 1:line.index("}")].split(",")])
-        self.assertEqual(len(costs[0]), 8)
-        for fast, slow_cost in zip(*costs):
-            self.assertAlmostEqual(slow_cost, 1000 * fast, delta=1e-2 * 1000 * fast)
-            self.assertGreaterEqual(fast, 0)
+        rows = [line.split(",") for line in SHIPPED.read_text(encoding="utf-8").splitlines()[2:]]
+        slow = "\n".join(",".join([*row[:6], *("-" if x == "-" else repr(float(x) * 1000) for x in row[6:])]) for row in rows)
+        for name, text in (("fast", "\n".join(",".join(row) for row in rows)), ("slow", slow)):
+            self.kiln("--from", self.write(f"{name}.csv", f"{COLUMNS}\n{text}\n"),
+                      "--own-header", f"{name}-own.h", "--vendor-header", f"{name}-vendor.h")
+        for side, n in (("own", 33), ("vendor", 66)):
+            fast, slow = (costs_of((self.dir / f"{name}-{side}.h").read_text(encoding="utf-8")) for name in ("fast", "slow"))
+            self.assertEqual(len(fast), n)
+            for one, other in zip(fast, slow):
+                self.assertAlmostEqual(other, 1000 * one, delta=1e-2 * 1000 * one)
+                self.assertGreaterEqual(one, 0)
 
     def refused(self, status, message, *arguments):
         result = self.start(*arguments)
@@ -41,11 +49,13 @@ class FitCosts(CliTest):
         self.assertNotIn("costs.h", self.files())
 
     def test_bad_input(self):
-        for line in ("1,2,3,4", "1,2,3,4,x", "1,2,3,0,5", "0,2,3,4,5", "1,2,3,4,5,6"):
+        for line in ("conv,1,2,3,1,4", "conv,1,2,3,1,4,x,-,-,-", "conv,1,2,3,1,4,0,-,-,-", "conv,0,2,3,1,4,5,-,-,-",
+                     "pool,1,2,3,1,4,5,-,-,-", "conv,1,2,3,1,4,5,-,-,-,-", "conv,1,2,3,1,4,inf,-,-,-"):
             path = self.write("bad.csv", f"# one\n{COLUMNS}\n{line}\n")
-            self.refused(FAILED, f"bad.csv:3: expected {COLUMNS}, all above zero, found {line}", "--from", path, "--header", "costs.h")
-        self.refused(FAILED, "expected 5 shapes or more, found 1", "--from", self.write("one.csv", f"{COLUMNS}\n1,2,3,4,5\n"),
-                     "--header", "costs.h")
+            self.refused(FAILED, f"bad.csv:3: expected {COLUMNS}, all above zero, found {line}", "--from", path,
+                         "--own-header", "costs.h")
+        self.refused(FAILED, "direct (direct): expected 3 shapes or more, found 1", "--from",
+                     self.write("one.csv", f"{COLUMNS}\nconv,1,2,3,1,4,5,-,-,-\n"), "--own-header", "costs.h")
         self.refused(FAILED, "none.csv", "--from", "none.csv")
         self.refused(USAGE, "expected no operand, found x", "x")
 

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/cpu/cost.h"
+
+#include "backends/cpu/costs.h"
+#include "backends/cpu/isa.h"
+
+static double
+times3(const int64_t v[3])
+{
+    return (double)v[0] * (double)v[1] * (double)v[2];
+}
+
+/* What @extent floats are in vectors of sixteen, the widest there are: costs are of these. */
+static double
+vectors(int64_t extent)
+{
+    return (double)((extent + 15) / 16);
+}
+
+double
+kiln_cpu_cost(KilnCpuCostKind kind, const double terms[KILN_CPU_TERMS])
+{
+    static const double costs[KILN_CPU_N_COSTS][KILN_CPU_TERMS] = KILN_CPU_COSTS;
+    double us = 0;
+    for (int i = 0; i < KILN_CPU_TERMS; i++)
+        us += terms[i] * costs[kind][i];
+    return us;
+}
+
+void
+kiln_pool_terms(const KilnCpuPoolShape *s, double terms[KILN_CPU_TERMS])
+{
+    double rows = (double)s->planes * (double)s->out[0] * (double)s->out[1];
+    double folds = (double)s->kernel[0] * (double)s->kernel[1];
+    terms[0] = rows * folds * vectors(s->in[2]);
+    terms[1] = rows;
+    terms[2] = rows * folds * (double)s->kernel[2] * vectors(s->out[2]);
+    terms[3] = 4 * (double)s->planes * (times3(s->in) + times3(s->out));
+    terms[4] = 1;
+    terms[5] = 0;
+}
+
+void
+kiln_global_pool_terms(const KilnCpuPoolShape *s, double terms[KILN_CPU_TERMS])
+{
+    for (int i = 3; i < KILN_CPU_TERMS; i++)
+        terms[i] = 0;
+    terms[0] = 4 * (double)s->planes * times3(s->in);
+    terms[1] = (double)s->planes;
+    terms[2] = 1;
+}

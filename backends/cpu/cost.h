@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What own kernels take: the sum of a few terms that are counted from the shape, each times a cost
+ * that was fitted to measurements (costs.h). Choosing an algorithm, or a vendor, compares such
+ * sums.
+ */
+#pragma once
+
+#include "backends/cpu/conv_depthwise.h"
+#include "backends/cpu/conv_winograd.h"
+#include "backends/cpu/gemm.h"
+
+/** Every model: name, number of terms. */
+#define KILN_CPU_COST_KINDS(X)                                                                     \
+    X(direct, 3)    /* convolution; kernels of more than one tap */                                \
+    X(pointwise, 3) /* of one */                                                                   \
+    X(depthwise, 6)                                                                                \
+    X(transposed, 4)                                                                               \
+    X(winograd, 5)                                                                                 \
+    X(pool, 5)                                                                                     \
+    X(global_pool, 3)                                                                              \
+    X(matmul, 4)
+
+typedef enum {
+#define KIND(name, n) KILN_CPU_COST_##name,
+    KILN_CPU_COST_KINDS(KIND)
+#undef KIND
+    KILN_CPU_N_COSTS
+} KilnCpuCostKind;
+
+enum {
+    KILN_CPU_TERMS = 6, /* most of all */
+};
+
+/** Microseconds on one thread. */
+double kiln_cpu_cost(KilnCpuCostKind kind, const double terms[KILN_CPU_TERMS]);
+
+/** The terms of a direct convolution of any kind, which is returned: the products, in units of
+ * kiln_gemm_cost(); the bytes that are read and written once; and the call. */
+KilnCpuCostKind kiln_direct_terms(const KilnCpuConv *conv, double terms[KILN_CPU_TERMS]);
+
+/** Vector products of 3 × 3 kernels, and of others; rows of the result; planes; bytes; the call. */
+void kiln_depthwise_terms(const KilnCpuConv *conv, double terms[KILN_CPU_TERMS]);
+
+/** Of a transposed convolution: the products, in units of kiln_gemm_cost(); the bytes of what every
+ * position adds around it, and of the result; and the call. */
+void kiln_transposed_terms(const KilnCpuConv *conv, double terms[KILN_CPU_TERMS]);
+
+/** The products, in units of kiln_gemm_cost(); tiles times channels of the input, and of the
+ * result; the bytes of the weights, which no cache keeps from one round to the next; and the call.
+ */
+void kiln_winograd_terms(const KilnCpuConv *conv, double terms[KILN_CPU_TERMS]);
+
+/** Extents of a pool, missing dims with extent 1. */
+typedef struct {
+    int64_t planes, in[3], out[3], kernel[3];
+} KilnCpuPoolShape;
+/** Vectors of rows that are folded, rows of the result, vectors of taps, bytes, and the call. */
+void kiln_pool_terms(const KilnCpuPoolShape *shape, double terms[KILN_CPU_TERMS]);
+/** Bytes, planes, and the call. */
+void kiln_global_pool_terms(const KilnCpuPoolShape *shape, double terms[KILN_CPU_TERMS]);
+
+/** The products, in units of kiln_gemm_cost(); the bytes of A and of the result, of B, and the
+ * call. */
+void kiln_matmul_terms(const KilnCpuGemm *gemm, double terms[KILN_CPU_TERMS]);

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Microseconds on one thread by each term that backends/cpu/cost.h counts.
+ * Written by kiln-fit-costs from bench/costs/operators.csv, which says what it was measured on. */
+#pragma once
+
+// clang-format off
+#define KILN_CPU_COSTS { \
+    [KILN_CPU_COST_direct] = { 8.247e-05, 2.216e-05, 3.63 }, \
+    [KILN_CPU_COST_pointwise] = { 7.602e-05, 4.99e-06, 0.5015 }, \
+    [KILN_CPU_COST_depthwise] = { 0.0001665, 0.0009337, 0.0001073, 0.01607, 2.289e-05, 0.1656 }, \
+    [KILN_CPU_COST_transposed] = { 0.0001006, 7.226e-05, 0, 20.11 }, \
+    [KILN_CPU_COST_winograd] = { 5.49e-05, 0.01132, 0.007182, 2.431e-05, 4.862 }, \
+    [KILN_CPU_COST_pool] = { 0.0006756, 0.01336, 0.0006695, 0, 0.05696 }, \
+    [KILN_CPU_COST_global_pool] = { 4.105e-06, 0.01028, 0.09222 }, \
+    [KILN_CPU_COST_matmul] = { 6.51e-05, 1.619e-05, 4.398e-06, 0.2631 }, \
+}
+// clang-format on

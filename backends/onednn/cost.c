@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "backends/onednn/cost.h"
+
+#include "backends/onednn/costs.h"
+
+enum {
+    BLOCK = 16,
+    PLAIN_CHANNELS = 4, /* first layers read pictures as they are */
+};
+
+static double
+padded(int64_t channels)
+{
+    return (double)((channels + BLOCK - 1) / BLOCK * BLOCK);
+}
+
+/* Channels of a group. */
+static double
+channels_of(int64_t channels, int64_t groups, bool blocked)
+{
+    int64_t own = channels / (groups > 0 ? groups : 1);
+    return blocked ? padded(own) : (double)own;
+}
+
+static void
+conv_terms(const KilnOnednnWork *w, bool blocked, double terms[KILN_ONEDNN_TERMS])
+{
+    double taps = (double)w->taps, written = (double)w->written, groups = (double)w->groups;
+    double in = channels_of(w->in, w->groups, blocked && w->in > PLAIN_CHANNELS);
+    double out = channels_of(w->out, w->groups, true);
+    terms[0] = groups * written * out * in * taps;                  /* products */
+    terms[1] = 4 * groups * (in * (double)w->read + out * written); /* bytes of activations */
+    terms[2] = 4 * groups * in * out * taps;                        /* of weights */
+    terms[3] = groups * written * out * taps; /* sums that are taken up again */
+    terms[4] = 1;
+}
+
+static void
+depthwise_terms(const KilnOnednnWork *w, bool blocked, double terms[KILN_ONEDNN_TERMS])
+{
+    double channels = blocked ? padded(w->out) : (double)w->out;
+    double products = channels * (double)w->written * (double)w->taps;
+    terms[0] = products;
+    terms[1] = 4 * channels * (double)(w->read + w->written);
+    terms[2] = channels == padded(w->out) ? 0 : products; /* channels beside the last block */
+    terms[3] = (double)w->written;
+    terms[4] = 1;
+}
+
+static void
+pool_terms(const KilnOnednnWork *w, double terms[KILN_ONEDNN_TERMS])
+{
+    double channels = padded(w->in);
+    terms[0] = channels * (double)w->written * (double)w->taps;
+    terms[1] = 4 * channels * (double)(w->read + w->written);
+    terms[2] = 1;
+}
+
+static void
+matmul_terms(const KilnOnednnWork *w, double terms[KILN_ONEDNN_TERMS])
+{
+    double rows = (double)w->written * (double)w->groups;
+    terms[0] = rows * (double)w->in * padded(w->out);
+    terms[1] = 4 * rows * (double)(w->in + w->out);
+    terms[2] = 4 * (double)w->groups * (double)w->in * (double)w->out;
+    terms[3] = 1;
+}
+
+static void
+reorder_terms(const KilnOnednnWork *w, double terms[KILN_ONEDNN_TERMS])
+{
+    double bytes = 4 * (double)w->in * (double)w->read;
+    terms[0] = bytes;
+    terms[1] = w->in % BLOCK ? bytes : 0;
+    terms[2] = 1;
+}
+
+void
+kiln_onednn_terms(KilnOnednnCostKind kind, const KilnOnednnWork *work, bool blocked,
+                  double terms[KILN_ONEDNN_TERMS])
+{
+    for (int i = 0; i < KILN_ONEDNN_TERMS; i++)
+        terms[i] = 0;
+    switch (kind) {
+    case KILN_ONEDNN_COST_window:
+    case KILN_ONEDNN_COST_pointwise:
+    case KILN_ONEDNN_COST_transposed:
+        conv_terms(work, blocked, terms);
+        break;
+    case KILN_ONEDNN_COST_depthwise:
+        depthwise_terms(work, blocked, terms);
+        break;
+    case KILN_ONEDNN_COST_pool:
+    case KILN_ONEDNN_COST_global_pool:
+        pool_terms(work, terms);
+        break;
+    case KILN_ONEDNN_COST_matmul:
+        matmul_terms(work, terms);
+        break;
+    default:
+        reorder_terms(work, terms);
+    }
+}
+
+double
+kiln_onednn_cost(KilnOnednnCostKind kind, const KilnOnednnWork *work, bool blocked)
+{
+    static const double costs[KILN_ONEDNN_N_COSTS][2][KILN_ONEDNN_TERMS] = KILN_ONEDNN_COSTS;
+    double terms[KILN_ONEDNN_TERMS], us = 0;
+    kiln_onednn_terms(kind, work, blocked, terms);
+    for (int i = 0; i < KILN_ONEDNN_TERMS; i++)
+        us += terms[i] * costs[kind][blocked][i];
+    return us;
+}

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "bench/cost_shape.h"
+
+#include "bench/bench_case.h"
+#include "bench/bench_side.h"
+#include "bench/bench_stats.h"
+#include "bench/cost_vendor.h"
+#include "graph/error.h"
+#include "runtime/file.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    MIN_ROUNDS = 7,
+    SWEEPS = 3, /* over all shapes: what disturbs one does not last that long */
+};
+
+static const char *const kinds[N_SHAPE_KINDS] = {
+    [SHAPE_CONV] = "conv",
+    [SHAPE_DEPTHWISE] = "depthwise",
+    [SHAPE_CONV_TRANSPOSE] = "conv_transpose",
+    [SHAPE_MAX_POOL] = "max_pool",
+    [SHAPE_GLOBAL_AVERAGE_POOL] = "global_average_pool",
+    [SHAPE_MATMUL] = "matmul",
+    [SHAPE_REORDER] = "reorder",
+};
+static const char *const ways[N_WAYS] = {
+    [WAY_DIRECT] = "direct",
+    [WAY_WINOGRAD] = "winograd",
+    [WAY_LAST] = "last",
+    [WAY_BLOCKED] = "blocked",
+};
+
+const char *
+cost_shape_kind(ShapeKind kind)
+{
+    return kinds[kind];
+}
+
+const char *
+cost_shape_way(ShapeWay way)
+{
+    return ways[way];
+}
+
+int
+cost_shape_result(const Shape *shape)
+{
+    if (shape->kind == SHAPE_GLOBAL_AVERAGE_POOL)
+        return 1;
+    if (shape->kind == SHAPE_CONV_TRANSPOSE)
+        return shape->extent * shape->stride;
+    return (shape->extent + 2 * (shape->kernel / 2) - shape->kernel) / shape->stride + 1;
+}
+
+/* --- measuring --- */
+
+/* The instruction of @shape as a case; NULL where own kernels have no such way. */
+static char *
+line_of(const Shape *shape, ShapeWay way)
+{
+    int half = shape->kernel / 2, y = cost_shape_result(shape), in = shape->in, out = shape->out;
+    bool winograd = shape->kind == SHAPE_CONV && shape->kernel == 3 && shape->stride == 1;
+    if (way == WAY_WINOGRAD && !winograd)
+        return NULL;
+    g_autofree char *types = g_strdup_printf("@out @y: f32[1,%d,%d,%d], @in @x: f32[1,%d,%d,%d]",
+                                             out, y, y, in, shape->extent, shape->extent);
+    switch (shape->kind) {
+    case SHAPE_CONV:
+    case SHAPE_DEPTHWISE: {
+        bool depthwise = shape->kind == SHAPE_DEPTHWISE;
+        return g_strdup_printf(
+            "conv %s, @in @w: f32[%d,%d,%d,%d] const {group=%d, pads=[%d,%d,%d,%d], "
+            "strides=[%d,%d], algorithm=\"%s\"}",
+            types, out, depthwise ? 1 : in, shape->kernel, shape->kernel, depthwise ? in : 1, half,
+            half, half, half, shape->stride, shape->stride, ways[way]);
+    }
+    case SHAPE_CONV_TRANSPOSE:
+        return g_strdup_printf(
+            "conv_transpose %s, @in @w: f32[%d,%d,%d,%d] const {strides=[%d,%d]}", types, in, out,
+            shape->kernel, shape->kernel, shape->stride, shape->stride);
+    case SHAPE_MAX_POOL:
+        return g_strdup_printf(
+            "max_pool %s {kernel_shape=[%d,%d], pads=[%d,%d,%d,%d], strides=[%d,%d]}", types,
+            shape->kernel, shape->kernel, half, half, half, half, shape->stride, shape->stride);
+    case SHAPE_GLOBAL_AVERAGE_POOL:
+        return g_strdup_printf("global_average_pool %s", types);
+    case SHAPE_MATMUL:
+        return g_strdup_printf(
+            "matmul @out @y: f32[%d,%d], @in @x: f32[%d,%d], @in @w: f32[%d,%d] const",
+            shape->extent, out, shape->extent, in, in, out);
+    default:
+        return NULL;
+    }
+}
+
+/* The least time of a run: what else the machine does makes runs longer, never shorter. */
+static gboolean
+measure_own(Shape *shape, ShapeWay way, double min_time, GError **error)
+{
+    g_autofree char *line = line_of(shape, way);
+    if (!line)
+        return TRUE;
+    g_autoptr(BenchCase) one = bench_case_new(line, error);
+    BenchSide side = { .program = NULL };
+    gboolean good = one && bench_side_open(&side, one->model, "cpu", 1, error);
+    double best = INFINITY, end = bench_cpu_now() + min_time;
+    for (int n = 0; good && (n < MIN_ROUNDS || bench_cpu_now() < end); n++) {
+        double begin = bench_now();
+        good = kiln_session_run(side.session, error);
+        best = MIN(best, bench_now() - begin);
+    }
+    shape->us[way] = best * 1e6;
+    bench_side_clear(&side);
+    return good;
+}
+
+/* Shape number @at, whose least times so far are kept. */
+static gboolean
+measure(GArray *shapes, guint at, Shape shape, double min_time, GError **error)
+{
+    for (int way = WAY_DIRECT; way < WAY_LAST; way++) {
+        if (!measure_own(&shape, (ShapeWay)way, min_time, error))
+            return FALSE;
+    }
+    shape.us[WAY_LAST] = cost_vendor_us(&shape, false, min_time);
+    if (shape.kind != SHAPE_MATMUL)
+        shape.us[WAY_BLOCKED] = cost_vendor_us(&shape, true, min_time);
+    for (int way = 0; way < N_WAYS; way++)
+        shape.us[way] = round(shape.us[way] * 100) / 100; /* as written to disk */
+    if (at == shapes->len) {
+        g_array_append_val(shapes, shape);
+        return TRUE;
+    }
+    Shape *before = &g_array_index(shapes, Shape, at);
+    for (int way = 0; way < N_WAYS; way++)
+        before->us[way] = MIN(before->us[way], shape.us[way]);
+    return TRUE;
+}
+
+typedef struct {
+    Shape like;
+    const int (*channels)[2];
+    size_t n;
+    const int *extents; /* 0 ends them */
+} Set;
+
+/* All channels and extents of @set that are worth their time; @io_at counts shapes. */
+static gboolean
+measure_set(GArray *shapes, guint *io_at, const Set *set, double min_time, GError **error)
+{
+    const double most = 2e9; /* operations: what is bigger takes long and says nothing new */
+    for (size_t c = 0; c < set->n; c++) {
+        for (const int *extent = set->extents; *extent; extent++) {
+            Shape shape = set->like;
+            shape.in = set->channels[c][0];
+            shape.out = set->channels[c][1];
+            shape.extent = *extent;
+            double taps = shape.kernel * shape.kernel, y = cost_shape_result(&shape);
+            if (2.0 * shape.in * shape.out * taps * y * y <= most &&
+                !measure(shapes, (*io_at)++, shape, min_time, error))
+                return FALSE;
+        }
+    }
+    return TRUE;
+}
+
+gboolean
+cost_shapes_measure(GArray *shapes, double min_time, GError **error)
+{
+    static const int window[][2] = { { 16, 16 },   { 32, 32 },   { 64, 64 },  { 128, 128 },
+                                     { 256, 256 }, { 512, 512 }, { 16, 64 },  { 64, 128 },
+                                     { 128, 64 },  { 96, 32 },   { 256, 64 }, { 64, 256 },
+                                     { 48, 192 },  { 24, 24 } };
+    static const int strided[][2] = { { 64, 128 }, { 128, 256 }, { 256, 512 } };
+    static const int first[][2] = { { 3, 16 }, { 3, 24 }, { 3, 32 }, { 3, 64 }, { 1, 16 } };
+    static const int pointwise[][2] = { { 16, 64 },    { 96, 16 },  { 16, 96 },   { 96, 24 },
+                                        { 24, 144 },   { 144, 32 }, { 32, 192 },  { 192, 64 },
+                                        { 64, 384 },   { 384, 96 }, { 576, 160 }, { 960, 320 },
+                                        { 320, 1280 }, { 58, 58 },  { 116, 116 }, { 232, 232 },
+                                        { 464, 1024 }, { 64, 64 },  { 256, 64 },  { 64, 256 },
+                                        { 512, 128 },  { 384, 48 }, { 512, 1000 } };
+    static const int deep[][2] = { { 24, 24 },   { 32, 32 },   { 58, 58 },   { 96, 96 },
+                                   { 116, 116 }, { 144, 144 }, { 192, 192 }, { 232, 232 },
+                                   { 384, 384 }, { 576, 576 }, { 960, 960 } };
+    static const int grown[][2] = { { 16, 16 }, { 64, 32 }, { 128, 64 }, { 256, 128 } };
+    static const int pooled[][2] = {
+        { 24, 24 }, { 64, 64 }, { 128, 128 }, { 256, 256 }, { 512, 512 }
+    };
+    static const int square[] = { 7, 13, 14, 28, 56, 112, 0 }, even[] = { 14, 28, 56, 112, 0 };
+    static const int big[] = { 56, 112, 224, 0 }, odd[] = { 7, 13, 27, 55, 111, 0 };
+    static const int small[] = { 7, 13, 14, 0 }, rows[] = { 1, 4, 16, 32, 64, 128, 512, 0 };
+    static const int products[][2] = { { 64, 64 },    { 256, 256 }, { 256, 1024 }, { 1024, 256 },
+                                       { 512, 1000 }, { 128, 512 }, { 768, 768 } };
+    static const int moved[][2] = { { 3, 3 },   { 24, 24 },   { 58, 58 },
+                                    { 64, 64 }, { 232, 232 }, { 512, 512 } };
+    const Set sets[] = {
+        { { .kind = SHAPE_CONV, .kernel = 3, .stride = 1 }, window, G_N_ELEMENTS(window), square },
+        { { .kind = SHAPE_CONV, .kernel = 3, .stride = 2 }, strided, G_N_ELEMENTS(strided), even },
+        { { .kind = SHAPE_CONV, .kernel = 3, .stride = 2 }, first, G_N_ELEMENTS(first), big },
+        { { .kind = SHAPE_CONV, .kernel = 7, .stride = 2 }, first, G_N_ELEMENTS(first), big },
+        { { .kind = SHAPE_CONV, .kernel = 1, .stride = 1 },
+          pointwise,
+          G_N_ELEMENTS(pointwise),
+          square },
+        { { .kind = SHAPE_CONV, .kernel = 1, .stride = 2 }, strided, G_N_ELEMENTS(strided), even },
+        { { .kind = SHAPE_DEPTHWISE, .kernel = 3, .stride = 1 }, deep, G_N_ELEMENTS(deep), square },
+        { { .kind = SHAPE_DEPTHWISE, .kernel = 3, .stride = 2 }, deep, G_N_ELEMENTS(deep), even },
+        { { .kind = SHAPE_DEPTHWISE, .kernel = 5, .stride = 1 }, deep, G_N_ELEMENTS(deep), small },
+        { { .kind = SHAPE_CONV_TRANSPOSE, .kernel = 2, .stride = 2 },
+          grown,
+          G_N_ELEMENTS(grown),
+          even },
+        { { .kind = SHAPE_MAX_POOL, .kernel = 3, .stride = 2 }, pooled, G_N_ELEMENTS(pooled), odd },
+        { { .kind = SHAPE_MAX_POOL, .kernel = 2, .stride = 2 },
+          pooled,
+          G_N_ELEMENTS(pooled),
+          even },
+        { { .kind = SHAPE_GLOBAL_AVERAGE_POOL, .kernel = 1, .stride = 1 },
+          pooled,
+          G_N_ELEMENTS(pooled),
+          small },
+        { { .kind = SHAPE_MATMUL, .kernel = 1, .stride = 1 },
+          products,
+          G_N_ELEMENTS(products),
+          rows },
+        { { .kind = SHAPE_REORDER, .kernel = 1, .stride = 1 }, moved, G_N_ELEMENTS(moved), square },
+    };
+    for (int sweep = 0; sweep < SWEEPS; sweep++) {
+        guint at = 0;
+        for (size_t i = 0; i < G_N_ELEMENTS(sets); i++) {
+            if (!measure_set(shapes, &at, &sets[i], min_time / SWEEPS, error))
+                return FALSE;
+        }
+    }
+    return TRUE;
+}
+
+/* --- on disk --- */
+
+static const char columns[] =
+    "kind,in,out,kernel,stride,extent,direct_us,winograd_us,last_us,blocked_us";
+
+gboolean
+cost_shapes_write(const char *path, const GArray *shapes, GError **error)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_string_printf(text, "# %s; one thread; - is not computed that way\n%s\n", kiln_build_info(),
+                    columns);
+    for (guint i = 0; i < shapes->len; i++) {
+        const Shape *s = &g_array_index(shapes, Shape, i);
+        g_string_append_printf(text, "%s,%d,%d,%d,%d,%d", kinds[s->kind], s->in, s->out, s->kernel,
+                               s->stride, s->extent);
+        for (int way = 0; way < N_WAYS; way++) {
+            if (s->us[way] > 0)
+                g_string_append_printf(text, ",%.2f", s->us[way]);
+            else
+                g_string_append(text, ",-");
+        }
+        g_string_append_c(text, '\n');
+    }
+    return kiln_file_write(path, text->str, text->len, error);
+}
+
+static bool
+read_kind(const char *text, Shape *shape)
+{
+    for (int kind = 0; kind < N_SHAPE_KINDS; kind++) {
+        if (strcmp(kinds[kind], text) == 0) {
+            shape->kind = (ShapeKind)kind;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool
+read_shape(const char *line, Shape *shape)
+{
+    enum {
+        FIRST_WAY = 6,
+    };
+    g_auto(GStrv) fields = g_strsplit(line, ",", -1);
+    int *const numbers[FIRST_WAY] = { NULL,           &shape->in,     &shape->out,
+                                      &shape->kernel, &shape->stride, &shape->extent };
+    if (g_strv_length(fields) != FIRST_WAY + N_WAYS || !read_kind(fields[0], shape))
+        return false;
+    for (int i = 1; i < FIRST_WAY; i++) {
+        guint64 number;
+        if (!g_ascii_string_to_unsigned(fields[i], 10, 1, 1 << 20, &number, NULL))
+            return false;
+        *numbers[i] = (int)number;
+    }
+    for (int way = 0; way < N_WAYS; way++) {
+        const char *text = fields[FIRST_WAY + way];
+        char *end = NULL;
+        bool none = strcmp(text, "-") == 0;
+        shape->us[way] = none ? 0 : g_ascii_strtod(text, &end);
+        if (!none && (end == text || *end || !(shape->us[way] > 0) || !isfinite(shape->us[way])))
+            return false;
+    }
+    return true;
+}
+
+gboolean
+cost_shapes_read(const char *path, GArray *shapes, GError **error)
+{
+    g_autofree char *text = NULL;
+    if (!g_file_get_contents(path, &text, NULL, error))
+        return FALSE;
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    for (int i = 0; lines[i]; i++) {
+        Shape shape = { .kind = SHAPE_CONV };
+        if (!lines[i][0] || lines[i][0] == '#' || strcmp(lines[i], columns) == 0)
+            continue;
+        if (!read_shape(lines[i], &shape))
+            return kiln_throw(error, KILN_ERROR_PARSE,
+                              "%s:%d: expected %s, all above zero, found %s", path, i + 1, columns,
+                              lines[i]);
+        g_array_append_val(shapes, shape);
+    }
+    return TRUE;
+}

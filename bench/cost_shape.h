@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What kiln-fit-costs measures: operators of one shape, in each way that they can be computed. */
+#ifndef KILN_BENCH_COST_SHAPE_H
+#define KILN_BENCH_COST_SHAPE_H
+
+#include <glib.h>
+
+typedef enum {
+    SHAPE_CONV,
+    SHAPE_DEPTHWISE,
+    SHAPE_CONV_TRANSPOSE, /* as many taps as the stride, no padding */
+    SHAPE_MAX_POOL,
+    SHAPE_GLOBAL_AVERAGE_POOL,
+    SHAPE_MATMUL,  /* [extent,in] · [in,out] */
+    SHAPE_REORDER, /* of a picture, row-major, into another layout */
+    N_SHAPE_KINDS,
+} ShapeKind;
+const char *cost_shape_kind(ShapeKind kind);
+
+/** Ways to compute one: columns of the file. */
+typedef enum {
+    WAY_DIRECT,   /* own kernels */
+    WAY_WINOGRAD, /* own, of convolutions that have it */
+    WAY_LAST,     /* the vendor's, channels last; of products the only one */
+    WAY_BLOCKED,  /* the vendor's, channels in blocks */
+    N_WAYS,
+} ShapeWay;
+const char *cost_shape_way(ShapeWay way);
+
+/** Of square pictures in a batch of one, padded by half of the kernel. */
+typedef struct {
+    ShapeKind kind;
+    int in, out, kernel, stride, extent;
+    double us[N_WAYS]; /* microseconds on one thread; 0: not computed that way */
+} Shape;
+
+/** Extent of the result. */
+int cost_shape_result(const Shape *shape);
+
+/** Measures the shapes that costs are fitted to, each in each way for @min_time seconds. Without a
+ * vendor library its ways are left out. */
+gboolean cost_shapes_measure(GArray *shapes, double min_time, GError **error);
+
+/** A CSV file, one shape a line. */
+gboolean cost_shapes_write(const char *path, const GArray *shapes, GError **error);
+gboolean cost_shapes_read(const char *path, GArray *shapes, GError **error);
+
+#endif
