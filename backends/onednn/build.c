@@ -121,20 +121,6 @@ find_slot(const Builder *builder, const KilnBuffer *buffer, const dnnl_memory_de
     return UINT32_MAX;
 }
 
-static dnnl_primitive_desc_t
-reorder(const Builder *builder, const dnnl_memory_desc_t *from, const dnnl_memory_desc_t *to)
-{
-    dnnl_primitive_desc_t pd = NULL;
-    dnnl_primitive_attr_t attr;
-    if (!kiln_onednn_check(dnnl_primitive_attr_create(&attr), "attributes", builder->error))
-        return NULL;
-    dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user);
-    dnnl_engine_t engine = kiln_onednn_engine();
-    dnnl_status_t status = dnnl_reorder_primitive_desc_create(&pd, from, engine, to, engine, attr);
-    dnnl_primitive_attr_destroy(attr);
-    return kiln_onednn_check(status, "reorder", builder->error) ? pd : NULL;
-}
-
 /* Which operand of the call @buffer is, an input of the region. */
 static uint32_t
 input_index(const Builder *builder, const KilnBuffer *buffer)
@@ -157,11 +143,10 @@ note_packed(Region *region, uint32_t i, const KilnType *type, const dnnl_memory_
     region->packed_operand[i] = true;
 }
 
-/* Operand @buffer of the call, or a literal of the region, which lies there as @from, goes into the
- * packed weights as @md. */
+/* Operand @buffer of the call, or a literal of the region, which lies there as @from, goes into
+ * @slot of the packed weights. */
 static bool
-pack(Builder *builder, const KilnBuffer *buffer, const dnnl_memory_desc_t *from,
-     const dnnl_memory_desc_t *md, uint32_t slot)
+pack(Builder *builder, const KilnBuffer *buffer, const dnnl_memory_desc_t *from, uint32_t slot)
 {
     Pack step = { .from = *from, .operand = UINT32_MAX, .slot = slot };
     if (buffer->kind == KILN_BUFFER_WEIGHT) {
@@ -173,15 +158,8 @@ pack(Builder *builder, const KilnBuffer *buffer, const dnnl_memory_desc_t *from,
         }
     } else {
         step.operand = input_index(builder, buffer);
-        note_packed(builder->region, step.operand, &buffer->type, from, md);
-    }
-    if (!dnnl_memory_desc_equal(&step.from, md)) {
-        step.reorder = reorder(builder, &step.from, md);
-        if (!step.reorder) {
-            kiln_free(step.literal);
-            return false;
-        }
-        step.scratch = *dnnl_primitive_desc_query_md(step.reorder, dnnl_query_scratchpad_md, 0);
+        note_packed(builder->region, step.operand, &buffer->type, from,
+                    kiln_onednn_slot_md(builder, slot));
     }
     g_array_append_val(builder->region->packs, step);
     return true;
@@ -190,10 +168,13 @@ pack(Builder *builder, const KilnBuffer *buffer, const dnnl_memory_desc_t *from,
 bool
 kiln_onednn_reorder(Builder *builder, uint32_t from, uint32_t to, const char *what)
 {
-    dnnl_primitive_desc_t pd =
-        reorder(builder, kiln_onednn_slot_md(builder, from), kiln_onednn_slot_md(builder, to));
+    dnnl_primitive_desc_t pd = NULL;
+    dnnl_status_t status = kiln_onednn_reorder_pd(kiln_onednn_slot_md(builder, from),
+                                                  kiln_onednn_slot_md(builder, to), &pd);
+    if (!kiln_onednn_check(status, what, builder->error))
+        return false;
     StepArg args[] = { { DNNL_ARG_FROM, from }, { DNNL_ARG_TO, to } };
-    const char *name = pd ? kiln_onednn_implementation(pd, what, builder->error) : NULL;
+    const char *name = kiln_onednn_implementation(pd, what, builder->error);
     return name && kiln_onednn_add(builder, pd, args, 2, what, name);
 }
 
@@ -226,7 +207,7 @@ kiln_onednn_packed(Builder *builder, const KilnBuffer *buffer, const dnnl_memory
         return add_laid(builder, buffer, from, md);
     slot = add_slot(builder, SLOT_PACKED, md);
     kiln_onednn_enter(builder, buffer, slot);
-    return pack(builder, buffer, from, md, slot) ? slot : UINT32_MAX;
+    return pack(builder, buffer, from, slot) ? slot : UINT32_MAX;
 }
 
 uint32_t
@@ -352,12 +333,8 @@ kiln_onednn_add(Builder *builder, dnnl_primitive_desc_t pd, const StepArg *args,
                 const char *what, const char *implementation)
 {
     Region *region = builder->region;
-    Step step = { .first_arg = region->args->len, .n_args = n };
+    Step step = { .pd = pd, .first_arg = region->args->len, .n_args = n };
     dnnl_memory_desc_t scratch = *dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
-    dnnl_status_t status = dnnl_primitive_create(&step.primitive, pd);
-    dnnl_primitive_desc_destroy(pd);
-    if (!kiln_onednn_check(status, what, builder->error))
-        return false;
     for (uint32_t i = 0; i < n; i++) {
         touch(builder, args[i].slot);
         g_array_append_val(region->args, args[i]);

@@ -80,6 +80,20 @@ kiln_onednn_implementation(dnnl_primitive_desc_t pd, const char *what, GError **
     return NULL;
 }
 
+dnnl_status_t
+kiln_onednn_reorder_pd(const dnnl_memory_desc_t *from, const dnnl_memory_desc_t *to,
+                       dnnl_primitive_desc_t *out)
+{
+    dnnl_primitive_attr_t attr;
+    dnnl_status_t status = dnnl_primitive_attr_create(&attr);
+    if (status != dnnl_success)
+        return status;
+    dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user);
+    status = dnnl_reorder_primitive_desc_create(out, from, engine, to, engine, attr);
+    dnnl_primitive_attr_destroy(attr);
+    return status;
+}
+
 int
 kiln_onednn_set_threads(int threads)
 {

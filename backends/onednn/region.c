@@ -178,12 +178,16 @@ region_free(KilnShared *shared)
 {
     Region *region = (Region *)shared;
     kiln_onednn_contexts_free(region);
-    for (guint i = 0; i < region->steps->len; i++)
-        dnnl_primitive_destroy(g_array_index(region->steps, Step, i).primitive);
+    for (guint i = 0; i < region->steps->len; i++) {
+        const Step *step = &g_array_index(region->steps, Step, i);
+        if (step->primitive)
+            dnnl_primitive_destroy(step->primitive);
+        if (step->pd)
+            dnnl_primitive_desc_destroy(step->pd);
+    }
+    pthread_mutex_destroy(&region->making);
     for (guint i = 0; i < region->packs->len; i++) {
         const Pack *pack = &g_array_index(region->packs, Pack, i);
-        if (pack->reorder)
-            dnnl_primitive_desc_destroy(pack->reorder);
         kiln_free(pack->literal);
     }
     g_array_unref(region->slots);
@@ -205,6 +209,7 @@ region_new(uint32_t n_operands)
     Region *region = g_new0(Region, 1);
     atomic_init(&region->compiled.shared.references, 1);
     region->compiled.shared.destroy = region_free;
+    pthread_mutex_init(&region->making, NULL);
     region->slots = g_array_new(FALSE, FALSE, sizeof(Slot));
     region->steps = g_array_new(FALSE, FALSE, sizeof(Step));
     region->args = g_array_new(FALSE, FALSE, sizeof(StepArg));

@@ -122,6 +122,30 @@ run(const Region *region, Context *context, const KilnKernelArgs *args)
     return dnnl_stream_wait(context->stream) == dnnl_success ? NULL : "oneDNN failed";
 }
 
+/* The first run generates the code of all steps, for the threads that the region was built for. */
+static bool
+make_primitives(Region *region)
+{
+    if (atomic_load_explicit(&region->made, memory_order_acquire))
+        return true;
+    bool good = true;
+    pthread_mutex_lock(&region->making);
+    int before = kiln_onednn_set_threads(region->small ? 1 : region->compiled.threads);
+    for (guint i = 0; good && i < region->steps->len; i++) {
+        Step *step = &g_array_index(region->steps, Step, i);
+        if (step->primitive)
+            continue;
+        good = dnnl_primitive_create(&step->primitive, step->pd) == dnnl_success;
+        if (good)
+            dnnl_primitive_desc_destroy(g_steal_pointer(&step->pd));
+    }
+    if (good)
+        atomic_store_explicit(&region->made, true, memory_order_release);
+    kiln_onednn_set_threads(before);
+    pthread_mutex_unlock(&region->making);
+    return good;
+}
+
 const char *
 kiln_onednn_run(const KilnKernelArgs *args)
 {
@@ -129,6 +153,8 @@ kiln_onednn_run(const KilnKernelArgs *args)
     if (atomic_load(&region->pack_status))
         return "oneDNN failed to pack the weights";
     int threads = region->small ? 1 : args->threads;
+    if (!make_primitives(region))
+        return "oneDNN failed to generate code";
     int before = kiln_onednn_set_threads(threads);
     Context *context = take_context(region);
     const char *message = context ? run(region, context, args) : "oneDNN is out of memory";
@@ -145,16 +171,22 @@ reorder(const Region *region, const Pack *pack, const void *from, void *to, dnnl
 {
     dnnl_engine_t engine = kiln_onednn_engine();
     const Slot *slot = &g_array_index(region->slots, Slot, pack->slot);
-    bool needs_scratch = dnnl_memory_desc_get_size(&pack->scratch) > 0;
     dnnl_memory_t source = NULL, target = NULL, scratch = NULL;
+    dnnl_primitive_desc_t pd = NULL;
     dnnl_primitive_t primitive = NULL;
-    dnnl_status_t status = dnnl_primitive_create(&primitive, pack->reorder);
+    dnnl_memory_desc_t needed = { 0 };
+    dnnl_status_t status = kiln_onednn_reorder_pd(&pack->from, &slot->md, &pd);
+    if (status == dnnl_success) {
+        needed = *dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
+        status = dnnl_primitive_create(&primitive, pd);
+        dnnl_primitive_desc_destroy(pd);
+    }
     if (status == dnnl_success)
         status = dnnl_memory_create(&source, &pack->from, engine, (void *)from);
     if (status == dnnl_success)
         status = dnnl_memory_create(&target, &slot->md, engine, to);
-    if (status == dnnl_success && needs_scratch)
-        status = dnnl_memory_create(&scratch, &pack->scratch, engine, DNNL_MEMORY_ALLOCATE);
+    if (status == dnnl_success && dnnl_memory_desc_get_size(&needed) > 0)
+        status = dnnl_memory_create(&scratch, &needed, engine, DNNL_MEMORY_ALLOCATE);
     dnnl_exec_arg_t args[] = { { DNNL_ARG_FROM, source },
                                { DNNL_ARG_TO, target },
                                { DNNL_ARG_SCRATCHPAD, scratch } };
@@ -186,7 +218,7 @@ kiln_onednn_pack(const KilnInstr *instr, const void *const *data, void *packed, 
         const Slot *slot = &g_array_index(region->slots, Slot, pack->slot);
         const void *from = pack->literal ? pack->literal : data[pack->operand];
         void *to = (char *)packed + slot->offset;
-        if (pack->reorder)
+        if (!dnnl_memory_desc_equal(&pack->from, &slot->md))
             status = reorder(region, pack, from, to, stream);
         else
             memcpy(to, from, dnnl_memory_desc_get_size(&slot->md));
