@@ -8,7 +8,7 @@
     [KILN_CPU_COST_direct] = { 8.247e-05, 2.216e-05, 3.63 }, \
     [KILN_CPU_COST_pointwise] = { 7.602e-05, 4.99e-06, 0.5015 }, \
     [KILN_CPU_COST_depthwise] = { 0.0001665, 0.0009337, 0.0001073, 0.01607, 2.289e-05, 0.1656 }, \
-    [KILN_CPU_COST_transposed] = { 0.0001006, 7.226e-05, 0, 20.11 }, \
+    [KILN_CPU_COST_transposed] = { 9.697e-05, 7.468e-05, 0, 19.32 }, \
     [KILN_CPU_COST_winograd] = { 5.49e-05, 0.01132, 0.007182, 2.431e-05, 4.862 }, \
     [KILN_CPU_COST_pool] = { 0.0006756, 0.01336, 0.0006695, 0, 0.05696 }, \
     [KILN_CPU_COST_global_pool] = { 4.105e-06, 0.01028, 0.09222 }, \
