@@ -1,41 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions: which implementation, in which layout. */
-#include "backends/onednn/cost.h"
 #include "backends/onednn/region.h"
 
 #include <string.h>
-
-/* --- the cost model --- */
-
-double
-kiln_onednn_conv_us(const ConvShape *shape, Layout layout)
-{
-    const KilnType *x = shape->x, *w = shape->w, *y = shape->y;
-    KilnOnednnWork work = { .in = x->dims[1],
-                            .out = y->dims[1],
-                            .groups = shape->group,
-                            .taps = 1,
-                            .read = x->dims[0],
-                            .written = y->dims[0] };
-    for (int i = 2; i < y->rank; i++) {
-        work.taps *= w->dims[i];
-        work.read *= x->dims[i];
-        work.written *= y->dims[i];
-    }
-    if (shape->transposed) {
-        int64_t read = work.read;
-        work.read = work.written;
-        work.written = read;
-        return kiln_onednn_cost(KILN_ONEDNN_COST_transposed, &work, layout == LAYOUT_BLOCKED);
-    }
-    KilnOnednnCostKind kind = shape->group > 1 && shape->group == work.in
-                                  ? KILN_ONEDNN_COST_depthwise
-                              : work.taps == 1 ? KILN_ONEDNN_COST_pointwise
-                                               : KILN_ONEDNN_COST_window;
-    return kiln_onednn_cost(kind, &work, layout == LAYOUT_BLOCKED);
-}
-
-/* --- building --- */
 
 typedef struct {
     const KilnBuffer *y, *x, *w, *bias;
@@ -43,6 +10,8 @@ typedef struct {
     int64_t given_dilations[KILN_MAX_RANK];
     int64_t group;
     dnnl_memory_desc_t weights; /* plain bytes as the library names their dims */
+    /* The library takes a bias and what follows on the way out of a transposed convolution, but in
+     * a loop over single elements, for many times as long as the rest: they get a step. */
     bool transposed;
 } Conv;
 
@@ -91,15 +60,21 @@ weights_of_transposed(const Conv *conv)
     return md;
 }
 
+static bool
+has_bias_inside(const Conv *conv)
+{
+    return conv->bias && !conv->transposed;
+}
+
 static dnnl_primitive_desc_t
 choose(const Conv *conv, const dnnl_memory_desc_t *x, const dnnl_memory_desc_t *y,
        dnnl_alg_kind_t alg, dnnl_primitive_attr_t attr, const char **name)
 {
     dnnl_memory_desc_t w = conv->weights, bias;
     w.format_kind = dnnl_format_kind_any;
-    if (conv->bias)
+    if (has_bias_inside(conv))
         bias = kiln_onednn_plain(&conv->bias->type);
-    const dnnl_memory_desc_t *b = conv->bias ? &bias : NULL;
+    const dnnl_memory_desc_t *b = has_bias_inside(conv) ? &bias : NULL;
     dnnl_status_t status;
     union {
         dnnl_convolution_desc_t conv;
@@ -174,10 +149,12 @@ make_in_layout(Builder *builder, const Conv *conv, PostOps *post, Layout layout,
     dnnl_memory_desc_t x = kiln_onednn_md(&conv->x->type, first ? LAYOUT_PLAIN : layout);
     dnnl_memory_desc_t y = kiln_onednn_md(&conv->y->type, layout);
     kiln_onednn_post_layout(post, layout);
+    const PostOps nothing = { .result = post->result };
+    const PostOps *inside = conv->transposed ? &nothing : post;
     uint32_t residual =
-        dies_here(builder, conv, post) ? residual_slot(builder, post, &y) : UINT32_MAX;
+        dies_here(builder, conv, inside) ? residual_slot(builder, inside, &y) : UINT32_MAX;
     bool sum = residual != UINT32_MAX;
-    dnnl_primitive_attr_t attr = kiln_onednn_attr(post, sum);
+    dnnl_primitive_attr_t attr = kiln_onednn_attr(inside, sum);
     if (!attr)
         return true;
     const char *name = "";
@@ -194,12 +171,12 @@ make_in_layout(Builder *builder, const Conv *conv, PostOps *post, Layout layout,
         { DNNL_ARG_WEIGHTS, kiln_onednn_packed(builder, conv->w, &conv->weights, &w) },
         { DNNL_ARG_BIAS, 0 },
     };
-    if (conv->bias) {
+    if (has_bias_inside(conv)) {
         dnnl_memory_desc_t bias = kiln_onednn_plain(&conv->bias->type);
         fixed[2].slot = kiln_onednn_slot_as(builder, conv->bias, &bias);
     }
-    bool good = kiln_onednn_post_args(builder, post, sum, args);
-    for (uint32_t i = 0; i < (conv->bias ? 3 : 2); i++) {
+    bool good = kiln_onednn_post_args(builder, inside, sum, args);
+    for (uint32_t i = 0; i < (has_bias_inside(conv) ? 3 : 2); i++) {
         good &= fixed[i].slot != UINT32_MAX;
         g_array_append_val(args, fixed[i]);
     }
@@ -215,16 +192,22 @@ make_in_layout(Builder *builder, const Conv *conv, PostOps *post, Layout layout,
     g_array_append_val(args, result);
     g_autofree char *type = kiln_type_to_string(&conv->w->type);
     g_autofree char *what =
-        g_strdup_printf("%s %s", conv->transposed ? "conv_transpose" : "conv", type);
-    return kiln_onednn_add(builder, pd, (const StepArg *)(const void *)args->data, args->len, what,
-                           name);
+        g_strdup_printf("%s %s %s", conv->transposed ? "conv_transpose" : "conv", type,
+                        layout == LAYOUT_BLOCKED ? "in blocks" : "channels last");
+    if (!kiln_onednn_add(builder, pd, (const StepArg *)(const void *)args->data, args->len, what,
+                         name))
+        return false;
+    return !conv->bias || has_bias_inside(conv) ||
+           kiln_onednn_add_bias(builder, conv->bias, post, layout, result.slot);
 }
 
 /* The layout of the region first, then whatever there is. */
 static bool
 build(Builder *builder, const Conv *conv)
 {
-    PostOps post = kiln_onednn_absorb(builder, conv->y, POST_MAX);
+    PostOps post = { .result = conv->y };
+    if (conv->bias || !conv->transposed)
+        post = kiln_onednn_absorb(builder, conv->y, !conv->transposed);
     Layout layouts[] = { builder->layout, LAYOUT_CHANNELS_LAST, LAYOUT_BLOCKED };
     for (size_t i = 0; i < G_N_ELEMENTS(layouts); i++) {
         bool made = false;

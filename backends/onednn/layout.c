@@ -2,11 +2,6 @@
 /* Layouts at the edges of a region: by tags, which values lie in them, and which is faster. */
 #include "backends/onednn/region.h"
 
-enum {
-    BLOCK = 16,
-    FEW_CHANNELS = 4, /* the first layer reads pictures as they are */
-};
-
 static const char *const tags[N_LAYOUTS][6] = {
     [LAYOUT_CHANNELS_LAST] = { [3] = "acb", [4] = "acdb", [5] = "acdeb" },
     [LAYOUT_BLOCKED] = { [3] = "aBc16b", [4] = "aBcd16b", [5] = "aBcde16b" },
@@ -24,8 +19,8 @@ kiln_onednn_layout_of_tag(const KilnType *type)
 
 /* --- the vendor's table: layouts are counted without the plain one --- */
 
-static Layout
-layout_at(uint32_t i)
+Layout
+kiln_onednn_layout_at(uint32_t i)
 {
     return (Layout)(i + 1);
 }
@@ -33,38 +28,15 @@ layout_at(uint32_t i)
 const char *
 kiln_onednn_layout_tag(uint32_t layout, int rank)
 {
-    return rank >= 3 && rank <= 5 ? tags[layout_at(layout)][rank] : NULL;
-}
-
-double
-kiln_onednn_layout_us(const KilnFunction *body, uint32_t layout)
-{
-    double us = 0;
-    kiln_foreach_node (node, body) {
-        ConvShape shape;
-        if (node->op == KILN_OP_conv) {
-            shape = kiln_onednn_conv_shape(node);
-            us += kiln_onednn_conv_us(&shape, layout_at(layout));
-        }
-    }
-    return us;
+    return rank >= 3 && rank <= 5 ? tags[kiln_onednn_layout_at(layout)][rank] : NULL;
 }
 
 /* Reads operand 0 and gives its result in the layout of the region. */
 static bool
 is_window(const KilnNode *node)
 {
-    switch (node->op) {
-    case KILN_OP_conv:
-    case KILN_OP_conv_transpose:
-    case KILN_OP_max_pool:
-    case KILN_OP_average_pool:
-    case KILN_OP_global_average_pool:
-    case KILN_OP_global_max_pool:
-        return true;
-    default:
-        return false;
-    }
+    Window window;
+    return kiln_onednn_window_of_node(node, &window);
 }
 
 /* As kiln_onednn_build_concat() does: what is no whole block is joined in channels-last. */
@@ -123,14 +95,14 @@ kiln_onednn_lies_in(const KilnFunction *body, const KilnValue *value, uint32_t l
         return false;
     g_autoptr(GHashTable) laid = g_hash_table_new(NULL, NULL);
     kiln_foreach_node (node, body) {
-        if (node->n_results == 1 && gives_layout(node, laid, layout_at(layout)))
+        if (node->n_results == 1 && gives_layout(node, laid, kiln_onednn_layout_at(layout)))
             g_hash_table_add(laid, &node->results[0]);
     }
     if (value->def)
         return g_hash_table_contains(laid, value);
     kiln_foreach_use (use, value) {
         if (use->user->n_results == 1 &&
-            reads_layout(use->user, use->index, laid, layout_at(layout)))
+            reads_layout(use->user, use->index, laid, kiln_onednn_layout_at(layout)))
             return true;
     }
     return false;

@@ -81,8 +81,8 @@ takes_concat(const KilnNode *node)
     return y->rank >= 3 && y->rank <= 5 && kiln_type_axis(y, kiln_attrs(node, concat)->axis) == 1;
 }
 
-/* Where no model of cost.h says more: of tails and of copies. */
-static const double tail_flops_per_us = 60e3, tail_bytes_per_us = 80e3, copy_bytes_per_us = 40e3;
+/* Where no model of cost.h says more: of tails. */
+static const double tail_flops_per_us = 60e3, tail_bytes_per_us = 80e3;
 
 // clang-format off
 static const struct {
@@ -148,46 +148,6 @@ wants_layout(const KilnNode *node)
 
 /* --- how long it takes --- */
 
-ConvShape
-kiln_onednn_conv_shape(const KilnNode *node)
-{
-    bool transposed = node->op == KILN_OP_conv_transpose;
-    return (ConvShape){ .x = &node->operands[0].value->type,
-                        .w = &node->operands[1].value->type,
-                        .y = &node->results[0].type,
-                        .transposed = transposed,
-                        .group = transposed ? kiln_attrs(node, conv_transpose)->group
-                                            : kiln_attrs(node, conv)->group };
-}
-
-static double
-conv_us(const KilnNode *node, Layout layout)
-{
-    ConvShape shape = kiln_onednn_conv_shape(node);
-    return kiln_onednn_conv_us(&shape, layout);
-}
-
-static double
-pool_us(const KilnNode *node, Layout layout)
-{
-    const KilnType *x = &node->operands[0].value->type, *y = &node->results[0].type;
-    bool global = node->op == KILN_OP_global_average_pool || node->op == KILN_OP_global_max_pool;
-    KilnInts kernel = { 0 };
-    if (!global)
-        kernel = node->op == KILN_OP_max_pool ? kiln_attrs(node, max_pool)->kernel_shape
-                                              : kiln_attrs(node, average_pool)->kernel_shape;
-    KilnOnednnWork work = {
-        .in = x->dims[1], .taps = 1, .read = x->dims[0], .written = y->dims[0]
-    };
-    for (int i = 2; i < x->rank; i++) {
-        work.read *= x->dims[i];
-        work.written *= y->dims[i];
-        work.taps *= global ? x->dims[i] : kernel.v[i - 2];
-    }
-    return kiln_onednn_cost(global ? KILN_ONEDNN_COST_global_pool : KILN_ONEDNN_COST_pool, &work,
-                            layout == LAYOUT_BLOCKED);
-}
-
 static double
 product_us(const KilnNode *node)
 {
@@ -201,39 +161,17 @@ product_us(const KilnNode *node)
     return kiln_onednn_cost(KILN_ONEDNN_COST_matmul, &work, false);
 }
 
-/* Parts of whole blocks are computed where they will lie. */
-static bool
-is_joined_in_place(const KilnNode *concat, Layout layout)
-{
-    const KilnType *y = &concat->results[0].type;
-    bool whole = layout == LAYOUT_BLOCKED && y->dims[0] == 1;
-    for (uint32_t i = 0; i < concat->n_operands; i++)
-        whole &= concat->operands[i].value->type.dims[1] % 16 == 0;
-    return whole;
-}
-
-static Layout
-layout_of(uint32_t layout)
-{
-    return layout == 0 ? LAYOUT_CHANNELS_LAST : LAYOUT_BLOCKED;
-}
-
 static double
 node_us(const KilnNode *node, uint32_t layout)
 {
     int row = row_of(node);
     if (row < 0)
         return 0;
-    if (node->op == KILN_OP_conv || node->op == KILN_OP_conv_transpose)
-        return conv_us(node, layout_of(layout));
     if (node->op == KILN_OP_matmul || node->op == KILN_OP_gemm)
         return product_us(node);
-    if (taken[row].role == KILN_VENDOR_ANCHOR)
-        return pool_us(node, layout_of(layout));
+    if (taken[row].role != KILN_VENDOR_TAIL)
+        return kiln_onednn_node_us(node, kiln_onednn_layout_at(layout));
     KilnCost cost = kiln_node_cost(node);
-    if (taken[row].role == KILN_VENDOR_GLUE)
-        return is_joined_in_place(node, layout_of(layout)) ? 0
-                                                           : (double)cost.bytes / copy_bytes_per_us;
     /* On the way out of another operation: no memory is touched for it but a further operand. */
     double further = (double)kiln_type_bytes(&node->results[0].type) * (node->n_operands == 2);
     return (double)cost.flops / tail_flops_per_us + further / tail_bytes_per_us;
@@ -242,12 +180,7 @@ node_us(const KilnNode *node, uint32_t layout)
 static double
 reorder_us(const KilnType *type, uint32_t layout)
 {
-    if (type->rank < 3 || kiln_type_elements(type) == 0)
-        return 0;
-    KilnOnednnWork work = { .in = type->dims[1], .read = type->dims[0] };
-    for (int i = 2; i < type->rank; i++)
-        work.read *= type->dims[i];
-    return kiln_onednn_cost(KILN_ONEDNN_COST_reorder, &work, layout_of(layout) == LAYOUT_BLOCKED);
+    return kiln_onednn_reorder_us(type, kiln_onednn_layout_at(layout));
 }
 
 /* --- what was made --- */

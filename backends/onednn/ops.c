@@ -168,7 +168,7 @@ kiln_onednn_build_product(Builder *builder, const KilnInstr *instr)
     int64_t columns = product.y->type.dims[product.y->type.rank - 1];
     if (product.bias && !is_row(&product.bias->type, columns))
         return kiln_throw(builder->error, KILN_ERROR_UNSUPPORTED, "a bias of other shape");
-    PostOps post = kiln_onednn_absorb(builder, product.y, POST_MAX);
+    PostOps post = kiln_onednn_absorb(builder, product.y, true);
     if (!flatten_post(&product, &post))
         return kiln_throw(builder->error, KILN_ERROR_UNSUPPORTED,
                           "an operand that is not added to rows");
@@ -280,6 +280,25 @@ layout_of(const Builder *builder, const KilnBuffer *buffer)
     return LAYOUT_PLAIN;
 }
 
+/* One number per channel, in the layout of the @result that it is added to: of a plain one the
+ * library has slow code only. */
+static dnnl_memory_desc_t
+channels_md(const KilnType *result, Layout layout)
+{
+    KilnType row = *result;
+    for (int i = 0; i < row.rank; i++)
+        row.dims[i] = i == 1 ? row.dims[i] : 1;
+    return kiln_onednn_md(&row, layout);
+}
+
+static bool
+is_per_channel(const KilnType *type, const KilnType *result)
+{
+    int channel = 1 - (result->rank - type->rank);
+    return result->rank >= 3 && channel >= 0 && type->dims[channel] == result->dims[1] &&
+           kiln_type_elements(type) == result->dims[1];
+}
+
 static bool
 build_binary(Builder *builder, const KilnInstr *instr, const PostOp *op)
 {
@@ -297,6 +316,8 @@ build_binary(Builder *builder, const KilnInstr *instr, const PostOp *op)
     Layout layout = layout_of(builder, left);
     dnnl_memory_desc_t md = kiln_onednn_md(&y->type, layout);
     kiln_onednn_post_layout(&post, layout);
+    if (is_per_channel(&post.ops[0].other->type, &y->type))
+        post.ops[0].md = channels_md(&y->type, layout);
     dnnl_binary_desc_t desc;
     if (!kiln_onednn_check(dnnl_binary_desc_init(&desc, op->alg, &md, &post.ops[0].md, &md),
                            "binary", builder->error))
@@ -317,6 +338,24 @@ kiln_onednn_build_elementwise(Builder *builder, const KilnInstr *instr)
     if (!kiln_onednn_elementwise(instr, &op))
         return throw_none(builder, kiln_instr_info(instr->kind)->name);
     return op.is_binary ? build_binary(builder, instr, &op) : build_unary(builder, instr, &op);
+}
+
+bool
+kiln_onednn_add_bias(Builder *builder, const KilnBuffer *bias, const PostOps *post, Layout layout,
+                     uint32_t slot)
+{
+    dnnl_memory_desc_t md = *kiln_onednn_slot_md(builder, slot);
+    dnnl_memory_desc_t row_md = channels_md(&post->result->type, layout);
+    dnnl_binary_desc_t desc;
+    if (!kiln_onednn_check(dnnl_binary_desc_init(&desc, dnnl_binary_add, &md, &row_md, &md), "bias",
+                           builder->error))
+        return false;
+    g_autoptr(GArray) args = g_array_new(FALSE, FALSE, sizeof(StepArg));
+    add_arg(args, DNNL_ARG_SRC_0, slot);
+    if (!add_arg(args, DNNL_ARG_SRC_1, kiln_onednn_slot_as(builder, bias, &row_md)))
+        return false;
+    add_arg(args, DNNL_ARG_DST, slot);
+    return add_operation(builder, &desc, post, args, "bias");
 }
 
 /* --- movement --- */

@@ -99,14 +99,14 @@ is_same_shape(const KilnBuffer *a, const KilnBuffer *b)
 }
 
 PostOps
-kiln_onednn_absorb(Builder *builder, const KilnBuffer *buffer, uint32_t max)
+kiln_onednn_absorb(Builder *builder, const KilnBuffer *buffer, bool binaries)
 {
     PostOps post = { .result = buffer };
-    while (post.n < max) {
+    while (post.n < POST_MAX) {
         const KilnInstr *next = only_reader(post.result);
         PostOp *op = &post.ops[post.n];
         if (!next || !kiln_onednn_elementwise(next, op) ||
-            !is_same_shape(next->operands[0].buffer, buffer))
+            !is_same_shape(next->operands[0].buffer, buffer) || (op->is_binary && !binaries))
             break;
         if (op->is_binary) {
             uint32_t mine = next->operands[1].buffer == post.result ? 1 : 2;

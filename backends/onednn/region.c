@@ -46,7 +46,7 @@ build_instr(Builder *builder, const KilnInstr *instr)
 
 /* The layout at the edges, if one has one: the first. Else the one that is faster. */
 static Layout
-choose_layout(const KilnIRFunction *function)
+choose_layout(const KilnIRFunction *function, const bool *constant)
 {
     const GPtrArray *edges[] = { function->inputs, function->outputs };
     for (size_t e = 0; e < G_N_ELEMENTS(edges); e++) {
@@ -57,19 +57,10 @@ choose_layout(const KilnIRFunction *function)
                 return layout;
         }
     }
-    double us[N_LAYOUTS] = { 0 };
-    kiln_foreach_instr (instr, function) {
-        if (instr->kind != KILN_INSTR_conv)
-            continue;
-        const KilnInstrAttrs_conv *attrs = kiln_instr_attrs(instr, conv);
-        ConvShape shape = { .x = &instr->operands[1].buffer->type,
-                            .w = &instr->operands[2].buffer->type,
-                            .y = &instr->operands[0].buffer->type,
-                            .group = attrs->group };
-        for (int layout = LAYOUT_CHANNELS_LAST; layout < N_LAYOUTS; layout++)
-            us[layout] += kiln_onednn_conv_us(&shape, (Layout)layout);
-    }
-    return us[LAYOUT_BLOCKED] < us[LAYOUT_CHANNELS_LAST] ? LAYOUT_BLOCKED : LAYOUT_CHANNELS_LAST;
+    double blocked = kiln_onednn_region_us(function, constant, LAYOUT_BLOCKED);
+    return blocked < kiln_onednn_region_us(function, constant, LAYOUT_CHANNELS_LAST)
+               ? LAYOUT_BLOCKED
+               : LAYOUT_CHANNELS_LAST;
 }
 
 static void
@@ -295,7 +286,7 @@ kiln_onednn_compile(const KilnIRFunction *function, const bool *constant, int th
                         .laid = g_new0(const KilnBuffer *, n + 1),
                         .done = g_new0(bool, function->next_id + 1),
                         .n_out = n_out,
-                        .layout = choose_layout(function),
+                        .layout = choose_layout(function, constant),
                         .error = error };
     region->small = is_small(function);
     int before = kiln_onednn_set_threads(region->small ? 1 : threads);

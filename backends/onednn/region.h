@@ -81,6 +81,11 @@ typedef enum {
     N_LAYOUTS
 } Layout;
 
+enum {
+    BLOCK = 16,       /* channels */
+    FEW_CHANNELS = 4, /* in blocks, the first convolution reads pictures as they are */
+};
+
 /** A part of a concat of whole blocks of channels, which is computed where it will lie. */
 typedef struct {
     const KilnInstr *concat; /* NULL: of none */
@@ -125,7 +130,8 @@ dnnl_status_t kiln_onednn_reorder_pd(const dnnl_memory_desc_t *from, const dnnl_
 /** The layout that the tag of @type names; plain where it names none of them. */
 Layout kiln_onednn_layout_of_tag(const KilnType *type);
 const char *kiln_onednn_layout_tag(uint32_t layout, int rank);
-double kiln_onednn_layout_us(const KilnFunction *body, uint32_t layout);
+/** Of the vendor's table, which counts layouts without the plain one. */
+Layout kiln_onednn_layout_at(uint32_t i);
 /** @md, of dims as @from describes the plain bytes of @type by, as a tag; NULL where it has none.
  * The caller's. */
 char *kiln_onednn_tag(const KilnType *type, const dnnl_memory_desc_t *from,
@@ -193,8 +199,9 @@ typedef struct {
 
 /** True where @instr is element-wise and oneDNN has it; fills @out. */
 bool kiln_onednn_elementwise(const KilnInstr *instr, PostOp *out);
-/** What follows @buffer that nothing else reads, up to @max: marks it as done. */
-PostOps kiln_onednn_absorb(Builder *builder, const KilnBuffer *buffer, uint32_t max);
+/** What follows @buffer that nothing else reads, @binaries too or only what has no further operand:
+ * marks it as done. */
+PostOps kiln_onednn_absorb(Builder *builder, const KilnBuffer *buffer, bool binaries);
 /** Says of the further operands how they are to lie where the result lies in @layout: as it does,
  * or plain where they broadcast. */
 void kiln_onednn_post_layout(PostOps *post, Layout layout);
@@ -208,24 +215,50 @@ bool kiln_onednn_post_args(Builder *builder, const PostOps *post, bool sum, GArr
 
 bool kiln_onednn_build_conv(Builder *builder, const KilnInstr *instr);
 bool kiln_onednn_build_conv_transpose(Builder *builder, const KilnInstr *instr);
-/** What the time of a convolution depends on. */
-typedef struct {
-    const KilnType *x, *w, *y;
-    int64_t group;
-    bool transposed;
-} ConvShape;
-ConvShape kiln_onednn_conv_shape(const KilnNode *node);
-/** Estimated microseconds on one thread in @layout. */
-double kiln_onednn_conv_us(const ConvShape *shape, Layout layout);
 bool kiln_onednn_build_product(Builder *builder, const KilnInstr *instr);
 bool kiln_onednn_build_pool(Builder *builder, const KilnInstr *instr);
 bool kiln_onednn_build_elementwise(Builder *builder, const KilnInstr *instr);
+/** A step that adds @bias, one number per channel, to what lies in @slot, in @layout, and applies
+ * @post to it, which has no further operands. */
+bool kiln_onednn_add_bias(Builder *builder, const KilnBuffer *bias, const PostOps *post,
+                          Layout layout, uint32_t slot);
 bool kiln_onednn_build_concat(Builder *builder, const KilnInstr *instr);
 /** Finds the concats whose parts can be computed in place. */
 void kiln_onednn_find_joins(Builder *builder);
 bool kiln_onednn_build_copy(Builder *builder, const KilnInstr *instr);
 /** pack and unpack, at the edges: another layout of the same value. */
 bool kiln_onednn_build_relayout(Builder *builder, const KilnInstr *instr);
+
+/* --- how long it takes (window.c): microseconds on one thread --- */
+
+typedef enum {
+    WINDOW_CONV,
+    WINDOW_TRANSPOSED,
+    WINDOW_POOL,
+    WINDOW_GLOBAL_POOL,
+} WindowKind;
+
+/** What the time of a convolution or a pool depends on. */
+typedef struct {
+    WindowKind kind;
+    const KilnType *x, *w, *y; /* w: NULL of pools */
+    KilnInts kernel;           /* of pools of windows */
+    int64_t group;
+    bool bias; /* of a transposed convolution: a pass of its own */
+} Window;
+
+/** False where it is neither. */
+bool kiln_onednn_window_of_node(const KilnNode *node, Window *out);
+bool kiln_onednn_window_of_instr(const KilnInstr *instr, Window *out);
+double kiln_onednn_window_us(const Window *window, Layout layout);
+/** Of a value of @type, out of the plain layout into @layout or back. */
+double kiln_onednn_reorder_us(const KilnType *type, Layout layout);
+/** Of windows and concats: of others it does not depend on the layout. */
+double kiln_onednn_node_us(const KilnNode *node, Layout layout);
+double kiln_onednn_layout_us(const KilnFunction *body, uint32_t layout);
+/** All of a lowered region that depends on the layout, with reorders at plain edges. @constant: one
+ * flag per input. */
+double kiln_onednn_region_us(const KilnIRFunction *function, const bool *constant, Layout layout);
 
 /* --- the whole (region.c), running (run.c) --- */
 

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What takes time in a region by the layout that it computes in: of nodes, which the partitioner
+ * weighs, and of instructions, for which the compiler chooses. */
+#include "backends/onednn/cost.h"
+#include "backends/onednn/region.h"
+
+/* Where no model of cost.h says more: of copies, and of a pass over a result in place. */
+static const double copy_bytes_per_us = 40e3;
+static const double pass_bytes_per_us[N_LAYOUTS] = { 40e3, 30e3, 150e3 };
+
+// clang-format off
+#define POOL_KINDS(X) X(max_pool) X(average_pool)
+#define GLOBAL_POOL_KINDS(X) X(global_average_pool) X(global_max_pool)
+// clang-format on
+
+bool
+kiln_onednn_window_of_node(const KilnNode *node, Window *out)
+{
+    *out = (Window){ .group = 1 };
+    switch (node->op) {
+    case KILN_OP_conv:
+        out->group = kiln_attrs(node, conv)->group;
+        break;
+    case KILN_OP_conv_transpose:
+        out->group = kiln_attrs(node, conv_transpose)->group;
+        out->kind = WINDOW_TRANSPOSED;
+        out->bias = kiln_node_operand(node, 2) != NULL;
+        break;
+#define CASE(id)                                                                                   \
+    case KILN_OP_##id:                                                                             \
+        out->kernel = kiln_attrs(node, id)->kernel_shape;                                          \
+        out->kind = WINDOW_POOL;                                                                   \
+        break;
+        POOL_KINDS(CASE)
+#undef CASE
+#define CASE(id) case KILN_OP_##id:
+        GLOBAL_POOL_KINDS(CASE)
+#undef CASE
+        out->kind = WINDOW_GLOBAL_POOL;
+        break;
+    default:
+        return false;
+    }
+    out->x = &node->operands[0].value->type;
+    out->y = &node->results[0].type;
+    if (out->kind <= WINDOW_TRANSPOSED)
+        out->w = &node->operands[1].value->type;
+    return true;
+}
+
+bool
+kiln_onednn_window_of_instr(const KilnInstr *instr, Window *out)
+{
+    *out = (Window){ .group = 1 };
+    switch (instr->kind) {
+    case KILN_INSTR_conv:
+        out->group = kiln_instr_attrs(instr, conv)->group;
+        break;
+    case KILN_INSTR_conv_transpose:
+        out->group = kiln_instr_attrs(instr, conv_transpose)->group;
+        out->kind = WINDOW_TRANSPOSED;
+        out->bias = kiln_instr_operand(instr, 3) != NULL;
+        break;
+#define CASE(id)                                                                                   \
+    case KILN_INSTR_##id:                                                                          \
+        out->kernel = kiln_instr_attrs(instr, id)->kernel_shape;                                   \
+        out->kind = WINDOW_POOL;                                                                   \
+        break;
+        POOL_KINDS(CASE)
+#undef CASE
+#define CASE(id) case KILN_INSTR_##id:
+        GLOBAL_POOL_KINDS(CASE)
+#undef CASE
+        out->kind = WINDOW_GLOBAL_POOL;
+        break;
+    default:
+        return false;
+    }
+    out->y = &instr->operands[0].buffer->type;
+    out->x = &instr->operands[1].buffer->type;
+    if (out->kind <= WINDOW_TRANSPOSED)
+        out->w = &instr->operands[2].buffer->type;
+    return true;
+}
+
+static double
+pass_us(const KilnType *type, Layout layout)
+{
+    return 2.0 * (double)kiln_type_bytes(type) / pass_bytes_per_us[layout];
+}
+
+static KilnOnednnCostKind
+kind_of(const Window *window, const KilnOnednnWork *work)
+{
+    switch (window->kind) {
+    case WINDOW_TRANSPOSED:
+        return KILN_ONEDNN_COST_transposed;
+    case WINDOW_POOL:
+        return KILN_ONEDNN_COST_pool;
+    case WINDOW_GLOBAL_POOL:
+        return KILN_ONEDNN_COST_global_pool;
+    default:
+        if (window->group > 1 && window->group == work->in)
+            return KILN_ONEDNN_COST_depthwise;
+        return work->taps == 1 ? KILN_ONEDNN_COST_pointwise : KILN_ONEDNN_COST_window;
+    }
+}
+
+double
+kiln_onednn_window_us(const Window *window, Layout layout)
+{
+    const KilnType *x = window->x, *y = window->y;
+    bool blocked = layout == LAYOUT_BLOCKED;
+    KilnOnednnWork work = { .in = x->dims[1],
+                            .out = y->dims[1],
+                            .groups = window->group,
+                            .taps = 1,
+                            .read = x->dims[0],
+                            .written = y->dims[0] };
+    for (int i = 2; i < y->rank; i++) {
+        work.taps *= window->w                            ? window->w->dims[i]
+                     : window->kind == WINDOW_GLOBAL_POOL ? x->dims[i]
+                                                          : window->kernel.v[i - 2];
+        work.read *= x->dims[i];
+        work.written *= y->dims[i];
+    }
+    double us = 0;
+    if (window->kind == WINDOW_TRANSPOSED) {
+        int64_t read = work.read;
+        work.read = work.written;
+        work.written = read;
+        us = window->bias ? pass_us(y, layout) : 0;
+    }
+    return us + kiln_onednn_cost(kind_of(window, &work), &work, blocked);
+}
+
+static double
+concat_us(const KilnType *y, bool whole_blocks, Layout layout)
+{
+    /* Parts of whole blocks are computed where they will lie. */
+    bool in_place = layout == LAYOUT_BLOCKED && y->dims[0] == 1 && whole_blocks;
+    return in_place ? 0 : 2.0 * (double)kiln_type_bytes(y) / copy_bytes_per_us;
+}
+
+double
+kiln_onednn_reorder_us(const KilnType *type, Layout layout)
+{
+    if (type->rank < 3 || kiln_type_elements(type) == 0)
+        return 0;
+    KilnOnednnWork work = { .in = type->dims[1], .read = type->dims[0] };
+    for (int i = 2; i < type->rank; i++)
+        work.read *= type->dims[i];
+    return kiln_onednn_cost(KILN_ONEDNN_COST_reorder, &work, layout == LAYOUT_BLOCKED);
+}
+
+double
+kiln_onednn_node_us(const KilnNode *node, Layout layout)
+{
+    Window window;
+    if (kiln_onednn_window_of_node(node, &window))
+        return kiln_onednn_window_us(&window, layout);
+    if (node->op != KILN_OP_concat)
+        return 0;
+    bool whole = true;
+    for (uint32_t i = 0; i < node->n_operands; i++)
+        whole &= node->operands[i].value->type.dims[1] % BLOCK == 0;
+    return concat_us(&node->results[0].type, whole, layout);
+}
+
+double
+kiln_onednn_layout_us(const KilnFunction *body, uint32_t layout)
+{
+    double us = 0;
+    kiln_foreach_node (node, body)
+        us += kiln_onednn_node_us(node, kiln_onednn_layout_at(layout));
+    return us;
+}
+
+/* --- of a lowered region, with its edges --- */
+
+/* By buffer id: what is given and what is asked for in the layout of the region. */
+typedef struct {
+    bool *laid, *wanted;
+} Lowered;
+
+static bool
+has_layouts(const KilnType *type)
+{
+    return type->rank >= 3 && type->rank <= 5;
+}
+
+static bool
+is_taken_so(const KilnType *type, const KilnInstr *instr, Layout layout)
+{
+    return instr->kind == KILN_INSTR_conv && layout == LAYOUT_BLOCKED &&
+           type->dims[1] <= FEW_CHANNELS;
+}
+
+/* Notes what @instr wants and gives; what it takes beside reorders. */
+static double
+visit(const Lowered *lowered, const KilnInstr *instr, Layout layout)
+{
+    Window window;
+    const KilnBuffer *y = kiln_instr_operand(instr, 0);
+    if (kiln_onednn_window_of_instr(instr, &window)) {
+        const KilnBuffer *x = kiln_instr_operand(instr, 1);
+        lowered->laid[y->id] = has_layouts(&y->type);
+        lowered->wanted[x->id] |= has_layouts(&x->type) && !is_taken_so(&x->type, instr, layout);
+        return kiln_onednn_window_us(&window, layout);
+    }
+    bool concat = instr->kind == KILN_INSTR_concat, whole = true, any = concat;
+    PostOp op;
+    if (!concat && !kiln_onednn_elementwise(instr, &op))
+        return 0;
+    for (uint32_t i = 1; i < instr->n_operands; i++) {
+        const KilnBuffer *operand = kiln_instr_operand(instr, i);
+        any |=
+            operand && lowered->laid[operand->id] && kiln_type_same_shape(&operand->type, &y->type);
+        whole &= !concat || operand->type.dims[1] % BLOCK == 0;
+    }
+    bool laid = any && has_layouts(&y->type) && (!concat || whole || layout != LAYOUT_BLOCKED);
+    for (uint32_t i = 1; laid && i < instr->n_operands; i++) {
+        const KilnBuffer *operand = kiln_instr_operand(instr, i);
+        if (operand && (concat || kiln_type_same_shape(&operand->type, &y->type)))
+            lowered->wanted[operand->id] = true;
+    }
+    lowered->laid[y->id] = laid;
+    return concat && has_layouts(&y->type) ? concat_us(&y->type, whole, layout) : 0;
+}
+
+double
+kiln_onednn_region_us(const KilnIRFunction *function, const bool *constant, Layout layout)
+{
+    g_autofree bool *laid = g_new0(bool, function->buffers->len + 1);
+    g_autofree bool *wanted = g_new0(bool, function->buffers->len + 1);
+    const Lowered lowered = { laid, wanted };
+    double us = 0;
+    kiln_foreach_instr (instr, function)
+        us += visit(&lowered, instr, layout);
+    for (guint i = 0; i < function->inputs->len; i++) {
+        const KilnBuffer *input = g_ptr_array_index(function->inputs, i);
+        if (wanted[input->id] && !constant[i])
+            us += kiln_onednn_reorder_us(&input->type, layout);
+    }
+    for (guint i = 0; i < function->outputs->len; i++) {
+        const KilnBuffer *output = g_ptr_array_index(function->outputs, i);
+        if (laid[output->id])
+            us += kiln_onednn_reorder_us(&output->type, layout);
+    }
+    return us;
+}
