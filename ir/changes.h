@@ -19,6 +19,7 @@ static inline void
 kiln_ahead_note(KilnAhead *ahead, KilnInstr *instr)
 {
     KilnInstr **last = &ahead->last[ahead->n++ % KILN_AHEAD_INSTRS];
+    instr->behind = *last;
     if (*last)
         (*last)->ahead = instr;
     *last = instr;

@@ -53,8 +53,8 @@ struct KilnBuffer {
 struct KilnBufferUse {
     KilnBuffer *buffer; /* NULL: an optional operand that is absent (printed `_`) */
     KilnAccess access;
-    KilnInstr *user;
     uint32_t index;
+    KilnInstr *user;
     KilnBufferUse *previous, *next;
 };
 
@@ -79,6 +79,7 @@ struct KilnInstr {
     const char
         *callee; /* `call`; the accesses of its operands are set with kiln_instr_new_call() */
     const KilnDeclaration *declaration; /* `call`: what @callee names; found when it is made */
+    KilnInstr *behind;                  /* as @ahead, for walks backwards */
 };
 
 #define kiln_instr_attrs(instr, id) ((KilnInstrAttrs_##id *)(instr)->attrs)
@@ -227,15 +228,33 @@ enum {
 /* What a big function is made of does not fit into caches, and to follow its list is to wait for
  * one instruction after the other. So a walk asks for what lies ahead, by hints that walks over all
  * instructions leave: each step reads what a step further ahead asked for. */
+static inline void
+kiln_instr_prefetch(const KilnInstr *near, const KilnInstr *far)
+{
+    __builtin_prefetch(far->operands);
+    for (uint32_t i = 0; i < near->n_operands && i < KILN_AHEAD_USES; i++)
+        __builtin_prefetch(near->operands[i].buffer);
+}
+
 static inline KilnInstr *
 kiln_instr_visit(KilnInstr *instr)
 {
     const KilnInstr *near = instr ? instr->ahead : NULL, *far = near ? near->ahead : NULL;
     if (far) {
         __builtin_prefetch(far->ahead);
-        __builtin_prefetch(far->operands);
-        for (uint32_t i = 0; i < near->n_operands && i < KILN_AHEAD_USES; i++)
-            __builtin_prefetch(near->operands[i].buffer);
+        kiln_instr_prefetch(near, far);
+    }
+    return instr;
+}
+
+static inline KilnInstr *
+kiln_instr_visit_back(KilnInstr *instr)
+{
+    const KilnInstr *near = instr ? instr->behind : NULL, *far = near ? near->behind : NULL;
+    if (far && far->behind) {
+        __builtin_prefetch(far->behind);
+        __builtin_prefetch(&far->behind->behind);
+        kiln_instr_prefetch(near, far);
     }
     return instr;
 }
@@ -248,7 +267,8 @@ kiln_instr_visit(KilnInstr *instr)
          instr = kiln_instr_visit(next_##instr), next_##instr = instr ? instr->next : NULL)
 #define kiln_foreach_instr_reverse(instr, function_)                                               \
     for (KilnInstr *instr = (function_)->last, *next_##instr = instr ? instr->previous : NULL;     \
-         instr; instr = next_##instr, next_##instr = instr ? instr->previous : NULL)
+         instr; instr = kiln_instr_visit_back(next_##instr),                                       \
+                   next_##instr = instr ? instr->previous : NULL)
 #define kiln_foreach_buffer_use(use, buffer_)                                                      \
     for (KilnBufferUse *use = (buffer_)->first_use; use; use = use->next)
 #define kiln_foreach_buffer_use_safe(use, buffer_)                                                 \

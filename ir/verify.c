@@ -23,7 +23,8 @@ typedef struct {
 } Verify;
 
 enum {
-    ARENA_MAX = 1 << 20
+    ARENA_MAX = 1 << 20,
+    USES_AHEAD = 8
 };
 
 static const char *
@@ -95,8 +96,14 @@ gboolean
 kiln_buffer_verify_uses(const KilnBuffer *buffer, GError **error)
 {
     uint32_t n = 0;
-    const KilnBufferUse *previous = NULL;
+    const KilnBufferUse *previous = NULL, *ahead = buffer->first_use;
+    for (int i = 0; ahead && i < USES_AHEAD; i++)
+        ahead = ahead->next;
     kiln_foreach_buffer_use (use, buffer) {
+        if (ahead) { /* of a weight there may be as many as instructions */
+            __builtin_prefetch(ahead->user);
+            ahead = ahead->next;
+        }
         bool consistent = use->buffer == buffer && use->previous == previous &&
                           use->user->function == buffer->function &&
                           use->index < use->user->n_operands &&

@@ -22,9 +22,10 @@ enum {
 typedef struct {
     KilnIRFunction *function;
     KilnArena *arena;
-    bool *seen;       /* by buffer id: origins whose life was looked at */
-    GArray *touches;  /* Touch: of one origin */
-    GPtrArray *views; /* KilnBuffer*: an origin, and what views it */
+    GPtrArray *origins; /* KilnBuffer*: whose lives are looked at */
+    bool *seen;         /* by buffer id: it is among them */
+    GArray *touches;    /* Touch: of one origin */
+    GPtrArray *views;   /* KilnBuffer*: an origin, and what views it */
 } Look;
 
 /* An operand through which an origin is read or written. */
@@ -268,7 +269,8 @@ check_dealloc(const Look *look, const KilnBuffer *origin, const KilnInstr *deall
 }
 
 /* A weight that became const, or an input that became one, must not be written; what writes one
- * that was const is found with the instruction. */
+ * that was const is found with the instruction, hence others are not looked at: every
+ * instruction may read a weight. */
 static gboolean
 check_unwritten(const Look *look, GError **error)
 {
@@ -280,18 +282,29 @@ check_unwritten(const Look *look, GError **error)
     return TRUE;
 }
 
-static gboolean
-check_life(Look *look, KilnBuffer *buffer, GError **error)
+static bool
+is_given(const KilnBuffer *origin)
+{
+    return origin->kind == KILN_BUFFER_WEIGHT || origin->kind == KILN_BUFFER_INPUT;
+}
+
+static void
+add_origin(Look *look, KilnBuffer *buffer)
 {
     KilnBuffer *origin = kiln_buffer_origin(buffer);
-    bool given = origin->kind == KILN_BUFFER_WEIGHT || origin->kind == KILN_BUFFER_INPUT;
-    if (look->seen[origin->id] || (given && !origin->touched))
-        return TRUE;
+    if (look->seen[origin->id] || (is_given(origin) && !origin->restated))
+        return;
     look->seen[origin->id] = true;
+    g_ptr_array_add(look->origins, origin);
+}
+
+static gboolean
+check_life(Look *look, KilnBuffer *origin, GError **error)
+{
     const KilnInstr *dealloc = NULL;
     if (!collect(look, origin, &dealloc, error))
         return FALSE;
-    if (given)
+    if (is_given(origin))
         return check_unwritten(look, error);
     if (origin->kind == KILN_BUFFER_ALLOC && !check_dealloc(look, origin, dealloc, error))
         return FALSE;
@@ -342,17 +355,21 @@ check_lives(Look *look, GError **error)
     for (guint i = 0; i < buffers->len; i++) {
         KilnBuffer *buffer = g_ptr_array_index(buffers, i);
         kiln_prefetch_buffers(buffers, i);
-        if (is_own(function, buffer) && !check_life(look, buffer, error))
-            return FALSE;
+        if (is_own(function, buffer))
+            add_origin(look, buffer);
     }
     for (guint i = 0; i < instrs->len; i++) {
         const KilnInstr *instr = g_ptr_array_index(instrs, i);
         prefetch(instrs, i);
         for (uint32_t k = 0; k < instr->n_operands; k++) {
-            KilnBuffer *buffer = instr->operands[k].buffer;
-            if (buffer && !check_life(look, buffer, error))
-                return FALSE;
+            if (instr->operands[k].buffer)
+                add_origin(look, instr->operands[k].buffer);
         }
+    }
+    for (guint i = 0; i < look->origins->len; i++) {
+        kiln_prefetch_buffers(look->origins, i);
+        if (!check_life(look, g_ptr_array_index(look->origins, i), error))
+            return FALSE;
     }
     return TRUE;
 }
@@ -380,12 +397,14 @@ kiln_ir_verify_changes(KilnIRFunction *function, GError **error)
     if (function->changes.known) {
         Look look = { .function = function,
                       .arena = kiln_arena_new(),
+                      .origins = g_ptr_array_new(),
                       .seen = g_new0(bool, function->buffers->len + 1),
                       .touches = g_array_new(FALSE, FALSE, sizeof(Touch)),
                       .views = g_ptr_array_new() };
         good = check_changes(&look, error);
         g_ptr_array_unref(look.views);
         g_array_unref(look.touches);
+        g_ptr_array_unref(look.origins);
         g_free(look.seen);
         kiln_arena_free(look.arena);
     }

@@ -23,7 +23,9 @@ kiln_prefetch_buffers(const GPtrArray *list, guint i)
     enum {
         FAR = 32,
         MIDDLE = 16,
-        NEAR = 8
+        NEAR = 8,
+        NEARER = 5, /* most buffers have four uses: alloc, write, read, dealloc */
+        NEAREST = 2
     };
     if (i + FAR >= list->len)
         return;
@@ -43,6 +45,16 @@ kiln_prefetch_buffers(const GPtrArray *list, guint i)
         __builtin_prefetch(near->first_use->next);
         __builtin_prefetch(near->last_use->user);
     }
+    const KilnBuffer *nearer = g_ptr_array_index(list, i + NEARER);
+    const KilnBufferUse *second = nearer && nearer->first_use ? nearer->first_use->next : NULL;
+    if (second) {
+        __builtin_prefetch(second->user);
+        __builtin_prefetch(second->next);
+    }
+    const KilnBuffer *nearest = g_ptr_array_index(list, i + NEAREST);
+    second = nearest && nearest->first_use ? nearest->first_use->next : NULL;
+    if (second && second->next)
+        __builtin_prefetch(second->next->user);
 }
 
 /** The list of uses of a buffer against the instructions. */

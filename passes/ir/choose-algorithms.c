@@ -54,7 +54,9 @@ kiln_pass_choose_algorithms(KilnIRFunction *function, KilnPassContext *context, 
     bool wanted = kiln_pass_target(context) && strcmp(options->winograd, "never") != 0 &&
                   !kiln_pass_prefers_memory(context) &&
                   (always || !kiln_pass_one_algorithm(context));
-    for (KilnInstr *instr = wanted ? function->first : NULL; instr; instr = instr->next) {
+    if (!wanted)
+        return TRUE;
+    kiln_foreach_instr (instr, function) {
         if (instr->kind == KILN_INSTR_conv)
             *changed |= choose(instr, options->winograd, context);
     }

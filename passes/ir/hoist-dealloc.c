@@ -12,15 +12,21 @@
 
 static const char rule[] = "hoist";
 
+enum {
+    FURTHER = 8 /* deallocs that are asked for ahead */
+};
+
 /* By buffer id: the last instruction that works with the buffer or a view of it, or makes a view of
- * it. */
+ * it. Adds the deallocs to @deallocs as they stand. */
 static KilnInstr **
-find_last_uses(const KilnIRFunction *function)
+find_last_uses(const KilnIRFunction *function, GPtrArray *deallocs)
 {
     KilnInstr **last = g_new0(KilnInstr *, function->buffers->len + 1);
     kiln_foreach_instr (instr, function) {
-        if (instr->kind == KILN_INSTR_dealloc)
+        if (instr->kind == KILN_INSTR_dealloc) {
+            g_ptr_array_add(deallocs, instr);
             continue;
+        }
         for (uint32_t i = 0; i < instr->n_operands; i++) {
             KilnBuffer *buffer = instr->operands[i].buffer;
             if (buffer)
@@ -41,16 +47,29 @@ in_place(const KilnInstr *dealloc, const KilnInstr *last)
     return at == last;
 }
 
+/* A dealloc may move far: asks for where those behind @i will stand. */
+static void
+prefetch(const GPtrArray *deallocs, guint i, KilnInstr *const *last)
+{
+    if (i + 2 * FURTHER >= deallocs->len)
+        return;
+    const KilnInstr *far = g_ptr_array_index(deallocs, i + 2 * FURTHER);
+    const KilnInstr *near = g_ptr_array_index(deallocs, i + FURTHER);
+    __builtin_prefetch(last[far->operands[0].buffer->id]);
+    __builtin_prefetch(last[near->operands[0].buffer->id]->next);
+}
+
 gboolean
 kiln_pass_hoist_dealloc(KilnIRFunction *function, KilnPassContext *context, bool *changed,
                         GError **error)
 {
     (void)error;
     *changed = false;
-    g_autofree KilnInstr **last = find_last_uses(function);
-    kiln_foreach_instr_safe (instr, function) {
-        if (instr->kind != KILN_INSTR_dealloc)
-            continue;
+    g_autoptr(GPtrArray) deallocs = g_ptr_array_new();
+    g_autofree KilnInstr **last = find_last_uses(function, deallocs);
+    for (guint i = 0; i < deallocs->len; i++) {
+        KilnInstr *instr = g_ptr_array_index(deallocs, i);
+        prefetch(deallocs, i, last);
         const KilnBuffer *buffer = instr->operands[0].buffer;
         KilnInstr *use = last[buffer->id];
         if (in_place(instr, use))
