@@ -52,7 +52,7 @@ typedef struct {
         'k', 'i', 'l', 'n', 'p', 'r', 'o', 'g'                                                     \
     }
 enum {
-    KILN_PROGRAM_FORMAT = 1,  /* grows with every change of the layout of files or packed weights */
+    KILN_PROGRAM_FORMAT = 2,  /* grows with every change of the layout of files or packed weights */
     KILN_SECTION_PAGE = 4096, /* that big sections begin on */
 };
 

@@ -92,7 +92,7 @@ emit_result(const OptOptions *opt, const Result *result, const char *form, GErro
         return kiln_write_text(opt->out, result->module, result->ir, error);
     if (is(form, "onnx")) {
         g_autoptr(GByteArray) bytes = g_byte_array_new();
-        /* ONNX has no regions of a vendor: their operators are what it is told. */
+        /* ONNX has no regions of a vendor, which a text may have: it is told their operators. */
         return kiln_module_inline(result->module, error) &&
                kiln_onnx_export(result->module, bytes, error) &&
                emit(opt, bytes->data, bytes->len, error);
@@ -206,6 +206,9 @@ run(const OptOptions *opt, KilnOptions *options, const char *path, const KilnPip
     GError **error)
 {
     KilnPassOptions pass_options;
+    /* Regions would be written as their operators, but weights packed for them have no form. */
+    if (is(opt->emit, "onnx"))
+        options->no_offload = TRUE;
     if (!kiln_options_passes(options, pipeline, &pass_options, error))
         return FALSE;
     pass_options.measure = opt->stats;
