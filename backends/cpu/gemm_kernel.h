@@ -74,6 +74,9 @@ typedef struct {
 typedef struct {
     int64_t vector, max_rows, max_cols; /* in floats; max_cols = 2 * vector */
     void (*tile)(const KilnGemmTile *tile);
+    /* The same for sums with nothing around them (alpha 1, no bias, residual or bounds) where cols
+       is a multiple of the vector and b has no offsets: out is b's product, or what it adds to. */
+    void (*sums)(const KilnGemmTile *tile);
     void (*copy)(const KilnGemmCopy *copy);
     void (*transpose)(const KilnGemmTranspose *transpose);
     void (*finish)(const KilnGemmFinish *finish);

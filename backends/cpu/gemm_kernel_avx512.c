@@ -54,6 +54,7 @@ const KilnGemmKernels kiln_gemm_kernels_avx512 = {
     .max_rows = TILE_ROWS,
     .max_cols = 2 * VW,
     .tile = tile,
+    .sums = tile_sums,
     .copy = copy,
     .finish = finish,
     .transpose = kiln_gemm_transpose_x86,

@@ -46,6 +46,7 @@ const KilnGemmKernels kiln_gemm_kernels_portable = {
     .max_rows = TILE_ROWS,
     .max_cols = 2 * VW,
     .tile = tile,
+    .sums = tile_sums,
     .copy = copy,
     .finish = finish,
     .transpose = transpose,

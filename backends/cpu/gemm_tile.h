@@ -121,11 +121,23 @@ store_sums(const KilnGemmTile *t, const Sums *sums)
         if (vectors > 1)                                                                           \
             result.v[j][1] = right##j;                                                             \
     }
+#define PUT(j)                                                                                     \
+    if (j < rows) {                                                                                \
+        V_STORE(out + j * out_pitch, left##j);                                                     \
+        if (vectors > 1)                                                                           \
+            V_STORE(out + j * out_pitch + VW, right##j);                                           \
+    }
+#define ADD_TO(j)                                                                                  \
+    if (j < rows) {                                                                                \
+        left##j = V_ADD(V_LOAD(out + j * out_pitch), left##j);                                     \
+        if (vectors > 1)                                                                           \
+            right##j = V_ADD(V_LOAD(out + j * out_pitch + VW), right##j);                          \
+    }
 // clang-format on
 
 ALWAYS_INLINE void
 sum_tile(const KilnGemmTile *t, const int rows, const int vectors, const int sums,
-         const bool gather)
+         const bool gather, const bool bare)
 {
     EVERY_ACC(ZERO)
     const float *restrict a = t->a, *restrict b = t->b;
@@ -147,6 +159,15 @@ sum_tile(const KilnGemmTile *t, const int rows, const int vectors, const int sum
         a += n;
         b += gather ? 0 : pitch;
     }
+    if (bare) {
+        float *out = t->out;
+        int64_t out_pitch = t->out_pitch;
+        if (!t->first) {
+            EVERY_ACC(ADD_TO)
+        }
+        EVERY_ACC(PUT)
+        return;
+    }
     Sums result;
     EVERY_ACC(KEEP)
     for (int j = rows; j < rows * sums; j++) {
@@ -161,9 +182,9 @@ ALWAYS_INLINE void
 tile_of(const KilnGemmTile *t, const int rows, const int vectors, const int sums)
 {
     if (t->b_offsets)
-        sum_tile(t, rows, vectors, sums, true);
+        sum_tile(t, rows, vectors, sums, true, false);
     else
-        sum_tile(t, rows, vectors, sums, false);
+        sum_tile(t, rows, vectors, sums, false, false);
 }
 
 // clang-format off
@@ -199,6 +220,38 @@ tile(const KilnGemmTile *t)
         TILE_CASE(13, 1)
         TILE_CASE(14, 1)
 #endif
+    }
+}
+
+// clang-format off
+#define SUMS_CASE(n)                                                                               \
+    case n:                                                                                        \
+        if (t->cols > VW) sum_tile(t, n, 2, 1, false, true);                                       \
+        else sum_tile(t, n, 1, 1, false, true);                                                    \
+        break;
+// clang-format on
+
+static void
+tile_sums(const KilnGemmTile *t)
+{
+    switch (t->rows) {
+        SUMS_CASE(4)
+#if TILE_ROWS >= 6
+        SUMS_CASE(5)
+        SUMS_CASE(6)
+#endif
+#if TILE_ROWS >= 14
+        SUMS_CASE(7)
+        SUMS_CASE(8)
+        SUMS_CASE(9)
+        SUMS_CASE(10)
+        SUMS_CASE(11)
+        SUMS_CASE(12)
+        SUMS_CASE(13)
+        SUMS_CASE(14)
+#endif
+    default: /* few rows are summed in parts */
+        tile(t);
     }
 }
 

@@ -33,10 +33,31 @@ lanes_below(int64_t n)
 /* Every other element of a and then b, from the first or from the second on. */
 #define V_EVENS(a, b) quarters_in_order(_mm256_shuffle_ps(a, b, 0x88))
 #define V_ODDS(a, b) quarters_in_order(_mm256_shuffle_ps(a, b, 0xdd))
+/* Elements of a and b in turn, of their first or of their second halves. */
+#define V_ZIP_LOW(a, b)                                                                            \
+    _mm256_permute2f128_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b), 0x20)
+#define V_ZIP_HIGH(a, b)                                                                           \
+    _mm256_permute2f128_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b), 0x31)
+/* Places counted from the first of them, each less than two vectors on, and what lies there. */
+#define PLACES __m256i
+#define V_PLACES(at)                                                                               \
+    _mm256_sub_epi32(_mm256_loadu_si256((const __m256i *)(const void *)(at)),                      \
+                     _mm256_set1_epi32(*(at)))
+#define V_PICK(p, places) pick_places(V_LOAD(p), V_LOAD((p) + 8), places)
 
 /* Quarters of two vectors that were shuffled half by half. */
 static inline V
 quarters_in_order(V x)
 {
     return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(x), 0xd8));
+}
+
+/* Lanes of two vectors by number; the fourth bit of a number says which vector. */
+static inline V
+pick_places(V low, V high, __m256i places)
+{
+    V in_low = _mm256_permutevar8x32_ps(low, places),
+      in_high = _mm256_permutevar8x32_ps(high, places);
+    return _mm256_blendv_ps(in_low, in_high,
+                            _mm256_castsi256_ps(_mm256_slli_epi32(places, 31 - 3)));
 }

@@ -29,3 +29,14 @@
 #define V_ODDS(a, b)                                                                               \
     _mm512_permutex2var_ps(                                                                        \
         a, _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31), b)
+/* Elements of a and b in turn, of their first or of their second halves. */
+#define V_ZIP_LOW(a, b)                                                                            \
+    _mm512_permutex2var_ps(                                                                        \
+        a, _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23), b)
+#define V_ZIP_HIGH(a, b)                                                                           \
+    _mm512_permutex2var_ps(                                                                        \
+        a, _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31), b)
+/* Places counted from the first of them, each less than two vectors on, and what lies there. */
+#define PLACES __m512i
+#define V_PLACES(at) _mm512_sub_epi32(_mm512_loadu_si512(at), _mm512_set1_epi32(*(at)))
+#define V_PICK(p, places) _mm512_permutex2var_ps(V_LOAD(p), places, V_LOAD((p) + 16))

@@ -69,6 +69,28 @@ select_min(V a, V b)
     return x;
 }
 
+typedef struct {
+    int32_t lane[4];
+} Places;
+
+static inline Places
+places_from(const int32_t *at)
+{
+    Places places;
+    for (int i = 0; i < 4; i++)
+        places.lane[i] = at[i] - at[0];
+    return places;
+}
+
+static inline V
+pick_places(const float *p, Places places)
+{
+    V x;
+    for (int i = 0; i < 4; i++)
+        x[i] = p[places.lane[i]];
+    return x;
+}
+
 #define VW 4
 #define MASK Lanes
 #define V_MASK(n) lanes_between(0, n)
@@ -86,3 +108,10 @@ select_min(V a, V b)
 /* Every other element of a and then b, from the first or from the second on. */
 #define V_EVENS(a, b) ((V){ a[0], a[2], b[0], b[2] })
 #define V_ODDS(a, b) ((V){ a[1], a[3], b[1], b[3] })
+/* Elements of a and b in turn, of their first or of their second halves. */
+#define V_ZIP_LOW(a, b) ((V){ a[0], b[0], a[1], b[1] })
+#define V_ZIP_HIGH(a, b) ((V){ a[2], b[2], a[3], b[3] })
+/* Places counted from the first of them, each less than two vectors on, and what lies there. */
+#define PLACES Places
+#define V_PLACES(at) places_from(at)
+#define V_PICK(p, places) pick_places(p, places)

@@ -14,25 +14,27 @@
 #include <stdint.h>
 
 enum {
-    KILN_WINOGRAD_TILE = 4,       /* results of a tile in each direction */
-    KILN_WINOGRAD_WINDOW = 6,     /* inputs */
-    KILN_WINOGRAD_POINTS = 36,    /* products */
-    KILN_WINOGRAD_SLACK = 16 + 2, /* floats readable behind a plane's last tile */
+    KILN_WINOGRAD_TILE = 4,      /* results of a tile in each direction */
+    KILN_WINOGRAD_WINDOW = 6,    /* inputs */
+    KILN_WINOGRAD_POINTS = 36,   /* products */
+    KILN_WINOGRAD_SLACK = 16,    /* floats that may be written behind a plane's last row */
+    KILN_WINOGRAD_READ = 2 * 16, /* floats readable behind a plane's last tile */
 };
 
-/* One row of the input into four planes: planes[c * plane + x] = row[4 * x + c], zero outside. */
+/* One row of the input into four planes: planes[c * plane + x] = row[4 * x + c - pad], x < n, zero
+   outside. */
 typedef struct {
     const float *row; /* of column 0; NULL for a row outside of the image */
-    float *line;      /* scratch: 4 * pitch floats */
     float *planes;
-    int64_t plane, pitch;
+    int64_t plane, n;
     int64_t width, pad; /* columns of the image, and how many stand in front of it */
 } KilnWinogradRow;
 
-/* n tiles from planes at @in: window element (r, c) at in[(4 * (r % 4) + c % 4) * plane + r / 4 *
-   pitch + c / 4 + i]; transformed element k goes to out[k * out_pitch + i]. */
+/* n tiles from planes at @in: window element (r, c) of tile i at in[(4 * (r % 4) + c % 4) * plane +
+   r / 4 * pitch + c / 4 + at[i]]; transformed element k goes to out[k * out_pitch + i]. */
 typedef struct {
     const float *in;
+    const int32_t *at; /* of 16 neighbours, all less than 32 behind the first */
     int64_t plane, pitch, n;
     float *out;
     int64_t out_pitch;

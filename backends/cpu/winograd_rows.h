@@ -17,33 +17,28 @@
 
 #include "backends/cpu/winograd_kernel.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 static void
 split_row(const KilnWinogradRow *r)
 {
-    int64_t n = 4 * r->pitch, end = r->pad + r->width;
-    float *restrict p0 = r->planes, *restrict p1 = p0 + r->plane, *restrict p2 = p1 + r->plane,
-                    *restrict p3 = p2 + r->plane;
-    const float *restrict line = r->line;
-    if (!r->row) {
-        for (int c = 0; c < 4; c++)
-            memset(r->planes + c * r->plane, 0, (size_t)r->pitch * sizeof(float));
-        return;
-    }
-    end = end < n ? end : n;
-    /* A negative pad crops. */
-    int64_t first = r->pad > 0 ? (r->pad < end ? r->pad : end) : 0;
-    memset(r->line, 0, (size_t)first * sizeof(float));
-    memcpy(r->line + first, r->row + first - r->pad,
-           (size_t)(end > first ? end - first : 0) * sizeof(float));
-    end = end > first ? end : first;
-    memset(r->line + end, 0, (size_t)(n - end) * sizeof(float));
-    for (int64_t x = 0; x < r->pitch; x++) {
-        p0[x] = line[4 * x];
-        p1[x] = line[4 * x + 1];
-        p2[x] = line[4 * x + 2];
-        p3[x] = line[4 * x + 3];
+    for (int64_t x = 0; x < r->n; x += VW) {
+        V v[4], even[2], odd[2];
+        for (int j = 0; j < 4; j++) {
+            int64_t column = 4 * x + j * VW - r->pad;
+            v[j] = r->row ? V_LOAD_SOME(r->row + column, V_LANES(-column, r->width - column))
+                          : V_SET1(0.0f);
+        }
+        for (int j = 0; j < 2; j++) {
+            even[j] = V_EVENS(v[2 * j], v[2 * j + 1]);
+            odd[j] = V_ODDS(v[2 * j], v[2 * j + 1]);
+        }
+        float *planes = r->planes + x;
+        V_STORE(planes, V_EVENS(even[0], even[1]));
+        V_STORE(planes + r->plane, V_EVENS(odd[0], odd[1]));
+        V_STORE(planes + 2 * r->plane, V_ODDS(even[0], even[1]));
+        V_STORE(planes + 3 * r->plane, V_ODDS(odd[0], odd[1]));
     }
 }
 
@@ -75,28 +70,40 @@ transform_sums(const V m[6], V y[4])
     y[3] = V_ADD(V_FMA(V_SET1(8.0f), difference2, difference1), m[5]);
 }
 
+/* A vector of tiles, from the place of its first one on. */
+static inline __attribute__((always_inline)) void
+input_vector(const KilnWinogradInput *p, int64_t i, const bool neighbours)
+{
+    PLACES places = V_PLACES(p->at + i);
+    const float *in = p->in + p->at[i];
+    float *out = p->out + i;
+    V t[6][6]; /* column by column */
+    for (int c = 0; c < 6; c++) {
+        V d[6];
+        for (int r = 0; r < 6; r++) {
+            const float *from = in + (4 * (r % 4) + c % 4) * p->plane + r / 4 * p->pitch + c / 4;
+            d[r] = neighbours ? V_LOAD(from) : V_PICK(from, places);
+        }
+        transform_input(d, t[c]);
+    }
+    for (int r = 0; r < 6; r++) {
+        V d[6], v[6];
+        for (int c = 0; c < 6; c++)
+            d[c] = t[c][r];
+        transform_input(d, v);
+        for (int c = 0; c < 6; c++)
+            V_STORE(out + (6 * r + c) * p->out_pitch, v[c]);
+    }
+}
+
 static void
 input_tiles(const KilnWinogradInput *p)
 {
     for (int64_t i = 0; i < p->n; i += VW) {
-        V t[6][6]; /* column by column */
-        for (int c = 0; c < 6; c++) {
-            V d[6];
-            for (int r = 0; r < 6; r++)
-                d[r] =
-                    V_LOAD(p->in + (4 * (r % 4) + c % 4) * p->plane + r / 4 * p->pitch + c / 4 + i);
-            transform_input(d, t[c]);
-        }
-        float *out = p->out + i;
-        MASK mask = V_MASK(p->n - i);
-        for (int r = 0; r < 6; r++) {
-            V d[6], v[6];
-            for (int c = 0; c < 6; c++)
-                d[c] = t[c][r];
-            transform_input(d, v);
-            for (int c = 0; c < 6; c++)
-                V_STORE_SOME(out + (6 * r + c) * p->out_pitch, mask, v[c]);
-        }
+        if (p->at[i + VW - 1] - p->at[i] == VW - 1)
+            input_vector(p, i, true);
+        else
+            input_vector(p, i, false);
     }
 }
 
@@ -124,45 +131,44 @@ output_tiles(const KilnWinogradOutput *p)
     }
 }
 
-/* n results from column @first of the planes on, which is a multiple of four. */
-static void
-join_planes(const KilnWinogradStore *s, int64_t first, int64_t n, float *restrict out)
+static inline __attribute__((always_inline)) void
+store_vector(const KilnWinogradStore *s, int64_t x, V v, const bool residual)
 {
-    const float *restrict p0 = s->planes + first / 4, *restrict p1 = p0 + s->plane,
-                          *restrict p2 = p1 + s->plane, *restrict p3 = p2 + s->plane;
-    int64_t whole = n / 4;
-    for (int64_t x = 0; x < whole; x++) {
-        out[4 * x] = p0[x];
-        out[4 * x + 1] = p1[x];
-        out[4 * x + 2] = p2[x];
-        out[4 * x + 3] = p3[x];
+    MASK mask = V_MASK(s->width - x);
+    if (residual) { /* which may be the row itself */
+        v = V_ADD(v, V_LOAD_SOME(s->residual + x, mask));
+        v = V_MIN(V_SET1(s->hi), V_MAX(V_SET1(s->lo), v));
     }
-    for (int64_t x = 4 * whole; x < n; x++)
-        out[x] = s->planes[x % 4 * s->plane + (first + x) / 4];
+    V_STORE_SOME(s->row + x, mask, v);
 }
 
-enum {
-    JOINED = 256 /* results at a time, in the first-level cache */
-};
+static inline __attribute__((always_inline)) void
+store_columns(const KilnWinogradStore *s, const bool residual)
+{
+    for (int64_t x = 0; x < s->width; x += 4 * VW) {
+        const float *planes = s->planes + x / 4;
+        V p0 = V_LOAD(planes), p1 = V_LOAD(planes + s->plane), p2 = V_LOAD(planes + 2 * s->plane),
+          p3 = V_LOAD(planes + 3 * s->plane);
+        V even = V_ZIP_LOW(p0, p2), odd = V_ZIP_LOW(p1, p3);
+        store_vector(s, x, V_ZIP_LOW(even, odd), residual);
+        if (x + VW < s->width)
+            store_vector(s, x + VW, V_ZIP_HIGH(even, odd), residual);
+        if (x + 2 * VW >= s->width)
+            break;
+        even = V_ZIP_HIGH(p0, p2), odd = V_ZIP_HIGH(p1, p3);
+        store_vector(s, x + 2 * VW, V_ZIP_LOW(even, odd), residual);
+        if (x + 3 * VW < s->width)
+            store_vector(s, x + 3 * VW, V_ZIP_HIGH(even, odd), residual);
+    }
+}
 
 static void
 store_row(const KilnWinogradStore *s)
 {
-    float joined[JOINED];
-    if (!s->residual) {
-        join_planes(s, 0, s->width, s->row);
-        return;
-    }
-    const V lo = V_SET1(s->lo), hi = V_SET1(s->hi);
-    for (int64_t first = 0; first < s->width; first += JOINED) {
-        int64_t n = s->width - first < JOINED ? s->width - first : JOINED;
-        join_planes(s, first, n, joined);
-        for (int64_t x = 0; x < n; x += VW) { /* the residual may be the row itself */
-            MASK mask = V_MASK(n - x);
-            V v = V_ADD(V_LOAD(joined + x), V_LOAD_SOME(s->residual + first + x, mask));
-            V_STORE_SOME(s->row + first + x, mask, V_MIN(hi, V_MAX(lo, v)));
-        }
-    }
+    if (s->residual)
+        store_columns(s, true);
+    else
+        store_columns(s, false);
 }
 
 /* G on three vectors. */

@@ -29,6 +29,8 @@ static const Case cases[] = {
     { 1, 300, 20, 6, 6, { 1, 1 }, { 1, 1 } },   /* depth in two blocks */
     { 1, 40, 50, 24, 130, { 1, 1 }, { 1, 1 } }, /* several rounds */
     { 1, 1024, 8, 4, 4, { 1, 1 }, { 1, 1 } },
+    { 2, 9, 33, 70, 4, { 1, 1 }, { 1, 1 } },    /* a tile a row, several groups of panels */
+    { 1, 24, 70, 60, 60, { 1, 1 }, { 1, 1 } },  /* rounds of one thread and one that is shared */
 };
 // clang-format on
 
