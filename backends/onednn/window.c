@@ -134,14 +134,6 @@ kiln_onednn_window_us(const Window *window, Layout layout)
     return us + kiln_onednn_cost(kind_of(window, &work), &work, blocked);
 }
 
-static double
-concat_us(const KilnType *y, bool whole_blocks, Layout layout)
-{
-    /* Parts of whole blocks are computed where they will lie. */
-    bool in_place = layout == LAYOUT_BLOCKED && y->dims[0] == 1 && whole_blocks;
-    return in_place ? 0 : 2.0 * (double)kiln_type_bytes(y) / copy_bytes_per_us;
-}
-
 double
 kiln_onednn_reorder_us(const KilnType *type, Layout layout)
 {
@@ -151,6 +143,18 @@ kiln_onednn_reorder_us(const KilnType *type, Layout layout)
     for (int i = 2; i < type->rank; i++)
         work.read *= type->dims[i];
     return kiln_onednn_cost(KILN_ONEDNN_COST_reorder, &work, layout == LAYOUT_BLOCKED);
+}
+
+/* Parts of whole blocks are computed where they will lie; what is none is brought out of blocks, to
+ * be joined channels-last. */
+static double
+concat_us(const KilnType *y, bool whole_blocks, Layout layout)
+{
+    bool blocked = layout == LAYOUT_BLOCKED;
+    if (blocked && y->dims[0] == 1 && whole_blocks)
+        return 0;
+    double parts = blocked && !whole_blocks ? kiln_onednn_reorder_us(y, layout) : 0;
+    return parts + 2.0 * (double)kiln_type_bytes(y) / copy_bytes_per_us;
 }
 
 double

@@ -9,33 +9,49 @@
  *
  * requires nothing, preserves nothing; class E: nodes move, none changes.
  *
- * One walk over the nodes with one region open at a time. An anchor opens a region; what reads a
- * value of the region joins it where the vendor has it: an element-wise tail that is the only
- * reader of a product, or, among operators that want a layout of their own (convolutions, pools),
- * anything that spares the values between them a reorder. What the vendor lacks stays behind: in
- * front of the region where it reads nothing of it, else behind it, and what reads it cannot join
- * any more. So no path leaves a region and comes back, and regions have an order.
+ * An anchor opens a region, and every region stays open to the end. What reads a value of one joins
+ * it where the vendor has it: an element-wise tail that is the only reader of a product, or, among
+ * operators that want a layout of their own (convolutions, pools), anything that spares the values
+ * between them a reorder. Branches that meet again become one region there:
+ *
+ *           x                    x                      rank 0
+ *         /   \                /   \
+ *     conv     conv    =>   ┌conv   conv┐               regions of rank 1 and 2 until concat reads
+ *         \   /             │   \   /  │               both: then one of rank 1
+ *         concat            └──concat───┘
+ *           |                    |
+ *          sin                  sin                     rank 1: behind that region
+ *
+ * Ranks are an order of the regions and of what stands between them: everything reads less than its
+ * own rank, or from the same rank outside of regions, or from its own region. So no path leaves a
+ * region and comes back, and no two regions read each other. A node joins the region of its
+ * operands' with the greatest rank where all else that it reads has less. Where it has not, but
+ * nothing outside has read the region yet, that gets a rank behind all others: the product whose
+ * residual comes from a later region. Two regions become one of the lower rank where the higher one
+ * reads nothing from there on, or of the higher one where nothing outside has read the lower. Each
+ * node is looked at once, and a merge moves the smaller region into the bigger one.
  *
  * Only what takes less time there by the cost models is the vendor's at all (passes/offload_cut.h),
  * and a region is kept where it pays as a whole: own kernels take longer than the vendor's, its
- * call, and the reorders at its edges. Values that are read outside become results.
- * Weights are captured, literal or not; literals that an operator takes in place of an attribute
- * (axes, bounds of a clip) are copied into the region. */
-#include "graph/outline.h"
+ * call, and the reorders at its edges (passes/offload_outline.h). What need not move for a region
+ * stays where it was. */
 #include "ir/vendor.h"
 #include "passes/offload_cut.h"
+#include "passes/offload_outline.h"
 #include "passes/pass.h"
 
 #include <stdlib.h>
 
 static const char rule[] = "outline";
 
-/* What a node is to the open region. Of nodes in front of it nothing is known. */
-typedef enum {
-    IS_BEFORE,
-    IS_IN,
-    IS_AFTER, /* reads it, or what reads it */
-} Relation;
+typedef struct {
+    uint32_t rank;
+    uint32_t floor;     /* the greatest rank that it reads */
+    bool is_read;       /* outside */
+    bool has_layout;    /* an anchor in it wants a layout of its own */
+    bool kept;          /* it pays */
+    GPtrArray *members; /* KilnNode*, NULL: they went into another region */
+} Region;
 
 typedef struct {
     KilnFunction *function;
@@ -46,34 +62,76 @@ typedef struct {
     bool weighs;           /* by what both take */
     KilnVendorRole *roles; /* by node id */
     bool *layouted;        /* by node id: computed in the vendor's layout */
-    uint32_t *relation;    /* by node id: the number of the region that was open, and a Relation */
-    uint32_t n_ids;
-    uint32_t opened;       /* regions so far */
-    GPtrArray *members;    /* KilnNode*, in order; empty: no region is open */
-    GPtrArray *early;      /* KilnNode* behind `first_after` that the region may read */
-    KilnNode *first_after; /* NULL: none yet */
-    bool has_layout;       /* an anchor in it wants a layout of its own */
-    uint32_t number;       /* of the next region */
-    bool changed;
-    GError **error;
+    Region **region;       /* by node id; NULL: in none */
+    uint32_t *rank;        /* by node id: of what is in no region */
+    uint32_t *place;       /* by node id: among the nodes */
+    GPtrArray *nodes;      /* KilnNode*, all, as they were */
+    GPtrArray *regions;    /* Region*, owned */
+    GPtrArray *near; /* Region* whose values the node in hand reads, by rank, greatest first */
+    uint32_t last_rank;
+    uint32_t fence; /* the last rank that a loop or a branch may read from inside */
 } Partition;
 
-/* --- what joins --- */
+/* --- ranks --- */
 
-/* What was said while another region was open counts no more. Nodes that were made since the walk
- * began are in front of it. */
-static Relation
-relation_to(const Partition *partition, const KilnNode *node)
+static Region *
+region_of(const Partition *partition, const KilnValue *value)
 {
-    uint32_t mark = node->id < partition->n_ids ? partition->relation[node->id] : 0;
-    return mark / 4 == partition->opened ? (Relation)(mark % 4) : IS_BEFORE;
+    const KilnNode *def = value ? value->def : NULL;
+    return def && def->function == partition->function ? partition->region[def->id] : NULL;
+}
+
+static uint32_t
+rank_of(const Partition *partition, const KilnValue *value)
+{
+    const KilnNode *def = value ? value->def : NULL;
+    if (!def || def->function != partition->function)
+        return 0;
+    const Region *region = partition->region[def->id];
+    return region ? region->rank : partition->rank[def->id];
+}
+
+/* The greatest rank that @node reads beside @a and @b, which may be NULL. */
+static uint32_t
+rank_beside(const Partition *partition, const KilnNode *node, const Region *a, const Region *b)
+{
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        const KilnValue *value = node->operands[i].value;
+        const Region *region = region_of(partition, value);
+        if (!region || (region != a && region != b))
+            most = MAX(most, rank_of(partition, value));
+    }
+    return most;
+}
+
+static bool
+is_movable(const Partition *partition, const Region *region)
+{
+    return !region->is_read && region->rank > partition->fence;
+}
+
+static int
+by_rank(gconstpointer a, gconstpointer b)
+{
+    const Region *left = *(Region *const *)a, *right = *(Region *const *)b;
+    return (left->rank < right->rank) - (left->rank > right->rank);
 }
 
 static void
-set_relation(Partition *partition, const KilnNode *node, Relation relation)
+find_near(Partition *partition, const KilnNode *node)
 {
-    partition->relation[node->id] = 4 * partition->opened + relation;
+    GPtrArray *near = partition->near;
+    g_ptr_array_set_size(near, 0);
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        Region *region = region_of(partition, node->operands[i].value);
+        if (region && !g_ptr_array_find(near, region, NULL))
+            g_ptr_array_add(near, region);
+    }
+    g_ptr_array_sort(near, by_rank);
 }
+
+/* --- what joins --- */
 
 static KilnVendorRole
 role_of(const Partition *partition, const KilnNode *node)
@@ -87,93 +145,193 @@ role_of(const Partition *partition, const KilnNode *node)
     return plain ? partition->vendor->role(node) : KILN_VENDOR_NONE;
 }
 
-/* What it is to the region by what it reads. */
-static Relation
-relation_of(const Partition *partition, const KilnNode *node)
-{
-    Relation most = IS_BEFORE;
-    for (uint32_t i = 0; i < node->n_operands; i++) {
-        const KilnValue *value = node->operands[i].value;
-        const KilnNode *def = value ? value->def : NULL;
-        if (def && def->function == partition->function)
-            most = MAX(most, relation_to(partition, def));
-    }
-    return most;
-}
-
+/* A result of @region that only this node reads: computed before it is stored. */
 static bool
-is_member(const Partition *partition, const KilnValue *value)
-{
-    const KilnNode *def = value ? value->def : NULL;
-    return def && def->function == partition->function && relation_to(partition, def) == IS_IN;
-}
-
-/* A product's result that only this node reads: computed before it is stored. */
-static bool
-is_only_reader(const Partition *partition, const KilnNode *node)
+is_only_reader(const Partition *partition, const KilnNode *node, const Region *region)
 {
     for (uint32_t i = 0; i < node->n_operands; i++) {
         const KilnValue *value = node->operands[i].value;
-        if (is_member(partition, value))
-            return value->n_uses == 1;
-    }
-    return false;
-}
-
-static bool
-joins(const Partition *partition, const KilnNode *node, KilnVendorRole role)
-{
-    KilnPassContext *context = partition->context;
-    GUARD(one_region, relation_of(partition, node) == IS_IN);
-    GUARD(small_enough, partition->members->len < (guint)partition->options->max_nodes);
-    GUARD(fused, !g_str_equal(partition->options->policy, "single"));
-    bool layout = partition->has_layout && node->results[0].type.rank >= 3;
-    if (role == KILN_VENDOR_TAIL)
-        return layout || is_only_reader(partition, node);
-    if (role == KILN_VENDOR_ANCHOR)
-        return layout && partition->vendor->wants_layout(node);
-    return role == KILN_VENDOR_GLUE && layout;
-}
-
-/* --- what pays --- */
-
-static bool
-read_outside(const Partition *partition, const KilnValue *value)
-{
-    kiln_foreach_use (use, value) {
-        if (use->user->function != partition->function ||
-            relation_to(partition, use->user) != IS_IN)
+        if (region_of(partition, value) == region && value->n_uses == 1)
             return true;
     }
     return false;
 }
 
 static bool
-is_fused(const Partition *partition, const KilnNode *node)
+shares_layout(const Region *region, const KilnNode *node)
+{
+    return region->has_layout && node->results[0].type.rank >= 3;
+}
+
+static bool
+joins(const Partition *partition, const KilnNode *node, const Region *region)
+{
+    KilnPassContext *context = partition->context;
+    GUARD(fused, !g_str_equal(partition->options->policy, "single"));
+    GUARD(small_enough, region->members->len < (guint)partition->options->max_nodes);
+    GUARD(convex, rank_beside(partition, node, region, NULL) < region->rank ||
+                      is_movable(partition, region));
+    bool layout = shares_layout(region, node);
+    switch (partition->roles[node->id]) {
+    case KILN_VENDOR_TAIL:
+        return layout || is_only_reader(partition, node, region);
+    case KILN_VENDOR_ANCHOR:
+        return layout && partition->vendor->wants_layout(node);
+    default:
+        return layout;
+    }
+}
+
+static bool
+fits(const Partition *partition, const Region *a, const Region *b)
+{
+    KilnPassContext *context = partition->context;
+    GUARD(small_together, a->members->len + b->members->len < (guint)partition->options->max_nodes);
+    return true;
+}
+
+/* The rank of what @high and @low become with @node; 0 where a path leaves them and comes back. */
+static uint32_t
+common_rank(const Partition *partition, const Region *high, const Region *low, const KilnNode *node)
+{
+    uint32_t rest = MAX(high->floor, rank_beside(partition, node, high, low));
+    if (rest < low->rank)
+        return low->rank;
+    return is_movable(partition, low) ? high->rank : 0;
+}
+
+static bool
+meets(const Partition *partition, const Region *high, const Region *low, const KilnNode *node)
+{
+    KilnPassContext *context = partition->context;
+    GUARD(convex_together, common_rank(partition, high, low, node) != 0);
+    return true;
+}
+
+/* All of @from goes into @into, in the order of the nodes. */
+static void
+merge(Partition *partition, Region *into, Region *from, uint32_t rank)
+{
+    into->rank = rank;
+    into->floor = MAX(into->floor, from->floor);
+    into->is_read |= from->is_read;
+    into->has_layout |= from->has_layout;
+    for (guint m = 0; m < from->members->len; m++) {
+        KilnNode *member = g_ptr_array_index(from->members, m);
+        partition->region[member->id] = into;
+        g_ptr_array_add(into->members, member);
+    }
+    g_clear_pointer(&from->members, g_ptr_array_unref);
+}
+
+/* What @node reads of other regions in the layout of @region, which it joins, is computed there. */
+static Region *
+gather(Partition *partition, const KilnNode *node, Region *region)
+{
+    for (guint i = 0; shares_layout(region, node) && i < partition->near->len; i++) {
+        Region *other = g_ptr_array_index(partition->near, i);
+        if (other == region || !other->members || !other->has_layout ||
+            !fits(partition, region, other) || !meets(partition, region, other, node))
+            continue;
+        uint32_t rank = common_rank(partition, region, other, node);
+        bool smaller = region->members->len < other->members->len;
+        Region *into = smaller ? other : region;
+        merge(partition, into, smaller ? region : other, rank);
+        region = into;
+    }
+    return region;
+}
+
+/* The region that @node joins, of those whose values it reads; NULL: none. */
+static Region *
+find_region(Partition *partition, const KilnNode *node)
+{
+    for (guint i = 0; i < partition->near->len; i++) {
+        Region *region = g_ptr_array_index(partition->near, i);
+        if (!joins(partition, node, region))
+            continue;
+        if (rank_beside(partition, node, region, NULL) >= region->rank)
+            region->rank = ++partition->last_rank;
+        return gather(partition, node, region);
+    }
+    return NULL;
+}
+
+static Region *
+open_region(Partition *partition)
+{
+    Region *region = g_new0(Region, 1);
+    region->rank = ++partition->last_rank;
+    region->members = g_ptr_array_new();
+    g_ptr_array_add(partition->regions, region);
+    return region;
+}
+
+static void
+visit(Partition *partition, KilnNode *node)
+{
+    KilnVendorRole role = partition->roles[node->id];
+    find_near(partition, node);
+    Region *region = role != KILN_VENDOR_NONE ? find_region(partition, node) : NULL;
+    if (!region && role == KILN_VENDOR_ANCHOR)
+        region = open_region(partition);
+    for (guint i = 0; i < partition->near->len; i++) {
+        Region *other = g_ptr_array_index(partition->near, i);
+        other->is_read |= other != region;
+    }
+    uint32_t rank = rank_beside(partition, node, region, NULL);
+    if (region) {
+        region->floor = MAX(region->floor, rank);
+        region->has_layout |= role == KILN_VENDOR_ANCHOR && partition->vendor->wants_layout(node);
+        partition->region[node->id] = region;
+        g_ptr_array_add(region->members, node);
+    } else if (kiln_op_has(node->op, KILN_TRAIT_REGION)) {
+        /* Its bodies may read what no operand says. */
+        partition->rank[node->id] = partition->fence = partition->last_rank;
+    } else {
+        partition->rank[node->id] = rank;
+    }
+}
+
+/* --- what pays --- */
+
+static bool
+read_outside(const Partition *partition, const Region *region, const KilnValue *value)
+{
+    kiln_foreach_use (use, value) {
+        if (use->user->function != partition->function ||
+            partition->region[use->user->id] != region)
+            return true;
+    }
+    return false;
+}
+
+static bool
+is_fused(const Partition *partition, const Region *region, const KilnNode *node)
 {
     const KilnNode *product = kiln_tail_of_product(node);
-    return product && relation_to(partition, product) == IS_IN;
+    return product && partition->region[product->id] == region;
 }
 
 /* What the vendor takes for all of it in a layout, edges included. */
 static double
-vendor_us(const Partition *partition, uint32_t layout)
+vendor_us(const Partition *partition, const Region *region, uint32_t layout)
 {
     const KilnVendor *vendor = partition->vendor;
     double us = vendor->call_us;
     g_autoptr(GHashTable) entered = g_hash_table_new(NULL, NULL);
-    for (guint m = 0; m < partition->members->len; m++) {
-        const KilnNode *node = g_ptr_array_index(partition->members, m);
+    for (guint m = 0; m < region->members->len; m++) {
+        const KilnNode *node = g_ptr_array_index(region->members, m);
         us += vendor->node_us(node, layout);
         if (!partition->layouted[node->id])
             continue;
         for (uint32_t i = 0; i < node->n_operands; i++) {
             KilnValue *value = node->operands[i].value;
-            if (value && !is_member(partition, value) && !kiln_value_constant(value) &&
+            if (value && region_of(partition, value) != region && !kiln_value_constant(value) &&
                 g_hash_table_add(entered, value))
                 us += vendor->reorder_us(&value->type, layout);
         }
-        if (read_outside(partition, &node->results[0]))
+        if (read_outside(partition, region, &node->results[0]))
             us += vendor->reorder_us(&node->results[0].type, layout);
     }
     return us;
@@ -184,190 +342,95 @@ vendor_us(const Partition *partition, uint32_t layout)
 static const double margin = 0.93, gain_us = 4;
 
 static bool
-is_worth_it(const Partition *partition)
+is_worth_it(const Partition *partition, const Region *region)
 {
     KilnPassContext *context = partition->context;
     double own = 0, vendor = G_MAXDOUBLE;
-    for (guint m = 0; m < partition->members->len; m++) {
-        const KilnNode *node = g_ptr_array_index(partition->members, m);
-        own += kiln_own_us(&partition->costs, node, is_fused(partition, node));
+    for (guint m = 0; m < region->members->len; m++) {
+        const KilnNode *node = g_ptr_array_index(region->members, m);
+        own += kiln_own_us(&partition->costs, node, is_fused(partition, region, node));
     }
     for (uint32_t layout = 0; layout < partition->vendor->n_layouts; layout++)
-        vendor = MIN(vendor, vendor_us(partition, layout));
+        vendor = MIN(vendor, vendor_us(partition, region, layout));
     GUARD(big_enough, own >= partition->options->min_us);
     GUARD(pays, !partition->weighs || MIN(margin * own, own - gain_us) > vendor);
     return true;
 }
 
-/* --- outlining --- */
+/* --- the order --- */
 
-/* Literals in place of attributes. */
-static bool
-is_cloned(const KilnNode *node, uint32_t i)
-{
-    bool attribute =
-        node->op == KILN_OP_clip ? i > 0 : kiln_op_info(node->op)->shape_operands >> i & 1;
-    return attribute && kiln_value_constant(node->operands[i].value);
-}
-
+/* What stands where: by rank, a region in front of the rest of its rank, and that as it stood. */
 typedef struct {
-    KilnFunction *body;
-    GHashTable *values;  /* of the function → of the body */
-    GPtrArray *captured; /* KilnValue* */
-    GPtrArray *results;  /* KilnValue* of the function, and in the body below */
-    GPtrArray *inner;
-} Outline;
+    uint32_t rank, place;
+    Region *region; /* NULL: a node by itself */
+} Entry;
 
-static bool
-capture(Outline *outline, KilnValue *value, GError **error)
+static int
+by_order(gconstpointer a, gconstpointer b)
 {
-    if (g_hash_table_contains(outline->values, value))
-        return true;
-    KilnArgument *argument =
-        kiln_function_add_argument(outline->body, value->name, &value->type, error);
-    if (!argument)
-        return false;
-    if (kiln_value_constant(value))
-        argument->constness = KILN_CONSTNESS_COMPILE;
-    g_hash_table_insert(outline->values, value, &argument->value);
-    g_ptr_array_add(outline->captured, value);
-    return true;
+    const Entry *left = a, *right = b;
+    if (left->rank != right->rank)
+        return left->rank < right->rank ? -1 : 1;
+    if (!left->region != !right->region)
+        return left->region ? -1 : 1;
+    return (left->place > right->place) - (left->place < right->place);
 }
 
-static bool
-fill_body(const Partition *partition, Outline *outline, GError **error)
+static Region *
+kept_region(const Partition *partition, const KilnNode *node)
 {
-    for (guint m = 0; m < partition->members->len; m++) {
-        KilnNode *node = g_ptr_array_index(partition->members, m);
-        for (uint32_t i = 0; i < node->n_operands; i++) {
-            KilnValue *value = node->operands[i].value;
-            if (!value || is_member(partition, value))
-                continue;
-            bool ok = !is_cloned(node, i) ? capture(outline, value, error)
-                                          : g_hash_table_contains(outline->values, value) ||
-                                                kiln_node_copy(outline->body, value->def,
-                                                               outline->values, NULL, NULL, error);
-            if (!ok)
-                return false;
+    Region *region = partition->region[node->id];
+    return region && region->kept ? region : NULL;
+}
+
+/* The node of the function that @user is, or in whose bodies it is. */
+static const KilnNode *
+outer_node(const Partition *partition, const KilnNode *user)
+{
+    while (user->function != partition->function)
+        user = user->function->owner;
+    return user;
+}
+
+/* The greatest rank at which each node may stand: in front of the regions that read it. */
+static uint32_t *
+find_latest(const Partition *partition)
+{
+    uint32_t *latest = g_new(uint32_t, partition->nodes->len);
+    for (guint n = partition->nodes->len; n-- > 0;) {
+        const KilnNode *node = g_ptr_array_index(partition->nodes, n);
+        latest[n] = UINT32_MAX;
+        for (uint32_t r = 0; r < node->n_results; r++) {
+            kiln_foreach_use (use, &node->results[r]) {
+                const KilnNode *user = outer_node(partition, use->user);
+                const Region *region = kept_region(partition, user);
+                uint32_t most = region ? region->rank - 1 : latest[partition->place[user->id]];
+                latest[n] = MIN(latest[n], most);
+            }
         }
-        if (!kiln_node_copy(outline->body, node, outline->values, NULL, NULL, error))
-            return false;
-        if (read_outside(partition, &node->results[0])) {
-            g_ptr_array_add(outline->results, &node->results[0]);
-            g_ptr_array_add(outline->inner,
-                            g_hash_table_lookup(outline->values, &node->results[0]));
-        }
     }
-    return kiln_function_set_results(outline->body, (KilnValue *const *)outline->inner->pdata, NULL,
-                                     outline->inner->len, error);
+    return latest;
 }
 
-static KilnNode *
-make_node(Partition *partition, const Outline *outline, KilnNode *before, GError **error)
+/* Nodes and regions as they are to stand. A node stays behind what it stood behind where it may. */
+static GArray *
+find_order(const Partition *partition)
 {
-    guint n = outline->results->len;
-    g_autofree KilnType *types = g_new0(KilnType, n + 1);
-    for (guint i = 0; i < n; i++)
-        types[i] = ((KilnValue *)g_ptr_array_index(outline->results, i))->type;
-    g_autofree char *name = g_strdup_printf("r%u", partition->number++);
-    KilnAttrs_vendor_graph attrs = { .callee = name, .body = outline->body };
-    KilnNodeSpec spec = { .op = KILN_OP_vendor_graph,
-                          .operands = (KilnValue *const *)outline->captured->pdata,
-                          .n_operands = outline->captured->len,
-                          .n_results = n,
-                          .attrs = &attrs,
-                          .types = types,
-                          .before = before };
-    KilnNode *node = kiln_node_new(partition->function, &spec, error);
-    if (node)
-        kiln_pass_note(partition->context, rule, "@%s: %u nodes, from %s", name,
-                       partition->members->len,
-                       kiln_node_label(g_ptr_array_index(partition->members, 0)));
-    return node;
-}
-
-static bool
-outline(Partition *partition, KilnNode *end, GError **error)
-{
-    KilnNode *before = partition->first_after ? partition->first_after : end;
-    for (guint i = 0; i < partition->early->len; i++)
-        kiln_node_move(g_ptr_array_index(partition->early, i), before);
-    Outline out = { .body = kiln_function_new_region(partition->function->module, "body"),
-                    .values = g_hash_table_new(NULL, NULL),
-                    .captured = g_ptr_array_new(),
-                    .results = g_ptr_array_new(),
-                    .inner = g_ptr_array_new() };
-    KilnNode *node = NULL;
-    if (fill_body(partition, &out, error))
-        node = make_node(partition, &out, before, error);
-    for (guint i = 0; node && i < out.results->len; i++)
-        kiln_value_replace(g_ptr_array_index(out.results, i), &node->results[i]);
-    for (guint m = partition->members->len; node && m > 0; m--)
-        kiln_node_remove(g_ptr_array_index(partition->members, m - 1));
-    g_hash_table_unref(out.values);
-    g_ptr_array_unref(out.captured);
-    g_ptr_array_unref(out.results);
-    g_ptr_array_unref(out.inner);
-    partition->changed = true;
-    return node != NULL;
-}
-
-/* --- the walk --- */
-
-/* Ends the open region in front of @end. */
-static bool
-close_region(Partition *partition, KilnNode *end)
-{
-    bool good = true;
-    if (partition->members->len && is_worth_it(partition))
-        good = outline(partition, end, partition->error);
-    partition->opened++;
-    g_ptr_array_set_size(partition->members, 0);
-    g_ptr_array_set_size(partition->early, 0);
-    partition->first_after = NULL;
-    partition->has_layout = false;
-    return good;
-}
-
-static void
-add_member(Partition *partition, KilnNode *node, KilnVendorRole role)
-{
-    g_ptr_array_add(partition->members, node);
-    set_relation(partition, node, IS_IN);
-    if (role == KILN_VENDOR_ANCHOR)
-        partition->has_layout |= partition->vendor->wants_layout(node);
-}
-
-static void
-stay_outside(Partition *partition, KilnNode *node)
-{
-    bool after = relation_of(partition, node) != IS_BEFORE;
-    set_relation(partition, node, after ? IS_AFTER : IS_BEFORE);
-    if (after && !partition->first_after)
-        partition->first_after = node;
-    else if (!after && partition->first_after)
-        g_ptr_array_add(partition->early, node);
-}
-
-static bool
-visit(Partition *partition, KilnNode *node)
-{
-    bool open = partition->members->len > 0;
-    if (node->op == KILN_OP_return || kiln_op_has(node->op, KILN_TRAIT_REGION))
-        return close_region(partition, node);
-    KilnVendorRole role = partition->roles[node->id];
-    if (open && role != KILN_VENDOR_NONE && joins(partition, node, role)) {
-        add_member(partition, node, role);
-        return true;
+    GArray *order = g_array_new(FALSE, FALSE, sizeof(Entry));
+    g_autofree uint32_t *latest = find_latest(partition);
+    uint32_t reached = 0;
+    for (guint n = 0; n < partition->nodes->len; n++) {
+        const KilnNode *node = g_ptr_array_index(partition->nodes, n);
+        Region *in = partition->region[node->id], *region = kept_region(partition, node);
+        Entry entry = { .place = n, .region = region };
+        if (region && g_ptr_array_index(region->members, region->members->len - 1) != node)
+            continue;
+        reached = MAX(reached, in ? in->rank : partition->rank[node->id]);
+        entry.rank = region ? region->rank : MIN(reached, latest[n]);
+        g_array_append_val(order, entry);
     }
-    if (role == KILN_VENDOR_ANCHOR) {
-        if (!close_region(partition, node))
-            return false;
-        add_member(partition, node, role);
-    } else if (open) {
-        stay_outside(partition, node);
-    }
-    return true;
+    g_array_sort(order, by_order);
+    return order;
 }
 
 /* Behind the greatest number of a region in the module, which may have been partitioned in part. */
@@ -386,6 +449,62 @@ next_number(const KilnModule *module)
     }
     return next;
 }
+
+static bool
+outline(Partition *partition, const Region *region, uint32_t number, GError **error)
+{
+    const KilnNode *first = g_ptr_array_index(region->members, 0);
+    g_autofree char *name = g_strdup_printf("r%u", number);
+    kiln_pass_note(partition->context, rule, "@%s: %u nodes, from %s", name, region->members->len,
+                   kiln_node_label(first));
+    return kiln_offload_outline(partition->function, region->members, name, error) != NULL;
+}
+
+/* All nodes anew, one behind the other, with regions in place of their members. */
+static bool
+outline_all(Partition *partition, GError **error)
+{
+    g_autoptr(GArray) order = find_order(partition);
+    KilnNode *last = partition->function->last;
+    KilnNode *end = last && last->op == KILN_OP_return ? last : NULL;
+    uint32_t number = next_number(partition->function->module);
+    for (guint i = 0; i < order->len; i++) {
+        const Entry *entry = &g_array_index(order, Entry, i);
+        KilnNode *node = g_ptr_array_index(partition->nodes, entry->place);
+        if (!entry->region)
+            kiln_node_move(node, end);
+        else if (!outline(partition, entry->region, number++, error))
+            return false;
+    }
+    return true;
+}
+
+static int
+by_place(gconstpointer a, gconstpointer b, gpointer place)
+{
+    const uint32_t *places = place;
+    uint32_t left = places[(*(KilnNode *const *)a)->id],
+             right = places[(*(KilnNode *const *)b)->id];
+    return (left > right) - (left < right);
+}
+
+/* Decides which regions are kept: true where one is. */
+static bool
+keep_regions(Partition *partition)
+{
+    bool any = false;
+    for (guint i = 0; i < partition->regions->len; i++) {
+        Region *region = g_ptr_array_index(partition->regions, i);
+        if (!region->members)
+            continue;
+        g_ptr_array_sort_with_data(region->members, by_place, partition->place);
+        region->kept = is_worth_it(partition, region);
+        any |= region->kept;
+    }
+    return any;
+}
+
+/* --- the choice --- */
 
 static bool
 is_chosen(const Partition *partition, const KilnNode *node, const bool *vendors)
@@ -412,16 +531,26 @@ find_roles(Partition *partition)
     }
 }
 
-static bool
-walk(Partition *partition)
+static void
+region_free(gpointer data)
 {
-    g_autoptr(GPtrArray) nodes = g_ptr_array_new();
-    kiln_foreach_node (node, partition->function)
-        g_ptr_array_add(nodes, node);
-    bool good = true;
-    for (guint i = 0; good && i < nodes->len; i++)
-        good = visit(partition, g_ptr_array_index(nodes, i));
-    return good;
+    Region *region = data;
+    if (region->members)
+        g_ptr_array_unref(region->members);
+    g_free(region);
+}
+
+static bool
+partition_function(Partition *partition, bool *changed, GError **error)
+{
+    find_roles(partition);
+    kiln_foreach_node (node, partition->function) {
+        partition->place[node->id] = partition->nodes->len;
+        g_ptr_array_add(partition->nodes, node);
+        visit(partition, node);
+    }
+    *changed = keep_regions(partition);
+    return !*changed || outline_all(partition, error);
 }
 
 gboolean
@@ -443,22 +572,22 @@ kiln_pass_partition_offload(KilnFunction *function, KilnPassContext *context, bo
                             .vendor = target->vendor,
                             .costs = { target, target->vendor, !kiln_pass_one_algorithm(context) },
                             .weighs = !g_str_equal(options->when, "always"),
-                            .n_ids = function->next_id,
                             .roles = g_new0(KilnVendorRole, n),
                             .layouted = g_new0(bool, n),
-                            .relation = g_new0(uint32_t, n),
-                            .opened = 1,
-                            .members = g_ptr_array_new(),
-                            .early = g_ptr_array_new(),
-                            .number = next_number(function->module),
-                            .error = error };
-    find_roles(&partition);
-    bool good = walk(&partition);
+                            .region = g_new0(Region *, n),
+                            .rank = g_new0(uint32_t, n),
+                            .place = g_new0(uint32_t, n),
+                            .nodes = g_ptr_array_new(),
+                            .regions = g_ptr_array_new_with_free_func(region_free),
+                            .near = g_ptr_array_new() };
+    bool good = partition_function(&partition, changed, error);
     g_free(partition.roles);
     g_free(partition.layouted);
-    g_free(partition.relation);
-    g_ptr_array_unref(partition.members);
-    g_ptr_array_unref(partition.early);
-    *changed = partition.changed;
+    g_free(partition.region);
+    g_free(partition.rank);
+    g_free(partition.place);
+    g_ptr_array_unref(partition.nodes);
+    g_ptr_array_unref(partition.regions);
+    g_ptr_array_unref(partition.near);
     return good;
 }
