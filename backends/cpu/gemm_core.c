@@ -17,7 +17,7 @@ typedef struct {
     const KilnGemmCut *cut;
     KilnGemmSide side;
     int64_t first, end;
-    float *block;         /* task-owned panels, or NULL when the side is packed as a whole */
+    float *block;         /* task-owned panels, or NULL when they are packed or read in place */
     const float *packed;  /* the whole packed side */
     int64_t block_offset; /* pitches in front of the first panel */
 } TaskSide;
@@ -124,9 +124,30 @@ panel_data(const TaskSide *s, const KilnGemmPanel *panel, KilnGemmDepth depth)
     return s->packed + kiln_gemm_packed_offset(s->cut, panel, depth);
 }
 
-/* All row panels against one column panel: the innermost loop, which keeps the panel in cache. */
+/* A row whose elements lie side by side is a panel as it is. */
+static bool
+row_in_place(const KilnGemmPlan *p, const KilnGemmSide *rows)
+{
+    return p->rows.extent == 1 && rows->kind == KILN_GEMM_STRIDED && rows->stride_k == 1 &&
+           (uintptr_t)rows->base % sizeof(float) == 0;
+}
+
+/* The panel behind @col, where the two make a pair: few rows, and both whole and packed. */
+static bool
+pair_panel(const Task *t, int64_t j, const KilnGemmPanel *col, KilnGemmPanel *beside)
+{
+    const KilnGemmPlan *p = t->call->plan;
+    if (p->rows.extent > p->kernels->pair_rows || t->cols.block || j + 1 >= t->cols.end)
+        return false;
+    *beside = kiln_gemm_panel(p, &p->cols, j + 1);
+    return col->pitch == beside->pitch && col->pitch == p->kernels->max_cols;
+}
+
+/* All row panels against one column panel, or the two of a pair: the innermost loop, which keeps
+ * the panel in cache. */
 static void
-run_col_panel(const Task *t, const KilnGemmPanel *col, KilnGemmDepth depth)
+run_col_panel(const Task *t, const KilnGemmPanel *col, const KilnGemmPanel *beside,
+              KilnGemmDepth depth)
 {
     const KilnGemmCall *call = t->call;
     const KilnGemmPlan *p = call->plan;
@@ -151,6 +172,10 @@ run_col_panel(const Task *t, const KilnGemmPanel *col, KilnGemmDepth depth)
     }
     const float *next = tile.b + depth.size * col->pitch; /* the next panel, as a rule */
     KilnGemmDirect direct = direct_panel(p, &t->cols, col, depth.start);
+    if (beside) {
+        tile.beside = panel_data(&t->cols, beside, depth);
+        tile.cols += beside->extent;
+    }
     if (direct.base) {
         tile.b = direct.base;
         tile.b_offsets = direct.offsets;
@@ -172,7 +197,23 @@ run_col_panel(const Task *t, const KilnGemmPanel *col, KilnGemmDepth depth)
         }
         if (t->bias && !p->staged)
             tile.bias = t->bias + row.start * tile.bias_row + col->start * tile.bias_col;
-        p->kernels->tile(&tile);
+        if (beside)
+            p->kernels->pair(&tile);
+        else
+            p->kernels->tile(&tile);
+    }
+}
+
+/* The column panels of a task, for one block of depth. */
+static void
+run_block(const Task *t, KilnGemmDepth depth)
+{
+    const KilnGemmPlan *p = t->call->plan;
+    for (int64_t j = t->cols.first; j < t->cols.end; j++) {
+        KilnGemmPanel col = kiln_gemm_panel(p, &p->cols, j), beside;
+        bool pair = pair_panel(t, j, &col, &beside);
+        run_col_panel(t, &col, pair ? &beside : NULL, depth);
+        j += pair;
     }
 }
 
@@ -291,11 +332,12 @@ product_task(const void *data, int64_t number, int thread)
     t.residual = call->residual ? call->residual + offsets.residual : NULL;
     t.rows = task_side(call, &p->rows, block / p->cols.blocks, side_at(call->rows, offsets.rows));
     t.cols = task_side(call, &p->cols, block % p->cols.blocks, side_at(call->cols, offsets.cols));
-    if (p->rows.pack == KILN_GEMM_PACK_WHOLE)
+    bool in_place = row_in_place(p, &call->rows);
+    if (p->rows.pack == KILN_GEMM_PACK_WHOLE && !in_place)
         t.rows.packed = whole_packed(call, true, item);
     if (p->cols.pack == KILN_GEMM_PACK_WHOLE)
         t.cols.packed = whole_packed(call, false, item);
-    t.rows.block = p->rows.pack == KILN_GEMM_PACK_BLOCK ? scratch : NULL;
+    t.rows.block = p->rows.pack == KILN_GEMM_PACK_BLOCK && !in_place ? scratch : NULL;
     t.cols.block = p->cols.pack == KILN_GEMM_PACK_BLOCK ? scratch + p->task_rows : NULL;
     t.row0 = t.rows.block_offset;
     t.col0 = t.cols.block_offset;
@@ -308,10 +350,7 @@ product_task(const void *data, int64_t number, int thread)
         KilnGemmDepth depth = kiln_gemm_depth(p, k);
         pack_block(p, &t.rows, depth);
         pack_block(p, &t.cols, depth);
-        for (int64_t j = t.cols.first; j < t.cols.end; j++) {
-            KilnGemmPanel col = kiln_gemm_panel(p, &p->cols, j);
-            run_col_panel(&t, &col, depth);
-        }
+        run_block(&t, depth);
         k += depth.size;
     } while (k < p->depth);
     if (p->kept)
@@ -327,7 +366,7 @@ void
 kiln_gemm_run(const KilnGemmCall *call)
 {
     const KilnGemmPlan *p = call->plan;
-    if (p->rows.pack == KILN_GEMM_PACK_WHOLE)
+    if (p->rows.pack == KILN_GEMM_PACK_WHOLE && !row_in_place(p, &call->rows))
         kiln_cpu_parallel(p->rows.panels * p->batch, call->threads, pack_rows_task, call);
     if (p->cols.pack == KILN_GEMM_PACK_WHOLE)
         kiln_cpu_parallel(p->cols.panels * p->batch, call->threads, pack_cols_task, call);

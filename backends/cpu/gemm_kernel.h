@@ -23,6 +23,7 @@ enum {
 typedef struct {
     const float *a;           /* row panel, [depth][rows] */
     const float *b;           /* column panel, rows of it b_pitch apart, or at offsets */
+    const float *beside;      /* pairs: the column panel behind b, of the same pitch */
     const int64_t *b_offsets; /* or NULL; cols is a multiple of the vector then */
     const float *soon; /* needed after this tile: a cache line of it is asked for at each step */
     float *out;
@@ -73,10 +74,12 @@ typedef struct {
 
 typedef struct {
     int64_t vector, max_rows, max_cols; /* in floats; max_cols = 2 * vector */
+    int64_t pair_rows;                  /* of the largest pair; 0: there are none */
     void (*tile)(const KilnGemmTile *tile);
     /* The same for sums with nothing around them (alpha 1, no bias, residual or bounds) where cols
        is a multiple of the vector and b has no offsets: out is b's product, or what it adds to. */
     void (*sums)(const KilnGemmTile *tile);
+    void (*pair)(const KilnGemmTile *tile); /* of two whole panels; cols counts both */
     void (*copy)(const KilnGemmCopy *copy);
     void (*transpose)(const KilnGemmTranspose *transpose);
     void (*finish)(const KilnGemmFinish *finish);

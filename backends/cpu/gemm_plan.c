@@ -5,7 +5,7 @@
  *
  * Sizes: a column panel of one depth block stays in the first-level cache while all row panels of a
  * task pass by, the packed blocks of a task stay in the second level. A product too small for eight
- * tasks of a useful size gets fewer.
+ * tasks of a useful size gets four, two or one, which any team divides evenly.
  */
 #include "backends/cpu/gemm_core.h"
 
@@ -13,8 +13,11 @@ enum {
     BLOCK_ROW_PANELS = 40,
     BLOCK_COL_PANELS = 16,
     TASKS = 8,              /* enough for a team of up to 8 */
-    TASK_WORK = 64 * 1024,  /* vector multiply-adds that make a task worth its overhead */
+    TASK_WORK = 12 * 1024,  /* vector multiply-adds that make a task worth its overhead */
+    STREAM_WORK = 4,        /* as many take as long as a vector of columns that comes from memory */
     WHOLE_FLOATS = 1 << 20, /* pack a side at once up to this */
+    REPEAT_FLOATS = 4096,   /* up to this packing it again and again costs less than a start of the
+                               team for it */
 };
 
 static int64_t
@@ -69,8 +72,11 @@ fits_whole(const KilnGemmPlan *p, const KilnGemmCut *cut)
 static void
 cut_tasks(KilnGemmPlan *p, bool rows_packed, bool cols_packed)
 {
-    int64_t work = p->rows.extent * (p->cols.pitch / p->kernels->vector) * (p->depth + 1);
-    int64_t want = min_of(TASKS, work * p->batch / TASK_WORK);
+    int64_t rows = p->rows.extent < STREAM_WORK ? STREAM_WORK : p->rows.extent;
+    int64_t work = rows * (p->cols.pitch / p->kernels->vector) * (p->depth + 1);
+    int64_t want = TASKS;
+    while (want > 1 && want * TASK_WORK > work * p->batch)
+        want /= 2;
     bool rows_first = p->rows.extent > p->cols.extent;
     if (rows_first ? !cols_packed && !fits_whole(p, &p->cols)
                    : !rows_packed && !fits_whole(p, &p->rows))
@@ -89,7 +95,8 @@ pack_of(const KilnGemmPlan *p, const KilnGemmCut *cut, bool packed, int64_t othe
 {
     if (packed)
         return KILN_GEMM_PACK_NEVER;
-    return others > 1 && fits_whole(p, cut) ? KILN_GEMM_PACK_WHOLE : KILN_GEMM_PACK_BLOCK;
+    bool small = cut->pitch * p->depth <= REPEAT_FLOATS;
+    return others > 1 && !small && fits_whole(p, cut) ? KILN_GEMM_PACK_WHOLE : KILN_GEMM_PACK_BLOCK;
 }
 
 static KilnGemmCut

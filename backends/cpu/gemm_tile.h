@@ -6,6 +6,9 @@
  *
  * Few rows give few independent sums, too few to hide the latency of a fused multiply-add: tiles of
  * up to three rows sum even and odd (or four) steps of the depth apart and add the sums at the end.
+ *
+ * They also wait for memory and not for the multiply-adds: a pair reads two column panels at once,
+ * for two streams come faster than one.
  */
 #pragma once
 
@@ -133,7 +136,35 @@ store_sums(const KilnGemmTile *t, const Sums *sums)
         if (vectors > 1)                                                                           \
             right##j = V_ADD(V_LOAD(out + j * out_pitch + VW), right##j);                          \
     }
+#define ZERO_PAIR(j) ZERO(j) V left_beside##j = left##j, right_beside##j = left##j;
+#define STEP_PAIR(j)                                                                               \
+    if (j < n) {                                                                                   \
+        V x = V_SET1(a[j]);                                                                        \
+        int64_t at = (j / rows) * 2 * VW;                                                          \
+        left##j = V_FMA(x, V_LOAD(b + at), left##j);                                               \
+        right##j = V_FMA(x, V_LOAD(b + at + VW), right##j);                                        \
+        left_beside##j = V_FMA(x, V_LOAD(beside + at), left_beside##j);                            \
+        right_beside##j = V_FMA(x, V_LOAD(beside + at + VW), right_beside##j);                     \
+    }
+#define KEEP_PAIR(j)                                                                               \
+    if (j < rows * sums) {                                                                         \
+        result.v[j][0] = left##j;                                                                  \
+        result.v[j][1] = right##j;                                                                 \
+        result_beside.v[j][0] = left_beside##j;                                                    \
+        result_beside.v[j][1] = right_beside##j;                                                   \
+    }
 // clang-format on
+
+/* Sums that were kept apart are one. */
+ALWAYS_INLINE void
+join_sums(Sums *result, const int rows, const int vectors, const int sums)
+{
+    for (int j = rows; j < rows * sums; j++) {
+        result->v[j % rows][0] = V_ADD(result->v[j % rows][0], result->v[j][0]);
+        if (vectors > 1)
+            result->v[j % rows][1] = V_ADD(result->v[j % rows][1], result->v[j][1]);
+    }
+}
 
 ALWAYS_INLINE void
 sum_tile(const KilnGemmTile *t, const int rows, const int vectors, const int sums,
@@ -170,13 +201,47 @@ sum_tile(const KilnGemmTile *t, const int rows, const int vectors, const int sum
     }
     Sums result;
     EVERY_ACC(KEEP)
-    for (int j = rows; j < rows * sums; j++) {
-        result.v[j % rows][0] = V_ADD(result.v[j % rows][0], result.v[j][0]);
-        if (vectors > 1)
-            result.v[j % rows][1] = V_ADD(result.v[j % rows][1], result.v[j][1]);
-    }
+    join_sums(&result, rows, vectors, sums);
     store_sums(t, &result);
 }
+
+#if TILE_ROWS >= 14
+ALWAYS_INLINE void
+sum_pair(const KilnGemmTile *t, const int rows, const int sums)
+{
+    EVERY_ACC(ZERO_PAIR)
+    const float *restrict a = t->a, *restrict b = t->b, *restrict beside = t->beside;
+    int64_t k = 0;
+    for (; k + sums <= t->depth; k += sums) {
+        const int n = rows * sums;
+        EVERY_ACC(STEP_PAIR)
+        a += n;
+        b += sums * 2 * VW;
+        beside += sums * 2 * VW;
+    }
+    for (; sums > 1 && k < t->depth; k++) {
+        const int n = rows;
+        EVERY_ACC(STEP_PAIR)
+        a += n;
+        b += 2 * VW;
+        beside += 2 * VW;
+    }
+    Sums result, result_beside;
+    EVERY_ACC(KEEP_PAIR)
+    join_sums(&result, rows, 2, sums);
+    join_sums(&result_beside, rows, 2, sums);
+    KilnGemmTile half = *t;
+    half.cols = 2 * VW;
+    store_sums(&half, &result);
+    half.cols = t->cols - 2 * VW;
+    half.out += 2 * VW;
+    if (half.bias)
+        half.bias += 2 * VW * t->bias_col;
+    if (half.residual)
+        half.residual += 2 * VW;
+    store_sums(&half, &result_beside);
+}
+#endif
 
 ALWAYS_INLINE void
 tile_of(const KilnGemmTile *t, const int rows, const int vectors, const int sums)
@@ -254,6 +319,29 @@ tile_sums(const KilnGemmTile *t)
         tile(t);
     }
 }
+
+#if TILE_ROWS >= 14
+/* The sums of tile(), so that the bits are the same whether two panels are read at once or not:
+   that takes more registers than other instruction sets have. */
+static void
+pair(const KilnGemmTile *t)
+{
+    switch (t->rows) {
+    case 1:
+        sum_pair(t, 1, 4);
+        break;
+    case 2:
+        sum_pair(t, 2, 2);
+        break;
+    case 3:
+        sum_pair(t, 3, 2);
+        break;
+    case 4:
+        sum_pair(t, 4, 1);
+        break;
+    }
+}
+#endif
 
 static void
 finish(const KilnGemmFinish *f)

@@ -93,7 +93,13 @@ typedef struct {
 
 static const Variant variants[] = {
     { .alpha = 1, .beta = 1 },
-    { .trans_b = true, .b_packed = true, .bias = 2, .clip = true, .alpha = 1, .beta = 1 },
+    { .trans_b = true,
+      .b_packed = true,
+      .bias = 2,
+      .residual = true,
+      .clip = true,
+      .alpha = 1,
+      .beta = 1 },
     { .trans_a = true, .a_packed = true, .bias = 1, .residual = true, .alpha = 1, .beta = 1 },
     { .trans_a = true, .trans_b = true, .bias = 3, .alpha = 0.5f, .beta = 2 },
     { .b_packed = true, .a_packed = true, .bias = 4, .clip = true, .alpha = -1, .beta = 0.5f },
@@ -184,8 +190,8 @@ may_run(KilnCpuIsa isa)
 static void
 check_edges(KilnCpuIsa isa)
 {
-    static const int64_t ms[] = { 0, 1, 2, 3, 5, 6, 7, 13, 14, 15, 29 };
-    static const int64_t ns[] = { 0, 1, 7, 8, 15, 16, 17, 31, 32, 33, 65 };
+    static const int64_t ms[] = { 0, 1, 2, 3, 4, 5, 6, 7, 13, 14, 15, 29 };
+    static const int64_t ns[] = { 0, 1, 7, 8, 15, 16, 17, 31, 32, 33, 65, 95 };
     static const int64_t ks[] = { 0, 1, 7, 8, 19 };
     if (!may_run(isa))
         return;
@@ -302,7 +308,9 @@ Test(cpu_gemm, batch)
 /* Packing is a matter of speed: a folded constant and a run must agree to the bit. */
 Test(cpu_gemm, packed_operands_give_the_same_bits)
 {
-    static const int64_t shapes[][3] = { { 1, 100, 70 }, { 49, 70, 300 }, { 33, 20, 513 } };
+    static const int64_t shapes[][3] = {
+        { 1, 100, 70 }, { 3, 230, 300 }, { 49, 70, 300 }, { 33, 20, 513 }
+    };
     for (size_t i = 0; i < G_N_ELEMENTS(shapes); i++) {
         KilnCpuGemm g = kiln_cpu_gemm_dense(shapes[i][0], shapes[i][1], shapes[i][2]);
         float *a = buffer(4 * g.m * g.k), *b = buffer(4 * g.k * g.n);
