@@ -1,26 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lstm in f32: one product adds the state's part of all four gates, one loop makes the new cell and
- * state. Operands: y, y_h, y_c, x, w, r, b, lengths, initial_h, initial_c, p. */
+/* lstm in f32: one stage makes all four gates, the new cell and the new state. Operands: y, y_h,
+ * y_c, x, w, r, b, lengths, initial_h, initial_c, p. */
 #include "backends/cpu/recurrent.h"
-
-static void
-step(const KilnCpuRecurrent *net, const KilnCpuStep *at)
-{
-    kiln_cpu_recurrent_multiply(
-        net, 1, at->direction,
-        &(KilnCpuGemmArgs){ .a = at->before, .out = at->gates, .residual = at->gates });
-    kiln_cpu_recurrent_rows(
-        net, kiln_cpu_cells(KILN_CPU_ISA_AUTO)->lstm,
-        &(KilnCpuCellRow){
-            .n = net->hidden, .gates = at->gates, .before = at->before, .h = at->h, .c = at->c });
-}
 
 static KilnCpuRecurrent
 problem(const KilnInstr *instr)
 {
     KilnCpuRecurrent net = kiln_cpu_recurrent_new(instr, 4);
-    kiln_cpu_recurrent_add(&net, 0, 4);
-    net.step = step;
+    kiln_cpu_recurrent_add(&net, kiln_cpu_cells(KILN_CPU_ISA_AUTO)->lstm);
     return net;
 }
 
@@ -30,7 +17,7 @@ kiln_cpu_lstm_supports(const KilnInstr *instr)
     static const char *const defaults[] = { "Sigmoid", "Tanh", "Tanh" };
     bool peepholes = cpu_type(instr, 10) != NULL;
     return !peepholes && !kiln_instr_attrs(instr, lstm)->input_forget &&
-           kiln_cpu_recurrent_supports(instr, defaults);
+           kiln_cpu_recurrent_supports(instr, defaults, 3);
 }
 
 size_t

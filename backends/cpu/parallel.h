@@ -54,3 +54,18 @@ kiln_cpu_parallel(int64_t n, int threads, KilnCpuTask task, const void *data)
         }
     }
 }
+
+typedef void (*KilnCpuMember)(const void *data, int member, int members);
+
+/** Run @member once on each thread of a team of at most @threads, all at the same time: they may
+ * wait for each other (barrier.h). */
+static inline void
+kiln_cpu_team(int threads, KilnCpuMember member, const void *data)
+{
+    if (threads <= 1) {
+        member(data, 0, 1);
+        return;
+    }
+#pragma omp parallel num_threads(threads)
+    member(data, omp_get_thread_num(), omp_get_num_threads());
+}

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks of steps, packed weights and scratch of lstm and gru. A product's packed form depends on
- * its number of rows, so all blocks have as many steps: the last one begins early enough and
+/* Blocks of steps, packed weights and scratch of recurrent nets. The product's packed form depends
+ * on its number of rows, so all blocks have as many steps: the last one begins early enough and
  * projects some steps again. */
 #include "backends/cpu/recurrent.h"
 
+#include "backends/cpu/barrier.h"
 #include "backends/cpu/parallel.h"
 
 #include <string.h>
 #include <strings.h>
 
 enum {
-    BLOCK_ROWS = 256,    /* of inputs projected at once: keeps scratch small for long sequences */
-    TASK_ELEMENTS = 4096 /* of a state, per task of the cell */
+    BLOCK_ROWS = 256, /* of inputs projected at once: keeps scratch small for long sequences */
+    TEAM_PRODUCTS = 1 << 15 /* of a step, that are worth a meeting of the team */
 };
 
 static int64_t
@@ -30,14 +31,13 @@ aligned(int64_t floats)
 /* --- what is computed --- */
 
 bool
-kiln_cpu_recurrent_supports(const KilnInstr *instr, const char *const *defaults)
+kiln_cpu_recurrent_supports(const KilnInstr *instr, const char *const *defaults, uint32_t n)
 {
     /* The rows of gru and lstm begin with the fields of rnn. */
     const KilnInstrAttrs_rnn *attrs = kiln_instr_attrs(instr, rnn);
-    bool lstm = instr->kind == KILN_INSTR_lstm;
-    if (attrs->clip != 0 || attrs->layout != 0 || cpu_type(instr, lstm ? 7 : 6))
+    uint32_t first_in = instr->kind == KILN_INSTR_lstm ? 3 : 2;
+    if (attrs->clip != 0 || attrs->layout != 0 || cpu_type(instr, first_in + 4))
         return false;
-    uint32_t n = lstm ? 3 : 2;
     for (uint32_t i = 0; i < attrs->activations.n; i++) {
         if (strcasecmp(attrs->activations.v[i], defaults[i % n]) != 0)
             return false;
@@ -46,19 +46,15 @@ kiln_cpu_recurrent_supports(const KilnInstr *instr, const char *const *defaults)
 }
 
 static void
-add_product(KilnCpuRecurrent *net, KilnCpuGemm gemm, bool of_state, int64_t first)
+project_inputs(KilnCpuRecurrent *net)
 {
-    gemm.b_row = 1;
-    gemm.b_col = gemm.k;
-    gemm.b_packed = true;
-    gemm.tail.residual = of_state;
-    KilnCpuGateProduct *product = &net->products[net->n_products++];
-    *product = (KilnCpuGateProduct){ .gemm = gemm,
-                                     .of_state = of_state,
-                                     .first_gate = first,
-                                     .packed_at = net->direction_bytes,
-                                     .packed_bytes = kiln_cpu_gemm_pack_b_size(&gemm) };
-    net->direction_bytes += 4 * aligned(ceil_div(product->packed_bytes, 4));
+    net->inputs =
+        kiln_cpu_gemm_dense(net->block * net->batch, net->gates * net->hidden, net->input);
+    net->inputs.b_row = 1;
+    net->inputs.b_col = net->input;
+    net->inputs.b_packed = true;
+    net->inputs.bias_col = 1;
+    net->direction_bytes = 4 * aligned(ceil_div(kiln_cpu_gemm_pack_b_size(&net->inputs), 4));
 }
 
 KilnCpuRecurrent
@@ -76,17 +72,26 @@ kiln_cpu_recurrent_new(const KilnInstr *instr, int64_t gates)
     net.reverse = strcmp(kiln_instr_attrs(instr, rnn)->direction, "reverse") == 0;
     int64_t most = net.batch > 0 && net.batch < BLOCK_ROWS ? BLOCK_ROWS / net.batch : 1;
     net.block = net.steps > 0 ? ceil_div(net.steps, ceil_div(net.steps, most)) : 0;
-    add_product(&net, kiln_cpu_gemm_dense(net.block * net.batch, gates * net.hidden, net.input),
-                false, 0);
+    net.row_blocks = ceil_div(net.batch, kiln_cpu_cells(KILN_CPU_ISA_AUTO)->max_rows);
+    project_inputs(&net);
     return net;
 }
 
 void
-kiln_cpu_recurrent_add(KilnCpuRecurrent *net, int64_t first, int64_t n)
+kiln_cpu_recurrent_add(KilnCpuRecurrent *net, KilnCpuStage code)
 {
-    KilnCpuGemm gemm = kiln_cpu_gemm_dense(net->batch, n * net->hidden, net->hidden);
-    gemm.out_row = net->gates * net->hidden;
-    add_product(net, gemm, true, first);
+    KilnCpuRecurrentStage *stage = &net->stages[net->n_stages];
+    const KilnCpuRecurrentStage *last = net->n_stages > 0 ? stage - 1 : NULL;
+    int64_t width = code.vectors * kiln_cpu_cells(KILN_CPU_ISA_AUTO)->vector;
+    *stage = (KilnCpuRecurrentStage){ .code = code,
+                                      .first_gate = last ? last->first_gate + last->code.gates : 0,
+                                      .width = width,
+                                      .panels = ceil_div(net->hidden, width),
+                                      .panel_floats = net->hidden * code.gates * width,
+                                      .packed_at = net->direction_bytes,
+                                      .of_scaled = last };
+    net->direction_bytes += 4 * aligned(stage->panels * stage->panel_floats);
+    net->n_stages++;
 }
 
 /* --- weights --- */
@@ -97,18 +102,50 @@ kiln_cpu_recurrent_packed(const KilnCpuRecurrent *net)
     return (size_t)(net->directions * net->direction_bytes);
 }
 
+/* One panel: [hidden][gates][width] of the rows of R at @weight, which may be misaligned, in pieces
+   of depth that stay in the first-level cache. */
+static void
+pack_panel(const KilnCpuRecurrent *net, const KilnCpuRecurrentStage *stage, int64_t panel,
+           const char *weight, float *to)
+{
+    enum {
+        PIECE = 64
+    };
+    int64_t n = net->hidden, pitch = stage->code.gates * stage->width;
+    for (int64_t first = 0; first < n; first += PIECE) {
+        int64_t end = first + PIECE < n ? first + PIECE : n;
+        for (int64_t i = 0; i < pitch; i++) {
+            int64_t gate = stage->first_gate + i / stage->width;
+            int64_t unit = panel * stage->width + i % stage->width;
+            const char *row = weight + 4 * (gate * n + unit) * n;
+            for (int64_t k = first; k < end; k++) {
+                float x = 0;
+                if (unit < n)
+                    memcpy(&x, row + 4 * k, sizeof x);
+                to[k * pitch + i] = x;
+            }
+        }
+    }
+}
+
 void
 kiln_cpu_recurrent_prepack(const KilnCpuRecurrent *net, const void *const *data, void *packed,
                            KilnSlice slice)
 {
+    KilnCpuGemm plain = net->inputs;
+    plain.b_packed = false;
     for (int64_t d = 0; d < net->directions; d++) {
-        for (int i = 0; i < net->n_products; i++) {
-            const KilnCpuGateProduct *product = &net->products[i];
-            int64_t row = (d * net->gates + product->first_gate) * net->hidden;
-            const char *weight = data[net->first_in + (product->of_state ? 2 : 1)];
-            char *to = (char *)packed + d * net->direction_bytes + product->packed_at;
-            KilnCpuGemm plain = product->gemm;
-            kiln_cpu_gemm_pack_b(&plain, weight + 4 * row * plain.k, (float *)to, slice);
+        char *to = (char *)packed + d * net->direction_bytes;
+        int64_t rows = d * net->gates * net->hidden;
+        const char *w = data[net->first_in + 1], *r = data[net->first_in + 2];
+        kiln_cpu_gemm_pack_b(&plain, w + 4 * rows * net->input, (float *)to, slice);
+        for (int i = 0; i < net->n_stages; i++) {
+            const KilnCpuRecurrentStage *stage = &net->stages[i];
+            float *panels = (float *)(to + stage->packed_at);
+            int64_t end = kiln_slice_end(slice, stage->panels);
+            for (int64_t j = kiln_slice_begin(slice, stage->panels); j < end; j++)
+                pack_panel(net, stage, j, r + 4 * rows * net->hidden,
+                           panels + j * stage->panel_floats);
         }
     }
 }
@@ -124,29 +161,21 @@ take(float *base, int64_t *used, int64_t floats)
     return taken;
 }
 
-static int64_t
-gemm_floats(const KilnCpuRecurrent *net, int threads)
-{
-    int64_t most = 0;
-    for (int i = 0; i < net->n_products; i++) {
-        int64_t bytes = kiln_cpu_gemm_scratch_size(&net->products[i].gemm, threads);
-        most = bytes > most ? bytes : most;
-    }
-    return ceil_div(most, 4);
-}
-
 /* Sets the parts of the scratch at @base; returns how many floats they take. */
 static int64_t
 divide_scratch(KilnCpuRecurrent *net, float *base, int threads)
 {
     int64_t state = net->batch * net->hidden, gates = net->gates * net->hidden, used = 0;
-    net->gemm_scratch = take(base, &used, gemm_floats(net, threads));
+    int64_t gemm_bytes = kiln_cpu_gemm_scratch_size(&net->inputs, threads);
+    net->gemm_scratch = take(base, &used, ceil_div(gemm_bytes, 4));
     net->projected = take(base, &used, net->block * net->batch * gates);
     net->bias = take(base, &used, gates);
-    net->state_bias = take(base, &used, gates);
-    net->h = take(base, &used, state);
+    net->state_bias = take(base, &used, net->hidden);
+    net->h[0] = take(base, &used, state);
+    net->h[1] = take(base, &used, state);
     net->c = take(base, &used, state);
-    net->extra = take(base, &used, net->batch * gates);
+    net->update = take(base, &used, state);
+    net->scaled = take(base, &used, state);
     return used;
 }
 
@@ -168,21 +197,21 @@ operand(const KilnCpuRecurrent *net, uint32_t i)
     return cpu_type(net->instr, i) ? net->args->data[i] : NULL;
 }
 
-/* W's and R's biases are added once; a separate state keeps R's bias of the last gate. */
+/* W's and R's biases are added once; a separate one of R's last gate is kept. */
 static void
 add_biases(const KilnCpuRecurrent *net, int64_t direction)
 {
     int64_t n = net->gates * net->hidden, kept = net->separate ? n - net->hidden : n;
     const float *b = operand(net, net->first_in + 3);
-    memset(net->state_bias, 0, (size_t)n * sizeof *net->state_bias);
+    memset(net->state_bias, 0, (size_t)net->hidden * sizeof *net->state_bias);
     memset(net->bias, 0, (size_t)n * sizeof *net->bias);
     if (!b)
         return;
     b += 2 * direction * n;
-    for (int64_t j = 0; j < n; j++) {
+    for (int64_t j = 0; j < n; j++)
         net->bias[j] = j < kept ? b[j] + b[n + j] : b[j];
-        net->state_bias[j] = j < kept ? 0 : b[n + j];
-    }
+    for (int64_t j = kept; j < n; j++)
+        net->state_bias[j - kept] = b[n + j];
 }
 
 static void
@@ -196,78 +225,118 @@ load_state(const KilnCpuRecurrent *net, float *state, uint32_t initial, int64_t 
         memset(state, 0, (size_t)n * sizeof *state);
 }
 
-void
-kiln_cpu_recurrent_multiply(const KilnCpuRecurrent *net, int i, int64_t direction,
-                            const KilnCpuGemmArgs *operands)
-{
-    const KilnCpuGateProduct *product = &net->products[i];
-    KilnCpuGemm gemm = product->gemm;
-    gemm.bias_col = 1;
-    KilnCpuGemmArgs args = *operands;
-    args.b = net->packed + direction * net->direction_bytes + product->packed_at;
-    args.scratch = net->gemm_scratch;
-    args.threads = net->args->threads;
-    kiln_cpu_gemm_run(&gemm, &args);
-}
-
+/* A block of steps of one direction, numbered in the order in which they are done. */
 typedef struct {
     const KilnCpuRecurrent *net;
-    KilnCpuCell cell;
-    KilnCpuCellRow first;
-    int64_t rows_per_task;
-} Rows;
+    int64_t direction;
+    bool backwards;
+    int64_t begin, end;
+    int64_t projected; /* time of the first row of what is projected */
+    float *c;
+    KilnCpuBarrier *barrier;
+} Block;
 
-static void
-run_rows(const void *data, int64_t task, int thread)
+static int64_t
+time_of(const Block *block, int64_t i)
 {
-    (void)thread;
-    const Rows *rows = data;
-    const KilnCpuRecurrent *net = rows->net;
-    int64_t n = net->hidden, begin = task * rows->rows_per_task, end = begin + rows->rows_per_task;
-    for (int64_t b = begin; b < end && b < net->batch; b++) {
-        KilnCpuCellRow row = rows->first;
-        row.gates += b * net->gates * n;
-        row.recurrent = row.recurrent ? row.recurrent + b * net->gates * n : NULL;
-        row.before += b * n;
-        row.h += b * n;
-        row.c = row.c ? row.c + b * n : NULL;
-        row.update = row.update ? row.update + b * n : NULL;
-        rows->cell(&row);
-    }
+    return block->backwards ? block->net->steps - 1 - i : i;
 }
 
-void
-kiln_cpu_recurrent_rows(const KilnCpuRecurrent *net, KilnCpuCell cell, const KilnCpuCellRow *first)
+/* The state after step @i, the initial one after step -1: rows of Y where it is asked for, else
+   in scratch. */
+static float *
+state_after(const Block *block, int64_t i)
 {
-    Rows rows = { net, cell, *first, ceil_div(TASK_ELEMENTS, net->hidden) };
-    kiln_cpu_parallel(ceil_div(net->batch, rows.rows_per_task), net->args->threads, run_rows,
-                      &rows);
-}
-
-/* The states after a step are the rows of Y where it is asked for, else stay in scratch. */
-static void
-run_direction(const KilnCpuRecurrent *net, KilnCpuStep *at)
-{
-    bool backwards = net->reverse || at->direction == 1;
-    int64_t state = net->batch * net->hidden, gates = net->batch * net->gates * net->hidden;
-    const float *x = operand(net, net->first_in);
+    const KilnCpuRecurrent *net = block->net;
     float *y = operand(net, 0);
-    at->before = net->h;
-    for (int64_t first = 0; first < net->steps; first += net->block) {
-        int64_t last = net->steps - net->block, begin = first < last ? first : last;
-        int64_t low = backwards ? last - begin : begin;
-        kiln_cpu_recurrent_multiply(net, 0, at->direction,
-                                    &(KilnCpuGemmArgs){ .a = x + low * net->batch * net->input,
-                                                        .out = net->projected,
-                                                        .bias = net->bias });
-        for (int64_t i = first; i < first + net->block && i < net->steps; i++) {
-            int64_t t = backwards ? net->steps - 1 - i : i;
-            at->gates = net->projected + (t - low) * gates;
-            at->h = y ? y + (t * net->directions + at->direction) * state : net->h;
-            net->step(net, at);
-            at->before = at->h;
+    if (i < 0 || !y)
+        return net->h[(i + 1) & 1];
+    int64_t row = time_of(block, i) * net->directions + block->direction;
+    return y + row * net->batch * net->hidden;
+}
+
+/* What one panel does for one block of rows in step @i. */
+static void
+run_panel(const Block *block, const KilnCpuRecurrentStage *stage, int64_t i, int64_t task)
+{
+    const KilnCpuRecurrent *net = block->net;
+    int64_t panel = task / net->row_blocks, rows = task % net->row_blocks, n = net->hidden;
+    int64_t row = rows * net->batch / net->row_blocks, unit = panel * stage->width;
+    int64_t end = (rows + 1) * net->batch / net->row_blocks, at = row * n + unit;
+    int64_t gates_row = net->gates * n, time = time_of(block, i) - block->projected;
+    const char *packed = net->packed + block->direction * net->direction_bytes + stage->packed_at;
+    const float *before = state_after(block, i - 1);
+    KilnCpuCell cell = {
+        .n = n,
+        .rows = end - row,
+        .units = n - unit < stage->width ? n - unit : stage->width,
+        .weights = (const float *)packed + panel * stage->panel_floats,
+        .state = (stage->of_scaled ? net->scaled : before) + row * n,
+        .gates =
+            net->projected + (time * net->batch + row) * gates_row + stage->first_gate * n + unit,
+        .gates_row = gates_row,
+        .bias = net->state_bias + unit,
+        .before = before + at,
+        .h = state_after(block, i) + at,
+        .c = block->c + at,
+        .update = net->update + at,
+        .scaled = net->scaled + at,
+    };
+    stage->code.run(&cell);
+}
+
+/* Every other step goes through the panels from the last to the first: of weights that do not all
+   fit in a cache, those that were used last are then used first. */
+static void
+walk_steps(const void *data, int member, int members)
+{
+    const Block *block = data;
+    const KilnCpuRecurrent *net = block->net;
+    for (int64_t i = block->begin; i < block->end; i++) {
+        for (int s = 0; s < net->n_stages; s++) {
+            const KilnCpuRecurrentStage *stage = &net->stages[s];
+            KilnSlice mine = { member, members };
+            int64_t tasks = stage->panels * net->row_blocks;
+            int64_t first = kiln_slice_begin(mine, tasks), end = kiln_slice_end(mine, tasks);
+            for (int64_t j = first; j < end; j++)
+                run_panel(block, stage, i, i & 1 ? first + end - 1 - j : j);
+            kiln_cpu_barrier_wait(block->barrier, members);
         }
     }
+}
+
+static void
+run_direction(const KilnCpuRecurrent *net, int64_t direction, float *c)
+{
+    const float *x = operand(net, net->first_in);
+    KilnCpuBarrier barrier = { 0 };
+    Block block = { .net = net,
+                    .direction = direction,
+                    .backwards = net->reverse || direction == 1,
+                    .c = c,
+                    .barrier = &barrier };
+    int64_t products = net->batch * net->gates * net->hidden * net->hidden;
+    int threads = products < TEAM_PRODUCTS ? 1 : net->args->threads;
+    for (int64_t first = 0; first < net->steps; first += net->block) {
+        int64_t last = net->steps - net->block, low = first < last ? first : last;
+        block.begin = first;
+        block.end = first + net->block < net->steps ? first + net->block : net->steps;
+        block.projected = block.backwards ? last - low : low;
+        kiln_cpu_gemm_run(&net->inputs, &(KilnCpuGemmArgs){
+                                            .a = x + block.projected * net->batch * net->input,
+                                            .b = net->packed + direction * net->direction_bytes,
+                                            .out = net->projected,
+                                            .bias = net->bias,
+                                            .scratch = net->gemm_scratch,
+                                            .threads = net->args->threads,
+                                        });
+        kiln_cpu_team(threads, walk_steps, &block);
+    }
+    float *last_h = operand(net, 1);
+    size_t state = (size_t)(net->batch * net->hidden);
+    if (last_h)
+        memcpy(last_h + (size_t)direction * state, state_after(&block, net->steps - 1),
+               state * sizeof *last_h);
 }
 
 void
@@ -283,16 +352,13 @@ kiln_cpu_recurrent_run(KilnCpuRecurrent *net, const KilnKernelArgs *args, uint32
         kiln_cpu_recurrent_prepack(net, (const void *const *)args->data, packed, KILN_SLICE_WHOLE);
         net->packed = (const char *)packed;
     }
-    int64_t state = net->batch * net->hidden;
-    float *last_h = operand(net, 1), *last_c = y_c ? operand(net, y_c) : NULL;
+    float *last_c = y_c ? operand(net, y_c) : NULL;
     for (int64_t d = 0; d < net->directions; d++) {
-        KilnCpuStep at = { .direction = d, .c = last_c ? last_c + d * state : net->c };
+        float *c = last_c ? last_c + d * net->batch * net->hidden : net->c;
         add_biases(net, d);
-        load_state(net, net->h, net->first_in + 5, d);
+        load_state(net, net->h[0], net->first_in + 5, d);
         if (y_c)
-            load_state(net, at.c, net->first_in + 6, d);
-        run_direction(net, &at);
-        if (last_h)
-            memcpy(last_h + d * state, at.before, (size_t)state * sizeof *last_h);
+            load_state(net, c, net->first_in + 6, d);
+        run_direction(net, d, c);
     }
 }

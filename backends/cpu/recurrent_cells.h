@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What lstm and gru do with a row of gates once the matrix products have summed them: activations
- * and the new state, fused, per instruction set. Element j of a result depends on the elements at j
- * only, so that rows may be cut anywhere. All rows have n floats; states are updated in place.
- * Private to the folder.
+ * A step of a recurrent net, per instruction set: what the state adds to the gates is summed in
+ * registers, the activations and the new state follow at once. A step has one stage, or two where
+ * the second multiplies what the first one makes.
+ *
+ * The recurrent weights of a stage lie in panels of `vectors` vectors of units: for each unit of
+ * the state that is multiplied, gate by gate, the panel's weights, zero behind the last unit. A
+ * panel is read from its beginning to its end for up to max_rows rows of the batch: the weights,
+ * which every step needs once more, stream by. The bits of a unit follow from the shape and the
+ * instruction set. Private to the folder.
  */
 #pragma once
 
@@ -11,24 +16,33 @@
 
 #include <stdint.h>
 
-/** One row of gates, gate by gate, each @n floats behind the one before, and of the states. */
+/** One panel for some rows of the batch. Rows of states have @n floats; all pointers but @weights,
+ * @state and those that the stage does not use are at the first row and the panel's first unit. */
 typedef struct {
-    int64_t n;
-    const float *gates;
-    const float *recurrent; /* gru_linear: the state's part of the gates, apart */
-    const float *before;    /* the state h; may be @h */
-    float *h;               /* the new one */
-    float *c;               /* lstm: the cell */
-    float *update;          /* gru: where the update gate waits for the second half of the step */
-} KilnCpuCellRow;
-
-typedef void (*KilnCpuCell)(const KilnCpuCellRow *row);
+    int64_t n; /* units of the net: also between one gate and the next */
+    int64_t rows, units;
+    const float *weights;
+    const float *state; /* whole rows: what the weights multiply */
+    const float *gates; /* the inputs' part with the biases, from the stage's first gate on */
+    int64_t gates_row;  /* floats between rows of it */
+    const float *bias;  /* gru_linear: of the state's part of the hidden gate */
+    const float *before;
+    float *h, *c;
+    float *update, *scaled; /* gru: made by the first stage for the second */
+} KilnCpuCell;
 
 typedef struct {
-    KilnCpuCell lstm;
-    KilnCpuCell gru_reset;  /* update = σ(z), h = σ(r) before */
-    KilnCpuCell gru_update; /* h = (1 - update) tanh(n) + update before */
-    KilnCpuCell gru_linear; /* whole step: the reset gate scales the state's part */
+    void (*run)(const KilnCpuCell *cell);
+    int gates, vectors;
+} KilnCpuStage;
+
+typedef struct {
+    int64_t vector, max_rows; /* floats; rows of the batch */
+    KilnCpuStage rnn_tanh, rnn_relu;
+    KilnCpuStage lstm;
+    KilnCpuStage gru_gates;  /* update = σ(z), scaled = σ(r) before */
+    KilnCpuStage gru_hidden; /* of scaled: h = (1 - update) tanh(n) + update before */
+    KilnCpuStage gru_linear; /* whole step: the reset gate scales the state's part */
 } KilnCpuCells;
 
 extern const KilnCpuCells kiln_cpu_cells_portable;

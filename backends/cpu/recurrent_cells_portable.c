@@ -3,4 +3,5 @@
 #include "backends/cpu/simd_ops_portable.h"
 
 #define CELLS kiln_cpu_cells_portable
+#define CELL_ROWS 2
 #include "backends/cpu/recurrent_cells_rows.h"

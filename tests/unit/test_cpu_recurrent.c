@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cpu target's lstm and gru against the reference kernels: directions, absent operands and
+/* The cpu target's rnn, lstm and gru against the reference kernels: directions, absent operands and
  * results, batches, lengths over one block of steps; and what falls back. */
 #include "tests/unit/cpu_case.h"
 
@@ -12,6 +12,7 @@ typedef struct {
     bool bias, h, c;          /* operands that are there */
     bool no_y, no_h, no_c;    /* results that are not */
     bool linear_before_reset; /* gru */
+    bool relu;                /* rnn */
 } Net;
 
 // clang-format off
@@ -34,6 +35,11 @@ static const Net nets[] = {
     { 3, 0, 2, 8, "forward", .bias = true, .h = true, .c = true },
     { 5, 2, 3, 20, "bidirectional", .bias = true, .h = true, .c = true, .linear_before_reset = true },
     { 40, 9, 30, 50, "reverse", .bias = false, .h = true, .c = true, .linear_before_reset = true },
+    { 9, 1, 16, 130, "bidirectional", .bias = true, .h = true, .c = true },
+    { 6, 13, 8, 75, "reverse", .bias = true, .h = true, .c = true, .no_y = true },
+    { 300, 1, 8, 112, "forward", .bias = true, .h = true, .c = true },
+    { 5, 11, 8, 112, "forward", .bias = true, .h = true, .c = true, .linear_before_reset = true },
+    { 5, 2, 7, 19, "bidirectional", .bias = true, .h = true, .relu = true },
 };
 // clang-format on
 
@@ -60,17 +66,22 @@ add_in(RefCase *c, bool absent, int rank, const int64_t *dims, double most)
         x[i] *= (float)most / 3;
 }
 
+static const char *relus[] = { "Relu", "relu" };
+
 static RefCase *
 net_case(KilnInstrKind kind, const Net *n)
 {
     bool lstm = kind == KILN_INSTR_lstm;
-    int64_t d = strcmp(n->direction, "bidirectional") == 0 ? 2 : 1, gates = lstm ? 4 : 3;
+    int64_t d = strcmp(n->direction, "bidirectional") == 0 ? 2 : 1;
+    int64_t gates = lstm ? 4 : kind == KILN_INSTR_gru ? 3 : 1;
     int64_t state[] = { d, n->batch, n->hidden };
     RefCase *c = case_new(kind);
     CASE_ATTRS(c, rnn)->direction = n->direction;
     CASE_ATTRS(c, rnn)->hidden_size = n->hidden;
-    if (!lstm)
+    if (kind == KILN_INSTR_gru)
         CASE_ATTRS(c, gru)->linear_before_reset = n->linear_before_reset;
+    if (n->relu)
+        CASE_ATTRS(c, rnn)->activations = (KilnStrings){ 2, relus };
     add_out(c, n->no_y, DIMS(n->steps, d, n->batch, n->hidden));
     add_out(c, n->no_h, 3, state);
     if (lstm)
@@ -91,7 +102,9 @@ static void
 check(KilnInstrKind kind)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(nets); i++) {
-        if (kind == KILN_INSTR_lstm && nets[i].linear_before_reset)
+        bool other = (nets[i].linear_before_reset && kind != KILN_INSTR_gru) ||
+                     (nets[i].relu && kind != KILN_INSTR_rnn);
+        if (other)
             continue;
         g_autoptr(RefCase) c = net_case(kind, &nets[i]);
         g_autofree char *what = g_strdup_printf("net %d", (int)i);
@@ -107,6 +120,11 @@ Test(cpu_recurrent, lstm)
 Test(cpu_recurrent, gru)
 {
     check(KILN_INSTR_gru);
+}
+
+Test(cpu_recurrent, rnn)
+{
+    check(KILN_INSTR_rnn);
 }
 
 /* Weights of a model may lie at any byte. */
