@@ -9,7 +9,7 @@
     [KILN_CPU_COST_pointwise] = { 7.602e-05, 4.99e-06, 0.5015 }, \
     [KILN_CPU_COST_depthwise] = { 0.0001665, 0.0009337, 0.0001073, 0.01607, 2.289e-05, 0.1656 }, \
     [KILN_CPU_COST_transposed] = { 9.697e-05, 7.468e-05, 0, 19.32 }, \
-    [KILN_CPU_COST_winograd] = { 5.49e-05, 0.01132, 0.007182, 2.431e-05, 4.862 }, \
+    [KILN_CPU_COST_winograd] = { 7.285e-05, 0.009497, 0.006485, 1.986e-05, 5.31 }, \
     [KILN_CPU_COST_pool] = { 0.0006756, 0.01336, 0.0006695, 0, 0.05696 }, \
     [KILN_CPU_COST_global_pool] = { 4.105e-06, 0.01028, 0.09222 }, \
     [KILN_CPU_COST_matmul] = { 6.51e-05, 1.619e-05, 4.398e-06, 0.2631 }, \
