@@ -112,14 +112,12 @@ kiln_node_inline(KilnNode *node, const KilnFunction *body, GError **error)
     return TRUE;
 }
 
-/* Of an offload node; NULL and no error for others. */
+/* Of an offload node. */
 static const KilnFunction *
 body_of(const KilnNode *node, GError **error)
 {
     if (node->op == KILN_OP_vendor_graph)
         return kiln_attrs(node, vendor_graph)->body;
-    if (node->op != KILN_OP_vendor_executable)
-        return NULL;
     const char *callee = kiln_attrs(node, vendor_executable)->callee;
     const KilnDeclaration *found = kiln_module_find_declaration(node->function->module, callee);
     if (!found || !found->body)
@@ -128,21 +126,47 @@ body_of(const KilnNode *node, GError **error)
     return found ? found->body : NULL;
 }
 
-gboolean
-kiln_module_inline(KilnModule *module, GError **error)
+/* In @function and its subgraphs. */
+static gboolean
+inline_in(KilnFunction *function, bool compiled, GError **error)
 {
-    for (guint i = 0; i < module->functions->len; i++) {
-        kiln_foreach_node_safe (node, (KilnFunction *)g_ptr_array_index(module->functions, i)) {
-            GError *missing = NULL;
-            const KilnFunction *body = body_of(node, &missing);
-            if (missing) {
-                g_propagate_error(error, missing);
+    kiln_foreach_node_safe (node, function) {
+        if (node->op == KILN_OP_vendor_graph ||
+            (compiled && node->op == KILN_OP_vendor_executable)) {
+            const KilnFunction *body = body_of(node, error);
+            if (!body || !kiln_node_inline(node, body, error))
                 return FALSE;
-            }
-            if (body && !kiln_node_inline(node, body, error))
+            continue;
+        }
+        kiln_foreach_region (region, node) {
+            if (!inline_in(region, compiled, error))
                 return FALSE;
         }
     }
+    return TRUE;
+}
+
+static gboolean
+inline_module(KilnModule *module, bool compiled, GError **error)
+{
+    for (guint i = 0; i < module->functions->len; i++) {
+        if (!inline_in(g_ptr_array_index(module->functions, i), compiled, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+gboolean
+kiln_module_inline_regions(KilnModule *module, GError **error)
+{
+    return inline_module(module, false, error);
+}
+
+gboolean
+kiln_module_inline(KilnModule *module, GError **error)
+{
+    if (!inline_module(module, true, error))
+        return FALSE;
     g_autofree bool *keep = g_new0(bool, module->declarations->len + 1);
     kiln_module_keep_declarations(module, keep);
     return TRUE;

@@ -24,7 +24,10 @@ bool kiln_region_is_closed(const KilnNode *node);
 /** Puts the nodes of @node's body in the place of @node, an offload node. */
 gboolean kiln_node_inline(KilnNode *node, const KilnFunction *body, GError **error);
 
-/** Puts the nodes of every region, compiled or not, in its place, and forgets the declarations.
+/** Puts the nodes of every `vendor.graph` of @module and its subgraphs in its place. */
+gboolean kiln_module_inline_regions(KilnModule *module, GError **error);
+
+/** The same for every region, compiled or not, and forgets the declarations.
  * KILN_ERROR_UNSUPPORTED where a declaration has no body. */
 gboolean kiln_module_inline(KilnModule *module, GError **error);
 

@@ -230,11 +230,24 @@ check_operand(KilnVerify *verify, const KilnUse *use, uint32_t i)
     return kiln_verify_use(verify, i);
 }
 
+/* What is compiled for a vendor, and copied to and fro, node by node. */
+static bool
+verify_vendor_region(KilnVerify *verify, const KilnFunction *body)
+{
+    kiln_foreach_node (node, body) {
+        verify->node = node;
+        if (kiln_op_has(node->op, KILN_TRAIT_REGION))
+            return kiln_verify_throw(verify, "a region for a vendor has no subgraphs");
+    }
+    return true;
+}
+
 static bool
 verify_regions(KilnVerify *verify, const KilnNode *node)
 {
     kiln_foreach_region (region, node) {
-        if (!verify_function(verify, region))
+        if (!verify_function(verify, region) ||
+            (node->op == KILN_OP_vendor_graph && !verify_vendor_region(verify, region)))
             return false;
         verify->node = node;
     }
@@ -434,7 +447,7 @@ verify_declaration(KilnVerify *verify, const KilnDeclaration *declaration)
     const KilnFunction *body = declaration->body;
     if (!body)
         return true;
-    if (!verify_function(verify, body))
+    if (!verify_function(verify, body) || !verify_vendor_region(verify, body))
         return false;
     const KilnNode *results = kiln_function_return(body);
     bool fits = body->arguments->len == declaration->n_operands &&

@@ -3,6 +3,7 @@
  * on. */
 #include "runtime/internal.h"
 
+#include "graph/outline.h"
 #include "ir/vendor.h"
 
 KilnModule *
@@ -32,6 +33,10 @@ kiln_compile_ir(KilnModule *module, const KilnPassPipeline *pipeline,
                 const KilnPassOptions *options, KilnPassReport *report, GError **error)
 {
     g_autoptr(KilnIRModule) ir = kiln_ir_module_new(module);
+    /* Regions that no pass had compiled, where a pipeline was cut short or has none that does, run
+     * on own kernels. */
+    if (!kiln_module_inline_regions(module, error))
+        return NULL;
     for (guint i = 0; i < module->functions->len; i++) {
         KilnIRFunction *function = kiln_lower(g_ptr_array_index(module->functions, i), error);
         if (!function)

@@ -553,6 +553,17 @@ partition_function(Partition *partition, bool *changed, GError **error)
     return !*changed || outline_all(partition, error);
 }
 
+/* The choice is made for a whole function at once: what it left to own kernels stays there. */
+static bool
+is_undivided(const KilnFunction *function, KilnPassContext *context)
+{
+    bool undivided = true;
+    kiln_foreach_node (node, function)
+        undivided &= node->op != KILN_OP_vendor_graph && node->op != KILN_OP_vendor_executable;
+    GUARD(undivided, undivided);
+    return true;
+}
+
 gboolean
 kiln_pass_partition_offload(KilnFunction *function, KilnPassContext *context, bool *changed,
                             GError **error)
@@ -561,7 +572,8 @@ kiln_pass_partition_offload(KilnFunction *function, KilnPassContext *context, bo
     *changed = false;
     /* What runs in a loop or a branch is left to own kernels. So is all where memory is preferred
      * to speed: the vendor's weights and workspaces are the bigger ones. */
-    if (!target || !target->vendor || function->owner || kiln_pass_prefers_memory(context))
+    if (!target || !target->vendor || function->owner || kiln_pass_prefers_memory(context) ||
+        !is_undivided(function, context))
         return TRUE;
     const KilnPassOptions_partition_offload *options =
         kiln_pass_options(context, partition_offload);

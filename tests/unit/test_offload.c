@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The offload road: regions, the kernel cache, calls by name, and what the vendor computes. */
+#include "graph/outline.h"
+#include "graph/verify.h"
 #include "ir/vendor.h"
 #include "passes/manager.h"
 #include "runtime/internal.h"
@@ -120,6 +122,65 @@ Test(offload, off_09_edges_of_results)
     cr_expect_eq(function->outputs->len, 4u);
 }
 
+/* Where a pipeline was cut short, or a text with regions meets one that compiles none. */
+Test(offload, off_06_regions_that_no_pass_compiled_run_as_instructions)
+{
+    static const char text[] =
+        "graph @f(%x: f32[2,3], %w: f32[3,2]) {\n"
+        "  %a = vendor.graph @r0(%x, %w) body(%p: f32[2,3], %q: f32[3,2]) {\n"
+        "    %m = matmul(%p, %q) : f32[2,2]\n    return %m\n  } : f32[2,2]\n"
+        "  %y = vendor.graph @r1(%a) {\n"
+        "    %r = relu(%a) : f32[2,2]\n    return %r\n  } : f32[2,2]\n"
+        "  return %y\n}\n";
+    static const float x[] = { 1, 2, 3, -1, -2, -3 }, w[] = { 1, 0, 0, 1, 1, 1 };
+    g_autoptr(KilnIRModule) ir = offloaded(text, "dce");
+    cr_expect_eq(count(ir, KILN_INSTR_matmul) + count(ir, KILN_INSTR_gemm), 1u);
+    cr_expect_eq(count(ir, KILN_INSTR_relu), 1u);
+    cr_expect_eq(count(ir, KILN_INSTR_call), 0u);
+    g_autoptr(KilnSession) session = session_of(text);
+    bind(session, 0, x, sizeof x);
+    bind(session, 1, w, sizeof w);
+    run(session);
+    expect_floats(session, 0, FLOATS(4, 5, 0, 0), DIMS(2, 2));
+}
+
+/* The number of its regions and executables, those of subgraphs too. */
+static uint32_t
+count_regions(const KilnFunction *function)
+{
+    uint32_t n = 0;
+    kiln_foreach_node (node, function) {
+        n += node->op == KILN_OP_vendor_graph || node->op == KILN_OP_vendor_executable;
+        kiln_foreach_region (region, node)
+            n += count_regions(region);
+    }
+    return n;
+}
+
+Test(offload, off_06_regions_of_subgraphs)
+{
+    static const char text[] =
+        "graph @f(%c: bool[], %x: f32[2]) {\n"
+        "  %y = if(%c) then {\n"
+        "    %a = vendor.graph @r0(%x) body(%p: f32[2]) {\n"
+        "      %q = relu(%p) : f32[2]\n      return %q\n    } : f32[2]\n"
+        "    return %a\n  } else {\n"
+        "    %b = vendor.executable @r1(%x) : f32[2]\n    return %b\n  } : f32[2]\n"
+        "  return %y\n}\n"
+        "declare @r1(f32[2]) -> f32[2] body(%p: f32[2]) {\n"
+        "  %q = neg(%p) : f32[2]\n  return %q\n}\n";
+    GError *error = NULL;
+    g_autoptr(KilnModule) module = kiln_module_parse(text, strlen(text), "case.kiln", &error);
+    cr_assert(module, "%s", error ? error->message : "");
+    must(kiln_module_inline_regions(module, &error), error);
+    must(kiln_module_verify(module, &error), error);
+    cr_expect_eq(count_regions(kiln_module_entry(module)), 1u);
+    must(kiln_module_inline(module, &error), error);
+    must(kiln_module_verify(module, &error), error);
+    cr_expect_eq(count_regions(kiln_module_entry(module)), 0u);
+    cr_expect_eq(module->declarations->len, 0u);
+}
+
 static const char printed[] =
     "func @f {\n"
     "  input @x : f32[2,3]\n"
@@ -192,6 +253,28 @@ Test(offload, bodies_that_are_not_what_is_declared)
                                "  %b = relu(%a) : f32[2]\n  return %b\n}\n";
     cr_expect_null(kiln_module_parse(text, strlen(text), "case.kiln", &error));
     expect_error(&error, KILN_ERROR_INVALID, "@r: its body has another signature than is declared");
+}
+
+/* Copies of nodes have no subgraphs: a region is copied when it is compiled, and when it goes back
+ * inline. */
+Test(offload, regions_have_no_subgraphs)
+{
+    GError *error = NULL;
+    static const char region[] =
+        "  %y = if(%c) then {\n    return %a\n  } else {\n"
+        "    %n = neg(%a) : f32[2]\n    return %n\n  } : f32[2]\n  return %y\n}";
+    g_autofree char *graph =
+        g_strdup_printf("graph @f(%%c: bool[], %%a: f32[2]) {\n"
+                        "%%r = vendor.graph @r(%%c, %%a) {\n%s : f32[2]\n  return %%r\n}\n",
+                        region);
+    g_autofree char *declared = g_strdup_printf(
+        "graph @f(%%x: f32[2]) {\n  return %%x\n}\n"
+        "declare @r(bool[], f32[2]) -> f32[2] body(%%c: bool[], %%a: f32[2]) {\n%s\n",
+        region);
+    cr_expect_null(kiln_module_parse(graph, strlen(graph), "case.kiln", &error));
+    expect_error(&error, KILN_ERROR_INVALID, "y (if): a region for a vendor has no subgraphs");
+    cr_expect_null(kiln_module_parse(declared, strlen(declared), "case.kiln", &error));
+    expect_error(&error, KILN_ERROR_INVALID, "y (if): a region for a vendor has no subgraphs");
 }
 
 /* --- what the vendor computes, against own kernels --- */
