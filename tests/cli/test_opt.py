@@ -250,9 +250,10 @@ constants { @w = random_normal(seed=1, std=0.05) : f32[64,64,3,3] }
 """)
         chosen = lambda *options: [line.split()[0] for line in
                                    self.kiln("opt", model, "--print-choices", *options).splitlines()[1:]]
-        self.assertEqual(chosen(), ["winograd", "direct"])
+        own = "--pipeline", "own"
+        self.assertEqual(chosen(*own), ["winograd", "direct"])
         self.assertEqual(chosen("--prefer", "memory"), ["direct", "direct"])
-        self.assertEqual(chosen("--skip", "choose-algorithms"), ["direct", "direct"])
+        self.assertEqual(chosen(*own, "--skip", "choose-algorithms"), ["direct", "direct"])
         self.assertEqual(chosen("--backend", "ref"), ["direct", "direct"])
         self.assertEqual(chosen("--no-offload"), ["direct", "direct"])
         self.assertEqual(chosen("--no-offload", "--passes", "choose-algorithms{winograd=always}"), ["winograd", "direct"])

@@ -36,7 +36,8 @@ class Stacks(CliTest):
                 self.assertLessEqual(*live, (model, fusion))
 
     def instructions(self, name, kind):
-        text = self.kiln("opt", SHARED / "models" / name / "model.onnx", "--stage", "ir", "-o", "/dev/stdout")
+        text = self.kiln("opt", SHARED / "models" / name / "model.onnx", "--no-offload", "--stage", "ir", "-o",
+                         "/dev/stdout")
         return re.findall(rf"(?m)^  {kind} .*", text)
 
     def test_GLW_I8_residual_sums_and_gates(self):
