@@ -260,6 +260,40 @@ constants { @w = random_normal(seed=1, std=0.05) : f32[64,64,3,3] }
         self.kiln("run", model, "--random", "1", "--backend", "ref", "-o", "out")
         self.kiln("run", model, "--random", "1", "--expect", "out", "--rtol", "1e-3", "--atol", "1e-5")
 
+    def test_what_is_offloaded(self):
+        """Nothing where own kernels are asked for or memory is preferred, and nothing of a type that the vendor lacks."""
+        model = self.write("half.kiln", """graph @half(%x: f16[1,64,56,56], %y: f32[1,64,56,56]) {
+  %v = const @v : f16[64,64,1,1]
+  %a = conv(%x, %v) : f16[1,64,56,56]
+  %w = const @w : f32[64,64,1,1]
+  %b = conv(%y, %w) : f32[1,64,56,56]
+  return %a, %b
+}
+constants {
+  @v = random_normal(seed=1, std=0.05) : f16[64,64,1,1]
+  @w = random_normal(seed=1, std=0.05) : f32[64,64,1,1]
+}
+""")
+        calls = lambda *options: re.findall(r"(?m)^  call @.*", self.kiln("opt", model, "--stage", "ir", *options))
+        for pipeline in "default", "offload", "fp16", "lossy":
+            for option in ("--no-offload",), ("--prefer", "memory"), ("--backend", "ref"):
+                self.assertEqual(calls("--pipeline", pipeline, *option), [], (pipeline, option))
+        for pipeline in "own", "glow", "fold", "none":
+            self.assertEqual(calls("--pipeline", pipeline), [], pipeline)
+        # Nothing weighed, be it what `default` does or what a model of halves is given.
+        every = ("partition-offload{when=always}", "propagate-layouts", "compile-offload", "dce")
+        forced = calls("--pipeline", "offload")
+        self.assertLessEqual(len(forced), 1)
+        self.assertEqual(len(calls("--passes", ",".join(every))), len(forced))
+        for call in forced:
+            self.assertIn("@y", call)
+            self.assertNotIn("@x", call)
+        # Cut short, what was to be compiled runs on own kernels.
+        self.kiln("run", model, "--random", "1", "--backend", "ref", "--quiet", "-o", "out")
+        for passes in every, every[:2], every[:1]:
+            self.kiln("run", model, "--random", "1", "--quiet", "--passes", ",".join(passes), "--expect", "out", "--rtol", "1e-3",
+                      "--atol", "1e-3")
+
     def test_stats(self):
         text = self.kiln_err("opt", self.model, "--stats")
         self.assertRegex(text, r"(?m)^level +pass +runs +changed +before +after +delta +ms$")
