@@ -115,7 +115,7 @@ class Plan(CliTest):
         self.check_against_text(document, self.kiln("opt", MODEL, "--stage", "ir", "-o", "/dev/stdout"))
 
     def test_every_pipeline_and_backend(self):
-        for options in (("--pipeline", "none"), ("--pipeline", "debug"), ("--pipeline", "offload"), ("--backend", "ref"),
+        for options in (("--pipeline", "none"), ("--pipeline", "debug"), ("--pipeline", "own"), ("--pipeline", "offload"), ("--backend", "ref"),
                         ("--threads", "1"), ("--skip", "share-buffers"), ("--bisect-limit", "5"), ("--stop-after", "3"), ("--only", "dce")):
             document = self.check(MODEL, *options)
             self.check_against_text(document, self.kiln("opt", MODEL, "--stage", "ir", "-o", "/dev/stdout", *options))

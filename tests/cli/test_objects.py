@@ -116,7 +116,8 @@ class Objects(CliTest):
 
     def test_several_models_in_one_binary(self):
         fold, state = self.write("fold.kiln", FOLDS_AT_FIRST_RUN), self.write("state.kiln", STATE)
-        subjects = {"digits": (MODEL,), "vendor": (MODEL, "--pipeline", "offload"), "fold": (fold,), "state": (state,)}
+        subjects = {"digits": (MODEL,), "own": (MODEL, "--pipeline", "own"), "vendor": (MODEL, "--pipeline", "offload"),
+                    "fold": (fold,), "state": (state,)}
         for name, (model, *options) in subjects.items():
             self.object(model, name, *options)
         checks = "".join(f'    failed |= !same({name}_load(NULL), "{name}.kiln-program") && printf("{name}\\n");\n'

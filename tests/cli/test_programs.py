@@ -24,7 +24,7 @@ class Compiled(CliTest):
 
 class Programs(Compiled):
     def test_run(self):
-        for pipeline in "default", "offload", "none":
+        for pipeline in "own", "default", "offload", "none":
             options = "--pipeline", pipeline
             program = self.compile(MODEL, f"{pipeline}.kiln-program", *options)
             self.assertEqual(self.outputs(program), self.outputs(MODEL, *options))
@@ -110,7 +110,7 @@ class Models(Compiled):
         if not models:
             self.skipTest("no models beside the source tree")
         for model in models:
-            for pipeline in "default", "offload":
+            for pipeline in "own", "default":
                 with self.subTest(model=model.parent.name, pipeline=pipeline):
                     program = self.compile(model, "p", "--pipeline", pipeline)
                     self.assertEqual(self.outputs(program), self.outputs(model, "--pipeline", pipeline))

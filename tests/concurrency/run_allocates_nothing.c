@@ -166,7 +166,7 @@ main(int argc, char **argv)
     free(probe);
     REQUIRE(allocations > 0); /* or nothing is counted at all */
     dl_iterate_phdr(add_ranges, NULL);
-    static const char *const pipelines[] = { "default", "offload" };
+    static const char *const pipelines[] = { "own", "default" };
     for (int i = 1; i < argc; i++) {
         for (int way = 0; way < 4; way++) {
             const char *pipeline = pipelines[way / 2];

@@ -65,7 +65,7 @@ check(const char *path, const char *pipeline)
 int
 main(int argc, char **argv)
 {
-    static const char *const pipelines[] = { "default", "offload" };
+    static const char *const pipelines[] = { "own", "default", "offload" };
     for (int i = 1; i < argc; i++) {
         for (size_t p = 0; p < G_N_ELEMENTS(pipelines); p++) {
             if (check(argv[i], pipelines[p]))

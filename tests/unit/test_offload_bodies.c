@@ -100,13 +100,16 @@ outputs_of(const Body *body, const char *target, gboolean no_offload, uint32_t *
 
 Test(offload_bodies, OFF_06_run_as_instructions_where_the_vendor_lacks_something)
 {
-    bool vendor = kiln_target_by_name("cpu", NULL)->vendor != NULL;
+    const KilnTarget *target = kiln_target_by_name("cpu", NULL);
+    /* Without AVX-512 the library's products are left to own kernels. */
+    bool products = target->isa == KILN_ISA_AVX512 && !g_getenv("ONEDNN_MAX_CPU_ISA");
     for (size_t i = 0; i < G_N_ELEMENTS(bodies); i++) {
         const Body *body = &bodies[i];
+        bool takes = target->vendor && (products || !strstr(body->text, " = gemm("));
         uint32_t calls;
         g_autoptr(GBytes) want = outputs_of(body, "ref", TRUE, &calls);
         g_autoptr(GBytes) got = outputs_of(body, "cpu", FALSE, &calls);
-        cr_expect_eq(calls, vendor ? body->calls : 0, "%s: %u calls", body->name, calls);
+        cr_expect_eq(calls, takes ? body->calls : 0, "%s: %u calls", body->name, calls);
         gsize size;
         const float *a = g_bytes_get_data(want, &size), *b = g_bytes_get_data(got, NULL);
         for (gsize k = 0; k < size / sizeof *a; k++)
@@ -151,12 +154,12 @@ Test(offload_bodies, operands_that_must_be_constant)
 {
     if (!kiln_target_by_name("cpu", NULL)->vendor)
         cr_skip_test("built without a vendor library");
-    static const char text[] =
-        "func @f {\n  %s @w%s : f32[6,8]%s\n  input @x : f32[4,6]\n  output @y : f32[4,8]\n"
-        "  call @r @out @y, @in @x, @in @w\n%s}\n"
-        "declare @r(f32[4,6], f32[6,8]) -> f32[4,8] "
-        "body(%%a: f32[4,6], %%w: f32[6,8] constant=compile) {\n"
-        "  %%m = matmul(%%a, %%w) : f32[4,8]\n  return %%m\n}\n";
+    static const char text[] = "func @f {\n  %s @w%s : f32[8,4,3,3]%s\n  input @x : f32[1,4,8,8]\n"
+                               "  output @y : f32[1,8,6,6]\n"
+                               "  call @r @out @y, @in @x, @in @w\n%s}\n"
+                               "declare @r(f32[1,4,8,8], f32[8,4,3,3]) -> f32[1,8,6,6] "
+                               "body(%%a: f32[1,4,8,8], %%w: f32[8,4,3,3] constant=compile) {\n"
+                               "  %%m = conv(%%a, %%w) : f32[1,8,6,6]\n  return %%m\n}\n";
     static const char *const ways[][4] = {
         { "input", "", "", "" },
         { "weight", " = _", "", "  neg @out @w, @in @w\n" },
