@@ -200,6 +200,16 @@ kiln_affine_fold_all(KilnFunction *function, bool (*is_root)(KilnOp op), KilnAff
 }
 
 bool
+kiln_batchnorm_infers(const KilnNode *bn)
+{
+    for (uint32_t i = 1; i < bn->n_results; i++) {
+        if (bn->results[i].n_uses)
+            return false;
+    }
+    return !kiln_attrs(bn, batch_normalization)->training_mode;
+}
+
+bool
 kiln_affine_append_batchnorm(KilnAffine *affine, const KilnNode *bn, GError **error)
 {
     double epsilon = (double)kiln_attrs(bn, batch_normalization)->epsilon;

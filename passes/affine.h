@@ -32,6 +32,10 @@ bool kiln_affine_fits(const KilnAffine *affine, KilnDType dtype);
 uint32_t kiln_affine_chain(const KilnValue *value, int axis, KilnAffine *affine, KilnNode **end,
                            KilnPassContext *context, const char *rule, GError **error);
 
+/** True for a batch normalization that normalizes with the statistics it is given: its only result
+ * that is read is the first. */
+bool kiln_batchnorm_infers(const KilnNode *bn);
+
 /** What a batch normalization in inference mode with literal statistics does, appended to @affine.
  * False where they cannot be read. */
 bool kiln_affine_append_batchnorm(KilnAffine *affine, const KilnNode *bn, GError **error);

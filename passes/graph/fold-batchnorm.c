@@ -19,16 +19,6 @@
 #include "passes/affine.h"
 #include "passes/rule.h"
 
-static bool
-inference_only(const KilnNode *bn)
-{
-    for (uint32_t i = 1; i < bn->n_results; i++) {
-        if (bn->results[i].n_uses)
-            return false;
-    }
-    return !kiln_attrs(bn, batch_normalization)->training_mode;
-}
-
 /* False where a statistic cannot be read: a quantized one, say. */
 static bool
 read_statistics(const KilnNode *bn, KilnAffine *affine, GError **error)
@@ -41,7 +31,7 @@ static bool
 fold_into(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
     KilnNode *bn = kiln_match_root(match), *product = kiln_match_node(match, "product"), *folded;
-    GUARD(inference, kiln_pass_mode(context) == KILN_MODE_INFER && inference_only(bn));
+    GUARD(inference, kiln_pass_mode(context) == KILN_MODE_INFER && kiln_batchnorm_infers(bn));
     g_auto(KilnAffine) affine = { 0 };
     GUARD(plain_statistics, read_statistics(bn, &affine, error));
     return kiln_affine_absorb(product, &affine, bn, context, rule, &folded, error) &&
@@ -61,7 +51,7 @@ drop_identity(KilnMatch *match, KilnPassContext *context, const char *rule, GErr
 {
     KilnNode *bn = kiln_match_root(match);
     KilnValue *x = kiln_match_value(match, "x");
-    GUARD(inference, kiln_pass_mode(context) == KILN_MODE_INFER && inference_only(bn));
+    GUARD(inference, kiln_pass_mode(context) == KILN_MODE_INFER && kiln_batchnorm_infers(bn));
     g_auto(KilnAffine) affine = { 0 };
     GUARD(plain_statistics, read_statistics(bn, &affine, error));
     GUARD(changes_nothing, !kiln_affine_scales(&affine) && !kiln_affine_shifts(&affine));
