@@ -23,7 +23,7 @@
 
 enum {
     POINTS = KILN_WINOGRAD_POINTS,
-    ROUND_TILES = 64, /* in a round at least */
+    ROUND_TILES = 96, /* in a round at least */
     ROUND_TRIES = 16,
     GROUP_FLOATS = 1 << 18, /* of M */
     TEAM = 4, /* panels and groups of output channels are so many times a number where they can be:
@@ -287,6 +287,7 @@ split_channel(const Round *round, int64_t channel, float *planes)
                                 .planes = planes + 4 * (y % 4) * p->plane + y / 4 * p->pitch,
                                 .plane = p->plane,
                                 .n = p->pitch,
+                                .soon = channel + 1 < c->ic ? c->in[1] * c->in[2] : 0,
                                 .width = c->in[2],
                                 .pad = c->pad[2] };
         p->kernels->row(&row);
@@ -362,6 +363,7 @@ store_channel(const Round *round, int64_t channel, const float *planes)
                                     .planes = planes + 4 * (y % 4) * p->tiles +
                                               (y / 4 - round->first) * p->tiles_x,
                                     .residual = residual ? residual + row : NULL,
+                                    .soon = channel + 1 < c->oc ? p->height * p->width : 0,
                                     .plane = p->tiles,
                                     .width = p->width,
                                     .lo = c->tail.lo,

@@ -27,6 +27,7 @@ typedef struct {
     const float *row; /* of column 0; NULL for a row outside of the image */
     float *planes;
     int64_t plane, n;
+    int64_t soon;       /* floats from the row to one that is read soon */
     int64_t width, pad; /* columns of the image, and how many stand in front of it */
 } KilnWinogradRow;
 
@@ -55,6 +56,7 @@ typedef struct {
 typedef struct {
     float *row;
     const float *planes, *residual;
+    int64_t soon; /* floats from the row to one that is written soon */
     int64_t plane, width;
     float lo, hi;
 } KilnWinogradStore;

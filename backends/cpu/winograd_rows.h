@@ -21,14 +21,26 @@
 #include <string.h>
 
 static void
+zero_row(const KilnWinogradRow *r)
+{
+    for (int c = 0; c < 4; c++)
+        memset(r->planes + c * r->plane, 0, (size_t)r->n * sizeof *r->planes);
+}
+
+static void
 split_row(const KilnWinogradRow *r)
 {
+    if (!r->row) {
+        zero_row(r);
+        return;
+    }
     for (int64_t x = 0; x < r->n; x += VW) {
         V v[4], even[2], odd[2];
         for (int j = 0; j < 4; j++) {
-            int64_t column = 4 * x + j * VW - r->pad;
-            v[j] = r->row ? V_LOAD_SOME(r->row + column, V_LANES(-column, r->width - column))
-                          : V_SET1(0.0f);
+            const float *from = r->row + 4 * x + j * VW - r->pad;
+            int64_t first = r->row - from;
+            __builtin_prefetch(from + r->soon);
+            v[j] = V_LOAD_SOME(from, V_LANES(first, first + r->width));
         }
         for (int j = 0; j < 2; j++) {
             even[j] = V_EVENS(v[2 * j], v[2 * j + 1]);
@@ -135,6 +147,7 @@ static inline __attribute__((always_inline)) void
 store_vector(const KilnWinogradStore *s, int64_t x, V v, const bool residual)
 {
     MASK mask = V_MASK(s->width - x);
+    __builtin_prefetch(s->row + s->soon + x, 1);
     if (residual) { /* which may be the row itself */
         v = V_ADD(v, V_LOAD_SOME(s->residual + x, mask));
         v = V_MIN(V_SET1(s->hi), V_MAX(V_SET1(s->lo), v));
