@@ -1,24 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A barrier for a team that meets every few microseconds. Whoever waits spins first: going to sleep
- * and being woken costs more than most of these waits. Then it yields, so that a team with more
- * threads than processors gets on as well.
+ * and being woken costs more than most of these waits. Then it yields its processor, at once where
+ * the team has more threads than there are processors: those that it waits for may need this one.
  */
 #pragma once
 
+#include <omp.h>
 #include <sched.h>
 #include <stdalign.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 
 enum {
-    KILN_CPU_SPINS = 4096 /* some tens of microseconds */
+    KILN_CPU_SPINS = 1024 /* some microseconds */
 };
 
-/** Zero-initialised. The members write to lines of their own. */
+/** What all write and what all read are on lines of their own. */
 typedef struct {
     alignas(64) atomic_int arrived;
     alignas(64) atomic_uint round;
+    int spins;
 } KilnCpuBarrier;
+
+/** A barrier for a team of at most @threads. */
+static inline KilnCpuBarrier
+kiln_cpu_barrier(int threads)
+{
+    bool crowded = threads > 1 && threads > omp_get_num_procs();
+    return (KilnCpuBarrier){ .spins = crowded ? 0 : KILN_CPU_SPINS };
+}
 
 static inline void
 kiln_cpu_relax(void)
@@ -42,7 +53,7 @@ kiln_cpu_barrier_wait(KilnCpuBarrier *barrier, int members)
     }
     int spins = 0;
     while (atomic_load_explicit(&barrier->round, memory_order_acquire) == round) {
-        if (spins++ < KILN_CPU_SPINS)
+        if (spins++ < barrier->spins)
             kiln_cpu_relax();
         else
             sched_yield();

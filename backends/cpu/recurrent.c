@@ -309,14 +309,14 @@ static void
 run_direction(const KilnCpuRecurrent *net, int64_t direction, float *c)
 {
     const float *x = operand(net, net->first_in);
-    KilnCpuBarrier barrier = { 0 };
+    int64_t products = net->batch * net->gates * net->hidden * net->hidden;
+    int threads = products < TEAM_PRODUCTS ? 1 : net->args->threads;
+    KilnCpuBarrier barrier = kiln_cpu_barrier(threads);
     Block block = { .net = net,
                     .direction = direction,
                     .backwards = net->reverse || direction == 1,
                     .c = c,
                     .barrier = &barrier };
-    int64_t products = net->batch * net->gates * net->hidden * net->hidden;
-    int threads = products < TEAM_PRODUCTS ? 1 : net->args->threads;
     for (int64_t first = 0; first < net->steps; first += net->block) {
         int64_t last = net->steps - net->block, low = first < last ? first : last;
         block.begin = first;
