@@ -64,11 +64,23 @@ kiln_cpu_takes_rows(const KilnInstr *instr, uint32_t i, int64_t rows)
         return is_dims(type, rows);
     case KILN_INSTR_stack:
         return stack_takes(instr, i, rows);
-    case KILN_INSTR_cast:
-        return false;
+        /* What walks by broadcast.h. */
+#define VARIANT(id)
+#define UNARY(id) case KILN_INSTR_##id:
+#define BINARY(id) case KILN_INSTR_##id:
+#define COMPARE(id) case KILN_INSTR_##id:
+#include "backends/cpu/elementwise.def"
+    case KILN_INSTR_and:
+    case KILN_INSTR_mean:
+    case KILN_INSTR_not:
+    case KILN_INSTR_or:
+    case KILN_INSTR_pow:
+    case KILN_INSTR_sum:
+    case KILN_INSTR_where:
+    case KILN_INSTR_xor:
+        return is_dims(type, rows);
     default:
-        return kiln_instr_info(instr->kind)->flags & KILN_INSTR_DATA_PARALLEL &&
-               is_dims(type, rows);
+        return false;
     }
 }
 
