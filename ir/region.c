@@ -63,6 +63,12 @@ kiln_region_equal(const KilnRegion *a, const KilnRegion *b)
 }
 
 bool
+kiln_region_is_aligned(const KilnRegion *region, int64_t unit)
+{
+    return region->offset % unit == 0 && (region->rows == 1 || region->pitch % unit == 0);
+}
+
+bool
 kiln_region_meet(const KilnRegion *a, const KilnRegion *b)
 {
     if (a->run == 0 || b->run == 0 || a->offset >= b->offset + kiln_region_span(b) ||

@@ -26,5 +26,7 @@ bool kiln_region_part(const KilnRegion *whole, const KilnRegion *part, KilnRegio
  * each other have none; of other rows only spans are compared. */
 bool kiln_region_meet(const KilnRegion *a, const KilnRegion *b);
 bool kiln_region_equal(const KilnRegion *a, const KilnRegion *b);
+/** Whether every row begins at a multiple of @unit bytes. */
+bool kiln_region_is_aligned(const KilnRegion *region, int64_t unit);
 
 #endif

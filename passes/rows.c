@@ -19,12 +19,15 @@ all_take(Look *look, const KilnBuffer *buffer, const KilnRegion *region)
         bool names = user == buffer->def || user->kind == KILN_INSTR_dealloc;
         if (user == look->except || names)
             continue;
-        if (look->left-- <= 0)
+        bool nests = user->kind == KILN_INSTR_view && buffer->kind == KILN_BUFFER_VIEW;
+        if ((region->rows > 1 || nests) && look->left-- <= 0)
             return false;
         if (user->kind == KILN_INSTR_view) {
             const KilnBuffer *view = user->operands[0].buffer;
+            const int64_t unit = (int64_t)kiln_dtype_size(view->type.dtype);
             KilnRegion part = kiln_view_part(view);
-            if (!kiln_region_part(region, &part, &part) || !all_take(look, view, &part))
+            if (!kiln_region_part(region, &part, &part) || !kiln_region_is_aligned(&part, unit) ||
+                !all_take(look, view, &part))
                 return false;
         } else if (region->rows > 1 &&
                    !kiln_target_takes_rows(look->target, user, use->index, region->rows)) {
@@ -39,5 +42,5 @@ kiln_rows_taken(const KilnTarget *target, const KilnBuffer *buffer, const KilnRe
                 const KilnInstr *except)
 {
     Look look = { target, except, LOOK_MAX };
-    return region->rows == 1 || all_take(&look, buffer, region);
+    return all_take(&look, buffer, region);
 }

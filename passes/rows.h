@@ -6,8 +6,8 @@
 #include "ir/target.h"
 
 /** Whether all that names @buffer but @except works on it where it lies in @region of another one:
- * kernels say so for themselves, and what views it has must be regions there too. Looks at a
- * bounded number of uses: false where there are more. */
+ * kernels say so for themselves, and what views it has must be regions there too, aligned to their
+ * elements. False where there is too much to look at: uses of a region in rows, views of views. */
 bool kiln_rows_taken(const KilnTarget *target, const KilnBuffer *buffer, const KilnRegion *region,
                      const KilnInstr *except);
 

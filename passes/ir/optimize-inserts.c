@@ -63,9 +63,12 @@ joint_of(const KilnInstr *instr, int axis)
 {
     KilnBuffer *result = instr->operands[0].buffer;
     Joint joint = { kiln_buffer_origin(result), kiln_buffer_region(result), axis, 1, 0 };
-    for (int d = 0; d < axis; d++)
+    int64_t bytes = kiln_type_bytes(&result->type);
+    if (bytes == 0) /* other extents may be of any size */
+        joint.rows = 0;
+    for (int d = 0; d < axis && bytes; d++)
         joint.rows *= result->type.dims[d];
-    joint.pitch = joint.rows ? kiln_type_bytes(&result->type) / joint.rows : 0;
+    joint.pitch = joint.rows ? bytes / joint.rows : 0;
     return joint;
 }
 
@@ -211,8 +214,7 @@ is_all(const KilnInstr *instr, const Joint *joint, const Piece *piece)
 static bool
 is_aligned(const KilnRegion *place, const KilnType *type)
 {
-    int64_t unit = (int64_t)kiln_dtype_size(type->dtype);
-    return place->offset % unit == 0 && place->pitch % unit == 0;
+    return kiln_region_is_aligned(place, (int64_t)kiln_dtype_size(type->dtype));
 }
 
 static bool
@@ -267,8 +269,7 @@ padded_piece(Inserts *inserts, const KilnInstr *pad, const Joint *joint)
     padded_axis(pad, pads);
     if (result->type.rank > 0 && result->type.dims[joint->axis])
         of_one = joint->pitch / result->type.dims[joint->axis];
-    Piece piece = piece_at(pad, joint, 1, pads[0] * of_one);
-    piece.n = 1;
+    Piece piece = { 1, 1, kiln_buffer_origin(operand), pads[0] * of_one, 0, false };
     piece.width = joint->rows ? kiln_type_bytes(&operand->type) / joint->rows : 0;
     inserts->n_looks++;
     piece.in_place = piece.width > 0 && may_move(inserts, pad, joint, &piece);
