@@ -489,13 +489,30 @@ kiln_view_part(const KilnBuffer *view)
 KilnRegion
 kiln_buffer_region(const KilnBuffer *buffer)
 {
-    if (buffer->kind != KILN_BUFFER_VIEW) {
-        int64_t bytes = kiln_type_bytes(&buffer->type);
-        return kiln_region_make(0, 1, bytes, bytes);
+    enum {
+        AT_ONCE = 8
+    };
+    const KilnBuffer *views[AT_ONCE], *at = buffer;
+    size_t depth = 0;
+    for (; at->kind == KILN_BUFFER_VIEW; at = at->base)
+        depth++;
+    const int64_t bytes = kiln_type_bytes(&at->type);
+    KilnRegion region = kiln_region_make(0, 1, bytes, bytes);
+    /* From the origin up, some views at a time: texts may nest any number. */
+    while (depth > 0) {
+        const size_t n = MIN(depth, AT_ONCE);
+        at = buffer;
+        for (size_t above = depth - n; above > 0; above--)
+            at = at->base;
+        for (size_t i = 0; i < n; i++, at = at->base)
+            views[i] = at;
+        for (size_t i = n; i > 0; i--) {
+            const KilnRegion part = kiln_view_part(views[i - 1]);
+            kiln_region_part(&region, &part, &region);
+        }
+        depth -= n;
     }
-    KilnRegion base = kiln_buffer_region(buffer->base), part = kiln_view_part(buffer), out;
-    kiln_region_part(&base, &part, &out);
-    return out;
+    return region;
 }
 
 bool

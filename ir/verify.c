@@ -264,7 +264,10 @@ check_rows(const KilnInstr *instr, const KilnBuffer *view, GError **error)
     const KilnBuffer *base = view->base;
     int64_t rows = view->view_rows, unit = (int64_t)kiln_dtype_size(base->type.dtype), pitch;
     if (rows == 1)
-        return TRUE;
+        return view->view_pitch == 0 ||
+               kiln_instr_throw(instr, error,
+                                "expected no pitch of one row, found %" G_GINT64_FORMAT,
+                                view->view_pitch);
     int64_t elements = kiln_type_elements(&view->type);
     g_autofree char *type = kiln_type_to_string(&view->type);
     if (view->type.layout || base->type.layout)
@@ -311,9 +314,13 @@ kiln_instr_verify_view(const KilnInstr *instr, GError **error)
     if (!kiln_region_part(&region, &part, &region))
         return kiln_instr_throw(instr, error, "its bytes are no rows of %s, which has gaps",
                                 base->name);
-    return region.offset % (int64_t)kiln_dtype_size(view->type.dtype) == 0 ||
-           kiln_instr_throw(instr, error, "byte %" G_GINT64_FORMAT " is misaligned for %s",
-                            region.offset, kiln_dtype_name(view->type.dtype));
+    const int64_t unit = (int64_t)kiln_dtype_size(view->type.dtype);
+    if (region.offset % unit)
+        return kiln_instr_throw(instr, error, "byte %" G_GINT64_FORMAT " is misaligned for %s",
+                                region.offset, kiln_dtype_name(view->type.dtype));
+    return region.rows == 1 || region.pitch % unit == 0 ||
+           kiln_instr_throw(instr, error, "a pitch of %" G_GINT64_FORMAT " bytes misaligns %s",
+                            region.pitch, kiln_dtype_name(view->type.dtype));
 }
 
 static gboolean

@@ -5,6 +5,7 @@
 #include "ir/ir.h"
 
 #include <criterion/criterion.h>
+#include <pthread.h>
 #include <string.h>
 
 enum {
@@ -125,4 +126,59 @@ Test(ir_regions, verifier_names_what_is_no_view)
     expect_error("@x {rows=2} : f32[8]", "expected ','");
     expect_error("%w {offset=2} : f32[8]", "its bytes are no rows of w, which has gaps");
     expect_error("%w {rows=2, pitch=6} : f32[8]", "its bytes are no rows of w");
+    expect_error("@x {rows=1, pitch=9223372036854775807} : f32[8]", "expected no pitch of one row");
+    expect_error("@x {rows=1, pitch=8} : f32[8]", "expected no pitch of one row, found 8");
+}
+
+/* Every row is aligned to what is read from it, not only the first. */
+Test(ir_regions, verifier_names_rows_that_are_misaligned)
+{
+    static const char text[] = "func @f {\n  input @x : i8[2,33]\n  output @y : i16[2,16]\n"
+                               "  %v = view @x {rows=2, pitch=33} : i8[2,32]\n"
+                               "  %w = view %v : i16[2,16]\n  slice @out @y, @in %w\n}\n";
+    g_autoptr(GError) error = NULL;
+    g_autoptr(KilnIRModule) ir = kiln_ir_module_parse(text, strlen(text), "test", &error);
+    cr_assert_null(ir);
+    cr_assert(strstr(error->message, "a pitch of 33 bytes misaligns i16"), "%s", error->message);
+}
+
+enum {
+    DEPTH = 3000
+};
+
+static void *
+find_region(void *buffer)
+{
+    static KilnRegion region;
+    region = kiln_buffer_region(buffer);
+    return &region;
+}
+
+/* However many views of views a text has, as here on a stack that has no room for a call each. */
+Test(ir_regions, views_nest_to_any_depth)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GString) text = g_string_new("func @f {\n  input @x : f32[4,8192]\n"
+                                           "  output @y : f32[4,2]\n"
+                                           "  %v0 = view @x {rows=4, pitch=8192} : f32[4,8000]\n");
+    for (int i = 1; i <= DEPTH; i++)
+        g_string_append_printf(text,
+                               "  %%v%d = view %%v%d {offset=1, rows=4, pitch=%d} : f32[4,%d]\n", i,
+                               i - 1, 8002 - 2 * i, 8000 - 2 * i);
+    g_string_append_printf(text, "  %%v = view %%v%d {rows=4, pitch=%d} : f32[4,2]\n", DEPTH,
+                           8000 - 2 * DEPTH);
+    g_string_append(text, "  relu @out @y, @in %v\n}\n");
+    g_autoptr(KilnIRModule) ir = kiln_ir_module_parse(text->str, text->len, "test", &error);
+    cr_assert(ir, "%s", error ? error->message : "");
+    KilnBuffer *last = kiln_ir_find_buffer(g_ptr_array_index(ir->functions, 0), "v");
+    pthread_attr_t attributes;
+    pthread_t thread;
+    void *found;
+    cr_assert_eq(pthread_attr_init(&attributes), 0);
+    cr_assert_eq(pthread_attr_setstacksize(&attributes, 128 * 1024), 0);
+    cr_assert_eq(pthread_create(&thread, &attributes, find_region, last), 0);
+    cr_assert_eq(pthread_join(thread, &found), 0);
+    pthread_attr_destroy(&attributes);
+    const KilnRegion expected = kiln_region_make(4 * DEPTH, 4, 8, 4 * 8192);
+    cr_assert(kiln_region_equal(found, &expected));
 }
