@@ -347,9 +347,8 @@ kiln_layout_physical(const KilnType *type, int *out_rank, int64_t out_dims[2 * K
         int64_t block = g_ascii_strtoll(tag, &end, 10);
         int dim = g_ascii_tolower(*end) - 'a';
         if (end == tag || block < 1 || block > 1024 || dim < 0 || dim >= type->rank ||
-            rank == 2 * KILN_MAX_RANK)
+            rank == 2 * KILN_MAX_RANK || __builtin_mul_overflow(blocks[dim], block, &blocks[dim]))
             return kiln_throw(error, KILN_ERROR_TYPE, "layout %s is malformed", type->layout);
-        blocks[dim] *= block;
         out_dims[rank++] = block;
         tag = end + 1;
     }
