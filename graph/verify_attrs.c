@@ -42,6 +42,41 @@ check_region_arguments(KilnVerify *verify, const KilnFunction *region, uint32_t 
     return true;
 }
 
+/* Results are counted behind arguments. */
+static bool
+same_types(KilnVerify *verify, const KilnFunction *region, uint32_t i, const KilnType *outer,
+           const KilnType *inner)
+{
+    if (kiln_type_equal(outer, inner))
+        return true;
+    const uint32_t n = verify->node->n_operands;
+    g_autofree char *expected = kiln_type_to_string(outer);
+    g_autofree char *found = kiln_type_to_string(inner);
+    return kiln_verify_throw(verify, "subgraph @%s, %s %u: expected %s, found %s", region->name,
+                             i < n ? "argument" : "result", i < n ? i : i - n, expected, found);
+}
+
+/* The body of a region that is computed as a whole has the types of what goes in and comes out: it
+ * may take the region's place. */
+static bool
+check_region_types(KilnVerify *verify, const KilnFunction *region)
+{
+    const KilnNode *node = verify->node, *last = kiln_function_return(region);
+    for (uint32_t i = 0; i < region->arguments->len; i++) {
+        const KilnValue *outer = node->operands[i].value;
+        if (outer && !same_types(verify, region, i, &outer->type,
+                                 &kiln_function_argument(region, i)->value.type))
+            return false;
+    }
+    for (uint32_t i = 0; i < node->n_results; i++) {
+        const KilnValue *inner = last->operands[i].value;
+        if (inner &&
+            !same_types(verify, region, node->n_operands + i, &node->results[i].type, &inner->type))
+            return false;
+    }
+    return true;
+}
+
 /* `loop` passes its counter, the condition and what it carries; its body returns the condition
  * first. A bare block sees its operands around it, or takes each as an argument. */
 static bool
@@ -60,7 +95,8 @@ check_signature(KilnVerify *verify, const KilnFunction *region)
     default:
         return (region->arguments->len == 0 ||
                 check_region_arguments(verify, region, node->n_operands)) &&
-               check_region_results(verify, region, 0);
+               check_region_results(verify, region, 0) &&
+               (node->op != KILN_OP_vendor_graph || check_region_types(verify, region));
     }
 }
 

@@ -384,6 +384,12 @@ Test(text, errors_of_types_and_rules_keep_their_code_and_get_a_place)
 {
     expect_error_at("graph @f(%x: f32[2]:aab) { return }", "a.kiln", KILN_ERROR_TYPE,
                     "a.kiln:1:21: layout aab does not fit rank 1");
+    expect_error_at("graph @f(%x: f32[2,2]:aBb) { return }", "a.kiln", KILN_ERROR_TYPE,
+                    "a.kiln:1:23: layout aBb does not fit rank 2");
+    /* Blocks of 2 to the power of 70 elements. */
+    expect_error_at("graph @f(%x: f32[2,2]:aB1024b1024b1024b1024b1024b1024b1024b) { return }",
+                    "a.kiln", KILN_ERROR_TYPE,
+                    "a.kiln:1:23: layout aB1024b1024b1024b1024b1024b1024b1024b is malformed");
     expect_error_at("graph @f(%x: f32[2], %y: f32[3]) {\n  %z = add(%x, %y)\n  return %z\n}", NULL,
                     KILN_ERROR_SHAPE,
                     "<text>:2:3: z (add): expected shapes that broadcast, found f32[2] and "
@@ -400,6 +406,19 @@ Test(text, errors_of_types_and_rules_keep_their_code_and_get_a_place)
                     "  return %z\n}",
                     "a.kiln", KILN_ERROR_INVALID,
                     "a.kiln:2: @f: z (if): subgraph @else_branch: expected 1 results, found 0");
+    expect_error_at("graph @f(%x: f32[2]) {\n"
+                    "  %z = vendor.graph @r(%x) body(%a: f32[3]) { return %a } : f32[2]\n"
+                    "  return %z\n}",
+                    "a.kiln", KILN_ERROR_INVALID,
+                    "a.kiln:2: @f: z (vendor.graph): subgraph @body, argument 0: expected f32[2], "
+                    "found f32[3]");
+    expect_error_at(
+        "graph @f(%x: f32[2]) {\n"
+        "  %z = vendor.graph @r(%x) { %n = neg(%x) return %n } : f32[2]:a2a\n"
+        "  return %z\n}",
+        "a.kiln", KILN_ERROR_INVALID,
+        "a.kiln:2: @f: z (vendor.graph): subgraph @body, result 0: expected f32[2]:a2a, "
+        "found f32[2]");
 }
 
 Test(text, names_are_unique_in_and_around_subgraphs)
