@@ -2,13 +2,15 @@
 /* The verifier of what changed. A function that was valid can only have become invalid at what was
  * touched since, and at what hangs on it:
  *
- *   an instruction that was linked or moved        stands behind what defines its operands, in
- * front of what uses the buffer that it defines a new one, or with other operands, attributes  is
- * looked at as the whole verifier does; for a view so are the users, whose bytes moved with it a
- * buffer with other uses, name or kind         is looked at as the whole verifier does; one that
- *                                                  was removed has no uses
- *   the origins of all of these                    one dealloc, behind all uses; every read, also
- *                                                  through views, is of bytes written before
+ *   an instruction that was linked or moved
+ *       stands behind what defines its operands, in front of what uses the buffer that it defines
+ *   a new one, or one with other operands or attributes
+ *       is looked at as the whole verifier does; for a view so are the users, whose bytes moved
+ *       with it
+ *   a buffer with other uses, name or kind
+ *       is looked at as the whole verifier does; one that was removed has no uses
+ *   the origins of all of these
+ *       one dealloc, behind all uses; every read, also through views, is of bytes written before
  *
  * Which of two instructions comes first is told by their places, which the functions that link them
  * keep. A function with a memory plan has its offsets checked as a whole. */
@@ -83,18 +85,13 @@ check_defined(const KilnInstr *instr, uint32_t i, GError **error)
            throw_undefined(instr, buffer, error);
 }
 
-/* Those of a view lie elsewhere when it does. */
 static gboolean
 check_users(const KilnInstr *def, GError **error)
 {
     const KilnBuffer *buffer = def->operands[0].buffer;
     kiln_foreach_buffer_use (use, buffer) {
-        if (use->user == def)
-            continue;
-        if (use->user->place <= def->place)
+        if (use->user != def && use->user->place <= def->place)
             return throw_undefined(use->user, buffer, error);
-        if (def->kind == KILN_INSTR_view && def->rewritten)
-            kiln_ir_changes_add_instr(use->user, true);
     }
     return TRUE;
 }
@@ -330,11 +327,36 @@ prefetch(const GPtrArray *instrs, guint i)
         __builtin_prefetch(near->operands[k].buffer);
 }
 
+/* The bytes of a view move with it: its users are looked at anew, through views of views. */
+static void
+add_users_of_views(Look *look)
+{
+    const GPtrArray *instrs = look->function->changes.instrs;
+    GPtrArray *views = look->views;
+    for (guint i = 0; i < instrs->len; i++) {
+        KilnInstr *instr = g_ptr_array_index(instrs, i);
+        if (instr->kind == KILN_INSTR_view && instr->rewritten && instr->operands[0].buffer)
+            g_ptr_array_add(views, instr->operands[0].buffer);
+    }
+    for (guint i = 0; i < views->len; i++) {
+        const KilnBuffer *view = g_ptr_array_index(views, i);
+        kiln_foreach_buffer_use (use, view) {
+            KilnInstr *user = use->user;
+            const bool seen = user->rewritten;
+            kiln_ir_changes_add_instr(user, true);
+            if (user->kind == KILN_INSTR_view && use->index == 1 && !seen &&
+                user->operands[0].buffer)
+                g_ptr_array_add(views, user->operands[0].buffer);
+        }
+    }
+}
+
 static gboolean
 check_instrs(Look *look, GError **error)
 {
     const GPtrArray *instrs = look->function->changes.instrs;
-    for (guint i = 0; i < instrs->len; i++) { /* the list grows */
+    add_users_of_views(look);
+    for (guint i = 0; i < instrs->len; i++) {
         prefetch(instrs, i);
         if (!check_order(g_ptr_array_index(instrs, i), error))
             return FALSE;

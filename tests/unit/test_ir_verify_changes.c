@@ -332,6 +332,22 @@ Test(ir_verify_changes, operands_that_may_not_share_bytes)
 
 /* --- views --- */
 
+/* The outer view was noted before the inner one got another base. */
+Test(ir_verify_changes, operands_that_share_bytes_through_views_of_views)
+{
+    const KilnType whole = kiln_type_make(KILN_DTYPE_f32, 1, (int64_t[]){ 6 }),
+                   part = kiln_type_make(KILN_DTYPE_f32, 1, (int64_t[]){ 3 });
+    KilnInstr *before = dealloc_of("a");
+    KilnBuffer *inner = kiln_ir_view(function, "inner", buffer("a"), 0, &whole, before);
+    KilnBuffer *outer = kiln_ir_view(function, "outer", inner, 0, &part, before);
+    KilnBuffer *to = kiln_ir_view(function, "to", buffer("b"), 1, &part, before);
+    build(KILN_INSTR_exp, "to", "outer", before);
+    expect_fine();
+    kiln_instr_move(outer->def, to->def->next);
+    kiln_instr_set_operand(inner->def, 1, buffer("b"));
+    expect("@f: to (exp): operand 1 (outer) may not share bytes with operand 0 (to)");
+}
+
 Test(ir_verify_changes, a_view_of_another_base_whose_users_then_share_bytes)
 {
     kiln_instr_set_operand(buffer("lo")->def, 1, buffer("a"));
