@@ -84,6 +84,20 @@ slot_of(const KilnBinder *binder, KilnBuffer *buffer)
     return slot;
 }
 
+/* Those who bind tensors state dims, and mean the plain layout. */
+static gboolean
+check_edges(const KilnInfoList *list, const char *what, GError **error)
+{
+    for (unsigned i = 0; i < list->n; i++) {
+        if (!list->types[i].layout)
+            continue;
+        g_autofree char *type = kiln_type_to_string(&list->types[i]);
+        return kiln_throw(error, KILN_ERROR_UNSUPPORTED, "%s %s: expected a plain layout, found %s",
+                          what, list->info[i].name, type);
+    }
+    return TRUE;
+}
+
 static gboolean
 throw_no_kernel(const KilnBinder *binder, const KilnInstr *instr, GError **error)
 {
@@ -308,6 +322,8 @@ kiln_program_bind(KilnIRModule *ir, const KilnBindOptions *options, GError **err
         kiln_info_list_init(&out->inputs, out->folder->n_inputs, out->folder->input_names,
                             out->folder->input_types);
     }
+    if (!check_edges(&out->inputs, "input", error) || !check_edges(&out->outputs, "output", error))
+        return NULL;
     if (!bind_calls(&binder, error) || (options->stored && !check_kernels(&binder, error)) ||
         !kiln_bind_weights(&binder, error))
         return NULL;

@@ -37,6 +37,16 @@ Test(runtime_compile, infos)
     kiln_program_unref(program);
 }
 
+/* Callers state dims and no layout: a buffer of a layout would have another size. */
+Test(runtime_compile, edges_in_a_layout)
+{
+    refuses("graph @f(%x: f32[1,12]:aB16b) {\n  %y = unpack(%x) : f32[1,12]\n  return %y\n}\n",
+            NULL, KILN_ERROR_UNSUPPORTED,
+            "input x: expected a plain layout, found f32[1,12]:aB16b");
+    refuses("graph @f(%x: f32[1,12]) {\n  %y = pack(%x) : f32[1,12]:aB16b\n  return %y\n}\n", NULL,
+            KILN_ERROR_UNSUPPORTED, "output y: expected a plain layout, found f32[1,12]:aB16b");
+}
+
 Test(runtime_compile, size_of_the_options)
 {
     KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
