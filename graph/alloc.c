@@ -6,6 +6,11 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <unistd.h>
+
+enum {
+    HUGE = 2 * 1024 * 1024 /* the big pages of the system */
+};
 
 /* Per thread, so that concurrent sessions neither race on them nor see each other's injected
  * faults. */
@@ -32,14 +37,34 @@ kiln_alloc(size_t count, size_t size, GError **error)
     return memory;
 }
 
+/* @whole pages of @mapped, which has HUGE bytes more, from a multiple of HUGE on. Most of the time
+ * that writing them takes goes into first touches, and weights that are streamed wait for the
+ * addresses of pages: fewer where pages are big. A hint, which holds no page that is not written.
+ */
+static void *
+align_huge(char *mapped, size_t whole)
+{
+    size_t skip = (HUGE - (uintptr_t)mapped % HUGE) % HUGE;
+    if (skip)
+        munmap(mapped, skip);
+    munmap(mapped + skip + whole, HUGE - skip);
+    madvise(mapped + skip, whole, MADV_HUGEPAGE);
+    return mapped + skip;
+}
+
 void *
 kiln_map(size_t size, GError **error)
 {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    bool possible = size <= SIZE_MAX - 2 * HUGE;
+    size_t whole = possible ? (size + page - 1) / page * page : 0;
+    bool huge = whole >= HUGE;
     void *memory = MAP_FAILED;
-    if (!is_injected())
-        memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (!is_injected() && possible)
+        memory = mmap(NULL, whole + (huge ? HUGE : 0), PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory != MAP_FAILED)
-        return memory;
+        return huge ? align_huge(memory, whole) : memory;
     kiln_throw(error, KILN_ERROR_MEMORY, "cannot map %zu bytes", size);
     return NULL;
 }
@@ -64,9 +89,15 @@ typedef struct {
     void *memory;
     size_t size;
     KilnRecycler *recycler; /* NULL: none */
+    bool sealed;            /* below the lock of `alive` */
 } Pages;
 
 static atomic_size_t mapped_bytes;
+
+/* Which bytes are pages of their own: the address of each tensor that lives → its Pages. A GBytes
+ * does not say. */
+static GHashTable *alive;
+static pthread_mutex_t alive_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void
 unmap(void *memory, size_t size)
@@ -133,11 +164,48 @@ kiln_recycler_free(KilnRecycler *recycler)
 }
 
 static void
+enter_alive(Pages *pages)
+{
+    pthread_mutex_lock(&alive_lock);
+    if (!alive)
+        alive = g_hash_table_new(NULL, NULL);
+    g_hash_table_insert(alive, pages->memory, pages);
+    pthread_mutex_unlock(&alive_lock);
+}
+
+static void
+leave_alive(const Pages *pages)
+{
+    pthread_mutex_lock(&alive_lock);
+    g_hash_table_remove(alive, pages->memory);
+    if (!g_hash_table_size(alive))
+        g_clear_pointer(&alive, g_hash_table_unref);
+    pthread_mutex_unlock(&alive_lock);
+}
+
+bool
+kiln_bytes_seal(GBytes *bytes)
+{
+    size_t size;
+    const void *data = g_bytes_get_data(bytes, &size);
+    pthread_mutex_lock(&alive_lock);
+    Pages *pages = alive ? g_hash_table_lookup(alive, data) : NULL;
+    bool whole = pages && pages->size == size;
+    if (whole && !pages->sealed)
+        pages->sealed = mprotect(pages->memory, size, PROT_READ) == 0;
+    bool sealed = whole && pages->sealed;
+    pthread_mutex_unlock(&alive_lock);
+    return sealed;
+}
+
+static void
 pages_free(gpointer data)
 {
     Pages *pages = data;
+    leave_alive(pages);
     if (pages->recycler) {
-        pages->memory = swap(pages->recycler, pages->memory, &pages->size);
+        if (!pages->sealed) /* else nobody can write them again */
+            pages->memory = swap(pages->recycler, pages->memory, &pages->size);
         recycler_unref(pages->recycler);
     }
     unmap(pages->memory, pages->size);
@@ -163,7 +231,8 @@ new_pages(KilnRecycler *recycler, size_t size, void **out_data, GError **error)
     if (!*out_data && !(*out_data = map(size, error)))
         return NULL;
     Pages *pages = g_new(Pages, 1);
-    *pages = (Pages){ *out_data, size, recycler };
+    *pages = (Pages){ .memory = *out_data, .size = size, .recycler = recycler };
+    enter_alive(pages);
     if (recycler)
         atomic_fetch_add(&recycler->references, 1);
     return g_bytes_new_with_free_func(*out_data, size, pages_free, pages);

@@ -6,13 +6,14 @@
 
 #include "graph/error.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #define KILN_ALIGNMENT 64
 
 enum {
-    KILN_MAP_MIN = 1 << 20, /* bytes of a tensor from which on it has pages of its own */
+    KILN_MAP_MIN = 1 << 17, /* bytes of a tensor from which on it has pages of its own */
 };
 
 /** Rounds a byte count up to the alignment of tensors; SIZE_MAX where that overflows. */
@@ -39,6 +40,10 @@ void *kiln_map(size_t size, GError **error);
  * their own, which go back to the system with the last reference; a heap would keep them.
  * *@out_data is no NULL where there is nothing to write. Fails with KILN_ERROR_MEMORY. */
 GBytes *kiln_bytes_new(size_t count, size_t size, void **out_data, GError **error);
+
+/** Makes @bytes read-only where they are pages of their own and all of them, and says whether they
+ * are: who made them has written them, nobody else may. They stay so until they are freed. */
+bool kiln_bytes_seal(GBytes *bytes);
 
 /** Keeps the pages of one tensor that was freed for the next one of its size: work that makes many
  * of them after each other asks the system for new pages once. Threads may share it. */

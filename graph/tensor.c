@@ -11,7 +11,8 @@
 #include <unistd.h>
 
 enum {
-    WORTH_DROPPING = 64 * 1024 /* bytes of a map: fewer are not worth a system call */
+    WORTH_DROPPING = 64 * 1024, /* bytes of a map: fewer are not worth a system call */
+    STRIP = 1024 * 1024         /* bytes that are copied before their pages are dropped */
 };
 
 static KilnTensor *
@@ -219,18 +220,37 @@ kiln_tensor_view(const KilnTensor *tensor, GError **error)
     return bytes && kiln_tensor_write(tensor, memory, error) ? g_steal_pointer(&bytes) : NULL;
 }
 
+/* Whole pages, those at the ends included: what else lies on them is of the same map. */
+static void
+drop(const char *data, size_t size)
+{
+    if (size < WORTH_DROPPING)
+        return;
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t start = (uintptr_t)data & ~(page - 1);
+    uintptr_t end = ((uintptr_t)data + size + page - 1) & ~(page - 1);
+    madvise((void *)start, end - start, MADV_DONTNEED);
+}
+
 void
 kiln_tensor_drop_pages(const KilnTensor *tensor)
 {
     size_t size = 0;
     const char *data = tensor->mapped ? g_bytes_get_data(tensor->bytes, &size) : NULL;
-    if (size < WORTH_DROPPING)
-        return;
-    /* Whole pages, those at the ends included: what else lies on them is of the same map. */
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    uintptr_t start = (uintptr_t)data & ~(page - 1);
-    uintptr_t end = ((uintptr_t)data + size + page - 1) & ~(page - 1);
-    madvise((void *)start, end - start, MADV_DONTNEED);
+    drop(data, size);
+}
+
+void
+kiln_tensor_drain(const KilnTensor *tensor, void *out)
+{
+    size_t size;
+    const char *data = g_bytes_get_data(tensor->bytes, &size);
+    for (size_t at = 0; at < size; at += STRIP) {
+        size_t n = MIN(size - at, (size_t)STRIP);
+        memcpy((char *)out + at, data + at, n);
+        if (tensor->mapped)
+            drop(data + at, n);
+    }
 }
 
 bool

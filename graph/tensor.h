@@ -84,6 +84,10 @@ void kiln_tensor_drop_pages(const KilnTensor *tensor);
 /** Writes all elements to @out, kiln_type_bytes() big. */
 gboolean kiln_tensor_write(const KilnTensor *tensor, void *out, GError **error);
 
+/** kiln_tensor_write() of a DATA payload that nothing else reads soon: pages of a file leave the
+ * process while they are copied, so that few of them are there beside the copy. */
+void kiln_tensor_drain(const KilnTensor *tensor, void *out);
+
 /** Equal type and equal bits, whatever the kinds; false where one cannot be read. */
 bool kiln_tensor_equal(const KilnTensor *a, const KilnTensor *b);
 

@@ -8,7 +8,8 @@
 #include <string.h>
 
 enum {
-    POISON = 0xFF
+    POISON = 0xFF,
+    WORTH_ASKING = 64 * 1024 /* bytes: fewer are copied sooner where they are misaligned */
 };
 
 typedef struct {
@@ -59,10 +60,30 @@ disown(Machine *machine, const KilnBuffer *buffer)
 
 /* --- what comes from outside --- */
 
+/* True where all kernels that read @buffer take it at any address: no aligned copy is needed then.
+ */
+static bool
+takes_any_address(const Machine *machine, const KilnBuffer *buffer)
+{
+    kiln_foreach_instr (instr, machine->function) {
+        const KilnKernel *kernel = NULL;
+        for (uint32_t i = 0; i < instr->n_operands; i++) {
+            KilnBuffer *operand = instr->operands[i].buffer;
+            if (!operand || kiln_buffer_origin(operand) != buffer)
+                continue;
+            kernel = kernel ? kernel : kiln_target_find(machine->target, instr);
+            if (!kernel || !kiln_kernel_takes_any_address(kernel, i))
+                return false;
+        }
+    }
+    return true;
+}
+
 static bool
 borrow(Machine *machine, const KilnBuffer *buffer, const KilnTensor *tensor, GError **error)
 {
-    GBytes *bytes = kiln_tensor_view(tensor, error);
+    bool as_is = kiln_tensor_storage(tensor) >= WORTH_ASKING && takes_any_address(machine, buffer);
+    GBytes *bytes = as_is ? g_bytes_ref(tensor->bytes) : kiln_tensor_view(tensor, error);
     if (!bytes)
         return false;
     g_ptr_array_add(machine->bytes, bytes);

@@ -13,7 +13,8 @@ typedef struct KilnKernel KilnKernel;
 typedef struct {
     const KilnInstr *instr;   /* attributes and operand types */
     const KilnKernel *kernel; /* the one that was bound */
-    void *const *data;        /* address per operand, aligned to its element; NULL where absent */
+    void *const *data;  /* address per operand, aligned to its element unless the kernel has it
+                           in any_address; NULL where absent */
     void *scratch;      /* of scratch_bytes(), 64-byte aligned; NULL where none was asked for */
     const void *packed; /* what pack() made when the program was bound; NULL where there is none */
     const void *prepared; /* what prepare() made; NULL where there is none */
@@ -64,6 +65,8 @@ struct KilnKernel {
     uint32_t packs; /* bit per operand that pack() reads: with packed weights, run() does not read
                        it, and packed_bytes() is asked only if all of them are const weights */
     bool (*packs_operand)(const KilnInstr *instr, uint32_t i); /* in place of @packs */
+    uint32_t any_address; /* bit per operand that run() reads at any address, aligned or not: const
+                             weights among them stay in the file of the model */
     /* True where run() works on operand @i, of the type that it has, in @rows runs with gaps
      * between them (kiln_buffer_region() says how far apart). NULL: on no operand. What it does not
      * take is copied to scratch or from there, so that every kernel is right on every operand. */
@@ -77,6 +80,13 @@ kiln_kernel_packs(const KilnKernel *kernel, const KilnInstr *instr, uint32_t i)
     if (kernel->packs_operand)
         return kernel->packs_operand(instr, i);
     return i < 32 && (kernel->packs >> i & 1);
+}
+
+/** True where operand @i of @instr may lie at any address. */
+static inline bool
+kiln_kernel_takes_any_address(const KilnKernel *kernel, uint32_t i)
+{
+    return i < 32 && (kernel->any_address >> i & 1);
 }
 
 /** Scratch of @instr: the kernel's own, and copies of operands in rows that it does not take. */

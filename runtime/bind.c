@@ -117,8 +117,11 @@ note_reads(KilnBinder *binder, const KilnBoundCall *call)
 {
     for (uint32_t i = 0; i < call->instr->n_operands; i++) {
         KilnBuffer *buffer = call->instr->operands[i].buffer;
-        if (buffer && !(call->packed_bytes && kiln_kernel_packs(call->kernel, call->instr, i)))
-            binder->read_plain[kiln_buffer_origin(buffer)->id] = true;
+        if (!buffer || (call->packed_bytes && kiln_kernel_packs(call->kernel, call->instr, i)))
+            continue;
+        const KilnBuffer *origin = kiln_buffer_origin(buffer);
+        binder->read_plain[origin->id] = true;
+        binder->aligned[origin->id] |= !kiln_kernel_takes_any_address(call->kernel, i);
     }
 }
 
@@ -310,8 +313,9 @@ kiln_program_bind(KilnIRModule *ir, const KilnBindOptions *options, GError **err
     guint n = out->function->buffers->len;
     g_autofree bool *written = g_new0(bool, n + 1);
     g_autofree bool *read_plain = g_new0(bool, n + 1);
+    g_autofree bool *aligned = g_new0(bool, n + 1);
     g_autofree uint32_t *place = g_new0(uint32_t, n + 1);
-    KilnBinder binder = { out, options, written, read_plain, place };
+    KilnBinder binder = { out, options, written, read_plain, aligned, place };
     find_written(&binder);
     list_buffers(&binder, out->function->inputs, &out->inputs);
     list_buffers(&binder, out->function->outputs, &out->outputs);

@@ -13,7 +13,7 @@
 #include "backends/cpu/parallel.h"
 #include "graph/alloc.h"
 
-#include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef struct {
@@ -84,8 +84,6 @@ typedef struct {
     const void **data; /* per operand: of those that are packed */
     GPtrArray *views;  /* GBytes*: what they lie in */
     void *packed;
-    atomic_uint left; /* slices that are not packed yet */
-    KilnDigest digest;
 } Packing;
 
 /* Some calls that threads pack together: one slice of one of them is a task. */
@@ -93,6 +91,7 @@ typedef struct {
     Weights *weights;
     GArray *packings; /* Packing */
     GArray *tasks;    /* PackTask */
+    guint first_task; /* of those that run now */
     size_t bytes;     /* that they make */
 } Group;
 
@@ -107,6 +106,10 @@ enum {
                                       others keep the processors busy each group waits for them */
     SLICE_BYTES = 64 * 1024,
     ALONE_BYTES = 512 * 1024, /* below this one thread is done before the others are awake */
+    BIG_BYTES =
+        64 * 1024 * 1024,       /* from here on, or from the frugal ones on, a group is packed in */
+    FRUGAL_BYTES = 1024 * 1024, /* several turns, after each of which the pages of its sources go */
+    TURNS = 8,
 };
 
 static void
@@ -165,7 +168,6 @@ add_call(Group *group, KilnBoundCall *call, GError **error)
     unsigned n = instr->kind == KILN_INSTR_call
                      ? 1
                      : (unsigned)((call->packed_bytes + SLICE_BYTES - 1) / SLICE_BYTES);
-    atomic_init(&g_array_index(group->packings, Packing, group->packings->len - 1).left, n);
     for (unsigned i = 0; i < n; i++) {
         PackTask task = { group->packings->len - 1, { i, n } };
         g_array_append_val(group->tasks, task);
@@ -178,12 +180,41 @@ pack_task(const void *data, int64_t index, int thread)
 {
     (void)thread;
     const Group *group = data;
-    const PackTask *task = &g_array_index(group->tasks, PackTask, index);
+    const PackTask *task = &g_array_index(group->tasks, PackTask, group->first_task + index);
     Packing *packing = &g_array_index(group->packings, Packing, task->packing);
     const KilnBoundCall *call = packing->call;
     call->kernel->pack(call->instr, packing->data, packing->packed, task->slice);
-    if (atomic_fetch_sub(&packing->left, 1) == 1)
-        packing->digest = kiln_digest(packing->packed, call->packed_bytes);
+}
+
+static void
+drop_sources(const Group *group)
+{
+    for (guint p = 0; p < group->packings->len; p++) {
+        const KilnBoundCall *call = g_array_index(group->packings, Packing, p).call;
+        for (uint32_t i = 0; i < call->instr->n_operands; i++) {
+            const KilnBuffer *weight = packed_operand(call, i);
+            if (weight)
+                kiln_tensor_drop_pages(weight->constant->tensor);
+        }
+    }
+}
+
+/* What is packed row by row is read row by row: after each turn as much of it is needed no more as
+ * was packed. What is read across comes back into the process, from the page cache, turn by turn.
+ */
+static void
+run_tasks(Group *group)
+{
+    const KilnBindOptions *options = group->weights->binder->options;
+    int threads = group->bytes < ALONE_BYTES ? 1 : options->threads;
+    bool turns = group->bytes >= (options->frugal ? FRUGAL_BYTES : BIG_BYTES);
+    guint all = group->tasks->len, step = turns ? all / TURNS + 1 : all;
+    for (group->first_task = 0; group->first_task < all; group->first_task += step) {
+        guint n = MIN(step, all - group->first_task);
+        kiln_cpu_parallel(n, threads, pack_task, group);
+        if (turns)
+            drop_sources(group);
+    }
 }
 
 /* Packs what the group has and empties it. */
@@ -192,13 +223,12 @@ pack_group(Group *group)
 {
     Weights *weights = group->weights;
     const KilnBindOptions *options = weights->binder->options;
-    int threads = group->bytes < ALONE_BYTES ? 1 : options->threads;
-    kiln_cpu_parallel(group->tasks->len, threads, pack_task, group);
+    run_tasks(group);
     kiln_sealer_seal(weights->sealer);
     for (guint p = 0; p < group->packings->len; p++) {
         const Packing *packing = &g_array_index(group->packings, Packing, p);
         KilnBoundCall *call = packing->call;
-        call->packed = kiln_constant_cache_share(options->cache, call->packed, packing->digest);
+        call->packed = kiln_constant_cache_share(options->cache, call->packed);
         weights->binder->out->weight_bytes += (int64_t)call->packed_bytes;
         for (uint32_t i = 0; i < call->instr->n_operands; i++) {
             const KilnBuffer *weight = packed_operand(call, i);
@@ -211,17 +241,39 @@ pack_group(Group *group)
     group->bytes = 0;
 }
 
+static int
+bigger_first(const void *a, const void *b)
+{
+    const KilnBoundCall *x = *(KilnBoundCall *const *)a, *y = *(KilnBoundCall *const *)b;
+    if (x->packed_bytes != y->packed_bytes)
+        return x->packed_bytes > y->packed_bytes ? -1 : 1;
+    return x < y ? -1 : x > y;
+}
+
+/* Calls with weights to pack, the biggest first: what is there twice while it is packed is big as
+ * long as little else is packed. */
+static GPtrArray *
+list_packed(const KilnSpecialisation *out)
+{
+    GPtrArray *list = g_ptr_array_new();
+    for (uint32_t c = 0; c < out->n_calls; c++) {
+        if (out->calls[c].packed_bytes)
+            g_ptr_array_add(list, &out->calls[c]);
+    }
+    if (list->len)
+        qsort(list->pdata, list->len, sizeof *list->pdata, bigger_first);
+    return list;
+}
+
 static gboolean
 fill_groups(Group *group, GError **error)
 {
     const KilnBindOptions *options = group->weights->binder->options;
-    KilnSpecialisation *out = group->weights->binder->out;
-    for (uint32_t c = 0; c < out->n_calls; c++) {
-        KilnBoundCall *call = &out->calls[c];
-        if (!call->packed_bytes)
-            continue;
-        if (options->progress && !options->progress((double)c / out->n_calls,
-                                                    kiln_instr_label(call->instr), options->data))
+    g_autoptr(GPtrArray) list = list_packed(group->weights->binder->out);
+    for (guint c = 0; c < list->len; c++) {
+        KilnBoundCall *call = g_ptr_array_index(list, c);
+        if (options->progress &&
+            !options->progress((double)c / list->len, kiln_instr_label(call->instr), options->data))
             return kiln_throw(error, KILN_ERROR_CANCELLED, "%s: cancelled",
                               kiln_instr_label(call->instr));
         bool of_vendor = call->instr->kind == KILN_INSTR_call;
@@ -262,23 +314,29 @@ zeros(const KilnType *type, GError **error)
     return bytes;
 }
 
-/* A read-only copy of what @tensor stands for. */
+/* What @tensor stands for, read-only: its own pages where it was computed, else a copy. */
 static GBytes *
-sealed_copy(Weights *weights, const KilnTensor *tensor, GError **error)
+sealed(Weights *weights, const KilnTensor *tensor, GError **error)
 {
+    if (tensor->kind == KILN_TENSOR_DATA && kiln_bytes_seal(tensor->bytes))
+        return g_bytes_ref(tensor->bytes);
     int64_t size = tensor->kind == KILN_TENSOR_DATA ? kiln_tensor_storage(tensor)
                                                     : kiln_type_bytes(&tensor->type);
     void *memory;
     g_autoptr(GBytes) copy =
         kiln_sealer_alloc(weights->sealer, size < 0 ? SIZE_MAX : (size_t)size, &memory, error);
-    if (!copy || !kiln_tensor_write(tensor, memory, error))
+    if (!copy)
+        return NULL;
+    if (tensor->kind == KILN_TENSOR_DATA)
+        kiln_tensor_drain(tensor, memory);
+    else if (!kiln_tensor_write(tensor, memory, error))
         return NULL;
     kiln_sealer_seal(weights->sealer);
     return g_steal_pointer(&copy);
 }
 
-/* The aligned bytes of a weight: those of the model's map, which is read-only, where they are
- * aligned there, else a copy, which is read-only too unless it begins a state. State that no
+/* The bytes of a weight: those of the model's map, which is read-only, where they are aligned there
+ * or no kernel asks, else a copy, which is read-only too unless it begins a state. State that no
  * constant begins is zero. */
 static GBytes *
 view_of(Weights *weights, const KilnBuffer *weight, bool state, GError **error)
@@ -289,21 +347,19 @@ view_of(Weights *weights, const KilnBuffer *weight, bool state, GError **error)
     const void *data =
         tensor->kind == KILN_TENSOR_DATA ? g_bytes_get_data(tensor->bytes, NULL) : NULL;
     size_t unit = MAX(kiln_dtype_size(tensor->type.dtype), (size_t)1);
-    if (tensor->mapped && (uintptr_t)data % unit == 0) {
+    bool fits = (uintptr_t)data % unit == 0 || state || !weights->binder->aligned[weight->id];
+    if (tensor->mapped && fits) {
         /* The pages that this program reads are those of the map: they stay. */
         weights->readers[weight->constant->id]--;
         return g_bytes_ref(tensor->bytes);
     }
-    GBytes *view = state ? kiln_tensor_view(tensor, error) : sealed_copy(weights, tensor, error);
+    GBytes *view = state ? kiln_tensor_view(tensor, error) : sealed(weights, tensor, error);
     if (!view) {
         g_prefix_error(error, "constant %s: ", weight->name);
         return NULL;
     }
     has_read(weights, weight->constant);
-    size_t size;
-    data = g_bytes_get_data(view, &size);
-    return kiln_constant_cache_share(weights->binder->options->cache, view,
-                                     kiln_digest(data, size));
+    return kiln_constant_cache_share(weights->binder->options->cache, view);
 }
 
 /* --- stored --- */

@@ -340,18 +340,38 @@ release_weight(gpointer data)
     kiln_constant_cache_unref(cache);
 }
 
-GBytes *
-kiln_constant_cache_share(KilnConstantCache *cache, GBytes *bytes, KilnDigest digest)
+enum {
+    SAMPLES = 32,
+    SAMPLE_BYTES = 512,
+};
+
+/* What weights are found by: their size and a few of their bytes, all of them where there are few.
+ * Reading all of the others would take as long as packing them, and most are like no other. */
+static KilnDigest
+sample_digest(const char *data, size_t size)
 {
-    size_t size = g_bytes_get_size(bytes);
+    KilnDigest digest = kiln_digest(&size, sizeof size);
+    if (size <= SAMPLES * SAMPLE_BYTES) {
+        kiln_digest_add(&digest, data, size);
+        return digest;
+    }
+    for (size_t i = 0; i < SAMPLES; i++)
+        kiln_digest_add(&digest, data + (size - SAMPLE_BYTES) / (SAMPLES - 1) * i, SAMPLE_BYTES);
+    return digest;
+}
+
+GBytes *
+kiln_constant_cache_share(KilnConstantCache *cache, GBytes *bytes)
+{
+    size_t size;
+    const void *data = g_bytes_get_data(bytes, &size);
     if (!size)
         return bytes;
+    KilnDigest digest = sample_digest(data, size);
     pthread_mutex_lock(&cache->lock);
     SharedWeight *weight = g_hash_table_lookup(cache->weights, &digest);
-    GBytes *superfluous = weight ? bytes : NULL;
-    if (weight) {
-        cache->stats.shared_weights++;
-    } else {
+    bool found = weight != NULL;
+    if (!found) {
         weight = g_new0(SharedWeight, 1);
         *weight = (SharedWeight){ .digest = digest, .bytes = bytes, .cache = cache };
         g_hash_table_insert(cache->weights, &weight->digest, weight);
@@ -359,10 +379,20 @@ kiln_constant_cache_share(KilnConstantCache *cache, GBytes *bytes, KilnDigest di
     }
     weight->references++;
     kiln_constant_cache_ref(cache);
-    GBytes *own = g_bytes_new_with_free_func(g_bytes_get_data(weight->bytes, NULL), size,
-                                             release_weight, weight);
     pthread_mutex_unlock(&cache->lock);
-    g_clear_pointer(&superfluous, g_bytes_unref);
+    GBytes *own =
+        g_bytes_new_with_free_func(g_bytes_get_data(weight->bytes, NULL),
+                                   g_bytes_get_size(weight->bytes), release_weight, weight);
+    if (!found)
+        return own;
+    if (!g_bytes_equal(own, bytes)) { /* where no sample was taken */
+        g_bytes_unref(own);
+        return bytes;
+    }
+    pthread_mutex_lock(&cache->lock);
+    cache->stats.shared_weights++;
+    pthread_mutex_unlock(&cache->lock);
+    g_bytes_unref(bytes);
     return own;
 }
 

@@ -60,8 +60,7 @@ void kiln_cache_entry_unpin(KilnCacheEntry *entry);
 KilnCacheEntry *kiln_cache_entry_ref(KilnCacheEntry *entry);
 void kiln_cache_entry_unref(KilnCacheEntry *entry);
 
-/** @bytes, whose digest is @digest, or equal bytes that a living program of this cache has already.
- * Takes @bytes over. */
-GBytes *kiln_constant_cache_share(KilnConstantCache *cache, GBytes *bytes, KilnDigest digest);
+/** @bytes, or equal bytes that a living program of this cache has already. Takes @bytes over. */
+GBytes *kiln_constant_cache_share(KilnConstantCache *cache, GBytes *bytes);
 
 #endif

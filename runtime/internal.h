@@ -130,6 +130,7 @@ typedef struct {
     int64_t memory_limit;                 /* of the arena; 0: none */
     KilnConstantCache *cache;             /* through which equal weights of programs become one */
     KilnFolder *folder;                   /* of @ir; NULL: none */
+    bool frugal;                          /* fewer bytes at a time are worth more than speed */
     const struct KilnProgramFile *stored; /* where the plan and all bytes come from; NULL: they are
                                              made now */
     /* What the model calls its outputs: a buffer that has the name of another has one more letter.
@@ -153,6 +154,7 @@ typedef struct {
     const KilnBindOptions *options;
     bool *written;    /* an instruction writes to it (through views) */
     bool *read_plain; /* a kernel reads its plain bytes */
+    bool *aligned;    /* and does not take them at any address */
     uint32_t *place;  /* index among weights, states, inputs or outputs */
 } KilnBinder;
 /** Second half of binding: packs the operands that kernels want packed, makes aligned views of the

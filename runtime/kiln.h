@@ -208,7 +208,7 @@ typedef struct {
     int64_t memory_limit; /* bytes of arena; 0: none. KILN_ERROR_LIMIT where the plan needs more */
     gboolean no_verify;   /* skip the verifier after each pass */
     gboolean prefer_memory; /* less memory is worth more than speed: no copies of weights that are
-                               larger than they are */
+                               larger than they are, and none beside them while they are packed */
     gboolean train;         /* compile in training mode instead of inference mode */
     KilnProgressFn progress;
     KilnLogFn log;

@@ -11,8 +11,7 @@
 
 enum {
     CHUNK = 256 * 1024, /* bytes of a mapping for small blocks */
-    SMALL = CHUNK / 4,
-    HUGE = 2 * 1024 * 1024 /* the big pages of the system */
+    SMALL = CHUNK / 4
 };
 
 /* A mapping; it goes with the last block in it. */
@@ -37,29 +36,12 @@ mapping_unref(void *data)
     g_free(mapping);
 }
 
-/* @size bytes from a multiple of HUGE on. Most of the time that writing them takes goes into first
- * touches, and weights that are streamed wait for the addresses of pages: fewer where pages are
- * big. A hint, which holds no page that is not written. */
-static void *
-map_huge(size_t size, GError **error)
-{
-    char *start = kiln_map(size > SIZE_MAX - HUGE ? SIZE_MAX : size + HUGE, error);
-    if (!start)
-        return NULL;
-    size_t skip = (HUGE - (uintptr_t)start % HUGE) % HUGE;
-    if (skip)
-        munmap(start, skip);
-    munmap(start + skip + size, HUGE - skip);
-    madvise(start + skip, size, MADV_HUGEPAGE);
-    return start + skip;
-}
-
 static Mapping *
 mapping_new(size_t size, GError **error)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     size_t whole = size > SIZE_MAX - page ? SIZE_MAX : (size + page - 1) / page * page;
-    void *start = whole >= HUGE ? map_huge(whole, error) : kiln_map(whole, error);
+    void *start = kiln_map(whole, error);
     if (!start)
         return NULL;
     Mapping *mapping = g_new0(Mapping, 1);

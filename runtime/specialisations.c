@@ -120,6 +120,7 @@ make(KilnProgram *program, const KilnBinding *bindings, GError **error)
                                 .memory_limit = program->memory_limit,
                                 .cache = program->cache,
                                 .folder = folder,
+                                .frugal = passes->prefer_memory,
                                 .outputs = &program->model->outputs,
                                 .progress = passes->progress,
                                 .data = program };

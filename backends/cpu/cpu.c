@@ -24,8 +24,10 @@
 static const KilnKernel kernels[] = {
 #define KERNEL(instr, dtypes, fn) ROW(instr, dtypes, fn, )
 #define KERNEL_IF(instr, dtypes, fn, test) ROW(instr, dtypes, fn, .supports = kiln_cpu_##test)
-#define KERNEL_ANY_LAYOUT(instr, dtypes, fn, test)                                                 \
-    ROW(instr, dtypes, fn, .layout = "*", .supports = kiln_cpu_##test)
+#define KERNEL_MOVES(instr, dtypes, fn, test, moved)                                               \
+    ROW(instr, dtypes, fn, .supports = kiln_cpu_##test, .any_address = (moved))
+#define KERNEL_ANY_LAYOUT(instr, dtypes, fn, test, moved)                                          \
+    ROW(instr, dtypes, fn, .layout = "*", .supports = kiln_cpu_##test, .any_address = (moved))
 #define KERNEL_QUANTIZED(instr, dtypes, fn, test)                                                  \
     ROW(instr, dtypes, fn, .supports = kiln_cpu_##test, .quantized = true)
 #define KERNEL_SCRATCH(instr, dtypes, fn, test, bytes)                                             \

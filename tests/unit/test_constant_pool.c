@@ -127,6 +127,34 @@ Test(constant_pool, pages_are_kept_for_the_next_of_their_size)
     cr_expect_eq(kiln_bytes_mapped(), before);
 }
 
+/* Bytes that are pages of their own, and all of them, become read-only; others do not, and sealed
+ * pages are never written again. */
+Test(constant_pool, computed_pages_are_sealed_where_they_lie)
+{
+    size_t before = kiln_bytes_mapped();
+    KilnRecycler *recycler = kiln_recycler_new();
+    void *big, *small, *next;
+    GBytes *pages = kiln_bytes_recycle(recycler, 1, KILN_MAP_MIN, &big, NULL);
+    GBytes *heap = kiln_bytes_new(1, KILN_MAP_MIN / 2, &small, NULL);
+    GBytes *part = g_bytes_new_from_bytes(pages, 0, KILN_MAP_MIN / 2);
+    memset(big, 7, KILN_MAP_MIN);
+    cr_expect_not(kiln_bytes_seal(heap));
+    cr_expect_not(kiln_bytes_seal(part), "the rest may be written still");
+#ifndef KILN_SANITIZED
+    cr_expect(kiln_bytes_seal(pages));
+    cr_expect(kiln_bytes_seal(pages), "they are sealed already");
+#endif
+    cr_expect_eq(*(char *)big, 7);
+    g_bytes_unref(part);
+    g_bytes_unref(pages);
+    GBytes *bytes = kiln_bytes_recycle(recycler, 1, KILN_MAP_MIN, &next, NULL);
+    memset(next, 8, KILN_MAP_MIN);
+    g_bytes_unref(bytes);
+    g_bytes_unref(heap);
+    kiln_recycler_free(recycler);
+    cr_expect_eq(kiln_bytes_mapped(), before);
+}
+
 Test(constant_pool, too_many_bytes_are_an_error)
 {
     void *data;

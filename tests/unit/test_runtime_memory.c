@@ -6,6 +6,7 @@
 #include "runtime/internal.h"
 #include "tests/fold_case.h"
 
+#include <glib/gstdio.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -239,9 +240,98 @@ Test(runtime_memory, mapped_weights)
             continue;
         kiln_tensor_drop_pages(tensor);
         cr_expect(kiln_tensor_equal(before, tensor));
+        g_autofree char *copy = g_malloc((size_t)kiln_tensor_storage(tensor) + 1);
+        kiln_tensor_drain(tensor, copy);
+        cr_expect_arr_eq(copy, g_bytes_get_data(before->bytes, NULL),
+                         (size_t)kiln_tensor_storage(tensor));
     }
     cr_expect_gt(mapped, 4);
 }
+
+/* --- no weight twice --- */
+
+#ifndef KILN_SANITIZED
+/* A figure of /proc/self/status in bytes. */
+static int64_t
+status_bytes(const char *key)
+{
+    g_autofree char *text = NULL;
+    cr_assert(g_file_get_contents("/proc/self/status", &text, NULL, NULL));
+    const char *at = strstr(text, key);
+    return at ? g_ascii_strtoll(at + strlen(key), NULL, 10) * 1024 : -1;
+}
+
+enum {
+    SPARE = 4 << 20 /* graph, IR and code: what compiling takes besides weights */
+};
+
+/* What compiling a model adds at most, and what it leaves, is its packed weights, and with memory
+ * preferred they are no bigger than those of the model: no copy lies beside them, not even for a
+ * while, and no page of the file that they came from stays. */
+Test(runtime_memory, PEAK_prefer_memory_holds_no_second_copy)
+{
+    g_autofree char *path =
+        g_build_filename(KILN_SHARED_DIR, "models", "bert_small", "model.onnx", NULL);
+    if (!g_file_test(path, G_FILE_TEST_EXISTS))
+        cr_skip_test("no shared models");
+    g_autoptr(KilnModel) model = kiln_model_load(path, NULL);
+    int64_t plain = 0;
+    for (guint i = 0; i < model->module->constants->len; i++)
+        plain += kiln_tensor_storage(
+            ((KilnConstant *)g_ptr_array_index(model->module->constants, i))->tensor);
+    cr_assert_gt(plain, 10 << 20);
+    KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
+    options.prefer_memory = TRUE;
+    options.threads = 1;
+    int64_t before = status_bytes("VmRSS:"), pages = status_bytes("RssFile:");
+    g_autoptr(KilnProgram) program = kiln_program_compile(model, &options, NULL);
+    cr_assert(program);
+    KilnMemoryReport memory;
+    kiln_program_memory(program, &memory);
+    cr_expect_leq(memory.weights, plain + (plain >> 6));
+    cr_expect_lt(status_bytes("VmHWM:") - before, memory.weights + SPARE);
+    cr_expect_lt(status_bytes("RssFile:") - pages, SPARE);
+}
+
+/* Rows of a table are read where they lie in the file, though no float there is aligned. */
+Test(runtime_memory, tables_stay_in_the_file)
+{
+    static const char text[] = "graph @f(%i: i64[4]) {\n  %t = const @t : f32[4096,16]\n"
+                               "  %y = gather(%t, %i) : f32[4,16]\n  return %y\n}\n"
+                               "constants { @t = file(\"table.bin\", 1, 262144) : f32[4096,16] }\n";
+    enum {
+        BYTES = 4096 * 16 * 4
+    };
+    g_autofree char *folder = g_dir_make_tmp("kiln-XXXXXX", NULL);
+    g_autofree char *table = g_build_filename(folder, "table.bin", NULL);
+    g_autofree char *path = g_build_filename(folder, "table.kiln", NULL);
+    g_autofree char *bytes = g_malloc0(BYTES + 1);
+    for (int i = 0; i < 4096 * 16; i++) {
+        float value = (float)i;
+        memcpy(bytes + 1 + 4 * i, &value, 4);
+    }
+    cr_assert(g_file_set_contents(table, bytes, BYTES + 1, NULL));
+    cr_assert(g_file_set_contents(path, text, -1, NULL));
+    GError *error = NULL;
+    g_autoptr(KilnModel) model = kiln_model_load(path, &error);
+    cr_assert(model, "%s", error ? error->message : "");
+    g_autoptr(KilnProgram) program = kiln_program_compile(model, NULL, &error);
+    cr_assert(program, "%s", error ? error->message : "");
+    const KilnSpecialisation *made = specialisation(program, 0);
+    cr_assert_eq(made->n_weights, 1);
+    cr_expect_neq((uintptr_t)g_bytes_get_data(made->weights[0], NULL) % 4, 0);
+    g_autoptr(KilnSession) session = kiln_session_new(program, NULL, NULL);
+    static const int64_t rows[] = { 4095, 0, 17, -1 };
+    cr_assert(kiln_session_bind_input(session, 0, rows, sizeof rows, NULL));
+    cr_assert(kiln_session_run(session, NULL));
+    const float *out = kiln_session_output(session, 0, NULL, NULL);
+    for (int i = 0; i < 4; i++)
+        cr_expect_eq(out[16 * i + 3], (float)(16 * (rows[i] + (rows[i] < 0) * 4096) + 3));
+    g_remove(table);
+    g_remove(path);
+    g_rmdir(folder);
+}
+#endif
 
 /* Whether a process that writes to @data dies of it. */
 static bool
