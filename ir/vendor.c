@@ -31,14 +31,20 @@ kiln_region_module(const KilnFunction *body, GError **error)
     return g_steal_pointer(&module);
 }
 
+static char *
+module_key(const KilnModule *module, GError **error)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    if (!kiln_module_print(module, NULL, text, error))
+        return NULL;
+    return g_strdup(text->str);
+}
+
 char *
 kiln_region_key(const KilnFunction *body, GError **error)
 {
     g_autoptr(KilnModule) module = kiln_region_module(body, error);
-    g_autoptr(GString) text = g_string_new(NULL);
-    if (!module || !kiln_module_print(module, NULL, text, error))
-        return NULL;
-    return g_strdup(text->str);
+    return module ? module_key(module, error) : NULL;
 }
 
 /* An argument that is unpacked, or a result that is packed. */
@@ -75,13 +81,10 @@ make_constant(KilnFunction *region, KilnArgument *argument)
 }
 
 /* A region is what the vendor takes, whoever made it: a text may say anything. Roles ask for
- * constants, which a body has as arguments. */
+ * constants, which a body has as arguments: they become constants of @module. */
 static gboolean
-check_roles(const KilnVendor *vendor, const KilnFunction *body, GError **error)
+check_roles(const KilnVendor *vendor, KilnModule *module, GError **error)
 {
-    g_autoptr(KilnModule) module = kiln_region_module(body, error);
-    if (!module)
-        return FALSE;
     KilnFunction *region = kiln_module_entry(module);
     for (guint i = 0; i < region->arguments->len; i++) {
         KilnArgument *argument = kiln_function_argument(region, i);
@@ -97,19 +100,18 @@ check_roles(const KilnVendor *vendor, const KilnFunction *body, GError **error)
     return TRUE;
 }
 
+/* @module has the region, and is of no use behind it. */
 static KilnCompiled *
-compile(const KilnVendor *vendor, const KilnFunction *body, int threads, GError **error)
+compile(const KilnVendor *vendor, KilnModule *module, int threads, GError **error)
 {
-    if (!check_roles(vendor, body, error))
-        return NULL;
-    g_autoptr(KilnModule) module = kiln_region_module(body, error);
-    g_autoptr(KilnIRFunction) region = module ? kiln_lower(kiln_module_entry(module), error) : NULL;
-    if (!region)
-        return NULL;
+    const KilnFunction *body = kiln_module_entry(module);
     guint n = body->arguments->len;
     g_autofree bool *constant = g_new0(bool, n + 1);
     for (guint i = 0; i < n; i++)
         constant[i] = kiln_function_argument(body, i)->constness == KILN_CONSTNESS_COMPILE;
+    g_autoptr(KilnIRFunction) region = kiln_lower(body, error);
+    if (!region || !check_roles(vendor, module, error))
+        return NULL;
     KilnCompiled *compiled = vendor->compile(region, constant, threads, error);
     if (compiled) {
         compiled->vendor = vendor;
@@ -164,7 +166,8 @@ KilnCompiled *
 kiln_kernel_cache_get(const KilnVendor *vendor, const KilnFunction *body, int threads,
                       GError **error)
 {
-    g_autofree char *region = kiln_region_key(body, error);
+    g_autoptr(KilnModule) module = kiln_region_module(body, error);
+    g_autofree char *region = module ? module_key(module, error) : NULL;
     if (!region)
         return NULL;
     g_autofree char *key =
@@ -172,7 +175,7 @@ kiln_kernel_cache_get(const KilnVendor *vendor, const KilnFunction *body, int th
     /* One region is compiled at a time: who asks for the same one waits and finds it. */
     pthread_mutex_lock(&lock);
     KilnCompiled *compiled = find(key);
-    if (!compiled && (compiled = compile(vendor, body, threads, error))) {
+    if (!compiled && (compiled = compile(vendor, module, threads, error))) {
         n_compiled++;
         remember(compiled, key);
     }
