@@ -21,7 +21,7 @@ typedef struct {
     double min_time;
     gboolean no_verify, no_offload, layers;
     double peak; /* GFLOP/s of one thread */
-    char *backend, *json, *inputs;
+    char *backend, *json, *inputs, *prefer;
     char **pipelines, **models;
 } Options;
 
@@ -176,6 +176,7 @@ compile_model(const Options *options, const char *path, const char *pipeline_nam
     compile.threads = options->threads;
     compile.no_verify = options->no_verify;
     compile.no_offload = options->no_offload;
+    compile.prefer_memory = g_strcmp0(options->prefer, "memory") == 0;
     start = bench_now();
     KilnProgram *program = kiln_program_compile(model, &compile, error);
     result->compile = bench_now() - start;
@@ -212,9 +213,13 @@ measure(const Options *options, const char *path, const char *pipeline_name, Res
     const KilnProfileEntry *entries = profiled ? kiln_session_profile(profiled, &n) : NULL;
     for (unsigned i = 0; i < n; i++)
         result->flops += entries[i].flops;
+    if (!profiled)
+        return FALSE;
+    if (!options->layers) /* its arena is no part of the peak */
+        g_clear_pointer(&profiled, kiln_session_free);
     session_options.profile = FALSE;
     g_autoptr(KilnSession) session = kiln_session_new(program, &session_options, error);
-    return profiled && session && bind_inputs(options, session, model, program, keep, error) &&
+    return session && bind_inputs(options, session, model, program, keep, error) &&
            time_runs(options, session, result, error) &&
            (!options->layers || (bind_inputs(options, profiled, model, program, keep, error) &&
                                  time_layers(options, profiled, error)));
@@ -362,6 +367,8 @@ main(int argc, char **argv)
           "Print the median time of every instruction, the slowest first", NULL },
         { "no-offload", 0, 0, G_OPTION_ARG_NONE, &options.no_offload, "Use Kiln's own kernels only",
           NULL },
+        { "prefer", 0, 0, G_OPTION_ARG_STRING, &options.prefer,
+          "speed or memory: as kiln compile (default: speed)", "WHAT" },
         { "no-verify", 0, 0, G_OPTION_ARG_NONE, &options.no_verify,
           "Compile without verifying after each pass", NULL },
         { "json", 0, 0, G_OPTION_ARG_FILENAME, &options.json,
@@ -381,6 +388,10 @@ main(int argc, char **argv)
     else if (options.threads < 0 || options.threads > 1024)
         fprintf(stderr, "kiln-bench-model: --threads: expected 1 to 1024, found %d\n",
                 options.threads);
+    else if (options.prefer && strcmp(options.prefer, "speed") != 0 &&
+             strcmp(options.prefer, "memory") != 0)
+        fprintf(stderr, "kiln-bench-model: --prefer: expected speed or memory, found %s\n",
+                options.prefer);
     else if (options.layers && options.json && strcmp(options.json, "-") == 0)
         fprintf(stderr, "kiln-bench-model: --layers: expected --json of a file, found -\n");
     else {
@@ -390,6 +401,7 @@ main(int argc, char **argv)
     g_free(options.backend);
     g_free(options.json);
     g_free(options.inputs);
+    g_free(options.prefer);
     g_strfreev(options.pipelines);
     g_strfreev(options.models);
     return status;

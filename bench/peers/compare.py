@@ -7,7 +7,10 @@
 
 The engines take turns (A B C, A B C, …), each time in a fresh process pinned to as many processors as
 it has threads, so that what else the machine does meets all of them alike. A ratio is the median over
-the rounds of the peer's figure over Kiln's in the same round: above 1, Kiln needs less. Before anything
+the rounds of the peer's figure over Kiln's in the same round: above 1, Kiln needs less. Kiln takes two
+turns in each round: as it is, and with `--prefer memory`, which is the second line of a model. The last
+columns set the load of a saved program (`kiln compile`), in a fresh process with the file in the page
+cache, beside what the peers need to make a session of the model. Before anything
 is timed, `kiln verify` compares Kiln's outputs with each peer's. A `.kiln` model is exported to ONNX, and
 all engines read that file. Inputs are those of `test_data_set_0` beside the model where there is one,
 else random ones.
@@ -27,7 +30,12 @@ import worker
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
-FIGURES = {"latency": "latency", "load": "load and compile", "memory": "peak memory"}
+FIGURES = {"latency": "latency", "load": "load and compile", "memory": "peak memory",
+           "program": "load of a saved program"}
+SCALES = {"latency": 1e3, "load": 1e3, "memory": 1e-6, "program": 1e3}
+# Lines of a model: the engine, and which of its figures there are.
+LINES = {"kiln": tuple(FIGURES), "kiln_memory": ("latency", "load", "memory")}
+OPTIONS = {"kiln": [], "kiln_memory": ["--prefer", "memory"]}
 
 
 def run_pinned(command, threads, allowed=(0,)):
@@ -56,13 +64,23 @@ class Case:
             run_pinned([bin_ / "kiln", "run", self.onnx, "--random", "1", "--save-inputs", self.inputs, "-q"], 1)
 
     def measure(self, engine, threads, seconds, outputs=None):
-        if engine != "kiln":
+        if engine not in LINES:
             command = [sys.executable, HERE / "worker.py", engine, self.onnx, self.inputs, threads, seconds]
             return json.loads(run_pinned(command + ([outputs] if outputs else []), threads))
-        bench = json.loads(run_pinned([self.bin / "kiln-bench-model", "--threads", threads, "--min-time", seconds,
-                                       "--inputs", self.inputs, "--json", "-", self.onnx], threads))["benchmarks"][0]
+        bench = self.bench(self.onnx, threads, seconds, OPTIONS[engine])
         return {"latency": bench["real_time"] / 1e3, "load": (bench["load_ms"] + bench["compile_ms"]) / 1e3,
                 "memory": bench["peak_rss_bytes"]}
+
+    def bench(self, path, threads, seconds, options=()):
+        return json.loads(run_pinned([self.bin / "kiln-bench-model", "--threads", threads, "--min-time", seconds,
+                                      "--inputs", self.inputs, "--json", "-", *options, path], threads))["benchmarks"][0]
+
+    def load_program(self, threads):
+        """Seconds that a process needs for its first load of the saved program, which is made at the first call."""
+        program = self.folder / f"{threads}.kiln-program"
+        if not program.exists():
+            run_pinned([self.bin / "kiln", "compile", self.onnx, "-o", program, "--threads", threads], threads)
+        return self.bench(program, threads, 0)["load_ms"] / 1e3
 
     def check_outputs(self, engine, threads):
         """Raises where Kiln's outputs are not the peer's, within the tolerance of the shared models: 1e-3 of an
@@ -81,35 +99,66 @@ class Case:
             raise RuntimeError(f"{self.name}: Kiln and {engine} differ: {report['cases'][0]['reason']}")
 
 
+def measure_round(case, options, threads):
+    figures = {engine: case.measure(engine, threads, options.seconds) for engine in [*LINES, *options.engines]}
+    figures["kiln"]["program"] = case.load_program(threads)
+    for engine in options.engines: # they have none: what they do instead
+        figures[engine]["program"] = figures[engine]["load"]
+    return figures
+
+
+def ratio_key(figure, line):
+    return f"{figure}_ratio" if line == "kiln" else f"{figure}_ratio_{line}"
+
+
+def summarise(name, threads, rounds, peers):
+    """Medians of all engines, and for each line the medians of the peers' figures over its own in the same round."""
+    result = {"model": name, "threads": threads, "rounds": rounds}
+    for figure in FIGURES:
+        result[figure] = {engine: statistics.median(r[engine][figure] for r in rounds)
+                          for engine in rounds[0] if figure in rounds[0][engine]}
+        for line in (line for line, figures in LINES.items() if figure in figures):
+            result[ratio_key(figure, line)] = {
+                engine: statistics.median(r[engine][figure] / r[line][figure] for r in rounds) for engine in peers}
+    return result
+
+
 def measure_case(case, options, threads):
     for engine in options.engines:
         case.check_outputs(engine, threads)
-    engines = ["kiln", *options.engines]
-    rounds = [{engine: case.measure(engine, threads, options.seconds) for engine in engines}
-              for _ in range(options.rounds)]
-    result = {"model": case.name, "threads": threads, "rounds": rounds}
-    for figure in FIGURES:
-        result[figure] = {engine: statistics.median(r[engine][figure] for r in rounds) for engine in engines}
-        result[f"{figure}_ratio"] = {engine: statistics.median(r[engine][figure] / r["kiln"][figure] for r in rounds)
-                                     for engine in options.engines}
-    return result
+    rounds = [measure_round(case, options, threads) for _ in range(options.rounds)]
+    return summarise(case.name, threads, rounds, options.engines)
 
 
 def geometric_mean(values):
     return math.exp(statistics.fmean(map(math.log, values)))
 
 
-def print_row(result, engines):
-    cells = [f"{result['model']:<20} {result['threads']:>2}"]
-    for figure, scale in (("latency", 1e3), ("load", 1e3), ("memory", 1e-6)):
-        cells.append(f"{result[figure]['kiln'] * scale:9.3f}")
-        cells += [f"{result[f'{figure}_ratio'][engine]:6.2f}" for engine in engines]
-    print("  ".join(cells), flush=True)
+def print_rows(result, engines):
+    for line, figures in LINES.items():
+        name = result["model"] if line == "kiln" else "  --prefer memory"
+        cells = [f"{name:<20} {result['threads']:>2}"]
+        for figure in figures:
+            cells.append(f"{result[figure][line] * SCALES[figure]:10.3f}")
+            cells += [f"{result[ratio_key(figure, line)][engine]:6.2f}" for engine in engines]
+        print("  ".join(cells), flush=True)
 
 
 def print_head(engines):
     peers = "  ".join(f"{'/' + engine[:5]:>6}" for engine in engines)
-    print(f"{'model':<20} {'th':>2}  {'ms':>9}  {peers}  {'load ms':>9}  {peers}  {'MB':>9}  {peers}")
+    print(f"{'model':<20} {'th':>2}  {'ms':>10}  {peers}  {'load ms':>10}  {peers}  {'MB':>10}  {peers}  {'program ms':>10}  {peers}")
+
+
+def print_means(results, engines):
+    for threads in sorted({r["threads"] for r in results}):
+        of_threads = [r for r in results if r["threads"] == threads]
+        for line, figures in LINES.items():
+            for figure in figures:
+                for engine in engines:
+                    ratios = [r[ratio_key(figure, line)][engine] for r in of_threads]
+                    print(f"{threads} threads, {FIGURES[figure]}{'' if line == 'kiln' else ' with --prefer memory'}: "
+                          f"{engine} over Kiln, geometric mean of {len(ratios)} models {geometric_mean(ratios):.3f}, "
+                          f"least {min(ratios):.3f}")
 
 
 def main():
@@ -131,18 +180,13 @@ def main():
                 try:
                     case = Case(model, options.kiln, pathlib.Path(tempfile.mkdtemp(dir=folder)))
                     results.append(measure_case(case, options, threads))
-                    print_row(results[-1], options.engines)
+                    print_rows(results[-1], options.engines)
                 except RuntimeError as error:
                     print(f"{model}: {error}", file=sys.stderr)
                     failed = 1
-    for threads in sorted({r["threads"] for r in results}):
-        for engine in options.engines:
-            for figure, name in FIGURES.items():
-                ratios = [r[f"{figure}_ratio"][engine] for r in results if r["threads"] == threads]
-                print(f"{threads} threads, {name}: {engine} over Kiln, geometric mean of {len(ratios)} models "
-                      f"{geometric_mean(ratios):.3f}, least {min(ratios):.3f}")
+    print_means(results, options.engines)
     if options.json:
-        options.json.write_text(json.dumps({"schema_version": 1, "machine": platform.processor() or platform.machine(),
+        options.json.write_text(json.dumps({"schema_version": 2, "machine": platform.processor() or platform.machine(),
                                             "results": results}, indent=1))
     return failed
 
