@@ -320,6 +320,20 @@ prepare_mod(KilnCheck *check, GError **error)
     return TRUE;
 }
 
+/* The right operand of a product of f32 may be stored in 16 bits: it counts as cast. */
+static gboolean
+prepare_product(KilnCheck *check, GError **error)
+{
+    const KilnType *out = kiln_check_type(check, 0), *left = kiln_check_type(check, 1);
+    if (kiln_dtype_is_float(out->dtype) && left->dtype != out->dtype)
+        return kiln_check_throw(check, 1, "the element type of operand 0", error);
+    KilnType *right = &check->node.operands[1].value->type;
+    bool stored = right->dtype == KILN_DTYPE_bf16 || right->dtype == KILN_DTYPE_f16;
+    if (left->dtype == KILN_DTYPE_f32 && stored && !right->quant)
+        right->dtype = KILN_DTYPE_f32;
+    return TRUE;
+}
+
 static gboolean
 check_random(KilnCheck *check, GError **error)
 {
@@ -357,6 +371,8 @@ static const KilnInstrCheck rows[KILN_N_INSTRS] = {
     [KILN_INSTR_call]  = { .alone = kiln_check_call },
     [KILN_INSTR_cast]  = { .prepare = prepare_cast },
     [KILN_INSTR_mod]   = { .prepare = prepare_mod },
+    [KILN_INSTR_matmul] = { .prepare = prepare_product },
+    [KILN_INSTR_gemm]   = { .prepare = prepare_product },
 
     [KILN_INSTR_reduce_l1]          = { .prepare = prepare_reduce },
     [KILN_INSTR_reduce_l2]          = { .prepare = prepare_reduce },

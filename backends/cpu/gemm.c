@@ -89,12 +89,14 @@ prepare(const KilnCpuGemm *gemm)
         .cols_packed = g->b_packed,
         .staged = !unit_or_zero(g->bias_col),
         .residual = g->tail.residual,
+        .storage = g->b_storage,
     };
     KilnGemmShape swapped = straight;
     swapped.rows = g->n;
     swapped.cols = g->m;
     swapped.rows_packed = g->b_packed;
     swapped.cols_packed = g->a_packed;
+    swapped.storage = KILN_GEMM_F32;
     swapped.staged = g->out_row != 1 || !unit_or_zero(g->bias_row);
     p.swapped = kiln_gemm_cost(&swapped) < kiln_gemm_cost(&straight);
     p.plan = kiln_gemm_plan(p.swapped ? &swapped : &straight);
@@ -114,37 +116,54 @@ static KilnGemmSide
 side_b(const KilnCpuGemm *g, const void *b, bool packed)
 {
     return (KilnGemmSide){ .kind = packed ? KILN_GEMM_PACKED : KILN_GEMM_STRIDED,
+                           .storage = g->b_storage,
                            .base = b,
                            .stride_i = g->b_col,
                            .stride_k = g->b_row };
 }
 
+static int64_t
+packed_bytes(const KilnGemmPlan *plan, const KilnGemmCut *cut)
+{
+    return kiln_gemm_element_size(cut->storage) * kiln_gemm_packed_floats(plan, cut);
+}
+
+/* Packed operands have a form of their own. */
+static Prepared
+prepare_packed(const KilnCpuGemm *gemm, bool a)
+{
+    KilnCpuGemm packed = *gemm;
+    packed.a_packed |= a;
+    packed.b_packed |= !a;
+    return prepare(&packed);
+}
+
 int64_t
 kiln_cpu_gemm_pack_a_size(const KilnCpuGemm *gemm)
 {
-    Prepared p = prepare(gemm);
-    return 4 * kiln_gemm_packed_floats(&p.plan, p.swapped ? &p.plan.cols : &p.plan.rows);
+    Prepared p = prepare_packed(gemm, true);
+    return packed_bytes(&p.plan, p.swapped ? &p.plan.cols : &p.plan.rows);
 }
 
 int64_t
 kiln_cpu_gemm_pack_b_size(const KilnCpuGemm *gemm)
 {
-    Prepared p = prepare(gemm);
-    return 4 * kiln_gemm_packed_floats(&p.plan, p.swapped ? &p.plan.rows : &p.plan.cols);
+    Prepared p = prepare_packed(gemm, false);
+    return packed_bytes(&p.plan, p.swapped ? &p.plan.rows : &p.plan.cols);
 }
 
 void
 kiln_cpu_gemm_pack_a(const KilnCpuGemm *gemm, const void *src, float *dst, KilnSlice slice)
 {
-    Prepared p = prepare(gemm);
+    Prepared p = prepare_packed(gemm, true);
     KilnGemmSide side = side_a(&p.g, src, false);
     kiln_gemm_pack_side(&p.plan, p.swapped ? &p.plan.cols : &p.plan.rows, &side, slice, dst);
 }
 
 void
-kiln_cpu_gemm_pack_b(const KilnCpuGemm *gemm, const void *src, float *dst, KilnSlice slice)
+kiln_cpu_gemm_pack_b(const KilnCpuGemm *gemm, const void *src, void *dst, KilnSlice slice)
 {
-    Prepared p = prepare(gemm);
+    Prepared p = prepare_packed(gemm, false);
     KilnGemmSide side = side_b(&p.g, src, false);
     kiln_gemm_pack_side(&p.plan, p.swapped ? &p.plan.rows : &p.plan.cols, &side, slice, dst);
 }

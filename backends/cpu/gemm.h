@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "backends/cpu/gemm_kernel.h"
 #include "backends/cpu/tail.h"
 #include "ir/slice.h"
 
@@ -32,12 +33,14 @@ typedef struct {
     int64_t dims[KILN_CPU_GEMM_BATCH_RANK];
     int64_t a_batch[KILN_CPU_GEMM_BATCH_RANK], b_batch[KILN_CPU_GEMM_BATCH_RANK];
     int64_t out_batch[KILN_CPU_GEMM_BATCH_RANK], bias_batch[KILN_CPU_GEMM_BATCH_RANK];
-    bool a_packed, b_packed; /* packed by kiln_cpu_gemm_pack_*: no batch stride but 0 then */
+    KilnGemmStorage b_storage; /* of B as it comes, or came when it was packed; strides count
+                                  elements */
+    bool a_packed, b_packed;   /* packed by kiln_cpu_gemm_pack_*: no batch stride but 0 then */
     KilnCpuIsa isa;
 } KilnCpuGemm;
 
 typedef struct {
-    const void *a, *b; /* packed: what pack wrote; else floats at any byte address */
+    const void *a, *b; /* packed: what pack wrote; else elements at any byte address */
     float *out;
     const float *bias, *residual; /* or NULL, the residual where the tail has none */
     float *scratch;               /* kiln_cpu_gemm_scratch_size bytes, 64-byte aligned */
@@ -51,10 +54,10 @@ KilnCpuGemm kiln_cpu_gemm_dense(int64_t m, int64_t n, int64_t k);
 int64_t kiln_cpu_gemm_pack_a_size(const KilnCpuGemm *gemm);
 int64_t kiln_cpu_gemm_pack_b_size(const KilnCpuGemm *gemm);
 
-/** Pack an operand at @src (any byte address) to @dst (64-byte aligned); @gemm says it is packed.
- */
+/** Pack an operand at @src (any byte address) to @dst (64-byte aligned). What is stored in 16 bits
+ * is packed so where few rows read it. */
 void kiln_cpu_gemm_pack_a(const KilnCpuGemm *gemm, const void *src, float *dst, KilnSlice slice);
-void kiln_cpu_gemm_pack_b(const KilnCpuGemm *gemm, const void *src, float *dst, KilnSlice slice);
+void kiln_cpu_gemm_pack_b(const KilnCpuGemm *gemm, const void *src, void *dst, KilnSlice slice);
 
 /** Bytes of scratch for @threads threads; more threads must not run with it. */
 int64_t kiln_cpu_gemm_scratch_size(const KilnCpuGemm *gemm, int threads);

@@ -18,7 +18,7 @@ typedef struct {
     KilnGemmSide side;
     int64_t first, end;
     float *block;         /* task-owned panels, or NULL when they are packed or read in place */
-    const float *packed;  /* the whole packed side */
+    const void *packed;   /* the whole packed side */
     int64_t block_offset; /* pitches in front of the first panel */
 } TaskSide;
 
@@ -54,7 +54,7 @@ batch_offsets(const KilnGemmBatch *batch, int64_t item)
 static KilnGemmSide
 side_at(KilnGemmSide side, int64_t offset)
 {
-    side.base = (const char *)side.base + 4 * offset;
+    side.base = (const char *)side.base + kiln_gemm_element_size(side.storage) * offset;
     return side;
 }
 
@@ -116,28 +116,30 @@ pack_block(const KilnGemmPlan *p, const TaskSide *s, KilnGemmDepth depth)
     }
 }
 
-static const float *
+static const void *
 panel_data(const TaskSide *s, const KilnGemmPanel *panel, KilnGemmDepth depth)
 {
     if (s->block)
         return s->block + depth.size * (panel->offset - s->block_offset);
-    return s->packed + kiln_gemm_packed_offset(s->cut, panel, depth);
+    return (const char *)s->packed + kiln_gemm_packed_offset(s->cut, panel, depth);
 }
 
 /* A row whose elements lie side by side is a panel as it is. */
 static bool
 row_in_place(const KilnGemmPlan *p, const KilnGemmSide *rows)
 {
-    return p->rows.extent == 1 && rows->kind == KILN_GEMM_STRIDED && rows->stride_k == 1 &&
+    return p->rows.extent == 1 && rows->kind == KILN_GEMM_STRIDED &&
+           rows->storage == KILN_GEMM_F32 && rows->stride_k == 1 &&
            (uintptr_t)rows->base % sizeof(float) == 0;
 }
 
-/* The panel behind @col, where the two make a pair: few rows, and both whole and packed. */
+/* The panel behind @col, where the two make a pair: few rows, and both whole and packed floats. */
 static bool
 pair_panel(const Task *t, int64_t j, const KilnGemmPanel *col, KilnGemmPanel *beside)
 {
     const KilnGemmPlan *p = t->call->plan;
-    if (p->rows.extent > p->kernels->pair_rows || t->cols.block || j + 1 >= t->cols.end)
+    bool packed = !t->cols.block && p->cols.storage == KILN_GEMM_F32;
+    if (!packed || p->rows.extent > p->kernels->pair_rows || j + 1 >= t->cols.end)
         return false;
     *beside = kiln_gemm_panel(p, &p->cols, j + 1);
     return col->pitch == beside->pitch && col->pitch == p->kernels->max_cols;
@@ -170,7 +172,7 @@ run_col_panel(const Task *t, const KilnGemmPanel *col, const KilnGemmPanel *besi
         tile.lo = call->tail.lo;
         tile.hi = call->tail.hi;
     }
-    const float *next = tile.b + depth.size * col->pitch; /* the next panel, as a rule */
+    const float *next = (const float *)tile.b + depth.size * col->pitch; /* as a rule */
     KilnGemmDirect direct = direct_panel(p, &t->cols, col, depth.start);
     if (beside) {
         tile.beside = panel_data(&t->cols, beside, depth);
@@ -200,7 +202,7 @@ run_col_panel(const Task *t, const KilnGemmPanel *col, const KilnGemmPanel *besi
         if (beside)
             p->kernels->pair(&tile);
         else
-            p->kernels->tile(&tile);
+            p->kernels->tile[p->cols.storage](&tile);
     }
 }
 

@@ -34,7 +34,8 @@ typedef struct {
 
 typedef struct {
     KilnGemmKind kind;
-    const void *base; /* 4-byte alignment needed for images only */
+    KilnGemmStorage storage; /* in 16 bits: strided only */
+    const void *base;        /* 4-byte alignment needed for images only */
     int64_t stride_i, stride_k;
     KilnGemmImage image;
 } KilnGemmSide;
@@ -51,7 +52,8 @@ typedef struct {
     int64_t rows, cols, depth, batch;
     bool rows_packed, cols_packed;
     bool staged; /* out has no unit column stride: sums are kept in scratch and stored at the end */
-    bool residual; /* the tail has one */
+    bool residual;           /* the tail has one */
+    KilnGemmStorage storage; /* of the column side as it comes, for which few rows keep it packed */
 } KilnGemmShape;
 
 /* One side cut into panels and blocks. */
@@ -59,6 +61,7 @@ typedef struct {
     int64_t extent, panels, blocks;
     int64_t pitch; /* of all panels together: floats for one step of depth */
     KilnGemmPack pack;
+    KilnGemmStorage storage; /* of panels that are packed for all runs, else F32 */
 } KilnGemmCut;
 
 /** All block bounds of a product: a pure function of the shape and the instruction set. */
@@ -107,12 +110,12 @@ KilnGemmPlan kiln_gemm_plan(const KilnGemmShape *shape);
 /** Bytes of scratch that a call on @threads threads needs. */
 int64_t kiln_gemm_scratch_size(const KilnGemmPlan *plan, int threads);
 
-/** Floats of one side in panels. */
+/** Elements of one side in panels: floats, as a rule. */
 int64_t kiln_gemm_packed_floats(const KilnGemmPlan *plan, const KilnGemmCut *cut);
 
 /** Bring @slice of @side (of batch item 0) into panels at @dst, where the whole begins; @cut is
  * plan->rows or plan->cols. */
 void kiln_gemm_pack_side(const KilnGemmPlan *plan, const KilnGemmCut *cut, const KilnGemmSide *side,
-                         KilnSlice slice, float *dst);
+                         KilnSlice slice, void *dst);
 
 void kiln_gemm_run(const KilnGemmCall *call);

@@ -17,12 +17,28 @@ enum {
     KILN_GEMM_MAX_ROWS = 14,   /* rows of the largest tile of any instruction set */
     KILN_GEMM_MAX_COLS = 32,   /* columns of the largest tile */
     KILN_GEMM_MAX_DEPTH = 256, /* depth of one block of K */
+    KILN_GEMM_NARROW_ROWS = 4, /* more need what they multiply more than once, as floats */
 };
+
+/* How a side is stored: as the floats that products are made of, or in 16 bits, which become floats
+   when they are loaded. */
+typedef enum {
+    KILN_GEMM_F32,
+    KILN_GEMM_BF16,
+    KILN_GEMM_F16,
+    KILN_GEMM_STORAGES
+} KilnGemmStorage;
+
+static inline int64_t
+kiln_gemm_element_size(KilnGemmStorage storage)
+{
+    return storage == KILN_GEMM_F32 ? 4 : 2;
+}
 
 /* One tile: out[rows, cols] (+)= alpha * a b, with what surrounds it. */
 typedef struct {
     const float *a;           /* row panel, [depth][rows] */
-    const float *b;           /* column panel, rows of it b_pitch apart, or at offsets */
+    const void *b;            /* column panel, rows of it b_pitch apart, or at offsets */
     const float *beside;      /* pairs: the column panel behind b, of the same pitch */
     const int64_t *b_offsets; /* or NULL; cols is a multiple of the vector then */
     const float *soon; /* needed after this tile: a cache line of it is asked for at each step */
@@ -75,7 +91,8 @@ typedef struct {
 typedef struct {
     int64_t vector, max_rows, max_cols; /* in floats; max_cols = 2 * vector */
     int64_t pair_rows;                  /* of the largest pair; 0: there are none */
-    void (*tile)(const KilnGemmTile *tile);
+    /* By how b is stored; in 16 bits: of up to KILN_GEMM_NARROW_ROWS rows, and without offsets. */
+    void (*tile[KILN_GEMM_STORAGES])(const KilnGemmTile *tile);
     /* The same for sums with nothing around them (alpha 1, no bias, residual or bounds) where cols
        is a multiple of the vector and b has no offsets: out is b's product, or what it adds to. */
     void (*sums)(const KilnGemmTile *tile);

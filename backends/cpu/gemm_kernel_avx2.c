@@ -7,6 +7,15 @@
 
 #include "backends/cpu/simd_avx2.h"
 
+static inline __m256
+load_bf16(const uint16_t *p)
+{
+    __m256i wide = _mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)p));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(wide, 16));
+}
+
+#define V_LOAD_BF16(p) load_bf16(p)
+#define V_LOAD_F16(p) _mm256_cvtph_ps(_mm_loadu_si128((const void *)(p)))
 #define TILE_ROWS 6
 #include "backends/cpu/gemm_tile.h"
 
@@ -59,7 +68,7 @@ const KilnGemmKernels kiln_gemm_kernels_avx2 = {
     .vector = VW,
     .max_rows = TILE_ROWS,
     .max_cols = 2 * VW,
-    .tile = tile,
+    .tile = { tile, tile_bf16, tile_f16 },
     .sums = tile_sums,
     .copy = copy,
     .finish = finish,

@@ -7,6 +7,15 @@
 
 #include "backends/cpu/simd_avx512.h"
 
+static inline __m512
+load_bf16(const uint16_t *p)
+{
+    __m512i wide = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)p));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
+}
+
+#define V_LOAD_BF16(p) load_bf16(p)
+#define V_LOAD_F16(p) _mm512_cvtph_ps(_mm256_loadu_si256((const void *)(p)))
 #define TILE_ROWS 14
 #include "backends/cpu/gemm_tile.h"
 
@@ -54,7 +63,7 @@ const KilnGemmKernels kiln_gemm_kernels_avx512 = {
     .max_rows = TILE_ROWS,
     .max_cols = 2 * VW,
     .pair_rows = 4,
-    .tile = tile,
+    .tile = { tile, tile_bf16, tile_f16 },
     .sums = tile_sums,
     .pair = pair,
     .copy = copy,

@@ -5,10 +5,28 @@
  */
 #include "backends/cpu/gemm_kernel.h"
 
+#include "graph/number.h"
+
 #include <string.h>
 
 #include "backends/cpu/simd_portable.h"
 
+static inline V
+load_bf16(const uint16_t *p)
+{
+    return (V){ kiln_bf16_to_f32(p[0]), kiln_bf16_to_f32(p[1]), kiln_bf16_to_f32(p[2]),
+                kiln_bf16_to_f32(p[3]) };
+}
+
+static inline V
+load_f16(const uint16_t *p)
+{
+    return (V){ kiln_f16_to_f32(p[0]), kiln_f16_to_f32(p[1]), kiln_f16_to_f32(p[2]),
+                kiln_f16_to_f32(p[3]) };
+}
+
+#define V_LOAD_BF16(p) load_bf16(p)
+#define V_LOAD_F16(p) load_f16(p)
 #define TILE_ROWS 4
 #include "backends/cpu/gemm_tile.h"
 
@@ -45,7 +63,7 @@ const KilnGemmKernels kiln_gemm_kernels_portable = {
     .vector = VW,
     .max_rows = TILE_ROWS,
     .max_cols = 2 * VW,
-    .tile = tile,
+    .tile = { tile, tile_bf16, tile_f16 },
     .sums = tile_sums,
     .copy = copy,
     .finish = finish,

@@ -5,6 +5,8 @@
  */
 #include "backends/cpu/gemm_pack.h"
 
+#include "graph/number.h"
+
 #include <string.h>
 
 KilnGemmPanel
@@ -68,6 +70,30 @@ pack_strided(const KilnGemmPlan *plan, const KilnGemmSide *side, const KilnGemmP
     }
 }
 
+/* A step of a panel's depth, as it is stored in 16 bits. */
+static void
+gather_narrow(const KilnGemmSide *side, const KilnGemmPanel *panel, int64_t k, uint16_t *row)
+{
+    const char *src = (const char *)side->base + 2 * k * side->stride_k;
+    for (int64_t i = 0; i < panel->extent; i++)
+        memcpy(row + i, src + 2 * (panel->start + i) * side->stride_i, 2);
+    for (int64_t i = panel->extent; i < panel->pitch; i++)
+        row[i] = 0;
+}
+
+/* Panels of floats from 16 bits, for more rows than would widen them as they read. */
+static void
+pack_widened(const KilnGemmSide *side, const KilnGemmPanel *panel, KilnGemmDepth depth, float *dst)
+{
+    uint16_t row[KILN_GEMM_MAX_COLS];
+    bool bf16 = side->storage == KILN_GEMM_BF16;
+    for (int64_t k = 0; k < depth.size; k++, dst += panel->pitch) {
+        gather_narrow(side, panel, depth.start + k, row);
+        for (int64_t i = 0; i < panel->pitch; i++)
+            dst[i] = bf16 ? kiln_bf16_to_f32(row[i]) : kiln_f16_to_f32(row[i]);
+    }
+}
+
 /* A panel of output positions: one run for each stretch inside a row of the output. */
 static void
 pack_image(const KilnGemmPlan *plan, const KilnGemmSide *side, const KilnGemmPanel *panel,
@@ -109,7 +135,7 @@ kiln_gemm_direct(const KilnGemmPlan *plan, const KilnGemmSide *side, const KilnG
                  int64_t k)
 {
     KilnGemmDirect d = { .base = NULL };
-    if (panel->extent % plan->kernels->vector != 0)
+    if (panel->extent % plan->kernels->vector != 0 || side->storage != KILN_GEMM_F32)
         return d;
     if (side->kind == KILN_GEMM_IMAGE) {
         const KilnGemmImage *image = &side->image;
@@ -133,23 +159,30 @@ kiln_gemm_pack_panel(const KilnGemmPlan *plan, const KilnGemmSide *side, const K
 {
     if (side->kind == KILN_GEMM_IMAGE)
         pack_image(plan, side, panel, depth, dst);
+    else if (side->storage != KILN_GEMM_F32)
+        pack_widened(side, panel, depth, dst);
     else
         pack_strided(plan, side, panel, depth, dst);
 }
 
 void
 kiln_gemm_pack_into(const KilnGemmPlan *plan, const KilnGemmCut *cut, const KilnGemmSide *side,
-                    KilnGemmSpot spot, float *packed)
+                    KilnGemmSpot spot, void *packed)
 {
     KilnGemmPanel panel = kiln_gemm_panel(plan, cut, spot.panel);
     KilnGemmDepth depth = kiln_gemm_depth(plan, spot.k);
-    float *dst = packed + kiln_gemm_packed_offset(cut, &panel, depth);
-    kiln_gemm_pack_panel(plan, side, &panel, depth, dst);
+    void *dst = (char *)packed + kiln_gemm_packed_offset(cut, &panel, depth);
+    if (cut->storage == KILN_GEMM_F32) {
+        kiln_gemm_pack_panel(plan, side, &panel, depth, dst);
+        return;
+    }
+    for (int64_t k = 0; k < depth.size; k++)
+        gather_narrow(side, &panel, depth.start + k, (uint16_t *)dst + k * panel.pitch);
 }
 
 void
 kiln_gemm_pack_side(const KilnGemmPlan *plan, const KilnGemmCut *cut, const KilnGemmSide *side,
-                    KilnSlice slice, float *dst)
+                    KilnSlice slice, void *dst)
 {
     int64_t begin = kiln_slice_begin(slice, cut->panels), end = kiln_slice_end(slice, cut->panels);
     for (int64_t k = 0; k < plan->depth; k += plan->depth_block) {

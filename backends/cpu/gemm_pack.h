@@ -32,11 +32,12 @@ kiln_gemm_depth(const KilnGemmPlan *plan, int64_t k)
     return (KilnGemmDepth){ k, left < plan->depth_block ? left : plan->depth_block };
 }
 
-/** Offset in floats of a panel's block of depth in a packed side. */
+/** Offset in bytes of a panel's block of depth in a packed side. */
 static inline int64_t
 kiln_gemm_packed_offset(const KilnGemmCut *cut, const KilnGemmPanel *panel, KilnGemmDepth depth)
 {
-    return depth.start * cut->pitch + depth.size * panel->offset;
+    return kiln_gemm_element_size(cut->storage) *
+           (depth.start * cut->pitch + depth.size * panel->offset);
 }
 
 /* A column panel that needs no packing: its rows lie in the source as the tile wants them. */
@@ -56,4 +57,4 @@ void kiln_gemm_pack_panel(const KilnGemmPlan *plan, const KilnGemmSide *side,
 
 /** The same, to its place in the packed side @packed. */
 void kiln_gemm_pack_into(const KilnGemmPlan *plan, const KilnGemmCut *cut, const KilnGemmSide *side,
-                         KilnGemmSpot spot, float *packed);
+                         KilnGemmSpot spot, void *packed);

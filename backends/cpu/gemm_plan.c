@@ -115,6 +115,8 @@ kiln_gemm_plan(const KilnGemmShape *s)
     p.rows = cut_of(s->rows, ceil_div(s->rows, k->max_rows), s->rows, BLOCK_ROW_PANELS);
     p.cols = cut_of(s->cols, ceil_div(s->cols, k->max_cols),
                     ceil_div(s->cols, k->vector) * k->vector, BLOCK_COL_PANELS);
+    if (s->cols_packed && s->rows <= KILN_GEMM_NARROW_ROWS)
+        p.cols.storage = s->storage;
     int64_t blocks = ceil_div(s->depth, KILN_GEMM_MAX_DEPTH);
     p.depth_block = blocks > 0 ? ceil_div(s->depth, blocks) : 0;
     p.kept = s->residual && !s->staged && blocks > 1;

@@ -22,6 +22,17 @@ typedef struct {
     V v[TILE_ROWS][2];
 } Sums;
 
+/* A vector of what is stored from element @at of @p on. */
+ALWAYS_INLINE V
+load_stored(const void *p, int64_t at, const KilnGemmStorage storage)
+{
+    if (storage == KILN_GEMM_BF16)
+        return V_LOAD_BF16((const uint16_t *)p + at);
+    if (storage == KILN_GEMM_F16)
+        return V_LOAD_F16((const uint16_t *)p + at);
+    return V_LOAD((const float *)p + at);
+}
+
 ALWAYS_INLINE V
 load_lanes(const float *p, MASK mask, const bool full)
 {
@@ -110,13 +121,13 @@ store_sums(const KilnGemmTile *t, const Sums *sums)
 #define EVERY_ACC_14(X)
 #endif
 #define ZERO(j) V left##j = V_SET1(0.0f), right##j = left##j;
-#define ROW(u) (gather ? b + offsets[k + (u)] : b + (u) * pitch)
+#define ROW(u) (b + size * (gather ? offsets[k + (u)] : (u) * pitch))
 #define STEP(j)                                                                                    \
     if (j < n) {                                                                                   \
         V x = V_SET1(a[j]);                                                                        \
-        left##j = V_FMA(x, V_LOAD(ROW(j / rows)), left##j);                                        \
+        left##j = V_FMA(x, load_stored(ROW(j / rows), 0, storage), left##j);                       \
         if (vectors > 1)                                                                           \
-            right##j = V_FMA(x, V_LOAD(ROW(j / rows) + VW), right##j);                             \
+            right##j = V_FMA(x, load_stored(ROW(j / rows), VW, storage), right##j);                \
     }
 #define KEEP(j)                                                                                    \
     if (j < rows * sums) {                                                                         \
@@ -168,10 +179,12 @@ join_sums(Sums *result, const int rows, const int vectors, const int sums)
 
 ALWAYS_INLINE void
 sum_tile(const KilnGemmTile *t, const int rows, const int vectors, const int sums,
-         const bool gather, const bool bare)
+         const bool gather, const bool bare, const KilnGemmStorage storage)
 {
     EVERY_ACC(ZERO)
-    const float *restrict a = t->a, *restrict b = t->b;
+    const int64_t size = kiln_gemm_element_size(storage);
+    const float *restrict a = t->a;
+    const char *restrict b = t->b;
     const int64_t *restrict offsets = t->b_offsets;
     const char *soon = (const char *)t->soon;
     int64_t k = 0, pitch = t->b_pitch;
@@ -182,13 +195,13 @@ sum_tile(const KilnGemmTile *t, const int rows, const int vectors, const int sum
             __builtin_prefetch(soon, 0, 2);
         soon += 64;
         a += n;
-        b += gather ? 0 : sums * pitch;
+        b += gather ? 0 : size * sums * pitch;
     }
     for (; sums > 1 && k < t->depth; k++) {
         const int n = rows;
         EVERY_ACC(STEP)
         a += n;
-        b += gather ? 0 : pitch;
+        b += gather ? 0 : size * pitch;
     }
     if (bare) {
         float *out = t->out;
@@ -247,9 +260,9 @@ ALWAYS_INLINE void
 tile_of(const KilnGemmTile *t, const int rows, const int vectors, const int sums)
 {
     if (t->b_offsets)
-        sum_tile(t, rows, vectors, sums, true, false);
+        sum_tile(t, rows, vectors, sums, true, false, KILN_GEMM_F32);
     else
-        sum_tile(t, rows, vectors, sums, false, false);
+        sum_tile(t, rows, vectors, sums, false, false, KILN_GEMM_F32);
 }
 
 // clang-format off
@@ -291,8 +304,8 @@ tile(const KilnGemmTile *t)
 // clang-format off
 #define SUMS_CASE(n)                                                                               \
     case n:                                                                                        \
-        if (t->cols > VW) sum_tile(t, n, 2, 1, false, true);                                       \
-        else sum_tile(t, n, 1, 1, false, true);                                                    \
+        if (t->cols > VW) sum_tile(t, n, 2, 1, false, true, KILN_GEMM_F32);                        \
+        else sum_tile(t, n, 1, 1, false, true, KILN_GEMM_F32);                                     \
         break;
 // clang-format on
 
@@ -320,6 +333,41 @@ tile_sums(const KilnGemmTile *t)
     }
 }
 
+// clang-format off
+#define NARROW_CASE(n, sums) case n: sum_tile(t, n, vectors, sums, false, false, storage); break;
+#define PAIR_CASE(n, sums) case n: sum_pair(t, n, sums); break;
+// clang-format on
+
+/* The sums of tile(), for the same bits. */
+ALWAYS_INLINE void
+tile_narrow(const KilnGemmTile *t, const int vectors, const KilnGemmStorage storage)
+{
+    switch (t->rows) {
+        NARROW_CASE(1, 4)
+        NARROW_CASE(2, 2)
+        NARROW_CASE(3, TILE_ROWS >= 6 ? 2 : 1)
+        NARROW_CASE(4, 1)
+    }
+}
+
+static void
+tile_bf16(const KilnGemmTile *t)
+{
+    if (t->cols > VW)
+        tile_narrow(t, 2, KILN_GEMM_BF16);
+    else
+        tile_narrow(t, 1, KILN_GEMM_BF16);
+}
+
+static void
+tile_f16(const KilnGemmTile *t)
+{
+    if (t->cols > VW)
+        tile_narrow(t, 2, KILN_GEMM_F16);
+    else
+        tile_narrow(t, 1, KILN_GEMM_F16);
+}
+
 #if TILE_ROWS >= 14
 /* The sums of tile(), so that the bits are the same whether two panels are read at once or not:
    that takes more registers than other instruction sets have. */
@@ -327,18 +375,10 @@ static void
 pair(const KilnGemmTile *t)
 {
     switch (t->rows) {
-    case 1:
-        sum_pair(t, 1, 4);
-        break;
-    case 2:
-        sum_pair(t, 2, 2);
-        break;
-    case 3:
-        sum_pair(t, 3, 2);
-        break;
-    case 4:
-        sum_pair(t, 4, 1);
-        break;
+        PAIR_CASE(1, 4)
+        PAIR_CASE(2, 2)
+        PAIR_CASE(3, 2)
+        PAIR_CASE(4, 1)
     }
 }
 #endif

@@ -1,12 +1,38 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* matmul and gemm in f32: the instruction's types and attributes as a problem of gemm.h. The right
- * operand is packed where it is a constant without batch dims. Operands: result, A, B, of
- * gemm the bias, the residual. */
+ * operand is packed where it is a constant without batch dims, and may be stored in 16 bits.
+ * Operands: result, A, B, of gemm the bias, the residual. */
 #include "backends/cpu/cost.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/kernel_tail.h"
 
 /* --- both --- */
+
+static bool
+supports(const KilnInstr *instr)
+{
+    for (uint32_t i = 0; i < instr->n_operands; i++) {
+        const KilnType *type = cpu_type(instr, i);
+        bool stored =
+            type && i == 2 && (type->dtype == KILN_DTYPE_bf16 || type->dtype == KILN_DTYPE_f16);
+        if (type && (type->layout || (type->dtype != KILN_DTYPE_f32 && !stored)))
+            return false;
+    }
+    return kiln_cpu_tail_supports(instr);
+}
+
+static KilnGemmStorage
+storage_of(const KilnType *type)
+{
+    switch (type->dtype) {
+    case KILN_DTYPE_bf16:
+        return KILN_GEMM_BF16;
+    case KILN_DTYPE_f16:
+        return KILN_GEMM_F16;
+    default:
+        return KILN_GEMM_F32;
+    }
+}
 
 /* A right operand that is not known to be constant may still be packed when the program is bound.
  */
@@ -66,6 +92,7 @@ gemm_problem(const KilnInstr *instr)
         g.b_col = k;
     }
     g.tail = kiln_cpu_tail_of(instr);
+    g.b_storage = storage_of(cpu_type(instr, 2));
     g.alpha = attrs->alpha;
     g.beta = attrs->beta;
     if (bias) { /* broadcast to the result, dims aligned at the right */
@@ -79,7 +106,7 @@ gemm_problem(const KilnInstr *instr)
 bool
 kiln_cpu_gemm_supports(const KilnInstr *instr)
 {
-    return cpu_all_plain(instr, KILN_DTYPE_f32) && kiln_cpu_tail_supports(instr);
+    return supports(instr);
 }
 
 size_t
@@ -143,6 +170,7 @@ matmul_problem(const KilnInstr *instr)
     int64_t k = a->dims[a->rank - 1];
     KilnCpuGemm g = kiln_cpu_gemm_dense(m, n, k);
     g.tail = kiln_cpu_tail_of(instr);
+    g.b_storage = storage_of(b);
     g.rank = out->rank - (a->rank > 1) - (b->rank > 1);
     int64_t step = m * n;
     for (int d = g.rank - 1; d >= 0; d--) {
@@ -158,7 +186,7 @@ matmul_problem(const KilnInstr *instr)
 bool
 kiln_cpu_matmul_supports(const KilnInstr *instr)
 {
-    return cpu_all_plain(instr, KILN_DTYPE_f32) && kiln_cpu_tail_supports(instr);
+    return supports(instr);
 }
 
 size_t

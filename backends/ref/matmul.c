@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* matmul (numpy's: operands of one dim, broadcast batches) and gemm. Sums run over the inner dim in
- * order; integers wrap. */
+ * order; integers wrap. The right operand of floats may be stored as other floats. */
 #include "backends/ref/nest.h"
 #include "backends/ref/tail.h"
 
@@ -11,8 +11,8 @@ typedef struct {
 } Matrix;
 
 typedef struct {
-    const RefRows *rows;
-    size_t size;
+    const RefRows *rows, *b_rows;
+    size_t size, b_size;
     int64_t m, k, n;
     Matrix a, b;
     RefValue *left; /* scratch: one row of a */
@@ -28,14 +28,14 @@ product_row(const Product *p, int64_t i)
     /* Both ways add the same terms in the same order; they differ in how they walk b. */
     if (p->b.row == 1) {
         for (int64_t j = 0; j < p->n; j++)
-            p->rows->dot(&p->sums[j], p->left,
-                         (RefLane){ ref_at(p->b.at, j * p->b.column, p->size), 1 }, p->k);
+            p->b_rows->dot(&p->sums[j], p->left,
+                           (RefLane){ ref_at(p->b.at, j * p->b.column, p->b_size), 1 }, p->k);
         return;
     }
     for (int64_t k = 0; k < p->k; k++)
-        p->rows->add_scaled((RefSums){ p->sums, 1 },
-                            (RefLane){ ref_at(p->b.at, k * p->b.row, p->size), p->b.column }, p->n,
-                            p->left[k]);
+        p->b_rows->add_scaled((RefSums){ p->sums, 1 },
+                              (RefLane){ ref_at(p->b.at, k * p->b.row, p->b_size), p->b.column },
+                              p->n, p->left[k]);
 }
 
 /* m, k and n of numpy's product: an operand of one dim is a row on the left, a column on the right.
@@ -71,6 +71,8 @@ kiln_ref_matmul(const KilnKernelArgs *args)
     const KilnType *out = ref_type(args, 0), *a = ref_type(args, 1), *b = ref_type(args, 2);
     Product p = { .rows = kiln_ref_rows(out->dtype),
                   .size = kiln_dtype_size(out->dtype),
+                  .b_rows = kiln_ref_rows(b->dtype),
+                  .b_size = kiln_dtype_size(b->dtype),
                   .left = args->scratch };
     matmul_dims(a, b, &p.m, &p.k, &p.n);
     p.sums = p.left + p.k;
@@ -86,7 +88,7 @@ kiln_ref_matmul(const KilnKernelArgs *args)
     int64_t to = 0;
     do {
         p.a.at = ref_at(args->data[1], ref_offset(index, step_a, batch.rank) * p.m * p.k, p.size);
-        p.b.at = ref_at(args->data[2], ref_offset(index, step_b, batch.rank) * p.k * p.n, p.size);
+        p.b.at = ref_at(args->data[2], ref_offset(index, step_b, batch.rank) * p.k * p.n, p.b_size);
         for (int64_t i = 0; i < p.m; i++, to += p.n) {
             product_row(&p, i);
             kiln_ref_store_sums(args, p.rows, to, p.sums, p.n);
@@ -144,6 +146,8 @@ kiln_ref_gemm(const KilnKernelArgs *args)
     const KilnType *out = ref_type(args, 0), *a = ref_type(args, 1), *b = ref_type(args, 2);
     Product p = { .rows = kiln_ref_rows(out->dtype),
                   .size = kiln_dtype_size(out->dtype),
+                  .b_rows = kiln_ref_rows(b->dtype),
+                  .b_size = kiln_dtype_size(b->dtype),
                   .m = out->dims[0],
                   .k = a->dims[attrs->transA ? 0 : 1],
                   .n = out->dims[1],

@@ -5,6 +5,7 @@
  * the same bits for 1 to 4 threads.
  */
 #include "backends/cpu/gemm.h"
+#include "graph/number.h"
 
 #include <criterion/criterion.h>
 #include <criterion/logging.h>
@@ -331,6 +332,73 @@ Test(cpu_gemm, packed_operands_give_the_same_bits)
             free(out[v]);
         free(a);
         free(b);
+    }
+}
+
+/* @n numbers of 16 bits at @stored, and the same as floats at @wide. */
+static void
+fill_narrow(KilnGemmStorage storage, int64_t n, uint16_t *stored, float *wide)
+{
+    for (int64_t i = 0; i < n; i++) {
+        float x = sinf((float)i);
+        stored[i] = storage == KILN_GEMM_BF16 ? kiln_f32_to_bf16(x) : kiln_f32_to_f16(x);
+        wide[i] =
+            storage == KILN_GEMM_BF16 ? kiln_bf16_to_f32(stored[i]) : kiln_f16_to_f32(stored[i]);
+    }
+}
+
+/* One product with B in 16 bits against B in floats: packed and not, on 1 to 4 threads. */
+static void
+check_narrow(KilnCpuGemm g, KilnGemmStorage storage)
+{
+    float *a = buffer(4 * g.m * g.k), *wide = buffer(4 * g.k * g.n), *want = buffer(4 * g.m * g.n);
+    float *out = buffer(4 * g.m * g.n);
+    uint16_t *stored = buffer(4 * g.k * g.n); /* as many bytes as run() copies of floats */
+    for (int64_t i = 0; i < g.m * g.k; i++)
+        a[i] = cosf((float)i);
+    memset(stored, 0, (size_t)(4 * g.k * g.n));
+    fill_narrow(storage, g.k * g.n, stored, wide);
+    KilnCpuGemmArgs args = { .a = a, .b = wide, .out = want, .threads = 1 };
+    run(&g, &args, g.m * g.k, g.k * g.n);
+    int64_t floats = kiln_cpu_gemm_pack_b_size(&g);
+    g.b_storage = storage;
+    cr_expect_eq(kiln_cpu_gemm_pack_b_size(&g), g.m <= 4 ? floats / 2 : floats);
+    args.b = stored;
+    args.out = out;
+    for (int v = 0; v < 8; v++) {
+        g.b_packed = v % 2;
+        args.threads = 1 + v / 2;
+        memset(out, 0xff, (size_t)(4 * g.m * g.n));
+        run(&g, &args, g.m * g.k, g.k * g.n);
+        cr_assert_eq(memcmp(out, want, (size_t)(4 * g.m * g.n)), 0, "%s %ldx%ldx%ld variant %d",
+                     kiln_cpu_isa_name(g.isa), (long)g.m, (long)g.n, (long)g.k, v);
+    }
+    free(a);
+    free(wide);
+    free(want);
+    free(out);
+    free(stored);
+}
+
+/* Storage is a matter of memory: numbers of 16 bits are the same as floats. */
+Test(cpu_gemm, weights_in_16_bits_give_the_bits_of_floats)
+{
+    static const int64_t shapes[][3] = { { 1, 100, 70 },  { 1, 16, 9 },    { 2, 33, 300 },
+                                         { 3, 130, 513 }, { 4, 200, 300 }, { 29, 40, 300 } };
+    for (KilnCpuIsa isa = KILN_CPU_ISA_PORTABLE; isa <= KILN_CPU_ISA_AVX512; isa++) {
+        if (!may_run(isa))
+            continue;
+        for (size_t i = 0; i < 2 * G_N_ELEMENTS(shapes); i++) {
+            const int64_t *s = shapes[i / 2];
+            KilnCpuGemm g = kiln_cpu_gemm_dense(s[0], s[1], s[2]);
+            g.isa = isa;
+            if (i % 2) {
+                g.b_row = 1;
+                g.b_col = g.k;
+            }
+            check_narrow(g, KILN_GEMM_BF16);
+            check_narrow(g, KILN_GEMM_F16);
+        }
     }
 }
 

@@ -86,6 +86,10 @@ static const Case cases[] = {
     /* products and recurrence */
     { "matmul", "f32[2,4]; f32[2,3]; f32[3,4]", NULL },
     { "matmul", "f32[2,4]; f32[2,3]; f32[2,4]", "(matmul)" },
+    { "matmul", "f32[2,4]; f32[2,3]; bf16[3,4]", NULL },
+    { "matmul", "f32[2,4]; bf16[2,3]; f32[3,4]", "operand 1" },
+    { "matmul", "f32[2,4]; f32[2,3]; f64[3,4]", "(matmul)" },
+    { "gemm", "f32[2,4]; f32[2,3]; f16[4,3] | {transB=true}", NULL },
     { "gemm", "f32[2,4]; f32[3,2]; f32[4,3] | {transA=true, transB=true}", NULL },
     { "gemm", "f32[2,4]; f32[2,3]; f32[4,3]", "(gemm)" },
     { "einsum", "f32[2,4]; f32[2,3]; f32[3,4] | {equation=\"ij,jk->ik\"}", NULL },

@@ -51,6 +51,19 @@ Test(ref_products, matmul_of_every_type)
     }
 }
 
+/* Weights as they are stored: sums are of the numbers, not of rounded ones. */
+Test(ref_products, right_operand_in_16_bits)
+{
+    static const KilnDType stored[] = { KILN_DTYPE_bf16, KILN_DTYPE_f16 };
+    for (int i = 0; i < 4; i++) {
+        g_autoptr(RefCase) c = case_new(i < 2 ? KILN_INSTR_matmul : KILN_INSTR_gemm);
+        case_out(c, F32, DIMS(1, 2));
+        case_in(c, F32, DIMS(1, 2), VALUES(1.0009765625, 2));
+        case_in(c, stored[i % 2], DIMS(2, 2), VALUES(1, 2, 3, 0.5));
+        case_gives(c, VALUES(7.0009765625, 3.001953125), 0);
+    }
+}
+
 Test(ref_products, matmul_of_vectors)
 {
     g_autoptr(RefCase) dot = case_new(KILN_INSTR_matmul);

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* narrow-weights: weights that few rows read are stored in 16 bits.
+ *
+ *     const w : f32[k,n]            const w' : bf16[k,n]
+ *        |                             |
+ *     matmul(x, w)            =>    cast : f32[k,n]
+ *                                      |
+ *                                   matmul(x, cast)
+ *
+ * for matmul and gemm of at most `max-rows` rows, which wait for their weights to come from memory:
+ * half the bytes take half the time. merge-cast-into-matmul removes the cast, on the IR.
+ *
+ * requires nothing, preserves nothing; class L, under the flag quant-lossy: a weight keeps eight of
+ * its bits. Weights of less than `min-bytes` stay in a cache, and what is read by others, too,
+ * would be in memory twice. Last, for casts hide literals from the rules. */
+#include "passes/rule.h"
+
+#include "passes/literal.h"
+
+/* Rows of the result; -1 where they are not known. */
+static int64_t
+count_rows(const KilnType *type)
+{
+    int64_t rows = 1;
+    if (!kiln_type_is_static(type))
+        return -1;
+    for (int d = 0; d + 1 < type->rank; d++)
+        rows *= type->dims[d];
+    return rows;
+}
+
+static bool
+narrow(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnPassOptions_narrow_weights *options = kiln_pass_options(context, narrow_weights);
+    KilnNode *root = kiln_match_root(match);
+    const KilnValue *literal = kiln_match_value(match, "w");
+    const KilnType *type = &literal->type;
+    int64_t rows = count_rows(&root->results[0].type);
+    GUARD(f32, type->dtype == KILN_DTYPE_f32);
+    GUARD(matrix, type->rank == 2 && !type->layout);
+    GUARD(few_rows, rows >= 0 && rows <= options->max_rows);
+    GUARD(big, kiln_type_bytes(type) >= options->min_bytes);
+    GUARD(single_use, kiln_value_single_use(literal));
+    g_autofree double *numbers = kiln_literal_read(literal, error);
+    if (!numbers)
+        return false;
+    KilnType stored = kiln_type_make(KILN_DTYPE_bf16, 2, type->dims);
+    KilnValue *small =
+        kiln_literal_build(kiln_match_function(match), root, kiln_value_constant(literal)->name,
+                           &stored, numbers, error);
+    KilnAttrs_cast attrs = { .to = KILN_DTYPE_f32 };
+    KilnValue *wide =
+        small ? kiln_match_build(match, KILN_OP_cast, &attrs, &small, 1, error) : NULL;
+    if (!wide)
+        return false;
+    KilnValue *operands[3] = { NULL };
+    for (uint32_t i = 0; i < root->n_operands; i++)
+        operands[i] = root->operands[i].value;
+    operands[1] = wide;
+    KilnValue *product = kiln_match_build_typed(match, root->op, root->attrs, operands,
+                                                root->n_operands, &root->results[0].type, error);
+    return product && kiln_match_replace(match, context, rule, product);
+}
+
+static const KilnRule rules[] = {
+    LOSSY_RULE("narrow-weight", KILN_FLAG(quant_lossy), "(matmul|gemm ?x $w ...)", narrow),
+};
+
+const KilnRule *
+kiln_pass_rules_narrow_weights(uint32_t *n)
+{
+    *n = G_N_ELEMENTS(rules);
+    return rules;
+}
+
+gboolean
+kiln_pass_narrow_weights(KilnFunction *function, KilnPassContext *context, bool *changed,
+                         GError **error)
+{
+    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
+                          changed, error);
+}
