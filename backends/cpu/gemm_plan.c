@@ -13,7 +13,7 @@ enum {
     BLOCK_ROW_PANELS = 40,
     BLOCK_COL_PANELS = 16,
     TASKS = 8,              /* enough for a team of up to 8 */
-    TASK_WORK = 12 * 1024,  /* vector multiply-adds that make a task worth its overhead */
+    TASK_WORK = 32 * 1024,  /* vector multiply-adds that make a task worth its overhead */
     STREAM_WORK = 4,        /* as many take as long as a vector of columns that comes from memory */
     WHOLE_FLOATS = 1 << 20, /* pack a side at once up to this */
     REPEAT_FLOATS = 4096,   /* up to this packing it again and again costs less than a start of the

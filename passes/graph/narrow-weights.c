@@ -15,7 +15,7 @@
  * would be in memory twice. Last, for casts hide literals from the rules. */
 #include "passes/rule.h"
 
-#include "passes/literal.h"
+#include "passes/constant_pool.h"
 
 /* Rows of the result; -1 where they are not known. */
 static int64_t
@@ -42,16 +42,14 @@ narrow(KilnMatch *match, KilnPassContext *context, const char *rule, GError **er
     GUARD(few_rows, rows >= 0 && rows <= options->max_rows);
     GUARD(big, kiln_type_bytes(type) >= options->min_bytes);
     GUARD(single_use, kiln_value_single_use(literal));
-    g_autofree double *numbers = kiln_literal_read(literal, error);
-    if (!numbers)
+    const KilnConstant *constant = kiln_value_constant(literal);
+    KilnTensor *stored = kiln_tensor_convert(constant->tensor, KILN_DTYPE_bf16, error);
+    if (!stored)
         return false;
-    KilnType stored = kiln_type_make(KILN_DTYPE_bf16, 2, type->dims);
     KilnValue *small =
-        kiln_literal_build(kiln_match_function(match), root, kiln_value_constant(literal)->name,
-                           &stored, numbers, error);
+        kiln_build_constant(kiln_match_function(match), root, constant->name, stored);
     KilnAttrs_cast attrs = { .to = KILN_DTYPE_f32 };
-    KilnValue *wide =
-        small ? kiln_match_build(match, KILN_OP_cast, &attrs, &small, 1, error) : NULL;
+    KilnValue *wide = kiln_match_build(match, KILN_OP_cast, &attrs, &small, 1, error);
     if (!wide)
         return false;
     KilnValue *operands[3] = { NULL };
