@@ -514,13 +514,35 @@ is_chosen(const Partition *partition, const KilnNode *node, const bool *vendors)
     return true;
 }
 
+/* A constant weight that is stored in 16 bits, as own products read it (merge-cast-into-matmul). */
+static bool
+reads_stored_weight(const KilnNode *node)
+{
+    if (node->op != KILN_OP_matmul && node->op != KILN_OP_gemm)
+        return false;
+    const KilnNode *cast = kiln_value_def_of(kiln_node_operand(node, 1), KILN_OP_cast);
+    const KilnValue *stored = cast ? kiln_node_operand(cast, 0) : NULL;
+    return stored && kiln_value_constant(stored) && kiln_dtype_is_float(stored->type.dtype) &&
+           kiln_dtype_size(stored->type.dtype) < kiln_dtype_size(cast->results[0].type.dtype);
+}
+
+/* The vendor would have the weight made wide in every run. */
+static bool
+may_choose(const Partition *partition, const KilnNode *node)
+{
+    KilnPassContext *context = partition->context;
+    GUARD(wide_weight, !partition->weighs || !reads_stored_weight(node));
+    return true;
+}
+
 /* Roles of all nodes, where what both sides take does not leave them to own kernels. */
 static void
 find_roles(Partition *partition)
 {
     const KilnFunction *function = partition->function;
     kiln_foreach_node (node, function)
-        partition->roles[node->id] = role_of(partition, node);
+        partition->roles[node->id] =
+            may_choose(partition, node) ? role_of(partition, node) : KILN_VENDOR_NONE;
     g_autofree bool *vendors = kiln_offload_cut(function, partition->roles, &partition->costs);
     kiln_foreach_node (node, function) {
         KilnVendorRole *role = &partition->roles[node->id];
