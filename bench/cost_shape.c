@@ -25,6 +25,10 @@ static const char *const kinds[N_SHAPE_KINDS] = {
     [SHAPE_GLOBAL_AVERAGE_POOL] = "global_average_pool",
     [SHAPE_MATMUL] = "matmul",
     [SHAPE_REORDER] = "reorder",
+    [SHAPE_SOFTMAX] = "softmax",
+    [SHAPE_LAYER_NORMALIZATION] = "layer_normalization",
+    [SHAPE_REDUCTION] = "reduction",
+    [SHAPE_LSTM] = "lstm",
 };
 static const char *const ways[N_WAYS] = {
     [WAY_DIRECT] = "direct",
@@ -45,6 +49,24 @@ cost_shape_way(ShapeWay way)
     return ways[way];
 }
 
+static bool
+read_kind(const char *text, Shape *shape)
+{
+    for (int kind = 0; kind < N_SHAPE_KINDS; kind++) {
+        if (strcmp(kinds[kind], text) == 0) {
+            shape->kind = (ShapeKind)kind;
+            return true;
+        }
+    }
+    return false;
+}
+
+bool
+cost_shape_has_layouts(ShapeKind kind)
+{
+    return kind != SHAPE_MATMUL && kind < SHAPE_SOFTMAX;
+}
+
 int
 cost_shape_result(const Shape *shape)
 {
@@ -56,6 +78,34 @@ cost_shape_result(const Shape *shape)
 }
 
 /* --- measuring --- */
+
+/* Of what has no pictures; NULL where own kernels lack it. */
+static char *
+line_of_rows(const Shape *shape)
+{
+    int rows = shape->extent, in = shape->in, out = shape->out;
+    g_autofree char *x = g_strdup_printf("@in @x: f32[%d,%d]", rows, in);
+    switch (shape->kind) {
+    case SHAPE_MATMUL:
+        return g_strdup_printf("matmul @out @y: f32[%d,%d], %s, @in @w: f32[%d,%d] const", rows,
+                               out, x, in, out);
+    case SHAPE_SOFTMAX:
+        return g_strdup_printf("softmax @out @y: f32[%d,%d], %s {axis=1}", rows, in, x);
+    case SHAPE_LAYER_NORMALIZATION:
+        return g_strdup_printf("layer_normalization @out @y: f32[%d,%d], %s, @in @s: f32[%d] "
+                               "const, @in @b: f32[%d] const {axis=1}",
+                               rows, in, x, in, in);
+    case SHAPE_REDUCTION:
+        return g_strdup_printf("reduce_mean @out @y: f32[%d,1], %s {axes=[1]}", rows, x);
+    case SHAPE_LSTM:
+        return g_strdup_printf(
+            "lstm @out @y: f32[%d,1,1,%d], _, _, @in @x: f32[%d,1,%d], @in @w: f32[1,%d,%d] "
+            "const, @in @r: f32[1,%d,%d] const, @in @b: f32[1,%d] const {hidden_size=%d}",
+            rows, out, rows, in, 4 * out, in, 4 * out, out, 8 * out, out);
+    default:
+        return NULL;
+    }
+}
 
 /* The instruction of @shape as a case; NULL where own kernels have no such way. */
 static char *
@@ -87,12 +137,8 @@ line_of(const Shape *shape, ShapeWay way)
             shape->kernel, shape->kernel, half, half, half, half, shape->stride, shape->stride);
     case SHAPE_GLOBAL_AVERAGE_POOL:
         return g_strdup_printf("global_average_pool %s", types);
-    case SHAPE_MATMUL:
-        return g_strdup_printf(
-            "matmul @out @y: f32[%d,%d], @in @x: f32[%d,%d], @in @w: f32[%d,%d] const",
-            shape->extent, out, shape->extent, in, in, out);
     default:
-        return NULL;
+        return line_of_rows(shape);
     }
 }
 
@@ -126,7 +172,7 @@ measure(GArray *shapes, guint at, Shape shape, double min_time, GError **error)
             return FALSE;
     }
     shape.us[WAY_LAST] = cost_vendor_us(&shape, false, min_time);
-    if (shape.kind != SHAPE_MATMUL)
+    if (cost_shape_has_layouts(shape.kind))
         shape.us[WAY_BLOCKED] = cost_vendor_us(&shape, true, min_time);
     for (int way = 0; way < N_WAYS; way++)
         shape.us[way] = round(shape.us[way] * 100) / 100; /* as written to disk */
@@ -159,6 +205,7 @@ measure_set(GArray *shapes, guint *io_at, const Set *set, double min_time, GErro
             shape.out = set->channels[c][1];
             shape.extent = *extent;
             double taps = shape.kernel * shape.kernel, y = cost_shape_result(&shape);
+            y = cost_shape_has_layouts(shape.kind) ? y : sqrt(y);
             if (2.0 * shape.in * shape.out * taps * y * y <= most &&
                 !measure(shapes, (*io_at)++, shape, min_time, error))
                 return FALSE;
@@ -167,8 +214,9 @@ measure_set(GArray *shapes, guint *io_at, const Set *set, double min_time, GErro
     return TRUE;
 }
 
-gboolean
-cost_shapes_measure(GArray *shapes, double min_time, GError **error)
+/* @only: names of kinds; NULL: all. */
+static gboolean
+measure_kinds(GArray *shapes, char *const *only, double min_time, GError **error)
 {
     static const int window[][2] = { { 16, 16 },   { 32, 32 },   { 64, 64 },  { 128, 128 },
                                      { 256, 256 }, { 512, 512 }, { 16, 64 },  { 64, 128 },
@@ -196,6 +244,10 @@ cost_shapes_measure(GArray *shapes, double min_time, GError **error)
                                        { 512, 1000 }, { 128, 512 }, { 768, 768 } };
     static const int moved[][2] = { { 3, 3 },   { 24, 24 },   { 58, 58 },
                                     { 64, 64 }, { 232, 232 }, { 512, 512 } };
+    static const int wide[][2] = { { 8, 1 },   { 50, 1 },  { 64, 1 },   { 128, 1 },
+                                   { 256, 1 }, { 768, 1 }, { 1000, 1 }, { 4096, 1 } };
+    static const int states[][2] = { { 32, 32 },   { 64, 64 },   { 128, 128 },
+                                     { 128, 256 }, { 256, 256 }, { 256, 512 } };
     const Set sets[] = {
         { { .kind = SHAPE_CONV, .kernel = 3, .stride = 1 }, window, G_N_ELEMENTS(window), square },
         { { .kind = SHAPE_CONV, .kernel = 3, .stride = 2 }, strided, G_N_ELEMENTS(strided), even },
@@ -227,14 +279,50 @@ cost_shapes_measure(GArray *shapes, double min_time, GError **error)
           G_N_ELEMENTS(products),
           rows },
         { { .kind = SHAPE_REORDER, .kernel = 1, .stride = 1 }, moved, G_N_ELEMENTS(moved), square },
+        { { .kind = SHAPE_SOFTMAX, .kernel = 1, .stride = 1 }, wide, G_N_ELEMENTS(wide), rows },
+        { { .kind = SHAPE_LAYER_NORMALIZATION, .kernel = 1, .stride = 1 },
+          wide,
+          G_N_ELEMENTS(wide),
+          rows },
+        { { .kind = SHAPE_REDUCTION, .kernel = 1, .stride = 1 }, wide, G_N_ELEMENTS(wide), rows },
+        { { .kind = SHAPE_LSTM, .kernel = 1, .stride = 1 }, states, G_N_ELEMENTS(states), rows },
     };
     for (int sweep = 0; sweep < SWEEPS; sweep++) {
         guint at = 0;
         for (size_t i = 0; i < G_N_ELEMENTS(sets); i++) {
+            if (only && !g_strv_contains((const char *const *)only, kinds[sets[i].like.kind]))
+                continue;
             if (!measure_set(shapes, &at, &sets[i], min_time / SWEEPS, error))
                 return FALSE;
         }
     }
+    return TRUE;
+}
+
+gboolean
+cost_shapes_measure(GArray *shapes, double min_time, GError **error)
+{
+    return measure_kinds(shapes, NULL, min_time, error);
+}
+
+gboolean
+cost_shapes_measure_only(GArray *shapes, const char *only, double min_time, GError **error)
+{
+    g_autoptr(GArray) made = g_array_new(FALSE, FALSE, sizeof(Shape));
+    g_auto(GStrv) names = g_strsplit(only, ",", -1);
+    for (int i = 0; names[i]; i++) {
+        Shape shape = { .kind = SHAPE_CONV };
+        if (!read_kind(names[i], &shape))
+            return kiln_throw(error, KILN_ERROR_USAGE, "there is no kind '%s'", names[i]);
+    }
+    if (!measure_kinds(made, names, min_time, error))
+        return FALSE;
+    for (guint i = shapes->len; i-- > 0;) {
+        const Shape *shape = &g_array_index(shapes, Shape, i);
+        if (g_strv_contains((const char *const *)names, kinds[shape->kind]))
+            g_array_remove_index(shapes, i);
+    }
+    g_array_append_vals(shapes, made->data, made->len);
     return TRUE;
 }
 
@@ -262,18 +350,6 @@ cost_shapes_write(const char *path, const GArray *shapes, GError **error)
         g_string_append_c(text, '\n');
     }
     return kiln_file_write(path, text->str, text->len, error);
-}
-
-static bool
-read_kind(const char *text, Shape *shape)
-{
-    for (int kind = 0; kind < N_SHAPE_KINDS; kind++) {
-        if (strcmp(kinds[kind], text) == 0) {
-            shape->kind = (ShapeKind)kind;
-            return true;
-        }
-    }
-    return false;
 }
 
 static bool

@@ -4,6 +4,7 @@
 #define KILN_BENCH_COST_SHAPE_H
 
 #include <glib.h>
+#include <stdbool.h>
 
 typedef enum {
     SHAPE_CONV,
@@ -13,6 +14,10 @@ typedef enum {
     SHAPE_GLOBAL_AVERAGE_POOL,
     SHAPE_MATMUL,  /* [extent,in] · [in,out] */
     SHAPE_REORDER, /* of a picture, row-major, into another layout */
+    SHAPE_SOFTMAX, /* [extent,in], along in */
+    SHAPE_LAYER_NORMALIZATION,
+    SHAPE_REDUCTION,
+    SHAPE_LSTM, /* [extent,1,in], with out states */
     N_SHAPE_KINDS,
 } ShapeKind;
 const char *cost_shape_kind(ShapeKind kind);
@@ -34,12 +39,18 @@ typedef struct {
     double us[N_WAYS]; /* microseconds on one thread; 0: not computed that way */
 } Shape;
 
+/** True where the vendor has it in more than one layout. */
+bool cost_shape_has_layouts(ShapeKind kind);
 /** Extent of the result. */
 int cost_shape_result(const Shape *shape);
 
 /** Measures the shapes that costs are fitted to, each in each way for @min_time seconds. Without a
  * vendor library its ways are left out. */
 gboolean cost_shapes_measure(GArray *shapes, double min_time, GError **error);
+/** Measures those of @only anew (names of kinds, with commas between them), which take the place of
+ * such in @shapes. */
+gboolean cost_shapes_measure_only(GArray *shapes, const char *only, double min_time,
+                                  GError **error);
 
 /** A CSV file, one shape a line. */
 gboolean cost_shapes_write(const char *path, const GArray *shapes, GError **error);

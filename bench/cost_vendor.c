@@ -11,7 +11,7 @@
 
 enum {
     MIN_ROUNDS = 7,
-    MAX_ARGS = 4,
+    MAX_ARGS = 5,
 };
 
 typedef struct {
@@ -93,15 +93,69 @@ describe_product(const Shape *shape, dnnl_matmul_desc_t *op)
     return dnnl_matmul_desc_init(op, &a_md, &b_md, NULL, &y_md);
 }
 
+static dnnl_memory_desc_t
+rows_md(int rows, int columns)
+{
+    KilnType type = kiln_type_make(KILN_DTYPE_f32, 2, (int64_t[]){ rows, columns });
+    return kiln_onednn_plain(&type);
+}
+
+static dnnl_status_t
+describe_lstm(const Shape *shape, dnnl_rnn_desc_t *op)
+{
+    dnnl_memory_desc_t x, y, bias, w[2];
+    memset(&x, 0, sizeof x);
+    y = bias = w[0] = w[1] = x;
+    for (int i = 0; i < 2; i++)
+        dnnl_memory_desc_init_by_tag(
+            &w[i], 5, (dnnl_dims_t){ 1, 1, i ? shape->out : shape->in, 4, shape->out }, dnnl_f32,
+            dnnl_format_tag_any);
+    dnnl_memory_desc_init_by_tag(&x, 3, (dnnl_dims_t){ shape->extent, 1, shape->in }, dnnl_f32,
+                                 dnnl_tnc);
+    dnnl_memory_desc_init_by_tag(&y, 3, (dnnl_dims_t){ shape->extent, 1, shape->out }, dnnl_f32,
+                                 dnnl_tnc);
+    dnnl_memory_desc_init_by_tag(&bias, 4, (dnnl_dims_t){ 1, 1, 4, shape->out }, dnnl_f32,
+                                 dnnl_ldgo);
+    return dnnl_lstm_forward_desc_init(op, dnnl_forward_inference, dnnl_unidirectional_left2right,
+                                       &x, NULL, NULL, &w[0], &w[1], &bias, &y, NULL, NULL, 0);
+}
+
+typedef union {
+    dnnl_convolution_desc_t conv;
+    dnnl_deconvolution_desc_t transposed;
+    dnnl_pooling_v2_desc_t pool;
+    dnnl_matmul_desc_t product;
+    dnnl_softmax_v2_desc_t softmax;
+    dnnl_layer_normalization_desc_t norm;
+    dnnl_reduction_desc_t reduction;
+    dnnl_rnn_desc_t lstm;
+} Operation;
+
+/* Of what has no pictures. */
+static dnnl_status_t
+describe_rows(const Shape *shape, Operation *op)
+{
+    dnnl_memory_desc_t x = rows_md(shape->extent, shape->in), y = rows_md(shape->extent, 1);
+    switch (shape->kind) {
+    case SHAPE_SOFTMAX:
+        return dnnl_softmax_v2_forward_desc_init(&op->softmax, dnnl_forward_inference,
+                                                 dnnl_softmax_accurate, &x, &x, 1);
+    case SHAPE_LAYER_NORMALIZATION:
+        return dnnl_layer_normalization_forward_desc_init(
+            &op->norm, dnnl_forward_inference, &x, NULL, 1e-5f, dnnl_use_scale | dnnl_use_shift);
+    case SHAPE_REDUCTION:
+        return dnnl_reduction_desc_init(&op->reduction, dnnl_reduction_mean, &x, &y, 0, 0);
+    case SHAPE_LSTM:
+        return describe_lstm(shape, &op->lstm);
+    default:
+        return describe_product(shape, &op->product);
+    }
+}
+
 static dnnl_primitive_desc_t
 choose(const Shape *shape, bool blocked)
 {
-    union {
-        dnnl_convolution_desc_t conv;
-        dnnl_deconvolution_desc_t transposed;
-        dnnl_pooling_v2_desc_t pool;
-        dnnl_matmul_desc_t product;
-    } op;
+    Operation op;
     dnnl_primitive_desc_t pd = NULL;
     dnnl_engine_t engine = kiln_onednn_engine();
     const char *name;
@@ -118,17 +172,17 @@ choose(const Shape *shape, bool blocked)
         status = describe_conv(shape, blocked, &op.conv);
     else if (shape->kind == SHAPE_CONV_TRANSPOSE)
         status = describe_transposed(shape, blocked, &op.transposed);
-    else if (shape->kind == SHAPE_MATMUL)
-        status = describe_product(shape, &op.product);
+    else if (!cost_shape_has_layouts(shape->kind))
+        status = describe_rows(shape, &op);
     else
         status = describe_pool(shape, blocked, &op.pool);
     return status == dnnl_success ? kiln_onednn_choose(&op, NULL, &name) : NULL;
 }
 
 static bool
-add_arg(Primitive *primitive, int arg, dnnl_query_t what)
+add_arg(Primitive *primitive, int arg, dnnl_query_t what, int i)
 {
-    const dnnl_memory_desc_t *md = dnnl_primitive_desc_query_md(primitive->pd, what, 0);
+    const dnnl_memory_desc_t *md = dnnl_primitive_desc_query_md(primitive->pd, what, i);
     dnnl_memory_t memory = NULL;
     if (!md || !dnnl_memory_desc_get_size(md))
         return true;
@@ -139,6 +193,36 @@ add_arg(Primitive *primitive, int arg, dnnl_query_t what)
     memset(data, 0, dnnl_memory_desc_get_size(md));
     primitive->args[primitive->n++] = (dnnl_exec_arg_t){ arg, memory };
     return true;
+}
+
+typedef struct {
+    int arg;
+    dnnl_query_t what;
+    int index;
+} Argument;
+
+static bool
+add_args(const Shape *shape, Primitive *one)
+{
+    static const Argument usual[MAX_ARGS] = { { DNNL_ARG_SRC, dnnl_query_src_md, 0 },
+                                              { DNNL_ARG_WEIGHTS, dnnl_query_weights_md, 0 },
+                                              { DNNL_ARG_DST, dnnl_query_dst_md, 0 } };
+    static const Argument norm[MAX_ARGS] = { { DNNL_ARG_SRC, dnnl_query_src_md, 0 },
+                                             { DNNL_ARG_SCALE, dnnl_query_weights_md, 0 },
+                                             { DNNL_ARG_SHIFT, dnnl_query_weights_md, 0 },
+                                             { DNNL_ARG_DST, dnnl_query_dst_md, 0 } };
+    static const Argument lstm[MAX_ARGS] = { { DNNL_ARG_SRC_LAYER, dnnl_query_src_md, 0 },
+                                             { DNNL_ARG_WEIGHTS_LAYER, dnnl_query_weights_md, 0 },
+                                             { DNNL_ARG_WEIGHTS_ITER, dnnl_query_weights_md, 1 },
+                                             { DNNL_ARG_BIAS, dnnl_query_weights_md, 2 },
+                                             { DNNL_ARG_DST_LAYER, dnnl_query_dst_md, 0 } };
+    const Argument *args = shape->kind == SHAPE_LSTM                  ? lstm
+                           : shape->kind == SHAPE_LAYER_NORMALIZATION ? norm
+                                                                      : usual;
+    bool good = true;
+    for (int i = 0; good && i < MAX_ARGS && args[i].arg; i++)
+        good = add_arg(one, args[i].arg, args[i].what, args[i].index);
+    return good;
 }
 
 static double
@@ -172,9 +256,7 @@ cost_vendor_us(const Shape *shape, bool blocked, double min_time)
         return 0;
     int before = kiln_onednn_set_threads(1);
     Primitive one = { .pd = choose(shape, blocked) };
-    bool good = one.pd && add_arg(&one, DNNL_ARG_SRC, dnnl_query_src_md) &&
-                add_arg(&one, DNNL_ARG_WEIGHTS, dnnl_query_weights_md) &&
-                add_arg(&one, DNNL_ARG_DST, dnnl_query_dst_md);
+    bool good = one.pd && add_args(shape, &one);
     double us = good ? time_of(&one, min_time) : 0;
     for (int i = 0; i < one.n; i++)
         dnnl_memory_destroy(one.args[i].memory);

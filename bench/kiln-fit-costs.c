@@ -16,7 +16,7 @@
 #include <stdio.h>
 
 typedef struct {
-    char *from, *to, *own_header, *vendor_header;
+    char *from, *to, *only, *own_header, *vendor_header;
     double min_time;
 } Options;
 
@@ -97,6 +97,18 @@ own_terms(const Shape *s, ShapeWay way, int *kind, double terms[MAX_TERMS])
         *kind = KILN_CPU_COST_matmul;
         kiln_matmul_terms(&gemm, terms);
         return true;
+    case SHAPE_SOFTMAX:
+    case SHAPE_LAYER_NORMALIZATION:
+    case SHAPE_REDUCTION:
+        *kind = s->kind == SHAPE_SOFTMAX     ? KILN_CPU_COST_softmax
+                : s->kind == SHAPE_REDUCTION ? KILN_CPU_COST_reduction
+                                             : KILN_CPU_COST_layer_normalization;
+        kiln_rows_terms(s->extent, s->in, terms);
+        return true;
+    case SHAPE_LSTM:
+        *kind = KILN_CPU_COST_lstm;
+        kiln_lstm_terms(s->extent, 1, s->in, s->out, terms);
+        return true;
     default:
         return false;
     }
@@ -113,6 +125,10 @@ vendor_kind(const Shape *s)
         [SHAPE_GLOBAL_AVERAGE_POOL] = KILN_ONEDNN_COST_global_pool,
         [SHAPE_MATMUL] = KILN_ONEDNN_COST_matmul,
         [SHAPE_REORDER] = KILN_ONEDNN_COST_reorder,
+        [SHAPE_SOFTMAX] = KILN_ONEDNN_COST_softmax,
+        [SHAPE_LAYER_NORMALIZATION] = KILN_ONEDNN_COST_layer_normalization,
+        [SHAPE_REDUCTION] = KILN_ONEDNN_COST_reduction,
+        [SHAPE_LSTM] = KILN_ONEDNN_COST_lstm,
     };
     bool pointwise = s->kind == SHAPE_CONV && s->kernel == 1;
     return (int)(pointwise ? KILN_ONEDNN_COST_pointwise : kinds[s->kind]);
@@ -127,9 +143,11 @@ vendor_terms(const Shape *s, const Model *model, double terms[MAX_TERMS])
                             .groups = 1,
                             .taps = (int64_t)s->kernel * s->kernel,
                             .read = x * x,
-                            .written = s->kind == SHAPE_MATMUL ? x : y * y };
+                            .written = cost_shape_has_layouts(s->kind) ? y * y : x };
     if (s->kind == SHAPE_GLOBAL_AVERAGE_POOL)
         work.taps = x * x;
+    if (s->kind == SHAPE_LSTM)
+        work = (KilnOnednnWork){ .in = s->in, .out = s->out, .groups = x, .written = 1 };
     if (s->kind == SHAPE_CONV_TRANSPOSE)
         work = (KilnOnednnWork){ s->in, s->out, 1, work.taps, y * y, x * x };
     kiln_onednn_terms((KilnOnednnCostKind)model->kind, &work, model->blocked, terms);
@@ -336,6 +354,12 @@ write_header(const char *path, bool vendor, double costs[][MAX_TERMS], GError **
     return kiln_file_write(path, text->str, text->len, error);
 }
 
+static bool
+has_layouts(const Model *model)
+{
+    return model->kind != KILN_ONEDNN_COST_matmul && model->kind < KILN_ONEDNN_COST_softmax;
+}
+
 /* Costs of every model, or an error that names the one that has too few shapes. */
 static gboolean
 fit_all(const Options *options, const GArray *shapes, double costs[][MAX_TERMS], GError **error)
@@ -344,8 +368,7 @@ fit_all(const Options *options, const GArray *shapes, double costs[][MAX_TERMS],
         const Model *model = &models[m];
         unsigned found = fit(shapes, model, costs[m]);
         bool wanted = model->vendor
-                          ? options->vendor_header &&
-                                !(model->kind == KILN_ONEDNN_COST_matmul && model->blocked)
+                          ? options->vendor_header && !(model->blocked && !has_layouts(model))
                           : options->own_header != NULL;
         if (wanted && found < (unsigned)model->n_terms)
             return kiln_throw(error, KILN_ERROR_PARSE,
@@ -362,6 +385,8 @@ run(const Options *options, GError **error)
     double costs[G_N_ELEMENTS(models)][MAX_TERMS] = { { 0 } };
     gboolean good = options->from ? cost_shapes_read(options->from, shapes, error)
                                   : cost_shapes_measure(shapes, options->min_time, error);
+    if (good && options->only)
+        good = cost_shapes_measure_only(shapes, options->only, options->min_time, error);
     if (!good || (options->to && !cost_shapes_write(options->to, shapes, error)) ||
         !fit_all(options, shapes, costs, error))
         return FALSE;
@@ -377,6 +402,8 @@ main(int argc, char **argv)
     const GOptionEntry entries[] = {
         { "from", 0, 0, G_OPTION_ARG_FILENAME, &options.from,
           "Fit to these measurements instead of making new ones", "F.csv" },
+        { "only", 0, 0, G_OPTION_ARG_STRING, &options.only,
+          "With --from: measure these kinds of operators anew (conv,softmax)", "KIND,…" },
         { "to", 0, 0, G_OPTION_ARG_FILENAME, &options.to, "Write the measurements here", "F.csv" },
         { "own-header", 0, 0, G_OPTION_ARG_FILENAME, &options.own_header,
           "Write the costs of own kernels here: Kiln is built with backends/cpu/costs.h", "F.h" },
@@ -396,6 +423,8 @@ main(int argc, char **argv)
     if (g_option_context_parse(context, &argc, &argv, &error)) {
         if (argc > 1)
             kiln_throw(&error, KILN_ERROR_USAGE, "expected no operand, found %s", argv[1]);
+        else if (options.only && !options.from)
+            kiln_throw(&error, KILN_ERROR_USAGE, "--only: expected --from, for the other kinds");
         else
             status = run(&options, &error) ? 0 : 1;
     }
@@ -403,6 +432,7 @@ main(int argc, char **argv)
         fprintf(stderr, "kiln-fit-costs: %s\n", error->message);
     g_free(options.from);
     g_free(options.to);
+    g_free(options.only);
     g_free(options.own_header);
     g_free(options.vendor_header);
     return status;

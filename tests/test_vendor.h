@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A vendor for tests of the offload road, with or without a library: it takes products,
- * convolutions, pools and what may follow them, fails to compile a region with an lrn in it, and
- * makes kernels that must never run: tests evaluate the bodies of regions. */
+ * convolutions, pools, softmax, LSTM and what may follow them, fails to compile a region with an
+ * lrn in it, and makes kernels that must never run: tests evaluate the bodies of regions. */
 #ifndef KILN_TESTS_TEST_VENDOR_H
 #define KILN_TESTS_TEST_VENDOR_H
 
@@ -17,6 +17,8 @@ test_vendor_role(const KilnNode *node)
     case KILN_OP_gemm:
     case KILN_OP_max_pool:
     case KILN_OP_lrn:
+    case KILN_OP_softmax:
+    case KILN_OP_lstm:
         return KILN_VENDOR_ANCHOR;
     case KILN_OP_add:
     case KILN_OP_mul:

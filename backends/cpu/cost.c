@@ -49,3 +49,26 @@ kiln_global_pool_terms(const KilnCpuPoolShape *s, double terms[KILN_CPU_TERMS])
     terms[1] = (double)s->planes;
     terms[2] = 1;
 }
+
+void
+kiln_rows_terms(int64_t rows, int64_t columns, double terms[KILN_CPU_TERMS])
+{
+    for (int i = 3; i < KILN_CPU_TERMS; i++)
+        terms[i] = 0;
+    terms[0] = (double)rows * (double)columns;
+    terms[1] = (double)rows;
+    terms[2] = 1;
+}
+
+void
+kiln_lstm_terms(int64_t steps, int64_t batch, int64_t in, int64_t hidden,
+                double terms[KILN_CPU_TERMS])
+{
+    double gates = 4 * (double)steps * (double)batch * (double)hidden;
+    for (int i = 4; i < KILN_CPU_TERMS; i++)
+        terms[i] = 0;
+    terms[0] = gates * (double)in;
+    terms[1] = gates * (double)hidden;
+    terms[2] = (double)steps;
+    terms[3] = 1;
+}

@@ -19,7 +19,11 @@
     X(winograd, 5)                                                                                 \
     X(pool, 5)                                                                                     \
     X(global_pool, 3)                                                                              \
-    X(matmul, 4)
+    X(matmul, 4)                                                                                   \
+    X(softmax, 3)                                                                                  \
+    X(reduction, 3)                                                                                \
+    X(layer_normalization, 3)                                                                      \
+    X(lstm, 4)
 
 typedef enum {
 #define KIND(name, n) KILN_CPU_COST_##name,
@@ -63,3 +67,10 @@ void kiln_global_pool_terms(const KilnCpuPoolShape *shape, double terms[KILN_CPU
 /** The products, in units of kiln_gemm_cost(); the bytes of A and of the result, of B, and the
  * call. */
 void kiln_matmul_terms(const KilnCpuGemm *gemm, double terms[KILN_CPU_TERMS]);
+
+/** Of what works along rows: elements, rows, and the call. */
+void kiln_rows_terms(int64_t rows, int64_t columns, double terms[KILN_CPU_TERMS]);
+
+/** The products with inputs, and with states, steps, and the call. */
+void kiln_lstm_terms(int64_t steps, int64_t batch, int64_t in, int64_t hidden,
+                     double terms[KILN_CPU_TERMS]);

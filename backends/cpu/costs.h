@@ -13,5 +13,9 @@
     [KILN_CPU_COST_pool] = { 0.0006756, 0.01336, 0.0006695, 0, 0.05696 }, \
     [KILN_CPU_COST_global_pool] = { 4.105e-06, 0.01028, 0.09222 }, \
     [KILN_CPU_COST_matmul] = { 6.51e-05, 1.619e-05, 4.398e-06, 0.2631 }, \
+    [KILN_CPU_COST_softmax] = { 0.0002013, 0.01973, 0.09285 }, \
+    [KILN_CPU_COST_reduction] = { 2.233e-05, 0.004964, 0.09429 }, \
+    [KILN_CPU_COST_layer_normalization] = { 0.0001208, 0.02608, 0.09662 }, \
+    [KILN_CPU_COST_lstm] = { 0, 3.363e-05, 0.02166, 0.6622 }, \
 }
 // clang-format on

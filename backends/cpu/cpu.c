@@ -32,6 +32,8 @@ static const KilnKernel kernels[] = {
     ROW(instr, dtypes, fn, .supports = kiln_cpu_##test, .quantized = true)
 #define KERNEL_SCRATCH(instr, dtypes, fn, test, bytes)                                             \
     ROW(instr, dtypes, fn, .supports = kiln_cpu_##test, .scratch_bytes = kiln_cpu_##bytes)
+#define KERNEL_WEIGHED(instr, dtypes, fn, test)                                                    \
+    ROW(instr, dtypes, fn, .supports = kiln_cpu_##test, .cost = kiln_cpu_##fn##_cost)
 #define KERNEL_TIMED(instr, dtypes, fn, test, bytes)                                               \
     ROW(instr, dtypes, fn, .supports = kiln_cpu_##test, .scratch_bytes = kiln_cpu_##bytes,         \
         .cost = kiln_cpu_##fn##_cost)

@@ -12,6 +12,8 @@
 #define KERNEL_SCRATCH(instr, dtypes, fn, test, bytes)                                             \
     KERNEL_IF(instr, dtypes, fn, test)                                                             \
     size_t kiln_cpu_##bytes(const KilnInstr *instr_, int threads);
+#define KERNEL_WEIGHED(instr, dtypes, fn, test)                                                    \
+    KERNEL_IF(instr, dtypes, fn, test) double kiln_cpu_##fn##_cost(const KilnInstr *instr_);
 #define KERNEL_TIMED(instr, dtypes, fn, test, bytes)                                               \
     KERNEL_SCRATCH(instr, dtypes, fn, test, bytes)                                                 \
     double kiln_cpu_##fn##_cost(const KilnInstr *instr_);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lstm in f32: one stage makes all four gates, the new cell and the new state. Operands: y, y_h,
  * y_c, x, w, r, b, lengths, initial_h, initial_c, p. */
+#include "backends/cpu/cost.h"
 #include "backends/cpu/recurrent.h"
 
 static KilnCpuRecurrent
@@ -18,6 +19,15 @@ kiln_cpu_lstm_supports(const KilnInstr *instr)
     bool peepholes = cpu_type(instr, 10) != NULL;
     return !peepholes && !kiln_instr_attrs(instr, lstm)->input_forget &&
            kiln_cpu_recurrent_supports(instr, defaults, 3);
+}
+
+double
+kiln_cpu_lstm_cost(const KilnInstr *instr)
+{
+    const KilnType *x = cpu_type(instr, 3), *r = cpu_type(instr, 5);
+    double terms[KILN_CPU_TERMS];
+    kiln_lstm_terms(x->dims[0], x->dims[1], x->dims[2], r->dims[0] * r->dims[2], terms);
+    return kiln_cpu_cost(KILN_CPU_COST_lstm, terms);
 }
 
 size_t

@@ -2,6 +2,7 @@
 /* batch, layer, root-mean-square, instance and group normalisation and lrn in f32. Variances are
  * taken around the mean, which is found in two steps: the mean of all, then the mean of what is
  * left over. The statistics of a run are taken before its first element is written. */
+#include "backends/cpu/cost.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/reduce.h"
@@ -212,6 +213,15 @@ kiln_cpu_layer_normalization_supports(const KilnInstr *instr)
     const int64_t run = count(type, axis, type->rank);
     return cpu_all_plain(instr, KILN_DTYPE_f32) && kiln_type_elements(cpu_type(instr, 2)) == run &&
            (!bias || kiln_type_elements(bias) == run);
+}
+
+double
+kiln_cpu_layer_normalization_cost(const KilnInstr *instr)
+{
+    int64_t columns = kiln_type_elements(cpu_type(instr, 2));
+    double terms[KILN_CPU_TERMS];
+    kiln_rows_terms(columns ? kiln_type_elements(cpu_type(instr, 1)) / columns : 0, columns, terms);
+    return kiln_cpu_cost(KILN_CPU_COST_layer_normalization, terms);
 }
 
 const char *

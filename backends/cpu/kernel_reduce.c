@@ -314,17 +314,20 @@ kiln_cpu_reduce_scratch(const KilnInstr *instr, int threads)
     return r.rows && r.pieces > 1 ? (size_t)(r.kept.count * r.pieces) * sizeof(double) : 0;
 }
 
-/* Of global pools. */
 double
 kiln_cpu_reduce_cost(const KilnInstr *instr)
 {
-    const KilnType *in = cpu_type(instr, 1);
-    KilnCpuPoolShape shape = { .planes = in->dims[0] * in->dims[1], .in = { 1, 1, 1 } };
-    for (int d = 2; d < in->rank; d++)
-        shape.in[0] *= in->dims[d];
+    const int64_t rows = kiln_type_elements(cpu_type(instr, 0));
+    const int64_t columns = rows ? kiln_type_elements(cpu_type(instr, 1)) / rows : 0;
     double terms[KILN_CPU_TERMS];
-    kiln_global_pool_terms(&shape, terms);
-    return kiln_cpu_cost(KILN_CPU_COST_global_pool, terms);
+    if (instr->kind == KILN_INSTR_global_average_pool ||
+        instr->kind == KILN_INSTR_global_max_pool) {
+        const KilnCpuPoolShape shape = { .planes = rows, .in = { columns, 1, 1 } };
+        kiln_global_pool_terms(&shape, terms);
+        return kiln_cpu_cost(KILN_CPU_COST_global_pool, terms);
+    }
+    kiln_rows_terms(rows, columns, terms);
+    return kiln_cpu_cost(KILN_CPU_COST_reduction, terms);
 }
 
 const char *

@@ -2,6 +2,7 @@
 /* softmax and log_softmax in f32: along rows where the axis is the innermost dim, else along
  * columns, with the same bits. Every element is read for the last time before it is written.
  * Operands: result, data. */
+#include "backends/cpu/cost.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/reduce.h"
@@ -92,6 +93,28 @@ bool
 kiln_cpu_softmax_supports(const KilnInstr *instr)
 {
     return cpu_all_plain(instr, KILN_DTYPE_f32);
+}
+
+static double
+cost(const KilnInstr *instr, int64_t axis)
+{
+    const KilnType *x = cpu_type(instr, 1);
+    int64_t columns = x->rank ? x->dims[kiln_type_axis(x, axis)] : 1;
+    double terms[KILN_CPU_TERMS];
+    kiln_rows_terms(columns ? kiln_type_elements(x) / columns : 0, columns, terms);
+    return kiln_cpu_cost(KILN_CPU_COST_softmax, terms);
+}
+
+double
+kiln_cpu_softmax_cost(const KilnInstr *instr)
+{
+    return cost(instr, kiln_instr_attrs(instr, softmax)->axis);
+}
+
+double
+kiln_cpu_log_softmax_cost(const KilnInstr *instr)
+{
+    return cost(instr, kiln_instr_attrs(instr, log_softmax)->axis);
 }
 
 const char *

@@ -211,6 +211,23 @@ kiln_onednn_packed(Builder *builder, const KilnBuffer *buffer, const dnnl_memory
 }
 
 uint32_t
+kiln_onednn_packed_gates(Builder *builder, const KilnBuffer *buffer, int64_t gate, bool twice,
+                         const dnnl_memory_desc_t *from, const dnnl_memory_desc_t *md)
+{
+    Region *region = builder->region;
+    guint before = region->packs->len;
+    uint32_t slot = kiln_onednn_packed(builder, buffer, from, md);
+    if (region->packs->len == before)
+        return slot;
+    Pack *made = &g_array_index(region->packs, Pack, before);
+    made->gate = gate;
+    made->twice = twice;
+    if (made->operand != UINT32_MAX) /* no tag says in which order gates are */
+        g_clear_pointer(&region->packed_tags[made->operand], g_free);
+    return slot;
+}
+
+uint32_t
 kiln_onednn_alias(Builder *builder, uint32_t slot, const dnnl_memory_desc_t *md)
 {
     if (slot == UINT32_MAX || dnnl_memory_desc_equal(kiln_onednn_slot_md(builder, slot), md))
@@ -301,6 +318,12 @@ kiln_onednn_result(Builder *builder, const KilnBuffer *buffer, const dnnl_memory
     uint32_t slot = add_result_slot(builder, buffer, md);
     kiln_onednn_enter(builder, buffer, slot);
     return slot;
+}
+
+uint32_t
+kiln_onednn_unread(Builder *builder, const dnnl_memory_desc_t *md)
+{
+    return add_slot(builder, SLOT_WORKSPACE, md);
 }
 
 bool

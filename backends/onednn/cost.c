@@ -75,6 +75,24 @@ reorder_terms(const KilnOnednnWork *w, double terms[KILN_ONEDNN_TERMS])
     terms[2] = 1;
 }
 
+static void
+rows_terms(const KilnOnednnWork *w, double terms[KILN_ONEDNN_TERMS])
+{
+    terms[0] = (double)w->in * (double)w->written;
+    terms[1] = (double)w->written;
+    terms[2] = 1;
+}
+
+static void
+lstm_terms(const KilnOnednnWork *w, double terms[KILN_ONEDNN_TERMS])
+{
+    double gates = 4 * (double)w->groups * (double)w->written * padded(w->out);
+    terms[0] = gates * (double)w->in;
+    terms[1] = gates * (double)w->out;
+    terms[2] = (double)w->groups;
+    terms[3] = 1;
+}
+
 void
 kiln_onednn_terms(KilnOnednnCostKind kind, const KilnOnednnWork *work, bool blocked,
                   double terms[KILN_ONEDNN_TERMS])
@@ -96,6 +114,14 @@ kiln_onednn_terms(KilnOnednnCostKind kind, const KilnOnednnWork *work, bool bloc
         break;
     case KILN_ONEDNN_COST_matmul:
         matmul_terms(work, terms);
+        break;
+    case KILN_ONEDNN_COST_softmax:
+    case KILN_ONEDNN_COST_layer_normalization:
+    case KILN_ONEDNN_COST_reduction:
+        rows_terms(work, terms);
+        break;
+    case KILN_ONEDNN_COST_lstm:
+        lstm_terms(work, terms);
         break;
     default:
         reorder_terms(work, terms);

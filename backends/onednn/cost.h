@@ -16,7 +16,11 @@
     X(pool, 3)                                                                                     \
     X(global_pool, 3)                                                                              \
     X(matmul, 4)                                                                                   \
-    X(reorder, 3) /* out of row-major or back */
+    X(reorder, 3) /* out of row-major or back */                                                   \
+    X(softmax, 3)                                                                                  \
+    X(layer_normalization, 3)                                                                      \
+    X(reduction, 3)                                                                                \
+    X(lstm, 4)
 
 typedef enum {
 #define KIND(name, n) KILN_ONEDNN_COST_##name,
@@ -30,7 +34,9 @@ enum {
 };
 
 /** Of a convolution or pool: channels, and positions of all pictures that are read and written. Of
- * a product: rows are positions, and channels are what they have. */
+ * a product: rows are positions, and channels are what they have. Of what works along rows: @in
+ * columns and @written rows. Of an LSTM: what it reads and its state are channels, steps are
+ * groups, and @written are the sequences of a batch. */
 typedef struct {
     int64_t in, out, groups, taps, read, written;
 } KilnOnednnWork;

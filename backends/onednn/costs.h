@@ -14,5 +14,9 @@
     [KILN_ONEDNN_COST_global_pool] = { { 0, 4.891e-06, 0.2359 }, { 0, 6.676e-06, 0.2624 } }, \
     [KILN_ONEDNN_COST_matmul] = { { 7.374e-06, 1.017e-05, 4.023e-06, 0.2289 }, { 0, 0, 0, 0 } }, \
     [KILN_ONEDNN_COST_reorder] = { { 6.737e-05, 6.178e-07, 0.1415 }, { 1.888e-05, 4.463e-05, 0.2035 } }, \
+    [KILN_ONEDNN_COST_softmax] = { { 0.0002743, 0.0124, 0.2134 }, { 0, 0, 0 } }, \
+    [KILN_ONEDNN_COST_layer_normalization] = { { 0.0001502, 0.005535, 0.4672 }, { 0, 0, 0 } }, \
+    [KILN_ONEDNN_COST_reduction] = { { 3.302e-05, 0.004461, 0.1949 }, { 0, 0, 0 } }, \
+    [KILN_ONEDNN_COST_lstm] = { { 2.607e-05, 4.752e-05, 0.07963, 0.7187 }, { 0, 0, 0, 0 } }, \
 }
 // clang-format on

@@ -37,6 +37,8 @@ static const char *const denied[] = { "ref", "gemm", "inner_product" };
 bool
 kiln_onednn_allowed(const char *implementation)
 {
+    if (g_str_has_prefix(implementation, "brgemm")) /* of an LSTM: products of blocks, no `gemm` */
+        return true;
     for (size_t i = 0; i < G_N_ELEMENTS(denied); i++) {
         if (strstr(implementation, denied[i]))
             return false;

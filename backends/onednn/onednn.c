@@ -4,6 +4,7 @@
 
 #include "backends/onednn/cost.h"
 #include "backends/onednn/region.h"
+#include "graph/infer/infer.h"
 
 /* --- what it takes --- */
 
@@ -81,6 +82,79 @@ takes_concat(const KilnNode *node)
     return y->rank >= 3 && y->rank <= 5 && kiln_type_axis(y, kiln_attrs(node, concat)->axis) == 1;
 }
 
+/* Along rows that lie one behind the other. */
+static bool
+takes_softmax(const KilnNode *node)
+{
+    const KilnType *x = &node->results[0].type;
+    int64_t axis = node->op == KILN_OP_softmax ? kiln_attrs(node, softmax)->axis
+                                               : kiln_attrs(node, log_softmax)->axis;
+    int64_t behind = 1;
+    for (int i = kiln_type_axis(x, axis) + 1; i < x->rank; i++)
+        behind *= x->dims[i];
+    return behind == 1;
+}
+
+static bool
+takes_layer_normalization(const KilnNode *node)
+{
+    const KilnType *x = &node->results[0].type;
+    int64_t columns = 1;
+    int axis = kiln_type_axis(x, kiln_attrs(node, layer_normalization)->axis);
+    for (int i = axis; i < x->rank; i++)
+        columns *= x->dims[i];
+    for (uint32_t i = 1; i < 3; i++) {
+        const KilnValue *row = kiln_node_operand(node, i);
+        if (row && kiln_type_elements(&row->type) != columns)
+            return false;
+    }
+    return true;
+}
+
+/* Over the last dims. Of pictures own kernels reduce in the layout in which these lie. */
+static bool
+takes_reduction(const KilnNode *node)
+{
+    const KilnType *x = &node->operands[0].value->type;
+    bool reduced[KILN_MAX_RANK] = { false }, known = false, any = false;
+    if (x->rank > 3 || !kiln_reduce_axes(node, reduced, &known, NULL) || !known)
+        return false;
+    for (int i = 0; i < x->rank; i++) {
+        if (x->dims[i] == 1)
+            continue;
+        if (any && !reduced[i])
+            return false;
+        any |= reduced[i];
+    }
+    return any;
+}
+
+/* One direction, the usual gates, no peepholes, all steps of all sequences. */
+static bool
+takes_lstm(const KilnNode *node)
+{
+    enum {
+        W = 1,
+        R,
+        B,
+        SEQUENCE_LENS,
+        H_0,
+        C_0,
+        P
+    };
+    const KilnAttrs_lstm *attrs = kiln_attrs(node, lstm);
+    unsigned isa = (unsigned)dnnl_get_effective_cpu_isa();
+    bool usual = attrs->clip == 0 && !attrs->input_forget && attrs->layout == 0 &&
+                 g_str_equal(attrs->direction, "forward");
+    for (uint32_t i = 0; i < attrs->activations.n; i++)
+        usual &= g_str_equal(attrs->activations.v[i], i ? "Tanh" : "Sigmoid");
+    bool literal = is_literal(node, W) && is_literal(node, R) && is_literal(node, B);
+    bool all = !kiln_node_operand(node, SEQUENCE_LENS) && !kiln_node_operand(node, P) &&
+               !kiln_node_operand(node, H_0) == !kiln_node_operand(node, C_0);
+    return usual && literal && all &&
+           (isa & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core; /* else only `ref` */
+}
+
 /* Where no model of cost.h says more: of tails. */
 static const double tail_flops_per_us = 60e3, tail_bytes_per_us = 80e3;
 
@@ -99,6 +173,14 @@ static const struct {
     { KILN_OP_average_pool,   KILN_VENDOR_ANCHOR, true,  takes_pool },
     { KILN_OP_global_average_pool, KILN_VENDOR_ANCHOR, true, takes_pool },
     { KILN_OP_global_max_pool, KILN_VENDOR_ANCHOR, true, takes_pool },
+    { KILN_OP_softmax,        KILN_VENDOR_ANCHOR, false, takes_softmax },
+    { KILN_OP_log_softmax,    KILN_VENDOR_ANCHOR, false, takes_softmax },
+    { KILN_OP_layer_normalization, KILN_VENDOR_ANCHOR, false, takes_layer_normalization },
+    { KILN_OP_reduce_max,     KILN_VENDOR_ANCHOR, false, takes_reduction },
+    { KILN_OP_reduce_mean,    KILN_VENDOR_ANCHOR, false, takes_reduction },
+    { KILN_OP_reduce_min,     KILN_VENDOR_ANCHOR, false, takes_reduction },
+    { KILN_OP_reduce_sum,     KILN_VENDOR_ANCHOR, false, takes_reduction },
+    { KILN_OP_lstm,           KILN_VENDOR_ANCHOR, false, takes_lstm },
     { KILN_OP_concat,         KILN_VENDOR_GLUE,   false, takes_concat },
     { KILN_OP_add,            KILN_VENDOR_TAIL,   false, takes_binary },
     { KILN_OP_sub,            KILN_VENDOR_TAIL,   false, takes_binary },
@@ -129,11 +211,17 @@ static KilnVendorRole
 role(const KilnNode *node)
 {
     int row = row_of(node);
-    if (row < 0 || node->n_results != 1 || !kiln_onednn_is_float(&node->results[0].type))
+    bool one = node->n_results == 1 || node->op == KILN_OP_lstm;
+    if (row < 0 || !one)
         return KILN_VENDOR_NONE;
+    for (uint32_t i = 0; i < node->n_results; i++) {
+        if (!kiln_onednn_is_float(&node->results[i].type))
+            return KILN_VENDOR_NONE;
+    }
     for (uint32_t i = 0; i < node->n_operands; i++) {
         const KilnValue *value = node->operands[i].value;
-        if (value && !kiln_onednn_is_float(&value->type))
+        bool attribute = kiln_op_info(node->op)->shape_operands >> i & 1;
+        if (value && !attribute && !kiln_onednn_is_float(&value->type))
             return KILN_VENDOR_NONE;
     }
     return !taken[row].takes || taken[row].takes(node) ? taken[row].role : KILN_VENDOR_NONE;
@@ -161,6 +249,60 @@ product_us(const KilnNode *node)
     return kiln_onednn_cost(KILN_ONEDNN_COST_matmul, &work, false);
 }
 
+/* Rows of the values of which @columns follow each other. */
+static double
+rows_us(KilnOnednnCostKind kind, const KilnType *type, int64_t columns)
+{
+    KilnOnednnWork work = { .in = columns, .written = kiln_type_elements(type) / columns };
+    return kiln_onednn_cost(kind, &work, false);
+}
+
+/* What is no product and has no layout of its own; negative for others. */
+static double
+other_us(const KilnNode *node)
+{
+    const KilnType *x = &node->operands[0].value->type, *y = &node->results[0].type;
+    switch (node->op) {
+    case KILN_OP_softmax:
+        return rows_us(KILN_ONEDNN_COST_softmax, x,
+                       x->dims[kiln_type_axis(x, kiln_attrs(node, softmax)->axis)]);
+    case KILN_OP_log_softmax:
+        return rows_us(KILN_ONEDNN_COST_softmax, x,
+                       x->dims[kiln_type_axis(x, kiln_attrs(node, log_softmax)->axis)]);
+    case KILN_OP_layer_normalization:
+        return rows_us(KILN_ONEDNN_COST_layer_normalization, x,
+                       kiln_type_elements(&node->operands[1].value->type));
+    case KILN_OP_reduce_max:
+    case KILN_OP_reduce_mean:
+    case KILN_OP_reduce_min:
+    case KILN_OP_reduce_sum:
+        return rows_us(KILN_ONEDNN_COST_reduction, x,
+                       kiln_type_elements(x) / kiln_type_elements(y));
+    case KILN_OP_lstm: {
+        KilnOnednnWork work = { .in = x->dims[2],
+                                .out = node->operands[2].value->type.dims[2],
+                                .groups = x->dims[0],
+                                .written = x->dims[1] };
+        return kiln_onednn_cost(KILN_ONEDNN_COST_lstm, &work, false);
+    }
+    default:
+        return -1;
+    }
+}
+
+/* A pass of its own: what computes @node's operands applies nothing on the way out. */
+static bool
+is_alone(const KilnNode *tail)
+{
+    for (uint32_t i = 0; i < tail->n_operands; i++) {
+        const KilnNode *def = tail->operands[i].value ? tail->operands[i].value->def : NULL;
+        int row = def ? row_of(def) : -1;
+        if (row >= 0 && taken[row].role == KILN_VENDOR_ANCHOR && other_us(def) >= 0)
+            return true;
+    }
+    return false;
+}
+
 static double
 node_us(const KilnNode *node, uint32_t layout)
 {
@@ -169,9 +311,14 @@ node_us(const KilnNode *node, uint32_t layout)
         return 0;
     if (node->op == KILN_OP_matmul || node->op == KILN_OP_gemm)
         return product_us(node);
+    double other = other_us(node);
+    if (other >= 0)
+        return other;
     if (taken[row].role != KILN_VENDOR_TAIL)
         return kiln_onednn_node_us(node, kiln_onednn_layout_at(layout));
     KilnCost cost = kiln_node_cost(node);
+    if (is_alone(node))
+        return MAX((double)cost.flops / tail_flops_per_us, (double)cost.bytes / tail_bytes_per_us);
     /* On the way out of another operation: no memory is touched for it but a further operand. */
     double further = (double)kiln_type_bytes(&node->results[0].type) * (node->n_operands == 2);
     return (double)cost.flops / tail_flops_per_us + further / tail_bytes_per_us;

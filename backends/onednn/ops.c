@@ -11,10 +11,9 @@ throw_none(Builder *builder, const char *what)
                       "oneDNN has no implementation of %s that is allowed", what);
 }
 
-/* Makes the step of @op with @post behind it. @args: what it reads and writes beside that. */
-static bool
-add_operation(Builder *builder, const_dnnl_op_desc_t op, const PostOps *post, GArray *args,
-              const char *what)
+bool
+kiln_onednn_add_operation(Builder *builder, const_dnnl_op_desc_t op, const PostOps *post,
+                          GArray *args, const char *what)
 {
     const char *name = "";
     dnnl_primitive_attr_t attr = kiln_onednn_attr(post, false);
@@ -31,8 +30,8 @@ add_operation(Builder *builder, const_dnnl_op_desc_t op, const PostOps *post, GA
                            name);
 }
 
-static bool
-add_arg(GArray *args, int arg, uint32_t slot)
+bool
+kiln_onednn_add_arg(GArray *args, int arg, uint32_t slot)
 {
     StepArg one = { arg, slot };
     g_array_append_val(args, one);
@@ -129,7 +128,8 @@ add_product(Builder *builder, const Product *product, PostOps *post)
     dnnl_memory_desc_t plain_b = kiln_onednn_plain(&product->b->type);
     dnnl_memory_desc_t y = kiln_onednn_plain(&post->result->type);
     uint32_t slot = kiln_onednn_slot_as(builder, product->a, &a);
-    bool good = add_arg(args, DNNL_ARG_SRC, kiln_onednn_alias(builder, slot, &product->a_md));
+    bool good =
+        kiln_onednn_add_arg(args, DNNL_ARG_SRC, kiln_onednn_alias(builder, slot, &product->a_md));
     if (constant) {
         b = *dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0);
         slot = kiln_onednn_packed(builder, product->b, &product->b_md, &b);
@@ -137,11 +137,11 @@ add_product(Builder *builder, const Product *product, PostOps *post)
         slot = kiln_onednn_slot_as(builder, product->b, &plain_b);
         slot = kiln_onednn_alias(builder, slot, &product->b_md);
     }
-    good &= add_arg(args, DNNL_ARG_WEIGHTS, slot);
+    good &= kiln_onednn_add_arg(args, DNNL_ARG_WEIGHTS, slot);
     if (product->bias) {
         dnnl_memory_desc_t plain = kiln_onednn_plain(&product->bias->type);
         slot = kiln_onednn_slot_as(builder, product->bias, &plain);
-        good &= add_arg(args, DNNL_ARG_BIAS, kiln_onednn_alias(builder, slot, &bias));
+        good &= kiln_onednn_add_arg(args, DNNL_ARG_BIAS, kiln_onednn_alias(builder, slot, &bias));
     }
     good = good && kiln_onednn_post_args(builder, post, false, args);
     if (!good) {
@@ -149,7 +149,7 @@ add_product(Builder *builder, const Product *product, PostOps *post)
         return false;
     }
     slot = kiln_onednn_result(builder, post->result, &y);
-    add_arg(args, DNNL_ARG_DST, kiln_onednn_alias(builder, slot, &product->y_md));
+    kiln_onednn_add_arg(args, DNNL_ARG_DST, kiln_onednn_alias(builder, slot, &product->y_md));
     g_autofree char *type = kiln_type_to_string(&product->b->type);
     g_autofree char *what = g_strdup_printf("matmul %s", type);
     return kiln_onednn_add(builder, pd, (const StepArg *)(const void *)args->data, args->len, what,
@@ -240,10 +240,10 @@ kiln_onednn_build_pool(Builder *builder, const KilnInstr *instr)
                            "pool", builder->error))
         return false;
     g_autoptr(GArray) args = g_array_new(FALSE, FALSE, sizeof(StepArg));
-    if (!add_arg(args, DNNL_ARG_SRC, kiln_onednn_slot_as(builder, x, &x_md)))
+    if (!kiln_onednn_add_arg(args, DNNL_ARG_SRC, kiln_onednn_slot_as(builder, x, &x_md)))
         return false;
-    add_arg(args, DNNL_ARG_DST, kiln_onednn_result(builder, y, &y_md));
-    return add_operation(builder, &op, NULL, args, kiln_instr_info(instr->kind)->name);
+    kiln_onednn_add_arg(args, DNNL_ARG_DST, kiln_onednn_result(builder, y, &y_md));
+    return kiln_onednn_add_operation(builder, &op, NULL, args, kiln_instr_info(instr->kind)->name);
 }
 
 /* --- element-wise operators by themselves --- */
@@ -260,9 +260,10 @@ build_unary(Builder *builder, const KilnInstr *instr, const PostOp *op)
                            "eltwise", builder->error))
         return false;
     g_autoptr(GArray) args = g_array_new(FALSE, FALSE, sizeof(StepArg));
-    add_arg(args, DNNL_ARG_SRC, from);
-    add_arg(args, DNNL_ARG_DST, kiln_onednn_result(builder, y, &md));
-    return add_operation(builder, &desc, NULL, args, kiln_instr_info(instr->kind)->name);
+    kiln_onednn_add_arg(args, DNNL_ARG_SRC, from);
+    kiln_onednn_add_arg(args, DNNL_ARG_DST, kiln_onednn_result(builder, y, &md));
+    return kiln_onednn_add_operation(builder, &desc, NULL, args,
+                                     kiln_instr_info(instr->kind)->name);
 }
 
 static Layout
@@ -323,12 +324,13 @@ build_binary(Builder *builder, const KilnInstr *instr, const PostOp *op)
                            "binary", builder->error))
         return false;
     g_autoptr(GArray) args = g_array_new(FALSE, FALSE, sizeof(StepArg));
-    if (!add_arg(args, DNNL_ARG_SRC_0, kiln_onednn_slot_as(builder, left, &md)) ||
-        !add_arg(args, DNNL_ARG_SRC_1,
-                 kiln_onednn_slot_as(builder, post.ops[0].other, &post.ops[0].md)))
+    if (!kiln_onednn_add_arg(args, DNNL_ARG_SRC_0, kiln_onednn_slot_as(builder, left, &md)) ||
+        !kiln_onednn_add_arg(args, DNNL_ARG_SRC_1,
+                             kiln_onednn_slot_as(builder, post.ops[0].other, &post.ops[0].md)))
         return false;
-    add_arg(args, DNNL_ARG_DST, kiln_onednn_result(builder, y, &md));
-    return add_operation(builder, &desc, NULL, args, kiln_instr_info(instr->kind)->name);
+    kiln_onednn_add_arg(args, DNNL_ARG_DST, kiln_onednn_result(builder, y, &md));
+    return kiln_onednn_add_operation(builder, &desc, NULL, args,
+                                     kiln_instr_info(instr->kind)->name);
 }
 
 bool
@@ -351,11 +353,11 @@ kiln_onednn_add_bias(Builder *builder, const KilnBuffer *bias, const PostOps *po
                            builder->error))
         return false;
     g_autoptr(GArray) args = g_array_new(FALSE, FALSE, sizeof(StepArg));
-    add_arg(args, DNNL_ARG_SRC_0, slot);
-    if (!add_arg(args, DNNL_ARG_SRC_1, kiln_onednn_slot_as(builder, bias, &row_md)))
+    kiln_onednn_add_arg(args, DNNL_ARG_SRC_0, slot);
+    if (!kiln_onednn_add_arg(args, DNNL_ARG_SRC_1, kiln_onednn_slot_as(builder, bias, &row_md)))
         return false;
-    add_arg(args, DNNL_ARG_DST, slot);
-    return add_operation(builder, &desc, post, args, "bias");
+    kiln_onednn_add_arg(args, DNNL_ARG_DST, slot);
+    return kiln_onednn_add_operation(builder, &desc, post, args, "bias");
 }
 
 /* --- movement --- */
@@ -435,8 +437,8 @@ kiln_onednn_build_concat(Builder *builder, const KilnInstr *instr)
     for (uint32_t i = 0; i < n; i++) {
         const KilnBuffer *part = instr->operands[i + 1].buffer;
         mds[i] = kiln_onednn_md(&part->type, layout);
-        if (!add_arg(args, DNNL_ARG_MULTIPLE_SRC + (int)i,
-                     kiln_onednn_slot_as(builder, part, &mds[i])))
+        if (!kiln_onednn_add_arg(args, DNNL_ARG_MULTIPLE_SRC + (int)i,
+                                 kiln_onednn_slot_as(builder, part, &mds[i])))
             return false;
     }
     dnnl_memory_desc_t md = kiln_onednn_md(&y->type, layout);
@@ -450,7 +452,7 @@ kiln_onednn_build_concat(Builder *builder, const KilnInstr *instr)
     const char *name = kiln_onednn_implementation(pd, "concat", builder->error);
     if (!name)
         return false;
-    add_arg(args, DNNL_ARG_DST, kiln_onednn_result(builder, y, &md));
+    kiln_onednn_add_arg(args, DNNL_ARG_DST, kiln_onednn_result(builder, y, &md));
     return kiln_onednn_add(builder, pd, (const StepArg *)(const void *)args->data, args->len,
                            "concat", name);
 }

@@ -37,6 +37,16 @@ build_instr(Builder *builder, const KilnInstr *instr)
     case KILN_INSTR_global_average_pool:
     case KILN_INSTR_global_max_pool:
         return kiln_onednn_build_pool(builder, instr);
+    case KILN_INSTR_softmax:
+    case KILN_INSTR_log_softmax:
+    case KILN_INSTR_layer_normalization:
+    case KILN_INSTR_reduce_max:
+    case KILN_INSTR_reduce_mean:
+    case KILN_INSTR_reduce_min:
+    case KILN_INSTR_reduce_sum:
+        return kiln_onednn_build_rows(builder, instr);
+    case KILN_INSTR_lstm:
+        return kiln_onednn_build_lstm(builder, instr);
     case KILN_INSTR_concat:
         return kiln_onednn_build_concat(builder, instr);
     default:

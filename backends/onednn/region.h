@@ -51,6 +51,9 @@ typedef struct {
     uint32_t operand; /* of the call; UINT32_MAX: a literal */
     void *literal;    /* its bytes, owned */
     uint32_t slot;
+    int64_t
+        gate;   /* of an LSTM: numbers of each of four gates, to be put in another order; else 0 */
+    bool twice; /* two sets of gates, to be added */
 } Pack;
 
 typedef struct Context Context;
@@ -157,6 +160,11 @@ uint32_t kiln_onednn_slot_as(Builder *builder, const KilnBuffer *buffer,
 /** A slot of the packed weights that holds constant @buffer as @md; its plain bytes are @from. */
 uint32_t kiln_onednn_packed(Builder *builder, const KilnBuffer *buffer,
                             const dnnl_memory_desc_t *from, const dnnl_memory_desc_t *md);
+/** The same of weights of an LSTM, four gates of @gate numbers each in the order of ONNX, of which
+ * @from describes what they are in the library's. @twice: two sets of them, to be added. */
+uint32_t kiln_onednn_packed_gates(Builder *builder, const KilnBuffer *buffer, int64_t gate,
+                                  bool twice, const dnnl_memory_desc_t *from,
+                                  const dnnl_memory_desc_t *md);
 /** The bytes of @slot as @md. UINT32_MAX stays what it is. */
 uint32_t kiln_onednn_alias(Builder *builder, uint32_t slot, const dnnl_memory_desc_t *md);
 /** A step that brings the value of slot @from into slot @to. */
@@ -166,6 +174,8 @@ uint32_t kiln_onednn_part(Builder *builder, const KilnBuffer *buffer);
 /** A new slot for the value of @buffer: the call's operand where it is a result in @md. */
 uint32_t kiln_onednn_result(Builder *builder, const KilnBuffer *buffer,
                             const dnnl_memory_desc_t *md);
+/** A slot for a result that nobody reads. */
+uint32_t kiln_onednn_unread(Builder *builder, const dnnl_memory_desc_t *md);
 /** @buffer lies in @slot from now on. */
 void kiln_onednn_enter(Builder *builder, const KilnBuffer *buffer, uint32_t slot);
 bool kiln_onednn_is_constant(const Builder *builder, const KilnBuffer *buffer);
@@ -174,6 +184,8 @@ bool kiln_onednn_scalar(const KilnBuffer *buffer, float *out);
 /** Adds the primitive of @pd, which is taken over, with its scratchpad. */
 bool kiln_onednn_add(Builder *builder, dnnl_primitive_desc_t pd, const StepArg *args, uint32_t n,
                      const char *what, const char *implementation);
+/** Appends to @args (of StepArg); false where @slot is none. */
+bool kiln_onednn_add_arg(GArray *args, int arg, uint32_t slot);
 
 /* --- what follows an operation on the way (post.c) --- */
 
@@ -211,7 +223,12 @@ dnnl_primitive_attr_t kiln_onednn_attr(const PostOps *post, bool sum);
 /** Appends the further operands of @post to @args (of StepArg), reordered where they must be. */
 bool kiln_onednn_post_args(Builder *builder, const PostOps *post, bool sum, GArray *args);
 
-/* --- operators (conv.c, ops.c) --- */
+/* --- operators (conv.c, ops.c, rows.c, lstm.c) --- */
+
+/** Adds the step of @op by the first allowed implementation, with @post (NULL: nothing) behind it.
+ * @args: what it reads and writes beside that. */
+bool kiln_onednn_add_operation(Builder *builder, const_dnnl_op_desc_t op, const PostOps *post,
+                               GArray *args, const char *what);
 
 bool kiln_onednn_build_conv(Builder *builder, const KilnInstr *instr);
 bool kiln_onednn_build_conv_transpose(Builder *builder, const KilnInstr *instr);
@@ -225,6 +242,9 @@ bool kiln_onednn_add_bias(Builder *builder, const KilnBuffer *bias, const PostOp
 bool kiln_onednn_build_concat(Builder *builder, const KilnInstr *instr);
 /** Finds the concats whose parts can be computed in place. */
 void kiln_onednn_find_joins(Builder *builder);
+/** Softmax, layer normalization, and reductions, each along rows that lie one behind the other. */
+bool kiln_onednn_build_rows(Builder *builder, const KilnInstr *instr);
+bool kiln_onednn_build_lstm(Builder *builder, const KilnInstr *instr);
 bool kiln_onednn_build_copy(Builder *builder, const KilnInstr *instr);
 /** pack and unpack, at the edges: another layout of the same value. */
 bool kiln_onednn_build_relayout(Builder *builder, const KilnInstr *instr);

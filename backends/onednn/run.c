@@ -4,6 +4,8 @@
  * which finds most addresses as they were. */
 #include "backends/onednn/region.h"
 
+#include "graph/alloc.h"
+
 #include <string.h>
 
 struct Context {
@@ -205,6 +207,38 @@ reorder(const Region *region, const Pack *pack, const void *from, void *to, dnnl
     return status;
 }
 
+/* Gates as the library has them, which is input, forget, cell, output; NULL where there is no
+ * memory for them. */
+static float *
+order_gates(const Pack *pack, const float *gates)
+{
+    static const int order[] = { 0, 2, 3, 1 }; /* ONNX: input, output, forget, cell */
+    size_t n = (size_t)pack->gate;
+    float *ordered = kiln_alloc(4 * n, sizeof *ordered, NULL);
+    for (size_t g = 0; ordered && g < 4; g++) {
+        const float *gate = gates + (size_t)order[g] * n;
+        for (size_t i = 0; i < n; i++)
+            ordered[g * n + i] = pack->twice ? gate[i] + gate[4 * n + i] : gate[i];
+    }
+    return ordered;
+}
+
+static dnnl_status_t
+pack_one(const Region *region, const Pack *pack, const void *from, void *to, dnnl_stream_t stream)
+{
+    const Slot *slot = &g_array_index(region->slots, Slot, pack->slot);
+    float *gates = pack->gate ? order_gates(pack, from) : NULL;
+    dnnl_status_t status = dnnl_success;
+    if (pack->gate && !gates)
+        status = dnnl_out_of_memory;
+    else if (!dnnl_memory_desc_equal(&pack->from, &slot->md))
+        status = reorder(region, pack, gates ? gates : from, to, stream);
+    else
+        memcpy(to, gates ? gates : from, dnnl_memory_desc_get_size(&slot->md));
+    kiln_free(gates);
+    return status;
+}
+
 void
 kiln_onednn_pack(const KilnInstr *instr, const void *const *data, void *packed, KilnSlice slice)
 {
@@ -218,10 +252,7 @@ kiln_onednn_pack(const KilnInstr *instr, const void *const *data, void *packed, 
         const Slot *slot = &g_array_index(region->slots, Slot, pack->slot);
         const void *from = pack->literal ? pack->literal : data[pack->operand];
         void *to = (char *)packed + slot->offset;
-        if (!dnnl_memory_desc_equal(&pack->from, &slot->md))
-            status = reorder(region, pack, from, to, stream);
-        else
-            memcpy(to, from, dnnl_memory_desc_get_size(&slot->md));
+        status = pack_one(region, pack, from, to, stream);
     }
     if (stream)
         dnnl_stream_destroy(stream);

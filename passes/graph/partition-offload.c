@@ -141,7 +141,7 @@ role_of(const Partition *partition, const KilnNode *node)
             node->results[i].type.layout || node->results[i].known)
             return KILN_VENDOR_NONE;
     }
-    bool plain = node->n_results == 1 && !kiln_op_has(node->op, KILN_TRAIT_REGION);
+    bool plain = node->n_results > 0 && !kiln_op_has(node->op, KILN_TRAIT_REGION);
     return plain ? partition->vendor->role(node) : KILN_VENDOR_NONE;
 }
 

@@ -35,7 +35,7 @@ class FitCosts(CliTest):
         for name, text in (("fast", "\n".join(",".join(row) for row in rows)), ("slow", slow)):
             self.kiln("--from", self.write(f"{name}.csv", f"{COLUMNS}\n{text}\n"),
                       "--own-header", f"{name}-own.h", "--vendor-header", f"{name}-vendor.h")
-        for side, n in (("own", 33), ("vendor", 66)):
+        for side, n in (("own", 46), ("vendor", 92)):
             fast, slow = (costs_of((self.dir / f"{name}-{side}.h").read_text(encoding="utf-8")) for name in ("fast", "slow"))
             self.assertEqual(len(fast), n)
             for one, other in zip(fast, slow):
@@ -58,6 +58,17 @@ class FitCosts(CliTest):
                      self.write("one.csv", f"{COLUMNS}\nconv,1,2,3,1,4,5,-,-,-\n"), "--own-header", "costs.h")
         self.refused(FAILED, "none.csv", "--from", "none.csv")
         self.refused(USAGE, "expected no operand, found x", "x")
+        self.refused(FAILED, "there is no kind 'pools'", "--from", SHIPPED, "--only", "softmax,pools")
+        self.refused(USAGE, "--only: expected --from", "--only", "softmax")
+
+    def test_one_kind_anew(self):
+        """What is measured anew takes the place of what was; the rest stays."""
+        self.kiln("--from", SHIPPED, "--only", "reduction", "--min-time", "0", "--to", "again.csv")
+        before, after = (path.read_text(encoding="utf-8").splitlines()[2:] for path in (SHIPPED, self.dir / "again.csv"))
+        shape = len("kind,in,out,kernel,stride,extent".split(","))
+        self.assertEqual([row for row in after if not row.startswith("reduction")],
+                         [row for row in before if not row.startswith("reduction")])
+        self.assertEqual(sorted(row.split(",")[:shape] for row in after), sorted(row.split(",")[:shape] for row in before))
 
 
 if __name__ == "__main__":
