@@ -112,6 +112,32 @@ kiln_node_inline(KilnNode *node, const KilnFunction *body, GError **error)
     return TRUE;
 }
 
+KilnNode *
+kiln_node_remake_offload(KilnNode *node, KilnOp op, const void *attrs, const KilnType *types,
+                         GError **error)
+{
+    g_autofree KilnValue **operands = g_new0(KilnValue *, node->n_operands + 1);
+    for (uint32_t i = 0; i < node->n_operands; i++)
+        operands[i] = node->operands[i].value;
+    KilnNodeSpec spec = { .op = op,
+                          .name = node->name,
+                          .operands = operands,
+                          .n_operands = node->n_operands,
+                          .n_results = node->n_results,
+                          .attrs = attrs,
+                          .types = types,
+                          .before = node };
+    KilnNode *made = kiln_node_new(node->function, &spec, error);
+    if (!made)
+        return NULL;
+    for (uint32_t r = 0; r < node->n_results; r++) {
+        node->results[r].type = made->results[r].type;
+        kiln_value_replace(&node->results[r], &made->results[r]);
+    }
+    kiln_node_remove(node);
+    return made;
+}
+
 /* Of an offload node. */
 static const KilnFunction *
 body_of(const KilnNode *node, GError **error)

@@ -24,6 +24,12 @@ bool kiln_region_is_closed(const KilnNode *node);
 /** Puts the nodes of @node's body in the place of @node, an offload node. */
 gboolean kiln_node_inline(KilnNode *node, const KilnFunction *body, GError **error);
 
+/** Makes another offload node of @node, which goes: with its name and operands, of operator @op
+ * with @attrs and results of @types, which what read the old ones reads. Those who read another
+ * layout than before are the caller's to see to. */
+KilnNode *kiln_node_remake_offload(KilnNode *node, KilnOp op, const void *attrs,
+                                   const KilnType *types, GError **error);
+
 /** Puts the nodes of every `vendor.graph` of @module and its subgraphs in its place. */
 gboolean kiln_module_inline_regions(KilnModule *module, GError **error);
 

@@ -8,78 +8,63 @@
 static const double copy_bytes_per_us = 40e3;
 static const double pass_bytes_per_us[N_LAYOUTS] = { 40e3, 30e3, 150e3 };
 
-// clang-format off
-#define POOL_KINDS(X) X(max_pool) X(average_pool)
-#define GLOBAL_POOL_KINDS(X) X(global_average_pool) X(global_max_pool)
-// clang-format on
+/* Nodes and instructions call kinds and attributes the same. KIND and ATTRS say of which @kind and
+ * its attributes are. */
+#define FIND_WINDOW(kind_, KIND, ATTRS)                                                            \
+    *out = (Window){ .group = 1 };                                                                 \
+    switch (kind_) {                                                                               \
+    case KIND(conv):                                                                               \
+        out->group = ATTRS(conv)->group;                                                           \
+        break;                                                                                     \
+    case KIND(conv_transpose):                                                                     \
+        out->group = ATTRS(conv_transpose)->group;                                                 \
+        out->kind = WINDOW_TRANSPOSED;                                                             \
+        break;                                                                                     \
+    case KIND(average_pool):                                                                       \
+        out->kernel = ATTRS(average_pool)->kernel_shape;                                           \
+        out->kind = WINDOW_POOL;                                                                   \
+        break;                                                                                     \
+    case KIND(max_pool):                                                                           \
+        out->kernel = ATTRS(max_pool)->kernel_shape;                                               \
+        out->kind = WINDOW_POOL;                                                                   \
+        break;                                                                                     \
+    case KIND(global_average_pool):                                                                \
+    case KIND(global_max_pool):                                                                    \
+        out->kind = WINDOW_GLOBAL_POOL;                                                            \
+        break;                                                                                     \
+    default:                                                                                       \
+        return false;                                                                              \
+    }
 
 bool
 kiln_onednn_window_of_node(const KilnNode *node, Window *out)
 {
-    *out = (Window){ .group = 1 };
-    switch (node->op) {
-    case KILN_OP_conv:
-        out->group = kiln_attrs(node, conv)->group;
-        break;
-    case KILN_OP_conv_transpose:
-        out->group = kiln_attrs(node, conv_transpose)->group;
-        out->kind = WINDOW_TRANSPOSED;
-        out->bias = kiln_node_operand(node, 2) != NULL;
-        break;
-#define CASE(id)                                                                                   \
-    case KILN_OP_##id:                                                                             \
-        out->kernel = kiln_attrs(node, id)->kernel_shape;                                          \
-        out->kind = WINDOW_POOL;                                                                   \
-        break;
-        POOL_KINDS(CASE)
-#undef CASE
-#define CASE(id) case KILN_OP_##id:
-        GLOBAL_POOL_KINDS(CASE)
-#undef CASE
-        out->kind = WINDOW_GLOBAL_POOL;
-        break;
-    default:
-        return false;
-    }
+#define KIND(id) KILN_OP_##id
+#define ATTRS(id) kiln_attrs(node, id)
+    FIND_WINDOW(node->op, KIND, ATTRS)
+#undef KIND
+#undef ATTRS
     out->x = &node->operands[0].value->type;
     out->y = &node->results[0].type;
     if (out->kind <= WINDOW_TRANSPOSED)
         out->w = &node->operands[1].value->type;
+    out->bias = out->kind == WINDOW_TRANSPOSED && kiln_node_operand(node, 2);
     return true;
 }
 
 bool
 kiln_onednn_window_of_instr(const KilnInstr *instr, Window *out)
 {
-    *out = (Window){ .group = 1 };
-    switch (instr->kind) {
-    case KILN_INSTR_conv:
-        out->group = kiln_instr_attrs(instr, conv)->group;
-        break;
-    case KILN_INSTR_conv_transpose:
-        out->group = kiln_instr_attrs(instr, conv_transpose)->group;
-        out->kind = WINDOW_TRANSPOSED;
-        out->bias = kiln_instr_operand(instr, 3) != NULL;
-        break;
-#define CASE(id)                                                                                   \
-    case KILN_INSTR_##id:                                                                          \
-        out->kernel = kiln_instr_attrs(instr, id)->kernel_shape;                                   \
-        out->kind = WINDOW_POOL;                                                                   \
-        break;
-        POOL_KINDS(CASE)
-#undef CASE
-#define CASE(id) case KILN_INSTR_##id:
-        GLOBAL_POOL_KINDS(CASE)
-#undef CASE
-        out->kind = WINDOW_GLOBAL_POOL;
-        break;
-    default:
-        return false;
-    }
+#define KIND(id) KILN_INSTR_##id
+#define ATTRS(id) kiln_instr_attrs(instr, id)
+    FIND_WINDOW(instr->kind, KIND, ATTRS)
+#undef KIND
+#undef ATTRS
     out->y = &instr->operands[0].buffer->type;
     out->x = &instr->operands[1].buffer->type;
     if (out->kind <= WINDOW_TRANSPOSED)
         out->w = &instr->operands[2].buffer->type;
+    out->bias = out->kind == WINDOW_TRANSPOSED && kiln_instr_operand(instr, 3);
     return true;
 }
 

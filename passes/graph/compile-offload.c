@@ -61,28 +61,11 @@ declare(KilnModule *module, const KilnFunction *body, KilnCompiled *compiled, GE
 static gboolean
 replace(KilnNode *node, const KilnDeclaration *declaration, GError **error)
 {
-    g_autofree KilnValue **operands = g_new0(KilnValue *, node->n_operands + 1);
     g_autofree KilnType *types = g_new0(KilnType, node->n_results + 1);
-    for (uint32_t i = 0; i < node->n_operands; i++)
-        operands[i] = node->operands[i].value;
     for (uint32_t i = 0; i < node->n_results; i++)
         types[i] = node->results[i].type;
-    KilnAttrs_vendor_executable attrs = { .callee = declaration->name };
-    KilnNodeSpec spec = { .op = KILN_OP_vendor_executable,
-                          .name = node->name,
-                          .operands = operands,
-                          .n_operands = node->n_operands,
-                          .n_results = node->n_results,
-                          .attrs = &attrs,
-                          .types = types,
-                          .before = node };
-    KilnNode *executable = kiln_node_new(node->function, &spec, error);
-    if (!executable)
-        return FALSE;
-    for (uint32_t i = 0; i < node->n_results; i++)
-        kiln_value_replace(&node->results[i], &executable->results[i]);
-    kiln_node_remove(node);
-    return TRUE;
+    const KilnAttrs_vendor_executable attrs = { .callee = declaration->name };
+    return kiln_node_remake_offload(node, KILN_OP_vendor_executable, &attrs, types, error) != NULL;
 }
 
 /* The pack of a constant that a run would repeat. */

@@ -256,40 +256,20 @@ make_body(const KilnNode *node, const char *const *held, GError **error)
     return kiln_function_set_results(laid, given, NULL, node->n_results, error) ? laid : NULL;
 }
 
-/* Makes @node anew with operands as they lie now and results as @held says; NULL with an error. */
+/* Makes @node anew with operands as they lie now and results as @held says; NULL with an error.
+ * Readers are seen to in their turn. */
 static KilnNode *
 remake(KilnNode *node, const char *const *held, GError **error)
 {
-    g_autofree KilnValue **operands = g_new0(KilnValue *, node->n_operands + 1);
     g_autofree KilnType *types = g_new0(KilnType, node->n_results + 1);
-    for (uint32_t i = 0; i < node->n_operands; i++)
-        operands[i] = node->operands[i].value;
     for (uint32_t r = 0; r < node->n_results; r++) {
         types[r] = node->results[r].type;
         types[r].layout = held[r];
     }
     KilnFunction *body = make_body(node, held, error);
-    if (!body)
-        return NULL;
-    KilnAttrs_vendor_graph attrs = { .callee = kiln_attrs(node, vendor_graph)->callee,
-                                     .body = body };
-    KilnNodeSpec spec = { .op = KILN_OP_vendor_graph,
-                          .name = node->name,
-                          .operands = operands,
-                          .n_operands = node->n_operands,
-                          .n_results = node->n_results,
-                          .attrs = &attrs,
-                          .types = types,
-                          .before = node };
-    KilnNode *made = kiln_node_new(node->function, &spec, error);
-    if (!made)
-        return NULL;
-    for (uint32_t r = 0; r < node->n_results; r++) {
-        node->results[r].type = made->results[r].type; /* readers are seen to in their turn */
-        kiln_value_replace(&node->results[r], &made->results[r]);
-    }
-    kiln_node_remove(node);
-    return made;
+    const KilnAttrs_vendor_graph attrs = { .callee = kiln_attrs(node, vendor_graph)->callee,
+                                           .body = body };
+    return body ? kiln_node_remake_offload(node, KILN_OP_vendor_graph, &attrs, types, error) : NULL;
 }
 
 static bool
