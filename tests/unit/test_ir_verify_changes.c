@@ -118,6 +118,14 @@ build(KilnInstrKind kind, const char *out, const char *in, KilnInstr *before)
     return instr;
 }
 
+/* The first instruction of that kind gets another operand. */
+static void
+expect_operand(KilnInstrKind kind, uint32_t i, const char *name, const char *message)
+{
+    kiln_instr_set_operand(first(kind), i, buffer(name));
+    expect(message);
+}
+
 /* --- order --- */
 
 Test(ir_verify_changes, a_read_moved_before_the_write)
@@ -275,20 +283,17 @@ Test(ir_verify_changes, an_operand_that_is_missing)
 
 Test(ir_verify_changes, an_operand_that_is_dead)
 {
-    kiln_instr_set_operand(first(KILN_INSTR_mul), 1, buffer("a"));
-    expect("@f: c (mul): %a is used after its dealloc");
+    expect_operand(KILN_INSTR_mul, 1, "a", "@f: c (mul): %a is used after its dealloc");
 }
 
 Test(ir_verify_changes, an_operand_that_comes_later)
 {
-    kiln_instr_set_operand(first(KILN_INSTR_relu), 1, buffer("c"));
-    expect("@f: lo (relu): %c is used before it is defined");
+    expect_operand(KILN_INSTR_relu, 1, "c", "@f: lo (relu): %c is used before it is defined");
 }
 
 Test(ir_verify_changes, an_operand_that_is_not_written)
 {
-    kiln_instr_set_operand(first(KILN_INSTR_neg), 0, buffer("lo"));
-    expect("@f: c (mul): b is read before it is written");
+    expect_operand(KILN_INSTR_neg, 0, "lo", "@f: c (mul): b is read before it is written");
 }
 
 Test(ir_verify_changes, an_operand_of_another_function)
@@ -302,20 +307,17 @@ Test(ir_verify_changes, an_operand_of_another_function)
 
 Test(ir_verify_changes, an_operand_of_another_type)
 {
-    kiln_instr_set_operand(first(KILN_INSTR_mul), 1, buffer("z"));
-    expect("@f: c (mul):");
+    expect_operand(KILN_INSTR_mul, 1, "z", "@f: c (mul):");
 }
 
 Test(ir_verify_changes, a_result_that_is_an_input)
 {
-    kiln_instr_set_operand(first(KILN_INSTR_copy), 0, buffer("x"));
-    expect("@f: x (copy): writes input @x");
+    expect_operand(KILN_INSTR_copy, 0, "x", "@f: x (copy): writes input @x");
 }
 
 Test(ir_verify_changes, a_result_that_is_a_const_weight)
 {
-    kiln_instr_set_operand(first(KILN_INSTR_copy), 0, buffer("w"));
-    expect("@f: w (copy): writes const weight @w");
+    expect_operand(KILN_INSTR_copy, 0, "w", "@f: w (copy): writes const weight @w");
 }
 
 Test(ir_verify_changes, a_weight_that_is_written_made_const)
@@ -326,8 +328,8 @@ Test(ir_verify_changes, a_weight_that_is_written_made_const)
 
 Test(ir_verify_changes, operands_that_may_not_share_bytes)
 {
-    kiln_instr_set_operand(first(KILN_INSTR_transpose), 0, buffer("c"));
-    expect("@f: c (transpose): operand 1 (c) may not share bytes with operand 0 (c)");
+    expect_operand(KILN_INSTR_transpose, 0, "c",
+                   "@f: c (transpose): operand 1 (c) may not share bytes with operand 0 (c)");
 }
 
 /* --- views --- */
