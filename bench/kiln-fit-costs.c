@@ -267,8 +267,14 @@ modelled(const Shape *shape, ShapeWay way, double costs[][MAX_TERMS])
     return -1;
 }
 
+/* Of the choices that the models make, how good they are. */
+typedef struct {
+    double lost; /* times as long as the best, summed */
+    unsigned n, wrong;
+} Choices;
+
 static void
-print_shape(const Shape *s, double costs[][MAX_TERMS], double *io_lost, unsigned *io_wrong)
+print_shape(const Shape *s, double costs[][MAX_TERMS], Choices *io)
 {
     int choice = -1, right = -1;
     double model[N_WAYS];
@@ -286,23 +292,27 @@ print_shape(const Shape *s, double costs[][MAX_TERMS], double *io_lost, unsigned
         if (right < 0 || s->us[way] < s->us[right])
             right = way;
     }
+    if (choice < 0) { /* measured in no way that has a model */
+        printf("  -\n");
+        return;
+    }
     printf("  %s%s\n", cost_shape_way((ShapeWay)choice),
            choice == right ? "" : ", not the faster one");
-    *io_lost += s->us[choice] / s->us[right];
-    *io_wrong += choice != right;
+    io->lost += s->us[choice] / s->us[right];
+    io->wrong += choice != right;
+    io->n++;
 }
 
 static void
 print_fit(const GArray *shapes, double costs[][MAX_TERMS])
 {
-    double lost = 0;
-    unsigned wrong = 0;
+    Choices choices = { 0 };
     printf("%-20s %4s %4s %4s %4s", "us measured, by model", "in", "out", "k/s", "ext");
     for (int way = 0; way < N_WAYS; way++)
         printf(" %10s %10s", cost_shape_way((ShapeWay)way), "model");
     printf("  choice\n");
     for (guint i = 0; i < shapes->len; i++)
-        print_shape(&g_array_index(shapes, Shape, i), costs, &lost, &wrong);
+        print_shape(&g_array_index(shapes, Shape, i), costs, &choices);
     for (size_t m = 0; m < G_N_ELEMENTS(models); m++) {
         double squares = 0, terms[MAX_TERMS];
         unsigned n = 0;
@@ -319,7 +329,7 @@ print_fit(const GArray *shapes, double costs[][MAX_TERMS])
     }
     printf(
         "%u of %u choices are not the faster one; over all, a choice costs %.3f times the best\n",
-        wrong, shapes->len, lost / shapes->len);
+        choices.wrong, choices.n, choices.lost / MAX(choices.n, 1));
 }
 
 /* The costs of one side as a table: of a vendor with two rows for each model. */
