@@ -2,9 +2,10 @@
 /* Copies of nodes with other operands. */
 #include "graph/outline.h"
 
-/* Constants are the module's: those of another one are copied by their bytes, which are shared. */
+/* Constants are the module's: those of another one are copied by their bytes, which are shared.
+ * NULL with an error where a subgraph cannot be copied; without one: it has no attributes. */
 static void *
-copy_attrs(KilnFunction *to, const KilnNode *from)
+copy_attrs(KilnFunction *to, const KilnNode *from, const char *name, GError **error)
 {
     const KilnOpInfo *info = kiln_op_info(from->op);
     KilnArena *arena = to->module->arena;
@@ -18,7 +19,14 @@ copy_attrs(KilnFunction *to, const KilnNode *from)
             (*constant)->module != to->module)
             *constant = kiln_module_add_constant(
                 to->module, "c", kiln_tensor_copy((*constant)->tensor), &(*constant)->type);
+        KilnFunction **region = (void *)((char *)attrs + info->attrs[i].offset);
+        if (info->attrs[i].kind == KILN_ATTR_FUNCTION && *region &&
+            !(*region = kiln_body_copy(to->module, *region, name != NULL, error)))
+            return NULL;
     }
+    /* What it is called says nothing of what it computes. */
+    if (name && from->op == KILN_OP_custom_op)
+        ((KilnAttrs_custom_op *)attrs)->callee = kiln_arena_strdup(arena, name);
     return attrs;
 }
 
@@ -38,12 +46,15 @@ kiln_node_copy(KilnFunction *to, const KilnNode *from, GHashTable *values, KilnN
         names[i] = name ? name : from->results[i].name;
         types[i] = kiln_type_copy(to->module->arena, &from->results[i].type);
     }
+    void *attrs = copy_attrs(to, from, name, error);
+    if (!attrs && kiln_op_info(from->op)->n_attrs)
+        return NULL;
     KilnNodeSpec spec = { .op = from->op,
                           .name = name ? NULL : from->name,
                           .operands = operands,
                           .n_operands = from->n_operands,
                           .n_results = from->n_results,
-                          .attrs = copy_attrs(to, from),
+                          .attrs = attrs,
                           .before = before,
                           .result_names = from->n_results ? names : NULL,
                           .types = from->n_results ? types : NULL };
@@ -91,6 +102,49 @@ kiln_body_copy(KilnModule *module, const KilnFunction *body, bool numbered, GErr
     return kiln_function_set_results(to, returned, NULL, results->n_operands, error) ? to : NULL;
 }
 
+static bool copy_custom(KilnFunction *to, const KilnNode *custom, GHashTable *values,
+                        KilnNode *before, GError **error);
+
+/* Copies of the nodes of @body before @before. */
+static bool
+copy_nodes(KilnFunction *to, const KilnFunction *body, GHashTable *values, KilnNode *before,
+           GError **error)
+{
+    const KilnNode *results = kiln_function_return(body);
+    kiln_foreach_node (inner, body) {
+        bool custom = inner->op == KILN_OP_custom_op;
+        if (inner != results &&
+            !(custom ? copy_custom(to, inner, values, before, error)
+                     : kiln_node_copy(to, inner, values, before, NULL, error) != NULL))
+            return false;
+    }
+    return true;
+}
+
+static KilnValue *
+value_for(GHashTable *values, KilnValue *value)
+{
+    KilnValue *other = g_hash_table_lookup(values, value);
+    return other ? other : value;
+}
+
+static bool
+copy_custom(KilnFunction *to, const KilnNode *custom, GHashTable *values, KilnNode *before,
+            GError **error)
+{
+    const KilnFunction *body = kiln_attrs(custom, custom_op)->body;
+    const KilnNode *results = kiln_function_return(body);
+    for (uint32_t i = 0; i < custom->n_operands; i++)
+        g_hash_table_insert(values, &kiln_function_argument(body, i)->value,
+                            value_for(values, custom->operands[i].value));
+    if (!copy_nodes(to, body, values, before, error))
+        return false;
+    for (uint32_t r = 0; r < custom->n_results; r++)
+        g_hash_table_insert(values, &custom->results[r],
+                            value_for(values, results->operands[r].value));
+    return true;
+}
+
 gboolean
 kiln_node_inline(KilnNode *node, const KilnFunction *body, GError **error)
 {
@@ -99,15 +153,10 @@ kiln_node_inline(KilnNode *node, const KilnFunction *body, GError **error)
         g_hash_table_insert(values, &kiln_function_argument(body, i)->value,
                             kiln_node_operand(node, i));
     const KilnNode *results = kiln_function_return(body);
-    kiln_foreach_node (inner, body) {
-        if (inner != results && !kiln_node_copy(node->function, inner, values, node, NULL, error))
-            return FALSE;
-    }
-    for (uint32_t i = 0; i < node->n_results; i++) {
-        KilnValue *result = results->operands[i].value;
-        KilnValue *same = g_hash_table_lookup(values, result);
-        kiln_value_replace(&node->results[i], same ? same : result);
-    }
+    if (!copy_nodes(node->function, body, values, node, error))
+        return FALSE;
+    for (uint32_t i = 0; i < node->n_results; i++)
+        kiln_value_replace(&node->results[i], value_for(values, results->operands[i].value));
     kiln_node_remove(node);
     return TRUE;
 }
@@ -136,6 +185,16 @@ kiln_node_remake_offload(KilnNode *node, KilnOp op, const void *attrs, const Kil
     }
     kiln_node_remove(node);
     return made;
+}
+
+gboolean
+kiln_node_call(KilnNode *node, const KilnDeclaration *declaration, GError **error)
+{
+    g_autofree KilnType *types = g_new0(KilnType, node->n_results + 1);
+    for (uint32_t i = 0; i < node->n_results; i++)
+        types[i] = node->results[i].type;
+    const KilnAttrs_vendor_executable attrs = { .callee = declaration->name };
+    return kiln_node_remake_offload(node, KILN_OP_vendor_executable, &attrs, types, error) != NULL;
 }
 
 /* Of an offload node. */

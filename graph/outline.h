@@ -5,10 +5,11 @@
 
 #include "graph/module.h"
 
-/** A copy of @from, which has no subgraphs, in @to before @before (NULL: at the end). Operands are
- * what @values (KilnValue* to KilnValue*) says, or the same where it says nothing; the results are
- * entered there. Constants become those of @to's module, copied where it is another one. @name:
- * base of the results' names; NULL: as they are. */
+/** A copy of @from, whose subgraphs read nothing around them, in @to before @before (NULL: at the
+ * end). Operands are what @values (KilnValue* to KilnValue*) says, or the same where it says
+ * nothing; the results are entered there. Constants become those of @to's module, copied where it
+ * is another one. @name: base of the results' names, and in subgraphs values are numbered; NULL: as
+ * they are. */
 KilnNode *kiln_node_copy(KilnFunction *to, const KilnNode *from, GHashTable *values,
                          KilnNode *before, const char *name, GError **error);
 
@@ -21,7 +22,11 @@ KilnFunction *kiln_body_copy(KilnModule *module, const KilnFunction *body, bool 
  * around it. */
 bool kiln_region_is_closed(const KilnNode *node);
 
-/** Puts the nodes of @node's body in the place of @node, an offload node. */
+/** Calls what @declaration declares in the place of @node, which has its signature and body. */
+gboolean kiln_node_call(KilnNode *node, const KilnDeclaration *declaration, GError **error);
+
+/** Puts the nodes of @node's body in the place of @node, an offload node: those of a `custom_op` in
+ * it stand in its place, too. */
 gboolean kiln_node_inline(KilnNode *node, const KilnFunction *body, GError **error);
 
 /** Makes another offload node of @node, which goes: with its name and operands, of operator @op

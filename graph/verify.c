@@ -236,8 +236,9 @@ verify_vendor_region(KilnVerify *verify, const KilnFunction *body)
 {
     kiln_foreach_node (node, body) {
         verify->node = node;
-        if (kiln_op_has(node->op, KILN_TRAIT_REGION))
-            return kiln_verify_throw(verify, "a region for a vendor has no subgraphs");
+        if (kiln_op_has(node->op, KILN_TRAIT_REGION) && node->op != KILN_OP_custom_op)
+            return kiln_verify_throw(verify,
+                                     "a region for a vendor has no subgraphs but of custom_ops");
     }
     return true;
 }

@@ -101,6 +101,42 @@ check_signature(KilnVerify *verify, const KilnFunction *region)
 }
 
 static bool
+is_declared_body(const KilnModule *module, const KilnFunction *function)
+{
+    for (guint i = 0; i < module->declarations->len; i++) {
+        if (((KilnDeclaration *)g_ptr_array_index(module->declarations, i))->body == function)
+            return true;
+    }
+    return false;
+}
+
+/* It is a step of a region, and sees what it is given: its kernels are compiled apart. */
+static bool
+check_custom(KilnVerify *verify, const KilnFunction *body)
+{
+    const KilnFunction *around = verify->node->function;
+    bool inside = around->owner ? around->owner->op == KILN_OP_vendor_graph
+                                : is_declared_body(verify->module, around);
+    if (!inside)
+        return kiln_verify_throw(verify, "expected a region of a vendor around it");
+    for (uint32_t i = 0; i < verify->node->n_operands; i++) {
+        if (!verify->node->operands[i].value)
+            return kiln_verify_throw(verify, "operand %u is missing", i);
+    }
+    if (!check_region_arguments(verify, body, verify->node->n_operands))
+        return false;
+    kiln_foreach_node (inner, body) {
+        for (uint32_t i = 0; i < inner->n_operands; i++) {
+            const KilnValue *value = inner->operands[i].value;
+            if (value && kiln_function_find_value(body, value->name) != value)
+                return kiln_verify_throw(verify, "its body reads %s, which is around it",
+                                         value->name);
+        }
+    }
+    return true;
+}
+
+static bool
 check_region(KilnVerify *verify, const KilnAttrInfo *info)
 {
     const KilnFunction *region = FIELD(KilnC_FUNCTION, info, verify->node->attrs);
@@ -108,7 +144,8 @@ check_region(KilnVerify *verify, const KilnAttrInfo *info)
         return kiln_verify_throw(verify, "subgraph %s is missing", info->name);
     if (region->owner != verify->node)
         return kiln_verify_throw(verify, "subgraph @%s belongs to another node", region->name);
-    return check_signature(verify, region);
+    return check_signature(verify, region) &&
+           (verify->node->op != KILN_OP_custom_op || check_custom(verify, region));
 }
 
 /* --- callees --- */

@@ -156,16 +156,23 @@ tail_flops(const KilnInstr *instr)
     return times(flops, elements(instr, 0));
 }
 
+static int64_t
+body_flops(const KilnFunction *body)
+{
+    int64_t flops = 0;
+    kiln_foreach_node (node, body)
+        flops = plus(flops, node->op == KILN_OP_custom_op
+                                ? body_flops(kiln_attrs(node, custom_op)->body)
+                                : kiln_node_cost(node).flops);
+    return flops;
+}
+
 /* What the region of the callee computes, where that is known. */
 static int64_t
 call_flops(const KilnInstr *instr)
 {
-    int64_t flops = 0;
-    if (!instr->declaration || !instr->declaration->body)
-        return 0;
-    kiln_foreach_node (node, instr->declaration->body)
-        flops = plus(flops, kiln_node_cost(node).flops);
-    return flops;
+    bool known = instr->declaration && instr->declaration->body;
+    return known ? body_flops(instr->declaration->body) : 0;
 }
 
 static int64_t
@@ -238,4 +245,17 @@ kiln_instr_cost(const KilnInstr *instr)
                           instr->operands[i].access == KILN_ACCESS_INOUT ? times(2, bytes) : bytes);
     }
     return cost;
+}
+
+/* A parallel region costs about as much as 32 k element-wise operations, and must be a small part
+ * of what it saves. */
+enum {
+    PARALLEL_FLOPS = 200 * 1000,
+    PARALLEL_BYTES = 512 * 1024,
+};
+
+bool
+kiln_cost_is_parallel(const KilnCost *cost)
+{
+    return cost->flops >= PARALLEL_FLOPS || cost->bytes >= PARALLEL_BYTES;
 }

@@ -399,10 +399,11 @@ evaluate_if(Evaluation *evaluation, const KilnNode *node, GError **error)
                            error);
 }
 
+/* A `vendor.graph` or a `custom_op`. */
 static gboolean
-evaluate_vendor_graph(Evaluation *evaluation, const KilnNode *node, GError **error)
+evaluate_body(Evaluation *evaluation, const KilnNode *node, const KilnFunction *body,
+              GError **error)
 {
-    const KilnFunction *body = kiln_attrs(node, vendor_graph)->body;
     guint n = body->arguments->len; /* none where the body reads the operands from around it */
     if (n && n != node->n_operands)
         return kiln_throw(error, KILN_ERROR_INVALID, "%s: expected %u operands, found %u",
@@ -443,7 +444,9 @@ evaluate_node(Evaluation *evaluation, const KilnNode *node, GError **error)
     if (node->op == KILN_OP_if)
         return evaluate_if(evaluation, node, error);
     if (node->op == KILN_OP_vendor_graph)
-        return evaluate_vendor_graph(evaluation, node, error);
+        return evaluate_body(evaluation, node, kiln_attrs(node, vendor_graph)->body, error);
+    if (node->op == KILN_OP_custom_op)
+        return evaluate_body(evaluation, node, kiln_attrs(node, custom_op)->body, error);
     g_autofree const KilnTensor **operands = g_new0(const KilnTensor *, node->n_operands + 1);
     g_autofree KilnTensor **results = g_new0(KilnTensor *, node->n_results + 1);
     for (uint32_t i = 0; i < node->n_operands; i++)

@@ -239,18 +239,6 @@ end_lives(Machine *machine)
 
 /* --- instructions --- */
 
-static bool
-may_pack(const KilnKernel *kernel, const KilnInstr *instr)
-{
-    for (uint32_t i = 0; i < 32; i++) {
-        const KilnBuffer *buffer = kiln_instr_operand(instr, i);
-        bool constant = buffer && buffer->kind == KILN_BUFFER_WEIGHT && buffer->is_const;
-        if ((kernel->packs >> i & 1) && !constant)
-            return false;
-    }
-    return kernel->packed_bytes && kernel->pack;
-}
-
 /* Sets @out to new packed weights, or NULL where there is nothing to pack. */
 static gboolean
 pack(const Machine *machine, const KilnKernel *kernel, const KilnInstr *instr, GBytes **out,
@@ -258,7 +246,7 @@ pack(const Machine *machine, const KilnKernel *kernel, const KilnInstr *instr, G
 {
     void *packed;
     *out = NULL;
-    size_t size = may_pack(kernel, instr) ? kernel->packed_bytes(instr) : 0;
+    size_t size = kiln_kernel_may_pack(kernel, instr) ? kernel->packed_bytes(instr) : 0;
     if (!size)
         return TRUE;
     if (!(*out = new_memory(machine, size, &packed, error)))

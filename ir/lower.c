@@ -369,6 +369,45 @@ copy_results(KilnLower *l, const KilnNode *results, GError **error)
     return TRUE;
 }
 
+/* Weights first: allocs make way for their names. */
+static gboolean
+lower_nodes(KilnLower *l, GError **error)
+{
+    const KilnNode *results = kiln_function_return(l->graph);
+    kiln_foreach_node (node, l->graph) {
+        if (node->op == KILN_OP_const && is_wanted(l, node) && !lower_const(l, node, error))
+            return FALSE;
+    }
+    kiln_foreach_node (node, l->graph) {
+        if (node != results && is_wanted(l, node) && !lower_node(l, node, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+/* By itself it is its body. Those who make kernels of it make it a call before. */
+gboolean
+kiln_lower_custom(KilnLower *l, const KilnNode *node, GError **error)
+{
+    const KilnFunction *around = l->graph, *body = kiln_attrs(node, custom_op)->body;
+    const KilnNode *results = kiln_function_return(body);
+    for (uint32_t i = 0; i < node->n_operands; i++)
+        g_hash_table_insert(l->buffers, &kiln_function_argument(body, i)->value,
+                            kiln_lower_operand(l, node, i));
+    for (uint32_t r = 0; r < node->n_results; r++) {
+        KilnBuffer *output = g_hash_table_lookup(l->outputs, &node->results[r]);
+        if (output)
+            g_hash_table_insert(l->outputs, results->operands[r].value, output);
+    }
+    l->graph = body;
+    find_wanted(l);
+    gboolean good = lower_nodes(l, error);
+    for (uint32_t r = 0; good && r < node->n_results; r++)
+        g_hash_table_insert(l->buffers, &node->results[r], kiln_lower_operand(l, results, r));
+    l->graph = around;
+    return good;
+}
+
 static gboolean
 lower_function(KilnLower *l, GError **error)
 {
@@ -379,16 +418,7 @@ lower_function(KilnLower *l, GError **error)
     if (!add_inputs(l, error))
         return FALSE;
     add_outputs(l, results);
-    /* Weights first: allocs make way for their names. */
-    kiln_foreach_node (node, l->graph) {
-        if (node->op == KILN_OP_const && is_wanted(l, node) && !lower_const(l, node, error))
-            return FALSE;
-    }
-    kiln_foreach_node (node, l->graph) {
-        if (node != results && is_wanted(l, node) && !lower_node(l, node, error))
-            return FALSE;
-    }
-    if (!copy_results(l, results, error))
+    if (!lower_nodes(l, error) || !copy_results(l, results, error))
         return FALSE;
     for (guint i = 0; i < l->ir->buffers->len; i++) {
         KilnBuffer *buffer = g_ptr_array_index(l->ir->buffers, i);

@@ -111,6 +111,7 @@ gboolean kiln_lower_split(KilnLower *l, const KilnNode *node, GError **error);
 gboolean kiln_lower_compress(KilnLower *l, const KilnNode *node, GError **error);
 gboolean kiln_lower_constant_of_shape(KilnLower *l, const KilnNode *node, GError **error);
 gboolean kiln_lower_call(KilnLower *l, const KilnNode *node, GError **error);
+gboolean kiln_lower_custom(KilnLower *l, const KilnNode *node, GError **error);
 
 /* --- attributes, by family --- */
 

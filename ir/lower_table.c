@@ -88,6 +88,7 @@ static const KilnLowering lowerings[KILN_N_OPS] = {
 
     /* offload */
     [KILN_OP_vendor_executable] = { VIA(call) },
+    [KILN_OP_custom_op]         = { VIA(custom) },
 };
 // clang-format on
 

@@ -122,9 +122,20 @@ resolve(KilnInstr *call, const KilnTarget *target, int threads, GError **error)
                           kiln_instr_label(call), call->callee);
     g_clear_pointer(&callee->compiled, kiln_shared_unref);
     /* What the vendor fails at runs as instructions: no error. */
-    KilnCompiled *made = vendor ? kiln_kernel_cache_get(vendor, callee->body, threads, NULL) : NULL;
+    KilnCompiled *made = vendor ? kiln_kernel_cache_get(target, callee->body, threads, NULL) : NULL;
     callee->compiled = made ? &made->shared : NULL;
     return made || inline_call(call, error);
+}
+
+static void
+count_readers(const KilnFunction *body, uint32_t *readers)
+{
+    kiln_foreach_node (node, body) {
+        if (node->op == KILN_OP_const)
+            readers[kiln_attrs(node, const)->value->id]++;
+        if (node->op == KILN_OP_custom_op)
+            count_readers(kiln_attrs(node, custom_op)->body, readers);
+    }
 }
 
 void
@@ -132,12 +143,8 @@ kiln_offload_count_readers(const KilnModule *module, uint32_t *readers)
 {
     for (guint i = 0; i < module->declarations->len; i++) {
         const KilnDeclaration *declaration = g_ptr_array_index(module->declarations, i);
-        if (!declaration->body)
-            continue;
-        kiln_foreach_node (node, declaration->body) {
-            if (node->op == KILN_OP_const)
-                readers[kiln_attrs(node, const)->value->id]++;
-        }
+        if (declaration->body)
+            count_readers(declaration->body, readers);
     }
 }
 

@@ -66,6 +66,18 @@ kiln_isa_name(KilnIsa isa)
     return names[isa];
 }
 
+bool
+kiln_kernel_may_pack(const KilnKernel *kernel, const KilnInstr *instr)
+{
+    for (uint32_t i = 0; i < 32; i++) {
+        const KilnBuffer *buffer = kiln_instr_operand(instr, i);
+        bool constant = buffer && buffer->kind == KILN_BUFFER_WEIGHT && buffer->is_const;
+        if ((kernel->packs >> i & 1) && !constant)
+            return false;
+    }
+    return kernel->packed_bytes && kernel->pack;
+}
+
 const KilnKernel *
 kiln_target_find(const KilnTarget *target, const KilnInstr *instr)
 {

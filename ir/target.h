@@ -89,6 +89,9 @@ kiln_kernel_takes_any_address(const KilnKernel *kernel, uint32_t i)
     return i < 32 && (kernel->any_address >> i & 1);
 }
 
+/** True where @kernel packs operands, and all those of @instr are const weights. */
+bool kiln_kernel_may_pack(const KilnKernel *kernel, const KilnInstr *instr);
+
 /** Scratch of @instr: the kernel's own, and copies of operands in rows that it does not take. */
 size_t kiln_kernel_scratch(const KilnKernel *kernel, const KilnInstr *instr, int threads);
 /** What runs @instr: the kernel itself, or a function that runs it on such copies. */
@@ -162,6 +165,8 @@ typedef struct {
     int64_t bytes; /* read and written */
 } KilnCost;
 KilnCost kiln_instr_cost(const KilnInstr *instr);
+/** False where one thread is faster than waking the others. */
+bool kiln_cost_is_parallel(const KilnCost *cost);
 /** Estimated microseconds on one thread of the instruction that @node lowers to, by the fastest
  * algorithm that @target has for it, the direct one alone unless @any_algorithm; literals are taken
  * for packed weights. Negative where no model says. */

@@ -1,17 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kernel cache: compiled regions of this process by their content. An entry goes with the last
- * reference to it. */
+/* The kernel cache: compiled regions of this process by their content. */
 #include "ir/vendor.h"
 
 #include "graph/outline.h"
 #include "graph/text/text.h"
 
-#include <pthread.h>
-
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards what is below */
-static GHashTable *cache; /* key, the compiled region's own → KilnCompiled, without a reference;
-                             NULL while it is empty */
-static uint64_t n_compiled;
+static KilnCache cache = KILN_CACHE_INIT; /* of KilnCompiled */
 
 const KilnKernel *
 kiln_call_kernel(const KilnInstr *instr)
@@ -80,8 +74,16 @@ make_constant(KilnFunction *region, KilnArgument *argument)
     }
 }
 
-/* A region is what the vendor takes, whoever made it: a text may say anything. Roles ask for
- * constants, which a body has as arguments: they become constants of @module. */
+static gboolean
+refuse(const KilnVendor *vendor, const KilnNode *node, GError **error)
+{
+    return kiln_throw(error, KILN_ERROR_UNSUPPORTED, "%s (%s): %s does not take it",
+                      kiln_node_label(node), kiln_op_info(node->op)->name, vendor->name);
+}
+
+/* A region is what the vendor takes, whoever made it: a text may say anything. Calls are those of
+ * its custom_ops by now. Roles ask for constants, which a body has as arguments: they become
+ * constants of @module. */
 static gboolean
 check_roles(const KilnVendor *vendor, KilnModule *module, GError **error)
 {
@@ -92,102 +94,86 @@ check_roles(const KilnVendor *vendor, KilnModule *module, GError **error)
             make_constant(region, argument);
     }
     kiln_foreach_node (node, region) {
-        bool plain = node->op == KILN_OP_const || node->op == KILN_OP_return;
-        if (!plain && !is_edge(node) && vendor->role(node) == KILN_VENDOR_NONE)
-            return kiln_throw(error, KILN_ERROR_UNSUPPORTED, "%s (%s): %s does not take it",
-                              kiln_node_label(node), kiln_op_info(node->op)->name, vendor->name);
+        bool other = node->op == KILN_OP_const || node->op == KILN_OP_return || is_edge(node) ||
+                     node->op == KILN_OP_vendor_executable;
+        if (!other && vendor->role(node) == KILN_VENDOR_NONE)
+            return refuse(vendor, node, error);
     }
     return TRUE;
 }
 
-/* @module has the region, and is of no use behind it. */
-static KilnCompiled *
-compile(const KilnVendor *vendor, KilnModule *module, int threads, GError **error)
+/* Every custom_op of @region becomes a call of its body, declared: there are no other calls. */
+static gboolean
+call_customs(const KilnVendor *vendor, KilnFunction *region, GError **error)
 {
-    const KilnFunction *body = kiln_module_entry(module);
+    kiln_foreach_node_safe (node, region) {
+        if (node->op == KILN_OP_vendor_executable ||
+            (node->op == KILN_OP_custom_op && !vendor->takes_custom))
+            return refuse(vendor, node, error);
+        if (node->op != KILN_OP_custom_op)
+            continue;
+        const KilnAttrs_custom_op *attrs = kiln_attrs(node, custom_op);
+        KilnFunction *body = kiln_body_copy(region->module, attrs->body, true, error);
+        if (!body ||
+            !kiln_node_call(node, kiln_module_declare(region->module, attrs->callee, body), error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+typedef struct {
+    const KilnTarget *target;
+    KilnModule *module; /* has the region, and is of no use behind compile() */
+    int threads;
+} Task;
+
+static KilnCompiled *
+compile(const Task *task, GError **error)
+{
+    KilnFunction *body = kiln_module_entry(task->module);
+    const KilnVendor *vendor = task->target->vendor;
+    if (!call_customs(vendor, body, error))
+        return NULL;
     guint n = body->arguments->len;
     g_autofree bool *constant = g_new0(bool, n + 1);
     for (guint i = 0; i < n; i++)
         constant[i] = kiln_function_argument(body, i)->constness == KILN_CONSTNESS_COMPILE;
     g_autoptr(KilnIRFunction) region = kiln_lower(body, error);
-    if (!region || !check_roles(vendor, module, error))
+    if (!region || !check_roles(vendor, task->module, error))
         return NULL;
-    KilnCompiled *compiled = vendor->compile(region, constant, threads, error);
+    KilnCompiled *compiled = vendor->compile(region, task->target, constant, task->threads, error);
     if (compiled) {
         compiled->vendor = vendor;
-        compiled->threads = threads;
+        compiled->threads = task->threads;
     }
     return compiled;
 }
 
-/* The last reference went. Somebody may have asked for the region since and put another in place.
- */
-static void
-forget(KilnShared *shared)
+static KilnCached *
+make(void *data, GError **error)
 {
-    KilnCompiled *compiled = (KilnCompiled *)shared;
-    char *key = compiled->key;
-    pthread_mutex_lock(&lock);
-    if (cache && g_hash_table_lookup(cache, key) == compiled)
-        g_hash_table_remove(cache, key);
-    if (cache && !g_hash_table_size(cache))
-        g_clear_pointer(&cache, g_hash_table_unref);
-    pthread_mutex_unlock(&lock);
-    compiled->destroy(shared);
-    g_free(key);
-}
-
-/* Under the lock: a new reference to what lies under @key, unless its last one is on its way out.
- */
-static KilnCompiled *
-find(const char *key)
-{
-    KilnCompiled *compiled = cache ? g_hash_table_lookup(cache, key) : NULL;
-    int references = compiled ? atomic_load(&compiled->shared.references) : 0;
-    while (references &&
-           !atomic_compare_exchange_weak(&compiled->shared.references, &references, references + 1))
-        ;
-    return references ? compiled : NULL;
-}
-
-/* Under the lock. */
-static void
-remember(KilnCompiled *compiled, const char *key)
-{
-    if (!cache)
-        cache = g_hash_table_new(g_str_hash, g_str_equal);
-    compiled->key = g_strdup(key);
-    compiled->destroy = compiled->shared.destroy;
-    compiled->shared.destroy = forget;
-    g_hash_table_replace(cache, compiled->key, compiled);
+    const Task *task = data;
+    KilnCompiled *compiled = compile(task, error);
+    return compiled ? &compiled->cached : NULL;
 }
 
 KilnCompiled *
-kiln_kernel_cache_get(const KilnVendor *vendor, const KilnFunction *body, int threads,
+kiln_kernel_cache_get(const KilnTarget *target, const KilnFunction *body, int threads,
                       GError **error)
 {
     g_autoptr(KilnModule) module = kiln_region_module(body, error);
     g_autofree char *region = module ? module_key(module, error) : NULL;
     if (!region)
         return NULL;
-    g_autofree char *key =
-        g_strdup_printf("%s %s, %d threads\n%s", vendor->name, vendor->version, threads, region);
-    /* One region is compiled at a time: who asks for the same one waits and finds it. */
-    pthread_mutex_lock(&lock);
-    KilnCompiled *compiled = find(key);
-    if (!compiled && (compiled = compile(vendor, module, threads, error))) {
-        n_compiled++;
-        remember(compiled, key);
-    }
-    pthread_mutex_unlock(&lock);
-    return compiled;
+    g_autofree char *key = g_strdup_printf("%s %s, %s %s, %d threads\n%s", target->vendor->name,
+                                           target->vendor->version, target->name,
+                                           kiln_isa_name(target->isa), threads, region);
+    Task task = { target, module, threads };
+    return (KilnCompiled *)kiln_cache_get(&cache, key, make, &task, error);
 }
 
 uint64_t
 kiln_kernel_cache_compiled(void)
 {
-    pthread_mutex_lock(&lock);
-    uint64_t n = n_compiled;
-    pthread_mutex_unlock(&lock);
-    return n;
+    return kiln_cache_made(&cache);
 }

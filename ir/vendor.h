@@ -6,6 +6,7 @@
 #ifndef KILN_IR_VENDOR_H
 #define KILN_IR_VENDOR_H
 
+#include "ir/cache.h"
 #include "ir/target.h"
 
 /** What an operator may be in a region. */
@@ -19,14 +20,14 @@ typedef enum {
 /** What a vendor made of a region: immutable, shared by all declarations of equal regions.
  * References are those of @shared. */
 typedef struct KilnCompiled {
-    KilnShared shared;
+    union {
+        KilnShared shared;
+        KilnCached cached; /* in the kernel cache */
+    };
     KilnKernel kernel; /* what runs a call of it: name, workspace (scratch_bytes), packed constant
                           operands */
     const struct KilnVendor *vendor;
     int threads; /* what it was compiled for: it runs with these or fewer */
-    /* of the kernel cache */
-    char *key;
-    void (*destroy)(KilnShared *self); /* the vendor's, behind the cache's */
 } KilnCompiled;
 
 typedef struct KilnVendor {
@@ -52,12 +53,16 @@ typedef struct KilnVendor {
     double (*node_us)(const KilnNode *node, uint32_t layout);
     double (*reorder_us)(const KilnType *type, uint32_t layout);
     double call_us;
+    /** Whether @node, which has no role, may be computed by own kernels among the vendor's: as a
+     * step that reads and gives what the vendor can hold. NULL: none may. */
+    bool (*takes_custom)(const KilnNode *node);
     /** Compiles a lowered region, all of whose operators have a role, but for `pack` and `unpack`
-     * at its edges. @constant: one flag per input, true where its values will be there to be
-     * packed. NULL and an error where the library lacks something: the region goes back inline
-     * then. */
-    KilnCompiled *(*compile)(const KilnIRFunction *region, const bool *constant, int threads,
-                             GError **error);
+     * at its edges, and for those of a `custom_op`: that is a `call`, of whose declaration's body
+     * kiln_custom_get() (ir/custom.h) makes kernels of @target. @constant: one flag per input, true
+     * where its values will be there to be packed. NULL and an error where the library lacks
+     * something: the region goes back inline then. */
+    KilnCompiled *(*compile)(const KilnIRFunction *region, const KilnTarget *target,
+                             const bool *constant, int threads, GError **error);
     /** The layout in which @compiled wants operand @i of the call (results come first), a constant
      * that it packs now: a region whose argument is unpacked from that takes it as it is given.
      * NULL where that has no tag. May be NULL itself. */
@@ -74,11 +79,11 @@ kiln_call_compiled(const KilnInstr *instr)
     return instr->declaration ? (const KilnCompiled *)instr->declaration->compiled : NULL;
 }
 
-/** @body compiled by @vendor for @threads: from the kernel cache of the process where an equal
- * region (operators, types, attributes, literals, which arguments are constant) lies there, else
- * made and put there. A region stays in the cache as long as something refers to it. Arguments are
- * constant where their constness says so. Thread-safe. A new reference. */
-KilnCompiled *kiln_kernel_cache_get(const KilnVendor *vendor, const KilnFunction *body, int threads,
+/** @body compiled by the vendor of @target for @threads: from the kernel cache of the process where
+ * an equal region (operators, types, attributes, literals, which arguments are constant) lies
+ * there, else made and put there. A region stays in the cache as long as something refers to it.
+ * Arguments are constant where their constness says so. Thread-safe. A new reference. */
+KilnCompiled *kiln_kernel_cache_get(const KilnTarget *target, const KilnFunction *body, int threads,
                                     GError **error);
 /** The text by which regions are equal: the same in every process. */
 char *kiln_region_key(const KilnFunction *body, GError **error);

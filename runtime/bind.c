@@ -9,13 +9,6 @@
 
 #include <string.h>
 
-/* Below this much work one thread is faster than waking the others: a parallel region costs about
- * as much as 32 k element-wise operations, and must be a small part of what it saves. */
-enum {
-    PARALLEL_FLOPS = 200 * 1000,
-    PARALLEL_BYTES = 512 * 1024,
-};
-
 /* The first operand that the kernel wants packed and that is no constant weight; the number of
  * operands where there is none. */
 static uint32_t
@@ -174,7 +167,7 @@ bind_calls(KilnBinder *binder, GError **error)
         if (!call->kernel)
             return throw_no_kernel(binder, instr, error);
         call->cost = kiln_instr_cost(instr);
-        call->parallel = call->cost.flops >= PARALLEL_FLOPS || call->cost.bytes >= PARALLEL_BYTES;
+        call->parallel = kiln_cost_is_parallel(&call->cost);
         call->scratch_offset = -1;
         call->first_slot = out->n_slots;
         out->n_slots += instr->n_operands;

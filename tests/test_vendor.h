@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A vendor for tests of the offload road, with or without a library: it takes products,
- * convolutions, pools, softmax, LSTM and what may follow them, fails to compile a region with an
- * lrn in it, and makes kernels that must never run: tests evaluate the bodies of regions. */
+ * convolutions, pools, softmax, LSTM and what may follow them, own kernels in custom_ops, fails to
+ * compile a region with an lrn in it, and makes kernels that must never run: tests evaluate the
+ * bodies of regions. */
 #ifndef KILN_TESTS_TEST_VENDOR_H
 #define KILN_TESTS_TEST_VENDOR_H
 
 #include "backends/ref/ref.h"
+#include "ir/custom.h"
 #include "ir/vendor.h"
 
 static inline KilnVendorRole
@@ -87,6 +89,17 @@ test_vendor_reorder_us(const KilnType *type, uint32_t layout)
     return 2.0 * (double)kiln_type_bytes(type) / 35e3;
 }
 
+/* Whatever is computed of floats. */
+static inline bool
+test_vendor_takes_custom(const KilnNode *node)
+{
+    for (uint32_t r = 0; r < node->n_results; r++) {
+        if (node->results[r].type.dtype != KILN_DTYPE_f32)
+            return false;
+    }
+    return true;
+}
+
 static inline const char *
 test_vendor_run(const KilnKernelArgs *args)
 {
@@ -101,12 +114,33 @@ enum {
 typedef struct {
     KilnCompiled compiled;
     const char *tags[TEST_VENDOR_OPERANDS]; /* by operand of the call */
+    GPtrArray *customs;                     /* KilnShared */
 } TestCompiled;
 
 static inline void
 test_vendor_destroy(KilnShared *shared)
 {
+    g_ptr_array_unref(((TestCompiled *)shared)->customs);
     g_free(shared);
+}
+
+/* Own kernels for every call in @region: in blocks of channels where they can. */
+static inline bool
+test_vendor_add_customs(TestCompiled *compiled, const KilnIRFunction *region,
+                        const KilnTarget *target, int threads, GError **error)
+{
+    kiln_foreach_instr (instr, region) {
+        if (instr->kind != KILN_INSTR_call)
+            continue;
+        const KilnFunction *body = instr->declaration->body;
+        g_autoptr(GHashTable) laid = kiln_custom_laid(body, test_vendor_layout_tag, 1);
+        KilnCustom *custom =
+            kiln_custom_get(body, laid ? test_vendor_layout_tag : NULL, 1, target, threads, error);
+        if (!custom)
+            return false;
+        g_ptr_array_add(compiled->customs, kiln_custom_shared(custom));
+    }
+    return true;
 }
 
 /* Weights of convolutions are wanted in blocks both ways, of those with strides one way. */
@@ -134,14 +168,19 @@ test_vendor_packed_tag(const KilnCompiled *compiled, uint32_t i)
 }
 
 static inline KilnCompiled *
-test_vendor_compile(const KilnIRFunction *region, const bool *constant, int threads, GError **error)
+test_vendor_compile(const KilnIRFunction *region, const KilnTarget *target, const bool *constant,
+                    int threads, GError **error)
 {
-    (void)threads;
     kiln_foreach_instr (instr, region) {
         if (instr->kind == KILN_INSTR_lrn)
             return kiln_throw_null(error, KILN_ERROR_UNSUPPORTED, "injected failure");
     }
     TestCompiled *made = g_new0(TestCompiled, 1);
+    made->customs = g_ptr_array_new_with_free_func((GDestroyNotify)kiln_shared_unref);
+    if (!test_vendor_add_customs(made, region, target, threads, error)) {
+        test_vendor_destroy(&made->compiled.shared);
+        return NULL;
+    }
     KilnCompiled *compiled = &made->compiled;
     test_vendor_note_weights(made, region, constant);
     atomic_init(&compiled->shared.references, 1);
@@ -169,6 +208,7 @@ static const KilnVendor test_vendor = { .name = "test",
                                         .node_us = test_vendor_us,
                                         .reorder_us = test_vendor_reorder_us,
                                         .call_us = 1,
+                                        .takes_custom = test_vendor_takes_custom,
                                         .compile = test_vendor_compile,
                                         .describe = test_vendor_describe };
 

@@ -351,29 +351,55 @@ touch(Builder *builder, uint32_t index)
     slot->last = builder->step;
 }
 
+static void
+add_arg(Builder *builder, Step *step, int arg, uint32_t slot)
+{
+    StepArg added = { arg, slot };
+    touch(builder, slot);
+    g_array_append_val(builder->region->args, added);
+    step->n_args++;
+}
+
+/* @step, whose arguments were added, with @scratch. */
+static void
+add_step(Builder *builder, Step *step, const dnnl_memory_desc_t *scratch, const char *what,
+         const char *implementation)
+{
+    Region *region = builder->region;
+    size_t size = dnnl_memory_desc_get_size(scratch);
+    if (size)
+        add_arg(builder, step, DNNL_ARG_SCRATCHPAD, add_slot(builder, SLOT_WORKSPACE, scratch));
+    g_array_append_vals(region->steps, step, 1);
+    builder->step++;
+    g_string_append_printf(region->description, "%s: %s", what, implementation);
+    if (size > 65536)
+        g_string_append_printf(region->description, ", %zu KiB of scratch", size / 1024);
+    g_string_append_c(region->description, '\n');
+}
+
 bool
 kiln_onednn_add(Builder *builder, dnnl_primitive_desc_t pd, const StepArg *args, uint32_t n,
                 const char *what, const char *implementation)
 {
-    Region *region = builder->region;
-    Step step = { .pd = pd, .first_arg = region->args->len, .n_args = n };
+    Step step = { .pd = pd, .first_arg = builder->region->args->len };
     dnnl_memory_desc_t scratch = *dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
-    for (uint32_t i = 0; i < n; i++) {
-        touch(builder, args[i].slot);
-        g_array_append_val(region->args, args[i]);
-    }
-    if (dnnl_memory_desc_get_size(&scratch)) {
-        StepArg arg = { DNNL_ARG_SCRATCHPAD, add_slot(builder, SLOT_WORKSPACE, &scratch) };
-        touch(builder, arg.slot);
-        g_array_append_val(region->args, arg);
-        step.n_args++;
-    }
-    g_array_append_val(region->steps, step);
-    builder->step++;
-    g_string_append_printf(region->description, "%s: %s", what, implementation);
-    if (dnnl_memory_desc_get_size(&scratch) > 65536)
-        g_string_append_printf(region->description, ", %zu KiB of scratch",
-                               dnnl_memory_desc_get_size(&scratch) / 1024);
-    g_string_append_c(region->description, '\n');
+    for (uint32_t i = 0; i < n; i++)
+        add_arg(builder, &step, args[i].arg, args[i].slot);
+    add_step(builder, &step, &scratch, what, implementation);
     return true;
+}
+
+void
+kiln_onednn_add_custom(Builder *builder, KilnCustom *custom, const uint32_t *slots, uint32_t n)
+{
+    Step step = { .custom = custom, .first_arg = builder->region->args->len };
+    dnnl_memory_desc_t scratch;
+    memset(&scratch, 0, sizeof scratch);
+    dnnl_memory_desc_init_by_tag(&scratch, 1, (dnnl_dims_t){ (int64_t)kiln_custom_scratch(custom) },
+                                 dnnl_u8, dnnl_a);
+    for (uint32_t i = 0; i < n; i++)
+        add_arg(builder, &step, DNNL_ARG_MULTIPLE_SRC + (int)i, slots[i]);
+    g_autoptr(GString) kernels = g_string_new(NULL);
+    kiln_custom_describe(custom, kernels);
+    add_step(builder, &step, &scratch, "custom_op", kernels->str);
 }

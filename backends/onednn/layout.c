@@ -25,6 +25,12 @@ kiln_onednn_layout_at(uint32_t i)
     return (Layout)(i + 1);
 }
 
+uint32_t
+kiln_onednn_layout_index(Layout layout)
+{
+    return (uint32_t)layout - 1;
+}
+
 const char *
 kiln_onednn_layout_tag(uint32_t layout, int rank)
 {
@@ -50,17 +56,39 @@ is_joined_in(const KilnNode *concat, Layout layout)
     return true;
 }
 
-/* The result of @node lies in @layout, where @laid (a set of KilnValue) are the values before. */
 static bool
-gives_layout(const KilnNode *node, GHashTable *laid, Layout layout)
+reads_laid(const KilnNode *node, GHashTable *laid)
 {
-    const KilnValue *result = &node->results[0];
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        if (g_hash_table_contains(laid, node->operands[i].value))
+            return true;
+    }
+    return false;
+}
+
+/* Operand or result @i of @node, a custom_op that reads what lies in @layout, lies in it. */
+static bool
+custom_lies_in(const KilnNode *node, uint32_t i, bool is_result, Layout layout)
+{
+    const KilnFunction *body = kiln_attrs(node, custom_op)->body;
+    g_autoptr(GHashTable) inner = kiln_onednn_custom_laid(body, layout);
+    const KilnValue *value = is_result ? kiln_function_return(body)->operands[i].value
+                                       : &kiln_function_argument(body, i)->value;
+    return inner && g_hash_table_contains(inner, value);
+}
+
+/* @result of @node lies in @layout, where @laid (a set of KilnValue) are the values before. */
+static bool
+gives_layout(const KilnNode *node, const KilnValue *result, GHashTable *laid, Layout layout)
+{
     if (result->type.rank < 3 || result->type.rank > 5)
         return false;
     if (is_window(node))
         return true;
     if (node->op == KILN_OP_concat)
         return is_joined_in(node, layout);
+    if (node->op == KILN_OP_custom_op)
+        return reads_laid(node, laid) && custom_lies_in(node, result->index, true, layout);
     if (!kiln_op_has(node->op, KILN_TRAIT_ELEMENTWISE))
         return false;
     for (uint32_t i = 0; i < node->n_operands; i++) {
@@ -83,6 +111,8 @@ reads_layout(const KilnNode *node, uint32_t i, GHashTable *laid, Layout layout)
     }
     if (node->op == KILN_OP_concat)
         return is_joined_in(node, layout);
+    if (node->op == KILN_OP_custom_op)
+        return reads_laid(node, laid) && custom_lies_in(node, i, false, layout);
     return kiln_op_has(node->op, KILN_TRAIT_ELEMENTWISE) &&
            kiln_type_same_shape(type, &node->results[0].type) &&
            g_hash_table_contains(laid, &node->results[0]);
@@ -95,13 +125,16 @@ kiln_onednn_lies_in(const KilnFunction *body, const KilnValue *value, uint32_t l
         return false;
     g_autoptr(GHashTable) laid = g_hash_table_new(NULL, NULL);
     kiln_foreach_node (node, body) {
-        if (node->n_results == 1 && gives_layout(node, laid, kiln_onednn_layout_at(layout)))
-            g_hash_table_add(laid, &node->results[0]);
+        for (uint32_t r = 0; r < node->n_results; r++) {
+            KilnValue *result = &node->results[r];
+            if (gives_layout(node, result, laid, kiln_onednn_layout_at(layout)))
+                g_hash_table_add(laid, result);
+        }
     }
     if (value->def)
         return g_hash_table_contains(laid, value);
     kiln_foreach_use (use, value) {
-        if (use->user->n_results == 1 &&
+        if (use->user->n_results &&
             reads_layout(use->user, use->index, laid, kiln_onednn_layout_at(layout)))
             return true;
     }

@@ -227,6 +227,22 @@ role(const KilnNode *node)
     return !taken[row].takes || taken[row].takes(node) ? taken[row].role : KILN_VENDOR_NONE;
 }
 
+/* What the library can hold. Literals may be of the custom_op alone. */
+static bool
+takes_custom(const KilnNode *node)
+{
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        const KilnValue *value = node->operands[i].value;
+        if (value && !kiln_onednn_is_float(&value->type) && !kiln_value_constant(value))
+            return false;
+    }
+    for (uint32_t r = 0; r < node->n_results; r++) {
+        if (!kiln_onednn_is_float(&node->results[r].type))
+            return false;
+    }
+    return true;
+}
+
 static bool
 wants_layout(const KilnNode *node)
 {
@@ -360,6 +376,7 @@ kiln_onednn_vendor(void)
                                        .node_us = node_us,
                                        .reorder_us = reorder_us,
                                        .call_us = 1,
+                                       .takes_custom = takes_custom,
                                        .compile = kiln_onednn_compile,
                                        .describe = describe };
     const dnnl_version_t *found = dnnl_version();

@@ -5,12 +5,6 @@
 #include "graph/alloc.h"
 #include "ir/place.h"
 
-/* Below this one thread is faster than waking the others. */
-enum {
-    SMALL_FLOPS = 200 * 1000,
-    SMALL_BYTES = 512 * 1024,
-};
-
 /* --- instructions --- */
 
 static bool
@@ -49,6 +43,8 @@ build_instr(Builder *builder, const KilnInstr *instr)
         return kiln_onednn_build_lstm(builder, instr);
     case KILN_INSTR_concat:
         return kiln_onednn_build_concat(builder, instr);
+    case KILN_INSTR_call:
+        return kiln_onednn_build_custom(builder, instr);
     default:
         return kiln_onednn_build_elementwise(builder, instr);
     }
@@ -185,6 +181,7 @@ region_free(KilnShared *shared)
             dnnl_primitive_destroy(step->primitive);
         if (step->pd)
             dnnl_primitive_desc_destroy(step->pd);
+        kiln_shared_unref(kiln_custom_shared(step->custom));
     }
     pthread_mutex_destroy(&region->making);
     for (guint i = 0; i < region->packs->len; i++) {
@@ -237,7 +234,7 @@ is_small(const KilnIRFunction *function)
         sum.flops += cost.flops;
         sum.bytes = MAX(sum.bytes, cost.bytes);
     }
-    return sum.flops < SMALL_FLOPS && sum.bytes < SMALL_BYTES;
+    return !kiln_cost_is_parallel(&sum);
 }
 
 static bool
@@ -278,8 +275,8 @@ check_types(const KilnIRFunction *function, const bool *constant, GError **error
 }
 
 KilnCompiled *
-kiln_onednn_compile(const KilnIRFunction *function, const bool *constant, int threads,
-                    GError **error)
+kiln_onednn_compile(const KilnIRFunction *function, const KilnTarget *target, const bool *constant,
+                    int threads, GError **error)
 {
     if (!kiln_onednn_engine())
         return kiln_throw_null(error, KILN_ERROR_UNSUPPORTED, "oneDNN has no engine");
@@ -290,6 +287,8 @@ kiln_onednn_compile(const KilnIRFunction *function, const bool *constant, int th
     guint n = function->buffers->len;
     Builder builder = { .region = region,
                         .function = function,
+                        .target = target,
+                        .threads = threads,
                         .constant = constant,
                         .joins = g_new0(Join, n + 1),
                         .values = g_new0(GArray *, n + 1),
@@ -317,6 +316,6 @@ kiln_onednn_compile(const KilnIRFunction *function, const bool *constant, int th
     }
     place_packed(region);
     place_workspace(region);
-    region->compiled.kernel.name = g_strdup_printf("onednn:%u primitives", region->steps->len);
+    region->compiled.kernel.name = g_strdup_printf("onednn:%u steps", region->steps->len);
     return &region->compiled;
 }

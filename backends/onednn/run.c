@@ -15,6 +15,7 @@ struct Context {
     dnnl_memory_t *memories; /* per slot */
     void **addresses;        /* what they hold */
     dnnl_exec_arg_t *args;   /* of all steps */
+    void **data;             /* the same for own kernels: addresses */
 };
 
 static void
@@ -29,6 +30,7 @@ context_free(const Region *region, Context *context)
     g_free(context->memories);
     g_free(context->addresses);
     g_free(context->args);
+    g_free(context->data);
     g_free(context);
 }
 
@@ -42,6 +44,7 @@ context_new(const Region *region)
     context->memories = g_new0(dnnl_memory_t, n + 1);
     context->addresses = g_new0(void *, n + 1);
     context->args = g_new0(dnnl_exec_arg_t, region->args->len + 1);
+    context->data = g_new0(void *, region->args->len + 1);
     bool good = dnnl_stream_create(&context->stream, engine, dnnl_stream_in_order) == dnnl_success;
     for (guint i = 0; good && i < n; i++)
         good = dnnl_memory_create(&context->memories[i], &g_array_index(region->slots, Slot, i).md,
@@ -102,8 +105,20 @@ address_of(const Region *region, const KilnKernelArgs *args, const Slot *slot)
     }
 }
 
+/* The library computes in the order in which it is asked, and is done when it returns. */
 static const char *
-run(const Region *region, Context *context, const KilnKernelArgs *args)
+run_custom(const Region *region, const Context *context, const Step *step, int threads)
+{
+    void **data = context->data + step->first_arg;
+    for (uint32_t i = 0; i < step->n_args; i++) {
+        const StepArg *arg = &g_array_index(region->args, StepArg, step->first_arg + i);
+        data[i] = context->addresses[arg->slot];
+    }
+    return kiln_custom_run(step->custom, data, data[step->n_args - 1], threads);
+}
+
+static const char *
+run(const Region *region, Context *context, const KilnKernelArgs *args, int threads)
 {
     for (guint i = 0; i < region->slots->len; i++) {
         const Slot *slot = &g_array_index(region->slots, Slot, i);
@@ -117,7 +132,11 @@ run(const Region *region, Context *context, const KilnKernelArgs *args)
     }
     for (guint i = 0; i < region->steps->len; i++) {
         const Step *step = &g_array_index(region->steps, Step, i);
-        if (dnnl_primitive_execute(step->primitive, context->stream, (int)step->n_args,
+        const char *message = step->custom ? run_custom(region, context, step, threads) : NULL;
+        if (message)
+            return message;
+        if (!step->custom &&
+            dnnl_primitive_execute(step->primitive, context->stream, (int)step->n_args,
                                    context->args + step->first_arg) != dnnl_success)
             return "oneDNN failed to run a primitive";
     }
@@ -135,7 +154,7 @@ make_primitives(Region *region)
     int before = kiln_onednn_set_threads(region->small ? 1 : region->compiled.threads);
     for (guint i = 0; good && i < region->steps->len; i++) {
         Step *step = &g_array_index(region->steps, Step, i);
-        if (step->primitive)
+        if (step->primitive || step->custom)
             continue;
         good = dnnl_primitive_create(&step->primitive, step->pd) == dnnl_success;
         if (good)
@@ -159,7 +178,7 @@ kiln_onednn_run(const KilnKernelArgs *args)
         return "oneDNN failed to generate code";
     int before = kiln_onednn_set_threads(threads);
     Context *context = take_context(region);
-    const char *message = context ? run(region, context, args) : "oneDNN is out of memory";
+    const char *message = context ? run(region, context, args, threads) : "oneDNN is out of memory";
     if (context)
         atomic_flag_clear(&context->busy);
     kiln_onednn_set_threads(before);

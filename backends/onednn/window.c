@@ -142,10 +142,25 @@ concat_us(const KilnType *y, bool whole_blocks, Layout layout)
     return parts + 2.0 * (double)kiln_type_bytes(y) / copy_bytes_per_us;
 }
 
+/* Own kernels take the same in every layout that they can work on; else there are reorders. */
+static double
+custom_us(const KilnNode *node, Layout layout)
+{
+    g_autoptr(GHashTable) laid = kiln_onednn_custom_laid(kiln_attrs(node, custom_op)->body, layout);
+    double us = 0;
+    for (uint32_t i = 0; !laid && i < node->n_operands; i++)
+        us += kiln_onednn_reorder_us(&node->operands[i].value->type, layout);
+    for (uint32_t r = 0; !laid && r < node->n_results; r++)
+        us += kiln_onednn_reorder_us(&node->results[r].type, layout);
+    return us;
+}
+
 double
 kiln_onednn_node_us(const KilnNode *node, Layout layout)
 {
     Window window;
+    if (node->op == KILN_OP_custom_op)
+        return custom_us(node, layout);
     if (kiln_onednn_window_of_node(node, &window))
         return kiln_onednn_window_us(&window, layout);
     if (node->op != KILN_OP_concat)
@@ -185,6 +200,31 @@ is_taken_so(const KilnType *type, const KilnInstr *instr, Layout layout)
            type->dims[1] <= FEW_CHANNELS;
 }
 
+/* Own kernels: as their operands lie, if they can. */
+static double
+visit_custom(const Lowered *lowered, const KilnInstr *call, Layout layout)
+{
+    const KilnFunction *body = call->declaration->body;
+    const KilnNode *results = kiln_function_return(body);
+    g_autoptr(GHashTable) inner = kiln_onednn_custom_laid(body, layout);
+    bool any = false;
+    double us = 0;
+    for (uint32_t i = 0; i < call->n_operands; i++)
+        any |= lowered->laid[call->operands[i].buffer->id];
+    for (uint32_t i = 0; any && i < call->n_operands; i++) {
+        const KilnBuffer *buffer = call->operands[i].buffer;
+        uint32_t n_out = results->n_operands;
+        const KilnValue *value = i < n_out ? results->operands[i].value
+                                           : &kiln_function_argument(body, i - n_out)->value;
+        bool in_layout = inner && g_hash_table_contains(inner, value);
+        lowered->laid[buffer->id] |= i < n_out && in_layout;
+        lowered->wanted[buffer->id] |= i >= n_out && in_layout;
+        if (!inner && has_layouts(&buffer->type))
+            us += kiln_onednn_reorder_us(&buffer->type, layout);
+    }
+    return us;
+}
+
 /* Notes what @instr wants and gives; what it takes beside reorders. */
 static double
 visit(const Lowered *lowered, const KilnInstr *instr, Layout layout)
@@ -197,6 +237,8 @@ visit(const Lowered *lowered, const KilnInstr *instr, Layout layout)
         lowered->wanted[x->id] |= has_layouts(&x->type) && !is_taken_so(&x->type, instr, layout);
         return kiln_onednn_window_us(&window, layout);
     }
+    if (instr->kind == KILN_INSTR_call)
+        return visit_custom(lowered, instr, layout);
     bool concat = instr->kind == KILN_INSTR_concat, whole = true, any = concat;
     PostOp op;
     if (!concat && !kiln_onednn_elementwise(instr, &op))

@@ -23,7 +23,7 @@ kiln_region_label(const KilnAttrInfo *info)
 static inline bool
 kiln_region_is_bare(KilnOp op)
 {
-    return op == KILN_OP_vendor_graph;
+    return op == KILN_OP_vendor_graph || op == KILN_OP_custom_op;
 }
 
 #endif

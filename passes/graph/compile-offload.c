@@ -58,16 +58,6 @@ declare(KilnModule *module, const KilnFunction *body, KilnCompiled *compiled, GE
     return declaration;
 }
 
-static gboolean
-replace(KilnNode *node, const KilnDeclaration *declaration, GError **error)
-{
-    g_autofree KilnType *types = g_new0(KilnType, node->n_results + 1);
-    for (uint32_t i = 0; i < node->n_results; i++)
-        types[i] = node->results[i].type;
-    const KilnAttrs_vendor_executable attrs = { .callee = declaration->name };
-    return kiln_node_remake_offload(node, KILN_OP_vendor_executable, &attrs, types, error) != NULL;
-}
-
 /* The pack of a constant that a run would repeat. */
 static KilnNode *
 unfolded_pack(const KilnNode *node, uint32_t i)
@@ -105,7 +95,7 @@ take_back(KilnNode *node, KilnPassContext *context)
 }
 
 static gboolean
-compile(KilnNode *node, const KilnVendor *vendor, KilnPassContext *context, GError **error)
+compile(KilnNode *node, const KilnTarget *target, KilnPassContext *context, GError **error)
 {
     KilnFunction *body = kiln_attrs(node, vendor_graph)->body;
     const char *callee = kiln_attrs(node, vendor_graph)->callee;
@@ -113,7 +103,7 @@ compile(KilnNode *node, const KilnVendor *vendor, KilnPassContext *context, GErr
     KilnCompiled *compiled = NULL;
     if (kiln_region_is_closed(node)) {
         take_back(node, context);
-        compiled = kiln_kernel_cache_get(vendor, body, kiln_pass_threads(context), &why);
+        compiled = kiln_kernel_cache_get(target, body, kiln_pass_threads(context), &why);
     }
     if (!compiled) {
         kiln_pass_note(context, "inline", "@%s: %s", callee,
@@ -125,7 +115,7 @@ compile(KilnNode *node, const KilnVendor *vendor, KilnPassContext *context, GErr
     if (!declaration)
         return FALSE;
     kiln_pass_note(context, "compile", "@%s: @%s", callee, declaration->name);
-    return replace(node, declaration, error);
+    return kiln_node_call(node, declaration, error);
 }
 
 gboolean
@@ -140,7 +130,7 @@ kiln_pass_compile_offload(KilnFunction *function, KilnPassContext *context, bool
         if (node->op != KILN_OP_vendor_graph)
             continue;
         *changed = true;
-        if (!compile(node, target->vendor, context, error))
+        if (!compile(node, target, context, error))
             return FALSE;
     }
     return TRUE;

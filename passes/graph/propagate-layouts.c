@@ -326,14 +326,14 @@ wanted_tag(const KilnVendor *vendor, const Region *region, uint32_t i)
 }
 
 static GArray *
-compile_regions(KilnFunction *function, const KilnVendor *vendor, int threads)
+compile_regions(KilnFunction *function, const KilnTarget *target, int threads)
 {
     GArray *regions = g_array_new(FALSE, FALSE, sizeof(Region));
     kiln_foreach_node (node, function) {
         if (node->op != KILN_OP_vendor_graph || !kiln_region_is_closed(node))
             continue;
         const KilnFunction *body = kiln_attrs(node, vendor_graph)->body;
-        Region region = { node, kiln_kernel_cache_get(vendor, body, threads, NULL) };
+        Region region = { node, kiln_kernel_cache_get(target, body, threads, NULL) };
         g_array_append_val(regions, region);
     }
     return regions;
@@ -410,10 +410,10 @@ pack_weights(Rewrite *rewrite, const GArray *regions, const KilnVendor *vendor)
 }
 
 static bool
-rewrite_weights(Rewrite *rewrite, KilnFunction *function, const KilnVendor *vendor)
+rewrite_weights(Rewrite *rewrite, KilnFunction *function, const KilnTarget *target)
 {
-    GArray *regions = compile_regions(function, vendor, kiln_pass_threads(rewrite->context));
-    bool good = pack_weights(rewrite, regions, vendor);
+    GArray *regions = compile_regions(function, target, kiln_pass_threads(rewrite->context));
+    bool good = pack_weights(rewrite, regions, target->vendor);
     for (guint k = 0; k < regions->len; k++) {
         KilnCompiled *compiled = g_array_index(regions, Region, k).compiled;
         if (compiled)
@@ -455,7 +455,7 @@ kiln_pass_propagate_layouts(KilnFunction *function, KilnPassContext *context, bo
     decisions_free(decisions);
     g_hash_table_unref(rewrite.reorders);
     if (good && target->vendor->packed_tag)
-        good = rewrite_weights(&rewrite, function, target->vendor);
+        good = rewrite_weights(&rewrite, function, target);
     *changed = rewrite.changed;
     return good;
 }

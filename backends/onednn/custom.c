@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the library lacks, between its primitives: own kernels on the same slots. They know nothing
+ * of layouts of their own; where the operators mean the same on the loops over memory they run on
+ * activations as they lie, else on plain ones behind reorders. */
+#include "backends/onednn/region.h"
+
+GHashTable *
+kiln_onednn_custom_laid(const KilnFunction *body, Layout layout)
+{
+    return layout == LAYOUT_PLAIN
+               ? NULL
+               : kiln_custom_laid(body, kiln_onednn_layout_tag, kiln_onednn_layout_index(layout));
+}
+
+/* An operand lies in the region's layout already. */
+static bool
+reads_laid(const Builder *builder, const KilnInstr *call)
+{
+    for (uint32_t i = 0; i < call->n_operands; i++) {
+        const KilnBuffer *buffer = call->operands[i].buffer;
+        if (call->operands[i].access == KILN_ACCESS_OUT || !builder->values[buffer->id])
+            continue;
+        dnnl_memory_desc_t md = kiln_onednn_md(&buffer->type, builder->layout);
+        dnnl_memory_desc_t plain = kiln_onednn_plain(&buffer->type);
+        const dnnl_memory_desc_t *found =
+            kiln_onednn_slot_md(builder, kiln_onednn_slot(builder, buffer));
+        if (dnnl_memory_desc_equal(found, &md) && !dnnl_memory_desc_equal(found, &plain))
+            return true;
+    }
+    return false;
+}
+
+static KilnCustom *
+get_custom(const Builder *builder, const KilnInstr *call)
+{
+    const KilnFunction *body = call->declaration->body;
+    g_autoptr(GHashTable) laid =
+        reads_laid(builder, call) ? kiln_onednn_custom_laid(body, builder->layout) : NULL;
+    return kiln_custom_get(body, laid ? kiln_onednn_layout_tag : NULL,
+                           laid ? kiln_onednn_layout_index(builder->layout) : 0, builder->target,
+                           builder->threads, builder->error);
+}
+
+/* Slots of all operands: those that are read first, for reorders stand in front of the step. */
+static bool
+find_slots(Builder *builder, const KilnInstr *call, const KilnCustom *custom, uint32_t *slots)
+{
+    for (int out = 0; out <= 1; out++) {
+        for (uint32_t i = 0; i < call->n_operands; i++) {
+            const KilnBuffer *buffer = call->operands[i].buffer;
+            dnnl_memory_desc_t md = kiln_onednn_edge(kiln_custom_type(custom, i));
+            if ((call->operands[i].access == KILN_ACCESS_OUT) != out)
+                continue;
+            slots[i] = out ? kiln_onednn_result(builder, buffer, &md)
+                           : kiln_onednn_slot_as(builder, buffer, &md);
+            if (slots[i] == UINT32_MAX)
+                return false;
+        }
+    }
+    return true;
+}
+
+bool
+kiln_onednn_build_custom(Builder *builder, const KilnInstr *instr)
+{
+    g_autofree uint32_t *slots = g_new0(uint32_t, instr->n_operands + 1);
+    KilnCustom *custom = get_custom(builder, instr);
+    if (!custom)
+        return false;
+    if (!find_slots(builder, instr, custom, slots)) {
+        kiln_shared_unref(kiln_custom_shared(custom));
+        return false;
+    }
+    kiln_onednn_add_custom(builder, custom, slots, instr->n_operands);
+    return true;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One region of two and of what stands between them: how merge-offload rewrites. */
+#ifndef KILN_PASSES_REGION_MERGE_H
+#define KILN_PASSES_REGION_MERGE_H
+
+#include "graph/module.h"
+
+/** Two regions of which no other one lies between. */
+typedef struct {
+    KilnNode *first, *last; /* `vendor.graph`, closed, plain at all edges */
+    GPtrArray *between;     /* KilnNode*, in order: on every way from the first to the last */
+    bool *custom;           /* by index in @between: for a custom_op; else the vendor has it */
+} KilnMerge;
+
+/** True where the body of a custom_op has a literal of its own and captures it not: in place of an
+ * attribute, or a single number. */
+bool kiln_merge_clones(const KilnNode *node, uint32_t i);
+/** How many custom_ops the nodes of @merge make: what is connected without the vendor's is one. */
+uint32_t kiln_merge_customs(const KilnMerge *merge);
+/** Makes it, in the place of the last; custom_ops are called by numbers from *@number on, which it
+ * counts. What reads the first region or a node between, but is none of them, moves behind. NULL
+ * with an error. */
+KilnNode *kiln_merge_make(const KilnMerge *merge, uint32_t *number, GError **error);
+
+#endif
