@@ -6,17 +6,17 @@
 
 // clang-format off
 #define KILN_ONEDNN_COSTS { \
-    [KILN_ONEDNN_COST_window] = { { 7.811e-06, 9.422e-06, 0, 2.928e-06, 0.7943 }, { 8.783e-06, 4.593e-06, 3.631e-06, 0, 0.2926 } }, \
-    [KILN_ONEDNN_COST_pointwise] = { { 8.642e-06, 1.339e-06, 0, 0, 0.3155 }, { 8.729e-06, 1.405e-06, 0, 0, 0.37 } }, \
-    [KILN_ONEDNN_COST_transposed] = { { 9.253e-06, 0, 0, 1.849e-05, 0.9629 }, { 1.09e-05, 0, 9.085e-05, 0, 0.3478 } }, \
-    [KILN_ONEDNN_COST_depthwise] = { { 1.316e-05, 4.328e-06, 8.893e-06, 0.001491, 0.4918 }, { 9.537e-06, 4.488e-06, 0, 0, 0.2708 } }, \
-    [KILN_ONEDNN_COST_pool] = { { 8.099e-06, 5.279e-06, 0.2154 }, { 1.184e-05, 6.399e-06, 0.4184 } }, \
-    [KILN_ONEDNN_COST_global_pool] = { { 0, 4.891e-06, 0.2359 }, { 0, 6.676e-06, 0.2624 } }, \
-    [KILN_ONEDNN_COST_matmul] = { { 7.374e-06, 1.017e-05, 4.023e-06, 0.2289 }, { 0, 0, 0, 0 } }, \
-    [KILN_ONEDNN_COST_reorder] = { { 6.737e-05, 6.178e-07, 0.1415 }, { 1.888e-05, 4.463e-05, 0.2035 } }, \
-    [KILN_ONEDNN_COST_softmax] = { { 0.0002743, 0.0124, 0.2134 }, { 0, 0, 0 } }, \
-    [KILN_ONEDNN_COST_layer_normalization] = { { 0.0001502, 0.005535, 0.4672 }, { 0, 0, 0 } }, \
-    [KILN_ONEDNN_COST_reduction] = { { 3.302e-05, 0.004461, 0.1949 }, { 0, 0, 0 } }, \
-    [KILN_ONEDNN_COST_lstm] = { { 2.607e-05, 4.752e-05, 0.07963, 0.7187 }, { 0, 0, 0, 0 } }, \
+    [KILN_ONEDNN_COST_window] = { { 7.625e-06, 9.392e-06, 0, 2.854e-06, 0.8404 }, { 8.481e-06, 5.449e-06, 6.458e-06, 0, 0.2503 } }, \
+    [KILN_ONEDNN_COST_pointwise] = { { 8.343e-06, 2.069e-06, 2.29e-07, 1.144e-07, 0.3096 }, { 8.395e-06, 2.495e-06, 0, 0, 0.3387 } }, \
+    [KILN_ONEDNN_COST_transposed] = { { 9.231e-06, 0, 0, 1.971e-05, 0.8753 }, { 1.077e-05, 0, 9.253e-05, 0, 0.4167 } }, \
+    [KILN_ONEDNN_COST_depthwise] = { { 1.301e-05, 4.361e-06, 8.064e-06, 0.001398, 0.5019 }, { 9.228e-06, 4.725e-06, 0, 0, 0.2721 } }, \
+    [KILN_ONEDNN_COST_pool] = { { 8.528e-06, 5.096e-06, 0.2027 }, { 1.185e-05, 6.234e-06, 0.3353 } }, \
+    [KILN_ONEDNN_COST_global_pool] = { { 0, 5.078e-06, 0.2153 }, { 0, 6.752e-06, 0.2581 } }, \
+    [KILN_ONEDNN_COST_matmul] = { { 7.662e-06, 5.099e-06, 4.04e-06, 0.1987 }, { 0, 0, 0, 0 } }, \
+    [KILN_ONEDNN_COST_reorder] = { { 6.821e-05, 4.272e-07, 0.1309 }, { 1.891e-05, 4.336e-05, 0.1975 } }, \
+    [KILN_ONEDNN_COST_softmax] = { { 0.0003077, 0.01188, 0.232 }, { 0, 0, 0 } }, \
+    [KILN_ONEDNN_COST_layer_normalization] = { { 0.0001429, 0.005205, 0.4422 }, { 0, 0, 0 } }, \
+    [KILN_ONEDNN_COST_reduction] = { { 3.214e-05, 0.004204, 0.1953 }, { 0, 0, 0 } }, \
+    [KILN_ONEDNN_COST_lstm] = { { 2.668e-05, 4.784e-05, 0.08333, 0.7712 }, { 0, 0, 0, 0 } }, \
 }
 // clang-format on
