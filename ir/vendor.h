@@ -27,7 +27,9 @@ typedef struct KilnCompiled {
     KilnKernel kernel; /* what runs a call of it: name, workspace (scratch_bytes), packed constant
                           operands */
     const struct KilnVendor *vendor;
-    int threads; /* what it was compiled for: it runs with these or fewer */
+    int threads;   /* what it was compiled for: it runs with these or fewer */
+    bool deferred; /* the kernel compiles the region when it runs for the first time */
+    _Atomic(struct KilnCompiled *) made; /* what comes of that; NULL before */
 } KilnCompiled;
 
 typedef struct KilnVendor {
@@ -73,11 +75,8 @@ typedef struct KilnVendor {
 
 /** What runs a call: NULL where nothing is compiled under its name. */
 const KilnKernel *kiln_call_kernel(const KilnInstr *instr);
-static inline const KilnCompiled *
-kiln_call_compiled(const KilnInstr *instr)
-{
-    return instr->declaration ? (const KilnCompiled *)instr->declaration->compiled : NULL;
-}
+/** What the vendor made of the region of a call; NULL where it was not asked yet. */
+const KilnCompiled *kiln_call_compiled(const KilnInstr *instr);
 
 /** @body compiled by the vendor of @target for @threads: from the kernel cache of the process where
  * an equal region (operators, types, attributes, literals, which arguments are constant) lies

@@ -2,6 +2,7 @@
 /* Binding: every instruction gets its kernel, every operand its place, constant operands are
  * packed (bind_weights.c). What is left for a session is to add base addresses once, and for a run
  * to walk a flat array. */
+#include "runtime/deferred.h"
 #include "runtime/internal.h"
 #include "runtime/program_file.h"
 
@@ -222,21 +223,11 @@ list_buffers(KilnBinder *binder, const GPtrArray *buffers, KilnInfoList *list)
     kiln_info_list_init(list, buffers->len, names, types);
 }
 
-/* The calls that @stored has; *@out_n: how many. */
-static const KilnStoredCall *
-stored_calls(const KilnProgramFile *stored, uint64_t *out_n)
-{
-    const KilnSection *section = kiln_program_file_find(stored, KILN_SECTION_CALLS, 0);
-    *out_n = section ? section->size / sizeof(KilnStoredCall) : 0;
-    const char *data = g_bytes_get_data(stored->bytes, NULL);
-    return (const KilnStoredCall *)(section ? data + section->offset : NULL);
-}
-
 static KilnMemoryPlan *
 restore_plan(const KilnIRFunction *function, const KilnBindOptions *options, GError **error)
 {
     uint64_t n, n_instrs = 0;
-    const KilnStoredCall *calls = stored_calls(options->stored, &n);
+    const KilnStoredCall *calls = kiln_program_file_calls(options->stored, &n);
     kiln_foreach_instr (instr, function)
         n_instrs += !kiln_instr_is_bookkeeping(instr);
     if (n != n_instrs)
@@ -261,12 +252,13 @@ static gboolean
 check_kernels(const KilnBinder *binder, GError **error)
 {
     uint64_t n;
-    const KilnStoredCall *calls = stored_calls(binder->options->stored, &n);
+    const KilnStoredCall *calls = kiln_program_file_calls(binder->options->stored, &n);
     for (uint32_t c = 0; c < binder->out->n_calls; c++) {
         const KilnBoundCall *call = &binder->out->calls[c];
-        KilnDigest vendor = kiln_call_digest(call->instr);
-        if (strncmp(calls[c].kernel, call->kernel->name, sizeof calls[c].kernel) == 0 &&
-            kiln_digest_equal(&calls[c].vendor, &vendor))
+        KilnStoredCall found =
+            kiln_stored_call(call->instr, call->kernel, binder->options->threads);
+        found.scratch = calls[c].scratch;
+        if (memcmp(&found, &calls[c], sizeof found) == 0)
             continue;
         return kiln_throw(error, KILN_ERROR_UNSUPPORTED,
                           "%s: expected kernel %.*s as it was when the program was compiled, found "

@@ -47,17 +47,6 @@ kiln_vendor_label(const KilnVendor *vendor)
     return vendor ? g_strdup_printf("%s %s", vendor->name, vendor->version) : g_strdup("");
 }
 
-KilnDigest
-kiln_call_digest(const KilnInstr *instr)
-{
-    const KilnCompiled *compiled = kiln_call_compiled(instr);
-    if (!compiled)
-        return (KilnDigest){ 0, 0 };
-    g_autoptr(GString) text = g_string_new(NULL);
-    compiled->vendor->describe(compiled, text);
-    return kiln_digest(text->str, text->len);
-}
-
 /* --- checks --- */
 
 static gboolean
@@ -281,6 +270,16 @@ kiln_program_file_get(const KilnProgramFile *file, KilnSectionKind kind, uint32_
 {
     const KilnSection *section = kiln_program_file_find(file, kind, index);
     return section ? g_bytes_new_from_bytes(file->bytes, section->offset, section->size) : NULL;
+}
+
+const KilnStoredCall *
+kiln_program_file_calls(const KilnProgramFile *file, uint64_t *out_n)
+{
+    const KilnSection *section = kiln_program_file_find(file, KILN_SECTION_CALLS, 0);
+    if (out_n)
+        *out_n = section ? section->size / sizeof(KilnStoredCall) : 0;
+    const char *data = g_bytes_get_data(file->bytes, NULL);
+    return (const KilnStoredCall *)(section ? data + section->offset : NULL);
 }
 
 gboolean

@@ -24,6 +24,8 @@
 #define KILN_SECTION_MAP(X) \
     X(TEXT,     "text")             /* of the module */                                            \
     X(CALLS,    "calls")            /* KilnStoredCall per call, in order */                        \
+    X(OPERANDS, "operands of a call") /* index: of the first call of a region; a byte per operand: */ \
+                                    /* 1 where it is packed, else 0 */                             \
     X(PACKED,   "packed weights")   /* index: of the call that reads them */                       \
     X(WEIGHT,   "weight")           /* index: among the weights of the entry that nothing writes */ \
     X(STATE,    "state")            /* index: among those that something writes */                 \
@@ -52,7 +54,7 @@ typedef struct {
         'k', 'i', 'l', 'n', 'p', 'r', 'o', 'g'                                                     \
     }
 enum {
-    KILN_PROGRAM_FORMAT = 2,  /* grows with every change of the layout of files or packed weights */
+    KILN_PROGRAM_FORMAT = 3,  /* grows with every change of the layout of files or packed weights */
     KILN_SECTION_PAGE = 4096, /* that big sections begin on */
 };
 
@@ -72,9 +74,11 @@ typedef struct {
 
 /** What binding decided about a call. */
 typedef struct {
-    int64_t scratch;   /* offset in the arena; -1: none */
-    KilnDigest vendor; /* of what the vendor says it made of the region; zeros: no region */
-    char kernel[40];   /* its name, cut where it is longer */
+    int64_t scratch;        /* offset in the arena; -1: none */
+    uint64_t scratch_bytes; /* that the kernel asks for */
+    uint64_t packed_bytes;  /* of a region; 0 for others */
+    KilnDigest vendor;      /* of what the vendor says it made of the region; zeros: no region */
+    char kernel[40];        /* its name, cut where it is longer */
 } KilnStoredCall;
 
 /** A file that was found whole and made for this library and processor. */
@@ -105,6 +109,8 @@ GBytes *kiln_program_file_get(const KilnProgramFile *file, KilnSectionKind kind,
 gboolean kiln_program_file_check(const KilnProgramFile *file, KilnSectionKind kind, uint32_t n,
                                  GError **error);
 
+/** The calls that it has; *@out_n, unless NULL: how many. */
+const KilnStoredCall *kiln_program_file_calls(const KilnProgramFile *file, uint64_t *out_n);
 /** Gives a constant whose values the text leaves out those of @section, plain as they are. */
 gboolean kiln_program_file_attach(const KilnProgramFile *file, const KilnSection *section,
                                   KilnConstant *constant, GError **error);
@@ -113,8 +119,6 @@ gboolean kiln_program_file_attach(const KilnProgramFile *file, const KilnSection
 uint64_t kiln_section_offset(uint64_t end, uint64_t size);
 /** Where the first may begin, and where a file whose last section ends at @end does. */
 uint64_t kiln_section_page(uint64_t end);
-/** What the vendor behind a call says that it made of the region; zeros where it calls none. */
-KilnDigest kiln_call_digest(const KilnInstr *instr);
 /** Library, version and what it uses of the machine; empty where there is none. To be freed. */
 char *kiln_vendor_label(const KilnVendor *vendor);
 /** Of the header, behind its digest, and the table of sections. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loading a program: its text is parsed and bound like that of any other, but offsets and bytes
  * come from the file. */
+#include "runtime/deferred.h"
 #include "runtime/internal.h"
 #include "runtime/program_file.h"
 
@@ -85,6 +86,7 @@ check_numbers(const KilnProgramFile *file, const KilnSpecialisation *made, GErro
     const uint32_t n[KILN_N_SECTION_KINDS] = {
         [KILN_SECTION_TEXT] = 1,
         [KILN_SECTION_CALLS] = 1,
+        [KILN_SECTION_OPERANDS] = made->n_calls,
         [KILN_SECTION_PACKED] = made->n_calls,
         [KILN_SECTION_WEIGHT] = made->n_weights,
         [KILN_SECTION_STATE] = made->n_states,
@@ -153,7 +155,8 @@ bind(const KilnProgramFile *file, KilnIRModule *ir, const KilnLoadOptions *optio
     const KilnFoldOptions fold = { .target = bound.target,
                                    .directory = options->cache_dir,
                                    .threads = bound.threads };
-    gboolean good = kiln_offload_resolve(ir, bound.target, bound.threads, error) &&
+    gboolean good = kiln_defer_regions(ir, file, bound.target, error) &&
+                    kiln_offload_resolve(ir, bound.target, bound.threads, error) &&
                     (!ir->module->folding || (bound.folder = kiln_folder_new(ir, &fold, error)));
     if (!good) {
         kiln_ir_module_free(ir);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writing a program to disk. */
+#include "runtime/deferred.h"
 #include "runtime/internal.h"
 #include "runtime/program_file.h"
 
@@ -84,6 +85,22 @@ add_text(Writer *writer, const KilnConstantForm *forms, GError **error)
 
 /* --- bytes --- */
 
+/* Once of each region that is called. */
+static void
+add_operands(Writer *writer)
+{
+    const KilnSpecialisation *made = writer->made;
+    g_autoptr(GHashTable) regions = g_hash_table_new(NULL, NULL);
+    for (uint32_t c = 0; c < made->n_calls; c++) {
+        const KilnInstr *instr = made->calls[c].instr;
+        if (instr->kind != KILN_INSTR_call ||
+            !g_hash_table_add(regions, (gpointer)instr->declaration))
+            continue;
+        g_autoptr(GBytes) operands = kiln_stored_operands(instr, made->calls[c].kernel);
+        add_section(writer, KILN_SECTION_OPERANDS, c, operands);
+    }
+}
+
 static void
 add_calls(Writer *writer)
 {
@@ -91,13 +108,12 @@ add_calls(Writer *writer)
     g_autofree KilnStoredCall *calls = g_new0(KilnStoredCall, made->n_calls + 1);
     for (uint32_t c = 0; c < made->n_calls; c++) {
         const KilnBoundCall *call = &made->calls[c];
+        calls[c] = kiln_stored_call(call->instr, call->kernel, writer->program->threads);
         calls[c].scratch = call->scratch_offset;
-        calls[c].vendor = kiln_call_digest(call->instr);
-        size_t length = strlen(call->kernel->name);
-        memcpy(calls[c].kernel, call->kernel->name, MIN(length, sizeof calls[c].kernel));
     }
     g_autoptr(GBytes) bytes = g_bytes_new(calls, made->n_calls * sizeof *calls);
     add_section(writer, KILN_SECTION_CALLS, 0, bytes);
+    add_operands(writer);
     for (uint32_t c = 0; c < made->n_calls; c++) {
         if (made->calls[c].packed)
             add_section(writer, KILN_SECTION_PACKED, c, made->calls[c].packed);

@@ -10,6 +10,7 @@
 #include "graph/text/text.h"
 #include "ir/json.h"
 #include "ir/vendor.h"
+#include "runtime/deferred.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -197,6 +198,10 @@ show_program(const OptOptions *opt, const KilnOptions *options, const KilnProgra
                            : options->json ? "json"
                                            : "text",
                            error);
+    if (!kiln_describe_regions(program->model->ir, error)) {
+        g_prefix_error(error, "%s: ", program->model->name);
+        return FALSE;
+    }
     print_choices(program->model->ir, program->target);
     return TRUE;
 }

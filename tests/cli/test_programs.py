@@ -49,6 +49,11 @@ class Programs(Compiled):
         self.fails(USAGE, "--io: expected a model", "memory", "--io", program)
         self.fails(USAGE, "--stage graph: expected a model at the graph level", "opt", "--stage", "graph", program)
 
+    def test_choices(self):
+        program = self.compile(MODEL, "offload", "--pipeline", "offload")
+        of_model = self.kiln("opt", MODEL, "--pipeline", "offload", "--print-choices")
+        self.assertEqual(self.kiln("opt", program, "--print-choices"), of_model)
+
     def test_verify(self):
         self.kiln("run", MODEL, "--random", "3", "-o", self.dir / "case/test_data_set_0", "--save-inputs",
                   self.dir / "case/test_data_set_0", "--quiet")
