@@ -226,18 +226,29 @@ reorder(const Region *region, const Pack *pack, const void *from, void *to, dnnl
     return status;
 }
 
+/* Of literals, which lie in the model's file at any address. */
+static float
+float_at(const void *from, size_t i)
+{
+    float value;
+    memcpy(&value, (const char *)from + i * sizeof value, sizeof value);
+    return value;
+}
+
 /* Gates as the library has them, which is input, forget, cell, output; NULL where there is no
  * memory for them. */
 static float *
-order_gates(const Pack *pack, const float *gates)
+order_gates(const Pack *pack, const void *from)
 {
     static const int order[] = { 0, 2, 3, 1 }; /* ONNX: input, output, forget, cell */
     size_t n = (size_t)pack->gate;
     float *ordered = kiln_alloc(4 * n, sizeof *ordered, NULL);
     for (size_t g = 0; ordered && g < 4; g++) {
-        const float *gate = gates + (size_t)order[g] * n;
-        for (size_t i = 0; i < n; i++)
-            ordered[g * n + i] = pack->twice ? gate[i] + gate[4 * n + i] : gate[i];
+        size_t gate = (size_t)order[g] * n;
+        for (size_t i = 0; i < n; i++) {
+            float value = float_at(from, gate + i);
+            ordered[g * n + i] = pack->twice ? value + float_at(from, gate + 4 * n + i) : value;
+        }
     }
     return ordered;
 }
