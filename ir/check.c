@@ -105,7 +105,7 @@ build_node(KilnCheck *check)
     const KilnOpInfo *op = kiln_op_info(check->node.op);
     check->node.operands =
         kiln_arena_new0(check->arena, KilnUse, instr->n_operands + KNOWN_OPERANDS_MAX);
-    uint32_t next = 0, outs = 0, last_out = 0, residual = kiln_tail_operand(instr->kind);
+    uint32_t next = 0, outs = 0, last_out = 0, residual = kiln_residual_operand(instr->kind);
     for (uint32_t i = 0; i < instr->n_operands && (!residual || i < residual); i++) {
         const KilnBuffer *buffer = instr->operands[i].buffer;
         if (instr->operands[i].access == KILN_ACCESS_OUT) {

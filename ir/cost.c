@@ -150,7 +150,8 @@ static int64_t
 tail_flops(const KilnInstr *instr)
 {
     KilnTail tail = kiln_instr_tail(instr);
-    int64_t flops = tail.residual != NULL;
+    uint32_t residual = kiln_residual_operand(instr->kind);
+    int64_t flops = residual && kiln_instr_operand(instr, residual);
     if (tail.activation != KILN_N_INSTRS)
         flops += transcendental_flops(tail.activation);
     return times(flops, elements(instr, 0));

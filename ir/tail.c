@@ -43,6 +43,19 @@ kiln_tail_operand(KilnInstrKind kind)
     }
 }
 
+uint32_t
+kiln_residual_operand(KilnInstrKind kind)
+{
+    switch (kind) {
+    case KILN_INSTR_layer_normalization:
+        return 6;
+    case KILN_INSTR_rms_normalization:
+        return 3;
+    default:
+        return kiln_tail_operand(kind);
+    }
+}
+
 KilnTailFields
 kiln_tail_fields(KilnInstrKind kind, void *attrs)
 {
@@ -167,14 +180,15 @@ gboolean
 kiln_check_tail(const KilnCheck *check, GError **error)
 {
     const KilnInstr *instr = check->instr;
-    uint32_t operand = kiln_tail_operand(instr->kind);
+    uint32_t operand = kiln_residual_operand(instr->kind);
     if (!operand)
         return TRUE;
     KilnTailFields fields = kiln_tail_fields(instr->kind, instr->attrs);
-    if (!check_activation(&fields, error))
+    if (fields.activation && !check_activation(&fields, error))
         return FALSE;
     const KilnType *out = kiln_check_type(check, 0), *residual = kiln_check_type(check, operand);
-    if (!residual && strcmp(*fields.activation, none) == 0)
+    bool active = fields.activation && strcmp(*fields.activation, none) != 0;
+    if (!residual && !active)
         return TRUE;
     if (!kiln_dtype_is_float(out->dtype) || out->quant)
         return kiln_check_throw(check, 0, "floats in front of an activation or residual", error);

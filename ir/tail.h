@@ -9,7 +9,11 @@
  * Each part rounds to the element type, so that an instruction with a tail has the bits of the
  * instructions that it stands for. The residual has the type of the result, whose bytes it may lie
  * in. An activation is an element-wise instruction of one operand; its parameters are the numbers
- * among its attributes in the order of its row, those of clip its two bounds. */
+ * among its attributes in the order of its row, those of clip its two bounds.
+ *
+ * A layer or root-mean-square normalization may have a residual, too, but in front of what it does:
+ *
+ *     result = normalization(data + residual) */
 #ifndef KILN_IR_TAIL_H
 #define KILN_IR_TAIL_H
 
@@ -43,6 +47,9 @@ typedef struct {
 
 /** The operand that @kind adds to its result; 0 where instructions of the kind have no tail. */
 uint32_t kiln_tail_operand(KilnInstrKind kind);
+/** The operand that @kind adds, to its result as part of a tail or to the data that it normalizes;
+ * 0 where instructions of the kind have no residual. */
+uint32_t kiln_residual_operand(KilnInstrKind kind);
 /** @attrs are those of an instruction of @kind, which may have a tail. */
 KilnTailFields kiln_tail_fields(KilnInstrKind kind, void *attrs);
 /** The tail of @instr, whose attributes are valid; nothing where its kind has none. */

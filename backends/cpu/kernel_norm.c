@@ -3,9 +3,11 @@
  * taken around the mean, which is found in two steps: the mean of all, then the mean of what is
  * left over. The statistics of a run are taken before its first element is written. */
 #include "backends/cpu/cost.h"
+#include "backends/cpu/elementwise.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/reduce.h"
+#include "ir/tail.h"
 
 #include <math.h>
 
@@ -26,6 +28,8 @@ typedef struct {
     const float *scale, *bias, *mean, *variance;
     /* layer_normalization's further results; NULL where absent */
     float *means, *inverses;
+    const float *residual; /* of layer_ and rms_normalization; NULL: none */
+    KilnCpuBinaryRow add;
 } Norm;
 
 static int64_t
@@ -177,13 +181,34 @@ kiln_cpu_group_normalization(const KilnKernelArgs *args)
 /* --- layer_normalization, rms_normalization --- */
 
 static void
+take_residual(Norm *n, const KilnKernelArgs *args)
+{
+    const uint32_t operand = kiln_residual_operand(args->instr->kind);
+    if (!cpu_type(args->instr, operand))
+        return;
+    n->residual = args->data[operand];
+    n->add = kiln_cpu_rows(KILN_CPU_ISA_AUTO)->binary[KILN_CPU_BINARY_add][KILN_CPU_NONE_FIXED];
+}
+
+/* What run @run normalizes: with a residual the sum, which waits in the place of the result. */
+static const float *
+data_of(const Norm *n, int64_t run)
+{
+    const int64_t at = run * n->length;
+    if (!n->residual)
+        return n->in + at;
+    n->add(n->out + at, n->in + at, n->residual + at, n->length);
+    return n->out + at;
+}
+
+static void
 run_layer(const void *data, int64_t task, int thread)
 {
     (void)thread;
     const Norm *n = data;
     const int64_t end = MIN((task + 1) * n->bundle, n->runs);
     for (int64_t run = task * n->bundle; run < end; run++) {
-        const float *x = n->in + run * n->length;
+        const float *x = data_of(n, run);
         const Statistics s = statistics_of(n, x);
         KilnCpuAffine a = { .shift = s.shift,
                             .scale = (float)s.inverse,
@@ -237,6 +262,7 @@ kiln_cpu_layer_normalization(const KilnKernelArgs *args)
                .bias = cpu_type(instr, 3) ? args->data[3] : NULL,
                .means = cpu_type(instr, 4) ? args->data[4] : NULL,
                .inverses = cpu_type(instr, 5) ? args->data[5] : NULL };
+    take_residual(&n, args);
     run_all(args, &n, run_layer);
     return NULL;
 }
@@ -248,7 +274,7 @@ run_rms(const void *data, int64_t task, int thread)
     const Norm *n = data;
     const int64_t end = MIN((task + 1) * n->bundle, n->runs);
     for (int64_t run = task * n->bundle; run < end; run++) {
-        const float *x = n->in + run * n->length;
+        const float *x = data_of(n, run);
         const double squares = n->reducers->fold[KILN_CPU_FOLD_SQUARE](x, n->length);
         const double root = sqrt(squares / (double)n->length + n->epsilon);
         KilnCpuAffine a = { .scale = (float)(1 / root), .scales = n->scale };
@@ -276,6 +302,7 @@ kiln_cpu_rms_normalization(const KilnKernelArgs *args)
                .length = count(type, axis, type->rank),
                .epsilon = (double)attrs->epsilon,
                .scale = args->data[2] };
+    take_residual(&n, args);
     run_all(args, &n, run_rms);
     return NULL;
 }

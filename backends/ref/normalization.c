@@ -4,8 +4,10 @@
  * is in double and rounded once. In place is allowed where instrs.def says so: the statistics of a
  * group are taken before its first element is written. */
 #include "backends/ref/groups.h"
+#include "ir/tail.h"
 
 #include <math.h>
+#include <string.h>
 
 typedef struct {
     double mean, variance;
@@ -95,10 +97,31 @@ kiln_ref_group_normalization_supports(const KilnInstr *instr)
     return type->rank >= 2 && groups > 0 && type->dims[1] % groups == 0;
 }
 
+/* With a residual: the sum, rounded, is in the place of the result, and @with reads it there. */
+static const KilnKernelArgs *
+with_residual(const KilnKernelArgs *args, KilnKernelArgs *with, void **data)
+{
+    const uint32_t residual = kiln_residual_operand(args->instr->kind);
+    const KilnType *type = ref_type(args, 1);
+    if (!ref_has(args, residual))
+        return args;
+    for (int64_t at = 0; at < ref_elements(type); at++)
+        ref_store_float(type->dtype, args->data[0], at,
+                        load(args, 1, at) + load(args, residual, at));
+    memcpy(data, args->data, args->instr->n_operands * sizeof *data);
+    data[1] = data[0];
+    *with = *args;
+    with->data = data;
+    return with;
+}
+
 /* Scale and bias are broadcast to the normalised dims; mean and 1/deviation are further results. */
 const char *
-kiln_ref_layer_normalization(const KilnKernelArgs *args)
+kiln_ref_layer_normalization(const KilnKernelArgs *plain)
 {
+    void *data[7];
+    KilnKernelArgs with;
+    const KilnKernelArgs *args = with_residual(plain, &with, data);
     const KilnInstrAttrs_layer_normalization *attrs =
         kiln_instr_attrs(args->instr, layer_normalization);
     const KilnType *type = ref_type(args, 1);
@@ -126,8 +149,11 @@ kiln_ref_layer_normalization(const KilnKernelArgs *args)
 }
 
 const char *
-kiln_ref_rms_normalization(const KilnKernelArgs *args)
+kiln_ref_rms_normalization(const KilnKernelArgs *plain)
 {
+    void *data[4];
+    KilnKernelArgs with;
+    const KilnKernelArgs *args = with_residual(plain, &with, data);
     const KilnInstrAttrs_rms_normalization *attrs =
         kiln_instr_attrs(args->instr, rms_normalization);
     const KilnType *type = ref_type(args, 1);

@@ -19,7 +19,7 @@
  * result lives from where the intermediate did that it replaces. What a kernel takes, and the
  * scratch that it needs then, is for the target to say; the most that lives at once never rises.
  * Before stack-elementwise, which takes what remains. */
-#include "passes/pass.h"
+#include "passes/fuse.h"
 #include "passes/stack.h"
 
 #include "graph/alloc.h"
@@ -181,20 +181,6 @@ draft_activation(const Fusing *fusing, const KilnInstr *reader, Draft *draft)
 
 /* --- conditions --- */
 
-static bool
-kernel_is_as_good(const Fusing *fusing, const KilnInstr *product, const KilnInstr *reader,
-                  const Draft *draft)
-{
-    const KilnTarget *target = kiln_pass_target(fusing->context);
-    const KilnKernel *kernel = target ? kiln_target_find(target, &draft->instr) : NULL;
-    const KilnKernel *first = target ? kiln_target_find(target, product) : NULL;
-    const KilnKernel *second = target ? kiln_target_find(target, reader) : NULL;
-    if (!kernel || !first || !second)
-        return !target;
-    int depth = kiln_target_depth(target, kernel);
-    return depth <= kiln_target_depth(target, first) && depth <= kiln_target_depth(target, second);
-}
-
 /* The result of the reader can be written where @product stands. */
 static bool
 may_write(const Fusing *fusing, const KilnInstr *product, const Readers *readers)
@@ -290,25 +276,12 @@ may_fuse(const Fusing *fusing, const KilnInstr *product, const Readers *readers,
     if (residual ? !may_add(fusing, product, residual)
                  : !may_activate(fusing, product, readers->reader, draft))
         return false;
-    GUARD(kernel, kernel_is_as_good(fusing, product, readers->reader, draft));
+    GUARD(kernel, kiln_fuse_has_kernel(context, &draft->instr, product, readers->reader));
     GUARD(peak_kept, peak_is_kept(fusing, product, draft));
     return true;
 }
 
 /* --- rewriting --- */
-
-/* An alloc that no instruction reads or writes any more, with its views. */
-static void
-remove_alloc(const KilnBuffer *buffer)
-{
-    kiln_foreach_buffer_use_safe (use, buffer) {
-        if (use->user->kind == KILN_INSTR_dealloc)
-            kiln_instr_remove(use->user);
-        else if (use->user != buffer->def)
-            remove_alloc(use->user->operands[0].buffer);
-    }
-    kiln_instr_remove(buffer->def);
-}
 
 /* @buffer, made in front of @product, with the type of its result. */
 static KilnBuffer *
@@ -325,7 +298,6 @@ as_result(Fusing *fusing, KilnBuffer *buffer, KilnInstr *product)
 static bool
 fuse(Fusing *fusing, KilnInstr *product, KilnInstr *reader, Draft *draft, GError **error)
 {
-    KilnBuffer *between = kiln_buffer_origin(product->operands[0].buffer);
     KilnBuffer *result = reader->operands[0].buffer, *operands[OPERANDS_MAX];
     uint32_t n = draft->instr.n_operands;
     for (uint32_t i = 0; i < n; i++)
@@ -342,13 +314,7 @@ fuse(Fusing *fusing, KilnInstr *product, KilnInstr *reader, Draft *draft, GError
     fused->name = product->name;
     kiln_pass_note(fusing->context, rule, "%s: %s", kiln_instr_label(fused),
                    kiln_instr_info(reader->kind)->name);
-    KilnFacts *facts = kiln_lives_facts(fusing->lives, kiln_buffer_origin(result));
-    facts->first = fusing->lives->places[product->id].step;
-    if (facts->n_writes == 1)
-        facts->last_write = facts->first;
-    kiln_instr_remove(product);
-    kiln_instr_remove(reader);
-    remove_alloc(between);
+    kiln_fuse_finish(fusing->lives, product, reader);
     return true;
 }
 

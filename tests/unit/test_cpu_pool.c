@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pooling, reductions, softmax and normalisation of the cpu backend against the reference kernels,
  * over shapes that reach every path: rows and columns, short and long, with and without tails. */
+#include "ir/tail.h"
 #include "tests/unit/cpu_case.h"
 
 static const Tolerance exact = { 0, 0 };
@@ -336,6 +337,51 @@ Test(cpu_pool, rms_normalization)
         cpu_in(c, s->rank, s->dims);
         cpu_in(c, s->rank - axis, s->dims + axis);
         cpu_agrees(c, (Tolerance){ 1e-6, 2e-6 }, "rms");
+    }
+}
+
+/* The bits of a sum and a normalization apart, in place of either term and on several threads. */
+Test(cpu_pool, normalization_with_residual)
+{
+    static const Shape shapes[] = {
+        { 3, { 2, 9, 256 } }, { 2, { 300, 7 } }, { 2, { 3, 5000 } }, { 2, { 0, 4 } }
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(shapes) * 2; i++) {
+        const Shape *s = &shapes[i / 2];
+        const bool layer = i % 2 == 0;
+        const KilnInstrKind kind =
+            layer ? KILN_INSTR_layer_normalization : KILN_INSTR_rms_normalization;
+        const CpuCall plain = { .threads = 1 };
+        const uint32_t residual = kiln_residual_operand(kind);
+        void *sum[CASE_MAX_OPERANDS] = { NULL }, *apart[CASE_MAX_OPERANDS] = { NULL };
+        g_autoptr(RefCase) add = case_new(KILN_INSTR_add);
+        g_autoptr(RefCase) norm = case_new(kind);
+        case_out(add, KILN_DTYPE_f32, s->rank, s->dims);
+        cpu_in(add, s->rank, s->dims);
+        cpu_in(add, s->rank, s->dims);
+        case_out(norm, KILN_DTYPE_f32, s->rank, s->dims);
+        cpu_in(norm, s->rank, s->dims);
+        cpu_in(norm, 1, &s->dims[s->rank - 1]);
+        const size_t bytes = (size_t)kiln_type_bytes(&norm->buffers[0].type);
+        cr_assert_null(cpu_run(add, &plain, sum));
+        memcpy(norm->data[1], sum[0], bytes);
+        cr_assert_null(cpu_run(norm, &plain, apart));
+        memcpy(norm->data[1], add->data[1], bytes);
+        while (norm->instr.n_operands < residual)
+            case_absent(norm);
+        cpu_in(norm, s->rank, s->dims);
+        memcpy(norm->data[residual], add->data[2], bytes);
+        for (int call = 0; call < 6; call++) {
+            const uint32_t alias[] = { 0, 1, residual };
+            const CpuCall how = { .threads = call < 3 ? 1 : 3, .alias = alias[call % 3] };
+            void *fused[CASE_MAX_OPERANDS] = { NULL };
+            cr_assert_null(cpu_run(norm, &how, fused));
+            cr_expect_eq(memcmp(fused[0], apart[0], bytes), 0, "case %d, call %d", (int)i, call);
+            cpu_free(fused);
+        }
+        cpu_agrees(norm, (Tolerance){ 4e-6, 2e-6 }, "with residual");
+        cpu_free(sum);
+        cpu_free(apart);
     }
 }
 

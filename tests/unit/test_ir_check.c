@@ -17,6 +17,12 @@ typedef struct {
 static const Case cases[] = {
     { "copy", "f32[4]; f32[4]", NULL },
     { "copy", "f32[4]; f32[2,2]", "operand 1 (b1): expected f32[4], found f32[2,2]" },
+    /* normalizations and their residuals */
+    { "layer_normalization", "f32[2,3]; f32[2,3]; f32[3]; f32[3]; _; _; f32[2,3]", NULL },
+    { "layer_normalization", "f32[2,3]; f32[2,3]; f32[3]; _; _; _; f32[3]", "operand 6 (b6): expected f32[2,3], found f32[3]" },
+    { "rms_normalization", "f16[2,3]; f16[2,3]; f16[3]; f16[2,3]", NULL },
+    { "rms_normalization", "f32[2,3]; f32[2,3]; f32[3]; f16[2,3]", "operand 3 (b3): expected f32[2,3], found f16[2,3]" },
+    { "rms_normalization", "i32[2,3]; i32[2,3]; i32[3]; i32[2,3]", "floats in front of" },
     /* element-wise */
     { "relu", "f32[4]; f32[4]", NULL },
     { "relu", "f32[5]; f32[4]", "operand 0 (b0): expected f32[4], found f32[5]" },

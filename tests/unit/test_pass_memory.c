@@ -27,19 +27,13 @@ run(KilnIRModule *ir, const char *passes, const char *what)
 static void
 expect_no_higher_peaks(KilnIRModule *ir, const char *what)
 {
-    static const char *const passes[] = { "fuse-tails",
-                                          "stack-elementwise,sink-allocs,hoist-dealloc",
-                                          "share-buffers",
-                                          "sink-allocs",
-                                          "hoist-dealloc",
-                                          "share-buffers",
-                                          "delete-dead-allocs",
-                                          "ir-peephole",
-                                          "dse",
-                                          "hoist-dealloc",
-                                          "sink-allocs",
-                                          "share-buffers",
-                                          "delete-dead-allocs" };
+    static const char *const passes[] = {
+        "fuse-tails",    "fuse-norm",          "stack-elementwise,sink-allocs,hoist-dealloc",
+        "share-buffers", "sink-allocs",        "hoist-dealloc",
+        "share-buffers", "delete-dead-allocs", "ir-peephole",
+        "dse",           "hoist-dealloc",      "sink-allocs",
+        "share-buffers", "delete-dead-allocs"
+    };
     for (size_t p = 0; p < G_N_ELEMENTS(passes); p++) {
         g_autofree Peaks *before = g_new(Peaks, ir->functions->len + 1);
         for (guint i = 0; i < ir->functions->len; i++)

@@ -116,6 +116,38 @@ Test(ref_norm, rms_normalization)
     case_gives(c, VALUES(0.577350269, 3.46410162, 0.832050294, -3.32820118), 1e-6);
 }
 
+/* Sums are rounded before they are normalized: in f16, 2048.75 is 2048. */
+Test(ref_norm, residuals)
+{
+    g_autoptr(RefCase) layer = case_new(KILN_INSTR_layer_normalization);
+    CASE_ATTRS(layer, layer_normalization)->epsilon = 0.5f;
+    case_out(layer, F32, DIMS(2, 3));
+    case_in(layer, F32, DIMS(2, 3), VALUES(0, 0, 8, -3, 0, 2));
+    case_in(layer, F32, DIMS(3), VALUES(1, 2, 3));
+    for (int i = 0; i < 3; i++)
+        case_absent(layer);
+    case_in(layer, F32, DIMS(2, 3), VALUES(1, 2, -2, 2, 0, 2));
+    case_gives(layer,
+               VALUES(-0.87988269, -0.87988269, 3.95947211, -0.87988269, -0.87988269, 3.95947211),
+               1e-6);
+    g_autoptr(RefCase) rms = case_new(KILN_INSTR_rms_normalization);
+    CASE_ATTRS(rms, rms_normalization)->axis = 1;
+    CASE_ATTRS(rms, rms_normalization)->epsilon = 0.5f;
+    case_out(rms, F32, DIMS(2, 2));
+    case_in(rms, F32, DIMS(2, 2), VALUES(0, 2, 1, -2));
+    case_in(rms, F32, DIMS(2), VALUES(1, 3));
+    case_in(rms, F32, DIMS(2, 2), VALUES(1, 0, 2, -2));
+    case_gives(rms, VALUES(0.577350269, 3.46410162, 0.832050294, -3.32820118), 1e-6);
+    g_autoptr(RefCase) half = case_new(KILN_INSTR_layer_normalization);
+    case_out(half, KILN_DTYPE_f16, DIMS(1, 2));
+    case_in(half, KILN_DTYPE_f16, DIMS(1, 2), VALUES(2048, 2048));
+    case_in(half, KILN_DTYPE_f16, DIMS(2), VALUES(1, 1));
+    for (int i = 0; i < 3; i++)
+        case_absent(half);
+    case_in(half, KILN_DTYPE_f16, DIMS(1, 2), VALUES(0.75, 0));
+    case_gives(half, VALUES(0, 0), 0);
+}
+
 Test(ref_norm, mean_variance_normalization)
 {
     g_autoptr(RefCase) c = case_new(KILN_INSTR_mean_variance_normalization);
