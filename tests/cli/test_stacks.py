@@ -6,7 +6,7 @@ import unittest
 
 from harness import SHARED, SOURCE, CliTest, main
 
-FUSIONS = "fuse-tails", "stack-elementwise"
+FUSIONS = "fuse-tails", "fuse-norm", "stack-elementwise"
 
 
 def models():
@@ -39,6 +39,14 @@ class Stacks(CliTest):
         text = self.kiln("opt", SHARED / "models" / name / "model.onnx", "--no-offload", "--stage", "ir", "-o",
                          "/dev/stdout")
         return re.findall(rf"(?m)^  {kind} .*", text)
+
+    def test_sums_in_front_of_normalizations(self):
+        # Products take what they can; the rest is the normalizations', in the place of a term that dies there.
+        norms = self.instructions("bert_small", "layer_normalization")
+        fused = [line for line in norms if "_, _, @in " in line]
+        self.assertEqual((len(norms), len(fused)), (9, 5), norms)
+        self.assertTrue(all(re.search(r"@out ([^,]+),.*@in \1,", line) for line in fused), fused)
+        self.assertEqual(self.instructions("bert_small", "add"), [])
 
     def test_GLW_I8_residual_sums_and_gates(self):
         convolutions = self.instructions("resnet18", "conv")
