@@ -69,22 +69,6 @@ kiln_map(size_t size, GError **error)
     return NULL;
 }
 
-/* Big pages of the page cache, which has them of files that were just written, would be mapped as a
- * whole for each row that is read of a table, and only leave as a whole. */
-GBytes *
-kiln_map_file(const char *path, GError **error)
-{
-    g_autoptr(GError) why = NULL;
-    GMappedFile *file = g_mapped_file_new(path, FALSE, &why);
-    if (!file)
-        return kiln_throw_null(error, KILN_ERROR_IO, "%s", why->message);
-    GBytes *bytes = g_mapped_file_get_bytes(file);
-    if (g_bytes_get_size(bytes) > 0)
-        madvise(g_mapped_file_get_contents(file), g_bytes_get_size(bytes), MADV_NOHUGEPAGE);
-    g_mapped_file_unref(file);
-    return bytes;
-}
-
 void
 kiln_free(void *memory)
 {

@@ -35,10 +35,6 @@ void kiln_free(void *memory);
  * KILN_ERROR_MEMORY. Free with munmap(). */
 void *kiln_map(size_t size, GError **error);
 
-/** The file @path, mapped: pages of it that are not read take no memory. Fails with KILN_ERROR_IO,
- * whose message names the file. */
-GBytes *kiln_map_file(const char *path, GError **error);
-
 /** @count × @size bytes aligned to KILN_ALIGNMENT, which the caller writes through *@out_data
  * before anyone else has them: the elements of a tensor. KILN_MAP_MIN bytes or more are pages of
  * their own, which go back to the system with the last reference; a heap would keep them.

@@ -179,12 +179,15 @@ map_file(KilnParser *parser, const KilnToken *at, const char *path)
         kiln_parse_throw_at(parser, at, KILN_ERROR_IO, "%s: no such file", path);
         return NULL;
     }
-    g_autoptr(GError) why = NULL;
-    GBytes *bytes = kiln_map_file(path, &why);
-    if (!bytes) {
+    GError *why = NULL;
+    GMappedFile *file = g_mapped_file_new(path, FALSE, &why);
+    if (!file) {
         kiln_parse_throw_at(parser, at, KILN_ERROR_IO, "%s: %s", path, why->message);
+        g_error_free(why);
         return NULL;
     }
+    GBytes *bytes = g_mapped_file_get_bytes(file);
+    g_mapped_file_unref(file);
     g_hash_table_insert(parser->files, g_strdup(path), bytes);
     return bytes;
 }
