@@ -11,7 +11,8 @@
  * and rescale_quantized.
  *
  * requires nothing, preserves nothing; class E: the table is what the target itself computes of all
- * 256 values. What looks for the operator (rescales, relus that do nothing) comes before. */
+ * 256 values. What looks for the operator (rescales, relus that do nothing) comes before; what
+ * looks for equal nodes behind, for operators that differ may have one table. */
 #include "graph/module.h"
 #include "passes/rule.h"
 
