@@ -122,9 +122,10 @@ dies_here(const Builder *builder, const Conv *conv, const PostOps *post)
     if (is_joined(builder, other))
         return false;
     kiln_foreach_buffer_use (use, other) {
-        /* A copy is another name of it. */
-        if (use->user->kind == KILN_INSTR_copy ||
-            (use->user->kind != KILN_INSTR_dealloc && !builder->done[use->user->id]))
+        const KilnInstr *user = use->user;
+        /* Another name of it, until the results are brought where they are wanted. */
+        bool name = user->kind == KILN_INSTR_copy || user->kind == KILN_INSTR_pack;
+        if (name || (user->kind != KILN_INSTR_dealloc && !builder->done[user->id]))
             return false;
     }
     return true;

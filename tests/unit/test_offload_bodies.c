@@ -70,6 +70,21 @@ static const Body bodies[] = {
                             "f32[1,16,6,6]\n"
                             "  return %m\n}\n",
       0, -1 },
+    /* Packed otherwise than it was computed, and then a residual. */
+    { "residual that is packed",
+      "graph @f(%x: f32[1,16,6,6]) {\n  %k = const @w : f32[16,16,1,1]\n"
+      "  %q, %p, %y = vendor.graph @r(%x, %k) body(%a: f32[1,16,6,6], "
+      "%w: f32[16,16,1,1] constant=compile) {\n"
+      "    %c = conv(%a, %w) : f32[1,16,6,6]\n    %q = pack(%c) : f32[1,16,6,6]:acdb\n"
+      "    %r = relu(%c) : f32[1,16,6,6]\n    %e = conv(%r, %w) : f32[1,16,6,6]\n"
+      "    %p = pack(%r) : f32[1,16,6,6]:aBcd16b\n    %d = conv(%e, %w) : f32[1,16,6,6]\n"
+      "    %s = add(%d, %r) : f32[1,16,6,6]\n    %y = pack(%s) : f32[1,16,6,6]:acdb\n"
+      "    return %q, %p, %y\n"
+      "  } : f32[1,16,6,6]:acdb, f32[1,16,6,6]:aBcd16b, f32[1,16,6,6]:acdb\n"
+      "  %v = unpack(%p) : f32[1,16,6,6]\n  %u = unpack(%q) : f32[1,16,6,6]\n"
+      "  %z = unpack(%y) : f32[1,16,6,6]\n  return %v, %u, %z\n}\n"
+      "constants { @w = random_normal(seed=3, std=0.5) : f32[16,16,1,1] }\n",
+      1, -1 },
     { "nothing but its argument", FUNC("f32[4,6]", "f32[6,8]", "f32[4,6]") "  return %a\n}\n", 1,
       -1 },
 };
