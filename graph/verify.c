@@ -230,15 +230,22 @@ check_operand(KilnVerify *verify, const KilnUse *use, uint32_t i)
     return kiln_verify_use(verify, i);
 }
 
-/* What is compiled for a vendor, and copied to and fro, node by node. */
+/* What is compiled for a vendor, and copied to and fro, node by node; and a custom_op in it, which
+ * is so, too. */
 static bool
 verify_vendor_region(KilnVerify *verify, const KilnFunction *body)
 {
     kiln_foreach_node (node, body) {
         verify->node = node;
-        if (kiln_op_has(node->op, KILN_TRAIT_REGION) && node->op != KILN_OP_custom_op)
+        if (node->op == KILN_OP_custom_op) {
+            if (!verify_vendor_region(verify, kiln_attrs(node, custom_op)->body))
+                return false;
+        } else if (kiln_op_has(node->op, KILN_TRAIT_REGION)) {
             return kiln_verify_throw(verify,
                                      "a region for a vendor has no subgraphs but of custom_ops");
+        } else if (node->op == KILN_OP_vendor_executable) {
+            return kiln_verify_throw(verify, "a region for a vendor has no calls of others");
+        }
     }
     return true;
 }

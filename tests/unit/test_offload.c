@@ -277,6 +277,33 @@ Test(offload, regions_have_no_subgraphs)
     expect_error(&error, KILN_ERROR_INVALID, "y (if): a region for a vendor has no subgraphs");
 }
 
+static void
+expect_refused(const char *text, const char *message)
+{
+    GError *error = NULL;
+    cr_expect_null(kiln_module_parse(text, strlen(text), "case.kiln", &error));
+    expect_error(&error, KILN_ERROR_INVALID, message);
+}
+
+/* The same of bodies in them, and of calls: a region that called itself would have no end. */
+Test(offload, regions_are_closed_to_the_last_body)
+{
+    expect_refused("graph @f(%c: bool[], %x: f32[2]) {\n"
+                   "  %y = vendor.graph @r(%x) body(%a: f32[2]) {\n"
+                   "    %s = custom_op @c(%a) body(%b: f32[2]) {\n"
+                   "      %t = const @t : bool[]\n"
+                   "      %i = if(%t) then {\n        %p = sin(%b) : f32[2]\n        return %p\n"
+                   "      } else {\n        return %b\n      } : f32[2]\n      return %i\n"
+                   "    } : f32[2]\n    return %s\n  } : f32[2]\n  return %y\n}\n"
+                   "constants { @t = [true] : bool[] }\n",
+                   "i (if): a region for a vendor has no subgraphs");
+    expect_refused("graph @f(%x: f32[2]) {\n  %y = vendor.executable @r(%x) : f32[2]\n"
+                   "  return %y\n}\n"
+                   "declare @r(f32[2]) -> f32[2] body(%a: f32[2]) {\n"
+                   "  %b = vendor.executable @r(%a) : f32[2]\n  return %b\n}\n",
+                   "b (vendor.executable): a region for a vendor has no calls");
+}
+
 /* --- what the vendor computes, against own kernels --- */
 
 typedef struct {
