@@ -68,6 +68,12 @@ kiln_op_has(KilnOp op, uint32_t traits)
 {
     return (kiln_op_info(op)->traits & traits) == traits;
 }
+/** True where operand @i decides shapes, axes or counts; of any @i, for ops without bound too. */
+static inline bool
+kiln_op_is_shape_operand(KilnOp op, uint32_t i)
+{
+    return i < 32 && kiln_op_info(op)->shape_operands >> i & 1;
+}
 /** By the spelling of the text form, or of ONNX's default domain. */
 bool kiln_op_from_name(const char *name, KilnOp *out);
 bool kiln_op_from_onnx(const char *name, KilnOp *out);

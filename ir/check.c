@@ -113,7 +113,7 @@ build_node(KilnCheck *check)
             last_out = buffer ? outs : last_out;
             continue;
         }
-        while (next < 32 && (op->shape_operands >> next & 1))
+        while (kiln_op_is_shape_operand(check->node.op, next))
             next++;
         if (buffer)
             set_operand(check, next, &buffer->type);
@@ -266,7 +266,7 @@ check_required(const KilnCheck *check, GError **error)
 {
     const KilnOpInfo *op = kiln_op_info(check->node.op);
     for (uint32_t i = 0; i < (uint32_t)op->min_operands; i++) {
-        bool decided = op->shape_operands >> i & 1;
+        bool decided = kiln_op_is_shape_operand(check->node.op, i);
         if (!decided && !kiln_node_operand(&check->node, i))
             return kiln_throw(error, KILN_ERROR_INVALID, "@in operand %u is required, found none",
                               i);

@@ -22,12 +22,6 @@ alone_clear(Alone *alone)
     g_clear_pointer(&alone->inputs, g_ptr_array_unref);
 }
 
-static bool
-is_shape_operand(const KilnNode *node, uint32_t i)
-{
-    return i < 32 && (kiln_op_info(node->op)->shape_operands >> i & 1);
-}
-
 /* What the graph knows of operand @i as a tensor; NULL where it is known only at run time. */
 static KilnTensor *
 known_tensor(const KilnNode *node, uint32_t i)
@@ -59,7 +53,7 @@ add_operand(Alone *alone, const KilnNode *node, uint32_t i, const KilnTensor *co
 {
     const KilnTensor *given = operands ? operands[i] : NULL;
     g_autofree char *name = g_strdup_printf("operand_%u", i);
-    if (is_shape_operand(node, i)) {
+    if (kiln_op_is_shape_operand(node->op, i)) {
         KilnTensor *tensor = given ? kiln_tensor_copy(given) : known_tensor(node, i);
         if (tensor)
             return kiln_build_constant(alone->function, NULL, name, tensor);

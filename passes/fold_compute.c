@@ -59,12 +59,6 @@ free_tensors(KilnTensor **tensors, uint32_t n)
 
 /* --- evaluating --- */
 
-static bool
-is_shape_operand(const KilnNode *node, uint32_t i)
-{
-    return i < 32 && (kiln_op_info(node->op)->shape_operands >> i & 1);
-}
-
 /* Operands of the element types that the node has (@widest false), or of the widest; what is so
  * already is shared. False where memory is short. */
 static bool
@@ -75,7 +69,7 @@ convert_operands(const KilnNode *node, const KilnTensor *const *operands, bool w
         if (!operands[i])
             continue;
         KilnDType dtype = node->operands[i].value->type.dtype;
-        if (widest && !is_shape_operand(node, i))
+        if (widest && !kiln_op_is_shape_operand(node->op, i))
             dtype = kiln_dtype_widest(dtype);
         converted[i] = operands[i]->type.dtype == dtype
                            ? kiln_tensor_copy(operands[i])

@@ -17,8 +17,7 @@ typedef struct {
 static bool
 is_cloned(const KilnNode *node, uint32_t i)
 {
-    bool attribute =
-        node->op == KILN_OP_clip ? i > 0 : kiln_op_info(node->op)->shape_operands >> i & 1;
+    bool attribute = node->op == KILN_OP_clip ? i > 0 : kiln_op_is_shape_operand(node->op, i);
     return attribute && kiln_value_constant(node->operands[i].value);
 }
 

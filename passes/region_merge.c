@@ -85,7 +85,7 @@ bool
 kiln_merge_clones(const KilnNode *node, uint32_t i)
 {
     const KilnValue *value = node->operands[i].value;
-    bool attribute = i < 32 && (kiln_op_info(node->op)->shape_operands >> i & 1);
+    bool attribute = kiln_op_is_shape_operand(node->op, i);
     return value && kiln_value_constant(value) &&
            (attribute || kiln_type_elements(&value->type) == 1);
 }

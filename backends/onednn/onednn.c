@@ -220,7 +220,7 @@ role(const KilnNode *node)
     }
     for (uint32_t i = 0; i < node->n_operands; i++) {
         const KilnValue *value = node->operands[i].value;
-        bool attribute = kiln_op_info(node->op)->shape_operands >> i & 1;
+        bool attribute = kiln_op_is_shape_operand(node->op, i);
         if (value && !attribute && !kiln_onednn_is_float(&value->type))
             return KILN_VENDOR_NONE;
     }

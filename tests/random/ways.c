@@ -54,8 +54,7 @@ may_vary(const KilnValue *value)
         constant->tensor->kind == KILN_TENSOR_STRINGS)
         return false;
     kiln_foreach_use (use, value) {
-        uint32_t shape_operands = kiln_op_info(use->user->op)->shape_operands;
-        if (use->index < 32 && (shape_operands >> use->index & 1))
+        if (kiln_op_is_shape_operand(use->user->op, use->index))
             return false;
     }
     return value->n_uses > 0;
