@@ -3,6 +3,8 @@
  * an interrupted run leaves what was there before. */
 #include "runtime/file.h"
 
+#include "graph/map_file.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -46,8 +48,27 @@ read_all(int file, const char *path, GError **error)
     }
 }
 
+/* A MapFn maps what @file, a regular one, holds; NULL: errno says why. */
+typedef GBytes *(*MapFn)(int file, size_t size);
+
 static GBytes *
-map(int file, const char *path, bool *out_mapped, GError **error)
+map_whole(int file, size_t size)
+{
+    (void)size;
+    g_autoptr(GMappedFile) mapped = g_mapped_file_new_from_fd(file, FALSE, NULL);
+    return mapped ? g_mapped_file_get_bytes(mapped) : NULL;
+}
+
+/* Files of /proc say that they are empty and are not, those of some file systems cannot be mapped.
+ */
+static GBytes *
+map_weights(int file, size_t size)
+{
+    return size ? kiln_map_open_file(file, size) : NULL;
+}
+
+static GBytes *
+map_or_read(int file, const char *path, MapFn map, bool *out_mapped, GError **error)
 {
     struct stat status;
     if (fstat(file, &status) != 0)
@@ -56,22 +77,32 @@ map(int file, const char *path, bool *out_mapped, GError **error)
         errno = EISDIR;
         return throw_read(path, error), NULL;
     }
-    *out_mapped = S_ISREG(status.st_mode);
-    if (!*out_mapped)
-        return read_all(file, path, error);
-    g_autoptr(GMappedFile) mapped = g_mapped_file_new_from_fd(file, FALSE, NULL);
-    return mapped ? g_mapped_file_get_bytes(mapped) : (throw_read(path, error), NULL);
+    GBytes *bytes = S_ISREG(status.st_mode) ? map(file, (size_t)status.st_size) : NULL;
+    *out_mapped = bytes != NULL;
+    return bytes ? bytes : read_all(file, path, error);
+}
+
+static GBytes *
+open_and_map(const char *path, MapFn map, bool *out_mapped, GError **error)
+{
+    int file = open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0)
+        return throw_read(path, error), NULL;
+    GBytes *bytes = map_or_read(file, path, map, out_mapped, error);
+    close(file);
+    return bytes;
 }
 
 GBytes *
 kiln_file_map_or_read(const char *path, bool *out_mapped, GError **error)
 {
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0)
-        return throw_read(path, error), NULL;
-    GBytes *bytes = map(file, path, out_mapped, error);
-    close(file);
-    return bytes;
+    return open_and_map(path, map_whole, out_mapped, error);
+}
+
+GBytes *
+kiln_file_map_weights(const char *path, bool *out_mapped, GError **error)
+{
+    return open_and_map(path, map_weights, out_mapped, error);
 }
 
 GBytes *

@@ -10,6 +10,9 @@
 GBytes *kiln_file_map(const char *path, GError **error);
 /** The same, telling which of the two was done. */
 GBytes *kiln_file_map_or_read(const char *path, bool *out_mapped, GError **error);
+/** The same for a file of weights, of which parts are read, or read once: see kiln_map_file(). What
+ * the system does not map is read to the end. */
+GBytes *kiln_file_map_weights(const char *path, bool *out_mapped, GError **error);
 
 /** What a file is to hold. */
 typedef struct {

@@ -197,7 +197,7 @@ KilnModel *
 kiln_model_load(const char *path, GError **error)
 {
     bool mapped;
-    g_autoptr(GBytes) bytes = kiln_file_map_or_read(path, &mapped, error);
+    g_autoptr(GBytes) bytes = kiln_file_map_weights(path, &mapped, error);
     KilnModel *model = bytes ? load(bytes, path, error) : NULL;
     if (model && mapped)
         mark_mapped(model->module, bytes);

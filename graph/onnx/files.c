@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* External data: files beside the model, mapped once each. A model names them, so a name is not
  * trusted: it must stay in the model's directory, links resolved. */
+#include "graph/map_file.h"
 #include "graph/onnx/tensor.h"
 
 #include <errno.h>
@@ -86,12 +87,11 @@ map_file(KilnOnnxFiles *files, const char *location, const char **out_path, GErr
         if (strcmp(*out_path, path) == 0)
             return g_ptr_array_index(files->mapped, i);
     }
-    g_autoptr(GError) failure = NULL;
-    GMappedFile *map = g_mapped_file_new(path, FALSE, &failure);
-    if (!map)
-        return kiln_throw_null(error, KILN_ERROR_IO, "external data: %s", failure->message);
-    GBytes *bytes = g_mapped_file_get_bytes(map);
-    g_mapped_file_unref(map);
+    GBytes *bytes = kiln_map_file(path, error);
+    if (!bytes) {
+        g_prefix_error(error, "external data: ");
+        return NULL;
+    }
     *out_path = path;
     g_ptr_array_add(files->names, g_steal_pointer(&path));
     g_ptr_array_add(files->mapped, bytes);

@@ -2,6 +2,7 @@
 /* From a parsed ONNX file to a module: graphs become functions, initializers constants. */
 #include "graph/onnx/onnx.h"
 
+#include "graph/map_file.h"
 #include "graph/onnx/import.h"
 
 #include <string.h>
@@ -326,22 +327,10 @@ kiln_onnx_import(GBytes *bytes, const char *path, GError **error)
     return good ? g_steal_pointer(&module) : NULL;
 }
 
-static GBytes *
-map_file(const char *path, GError **error)
-{
-    g_autoptr(GError) failure = NULL;
-    GMappedFile *map = g_mapped_file_new(path, FALSE, &failure);
-    if (!map)
-        return kiln_throw_null(error, KILN_ERROR_IO, "%s", failure->message);
-    GBytes *bytes = g_mapped_file_get_bytes(map);
-    g_mapped_file_unref(map);
-    return bytes;
-}
-
 KilnModule *
 kiln_onnx_import_file(const char *path, GError **error)
 {
-    g_autoptr(GBytes) bytes = map_file(path, error);
+    g_autoptr(GBytes) bytes = kiln_map_file(path, error);
     return bytes ? kiln_onnx_import(bytes, path, error) : NULL;
 }
 

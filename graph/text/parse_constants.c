@@ -4,6 +4,7 @@
 #include "graph/text/parse.h"
 
 #include "graph/alloc.h"
+#include "graph/map_file.h"
 
 #include <string.h>
 
@@ -179,15 +180,12 @@ map_file(KilnParser *parser, const KilnToken *at, const char *path)
         kiln_parse_throw_at(parser, at, KILN_ERROR_IO, "%s: no such file", path);
         return NULL;
     }
-    GError *why = NULL;
-    GMappedFile *file = g_mapped_file_new(path, FALSE, &why);
-    if (!file) {
-        kiln_parse_throw_at(parser, at, KILN_ERROR_IO, "%s: %s", path, why->message);
-        g_error_free(why);
+    g_autoptr(GError) why = NULL;
+    GBytes *bytes = kiln_map_file(path, &why);
+    if (!bytes) {
+        kiln_parse_throw_at(parser, at, KILN_ERROR_IO, "%s", why->message);
         return NULL;
     }
-    GBytes *bytes = g_mapped_file_get_bytes(file);
-    g_mapped_file_unref(file);
     g_hash_table_insert(parser->files, g_strdup(path), bytes);
     return bytes;
 }

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files of weights: mapped, so that only what is read of them takes memory. */
+#ifndef KILN_GRAPH_MAP_FILE_H
+#define KILN_GRAPH_MAP_FILE_H
+
+#include "graph/error.h"
+
+#include <stddef.h>
+
+/** The regular file @path, mapped read-only in small pages: reading a byte brings at most some 64
+ * KB into the process, and what kiln_tensor_drop_pages() gives back leaves it. KILN_ERROR_IO names
+ * the path. */
+GBytes *kiln_map_file(const char *path, GError **error);
+
+/** The same for the first @size bytes, one or more, of the open @file, which may be closed then.
+ * NULL: errno says why. */
+GBytes *kiln_map_open_file(int file, size_t size);
+
+#endif
