@@ -2,6 +2,8 @@
 /* Attribute structs handled through their descriptions. */
 #include "graph/attr.h"
 
+#include "graph/names.h"
+
 #include <string.h>
 
 #define FIELD(T, info, attrs) ((T *)((char *)(attrs) + (info)->offset))
@@ -255,7 +257,7 @@ const KilnAttrInfo *
 kiln_attr_find(const KilnAttrInfo *infos, uint32_t n, const char *name)
 {
     for (uint32_t i = 0; i < n; i++) {
-        if (strcmp(infos[i].name, name) == 0)
+        if (kiln_name_equal(infos[i].name, name))
             return &infos[i];
     }
     return NULL;

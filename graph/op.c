@@ -3,6 +3,7 @@
 #include "graph/op.h"
 
 #include "graph/infer/infer.h"
+#include "graph/names.h"
 
 #include <string.h>
 
@@ -63,7 +64,7 @@ bool
 kiln_op_from_name(const char *name, KilnOp *out)
 {
     for (int i = 0; i < KILN_N_OPS; i++) {
-        if (strcmp(ops[i].name, name) == 0) {
+        if (kiln_name_equal(ops[i].name, name)) {
             *out = (KilnOp)i;
             return true;
         }

@@ -2,6 +2,7 @@
 /* Element types, shapes, layouts, quantization: construction, equality, sizes and the text form. */
 #include "graph/type.h"
 
+#include "graph/names.h"
 #include "graph/number.h"
 #include "graph/text/lexer.h"
 
@@ -38,7 +39,7 @@ bool
 kiln_dtype_from_name(const char *name, KilnDType *out)
 {
     for (int i = 0; i < KILN_N_DTYPES; i++) {
-        if (strcmp(name, dtypes[i].name) == 0) {
+        if (kiln_name_equal(name, dtypes[i].name)) {
             *out = (KilnDType)i;
             return true;
         }

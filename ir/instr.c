@@ -2,6 +2,7 @@
 /* The instruction table, generated from instrs.def. */
 #include "ir/instr.h"
 
+#include "graph/names.h"
 #include "ir/ir.h"
 
 #include <string.h>
@@ -43,7 +44,7 @@ bool
 kiln_instr_from_name(const char *name, KilnInstrKind *out)
 {
     for (int i = 0; i < KILN_N_INSTRS; i++) {
-        if (strcmp(instrs[i].name, name) == 0) {
+        if (kiln_name_equal(instrs[i].name, name)) {
             *out = (KilnInstrKind)i;
             return true;
         }

@@ -24,6 +24,13 @@ advance_to(KilnLexer *lexer, const char *to)
     }
 }
 
+static const char *
+comment_end(const char *at, const char *end)
+{
+    const char *newline = memchr(at, '\n', (size_t)(end - at));
+    return newline ? newline : end;
+}
+
 static void
 skip_blanks(KilnLexer *lexer)
 {
@@ -37,8 +44,7 @@ skip_blanks(KilnLexer *lexer)
             lexer->at++;
             lexer->column++;
         } else if (c == '#') {
-            const char *newline = memchr(lexer->at, '\n', (size_t)(lexer->end - lexer->at));
-            lexer->at = newline ? newline : lexer->end;
+            lexer->at = comment_end(lexer->at, lexer->end);
         } else {
             return;
         }
@@ -181,8 +187,48 @@ kiln_lexer_next(KilnLexer *lexer)
         stop = MIN(g_utf8_next_char(lexer->at), lexer->end);
     }
     token.length = (size_t)(stop - lexer->at);
-    advance_to(lexer, stop);
+    if (stop[-1] == '"' || token.kind == KILN_TOKEN_BAD) {
+        advance_to(lexer, stop);
+    } else { /* ASCII */
+        lexer->at = stop;
+        lexer->column += (uint32_t)token.length;
+    }
     return token;
+}
+
+bool
+kiln_lexer_skip_braces(KilnLexer *lexer, int64_t depth)
+{
+    KilnLexer ahead = *lexer; /* its position: the start of the line, if that is another */
+    const char *wrong;
+    for (const char *at = lexer->at; at && at < lexer->end;) {
+        switch (*at) {
+        case '"':
+            at = string_end(at, lexer->end, &wrong);
+            continue;
+        case '#':
+            at = comment_end(at, lexer->end);
+            continue;
+        case '\n':
+            ahead.at = at + 1;
+            ahead.line++;
+            ahead.column = 1;
+            break;
+        case '{':
+            depth++;
+            break;
+        case '}':
+            if (--depth < 0)
+                return false;
+            if (depth > 0)
+                break;
+            advance_to(&ahead, at + 1);
+            *lexer = ahead;
+            return true;
+        }
+        at++;
+    }
+    return false;
 }
 
 bool
@@ -212,19 +258,31 @@ unescape(const char **at)
     }
 }
 
-char *
-kiln_token_text(const KilnToken *token)
+void
+kiln_token_append(const KilnToken *token, GString *text)
 {
     const char *at = token->start, *end = at + token->length;
     if (token->kind == KILN_TOKEN_VALUE || token->kind == KILN_TOKEN_SYMBOL)
         at++;
-    if (at == end || *at != '"')
-        return g_strndup(at, (gsize)(end - at));
-    GString *text = g_string_sized_new((gsize)(end - at));
-    for (at++, end--; at < end;) {
+    if (at < end && *at == '"') {
+        at++;
+        end--;
+    }
+    if (!memchr(token->start, '\\', token->length)) { /* escapes are in strings only */
+        g_string_append_len(text, at, end - at);
+        return;
+    }
+    while (at < end) {
         char c = *at++;
         g_string_append_c(text, c == '\\' ? unescape(&at) : c);
     }
+}
+
+char *
+kiln_token_text(const KilnToken *token)
+{
+    GString *text = g_string_sized_new(token->length);
+    kiln_token_append(token, text);
     return g_string_free(text, FALSE);
 }
 

@@ -40,6 +40,12 @@ void kiln_lexer_init(KilnLexer *lexer, const char *text, size_t length);
 /** The next token, comments and white space skipped; END for ever at the end. */
 KilnToken kiln_lexer_next(KilnLexer *lexer);
 
+/** Moves behind the brace that closes the last of @depth open ones, or with @depth 0 of those that
+ * open from here on. False where there is none or the text on the way is malformed: the lexer has
+ * not moved, and going token by token finds what is wrong. What stands between braces and quotes
+ * may be wrong without that. */
+bool kiln_lexer_skip_braces(KilnLexer *lexer, int64_t depth);
+
 /** True for a WORD that reads @word. */
 bool kiln_token_is(const KilnToken *token, const char *word);
 static inline bool
@@ -49,6 +55,8 @@ kiln_token_is_punct(const KilnToken *token, char punct)
 }
 /** The text that a WORD, STRING, VALUE or SYMBOL stands for: without sigil, unescaped. */
 char *kiln_token_text(const KilnToken *token);
+/** The same behind what @text holds. */
+void kiln_token_append(const KilnToken *token, GString *text);
 /** How a message quotes the token: `conv', end of text. */
 char *kiln_token_describe(const KilnToken *token);
 

@@ -8,12 +8,27 @@
 
 #include <string.h>
 
+/* How much of @text is ASCII without NULs, in words: most of most texts. */
+static size_t
+ascii_length(const char *text, size_t length)
+{
+    const uint64_t ones = UINT64_C(0x0101010101010101), high = ones << 7;
+    size_t i = 0;
+    for (uint64_t word; i + sizeof word <= length; i += sizeof word) {
+        memcpy(&word, text + i, sizeof word);
+        if ((word | (word - ones)) & high)
+            break;
+    }
+    return i;
+}
+
 /* Whoever lexes may rely on UTF-8 without NULs. */
 static bool
 check_encoding(KilnParser *parser, const char *text, size_t length)
 {
     const char *wrong;
-    if (g_utf8_validate_len(text, length, &wrong))
+    size_t plain = ascii_length(text, length);
+    if (g_utf8_validate_len(text + plain, length - plain, &wrong))
         return true;
     KilnToken at = { .line = 1, .column = 1 };
     const char *line = text;
@@ -43,6 +58,7 @@ kiln_parser_init(KilnParser *parser, const char *text, size_t length, const char
                       .lines = g_hash_table_new(NULL, NULL),
                       .declared = g_ptr_array_new(),
                       .bodies = g_array_new(FALSE, FALSE, sizeof(KilnBlock)),
+                      .text = g_string_new(NULL),
                       .error = error };
     parser->module->path = g_strdup(path);
     if (!check_encoding(parser, text, length))
@@ -60,6 +76,8 @@ kiln_parser_clear(KilnParser *parser)
     g_clear_pointer(&parser->lines, g_hash_table_unref);
     g_clear_pointer(&parser->declared, g_ptr_array_unref);
     g_clear_pointer(&parser->bodies, g_array_unref);
+    if (parser->text)
+        g_string_free(g_steal_pointer(&parser->text), TRUE);
 }
 
 /* --- blocks --- */
@@ -70,6 +88,12 @@ skip_block(KilnParser *parser, GArray *blocks)
 {
     KilnBlock block = { parser->lexer, parser->token };
     KilnToken at = parser->token;
+    if (!kiln_parse_at(parser, '}') &&
+        kiln_lexer_skip_braces(&parser->lexer, kiln_parse_at(parser, '{'))) {
+        kiln_parse_advance(parser);
+        g_array_append_val(blocks, block);
+        return true;
+    }
     for (int64_t depth = 0;;) {
         bool open = kiln_parse_at(parser, '{'), close = kiln_parse_at(parser, '}');
         if (parser->token.kind == KILN_TOKEN_BAD)

@@ -36,6 +36,7 @@ typedef struct {
     GHashTable *lines;   /* KilnNode* → its line, for the verifier's errors */
     GPtrArray *declared; /* KilnDeclaration* with a body, and beside it the KilnBlock of each */
     GArray *bodies;
+    GString *text; /* of the token that kiln_parse_text() was asked for last */
     const KilnScope *scope;
     int depth;
     GError **error;
@@ -84,6 +85,8 @@ bool kiln_parse_accept(KilnParser *parser, char punct);
 bool kiln_parse_accept_word(KilnParser *parser, const char *word);
 bool kiln_parse_expect(KilnParser *parser, char punct);
 bool kiln_parse_expect_word(KilnParser *parser, const char *word);
+/** The text of the current token, as kiln_token_text() has it, until the next call. */
+const char *kiln_parse_text(KilnParser *parser);
 /** The text of a token of @kind, in the module's arena; NULL says that @expected was. */
 const char *kiln_parse_name(KilnParser *parser, KilnTokenKind kind, const char *expected);
 /** A bare word or a string. */

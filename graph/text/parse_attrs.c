@@ -77,8 +77,8 @@ parse_list_attr(KilnParser *parser, const KilnAttrInfo *info, void *attrs)
 static bool
 parse_dtype(KilnParser *parser, KilnDType *out)
 {
-    g_autofree char *name = kiln_token_text(&parser->token);
-    if (parser->token.kind != KILN_TOKEN_WORD || !kiln_dtype_from_name(name, out))
+    if (parser->token.kind != KILN_TOKEN_WORD ||
+        !kiln_dtype_from_name(kiln_parse_text(parser), out))
         return kiln_parse_throw(parser, "an element type such as f32");
     kiln_parse_advance(parser);
     return true;
@@ -139,7 +139,7 @@ parse_value(KilnParser *parser, const KilnAttrInfo *info, void *attrs)
 static const KilnAttrInfo *
 parse_attr_name(KilnParser *parser, const char *owner, const KilnAttrInfo *infos, uint32_t n)
 {
-    g_autofree char *name = kiln_token_text(&parser->token);
+    const char *name = kiln_parse_text(parser);
     const KilnAttrInfo *info =
         parser->token.kind == KILN_TOKEN_WORD ? kiln_attr_find(infos, n, name) : NULL;
     if (!info || info->kind == KILN_ATTR_FUNCTION || strcmp(name, KILN_ATTR_CALLEE) == 0) {

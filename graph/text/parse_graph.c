@@ -26,8 +26,8 @@ static KilnValue *
 parse_value(KilnParser *parser)
 {
     KilnToken at = parser->token;
-    g_autofree char *name = kiln_token_text(&at);
-    KilnValue *value = at.kind == KILN_TOKEN_VALUE ? find_value(parser->scope, name) : NULL;
+    KilnValue *value =
+        at.kind == KILN_TOKEN_VALUE ? find_value(parser->scope, kiln_parse_text(parser)) : NULL;
     if (!value)
         kiln_parse_throw(parser, at.kind == KILN_TOKEN_VALUE ? "a value that is defined above"
                                                              : "a %value");
@@ -235,9 +235,8 @@ parse_region(KilnParser *parser, const KilnAttrInfo *info, NodeText *text)
 static bool
 parse_operation(KilnParser *parser, NodeText *text)
 {
-    g_autofree char *name = kiln_token_text(&parser->token);
-    if (parser->token.kind != KILN_TOKEN_WORD || !kiln_op_from_name(name, &text->op) ||
-        text->op == KILN_OP_return)
+    if (parser->token.kind != KILN_TOKEN_WORD ||
+        !kiln_op_from_name(kiln_parse_text(parser), &text->op) || text->op == KILN_OP_return)
         return kiln_parse_throw(parser, "an operator");
     kiln_parse_advance(parser);
     const KilnOpInfo *info = kiln_op_info(text->op);

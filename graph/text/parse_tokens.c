@@ -83,15 +83,23 @@ kiln_parse_expect_word(KilnParser *parser, const char *word)
 }
 
 const char *
+kiln_parse_text(KilnParser *parser)
+{
+    g_string_truncate(parser->text, 0);
+    kiln_token_append(&parser->token, parser->text);
+    return parser->text->str;
+}
+
+const char *
 kiln_parse_name(KilnParser *parser, KilnTokenKind kind, const char *expected)
 {
     if (parser->token.kind != kind) {
         kiln_parse_throw(parser, expected);
         return NULL;
     }
-    g_autofree char *text = kiln_token_text(&parser->token);
+    const char *name = kiln_arena_strdup(parser->module->arena, kiln_parse_text(parser));
     kiln_parse_advance(parser);
-    return kiln_arena_strdup(parser->module->arena, text);
+    return name;
 }
 
 const char *
@@ -131,22 +139,35 @@ number_text(KilnParser *parser, const char *expected, char text[NUMBER_LENGTH])
     return true;
 }
 
+/* False where the token is no integer, or more than fits. */
+static bool
+integer_of(const KilnToken *token, int64_t *out)
+{
+    const char *at = token->start, *end = at + token->length;
+    if (token->kind != KILN_TOKEN_NUMBER)
+        return false;
+    bool negative = *at == '-';
+    for (*out = 0, at += negative; at < end; at++) {
+        int digit = negative ? '0' - *at : *at - '0';
+        if (!g_ascii_isdigit(*at) || __builtin_mul_overflow(*out, 10, out) ||
+            __builtin_add_overflow(*out, digit, out))
+            return false;
+    }
+    return true;
+}
+
 bool
 kiln_parse_i64(KilnParser *parser, int64_t low, int64_t high, int64_t *out)
 {
-    char text[NUMBER_LENGTH], *end, expected[80];
-    bool any = low == G_MININT64 && high == G_MAXINT64;
-    g_snprintf(expected, sizeof expected,
-               any ? "an integer" : "an integer from %" G_GINT64_FORMAT " to %" G_GINT64_FORMAT,
-               low, high);
-    if (!number_text(parser, expected, text))
-        return false;
-    errno = 0;
-    *out = g_ascii_strtoll(text, &end, 10);
-    if (*end || errno || *out < low || *out > high)
-        return kiln_parse_throw(parser, expected);
-    kiln_parse_advance(parser);
-    return true;
+    if (integer_of(&parser->token, out) && *out >= low && *out <= high) {
+        kiln_parse_advance(parser);
+        return true;
+    }
+    if (low == G_MININT64 && high == G_MAXINT64)
+        return kiln_parse_throw(parser, "an integer");
+    g_autofree char *expected =
+        g_strdup_printf("an integer from %" G_GINT64_FORMAT " to %" G_GINT64_FORMAT, low, high);
+    return kiln_parse_throw(parser, expected);
 }
 
 bool

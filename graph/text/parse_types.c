@@ -150,8 +150,8 @@ parse_quant(KilnParser *parser, KilnType *type)
 static bool
 parse_dtype(KilnParser *parser, const char *expected, KilnDType *out)
 {
-    g_autofree char *name = kiln_token_text(&parser->token);
-    if (parser->token.kind != KILN_TOKEN_WORD || !kiln_dtype_from_name(name, out))
+    if (parser->token.kind != KILN_TOKEN_WORD ||
+        !kiln_dtype_from_name(kiln_parse_text(parser), out))
         return kiln_parse_throw(parser, expected);
     kiln_parse_advance(parser);
     return true;

@@ -23,8 +23,7 @@ kiln_ir_parse_buffer(KilnIRParser *in)
         kiln_parse_throw(parser, "a %buffer or @buffer");
         return NULL;
     }
-    g_autofree char *name = kiln_token_text(&at);
-    KilnBuffer *buffer = kiln_ir_find_buffer(in->function, name);
+    KilnBuffer *buffer = kiln_ir_find_buffer(in->function, kiln_parse_text(parser));
     if (!buffer || is_local(buffer) != local) {
         kiln_parse_throw(parser, local ? "a buffer that is made above"
                                        : "a weight, input or output that is listed above");
@@ -181,7 +180,7 @@ parse_operand(KilnIRParser *in, KilnIROperands *operands)
     KilnBuffer *buffer = NULL;
     KilnAccess access = KILN_ACCESS_IN;
     if (!kiln_parse_accept_word(parser, "_")) {
-        g_autofree char *name = kiln_token_text(&parser->token);
+        const char *name = kiln_parse_text(parser);
         while (access < G_N_ELEMENTS(names) && strcmp(name, names[access]) != 0)
             access++;
         if (parser->token.kind != KILN_TOKEN_SYMBOL || access == G_N_ELEMENTS(names))
@@ -267,9 +266,9 @@ static bool
 parse_compute(KilnIRParser *in)
 {
     KilnParser *parser = &in->parser;
-    g_autofree char *name = kiln_token_text(&parser->token);
     KilnInstrKind kind;
-    if (parser->token.kind != KILN_TOKEN_WORD || !kiln_instr_from_name(name, &kind))
+    if (parser->token.kind != KILN_TOKEN_WORD ||
+        !kiln_instr_from_name(kiln_parse_text(parser), &kind))
         return kiln_parse_throw(parser, "an instruction");
     g_auto(KilnIROperands) operands = { parser->token, g_ptr_array_new(),
                                         g_array_new(FALSE, FALSE, sizeof(KilnAccess)) };

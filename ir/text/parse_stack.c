@@ -54,12 +54,12 @@ parse_source(StackText *text, KilnStackStep *step)
     if (step->n_sources == KILN_STACK_SOURCES_MAX)
         return kiln_parse_throw(parser, "no further source");
     KilnStackSource *source = &step->sources[step->n_sources++];
-    g_autofree char *name = kiln_token_text(&parser->token);
     gpointer index;
     if (parser->token.kind == KILN_TOKEN_VALUE || parser->token.kind == KILN_TOKEN_SYMBOL) {
         source->kind = KILN_STACK_OPERAND;
         return find_operand(text, text->n_out, text->operands->buffers->len, &source->index);
     }
+    const char *name = kiln_parse_text(parser);
     if (parser->token.kind == KILN_TOKEN_WORD && (index = g_hash_table_lookup(text->names, name))) {
         *source = (KilnStackSource){ KILN_STACK_STEP, GPOINTER_TO_UINT(index) - 1, 0 };
         kiln_parse_advance(parser);
@@ -108,7 +108,7 @@ parse_name(const StackText *text, char **out_name, KilnInstrKind *out_kind)
     KilnParser *parser = &text->in->parser;
     static const char expected[] = "an element-wise instruction or a reduction";
     KilnToken at = parser->token;
-    g_autofree char *word = kiln_token_text(&at);
+    const char *word = kiln_parse_text(parser);
     if (at.kind != KILN_TOKEN_WORD)
         return kiln_parse_throw(parser, expected);
     if (kiln_instr_from_name(word, out_kind))
@@ -121,11 +121,11 @@ parse_name(const StackText *text, char **out_name, KilnInstrKind *out_kind)
         return kiln_parse_throw(parser, "a name that is no number");
     if (g_hash_table_contains(text->names, word))
         return kiln_parse_throw_at(parser, &at, KILN_ERROR_PARSE, "two steps are called %s", word);
-    *out_name = g_steal_pointer(&word);
+    *out_name = g_strdup(word);
     kiln_parse_advance(parser);
     kiln_parse_advance(parser);
-    g_autofree char *name = kiln_token_text(&parser->token);
-    return (parser->token.kind == KILN_TOKEN_WORD && kiln_instr_from_name(name, out_kind)) ||
+    return (parser->token.kind == KILN_TOKEN_WORD &&
+            kiln_instr_from_name(kiln_parse_text(parser), out_kind)) ||
            kiln_parse_throw(parser, expected);
 }
 

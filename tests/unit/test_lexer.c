@@ -125,3 +125,35 @@ Test(lexer, printed_names_lex_back)
         cr_assert_eq(kiln_lexer_next(&lexer).kind, KILN_TOKEN_END);
     }
 }
+
+/* Behind the brace that closes, with its line and column; what is in quotes and comments counts
+ * for nothing. */
+Test(lexer, skips_braces)
+{
+    static const struct {
+        const char *text;
+        int64_t depth;
+        const char *rest; /* NULL: it stays where it is */
+        uint32_t line, column;
+    } cases[] = {
+        { "{}x", 0, "x", 1, 3 },
+        { "@f(%a) {\n  %b = \"}\" # {{{\n  { $ } }, y", 0, ", y", 3, 10 },
+        { "a } b", 1, " b", 1, 4 },
+        { "a { } } b", 1, " b", 1, 8 },
+        { "{ \"ä\\\"{\" } b", 0, " b", 1, 11 },
+        { "{ { }", 0, NULL, 1, 1 },
+        { "} { }", 0, NULL, 1, 1 },
+        { "{ \"} \n }", 0, NULL, 1, 1 },
+        { "{ # }", 0, NULL, 1, 1 },
+        { "", 1, NULL, 1, 1 },
+    };
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        KilnLexer lexer;
+        kiln_lexer_init(&lexer, cases[i].text, strlen(cases[i].text));
+        cr_expect_eq(kiln_lexer_skip_braces(&lexer, cases[i].depth), cases[i].rest != NULL, "%s",
+                     cases[i].text);
+        cr_expect_str_eq(lexer.at, cases[i].rest ? cases[i].rest : cases[i].text);
+        cr_expect(lexer.line == cases[i].line && lexer.column == cases[i].column, "%s: %u:%u",
+                  cases[i].text, lexer.line, lexer.column);
+    }
+}

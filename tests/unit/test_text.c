@@ -317,7 +317,7 @@ static const struct {
     { "graph @f(%x: f32[]) { return %x as 3 }", "1:36: expected the name of a result, found "
                                                 "'3'" },
     { "graph @f(%x: f32[]) { return _ }", "1:30: expected a %value, found '_'" },
-    { "graph @\xc3\xa4() {}", "1:7: expected a token, found a sigil without a name" },
+    { "graph @\xc3\xa4() {}", "1:7: expected the @name of a graph, found a sigil without a name" },
     { "graph @f(%\"\xc3\xa4\" f32[]) { return }", "1:15: expected ':', found 'f32'" },
     { "constants { @a = [1, 2] : f32[3] }", "1:18: expected 3 elements, found 2" },
     { "constants { @a = [] : f32[] }", "1:18: expected 1 elements, found 0" },
