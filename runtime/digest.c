@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Digests by xxHash. */
-#include "runtime/digest.h"
+/* Digests by xxHash, on the instruction set that kernels run on. */
+#include "runtime/digest_vector.h"
 
-#include <xxhash.h>
+#include "backends/cpu/isa.h"
 
 KilnDigest
 kiln_digest(const void *data, size_t size)
 {
-    XXH128_hash_t hash = XXH3_128bits(size ? data : "", size);
-    return (KilnDigest){ hash.low64, hash.high64 };
+    switch (kiln_cpu_isa_best()) {
+    case KILN_CPU_ISA_AVX512:
+        return kiln_digest_avx512(data, size);
+    case KILN_CPU_ISA_AVX2:
+        return kiln_digest_avx2(data, size);
+    default:
+        return kiln_digest_vector(data, size);
+    }
 }
 
 void
