@@ -12,11 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 enum {
-    MAX_TRIES = 100, /* names for a temporary file */
-    CHUNK = 65536,   /* of a pipe, read at a time */
+    MAX_TRIES = 100,    /* names for a temporary file */
+    CHUNK = 65536,      /* of a pipe, read at a time */
+    MAX_VECTORS = 1024, /* IOV_MAX */
     MAX_PIPE = G_MAXINT32,
 };
 
@@ -129,18 +131,27 @@ throw_io(const char *path, GError **error)
     return kiln_throw(error, KILN_ERROR_IO, "%s: cannot be written: %s", path, g_strerror(errno));
 }
 
+/* The whole of @pieces in as few calls as can be: the system keeps what one call writes in big
+ * pages, of which a map asks for few. */
 static bool
-write_all(int file, const KilnFilePiece *piece)
+write_all(int file, const KilnFilePiece *pieces, unsigned n)
 {
-    const char *at = piece->data;
-    for (size_t left = piece->size; left;) {
-        ssize_t n = write(file, at, left);
-        if (n < 0 && errno == EINTR)
+    struct iovec vectors[MAX_VECTORS];
+    size_t done = 0; /* bytes of the first piece that is left */
+    while (n) {
+        unsigned count = 0;
+        for (; count < MIN(n, MAX_VECTORS); count++)
+            vectors[count] = (struct iovec){ (void *)pieces[count].data, pieces[count].size };
+        vectors[0].iov_base = (char *)vectors[0].iov_base + done;
+        vectors[0].iov_len -= done;
+        ssize_t written = writev(file, vectors, (int)count);
+        if (written < 0 && errno == EINTR)
             continue;
-        if (n < 0)
+        if (written < 0)
             return false;
-        at += n;
-        left -= (size_t)n;
+        done += (size_t)written;
+        for (; n && done >= pieces->size; pieces++, n--)
+            done -= pieces->size;
     }
     return true;
 }
@@ -166,9 +177,7 @@ open_beside(const char *target, char **out_path)
 static bool
 write_and_close(int file, const Pending *pending)
 {
-    bool fine = true;
-    for (unsigned i = 0; fine && i < pending->n_pieces; i++)
-        fine = write_all(file, &pending->pieces[i]);
+    bool fine = write_all(file, pending->pieces, pending->n_pieces);
     int failure = errno;
     if (close(file) != 0)
         return false;
