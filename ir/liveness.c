@@ -121,6 +121,18 @@ KilnMemoryPlan *
 kiln_liveness_with(const KilnIRFunction *function, const KilnTarget *target, int threads,
                    uint32_t flags)
 {
+    g_autofree int64_t *scratch = g_new(int64_t, function->n_instrs + 1);
+    int64_t step = 0;
+    kiln_foreach_instr (instr, function) {
+        if (!kiln_instr_is_bookkeeping(instr))
+            scratch[step++] = kiln_instr_scratch_bytes(instr, target, threads);
+    }
+    return kiln_liveness_of(function, scratch, flags);
+}
+
+KilnMemoryPlan *
+kiln_liveness_of(const KilnIRFunction *function, const int64_t *scratch, uint32_t flags)
+{
     KilnMemoryPlan *plan = g_new0(KilnMemoryPlan, 1);
     GArray *lives = g_array_new(FALSE, TRUE, sizeof(KilnLife));
     g_autofree uint32_t *life_of = g_new(uint32_t, function->buffers->len + 1);
@@ -138,12 +150,12 @@ kiln_liveness_with(const KilnIRFunction *function, const KilnTarget *target, int
                 touch(lives, life_of, origin, step);
         }
         int64_t bytes = bytes_of_step(lives, life_of, instr, flags);
-        int64_t scratch = kiln_instr_scratch_bytes(instr, target, threads);
-        if (scratch) {
-            KilnLife life = { .scratch_of = instr, .first = step, .last = step, .size = scratch };
+        int64_t own = aligned(scratch[step]);
+        if (own) {
+            KilnLife life = { .scratch_of = instr, .first = step, .last = step, .size = own };
             g_array_append_val(lives, life);
         }
-        plan->lb_node = MAX(plan->lb_node, add_capped(bytes, scratch));
+        plan->lb_node = MAX(plan->lb_node, add_capped(bytes, own));
     }
     if (flags & KILN_PLAN_IO && plan->n_steps)
         touch_all(lives, life_of, function->outputs, plan->n_steps - 1);

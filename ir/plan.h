@@ -38,6 +38,10 @@ typedef struct {
  * scratch). */
 KilnMemoryPlan *kiln_liveness(const KilnIRFunction *function, const KilnTarget *target,
                               int threads);
+/** The same with scratch that is known: @scratch has its bytes, one per instruction that does work,
+ * in order. */
+KilnMemoryPlan *kiln_liveness_of(const KilnIRFunction *function, const int64_t *scratch,
+                                 uint32_t flags);
 /** The same with more that lives: @flags of KilnPlanFlag. */
 KilnMemoryPlan *kiln_liveness_with(const KilnIRFunction *function, const KilnTarget *target,
                                    int threads, uint32_t flags);
@@ -53,11 +57,11 @@ KilnMemoryPlan *kiln_memory_plan(KilnIRFunction *function, const KilnTarget *tar
  * the lives alone. */
 KilnMemoryPlan *kiln_memory_plan_with(KilnIRFunction *function, const KilnTarget *target,
                                       int threads, uint32_t flags, GError **error);
-/** The plan of which @function's text holds the offsets, and @scratch those of kernel scratch: one
- * per instruction that does work, in order, negative where it has none. Nothing is placed anew;
- * KILN_ERROR_INVALID where lives overlap, or do not fit. */
-KilnMemoryPlan *kiln_memory_plan_restore(const KilnIRFunction *function, const KilnTarget *target,
-                                         int threads, const int64_t *scratch, GError **error);
+/** The plan of which @function's text holds the offsets, and @scratch and @offsets bytes and places
+ * of kernel scratch: one per instruction that does work, in order, negative offsets where it has
+ * none. Nothing is placed anew; KILN_ERROR_INVALID where lives overlap, or do not fit. */
+KilnMemoryPlan *kiln_memory_plan_restore(const KilnIRFunction *function, const int64_t *scratch,
+                                         const int64_t *offsets, GError **error);
 /** Takes the offsets out of @function again: for who changes the order or the lives of buffers. */
 void kiln_memory_plan_forget(KilnIRFunction *function);
 void kiln_memory_plan_free(KilnMemoryPlan *plan);

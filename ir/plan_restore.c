@@ -15,7 +15,7 @@ throw_scratch(const KilnInstr *instr, int64_t offset, bool needed, GError **erro
 
 /* Scratch is listed by step; lives are in the order of steps, scratch last of its own. */
 static gboolean
-place_scratch(KilnMemoryPlan *plan, const KilnIRFunction *function, const int64_t *scratch,
+place_scratch(KilnMemoryPlan *plan, const KilnIRFunction *function, const int64_t *offsets,
               GError **error)
 {
     int64_t step = 0;
@@ -23,7 +23,7 @@ place_scratch(KilnMemoryPlan *plan, const KilnIRFunction *function, const int64_
     kiln_foreach_instr (instr, function) {
         if (kiln_instr_is_bookkeeping(instr))
             continue;
-        int64_t offset = scratch[step++];
+        int64_t offset = offsets[step++];
         while (at < plan->n_lives && !plan->lives[at].scratch_of)
             at++;
         bool needed = at < plan->n_lives && plan->lives[at].scratch_of == instr;
@@ -36,19 +36,19 @@ place_scratch(KilnMemoryPlan *plan, const KilnIRFunction *function, const int64_
 }
 
 KilnMemoryPlan *
-kiln_memory_plan_restore(const KilnIRFunction *function, const KilnTarget *target, int threads,
-                         const int64_t *scratch, GError **error)
+kiln_memory_plan_restore(const KilnIRFunction *function, const int64_t *scratch,
+                         const int64_t *offsets, GError **error)
 {
     if (function->arena_bytes < 0)
         return kiln_throw_null(error, KILN_ERROR_INVALID, "@%s: expected a memory plan, found none",
                                function->name);
-    g_autoptr(KilnMemoryPlan) plan = kiln_liveness(function, target, threads);
+    g_autoptr(KilnMemoryPlan) plan = kiln_liveness_of(function, scratch, 0);
     plan->arena = function->arena_bytes;
     for (uint32_t i = 0; i < plan->n_lives; i++) {
         if (plan->lives[i].buffer)
             plan->lives[i].offset = plan->lives[i].buffer->offset;
     }
-    if (!place_scratch(plan, function, scratch, error) || !kiln_verify_lives(function, plan, error))
+    if (!place_scratch(plan, function, offsets, error) || !kiln_verify_lives(function, plan, error))
         return NULL;
     return g_steal_pointer(&plan);
 }

@@ -234,15 +234,14 @@ restore_plan(const KilnIRFunction *function, const KilnBindOptions *options, GEr
         return kiln_throw_null(error, KILN_ERROR_INVALID,
                                "expected %" G_GUINT64_FORMAT " calls, found %" G_GUINT64_FORMAT,
                                n_instrs, n);
-    g_autofree int64_t *scratch = g_new(int64_t, n + 1);
-    for (uint64_t i = 0; i < n; i++)
-        scratch[i] = calls[i].scratch;
-    KilnMemoryPlan *plan =
-        kiln_memory_plan_restore(function, options->target, options->threads, scratch, error);
-    if (plan) {
-        plan->proven_optimal = options->stored->header->proven_optimal;
-        plan->plan_ms = options->stored->header->plan_ms;
+    g_autofree int64_t *scratch = g_new(int64_t, n + 1), *offsets = g_new(int64_t, n + 1);
+    for (uint64_t i = 0; i < n; i++) {
+        scratch[i] = (int64_t)MIN(calls[i].scratch_bytes, (uint64_t)INT64_MAX);
+        offsets[i] = calls[i].scratch;
     }
+    KilnMemoryPlan *plan = kiln_memory_plan_restore(function, scratch, offsets, error);
+    if (plan)
+        plan->proven_optimal = options->stored->header->proven_optimal;
     return plan;
 }
 

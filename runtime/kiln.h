@@ -290,7 +290,7 @@ typedef struct {
     int64_t weights; /* constants as the program holds them, packed copies included */
     /* arena == lb_live, or a search proved that nothing is lower. */
     gboolean proven_optimal;
-    double plan_ms;
+    double plan_ms; /* 0 of a program that was loaded: it brings its plan */
 } KilnMemoryReport;
 KILN_API void kiln_program_memory(const KilnProgram *program, KilnMemoryReport *out);
 

@@ -8,6 +8,7 @@
 #include "runtime/file.h"
 
 #include <string.h>
+#include <sys/mman.h>
 
 static const char magic[] = KILN_PROGRAM_MAGIC;
 
@@ -97,9 +98,7 @@ check_header(KilnProgramFile *file, GError **error)
 static bool
 is_zero(const char *from, const char *to)
 {
-    while (from < to && !*from)
-        from++;
-    return from == to;
+    return from == to || (!*from && memcmp(from, from + 1, (size_t)(to - from) - 1) == 0);
 }
 
 /* Each in its place, one behind the other, in order. */
@@ -224,6 +223,18 @@ aligned_copy(GBytes *bytes, GError **error)
     return copy;
 }
 
+/* All of it is read, for the checksums if for nothing else. A hint: where the file is in memory in
+ * small pages already, they stay. */
+static void
+read_in_big_pages(GBytes *bytes)
+{
+    size_t size;
+    const void *data = g_bytes_get_data(bytes, &size);
+#ifdef MADV_HUGEPAGE
+    madvise((void *)data, size, MADV_HUGEPAGE);
+#endif
+}
+
 KilnProgramFile *
 kiln_program_file_open(GBytes *bytes, const char *name, bool mapped, GError **error)
 {
@@ -231,6 +242,10 @@ kiln_program_file_open(GBytes *bytes, const char *name, bool mapped, GError **er
     file->name = g_strdup(name);
     file->bytes = aligned_copy(bytes, error);
     file->mapped = mapped && file->bytes == bytes;
+    if (file->mapped) {
+        file->path = g_canonicalize_filename(name, NULL);
+        read_in_big_pages(file->bytes);
+    }
     if (!file->bytes || !check_header(file, error) || !check_maker(file, error) ||
         !check_sections(file, error))
         return NULL;
@@ -244,6 +259,7 @@ kiln_program_file_free(KilnProgramFile *file)
         return;
     g_clear_pointer(&file->bytes, g_bytes_unref);
     g_free(file->name);
+    g_free(file->path);
     g_free(file);
 }
 

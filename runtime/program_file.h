@@ -54,7 +54,7 @@ typedef struct {
         'k', 'i', 'l', 'n', 'p', 'r', 'o', 'g'                                                     \
     }
 enum {
-    KILN_PROGRAM_FORMAT = 3,  /* grows with every change of the layout of files or packed weights */
+    KILN_PROGRAM_FORMAT = 4,  /* grows with every change of the layout of files or packed weights */
     KILN_SECTION_PAGE = 4096, /* that big sections begin on */
 };
 
@@ -65,7 +65,6 @@ typedef struct {
     uint64_t file_size;
     uint32_t threads;        /* that memory is planned for */
     uint32_t proven_optimal; /* what the plan says of itself */
-    double plan_ms;
     char version[32];
     char target[16];
     char isa[16];
@@ -85,7 +84,8 @@ typedef struct {
 typedef struct KilnProgramFile {
     char *name; /* path, or what stands for it */
     GBytes *bytes;
-    bool mapped; /* the bytes are a map of the file called name */
+    bool mapped; /* the bytes are a map of the file called name, */
+    char *path;  /* which is here, from the root on; else NULL */
     const KilnProgramHeader *header;
     const KilnSection *sections;
 } KilnProgramFile;

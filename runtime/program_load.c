@@ -40,7 +40,7 @@ kiln_program_file_attach(const KilnProgramFile *file, const KilnSection *section
         return FALSE;
     }
     tensor->mapped = file->mapped;
-    tensor->file = file->mapped ? g_canonicalize_filename(file->name, NULL) : NULL;
+    tensor->file = g_strdup(file->path);
     tensor->file_offset = (int64_t)section->offset;
     kiln_tensor_free(constant->tensor);
     constant->tensor = tensor;

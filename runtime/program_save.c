@@ -213,8 +213,7 @@ make_header(const Writer *writer, uint64_t end)
                                  .n_sections = writer->sections->len,
                                  .file_size = kiln_section_page(end),
                                  .threads = (uint32_t)program->threads,
-                                 .proven_optimal = plan->proven_optimal,
-                                 .plan_ms = plan->plan_ms };
+                                 .proven_optimal = plan->proven_optimal };
     g_strlcpy(header.version, kiln_version(), sizeof header.version);
     g_strlcpy(header.target, program->target->name, sizeof header.target);
     g_strlcpy(header.isa, kiln_isa_name(program->target->isa), sizeof header.isa);

@@ -16,13 +16,19 @@
 /* The cpu target falls back on ref for what it has no kernel of its own for, and offloads to the
  * vendor library where Kiln is built with one: backends do not know each other. */
 static KilnTarget cpu, cpu_alone;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_once_t once = PTHREAD_ONCE_INIT, once_alone = PTHREAD_ONCE_INIT;
+
+static void
+make_cpu_alone(void)
+{
+    cpu_alone = *kiln_cpu_target();
+    cpu_alone.fallback = kiln_ref_target();
+}
 
 static void
 make_cpu(void)
 {
-    cpu_alone = *kiln_cpu_target();
-    cpu_alone.fallback = kiln_ref_target();
+    pthread_once(&once_alone, make_cpu_alone);
     cpu = cpu_alone;
 #ifdef KILN_HAS_ONEDNN
     cpu.vendor = kiln_onednn_vendor();
@@ -40,9 +46,12 @@ const KilnTarget *
 kiln_target_choose(const char *name, bool offload, GError **error)
 {
     const KilnTarget *target;
+    pthread_once(&once_alone, make_cpu_alone);
+    if (!offload && strcmp(cpu_alone.name, name) == 0)
+        return &cpu_alone; /* the vendor's library is not asked for anything */
     for (unsigned i = 0; (target = kiln_target_at(i)); i++) {
         if (strcmp(target->name, name) == 0)
-            return target == &cpu && !offload ? &cpu_alone : target;
+            return target;
     }
     return kiln_throw_null(error, KILN_ERROR_USAGE, "expected a backend (cpu, ref), found %s",
                            name);

@@ -16,12 +16,14 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static KilnCpuIsa best = KILN_CPU_ISA_PORTABLE;
 
 #if defined(__x86_64__)
-/* Not every compiler's __builtin_cpu_supports knows it. */
+/* Not every compiler's __builtin_cpu_supports knows it. Each question takes a microsecond or ten in
+ * a virtual machine; what has AVX2 has an answer to this one. */
 static bool
 has_f16c(void)
 {
     unsigned eax, ebx, ecx, edx;
-    return __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & bit_F16C);
+    __cpuid(1, eax, ebx, ecx, edx);
+    return ecx & bit_F16C;
 }
 #endif
 

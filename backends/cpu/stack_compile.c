@@ -15,6 +15,10 @@ typedef struct {
     bool one[KILN_STACK_STEPS_MAX];      /* the result is one element for a whole tile */
     uint8_t reads[KILN_STACK_STEPS_MAX]; /* of the result, by other steps */
     bool merged[KILN_STACK_STEPS_MAX];   /* into a later step's loop */
+    struct {
+        int unary, binary; /* KilnCpuUnary and KilnCpuBinary; -1: it is none */
+        KilnCpuParams params;
+    } is[KILN_STACK_STEPS_MAX];
 } Compiler;
 
 /* --- sources --- */
@@ -93,14 +97,10 @@ has_plain_bounds(const KilnStackStep *step)
     return true;
 }
 
-/* The KilnCpuUnary that step @i is, with numbers as parameters; -1: it is none. */
+/* The KilnCpuUnary that a step of f32 is, with numbers as parameters; -1: it is none. */
 static int
-unary_of(const Compiler *c, uint32_t i, KilnCpuParams *out)
+find_unary(const KilnStackStep *step, KilnCpuParams *out)
 {
-    const KilnStackStep *step = &c->instr->steps[i];
-    *out = (KilnCpuParams){ 0, 0 };
-    if (!is_f32(c, i))
-        return -1;
     if (step->kind == KILN_INSTR_clip) {
         *out = (KilnCpuParams){ (float)step->sources[1].scalar, (float)step->sources[2].scalar };
         return has_plain_bounds(step) ? KILN_CPU_UNARY_clip : -1;
@@ -113,12 +113,17 @@ unary_of(const Compiler *c, uint32_t i, KilnCpuParams *out)
     return kiln_cpu_find_unary(step->kind, step->attrs);
 }
 
-/* The KilnCpuBinary that step @i is; -1: it is none. A mean is a sum and more. */
-static int
-binary_of(const Compiler *c, uint32_t i)
+/* Finds what each step is. A mean is a sum and more. */
+static void
+look_at_steps(Compiler *c)
 {
-    const KilnInstrKind kind = c->instr->steps[i].kind;
-    return is_f32(c, i) && kind != KILN_INSTR_mean ? kiln_cpu_find_binary(kind) : -1;
+    for (uint32_t i = 0; i < c->instr->n_steps; i++) {
+        const KilnStackStep *step = &c->instr->steps[i];
+        const bool f32 = is_f32(c, i);
+        c->is[i].unary = f32 ? find_unary(step, &c->is[i].params) : -1;
+        c->is[i].binary =
+            f32 && step->kind != KILN_INSTR_mean ? kiln_cpu_find_binary(step->kind) : -1;
+    }
 }
 
 static bool
@@ -168,11 +173,11 @@ add_operand(Match *match, uint32_t step, uint32_t source)
 static bool
 match_unary(const Compiler *c, Match *match, int i, int op)
 {
-    KilnCpuParams params;
-    if (i < 0 || unary_of(c, (uint32_t)i, &params) != op)
+    if (i < 0 || c->is[i].unary != op)
         return false;
-    if (params.a != 0 || params.b != 0) /* of at most one step */
-        match->params = params;
+    const KilnCpuParams *params = &c->is[i].params;
+    if (params->a != 0 || params->b != 0) /* of at most one step */
+        match->params = *params;
     return true;
 }
 
@@ -180,7 +185,7 @@ match_unary(const Compiler *c, Match *match, int i, int op)
 static bool
 match_binary(const Compiler *c, Match *match, int i, int op)
 {
-    if (i < 0 || binary_of(c, (uint32_t)i) != op)
+    if (i < 0 || c->is[i].binary != op)
         return false;
     const uint32_t first = is_one(c, &c->instr->steps[i].sources[0]);
     if (first && !is_commutative(op))
@@ -200,7 +205,7 @@ merge(Match *match, int i)
 static bool
 match_chain(const Compiler *c, Match *match, int i, const uint8_t *ops)
 {
-    if (i < 0 || binary_of(c, (uint32_t)i) != ops[0])
+    if (i < 0 || c->is[i].binary != ops[0])
         return false;
     for (uint32_t k = 0; k < (is_commutative(ops[0]) ? 2u : 1u); k++) {
         const int inner = inner_step(c, (uint32_t)i, k);
@@ -216,7 +221,7 @@ match_chain(const Compiler *c, Match *match, int i, const uint8_t *ops)
 static bool
 match_gate(const Compiler *c, Match *match, uint32_t i, const uint8_t *ops)
 {
-    if (binary_of(c, i) != ops[0])
+    if (c->is[i].binary != ops[0])
         return false;
     for (uint32_t k = 0; k < (is_commutative(ops[0]) ? 2u : 1u); k++) {
         const int inner = inner_step(c, i, k);
@@ -233,7 +238,7 @@ match_gate(const Compiler *c, Match *match, uint32_t i, const uint8_t *ops)
 static bool
 match_twin(const Compiler *c, Match *match, uint32_t i, const uint8_t *ops)
 {
-    if (binary_of(c, i) != ops[0])
+    if (c->is[i].binary != ops[0])
         return false;
     for (uint32_t k = 0; k < (is_commutative(ops[0]) ? 2u : 1u); k++) {
         const int first = inner_step(c, i, k), second = inner_step(c, i, 1 - k);
@@ -369,8 +374,9 @@ static bool
 choose_unary(const Compiler *c, uint32_t i, KilnCpuStackOp *op)
 {
     const KilnStackStep *step = &c->instr->steps[i];
-    int unary = unary_of(c, i, &op->params);
+    int unary = c->is[i].unary;
     op->kind = KILN_CPU_STACK_UNARY;
+    op->params = c->is[i].params;
     if (step->kind == KILN_INSTR_clip && is_f32(c, i) && unary < 0) {
         op->kind = KILN_CPU_STACK_CLIP;
         unary = (op->fixed & 6) == 6 ? KILN_CPU_UNARY_clip : -1;
@@ -387,7 +393,7 @@ choose_of_two(const Compiler *c, uint32_t i, KilnCpuStackOp *op)
     const KilnCpuRows *rows = kiln_cpu_rows(KILN_CPU_ISA_AUTO);
     const KilnInstrKind kind = c->instr->steps[i].kind;
     const KilnCpuFixed fixed = kiln_cpu_stack_fixed(op);
-    const int binary = binary_of(c, i), compare = kiln_cpu_find_compare(kind);
+    const int binary = c->is[i].binary, compare = kiln_cpu_find_compare(kind);
     const KilnDType from = kiln_stack_source_dtype(c->instr, i, 0);
     if (binary >= 0) {
         op->kind = KILN_CPU_STACK_BINARY;
@@ -499,6 +505,7 @@ kiln_cpu_stack_compile(const KilnInstr *instr, KilnCpuStack *out)
     if (!kiln_cpu_stack_set_space(instr, out))
         return false;
     look_at_sources(&c);
+    look_at_steps(&c);
     for (uint32_t i = instr->n_steps; i-- > 0;) {
         matches[i].n_inner = 0;
         if (c.merged[i] || c.one[i] || !find_match(&c, i, &matches[i]))
