@@ -12,12 +12,8 @@
 #pragma once
 
 #include "backends/cpu/conv_kernel.h"
+#include "backends/cpu/unrolled.h"
 
-#if defined(__clang__)
-#define UNROLLED _Pragma("clang loop unroll(full)")
-#else
-#define UNROLLED _Pragma("GCC unroll 16")
-#endif
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
 enum {

@@ -6,15 +6,10 @@
 #pragma once
 
 #include "backends/cpu/gemm_kernel.h"
+#include "backends/cpu/unrolled.h"
 
 #include <immintrin.h>
 #include <string.h>
-
-#if defined(__clang__)
-#define UNROLLED _Pragma("clang loop unroll(full)")
-#else
-#define UNROLLED _Pragma("GCC unroll 8")
-#endif
 
 /* r[k] lane i = src[i * stride + k] for k, i < 8; lanes from @lanes on are zero. */
 static inline __attribute__((always_inline)) void

@@ -12,9 +12,14 @@
  *        ⎣0  4  0 -5  0  1⎦        ⎣  0     0     1 ⎦
  *
  *   inputs Bᵀ d B, weights G g Gᵀ, results Aᵀ m A.
+ *
+ * Loops over the 36 matrices are unrolled: where one instruction steps from matrix to matrix, a
+ * processor takes its address for a stride and prefetches far behind the last one, which is what
+ * another thread writes.
  */
 #pragma once
 
+#include "backends/cpu/unrolled.h"
 #include "backends/cpu/winograd_kernel.h"
 
 #include <stdbool.h>
@@ -90,6 +95,7 @@ input_vector(const KilnWinogradInput *p, int64_t i, const bool neighbours)
     const float *in = p->in + p->at[i];
     float *out = p->out + i;
     V t[6][6]; /* column by column */
+    UNROLLED
     for (int c = 0; c < 6; c++) {
         V d[6];
         for (int r = 0; r < 6; r++) {
@@ -98,6 +104,7 @@ input_vector(const KilnWinogradInput *p, int64_t i, const bool neighbours)
         }
         transform_input(d, t[c]);
     }
+    UNROLLED
     for (int r = 0; r < 6; r++) {
         V d[6], v[6];
         for (int c = 0; c < 6; c++)
@@ -125,12 +132,14 @@ output_tiles(const KilnWinogradOutput *p)
     const V bias = V_SET1(p->bias), lo = V_SET1(p->lo), hi = V_SET1(p->hi);
     for (int64_t i = 0; i < p->n; i += VW) {
         V t[6][4];
+        UNROLLED
         for (int c = 0; c < 6; c++) {
             V m[6];
             for (int r = 0; r < 6; r++)
                 m[r] = V_LOAD(p->in + (6 * r + c) * p->in_pitch + i);
             transform_sums(m, t[c]);
         }
+        UNROLLED
         for (int r = 0; r < 4; r++) {
             V m[6], y[4];
             for (int c = 0; c < 6; c++)
