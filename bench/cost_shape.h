@@ -36,6 +36,7 @@ const char *cost_shape_way(ShapeWay way);
 typedef struct {
     ShapeKind kind;
     int in, out, kernel, stride, extent;
+    int block;         /* channels of a block of the vendor's, as it was measured */
     double us[N_WAYS]; /* microseconds on one thread; 0: not computed that way */
 } Shape;
 

@@ -7,6 +7,7 @@
  * says how far the models are off and what choices by them lose; writes the headers that the
  * backends are built with. */
 #include "backends/cpu/cost.h"
+#include "backends/cpu/isa.h"
 #include "backends/onednn/cost.h"
 #include "bench/cost_shape.h"
 #include "graph/error.h"
@@ -16,13 +17,20 @@
 #include <stdio.h>
 
 typedef struct {
-    char *from, *to, *only, *own_header, *vendor_header;
+    char *from, *to, *only, *isa, *own_header, *vendor_header;
     double min_time;
 } Options;
 
 enum {
     MAX_TERMS = MAX((int)KILN_CPU_TERMS, (int)KILN_ONEDNN_TERMS),
 };
+
+static bool
+is_wide(const Options *options)
+{
+    return options->isa ? g_str_equal(options->isa, "avx512")
+                        : kiln_cpu_isa_best() == KILN_CPU_ISA_AVX512;
+}
 
 /* One column of some shapes, and the terms that its times are sums of. */
 typedef struct {
@@ -143,13 +151,14 @@ vendor_terms(const Shape *s, const Model *model, double terms[MAX_TERMS])
                             .groups = 1,
                             .taps = (int64_t)s->kernel * s->kernel,
                             .read = x * x,
-                            .written = cost_shape_has_layouts(s->kind) ? y * y : x };
+                            .written = cost_shape_has_layouts(s->kind) ? y * y : x,
+                            .block = s->block };
     if (s->kind == SHAPE_GLOBAL_AVERAGE_POOL)
         work.taps = x * x;
     if (s->kind == SHAPE_LSTM)
-        work = (KilnOnednnWork){ .in = s->in, .out = s->out, .groups = x, .written = 1 };
+        work = (KilnOnednnWork){ s->in, s->out, x, 0, 0, 1, s->block };
     if (s->kind == SHAPE_CONV_TRANSPOSE)
-        work = (KilnOnednnWork){ s->in, s->out, 1, work.taps, y * y, x * x };
+        work = (KilnOnednnWork){ s->in, s->out, 1, work.taps, y * y, x * x, s->block };
     kiln_onednn_terms((KilnOnednnCostKind)model->kind, &work, model->blocked, terms);
 }
 
@@ -334,18 +343,18 @@ print_fit(const GArray *shapes, double costs[][MAX_TERMS])
 
 /* The costs of one side as a table: of a vendor with two rows for each model. */
 static gboolean
-write_header(const char *path, bool vendor, double costs[][MAX_TERMS], GError **error)
+write_header(const char *path, bool vendor, bool wide, double costs[][MAX_TERMS], GError **error)
 {
     const char *side = vendor ? "ONEDNN" : "CPU", *place = vendor ? "onednn" : "cpu";
     g_autoptr(GString) text = g_string_new(NULL);
     g_string_printf(text,
                     "/* SPDX-License-Identifier: Apache-2.0 */\n"
                     "/* Microseconds on one thread by each term that backends/%s/cost.h counts%s.\n"
-                    " * Written by kiln-fit-costs from bench/costs/operators.csv, which says what "
-                    "it was measured "
-                    "on. */\n#pragma once\n\n// clang-format off\n"
-                    "#define KILN_%s_COSTS { \\\n",
-                    place, vendor ? ",\n * channels last and in blocks" : "", side);
+                    " * Written by kiln-fit-costs: bench/costs/operators%s.csv says what it was "
+                    "measured on. */\n#pragma once\n\n// clang-format off\n"
+                    "#define KILN_%s_COSTS%s { \\\n",
+                    place, vendor ? ",\n * channels last and in blocks" : "", wide ? "" : "-avx2",
+                    side, wide ? "" : "_AVX2");
     for (size_t m = 0; m < G_N_ELEMENTS(models); m++) {
         const Model *model = &models[m];
         if (model->vendor != vendor)
@@ -370,6 +379,14 @@ has_layouts(const Model *model)
     return model->kind != KILN_ONEDNN_COST_matmul && model->kind < KILN_ONEDNN_COST_softmax;
 }
 
+/* Without AVX-512 the library has `gemm` and `ref` alone, which are not taken. */
+static bool
+is_lacked(const Options *options, const Model *model)
+{
+    bool product = model->kind == KILN_ONEDNN_COST_matmul || model->kind == KILN_ONEDNN_COST_lstm;
+    return product && !is_wide(options);
+}
+
 /* Costs of every model, or an error that names the one that has too few shapes. */
 static gboolean
 fit_all(const Options *options, const GArray *shapes, double costs[][MAX_TERMS], GError **error)
@@ -378,7 +395,8 @@ fit_all(const Options *options, const GArray *shapes, double costs[][MAX_TERMS],
         const Model *model = &models[m];
         unsigned found = fit(shapes, model, costs[m]);
         bool wanted = model->vendor
-                          ? options->vendor_header && !(model->blocked && !has_layouts(model))
+                          ? options->vendor_header && !(model->blocked && !has_layouts(model)) &&
+                                !is_lacked(options, model)
                           : options->own_header != NULL;
         if (wanted && found < (unsigned)model->n_terms)
             return kiln_throw(error, KILN_ERROR_PARSE,
@@ -397,12 +415,30 @@ run(const Options *options, GError **error)
                                   : cost_shapes_measure(shapes, options->min_time, error);
     if (good && options->only)
         good = cost_shapes_measure_only(shapes, options->only, options->min_time, error);
+    for (guint i = 0; i < shapes->len; i++)
+        g_array_index(shapes, Shape, i).block = is_wide(options) ? 16 : 8;
     if (!good || (options->to && !cost_shapes_write(options->to, shapes, error)) ||
         !fit_all(options, shapes, costs, error))
         return FALSE;
     print_fit(shapes, costs);
-    return (!options->own_header || write_header(options->own_header, false, costs, error)) &&
-           (!options->vendor_header || write_header(options->vendor_header, true, costs, error));
+    bool wide = is_wide(options);
+    return (!options->own_header || write_header(options->own_header, false, wide, costs, error)) &&
+           (!options->vendor_header ||
+            write_header(options->vendor_header, true, wide, costs, error));
+}
+
+/* Before the library, and own kernels, ask for the first time what this CPU has. */
+static gboolean
+limit_isa(const Options *options, GError **error)
+{
+    if (!options->isa || g_str_equal(options->isa, "avx512"))
+        return TRUE;
+    if (!g_str_equal(options->isa, "avx2"))
+        return kiln_throw(error, KILN_ERROR_USAGE, "--isa: expected avx2 or avx512, found %s",
+                          options->isa);
+    g_setenv("KILN_CPU_ISA", "avx2", TRUE);
+    g_setenv("ONEDNN_MAX_CPU_ISA", "AVX2", TRUE);
+    return TRUE;
 }
 
 int
@@ -415,6 +451,9 @@ main(int argc, char **argv)
         { "only", 0, 0, G_OPTION_ARG_STRING, &options.only,
           "With --from: measure these kinds of operators anew (conv,softmax)", "KIND,…" },
         { "to", 0, 0, G_OPTION_ARG_FILENAME, &options.to, "Write the measurements here", "F.csv" },
+        { "isa", 0, 0, G_OPTION_ARG_STRING, &options.isa,
+          "Of kernels with these instructions: avx2 or avx512 (default: what this CPU has)",
+          "ISA" },
         { "own-header", 0, 0, G_OPTION_ARG_FILENAME, &options.own_header,
           "Write the costs of own kernels here: Kiln is built with backends/cpu/costs.h", "F.h" },
         { "vendor-header", 0, 0, G_OPTION_ARG_FILENAME, &options.vendor_header,
@@ -435,7 +474,7 @@ main(int argc, char **argv)
             kiln_throw(&error, KILN_ERROR_USAGE, "expected no operand, found %s", argv[1]);
         else if (options.only && !options.from)
             kiln_throw(&error, KILN_ERROR_USAGE, "--only: expected --from, for the other kinds");
-        else
+        else if (limit_isa(&options, &error))
             status = run(&options, &error) ? 0 : 1;
     }
     if (error)
@@ -443,6 +482,7 @@ main(int argc, char **argv)
     g_free(options.from);
     g_free(options.to);
     g_free(options.only);
+    g_free(options.isa);
     g_free(options.own_header);
     g_free(options.vendor_header);
     return status;

@@ -2,6 +2,7 @@
 #include "backends/cpu/cost.h"
 
 #include "backends/cpu/costs.h"
+#include "backends/cpu/costs_avx2.h"
 #include "backends/cpu/isa.h"
 
 static double
@@ -20,10 +21,12 @@ vectors(int64_t extent)
 double
 kiln_cpu_cost(KilnCpuCostKind kind, const double terms[KILN_CPU_TERMS])
 {
-    static const double costs[KILN_CPU_N_COSTS][KILN_CPU_TERMS] = KILN_CPU_COSTS;
+    static const double wide[KILN_CPU_N_COSTS][KILN_CPU_TERMS] = KILN_CPU_COSTS;
+    static const double narrow[KILN_CPU_N_COSTS][KILN_CPU_TERMS] = KILN_CPU_COSTS_AVX2;
+    const double *costs = (kiln_cpu_isa_best() == KILN_CPU_ISA_AVX512 ? wide : narrow)[kind];
     double us = 0;
     for (int i = 0; i < KILN_CPU_TERMS; i++)
-        us += terms[i] * costs[kind][i];
+        us += terms[i] * costs[i];
     return us;
 }
 

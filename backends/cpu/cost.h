@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What own kernels take: the sum of a few terms that are counted from the shape, each times a cost
- * that was fitted to measurements (costs.h). Choosing an algorithm, or a vendor, compares such
- * sums.
+ * that was fitted to measurements (costs.h, without AVX-512 costs_avx2.h). Choosing an algorithm,
+ * or a vendor, compares such sums.
  */
 #pragma once
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Microseconds on one thread by each term that backends/cpu/cost.h counts.
- * Written by kiln-fit-costs from bench/costs/operators.csv, which says what it was measured on. */
+ * Written by kiln-fit-costs: bench/costs/operators.csv says what it was measured on. */
 #pragma once
 
 // clang-format off

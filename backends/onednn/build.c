@@ -37,17 +37,19 @@ kiln_onednn_plain(const KilnType *type)
 dnnl_memory_desc_t
 kiln_onednn_md(const KilnType *type, Layout layout)
 {
-    static const dnnl_format_tag_t tags[N_LAYOUTS][6] = {
-        [LAYOUT_CHANNELS_LAST] = { [3] = dnnl_nwc, [4] = dnnl_nhwc, [5] = dnnl_ndhwc },
-        [LAYOUT_BLOCKED] = { [3] = dnnl_nCw16c, [4] = dnnl_nChw16c, [5] = dnnl_nCdhw16c },
+    static const dnnl_format_tag_t tags[][6] = {
+        { [3] = dnnl_nwc, [4] = dnnl_nhwc, [5] = dnnl_ndhwc },
+        { [3] = dnnl_nCw16c, [4] = dnnl_nChw16c, [5] = dnnl_nCdhw16c },
+        { [3] = dnnl_nCw8c, [4] = dnnl_nChw8c, [5] = dnnl_nCdhw8c },
     };
+    int row = layout == LAYOUT_CHANNELS_LAST ? 0 : kiln_onednn_block() == 16 ? 1 : 2;
     dnnl_memory_desc_t md = kiln_onednn_plain(type);
     if (layout == LAYOUT_PLAIN || type->rank < 3 || type->rank > 5)
         return md;
     dnnl_dims_t dims;
     memcpy(dims, md.dims, sizeof dims);
     memset(&md, 0, sizeof md);
-    dnnl_memory_desc_init_by_tag(&md, type->rank, dims, dnnl_f32, tags[layout][type->rank]);
+    dnnl_memory_desc_init_by_tag(&md, type->rank, dims, dnnl_f32, tags[row][type->rank]);
     return md;
 }
 

@@ -2,32 +2,32 @@
 #include "backends/onednn/cost.h"
 
 #include "backends/onednn/costs.h"
+#include "backends/onednn/costs_avx2.h"
 
 enum {
-    BLOCK = 16,
     PLAIN_CHANNELS = 4, /* first layers read pictures as they are */
 };
 
 static double
-padded(int64_t channels)
+padded(int64_t channels, int64_t block)
 {
-    return (double)((channels + BLOCK - 1) / BLOCK * BLOCK);
+    return (double)((channels + block - 1) / block * block);
 }
 
 /* Channels of a group. */
 static double
-channels_of(int64_t channels, int64_t groups, bool blocked)
+channels_of(const KilnOnednnWork *w, int64_t channels, bool blocked)
 {
-    int64_t own = channels / (groups > 0 ? groups : 1);
-    return blocked ? padded(own) : (double)own;
+    int64_t own = channels / (w->groups > 0 ? w->groups : 1);
+    return blocked ? padded(own, w->block) : (double)own;
 }
 
 static void
 conv_terms(const KilnOnednnWork *w, bool blocked, double terms[KILN_ONEDNN_TERMS])
 {
     double taps = (double)w->taps, written = (double)w->written, groups = (double)w->groups;
-    double in = channels_of(w->in, w->groups, blocked && w->in > PLAIN_CHANNELS);
-    double out = channels_of(w->out, w->groups, true);
+    double in = channels_of(w, w->in, blocked && w->in > PLAIN_CHANNELS);
+    double out = channels_of(w, w->out, true);
     terms[0] = groups * written * out * in * taps;                  /* products */
     terms[1] = 4 * groups * (in * (double)w->read + out * written); /* bytes of activations */
     terms[2] = 4 * groups * in * out * taps;                        /* of weights */
@@ -38,11 +38,12 @@ conv_terms(const KilnOnednnWork *w, bool blocked, double terms[KILN_ONEDNN_TERMS
 static void
 depthwise_terms(const KilnOnednnWork *w, bool blocked, double terms[KILN_ONEDNN_TERMS])
 {
-    double channels = blocked ? padded(w->out) : (double)w->out;
+    double channels = blocked ? padded(w->out, w->block) : (double)w->out;
     double products = channels * (double)w->written * (double)w->taps;
     terms[0] = products;
     terms[1] = 4 * channels * (double)(w->read + w->written);
-    terms[2] = channels == padded(w->out) ? 0 : products; /* channels beside the last block */
+    terms[2] =
+        channels == padded(w->out, w->block) ? 0 : products; /* channels beside the last block */
     terms[3] = (double)w->written;
     terms[4] = 1;
 }
@@ -50,7 +51,7 @@ depthwise_terms(const KilnOnednnWork *w, bool blocked, double terms[KILN_ONEDNN_
 static void
 pool_terms(const KilnOnednnWork *w, double terms[KILN_ONEDNN_TERMS])
 {
-    double channels = padded(w->in);
+    double channels = padded(w->in, w->block);
     terms[0] = channels * (double)w->written * (double)w->taps;
     terms[1] = 4 * channels * (double)(w->read + w->written);
     terms[2] = 1;
@@ -60,7 +61,7 @@ static void
 matmul_terms(const KilnOnednnWork *w, double terms[KILN_ONEDNN_TERMS])
 {
     double rows = (double)w->written * (double)w->groups;
-    terms[0] = rows * (double)w->in * padded(w->out);
+    terms[0] = rows * (double)w->in * padded(w->out, w->block);
     terms[1] = 4 * rows * (double)(w->in + w->out);
     terms[2] = 4 * (double)w->groups * (double)w->in * (double)w->out;
     terms[3] = 1;
@@ -71,7 +72,7 @@ reorder_terms(const KilnOnednnWork *w, double terms[KILN_ONEDNN_TERMS])
 {
     double bytes = 4 * (double)w->in * (double)w->read;
     terms[0] = bytes;
-    terms[1] = w->in % BLOCK ? bytes : 0;
+    terms[1] = w->in % w->block ? bytes : 0;
     terms[2] = 1;
 }
 
@@ -86,7 +87,7 @@ rows_terms(const KilnOnednnWork *w, double terms[KILN_ONEDNN_TERMS])
 static void
 lstm_terms(const KilnOnednnWork *w, double terms[KILN_ONEDNN_TERMS])
 {
-    double gates = 4 * (double)w->groups * (double)w->written * padded(w->out);
+    double gates = 4 * (double)w->groups * (double)w->written * padded(w->out, w->block);
     terms[0] = gates * (double)w->in;
     terms[1] = gates * (double)w->out;
     terms[2] = (double)w->groups;
@@ -131,10 +132,12 @@ kiln_onednn_terms(KilnOnednnCostKind kind, const KilnOnednnWork *work, bool bloc
 double
 kiln_onednn_cost(KilnOnednnCostKind kind, const KilnOnednnWork *work, bool blocked)
 {
-    static const double costs[KILN_ONEDNN_N_COSTS][2][KILN_ONEDNN_TERMS] = KILN_ONEDNN_COSTS;
+    static const double wide[KILN_ONEDNN_N_COSTS][2][KILN_ONEDNN_TERMS] = KILN_ONEDNN_COSTS;
+    static const double narrow[KILN_ONEDNN_N_COSTS][2][KILN_ONEDNN_TERMS] = KILN_ONEDNN_COSTS_AVX2;
+    const double *costs = (work->block == 16 ? wide : narrow)[kind][blocked];
     double terms[KILN_ONEDNN_TERMS], us = 0;
     kiln_onednn_terms(kind, work, blocked, terms);
     for (int i = 0; i < KILN_ONEDNN_TERMS; i++)
-        us += terms[i] * costs[kind][blocked][i];
+        us += terms[i] * costs[i];
     return us;
 }

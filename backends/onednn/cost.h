@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the library's kernels take: the sum of a few terms that are counted from the shape, each
- * times a cost that was fitted to measurements (costs.h). Needs no library. */
+ * times a cost that was fitted to measurements (costs.h, without AVX-512 costs_avx2.h). Needs no
+ * library. */
 #ifndef KILN_BACKENDS_ONEDNN_COST_H
 #define KILN_BACKENDS_ONEDNN_COST_H
 
@@ -36,9 +37,10 @@ enum {
 /** Of a convolution or pool: channels, and positions of all pictures that are read and written. Of
  * a product: rows are positions, and channels are what they have. Of what works along rows: @in
  * columns and @written rows. Of an LSTM: what it reads and its state are channels, steps are
- * groups, and @written are the sequences of a batch. */
+ * groups, and @written are the sequences of a batch.
+ * @block: of channels, as many as a vector of the library has floats. */
 typedef struct {
-    int64_t in, out, groups, taps, read, written;
+    int64_t in, out, groups, taps, read, written, block;
 } KilnOnednnWork;
 
 /** @blocked: channels in blocks, else last. */

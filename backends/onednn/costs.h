@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Microseconds on one thread by each term that backends/onednn/cost.h counts,
  * channels last and in blocks.
- * Written by kiln-fit-costs from bench/costs/operators.csv, which says what it was measured on. */
+ * Written by kiln-fit-costs: bench/costs/operators.csv says what it was measured on. */
 #pragma once
 
 // clang-format off

@@ -23,6 +23,13 @@ kiln_onednn_engine(void)
     return engine;
 }
 
+int64_t
+kiln_onednn_block(void)
+{
+    unsigned isa = (unsigned)dnnl_get_effective_cpu_isa();
+    return (isa & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core ? 16 : 8;
+}
+
 bool
 kiln_onednn_check(dnnl_status_t status, const char *what, GError **error)
 {
@@ -67,6 +74,34 @@ kiln_onednn_choose(const_dnnl_op_desc_t operation, const_dnnl_primitive_attr_t a
     } while (!chosen && dnnl_primitive_desc_iterator_next(candidates) == dnnl_success);
     dnnl_primitive_desc_iterator_destroy(candidates);
     return chosen;
+}
+
+static bool products;
+static pthread_once_t products_once = PTHREAD_ONCE_INIT;
+
+/* By one of any shape: which kernels there are depends on the instruction set. */
+static void
+find_products(void)
+{
+    KilnType square = kiln_type_make(KILN_DTYPE_f32, 2, (int64_t[]){ 64, 64 });
+    dnnl_memory_desc_t plain = kiln_onednn_plain(&square), weights = plain;
+    weights.format_kind = dnnl_format_kind_any;
+    dnnl_matmul_desc_t op;
+    const char *name;
+    if (!kiln_onednn_engine() ||
+        dnnl_matmul_desc_init(&op, &plain, &weights, NULL, &plain) != dnnl_success)
+        return;
+    dnnl_primitive_desc_t pd = kiln_onednn_choose(&op, NULL, &name);
+    products = pd != NULL;
+    if (pd)
+        dnnl_primitive_desc_destroy(pd);
+}
+
+bool
+kiln_onednn_has_products(void)
+{
+    pthread_once(&products_once, find_products);
+    return products;
 }
 
 const char *

@@ -2,16 +2,22 @@
 /* Layouts at the edges of a region: by tags, which values lie in them, and which is faster. */
 #include "backends/onednn/region.h"
 
-static const char *const tags[N_LAYOUTS][6] = {
-    [LAYOUT_CHANNELS_LAST] = { [3] = "acb", [4] = "acdb", [5] = "acdeb" },
-    [LAYOUT_BLOCKED] = { [3] = "aBc16b", [4] = "aBcd16b", [5] = "aBcde16b" },
-};
+static const char *
+tag_of(Layout layout, int rank)
+{
+    static const char *const tags[][6] = {
+        { [3] = "acb", [4] = "acdb", [5] = "acdeb" },
+        { [3] = "aBc16b", [4] = "aBcd16b", [5] = "aBcde16b" },
+        { [3] = "aBc8b", [4] = "aBcd8b", [5] = "aBcde8b" },
+    };
+    return tags[layout == LAYOUT_CHANNELS_LAST ? 0 : kiln_onednn_block() == 16 ? 1 : 2][rank];
+}
 
 Layout
 kiln_onednn_layout_of_tag(const KilnType *type)
 {
     for (int layout = 1; layout < N_LAYOUTS && type->layout && type->rank <= 5; layout++) {
-        if (g_strcmp0(tags[layout][type->rank], type->layout) == 0)
+        if (g_strcmp0(tag_of((Layout)layout, type->rank), type->layout) == 0)
             return (Layout)layout;
     }
     return LAYOUT_PLAIN;
@@ -34,7 +40,7 @@ kiln_onednn_layout_index(Layout layout)
 const char *
 kiln_onednn_layout_tag(uint32_t layout, int rank)
 {
-    return rank >= 3 && rank <= 5 ? tags[kiln_onednn_layout_at(layout)][rank] : NULL;
+    return rank >= 3 && rank <= 5 ? tag_of(kiln_onednn_layout_at(layout), rank) : NULL;
 }
 
 /* Reads operand 0 and gives its result in the layout of the region. */
@@ -50,7 +56,8 @@ static bool
 is_joined_in(const KilnNode *concat, Layout layout)
 {
     for (uint32_t i = 0; i < concat->n_operands; i++) {
-        if (layout == LAYOUT_BLOCKED && concat->operands[i].value->type.dims[1] % BLOCK)
+        if (layout == LAYOUT_BLOCKED &&
+            concat->operands[i].value->type.dims[1] % kiln_onednn_block())
             return false;
     }
     return true;

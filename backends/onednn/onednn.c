@@ -35,14 +35,16 @@ takes_gemm(const KilnNode *node)
     const KilnType *y = &node->results[0].type;
     bool row = !bias || (bias->type.rank > 0 && kiln_type_elements(&bias->type) == y->dims[1] &&
                          bias->type.dims[bias->type.rank - 1] == y->dims[1]);
-    return attrs->alpha == 1.0f && attrs->beta == 1.0f && !attrs->transA && row;
+    return attrs->alpha == 1.0f && attrs->beta == 1.0f && !attrs->transA && row &&
+           kiln_onednn_has_products();
 }
 
 static bool
 takes_matmul(const KilnNode *node)
 {
     const KilnType *a = &node->operands[0].value->type, *b = &node->operands[1].value->type;
-    return a->rank >= 2 && b->rank >= 2 && (b->rank == 2 || a->rank == b->rank) && a->rank <= 5;
+    bool stacked = b->rank == 2 || a->rank == b->rank;
+    return a->rank >= 2 && b->rank >= 2 && stacked && a->rank <= 5 && kiln_onednn_has_products();
 }
 
 static bool
@@ -143,7 +145,6 @@ takes_lstm(const KilnNode *node)
         P
     };
     const KilnAttrs_lstm *attrs = kiln_attrs(node, lstm);
-    unsigned isa = (unsigned)dnnl_get_effective_cpu_isa();
     bool usual = attrs->clip == 0 && !attrs->input_forget && attrs->layout == 0 &&
                  g_str_equal(attrs->direction, "forward");
     for (uint32_t i = 0; i < attrs->activations.n; i++)
@@ -151,8 +152,7 @@ takes_lstm(const KilnNode *node)
     bool literal = is_literal(node, W) && is_literal(node, R) && is_literal(node, B);
     bool all = !kiln_node_operand(node, SEQUENCE_LENS) && !kiln_node_operand(node, P) &&
                !kiln_node_operand(node, H_0) == !kiln_node_operand(node, C_0);
-    return usual && literal && all &&
-           (isa & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core; /* else only `ref` */
+    return usual && literal && all && kiln_onednn_block() == 16; /* without AVX-512 only `ref` */
 }
 
 /* Where no model of cost.h says more: of tails. */
@@ -257,7 +257,10 @@ product_us(const KilnNode *node)
 {
     const KilnType *y = &node->results[0].type, *a = &node->operands[0].value->type;
     const KilnType *b = &node->operands[1].value->type;
-    KilnOnednnWork work = { .in = a->dims[a->rank - 1], .out = y->dims[y->rank - 1], .groups = 1 };
+    KilnOnednnWork work = { .in = a->dims[a->rank - 1],
+                            .out = y->dims[y->rank - 1],
+                            .groups = 1,
+                            .block = kiln_onednn_block() };
     for (int i = 0; i < b->rank - 2; i++)
         work.groups *= b->dims[i];
     int64_t columns = work.out * work.groups;
@@ -269,7 +272,9 @@ product_us(const KilnNode *node)
 static double
 rows_us(KilnOnednnCostKind kind, const KilnType *type, int64_t columns)
 {
-    KilnOnednnWork work = { .in = columns, .written = kiln_type_elements(type) / columns };
+    KilnOnednnWork work = { .in = columns,
+                            .written = kiln_type_elements(type) / columns,
+                            .block = kiln_onednn_block() };
     return kiln_onednn_cost(kind, &work, false);
 }
 
@@ -298,7 +303,8 @@ other_us(const KilnNode *node)
         KilnOnednnWork work = { .in = x->dims[2],
                                 .out = node->operands[2].value->type.dims[2],
                                 .groups = x->dims[0],
-                                .written = x->dims[1] };
+                                .written = x->dims[1],
+                                .block = kiln_onednn_block() };
         return kiln_onednn_cost(KILN_ONEDNN_COST_lstm, &work, false);
     }
     default:

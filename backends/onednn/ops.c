@@ -372,7 +372,7 @@ joins_blocks(const Builder *builder, const KilnInstr *concat)
         return false;
     for (uint32_t i = 1; i < concat->n_operands; i++) {
         const KilnBuffer *part = concat->operands[i].buffer;
-        if (part->type.dims[1] % 16 || part->kind != KILN_BUFFER_ALLOC ||
+        if (part->type.dims[1] % kiln_onednn_block() || part->kind != KILN_BUFFER_ALLOC ||
             builder->joins[part->id].concat)
             return false;
         for (uint32_t k = 1; k < i; k++) {
@@ -429,7 +429,7 @@ kiln_onednn_build_concat(Builder *builder, const KilnInstr *instr)
     Layout layout = builder->layout;
     for (uint32_t i = 0; i < n; i++) {
         const KilnType *type = &instr->operands[i + 1].buffer->type;
-        if (layout == LAYOUT_BLOCKED && axis == 1 && type->dims[1] % 16)
+        if (layout == LAYOUT_BLOCKED && axis == 1 && type->dims[1] % kiln_onednn_block())
             layout = LAYOUT_CHANNELS_LAST;
     }
     g_autofree dnnl_memory_desc_t *mds = g_new0(dnnl_memory_desc_t, n);

@@ -82,12 +82,11 @@ typedef struct {
 typedef enum {
     LAYOUT_PLAIN,         /* nchw */
     LAYOUT_CHANNELS_LAST, /* nhwc */
-    LAYOUT_BLOCKED,       /* nChw16c */
+    LAYOUT_BLOCKED,       /* nChw16c, without AVX-512 nChw8c */
     N_LAYOUTS
 } Layout;
 
 enum {
-    BLOCK = 16,       /* channels */
     FEW_CHANNELS = 4, /* in blocks, the first convolution reads pictures as they are */
 };
 
@@ -117,6 +116,10 @@ typedef struct {
 
 /** The one engine of the process; NULL where the library has none. */
 dnnl_engine_t kiln_onednn_engine(void);
+/** Channels of a block, as many as vectors of the library have floats: 16 with AVX-512, else 8. */
+int64_t kiln_onednn_block(void);
+/** True where the library has a product of matrices that is allowed. */
+bool kiln_onednn_has_products(void);
 /** False where @status says so: KILN_ERROR_UNSUPPORTED names @what. */
 bool kiln_onednn_check(dnnl_status_t status, const char *what, GError **error);
 /** False for implementations that are slow, or whose bits depend on the number of threads. */

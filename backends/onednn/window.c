@@ -101,7 +101,8 @@ kiln_onednn_window_us(const Window *window, Layout layout)
                             .groups = window->group,
                             .taps = 1,
                             .read = x->dims[0],
-                            .written = y->dims[0] };
+                            .written = y->dims[0],
+                            .block = kiln_onednn_block() };
     for (int i = 2; i < y->rank; i++) {
         work.taps *= window->w                            ? window->w->dims[i]
                      : window->kind == WINDOW_GLOBAL_POOL ? x->dims[i]
@@ -124,7 +125,9 @@ kiln_onednn_reorder_us(const KilnType *type, Layout layout)
 {
     if (type->rank < 3 || kiln_type_elements(type) == 0)
         return 0;
-    KilnOnednnWork work = { .in = type->dims[1], .read = type->dims[0] };
+    KilnOnednnWork work = { .in = type->dims[1],
+                            .read = type->dims[0],
+                            .block = kiln_onednn_block() };
     for (int i = 2; i < type->rank; i++)
         work.read *= type->dims[i];
     return kiln_onednn_cost(KILN_ONEDNN_COST_reorder, &work, layout == LAYOUT_BLOCKED);
@@ -167,7 +170,7 @@ kiln_onednn_node_us(const KilnNode *node, Layout layout)
         return 0;
     bool whole = true;
     for (uint32_t i = 0; i < node->n_operands; i++)
-        whole &= node->operands[i].value->type.dims[1] % BLOCK == 0;
+        whole &= node->operands[i].value->type.dims[1] % kiln_onednn_block() == 0;
     return concat_us(&node->results[0].type, whole, layout);
 }
 
@@ -247,7 +250,7 @@ visit(const Lowered *lowered, const KilnInstr *instr, Layout layout)
         const KilnBuffer *operand = kiln_instr_operand(instr, i);
         any |=
             operand && lowered->laid[operand->id] && kiln_type_same_shape(&operand->type, &y->type);
-        whole &= !concat || operand->type.dims[1] % BLOCK == 0;
+        whole &= !concat || operand->type.dims[1] % kiln_onednn_block() == 0;
     }
     bool laid = any && has_layouts(&y->type) && (!concat || whole || layout != LAYOUT_BLOCKED);
     for (uint32_t i = 1; laid && i < instr->n_operands; i++) {

@@ -5,6 +5,7 @@ from harness import FAILED, SOURCE, USAGE, CliTest, main
 
 COLUMNS = "kind,in,out,kernel,stride,extent,direct_us,winograd_us,last_us,blocked_us"
 SHIPPED = SOURCE / "bench/costs/operators.csv"
+SHIPPED_AVX2 = SOURCE / "bench/costs/operators-avx2.csv"
 
 
 def costs_of(text):
@@ -16,17 +17,22 @@ def costs_of(text):
 
 class FitCosts(CliTest):
     def test_shipped(self):
-        output = self.kiln("--from", SHIPPED, "--to", "again.csv", "--own-header", "own.h", "--vendor-header", "vendor.h")
-        self.assertIn("choices are not the faster one", output)
-        shipped = SHIPPED.read_text(encoding="utf-8")
-        again = (self.dir / "again.csv").read_text(encoding="utf-8")
-        self.assertEqual(again.splitlines()[1:], shipped.splitlines()[1:])
-        self.assertEqual((self.dir / "vendor.h").read_text(encoding="utf-8"),
-                         (SOURCE / "backends/onednn/costs.h").read_text(encoding="utf-8"))
-        if "AVX-512" not in again.splitlines()[0]:
-            self.skipTest("terms are counted for the vectors of this CPU, the measurements are of AVX-512")
-        self.assertEqual((self.dir / "own.h").read_text(encoding="utf-8"),
-                         (SOURCE / "backends/cpu/costs.h").read_text(encoding="utf-8"))
+        own_kernels = 0
+        for isa, shipped, suffix, name in (("avx512", SHIPPED, "", "AVX-512"), ("avx2", SHIPPED_AVX2, "_avx2", "AVX2")):
+            output = self.kiln("--isa", isa, "--from", shipped, "--to", "again.csv", "--own-header", "own.h",
+                               "--vendor-header", "vendor.h")
+            self.assertIn("choices are not the faster one", output)
+            measured = shipped.read_text(encoding="utf-8")
+            again = (self.dir / "again.csv").read_text(encoding="utf-8")
+            self.assertEqual(again.splitlines()[1:], measured.splitlines()[1:])
+            self.assertEqual((self.dir / "vendor.h").read_text(encoding="utf-8"),
+                             (SOURCE / f"backends/onednn/costs{suffix}.h").read_text(encoding="utf-8"))
+            if name in again.splitlines()[0]: # terms are counted for the vectors of this CPU
+                self.assertEqual((self.dir / "own.h").read_text(encoding="utf-8"),
+                                 (SOURCE / f"backends/cpu/costs{suffix}.h").read_text(encoding="utf-8"))
+                own_kernels += 1
+        if not own_kernels:
+            self.skipTest("terms are counted for the vectors of this CPU, which were not measured")
 
     def test_what_was_put_in_comes_out(self):
         """Times that are 1000 times as long make every cost 1000 times as high."""
@@ -60,6 +66,7 @@ class FitCosts(CliTest):
         self.refused(USAGE, "expected no operand, found x", "x")
         self.refused(FAILED, "there is no kind 'pools'", "--from", SHIPPED, "--only", "softmax,pools")
         self.refused(USAGE, "--only: expected --from", "--only", "softmax")
+        self.refused(USAGE, "--isa: expected avx2 or avx512, found sse", "--isa", "sse", "--from", SHIPPED)
 
     def test_one_kind_anew(self):
         """What is measured anew takes the place of what was; the rest stays."""
