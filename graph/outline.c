@@ -102,9 +102,6 @@ kiln_body_copy(KilnModule *module, const KilnFunction *body, bool numbered, GErr
     return kiln_function_set_results(to, returned, NULL, results->n_operands, error) ? to : NULL;
 }
 
-static bool copy_custom(KilnFunction *to, const KilnNode *custom, GHashTable *values,
-                        KilnNode *before, GError **error);
-
 /* Copies of the nodes of @body before @before. */
 static bool
 copy_nodes(KilnFunction *to, const KilnFunction *body, GHashTable *values, KilnNode *before,
@@ -112,10 +109,7 @@ copy_nodes(KilnFunction *to, const KilnFunction *body, GHashTable *values, KilnN
 {
     const KilnNode *results = kiln_function_return(body);
     kiln_foreach_node (inner, body) {
-        bool custom = inner->op == KILN_OP_custom_op;
-        if (inner != results &&
-            !(custom ? copy_custom(to, inner, values, before, error)
-                     : kiln_node_copy(to, inner, values, before, NULL, error) != NULL))
+        if (inner != results && !kiln_node_copy_inline(to, inner, values, before, error))
             return false;
     }
     return true;
@@ -128,21 +122,23 @@ value_for(GHashTable *values, KilnValue *value)
     return other ? other : value;
 }
 
-static bool
-copy_custom(KilnFunction *to, const KilnNode *custom, GHashTable *values, KilnNode *before,
-            GError **error)
+gboolean
+kiln_node_copy_inline(KilnFunction *to, const KilnNode *from, GHashTable *values, KilnNode *before,
+                      GError **error)
 {
-    const KilnFunction *body = kiln_attrs(custom, custom_op)->body;
+    if (from->op != KILN_OP_custom_op)
+        return kiln_node_copy(to, from, values, before, NULL, error) != NULL;
+    const KilnFunction *body = kiln_attrs(from, custom_op)->body;
     const KilnNode *results = kiln_function_return(body);
-    for (uint32_t i = 0; i < custom->n_operands; i++)
+    for (uint32_t i = 0; i < from->n_operands; i++)
         g_hash_table_insert(values, &kiln_function_argument(body, i)->value,
-                            value_for(values, custom->operands[i].value));
+                            value_for(values, from->operands[i].value));
     if (!copy_nodes(to, body, values, before, error))
-        return false;
-    for (uint32_t r = 0; r < custom->n_results; r++)
-        g_hash_table_insert(values, &custom->results[r],
+        return FALSE;
+    for (uint32_t r = 0; r < from->n_results; r++)
+        g_hash_table_insert(values, (gpointer)&from->results[r],
                             value_for(values, results->operands[r].value));
-    return true;
+    return TRUE;
 }
 
 gboolean

@@ -13,6 +13,10 @@
 KilnNode *kiln_node_copy(KilnFunction *to, const KilnNode *from, GHashTable *values,
                          KilnNode *before, const char *name, GError **error);
 
+/** The same as nodes that stand by themselves: of a `custom_op` those of its body. */
+gboolean kiln_node_copy_inline(KilnFunction *to, const KilnNode *from, GHashTable *values,
+                               KilnNode *before, GError **error);
+
 /** A copy of @body, which reads nothing around it, as a subgraph of @module. @numbered: values are
  * called a0… and v0…, so that equal bodies become equal texts; else as they were. */
 KilnFunction *kiln_body_copy(KilnModule *module, const KilnFunction *body, bool numbered,

@@ -122,7 +122,8 @@ resolve(KilnInstr *call, const KilnTarget *target, int threads, GError **error)
                           kiln_instr_label(call), call->callee);
     g_clear_pointer(&callee->compiled, kiln_shared_unref);
     /* What the vendor fails at runs as instructions: no error. */
-    KilnCompiled *made = vendor ? kiln_kernel_cache_get(target, callee->body, threads, NULL) : NULL;
+    KilnCompiled *made =
+        vendor ? kiln_kernel_cache_get(target, callee->body, threads, NULL, NULL) : NULL;
     callee->compiled = made ? &made->shared : NULL;
     return made || inline_call(call, error);
 }

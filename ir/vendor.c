@@ -89,20 +89,28 @@ make_constant(KilnFunction *region, KilnArgument *argument)
     }
 }
 
+typedef struct {
+    const KilnTarget *target;
+    KilnModule *module; /* has the region, and is of no use behind compile() */
+    int threads;
+    char *refused; /* the label of what the vendor refuses; NULL: nothing in particular */
+} Task;
+
 static gboolean
-refuse(const KilnVendor *vendor, const KilnNode *node, GError **error)
+refuse(Task *task, const KilnNode *node, GError **error)
 {
-    return kiln_throw(error, KILN_ERROR_UNSUPPORTED, "%s (%s): %s does not take it",
-                      kiln_node_label(node), kiln_op_info(node->op)->name, vendor->name);
+    task->refused = g_strdup(kiln_node_label(node));
+    return kiln_throw(error, KILN_ERROR_UNSUPPORTED, "%s does not take it",
+                      task->target->vendor->name);
 }
 
 /* A region is what the vendor takes, whoever made it: a text may say anything. Calls are those of
  * its custom_ops by now. Roles ask for constants, which a body has as arguments: they become
- * constants of @module. */
+ * constants of the module. */
 static gboolean
-check_roles(const KilnVendor *vendor, KilnModule *module, GError **error)
+check_roles(Task *task, GError **error)
 {
-    KilnFunction *region = kiln_module_entry(module);
+    KilnFunction *region = kiln_module_entry(task->module);
     for (guint i = 0; i < region->arguments->len; i++) {
         KilnArgument *argument = kiln_function_argument(region, i);
         if (argument->constness == KILN_CONSTNESS_COMPILE)
@@ -111,20 +119,21 @@ check_roles(const KilnVendor *vendor, KilnModule *module, GError **error)
     kiln_foreach_node (node, region) {
         bool other = node->op == KILN_OP_const || node->op == KILN_OP_return || is_edge(node) ||
                      node->op == KILN_OP_vendor_executable;
-        if (!other && vendor->role(node) == KILN_VENDOR_NONE)
-            return refuse(vendor, node, error);
+        if (!other && task->target->vendor->role(node) == KILN_VENDOR_NONE)
+            return refuse(task, node, error);
     }
     return TRUE;
 }
 
 /* Every custom_op of @region becomes a call of its body, declared: there are no other calls. */
 static gboolean
-call_customs(const KilnVendor *vendor, KilnFunction *region, GError **error)
+call_customs(Task *task, GError **error)
 {
+    KilnFunction *region = kiln_module_entry(task->module);
     kiln_foreach_node_safe (node, region) {
         if (node->op == KILN_OP_vendor_executable ||
-            (node->op == KILN_OP_custom_op && !vendor->takes_custom))
-            return refuse(vendor, node, error);
+            (node->op == KILN_OP_custom_op && !task->target->vendor->takes_custom))
+            return refuse(task, node, error);
         if (node->op != KILN_OP_custom_op)
             continue;
         const KilnAttrs_custom_op *attrs = kiln_attrs(node, custom_op);
@@ -136,30 +145,28 @@ call_customs(const KilnVendor *vendor, KilnFunction *region, GError **error)
     return TRUE;
 }
 
-typedef struct {
-    const KilnTarget *target;
-    KilnModule *module; /* has the region, and is of no use behind compile() */
-    int threads;
-} Task;
-
 static KilnCompiled *
-compile(const Task *task, GError **error)
+compile(Task *task, GError **error)
 {
     KilnFunction *body = kiln_module_entry(task->module);
     const KilnVendor *vendor = task->target->vendor;
-    if (!call_customs(vendor, body, error))
+    if (!call_customs(task, error))
         return NULL;
     guint n = body->arguments->len;
     g_autofree bool *constant = g_new0(bool, n + 1);
     for (guint i = 0; i < n; i++)
         constant[i] = kiln_function_argument(body, i)->constness == KILN_CONSTNESS_COMPILE;
     g_autoptr(KilnIRFunction) region = kiln_lower(body, error);
-    if (!region || !check_roles(vendor, task->module, error))
+    if (!region || !check_roles(task, error))
         return NULL;
-    KilnCompiled *compiled = vendor->compile(region, task->target, constant, task->threads, error);
+    const KilnInstr *refused = NULL;
+    KilnCompiled *compiled =
+        vendor->compile(region, task->target, constant, task->threads, &refused, error);
     if (compiled) {
         compiled->vendor = vendor;
         compiled->threads = task->threads;
+    } else if (refused) {
+        task->refused = g_strdup(kiln_instr_label(refused));
     }
     return compiled;
 }
@@ -167,15 +174,32 @@ compile(const Task *task, GError **error)
 static KilnCached *
 make(void *data, GError **error)
 {
-    const Task *task = data;
+    Task *task = data;
     KilnCompiled *compiled = compile(task, error);
     return compiled ? &compiled->cached : NULL;
 }
 
+/* The node of @body that is called @label in the module of the region, where values are numbered.
+ */
+static KilnNode *
+find_refused(const KilnFunction *body, const char *label)
+{
+    g_autoptr(KilnModule) module = kiln_region_module(body, NULL);
+    const KilnNode *copy = module ? kiln_module_entry(module)->first : NULL;
+    KilnNode *node = body->first;
+    for (; copy && node; copy = copy->next, node = node->next) {
+        if (g_str_equal(kiln_node_label(copy), label))
+            return node;
+    }
+    return NULL;
+}
+
 KilnCompiled *
 kiln_kernel_cache_get(const KilnTarget *target, const KilnFunction *body, int threads,
-                      GError **error)
+                      KilnNode **out_refused, GError **error)
 {
+    if (out_refused)
+        *out_refused = NULL;
     g_autoptr(KilnModule) module = kiln_region_module(body, error);
     g_autofree char *region = module ? module_key(module, error) : NULL;
     if (!region)
@@ -183,8 +207,16 @@ kiln_kernel_cache_get(const KilnTarget *target, const KilnFunction *body, int th
     g_autofree char *key = g_strdup_printf("%s %s, %s %s, %d threads\n%s", target->vendor->name,
                                            target->vendor->version, target->name,
                                            kiln_isa_name(target->isa), threads, region);
-    Task task = { target, module, threads };
-    return (KilnCompiled *)kiln_cache_get(&cache, key, make, &task, error);
+    Task task = { target, module, threads, NULL };
+    KilnCached *compiled = kiln_cache_get(&cache, key, make, &task, error);
+    KilnNode *refused = task.refused ? find_refused(body, task.refused) : NULL;
+    if (refused)
+        g_prefix_error(error, "%s (%s): ", kiln_node_label(refused),
+                       kiln_op_info(refused->op)->name);
+    if (out_refused)
+        *out_refused = refused;
+    g_free(task.refused);
+    return (KilnCompiled *)compiled;
 }
 
 uint64_t

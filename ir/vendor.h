@@ -62,9 +62,11 @@ typedef struct KilnVendor {
      * at its edges, and for those of a `custom_op`: that is a `call`, of whose declaration's body
      * kiln_custom_get() (ir/custom.h) makes kernels of @target. @constant: one flag per input, true
      * where its values will be there to be packed. NULL and an error where the library lacks
-     * something: the region goes back inline then. */
+     * something, and *@out_refused says for which instruction (else it stays as it is): that one
+     * goes to own kernels, the rest may stay the vendor's. */
     KilnCompiled *(*compile)(const KilnIRFunction *region, const KilnTarget *target,
-                             const bool *constant, int threads, GError **error);
+                             const bool *constant, int threads, const KilnInstr **out_refused,
+                             GError **error);
     /** The layout in which @compiled wants operand @i of the call (results come first), a constant
      * that it packs now: a region whose argument is unpacked from that takes it as it is given.
      * NULL where that has no tag. May be NULL itself. */
@@ -81,9 +83,11 @@ const KilnCompiled *kiln_call_compiled(const KilnInstr *instr);
 /** @body compiled by the vendor of @target for @threads: from the kernel cache of the process where
  * an equal region (operators, types, attributes, literals, which arguments are constant) lies
  * there, else made and put there. A region stays in the cache as long as something refers to it.
- * Arguments are constant where their constness says so. Thread-safe. A new reference. */
+ * Arguments are constant where their constness says so. Thread-safe. A new reference. NULL and an
+ * error, which names the node of @body that the vendor refuses: *@out_refused (may be NULL) is that
+ * node, NULL where it is none in particular. */
 KilnCompiled *kiln_kernel_cache_get(const KilnTarget *target, const KilnFunction *body, int threads,
-                                    GError **error);
+                                    KilnNode **out_refused, GError **error);
 /** The text by which regions are equal: the same in every process. */
 char *kiln_region_key(const KilnFunction *body, GError **error);
 /** How often something was compiled by this process: for tests. */

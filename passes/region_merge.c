@@ -6,6 +6,8 @@
 
 #include "graph/outline.h"
 
+#include <stdlib.h>
+
 typedef struct {
     const KilnMerge *merge;
     GHashTable *index; /* KilnNode* → its number in `between`, from 1 on */
@@ -88,6 +90,69 @@ kiln_merge_clones(const KilnNode *node, uint32_t i)
     bool attribute = kiln_op_is_shape_operand(node->op, i);
     return value && kiln_value_constant(value) &&
            (attribute || kiln_type_elements(&value->type) == 1);
+}
+
+/* --- what may be a custom_op --- */
+
+/* Constant in the body of a region, too. */
+static bool
+is_weight(const KilnValue *value, const KilnFunction *function)
+{
+    if (value->def)
+        return kiln_value_constant(value) || (value->def->op == KILN_OP_unpack &&
+                                              is_weight(value->def->operands[0].value, function));
+    for (guint i = 0; i < function->arguments->len; i++) {
+        const KilnArgument *argument = kiln_function_argument(function, i);
+        if (&argument->value == value)
+            return argument->constness == KILN_CONSTNESS_COMPILE;
+    }
+    return false;
+}
+
+/* Weights that own kernels would pack are not packed in a custom_op. */
+static bool
+reads_weights(const KilnNode *node)
+{
+    if (kiln_op_has(node->op, KILN_TRAIT_ELEMENTWISE))
+        return false;
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        const KilnValue *value = node->operands[i].value;
+        if (value && is_weight(value, node->function) && !kiln_merge_clones(node, i))
+            return true;
+    }
+    return false;
+}
+
+bool
+kiln_merge_may_be_custom(const KilnTarget *target, const KilnNode *node)
+{
+    uint32_t apart = KILN_TRAIT_REGION | KILN_TRAIT_STATE | KILN_TRAIT_RANDOM |
+                     KILN_TRAIT_SIDE_EFFECT | KILN_TRAIT_TERMINATOR;
+    if (!target->vendor->takes_custom || kiln_op_info(node->op)->traits & apart ||
+        node->op == KILN_OP_vendor_executable || reads_weights(node))
+        return false;
+    for (uint32_t r = 0; r < node->n_results; r++) {
+        const KilnType *type = &node->results[r].type;
+        if (!kiln_type_is_static(type) || type->quant || type->layout || node->results[r].known)
+            return false;
+    }
+    return target->vendor->takes_custom(node) && kiln_target_supports(target, node, NULL);
+}
+
+uint32_t
+kiln_merge_next_number(const KilnModule *module)
+{
+    uint32_t next = 0;
+    for (guint f = 0; f < module->all_functions->len; f++) {
+        const KilnFunction *function = g_ptr_array_index(module->all_functions, f);
+        kiln_foreach_node (node, function) {
+            const char *callee =
+                node->op == KILN_OP_custom_op ? kiln_attrs(node, custom_op)->callee : NULL;
+            if (callee && callee[0] == 'c')
+                next = MAX(next, (uint32_t)strtoul(callee + 1, NULL, 10) + 1);
+        }
+    }
+    return next;
 }
 
 /* --- bodies --- */
@@ -263,6 +328,38 @@ add_custom(Fill *around, const Levels *levels, uint32_t group, uint32_t number, 
     good = good && add_custom_node(around, &inside, results, number, error);
     fill_clear(&inside);
     return good;
+}
+
+KilnNode *
+kiln_merge_wrap(KilnNode *node, uint32_t number, GError **error)
+{
+    Fill around = { node->function, g_hash_table_new(NULL, NULL), g_ptr_array_new() };
+    Fill inside = fill_new(node->function->module);
+    g_autoptr(GPtrArray) results = g_ptr_array_new(), read = g_ptr_array_new();
+    KilnNode *custom = NULL;
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        KilnValue *value = node->operands[i].value;
+        if (value && !kiln_merge_clones(node, i))
+            g_hash_table_insert(around.values, value, value);
+        if (value && value->def && !g_ptr_array_find(read, value->def, NULL))
+            g_ptr_array_add(read, value->def);
+    }
+    for (uint32_t r = 0; r < node->n_results; r++)
+        g_ptr_array_add(results, &node->results[r]);
+    if (copy_into(&inside, node, error) &&
+        add_custom_node(&around, &inside, results, number, error)) {
+        const KilnValue *made = g_hash_table_lookup(around.values, g_ptr_array_index(results, 0));
+        custom = made->def;
+        kiln_node_move(custom, node);
+        for (guint r = 0; r < results->len; r++)
+            kiln_value_replace(g_ptr_array_index(results, r), &custom->results[r]);
+        kiln_node_remove(node);
+        for (guint i = 0; i < read->len; i++)
+            kiln_node_remove_if_dead(g_ptr_array_index(read, i));
+    }
+    fill_clear(&inside);
+    fill_clear(&around);
+    return custom;
 }
 
 static bool

@@ -4,6 +4,7 @@
 #define KILN_PASSES_REGION_MERGE_H
 
 #include "graph/module.h"
+#include "ir/vendor.h"
 
 /** Two regions of which no other one lies between. */
 typedef struct {
@@ -15,6 +16,14 @@ typedef struct {
 /** True where the body of a custom_op has a literal of its own and captures it not: in place of an
  * attribute, or a single number. */
 bool kiln_merge_clones(const KilnNode *node, uint32_t i);
+/** True where own kernels of @target may compute @node as a step among its vendor's, which can hold
+ * what it reads and gives: it has no weights that they would pack. */
+bool kiln_merge_may_be_custom(const KilnTarget *target, const KilnNode *node);
+/** Behind the greatest number of a custom_op in @module. */
+uint32_t kiln_merge_next_number(const KilnModule *module);
+/** Makes a custom_op, called by @number, of @node alone, which is in the body of a region. NULL
+ * with an error. */
+KilnNode *kiln_merge_wrap(KilnNode *node, uint32_t number, GError **error);
 /** How many custom_ops the nodes of @merge make: what is connected without the vendor's is one. */
 uint32_t kiln_merge_customs(const KilnMerge *merge);
 /** Makes it, in the place of the last; custom_ops are called by numbers from *@number on, which it

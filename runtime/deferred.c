@@ -124,7 +124,7 @@ static KilnCompiled *
 compile(const Deferred *deferred, const KilnInstr *instr, GError **error)
 {
     KilnCompiled *made = kiln_kernel_cache_get(deferred->target, instr->declaration->body,
-                                               deferred->compiled.threads, error);
+                                               deferred->compiled.threads, NULL, error);
     if (!made || check_same(deferred, instr, made, error))
         return made;
     kiln_shared_unref(&made->shared);

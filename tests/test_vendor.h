@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A vendor for tests of the offload road, with or without a library: it takes products,
- * convolutions, pools, softmax, LSTM and what may follow them, own kernels in custom_ops, fails to
- * compile a region with an lrn in it, and makes kernels that must never run: tests evaluate the
- * bodies of regions. */
+ * convolutions, pools, softmax, LSTM and what may follow them, own kernels in custom_ops, refuses
+ * to compile an lrn or a convolution that steps by threes, and makes kernels that must never run:
+ * tests evaluate the bodies of regions. */
 #ifndef KILN_TESTS_TEST_VENDOR_H
 #define KILN_TESTS_TEST_VENDOR_H
 
@@ -68,6 +68,18 @@ test_vendor_layout_us(const KilnFunction *body, uint32_t layout)
     return us;
 }
 
+/* A sum with what lies in a layout: with what a convolution or a pool gives. */
+static inline bool
+test_vendor_adds_laid(const KilnNode *node)
+{
+    bool laid = false;
+    for (uint32_t i = 0; node->op == KILN_OP_add && i < node->n_operands; i++) {
+        const KilnNode *def = node->operands[i].value->def;
+        laid |= def && test_vendor_wants_layout(def);
+    }
+    return laid;
+}
+
 static inline bool
 test_vendor_lies_in(const KilnFunction *body, const KilnValue *value, uint32_t layout)
 {
@@ -76,7 +88,8 @@ test_vendor_lies_in(const KilnFunction *body, const KilnValue *value, uint32_t l
     if (value->def)
         return test_vendor_wants_layout(value->def) || value->def->op == KILN_OP_relu;
     kiln_foreach_use (use, value) {
-        if (test_vendor_wants_layout(use->user) && use->index == 0)
+        if ((test_vendor_wants_layout(use->user) && use->index == 0) ||
+            test_vendor_adds_laid(use->user))
             return true;
     }
     return false;
@@ -167,13 +180,24 @@ test_vendor_packed_tag(const KilnCompiled *compiled, uint32_t i)
     return i < TEST_VENDOR_OPERANDS ? ((const TestCompiled *)compiled)->tags[i] : NULL;
 }
 
+/* lrn, and convolutions that step by threes. */
+static inline bool
+test_vendor_refuses(const KilnInstr *instr)
+{
+    const KilnInts *strides =
+        instr->kind == KILN_INSTR_conv ? &kiln_instr_attrs(instr, conv)->strides : NULL;
+    return instr->kind == KILN_INSTR_lrn || (strides && strides->n && strides->v[0] == 3);
+}
+
 static inline KilnCompiled *
 test_vendor_compile(const KilnIRFunction *region, const KilnTarget *target, const bool *constant,
-                    int threads, GError **error)
+                    int threads, const KilnInstr **out_refused, GError **error)
 {
     kiln_foreach_instr (instr, region) {
-        if (instr->kind == KILN_INSTR_lrn)
+        if (test_vendor_refuses(instr)) {
+            *out_refused = instr;
             return kiln_throw_null(error, KILN_ERROR_UNSUPPORTED, "injected failure");
+        }
     }
     TestCompiled *made = g_new0(TestCompiled, 1);
     made->customs = g_ptr_array_new_with_free_func((GDestroyNotify)kiln_shared_unref);

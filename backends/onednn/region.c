@@ -86,9 +86,20 @@ enter_operands(Builder *builder)
     }
 }
 
+/* What computes @buffer; NULL: it is given. */
+static const KilnInstr *
+writer_of(const KilnBuffer *buffer)
+{
+    kiln_foreach_buffer_use (use, buffer) {
+        if (use->access == KILN_ACCESS_OUT)
+            return use->user;
+    }
+    return NULL;
+}
+
 /* Results that lie elsewhere, or otherwise, are brought where the caller wants them. */
 static bool
-finish_outputs(Builder *builder)
+finish_outputs(Builder *builder, const KilnInstr **out_refused)
 {
     const GPtrArray *outputs = builder->function->outputs;
     for (guint i = 0; i < outputs->len; i++) {
@@ -102,8 +113,10 @@ finish_outputs(Builder *builder)
             continue;
         dnnl_memory_desc_t md = kiln_onednn_edge(&buffer->type);
         uint32_t to = kiln_onednn_result(builder, buffer, &md);
-        if (!kiln_onednn_reorder(builder, from, to, "reorder of a result"))
+        if (!kiln_onednn_reorder(builder, from, to, "reorder of a result")) {
+            *out_refused = writer_of(buffer);
             return false;
+        }
     }
     return true;
 }
@@ -238,7 +251,7 @@ is_small(const KilnIRFunction *function)
 }
 
 static bool
-build_all(Builder *builder)
+build_all(Builder *builder, const KilnInstr **out_refused)
 {
     enter_operands(builder);
     kiln_foreach_instr (instr, builder->function) {
@@ -246,12 +259,11 @@ build_all(Builder *builder)
             continue;
         builder->done[instr->id] = true;
         if (!build_instr(builder, instr)) {
-            g_prefix_error(builder->error, "%s (%s): ", kiln_instr_label(instr),
-                           kiln_instr_info(instr->kind)->name);
+            *out_refused = instr;
             return false;
         }
     }
-    return finish_outputs(builder);
+    return finish_outputs(builder, out_refused);
 }
 
 /* A region may hand on what it does not compute with. Constants may lie in any layout. */
@@ -276,7 +288,7 @@ check_types(const KilnIRFunction *function, const bool *constant, GError **error
 
 KilnCompiled *
 kiln_onednn_compile(const KilnIRFunction *function, const KilnTarget *target, const bool *constant,
-                    int threads, GError **error)
+                    int threads, const KilnInstr **out_refused, GError **error)
 {
     if (!kiln_onednn_engine())
         return kiln_throw_null(error, KILN_ERROR_UNSUPPORTED, "oneDNN has no engine");
@@ -300,7 +312,7 @@ kiln_onednn_compile(const KilnIRFunction *function, const KilnTarget *target, co
     region->small = is_small(function);
     int before = kiln_onednn_set_threads(region->small ? 1 : threads);
     kiln_onednn_find_joins(&builder);
-    bool good = build_all(&builder);
+    bool good = build_all(&builder, out_refused);
     kiln_onednn_set_threads(before);
     for (guint i = 0; i < n; i++) {
         if (builder.values[i])

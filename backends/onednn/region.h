@@ -299,7 +299,8 @@ double kiln_onednn_region_us(const KilnIRFunction *function, const bool *constan
 /* --- the whole (region.c), running (run.c) --- */
 
 KilnCompiled *kiln_onednn_compile(const KilnIRFunction *function, const KilnTarget *target,
-                                  const bool *constant, int threads, GError **error);
+                                  const bool *constant, int threads, const KilnInstr **out_refused,
+                                  GError **error);
 void kiln_onednn_contexts_free(Region *region);
 const char *kiln_onednn_run(const KilnKernelArgs *args);
 void kiln_onednn_pack(const KilnInstr *instr, const void *const *data, void *packed,

@@ -11,8 +11,21 @@
  *             compiled object, which lies in the kernel cache as long as a declaration refers to it
  *   take-back a constant was to be packed for the region, and the pack was not folded: the region
  *             reads it plain, and packs it when it is bound
- *   inline    the vendor did not, or the region reads values around it: its nodes stand where it
- *             stood, and run on own kernels
+ *   custom    the vendor refused one operator of several: that is computed by own kernels among the
+ *             vendor's, as a custom_op, and the region is compiled again
+ *   split     own kernels cannot be among them: that operator stands inline, and the rest is two
+ *             regions, compiled in their turn
+ *
+ *      %y = vendor.graph @r0(%x, …) {        %a = vendor.graph @r0.1(%x, …) {…}
+ *        … %a …                        =>    %b = lrn(%a)
+ *        %b = lrn(%a)                        %y = vendor.graph @r0.2(%b, …) {…}
+ *        … }
+ *
+ *   inline    no more is left of the region than own kernels take min-us for, or it reads values
+ *             around it: its nodes stand where it stood, and run on own kernels
+ *
+ * What reads the refused operator, or something that does, is behind it, all else in front: both
+ * parts are convex. What goes from one to the other stays in the vendor's layout.
  *
  * requires nothing, preserves nothing; class E: what the vendor rounds otherwise is judged where
  * models are compared. The declaration keeps the body: a printed program is compiled again where
@@ -20,7 +33,19 @@
  */
 #include "graph/outline.h"
 #include "ir/vendor.h"
+#include "passes/offload_split.h"
 #include "passes/pass.h"
+#include "passes/region_merge.h"
+
+static const char rule[] = "split";
+
+typedef struct {
+    const KilnTarget *target;
+    KilnPassContext *context;
+    KilnOffloadCosts costs;
+    uint32_t number; /* of the next custom_op; 0: not known yet */
+    GError **error;
+} Compiler;
 
 static uint32_t
 hash_text(const char *text)
@@ -94,28 +119,123 @@ take_back(KilnNode *node, KilnPassContext *context)
     }
 }
 
+/* --- what the vendor refuses --- */
+
+static uint32_t
+bit(KilnPart part)
+{
+    return 1u << part;
+}
+
+static bool
+pays(const Compiler *compiler, const KilnFunction *body, const KilnPart *parts, uint32_t which)
+{
+    double us = kiln_offload_parts_us(&compiler->costs, body, parts, which);
+    return us > 0 && us >= kiln_pass_options(compiler->context, compile_offload)->min_us;
+}
+
+/* More is left than a region is made for. */
+static bool
+is_worth_it(const Compiler *compiler, const KilnNode *region, const KilnPart *parts)
+{
+    KilnPassContext *context = compiler->context;
+    const KilnFunction *body = kiln_attrs(region, vendor_graph)->body;
+    GUARD(rest_pays, pays(compiler, body, parts, bit(KILN_PART_BEFORE) | bit(KILN_PART_AFTER)));
+    return true;
+}
+
+static bool
+may_be_custom(const Compiler *compiler, const KilnNode *refused)
+{
+    KilnPassContext *context = compiler->context;
+    GUARD(kernels_in_steps, kiln_merge_may_be_custom(compiler->target, refused));
+    return true;
+}
+
+static bool
+part_pays(const Compiler *compiler, const KilnFunction *body, const KilnPart *parts, KilnPart part)
+{
+    KilnPassContext *context = compiler->context;
+    GUARD(part_pays, pays(compiler, body, parts, bit(part)));
+    return true;
+}
+
+/* Parts that are not worth a region stand inline, too. */
+static void
+choose_parts(const Compiler *compiler, const KilnFunction *body, KilnPart *parts)
+{
+    bool before = part_pays(compiler, body, parts, KILN_PART_BEFORE);
+    bool after = part_pays(compiler, body, parts, KILN_PART_AFTER);
+    kiln_foreach_node (node, body) {
+        KilnPart *part = &parts[node->id];
+        if ((*part == KILN_PART_BEFORE && !before) || (*part == KILN_PART_AFTER && !after))
+            *part = KILN_PART_INLINE;
+    }
+}
+
+static gboolean compile(Compiler *compiler, KilnNode *node);
+
 static gboolean
-compile(KilnNode *node, const KilnTarget *target, KilnPassContext *context, GError **error)
+split(Compiler *compiler, KilnNode *node, KilnPart *parts, const char *why)
+{
+    const KilnFunction *body = kiln_attrs(node, vendor_graph)->body;
+    KilnNode *made[KILN_N_PARTS];
+    choose_parts(compiler, body, parts);
+    kiln_pass_note(compiler->context, rule, "@%s: %s", kiln_attrs(node, vendor_graph)->callee, why);
+    return kiln_offload_split(node, parts, compiler->target->vendor, made, compiler->error) &&
+           (!made[KILN_PART_BEFORE] || compile(compiler, made[KILN_PART_BEFORE])) &&
+           (!made[KILN_PART_AFTER] || compile(compiler, made[KILN_PART_AFTER]));
+}
+
+static gboolean
+put_inline(const Compiler *compiler, KilnNode *node, const char *why)
+{
+    const KilnAttrs_vendor_graph *attrs = kiln_attrs(node, vendor_graph);
+    kiln_pass_note(compiler->context, "inline", "@%s: %s", attrs->callee, why);
+    return kiln_node_inline(node, attrs->body, compiler->error);
+}
+
+/* Region @node without @refused, which is in its body. */
+static gboolean
+leave_out(Compiler *compiler, KilnNode *node, KilnNode *refused, const char *why)
+{
+    const KilnAttrs_vendor_graph *attrs = kiln_attrs(node, vendor_graph);
+    g_autofree KilnPart *parts = kiln_offload_parts(attrs->body, refused);
+    if (!is_worth_it(compiler, node, parts))
+        return put_inline(compiler, node, why);
+    if (!may_be_custom(compiler, refused))
+        return split(compiler, node, parts, why);
+    if (!compiler->number)
+        compiler->number = kiln_merge_next_number(node->function->module);
+    kiln_pass_note(compiler->context, "custom", "@%s: @c%u for %s", attrs->callee, compiler->number,
+                   why);
+    return kiln_merge_wrap(refused, compiler->number++, compiler->error) && compile(compiler, node);
+}
+
+static gboolean
+compile(Compiler *compiler, KilnNode *node)
 {
     KilnFunction *body = kiln_attrs(node, vendor_graph)->body;
     const char *callee = kiln_attrs(node, vendor_graph)->callee;
+    KilnPassContext *context = compiler->context;
     g_autoptr(GError) why = NULL;
-    KilnCompiled *compiled = NULL;
-    if (kiln_region_is_closed(node)) {
-        take_back(node, context);
-        compiled = kiln_kernel_cache_get(target, body, kiln_pass_threads(context), &why);
-    }
-    if (!compiled) {
-        kiln_pass_note(context, "inline", "@%s: %s", callee,
-                       why ? why->message : "it reads values around it");
-        return kiln_node_inline(node, body, error);
-    }
-    const KilnDeclaration *declaration = declare(node->function->module, body, compiled, error);
+    KilnNode *refused = NULL;
+    if (!kiln_region_is_closed(node))
+        return put_inline(compiler, node, "it reads values around it");
+    take_back(node, context);
+    KilnCompiled *compiled =
+        kiln_kernel_cache_get(compiler->target, body, kiln_pass_threads(context), &refused, &why);
+    if (!compiled && refused)
+        return leave_out(compiler, node, refused, why->message);
+    if (!compiled)
+        return put_inline(compiler, node, why->message);
+    const KilnDeclaration *declaration =
+        declare(node->function->module, body, compiled, compiler->error);
     kiln_shared_unref(&compiled->shared); /* the declaration has one of its own */
     if (!declaration)
         return FALSE;
     kiln_pass_note(context, "compile", "@%s: @%s", callee, declaration->name);
-    return kiln_node_call(node, declaration, error);
+    return kiln_node_call(node, declaration, compiler->error);
 }
 
 gboolean
@@ -126,11 +246,15 @@ kiln_pass_compile_offload(KilnFunction *function, KilnPassContext *context, bool
     *changed = false;
     if (!target || !target->vendor)
         return TRUE;
+    Compiler compiler = { .target = target,
+                          .context = context,
+                          .costs = { target, target->vendor, !kiln_pass_one_algorithm(context) },
+                          .error = error };
     kiln_foreach_node_safe (node, function) {
         if (node->op != KILN_OP_vendor_graph)
             continue;
         *changed = true;
-        if (!compile(node, target, context, error))
+        if (!compile(&compiler, node))
             return FALSE;
     }
     return TRUE;

@@ -28,8 +28,6 @@
 #include "passes/pass.h"
 #include "passes/region_merge.h"
 
-#include <stdlib.h>
-
 static const char rule[] = "merge";
 
 enum {
@@ -50,12 +48,6 @@ typedef struct {
 } Merger;
 
 /* --- what stands between --- */
-
-static bool
-is_plain(const KilnType *type)
-{
-    return kiln_type_is_static(type) && !type->quant && !type->layout;
-}
 
 /* A region as partition-offload makes it. */
 static bool
@@ -142,36 +134,6 @@ is_tail(const Merger *merger, const KilnNode *node)
     return role == KILN_VENDOR_TAIL || role == KILN_VENDOR_GLUE;
 }
 
-/* Weights that own kernels would pack are not packed in a custom_op. */
-static bool
-reads_weights(const KilnNode *node)
-{
-    if (kiln_op_has(node->op, KILN_TRAIT_ELEMENTWISE))
-        return false;
-    for (uint32_t i = 0; i < node->n_operands; i++) {
-        const KilnValue *value = node->operands[i].value;
-        if (value && kiln_value_constant(value) && !kiln_merge_clones(node, i))
-            return true;
-    }
-    return false;
-}
-
-static bool
-may_be_custom(const Merger *merger, const KilnNode *node)
-{
-    uint32_t apart = KILN_TRAIT_REGION | KILN_TRAIT_STATE | KILN_TRAIT_RANDOM |
-                     KILN_TRAIT_SIDE_EFFECT | KILN_TRAIT_TERMINATOR;
-    if (kiln_op_info(node->op)->traits & apart || node->op == KILN_OP_vendor_executable ||
-        merger->vendor->role(node) == KILN_VENDOR_ANCHOR || reads_weights(node))
-        return false;
-    for (uint32_t r = 0; r < node->n_results; r++) {
-        if (!is_plain(&node->results[r].type) || node->results[r].known)
-            return false;
-    }
-    return merger->vendor->takes_custom(node) &&
-           kiln_target_supports(merger->costs.target, node, NULL);
-}
-
 /* Whose each node between is. False where one can be in no region. */
 static bool
 assign(const Merger *merger, const KilnMerge *merge)
@@ -179,7 +141,8 @@ assign(const Merger *merger, const KilnMerge *merge)
     for (guint i = 0; i < merge->between->len; i++) {
         const KilnNode *node = g_ptr_array_index(merge->between, i);
         merge->custom[i] = !is_tail(merger, node);
-        if (merge->custom[i] && !may_be_custom(merger, node))
+        if (merge->custom[i] && (merger->vendor->role(node) == KILN_VENDOR_ANCHOR ||
+                                 !kiln_merge_may_be_custom(merger->costs.target, node)))
             return false;
     }
     return true;
@@ -463,23 +426,6 @@ report(const Merger *merger)
     kiln_pass_remark(merger->context, "census", "%s", line->str);
 }
 
-/* Behind the greatest number of a custom_op in the module. */
-static uint32_t
-next_number(const KilnModule *module)
-{
-    uint32_t next = 0;
-    for (guint f = 0; f < module->all_functions->len; f++) {
-        const KilnFunction *function = g_ptr_array_index(module->all_functions, f);
-        kiln_foreach_node (node, function) {
-            const char *callee =
-                node->op == KILN_OP_custom_op ? kiln_attrs(node, custom_op)->callee : NULL;
-            if (callee && callee[0] == 'c')
-                next = MAX(next, (uint32_t)strtoul(callee + 1, NULL, 10) + 1);
-        }
-    }
-    return next;
-}
-
 gboolean
 kiln_pass_merge_offload(KilnFunction *function, KilnPassContext *context, bool *changed,
                         GError **error)
@@ -494,7 +440,7 @@ kiln_pass_merge_offload(KilnFunction *function, KilnPassContext *context, bool *
                       .vendor = target->vendor,
                       .costs = { target, target->vendor, !kiln_pass_one_algorithm(context) },
                       .n_customs = take_census(function).customs,
-                      .number = next_number(function->module),
+                      .number = kiln_merge_next_number(function->module),
                       .error = error };
     g_autoptr(GPtrArray) regions = g_ptr_array_new();
     kiln_foreach_node (node, function) {

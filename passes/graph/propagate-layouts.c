@@ -333,7 +333,7 @@ compile_regions(KilnFunction *function, const KilnTarget *target, int threads)
         if (node->op != KILN_OP_vendor_graph || !kiln_region_is_closed(node))
             continue;
         const KilnFunction *body = kiln_attrs(node, vendor_graph)->body;
-        Region region = { node, kiln_kernel_cache_get(target, body, threads, NULL) };
+        Region region = { node, kiln_kernel_cache_get(target, body, threads, NULL, NULL) };
         g_array_append_val(regions, region);
     }
     return regions;
