@@ -181,8 +181,9 @@ measure(const Options *options, const BenchCase *one, double peak, Result *resul
     if (good) {
         const KilnSpecialisation *made = g_ptr_array_index(cpu.program->specialisations, 0);
         for (uint32_t i = 0; i < made->n_calls; i++) {
-            result->cost.flops += made->calls[i].cost.flops;
-            result->cost.bytes += made->calls[i].cost.bytes;
+            KilnCost cost = kiln_instr_cost(made->calls[i].instr);
+            result->cost.flops += cost.flops;
+            result->cost.bytes += cost.bytes;
             result->kernel = made->calls[i].kernel->name;
         }
     }

@@ -232,20 +232,24 @@ flops_of(const KilnInstr *instr)
     return times(transcendental_flops(instr->kind), elements(instr, 0));
 }
 
-KilnCost
-kiln_instr_cost(const KilnInstr *instr)
+static int64_t
+bytes_of(const KilnInstr *instr)
 {
-    KilnCost cost = { 0, 0 };
-    if (kiln_instr_is_bookkeeping(instr))
-        return cost;
-    cost.flops = plus(flops_of(instr), tail_flops(instr));
+    int64_t sum = 0;
     for (uint32_t i = 0; i < instr->n_operands; i++) {
         const KilnBuffer *buffer = instr->operands[i].buffer;
         int64_t bytes = buffer ? kiln_type_bytes(&buffer->type) : 0;
-        cost.bytes = plus(cost.bytes,
-                          instr->operands[i].access == KILN_ACCESS_INOUT ? times(2, bytes) : bytes);
+        sum = plus(sum, instr->operands[i].access == KILN_ACCESS_INOUT ? times(2, bytes) : bytes);
     }
-    return cost;
+    return sum;
+}
+
+KilnCost
+kiln_instr_cost(const KilnInstr *instr)
+{
+    if (kiln_instr_is_bookkeeping(instr))
+        return (KilnCost){ 0, 0 };
+    return (KilnCost){ plus(flops_of(instr), tail_flops(instr)), bytes_of(instr) };
 }
 
 /* A parallel region costs about as much as 32 k element-wise operations, and must be a small part
@@ -259,4 +263,15 @@ bool
 kiln_cost_is_parallel(const KilnCost *cost)
 {
     return cost->flops >= PARALLEL_FLOPS || cost->bytes >= PARALLEL_BYTES;
+}
+
+/* Bytes first: to count the operations of a region its nodes are looked at one by one. */
+bool
+kiln_instr_is_parallel(const KilnInstr *instr)
+{
+    KilnCost cost = { 0, kiln_instr_is_bookkeeping(instr) ? 0 : bytes_of(instr) };
+    if (kiln_cost_is_parallel(&cost))
+        return true;
+    cost = kiln_instr_cost(instr);
+    return kiln_cost_is_parallel(&cost);
 }

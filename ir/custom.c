@@ -217,8 +217,7 @@ add_step(const KilnCustom *custom, const KilnInstr *instr, const KilnTarget *tar
     if (!step.kernel)
         return kiln_throw(error, KILN_ERROR_UNSUPPORTED, "target %s has no kernel for %s",
                           target->name, kiln_instr_info(instr->kind)->name);
-    KilnCost cost = kiln_instr_cost(instr);
-    step.parallel = kiln_cost_is_parallel(&cost);
+    step.parallel = kiln_instr_is_parallel(instr);
     step.run = kiln_kernel_entry(step.kernel, instr);
     gboolean good = bind_weights(custom, &step, error);
     for (uint32_t i = 0; i < instr->n_operands; i++) {

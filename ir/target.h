@@ -167,6 +167,8 @@ typedef struct {
 KilnCost kiln_instr_cost(const KilnInstr *instr);
 /** False where one thread is faster than waking the others. */
 bool kiln_cost_is_parallel(const KilnCost *cost);
+/** The same of the cost of @instr. */
+bool kiln_instr_is_parallel(const KilnInstr *instr);
 /** Estimated microseconds on one thread of the instruction that @node lowers to, by the fastest
  * algorithm that @target has for it, the direct one alone unless @any_algorithm; literals are taken
  * for packed weights. Negative where no model says. */

@@ -167,8 +167,7 @@ bind_calls(KilnBinder *binder, GError **error)
         call->kernel = kiln_target_find(binder->options->target, instr);
         if (!call->kernel)
             return throw_no_kernel(binder, instr, error);
-        call->cost = kiln_instr_cost(instr);
-        call->parallel = kiln_cost_is_parallel(&call->cost);
+        call->parallel = kiln_instr_is_parallel(instr);
         call->scratch_offset = -1;
         call->first_slot = out->n_slots;
         out->n_slots += instr->n_operands;

@@ -93,7 +93,6 @@ typedef struct {
     size_t packed_bytes;    /* of the operands that the kernel wants packed; 0: none */
     GBytes *packed;
     void *prepared; /* NULL where the kernel prepares nothing */
-    KilnCost cost;
 } KilnBoundCall;
 
 /** A program for one combination of shapes: immutable once made, shared by the program that caches

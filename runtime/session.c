@@ -211,12 +211,13 @@ make_entries(KilnSession *session)
     session->entries = g_new0(KilnProfileEntry, made->n_calls + 1);
     for (uint32_t c = 0; c < made->n_calls; c++) {
         const KilnBoundCall *call = &made->calls[c];
+        const KilnCost cost = kiln_instr_cost(call->instr);
         session->entries[c] =
             (KilnProfileEntry){ .instruction = kiln_instr_info(call->instr->kind)->name,
                                 .node = kiln_instr_label(call->instr),
                                 .kernel = call->kernel->name,
-                                .flops = call->cost.flops,
-                                .bytes = call->cost.bytes,
+                                .flops = cost.flops,
+                                .bytes = cost.bytes,
                                 .live_bytes = live[c] };
     }
 }
