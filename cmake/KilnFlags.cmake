@@ -31,6 +31,10 @@ function(kiln_isa_sources)
     elseif(source MATCHES "_avx512\\.c$")
       set_source_files_properties(${source} PROPERTIES
         COMPILE_OPTIONS "-mavx512f;-mavx512bw;-mavx512dq;-mavx512vl;-mfma;-mf16c;-mprefer-vector-width=512")
+      # Formulas in four vectors at a time: GCC mixes them, which 32 registers have room for, only when asked.
+      if(source MATCHES "elementwise_avx512" AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
+        set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS -fschedule-insns)
+      endif()
     endif()
   endforeach()
 endfunction()

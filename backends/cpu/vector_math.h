@@ -147,31 +147,29 @@ vector_sigmoid(V x)
     return V_FUSED_FROM(V_MUL(y, inverse), lost, y);
 }
 
-/* x / (1 + e^-ax), where e^-|ax| = p 2^n: scaled at the end, so that small results keep their
-   digits. What rounding p, the sum and the product loses is made good. Where the
-   power is below all floats, x 0. */
+/* 2^n for whole n from -126 to 127: adding 1.5 × 2^23 leaves the biased exponent in the low bits.
+ */
+static inline V
+power_of_whole(V n)
+{
+    return V_FROM_BITS(VI_SHL(V_BITS(V_ADD(n, V_SET1(0x1.8p23f + 127.0f))), 23));
+}
+
+/* x / (1 + e^-ax), where e^-ax = (1 + q) 2^n: numerator and denominator are divided by the bigger
+   one of 1 and 2^n, so that nothing overflows, and the sum is 1 + (2^-|n| + q 2^min(n, 0)), in
+   which only two additions round. Where the power is above all floats, x 0. */
 static inline V
 vector_swish(V x, V a)
 {
-    const V one = V_SET1(1.0f), half = V_SET1(0.5f), least = V_SET1(-150.0f);
-    V ax = V_MUL(a, x);
-    B negative = V_LT(ax, V_SET1(0.0f));
-    Reduced at = reduce(V_MAX(least, V_NEG(V_ABS(ax))));
-    V q = expm1_reduced(at.r), p = V_ADD(one, q), p_lost = V_SUB(q, V_SUB(p, one));
-    V e = V_SCALE(p, at.n, at.whole), sum = V_ADD(one, e);
-    V lost = V_FUSED(p_lost, e, V_SUB(e, V_SUB(sum, one)));
-    V factor = V_SELECT(negative, V_MUL(half, p), half), product = V_MUL(x, factor);
-    V y = V_DIV(product, sum);
-    V left = V_FUSED(x, factor, V_NEG(product));
-    /* Shares of y: 1 / sum need not be exact here. */
-    V inverse = V_FUSED_FROM(half, sum, V_SET1(1.5f));
-    V share = V_SELECT(negative, V_FUSED_FROM(p_lost, q, p_lost), V_SET1(0.0f));
-    share = V_FUSED_FROM(lost, inverse, share);
-    y = V_FUSED(y, share, V_FUSED(left, inverse, y));
-    V scaled = V_SCALE(y, V_ADD(at.n, one), VI_ADD(at.whole, VI_SET1(1)));
-    y = V_SELECT(negative, scaled, V_ADD(y, y));
-    y = V_SELECT(V_LT(V_SET1(30.0f), ax), x, y);
-    return V_SELECT(V_LT(ax, least), V_MUL(x, V_SET1(0.0f)), y);
+    const V zero = V_SET1(0.0f), magic = V_SET1(0x1.8p23f);
+    V t = V_NEG(V_MUL(a, x));
+    Reduced at = reduce(V_MAX(V_SET1(-30.0f), t)); /* below, the sum is 1 */
+    V down = V_MIN(zero, V_NEG(at.n)), up = V_MIN(zero, at.n);
+    V least = power_of_whole(V_MAX(V_SET1(-126.0f), V_ADD(down, up)));
+    V sum = V_FUSED(expm1_reduced(at.r), power_of_whole(up), least);
+    V scaled = V_SCALE(x, down, VI_SUB(V_BITS(V_ADD(down, magic)), V_BITS(magic)));
+    V y = V_DIV(scaled, V_ADD(V_SET1(1.0f), sum));
+    return V_SELECT(V_LT(V_SET1(150.0f), t), V_MUL(x, zero), y);
 }
 
 /* Around zero x + x p(x²); elsewhere 1 - e^-p(|x|), which is 1 from |x| = 3.92 on. */
