@@ -168,16 +168,29 @@ pack(Builder *builder, const KilnBuffer *buffer, const dnnl_memory_desc_t *from,
 }
 
 bool
+kiln_onednn_set_small(Builder *builder, bool small)
+{
+    bool before = builder->small;
+    builder->small = small;
+    kiln_onednn_set_threads(small || builder->region->small ? 1 : builder->threads);
+    return before;
+}
+
+bool
 kiln_onednn_reorder(Builder *builder, uint32_t from, uint32_t to, const char *what)
 {
     dnnl_primitive_desc_t pd = NULL;
-    dnnl_status_t status = kiln_onednn_reorder_pd(kiln_onednn_slot_md(builder, from),
-                                                  kiln_onednn_slot_md(builder, to), &pd);
-    if (!kiln_onednn_check(status, what, builder->error))
-        return false;
+    const dnnl_memory_desc_t *md = kiln_onednn_slot_md(builder, to);
+    KilnCost cost = { 0, 2 * (int64_t)dnnl_memory_desc_get_size(md) };
+    bool before = kiln_onednn_set_small(builder, !kiln_cost_is_parallel(&cost));
+    dnnl_status_t status = kiln_onednn_reorder_pd(kiln_onednn_slot_md(builder, from), md, &pd);
     StepArg args[] = { { DNNL_ARG_FROM, from }, { DNNL_ARG_TO, to } };
-    const char *name = kiln_onednn_implementation(pd, what, builder->error);
-    return name && kiln_onednn_add(builder, pd, args, 2, what, name);
+    const char *name = kiln_onednn_check(status, what, builder->error)
+                           ? kiln_onednn_implementation(pd, what, builder->error)
+                           : NULL;
+    bool good = name && kiln_onednn_add(builder, pd, args, 2, what, name);
+    kiln_onednn_set_small(builder, before);
+    return good;
 }
 
 /* A constant that is packed already, as the operand that it is. */
@@ -383,7 +396,7 @@ bool
 kiln_onednn_add(Builder *builder, dnnl_primitive_desc_t pd, const StepArg *args, uint32_t n,
                 const char *what, const char *implementation)
 {
-    Step step = { .pd = pd, .first_arg = builder->region->args->len };
+    Step step = { .pd = pd, .first_arg = builder->region->args->len, .small = builder->small };
     dnnl_memory_desc_t scratch = *dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
     for (uint32_t i = 0; i < n; i++)
         add_arg(builder, &step, args[i].arg, args[i].slot);

@@ -115,7 +115,7 @@ dies_here(const Builder *builder, const Conv *conv, const PostOps *post)
         if (post->ops[i].is_binary && post->ops[i].other == other)
             return false;
     }
-    if (other == conv->x || other->kind != KILN_BUFFER_ALLOC ||
+    if (other == kiln_onednn_unscaled(builder, conv->x) || other->kind != KILN_BUFFER_ALLOC ||
         !kiln_type_same_shape(&other->type, &post->result->type))
         return false;
     /* The parts of a concat may be read after it. */
@@ -167,9 +167,14 @@ make_in_layout(Builder *builder, const Conv *conv, PostOps *post, Layout layout,
     *out_made = true;
     g_autoptr(GArray) args = g_array_new(FALSE, FALSE, sizeof(StepArg));
     dnnl_memory_desc_t w = *dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0);
+    if (!kiln_onednn_settle_scale(builder, conv->x, &w)) {
+        dnnl_primitive_desc_destroy(pd);
+        return false;
+    }
+    uint32_t weights = kiln_onednn_packed(builder, conv->w, &conv->weights, &w);
     StepArg fixed[] = {
-        { DNNL_ARG_SRC, kiln_onednn_slot_as(builder, conv->x, &x) },
-        { DNNL_ARG_WEIGHTS, kiln_onednn_packed(builder, conv->w, &conv->weights, &w) },
+        { DNNL_ARG_SRC, kiln_onednn_slot_as(builder, kiln_onednn_unscaled(builder, conv->x), &x) },
+        { DNNL_ARG_WEIGHTS, kiln_onednn_scale_weights(builder, conv->x, weights) },
         { DNNL_ARG_BIAS, 0 },
     };
     if (has_bias_inside(conv)) {
@@ -198,8 +203,10 @@ make_in_layout(Builder *builder, const Conv *conv, PostOps *post, Layout layout,
     if (!kiln_onednn_add(builder, pd, (const StepArg *)(const void *)args->data, args->len, what,
                          name))
         return false;
-    return !conv->bias || has_bias_inside(conv) ||
-           kiln_onednn_add_bias(builder, conv->bias, post, layout, result.slot);
+    if (conv->bias && !has_bias_inside(conv) &&
+        !kiln_onednn_add_bias(builder, conv->bias, post, layout, result.slot))
+        return false;
+    return kiln_onednn_add_own(builder, post, result.slot);
 }
 
 /* The layout of the region first, then whatever there is. */

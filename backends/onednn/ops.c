@@ -153,7 +153,8 @@ add_product(Builder *builder, const Product *product, PostOps *post)
     g_autofree char *type = kiln_type_to_string(&product->b->type);
     g_autofree char *what = g_strdup_printf("matmul %s", type);
     return kiln_onednn_add(builder, pd, (const StepArg *)(const void *)args->data, args->len, what,
-                           name);
+                           name) &&
+           kiln_onednn_add_own(builder, post, slot);
 }
 
 bool
@@ -281,10 +282,8 @@ layout_of(const Builder *builder, const KilnBuffer *buffer)
     return LAYOUT_PLAIN;
 }
 
-/* One number per channel, in the layout of the @result that it is added to: of a plain one the
- * library has slow code only. */
-static dnnl_memory_desc_t
-channels_md(const KilnType *result, Layout layout)
+dnnl_memory_desc_t
+kiln_onednn_channels_md(const KilnType *result, Layout layout)
 {
     KilnType row = *result;
     for (int i = 0; i < row.rank; i++)
@@ -292,8 +291,8 @@ channels_md(const KilnType *result, Layout layout)
     return kiln_onednn_md(&row, layout);
 }
 
-static bool
-is_per_channel(const KilnType *type, const KilnType *result)
+bool
+kiln_onednn_is_per_channel(const KilnType *type, const KilnType *result)
 {
     int channel = 1 - (result->rank - type->rank);
     return result->rank >= 3 && channel >= 0 && type->dims[channel] == result->dims[1] &&
@@ -317,8 +316,8 @@ build_binary(Builder *builder, const KilnInstr *instr, const PostOp *op)
     Layout layout = layout_of(builder, left);
     dnnl_memory_desc_t md = kiln_onednn_md(&y->type, layout);
     kiln_onednn_post_layout(&post, layout);
-    if (is_per_channel(&post.ops[0].other->type, &y->type))
-        post.ops[0].md = channels_md(&y->type, layout);
+    if (kiln_onednn_is_per_channel(&post.ops[0].other->type, &y->type))
+        post.ops[0].md = kiln_onednn_channels_md(&y->type, layout);
     dnnl_binary_desc_t desc;
     if (!kiln_onednn_check(dnnl_binary_desc_init(&desc, op->alg, &md, &post.ops[0].md, &md),
                            "binary", builder->error))
@@ -339,6 +338,8 @@ kiln_onednn_build_elementwise(Builder *builder, const KilnInstr *instr)
     PostOp op;
     if (!kiln_onednn_elementwise(instr, &op))
         return throw_none(builder, kiln_instr_info(instr->kind)->name);
+    if (kiln_onednn_defer_scale(builder, instr))
+        return true;
     return op.is_binary ? build_binary(builder, instr, &op) : build_unary(builder, instr, &op);
 }
 
@@ -347,7 +348,7 @@ kiln_onednn_add_bias(Builder *builder, const KilnBuffer *bias, const PostOps *po
                      uint32_t slot)
 {
     dnnl_memory_desc_t md = *kiln_onednn_slot_md(builder, slot);
-    dnnl_memory_desc_t row_md = channels_md(&post->result->type, layout);
+    dnnl_memory_desc_t row_md = kiln_onednn_channels_md(&post->result->type, layout);
     dnnl_binary_desc_t desc;
     if (!kiln_onednn_check(dnnl_binary_desc_init(&desc, dnnl_binary_add, &md, &row_md, &md), "bias",
                            builder->error))

@@ -75,9 +75,8 @@ kiln_onednn_elementwise(const KilnInstr *instr, PostOp *out)
     }
 }
 
-/* The one instruction that reads @buffer; NULL where there are more, or it is a result. */
-static const KilnInstr *
-only_reader(const KilnBuffer *buffer)
+const KilnInstr *
+kiln_onednn_only_reader(const KilnBuffer *buffer)
 {
     const KilnInstr *reader = NULL;
     if (buffer->kind != KILN_BUFFER_ALLOC)
@@ -103,7 +102,7 @@ kiln_onednn_absorb(Builder *builder, const KilnBuffer *buffer, bool binaries)
 {
     PostOps post = { .result = buffer };
     while (post.n < POST_MAX) {
-        const KilnInstr *next = only_reader(post.result);
+        const KilnInstr *next = kiln_onednn_only_reader(post.result);
         PostOp *op = &post.ops[post.n];
         if (!next || !kiln_onednn_elementwise(next, op) ||
             !is_same_shape(next->operands[0].buffer, buffer) || (op->is_binary && !binaries))
@@ -119,6 +118,10 @@ kiln_onednn_absorb(Builder *builder, const KilnBuffer *buffer, bool binaries)
         }
         builder->done[next->id] = true;
         post.result = next->operands[0].buffer;
+        if (kiln_onednn_own_pays(next)) {
+            post.own = next;
+            break;
+        }
         post.n++;
     }
     return post;

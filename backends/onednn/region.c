@@ -250,6 +250,24 @@ is_small(const KilnIRFunction *function)
     return !kiln_cost_is_parallel(&sum);
 }
 
+/* By itself not worth a team of threads: squeezed activations. Big weights come from memory, of
+ * which two threads get more than one. */
+static bool
+is_small_step(const Builder *builder, const KilnInstr *instr)
+{
+    enum {
+        BIG_WEIGHTS = 128 * 1024
+    };
+    KilnCost cost = kiln_instr_cost(instr);
+    int64_t weights = 0;
+    for (uint32_t i = 0; i < instr->n_operands; i++) {
+        const KilnBuffer *buffer = instr->operands[i].buffer;
+        if (buffer && kiln_onednn_is_constant(builder, buffer))
+            weights += kiln_type_bytes(&buffer->type);
+    }
+    return !kiln_cost_is_parallel(&cost) && weights < BIG_WEIGHTS;
+}
+
 static bool
 build_all(Builder *builder, const KilnInstr **out_refused)
 {
@@ -258,6 +276,7 @@ build_all(Builder *builder, const KilnInstr **out_refused)
         if (builder->done[instr->id])
             continue;
         builder->done[instr->id] = true;
+        kiln_onednn_set_small(builder, is_small_step(builder, instr));
         if (!build_instr(builder, instr)) {
             *out_refused = instr;
             return false;
@@ -306,6 +325,7 @@ kiln_onednn_compile(const KilnIRFunction *function, const KilnTarget *target, co
                         .values = g_new0(GArray *, n + 1),
                         .laid = g_new0(const KilnBuffer *, n + 1),
                         .done = g_new0(bool, function->next_id + 1),
+                        .scaling = g_new0(const KilnInstr *, n + 1),
                         .n_out = n_out,
                         .layout = choose_layout(function, constant),
                         .error = error };
@@ -322,6 +342,7 @@ kiln_onednn_compile(const KilnIRFunction *function, const KilnTarget *target, co
     g_free(builder.values);
     g_free(builder.laid);
     g_free(builder.done);
+    g_free(builder.scaling);
     if (!good) {
         region_free(&region->compiled.shared);
         return NULL;

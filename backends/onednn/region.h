@@ -39,6 +39,7 @@ typedef struct {
     dnnl_primitive_t primitive; /* NULL before */
     KilnCustom *custom;         /* own kernels; NULL: the primitive */
     uint32_t first_arg, n_args; /* of own kernels: operands in order, the scratch last */
+    bool small;                 /* a primitive that is not worth more than one thread */
 } Step;
 
 typedef struct {
@@ -102,13 +103,15 @@ typedef struct {
     const KilnTarget *target; /* whose kernels run what the library lacks */
     int threads;
     const bool *constant;
-    Join *joins;             /* by buffer id: of parts of concats */
-    GArray **values;         /* by buffer id: slots that hold its value; NULL: not computed yet */
-    const KilnBuffer **laid; /* by buffer id: the constant in a layout that it is unpacked from */
-    bool *done;              /* by instruction id: absorbed or computed */
-    uint32_t n_out;          /* outputs come first among the operands of the call */
+    Join *joins;               /* by buffer id: of parts of concats */
+    GArray **values;           /* by buffer id: slots that hold its value; NULL: not computed yet */
+    const KilnBuffer **laid;   /* by buffer id: the constant in a layout that it is unpacked from */
+    bool *done;                /* by instruction id: absorbed or computed */
+    const KilnInstr **scaling; /* by buffer id: the mul that weights will be scaled in place of */
+    uint32_t n_out;            /* outputs come first among the operands of the call */
     Layout layout;
     int64_t step; /* that is being made */
+    bool small;   /* primitives that are being made are not worth more than one thread */
     GError **error;
 } Builder;
 
@@ -175,6 +178,8 @@ uint32_t kiln_onednn_packed_gates(Builder *builder, const KilnBuffer *buffer, in
                                   const dnnl_memory_desc_t *md);
 /** The bytes of @slot as @md. UINT32_MAX stays what it is. */
 uint32_t kiln_onednn_alias(Builder *builder, uint32_t slot, const dnnl_memory_desc_t *md);
+/** Primitives are made for one thread from now on, or for all; returns what was before. */
+bool kiln_onednn_set_small(Builder *builder, bool small);
 /** A step that brings the value of slot @from into slot @to. */
 bool kiln_onednn_reorder(Builder *builder, uint32_t from, uint32_t to, const char *what);
 /** The part of its concat's result that is the place of @buffer, which has a join. */
@@ -217,6 +222,7 @@ typedef struct {
 typedef struct {
     PostOp ops[POST_MAX];
     uint32_t n;
+    const KilnInstr *own;     /* behind them, by own kernels in place; NULL: nothing */
     const KilnBuffer *result; /* of the last of them */
 } PostOps;
 
@@ -228,6 +234,8 @@ PostOps kiln_onednn_absorb(Builder *builder, const KilnBuffer *buffer, bool bina
 /** Says of the further operands how they are to lie where the result lies in @layout: as it does,
  * or plain where they broadcast. */
 void kiln_onednn_post_layout(PostOps *post, Layout layout);
+/** The one instruction that reads @buffer; NULL where there are more, or it is a result. */
+const KilnInstr *kiln_onednn_only_reader(const KilnBuffer *buffer);
 /** Attributes with a scratchpad of the caller's and @post (NULL: none). @sum: the first of them
  * adds to what lies in the result. NULL where the library lacks one. */
 dnnl_primitive_attr_t kiln_onednn_attr(const PostOps *post, bool sum);
@@ -246,6 +254,10 @@ bool kiln_onednn_build_conv_transpose(Builder *builder, const KilnInstr *instr);
 bool kiln_onednn_build_product(Builder *builder, const KilnInstr *instr);
 bool kiln_onednn_build_pool(Builder *builder, const KilnInstr *instr);
 bool kiln_onednn_build_elementwise(Builder *builder, const KilnInstr *instr);
+/** One number per channel, in the layout of the @result that it meets: of a plain one the library
+ * has slow code only. */
+dnnl_memory_desc_t kiln_onednn_channels_md(const KilnType *result, Layout layout);
+bool kiln_onednn_is_per_channel(const KilnType *type, const KilnType *result);
 /** A step that adds @bias, one number per channel, to what lies in @slot, in @layout, and applies
  * @post to it, which has no further operands. */
 bool kiln_onednn_add_bias(Builder *builder, const KilnBuffer *bias, const PostOps *post,
@@ -262,8 +274,33 @@ bool kiln_onednn_build_relayout(Builder *builder, const KilnInstr *instr);
 /** A call of what the library lacks (custom.c): own kernels, in the layout in which its operands
  * lie where they can work on that. */
 bool kiln_onednn_build_custom(Builder *builder, const KilnInstr *instr);
+/** Own kernels for one operator on @n operands of @types, which describe the bytes of slots in any
+ * way in which it means the same. A new reference; NULL with the builder's error set. */
+KilnCustom *kiln_onednn_own(const Builder *builder, KilnOp op, const void *attrs,
+                            const KilnType *types, uint32_t n);
+/** True where own kernels are worth a pass over the result of @instr, an activation that the
+ * library could apply on the way. */
+bool kiln_onednn_own_pays(const KilnInstr *instr);
+/** A step for what stands behind @post for own kernels, on what lies in @slot. */
+bool kiln_onednn_add_own(Builder *builder, const PostOps *post, uint32_t slot);
 /** As kiln_custom_laid(). */
 GHashTable *kiln_onednn_custom_laid(const KilnFunction *body, Layout layout);
+
+/* --- a scale per channel in weights (scale.c) --- */
+
+/** Leaves @instr to the one convolution that reads its result, where that had better scale its
+ * weights. */
+bool kiln_onednn_defer_scale(Builder *builder, const KilnInstr *instr);
+/** Computes @x, if it is the deferred result of a mul, where @weights do not lie in the blocks in
+ * which they could be scaled. */
+bool kiln_onednn_settle_scale(Builder *builder, const KilnBuffer *x,
+                              const dnnl_memory_desc_t *weights);
+/** What a convolution reads in place of @x, the deferred result of a mul: what is scaled. Others
+ * stay what they are. */
+const KilnBuffer *kiln_onednn_unscaled(const Builder *builder, const KilnBuffer *x);
+/** A slot with the weights of @slot, scaled as @x, a deferred result, would have been.
+ * UINT32_MAX with the builder's error set. */
+uint32_t kiln_onednn_scale_weights(Builder *builder, const KilnBuffer *x, uint32_t slot);
 
 /* --- how long it takes (window.c): microseconds on one thread --- */
 
@@ -286,6 +323,8 @@ typedef struct {
 /** False where it is neither. */
 bool kiln_onednn_window_of_node(const KilnNode *node, Window *out);
 bool kiln_onednn_window_of_instr(const KilnInstr *instr, Window *out);
+/** Of a pass over a value of @type in place. */
+double kiln_onednn_pass_us(const KilnType *type, Layout layout);
 double kiln_onednn_window_us(const Window *window, Layout layout);
 /** Of a value of @type, out of the plain layout into @layout or back. */
 double kiln_onednn_reorder_us(const KilnType *type, Layout layout);

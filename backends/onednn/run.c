@@ -130,11 +130,16 @@ run(const Region *region, Context *context, const KilnKernelArgs *args, int thre
             return "oneDNN refuses an address";
         context->addresses[i] = address;
     }
+    int set = threads;
     for (guint i = 0; i < region->steps->len; i++) {
         const Step *step = &g_array_index(region->steps, Step, i);
         const char *message = step->custom ? run_custom(region, context, step, threads) : NULL;
         if (message)
             return message;
+        int wanted = step->small ? 1 : threads;
+        if (wanted != set)
+            kiln_onednn_set_threads(wanted);
+        set = wanted;
         if (!step->custom &&
             dnnl_primitive_execute(step->primitive, context->stream, (int)step->n_args,
                                    context->args + step->first_arg) != dnnl_success)
@@ -151,11 +156,12 @@ make_primitives(Region *region)
         return true;
     bool good = true;
     pthread_mutex_lock(&region->making);
-    int before = kiln_onednn_set_threads(region->small ? 1 : region->compiled.threads);
+    int before = kiln_onednn_set_threads(1);
     for (guint i = 0; good && i < region->steps->len; i++) {
         Step *step = &g_array_index(region->steps, Step, i);
         if (step->primitive || step->custom)
             continue;
+        kiln_onednn_set_threads(region->small || step->small ? 1 : region->compiled.threads);
         good = dnnl_primitive_create(&step->primitive, step->pd) == dnnl_success;
         if (good)
             dnnl_primitive_desc_destroy(g_steal_pointer(&step->pd));

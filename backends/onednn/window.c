@@ -68,8 +68,8 @@ kiln_onednn_window_of_instr(const KilnInstr *instr, Window *out)
     return true;
 }
 
-static double
-pass_us(const KilnType *type, Layout layout)
+double
+kiln_onednn_pass_us(const KilnType *type, Layout layout)
 {
     return 2.0 * (double)kiln_type_bytes(type) / pass_bytes_per_us[layout];
 }
@@ -115,7 +115,7 @@ kiln_onednn_window_us(const Window *window, Layout layout)
         int64_t read = work.read;
         work.read = work.written;
         work.written = read;
-        us = window->bias ? pass_us(y, layout) : 0;
+        us = window->bias ? kiln_onednn_pass_us(y, layout) : 0;
     }
     return us + kiln_onednn_cost(kind_of(window, &work), &work, blocked);
 }

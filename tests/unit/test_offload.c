@@ -314,6 +314,25 @@ typedef struct {
 
 #define W(name, type) "  @" name " = random_normal(seed=3, std=0.2) : " type "\n"
 
+/* %m is %s scaled per channel, of @c channels of @size × @size pixels. */
+#define SQUEEZED(c, size)                                                                          \
+    "  %w = const @w : f32[" c ",3,3,3]\n  %d = const @d : f32[10," c ",1,1]\n"                    \
+    "  %u = const @u : f32[" c ",10,1,1]\n"                                                        \
+    "  %c = conv(%x, %w) {pads=[1,1,1,1]} : f32[1," c "," size "," size "]\n"                      \
+    "  %s = swish(%c) : f32[1," c "," size "," size "]\n"                                          \
+    "  %a = global_average_pool(%s) : f32[1," c ",1,1]\n"                                          \
+    "  %e = conv(%a, %d) : f32[1,10,1,1]\n  %f = swish(%e) : f32[1,10,1,1]\n"                      \
+    "  %h = conv(%f, %u) : f32[1," c ",1,1]\n  %g = sigmoid(%h) : f32[1," c ",1,1]\n"              \
+    "  %m = mul(%s, %g) : f32[1," c "," size "," size "]\n"
+#define SQUEEZED_WEIGHTS(c)                                                                        \
+    W("w", "f32[" c ",3,3,3]") W("d", "f32[10," c ",1,1]") W("u", "f32[" c ",10,1,1]")
+
+#define SCALED(size, results)                                                                      \
+    "graph @f(%x: f32[1,3," size "," size "]) {\n" SQUEEZED(                                       \
+        "40", size) "  %p = const @p : f32[32,40,1,1]\n  %y = conv(%m, %p) : f32[1,32," size       \
+                    "," size "]\n  return " results "\n}\nconstants {\n" SQUEEZED_WEIGHTS("40")    \
+                        W("p", "f32[32,40,1,1]") "}\n"
+
 static const Problem problems[] = {
     { "convolution with bias and relu",
       "graph @f(%x: f32[1,32,9,11]) {\n"
@@ -445,6 +464,15 @@ static const Problem problems[] = {
       "graph @f(%x: f32[2,6,6]) {\n"
       "  %y = matmul(%x, %x) : f32[2,6,6]\n  return %y\n}\n",
       1 },
+    { "squeeze and excitation: own activations, a scale in weights of odd channels",
+      SCALED("40", "%y"), 1 },
+    { "a scale in weights, and what is scaled is a residual",
+      "graph @f(%x: f32[1,3,40,40]) {\n" SQUEEZED(
+          "48", "40") "  %p = const @p : f32[48,48,1,1]\n  %r = conv(%m, %p) : f32[1,48,40,40]\n"
+                      "  %q = add(%r, %s) : f32[1,48,40,40]\n"
+                      "  %y = global_average_pool(%q) : f32[1,48,1,1]\n  return %y\n}\n"
+                      "constants {\n" SQUEEZED_WEIGHTS("48") W("p", "f32[48,48,1,1]") "}\n",
+      1 },
     { "convolution of rank 5",
       "graph @f(%x: f32[1,4,5,6,7]) {\n"
       "  %w = const @w : f32[8,4,3,3,3]\n"
@@ -547,9 +575,10 @@ Test(offload, off_10_workspace_is_in_the_memory_plan)
     kiln_pipeline_unref(options.pipeline);
 }
 
-/* With a bias or a tail inside, the library's transposed convolution takes many times as long; the
- * layout is the one that the models weigh it in. */
-Test(offload, off_10_transposed_convolutions_have_steps_for_what_follows)
+/* What the one region that @text becomes is made of; skips the test where the library has no
+ * kernels for AVX-512. */
+static char *
+steps_of(const char *text)
 {
     const KilnTarget *target = kiln_target_by_name("cpu", NULL);
     if (!target->vendor || target->isa != KILN_ISA_AVX512 || g_getenv("ONEDNN_MAX_CPU_ISA"))
@@ -558,20 +587,43 @@ Test(offload, off_10_transposed_convolutions_have_steps_for_what_follows)
     KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
     options.pipeline = kiln_pipeline_parse(OFFLOAD, &error);
     options.threads = 1;
-    g_autoptr(KilnProgram) program =
-        program_of("graph @f(%x: f32[1,64,64,64]) {\n"
-                   "  %w = const @w : f32[64,32,2,2]\n  %b = const @b : f32[32]\n"
-                   "  %t = conv_transpose(%x, %w, %b) {strides=[2,2]} : f32[1,32,128,128]\n"
-                   "  %y = relu(%t) : f32[1,32,128,128]\n  return %y\n}\n"
-                   "constants {\n" W("w", "f32[64,32,2,2]") W("b", "f32[32]") "}\n",
-                   &options);
+    g_autoptr(KilnProgram) program = program_of(text, &options);
     const KilnSpecialisation *made = g_ptr_array_index(program->specialisations, 0);
     cr_assert_eq(made->n_calls, 1u);
     const KilnCompiled *compiled = kiln_call_compiled(made->calls[0].instr);
-    g_autoptr(GString) text = g_string_new(NULL);
-    compiled->vendor->describe(compiled, text);
-    const char *conv = strstr(text->str, "conv_transpose f32[64,32,2,2] in blocks: jit");
-    cr_assert(conv, "%s", text->str);
-    cr_expect(strstr(conv, "bias: jit"), "%s", text->str);
+    GString *steps = g_string_new(NULL);
+    compiled->vendor->describe(compiled, steps);
     kiln_pipeline_unref(options.pipeline);
+    return g_string_free(steps, FALSE);
+}
+
+/* With a bias or a tail inside, the library's transposed convolution takes many times as long; the
+ * layout is the one that the models weigh it in. */
+Test(offload, off_10_transposed_convolutions_have_steps_for_what_follows)
+{
+    g_autofree char *steps =
+        steps_of("graph @f(%x: f32[1,64,64,64]) {\n"
+                 "  %w = const @w : f32[64,32,2,2]\n  %b = const @b : f32[32]\n"
+                 "  %t = conv_transpose(%x, %w, %b) {strides=[2,2]} : f32[1,32,128,128]\n"
+                 "  %y = relu(%t) : f32[1,32,128,128]\n  return %y\n}\n"
+                 "constants {\n" W("w", "f32[64,32,2,2]") W("b", "f32[32]") "}\n");
+    const char *conv = strstr(steps, "conv_transpose f32[64,32,2,2] in blocks: jit");
+    cr_assert(conv, "%s", steps);
+    cr_expect(strstr(conv, "bias: jit"), "%s", steps);
+}
+
+/* A scale per channel goes into the weights behind it, and own kernels apply SiLU, where there are
+ * pixels enough; a scaled value that something else reads is computed. */
+Test(offload, off_10_big_maps_are_neither_scaled_nor_activated_by_the_library)
+{
+    g_autofree char *big = steps_of(SCALED("40", "%y")), *small = steps_of(SCALED("8", "%y"));
+    g_autofree char *read = steps_of(SCALED("40", "%y, %m"));
+    cr_expect(strstr(big, "custom_op: cpu:binary\nconv f32[32,40,1,1]"), "%s", big);
+    cr_expect(strstr(big, "conv f32[40,3,3,3] in blocks: jit:avx512_core\ncustom_op: cpu:unary"),
+              "%s", big);
+    cr_expect_null(strstr(big, "mul:"), "%s", big);
+    cr_expect(strstr(small, "mul: jit"), "%s", small);
+    cr_expect_null(strstr(small, "custom_op"), "%s", small);
+    cr_expect(strstr(read, "mul: jit"), "%s", read);
+    cr_expect_null(strstr(read, "cpu:binary"), "%s", read);
 }
