@@ -5,6 +5,7 @@
  * dilations, paddings larger than the kernel, and the same bits for 1 to 4 threads.
  */
 #include "backends/cpu/conv.h"
+#include "tests/unit/exact_memory.h"
 
 #include <criterion/criterion.h>
 #include <criterion/logging.h>
@@ -131,8 +132,7 @@ conv_of(const Case *c, bool transpose)
 static float *
 filled(int64_t n, uint32_t seed)
 {
-    float *x = aligned_alloc(64, (size_t)(4 * n + 128) / 64 * 64);
-    cr_assert_not_null(x);
+    float *x = exact_memory(4 * n);
     for (int64_t i = 0; i < n; i++) {
         seed = seed * 1664525u + 1013904223u;
         x[i] = (float)((int)(seed >> 24) % 17 - 8) * 0.25f;
@@ -175,14 +175,14 @@ static void
 run(const KilnCpuConv *c, const KilnCpuConvArgs *plain, bool transpose, int64_t weights)
 {
     KilnCpuConvArgs args = *plain;
-    char *bytes = aligned_alloc(64, (size_t)(4 * weights + 128) / 64 * 64);
+    char *bytes = exact_memory(4 * weights + 1);
     memcpy(bytes + 1, plain->weights, (size_t)(4 * weights));
     args.weights = bytes + 1;
     float *packed = NULL;
     if (c->weights_packed) {
         int64_t size =
             transpose ? kiln_cpu_conv_transpose_pack_size(c) : kiln_cpu_conv_pack_size(c);
-        packed = aligned_alloc(64, (size_t)(size + 127) / 64 * 64);
+        packed = exact_memory(size);
         if (transpose)
             kiln_cpu_conv_transpose_pack(c, args.weights, packed, KILN_SLICE_WHOLE);
         else
@@ -191,7 +191,7 @@ run(const KilnCpuConv *c, const KilnCpuConvArgs *plain, bool transpose, int64_t 
     }
     int64_t size = transpose ? kiln_cpu_conv_transpose_scratch_size(c, args.threads)
                              : kiln_cpu_conv_scratch_size(c, args.threads);
-    args.scratch = aligned_alloc(64, (size_t)(size + 127) / 64 * 64);
+    args.scratch = exact_memory(size);
     if (transpose)
         kiln_cpu_conv_transpose_run(c, &args);
     else

@@ -6,6 +6,7 @@
  */
 #include "backends/cpu/gemm.h"
 #include "graph/number.h"
+#include "tests/unit/exact_memory.h"
 
 #include <criterion/criterion.h>
 #include <criterion/logging.h>
@@ -24,19 +25,11 @@ fill(float *x, int64_t n, uint32_t seed)
     }
 }
 
-static void *
-buffer(int64_t bytes)
-{
-    void *p = aligned_alloc(64, (size_t)((bytes + 127) / 64 * 64));
-    cr_assert_not_null(p);
-    return p;
-}
-
 /* A copy of @n floats that starts one byte off any alignment; *@whole owns it. */
 static const void *
 misaligned(const float *x, int64_t n, char **whole)
 {
-    *whole = buffer(4 * n + 1);
+    *whole = exact_memory(4 * n + 1);
     memcpy(*whole + 1, x, (size_t)(4 * n));
     return *whole + 1;
 }
@@ -67,16 +60,16 @@ run(const KilnCpuGemm *g, const KilnCpuGemmArgs *plain, int64_t a_floats, int64_
     args.a = misaligned(plain->a, a_floats, &a_bytes);
     args.b = misaligned(plain->b, b_floats, &b_bytes);
     if (g->a_packed) {
-        a_packed = buffer(kiln_cpu_gemm_pack_a_size(g));
+        a_packed = exact_memory(kiln_cpu_gemm_pack_a_size(g));
         kiln_cpu_gemm_pack_a(g, args.a, a_packed, KILN_SLICE_WHOLE);
         args.a = a_packed;
     }
     if (g->b_packed) {
-        b_packed = buffer(kiln_cpu_gemm_pack_b_size(g));
+        b_packed = exact_memory(kiln_cpu_gemm_pack_b_size(g));
         kiln_cpu_gemm_pack_b(g, args.b, b_packed, KILN_SLICE_WHOLE);
         args.b = b_packed;
     }
-    args.scratch = buffer(kiln_cpu_gemm_scratch_size(g, args.threads));
+    args.scratch = exact_memory(kiln_cpu_gemm_scratch_size(g, args.threads));
     kiln_cpu_gemm_run(g, &args);
     free(args.scratch);
     free(a_packed);
@@ -141,9 +134,10 @@ check(KilnCpuIsa isa, int64_t m, int64_t n, int64_t k, int which)
     KilnCpuGemm g = problem(m, n, k, v);
     g.isa = isa;
     int64_t a_floats = m * k, b_floats = k * n, out_floats = m * (n + 3);
-    float *a = buffer(4 * a_floats), *b = buffer(4 * b_floats), *bias = buffer(4 * (m * n + m + n));
-    float *first = buffer(4 * out_floats), *out = buffer(4 * out_floats);
-    float *before = buffer(4 * out_floats);
+    float *a = exact_memory(4 * a_floats), *b = exact_memory(4 * b_floats),
+          *bias = exact_memory(4 * (m * n + m + n));
+    float *first = exact_memory(4 * out_floats), *out = exact_memory(4 * out_floats);
+    float *before = exact_memory(4 * out_floats);
     fill(a, a_floats, 1);
     fill(b, b_floats, 2);
     fill(bias, m * n + m + n, 3);
@@ -275,7 +269,8 @@ check_batch(KilnCpuIsa isa, bool shared)
         g.b_batch[d] = b_batch[d];
         g.out_batch[d] = d == 0 ? 3 * M * N : M * N;
     }
-    float *a = buffer(4 * 6 * M * K), *b = buffer(4 * 3 * K * N), *out = buffer(4 * 6 * M * N);
+    float *a = exact_memory(4 * 6 * M * K), *b = exact_memory(4 * 3 * K * N),
+          *out = exact_memory(4 * 6 * M * N);
     fill(a, 6 * M * K, 5);
     fill(b, 3 * K * N, 6);
     for (int threads = 1; threads <= 3; threads++) {
@@ -314,14 +309,14 @@ Test(cpu_gemm, packed_operands_give_the_same_bits)
     };
     for (size_t i = 0; i < G_N_ELEMENTS(shapes); i++) {
         KilnCpuGemm g = kiln_cpu_gemm_dense(shapes[i][0], shapes[i][1], shapes[i][2]);
-        float *a = buffer(4 * g.m * g.k), *b = buffer(4 * g.k * g.n);
+        float *a = exact_memory(4 * g.m * g.k), *b = exact_memory(4 * g.k * g.n);
         float *out[4];
         for (int64_t k = 0; k < g.m * g.k; k++)
             a[k] = sinf((float)k);
         for (int64_t k = 0; k < g.k * g.n; k++)
             b[k] = cosf((float)k);
         for (int v = 0; v < 4; v++) {
-            out[v] = buffer(4 * g.m * g.n);
+            out[v] = exact_memory(4 * g.m * g.n);
             g.a_packed = v & 1;
             g.b_packed = v & 2;
             KilnCpuGemmArgs args = { .a = a, .b = b, .out = out[v], .threads = 1 + v % 2 };
@@ -351,9 +346,10 @@ fill_narrow(KilnGemmStorage storage, int64_t n, uint16_t *stored, float *wide)
 static void
 check_narrow(KilnCpuGemm g, KilnGemmStorage storage)
 {
-    float *a = buffer(4 * g.m * g.k), *wide = buffer(4 * g.k * g.n), *want = buffer(4 * g.m * g.n);
-    float *out = buffer(4 * g.m * g.n);
-    uint16_t *stored = buffer(4 * g.k * g.n); /* as many bytes as run() copies of floats */
+    float *a = exact_memory(4 * g.m * g.k), *wide = exact_memory(4 * g.k * g.n),
+          *want = exact_memory(4 * g.m * g.n);
+    float *out = exact_memory(4 * g.m * g.n);
+    uint16_t *stored = exact_memory(4 * g.k * g.n); /* as many bytes as run() copies of floats */
     for (int64_t i = 0; i < g.m * g.k; i++)
         a[i] = cosf((float)i);
     memset(stored, 0, (size_t)(4 * g.k * g.n));

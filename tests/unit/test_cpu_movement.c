@@ -36,7 +36,7 @@ moves(RefCase *c, const char *name, size_t number)
     void *out[CASE_MAX_OPERANDS] = { NULL };
     if (!cpu_run(c, &(CpuCall){ .threads = 1 }, out))
         cpu_same_bits(c, (void *[CASE_MAX_OPERANDS]){ c->data[0] },
-                      (void *[CASE_MAX_OPERANDS]){ out[0] }, what);
+                      (void *[CASE_MAX_OPERANDS]){ out[0] }, false, what);
     cpu_free(out);
 }
 

@@ -5,6 +5,7 @@
  * small integers, so that results are exact.
  */
 #include "backends/cpu/cpu.h"
+#include "tests/unit/exact_memory.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>
@@ -30,7 +31,7 @@ typedef struct {
 static float *
 values(int64_t n, uint32_t seed)
 {
-    float *x = aligned_alloc(64, (size_t)(4 * n + 64) / 64 * 64);
+    float *x = exact_memory(4 * n);
     for (int64_t i = 0; i < n; i++) {
         seed = seed * 1664525u + 1013904223u;
         x[i] = (float)((int)(seed >> 24) % 9 - 4);
@@ -81,10 +82,10 @@ case_run(const Case *c, int threads)
     void *data[MAX_OPERANDS], *packed = NULL;
     memcpy(data, c->data, sizeof data);
     size_t bytes = (size_t)kiln_type_bytes(&kiln_instr_operand(c->instr, 0)->type);
-    data[0] = aligned_alloc(64, (bytes + 64) / 64 * 64);
+    data[0] = exact_memory((int64_t)bytes);
     memset(data[0], 0xff, bytes);
     if (threads == 0 && kernel->packed_bytes(c->instr) > 0) {
-        packed = aligned_alloc(64, (kernel->packed_bytes(c->instr) + 63) / 64 * 64);
+        packed = exact_memory((int64_t)kernel->packed_bytes(c->instr));
         const void *sources[MAX_OPERANDS] = { NULL, NULL, data[2], NULL };
         kernel->pack(c->instr, sources, packed, KILN_SLICE_WHOLE);
         data[2] = NULL; /* run() does not read it */
@@ -93,7 +94,7 @@ case_run(const Case *c, int threads)
     size_t scratch = kernel->scratch_bytes(c->instr, threads);
     KilnKernelArgs args = { .instr = c->instr,
                             .data = data,
-                            .scratch = aligned_alloc(64, (scratch + 64) / 64 * 64),
+                            .scratch = exact_memory((int64_t)scratch),
                             .packed = packed,
                             .threads = threads };
     cr_assert_null(kernel->run(&args));

@@ -142,7 +142,7 @@ Test(cpu_recurrent, packs_misaligned_weights)
             copies[i - 4] = malloc(size + 1);
             sources[i] = memcpy(copies[i - 4] + shift, c->data[i], size);
         }
-        packed[shift] = aligned_alloc(64, (bytes + 63) / 64 * 64);
+        packed[shift] = exact_memory((int64_t)bytes);
         memset(packed[shift], 0, bytes);
         kernel->pack(&c->instr, sources, packed[shift], KILN_SLICE_WHOLE);
         free(copies[0]);

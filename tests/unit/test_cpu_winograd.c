@@ -5,6 +5,7 @@
  * bits do not depend on the number of threads.
  */
 #include "backends/cpu/conv_winograd.h"
+#include "tests/unit/exact_memory.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -56,8 +57,7 @@ conv_of(const Case *c, KilnCpuIsa isa)
 static float *
 noise(int64_t n, uint32_t seed)
 {
-    float *x = aligned_alloc(64, (size_t)(4 * n + 64) / 64 * 64);
-    cr_assert_not_null(x);
+    float *x = exact_memory(4 * n);
     for (int64_t i = 0; i < n; i++) {
         double sum = 0;
         for (int k = 0; k < 4; k++) {
@@ -112,7 +112,7 @@ run(const KilnCpuConv *c, KilnCpuConvArgs a, int threads, float *out)
 {
     int64_t bytes = kiln_winograd_scratch_size(c, threads);
     a.threads = threads;
-    a.scratch = aligned_alloc(64, (size_t)(bytes + 64) / 64 * 64);
+    a.scratch = exact_memory(bytes);
     a.out = out;
     memset(a.scratch, 0xff, (size_t)bytes); /* NaN: nothing may be read that was not written */
     kiln_winograd_run(c, &a);
@@ -132,7 +132,7 @@ check(const Case *test, KilnCpuIsa isa, bool tail)
     int64_t n = c.batch * c.oc * c.out[1] * c.out[2];
     float *in = noise(c.batch * c.ic * c.in[1] * c.in[2], 1), *weights = noise(c.oc * c.ic * 9, 2);
     float *bias = noise(c.oc, 3), *residual = noise(n, 4), *out = noise(n, 5), *again = noise(n, 6);
-    float *packed = aligned_alloc(64, (size_t)(kiln_winograd_pack_size(&c) + 64) / 64 * 64);
+    float *packed = exact_memory(kiln_winograd_pack_size(&c));
     char *unaligned = malloc((size_t)(4 * c.oc * c.ic * 9 + 1)); /* as in a mapped file */
     memcpy(unaligned + 1, weights, (size_t)(4 * c.oc * c.ic * 9));
     kiln_winograd_pack(&c, unaligned + 1, packed, KILN_SLICE_WHOLE);
@@ -167,7 +167,7 @@ Test(cpu_winograd, in_place_residual)
     int64_t n = c.oc * c.out[1] * c.out[2];
     float *in = noise(c.ic * c.in[1] * c.in[2], 1), *weights = noise(c.oc * c.ic * 9, 2);
     float *residual = noise(n, 4), *out = noise(n, 4), *apart = noise(n, 5);
-    float *packed = aligned_alloc(64, (size_t)(kiln_winograd_pack_size(&c) + 64) / 64 * 64);
+    float *packed = exact_memory(kiln_winograd_pack_size(&c));
     kiln_winograd_pack(&c, weights, packed, KILN_SLICE_WHOLE);
     KilnCpuConvArgs a = { .in = in, .weights = packed, .residual = residual };
     run(&c, a, 1, apart);
