@@ -217,7 +217,7 @@ run_layer(const void *data, int64_t task, int thread)
                             .offsets = n->bias };
         n->reducers->affine(n->out + run * n->length, x, n->length, &a);
         if (n->means)
-            n->means[run] = (float)((double)s.shift + s.rest);
+            n->means[run] = isfinite(s.shift) ? (float)((double)s.shift + s.rest) : s.shift;
         if (n->inverses)
             n->inverses[run] = (float)s.inverse;
     }
