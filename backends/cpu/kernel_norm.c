@@ -44,6 +44,8 @@ count(const KilnType *type, int from, int to)
 static void
 run_all(const KilnKernelArgs *args, Norm *n, KilnCpuTask task)
 {
+    if (n->length == 0 && !n->means && !n->inverses)
+        return; /* however many runs */
     n->reducers = kiln_cpu_reducers(KILN_CPU_ISA_AUTO);
     n->in = args->data[1];
     n->out = args->data[0];
@@ -352,6 +354,6 @@ kiln_cpu_lrn(const KilnKernelArgs *args)
               .plane = count(type, 2, type->rank),
               .in = args->data[1],
               .out = args->data[0] };
-    kiln_cpu_parallel(count(type, 0, 2), args->threads, run_channel, &l);
+    kiln_cpu_parallel(l.plane ? count(type, 0, 2) : 0, args->threads, run_channel, &l);
     return NULL;
 }

@@ -196,6 +196,26 @@ Test(cpu_random, norms)
     }
 }
 
+/* Nothing is normalized, however often. */
+Test(cpu_random, many_empty_runs, .timeout = 30)
+{
+    static const KilnInstrKind kinds[] = { KILN_INSTR_layer_normalization,
+                                           KILN_INSTR_rms_normalization,
+                                           KILN_INSTR_batch_normalization, KILN_INSTR_lrn };
+    const int64_t many = INT64_C(1) << 40;
+    for (size_t i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        bool runs = i < 2;
+        g_autoptr(RefCase) c = case_new(kinds[i]);
+        case_out(c, KILN_DTYPE_f32, DIMS(many, 1, 0));
+        case_in(c, KILN_DTYPE_f32, DIMS(many, 1, 0), NULL);
+        for (int k = 0; k < (runs ? 1 : i == 2 ? 4 : 0); k++)
+            case_in(c, KILN_DTYPE_f32, DIMS(runs ? 0 : 1), VALUES(1));
+        void *out[CASE_MAX_OPERANDS] = { NULL };
+        cr_expect_null(cpu_run(c, &(CpuCall){ .threads = 2 }, out));
+        cpu_free(out);
+    }
+}
+
 /* --- rnn, gru, lstm --- */
 
 static void
