@@ -19,7 +19,7 @@ typedef struct {
     KilnNode *region;
     const KilnFunction *body;
     const KilnPart *parts;
-    const KilnVendor *vendor;
+    KilnSplitter *splitter;
     GHashTable *made;  /* KilnValue* of the body → of the function, maybe in a layout */
     GHashTable *plain; /* the same, in the layout that it has in the body */
     GError **error;
@@ -188,7 +188,7 @@ has_edge_in(const Split *split, uint32_t k)
         bool weight =
             !result && kiln_function_argument(split->body, i)->constness == KILN_CONSTNESS_COMPILE;
         any |= type->layout && !weight &&
-               g_strcmp0(type->layout, split->vendor->layout_tag(k, type->rank)) == 0;
+               g_strcmp0(type->layout, split->splitter->vendor->layout_tag(k, type->rank)) == 0;
     }
     return any;
 }
@@ -197,7 +197,7 @@ has_edge_in(const Split *split, uint32_t k)
 static uint32_t
 layout_of(const Split *split)
 {
-    const KilnVendor *vendor = split->vendor;
+    const KilnVendor *vendor = split->splitter->vendor;
     uint32_t best = 0;
     for (uint32_t k = 0; k < vendor->n_layouts; k++) {
         if (has_edge_in(split, k))
@@ -241,7 +241,7 @@ take_in(KilnFunction *body, KilnArgument *argument, const char *tag, GError **er
 static bool
 lay_between(const Split *split, Piece *before, Piece *after)
 {
-    const KilnVendor *vendor = split->vendor;
+    const KilnVendor *vendor = split->splitter->vendor;
     uint32_t k = vendor->n_layouts ? layout_of(split) : 0;
     for (guint i = 0; vendor->n_layouts && i < after->captured->len; i++) {
         KilnValue *value = g_ptr_array_index(after->captured, i);
@@ -305,9 +305,8 @@ make_region(const Split *split, const Piece *piece)
     }
     if (!kiln_function_set_results(piece->body, returned, NULL, n, split->error))
         return NULL;
-    const char *callee = kiln_attrs(split->region, vendor_graph)->callee;
     g_autofree char *name =
-        g_strdup_printf("%s.%d", callee, piece->part == KILN_PART_BEFORE ? 1 : 2);
+        g_strdup_printf("%s.%u", split->splitter->callee, ++split->splitter->n_pieces);
     KilnAttrs_vendor_graph attrs = { .callee = name, .body = piece->body };
     KilnNodeSpec spec = { .op = KILN_OP_vendor_graph,
                           .operands = operands,
@@ -367,13 +366,13 @@ put_all(const Split *split, const Piece *before, const Piece *after, KilnNode **
 }
 
 gboolean
-kiln_offload_split(KilnNode *region, const KilnPart *parts, const KilnVendor *vendor,
+kiln_offload_split(KilnSplitter *splitter, KilnNode *region, const KilnPart *parts,
                    KilnNode *out_regions[KILN_N_PARTS], GError **error)
 {
     Split split = { .region = region,
                     .body = kiln_attrs(region, vendor_graph)->body,
                     .parts = parts,
-                    .vendor = vendor,
+                    .splitter = splitter,
                     .made = g_hash_table_new(NULL, NULL),
                     .plain = g_hash_table_new(NULL, NULL),
                     .error = error };

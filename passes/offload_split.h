@@ -22,11 +22,17 @@ KilnPart *kiln_offload_parts(const KilnFunction *body, const KilnNode *refused);
 double kiln_offload_parts_us(const KilnOffloadCosts *costs, const KilnFunction *body,
                              const KilnPart *parts, uint32_t which);
 
+typedef struct {
+    const KilnVendor *vendor;
+    const char *callee; /* of the region that was there first */
+    uint32_t n_pieces;  /* of it, so far: the next one is @callee.1, .2 … */
+} KilnSplitter;
+
 /** Cuts @region, a closed `vendor.graph`: a region for what is before, the nodes that are inline,
  * and one for what is after stand in its place. What goes from one region to the other lies as the
  * vendor computes it. Results are what they were. @out_regions: by part; NULL where one has no
  * nodes. */
-gboolean kiln_offload_split(KilnNode *region, const KilnPart *parts, const KilnVendor *vendor,
+gboolean kiln_offload_split(KilnSplitter *splitter, KilnNode *region, const KilnPart *parts,
                             KilnNode *out_regions[KILN_N_PARTS], GError **error);
 
 #endif

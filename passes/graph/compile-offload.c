@@ -44,6 +44,7 @@ typedef struct {
     KilnPassContext *context;
     KilnOffloadCosts costs;
     uint32_t number; /* of the next custom_op; 0: not known yet */
+    KilnSplitter splitter;
     GError **error;
 } Compiler;
 
@@ -182,7 +183,7 @@ split(Compiler *compiler, KilnNode *node, KilnPart *parts, const char *why)
     KilnNode *made[KILN_N_PARTS];
     choose_parts(compiler, body, parts);
     kiln_pass_note(compiler->context, rule, "@%s: %s", kiln_attrs(node, vendor_graph)->callee, why);
-    return kiln_offload_split(node, parts, compiler->target->vendor, made, compiler->error) &&
+    return kiln_offload_split(&compiler->splitter, node, parts, made, compiler->error) &&
            (!made[KILN_PART_BEFORE] || compile(compiler, made[KILN_PART_BEFORE])) &&
            (!made[KILN_PART_AFTER] || compile(compiler, made[KILN_PART_AFTER]));
 }
@@ -254,6 +255,8 @@ kiln_pass_compile_offload(KilnFunction *function, KilnPassContext *context, bool
         if (node->op != KILN_OP_vendor_graph)
             continue;
         *changed = true;
+        compiler.splitter =
+            (KilnSplitter){ target->vendor, kiln_attrs(node, vendor_graph)->callee, 0 };
         if (!compile(&compiler, node))
             return FALSE;
     }
