@@ -212,11 +212,21 @@ kiln_batchnorm_infers(const KilnNode *bn)
 bool
 kiln_affine_append_batchnorm(KilnAffine *affine, const KilnNode *bn, GError **error)
 {
-    double epsilon = (double)kiln_attrs(bn, batch_normalization)->epsilon;
-    g_autofree double *scale = kiln_literal_read(bn->operands[1].value, error);
-    g_autofree double *bias = scale ? kiln_literal_read(bn->operands[2].value, error) : NULL;
-    g_autofree double *mean = bias ? kiln_literal_read(bn->operands[3].value, error) : NULL;
-    g_autofree double *var = mean ? kiln_literal_read(bn->operands[4].value, error) : NULL;
+    const KilnConstant *statistics[4];
+    for (uint32_t i = 0; i < 4; i++)
+        statistics[i] = kiln_value_constant(bn->operands[i + 1].value);
+    return kiln_affine_append_statistics(
+        affine, statistics, (double)kiln_attrs(bn, batch_normalization)->epsilon, error);
+}
+
+bool
+kiln_affine_append_statistics(KilnAffine *affine, const KilnConstant *const statistics[4],
+                              double epsilon, GError **error)
+{
+    g_autofree double *scale = kiln_numbers_of(statistics[0], error);
+    g_autofree double *bias = scale ? kiln_numbers_of(statistics[1], error) : NULL;
+    g_autofree double *mean = bias ? kiln_numbers_of(statistics[2], error) : NULL;
+    g_autofree double *var = mean ? kiln_numbers_of(statistics[3], error) : NULL;
     for (int64_t c = 0; var && c < affine->n; c++) {
         double factor = scale[c] / sqrt(var[c] + epsilon);
         affine->factor[c] *= factor;

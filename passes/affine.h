@@ -39,6 +39,9 @@ bool kiln_batchnorm_infers(const KilnNode *bn);
 /** What a batch normalization in inference mode with literal statistics does, appended to @affine.
  * False where they cannot be read. */
 bool kiln_affine_append_batchnorm(KilnAffine *affine, const KilnNode *bn, GError **error);
+/** The same of constants: scale, bias, mean and variance; NULL for what is none. */
+bool kiln_affine_append_statistics(KilnAffine *affine, const KilnConstant *const statistics[4],
+                                   double epsilon, GError **error);
 
 /** The dim of the result of @product (conv, conv_transpose, matmul, gemm) that its weights have as
  * their outputs; -1 where there is none or the rank is not known. */

@@ -19,21 +19,32 @@ read_element(KilnDType dtype, const void *bytes, int64_t i, double *number)
     return true;
 }
 
-/* The tensor of a literal of numbers; NULL for anything else. */
+/* The tensor of a constant of numbers; NULL for anything else. */
 static const KilnTensor *
-number_tensor(const KilnValue *value)
+number_tensor(const KilnConstant *constant)
 {
-    const KilnConstant *constant = value ? kiln_value_constant(value) : NULL;
-    if (!constant || value->type.quant || value->type.layout)
+    if (!constant || constant->type.quant || constant->type.layout)
         return NULL;
     const KilnTensor *tensor = constant->tensor;
     return kiln_tensor_is_readable(tensor) ? tensor : NULL;
 }
 
+static const KilnConstant *
+constant_of(const KilnValue *value)
+{
+    return value ? kiln_value_constant(value) : NULL;
+}
+
 double *
 kiln_literal_read(const KilnValue *value, GError **error)
 {
-    const KilnTensor *tensor = number_tensor(value);
+    return kiln_numbers_of(constant_of(value), error);
+}
+
+double *
+kiln_numbers_of(const KilnConstant *constant, GError **error)
+{
+    const KilnTensor *tensor = number_tensor(constant);
     if (!tensor)
         return NULL;
     g_autoptr(GBytes) bytes = kiln_tensor_view(tensor, error);
@@ -52,7 +63,7 @@ kiln_literal_read(const KilnValue *value, GError **error)
 bool
 kiln_literal_uniform(const KilnValue *value, double *number)
 {
-    const KilnTensor *tensor = number_tensor(value);
+    const KilnTensor *tensor = number_tensor(constant_of(value));
     uint8_t element[8];
     return tensor && kiln_tensor_is_splat(tensor, 65536, element) &&
            read_element(tensor->type.dtype, element, 0, number);
@@ -77,8 +88,8 @@ kiln_broadcast_dims(const KilnType *operand, const KilnType *type)
 double *
 kiln_literal_along(const KilnValue *value, const KilnType *type, int axis, GError **error)
 {
-    if (!number_tensor(value) || axis < 0 || axis >= type->rank || type->dims[axis] < 0 ||
-        kiln_broadcast_dims(&value->type, type) & ~(1u << axis))
+    if (!number_tensor(constant_of(value)) || axis < 0 || axis >= type->rank ||
+        type->dims[axis] < 0 || kiln_broadcast_dims(&value->type, type) & ~(1u << axis))
         return NULL;
     int64_t n = type->dims[axis], stored = kiln_type_elements(&value->type);
     if (stored != 1 && stored != n)
@@ -92,9 +103,8 @@ kiln_literal_along(const KilnValue *value, const KilnType *type, int axis, GErro
     return numbers;
 }
 
-KilnValue *
-kiln_literal_build(KilnFunction *function, KilnNode *before, const char *name, const KilnType *type,
-                   const double *numbers, GError **error)
+KilnTensor *
+kiln_tensor_of_numbers(const KilnType *type, const double *numbers, GError **error)
 {
     size_t size = (size_t)kiln_type_bytes(type);
     void *data;
@@ -103,7 +113,14 @@ kiln_literal_build(KilnFunction *function, KilnNode *before, const char *name, c
         return NULL;
     for (int64_t i = 0, n = kiln_type_elements(type); i < n; i++)
         kiln_element_store_f64(type->dtype, data, i, numbers[i]);
-    KilnTensor *tensor = kiln_tensor_compact(kiln_tensor_new_data(type, bytes, error));
+    return kiln_tensor_compact(kiln_tensor_new_data(type, bytes, error));
+}
+
+KilnValue *
+kiln_literal_build(KilnFunction *function, KilnNode *before, const char *name, const KilnType *type,
+                   const double *numbers, GError **error)
+{
+    KilnTensor *tensor = kiln_tensor_of_numbers(type, numbers, error);
     return tensor ? kiln_build_constant(function, before, name, tensor) : NULL;
 }
 

@@ -12,6 +12,8 @@
  * an error where @value is no literal, is quantized, or has elements that are no exact doubles;
  * NULL and @error where its bytes cannot be had. */
 double *kiln_literal_read(const KilnValue *value, GError **error);
+/** The same of a constant. */
+double *kiln_numbers_of(const KilnConstant *constant, GError **error);
 
 /** True where @value is a literal whose elements (of a plain number type) are all @number. Looks at
  * 65536 elements at most. */
@@ -26,6 +28,9 @@ uint32_t kiln_broadcast_dims(const KilnType *operand, const KilnType *type);
  * it is no such literal; freed with g_free(). */
 double *kiln_literal_along(const KilnValue *value, const KilnType *type, int axis, GError **error);
 
+/** @numbers as a tensor of @type (static, plain), rounded to its element type, for
+ * kiln_tensor_free(). NULL and @error where memory is short. */
+KilnTensor *kiln_tensor_of_numbers(const KilnType *type, const double *numbers, GError **error);
 /** A `const` node of @type (static, plain) whose elements are @numbers rounded to its element type.
  * NULL and @error where memory is short. */
 KilnValue *kiln_literal_build(KilnFunction *function, KilnNode *before, const char *name,

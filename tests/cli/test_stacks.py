@@ -112,5 +112,22 @@ class Reductions(CliTest):
         self.assertEqual(self.run_model("apart", "--skip", "stack-elementwise")[1], stacked)
 
 
+class Normalizations(CliTest):
+    """Batch normalizations in front of their convolutions, of which none can take them."""
+
+    def instructions(self, kind, *options):
+        text = self.kiln("opt", SOURCE / "bench/zoo/densenet121.kiln", "--stage", "ir", "-o", "/dev/stdout", *options)
+        return re.findall(rf"(?m)^  {kind} .*", text)
+
+    def test_GLW_I8_normalizations_go_with_their_activations(self):
+        stacks = [line for line in self.instructions("stack") if re.search(r"\{ mul @\S+; add @\S+; relu", line)]
+        self.assertEqual(len(stacks), 62)
+        self.assertEqual(self.instructions("batch_normalization"), [])
+
+    def test_without_offload_statistics_may_be_inputs(self):
+        """The bits are those of a normalization whose statistics are not known."""
+        self.assertEqual(len(self.instructions("batch_normalization", "--no-offload")), 62)
+
+
 if __name__ == "__main__":
     main()
