@@ -95,3 +95,12 @@ kiln_map_file(const char *path, GError **error)
         close(file);
     return bytes;
 }
+
+void
+kiln_map_drop(const void *data, size_t size)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t start = (uintptr_t)data & ~(page - 1);
+    uintptr_t end = ((uintptr_t)data + size + page - 1) & ~(page - 1);
+    madvise((void *)start, end - start, MADV_DONTNEED);
+}

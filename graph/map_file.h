@@ -16,4 +16,9 @@ GBytes *kiln_map_file(const char *path, GError **error);
  * NULL: errno says why. */
 GBytes *kiln_map_open_file(int file, size_t size);
 
+/** The pages of @size bytes at @data, which lie in a private read-only map of a file, leave the
+ * process, and come back from the page cache when something reads them: whole pages, those at the
+ * ends included, as what else lies on them is of the same map. */
+void kiln_map_drop(const void *data, size_t size);
+
 #endif

@@ -3,12 +3,11 @@
 #include "graph/tensor.h"
 
 #include "graph/alloc.h"
+#include "graph/map_file.h"
 #include "graph/number.h"
 #include "graph/random.h"
 
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 enum {
     WORTH_DROPPING = 64 * 1024, /* bytes of a map: fewer are not worth a system call */
@@ -220,16 +219,11 @@ kiln_tensor_view(const KilnTensor *tensor, GError **error)
     return bytes && kiln_tensor_write(tensor, memory, error) ? g_steal_pointer(&bytes) : NULL;
 }
 
-/* Whole pages, those at the ends included: what else lies on them is of the same map. */
 static void
 drop(const char *data, size_t size)
 {
-    if (size < WORTH_DROPPING)
-        return;
-    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-    uintptr_t start = (uintptr_t)data & ~(page - 1);
-    uintptr_t end = ((uintptr_t)data + size + page - 1) & ~(page - 1);
-    madvise((void *)start, end - start, MADV_DONTNEED);
+    if (size >= WORTH_DROPPING)
+        kiln_map_drop(data, size);
 }
 
 void

@@ -35,6 +35,7 @@ struct KilnModel {
                            infos only */
     GBytes *ir_text;    /* IR level: parsed anew by each compilation; NULL at graph level */
     KilnIRModule *ir;   /* IR level: for infos; owns `module` then */
+    GBytes *map;        /* the file, where it is mapped and holds constants; else NULL */
     KilnInfoList inputs, outputs;
     KilnConstantCache *cache; /* of programs that are given no other */
 };

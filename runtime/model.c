@@ -181,15 +181,19 @@ kiln_model_load_bytes(GBytes *bytes, const char *name, GError **error)
 
 /* The importer cannot tell a map from other memory: who mapped the file marks what lies in it. */
 static void
-mark_mapped(KilnModule *module, GBytes *map)
+mark_mapped(KilnModel *model, GBytes *map)
 {
     gsize size;
     const char *start = g_bytes_get_data(map, &size);
+    const KilnModule *module = model->module;
     for (guint i = 0; i < module->constants->len; i++) {
         KilnTensor *tensor = ((KilnConstant *)g_ptr_array_index(module->constants, i))->tensor;
         const char *data = tensor->bytes ? g_bytes_get_data(tensor->bytes, NULL) : NULL;
-        if (data && data >= start && data < start + size)
-            tensor->mapped = true;
+        if (!data || data < start || data >= start + size)
+            continue;
+        tensor->mapped = true;
+        if (!model->map)
+            model->map = g_bytes_ref(map);
     }
 }
 
@@ -200,7 +204,7 @@ kiln_model_load(const char *path, GError **error)
     g_autoptr(GBytes) bytes = kiln_file_map_weights(path, &mapped, error);
     KilnModel *model = bytes ? load(bytes, path, error) : NULL;
     if (model && mapped)
-        mark_mapped(model->module, bytes);
+        mark_mapped(model, bytes);
     return model;
 }
 
@@ -222,6 +226,7 @@ kiln_model_unref(KilnModel *model)
         kiln_ir_module_free(model->ir);
     else
         kiln_module_free(model->module);
+    g_clear_pointer(&model->map, g_bytes_unref);
     g_clear_pointer(&model->ir_text, g_bytes_unref);
     kiln_constant_cache_unref(model->cache);
     g_free(model->name);

@@ -2,6 +2,8 @@
 /* Programs: a model under a pipeline, as one or several specialisations. */
 #include "runtime/internal.h"
 
+#include "graph/map_file.h"
+
 #include <errno.h>
 #include <string.h>
 
@@ -242,6 +244,16 @@ kiln_program_new(KilnModel *model)
     return program;
 }
 
+/* The head of each weight in the file and the small ones were read: each brought 64 KB or more. */
+static void
+drop_file(const KilnModel *model)
+{
+    size_t size = 0;
+    const void *data = model->map ? g_bytes_get_data(model->map, &size) : NULL;
+    if (size)
+        kiln_map_drop(data, size);
+}
+
 KilnProgram *
 kiln_program_compile(KilnModel *model, const KilnCompileOptions *given, GError **error)
 {
@@ -262,6 +274,8 @@ kiln_program_compile(KilnModel *model, const KilnCompileOptions *given, GError *
         return NULL;
     gboolean good = program->open ? shape_open_program(program, bindings, error)
                                   : specialise_now(program, bindings, error);
+    if (good && options.prefer_memory)
+        drop_file(model);
     return good ? g_steal_pointer(&program) : NULL;
 }
 

@@ -261,6 +261,18 @@ status_bytes(const char *key)
     return at ? g_ascii_strtoll(at + strlen(key), NULL, 10) * 1024 : -1;
 }
 
+/* How much of the mapped file whose path ends with @name is in the process. */
+static int64_t
+resident_bytes(const char *name)
+{
+    g_autofree char *text = NULL;
+    cr_assert(g_file_get_contents("/proc/self/smaps", &text, NULL, NULL));
+    g_autofree char *line = g_strdup_printf("%s\n", name);
+    const char *at = strstr(text, line);
+    const char *rss = at ? strstr(at, "Rss:") : NULL;
+    return rss ? g_ascii_strtoll(rss + strlen("Rss:"), NULL, 10) * 1024 : -1;
+}
+
 enum {
     SPARE = 4 << 20 /* graph, IR and code: what compiling takes besides weights */
 };
@@ -291,6 +303,7 @@ Test(runtime_memory, PEAK_prefer_memory_holds_no_second_copy)
     cr_expect_leq(memory.weights, plain + (plain >> 6));
     cr_expect_lt(status_bytes("VmHWM:") - before, memory.weights + SPARE);
     cr_expect_lt(status_bytes("RssFile:") - pages, SPARE);
+    cr_expect_eq(resident_bytes("bert_small/model.onnx"), 0);
 }
 
 /* Rows of a table are read where they lie in the file, though no float there is aligned. */
