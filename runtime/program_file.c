@@ -7,8 +7,12 @@
 #include "graph/alloc.h"
 #include "runtime/file.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
 
 static const char magic[] = KILN_PROGRAM_MAGIC;
 
@@ -200,12 +204,32 @@ kiln_program_file_is(GBytes *bytes)
     return size >= sizeof magic && memcmp(data, magic, sizeof magic) == 0;
 }
 
+/* What is not in memory is not there afterwards either: the page that is read now would lie in the
+ * way of the big ones that loading asks for. */
+static bool
+read_start(int file, char start[sizeof magic])
+{
+    struct iovec whole = { start, sizeof magic };
+    posix_fadvise(file, 0, 0, POSIX_FADV_RANDOM); /* nothing ahead */
+    ssize_t n = preadv2(file, &whole, 1, 0, RWF_NOWAIT);
+    if (n < 0) {
+        bool absent = errno == EAGAIN;
+        n = pread(file, start, sizeof magic, 0);
+        if (absent)
+            posix_fadvise(file, 0, KILN_SECTION_PAGE, POSIX_FADV_DONTNEED);
+    }
+    return n == (ssize_t)sizeof magic;
+}
+
 bool
 kiln_program_is_at(const char *path)
 {
-    g_autoptr(GBytes) bytes =
-        g_file_test(path, G_FILE_TEST_IS_REGULAR) ? kiln_file_map(path, NULL) : NULL;
-    return bytes && kiln_program_file_is(bytes);
+    char start[sizeof magic];
+    int file = g_file_test(path, G_FILE_TEST_IS_REGULAR) ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+    bool whole = file >= 0 && read_start(file, start);
+    if (file >= 0)
+        close(file);
+    return whole && memcmp(start, magic, sizeof magic) == 0;
 }
 
 /* Sections are read where they lie. */
