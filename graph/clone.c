@@ -39,7 +39,7 @@ copy_value(Clone *clone, KilnValue *to, const KilnValue *from, KilnFunction *fun
     }
     to->index = from->index;
     to->made_up = from->made_up;
-    g_hash_table_insert(function->names, (char *)to->name, to);
+    kiln_function_enter_name(function, to);
 }
 
 /* --- functions --- */

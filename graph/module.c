@@ -39,6 +39,7 @@ kiln_module_new(void)
     module->uses = kiln_arena_new();
     module->functions = g_ptr_array_new();
     module->all_functions = g_ptr_array_new_with_free_func(function_free);
+    module->region_names = g_hash_table_new(NULL, NULL);
     module->constants = g_ptr_array_new_with_free_func(constant_free);
     module->constant_by_name = g_hash_table_new(g_str_hash, g_str_equal);
     module->declarations = g_ptr_array_new();
@@ -53,6 +54,7 @@ kiln_module_free(KilnModule *module)
         return;
     g_ptr_array_unref(module->functions);
     g_ptr_array_unref(module->all_functions);
+    g_hash_table_unref(module->region_names);
     g_ptr_array_unref(module->constants);
     g_hash_table_unref(module->constant_by_name);
     for (guint i = 0; i < module->declarations->len; i++)
@@ -68,8 +70,8 @@ kiln_module_free(KilnModule *module)
     g_free(module);
 }
 
-KilnFunction *
-kiln_function_new_region(KilnModule *module, const char *name)
+static KilnFunction *
+function_new(KilnModule *module, const char *name)
 {
     KilnFunction *function = g_new0(KilnFunction, 1);
     function->name = kiln_arena_strdup(module->arena, name);
@@ -83,9 +85,17 @@ kiln_function_new_region(KilnModule *module, const char *name)
 }
 
 KilnFunction *
+kiln_function_new_region(KilnModule *module, const char *name)
+{
+    KilnFunction *function = function_new(module, name);
+    function->is_region = true;
+    return function;
+}
+
+KilnFunction *
 kiln_function_new(KilnModule *module, const char *name)
 {
-    KilnFunction *function = kiln_function_new_region(module, name);
+    KilnFunction *function = function_new(module, name);
     g_ptr_array_add(module->functions, function);
     return function;
 }
@@ -182,12 +192,27 @@ name_is_free_around(const KilnFunction *function, const char *name)
     return true;
 }
 
-/* Subgraphs see the values around them, so a value must not be called like one inside them. */
+static gpointer
+name_hash(const char *name)
+{
+    return GUINT_TO_POINTER(g_str_hash(name));
+}
+
+void
+kiln_function_enter_name(KilnFunction *function, KilnValue *value)
+{
+    g_hash_table_insert(function->names, (char *)value->name, value);
+    if (function->is_region)
+        g_hash_table_add(function->module->region_names, name_hash(value->name));
+}
+
+/* Subgraphs see the values around them, so a value must not be called like one inside them. Only a
+ * name that some subgraph had is looked for in all of them, of which there may be thousands. */
 static bool
 name_is_free_inside(const KilnFunction *function, const char *name)
 {
     const KilnModule *module = function->module;
-    if (module->all_functions->len == module->functions->len)
+    if (!function->n_region_nodes || !g_hash_table_contains(module->region_names, name_hash(name)))
         return true;
     for (guint i = 0; i < module->all_functions->len; i++) {
         const KilnFunction *region = g_ptr_array_index(module->all_functions, i);
@@ -264,7 +289,7 @@ kiln_value_rename(KilnFunction *function, KilnValue *value, const char *name)
     g_hash_table_remove(function->names, value->name);
     value->name = kiln_arena_strdup(function->module->arena, name);
     value->made_up = false;
-    g_hash_table_insert(function->names, (char *)value->name, value);
+    kiln_function_enter_name(function, value);
     kiln_changes_add_value(value);
     kiln_function_stamp(function);
 }
@@ -337,7 +362,7 @@ kiln_function_add_argument(KilnFunction *function, const char *name, const KilnT
     argument->value.index = function->arguments->len;
     argument->function = function;
     g_ptr_array_add(function->arguments, argument);
-    g_hash_table_insert(function->names, (char *)argument->value.name, &argument->value);
+    kiln_function_enter_name(function, &argument->value);
     kiln_function_touch(function);
     return argument;
 }
@@ -351,7 +376,7 @@ kiln_function_keep_arguments(KilnFunction *function, KilnArgument *const *kept, 
     for (uint32_t i = 0; i < n; i++) {
         kept[i]->value.index = i;
         g_ptr_array_add(function->arguments, kept[i]);
-        g_hash_table_insert(function->names, (char *)kept[i]->value.name, &kept[i]->value);
+        kiln_function_enter_name(function, &kept[i]->value);
     }
     kiln_changes_forget(function);
     kiln_function_touch(function);

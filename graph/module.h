@@ -71,6 +71,7 @@ struct KilnFunction {
     uint32_t next_id;          /* > every node->id */
     GPtrArray *result_names;   /* const char*, one per operand of `return`: what the model calls its
                                   outputs */
+    bool is_region;            /* made to be a subgraph */
     GHashTable *names;         /* of values: looked up, never iterated */
     GHashTable *name_counters; /* base → the last number that unique_name gave it */
     uint64_t stamp;            /* grows with every change */
@@ -100,6 +101,7 @@ struct KilnModule {
     KilnArena *arena;
     KilnArena *nodes, *values, *uses; /* apart, so that a walk over nodes reads nodes only */
     GPtrArray *all_functions;         /* KilnFunction*, subgraphs included: what is freed */
+    GHashTable *region_names;         /* hashes of what values of subgraphs were ever called */
     uint32_t name_counter;            /* makes names of constants unique */
     char *path;                       /* of the model file, or NULL */
     GPtrArray *functions;             /* KilnFunction*, callees first; the last is the entry */
@@ -180,6 +182,8 @@ void kiln_function_renumber(KilnFunction *function);
 KilnNode *kiln_function_return(const KilnFunction *function);
 /** A name derived from @base that no value of the function has; interned in the module's arena. */
 const char *kiln_function_unique_name(KilnFunction *function, const char *base);
+/** @value, which is named, is to be found in @function: what every maker of values ends with. */
+void kiln_function_enter_name(KilnFunction *function, KilnValue *value);
 /** Renames the values of a subgraph, nested ones included, that are called like a value around it:
  * done when its node is made, for until then it is not known what is around. */
 void kiln_function_settle_names(KilnFunction *region);

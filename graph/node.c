@@ -357,7 +357,7 @@ name_results(KilnNode *node, const KilnNodeSpec *spec)
         value->name = kiln_function_unique_name(function, wanted);
         value->made_up = strcmp(value->name, wanted) != 0;
         value->made_up |= !spec->result_name && !spec->result_names;
-        g_hash_table_insert(function->names, (char *)value->name, value);
+        kiln_function_enter_name(function, value);
     }
 }
 
