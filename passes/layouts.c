@@ -20,6 +20,9 @@ struct KilnLayouts {
     Edges **edges;     /* by node id: per layout of the vendor; NULL: no region */
     uint32_t *carried; /* by node id: bit per layout that the node carries */
     uint32_t n_ids;
+    uint32_t *first_value; /* by node id: the row of its first result; arguments come first */
+    uint32_t *readers;     /* a row per value: how many want it in each way; see tally() */
+    uint32_t n_ways;       /* plain and the vendor's */
 };
 
 /* --- nodes --- */
@@ -104,6 +107,8 @@ fastest(const KilnLayouts *layouts, const Edges *edges)
     return best;
 }
 
+static void count_readers(KilnLayouts *layouts);
+
 KilnLayouts *
 kiln_layouts_new(const KilnFunction *function, const KilnVendor *vendor, KilnCarriesFn carries,
                  void *data)
@@ -130,6 +135,7 @@ kiln_layouts_new(const KilnFunction *function, const KilnVendor *vendor, KilnCar
             layouts->carried[node->id] = find_carried(layouts, node);
         }
     }
+    count_readers(layouts);
     return layouts;
 }
 
@@ -146,6 +152,8 @@ kiln_layouts_free(KilnLayouts *layouts)
     g_free(layouts->label);
     g_free(layouts->edges);
     g_free(layouts->carried);
+    g_free(layouts->first_value);
+    g_free(layouts->readers);
     g_free(layouts);
 }
 
@@ -195,28 +203,87 @@ given(const KilnLayouts *layouts, const KilnValue *value)
     return laid ? layouts->vendor->layout_tag((uint32_t)label, value->type.rank) : NULL;
 }
 
-/* Reorders between @value, lying as @held, and its readers. */
+/* --- readers --- */
+
+/* Readers of @value by the way in which they want it, first those that are no regions, then those
+ * that are. A value may have as many readers as there are nodes: nobody goes over them again. */
+static uint32_t *
+tally(const KilnLayouts *layouts, const KilnValue *value, bool regions)
+{
+    uint32_t row = value->index + (value->def ? layouts->first_value[value->def->id] : 0);
+    return layouts->readers + (2 * (gsize)row + regions) * layouts->n_ways;
+}
+
+static uint32_t
+way_of(const KilnLayouts *layouts, const char *tag, int rank)
+{
+    for (uint32_t k = 0; tag && k < layouts->vendor->n_layouts; k++) {
+        if (g_strcmp0(layouts->vendor->layout_tag(k, rank), tag) == 0)
+            return k + 1;
+    }
+    return 0;
+}
+
+/* Operand @i of @node, as its label says now: -1 takes back what 1 counted. */
+static void
+count_reader(const KilnLayouts *layouts, const KilnNode *node, uint32_t i, int by)
+{
+    const KilnValue *value = node->operands[i].value;
+    uint32_t *readers = tally(layouts, value, kiln_layouts_is_region(layouts, node));
+    readers[way_of(layouts, kiln_layouts_wanted(layouts, node, i), value->type.rank)] +=
+        (uint32_t)by;
+}
+
+static void
+count_uses(const KilnLayouts *layouts, const KilnValue *value)
+{
+    kiln_foreach_use (use, value)
+        count_reader(layouts, use->user, use->index, 1);
+}
+
+static void
+count_readers(KilnLayouts *layouts)
+{
+    const KilnFunction *function = layouts->function;
+    gsize n = function->arguments->len;
+    layouts->n_ways = layouts->vendor->n_layouts + 1;
+    layouts->first_value = g_new0(uint32_t, (gsize)layouts->n_ids + 1);
+    kiln_foreach_node (node, function) {
+        layouts->first_value[node->id] = (uint32_t)n;
+        n += node->n_results;
+    }
+    layouts->readers = g_new0(uint32_t, 2 * (n + 1) * layouts->n_ways);
+    for (guint i = 0; i < function->arguments->len; i++)
+        count_uses(layouts, &kiln_function_argument(function, i)->value);
+    kiln_foreach_node (node, function) {
+        for (uint32_t r = 0; r < node->n_results; r++)
+            count_uses(layouts, &node->results[r]);
+    }
+}
+
+static void
+set_label(KilnLayouts *layouts, const KilnNode *node, int label)
+{
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        if (node->operands[i].value)
+            count_reader(layouts, node, i, -1);
+    }
+    layouts->label[node->id] = label;
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        if (node->operands[i].value)
+            count_reader(layouts, node, i, 1);
+    }
+}
+
+/* Reorders between @value, lying as @held, and its readers: one in each region, and one for all
+ * others that want it in one way. */
 static uint32_t
 count_reorders(const KilnLayouts *layouts, const KilnValue *value, const char *held)
 {
-    const char *beside[4];
-    uint32_t n = 0, n_beside = 0;
-    kiln_foreach_use (use, value) {
-        const char *wanted = kiln_layouts_wanted(layouts, use->user, use->index);
-        if (g_strcmp0(wanted, held) == 0)
-            continue;
-        if (kiln_layouts_is_region(layouts, use->user)) {
-            n++;
-            continue;
-        }
-        uint32_t k = 0;
-        while (k < n_beside && g_strcmp0(beside[k], wanted) != 0)
-            k++;
-        if (k == n_beside && n_beside < G_N_ELEMENTS(beside)) {
-            beside[n_beside++] = wanted;
-            n++;
-        }
-    }
+    const uint32_t *others = tally(layouts, value, false), *regions = tally(layouts, value, true);
+    uint32_t n = 0, as_held = way_of(layouts, held, value->type.rank);
+    for (uint32_t way = 0; way < layouts->n_ways; way++)
+        n += way == as_held ? 0 : regions[way] + (others[way] > 0);
     return n;
 }
 
@@ -235,7 +302,8 @@ kiln_layouts_held(const KilnLayouts *layouts, const KilnValue *value)
 static double
 value_us(const KilnLayouts *layouts, const KilnValue *value)
 {
-    if (kiln_value_constant(value)) /* folded */
+    /* A constant's is folded; in a layout already it is so for all who touch it. */
+    if (kiln_value_constant(value) || value->type.layout)
         return 0;
     const char *as_given = given(layouts, value), *held = kiln_layouts_held(layouts, value);
     uint32_t n = count_reorders(layouts, value, held) + (g_strcmp0(as_given, held) != 0);
@@ -319,11 +387,11 @@ kiln_layouts_change(KilnLayouts *layouts, const GPtrArray *nodes, int label)
     for (guint n = 0; n < nodes->len; n++) {
         const KilnNode *node = g_ptr_array_index(nodes, n);
         kept[n] = layouts->label[node->id];
-        layouts->label[node->id] = label;
+        set_label(layouts, node, label);
     }
     double after = sum_us(layouts, nodes);
     for (guint n = 0; n < nodes->len; n++)
-        layouts->label[((const KilnNode *)g_ptr_array_index(nodes, n))->id] = kept[n];
+        set_label(layouts, g_ptr_array_index(nodes, n), kept[n]);
     return after - before;
 }
 
@@ -331,7 +399,7 @@ void
 kiln_layouts_set(KilnLayouts *layouts, const GPtrArray *nodes, int label)
 {
     for (guint n = 0; n < nodes->len; n++)
-        layouts->label[((const KilnNode *)g_ptr_array_index(nodes, n))->id] = label;
+        set_label(layouts, g_ptr_array_index(nodes, n), label);
 }
 
 /* --- groups --- */
@@ -345,11 +413,13 @@ add_node(const KilnLayouts *layouts, KilnNode *node, int label, bool regions, GH
         g_ptr_array_add(out, node);
 }
 
-/* Adds what touches @value and may have @label: regions or carriers. */
+/* Adds what touches @value and may have @label, regions or carriers, where that was not done. */
 static void
 add_touching(const KilnLayouts *layouts, const KilnValue *value, int label, bool regions,
              GHashTable *seen, GPtrArray *out)
 {
+    if (!g_hash_table_add(seen, (gpointer)value))
+        return;
     if (value->def)
         add_node(layouts, value->def, label, regions, seen, out);
     kiln_foreach_use (use, value)
