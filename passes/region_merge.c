@@ -89,7 +89,8 @@ kiln_merge_clones(const KilnNode *node, uint32_t i)
     const KilnValue *value = node->operands[i].value;
     bool attribute = kiln_op_is_shape_operand(node->op, i);
     return value && kiln_value_constant(value) &&
-           (attribute || kiln_type_elements(&value->type) == 1);
+           (attribute || kiln_type_elements(&value->type) == 1 ||
+            !kiln_dtype_is_float(value->type.dtype));
 }
 
 /* --- what may be a custom_op --- */

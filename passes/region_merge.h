@@ -14,7 +14,7 @@ typedef struct {
 } KilnMerge;
 
 /** True where the body of a custom_op has a literal of its own and captures it not: in place of an
- * attribute, or a single number. */
+ * attribute, a single number, or what is no floating point, which the vendor would have to hold. */
 bool kiln_merge_clones(const KilnNode *node, uint32_t i);
 /** True where own kernels of @target may compute @node as a step among its vendor's, which can hold
  * what it reads and gives: it has no weights that they would pack. */
