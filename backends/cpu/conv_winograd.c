@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A Winograd convolution in rounds of whole rows of tiles. In a round:
+ * A Winograd convolution in rounds of tiles. In a round:
  *
  *   image ──split, Bᵀ d B──▶ V[36][ic][tiles], and for every group of output channels
  *   V ──36 products U V──▶ M[36][oc of the group][tiles] ──Aᵀ m A──▶ rows
  *
  * Weights are U[groups][36][panels of oc][ic][oc in the panel], as the register tile of the matrix
- * product wants them. What a thread has computed is best read by itself, so each of a team takes
- * rounds of its own; the last rounds, too few for all, are each shared: V by all, each group of
- * output channels from its products to its rows by one. All bounds follow from the shape and the
- * instruction set, and no sum depends on who computes it.
+ * product wants them. What a thread has computed is best read by itself, so rounds share nothing
+ * but U. An image's tiles, in vectors of 16, are cut into a part for each thread of a team:
+ *
+ *   │ part 0: round, round, … │ part 1: round, round, … │ rest │
+ *
+ * The vectors of the rest, fewer than parts, belong to the last round of every part: each
+ * transforms them all and computes a share of their output channels. No sum depends on the cut.
  */
 #include "backends/cpu/conv_winograd.h"
 
@@ -23,12 +26,11 @@
 
 enum {
     POINTS = KILN_WINOGRAD_POINTS,
-    ROUND_TILES = 96, /* in a round at least */
-    ROUND_TRIES = 16,
+    ROUND_TILES = 96,       /* in a round at least */
     GROUP_FLOATS = 1 << 18, /* of M */
     TEAM = 4, /* panels and groups of output channels are so many times a number where they can be:
                  evenly spread over teams of two and four */
-    CHANNELS_PER_TASK = 4,
+    TRANSFORM = 20, /* output channels whose products take as long as transforming their input */
     LINE = 16,      /* floats of a cache line, and of the widest vector: one layout for all */
     PACKED_RUN = 8, /* input channels whose weights are brought to their 36 places together, which
                        lie so far apart that lines of them meet in one set of a cache */
@@ -39,9 +41,9 @@ typedef struct {
     const KilnGemmKernels *gemm;
     const KilnWinogradKernels *kernels;
     int64_t height, width, tiles_y, tiles_x;
-    int64_t rows;             /* of tiles in a full round */
-    int64_t full_rounds;      /* of an image: one with fewer rows may follow */
-    int64_t tiles;            /* floats of a row of V and M */
+    int64_t vectors, rest;    /* of an image, and behind its parts */
+    int64_t parts, rounds;    /* of an image, and of a part */
+    int64_t tiles;            /* of the largest round, with the rest: floats of a row of V and M */
     int64_t pitch, plane;     /* of the split input: from one row of tiles to the next, floats */
     int64_t panels, groups;   /* of output channels */
     int64_t v_point, m_point; /* floats from one of the 36 matrices to the next */
@@ -101,29 +103,55 @@ panel_weights(const Plan *p, int64_t group, int64_t point, int64_t panel)
 }
 
 /* Weights are read once a round, so a round is so big that what lies between its transforms is not
- * less than they are; up to twice as many rows if that fills vectors better. */
+ * less than they are. Vectors. */
 static int64_t
-rows_of_round(const Plan *p)
+full_round(const Plan *p)
 {
     const KilnCpuConv *c = p->conv;
     double tiles = (double)c->ic * (double)c->oc / (double)(c->ic + c->oc);
-    double least = ceil((tiles > ROUND_TILES ? tiles : ROUND_TILES) / (double)p->tiles_x);
-    int64_t first = least < (double)p->tiles_y ? (int64_t)least : p->tiles_y, best = first;
-    int64_t end = first < ROUND_TRIES ? 2 * first : first + ROUND_TRIES, best_tiles = INT64_MAX;
-    for (int64_t rows = first; rows <= end && rows <= p->tiles_y; rows++) {
-        int64_t rest = p->tiles_y % rows;
-        int64_t all = p->tiles_y / rows * round_up(rows * p->tiles_x, LINE) +
-                      round_up(rest * p->tiles_x, LINE);
-        if (all < best_tiles) {
-            best = rows;
-            best_tiles = all;
-        }
-    }
-    return best;
+    double rows = ceil((tiles > ROUND_TILES ? tiles : ROUND_TILES) / (double)p->tiles_x);
+    int64_t whole = rows < (double)p->tiles_y ? (int64_t)rows : p->tiles_y;
+    return ceil_div(whole * p->tiles_x, LINE);
+}
+
+static int64_t
+common_divisor(int64_t a, int64_t b)
+{
+    return b == 0 ? a : common_divisor(b, a % b);
+}
+
+/* In vectors of an image; behind the last part is the rest. */
+static int64_t
+part_start(const Plan *p, int64_t part)
+{
+    return part * (p->vectors - p->rest) / p->parts;
+}
+
+/* Images are spread over the team before they are cut. Vectors too few for all are better
+ * transformed by each than left to some, unless they are many and output channels are few. */
+static void
+cut_images(Plan *p, int threads)
+{
+    const KilnCpuConv *c = p->conv;
+    p->vectors = ceil_div(p->tiles_y * p->tiles_x, LINE);
+    p->parts = threads / common_divisor(c->batch, threads);
+    int64_t rest = p->vectors % p->parts;
+    p->rest = TRANSFORM * p->parts * (rest - 1) <= (p->parts - rest) * c->oc ? rest : 0;
+    int64_t part = ceil_div(p->vectors - p->rest, p->parts), full = full_round(p);
+    p->rounds = part > full ? ceil_div(part, full) : 1;
+    p->tiles = LINE * (ceil_div(part, p->rounds) + p->rest);
+}
+
+/* How many rows of tiles some tiles that follow each other may touch, and one below for windows. */
+static int64_t
+rows_of(const Plan *p, int64_t vectors)
+{
+    int64_t rows = vectors > 0 ? (LINE * vectors - 1 + p->tiles_x - 1) / p->tiles_x + 2 : 0;
+    return rows < p->tiles_y + 1 ? rows : p->tiles_y + 1;
 }
 
 static Plan
-plan_of(const KilnCpuConv *c)
+plan_of(const KilnCpuConv *c, int threads)
 {
     Plan p = { .conv = c,
                .gemm = kiln_gemm_kernels(c->isa),
@@ -132,15 +160,14 @@ plan_of(const KilnCpuConv *c)
                .width = c->out[2],
                .tiles_y = ceil_div(c->out[1], KILN_WINOGRAD_TILE),
                .tiles_x = ceil_div(c->out[2], KILN_WINOGRAD_TILE) };
-    p.rows = rows_of_round(&p);
-    p.full_rounds = p.tiles_y / p.rows;
-    p.tiles = round_up(p.rows * p.tiles_x, LINE);
+    cut_images(&p, threads);
     p.pitch = p.tiles_x + 1;
-    p.plane = round_up((p.rows + 1) * p.pitch + KILN_WINOGRAD_READ, LINE);
+    int64_t rows = rows_of(&p, p.tiles / LINE - p.rest) + rows_of(&p, p.rest);
+    p.plane = round_up(rows * p.pitch + KILN_WINOGRAD_READ, LINE);
     p.v_point = point_pitch(c->ic, p.tiles);
     p.panels = ceil_div(c->oc, p.gemm->max_rows);
     p.panels = p.panels > 2 ? round_up(p.panels, TEAM) : p.panels;
-    double groups = (double)POINTS * (double)c->oc * (double)p.tiles / GROUP_FLOATS;
+    double groups = (double)POINTS * (double)c->oc * (double)(LINE * full_round(&p)) / GROUP_FLOATS;
     p.groups = groups < (double)p.panels ? round_up((int64_t)groups + 1, TEAM) : p.panels;
     p.groups = p.groups < p.panels ? p.groups : p.panels;
     int64_t panels = ceil_div(p.panels, p.groups);
@@ -187,7 +214,7 @@ pack_run(const Plan *p, const void *src, float *dst, int64_t panel, int64_t k)
 void
 kiln_winograd_pack(const KilnCpuConv *c, const void *src, float *dst, KilnSlice slice)
 {
-    Plan p = plan_of(c);
+    Plan p = plan_of(c, 1);
     int64_t runs = (c->ic + PACKED_RUN - 1) / PACKED_RUN,
             end = kiln_slice_end(slice, p.panels * runs);
     for (int64_t at = kiln_slice_begin(slice, p.panels * runs); at < end; at++) {
@@ -223,7 +250,7 @@ layout_of(const Plan *p)
 int64_t
 kiln_winograd_scratch_size(const KilnCpuConv *c, int threads)
 {
-    Plan p = plan_of(c);
+    Plan p = plan_of(c, threads);
     double floats = (double)POINTS * ((double)p.v_point + (double)p.m_point) +
                     (double)planes_floats(&p) + (double)p.tiles;
     return floats * threads > 0x1p60 ? INT64_MAX : 4 * threads * layout_of(&p).end;
@@ -231,58 +258,105 @@ kiln_winograd_scratch_size(const KilnCpuConv *c, int threads)
 
 /* --- a round --- */
 
+/* Tiles of an image that follow each other. */
+typedef struct {
+    int64_t first, end; /* the last vector of an image may have places behind the last tile */
+    int64_t column;     /* in V and M */
+    int64_t plane_row;  /* of the first tile in the split input */
+} Piece;
+
 typedef struct {
     const Plan *plan;
     const KilnCpuConvArgs *args;
-    int64_t image, first; /* first row of tiles */
-    int64_t rows, tiles;  /* of this round: the last may have fewer */
-    float *v;
+    int64_t image;
+    Piece pieces[2];                /* its own tiles, and the rest of the image */
+    int64_t own, tiles;             /* columns of V and M: of its own, and all */
+    int64_t first_panel, end_panel; /* that it computes of the rest */
+    float *v, *m, *planes;
     int32_t *places; /* of every tile in a plane of the split input */
 } Round;
 
-static float *
-thread_scratch(const Plan *p, const KilnCpuConvArgs *args, int thread)
+static int64_t
+first_row(const Round *round, int piece)
 {
-    return args->scratch + thread * layout_of(p).end;
+    return round->pieces[piece].first / round->plan->tiles_x;
 }
 
-/* The round from row @first of the tiles of an image on, with V in the scratch of @thread. */
+static int64_t
+end_row(const Round *round, int piece)
+{
+    const Piece *s = &round->pieces[piece];
+    return s->end > s->first ? (s->end - 1) / round->plan->tiles_x + 1 : first_row(round, piece);
+}
+
+/* What fills the last vector of an image repeats the last tile. */
+static void
+find_places(const Round *round)
+{
+    const Plan *p = round->plan;
+    for (int i = 0; i < 2; i++) {
+        const Piece *s = &round->pieces[i];
+        int64_t columns = i ? round->tiles - round->own : round->own;
+        int64_t y = s->plane_row, x = s->first % p->tiles_x;
+        for (int64_t k = 0; k < columns; k++) {
+            round->places[s->column + k] = (int32_t)(y * p->pitch + x);
+            if (s->first + k + 1 >= s->end)
+                continue;
+            y += x + 1 == p->tiles_x;
+            x = x + 1 == p->tiles_x ? 0 : x + 1;
+        }
+    }
+}
+
+/* Tiles of vectors [@first, @first + @n) of an image, at column @column. */
+static Piece
+piece_of(const Plan *p, int64_t first, int64_t n, int64_t column)
+{
+    int64_t tiles = p->tiles_y * p->tiles_x, end = LINE * (first + n);
+    return (Piece){ .first = LINE * first, .end = end < tiles ? end : tiles, .column = column };
+}
+
+/* Round @number of part @part of an image, in the scratch of @thread. */
 static Round
-round_of(const Plan *p, const KilnCpuConvArgs *args, int64_t image, int64_t first, int thread)
+round_of(const Plan *p, const KilnCpuConvArgs *args, int64_t part, int64_t number, int thread)
 {
     Layout layout = layout_of(p);
-    float *scratch = thread_scratch(p, args, thread);
+    float *scratch = args->scratch + thread * layout.end;
     Round round = { .plan = p,
                     .args = args,
-                    .image = image,
-                    .first = first,
                     .v = scratch + layout.v,
+                    .m = scratch + layout.m,
+                    .planes = scratch + layout.planes,
                     .places = (int32_t *)(void *)(scratch + layout.places) };
-    int64_t left = p->tiles_y - round.first;
-    round.rows = left < p->rows ? left : p->rows;
-    round.tiles = round_up(round.rows * p->tiles_x, LINE);
-    int32_t place = 0;
-    int64_t i = 0;
-    for (int64_t y = 0; y < round.rows; y++) {
-        for (int64_t x = 0; x < p->tiles_x; x++)
-            round.places[i++] = place = (int32_t)(y * p->pitch + x);
-    }
-    while (i < round.tiles) /* what fills the last vector repeats the last tile */
-        round.places[i++] = place;
+    int64_t start = part_start(p, part), length = part_start(p, part + 1) - start;
+    int64_t first = start + number * length / p->rounds;
+    int64_t own = start + (number + 1) * length / p->rounds - first;
+    round.first_panel = part * p->panels / p->parts;
+    round.end_panel = (part + 1) * p->panels / p->parts;
+    bool last = number == p->rounds - 1 && round.first_panel < round.end_panel;
+    int64_t rest = last ? p->rest : 0;
+    round.own = LINE * own;
+    round.tiles = LINE * (own + rest);
+    round.pieces[0] = piece_of(p, first, own, 0);
+    round.pieces[1] = piece_of(p, p->vectors - p->rest, rest, round.own);
+    round.pieces[1].plane_row = end_row(&round, 0) - first_row(&round, 0) + 1;
+    find_places(&round);
     return round;
 }
 
-/* The planes of channel @channel of the round's rows of tiles. */
+/* The planes of channel @channel of the rows of tiles of a piece. */
 static void
-split_channel(const Round *round, int64_t channel, float *planes)
+split_channel(const Round *round, int piece, int64_t channel)
 {
     const Plan *p = round->plan;
     const KilnCpuConv *c = p->conv;
     const float *in = round->args->in + round->image * kiln_conv_in_image(c, round->args) +
                       channel * c->in[1] * c->in[2];
-    int64_t n = KILN_WINOGRAD_TILE * round->rows + KILN_WINOGRAD_WINDOW - KILN_WINOGRAD_TILE;
-    for (int64_t y = 0; y < n; y++) {
-        int64_t from = KILN_WINOGRAD_TILE * round->first + y - c->pad[1];
+    int64_t first = first_row(round, piece), rows = end_row(round, piece) - first;
+    int64_t n = KILN_WINOGRAD_TILE * rows + KILN_WINOGRAD_WINDOW - KILN_WINOGRAD_TILE;
+    float *planes = round->planes + round->pieces[piece].plane_row * p->pitch;
+    for (int64_t y = 0; rows > 0 && y < n; y++) {
+        int64_t from = KILN_WINOGRAD_TILE * first + y - c->pad[1];
         KilnWinogradRow row = { .row = from >= 0 && from < c->in[1] ? in + from * c->in[2] : NULL,
                                 .planes = planes + 4 * (y % 4) * p->plane + y / 4 * p->pitch,
                                 .plane = p->plane,
@@ -295,15 +369,13 @@ split_channel(const Round *round, int64_t channel, float *planes)
 }
 
 static void
-input_task(const void *data, int64_t task, int thread)
+transform_image(const Round *round)
 {
-    const Round *round = data;
     const Plan *p = round->plan;
-    float *planes = thread_scratch(p, round->args, thread) + layout_of(p).planes;
-    int64_t channel = task * CHANNELS_PER_TASK, end = channel + CHANNELS_PER_TASK;
-    for (; channel < end && channel < p->conv->ic; channel++) {
-        split_channel(round, channel, planes);
-        KilnWinogradInput in = { .in = planes,
+    for (int64_t channel = 0; channel < p->conv->ic; channel++) {
+        for (int i = 0; i < 2; i++)
+            split_channel(round, i, channel);
+        KilnWinogradInput in = { .in = round->planes,
                                  .at = round->places,
                                  .plane = p->plane,
                                  .pitch = p->pitch,
@@ -314,17 +386,27 @@ input_task(const void *data, int64_t task, int thread)
     }
 }
 
-/* The products of @rows output channels at one point, with the panel of weights @a, to @out. */
+/* Columns of V and M that panel @panel of output channels has in a round. */
+static int64_t
+columns_of(const Round *round, int64_t panel)
+{
+    bool rest = panel >= round->first_panel && panel < round->end_panel;
+    return rest ? round->tiles : round->own;
+}
+
+/* The products of a panel of output channels at one point, with its weights @a, to @out. */
 static void
-panel_products(const Round *round, const float *a, int64_t rows, int64_t point, float *out)
+panel_products(const Round *round, const float *a, int64_t panel, int64_t point, float *out)
 {
     const Plan *p = round->plan;
     const KilnCpuConv *c = p->conv;
     const float *b = round->v + point * p->v_point;
+    int64_t rows = panel_start(p, panel + 1) - panel_start(p, panel);
+    int64_t columns = columns_of(round, panel);
     for (int64_t k = 0; k < c->ic; k += KILN_GEMM_MAX_DEPTH) {
         int64_t left = c->ic - k, depth = left < KILN_GEMM_MAX_DEPTH ? left : KILN_GEMM_MAX_DEPTH;
-        for (int64_t i = 0; i < round->tiles; i += p->gemm->max_cols) {
-            int64_t cols = round->tiles - i;
+        for (int64_t i = 0; i < columns; i += p->gemm->max_cols) {
+            int64_t cols = columns - i;
             const float *panel_a = a + k * rows;
             KilnGemmTile tile = { .a = panel_a,
                                   .b = b + k * p->tiles + i,
@@ -344,74 +426,81 @@ panel_products(const Round *round, const float *a, int64_t rows, int64_t point, 
     }
 }
 
+/* A channel's results of a piece, from the finished planes to its rows of the image. */
 static void
-store_channel(const Round *round, int64_t channel, const float *planes)
+store_tiles(const Round *round, int piece, int64_t channel)
 {
     const Plan *p = round->plan;
     const KilnCpuConv *c = p->conv;
-    int64_t at = channel * p->height * p->width;
+    const Piece *s = &round->pieces[piece];
     float *out = round->args->out + round->image * kiln_conv_out_image(c, round->args);
     const float *residual = round->args->residual;
     if (residual)
         residual += round->image * kiln_conv_residual_image(c, round->args);
-    int64_t first = KILN_WINOGRAD_TILE * round->first,
-            end = KILN_WINOGRAD_TILE * (round->first + round->rows);
-    end = end < p->height ? end : p->height;
-    for (int64_t y = first; y < end; y++) {
-        int64_t row = at + y * p->width;
-        KilnWinogradStore store = { .row = out + row,
-                                    .planes = planes + 4 * (y % 4) * p->tiles +
-                                              (y / 4 - round->first) * p->tiles_x,
-                                    .residual = residual ? residual + row : NULL,
-                                    .soon = channel + 1 < c->oc ? p->height * p->width : 0,
-                                    .plane = p->tiles,
-                                    .width = p->width,
-                                    .lo = c->tail.lo,
-                                    .hi = c->tail.hi };
-        p->kernels->store(&store);
-    }
-    kiln_cpu_tail_activate(&c->tail, out + at + first * p->width, (end - first) * p->width);
-}
-
-/* A group of output channels, from V to its rows of the image. */
-static void
-group_task(const void *data, int64_t group, int thread)
-{
-    const Round *round = data;
-    const Plan *p = round->plan;
-    const KilnCpuConv *c = p->conv;
-    Layout layout = layout_of(p);
-    float *scratch = thread_scratch(p, round->args, thread);
-    const float *weights = round->args->weights;
-    float *m = scratch + layout.m, *planes = scratch + layout.planes;
-    int64_t first_panel = group_start(p, group), end_panel = group_start(p, group + 1);
-    int64_t first = panel_start(p, first_panel), end = panel_start(p, end_panel);
-    for (int64_t point = 0; point < POINTS; point++) {
-        for (int64_t panel = first_panel; panel < end_panel; panel++) {
-            int64_t channel = panel_start(p, panel), rows = panel_start(p, panel + 1) - channel;
-            panel_products(round, weights + panel_weights(p, group, point, panel), rows, point,
-                           m + point * p->m_point + (channel - first) * p->tiles);
+    for (int64_t at = s->first; at < s->end;) {
+        int64_t ty = at / p->tiles_x, tx = at % p->tiles_x;
+        int64_t next = (ty + 1) * p->tiles_x < s->end ? (ty + 1) * p->tiles_x : s->end;
+        int64_t x = KILN_WINOGRAD_TILE * tx, end_x = KILN_WINOGRAD_TILE * (next - ty * p->tiles_x);
+        int64_t width = (end_x < p->width ? end_x : p->width) - x;
+        for (int r = 0; r < KILN_WINOGRAD_TILE && KILN_WINOGRAD_TILE * ty + r < p->height; r++) {
+            int64_t row = (channel * p->height + KILN_WINOGRAD_TILE * ty + r) * p->width + x;
+            KilnWinogradStore store = { .row = out + row,
+                                        .planes = round->planes + 4 * r * p->tiles + s->column +
+                                                  at - s->first,
+                                        .residual = residual ? residual + row : NULL,
+                                        .soon = channel + 1 < c->oc ? p->height * p->width : 0,
+                                        .plane = p->tiles,
+                                        .width = width,
+                                        .lo = c->tail.lo,
+                                        .hi = c->tail.hi };
+            p->kernels->store(&store);
+            kiln_cpu_tail_activate(&c->tail, out + row, width);
         }
-    }
-    bool clips = !round->args->residual; /* what is added later is clipped later */
-    for (int64_t channel = first; channel < end; channel++) {
-        KilnWinogradOutput out = { .in = m + (channel - first) * p->tiles,
-                                   .in_pitch = p->m_point,
-                                   .n = round->tiles,
-                                   .out = planes,
-                                   .out_pitch = p->tiles,
-                                   .bias = round->args->bias ? round->args->bias[channel] : 0.0f,
-                                   .lo = clips ? c->tail.lo : -INFINITY,
-                                   .hi = clips ? c->tail.hi : INFINITY };
-        p->kernels->output(&out);
-        store_channel(round, channel, planes);
+        at = next;
     }
 }
 
-static int64_t
-input_tasks(const Plan *p)
+/* An output channel, from its @n sums of each point at @m to its tiles of the image. */
+static void
+finish_channel(const Round *round, int64_t channel, const float *m, int64_t n)
 {
-    return ceil_div(p->conv->ic, CHANNELS_PER_TASK);
+    const Plan *p = round->plan;
+    const KilnCpuTail *tail = &p->conv->tail;
+    bool clips = !round->args->residual; /* what is added later is clipped later */
+    KilnWinogradOutput out = { .in = m,
+                               .in_pitch = p->m_point,
+                               .n = n,
+                               .out = round->planes,
+                               .out_pitch = p->tiles,
+                               .bias = round->args->bias ? round->args->bias[channel] : 0.0f,
+                               .lo = clips ? tail->lo : -INFINITY,
+                               .hi = clips ? tail->hi : INFINITY };
+    p->kernels->output(&out);
+    store_tiles(round, 0, channel);
+    if (n > round->own)
+        store_tiles(round, 1, channel);
+}
+
+/* A group of output channels, from V to its tiles of the image. */
+static void
+compute_group(const Round *round, int64_t group)
+{
+    const Plan *p = round->plan;
+    const float *weights = round->args->weights;
+    int64_t first_panel = group_start(p, group), end_panel = group_start(p, group + 1);
+    int64_t first = panel_start(p, first_panel);
+    for (int64_t point = 0; point < POINTS; point++) {
+        for (int64_t panel = first_panel; panel < end_panel; panel++)
+            panel_products(round, weights + panel_weights(p, group, point, panel), panel, point,
+                           round->m + point * p->m_point +
+                               (panel_start(p, panel) - first) * p->tiles);
+    }
+    for (int64_t panel = first_panel; panel < end_panel; panel++) {
+        for (int64_t channel = panel_start(p, panel); channel < panel_start(p, panel + 1);
+             channel++)
+            finish_channel(round, channel, round->m + (channel - first) * p->tiles,
+                           columns_of(round, panel));
+    }
 }
 
 typedef struct {
@@ -419,41 +508,25 @@ typedef struct {
     const KilnCpuConvArgs *args;
 } Run;
 
-/* Full round number @number of all images. */
+/* Round @number of all images: parts of an image follow each other, and rounds of a part. */
 static void
-full_round_task(const void *data, int64_t number, int thread)
+round_task(const void *data, int64_t number, int thread)
 {
     const Run *run = data;
     const Plan *p = run->plan;
-    int64_t image = number / p->full_rounds, first = number % p->full_rounds * p->rows;
-    Round round = round_of(p, run->args, image, first, thread);
-    for (int64_t i = 0; i < input_tasks(p); i++)
-        input_task(&round, i, thread);
+    Round round = round_of(p, run->args, number / p->rounds % p->parts, number % p->rounds, thread);
+    round.image = number / p->rounds / p->parts;
+    transform_image(&round);
     for (int64_t i = 0; i < p->groups; i++)
-        group_task(&round, i, thread);
-}
-
-static void
-share_round(const Run *run, int64_t image, int64_t first)
-{
-    const Plan *p = run->plan;
-    int threads = run->args->threads;
-    Round round = round_of(p, run->args, image, first, 0);
-    kiln_cpu_parallel(input_tasks(p), threads, input_task, &round);
-    kiln_cpu_parallel(p->groups, threads, group_task, &round);
+        compute_group(&round, i);
 }
 
 void
 kiln_winograd_run(const KilnCpuConv *c, const KilnCpuConvArgs *args)
 {
-    Plan p = plan_of(c);
+    Plan p = plan_of(c, args->threads);
     Run run = { &p, args };
-    int64_t full = c->batch * p.full_rounds, alone = full - full % args->threads;
-    kiln_cpu_parallel(alone, args->threads, full_round_task, &run);
-    for (int64_t i = alone; i < full; i++)
-        share_round(&run, i / p.full_rounds, i % p.full_rounds * p.rows);
-    for (int64_t image = 0; p.tiles_y % p.rows && image < c->batch; image++)
-        share_round(&run, image, p.full_rounds * p.rows);
+    kiln_cpu_parallel(c->batch * p.parts * p.rounds, args->threads, round_task, &run);
 }
 
 /* --- the model --- */
@@ -461,9 +534,10 @@ kiln_winograd_run(const KilnCpuConv *c, const KilnCpuConvArgs *args)
 void
 kiln_winograd_terms(const KilnCpuConv *c, double terms[KILN_CPU_TERMS])
 {
-    Plan p = plan_of(c);
-    double rounds = (double)ceil_div(p.tiles_y, p.rows) * (double)c->batch;
-    double tiles = (double)p.tiles * rounds, narrow = (double)LINE / (double)p.gemm->vector;
+    Plan p = plan_of(c, 1);
+    double rounds = (double)p.rounds * (double)c->batch;
+    double tiles = (double)LINE * (double)p.vectors * (double)c->batch;
+    double narrow = (double)LINE / (double)p.gemm->vector;
     KilnGemmShape product = { .isa = c->isa, .rows = c->oc, .cols = p.tiles, .depth = c->ic };
     terms[0] = POINTS * rounds * kiln_gemm_cost(&product);
     terms[1] = narrow * tiles * (double)c->ic;

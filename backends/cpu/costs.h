@@ -9,7 +9,7 @@
     [KILN_CPU_COST_pointwise] = { 7.132e-05, 6.939e-06, 0.5022 }, \
     [KILN_CPU_COST_depthwise] = { 0.0001628, 0.0009036, 0.0002686, 0.01515, 2.215e-05, 0.1472 }, \
     [KILN_CPU_COST_transposed] = { 9.251e-05, 6.985e-05, 0, 20.14 }, \
-    [KILN_CPU_COST_winograd] = { 6.083e-05, 0.00701, 0.004613, 1.668e-05, 3.585 }, \
+    [KILN_CPU_COST_winograd] = { 6.101e-05, 0.007219, 0.004774, 1.628e-05, 3.465 }, \
     [KILN_CPU_COST_pool] = { 0.0002379, 0.01505, 0.0007979, 0, 0.08797 }, \
     [KILN_CPU_COST_global_pool] = { 4.86e-06, 0.005529, 0.09229 }, \
     [KILN_CPU_COST_matmul] = { 6.642e-05, 1.514e-05, 3.466e-06, 0.2035 }, \

@@ -31,7 +31,9 @@ static const Case cases[] = {
     { 1, 40, 50, 24, 130, { 1, 1 }, { 1, 1 } }, /* several rounds */
     { 1, 1024, 8, 4, 4, { 1, 1 }, { 1, 1 } },
     { 2, 9, 33, 70, 4, { 1, 1 }, { 1, 1 } },    /* a tile a row, several groups of panels */
-    { 1, 24, 70, 60, 60, { 1, 1 }, { 1, 1 } },  /* rounds of one thread and one that is shared */
+    { 1, 24, 70, 60, 60, { 1, 1 }, { 1, 1 } },  /* 15 vectors: parts of several rounds, and a rest */
+    { 1, 24, 210, 60, 60, { 1, 1 }, { 1, 1 } }, /* so many channels that four threads share three */
+    { 3, 6, 30, 21, 26, { 1, 1 }, { 1, 1 } },   /* images before parts of images */
 };
 // clang-format on
 
