@@ -31,20 +31,19 @@ read_outside(const Outline *outline, const KilnValue *value)
     return false;
 }
 
-static bool
-capture(Outline *outline, KilnValue *value, GError **error)
+KilnValue *
+kiln_offload_capture(KilnFunction *body, KilnValue *value, GHashTable *values, GPtrArray *captured,
+                     GError **error)
 {
-    if (g_hash_table_contains(outline->values, value))
-        return true;
-    KilnArgument *argument =
-        kiln_function_add_argument(outline->body, value->name, &value->type, error);
+    const char *name = kiln_function_unique_name(body, value->name);
+    KilnArgument *argument = kiln_function_add_argument(body, name, &value->type, error);
     if (!argument)
-        return false;
+        return NULL;
     if (kiln_value_constant(value))
         argument->constness = KILN_CONSTNESS_COMPILE;
-    g_hash_table_insert(outline->values, value, &argument->value);
-    g_ptr_array_add(outline->captured, value);
-    return true;
+    g_hash_table_insert(values, value, &argument->value);
+    g_ptr_array_add(captured, value);
+    return &argument->value;
 }
 
 static bool
@@ -56,7 +55,8 @@ bring_operands(Outline *outline, KilnNode *node, GError **error)
             continue;
         bool ok = is_cloned(node, i) ? kiln_node_copy(outline->body, value->def, outline->values,
                                                       NULL, NULL, error) != NULL
-                                     : capture(outline, value, error);
+                                     : kiln_offload_capture(outline->body, value, outline->values,
+                                                            outline->captured, error) != NULL;
         if (!ok)
             return false;
     }
@@ -126,4 +126,28 @@ kiln_offload_outline(KilnFunction *function, const GPtrArray *members, const cha
     g_ptr_array_unref(outline.results);
     g_ptr_array_unref(outline.inner);
     return node;
+}
+
+static const char *
+callee_of(const KilnNode *node)
+{
+    return node->op == KILN_OP_custom_op ? kiln_attrs(node, custom_op)->callee
+                                         : kiln_attrs(node, vendor_graph)->callee;
+}
+
+uint32_t
+kiln_offload_next_number(const KilnModule *module, KilnOp op, char prefix)
+{
+    uint32_t next = 0;
+    for (guint f = 0; f < module->all_functions->len; f++) {
+        const KilnFunction *function = g_ptr_array_index(module->all_functions, f);
+        kiln_foreach_node (node, function) {
+            const char *callee = node->op == op ? callee_of(node) : NULL;
+            uint64_t number =
+                callee && callee[0] == prefix ? g_ascii_strtoull(callee + 1, NULL, 10) : UINT32_MAX;
+            if (number < UINT32_MAX) /* others are no numbers of ours */
+                next = MAX(next, (uint32_t)number + 1);
+        }
+    }
+    return next;
 }

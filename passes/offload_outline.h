@@ -13,4 +13,14 @@
 KilnNode *kiln_offload_outline(KilnFunction *function, const GPtrArray *members, const char *callee,
                                GError **error);
 
+/** An argument of @body that stands for @value, which is around it: constant where that is; entered
+ * in @values (KilnValue* around to KilnValue* inside) and @captured (KilnValue*). NULL with an
+ * error. */
+KilnValue *kiln_offload_capture(KilnFunction *body, KilnValue *value, GHashTable *values,
+                                GPtrArray *captured, GError **error);
+
+/** Behind the greatest number N that a node of @op, `vendor.graph` or `custom_op`, has in @module
+ * in its name, @prefix and N. */
+uint32_t kiln_offload_next_number(const KilnModule *module, KilnOp op, char prefix);
+
 #endif

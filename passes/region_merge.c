@@ -5,8 +5,7 @@
 #include "passes/region_merge.h"
 
 #include "graph/outline.h"
-
-#include <stdlib.h>
+#include "passes/offload_outline.h"
 
 typedef struct {
     const KilnMerge *merge;
@@ -140,22 +139,6 @@ kiln_merge_may_be_custom(const KilnTarget *target, const KilnNode *node)
     return target->vendor->takes_custom(node) && kiln_target_supports(target, node, NULL);
 }
 
-uint32_t
-kiln_merge_next_number(const KilnModule *module)
-{
-    uint32_t next = 0;
-    for (guint f = 0; f < module->all_functions->len; f++) {
-        const KilnFunction *function = g_ptr_array_index(module->all_functions, f);
-        kiln_foreach_node (node, function) {
-            const char *callee =
-                node->op == KILN_OP_custom_op ? kiln_attrs(node, custom_op)->callee : NULL;
-            if (callee && callee[0] == 'c')
-                next = MAX(next, (uint32_t)strtoul(callee + 1, NULL, 10) + 1);
-        }
-    }
-    return next;
-}
-
 /* --- bodies --- */
 
 /* A subgraph that is being filled: what is not in it yet is captured. */
@@ -185,15 +168,7 @@ value_in(Fill *fill, KilnValue *value, GError **error)
     KilnValue *inner = g_hash_table_lookup(fill->values, value);
     if (inner)
         return inner;
-    const char *name = kiln_function_unique_name(fill->body, value->name);
-    KilnArgument *argument = kiln_function_add_argument(fill->body, name, &value->type, error);
-    if (!argument)
-        return NULL;
-    if (kiln_value_constant(value))
-        argument->constness = KILN_CONSTNESS_COMPILE;
-    g_hash_table_insert(fill->values, value, &argument->value);
-    g_ptr_array_add(fill->captured, value);
-    return &argument->value;
+    return kiln_offload_capture(fill->body, value, fill->values, fill->captured, error);
 }
 
 static bool

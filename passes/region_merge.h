@@ -19,8 +19,6 @@ bool kiln_merge_clones(const KilnNode *node, uint32_t i);
 /** True where own kernels of @target may compute @node as a step among its vendor's, which can hold
  * what it reads and gives: it has no weights that they would pack. */
 bool kiln_merge_may_be_custom(const KilnTarget *target, const KilnNode *node);
-/** Behind the greatest number of a custom_op in @module. */
-uint32_t kiln_merge_next_number(const KilnModule *module);
 /** Makes a custom_op, called by @number, of @node alone, which is in the body of a region. NULL
  * with an error. */
 KilnNode *kiln_merge_wrap(KilnNode *node, uint32_t number, GError **error);

@@ -146,7 +146,7 @@ static bool
 make_in_layout(Builder *builder, const Conv *conv, PostOps *post, Layout layout, bool *out_made)
 {
     *out_made = false;
-    bool first = layout == LAYOUT_BLOCKED && conv->x->type.dims[1] <= 4;
+    bool first = layout == LAYOUT_BLOCKED && conv->x->type.dims[1] <= FEW_CHANNELS;
     dnnl_memory_desc_t x = kiln_onednn_md(&conv->x->type, first ? LAYOUT_PLAIN : layout);
     dnnl_memory_desc_t y = kiln_onednn_md(&conv->y->type, layout);
     kiln_onednn_post_layout(post, layout);

@@ -33,6 +33,7 @@
  */
 #include "graph/outline.h"
 #include "ir/vendor.h"
+#include "passes/offload_outline.h"
 #include "passes/offload_split.h"
 #include "passes/pass.h"
 #include "passes/region_merge.h"
@@ -207,7 +208,7 @@ leave_out(Compiler *compiler, KilnNode *node, KilnNode *refused, const char *why
     if (!may_be_custom(compiler, refused))
         return split(compiler, node, parts, why);
     if (!compiler->number)
-        compiler->number = kiln_merge_next_number(node->function->module);
+        compiler->number = kiln_offload_next_number(node->function->module, KILN_OP_custom_op, 'c');
     kiln_pass_note(compiler->context, "custom", "@%s: @c%u for %s", attrs->callee, compiler->number,
                    why);
     return kiln_merge_wrap(refused, compiler->number++, compiler->error) && compile(compiler, node);

@@ -25,6 +25,7 @@
 #include "graph/layout.h"
 #include "graph/outline.h"
 #include "passes/offload_cost.h"
+#include "passes/offload_outline.h"
 #include "passes/pass.h"
 #include "passes/region_merge.h"
 
@@ -440,7 +441,7 @@ kiln_pass_merge_offload(KilnFunction *function, KilnPassContext *context, bool *
                       .vendor = target->vendor,
                       .costs = { target, target->vendor, !kiln_pass_one_algorithm(context) },
                       .n_customs = take_census(function).customs,
-                      .number = kiln_merge_next_number(function->module),
+                      .number = kiln_offload_next_number(function->module, KILN_OP_custom_op, 'c'),
                       .error = error };
     g_autoptr(GPtrArray) regions = g_ptr_array_new();
     kiln_foreach_node (node, function) {

@@ -40,8 +40,6 @@
 #include "passes/offload_outline.h"
 #include "passes/pass.h"
 
-#include <stdlib.h>
-
 static const char rule[] = "outline";
 
 typedef struct {
@@ -433,23 +431,6 @@ find_order(const Partition *partition)
     return order;
 }
 
-/* Behind the greatest number of a region in the module, which may have been partitioned in part. */
-static uint32_t
-next_number(const KilnModule *module)
-{
-    uint32_t next = 0;
-    for (guint f = 0; f < module->functions->len; f++) {
-        const KilnFunction *function = g_ptr_array_index(module->functions, f);
-        kiln_foreach_node (node, function) {
-            const char *callee =
-                node->op == KILN_OP_vendor_graph ? kiln_attrs(node, vendor_graph)->callee : NULL;
-            if (callee && callee[0] == 'r')
-                next = MAX(next, (uint32_t)strtoul(callee + 1, NULL, 10) + 1);
-        }
-    }
-    return next;
-}
-
 static bool
 outline(Partition *partition, const Region *region, uint32_t number, GError **error)
 {
@@ -467,7 +448,9 @@ outline_all(Partition *partition, GError **error)
     g_autoptr(GArray) order = find_order(partition);
     KilnNode *last = partition->function->last;
     KilnNode *end = last && last->op == KILN_OP_return ? last : NULL;
-    uint32_t number = next_number(partition->function->module);
+    /* The module may have been partitioned in part. */
+    uint32_t number =
+        kiln_offload_next_number(partition->function->module, KILN_OP_vendor_graph, 'r');
     for (guint i = 0; i < order->len; i++) {
         const Entry *entry = &g_array_index(order, Entry, i);
         KilnNode *node = g_ptr_array_index(partition->nodes, entry->place);
