@@ -12,7 +12,9 @@
  *   │ part 0: round, round, … │ part 1: round, round, … │ rest │
  *
  * The vectors of the rest, fewer than parts, belong to the last round of every part: each
- * transforms them all and computes a share of their output channels. No sum depends on the cut.
+ * transforms them all and computes a share of their output channels. Images with fewer vectors than
+ * threads have rounds that all share: V by all, each group of output channels by one. No sum
+ * depends on the cut.
  */
 #include "backends/cpu/conv_winograd.h"
 
@@ -32,6 +34,7 @@ enum {
                  evenly spread over teams of two and four */
     TRANSFORM = 20, /* output channels whose products take as long as transforming their input */
     LINE = 16,      /* floats of a cache line, and of the widest vector: one layout for all */
+    CHANNELS_PER_TASK = 4,
     PACKED_RUN = 8, /* input channels whose weights are brought to their 36 places together, which
                        lie so far apart that lines of them meet in one set of a cache */
 };
@@ -43,6 +46,7 @@ typedef struct {
     int64_t height, width, tiles_y, tiles_x;
     int64_t vectors, rest;    /* of an image, and behind its parts */
     int64_t parts, rounds;    /* of an image, and of a part */
+    bool shared;              /* its rounds, by the team */
     int64_t tiles;            /* of the largest round, with the rest: floats of a row of V and M */
     int64_t pitch, plane;     /* of the split input: from one row of tiles to the next, floats */
     int64_t panels, groups;   /* of output channels */
@@ -135,6 +139,8 @@ cut_images(Plan *p, int threads)
     const KilnCpuConv *c = p->conv;
     p->vectors = ceil_div(p->tiles_y * p->tiles_x, LINE);
     p->parts = threads / common_divisor(c->batch, threads);
+    p->shared = p->vectors < p->parts;
+    p->parts = p->shared ? 1 : p->parts;
     int64_t rest = p->vectors % p->parts;
     p->rest = TRANSFORM * p->parts * (rest - 1) <= (p->parts - rest) * c->oc ? rest : 0;
     int64_t part = ceil_div(p->vectors - p->rest, p->parts), full = full_round(p);
@@ -369,10 +375,10 @@ split_channel(const Round *round, int piece, int64_t channel)
 }
 
 static void
-transform_image(const Round *round)
+transform_channels(const Round *round, int64_t first, int64_t end)
 {
     const Plan *p = round->plan;
-    for (int64_t channel = 0; channel < p->conv->ic; channel++) {
+    for (int64_t channel = first; channel < end; channel++) {
         for (int i = 0; i < 2; i++)
             split_channel(round, i, channel);
         KilnWinogradInput in = { .in = round->planes,
@@ -516,15 +522,59 @@ round_task(const void *data, int64_t number, int thread)
     const Plan *p = run->plan;
     Round round = round_of(p, run->args, number / p->rounds % p->parts, number % p->rounds, thread);
     round.image = number / p->rounds / p->parts;
-    transform_image(&round);
+    transform_channels(&round, 0, p->conv->ic);
     for (int64_t i = 0; i < p->groups; i++)
         compute_group(&round, i);
+}
+
+/* What a thread needs for its share of a round. */
+static Round
+share_of(const Round *round, int thread)
+{
+    Layout layout = layout_of(round->plan);
+    Round share = *round;
+    float *scratch = round->args->scratch + thread * layout.end;
+    share.m = scratch + layout.m;
+    share.planes = scratch + layout.planes;
+    return share;
+}
+
+static void
+transform_task(const void *data, int64_t task, int thread)
+{
+    Round share = share_of(data, thread);
+    int64_t first = task * CHANNELS_PER_TASK, end = first + CHANNELS_PER_TASK,
+            ic = share.plan->conv->ic;
+    transform_channels(&share, first, end < ic ? end : ic);
+}
+
+static void
+group_task(const void *data, int64_t group, int thread)
+{
+    Round share = share_of(data, thread);
+    compute_group(&share, group);
+}
+
+static void
+share_images(const Plan *p, const KilnCpuConvArgs *args)
+{
+    for (int64_t i = 0; i < p->conv->batch * p->rounds; i++) {
+        Round round = round_of(p, args, 0, i % p->rounds, 0);
+        round.image = i / p->rounds;
+        kiln_cpu_parallel(ceil_div(p->conv->ic, CHANNELS_PER_TASK), args->threads, transform_task,
+                          &round);
+        kiln_cpu_parallel(p->groups, args->threads, group_task, &round);
+    }
 }
 
 void
 kiln_winograd_run(const KilnCpuConv *c, const KilnCpuConvArgs *args)
 {
     Plan p = plan_of(c, args->threads);
+    if (p.shared) {
+        share_images(&p, args);
+        return;
+    }
     Run run = { &p, args };
     kiln_cpu_parallel(c->batch * p.parts * p.rounds, args->threads, round_task, &run);
 }
