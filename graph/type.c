@@ -202,42 +202,39 @@ kiln_type_is_static(const KilnType *type)
     return type->rank >= 0;
 }
 
+/* @unit times all extents. Those that are not zero must not overflow even where one is: strides and
+ * parts of the tensor are made of them. */
 static int64_t
-product(const int64_t *dims, int rank)
+product(int64_t unit, const int64_t *dims, int rank)
 {
-    /* A zero extent makes the product zero even where the other extents overflow. */
-    int64_t result = 1;
-    bool overflow = false, zero = false;
+    int64_t result = unit;
+    bool zero = false;
     for (int i = 0; i < rank; i++) {
-        if (dims[i] < 0)
-            return -1;
         zero |= dims[i] == 0;
-        overflow |= __builtin_mul_overflow(result, dims[i], &result);
+        if (dims[i] < 0 || (dims[i] > 0 && __builtin_mul_overflow(result, dims[i], &result)))
+            return -1;
     }
-    return zero ? 0 : overflow ? -1 : result;
+    return zero ? 0 : result;
 }
 
 int64_t
 kiln_type_elements(const KilnType *type)
 {
-    return type->rank < 0 ? -1 : product(type->dims, type->rank);
+    return type->rank < 0 ? -1 : product(1, type->dims, type->rank);
 }
 
 int64_t
 kiln_type_bytes(const KilnType *type)
 {
-    int64_t elements = kiln_type_elements(type);
+    const int64_t *dims = type->dims;
+    int rank = type->rank;
+    int64_t physical[2 * KILN_MAX_RANK];
     if (type->layout) {
-        int rank;
-        int64_t dims[2 * KILN_MAX_RANK];
-        if (!kiln_layout_physical(type, &rank, dims, NULL))
+        if (!kiln_layout_physical(type, &rank, physical, NULL))
             return -1;
-        elements = product(dims, rank);
+        dims = physical;
     }
-    int64_t bytes;
-    if (elements < 0 || __builtin_mul_overflow(elements, (int64_t)dtypes[type->dtype].size, &bytes))
-        return -1;
-    return bytes;
+    return rank < 0 ? -1 : product((int64_t)dtypes[type->dtype].size, dims, rank);
 }
 
 int

@@ -57,7 +57,8 @@ gboolean kiln_quant_check(const KilnType *type, GError **error);
 bool kiln_type_same_shape(const KilnType *a, const KilnType *b);
 /** True where the rank and every dim are numbers. */
 bool kiln_type_is_static(const KilnType *type);
-/** Elements of a static type; -1 where a dim is not known or the product overflows. */
+/** Elements of a static type; -1 where a dim is not known or the product of those that are not zero
+ * overflows: what is computed from some of the dims is a number for every type that has a size. */
 int64_t kiln_type_elements(const KilnType *type);
 /** Payload bytes of a static type, a blocked layout's padding included; -1 where not known or too
  * many. */

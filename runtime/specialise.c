@@ -116,8 +116,10 @@ throw_binding(const KilnArgument *argument, const KilnBinding *binding, GError *
     KilnType found = kiln_type_make(argument->value.type.dtype, binding->rank, binding->dims);
     g_autofree char *found_text = kiln_type_to_string(&found);
     g_autofree char *expected = kiln_type_to_string(&argument->value.type);
-    return kiln_throw(error, KILN_ERROR_SHAPE, "input %s: expected %s, found %s",
-                      argument->value.name, expected, found_text);
+    bool overflows = kiln_type_is_static(&found) && kiln_type_bytes(&found) < 0;
+    return kiln_throw(error, KILN_ERROR_SHAPE, "input %s: expected %s%s, found %s",
+                      argument->value.name, expected, overflows ? " of less than 2^63 bytes" : "",
+                      found_text);
 }
 
 bool

@@ -283,18 +283,14 @@ typedef struct {
     int64_t outer, axis, inner;
 } RefSplit;
 
-/** @axis counts from the end where it is negative. A part of a type without elements may be more
- * than there are numbers: it is 0 then, too, for there is nothing to walk. */
+/** @axis counts from the end where it is negative. */
 static inline RefSplit
 ref_split(const KilnType *type, int64_t axis)
 {
     RefSplit split = { 1, 1, 1 };
     int at = (int)(axis < 0 ? axis + type->rank : axis);
-    for (int d = 0; d < type->rank; d++) {
-        int64_t *part = d < at ? &split.outer : d == at ? &split.axis : &split.inner;
-        if (__builtin_mul_overflow(*part, type->dims[d], part))
-            *part = 0;
-    }
+    for (int d = 0; d < type->rank; d++)
+        *(d < at ? &split.outer : d == at ? &split.axis : &split.inner) *= type->dims[d];
     return split;
 }
 

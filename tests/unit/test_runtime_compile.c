@@ -127,6 +127,24 @@ Test(runtime_compile, shapes)
     refuses(open, &options, KILN_ERROR_SHAPE, "dim N: expected one number, found 2 and 3");
 }
 
+/* Kernels multiply some of the dims even where another is zero. */
+Test(runtime_compile, dims_that_overflow_beside_a_zero)
+{
+    static const char *const models[] = {
+        "graph @g(%x: f32[0,4294967296,4294967296]) {\n"
+        "  %y = global_average_pool(%x)\n  return %y\n}\n",
+        "graph @g(%x: f32[4294967296,4294967296,0]) {\n"
+        "  %y = transpose(%x) {perm=[2,1,0]}\n  return %y\n}\n",
+        "graph @g(%x: f32[0,4294967296,4294967296], %s: f32[1]) {\n"
+        "  %y = layer_normalization(%x, %s) {axis=1}\n  return %y\n}\n",
+        "graph @g(%x: f32[0,4294967296,4294967296], %w: f32[4294967296,0]) {\n"
+        "  %y = matmul(%x, %w)\n  return %y\n}\n",
+    };
+    KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
+    for (size_t i = 0; i < G_N_ELEMENTS(models); i++)
+        refuses(models[i], &options, KILN_ERROR_SHAPE, "of less than 2^63 bytes, found f32[");
+}
+
 /* A shape that the model has itself may be said again, and must be the same. */
 Test(runtime_compile, shapes_of_static_models)
 {
