@@ -9,7 +9,7 @@
     [KILN_CPU_COST_pointwise] = { 7.525e-05, 9.714e-06, 0.4759 }, \
     [KILN_CPU_COST_depthwise] = { 0.0003904, 0.001095, 0.0009526, 0, 2.119e-05, 0.08733 }, \
     [KILN_CPU_COST_transposed] = { 8.488e-05, 0.0001006, 0, 17.49 }, \
-    [KILN_CPU_COST_winograd] = { 6.681e-05, 0.004865, 0.004042, 9.688e-06, 2.369 }, \
+    [KILN_CPU_COST_winograd] = { 6.704e-05, 0.005007, 0.004161, 8.981e-06, 2.209 }, \
     [KILN_CPU_COST_pool] = { 6.447e-05, 0.01246, 0.0007995, 1.048e-05, 0.119 }, \
     [KILN_CPU_COST_global_pool] = { 3.508e-06, 0.008006, 0.08653 }, \
     [KILN_CPU_COST_matmul] = { 7.163e-05, 2.114e-05, 2.942e-06, 0.2605 }, \
