@@ -177,3 +177,19 @@ kiln_layout_carries(const KilnNode *node, const KilnType *result)
     }
     return carries_op(node, result, &layout);
 }
+
+KilnValue *
+kiln_value_reorder(KilnFunction *function, KilnNode *before, KilnValue *value, const char *tag,
+                   GError **error)
+{
+    KilnType type = value->type;
+    type.layout = tag;
+    KilnNodeSpec spec = { .op = tag ? KILN_OP_pack : KILN_OP_unpack,
+                          .operands = &value,
+                          .n_operands = 1,
+                          .types = &type,
+                          .result_name = kiln_value_constant(value) ? value->name : NULL,
+                          .before = before };
+    KilnNode *node = kiln_node_new(function, &spec, error);
+    return node ? &node->results[0] : NULL;
+}

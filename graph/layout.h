@@ -30,4 +30,10 @@ bool kiln_layout_follows(const KilnNode *node, uint32_t i, const KilnType *resul
  * dims, channel_shuffle, as long as they leave blocks whole. All types must be static. */
 bool kiln_layout_carries(const KilnNode *node, const KilnType *result);
 
+/** @value brought into layout @tag, plain where that is NULL, by a `pack` or `unpack` in front of
+ * @before (NULL: at the end): the node's result, which keeps the name of a constant. NULL with an
+ * error. */
+KilnValue *kiln_value_reorder(KilnFunction *function, KilnNode *before, KilnValue *value,
+                              const char *tag, GError **error);
+
 #endif

@@ -3,7 +3,9 @@
  * one has a copy. */
 #include "passes/offload_split.h"
 
+#include "graph/layout.h"
 #include "graph/outline.h"
+#include "passes/offload_outline.h"
 
 /* A part of the body on its way into a region of its own. Values are keyed by those of the body. */
 typedef struct {
@@ -111,16 +113,18 @@ piece_clear(Piece *piece)
     g_ptr_array_unref(piece->given);
 }
 
+/* What the region has as a constant is one of each piece. */
 static bool
-capture(Piece *piece, KilnValue *value, KilnConstness constness, GError **error)
+capture(const Split *split, Piece *piece, KilnValue *value)
 {
-    const char *name = kiln_function_unique_name(piece->body, value->name);
-    KilnArgument *argument = kiln_function_add_argument(piece->body, name, &value->type, error);
-    if (!argument)
+    if (!kiln_offload_capture(piece->body, value, piece->values, piece->captured, split->error))
         return false;
-    argument->constness = constness;
-    g_hash_table_insert(piece->values, value, &argument->value);
-    g_ptr_array_add(piece->captured, value);
+    for (guint i = 0; !value->def && i < split->body->arguments->len; i++) {
+        const KilnArgument *argument = kiln_function_argument(split->body, i);
+        if (&argument->value == value)
+            kiln_function_argument(piece->body, piece->captured->len - 1)->constness =
+                argument->constness;
+    }
     return true;
 }
 
@@ -130,13 +134,8 @@ bring(const Split *split, Piece *piece, KilnValue *value)
 {
     if (!value || g_hash_table_contains(piece->values, value))
         return true;
-    for (guint i = 0; i < split->body->arguments->len; i++) {
-        const KilnArgument *argument = kiln_function_argument(split->body, i);
-        if (&argument->value == value)
-            return capture(piece, value, argument->constness, split->error);
-    }
-    if (!is_in_all_parts(value->def))
-        return capture(piece, value, KILN_CONSTNESS_VARYING, split->error);
+    if (!value->def || !is_in_all_parts(value->def))
+        return capture(split, piece, value);
     return (!is_entered(value->def) || bring(split, piece, value->def->operands[0].value)) &&
            kiln_node_copy(piece->body, value->def, piece->values, NULL, NULL, split->error);
 }
@@ -208,26 +207,12 @@ layout_of(const Split *split)
     return best;
 }
 
-static KilnValue *
-relaid(KilnFunction *function, KilnNode *before, KilnValue *value, const char *tag, GError **error)
-{
-    KilnType type = value->type;
-    type.layout = tag;
-    KilnNodeSpec spec = { .op = tag ? KILN_OP_pack : KILN_OP_unpack,
-                          .operands = &value,
-                          .n_operands = 1,
-                          .types = &type,
-                          .before = before };
-    KilnNode *node = kiln_node_new(function, &spec, error);
-    return node ? &node->results[0] : NULL;
-}
-
 /* @argument is taken in layout @tag. */
 static bool
 take_in(KilnFunction *body, KilnArgument *argument, const char *tag, GError **error)
 {
     argument->value.type.layout = tag;
-    KilnValue *unpacked = relaid(body, body->first, &argument->value, NULL, error);
+    KilnValue *unpacked = kiln_value_reorder(body, body->first, &argument->value, NULL, error);
     if (!unpacked)
         return false;
     kiln_foreach_use_safe (use, &argument->value) {
@@ -252,7 +237,7 @@ lay_between(const Split *split, Piece *before, Piece *after)
             !vendor->lies_in(before->body, given, k) ||
             !vendor->lies_in(after->body, &argument->value, k))
             continue;
-        KilnValue *packed = relaid(before->body, NULL, given, tag, split->error);
+        KilnValue *packed = kiln_value_reorder(before->body, NULL, given, tag, split->error);
         if (!packed || !take_in(after->body, argument, tag, split->error))
             return false;
         g_hash_table_insert(before->values, value, packed);
@@ -272,7 +257,7 @@ outside(const Split *split, KilnValue *value)
     if (plain)
         return plain;
     if (made) {
-        plain = relaid(function, split->region, made, value->type.layout, split->error);
+        plain = kiln_value_reorder(function, split->region, made, value->type.layout, split->error);
         if (plain)
             g_hash_table_insert(split->plain, value, plain);
         return plain;

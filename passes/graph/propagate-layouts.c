@@ -149,21 +149,6 @@ name_of(const char *tag)
     return tag ? tag : "plain";
 }
 
-static KilnValue *
-relaid(KilnFunction *function, KilnNode *before, KilnValue *value, const char *tag, GError **error)
-{
-    KilnType type = value->type;
-    type.layout = tag;
-    KilnNodeSpec spec = { .op = tag ? KILN_OP_pack : KILN_OP_unpack,
-                          .operands = &value,
-                          .n_operands = 1,
-                          .types = &type,
-                          .result_name = kiln_value_constant(value) ? value->name : NULL,
-                          .before = before };
-    KilnNode *node = kiln_node_new(function, &spec, error);
-    return node ? &node->results[0] : NULL;
-}
-
 /* @value as @tag, for @user: made once. Nodes are visited in order, so that the first to ask stands
  * in front of all others. */
 static KilnValue *
@@ -178,7 +163,7 @@ value_as(Rewrite *rewrite, KilnValue *value, const char *tag, KilnNode *user)
     }
     KilnValue *made = g_hash_table_lookup(of, name_of(tag));
     if (!made) {
-        made = relaid(user->function, user, value, tag, rewrite->error);
+        made = kiln_value_reorder(user->function, user, value, tag, rewrite->error);
         if (!made)
             return NULL;
         g_hash_table_insert(of, (gpointer)name_of(tag), made);
@@ -221,8 +206,9 @@ add_argument(KilnFunction *laid, const KilnArgument *argument, const char *layou
     if (!copy)
         return NULL;
     copy->constness = argument->constness;
-    return layout && !argument->value.type.layout ? relaid(laid, NULL, &copy->value, NULL, error)
-                                                  : &copy->value;
+    return layout && !argument->value.type.layout
+               ? kiln_value_reorder(laid, NULL, &copy->value, NULL, error)
+               : &copy->value;
 }
 
 /* The body of a region whose edges lie as its operands and @held say. */
@@ -249,7 +235,7 @@ make_body(const KilnNode *node, const char *const *held, GError **error)
     for (uint32_t r = 0; r < node->n_results; r++) {
         given[r] = g_hash_table_lookup(values, results->operands[r].value);
         if (held[r] && !given[r]->type.layout)
-            given[r] = relaid(laid, NULL, given[r], held[r], error);
+            given[r] = kiln_value_reorder(laid, NULL, given[r], held[r], error);
         if (!given[r])
             return NULL;
     }
@@ -391,7 +377,7 @@ pack_weights(Rewrite *rewrite, const GArray *regions, const KilnVendor *vendor)
                 (!as && !is_agreed(rewrite->context, node, value, want)))
                 continue;
             if (!as)
-                as = relaid(node->function, node, value, want->tag, rewrite->error);
+                as = kiln_value_reorder(node->function, node, value, want->tag, rewrite->error);
             if (!as)
                 return false;
             g_hash_table_insert(packed, value, as);
