@@ -2,8 +2,8 @@
 /* To describe a region to the vendor takes longer than all else that loading does with it, and is
  * for its run alone. Until then a kernel stands for it that knows what the file says of it:
  *
- *     load       scratch, packed weights, name      calls, packed operands    (sections of the
- * file) first run  compile the body, compare, run     the body in the text
+ *     load       scratch, packed weights, name      sections CALLS and OPERANDS
+ *     first run  compile the body, compare, run     the body in the text
  */
 #include "runtime/deferred.h"
 
