@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 enum {
-    HUGE = 2 * 1024 * 1024, /* the big pages of the system */
+    BIG_PAGE = 2 * 1024 * 1024, /* of the system */
 };
 
 typedef struct {
@@ -43,12 +43,12 @@ reserve(size_t size)
         return MAP_FAILED;
     }
     size_t whole = (size + page - 1) / page * page;
-    char *free = mmap(NULL, whole + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (free == MAP_FAILED)
-        return free;
-    bool agrees = (uintptr_t)free % HUGE == 0;
-    munmap(agrees ? free : free + whole, page);
-    return agrees ? free + page : free;
+    char *place = mmap(NULL, whole + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (place == MAP_FAILED)
+        return place;
+    bool agrees = (uintptr_t)place % BIG_PAGE == 0;
+    munmap(agrees ? place : place + whole, page);
+    return agrees ? place + page : place;
 }
 
 GBytes *

@@ -5,10 +5,12 @@
 
 #include <criterion/criterion.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <glib/gstdio.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 enum {
     MB = 1 << 20,
@@ -98,6 +100,24 @@ is_mapped(const char *path)
     g_autofree char *maps = NULL;
     cr_assert(g_file_get_contents("/proc/self/maps", &maps, NULL, NULL));
     return strstr(maps, path) != NULL;
+}
+
+/* The system gives a place for whole big pages at a multiple of them: one that is a page smaller,
+ * and a page more is reserved. */
+Test(map_file, PEAK_no_address_agrees)
+{
+    Place place = new_place();
+    write_file(&place);
+    int file = g_open(place.path, O_RDONLY, 0);
+    cr_assert(file >= 0);
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    for (size_t big = 1; big <= 8; big++) {
+        g_autoptr(GBytes) bytes = kiln_map_open_file(file, big * 2 * MB - page);
+        cr_assert(bytes);
+        cr_expect((uintptr_t)g_bytes_get_data(bytes, NULL) % (2 * MB) != 0);
+    }
+    close(file);
+    place_clear(&place);
 }
 
 Test(map_file, unmaps_with_the_last_reference)
