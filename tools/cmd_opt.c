@@ -252,7 +252,9 @@ run(const OptOptions *opt, KilnOptions *options, const char *path, const KilnPip
 static int
 opt_work(KilnOptions *options, char **operands, void *data, GError **error)
 {
-    const OptOptions *opt = data;
+    OptOptions *opt = data;
+    if (is(opt->out, "-"))
+        g_clear_pointer(&opt->out, g_free);
     g_autoptr(KilnPipeline) pipeline =
         check_values(opt, error) ? kiln_options_pipeline(options, error) : NULL;
     if (!pipeline)
@@ -278,7 +280,7 @@ kiln_command_opt(int argc, char **argv)
         { "emit", 0, 0, G_OPTION_ARG_STRING, &opt.emit, "text, onnx, dot or json (default: text)",
           "FORM" },
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &opt.out,
-          "Write here; big constants go to F.bin", "F" },
+          "Write here, with - to standard output; big constants go to F.bin", "F" },
         { "stats", 0, 0, G_OPTION_ARG_NONE, &opt.stats,
           "Show what each pass and each of its rules did", NULL },
         { "time-passes", 0, 0, G_OPTION_ARG_NONE, &opt.time_passes, "Show the time of each pass",

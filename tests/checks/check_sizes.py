@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""No C file over 800 lines, no header over 400, no function over 100 lines or 5 parameters."""
+"""No C file over 800 lines, no header over 400, no function over 100 lines or 5 parameters; no file over 512 KB."""
 import pathlib
 import re
 import subprocess
 import sys
 
 FILE_LINES, HEADER_LINES, FUNCTION_LINES, PARAMETERS = 800, 400, 100, 5
+FILE_BYTES = 512 * 1024
 
 
 def functions(lines):
@@ -32,8 +33,21 @@ def functions(lines):
         yield name, start, end, count
 
 
-def main(root):
+def check_bytes(root):
+    """Weights and outputs of tools are committed by mistake."""
+    names = subprocess.run(["git", "ls-files", "-z"], cwd=root, capture_output=True, text=True, check=True)
     failed = False
+    for name in filter(None, names.stdout.split("\0")):
+        path = pathlib.Path(root, name)
+        size = path.stat().st_size if path.is_file() else 0
+        if size > FILE_BYTES:
+            print(f"{name}: expected at most {FILE_BYTES} bytes, found {size}")
+            failed = True
+    return failed
+
+
+def main(root):
+    failed = check_bytes(root)
     names = subprocess.run(["git", "ls-files", "*.c", "*.h"], cwd=root, capture_output=True, text=True, check=True)
     for name in names.stdout.split():
         path = pathlib.Path(root, name)

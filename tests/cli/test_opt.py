@@ -114,6 +114,10 @@ class Files(CliTest):
         self.kiln("opt", MODEL, "-o", "/dev/null")
         self.assertEqual(self.kiln("opt", self.write("add.kiln", ADD), "-o", "/dev/stdout"), ADD)
 
+    def test_dash_is_standard_output(self):
+        self.assertEqual(self.kiln("opt", MODEL, "-o", "-"), self.kiln("opt", MODEL))
+        self.assertEqual(self.files(), [])
+
     def test_unwritable_leaves_nothing(self):
         (self.dir / "folder").mkdir()
         (self.dir / "other.bin").mkdir()
