@@ -5,7 +5,8 @@
     worker.py ENGINE MODEL.onnx INPUTS_DIR THREADS SECONDS [OUTPUTS_DIR]
 
 INPUTS_DIR holds input_N.pb; with OUTPUTS_DIR the results are written there as output_N.pb. Memory is
-counted from behind the interpreter, its libraries and the inputs, so that a peer is not charged for Python.
+counted from behind the interpreter and its libraries, so that a peer is not charged for Python; the inputs
+count, as they do in Kiln's process.
 """
 import json
 import pathlib
@@ -71,7 +72,7 @@ def main():
     engine, model, inputs_dir, threads, seconds = sys.argv[1:6]
     n_inputs = len(list(pathlib.Path(inputs_dir).glob("input_*.pb")))
     inputs = [load_pb(pathlib.Path(inputs_dir) / f"input_{i}.pb") for i in range(n_inputs)]
-    before = status_bytes("VmRSS")
+    before = status_bytes("VmRSS") - sum(array.nbytes for array in inputs)
     load, run, outputs = RUNNERS[engine](model, int(threads), inputs)
     run()
     samples, begin = [], time.perf_counter()
