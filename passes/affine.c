@@ -139,6 +139,7 @@ follow(const KilnValue *value, int axis, KilnAffine *affine, KilnNode **link,
         return false;
     GUARD(same_function, node->function == value->def->function);
     if (negates) {
+        GUARD(channels_known, axis >= 0 && value->type.dims[axis] >= 0);
         append_factor(affine, -1);
         *link = node;
         return true;
