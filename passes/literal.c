@@ -12,7 +12,8 @@ read_element(KilnDType dtype, const void *bytes, int64_t i, double *number)
 {
     if (!kiln_dtype_is_float(dtype)) {
         int64_t integer = kiln_element_as_i64(dtype, bytes, i);
-        if (integer > exact || integer < -exact)
+        /* The upper half of u64 is read as negative. */
+        if (integer > exact || integer < (dtype == KILN_DTYPE_u64 ? 0 : -exact))
             return false;
     }
     *number = kiln_element_as_f64(dtype, bytes, i);

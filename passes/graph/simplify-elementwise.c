@@ -94,15 +94,21 @@ invert(KilnMatch *match, KilnPassContext *context, const char *rule, GError **er
         match, context, rule, inverted[kiln_match_node(match, "inner")->op], operands, 2, error);
 }
 
-/* Whether all elements of ?c are @wanted, and ?c does not make the result larger. */
+/* The bytes that each element of ?c is, where it does not make the result larger. */
+static bool
+uniform_bytes(const KilnMatch *match, uint8_t element[8])
+{
+    const KilnValue *x = kiln_match_value(match, "x"), *c = kiln_match_value(match, "c");
+    return (x->type.rank >= 0 || c->type.rank == 0) &&
+           kiln_tensor_is_splat(kiln_value_constant(c)->tensor, 65536, element);
+}
+
+/* Whether all elements of ?c are @wanted. */
 static bool
 uniformly(const KilnMatch *match, bool wanted)
 {
-    const KilnValue *x = kiln_match_value(match, "x"), *c = kiln_match_value(match, "c");
     uint8_t element[8] = { 0 };
-    return (x->type.rank >= 0 || c->type.rank == 0) &&
-           kiln_tensor_is_splat(kiln_value_constant(c)->tensor, 65536, element) &&
-           (element[0] != 0) == wanted;
+    return uniform_bytes(match, element) && (element[0] != 0) == wanted;
 }
 
 /* and(x, true), or(x, false), xor(x, false) */
@@ -168,14 +174,16 @@ equal_to_bool(KilnMatch *match, KilnPassContext *context, const char *rule, GErr
 
 /* --- bits --- */
 
+/* x & -1, x | 0, …: told from bytes, for the greatest u64 is no double. */
 static bool
 drop_neutral_bits(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
-    KilnDType dtype = kiln_match_value(match, "x")->type.dtype;
-    double neutral = 0, number = NAN;
-    if (kiln_match_root(match)->op == KILN_OP_bitwise_and)
-        neutral = kiln_dtype_is_signed(dtype) ? -1 : ldexp(1, 8 * (int)kiln_dtype_size(dtype)) - 1;
-    GUARD(neutral_bits, literal_number(match, "c", &number) && number == neutral);
+    const uint8_t neutral = kiln_match_root(match)->op == KILN_OP_bitwise_and ? 0xff : 0;
+    uint8_t element[8] = { 0 };
+    bool same = uniform_bytes(match, element);
+    for (size_t i = 0; i < kiln_dtype_size(kiln_match_value(match, "c")->type.dtype); i++)
+        same &= element[i] == neutral;
+    GUARD(neutral_bits, same);
     return drop(match, context, rule, error);
 }
 
