@@ -7,7 +7,8 @@
  *         \  /    =>   \ | /             \   /         =>  x           \    /     =>     |
  *        concat        concat            concat                        concat          reshape
  *
- *   nested-concat       a concat along the same axis that nothing else reads is spliced in
+ *   nested-concat       a concat along the same axis that nothing else reads, of the same
+ *                       quantization, is spliced in
  *   concat-of-parts     slices or results of a split that are, in order, all of their source
  *   concat-of-reshapes  the elements before and after the joined axis are the same ones before the
  *                       reshapes: their operands differ in one dim, and the extents on either side
@@ -18,6 +19,7 @@
  * those with other readers may stay behind, but where all do nothing is gained: then the concat is
  * left as it is. */
 #include "passes/movement.h"
+#include "passes/quant_range.h"
 #include "passes/rule.h"
 
 static int
@@ -43,6 +45,7 @@ may_splice(KilnPassContext *context, const char *rule, const KilnNode *outer, ui
     if (!inner)
         return false;
     GUARD(same_axis, axis_of(inner) == axis_of(outer));
+    GUARD(rescaled_once, kiln_quant_same(&inner->results[0].type, &outer->results[0].type));
     GUARD(single_use, kiln_value_single_use(&inner->results[0]));
     return true;
 }
@@ -131,6 +134,17 @@ joined_dim(const KilnNode *concat, int axis)
     return -1;
 }
 
+/* Of the values under the reshapes, joined along dim @k and rescaled as @concat rescales. */
+static KilnType
+joined_type(const KilnNode *concat, int k)
+{
+    const KilnType *from = &concat->operands[0].value->def->operands[0].value->type;
+    KilnType type = kiln_quant_stored_as(from, &concat->results[0].type);
+    for (uint32_t i = 1; i < concat->n_operands; i++)
+        type.dims[k] += concat->operands[i].value->def->operands[0].value->type.dims[k];
+    return type;
+}
+
 static bool
 only_read_by(const KilnValue *value, const KilnNode *reader)
 {
@@ -173,8 +187,9 @@ sink_reshape(KilnMatch *match, KilnPassContext *context, const char *rule, GErro
     for (uint32_t i = 0; i < concat->n_operands; i++)
         operands[i] = concat->operands[i].value->def->operands[0].value;
     KilnAttrs_concat attrs = { .axis = k };
-    KilnValue *joined =
-        kiln_match_build(match, KILN_OP_concat, &attrs, operands, concat->n_operands, error);
+    KilnType type = joined_type(concat, k);
+    KilnValue *joined = kiln_match_build_typed(match, KILN_OP_concat, &attrs, operands,
+                                               concat->n_operands, &type, error);
     KilnValue *shaped =
         joined ? kiln_reshape_build(function, concat, joined, &concat->results[0].type, error)
                : NULL;
