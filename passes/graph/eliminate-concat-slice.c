@@ -17,6 +17,7 @@
  * search, for nothing tells where those behind them begin. A split along another axis needs no
  * guard: a result has the type of an operand only where the other operands are empty. */
 #include "passes/movement.h"
+#include "passes/quant_range.h"
 #include "passes/rule.h"
 
 /* The operand of @concat that holds all of @part, and where in it the part lies; NULL where it
@@ -25,15 +26,15 @@ static KilnValue *
 operand_around(const KilnNode *concat, const KilnPart *part, KilnPart *within)
 {
     int64_t at = 0;
+    *within = *part;
     for (uint32_t i = 0; i < concat->n_operands && part->begin < part->end; i++) {
         KilnValue *operand = concat->operands[i].value;
         int64_t extent = operand->type.rank < 0 ? -1 : operand->type.dims[part->axis];
         if (extent < 0 || at > part->begin)
             return NULL;
-        if (part->end <= at + extent && part->begin >= at) {
-            *within = (KilnPart){ operand, part->axis, part->begin - at, part->end - at };
+        *within = (KilnPart){ operand, part->axis, part->begin - at, part->end - at };
+        if (within->end <= extent)
             return operand;
-        }
         at += extent;
     }
     return NULL;
@@ -62,6 +63,7 @@ slice_of_concat(KilnMatch *match, KilnPassContext *context, const char *rule, GE
         return false;
     GUARD(same_axis, part.axis == axis_of(concat));
     GUARD(one_operand, operand_around(concat, &part, &within));
+    GUARD(not_rescaled, kiln_quant_same(&within.source->type, &slice->results[0].type));
     KilnValue *value = takes_all(&within) ? within.source
                                           : kiln_part_build(function, slice, &within,
                                                             &slice->results[0].type, error);
