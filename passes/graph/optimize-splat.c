@@ -18,6 +18,7 @@
  * and all. A clip between zeros of different signs, or with a NaN, is left alone: which of them
  * wins is the kernel's business. */
 #include "graph/infer/infer.h"
+#include "graph/number.h"
 #include "passes/literal.h"
 #include "passes/movement.h"
 #include "passes/quant_range.h"
@@ -115,13 +116,18 @@ join_splats(KilnMatch *match, KilnPassContext *context, const char *rule, GError
     return replace_by_splats(match, context, rule, element);
 }
 
-/* What a pad puts around: zero where no value is stated. */
+/* What a pad puts around: where no value is stated zero, or what stands for it. */
 static bool
 pads_with(const KilnNode *pad, const uint8_t element[8])
 {
     const KilnValue *value = kiln_node_operand(pad, 2);
-    uint8_t stated[8] = { 0 };
-    return (!value || is_splat(value, stated)) && memcmp(stated, element, sizeof stated) == 0;
+    const KilnType *type = &pad->results[0].type;
+    uint8_t around[8] = { 0 };
+    if (value && !is_splat(value, around))
+        return false;
+    if (!value && type->quant)
+        kiln_element_store_f64(type->dtype, around, 0, type->quant->zero_points[0]);
+    return memcmp(around, element, sizeof around) == 0;
 }
 
 static bool
