@@ -10,8 +10,9 @@
  *        |                      |
  *
  * Also flatten, squeeze and unsqueeze. Other operands of the node must be one element each, of no
- * higher rank than x, so that they broadcast to any shape. The reshape must have no other reader:
- * nothing is computed twice. A reshape only moves down, so the pass ends.
+ * higher rank than x, so that they broadcast to any shape; the data of prelu never does. The
+ * reshape must have no other reader: nothing is computed twice. A reshape only moves down, so the
+ * pass ends.
  *
  * requires nothing, preserves nothing; class E. */
 #include "passes/rule.h"
@@ -66,6 +67,7 @@ sink(KilnMatch *match, KilnPassContext *context, const char *rule, GError **erro
     const KilnType *out = &node->results[0].type;
     GUARD(plain, !x->type.layout && !out->layout && !reshaped->type.layout);
     GUARD(not_per_axis, !is_per_axis(&reshaped->type) && !is_per_axis(out));
+    GUARD(repeated, node->op != KILN_OP_prelu || node->operands[0].value == reshaped);
     GUARD(scalars, others_are_scalars(node, reshaped, MIN(x->type.rank, reshaped->type.rank)));
     KilnNode *above = build_above(match, reshaped, x, error);
     if (!above)
