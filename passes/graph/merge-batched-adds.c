@@ -9,7 +9,8 @@
  *      add s    add s              =>         [0:2]     [2:5]
  *       |        |                              |         |
  *
- *   part-arithmetic   any element-wise operator of two operands, the part on the same side of all
+ *   part-arithmetic   any element-wise operator that broadcasts its two operands, the part on the
+ *                     same side of all
  *
  * requires nothing, preserves nothing; class E: the same operation on each element, in another
  * place. The parts are slices along one axis, or the results of a split, that are all of x in
@@ -28,6 +29,14 @@ typedef struct {
     uint32_t side;    /* the operand that is the part */
     GPtrArray *nodes; /* KilnNode* */
 } Group;
+
+/* Scales stand along an axis of their own, and slopes are repeated where data are not. */
+static bool
+may_grow(const KilnNode *node, uint32_t side)
+{
+    return node->op != KILN_OP_quantize_linear && node->op != KILN_OP_dequantize_linear &&
+           (node->op != KILN_OP_prelu || side == 0);
+}
 
 static bool
 is_binary(const KilnNode *node)
@@ -117,6 +126,7 @@ fits(KilnPassContext *context, const KilnNode *node, const Group *group)
     const KilnType *x = &group->part.source->type;
     uint32_t along = 1u << group->part.axis;
     GUARD(plain, !x->layout && !x->quant && !other->layout && !other->quant);
+    GUARD(broadcasts, may_grow(node, group->side));
     GUARD(same_for_all, !(kiln_broadcast_dims(other, x) & along));
     GUARD(no_bigger, kiln_type_same_shape(part, &node->results[0].type));
     return true;
