@@ -18,6 +18,7 @@
  * round down. */
 #include "graph/infer/infer.h"
 #include "passes/literal.h"
+#include "passes/quant_range.h"
 #include "passes/rule.h"
 
 #include <string.h>
@@ -187,6 +188,7 @@ pull_out(KilnMatch *match, KilnPassContext *context, const char *rule, GError **
     if (!plain_coordinates(context, rule, node))
         return false;
     GUARD(plain, !node->operands[X].value->type.layout && !node->results[0].type.layout);
+    GUARD(not_rescaled, kiln_quant_same(&node->operands[X].value->type, &node->results[0].type));
     GUARD(stretches, strcmp(attrs->keep_aspect_ratio_policy, "stretch") == 0);
     Plan plan = { .scales = scales = read_scales(node, error) };
     if (*error)
