@@ -111,7 +111,6 @@ kiln_part_build(KilnFunction *function, KilnNode *before, const KilnPart *part,
     own.dims[axis] = part->end - part->begin;
     own.dim_names[axis] = NULL;
     own.layout = NULL;
-    own.quant = own.quant && own.quant->axis < 0 ? own.quant : NULL;
     KilnValue *operands[] = { part->source, kiln_build_ints(function, before, &part->begin, 1),
                               kiln_build_ints(function, before, &part->end, 1),
                               kiln_build_ints(function, before, &axis, 1) };
