@@ -21,7 +21,7 @@
  *
  * requires nothing, preserves nothing; expand-into-matmul is class E, the other U: the sum is
  * rounded at other places. The matrix dims must stay as they are; at most one extent of the batch
- * may be unknown, and then none is 0. */
+ * may be unknown, and then none is 0. Quantized products stay. */
 #include "passes/rule.h"
 
 /* --- copies that broadcasting makes superfluous --- */
@@ -114,8 +114,8 @@ rows_of_batch(KilnMatch *match, KilnPassContext *context, const char *rule, GErr
 }
 
 static const KilnRule rules[] = {
-    RULE("expand-into-matmul", E, "(matmul ? (expand|tile#copy ?w ?))", drop_copy),
-    RULE("expand-into-left-matmul", E, "(matmul (expand|tile#copy ?w ?) ?)", drop_copy),
+    RULE("expand-into-matmul", E, "(matmul ? (expand|tile#copy ?w:number ?))", drop_copy),
+    RULE("expand-into-left-matmul", E, "(matmul (expand|tile#copy ?w:number ?) ?)", drop_copy),
     RULE("batch-as-rows", U, "(add~ (matmul#product! ? ?):float ?c)", rows_of_batch),
 };
 
