@@ -26,6 +26,7 @@
 #include "passes/rule.h"
 
 #include "passes/literal.h"
+#include "passes/movement.h"
 #include "passes/normalized.h"
 #include "passes/product.h"
 
@@ -43,6 +44,7 @@ raise_group_norm(KilnMatch *match, KilnPassContext *context, const char *rule, G
     KilnValue *x = kiln_match_value(match, "x");
     const KilnType *type = &x->type, *inner = &kiln_match_value(match, "groups")->type;
     GUARD(ranked, type->rank >= 3 && inner->rank >= 3);
+    GUARD(extents_known, kiln_extents_are_known(type));
     GUARD(batch_kept, same_dim(type, inner, 0));
     int64_t channels = type->dims[1], groups = inner->dims[1];
     GUARD(divides, channels >= 0 && groups > 0 && channels % groups == 0);
