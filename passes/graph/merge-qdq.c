@@ -29,12 +29,13 @@
 
 /* --- what stands around the operator --- */
 
-/* What @value is dequantized from, its parameters in its type; NULL where it is not. */
+/* What @value is dequantized from, its parameters in its type; NULL where it is not, or where its
+ * reals are rounded to fewer digits than f32 has. */
 static KilnValue *
 source_of(const KilnValue *value)
 {
     const KilnNode *node = kiln_value_def_of(value, KILN_OP_dequantize_linear);
-    KilnValue *x = node ? node->operands[0].value : NULL;
+    KilnValue *x = node && value->type.dtype == KILN_DTYPE_f32 ? node->operands[0].value : NULL;
     return x && x->type.quant ? x : NULL;
 }
 
