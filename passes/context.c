@@ -16,6 +16,17 @@ kiln_pass_target(const KilnPassContext *context)
     return context->options->target;
 }
 
+bool
+kiln_pass_target_has(const KilnPassContext *context, const KilnNode *node)
+{
+    const KilnTarget *target = kiln_pass_target(context);
+    if (!target)
+        return false;
+    KilnTarget own = *target;
+    own.fallback = NULL;
+    return kiln_target_supports(&own, node, NULL);
+}
+
 int
 kiln_pass_threads(const KilnPassContext *context)
 {

@@ -112,6 +112,9 @@ const void *kiln_pass_options_raw(const KilnPassContext *context);
 
 /** The target that the program will run on; NULL where none is known (a bare `kiln opt`). */
 const KilnTarget *kiln_pass_target(const KilnPassContext *context);
+/** True where the target has kernels of its own for what @node lowers to. Those of its fallback do
+ * not count: only its own are faster. False without a target. */
+bool kiln_pass_target_has(const KilnPassContext *context, const KilnNode *node);
 /** The application at hand is of class @numerics at least, which its options ask for. */
 void kiln_pass_widen(KilnPassContext *context, KilnNumerics numerics);
 /** The application at hand computed values with kernels of kiln_pass_target(): a check that runs on

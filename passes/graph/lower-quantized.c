@@ -21,14 +21,6 @@
 #include "passes/quant_literal.h"
 #include "passes/rule.h"
 
-static bool
-has_own_kernel(KilnPassContext *context, const KilnNode *node)
-{
-    KilnTarget own = *kiln_pass_target(context);
-    own.fallback = NULL;
-    return kiln_target_supports(&own, node, NULL);
-}
-
 /* @value as f32 before the root. */
 static KilnValue *
 dequantized(const KilnMatch *match, KilnValue *value, GError **error)
@@ -83,14 +75,14 @@ lower_operator(KilnMatch *match, KilnPassContext *context, const char *rule, GEr
     const KilnNode *node = kiln_match_root(match);
     if (!kiln_pass_target(context) || !node->results[0].type.quant || node->n_results != 1)
         return false;
-    GUARD(target_lacks, !has_own_kernel(context, node));
+    GUARD(target_lacks, !kiln_pass_target_has(context, node));
     g_autofree KilnValue **operands = float_operands(match, error);
     KilnValue *reals =
         operands ? kiln_match_build(match, node->op, node->attrs, operands, node->n_operands, error)
                  : NULL;
     if (!reals)
         return false;
-    GUARD(target_has, has_own_kernel(context, reals->def));
+    GUARD(target_has, kiln_pass_target_has(context, reals->def));
     return finish(match, context, rule, reals, error);
 }
 
@@ -99,11 +91,11 @@ lower_rescale(KilnMatch *match, KilnPassContext *context, const char *rule, GErr
 {
     if (!kiln_pass_target(context))
         return false;
-    GUARD(target_lacks, !has_own_kernel(context, kiln_match_root(match)));
+    GUARD(target_lacks, !kiln_pass_target_has(context, kiln_match_root(match)));
     KilnValue *reals = dequantized(match, kiln_match_value(match, "x"), error);
     if (!reals)
         return false;
-    GUARD(target_has, reals->def->op == KILN_OP_const || has_own_kernel(context, reals->def));
+    GUARD(target_has, reals->def->op == KILN_OP_const || kiln_pass_target_has(context, reals->def));
     return finish(match, context, rule, reals, error);
 }
 

@@ -23,12 +23,8 @@
 static bool
 target_lacks(KilnPassContext *context, const KilnNode *node)
 {
-    const KilnTarget *target = kiln_pass_target(context);
-    if (!target || node->operands[0].value->type.quant) /* these are lowered as a whole */
-        return false;
-    KilnTarget own = *target;
-    own.fallback = NULL;
-    return !kiln_target_supports(&own, node, NULL);
+    bool lowered_whole = node->operands[0].value->type.quant != NULL;
+    return kiln_pass_target(context) && !lowered_whole && !kiln_pass_target_has(context, node);
 }
 
 /* Whether the nodes that stand right before the root since the rewrite began, when the next id was

@@ -106,6 +106,7 @@ add_all(Run *run)
     for (size_t i = 0; i < G_N_ELEMENTS(sequences); i++)
         add(run, sequences[i], i < 2, false, false);
     add(run, "lower", true, false, true);
+    add(run, "lower-halves", true, false, true);
     add(run, "lower-quantized", true, false, true);
     add(run, "default", true, false, false);
 }

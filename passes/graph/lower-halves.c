@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lower-halves: operators on 16-bit floats that the target has no kernel of its own for are
+ * computed in f32.
+ *
+ *     x : f16   w : f16                x : f16   w : f16
+ *        \       /                        |         |
+ *     layer_normalization     =>    cast to f32  cast to f32
+ *            |                             \       /
+ *          y : f16                     layer_normalization
+ *                                            |
+ *                                        cast to f16
+ *                                            |
+ *                                          y : f16
+ *
+ * Whatever the operator, as long as the target has it on f32: what the passes before have raised or
+ * fused stays one operator, so that they find nothing to raise when they run once more. Results are
+ * rounded where they were before, between any two operators. What moves elements has kernels for
+ * all types and stays in 16 bits.
+ *
+ * requires nothing, preserves nothing; class U: f32 rounds where the reference computes in more
+ * bits. The target's fallback does not count, as for `lower`, before which this stands: what the
+ * target lacks on f32, too, `lower` expresses by other operators. Without a target nothing is
+ * lowered. */
+#include "passes/pass.h"
+
+#include "graph/infer/infer.h"
+
+static const char rule[] = "lower-halves";
+
+/* What is read so far: a value that several operators read is cast once. */
+typedef struct {
+    KilnPassContext *context;
+    GHashTable *wide; /* of a value of 16 bits */
+} Lowering;
+
+static bool
+is_half(const KilnType *type)
+{
+    return (type->dtype == KILN_DTYPE_f16 || type->dtype == KILN_DTYPE_bf16) && !type->quant &&
+           !type->layout;
+}
+
+static bool
+computes_halves(const KilnNode *node)
+{
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        if (node->operands[i].value && is_half(&node->operands[i].value->type))
+            return true;
+    }
+    for (uint32_t i = 0; i < node->n_results; i++) {
+        if (is_half(&node->results[i].type))
+            return true;
+    }
+    return false;
+}
+
+static KilnValue *
+cast_before(KilnNode *node, KilnValue *value, KilnDType to, GError **error)
+{
+    KilnAttrs_cast attrs = { .to = to };
+    return kiln_build(node->function, node, KILN_OP_cast, &attrs, &value, 1, error);
+}
+
+/* The operands of @node in f32; false after an error. */
+static bool
+widen_operands(Lowering *lowering, KilnNode *node, KilnValue **operands, GError **error)
+{
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        KilnValue *value = node->operands[i].value;
+        operands[i] = value;
+        if (!value || !is_half(&value->type))
+            continue;
+        operands[i] = g_hash_table_lookup(lowering->wide, value);
+        if (operands[i])
+            continue;
+        operands[i] = cast_before(node, value, KILN_DTYPE_f32, error);
+        if (!operands[i])
+            return false;
+        g_hash_table_insert(lowering->wide, value, operands[i]);
+    }
+    return true;
+}
+
+/* The node on f32, right before @node. Its types are inferred, or stated where those of @node say
+ * what inference cannot know: quantization. */
+static KilnNode *
+build_wide(Lowering *lowering, KilnNode *node, GError **error)
+{
+    g_autofree KilnValue **operands = g_new0(KilnValue *, node->n_operands + 1);
+    g_autofree KilnType *types = g_new(KilnType, node->n_results);
+    const KilnValue *first = kiln_node_operand(node, 0);
+    bool stated = first && first->type.quant;
+    for (uint32_t i = 0; i < node->n_results; i++) {
+        types[i] = node->results[i].type;
+        stated |= types[i].quant != NULL;
+        if (is_half(&types[i]))
+            types[i].dtype = KILN_DTYPE_f32;
+    }
+    if (!widen_operands(lowering, node, operands, error))
+        return NULL;
+    KilnNodeSpec spec = { .op = node->op,
+                          .name = node->name,
+                          .operands = operands,
+                          .n_operands = node->n_operands,
+                          .n_results = node->n_results,
+                          .attrs = node->attrs,
+                          .types = stated ? types : NULL,
+                          .before = node };
+    return kiln_node_new(node->function, &spec, error);
+}
+
+/* Casts the results of @wide that are read to the types of those of @node. */
+static bool
+narrow_results(KilnNode *node, KilnNode *wide, KilnValue **results, GError **error)
+{
+    for (uint32_t i = 0; i < node->n_results; i++) {
+        const KilnValue *result = &node->results[i];
+        results[i] = &wide->results[i];
+        if (result->n_uses && !kiln_type_equal(&result->type, &results[i]->type))
+            results[i] = cast_before(node, results[i], result->type.dtype, error);
+        if (!results[i])
+            return false;
+    }
+    return true;
+}
+
+static bool
+has_all(const KilnPassContext *context, const KilnNode *node, const KilnNode *wide,
+        KilnValue *const *results)
+{
+    bool all = kiln_pass_target_has(context, wide);
+    for (uint32_t i = 0; all && i < node->n_operands; i++) {
+        const KilnValue *read = wide->operands[i].value;
+        all = read == node->operands[i].value || kiln_pass_target_has(context, read->def);
+    }
+    for (uint32_t i = 0; all && i < node->n_results; i++)
+        all = results[i]->def == wide || kiln_pass_target_has(context, results[i]->def);
+    return all;
+}
+
+/* Removes what was built in vain: casts of results, @wide, and casts that only it reads. */
+static void
+take_back(Lowering *lowering, const KilnNode *node, KilnNode *wide, KilnValue *const *results)
+{
+    g_autofree KilnValue **read = g_new(KilnValue *, node->n_operands);
+    for (uint32_t i = 0; i < node->n_operands; i++)
+        read[i] = wide->operands[i].value;
+    for (uint32_t i = 0; i < node->n_results; i++) {
+        if (results[i]->def != wide)
+            kiln_node_remove(results[i]->def);
+    }
+    kiln_node_remove(wide);
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        KilnValue *value = node->operands[i].value;
+        if (read[i] != value && !read[i]->n_uses && g_hash_table_remove(lowering->wide, value))
+            kiln_node_remove(read[i]->def);
+    }
+}
+
+/* Puts @results in place of those of @node where the target has kernels for all of it. */
+static bool
+replace(Lowering *lowering, KilnNode *node, const KilnNode *wide, KilnValue *const *results)
+{
+    KilnPassContext *context = lowering->context;
+    GUARD(target_has, has_all(context, node, wide, results));
+    kiln_pass_note(context, rule, "%s", kiln_node_label(node));
+    for (uint32_t i = 0; i < node->n_results; i++) {
+        if (node->results[i].n_uses)
+            kiln_value_replace(&node->results[i], results[i]);
+    }
+    kiln_node_remove(node);
+    return true;
+}
+
+static bool
+lower(Lowering *lowering, KilnNode *node, GError **error)
+{
+    KilnPassContext *context = lowering->context;
+    const KilnOpInfo *info = kiln_op_info(node->op);
+    if (info->traits & KILN_TRAIT_SIDE_EFFECT || !computes_halves(node))
+        return false;
+    GUARD(types_inferred, info->infer != kiln_infer_given);
+    GUARD(target_lacks, !kiln_pass_target_has(context, node));
+    g_autofree KilnValue **results = g_new(KilnValue *, node->n_results);
+    KilnNode *wide = build_wide(lowering, node, error);
+    if (!wide || !narrow_results(node, wide, results, error))
+        return false;
+    bool replaced = replace(lowering, node, wide, results);
+    if (!replaced)
+        take_back(lowering, node, wide, results);
+    return replaced;
+}
+
+gboolean
+kiln_pass_lower_halves(KilnFunction *function, KilnPassContext *context, bool *changed,
+                       GError **error)
+{
+    *changed = false;
+    if (!kiln_pass_target(context))
+        return TRUE;
+    g_autoptr(GHashTable) wide = g_hash_table_new(NULL, NULL);
+    Lowering lowering = { context, wide };
+    kiln_foreach_node_safe (node, function) {
+        GError *why = NULL;
+        *changed |= lower(&lowering, node, &why);
+        if (why) {
+            g_propagate_error(error, why);
+            return FALSE;
+        }
+    }
+    return TRUE;
+}
