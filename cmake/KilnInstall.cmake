@@ -30,5 +30,11 @@ install(FILES ${CMAKE_BINARY_DIR}/KilnConfig.cmake ${CMAKE_BINARY_DIR}/KilnConfi
   DESTINATION ${cmake_dir})
 # Relative to where the file lies, so that the installed tree can be moved.
 file(RELATIVE_PATH KILN_PC_TO_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
+# What links with the static library has to name the vendor's too.
+set(KILN_PC_VENDOR "")
+if(KILN_HAS_ONEDNN)
+  get_filename_component(vendor_dir ${KILN_DNNL_LIBRARY} DIRECTORY)
+  set(KILN_PC_VENDOR " -L${vendor_dir} -ldnnl")
+endif()
 configure_file(cmake/kiln.pc.in ${CMAKE_BINARY_DIR}/kiln.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/kiln.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -7,6 +7,8 @@
 #include <glib.h>
 #include <stddef.h>
 
+G_BEGIN_DECLS
+
 #if defined(KILN_BUILDING)
 #define KILN_API __attribute__((visibility("default")))
 #else
@@ -77,5 +79,7 @@ typedef enum {
 
 /** The domain of every GError that Kiln sets. */
 KILN_API GQuark kiln_error_quark(void);
+
+G_END_DECLS
 
 #endif

@@ -52,6 +52,24 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Options begin with their size, so that a later version knows what an older caller left out. */
+#ifdef __cplusplus
+template <typename Options>
+static inline Options
+kiln_options_init()
+{
+    Options options = Options();
+    options.size = sizeof options;
+    return options;
+}
+#define KILN_OPTIONS_INIT(Type) kiln_options_init<Type>()
+#else
+#define KILN_OPTIONS_INIT(Type)                                                                    \
+    {                                                                                              \
+        .size = sizeof(Type)                                                                       \
+    }
+#endif
+
 G_BEGIN_DECLS
 
 typedef struct KilnModel KilnModel;
@@ -223,10 +241,7 @@ typedef struct {
                                  algorithm per operator: the same bits whether an operand is a literal
                                  of the model, a constant input or any other */
 } KilnCompileOptions;
-#define KILN_COMPILE_OPTIONS_INIT                                                                  \
-    {                                                                                              \
-        .size = sizeof(KilnCompileOptions)                                                         \
-    }
+#define KILN_COMPILE_OPTIONS_INIT KILN_OPTIONS_INIT(KilnCompileOptions)
 
 /** Optimizes, lowers, plans and binds @model. @options NULL: defaults. Where shapes, or values that
  * shapes depend on, come with the inputs only, the work is done at the first run with them and
@@ -253,10 +268,7 @@ typedef struct {
     KilnConstantCache *cache; /* of constants that the first run folds; NULL: one of its own */
     const char *cache_dir;    /* as in KilnCompileOptions */
 } KilnLoadOptions;
-#define KILN_LOAD_OPTIONS_INIT                                                                     \
-    {                                                                                              \
-        .size = sizeof(KilnLoadOptions)                                                            \
-    }
+#define KILN_LOAD_OPTIONS_INIT KILN_OPTIONS_INIT(KilnLoadOptions)
 /** A program that kiln_program_save() or `kiln compile` wrote: its results have the same bits.
  * Nothing is optimized, folded or packed again; kernels of a vendor library are created anew.
  * Weights are read-only pages of the file, shared by all sessions and processes. All bytes are
@@ -279,6 +291,9 @@ KILN_API unsigned kiln_program_n_inputs(const KilnProgram *program);
 KILN_API unsigned kiln_program_n_outputs(const KilnProgram *program);
 KILN_API const KilnTensorInfo *kiln_program_input(const KilnProgram *program, unsigned i);
 KILN_API const KilnTensorInfo *kiln_program_output(const KilnProgram *program, unsigned i);
+/** The number of the input or output of that name; -1: there is none. */
+KILN_API int kiln_program_find_input(const KilnProgram *program, const char *name);
+KILN_API int kiln_program_find_output(const KilnProgram *program, const char *name);
 
 /** Bytes; all -1 for a program that is not specialised yet. Of several specialisations it is the
  * one that was asked for last. */
@@ -306,11 +321,10 @@ typedef struct {
     gboolean poison;  /* for debugging: run everything a second time, fill memory that is dead with
                          NaN after each instruction, and fail with KILN_ERROR_RUN where a result
                          depends on it */
+    const volatile int *cancel; /* of a run, between two instructions: KILN_ERROR_CANCELLED once it
+                                   is not 0, which any thread may make it: g_atomic_int_set() */
 } KilnSessionOptions;
-#define KILN_SESSION_OPTIONS_INIT                                                                  \
-    {                                                                                              \
-        .size = sizeof(KilnSessionOptions)                                                         \
-    }
+#define KILN_SESSION_OPTIONS_INIT KILN_OPTIONS_INIT(KilnSessionOptions)
 
 KILN_API KilnSession *kiln_session_new(KilnProgram *program, const KilnSessionOptions *options,
                                        GError **error);
@@ -335,11 +349,13 @@ KILN_API gboolean kiln_session_bind_output(KilnSession *session, unsigned i, voi
 /** Runs. Allocates nothing, takes no lock, looks up no name (but where shapes, or values that
  * shapes depend on, are others than those of the last run). KILN_ERROR_USAGE where an input is not
  * bound, KILN_ERROR_RUN where an instruction meets data that it cannot compute with (an index out
- * of range), and the errors of kiln_program_compile() where it specialises. */
+ * of range), KILN_ERROR_CANCELLED where KilnSessionOptions.cancel asks for that, and the errors of
+ * kiln_program_compile() where it specialises. After an error the session may run again; a variable
+ * of the model holds what the failed run had written by then. */
 KILN_API gboolean kiln_session_run(KilnSession *session, GError **error);
 /** The payload of output @i after a run: the bound memory, or the session's own, valid until the
  * next run. @info, if not NULL, gets its concrete type. NULL and KILN_ERROR_USAGE where no run has
- * succeeded since the session was made or a run failed. */
+ * succeeded since the session was made, a run failed, or other memory was bound to the output. */
 KILN_API const void *kiln_session_output(KilnSession *session, unsigned i, KilnTensorInfo *info,
                                          GError **error);
 

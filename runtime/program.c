@@ -92,16 +92,25 @@ read_options(KilnProgram *program, const KilnCompileOptions *options, GError **e
 
 /* --- compiling --- */
 
+/* -1: there is none. */
+static int
+find(const KilnInfoList *list, const char *name)
+{
+    for (unsigned i = 0; i < list->n; i++) {
+        if (strcmp(list->info[i].name, name) == 0)
+            return (int)i;
+    }
+    return -1;
+}
+
 /* The input of that name, @what of which the caller states; -1 and an error where there is none. */
 static int
 find_input(const KilnProgram *program, const char *what, const char *name, GError **error)
 {
-    for (unsigned i = 0; i < program->model->inputs.n; i++) {
-        if (strcmp(program->model->inputs.info[i].name, name) == 0)
-            return (int)i;
-    }
-    kiln_throw(error, KILN_ERROR_USAGE, "%s: the model has no input %s", what, name);
-    return -1;
+    int i = find(&program->model->inputs, name);
+    if (i < 0)
+        kiln_throw(error, KILN_ERROR_USAGE, "%s: the model has no input %s", what, name);
+    return i;
 }
 
 /* Which inputs are constant, and the values that are known already. */
@@ -330,6 +339,18 @@ const KilnTensorInfo *
 kiln_program_output(const KilnProgram *program, unsigned i)
 {
     return i < program->outputs.n ? &program->outputs.info[i] : NULL;
+}
+
+int
+kiln_program_find_input(const KilnProgram *program, const char *name)
+{
+    return find(&program->inputs, name);
+}
+
+int
+kiln_program_find_output(const KilnProgram *program, const char *name)
+{
+    return find(&program->outputs, name);
 }
 
 void

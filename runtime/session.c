@@ -13,6 +13,7 @@ typedef struct {
     size_t user_bytes;
     void *own;
     size_t own_bytes;
+    bool moved; /* bound elsewhere since the last run */
 } OutputSlot;
 
 struct KilnSession {
@@ -21,8 +22,9 @@ struct KilnSession {
     int threads;
     bool profile;
     bool poisons;
-    bool ran;             /* the last run succeeded */
-    bool outputs_changed; /* bound since the last run: sizes are to be checked */
+    bool ran;                   /* the last run succeeded */
+    bool outputs_changed;       /* bound since the last run: sizes are to be checked */
+    const volatile int *cancel; /* NULL: nobody does */
     void *user_arena;
     size_t user_arena_bytes;
     char *arena; /* the caller's or the session's own */
@@ -309,6 +311,7 @@ kiln_session_new(KilnProgram *program, const KilnSessionOptions *given, GError *
     session->threads = options.threads ? options.threads : program->threads;
     session->profile = options.profile;
     session->poisons = options.poison;
+    session->cancel = options.cancel;
     session->user_arena = options.arena;
     session->user_arena_bytes = options.arena_bytes;
     session->bindings = g_new0(KilnBinding, program->inputs.n + 1);
@@ -429,6 +432,7 @@ kiln_session_bind_output(KilnSession *session, unsigned i, void *data, size_t by
     if (!check_address("output", info, data, 0, error))
         return FALSE;
     OutputSlot old = session->outputs[i];
+    session->outputs[i].moved |= data != old.user;
     session->outputs[i].user = data;
     session->outputs[i].user_bytes = bytes;
     if (session->made && !make_output(session, i, error)) {
@@ -510,28 +514,38 @@ run_object(const KilnSession *session, GError **error)
 }
 
 static gboolean
-run_calls(KilnSession *session, GError **error)
+run_call(const KilnSession *session, uint32_t c, GError **error)
 {
-    if (session->program->object)
+    if (session->cancel && g_atomic_int_get(session->cancel))
+        return kiln_throw(error, KILN_ERROR_CANCELLED, "cancelled before %s",
+                          kiln_instr_label(session->made->calls[c].instr));
+    const char *message = session->calls[c].run(&session->calls[c].args);
+    return !message || throw_run(session, c, message, error);
+}
+
+/* The entry function of an object makes all calls without a look at what cancels. */
+static gboolean
+run_calls(const KilnSession *session, GError **error)
+{
+    if (session->program->object && !session->cancel)
         return run_object(session, error);
     for (uint32_t c = 0; c < session->made->n_calls; c++) {
-        const char *message = session->calls[c].run(&session->calls[c].args);
-        if (message)
-            return throw_run(session, c, message, error);
+        if (!run_call(session, c, error))
+            return FALSE;
     }
     return TRUE;
 }
 
 static gboolean
-run_profiled(KilnSession *session, GError **error)
+run_profiled(const KilnSession *session, GError **error)
 {
     for (uint32_t c = 0; c < session->made->n_calls; c++) {
         double start = now_ms();
-        const char *message = session->calls[c].run(&session->calls[c].args);
+        gboolean good = run_call(session, c, error);
         session->entries[c].ms += now_ms() - start;
         session->entries[c].runs++;
-        if (message)
-            return throw_run(session, c, message, error);
+        if (!good)
+            return FALSE;
     }
     return TRUE;
 }
@@ -624,9 +638,8 @@ run_on_poison(KilnSession *session, GError **error)
         kiln_poison_fill(data, size);
     }
     for (uint32_t c = 0; c < made->n_calls; c++) {
-        const char *message = session->calls[c].run(&session->calls[c].args);
-        if (message)
-            return throw_run(session, c, message, error);
+        if (!run_call(session, c, error))
+            return FALSE;
         kiln_poison_step(session->poison, session->arena, c);
     }
     return TRUE;
@@ -704,6 +717,8 @@ kiln_session_run(KilnSession *session, GError **error)
                                       : run_calls(session, error);
     if (folded)
         kiln_cache_entry_unpin(session->entry);
+    for (unsigned i = 0; session->ran && i < session->made->outputs.n; i++)
+        session->outputs[i].moved = false;
     return session->ran;
 }
 
@@ -716,6 +731,10 @@ kiln_session_output(KilnSession *session, unsigned i, KilnTensorInfo *info, GErr
     if (!session->ran)
         return kiln_throw_null(error, KILN_ERROR_USAGE,
                                "output %s: the session has not run, or its last run failed",
+                               session->program->outputs.info[i].name);
+    if (session->outputs[i].moved)
+        return kiln_throw_null(error, KILN_ERROR_USAGE,
+                               "output %s: other memory was bound since the last run",
                                session->program->outputs.info[i].name);
     if (info)
         *info = session->made->outputs.info[i];

@@ -24,6 +24,39 @@ cmake --build "$work/cmake" >/dev/null
 cmp "$work/with-pkg-config" "$work/with-cmake"
 test "$(wc -l <"$work/with-cmake")" -eq 11 || { echo "expected 11 lines from embed"; exit 1; }
 
+# Every public function there is, in a program of a stranger.
+cc -std=c17 -Wall -Wextra -Werror -o "$work/every" "$source/tests/api/every_function.c" -pthread \
+  $(PKG_CONFIG_PATH="$libdir/pkgconfig" pkg-config --cflags --libs kiln)
+for header in kiln.h runtime/kiln-object.h graph/kiln-types.h; do
+  for function in $(sed -n 's/^KILN_\(OBJECT_\)\?API .*\b\(kiln_[a-z_0-9]*\)(.*/\2/p' "$work/prefix/include/kiln/$header"); do
+    case $function in
+    *_unref | *_free | kiln_call_run) ;; # called by g_autoptr and by objects
+    *) grep -qw "$function" "$source/tests/api/every_function.c" ||
+         { echo "$header: tests/api/every_function.c does not call $function"; exit 1; } ;;
+    esac
+  done
+done
+
+# C++ takes the header, and links.
+printf '#include <kiln.h>\nint main() {\n  KilnCompileOptions compile = KILN_COMPILE_OPTIONS_INIT;\n' >"$work/a.cc"
+printf '  KilnLoadOptions load = KILN_LOAD_OPTIONS_INIT;\n  KilnSessionOptions session = KILN_SESSION_OPTIONS_INIT;\n' >>"$work/a.cc"
+printf '  return kiln_dtype_size(KILN_DTYPE_f32) != 4 || KILN_ERROR == 0 || compile.size != sizeof compile ||\n' >>"$work/a.cc"
+printf '         load.size != sizeof load || session.size != sizeof session || session.cancel;\n}\n' >>"$work/a.cc"
+if command -v c++ >/dev/null; then
+  c++ -std=c++11 -Wall -Wextra -pedantic -Werror -o "$work/cxx" "$work/a.cc" \
+    $(PKG_CONFIG_PATH="$libdir/pkgconfig" pkg-config --cflags --libs kiln)
+  "$work/cxx"
+fi
+
+# The static library alone, with what pkg-config says that it needs.
+mkdir "$work/static"
+cp "$libdir/libkiln.a" "$work/static"
+cc -std=c17 -o "$work/embed-static" "$source/examples/embed/embed.c" -L"$work/static" \
+  $(PKG_CONFIG_PATH="$libdir/pkgconfig" pkg-config --static --cflags --libs kiln | sed "s|-L$libdir[^ ]*||")
+if ldd "$work/embed-static" | grep -q libkiln; then echo "the static library was not taken"; exit 1; fi
+"$work/embed-static" "$model" >"$work/with-archive"
+cmp "$work/with-archive" "$work/with-cmake"
+
 # Two models in one binary, from objects that the installed command writes.
 cp -r "$source/examples/linked" "$source/examples/digits" "$work"
 PATH="$work/prefix/bin:$PATH" PKG_CONFIG_PATH="$libdir/pkgconfig" make -s -C "$work/linked" linked
@@ -55,6 +88,7 @@ done
 # A plug-in, built against the installed headers, runs in the installed command.
 cc -shared -fPIC $(pkg-config --cflags glib-2.0) -I"$work/prefix/include/kiln" -o "$work/good.so" \
   "$source/tests/plugin/good.c"
+"$work/every" "$model" "$work/good.so"
 printf 'version: 1\nplugins: [good.so]\ngraph: [drop-identities]\n' >"$work/plugin.yaml"
 printf 'graph @f(%%x: f32[2]) {\n  %%i = identity(%%x) : f32[2]\n  %%r = relu(%%i) : f32[2]\n  return %%r\n}\n' \
   >"$work/plugin.kiln"

@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A stranger's program: every public function at least once, from nothing but what is installed.
+ *   every_function DIGITS.onnx PLUGIN.so
+ * Prints nothing; what is not as kiln.h says ends it with a line that says where. */
+#include <glib/gstdio.h>
+#include <kiln.h>
+#include <passes/kiln-pass.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK(condition)                                                                           \
+    do {                                                                                           \
+        if (!(condition)) {                                                                        \
+            fprintf(stderr, "%s:%d: expected %s%s%s\n", __FILE__, __LINE__, #condition,            \
+                    error ? ": " : "", error ? error->message : "");                               \
+            exit(1);                                                                               \
+        }                                                                                          \
+    } while (0)
+
+/* A call that has to fail with this code and these words. */
+#define FAILS(call, expected_code, words)                                                          \
+    do {                                                                                           \
+        CHECK(!(call) && error);                                                                   \
+        CHECK(error->domain == KILN_ERROR && error->code == KILN_ERROR_##expected_code);           \
+        CHECK(strstr(error->message, words));                                                      \
+        g_clear_error(&error);                                                                     \
+    } while (0)
+
+enum {
+    PIXELS = 28 * 28,
+    DIGITS = 10,
+    N_SESSIONS = 4,
+};
+
+static const char open_text[] = "graph @open(%x: f32[N,3], %y: f32[N,3]) {\n"
+                                "  %z = add(%x, %y) : f32[N,3]\n"
+                                "  return %z\n"
+                                "}\n";
+/* What the weights are is known at the first run, and what hangs on them computed then. */
+static const char folded_text[] = "graph @folded(%x: f32[1,4], %w: f32[4,4] constant=run) {\n"
+                                  "  %t = transpose(%w) {perm=[1,0]} : f32[4,4]\n"
+                                  "  %e = exp(%t) : f32[4,4]\n"
+                                  "  %y = matmul(%x, %e) : f32[1,4]\n"
+                                  "  return %y\n"
+                                  "}\n";
+static const char strange_text[] = "graph @strange(%x: f32[4]) {\n"
+                                   "  %y = unknown(%x) {op_type=\"Frobnicate\", opset=1} : f32[4]\n"
+                                   "  return %y\n"
+                                   "}\n";
+
+static KilnModel *
+model_of(const char *text, GError **error)
+{
+    g_autoptr(GBytes) bytes = g_bytes_new_static(text, strlen(text));
+    return kiln_model_load_bytes(bytes, "text.kiln", error);
+}
+
+static void
+fill(float *to, int n)
+{
+    for (int i = 0; i < n; i++)
+        to[i] = (float)(i * 7919 % 100) / 100;
+}
+
+/* --- models and pipelines --- */
+
+static void
+check_types(void)
+{
+    GError *error = NULL;
+    CHECK(strcmp(kiln_dtype_name(KILN_DTYPE_bf16), "bf16") == 0);
+    CHECK(kiln_dtype_size(KILN_DTYPE_f64) == 8);
+    CHECK(kiln_error_quark() == KILN_ERROR);
+    CHECK(strstr(kiln_build_info(), kiln_version()));
+}
+
+static KilnModel *
+load(const char *path)
+{
+    GError *error = NULL;
+    FAILS(kiln_model_load("/no such file", &error), IO, "/no such file: cannot be read");
+    FAILS(model_of("graph @f(", &error), PARSE, "text.kiln:1:");
+    KilnModel *model = kiln_model_load(path, &error);
+    CHECK(model && kiln_model_n_inputs(model) == 1 && kiln_model_n_outputs(model) == 1);
+    const KilnTensorInfo *image = kiln_model_input(model, 0);
+    CHECK(strcmp(image->name, "image") == 0 && image->dtype == KILN_DTYPE_f32);
+    CHECK(image->rank == 4 && image->dims[3] == 28 && image->bytes == PIXELS * 4);
+    CHECK(kiln_model_output(model, 0)->bytes == DIGITS * 4);
+    CHECK(!kiln_model_input(model, 1) && !kiln_model_output(model, 1));
+    return model;
+}
+
+static void
+check_unsupported(const KilnModel *digits)
+{
+    GError *error = NULL;
+    KilnUnsupported *missing = NULL;
+    unsigned n = 1;
+    CHECK(kiln_model_check(digits, NULL, &missing, &n, &error) && n == 0 && !missing);
+    g_autoptr(KilnModel) strange = model_of(strange_text, &error);
+    CHECK(strange && kiln_model_check(strange, "ref", &missing, &n, &error) && n == 1);
+    CHECK(strcmp(missing[0].op, "Frobnicate") == 0 && strcmp(missing[0].node, "y") == 0);
+    g_free(missing);
+    FAILS(kiln_program_compile(strange, NULL, &error), UNSUPPORTED, "Frobnicate");
+    FAILS(kiln_model_check(digits, "gpu", &missing, &n, &error), USAGE, "found gpu");
+}
+
+static gboolean
+drop_nothing(KilnFunction *function, KilnPassContext *context, bool *changed, GError **error)
+{
+    (void)function, (void)context, (void)changed, (void)error;
+    return TRUE;
+}
+
+static KilnPipeline *
+build_pipeline(const char *plugin)
+{
+    static const KilnPassInfo passes[] = {
+        { .id = "drop-nothing",
+          .level = KILN_LEVEL_GRAPH,
+          .numerics = KILN_NUMERICS_E,
+          .summary = "does nothing",
+          .run_graph = drop_nothing },
+    };
+    static const KilnPassPlugin table = { KILN_PASS_API_VERSION, sizeof(KilnPassInfo), passes, 1 };
+    GError *error = NULL;
+    FAILS(kiln_pipeline_load("no-such-pipeline", &error), PIPELINE, "no-such-pipeline");
+    FAILS(kiln_pipeline_parse("dce,frobnicate", &error), PIPELINE, "frobnicate");
+    KilnPipeline *built = kiln_pipeline_new();
+    CHECK(kiln_pipeline_register_passes(built, &table, &error));
+    CHECK(kiln_pipeline_load_plugin(built, plugin, &error));
+    CHECK(kiln_pipeline_add(built, "drop-nothing", &error));
+    CHECK(kiln_pipeline_add(built, "fold-batchnorm", &error));
+    FAILS(kiln_pipeline_add(built, "no-such-pass", &error), PIPELINE, "no-such-pass");
+    g_autofree char *yaml = kiln_pipeline_to_string(built);
+    CHECK(strstr(yaml, "fold-batchnorm"));
+    g_autoptr(KilnPipeline) parsed = kiln_pipeline_parse("dce,cse", &error);
+    g_autoptr(KilnPipeline) again = kiln_pipeline_ref(parsed);
+    CHECK(parsed && again == parsed);
+    return built;
+}
+
+/* --- programs --- */
+
+typedef struct {
+    unsigned steps, lines;
+    bool go_on;
+} Seen;
+
+static gboolean
+progress(double fraction, const char *what, void *data)
+{
+    Seen *seen = data;
+    seen->steps += what && fraction >= 0 && fraction <= 1;
+    return seen->go_on;
+}
+
+static void
+hear(const char *line, void *data)
+{
+    ((Seen *)data)->lines += !strchr(line, '\n');
+}
+
+static KilnProgram *
+compile(KilnModel *model, KilnPipeline *pipeline)
+{
+    GError *error = NULL;
+    Seen seen = { .go_on = false };
+    KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
+    options.pipeline = pipeline;
+    options.threads = 2;
+    options.progress = progress;
+    options.log = hear;
+    options.data = &seen;
+    FAILS(kiln_program_compile(model, &options, &error), CANCELLED, "cancelled");
+    seen.go_on = true;
+    options.memory_limit = 64;
+    FAILS(kiln_program_compile(model, &options, &error), LIMIT, "64");
+    options.memory_limit = 0;
+    KilnProgram *program = kiln_program_compile(model, &options, &error);
+    CHECK(program && seen.steps > 0 && seen.lines > 0);
+    /* A pipeline is not changed under a program that has it. */
+    if (pipeline)
+        FAILS(kiln_pipeline_add(pipeline, "cse", &error), USAGE, "cannot change");
+    CHECK(kiln_program_n_inputs(program) == 1 && kiln_program_n_outputs(program) == 1);
+    CHECK(kiln_program_find_input(program, "image") == 0);
+    CHECK(kiln_program_find_output(program, "probabilities") == 0);
+    CHECK(kiln_program_find_input(program, "probabilities") == -1);
+    CHECK(kiln_program_input(program, 0)->bytes == PIXELS * 4);
+    CHECK(kiln_program_output(program, 0)->dims[1] == DIGITS && !kiln_program_output(program, 1));
+    KilnMemoryReport memory;
+    kiln_program_memory(program, &memory);
+    CHECK(memory.lb_node <= memory.lb_live && memory.lb_live <= memory.arena && memory.weights > 0);
+    return program;
+}
+
+/* --- sessions --- */
+
+static void
+check_session(KilnProgram *program, float *scores)
+{
+    GError *error = NULL;
+    float pixels[PIXELS];
+    fill(pixels, PIXELS);
+    g_autoptr(KilnSession) session = kiln_session_new(program, NULL, &error);
+    CHECK(session);
+    FAILS(kiln_session_run(session, &error), USAGE, "input image is not bound");
+    FAILS(kiln_session_output(session, 0, NULL, &error), USAGE, "has not run");
+    FAILS(kiln_session_bind_input(session, 0, pixels, 4, &error), SHAPE,
+          "expected 3136 bytes, found 4");
+    FAILS(kiln_session_bind_input(session, 1, pixels, 4, &error), USAGE, "the program has 1");
+    FAILS(kiln_session_bind_input_shaped(session, 0, pixels, 2, (int64_t[]){ 28, 28 }, &error),
+          SHAPE, "expected f32[1,1,28,28], found f32[28,28]");
+    FAILS(kiln_session_bind_output(session, 0, scores, 8, &error), SHAPE,
+          "expected 40 bytes, found 8");
+    CHECK(kiln_session_bind_input(session, 0, pixels, sizeof pixels, &error));
+    CHECK(kiln_session_run(session, &error));
+    KilnTensorInfo info;
+    const float *own = kiln_session_output(session, 0, &info, &error);
+    CHECK(own && info.rank == 2 && info.dims[0] == 1 && info.dims[1] == DIGITS && info.bytes == 40);
+    /* What other memory was bound for is not there before the next run. */
+    CHECK(kiln_session_bind_output(session, 0, scores, DIGITS * sizeof *scores, &error));
+    FAILS(kiln_session_output(session, 0, NULL, &error), USAGE, "other memory was bound");
+    float first[DIGITS];
+    memcpy(first, own, sizeof first);
+    CHECK(kiln_session_run(session, &error));
+    CHECK(kiln_session_output(session, 0, NULL, &error) == scores);
+    CHECK(memcmp(first, scores, sizeof first) == 0);
+    unsigned n = 1;
+    kiln_session_profile(session, &n);
+    CHECK(n == 0);
+}
+
+/* An arena of the caller's, one thread, a profile, poison, and somebody who cancels. */
+static void
+check_options(KilnProgram *program, const float *expected)
+{
+    GError *error = NULL;
+    int cancel = 0;
+    float pixels[PIXELS];
+    fill(pixels, PIXELS);
+    KilnMemoryReport memory;
+    kiln_program_memory(program, &memory);
+    KilnSessionOptions options = KILN_SESSION_OPTIONS_INIT;
+    options.arena_bytes = ((size_t)memory.arena + 63) / 64 * 64;
+    g_autofree void *unused = NULL;
+    options.arena = unused = aligned_alloc(64, options.arena_bytes ? options.arena_bytes : 64);
+    options.threads = 1;
+    options.profile = options.poison = TRUE;
+    options.cancel = &cancel;
+    options.threads = 3;
+    FAILS(kiln_session_new(program, &options, &error), USAGE,
+          "expected 0 to 2, as compiled, found 3");
+    options.threads = 1;
+    g_autoptr(KilnSession) session = kiln_session_new(program, &options, &error);
+    CHECK(session && kiln_session_bind_input(session, 0, pixels, sizeof pixels, &error));
+    cancel = 1;
+    FAILS(kiln_session_run(session, &error), CANCELLED, "cancelled before");
+    FAILS(kiln_session_output(session, 0, NULL, &error), USAGE, "its last run failed");
+    cancel = 0;
+    CHECK(kiln_session_run(session, &error));
+    const float *scores = kiln_session_output(session, 0, NULL, &error);
+    CHECK(scores && memcmp(scores, expected, DIGITS * sizeof *scores) == 0);
+    unsigned n = 0;
+    const KilnProfileEntry *entries = kiln_session_profile(session, &n);
+    CHECK(n > 0 && entries[0].kernel && entries[0].node && entries[n - 1].runs > 0);
+}
+
+typedef struct {
+    KilnProgram *program;
+    const float *expected;
+    bool same;
+} Worker;
+
+static void *
+work(void *data)
+{
+    Worker *worker = data;
+    GError *error = NULL;
+    float pixels[PIXELS];
+    fill(pixels, PIXELS);
+    g_autoptr(KilnSession) session = kiln_session_new(worker->program, NULL, &error);
+    CHECK(session && kiln_session_bind_input(session, 0, pixels, sizeof pixels, &error));
+    worker->same = true;
+    for (int i = 0; i < 5; i++) {
+        CHECK(kiln_session_run(session, &error));
+        const float *scores = kiln_session_output(session, 0, NULL, &error);
+        worker->same &= memcmp(scores, worker->expected, DIGITS * sizeof *scores) == 0;
+    }
+    return NULL;
+}
+
+static void
+check_concurrent(KilnProgram *program, const float *expected)
+{
+    GError *error = NULL;
+    pthread_t threads[N_SESSIONS];
+    Worker workers[N_SESSIONS];
+    for (int i = 0; i < N_SESSIONS; i++) {
+        workers[i] = (Worker){ kiln_program_ref(program), expected, false };
+        CHECK(pthread_create(&threads[i], NULL, work, &workers[i]) == 0);
+    }
+    for (int i = 0; i < N_SESSIONS; i++) {
+        pthread_join(threads[i], NULL);
+        CHECK(workers[i].same);
+        kiln_program_unref(workers[i].program);
+    }
+}
+
+/* --- files --- */
+
+static void
+check_files(KilnProgram *program, const float *expected)
+{
+    GError *error = NULL;
+    float loaded[DIGITS];
+    g_autofree char *folder = g_dir_make_tmp("kiln-api-XXXXXX", &error);
+    CHECK(folder);
+    g_autofree char *path = g_build_filename(folder, "digits.kiln-program", NULL);
+    g_autofree char *nowhere = g_build_filename(folder, "nowhere", "digits.kiln-program", NULL);
+    FAILS(kiln_program_save(program, nowhere, &error), IO, nowhere);
+    FAILS(kiln_program_load(path, NULL, &error), IO, path);
+    CHECK(kiln_program_save(program, path, &error));
+    KilnLoadOptions options = KILN_LOAD_OPTIONS_INIT;
+    options.cache_dir = folder;
+    g_autoptr(KilnProgram) back = kiln_program_load(path, &options, &error);
+    CHECK(back);
+    check_session(back, loaded);
+    CHECK(memcmp(loaded, expected, sizeof loaded) == 0);
+    char *bytes = NULL;
+    gsize size = 0;
+    CHECK(g_file_get_contents(path, &bytes, &size, &error));
+    g_autoptr(GBytes) whole = g_bytes_new_take(bytes, size);
+    g_autoptr(GBytes) half = g_bytes_new_from_bytes(whole, 0, size / 2);
+    g_autoptr(KilnProgram) memory = kiln_program_load_bytes(whole, "of memory", NULL, &error);
+    CHECK(memory);
+    FAILS(kiln_program_load_bytes(half, "half of it", NULL, &error), FORMAT, "half of it: ");
+    CHECK(g_unlink(path) == 0 && g_rmdir(folder) == 0);
+    FAILS(kiln_program_load_object(&(KilnObject){ 0 }, (struct _GError **)&error), USAGE,
+          "KilnObject");
+}
+
+/* --- shapes and constants --- */
+
+static void
+check_shapes(void)
+{
+    GError *error = NULL;
+    float x[6] = { 1, 2, 3, 4, 5, 6 }, y[6] = { 6, 5, 4, 3, 2, 1 };
+    g_autoptr(KilnModel) model = model_of(open_text, &error);
+    g_autoptr(KilnModel) same = kiln_model_ref(model);
+    CHECK(same == model && strcmp(kiln_model_input(model, 0)->dim_names[0], "N") == 0);
+    CHECK(kiln_model_input(model, 0)->dims[0] == -1 && kiln_model_input(model, 0)->bytes == -1);
+    const KilnShape shape = { "x", 2, { 2, 4 } };
+    KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
+    options.shapes = &shape;
+    options.n_shapes = 1;
+    FAILS(kiln_program_compile(model, &options, &error), SHAPE,
+          "expected f32[N,3], found f32[2,4]");
+    g_autoptr(KilnProgram) program = kiln_program_compile(model, NULL, &error);
+    CHECK(program);
+    KilnMemoryReport memory;
+    kiln_program_memory(program, &memory);
+    CHECK(memory.arena == -1);
+    FAILS(kiln_program_save(program, "/dev/null", &error), USAGE, "shape");
+    g_autoptr(KilnSession) session = kiln_session_new(program, NULL, &error);
+    FAILS(kiln_session_bind_input(session, 0, x, sizeof x, &error), SHAPE, "its shape is open");
+    const int64_t two[] = { 2, 3 }, one[] = { 1, 3 }, wrong[] = { -2, 3 },
+                  huge[] = { G_MAXINT64, 3 };
+    FAILS(kiln_session_bind_input_shaped(session, 0, x, 2, wrong, &error), SHAPE,
+          "expected f32[N,3]");
+    FAILS(kiln_session_bind_input_shaped(session, 0, x, 2, huge, &error), SHAPE,
+          "expected f32[N,3]");
+    CHECK(kiln_session_bind_input_shaped(session, 0, x, 2, two, &error));
+    CHECK(kiln_session_bind_input_shaped(session, 1, y, 2, one, &error));
+    FAILS(kiln_session_run(session, &error), SHAPE, "dim N: expected one number");
+    CHECK(kiln_session_bind_input_shaped(session, 1, y, 2, two, &error));
+    CHECK(kiln_session_run(session, &error));
+    KilnTensorInfo info;
+    const float *z = kiln_session_output(session, 0, &info, &error);
+    CHECK(z && info.dims[0] == 2 && z[0] == 7 && z[5] == 7);
+}
+
+static void
+check_constants(void)
+{
+    GError *error = NULL;
+    float x[4] = { 1, 2, 3, 4 }, w[16] = { 0 };
+    g_autoptr(KilnConstantCache) cache = kiln_constant_cache_new(-1);
+    g_autoptr(KilnConstantCache) shared = kiln_constant_cache_ref(cache);
+    g_autoptr(KilnModel) model = model_of(folded_text, &error);
+    g_autoptr(GBytes) value = g_bytes_new_static(x, sizeof x);
+    const KilnConstantInput constant = { "x", KILN_CONSTANT_COMPILE, value };
+    KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
+    options.cache = shared;
+    options.constants = &constant;
+    options.n_constants = 1;
+    g_autoptr(KilnProgram) program = kiln_program_compile(model, &options, &error);
+    g_autoptr(KilnSession) session = program ? kiln_session_new(program, NULL, &error) : NULL;
+    CHECK(session);
+    FAILS(kiln_session_bind_input(session, 0, x, sizeof x, &error), USAGE,
+          "known since the program was compiled");
+    CHECK(kiln_session_bind_input(session, 1, w, sizeof w, &error));
+    CHECK(kiln_session_run(session, &error) && kiln_session_run(session, &error));
+    CHECK(kiln_program_fold_runs(program) == 1);
+    CHECK(((const float *)kiln_session_output(session, 0, NULL, &error))[0] == 10);
+    kiln_program_invalidate_constants(program);
+    w[0] = 1;
+    CHECK(kiln_session_run(session, &error) && kiln_program_fold_runs(program) == 2);
+    KilnConstantCacheStats stats;
+    kiln_constant_cache_stats(cache, &stats);
+    CHECK(stats.capacity == -1 && stats.fills == 2 && stats.failures == 0);
+    kiln_constant_cache_set_capacity(cache, 0);
+    kiln_constant_cache_stats(cache, &stats);
+    CHECK(stats.capacity == 0 && stats.bytes == 0);
+}
+
+int
+main(int argc, char **argv)
+{
+    if (argc != 3) {
+        fprintf(stderr, "expected MODEL PLUGIN\n");
+        return 2;
+    }
+    GError *error = NULL;
+    float expected[DIGITS];
+    check_types();
+    g_autoptr(KilnModel) digits = load(argv[1]);
+    check_unsupported(digits);
+    g_autoptr(KilnPipeline) built = build_pipeline(argv[2]);
+    g_autoptr(KilnProgram) other = compile(digits, built);
+    check_session(other, expected);
+    g_autoptr(KilnPipeline) own = kiln_pipeline_load("own", &error);
+    CHECK(own);
+    g_autoptr(KilnProgram) program = compile(digits, own);
+    check_session(program, expected);
+    check_options(program, expected);
+    check_concurrent(program, expected);
+    check_files(program, expected);
+    check_shapes();
+    check_constants();
+    return 0;
+}
