@@ -49,7 +49,7 @@ drop_shift(KilnMatch *match, KilnPassContext *context, const char *rule, GError 
 }
 
 static const KilnRule rules[] = {
-    RULE("softmax-formula", U, "(div (exp#exp ?x) (reduce_sum!#sum (exp#exp ?) ...))",
+    RULE("softmax-formula", U, "(div (exp#exp ?x) (reduce_sum!#sum (exp#exp ?) ...)):float",
          fold_softmax),
     RULE("softmax-shift", U, "(softmax|log_softmax (sub! ?x:float (reduce_max!#max ?x ...)))",
          drop_shift),
