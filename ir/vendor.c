@@ -75,10 +75,12 @@ is_edge(const KilnNode *node)
 static void
 make_constant(KilnFunction *region, KilnArgument *argument)
 {
-    KilnType plain = argument->value.type;
-    plain.layout = NULL;
+    KilnType type = argument->value.type;
+    type.layout = NULL;
+    KilnType plain = type;
+    plain.quant = NULL;
     KilnValue *constant =
-        kiln_build_constant(region, region->first, "c", kiln_tensor_new_extern(&plain));
+        kiln_build_constant_as(region, region->first, "c", kiln_tensor_new_extern(&plain), &type);
     if (!argument->value.type.layout) {
         kiln_value_replace(&argument->value, constant);
         return;
