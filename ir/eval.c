@@ -46,6 +46,16 @@ operand_type(const KilnNode *node, uint32_t i, const KilnTensor *tensor)
     return plain;
 }
 
+/* Dims that were open have numbers now: @type has a scale for each index of its axis. */
+static gboolean
+has_scales(const KilnNode *node, const KilnType *type, GError **error)
+{
+    gboolean good = kiln_quant_check(type, error);
+    if (!good)
+        g_prefix_error(error, "%s (%s): ", kiln_node_label(node), kiln_op_info(node->op)->name);
+    return good;
+}
+
 /* Operand @i of the node alone: a constant for what decides shapes, else an argument. */
 static KilnValue *
 add_operand(Alone *alone, const KilnNode *node, uint32_t i, const KilnTensor *const *operands,
@@ -59,6 +69,8 @@ add_operand(Alone *alone, const KilnNode *node, uint32_t i, const KilnTensor *co
             return kiln_build_constant(alone->function, NULL, name, tensor);
     }
     KilnType type = operand_type(node, i, given);
+    if (!has_scales(node, &type, error))
+        return NULL;
     g_ptr_array_add(alone->inputs, (gpointer)given);
     KilnArgument *argument = kiln_function_add_argument(alone->function, name, &type, error);
     return argument ? &argument->value : NULL;
@@ -68,8 +80,11 @@ static gboolean
 build_results(Alone *alone, KilnNode *copy, GError **error)
 {
     g_autofree KilnValue **values = g_new0(KilnValue *, copy->n_results + 1);
-    for (uint32_t r = 0; r < copy->n_results; r++)
+    for (uint32_t r = 0; r < copy->n_results; r++) {
         values[r] = kiln_node_result(copy, r);
+        if (!has_scales(copy, &values[r]->type, error))
+            return FALSE;
+    }
     return kiln_function_set_results(alone->function, values, NULL, copy->n_results, error);
 }
 

@@ -291,6 +291,11 @@ Test(eval, failures_name_what_failed)
     static const char relu[] = "graph @g(%x: f32[2]) {\n %y = relu(%x) : f32[2]\n return %y\n}\n";
     expect_evaluation_error(relu, kiln_tensor_new_splat(&three, 1), KILN_ERROR_SHAPE,
                             "x: expected f32[2], found f32[3]");
+    expect_evaluation_error("graph @g(%x: f32[N]) {\n"
+                            "  %q = quantize_linear(%x) : u8[N] q(axis=0,[1,2],[0,0])\n"
+                            "  %y = dequantize_linear(%q) : f32[N]\n  return %y\n}\n",
+                            kiln_tensor_new_splat(&three, 1), KILN_ERROR_TYPE,
+                            "q (quantize_linear): expected one scale per index");
     expect_evaluation_error("graph @g(%i: i64[1], %x: f32[2]) {\n"
                             "  %y = gather(%x, %i) : f32[1] loc(\"/pick\")\n  return %y\n}\n",
                             kiln_tensor_new_splat(&index, 5), KILN_ERROR_RUN, "/pick (gather): ");
