@@ -197,7 +197,9 @@ bind_weights(const KilnCustom *custom, Step *step, GError **error)
             const KilnBuffer *buffer = instr->operands[i].buffer;
             data[i] = buffer ? custom->literals[buffer->id] : NULL;
         }
-        kernel->pack(instr, data, step->packed, KILN_SLICE_WHOLE);
+        const char *message = kernel->pack(instr, data, step->packed, KILN_SLICE_WHOLE);
+        if (message)
+            return kiln_throw_not_packed(instr, message, error);
     }
     if (kernel->prepare) {
         if (!(step->prepared = kiln_alloc(1, kernel->prepared_bytes(instr), error)))

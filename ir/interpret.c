@@ -257,8 +257,8 @@ pack(const Machine *machine, const KilnKernel *kernel, const KilnInstr *instr, G
         if (buffer && buffer->kind == KILN_BUFFER_WEIGHT && buffer->is_const)
             data[i] = machine->data[buffer->id];
     }
-    kernel->pack(instr, data, packed, KILN_SLICE_WHOLE);
-    return TRUE;
+    const char *message = kernel->pack(instr, data, packed, KILN_SLICE_WHOLE);
+    return !message || kiln_throw_not_packed(instr, message, error);
 }
 
 static gboolean

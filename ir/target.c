@@ -78,6 +78,13 @@ kiln_kernel_may_pack(const KilnKernel *kernel, const KilnInstr *instr)
     return kernel->packed_bytes && kernel->pack;
 }
 
+gboolean
+kiln_throw_not_packed(const KilnInstr *instr, const char *message, GError **error)
+{
+    return kiln_throw(error, KILN_ERROR_RUN, "%s (%s): weights were not packed: %s",
+                      kiln_instr_label(instr), kiln_instr_info(instr->kind)->name, message);
+}
+
 const KilnKernel *
 kiln_target_find(const KilnTarget *target, const KilnInstr *instr)
 {

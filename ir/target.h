@@ -53,8 +53,10 @@ struct KilnKernel {
     /* Packs the constant operands that the kernel wants packed. @data holds the addresses of const
      * weights, possibly misaligned, and NULL for every other operand. Slices write
      * what is theirs: the same bytes, however many there are. A region comes whole: its vendor
-     * brings threads of its own. */
-    void (*pack)(const KilnInstr *instr, const void *const *data, void *packed, KilnSlice slice);
+     * brings threads of its own. Returns NULL, or a text that says why it failed, which lives as
+     * long as what was compiled for the instruction: it may be tried again. */
+    const char *(*pack)(const KilnInstr *instr, const void *const *data, void *packed,
+                        KilnSlice slice);
     /* Estimated time on one thread in microseconds, to choose between algorithms. */
     double (*cost)(const KilnInstr *instr);
     /* What run() would otherwise find out in every run, from the instruction alone: a stack's list
@@ -91,6 +93,9 @@ kiln_kernel_takes_any_address(const KilnKernel *kernel, uint32_t i)
 
 /** True where @kernel packs operands, and all those of @instr are const weights. */
 bool kiln_kernel_may_pack(const KilnKernel *kernel, const KilnInstr *instr);
+
+/** What pack() says of @instr, as an error. Always FALSE. */
+gboolean kiln_throw_not_packed(const KilnInstr *instr, const char *message, GError **error);
 
 /** Scratch of @instr: the kernel's own, and copies of operands in rows that it does not take. */
 size_t kiln_kernel_scratch(const KilnKernel *kernel, const KilnInstr *instr, int threads);

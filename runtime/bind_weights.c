@@ -84,6 +84,7 @@ typedef struct {
     const void **data; /* per operand: of those that are packed */
     GPtrArray *views;  /* GBytes*: what they lie in */
     void *packed;
+    const char *_Atomic failure; /* what a slice said; NULL: all are packed */
 } Packing;
 
 /* Some calls that threads pack together: one slice of one of them is a task. */
@@ -183,7 +184,10 @@ pack_task(const void *data, int64_t index, int thread)
     const PackTask *task = &g_array_index(group->tasks, PackTask, group->first_task + index);
     Packing *packing = &g_array_index(group->packings, Packing, task->packing);
     const KilnBoundCall *call = packing->call;
-    call->kernel->pack(call->instr, packing->data, packing->packed, task->slice);
+    const char *message =
+        call->kernel->pack(call->instr, packing->data, packing->packed, task->slice);
+    if (message)
+        atomic_store(&packing->failure, message);
 }
 
 static void
@@ -217,13 +221,27 @@ run_tasks(Group *group)
     }
 }
 
+static gboolean
+check_packed(const Group *group, GError **error)
+{
+    for (guint p = 0; p < group->packings->len; p++) {
+        const Packing *packing = &g_array_index(group->packings, Packing, p);
+        const char *message = atomic_load(&packing->failure);
+        if (message)
+            return kiln_throw_not_packed(packing->call->instr, message, error);
+    }
+    return TRUE;
+}
+
 /* Packs what the group has and empties it. */
-static void
-pack_group(Group *group)
+static gboolean
+pack_group(Group *group, GError **error)
 {
     Weights *weights = group->weights;
     const KilnBindOptions *options = weights->binder->options;
     run_tasks(group);
+    if (!check_packed(group, error))
+        return FALSE;
     kiln_sealer_seal(weights->sealer);
     for (guint p = 0; p < group->packings->len; p++) {
         const Packing *packing = &g_array_index(group->packings, Packing, p);
@@ -239,6 +257,7 @@ pack_group(Group *group)
     g_array_set_size(group->packings, 0);
     g_array_set_size(group->tasks, 0);
     group->bytes = 0;
+    return TRUE;
 }
 
 static int
@@ -277,15 +296,13 @@ fill_groups(Group *group, GError **error)
             return kiln_throw(error, KILN_ERROR_CANCELLED, "%s: cancelled",
                               kiln_instr_label(call->instr));
         bool of_vendor = call->instr->kind == KILN_INSTR_call;
-        if (of_vendor || call->packed_bytes > GROUP_BYTES - MIN(group->bytes, GROUP_BYTES))
-            pack_group(group);
-        if (!add_call(group, call, error))
+        bool full = call->packed_bytes > GROUP_BYTES - MIN(group->bytes, GROUP_BYTES);
+        if ((of_vendor || full) && !pack_group(group, error))
             return FALSE;
-        if (of_vendor)
-            pack_group(group);
+        if (!add_call(group, call, error) || (of_vendor && !pack_group(group, error)))
+            return FALSE;
     }
-    pack_group(group);
-    return TRUE;
+    return pack_group(group, error);
 }
 
 static gboolean

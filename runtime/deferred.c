@@ -4,6 +4,8 @@
  *
  *     load       scratch, packed weights, name      sections CALLS and OPERANDS
  *     first run  compile the body, compare, run     the body in the text
+ *
+ * A first run that fails - memory ran out - leaves the region as it was: the next one tries again.
  */
 #include "runtime/deferred.h"
 
@@ -15,8 +17,8 @@ typedef struct {
     KilnStoredCall stored;
     char name[sizeof((KilnStoredCall *)0)->kernel + 1];
     uint32_t n_operands;
-    bool *packs; /* per operand */
-    char *why; /* of the first run, which failed; NULL: it did not. Written once, under the lock */
+    bool *packs;         /* per operand */
+    GPtrArray *failures; /* char*: what runs that failed said, each text once; under the lock */
 } Deferred;
 
 /* Compiling is done one at a time. It reads the module, which is written by nobody by then. */
@@ -30,7 +32,7 @@ deferred_destroy(KilnShared *shared)
     if (made)
         kiln_shared_unref(&made->shared);
     g_free(deferred->packs);
-    g_free(deferred->why);
+    g_ptr_array_unref(deferred->failures);
     g_free(deferred);
 }
 
@@ -131,21 +133,34 @@ compile(const Deferred *deferred, const KilnInstr *instr, GError **error)
     return NULL;
 }
 
-/* What the region of @instr is compiled to, at the first call; NULL where that failed. */
+/* @message as a text that lives as long as @deferred: other threads may still read earlier ones. */
+static const char *
+note_failure(Deferred *deferred, const char *message)
+{
+    guint known;
+    if (g_ptr_array_find_with_equal_func(deferred->failures, message, g_str_equal, &known))
+        return g_ptr_array_index(deferred->failures, known);
+    char *text = g_strdup(message);
+    g_ptr_array_add(deferred->failures, text);
+    return text;
+}
+
+/* What the region of @instr is compiled to, at the first call; NULL and the reason in @out_why
+ * where that failed. */
 static const KilnCompiled *
-get(Deferred *deferred, const KilnInstr *instr)
+get(Deferred *deferred, const KilnInstr *instr, const char **out_why)
 {
     KilnCompiled *made = atomic_load_explicit(&deferred->compiled.made, memory_order_acquire);
     if (made)
         return made;
     pthread_mutex_lock(&describing);
     made = atomic_load_explicit(&deferred->compiled.made, memory_order_relaxed);
-    if (!made && !deferred->why) {
+    if (!made) {
         g_autoptr(GError) error = NULL;
         made = compile(deferred, instr, &error);
         atomic_store_explicit(&deferred->compiled.made, made, memory_order_release);
         if (!made)
-            deferred->why = g_strdup(error->message);
+            *out_why = note_failure(deferred, error->message);
     }
     pthread_mutex_unlock(&describing);
     return made;
@@ -154,10 +169,10 @@ get(Deferred *deferred, const KilnInstr *instr)
 static const char *
 run(const KilnKernelArgs *args)
 {
-    Deferred *deferred = deferred_of(args->instr);
-    const KilnCompiled *made = get(deferred, args->instr);
+    const char *why = NULL;
+    const KilnCompiled *made = get(deferred_of(args->instr), args->instr, &why);
     if (!made)
-        return deferred->why;
+        return why;
     KilnKernelArgs of_region = *args;
     of_region.kernel = &made->kernel;
     return made->kernel.run(&of_region);
@@ -185,13 +200,12 @@ packs_operand(const KilnInstr *instr, uint32_t i)
     return i < deferred->n_operands && deferred->packs[i];
 }
 
-/* Where it fails, so does the run. */
-static void
+static const char *
 pack(const KilnInstr *instr, const void *const *data, void *packed, KilnSlice slice)
 {
-    const KilnCompiled *made = get(deferred_of(instr), instr);
-    if (made)
-        made->kernel.pack(instr, data, packed, slice);
+    const char *why = NULL;
+    const KilnCompiled *made = get(deferred_of(instr), instr, &why);
+    return made ? made->kernel.pack(instr, data, packed, slice) : why;
 }
 
 static gboolean
@@ -234,6 +248,7 @@ defer(KilnInstr *instr, const KilnProgramFile *file, uint32_t index, const KilnT
     memcpy(deferred->name, stored->kernel, sizeof stored->kernel);
     deferred->n_operands = instr->n_operands;
     deferred->packs = g_new0(bool, instr->n_operands + 1);
+    deferred->failures = g_ptr_array_new_with_free_func(g_free);
     deferred->compiled.kernel = (KilnKernel){ .instr = KILN_INSTR_call,
                                               .name = deferred->name,
                                               .run = run,
@@ -274,9 +289,10 @@ kiln_describe_regions(const KilnIRModule *ir, GError **error)
     for (guint i = 0; i < ir->functions->len; i++) {
         kiln_foreach_instr (instr, (KilnIRFunction *)g_ptr_array_index(ir->functions, i)) {
             Deferred *deferred = deferred_of(instr);
-            if (deferred && !get(deferred, instr))
+            const char *why = NULL;
+            if (deferred && !get(deferred, instr, &why))
                 return kiln_throw(error, KILN_ERROR_UNSUPPORTED, "%s (call): %s",
-                                  kiln_instr_label(instr), deferred->why);
+                                  kiln_instr_label(instr), why);
         }
     }
     return TRUE;

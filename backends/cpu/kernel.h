@@ -20,8 +20,8 @@
 #define KERNEL_PACKED(instr, dtypes, fn, packs)                                                    \
     KERNEL_SCRATCH(instr, dtypes, fn, fn##_supports, fn##_scratch)                                 \
     size_t kiln_cpu_##fn##_packed(const KilnInstr *instr_);                                        \
-    void kiln_cpu_##fn##_prepack(const KilnInstr *instr_, const void *const *data, void *packed,   \
-                                 KilnSlice slice);
+    const char *kiln_cpu_##fn##_prepack(const KilnInstr *instr_, const void *const *data,          \
+                                        void *packed, KilnSlice slice);
 #define KERNEL_MODELLED(instr, dtypes, fn, packs)                                                  \
     KERNEL_PACKED(instr, dtypes, fn, packs) double kiln_cpu_##fn##_cost(const KilnInstr *instr_);
 #define KERNEL_PREPARED(instr, dtypes, fn)                                                         \

@@ -107,12 +107,13 @@ kiln_cpu_conv_packed(const KilnInstr *instr)
     return (size_t)kiln_cpu_conv_pack_size(&c);
 }
 
-void
+const char *
 kiln_cpu_conv_prepack(const KilnInstr *instr, const void *const *data, void *packed,
                       KilnSlice slice)
 {
     KilnCpuConv c = kiln_cpu_conv_problem(instr, true);
     kiln_cpu_conv_pack(&c, data[2], packed, slice);
+    return NULL;
 }
 
 const char *
@@ -152,12 +153,13 @@ kiln_cpu_conv_transpose_packed(const KilnInstr *instr)
     return (size_t)kiln_cpu_conv_transpose_pack_size(&c);
 }
 
-void
+const char *
 kiln_cpu_conv_transpose_prepack(const KilnInstr *instr, const void *const *data, void *packed,
                                 KilnSlice slice)
 {
     KilnCpuConv c = kiln_cpu_conv_problem(instr, true);
     kiln_cpu_conv_transpose_pack(&c, data[2], packed, slice);
+    return NULL;
 }
 
 double

@@ -32,12 +32,13 @@ kiln_cpu_conv_winograd_packed(const KilnInstr *instr)
     return (size_t)kiln_winograd_pack_size(&c);
 }
 
-void
+const char *
 kiln_cpu_conv_winograd_prepack(const KilnInstr *instr, const void *const *data, void *packed,
                                KilnSlice slice)
 {
     KilnCpuConv c = kiln_cpu_conv_problem(instr, true);
     kiln_winograd_pack(&c, data[2], packed, slice);
+    return NULL;
 }
 
 double

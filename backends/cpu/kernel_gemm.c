@@ -122,12 +122,13 @@ kiln_cpu_gemm_packed(const KilnInstr *instr)
     return (size_t)kiln_cpu_gemm_pack_b_size(&g);
 }
 
-void
+const char *
 kiln_cpu_gemm_prepack(const KilnInstr *instr, const void *const *data, void *packed,
                       KilnSlice slice)
 {
     KilnCpuGemm g = gemm_problem(instr);
     kiln_cpu_gemm_pack_b(&g, data[2], packed, slice);
+    return NULL;
 }
 
 double
@@ -206,12 +207,13 @@ kiln_cpu_matmul_packed(const KilnInstr *instr)
     return (size_t)kiln_cpu_gemm_pack_b_size(&g);
 }
 
-void
+const char *
 kiln_cpu_matmul_prepack(const KilnInstr *instr, const void *const *data, void *packed,
                         KilnSlice slice)
 {
     KilnCpuGemm g = matmul_problem(instr);
     kiln_cpu_gemm_pack_b(&g, data[2], packed, slice);
+    return NULL;
 }
 
 double

@@ -44,12 +44,13 @@ kiln_cpu_lstm_packed(const KilnInstr *instr)
     return kiln_cpu_recurrent_packed(&net);
 }
 
-void
+const char *
 kiln_cpu_lstm_prepack(const KilnInstr *instr, const void *const *data, void *packed,
                       KilnSlice slice)
 {
     KilnCpuRecurrent net = problem(instr);
     kiln_cpu_recurrent_prepack(&net, data, packed, slice);
+    return NULL;
 }
 
 const char *

@@ -76,7 +76,6 @@ typedef struct {
     _Atomic(Context *) contexts; /* of the sessions that run it */
     pthread_mutex_t making;      /* the primitives of all steps */
     atomic_bool made;
-    atomic_int pack_status; /* of the first reorder that failed; 0: none did */
 } Region;
 
 /** Layouts of activations: of a whole region, by the cost model. */
@@ -342,8 +341,8 @@ KilnCompiled *kiln_onednn_compile(const KilnIRFunction *function, const KilnTarg
                                   GError **error);
 void kiln_onednn_contexts_free(Region *region);
 const char *kiln_onednn_run(const KilnKernelArgs *args);
-void kiln_onednn_pack(const KilnInstr *instr, const void *const *data, void *packed,
-                      KilnSlice slice);
+const char *kiln_onednn_pack(const KilnInstr *instr, const void *const *data, void *packed,
+                             KilnSlice slice);
 
 /** Sets the OpenMP threads of the calling thread; returns what they were. */
 int kiln_onednn_set_threads(int threads);

@@ -177,8 +177,6 @@ const char *
 kiln_onednn_run(const KilnKernelArgs *args)
 {
     Region *region = (Region *)kiln_call_compiled(args->instr);
-    if (atomic_load(&region->pack_status))
-        return "oneDNN failed to pack the weights";
     int threads = region->small ? 1 : args->threads;
     if (!make_primitives(region))
         return "oneDNN failed to generate code";
@@ -275,7 +273,7 @@ pack_one(const Region *region, const Pack *pack, const void *from, void *to, dnn
     return status;
 }
 
-void
+const char *
 kiln_onednn_pack(const KilnInstr *instr, const void *const *data, void *packed, KilnSlice slice)
 {
     (void)slice; /* the whole */
@@ -293,6 +291,7 @@ kiln_onednn_pack(const KilnInstr *instr, const void *const *data, void *packed, 
     if (stream)
         dnnl_stream_destroy(stream);
     kiln_onednn_set_threads(before);
-    if (status != dnnl_success)
-        atomic_store(&region->pack_status, (int)status);
+    if (status == dnnl_out_of_memory)
+        return "oneDNN is out of memory";
+    return status == dnnl_success ? NULL : "oneDNN failed to reorder them";
 }

@@ -55,7 +55,7 @@ cpu_pack_in(const RefCase *c, const KilnKernel *kernel, const void *const *sourc
     size_t bytes = kernel->packed_bytes(&c->instr);
     void *packed = memset(exact_memory((int64_t)bytes), 0, bytes);
     for (int64_t i = n; i-- > 0;)
-        kernel->pack(&c->instr, sources, packed, (KilnSlice){ i, n });
+        cr_assert_null(kernel->pack(&c->instr, sources, packed, (KilnSlice){ i, n }));
     return packed;
 }
 

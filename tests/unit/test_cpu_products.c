@@ -87,7 +87,7 @@ case_run(const Case *c, int threads)
     if (threads == 0 && kernel->packed_bytes(c->instr) > 0) {
         packed = exact_memory((int64_t)kernel->packed_bytes(c->instr));
         const void *sources[MAX_OPERANDS] = { NULL, NULL, data[2], NULL };
-        kernel->pack(c->instr, sources, packed, KILN_SLICE_WHOLE);
+        cr_assert_null(kernel->pack(c->instr, sources, packed, KILN_SLICE_WHOLE));
         data[2] = NULL; /* run() does not read it */
     }
     threads = MAX(threads, 1);

@@ -372,15 +372,20 @@ packed_bytes(const KilnInstr *instr)
     return (size_t)kiln_type_bytes(&kiln_instr_operand(instr, 2)->type);
 }
 
+static bool memory_is_full;
+
 /* Halves the weights, so that a run without packing is told apart. */
-static void
+static const char *
 pack(const KilnInstr *instr, const void *const *data, void *packed, KilnSlice slice)
 {
+    if (memory_is_full)
+        return "no memory for the test";
     int64_t n = kiln_type_elements(&kiln_instr_operand(instr, 2)->type);
     const float *weights = data[2];
     cr_assert_null(data[1]);
     for (int64_t i = kiln_slice_begin(slice, n); i < kiln_slice_end(slice, n); i++)
         ((float *)packed)[i] = weights[i] / 2;
+    return NULL;
 }
 
 static size_t
@@ -435,6 +440,12 @@ Test(eval, kernels_get_scratch_and_packed_weights)
     KilnInterpretation run = {
         .inputs = (const KilnTensor *const[]){ x }, .outputs = &y, .weights = weights, .threads = 2
     };
+    memory_is_full = true;
+    cr_assert_not(kiln_ir_interpret(g_ptr_array_index(ir->functions, 0), &hooked, &run, &error));
+    cr_assert(g_error_matches(error, KILN_ERROR, KILN_ERROR_RUN));
+    cr_assert_str_eq(error->message, "y (add): weights were not packed: no memory for the test");
+    g_clear_error(&error);
+    memory_is_full = false;
     cr_assert(kiln_ir_interpret(g_ptr_array_index(ir->functions, 0), &hooked, &run, &error), "%s",
               error ? error->message : "");
     cr_assert_eq(first_element(y), 1 + 2);
