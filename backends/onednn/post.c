@@ -97,6 +97,20 @@ is_same_shape(const KilnBuffer *a, const KilnBuffer *b)
     return kiln_type_same_shape(&a->type, &b->type);
 }
 
+/* The library keeps one pair of parameters per algorithm: of two clips, or of relu and leaky_relu,
+ * behind one operation, both would use those of the first. */
+static bool
+is_mixed_up(const PostOps *post, const PostOp *op)
+{
+    for (uint32_t i = 0; i < post->n && !op->is_binary; i++) {
+        const PostOp *other = &post->ops[i];
+        if (!other->is_binary && other->alg == op->alg &&
+            (other->alpha != op->alpha || other->beta != op->beta))
+            return true;
+    }
+    return false;
+}
+
 PostOps
 kiln_onednn_absorb(Builder *builder, const KilnBuffer *buffer, bool binaries)
 {
@@ -105,7 +119,8 @@ kiln_onednn_absorb(Builder *builder, const KilnBuffer *buffer, bool binaries)
         const KilnInstr *next = kiln_onednn_only_reader(post.result);
         PostOp *op = &post.ops[post.n];
         if (!next || !kiln_onednn_elementwise(next, op) ||
-            !is_same_shape(next->operands[0].buffer, buffer) || (op->is_binary && !binaries))
+            !is_same_shape(next->operands[0].buffer, buffer) || (op->is_binary && !binaries) ||
+            is_mixed_up(&post, op))
             break;
         if (op->is_binary) {
             uint32_t mine = next->operands[1].buffer == post.result ? 1 : 2;

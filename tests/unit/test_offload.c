@@ -473,6 +473,13 @@ static const Problem problems[] = {
                       "  %y = global_average_pool(%q) : f32[1,48,1,1]\n  return %y\n}\n"
                       "constants {\n" SQUEEZED_WEIGHTS("48") W("p", "f32[48,48,1,1]") "}\n",
       1 },
+    { "two activations of one algorithm behind one convolution",
+      "graph @f(%x: f32[1,3,4,4]) {\n"
+      "  %w = const @w : f32[3,3,3,3]\n  %c = conv(%x, %w) {pads=[1,1,1,1]} : f32[1,3,4,4]\n"
+      "  %r = relu(%c) : f32[1,3,4,4]\n  %s = add(%x, %r) : f32[1,3,4,4]\n"
+      "  %y = leaky_relu(%s) {alpha=0.5} : f32[1,3,4,4]\n  return %y\n}\n"
+      "constants {\n" W("w", "f32[3,3,3,3]") "}\n",
+      1 },
     { "convolution of rank 5",
       "graph @f(%x: f32[1,4,5,6,7]) {\n"
       "  %w = const @w : f32[8,4,3,3,3]\n"
