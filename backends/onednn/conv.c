@@ -66,6 +66,12 @@ has_bias_inside(const Conv *conv)
     return conv->bias && !conv->transposed;
 }
 
+static bool
+has_bias_behind(const Conv *conv)
+{
+    return conv->bias && conv->transposed;
+}
+
 static dnnl_primitive_desc_t
 choose(const Conv *conv, const dnnl_memory_desc_t *x, const dnnl_memory_desc_t *y,
        dnnl_alg_kind_t alg, dnnl_primitive_attr_t attr, const char **name)
@@ -203,7 +209,7 @@ make_in_layout(Builder *builder, const Conv *conv, PostOps *post, Layout layout,
     if (!kiln_onednn_add(builder, pd, (const StepArg *)(const void *)args->data, args->len, what,
                          name))
         return false;
-    if (conv->bias && !has_bias_inside(conv) &&
+    if (has_bias_behind(conv) &&
         !kiln_onednn_add_bias(builder, conv->bias, post, layout, result.slot))
         return false;
     return kiln_onednn_add_own(builder, post, result.slot);
@@ -214,12 +220,18 @@ static bool
 build(Builder *builder, const Conv *conv)
 {
     PostOps post = { .result = conv->y };
-    if (conv->bias || !conv->transposed)
+    /* The bias of a transposed convolution is a binary step, which leaves out what follows it where
+     * channels do not fill the last block. */
+    bool whole = conv->y->type.dims[1] % kiln_onednn_block() == 0;
+    if (!conv->transposed || (has_bias_behind(conv) && whole))
         post = kiln_onednn_absorb(builder, conv->y, !conv->transposed);
     Layout layouts[] = { builder->layout, LAYOUT_CHANNELS_LAST, LAYOUT_BLOCKED };
     for (size_t i = 0; i < G_N_ELEMENTS(layouts); i++) {
         bool made = false;
         if (i > 0 && layouts[i] == builder->layout)
+            continue;
+        /* Nor does the library add one number to a block that is not full. */
+        if (has_bias_behind(conv) && conv->y->type.dims[1] == 1 && layouts[i] == LAYOUT_BLOCKED)
             continue;
         if (!make_in_layout(builder, conv, &post, layouts[i], &made))
             return false;

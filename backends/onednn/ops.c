@@ -316,7 +316,9 @@ build_binary(Builder *builder, const KilnInstr *instr, const PostOp *op)
     Layout layout = layout_of(builder, left);
     dnnl_memory_desc_t md = kiln_onednn_md(&y->type, layout);
     kiln_onednn_post_layout(&post, layout);
-    if (kiln_onednn_is_per_channel(&post.ops[0].other->type, &y->type))
+    /* The library adds no single number to blocks that are not full, but does nothing. */
+    if (y->type.rank > 1 && y->type.dims[1] > 1 &&
+        kiln_onednn_is_per_channel(&post.ops[0].other->type, &y->type))
         post.ops[0].md = kiln_onednn_channels_md(&y->type, layout);
     dnnl_binary_desc_t desc;
     if (!kiln_onednn_check(dnnl_binary_desc_init(&desc, op->alg, &md, &post.ops[0].md, &md),

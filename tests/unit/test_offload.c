@@ -480,6 +480,20 @@ static const Problem problems[] = {
       "  %y = leaky_relu(%s) {alpha=0.5} : f32[1,3,4,4]\n  return %y\n}\n"
       "constants {\n" W("w", "f32[3,3,3,3]") "}\n",
       1 },
+    { "transposed convolution to blocks that are not full, with bias and activation",
+      "graph @f(%x: f32[1,32,4,16]) {\n"
+      "  %w = const @w : f32[32,24,1,1]\n  %b = const @b : f32[24]\n"
+      "  %t = conv_transpose(%x, %w, %b) : f32[1,24,4,16]\n"
+      "  %y = relu(%t) : f32[1,24,4,16]\n  return %y\n}\n"
+      "constants {\n" W("w", "f32[32,24,1,1]") W("b", "f32[24]") "}\n",
+      1 },
+    { "transposed convolution to one channel, with bias",
+      "graph @f(%x: f32[1,16,3,3]) {\n"
+      "  %w = const @w : f32[16,1,2,1]\n  %b = const @b : f32[1]\n"
+      "  %y = conv_transpose(%x, %w, %b) {output_padding=[0,1], strides=[2,2]} : f32[1,1,6,6]\n"
+      "  return %y\n}\n"
+      "constants {\n" W("w", "f32[16,1,2,1]") W("b", "f32[1]") "}\n",
+      1 },
     { "convolution of rank 5",
       "graph @f(%x: f32[1,4,5,6,7]) {\n"
       "  %w = const @w : f32[8,4,3,3,3]\n"
