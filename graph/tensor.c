@@ -280,7 +280,10 @@ kiln_tensor_is_splat(const KilnTensor *tensor, int64_t max_elements, uint8_t ele
     int64_t elements = kiln_type_elements(&tensor->type);
     if (tensor->kind != KILN_TENSOR_DATA || elements < 1 || elements > max_elements)
         return false;
-    const uint8_t *data = g_bytes_get_data(tensor->bytes, NULL);
+    size_t stored;
+    const uint8_t *data = g_bytes_get_data(tensor->bytes, &stored);
+    if (stored != (size_t)elements * size) /* a layout has them among padding */
+        return false;
     for (int64_t i = 1; i < elements; i++) {
         if (memcmp(data, data + (size_t)i * size, size) != 0)
             return false;

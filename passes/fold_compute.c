@@ -123,7 +123,9 @@ static void
 store_results(KilnFoldWorker *worker, const KilnNode *node, KilnTensor **results)
 {
     for (uint32_t i = 0; i < node->n_results; i++) {
-        KilnTensor *tensor = kiln_tensor_compact(g_steal_pointer(&results[i]));
+        KilnTensor *tensor = g_steal_pointer(&results[i]);
+        /* What blocks are filled up with is stored: a splat has no more than the elements. */
+        tensor = node->results[i].type.layout ? tensor : kiln_tensor_compact(tensor);
         worker->equal_found |= tensor->kind == KILN_TENSOR_SPLAT;
         kiln_constant_pool_store(worker->pool, &node->results[i], tensor);
     }

@@ -4,6 +4,7 @@
 #include "graph/text/parse.h"
 
 #include "graph/alloc.h"
+#include "graph/layout.h"
 #include "graph/map_file.h"
 
 #include <string.h>
@@ -330,6 +331,16 @@ skip_payload(KilnParser *parser, int64_t *out_elements)
     return true;
 }
 
+/* A generated payload has the elements of its type and no more. */
+static bool
+fits_layout(const KilnType *type, const KilnTensor *tensor)
+{
+    KilnLayout layout;
+    bool stored = tensor->kind == KILN_TENSOR_DATA || tensor->kind == KILN_TENSOR_EXTERN;
+    return !type->layout || stored ||
+           (kiln_layout_of(type, &layout) && kiln_layout_is_whole(type, &layout));
+}
+
 static bool
 parse_entry(KilnParser *parser)
 {
@@ -358,6 +369,11 @@ parse_entry(KilnParser *parser)
     g_autoptr(KilnTensor) tensor = parse_payload(parser, &type, elements);
     if (!tensor || (!kiln_parse_at(parser, ':') && !kiln_parse_expect(parser, ':')))
         return false;
+    if (!fits_layout(&type, tensor))
+        return kiln_parse_throw_at(parser, &payload, KILN_ERROR_PARSE,
+                                   "@%s: expected stored bytes for the padding of layout %s, found "
+                                   "a generated payload",
+                                   name, type.layout);
     parser->lexer = behind_lexer;
     parser->token = behind;
     kiln_module_add_constant(parser->module, name, g_steal_pointer(&tensor), &type);

@@ -347,6 +347,8 @@ static const struct {
       "1:13: @a: expected a type whose size is known, found another" },
     { "constants { @a = splat(1) : f32[4294967296,4294967296] }",
       "1:13: @a: expected a type whose size is known, found another" },
+    { "constants { @a = splat(1) : f32[2,6]:aB4b }",
+      "1:18: @a: expected stored bytes for the padding of layout aB4b, found a generated payload" },
     { "constants { @a = splot(1) : f32[2] }",
       "1:18: expected a payload such as [1, 2] or splat(0.5), found 'splot'" },
     { "constants { @a = : f32[2] }",
