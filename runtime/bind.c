@@ -222,6 +222,18 @@ list_buffers(KilnBinder *binder, const GPtrArray *buffers, KilnInfoList *list)
     kiln_info_list_init(list, buffers->len, names, types);
 }
 
+/* What its kernel asks for, and copies of operands in rows that it does not take. */
+static int64_t
+scratch_of(const KilnInstr *instr, const KilnStoredCall *call, const KilnBindOptions *options)
+{
+    for (uint32_t i = 0; i < instr->n_operands; i++) {
+        const KilnBuffer *buffer = instr->operands[i].buffer;
+        if (buffer && kiln_buffer_in_rows(buffer))
+            return kiln_instr_scratch_bytes(instr, options->target, options->threads);
+    }
+    return (int64_t)MIN(call->scratch_bytes, (uint64_t)INT64_MAX);
+}
+
 static KilnMemoryPlan *
 restore_plan(const KilnIRFunction *function, const KilnBindOptions *options, GError **error)
 {
@@ -234,9 +246,13 @@ restore_plan(const KilnIRFunction *function, const KilnBindOptions *options, GEr
                                "expected %" G_GUINT64_FORMAT " calls, found %" G_GUINT64_FORMAT,
                                n_instrs, n);
     g_autofree int64_t *scratch = g_new(int64_t, n + 1), *offsets = g_new(int64_t, n + 1);
-    for (uint64_t i = 0; i < n; i++) {
-        scratch[i] = (int64_t)MIN(calls[i].scratch_bytes, (uint64_t)INT64_MAX);
+    uint64_t i = 0;
+    kiln_foreach_instr (instr, function) {
+        if (kiln_instr_is_bookkeeping(instr))
+            continue;
+        scratch[i] = scratch_of(instr, &calls[i], options);
         offsets[i] = calls[i].scratch;
+        i++;
     }
     KilnMemoryPlan *plan = kiln_memory_plan_restore(function, scratch, offsets, error);
     if (plan)

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Programs on disk whose kernels are given operands in rows that they do not take: the copies are
+ * scratch of the plan that is loaded. */
+#include "tests/unit/runtime_case.h"
+
+#include "tests/fold_case.h"
+
+#include <glib/gstdio.h>
+
+enum {
+    N_IN = 16 * 5 * 6,
+    N_OUT = 8 * 7 * 6
+};
+
+static void
+run_into(KilnProgram *program, const float *x, float *y)
+{
+    GError *error = NULL;
+    g_autoptr(KilnSession) session = kiln_session_new(program, NULL, &error);
+    cr_assert(session, "%s", error ? error->message : "");
+    must(kiln_session_bind_input(session, 0, x, N_IN * sizeof *x, &error), error);
+    must(kiln_session_bind_output(session, 0, y, N_OUT * sizeof *y, &error), error);
+    must(kiln_session_run(session, &error), error);
+}
+
+Test(programs_rows, copies_are_in_the_plan)
+{
+    GError *error = NULL;
+    g_autofree float *x = g_new(float, N_IN), *y = g_new(float, N_OUT), *z = g_new(float, N_OUT);
+    g_autofree char *folder = g_dir_make_tmp("kiln-rows-XXXXXX", NULL);
+    g_autofree char *path = g_build_filename(folder, "saved.kiln-program", NULL);
+    g_autoptr(KilnProgram) program =
+        program_of("graph @f(%x: f32[2,8,5,6]) {\n"
+                   "  %b = const @b : i64[1]\n  %e = const @e : i64[1]\n  %a = const @b : i64[1]\n"
+                   "  %p = const @p : i64[8]\n"
+                   "  %s = slice(%x, %b, %e, %a) : f32[1,8,5,6]\n"
+                   "  %y = pad(%s, %p) : f32[1,8,7,6]\n  return %y\n}\n"
+                   "constants {\n  @b = [0] : i64[1]\n  @e = [1] : i64[1]\n"
+                   "  @p = [0, 0, 0, 0, 0, 0, 2, 0] : i64[8]\n}\n",
+                   NULL);
+    must(kiln_program_save(program, path, &error), error);
+    g_autoptr(KilnProgram) loaded = kiln_program_load(path, NULL, &error);
+    cr_assert(loaded, "%s", error ? error->message : "");
+    mlp_fill(x, N_IN, 5);
+    run_into(program, x, y);
+    run_into(loaded, x, z);
+    cr_expect_arr_eq(y, z, N_OUT * sizeof *y);
+    g_unlink(path);
+    g_rmdir(folder);
+}
