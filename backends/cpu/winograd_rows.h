@@ -115,11 +115,18 @@ input_vector(const KilnWinogradInput *p, int64_t i, const bool neighbours)
     }
 }
 
+/* A tile lies one place or more behind the one before it, but for those that repeat the last. */
+static bool
+are_neighbours(const int32_t *at)
+{
+    return at[VW - 1] - at[0] == VW - 1 && at[VW - 1] != at[VW - 2];
+}
+
 static void
 input_tiles(const KilnWinogradInput *p)
 {
     for (int64_t i = 0; i < p->n; i += VW) {
-        if (p->at[i + VW - 1] - p->at[i] == VW - 1)
+        if (are_neighbours(p->at + i))
             input_vector(p, i, true);
         else
             input_vector(p, i, false);

@@ -34,6 +34,9 @@ static const Case cases[] = {
     { 1, 24, 70, 60, 60, { 1, 1 }, { 1, 1 } },  /* 15 vectors: parts of several rounds, and a rest */
     { 1, 24, 210, 60, 60, { 1, 1 }, { 1, 1 } }, /* so many channels that four threads share three */
     { 3, 6, 30, 21, 26, { 1, 1 }, { 1, 1 } },   /* images before parts of images */
+    { 1, 3, 4, 24, 20, { 1, 1 }, { 1, 1 } },    /* the last 16 go round two corners, two repeat */
+    { 1, 3, 4, 20, 20, { 1, 1 }, { 1, 1 } },    /* the last 8 repeat */
+    { 1, 3, 4, 20, 23, { 1, 1 }, { 1, 1 } },
 };
 // clang-format on
 
