@@ -12,7 +12,8 @@
 
 enum {
     BLOCK_ROWS = 256, /* of inputs projected at once: keeps scratch small for long sequences */
-    TEAM_PRODUCTS = 1 << 15 /* of a step, that are worth a meeting of the team */
+    TEAM_PRODUCTS = 1 << 15, /* of a step, that are worth a meeting of the team */
+    PACK_BYTES = 64 * 1024,  /* packed at a time by a thread, where that is done in each run */
 };
 
 static int64_t
@@ -339,6 +340,22 @@ run_direction(const KilnCpuRecurrent *net, int64_t direction, float *c)
                state * sizeof *last_h);
 }
 
+typedef struct {
+    const KilnCpuRecurrent *net;
+    void *packed;
+    int64_t slices;
+} Packing;
+
+static void
+pack_slice(const void *data, int64_t task, int thread)
+{
+    (void)thread;
+    const Packing *packing = data;
+    const KilnCpuRecurrent *net = packing->net;
+    kiln_cpu_recurrent_prepack(net, (const void *const *)net->args->data, packing->packed,
+                               (KilnSlice){ task, packing->slices });
+}
+
 void
 kiln_cpu_recurrent_run(KilnCpuRecurrent *net, const KilnKernelArgs *args, uint32_t y_c)
 {
@@ -348,9 +365,10 @@ kiln_cpu_recurrent_run(KilnCpuRecurrent *net, const KilnKernelArgs *args, uint32
     int64_t used = divide_scratch(net, args->scratch, args->threads);
     net->packed = args->packed;
     if (!net->packed) {
-        float *packed = (float *)args->scratch + used;
-        kiln_cpu_recurrent_prepack(net, (const void *const *)args->data, packed, KILN_SLICE_WHOLE);
-        net->packed = (const char *)packed;
+        Packing packing = { net, (float *)args->scratch + used,
+                            ceil_div((int64_t)kiln_cpu_recurrent_packed(net), PACK_BYTES) };
+        kiln_cpu_parallel(packing.slices, args->threads, pack_slice, &packing);
+        net->packed = packing.packed;
     }
     float *last_c = y_c ? operand(net, y_c) : NULL;
     for (int64_t d = 0; d < net->directions; d++) {

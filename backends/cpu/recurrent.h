@@ -3,8 +3,8 @@
  * What rnn, gru and lstm have in common on this backend. All inputs of a block of steps are
  * projected by one product (biases added), then a team of threads walks the steps: each member has
  * panels of units of its own (recurrent_cells.h), whose weights stay in its caches, and waits for
- * the others once a stage. Weights are packed for this: once when they are constant, else at the
- * start of each run. Private to the folder.
+ * the others once a stage. Weights are packed for this: once when they are constant, else by all
+ * threads at the start of each run. Private to the folder.
  */
 #pragma once
 
