@@ -3,6 +3,7 @@
  * an interrupted run leaves what was there before. */
 #include "runtime/file.h"
 
+#include "graph/alloc.h"
 #include "graph/map_file.h"
 
 #include <errno.h>
@@ -17,9 +18,9 @@
 
 enum {
     MAX_TRIES = 100,    /* names for a temporary file */
-    CHUNK = 65536,      /* of a pipe, read at a time */
+    MAX_OPEN = 64,      /* files that one call keeps open */
+    CHUNK = 65536,      /* of a pipe, asked for at first */
     MAX_VECTORS = 1024, /* IOV_MAX */
-    MAX_PIPE = G_MAXINT32,
 };
 
 /* --- reading --- */
@@ -30,24 +31,45 @@ throw_read(const char *path, GError **error)
     return kiln_throw(error, KILN_ERROR_IO, "%s: cannot be read: %s", path, g_strerror(errno));
 }
 
+/* @memory of @capacity bytes becomes twice as large. */
+static gboolean
+grow(uint8_t **memory, size_t *capacity, GError **error)
+{
+    size_t next = MAX(*capacity * 2, (size_t)CHUNK);
+    uint8_t *bigger = kiln_alloc(1, next, error);
+    if (!bigger)
+        return FALSE;
+    if (*capacity)
+        memcpy(bigger, *memory, *capacity);
+    kiln_free(*memory);
+    *memory = bigger;
+    *capacity = next;
+    return TRUE;
+}
+
 static GBytes *
 read_all(int file, const char *path, GError **error)
 {
-    g_autoptr(GByteArray) bytes = g_byte_array_new();
-    uint8_t chunk[CHUNK];
+    uint8_t *memory = NULL;
+    size_t size = 0, capacity = 0;
     for (;;) {
-        ssize_t n = read(file, chunk, sizeof chunk);
+        if (size == capacity && !grow(&memory, &capacity, error)) {
+            g_prefix_error(error, "%s: ", path);
+            break;
+        }
+        ssize_t n = read(file, memory + size, capacity - size);
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0)
-            return throw_read(path, error), NULL;
         if (n == 0)
-            return g_byte_array_free_to_bytes(g_steal_pointer(&bytes));
-        if (bytes->len > MAX_PIPE - (guint)n)
-            return kiln_throw_null(error, KILN_ERROR_LIMIT, "%s: more than 2 GiB from a pipe",
-                                   path);
-        g_byte_array_append(bytes, chunk, (guint)n);
+            return g_bytes_new_with_free_func(memory, size, kiln_free, memory);
+        if (n < 0) {
+            throw_read(path, error);
+            break;
+        }
+        size += (size_t)n;
     }
+    kiln_free(memory);
+    return NULL;
 }
 
 /* A MapFn maps what @file, a regular one, holds; NULL: errno says why. */
@@ -116,13 +138,14 @@ kiln_file_map(const char *path, GError **error)
 
 /* --- writing --- */
 
-/* One file on its way: `temporary` is NULL for what is written to straight. */
+/* One file on its way; without `file` it is written to straight. */
 typedef struct {
     const char *path;
     const KilnFilePiece *pieces;
     unsigned n_pieces;
-    char *target; /* with symbolic links followed */
-    char *temporary;
+    char *target;    /* with symbolic links followed */
+    int file;        /* what becomes the target, open; -1: none */
+    char *temporary; /* its name; NULL: none yet, or the target's by now */
 } Pending;
 
 static gboolean
@@ -156,37 +179,54 @@ write_all(int file, const KilnFilePiece *pieces, unsigned n)
     return true;
 }
 
-/* A new file beside @target; the name is stored in @out_path. -1: errno says why. */
+/* Tries names beside the target until @make, which returns what is less than 0 and sets errno where
+ * it fails, takes one: pending->temporary. */
 static int
-open_beside(const char *target, char **out_path)
+make_beside(Pending *pending, int (*make)(const Pending *pending, const char *name))
 {
     for (unsigned i = 0; i < MAX_TRIES; i++) {
-        char *path = g_strdup_printf("%s.%ld-%u.tmp", target, (long)getpid(), i);
-        int file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (file >= 0) {
-            *out_path = path;
-            return file;
+        char *name = g_strdup_printf("%s.%ld-%u.tmp", pending->target, (long)getpid(), i);
+        int made = make(pending, name);
+        if (made >= 0) {
+            pending->temporary = name;
+            return made;
         }
-        g_free(path);
+        g_free(name);
         if (errno != EEXIST)
             break;
     }
     return -1;
 }
 
-static bool
-write_and_close(int file, const Pending *pending)
+static int
+create(const Pending *pending, const char *name)
 {
-    bool fine = write_all(file, pending->pieces, pending->n_pieces);
-    int failure = errno;
-    if (close(file) != 0)
-        return false;
-    errno = failure;
-    return fine;
+    (void)pending;
+    return open(name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
 }
 
+static int
+give_name(const Pending *pending, const char *name)
+{
+    g_autofree char *opened = g_strdup_printf("/proc/self/fd/%d", pending->file);
+    return linkat(AT_FDCWD, opened, AT_FDCWD, name, AT_SYMLINK_FOLLOW);
+}
+
+/* A new file in the target's folder, without a name as long as it is written, where the system has
+ * such: nothing of it is left when the process is killed. */
+static int
+open_new(Pending *pending, bool nameless)
+{
+    g_autofree char *folder = g_path_get_dirname(pending->target);
+    int file = nameless && access("/proc/self/fd", X_OK) == 0
+                   ? open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666)
+                   : -1;
+    return file >= 0 ? file : make_beside(pending, create);
+}
+
+/* Writes the file beside its place; with @nameless it has no name then. */
 static gboolean
-stage(Pending *pending, GError **error)
+stage(Pending *pending, bool nameless, GError **error)
 {
     const char *path = pending->path;
     char *real = realpath(path, NULL);
@@ -202,13 +242,26 @@ stage(Pending *pending, GError **error)
         return TRUE;
     if (exists && access(pending->target, W_OK) != 0)
         return throw_io(path, error);
-    int file = open_beside(pending->target, &pending->temporary);
-    if (file < 0)
+    pending->file = open_new(pending, nameless);
+    if (pending->file < 0)
         return throw_io(path, error);
     /* What replaces a file keeps its mode; where that cannot be, the new file's will do. */
-    if (exists && fchmod(file, old.st_mode & 07777) != 0)
+    if (exists && fchmod(pending->file, old.st_mode & 07777) != 0)
         errno = 0;
-    return write_and_close(file, pending) || throw_io(path, error);
+    return write_all(pending->file, pending->pieces, pending->n_pieces) || throw_io(path, error);
+}
+
+/* What a file system only says when a file is closed is known before anything takes its place. */
+static gboolean
+settle(Pending *pending, GError **error)
+{
+    if (pending->file < 0)
+        return TRUE;
+    if (!pending->temporary && make_beside(pending, give_name) < 0)
+        return throw_io(pending->path, error);
+    int file = pending->file;
+    pending->file = -1;
+    return close(file) == 0 || throw_io(pending->path, error);
 }
 
 static gboolean
@@ -224,23 +277,43 @@ finish(Pending *pending, GError **error)
     int file = open(pending->target, O_WRONLY | O_CLOEXEC);
     if (file < 0)
         return throw_io(path, error);
-    return write_and_close(file, pending) || throw_io(path, error);
+    bool fine = write_all(file, pending->pieces, pending->n_pieces);
+    int failure = errno;
+    if (close(file) == 0 || !fine)
+        errno = failure;
+    else
+        fine = false;
+    return fine || throw_io(path, error);
+}
+
+static void
+pending_clear(Pending *pending)
+{
+    if (pending->file >= 0)
+        close(pending->file);
+    if (pending->temporary)
+        unlink(pending->temporary);
+    g_free(pending->temporary);
+    g_free(pending->target);
 }
 
 static gboolean
 write_pending(Pending *pending, unsigned n, GError **error)
 {
     gboolean fine = TRUE;
+    for (unsigned i = 0; i < n; i++)
+        pending[i].file = -1;
+    for (unsigned i = 0; fine && i < n; i++) {
+        fine = stage(&pending[i], i < MAX_OPEN, error);
+        if (fine && i >= MAX_OPEN)
+            fine = settle(&pending[i], error);
+    }
     for (unsigned i = 0; fine && i < n; i++)
-        fine = stage(&pending[i], error);
+        fine = settle(&pending[i], error);
     for (unsigned i = 0; fine && i < n; i++)
         fine = finish(&pending[i], error);
-    for (unsigned i = 0; i < n; i++) {
-        if (pending[i].temporary)
-            unlink(pending[i].temporary);
-        g_free(pending[i].temporary);
-        g_free(pending[i].target);
-    }
+    for (unsigned i = 0; i < n; i++)
+        pending_clear(&pending[i]);
     return fine;
 }
 

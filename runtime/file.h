@@ -5,8 +5,8 @@
 
 #include "graph/error.h"
 
-/** The bytes of a file: mapped; of a pipe or device, read to the end (KILN_ERROR_LIMIT where that
- * is beyond 2 GiB). KILN_ERROR_IO names the path. */
+/** The bytes of a file: mapped; of a pipe or device, read to the end, aligned as tensors are.
+ * KILN_ERROR_IO and KILN_ERROR_MEMORY name the path. */
 GBytes *kiln_file_map(const char *path, GError **error);
 /** The same, telling which of the two was done. */
 GBytes *kiln_file_map_or_read(const char *path, bool *out_mapped, GError **error);
@@ -21,9 +21,10 @@ typedef struct {
     size_t size;
 } KilnFileContent;
 
-/** Writes all of @files or none: each beside its place first, then renamed, in order. What is not a
- * regular file (a device, a pipe) is written to straight, and a symbolic link keeps pointing to the
- * file. KILN_ERROR_IO names the path. */
+/** Writes all of @files or none: each beside its place first, then renamed, in order. A process
+ * that is killed meanwhile leaves nothing, where the file system has files without a name
+ * (O_TMPFILE). What is not a regular file (a device, a pipe) is written to straight, and a symbolic
+ * link keeps pointing to the file. KILN_ERROR_IO names the path. */
 gboolean kiln_files_write(const KilnFileContent *files, unsigned n, GError **error);
 /** The same for one file. */
 gboolean kiln_file_write(const char *path, const void *data, size_t size, GError **error);

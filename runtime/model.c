@@ -173,10 +173,26 @@ load(GBytes *bytes, const char *name, GError **error)
     return loaded ? g_steal_pointer(&model) : NULL;
 }
 
+/* What has been read from memory or from a pipe is not to be found at @name again: a text of it
+ * must not say so. */
+static void
+forget_origin(const KilnModel *model, const char *name)
+{
+    const GPtrArray *constants = model->module->constants;
+    for (guint i = 0; i < constants->len; i++) {
+        KilnTensor *tensor = ((KilnConstant *)g_ptr_array_index(constants, i))->tensor;
+        if (name && g_strcmp0(tensor->file, name) == 0)
+            g_clear_pointer(&tensor->file, g_free);
+    }
+}
+
 KilnModel *
 kiln_model_load_bytes(GBytes *bytes, const char *name, GError **error)
 {
-    return load(bytes, name, error);
+    KilnModel *model = load(bytes, name, error);
+    if (model)
+        forget_origin(model, name);
+    return model;
 }
 
 /* The importer cannot tell a map from other memory: who mapped the file marks what lies in it. */
@@ -205,6 +221,8 @@ kiln_model_load(const char *path, GError **error)
     KilnModel *model = bytes ? load(bytes, path, error) : NULL;
     if (model && mapped)
         mark_mapped(model, bytes);
+    else if (model)
+        forget_origin(model, path);
     return model;
 }
 

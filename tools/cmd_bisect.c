@@ -125,9 +125,11 @@ script_text(const KilnOptions *options, const BisectOptions *own)
 {
     return g_strdup_printf(
         "#!/bin/sh\n# Exit status 4: it is shown again.\ncd \"$(dirname \"$0\")\" && "
-        "exec kiln bisect before.kiln --pipeline pipeline.yaml --backend %s "
-        "--mode %s --random %" G_GINT64_FORMAT " -o again\n",
-        options->backend ? options->backend : "cpu", options->mode ? options->mode : "infer",
+        "exec kiln bisect before.kiln --pipeline pipeline.yaml --backend %s%s --prefer %s "
+        "--threads %d --mode %s%s --random %" G_GINT64_FORMAT " -o again\n",
+        options->backend ? options->backend : "cpu", options->no_offload ? " --no-offload" : "",
+        options->prefer ? options->prefer : "speed", options->threads,
+        options->mode ? options->mode : "infer", options->no_verify ? " --no-verify" : "",
         own->seed);
 }
 

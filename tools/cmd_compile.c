@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 typedef struct {
     char *out, *format, *name;
@@ -30,6 +31,9 @@ check_values(const CompileOptions *compile, GError **error)
                           compile->name);
     if (!compile->out)
         return kiln_throw(error, KILN_ERROR_USAGE, "expected -o F, found none");
+    if (kiln_is_stdout(compile->out) && isatty(STDOUT_FILENO))
+        return kiln_throw(error, KILN_ERROR_USAGE,
+                          "-o -: expected a file or a pipe, found a terminal");
     /* What is written beside it has the same name and another suffix. */
     const char *suffix = g_strcmp0(compile->format, "object") == 0 ? ".o"
                          : g_strcmp0(compile->format, "c") == 0    ? ".c"
@@ -48,7 +52,8 @@ write_program(const CompileOptions *compile, KilnProgram *program, GError **erro
         return kiln_object_write(program, name, compile->out, error);
     if (g_strcmp0(compile->format, "c") == 0)
         return kiln_object_write_source(program, name, compile->out, error);
-    return kiln_program_save(program, compile->out, error);
+    return kiln_program_save(program, kiln_is_stdout(compile->out) ? "/dev/stdout" : compile->out,
+                             error);
 }
 
 static int

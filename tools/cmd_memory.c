@@ -212,7 +212,7 @@ write_csv(const char *path, const KilnMemoryPlan *plan, GError **error)
             out, "%u,%" G_GINT64_FORMAT ",%" G_GINT64_FORMAT ",%" G_GINT64_FORMAT "\n", i,
             life->first, life->last + 1, life->size);
     }
-    return kiln_file_write(path, out->str, out->len, error);
+    return kiln_write_result(path, out->str, out->len, error);
 }
 
 static KilnIRModule *
@@ -246,12 +246,14 @@ show(const MemoryOptions *memory, KilnOptions *options, const KilnIRFunction *fu
         (memory->svg && !kiln_memory_svg_write(memory->svg, plan, &peak, error)))
         return KILN_EXIT_FAILED;
     kiln_clear_progress(options);
+    bool shown = (memory->csv && kiln_is_stdout(memory->csv)) ||
+                 (memory->svg && kiln_is_stdout(memory->svg));
     g_autoptr(KilnMemoryExcess) excess =
         memory->limit ? kiln_memory_excess(function, plan, memory->limit) : NULL;
     Report report = { function, plan, peak, memory->limit, excess };
-    if (options->json)
+    if (options->json && !shown)
         print_json(&report);
-    else
+    else if (!shown)
         print_text(&report, options->quiet);
     return !excess || kiln_memory_excess_throw(excess, plan, error) ? KILN_EXIT_OK
                                                                     : KILN_EXIT_FAILED;
@@ -298,6 +300,11 @@ memory_work(KilnOptions *options, char **operands, void *data, GError **error)
                    "--limit: expected a number of bytes, found %" G_GINT64_FORMAT, memory->limit);
         return KILN_EXIT_USAGE;
     }
+    if (memory->csv && memory->svg && kiln_is_stdout(memory->csv) && kiln_is_stdout(memory->svg)) {
+        kiln_throw(error, KILN_ERROR_USAGE,
+                   "--csv and --svg: expected one of them to be -, found both");
+        return KILN_EXIT_USAGE;
+    }
     g_autoptr(KilnPipeline) pipeline = kiln_options_pipeline(options, error);
     g_autoptr(KilnProgram) program = NULL;
     g_autoptr(KilnModel) model =
@@ -314,8 +321,9 @@ kiln_command_memory(int argc, char **argv)
     MemoryOptions memory = { 0 };
     const GOptionEntry entries[] = {
         { "svg", 0, 0, G_OPTION_ARG_FILENAME, &memory.svg,
-          "Draw the plan: steps across, addresses up", "F" },
-        { "csv", 0, 0, G_OPTION_ARG_FILENAME, &memory.csv, "Write id,lower,upper,size", "F" },
+          "Draw the plan: steps across, addresses up; with - in place of the report", "F" },
+        { "csv", 0, 0, G_OPTION_ARG_FILENAME, &memory.csv,
+          "Write id,lower,upper,size; with - in place of the report", "F" },
         { "limit", 0, 0, G_OPTION_ARG_INT64, &memory.limit,
           "Fail where the arena exceeds this, and say what does not fit", "BYTES" },
         { "io", 0, 0, G_OPTION_ARG_NONE, &memory.io, "Plan inputs and outputs too", NULL },

@@ -54,7 +54,7 @@ check_values(const OptOptions *opt, GError **error)
     if (opt->emit && !g_strv_contains(forms, opt->emit))
         return kiln_throw(error, KILN_ERROR_USAGE,
                           "--emit: expected text, onnx, dot or json, found %s", opt->emit);
-    if (is(opt->emit, "onnx") && !opt->out && isatty(STDOUT_FILENO))
+    if (is(opt->emit, "onnx") && kiln_is_stdout(opt->out) && isatty(STDOUT_FILENO))
         return kiln_throw(error, KILN_ERROR_USAGE,
                           "--emit onnx: expected -o F, found a terminal, which cannot show it");
     return TRUE;
@@ -78,15 +78,6 @@ check_level(const OptOptions *opt, const KilnModel *model, bool wants_ir, GError
 /* --- printing --- */
 
 static gboolean
-emit(const OptOptions *opt, const void *data, size_t size, GError **error)
-{
-    if (opt->out)
-        return kiln_file_write(opt->out, data, size, error);
-    fwrite(data, 1, size, stdout);
-    return TRUE;
-}
-
-static gboolean
 emit_result(const OptOptions *opt, const Result *result, const char *form, GError **error)
 {
     if (is(form, "text"))
@@ -96,7 +87,7 @@ emit_result(const OptOptions *opt, const Result *result, const char *form, GErro
         /* ONNX has no regions of a vendor, which a text may have: it is told their operators. */
         return kiln_module_inline(result->module, error) &&
                kiln_onnx_export(result->module, bytes, error) &&
-               emit(opt, bytes->data, bytes->len, error);
+               kiln_write_result(opt->out, bytes->data, bytes->len, error);
     }
     g_autoptr(GString) out = g_string_new(NULL);
     if (is(form, "dot"))
@@ -105,7 +96,7 @@ emit_result(const OptOptions *opt, const Result *result, const char *form, GErro
         kiln_ir_json(result->ir, out);
     else
         kiln_module_json(result->module, out);
-    return emit(opt, out->str, out->len, error);
+    return kiln_write_result(opt->out, out->str, out->len, error);
 }
 
 /* The algorithms that the target has for each convolution, what its model says of them in
@@ -237,7 +228,7 @@ run(const OptOptions *opt, KilnOptions *options, const char *path, const KilnPip
     }
     bool report = opt->stats || opt->time_passes;
     /* With --json the report is the document, so that the result goes to a file or nowhere. */
-    if (report && options->json && !opt->out) {
+    if (report && options->json && kiln_is_stdout(opt->out)) {
         show_report(opt, options, result.report);
         return TRUE;
     }
@@ -253,15 +244,16 @@ static int
 opt_work(KilnOptions *options, char **operands, void *data, GError **error)
 {
     OptOptions *opt = data;
-    if (is(opt->out, "-"))
-        g_clear_pointer(&opt->out, g_free);
+    if (!opt->out)
+        opt->out = g_strdup("-");
     g_autoptr(KilnPipeline) pipeline =
         check_values(opt, error) ? kiln_options_pipeline(options, error) : NULL;
     if (!pipeline)
         return KILN_EXIT_FAILED;
     if (opt->print_pipeline) {
         g_autofree char *text = kiln_pipeline_to_string(pipeline);
-        return emit(opt, text, strlen(text), error) ? KILN_EXIT_OK : KILN_EXIT_FAILED;
+        return kiln_write_result(opt->out, text, strlen(text), error) ? KILN_EXIT_OK
+                                                                      : KILN_EXIT_FAILED;
     }
     if (!operands) {
         kiln_throw(error, KILN_ERROR_USAGE,

@@ -109,8 +109,12 @@ void kiln_json_set_number(JsonObject *object, const char *key, double value);
 /** A type as `f32[1,10]` in JSON. */
 void kiln_json_set_type(JsonObject *object, const char *key, const KilnType *type);
 
-/** The text of @ir, or of @module where that is NULL, to @path or standard output (NULL). Big
- * constants go to PATH.bin. */
+/** kiln_file_write(); `-` is standard output. */
+gboolean kiln_write_result(const char *path, const void *data, size_t size, GError **error);
+/** True where @path is standard output: `-`. */
+bool kiln_is_stdout(const char *path);
+/** The text of @ir, or of @module where that is NULL, to @path. Big constants go to
+ * PATH.bin, but where @path is `-`. */
 gboolean kiln_write_text(const char *path, const KilnModule *module, const KilnIRModule *ir,
                          GError **error);
 /** A line per pass to standard error: runs, changes, nodes before and after, time; with @rules what

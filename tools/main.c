@@ -64,7 +64,7 @@ dispatch(int argc, char **argv)
         return KILN_EXIT_USAGE;
     }
     if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
-        strcmp(argv[1], "help") == 0) {
+        (strcmp(argv[1], "help") == 0 && argc == 2)) {
         print_help(stdout);
         return KILN_EXIT_OK;
     }
@@ -72,11 +72,14 @@ dispatch(int argc, char **argv)
         printf("%s\n", kiln_build_info());
         return KILN_EXIT_OK;
     }
+    bool help = strcmp(argv[1], "help") == 0;
+    const char *name = argv[help ? 2 : 1];
     for (size_t i = 0; i < G_N_ELEMENTS(commands); i++) {
-        if (strcmp(argv[1], commands[i].name) == 0)
-            return commands[i].run(argc - 1, argv + 1);
+        if (strcmp(name, commands[i].name) == 0)
+            return help ? commands[i].run(2, (char *[]){ argv[2], "--help", NULL })
+                        : commands[i].run(argc - 1, argv + 1);
     }
-    return no_such_command(argv[1]);
+    return no_such_command(name);
 }
 
 int

@@ -67,5 +67,5 @@ kiln_memory_svg_write(const char *path, const KilnMemoryPlan *plan, const KilnMe
         "<text x=\"%.2f\" y=\"%d\" fill=\"red\">peak: step %" G_GINT64_FORMAT
         ", %s</text>\n</svg>\n",
         peak_x + 4, MARGIN - 2, peak->step, instr);
-    return kiln_file_write(path, out->str, out->len, error);
+    return kiln_write_result(path, out->str, out->len, error);
 }

@@ -262,9 +262,9 @@ run_compiler(const Work *work, GError **error)
                       NULL, NULL, NULL, &said, &status, &why))
         return kiln_throw(error, KILN_ERROR_IO, "%s: the C compiler cannot be run: %s", compiler,
                           why->message);
-    return g_spawn_check_wait_status(status, NULL) ||
-           kiln_throw(error, KILN_ERROR_IO, "%s: the C compiler failed:\n%s", compiler,
-                      g_strchomp(said));
+    return g_spawn_check_wait_status(status, &why) ||
+           kiln_throw(error, KILN_ERROR_IO, "%s: the C compiler failed: %s%s%s", compiler,
+                      why->message, *said ? "\n" : "", g_strchomp(said));
 }
 
 gboolean

@@ -9,6 +9,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* --- parsing --- */
 
@@ -486,26 +487,55 @@ check_settled(const KilnOptions *options, const char *path, GError **error)
     return TRUE;
 }
 
+/* @bytes NULL: of the file at @path. */
 static KilnModel *
-load_program(KilnOptions *options, const char *path, KilnProgram **out, GError **error)
+load_program(KilnOptions *options, const char *path, GBytes *bytes, KilnProgram **out,
+             GError **error)
 {
     KilnLoadOptions load = KILN_LOAD_OPTIONS_INIT;
     load.cache_dir = options->cache_dir;
-    if (!check_settled(options, path, error) || !(*out = kiln_program_load(path, &load, error)))
+    if (!check_settled(options, path, error))
         return NULL;
-    return kiln_model_ref((*out)->model);
+    *out = bytes ? kiln_program_load_bytes(bytes, path, &load, error)
+                 : kiln_program_load(path, &load, error);
+    return *out ? kiln_model_ref((*out)->model) : NULL;
+}
+
+/* From a pipe, which is read once, whichever of the two it holds. */
+static KilnModel *
+load_stream(KilnOptions *options, const char *path, KilnProgram **out_program, GError **error)
+{
+    g_autoptr(GBytes) bytes = kiln_file_map(path, error);
+    if (!bytes)
+        return NULL;
+    if (out_program && kiln_program_file_is(bytes))
+        return load_program(options, path, bytes, out_program, error);
+    return kiln_model_load_bytes(bytes, path, error);
+}
+
+static KilnModel *
+load_any(KilnOptions *options, const char *path, KilnProgram **out_program, GError **error)
+{
+    struct stat status;
+    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
+        return load_stream(options, path, out_program, error);
+    if (out_program && kiln_program_is_at(path))
+        return load_program(options, path, NULL, out_program, error);
+    return kiln_model_load(path, error);
 }
 
 KilnModel *
 kiln_options_load(KilnOptions *options, const char *path, KilnProgram **out_program, GError **error)
 {
+    if (strcmp(path, "-") == 0)
+        path = "/dev/stdin";
     kiln_trace_step(options->progress.trace, "load", path);
     if (out_program)
         *out_program = NULL;
-    if (out_program && kiln_program_is_at(path))
-        return load_program(options, path, out_program, error);
-    g_autoptr(KilnModel) model = kiln_model_load(path, error);
+    g_autoptr(KilnModel) model = load_any(options, path, out_program, error);
     kiln_trace_step(options->progress.trace, NULL, NULL);
+    if (out_program && *out_program)
+        return g_steal_pointer(&model);
     for (char **at = options->constness; model && at && *at; at++) {
         bool compile = g_str_has_prefix(*at, "compile:"), run = g_str_has_prefix(*at, "run:");
         const char *name = strchr(*at, ':');

@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -84,12 +85,27 @@ kiln_json_set_type(JsonObject *object, const char *key, const KilnType *type)
     json_object_set_string_member(object, key, text);
 }
 
+bool
+kiln_is_stdout(const char *path)
+{
+    return strcmp(path, "-") == 0;
+}
+
+gboolean
+kiln_write_result(const char *path, const void *data, size_t size, GError **error)
+{
+    if (!kiln_is_stdout(path))
+        return kiln_file_write(path, data, size, error);
+    fwrite(data, 1, size, stdout);
+    return TRUE;
+}
+
 gboolean
 kiln_write_text(const char *path, const KilnModule *module, const KilnIRModule *ir, GError **error)
 {
     /* Beside a device or pipe no file can lie. */
     struct stat status;
-    bool beside = path && (stat(path, &status) != 0 || S_ISREG(status.st_mode));
+    bool beside = !kiln_is_stdout(path) && (stat(path, &status) != 0 || S_ISREG(status.st_mode));
     g_autofree char *data_path = beside ? g_strconcat(path, ".bin", NULL) : NULL;
     g_autofree char *data_name = beside ? g_path_get_basename(data_path) : NULL;
     g_autoptr(GByteArray) data = beside ? g_byte_array_new() : NULL;
@@ -98,12 +114,8 @@ kiln_write_text(const char *path, const KilnModule *module, const KilnIRModule *
     if (!(ir ? kiln_ir_module_print(ir, &print, text, error)
              : kiln_module_print(module, &print, text, error)))
         return FALSE;
-    if (!path) {
-        fwrite(text->str, 1, text->len, stdout);
-        return TRUE;
-    }
     if (!data || !data->len)
-        return kiln_file_write(path, text->str, text->len, error);
+        return kiln_write_result(path, text->str, text->len, error);
     const KilnFileContent files[] = { { data_path, data->data, data->len },
                                       { path, text->str, text->len } };
     return kiln_files_write(files, G_N_ELEMENTS(files), error);

@@ -126,5 +126,5 @@ kiln_trace_write(KilnTrace *trace, const char *path, GError **error)
     json_object_unref(root);
     g_autofree char *text = json_to_string(node, FALSE);
     json_node_unref(node);
-    return kiln_file_write(path, text, strlen(text), error);
+    return kiln_write_result(path, text, strlen(text), error);
 }

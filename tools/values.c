@@ -226,7 +226,8 @@ kiln_values_of_folder(const char *dir, KilnNamedValueFn see, void *data, GError 
     g_autoptr(GError) inner = NULL;
     g_autoptr(GDir) folder = g_dir_open(dir, 0, &inner);
     if (!folder)
-        return kiln_throw(error, KILN_ERROR_IO, "%s", inner->message);
+        return kiln_throw(error, KILN_ERROR_IO, "%s: expected a folder of values: %s", dir,
+                          inner->message);
     g_autoptr(GPtrArray) files = g_ptr_array_new_with_free_func(g_free);
     for (const char *file; (file = g_dir_read_name(folder));)
         g_ptr_array_add(files, g_strdup(file));

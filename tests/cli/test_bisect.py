@@ -93,6 +93,13 @@ class Bisect(CliTest):
         self.assertTrue((self.dir / "there/before.kiln").read_text().startswith("func @long {"))
         self.assertEqual(self.bisect("", "swap-operands", "--stage", "graph").returncode, OK)
 
+    def test_the_script_runs_what_was_run(self):
+        given = "--no-offload", "--prefer", "memory", "--threads", "2", "--no-verify", "--mode", "train"
+        self.expect_guilty(self.bisect("drop-negations", "", *given), "application 6 drop-negations @long", "result r: ")
+        script = (self.dir / "kiln-bisect/reproduce.sh").read_text()
+        for option in "--no-offload", "--prefer memory", "--threads 2", "--no-verify", "--mode train":
+            self.assertIn(option, script)
+
     def test_limits_and_skips_act(self):
         self.assertEqual(self.bisect("drop-negations", "", "--skip", "drop-negations").returncode, OK)
         self.assertEqual(self.bisect("drop-negations", "", "--bisect-limit", "5").returncode, OK)

@@ -53,15 +53,20 @@ def matches(found, expected):
 
 
 class Sources(CliTest):
-    def test_the_guide_to_constant_rules_shows_what_is_there(self):
-        """Code that the guide shows stands in the sources, letter for letter."""
-        sources = "".join((SOURCE / "passes" / name).read_text(encoding="utf-8")
-                          for name in ("constant_rules.def", "constant_rules.c"))
-        guide = (SOURCE / "docs/add-a-constant-rule.md").read_text(encoding="utf-8")
-        shown = re.findall(r"(?ms)^```c\n(.*?)^```$", guide)
-        self.assertEqual(len(shown), 3)
-        for code in shown:
-            self.assertIn(code, sources)
+    GUIDES = {
+        "add-a-constant-rule.md": (3, ("passes/constant_rules.def", "passes/constant_rules.c")),
+        "add-a-pass.md": (5, ("passes/passes.def", "passes/rules.def", "passes/graph/merge-transposes.c")),
+        "add-an-op.md": (4, ("graph/ops.def", "graph/onnx/opsets.def", "ir/instrs.def", "backends/ref/kernels.def")),
+    }
+
+    def test_guides_show_what_is_there(self):
+        """Code that a guide shows stands in the sources, but for blanks and the `;` of a prototype."""
+        for name, (count, files) in self.GUIDES.items():
+            sources = " ".join(" ".join((SOURCE / file).read_text(encoding="utf-8").split()) for file in files)
+            shown = re.findall(r"(?ms)^```c\n(.*?)^```$", (SOURCE / "docs" / name).read_text(encoding="utf-8"))
+            self.assertEqual(len(shown), count, name)
+            for code in shown:
+                self.assertTrue(re.sub(r"\);$", ")", " ".join(code.split())) in sources, f"{name}: not in the sources:\n{code}")
 
 
 class Options(CliTest):

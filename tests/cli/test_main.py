@@ -3,12 +3,20 @@
 import json
 import os
 import re
+import resource
+import signal
 import subprocess
+import tempfile
 import unittest
 
 from harness import ADD, FAILED, KILN, MODEL, OK, SHARED, USAGE, CliTest, main
 
 COMMANDS = ("run", "opt", "verify", "check", "memory", "compile", "passes", "ops")
+try:
+    os.close(os.open(tempfile.gettempdir(), os.O_TMPFILE | os.O_WRONLY))
+    NAMELESS = True
+except OSError:
+    NAMELESS = False
 ONE_MODEL = ("run", "opt", "check", "memory", "compile")
 
 
@@ -46,6 +54,11 @@ class Commands(CliTest):
                 for option in ("pipeline", "passes", "backend", "no-offload", "threads", "mode", "const", "shape", "prefer",
                                "no-verify", "json", "quiet", "trace", "help"):
                     self.assertRegex(text, rf"--{option}\b")
+
+    def test_help_is_a_command_too(self):
+        for command in COMMANDS:
+            self.assertEqual(self.kiln("help", command), self.kiln(command, "--help"))
+        self.assertIn("expected a command, found frobnicate", self.start("help", "frobnicate").stderr)
 
     def test_help_needs_no_operand_and_does_nothing_else(self):
         self.assertIn("Usage:", self.kiln("run", "--help", "no-such-model.onnx"))
@@ -113,6 +126,61 @@ class Options(CliTest):
             environment = {**os.environ, "LC_ALL": locale}
             result = self.start("run", model, "--random", "1", "--shape", "größe=4", env=environment)
             self.assertEqual((result.returncode, result.stderr), (OK, ""))
+
+
+class Streams(CliTest):
+    """`-` is standard input and output."""
+
+    def piped(self, data, *arguments):
+        """The command's output on `data` from a pipe."""
+        result = subprocess.run([KILN, *map(str, arguments)], input=data, capture_output=True, cwd=self.dir, timeout=300, check=False)
+        self.assertEqual((result.returncode, result.stderr), (OK, b""), arguments)
+        return result.stdout
+
+    def test_models_and_programs_from_a_pipe(self):
+        run = "run", "-", "--random", "1"
+        expected = self.start("run", MODEL, "--random", "1").stdout
+        self.assertEqual(self.piped(MODEL.read_bytes(), *run), expected)
+        program = self.piped(MODEL.read_bytes(), "compile", "-", "-o", "-")
+        self.assertEqual(self.piped(program, *run), expected)
+        self.assertEqual(self.piped(program, "run", "/dev/stdin", "--random", "1"), expected)
+        self.assertEqual(self.piped(program, "memory", "-"), self.piped(program, "memory", "/dev/stdin"))
+        text = self.piped(MODEL.read_bytes(), "opt", "-", "-o", "-")
+        self.assertEqual(self.piped(text, *run), expected)
+        self.assertEqual(self.files(), [])
+
+    def test_a_program_from_a_pipe_is_settled(self):
+        self.kiln("compile", MODEL, "-o", "p")
+        with open(self.dir / "p", "rb") as program:
+            result = subprocess.run([KILN, "run", "-", "--passes", "dce"], stdin=program, capture_output=True, check=False)
+        self.assertEqual(result.returncode, USAGE)
+        self.assertIn(b"--passes: expected a model, found /dev/stdin, which is compiled already", result.stderr)
+
+    def test_a_program_goes_to_a_file_of_the_shell(self):
+        self.kiln("compile", MODEL, "-o", "named")
+        with open(self.dir / "piped", "wb") as out:
+            self.start("compile", MODEL, "-o", "-", stdout=out)
+        self.assertEqual((self.dir / "piped").read_bytes(), (self.dir / "named").read_bytes())
+
+    def test_plans_in_place_of_the_report(self):
+        for option in "--csv", "--svg":
+            self.kiln("memory", MODEL, option, "file")
+            for more in (), ("--json",):
+                self.assertEqual(self.kiln("memory", MODEL, option, "-", *more), (self.dir / "file").read_text())
+        self.fails(USAGE, "--csv and --svg: expected one of them to be -, found both", "memory", MODEL, "--csv", "-", "--svg", "-")
+
+    def test_traces(self):
+        self.assertIn("traceEvents", json.loads(self.kiln("opt", MODEL, "-o", "m.kiln", "--trace", "-")))
+
+    def test_what_is_killed_while_it_writes_leaves_nothing(self):
+        """A limit on the size of files kills with a signal in the midst of a write."""
+        for command in ("compile", MODEL, "-o", "p"), ("opt", MODEL, "-o", "m.kiln"), ("opt", MODEL, "--emit", "onnx", "-o", "m.onnx"):
+            result = subprocess.run([KILN, *map(str, command)], cwd=self.dir, capture_output=True, check=False,
+                                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)))
+            self.assertEqual(result.returncode, -signal.SIGXFSZ, command)
+            if not NAMELESS:
+                self.skipTest("this file system has no files without a name")
+            self.assertEqual(self.files(), [])
 
 
 class Traces(CliTest):

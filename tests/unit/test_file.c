@@ -2,9 +2,13 @@
 /* Files are written whole, from however many pieces. */
 #include "runtime/file.h"
 
+#include "graph/alloc.h"
+
 #include <criterion/criterion.h>
+#include <fcntl.h>
 #include <glib/gstdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     N_PIECES = 5000, /* more than the system takes at a time */
@@ -37,4 +41,51 @@ Test(file, many_pieces_lie_one_behind_the_other)
     }
     g_unlink(path);
     g_rmdir(folder);
+}
+
+/* What is in a pipe has no length before its end. */
+Test(file, a_pipe_is_read_to_its_end)
+{
+    g_autofree char *sent = g_malloc0(1 << 20);
+    for (size_t i = 0; i < 1 << 20; i++)
+        sent[i] = (char)(i * 7 % 251);
+    const ssize_t sizes[] = { 0, 1, 65535, 65536, 65537, 1 << 20 };
+    for (size_t i = 0; i < G_N_ELEMENTS(sizes); i++) {
+        GError *error = NULL;
+        int ends[2];
+        cr_assert_eq(pipe(ends), 0);
+        cr_assert_neq(fcntl(ends[1], F_SETPIPE_SZ, 1 << 20), -1);
+        cr_assert_eq(write(ends[1], sent, (size_t)sizes[i]), sizes[i]);
+        close(ends[1]);
+        g_autofree char *path = g_strdup_printf("/dev/fd/%d", ends[0]);
+        g_autoptr(GBytes) bytes = kiln_file_map(path, &error);
+        cr_assert(bytes, "%s", error ? error->message : "");
+        size_t size;
+        const char *found = g_bytes_get_data(bytes, &size);
+        cr_assert_eq((ssize_t)size, sizes[i]);
+        cr_expect(!size || memcmp(found, sent, size) == 0);
+        cr_expect_eq((uintptr_t)found % KILN_ALIGNMENT, 0);
+        close(ends[0]);
+    }
+}
+
+/* However much somebody sends: memory that runs out is an error. */
+Test(file, a_pipe_that_memory_does_not_hold)
+{
+    for (unsigned nth = 1; nth <= 2; nth++) {
+        GError *error = NULL;
+        int ends[2];
+        g_autofree char *sent = g_malloc0(65536);
+        cr_assert_eq(pipe(ends), 0);
+        cr_assert_eq(write(ends[1], sent, 65536), 65536);
+        close(ends[1]);
+        g_autofree char *path = g_strdup_printf("/dev/fd/%d", ends[0]);
+        kiln_alloc_inject_failure(nth);
+        cr_expect_null(kiln_file_map(path, &error));
+        kiln_alloc_inject_failure(0);
+        cr_assert(g_error_matches(error, KILN_ERROR, KILN_ERROR_MEMORY));
+        cr_expect(g_str_has_prefix(error->message, path), "%s", error->message);
+        g_clear_error(&error);
+        close(ends[0]);
+    }
 }
