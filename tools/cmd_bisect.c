@@ -201,9 +201,12 @@ print_finding(const BisectOptions *own, const Finding *finding)
         printf("guilty: lowering to the ir level\n");
     else
         printf("guilty: application %s\n", bad->last);
-    printf("  %s\n", bad->why);
-    for (uint32_t i = 0; i < bad->n_rewrites && !finding->lowering; i++)
-        printf("  rewrite: %s\n", bad->rewrites[i]);
+    g_autofree char *why = kiln_printable(bad->why);
+    printf("  %s\n", why);
+    for (uint32_t i = 0; i < bad->n_rewrites && !finding->lowering; i++) {
+        g_autofree char *rewrite = kiln_one_line(bad->rewrites[i]);
+        printf("  rewrite: %s\n", rewrite);
+    }
     printf("%s: before.kiln, pipeline.yaml, reproduce.sh%s (%u tries)\n", own->out,
            finding->reproduced ? ", which show it" : ", which do not show it by themselves",
            finding->tries);

@@ -158,13 +158,15 @@ print_peak(const KilnMemoryPeak *peak, const KilnMemoryPlan *plan)
 {
     if (!peak->instr)
         return;
-    printf("peak     step %" G_GINT64_FORMAT ", %s (%s)", peak->step, kiln_instr_label(peak->instr),
+    g_autofree char *label = kiln_one_line(kiln_instr_label(peak->instr));
+    printf("peak     step %" G_GINT64_FORMAT ", %s (%s)", peak->step, label,
            kiln_instr_info(peak->instr->kind)->name);
     bool any = false;
     for (uint32_t i = 0; i < plan->n_lives; i++) {
         if (!waits_at(&plan->lives[i], peak))
             continue;
-        printf("%s %s", any ? "," : "; for others live", plan->lives[i].buffer->name);
+        g_autofree char *name = kiln_one_line(plan->lives[i].buffer->name);
+        printf("%s %s", any ? "," : "; for others live", name);
         any = true;
     }
     printf("\n");
@@ -194,7 +196,8 @@ print_text(const Report *report, bool quiet)
     printf("\n%12s %12s %6s %6s  %s\n", "offset", "bytes", "first", "last", "buffer");
     for (uint32_t i = 0; i < plan->n_lives; i++) {
         const KilnLife *life = &plan->lives[i];
-        g_autofree char *name = kiln_life_name(life);
+        g_autofree char *raw = kiln_life_name(life);
+        g_autofree char *name = kiln_one_line(raw);
         printf("%12" G_GINT64_FORMAT " %12" G_GINT64_FORMAT " %6" G_GINT64_FORMAT
                " %6" G_GINT64_FORMAT "  %s\n",
                life->offset, life->size, life->first, life->last, name);

@@ -110,17 +110,18 @@ print_choices(const KilnIRModule *ir, const KilnTarget *target)
             KilnChoice choices[KILN_MAX_CHOICES];
             uint32_t n = kiln_target_choices(target, instr, choices);
             const KilnCompiled *compiled = kiln_call_compiled(instr);
+            g_autofree char *label = kiln_one_line(kiln_instr_label(instr));
             if (compiled) {
                 g_autoptr(GString) lines = g_string_new(NULL);
                 compiled->vendor->describe(compiled, lines);
-                printf("%s: %s\n%s", compiled->vendor->name, kiln_instr_label(instr), lines->str);
+                printf("%s: %s\n%s", compiled->vendor->name, label, lines->str);
             }
             if (n == 0)
                 continue;
             g_autofree char *other =
                 n > 1 ? g_strdup_printf("%.1f", choices[1].cost) : g_strdup("-");
             printf("%-9s %12.1f %12s  %s\n", kiln_instr_attrs(instr, conv)->algorithm,
-                   choices[0].cost, other, kiln_instr_label(instr));
+                   choices[0].cost, other, label);
         }
     }
 }

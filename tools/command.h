@@ -98,12 +98,19 @@ KilnModel *kiln_options_load(KilnOptions *options, const char *path, KilnProgram
 gboolean kiln_show_progress(double fraction, const char *what, void *data);
 void kiln_clear_progress(KilnOptions *options);
 
+/** @root as a JSON document, to be freed; takes @root over. File names that are no UTF-8, which
+ * JSON has to be, have U+FFFD in place of what is not. */
+char *kiln_json_text(JsonObject *root, bool pretty);
 /** Prints a JSON document with its schema_version, and a newline, to standard output. Takes @root
  * over. */
 void kiln_print_json(JsonObject *root);
 /** A text from a file, with control characters as \\n, \\t or \\xHH, so that a line stays a line:
  * to be freed. */
 char *kiln_one_line(const char *text);
+/** The same for a text of several lines, which stay: names from a model must not command a
+ * terminal.
+ */
+char *kiln_printable(const char *text);
 /** A number in JSON, which has no NaN and no infinities: they become null. */
 void kiln_json_set_number(JsonObject *object, const char *key, double value);
 /** A type as `f32[1,10]` in JSON. */

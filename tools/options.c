@@ -255,7 +255,8 @@ kiln_command(const KilnUsage *usage, int argc, char **argv, void *data)
     kiln_clear_progress(&options);
     if (error) {
         fflush(stdout); /* in order, where both go to one place */
-        fprintf(stderr, "kiln %s: %s\n", usage->command, error->message);
+        g_autofree char *message = kiln_printable(error->message);
+        fprintf(stderr, "kiln %s: %s\n", usage->command, message);
         status = status_of(error);
     }
     options_clear(&options);

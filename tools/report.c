@@ -9,13 +9,29 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 enum {
     QUIET_MS = 500, /* work that is over sooner shows nothing */
     STEP_MS = 100,
+    COLUMNS = 80,   /* of terminals that do not say */
+    PERCENTAGE = 6, /* "100 % " */
 };
+
+/* As much of @text as one row of the terminal holds behind the percentage: what wraps could not be
+ * rewritten. */
+static char *
+one_row(const char *text)
+{
+    struct winsize size = { 0 };
+    glong columns = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+    glong room = MAX((columns ? columns : COLUMNS) - PERCENTAGE - 1, 0);
+    g_autofree char *line = kiln_one_line(text);
+    g_autofree char *valid = g_utf8_make_valid(line, -1);
+    return g_utf8_substring(valid, 0, MIN(g_utf8_strlen(valid, -1), room));
+}
 
 gboolean
 kiln_show_progress(double fraction, const char *what, void *data)
@@ -30,7 +46,8 @@ kiln_show_progress(double fraction, const char *what, void *data)
         now - progress->shown < STEP_MS)
         return TRUE;
     progress->shown = now;
-    fprintf(stderr, "\r\033[K%3d %% %.60s", (int)(fraction * 100), what);
+    g_autofree char *line = one_row(what);
+    fprintf(stderr, "\r\033[K%3d %% %s", (int)(fraction * 100), line);
     fflush(stderr);
     return TRUE;
 }
@@ -43,23 +60,32 @@ kiln_clear_progress(KilnOptions *options)
     options->progress.shown = 0;
 }
 
+char *
+kiln_json_text(JsonObject *root, bool pretty)
+{
+    JsonNode *node = json_node_init_object(json_node_alloc(), root);
+    json_object_unref(root);
+    g_autofree char *text = json_to_string(node, pretty);
+    json_node_unref(node);
+    return g_utf8_make_valid(text, -1);
+}
+
 void
 kiln_print_json(JsonObject *root)
 {
     json_object_set_int_member(root, "schema_version", 1);
-    JsonNode *node = json_node_init_object(json_node_alloc(), root);
-    json_object_unref(root);
-    g_autofree char *text = json_to_string(node, TRUE);
-    json_node_unref(node);
+    g_autofree char *text = kiln_json_text(root, true);
     puts(text);
 }
 
-char *
-kiln_one_line(const char *text)
+static char *
+escape(const char *text, bool lines_stay)
 {
     GString *out = g_string_new(NULL);
     for (; *text; text++) {
-        if (*text == '\n' || *text == '\t')
+        if (*text == '\n' && lines_stay)
+            g_string_append_c(out, '\n');
+        else if (*text == '\n' || *text == '\t')
             g_string_append(out, *text == '\n' ? "\\n" : "\\t");
         else if ((unsigned char)*text < ' ' || *text == 0x7f)
             g_string_append_printf(out, "\\x%02x", (unsigned)*text);
@@ -67,6 +93,18 @@ kiln_one_line(const char *text)
             g_string_append_c(out, *text);
     }
     return g_string_free(out, FALSE);
+}
+
+char *
+kiln_one_line(const char *text)
+{
+    return escape(text, false);
+}
+
+char *
+kiln_printable(const char *text)
+{
+    return escape(text, true);
 }
 
 void

@@ -104,7 +104,8 @@ kiln_summary_print(const char *name, const KilnTensor *tensor, char **labels)
 {
     Summary summary = summarise(tensor);
     g_autofree char *type = kiln_type_to_string(&tensor->type);
-    printf("%s: %s", name, type);
+    g_autofree char *shown = kiln_one_line(name);
+    printf("%s: %s", shown, type);
     if (summary.n - summary.n_nan > 0)
         printf(" min %g max %g mean %g", summary.min, summary.max, summary.mean);
     if (summary.n_nan)

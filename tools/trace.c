@@ -122,9 +122,6 @@ kiln_trace_write(KilnTrace *trace, const char *path, GError **error)
     JsonObject *root = json_object_new();
     json_object_set_array_member(root, "traceEvents", json_array_ref(trace->events));
     json_object_set_string_member(root, "displayTimeUnit", "ms");
-    JsonNode *node = json_node_init_object(json_node_alloc(), root);
-    json_object_unref(root);
-    g_autofree char *text = json_to_string(node, FALSE);
-    json_node_unref(node);
+    g_autofree char *text = kiln_json_text(root, false);
     return kiln_write_result(path, text, strlen(text), error);
 }

@@ -128,6 +128,38 @@ class Options(CliTest):
             self.assertEqual((result.returncode, result.stderr), (OK, ""))
 
 
+class Names(CliTest):
+    """Names of a model or of a file may hold anything."""
+
+    def test_names_do_not_command_the_terminal(self):
+        model = self.write("m.kiln", 'graph @m(%"a\\x1b[31mb\\n": f32[2]) {\n  %"c\\x1b[31md" = tanh(%"a\\x1b[31mb\\n") : f32[2]\n'
+                                     '  %e = exp(%"c\\x1b[31md") : f32[2]\n  return %e, %"c\\x1b[31md"\n}\n')
+        commands = ("run", model), ("run", model, "--random", "1"), ("memory", model, "--passes", ""), ("compare", model), \
+            ("opt", model), ("bisect", model)
+        for command in commands:
+            result = self.start(*command)
+            said = result.stdout.decode() + result.stderr
+            self.assertNotIn("\x1b", said, command)
+            if command[0] in ("run", "opt", "memory"):
+                self.assertIn("\\x1b[31m", said)
+
+    def test_json_is_utf_8_whatever_a_file_is_called(self):
+        folder = os.fsencode(self.dir)
+        os.mkdir(folder + b"/cases\xff")
+        os.mkdir(folder + b"/cases\xff/one\xfe")
+        os.mkdir(folder + b"/cases\xff/one\xfe/test_data_set_0")
+        with open(folder + b"/cases\xff/one\xfe/model.onnx", "wb") as model:
+            model.write(b"none")
+        result = subprocess.run([KILN, "verify", b"cases\xff", "--json"], cwd=self.dir, capture_output=True, check=False)
+        self.assertEqual(result.returncode, FAILED)
+        self.assertEqual([case["name"] for case in json.loads(result.stdout)["cases"]], ["one\ufffd"])
+        with open(folder + b"/add\xff.kiln", "w", encoding="utf-8") as model:
+            model.write(ADD)
+        subprocess.run([KILN, "run", b"add\xff.kiln", "--random", "1", "--trace", "t.json"], cwd=self.dir, stdout=subprocess.DEVNULL,
+                       check=True)
+        self.assertIn("add\ufffd.kiln", [event["name"] for event in json.loads((self.dir / "t.json").read_text("utf-8"))["traceEvents"]])
+
+
 class Streams(CliTest):
     """`-` is standard input and output."""
 
