@@ -10,6 +10,9 @@
 #include <glib/gstdio.h>
 #include <string.h>
 
+/* How all begins that is written here. */
+#define MADE_BY "/* Made by `kiln compile`"
+
 static const char declarations[] =
 #include "kiln-object.inc"
     ;
@@ -108,8 +111,7 @@ print_source(const Source *source, const char *file)
 {
     GString *out = source->out;
     const char *name = source->name;
-    g_string_append_printf(out, "/* Made by `kiln compile` of kiln %s: do not edit. */\n\n",
-                           kiln_version());
+    g_string_append_printf(out, MADE_BY " of kiln %s: do not edit. */\n\n", kiln_version());
     g_string_append(out, declarations);
     g_string_append_printf(
         out,
@@ -158,10 +160,10 @@ print_header(const KilnProgram *program, const char *name, GString *out)
     g_autofree char *upper = g_ascii_strup(name, -1);
     const KilnSpecialisation *made = g_ptr_array_index(program->specialisations, 0);
     g_string_append_printf(out,
-                           "/* Made by `kiln compile` of kiln %s: do not edit. Link with libkiln "
-                           "of the same version. */\n"
-                           "#ifndef KILN_OBJECT_%s_H\n#define KILN_OBJECT_%s_H\n\n"
-                           "#include <kiln.h>\n\nG_BEGIN_DECLS\n\n",
+                           MADE_BY " of kiln %s: do not edit. Link with libkiln "
+                                   "of the same version. */\n"
+                                   "#ifndef KILN_OBJECT_%s_H\n#define KILN_OBJECT_%s_H\n\n"
+                                   "#include <kiln.h>\n\nG_BEGIN_DECLS\n\n",
                            kiln_version(), upper, upper);
     print_infos("input", &program->inputs, upper, out);
     print_infos("output", &program->outputs, upper, out);
@@ -187,6 +189,22 @@ with_suffix(const char *path, const char *suffix)
         *dot = 0;
     g_autofree char *file = g_strconcat(base, suffix, NULL);
     return g_build_filename(folder, file, NULL);
+}
+
+/* The header beside the object at @path. One that somebody wrote by hand is not replaced by what
+ * nobody has asked for by name; NULL then. */
+static char *
+header_beside(const char *path, GError **error)
+{
+    g_autofree char *header = with_suffix(path, ".h");
+    g_autofree char *text = NULL;
+    if (g_file_get_contents(header, &text, NULL, NULL) && !g_str_has_prefix(text, MADE_BY))
+        return kiln_throw_null(
+            error, KILN_ERROR_IO,
+            "%s: expected no file, or one that kiln compile wrote, found another: "
+            "the header of %s would replace it",
+            header, path);
+    return g_steal_pointer(&header);
 }
 
 /* A folder for what the compiler reads and writes. */
@@ -272,7 +290,8 @@ kiln_object_write(KilnProgram *program, const char *name, const char *path, GErr
 {
     g_autoptr(GString) source = g_string_new(NULL), header = g_string_new(NULL);
     g_auto(Work) work = { 0 };
-    if (!make_work(&work, error) ||
+    g_autofree char *header_path = header_beside(path, error);
+    if (!header_path || !make_work(&work, error) ||
         !print_all(&work, program, name, "program", source, header, error) ||
         !kiln_file_write(work.source, source->str, source->len, error) ||
         !run_compiler(&work, error))
@@ -282,7 +301,6 @@ kiln_object_write(KilnProgram *program, const char *name, const char *path, GErr
         return FALSE;
     size_t size;
     const void *data = g_bytes_get_data(object, &size);
-    g_autofree char *header_path = with_suffix(path, ".h");
     const KilnFileContent files[] = { { path, data, size },
                                       { header_path, header->str, header->len } };
     return kiln_files_write(files, G_N_ELEMENTS(files), error);
@@ -293,11 +311,11 @@ kiln_object_write_source(KilnProgram *program, const char *name, const char *pat
 {
     g_autoptr(GString) source = g_string_new(NULL), header = g_string_new(NULL);
     g_auto(Work) work = { 0 };
-    g_autofree char *header_path = with_suffix(path, ".h");
+    g_autofree char *header_path = header_beside(path, error);
     g_autofree char *included = g_strconcat(name, ".kiln-program", NULL);
     g_autofree char *folder = g_path_get_dirname(path);
     g_autofree char *program_path = g_build_filename(folder, included, NULL);
-    if (!make_work(&work, error) ||
+    if (!header_path || !make_work(&work, error) ||
         !print_all(&work, program, name, included, source, header, error))
         return FALSE;
     g_autoptr(GBytes) bytes = kiln_file_map(work.program, error);

@@ -181,6 +181,16 @@ main(void)
         return subprocess.run([KILN, "compile", "--format", "object", MODEL, "-o", "x.o"], cwd=self.dir, capture_output=True,
                               env=dict(os.environ, CC=compiler), text=True, check=False)
 
+    def test_headers_of_others_stay(self):
+        header = self.write("model.h", "#define MINE\n")
+        for form, file in ("object", "model.o"), ("c", "model.c"):
+            self.fails(FAILED, "model.h: expected no file, or one that kiln compile wrote, found another", "compile", MODEL,
+                       "--format", form, "-o", file)
+            self.assertEqual(self.files(), ["model.h"])
+        os.unlink(header)
+        for _ in range(2):
+            self.kiln("compile", MODEL, "--format", "object", "-o", "model.o")
+
     def test_compilers_with_arguments(self):
         """CC is a command line: words of its own, and quoted ones."""
         self.assertEqual(self.compile_with("cc -O0 -DX='a b'").returncode, 0)
