@@ -18,11 +18,11 @@ is_asked_for(const KilnPassOptions *options, const KilnApplication *application)
     return false;
 }
 
-/* "0012-cse-main.kiln": sorts in order of application. */
+/* "0012-cse-main.kiln": sorts in order of application. File systems have 255 bytes for a name. */
 static char *
 file_name(const KilnUnit *unit, const KilnApplication *application)
 {
-    char *name = g_strdup_printf("%04u-%s-%s.kiln", application->number, application->pass->id,
+    char *name = g_strdup_printf("%04u-%s-%.180s.kiln", application->number, application->pass->id,
                                  kiln_unit_name(unit));
     return g_strcanon(name, G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "._-", '_');
 }

@@ -3,9 +3,14 @@
 
 #include "graph/folding.h"
 #include "ir/interpret.h"
+#include "runtime/digest.h"
 
 #include <errno.h>
 #include <string.h>
+
+enum {
+    MAX_FILE_NAME = 200, /* bytes of a value's name in a file name */
+};
 
 /* --- of a model --- */
 
@@ -177,11 +182,26 @@ kiln_value_dump_open(KilnValueDump *dump, const char *dir, GError **error)
            kiln_throw(error, KILN_ERROR_IO, "%s: expected an empty folder, found %s", dir, first);
 }
 
+/* @name as a file name. File systems have 255 bytes for one: of a longer one its beginning, and a
+ * digest of the whole, so that equal names stay equal and others do not become so. */
+static char *
+file_name(const char *name)
+{
+    g_autofree char *escaped = g_uri_escape_string(name, NULL, TRUE);
+    if (strlen(escaped) <= MAX_FILE_NAME)
+        return g_steal_pointer(&escaped);
+    KilnDigest digest = kiln_digest(name, strlen(name));
+    size_t kept = MAX_FILE_NAME;
+    while (escaped[kept - 1] == '%' || escaped[kept - 2] == '%' || (escaped[kept] & 0xC0) == 0x80)
+        kept--; /* no half of "%2F", no part of a character */
+    return g_strdup_printf("%.*s~%016" G_GINT64_MODIFIER "x", (int)kept, escaped, digest.low);
+}
+
 gboolean
 kiln_value_dump_write(const KilnNamedValue *value, void *data, GError **error)
 {
     KilnValueDump *dump = data;
-    g_autofree char *name = g_uri_escape_string(value->name, NULL, TRUE);
+    g_autofree char *name = file_name(value->name);
     g_autofree char *stem = g_strdup_printf("%s/%04u-%s", dump->dir, dump->n++, name);
     g_autofree char *npy = g_strconcat(stem, ".npy", NULL);
     g_autofree char *pb = g_strconcat(stem, ".pb", NULL);

@@ -111,6 +111,18 @@ class Compare(CliTest):
         self.assertEqual((found["agree"], found["only_a"], found["only_b"]), (15, 1, 0))
         self.assertEqual([row["name"] for row in found["diverging"]], ["bn3.out"])
 
+    def test_names_longer_than_those_of_files(self):
+        """Exporters join the names of what they fuse."""
+        for stem in "v" * 198 + "/", "v" * 199 + "/", "a/" * 150, "ü" * 120 + "/":
+            model = self.write("long.kiln", "graph @{0}(%x: f32[2]) {{\n  %\"{1}1\" = relu(%x) : f32[2]\n"
+                               "  %\"{1}2\" = exp(%\"{1}1\") : f32[2]\n  return %\"{1}2\"\n}}\n".format("g" * 300, stem))
+            for seed in "1", "2":
+                self.kiln("run", model, "--random", seed, "--pipeline", "none", "--dump-values", f"{seed}{len(stem)}")
+            result = self.json("compare", f"1{len(stem)}", f"2{len(stem)}", "--json", status=MISMATCH)
+            self.assertEqual((result["agree"] + len(result["diverging"]), result["only_a"], result["only_b"]), (3, 0, 0), result)
+        self.kiln("opt", model, "--dump-dir", "dump", "-o", "/dev/null")
+        self.assertTrue(list((self.dir / "dump").iterdir()))
+
     def test_values_of_any_type(self):
         model = self.write("types.kiln", "graph @t(%x: f32[3]) {\n  %\"a/b\" = cast(%x) {to=bf16} : bf16[3]\n"
                            "  %c = cast(%\"a/b\") {to=i64} : i64[3]\n  return %c\n}\n")
