@@ -6,7 +6,7 @@
 #include "backends/cpu/gemm.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
-#include "backends/cpu/reduce.h"
+#include "backends/cpu/softmax_rows.h"
 
 enum {
     BLOCK_SCORES = 256 * 1024, /* floats of a block, about */
@@ -146,15 +146,6 @@ offset(const Attention *a, const int64_t *strides, int64_t item)
 }
 
 static void
-softmax(const Attention *a, float *row)
-{
-    float max = (float)a->reducers->fold[KILN_CPU_FOLD_MAX](row, a->keys);
-    double sum = a->reducers->exp_row(row, row, a->keys, max);
-    KilnCpuAffine share = { .scale = (float)(1 / sum) };
-    a->reducers->affine(row, row, a->keys, &share);
-}
-
-static void
 run_block(const void *data, int64_t task, int thread)
 {
     const Attention *a = data;
@@ -171,8 +162,7 @@ run_block(const void *data, int64_t task, int thread)
     if (a->masked)
         scoring.bias = a->mask + offset(a, a->batch.mask, item) + first * a->mask_row;
     kiln_cpu_gemm_run(&product, &scoring);
-    for (int64_t i = 0; i < rows; i++)
-        softmax(a, scores + i * a->keys);
+    kiln_cpu_softmax_rows(a->reducers, scores, scores, rows, a->keys);
     KilnCpuGemmArgs weighting = { .a = scores,
                                   .b = a->v + offset(a, a->batch.v, item),
                                   .out = a->out + (item * a->queries + first) * a->width,

@@ -13,6 +13,7 @@
 
 enum {
     TASK_FLOATS = 8192, /* what a task of several runs writes, about */
+    TOGETHER = 8,       /* runs at most whose statistics are taken together */
 };
 
 /* Runs of elements that are normalised in one go. */
@@ -59,16 +60,22 @@ typedef struct {
     double inverse; /* of the deviation */
 } Statistics;
 
-static Statistics
-statistics_of(const Norm *n, const float *x)
+/* Of @some runs that follow each other at @x, step by step: each step of a run waits for the one
+ * before, but not for other runs. */
+static void
+take_statistics(const Norm *n, const float *x, int64_t some, Statistics *s)
 {
     const double length = (double)n->length;
-    Statistics s = { .shift =
-                         (float)(n->reducers->fold[KILN_CPU_FOLD_SUM](x, n->length) / length) };
-    KilnCpuMoments m = n->reducers->moments(x, n->length, s.shift);
-    s.rest = m.sum / length;
-    s.inverse = 1 / sqrt(MAX(0, m.squares / length - s.rest * s.rest) + n->epsilon);
-    return s;
+    KilnCpuMoments m[TOGETHER];
+    for (int64_t i = 0; i < some; i++)
+        s[i].shift =
+            (float)(n->reducers->fold[KILN_CPU_FOLD_SUM](x + i * n->length, n->length) / length);
+    for (int64_t i = 0; i < some; i++)
+        m[i] = n->reducers->moments(x + i * n->length, n->length, s[i].shift);
+    for (int64_t i = 0; i < some; i++) {
+        s[i].rest = m[i].sum / length;
+        s[i].inverse = 1 / sqrt(MAX(0, m[i].squares / length - s[i].rest * s[i].rest) + n->epsilon);
+    }
 }
 
 /* --- batch_normalization, with given statistics --- */
@@ -118,17 +125,19 @@ run_group(const void *data, int64_t task, int thread)
     (void)thread;
     const Norm *n = data;
     const int64_t end = MIN((task + 1) * n->bundle, n->runs);
-    for (int64_t run = task * n->bundle; run < end; run++) {
-        const float *x = n->in + run * n->length;
-        float *y = n->out + run * n->length;
-        const Statistics s = statistics_of(n, x);
-        for (int64_t k = 0; k < n->per_run; k++) {
-            const int64_t c = (run * n->per_run + k) % n->channels;
-            const double scale = s.inverse * (double)n->scale[c];
-            KilnCpuAffine a = { .shift = s.shift,
+    for (int64_t first = task * n->bundle; first < end; first += TOGETHER) {
+        const int64_t some = MIN(TOGETHER, end - first);
+        Statistics s[TOGETHER];
+        take_statistics(n, n->in + first * n->length, some, s);
+        for (int64_t plane = 0; plane < some * n->per_run; plane++) {
+            const Statistics *of = &s[plane / n->per_run];
+            const int64_t c = (first * n->per_run + plane) % n->channels;
+            const int64_t at = first * n->length + plane * n->plane;
+            const double scale = of->inverse * (double)n->scale[c];
+            KilnCpuAffine a = { .shift = of->shift,
                                 .scale = (float)scale,
-                                .offset = (float)((double)n->bias[c] - s.rest * scale) };
-            n->reducers->affine(y + k * n->plane, x + k * n->plane, n->plane, &a);
+                                .offset = (float)((double)n->bias[c] - of->rest * scale) };
+            n->reducers->affine(n->out + at, n->in + at, n->plane, &a);
         }
     }
 }
@@ -192,14 +201,15 @@ take_residual(Norm *n, const KilnKernelArgs *args)
     n->add = kiln_cpu_rows(KILN_CPU_ISA_AUTO)->binary[KILN_CPU_BINARY_add][KILN_CPU_NONE_FIXED];
 }
 
-/* What run @run normalizes: with a residual the sum, which waits in the place of the result. */
+/* What @some runs from @run on normalize: with a residual the sum, which waits in the place of the
+ * result. */
 static const float *
-data_of(const Norm *n, int64_t run)
+data_of(const Norm *n, int64_t run, int64_t some)
 {
     const int64_t at = run * n->length;
     if (!n->residual)
         return n->in + at;
-    n->add(n->out + at, n->in + at, n->residual + at, n->length);
+    n->add(n->out + at, n->in + at, n->residual + at, some * n->length);
     return n->out + at;
 }
 
@@ -209,19 +219,25 @@ run_layer(const void *data, int64_t task, int thread)
     (void)thread;
     const Norm *n = data;
     const int64_t end = MIN((task + 1) * n->bundle, n->runs);
-    for (int64_t run = task * n->bundle; run < end; run++) {
-        const float *x = data_of(n, run);
-        const Statistics s = statistics_of(n, x);
-        KilnCpuAffine a = { .shift = s.shift,
-                            .scale = (float)s.inverse,
-                            .offset = (float)(-s.rest * s.inverse),
-                            .scales = n->scale,
-                            .offsets = n->bias };
-        n->reducers->affine(n->out + run * n->length, x, n->length, &a);
-        if (n->means)
-            n->means[run] = isfinite(s.shift) ? (float)((double)s.shift + s.rest) : s.shift;
-        if (n->inverses)
-            n->inverses[run] = (float)s.inverse;
+    for (int64_t first = task * n->bundle; first < end; first += TOGETHER) {
+        const int64_t some = MIN(TOGETHER, end - first);
+        const float *x = data_of(n, first, some);
+        Statistics s[TOGETHER];
+        take_statistics(n, x, some, s);
+        for (int64_t i = 0; i < some; i++) {
+            const int64_t run = first + i;
+            KilnCpuAffine a = { .shift = s[i].shift,
+                                .scale = (float)s[i].inverse,
+                                .offset = (float)(-s[i].rest * s[i].inverse),
+                                .scales = n->scale,
+                                .offsets = n->bias };
+            n->reducers->affine(n->out + run * n->length, x + i * n->length, n->length, &a);
+            if (n->means)
+                n->means[run] =
+                    isfinite(s[i].shift) ? (float)((double)s[i].shift + s[i].rest) : s[i].shift;
+            if (n->inverses)
+                n->inverses[run] = (float)s[i].inverse;
+        }
     }
 }
 
@@ -275,12 +291,17 @@ run_rms(const void *data, int64_t task, int thread)
     (void)thread;
     const Norm *n = data;
     const int64_t end = MIN((task + 1) * n->bundle, n->runs);
-    for (int64_t run = task * n->bundle; run < end; run++) {
-        const float *x = data_of(n, run);
-        const double squares = n->reducers->fold[KILN_CPU_FOLD_SQUARE](x, n->length);
-        const double root = sqrt(squares / (double)n->length + n->epsilon);
-        KilnCpuAffine a = { .scale = (float)(1 / root), .scales = n->scale };
-        n->reducers->affine(n->out + run * n->length, x, n->length, &a);
+    for (int64_t first = task * n->bundle; first < end; first += TOGETHER) {
+        const int64_t some = MIN(TOGETHER, end - first);
+        const float *x = data_of(n, first, some);
+        double squares[TOGETHER];
+        for (int64_t i = 0; i < some; i++)
+            squares[i] = n->reducers->fold[KILN_CPU_FOLD_SQUARE](x + i * n->length, n->length);
+        for (int64_t i = 0; i < some; i++) {
+            const double root = sqrt(squares[i] / (double)n->length + n->epsilon);
+            KilnCpuAffine a = { .scale = (float)(1 / root), .scales = n->scale };
+            n->reducers->affine(n->out + (first + i) * n->length, x + i * n->length, n->length, &a);
+        }
     }
 }
 

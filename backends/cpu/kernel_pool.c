@@ -59,8 +59,9 @@ pool_of(const KilnInstr *instr)
         p.in[d] = from < 0 ? 1 : in->dims[from + 2];
         p.out[d] = from < 0 ? 1 : out->dims[from + 2];
         p.kernel[d] = from < 0 ? 1 : kiln_ints_at(l.kernel_shape, i, 1);
-        p.stride[d] = from < 0 ? 1 : kiln_ints_at(l.strides, i, 1);
-        p.dilation[d] = from < 0 ? 1 : kiln_ints_at(l.dilations, i, 1);
+        /* Steps that nothing takes may be as long as they like. */
+        p.stride[d] = p.out[d] < 2 ? 1 : kiln_ints_at(l.strides, i, 1);
+        p.dilation[d] = p.kernel[d] < 2 ? 1 : kiln_ints_at(l.dilations, i, 1);
         p.pad[d] = from < 0 ? 0 : kiln_ints_at(l.pads, i, 0);
         p.pad_end[d] = from < 0 ? 0 : kiln_ints_at(l.pads, i + (uint32_t)spatial, 0);
     }

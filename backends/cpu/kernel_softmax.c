@@ -5,7 +5,7 @@
 #include "backends/cpu/cost.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
-#include "backends/cpu/reduce.h"
+#include "backends/cpu/softmax_rows.h"
 
 enum {
     TASK_FLOATS = 4096, /* what a task of several rows writes, about */
@@ -23,20 +23,13 @@ typedef struct {
 } Softmax;
 
 static void
-run_row(const Softmax *s, int64_t row)
+logarithm_of_row(const Softmax *s, int64_t row)
 {
     const float *x = s->in + row * s->axis;
-    float *y = s->out + row * s->axis;
     float max = (float)s->reducers->fold[KILN_CPU_FOLD_MAX](x, s->axis);
-    if (s->logarithm) {
-        float total = s->reducers->log_exp_sum(x, s->axis, max);
-        KilnCpuAffine below = { .shift = max, .scale = 1, .offset = -total };
-        s->reducers->affine(y, x, s->axis, &below);
-    } else {
-        double sum = s->reducers->exp_row(y, x, s->axis, max);
-        KilnCpuAffine share = { .scale = (float)(1 / sum) };
-        s->reducers->affine(y, y, s->axis, &share);
-    }
+    float total = s->reducers->log_exp_sum(x, s->axis, max);
+    KilnCpuAffine below = { .shift = max, .scale = 1, .offset = -total };
+    s->reducers->affine(s->out + row * s->axis, x, s->axis, &below);
 }
 
 static void
@@ -44,9 +37,12 @@ run_rows(const void *data, int64_t task, int thread)
 {
     (void)thread;
     const Softmax *s = data;
-    const int64_t end = MIN((task + 1) * s->bundle, s->outer);
-    for (int64_t row = task * s->bundle; row < end; row++)
-        run_row(s, row);
+    const int64_t first = task * s->bundle, end = MIN(first + s->bundle, s->outer);
+    const int64_t at = first * s->axis;
+    if (!s->logarithm)
+        kiln_cpu_softmax_rows(s->reducers, s->out + at, s->in + at, end - first, s->axis);
+    for (int64_t row = first; s->logarithm && row < end; row++)
+        logarithm_of_row(s, row);
 }
 
 static void

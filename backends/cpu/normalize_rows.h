@@ -8,6 +8,8 @@
 #include "backends/cpu/reduce_rows.h"
 #include "backends/cpu/vector_math.h"
 
+#include <string.h>
+
 /* --- statistics and scaling --- */
 
 static KilnCpuMoments
@@ -15,6 +17,8 @@ moments(const float *x, int64_t n, float shift)
 {
     KilnCpuMoments total = { 0, 0 };
     const V center = V_SET1(shift);
+    float centers[VW];
+    V_STORE(centers, center);
     for (int64_t first = 0; first < n; first += SUM_BLOCK) {
         int64_t end = first + SUM_BLOCK < n ? first + SUM_BLOCK : n, i = first;
         V sum = V_SET1(0.0f), squares = sum, sum2 = sum, squares2 = sum;
@@ -26,11 +30,8 @@ moments(const float *x, int64_t n, float shift)
             squares2 = V_FMA(b, b, squares2);
         }
         for (; i < end; i += VW) {
-            /* Lanes behind the end become 0 by way of a row of zeros. */
-            float lanes[VW] = { 0 };
-            MASK mask = V_MASK(end - i);
-            V_STORE_SOME(lanes, mask, V_SUB(V_LOAD_SOME(x + i, mask), center));
-            V a = V_LOAD(lanes);
+            MASK mask = V_MASK(end - i); /* both are 0 behind the end */
+            V a = V_SUB(V_LOAD_SOME(x + i, mask), V_LOAD_SOME(centers, mask));
             sum = V_ADD(sum, a);
             squares = V_FMA(a, a, squares);
         }
@@ -78,14 +79,16 @@ affine(float *out, const float *x, int64_t n, const KilnCpuAffine *a)
  * As with sums, what the exponentials come to follows from their sequence: the one at k is added to
  * lane k % 16, lanes are added in halves at the end of a block. */
 
-/* Lanes behind the end are 0. */
+/* Lanes behind the end are 0, by way of a mask of bits. */
 INLINED V
 exp_of_some(float *out, const float *x, int64_t n, V top)
 {
-    float lanes[VW] = { 0 };
+    uint32_t bits[VW];
+    float lanes[VW];
+    memset(bits, 0xff, sizeof bits);
+    memcpy(lanes, bits, sizeof lanes);
     MASK mask = V_MASK(n);
-    V_STORE_SOME(lanes, mask, vector_exp(V_SUB(V_LOAD_SOME(x, mask), top)));
-    V e = V_LOAD(lanes);
+    V e = V_AND(vector_exp(V_SUB(V_LOAD_SOME(x, mask), top)), V_LOAD_SOME(lanes, mask));
     if (out)
         V_STORE_SOME(out, mask, e);
     return e;
