@@ -13,9 +13,9 @@
     [KILN_CPU_COST_pool] = { 0.0002379, 0.01505, 0.0007979, 0, 0.08797 }, \
     [KILN_CPU_COST_global_pool] = { 4.86e-06, 0.005529, 0.09229 }, \
     [KILN_CPU_COST_matmul] = { 6.642e-05, 1.514e-05, 3.466e-06, 0.2035 }, \
-    [KILN_CPU_COST_softmax] = { 0.000193, 0.01913, 0.09229 }, \
+    [KILN_CPU_COST_softmax] = { 0.0001787, 0.01236, 0.09432 }, \
     [KILN_CPU_COST_reduction] = { 2.115e-05, 0.00493, 0.08888 }, \
-    [KILN_CPU_COST_layer_normalization] = { 0.0001142, 0.02517, 0.09625 }, \
+    [KILN_CPU_COST_layer_normalization] = { 9.156e-05, 0.01122, 0.1047 }, \
     [KILN_CPU_COST_lstm] = { 0, 3.4e-05, 0.02314, 0.715 }, \
 }
 // clang-format on

@@ -13,9 +13,9 @@
     [KILN_CPU_COST_pool] = { 6.447e-05, 0.01246, 0.0007995, 1.048e-05, 0.119 }, \
     [KILN_CPU_COST_global_pool] = { 3.508e-06, 0.008006, 0.08653 }, \
     [KILN_CPU_COST_matmul] = { 7.163e-05, 2.114e-05, 2.942e-06, 0.2605 }, \
-    [KILN_CPU_COST_softmax] = { 0.0004541, 0.0202, 0.08505 }, \
+    [KILN_CPU_COST_softmax] = { 0.0004202, 0.0156, 0.08773 }, \
     [KILN_CPU_COST_reduction] = { 2.283e-05, 0.005361, 0.0921 }, \
-    [KILN_CPU_COST_layer_normalization] = { 0.0001634, 0.02974, 0.09919 }, \
+    [KILN_CPU_COST_layer_normalization] = { 0.0001434, 0.01097, 0.1044 }, \
     [KILN_CPU_COST_lstm] = { 1.55e-05, 3.708e-05, 0.1455, 0.8674 }, \
 }
 // clang-format on

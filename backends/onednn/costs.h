@@ -14,8 +14,8 @@
     [KILN_ONEDNN_COST_global_pool] = { { 0, 5.078e-06, 0.2153 }, { 0, 6.752e-06, 0.2581 } }, \
     [KILN_ONEDNN_COST_matmul] = { { 7.662e-06, 5.099e-06, 4.04e-06, 0.1987 }, { 0, 0, 0, 0 } }, \
     [KILN_ONEDNN_COST_reorder] = { { 6.821e-05, 4.272e-07, 0.1309 }, { 1.891e-05, 4.336e-05, 0.1975 } }, \
-    [KILN_ONEDNN_COST_softmax] = { { 0.0003077, 0.01188, 0.232 }, { 0, 0, 0 } }, \
-    [KILN_ONEDNN_COST_layer_normalization] = { { 0.0001429, 0.005205, 0.4422 }, { 0, 0, 0 } }, \
+    [KILN_ONEDNN_COST_softmax] = { { 0.0003032, 0.0115, 0.2148 }, { 0, 0, 0 } }, \
+    [KILN_ONEDNN_COST_layer_normalization] = { { 0.0001434, 0.004912, 0.3915 }, { 0, 0, 0 } }, \
     [KILN_ONEDNN_COST_reduction] = { { 3.214e-05, 0.004204, 0.1953 }, { 0, 0, 0 } }, \
     [KILN_ONEDNN_COST_lstm] = { { 2.668e-05, 4.784e-05, 0.08333, 0.7712 }, { 0, 0, 0, 0 } }, \
 }

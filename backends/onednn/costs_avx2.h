@@ -14,8 +14,8 @@
     [KILN_ONEDNN_COST_global_pool] = { { 0, 6.332e-06, 0.3006 }, { 0, 1.212e-05, 0.3226 } }, \
     [KILN_ONEDNN_COST_matmul] = { { 0, 0, 0, 0 }, { 0, 0, 0, 0 } }, \
     [KILN_ONEDNN_COST_reorder] = { { 6.85e-05, 0, 0.1588 }, { 2.612e-05, 3.245e-05, 0.2023 } }, \
-    [KILN_ONEDNN_COST_softmax] = { { 0.0004554, 0.007125, 0.2466 }, { 0, 0, 0 } }, \
-    [KILN_ONEDNN_COST_layer_normalization] = { { 0.0001435, 0.005065, 0.4823 }, { 0, 0, 0 } }, \
+    [KILN_ONEDNN_COST_softmax] = { { 0.0004486, 0.007317, 0.2024 }, { 0, 0, 0 } }, \
+    [KILN_ONEDNN_COST_layer_normalization] = { { 0.0001437, 0.005023, 0.3873 }, { 0, 0, 0 } }, \
     [KILN_ONEDNN_COST_reduction] = { { 5.729e-05, 0.00344, 0.2046 }, { 0, 0, 0 } }, \
     [KILN_ONEDNN_COST_lstm] = { { 0, 0, 0, 0 }, { 0, 0, 0, 0 } }, \
 }
