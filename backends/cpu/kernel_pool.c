@@ -224,6 +224,55 @@ pool_row(const Run *r, Rows rows, float count, float *out)
         r->reducers->max_windows(&w);
 }
 
+/* One row of the result, from rows that are folded into @row first. */
+static void
+pool_folded(const Run *r, const float *plane, const int64_t at[2], float count, float *row,
+            float *out)
+{
+    const Pool *p = &r->p;
+    fold_rows(r, plane, at, row + p->pad[2]);
+    KilnCpuWindows w = { .out = out,
+                         .x = row,
+                         .n = p->out[2],
+                         .stride = p->stride[2],
+                         .taps = p->kernel[2],
+                         .dilation = p->dilation[2],
+                         .rows = 1,
+                         .counts = r->counts,
+                         .count = count };
+    if (p->average)
+        r->reducers->average_windows(&w);
+    else
+        r->reducers->max_windows(&w);
+}
+
+/* Rows of the result, from row @first of plane @number on, until there are @n or the plane ends;
+ * how many they were. */
+static int64_t
+pool_plane(const Run *r, int64_t number, int64_t first, int64_t n, float *row)
+{
+    const Pool *p = &r->p;
+    const int64_t per_plane = p->out[0] * p->out[1], end = MIN(first + n, per_plane);
+    const int64_t image = number / p->channels, channel = number % p->channels;
+    const float *plane = r->in + image * p->in_image + channel * p->in[0] * p->in[1] * p->in[2];
+    float *out = r->out + image * p->out_image + channel * per_plane * p->out[2];
+    int64_t at[2] = { first / p->out[1], first % p->out[1] };
+    for (int64_t i = first; i < end; i++) {
+        float count = 1;
+        if (p->average)
+            count = (float)MAX(1, count_taps(p, 0, at[0]) * count_taps(p, 1, at[1]));
+        if (r->first < r->end)
+            pool_row(r, rows_inside(p, plane, at[1]), count, out + i * p->out[2]);
+        else
+            pool_folded(r, plane, at, count, row, out + i * p->out[2]);
+        if (++at[1] == p->out[1]) {
+            at[1] = 0;
+            at[0]++;
+        }
+    }
+    return end - first;
+}
+
 static void
 run_task(const void *data, int64_t task, int thread)
 {
@@ -234,34 +283,8 @@ run_task(const void *data, int64_t task, int thread)
     float *row = r->rows + thread * r->row;
     for (int64_t i = 0; i < r->row && r->first == r->end; i++)
         row[i] = neutral(p);
-    for (int64_t i = task * r->bundle; i < end; i++) {
-        const int64_t at[2] = { i % per_plane / p->out[1], i % p->out[1] };
-        const int64_t image = i / per_plane / p->channels, channel = i / per_plane % p->channels;
-        const float *plane = r->in + image * p->in_image + channel * p->in[0] * p->in[1] * p->in[2];
-        float *out = r->out + image * p->out_image + channel * per_plane * p->out[2] +
-                     i % per_plane * p->out[2];
-        float count = 1;
-        if (p->average)
-            count = (float)MAX(1, count_taps(p, 0, at[0]) * count_taps(p, 1, at[1]));
-        if (r->first < r->end) {
-            pool_row(r, rows_inside(p, plane, at[1]), count, out);
-            continue;
-        }
-        fold_rows(r, plane, at, row + p->pad[2]);
-        KilnCpuWindows w = { .out = out,
-                             .x = row,
-                             .n = p->out[2],
-                             .stride = p->stride[2],
-                             .taps = p->kernel[2],
-                             .dilation = p->dilation[2],
-                             .rows = 1,
-                             .counts = r->counts,
-                             .count = count };
-        if (p->average)
-            r->reducers->average_windows(&w);
-        else
-            r->reducers->max_windows(&w);
-    }
+    for (int64_t i = task * r->bundle; i < end;)
+        i += pool_plane(r, i / per_plane, i % per_plane, end - i, row);
 }
 
 /* How many windows end in the first @length positions of a row. */
