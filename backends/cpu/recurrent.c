@@ -32,7 +32,7 @@ aligned(int64_t floats)
 /* --- what is computed --- */
 
 bool
-kiln_cpu_recurrent_supports(const KilnInstr *instr, const char *const *defaults, uint32_t n)
+kiln_cpu_net_supports(const KilnInstr *instr, const char *const *defaults, uint32_t n)
 {
     /* The rows of gru and lstm begin with the fields of rnn. */
     const KilnInstrAttrs_rnn *attrs = kiln_instr_attrs(instr, rnn);
@@ -59,7 +59,7 @@ project_inputs(KilnCpuRecurrent *net)
 }
 
 KilnCpuRecurrent
-kiln_cpu_recurrent_new(const KilnInstr *instr, int64_t gates)
+kiln_cpu_net_new(const KilnInstr *instr, int64_t gates)
 {
     KilnCpuRecurrent net = { .instr = instr,
                              .first_in = instr->kind == KILN_INSTR_lstm ? 3 : 2,
@@ -79,7 +79,7 @@ kiln_cpu_recurrent_new(const KilnInstr *instr, int64_t gates)
 }
 
 void
-kiln_cpu_recurrent_add(KilnCpuRecurrent *net, KilnCpuStage code)
+kiln_cpu_net_add(KilnCpuRecurrent *net, KilnCpuStage code)
 {
     KilnCpuRecurrentStage *stage = &net->stages[net->n_stages];
     const KilnCpuRecurrentStage *last = net->n_stages > 0 ? stage - 1 : NULL;
@@ -98,7 +98,7 @@ kiln_cpu_recurrent_add(KilnCpuRecurrent *net, KilnCpuStage code)
 /* --- weights --- */
 
 size_t
-kiln_cpu_recurrent_packed(const KilnCpuRecurrent *net)
+kiln_cpu_net_packed(const KilnCpuRecurrent *net)
 {
     return (size_t)(net->directions * net->direction_bytes);
 }
@@ -130,8 +130,8 @@ pack_panel(const KilnCpuRecurrent *net, const KilnCpuRecurrentStage *stage, int6
 }
 
 void
-kiln_cpu_recurrent_prepack(const KilnCpuRecurrent *net, const void *const *data, void *packed,
-                           KilnSlice slice)
+kiln_cpu_net_prepack(const KilnCpuRecurrent *net, const void *const *data, void *packed,
+                     KilnSlice slice)
 {
     KilnCpuGemm plain = net->inputs;
     plain.b_packed = false;
@@ -181,13 +181,13 @@ divide_scratch(KilnCpuRecurrent *net, float *base, int threads)
 }
 
 size_t
-kiln_cpu_recurrent_scratch(const KilnCpuRecurrent *net, int threads)
+kiln_cpu_net_scratch(const KilnCpuRecurrent *net, int threads)
 {
     KilnCpuRecurrent unplaced = *net;
     bool packed =
         cpu_is_const(net->instr, net->first_in + 1) && cpu_is_const(net->instr, net->first_in + 2);
     size_t bytes = 4 * (size_t)divide_scratch(&unplaced, NULL, threads);
-    return bytes + (packed ? 0 : kiln_cpu_recurrent_packed(net));
+    return bytes + (packed ? 0 : kiln_cpu_net_packed(net));
 }
 
 /* --- running --- */
@@ -352,12 +352,12 @@ pack_slice(const void *data, int64_t task, int thread)
     (void)thread;
     const Packing *packing = data;
     const KilnCpuRecurrent *net = packing->net;
-    kiln_cpu_recurrent_prepack(net, (const void *const *)net->args->data, packing->packed,
-                               (KilnSlice){ task, packing->slices });
+    kiln_cpu_net_prepack(net, (const void *const *)net->args->data, packing->packed,
+                         (KilnSlice){ task, packing->slices });
 }
 
 void
-kiln_cpu_recurrent_run(KilnCpuRecurrent *net, const KilnKernelArgs *args, uint32_t y_c)
+kiln_cpu_net_run(KilnCpuRecurrent *net, const KilnKernelArgs *args, uint32_t y_c)
 {
     if (net->hidden == 0 || net->batch == 0)
         return;
@@ -366,7 +366,7 @@ kiln_cpu_recurrent_run(KilnCpuRecurrent *net, const KilnKernelArgs *args, uint32
     net->packed = args->packed;
     if (!net->packed) {
         Packing packing = { net, (float *)args->scratch + used,
-                            ceil_div((int64_t)kiln_cpu_recurrent_packed(net), PACK_BYTES) };
+                            ceil_div((int64_t)kiln_cpu_net_packed(net), PACK_BYTES) };
         kiln_cpu_parallel(packing.slices, args->threads, pack_slice, &packing);
         net->packed = packing.packed;
     }

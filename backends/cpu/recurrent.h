@@ -48,18 +48,18 @@ typedef struct {
 
 /** True where the shared attributes and operands are what these kernels compute: f32, the
  * @n activations @defaults, steps first, no clip, no lengths. */
-bool kiln_cpu_recurrent_supports(const KilnInstr *instr, const char *const *defaults, uint32_t n);
+bool kiln_cpu_net_supports(const KilnInstr *instr, const char *const *defaults, uint32_t n);
 
 /** Fills in shapes and the product of the inputs. */
-KilnCpuRecurrent kiln_cpu_recurrent_new(const KilnInstr *instr, int64_t gates);
+KilnCpuRecurrent kiln_cpu_net_new(const KilnInstr *instr, int64_t gates);
 
 /** Adds a stage to each step; its gates follow those of the stages before. */
-void kiln_cpu_recurrent_add(KilnCpuRecurrent *net, KilnCpuStage code);
+void kiln_cpu_net_add(KilnCpuRecurrent *net, KilnCpuStage code);
 
-size_t kiln_cpu_recurrent_packed(const KilnCpuRecurrent *net);
-void kiln_cpu_recurrent_prepack(const KilnCpuRecurrent *net, const void *const *data, void *packed,
-                                KilnSlice slice);
-size_t kiln_cpu_recurrent_scratch(const KilnCpuRecurrent *net, int threads);
+size_t kiln_cpu_net_packed(const KilnCpuRecurrent *net);
+void kiln_cpu_net_prepack(const KilnCpuRecurrent *net, const void *const *data, void *packed,
+                          KilnSlice slice);
+size_t kiln_cpu_net_scratch(const KilnCpuRecurrent *net, int threads);
 
 /** Runs all directions; @y_c is the operand of the last cells, 0 where there is none. */
-void kiln_cpu_recurrent_run(KilnCpuRecurrent *net, const KilnKernelArgs *args, uint32_t y_c);
+void kiln_cpu_net_run(KilnCpuRecurrent *net, const KilnKernelArgs *args, uint32_t y_c);
