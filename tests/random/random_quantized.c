@@ -84,6 +84,56 @@ add_concat(Generator *g, int a, int b, int type)
     g->type[g->n++] = type;
 }
 
+/* A concat of another type in a concat, cut where both of its parts and the third meet. */
+static void
+add_nested_concat(Generator *g, int type)
+{
+    int a = pick(g, false), b = pick(g, false), c = pick(g, false), middle = below(g, FLOAT);
+    if (a < 0 || b < 0 || c < 0)
+        return;
+    g_string_append_printf(g->text, "  %%m%d = concat(%%v%d, %%v%d) {axis=2} : %s[1,1,8,4] %s\n",
+                           g->n, a, b, types[middle], quants[middle]);
+    g_string_append_printf(g->text, "  %%c%d = concat(%%m%d, %%v%d) {axis=2} : %s[1,1,12,4] %s\n",
+                           g->n, g->n, c, types[type], quants[type]);
+    g_string_append_printf(g->text, "  %%v%d = slice(%%c%d, %%six, %%ten, %%two)", g->n, g->n);
+    print_type(g, type);
+    g->type[g->n++] = type;
+}
+
+/* Values that are reshaped, joined to a value of @type and cut again. */
+static void
+add_reshaped_concat(Generator *g, int type)
+{
+    int parts[] = { pick(g, false), pick(g, false) };
+    if (parts[0] < 0 || parts[1] < 0)
+        return;
+    for (int i = 0; i < 2; i++)
+        g_string_append_printf(g->text, "  %%p%d_%d = reshape(%%v%d, %%matrix) : %s[4,4] %s\n",
+                               g->n, i, parts[i], types[g->type[parts[i]]],
+                               quants[g->type[parts[i]]]);
+    g_string_append_printf(g->text, "  %%c%d = concat(%%p%d_0, %%p%d_1) {axis=0} : %s[8,4] %s\n",
+                           g->n, g->n, g->n, types[type], quants[type]);
+    g_string_append_printf(g->text, "  %%s%d = slice(%%c%d, %%two, %%six, %%zero) : %s[4,4] %s\n",
+                           g->n, g->n, types[type], quants[type]);
+    g_string_append_printf(g->text, "  %%v%d = reshape(%%s%d, %%image)", g->n, g->n);
+    print_type(g, type);
+    g->type[g->n++] = type;
+}
+
+/* A border of real zeros, half of which is cut off. */
+static void
+add_padded(Generator *g, int a)
+{
+    if (a < 0)
+        return;
+    const int type = g->type[a];
+    g_string_append_printf(g->text, "  %%p%d = pad(%%v%d, %%border) : %s[1,1,8,4] %s\n", g->n, a,
+                           types[type], quants[type]);
+    g_string_append_printf(g->text, "  %%v%d = slice(%%p%d, %%two, %%six, %%two)", g->n, g->n);
+    print_type(g, type);
+    g->type[g->n++] = type;
+}
+
 /* What rules look for: conversions of one kind and one type around what is joined or chosen. */
 static void
 add_idiom(Generator *g, int type)
@@ -119,7 +169,7 @@ add_quantized(Generator *g, int type)
     static const char *const unary[] = { "relu", "rescale_quantized", "rescale_quantized",
                                          "sigmoid" };
     int a = pick(g, false), b = pick(g, false), same = a < 0 ? FLOAT : g->type[a];
-    switch (below(g, 8)) {
+    switch (below(g, 11)) {
     case 0:
     case 1:
         add(g, unary[below(g, G_N_ELEMENTS(unary))], a, -1, ")", type);
@@ -136,6 +186,15 @@ add_quantized(Generator *g, int type)
         break;
     case 6:
         add(g, "average_pool", a, -1, ") {kernel_shape=[3,3], pads=[1,1,1,1]}", type);
+        break;
+    case 7:
+        add_nested_concat(g, type);
+        break;
+    case 8:
+        add_reshaped_concat(g, type);
+        break;
+    case 9:
+        add_padded(g, a);
         break;
     default:
         add_concat(g, a, b, type);
@@ -186,7 +245,11 @@ random_quantized_text(uint64_t seed)
                                types[g.type[g.n]][0] == 'u' ? "0,256" : "-128,128");
     }
     g_string_append(g.text, ") {\n  %lo = const @lo : f32[]\n  %hi = const @hi : f32[]\n"
-                            "  %two = const @two : i64[1]\n  %six = const @six : i64[1]\n");
+                            "  %two = const @two : i64[1]\n  %six = const @six : i64[1]\n"
+                            "  %zero = const @zero : i64[1]\n  %ten = const @ten : i64[1]\n"
+                            "  %matrix = const @matrix : i64[2]\n"
+                            "  %image = const @image : i64[4]\n"
+                            "  %border = const @border : i64[8]\n");
     int literal = below(&g, FLOAT);
     g_string_append_printf(g.text, "  %%v%d = const @q", g.n);
     print_type(&g, literal);
@@ -197,7 +260,10 @@ random_quantized_text(uint64_t seed)
     for (int i = g.n - SHOWN; i < g.n; i++)
         g_string_append_printf(g.text, i + 1 < g.n ? "%%v%d, " : "%%v%d\n}\n", i);
     g_string_append(g.text, "constants {\n  @lo = [-12.8] : f32[]\n  @hi = [1] : f32[]\n"
-                            "  @two = [2] : i64[1]\n  @six = [6] : i64[1]\n  @q = splat(0)");
+                            "  @two = [2] : i64[1]\n  @six = [6] : i64[1]\n"
+                            "  @zero = [0] : i64[1]\n  @ten = [10] : i64[1]\n"
+                            "  @matrix = [4, 4] : i64[2]\n  @image = [1, 1, 4, 4] : i64[4]\n"
+                            "  @border = [0, 0, 2, 0, 0, 0, 2, 0] : i64[8]\n  @q = splat(0)");
     print_type(&g, literal);
     g_string_append(g.text, "}\n");
     return g_string_free(g.text, FALSE);
