@@ -188,7 +188,6 @@ pull_out(KilnMatch *match, KilnPassContext *context, const char *rule, GError **
     if (!plain_coordinates(context, rule, node))
         return false;
     GUARD(plain, !node->operands[X].value->type.layout && !node->results[0].type.layout);
-    GUARD(not_rescaled, kiln_quant_same(&node->operands[X].value->type, &node->results[0].type));
     GUARD(stretches, strcmp(attrs->keep_aspect_ratio_policy, "stretch") == 0);
     Plan plan = { .scales = scales = read_scales(node, error) };
     if (*error)
@@ -204,7 +203,9 @@ pull_out(KilnMatch *match, KilnPassContext *context, const char *rule, GError **
 static bool
 repeat_nearest(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
-    GUARD(nearest, strcmp(kiln_attrs(kiln_match_root(match), resize)->mode, "nearest") == 0);
+    const KilnNode *node = kiln_match_root(match);
+    GUARD(nearest, strcmp(kiln_attrs(node, resize)->mode, "nearest") == 0);
+    GUARD(not_rescaled, kiln_quant_same(&node->operands[X].value->type, &node->results[0].type));
     return pull_out(match, context, rule, error);
 }
 

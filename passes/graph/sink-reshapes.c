@@ -67,7 +67,6 @@ sink(KilnMatch *match, KilnPassContext *context, const char *rule, GError **erro
     const KilnType *out = &node->results[0].type;
     GUARD(plain, !x->type.layout && !out->layout && !reshaped->type.layout);
     GUARD(not_per_axis, !is_per_axis(&reshaped->type) && !is_per_axis(out));
-    GUARD(repeated, node->op != KILN_OP_prelu || node->operands[0].value == reshaped);
     GUARD(scalars, others_are_scalars(node, reshaped, MIN(x->type.rank, reshaped->type.rank)));
     KilnNode *above = build_above(match, reshaped, x, error);
     if (!above)
@@ -84,11 +83,18 @@ sink(KilnMatch *match, KilnPassContext *context, const char *rule, GError **erro
     return below && kiln_match_replace(match, context, rule, &below->results[0]);
 }
 
+static bool
+sink_right(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    GUARD(repeated, kiln_match_root(match)->op != KILN_OP_prelu);
+    return sink(match, context, rule, error);
+}
+
 static const KilnRule rules[] = {
     RULE("sink-reshape", E,
          "(@ELEMENTWISE (reshape|flatten|squeeze|unsqueeze#reshape! ?x ...) ...)", sink),
     RULE("sink-reshape-right", E,
-         "(@ELEMENTWISE ? (reshape|flatten|squeeze|unsqueeze#reshape! ?x ...) ...)", sink),
+         "(@ELEMENTWISE ? (reshape|flatten|squeeze|unsqueeze#reshape! ?x ...) ...)", sink_right),
 };
 
 const KilnRule *

@@ -3,14 +3,16 @@
 """Every rule fires in a golden of its pass, and every pass that the client's document describes fires in a golden of a shipped
 pipeline.
 
-    check_fired.py KILN GOLDEN_TESTS"""
+    check_fired.py KILN NOTES
+
+NOTES is the folder of notes that a run of all goldens left (KILN_GOLDEN_NOTES, tests/golden/golden.h)."""
 import collections
 import json
-import os
 import pathlib
 import subprocess
 import sys
-import tempfile
+
+import guards
 
 # The passes of the documents, where they may stand: a lossy one only in `lossy`.
 DOCUMENTED = {
@@ -27,19 +29,11 @@ DOCUMENTED = {
 CHANGE_NOTHING = ["empty", "analyse-constness"]
 
 
-def fired(golden_tests):
+def fired(notes):
     """(folder, pass) -> rules that fired there; `-` stands for the pass itself."""
     found = collections.defaultdict(set)
-    with tempfile.TemporaryDirectory() as directory:
-        notes = pathlib.Path(directory) / "fired"
-        environment = {**os.environ, "KILN_GOLDEN_FIRED": str(notes)}
-        environment.pop("KILN_GOLDEN", None)
-        done = subprocess.run([golden_tests, "--jobs", "2"], env=environment, capture_output=True, text=True, check=False)
-        if done.returncode:
-            sys.exit(f"{golden_tests} fails:\n{done.stdout}{done.stderr}")
-        for line in notes.read_text(encoding="utf-8").splitlines():
-            path, identifier, rule = line.rsplit(" ", 2)
-            found[pathlib.Path(path).parent.name, identifier].add(rule)
+    for folder, _, identifier, rule in guards.notes_of(notes, "fired"):
+        found[folder, identifier].add(rule)
     return found
 
 
@@ -48,8 +42,8 @@ def rules_of(kiln, identifier):
     return [rule["name"] for rule in json.loads(done.stdout)["rules"]] if done.returncode == 0 else []
 
 
-def main(kiln, golden_tests):
-    found = fired(golden_tests)
+def main(kiln, notes):
+    found = fired(notes)
     listing = subprocess.run([kiln, "passes", "--json"], capture_output=True, text=True, check=True).stdout
     problems, n_rules = [], 0
     for row in json.loads(listing)["passes"]:

@@ -109,3 +109,15 @@ def shared_guards(passes, shared):
                 if rules:
                     found[other.name, guard].setdefault(source.name, set()).update(rules)
     return found
+
+
+def notes_of(directory, kind):
+    """(folder, case, pass, rule or guard) of each note of that kind, as tests/golden/golden.h describes them."""
+    found = []
+    for file in sorted(pathlib.Path(directory).iterdir()):
+        for line in file.read_text(encoding="utf-8").splitlines():
+            of_kind, rest = line.split(" ", 1)
+            path, identifier, what = rest.rsplit(" ", 2)
+            if of_kind == kind:
+                found.append((file.name, pathlib.Path(path).stem, identifier, what))
+    return found

@@ -1,41 +1,38 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Switches every guard of the passes off, one at a time, and demands that some golden notices.
+"""Every guard of the passes, switched off, changes what some golden comes out as.
 
-    mutate_guards.py SOURCE_DIR GOLDEN_TESTS [PASS | SHARED_FILE...]
+    mutate_guards.py SOURCE_DIR GOLDEN_TESTS [--notes NOTES] [PASS | SHARED_FILE...]
 
 A guard is a rule and a name: GUARD(name, …) in a function stands for one guard of each rule that the function, or one that
-calls it, rewrites for. One of a file that passes share must be noticed for one of them. Prints a table of the guards and the
-case that notices; exits with 1 where nothing does."""
+calls it, rewrites for. One of a file that passes share must be noticed for one of them. A case that is about a guard
+(`# guard: PASS/NAME`) is run with it switched off by the goldens themselves, which note what they saw: NOTES is the folder
+of notes of a run of all goldens (KILN_GOLDEN_NOTES, tests/golden/golden.h), which is made here where it is not given. A
+guard without such a case is switched off here, for all goldens of its pass. Prints a table of the guards and the case that
+notices; exits with 1 where nothing does."""
+import argparse
 import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 import guards
 
 
-def passes_without(binary, golden, guard):
-    """Whether a golden, or all of a folder, pass with the guard switched off. A crash is no passing."""
-    environment = {**os.environ, "KILN_GOLDEN": golden, "KILN_DISABLE_GUARD": guard}
-    environment.pop("KILN_UPDATE", None)
-    done = subprocess.run([binary, "--jobs", "1"], env=environment, capture_output=True, check=False)
+def run_goldens(binary, **settings):
+    """Whether goldens pass under these settings. A crash is no passing."""
+    environment = {name: value for name, value in os.environ.items() if name not in ("KILN_UPDATE", "KILN_GOLDEN")}
+    done = subprocess.run([binary], env={**environment, **settings}, capture_output=True, check=False)
     return done.returncode == 0
 
 
-def find_named(binary, goldens, folder, rule, guard):
-    """The case that says that it is about the guard, and notices."""
-    for case in sorted((goldens / folder).glob("*.kiln")):
-        named = f"# guard: {folder}/{guard}\n" in case.read_text(encoding="utf-8")
-        if named and not passes_without(binary, f"{folder}/{case.stem}", f"{rule}/{guard}"):
-            return case.stem
-    return None
-
-
-def find_noticing(binary, goldens, folder, rule, guard):
-    """That case, else any of the folder."""
-    named = find_named(binary, goldens, folder, rule, guard)
-    return named or (None if passes_without(binary, folder, f"{rule}/{guard}") else "another case")
+def find_noticing(binary, noted, folder, rule, guard):
+    """The case that says that it is about the guard, and notices, else any of the folder."""
+    if (folder, f"{rule}/{guard}") in noted:
+        return noted[folder, f"{rule}/{guard}"]
+    passes_without = run_goldens(binary, KILN_GOLDEN=folder, KILN_DISABLE_GUARD=f"{rule}/{guard}")
+    return None if passes_without else "another case"
 
 
 def show(place, guard, noticing):
@@ -43,34 +40,41 @@ def show(place, guard, noticing):
     return noticing is None
 
 
-def check(binary, goldens, source):
-    if not passes_without(binary, source.name, "none/none"):
-        print(f"{source.name}: its goldens fail as they are")
-        return 1
+def check(binary, noted, source):
     return sum(
-        show(source.name, f"{rule}/{guard}", find_noticing(binary, goldens, source.name, rule, guard))
+        show(source.name, f"{rule}/{guard}", find_noticing(binary, noted, source.name, rule, guard))
         for rule, guard in sorted(set(guards.own_guards(source)))
     )
 
 
-def check_shared(binary, goldens, file, guard, users):
-    for find in (find_named, find_noticing):
-        for folder in sorted(users):
-            for rule in sorted(users[folder]):
-                noticing = find(binary, goldens, folder, rule, guard)
-                if noticing:
-                    return show(f"{file}.c", guard, f"{folder}/{noticing}")
+def check_shared(binary, noted, file, guard, users):
+    pairs = [(folder, rule) for folder in sorted(users) for rule in sorted(users[folder])]
+    # Those that are noted stand first: nothing needs to be run for them.
+    for folder, rule in sorted(pairs, key=lambda pair: (pair[0], f"{pair[1]}/{guard}") not in noted):
+        noticing = find_noticing(binary, noted, folder, rule, guard)
+        if noticing:
+            return show(f"{file}.c", guard, f"{folder}/{noticing}")
     return show(f"{file}.c", guard, None)
 
 
-def main(root, binary, *wanted):
-    goldens = pathlib.Path(root) / "tests/golden"
-    passes, shared = guards.sources(root)
+def read_notes(binary, notes):
+    """(folder, rule/guard) -> the case that notices."""
+    with tempfile.TemporaryDirectory() as made:
+        if not notes and not run_goldens(binary, KILN_GOLDEN_NOTES=made):
+            sys.exit("the goldens fail as they are")
+        return {(folder, guard): case for folder, case, _, guard in guards.notes_of(notes or made, "guard")}
+
+
+def main(arguments):
+    noted = read_notes(arguments.golden_tests, arguments.notes)
+    passes, shared = guards.sources(arguments.source_dir)
+    wanted = arguments.wanted
     unnoticed = sum(
-        check(binary, goldens, source) for source in passes if source.guards() and (not wanted or source.name in wanted)
+        check(arguments.golden_tests, noted, source)
+        for source in passes if source.guards() and (not wanted or source.name in wanted)
     )
     unnoticed += sum(
-        check_shared(binary, goldens, file, guard, users)
+        check_shared(arguments.golden_tests, noted, file, guard, users)
         for (file, guard), users in sorted(guards.shared_guards(passes, shared).items())
         if not wanted or file in wanted
     )
@@ -79,7 +83,14 @@ def main(root, binary, *wanted):
     return bool(unnoticed)
 
 
+def read_arguments():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("source_dir")
+    parser.add_argument("golden_tests")
+    parser.add_argument("--notes")
+    parser.add_argument("wanted", nargs="*")
+    return parser.parse_intermixed_args()
+
+
 if __name__ == "__main__":
-    if len(sys.argv) < 3:
-        sys.exit(__doc__)
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(main(read_arguments()))

@@ -15,7 +15,6 @@
 
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -152,9 +151,10 @@ is_indifferent_to(const Golden *golden, const char *guard, const char *text)
 
 /* `# guard: pass/guard`: the guard refused a rule of the pass, and does something there. */
 static gboolean
-check_guard(const Golden *golden, const KilnPassReport *report, const char *text, GError **error)
+check_guard(const Golden *golden, const KilnPassReport *report, const char *text, FILE *notes,
+            GError **error)
 {
-    bool refused = false;
+    bool refused = false, noticed = false;
     for (guint i = 0; i < report->passes->len; i++) {
         const KilnPassStats *stats = g_ptr_array_index(report->passes, i);
         for (guint r = 0; r < stats->rules->len; r++) {
@@ -166,11 +166,16 @@ check_guard(const Golden *golden, const KilnPassReport *report, const char *text
                 if (strcmp(name, golden->guard) != 0)
                     continue;
                 refused = true;
-                if (!is_indifferent_to(golden, switched, text))
-                    return TRUE;
+                if (is_indifferent_to(golden, switched, text))
+                    continue;
+                noticed = true;
+                if (notes)
+                    fprintf(notes, "guard %s %s %s\n", golden->path, stats->id, switched);
             }
         }
     }
+    if (noticed)
+        return TRUE;
     return kiln_throw(error, KILN_ERROR_MISMATCH,
                       refused ? "guard %s refused, but without it the result is the same"
                               : "nothing was refused by guard %s",
@@ -326,31 +331,23 @@ check_text(const Golden *golden, const char *text, bool update, GError **error)
     return TRUE;
 }
 
-/* For checks of the goldens as a whole: what changed something goes to the file that
- * KILN_GOLDEN_FIRED names, one line "file pass rule" each (rule "-": the pass). One write a line,
- * so that the lines of tests that run at once do not mix. */
 static void
-note_fired(const Golden *golden, const KilnPassReport *report)
+note_fired(const Golden *golden, const KilnPassReport *report, FILE *notes)
 {
-    const char *path = g_getenv("KILN_GOLDEN_FIRED");
-    FILE *file = path ? fopen(path, "a") : NULL;
-    for (guint i = 0; file && i < report->passes->len; i++) {
+    for (guint i = 0; i < report->passes->len; i++) {
         const KilnPassStats *stats = g_ptr_array_index(report->passes, i);
         if (stats->changed)
-            fprintf(file, "%s %s -\n", golden->path, stats->id);
+            fprintf(notes, "fired %s %s -\n", golden->path, stats->id);
         for (guint k = 0; k < stats->rules->len; k++) {
             const KilnRuleStats *rule = g_ptr_array_index(stats->rules, k);
             if (rule->fired)
-                fprintf(file, "%s %s %s\n", golden->path, stats->id, rule->name);
+                fprintf(notes, "fired %s %s %s\n", golden->path, stats->id, rule->name);
         }
-        fflush(file);
     }
-    if (file)
-        fclose(file);
 }
 
 gboolean
-golden_check(const Golden *golden, bool update, GError **error)
+golden_check(const Golden *golden, bool update, FILE *notes, GError **error)
 {
     GError *why = NULL;
     g_autoptr(KilnPassReport) report = kiln_pass_report_new();
@@ -364,7 +361,8 @@ golden_check(const Golden *golden, bool update, GError **error)
         }
     }
     gboolean ok = ir && run(golden, ir, report, &why);
-    note_fired(golden, report);
+    if (notes)
+        note_fired(golden, report, notes);
     if (golden->error)
         return check_failure(golden, ok, why, error);
     if (!ok) {
@@ -374,7 +372,7 @@ golden_check(const Golden *golden, bool update, GError **error)
     g_autofree char *text = print(ir, error);
     return text && check_text(golden, text, update, error) &&
            check_round_trip(text, golden->path, error) &&
-           (!golden->guard || check_guard(golden, report, text, error)) &&
+           (!golden->guard || check_guard(golden, report, text, notes, error)) &&
            (golden->no_run || check_results(golden, text, error)) &&
            (golden->not_idempotent || check_idempotent(golden, ir, error));
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Every file tests/golden/<pass>/<case>.kiln is a test. KILN_GOLDEN names one folder of them, or
- * one file as <pass>/<case>. */
+/* Every file tests/golden/<pass>/<case>.kiln is a case, every folder a test: starting a process
+ * takes longer than most cases. KILN_GOLDEN names one folder of them, or one file as <pass>/<case>;
+ * `--verbose` tells each case before it runs. */
 #include "tests/golden/golden.h"
 
 #include <criterion/criterion.h>
@@ -8,6 +9,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+
+static const char root[] = KILN_SOURCE_DIR "/tests/golden";
 
 static int
 compare_names(gconstpointer a, gconstpointer b)
@@ -27,14 +30,23 @@ list(const char *path)
     return names;
 }
 
-static bool
-is_chosen(const char *folder, const char *file)
+/* The files of a folder that KILN_GOLDEN lets run. */
+static GPtrArray *
+cases(const char *folder)
 {
+    GPtrArray *chosen = g_ptr_array_new_with_free_func(g_free);
     const char *only = g_getenv("KILN_GOLDEN");
-    g_autofree char *whole = g_strdup_printf("%s/%s", folder, file);
-    size_t length = only ? strlen(only) : 0;
-    return !only || strcmp(only, folder) == 0 ||
-           (strncmp(whole, only, length) == 0 && strcmp(whole + length, ".kiln") == 0);
+    g_autofree char *path = g_build_filename(root, folder, NULL);
+    g_autoptr(GPtrArray) files = list(path);
+    for (guint i = 0; i < files->len; i++) {
+        const char *file = g_ptr_array_index(files, i);
+        g_autofree char *whole = g_strconcat(folder, "/", file, NULL);
+        g_autofree char *one = g_strconcat(only ? only : "", ".kiln", NULL);
+        bool is_chosen = !only || strcmp(only, folder) == 0 || strcmp(one, whole) == 0;
+        if (is_chosen && g_str_has_suffix(file, ".kiln"))
+            g_ptr_array_add(chosen, g_build_filename(path, file, NULL));
+    }
+    return chosen;
 }
 
 /* In memory of Criterion's own, as it asks for: tests run in other processes. */
@@ -48,42 +60,53 @@ shared_copy(const char *text)
 }
 
 static void
-free_paths(struct criterion_test_params *params)
+free_names(struct criterion_test_params *params)
 {
-    char **paths = params->params;
+    char **names = params->params;
     for (size_t i = 0; i < params->length; i++)
-        cr_free(paths[i]);
-    cr_free(paths);
+        cr_free(names[i]);
+    cr_free(names);
 }
 
-ParameterizedTestParameters(golden, file)
+ParameterizedTestParameters(golden, folder)
 {
-    g_autoptr(GPtrArray) found = g_ptr_array_new_with_free_func(g_free);
-    static const char root[] = KILN_SOURCE_DIR "/tests/golden";
     g_autoptr(GPtrArray) folders = list(root);
+    char **names = cr_malloc(sizeof(char *) * (folders->len + 1));
+    size_t n_names = 0;
     for (guint i = 0; i < folders->len; i++) {
         const char *folder = g_ptr_array_index(folders, i);
-        g_autofree char *path = g_build_filename(root, folder, NULL);
-        if (!g_file_test(path, G_FILE_TEST_IS_DIR))
-            continue;
-        g_autoptr(GPtrArray) files = list(path);
-        for (guint k = 0; k < files->len; k++) {
-            const char *file = g_ptr_array_index(files, k);
-            if (g_str_has_suffix(file, ".kiln") && is_chosen(folder, file))
-                g_ptr_array_add(found, g_build_filename(path, file, NULL));
-        }
+        g_autoptr(GPtrArray) files = cases(folder);
+        if (files->len)
+            names[n_names++] = shared_copy(folder);
     }
-    char **paths = cr_malloc(sizeof(char *) * (found->len + 1));
-    for (guint i = 0; i < found->len; i++)
-        paths[i] = shared_copy(g_ptr_array_index(found, i));
-    return cr_make_param_array(char *, paths, found->len, free_paths);
+    return cr_make_param_array(char *, names, n_names, free_names);
 }
 
-ParameterizedTest(char **path, golden, file)
+static FILE *
+open_notes(const char *folder)
 {
-    g_autoptr(GError) error = NULL;
-    g_autoptr(Golden) golden = golden_read(*path, &error);
+    const char *notes = g_getenv("KILN_GOLDEN_NOTES");
+    if (!notes)
+        return NULL;
+    g_autofree char *path = g_build_filename(notes, folder, NULL);
+    FILE *file = fopen(path, "w");
+    cr_assert_not_null(file, "%s cannot be written", path);
+    return file;
+}
+
+ParameterizedTest(char **folder, golden, folder)
+{
     bool update = g_strcmp0(g_getenv("KILN_UPDATE"), "1") == 0;
-    bool ok = golden && golden_check(golden, update, &error);
-    cr_expect(ok, "%s: %s", *path, error ? error->message : "");
+    FILE *notes = open_notes(*folder);
+    g_autoptr(GPtrArray) files = cases(*folder);
+    for (guint i = 0; i < files->len; i++) {
+        const char *path = g_ptr_array_index(files, i);
+        cr_log_info("%s\n", path);
+        g_autoptr(GError) error = NULL;
+        g_autoptr(Golden) golden = golden_read(path, &error);
+        bool ok = golden && golden_check(golden, update, notes, &error);
+        cr_expect(ok, "%s: %s", path, error ? error->message : "");
+    }
+    if (notes)
+        fclose(notes);
 }

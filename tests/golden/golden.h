@@ -19,12 +19,18 @@
  *     graph @f(…) { … }
  *
  * With KILN_UPDATE=1 the expected text is written anew; with KILN_DISABLE_GUARD=rule/guard that
- * guard is switched off, for a script that wants to see a case fail. */
+ * guard is switched off, for a script that wants to see a case fail. KILN_GOLDEN_NOTES names a folder
+ * for notes that checks of the goldens as a whole read, a file per folder of cases:
+ *
+ *     fired FILE PASS RULE           the rule fired; `-`: the pass changed something
+ *     guard FILE PASS RULE/GUARD     the case comes out another with this guard switched off */
 // clang-format on
 #ifndef KILN_TESTS_GOLDEN_H
 #define KILN_TESTS_GOLDEN_H
 
 #include "passes/manager.h"
+
+#include <stdio.h>
 
 typedef struct {
     char *path;
@@ -40,7 +46,7 @@ void golden_free(Golden *golden);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Golden, golden_free)
 
 /** Everything that must hold of one file. With @update its expected text is replaced instead of
- * compared. */
-gboolean golden_check(const Golden *golden, bool update, GError **error);
+ * compared. What was seen goes to @notes, or NULL. */
+gboolean golden_check(const Golden *golden, bool update, FILE *notes, GError **error);
 
 #endif

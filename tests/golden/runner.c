@@ -22,7 +22,7 @@ complaint(const char *text)
     close(file);
     cr_assert(g_file_set_contents(path, text, -1, NULL));
     g_autoptr(Golden) golden = golden_read(path, &error);
-    bool ok = golden && golden_check(golden, false, &error);
+    bool ok = golden && golden_check(golden, false, NULL, &error);
     g_remove(path);
     cr_assert_eq(ok, error == NULL);
     return ok ? NULL : g_strdup(error->message);
