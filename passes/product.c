@@ -45,7 +45,9 @@ bool
 kiln_product_of(const KilnFunction *function, KilnValue *value, KilnProduct *out)
 {
     *out = (KilnProduct){ .scale = 1 };
-    return kiln_dtype_is_float(value->type.dtype) && collect(function, value, 0, out);
+    /* A literal may give dims to what is of any rank. */
+    return value->type.rank >= 0 && kiln_dtype_is_float(value->type.dtype) &&
+           collect(function, value, 0, out);
 }
 
 bool

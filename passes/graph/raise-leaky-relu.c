@@ -27,6 +27,7 @@ raise_where(KilnMatch *match, KilnPassContext *context, const char *rule, GError
     if (!factor || !kiln_literal_uniform(factor, &slope))
         return false;
     GUARD(same_value, kept == x);
+    GUARD(ranked, x->type.rank >= 0); /* else a literal may give it dims */
     GUARD(zero, kiln_literal_uniform(kiln_match_value(match, "zero"), &zero) && zero == 0);
     GUARD(slope, isfinite(slope) && !signbit(slope));
     GUARD(slope_fits, kiln_number_fits_attribute(slope, x->type.dtype));

@@ -27,10 +27,18 @@ raise_silu(KilnMatch *match, KilnPassContext *context, const char *rule, GError 
     return replace(match, context, rule, 1, error);
 }
 
+/* Else a literal may give it dims. */
+static bool
+is_ranked(const KilnMatch *match)
+{
+    return kiln_match_value(match, "x")->type.rank >= 0;
+}
+
 static bool
 raise_scaled(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
     double alpha = 0;
+    GUARD(ranked, is_ranked(match));
     GUARD(one_number, kiln_literal_uniform(kiln_match_value(match, "alpha"), &alpha));
     GUARD(alpha_fits, kiln_number_fits_attribute(alpha, kiln_match_value(match, "x")->type.dtype));
     return replace(match, context, rule, alpha, error);
@@ -39,6 +47,7 @@ raise_scaled(KilnMatch *match, KilnPassContext *context, const char *rule, GErro
 static bool
 raise_quotient(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
+    GUARD(ranked, is_ranked(match));
     GUARD(one, kiln_literal_is(kiln_match_value(match, "one"), 1));
     return replace(match, context, rule, 1, error);
 }
