@@ -86,6 +86,22 @@ kiln_broadcast_dims(const KilnType *operand, const KilnType *type)
     return varying;
 }
 
+bool
+kiln_broadcasts_to(const KilnType *operand, const KilnType *type)
+{
+    if (operand->rank < 0 || operand->rank > type->rank)
+        return false;
+    for (int d = 0; d < operand->rank; d++) {
+        int64_t dim = operand->dims[d];
+        const char *name = operand->dim_names[d];
+        int to = d + type->rank - operand->rank;
+        bool named = name && g_strcmp0(name, type->dim_names[to]) == 0;
+        if (dim != 1 && !named && (dim < 0 || dim != type->dims[to]))
+            return false;
+    }
+    return true;
+}
+
 double *
 kiln_literal_along(const KilnValue *value, const KilnType *type, int axis, GError **error)
 {

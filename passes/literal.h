@@ -23,6 +23,10 @@ bool kiln_literal_uniform(const KilnValue *value, double *number);
  * along dim d; all bits where a shape is not known or does not broadcast. */
 uint32_t kiln_broadcast_dims(const KilnType *operand, const KilnType *type);
 
+/** True where @operand, aligned at the last dim, broadcasts to @type and surely makes nothing
+ * larger of it. */
+bool kiln_broadcasts_to(const KilnType *operand, const KilnType *type);
+
 /** The number of a literal for each index of dim @axis of @type, to which it broadcasts without
  * varying along any other dim (a scalar or splat gives equal numbers). NULL without an error where
  * it is no such literal; freed with g_free(). */

@@ -14,24 +14,8 @@
  *
  * requires nothing, preserves nothing; class U: the sum is rounded at other places. The product
  * must have no other reader. Floats only: integers gain nothing from it. */
+#include "passes/literal.h"
 #include "passes/rule.h"
-
-/* True where @operand, aligned at the last dim, gives @type and nothing larger. */
-static bool
-broadcasts_to(const KilnType *operand, const KilnType *type)
-{
-    if (operand->rank < 0 || operand->rank > type->rank)
-        return false;
-    for (int d = 0; d < operand->rank; d++) {
-        int64_t dim = operand->dims[d];
-        const char *name = operand->dim_names[d];
-        int to = d + type->rank - operand->rank;
-        bool named = name && g_strcmp0(name, type->dim_names[to]) == 0;
-        if (dim != 1 && !named && (dim < 0 || dim != type->dims[to]))
-            return false;
-    }
-    return true;
-}
 
 static bool
 merge_add(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
@@ -42,7 +26,7 @@ merge_add(KilnMatch *match, KilnPassContext *context, const char *rule, GError *
     GUARD(plain, !type->layout);
     GUARD(rank_two, type->rank == 2 && product->operands[0].value->type.rank == 2 &&
                         product->operands[1].value->type.rank == 2);
-    GUARD(broadcasts, broadcasts_to(&c->type, type));
+    GUARD(broadcasts, kiln_broadcasts_to(&c->type, type));
     KilnAttrs_gemm attrs = { .alpha = 1, .beta = 1 };
     if (product->op == KILN_OP_gemm) {
         attrs = *kiln_attrs(product, gemm);

@@ -25,6 +25,7 @@
 #include "passes/rule.h"
 
 #include "graph/infer/infer.h"
+#include "passes/literal.h"
 #include "passes/product.h"
 
 #include <string.h>
@@ -78,7 +79,7 @@ read_scores(const KilnFunction *function, KilnValue *value, Scores *out)
         if (!read_product(function, product, out))
             continue;
         out->mask = sum->operands[1 - i].value;
-        out->mask_fits = kiln_type_equal(&product->type, &value->type);
+        out->mask_fits = kiln_broadcasts_to(&out->mask->type, &product->type);
         out->single_reader &= kiln_value_single_use(value);
         return true;
     }
