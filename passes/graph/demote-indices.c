@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* demote-indices: indices that are known to fit are read as i32.
  *
- *     i: i32
- *       |
- *     cast to i64   x               x   i: i32         x   [0, 7, -1]: i64       x   [0, 7, -1]:
- * i32 \       /         =>      \ /                \   /               =>    \   / gather gather
- * gather                    gather
+ *         i: i32
+ *           |
+ *     x  cast to i64         x  i: i32         x  [0, 7, -1]: i64        x  [0, 7, -1]: i32
+ *      \   /           =>     \ /               \ /               =>      \ /
+ *      gather               gather             gather                   gather
  *
  * for gather, gather_elements and scatter_elements. requires nothing, preserves nothing; class E:
  * what came from i32 fits in it, and literals are looked at. Other i64 - inputs, sums - may be
