@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <glib/gstdio.h>
+#include <signal.h>
 #include <string.h>
 
 /* How all begins that is written here. */
@@ -207,10 +208,45 @@ header_beside(const char *path, GError **error)
     return g_steal_pointer(&header);
 }
 
-/* A folder for what the compiler reads and writes. */
+/* --- a folder for what the compiler reads and writes --- */
+
+static const int deadly[] = { SIGINT, SIGTERM, SIGHUP };
+
 typedef struct {
     char *folder, *program, *source, *object;
+    struct sigaction before[G_N_ELEMENTS(deadly)]; /* what was done on these signals */
 } Work;
+
+/* The one that came while there was a folder; 0: none. */
+static volatile sig_atomic_t caught;
+
+static void
+note_signal(int signal)
+{
+    caught = signal;
+}
+
+/* From here on a signal is noted that would end the process and leave the folder. The compiler,
+ * which is asked to stop by the terminal too, is ended by it. */
+static void
+hold_signals(Work *work)
+{
+    const struct sigaction note = { .sa_handler = note_signal, .sa_flags = SA_RESTART };
+    for (size_t i = 0; i < G_N_ELEMENTS(deadly); i++) {
+        sigaction(deadly[i], NULL, &work->before[i]);
+        if (work->before[i].sa_handler != SIG_IGN)
+            sigaction(deadly[i], &note, NULL);
+    }
+}
+
+static void
+release_signals(const Work *work)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(deadly); i++)
+        sigaction(deadly[i], &work->before[i], NULL);
+    if (caught)
+        raise(caught);
+}
 
 static void
 work_clear(Work *work)
@@ -221,8 +257,10 @@ work_clear(Work *work)
             g_unlink(files[i]);
         g_free(files[i]);
     }
-    if (work->folder)
+    if (work->folder) {
         g_rmdir(work->folder);
+        release_signals(work);
+    }
     g_free(work->folder);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Work, work_clear)
@@ -234,6 +272,7 @@ make_work(Work *work, GError **error)
     if (!work->folder)
         return kiln_throw(error, KILN_ERROR_IO, "%s: no folder can be made: %s", g_get_tmp_dir(),
                           g_strerror(errno));
+    hold_signals(work);
     work->program = g_build_filename(work->folder, "program", NULL);
     work->source = g_build_filename(work->folder, "program.c", NULL);
     work->object = g_build_filename(work->folder, "program.o", NULL);

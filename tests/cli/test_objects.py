@@ -5,7 +5,9 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
+import time
 
 from harness import FAILED, FOLDS_AT_FIRST_RUN, KILN, MODEL, SOURCE, USAGE, CliTest, main
 
@@ -198,6 +200,23 @@ main(void)
         result = self.compile_with("cc 'open")
         self.assertEqual(result.returncode, USAGE)
         self.assertIn("CC=cc 'open: ", result.stderr)
+
+    def test_what_is_interrupted_leaves_no_folder(self):
+        """As by the terminal's interrupt key, which the compiler gets too."""
+        (self.dir / "tmp").mkdir()
+        started = self.dir / "started"
+        environment = dict(os.environ, TMPDIR=str(self.dir / "tmp"), CC=f"sh -c 'touch {started}; sleep 60'")
+        with subprocess.Popen([KILN, "compile", "--format", "object", MODEL, "-o", "x.o"], cwd=self.dir, env=environment,
+                              stderr=subprocess.DEVNULL, start_new_session=True) as process:
+            for _ in range(3000):
+                if started.exists() or process.poll() is not None:
+                    break
+                time.sleep(0.01)
+            self.assertEqual(len(list((self.dir / "tmp").iterdir())), 1)
+            os.killpg(process.pid, signal.SIGINT)
+            self.assertEqual(process.wait(60), -signal.SIGINT)
+        self.assertEqual(self.files(), ["started"])
+        self.assertEqual(list((self.dir / "tmp").iterdir()), [])
 
     def test_nothing_half_is_written(self):
         result = self.compile_with("false")
