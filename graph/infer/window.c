@@ -176,6 +176,9 @@ slide_dim(KilnWindow *window, int i, int64_t size, const WindowRule *rule, GErro
         return TRUE;
     KilnWide begin = window->pads_begin[i];
     KilnWide room = size + begin + window->pads_end[i] - reach;
+    /* What pads of SAME leave of nothing. */
+    if (size == 0 && room < 0 && room >= -stride)
+        return set_out(window, i, 0, error);
     if (room < 0)
         return kiln_throw(error, KILN_ERROR_SHAPE,
                           "spatial dim %d: expected %" G_GINT64_FORMAT
