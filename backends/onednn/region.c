@@ -32,7 +32,6 @@ build_instr(Builder *builder, const KilnInstr *instr)
     case KILN_INSTR_global_max_pool:
         return kiln_onednn_build_pool(builder, instr);
     case KILN_INSTR_softmax:
-    case KILN_INSTR_log_softmax:
     case KILN_INSTR_layer_normalization:
     case KILN_INSTR_reduce_max:
     case KILN_INSTR_reduce_mean:

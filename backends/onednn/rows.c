@@ -44,17 +44,14 @@ add_rows(Builder *builder, const KilnInstr *instr, const Rows *rows, const_dnnl_
 static bool
 build_softmax(Builder *builder, const KilnInstr *instr, Rows *rows)
 {
-    bool log = instr->kind == KILN_INSTR_log_softmax;
-    int64_t axis =
-        log ? kiln_instr_attrs(instr, log_softmax)->axis : kiln_instr_attrs(instr, softmax)->axis;
+    int64_t axis = kiln_instr_attrs(instr, softmax)->axis;
     rows->x_md = rows->y_md = as_rows(&rows->x->type, rows->x->type.dims[axis]);
     dnnl_softmax_v2_desc_t op;
     g_autoptr(GArray) args = g_array_new(FALSE, FALSE, sizeof(StepArg));
-    return kiln_onednn_check(
-               dnnl_softmax_v2_forward_desc_init(&op, dnnl_forward_inference,
-                                                 log ? dnnl_softmax_log : dnnl_softmax_accurate,
-                                                 &rows->x_md, &rows->y_md, 1),
-               "softmax", builder->error) &&
+    return kiln_onednn_check(dnnl_softmax_v2_forward_desc_init(&op, dnnl_forward_inference,
+                                                               dnnl_softmax_accurate, &rows->x_md,
+                                                               &rows->y_md, 1),
+                             "softmax", builder->error) &&
            add_rows(builder, instr, rows, &op, args);
 }
 
@@ -116,7 +113,6 @@ kiln_onednn_build_rows(Builder *builder, const KilnInstr *instr)
     Rows rows = { .y = kiln_instr_operand(instr, 0), .x = kiln_instr_operand(instr, 1) };
     switch (instr->kind) {
     case KILN_INSTR_softmax:
-    case KILN_INSTR_log_softmax:
         return build_softmax(builder, instr, &rows);
     case KILN_INSTR_layer_normalization:
         return build_layer_normalization(builder, instr, &rows);

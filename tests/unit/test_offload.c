@@ -494,6 +494,8 @@ static const Problem problems[] = {
       "  return %y\n}\n"
       "constants {\n" W("w", "f32[16,1,2,1]") W("b", "f32[1]") "}\n",
       1 },
+    { "the logarithm of what is certain",
+      "graph @f(%x: f32[64,1]) {\n  %y = log_softmax(%x) : f32[64,1]\n  return %y\n}\n", 0 },
     { "convolution of rank 5",
       "graph @f(%x: f32[1,4,5,6,7]) {\n"
       "  %w = const @w : f32[8,4,3,3,3]\n"
