@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kiln-random-graphs: properties of passes on random typed graphs.
  *
- *     kiln-random-graphs [--first SEED] [--graphs N] [--forever] [--passes LIST | --ways] [--store
- * DIR]
+ *     kiln-random-graphs [--first SEED] [--graphs N] [--forever] [--passes LIST | --ways |
+ * --offload]
+ *                        [--store DIR]
  *
  * Every pass of the table alone, with and without lossy rewrites; two random sequences; the default
  * pipeline; and a shipped pipeline with one pass left out; and, of one graph in seven, programs
  * whose constants are given as literals, to compile, at the first run and as inputs. One graph in
- * eight is of quantized values. A failure is shrunk, printed as a golden, and with
- * --store written to DIR. */
+ * eight is of quantized values. Beside one seed in OFFLOAD_SHARE stands a graph of what a vendor
+ * library takes: the passes of the offload road, and programs that the library computes in. A
+ * failure is shrunk, printed as a golden, and with --store written to DIR. */
+#include "graph/text/text.h"
+#include "tests/random/offload.h"
 #include "tests/random/random_graph.h"
 #include "tests/random/shrink.h"
 
@@ -19,7 +23,7 @@
 
 typedef struct {
     gint64 first, graphs;
-    gboolean forever, ways;
+    gboolean forever, ways, offload, print;
     char *passes, *store;
 } Options;
 
@@ -27,7 +31,9 @@ typedef struct {
     GPtrArray *properties; /* Property* that hold of every graph */
     GPtrArray *fired;      /* guint64* beside them: how often each changed something */
     Options options;
-    uint64_t nodes, runs;
+    uint64_t graphs, nodes, runs;
+    GPtrArray *road;  /* Property* that hold of graphs for a vendor */
+    OffloadSeen seen; /* of these graphs' programs */
     uint64_t ways[2]; /* graphs that were given constants in every way, and those that have some */
     unsigned failures;
 } Run;
@@ -35,6 +41,7 @@ typedef struct {
 enum {
     FAILURES_MAX = 10,
     WAYS_SHARE = 7, /* of so many graphs one is compiled with its constants given in every way */
+    OFFLOAD_SHARE = 50,
 };
 
 /* --- what is tried --- */
@@ -79,6 +86,27 @@ add(Run *run, const char *passes, bool idempotent, bool lossy, bool lean)
     g_ptr_array_add(run->fired, g_new0(guint64, 1));
 }
 
+/* What outlines, merges and lays out regions, and a vendor that takes them. */
+static void
+add_road(Run *run)
+{
+#define LAYOUTS                                                                                    \
+    "propagate-layouts,analyse-constness,constant-fold{evaluate=compile,functions=three},"         \
+    "compile-offload{min-us=0},dce"
+    static const char *const lists[] = {
+        "partition-offload{when=always}",
+        "partition-offload{when=always},merge-offload{when=always}," LAYOUTS,
+        "partition-offload{when=always,policy=single}," LAYOUTS,
+        "partition-offload{min-us=0},merge-offload{min-us=0}," LAYOUTS,
+    };
+#undef LAYOUTS
+    for (size_t i = 0; i < G_N_ELEMENTS(lists); i++) {
+        Property *property = must(lists[i]);
+        property->vendor = true;
+        g_ptr_array_add(run->road, property);
+    }
+}
+
 static void
 add_all(Run *run)
 {
@@ -93,7 +121,7 @@ add_all(Run *run)
         add(run, run->options.passes, true, false, false);
         add(run, run->options.passes, true, true, false);
     }
-    if (run->options.passes || run->options.ways)
+    if (run->options.passes || run->options.ways || run->options.offload)
         return;
     for (uint32_t i = 0; i < kiln_pass_count(); i++) {
         const KilnPassInfo *info = kiln_pass_at(i);
@@ -117,10 +145,15 @@ static void
 report(Run *run, const Property *property, const KilnModule *module, uint64_t seed,
        const GError *error)
 {
-    g_autoptr(KilnModule) small = shrink(property, module);
+    Property quiet = *property;
+    quiet.seen = NULL;
+    g_autoptr(KilnModule) small = shrink(&quiet, module);
     g_autofree char *golden = shrink_to_golden(property, small, seed);
     printf("graph %" G_GUINT64_FORMAT ", %s%s%s%s%s: %s\n%s\n", seed, property->passes,
-           property->lossy ? ", lossy" : "", property->lean ? ", lean target" : "",
+           property->lossy ? ", lossy" : "",
+           property->lean     ? ", lean target"
+           : property->vendor ? ", test vendor"
+                              : "",
            property->skip ? " without " : "", property->skip ? property->skip : "", error->message,
            golden);
     run->failures++;
@@ -199,21 +232,51 @@ try_ways(Run *run, Subject *subject, uint64_t seed)
     try_property(run, property, subject, seed, &run->ways[1]);
 }
 
+static bool
+start_graph(Run *run, uint64_t seed, KilnModule *module, Subject *subject)
+{
+    g_autoptr(GError) error = NULL;
+    run->nodes += kiln_module_entry(module)->n_nodes;
+    run->graphs++;
+    if (run->options.print) {
+        g_autoptr(GString) text = g_string_new(NULL);
+        kiln_module_print(module, NULL, text, NULL);
+        printf("%s", text->str);
+        return false;
+    }
+    if (subject_init(subject, module, &error))
+        return true;
+    printf("graph %" G_GUINT64_FORMAT ": %s\n", seed, error->message);
+    run->failures++;
+    return false;
+}
+
+static void
+try_offload(Run *run, uint64_t seed)
+{
+    g_auto(Subject) subject = { 0 };
+    g_snprintf(crash_note, sizeof crash_note,
+               "crashed making graph %" G_GUINT64_FORMAT " for a vendor\n", seed);
+    g_autoptr(KilnModule) module = random_vendor_graph(seed);
+    if (!start_graph(run, seed, module, &subject))
+        return;
+    for (guint i = 0; i < run->road->len; i++)
+        try_property(run, g_ptr_array_index(run->road, i), &subject, seed, NULL);
+    g_autoptr(Property) property = property_new_offload(seed);
+    property->seen = &run->seen;
+    try_property(run, property, &subject, seed, NULL);
+}
+
 static void
 try_graph(Run *run, uint64_t seed)
 {
     uint64_t state = seed;
     g_auto(Subject) subject = { 0 };
-    g_autoptr(GError) error = NULL;
     g_snprintf(crash_note, sizeof crash_note, "crashed making graph %" G_GUINT64_FORMAT "\n", seed);
     g_autoptr(KilnModule) module =
         seed % 8 == 3 ? random_quantized_graph(seed) : random_graph(seed);
-    run->nodes += kiln_module_entry(module)->n_nodes;
-    if (!subject_init(&subject, module, &error)) {
-        printf("graph %" G_GUINT64_FORMAT ": %s\n", seed, error->message);
-        run->failures++;
+    if (!start_graph(run, seed, module, &subject))
         return;
-    }
     if (run->options.ways) {
         try_ways(run, &subject, seed);
         return;
@@ -228,15 +291,19 @@ try_graph(Run *run, uint64_t seed)
     try_without_one(run, &subject, seed, &state);
     if (seed % WAYS_SHARE == 0)
         try_ways(run, &subject, seed);
+    if (seed % OFFLOAD_SHARE == 0)
+        try_offload(run, seed);
 }
 
 /* --- the program --- */
 
 static void
-summarize(const Run *run, uint64_t graphs)
+summarize(const Run *run)
 {
+    const OffloadSeen *seen = &run->seen;
     printf("%" G_GUINT64_FORMAT " graphs of %.1f nodes, %" G_GUINT64_FORMAT " runs, %u failures\n",
-           graphs, graphs ? (double)run->nodes / (double)graphs : 0, run->runs, run->failures);
+           run->graphs, run->graphs ? (double)run->nodes / (double)run->graphs : 0, run->runs,
+           run->failures);
     for (guint i = 0; i < run->properties->len; i++) {
         const Property *property = g_ptr_array_index(run->properties, i);
         if (!property->lossy)
@@ -246,6 +313,13 @@ summarize(const Run *run, uint64_t graphs)
     }
     printf("  constants given in every way on %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT "\n",
            run->ways[1], run->ways[0]);
+    printf("  through the vendor: %" G_GUINT64_FORMAT
+           " graphs; of them with regions %" G_GUINT64_FORMAT ", merged ones %" G_GUINT64_FORMAT
+           ", custom_ops %" G_GUINT64_FORMAT ", layouts between regions %" G_GUINT64_FORMAT
+           ", Winograd beside them %" G_GUINT64_FORMAT ", operators refused %" G_GUINT64_FORMAT
+           ", saved %" G_GUINT64_FORMAT "\n",
+           seen->graphs, seen->regions, seen->merges, seen->customs, seen->layouts, seen->winograd,
+           seen->refused, seen->saved);
 }
 
 int
@@ -260,6 +334,10 @@ main(int argc, char **argv)
         { "passes", 0, 0, G_OPTION_ARG_STRING, &options->passes, "only these, in turn", "LIST" },
         { "ways", 0, 0, G_OPTION_ARG_NONE, &options->ways,
           "only programs whose constants are given in every way, of every graph", NULL },
+        { "offload", 0, 0, G_OPTION_ARG_NONE, &options->offload,
+          "only graphs for a vendor, and programs that it computes in", NULL },
+        { "print", 0, 0, G_OPTION_ARG_NONE, &options->print, "graphs as text, nothing is tried",
+          NULL },
         { "store", 0, 0, G_OPTION_ARG_FILENAME, &options->store, "where goldens go", "DIR" },
         { 0 }
     };
@@ -270,17 +348,27 @@ main(int argc, char **argv)
         fprintf(stderr, "kiln-random-graphs: %s\n", error ? error->message : "too many arguments");
         return 2;
     }
+    setvbuf(stdout, NULL, _IOLBF, 0);
     signal(SIGSEGV, on_crash);
     signal(SIGABRT, on_crash);
     signal(SIGFPE, on_crash);
     run.properties = g_ptr_array_new_with_free_func((GDestroyNotify)property_free);
     run.fired = g_ptr_array_new_with_free_func(g_free);
+    run.road = g_ptr_array_new_with_free_func((GDestroyNotify)property_free);
     add_all(&run);
+    add_road(&run);
     uint64_t graphs = 0, first = (uint64_t)options->first;
     while ((options->forever || graphs < (uint64_t)options->graphs) &&
-           run.failures < FAILURES_MAX && !(options->forever && run.failures))
-        try_graph(&run, first + graphs++);
-    summarize(&run, graphs);
+           run.failures < FAILURES_MAX && !(options->forever && run.failures)) {
+        uint64_t seed = first + graphs++;
+        if (options->offload)
+            try_offload(&run, seed);
+        else
+            try_graph(&run, seed);
+    }
+    if (!options->print)
+        summarize(&run);
+    g_ptr_array_unref(run.road);
     g_ptr_array_unref(run.properties);
     g_ptr_array_unref(run.fired);
     g_free(options->passes);

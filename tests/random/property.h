@@ -9,6 +9,8 @@
 #include "passes/manager.h"
 #include "passes/results.h"
 
+typedef struct OffloadSeen OffloadSeen;
+
 typedef struct {
     char *passes;     /* inline, or the name of a shipped pipeline */
     bool shipped;     /* `passes` names a pipeline */
@@ -17,13 +19,18 @@ typedef struct {
     bool idempotent;  /* a second run must change nothing */
     bool ir;          /* an IR pipeline, on the graph as it was lowered */
     const char *skip; /* a pass left out; NULL: none */
+    bool vendor;      /* the passes see the vendor of tests/test_vendor.h */
     bool ways;        /* none of these, but tests/random/ways.h, with this seed */
+    bool offload;     /* or tests/random/offload.h */
     uint64_t seed;
+    OffloadSeen *seen; /* with `offload`: where graphs are counted; NULL: nowhere */
     KilnPassPipeline *pipeline;
 } Property;
 
 /** That a graph computes the same bits in whatever way its constants are given. */
 Property *property_new_ways(uint64_t seed);
+/** That programs in which a vendor library computes are right. */
+Property *property_new_offload(uint64_t seed);
 /** Parses @passes, which is copied; the class is that of the pipeline's passes. Fails for what does
  * not parse. */
 Property *property_new(const char *passes, GError **error);
@@ -43,6 +50,13 @@ typedef struct {
 gboolean subject_init(Subject *subject, const KilnModule *module, GError **error);
 void subject_clear(Subject *subject);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Subject, subject_clear)
+
+/** As kiln_results_compare() with what @subject evaluates to, but for U and Q with the magnitude of
+ * the terms in place of the result's. Where something on the way overflows, a rewrite may keep it
+ * from doing so; a quotient by zero shows the zero's sign; and where stored integers move by a
+ * step, products and quotients of them move by more: only types are compared then. */
+gboolean subject_compare(Subject *subject, const KilnResults *after, KilnNumerics numerics,
+                         GError **error);
 
 /** FALSE and @error where the property does not hold of @subject. *@fired tells whether the passes
  * changed anything. */

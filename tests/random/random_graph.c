@@ -57,7 +57,7 @@ rg_add(RandomGraph *g, KilnOp op, const void *attrs, uint32_t n_results, uint32_
     for (uint32_t r = 0; r < node->n_results; r++) {
         const KilnType *type = &node->results[r].type;
         if (type->dtype == g->dtype && kiln_type_elements(type) >= 0 &&
-            kiln_type_elements(type) <= 4096)
+            kiln_type_elements(type) <= g->most)
             g_ptr_array_add(g->values, &node->results[r]);
     }
     return &node->results[0];
@@ -529,7 +529,7 @@ rg_random(RandomGraph *g)
 
 /* --- a whole graph --- */
 
-static void
+void
 rg_step(RandomGraph *g)
 {
     typedef void (*Family)(RandomGraph *);
@@ -551,14 +551,20 @@ rg_step(RandomGraph *g)
         families[rg_below(g, G_N_ELEMENTS(families))](g);
 }
 
-/* Some values, the last one among them; one of them twice now and then, an argument too. */
+/* Some values, the last one among them, and the last ones that nothing reads, as many as @ends; one
+ * of them twice now and then, an argument too. */
 static void
-rg_set_results(RandomGraph *g)
+rg_set_results(RandomGraph *g, uint32_t ends)
 {
     KilnValue *results[8];
-    char *names[8];
+    char *names[8] = { NULL };
     uint32_t n = 0;
     results[n++] = g_ptr_array_index(g->values, g->values->len - 1);
+    for (guint i = g->values->len - 1; i > 0 && n <= ends; i--) {
+        KilnValue *value = g_ptr_array_index(g->values, i - 1);
+        if (!value->n_uses)
+            results[n++] = value;
+    }
     while (n < 7 && !rg_one_in(g, 3))
         results[n++] = rg_any(g);
     for (uint32_t i = 0; i < n; i++)
@@ -568,6 +574,30 @@ rg_set_results(RandomGraph *g)
         g_free(names[i]);
 }
 
+void
+rg_begin(RandomGraph *g)
+{
+    g->module = kiln_module_new();
+    g->function = kiln_function_new(g->module, "random");
+    g->values = g_ptr_array_new();
+}
+
+void
+rg_argument(RandomGraph *g, const KilnType *type)
+{
+    g_autofree char *name = g_strdup_printf("x%u", g->function->arguments->len);
+    KilnArgument *argument = kiln_function_add_argument(g->function, name, type, NULL);
+    g_ptr_array_add(g->values, &argument->value);
+}
+
+KilnModule *
+rg_end(RandomGraph *g, uint32_t ends)
+{
+    rg_set_results(g, ends);
+    g_ptr_array_unref(g->values);
+    return g->module;
+}
+
 /** A module of one function. Free it with kiln_module_free(). */
 KilnModule *
 random_graph(uint64_t seed)
@@ -575,11 +605,9 @@ random_graph(uint64_t seed)
     static const KilnDType dtypes[] = { KILN_DTYPE_f32,  KILN_DTYPE_f32, KILN_DTYPE_f32,
                                         KILN_DTYPE_f32,  KILN_DTYPE_f64, KILN_DTYPE_f16,
                                         KILN_DTYPE_bf16, KILN_DTYPE_i64, KILN_DTYPE_i32 };
-    RandomGraph g = { .state = seed * UINT64_C(0x2545f4914f6cdd1d) + 1 };
+    RandomGraph g = { .state = seed * UINT64_C(0x2545f4914f6cdd1d) + 1, .most = 4096 };
     g.dtype = dtypes[rg_below(&g, G_N_ELEMENTS(dtypes))];
-    g.module = kiln_module_new();
-    g.function = kiln_function_new(g.module, "random");
-    g.values = g_ptr_array_new();
+    rg_begin(&g);
     int n_arguments = 1 + rg_below(&g, 3);
     for (int i = 0; i < n_arguments; i++) {
         int64_t dims[4];
@@ -587,14 +615,10 @@ random_graph(uint64_t seed)
         for (int d = 0; d < rank; d++)
             dims[d] = rg_extent(&g);
         KilnType type = kiln_type_make(g.dtype, rank, dims);
-        g_autofree char *name = g_strdup_printf("x%d", i);
-        KilnArgument *argument = kiln_function_add_argument(g.function, name, &type, NULL);
-        g_ptr_array_add(g.values, &argument->value);
+        rg_argument(&g, &type);
     }
     int steps = rg_one_in(&g, 25) ? 60 : 4 + rg_below(&g, 16);
     for (int i = 0; i < steps; i++)
         rg_step(&g);
-    rg_set_results(&g);
-    g_ptr_array_unref(g.values);
-    return g.module;
+    return rg_end(&g, 0);
 }

@@ -8,6 +8,9 @@
 /** A module of one function whose nodes, shapes, constants and results come from @seed; the caller
  * frees it. */
 KilnModule *random_graph(uint64_t seed);
+/** The same, of real numbers, with what a vendor library takes: convolutions, pools, products,
+ * recurrent layers, on tensors of a few thousand elements. */
+KilnModule *random_vendor_graph(uint64_t seed);
 /** The same of quantized values of several types among reals of one shape, which some operators of
  * either kind, conversions and concats go between; and its text, to be freed. */
 KilnModule *random_quantized_graph(uint64_t seed);

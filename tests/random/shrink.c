@@ -167,8 +167,8 @@ shrink_to_golden(const Property *property, const KilnModule *module, uint64_t se
     if (property->lossy)
         g_string_append(out, "# flags: fp-reassoc,no-signed-zeros,finite-math,quant-lossy,"
                              "quant-param-changes\n");
-    if (property->lean)
-        g_string_append(out, "# target: lean\n");
+    if (property->lean || property->vendor)
+        g_string_append_printf(out, "# target: %s\n", property->lean ? "lean" : "vendor");
     g_string_append_printf(out, "# Found by graph %" G_GUINT64_FORMAT "%s%s.\n", seed,
                            property->skip ? " without " : "", property->skip ? property->skip : "");
     kiln_module_print(module, NULL, out, NULL);
