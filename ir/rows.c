@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operands in rows for kernels that only know dense ones: read from copies in scratch, and written
+/* What runs an instruction: its kernel, or what stands before it.
+ *
+ * Operands in rows for kernels that only know dense ones: read from copies in scratch, and written
  * from there. Scratch is the kernel's own, then the copies, then an address per operand. */
 #include "ir/target.h"
 
@@ -36,6 +38,8 @@ own_scratch(const KilnKernel *kernel, const KilnInstr *instr, int threads)
 size_t
 kiln_kernel_scratch(const KilnKernel *kernel, const KilnInstr *instr, int threads)
 {
+    if (kiln_instr_computes_nothing(instr))
+        return 0;
     size_t own = own_scratch(kernel, instr, threads), copies = bytes_of_copies(kernel, instr), all;
     if (!copies)
         return own;
@@ -79,9 +83,18 @@ run_on_copies(const KilnKernelArgs *args)
     return reason;
 }
 
+static const char *
+run_nothing(const KilnKernelArgs *args)
+{
+    (void)args;
+    return NULL;
+}
+
 KilnKernelFn
 kiln_kernel_entry(const KilnKernel *kernel, const KilnInstr *instr)
 {
+    if (kiln_instr_computes_nothing(instr))
+        return run_nothing;
     return bytes_of_copies(kernel, instr) ? run_on_copies : kernel->run;
 }
 

@@ -67,8 +67,25 @@ kiln_isa_name(KilnIsa isa)
 }
 
 bool
+kiln_instr_computes_nothing(const KilnInstr *instr)
+{
+    bool results = false;
+    for (uint32_t i = 0; i < instr->n_operands; i++) {
+        const KilnBufferUse *use = &instr->operands[i];
+        if (!use->buffer || use->access == KILN_ACCESS_IN)
+            continue;
+        if (kiln_type_elements(&use->buffer->type) != 0)
+            return false;
+        results = true;
+    }
+    return results;
+}
+
+bool
 kiln_kernel_may_pack(const KilnKernel *kernel, const KilnInstr *instr)
 {
+    if (kiln_instr_computes_nothing(instr))
+        return false;
     for (uint32_t i = 0; i < 32; i++) {
         const KilnBuffer *buffer = kiln_instr_operand(instr, i);
         bool constant = buffer && buffer->kind == KILN_BUFFER_WEIGHT && buffer->is_const;

@@ -91,6 +91,11 @@ kiln_kernel_takes_any_address(const KilnKernel *kernel, uint32_t i)
     return i < 32 && (kernel->any_address >> i & 1);
 }
 
+/** True where @instr computes no element: all its results are empty. No kernel is run for it, gets
+ * scratch or packs weights, so that none has to look for empty results before it walks the other
+ * extents, which may be of any size. */
+bool kiln_instr_computes_nothing(const KilnInstr *instr);
+
 /** True where @kernel packs operands, and all those of @instr are const weights. */
 bool kiln_kernel_may_pack(const KilnKernel *kernel, const KilnInstr *instr);
 
@@ -99,7 +104,8 @@ gboolean kiln_throw_not_packed(const KilnInstr *instr, const char *message, GErr
 
 /** Scratch of @instr: the kernel's own, and copies of operands in rows that it does not take. */
 size_t kiln_kernel_scratch(const KilnKernel *kernel, const KilnInstr *instr, int threads);
-/** What runs @instr: the kernel itself, or a function that runs it on such copies. */
+/** What runs @instr: the kernel itself, a function that runs it on such copies, or one that does
+ * nothing where there is nothing to compute. */
 KilnKernelFn kiln_kernel_entry(const KilnKernel *kernel, const KilnInstr *instr);
 
 typedef struct KilnTarget KilnTarget;

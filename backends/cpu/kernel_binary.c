@@ -138,13 +138,15 @@ kiln_cpu_compare(const KilnKernelArgs *args)
     return NULL;
 }
 
-/* Operands are taken from the left, each step rounded. From the third on they cannot lie where the
- * result does. */
+/* Operands are taken from the left, each step rounded; of one they are a copy. From the third on
+ * they cannot lie where the result does. */
 const char *
 kiln_cpu_variadic(const KilnKernelArgs *args)
 {
     const KilnInstr *instr = args->instr;
     const KilnCpuBinary op = (KilnCpuBinary)kiln_cpu_find_binary(instr->kind);
+    if (instr->n_operands == 2)
+        return kiln_cpu_copy(args);
     combine(args, op, 1, 2);
     for (uint32_t i = 3; i < instr->n_operands; i++)
         combine(args, op, 0, i);

@@ -27,23 +27,27 @@ load(const KilnKernelArgs *args, uint32_t operand, int64_t i)
     return ref_load_float(ref_type(args, operand)->dtype, args->data[operand], i);
 }
 
+/* Element @i of a channel. One loop over all of them ends at once where there are none, however big
+ * one of the other extents is. */
+static int64_t
+element_of(RefSplit split, int64_t channel, int64_t i)
+{
+    return (i / split.inner * split.axis + channel) * split.inner + i % split.inner;
+}
+
 static Moments
 moments_of_channel(const KilnKernelArgs *args, RefSplit split, int64_t channel)
 {
-    const double count = (double)(split.outer * split.inner);
+    const int64_t count = split.outer * split.inner;
     double sum = 0, squares = 0;
-    for (int64_t o = 0; o < split.outer; o++) {
-        for (int64_t i = 0; i < split.inner; i++)
-            sum += load(args, X, (o * split.axis + channel) * split.inner + i);
+    for (int64_t i = 0; i < count; i++)
+        sum += load(args, X, element_of(split, channel, i));
+    const double mean = sum / (double)count;
+    for (int64_t i = 0; i < count; i++) {
+        double d = load(args, X, element_of(split, channel, i)) - mean;
+        squares += d * d;
     }
-    const double mean = sum / count;
-    for (int64_t o = 0; o < split.outer; o++) {
-        for (int64_t i = 0; i < split.inner; i++) {
-            double d = load(args, X, (o * split.axis + channel) * split.inner + i) - mean;
-            squares += d * d;
-        }
-    }
-    return (Moments){ mean, squares / count };
+    return (Moments){ mean, squares / (double)count };
 }
 
 static void
@@ -75,13 +79,11 @@ kiln_ref_batch_normalization(const KilnKernelArgs *args)
         }
         const double deviation = sqrt(moments.variance + (double)attrs->epsilon);
         const double scale = load(args, SCALE, c), bias = load(args, BIAS, c);
-        for (int64_t o = 0; o < split.outer; o++) {
-            for (int64_t i = 0; i < split.inner; i++) {
-                const int64_t at = (o * split.axis + c) * split.inner + i;
-                double x = load(args, X, at);
-                ref_store_float(type->dtype, args->data[Y], at,
-                                (x - moments.mean) / deviation * scale + bias);
-            }
+        for (int64_t i = 0; i < split.outer * split.inner; i++) {
+            const int64_t at = element_of(split, c, i);
+            double x = load(args, X, at);
+            ref_store_float(type->dtype, args->data[Y], at,
+                            (x - moments.mean) / deviation * scale + bias);
         }
     }
     return NULL;

@@ -153,7 +153,8 @@ read_equation(Einsum *e, const KilnKernelArgs *args)
     return true;
 }
 
-/* Scratch: strides per operand, then one row of products along the innermost summed label. */
+/* Scratch: strides per operand, then one row of products along the innermost summed label. There
+ * are no products with an operand of no elements, however long its other dims are. */
 size_t
 kiln_ref_einsum_scratch(const KilnInstr *instr, int threads)
 {
@@ -161,7 +162,7 @@ kiln_ref_einsum_scratch(const KilnInstr *instr, int threads)
     int64_t longest = 1;
     for (uint32_t i = 1; i < instr->n_operands; i++) {
         const KilnType *type = &kiln_instr_operand(instr, i)->type;
-        for (int d = 0; d < type->rank; d++)
+        for (int d = 0; d < type->rank && ref_elements(type) > 0; d++)
             longest = MAX(longest, type->dims[d]);
     }
     return instr->n_operands * sizeof(int64_t[LABELS]) + (size_t)longest * sizeof(RefValue);
