@@ -63,6 +63,7 @@ fold_shuffle(KilnMatch *match, KilnPassContext *context, const char *rule, GErro
     int perm[KILN_MAX_RANK];
     if (split->rank < 0 || !kiln_transpose_perm(kiln_match_node(match, "swap"), perm, error))
         return false;
+    GUARD(quantized_per_tensor, !x->type.quant || x->type.quant->axis < 0);
     int axis = first_moved(perm, split->rank);
     GUARD(swaps_neighbours, swaps_only(perm, split->rank, axis));
     GUARD(of_one_dim, splits_dim(&x->type, split, axis));

@@ -73,6 +73,7 @@ raise_block_move(KilnMatch *match, KilnPassContext *context, const char *rule, G
     const KilnType *split = &kiln_match_value(match, "split")->type;
     const Form *form = form_of(kiln_match_node(match, "move"), error);
     GUARD(known_order, form != NULL);
+    GUARD(quantized_per_tensor, !x->type.quant || x->type.quant->axis < 0);
     int64_t block = split->dims[form->block[0]];
     GUARD(square_blocks, block > 1 && block == split->dims[form->block[1]]);
     GUARD(splits_dims, splits_dims(form, &x->type, split));
