@@ -11,8 +11,11 @@ kiln_throw(GError **error, KilnError code, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    if (error)
-        *error = g_error_new_valist(KILN_ERROR, (int)code, format, args);
+    if (error) {
+        g_autofree char *message = g_strdup_vprintf(format, args);
+        g_autofree char *valid = g_utf8_make_valid(message, -1);
+        *error = g_error_new_literal(KILN_ERROR, (int)code, valid);
+    }
     va_end(args);
     return FALSE;
 }

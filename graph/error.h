@@ -7,7 +7,8 @@
 
 #include <stdbool.h>
 
-/** Sets @error and returns FALSE, so that a failure is one line: `return kiln_throw(error, …)`. */
+/** Sets @error and returns FALSE, so that a failure is one line: `return kiln_throw(error, …)`. The
+ * message is UTF-8, whatever bytes it quotes. */
 gboolean kiln_throw(GError **error, KilnError code, const char *format, ...) G_GNUC_PRINTF(3, 4);
 
 /** The same for functions that return a pointer. */

@@ -99,7 +99,7 @@ load_npy(const char *path, GError **error)
         return kiln_throw_null(
             error, KILN_ERROR_FORMAT,
             "%s: expected little-endian numbers and a shape of at most %d dims, found %s", path,
-            KILN_MAX_RANK, header);
+            KILN_MAX_RANK, g_strchomp(header));
     g_autoptr(GBytes) payload =
         g_bytes_new_from_bytes(bytes, start + length, size - start - length);
     g_autoptr(KilnTensor) tensor = kiln_tensor_new_data(&type, payload, error);

@@ -83,7 +83,8 @@ class NumPy(Reader):
                 (npy("<f4", (1,) * 9, bytes(4)), "a shape of at most 8 dims"),
                 (npy("<f4", (1 << 62, 1 << 62), b""), "expected a static shape of less than 2^63 bytes"),
                 (npy("<f4", (1 << 62, 1 << 62), b"", fortran=True), "expected a static shape of less than 2^63 bytes"),
-                (npy("<f4", (-2, 3), bytes(24)), "x.npy: ")):
+                (npy("<f4", (-2, 3), bytes(24)), "x.npy: "),
+                (good.replace(b"(2, 3)", b"(2,\xe0\xd3)"), "found {'descr': '<f4'")):
             self.write("x.npy", content)
             self.fails(FAILED, ("x.npy: ", message), "run", model, "-i", "x=x.npy")
 

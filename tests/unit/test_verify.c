@@ -113,7 +113,7 @@ Test(verify, a_name_that_two_values_have)
 Test(verify, a_name_that_is_no_text)
 {
     kiln_value_rename(function, value("b"), "\xff");
-    expect(KILN_ERROR_INVALID, "@f: \xff (relu): a value without a name in UTF-8");
+    expect(KILN_ERROR_INVALID, "@f: \uFFFD (relu): a value without a name in UTF-8");
 }
 
 Test(verify, a_name_that_the_table_lacks)
