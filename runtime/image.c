@@ -19,7 +19,15 @@ enum {
 };
 
 static gboolean
-picture_alloc(Picture *picture, const char *path, GError **error)
+throw_cut_off(const char *path, GError **error)
+{
+    return kiln_throw(error, KILN_ERROR_FORMAT, "%s: the pixels are cut off", path);
+}
+
+/* @most: samples that the rest of the file may have at all, so that a few bytes do not ask for
+ * gigabytes. */
+static gboolean
+picture_alloc(Picture *picture, uint64_t most, const char *path, GError **error)
 {
     if (picture->width < 1 || picture->height < 1 || picture->width > MAX_SIDE ||
         picture->height > MAX_SIDE)
@@ -27,6 +35,8 @@ picture_alloc(Picture *picture, const char *path, GError **error)
                           "%s: expected 1 to %d pixels a side, found %" G_GINT64_FORMAT
                           "x%" G_GINT64_FORMAT,
                           path, MAX_SIDE, picture->width, picture->height);
+    if ((uint64_t)(picture->width * picture->height * picture->channels) > most)
+        return throw_cut_off(path, error);
     picture->pixels =
         kiln_alloc((size_t)(picture->width * picture->height), (size_t)picture->channels, error);
     return picture->pixels != NULL;
@@ -48,7 +58,8 @@ load_png(const char *path, Picture *picture, GError **error)
     image.flags |= PNG_IMAGE_FLAG_16BIT_sRGB; /* samples of 16 bits are scaled, not bent */
     image.format = grey ? PNG_FORMAT_GRAY : PNG_FORMAT_RGB;
     *picture = (Picture){ image.width, image.height, grey ? 1 : 3, NULL };
-    if (!picture_alloc(picture, path, error)) {
+    /* A bit may be three samples of a palette, and deflate packs 1032 bytes into one. */
+    if (!picture_alloc(picture, (uint64_t)length * 1032 * 8 * 3, path, error)) {
         png_image_free(&image);
         return FALSE;
     }
@@ -90,14 +101,12 @@ read_samples(Scanner *scanner, const Picture *picture, bool binary, int64_t high
              const char *path, GError **error)
 {
     int64_t n = picture->width * picture->height * picture->channels;
-    if (binary && scanner->end - scanner->at < n)
-        return kiln_throw(error, KILN_ERROR_FORMAT, "%s: the pixels are cut off", path);
     for (int64_t i = 0; i < n; i++) {
         int64_t sample = 0;
         if (binary)
             sample = (uint8_t)*scanner->at++;
         else if (!scan_number(scanner, &sample))
-            return kiln_throw(error, KILN_ERROR_FORMAT, "%s: the pixels are cut off", path);
+            return throw_cut_off(path, error);
         picture->pixels[i] = (uint8_t)(MIN(sample, highest) * 255 / highest);
     }
     return TRUE;
@@ -110,7 +119,7 @@ load_pnm(const char *path, Picture *picture, GError **error)
     if (!bytes)
         return FALSE;
     size_t length;
-    const char *text = g_bytes_get_data(bytes, &length);
+    const char *data = g_bytes_get_data(bytes, &length), *text = data ? data : "";
     char kind = length > 2 && text[0] == 'P' ? text[1] : 0;
     bool binary = kind == '5' || kind == '6';
     int64_t highest = 0;
@@ -121,10 +130,10 @@ load_pnm(const char *path, Picture *picture, GError **error)
         highest < 1 || highest > 255)
         return kiln_throw(error, KILN_ERROR_FORMAT,
                           "%s: expected a PGM or PPM picture with at most 255 levels", path);
-    if (!picture_alloc(picture, path, error))
-        return FALSE;
     scanner.at +=
         binary && scanner.at < scanner.end; /* one white-space character ends the header */
+    if (!picture_alloc(picture, (uint64_t)(scanner.end - scanner.at), path, error))
+        return FALSE;
     return read_samples(&scanner, picture, binary, highest, path, error);
 }
 

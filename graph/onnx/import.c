@@ -342,7 +342,8 @@ kiln_onnx_tensor_parse(GBytes *bytes, const char *path, char **out_name, GError 
     KilnOnnxFiles files;
     kiln_onnx_files_init(&files, bytes, path);
     size_t size;
-    const uint8_t *base = g_bytes_get_data(bytes, &size);
+    const uint8_t *data = g_bytes_get_data(bytes, &size);
+    const uint8_t *base = data ? data : (const uint8_t *)""; /* of an empty file */
     KilnTensor *tensor = NULL;
     if (kiln_onnx_tensor_scan(base, (KilnSpan){ 0, size }, arena, &scanned, error))
         tensor = kiln_onnx_tensor_load(&scanned, &files, error);

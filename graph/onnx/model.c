@@ -427,7 +427,8 @@ kiln_onnx_model_new(GBytes *bytes, GError **error)
     model->opsets = g_ptr_array_new();
     model->bytes = g_bytes_ref(bytes);
     size_t size;
-    model->base = g_bytes_get_data(bytes, &size);
+    const uint8_t *data = g_bytes_get_data(bytes, &size);
+    model->base = data ? data : (const uint8_t *)""; /* of an empty file */
     Walk walk = { .model = model };
     KilnWire wire = { model->base, 0, size };
     KilnWireField field;

@@ -61,6 +61,7 @@ kiln_parser_init(KilnParser *parser, const char *text, size_t length, const char
                       .text = g_string_new(NULL),
                       .error = error };
     parser->module->path = g_strdup(path);
+    text = text ? text : ""; /* of an empty file */
     if (!check_encoding(parser, text, length))
         return false;
     kiln_lexer_init(&parser->lexer, text, length);

@@ -203,6 +203,13 @@ class Pictures(Reader):
             self.write("p.pgm", content)
             self.fails(FAILED, ("p.pgm: ", message), "run", model, "-i", "image=p.pgm")
 
+    def test_memory_is_asked_for_what_the_file_may_hold(self):
+        model = self.write("m.kiln", picture_model("1,3,32000,32000"))
+        self.write("p.png", png(32000, 32000, 2, [bytes(9)]))
+        self.fails(FAILED, "p.png: the pixels are cut off", "run", model, "-i", "image=p.png")
+        self.write("p.ppm", b"P6 32000 32000 255\n" + bytes(9))
+        self.fails(FAILED, "p.ppm: the pixels are cut off", "run", model, "-i", "image=p.ppm")
+
 
 if __name__ == "__main__":
     main()
