@@ -69,6 +69,11 @@ check_type(KilnVerify *verify, const KilnValue *value)
                                      "%%%s: expected a dim of 0 or more, found %" G_GINT64_FORMAT,
                                      value->name, type->dims[i]);
     }
+    if (!type->layout && kiln_type_is_static(type) && kiln_type_bytes(type) < 0) {
+        g_autofree char *text = kiln_type_to_string(type);
+        return kiln_verify_throw(verify, "%%%s: expected less than 2^63 bytes, found %s",
+                                 value->name, text);
+    }
     if (kiln_quant_check(type, verify->error))
         return true;
     g_prefix_error(verify->error, "@%s: %%%s: ", verify->scope->function->name, value->name);

@@ -196,12 +196,29 @@ see_to_layout(KilnInfer *in)
         in->out[0].layout = first->layout;
 }
 
+/* Whoever is behind this counts elements and bytes without asking whether they can be counted. */
+static gboolean
+check_sizes(const KilnInfer *in, GError **error)
+{
+    for (uint32_t r = 0; r < in->node->n_results; r++) {
+        const KilnType *type = &in->out[r];
+        if (type->layout || !kiln_type_is_static(type) || kiln_type_bytes(type) >= 0)
+            continue;
+        g_autofree char *text = kiln_type_to_string(type);
+        return kiln_throw(error, KILN_ERROR_SHAPE,
+                          "result %u: expected less than 2^63 bytes, found %s", r, text);
+    }
+    return TRUE;
+}
+
 gboolean
 kiln_infer_run(KilnInfer *in, GError **error)
 {
     if (!kiln_op_info(in->node->op)->infer(in, error) || !see_to_quantization(in, error))
         return FALSE;
     see_to_layout(in);
+    if (!check_sizes(in, error))
+        return FALSE;
     /* What is stored is no number that shapes or folding may go by. */
     for (uint32_t r = 0; r < in->node->n_results; r++) {
         if (in->out[r].quant)

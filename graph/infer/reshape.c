@@ -239,7 +239,8 @@ kiln_infer_unsqueeze(KilnInfer *in, GError **error)
     if (!kiln_infer_require_list(in, 1, KILN_SET(i64), true, error))
         return FALSE;
     int64_t n = axes ? axes->n : kiln_infer_list_length(in, 1);
-    int64_t rank = n < 0 || x->rank < 0 ? -1 : x->rank + n;
+    /* A list that only its type is known of may be of any length. */
+    int64_t rank = n < 0 || x->rank < 0 ? -1 : x->rank + MIN(n, KILN_MAX_RANK + 1);
     if (!kiln_infer_check_rank(rank, error))
         return FALSE;
     KilnType out = kiln_infer_unknown(x->dtype, rank);

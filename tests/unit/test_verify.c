@@ -156,6 +156,9 @@ Test(verify, a_malformed_type)
 {
     value("x")->type.dims[0] = -2;
     expect(KILN_ERROR_INVALID, "@f: %x: expected a dim of 0 or more, found -2");
+    value("x")->type.dims[0] = G_MAXINT64;
+    expect(KILN_ERROR_INVALID,
+           "@f: %x: expected less than 2^63 bytes, found f32[9223372036854775807]");
 }
 
 Test(verify, nodes_that_are_miscounted)
