@@ -20,6 +20,8 @@ enum {
     PHASES = 64,
 };
 static const int64_t infinite = INT64_MAX / 8;
+/* Picoseconds, 17 s: whatever sizes a model states, sums over it stay finite. */
+static const int64_t longest = INT64_C(1) << 44;
 
 typedef struct {
     uint32_t to, next; /* the next edge out of the same vertex; 0: none. Edge i ^ 1 leads back */
@@ -147,7 +149,7 @@ typedef struct {
 static int64_t
 picoseconds(double us)
 {
-    return (int64_t)(MAX(us, 0) * 1e6);
+    return us > 0 ? (int64_t)MIN(us * 1e6, (double)longest) : 0;
 }
 
 static uint32_t
