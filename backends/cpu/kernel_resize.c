@@ -75,7 +75,7 @@ round_by(const char *mode, double x)
 static int64_t
 clamp(double x, int64_t n)
 {
-    return x <= 0 ? 0 : x >= (double)(n - 1) ? n - 1 : (int64_t)x;
+    return !(x > 0) ? 0 : x >= (double)(n - 1) ? n - 1 : (int64_t)x;
 }
 
 /* --- tables --- */

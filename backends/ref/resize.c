@@ -174,10 +174,11 @@ kernel(const Resize *resize, double x)
     return x < 2 ? ((a * x - 5 * a) * x + 8 * a) * x - 4 * a : 0;
 }
 
+/* NaN, of a roi that is none, becomes 0. */
 static int64_t
 clamp(double x, int64_t n)
 {
-    return x <= 0 ? 0 : x >= (double)(n - 1) ? n - 1 : (int64_t)x;
+    return !(x > 0) ? 0 : x >= (double)(n - 1) ? n - 1 : (int64_t)x;
 }
 
 /* The taps of coordinate @x, weights summing to one; returns how many. None where exclude_outside
@@ -213,7 +214,7 @@ fill_axis(const Resize *resize, Axis *axis)
     for (int64_t i = 0; i < axis->out; i++) {
         double x = original(resize, axis, i);
         bool outside =
-            resize->coordinates == TF_CROP_AND_RESIZE && (x < 0 || x > (double)(axis->in - 1));
+            resize->coordinates == TF_CROP_AND_RESIZE && !(x >= 0 && x <= (double)(axis->in - 1));
         axis->counts[i] = outside ? 0 : fill_taps(resize, axis, x, axis->taps + i * axis->width);
     }
 }
