@@ -20,11 +20,14 @@
  * requires nothing, preserves nothing; class Q: both sides compute the same reals up to the
  * rounding of f32 and round them to the same grid. So the operators are continuous ones, results
  * have 16 bits at most, the sums of products cannot leave i32, and what addition loses in f32 is
- * less than a quarter of a step. Only typed forms are looked at: type-quantization comes before. */
+ * less than a quarter of a step; and no real of an operand, nor a sum, is beyond what f32 holds.
+ * Only typed forms are looked at: type-quantization comes before. */
 #include "graph/number.h"
 #include "passes/literal.h"
+#include "passes/quant_range.h"
 #include "passes/rule.h"
 
+#include <float.h>
 #include <math.h>
 
 /* --- what stands around the operator --- */
@@ -104,6 +107,19 @@ all_dequantized(const KilnNode *op)
     return true;
 }
 
+/* Reals of the operands that f32 holds: beyond, dequantize_linear has infinities. */
+static bool
+all_survive_f32(const KilnNode *op)
+{
+    for (uint32_t i = 0; i < op->n_operands; i++) {
+        const KilnValue *value = op->operands[i].value;
+        const KilnValue *source = value && !is_bound(op, i) ? source_of(value) : NULL;
+        if (source && !kiln_quant_survives_f32(&source->type))
+            return false;
+    }
+    return true;
+}
+
 static bool
 merge_operator(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
@@ -113,6 +129,7 @@ merge_operator(KilnMatch *match, KilnPassContext *context, const char *rule, GEr
     if (!all_dequantized(op))
         return false;
     GUARD(narrow, is_narrow(type));
+    GUARD(survives_f32, all_survive_f32(op));
     g_autofree KilnValue **operands = g_new0(KilnValue *, op->n_operands);
     for (uint32_t i = 0; i < op->n_operands; i++) {
         KilnValue *value = op->operands[i].value;
@@ -240,6 +257,19 @@ is_fine(const KilnQuant *sums, const KilnType *out)
     return true;
 }
 
+/* The same, and of sums, which have less than 2^31 steps. */
+static bool
+products_survive_f32(const KilnType *x, const KilnType *w)
+{
+    if (!kiln_quant_survives_f32(x) || !kiln_quant_survives_f32(w))
+        return false;
+    for (uint32_t i = 0; i < w->quant->n; i++) {
+        if (!(x->quant->scales[0] * w->quant->scales[i] <= FLT_MAX / 0x1p31f))
+            return false;
+    }
+    return true;
+}
+
 /* The product op on what its operands are dequantized from. */
 static bool
 build_product(const KilnMatch *match, KilnPassContext *context, const char *rule, KilnValue **out,
@@ -253,6 +283,7 @@ build_product(const KilnMatch *match, KilnPassContext *context, const char *rule
         return false;
     GUARD(narrow, is_narrow(type));
     const KilnType *x = &operands[0]->type, *w = &operands[1]->type;
+    GUARD(survives_f32, products_survive_f32(x, w));
     double most = 0, terms = terms_of(op);
     if (bias) {
         const KilnQuant *sums = sum_quant(match, x->quant, w->quant, bias->type.rank);
@@ -303,6 +334,7 @@ merge_movement(KilnMatch *match, KilnPassContext *context, const char *rule, GEr
     if (!x || op->n_results != 1)
         return false;
     GUARD(narrow, is_narrow(type));
+    GUARD(survives_f32, all_survive_f32(op));
     g_autofree KilnValue **operands = g_new0(KilnValue *, op->n_operands);
     for (uint32_t i = 0; i < op->n_operands; i++)
         operands[i] = i ? op->operands[i].value : x;
