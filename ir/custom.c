@@ -356,14 +356,14 @@ kiln_custom_run(const KilnCustom *custom, void *const *data, void *scratch, int 
         addresses[i] = resolve(&g_array_index(custom->addresses, Address, i), data, scratch);
     for (guint i = 0; i < custom->steps->len; i++) {
         const Step *step = &g_array_index(custom->steps, Step, i);
-        const char *message = step->run(&(KilnKernelArgs){
-            .instr = step->instr,
-            .kernel = step->kernel,
-            .data = addresses + step->first,
-            .scratch = step->scratch >= 0 ? (char *)scratch + step->scratch : NULL,
-            .packed = step->packed,
-            .prepared = step->prepared,
-            .threads = step->parallel ? threads : 1 });
+        const char *message =
+            step->run(&(KilnKernelArgs){ .instr = step->instr,
+                                         .kernel = step->kernel,
+                                         .data = addresses + step->first,
+                                         .scratch = (char *)scratch + MAX(step->scratch, 0),
+                                         .packed = step->packed,
+                                         .prepared = step->prepared,
+                                         .threads = step->parallel ? threads : 1 });
         if (message)
             return message;
     }

@@ -2,9 +2,11 @@
 /* The executor: an address per buffer, a kernel call per instruction. */
 #include "ir/interpret.h"
 
+#include "graph/alloc.h"
 #include "ir/chains.h"
 #include "ir/plan.h"
 
+#include <stdalign.h>
 #include <string.h>
 
 enum {
@@ -338,7 +340,8 @@ compute(Machine *machine, const KilnInstr *instr, GError **error)
         data[i] = buffer ? machine->data[buffer->id] : NULL;
     }
     size_t scratch_bytes = kiln_kernel_scratch(kernel, instr, machine->threads);
-    void *scratch = NULL;
+    alignas(KILN_ALIGNMENT) char nothing[1]; /* kernels add offsets to what is no scratch, too */
+    void *scratch = nothing;
     g_autoptr(GBytes) scratch_memory = NULL;
     g_autoptr(GBytes) packed = NULL;
     g_autoptr(GBytes) prepared = NULL;

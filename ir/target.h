@@ -15,7 +15,7 @@ typedef struct {
     const KilnKernel *kernel; /* the one that was bound */
     void *const *data;  /* address per operand, aligned to its element unless the kernel has it
                            in any_address; NULL where absent */
-    void *scratch;      /* of scratch_bytes(), 64-byte aligned; NULL where none was asked for */
+    void *scratch;      /* of scratch_bytes(), 64-byte aligned; never NULL */
     const void *packed; /* what pack() made when the program was bound; NULL where there is none */
     const void *prepared; /* what prepare() made; NULL where there is none */
     int threads;          /* 1, or the session's number: never changes a bit of the result */

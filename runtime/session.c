@@ -243,7 +243,7 @@ take_specialisation(KilnSession *session, KilnSpecialisation *made, GError **err
             .instr = call->instr,
             .kernel = call->kernel,
             .data = session->addresses + call->first_slot,
-            .scratch = call->scratch_offset < 0 ? NULL : session->arena + call->scratch_offset,
+            .scratch = call->scratch_offset < 0 ? nothing : session->arena + call->scratch_offset,
             .packed = call->packed ? g_bytes_get_data(call->packed, NULL) : NULL,
             .prepared = call->prepared,
             .threads = call->parallel ? session->threads : 1,
@@ -495,7 +495,8 @@ kiln_call_run(const KilnCall *calls, unsigned i, void *const *data, void *scratc
 {
     KilnKernelArgs args = calls[i].args;
     args.data = data;
-    args.scratch = scratch;
+    if (scratch)
+        args.scratch = scratch;
     return calls[i].run(&args);
 }
 
