@@ -7,6 +7,7 @@
 #include "tools/inputs.h"
 #include "tools/trace.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -291,8 +292,9 @@ parse_shape(const char *text, KilnShape *out, GError **error)
     const char *at = equals + 1;
     while (*at) {
         char *end;
+        errno = 0;
         int64_t dim = g_ascii_strtoll(at, &end, 10);
-        if (end == at || dim < 0 || out->rank == KILN_MAX_RANK || (*end && *end != 'x') ||
+        if (end == at || errno || dim < 0 || out->rank == KILN_MAX_RANK || (*end && *end != 'x') ||
             (*end == 'x' && !end[1]))
             return kiln_throw(error, KILN_ERROR_USAGE,
                               "--shape: expected NAME=1x3x224x224, found %s", text);
