@@ -44,11 +44,12 @@ static const char rule[] = "outline";
 
 typedef struct {
     uint32_t rank;
-    uint32_t floor;     /* the greatest rank that it reads */
-    bool is_read;       /* outside */
-    bool has_layout;    /* an anchor in it wants a layout of its own */
-    bool kept;          /* it pays */
-    GPtrArray *members; /* KilnNode*, NULL: they went into another region */
+    uint32_t floor;       /* the greatest rank that it reads */
+    bool is_read;         /* outside */
+    bool has_layout;      /* an anchor in it wants a layout of its own */
+    bool kept;            /* it pays */
+    const KilnNode *seen; /* the last node that was found to read it */
+    GPtrArray *members;   /* KilnNode*, NULL: they went into another region */
 } Region;
 
 typedef struct {
@@ -65,7 +66,8 @@ typedef struct {
     uint32_t *place;       /* by node id: among the nodes */
     GPtrArray *nodes;      /* KilnNode*, all, as they were */
     GPtrArray *regions;    /* Region*, owned */
-    GPtrArray *near; /* Region* whose values the node in hand reads, by rank, greatest first */
+    GPtrArray *near;    /* Region* whose values the node in hand reads, by rank, greatest first */
+    uint32_t near_rank; /* the greatest rank that it reads outside of regions */
     uint32_t last_rank;
     uint32_t fence; /* the last rank that a loop or a branch may read from inside */
 } Partition;
@@ -89,18 +91,18 @@ rank_of(const Partition *partition, const KilnValue *value)
     return region ? region->rank : partition->rank[def->id];
 }
 
-/* The greatest rank that @node reads beside @a and @b, which may be NULL. */
+/* The greatest rank that the node in hand reads beside @a and @b, which may be NULL. The ranks of
+ * the others are what they were when it was looked at; those that went into @a or @b, at most as
+ * many as a region may have nodes, stand in front of them. */
 static uint32_t
-rank_beside(const Partition *partition, const KilnNode *node, const Region *a, const Region *b)
+rank_beside(const Partition *partition, const Region *a, const Region *b)
 {
-    uint32_t most = 0;
-    for (uint32_t i = 0; i < node->n_operands; i++) {
-        const KilnValue *value = node->operands[i].value;
-        const Region *region = region_of(partition, value);
-        if (!region || (region != a && region != b))
-            most = MAX(most, rank_of(partition, value));
+    for (guint i = 0; i < partition->near->len; i++) {
+        const Region *region = g_ptr_array_index(partition->near, i);
+        if (region->members && region != a && region != b)
+            return MAX(region->rank, partition->near_rank);
     }
-    return most;
+    return partition->near_rank;
 }
 
 static bool
@@ -121,10 +123,16 @@ find_near(Partition *partition, const KilnNode *node)
 {
     GPtrArray *near = partition->near;
     g_ptr_array_set_size(near, 0);
+    partition->near_rank = 0;
     for (uint32_t i = 0; i < node->n_operands; i++) {
-        Region *region = region_of(partition, node->operands[i].value);
-        if (region && !g_ptr_array_find(near, region, NULL))
+        const KilnValue *value = node->operands[i].value;
+        Region *region = region_of(partition, value);
+        if (!region)
+            partition->near_rank = MAX(partition->near_rank, rank_of(partition, value));
+        else if (region->seen != node)
             g_ptr_array_add(near, region);
+        if (region)
+            region->seen = node;
     }
     g_ptr_array_sort(near, by_rank);
 }
@@ -167,8 +175,8 @@ joins(const Partition *partition, const KilnNode *node, const Region *region)
     KilnPassContext *context = partition->context;
     GUARD(fused, !g_str_equal(partition->options->policy, "single"));
     GUARD(small_enough, region->members->len < (guint)partition->options->max_nodes);
-    GUARD(convex, rank_beside(partition, node, region, NULL) < region->rank ||
-                      is_movable(partition, region));
+    GUARD(convex,
+          rank_beside(partition, region, NULL) < region->rank || is_movable(partition, region));
     bool layout = shares_layout(region, node);
     switch (partition->roles[node->id]) {
     case KILN_VENDOR_TAIL:
@@ -188,21 +196,22 @@ fits(const Partition *partition, const Region *a, const Region *b)
     return true;
 }
 
-/* The rank of what @high and @low become with @node; 0 where a path leaves them and comes back. */
+/* The rank of what @high and @low become with the node in hand; 0 where a path leaves them and
+ * comes back. */
 static uint32_t
-common_rank(const Partition *partition, const Region *high, const Region *low, const KilnNode *node)
+common_rank(const Partition *partition, const Region *high, const Region *low)
 {
-    uint32_t rest = MAX(high->floor, rank_beside(partition, node, high, low));
+    uint32_t rest = MAX(high->floor, rank_beside(partition, high, low));
     if (rest < low->rank)
         return low->rank;
     return is_movable(partition, low) ? high->rank : 0;
 }
 
 static bool
-meets(const Partition *partition, const Region *high, const Region *low, const KilnNode *node)
+meets(const Partition *partition, const Region *high, const Region *low)
 {
     KilnPassContext *context = partition->context;
-    GUARD(convex_together, common_rank(partition, high, low, node) != 0);
+    GUARD(convex_together, common_rank(partition, high, low) != 0);
     return true;
 }
 
@@ -229,9 +238,9 @@ gather(Partition *partition, const KilnNode *node, Region *region)
     for (guint i = 0; shares_layout(region, node) && i < partition->near->len; i++) {
         Region *other = g_ptr_array_index(partition->near, i);
         if (other == region || !other->members || !other->has_layout ||
-            !fits(partition, region, other) || !meets(partition, region, other, node))
+            !fits(partition, region, other) || !meets(partition, region, other))
             continue;
-        uint32_t rank = common_rank(partition, region, other, node);
+        uint32_t rank = common_rank(partition, region, other);
         bool smaller = region->members->len < other->members->len;
         Region *into = smaller ? other : region;
         merge(partition, into, smaller ? region : other, rank);
@@ -248,7 +257,7 @@ find_region(Partition *partition, const KilnNode *node)
         Region *region = g_ptr_array_index(partition->near, i);
         if (!joins(partition, node, region))
             continue;
-        if (rank_beside(partition, node, region, NULL) >= region->rank)
+        if (rank_beside(partition, region, NULL) >= region->rank)
             region->rank = ++partition->last_rank;
         return gather(partition, node, region);
     }
@@ -277,7 +286,7 @@ visit(Partition *partition, KilnNode *node)
         Region *other = g_ptr_array_index(partition->near, i);
         other->is_read |= other != region;
     }
-    uint32_t rank = rank_beside(partition, node, region, NULL);
+    uint32_t rank = rank_beside(partition, region, NULL);
     if (region) {
         region->floor = MAX(region->floor, rank);
         region->has_layout |= role == KILN_VENDOR_ANCHOR && partition->vendor->wants_layout(node);

@@ -9,6 +9,7 @@
 #include "tests/unit/runtime_case.h"
 
 #include <math.h>
+#include <time.h>
 
 #define OFFLOAD "partition-offload{when=always,min-us=0},compile-offload"
 
@@ -63,6 +64,40 @@ Test(offload, off_05_twelve_equal_layers_compile_once)
     g_autoptr(KilnIRModule) again = offloaded(text->str, OFFLOAD);
     cr_expect_eq(count(again, KILN_INSTR_call), 12u);
     cr_expect_eq(kiln_kernel_cache_compiled(), before + 1);
+}
+
+/* Processor seconds that a concat of @n convolutions of one input takes. */
+static double
+seconds_of_fan(int n)
+{
+    g_autoptr(GString) text = g_string_new("graph @fan(%x: f32[1,2,3,3], %w: f32[1,2,1,1]) {\n");
+    g_autoptr(GString) concat = g_string_new("  %y = concat(");
+    for (int i = 0; i < n; i++) {
+        g_string_append_printf(text, "  %%c%d = conv(%%x, %%w) : f32[1,1,3,3]\n", i);
+        g_string_append_printf(concat, "%s%%c%d", i ? ", " : "", i);
+    }
+    g_string_append_printf(text, "%s) {axis=1} : f32[1,%d,3,3]\n  return %%y\n}\n", concat->str, n);
+    KilnTarget target = test_vendor_target();
+    KilnPassOptions options = KILN_PASS_OPTIONS_INIT;
+    options.target = &target;
+    options.verify = false;
+    g_autoptr(KilnModel) model = model_of(text->str);
+    g_autoptr(KilnPassPipeline) pipeline =
+        kiln_pass_pipeline_parse_inline("partition-offload{when=always,min-us=0}", NULL);
+    clock_t before = clock();
+    KilnModule *module = kiln_compile_graph(model, NULL, pipeline, &options, NULL, NULL);
+    double seconds = (double)(clock() - before) / CLOCKS_PER_SEC;
+    cr_assert(module);
+    kiln_module_free(module);
+    return seconds;
+}
+
+/* A node that reads thousands of regions: eight times as many take no more than eight times as
+ * long, but for what caches no longer hold. */
+Test(offload, a_reader_of_many_regions_takes_linear_time)
+{
+    double few = seconds_of_fan(1500), many = seconds_of_fan(12000);
+    cr_expect_lt(many, 8 * 3 * few, "%.3f s for 12000 convolutions, %.3f s for 1500", many, few);
 }
 
 Test(offload, off_05_the_cache_forgets_with_the_last_reference)
