@@ -69,6 +69,21 @@ class Sources(CliTest):
                 self.assertTrue(re.sub(r"\);$", ")", " ".join(code.split())) in sources, f"{name}: not in the sources:\n{code}")
 
 
+    def test_functions_and_fields_exist(self):
+        """Documents name no function that no header declares, and no option of the interface that it lacks."""
+        headers = "".join(path.read_text(encoding="utf-8") for folder in ("graph", "ir", "passes", "backends", "runtime")
+                          for path in (SOURCE / folder).rglob("*.h"))
+        sources = "".join(path.read_text(encoding="utf-8") for folder in ("passes", "backends") for path in (SOURCE / folder).rglob("*.c"))
+        public = (SOURCE / "runtime/kiln.h").read_text(encoding="utf-8")
+        for path in DOCUMENTS:
+            text = path.read_text(encoding="utf-8")
+            for function in re.findall(r"\bkiln_[a-z_0-9]+(?=\()", text):
+                self.assertTrue(re.search(rf"\b{function}\b", headers + sources), f"{path.name}: {function}")
+            for options, field in re.findall(r"\b(Kiln\w+Options|KilnMemoryReport)\.(\w+)", text):
+                body = re.search(rf"typedef struct \{{((?:(?!typedef).)*?)\}} {options};", public, re.S)
+                self.assertTrue(body and re.search(rf"\b{field};", body.group(1)), f"{path.name}: {options}.{field}")
+
+
 class Options(CliTest):
     def test_every_option_is_described(self):
         """In the reference and in the manual, for each command; and they describe no others."""
