@@ -128,6 +128,7 @@ kiln_tensor_compare(const KilnTensor *got, const KilnTensor *want, double rtol, 
     if (!want_bytes)
         return FALSE;
     KilnDType dtype = got->type.dtype;
+    bool finite = isfinite(found.got) && isfinite(found.want);
     return kiln_throw(error, KILN_ERROR_MISMATCH,
                       "%" G_GINT64_FORMAT " of %" G_GINT64_FORMAT
                       " elements differ, the first is element %" G_GINT64_FORMAT
@@ -135,5 +136,5 @@ kiln_tensor_compare(const KilnTensor *got, const KilnTensor *want, double rtol, 
                       found.n_bad, found.n, found.first,
                       kiln_element_as_f64(dtype, g_bytes_get_data(want_bytes, NULL), found.first),
                       kiln_element_as_f64(dtype, g_bytes_get_data(got_bytes, NULL), found.first),
-                      found.max_abs, rtol, atol);
+                      finite ? found.max_abs : INFINITY, rtol, atol);
 }

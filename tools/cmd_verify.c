@@ -40,6 +40,24 @@ typedef struct {
 
 /* --- one case --- */
 
+/* Member @key, where there is one: a number that a tolerance can be. */
+static gboolean
+read_number(JsonObject *object, const char *key, double *out, GError **error)
+{
+    JsonNode *node = json_object_get_member(object, key);
+    if (!node)
+        return TRUE;
+    GType type = JSON_NODE_HOLDS_VALUE(node) ? json_node_get_value_type(node) : G_TYPE_NONE;
+    double value = type == G_TYPE_DOUBLE || type == G_TYPE_INT64 ? json_node_get_double(node) : -1;
+    if (value >= 0) {
+        *out = value;
+        return TRUE;
+    }
+    g_autofree char *found = json_to_string(node, FALSE);
+    return kiln_throw(error, KILN_ERROR_FORMAT, "%s: expected a number of 0 or more, found %s", key,
+                      found);
+}
+
 static gboolean
 read_tolerance(const Verify *verify, const char *dir, double *rtol, double *atol, GError **error)
 {
@@ -54,10 +72,13 @@ read_tolerance(const Verify *verify, const char *dir, double *rtol, double *atol
         JsonNode *root = json_parser_get_root(parser);
         JsonObject *object =
             root && JSON_NODE_HOLDS_OBJECT(root) ? json_node_get_object(root) : NULL;
-        if (object && json_object_has_member(object, "rtol"))
-            *rtol = json_object_get_double_member_with_default(object, "rtol", *rtol);
-        if (object && json_object_has_member(object, "atol"))
-            *atol = json_object_get_double_member_with_default(object, "atol", *atol);
+        if (!object)
+            return kiln_throw(error, KILN_ERROR_FORMAT, "%s: expected an object", path);
+        if (!read_number(object, "rtol", rtol, error) ||
+            !read_number(object, "atol", atol, error)) {
+            g_prefix_error(error, "%s: ", path);
+            return FALSE;
+        }
     }
     *rtol = verify->rtol >= 0 ? verify->rtol : *rtol;
     *atol = verify->atol >= 0 ? verify->atol : *atol;

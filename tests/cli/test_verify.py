@@ -95,6 +95,21 @@ class Verify(CliTest):
         for option in ("--rtol", "--atol"):
             self.fails(USAGE, f"{option}: expected 0 or more, found -1", "verify", "near", option, "-1")
 
+    def test_tolerances_that_are_none(self):
+        self.case("near", sets=[((-1, 2, 3), (0, 2, 3))])
+        for text, message in (('{"rtol": "abc"}', 'rtol: expected a number of 0 or more, found "abc"'),
+                              ('{"rtol": [1]}', "rtol: expected a number of 0 or more, found [1]"),
+                              ('{"atol": -3}', "atol: expected a number of 0 or more, found -3"),
+                              ('{"atol": null}', "atol: expected a number of 0 or more, found null"),
+                              ("[1]", "expected an object"), ("", "expected an object")):
+            self.write("near/data.json", text)
+            self.assertEqual(self.lines("near", status=FAILED)[0], f"FAIL near: near/data.json: {message}")
+
+    def test_differences_that_are_not_finite(self):
+        self.case("inf", sets=[((-1, float("inf"), 3), (0, 2, 3))])
+        self.assertIn("expected 2, found inf (largest difference inf, ", self.lines("inf", status=FAILED)[0])
+        self.assertEqual(self.json("verify", "inf", "--json", status=FAILED)["cases"][0]["status"], "fail")
+
     def test_json(self):
         self.case("cases/good", sets=[((-1, 2, 3), (0, 2, 3.001))])
         self.case("cases/odd", model=ODD)
