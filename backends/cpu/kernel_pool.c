@@ -2,10 +2,11 @@
 /* max_pool and average_pool in f32, one to three spatial dims.
  *
  * Windows fold the rows that they cover first, then along what these come to. Those that lie inside
- * the image are folded in vectors, and one at its edges alone. Where there are more of these or no
- * whole vector, and in three dims, the rows that windows cover are folded into one row, with room
- * for the padding at its ends, and that row is folded window by window. Windows without an element
- * give -inf (max) or 0 (average), those of nothing but -0 give -0. Operands: result, data. */
+ * the image are folded in vectors, all lines of a plane in one go, and those at its edges alone.
+ * Where there are more of these, and in three dims, the rows that windows cover are folded into one
+ * row, with room for the padding at its ends, and that row is folded window by window. Windows
+ * without an element give -inf (max) or 0 (average), those of nothing but -0 give -0. Operands:
+ * result, data. */
 #include "backends/cpu/cost.h"
 #include "backends/cpu/elementwise.h"
 #include "backends/cpu/kernel.h"
@@ -19,6 +20,7 @@
 enum {
     SLACK = 16, /* windows beyond the last one that KilnCpuWindows may read */
     EDGES = 1,  /* windows of a row that are folded one by one */
+    TAPS = 16,  /* of windows at most, of which a row has less than a vector: others are worth it */
 };
 
 /* Dims that are missing stand in front, with extent 1. */
@@ -118,10 +120,10 @@ typedef struct {
     float *counts;       /* per window of a row; less than 0 of empty ones: -0 becomes 0 */
     float *rows;         /* one per thread */
     int64_t row, bundle; /* floats of a row; rows of the result of a task */
-    /* Windows of a row that are read from the image itself, in vectors: up to end where stride - 1
-       floats follow the row, else up to safe_end. */
-    int64_t first, end, safe_end;
-    const float *in_end;
+    /* Windows of a row that are read from the image itself, in vectors: up to end where the image
+       has reach floats from the row on, else up to safe_end; and lines of windows that lie in it.
+     */
+    int64_t first, end, safe_end, reach, top, bottom;
 } Run;
 
 /* Folds the rows under windows (z, y) of @plane into @row; what is left and right of it stays. */
@@ -193,17 +195,27 @@ window_at(const Run *r, const Rows *rows, int64_t q, float count)
     return p->average ? y / (r->counts[q] * count) : y;
 }
 
-/* One row of the result, read from the image itself. */
 static void
-pool_row(const Run *r, Rows rows, float count, float *out)
+pool_windows(const Run *r, const KilnCpuWindows *w)
+{
+    if (r->p.average)
+        r->reducers->average_windows(w);
+    else
+        r->reducers->max_windows(w);
+}
+
+/* Lines of the result, read from the image itself, which ends at @image_end. */
+static void
+pool_lines(const Run *r, Rows rows, const float *image_end, int64_t lines, float count, float *out)
 {
     const Pool *p = &r->p;
     for (int64_t q = 0; rows.n == 0 && q < p->out[2]; q++)
         out[q] = p->average ? 0 : -INFINITY;
     if (rows.n == 0)
         return;
-    const float *row_end = rows.x + (rows.n - 1) * rows.pitch + p->in[2];
-    const int64_t end = r->in_end - row_end < p->stride[2] - 1 ? r->safe_end : r->end;
+    const int64_t line_in = p->stride[1] * p->in[2];
+    const float *last_row = rows.x + (rows.n - 1) * rows.pitch + (lines - 1) * line_in;
+    const int64_t end = image_end - last_row >= r->reach ? r->end : r->safe_end;
     KilnCpuWindows w = { .out = out + r->first,
                          .x = rows.x + r->first * p->stride[2] - p->pad[2],
                          .n = end - r->first,
@@ -212,16 +224,30 @@ pool_row(const Run *r, Rows rows, float count, float *out)
                          .dilation = p->dilation[2],
                          .rows = rows.n,
                          .pitch = rows.pitch,
+                         .lines = lines,
+                         .line_in = line_in,
+                         .line_out = p->out[2],
                          .counts = r->counts + r->first,
                          .count = count };
-    for (int64_t q = 0; q < r->first; q++)
-        out[q] = window_at(r, &rows, q, count);
-    for (int64_t q = end; q < p->out[2]; q++)
-        out[q] = window_at(r, &rows, q, count);
-    if (p->average)
-        r->reducers->average_windows(&w);
-    else
-        r->reducers->max_windows(&w);
+    pool_windows(r, &w);
+    for (int64_t i = 0; i < lines; i++, rows.x += line_in, out += p->out[2]) {
+        for (int64_t q = 0; q < r->first; q++)
+            out[q] = window_at(r, &rows, q, count);
+        for (int64_t q = end; q < p->out[2]; q++)
+            out[q] = window_at(r, &rows, q, count);
+    }
+}
+
+/* How many lines of windows from @y on have all their rows inside and reach no further than the
+ * image does; one if the first does not. */
+static int64_t
+lines_inside(const Run *r, Rows rows, const float *image_end, int64_t y, int64_t end)
+{
+    const Pool *p = &r->p;
+    const int64_t room = image_end - rows.x - (rows.n - 1) * rows.pitch - r->reach;
+    if (y < r->top || y >= r->bottom || rows.n == 0 || room < 0)
+        return 1;
+    return MIN(MIN(end, r->bottom) - y, room / (p->stride[1] * p->in[2]) + 1);
 }
 
 /* One row of the result, from rows that are folded into @row first. */
@@ -238,12 +264,10 @@ pool_folded(const Run *r, const float *plane, const int64_t at[2], float count, 
                          .taps = p->kernel[2],
                          .dilation = p->dilation[2],
                          .rows = 1,
+                         .lines = 1,
                          .counts = r->counts,
                          .count = count };
-    if (p->average)
-        r->reducers->average_windows(&w);
-    else
-        r->reducers->max_windows(&w);
+    pool_windows(r, &w);
 }
 
 /* Rows of the result, from row @first of plane @number on, until there are @n or the plane ends;
@@ -254,20 +278,22 @@ pool_plane(const Run *r, int64_t number, int64_t first, int64_t n, float *row)
     const Pool *p = &r->p;
     const int64_t per_plane = p->out[0] * p->out[1], end = MIN(first + n, per_plane);
     const int64_t image = number / p->channels, channel = number % p->channels;
-    const float *plane = r->in + image * p->in_image + channel * p->in[0] * p->in[1] * p->in[2];
+    const int64_t plane_in = p->in[0] * p->in[1] * p->in[2];
+    const float *plane = r->in + image * p->in_image + channel * plane_in;
+    const float *image_end = plane + (p->channels - channel) * plane_in;
     float *out = r->out + image * p->out_image + channel * per_plane * p->out[2];
-    int64_t at[2] = { first / p->out[1], first % p->out[1] };
-    for (int64_t i = first; i < end; i++) {
+    for (int64_t i = first, lines; i < end; i += lines) {
+        const int64_t at[2] = { i / p->out[1], i % p->out[1] };
         float count = 1;
         if (p->average)
             count = (float)MAX(1, count_taps(p, 0, at[0]) * count_taps(p, 1, at[1]));
-        if (r->first < r->end)
-            pool_row(r, rows_inside(p, plane, at[1]), count, out + i * p->out[2]);
-        else
+        lines = 1;
+        if (r->first < r->end) {
+            const Rows rows = rows_inside(p, plane, at[1]);
+            lines = lines_inside(r, rows, image_end, i, end);
+            pool_lines(r, rows, image_end, lines, count, out + i * p->out[2]);
+        } else {
             pool_folded(r, plane, at, count, row, out + i * p->out[2]);
-        if (++at[1] == p->out[1]) {
-            at[1] = 0;
-            at[0]++;
         }
     }
     return end - first;
@@ -287,35 +313,41 @@ run_task(const void *data, int64_t task, int thread)
         i += pool_plane(r, i / per_plane, i % per_plane, end - i, row);
 }
 
-/* How many windows end in the first @length positions of a row. */
+/* How many windows end in the first @length positions of dim @d. */
 static int64_t
-windows_within(const Pool *p, int64_t length)
+windows_within(const Pool *p, int d, int64_t length)
 {
-    const int64_t reach = (p->kernel[2] - 1) * p->dilation[2] + 1 - p->pad[2];
-    return MIN(p->out[2], (length - reach + p->stride[2]) / p->stride[2]);
+    const int64_t reach = (p->kernel[d] - 1) * p->dilation[d] + 1 - p->pad[d];
+    return MIN(p->out[d], (length - reach + p->stride[d]) / p->stride[d]);
 }
 
 /* Which windows lie inside the image; none where more than EDGES lie at its edges, which take as
- * long as a vector each. Narrow rows leave lanes of the widest vectors idle. */
+ * long as a vector each. Narrow rows
+ * leave lanes of the widest vectors idle. */
 static void
 find_inside(Run *r)
 {
     const Pool *p = &r->p;
     const int64_t first = (p->pad[2] + p->stride[2] - 1) / p->stride[2];
-    const int64_t safe_end = windows_within(p, p->in[2] - (p->stride[2] - 1));
-    const int64_t end = windows_within(p, p->in[2]);
+    const int64_t safe_end = windows_within(p, 2, p->in[2] - (p->stride[2] - 1));
+    const int64_t end = windows_within(p, 2, p->in[2]);
     const bool flat = p->kernel[0] == 1 && p->in[0] == 1 && p->out[0] == 1 && p->pad[0] == 0;
     const KilnCpuReducers *reducers = r->reducers;
-    if (safe_end - first < reducers->vector && reducers->vector > 8)
+    if (end - first <= 8 && reducers->vector > 8)
         reducers = kiln_cpu_reducers(KILN_CPU_ISA_AVX2);
-    if (!flat || safe_end - first < reducers->vector || p->out[2] - (end - first) > EDGES)
+    const bool narrow = end - first < reducers->vector;
+    if (!flat || end <= first || p->out[2] - (end - first) > EDGES ||
+        (narrow && p->kernel[1] * p->kernel[2] > TAPS))
         return;
     r->reducers = reducers;
     r->first = first;
-    r->safe_end = safe_end;
+    r->safe_end = safe_end - first < reducers->vector ? first : safe_end;
     r->end = end;
-    r->in_end = r->in + (p->planes / MAX(1, p->channels) - 1) * p->in_image +
-                p->channels * p->in[1] * p->in[2];
+    r->reach = first * p->stride[2] - p->pad[2] +
+               MAX(end - first, reducers->vector) * p->stride[2] +
+               (p->kernel[2] - 1) * p->dilation[2];
+    r->top = MAX(0, (p->pad[1] + p->stride[1] - 1) / p->stride[1]);
+    r->bottom = windows_within(p, 1, p->in[1]);
 }
 
 bool

@@ -254,16 +254,23 @@ window(const KilnCpuWindows *w, const float *x, Folding f)
 
 /* The last vector overlaps the one before, if there is one. */
 INLINED void
-windows_of(const KilnCpuWindows *w, Folding f)
+line_of_windows(const KilnCpuWindows *w, const float *x, float *out, Folding f)
 {
     for (int64_t first = 0; first < w->n; first += VW) {
         const int64_t last = w->n > VW ? w->n - VW : 0, q = first < last ? first : last;
         MASK mask = V_MASK(w->n - q);
-        V y = window(w, w->x + q * w->stride, f);
+        V y = window(w, x + q * w->stride, f);
         if (f.average)
             y = V_DIV(y, V_MUL(V_LOAD_SOME(w->counts + q, mask), V_SET1(w->count)));
-        V_STORE_SOME(w->out + q, mask, y);
+        V_STORE_SOME(out + q, mask, y);
     }
+}
+
+INLINED void
+windows_of(const KilnCpuWindows *w, Folding f)
+{
+    for (int64_t i = 0; i < w->lines; i++)
+        line_of_windows(w, w->x + i * w->line_in, w->out + i * w->line_out, f);
 }
 
 INLINED void

@@ -63,15 +63,17 @@ typedef struct {
     bool logarithm;
 } KilnCpuSoftmaxColumns;
 
-/* Windows along rows that are pitch apart and folded first: out[q] is made of x[r pitch + q stride
-   + k dilation] for r < rows, k < taps. More of x may be read: up to stride - 1 floats behind what
-   the last window needs or, where n is less than a vector, as if it were one. */
+/* Lines of windows along rows that are pitch apart and folded first: out[q] is made of x[r pitch +
+   q stride + k dilation] for r < rows, k < taps. More of x may be read: up to stride - 1 floats
+   behind what the last window of a line needs or, where n is less than a vector, as if it were one.
+ */
 typedef struct {
     float *out; /* not x */
     const float *x;
     int64_t n, stride, taps, dilation;
     int64_t rows, pitch;
-    const float *counts; /* averages: the sum is divided by counts[q] × count */
+    int64_t lines, line_in, line_out; /* from one to the next: floats of x and of out */
+    const float *counts;              /* averages: the sum is divided by counts[q] × count */
     float count;
 } KilnCpuWindows;
 
