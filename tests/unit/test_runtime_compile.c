@@ -142,7 +142,7 @@ Test(runtime_compile, dims_that_overflow_beside_a_zero)
     };
     KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
     for (size_t i = 0; i < G_N_ELEMENTS(models); i++)
-        refuses(models[i], &options, KILN_ERROR_SHAPE, "of less than 2^63 bytes, found f32[");
+        refuses(models[i], &options, KILN_ERROR_SHAPE, "less than 2^63 bytes, found f32[");
 }
 
 /* A shape that the model has itself may be said again, and must be the same. */
