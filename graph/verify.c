@@ -25,6 +25,8 @@ kiln_verify_throw(KilnVerify *verify, const char *format, ...)
     va_end(args);
     const KilnNode *node = verify->node;
     const char *function = verify->scope ? verify->scope->function->name : "";
+    if (!*function && verify->declared) /* bodies have no names of their own */
+        function = verify->declared;
     if (node)
         return kiln_throw(verify->error, KILN_ERROR_INVALID, "@%s: %s (%s): %s", function,
                           kiln_node_label(node), kiln_op_info(node->op)->name, message);
@@ -460,6 +462,7 @@ verify_declaration(KilnVerify *verify, const KilnDeclaration *declaration)
     const KilnFunction *body = declaration->body;
     if (!body)
         return true;
+    verify->declared = declaration->name;
     if (!verify_function(verify, body) || !verify_vendor_region(verify, body))
         return false;
     const KilnNode *results = kiln_function_return(body);
@@ -471,6 +474,7 @@ verify_declaration(KilnVerify *verify, const KilnDeclaration *declaration)
     for (uint32_t i = 0; fits && i < declaration->n_results; i++)
         fits = kiln_type_equal(&declaration->results[i], &results->operands[i].value->type);
     verify->node = NULL;
+    verify->declared = NULL;
     return fits || kiln_verify_throw(verify, "@%s: its body has another signature than is declared",
                                      declaration->name);
 }

@@ -19,6 +19,7 @@ typedef struct {
     KilnArena *scratch; /* of inference; emptied never, freed whole */
     KilnVerifyScope *scope;
     const KilnNode *node; /* the one that is looked at, for the error */
+    const char *declared; /* of the declaration whose body it is in; NULL: of none */
     GError **error;
 } KilnVerify;
 

@@ -310,6 +310,10 @@ Test(verify, a_call_of_what_is_not_declared_or_declared_otherwise)
         { "graph @g(%x: f32[2]) {\n  %y = vendor.executable @r(%x) : f32[2]\n  return %y\n}\n"
           "declare @r(f32[2]) -> f32[2], f32[2]\n",
           "call.kiln:2: @g: y (vendor.executable): @r is declared with 2 results, found 1" },
+        { "graph @g(%x: f32[2]) {\n  %y = vendor.executable @r(%x) : f32[2]\n  return %y\n}\n"
+          "declare @r(f32[2]) -> f32[2] body(%a: f32[2]) {\n"
+          "  %b = vendor.executable @r(%a) : f32[2]\n  return %b\n}\n",
+          "call.kiln:6: @r: b (vendor.executable): a region for a vendor has no calls of others" },
     };
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(GError) error = NULL;
