@@ -35,7 +35,8 @@ typedef struct {
     int64_t out_batch[KILN_CPU_GEMM_BATCH_RANK], bias_batch[KILN_CPU_GEMM_BATCH_RANK];
     KilnGemmStorage b_storage; /* of B as it comes, or came when it was packed; strides count
                                   elements */
-    bool a_packed, b_packed;   /* packed by kiln_cpu_gemm_pack_*: no batch stride but 0 then */
+    bool a_packed, b_packed;   /* packed by kiln_cpu_gemm_pack_*, which packs one matrix: batch
+                                  strides are between packed matrices then */
     KilnCpuIsa isa;
 } KilnCpuGemm;
 

@@ -34,16 +34,45 @@ storage_of(const KilnType *type)
     }
 }
 
+/* Matrices that the right operand is made of. */
+static int64_t
+count_right(const KilnInstr *instr)
+{
+    const KilnType *type = cpu_type(instr, 2);
+    int64_t n = 1;
+    for (int d = 0; d < type->rank - 2; d++)
+        n *= type->dims[d];
+    return n;
+}
+
+/* Whether the right operand is packed where it is constant. Several matrices in f32 are read in
+ * place, or packed by each run, nearly as fast; in 16 bits all of it would be converted by each. */
+static bool
+packs_right(const KilnInstr *instr, const KilnCpuGemm *g)
+{
+    bool narrow = g->b_storage != KILN_GEMM_F32 && count_right(instr) > 0 && g->k > 0 && g->n > 0;
+    for (int d = 0; d < g->rank; d++) {
+        if (g->b_batch[d] != 0)
+            return narrow;
+    }
+    return true;
+}
+
+/* Bytes of one packed matrix of the right operand, and of what keeps the next one aligned. */
+static int64_t
+packed_matrix(const KilnCpuGemm *g)
+{
+    return (kiln_cpu_gemm_pack_b_size(g) + 63) / 64 * 64;
+}
+
 /* A right operand that is not known to be constant may still be packed when the program is bound.
  */
 static size_t
 scratch_of(const KilnInstr *instr, KilnCpuGemm g, int threads)
 {
     size_t plain = (size_t)kiln_cpu_gemm_scratch_size(&g, threads);
-    for (int d = 0; d < g.rank; d++) {
-        if (g.b_batch[d] != 0)
-            return plain;
-    }
+    if (!packs_right(instr, &g))
+        return plain;
     g.b_packed = true;
     size_t packed = (size_t)kiln_cpu_gemm_scratch_size(&g, threads);
     return cpu_is_const(instr, 2) ? packed : MAX(packed, plain);
@@ -200,11 +229,7 @@ size_t
 kiln_cpu_matmul_packed(const KilnInstr *instr)
 {
     KilnCpuGemm g = matmul_problem(instr);
-    for (int d = 0; d < g.rank; d++) {
-        if (g.b_batch[d] != 0)
-            return 0;
-    }
-    return (size_t)kiln_cpu_gemm_pack_b_size(&g);
+    return packs_right(instr, &g) ? (size_t)(count_right(instr) * packed_matrix(&g)) : 0;
 }
 
 const char *
@@ -212,7 +237,10 @@ kiln_cpu_matmul_prepack(const KilnInstr *instr, const void *const *data, void *p
                         KilnSlice slice)
 {
     KilnCpuGemm g = matmul_problem(instr);
-    kiln_cpu_gemm_pack_b(&g, data[2], packed, slice);
+    int64_t n = count_right(instr), source = kiln_gemm_element_size(g.b_storage) * g.k * g.n;
+    for (int64_t i = 0; i < n; i++)
+        kiln_cpu_gemm_pack_b(&g, (const char *)data[2] + i * source,
+                             (char *)packed + i * packed_matrix(&g), slice);
     return NULL;
 }
 
@@ -226,6 +254,11 @@ const char *
 kiln_cpu_matmul(const KilnKernelArgs *args)
 {
     KilnCpuGemm g = matmul_problem(args->instr);
+    for (int d = 0; args->packed && d < g.rank; d++) {
+        if (g.b_batch[d] != 0)
+            g.b_batch[d] = g.b_batch[d] / (g.k * g.n) *
+                           (packed_matrix(&g) / kiln_gemm_element_size(g.b_storage));
+    }
     run(args, &g);
     return NULL;
 }
