@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """kiln itself: commands, help, and the options that every command takes."""
+import fcntl
 import json
 import os
+import pty
 import re
 import resource
 import signal
+import struct
 import subprocess
 import tempfile
+import termios
 import unittest
 
 from harness import ADD, FAILED, KILN, MODEL, OK, SHARED, USAGE, CliTest, main
@@ -159,6 +163,29 @@ class Names(CliTest):
         subprocess.run([KILN, "run", b"add\xff.kiln", "--random", "1", "--trace", "t.json"], cwd=self.dir, stdout=subprocess.DEVNULL,
                        check=True)
         self.assertIn("add\ufffd.kiln", [event["name"] for event in json.loads((self.dir / "t.json").read_text("utf-8"))["traceEvents"]])
+
+
+class Terminals(CliTest):
+    def test_progress_stays_in_its_row(self):
+        """A row that wraps could not be written again: checking each pass of a network takes long enough to show some."""
+        model = SHARED / "models/resnet18/model.onnx"
+        if not model.exists():
+            self.skipTest("no models beside the source tree")
+        ours, theirs = pty.openpty()
+        fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 20, 0, 0))
+        command = KILN, "opt", model, "--passes", "dedup-constants,cse", "--check", "-o", "/dev/null"
+        with subprocess.Popen(command, stderr=theirs, cwd=self.dir) as process:
+            os.close(theirs)
+            said = b""
+            while True:
+                try:
+                    said += os.read(ours, 65536)
+                except OSError:  # the other end is closed
+                    break
+        os.close(ours)
+        self.assertEqual(process.returncode, OK)
+        rows = [row for row in said.decode().split("\r\x1b[K") if row]
+        self.assertEqual([row for row in rows if len(row) > 19 or not re.match(r" *\d+ % ", row)], [])
 
 
 class Streams(CliTest):
