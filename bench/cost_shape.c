@@ -74,7 +74,14 @@ cost_shape_result(const Shape *shape)
         return 1;
     if (shape->kind == SHAPE_CONV_TRANSPOSE)
         return shape->extent * shape->stride;
-    return (shape->extent + 2 * (shape->kernel / 2) - shape->kernel) / shape->stride + 1;
+    return (shape->extent + 2 * cost_shape_pad(shape) - shape->kernel) / shape->stride + 1;
+}
+
+/* Windows of two, which halve a picture, have none. */
+int
+cost_shape_pad(const Shape *shape)
+{
+    return (shape->kernel - 1) / 2;
 }
 
 /* --- measuring --- */
@@ -111,7 +118,8 @@ line_of_rows(const Shape *shape)
 static char *
 line_of(const Shape *shape, ShapeWay way)
 {
-    int half = shape->kernel / 2, y = cost_shape_result(shape), in = shape->in, out = shape->out;
+    int half = cost_shape_pad(shape), y = cost_shape_result(shape), in = shape->in,
+        out = shape->out;
     bool winograd = shape->kind == SHAPE_CONV && shape->kernel == 3 && shape->stride == 1;
     if (way == WAY_WINOGRAD && !winograd)
         return NULL;
@@ -238,7 +246,8 @@ measure_kinds(GArray *shapes, char *const *only, double min_time, GError **error
         { 24, 24 }, { 64, 64 }, { 128, 128 }, { 256, 256 }, { 512, 512 }
     };
     static const int square[] = { 7, 13, 14, 28, 56, 112, 0 }, even[] = { 14, 28, 56, 112, 0 };
-    static const int big[] = { 56, 112, 224, 0 }, odd[] = { 7, 13, 27, 55, 111, 0 };
+    static const int big[] = { 56, 112, 224, 0 },
+                     halved[] = { 7, 13, 14, 27, 28, 55, 56, 111, 112, 0 };
     static const int small[] = { 7, 13, 14, 0 }, rows[] = { 1, 4, 16, 32, 64, 128, 512, 0 };
     static const int products[][2] = { { 64, 64 },    { 256, 256 }, { 256, 1024 }, { 1024, 256 },
                                        { 512, 1000 }, { 128, 512 }, { 768, 768 } };
@@ -265,7 +274,10 @@ measure_kinds(GArray *shapes, char *const *only, double min_time, GError **error
           grown,
           G_N_ELEMENTS(grown),
           even },
-        { { .kind = SHAPE_MAX_POOL, .kernel = 3, .stride = 2 }, pooled, G_N_ELEMENTS(pooled), odd },
+        { { .kind = SHAPE_MAX_POOL, .kernel = 3, .stride = 2 },
+          pooled,
+          G_N_ELEMENTS(pooled),
+          halved },
         { { .kind = SHAPE_MAX_POOL, .kernel = 2, .stride = 2 },
           pooled,
           G_N_ELEMENTS(pooled),

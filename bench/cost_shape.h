@@ -32,7 +32,7 @@ typedef enum {
 } ShapeWay;
 const char *cost_shape_way(ShapeWay way);
 
-/** Of square pictures in a batch of one, padded by half of the kernel. */
+/** Of square pictures in a batch of one, padded so that windows lie around their positions. */
 typedef struct {
     ShapeKind kind;
     int in, out, kernel, stride, extent;
@@ -44,6 +44,8 @@ typedef struct {
 bool cost_shape_has_layouts(ShapeKind kind);
 /** Extent of the result. */
 int cost_shape_result(const Shape *shape);
+/** Positions of padding before a dim; behind it there are as many, or what windows need. */
+int cost_shape_pad(const Shape *shape);
 
 /** Measures the shapes that costs are fitted to, each in each way for @min_time seconds. Without a
  * vendor library its ways are left out. */

@@ -30,7 +30,7 @@ picture(int channels, int extent, bool blocked)
 static dnnl_status_t
 describe_conv(const Shape *shape, bool blocked, dnnl_convolution_desc_t *op)
 {
-    int out = cost_shape_result(shape), half = shape->kernel / 2;
+    int out = cost_shape_result(shape), half = cost_shape_pad(shape);
     int behind = (out - 1) * shape->stride + shape->kernel - shape->extent - half;
     dnnl_memory_desc_t x = picture(shape->in, shape->extent, blocked);
     dnnl_memory_desc_t y = picture(shape->out, out, blocked), w;
@@ -69,7 +69,7 @@ describe_transposed(const Shape *shape, bool blocked, dnnl_deconvolution_desc_t 
 static dnnl_status_t
 describe_pool(const Shape *shape, bool blocked, dnnl_pooling_v2_desc_t *op)
 {
-    int out = cost_shape_result(shape), half = shape->kernel / 2;
+    int out = cost_shape_result(shape), half = cost_shape_pad(shape);
     bool average = shape->kind == SHAPE_GLOBAL_AVERAGE_POOL;
     int kernel = average ? shape->extent : shape->kernel, before = average ? 0 : half;
     int behind = average ? 0 : (out - 1) * shape->stride + shape->kernel - shape->extent - half;

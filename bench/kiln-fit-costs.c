@@ -61,7 +61,7 @@ static const Model models[] = {
 static bool
 own_terms(const Shape *s, ShapeWay way, int *kind, double terms[MAX_TERMS])
 {
-    int half = s->kernel / 2, y = cost_shape_result(s);
+    int half = cost_shape_pad(s), y = cost_shape_result(s);
     KilnCpuConv conv = { .batch = 1,
                          .ic = s->in,
                          .oc = s->out,
@@ -78,6 +78,7 @@ own_terms(const Shape *s, ShapeWay way, int *kind, double terms[MAX_TERMS])
                               .in = { 1, s->extent, s->extent },
                               .out = { 1, y, y },
                               .kernel = { 1, s->kernel, s->kernel } };
+    pool.edges = kiln_pool_edges(s->extent, y, s->kernel, s->stride, half);
     KilnCpuGemm gemm = kiln_cpu_gemm_dense(s->extent, s->out, s->in);
     gemm.b_packed = true;
     switch (s->kind) {

@@ -30,17 +30,27 @@ kiln_cpu_cost(KilnCpuCostKind kind, const double terms[KILN_CPU_TERMS])
     return us;
 }
 
+int64_t
+kiln_pool_edges(int64_t in, int64_t out, int64_t reach, int64_t stride, int64_t pad)
+{
+    int64_t first = (pad + stride - 1) / stride, end = (in + pad - reach + stride) / stride;
+    int64_t inside = (end < out ? end : out) - first;
+    return inside > 0 ? out - inside : out;
+}
+
+/* The choice of kernel_pool.c between windows of the image and rows that are folded first. */
 void
 kiln_pool_terms(const KilnCpuPoolShape *s, double terms[KILN_CPU_TERMS])
 {
     double rows = (double)s->planes * (double)s->out[0] * (double)s->out[1];
     double folds = (double)s->kernel[0] * (double)s->kernel[1];
-    terms[0] = rows * folds * vectors(s->in[2]);
+    bool folded = s->in[0] > 1 || s->edges > 1;
+    terms[0] = folded ? rows * folds * vectors(s->in[2]) : 0;
     terms[1] = rows;
-    terms[2] = rows * folds * (double)s->kernel[2] * vectors(s->out[2]);
-    terms[3] = 4 * (double)s->planes * (times3(s->in) + times3(s->out));
+    terms[2] = rows * (folded ? 1 : folds) * (double)s->kernel[2] * vectors(s->out[2]);
+    terms[3] = folded ? 0 : rows * (double)s->edges * folds * (double)s->kernel[2];
     terms[4] = 1;
-    terms[5] = 0;
+    terms[5] = folded ? rows : 0;
 }
 
 void

@@ -17,7 +17,7 @@
     X(depthwise, 6)                                                                                \
     X(transposed, 4)                                                                               \
     X(winograd, 5)                                                                                 \
-    X(pool, 5)                                                                                     \
+    X(pool, 6)                                                                                     \
     X(global_pool, 3)                                                                              \
     X(matmul, 4)                                                                                   \
     X(softmax, 3)                                                                                  \
@@ -58,8 +58,12 @@ void kiln_winograd_terms(const KilnCpuConv *conv, double terms[KILN_CPU_TERMS]);
 /** Extents of a pool, missing dims with extent 1. */
 typedef struct {
     int64_t planes, in[3], out[3], kernel[3];
+    int64_t edges; /* windows of a row that hang over its ends */
 } KilnCpuPoolShape;
-/** Vectors of rows that are folded, rows of the result, vectors of taps, bytes, and the call. */
+/** Of @out windows that reach over @reach positions, those that do not lie in a row of @in. */
+int64_t kiln_pool_edges(int64_t in, int64_t out, int64_t reach, int64_t stride, int64_t pad);
+/** Vectors of rows that are folded first, rows of the result, vectors of taps, taps of windows that
+ * are folded one by one, the call, and rows of the result that are made of rows folded first. */
 void kiln_pool_terms(const KilnCpuPoolShape *shape, double terms[KILN_CPU_TERMS]);
 /** Bytes, planes, and the call. */
 void kiln_global_pool_terms(const KilnCpuPoolShape *shape, double terms[KILN_CPU_TERMS]);

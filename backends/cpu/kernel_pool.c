@@ -376,6 +376,8 @@ kiln_cpu_pool_cost(const KilnInstr *instr)
     memcpy(shape.in, p.in, sizeof shape.in);
     memcpy(shape.out, p.out, sizeof shape.out);
     memcpy(shape.kernel, p.kernel, sizeof shape.kernel);
+    const int64_t reach = (p.kernel[2] - 1) * p.dilation[2] + 1;
+    shape.edges = kiln_pool_edges(p.in[2], p.out[2], reach, p.stride[2], p.pad[2]);
     double terms[KILN_CPU_TERMS];
     kiln_pool_terms(&shape, terms);
     return kiln_cpu_cost(KILN_CPU_COST_pool, terms);
