@@ -9,6 +9,20 @@
 
 typedef struct KilnKernel KilnKernel;
 
+/** Packed weights in a form whose size depends on their values, for where bytes count. Operands and
+ * @data are those of the kernel's pack(). */
+typedef struct {
+    /* Looks at the weights on up to @threads threads. Returns how many bytes they take, and in
+     * @head those that come first; 0 where they are better packed as pack() does. */
+    size_t (*measure)(const KilnInstr *instr, const void *const *data, int threads,
+                      GByteArray *head);
+    /* Packs them behind the head, which is at @packed already. Slices as in pack(). */
+    void (*pack)(const KilnInstr *instr, const void *const *data, void *packed, KilnSlice slice);
+    /* True where run() would read nothing but the @bytes bytes at @packed, from wherever they are.
+     */
+    bool (*is_sound)(const KilnInstr *instr, const void *packed, size_t bytes);
+} KilnFitted;
+
 /** What a bound kernel is called with. */
 typedef struct {
     const KilnInstr *instr;   /* attributes and operand types */
@@ -17,6 +31,7 @@ typedef struct {
                            in any_address; NULL where absent */
     void *scratch;      /* of scratch_bytes(), 64-byte aligned; never NULL */
     const void *packed; /* what pack() made when the program was bound; NULL where there is none */
+    bool fitted;        /* it was that of kernel->fitted */
     const void *prepared; /* what prepare() made; NULL where there is none */
     int threads;          /* 1, or the session's number: never changes a bit of the result */
 } KilnKernelArgs;
@@ -57,6 +72,7 @@ struct KilnKernel {
      * long as what was compiled for the instruction: it may be tried again. */
     const char *(*pack)(const KilnInstr *instr, const void *const *data, void *packed,
                         KilnSlice slice);
+    const KilnFitted *fitted; /* another form of the same, which run() takes too */
     /* Estimated time on one thread in microseconds, to choose between algorithms. */
     double (*cost)(const KilnInstr *instr);
     /* What run() would otherwise find out in every run, from the instruction alone: a stack's list

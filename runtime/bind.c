@@ -272,6 +272,7 @@ check_kernels(const KilnBinder *binder, GError **error)
         KilnStoredCall found =
             kiln_stored_call(call->instr, call->kernel, binder->options->threads);
         found.scratch = calls[c].scratch;
+        found.fitted = calls[c].fitted;
         if (memcmp(&found, &calls[c], sizeof found) == 0)
             continue;
         return kiln_throw(error, KILN_ERROR_UNSUPPORTED,

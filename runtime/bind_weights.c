@@ -144,6 +144,37 @@ find_data(Packing *packing, GError **error)
     return TRUE;
 }
 
+static void
+drop_sources(const KilnBoundCall *call)
+{
+    for (uint32_t i = 0; i < call->instr->n_operands; i++) {
+        const KilnBuffer *weight = packed_operand(call, i);
+        if (weight)
+            kiln_tensor_drop_pages(weight->constant->tensor);
+    }
+}
+
+/* The head of the form of fewer bytes, where the weights have one and bytes count; else empty. */
+static GByteArray *
+measure(const Group *group, const Packing *packing)
+{
+    const KilnBindOptions *options = group->weights->binder->options;
+    KilnBoundCall *call = packing->call;
+    GByteArray *head = g_byte_array_new();
+    if (!options->frugal || !call->kernel->fitted)
+        return head;
+    size_t bytes =
+        call->kernel->fitted->measure(call->instr, packing->data, options->threads, head);
+    if (call->packed_bytes >= FRUGAL_BYTES)
+        drop_sources(call);
+    call->fitted = bytes > 0;
+    if (bytes)
+        call->packed_bytes = bytes;
+    else
+        g_byte_array_set_size(head, 0);
+    return head;
+}
+
 static gboolean
 add_call(Group *group, KilnBoundCall *call, GError **error)
 {
@@ -155,6 +186,7 @@ add_call(Group *group, KilnBoundCall *call, GError **error)
         packing_clear(&packing);
         return FALSE;
     }
+    g_autoptr(GByteArray) head = measure(group, &packing);
     /* Zeros: what pack() leaves out is padding, which must not make equal weights differ. */
     call->packed =
         kiln_sealer_alloc(group->weights->sealer, call->packed_bytes, &packing.packed, error);
@@ -163,6 +195,8 @@ add_call(Group *group, KilnBoundCall *call, GError **error)
         g_prefix_error(error, "%s: packed weights: ", kiln_instr_label(instr));
         return FALSE;
     }
+    if (head->len)
+        memcpy(packing.packed, head->data, head->len);
     g_array_append_val(group->packings, packing);
     group->bytes += call->packed_bytes;
     /* A vendor brings threads of its own. */
@@ -184,23 +218,14 @@ pack_task(const void *data, int64_t index, int thread)
     const PackTask *task = &g_array_index(group->tasks, PackTask, group->first_task + index);
     Packing *packing = &g_array_index(group->packings, Packing, task->packing);
     const KilnBoundCall *call = packing->call;
+    if (call->fitted) {
+        call->kernel->fitted->pack(call->instr, packing->data, packing->packed, task->slice);
+        return;
+    }
     const char *message =
         call->kernel->pack(call->instr, packing->data, packing->packed, task->slice);
     if (message)
         atomic_store(&packing->failure, message);
-}
-
-static void
-drop_sources(const Group *group)
-{
-    for (guint p = 0; p < group->packings->len; p++) {
-        const KilnBoundCall *call = g_array_index(group->packings, Packing, p).call;
-        for (uint32_t i = 0; i < call->instr->n_operands; i++) {
-            const KilnBuffer *weight = packed_operand(call, i);
-            if (weight)
-                kiln_tensor_drop_pages(weight->constant->tensor);
-        }
-    }
 }
 
 /* What is packed row by row is read row by row: after each turn as much of it is needed no more as
@@ -216,8 +241,8 @@ run_tasks(Group *group)
     for (group->first_task = 0; group->first_task < all; group->first_task += step) {
         guint n = MIN(step, all - group->first_task);
         kiln_cpu_parallel(n, threads, pack_task, group);
-        if (turns)
-            drop_sources(group);
+        for (guint p = 0; turns && p < group->packings->len; p++)
+            drop_sources(g_array_index(group->packings, Packing, p).call);
     }
 }
 
@@ -395,6 +420,28 @@ stored_bytes(const KilnBinder *binder, KilnSectionKind kind, uint32_t index, uin
                            section ? section->size : 0);
 }
 
+/* The file says whether the weights of call @c are fitted, and their kernel whether it can read
+ * what there is: their size says nothing. */
+static GBytes *
+stored_packed(const KilnBinder *binder, uint32_t c, GError **error)
+{
+    const KilnProgramFile *stored = binder->options->stored;
+    KilnBoundCall *call = &binder->out->calls[c];
+    if (!kiln_program_file_calls(stored, NULL)[c].fitted)
+        return stored_bytes(binder, KILN_SECTION_PACKED, c, call->packed_bytes, error);
+    g_autoptr(GBytes) bytes = kiln_program_file_get(stored, KILN_SECTION_PACKED, c);
+    const KilnFitted *fitted = call->kernel->fitted;
+    size_t size = 0;
+    const void *data = bytes ? g_bytes_get_data(bytes, &size) : NULL;
+    if (!fitted || !data || !fitted->is_sound(call->instr, data, size))
+        return kiln_throw_null(error, KILN_ERROR_INVALID,
+                               "expected what %s packs in fewer bytes, found %zu other bytes",
+                               call->kernel->name, size);
+    call->fitted = true;
+    call->packed_bytes = size;
+    return g_steal_pointer(&bytes);
+}
+
 static gboolean
 take_packed(const KilnBinder *binder, GError **error)
 {
@@ -403,7 +450,7 @@ take_packed(const KilnBinder *binder, GError **error)
         KilnBoundCall *call = &out->calls[c];
         if (!call->packed_bytes)
             continue;
-        call->packed = stored_bytes(binder, KILN_SECTION_PACKED, c, call->packed_bytes, error);
+        call->packed = stored_packed(binder, c, error);
         if (!call->packed) {
             g_prefix_error(error, "%s: packed weights: ", kiln_instr_label(call->instr));
             return FALSE;

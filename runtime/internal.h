@@ -92,6 +92,7 @@ typedef struct {
     uint32_t first_slot;
     int64_t scratch_offset; /* in the arena; -1: none */
     size_t packed_bytes;    /* of the operands that the kernel wants packed; 0: none */
+    bool fitted;            /* packed by kernel->fitted, whose size was measured */
     GBytes *packed;
     void *prepared; /* NULL where the kernel prepares nothing */
 } KilnBoundCall;

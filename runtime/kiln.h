@@ -226,7 +226,8 @@ typedef struct {
     int64_t memory_limit; /* bytes of arena; 0: none. KILN_ERROR_LIMIT where the plan needs more */
     gboolean no_verify;   /* skip the verifier after each pass */
     gboolean prefer_memory; /* less memory is worth more than speed: no copies of weights that are
-                               larger than they are, and none beside them while they are packed */
+                               larger than they are, none beside them while they are packed, and
+                               fewer bytes where a kernel can do that: results have the same bits */
     gboolean train;         /* compile in training mode instead of inference mode */
     KilnProgressFn progress;
     KilnLogFn log;

@@ -54,7 +54,7 @@ typedef struct {
         'k', 'i', 'l', 'n', 'p', 'r', 'o', 'g'                                                     \
     }
 enum {
-    KILN_PROGRAM_FORMAT = 4,  /* grows with every change of the layout of files or packed weights */
+    KILN_PROGRAM_FORMAT = 5,  /* grows with every change of the layout of files or packed weights */
     KILN_SECTION_PAGE = 4096, /* that big sections begin on */
 };
 
@@ -76,6 +76,7 @@ typedef struct {
     int64_t scratch;        /* offset in the arena; -1: none */
     uint64_t scratch_bytes; /* that the kernel asks for */
     uint64_t packed_bytes;  /* of a region; 0 for others */
+    uint64_t fitted;        /* 1: packed weights have the form whose size depends on them, else 0 */
     KilnDigest vendor;      /* of what the vendor says it made of the region; zeros: no region */
     char kernel[40];        /* its name, cut where it is longer */
 } KilnStoredCall;

@@ -110,6 +110,7 @@ add_calls(Writer *writer)
         const KilnBoundCall *call = &made->calls[c];
         calls[c] = kiln_stored_call(call->instr, call->kernel, writer->program->threads);
         calls[c].scratch = call->scratch_offset;
+        calls[c].fitted = call->fitted;
     }
     g_autoptr(GBytes) bytes = g_bytes_new(calls, made->n_calls * sizeof *calls);
     add_section(writer, KILN_SECTION_CALLS, 0, bytes);

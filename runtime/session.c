@@ -245,6 +245,7 @@ take_specialisation(KilnSession *session, KilnSpecialisation *made, GError **err
             .data = session->addresses + call->first_slot,
             .scratch = call->scratch_offset < 0 ? nothing : session->arena + call->scratch_offset,
             .packed = call->packed ? g_bytes_get_data(call->packed, NULL) : NULL,
+            .fitted = call->fitted,
             .prepared = call->prepared,
             .threads = call->parallel ? session->threads : 1,
         };

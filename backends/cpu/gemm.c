@@ -7,7 +7,7 @@
 #include "backends/cpu/gemm.h"
 
 #include "backends/cpu/cost.h"
-#include "backends/cpu/gemm_core.h"
+#include "backends/cpu/gemm_exact.h"
 
 #include <string.h>
 
@@ -166,6 +166,37 @@ kiln_cpu_gemm_pack_b(const KilnCpuGemm *gemm, const void *src, void *dst, KilnSl
     Prepared p = prepare_packed(gemm, false);
     KilnGemmSide side = side_b(&p.g, src, false);
     kiln_gemm_pack_side(&p.plan, p.swapped ? &p.plan.rows : &p.plan.cols, &side, slice, dst);
+}
+
+int64_t
+kiln_cpu_gemm_exact_head_size(const KilnCpuGemm *gemm)
+{
+    Prepared p = prepare_packed(gemm, false);
+    bool few = !p.swapped && p.plan.rows.extent <= KILN_GEMM_NARROW_ROWS;
+    return few && gemm->b_storage == KILN_GEMM_F32 ? kiln_gemm_exact_head_size(&p.plan) : 0;
+}
+
+int64_t
+kiln_cpu_gemm_exact_fit(const KilnCpuGemm *gemm, const void *src, void *head, int threads)
+{
+    Prepared p = prepare_packed(gemm, false);
+    KilnGemmSide side = side_b(&p.g, src, false);
+    return kiln_gemm_exact_fit(&p.plan, &side, threads, head);
+}
+
+void
+kiln_cpu_gemm_exact_pack(const KilnCpuGemm *gemm, const void *src, void *head, KilnSlice slice)
+{
+    Prepared p = prepare_packed(gemm, false);
+    KilnGemmSide side = side_b(&p.g, src, false);
+    kiln_gemm_exact_pack(&p.plan, &side, slice, head);
+}
+
+bool
+kiln_cpu_gemm_exact_is_sound(const KilnCpuGemm *gemm, const void *head, int64_t bytes)
+{
+    Prepared p = prepare_packed(gemm, false);
+    return kiln_gemm_exact_is_sound(&p.plan, head, bytes);
 }
 
 int64_t

@@ -34,7 +34,7 @@ typedef struct {
     int64_t a_batch[KILN_CPU_GEMM_BATCH_RANK], b_batch[KILN_CPU_GEMM_BATCH_RANK];
     int64_t out_batch[KILN_CPU_GEMM_BATCH_RANK], bias_batch[KILN_CPU_GEMM_BATCH_RANK];
     KilnGemmStorage b_storage; /* of B as it comes, or came when it was packed; strides count
-                                  elements */
+                                  elements. EXACT: packed by kiln_cpu_gemm_exact_pack */
     bool a_packed, b_packed;   /* packed by kiln_cpu_gemm_pack_*, which packs one matrix: batch
                                   strides are between packed matrices then */
     KilnCpuIsa isa;
@@ -59,6 +59,19 @@ int64_t kiln_cpu_gemm_pack_b_size(const KilnCpuGemm *gemm);
  * is packed so where few rows read it. */
 void kiln_cpu_gemm_pack_a(const KilnCpuGemm *gemm, const void *src, float *dst, KilnSlice slice);
 void kiln_cpu_gemm_pack_b(const KilnCpuGemm *gemm, const void *src, void *dst, KilnSlice slice);
+
+/**
+ * B in fewer bytes without a bit lost, if few rows read it and its weights allow it:
+ * KILN_GEMM_EXACT (gemm_exact.h). It begins with what describes it, @head: head_size() bytes, zeros
+ * before fit(), which looks at the weights at @src (any byte address) and returns how many bytes
+ * there are with those that pack() puts behind; 0: it is no better than floats. is_sound() tells
+ * whether @bytes bytes that come from elsewhere hold all that a run would read.
+ */
+int64_t kiln_cpu_gemm_exact_head_size(const KilnCpuGemm *gemm); /* 0: never, for this problem */
+int64_t kiln_cpu_gemm_exact_fit(const KilnCpuGemm *gemm, const void *src, void *head, int threads);
+void kiln_cpu_gemm_exact_pack(const KilnCpuGemm *gemm, const void *src, void *head,
+                              KilnSlice slice);
+bool kiln_cpu_gemm_exact_is_sound(const KilnCpuGemm *gemm, const void *head, int64_t bytes);
 
 /** Bytes of scratch for @threads threads; more threads must not run with it. */
 int64_t kiln_cpu_gemm_scratch_size(const KilnCpuGemm *gemm, int threads);

@@ -6,6 +6,7 @@
  */
 #include "backends/cpu/gemm_core.h"
 
+#include "backends/cpu/gemm_exact.h"
 #include "backends/cpu/gemm_pack.h"
 #include "backends/cpu/parallel.h"
 
@@ -133,16 +134,51 @@ row_in_place(const KilnGemmPlan *p, const KilnGemmSide *rows)
            (uintptr_t)rows->base % sizeof(float) == 0;
 }
 
-/* The panel behind @col, where the two make a pair: few rows, and both whole and packed floats. */
+/* Where a column panel's block of depth is, and in *@exact how it is stored, if not as floats. */
+static const void *
+col_data(const Task *t, const KilnGemmPanel *col, KilnGemmDepth depth,
+         const KilnGemmExactBlock **exact)
+{
+    const KilnGemmPlan *p = t->call->plan;
+    if (p->cols.storage != KILN_GEMM_EXACT)
+        return panel_data(&t->cols, col, depth);
+    const KilnGemmExactBlock *head = t->cols.packed;
+    *exact = kiln_gemm_exact_block(p, head, col->start / p->kernels->max_cols, depth.start);
+    return kiln_gemm_exact_data(head, *exact);
+}
+
+/* The panel behind @col, where the two make a pair: few rows, and both whole and packed. */
 static bool
 pair_panel(const Task *t, int64_t j, const KilnGemmPanel *col, KilnGemmPanel *beside)
 {
     const KilnGemmPlan *p = t->call->plan;
-    bool packed = !t->cols.block && p->cols.storage == KILN_GEMM_F32;
+    bool packed = !t->cols.block && p->kernels->pair[p->cols.storage];
     if (!packed || p->rows.extent > p->kernels->pair_rows || j + 1 >= t->cols.end)
         return false;
     *beside = kiln_gemm_panel(p, &p->cols, j + 1);
     return col->pitch == beside->pitch && col->pitch == p->kernels->max_cols;
+}
+
+/* What is read behind the blocks of column panel @j, and of the one beside, if it is a pair: the
+ * tile asks for it. */
+static void
+find_soon(const Task *t, int64_t j, KilnGemmDepth depth, KilnGemmTile *tile)
+{
+    const KilnGemmPlan *p = t->call->plan;
+    const KilnGemmExactBlock *head = t->cols.packed;
+    int64_t k = depth.start;
+    j += tile->beside ? 2 : 1;
+    if (j >= t->cols.end) {
+        j = t->cols.first;
+        k += depth.size;
+    }
+    tile->soon = tile->soon_beside = tile->b; /* of the last ones */
+    if (k >= p->depth)
+        return;
+    const KilnGemmExactBlock *next = kiln_gemm_exact_block(p, head, j, k);
+    tile->soon = tile->soon_beside = kiln_gemm_exact_data(head, next);
+    if (j + 1 < t->cols.end)
+        tile->soon_beside = kiln_gemm_exact_data(head, next + 1);
 }
 
 /* All row panels against one column panel, or the two of a pair: the innermost loop, which keeps
@@ -153,8 +189,7 @@ run_col_panel(const Task *t, const KilnGemmPanel *col, const KilnGemmPanel *besi
 {
     const KilnGemmCall *call = t->call;
     const KilnGemmPlan *p = call->plan;
-    KilnGemmTile tile = { .b = panel_data(&t->cols, col, depth),
-                          .depth = depth.size,
+    KilnGemmTile tile = { .depth = depth.size,
                           .b_pitch = col->pitch,
                           .cols = col->extent,
                           .first = depth.start == 0,
@@ -172,10 +207,11 @@ run_col_panel(const Task *t, const KilnGemmPanel *col, const KilnGemmPanel *besi
         tile.lo = call->tail.lo;
         tile.hi = call->tail.hi;
     }
+    tile.b = col_data(t, col, depth, &tile.b_block);
     const float *next = (const float *)tile.b + depth.size * col->pitch; /* as a rule */
     KilnGemmDirect direct = direct_panel(p, &t->cols, col, depth.start);
     if (beside) {
-        tile.beside = panel_data(&t->cols, beside, depth);
+        tile.beside = col_data(t, beside, depth, &tile.beside_block);
         tile.cols += beside->extent;
     }
     if (direct.base) {
@@ -183,10 +219,13 @@ run_col_panel(const Task *t, const KilnGemmPanel *col, const KilnGemmPanel *besi
         tile.b_offsets = direct.offsets;
         tile.b_pitch = direct.pitch;
     }
+    if (p->cols.storage == KILN_GEMM_EXACT)
+        find_soon(t, col->start / p->kernels->max_cols, depth, &tile);
     for (int64_t i = t->rows.first; i < t->rows.end; i++) {
         KilnGemmPanel row = kiln_gemm_panel(p, &p->rows, i);
         tile.a = panel_data(&t->rows, &row, depth);
-        tile.soon = next + (i - t->rows.first) * depth.size * 16;
+        if (p->cols.storage != KILN_GEMM_EXACT)
+            tile.soon = next + (i - t->rows.first) * depth.size * 16;
         tile.rows = row.extent;
         if (t->stage) {
             tile.out = t->stage + (row.start - t->row0) * t->stage_pitch + col->start - t->col0;
@@ -200,7 +239,7 @@ run_col_panel(const Task *t, const KilnGemmPanel *col, const KilnGemmPanel *besi
         if (t->bias && !p->staged)
             tile.bias = t->bias + row.start * tile.bias_row + col->start * tile.bias_col;
         if (beside)
-            p->kernels->pair(&tile);
+            p->kernels->pair[p->cols.storage](&tile);
         else
             p->kernels->tile[p->cols.storage](&tile);
     }

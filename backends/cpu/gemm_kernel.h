@@ -20,28 +20,35 @@ enum {
     KILN_GEMM_NARROW_ROWS = 4, /* more need what they multiply more than once, as floats */
 };
 
-/* How a side is stored: as the floats that products are made of, or in 16 bits, which become floats
-   when they are loaded. */
+/* How a side is stored: as the floats that products are made of, in 16 bits, which become floats
+   when they are loaded, or as floats in 28 bits, where they are packed for few rows
+   (gemm_exact.h). */
 typedef enum {
     KILN_GEMM_F32,
     KILN_GEMM_BF16,
     KILN_GEMM_F16,
+    KILN_GEMM_EXACT,
     KILN_GEMM_STORAGES
 } KilnGemmStorage;
 
 static inline int64_t
 kiln_gemm_element_size(KilnGemmStorage storage)
 {
-    return storage == KILN_GEMM_F32 ? 4 : 2;
+    return storage == KILN_GEMM_BF16 || storage == KILN_GEMM_F16 ? 2 : 4;
 }
+
+struct KilnGemmExactBlock;
 
 /* One tile: out[rows, cols] (+)= alpha * a b, with what surrounds it. */
 typedef struct {
-    const float *a;           /* row panel, [depth][rows] */
-    const void *b;            /* column panel, rows of it b_pitch apart, or at offsets */
-    const float *beside;      /* pairs: the column panel behind b, of the same pitch */
+    const float *a;     /* row panel, [depth][rows] */
+    const void *b;      /* column panel, rows of it b_pitch apart, or at offsets */
+    const void *beside; /* pairs: the column panel behind b, of the same pitch */
+    const struct KilnGemmExactBlock *b_block,
+        *beside_block;        /* how b and beside are stored, EXACT */
     const int64_t *b_offsets; /* or NULL; cols is a multiple of the vector then */
-    const float *soon; /* needed after this tile: a cache line of it is asked for at each step */
+    const void *soon; /* needed after this tile: a cache line of it is asked for at each step */
+    const void *soon_beside; /* pairs, EXACT: the same for beside */
     float *out;
     int64_t depth, b_pitch, out_pitch;
     int64_t rows, cols; /* valid extents; cols may be less than the panel's pitch */
@@ -52,6 +59,20 @@ typedef struct {
     int64_t bias_row, bias_col;
     const float *residual; /* or NULL; strides of out; may be out itself */
 } KilnGemmTile;
+
+/* What surrounds the sums of a pair's second panel, which begins at column @col. */
+static inline KilnGemmTile
+kiln_gemm_tile_beside(const KilnGemmTile *pair, int64_t col)
+{
+    KilnGemmTile tile = *pair;
+    tile.cols -= col;
+    tile.out += col;
+    if (tile.bias)
+        tile.bias += col * tile.bias_col;
+    if (tile.residual)
+        tile.residual += col;
+    return tile;
+}
 
 /* A piece of a panel's row: len floats from src (floats from the row's start) to lane at. */
 typedef struct {
@@ -91,12 +112,13 @@ typedef struct {
 typedef struct {
     int64_t vector, max_rows, max_cols; /* in floats; max_cols = 2 * vector */
     int64_t pair_rows;                  /* of the largest pair; 0: there are none */
-    /* By how b is stored; in 16 bits: of up to KILN_GEMM_NARROW_ROWS rows, and without offsets. */
+    /* By how b is stored; but for F32: of up to KILN_GEMM_NARROW_ROWS rows, and without offsets. */
     void (*tile[KILN_GEMM_STORAGES])(const KilnGemmTile *tile);
     /* The same for sums with nothing around them (alpha 1, no bias, residual or bounds) where cols
        is a multiple of the vector and b has no offsets: out is b's product, or what it adds to. */
     void (*sums)(const KilnGemmTile *tile);
-    void (*pair)(const KilnGemmTile *tile); /* of two whole panels; cols counts both */
+    /* Of two whole panels; cols counts both. NULL for a storage that has none. */
+    void (*pair[KILN_GEMM_STORAGES])(const KilnGemmTile *tile);
     void (*copy)(const KilnGemmCopy *copy);
     void (*transpose)(const KilnGemmTranspose *transpose);
     void (*finish)(const KilnGemmFinish *finish);

@@ -19,6 +19,45 @@ load_bf16(const uint16_t *p)
 #define TILE_ROWS 6
 #include "backends/cpu/gemm_tile.h"
 
+#define EXACT __m256i
+#define EXACT_TABLE __m256i
+#define EXACT_LOAD(p) _mm256_loadu_si256((const __m256i *)(const void *)(p))
+#define KEEP_BITS(x, mask) _mm256_and_si256(x, _mm256_set1_epi32((int)(mask)))
+
+static inline __m256i
+exact_table(const uint8_t *exponents)
+{
+    return _mm256_broadcastsi128_si256(_mm_loadu_si128((const void *)exponents));
+}
+
+static inline __m256i
+exact_exponents(__m256i codes, __m256i table, const bool odd)
+{
+    if (odd)
+        codes = _mm256_srli_epi32(codes, 4);
+    return _mm256_shuffle_epi8(table, KEEP_BITS(codes, 0x0f0f0f0f));
+}
+
+static inline __m256
+exact_float(__m256i x, __m256i exponents, const int r)
+{
+    __m256i exponent =
+        r == 3 ? _mm256_srli_epi32(exponents, 1) : _mm256_slli_epi32(exponents, 23 - 8 * r);
+    return _mm256_castsi256_ps(
+        _mm256_or_si256(KEEP_BITS(x, 0x807fffff), KEEP_BITS(exponent, 0x7f800000)));
+}
+
+static inline __m256i
+exact_join(__m256i x, __m256i y, __m256i z)
+{
+    __m256i sign = KEEP_BITS(_mm256_slli_epi32(x, 8), 0x80000000);
+    __m256i low = _mm256_or_si256(sign, KEEP_BITS(_mm256_srli_epi32(x, 24), 0x7f));
+    __m256i high = _mm256_or_si256(KEEP_BITS(_mm256_srli_epi32(y, 16), 0x7f80),
+                                   KEEP_BITS(_mm256_srli_epi32(z, 8), 0x7f8000));
+    return _mm256_or_si256(low, high);
+}
+#include "backends/cpu/gemm_exact_tile.h"
+
 /* What one vector of a panel's row takes from one run. */
 typedef struct {
     const char *src; /* where lane 0 would be, were the run long enough */
@@ -68,7 +107,7 @@ const KilnGemmKernels kiln_gemm_kernels_avx2 = {
     .vector = VW,
     .max_rows = TILE_ROWS,
     .max_cols = 2 * VW,
-    .tile = { tile, tile_bf16, tile_f16 },
+    .tile = { tile, tile_bf16, tile_f16, tile_exact },
     .sums = tile_sums,
     .copy = copy,
     .finish = finish,

@@ -19,6 +19,42 @@ load_bf16(const uint16_t *p)
 #define TILE_ROWS 14
 #include "backends/cpu/gemm_tile.h"
 
+#define EXACT __m512i
+#define EXACT_TABLE __m512i
+#define EXACT_LOAD(p) _mm512_loadu_si512(p)
+/* Bits of a where the mask has ones, else of b. */
+#define PICK(mask, a, b) _mm512_ternarylogic_epi32(a, _mm512_set1_epi32((int)(mask)), b, 0xe2)
+
+static inline __m512i
+exact_table(const uint8_t *exponents)
+{
+    return _mm512_broadcast_i32x4(_mm_loadu_si128((const void *)exponents));
+}
+
+static inline __m512i
+exact_exponents(__m512i codes, __m512i table, const bool odd)
+{
+    if (odd)
+        codes = _mm512_srli_epi32(codes, 4);
+    return _mm512_shuffle_epi8(table, _mm512_and_si512(codes, _mm512_set1_epi32(0x0f0f0f0f)));
+}
+
+static inline __m512
+exact_float(__m512i x, __m512i exponents, const int r)
+{
+    __m512i exponent =
+        r == 3 ? _mm512_srli_epi32(exponents, 1) : _mm512_slli_epi32(exponents, 23 - 8 * r);
+    return _mm512_castsi512_ps(PICK(0x7f800000, exponent, x));
+}
+
+static inline __m512i
+exact_join(__m512i x, __m512i y, __m512i z)
+{
+    __m512i low = PICK(0x8000007f, _mm512_ror_epi32(x, 24), _mm512_ror_epi32(y, 16));
+    return PICK(0x80007fff, low, _mm512_ror_epi32(z, 8));
+}
+#include "backends/cpu/gemm_exact_tile.h"
+
 /* What one vector of a panel's row takes from one run. */
 typedef struct {
     const char *src; /* where lane 0 would be, were the run long enough */
@@ -63,9 +99,9 @@ const KilnGemmKernels kiln_gemm_kernels_avx512 = {
     .max_rows = TILE_ROWS,
     .max_cols = 2 * VW,
     .pair_rows = 4,
-    .tile = { tile, tile_bf16, tile_f16 },
+    .tile = { tile, tile_bf16, tile_f16, tile_exact },
     .sums = tile_sums,
-    .pair = pair,
+    .pair = { [KILN_GEMM_F32] = pair, [KILN_GEMM_EXACT] = pair_exact },
     .copy = copy,
     .finish = finish,
     .transpose = kiln_gemm_transpose_x86,

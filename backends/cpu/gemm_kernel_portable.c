@@ -30,6 +30,49 @@ load_f16(const uint16_t *p)
 #define TILE_ROWS 4
 #include "backends/cpu/gemm_tile.h"
 
+typedef uint32_t Exact __attribute__((vector_size(16)));
+
+#define EXACT Exact
+#define EXACT_TABLE const uint8_t *
+#define EXACT_LOAD(p) load_exact(p)
+#define exact_table(exponents) (exponents)
+
+static inline Exact
+load_exact(const void *p)
+{
+    Exact x;
+    memcpy(&x, p, sizeof x);
+    return x;
+}
+
+static inline Exact
+exact_exponents(Exact codes, const uint8_t *table, const bool odd)
+{
+    Exact x;
+    codes >>= odd ? 4 : 0;
+    for (int i = 0; i < 4; i++)
+        x[i] = table[codes[i] & 15] | (uint32_t)table[codes[i] >> 8 & 15] << 8 |
+               (uint32_t)table[codes[i] >> 16 & 15] << 16 |
+               (uint32_t)table[codes[i] >> 24 & 15] << 24;
+    return x;
+}
+
+static inline V
+exact_float(Exact x, Exact exponents, const int r)
+{
+    x = (x & 0x807fffff) | (exponents >> 8 * r & 0xff) << 23;
+    V y;
+    memcpy(&y, &x, sizeof y);
+    return y;
+}
+
+static inline Exact
+exact_join(Exact x, Exact y, Exact z)
+{
+    return (x << 8 & 0x80000000) | (x >> 24 & 0x7f) | (y >> 16 & 0x7f80) | (z >> 8 & 0x7f8000);
+}
+#include "backends/cpu/gemm_exact_tile.h"
+
 static void
 copy(const KilnGemmCopy *c)
 {
@@ -63,7 +106,7 @@ const KilnGemmKernels kiln_gemm_kernels_portable = {
     .vector = VW,
     .max_rows = TILE_ROWS,
     .max_cols = 2 * VW,
-    .tile = { tile, tile_bf16, tile_f16 },
+    .tile = { tile, tile_bf16, tile_f16, tile_exact },
     .sums = tile_sums,
     .copy = copy,
     .finish = finish,

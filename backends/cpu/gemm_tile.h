@@ -246,12 +246,7 @@ sum_pair(const KilnGemmTile *t, const int rows, const int sums)
     KilnGemmTile half = *t;
     half.cols = 2 * VW;
     store_sums(&half, &result);
-    half.cols = t->cols - 2 * VW;
-    half.out += 2 * VW;
-    if (half.bias)
-        half.bias += 2 * VW * t->bias_col;
-    if (half.residual)
-        half.residual += 2 * VW;
+    half = kiln_gemm_tile_beside(t, 2 * VW);
     store_sums(&half, &result_beside);
 }
 #endif

@@ -6,6 +6,8 @@
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/kernel_tail.h"
 
+#include <string.h>
+
 /* --- both --- */
 
 static bool
@@ -84,6 +86,8 @@ run(const KilnKernelArgs *args, KilnCpuGemm *g)
     const KilnInstr *instr = args->instr;
     uint32_t residual = kiln_tail_operand(instr->kind);
     g->b_packed = args->packed != NULL;
+    if (args->fitted)
+        g->b_storage = KILN_GEMM_EXACT;
     KilnCpuGemmArgs a = { .a = args->data[1],
                           .b = args->packed ? args->packed : args->data[2],
                           .out = args->data[0],
@@ -92,6 +96,24 @@ run(const KilnKernelArgs *args, KilnCpuGemm *g)
                           .scratch = args->scratch,
                           .threads = args->threads };
     kiln_cpu_gemm_run(g, &a);
+}
+
+static size_t
+measure(const KilnCpuGemm *g, const void *weights, int threads, GByteArray *head)
+{
+    int64_t size = kiln_cpu_gemm_exact_head_size(g);
+    if (size == 0)
+        return 0;
+    g_byte_array_set_size(head, (guint)size);
+    memset(head->data, 0, (size_t)size);
+    return (size_t)kiln_cpu_gemm_exact_fit(g, weights, head->data, threads);
+}
+
+static bool
+is_sound(const KilnCpuGemm *g, const void *packed, size_t bytes)
+{
+    return kiln_cpu_gemm_exact_head_size(g) > 0 &&
+           kiln_cpu_gemm_exact_is_sound(g, packed, (int64_t)bytes);
 }
 
 static double
@@ -159,6 +181,29 @@ kiln_cpu_gemm_prepack(const KilnInstr *instr, const void *const *data, void *pac
     kiln_cpu_gemm_pack_b(&g, data[2], packed, slice);
     return NULL;
 }
+
+static size_t
+gemm_measure(const KilnInstr *instr, const void *const *data, int threads, GByteArray *head)
+{
+    KilnCpuGemm g = gemm_problem(instr);
+    return measure(&g, data[2], threads, head);
+}
+
+static void
+gemm_pack_fitted(const KilnInstr *instr, const void *const *data, void *packed, KilnSlice slice)
+{
+    KilnCpuGemm g = gemm_problem(instr);
+    kiln_cpu_gemm_exact_pack(&g, data[2], packed, slice);
+}
+
+static bool
+gemm_is_sound(const KilnInstr *instr, const void *packed, size_t bytes)
+{
+    KilnCpuGemm g = gemm_problem(instr);
+    return is_sound(&g, packed, bytes);
+}
+
+const KilnFitted kiln_cpu_gemm_fitted = { gemm_measure, gemm_pack_fitted, gemm_is_sound };
 
 double
 kiln_cpu_gemm_cost(const KilnInstr *instr)
@@ -243,6 +288,29 @@ kiln_cpu_matmul_prepack(const KilnInstr *instr, const void *const *data, void *p
                              (char *)packed + i * packed_matrix(&g), slice);
     return NULL;
 }
+
+static size_t
+matmul_measure(const KilnInstr *instr, const void *const *data, int threads, GByteArray *head)
+{
+    KilnCpuGemm g = matmul_problem(instr);
+    return measure(&g, data[2], threads, head);
+}
+
+static void
+matmul_pack_fitted(const KilnInstr *instr, const void *const *data, void *packed, KilnSlice slice)
+{
+    KilnCpuGemm g = matmul_problem(instr);
+    kiln_cpu_gemm_exact_pack(&g, data[2], packed, slice);
+}
+
+static bool
+matmul_is_sound(const KilnInstr *instr, const void *packed, size_t bytes)
+{
+    KilnCpuGemm g = matmul_problem(instr);
+    return is_sound(&g, packed, bytes);
+}
+
+const KilnFitted kiln_cpu_matmul_fitted = { matmul_measure, matmul_pack_fitted, matmul_is_sound };
 
 double
 kiln_cpu_matmul_cost(const KilnInstr *instr)

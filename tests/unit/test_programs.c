@@ -531,7 +531,7 @@ Test(programs, OFF_14_other_makers_are_refused)
     refuses(&copy, copy.size, KILN_ERROR_FORMAT, "its header is none of Kiln's");
     *copy.header = whole;
     copy.header->format++;
-    refuses(&copy, copy.size, KILN_ERROR_UNSUPPORTED, "found format 5: compile the model again");
+    refuses(&copy, copy.size, KILN_ERROR_UNSUPPORTED, "found format 6: compile the model again");
     g_aligned_free(copy.data);
 }
 
