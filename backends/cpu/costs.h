@@ -5,11 +5,11 @@
 
 // clang-format off
 #define KILN_CPU_COSTS { \
-    [KILN_CPU_COST_direct] = { 7.824e-05, 2.453e-05, 3.637 }, \
-    [KILN_CPU_COST_pointwise] = { 7.132e-05, 6.939e-06, 0.5022 }, \
+    [KILN_CPU_COST_direct] = { 7.934e-05, 2.459e-05, 3.706 }, \
+    [KILN_CPU_COST_pointwise] = { 7.249e-05, 6.418e-06, 0.5334 }, \
     [KILN_CPU_COST_depthwise] = { 0.0001628, 0.0009036, 0.0002686, 0.01515, 2.215e-05, 0.1472 }, \
     [KILN_CPU_COST_transposed] = { 9.251e-05, 6.985e-05, 0, 20.14 }, \
-    [KILN_CPU_COST_winograd] = { 6.101e-05, 0.007219, 0.004774, 1.628e-05, 3.465 }, \
+    [KILN_CPU_COST_winograd] = { 6.27e-05, 0.007113, 0.005058, 1.665e-05, 3.672 }, \
     [KILN_CPU_COST_pool] = { 0.001062, 0.002336, 0.0007587, 0.0004049, 0.1239, 0.01436 }, \
     [KILN_CPU_COST_global_pool] = { 4.86e-06, 0.005529, 0.09229 }, \
     [KILN_CPU_COST_matmul] = { 6.642e-05, 1.514e-05, 3.466e-06, 0.2035 }, \

@@ -63,7 +63,7 @@ ROAD = "partition-offload{when=always,min-us=0},compile-offload,dce"
 FORCED = """version: 1
 graph:
   - include: own
-  - {pass: partition-offload, options: {when: always}}
+  - {pass: partition-offload, options: {when: always, min-us: 0}}
   - pass: compile-offload
   - pass: dce
 ir:
