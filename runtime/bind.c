@@ -222,10 +222,13 @@ list_buffers(KilnBinder *binder, const GPtrArray *buffers, KilnInfoList *list)
     kiln_info_list_init(list, buffers->len, names, types);
 }
 
-/* What its kernel asks for, and copies of operands in rows that it does not take. */
+/* What its kernel asks for, and copies of operands in rows that it does not take; nothing where
+ * nothing is computed. */
 static int64_t
 scratch_of(const KilnInstr *instr, const KilnStoredCall *call, const KilnBindOptions *options)
 {
+    if (kiln_instr_computes_nothing(instr))
+        return 0;
     for (uint32_t i = 0; i < instr->n_operands; i++) {
         const KilnBuffer *buffer = instr->operands[i].buffer;
         if (buffer && kiln_buffer_in_rows(buffer))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Programs on disk whose kernels are given operands in rows that they do not take: the copies are
- * scratch of the plan that is loaded. */
+/* Programs on disk whose plan has other scratch than their kernels ask for: copies of operands in
+ * rows that they do not take, or none where there is nothing to compute. */
 #include "tests/unit/runtime_case.h"
 
 #include "tests/fold_case.h"
@@ -23,12 +23,23 @@ run_into(KilnProgram *program, const float *x, float *y)
     must(kiln_session_run(session, &error), error);
 }
 
-Test(programs_rows, copies_are_in_the_plan)
+static KilnProgram *
+saved_and_loaded(KilnProgram *program)
 {
     GError *error = NULL;
-    g_autofree float *x = g_new(float, N_IN), *y = g_new(float, N_OUT), *z = g_new(float, N_OUT);
     g_autofree char *folder = g_dir_make_tmp("kiln-rows-XXXXXX", NULL);
     g_autofree char *path = g_build_filename(folder, "saved.kiln-program", NULL);
+    must(kiln_program_save(program, path, &error), error);
+    KilnProgram *loaded = kiln_program_load(path, NULL, &error);
+    cr_assert(loaded, "%s", error ? error->message : "");
+    g_unlink(path);
+    g_rmdir(folder);
+    return loaded;
+}
+
+Test(programs_rows, copies_are_in_the_plan)
+{
+    g_autofree float *x = g_new(float, N_IN), *y = g_new(float, N_OUT), *z = g_new(float, N_OUT);
     g_autoptr(KilnProgram) program =
         program_of("graph @f(%x: f32[2,8,5,6]) {\n"
                    "  %b = const @b : i64[1]\n  %e = const @e : i64[1]\n  %a = const @b : i64[1]\n"
@@ -38,13 +49,26 @@ Test(programs_rows, copies_are_in_the_plan)
                    "constants {\n  @b = [0] : i64[1]\n  @e = [1] : i64[1]\n"
                    "  @p = [0, 0, 0, 0, 0, 0, 2, 0] : i64[8]\n}\n",
                    NULL);
-    must(kiln_program_save(program, path, &error), error);
-    g_autoptr(KilnProgram) loaded = kiln_program_load(path, NULL, &error);
-    cr_assert(loaded, "%s", error ? error->message : "");
+    g_autoptr(KilnProgram) loaded = saved_and_loaded(program);
     mlp_fill(x, N_IN, 5);
     run_into(program, x, y);
     run_into(loaded, x, z);
     cr_expect_arr_eq(y, z, N_OUT * sizeof *y);
-    g_unlink(path);
-    g_rmdir(folder);
+}
+
+Test(programs_rows, nothing_to_compute_needs_no_scratch)
+{
+    GError *error = NULL;
+    KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
+    options.no_offload = TRUE;
+    g_autoptr(KilnProgram) program =
+        program_of("graph @f(%x: f32[2,16,0]) {\n  %w = const @w : f32[16,16,5]\n"
+                   "  %y = conv(%x, %w) {pads=[2,2], strides=[2]} : f32[2,16,0]\n  return %y\n}\n"
+                   "constants {\n  @w = random_uniform(seed=1, low=-1, high=1) : f32[16,16,5]\n}\n",
+                   &options);
+    g_autoptr(KilnProgram) loaded = saved_and_loaded(program);
+    g_autoptr(KilnSession) session = kiln_session_new(loaded, NULL, &error);
+    cr_assert(session, "%s", error ? error->message : "");
+    must(kiln_session_bind_input(session, 0, &error, 0, &error), error);
+    must(kiln_session_run(session, &error), error);
 }
