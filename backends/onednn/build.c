@@ -123,6 +123,23 @@ find_slot(const Builder *builder, const KilnBuffer *buffer, const dnnl_memory_de
     return UINT32_MAX;
 }
 
+/* A slot with what lies in @buffer as @from, as @md. A convolution and a transposed one read the
+ * same weights differently, and may want them in the same layout. */
+static uint32_t
+find_packed(const Builder *builder, const KilnBuffer *buffer, const dnnl_memory_desc_t *from,
+            const dnnl_memory_desc_t *md)
+{
+    const GArray *slots = builder->values[buffer->id];
+    for (guint i = 0; slots && i < slots->len; i++) {
+        uint32_t number = g_array_index(slots, uint32_t, i);
+        const Slot *slot = &g_array_index(builder->region->slots, Slot, number);
+        bool same = slot->from.ndims == 0 || dnnl_memory_desc_equal(&slot->from, from);
+        if (same && dnnl_memory_desc_equal(&slot->md, md))
+            return number;
+    }
+    return UINT32_MAX;
+}
+
 /* Which operand of the call @buffer is, an input of the region. */
 static uint32_t
 input_index(const Builder *builder, const KilnBuffer *buffer)
@@ -207,6 +224,7 @@ add_laid(Builder *builder, const KilnBuffer *buffer, const dnnl_memory_desc_t *f
     }
     uint32_t slot = add_slot(builder, SLOT_OPERAND, md);
     g_array_index(builder->region->slots, Slot, slot).index = input_index(builder, laid);
+    g_array_index(builder->region->slots, Slot, slot).from = *from;
     kiln_onednn_enter(builder, buffer, slot);
     return slot;
 }
@@ -215,12 +233,13 @@ uint32_t
 kiln_onednn_packed(Builder *builder, const KilnBuffer *buffer, const dnnl_memory_desc_t *from,
                    const dnnl_memory_desc_t *md)
 {
-    uint32_t slot = find_slot(builder, buffer, md);
+    uint32_t slot = find_packed(builder, buffer, from, md);
     if (slot != UINT32_MAX)
         return slot;
     if (builder->laid[buffer->id])
         return add_laid(builder, buffer, from, md);
     slot = add_slot(builder, SLOT_PACKED, md);
+    g_array_index(builder->region->slots, Slot, slot).from = *from;
     kiln_onednn_enter(builder, buffer, slot);
     return pack(builder, buffer, from, slot) ? slot : UINT32_MAX;
 }

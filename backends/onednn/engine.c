@@ -40,8 +40,8 @@ kiln_onednn_check(dnnl_status_t status, const char *what, GError **error)
 /* Found by running about a thousand problems with 1 to 16 threads: these give other bits with other
  * numbers of threads, or are what the library does without a kernel, a hundred times slower.
  * `brgconv` chooses by the number of threads where it takes a sum up again; `brgconv_1x1` has
- * nothing to choose. */
-static const char *const denied[] = { "ref", "gemm", "inner_product", "brgconv:" };
+ * nothing to choose. `brdgmm` adds something else than the residual behind an activation. */
+static const char *const denied[] = { "ref", "gemm", "inner_product", "brgconv:", "brdgmm" };
 
 bool
 kiln_onednn_allowed(const char *implementation)

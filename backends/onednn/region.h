@@ -26,6 +26,7 @@ typedef enum {
 
 typedef struct {
     dnnl_memory_desc_t md;
+    dnnl_memory_desc_t from; /* of packed weights: how they lie before that; else ndims is 0 */
     SlotPlace place;
     uint32_t index;
     size_t offset;

@@ -59,6 +59,27 @@ LACKED = (
     (", %n", ""),
     (", _, _, _, %k", ""),
 )
+# A depthwise convolution of channels that are single numbers, channels last because of what stands between it and the next one.
+RESIDUAL = """graph @f(%x: f32[1,24,1,1], %g: f32[20,20,1,1]) {
+  %w = const @w : f32[24,1,1,1]
+  %v = const @v : f32[32,24,1,1]
+  %sizes = const @sizes : i64[2]
+  %c = conv(%x, %w) {group=24} : f32[1,24,1,1]
+  %r = relu(%c) : f32[1,24,1,1]
+  %a = add(%x, %r) : f32[1,24,1,1]
+  %p, %q = split(%a, %sizes) {axis=1} : f32[1,4,1,1], f32[1,20,1,1]
+  %d = conv(%q, %g) : f32[1,20,1,1]
+  %e = concat(%p, %d) {axis=1} : f32[1,24,1,1]
+  %y = conv(%e, %v) : f32[1,32,1,1]
+  return %y
+}
+
+constants {
+  @w = random_uniform(seed=1, low=-0.5, high=0.5) : f32[24,1,1,1]
+  @v = random_uniform(seed=2, low=-0.5, high=0.5) : f32[32,24,1,1]
+  @sizes = [4, 20] : i64[2]
+}
+"""
 ROAD = "partition-offload{when=always,min-us=0},compile-offload,dce"
 FORCED = """version: 1
 graph:
@@ -105,6 +126,10 @@ class Anchors(CliTest):
         for more, attributes in LACKED:
             model = self.write("lstm.kiln", LSTM.replace("$MORE", more).replace("$ATTRS", attributes))
             self.assertNotIn("vendor.", self.kiln("opt", model, "--passes", ROAD), (more, attributes))
+
+    def test_residuals_behind_activations_of_channels_that_are_single_numbers(self):
+        road = "partition-offload{when=always,min-us=0},merge-offload{when=always},compile-offload,dce"
+        self.compare(self.write("residual.kiln", RESIDUAL), "--passes", road)
 
     def test_programs_keep_packed_gates(self):
         self.kiln("compile", self.rows, "--passes", ROAD, "-o", self.dir / "rows.kiln-program")

@@ -469,6 +469,13 @@ static const Problem problems[] = {
       "  %y = conv(%c, %v) {pads=[1,1,1,1]} : f32[1,16,16,16]\n  return %y\n}\n"
       "constants {\n" W("w", "f32[16,16,2,2]") W("b", "f32[16]") W("v", "f32[16,32,3,3]") "}\n",
       1 },
+    { "a convolution and a transposed one with the same weights",
+      "graph @f(%x: f32[1,24,6,5,6]) {\n"
+      "  %w = const @w : f32[24,24,1,1,1]\n  %b = const @b : f32[24]\n"
+      "  %c = conv(%x, %w) : f32[1,24,6,5,6]\n"
+      "  %y = conv_transpose(%c, %w, %b) : f32[1,24,6,5,6]\n  return %y\n}\n"
+      "constants {\n" W("w", "f32[24,24,1,1,1]") W("b", "f32[24]") "}\n",
+      1 },
     { "pools that round up, pad and average",
       "graph @f(%x: f32[1,16,13,13]) {\n"
       "  %w = const @w : f32[16,16,1,1]\n"
@@ -550,11 +557,15 @@ outputs_of(const char *text, gboolean no_offload, int threads, uint32_t *out_cal
     options.threads = threads;
     g_autoptr(KilnProgram) program = program_of(text, &options);
     g_autoptr(KilnSession) session = kiln_session_new(program, NULL, &error);
-    const KilnTensorInfo *input = kiln_program_input(program, 0);
-    g_autofree float *x = g_malloc((gsize)input->bytes);
-    for (int64_t i = 0; i < input->bytes / 4; i++)
-        x[i] = (float)((i * 37 % 101) - 50) / 50.0f;
-    bind(session, 0, x, (size_t)input->bytes);
+    g_autoptr(GPtrArray) inputs = g_ptr_array_new_with_free_func(g_free);
+    for (unsigned n = 0; n < kiln_program_n_inputs(program); n++) {
+        const KilnTensorInfo *input = kiln_program_input(program, n);
+        float *x = g_malloc((gsize)input->bytes);
+        g_ptr_array_add(inputs, x);
+        for (int64_t i = 0; i < input->bytes / 4; i++)
+            x[i] = (float)((i * 37 % 101) - 50) / 50.0f;
+        bind(session, n, x, (size_t)input->bytes);
+    }
     /* The second run finds what the first left behind. */
     run(session);
     run(session);
