@@ -98,24 +98,6 @@ run(const KilnKernelArgs *args, KilnCpuGemm *g)
     kiln_cpu_gemm_run(g, &a);
 }
 
-static size_t
-measure(const KilnCpuGemm *g, const void *weights, int threads, GByteArray *head)
-{
-    int64_t size = kiln_cpu_gemm_exact_head_size(g);
-    if (size == 0)
-        return 0;
-    g_byte_array_set_size(head, (guint)size);
-    memset(head->data, 0, (size_t)size);
-    return (size_t)kiln_cpu_gemm_exact_fit(g, weights, head->data, threads);
-}
-
-static bool
-is_sound(const KilnCpuGemm *g, const void *packed, size_t bytes)
-{
-    return kiln_cpu_gemm_exact_head_size(g) > 0 &&
-           kiln_cpu_gemm_exact_is_sound(g, packed, (int64_t)bytes);
-}
-
 static double
 cost_of(KilnCpuGemm g)
 {
@@ -181,29 +163,6 @@ kiln_cpu_gemm_prepack(const KilnInstr *instr, const void *const *data, void *pac
     kiln_cpu_gemm_pack_b(&g, data[2], packed, slice);
     return NULL;
 }
-
-static size_t
-gemm_measure(const KilnInstr *instr, const void *const *data, int threads, GByteArray *head)
-{
-    KilnCpuGemm g = gemm_problem(instr);
-    return measure(&g, data[2], threads, head);
-}
-
-static void
-gemm_pack_fitted(const KilnInstr *instr, const void *const *data, void *packed, KilnSlice slice)
-{
-    KilnCpuGemm g = gemm_problem(instr);
-    kiln_cpu_gemm_exact_pack(&g, data[2], packed, slice);
-}
-
-static bool
-gemm_is_sound(const KilnInstr *instr, const void *packed, size_t bytes)
-{
-    KilnCpuGemm g = gemm_problem(instr);
-    return is_sound(&g, packed, bytes);
-}
-
-const KilnFitted kiln_cpu_gemm_fitted = { gemm_measure, gemm_pack_fitted, gemm_is_sound };
 
 double
 kiln_cpu_gemm_cost(const KilnInstr *instr)
@@ -289,29 +248,6 @@ kiln_cpu_matmul_prepack(const KilnInstr *instr, const void *const *data, void *p
     return NULL;
 }
 
-static size_t
-matmul_measure(const KilnInstr *instr, const void *const *data, int threads, GByteArray *head)
-{
-    KilnCpuGemm g = matmul_problem(instr);
-    return measure(&g, data[2], threads, head);
-}
-
-static void
-matmul_pack_fitted(const KilnInstr *instr, const void *const *data, void *packed, KilnSlice slice)
-{
-    KilnCpuGemm g = matmul_problem(instr);
-    kiln_cpu_gemm_exact_pack(&g, data[2], packed, slice);
-}
-
-static bool
-matmul_is_sound(const KilnInstr *instr, const void *packed, size_t bytes)
-{
-    KilnCpuGemm g = matmul_problem(instr);
-    return is_sound(&g, packed, bytes);
-}
-
-const KilnFitted kiln_cpu_matmul_fitted = { matmul_measure, matmul_pack_fitted, matmul_is_sound };
-
 double
 kiln_cpu_matmul_cost(const KilnInstr *instr)
 {
@@ -330,3 +266,41 @@ kiln_cpu_matmul(const KilnKernelArgs *args)
     run(args, &g);
     return NULL;
 }
+
+/* --- packed in fewer bits --- */
+
+static KilnCpuGemm
+problem(const KilnInstr *instr)
+{
+    return instr->kind == KILN_INSTR_gemm ? gemm_problem(instr) : matmul_problem(instr);
+}
+
+static size_t
+measure(const KilnInstr *instr, const void *const *data, int threads, GByteArray *head)
+{
+    KilnCpuGemm g = problem(instr);
+    int64_t size = kiln_cpu_gemm_exact_head_size(&g);
+    if (size == 0)
+        return 0;
+    g_byte_array_set_size(head, (guint)size);
+    memset(head->data, 0, (size_t)size);
+    return (size_t)kiln_cpu_gemm_exact_fit(&g, data[2], head->data, threads);
+}
+
+static void
+pack_fitted(const KilnInstr *instr, const void *const *data, void *packed, KilnSlice slice)
+{
+    KilnCpuGemm g = problem(instr);
+    kiln_cpu_gemm_exact_pack(&g, data[2], packed, slice);
+}
+
+static bool
+is_sound(const KilnInstr *instr, const void *packed, size_t bytes)
+{
+    KilnCpuGemm g = problem(instr);
+    return kiln_cpu_gemm_exact_head_size(&g) > 0 &&
+           kiln_cpu_gemm_exact_is_sound(&g, packed, (int64_t)bytes);
+}
+
+const KilnFitted kiln_cpu_gemm_fitted = { measure, pack_fitted, is_sound };
+const KilnFitted kiln_cpu_matmul_fitted = { measure, pack_fitted, is_sound };

@@ -111,23 +111,11 @@ kiln_onednn_slot(const Builder *builder, const KilnBuffer *buffer)
     return g_array_index(builder->values[buffer->id], uint32_t, 0);
 }
 
+/* A slot with what lies in @buffer, in weights as @from, as @md. A convolution and a transposed one
+ * read the same weights differently, and may want them in the same layout. */
 static uint32_t
-find_slot(const Builder *builder, const KilnBuffer *buffer, const dnnl_memory_desc_t *md)
-{
-    const GArray *slots = builder->values[buffer->id];
-    for (guint i = 0; slots && i < slots->len; i++) {
-        uint32_t slot = g_array_index(slots, uint32_t, i);
-        if (dnnl_memory_desc_equal(kiln_onednn_slot_md(builder, slot), md))
-            return slot;
-    }
-    return UINT32_MAX;
-}
-
-/* A slot with what lies in @buffer as @from, as @md. A convolution and a transposed one read the
- * same weights differently, and may want them in the same layout. */
-static uint32_t
-find_packed(const Builder *builder, const KilnBuffer *buffer, const dnnl_memory_desc_t *from,
-            const dnnl_memory_desc_t *md)
+find_slot(const Builder *builder, const KilnBuffer *buffer, const dnnl_memory_desc_t *from,
+          const dnnl_memory_desc_t *md)
 {
     const GArray *slots = builder->values[buffer->id];
     for (guint i = 0; slots && i < slots->len; i++) {
@@ -233,7 +221,7 @@ uint32_t
 kiln_onednn_packed(Builder *builder, const KilnBuffer *buffer, const dnnl_memory_desc_t *from,
                    const dnnl_memory_desc_t *md)
 {
-    uint32_t slot = find_packed(builder, buffer, from, md);
+    uint32_t slot = find_slot(builder, buffer, from, md);
     if (slot != UINT32_MAX)
         return slot;
     if (builder->laid[buffer->id])
@@ -274,9 +262,6 @@ kiln_onednn_alias(Builder *builder, uint32_t slot, const dnnl_memory_desc_t *md)
 uint32_t
 kiln_onednn_slot_as(Builder *builder, const KilnBuffer *buffer, const dnnl_memory_desc_t *md)
 {
-    uint32_t slot = find_slot(builder, buffer, md);
-    if (slot != UINT32_MAX)
-        return slot;
     if (kiln_onednn_is_constant(builder, buffer)) {
         dnnl_memory_desc_t plain = kiln_onednn_plain(&buffer->type), from = plain;
         /* One shape may stand for another with more dims, or fewer: the bytes are the same. */
@@ -284,6 +269,9 @@ kiln_onednn_slot_as(Builder *builder, const KilnBuffer *buffer, const dnnl_memor
             dnnl_memory_desc_reshape(&from, &plain, md->ndims, md->dims);
         return kiln_onednn_packed(builder, buffer, &from, md);
     }
+    uint32_t slot = find_slot(builder, buffer, md, md);
+    if (slot != UINT32_MAX)
+        return slot;
     uint32_t from = kiln_onednn_slot(builder, buffer);
     slot = add_slot(builder, SLOT_WORKSPACE, md);
     if (!kiln_onednn_reorder(builder, from, slot, "reorder"))
@@ -329,7 +317,7 @@ kiln_onednn_part(Builder *builder, const KilnBuffer *buffer)
     const KilnBuffer *whole = join->concat->operands[0].buffer;
     dnnl_memory_desc_t md = kiln_onednn_md(&whole->type, LAYOUT_BLOCKED);
     dnnl_memory_desc_t part = kiln_onednn_md(&buffer->type, LAYOUT_BLOCKED);
-    uint32_t root = find_slot(builder, whole, &md);
+    uint32_t root = find_slot(builder, whole, &md, &md);
     if (root == UINT32_MAX) {
         root = add_result_slot(builder, whole, &md);
         kiln_onednn_enter(builder, whole, root);

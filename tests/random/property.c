@@ -36,23 +36,28 @@ property_new(const char *passes, GError **error)
     return property;
 }
 
+static Property *
+property_new_whole(const char *what, uint64_t seed)
+{
+    Property *property = g_new0(Property, 1);
+    property->passes = g_strdup(what);
+    property->seed = seed;
+    return property;
+}
+
 Property *
 property_new_ways(uint64_t seed)
 {
-    Property *property = g_new0(Property, 1);
-    property->passes = g_strdup("constants given in every way");
+    Property *property = property_new_whole("constants given in every way", seed);
     property->ways = true;
-    property->seed = seed;
     return property;
 }
 
 Property *
 property_new_offload(uint64_t seed)
 {
-    Property *property = g_new0(Property, 1);
-    property->passes = g_strdup("programs through the vendor");
+    Property *property = property_new_whole("programs through the vendor", seed);
     property->offload = true;
-    property->seed = seed;
     return property;
 }
 
