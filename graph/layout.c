@@ -105,6 +105,23 @@ carries_slice(const KilnNode *node, const KilnType *result, const KilnLayout *la
     return true;
 }
 
+/* All parts alike: where they are whole blocks, each begins with one. */
+static bool
+carries_split(const KilnNode *node, const KilnType *result, const KilnLayout *layout)
+{
+    const KilnType *x = &node->operands[0].value->type;
+    int axis = kiln_type_axis(x, kiln_attrs(node, split)->axis);
+    g_autofree int64_t *parts = g_new(int64_t, node->n_results);
+    if (axis < 0 || x->rank != result->rank ||
+        !kiln_split_resolve(node, x->dims[axis], parts, NULL))
+        return false;
+    for (uint32_t r = 0; r < node->n_results; r++) {
+        if (parts[r] < 0 || parts[r] % layout->block[axis])
+            return false;
+    }
+    return true;
+}
+
 static bool
 carries_pad(const KilnNode *node, const KilnType *result, const KilnLayout *layout)
 {
@@ -145,6 +162,8 @@ carries_op(const KilnNode *node, const KilnType *result, const KilnLayout *layou
         return true;
     case KILN_OP_slice:
         return carries_slice(node, result, layout);
+    case KILN_OP_split:
+        return carries_split(node, result, layout);
     case KILN_OP_pad:
         return carries_pad(node, result, layout);
     case KILN_OP_channel_shuffle: {
@@ -160,6 +179,8 @@ bool
 kiln_layout_carries(const KilnNode *node, const KilnType *result)
 {
     KilnLayout layout;
+    if (node->n_results != 1 && node->op != KILN_OP_split)
+        return false;
     if (!kiln_layout_of(result, &layout) || layout.rank > KILN_MAX_RANK || result->quant ||
         kiln_type_elements(result) <= 1 || !kiln_layout_is_whole(result, &layout))
         return false;

@@ -26,8 +26,9 @@ bool kiln_layout_flatten(const KilnType *type, KilnType *out);
 /** True where operand @i of @node lies as a result of type @result does: the others are plain. */
 bool kiln_layout_follows(const KilnNode *node, uint32_t i, const KilnType *result);
 /** True where @node gives @result, its operands that follow it lying in the layout of @result, by
- * computing on the loops alone: element-wise operators, concat, slice, pad, reductions that keep
- * dims, channel_shuffle, as long as they leave blocks whole. All types must be static. */
+ * computing on the loops alone: element-wise operators, concat, slice, split, pad, reductions that
+ * keep dims, channel_shuffle, as long as they leave blocks whole. All types must be static. The
+ * parts of a split lie all in the layout, or none does. */
 bool kiln_layout_carries(const KilnNode *node, const KilnType *result);
 
 /** @value brought into layout @tag, plain where that is NULL, by a `pack` or `unpack` in front of

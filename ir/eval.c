@@ -309,14 +309,27 @@ keep(KilnLoweredNodes *nodes, const KilnNode *node, const KilnTensor *const *ope
     g_hash_table_replace(nodes->by_hash, hash_alike(node, operands), lowered);
 }
 
+/* A tensor as those that are computed: in a layout it has physical dims. */
+static KilnTensor *
+constant_tensor(const KilnConstant *constant, GError **error)
+{
+    if (!constant->type.layout)
+        return kiln_tensor_copy(constant->tensor);
+    KilnType type;
+    g_autoptr(GBytes) bytes = kiln_tensor_view(constant->tensor, error);
+    return bytes && kiln_payload_type(&constant->type, constant->name, &type, error)
+               ? kiln_tensor_new_data(&type, bytes, error)
+               : NULL;
+}
+
 gboolean
 kiln_target_evaluate_with(const KilnTarget *target, const KilnNode *node,
                           const KilnTensor *const *operands, const KilnEvaluateOptions *options,
                           KilnTensor **results, GError **error)
 {
     if (node->op == KILN_OP_const) {
-        results[0] = kiln_tensor_copy(kiln_attrs(node, const)->value->tensor);
-        return TRUE;
+        results[0] = constant_tensor(kiln_attrs(node, const)->value, error);
+        return results[0] != NULL;
     }
     const Lowered *alike = find_alike(options, node, operands);
     if (alike && run_alike(alike, target, node, operands, options, results))

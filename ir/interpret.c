@@ -393,17 +393,17 @@ execute(Machine *machine, const KilnInstr *instr, GError **error)
 /* --- results --- */
 
 gboolean
-kiln_buffer_payload_type(const KilnBuffer *buffer, KilnType *out, GError **error)
+kiln_payload_type(const KilnType *type, const char *name, KilnType *out, GError **error)
 {
     int64_t dims[2 * KILN_MAX_RANK];
-    int rank = buffer->type.rank;
-    if (buffer->type.layout && !kiln_layout_physical(&buffer->type, &rank, dims, error))
+    int rank = type->rank;
+    if (type->layout && !kiln_layout_physical(type, &rank, dims, error))
         return FALSE;
     if (rank > KILN_MAX_RANK)
         return kiln_throw(error, KILN_ERROR_UNSUPPORTED,
-                          "%s: layout %s has more than %d physical dims", buffer->name,
-                          buffer->type.layout, KILN_MAX_RANK);
-    *out = kiln_type_make(buffer->type.dtype, rank, buffer->type.layout ? dims : buffer->type.dims);
+                          "%s: layout %s has more than %d physical dims", name, type->layout,
+                          KILN_MAX_RANK);
+    *out = kiln_type_make(type->dtype, rank, type->layout ? dims : type->dims);
     return TRUE;
 }
 
@@ -412,7 +412,7 @@ static KilnTensor *
 take_tensor(Machine *machine, const KilnBuffer *buffer, GError **error)
 {
     KilnType type;
-    if (!kiln_buffer_payload_type(buffer, &type, error))
+    if (!kiln_payload_type(&buffer->type, buffer->name, &type, error))
         return NULL;
     g_autoptr(GBytes) bytes = g_steal_pointer(&machine->owned[buffer->id]);
     return kiln_tensor_new_data(&type, bytes, error);

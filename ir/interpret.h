@@ -27,9 +27,9 @@ typedef struct {
 gboolean kiln_ir_interpret(const KilnIRFunction *function, const KilnTarget *target,
                            const KilnInterpretation *run, GError **error);
 
-/** The type of a tensor that holds the bytes of @buffer: plain, with the physical dims where the
- * buffer's layout is blocked. KILN_ERROR_UNSUPPORTED where these are too many. */
-gboolean kiln_buffer_payload_type(const KilnBuffer *buffer, KilnType *out, GError **error);
+/** The type of a tensor that holds the bytes of a value of @type: plain, with the physical dims
+ * where the layout is blocked. KILN_ERROR_UNSUPPORTED, naming @name, where these are too many. */
+gboolean kiln_payload_type(const KilnType *type, const char *name, KilnType *out, GError **error);
 
 /** Evaluates a graph function node by node, each lowered alone: shares no whole-function lowering,
  * views or buffers with the IR of the function, so that it can tell whether they are right. Types

@@ -9,7 +9,7 @@
 bool
 kiln_lower_is_flat(const KilnNode *node)
 {
-    const KilnType *result = node->n_results == 1 ? &node->results[0].type : NULL;
+    const KilnType *result = node->n_results ? &node->results[0].type : NULL;
     if (!result || !result->layout)
         return false;
     for (uint32_t i = 0; i < node->n_operands; i++) {

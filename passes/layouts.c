@@ -84,9 +84,12 @@ static uint32_t
 find_carried(const KilnLayouts *layouts, const KilnNode *node)
 {
     uint32_t carried = 0;
-    if (node->n_results != 1 || kiln_op_has(node->op, KILN_TRAIT_REGION) ||
-        is_captured(&node->results[0]))
+    if (!node->n_results || kiln_op_has(node->op, KILN_TRAIT_REGION))
         return 0;
+    for (uint32_t r = 0; r < node->n_results; r++) {
+        if (is_captured(&node->results[r]))
+            return 0;
+    }
     for (uint32_t k = 0; k < layouts->vendor->n_layouts; k++) {
         KilnType laid = node->results[0].type;
         laid.layout = layouts->vendor->layout_tag(k, laid.rank);
@@ -328,22 +331,23 @@ is_one_piece(const KilnType *part, const KilnType *whole)
     return true;
 }
 
-/* What a slice or a concat copies: nothing where the parts are pieces of memory. */
+/* What a slice, a split or a concat copies: nothing where the parts are pieces of memory. */
 static double
 copies_us(const KilnLayouts *layouts, const KilnNode *node)
 {
-    bool is_slice = node->op == KILN_OP_slice;
+    bool joins = node->op == KILN_OP_concat;
     int label = layouts->label[node->id];
     double us = 0;
-    if (!is_slice && node->op != KILN_OP_concat)
+    if (!joins && node->op != KILN_OP_slice && node->op != KILN_OP_split)
         return 0;
-    for (uint32_t i = 0; i < (is_slice ? 1 : node->n_operands); i++) {
-        KilnType operand = node->operands[i].value->type, result = node->results[0].type;
+    for (uint32_t i = 0; i < (joins ? node->n_operands : node->n_results); i++) {
+        KilnType operand = node->operands[joins ? i : 0].value->type;
+        KilnType result = node->results[joins ? 0 : i].type;
         if (label != KILN_LABEL_KEPT)
             operand.layout = result.layout =
                 layouts->vendor->layout_tag((uint32_t)label, result.rank);
-        const KilnType *part = is_slice ? &result : &operand;
-        if (!is_one_piece(part, is_slice ? &operand : &result))
+        const KilnType *part = joins ? &operand : &result;
+        if (!is_one_piece(part, joins ? &result : &operand))
             us += kiln_reorder_us(part);
     }
     return us;

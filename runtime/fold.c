@@ -135,8 +135,8 @@ find_results(KilnFoldGroup *group, const bool *wanted, GError **error)
             KilnType type;
             if (!wanted[number])
                 continue;
-            if (!kiln_buffer_payload_type(g_ptr_array_index(call->function->outputs, r), &type,
-                                          error))
+            const KilnBuffer *output = g_ptr_array_index(call->function->outputs, r);
+            if (!kiln_payload_type(&output->type, output->name, &type, error))
                 return FALSE;
             g_array_append_val(group->results, number);
             g_array_append_val(types, type);

@@ -103,6 +103,10 @@ typedef struct {
 gboolean kiln_slice_resolve(const KilnNode *node, KilnSliceBox *out, bool *out_known,
                             GError **error);
 
+/** Sizes of the @parts of a `split`, one per result, along an axis of @size elements (-1: not known);
+ * -1 where not known. */
+gboolean kiln_split_resolve(const KilnNode *node, int64_t size, int64_t *parts, GError **error);
+
 /** Pads (begin and end per dim; negative: crops) of a `pad`. */
 gboolean kiln_pad_resolve(const KilnNode *node, int64_t begin[KILN_MAX_RANK],
                           int64_t end[KILN_MAX_RANK], bool *out_known, GError **error);

@@ -149,14 +149,13 @@ kiln_infer_concat(KilnInfer *in, GError **error)
 
 /* --- split --- */
 
-/* Sizes of the parts along an axis of @size elements; -1 where not known. */
-static gboolean
-split_sizes(const KilnInfer *in, int64_t size, int64_t *parts, GError **error)
+gboolean
+kiln_split_resolve(const KilnNode *node, int64_t size, int64_t *parts, GError **error)
 {
-    const KilnKnown *sizes = kiln_infer_known(in, 1);
-    uint32_t n = in->node->n_results;
-    bool stated = kiln_infer_type(in, 1);
-    bool uneven = kiln_attrs(in->node, split)->num_outputs != 0;
+    const KilnValue *stated = kiln_node_operand(node, 1);
+    const KilnKnown *sizes = stated ? stated->known : NULL;
+    uint32_t n = node->n_results;
+    bool uneven = kiln_attrs(node, split)->num_outputs != 0;
     int64_t chunk = size < 0 ? -1 : size / n + (uneven && size % n != 0);
     KilnWide sum = 0;
     for (uint32_t r = 0; r < n; r++) {
@@ -211,7 +210,7 @@ kiln_infer_split(KilnInfer *in, GError **error)
         return FALSE;
     if (x->rank >= 0 &&
         (!kiln_infer_axis(x->rank, kiln_attrs(in->node, split)->axis, &axis, error) ||
-         !split_sizes(in, x->dims[axis], parts, error)))
+         !kiln_split_resolve(in->node, x->dims[axis], parts, error)))
         return FALSE;
     int64_t strides[KILN_MAX_RANK], at = 0;
     if (kiln_known_operand(in, 0))

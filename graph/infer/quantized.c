@@ -176,13 +176,13 @@ see_to_quantization(KilnInfer *in, GError **error)
     return kiln_infer_throw_type(in, first, "a type that is not quantized", error);
 }
 
-/* A result lies as its operands do where the operator means the same there; element-wise shape
+/* Results lie as the operands do where the operator means the same there; element-wise shape
  * functions have seen to it. */
 static void
 see_to_layout(KilnInfer *in)
 {
     const KilnType *first = kiln_infer_type(in, 0);
-    if (in->node->n_results != 1 || !first || !first->layout || in->out[0].layout)
+    if (!in->node->n_results || !first || !first->layout || in->out[0].layout)
         return;
     KilnType laid = in->out[0];
     laid.layout = first->layout;
@@ -192,8 +192,10 @@ see_to_layout(KilnInfer *in)
             g_strcmp0(type->layout, first->layout) != 0)
             return;
     }
-    if (kiln_layout_carries(in->node, &laid))
-        in->out[0].layout = first->layout;
+    if (!kiln_layout_carries(in->node, &laid))
+        return;
+    for (uint32_t r = 0; r < in->node->n_results; r++)
+        in->out[r].layout = first->layout;
 }
 
 /* Whoever is behind this counts elements and bytes without asking whether they can be counted. */

@@ -21,9 +21,10 @@
  * requires nothing, preserves nothing; class U: a reduction sums in the order of memory.
  *
  * Which region computes in which of the vendor's layouts, and which operator between them in which,
- * is chosen by times: of the regions in each layout, of reorders, and of slices and concats that
- * copy in one layout and not in another. From each region's own best layout, groups of neighbours
- * are moved together, then nodes alone, as long as it all gets faster: never slower than before. */
+ * is chosen by times: of the regions in each layout, of reorders, and of slices, splits and concats
+ * that copy in one layout and not in another. From each region's own best layout, groups of
+ * neighbours are moved together, then nodes alone, as long as it all gets faster: never slower than
+ * before. */
 #include "graph/layout.h"
 #include "graph/outline.h"
 #include "passes/layouts.h"

@@ -153,7 +153,7 @@ make_input(const KilnBuffer *buffer)
     if (!buffer->type.layout)
         return splat;
     KilnType payload;
-    cr_assert(kiln_buffer_payload_type(buffer, &payload, &error));
+    cr_assert(kiln_payload_type(&buffer->type, buffer->name, &payload, &error));
     kiln_tensor_free(splat);
     return kiln_tensor_new_splat(&payload, 0.5);
 }

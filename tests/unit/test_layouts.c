@@ -34,15 +34,18 @@ Test(layouts, loops_of_tags)
 
 /* --- operators --- */
 
-static const char operators[] = "  %%a = relu(%%p) : f32[1,32,6,6]%s\n"
-                                "  %%b = mul(%%a, %%q) : f32[1,32,6,6]%s\n"
-                                "  %%c = concat(%%b, %%p) {axis=1} : f32[1,64,6,6]%s\n"
-                                "  %%d = slice(%%c, %%begin, %%end) : f32[1,32,4,6]%s\n"
-                                "  %%e = pad(%%d, %%pads) : f32[1,32,7,7]%s\n"
-                                "  %%f = reduce_max(%%e, %%axes) : f32[1,32,1,1]%s\n"
-                                "  %%g = sub(%%e, %%f) : f32[1,32,7,7]%s\n"
-                                "  %%h = %s(%%g)%s : f32[1,32,7,7]%s\n"
-                                "  %%i = clip(%%h, %%low) : f32[1,32,7,7]%s\n";
+static const char operators[] =
+    "  %%a = relu(%%p) : f32[1,32,6,6]%s\n"
+    "  %%b = mul(%%a, %%q) : f32[1,32,6,6]%s\n"
+    "  %%c = concat(%%b, %%p) {axis=1} : f32[1,64,6,6]%s\n"
+    "  %%d = slice(%%c, %%begin, %%end) : f32[1,32,4,6]%s\n"
+    "  %%e = pad(%%d, %%pads) : f32[1,32,7,7]%s\n"
+    "  %%f = reduce_max(%%e, %%axes) : f32[1,32,1,1]%s\n"
+    "  %%g = sub(%%e, %%f) : f32[1,32,7,7]%s\n"
+    "  %%h = %s(%%g)%s : f32[1,32,7,7]%s\n"
+    "  %%i = clip(%%h, %%low) : f32[1,32,7,7]%s\n"
+    "  %%j, %%k = split(%%i) {axis=1} : f32[1,16,7,7]%s, f32[1,16,7,7]%s\n"
+    "  %%l = concat(%%k, %%j) {axis=1} : f32[1,32,7,7]%s\n";
 
 /* The operators on values in @tag: packed before, unpacked behind; NULL: plain. */
 static char *
@@ -61,8 +64,8 @@ text_in(const char *tag, bool shuffle)
     g_string_append_printf(text, "  %%q = %s(%%y) : f32[1,32,1,1]%s\n", tag ? "pack" : "identity",
                            colon);
     g_string_append_printf(text, operators, colon, colon, colon, colon, colon, colon, colon, op,
-                           attrs, colon, colon);
-    g_string_append_printf(text, "  %%z = %s(%%i) : f32[1,32,7,7]\n", tag ? "unpack" : "identity");
+                           attrs, colon, colon, colon, colon, colon);
+    g_string_append_printf(text, "  %%z = %s(%%l) : f32[1,32,7,7]\n", tag ? "unpack" : "identity");
     g_string_append(text, "  return %z\n}\n"
                           "constants {\n"
                           "  @begin = [0, 16, 1, 0] : i64[4]\n"
