@@ -253,13 +253,25 @@ layout_of(const Plan *p)
     return l;
 }
 
-int64_t
-kiln_winograd_scratch_size(const KilnCpuConv *c, int threads)
+static int64_t
+scratch_of_team(const KilnCpuConv *c, int threads)
 {
     Plan p = plan_of(c, threads);
     double floats = (double)POINTS * ((double)p.v_point + (double)p.m_point) +
                     (double)planes_floats(&p) + (double)p.tiles;
     return floats * threads > 0x1p60 ? INT64_MAX : 4 * threads * layout_of(&p).end;
+}
+
+/* A smaller team may need more: its parts, and what is left behind them, are larger. */
+int64_t
+kiln_winograd_scratch_size(const KilnCpuConv *c, int threads)
+{
+    int64_t most = 0;
+    for (int team = 1; team <= threads; team++) {
+        int64_t bytes = scratch_of_team(c, team);
+        most = bytes > most ? bytes : most;
+    }
+    return most;
 }
 
 /* --- a round --- */

@@ -24,7 +24,7 @@ int64_t kiln_winograd_pack_size(const KilnCpuConv *conv);
 /** Transforms weights at @src, [oc, ic, 3, 3] at any byte address, to @dst, 64-byte aligned. */
 void kiln_winograd_pack(const KilnCpuConv *conv, const void *src, float *dst, KilnSlice slice);
 
-/** Bytes of scratch for @threads threads; INT64_MAX when no number can say it. */
+/** Bytes of scratch for up to @threads threads; INT64_MAX when no number can say it. */
 int64_t kiln_winograd_scratch_size(const KilnCpuConv *conv, int threads);
 
 /** out = tail(conv(in, weights) + bias), with weights of kiln_winograd_pack(). */

@@ -120,6 +120,8 @@ cpu_run(const RefCase *c, const CpuCall *call, void *out[CASE_MAX_OPERANDS])
         data[call->alias] = data[0];
     }
     size_t scratch = kernel->scratch_bytes ? kernel->scratch_bytes(&c->instr, call->threads) : 0;
+    for (int fewer = 1; scratch && fewer < call->threads; fewer++)
+        cr_assert_leq(kernel->scratch_bytes(&c->instr, fewer), scratch, "%d threads", fewer);
     KilnKernelArgs args = { .instr = &c->instr,
                             .data = data,
                             .scratch = scratch ? cpu_scratch(scratch) : NULL,

@@ -164,6 +164,20 @@ Test(cpu_winograd, as_a_direct_convolution)
     }
 }
 
+/* Memory is planned for the program's threads, and sessions may have fewer. */
+Test(cpu_winograd, fewer_threads_need_no_more_scratch)
+{
+    for (int64_t oc = 1; oc <= 256; oc *= 4) {
+        for (int64_t height = 4; height <= 64; height++) {
+            KilnCpuConv c = conv_of(&(Case){ 1, 8, oc, height, 44, { 1, 1 }, { 1, 1 } });
+            for (int threads = 2; threads <= 8; threads++)
+                cr_assert_leq(kiln_winograd_scratch_size(&c, threads - 1),
+                              kiln_winograd_scratch_size(&c, threads),
+                              "%ld channels, height %ld, %d threads", oc, height, threads);
+        }
+    }
+}
+
 Test(cpu_winograd, in_place_residual)
 {
     KilnCpuConv c = conv_of(&cases[4]);
