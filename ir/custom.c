@@ -194,8 +194,8 @@ bind_weights(const KilnCustom *custom, Step *step, GError **error)
             return FALSE;
         g_autofree const void **data = g_new0(const void *, instr->n_operands);
         for (uint32_t i = 0; i < instr->n_operands; i++) {
-            const KilnBuffer *buffer = instr->operands[i].buffer;
-            data[i] = buffer ? custom->literals[buffer->id] : NULL;
+            if (kiln_operand_is_const(instr, i))
+                data[i] = address_of(custom, instr->operands[i].buffer).literal;
         }
         const char *message = kernel->pack(instr, data, step->packed, KILN_SLICE_WHOLE);
         if (message)

@@ -255,9 +255,8 @@ pack(const Machine *machine, const KilnKernel *kernel, const KilnInstr *instr, G
         return FALSE;
     g_autofree const void **data = g_new0(const void *, instr->n_operands);
     for (uint32_t i = 0; i < instr->n_operands; i++) {
-        const KilnBuffer *buffer = instr->operands[i].buffer;
-        if (buffer && buffer->kind == KILN_BUFFER_WEIGHT && buffer->is_const)
-            data[i] = machine->data[buffer->id];
+        if (kiln_operand_is_const(instr, i))
+            data[i] = machine->data[instr->operands[i].buffer->id];
     }
     const char *message = kernel->pack(instr, data, packed, KILN_SLICE_WHOLE);
     return !message || kiln_throw_not_packed(instr, message, error);

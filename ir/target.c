@@ -82,14 +82,21 @@ kiln_instr_computes_nothing(const KilnInstr *instr)
 }
 
 bool
+kiln_operand_is_const(const KilnInstr *instr, uint32_t i)
+{
+    KilnBuffer *buffer = kiln_instr_operand(instr, i);
+    const KilnBuffer *origin = buffer ? kiln_buffer_origin(buffer) : NULL;
+    return origin && origin->kind == KILN_BUFFER_WEIGHT && origin->is_const &&
+           !kiln_buffer_in_rows(buffer);
+}
+
+bool
 kiln_kernel_may_pack(const KilnKernel *kernel, const KilnInstr *instr)
 {
     if (kiln_instr_computes_nothing(instr))
         return false;
     for (uint32_t i = 0; i < 32; i++) {
-        const KilnBuffer *buffer = kiln_instr_operand(instr, i);
-        bool constant = buffer && buffer->kind == KILN_BUFFER_WEIGHT && buffer->is_const;
-        if ((kernel->packs >> i & 1) && !constant)
+        if ((kernel->packs >> i & 1) && !kiln_operand_is_const(instr, i))
             return false;
     }
     return kernel->packed_bytes && kernel->pack;

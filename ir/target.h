@@ -62,8 +62,9 @@ struct KilnKernel {
     /* All of these may be NULL. They depend on the instruction alone: types, attributes, and which
        operands are const weights. */
     bool (*supports)(const KilnInstr *instr); /* a finer test than dtype and layout */
-    size_t (*scratch_bytes)(const KilnInstr *instr,
-                            int threads); /* lives for this instruction only; in the plan */
+    /* Of a run on up to @threads threads: never less for more. Lives for this instruction only; in
+     * the plan. */
+    size_t (*scratch_bytes)(const KilnInstr *instr, int threads);
     size_t (*packed_bytes)(const KilnInstr *instr); /* 0: nothing to pack for this instruction */
     /* Packs the constant operands that the kernel wants packed. @data holds the addresses of const
      * weights, possibly misaligned, and NULL for every other operand. Slices write
@@ -111,6 +112,10 @@ kiln_kernel_takes_any_address(const KilnKernel *kernel, uint32_t i)
  * scratch or packs weights, so that none has to look for empty results before it walks the other
  * extents, which may be of any size. */
 bool kiln_instr_computes_nothing(const KilnInstr *instr);
+
+/** True where operand @i of @instr is a const weight, or a part of one without gaps: what kernels
+ * get packed. They read copies of parts in rows. */
+bool kiln_operand_is_const(const KilnInstr *instr, uint32_t i);
 
 /** True where @kernel packs operands, and all those of @instr are const weights. */
 bool kiln_kernel_may_pack(const KilnKernel *kernel, const KilnInstr *instr);

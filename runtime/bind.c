@@ -13,15 +13,11 @@
 /* The first operand that the kernel wants packed and that is no constant weight; the number of
  * operands where there is none. */
 static uint32_t
-first_not_constant(const KilnBinder *binder, const KilnKernel *kernel, const KilnInstr *instr)
+first_not_constant(const KilnKernel *kernel, const KilnInstr *instr)
 {
     for (uint32_t i = 0; i < instr->n_operands; i++) {
-        KilnBuffer *buffer = instr->operands[i].buffer;
-        if (!buffer || !kiln_kernel_packs(kernel, instr, i))
-            continue;
-        const KilnBuffer *origin = kiln_buffer_origin(buffer);
-        if (origin->kind != KILN_BUFFER_WEIGHT || !origin->constant ||
-            binder->written[origin->id] || kiln_buffer_in_rows(buffer))
+        if (instr->operands[i].buffer && kiln_kernel_packs(kernel, instr, i) &&
+            !kiln_operand_is_const(instr, i))
             return i;
     }
     return instr->n_operands;
@@ -136,13 +132,13 @@ prepare(KilnBoundCall *call, GError **error)
 /* A region knows no other form of the operands that it was compiled to pack; other kernels read
  * them plain then. */
 static gboolean
-choose_packed(const KilnBinder *binder, KilnBoundCall *call, GError **error)
+choose_packed(KilnBoundCall *call, GError **error)
 {
     const KilnKernel *kernel = call->kernel;
     const KilnInstr *instr = call->instr;
     if (!kernel->pack || !(kernel->packs || kernel->packs_operand))
         return TRUE;
-    uint32_t i = first_not_constant(binder, kernel, instr);
+    uint32_t i = first_not_constant(kernel, instr);
     if (i == instr->n_operands)
         call->packed_bytes = kernel->packed_bytes(instr);
     else if (instr->kind == KILN_INSTR_call)
@@ -171,7 +167,7 @@ bind_calls(KilnBinder *binder, GError **error)
         call->scratch_offset = -1;
         call->first_slot = out->n_slots;
         out->n_slots += instr->n_operands;
-        if (!choose_packed(binder, call, error))
+        if (!choose_packed(call, error))
             return FALSE;
         note_reads(binder, call);
         if (!prepare(call, error))

@@ -52,13 +52,4 @@ cpu_all_plain(const KilnInstr *instr, KilnDType dtype)
     return true;
 }
 
-/** True where operand @i is a constant weight, which a kernel that packs it gets packed. */
-static inline bool
-cpu_is_const(const KilnInstr *instr, uint32_t i)
-{
-    KilnBuffer *buffer = kiln_instr_operand(instr, i);
-    const KilnBuffer *origin = buffer ? kiln_buffer_origin(buffer) : NULL;
-    return origin && origin->kind == KILN_BUFFER_WEIGHT && origin->is_const;
-}
-
 #endif

@@ -83,7 +83,7 @@ scratch_of(const KilnInstr *instr, int threads,
     KilnCpuConv packed = kiln_cpu_conv_problem(instr, true),
                 plain = kiln_cpu_conv_problem(instr, false);
     size_t bytes = (size_t)scratch_size(&packed, threads);
-    if (cpu_is_const(instr, 2))
+    if (kiln_operand_is_const(instr, 2))
         return bytes;
     return MAX(bytes, (size_t)scratch_size(&plain, threads));
 }

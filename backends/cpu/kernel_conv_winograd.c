@@ -12,7 +12,7 @@ kiln_cpu_conv_winograd_supports(const KilnInstr *instr)
 {
     if (strcmp(kiln_instr_attrs(instr, conv)->algorithm, "winograd") != 0 ||
         cpu_type(instr, 1)->rank != 4 || !cpu_all_plain(instr, KILN_DTYPE_f32) ||
-        !cpu_is_const(instr, 2) || !kiln_cpu_tail_supports(instr))
+        !kiln_operand_is_const(instr, 2) || !kiln_cpu_tail_supports(instr))
         return false;
     KilnCpuConv c = kiln_cpu_conv_problem(instr, true);
     return kiln_winograd_supports(&c);

@@ -77,7 +77,7 @@ scratch_of(const KilnInstr *instr, KilnCpuGemm g, int threads)
         return plain;
     g.b_packed = true;
     size_t packed = (size_t)kiln_cpu_gemm_scratch_size(&g, threads);
-    return cpu_is_const(instr, 2) ? packed : MAX(packed, plain);
+    return kiln_operand_is_const(instr, 2) ? packed : MAX(packed, plain);
 }
 
 static void

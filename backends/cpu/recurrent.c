@@ -184,8 +184,8 @@ size_t
 kiln_cpu_net_scratch(const KilnCpuRecurrent *net, int threads)
 {
     KilnCpuRecurrent unplaced = *net;
-    bool packed =
-        cpu_is_const(net->instr, net->first_in + 1) && cpu_is_const(net->instr, net->first_in + 2);
+    bool packed = kiln_operand_is_const(net->instr, net->first_in + 1) &&
+                  kiln_operand_is_const(net->instr, net->first_in + 2);
     size_t bytes = 4 * (size_t)divide_scratch(&unplaced, NULL, threads);
     return bytes + (packed ? 0 : kiln_cpu_net_packed(net));
 }

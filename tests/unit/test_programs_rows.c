@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Programs on disk whose plan has other scratch than their kernels ask for: copies of operands in
- * rows that they do not take, or none where there is nothing to compute. */
+ * rows that they do not take, or none where there is nothing to compute. Weights in rows. */
 #include "tests/unit/runtime_case.h"
 
 #include "tests/fold_case.h"
@@ -71,4 +71,61 @@ Test(programs_rows, nothing_to_compute_needs_no_scratch)
     cr_assert(session, "%s", error ? error->message : "");
     must(kiln_session_bind_input(session, 0, &error, 0, &error), error);
     must(kiln_session_run(session, &error), error);
+}
+
+/* --- weights in rows --- */
+
+enum {
+    N_SMALL = 256 /* floats of x and of y, whatever is used of them */
+};
+
+/* Each has a weight @w of which a kernel that packs its weights reads a part in rows. */
+static const char *const weights_in_rows[] = {
+    "func @f {\n  weight @w : f32[4,4,3,3] const\n  input @x : f32[1,2,8,8]\n"
+    "  output @y : f32[1,4,8,8]\n  %v = view @w {rows=4, pitch=36} : f32[4,2,3,3]\n"
+    "  conv @out @y, @in @x, @in %v, _, _ {pads=[1,1,1,1], algorithm=\"winograd\"}\n}\n"
+    "constants {\n  @w = random_normal(seed=7, std=0.2) : f32[4,4,3,3]\n}\n",
+    "func @f {\n  weight @r : f32[1,64,4] const\n  weight @w : f32[1,64,32] const\n"
+    "  input @x : f32[3,1,4]\n  output @y : f32[3,1,1,16]\n"
+    "  %v = view @w {offset=3, rows=64, pitch=32} : f32[1,64,16]\n"
+    "  lstm @out @y, _, _, @in @x, @in @r, @in %v, _, _, _, _, _ {hidden_size=16}\n}\n"
+    "constants {\n  @r = random_normal(seed=7, std=0.2) : f32[1,64,4]\n"
+    "  @w = random_normal(seed=8, std=0.2) : f32[1,64,32]\n}\n",
+    "func @f {\n  weight @w : f32[40,100] const\n  input @x : f32[2,40]\n  output @y : f32[2,96]\n"
+    "  %v = view @w {offset=4, rows=40, pitch=100} : f32[40,96]\n"
+    "  matmul @out @y, @in @x, @in %v, _\n}\n"
+    "constants {\n  @w = random_normal(seed=7, std=0.2) : f32[40,100]\n}\n",
+};
+
+static void
+run_small(const char *text, const char *target, float *y)
+{
+    float x[N_SMALL];
+    GError *error = NULL;
+    KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
+    g_autoptr(KilnPipeline) none = kiln_pipeline_load("none", &error);
+    options.pipeline = none;
+    options.target = target;
+    mlp_fill(x, N_SMALL, 5);
+    g_autoptr(KilnProgram) program = program_of(text, &options);
+    g_autoptr(KilnSession) session = kiln_session_new(program, NULL, &error);
+    cr_assert(session, "%s", error ? error->message : "");
+    must(kiln_session_bind_input(session, 0, x, (size_t)kiln_program_input(program, 0)->bytes,
+                                 &error),
+         error);
+    must(kiln_session_bind_output(session, 0, y, (size_t)kiln_program_output(program, 0)->bytes,
+                                  &error),
+         error);
+    must(kiln_session_run(session, &error), error);
+}
+
+Test(programs_rows, weights_in_rows_are_not_packed)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(weights_in_rows); i++) {
+        float expected[N_SMALL] = { 0 }, found[N_SMALL] = { 0 };
+        run_small(weights_in_rows[i], "ref", expected);
+        run_small(weights_in_rows[i], "cpu", found);
+        for (int k = 0; k < N_SMALL; k++)
+            cr_assert_float_eq(found[k], expected[k], 1e-3, "%d of program %zu", k, i);
+    }
 }
