@@ -103,8 +103,8 @@ typedef struct {
 gboolean kiln_slice_resolve(const KilnNode *node, KilnSliceBox *out, bool *out_known,
                             GError **error);
 
-/** Sizes of the @parts of a `split`, one per result, along an axis of @size elements (-1: not known);
- * -1 where not known. */
+/** Sizes of the @parts of a `split`, one per result, along an axis of @size elements (-1: not
+ * known); -1 where not known. */
 gboolean kiln_split_resolve(const KilnNode *node, int64_t size, int64_t *parts, GError **error);
 
 /** Pads (begin and end per dim; negative: crops) of a `pad`. */
