@@ -117,6 +117,9 @@ dies_here(const Builder *builder, const Conv *conv, const PostOps *post)
     if (!post->n || !post->ops[0].is_binary || post->ops[0].alg != dnnl_binary_add)
         return false;
     const KilnBuffer *other = post->ops[0].other;
+    /* A constant is read again in the next run, in blocks too. */
+    if (kiln_onednn_is_constant(builder, other))
+        return false;
     for (uint32_t i = 1; i < post->n; i++) {
         if (post->ops[i].is_binary && post->ops[i].other == other)
             return false;

@@ -412,6 +412,17 @@ static const Problem problems[] = {
       "  %y = relu(%s) : f32[1,64,28,28]\n  return %y\n}\n"
       "constants {\n" W("w", "f32[64,64,3,3]") W("b", "f32[64]") "}\n",
       1 },
+    { "residual that is constant",
+      "graph @f(%x: f32[1,3,32,32]) {\n"
+      "  %w = const @w : f32[16,3,3,3]\n  %v = const @v : f32[96,16,4,4]\n"
+      "  %p = const @p : f32[1,96,8,8]\n"
+      "  %a = conv(%x, %w) {pads=[1,1,1,1]} : f32[1,16,32,32]\n"
+      "  %b = relu(%a) : f32[1,16,32,32]\n"
+      "  %c = conv(%b, %v) {strides=[4,4]} : f32[1,96,8,8]\n"
+      "  %y = add(%c, %p) : f32[1,96,8,8]\n  return %y\n}\n"
+      "constants {\n" W("w", "f32[16,3,3,3]") W("v", "f32[96,16,4,4]")
+          W("p", "f32[1,96,8,8]") "}\n",
+      1 },
     { "concat in place, read before and after",
       "graph @f(%x: f32[1,16,12,12]) {\n"
       "  %w = const @w : f32[32,16,3,3]\n  %v = const @v : f32[16,64,1,1]\n"
