@@ -227,24 +227,40 @@ import_arguments(KilnOnnxScope *scope, const KilnType *types, uint32_t n, GError
     return TRUE;
 }
 
+/* A name for an output that the model lists a second time, which it does where it returns one value
+ * twice: outputs of a model are bound by name. */
+static const char *
+repeated_output_name(KilnOnnxImport *import, GHashTable *taken, const char *base)
+{
+    for (guint i = 1;; i++) {
+        g_autofree char *name = g_strdup_printf("%s_%u", base, i);
+        if (!g_hash_table_contains(taken, name))
+            return kiln_arena_strdup(import->module->arena, name);
+    }
+}
+
 static gboolean
 import_results(KilnOnnxScope *scope, GError **error)
 {
     const GPtrArray *outputs = scope->graph->outputs;
     g_autofree KilnValue **values = g_new0(KilnValue *, outputs->len + 1);
     g_autofree const char **names = g_new0(const char *, outputs->len + 1);
-    g_autoptr(GHashTable) seen = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(GHashTable) taken = g_hash_table_new(g_str_hash, g_str_equal);
     for (guint i = 0; i < outputs->len; i++) {
         const Onnx__ValueInfoProto *info = g_ptr_array_index(outputs, i);
-        if (!g_hash_table_add(seen, info->name))
-            return kiln_throw(error, KILN_ERROR_INVALID, "graph '%s': two outputs are called '%s'",
-                              scope->graph->name, info->name);
-        names[i] = info->name;
+        names[i] = g_hash_table_add(taken, info->name) ? info->name : NULL;
         values[i] = kiln_onnx_lookup(scope, info->name);
         if (!values[i])
             return kiln_throw(error, KILN_ERROR_INVALID,
                               "graph '%s': nothing computes the output '%s'", scope->graph->name,
                               info->name);
+    }
+    for (guint i = 0; i < outputs->len; i++) {
+        const Onnx__ValueInfoProto *info = g_ptr_array_index(outputs, i);
+        if (names[i])
+            continue;
+        names[i] = repeated_output_name(scope->import, taken, info->name);
+        g_hash_table_add(taken, (char *)names[i]);
     }
     return kiln_function_set_results(scope->function, values, names, outputs->len, error);
 }
