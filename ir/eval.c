@@ -350,10 +350,9 @@ kiln_target_evaluate_with(const KilnTarget *target, const KilnNode *node,
 
 typedef struct {
     const KilnTarget *target;
-    GHashTable *values; /* KilnValue* → KilnTensor*, owned */
-    GHashTable *reads;  /* KilnValue* → how many of its uses were read */
-    KilnValueFn see;    /* NULL: nobody looks */
-    void *see_data;
+    GHashTable *values;     /* KilnValue* → KilnTensor*, owned */
+    GHashTable *reads;      /* KilnValue* → how many of its uses were read */
+    const KilnWatch *watch; /* NULL: nobody looks */
 } Evaluation;
 
 static const KilnTensor *
@@ -481,6 +480,21 @@ evaluate_node(Evaluation *evaluation, const KilnNode *node, GError **error)
 }
 
 static gboolean
+show_results(Evaluation *evaluation, const KilnNode *node, GError **error)
+{
+    const KilnWatch *watch = evaluation->watch;
+    for (uint32_t r = 0; r < node->n_results; r++) {
+        KilnTensor *tensor = g_hash_table_lookup(evaluation->values, &node->results[r]);
+        KilnTensor *shown = tensor;
+        if (!watch->see(&node->results[r], &shown, watch->data, error))
+            return FALSE;
+        if (shown != tensor)
+            set_tensor(evaluation, &node->results[r], shown);
+    }
+    return TRUE;
+}
+
+static gboolean
 evaluate_nodes(Evaluation *evaluation, const KilnFunction *function, GError **error)
 {
     kiln_foreach_node (node, function) {
@@ -488,12 +502,8 @@ evaluate_nodes(Evaluation *evaluation, const KilnFunction *function, GError **er
             continue;
         if (!evaluate_node(evaluation, node, error))
             return FALSE;
-        for (uint32_t r = 0; evaluation->see && r < node->n_results; r++) {
-            const KilnValue *value = &node->results[r];
-            if (!evaluation->see(value, value_tensor(evaluation, value), evaluation->see_data,
-                                 error))
-                return FALSE;
-        }
+        if (evaluation->watch && !show_results(evaluation, node, error))
+            return FALSE;
         release_operands(evaluation, node);
     }
     return TRUE;
@@ -543,51 +553,66 @@ gboolean
 kiln_graph_evaluate(const KilnFunction *function, const KilnTarget *target,
                     const KilnTensor *const *inputs, KilnTensor **outputs, GError **error)
 {
-    Evaluation evaluation = { .target = target };
-    return evaluate_function(&evaluation, function, inputs, outputs, error);
+    return kiln_graph_watch(function, target, inputs, NULL, outputs, error);
 }
 
 gboolean
-kiln_graph_observe(const KilnFunction *function, const KilnTarget *target,
-                   const KilnTensor *const *inputs, KilnValueFn see, void *data, GError **error)
+kiln_graph_watch(const KilnFunction *function, const KilnTarget *target,
+                 const KilnTensor *const *inputs, const KilnWatch *watch, KilnTensor **outputs,
+                 GError **error)
 {
-    Evaluation evaluation = { .target = target, .see = see, .see_data = data };
-    return evaluate_function(&evaluation, function, inputs, NULL, error);
+    Evaluation evaluation = { .target = target, .watch = watch };
+    return evaluate_function(&evaluation, function, inputs, outputs, error);
 }
 
 /* --- modules --- */
 
+typedef struct {
+    const KilnTarget *target;
+    const KilnWatch *watch;
+    KilnTensor **values; /* by number */
+} ModuleEvaluation;
+
 /* Evaluates @function on the values that @takes numbers. */
 static gboolean
-evaluate_call(const KilnFunction *function, const KilnTarget *target, const uint32_t *takes,
-              KilnTensor *const *values, KilnTensor **outputs, GError **error)
+evaluate_call(const ModuleEvaluation *run, const KilnFunction *function, const uint32_t *takes,
+              KilnTensor **outputs, GError **error)
 {
     g_autofree const KilnTensor **inputs = g_new0(const KilnTensor *, function->arguments->len + 1);
     for (guint i = 0; i < function->arguments->len; i++)
-        inputs[i] = values[takes[i]];
-    return kiln_graph_evaluate(function, target, inputs, outputs, error);
+        inputs[i] = run->values[takes[i]];
+    return kiln_graph_watch(function, run->target, inputs, run->watch, outputs, error);
 }
 
 gboolean
 kiln_module_evaluate(const KilnModule *module, const KilnTarget *target,
                      const KilnTensor *const *inputs, KilnTensor **outputs, GError **error)
 {
+    return kiln_module_watch(module, target, inputs, NULL, outputs, error);
+}
+
+gboolean
+kiln_module_watch(const KilnModule *module, const KilnTarget *target,
+                  const KilnTensor *const *inputs, const KilnWatch *watch, KilnTensor **outputs,
+                  GError **error)
+{
     const KilnFolding *folding = module->folding;
     const KilnFunction *entry = kiln_module_entry(module);
     if (!folding)
-        return kiln_graph_evaluate(entry, target, inputs, outputs, error);
+        return kiln_graph_watch(entry, target, inputs, watch, outputs, error);
     uint32_t n = kiln_folding_n_values(folding);
     g_autofree KilnTensor **values = g_new0(KilnTensor *, n + 1);
+    const ModuleEvaluation run = { target, watch, values };
     for (guint i = 0; i < folding->signature->len; i++)
         values[i] = kiln_tensor_copy(inputs[i]);
     gboolean good = TRUE;
     for (guint i = 0; good && i < folding->folds->len; i++) {
         const KilnFold *fold = g_ptr_array_index(folding->folds, i);
-        good = evaluate_call(kiln_module_find_function(module, fold->function), target,
-                             fold->operands, values, values + fold->first_result, error);
+        good = evaluate_call(&run, kiln_module_find_function(module, fold->function),
+                             fold->operands, values + fold->first_result, error);
     }
-    good = good && evaluate_call(entry, target, (const uint32_t *)folding->entry->data, values,
-                                 outputs, error);
+    good =
+        good && evaluate_call(&run, entry, (const uint32_t *)folding->entry->data, outputs, error);
     for (uint32_t i = 0; i < n; i++)
         kiln_tensor_free(values[i]);
     return good;

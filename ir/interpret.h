@@ -38,18 +38,29 @@ gboolean kiln_payload_type(const KilnType *type, const char *name, KilnType *out
 gboolean kiln_graph_evaluate(const KilnFunction *function, const KilnTarget *target,
                              const KilnTensor *const *inputs, KilnTensor **outputs, GError **error);
 
-/** Sees a value of a node right after it was evaluated; FALSE and @error stop the evaluation. */
-typedef gboolean (*KilnValueFn)(const KilnValue *value, const KilnTensor *tensor, void *data,
+/** Sees a value of a node right after it was evaluated, and may put another tensor in its place,
+ * which is taken over; FALSE and @error stop the evaluation. */
+typedef gboolean (*KilnValueFn)(const KilnValue *value, KilnTensor **io_tensor, void *data,
                                 GError **error);
-/** The same for the values themselves: @see gets each result of each node, in order. */
-gboolean kiln_graph_observe(const KilnFunction *function, const KilnTarget *target,
-                            const KilnTensor *const *inputs, KilnValueFn see, void *data,
-                            GError **error);
+/** Who sees values. */
+typedef struct {
+    KilnValueFn see;
+    void *data;
+} KilnWatch;
+/** The same, and @watch, if any, sees each result of each node, in order, those of regions too.
+ * @outputs: NULL where these are not wanted. */
+gboolean kiln_graph_watch(const KilnFunction *function, const KilnTarget *target,
+                          const KilnTensor *const *inputs, const KilnWatch *watch,
+                          KilnTensor **outputs, GError **error);
 
 /** Evaluates the entry of @module on @inputs, one per kiln_module_inputs(), with what is folded
  * computed first. @outputs: one per result of the entry. */
 gboolean kiln_module_evaluate(const KilnModule *module, const KilnTarget *target,
                               const KilnTensor *const *inputs, KilnTensor **outputs,
                               GError **error);
+/** The same, and @watch, if any, sees what every function of it computes. */
+gboolean kiln_module_watch(const KilnModule *module, const KilnTarget *target,
+                           const KilnTensor *const *inputs, const KilnWatch *watch,
+                           KilnTensor **outputs, GError **error);
 
 #endif

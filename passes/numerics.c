@@ -81,6 +81,21 @@ is_quantizer(const char *name)
     return strstr(name, "quantize") || g_str_has_prefix(name, "qlinear");
 }
 
+double
+kiln_node_step(const KilnNode *node)
+{
+    bool quantizer = is_quantizer(kiln_op_info(node->op)->name);
+    double most = 0;
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        const KilnValue *value = node->operands[i].value;
+        double step = value ? step_of(&value->type) : 0;
+        if (value && quantizer)
+            step = MAX(step, constant_step(kiln_value_constant(value)));
+        most = MAX(most, step);
+    }
+    return most;
+}
+
 KilnErrorTerms
 kiln_error_terms(const KilnFunction *function)
 {
@@ -90,13 +105,8 @@ kiln_error_terms(const KilnFunction *function)
         const KilnValue *a = kiln_node_operand(node, 0), *b = kiln_node_operand(node, 1);
         const KilnType *out = node->n_results ? &node->results[0].type : NULL;
         terms.terms += terms_of(info->name, a ? &a->type : NULL, b ? &b->type : NULL, out);
-        for (uint32_t i = 0; i < node->n_operands; i++) {
-            const KilnValue *value = node->operands[i].value;
-            double step = value ? step_of(&value->type) : 0;
-            if (value && is_quantizer(info->name))
-                step = MAX(step, constant_step(kiln_value_constant(value)));
-            terms.step = MAX(terms.step, step);
-        }
+        double step = kiln_node_step(node);
+        terms.step = MAX(terms.step, step);
         kiln_foreach_region (region, node) {
             KilnErrorTerms inner = kiln_error_terms(region);
             terms.terms += inner.terms;

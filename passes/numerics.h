@@ -11,6 +11,8 @@ typedef struct {
     double step;  /* the largest quantization step; 0 where nothing is quantized */
 } KilnErrorTerms;
 
+/** The largest quantization step of what @node reads; 0 where that is not quantized. */
+double kiln_node_step(const KilnNode *node);
 KilnErrorTerms kiln_error_terms(const KilnFunction *function);
 KilnErrorTerms kiln_ir_error_terms(const KilnIRFunction *function);
 

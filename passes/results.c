@@ -3,7 +3,6 @@
 #include "passes/results.h"
 
 #include "graph/folding.h"
-#include "ir/interpret.h"
 #include "ir/random_input.h"
 
 #include <string.h>
@@ -99,21 +98,36 @@ kiln_random_inputs(const KilnFunction *function, const char *dims, uint64_t seed
     return g_steal_pointer(&inputs);
 }
 
-KilnResults *
-kiln_results_on(const KilnFunction *function, const KilnTarget *target, const GPtrArray *inputs,
-                GError **error)
+static KilnResults *
+watched_on(const KilnFunction *function, const KilnTarget *target, const GPtrArray *inputs,
+           const KilnWatch *watch, GError **error)
 {
     guint n = function->result_names->len;
     g_autofree KilnTensor **outputs = g_new0(KilnTensor *, n + 1);
     const KilnTensor *const *tensors = (const KilnTensor *const *)inputs->pdata;
     if (!(is_folded_entry(function)
-              ? kiln_module_evaluate(function->module, target, tensors, outputs, error)
-              : kiln_graph_evaluate(function, target, tensors, outputs, error)))
+              ? kiln_module_watch(function->module, target, tensors, watch, outputs, error)
+              : kiln_graph_watch(function, target, tensors, watch, outputs, error)))
         return NULL;
     KilnResults *results = kiln_results_new(kiln_error_terms(function));
     for (guint i = 0; i < n; i++)
         kiln_results_add(results, g_ptr_array_index(function->result_names, i), outputs[i]);
     return results;
+}
+
+KilnResults *
+kiln_results_on(const KilnFunction *function, const KilnTarget *target, const GPtrArray *inputs,
+                GError **error)
+{
+    return watched_on(function, target, inputs, NULL, error);
+}
+
+KilnResults *
+kiln_results_watched(const KilnFunction *function, const KilnTarget *target, const KilnWatch *watch,
+                     GError **error)
+{
+    g_autoptr(GPtrArray) inputs = kiln_random_inputs(function, NULL, SEED, error);
+    return inputs ? watched_on(function, target, inputs, watch, error) : NULL;
 }
 
 KilnResults *

@@ -20,13 +20,13 @@ typedef struct {
 } Watcher;
 
 static gboolean
-see_value(const KilnValue *value, const KilnTensor *tensor, void *data, GError **error)
+see_value(const KilnValue *value, KilnTensor **io_tensor, void *data, GError **error)
 {
     const Watcher *watcher = data;
     if (value->def->op == KILN_OP_const)
         return TRUE;
     g_autofree char *type = kiln_type_to_string(&value->type);
-    g_autoptr(KilnTensor) handle = kiln_tensor_copy(tensor);
+    g_autoptr(KilnTensor) handle = kiln_tensor_copy(*io_tensor);
     KilnNamedValue named = { value->name, kiln_op_info(value->def->op)->name, type, handle };
     return watcher->see(&named, watcher->data, error);
 }
@@ -147,8 +147,9 @@ kiln_values_of_graph(const KilnOptions *options, const KilnModel *model, const K
         g_ptr_array_add(arguments,
                         find_known(&known, kiln_function_argument(entry, a)->value.name));
     Watcher watcher = { see, data };
-    return kiln_graph_observe(entry, target, (const KilnTensor *const *)arguments->pdata, see_value,
-                              &watcher, error);
+    const KilnWatch watch = { see_value, &watcher };
+    return kiln_graph_watch(entry, target, (const KilnTensor *const *)arguments->pdata, &watch,
+                            NULL, error);
 }
 
 gboolean

@@ -25,7 +25,8 @@ quantize_function(KilnMatch *match, KilnPassContext *context, const char *rule, 
     const KilnNode *function = kiln_match_node(match, "function");
     KilnValue *x = kiln_match_value(match, "x");
     const KilnType *type = &kiln_match_root(match)->results[0].type;
-    GUARD(regular, kiln_quant_is_regular(&x->type) && kiln_quant_is_regular(type));
+    GUARD(regular, kiln_quant_is_regular(type));
+    GUARD(survives_f32, kiln_quant_survives_f32(&x->type));
     KilnValue *value =
         kiln_match_build_typed(match, function->op, function->attrs, &x, 1, type, error);
     return value && kiln_match_replace(match, context, rule, value);

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "passes/cut_points.h"
+
+/* --- recording --- */
+
+typedef struct {
+    KilnTensor *tensor;
+    double step; /* of quantized data that it was computed of */
+} Value;
+
+static void
+value_free(gpointer data)
+{
+    Value *value = data;
+    kiln_tensor_free(value->tensor);
+    g_free(value);
+}
+
+KilnRecord *
+kiln_record_new(KilnResults *results)
+{
+    KilnRecord *record = g_new0(KilnRecord, 1);
+    record->results = results;
+    record->values = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, value_free);
+    return record;
+}
+
+void
+kiln_record_free(KilnRecord *record)
+{
+    if (!record)
+        return;
+    kiln_results_free(record->results);
+    g_hash_table_unref(record->values);
+    g_free(record);
+}
+
+/* Where @value stands, what it is called, and of what type it is; NULL for what is not computed. */
+static char *
+key_of(const KilnValue *value)
+{
+    if (value->def->op == KILN_OP_const)
+        return NULL;
+    g_autofree char *type = kiln_type_to_string(&value->type);
+    GString *key = g_string_new(value->name);
+    g_string_append_printf(key, " : %s", type);
+    const KilnFunction *function = value->def->function;
+    for (; function->owner; function = function->owner->function)
+        g_string_append_printf(key, " in %s", kiln_node_label(function->owner));
+    g_string_append_printf(key, " in @%s", function->name);
+    return g_string_free(key, FALSE);
+}
+
+static gboolean
+note_value(const KilnValue *value, KilnTensor **io_tensor, void *data, GError **error)
+{
+    (void)error;
+    GHashTable *values = data;
+    char *key = key_of(value);
+    if (!key)
+        return TRUE;
+    Value *noted = g_new(Value, 1);
+    *noted = (Value){ kiln_tensor_copy(*io_tensor), kiln_node_step(value->def) };
+    g_hash_table_replace(values, key, noted);
+    return TRUE;
+}
+
+KilnRecord *
+kiln_record_graph(const KilnFunction *function, const KilnTarget *target, GError **error)
+{
+    KilnRecord *record = kiln_record_new(NULL);
+    const KilnWatch watch = { note_value, record->values };
+    record->results = kiln_results_watched(function, target, &watch, error);
+    if (record->results)
+        return record;
+    kiln_record_free(record);
+    return NULL;
+}
+
+/* --- cutting --- */
+
+typedef struct {
+    const KilnRecord *before;
+    KilnNumerics numerics;
+    double terms;
+    GHashTable *wrong; /* KilnValue*: out of its bound, and what is computed of such */
+} Cut;
+
+/* What is computed of a wrong value. Arguments of regions and of what is folded are bound out of
+ * sight: there any wrong value counts. */
+static bool
+is_of_wrong(const Cut *cut, const KilnNode *node)
+{
+    if (!g_hash_table_size(cut->wrong))
+        return false;
+    if (kiln_op_has(node->op, KILN_TRAIT_REGION))
+        return true;
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        const KilnValue *value = node->operands[i].value;
+        if (value && (!value->def || g_hash_table_contains(cut->wrong, value)))
+            return true;
+    }
+    return false;
+}
+
+static gboolean
+cut_value(const KilnValue *value, KilnTensor **io_tensor, void *data, GError **error)
+{
+    (void)error;
+    const Cut *cut = data;
+    g_autofree char *key = key_of(value);
+    const Value *was = key ? g_hash_table_lookup(cut->before->values, key) : NULL;
+    bool wrong = is_of_wrong(cut, value->def);
+    if (was && !wrong) {
+        KilnErrorTerms terms = { cut->terms, MAX(was->step, kiln_node_step(value->def)) };
+        wrong = !kiln_compare_numerics(was->tensor, *io_tensor, cut->numerics, &terms, NULL);
+    }
+    if (wrong)
+        g_hash_table_add(cut->wrong, (gpointer)value);
+    else if (was)
+        *io_tensor = kiln_tensor_copy(was->tensor);
+    return TRUE;
+}
+
+gboolean
+kiln_record_compare_cut(const KilnRecord *before, const KilnFunction *function,
+                        const KilnTarget *target, KilnNumerics numerics, GError **error)
+{
+    g_autoptr(GHashTable) wrong = g_hash_table_new(NULL, NULL);
+    Cut cut = { .before = before,
+                .numerics = numerics,
+                .terms = MAX(before->results->terms.terms, kiln_error_terms(function).terms),
+                .wrong = wrong };
+    const KilnWatch watch = { cut_value, &cut };
+    g_autoptr(KilnResults) results = kiln_results_watched(function, target, &watch, error);
+    return results && kiln_results_compare(before->results, results, numerics, error);
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `--check` makes of a step that grows on its way to the results, and of what is no step. */
+#include "passes/cut_points.h"
+
+#include "backends/ref/ref.h"
+#include "graph/text/text.h"
+
+#include <criterion/criterion.h>
+#include <string.h>
+
+/* A quantization of a product by a factor that is given, and a rescale that makes ten steps of one.
+ * What the product and the stored value are called is given, too. */
+static const char text[] = "graph @f(%%x: f32[64]) {\n"
+                           "  %%by = const @by : f32[]\n"
+                           "  %%%s = mul(%%x, %%by) : f32[64]\n"
+                           "  %%%s = quantize_linear(%%%s) : i8[64] q(0.05,0)\n"
+                           "  %%g = rescale_quantized(%%%s) : i8[64] q(0.005,0)\n"
+                           "  %%y = rescale_quantized(%%g) : i8[64] q(0.05,0)\n"
+                           "  return %%g, %%y\n"
+                           "}\n"
+                           "constants { @by = splat(%s) : f32[] }\n";
+
+static KilnModule *
+module_of(const char *product, const char *stored, const char *factor)
+{
+    GError *error = NULL;
+    g_autofree char *source = g_strdup_printf(text, product, stored, product, stored, factor);
+    KilnModule *module = kiln_module_parse(source, strlen(source), "case.kiln", &error);
+    cr_assert(module, "%s", error ? error->message : "");
+    return module;
+}
+
+/* True where such a function may stand for one of %m, %q and 1. */
+static bool
+fits(const char *product, const char *stored, const char *factor, KilnNumerics numerics, bool cut)
+{
+    g_autoptr(KilnModule) before = module_of("m", "q", "1");
+    g_autoptr(KilnModule) after = module_of(product, stored, factor);
+    const KilnFunction *function = kiln_module_entry(after);
+    GError *error = NULL;
+    KilnRecord *was = kiln_record_graph(kiln_module_entry(before), kiln_ref_target(), &error);
+    KilnRecord *is = was ? kiln_record_graph(function, kiln_ref_target(), &error) : NULL;
+    cr_assert(is, "%s", error ? error->message : "");
+    bool good = cut ? kiln_record_compare_cut(was, function, kiln_ref_target(), numerics, &error)
+                    : kiln_results_compare(was->results, is->results, numerics, &error);
+    cr_expect(good || g_error_matches(error, KILN_ERROR, KILN_ERROR_MISMATCH));
+    g_clear_error(&error);
+    kiln_record_free(was);
+    kiln_record_free(is);
+    return good;
+}
+
+Test(cut_points, a_step_that_grows_is_one_step)
+{
+    cr_expect_not(fits("p", "q", "1.01", KILN_NUMERICS_Q, false),
+                  "the results are ten steps apart");
+    cr_expect(fits("p", "q", "1.01", KILN_NUMERICS_Q, true));
+}
+
+Test(cut_points, what_is_out_of_its_bound_reaches_the_results)
+{
+    cr_expect_not(fits("p", "q", "1.2", KILN_NUMERICS_Q, true));
+    cr_expect_not(fits("p", "q", "1.01", KILN_NUMERICS_U, true), "class U has no steps");
+    cr_expect_not(fits("m", "q", "1.01", KILN_NUMERICS_Q, true), "nor has what is not quantized");
+}
+
+Test(cut_points, what_has_another_name_is_not_cut)
+{
+    cr_expect_not(fits("p", "r", "1.01", KILN_NUMERICS_Q, true));
+    cr_expect(fits("p", "r", "1", KILN_NUMERICS_Q, true));
+}
