@@ -29,6 +29,14 @@ static const char *const kinds[N_SHAPE_KINDS] = {
     [SHAPE_LAYER_NORMALIZATION] = "layer_normalization",
     [SHAPE_REDUCTION] = "reduction",
     [SHAPE_LSTM] = "lstm",
+    [SHAPE_ADD] = "add",
+    [SHAPE_SIGMOID] = "sigmoid",
+    [SHAPE_SWISH] = "swish",
+    [SHAPE_TAIL_ADD] = "tail_add",
+    [SHAPE_TAIL_SWISH] = "tail_swish",
+    [SHAPE_CONCAT] = "concat",
+    [SHAPE_BIAS] = "bias",
+    [SHAPE_FAR_WEIGHTS] = "far_weights",
 };
 static const char *const ways[N_WAYS] = {
     [WAY_DIRECT] = "direct",
@@ -64,7 +72,19 @@ read_kind(const char *text, Shape *shape)
 bool
 cost_shape_has_layouts(ShapeKind kind)
 {
-    return kind != SHAPE_MATMUL && kind < SHAPE_SOFTMAX;
+    return kind != SHAPE_MATMUL && (kind < SHAPE_SOFTMAX || kind > SHAPE_LSTM);
+}
+
+bool
+cost_shape_is_difference(ShapeKind kind)
+{
+    return kind == SHAPE_TAIL_ADD || kind == SHAPE_TAIL_SWISH || kind == SHAPE_FAR_WEIGHTS;
+}
+
+bool
+cost_shape_has_choice(ShapeKind kind)
+{
+    return kind <= SHAPE_LSTM && kind != SHAPE_REORDER;
 }
 
 int
@@ -114,9 +134,43 @@ line_of_rows(const Shape *shape)
     }
 }
 
-/* The instruction of @shape as a case; NULL where own kernels have no such way. */
+/* A convolution of one tap with what follows it, or without. */
 static char *
-line_of(const Shape *shape, ShapeWay way)
+line_of_tail(const Shape *shape, const char *types, bool bare)
+{
+    bool add = shape->kind == SHAPE_TAIL_ADD && !bare;
+    g_autofree char *residual = add ? g_strdup_printf(", _, @in @r: f32[1,%d,%d,%d]", shape->out,
+                                                      shape->extent, shape->extent)
+                                    : g_strdup("");
+    return g_strdup_printf("conv %s, @in @w: f32[%d,%d,1,1] const%s%s", types, shape->out,
+                           shape->in, residual,
+                           bare || add ? "" : " {activation=\"swish\", activation_params=[1]}");
+}
+
+/* Of what works on pictures as they are. */
+static char *
+line_of_values(const Shape *shape)
+{
+    g_autofree char *type =
+        g_strdup_printf("f32[1,%d,%d,%d]", shape->in, shape->extent, shape->extent);
+    switch (shape->kind) {
+    case SHAPE_REORDER:
+        return g_strdup_printf("transpose @out @y: f32[1,%d,%d,%d], @in @x: %s {perm=[0,2,3,1]}",
+                               shape->extent, shape->extent, shape->in, type);
+    case SHAPE_ADD:
+        return g_strdup_printf("add @out @y: %s, @in @x: %s, @in @z: %s", type, type, type);
+    case SHAPE_SIGMOID:
+    case SHAPE_SWISH:
+        return g_strdup_printf("%s @out @y: %s, @in @x: %s", kinds[shape->kind], type, type);
+    default:
+        return line_of_rows(shape);
+    }
+}
+
+/* The instruction of @shape as a case, of a difference also what it is more than; NULL where own
+ * kernels have no such way. */
+static char *
+line_of(const Shape *shape, ShapeWay way, bool bare)
 {
     int half = cost_shape_pad(shape), y = cost_shape_result(shape), in = shape->in,
         out = shape->out;
@@ -145,36 +199,118 @@ line_of(const Shape *shape, ShapeWay way)
             shape->kernel, shape->kernel, half, half, half, half, shape->stride, shape->stride);
     case SHAPE_GLOBAL_AVERAGE_POOL:
         return g_strdup_printf("global_average_pool %s", types);
+    case SHAPE_TAIL_ADD:
+    case SHAPE_TAIL_SWISH:
+        return line_of_tail(shape, types, bare);
     default:
-        return line_of_rows(shape);
+        return line_of_values(shape);
     }
 }
 
-/* The least time of a run: what else the machine does makes runs longer, never shorter. */
+/* Caches hold something else afterwards. */
+static void
+flush_caches(void)
+{
+    enum {
+        BYTES = 96 << 20,
+        LINE = 64
+    };
+    static volatile char *other;
+    if (!other)
+        other = g_malloc0(BYTES);
+    for (size_t i = 0; i < BYTES; i += LINE)
+        other[i]++;
+}
+
+/* Seconds; infinite where it failed. */
+static double
+time_run(CostRun run, void *data)
+{
+    double begin = bench_now();
+    bool good = run(data);
+    return good ? bench_now() - begin : INFINITY;
+}
+
+typedef struct {
+    CostRun run;
+    void *data, *base; /* base: NULL of what is no difference */
+    bool far;          /* each run of @data begins with caches that hold something else */
+    double min_time;
+} Timing;
+
+/* Seconds by the least times: what else the machine does makes runs longer, never shorter. Caches
+ * that hold something else make a run as long as memory pleases: of these it is the median. */
+static double
+time_once(const Timing *t)
+{
+    double best = INFINITY, least = t->base ? INFINITY : 0, end = bench_cpu_now() + t->min_time;
+    for (int n = 0; n < MIN_ROUNDS || bench_cpu_now() < end; n++) {
+        if (t->base)
+            least = MIN(least, time_run(t->run, t->base));
+        if (!t->far)
+            best = MIN(best, time_run(t->run, t->data));
+    }
+    double far[MIN_ROUNDS];
+    for (int n = 0; t->far && n < MIN_ROUNDS; n++) {
+        flush_caches();
+        far[n] = time_run(t->run, t->data);
+    }
+    return (t->far ? bench_stats(far, MIN_ROUNDS).median : best) - least;
+}
+
+double
+cost_shape_time(const Shape *shape, CostRun run, void *data, void *base, double min_time)
+{
+    enum {
+        DIFFERENCES = 5
+    };
+    Timing timing = { run, data, base, shape->kind == SHAPE_FAR_WEIGHTS, min_time };
+    double all[DIFFERENCES];
+    int n = base ? DIFFERENCES : 1;
+    timing.min_time /= n;
+    for (int i = 0; i < n; i++) {
+        all[i] = time_once(&timing);
+        if (!isfinite(all[i]))
+            return 0;
+    }
+    return MAX(bench_stats(all, (unsigned)n).median, 0) * 1e6;
+}
+
+static bool
+run_side(void *data)
+{
+    return kiln_session_run(((BenchSide *)data)->session, NULL);
+}
+
 static gboolean
 measure_own(Shape *shape, ShapeWay way, double min_time, GError **error)
 {
-    g_autofree char *line = line_of(shape, way);
-    if (!line)
-        return TRUE;
-    g_autoptr(BenchCase) one = bench_case_new(line, error);
-    BenchSide side = { .program = NULL };
-    gboolean good = one && bench_side_open(&side, one->model, "cpu", 1, error);
-    double best = INFINITY, end = bench_cpu_now() + min_time;
-    for (int n = 0; good && (n < MIN_ROUNDS || bench_cpu_now() < end); n++) {
-        double begin = bench_now();
-        good = kiln_session_run(side.session, error);
-        best = MIN(best, bench_now() - begin);
+    BenchSide sides[2] = { { .program = NULL }, { .program = NULL } };
+    int n_sides = cost_shape_is_difference(shape->kind) ? 2 : 1;
+    gboolean good = TRUE, has = TRUE;
+    for (int i = 0; good && i < n_sides; i++) {
+        g_autofree char *line = line_of(shape, way, i == 1);
+        g_autoptr(BenchCase) one = line ? bench_case_new(line, error) : NULL;
+        has = line != NULL;
+        good = one && bench_side_open(&sides[i], one->model, "cpu", 1, error);
     }
-    shape->us[way] = best * 1e6;
-    bench_side_clear(&side);
-    return good;
+    if (good)
+        shape->us[way] =
+            cost_shape_time(shape, run_side, &sides[0], n_sides > 1 ? &sides[1] : NULL, min_time);
+    for (int i = 0; i < n_sides; i++)
+        bench_side_clear(&sides[i]);
+    return good || !has;
 }
 
-/* Shape number @at, whose least times so far are kept. */
+/* Shape number @at, whose least times so far are kept. The least of several differences would be
+ * that of the worst base: they are measured once, for longer. */
 static gboolean
 measure(GArray *shapes, guint at, Shape shape, double min_time, GError **error)
 {
+    bool difference = cost_shape_is_difference(shape.kind);
+    if (difference && at < shapes->len)
+        return TRUE;
+    min_time = difference ? min_time : min_time / SWEEPS;
     for (int way = WAY_DIRECT; way < WAY_LAST; way++) {
         if (!measure_own(&shape, (ShapeWay)way, min_time, error))
             return FALSE;
@@ -201,9 +337,14 @@ typedef struct {
     const int *extents; /* 0 ends them */
 } Set;
 
-/* All channels and extents of @set that are worth their time; @io_at counts shapes. */
+/* Of a sweep over all shapes: how many were seen, and measured. */
+typedef struct {
+    guint seen, measured;
+} Sweep;
+
+/* All channels and extents of @set that are worth their time, and in the part that is wanted. */
 static gboolean
-measure_set(GArray *shapes, guint *io_at, const Set *set, double min_time, GError **error)
+measure_set(GArray *shapes, Sweep *sweep, const Set *set, const CostMeasure *how, GError **error)
 {
     const double most = 2e9; /* operations: what is bigger takes long and says nothing new */
     for (size_t c = 0; c < set->n; c++) {
@@ -214,127 +355,159 @@ measure_set(GArray *shapes, guint *io_at, const Set *set, double min_time, GErro
             shape.extent = *extent;
             double taps = shape.kernel * shape.kernel, y = cost_shape_result(&shape);
             y = cost_shape_has_layouts(shape.kind) ? y : sqrt(y);
-            if (2.0 * shape.in * shape.out * taps * y * y <= most &&
-                !measure(shapes, (*io_at)++, shape, min_time, error))
-                return FALSE;
-        }
-    }
-    return TRUE;
-}
-
-/* @only: names of kinds; NULL: all. */
-static gboolean
-measure_kinds(GArray *shapes, char *const *only, double min_time, GError **error)
-{
-    static const int window[][2] = { { 16, 16 },   { 32, 32 },   { 64, 64 },  { 128, 128 },
-                                     { 256, 256 }, { 512, 512 }, { 16, 64 },  { 64, 128 },
-                                     { 128, 64 },  { 96, 32 },   { 256, 64 }, { 64, 256 },
-                                     { 48, 192 },  { 24, 24 } };
-    static const int strided[][2] = { { 64, 128 }, { 128, 256 }, { 256, 512 } };
-    static const int first[][2] = { { 3, 16 }, { 3, 24 }, { 3, 32 }, { 3, 64 }, { 1, 16 } };
-    static const int pointwise[][2] = { { 16, 64 },    { 96, 16 },  { 16, 96 },   { 96, 24 },
-                                        { 24, 144 },   { 144, 32 }, { 32, 192 },  { 192, 64 },
-                                        { 64, 384 },   { 384, 96 }, { 576, 160 }, { 960, 320 },
-                                        { 320, 1280 }, { 58, 58 },  { 116, 116 }, { 232, 232 },
-                                        { 464, 1024 }, { 64, 64 },  { 256, 64 },  { 64, 256 },
-                                        { 512, 128 },  { 384, 48 }, { 512, 1000 } };
-    static const int deep[][2] = { { 24, 24 },   { 32, 32 },   { 58, 58 },   { 96, 96 },
-                                   { 116, 116 }, { 144, 144 }, { 192, 192 }, { 232, 232 },
-                                   { 384, 384 }, { 576, 576 }, { 960, 960 } };
-    static const int grown[][2] = { { 16, 16 }, { 64, 32 }, { 128, 64 }, { 256, 128 } };
-    static const int pooled[][2] = {
-        { 24, 24 }, { 64, 64 }, { 128, 128 }, { 256, 256 }, { 512, 512 }
-    };
-    static const int square[] = { 7, 13, 14, 28, 56, 112, 0 }, even[] = { 14, 28, 56, 112, 0 };
-    static const int big[] = { 56, 112, 224, 0 },
-                     halved[] = { 7, 13, 14, 27, 28, 55, 56, 111, 112, 0 };
-    static const int small[] = { 7, 13, 14, 0 }, rows[] = { 1, 4, 16, 32, 64, 128, 512, 0 };
-    static const int products[][2] = { { 64, 64 },    { 256, 256 }, { 256, 1024 }, { 1024, 256 },
-                                       { 512, 1000 }, { 128, 512 }, { 768, 768 } };
-    static const int moved[][2] = { { 3, 3 },   { 24, 24 },   { 58, 58 },
-                                    { 64, 64 }, { 232, 232 }, { 512, 512 } };
-    static const int wide[][2] = { { 8, 1 },   { 50, 1 },  { 64, 1 },   { 128, 1 },
-                                   { 256, 1 }, { 768, 1 }, { 1000, 1 }, { 4096, 1 } };
-    static const int states[][2] = { { 32, 32 },   { 64, 64 },   { 128, 128 },
-                                     { 128, 256 }, { 256, 256 }, { 256, 512 } };
-    const Set sets[] = {
-        { { .kind = SHAPE_CONV, .kernel = 3, .stride = 1 }, window, G_N_ELEMENTS(window), square },
-        { { .kind = SHAPE_CONV, .kernel = 3, .stride = 2 }, strided, G_N_ELEMENTS(strided), even },
-        { { .kind = SHAPE_CONV, .kernel = 3, .stride = 2 }, first, G_N_ELEMENTS(first), big },
-        { { .kind = SHAPE_CONV, .kernel = 7, .stride = 2 }, first, G_N_ELEMENTS(first), big },
-        { { .kind = SHAPE_CONV, .kernel = 1, .stride = 1 },
-          pointwise,
-          G_N_ELEMENTS(pointwise),
-          square },
-        { { .kind = SHAPE_CONV, .kernel = 1, .stride = 2 }, strided, G_N_ELEMENTS(strided), even },
-        { { .kind = SHAPE_DEPTHWISE, .kernel = 3, .stride = 1 }, deep, G_N_ELEMENTS(deep), square },
-        { { .kind = SHAPE_DEPTHWISE, .kernel = 3, .stride = 2 }, deep, G_N_ELEMENTS(deep), even },
-        { { .kind = SHAPE_DEPTHWISE, .kernel = 5, .stride = 1 }, deep, G_N_ELEMENTS(deep), small },
-        { { .kind = SHAPE_CONV_TRANSPOSE, .kernel = 2, .stride = 2 },
-          grown,
-          G_N_ELEMENTS(grown),
-          even },
-        { { .kind = SHAPE_MAX_POOL, .kernel = 3, .stride = 2 },
-          pooled,
-          G_N_ELEMENTS(pooled),
-          halved },
-        { { .kind = SHAPE_MAX_POOL, .kernel = 2, .stride = 2 },
-          pooled,
-          G_N_ELEMENTS(pooled),
-          even },
-        { { .kind = SHAPE_GLOBAL_AVERAGE_POOL, .kernel = 1, .stride = 1 },
-          pooled,
-          G_N_ELEMENTS(pooled),
-          small },
-        { { .kind = SHAPE_MATMUL, .kernel = 1, .stride = 1 },
-          products,
-          G_N_ELEMENTS(products),
-          rows },
-        { { .kind = SHAPE_REORDER, .kernel = 1, .stride = 1 }, moved, G_N_ELEMENTS(moved), square },
-        { { .kind = SHAPE_SOFTMAX, .kernel = 1, .stride = 1 }, wide, G_N_ELEMENTS(wide), rows },
-        { { .kind = SHAPE_LAYER_NORMALIZATION, .kernel = 1, .stride = 1 },
-          wide,
-          G_N_ELEMENTS(wide),
-          rows },
-        { { .kind = SHAPE_REDUCTION, .kernel = 1, .stride = 1 }, wide, G_N_ELEMENTS(wide), rows },
-        { { .kind = SHAPE_LSTM, .kernel = 1, .stride = 1 }, states, G_N_ELEMENTS(states), rows },
-    };
-    for (int sweep = 0; sweep < SWEEPS; sweep++) {
-        guint at = 0;
-        for (size_t i = 0; i < G_N_ELEMENTS(sets); i++) {
-            if (only && !g_strv_contains((const char *const *)only, kinds[sets[i].like.kind]))
+            if (2.0 * shape.in * shape.out * taps * y * y > most ||
+                sweep->seen++ % how->parts != how->part)
                 continue;
-            if (!measure_set(shapes, &at, &sets[i], min_time / SWEEPS, error))
+            if (!measure(shapes, sweep->measured++, shape, how->min_time, error))
                 return FALSE;
         }
     }
     return TRUE;
 }
 
-gboolean
-cost_shapes_measure(GArray *shapes, double min_time, GError **error)
+/* Channels read and given, and extents. */
+static const int window[][2] = { { 16, 16 },   { 32, 32 },  { 64, 64 },  { 128, 128 }, { 256, 256 },
+                                 { 512, 512 }, { 16, 64 },  { 64, 128 }, { 128, 64 },  { 96, 32 },
+                                 { 256, 64 },  { 64, 256 }, { 48, 192 }, { 24, 24 } };
+static const int strided[][2] = { { 64, 128 }, { 128, 256 }, { 256, 512 } };
+static const int first[][2] = { { 3, 16 }, { 3, 24 }, { 3, 32 }, { 3, 64 }, { 1, 16 } };
+static const int pointwise[][2] = { { 16, 64 },    { 96, 16 },  { 16, 96 },   { 96, 24 },
+                                    { 24, 144 },   { 144, 32 }, { 32, 192 },  { 192, 64 },
+                                    { 64, 384 },   { 384, 96 }, { 576, 160 }, { 960, 320 },
+                                    { 320, 1280 }, { 58, 58 },  { 116, 116 }, { 232, 232 },
+                                    { 464, 1024 }, { 64, 64 },  { 256, 64 },  { 64, 256 },
+                                    { 512, 128 },  { 384, 48 }, { 512, 1000 } };
+static const int deep[][2] = { { 24, 24 },   { 32, 32 },   { 58, 58 },   { 96, 96 },
+                               { 116, 116 }, { 144, 144 }, { 192, 192 }, { 232, 232 },
+                               { 384, 384 }, { 576, 576 }, { 960, 960 } };
+static const int grown[][2] = { { 16, 16 }, { 64, 32 }, { 128, 64 }, { 256, 128 } };
+static const int pooled[][2] = { { 24, 24 }, { 64, 64 }, { 128, 128 }, { 256, 256 }, { 512, 512 } };
+static const int square[] = { 7, 13, 14, 28, 56, 112, 0 }, even[] = { 14, 28, 56, 112, 0 };
+static const int big[] = { 56, 112, 224, 0 }, halved[] = { 7, 13, 14, 27, 28, 55, 56, 111, 112, 0 };
+static const int small[] = { 7, 13, 14, 0 }, rows[] = { 1, 4, 16, 32, 64, 128, 512, 0 };
+static const int products[][2] = { { 64, 64 },    { 256, 256 }, { 256, 1024 }, { 1024, 256 },
+                                   { 512, 1000 }, { 128, 512 }, { 768, 768 } };
+static const int moved[][2] = { { 3, 3 },   { 24, 24 },   { 58, 58 },
+                                { 64, 64 }, { 232, 232 }, { 512, 512 } };
+static const int wide[][2] = { { 8, 1 },   { 50, 1 },  { 64, 1 },   { 128, 1 },
+                               { 256, 1 }, { 768, 1 }, { 1000, 1 }, { 4096, 1 } };
+static const int plain[][2] = { { 32, 32 }, { 64, 64 }, { 256, 256 } };
+static const int tails[][2] = { { 16, 128 }, { 32, 192 }, { 32, 256 }, { 64, 256 } };
+static const int halves[][2] = { { 32, 32 }, { 64, 64 }, { 256, 256 }, { 512, 512 } };
+static const int mid[] = { 28, 56, 0 };
+static const int far[][2] = { { 256, 256 }, { 256, 384 }, { 384, 384 },
+                              { 512, 256 }, { 256, 512 }, { 512, 512 } };
+static const int last[] = { 7, 0 };
+static const int states[][2] = { { 32, 32 },   { 64, 64 },   { 128, 128 },
+                                 { 128, 256 }, { 256, 256 }, { 256, 512 } };
+static const Set sets[] = {
+    { { .kind = SHAPE_CONV, .kernel = 3, .stride = 1 }, window, G_N_ELEMENTS(window), square },
+    { { .kind = SHAPE_CONV, .kernel = 3, .stride = 2 }, strided, G_N_ELEMENTS(strided), even },
+    { { .kind = SHAPE_CONV, .kernel = 3, .stride = 2 }, first, G_N_ELEMENTS(first), big },
+    { { .kind = SHAPE_CONV, .kernel = 7, .stride = 2 }, first, G_N_ELEMENTS(first), big },
+    { { .kind = SHAPE_CONV, .kernel = 1, .stride = 1 },
+      pointwise,
+      G_N_ELEMENTS(pointwise),
+      square },
+    { { .kind = SHAPE_CONV, .kernel = 1, .stride = 2 }, strided, G_N_ELEMENTS(strided), even },
+    { { .kind = SHAPE_DEPTHWISE, .kernel = 3, .stride = 1 }, deep, G_N_ELEMENTS(deep), square },
+    { { .kind = SHAPE_DEPTHWISE, .kernel = 3, .stride = 2 }, deep, G_N_ELEMENTS(deep), even },
+    { { .kind = SHAPE_DEPTHWISE, .kernel = 5, .stride = 1 }, deep, G_N_ELEMENTS(deep), small },
+    { { .kind = SHAPE_CONV_TRANSPOSE, .kernel = 2, .stride = 2 },
+      grown,
+      G_N_ELEMENTS(grown),
+      even },
+    { { .kind = SHAPE_MAX_POOL, .kernel = 3, .stride = 2 }, pooled, G_N_ELEMENTS(pooled), halved },
+    { { .kind = SHAPE_MAX_POOL, .kernel = 2, .stride = 2 }, pooled, G_N_ELEMENTS(pooled), even },
+    { { .kind = SHAPE_GLOBAL_AVERAGE_POOL, .kernel = 1, .stride = 1 },
+      pooled,
+      G_N_ELEMENTS(pooled),
+      small },
+    { { .kind = SHAPE_MATMUL, .kernel = 1, .stride = 1 }, products, G_N_ELEMENTS(products), rows },
+    { { .kind = SHAPE_REORDER, .kernel = 1, .stride = 1 }, moved, G_N_ELEMENTS(moved), square },
+    { { .kind = SHAPE_SOFTMAX, .kernel = 1, .stride = 1 }, wide, G_N_ELEMENTS(wide), rows },
+    { { .kind = SHAPE_LAYER_NORMALIZATION, .kernel = 1, .stride = 1 },
+      wide,
+      G_N_ELEMENTS(wide),
+      rows },
+    { { .kind = SHAPE_REDUCTION, .kernel = 1, .stride = 1 }, wide, G_N_ELEMENTS(wide), rows },
+    { { .kind = SHAPE_LSTM, .kernel = 1, .stride = 1 }, states, G_N_ELEMENTS(states), rows },
+    { { .kind = SHAPE_ADD, .kernel = 1, .stride = 1 }, plain, G_N_ELEMENTS(plain), even },
+    { { .kind = SHAPE_SIGMOID, .kernel = 1, .stride = 1 }, plain, G_N_ELEMENTS(plain), even },
+    { { .kind = SHAPE_SWISH, .kernel = 1, .stride = 1 }, plain, G_N_ELEMENTS(plain), even },
+    { { .kind = SHAPE_TAIL_ADD, .kernel = 1, .stride = 1 }, tails, G_N_ELEMENTS(tails), mid },
+    { { .kind = SHAPE_TAIL_SWISH, .kernel = 1, .stride = 1 }, tails, G_N_ELEMENTS(tails), mid },
+    { { .kind = SHAPE_CONCAT, .kernel = 1, .stride = 1 }, halves, G_N_ELEMENTS(halves), square },
+    { { .kind = SHAPE_BIAS, .kernel = 1, .stride = 1 }, halves, G_N_ELEMENTS(halves), square },
+    { { .kind = SHAPE_FAR_WEIGHTS, .kernel = 3, .stride = 1 }, far, G_N_ELEMENTS(far), last },
+};
+
+static gboolean
+measure_kinds(GArray *shapes, const CostMeasure *how, GError **error)
 {
-    return measure_kinds(shapes, NULL, min_time, error);
+    for (int n = 0; n < SWEEPS; n++) {
+        Sweep sweep = { 0, 0 };
+        for (size_t i = 0; i < G_N_ELEMENTS(sets); i++) {
+            if ((how->kinds >> sets[i].like.kind & 1) &&
+                !measure_set(shapes, &sweep, &sets[i], how, error))
+                return FALSE;
+        }
+    }
+    return TRUE;
 }
 
+static bool
+is_same(const Shape *a, const Shape *b)
+{
+    return a->kind == b->kind && a->in == b->in && a->out == b->out && a->kernel == b->kernel &&
+           a->stride == b->stride && a->extent == b->extent;
+}
+
+static Shape *
+find(const GArray *shapes, const Shape *like)
+{
+    for (guint i = 0; i < shapes->len; i++) {
+        Shape *shape = &g_array_index(shapes, Shape, i);
+        if (is_same(shape, like))
+            return shape;
+    }
+    return NULL;
+}
+
+/* What is measured no more goes where all of its kind was measured. */
 gboolean
-cost_shapes_measure_only(GArray *shapes, const char *only, double min_time, GError **error)
+cost_shapes_measure(GArray *shapes, const CostMeasure *how, GError **error)
 {
     g_autoptr(GArray) made = g_array_new(FALSE, FALSE, sizeof(Shape));
-    g_auto(GStrv) names = g_strsplit(only, ",", -1);
+    if (!measure_kinds(made, how, error))
+        return FALSE;
+    for (guint i = shapes->len; how->parts == 1 && i-- > 0;) {
+        const Shape *shape = &g_array_index(shapes, Shape, i);
+        if ((how->kinds >> shape->kind & 1) && !find(made, shape))
+            g_array_remove_index(shapes, i);
+    }
+    for (guint i = 0; i < made->len; i++) {
+        const Shape *shape = &g_array_index(made, Shape, i);
+        Shape *before = find(shapes, shape);
+        if (before)
+            *before = *shape;
+        else
+            g_array_append_vals(shapes, shape, 1);
+    }
+    return TRUE;
+}
+
+gboolean
+cost_shapes_kinds(const char *text, uint32_t *out, GError **error)
+{
+    g_auto(GStrv) names = g_strsplit(text, ",", -1);
+    *out = 0;
     for (int i = 0; names[i]; i++) {
         Shape shape = { .kind = SHAPE_CONV };
         if (!read_kind(names[i], &shape))
             return kiln_throw(error, KILN_ERROR_USAGE, "there is no kind '%s'", names[i]);
+        *out |= 1u << shape.kind;
     }
-    if (!measure_kinds(made, names, min_time, error))
-        return FALSE;
-    for (guint i = shapes->len; i-- > 0;) {
-        const Shape *shape = &g_array_index(shapes, Shape, i);
-        if (g_strv_contains((const char *const *)names, kinds[shape->kind]))
-            g_array_remove_index(shapes, i);
-    }
-    g_array_append_vals(shapes, made->data, made->len);
     return TRUE;
 }
 

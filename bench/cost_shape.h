@@ -5,6 +5,7 @@
 
 #include <glib.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 typedef enum {
     SHAPE_CONV,
@@ -18,6 +19,14 @@ typedef enum {
     SHAPE_LAYER_NORMALIZATION,
     SHAPE_REDUCTION,
     SHAPE_LSTM, /* [extent,1,in], with out states */
+    SHAPE_ADD,  /* of two pictures */
+    SHAPE_SIGMOID,
+    SHAPE_SWISH,
+    SHAPE_TAIL_ADD, /* what a convolution of one tap takes longer for it on its way out */
+    SHAPE_TAIL_SWISH,
+    SHAPE_CONCAT,      /* of the two halves of the channels */
+    SHAPE_BIAS,        /* one number per channel added to a picture in place */
+    SHAPE_FAR_WEIGHTS, /* what a convolution takes longer whose weights come from memory */
     N_SHAPE_KINDS,
 } ShapeKind;
 const char *cost_shape_kind(ShapeKind kind);
@@ -40,6 +49,10 @@ typedef struct {
     double us[N_WAYS]; /* microseconds on one thread; 0: not computed that way */
 } Shape;
 
+/** What is measured is by how much one thing takes longer than another. */
+bool cost_shape_is_difference(ShapeKind kind);
+/** True where ways are alternatives, of which models choose one. */
+bool cost_shape_has_choice(ShapeKind kind);
 /** True where the vendor has it in more than one layout. */
 bool cost_shape_has_layouts(ShapeKind kind);
 /** Extent of the result. */
@@ -47,13 +60,26 @@ int cost_shape_result(const Shape *shape);
 /** Positions of padding before a dim; behind it there are as many, or what windows need. */
 int cost_shape_pad(const Shape *shape);
 
-/** Measures the shapes that costs are fitted to, each in each way for @min_time seconds. Without a
- * vendor library its ways are left out. */
-gboolean cost_shapes_measure(GArray *shapes, double min_time, GError **error);
-/** Measures those of @only anew (names of kinds, with commas between them), which take the place of
- * such in @shapes. */
-gboolean cost_shapes_measure_only(GArray *shapes, const char *only, double min_time,
-                                  GError **error);
+/** Runs something; false where that fails. */
+typedef bool (*CostRun)(void *data);
+/** The least microseconds of a run of @data in about @min_time seconds; of a difference the median
+ * of several, beside the least of @base, with which it takes turns. 0 where a run fails or nothing
+ * is left. */
+double cost_shape_time(const Shape *shape, CostRun run, void *data, void *base, double min_time);
+
+typedef struct {
+    uint32_t kinds;    /* bit per ShapeKind: those that are measured */
+    guint part, parts; /* of every @parts shapes that number @part alone, from 0 on */
+    double min_time;   /* seconds that each shape is measured for in each way */
+} CostMeasure;
+enum {
+    COST_ALL_KINDS = (1 << N_SHAPE_KINDS) - 1
+};
+/** Measures as @how says; what is measured takes the place of the same in @shapes. Without a vendor
+ * library its ways are left out. */
+gboolean cost_shapes_measure(GArray *shapes, const CostMeasure *how, GError **error);
+/** Names of kinds, with commas between them, as bits. */
+gboolean cost_shapes_kinds(const char *text, uint32_t *out, GError **error);
 
 /** A CSV file, one shape a line. */
 gboolean cost_shapes_write(const char *path, const GArray *shapes, GError **error);

@@ -4,21 +4,24 @@
 #ifdef KILN_HAS_ONEDNN
 
 #include "backends/onednn/region.h"
-#include "bench/bench_stats.h"
 
-#include <math.h>
 #include <string.h>
 
 enum {
-    MIN_ROUNDS = 7,
     MAX_ARGS = 5,
 };
 
 typedef struct {
     dnnl_primitive_desc_t pd;
+    dnnl_primitive_t made;
     dnnl_exec_arg_t args[MAX_ARGS];
     int n;
 } Primitive;
+
+typedef struct {
+    Primitive primitive;
+    dnnl_stream_t stream;
+} Timed;
 
 static dnnl_memory_desc_t
 picture(int channels, int extent, bool blocked)
@@ -50,6 +53,26 @@ describe_conv(const Shape *shape, bool blocked, dnnl_convolution_desc_t *op)
         op, dnnl_forward_inference, dnnl_convolution_direct, &x, &w, NULL, &y,
         (dnnl_dims_t){ shape->stride, shape->stride }, (dnnl_dims_t){ 0, 0 },
         (dnnl_dims_t){ half, half }, (dnnl_dims_t){ behind, behind });
+}
+
+/* Adds to what lies in the result, or applies an activation to it. */
+static dnnl_primitive_attr_t
+tail_attr(const Shape *shape)
+{
+    dnnl_primitive_attr_t attr = NULL;
+    dnnl_post_ops_t ops = NULL;
+    bool good =
+        dnnl_primitive_attr_create(&attr) == dnnl_success &&
+        dnnl_post_ops_create(&ops) == dnnl_success &&
+        (shape->kind == SHAPE_TAIL_ADD
+             ? dnnl_post_ops_append_sum(ops, 1)
+             : dnnl_post_ops_append_eltwise(ops, 1, dnnl_eltwise_swish, 1, 0)) == dnnl_success &&
+        dnnl_primitive_attr_set_post_ops(attr, ops) == dnnl_success;
+    if (ops)
+        dnnl_post_ops_destroy(ops);
+    if (!good && attr)
+        dnnl_primitive_attr_destroy(g_steal_pointer(&attr));
+    return attr;
 }
 
 static dnnl_status_t
@@ -129,6 +152,7 @@ typedef union {
     dnnl_layer_normalization_desc_t norm;
     dnnl_reduction_desc_t reduction;
     dnnl_rnn_desc_t lstm;
+    dnnl_binary_desc_t bias;
 } Operation;
 
 /* Of what has no pictures. */
@@ -152,47 +176,98 @@ describe_rows(const Shape *shape, Operation *op)
     }
 }
 
+static dnnl_status_t
+describe_bias(const Shape *shape, bool blocked, dnnl_binary_desc_t *op)
+{
+    dnnl_memory_desc_t x = picture(shape->in, shape->extent, blocked);
+    dnnl_memory_desc_t row = picture(shape->in, 1, blocked);
+    return dnnl_binary_desc_init(op, dnnl_binary_add, &x, &row, &x);
+}
+
+/* NULL of what the library lacks, or is not asked for. */
 static dnnl_primitive_desc_t
-choose(const Shape *shape, bool blocked)
+choose_operation(const Shape *shape, bool blocked, bool bare)
 {
     Operation op;
+    dnnl_status_t status = dnnl_unimplemented;
+    const char *name;
+    dnnl_primitive_attr_t attr = NULL;
+    switch (shape->kind) {
+    case SHAPE_TAIL_ADD:
+    case SHAPE_TAIL_SWISH:
+        attr = bare ? NULL : tail_attr(shape);
+        status = bare || attr ? describe_conv(shape, blocked, &op.conv) : dnnl_out_of_memory;
+        break;
+    case SHAPE_CONV:
+    case SHAPE_DEPTHWISE:
+    case SHAPE_FAR_WEIGHTS:
+        status = describe_conv(shape, blocked, &op.conv);
+        break;
+    case SHAPE_CONV_TRANSPOSE:
+        status = describe_transposed(shape, blocked, &op.transposed);
+        break;
+    case SHAPE_MAX_POOL:
+    case SHAPE_GLOBAL_AVERAGE_POOL:
+        status = describe_pool(shape, blocked, &op.pool);
+        break;
+    case SHAPE_BIAS:
+        status = describe_bias(shape, blocked, &op.bias);
+        break;
+    default:
+        if (!cost_shape_has_layouts(shape->kind))
+            status = describe_rows(shape, &op);
+    }
+    dnnl_primitive_desc_t pd = status == dnnl_success ? kiln_onednn_choose(&op, attr, &name) : NULL;
+    if (attr)
+        dnnl_primitive_attr_destroy(attr);
+    return pd;
+}
+
+static dnnl_primitive_desc_t
+choose(const Shape *shape, bool blocked, bool bare)
+{
     dnnl_primitive_desc_t pd = NULL;
     dnnl_engine_t engine = kiln_onednn_engine();
-    const char *name;
+    dnnl_memory_desc_t whole = picture(shape->in, shape->extent, blocked);
     dnnl_status_t status;
     if (shape->kind == SHAPE_REORDER) {
         KilnType type = kiln_type_make(KILN_DTYPE_f32, 4,
                                        (int64_t[]){ 1, shape->in, shape->extent, shape->extent });
         dnnl_memory_desc_t from = kiln_onednn_plain(&type);
-        dnnl_memory_desc_t to = picture(shape->in, shape->extent, blocked);
-        status = dnnl_reorder_primitive_desc_create(&pd, &from, engine, &to, engine, NULL);
-        return status == dnnl_success ? pd : NULL;
+        status = dnnl_reorder_primitive_desc_create(&pd, &from, engine, &whole, engine, NULL);
+    } else if (shape->kind == SHAPE_CONCAT) {
+        dnnl_memory_desc_t half = picture(shape->in / 2, shape->extent, blocked);
+        status = dnnl_concat_primitive_desc_create(
+            &pd, &whole, 2, 1, (dnnl_memory_desc_t[]){ half, half }, NULL, engine);
+    } else {
+        return choose_operation(shape, blocked, bare);
     }
-    if (shape->kind == SHAPE_CONV || shape->kind == SHAPE_DEPTHWISE)
-        status = describe_conv(shape, blocked, &op.conv);
-    else if (shape->kind == SHAPE_CONV_TRANSPOSE)
-        status = describe_transposed(shape, blocked, &op.transposed);
-    else if (!cost_shape_has_layouts(shape->kind))
-        status = describe_rows(shape, &op);
-    else
-        status = describe_pool(shape, blocked, &op.pool);
-    return status == dnnl_success ? kiln_onednn_choose(&op, NULL, &name) : NULL;
+    return status == dnnl_success && kiln_onednn_implementation(pd, "this", NULL) ? pd : NULL;
+}
+
+/* NULL where there is no memory for it. */
+static dnnl_memory_t
+zeros(const dnnl_memory_desc_t *md)
+{
+    dnnl_memory_t memory = NULL;
+    if (dnnl_memory_create(&memory, md, kiln_onednn_engine(), DNNL_MEMORY_ALLOCATE) != dnnl_success)
+        return NULL;
+    void *data = NULL;
+    dnnl_memory_get_data_handle(memory, &data);
+    memset(data, 0, dnnl_memory_desc_get_size(md));
+    return memory;
 }
 
 static bool
 add_arg(Primitive *primitive, int arg, dnnl_query_t what, int i)
 {
     const dnnl_memory_desc_t *md = dnnl_primitive_desc_query_md(primitive->pd, what, i);
-    dnnl_memory_t memory = NULL;
     if (!md || !dnnl_memory_desc_get_size(md))
         return true;
-    if (dnnl_memory_create(&memory, md, kiln_onednn_engine(), DNNL_MEMORY_ALLOCATE) != dnnl_success)
-        return false;
-    void *data = NULL;
-    dnnl_memory_get_data_handle(memory, &data);
-    memset(data, 0, dnnl_memory_desc_get_size(md));
-    primitive->args[primitive->n++] = (dnnl_exec_arg_t){ arg, memory };
-    return true;
+    dnnl_memory_t memory = zeros(md);
+    if (memory)
+        primitive->args[primitive->n++] = (dnnl_exec_arg_t){ arg, memory };
+    return memory != NULL;
 }
 
 typedef struct {
@@ -216,8 +291,16 @@ add_args(const Shape *shape, Primitive *one)
                                              { DNNL_ARG_WEIGHTS_ITER, dnnl_query_weights_md, 1 },
                                              { DNNL_ARG_BIAS, dnnl_query_weights_md, 2 },
                                              { DNNL_ARG_DST_LAYER, dnnl_query_dst_md, 0 } };
+    static const Argument binary[MAX_ARGS] = { { DNNL_ARG_SRC_0, dnnl_query_src_md, 0 },
+                                               { DNNL_ARG_SRC_1, dnnl_query_src_md, 1 },
+                                               { DNNL_ARG_DST, dnnl_query_dst_md, 0 } };
+    static const Argument concat[MAX_ARGS] = { { DNNL_ARG_MULTIPLE_SRC, dnnl_query_src_md, 0 },
+                                               { DNNL_ARG_MULTIPLE_SRC + 1, dnnl_query_src_md, 1 },
+                                               { DNNL_ARG_DST, dnnl_query_dst_md, 0 } };
     const Argument *args = shape->kind == SHAPE_LSTM                  ? lstm
                            : shape->kind == SHAPE_LAYER_NORMALIZATION ? norm
+                           : shape->kind == SHAPE_BIAS                ? binary
+                           : shape->kind == SHAPE_CONCAT              ? concat
                                                                       : usual;
     bool good = true;
     for (int i = 0; good && i < MAX_ARGS && args[i].arg; i++)
@@ -225,28 +308,34 @@ add_args(const Shape *shape, Primitive *one)
     return good;
 }
 
-static double
-time_of(const Primitive *primitive, double min_time)
+static bool
+open_primitive(const Shape *shape, bool blocked, bool bare, Primitive *out)
 {
-    dnnl_primitive_t made = NULL;
-    dnnl_stream_t stream = NULL;
-    double best = INFINITY;
-    bool good =
-        dnnl_primitive_create(&made, primitive->pd) == dnnl_success &&
-        dnnl_stream_create(&stream, kiln_onednn_engine(), dnnl_stream_in_order) == dnnl_success;
-    double end = bench_cpu_now() + min_time;
-    for (int n = 0; good && (n < MIN_ROUNDS || bench_cpu_now() < end); n++) {
-        double begin = bench_now();
-        good =
-            dnnl_primitive_execute(made, stream, primitive->n, primitive->args) == dnnl_success &&
-            dnnl_stream_wait(stream) == dnnl_success;
-        best = MIN(best, bench_now() - begin);
-    }
-    if (made)
-        dnnl_primitive_destroy(made);
-    if (stream)
-        dnnl_stream_destroy(stream);
-    return good ? best * 1e6 : 0;
+    *out = (Primitive){ .pd = choose(shape, blocked, bare) };
+    return out->pd && add_args(shape, out) &&
+           dnnl_primitive_create(&out->made, out->pd) == dnnl_success;
+}
+
+static void
+close_primitive(Primitive *primitive)
+{
+    for (int i = 0; i < primitive->n; i++)
+        dnnl_memory_destroy(primitive->args[i].memory);
+    if (primitive->made)
+        dnnl_primitive_destroy(primitive->made);
+    if (primitive->pd)
+        dnnl_primitive_desc_destroy(primitive->pd);
+}
+
+/* A run; false where it failed. */
+static bool
+run_primitive(void *data)
+{
+    const Timed *timed = data;
+    const Primitive *primitive = &timed->primitive;
+    return dnnl_primitive_execute(primitive->made, timed->stream, primitive->n, primitive->args) ==
+               dnnl_success &&
+           dnnl_stream_wait(timed->stream) == dnnl_success;
 }
 
 double
@@ -254,14 +343,22 @@ cost_vendor_us(const Shape *shape, bool blocked, double min_time)
 {
     if (!kiln_onednn_engine())
         return 0;
-    int before = kiln_onednn_set_threads(1);
-    Primitive one = { .pd = choose(shape, blocked) };
-    bool good = one.pd && add_args(shape, &one);
-    double us = good ? time_of(&one, min_time) : 0;
-    for (int i = 0; i < one.n; i++)
-        dnnl_memory_destroy(one.args[i].memory);
-    if (one.pd)
-        dnnl_primitive_desc_destroy(one.pd);
+    int before = kiln_onednn_set_threads(1), n = cost_shape_is_difference(shape->kind) ? 2 : 1;
+    dnnl_stream_t stream = NULL;
+    Timed timed[2] = { { .stream = NULL }, { .stream = NULL } };
+    bool good =
+        dnnl_stream_create(&stream, kiln_onednn_engine(), dnnl_stream_in_order) == dnnl_success;
+    for (int i = 0; good && i < n; i++) {
+        timed[i].stream = stream;
+        good = open_primitive(shape, blocked, i == 1, &timed[i].primitive);
+    }
+    double us = 0;
+    if (good)
+        us = cost_shape_time(shape, run_primitive, &timed[0], n > 1 ? &timed[1] : NULL, min_time);
+    for (int i = 0; i < n; i++)
+        close_primitive(&timed[i].primitive);
+    if (stream)
+        dnnl_stream_destroy(stream);
     kiln_onednn_set_threads(before);
     return us;
 }

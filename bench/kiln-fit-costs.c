@@ -17,7 +17,7 @@
 #include <stdio.h>
 
 typedef struct {
-    char *from, *to, *only, *isa, *own_header, *vendor_header;
+    char *from, *to, *only, *part, *isa, *own_header, *vendor_header;
     double min_time;
 } Options;
 
@@ -57,6 +57,40 @@ static const Model models[] = {
 };
 
 /* --- terms --- */
+
+enum {
+    ACTIVATION = 10, /* operations of a sigmoid or swish for each number, as kiln_instr_cost() */
+};
+
+/* Of what works on pictures as they are. */
+static bool
+value_terms(const Shape *s, int *kind, double terms[MAX_TERMS])
+{
+    double numbers = (double)s->out * s->extent * s->extent, bytes = 4 * numbers;
+    switch (s->kind) {
+    case SHAPE_REORDER:
+        *kind = KILN_CPU_COST_relayout;
+        kiln_relayout_terms(bytes, terms);
+        return true;
+    case SHAPE_ADD:
+        *kind = KILN_CPU_COST_moved;
+        kiln_moved_terms(3 * bytes, terms);
+        return true;
+    case SHAPE_SIGMOID:
+    case SHAPE_SWISH:
+        *kind = KILN_CPU_COST_computed;
+        kiln_computed_terms(ACTIVATION * numbers, terms);
+        return true;
+    case SHAPE_TAIL_ADD:
+    case SHAPE_TAIL_SWISH:
+        *kind = KILN_CPU_COST_tail;
+        kiln_cpu_tail_terms(s->kind == SHAPE_TAIL_ADD ? 0 : ACTIVATION * numbers,
+                            s->kind == SHAPE_TAIL_ADD ? bytes : 0, terms);
+        return true;
+    default:
+        return false;
+    }
+}
 
 static bool
 own_terms(const Shape *s, ShapeWay way, int *kind, double terms[MAX_TERMS])
@@ -119,14 +153,14 @@ own_terms(const Shape *s, ShapeWay way, int *kind, double terms[MAX_TERMS])
         kiln_lstm_terms(s->extent, 1, s->in, s->out, terms);
         return true;
     default:
-        return false;
+        return value_terms(s, kind, terms);
     }
 }
 
 static int
 vendor_kind(const Shape *s)
 {
-    static const KilnOnednnCostKind kinds[N_SHAPE_KINDS] = {
+    static const int kinds[N_SHAPE_KINDS] = {
         [SHAPE_CONV] = KILN_ONEDNN_COST_window,
         [SHAPE_DEPTHWISE] = KILN_ONEDNN_COST_depthwise,
         [SHAPE_CONV_TRANSPOSE] = KILN_ONEDNN_COST_transposed,
@@ -138,9 +172,17 @@ vendor_kind(const Shape *s)
         [SHAPE_LAYER_NORMALIZATION] = KILN_ONEDNN_COST_layer_normalization,
         [SHAPE_REDUCTION] = KILN_ONEDNN_COST_reduction,
         [SHAPE_LSTM] = KILN_ONEDNN_COST_lstm,
+        [SHAPE_ADD] = -1,
+        [SHAPE_SIGMOID] = -1,
+        [SHAPE_SWISH] = -1,
+        [SHAPE_TAIL_ADD] = KILN_ONEDNN_COST_tail,
+        [SHAPE_TAIL_SWISH] = KILN_ONEDNN_COST_tail,
+        [SHAPE_CONCAT] = KILN_ONEDNN_COST_concat,
+        [SHAPE_BIAS] = KILN_ONEDNN_COST_pass,
+        [SHAPE_FAR_WEIGHTS] = KILN_ONEDNN_COST_far_weights,
     };
     bool pointwise = s->kind == SHAPE_CONV && s->kernel == 1;
-    return (int)(pointwise ? KILN_ONEDNN_COST_pointwise : kinds[s->kind]);
+    return pointwise ? (int)KILN_ONEDNN_COST_pointwise : kinds[s->kind];
 }
 
 static void
@@ -160,6 +202,10 @@ vendor_terms(const Shape *s, const Model *model, double terms[MAX_TERMS])
         work = (KilnOnednnWork){ s->in, s->out, x, 0, 0, 1, s->block };
     if (s->kind == SHAPE_CONV_TRANSPOSE)
         work = (KilnOnednnWork){ s->in, s->out, 1, work.taps, y * y, x * x, s->block };
+    if (s->kind == SHAPE_TAIL_ADD || s->kind == SHAPE_TAIL_SWISH) {
+        work.taps = s->kind == SHAPE_TAIL_ADD ? 0 : ACTIVATION;
+        work.groups = s->kind == SHAPE_TAIL_ADD;
+    }
     kiln_onednn_terms((KilnOnednnCostKind)model->kind, &work, model->blocked, terms);
 }
 
@@ -209,7 +255,18 @@ solve(int n, double a[MAX_TERMS][MAX_TERMS + 1], double x[MAX_TERMS])
         x[k] = a[k][k] != 0 ? a[k][n] / a[k][k] : 0;
 }
 
-/* Least squares of (model - measured) / measured over the terms in @used. How many shapes. */
+/* What errors are measured in: the time itself, so that they are relative. A difference may be next
+ * to nothing by chance: its errors are counted per unit of work. */
+static double
+unit_of(const Shape *shape, ShapeWay way)
+{
+    double pixels = (double)shape->extent * shape->extent;
+    if (shape->kind == SHAPE_FAR_WEIGHTS)
+        return (double)shape->in * shape->out;
+    return cost_shape_is_difference(shape->kind) ? shape->out * pixels : shape->us[way];
+}
+
+/* Least squares of (model - measured) / unit over the terms in @used. How many shapes. */
 static unsigned
 least_squares(const GArray *shapes, const Model *model, const bool used[MAX_TERMS],
               double costs[MAX_TERMS])
@@ -224,14 +281,14 @@ least_squares(const GArray *shapes, const Model *model, const bool used[MAX_TERM
     }
     for (guint s = 0; s < shapes->len; s++) {
         const Shape *shape = &g_array_index(shapes, Shape, s);
-        double terms[MAX_TERMS], us = shape->us[model->way];
+        double terms[MAX_TERMS], us = shape->us[model->way], unit = unit_of(shape, model->way);
         if (!terms_of(shape, model, terms))
             continue;
         found++;
         for (int i = 0; i < n; i++) {
             for (int j = 0; j < n; j++)
-                a[i][j] += terms[index[i]] * terms[index[j]] / (us * us);
-            a[i][n] += terms[index[i]] / us;
+                a[i][j] += terms[index[i]] * terms[index[j]] / (unit * unit);
+            a[i][n] += terms[index[i]] * us / (unit * unit);
         }
     }
     solve(n, a, x);
@@ -302,7 +359,7 @@ print_shape(const Shape *s, double costs[][MAX_TERMS], Choices *io)
         if (right < 0 || s->us[way] < s->us[right])
             right = way;
     }
-    if (choice < 0) { /* measured in no way that has a model */
+    if (choice < 0 || !cost_shape_has_choice(s->kind)) {
         printf("  -\n");
         return;
     }
@@ -324,18 +381,18 @@ print_fit(const GArray *shapes, double costs[][MAX_TERMS])
     for (guint i = 0; i < shapes->len; i++)
         print_shape(&g_array_index(shapes, Shape, i), costs, &choices);
     for (size_t m = 0; m < G_N_ELEMENTS(models); m++) {
-        double squares = 0, terms[MAX_TERMS];
-        unsigned n = 0;
+        double squares = 0, all = 0, terms[MAX_TERMS];
         for (guint i = 0; i < shapes->len; i++) {
             const Shape *s = &g_array_index(shapes, Shape, i);
             if (!terms_of(s, &models[m], terms))
                 continue;
-            squares += pow(modelled(s, models[m].way, costs) / s->us[models[m].way] - 1, 2);
-            n++;
+            double us = s->us[models[m].way], unit = unit_of(s, models[m].way);
+            squares += pow((modelled(s, models[m].way, costs) - us) / unit, 2);
+            all += pow(us / unit, 2);
         }
-        if (n)
+        if (all > 0)
             printf("%s, %s: %.0f %% off (root mean square)\n", models[m].name,
-                   cost_shape_way(models[m].way), 100 * sqrt(squares / n));
+                   cost_shape_way(models[m].way), 100 * sqrt(squares / all));
     }
     printf(
         "%u of %u choices are not the faster one; over all, a choice costs %.3f times the best\n",
@@ -377,7 +434,8 @@ write_header(const char *path, bool vendor, bool wide, double costs[][MAX_TERMS]
 static bool
 has_layouts(const Model *model)
 {
-    return model->kind != KILN_ONEDNN_COST_matmul && model->kind < KILN_ONEDNN_COST_softmax;
+    return model->kind != KILN_ONEDNN_COST_matmul &&
+           (model->kind < KILN_ONEDNN_COST_softmax || model->kind > KILN_ONEDNN_COST_lstm);
 }
 
 /* Without AVX-512 the library has `gemm` and `ref` alone, which are not taken. */
@@ -407,15 +465,40 @@ fit_all(const Options *options, const GArray *shapes, double costs[][MAX_TERMS],
     return TRUE;
 }
 
+/* "2/5": the second of five. */
+static gboolean
+read_part(const char *text, CostMeasure *out, GError **error)
+{
+    char *end;
+    guint64 part = g_ascii_strtoull(text, &end, 10);
+    guint64 parts = end != text && *end == '/' ? g_ascii_strtoull(end + 1, &end, 10) : 0;
+    if (*end || part < 1 || part > parts || parts > 1000)
+        return kiln_throw(error, KILN_ERROR_USAGE,
+                          "--part: expected I/N, I of 1 to N, N up to 1000, found %s", text);
+    out->part = (guint)part - 1;
+    out->parts = (guint)parts;
+    return TRUE;
+}
+
+/* What was measured before, and what is measured now. */
+static gboolean
+get_shapes(const Options *options, GArray *shapes, GError **error)
+{
+    CostMeasure how = { COST_ALL_KINDS, 0, 1, options->min_time };
+    if ((options->only && !cost_shapes_kinds(options->only, &how.kinds, error)) ||
+        (options->part && !read_part(options->part, &how, error)) ||
+        (options->from && !cost_shapes_read(options->from, shapes, error)))
+        return FALSE;
+    bool anew = !options->from || options->only || options->part;
+    return !anew || cost_shapes_measure(shapes, &how, error);
+}
+
 static gboolean
 run(const Options *options, GError **error)
 {
     g_autoptr(GArray) shapes = g_array_new(FALSE, FALSE, sizeof(Shape));
     double costs[G_N_ELEMENTS(models)][MAX_TERMS] = { { 0 } };
-    gboolean good = options->from ? cost_shapes_read(options->from, shapes, error)
-                                  : cost_shapes_measure(shapes, options->min_time, error);
-    if (good && options->only)
-        good = cost_shapes_measure_only(shapes, options->only, options->min_time, error);
+    gboolean good = get_shapes(options, shapes, error);
     for (guint i = 0; i < shapes->len; i++)
         g_array_index(shapes, Shape, i).block = is_wide(options) ? 16 : 8;
     if (!good || (options->to && !cost_shapes_write(options->to, shapes, error)) ||
@@ -451,6 +534,10 @@ main(int argc, char **argv)
           "Fit to these measurements instead of making new ones", "F.csv" },
         { "only", 0, 0, G_OPTION_ARG_STRING, &options.only,
           "With --from: measure these kinds of operators anew (conv,softmax)", "KIND,…" },
+        { "part", 0, 0, G_OPTION_ARG_STRING, &options.part,
+          "With --from: measure every N-th shape anew, beginning with the I-th, so that a busy "
+          "machine is measured a piece at a time",
+          "I/N" },
         { "to", 0, 0, G_OPTION_ARG_FILENAME, &options.to, "Write the measurements here", "F.csv" },
         { "isa", 0, 0, G_OPTION_ARG_STRING, &options.isa,
           "Of kernels with these instructions: avx2 or avx512 (default: what this CPU has)",
@@ -473,8 +560,9 @@ main(int argc, char **argv)
     if (g_option_context_parse(context, &argc, &argv, &error)) {
         if (argc > 1)
             kiln_throw(&error, KILN_ERROR_USAGE, "expected no operand, found %s", argv[1]);
-        else if (options.only && !options.from)
-            kiln_throw(&error, KILN_ERROR_USAGE, "--only: expected --from, for the other kinds");
+        else if ((options.only || options.part) && !options.from)
+            kiln_throw(&error, KILN_ERROR_USAGE, "--%s: expected --from, for the others",
+                       options.only ? "only" : "part");
         else if (limit_isa(&options, &error))
             status = run(&options, &error) ? 0 : 1;
     }
@@ -483,6 +571,7 @@ main(int argc, char **argv)
     g_free(options.from);
     g_free(options.to);
     g_free(options.only);
+    g_free(options.part);
     g_free(options.isa);
     g_free(options.own_header);
     g_free(options.vendor_header);

@@ -107,6 +107,26 @@ kiln_node_cost(const KilnNode *node)
     return cost;
 }
 
+const KilnRates *
+kiln_target_rates(const KilnTarget *target)
+{
+    static const KilnRates any = { .flop = 1 / 160e3,
+                                   .byte = 1 / 40e3,
+                                   .tail_flop = 1 / 60e3,
+                                   .tail_byte = 1 / 80e3,
+                                   .relayout_byte = 1 / 17.5e3 };
+    while (target && !target->rates)
+        target = target->fallback;
+    return target ? target->rates : &any;
+}
+
+double
+kiln_target_work_us(const KilnTarget *target, const KilnCost *work)
+{
+    const KilnRates *rates = kiln_target_rates(target);
+    return MAX(rates->flop * (double)work->flops, rates->byte * (double)work->bytes) + rates->call;
+}
+
 typedef struct {
     const KilnTarget *target;
     bool any_algorithm;
@@ -118,11 +138,10 @@ fastest(KilnInstr *instr, void *data)
     const Timing *timing = data;
     KilnChoice choices[KILN_MAX_CHOICES];
     uint32_t n = kiln_target_choices(timing->target, instr, choices);
-    if (n == 0) {
-        const KilnKernel *kernel = kiln_target_find(timing->target, instr);
-        return kernel && kernel->cost ? kernel->cost(instr) : -1;
-    }
-    double us = choices[0].cost;
+    const KilnKernel *kernel = n ? choices[0].kernel : kiln_target_find(timing->target, instr);
+    KilnCost work = kiln_instr_cost(instr);
+    double us =
+        kernel && kernel->cost ? kernel->cost(instr) : kiln_target_work_us(timing->target, &work);
     for (uint32_t i = 1; timing->any_algorithm && i < n; i++)
         us = choices[i].cost >= 0 ? MIN(us, choices[i].cost) : us;
     return us;
@@ -132,5 +151,5 @@ double
 kiln_node_us(const KilnTarget *target, const KilnNode *node, bool any_algorithm)
 {
     Timing timing = { target, any_algorithm };
-    return ask(node, -1, fastest, &timing);
+    return ask(node, 0, fastest, &timing);
 }

@@ -129,14 +129,23 @@ size_t kiln_kernel_scratch(const KilnKernel *kernel, const KilnInstr *instr, int
  * nothing where there is nothing to compute. */
 KilnKernelFn kiln_kernel_entry(const KilnKernel *kernel, const KilnInstr *instr);
 
+/** What work takes that no kernel has a model of its own for, in microseconds on one thread: fitted
+ * to a machine. */
+typedef struct {
+    double flop, byte, call; /* by kiln_instr_cost(): operations or bytes, whichever take longer */
+    double tail_flop, tail_byte;         /* on the way out of a product; bytes of a residual */
+    double relayout_byte, relayout_call; /* of a value that is brought into another layout */
+} KilnRates;
+
 typedef struct KilnTarget KilnTarget;
 struct KilnTarget {
     const char *name;
     const char *summary;
     const KilnKernel *kernels; /* in order of preference */
     uint32_t n_kernels;
-    KilnIsa isa;                     /* of the machine, found at run time */
-    const KilnTarget *fallback;      /* asked for what this one lacks; NULL: none */
+    KilnIsa isa;                /* of the machine, found at run time */
+    const KilnRates *rates;     /* NULL: those of the fallback, or of no machine in particular */
+    const KilnTarget *fallback; /* asked for what this one lacks; NULL: none */
     const struct KilnVendor *vendor; /* compiles regions, see ir/vendor.h; NULL: none */
 };
 
@@ -201,9 +210,12 @@ KilnCost kiln_instr_cost(const KilnInstr *instr);
 bool kiln_cost_is_parallel(const KilnCost *cost);
 /** The same of the cost of @instr. */
 bool kiln_instr_is_parallel(const KilnInstr *instr);
+const KilnRates *kiln_target_rates(const KilnTarget *target);
+/** Estimated microseconds on one thread of what does @work and has no model of its own. */
+double kiln_target_work_us(const KilnTarget *target, const KilnCost *work);
 /** Estimated microseconds on one thread of the instruction that @node lowers to, by the fastest
  * algorithm that @target has for it, the direct one alone unless @any_algorithm; literals are taken
- * for packed weights. Negative where no model says. */
+ * for packed weights. 0 for views, for what known integers decide, and where a type is open. */
 double kiln_node_us(const KilnTarget *target, const KilnNode *node, bool any_algorithm);
 /** Work of the instruction that @node lowers to; zeros for views, for what known integers decide,
  * and where a type is open. */

@@ -13,7 +13,8 @@ typedef struct {
 
 struct KilnLayouts {
     const KilnFunction *function;
-    const KilnVendor *vendor;
+    const KilnTarget *target;
+    const KilnVendor *vendor; /* the target's */
     KilnCarriesFn carries;
     void *data;
     int *label;        /* by node id */
@@ -113,12 +114,13 @@ fastest(const KilnLayouts *layouts, const Edges *edges)
 static void count_readers(KilnLayouts *layouts);
 
 KilnLayouts *
-kiln_layouts_new(const KilnFunction *function, const KilnVendor *vendor, KilnCarriesFn carries,
+kiln_layouts_new(const KilnFunction *function, const KilnTarget *target, KilnCarriesFn carries,
                  void *data)
 {
     KilnLayouts *layouts = g_new0(KilnLayouts, 1);
     *layouts = (KilnLayouts){ .function = function,
-                              .vendor = vendor,
+                              .target = target,
+                              .vendor = target->vendor,
                               .carries = carries,
                               .data = data,
                               .n_ids = function->next_id };
@@ -310,7 +312,7 @@ value_us(const KilnLayouts *layouts, const KilnValue *value)
         return 0;
     const char *as_given = given(layouts, value), *held = kiln_layouts_held(layouts, value);
     uint32_t n = count_reorders(layouts, value, held) + (g_strcmp0(as_given, held) != 0);
-    return n ? n * kiln_reorder_us(&value->type) : 0;
+    return n ? n * kiln_reorder_us(layouts->target, &value->type) : 0;
 }
 
 /* Loops outside of the outermost one that cuts @part out of @whole go around once: the part is one
@@ -348,7 +350,7 @@ copies_us(const KilnLayouts *layouts, const KilnNode *node)
                 layouts->vendor->layout_tag((uint32_t)label, result.rank);
         const KilnType *part = joins ? &operand : &result;
         if (!is_one_piece(part, joins ? &result : &operand))
-            us += kiln_reorder_us(part);
+            us += kiln_reorder_us(layouts->target, part);
     }
     return us;
 }

@@ -20,9 +20,9 @@ typedef struct KilnLayouts KilnLayouts;
 
 /** @carries: whether a node may compute in the layout of @result, of whose type it is otherwise;
  * called with @data. Regions begin with the layout that is fastest by itself, all others as they
- * are. */
+ * are. @target has a vendor. */
 typedef bool (*KilnCarriesFn)(const KilnNode *node, const KilnType *result, void *data);
-KilnLayouts *kiln_layouts_new(const KilnFunction *function, const KilnVendor *vendor,
+KilnLayouts *kiln_layouts_new(const KilnFunction *function, const KilnTarget *target,
                               KilnCarriesFn carries, void *data);
 void kiln_layouts_free(KilnLayouts *layouts);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnLayouts, kiln_layouts_free)

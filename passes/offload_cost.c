@@ -1,30 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The target's kernels say what they take (KilnKernel.cost) where there is a model for them, fitted
- * to measurements. For the rest there are rates, measured with kiln-bench-model on the machine of
- * these measurements (bench/costs/operators.csv): both sides of the scales come from one machine.
- */
 #include "passes/offload_cost.h"
-
-/* Operations per microsecond, and bytes per microsecond where those are what counts. */
-// clang-format off
-static const struct {
-    KilnOp op;
-    double flops_per_us;
-    double bytes_per_us;
-} rates[] = {
-    { KILN_OP_conv,           165e3, 40e3 },
-    { KILN_OP_conv_transpose,  90e3, 40e3 },
-    { KILN_OP_matmul,         180e3, 40e3 },
-    { KILN_OP_gemm,           180e3, 40e3 },
-    { KILN_OP_max_pool,        25e3, 40e3 },
-    { KILN_OP_average_pool,    25e3, 40e3 },
-};
-static const double other_flops_per_us = 60e3; /* element-wise, reductions, normalisations */
-static const double other_bytes_per_us = 40e3; /* through L2 and L3 */
-static const double tail_flops_per_us = 60e3;  /* on the way out of a product */
-static const double tail_bytes_per_us = 80e3;  /* a residual on the way in */
-static const double reorder_bytes_per_us = 35e3; /* read and written */
-// clang-format on
 
 const KilnNode *
 kiln_tail_of_product(const KilnNode *node)
@@ -69,25 +44,16 @@ is_joined_in_place(const KilnNode *concat)
 double
 kiln_own_us(const KilnOffloadCosts *costs, const KilnNode *node, bool fused)
 {
-    KilnCost work = kiln_node_cost(node);
     if (fused) {
-        double read = (double)kiln_type_bytes(&node->results[0].type) * (node->n_operands - 1);
-        bool binary = node->n_operands == 2;
-        return (double)work.flops / tail_flops_per_us + (binary ? read / tail_bytes_per_us : 0);
+        const KilnRates *rates = kiln_target_rates(costs->target);
+        double residual = (double)kiln_type_bytes(&node->results[0].type);
+        bool binary = node->n_operands == 2 && node->op != KILN_OP_clip;
+        return binary ? rates->tail_byte * residual
+                      : rates->tail_flop * (double)kiln_node_cost(node).flops;
     }
     if (node->op == KILN_OP_concat && is_joined_in_place(node))
         return 0;
-    double us = kiln_node_us(costs->target, node, costs->any_algorithm);
-    if (us >= 0)
-        return us;
-    double flops = other_flops_per_us, bytes = other_bytes_per_us;
-    for (size_t i = 0; i < G_N_ELEMENTS(rates); i++) {
-        if (rates[i].op == node->op) {
-            flops = rates[i].flops_per_us;
-            bytes = rates[i].bytes_per_us;
-        }
-    }
-    return MAX((double)work.flops / flops, (double)work.bytes / bytes);
+    return kiln_node_us(costs->target, node, costs->any_algorithm);
 }
 
 bool
@@ -108,7 +74,8 @@ kiln_is_layouted(const KilnVendor *vendor, const KilnNode *node, KilnVendorRole 
 }
 
 double
-kiln_reorder_us(const KilnType *type)
+kiln_reorder_us(const KilnTarget *target, const KilnType *type)
 {
-    return 2.0 * (double)kiln_type_bytes(type) / reorder_bytes_per_us;
+    const KilnRates *rates = kiln_target_rates(target);
+    return rates->relayout_byte * (double)kiln_type_bytes(type) + rates->relayout_call;
 }

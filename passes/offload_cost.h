@@ -17,8 +17,9 @@ typedef struct {
  * where an own kernel computes the product, too: @fused says so. */
 double kiln_own_us(const KilnOffloadCosts *costs, const KilnNode *node, bool fused);
 
-/** Microseconds to bring a value of @type into another layout, whichever. */
-double kiln_reorder_us(const KilnType *type);
+/** Microseconds in which own kernels of @target bring a value of @type into another layout,
+ * whichever. */
+double kiln_reorder_us(const KilnTarget *target, const KilnType *type);
 
 /** The product that applies @node on its way out, as its only reader; NULL where there is none. */
 const KilnNode *kiln_tail_of_product(const KilnNode *node);

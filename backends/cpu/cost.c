@@ -18,16 +18,32 @@ vectors(int64_t extent)
     return (double)((extent + 15) / 16);
 }
 
-double
-kiln_cpu_cost(KilnCpuCostKind kind, const double terms[KILN_CPU_TERMS])
+static const double *
+costs_of(KilnCpuCostKind kind)
 {
     static const double wide[KILN_CPU_N_COSTS][KILN_CPU_TERMS] = KILN_CPU_COSTS;
     static const double narrow[KILN_CPU_N_COSTS][KILN_CPU_TERMS] = KILN_CPU_COSTS_AVX2;
-    const double *costs = (kiln_cpu_isa_best() == KILN_CPU_ISA_AVX512 ? wide : narrow)[kind];
+    return (kiln_cpu_isa_best() == KILN_CPU_ISA_AVX512 ? wide : narrow)[kind];
+}
+
+double
+kiln_cpu_cost(KilnCpuCostKind kind, const double terms[KILN_CPU_TERMS])
+{
+    const double *costs = costs_of(kind);
     double us = 0;
     for (int i = 0; i < KILN_CPU_TERMS; i++)
         us += terms[i] * costs[i];
     return us;
+}
+
+static void
+set_terms(double terms[KILN_CPU_TERMS], double first, double second, double third)
+{
+    for (int i = 3; i < KILN_CPU_TERMS; i++)
+        terms[i] = 0;
+    terms[0] = first;
+    terms[1] = second;
+    terms[2] = third;
 }
 
 int64_t
@@ -56,21 +72,13 @@ kiln_pool_terms(const KilnCpuPoolShape *s, double terms[KILN_CPU_TERMS])
 void
 kiln_global_pool_terms(const KilnCpuPoolShape *s, double terms[KILN_CPU_TERMS])
 {
-    for (int i = 3; i < KILN_CPU_TERMS; i++)
-        terms[i] = 0;
-    terms[0] = 4 * (double)s->planes * times3(s->in);
-    terms[1] = (double)s->planes;
-    terms[2] = 1;
+    set_terms(terms, 4 * (double)s->planes * times3(s->in), (double)s->planes, 1);
 }
 
 void
 kiln_rows_terms(int64_t rows, int64_t columns, double terms[KILN_CPU_TERMS])
 {
-    for (int i = 3; i < KILN_CPU_TERMS; i++)
-        terms[i] = 0;
-    terms[0] = (double)rows * (double)columns;
-    terms[1] = (double)rows;
-    terms[2] = 1;
+    set_terms(terms, (double)rows * (double)columns, (double)rows, 1);
 }
 
 void
@@ -84,4 +92,43 @@ kiln_lstm_terms(int64_t steps, int64_t batch, int64_t in, int64_t hidden,
     terms[1] = gates * (double)hidden;
     terms[2] = (double)steps;
     terms[3] = 1;
+}
+
+void
+kiln_computed_terms(double flops, double terms[KILN_CPU_TERMS])
+{
+    set_terms(terms, flops, 0, 0);
+}
+
+void
+kiln_moved_terms(double bytes, double terms[KILN_CPU_TERMS])
+{
+    set_terms(terms, bytes, 1, 0);
+}
+
+void
+kiln_cpu_tail_terms(double flops, double bytes, double terms[KILN_CPU_TERMS])
+{
+    set_terms(terms, flops, bytes, 0);
+}
+
+void
+kiln_relayout_terms(double bytes, double terms[KILN_CPU_TERMS])
+{
+    set_terms(terms, bytes, 1, 0);
+}
+
+KilnRates
+kiln_cpu_rates(void)
+{
+    const double *computed = costs_of(KILN_CPU_COST_computed);
+    const double *moved = costs_of(KILN_CPU_COST_moved), *tail = costs_of(KILN_CPU_COST_tail);
+    const double *relayout = costs_of(KILN_CPU_COST_relayout);
+    return (KilnRates){ .flop = computed[0],
+                        .byte = moved[0],
+                        .call = moved[1],
+                        .tail_flop = tail[0],
+                        .tail_byte = tail[1],
+                        .relayout_byte = relayout[0],
+                        .relayout_call = relayout[1] };
 }

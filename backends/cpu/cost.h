@@ -9,6 +9,7 @@
 #include "backends/cpu/conv_depthwise.h"
 #include "backends/cpu/conv_winograd.h"
 #include "backends/cpu/gemm.h"
+#include "ir/target.h"
 
 /** Every model: name, number of terms. */
 #define KILN_CPU_COST_KINDS(X)                                                                     \
@@ -23,7 +24,11 @@
     X(softmax, 3)                                                                                  \
     X(reduction, 3)                                                                                \
     X(layer_normalization, 3)                                                                      \
-    X(lstm, 4)
+    X(lstm, 4)                                                                                     \
+    X(computed, 1) /* operations of whatever has no model, where those take longer than */         \
+    X(moved, 2)    /* its bytes */                                                                 \
+    X(tail, 2)     /* on the way out of a product */                                               \
+    X(relayout, 2) /* another layout of a picture */
 
 typedef enum {
 #define KIND(name, n) KILN_CPU_COST_##name,
@@ -74,6 +79,17 @@ void kiln_matmul_terms(const KilnCpuGemm *gemm, double terms[KILN_CPU_TERMS]);
 
 /** Of what works along rows: elements, rows, and the call. */
 void kiln_rows_terms(int64_t rows, int64_t columns, double terms[KILN_CPU_TERMS]);
+
+/** Operations. */
+void kiln_computed_terms(double flops, double terms[KILN_CPU_TERMS]);
+/** Bytes that are read and written, and the call. */
+void kiln_moved_terms(double bytes, double terms[KILN_CPU_TERMS]);
+/** Operations, and bytes of a residual. */
+void kiln_cpu_tail_terms(double flops, double bytes, double terms[KILN_CPU_TERMS]);
+/** Bytes of the value, and the call. */
+void kiln_relayout_terms(double bytes, double terms[KILN_CPU_TERMS]);
+/** What they cost, for passes to weigh. */
+KilnRates kiln_cpu_rates(void);
 
 /** The products with inputs, and with states, steps, and the call. */
 void kiln_lstm_terms(int64_t steps, int64_t batch, int64_t in, int64_t hidden,

@@ -17,5 +17,9 @@
     [KILN_CPU_COST_reduction] = { 2.115e-05, 0.00493, 0.08888 }, \
     [KILN_CPU_COST_layer_normalization] = { 9.156e-05, 0.01122, 0.1047 }, \
     [KILN_CPU_COST_lstm] = { 0, 3.4e-05, 0.02314, 0.715 }, \
+    [KILN_CPU_COST_computed] = { 1.885e-05 }, \
+    [KILN_CPU_COST_moved] = { 5.953e-06, 0 }, \
+    [KILN_CPU_COST_tail] = { 1.897e-05, 1.219e-05 }, \
+    [KILN_CPU_COST_relayout] = { 2.887e-05, 0.1505 }, \
 }
 // clang-format on

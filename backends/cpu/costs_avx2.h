@@ -5,17 +5,21 @@
 
 // clang-format off
 #define KILN_CPU_COSTS_AVX2 { \
-    [KILN_CPU_COST_direct] = { 7.691e-05, 4.627e-05, 3.958 }, \
-    [KILN_CPU_COST_pointwise] = { 7.525e-05, 9.714e-06, 0.4759 }, \
-    [KILN_CPU_COST_depthwise] = { 0.0003904, 0.001095, 0.0009526, 0, 2.119e-05, 0.08733 }, \
-    [KILN_CPU_COST_transposed] = { 8.488e-05, 0.0001006, 0, 17.49 }, \
-    [KILN_CPU_COST_winograd] = { 6.704e-05, 0.005007, 0.004161, 8.981e-06, 2.209 }, \
-    [KILN_CPU_COST_pool] = { 0.0008235, 0.001863, 0.001034, 0.0002796, 0.03442, 0.01346 }, \
-    [KILN_CPU_COST_global_pool] = { 3.508e-06, 0.008006, 0.08653 }, \
-    [KILN_CPU_COST_matmul] = { 7.163e-05, 2.114e-05, 2.942e-06, 0.2605 }, \
-    [KILN_CPU_COST_softmax] = { 0.0004202, 0.0156, 0.08773 }, \
-    [KILN_CPU_COST_reduction] = { 2.283e-05, 0.005361, 0.0921 }, \
-    [KILN_CPU_COST_layer_normalization] = { 0.0001434, 0.01097, 0.1044 }, \
-    [KILN_CPU_COST_lstm] = { 1.55e-05, 3.708e-05, 0.1455, 0.8674 }, \
+    [KILN_CPU_COST_direct] = { 7.446e-05, 4.506e-05, 3.749 }, \
+    [KILN_CPU_COST_pointwise] = { 7.284e-05, 8.483e-06, 0.5361 }, \
+    [KILN_CPU_COST_depthwise] = { 0.0003443, 0.001019, 0.001315, 0, 2.115e-05, 0.09626 }, \
+    [KILN_CPU_COST_transposed] = { 8.127e-05, 0.0001038, 0, 16 }, \
+    [KILN_CPU_COST_winograd] = { 6.508e-05, 0.005345, 0.004188, 9.485e-06, 2.637 }, \
+    [KILN_CPU_COST_pool] = { 0.0008095, 0.001541, 0.001031, 0.0002696, 0.0643, 0.01308 }, \
+    [KILN_CPU_COST_global_pool] = { 3.99e-06, 0.007595, 0.08034 }, \
+    [KILN_CPU_COST_matmul] = { 7.054e-05, 2.119e-05, 3.126e-06, 0.2607 }, \
+    [KILN_CPU_COST_softmax] = { 0.0004278, 0.0162, 0.09414 }, \
+    [KILN_CPU_COST_reduction] = { 2.264e-05, 0.00533, 0.09245 }, \
+    [KILN_CPU_COST_layer_normalization] = { 0.0001391, 0.01149, 0.1078 }, \
+    [KILN_CPU_COST_lstm] = { 1.324e-05, 3.794e-05, 0.132, 0.9176 }, \
+    [KILN_CPU_COST_computed] = { 5.86e-05 }, \
+    [KILN_CPU_COST_moved] = { 6.153e-06, 0 }, \
+    [KILN_CPU_COST_tail] = { 5.52e-05, 1.147e-05 }, \
+    [KILN_CPU_COST_relayout] = { 2.786e-05, 0.1534 }, \
 }
 // clang-format on

@@ -3,6 +3,7 @@
  * time, once. */
 #include "backends/cpu/cpu.h"
 
+#include "backends/cpu/cost.h"
 #include "backends/cpu/isa.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/rows.h"
@@ -61,6 +62,8 @@ static KilnTarget target = {
 };
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+static KilnRates rates;
+
 static void
 find_isa(void)
 {
@@ -68,6 +71,8 @@ find_isa(void)
     target.isa = best == KILN_CPU_ISA_AVX512 ? KILN_ISA_AVX512
                  : best == KILN_CPU_ISA_AVX2 ? KILN_ISA_AVX2
                                              : KILN_ISA_ANY;
+    rates = kiln_cpu_rates();
+    target.rates = &rates;
 }
 
 const KilnTarget *

@@ -94,6 +94,30 @@ lstm_terms(const KilnOnednnWork *w, double terms[KILN_ONEDNN_TERMS])
     terms[3] = 1;
 }
 
+static void
+value_terms(const KilnOnednnWork *w, bool blocked, double terms[KILN_ONEDNN_TERMS])
+{
+    double channels = blocked ? padded(w->out, w->block) : (double)w->out;
+    terms[0] = 4 * channels * (double)w->written;
+    terms[1] = blocked ? 0 : (double)w->written; /* short runs */
+    terms[2] = 1;
+}
+
+static void
+tail_terms(const KilnOnednnWork *w, bool blocked, double terms[KILN_ONEDNN_TERMS])
+{
+    double channels = blocked ? padded(w->out, w->block) : (double)w->out;
+    double numbers = channels * (double)w->written;
+    terms[0] = numbers * (double)w->taps;
+    terms[1] = 4 * numbers * (double)w->groups;
+}
+
+static void
+far_terms(const KilnOnednnWork *w, double terms[KILN_ONEDNN_TERMS])
+{
+    terms[0] = 4 * (double)w->in * (double)w->out * (double)w->taps;
+}
+
 void
 kiln_onednn_terms(KilnOnednnCostKind kind, const KilnOnednnWork *work, bool blocked,
                   double terms[KILN_ONEDNN_TERMS])
@@ -123,6 +147,16 @@ kiln_onednn_terms(KilnOnednnCostKind kind, const KilnOnednnWork *work, bool bloc
         break;
     case KILN_ONEDNN_COST_lstm:
         lstm_terms(work, terms);
+        break;
+    case KILN_ONEDNN_COST_concat:
+    case KILN_ONEDNN_COST_pass:
+        value_terms(work, blocked, terms);
+        break;
+    case KILN_ONEDNN_COST_tail:
+        tail_terms(work, blocked, terms);
+        break;
+    case KILN_ONEDNN_COST_far_weights:
+        far_terms(work, terms);
         break;
     default:
         reorder_terms(work, terms);

@@ -21,7 +21,11 @@
     X(softmax, 3)                                                                                  \
     X(layer_normalization, 3)                                                                      \
     X(reduction, 3)                                                                                \
-    X(lstm, 4)
+    X(lstm, 4)                                                                                     \
+    X(concat, 3)                                                                                   \
+    X(pass, 3)        /* over a value in place: one number per channel is added */                 \
+    X(tail, 2)        /* on the way out of another operation */                                    \
+    X(far_weights, 1) /* what a window takes longer whose weights come from memory */
 
 typedef enum {
 #define KIND(name, n) KILN_ONEDNN_COST_##name,
@@ -38,6 +42,8 @@ enum {
  * a product: rows are positions, and channels are what they have. Of what works along rows: @in
  * columns and @written rows. Of an LSTM: what it reads and its state are channels, steps are
  * groups, and @written are the sequences of a batch.
+ * Of what works on values as they are: @out channels of @written positions, and in each @taps
+ * operations and @groups further operands.
  * @block: of channels, as many as a vector of the library has floats. */
 typedef struct {
     int64_t in, out, groups, taps, read, written, block;

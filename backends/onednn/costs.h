@@ -13,10 +13,14 @@
     [KILN_ONEDNN_COST_pool] = { { 9.296e-06, 5.239e-06, 0.2115 }, { 1.182e-05, 6.44e-06, 0.3449 } }, \
     [KILN_ONEDNN_COST_global_pool] = { { 0, 5.078e-06, 0.2153 }, { 0, 6.752e-06, 0.2581 } }, \
     [KILN_ONEDNN_COST_matmul] = { { 7.662e-06, 5.099e-06, 4.04e-06, 0.1987 }, { 0, 0, 0, 0 } }, \
-    [KILN_ONEDNN_COST_reorder] = { { 6.821e-05, 4.272e-07, 0.1309 }, { 1.891e-05, 4.336e-05, 0.1975 } }, \
+    [KILN_ONEDNN_COST_reorder] = { { 6.742e-05, 0, 0.08346 }, { 1.827e-05, 4.35e-05, 0.1267 } }, \
     [KILN_ONEDNN_COST_softmax] = { { 0.0003032, 0.0115, 0.2148 }, { 0, 0, 0 } }, \
     [KILN_ONEDNN_COST_layer_normalization] = { { 0.0001434, 0.004912, 0.3915 }, { 0, 0, 0 } }, \
     [KILN_ONEDNN_COST_reduction] = { { 3.214e-05, 0.004204, 0.1953 }, { 0, 0, 0 } }, \
     [KILN_ONEDNN_COST_lstm] = { { 2.668e-05, 4.784e-05, 0.08333, 0.7712 }, { 0, 0, 0, 0 } }, \
+    [KILN_ONEDNN_COST_concat] = { { 1.108e-05, 0.01151, 0.1785 }, { 0.0002691, 0, 0.4998 } }, \
+    [KILN_ONEDNN_COST_pass] = { { 1.189e-05, 0.005687, 0.2115 }, { 1.223e-05, 0, 0.1699 } }, \
+    [KILN_ONEDNN_COST_tail] = { { 2.495e-05, 1.924e-06 }, { 2.452e-05, 7.717e-07 } }, \
+    [KILN_ONEDNN_COST_far_weights] = { { 7.376e-05 }, { 7.629e-05 } }, \
 }
 // clang-format on

@@ -6,17 +6,21 @@
 
 // clang-format off
 #define KILN_ONEDNN_COSTS_AVX2 { \
-    [KILN_ONEDNN_COST_window] = { { 1.726e-05, 5.046e-07, 0, 2.814e-06, 0.9304 }, { 1.71e-05, 3.906e-07, 0, 3.161e-06, 0.9378 } }, \
-    [KILN_ONEDNN_COST_pointwise] = { { 1.733e-05, 1.951e-06, 2.436e-06, 0, 0.3093 }, { 1.733e-05, 1.753e-06, 6.516e-07, 0, 0.327 } }, \
-    [KILN_ONEDNN_COST_transposed] = { { 1.949e-05, 8.817e-07, 0, 0, 0.8634 }, { 1.93e-05, 1.177e-06, 0, 0, 0.8481 } }, \
-    [KILN_ONEDNN_COST_depthwise] = { { 1.813e-05, 4.44e-06, 6.879e-06, 0.0006537, 0.2814 }, { 2.102e-05, 4.79e-06, 0, 0, 0.3914 } }, \
-    [KILN_ONEDNN_COST_pool] = { { 2.39e-05, 6.584e-06, 0.2668 }, { 2.894e-05, 7.02e-06, 0.4804 } }, \
-    [KILN_ONEDNN_COST_global_pool] = { { 0, 6.332e-06, 0.3006 }, { 0, 1.212e-05, 0.3226 } }, \
+    [KILN_ONEDNN_COST_window] = { { 1.666e-05, 5.634e-07, 0, 3.097e-06, 0.9042 }, { 1.658e-05, 8.056e-07, 0, 3.024e-06, 0.9175 } }, \
+    [KILN_ONEDNN_COST_pointwise] = { { 1.683e-05, 2.434e-06, 3.448e-06, 0, 0.2295 }, { 1.686e-05, 2.315e-06, 1.642e-06, 0, 0.2373 } }, \
+    [KILN_ONEDNN_COST_transposed] = { { 1.899e-05, 1.5e-06, 0, 0, 0.6963 }, { 1.874e-05, 1.99e-06, 0, 0, 0.7548 } }, \
+    [KILN_ONEDNN_COST_depthwise] = { { 1.717e-05, 4.895e-06, 6.917e-06, 0.0006474, 0.241 }, { 2.052e-05, 4.93e-06, 0, 0, 0.3312 } }, \
+    [KILN_ONEDNN_COST_pool] = { { 2.529e-05, 5.49e-06, 0.2347 }, { 2.685e-05, 7.074e-06, 0.473 } }, \
+    [KILN_ONEDNN_COST_global_pool] = { { 0, 6.156e-06, 0.2402 }, { 0, 1.239e-05, 0.2697 } }, \
     [KILN_ONEDNN_COST_matmul] = { { 0, 0, 0, 0 }, { 0, 0, 0, 0 } }, \
-    [KILN_ONEDNN_COST_reorder] = { { 6.85e-05, 0, 0.1588 }, { 2.612e-05, 3.245e-05, 0.2023 } }, \
-    [KILN_ONEDNN_COST_softmax] = { { 0.0004486, 0.007317, 0.2024 }, { 0, 0, 0 } }, \
-    [KILN_ONEDNN_COST_layer_normalization] = { { 0.0001437, 0.005023, 0.3873 }, { 0, 0, 0 } }, \
-    [KILN_ONEDNN_COST_reduction] = { { 5.729e-05, 0.00344, 0.2046 }, { 0, 0, 0 } }, \
+    [KILN_ONEDNN_COST_reorder] = { { 6.57e-05, 0, 0.08557 }, { 2.498e-05, 3.155e-05, 0.137 } }, \
+    [KILN_ONEDNN_COST_softmax] = { { 0.0004942, 0.007621, 0.1938 }, { 0, 0, 0 } }, \
+    [KILN_ONEDNN_COST_layer_normalization] = { { 0.0001445, 0.005164, 0.4575 }, { 0, 0, 0 } }, \
+    [KILN_ONEDNN_COST_reduction] = { { 5.745e-05, 0.003548, 0.1964 }, { 0, 0, 0 } }, \
     [KILN_ONEDNN_COST_lstm] = { { 0, 0, 0, 0 }, { 0, 0, 0, 0 } }, \
+    [KILN_ONEDNN_COST_concat] = { { 1.106e-05, 0.01129, 0.1469 }, { 0.0002816, 0, 1.205 } }, \
+    [KILN_ONEDNN_COST_pass] = { { 1.477e-05, 0.005573, 0.226 }, { 1.265e-05, 0, 0.2013 } }, \
+    [KILN_ONEDNN_COST_tail] = { { 4.941e-05, 1.505e-06 }, { 4.875e-05, 4.788e-07 } }, \
+    [KILN_ONEDNN_COST_far_weights] = { { 5.159e-05 }, { 5.098e-05 } }, \
 }
 // clang-format on

@@ -100,16 +100,20 @@ kiln_onednn_own(const Builder *builder, KilnOp op, const void *attrs, const Kiln
     return kiln_custom_get(function, NULL, 0, builder->target, builder->threads, builder->error);
 }
 
-/* Microseconds on one thread that the library's SiLU takes longer for a number than own kernels,
- * and that make a step worth while. Not by the threads that there are: bits depend on the choice.
- */
-static const double swish_gain_us = 0.07e-3, least_gain_us = 2;
+/* Own kernels must be that much faster: a step more has its own end, where threads meet. Not by the
+ * threads that there are: bits depend on the choice. */
+static const double least_gain_us = 2;
 
 bool
-kiln_onednn_own_pays(const KilnInstr *instr)
+kiln_onednn_own_pays(const Builder *builder, const KilnInstr *instr)
 {
-    double n = (double)kiln_type_elements(&instr->operands[0].buffer->type);
-    return instr->kind == KILN_INSTR_swish && swish_gain_us * n > least_gain_us;
+    const KilnType *y = &instr->operands[0].buffer->type;
+    KilnCost work = kiln_instr_cost(instr);
+    int64_t numbers = kiln_type_elements(y);
+    if (instr->kind != KILN_INSTR_swish || numbers == 0)
+        return false;
+    double library = kiln_onednn_tail_us(y, work.flops / numbers, false, builder->layout);
+    return library - kiln_target_work_us(builder->target, &work) > least_gain_us;
 }
 
 bool

@@ -154,9 +154,6 @@ takes_lstm(const KilnNode *node)
     return usual && literal && all && kiln_onednn_block() == 16; /* without AVX-512 only `ref` */
 }
 
-/* Where no model of cost.h says more: of tails. */
-static const double tail_flops_per_us = 60e3, tail_bytes_per_us = 80e3;
-
 // clang-format off
 static const struct {
     KilnOp op;
@@ -333,12 +330,13 @@ node_us(const KilnNode *node, uint32_t layout)
         return other;
     if (taken[row].role != KILN_VENDOR_TAIL)
         return kiln_onednn_node_us(node, kiln_onednn_layout_at(layout));
-    KilnCost cost = kiln_node_cost(node);
-    if (is_alone(node))
-        return MAX((double)cost.flops / tail_flops_per_us, (double)cost.bytes / tail_bytes_per_us);
-    /* On the way out of another operation: no memory is touched for it but a further operand. */
-    double further = (double)kiln_type_bytes(&node->results[0].type) * (node->n_operands == 2);
-    return (double)cost.flops / tail_flops_per_us + further / tail_bytes_per_us;
+    const KilnType *y = &node->results[0].type;
+    Layout at = kiln_onednn_layout_at(layout);
+    int64_t numbers = kiln_type_elements(y), flops = kiln_node_cost(node).flops;
+    double us =
+        kiln_onednn_tail_us(y, numbers ? flops / numbers : 0, taken[row].takes == takes_binary, at);
+    /* On the way out of another operation no memory is touched for it but a further operand. */
+    return us + (is_alone(node) ? kiln_onednn_pass_us(y, at) : 0);
 }
 
 static double

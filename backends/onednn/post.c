@@ -133,7 +133,7 @@ kiln_onednn_absorb(Builder *builder, const KilnBuffer *buffer, bool binaries)
         }
         builder->done[next->id] = true;
         post.result = next->operands[0].buffer;
-        if (kiln_onednn_own_pays(next)) {
+        if (kiln_onednn_own_pays(builder, next)) {
             post.own = next;
             break;
         }

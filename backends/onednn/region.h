@@ -280,7 +280,7 @@ KilnCustom *kiln_onednn_own(const Builder *builder, KilnOp op, const void *attrs
                             const KilnType *types, uint32_t n);
 /** True where own kernels are worth a pass over the result of @instr, an activation that the
  * library could apply on the way. */
-bool kiln_onednn_own_pays(const KilnInstr *instr);
+bool kiln_onednn_own_pays(const Builder *builder, const KilnInstr *instr);
 /** A step for what stands behind @post for own kernels, on what lies in @slot. */
 bool kiln_onednn_add_own(Builder *builder, const PostOps *post, uint32_t slot);
 /** As kiln_custom_laid(). */
@@ -323,6 +323,9 @@ typedef struct {
 /** False where it is neither. */
 bool kiln_onednn_window_of_node(const KilnNode *node, Window *out);
 bool kiln_onednn_window_of_instr(const KilnInstr *instr, Window *out);
+/** Of what is applied on the way out to a result of @type, by @operations for each number, or with
+ * a further operand (@binary). */
+double kiln_onednn_tail_us(const KilnType *type, int64_t operations, bool binary, Layout layout);
 /** Of a pass over a value of @type in place. */
 double kiln_onednn_pass_us(const KilnType *type, Layout layout);
 double kiln_onednn_window_us(const Window *window, Layout layout);

@@ -14,9 +14,6 @@
  */
 #include "backends/onednn/region.h"
 
-/* Microseconds of own kernels for a row of a block, and of a step. */
-static const double row_us = 0.004, step_us = 0.5;
-
 static const KilnBuffer *
 scale_of(const KilnInstr *mul)
 {
@@ -49,12 +46,19 @@ takes_scale(const KilnInstr *conv, const KilnBuffer *y)
     return w->dims[2] == 1 && w->dims[3] == 1;
 }
 
+/* What a step of own kernels takes beside what is computed: its operands and its own steps are
+ * looked up. */
+static const double step_us = 0.3;
+
+/* The weights are read and written, with a number for each of their input channels. */
 static bool
-pays(const KilnInstr *conv, const KilnType *y)
+pays(const Builder *builder, const KilnInstr *conv, const KilnType *y)
 {
     const KilnType *w = &kiln_instr_operand(conv, 2)->type;
-    double rows = (double)(padded(w->dims[0]) / kiln_onednn_block() * padded(w->dims[1]));
-    return kiln_onednn_pass_us(y, LAYOUT_BLOCKED) > step_us + row_us * rows;
+    int64_t weights = padded(w->dims[0]) * padded(w->dims[1]);
+    KilnCost work = { weights, (int64_t)sizeof(float) * (2 * weights + padded(w->dims[1])) };
+    double own = step_us + kiln_target_work_us(builder->target, &work);
+    return kiln_onednn_pass_us(y, LAYOUT_BLOCKED) > own;
 }
 
 bool
@@ -63,7 +67,7 @@ kiln_onednn_defer_scale(Builder *builder, const KilnInstr *instr)
     const KilnBuffer *y = kiln_instr_operand(instr, 0);
     const KilnInstr *reader = kiln_onednn_only_reader(y);
     if (instr->kind != KILN_INSTR_mul || builder->layout != LAYOUT_BLOCKED ||
-        !takes_scale(reader, y) || builder->done[reader->id] || !pays(reader, &y->type))
+        !takes_scale(reader, y) || builder->done[reader->id] || !pays(builder, reader, &y->type))
         return false;
     const KilnBuffer *x = scaled_by(instr), *scale = scale_of(instr);
     dnnl_memory_desc_t md = kiln_onednn_md(&x->type, LAYOUT_BLOCKED);

@@ -4,10 +4,6 @@
 #include "backends/onednn/cost.h"
 #include "backends/onednn/region.h"
 
-/* Where no model of cost.h says more: of copies, and of a pass over a result in place. */
-static const double copy_bytes_per_us = 40e3;
-static const double pass_bytes_per_us[N_LAYOUTS] = { 40e3, 30e3, 150e3 };
-
 /* Nodes and instructions call kinds and attributes the same. KIND and ATTRS say of which @kind and
  * its attributes are. */
 #define FIND_WINDOW(kind_, KIND, ATTRS)                                                            \
@@ -68,10 +64,31 @@ kiln_onednn_window_of_instr(const KilnInstr *instr, Window *out)
     return true;
 }
 
+/* Of what works on @type as it lies: pictures have channels, rows columns. */
+static KilnOnednnWork
+value_work(const KilnType *type)
+{
+    int channel = type->rank >= 3 ? 1 : type->rank - 1;
+    int64_t channels = type->rank > 0 ? type->dims[channel] : 1;
+    return (KilnOnednnWork){ .out = channels,
+                             .written = channels ? kiln_type_elements(type) / channels : 0,
+                             .block = kiln_onednn_block() };
+}
+
 double
 kiln_onednn_pass_us(const KilnType *type, Layout layout)
 {
-    return 2.0 * (double)kiln_type_bytes(type) / pass_bytes_per_us[layout];
+    KilnOnednnWork work = value_work(type);
+    return kiln_onednn_cost(KILN_ONEDNN_COST_pass, &work, layout == LAYOUT_BLOCKED);
+}
+
+double
+kiln_onednn_tail_us(const KilnType *type, int64_t operations, bool binary, Layout layout)
+{
+    KilnOnednnWork work = value_work(type);
+    work.taps = binary ? 0 : operations;
+    work.groups = binary;
+    return kiln_onednn_cost(KILN_ONEDNN_COST_tail, &work, layout == LAYOUT_BLOCKED);
 }
 
 static KilnOnednnCostKind
@@ -91,22 +108,19 @@ kind_of(const Window *window, const KilnOnednnWork *work)
     }
 }
 
-/* Kernels of windows read their weights for each row of the result. Few are found in a cache the
- * next time, and cost what the models of cost.h say; many are not, other than where one operator is
- * measured alone: the last stage of a ResNet-18, 33 MB of them, took 2.3 ms longer than its
- * operators by themselves. */
+/* What is measured alone finds its weights in a cache. In a network big ones come from memory, and
+ * the kernels of windows wait for them, other than own kernels, which read theirs one after the
+ * other: the last stage of a ResNet-18, 33 MB of them, took 2.3 ms longer than its operators by
+ * themselves. */
 static double
-far_weights_us(const Window *window)
+far_weights_us(const KilnOnednnWork *work, const KilnType *weights)
 {
     enum {
-        NEAR_BYTES = 2 << 20,
-        BYTES_PER_US = 100000
+        NEAR_BYTES = 2 << 20
     };
-    int64_t bytes = kiln_type_bytes(window->w);
-    double rows = (double)window->x->dims[0];
-    for (int i = 2; i < window->y->rank - 1; i++)
-        rows *= (double)window->y->dims[i];
-    return bytes > NEAR_BYTES ? (double)bytes * rows / BYTES_PER_US : 0;
+    bool far = kiln_type_bytes(weights) > NEAR_BYTES;
+    return far ? kiln_onednn_cost(KILN_ONEDNN_COST_far_weights, work, false) / (double)work->groups
+               : 0;
 }
 
 double
@@ -137,7 +151,7 @@ kiln_onednn_window_us(const Window *window, Layout layout)
     }
     KilnOnednnCostKind kind = kind_of(window, &work);
     if (kind == KILN_ONEDNN_COST_window)
-        us = far_weights_us(window);
+        us = far_weights_us(&work, window->w);
     return us + kiln_onednn_cost(kind, &work, blocked);
 }
 
@@ -163,7 +177,8 @@ concat_us(const KilnType *y, bool whole_blocks, Layout layout)
     if (blocked && y->dims[0] == 1 && whole_blocks)
         return 0;
     double parts = blocked && !whole_blocks ? kiln_onednn_reorder_us(y, layout) : 0;
-    return parts + 2.0 * (double)kiln_type_bytes(y) / copy_bytes_per_us;
+    KilnOnednnWork work = value_work(y);
+    return parts + kiln_onednn_cost(KILN_ONEDNN_COST_concat, &work, blocked && whole_blocks);
 }
 
 /* Own kernels take the same in every layout that they can work on; else there are reorders. */

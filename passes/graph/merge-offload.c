@@ -271,12 +271,12 @@ apart_us(const Merger *merger, const KilnMerge *merge)
         const KilnNode *node = g_ptr_array_index(merge->between, i);
         bool elementwise = kiln_op_has(node->op, KILN_TRAIT_ELEMENTWISE);
         if (merge->custom[i] && may_be_view(merger, merge, node))
-            us += kiln_reorder_us(&node->results[0].type);
+            us += kiln_reorder_us(merger->costs.target, &node->results[0].type);
         for (uint32_t k = 0; k < node->n_operands; k++) {
             const KilnValue *value = node->operands[k].value;
             if (value && is_between(merge, value->def) &&
                 (elementwise || kiln_op_has(value->def->op, KILN_TRAIT_ELEMENTWISE)))
-                us += kiln_reorder_us(&value->type);
+                us += kiln_reorder_us(merger->costs.target, &value->type);
         }
     }
     return us;

@@ -430,7 +430,7 @@ kiln_pass_propagate_layouts(KilnFunction *function, KilnPassContext *context, bo
         !has_regions(function))
         return TRUE;
     uint32_t n_layouts = target->vendor->n_layouts;
-    g_autoptr(KilnLayouts) layouts = kiln_layouts_new(function, target->vendor, may_carry, context);
+    g_autoptr(KilnLayouts) layouts = kiln_layouts_new(function, target, may_carry, context);
     move_groups(context, layouts, n_layouts);
     move_nodes(layouts, function, n_layouts);
     GArray *decisions = decide(layouts, function);

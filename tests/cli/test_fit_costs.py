@@ -41,7 +41,7 @@ class FitCosts(CliTest):
         for name, text in (("fast", "\n".join(",".join(row) for row in rows)), ("slow", slow)):
             self.kiln("--from", self.write(f"{name}.csv", f"{COLUMNS}\n{text}\n"),
                       "--own-header", f"{name}-own.h", "--vendor-header", f"{name}-vendor.h")
-        for side, n in (("own", 47), ("vendor", 92)):
+        for side, n in (("own", 54), ("vendor", 110)):
             fast, slow = (costs_of((self.dir / f"{name}-{side}.h").read_text(encoding="utf-8")) for name in ("fast", "slow"))
             self.assertEqual(len(fast), n)
             for one, other in zip(fast, slow):
@@ -66,6 +66,9 @@ class FitCosts(CliTest):
         self.refused(USAGE, "expected no operand, found x", "x")
         self.refused(FAILED, "there is no kind 'pools'", "--from", SHIPPED, "--only", "softmax,pools")
         self.refused(USAGE, "--only: expected --from", "--only", "softmax")
+        self.refused(USAGE, "--part: expected --from", "--part", "1/2")
+        for part in ("0/2", "3/2", "1", "x/2", "1/2x", "1/1001"):
+            self.refused(FAILED, f"--part: expected I/N, I of 1 to N, N up to 1000, found {part}", "--from", SHIPPED, "--part", part)
         self.refused(USAGE, "--isa: expected avx2 or avx512, found sse", "--isa", "sse", "--from", SHIPPED)
 
     def test_one_kind_anew(self):
@@ -76,6 +79,17 @@ class FitCosts(CliTest):
         self.assertEqual([row for row in after if not row.startswith("reduction")],
                          [row for row in before if not row.startswith("reduction")])
         self.assertEqual(sorted(row.split(",")[:shape] for row in after), sorted(row.split(",")[:shape] for row in before))
+
+    def test_a_part_anew(self):
+        """A part of the shapes is measured; all others stay, and so does the order."""
+        self.kiln("--from", SHIPPED, "--only", "add,tail_add,reduction", "--part", "3/4", "--min-time", "0", "--to", "again.csv")
+        before, after = (path.read_text(encoding="utf-8").splitlines()[2:] for path in (SHIPPED, self.dir / "again.csv"))
+        self.assertEqual([row.split(",")[:6] for row in after], [row.split(",")[:6] for row in before])
+        changed = [before[i].split(",")[0] for i in range(len(before)) if before[i] != after[i]]
+        self.assertLessEqual(set(changed), {"add", "tail_add", "reduction"})
+        kinds = [row.split(",")[0] for row in before]
+        self.assertLessEqual(len(changed), (kinds.count("add") + kinds.count("tail_add") + kinds.count("reduction")) // 4 + 1)
+        self.assertGreater(len(changed), 0)
 
 
 if __name__ == "__main__":
