@@ -82,7 +82,8 @@ kiln_fold_file_load(const char *directory, const KilnDigest *key, const KilnType
                     KilnTensor **out)
 {
     g_autofree char *path = path_of(directory, key);
-    g_autoptr(GBytes) file = kiln_file_map(path, NULL);
+    bool mapped;
+    g_autoptr(GBytes) file = kiln_file_map_or_read(path, &mapped, NULL);
     if (!file || !check(file, key, types, n))
         return false;
     size_t at = first_offset(n);
@@ -90,7 +91,7 @@ kiln_fold_file_load(const char *directory, const KilnDigest *key, const KilnType
         size_t size = (size_t)kiln_type_bytes(&types[i]);
         g_autoptr(GBytes) bytes = g_bytes_new_from_bytes(file, at, size);
         out[i] = kiln_tensor_new_data(&types[i], bytes, NULL);
-        out[i]->mapped = true;
+        out[i]->mapped = mapped;
         at += page_up(size);
     }
     return true;

@@ -65,6 +65,9 @@ typedef struct {
 bool *kiln_value_inputs(const KilnModule *module);
 /** True where a tensor of @binding's shape is of @type, whose dims may be open. */
 bool kiln_binding_fits(const KilnBinding *binding, const KilnType *type);
+/** Says that it does not, of the input of that name. Always FALSE. */
+gboolean kiln_binding_throw(const KilnBinding *binding, const char *input, const KilnType *type,
+                            GError **error);
 /** A clone of @module in which every input has the bound shape, inputs with data are literal, and
  * all types that this decides are static. @target evaluates what shape inference does not. */
 KilnModule *kiln_specialise(const KilnModule *module, const KilnBinding *bindings,

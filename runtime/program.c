@@ -176,6 +176,9 @@ initial_bindings(KilnProgram *program, const KilnCompileOptions *options, bool *
             return kiln_throw_null(error, KILN_ERROR_USAGE,
                                    "shape of %s: expected rank 0 to %d, found %d", shape->input,
                                    KILN_MAX_RANK, shape->rank);
+        if (bindings[i].rank != KILN_RANK_UNKNOWN)
+            return kiln_throw_null(error, KILN_ERROR_USAGE, "shape of %s: stated twice",
+                                   shape->input);
         bindings[i].rank = shape->rank;
         memcpy(bindings[i].dims, shape->dims, sizeof bindings[i].dims);
     }

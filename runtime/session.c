@@ -353,8 +353,9 @@ check_address(const char *kind, const KilnTensorInfo *info, const void *data, in
     size_t unit = MAX(kiln_dtype_size(info->dtype), (size_t)1);
     if (data ? (uintptr_t)data % unit == 0 : bytes == 0)
         return TRUE;
-    return kiln_throw(error, KILN_ERROR_USAGE, "%s %s: expected an address aligned to %zu bytes",
-                      kind, info->name, unit);
+    return kiln_throw(error, KILN_ERROR_USAGE,
+                      "%s %s: expected an address aligned to %zu bytes, found %p", kind, info->name,
+                      unit, data);
 }
 
 static gboolean
@@ -385,12 +386,8 @@ kiln_session_bind_input_shaped(KilnSession *session, unsigned i, const void *dat
     KilnType found = kiln_type_make(declared->dtype, rank, dims);
     KilnBinding binding = { .rank = rank, .constness = program->constness[i] };
     memcpy(binding.dims, found.dims, sizeof binding.dims);
-    if (!kiln_binding_fits(&binding, declared)) {
-        g_autofree char *expected_text = kiln_type_to_string(declared);
-        g_autofree char *found_text = kiln_type_to_string(&found);
-        return kiln_throw(error, KILN_ERROR_SHAPE, "input %s: expected %s, found %s", info->name,
-                          expected_text, found_text);
-    }
+    if (!kiln_binding_fits(&binding, declared))
+        return kiln_binding_throw(&binding, info->name, declared, error);
     if (!check_address("input", info, data, kiln_type_bytes(&found), error))
         return FALSE;
     session->data[i] = data ? data : nothing;

@@ -110,16 +110,16 @@ kiln_value_inputs(const KilnModule *module)
 
 /* --- binding --- */
 
-static gboolean
-throw_binding(const KilnArgument *argument, const KilnBinding *binding, GError **error)
+gboolean
+kiln_binding_throw(const KilnBinding *binding, const char *input, const KilnType *type,
+                   GError **error)
 {
-    KilnType found = kiln_type_make(argument->value.type.dtype, binding->rank, binding->dims);
+    KilnType found = kiln_type_make(type->dtype, binding->rank, binding->dims);
     g_autofree char *found_text = kiln_type_to_string(&found);
-    g_autofree char *expected = kiln_type_to_string(&argument->value.type);
+    g_autofree char *expected = kiln_type_to_string(type);
     bool overflows = kiln_type_is_static(&found) && kiln_type_bytes(&found) < 0;
-    return kiln_throw(error, KILN_ERROR_SHAPE, "input %s: expected %s%s, found %s",
-                      argument->value.name, expected, overflows ? " of less than 2^63 bytes" : "",
-                      found_text);
+    return kiln_throw(error, KILN_ERROR_SHAPE, "input %s: expected %s%s, found %s", input, expected,
+                      overflows ? " of less than 2^63 bytes" : "", found_text);
 }
 
 bool
@@ -156,7 +156,7 @@ bind_argument(KilnArgument *argument, const KilnBinding *binding, GHashTable *nu
     if (binding->rank < 0)
         return TRUE;
     if (!kiln_binding_fits(binding, type))
-        return throw_binding(argument, binding, error);
+        return kiln_binding_throw(binding, argument->value.name, type, error);
     for (int i = 0; i < type->rank; i++) {
         const char *name = type->dims[i] < 0 ? type->dim_names[i] : NULL;
         if (name && !bind_name(numbers, name, binding->dims[i], error)) {

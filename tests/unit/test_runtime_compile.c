@@ -125,6 +125,8 @@ Test(runtime_compile, shapes)
     options.n_shapes = 2;
     shapes[0] = (KilnShape){ "x", 2, { 2, 4 } };
     refuses(open, &options, KILN_ERROR_SHAPE, "dim N: expected one number, found 2 and 3");
+    shapes[1] = shapes[0];
+    refuses(open, &options, KILN_ERROR_USAGE, "shape of x: stated twice");
 }
 
 /* Kernels multiply some of the dims even where another is zero. */
