@@ -230,6 +230,7 @@ kiln_module_clone(const KilnModule *module)
 {
     KilnModule *copy = kiln_module_new();
     copy->path = g_strdup(module->path);
+    kiln_metadata_copy(&copy->metadata, &module->metadata, copy->arena);
     copy->opset = module->opset;
     copy->mode = module->mode;
     for (guint i = 0; i < module->constants->len; i++) {

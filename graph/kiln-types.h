@@ -6,6 +6,7 @@
 
 #include <glib.h>
 #include <stddef.h>
+#include <stdint.h>
 
 G_BEGIN_DECLS
 
@@ -79,6 +80,45 @@ typedef enum {
 
 /** The domain of every GError that Kiln sets. */
 KILN_API GQuark kiln_error_quark(void);
+
+/* X(field, its number in onnx.ModelProto): what a model's file says of itself. */
+#define KILN_METADATA_TEXTS(X)                                                                     \
+    X(producer_name, 2)                                                                            \
+    X(producer_version, 3)                                                                         \
+    X(domain, 4)                                                                                   \
+    X(doc_string, 6)
+#define KILN_METADATA_NUMBERS(X)                                                                   \
+    X(ir_version, 1)                                                                               \
+    X(model_version, 5)
+
+/** A set of operators that a model is written in: "" is ONNX's own. */
+typedef struct {
+    const char *domain;
+    int64_t version;
+} KilnOpset;
+
+/** One of ONNX's metadata_props. */
+typedef struct {
+    const char *key, *value;
+} KilnProperty;
+
+/** What a model's file says of itself; nothing of it changes what is computed. Texts are UTF-8, ""
+ * where the file says nothing, and numbers 0. Later versions may append fields. */
+typedef struct {
+    const char *graph_name;
+#define X(field, number) const char *field;
+    KILN_METADATA_TEXTS(X)
+#undef X
+#define X(field, number) int64_t field;
+    KILN_METADATA_NUMBERS(X)
+#undef X
+    unsigned n_opsets, n_properties;
+    const KilnOpset *opsets;        /* in the file's order */
+    const KilnProperty *properties; /* the same */
+} KilnMetadata;
+
+/** The value of that property, of the last where several have the key; NULL: there is none. */
+KILN_API const char *kiln_metadata_property(const KilnMetadata *metadata, const char *key);
 
 G_END_DECLS
 

@@ -44,6 +44,7 @@ kiln_module_new(void)
     module->constant_by_name = g_hash_table_new(g_str_hash, g_str_equal);
     module->declarations = g_ptr_array_new();
     module->stamp = 1;
+    kiln_metadata_init(&module->metadata);
     return module;
 }
 

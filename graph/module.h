@@ -3,6 +3,7 @@
 #ifndef KILN_GRAPH_MODULE_H
 #define KILN_GRAPH_MODULE_H
 
+#include "graph/metadata.h"
 #include "graph/node.h"
 #include "graph/shared.h"
 
@@ -109,6 +110,7 @@ struct KilnModule {
     GHashTable *constant_by_name;
     GPtrArray *declarations; /* KilnDeclaration* */
     KilnFolding *folding;    /* what is computed ahead of the entry's runs; NULL: nothing */
+    KilnMetadata metadata;   /* but for the name of the graph, which the entry has */
     int opset;               /* of the default domain in the model; 0: text */
     KilnMode mode;
     uint32_t n_nodes;    /* linked, in all functions and subgraphs */

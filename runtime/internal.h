@@ -37,6 +37,7 @@ struct KilnModel {
     KilnIRModule *ir;   /* IR level: for infos; owns `module` then */
     GBytes *map;        /* the file, where it is mapped and holds constants; else NULL */
     KilnInfoList inputs, outputs;
+    KilnMetadata metadata;    /* texts are those of @module */
     KilnConstantCache *cache; /* of programs that are given no other */
 };
 

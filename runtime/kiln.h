@@ -111,6 +111,11 @@ KILN_API unsigned kiln_model_n_outputs(const KilnModel *model);
 KILN_API const KilnTensorInfo *kiln_model_input(const KilnModel *model, unsigned i);
 KILN_API const KilnTensorInfo *kiln_model_output(const KilnModel *model, unsigned i);
 
+/** What the model's file says of itself: producer, versions, notes, and properties such as labels
+ * (kiln_metadata_property()). Text models and programs keep it. Never NULL; lives as long as
+ * @model. */
+KILN_API const KilnMetadata *kiln_model_metadata(const KilnModel *model);
+
 /** One thing that a model asks for and a target lacks. */
 typedef struct {
     const char *op; /* the name in ONNX, with its domain where it is not the default one */
@@ -288,6 +293,9 @@ KILN_API KilnProgram *kiln_program_ref(KilnProgram *program);
 KILN_API void kiln_program_unref(KilnProgram *program);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnProgram, kiln_program_unref)
 
+/** kiln_model_metadata() of the model that @program was compiled from, by this process or another.
+ * Lives as long as @program. */
+KILN_API const KilnMetadata *kiln_program_metadata(const KilnProgram *program);
 KILN_API unsigned kiln_program_n_inputs(const KilnProgram *program);
 KILN_API unsigned kiln_program_n_outputs(const KilnProgram *program);
 KILN_API const KilnTensorInfo *kiln_program_input(const KilnProgram *program, unsigned i);

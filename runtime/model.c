@@ -79,6 +79,13 @@ list_buffers(KilnInfoList *list, const GPtrArray *buffers)
     kiln_info_list_init(list, buffers->len, names, types);
 }
 
+static void
+take_metadata(KilnModel *model, const char *graph_name)
+{
+    model->metadata = model->module->metadata;
+    model->metadata.graph_name = graph_name;
+}
+
 void
 kiln_model_take_ir(KilnModel *model, KilnIRModule *ir)
 {
@@ -90,6 +97,14 @@ kiln_model_take_ir(KilnModel *model, KilnIRModule *ir)
     else
         list_buffers(&model->inputs, entry->inputs);
     list_buffers(&model->outputs, entry->outputs);
+    take_metadata(model, entry->name);
+}
+
+static void
+take_module(KilnModel *model)
+{
+    kiln_info_lists_of_graph(model->module, &model->inputs, &model->outputs);
+    take_metadata(model, kiln_module_entry(model->module)->name);
 }
 
 /* A .kiln text is at the IR level if it has a `func` block. */
@@ -114,7 +129,7 @@ load_text(KilnModel *model, GBytes *bytes, GError **error)
         g_prefix_error(error, "%s: ", model->name);
         return FALSE;
     }
-    kiln_info_lists_of_graph(model->module, &model->inputs, &model->outputs);
+    take_module(model);
     return TRUE;
 }
 
@@ -127,16 +142,17 @@ load_onnx(KilnModel *model, GBytes *bytes, const char *path, GError **error)
             g_prefix_error(error, "%s: ", model->name);
         return FALSE;
     }
-    kiln_info_lists_of_graph(model->module, &model->inputs, &model->outputs);
+    take_module(model);
     return TRUE;
 }
 
-/* Text files say so in their first bytes: a comment or one of the four keywords. A ModelProto
+/* Text files say so in their first bytes: a comment or a keyword. A ModelProto
  * begins with a field tag, which is none of these letters followed by one. */
 static bool
 is_text(GBytes *bytes, const char *name)
 {
-    static const char *const starts[] = { "#", "graph ", "func ", "constants", "declare " };
+    static const char *const starts[] = { "#",         "graph ",   "func ",
+                                          "constants", "declare ", "metadata " };
     size_t length;
     const char *data = g_bytes_get_data(bytes, &length);
     if (g_str_has_suffix(name, ".kiln"))
@@ -273,4 +289,10 @@ const KilnTensorInfo *
 kiln_model_output(const KilnModel *model, unsigned i)
 {
     return i < model->outputs.n ? &model->outputs.info[i] : NULL;
+}
+
+const KilnMetadata *
+kiln_model_metadata(const KilnModel *model)
+{
+    return &model->metadata;
 }

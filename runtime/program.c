@@ -320,6 +320,12 @@ kiln_program_unref(KilnProgram *program)
     g_free(program);
 }
 
+const KilnMetadata *
+kiln_program_metadata(const KilnProgram *program)
+{
+    return &program->model->metadata;
+}
+
 unsigned
 kiln_program_n_inputs(const KilnProgram *program)
 {

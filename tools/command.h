@@ -131,6 +131,7 @@ void kiln_print_pass_table(const KilnPassReport *report, bool rules);
 int kiln_command_run(int argc, char **argv);
 int kiln_command_opt(int argc, char **argv);
 int kiln_command_verify(int argc, char **argv);
+int kiln_command_info(int argc, char **argv);
 int kiln_command_check(int argc, char **argv);
 int kiln_command_memory(int argc, char **argv);
 int kiln_command_compile(int argc, char **argv);

@@ -17,6 +17,8 @@ static const struct {
     { "opt", "MODEL", "run the pipelines and print what comes out", kiln_command_opt },
     { "verify", "DIR…", "run test cases and compare with their expected outputs",
       kiln_command_verify },
+    { "info", "MODEL", "show what a model is: producer, inputs, outputs, operators",
+      kiln_command_info },
     { "check", "MODEL", "list every operator that is not supported", kiln_command_check },
     { "memory", "MODEL", "show the memory plan", kiln_command_memory },
     { "compile", "MODEL", "compile a model to a program file or an object file",

@@ -14,8 +14,14 @@ enum {
     MODEL_IR_VERSION = 1,
     MODEL_PRODUCER_NAME = 2,
     MODEL_PRODUCER_VERSION = 3,
+    MODEL_DOMAIN = 4,
+    MODEL_MODEL_VERSION = 5,
+    MODEL_DOC_STRING = 6,
     MODEL_GRAPH = 7,
     MODEL_OPSET_IMPORT = 8,
+    MODEL_METADATA_PROPS = 14,
+    PROPERTY_KEY = 1,
+    PROPERTY_VALUE = 2,
     OPSET_DOMAIN = 1,
     OPSET_VERSION = 2,
     GRAPH_NODE = 1,
@@ -333,6 +339,33 @@ decompose_all(KilnFunction *function, GError **error)
     return TRUE;
 }
 
+/* What it says of the model. Of the file, which is another now, Kiln is the producer. */
+static gboolean
+write_metadata(const KilnMetadata *metadata, GByteArray *out, GError **error)
+{
+    const struct {
+        uint32_t field;
+        const char *text;
+    } texts[] = { { MODEL_PRODUCER_NAME, "kiln" },
+                  { MODEL_PRODUCER_VERSION, KILN_VERSION },
+                  { MODEL_DOMAIN, metadata->domain },
+                  { MODEL_DOC_STRING, metadata->doc_string } };
+    for (size_t i = 0; i < G_N_ELEMENTS(texts); i++) {
+        if (*texts[i].text)
+            kiln_wire_put_text(out, texts[i].field, texts[i].text);
+    }
+    if (metadata->model_version)
+        kiln_wire_put_varint(out, MODEL_MODEL_VERSION, (uint64_t)metadata->model_version);
+    for (unsigned i = 0; i < metadata->n_properties; i++) {
+        g_autoptr(GByteArray) property = g_byte_array_new();
+        kiln_wire_put_text(property, PROPERTY_KEY, metadata->properties[i].key);
+        kiln_wire_put_text(property, PROPERTY_VALUE, metadata->properties[i].value);
+        if (!kiln_onnx_append(out, MODEL_METADATA_PROPS, property, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
 static gboolean
 export_entry(const KilnFunction *entry, GByteArray *out, GError **error)
 {
@@ -348,8 +381,8 @@ export_entry(const KilnFunction *entry, GByteArray *out, GError **error)
     kiln_wire_put_varint(opset, OPSET_VERSION, (uint64_t)export_.opset);
     /* The IR version that came with the opset. */
     kiln_wire_put_varint(out, MODEL_IR_VERSION, export_.opset < 18 ? 8 : 10);
-    kiln_wire_put_text(out, MODEL_PRODUCER_NAME, "kiln");
-    kiln_wire_put_text(out, MODEL_PRODUCER_VERSION, KILN_VERSION);
+    if (!write_metadata(&entry->module->metadata, out, error))
+        return FALSE;
     kiln_wire_put_message(out, MODEL_OPSET_IMPORT, opset);
     return kiln_onnx_append(out, MODEL_GRAPH, graph, error);
 }

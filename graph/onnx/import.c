@@ -310,11 +310,28 @@ rename_shadows(KilnFunction *function)
     }
 }
 
+static void
+import_metadata(KilnModule *module, const KilnOnnxModel *model)
+{
+    g_autofree KilnOpset *opsets = g_new0(KilnOpset, model->opsets->len + 1);
+    for (guint i = 0; i < model->opsets->len; i++) {
+        const Onnx__OperatorSetIdProto *opset = g_ptr_array_index(model->opsets, i);
+        opsets[i] = (KilnOpset){ opset->domain ? opset->domain : "", opset->version };
+    }
+    KilnMetadata metadata = model->metadata;
+    metadata.opsets = opsets;
+    metadata.n_opsets = model->opsets->len;
+    metadata.properties = (const KilnProperty *)model->properties->data;
+    metadata.n_properties = model->properties->len;
+    kiln_metadata_copy(&module->metadata, &metadata, module->arena);
+}
+
 static gboolean
 import_model(KilnOnnxImport *import, GError **error)
 {
     const KilnOnnxModel *model = import->model;
     const char *name = *model->graph->name ? model->graph->name : "main";
+    import_metadata(import->module, model);
     import->module->opset = (int)CLAMP(kiln_onnx_model_opset(model, ""), 0, G_MAXINT);
     KilnFunction *function = kiln_function_new(import->module, name);
     if (!kiln_onnx_import_graph(import, NULL, model->graph, function, NULL, 0, error))

@@ -248,7 +248,7 @@ find_row(const KilnOnnxCall *call, const KilnOnnxRow **out, GError **error)
     if (domain && *domain && strcmp(domain, "ai.onnx") != 0)
         return TRUE;
     int64_t opset = kiln_onnx_model_opset(model, "");
-    if (opset <= 0 && model->ir_version >= 3)
+    if (opset <= 0 && model->metadata.ir_version >= 3)
         return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
                                "is an operator of ONNX, but the model imports no version of these");
     *out = kiln_onnx_row(call->node->proto->op_type, opset <= 0 ? 1 : opset);

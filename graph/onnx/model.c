@@ -13,9 +13,9 @@ typedef struct {
 
 /* Field numbers of onnx.proto that are walked by hand. */
 enum {
-    MODEL_IR_VERSION = 1,
     MODEL_GRAPH = 7,
     MODEL_OPSET_IMPORT = 8,
+    MODEL_METADATA_PROPS = 14,
     GRAPH_NODE = 1,
     GRAPH_NAME = 2,
     GRAPH_INITIALIZER = 5,
@@ -35,6 +35,8 @@ enum {
     TENSOR_DOUBLE_DATA = 10,
     SPARSE_VALUES = 1,
     SPARSE_INDICES = 2,
+    PROPERTY_KEY = 1,
+    PROPERTY_VALUE = 2,
 };
 
 static KilnOnnxGraph *walk_graph(Walk *walk, KilnSpan span, GError **error);
@@ -387,14 +389,55 @@ walk_graph(Walk *walk, KilnSpan span, GError **error)
     return finished(failure, error) ? graph : NULL;
 }
 
+/* Notes for humans: in any encoding, of any length. What is no UTF-8 becomes U+FFFD. */
+static gboolean
+walk_note(Walk *walk, const KilnWireField *field, const char **out, GError **error)
+{
+    if (!is_bytes(field, error))
+        return FALSE;
+    const char *text = (const char *)walk->model->base + field->payload.offset;
+    g_autofree char *valid = g_utf8_make_valid(text, (gssize)field->payload.length);
+    *out = kiln_arena_strdup(walk->model->arena, valid);
+    return TRUE;
+}
+
+static gboolean
+walk_property(Walk *walk, const KilnWireField *message, GError **error)
+{
+    if (!is_bytes(message, error))
+        return FALSE;
+    KilnProperty property = { "", "" };
+    KilnWire wire = kiln_wire(walk->model->base, message->payload);
+    KilnWireField field;
+    GError *failure = NULL;
+    while (kiln_wire_next(&wire, &field, &failure)) {
+        if (field.number == PROPERTY_KEY && !walk_note(walk, &field, &property.key, error))
+            return FALSE;
+        if (field.number == PROPERTY_VALUE && !walk_note(walk, &field, &property.value, error))
+            return FALSE;
+    }
+    g_array_append_val(walk->model->properties, property);
+    return finished(failure, error);
+}
+
 static gboolean
 walk_model_field(Walk *walk, const KilnWireField *field, GError **error)
 {
     KilnOnnxModel *model = walk->model;
     switch (field->number) {
-    case MODEL_IR_VERSION:
-        model->ir_version = (int64_t)field->value;
+#define X(name, number)                                                                            \
+    case number:                                                                                   \
+        return walk_note(walk, field, &model->metadata.name, error);
+        KILN_METADATA_TEXTS(X)
+#undef X
+#define X(name, number)                                                                            \
+    case number:                                                                                   \
+        model->metadata.name = (int64_t)field->value;                                              \
         return TRUE;
+        KILN_METADATA_NUMBERS(X)
+#undef X
+    case MODEL_METADATA_PROPS:
+        return walk_property(walk, field, error);
     case MODEL_OPSET_IMPORT: {
         Onnx__OperatorSetIdProto *opset =
             is_bytes(field, error)
@@ -425,6 +468,8 @@ kiln_onnx_model_new(GBytes *bytes, GError **error)
     model->arrays = g_ptr_array_new_with_free_func(unref_array);
     model->pointers = g_ptr_array_new_with_free_func((GDestroyNotify)g_ptr_array_unref);
     model->opsets = g_ptr_array_new();
+    model->properties = g_array_new(FALSE, FALSE, sizeof(KilnProperty));
+    kiln_metadata_init(&model->metadata);
     model->bytes = g_bytes_ref(bytes);
     size_t size;
     const uint8_t *data = g_bytes_get_data(bytes, &size);
@@ -452,6 +497,7 @@ kiln_onnx_model_free(KilnOnnxModel *model)
     g_ptr_array_unref(model->arrays);
     g_ptr_array_unref(model->pointers);
     g_ptr_array_unref(model->opsets);
+    g_array_unref(model->properties);
     kiln_arena_free(model->arena);
     g_bytes_unref(model->bytes);
     g_free(model);

@@ -5,6 +5,7 @@
 #ifndef KILN_GRAPH_ONNX_MODEL_H
 #define KILN_GRAPH_ONNX_MODEL_H
 
+#include "graph/metadata.h"
 #include "graph/onnx/wire.h"
 
 #include <onnx.pb-c.h>
@@ -57,8 +58,9 @@ typedef struct {
     GPtrArray *arrays, *pointers; /* own the lists of graphs */
     GBytes *bytes;
     const uint8_t *base;
-    int64_t ir_version;
-    GPtrArray *opsets; /* Onnx__OperatorSetIdProto* */
+    GPtrArray *opsets;     /* Onnx__OperatorSetIdProto* */
+    KilnMetadata metadata; /* its opsets and properties are those of the lists beside it */
+    GArray *properties;    /* KilnProperty */
     KilnOnnxGraph *graph;
 } KilnOnnxModel;
 

@@ -159,8 +159,8 @@ parse_declaration(KilnParser *parser)
 bool
 kiln_parse_blocks(KilnParser *parser, GArray *graphs, GArray *funcs)
 {
-    const char *expected = funcs ? "'graph', 'func', 'fold', 'constants' or 'declare'"
-                                 : "'graph', 'fold', 'constants' or 'declare'";
+    const char *expected = funcs ? "'graph', 'func', 'fold', 'constants', 'declare' or 'metadata'"
+                                 : "'graph', 'fold', 'constants', 'declare' or 'metadata'";
     g_autoptr(GArray) folds = g_array_new(FALSE, FALSE, sizeof(KilnBlock));
     while (parser->token.kind != KILN_TOKEN_END) {
         bool ok;
@@ -174,6 +174,8 @@ kiln_parse_blocks(KilnParser *parser, GArray *graphs, GArray *funcs)
             ok = kiln_parse_constants(parser);
         else if (kiln_parse_accept_word(parser, "declare"))
             ok = parse_declaration(parser);
+        else if (kiln_parse_accept_word(parser, "metadata"))
+            ok = kiln_parse_metadata(parser);
         else
             ok = kiln_parse_throw(parser, expected);
         if (!ok)

@@ -113,6 +113,8 @@ bool kiln_parse_types(KilnParser *parser, GArray *types);
 bool kiln_parse_attrs(KilnParser *parser, const char *owner, const KilnAttrInfo *infos, uint32_t n,
                       void *attrs);
 KilnConstant *kiln_parse_constant_name(KilnParser *parser);
+/** `{ … }` behind the word `metadata`. */
+bool kiln_parse_metadata(KilnParser *parser);
 /** `constants { … }` behind the word. */
 bool kiln_parse_constants(KilnParser *parser);
 /** `(…) {…}`, the arguments only where there are some: a subgraph called @name. */

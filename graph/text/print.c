@@ -381,6 +381,10 @@ kiln_module_print_rest(const KilnModule *module, const KilnPrintOptions *options
         start = separate(out, start);
         kiln_declarations_print(module, out);
     }
+    if (!kiln_metadata_is_empty(&module->metadata) && !(options && options->no_constants)) {
+        start = separate(out, start);
+        kiln_metadata_print(&module->metadata, out);
+    }
     if (!constants)
         return TRUE;
     separate(out, start);

@@ -25,8 +25,11 @@ void kiln_loc_print(const char *name, const char *result, GString *out);
 void kiln_attrs_print_spaced(const KilnAttrInfo *infos, uint32_t n, const void *attrs,
                              GString *out);
 
-/** What follows the functions of either level: declarations and constants; @start is where the
- * module's text begins in @out. */
+/** `metadata { … }`. */
+void kiln_metadata_print(const KilnMetadata *metadata, GString *out);
+
+/** What follows the functions of either level: metadata, declarations and constants; @start is
+ * where the module's text begins in @out. */
 gboolean kiln_module_print_rest(const KilnModule *module, const KilnPrintOptions *options,
                                 gsize start, GString *out, GError **error);
 

@@ -66,6 +66,17 @@ fill(float *to, int n)
 
 /* --- models and pipelines --- */
 
+/* What a file says of itself goes with it: model, program, program file. */
+static void
+check_metadata(const KilnMetadata *metadata)
+{
+    GError *error = NULL;
+    CHECK(strcmp(metadata->graph_name, "digits") == 0 && metadata->ir_version >= 8);
+    CHECK(*metadata->producer_name && !*metadata->doc_string && metadata->model_version == 0);
+    CHECK(metadata->n_opsets == 1 && metadata->opsets[0].version == 17);
+    CHECK(metadata->n_properties == 0 && !kiln_metadata_property(metadata, "labels"));
+}
+
 static void
 check_types(void)
 {
@@ -83,7 +94,9 @@ load(const char *path)
     FAILS(kiln_model_load("/no such file", &error), IO, "/no such file: cannot be read");
     FAILS(model_of("graph @f(", &error), PARSE, "text.kiln:1:");
     KilnModel *model = kiln_model_load(path, &error);
-    CHECK(model && kiln_model_n_inputs(model) == 1 && kiln_model_n_outputs(model) == 1);
+    CHECK(model);
+    check_metadata(kiln_model_metadata(model));
+    CHECK(kiln_model_n_inputs(model) == 1 && kiln_model_n_outputs(model) == 1);
     const KilnTensorInfo *image = kiln_model_input(model, 0);
     CHECK(strcmp(image->name, "image") == 0 && image->dtype == KILN_DTYPE_f32);
     CHECK(image->rank == 4 && image->dims[3] == 28 && image->bytes == PIXELS * 4);
@@ -327,6 +340,7 @@ check_files(KilnProgram *program, const float *expected)
     options.cache_dir = folder;
     g_autoptr(KilnProgram) back = kiln_program_load(path, &options, &error);
     CHECK(back);
+    check_metadata(kiln_program_metadata(back));
     check_session(back, loaded);
     CHECK(memcmp(loaded, expected, sizeof loaded) == 0);
     char *bytes = NULL;

@@ -12,7 +12,7 @@ import unittest
 
 from harness import KILN, SOURCE, CliTest, main
 
-COMMANDS = ("run", "opt", "verify", "check", "memory", "compile", "compare", "bisect", "passes", "ops")
+COMMANDS = re.findall(r"(?m)^  (\w+) ", subprocess.run([KILN, "--help"], stdout=subprocess.PIPE, check=True, text=True).stdout)
 DOCUMENTS = [SOURCE / "README.md", *sorted((SOURCE / "docs").glob("*.md"))]
 UPDATE = os.environ.get("KILN_UPDATE") == "1"
 
@@ -102,6 +102,7 @@ class Options(CliTest):
                     self.assertIn(option, helps[command], f"{path.name}: kiln {command}{rest}")
 
     def test_every_command_is_described(self):
+        self.assertGreater(len(COMMANDS), 10)
         reference = (SOURCE / "docs/command-line.md").read_text(encoding="utf-8")
         manual = (SOURCE / "docs/kiln.1").read_text(encoding="utf-8")
         for command in COMMANDS:

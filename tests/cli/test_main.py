@@ -15,13 +15,13 @@ import unittest
 
 from harness import ADD, FAILED, KILN, MODEL, OK, SHARED, USAGE, CliTest, main
 
-COMMANDS = ("run", "opt", "verify", "check", "memory", "compile", "passes", "ops")
+COMMANDS = ("run", "opt", "verify", "info", "check", "memory", "compile", "passes", "ops")
 try:
     os.close(os.open(tempfile.gettempdir(), os.O_TMPFILE | os.O_WRONLY))
     NAMELESS = True
 except OSError:
     NAMELESS = False
-ONE_MODEL = ("run", "opt", "check", "memory", "compile")
+ONE_MODEL = ("run", "opt", "info", "check", "memory", "compile")
 
 
 class Commands(CliTest):

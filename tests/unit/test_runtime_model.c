@@ -189,6 +189,113 @@ Test(runtime_model, external_data_needs_a_file)
     expect_error(&error, KILN_ERROR_FORMAT, "the model was not read from a file");
 }
 
+/* --- what the file says of itself --- */
+
+static void
+add_property(GByteArray *out, const char *key, const char *value)
+{
+    g_autoptr(GByteArray) property = g_byte_array_new();
+    kiln_wire_put_text(property, 1, key);
+    kiln_wire_put_text(property, 2, value);
+    kiln_wire_put_message(out, 14, property);
+}
+
+/* y = relu(x), with all that a ModelProto has beside its graph. */
+static GBytes *
+described_onnx(void)
+{
+    GByteArray *graph = onnx_graph_new("net");
+    onnx_input(graph, "x", ONNX_F32, "2");
+    onnx_node(graph, "Relu", "x", "y", NULL);
+    onnx_output(graph, "y", ONNX_F32, "2");
+    g_autoptr(GBytes) bare = onnx_model(graph, 8, 13);
+    GByteArray *file = g_byte_array_new();
+    gsize size;
+    const uint8_t *data = g_bytes_get_data(bare, &size);
+    g_byte_array_append(file, data, (guint)size);
+    kiln_wire_put_text(file, 2, "a trainer");
+    kiln_wire_put_text(file, 3, "2.5");
+    kiln_wire_put_text(file, 4, "org.example");
+    kiln_wire_put_varint(file, 5, (uint64_t)INT64_C(-3));
+    kiln_wire_put_bytes(file, 6, "a \"net\"\n\xff\0.", 11);
+    add_property(file, "labels", "cat");
+    add_property(file, "stride", "32");
+    add_property(file, "labels", "dog\n");
+    return g_byte_array_free_to_bytes(file);
+}
+
+static void
+expect_described(const KilnMetadata *metadata, bool exported)
+{
+    cr_expect_str_eq(metadata->graph_name, "net");
+    cr_expect_str_eq(metadata->producer_name, exported ? "kiln" : "a trainer");
+    cr_expect_str_eq(metadata->producer_version, exported ? kiln_version() : "2.5");
+    cr_expect_str_eq(metadata->domain, "org.example");
+    cr_expect_eq(metadata->model_version, -3);
+    cr_expect_eq(metadata->ir_version, 8);
+    cr_expect_str_eq(metadata->doc_string, "a \"net\"\n\xef\xbf\xbd\xef\xbf\xbd.");
+    cr_assert_eq(metadata->n_opsets, 1);
+    cr_expect_str_eq(metadata->opsets[0].domain, "");
+    cr_expect_eq(metadata->opsets[0].version, exported ? 17 : 13);
+    cr_assert_eq(metadata->n_properties, 3);
+    cr_expect_str_eq(metadata->properties[0].value, "cat");
+    cr_expect_str_eq(kiln_metadata_property(metadata, "labels"), "dog\n");
+    cr_expect_str_eq(kiln_metadata_property(metadata, "stride"), "32");
+    cr_expect_null(kiln_metadata_property(metadata, "label"));
+}
+
+Test(runtime_model, metadata_is_kept_to_the_program)
+{
+    g_autoptr(GBytes) bytes = described_onnx();
+    g_autoptr(GError) error = NULL;
+    g_autoptr(KilnModel) model = kiln_model_load_bytes(bytes, "m.onnx", &error);
+    cr_assert(model, "%s", error ? error->message : "");
+    expect_described(kiln_model_metadata(model), false);
+
+    g_autoptr(KilnProgram) program = kiln_program_compile(model, NULL, &error);
+    cr_assert(program, "%s", error ? error->message : "");
+    g_clear_pointer(&model, kiln_model_unref);
+    expect_described(kiln_program_metadata(program), false);
+
+    g_autofree char *path = write_file("p.kiln-program", "", 0);
+    cr_assert(kiln_program_save(program, path, &error), "%s", error ? error->message : "");
+    g_autoptr(KilnProgram) loaded = kiln_program_load(path, NULL, &error);
+    cr_assert(loaded, "%s", error ? error->message : "");
+    expect_described(kiln_program_metadata(loaded), false);
+    remove_file(path);
+}
+
+Test(runtime_model, metadata_is_kept_by_text_and_by_export)
+{
+    g_autoptr(GBytes) bytes = described_onnx();
+    g_autoptr(GError) error = NULL;
+    g_autoptr(KilnModule) module = kiln_onnx_import(bytes, NULL, &error);
+    cr_assert(module, "%s", error ? error->message : "");
+    g_autoptr(KilnModule) clone = kiln_module_clone(module);
+    g_autoptr(GString) text = g_string_new(NULL);
+    cr_assert(kiln_module_print(clone, NULL, text, &error));
+    g_autoptr(KilnModel) read = model_of(text->str);
+    expect_described(kiln_model_metadata(read), false);
+
+    g_autoptr(GByteArray) file = g_byte_array_new();
+    cr_assert(kiln_onnx_export(clone, file, &error));
+    g_autoptr(GBytes) exported = g_bytes_new(file->data, file->len);
+    g_autoptr(KilnModel) again = kiln_model_load_bytes(exported, "again.onnx", &error);
+    cr_assert(again, "%s", error ? error->message : "");
+    expect_described(kiln_model_metadata(again), true);
+}
+
+Test(runtime_model, metadata_of_a_text_that_says_nothing)
+{
+    g_autoptr(KilnModel) model = model_of(ir_text);
+    const KilnMetadata *metadata = kiln_model_metadata(model);
+    cr_expect_str_eq(metadata->graph_name, "f");
+    cr_expect_str_eq(metadata->producer_name, "");
+    cr_expect_str_eq(metadata->doc_string, "");
+    cr_expect(metadata->n_opsets == 0 && metadata->n_properties == 0);
+    cr_expect_null(kiln_metadata_property(metadata, ""));
+}
+
 /* --- what a target lacks --- */
 
 Test(runtime_model, nothing_is_missing)

@@ -259,8 +259,17 @@ Test(text, files_that_do_not_fit_are_errors)
 static const struct {
     const char *text, *message;
 } syntax_errors[] = {
-    { "hello", "1:1: expected 'graph', 'fold', 'constants' or 'declare', found 'hello'" },
-    { "func @f {}", "1:1: expected 'graph', 'fold', 'constants' or 'declare', found 'func'" },
+    { "hello",
+      "1:1: expected 'graph', 'fold', 'constants', 'declare' or 'metadata', found 'hello'" },
+    { "metadata {",
+      "1:11: expected producer_name, producer_version, domain, doc_string, ir_version, "
+      "model_version, opset, property or '}', found the end of the text" },
+    { "metadata { opset 3 = 4 }", "1:18: expected a string, found '3'" },
+    { "metadata { property \"a\" }", "1:25: expected '=', found '}'" },
+    { "metadata { domain = \"a\" } metadata { domain = \"b\" }",
+      "1:36: expected one block 'metadata', found '{'" },
+    { "func @f {}",
+      "1:1: expected 'graph', 'fold', 'constants', 'declare' or 'metadata', found 'func'" },
     { "graph", "1:6: expected the block of line 1 to be closed, found the end of the text" },
     { "graph @f() {\n}", "2:1: expected a node or 'return', found '}'" },
     { "graph @f() { return", "1:20: expected the block of line 1 to be closed, found the end "
@@ -313,7 +322,7 @@ static const struct {
     { "graph @f(%c: bool[]) {\n  %y = if(%c) {} {}\n return }",
       "2:18: expected 'then', found '{'" },
     { "graph @f() { return } }",
-      "1:23: expected 'graph', 'fold', 'constants' or 'declare', found '}'" },
+      "1:23: expected 'graph', 'fold', 'constants', 'declare' or 'metadata', found '}'" },
     { "graph @f(%x: f32[]) { return %x as 3 }", "1:36: expected the name of a result, found "
                                                 "'3'" },
     { "graph @f(%x: f32[]) { return _ }", "1:30: expected a %value, found '_'" },

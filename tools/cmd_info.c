@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kiln info: what a model is: what its file says of itself, inputs and outputs, operators, size. */
+#include "tools/command.h"
+
+#include "passes/unit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* --- operators --- */
+
+typedef struct {
+    char *name; /* the id in the text form; DOMAIN:Name of an operator that is not known */
+    unsigned n;
+} OpCount;
+
+static void
+clear_count(gpointer count)
+{
+    g_free(((OpCount *)count)->name);
+}
+
+/* Takes @name over. */
+static void
+count(GArray *counts, GHashTable *index, char *name)
+{
+    gpointer at;
+    if (g_hash_table_lookup_extended(index, name, NULL, &at)) {
+        g_array_index(counts, OpCount, GPOINTER_TO_UINT(at)).n++;
+        g_free(name);
+        return;
+    }
+    OpCount first = { name, 1 };
+    g_hash_table_insert(index, name, GUINT_TO_POINTER(counts->len));
+    g_array_append_val(counts, first);
+}
+
+static char *
+op_name(const KilnNode *node)
+{
+    if (node->op != KILN_OP_unknown)
+        return g_strdup(kiln_op_info(node->op)->name);
+    const KilnAttrs_unknown *attrs = kiln_attrs(node, unknown);
+    return *attrs->domain ? g_strdup_printf("%s:%s", attrs->domain, attrs->op_type)
+                          : g_strdup(attrs->op_type);
+}
+
+static void
+count_nodes(GArray *counts, GHashTable *index, const KilnFunction *function)
+{
+    kiln_foreach_node (node, function) {
+        if (node->op != KILN_OP_const && node->op != KILN_OP_return)
+            count(counts, index, op_name(node));
+        kiln_foreach_region (region, node)
+            count_nodes(counts, index, region);
+    }
+}
+
+static int
+more_first(gconstpointer a, gconstpointer b)
+{
+    const OpCount *left = a, *right = b;
+    return left->n != right->n ? (left->n < right->n ? 1 : -1) : strcmp(left->name, right->name);
+}
+
+/* OpCount, the most frequent first. */
+static GArray *
+count_ops(const KilnModel *model)
+{
+    GArray *counts = g_array_new(FALSE, FALSE, sizeof(OpCount));
+    g_array_set_clear_func(counts, clear_count);
+    g_autoptr(GHashTable) index = g_hash_table_new(g_str_hash, g_str_equal);
+    for (guint i = 0; model->ir && i < model->ir->functions->len; i++) {
+        kiln_foreach_instr (instr, (KilnIRFunction *)g_ptr_array_index(model->ir->functions, i))
+            count(counts, index, g_strdup(kiln_instr_info(instr->kind)->name));
+    }
+    for (guint i = 0; i < model->module->functions->len; i++)
+        count_nodes(counts, index, g_ptr_array_index(model->module->functions, i));
+    g_array_sort(counts, more_first);
+    return counts;
+}
+
+static KilnUnitCost
+cost_of(const KilnModel *model)
+{
+    KilnUnit unit = { .level = model->ir ? KILN_LEVEL_IR : KILN_LEVEL_GRAPH,
+                      .module = model->module,
+                      .ir = model->ir };
+    return kiln_unit_cost(&unit);
+}
+
+/* --- text --- */
+
+/* A line, unless the file says nothing there. What it says stays on the line. */
+static void
+print_line(const char *what, const char *text)
+{
+    g_autofree char *line = kiln_one_line(text);
+    if (*line)
+        printf("%-12s %s\n", what, line);
+}
+
+static void
+print_number(const char *what, int64_t number)
+{
+    if (number)
+        printf("%-12s %" G_GINT64_FORMAT "\n", what, number);
+}
+
+static void
+print_metadata(const KilnMetadata *metadata)
+{
+    g_autofree char *producer =
+        g_strjoin(*metadata->producer_version ? " " : "", metadata->producer_name,
+                  metadata->producer_version, NULL);
+    print_line("graph", metadata->graph_name);
+    print_line("producer", producer);
+    print_line("domain", metadata->domain);
+    print_number("version", metadata->model_version);
+    print_number("ir version", metadata->ir_version);
+    for (unsigned i = 0; i < metadata->n_opsets; i++) {
+        const char *domain = metadata->opsets[i].domain;
+        g_autofree char *name = kiln_one_line(*domain ? domain : "ai.onnx");
+        printf("%-12s %s %" G_GINT64_FORMAT "\n", "opset", name, metadata->opsets[i].version);
+    }
+    print_line("doc", metadata->doc_string);
+    for (unsigned i = 0; i < metadata->n_properties; i++) {
+        g_autofree char *key = kiln_one_line(metadata->properties[i].key);
+        g_autofree char *value = kiln_one_line(metadata->properties[i].value);
+        printf("%-12s %s = %s\n", "property", key, value);
+    }
+}
+
+static void
+print_infos(const char *what, const KilnInfoList *list)
+{
+    for (unsigned i = 0; i < list->n; i++) {
+        g_autofree char *type = kiln_type_to_string(&list->types[i]);
+        g_autofree char *name = kiln_one_line(list->info[i].name);
+        g_autofree char *shown = kiln_one_line(type);
+        printf("%-12s %s: %s\n", what, name, shown);
+    }
+}
+
+static void
+print_info(const KilnOptions *options, const KilnModel *model, const GArray *counts)
+{
+    KilnUnitCost cost = cost_of(model);
+    unsigned n = 0;
+    print_metadata(kiln_model_metadata(model));
+    print_infos("input", &model->inputs);
+    print_infos("output", &model->outputs);
+    for (guint i = 0; i < counts->len; i++)
+        n += g_array_index(counts, OpCount, i).n;
+    printf("%-12s %u\n", model->ir ? "instructions" : "nodes", n);
+    printf("%-12s %" G_GINT64_FORMAT " bytes\n", "constants", cost.constant_bytes);
+    printf("%-12s %.6g million operations\n", "work", (double)cost.flops / 1e6);
+    for (guint i = 0; i < counts->len && !options->quiet; i++) {
+        const OpCount *op = &g_array_index(counts, OpCount, i);
+        g_autofree char *name = kiln_one_line(op->name);
+        printf("%12u %s\n", op->n, name);
+    }
+}
+
+/* --- JSON --- */
+
+static JsonArray *
+infos_json(const KilnInfoList *list)
+{
+    JsonArray *array = json_array_new();
+    for (unsigned i = 0; i < list->n; i++) {
+        const KilnTensorInfo *info = &list->info[i];
+        JsonObject *entry = json_object_new();
+        json_object_set_string_member(entry, "name", info->name);
+        kiln_json_set_type(entry, "type", &list->types[i]);
+        json_object_set_string_member(entry, "dtype", kiln_dtype_name(info->dtype));
+        JsonArray *shape = json_array_new();
+        for (int d = 0; d < info->rank; d++) {
+            if (info->dims[d] >= 0)
+                json_array_add_int_element(shape, info->dims[d]);
+            else if (info->dim_names[d])
+                json_array_add_string_element(shape, info->dim_names[d]);
+            else
+                json_array_add_null_element(shape);
+        }
+        if (info->rank >= 0) {
+            json_object_set_array_member(entry, "shape", shape);
+        } else {
+            json_object_set_null_member(entry, "shape");
+            json_array_unref(shape);
+        }
+        json_array_add_object_element(array, entry);
+    }
+    return array;
+}
+
+static JsonObject *
+metadata_json(const KilnMetadata *metadata)
+{
+    JsonObject *root = json_object_new();
+    json_object_set_string_member(root, "graph_name", metadata->graph_name);
+#define X(field, number) json_object_set_string_member(root, #field, metadata->field);
+    KILN_METADATA_TEXTS(X)
+#undef X
+#define X(field, number) json_object_set_int_member(root, #field, metadata->field);
+    KILN_METADATA_NUMBERS(X)
+#undef X
+    JsonArray *opsets = json_array_new(), *properties = json_array_new();
+    for (unsigned i = 0; i < metadata->n_opsets; i++) {
+        JsonObject *opset = json_object_new();
+        json_object_set_string_member(opset, "domain", metadata->opsets[i].domain);
+        json_object_set_int_member(opset, "version", metadata->opsets[i].version);
+        json_array_add_object_element(opsets, opset);
+    }
+    for (unsigned i = 0; i < metadata->n_properties; i++) {
+        JsonObject *property = json_object_new();
+        json_object_set_string_member(property, "key", metadata->properties[i].key);
+        json_object_set_string_member(property, "value", metadata->properties[i].value);
+        json_array_add_object_element(properties, property);
+    }
+    json_object_set_array_member(root, "opsets", opsets);
+    json_object_set_array_member(root, "properties", properties);
+    return root;
+}
+
+static void
+print_json(const KilnModel *model, const GArray *counts)
+{
+    KilnUnitCost cost = cost_of(model);
+    JsonObject *root = metadata_json(kiln_model_metadata(model));
+    json_object_set_array_member(root, "inputs", infos_json(&model->inputs));
+    json_object_set_array_member(root, "outputs", infos_json(&model->outputs));
+    json_object_set_string_member(root, "level", model->ir ? "ir" : "graph");
+    json_object_set_int_member(root, "constant_bytes", cost.constant_bytes);
+    json_object_set_int_member(root, "flops", cost.flops);
+    JsonArray *ops = json_array_new();
+    for (guint i = 0; i < counts->len; i++) {
+        const OpCount *op = &g_array_index(counts, OpCount, i);
+        JsonObject *entry = json_object_new();
+        json_object_set_string_member(entry, "op", op->name);
+        json_object_set_int_member(entry, "n", op->n);
+        json_array_add_object_element(ops, entry);
+    }
+    json_object_set_array_member(root, "ops", ops);
+    kiln_print_json(root);
+}
+
+static int
+info(KilnOptions *options, char **operands, void *data, GError **error)
+{
+    (void)data;
+    g_autoptr(KilnProgram) program = NULL;
+    g_autoptr(KilnModel) model = kiln_options_load(options, operands[0], &program, error);
+    if (!model)
+        return KILN_EXIT_FAILED;
+    g_autoptr(GArray) counts = count_ops(model);
+    if (options->json)
+        print_json(model, counts);
+    else
+        print_info(options, model, counts);
+    return KILN_EXIT_OK;
+}
+
+int
+kiln_command_info(int argc, char **argv)
+{
+    const KilnUsage usage = {
+        .command = "info",
+        .operands = "MODEL",
+        .n_operands = KILN_OPERANDS_ONE,
+        .summary = "Shows what a model is: producer, opsets, notes and properties of its file, "
+                   "inputs, outputs, operators, size.",
+        .work = info,
+    };
+    return kiln_command(&usage, argc, argv, NULL);
+}
