@@ -258,7 +258,8 @@ Test(custom, three_regions_become_one_and_agree)
     count_calls(merged, &calls, &customs);
     if (has_vendor()) {
         cr_expect_eq(calls, 1u, "%u calls", calls);
-        cr_expect_eq(customs, 2u, "%u custom_ops", customs);
+        /* What the vendor lacks; weights scaled by channel are a third where that is faster. */
+        cr_expect(customs == 2 || customs == 3, "%u custom_ops", customs);
     }
     gsize size;
     const float *a = g_bytes_get_data(want, &size), *b = g_bytes_get_data(got, NULL);
