@@ -18,6 +18,7 @@
 
 enum {
     MAX_TRIES = 100,    /* names for a temporary file */
+    MAX_LINKS = 40,     /* that the system follows, too */
     MAX_OPEN = 64,      /* files that one call keeps open */
     CHUNK = 65536,      /* of a pipe, asked for at first */
     MAX_VECTORS = 1024, /* IOV_MAX */
@@ -224,16 +225,31 @@ open_new(Pending *pending, bool nameless)
     return file >= 0 ? file : make_beside(pending, create);
 }
 
+/* Where the symbolic link @path leads to, where nothing is yet; else @path itself. */
+static char *
+follow(const char *path)
+{
+    char *at = g_strdup(path), *next;
+    for (unsigned i = 0; i < MAX_LINKS && (next = g_file_read_link(at, NULL)); i++) {
+        g_autofree char *link = next, *folder = g_path_get_dirname(at);
+        g_free(at);
+        at = g_path_is_absolute(link) ? g_strdup(link) : g_build_filename(folder, link, NULL);
+    }
+    return at;
+}
+
 /* Writes the file beside its place; with @nameless it has no name then. */
 static gboolean
 stage(Pending *pending, bool nameless, GError **error)
 {
     const char *path = pending->path;
-    char *real = realpath(path, NULL);
-    pending->target = g_strdup(real ? real : path);
-    free(real);
     struct stat old;
-    bool exists = stat(pending->target, &old) == 0;
+    bool exists = stat(path, &old) == 0;
+    if (!exists && errno == ELOOP)
+        return throw_io(path, error);
+    char *real = realpath(path, NULL);
+    pending->target = real ? g_strdup(real) : exists ? g_strdup(path) : follow(path);
+    free(real);
     if (exists && S_ISDIR(old.st_mode)) {
         errno = EISDIR;
         return throw_io(path, error);

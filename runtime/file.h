@@ -23,8 +23,9 @@ typedef struct {
 
 /** Writes all of @files or none: each beside its place first, then renamed, in order. A process
  * that is killed meanwhile leaves nothing, where the file system has files without a name
- * (O_TMPFILE). What is not a regular file (a device, a pipe) is written to straight, and a symbolic
- * link keeps pointing to the file. KILN_ERROR_IO names the path. */
+ * (O_TMPFILE). What is not a regular file (a device, a pipe) is written to straight. A symbolic
+ * link keeps pointing to the file, also where that is not there yet. KILN_ERROR_IO names the path.
+ */
 gboolean kiln_files_write(const KilnFileContent *files, unsigned n, GError **error);
 /** The same for one file. */
 gboolean kiln_file_write(const char *path, const void *data, size_t size, GError **error);

@@ -43,6 +43,37 @@ Test(file, many_pieces_lie_one_behind_the_other)
     g_rmdir(folder);
 }
 
+/* The file is where the link points to, whether there was one or not. */
+Test(file, links_stay_links)
+{
+    GError *error = NULL;
+    g_autofree char *folder = g_dir_make_tmp("kiln-file-XXXXXX", &error);
+    g_autofree char *path = g_build_filename(folder, "link", NULL);
+    g_autofree char *between = g_build_filename(folder, "between", NULL);
+    g_autofree char *file = g_build_filename(folder, "file", NULL);
+    cr_assert_eq(symlink(between, path), 0);
+    cr_assert_eq(symlink("file", between), 0);
+    for (int i = 0; i < 2; i++) {
+        g_autofree char *found = NULL;
+        const char *text = i ? "second" : "first";
+        cr_assert(kiln_file_write(path, text, strlen(text), &error), "%s",
+                  error ? error->message : "");
+        cr_expect(g_file_test(path, G_FILE_TEST_IS_SYMLINK));
+        cr_expect(g_file_test(between, G_FILE_TEST_IS_SYMLINK));
+        cr_assert(g_file_get_contents(file, &found, NULL, NULL));
+        cr_expect_str_eq(found, text);
+    }
+    g_unlink(file);
+    g_unlink(between);
+    cr_assert_eq(symlink("link", between), 0);
+    cr_expect_not(kiln_file_write(path, "", 0, &error));
+    cr_expect(g_error_matches(error, KILN_ERROR, KILN_ERROR_IO));
+    g_clear_error(&error);
+    g_unlink(between);
+    g_unlink(path);
+    g_rmdir(folder);
+}
+
 /* What is in a pipe has no length before its end. */
 Test(file, a_pipe_is_read_to_its_end)
 {
