@@ -92,8 +92,18 @@ kiln_lower_attrs_mean_variance(KilnLower *l, const KilnNode *node, void *attrs, 
     return TRUE;
 }
 
-/* A reduction over no axis of a tensor that has some is stated with noop_with_empty_axes, and does
- * nothing. */
+/* Reductions that leave one element as it is; the others square it, take its logarithm or its
+ * absolute value. */
+static bool
+keeps_one(KilnInstrKind kind)
+{
+    return kind == KILN_INSTR_reduce_max || kind == KILN_INSTR_reduce_mean ||
+           kind == KILN_INSTR_reduce_min || kind == KILN_INSTR_reduce_prod ||
+           kind == KILN_INSTR_reduce_sum;
+}
+
+/* A reduction over no axis of a tensor that has some is stated with noop_with_empty_axes: every
+ * element is a group of its own. */
 gboolean
 kiln_lower_reduce(KilnLower *l, const KilnNode *node, GError **error)
 {
@@ -105,7 +115,7 @@ kiln_lower_reduce(KilnLower *l, const KilnNode *node, GError **error)
     if (!known)
         return kiln_lower_throw_unknown(node, 1, error);
     KilnInts axes = marked_axes(l, reduced);
-    if (!axes.n && x->rank)
+    if (!axes.n && x->rank && keeps_one(kind))
         return kiln_lower_unchanged(l, node, error);
     void *attrs = kiln_instr_attrs_new(kind, l->ir->arena);
     *(KilnInts *)kiln_lower_field(kind, attrs, "axes") = axes;

@@ -356,6 +356,22 @@ Test(lower, reductions_know_their_axes)
     fixture_free(&f);
 }
 
+/* Over no axes every element is a group of its own: some reductions change it. */
+Test(lower, reductions_over_no_axes)
+{
+    Fixture f = fixture();
+    KilnValue *x = argument(&f, "x", F32(2, 3));
+    KilnAttrs_reduce_l1 noop = { .keepdims = true, .noop_with_empty_axes = true };
+    KilnValue *a = VALUE(&f, reduce_sum_square, "a", &noop, x);
+    KilnValue *b = VALUE(&f, reduce_log_sum, "b", &noop, x);
+    KilnValue *c = VALUE(&f, reduce_l1, "c", &noop, x);
+    KilnValue *d = VALUE(&f, reduce_l2, "d", &noop, x);
+    KilnValue *e = VALUE(&f, reduce_prod, "e", &noop, x);
+    RETURN(&f, a, b, c, d, e);
+    lower(&f, "reduce_sum_square a x; reduce_log_sum b x; reduce_l1 c x; reduce_l2 d x; copy e x");
+    fixture_free(&f);
+}
+
 Test(lower, axes_count_from_the_front)
 {
     Fixture f = fixture();
