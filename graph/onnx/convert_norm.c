@@ -106,3 +106,58 @@ kiln_onnx_convert_mean_variance_normalization(KilnOnnxCall *call, GError **error
     kiln_onnx_attrs(call, mean_variance_normalization)->axes = (KilnInts){ 3, axes };
     return kiln_onnx_read_attrs(call, error);
 }
+
+/* Scale and bias broadcast to all of the data, those of ops.def to the dims that are normalised. */
+static bool
+is_of_run(const KilnType *x, int axis, const KilnValue *value)
+{
+    int shift = value ? x->rank - value->type.rank : x->rank;
+    bool fits = shift >= axis;
+    for (int d = 0; fits && value && d < value->type.rank; d++) {
+        int64_t dim = value->type.dims[d], to = x->dims[d + shift];
+        fits = dim < 0 || dim == 1 || to < 0 || dim == to;
+    }
+    return fits;
+}
+
+/*   layer_normalization(x, 1) * scale + bias */
+static gboolean
+scale_afterwards(KilnOnnxCall *call, GError **error)
+{
+    KilnValue *x = call->operands[0], *bias = kiln_onnx_operand(call, 2);
+    KilnValue *one = kiln_onnx_scalar(call, "one", x->type.dtype, 1);
+    g_autofree char *name = g_strdup_printf("%s.normalized", call->base);
+    KilnNode *node = kiln_node_new(call->function,
+                                   &(KilnNodeSpec){ .op = call->op,
+                                                    .operands = (KilnValue *[]){ x, one },
+                                                    .n_operands = 2,
+                                                    .n_results = call->n_results,
+                                                    .attrs = call->attrs,
+                                                    .result_name = name },
+                                   error);
+    if (!node)
+        return FALSE;
+    node->results[0].made_up = true;
+    KilnValue *y =
+        kiln_onnx_build2(call, KILN_OP_mul, NULL, &node->results[0], call->operands[1], error);
+    if (y && bias)
+        y = kiln_onnx_build2(call, KILN_OP_add, NULL, y, bias, error);
+    for (uint32_t i = 1; y && i < call->n_results; i++)
+        kiln_onnx_set_result(call, i, &node->results[i]);
+    return kiln_onnx_set_result(call, 0, y);
+}
+
+gboolean
+kiln_onnx_convert_layer_normalization(KilnOnnxCall *call, GError **error)
+{
+    KilnValue *x = kiln_onnx_need(call, 0, error);
+    KilnValue *scale = x ? kiln_onnx_need(call, 1, error) : NULL;
+    if (!scale || !kiln_onnx_read_attrs(call, error))
+        return FALSE;
+    int64_t stated = kiln_onnx_attrs(call, layer_normalization)->axis;
+    int axis = x->type.rank < 0 ? -1 : kiln_type_axis(&x->type, stated);
+    if (axis < 0 ||
+        (is_of_run(&x->type, axis, scale) && is_of_run(&x->type, axis, kiln_onnx_operand(call, 2))))
+        return TRUE;
+    return scale_afterwards(call, error);
+}

@@ -312,6 +312,29 @@ Test(onnx_convert, batch_normalization_per_element)
                 "}\n");
 }
 
+Test(onnx_convert, layer_normalization_scaled_per_row)
+{
+    GByteArray *graph = graph_xy("2,3,4", "3,1");
+    onnx_node(graph, "LayerNormalization", "x,y,y", "z,mean", NULL);
+    onnx_output(graph, "mean", ONNX_F32, NULL);
+    onnx_expect(
+        graph, 17,
+        "graph @g(%x: f32[2,3,4], %y: f32[3,1]) {\n"
+        "  %z.one = const @z.one : f32[]\n"
+        "  %z.normalized, %mean = layer_normalization(%x, %z.one) : f32[2,3,4], f32[2,3,1]\n"
+        "  %z.mul = mul(%z.normalized, %y) : f32[2,3,4]\n"
+        "  %z = add(%z.mul, %y) : f32[2,3,4]\n"
+        "  return %z, %mean\n"
+        "}\n");
+    graph = graph_xy("2,3,4", "3,4");
+    onnx_node(graph, "LayerNormalization", "x,y,y", "z", onnx_int("axis", 1), NULL);
+    onnx_expect(graph, 17,
+                "graph @g(%x: f32[2,3,4], %y: f32[3,4]) {\n"
+                "  %z = layer_normalization(%x, %y, %y) {axis=1} : f32[2,3,4]\n"
+                "  return %z\n"
+                "}\n");
+}
+
 Test(onnx_convert, group_normalization_per_group)
 {
     GByteArray *graph = graph_xy("2,4,5", "2");
