@@ -64,8 +64,7 @@ kiln_onnx_append(GByteArray *out, uint32_t field, const GByteArray *message, GEr
 static const char *
 name_of(const KilnOnnxExport *export_, const KilnValue *value)
 {
-    const char *name = g_hash_table_lookup(export_->names, value);
-    return name ? name : value->name;
+    return g_hash_table_lookup(export_->names, value);
 }
 
 /* --- types --- */
@@ -163,7 +162,12 @@ write_value_infos(const KilnOnnxExport *export_, const KilnNode *node, GByteArra
     return TRUE;
 }
 
-/* --- results --- */
+/* --- names ---
+ *
+ * ONNX has one namespace for values, inputs and outputs, and knows a result by its value's name. So
+ * arguments keep their names, and a value that is a result takes the result's name; what has that
+ * name otherwise, here or in a subgraph, is called something else. What is no value of this graph,
+ * or called so twice, is carried by an Identity. */
 
 static bool
 is_visible(const KilnFunction *function, const char *name)
@@ -175,38 +179,73 @@ is_visible(const KilnFunction *function, const char *name)
     return false;
 }
 
-/* True where result @i can be the value itself: computed here, and called so once. */
-static bool
-is_direct(const KilnFunction *function, const KilnNode *end, uint32_t i)
+/* @wanted, or a name like it that nothing has which can be seen here. */
+static char *
+claim(KilnOnnxExport *export_, const KilnFunction *function, const char *wanted)
 {
-    const KilnValue *value = kiln_node_operand(end, i);
-    bool here = value->def && value->def->function == function;
-    for (uint32_t k = 0; here && k < i; k++)
-        here = kiln_node_operand(end, k) != value;
-    return here;
+    char *name = g_strdup(wanted);
+    for (unsigned number = 1;
+         g_hash_table_contains(export_->used, name) || (number > 1 && is_visible(function, name));
+         number++) {
+        g_free(name);
+        name = g_strdup_printf("%s_%u", wanted, number);
+    }
+    g_hash_table_add(export_->used, name);
+    return name;
 }
 
-/* ONNX knows a result by its value's name. So the value takes the result's name; where it cannot,
- * an Identity carries it. */
 static void
-choose_names(KilnOnnxExport *export_, const KilnFunction *function, const KilnNode *end,
-             const char **names)
+claim_value(KilnOnnxExport *export_, const KilnFunction *function, const KilnValue *value,
+            const char *wanted)
 {
+    if (!g_hash_table_contains(export_->names, value))
+        g_hash_table_insert(export_->names, (gpointer)value, claim(export_, function, wanted));
+}
+
+/* Names for all that @function defines; of the results that an Identity carries in @carried. */
+static void
+claim_names(KilnOnnxExport *export_, const KilnFunction *function, const KilnNode *end,
+            char **carried)
+{
+    for (guint i = 0; i < function->arguments->len; i++) {
+        const KilnValue *value = &kiln_function_argument(function, i)->value;
+        claim_value(export_, function, value, value->name);
+    }
     for (uint32_t i = 0; i < end->n_operands; i++) {
-        const char *name = g_ptr_array_index(function->result_names, i);
         const KilnValue *value = kiln_node_operand(end, i);
-        bool own = strcmp(name, value->name) == 0;
-        bool taken = !own && is_visible(function, name);
-        for (uint32_t k = 0; k < i && !taken; k++)
-            taken = names[k] && strcmp(names[k], name) == 0;
-        names[i] = NULL;
-        if (!is_direct(function, end, i))
-            continue;
-        names[i] = taken ? value->name : name;
-        if (!own && !taken)
-            g_hash_table_insert(export_->names, (gpointer)value, (gpointer)name);
+        const char *name = g_ptr_array_index(function->result_names, i);
+        bool here = value->def && value->def->function == function;
+        if (here && !g_hash_table_contains(export_->names, value))
+            claim_value(export_, function, value, name);
+        else
+            carried[i] = claim(export_, function, name);
+    }
+    kiln_foreach_node (node, function) {
+        for (uint32_t i = 0; i < node->n_results; i++)
+            claim_value(export_, function, &node->results[i], node->results[i].name);
     }
 }
+
+/* What @function defines is seen no more. */
+static void
+release_names(KilnOnnxExport *export_, const KilnFunction *function, const KilnNode *end,
+              char **carried)
+{
+    for (guint i = 0; i < function->arguments->len; i++)
+        g_hash_table_remove(export_->used,
+                            name_of(export_, &kiln_function_argument(function, i)->value));
+    kiln_foreach_node (node, function) {
+        for (uint32_t i = 0; i < node->n_results; i++)
+            g_hash_table_remove(export_->used, name_of(export_, &node->results[i]));
+    }
+    for (uint32_t i = 0; i < end->n_operands; i++) {
+        if (carried[i])
+            g_hash_table_remove(export_->used, carried[i]);
+        g_free(carried[i]);
+    }
+}
+
+/* --- results --- */
 
 static gboolean
 write_identity(const char *from, const char *to, GByteArray *out, GError **error)
@@ -218,38 +257,16 @@ write_identity(const char *from, const char *to, GByteArray *out, GError **error
     return kiln_onnx_append(out, GRAPH_NODE, message, error);
 }
 
-/* A name for result @i that no value that can be seen here has, and no other result. */
-static char *
-fresh_name(const KilnFunction *function, const char *base, const char *const *names, uint32_t n)
-{
-    char *name = g_strdup(base);
-    for (unsigned number = 1;; number++) {
-        bool taken = is_visible(function, name);
-        for (uint32_t k = 0; k < n && !taken; k++)
-            taken = names[k] && strcmp(names[k], name) == 0;
-        if (!taken)
-            return name;
-        g_free(name);
-        name = g_strdup_printf("%s_%u", base, number);
-    }
-}
-
 static gboolean
-write_results(KilnOnnxExport *export_, const KilnFunction *function, const KilnNode *end,
-              const char **names, GByteArray *out, GError **error)
+write_results(const KilnOnnxExport *export_, const KilnNode *end, char *const *carried,
+              GByteArray *out, GError **error)
 {
-    g_autoptr(GPtrArray) made = g_ptr_array_new_with_free_func(g_free);
     for (uint32_t i = 0; i < end->n_operands; i++) {
         const KilnValue *value = kiln_node_operand(end, i);
-        if (!names[i]) {
-            char *name = fresh_name(function, g_ptr_array_index(function->result_names, i), names,
-                                    end->n_operands);
-            g_ptr_array_add(made, name);
-            names[i] = name;
-            if (!write_identity(name_of(export_, value), name, out, error))
-                return FALSE;
-        }
-        if (!write_value(names[i], &value->type, out, GRAPH_OUTPUT, error))
+        const char *name = carried[i] ? carried[i] : name_of(export_, value);
+        if (carried[i] && !write_identity(name_of(export_, value), name, out, error))
+            return FALSE;
+        if (!write_value(name, &value->type, out, GRAPH_OUTPUT, error))
             return FALSE;
     }
     return TRUE;
@@ -258,7 +275,8 @@ write_results(KilnOnnxExport *export_, const KilnFunction *function, const KilnN
 /* --- graphs --- */
 
 static gboolean
-write_arguments(const KilnFunction *function, GByteArray *out, GError **error)
+write_arguments(const KilnOnnxExport *export_, const KilnFunction *function, GByteArray *out,
+                GError **error)
 {
     for (guint i = 0; i < function->arguments->len; i++) {
         const KilnArgument *argument = kiln_function_argument(function, i);
@@ -266,23 +284,19 @@ write_arguments(const KilnFunction *function, GByteArray *out, GError **error)
             return kiln_throw(error, KILN_ERROR_UNSUPPORTED,
                               "%s: ONNX has no variables that keep their value",
                               argument->value.name);
-        if (!write_value(argument->value.name, &argument->value.type, out, GRAPH_INPUT, error))
+        if (!write_value(name_of(export_, &argument->value), &argument->value.type, out,
+                         GRAPH_INPUT, error))
             return FALSE;
     }
     return TRUE;
 }
 
-gboolean
-kiln_onnx_write_graph(KilnOnnxExport *export_, const KilnFunction *function, GByteArray *out,
-                      GError **error)
+static gboolean
+write_named(KilnOnnxExport *export_, const KilnFunction *function, const KilnNode *end,
+            char *const *carried, GByteArray *out, GError **error)
 {
-    const KilnNode *end = kiln_function_return(function);
-    if (!end)
-        return kiln_throw(error, KILN_ERROR_INVALID, "@%s returns nothing", function->name);
-    g_autofree const char **names = g_new0(const char *, end->n_operands + 1);
-    choose_names(export_, function, end, names);
     kiln_wire_put_text(out, GRAPH_NAME, function->name);
-    if (!write_arguments(function, out, error))
+    if (!write_arguments(export_, function, out, error))
         return FALSE;
     kiln_foreach_node (node, function) {
         if (is_initializer(node) && !write_initializer(export_, node, out, error))
@@ -294,7 +308,21 @@ kiln_onnx_write_graph(KilnOnnxExport *export_, const KilnFunction *function, GBy
              !write_value_infos(export_, node, out, error)))
             return FALSE;
     }
-    return write_results(export_, function, end, names, out, error);
+    return write_results(export_, end, carried, out, error);
+}
+
+gboolean
+kiln_onnx_write_graph(KilnOnnxExport *export_, const KilnFunction *function, GByteArray *out,
+                      GError **error)
+{
+    const KilnNode *end = kiln_function_return(function);
+    if (!end)
+        return kiln_throw(error, KILN_ERROR_INVALID, "@%s returns nothing", function->name);
+    g_autofree char **carried = g_new0(char *, end->n_operands + 1);
+    claim_names(export_, function, end, carried);
+    gboolean good = write_named(export_, function, end, carried, out, error);
+    release_names(export_, function, end, carried);
+    return good;
 }
 
 /* --- operators that ONNX lacks --- */
@@ -370,10 +398,12 @@ static gboolean
 export_entry(const KilnFunction *entry, GByteArray *out, GError **error)
 {
     KilnOnnxExport export_ = { .opset = kiln_onnx_export_opset(entry) };
-    export_.names = g_hash_table_new(NULL, NULL);
+    export_.names = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    export_.used = g_hash_table_new(g_str_hash, g_str_equal);
     g_autoptr(GByteArray) graph = g_byte_array_new();
     g_autoptr(GByteArray) opset = g_byte_array_new();
     bool good = kiln_onnx_write_graph(&export_, entry, graph, error);
+    g_hash_table_unref(export_.used);
     g_hash_table_unref(export_.names);
     if (!good)
         return FALSE;

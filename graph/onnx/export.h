@@ -8,8 +8,8 @@
 
 typedef struct {
     int opset;
-    GHashTable *names; /* KilnValue* → its name in the file, where that is not its own; looked up,
-                          never iterated */
+    GHashTable *names; /* KilnValue* → its name in the file; looked up, never iterated */
+    GHashTable *used;  /* names that are seen where the graph being written stands */
 } KilnOnnxExport;
 
 /** Appends the GraphProto of @function. */

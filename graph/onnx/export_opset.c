@@ -59,26 +59,49 @@ splits_unevenly(const KilnNode *node)
     return axis < 0 || type->dims[axis] < 0 || type->dims[axis] % node->n_results != 0;
 }
 
+/* Element types that opsets 18 to 21 admitted where the form is that of opset 17. */
+enum {
+    RESULT = -1,
+    FLOATS_16 = 1u << KILN_DTYPE_f16 | 1u << KILN_DTYPE_bf16,
+    INTEGERS_16 = 1u << KILN_DTYPE_i16 | 1u << KILN_DTYPE_u16,
+};
+
+static const struct {
+    KilnOp op;
+    int operand;
+    uint32_t dtypes;
+} later_types[] = {
+    { KILN_OP_constant_of_shape, RESULT, 1u << KILN_DTYPE_bf16 },
+    { KILN_OP_dequantize_linear, 0, INTEGERS_16 },
+    { KILN_OP_dequantize_linear, 1, FLOATS_16 },
+    { KILN_OP_equal, 0, 1u << KILN_DTYPE_string },
+    { KILN_OP_is_inf, 0, FLOATS_16 },
+    { KILN_OP_qlinear_matmul, 1, FLOATS_16 },
+    { KILN_OP_quantize_linear, 0, FLOATS_16 },
+    { KILN_OP_quantize_linear, 1, FLOATS_16 | 1u << KILN_DTYPE_i32 },
+    { KILN_OP_quantize_linear, 2, INTEGERS_16 },
+};
+
 static bool
-is_16_bit_integer(const KilnValue *value)
+has_later_type(const KilnNode *node)
 {
-    return value && (value->type.dtype == KILN_DTYPE_i16 || value->type.dtype == KILN_DTYPE_u16);
+    for (size_t i = 0; i < G_N_ELEMENTS(later_types); i++) {
+        if (later_types[i].op != node->op)
+            continue;
+        const int operand = later_types[i].operand;
+        const KilnValue *value =
+            operand == RESULT ? &node->results[0] : kiln_node_operand(node, (uint32_t)operand);
+        if (value && later_types[i].dtypes >> value->type.dtype & 1)
+            return true;
+    }
+    return false;
 }
 
 /* Operands that came with opsets 18 to 21. */
 static bool
 has_later_operand(const KilnNode *node)
 {
-    switch (node->op) {
-    case KILN_OP_pad:
-        return kiln_node_operand(node, 3) != NULL;
-    case KILN_OP_quantize_linear:
-        return is_16_bit_integer(kiln_node_operand(node, 2));
-    case KILN_OP_dequantize_linear:
-        return is_16_bit_integer(kiln_node_operand(node, 0));
-    default:
-        return splits_unevenly(node);
-    }
+    return (node->op == KILN_OP_pad && kiln_node_operand(node, 3)) || splits_unevenly(node);
 }
 
 int
@@ -89,7 +112,7 @@ kiln_onnx_export_opset(const KilnFunction *function)
         /* The same row in both opsets: the same form, but for what is tested one by one. */
         if (*info->onnx &&
             (kiln_onnx_row(info->onnx, LOW) != kiln_onnx_row(info->onnx, KILN_ONNX_LATEST) ||
-             has_later_attr(node) || has_later_operand(node)))
+             has_later_attr(node) || has_later_type(node) || has_later_operand(node)))
             return KILN_ONNX_LATEST;
         kiln_foreach_region (region, node) {
             if (kiln_onnx_export_opset(region) > LOW)
