@@ -237,6 +237,18 @@ kiln_type_bytes(const KilnType *type)
     return rank < 0 ? -1 : product((int64_t)dtypes[type->dtype].size, dims, rank);
 }
 
+bool
+kiln_type_may_broadcast(const KilnType *from, const KilnType *to)
+{
+    int shift = to->rank - from->rank;
+    bool fits = shift >= 0;
+    for (int d = 0; fits && d < from->rank; d++) {
+        int64_t dim = from->dims[d], extent = to->dims[d + shift];
+        fits = dim < 0 || dim == 1 || extent < 0 || dim == extent;
+    }
+    return fits;
+}
+
 int
 kiln_type_axis(const KilnType *type, int64_t axis)
 {

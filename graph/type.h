@@ -63,6 +63,9 @@ int64_t kiln_type_elements(const KilnType *type);
 /** Payload bytes of a static type, a blocked layout's padding included; -1 where not known or too
  * many. */
 int64_t kiln_type_bytes(const KilnType *type);
+/** False where @from cannot broadcast to @to, aligned at the last dim: unknown extents may. Both
+ * ranks are known. */
+bool kiln_type_may_broadcast(const KilnType *from, const KilnType *to);
 /** @axis of [-rank, rank) in [0, rank); -1 where it is out of range. */
 int kiln_type_axis(const KilnType *type, int64_t axis);
 /** Copies @type with everything it borrows into @arena. */

@@ -153,15 +153,7 @@ kiln_infer_require_broadcast_to(const KilnInfer *in, uint32_t i, const KilnType 
                                 GError **error)
 {
     const KilnType *from = kiln_infer_type(in, i);
-    if (!from || from->rank < 0 || type->rank < 0)
-        return TRUE;
-    int shift = type->rank - from->rank;
-    bool fits = shift >= 0;
-    for (int d = 0; fits && d < from->rank; d++) {
-        int64_t dim = from->dims[d], to = type->dims[d + shift];
-        fits = dim < 0 || dim == 1 || to < 0 || dim == to;
-    }
-    if (fits)
+    if (!from || from->rank < 0 || type->rank < 0 || kiln_type_may_broadcast(from, type))
         return TRUE;
     g_autofree char *expected = kiln_type_to_string(type);
     return kiln_infer_throw_shape(in->node, i, error, "a shape that broadcasts to %s", expected);

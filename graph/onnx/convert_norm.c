@@ -111,13 +111,10 @@ kiln_onnx_convert_mean_variance_normalization(KilnOnnxCall *call, GError **error
 static bool
 is_of_run(const KilnType *x, int axis, const KilnValue *value)
 {
-    int shift = value ? x->rank - value->type.rank : x->rank;
-    bool fits = shift >= axis;
-    for (int d = 0; fits && value && d < value->type.rank; d++) {
-        int64_t dim = value->type.dims[d], to = x->dims[d + shift];
-        fits = dim < 0 || dim == 1 || to < 0 || dim == to;
-    }
-    return fits;
+    KilnType run = *x;
+    run.rank = x->rank - axis;
+    memmove(run.dims, x->dims + axis, (size_t)run.rank * sizeof *run.dims);
+    return !value || value->type.rank < 0 || kiln_type_may_broadcast(&value->type, &run);
 }
 
 /*   layer_normalization(x, 1) * scale + bias */
