@@ -5,6 +5,7 @@
 #include "graph/changes.h"
 #include "graph/infer/infer.h"
 #include "graph/text/text.h"
+#include "graph/verify_priv.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -328,19 +329,22 @@ check_arity(const KilnNodeSpec *spec, uint32_t n_results, GError **error)
                         : spec->result_name ? spec->result_name
                                             : info->name;
     uint32_t lowest = (uint32_t)info->min_operands, highest = (uint32_t)info->max_operands;
-    if (spec->n_operands < lowest || (highest != KILN_MANY && spec->n_operands > highest))
-        return kiln_throw(error, KILN_ERROR_INVALID,
-                          "%s (%s): expected %u to %u operands, found %u", label, info->name,
-                          lowest, highest, spec->n_operands);
+    if (spec->n_operands < lowest || (highest != KILN_MANY && spec->n_operands > highest)) {
+        g_autofree char *expected = kiln_arity_text(lowest, highest);
+        return kiln_throw(error, KILN_ERROR_INVALID, "%s (%s): expected %s operands, found %u",
+                          label, info->name, expected, spec->n_operands);
+    }
     for (uint32_t i = 0; i < lowest; i++) {
         if (!spec->operands[i])
             return kiln_throw(error, KILN_ERROR_INVALID,
                               "%s (%s): operand %u is required, found none", label, info->name, i);
     }
     lowest = (uint32_t)info->min_results, highest = (uint32_t)info->max_results;
-    if (n_results < lowest || (highest != KILN_MANY && n_results > highest))
-        return kiln_throw(error, KILN_ERROR_INVALID, "%s (%s): expected %u to %u results, found %u",
-                          label, info->name, lowest, highest, n_results);
+    if (n_results < lowest || (highest != KILN_MANY && n_results > highest)) {
+        g_autofree char *expected = kiln_arity_text(lowest, highest);
+        return kiln_throw(error, KILN_ERROR_INVALID, "%s (%s): expected %s results, found %u",
+                          label, info->name, expected, n_results);
+    }
     return TRUE;
 }
 

@@ -192,22 +192,36 @@ check_chains(KilnVerify *verify, const GPtrArray *nodes)
 
 /* --- nodes --- */
 
+char *
+kiln_arity_text(uint32_t lowest, uint32_t highest)
+{
+    if (highest == (uint32_t)KILN_MANY)
+        return g_strdup_printf("%u or more", lowest);
+    return lowest == highest ? g_strdup_printf("%u", lowest)
+                             : g_strdup_printf("%u to %u", lowest, highest);
+}
+
+static bool
+throw_arity(KilnVerify *verify, uint32_t lowest, uint32_t highest, const char *what, uint32_t found)
+{
+    g_autofree char *expected = kiln_arity_text(lowest, highest);
+    return kiln_verify_throw(verify, "expected %s %s, found %u", expected, what, found);
+}
+
 static bool
 check_arity(KilnVerify *verify, const KilnNode *node)
 {
     const KilnOpInfo *info = kiln_op_info(node->op);
     uint32_t low = (uint32_t)info->min_operands, high = (uint32_t)info->max_operands;
     if (node->n_operands < low || (high != KILN_MANY && node->n_operands > high))
-        return kiln_verify_throw(verify, "expected %u to %u operands, found %u", low, high,
-                                 node->n_operands);
+        return throw_arity(verify, low, high, "operands", node->n_operands);
     for (uint32_t i = 0; i < node->n_operands; i++) {
         if (!node->operands[i].value && (i < low || node->op == KILN_OP_return))
             return kiln_verify_throw(verify, "operand %u is required, found none", i);
     }
     low = (uint32_t)info->min_results, high = (uint32_t)info->max_results;
     if (node->n_results < low || (high != KILN_MANY && node->n_results > high))
-        return kiln_verify_throw(verify, "expected %u to %u results, found %u", low, high,
-                                 node->n_results);
+        return throw_arity(verify, low, high, "results", node->n_results);
     return true;
 }
 

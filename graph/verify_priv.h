@@ -44,4 +44,8 @@ bool kiln_verify_result_names(KilnVerify *verify);
 /** Attributes of the current node, its subgraphs' signatures and its callee. */
 bool kiln_verify_attrs(KilnVerify *verify);
 
+/** "2", "1 to 3" or "1 or more", of which a row of ops.def admits @lowest to @highest; freed with
+ * g_free(). */
+char *kiln_arity_text(uint32_t lowest, uint32_t highest);
+
 #endif

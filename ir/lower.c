@@ -271,8 +271,9 @@ throw_op(const KilnNode *node, GError **error)
                                 "this operator has no instruction");
     const KilnAttrs_unknown *attrs = kiln_attrs(node, unknown);
     return kiln_lower_throw(node, KILN_ERROR_UNSUPPORTED, error,
-                            "operator %s of domain \"%s\" is not known", attrs->op_type,
-                            attrs->domain);
+                            "operator %s of domain \"%s\" in opset %" G_GINT64_FORMAT ": %s",
+                            attrs->op_type, attrs->domain, attrs->opset,
+                            attrs->reason ? attrs->reason : "the operator is not known");
 }
 
 static gboolean

@@ -6,6 +6,14 @@
 #include "graph/outline.h"
 #include "ir/vendor.h"
 
+/* What went wrong in passes and lowering names the node: of which file? */
+static void
+name_file(const char *path, GError **error)
+{
+    if (path)
+        g_prefix_error(error, "%s: ", path);
+}
+
 KilnModule *
 kiln_compile_graph(const KilnModel *model, const KilnBinding *bindings,
                    const KilnPassPipeline *pipeline, const KilnPassOptions *options,
@@ -23,9 +31,29 @@ kiln_compile_graph(const KilnModel *model, const KilnBinding *bindings,
         return NULL;
     }
     module->mode = options->mode;
-    if (!kiln_pipeline_run_graph(pipeline, module, options, report, error))
+    if (!kiln_pipeline_run_graph(pipeline, module, options, report, error)) {
+        name_file(module->path, error);
         return NULL;
+    }
     return g_steal_pointer(&module);
+}
+
+static gboolean
+lower_and_run(KilnIRModule *ir, const KilnPassPipeline *pipeline, const KilnPassOptions *options,
+              KilnPassReport *report, GError **error)
+{
+    /* Regions that no pass had compiled, where a pipeline was cut short or has none that does, run
+     * on own kernels. */
+    if (!kiln_module_inline_regions(ir->module, error))
+        return FALSE;
+    for (guint i = 0; i < ir->module->functions->len; i++) {
+        KilnIRFunction *function = kiln_lower(g_ptr_array_index(ir->module->functions, i), error);
+        if (!function)
+            return FALSE;
+        g_ptr_array_add(ir->functions, function);
+    }
+    return kiln_offload_resolve(ir, options->target, options->threads, error) &&
+           kiln_pipeline_run_ir(pipeline, ir, options, report, error);
 }
 
 KilnIRModule *
@@ -33,21 +61,10 @@ kiln_compile_ir(KilnModule *module, const KilnPassPipeline *pipeline,
                 const KilnPassOptions *options, KilnPassReport *report, GError **error)
 {
     g_autoptr(KilnIRModule) ir = kiln_ir_module_new(module);
-    /* Regions that no pass had compiled, where a pipeline was cut short or has none that does, run
-     * on own kernels. */
-    if (!kiln_module_inline_regions(module, error))
-        return NULL;
-    for (guint i = 0; i < module->functions->len; i++) {
-        KilnIRFunction *function = kiln_lower(g_ptr_array_index(module->functions, i), error);
-        if (!function)
-            return NULL;
-        g_ptr_array_add(ir->functions, function);
-    }
-    if (!kiln_offload_resolve(ir, options->target, options->threads, error))
-        return NULL;
-    if (!kiln_pipeline_run_ir(pipeline, ir, options, report, error))
-        return NULL;
-    return g_steal_pointer(&ir);
+    if (lower_and_run(ir, pipeline, options, report, error))
+        return g_steal_pointer(&ir);
+    name_file(module->path, error);
+    return NULL;
 }
 
 KilnIRModule *

@@ -239,13 +239,19 @@ declares_other(const KilnOnnxCall *call)
     return false;
 }
 
+static bool
+is_default_domain(const char *domain)
+{
+    return !domain || !*domain || strcmp(domain, "ai.onnx") == 0;
+}
+
 static gboolean
 find_row(const KilnOnnxCall *call, const KilnOnnxRow **out, GError **error)
 {
     const KilnOnnxModel *model = call->import->model;
     const char *domain = call->node->proto->domain;
     *out = NULL;
-    if (domain && *domain && strcmp(domain, "ai.onnx") != 0)
+    if (!is_default_domain(domain))
         return TRUE;
     int64_t opset = kiln_onnx_model_opset(model, "");
     if (opset <= 0 && model->metadata.ir_version >= 3)
@@ -262,6 +268,11 @@ import_call(KilnOnnxCall *call, GError **error)
     if (!find_row(call, &row, error) || !resolve_operands(call, error))
         return FALSE;
     KilnOnnxDoubt doubt = operands_doubt(call);
+    if (call->opset > KILN_ONNX_LATEST && is_default_domain(call->node->proto->domain)) {
+        g_autofree char *reason =
+            g_strdup_printf("the newest opset that is known is %d", KILN_ONNX_LATEST);
+        return import_unknown(call, reason, false, error);
+    }
     if (!row)
         return import_unknown(call, NULL, false, error);
     if ((doubt & KILN_ONNX_OTHER) || declares_other(call))

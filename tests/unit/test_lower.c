@@ -557,7 +557,8 @@ Test(lower, unknown_ops)
                           .result_name = "y" };
     KilnNode *unknown = kiln_node_new(f.graph, &spec, NULL);
     RETURN(&f, kiln_node_result(unknown, 0));
-    refuse(&f, KILN_ERROR_UNSUPPORTED, "operator Fancy of domain \"acme\" is not known");
+    refuse(&f, KILN_ERROR_UNSUPPORTED,
+           "operator Fancy of domain \"acme\" in opset 1: the operator is not known");
     fixture_free(&f);
 }
 

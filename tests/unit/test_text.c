@@ -409,7 +409,7 @@ Test(text, errors_of_types_and_rules_keep_their_code_and_get_a_place)
                     KILN_ERROR_SHAPE,
                     "a.kiln:2:3: z (relu): result 0: expected f32[2], found f32[3] stated");
     expect_error_at("graph @f(%x: f32[2]) {\n  %z = add(%x)\n  return %z\n}", "a.kiln",
-                    KILN_ERROR_INVALID, "a.kiln:2:3: z (add): expected 2 to 2 operands, found 1");
+                    KILN_ERROR_INVALID, "a.kiln:2:3: z (add): expected 2 operands, found 1");
     expect_error_at("graph @f(%x: f32[2]) {\n  return %x, %x\n}", "a.kiln", KILN_ERROR_INVALID,
                     "a.kiln: @f: two results are called \"x\"");
     expect_error_at("graph @f(%c: bool[], %x: f32[]) {\n"

@@ -68,7 +68,7 @@ Test(verify, a_read_of_a_value_inside_a_subgraph)
 Test(verify, too_few_operands)
 {
     value("a")->def->n_operands = 1;
-    expect(KILN_ERROR_INVALID, "@f: /add (add): expected 2 to 2 operands, found 1");
+    expect(KILN_ERROR_INVALID, "@f: /add (add): expected 2 operands, found 1");
 }
 
 Test(verify, a_required_operand_that_is_absent)
