@@ -16,6 +16,7 @@ install(FILES graph/arena.h graph/attr.h graph/error.h graph/metadata.h graph/mo
   graph/shared.h graph/tensor.h graph/type.h DESTINATION ${headers_dir}/graph)
 install(FILES graph/text/text.h DESTINATION ${headers_dir}/graph/text)
 install(DIRECTORY pipelines DESTINATION ${CMAKE_INSTALL_DATADIR}/kiln FILES_MATCHING PATTERN "*.yaml")
+install(FILES tools/completion/kiln.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME kiln)
 install(FILES docs/kiln.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 
 # The target of users: what is exported names no target of this build.

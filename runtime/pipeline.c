@@ -2,6 +2,8 @@
 /* Pipelines as users hold them: shipped ones by name, files, inline text, or built in C. */
 #include "runtime/internal.h"
 
+#include "passes/suggest.h"
+
 #include <string.h>
 
 static KilnPipeline *
@@ -24,8 +26,11 @@ kiln_pipeline_load(const char *name_or_path, GError **error)
     bool is_name = !strchr(name_or_path, '.') && !strchr(name_or_path, '/');
     if (is_name && !g_file_test(name_or_path, G_FILE_TEST_EXISTS)) {
         g_autofree char *names = kiln_pipeline_shipped_names();
-        return kiln_throw_null(error, KILN_ERROR_PIPELINE, "%s: expected a file or one of %s",
-                               name_or_path, names);
+        g_auto(GStrv) words = g_strsplit(names, ", ", -1);
+        g_autofree char *hint =
+            kiln_suggest(name_or_path, (const char *const *)words, g_strv_length(words));
+        return kiln_throw_null(error, KILN_ERROR_PIPELINE, "%s: expected a file or one of %s%s",
+                               name_or_path, names, hint);
     }
     return wrap(kiln_pass_pipeline_load(name_or_path, error));
 }

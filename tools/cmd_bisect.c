@@ -292,8 +292,8 @@ kiln_command_bisect(int argc, char **argv)
 {
     BisectOptions own = { .seed = 1 };
     const GOptionEntry entries[] = {
-        { "stage", 0, 0, G_OPTION_ARG_STRING, &own.stage,
-          "How far to go: graph or ir (default: ir)", "LEVEL" },
+        { "stage", 0, 0, G_OPTION_ARG_STRING, &own.stage, "How far to go (default: ir)",
+          "graph|ir" },
         { "random", 0, 0, G_OPTION_ARG_INT64, &own.seed, "Seed of the inputs (default: 1)",
           "SEED" },
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &own.out,

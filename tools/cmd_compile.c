@@ -84,7 +84,8 @@ kiln_command_compile(int argc, char **argv)
     const GOptionEntry entries[] = {
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &compile.out, "Write the program here", "F" },
         { "format", 0, 0, G_OPTION_ARG_STRING, &compile.format,
-          "program, object (with a header beside it) or c (default: program)", "FORM" },
+          "What to write; an object has a header beside it (default: program)",
+          "program|object|c" },
         { "name", 0, 0, G_OPTION_ARG_STRING, &compile.name,
           "What the symbols of an object begin with (default: the name of F)", "NAME" },
         G_OPTION_ENTRY_NULL,

@@ -269,9 +269,10 @@ kiln_command_opt(int argc, char **argv)
 {
     OptOptions opt = { 0 };
     const GOptionEntry entries[] = {
-        { "stage", 0, 0, G_OPTION_ARG_STRING, &opt.stage, "graph or ir (default: graph)", "LEVEL" },
-        { "emit", 0, 0, G_OPTION_ARG_STRING, &opt.emit, "text, onnx, dot or json (default: text)",
-          "FORM" },
+        { "stage", 0, 0, G_OPTION_ARG_STRING, &opt.stage, "Where to stop (default: graph)",
+          "graph|ir" },
+        { "emit", 0, 0, G_OPTION_ARG_STRING, &opt.emit, "The form (default: text)",
+          "text|onnx|dot|json" },
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &opt.out,
           "Write here, with - to standard output; big constants go to F.bin", "F" },
         { "stats", 0, 0, G_OPTION_ARG_NONE, &opt.stats,

@@ -40,6 +40,7 @@ typedef struct {
     int64_t stop_after, bisect_limit; /* KILN_NO_LIMIT: all */
     gboolean print_changed, check;
     char *dump_dir;
+    char *pipeline_help; /* what --help says of --pipeline */
     KilnProgress progress;
 } KilnOptions;
 #define KILN_NO_LIMIT G_MAXINT64

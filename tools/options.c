@@ -32,13 +32,15 @@ static gboolean G_GNUC_PRINTF(3, 4)
 static void
 add_common(GOptionContext *context, KilnOptions *options)
 {
+    g_autofree char *names = kiln_pipeline_shipped_names();
+    options->pipeline_help = g_strdup_printf("A YAML file, or one of %s (default: default)", names);
     const GOptionEntry entries[] = {
         { "pipeline", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options->pipelines,
-          "A shipped pipeline or a YAML file (default: default)", "F" },
+          options->pipeline_help, "F" },
         { "passes", 0, 0, G_OPTION_ARG_STRING, &options->passes,
           "Passes in place of a pipeline: a,b{x=1},c", "LIST" },
         { "backend", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options->backends,
-          "ref or cpu (default: cpu)", "NAME" },
+          "Kernels: naive ones, or fast ones (default: cpu)", "ref|cpu" },
         { "no-offload", 0, 0, G_OPTION_ARG_NONE, &options->no_offload,
           "Use Kiln's own kernels only, and one algorithm for each operator whether its operands "
           "are "
@@ -46,14 +48,14 @@ add_common(GOptionContext *context, KilnOptions *options)
           NULL },
         { "threads", 0, 0, G_OPTION_ARG_INT, &options->threads,
           "Threads (default: 0, one per processor)", "N" },
-        { "mode", 0, 0, G_OPTION_ARG_STRING, &options->mode, "infer or train (default: infer)",
-          "MODE" },
+        { "mode", 0, 0, G_OPTION_ARG_STRING, &options->mode,
+          "What the model is made for (default: infer)", "infer|train" },
         { "const", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options->constness,
           "An input that is constant: compile:NAME or run:NAME", "WHEN:NAME" },
         { "shape", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options->shapes,
           "The shape of an input: NAME=1x3x224x224", "NAME=DIMS" },
-        { "prefer", 0, 0, G_OPTION_ARG_STRING, &options->prefer, "speed or memory (default: speed)",
-          "WHAT" },
+        { "prefer", 0, 0, G_OPTION_ARG_STRING, &options->prefer,
+          "What is worth more (default: speed)", "speed|memory" },
         { "cache-dir", 0, 0, G_OPTION_ARG_FILENAME, &options->cache_dir,
           "Keep folded constants here from one run to the next", "D" },
         { "no-verify", 0, 0, G_OPTION_ARG_NONE, &options->no_verify,
@@ -168,6 +170,27 @@ split_lists(char ***words)
     *words = *joined ? g_strsplit(joined, ",", -1) : g_strdupv((char *[]){ joined, NULL });
 }
 
+/* The option that is there and nearest to the first of @argv that is not: GLib does not say. */
+static char *
+suggest_option(GOptionContext *context, int argc, char **argv)
+{
+    g_autofree char *text = g_option_context_get_help(context, FALSE, NULL);
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
+    for (char **line = lines; *line; line++) {
+        const char *name = g_str_has_prefix(*line, "  -") ? strstr(*line, "--") : NULL;
+        if (name)
+            g_ptr_array_add(names, g_strndup(name, strcspn(name, "= ")));
+    }
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        g_autofree char *name = g_strndup(argv[i], strcspn(argv[i], "="));
+        if (g_str_has_prefix(name, "--") &&
+            !g_ptr_array_find_with_equal_func(names, name, g_str_equal, NULL))
+            return kiln_suggest(name, (const char *const *)names->pdata, names->len);
+    }
+    return g_strdup("");
+}
+
 /* FALSE: @error is set, or help was printed and is not. */
 static gboolean
 parse(const KilnUsage *usage, int argc, char **argv, KilnOptions *options, char ***out_rest,
@@ -193,8 +216,11 @@ parse(const KilnUsage *usage, int argc, char **argv, KilnOptions *options, char 
     g_autofree char *program = g_strdup_printf("kiln %s", usage->command);
     g_set_prgname(program);
     g_autoptr(GError) inner = NULL;
-    if (!g_option_context_parse(context, &argc, &argv, &inner))
-        return throw_usage(usage, error, "%s", inner->message);
+    if (!g_option_context_parse(context, &argc, &argv, &inner)) {
+        bool unknown = g_error_matches(inner, G_OPTION_ERROR, G_OPTION_ERROR_UNKNOWN_OPTION);
+        g_autofree char *hint = unknown ? suggest_option(context, argc, argv) : g_strdup("");
+        return throw_usage(usage, error, "%s%s", inner->message, hint);
+    }
     if (help) {
         g_autofree char *text = g_option_context_get_help(context, FALSE, NULL);
         fputs(text, stdout);
@@ -211,8 +237,8 @@ parse(const KilnUsage *usage, int argc, char **argv, KilnOptions *options, char 
 static void
 options_clear(KilnOptions *options)
 {
-    char *texts[] = { options->passes, options->mode,     options->prefer,
-                      options->trace,  options->dump_dir, options->cache_dir };
+    char *texts[] = { options->passes,   options->mode,      options->prefer,       options->trace,
+                      options->dump_dir, options->cache_dir, options->pipeline_help };
     char **lists[] = { options->pipelines, options->backends, options->constness,  options->shapes,
                        options->skip,      options->only,     options->print_after };
     for (size_t i = 0; i < G_N_ELEMENTS(texts); i++)

@@ -79,7 +79,9 @@ class Options(CliTest):
 
     def test_unknown_option(self):
         for command in COMMANDS:
-            self.fails(USAGE, ("Unknown option --frobnicate", f"`kiln {command} --help`"), command, "--frobnicate")
+            self.fails(USAGE, ("Unknown option --frobnicate\n", f"`kiln {command} --help`"), command, "--frobnicate")
+        for slip, option in (("--pipelin", "--pipeline"), ("--thread=2", "--threads"), ("--no-ofload", "--no-offload")):
+            self.fails(USAGE, f"(did you mean '{option}'?)\n", "run", "--quiet", slip, "--", "--frob")
 
     def test_values_of_common_options(self):
         model = self.write("add.kiln", ADD)

@@ -241,6 +241,7 @@ class Printing(CliTest):
         self.assertIn("eliminate-noop", self.kiln("opt", "--print-pipeline", "--pipeline", "default"))
         self.assertEqual(self.kiln("opt", "--print-pipeline", "--pipeline", "./default"), "version: 1\n")
         self.fails(FAILED, "nosuch: expected a file or one of ", "opt", "--print-pipeline", "--pipeline", "nosuch")
+        self.fails(FAILED, "(did you mean 'default'?)", "opt", "--print-pipeline", "--pipeline", "defalt")
 
 
 if __name__ == "__main__":

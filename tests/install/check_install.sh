@@ -68,6 +68,11 @@ if "$work/make/embed" "$work/no-such-model" 2>"$work/message"; then
 fi
 grep -q "no-such-model" "$work/message"
 
+# Where bash looks for completions, when the command is in a path.
+if command -v bash >/dev/null; then
+  PATH="$work/prefix/bin:$PATH" bash -uc 'source "$1" && COMP_WORDS=(kiln inf) COMP_CWORD=1 && _kiln kiln && [ "${COMPREPLY[*]}" = info ]' \
+    bash "$work/prefix/share/bash-completion/completions/kiln" || { echo "completion does not work"; exit 1; }
+fi
 test -x "$work/prefix/bin/kiln" && "$work/prefix/bin/kiln" --version >/dev/null
 strange=$(nm -D --defined-only "$libdir/libkiln.so" | awk '{print $3}' | grep -v -e '^kiln_' -e '^KILN_0' -e '^KILN_PASS_1' -e '@@KILN_0$' || true)
 [ -z "$strange" ] || { echo "exported without the prefix: $strange"; exit 1; }
