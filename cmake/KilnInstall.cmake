@@ -19,23 +19,24 @@ install(DIRECTORY pipelines DESTINATION ${CMAKE_INSTALL_DATADIR}/kiln FILES_MATC
 install(FILES tools/completion/kiln.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME kiln)
 install(FILES docs/kiln.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 
+# What links with the static library has to name what it uses, too: the vendor's library among it.
+set(KILN_PRIVATE_PACKAGES "gmodule-2.0 libprotobuf-c libfyaml json-glib-1.0 libpng libxxhash")
+set(KILN_PRIVATE_VENDOR "")
+if(KILN_HAS_ONEDNN)
+  get_filename_component(vendor_dir ${KILN_DNNL_LIBRARY} DIRECTORY)
+  set(KILN_PRIVATE_VENDOR " -L${vendor_dir} -ldnnl")
+endif()
 # The target of users: what is exported names no target of this build.
 set_target_properties(kiln PROPERTIES EXPORT_NAME kiln)
 set(cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Kiln)
 install(EXPORT KilnTargets NAMESPACE Kiln:: DESTINATION ${cmake_dir})
 configure_package_config_file(cmake/KilnConfig.cmake.in ${CMAKE_BINARY_DIR}/KilnConfig.cmake
-  INSTALL_DESTINATION ${cmake_dir})
+  INSTALL_DESTINATION ${cmake_dir} PATH_VARS CMAKE_INSTALL_LIBDIR CMAKE_INSTALL_INCLUDEDIR)
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/KilnConfigVersion.cmake
   VERSION ${PROJECT_VERSION} COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/KilnConfig.cmake ${CMAKE_BINARY_DIR}/KilnConfigVersion.cmake
   DESTINATION ${cmake_dir})
 # Relative to where the file lies, so that the installed tree can be moved.
 file(RELATIVE_PATH KILN_PC_TO_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
-# What links with the static library has to name the vendor's too.
-set(KILN_PC_VENDOR "")
-if(KILN_HAS_ONEDNN)
-  get_filename_component(vendor_dir ${KILN_DNNL_LIBRARY} DIRECTORY)
-  set(KILN_PC_VENDOR " -L${vendor_dir} -ldnnl")
-endif()
 configure_file(cmake/kiln.pc.in ${CMAKE_BINARY_DIR}/kiln.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/kiln.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -57,6 +57,20 @@ if ldd "$work/embed-static" | grep -q libkiln; then echo "the static library was
 "$work/embed-static" "$model" >"$work/with-archive"
 cmp "$work/with-archive" "$work/with-cmake"
 
+# The same by find_package().
+mkdir "$work/cmake-static"
+printf 'cmake_minimum_required(VERSION 3.25)\nproject(embed C)\nfind_package(Kiln REQUIRED COMPONENTS ${component})\n' >"$work/cmake-static/CMakeLists.txt"
+printf 'add_executable(embed %s)\ntarget_link_libraries(embed PRIVATE Kiln::kiln_static)\n' "$source/examples/embed/embed.c" \
+  >>"$work/cmake-static/CMakeLists.txt"
+cmake -S "$work/cmake-static" -B "$work/cmake-static/build" -DCMAKE_PREFIX_PATH="$work/prefix" -Dcomponent=static >/dev/null
+cmake --build "$work/cmake-static/build" >/dev/null
+if ldd "$work/cmake-static/build/embed" | grep -q libkiln; then echo "find_package() did not give the static library"; exit 1; fi
+"$work/cmake-static/build/embed" "$model" >"$work/with-cmake-static"
+cmp "$work/with-cmake-static" "$work/with-cmake"
+if cmake -S "$work/cmake-static" -B "$work/cmake-static/none" -DCMAKE_PREFIX_PATH="$work/prefix" -Dcomponent=nosuch >/dev/null 2>&1; then
+  echo "find_package() found a component that there is not"; exit 1
+fi
+
 # Two models in one binary, from objects that the installed command writes.
 cp -r "$source/examples/linked" "$source/examples/digits" "$work"
 PATH="$work/prefix/bin:$PATH" PKG_CONFIG_PATH="$libdir/pkgconfig" make -s -C "$work/linked" linked
