@@ -137,6 +137,30 @@ save_npy(GByteArray *out, const KilnType *type, const void *data, GError **error
     return TRUE;
 }
 
+/* --- bytes without a header --- */
+
+static KilnTensor *
+load_raw(const char *path, const KilnType *type, GError **error)
+{
+    int64_t expected = type ? kiln_type_bytes(type) : -1;
+    if (expected < 0 || type->dtype == KILN_DTYPE_string)
+        return kiln_throw_null(error, KILN_ERROR_USAGE,
+                               "%s: bytes without a header are for inputs of numbers whose shape "
+                               "is known: give --shape",
+                               path);
+    g_autoptr(GBytes) bytes = kiln_file_map(path, error);
+    if (!bytes)
+        return NULL;
+    if (g_bytes_get_size(bytes) != (size_t)expected) {
+        g_autofree char *name = kiln_type_to_string(type);
+        return kiln_throw_null(error, KILN_ERROR_SHAPE,
+                               "%s: expected %" G_GINT64_FORMAT " bytes of %s, found %zu", path,
+                               expected, name, g_bytes_get_size(bytes));
+    }
+    KilnType plain = kiln_type_make(type->dtype, type->rank, type->dims);
+    return kiln_tensor_new_data(&plain, bytes, error);
+}
+
 /* --- any file --- */
 
 KilnTensor *
@@ -148,9 +172,12 @@ kiln_tensor_file_load(const char *path, const KilnType *type, const KilnImageOpt
     if (g_str_has_suffix(path, ".png") || g_str_has_suffix(path, ".pgm") ||
         g_str_has_suffix(path, ".ppm"))
         return kiln_image_load(path, type, image, error);
+    if (g_str_has_suffix(path, ".raw") || g_str_has_suffix(path, ".bin"))
+        return load_raw(path, type, error);
     if (!g_str_has_suffix(path, ".pb"))
         return kiln_throw_null(error, KILN_ERROR_USAGE,
-                               "%s: expected a .pb, .npy, .png, .pgm or .ppm file", path);
+                               "%s: expected a .pb, .npy, .raw, .bin, .png, .pgm or .ppm file",
+                               path);
     g_autoptr(GBytes) bytes = kiln_file_map(path, error);
     return bytes ? kiln_onnx_tensor_parse(bytes, path, NULL, error) : NULL;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tensors in files: ONNX TensorProto (.pb), NumPy (.npy), pictures (.png, .pgm, .ppm), and random
- * ones. */
+/* Tensors in files: ONNX TensorProto (.pb), NumPy (.npy), bytes (.raw, .bin), pictures (.png, .pgm,
+ * .ppm), and random ones. */
 #ifndef KILN_RUNTIME_TENSOR_FILE_H
 #define KILN_RUNTIME_TENSOR_FILE_H
 
@@ -20,7 +20,8 @@ typedef struct {
 
 /** By the file's ending. A picture becomes an f32 [1,C,H,W] with the channels that @type asks for
  * (grey or RGB; without
- *  @type its own). @type may be NULL, and is only used for pictures. */
+ *  @type its own). @type may be NULL, and is only used for pictures and for bytes, which are its
+ * row-major payload in the order of this machine. */
 KilnTensor *kiln_tensor_file_load(const char *path, const KilnType *type,
                                   const KilnImageOptions *image, GError **error);
 /** Appends to @out what a file called @path is to hold: a TensorProto called @name with raw_data,

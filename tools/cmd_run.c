@@ -2,6 +2,7 @@
 /* kiln run: runs a model on files or random inputs, summarises, stores or compares its outputs. */
 #include "tools/execute.h"
 #include "tools/inputs.h"
+#include "tools/profile.h"
 #include "tools/summary.h"
 #include "tools/trace.h"
 #include "tools/values.h"
@@ -14,7 +15,7 @@
 typedef struct {
     KilnInputs inputs;
     char *out_dir, *expect_dir, *inputs_dir, *values_dir, *labels;
-    gboolean poison;
+    gboolean poison, profile, npy;
     double rtol, atol;
     int runs;
 } RunOptions;
@@ -52,7 +53,7 @@ check_values(RunOptions *run, GError **error)
 
 /* All files or none. */
 static gboolean
-write_tensors(const char *dir, const char *prefix, const KilnInfoList *names,
+write_tensors(const RunOptions *run, const char *dir, const char *prefix, const KilnInfoList *names,
               const GPtrArray *tensors, GError **error)
 {
     if (g_mkdir_with_parents(dir, 0777) != 0)
@@ -61,7 +62,7 @@ write_tensors(const char *dir, const char *prefix, const KilnInfoList *names,
     g_autoptr(GPtrArray) kept = g_ptr_array_new_with_free_func((GDestroyNotify)g_byte_array_unref);
     g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
     for (unsigned i = 0; i < tensors->len; i++) {
-        char *path = g_strdup_printf("%s/%s_%u.pb", dir, prefix, i);
+        char *path = g_strdup_printf("%s/%s_%u.%s", dir, prefix, i, run->npy ? "npy" : "pb");
         GByteArray *bytes = g_byte_array_new();
         g_ptr_array_add(paths, path);
         g_ptr_array_add(kept, bytes);
@@ -95,7 +96,7 @@ bind_inputs(const RunOptions *run, KilnModel *model, KilnExecution *execution, G
         g_ptr_array_add(inputs, g_steal_pointer(&tensor));
     }
     if (run->inputs_dir &&
-        !write_tensors(run->inputs_dir, "input", &program->inputs, inputs, error))
+        !write_tensors(run, run->inputs_dir, "input", &program->inputs, inputs, error))
         return NULL;
     return g_steal_pointer(&inputs);
 }
@@ -109,8 +110,8 @@ output_name(const KilnExecution *execution, unsigned i)
 }
 
 static void
-print_outputs(const KilnOptions *options, const KilnExecution *execution, const GPtrArray *outputs,
-              char **labels)
+print_outputs(const RunOptions *run, const KilnOptions *options, const KilnExecution *execution,
+              const GPtrArray *outputs, char **labels)
 {
     if (!options->json) {
         for (unsigned i = 0; i < outputs->len; i++)
@@ -127,7 +128,21 @@ print_outputs(const KilnOptions *options, const KilnExecution *execution, const 
     json_object_set_int_member(root, "fold_runs",
                                (gint64)kiln_program_fold_runs(execution->program));
     json_object_set_double_member(root, "run_ms", execution->run_ms);
+    if (run->profile)
+        json_object_set_array_member(root, "profile", kiln_profile_json(execution->session));
     kiln_print_json(root);
+}
+
+/* What output @i is compared with: a TensorProto, or where there is none a NumPy array. */
+static char *
+expected_file(const RunOptions *run, unsigned i)
+{
+    char *proto = g_strdup_printf("%s/output_%u.pb", run->expect_dir, i);
+    char *array = g_strdup_printf("%s/output_%u.npy", run->expect_dir, i);
+    bool is_array =
+        !g_file_test(proto, G_FILE_TEST_EXISTS) && g_file_test(array, G_FILE_TEST_EXISTS);
+    g_free(is_array ? proto : array);
+    return is_array ? array : proto;
 }
 
 static gboolean
@@ -135,7 +150,7 @@ compare_outputs(const RunOptions *run, const KilnExecution *execution, const GPt
                 GError **error)
 {
     for (unsigned i = 0; i < outputs->len; i++) {
-        g_autofree char *file = g_strdup_printf("%s/output_%u.pb", run->expect_dir, i);
+        g_autofree char *file = expected_file(run, i);
         g_autoptr(KilnTensor) want = kiln_tensor_file_load(file, NULL, NULL, error);
         if (!want)
             return FALSE;
@@ -213,13 +228,17 @@ run_and_show(const RunOptions *run, KilnOptions *options, KilnModel *model,
     if (options->trace)
         kiln_trace_session(options->progress.trace, execution->session);
     g_autoptr(GPtrArray) outputs = kiln_execution_outputs(execution, error);
-    if (!outputs || (run->out_dir && !write_tensors(run->out_dir, "output",
+    if (!outputs || (run->out_dir && !write_tensors(run, run->out_dir, "output",
                                                     &execution->program->outputs, outputs, error)))
         return FALSE;
     if (run->values_dir &&
         !dump_values(run, options, model, execution->program, inputs, outputs, error))
         return FALSE;
-    print_outputs(options, execution, outputs, labels);
+    print_outputs(run, options, execution, outputs, labels);
+    if (run->profile && !options->json) {
+        fflush(stdout); /* in order, where both go to one place */
+        kiln_profile_print(execution->session, execution->run_ms, options->quiet);
+    }
     return !run->expect_dir || compare_outputs(run, execution, outputs, error);
 }
 
@@ -244,7 +263,7 @@ run_work(KilnOptions *options, char **operands, void *data, GError **error)
     compile.n_constants = constants->len;
     KilnSessionOptions session = KILN_SESSION_OPTIONS_INIT;
     session.threads = options->threads;
-    session.profile = options->trace != NULL;
+    session.profile = run->profile || options->trace;
     session.poison = run->poison;
     gboolean fine = kiln_execution_open(&execution, model, &compile, &session, error);
     kiln_clear_progress(options);
@@ -259,17 +278,21 @@ kiln_command_run(int argc, char **argv)
     RunOptions run = { .inputs = KILN_INPUTS_INIT, .rtol = 1e-3, .atol = 1e-7, .runs = 1 };
     const GOptionEntry entries[] = {
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &run.out_dir, "Write output_N.pb here", "DIR" },
+        { "npy", 0, 0, G_OPTION_ARG_NONE, &run.npy, "Write output_N.npy, input_N.npy: NumPy arrays",
+          NULL },
         { "save-inputs", 0, 0, G_OPTION_ARG_FILENAME, &run.inputs_dir,
           "Write input_N.pb here: with -o, a test case", "DIR" },
         { "dump-values", 0, 0, G_OPTION_ARG_FILENAME, &run.values_dir,
           "Write every value of the optimized graph here, as .npy", "DIR" },
         { "expect", 0, 0, G_OPTION_ARG_FILENAME, &run.expect_dir,
-          "Compare with output_N.pb of this folder", "DIR" },
+          "Compare with output_N.pb or output_N.npy of this folder", "DIR" },
         { "rtol", 0, 0, G_OPTION_ARG_DOUBLE, &run.rtol,
           "Relative tolerance of --expect (default: 1e-3)", "R" },
         { "atol", 0, 0, G_OPTION_ARG_DOUBLE, &run.atol,
           "Absolute tolerance of --expect (default: 1e-7)", "A" },
         { "runs", 0, 0, G_OPTION_ARG_INT, &run.runs, "Run this often (default: 1)", "N" },
+        { "profile", 0, 0, G_OPTION_ARG_NONE, &run.profile,
+          "Print the time of each instruction and of each kind to standard error", NULL },
         { "poison", 0, 0, G_OPTION_ARG_NONE, &run.poison,
           "Run again with dead memory filled with NaN; fail where that changes a result", NULL },
         { "labels", 0, 0, G_OPTION_ARG_FILENAME, &run.labels, "A label per line, for the top 5",

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/inputs.h"
 
+#include "ir/random_input.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -11,9 +13,12 @@ kiln_inputs_add(GOptionContext *context, KilnInputs *inputs)
 {
     const GOptionEntry entries[] = {
         { "input", 'i', 0, G_OPTION_ARG_FILENAME_ARRAY, &inputs->files,
-          "Read an input: .pb, .npy, .png, .pgm, .ppm", "NAME=FILE" },
+          "Read an input: .pb, .npy, .raw, .png, .pgm, .ppm", "NAME=FILE" },
         { "random", 0, 0, G_OPTION_ARG_STRING, &inputs->random_text,
           "Random inputs for what -i does not give", "SEED" },
+        { "range", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &inputs->ranges,
+          "Random inputs uniform from LOW to below HIGH: those of floats, or NAME",
+          "[NAME=]LOW,HIGH" },
         { "image-scale", 0, 0, G_OPTION_ARG_DOUBLE, &inputs->image.scale,
           "Multiply pictures by this (default: 1)", "S" },
         { "image-mean", 0, 0, G_OPTION_ARG_STRING, &inputs->image_mean,
@@ -29,6 +34,7 @@ void
 kiln_inputs_clear(KilnInputs *inputs)
 {
     g_strfreev(inputs->files);
+    g_strfreev(inputs->ranges);
     g_free(inputs->random_text);
     g_free(inputs->image_mean);
     g_free(inputs->image_std);
@@ -57,6 +63,42 @@ parse_channels(const char *option, const char *text, double out[4], unsigned *st
     return TRUE;
 }
 
+/* What stands behind the name of a --range. */
+static const char *
+numbers_of(const char *range)
+{
+    const char *equals = strrchr(range, '=');
+    return equals ? equals + 1 : range;
+}
+
+static bool
+parse_range(const char *range, KilnDomain *out)
+{
+    char *comma, *end;
+    const char *text = numbers_of(range);
+    double low = g_ascii_strtod(text, &comma);
+    if (comma == text || *comma != ',')
+        return false;
+    double high = g_ascii_strtod(comma + 1, &end);
+    *out = (KilnDomain){ false, low, high };
+    return end != comma + 1 && !*end && isfinite(low) && isfinite(high) && low < high;
+}
+
+static gboolean
+check_ranges(const KilnInputs *inputs, GError **error)
+{
+    KilnDomain domain;
+    for (char **range = inputs->ranges; range && *range; range++) {
+        if (!parse_range(*range, &domain))
+            return kiln_throw(error, KILN_ERROR_USAGE,
+                              "--range: expected LOW,HIGH or NAME=LOW,HIGH with LOW below HIGH, "
+                              "found %s",
+                              *range);
+    }
+    return !inputs->ranges || inputs->random ||
+           kiln_throw(error, KILN_ERROR_USAGE, "--range: expected --random SEED beside it");
+}
+
 gboolean
 kiln_inputs_check(KilnInputs *inputs, GError **error)
 {
@@ -69,7 +111,8 @@ kiln_inputs_check(KilnInputs *inputs, GError **error)
         return kiln_throw(error, KILN_ERROR_USAGE,
                           "--random: expected a seed of 0 to 2^64-1, found %s",
                           inputs->random_text);
-    return parse_channels("image-mean", inputs->image_mean, inputs->image.mean,
+    return check_ranges(inputs, error) &&
+           parse_channels("image-mean", inputs->image_mean, inputs->image.mean,
                           &inputs->image.n_mean, error) &&
            parse_channels("image-std", inputs->image_std, inputs->image.std, &inputs->image.n_std,
                           error);
@@ -81,6 +124,48 @@ static bool
 names_input(const char *argument, const char *name)
 {
     return g_str_has_prefix(argument, name) && argument[strlen(name)] == '=';
+}
+
+/* Names may have `=` in them, numbers have none. */
+static bool
+range_names(const char *range, const char *name)
+{
+    return names_input(range, name) && range + strlen(name) + 1 == numbers_of(range);
+}
+
+/* The last --range that names the input, else the last for all floats; NULL where none is. */
+static const char *
+range_of_input(const KilnInputs *inputs, const char *name, KilnDType dtype)
+{
+    const char *found = NULL;
+    bool named = false;
+    for (char **range = inputs->ranges; range && *range; range++) {
+        bool names_it = range_names(*range, name);
+        bool for_all = numbers_of(*range) == *range && kiln_dtype_is_float(dtype);
+        if (names_it || (for_all && !named))
+            found = *range;
+        named |= names_it;
+    }
+    return found;
+}
+
+static KilnTensor *
+random_input(const KilnInputs *inputs, const KilnModel *model, unsigned i, const KilnType *type,
+             GError **error)
+{
+    const char *name = kiln_model_input(model, i)->name;
+    const char *range = range_of_input(inputs, name, type->dtype);
+    KilnDomain domain;
+    if (!range || !parse_range(range, &domain))
+        return kiln_model_random_input(model, i, type, inputs->seed, error);
+    if (!kiln_dtype_is_float(type->dtype)) {
+        domain.low = ceil(domain.low); /* integers of the range */
+        domain.high = ceil(domain.high);
+        if (domain.low >= domain.high)
+            return kiln_throw_null(error, KILN_ERROR_USAGE,
+                                   "--range: expected one that has integers, found %s", range);
+    }
+    return kiln_random_tensor(type, &domain, name, inputs->seed, error);
 }
 
 static const char *
@@ -116,6 +201,15 @@ kiln_inputs_check_names(const KilnInputs *inputs, const KilnModel *model, GError
                               "-i %s: expected NAME=FILE with one of the inputs %s", *at,
                               names->str);
     }
+    for (char **range = inputs->ranges; range && *range; range++) {
+        bool found = numbers_of(*range) == *range;
+        for (unsigned i = 0; i < kiln_model_n_inputs(model); i++)
+            found |= range_names(*range, kiln_model_input(model, i)->name);
+        if (!found)
+            return kiln_throw(error, KILN_ERROR_USAGE,
+                              "--range %s: expected NAME=LOW,HIGH with one of the inputs %s",
+                              *range, names->str);
+    }
     return TRUE;
 }
 
@@ -134,5 +228,5 @@ kiln_inputs_tensor(const KilnInputs *inputs, const KilnModel *model, unsigned i,
     if (!kiln_type_is_static(type))
         return kiln_throw_null(error, KILN_ERROR_USAGE,
                                "input %s: its shape is open: give --shape %s=…", name, name);
-    return kiln_model_random_input(model, i, type, inputs->seed, error);
+    return random_input(inputs, model, i, type, error);
 }

@@ -6,7 +6,8 @@
 #include "tools/command.h"
 
 struct KilnInputs {
-    char **files; /* NAME=FILE */
+    char **files;  /* NAME=FILE */
+    char **ranges; /* NAME=LOW,HIGH, or LOW,HIGH of all floats */
     char *random_text, *image_mean, *image_std;
     KilnImageOptions image;
     bool random;
@@ -17,12 +18,12 @@ struct KilnInputs {
         .image = KILN_IMAGE_OPTIONS_INIT                                                           \
     }
 
-/** The options -i, --random and --image-… that fill in @inputs. */
+/** The options -i, --random, --range and --image-… that fill in @inputs. */
 void kiln_inputs_add(GOptionContext *context, KilnInputs *inputs);
 void kiln_inputs_clear(KilnInputs *inputs);
 /** Reads the texts: before anything else is done with @inputs. */
 gboolean kiln_inputs_check(KilnInputs *inputs, GError **error);
-/** Each -i names an input of @model, and none twice. */
+/** Each -i names an input of @model, and none twice; each --range names one. */
 gboolean kiln_inputs_check_names(const KilnInputs *inputs, const KilnModel *model, GError **error);
 /** Input @i of @model, of @type, from its file or by the seed. @out_file (may be NULL): the file,
  * borrowed, or NULL. */

@@ -111,6 +111,76 @@ class Constants(CliTest):
         self.fails(FAILED, "file/below: cannot be made", "run", "folded.kiln", "--random", "1", "--cache-dir", "file/below")
 
 
+class Inputs(CliTest):
+    """What users of other runtimes' tools come with: raw bytes, ranges, NumPy arrays as expected outputs."""
+
+    def setUp(self):
+        super().setUp()
+        self.write("relu.kiln", RELU)
+        self.write("open.kiln", OPEN)
+
+    def test_raw_bytes(self):
+        for name in ("x.raw", "x.bin"):
+            self.write(name, floats(-1, 2, -3, 4, -5, 6.5))
+            output = self.json("run", "relu.kiln", "-i", f"x={name}", "--json")["outputs"][0]
+            self.assertEqual((output["min"], output["max"], output["mean"]), (0, 6.5, 12.5 / 6))
+        self.write("short.raw", floats(1, 2))
+        self.fails(FAILED, "short.raw: expected 24 bytes of f32[2,3], found 8", "run", "relu.kiln", "-i", "x=short.raw")
+        self.fails(FAILED, "none.raw: cannot be read", "run", "relu.kiln", "-i", "x=none.raw")
+        self.fails(USAGE, ("x.raw: bytes without a header", "give --shape"), "run", "open.kiln", "-i", "x=x.raw", "-i", "y=x.raw")
+        self.kiln("run", "open.kiln", "-i", "x=x.raw", "-i", "y=x.raw", "--shape", "x=2x3", "--shape", "y=2x3")
+
+    def test_ranges(self):
+        self.write("two.kiln", "graph @g(%x: f32[1000], %i: i64[1000]) {\n  %y = relu(%x)\n  %j = neg(%i)\n  return %y, %j\n}\n")
+
+        def extremes(*ranges):
+            options = [option for text in ranges for option in ("--range", text)]
+            outputs = self.json("run", "two.kiln", "--random", "1", "--json", *options)["outputs"]
+            return [(output["min"], output["max"]) for output in outputs]
+        plain = extremes()
+        y, j = extremes("2,3")
+        self.assertTrue(2 <= y[0] < 2.1 and 2.9 < y[1] < 3 and j == plain[1], (y, j))
+        y, j = extremes("i=-2.5,1", "2,3", "x=7,8", "2,3")
+        self.assertTrue(7 <= y[0] < 7.1 and 7.9 < y[1] < 8, y)
+        self.assertEqual(j, (0, 2))
+        self.assertEqual(extremes("x=5,6"), extremes("x=5,6"))
+        for wrong in ("", "1", "1,", "2,1", "1,1", "0,inf", "nan,1", "a,b", "x=", "1,2,3"):
+            self.fails(USAGE, f"--range: expected LOW,HIGH or NAME=LOW,HIGH with LOW below HIGH, found {wrong}",
+                       "run", "two.kiln", "--random", "1", "--range", wrong)
+        self.fails(USAGE, "--range q=0,1: expected NAME=LOW,HIGH with one of the inputs x, i",
+                   "run", "two.kiln", "--random", "1", "--range", "q=0,1")
+        self.fails(USAGE, "--range: expected one that has integers, found i=0.2,0.8",
+                   "run", "two.kiln", "--random", "1", "--range", "i=0.2,0.8")
+        self.fails(USAGE, "--range: expected --random SEED beside it", "run", "two.kiln", "--range", "0,1")
+
+    def test_numpy_out_and_expected(self):
+        self.kiln("run", "relu.kiln", "--random", "1", "-o", "a", "--save-inputs", "a", "--npy")
+        self.assertEqual([name for name in self.files() if name.startswith("a/")], ["a/input_0.npy", "a/output_0.npy"])
+        self.kiln("run", "relu.kiln", "-i", "x=a/input_0.npy", "--expect", "a")
+        result = self.start("run", "relu.kiln", "--random", "2", "--expect", "a")
+        self.assertEqual(result.returncode, MISMATCH)
+        self.assertIn("output y against a/output_0.npy: ", result.stderr)
+        self.assertIn("b/output_0.pb: cannot be read", self.start("run", "relu.kiln", "--random", "2", "--expect", "b").stderr)
+
+    def test_profile(self):
+        text = self.kiln_err("run", MODEL, "--random", "1", "--runs", "3", "--profile", "--no-offload")
+        lines = text.splitlines()
+        self.assertEqual(lines[0].split(), ["ms", "%", "GFLOP/s", "GB/s", "instruction", "kernel", "node"])
+        end = lines.index("")
+        entries, kinds = [line.split() for line in lines[1:end]], [line.split() for line in lines[end + 1:-1]]
+        times = [float(entry[0]) for entry in entries]
+        self.assertEqual(times, sorted(times, reverse=True))
+        self.assertIn("conv3", [entry[-1] for entry in entries])
+        self.assertEqual(sum(int(kind[-1]) for kind in kinds), len(entries))
+        self.assertRegex(lines[-1], rf"^ +[\d.]+ ms in {len(entries)} instructions, of [\d.]+ ms of a run$")
+        quiet = self.kiln_err("run", MODEL, "--random", "1", "--profile", "--no-offload", "--quiet").splitlines()
+        self.assertEqual(len(quiet), len(kinds) + 2)
+        document = self.json("run", MODEL, "--random", "1", "--profile", "--no-offload", "--json")
+        self.assertEqual(len(document["profile"]), len(entries))
+        self.keys(document["profile"][0], "instruction", "node", "kernel", "ms", "flops", "bytes", "live_bytes")
+        self.assertNotIn("profile", self.json("run", MODEL, "--random", "1", "--json"))
+
+
 class Models(CliTest):
     def test_missing(self):
         for name in ("missing.onnx", "missing.kiln", "folder/missing.onnx"):
@@ -195,7 +265,7 @@ class Inputs(CliTest):
                        "-i", f"x=no.{ending}")
 
     def test_wrong_ending(self):
-        self.fails(USAGE, "x.csv: expected a .pb, .npy, .png, .pgm or .ppm file", "run", self.model, "-i", "x=x.csv")
+        self.fails(USAGE, "x.csv: expected a .pb, .npy, .raw, .bin, .png, .pgm or .ppm file", "run", self.model, "-i", "x=x.csv")
 
     def test_wrong_shape(self):
         self.write("x.npy", npy("<f4", (3, 2), floats(*range(6))))
