@@ -110,7 +110,7 @@ is_joined(const Builder *builder, const KilnBuffer *whole)
 }
 
 /* The residual may be overwritten: nothing reads it any more, nor does this convolution while it
- * writes. */
+ * writes. A constant, in whatever layout it is given, may not. */
 static bool
 dies_here(const Builder *builder, const Conv *conv, const PostOps *post)
 {
@@ -125,6 +125,7 @@ dies_here(const Builder *builder, const Conv *conv, const PostOps *post)
             return false;
     }
     if (other == kiln_onednn_unscaled(builder, conv->x) || other->kind != KILN_BUFFER_ALLOC ||
+        kiln_onednn_is_constant(builder, other) ||
         !kiln_type_same_shape(&other->type, &post->result->type))
         return false;
     /* The parts of a concat may be read after it. */

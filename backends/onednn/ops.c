@@ -253,8 +253,13 @@ static bool
 build_unary(Builder *builder, const KilnInstr *instr, const PostOp *op)
 {
     const KilnBuffer *y = kiln_instr_operand(instr, 0), *x = kiln_instr_operand(instr, 1);
-    uint32_t from = kiln_onednn_slot(builder, x);
-    dnnl_memory_desc_t md = *kiln_onednn_slot_md(builder, from);
+    /* As it lies; a constant lies nowhere yet. */
+    dnnl_memory_desc_t md = kiln_onednn_plain(&x->type);
+    uint32_t from = builder->values[x->id] ? kiln_onednn_slot(builder, x)
+                                           : kiln_onednn_slot_as(builder, x, &md);
+    if (from == UINT32_MAX)
+        return false;
+    md = *kiln_onednn_slot_md(builder, from);
     dnnl_eltwise_desc_t desc;
     if (!kiln_onednn_check(dnnl_eltwise_forward_desc_init(&desc, dnnl_forward_inference, op->alg,
                                                           &md, op->alpha, op->beta),
@@ -365,6 +370,15 @@ kiln_onednn_add_bias(Builder *builder, const KilnBuffer *bias, const PostOps *po
 
 /* --- movement --- */
 
+/* A constant in a layout that the caller gives it. */
+static bool
+is_given_constant(const Builder *builder, const KilnBuffer *buffer)
+{
+    const KilnInstr *writer = kiln_onednn_writer(buffer);
+    return writer && writer->kind == KILN_INSTR_unpack &&
+           kiln_onednn_is_constant(builder, kiln_instr_operand(writer, 1));
+}
+
 /* Pictures of a batch of one in blocks of channels lie one behind the other. */
 static bool
 joins_blocks(const Builder *builder, const KilnInstr *concat)
@@ -376,7 +390,7 @@ joins_blocks(const Builder *builder, const KilnInstr *concat)
     for (uint32_t i = 1; i < concat->n_operands; i++) {
         const KilnBuffer *part = concat->operands[i].buffer;
         if (part->type.dims[1] % kiln_onednn_block() || part->kind != KILN_BUFFER_ALLOC ||
-            builder->joins[part->id].concat)
+            builder->joins[part->id].concat || is_given_constant(builder, part))
             return false;
         for (uint32_t k = 1; k < i; k++) {
             if (concat->operands[k].buffer == part)

@@ -76,6 +76,16 @@ kiln_onednn_elementwise(const KilnInstr *instr, PostOp *out)
 }
 
 const KilnInstr *
+kiln_onednn_writer(const KilnBuffer *buffer)
+{
+    kiln_foreach_buffer_use (use, buffer) {
+        if (use->access == KILN_ACCESS_OUT && use->user->kind != KILN_INSTR_alloc)
+            return use->user;
+    }
+    return NULL;
+}
+
+const KilnInstr *
 kiln_onednn_only_reader(const KilnBuffer *buffer)
 {
     const KilnInstr *reader = NULL;

@@ -49,7 +49,8 @@ build_instr(Builder *builder, const KilnInstr *instr)
     }
 }
 
-/* The layout at the edges, if one has one: the first. Else the one that is faster. */
+/* The layout at the edges, if one has one: the first of activations, for weights may lie in one
+ * that is called the same. Else the one that is faster. */
 static Layout
 choose_layout(const KilnIRFunction *function, const bool *constant)
 {
@@ -58,7 +59,8 @@ choose_layout(const KilnIRFunction *function, const bool *constant)
         for (guint i = 0; i < edges[e]->len; i++) {
             const KilnBuffer *buffer = g_ptr_array_index(edges[e], i);
             Layout layout = kiln_onednn_layout_of_tag(&buffer->type);
-            if (layout != LAYOUT_PLAIN)
+            bool weight = edges[e] == function->inputs && constant[i];
+            if (layout != LAYOUT_PLAIN && !weight)
                 return layout;
         }
     }
@@ -85,17 +87,6 @@ enter_operands(Builder *builder)
     }
 }
 
-/* What computes @buffer; NULL: it is given. */
-static const KilnInstr *
-writer_of(const KilnBuffer *buffer)
-{
-    kiln_foreach_buffer_use (use, buffer) {
-        if (use->access == KILN_ACCESS_OUT)
-            return use->user;
-    }
-    return NULL;
-}
-
 /* Results that lie elsewhere, or otherwise, are brought where the caller wants them. */
 static bool
 finish_outputs(Builder *builder, const KilnInstr **out_refused)
@@ -113,7 +104,7 @@ finish_outputs(Builder *builder, const KilnInstr **out_refused)
         dnnl_memory_desc_t md = kiln_onednn_edge(&buffer->type);
         uint32_t to = kiln_onednn_result(builder, buffer, &md);
         if (!kiln_onednn_reorder(builder, from, to, "reorder of a result")) {
-            *out_refused = writer_of(buffer);
+            *out_refused = kiln_onednn_writer(buffer);
             return false;
         }
     }

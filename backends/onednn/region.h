@@ -234,6 +234,8 @@ PostOps kiln_onednn_absorb(Builder *builder, const KilnBuffer *buffer, bool bina
 /** Says of the further operands how they are to lie where the result lies in @layout: as it does,
  * or plain where they broadcast. */
 void kiln_onednn_post_layout(PostOps *post, Layout layout);
+/** What computes @buffer; NULL: it is given. */
+const KilnInstr *kiln_onednn_writer(const KilnBuffer *buffer);
 /** The one instruction that reads @buffer; NULL where there are more, or it is a result. */
 const KilnInstr *kiln_onednn_only_reader(const KilnBuffer *buffer);
 /** Attributes with a scratchpad of the caller's and @post (NULL: none). @sum: the first of them
