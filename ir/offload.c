@@ -5,6 +5,7 @@
  *                                        =>   conv @out %v, @in %x, @in @w
  *                                             relu @out %y, @in %v
  *                                             dealloc %v */
+#include "ir/plan.h"
 #include "ir/vendor.h"
 
 #include <string.h>
@@ -101,6 +102,8 @@ inline_call(KilnInstr *call, GError **error)
         if (!splice_instr(&splice, instr, error))
             return FALSE;
     }
+    /* A printed program may be planned: not for what stands in it now. */
+    kiln_memory_plan_forget(call->function);
     kiln_instr_remove(call);
     return TRUE;
 }
@@ -149,31 +152,36 @@ kiln_offload_count_readers(const KilnModule *module, uint32_t *readers)
     }
 }
 
+/* Those that a call of @ir still reads. */
 static void
-mark_called(const KilnIRFunction *function, bool *called)
+keep_called(KilnIRModule *ir)
 {
-    const GPtrArray *declarations = function->module->declarations;
-    kiln_foreach_instr (instr, function) {
-        for (guint i = 0; instr->kind == KILN_INSTR_call && i < declarations->len; i++) {
-            if (g_ptr_array_index(declarations, i) == instr->declaration)
-                called[i] = true;
+    const GPtrArray *declarations = ir->module->declarations;
+    g_autofree bool *keep = g_new0(bool, declarations->len + 1);
+    g_autoptr(GHashTable) called = g_hash_table_new(NULL, NULL);
+    for (guint i = 0; i < ir->functions->len; i++) {
+        const KilnIRFunction *function = g_ptr_array_index(ir->functions, i);
+        kiln_foreach_instr (instr, function) {
+            if (instr->kind == KILN_INSTR_call)
+                g_hash_table_add(called, (gpointer)instr->declaration);
         }
     }
+    for (guint i = 0; i < declarations->len; i++)
+        keep[i] = g_hash_table_contains(called, g_ptr_array_index(declarations, i));
+    if (declarations->len)
+        kiln_module_keep_declarations(ir->module, keep);
 }
 
 gboolean
 kiln_offload_resolve(KilnIRModule *ir, const KilnTarget *target, int threads, GError **error)
 {
-    g_autofree bool *called = g_new0(bool, ir->module->declarations->len + 1);
     for (guint i = 0; i < ir->functions->len; i++) {
         KilnIRFunction *function = g_ptr_array_index(ir->functions, i);
         kiln_foreach_instr_safe (instr, function) {
             if (instr->kind == KILN_INSTR_call && !resolve(instr, target, threads, error))
                 return FALSE;
         }
-        mark_called(function, called);
     }
-    if (ir->module->declarations->len)
-        kiln_module_keep_declarations(ir->module, called);
+    keep_called(ir);
     return TRUE;
 }

@@ -248,7 +248,26 @@ Test(offload, off_11_unread_declarations_are_dropped)
     must(kiln_ir_verify(g_ptr_array_index(ir->functions, 0), &error), error);
 }
 
-Test(offload, off_11_printed_calls_run_on_every_target)
+/* The same with memory planned, and something behind the call. */
+static const char planned[] =
+    "func @f {\n"
+    "  arena 64\n"
+    "  input @x : f32[2,3]\n"
+    "  input @w : f32[3,2]\n"
+    "  output @y : f32[2,2]\n"
+    "  %v = alloc at 0 : f32[2,2]\n"
+    "  call @r0 @out %v, @in @x, @in @w\n"
+    "  abs @out @y, @in %v\n"
+    "  dealloc %v\n"
+    "}\n\n"
+    "declare @r0(f32[2,3], f32[3,2]) -> f32[2,2] body(%a: f32[2,3], %b: f32[3,2]) {\n"
+    "  %m = matmul(%a, %b) : f32[2,2]\n"
+    "  %r = relu(%m) : f32[2,2]\n"
+    "  return %r\n"
+    "}\n";
+
+static void
+check_printed(const char *text)
 {
     static const float x[] = { 1, 2, 3, -1, -2, -3 }, w[] = { 1, 0, 0, 1, 1, 1 };
     static const struct {
@@ -259,13 +278,19 @@ Test(offload, off_11_printed_calls_run_on_every_target)
         KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
         options.target = ways[i].target;
         options.no_offload = ways[i].no_offload;
-        g_autoptr(KilnProgram) program = program_of(printed, &options);
+        g_autoptr(KilnProgram) program = program_of(text, &options);
         g_autoptr(KilnSession) session = kiln_session_new(program, NULL, NULL);
         bind(session, 0, x, sizeof x);
         bind(session, 1, w, sizeof w);
         run(session);
         expect_floats(session, 0, FLOATS(4, 5, 0, 0), DIMS(2, 2));
     }
+}
+
+Test(offload, off_11_printed_calls_run_on_every_target)
+{
+    check_printed(printed);
+    check_printed(planned);
 }
 
 Test(offload, off_13_unknown_names)
