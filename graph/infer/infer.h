@@ -36,7 +36,7 @@ INFER(eye_like); INFER(depth_to_space); INFER(space_to_depth); INFER(resize); IN
 INFER(non_zero); INFER(non_max_suppression); INFER(quantize_linear); INFER(dequantize_linear);
 INFER(dynamic_quantize_linear); INFER(matmul_integer); INFER(conv_integer); INFER(qlinear_conv);
 INFER(qlinear_matmul); INFER(random); INFER(rescale_quantized); INFER(storage_cast);
-INFER(lookup_table);
+INFER(lookup_table); INFER(grid_sample);
 #undef INFER
 // clang-format on
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Upsample and the forms of Resize: (x, roi, scales, sizes) with absent operands left out. */
+/* Upsample and the forms of Resize: (x, roi, scales, sizes) with absent operands left out; and
+ * GridSample. */
 #include "graph/onnx/convert.h"
 
 #include <string.h>
@@ -125,5 +126,19 @@ kiln_onnx_convert_resize(KilnOnnxCall *call, GError **error)
         call->operands[1] = NULL;
     if (strcmp(attrs->coordinate_transformation_mode, "tf_half_pixel_for_nn") == 0)
         return half_pixel_for_nn(call, attrs, error);
+    return TRUE;
+}
+
+/* Before opset 20 the modes spoke of two dims. */
+gboolean
+kiln_onnx_convert_grid_sample_16(KilnOnnxCall *call, GError **error)
+{
+    if (!kiln_onnx_read_attrs(call, error))
+        return FALSE;
+    KilnAttrs_grid_sample *attrs = kiln_onnx_attrs(call, grid_sample);
+    if (strcmp(attrs->mode, "bilinear") == 0)
+        attrs->mode = "linear";
+    else if (strcmp(attrs->mode, "bicubic") == 0)
+        attrs->mode = "cubic";
     return TRUE;
 }

@@ -431,6 +431,69 @@ Test(cpu_movement, resize_linear_beside_infinities)
     cpu_agrees(c, (Tolerance){ 1e-6, 1e-6 }, "infinities");
 }
 
+/* --- grid_sample --- */
+
+static const struct {
+    Shape in, out;
+} samples[] = {
+    { SHAPE(1, 3, 9, 7), SHAPE(1, 3, 13, 11) },     { SHAPE(3, 1, 4, 5), SHAPE(3, 1, 2, 2) },
+    { SHAPE(2, 2, 1, 1), SHAPE(2, 2, 3, 3) },       { SHAPE(2, 5, 20), SHAPE(2, 5, 70) },
+    { SHAPE(1, 2, 3, 4, 5), SHAPE(1, 2, 6, 5, 4) }, { SHAPE(1, 3, 4, 4), SHAPE(1, 3, 0, 4) },
+};
+
+/* Positions reach from three times the data's extent below to three times above. */
+static RefCase *
+sample_case(size_t i, const char *mode, const char *padding, bool align)
+{
+    const Shape *in = &samples[i].in, *out = &samples[i].out;
+    RefCase *c = case_new(KILN_INSTR_grid_sample);
+    *CASE_ATTRS(c, grid_sample) = (KilnInstrAttrs_grid_sample){ .align_corners = align,
+                                                                .mode = mode,
+                                                                .padding_mode = padding };
+    case_out(c, KILN_DTYPE_f32, out->rank, out->dims);
+    cpu_in(c, in->rank, in->dims);
+    int64_t grid[KILN_MAX_RANK] = { out->dims[0] };
+    memcpy(grid + 1, out->dims + 2, (size_t)(out->rank - 2) * sizeof *grid);
+    grid[out->rank - 1] = out->rank - 2;
+    cpu_in(c, out->rank, grid);
+    return c;
+}
+
+static const char *const sample_modes[] = { "nearest", "linear", "cubic" };
+static const char *const sample_paddings[] = { "zeros", "border", "reflection" };
+
+Test(cpu_movement, grid_sample)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(samples) * 18; i++) {
+        const char *mode = sample_modes[i % 3], *padding = sample_paddings[i / 3 % 3];
+        g_autoptr(RefCase) c = sample_case(i / 18, mode, padding, i / 9 % 2);
+        if (samples[i / 18].in.rank == 5 && i % 3 == 2) {
+            cr_expect_null(kiln_target_find(kiln_cpu_target(), &c->instr));
+            continue;
+        }
+        g_autofree char *what =
+            g_strdup_printf("grid_sample %s %s %d", mode, padding, (int)(i / 18));
+        cpu_agrees(c, (Tolerance){ 2e-6, 2e-6 }, what);
+    }
+}
+
+/* Positions that are no numbers or far away, beside infinities that weigh nothing. */
+Test(cpu_movement, grid_sample_of_strange_positions)
+{
+    for (size_t i = 0; i < 9; i++) {
+        g_autoptr(RefCase) c = case_new(KILN_INSTR_grid_sample);
+        *CASE_ATTRS(c, grid_sample) =
+            (KilnInstrAttrs_grid_sample){ .align_corners = true,
+                                          .mode = sample_modes[i % 3],
+                                          .padding_mode = sample_paddings[i / 3] };
+        case_out(c, KILN_DTYPE_f32, DIMS(1, 1, 7));
+        case_in(c, KILN_DTYPE_f32, DIMS(1, 1, 5), VALUES(1, INFINITY, 2, 3, INFINITY));
+        case_in(c, KILN_DTYPE_f32, DIMS(1, 7, 1),
+                VALUES(NAN, INFINITY, -INFINITY, 1e30, -1e30, -1, 0));
+        cpu_agrees(c, (Tolerance){ 1e-6, 1e-6 }, sample_paddings[i / 3]);
+    }
+}
+
 Test(cpu_movement, resize_falls_back)
 {
     g_autoptr(RefCase) c = resize_case(0, "cubic", KILN_DTYPE_f32);

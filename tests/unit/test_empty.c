@@ -76,6 +76,7 @@ static const char *const lines[] = {
     "space_to_depth o:f32[N,C,H,W] i:f32[N,C,H,W]", "space_to_depth o:f32[N,16,2,2] i:f32[N,4,4,4] {blocksize=2}",
     "channel_shuffle o:f32[N,4,H,W] i:f32[N,4,H,W] {group=2}",
     "resize o:f32[N,C,8,8] i:f32[N,C,4,4] {scales=[1,1,2,2]}", "resize o:f32[N,C,8,8] i:f32[N,C,4,4] {mode=\"linear\", scales=[1,1,2,2]}",
+    "grid_sample o:f32[N,C,H,W] i:f32[N,C,4,4] i:f32[N,H,W,2]", "grid_sample o:f32[N,C,0,8] i:f32[N,C,0,4] i:f32[N,0,8,2] {mode=\"cubic\"}",
     "resize o:f32[N,C,0,8] i:f32[N,C,4,4] {scales=[1,1,0.1,2]}",
     "reverse_sequence o:f32[S,N,A] i:f32[S,N,A] i:i64[N]",
     "pack o:f32[N,16,H,W]:aBcd16b i:f32[N,16,H,W]", "unpack o:f32[N,16,H,W] i:f32[N,16,H,W]:aBcd16b",

@@ -264,6 +264,26 @@ Test(onnx_convert, upsample_and_resize)
                 "}\n");
 }
 
+Test(onnx_convert, grid_sample)
+{
+    GByteArray *graph = graph_xy("1,2,3,4", "1,5,6,2");
+    onnx_node(graph, "GridSample", "x,y", "z", onnx_int("align_corners", 1),
+              onnx_text("mode", "bicubic"), onnx_text("padding_mode", "border"), NULL);
+    onnx_expect(graph, 16,
+                "graph @g(%x: f32[1,2,3,4], %y: f32[1,5,6,2]) {\n"
+                "  %z = grid_sample(%x, %y) {align_corners=true, mode=\"cubic\", "
+                "padding_mode=\"border\"} : f32[1,2,5,6]\n"
+                "  return %z\n"
+                "}\n");
+    graph = graph_xy("1,2,3,4", "1,5,6,2");
+    onnx_node(graph, "GridSample", "x,y", "z", onnx_text("mode", "bilinear"), NULL);
+    onnx_expect(graph, 16,
+                "graph @g(%x: f32[1,2,3,4], %y: f32[1,5,6,2]) {\n"
+                "  %z = grid_sample(%x, %y) : f32[1,2,5,6]\n"
+                "  return %z\n"
+                "}\n");
+}
+
 static GByteArray *
 graph_of_norm(const char *outputs, GByteArray *attr)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reference backend's resize. Linear interpolation of the ramp 0, 1, 2 … gives the coordinate
- * itself, so that the coordinate modes can be read off. */
+/* The reference backend's resize and grid_sample. Linear interpolation of the ramp 0, 1, 2 … gives
+ * the coordinate itself, so that the coordinate modes can be read off. */
 #include "ref_case.h"
 
 #define F32 KILN_DTYPE_f32
@@ -118,6 +118,56 @@ Test(ref_resize, scales_of_stated_sizes_are_exact)
     CASE_ATTRS(c, resize)->nearest_mode = "floor";
     CASE_ATTRS(c, resize)->coordinate_transformation_mode = "asymmetric";
     case_gives(c, VALUES(0, 3), 0);
+}
+
+/* --- grid_sample --- */
+
+/* Of 1 2 4 8, whose outermost positions are ±0.75 without align_corners. */
+static void
+samples(const char *mode, const char *padding, bool align, uint32_t n, const double *positions,
+        const double *expected)
+{
+    g_autoptr(RefCase) c = case_new(KILN_INSTR_grid_sample);
+    *CASE_ATTRS(c, grid_sample) = (KilnInstrAttrs_grid_sample){ .align_corners = align,
+                                                                .mode = mode,
+                                                                .padding_mode = padding };
+    case_out(c, F32, DIMS(1, 1, n));
+    case_in(c, F32, DIMS(1, 1, 4), VALUES(1, 2, 4, 8));
+    case_in(c, F32, DIMS(1, n, 1), positions);
+    case_gives(c, expected, 1e-6);
+}
+
+Test(ref_resize, grid_sample)
+{
+    const double *edges = VALUES(-1, -0.75, 0, 0.75, 1), *far = VALUES(-1.5, -1.25, 1.25, NAN);
+    samples("linear", "zeros", false, 5, edges, VALUES(0.5, 1, 3, 8, 4));
+    samples("linear", "border", false, 5, edges, VALUES(1, 1, 3, 8, 8));
+    samples("linear", "zeros", true, 5, edges, VALUES(1, 1.375, 3, 6.5, 8));
+    samples("linear", "zeros", false, 4, far, VALUES(0, 0, 0, 0));
+    samples("linear", "border", false, 4, far, VALUES(1, 1, 8, 1));
+    samples("linear", "reflection", false, 3, far, VALUES(1.5, 1, 8));
+    samples("linear", "reflection", true, 3, far, VALUES(1.75, 1.375, 6.5));
+    /* Half to even: -0.5 is 0, 0.5 is 0, 1.5 is 2, 3.5 is 4. */
+    samples("nearest", "zeros", false, 4, VALUES(-1, -0.5, 0, 1), VALUES(1, 1, 4, 0));
+    samples("nearest", "border", false, 4, far, VALUES(1, 1, 8, 1));
+    samples("nearest", "reflection", false, 3, far, VALUES(2, 1, 8));
+    /* 19/32 and -3/32 at the halves. */
+    samples("cubic", "zeros", false, 1, VALUES(0), VALUES((19. * 6 - 3 * 9) / 32));
+    samples("cubic", "border", false, 1, VALUES(-1), VALUES((19. * 2 - 3 * 3) / 32));
+    samples("cubic", "reflection", false, 1, VALUES(-1), VALUES((19. * 2 - 3 * 4) / 32));
+}
+
+/* The first number of a position is the place in a row. */
+Test(ref_resize, grid_sample_of_pictures)
+{
+    g_autoptr(RefCase) c = case_new(KILN_INSTR_grid_sample);
+    *CASE_ATTRS(c, grid_sample) = (KilnInstrAttrs_grid_sample){ .align_corners = true,
+                                                                .mode = "linear",
+                                                                .padding_mode = "zeros" };
+    case_out(c, F32, DIMS(1, 2, 1, 3));
+    case_in(c, F32, DIMS(1, 2, 2, 3), VALUES(0, 1, 2, 3, 4, 5, 10, 11, 12, 13, 14, 15));
+    case_in(c, F32, DIMS(1, 1, 3, 2), VALUES(1, -1, -1, 1, 0.5, 0));
+    case_gives(c, VALUES(2, 3, 3, 12, 13, 13), 1e-6);
 }
 
 static const double doubling[] = { 1, 2, 4, 8 };

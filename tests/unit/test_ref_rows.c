@@ -34,6 +34,7 @@ static const Row rows[] = {
     ROW(gather, "tti", "22 32 2", ""),
     ROW(gather_elements, "tti", "22 32 22", ""),
     ROW(gather_nd, "tti", "22 32 21", ""),
+    ROW(grid_sample, "ttt", "112 113 121", ""),
     ROW(one_hot, "ttt", "23 2 2", ""),
     ROW(pack, "tt", "22 22", ""),
     ROW(pad, "ttt", "4 2 -", "pads=11"),

@@ -74,6 +74,7 @@ static const Smoke smokes[] = {
     { "pack", "K[1,3,2]:aBc2b; K[1,3,2]" },
     { "pad", "K[4,3]; K[2,3]; K[] | {pads=[1,0,1,0]}" },
     { "range", "K[3]; K[]; K[]" },
+    { "grid_sample", "K[1,2,1,3]; K[1,2,2,2]; f32[1,1,3,2]" },
     { "resize", "K[1,1,4,4]; K[1,1,2,2] | {scales=[1,1,2,2]}" },
     { "reverse_sequence", "K[3,2]; K[3,2]; i64[2]" },
     { "scatter_elements", "K[3,2]; K[3,2]; i64[1,2]; K[1,2]" },
