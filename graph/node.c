@@ -490,11 +490,32 @@ kiln_node_set_operand(KilnNode *node, uint32_t i, KilnValue *value)
     kiln_function_stamp(node->function);
 }
 
+/* The same type, or one that says more: in a branch that is never taken, types may be open which
+ * those around it are not. */
+static bool
+says_as_much(const KilnType *type, const KilnType *than)
+{
+    KilnType filled = *than;
+    if (than->rank < 0) {
+        filled = *type;
+        filled.dtype = than->dtype;
+        filled.layout = than->layout;
+        filled.quant = than->quant;
+    }
+    for (int d = 0; than->rank == type->rank && d < than->rank; d++) {
+        if (than->dims[d] >= 0)
+            continue;
+        filled.dims[d] = type->dims[d];
+        filled.dim_names[d] = type->dim_names[d];
+    }
+    return kiln_type_equal(&filled, type);
+}
+
 void
 kiln_value_replace(KilnValue *from, KilnValue *to)
 {
     g_assert(from != to);
-    g_assert(kiln_type_equal(&from->type, &to->type));
+    g_assert(says_as_much(&to->type, &from->type));
     kiln_foreach_use_safe (use, from) {
         kiln_function_stamp(use->user->function);
         use_unlink(use);

@@ -166,8 +166,9 @@ gboolean kiln_node_refine(KilnNode *node, bool *refined, GError **error);
 /** Infers types and known integers once more, in @scratch, and compares them with what is stored:
  * KILN_ERROR_SHAPE or _TYPE where they contradict. */
 gboolean kiln_node_check_types(const KilnNode *node, KilnArena *scratch, GError **error);
-/** All readers of @from read @to instead. Types must be equal. A name that the model gave (@from's)
- * moves to @to where @to's def is not an argument and has a made-up name. */
+/** All readers of @from read @to instead, whose type is equal or leaves fewer dims open. A name
+ * that the model gave (@from's) moves to @to where @to's def is not an argument and has a made-up
+ * name. */
 void kiln_value_replace(KilnValue *from, KilnValue *to);
 /** Unlinks a node that has no readers and drops its own uses. */
 void kiln_node_remove(KilnNode *node);

@@ -255,6 +255,36 @@ evaluate(KilnNode *node, const KilnTarget *target, GError **error)
     return fine;
 }
 
+static void settle_regions(KilnNode *node);
+
+/* A subgraph that does not fit is of a branch that is not taken: it stays as it is. */
+static void
+settle_region(KilnFunction *region)
+{
+    kiln_foreach_node (node, region) {
+        if (!kiln_node_reinfer(node, NULL))
+            return;
+        settle_regions(node);
+    }
+}
+
+/* What is computed inside @node, and the results of an `if` whose branches agree. */
+static void
+settle_regions(KilnNode *node)
+{
+    kiln_foreach_region (region, node)
+        settle_region(region);
+    if (node->op != KILN_OP_if)
+        return;
+    const KilnNode *a = kiln_function_return(kiln_attrs(node, if)->then_branch);
+    const KilnNode *b = kiln_function_return(kiln_attrs(node, if)->else_branch);
+    for (uint32_t r = 0; r < node->n_results; r++) {
+        const KilnType *type = &a->operands[r].value->type;
+        if (kiln_type_equal(type, &b->operands[r].value->type))
+            node->results[r].type = *type;
+    }
+}
+
 static gboolean
 settle_types(KilnFunction *function, const KilnTarget *target, GError **error)
 {
@@ -269,6 +299,7 @@ settle_types(KilnFunction *function, const KilnTarget *target, GError **error)
             fine = evaluate(node, target, error);
         if (!fine)
             break;
+        settle_regions(node);
     }
     g_free(slice.nodes);
     g_free(slice.arguments);

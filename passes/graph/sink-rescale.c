@@ -55,7 +55,8 @@ sink(KilnMatch *match, KilnPassContext *context, const char *rule, GError **erro
     GUARD(merged_first,
           !kiln_value_def_of(kiln_match_value(match, "x"), KILN_OP_rescale_quantized));
     bool always = strcmp(kiln_pass_options(context, sink_rescale)->when, "always") == 0;
-    GUARD(less_to_do, always || kiln_type_elements(to) < kiln_type_elements(from));
+    int64_t n = kiln_type_elements(to);
+    GUARD(less_to_do, always || (n >= 0 && n < kiln_type_elements(from)));
     KilnType moved_type = kiln_quant_stored_as(to, from);
     KilnValue *moved = build_on_operand(match, &moved_type, error);
     if (!moved)

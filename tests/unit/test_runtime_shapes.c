@@ -5,6 +5,8 @@
 
 #include "runtime/internal.h"
 
+#include "graph/text/text.h"
+
 static const char named[] = "graph @f(%a: f32[N,2], %b: f32[N,M]) {\n"
                             "  %c = concat(%a, %b) {axis=1} : f32[N,?]\n"
                             "  %y = neg(%c) : f32[N,?]\n"
@@ -68,6 +70,32 @@ Test(runtime_shapes, two_shapes_alternate)
         }
     }
     cr_expect_eq(program->specialisations->len, 2);
+}
+
+/* What branches compute has its dims, too: passes go by them. */
+Test(runtime_shapes, dims_inside_branches)
+{
+    g_autoptr(KilnModel) model = model_of("graph @f(%x: f32[N,2], %c: bool[]) {\n"
+                                          "  %t = transpose(%x) : f32[2,N]\n"
+                                          "  %y = if(%c) then {\n"
+                                          "    %r = neg(%t) : f32[2,N]\n"
+                                          "    return %r\n"
+                                          "  } else {\n"
+                                          "    %s = transpose(%x) : f32[2,N]\n"
+                                          "    %u = neg(%s) : f32[2,N]\n"
+                                          "    return %u\n"
+                                          "  } : f32[2,N]\n"
+                                          "  return %y\n"
+                                          "}\n");
+    const KilnBinding bindings[] = { { .rank = 2, .dims = { 3, 2 } }, { .rank = 0 } };
+    GError *error = NULL;
+    g_autoptr(KilnModule) module =
+        kiln_specialise(model->module, bindings, kiln_target_by_name("ref", NULL), &error);
+    cr_assert(module, "%s", error ? error->message : "");
+    g_autoptr(GString) text = g_string_new(NULL);
+    kiln_function_print(kiln_module_entry(module), text);
+    cr_expect_not(strstr(text->str, "N"), "%s", text->str);
+    cr_expect(strstr(text->str, "%u = neg(%s) : f32[2,3]"), "%s", text->str);
 }
 
 /* The cache does not grow without end, and what a session runs outlives its place in the cache. */
