@@ -408,6 +408,13 @@ kiln_function_set_results(KilnFunction *function, KilnValue *const *values,
     return TRUE;
 }
 
+void
+kiln_function_clear(KilnFunction *function)
+{
+    kiln_foreach_node_reverse (node, function)
+        kiln_node_remove(node);
+}
+
 gboolean
 kiln_function_reinfer(KilnFunction *function, GError **error)
 {

@@ -193,6 +193,8 @@ void kiln_function_settle_names(KilnFunction *region);
 KilnValue *kiln_function_find_value(const KilnFunction *function, const char *name);
 /** Renames; @name must be free. */
 void kiln_value_rename(KilnFunction *function, KilnValue *value, const char *name);
+/** Removes all nodes, `return` too: nothing outside may read them. */
+void kiln_function_clear(KilnFunction *function);
 /** Infers all types again in order, as after binding dims or operand values; subgraphs included. */
 gboolean kiln_function_reinfer(KilnFunction *function, GError **error);
 

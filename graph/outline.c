@@ -2,10 +2,14 @@
 /* Copies of nodes with other operands. */
 #include "graph/outline.h"
 
+static KilnFunction *copy_body(KilnModule *module, const KilnFunction *body, bool numbered,
+                               GHashTable *values, GError **error);
+
 /* Constants are the module's: those of another one are copied by their bytes, which are shared.
  * NULL with an error where a subgraph cannot be copied; without one: it has no attributes. */
 static void *
-copy_attrs(KilnFunction *to, const KilnNode *from, const char *name, GError **error)
+copy_attrs(KilnFunction *to, const KilnNode *from, GHashTable *values, const char *name,
+           GError **error)
 {
     const KilnOpInfo *info = kiln_op_info(from->op);
     KilnArena *arena = to->module->arena;
@@ -21,7 +25,7 @@ copy_attrs(KilnFunction *to, const KilnNode *from, const char *name, GError **er
                 to->module, "c", kiln_tensor_copy((*constant)->tensor), &(*constant)->type);
         KilnFunction **region = (void *)((char *)attrs + info->attrs[i].offset);
         if (info->attrs[i].kind == KILN_ATTR_FUNCTION && *region &&
-            !(*region = kiln_body_copy(to->module, *region, name != NULL, error)))
+            !(*region = copy_body(to->module, *region, name != NULL, values, error)))
             return NULL;
     }
     /* What it is called says nothing of what it computes. */
@@ -46,7 +50,7 @@ kiln_node_copy(KilnFunction *to, const KilnNode *from, GHashTable *values, KilnN
         names[i] = name ? name : from->results[i].name;
         types[i] = kiln_type_copy(to->module->arena, &from->results[i].type);
     }
-    void *attrs = copy_attrs(to, from, name, error);
+    void *attrs = copy_attrs(to, from, values, name, error);
     if (!attrs && kiln_op_info(from->op)->n_attrs)
         return NULL;
     KilnNodeSpec spec = { .op = from->op,
@@ -82,11 +86,19 @@ copy_arguments(KilnFunction *to, const KilnFunction *body, bool numbered, GHashT
     return true;
 }
 
-KilnFunction *
-kiln_body_copy(KilnModule *module, const KilnFunction *body, bool numbered, GError **error)
+static KilnValue *
+value_for(GHashTable *values, KilnValue *value)
 {
-    KilnFunction *to = kiln_function_new_region(module, "body");
-    g_autoptr(GHashTable) values = g_hash_table_new(NULL, NULL);
+    KilnValue *other = g_hash_table_lookup(values, value);
+    return other ? other : value;
+}
+
+/* What the body reads around it is what @values says; its own values are entered there. */
+static KilnFunction *
+copy_body(KilnModule *module, const KilnFunction *body, bool numbered, GHashTable *values,
+          GError **error)
+{
+    KilnFunction *to = kiln_function_new_region(module, numbered ? "body" : body->name);
     if (!copy_arguments(to, body, numbered, values, error))
         return NULL;
     const KilnNode *results = kiln_function_return(body);
@@ -98,8 +110,15 @@ kiln_body_copy(KilnModule *module, const KilnFunction *body, bool numbered, GErr
     }
     g_autofree KilnValue **returned = g_new0(KilnValue *, results->n_operands + 1);
     for (uint32_t i = 0; i < results->n_operands; i++)
-        returned[i] = g_hash_table_lookup(values, results->operands[i].value);
+        returned[i] = value_for(values, results->operands[i].value);
     return kiln_function_set_results(to, returned, NULL, results->n_operands, error) ? to : NULL;
+}
+
+KilnFunction *
+kiln_body_copy(KilnModule *module, const KilnFunction *body, bool numbered, GError **error)
+{
+    g_autoptr(GHashTable) values = g_hash_table_new(NULL, NULL);
+    return copy_body(module, body, numbered, values, error);
 }
 
 /* Copies of the nodes of @body before @before. */
@@ -113,13 +132,6 @@ copy_nodes(KilnFunction *to, const KilnFunction *body, GHashTable *values, KilnN
             return false;
     }
     return true;
-}
-
-static KilnValue *
-value_for(GHashTable *values, KilnValue *value)
-{
-    KilnValue *other = g_hash_table_lookup(values, value);
-    return other ? other : value;
 }
 
 gboolean
@@ -151,8 +163,11 @@ kiln_node_inline(KilnNode *node, const KilnFunction *body, GError **error)
     const KilnNode *results = kiln_function_return(body);
     if (!copy_nodes(node->function, body, values, node, error))
         return FALSE;
-    for (uint32_t i = 0; i < node->n_results; i++)
-        kiln_value_replace(&node->results[i], value_for(values, results->operands[i].value));
+    for (uint32_t i = 0; i < node->n_results; i++) {
+        KilnValue *value = value_for(values, results->operands[i].value);
+        node->results[i].type = value->type; /* which may say more than the node did */
+        kiln_value_replace(&node->results[i], value);
+    }
     kiln_node_remove(node);
     return TRUE;
 }

@@ -5,7 +5,7 @@
 
 #include "graph/module.h"
 
-/** A copy of @from, whose subgraphs read nothing around them, in @to before @before (NULL: at the
+/** A copy of @from and its subgraphs in @to before @before (NULL: at the
  * end). Operands are what @values (KilnValue* to KilnValue*) says, or the same where it says
  * nothing; the results are entered there. Constants become those of @to's module, copied where it
  * is another one. @name: base of the results' names, and in subgraphs values are numbered; NULL: as
@@ -29,8 +29,9 @@ bool kiln_region_is_closed(const KilnNode *node);
 /** Calls what @declaration declares in the place of @node, which has its signature and body. */
 gboolean kiln_node_call(KilnNode *node, const KilnDeclaration *declaration, GError **error);
 
-/** Puts the nodes of @node's body in the place of @node, an offload node: those of a `custom_op` in
- * it stand in its place, too. */
+/** Puts the nodes of @node's body in the place of @node, an offload node or an `if`: those of a
+ * `custom_op` in it stand in its place, too. The types of what they compute are those that readers
+ * of @node see then. */
 gboolean kiln_node_inline(KilnNode *node, const KilnFunction *body, GError **error);
 
 /** Makes another offload node of @node, which goes: with its name and operands, of operator @op

@@ -270,6 +270,8 @@ throw_op(const KilnNode *node, GError **error)
         return kiln_lower_throw(node, KILN_ERROR_UNSUPPORTED, error,
                                 "this operator has no instruction");
     const KilnAttrs_unknown *attrs = kiln_attrs(node, unknown);
+    if (attrs->mismatch)
+        return kiln_throw(error, KILN_ERROR_SHAPE, "%s", attrs->reason);
     return kiln_lower_throw(node, KILN_ERROR_UNSUPPORTED, error,
                             "operator %s of domain \"%s\" in opset %" G_GINT64_FORMAT ": %s",
                             attrs->op_type, attrs->domain, attrs->opset,

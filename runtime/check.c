@@ -2,6 +2,8 @@
 /* What a target lacks for a model: all of it, before anything runs. */
 #include "runtime/internal.h"
 
+#include "passes/constness.h"
+
 #include <string.h>
 
 typedef struct {
@@ -91,6 +93,29 @@ has_kernel_by_name(const KilnTarget *target, const KilnNode *node)
     return false;
 }
 
+/* The condition is known once shapes are, and the `if` is gone then. */
+static bool
+is_decided_by_shapes(const KilnNode *node)
+{
+    const uint32_t never =
+        KILN_TRAIT_RANDOM | KILN_TRAIT_STATE | KILN_TRAIT_SIDE_EFFECT | KILN_TRAIT_REGION;
+    g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
+    g_autoptr(GPtrArray) work = g_ptr_array_new();
+    g_ptr_array_add(work, kiln_node_operand(node, 0));
+    while (work->len) {
+        const KilnValue *value = g_ptr_array_remove_index(work, work->len - 1);
+        if (!value || value->known || !g_hash_table_add(seen, (gpointer)value))
+            continue;
+        if (!value->def || (kiln_op_info(value->def->op)->traits & never))
+            return false;
+        if (kiln_op_reads_type_only(value->def->op))
+            continue;
+        for (uint32_t i = 0; i < value->def->n_operands; i++)
+            g_ptr_array_add(work, value->def->operands[i].value);
+    }
+    return true;
+}
+
 static void check_function(Check *check, const KilnFunction *function);
 
 static void
@@ -103,7 +128,7 @@ check_node(Check *check, const KilnNode *node)
                                     ? g_strdup_printf("%s:%s", attrs->domain, attrs->op_type)
                                     : g_strdup(attrs->op_type);
         /* Known operators behind unknown ones are not at fault. */
-        if (!attrs->untyped)
+        if (!attrs->untyped && !attrs->mismatch)
             add(check, node, name, (int)attrs->opset,
                 attrs->reason ? attrs->reason : "the operator is not known");
         return;
@@ -121,6 +146,8 @@ check_node(Check *check, const KilnNode *node)
                                               : "the constant is extern");
         return;
     }
+    if (node->op == KILN_OP_if && is_decided_by_shapes(node))
+        return;
     const char *name = *info->onnx ? info->onnx : info->name;
     g_autofree char *reason = NULL;
     if (is_static(node) && !waits_for_values(node)) {

@@ -4,10 +4,13 @@
  *
  * Shape inference follows integers through shape arithmetic (KilnValue.known); what it does not
  * follow - float scales, unusual operators - is evaluated here, node by node, where the operands
- * are literal and a shape depends on the result. */
+ * are literal and a shape, or which branch is taken, depends on the result. The branch that an `if`
+ * takes is inlined on the way: the types of what follows are those of its results. */
 #include "runtime/internal.h"
 
+#include "graph/flow.h"
 #include "graph/folding.h"
+#include "passes/constness.h"
 
 #include <string.h>
 
@@ -42,15 +45,16 @@ number_of(const Callee *callee, guint argument)
     return callee->numbers ? callee->numbers[argument] : argument;
 }
 
-/* Marks everything that the values of shape operands are computed from. Walking backwards stops
- * where a value depends on a type alone. Marks are per value: nodes by id, arguments by index. */
+/* Marks everything that the values of shape operands are computed from, and what decides which
+ * subgraphs run. Walking backwards stops where a value depends on a type alone. */
 typedef struct {
-    bool *nodes;
-    bool *arguments;
+    const KilnFunction *function;
+    GHashTable *nodes; /* KilnNode*, of subgraphs too; looked up, never iterated */
+    bool *arguments;   /* of the function, by index: those of subgraphs are not known ahead */
 } Slice;
 
 static void
-mark_backwards(Slice *slice, const KilnValue *from)
+mark_backwards(Slice *slice, const KilnValue *from, bool arguments)
 {
     g_autoptr(GPtrArray) work = g_ptr_array_new();
     g_ptr_array_add(work, (gpointer)from);
@@ -59,32 +63,61 @@ mark_backwards(Slice *slice, const KilnValue *from)
         if (!value || value->known)
             continue;
         if (!value->def) {
-            slice->arguments[value->index] = true;
+            if (arguments && ((const KilnArgument *)value)->function == slice->function)
+                slice->arguments[value->index] = true;
             continue;
         }
         KilnNode *node = value->def;
-        bool type_only =
-            node->op == KILN_OP_shape || node->op == KILN_OP_size || node->op == KILN_OP_eye_like;
-        if (slice->nodes[node->id] || type_only)
+        if (kiln_op_reads_type_only(node->op) || !g_hash_table_add(slice->nodes, node))
             continue;
-        slice->nodes[node->id] = true;
         for (uint32_t i = 0; i < node->n_operands; i++)
             g_ptr_array_add(work, node->operands[i].value);
     }
 }
 
 static void
-slice_init(Slice *slice, const KilnFunction *function)
+mark_shape_operands(Slice *slice, const KilnFunction *function)
 {
-    slice->nodes = g_new0(bool, function->next_id + 1);
-    slice->arguments = g_new0(bool, function->arguments->len + 1);
     kiln_foreach_node (node, function) {
         uint32_t operands = kiln_op_info(node->op)->shape_operands;
         for (uint32_t i = 0; i < node->n_operands && i < 32; i++) {
             if (operands >> i & 1)
-                mark_backwards(slice, node->operands[i].value);
+                mark_backwards(slice, node->operands[i].value, true);
         }
+        kiln_foreach_region (region, node)
+            mark_shape_operands(slice, region);
     }
+}
+
+/* Behind the shape operands, which take arguments along: what the inputs' values decide is not
+ * known when a program is specialised for their shapes. */
+static void
+mark_conditions(Slice *slice, const KilnFunction *function)
+{
+    kiln_foreach_node (node, function) {
+        uint32_t n = node->op == KILN_OP_if ? 1 : node->op == KILN_OP_loop ? 2 : 0;
+        for (uint32_t i = 0; i < n; i++)
+            mark_backwards(slice, kiln_node_operand(node, i), false);
+        kiln_foreach_region (region, node)
+            mark_conditions(slice, region);
+    }
+}
+
+static void
+slice_init(Slice *slice, const KilnFunction *function)
+{
+    slice->function = function;
+    slice->nodes = g_hash_table_new(NULL, NULL);
+    slice->arguments = g_new0(bool, function->arguments->len + 1);
+    mark_shape_operands(slice, function);
+    mark_conditions(slice, function);
+}
+
+static void
+slice_clear(Slice *slice)
+{
+    g_hash_table_unref(slice->nodes);
+    g_free(slice->arguments);
 }
 
 bool *
@@ -102,8 +135,7 @@ kiln_value_inputs(const KilnModule *module)
             if (number < n)
                 flags[number] |= slice.arguments[i];
         }
-        g_free(slice.nodes);
-        g_free(slice.arguments);
+        slice_clear(&slice);
     }
     return flags;
 }
@@ -255,54 +287,60 @@ evaluate(KilnNode *node, const KilnTarget *target, GError **error)
     return fine;
 }
 
-static void settle_regions(KilnNode *node);
+/* --- types --- */
 
-/* A subgraph that does not fit is of a branch that is not taken: it stays as it is. */
-static void
-settle_region(KilnFunction *region)
+typedef struct {
+    Slice slice;
+    const KilnTarget *target;
+} Settle;
+
+static gboolean settle_node(Settle *settle, KilnNode *node, GError **error);
+
+static gboolean
+settle_nodes(KilnFunction *function, void *data, GError **error)
 {
-    kiln_foreach_node (node, region) {
-        if (!kiln_node_reinfer(node, NULL))
-            return;
-        settle_regions(node);
+    kiln_foreach_node_safe (node, function) {
+        if (!settle_node(data, node, error))
+            return FALSE;
     }
+    return TRUE;
 }
 
-/* What is computed inside @node, and the results of an `if` whose branches agree. */
-static void
-settle_regions(KilnNode *node)
+/* The types in the branch first, so that what is inlined fits. Nobody looks at the other one. */
+static gboolean
+settle_taken(Settle *settle, KilnNode *node, KilnFunction *branch, GError **error)
 {
-    kiln_foreach_region (region, node)
-        settle_region(region);
-    if (node->op != KILN_OP_if)
-        return;
-    const KilnNode *a = kiln_function_return(kiln_attrs(node, if)->then_branch);
-    const KilnNode *b = kiln_function_return(kiln_attrs(node, if)->else_branch);
-    for (uint32_t r = 0; r < node->n_results; r++) {
-        const KilnType *type = &a->operands[r].value->type;
-        if (kiln_type_equal(type, &b->operands[r].value->type))
-            node->results[r].type = *type;
-    }
+    if (settle_nodes(branch, settle, error))
+        return kiln_if_inline(node, branch, error);
+    kiln_region_prefix_error(error, node, branch);
+    return FALSE;
+}
+
+static gboolean
+settle_node(Settle *settle, KilnNode *node, GError **error)
+{
+    bool ignored,
+        wanted = node->op != KILN_OP_const && g_hash_table_contains(settle->slice.nodes, node);
+    if (!kiln_node_reinfer(node, error))
+        return FALSE;
+    if (node->op != KILN_OP_if && node->op != KILN_OP_loop && node->op != KILN_OP_scan)
+        return !wanted || node->results[0].known || evaluate(node, settle->target, error);
+    KilnFunction *branch = node->op == KILN_OP_if ? kiln_if_taken(node) : NULL;
+    if (branch)
+        return settle_taken(settle, node, branch, error);
+    if (node->op == KILN_OP_loop &&
+        kiln_loop_is_idle(kiln_node_operand(node, 0), kiln_node_operand(node, 1)))
+        return kiln_loop_skip(node, &ignored, error);
+    return kiln_node_visit_regions(node, settle_nodes, settle, &ignored, error);
 }
 
 static gboolean
 settle_types(KilnFunction *function, const KilnTarget *target, GError **error)
 {
-    Slice slice;
-    slice_init(&slice, function);
-    uint32_t marked = function->next_id;
-    gboolean fine = TRUE;
-    kiln_foreach_node_safe (node, function) {
-        fine = kiln_node_reinfer(node, error);
-        bool wanted = node->id < marked && slice.nodes[node->id] && node->op != KILN_OP_const;
-        if (fine && wanted && !node->results[0].known)
-            fine = evaluate(node, target, error);
-        if (!fine)
-            break;
-        settle_regions(node);
-    }
-    g_free(slice.nodes);
-    g_free(slice.arguments);
+    Settle settle = { .target = target };
+    slice_init(&settle.slice, function);
+    gboolean fine = settle_nodes(function, &settle, error);
+    slice_clear(&settle.slice);
     return fine;
 }
 

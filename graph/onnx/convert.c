@@ -108,5 +108,33 @@ kiln_onnx_import_region(KilnOnnxCall *call, const char *attr_name, const KilnTyp
     g_ptr_array_add(call->regions, region);
     bool good = kiln_onnx_import_graph(call->import, call->scope, attr->graph, region,
                                        argument_types, n, error);
+    if (!good)
+        kiln_function_clear(region); /* which may read values around it */
     return good ? region : NULL;
+}
+
+/* A result is called what the call's graph calls it: what has a name already is passed on. */
+static gboolean
+set_inline_result(KilnOnnxCall *call, uint32_t i, KilnValue *value, GError **error)
+{
+    if (!value->def || !value->made_up)
+        value = kiln_onnx_build1(call, KILN_OP_identity, NULL, value, error);
+    return kiln_onnx_set_result(call, i, value);
+}
+
+gboolean
+kiln_onnx_import_inline(KilnOnnxCall *call, const char *attr_name, GError **error)
+{
+    const KilnOnnxGraph *graph = kiln_onnx_take(call, attr_name)->graph;
+    g_autofree KilnValue **values = g_new0(KilnValue *, graph->outputs->len + 1);
+    if (!kiln_onnx_import_contents(call->import, call->scope, graph, values, error))
+        return FALSE;
+    for (guint i = 0; i < graph->outputs->len; i++) {
+        KilnOnnxDoubt doubt = kiln_onnx_doubt(call->import, values[i]);
+        if (!set_inline_result(call, i, values[i], error))
+            return FALSE;
+        if (doubt)
+            kiln_onnx_set_doubt(call->import, call->results[i], doubt);
+    }
+    return TRUE;
 }

@@ -121,6 +121,10 @@ gboolean kiln_onnx_set_result(KilnOnnxCall *call, uint32_t i, KilnValue *value);
 KilnFunction *kiln_onnx_import_region(KilnOnnxCall *call, const char *attr_name,
                                       const KilnType *argument_types, uint32_t n, GError **error);
 
+/** Imports a subgraph without inputs as nodes of the call's own function, where what it names is
+ * its own; its outputs are the call's results. */
+gboolean kiln_onnx_import_inline(KilnOnnxCall *call, const char *attr_name, GError **error);
+
 /* --- the converters --- */
 
 #define ROW(...)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* If, Loop and Scan: subgraphs become functions, and the results' types are found from theirs. */
-#include "graph/onnx/convert.h"
-
+/* If, Loop and Scan: subgraphs become functions, and the results' types are found from theirs. What
+ * is decided by what is known already is decided here: the types of all that follows depend on it.
+ */
+#include "graph/flow.h"
 #include "graph/onnx/import.h"
 
 /* The type of result @i of a subgraph. */
@@ -15,25 +16,6 @@ static uint32_t
 n_results(const KilnFunction *region)
 {
     return kiln_function_return(region)->n_operands;
-}
-
-/* What holds of a value that is either @a or @b. */
-static KilnType
-join(const KilnType *a, const KilnType *b)
-{
-    if (a->rank != b->rank)
-        return kiln_type_unranked(a->dtype);
-    KilnType type = *a;
-    type.layout = NULL;
-    type.quant = NULL;
-    for (int i = 0; i < type.rank; i++) {
-        bool same = a->dims[i] == b->dims[i] && g_strcmp0(a->dim_names[i], b->dim_names[i]) == 0;
-        if (!same) {
-            type.dims[i] = KILN_DIM_UNKNOWN;
-            type.dim_names[i] = NULL;
-        }
-    }
-    return type;
 }
 
 static KilnType *
@@ -65,25 +47,98 @@ check_types(const KilnOnnxCall *call, const KilnFunction *region, GError **error
     return TRUE;
 }
 
+/* --- If --- */
+
+/* The graph of a branch, which has to be there whether it is taken or not. */
+static gboolean
+check_branch(KilnOnnxCall *call, const char *name, GError **error)
+{
+    const KilnOnnxAttr *attr = kiln_onnx_take(call, name);
+    if (!attr || !attr->graph)
+        return kiln_onnx_throw(call, KILN_ERROR_INVALID, error, "attribute '%s' is no graph", name);
+    g_autofree char *what = g_strdup_printf("results of %s", name);
+    return check_count(call, what, (uint32_t)call->node->proto->n_output, attr->graph->outputs->len,
+                       error);
+}
+
+/* A branch that the condition decides on: its nodes stand where the `if` would. */
+static gboolean
+take_branch(KilnOnnxCall *call, const char *name, GError **error)
+{
+    call->n_results = (uint32_t)call->node->proto->n_output;
+    if (kiln_onnx_import_inline(call, name, error))
+        return TRUE;
+    g_prefix_error(error, "%s (If): %s: ", call->label, name);
+    return FALSE;
+}
+
+/* A branch that may be taken or not. What does not fit in it is kept in @refusal: then there is no
+ * branch yet, for its results' types are those of the other one. */
+static gboolean
+import_branch(KilnOnnxCall *call, const char *name, KilnFunction **out, char **refusal,
+              GError **error)
+{
+    GError *failure = NULL;
+    *out = kiln_onnx_import_region(call, name, NULL, 0, &failure);
+    if (*out)
+        return check_types(call, *out, error);
+    if (!kiln_error_is_mismatch(failure)) {
+        g_propagate_error(error, failure);
+        return FALSE;
+    }
+    *refusal = g_strdup(failure->message);
+    g_error_free(failure);
+    return TRUE;
+}
+
+/* Stands for a branch whose types do not fit. */
+static KilnFunction *
+refused_branch(KilnOnnxCall *call, const char *name, const KilnFunction *other, const char *why,
+               GError **error)
+{
+    uint32_t n = n_results(other);
+    g_autofree KilnType *types = g_new0(KilnType, n + 1);
+    for (uint32_t i = 0; i < n; i++)
+        types[i] = *result_type(other, i);
+    KilnFunction *region = kiln_function_new_region(call->import->module, name);
+    g_ptr_array_add(call->regions, region);
+    return kiln_region_refuse(region, types, n, why, error) ? region : NULL;
+}
+
+static gboolean
+import_branches(KilnOnnxCall *call, KilnAttrs_if *attrs, GError **error)
+{
+    g_autofree char *then_why = NULL;
+    g_autofree char *else_why = NULL;
+    if (!import_branch(call, "then_branch", &attrs->then_branch, &then_why, error) ||
+        !import_branch(call, "else_branch", &attrs->else_branch, &else_why, error))
+        return FALSE;
+    if (then_why && else_why)
+        return kiln_onnx_throw(call, KILN_ERROR_SHAPE, error, "neither branch can run: %s; %s",
+                               then_why, else_why);
+    if (then_why)
+        attrs->then_branch =
+            refused_branch(call, "then_branch", attrs->else_branch, then_why, error);
+    if (else_why)
+        attrs->else_branch =
+            refused_branch(call, "else_branch", attrs->then_branch, else_why, error);
+    return attrs->then_branch && attrs->else_branch;
+}
+
 gboolean
 kiln_onnx_convert_if(KilnOnnxCall *call, GError **error)
 {
     KilnAttrs_if *attrs = kiln_onnx_attrs(call, if);
-    if (!kiln_onnx_need(call, 0, error))
+    KilnValue *condition = kiln_onnx_need(call, 0, error);
+    if (!condition || !check_branch(call, "then_branch", error) ||
+        !check_branch(call, "else_branch", error))
         return FALSE;
-    attrs->then_branch = kiln_onnx_import_region(call, "then_branch", NULL, 0, error);
-    if (!attrs->then_branch)
-        return FALSE;
-    attrs->else_branch = kiln_onnx_import_region(call, "else_branch", NULL, 0, error);
-    if (!attrs->else_branch)
+    bool taken;
+    if (kiln_value_known_flag(condition, &taken))
+        return take_branch(call, taken ? "then_branch" : "else_branch", error);
+    if (!import_branches(call, attrs, error))
         return FALSE;
     uint32_t n = n_results(attrs->then_branch);
-    if (!check_count(call, "results of else_branch", n, n_results(attrs->else_branch), error) ||
-        !check_count(call, "results of the branches", (uint32_t)call->node->proto->n_output, n,
-                     error) ||
-        !check_types(call, attrs->then_branch, error) ||
-        !check_types(call, attrs->else_branch, error))
-        return FALSE;
     call->n_results = n;
     KilnType *types = types_new(call, n);
     for (uint32_t i = 0; i < n; i++) {
@@ -93,10 +148,12 @@ kiln_onnx_convert_if(KilnOnnxCall *call, GError **error)
             return kiln_onnx_throw(call, KILN_ERROR_TYPE, error,
                                    "result %u is %s in one branch and %s in the other", i,
                                    kiln_dtype_name(a->dtype), kiln_dtype_name(b->dtype));
-        types[i] = join(a, b);
+        types[i] = kiln_type_join(a, b);
     }
     return TRUE;
 }
+
+/* --- Loop --- */
 
 /* A scan result: what each iteration gives, stacked at @axis. */
 static gboolean
@@ -121,6 +178,59 @@ stacked(const KilnOnnxCall *call, const KilnType *element, int64_t axis, int64_t
     return TRUE;
 }
 
+/* What the body gives as output @i, as far as the model says: outputs have types of their own, and
+ * where they have none the body is imported. */
+static gboolean
+declared_result(KilnOnnxCall *call, const KilnOnnxGraph *graph, uint32_t i, KilnType *out,
+                GError **error)
+{
+    const KilnOnnxImport *import = call->import;
+    const Onnx__ValueInfoProto *info = g_ptr_array_index(graph->outputs, i);
+    if (kiln_onnx_type_load(info->type, import->dim_names, import->module->arena, out) ==
+            KILN_ONNX_TYPE_TENSOR &&
+        out->rank >= 0)
+        return TRUE;
+    KilnFunction *body = kiln_onnx_import_region(call, "body", NULL, 0, error);
+    if (!body)
+        return FALSE;
+    *out = *result_type(body, i);
+    kiln_function_clear(body);
+    return TRUE;
+}
+
+/* No iteration: what is carried is as it began, and what is stacked is empty. */
+static gboolean
+skip_loop(KilnOnnxCall *call, uint32_t carried, GError **error)
+{
+    const KilnOnnxAttr *attr = kiln_onnx_take(call, "body");
+    uint32_t n = (uint32_t)call->node->proto->n_output;
+    if (!attr || !attr->graph)
+        return kiln_onnx_throw(call, KILN_ERROR_INVALID, error, "attribute 'body' is no graph");
+    if (!check_count(call, "results of the body", n + 1, attr->graph->outputs->len, error) ||
+        (n < carried && !check_count(call, "results", carried, n, error)))
+        return FALSE;
+    call->n_results = n;
+    for (uint32_t i = 0; i < n; i++) {
+        KilnType element, type;
+        KilnValue *value = NULL;
+        if (i < carried) {
+            value = kiln_onnx_build1(call, KILN_OP_identity, NULL, call->operands[i + 2], error);
+        } else {
+            if (!declared_result(call, attr->graph, i + 1, &element, error) ||
+                !stacked(call, &element, 0, 0, NULL, &type, error))
+                return FALSE;
+            if (!kiln_loop_idle_type(&type, &type))
+                return kiln_onnx_unsupported(call, error, "the rank of result %u is not known", i);
+            value = kiln_build_constant(call->function, NULL, call->base,
+                                        kiln_tensor_new_splat(&type, 0));
+            value->made_up = true;
+        }
+        if (!kiln_onnx_set_result(call, i, value))
+            return FALSE;
+    }
+    return TRUE;
+}
+
 /* Operands (M, condition, carried…); body (i, condition, carried…) gives (condition, carried…,
  * scanned…). What is carried may change its shape from one iteration to the next: its type in the
  * body is what the model declares there. */
@@ -138,6 +248,8 @@ kiln_onnx_convert_loop(KilnOnnxCall *call, GError **error)
             return FALSE;
         arguments[i + 2] = kiln_type_unranked(value->type.dtype);
     }
+    if (kiln_loop_is_idle(kiln_onnx_operand(call, 0), kiln_onnx_operand(call, 1)))
+        return skip_loop(call, carried, error);
     KilnFunction *body = kiln_onnx_import_region(call, "body", arguments, carried + 2, error);
     if (!body || !check_types(call, body, error) ||
         !check_count(call, "inputs of the body", carried + 2, body->arguments->len, error) ||
@@ -161,7 +273,7 @@ kiln_onnx_convert_loop(KilnOnnxCall *call, GError **error)
             return kiln_onnx_throw(call, KILN_ERROR_TYPE, error,
                                    "carried value %u begins as %s and becomes %s", i,
                                    kiln_dtype_name(start->dtype), kiln_dtype_name(inner->dtype));
-        types[i] = join(start, inner); /* no iteration leaves it as it began */
+        types[i] = kiln_type_join(start, inner); /* no iteration leaves it as it began */
     }
     return TRUE;
 }

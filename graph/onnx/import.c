@@ -18,6 +18,13 @@ kiln_onnx_lookup(const KilnOnnxScope *scope, const char *name)
     return value;
 }
 
+/* The nodes of @scope stand in the function of the graph around it, whose names come first. */
+static bool
+is_inlined(const KilnOnnxScope *scope)
+{
+    return scope->outer && scope->outer->function == scope->function;
+}
+
 gboolean
 kiln_onnx_define(KilnOnnxScope *scope, const char *name, KilnValue *value, GError **error)
 {
@@ -25,6 +32,12 @@ kiln_onnx_define(KilnOnnxScope *scope, const char *name, KilnValue *value, GErro
         return kiln_throw(error, KILN_ERROR_INVALID, "graph '%s': two values are called '%s'",
                           scope->graph->name, name);
     g_hash_table_insert(scope->values, (char *)name, value);
+    if (is_inlined(scope)) {
+        if (value->made_up && !kiln_function_find_value(scope->function, name))
+            kiln_value_rename(scope->function, value, name);
+        value->made_up = true;
+        return TRUE;
+    }
     if (kiln_function_find_value(scope->function, name) != value) {
         kiln_onnx_free_name(scope, name);
         kiln_value_rename(scope->function, value, name);
@@ -240,11 +253,9 @@ repeated_output_name(KilnOnnxImport *import, GHashTable *taken, const char *base
 }
 
 static gboolean
-import_results(KilnOnnxScope *scope, GError **error)
+find_results(KilnOnnxScope *scope, KilnValue **values, const char **names, GError **error)
 {
     const GPtrArray *outputs = scope->graph->outputs;
-    g_autofree KilnValue **values = g_new0(KilnValue *, outputs->len + 1);
-    g_autofree const char **names = g_new0(const char *, outputs->len + 1);
     g_autoptr(GHashTable) taken = g_hash_table_new(g_str_hash, g_str_equal);
     for (guint i = 0; i < outputs->len; i++) {
         const Onnx__ValueInfoProto *info = g_ptr_array_index(outputs, i);
@@ -262,7 +273,28 @@ import_results(KilnOnnxScope *scope, GError **error)
         names[i] = repeated_output_name(scope->import, taken, info->name);
         g_hash_table_add(taken, (char *)names[i]);
     }
-    return kiln_function_set_results(scope->function, values, names, outputs->len, error);
+    return TRUE;
+}
+
+static gboolean
+import_results(KilnOnnxScope *scope, GError **error)
+{
+    guint n = scope->graph->outputs->len;
+    g_autofree KilnValue **values = g_new0(KilnValue *, n + 1);
+    g_autofree const char **names = g_new0(const char *, n + 1);
+    return find_results(scope, values, names, error) &&
+           kiln_function_set_results(scope->function, values, names, n, error);
+}
+
+static gboolean
+import_nodes(KilnOnnxScope *scope, GError **error)
+{
+    const GArray *nodes = scope->graph->nodes;
+    for (guint i = 0; i < nodes->len; i++) {
+        if (!kiln_onnx_import_node(scope, &g_array_index(nodes, KilnOnnxNode, i), error))
+            return FALSE;
+    }
+    return TRUE;
 }
 
 gboolean
@@ -272,11 +304,22 @@ kiln_onnx_import_graph(KilnOnnxImport *import, KilnOnnxScope *outer, const KilnO
 {
     KilnOnnxScope scope = { .outer = outer, .import = import, .function = function };
     scope_init(&scope, graph);
-    bool good =
-        import_arguments(&scope, argument_types, n, error) && import_initializers(&scope, error);
-    for (guint i = 0; good && i < graph->nodes->len; i++)
-        good = kiln_onnx_import_node(&scope, &g_array_index(graph->nodes, KilnOnnxNode, i), error);
-    good = good && import_results(&scope, error);
+    gboolean good = import_arguments(&scope, argument_types, n, error) &&
+                    import_initializers(&scope, error) && import_nodes(&scope, error) &&
+                    import_results(&scope, error);
+    scope_clear(&scope);
+    return good;
+}
+
+gboolean
+kiln_onnx_import_contents(KilnOnnxImport *import, KilnOnnxScope *outer, const KilnOnnxGraph *graph,
+                          KilnValue **out, GError **error)
+{
+    KilnOnnxScope scope = { .outer = outer, .import = import, .function = outer->function };
+    g_autofree const char **names = g_new0(const char *, graph->outputs->len + 1);
+    scope_init(&scope, graph);
+    gboolean good = import_initializers(&scope, error) && import_nodes(&scope, error) &&
+                    find_results(&scope, out, names, error);
     scope_clear(&scope);
     return good;
 }

@@ -39,6 +39,11 @@ gboolean kiln_onnx_import_graph(KilnOnnxImport *import, KilnOnnxScope *outer,
                                 const KilnOnnxGraph *graph, KilnFunction *function,
                                 const KilnType *argument_types, uint32_t n, GError **error);
 
+/** The same as nodes of the function of @outer, which takes no arguments: stores in @out (one per
+ * output of @graph) what the outputs are. */
+gboolean kiln_onnx_import_contents(KilnOnnxImport *import, KilnOnnxScope *outer,
+                                   const KilnOnnxGraph *graph, KilnValue **out, GError **error);
+
 /** The value that @name means in @scope; NULL where nothing (so far) defines it. */
 KilnValue *kiln_onnx_lookup(const KilnOnnxScope *scope, const char *name);
 /** Makes @value what @name means, and calls it so where the name is free. */

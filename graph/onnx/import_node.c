@@ -181,11 +181,8 @@ convert(KilnOnnxCall *call, const KilnOnnxRow *row, GError **error)
 static void
 undo(KilnOnnxCall *call, KilnNode *last)
 {
-    for (guint i = 0; i < call->regions->len; i++) {
-        KilnFunction *region = g_ptr_array_index(call->regions, i);
-        kiln_foreach_node_reverse (node, region)
-            kiln_node_remove(node);
-    }
+    for (guint i = 0; i < call->regions->len; i++)
+        kiln_function_clear(g_ptr_array_index(call->regions, i));
     while (call->function->last != last)
         kiln_node_remove(call->function->last);
     g_clear_pointer(&call->results, g_free);

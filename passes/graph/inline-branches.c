@@ -7,41 +7,15 @@
  *
  *   inline   by a literal, or by integers that are known
  *
- * The nodes of the branch stand where the `if` stood; the other branch goes with it. A branch with
- * subgraphs of its own stays until those are inlined, which happens before where their conditions
- * are known, too: pipelines run on subgraphs before what is around them. Where the branch says
- * more of a shape than the `if` did, its readers see that.
+ * The nodes of the branch stand where the `if` stood, with subgraphs of their own; the other branch
+ * goes with it. Where the branch says more of a shape than the `if` did, its readers see that.
  *
  * requires nothing, preserves nothing; class E. Must run behind what finds conditions:
  * simplify-shapes, constant-fold. */
-#include "graph/outline.h"
+#include "graph/flow.h"
 #include "passes/pass.h"
 
 static const char rule[] = "inline";
-
-/* The value of @condition in *@out, where it is known. */
-static bool
-is_known(const KilnValue *condition, bool *out)
-{
-    uint8_t element[8] = { 0 };
-    const KilnConstant *constant = kiln_value_constant(condition);
-    g_autoptr(KilnTensor) tensor =
-        constant ? kiln_tensor_copy(constant->tensor) : kiln_value_known_tensor(condition);
-    if (!tensor || !kiln_tensor_is_splat(tensor, 1, element))
-        return false;
-    *out = element[0] != 0;
-    return true;
-}
-
-static bool
-has_subgraphs(const KilnFunction *branch)
-{
-    kiln_foreach_node (node, branch) {
-        kiln_foreach_region (region, node)
-            return true;
-    }
-    return false;
-}
 
 /* Whatever is of type @branch is of type @type, which may say less of its shape. */
 static bool
@@ -62,28 +36,13 @@ says_no_less(const KilnType *branch, const KilnType *type)
 static bool
 may_inline(KilnPassContext *context, const KilnNode *node, const KilnFunction **out_branch)
 {
-    bool taken = false;
-    GUARD(known_condition, is_known(kiln_node_operand(node, 0), &taken));
-    const KilnAttrs_if *attrs = kiln_attrs(node, if);
-    const KilnFunction *branch = taken ? attrs->then_branch : attrs->else_branch;
-    GUARD(flat, !has_subgraphs(branch));
+    const KilnFunction *branch = kiln_if_taken(node);
+    GUARD(known_condition, branch != NULL);
     const KilnNode *results = kiln_function_return(branch);
     for (uint32_t i = 0; i < node->n_results; i++)
         GUARD(type, says_no_less(&results->operands[i].value->type, &node->results[i].type));
     *out_branch = branch;
     return true;
-}
-
-/* Shapes that a branch said make more of what follows known. */
-static gboolean
-refine_types(KilnFunction *function, GError **error)
-{
-    kiln_foreach_node (node, function) {
-        bool refined;
-        if (!kiln_node_refine(node, &refined, error))
-            return FALSE;
-    }
-    return TRUE;
 }
 
 gboolean
@@ -98,16 +57,16 @@ kiln_pass_inline_branches(KilnFunction *function, KilnPassContext *context, bool
         const KilnFunction *branch;
         if (node->op != KILN_OP_if || !may_inline(context, node, &branch))
             continue;
-        const KilnNode *results = kiln_function_return(branch);
-        for (uint32_t i = 0; i < node->n_results; i++) {
-            const KilnType *type = &results->operands[i].value->type;
-            retyped |= !kiln_type_equal(&node->results[i].type, type);
-            node->results[i].type = *type;
-        }
+        g_autofree KilnType *types = g_new0(KilnType, node->n_results + 1);
+        for (uint32_t i = 0; i < node->n_results; i++)
+            types[i] = node->results[i].type;
         kiln_pass_note(context, rule, "%s", kiln_node_label(node));
-        if (!kiln_node_inline(node, branch, error))
+        if (!kiln_if_inline(node, branch, error))
             return FALSE;
+        for (uint32_t i = 0; i < node->n_results; i++)
+            retyped |= !kiln_type_equal(&types[i], &node->results[i].type);
         *changed = true;
     }
-    return !retyped || refine_types(function, error);
+    /* Shapes that a branch said make more of what follows known. */
+    return !retyped || kiln_function_refine(function, error);
 }

@@ -34,6 +34,7 @@
  * -1 must not stand beside a 0 that copies an open extent: where that turns out to be empty, the -1
  * says nothing. Subgraphs are swept when their node is: what they read of the functions around them
  * is known then. */
+#include "graph/flow.h"
 #include "graph/sweep.h"
 #include "passes/pass.h"
 
@@ -444,9 +445,29 @@ try_concat(Simplify *simplify, KilnNode *concat, GError **error)
 /* --- the sweeps --- */
 
 static gboolean
+sweep_region(KilnFunction *region, void *data, GError **error)
+{
+    return sweep(data, region, error);
+}
+
+/* A literal that decides a shape, which inference did not see: the types of what follows say more
+ * from here on. */
+static void
+settle_shape_operands(Simplify *simplify, const KilnNode *node)
+{
+    uint32_t operands = kiln_op_info(node->op)->shape_operands;
+    for (uint32_t i = 0; operands && i < node->n_operands && i < 32; i++) {
+        KilnValue *operand = node->operands[i].value;
+        if ((operands >> i & 1) && is_settled(simplify, operand) && !is_known(operand))
+            settle(simplify, operand);
+    }
+}
+
+static gboolean
 visit(Simplify *simplify, KilnNode *node, GError **error)
 {
     bool refined = false;
+    settle_shape_operands(simplify, node);
     bool stale = g_hash_table_size(simplify->stale) && g_hash_table_contains(simplify->stale, node);
     if (stale && !kiln_node_refine(node, &refined, error))
         return FALSE;
@@ -457,10 +478,11 @@ visit(Simplify *simplify, KilnNode *node, GError **error)
     if ((node->op == KILN_OP_reshape && !try_reshape(simplify, node, error)) ||
         (node->op == KILN_OP_expand && !try_expand(simplify, node, error)))
         return FALSE;
-    kiln_foreach_region (region, node) {
-        if (!sweep(simplify, region, error))
-            return FALSE;
-    }
+    if (!kiln_node_visit_regions(node, sweep_region, simplify, &refined, error))
+        return FALSE;
+    for (uint32_t i = 0; refined && i < node->n_results; i++)
+        mark_readers(simplify, &node->results[i]);
+    simplify->changed |= refined;
     evaluate_small(simplify, node);
     return TRUE;
 }

@@ -50,6 +50,12 @@ def int_attribute(name, integer):
     return chunk(1, name) + number(3, integer) + number(20, 2)
 
 
+def graph_attribute(name, nodes, outputs):
+    """A subgraph, for If."""
+    body = b"".join(chunk(1, encoded) for encoded in nodes) + chunk(2, name)
+    return chunk(1, name) + chunk(6, body + b"".join(chunk(12, encoded) for encoded in outputs)) + number(20, 5)
+
+
 def model(nodes, inputs, outputs, initializers=(), opset=13, domains=()):
     graph = b"".join(chunk(1, encoded) for encoded in nodes) + chunk(2, "test")
     graph += b"".join(chunk(5, encoded) for encoded in initializers)

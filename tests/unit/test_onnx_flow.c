@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* If and Loop of ONNX where the shapes decide what runs: as PyTorch writes x.squeeze(1), an If of
+ * the extent whose branches have results of different rank, one of which does not fit. */
+#include "tests/unit/onnx_builder.h"
+
+#include "graph/flow.h"
+
+static GByteArray *
+branch(const char *op, const char *inputs)
+{
+    GByteArray *graph = onnx_graph_new("b");
+    onnx_node(graph, op, inputs, "t", NULL);
+    onnx_output(graph, "t", ONNX_F32, NULL);
+    return graph;
+}
+
+static void
+put_integers(GByteArray *graph, const char *name, const char *dims, int64_t value)
+{
+    onnx_initializer(graph, onnx_tensor(name, ONNX_I64, dims, &value, sizeof value));
+}
+
+/* x of @dims, and `c`: whether its dim 1 is @extent. */
+static GByteArray *
+graph_of(const char *dims, int64_t extent)
+{
+    GByteArray *graph = onnx_graph_new("g");
+    onnx_input(graph, "x", ONNX_F32, dims);
+    put_integers(graph, "one", "1", 1);
+    put_integers(graph, "extent", "1", extent);
+    onnx_node(graph, "Shape", "x", "s", NULL);
+    onnx_node(graph, "Gather", "s,one", "d", NULL);
+    onnx_node(graph, "Equal", "d,extent", "e", NULL);
+    onnx_node(graph, "Squeeze", "e", "c", NULL);
+    return graph;
+}
+
+static void
+put_squeeze(GByteArray *graph, const char *result)
+{
+    onnx_node(graph, "If", "c", result, onnx_graph("then_branch", branch("Squeeze", "x,one")),
+              onnx_graph("else_branch", branch("Neg", "x")), NULL);
+}
+
+static char *
+imported(GByteArray *graph)
+{
+    return onnx_imported(onnx_model(graph, 8, 13));
+}
+
+#define expect_line(text, line) cr_expect(strstr((text), (line)), "no '%s' in\n%s", (line), (text))
+
+Test(onnx_flow, the_branch_not_taken_need_not_fit)
+{
+    GByteArray *graph = graph_of("2,3,4", 1);
+    put_squeeze(graph, "r");
+    onnx_node(graph, "Relu", "r", "y", NULL);
+    onnx_output(graph, "y", ONNX_F32, NULL);
+    g_autofree char *text = imported(graph);
+    expect_line(text, "%r = neg(%x) : f32[2,3,4]\n");
+    expect_line(text, "%y = relu(%r) : f32[2,3,4]\n");
+    cr_expect_null(strstr(text, "squeeze(%x"), "%s", text);
+}
+
+Test(onnx_flow, the_branch_taken_decides_the_rank)
+{
+    GByteArray *graph = graph_of("2,1,4", 1);
+    put_squeeze(graph, "r");
+    onnx_node(graph, "Relu", "r", "y", NULL);
+    onnx_output(graph, "y", ONNX_F32, NULL);
+    g_autofree char *text = imported(graph);
+    expect_line(text, "%r = squeeze(%x, %one) : f32[2,4]\n");
+    expect_line(text, "%y = relu(%r) : f32[2,4]\n");
+}
+
+Test(onnx_flow, the_branch_taken_has_to_fit)
+{
+    GByteArray *graph = graph_of("2,3,4", 3);
+    put_squeeze(graph, "y");
+    onnx_output(graph, "y", ONNX_F32, NULL);
+    onnx_expect_error(graph, 13, KILN_ERROR_SHAPE,
+                      "y (If): then_branch: t (squeeze): operand 0: expected dim 1 to be 1, found "
+                      "f32[2,3,4]");
+}
+
+Test(onnx_flow, open_extents_leave_both)
+{
+    GByteArray *graph = graph_of("2,N,4", 1);
+    put_squeeze(graph, "y");
+    onnx_output(graph, "y", ONNX_F32, NULL);
+    g_autofree char *text = imported(graph);
+    expect_line(text, "%y = if(%c) then @b {\n    %t = squeeze(%x, %one) : f32[2,4]\n");
+    expect_line(text, "%t = neg(%x) : f32[2,N,4]\n    return %t\n  } : f32[*]\n");
+}
+
+/* Whether it runs is not known, and it is no error of the model before it does. */
+Test(onnx_flow, a_branch_that_may_be_taken_says_why_it_cannot)
+{
+    GByteArray *graph = graph_of("2,3,4", 1);
+    onnx_input(graph, "b", ONNX_BOOL, "");
+    onnx_node(graph, "If", "b", "y", onnx_graph("then_branch", branch("Squeeze", "x,one")),
+              onnx_graph("else_branch", branch("Neg", "x")), NULL);
+    onnx_output(graph, "y", ONNX_F32, NULL);
+    g_autofree char *text = imported(graph);
+    expect_line(text, "unknown() {reason=\"t (squeeze): operand 0: expected dim 1 to be 1, found "
+                      "f32[2,3,4]\", mismatch=true} : f32[2,3,4]\n");
+    expect_line(text, "} : f32[2,3,4]\n  return %y\n");
+}
+
+Test(onnx_flow, one_branch_has_to_fit)
+{
+    GByteArray *graph = graph_of("2,3,4", 1);
+    onnx_input(graph, "b", ONNX_BOOL, "");
+    onnx_node(graph, "If", "b", "y", onnx_graph("then_branch", branch("Squeeze", "x,one")),
+              onnx_graph("else_branch", branch("Squeeze", "x,one")), NULL);
+    onnx_output(graph, "y", ONNX_F32, NULL);
+    onnx_expect_error(graph, 13, KILN_ERROR_SHAPE, "y (If): neither branch can run: t (squeeze): ");
+}
+
+/* What is no matter of shapes is wrong wherever it stands, and so is a branch that is not there. */
+Test(onnx_flow, a_broken_branch_is_an_error)
+{
+    GByteArray *graph = graph_of("2,N,4", 1);
+    onnx_node(graph, "If", "c", "y", onnx_graph("then_branch", branch("Neg", "nowhere")),
+              onnx_graph("else_branch", branch("Neg", "x")), NULL);
+    onnx_output(graph, "y", ONNX_F32, NULL);
+    onnx_expect_error(graph, 13, KILN_ERROR_INVALID, "reads 'nowhere', which nothing computes");
+    graph = graph_of("2,3,4", 1);
+    onnx_node(graph, "If", "c", "y", onnx_graph("else_branch", branch("Neg", "x")), NULL);
+    onnx_output(graph, "y", ONNX_F32, NULL);
+    onnx_expect_error(graph, 13, KILN_ERROR_INVALID, "lacks the attribute 'then_branch'");
+}
+
+/* Branches of two Ifs, and the graph behind them, use one name each for something else. */
+Test(onnx_flow, names_in_branches_are_their_own)
+{
+    GByteArray *graph = graph_of("2,3,4", 1);
+    put_squeeze(graph, "a");
+    put_squeeze(graph, "b");
+    onnx_node(graph, "Add", "a,b", "t", NULL);
+    onnx_node(graph, "Relu", "t", "y", NULL);
+    onnx_output(graph, "y", ONNX_F32, NULL);
+    g_autofree char *text = imported(graph);
+    expect_line(text, "%a = neg(%x) : f32[2,3,4]\n  %b = neg(%x) : f32[2,3,4]\n"
+                      "  %t = add(%a, %b) : f32[2,3,4]\n  %y = relu(%t) : f32[2,3,4]\n");
+}
+
+/* A branch may hand on what is around it, more than once; a result has a name of its own. */
+Test(onnx_flow, branches_hand_on_what_they_see)
+{
+    GByteArray *graph = graph_of("2,3,4", 3);
+    GByteArray *then = onnx_graph_new("t");
+    onnx_node(then, "Neg", "x", "n", NULL);
+    onnx_output(then, "n", ONNX_F32, NULL);
+    onnx_output(then, "x", ONNX_F32, NULL);
+    GByteArray *otherwise = onnx_graph_new("o");
+    onnx_node(otherwise, "Squeeze", "x,one", "n", NULL);
+    onnx_output(otherwise, "n", ONNX_F32, NULL);
+    onnx_output(otherwise, "x", ONNX_F32, NULL);
+    onnx_node(graph, "If", "c", "a,b", onnx_graph("then_branch", then),
+              onnx_graph("else_branch", otherwise), NULL);
+    onnx_node(graph, "Add", "a,b", "y", NULL);
+    onnx_output(graph, "y", ONNX_F32, NULL);
+    g_autofree char *text = imported(graph);
+    expect_line(text, "%a = neg(%x) : f32[2,3,4]\n  %b = identity(%x) : f32[2,3,4]\n"
+                      "  %y = add(%a, %b) : f32[2,3,4]\n");
+}
+
+/* The body does not fit what is carried, and stacks what has an open extent. */
+Test(onnx_flow, a_loop_without_an_iteration)
+{
+    GByteArray *body = onnx_graph_new("body");
+    onnx_input(body, "i", ONNX_I64, "");
+    onnx_input(body, "go", ONNX_BOOL, "");
+    onnx_input(body, "v", ONNX_F32, "2,3,4");
+    onnx_node(body, "Identity", "go", "on", NULL);
+    onnx_node(body, "Squeeze", "v,one", "w", NULL);
+    onnx_node(body, "Neg", "v", "e", NULL);
+    onnx_output(body, "on", ONNX_BOOL, "");
+    onnx_output(body, "w", ONNX_F32, NULL);
+    onnx_output(body, "e", ONNX_F32, "2,M,4");
+    GByteArray *graph = graph_of("2,3,4", 1);
+    onnx_node(graph, "Loop", ",c,x", "y,all", onnx_graph("body", body), NULL);
+    onnx_output(graph, "y", ONNX_F32, NULL);
+    onnx_output(graph, "all", ONNX_F32, NULL);
+    g_autofree char *text = imported(graph);
+    expect_line(text, "%y = identity(%x) : f32[2,3,4]\n");
+    expect_line(text, "%all = const @");
+    expect_line(text, " : f32[0,2,0,4]\n");
+}
