@@ -56,6 +56,8 @@ enum {
 /** The row for an operator of the default domain in @opset; NULL where the table has none. */
 const KilnOnnxRow *kiln_onnx_row(const char *name, int64_t opset);
 const KilnOnnxRow *kiln_onnx_rows(size_t *n);
+/** The row for an operator of com.microsoft, which has one version; NULL where there is none. */
+const KilnOnnxRow *kiln_onnx_contrib_row(const char *name);
 
 /* --- errors: all prefix the node --- */
 

@@ -248,6 +248,8 @@ find_row(const KilnOnnxCall *call, const KilnOnnxRow **out, GError **error)
     const KilnOnnxModel *model = call->import->model;
     const char *domain = call->node->proto->domain;
     *out = NULL;
+    if (g_strcmp0(domain, "com.microsoft") == 0)
+        *out = kiln_onnx_contrib_row(call->node->proto->op_type);
     if (!is_default_domain(domain))
         return TRUE;
     int64_t opset = kiln_onnx_model_opset(model, "");

@@ -1,20 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of opsets.def. */
+/* The tables of opsets.def. */
 #include "graph/onnx/convert.h"
 
 #include <string.h>
 
-static const KilnOnnxRow rows[] = {
-#define kiln_onnx_convert_0 NULL
-#define ROW(onnx, first, id, converter, needs)                                                     \
+#define ENTRY(onnx, first, id, converter, needs)                                                   \
     { .name = #onnx,                                                                               \
       .since = first,                                                                              \
       .op = KILN_OP_##id,                                                                          \
       .convert = kiln_onnx_convert_##converter,                                                    \
       .required = needs },
+#define kiln_onnx_convert_0 NULL
+static const KilnOnnxRow rows[] = {
+#define ROW ENTRY
 #include "graph/onnx/opsets.def"
-#undef kiln_onnx_convert_0
 };
+static const KilnOnnxRow contrib_rows[] = {
+#define ROW(...)
+#define CONTRIB ENTRY
+#include "graph/onnx/opsets.def"
+};
+#undef kiln_onnx_convert_0
 
 const KilnOnnxRow *
 kiln_onnx_rows(size_t *n)
@@ -39,4 +45,14 @@ kiln_onnx_row(const char *name, int64_t opset)
             low = middle + 1;
     }
     return low > 0 && strcmp(rows[low - 1].name, name) == 0 ? &rows[low - 1] : NULL;
+}
+
+const KilnOnnxRow *
+kiln_onnx_contrib_row(const char *name)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(contrib_rows); i++) {
+        if (strcmp(contrib_rows[i].name, name) == 0)
+            return &contrib_rows[i];
+    }
+    return NULL;
 }
