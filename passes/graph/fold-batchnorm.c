@@ -10,13 +10,23 @@
  *       |
  *
  * The same for conv_transpose, gemm and matmul, of which the columns are the channels; a matmul
- * becomes a gemm, which has a bias. One that multiplies by 1 and adds 0 disappears alone.
+ * becomes a gemm, which has a bias. One that multiplies by 1 and adds 0 disappears alone. And a
+ * product whose batch is made rows for the normalization has these rows before (class E):
+ *
+ *     x: [B,M,K]   w: [K,N]             x as [B·M,K]   w
+ *          \       /                            \     /
+ *            matmul                =>             matmul
+ *              |                                    |
+ *       reshape [B·M,N]                     batch_normalization
+ *              |
+ *      batch_normalization
  *
  * requires nothing, preserves nothing; class U: the products of weights and scale are rounded once
  * to the element type, from double. The product must have no other reader; weights and statistics
  * must be literal, nothing may overflow, and the largest weight of a channel must stay a normal
  * number. Constants are never changed in place: others may read them. */
 #include "passes/affine.h"
+#include "passes/movement.h"
 #include "passes/rule.h"
 
 /* False where a statistic cannot be read: a quantized one, say. */
@@ -47,6 +57,31 @@ fold_into_gemm(KilnMatch *match, KilnPassContext *context, const char *rule, GEr
 }
 
 static bool
+rows_before_product(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnNode *bn = kiln_match_root(match), *product = kiln_match_node(match, "product");
+    const KilnType *rows = &kiln_match_node(match, "view")->results[0].type;
+    KilnValue *x = kiln_match_value(match, "x"), *w = kiln_match_value(match, "w");
+    GUARD(inference, kiln_batchnorm_infers(bn));
+    GUARD(one_matrix, x->type.rank >= 2 && !x->type.layout && w->type.rank == 2);
+    GUARD(keeps_columns, rows->rank == 2 && rows->dims[1] > 0 && rows->dims[1] == w->type.dims[1]);
+    KilnType type = *rows;
+    type.dtype = x->type.dtype;
+    type.dims[1] = w->type.dims[0];
+    type.dim_names[1] = w->type.dim_names[0];
+    KilnValue *flat = kiln_reshape_build(kiln_match_function(match), bn, x, &type, error);
+    KilnValue *operands[] = { flat, w };
+    KilnValue *y =
+        flat ? kiln_match_build(match, product->op, product->attrs, operands, 2, error) : NULL;
+    if (!y)
+        return false;
+    KilnValue *normalized[] = { y, bn->operands[1].value, bn->operands[2].value,
+                                bn->operands[3].value, bn->operands[4].value };
+    KilnValue *result = kiln_match_build(match, bn->op, bn->attrs, normalized, 5, error);
+    return result && kiln_match_replace(match, context, rule, result);
+}
+
+static bool
 drop_identity(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
     KilnNode *bn = kiln_match_root(match);
@@ -64,6 +99,10 @@ static const KilnRule rules[] = {
          "(batch_normalization (conv|conv_transpose#product! ?x $w ...) $ $ $ $)", fold_into),
     RULE("batchnorm-into-gemm", U, "(batch_normalization (matmul|gemm#product! ?x $w ...) $ $ $ $)",
          fold_into_gemm),
+    RULE("rows-before-product", E,
+         "(batch_normalization (reshape|flatten#view! (matmul#product! ?x:float ?w):float ...) $ $ "
+         "$ $)",
+         rows_before_product),
 };
 
 const KilnRule *
