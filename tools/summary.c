@@ -112,7 +112,8 @@ kiln_summary_print(const char *name, const KilnTensor *tensor, char **labels)
         printf(" NaN %" G_GINT64_FORMAT, summary.n_nan);
     printf("\n");
     for (int i = 0; i < summary.n_top; i++) {
-        const char *label = label_of(labels, summary.top[i]);
+        const char *text = label_of(labels, summary.top[i]);
+        g_autofree char *label = text ? kiln_one_line(text) : NULL;
         printf(label ? "  %6" G_GINT64_FORMAT "  %-10.6g %s\n" : "  %6" G_GINT64_FORMAT "  %.6g\n",
                summary.top[i], summary.values[i], label);
     }

@@ -339,6 +339,11 @@ class Outputs(CliTest):
         self.fails(FAILED, "no.txt: cannot be read: No such file or directory", "run", MODEL, "--random", "1", "--labels",
                    "no.txt")
 
+    def test_labels_do_not_command_a_terminal(self):
+        self.write("labels.txt", "\x1b[2Jnought\none\ntwo\n")
+        text = self.kiln("run", MODEL, "-i", f"image={DIGITS / 'zero.png'}", "--labels", "labels.txt")
+        self.assertIn(r"\x1b[2jnought", text.lower())
+
     def test_json(self):
         document = self.json("run", MODEL, "-i", f"image={DIGITS / 'seven.png'}", "--labels", DIGITS / "labels.txt", "--json")
         self.keys(document, "outputs", "fold_runs", "run_ms")
