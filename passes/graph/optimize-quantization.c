@@ -16,8 +16,8 @@
  * requires nothing, preserves nothing; class Q, and E where nothing is rounded twice. What rounds
  * or saturates on the way is part of the meaning: a rescale in the middle of two goes only where no
  * stored value of x ends more than one step elsewhere (all are tried), one before a dequantize only
- * where nothing saturates in it, and a quantize before a dequantize only under the flag
- * quant-lossy. */
+ * where nothing saturates in it and no quantize follows, and a quantize before a dequantize only
+ * under the flag quant-lossy. */
 #include "passes/rule.h"
 
 #include "passes/literal.h"
@@ -76,12 +76,25 @@ rescale_once(KilnMatch *match, KilnPassContext *context, const char *rule, GErro
     return convert_directly(match, context, rule, KILN_OP_rescale_quantized, error);
 }
 
+/* A quantize behind it makes a rescale of both, of which rescale_once() knows what may be left out.
+ */
+static bool
+is_quantized_again(const KilnValue *value)
+{
+    kiln_foreach_use (use, value) {
+        if (use->user->op == KILN_OP_quantize_linear)
+            return true;
+    }
+    return false;
+}
+
 static bool
 dequantize_directly(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
     const KilnType *from = &kiln_match_value(match, "x")->type;
     const KilnType *middle = &kiln_match_node(match, "middle")->results[0].type;
     GUARD(range_included, kiln_quant_holds(middle, from));
+    GUARD(stays_real, !is_quantized_again(&kiln_match_root(match)->results[0]));
     return convert_directly(match, context, rule, KILN_OP_dequantize_linear, error);
 }
 
