@@ -11,7 +11,7 @@
  *
  *   │ part 0: round, round, … │ part 1: round, round, … │ rest │
  *
- * The vectors of the rest, fewer than parts, belong to the last round of every part: each
+ * The vectors of the rest, fewer than parts or all, belong to the last round of every part: each
  * transforms them all and computes a share of their output channels. Images with fewer vectors than
  * threads have rounds that all share: V by all, each group of output channels by one. No sum
  * depends on the cut.
@@ -32,7 +32,7 @@ enum {
     GROUP_FLOATS = 1 << 18, /* of M */
     TEAM = 4, /* panels and groups of output channels are so many times a number where they can be:
                  evenly spread over teams of two and four */
-    TRANSFORM = 20, /* output channels whose products take as long as transforming their input */
+    TRANSFORM = 32, /* output channels whose products take as long as transforming their input */
     LINE = 16,      /* floats of a cache line, and of the widest vector: one layout for all */
     CHANNELS_PER_TASK = 4,
     PACKED_RUN = 8, /* input channels whose weights are brought to their 36 places together, which
@@ -131,8 +131,20 @@ part_start(const Plan *p, int64_t part)
     return part * (p->vectors - p->rest) / p->parts;
 }
 
+/* Time of the slowest part with @rest vectors for all, times parts: what a vector of columns of an
+ * output channel takes is 1. A column alone in a vector is taken for nothing. */
+static int64_t
+time_of_parts(const Plan *p, int64_t rest)
+{
+    int64_t own = ceil_div(p->vectors - rest, p->parts), oc = p->conv->oc;
+    bool edge = kiln_gemm_has_edge(oc, p->tiles_y * p->tiles_x, LINE);
+    int64_t shared = rest > 0 ? rest - edge : 0;
+    return p->parts * (own * (TRANSFORM + oc) + rest * TRANSFORM) + shared * oc;
+}
+
 /* Images are spread over the team before they are cut. Vectors too few for all are better
- * transformed by each than left to some, unless they are many and output channels are few. */
+ * transformed by each than left to some, unless they are many and output channels are few; so are
+ * all vectors of a small image whose last one has a single column. */
 static void
 cut_images(Plan *p, int threads)
 {
@@ -141,9 +153,12 @@ cut_images(Plan *p, int threads)
     p->parts = threads / common_divisor(c->batch, threads);
     p->shared = p->vectors < p->parts;
     p->parts = p->shared ? 1 : p->parts;
-    int64_t rest = p->vectors % p->parts;
-    p->rest = TRANSFORM * p->parts * (rest - 1) <= (p->parts - rest) * c->oc ? rest : 0;
-    int64_t part = ceil_div(p->vectors - p->rest, p->parts), full = full_round(p);
+    int64_t full = full_round(p), rest = p->vectors % p->parts;
+    p->rest = time_of_parts(p, rest) <= time_of_parts(p, 0) ? rest : 0;
+    if (p->parts > 1 && p->vectors <= full &&
+        time_of_parts(p, p->vectors) < time_of_parts(p, p->rest))
+        p->rest = p->vectors;
+    int64_t part = ceil_div(p->vectors - p->rest, p->parts);
     p->rounds = part > full ? ceil_div(part, full) : 1;
     p->tiles = LINE * (ceil_div(part, p->rounds) + p->rest);
 }
@@ -278,9 +293,9 @@ kiln_winograd_scratch_size(const KilnCpuConv *c, int threads)
 
 /* Tiles of an image that follow each other. */
 typedef struct {
-    int64_t first, end; /* the last vector of an image may have places behind the last tile */
-    int64_t column;     /* in V and M */
-    int64_t plane_row;  /* of the first tile in the split input */
+    int64_t first, end;
+    int64_t column;    /* in V and M */
+    int64_t plane_row; /* of the first tile in the split input */
 } Piece;
 
 typedef struct {
@@ -288,7 +303,8 @@ typedef struct {
     const KilnCpuConvArgs *args;
     int64_t image;
     Piece pieces[2];                /* its own tiles, and the rest of the image */
-    int64_t own, tiles;             /* columns of V and M: of its own, and all */
+    int64_t own, tiles;             /* columns of V and M: of its own, and all; whole vectors, but
+                                       for the last of an image */
     int64_t first_panel, end_panel; /* that it computes of the rest */
     float *v, *m, *planes;
     int32_t *places; /* of every tile in a plane of the split input */
@@ -314,7 +330,7 @@ find_places(const Round *round)
     const Plan *p = round->plan;
     for (int i = 0; i < 2; i++) {
         const Piece *s = &round->pieces[i];
-        int64_t columns = i ? round->tiles - round->own : round->own;
+        int64_t columns = round_up(s->end - s->first, LINE);
         int64_t y = s->plane_row, x = s->first % p->tiles_x;
         for (int64_t k = 0; k < columns; k++) {
             round->places[s->column + k] = (int32_t)(y * p->pitch + x);
@@ -330,8 +346,10 @@ find_places(const Round *round)
 static Piece
 piece_of(const Plan *p, int64_t first, int64_t n, int64_t column)
 {
-    int64_t tiles = p->tiles_y * p->tiles_x, end = LINE * (first + n);
-    return (Piece){ .first = LINE * first, .end = end < tiles ? end : tiles, .column = column };
+    int64_t tiles = p->tiles_y * p->tiles_x, start = LINE * first, end = LINE * (first + n);
+    return (Piece){ .first = start < tiles ? start : tiles,
+                    .end = end < tiles ? end : tiles,
+                    .column = column };
 }
 
 /* Round @number of part @part of an image, in the scratch of @thread. */
@@ -353,11 +371,11 @@ round_of(const Plan *p, const KilnCpuConvArgs *args, int64_t part, int64_t numbe
     round.end_panel = (part + 1) * p->panels / p->parts;
     bool last = number == p->rounds - 1 && round.first_panel < round.end_panel;
     int64_t rest = last ? p->rest : 0;
-    round.own = LINE * own;
-    round.tiles = LINE * (own + rest);
     round.pieces[0] = piece_of(p, first, own, 0);
+    round.own = round.pieces[0].end - round.pieces[0].first;
     round.pieces[1] = piece_of(p, p->vectors - p->rest, rest, round.own);
-    round.pieces[1].plane_row = end_row(&round, 0) - first_row(&round, 0) + 1;
+    round.tiles = round.own + round.pieces[1].end - round.pieces[1].first;
+    round.pieces[1].plane_row = own > 0 ? end_row(&round, 0) - first_row(&round, 0) + 1 : 0;
     find_places(&round);
     return round;
 }
@@ -397,7 +415,7 @@ transform_channels(const Round *round, int64_t first, int64_t end)
                                  .at = round->places,
                                  .plane = p->plane,
                                  .pitch = p->pitch,
-                                 .n = round->tiles,
+                                 .n = round_up(round->tiles, LINE),
                                  .out = round->v + channel * p->tiles,
                                  .out_pitch = p->v_point };
         p->kernels->input(&in);
@@ -423,8 +441,8 @@ panel_products(const Round *round, const float *a, int64_t panel, int64_t point,
     int64_t columns = columns_of(round, panel);
     for (int64_t k = 0; k < c->ic; k += KILN_GEMM_MAX_DEPTH) {
         int64_t left = c->ic - k, depth = left < KILN_GEMM_MAX_DEPTH ? left : KILN_GEMM_MAX_DEPTH;
-        for (int64_t i = 0; i < columns; i += p->gemm->max_cols) {
-            int64_t cols = columns - i;
+        for (int64_t i = 0, cols; i < columns; i += cols) {
+            cols = kiln_gemm_step(p->gemm, columns - i);
             const float *panel_a = a + k * rows;
             KilnGemmTile tile = { .a = panel_a,
                                   .b = b + k * p->tiles + i,
@@ -434,7 +452,7 @@ panel_products(const Round *round, const float *a, int64_t panel, int64_t point,
                                   .b_pitch = p->tiles,
                                   .out_pitch = p->tiles,
                                   .rows = rows,
-                                  .cols = cols < p->gemm->max_cols ? cols : p->gemm->max_cols,
+                                  .cols = cols,
                                   .first = k == 0,
                                   .alpha = 1.0f,
                                   .lo = -INFINITY,
@@ -600,7 +618,11 @@ kiln_winograd_terms(const KilnCpuConv *c, double terms[KILN_CPU_TERMS])
     double rounds = (double)p.rounds * (double)c->batch;
     double tiles = (double)LINE * (double)p.vectors * (double)c->batch;
     double narrow = (double)LINE / (double)p.gemm->vector;
-    KilnGemmShape product = { .isa = c->isa, .rows = c->oc, .cols = p.tiles, .depth = c->ic };
+    int64_t of_image = p.tiles_y * p.tiles_x;
+    of_image -= kiln_gemm_has_edge(c->oc, of_image, p.gemm->vector);
+    KilnGemmShape product = {
+        .isa = c->isa, .rows = c->oc, .cols = ceil_div(of_image, p.rounds), .depth = c->ic
+    };
     terms[0] = POINTS * rounds * kiln_gemm_cost(&product);
     terms[1] = narrow * tiles * (double)c->ic;
     terms[2] = narrow * tiles * (double)c->oc;

@@ -11,12 +11,14 @@
 
 #include "backends/cpu/isa.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum {
     KILN_GEMM_MAX_ROWS = 14,   /* rows of the largest tile of any instruction set */
     KILN_GEMM_MAX_COLS = 32,   /* columns of the largest tile */
     KILN_GEMM_MAX_DEPTH = 256, /* depth of one block of K */
+    KILN_GEMM_MANY_ROWS = 4,   /* from so many on a tile sums a column of a row in one go */
     KILN_GEMM_NARROW_ROWS = 4, /* more need what they multiply more than once, as floats */
 };
 
@@ -35,6 +37,14 @@ static inline int64_t
 kiln_gemm_element_size(KilnGemmStorage storage)
 {
     return storage == KILN_GEMM_BF16 || storage == KILN_GEMM_F16 ? 2 : 4;
+}
+
+/* Whether behind whole vectors of @cols is one more, which takes tiles of @rows a multiply-add for
+   a step of depth, where a vector of columns takes one for each row. */
+static inline bool
+kiln_gemm_has_edge(int64_t rows, int64_t cols, int64_t vector)
+{
+    return rows >= KILN_GEMM_MANY_ROWS && cols > vector && cols % vector == 1;
 }
 
 struct KilnGemmExactBlock;
@@ -114,8 +124,9 @@ typedef struct {
     int64_t pair_rows;                  /* of the largest pair; 0: there are none */
     /* By how b is stored; but for F32: of up to KILN_GEMM_NARROW_ROWS rows, and without offsets. */
     void (*tile[KILN_GEMM_STORAGES])(const KilnGemmTile *tile);
-    /* The same for sums with nothing around them (alpha 1, no bias, residual or bounds) where cols
-       is a multiple of the vector and b has no offsets: out is b's product, or what it adds to. */
+    /* The same for sums with nothing around them (alpha 1, no bias, residual or bounds) where b has
+       no offsets and rows of out have room for whole vectors: out is b's product, or what it adds
+       to. */
     void (*sums)(const KilnGemmTile *tile);
     /* Of two whole panels; cols counts both. NULL for a storage that has none. */
     void (*pair[KILN_GEMM_STORAGES])(const KilnGemmTile *tile);
@@ -123,6 +134,14 @@ typedef struct {
     void (*transpose)(const KilnGemmTranspose *transpose);
     void (*finish)(const KilnGemmFinish *finish);
 } KilnGemmKernels;
+
+/* Columns of the next tile, of @left that follow each other: an edge is with a vector. */
+static inline int64_t
+kiln_gemm_step(const KilnGemmKernels *kernels, int64_t left)
+{
+    int64_t step = left == kernels->max_cols + 1 ? kernels->vector : kernels->max_cols;
+    return left < step ? left : step;
+}
 
 static inline int64_t
 kiln_gemm_copy_offset(const KilnGemmCopy *copy, int64_t k)

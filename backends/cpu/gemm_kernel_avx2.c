@@ -17,7 +17,7 @@ load_bf16(const uint16_t *p)
 #define V_LOAD_BF16(p) load_bf16(p)
 #define V_LOAD_F16(p) _mm256_cvtph_ps(_mm_loadu_si128((const void *)(p)))
 #define TILE_ROWS 6
-#include "backends/cpu/gemm_tile.h"
+#include "backends/cpu/gemm_tile_cases.h"
 
 #define EXACT __m256i
 #define EXACT_TABLE __m256i

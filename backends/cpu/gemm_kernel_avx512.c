@@ -17,7 +17,7 @@ load_bf16(const uint16_t *p)
 #define V_LOAD_BF16(p) load_bf16(p)
 #define V_LOAD_F16(p) _mm512_cvtph_ps(_mm256_loadu_si256((const void *)(p)))
 #define TILE_ROWS 14
-#include "backends/cpu/gemm_tile.h"
+#include "backends/cpu/gemm_tile_cases.h"
 
 #define EXACT __m512i
 #define EXACT_TABLE __m512i

@@ -28,7 +28,7 @@ load_f16(const uint16_t *p)
 #define V_LOAD_BF16(p) load_bf16(p)
 #define V_LOAD_F16(p) load_f16(p)
 #define TILE_ROWS 4
-#include "backends/cpu/gemm_tile.h"
+#include "backends/cpu/gemm_tile_cases.h"
 
 typedef uint32_t Exact __attribute__((vector_size(16)));
 

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The register tile, as a template: a file that includes it has defined the vector type V, its
- * width VW in floats, MASK and the V_* operations, TILE_ROWS, and gets tile(). Rows and vectors of
- * a tile are compile-time constants after inlining, so the accumulators live in registers.
+ * width VW in floats, MASK and the V_* operations, TILE_ROWS, and gets sum_tile(), of which
+ * gemm_tile_cases.h makes tile(). Rows and vectors of a tile are compile-time constants after
+ * inlining, so the accumulators live in registers.
  *
  * Few rows give few independent sums, too few to hide the latency of a fused multiply-add: tiles of
  * up to three rows sum even and odd (or four) steps of the depth apart and add the sums at the end.
  *
  * They also wait for memory and not for the multiply-adds: a pair reads two column panels at once,
  * for two streams come faster than one.
+ *
+ * A column behind a whole vector would be alone in a second one, with a multiply-add for each row:
+ * its sums are the lanes of one vector of rows.
  */
 #pragma once
 
@@ -21,6 +25,15 @@
 typedef struct {
     V v[TILE_ROWS][2];
 } Sums;
+
+/* What the compiler knows of a tile. */
+typedef struct {
+    int rows, vectors;
+    int sums;  /* of steps of the depth, kept apart */
+    bool edge; /* a column behind the vector */
+    bool gather, bare;
+    KilnGemmStorage storage;
+} Kind;
 
 /* A vector of what is stored from element @at of @p on. */
 ALWAYS_INLINE V
@@ -177,10 +190,23 @@ join_sums(Sums *result, const int rows, const int vectors, const int sums)
     }
 }
 
+/* The sums of the column behind the vector, as bare ones. */
 ALWAYS_INLINE void
-sum_tile(const KilnGemmTile *t, const int rows, const int vectors, const int sums,
-         const bool gather, const bool bare, const KilnGemmStorage storage)
+put_edge(const KilnGemmTile *t, const float *edge, const int rows)
 {
+    float *out = t->out + VW;
+    for (int i = 0; i < rows; i++, out += t->out_pitch)
+        *out = t->first ? edge[i] : *out + edge[i];
+}
+
+ALWAYS_INLINE void
+sum_tile(const KilnGemmTile *t, const Kind kind)
+{
+    const int rows = kind.rows, vectors = kind.vectors, sums = kind.sums;
+    const bool gather = kind.gather;
+    const KilnGemmStorage storage = kind.storage;
+    float column[VW];
+    V edge = V_SET1(0.0f);
     EVERY_ACC(ZERO)
     const int64_t size = kiln_gemm_element_size(storage);
     const float *restrict a = t->a;
@@ -191,6 +217,10 @@ sum_tile(const KilnGemmTile *t, const int rows, const int vectors, const int sum
     for (; k + sums <= t->depth; k += sums) {
         const int n = rows * sums;
         EVERY_ACC(STEP)
+        if (kind.edge) {
+            V x = V_SET1(((const float *)(const void *)b)[VW]);
+            edge = V_FMA(V_LOAD_SOME(a, V_MASK(rows)), x, edge);
+        }
         if (rows >= 4)
             __builtin_prefetch(soon, 0, 2);
         soon += 64;
@@ -203,18 +233,23 @@ sum_tile(const KilnGemmTile *t, const int rows, const int vectors, const int sum
         a += n;
         b += gather ? 0 : size * pitch;
     }
-    if (bare) {
+    V_STORE(column, edge);
+    if (kind.bare) {
         float *out = t->out;
         int64_t out_pitch = t->out_pitch;
         if (!t->first) {
             EVERY_ACC(ADD_TO)
         }
         EVERY_ACC(PUT)
+        if (kind.edge)
+            put_edge(t, column, rows);
         return;
     }
     Sums result;
     EVERY_ACC(KEEP)
     join_sums(&result, rows, vectors, sums);
+    for (int i = 0; kind.edge && i < rows; i++)
+        result.v[i][1] = V_SET1(column[i]);
     store_sums(t, &result);
 }
 
@@ -248,133 +283,6 @@ sum_pair(const KilnGemmTile *t, const int rows, const int sums)
     store_sums(&half, &result);
     half = kiln_gemm_tile_beside(t, 2 * VW);
     store_sums(&half, &result_beside);
-}
-#endif
-
-ALWAYS_INLINE void
-tile_of(const KilnGemmTile *t, const int rows, const int vectors, const int sums)
-{
-    if (t->b_offsets)
-        sum_tile(t, rows, vectors, sums, true, false, KILN_GEMM_F32);
-    else
-        sum_tile(t, rows, vectors, sums, false, false, KILN_GEMM_F32);
-}
-
-// clang-format off
-#define TILE_CASE(n, sums)                                                                         \
-    case n:                                                                                        \
-        if (t->cols > VW) tile_of(t, n, 2, sums); else tile_of(t, n, 1, sums);                     \
-        break;
-// clang-format on
-
-static void
-tile(const KilnGemmTile *t)
-{
-    switch (t->rows) {
-        TILE_CASE(1, 4)
-        TILE_CASE(2, 2)
-#if TILE_ROWS >= 6
-        TILE_CASE(3, 2)
-#else
-        TILE_CASE(3, 1)
-#endif
-        TILE_CASE(4, 1)
-#if TILE_ROWS >= 6
-        TILE_CASE(5, 1)
-        TILE_CASE(6, 1)
-#endif
-#if TILE_ROWS >= 14
-        TILE_CASE(7, 1)
-        TILE_CASE(8, 1)
-        TILE_CASE(9, 1)
-        TILE_CASE(10, 1)
-        TILE_CASE(11, 1)
-        TILE_CASE(12, 1)
-        TILE_CASE(13, 1)
-        TILE_CASE(14, 1)
-#endif
-    }
-}
-
-// clang-format off
-#define SUMS_CASE(n)                                                                               \
-    case n:                                                                                        \
-        if (t->cols > VW) sum_tile(t, n, 2, 1, false, true, KILN_GEMM_F32);                        \
-        else sum_tile(t, n, 1, 1, false, true, KILN_GEMM_F32);                                     \
-        break;
-// clang-format on
-
-static void
-tile_sums(const KilnGemmTile *t)
-{
-    switch (t->rows) {
-        SUMS_CASE(4)
-#if TILE_ROWS >= 6
-        SUMS_CASE(5)
-        SUMS_CASE(6)
-#endif
-#if TILE_ROWS >= 14
-        SUMS_CASE(7)
-        SUMS_CASE(8)
-        SUMS_CASE(9)
-        SUMS_CASE(10)
-        SUMS_CASE(11)
-        SUMS_CASE(12)
-        SUMS_CASE(13)
-        SUMS_CASE(14)
-#endif
-    default: /* few rows are summed in parts */
-        tile(t);
-    }
-}
-
-// clang-format off
-#define NARROW_CASE(n, sums) case n: sum_tile(t, n, vectors, sums, false, false, storage); break;
-#define PAIR_CASE(n, sums) case n: sum_pair(t, n, sums); break;
-// clang-format on
-
-/* The sums of tile(), for the same bits. */
-ALWAYS_INLINE void
-tile_narrow(const KilnGemmTile *t, const int vectors, const KilnGemmStorage storage)
-{
-    switch (t->rows) {
-        NARROW_CASE(1, 4)
-        NARROW_CASE(2, 2)
-        NARROW_CASE(3, TILE_ROWS >= 6 ? 2 : 1)
-        NARROW_CASE(4, 1)
-    }
-}
-
-static void
-tile_bf16(const KilnGemmTile *t)
-{
-    if (t->cols > VW)
-        tile_narrow(t, 2, KILN_GEMM_BF16);
-    else
-        tile_narrow(t, 1, KILN_GEMM_BF16);
-}
-
-static void
-tile_f16(const KilnGemmTile *t)
-{
-    if (t->cols > VW)
-        tile_narrow(t, 2, KILN_GEMM_F16);
-    else
-        tile_narrow(t, 1, KILN_GEMM_F16);
-}
-
-#if TILE_ROWS >= 14
-/* The sums of tile(), so that the bits are the same whether two panels are read at once or not:
-   that takes more registers than other instruction sets have. */
-static void
-pair(const KilnGemmTile *t)
-{
-    switch (t->rows) {
-        PAIR_CASE(1, 4)
-        PAIR_CASE(2, 2)
-        PAIR_CASE(3, 2)
-        PAIR_CASE(4, 1)
-    }
 }
 #endif
 

@@ -186,7 +186,7 @@ static void
 check_edges(KilnCpuIsa isa)
 {
     static const int64_t ms[] = { 0, 1, 2, 3, 4, 5, 6, 7, 13, 14, 15, 29 };
-    static const int64_t ns[] = { 0, 1, 7, 8, 15, 16, 17, 31, 32, 33, 65, 95 };
+    static const int64_t ns[] = { 0, 1, 5, 7, 8, 9, 15, 16, 17, 31, 32, 33, 65, 95 };
     static const int64_t ks[] = { 0, 1, 7, 8, 19 };
     if (!may_run(isa))
         return;
@@ -298,6 +298,41 @@ Test(cpu_gemm, batch)
             continue;
         check_batch(isa, false);
         check_batch(isa, true);
+    }
+}
+
+/* The last of @n columns alone behind a vector, and with others beside it. */
+static void
+check_column_alone(KilnCpuIsa isa, int64_t m, int64_t n, int64_t k)
+{
+    KilnCpuGemm many = kiln_cpu_gemm_dense(m, n + 3, k);
+    many.isa = isa;
+    KilnCpuGemm alone = many;
+    alone.n = n;
+    float *a = exact_memory(4 * m * k), *b = exact_memory(4 * k * (n + 3));
+    float *whole = exact_memory(4 * m * (n + 3)), *part = exact_memory(4 * m * (n + 3));
+    for (int64_t i = 0; i < m * k; i++)
+        a[i] = sinf((float)i);
+    for (int64_t i = 0; i < k * (n + 3); i++)
+        b[i] = cosf((float)i);
+    KilnCpuGemmArgs args = { .a = a, .b = b, .out = whole, .threads = 1 };
+    run(&many, &args, m * k, k * (n + 3));
+    args.out = part;
+    run(&alone, &args, m * k, k * (n + 3));
+    for (int64_t i = 0; i < m; i++)
+        cr_assert_eq(memcmp(part + i * (n + 3), whole + i * (n + 3), (size_t)(4 * n)), 0,
+                     "row %ld of %ld x %ld x %ld, isa %d", i, m, n, k, (int)isa);
+    free(a), free(b), free(whole), free(part);
+}
+
+Test(cpu_gemm, a_column_alone_has_the_bits_of_a_vector)
+{
+    static const int64_t vectors[] = {
+        [KILN_CPU_ISA_PORTABLE] = 4, [KILN_CPU_ISA_AVX2] = 8, [KILN_CPU_ISA_AVX512] = 16
+    };
+    for (KilnCpuIsa isa = KILN_CPU_ISA_PORTABLE; isa <= KILN_CPU_ISA_AVX512; isa++) {
+        for (int64_t m = 1; may_run(isa) && m <= 30; m++)
+            check_column_alone(isa, m, vectors[isa] + 1, 19);
     }
 }
 

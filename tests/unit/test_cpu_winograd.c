@@ -33,6 +33,8 @@ static const Case cases[] = {
     { 2, 9, 33, 70, 4, { 1, 1 }, { 1, 1 } },    /* a tile a row, several groups of panels */
     { 1, 24, 70, 60, 60, { 1, 1 }, { 1, 1 } },  /* 15 vectors: parts of several rounds, and a rest */
     { 1, 24, 210, 60, 60, { 1, 1 }, { 1, 1 } }, /* so many channels that four threads share three */
+    { 1, 24, 210, 28, 28, { 1, 1 }, { 1, 1 } }, /* a tile alone in the last vector, all for all */
+    { 1, 300, 40, 66, 4, { 1, 1 }, { 1, 1 } },  /* the same behind one vector, depth in two blocks */
     { 3, 6, 30, 21, 26, { 1, 1 }, { 1, 1 } },   /* images before parts of images */
     { 1, 3, 4, 24, 20, { 1, 1 }, { 1, 1 } },    /* the last 16 go round two corners, two repeat */
     { 1, 3, 4, 20, 20, { 1, 1 }, { 1, 1 } },    /* the last 8 repeat */
