@@ -59,13 +59,16 @@ rg_activation(RandomGraph *g, KilnValue *x)
     return rg_add(g, KILN_OP_clip, NULL, 1, 3, operands);
 }
 
-/* What broadcasts to @y: along one dim, all of them, none, or another value of the graph. */
+/* What broadcasts to @y: along one dim, all of them, none, or another value of the graph; or a
+ * constant of its shape. */
 static KilnValue *
 partner(RandomGraph *g, KilnValue *y)
 {
     KilnType type = y->type;
     int only = type.rank ? rg_below(g, type.rank) : 0, drop = rg_one_in(g, 2) ? only : 0;
-    switch (rg_below(g, 6)) {
+    switch (rg_below(g, 7)) {
+    case 6:
+        return rg_weight(g, type.rank, type.dims, 3);
     case 0:
         return rg_scalar(g, 0.75);
     case 1:
@@ -310,6 +313,8 @@ branches(RandomGraph *g, KilnValue *x)
         KilnValue *y = rg_one_in(g, 8) ? x : kept(g, x, joined ? some_channels(g) : outputs);
         ends[i] = y && rg_one_in(g, 2) ? rg_activation(g, y) : y;
         ends[i] = ends[i] && rg_one_in(g, 4) ? kept(g, ends[i], ends[i]->type.dims[1]) : ends[i];
+        if (ends[i] && rg_one_in(g, 8))
+            ends[i] = rg_weight(g, ends[i]->type.rank, ends[i]->type.dims, 3);
         if (!ends[i])
             return;
     }
