@@ -56,7 +56,8 @@ takes_pool(const KilnNode *node)
     return node->op != KILN_OP_average_pool || !kiln_attrs(node, average_pool)->ceil_mode;
 }
 
-/* One operand has the shape of the result, the other that or one that broadcasts to it. */
+/* One operand has the shape of the result, the other that or one that broadcasts to it. What is
+ * subtracted from does not. */
 static bool
 takes_binary(const KilnNode *node)
 {
@@ -68,7 +69,8 @@ takes_binary(const KilnNode *node)
         if (type->rank == 0 || type->rank > 5)
             return false;
     }
-    return same && node->n_operands == 2;
+    bool whole = node->op != KILN_OP_sub || kiln_type_same_shape(&node->operands[0].value->type, y);
+    return same && whole && node->n_operands == 2;
 }
 
 static bool

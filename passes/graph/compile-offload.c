@@ -12,9 +12,9 @@
  *   take-back a constant was to be packed for the region, and the pack was not folded: the region
  *             reads it plain, and packs it when it is bound
  *   custom    the vendor refused one operator of several: that is computed by own kernels among the
- *             vendor's, as a custom_op, and the region is compiled again
- *   split     own kernels cannot be among them: that operator stands inline, and the rest is two
- *             regions, compiled in their turn
+ *             vendor's, as a custom_op, all that are like it with it, and the region is compiled
+ * again split     own kernels cannot be among them: that operator stands inline, and the rest is
+ * two regions, compiled in their turn
  *
  *      %y = vendor.graph @r0(%x, …) {        %a = vendor.graph @r0.1(%x, …) {…}
  *        … %a …                        =>    %b = lrn(%a)
@@ -197,21 +197,74 @@ put_inline(const Compiler *compiler, KilnNode *node, const char *why)
     return kiln_node_inline(node, attrs->body, compiler->error);
 }
 
+static bool
+has_equal_types(const KilnNode *a, const KilnNode *b)
+{
+    bool equal = a->n_operands == b->n_operands && a->n_results == b->n_results;
+    for (uint32_t i = 0; equal && i < a->n_operands; i++) {
+        const KilnValue *x = a->operands[i].value, *y = b->operands[i].value;
+        equal = !x == !y && (!x || kiln_type_equal(&x->type, &y->type));
+    }
+    for (uint32_t r = 0; equal && r < a->n_results; r++)
+        equal = kiln_type_equal(&a->results[r].type, &b->results[r].type);
+    return equal;
+}
+
+/* The same operator on the same types. */
+static bool
+is_alike(const KilnNode *a, const KilnNode *b)
+{
+    const KilnOpInfo *op = kiln_op_info(a->op);
+    return a->op == b->op && has_equal_types(a, b) &&
+           kiln_attrs_equal(op->attrs, op->n_attrs, a->attrs, b->attrs);
+}
+
+/* The vendor would refuse those like @refused in their turn, and compile the region as often. */
+static GPtrArray *
+find_alike(const Compiler *compiler, const KilnFunction *body, KilnNode *refused)
+{
+    GPtrArray *alike = g_ptr_array_new();
+    g_ptr_array_add(alike, refused);
+    kiln_foreach_node (node, body) {
+        if (node != refused && is_alike(node, refused) &&
+            kiln_merge_may_be_custom(compiler->target, node))
+            g_ptr_array_add(alike, node);
+    }
+    return alike;
+}
+
+static gboolean
+wrap_all(Compiler *compiler, const KilnNode *region, const GPtrArray *nodes, const char *why)
+{
+    const char *callee = kiln_attrs(region, vendor_graph)->callee;
+    if (!compiler->number)
+        compiler->number =
+            kiln_offload_next_number(region->function->module, KILN_OP_custom_op, 'c');
+    for (guint i = 0; i < nodes->len; i++) {
+        KilnNode *node = g_ptr_array_index(nodes, i);
+        kiln_pass_note(compiler->context, "custom", "@%s: @c%u for %s", callee, compiler->number,
+                       i ? kiln_node_label(node) : why);
+        if (!kiln_merge_wrap(node, compiler->number++, compiler->error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
 /* Region @node without @refused, which is in its body. */
 static gboolean
 leave_out(Compiler *compiler, KilnNode *node, KilnNode *refused, const char *why)
 {
     const KilnAttrs_vendor_graph *attrs = kiln_attrs(node, vendor_graph);
     g_autofree KilnPart *parts = kiln_offload_parts(attrs->body, refused);
+    bool custom = may_be_custom(compiler, refused);
+    g_autoptr(GPtrArray) alike = find_alike(compiler, attrs->body, refused);
+    for (guint i = 1; custom && i < alike->len; i++)
+        parts[((const KilnNode *)g_ptr_array_index(alike, i))->id] = KILN_PART_INLINE;
     if (!is_worth_it(compiler, node, parts))
         return put_inline(compiler, node, why);
-    if (!may_be_custom(compiler, refused))
+    if (!custom)
         return split(compiler, node, parts, why);
-    if (!compiler->number)
-        compiler->number = kiln_offload_next_number(node->function->module, KILN_OP_custom_op, 'c');
-    kiln_pass_note(compiler->context, "custom", "@%s: @c%u for %s", attrs->callee, compiler->number,
-                   why);
-    return kiln_merge_wrap(refused, compiler->number++, compiler->error) && compile(compiler, node);
+    return wrap_all(compiler, node, alike, why) && compile(compiler, node);
 }
 
 static gboolean
