@@ -219,31 +219,42 @@ make_in_layout(Builder *builder, const Conv *conv, PostOps *post, Layout layout,
     return kiln_onednn_add_own(builder, post, result.slot);
 }
 
-/* The layout of the region first, then whatever there is. */
+/* The layout of the region first, then whatever there is. As make_in_layout(). */
+static bool
+make(Builder *builder, const Conv *conv, PostOps *post, bool *out_made)
+{
+    Layout layouts[] = { builder->layout, LAYOUT_CHANNELS_LAST, LAYOUT_BLOCKED };
+    for (size_t i = 0; i < G_N_ELEMENTS(layouts); i++) {
+        *out_made = false;
+        if (i > 0 && layouts[i] == builder->layout)
+            continue;
+        /* Nor does the library add one number to a block that is not full. */
+        if (has_bias_behind(conv) && conv->y->type.dims[1] == 1 && layouts[i] == LAYOUT_BLOCKED)
+            continue;
+        if (!make_in_layout(builder, conv, post, layouts[i], out_made))
+            return false;
+        if (*out_made)
+            return true;
+    }
+    return true;
+}
+
+/* What the library has no implementation with behind it is a step of its own. */
 static bool
 build(Builder *builder, const Conv *conv)
 {
     PostOps post = { .result = conv->y };
     /* The bias of a transposed convolution is a binary step, which leaves out what follows it where
      * channels do not fill the last block. */
-    bool whole = conv->y->type.dims[1] % kiln_onednn_block() == 0;
+    bool whole = conv->y->type.dims[1] % kiln_onednn_block() == 0, made = false;
     if (!conv->transposed || (has_bias_behind(conv) && whole))
         post = kiln_onednn_absorb(builder, conv->y, !conv->transposed);
-    Layout layouts[] = { builder->layout, LAYOUT_CHANNELS_LAST, LAYOUT_BLOCKED };
-    for (size_t i = 0; i < G_N_ELEMENTS(layouts); i++) {
-        bool made = false;
-        if (i > 0 && layouts[i] == builder->layout)
-            continue;
-        /* Nor does the library add one number to a block that is not full. */
-        if (has_bias_behind(conv) && conv->y->type.dims[1] == 1 && layouts[i] == LAYOUT_BLOCKED)
-            continue;
-        if (!make_in_layout(builder, conv, &post, layouts[i], &made))
+    do {
+        if (!make(builder, conv, &post, &made))
             return false;
-        if (made)
-            return true;
-    }
-    return kiln_throw(builder->error, KILN_ERROR_UNSUPPORTED,
-                      "oneDNN has no implementation for it that is allowed");
+    } while (!made && kiln_onednn_release(builder, conv->y, &post));
+    return made || kiln_throw(builder->error, KILN_ERROR_UNSUPPORTED,
+                              "oneDNN has no implementation for it that is allowed");
 }
 
 bool

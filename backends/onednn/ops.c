@@ -101,28 +101,36 @@ is_row(const KilnType *type, int64_t columns)
            type->dims[type->rank - 1] == columns;
 }
 
-static bool
-add_product(Builder *builder, const Product *product, PostOps *post)
+/* NULL where the library has none with @post behind it. */
+static dnnl_primitive_desc_t
+choose_product(const Builder *builder, const Product *product, const PostOps *post,
+               const char **out_name)
 {
     dnnl_memory_desc_t b = product->b_md, bias = { 0 };
-    bool constant = kiln_onednn_is_constant(builder, product->b);
-    if (constant)
+    if (kiln_onednn_is_constant(builder, product->b))
         b.format_kind = dnnl_format_kind_any;
-    if (product->bias) {
+    if (product->bias)
         bias = as_matrix(&product->bias->type);
-    }
     dnnl_matmul_desc_t op;
-    if (!kiln_onednn_check(dnnl_matmul_desc_init(&op, &product->a_md, &b,
-                                                 product->bias ? &bias : NULL, &product->y_md),
-                           "matmul", builder->error))
-        return false;
-    const char *name = "";
+    if (dnnl_matmul_desc_init(&op, &product->a_md, &b, product->bias ? &bias : NULL,
+                              &product->y_md) != dnnl_success)
+        return NULL;
     dnnl_primitive_attr_t attr = kiln_onednn_attr(post, false);
-    dnnl_primitive_desc_t pd = attr ? kiln_onednn_choose(&op, attr, &name) : NULL;
+    dnnl_primitive_desc_t pd = attr ? kiln_onednn_choose(&op, attr, out_name) : NULL;
     if (attr)
         dnnl_primitive_attr_destroy(attr);
-    if (!pd)
-        return throw_none(builder, "matmul");
+    return pd;
+}
+
+/* @pd is taken over. */
+static bool
+add_product(Builder *builder, const Product *product, const PostOps *post, dnnl_primitive_desc_t pd,
+            const char *name)
+{
+    dnnl_memory_desc_t b, bias = { 0 };
+    bool constant = kiln_onednn_is_constant(builder, product->b);
+    if (product->bias)
+        bias = as_matrix(&product->bias->type);
     g_autoptr(GArray) args = g_array_new(FALSE, FALSE, sizeof(StepArg));
     dnnl_memory_desc_t a = kiln_onednn_plain(&product->a->type);
     dnnl_memory_desc_t plain_b = kiln_onednn_plain(&product->b->type);
@@ -170,10 +178,12 @@ kiln_onednn_build_product(Builder *builder, const KilnInstr *instr)
     if (product.bias && !is_row(&product.bias->type, columns))
         return kiln_throw(builder->error, KILN_ERROR_UNSUPPORTED, "a bias of other shape");
     PostOps post = kiln_onednn_absorb(builder, product.y, true);
-    if (!flatten_post(&product, &post))
-        return kiln_throw(builder->error, KILN_ERROR_UNSUPPORTED,
-                          "an operand that is not added to rows");
-    return add_product(builder, &product, &post);
+    const char *name = "";
+    dnnl_primitive_desc_t pd;
+    do
+        pd = flatten_post(&product, &post) ? choose_product(builder, &product, &post, &name) : NULL;
+    while (!pd && kiln_onednn_release(builder, product.y, &post));
+    return pd ? add_product(builder, &product, &post, pd, name) : throw_none(builder, "matmul");
 }
 
 /* --- pools --- */

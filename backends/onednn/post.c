@@ -141,6 +141,7 @@ kiln_onednn_absorb(Builder *builder, const KilnBuffer *buffer, bool binaries)
                 !kiln_onednn_is_available(builder, op->other))
                 break;
         }
+        op->instr = next;
         builder->done[next->id] = true;
         post.result = next->operands[0].buffer;
         if (kiln_onednn_own_pays(builder, next)) {
@@ -150,6 +151,18 @@ kiln_onednn_absorb(Builder *builder, const KilnBuffer *buffer, bool binaries)
         post.n++;
     }
     return post;
+}
+
+bool
+kiln_onednn_release(Builder *builder, const KilnBuffer *buffer, PostOps *post)
+{
+    if (!post->own && !post->n)
+        return false;
+    const KilnInstr *last = post->own ? post->own : post->ops[--post->n].instr;
+    post->own = NULL;
+    builder->done[last->id] = false;
+    post->result = post->n ? post->ops[post->n - 1].instr->operands[0].buffer : buffer;
+    return true;
 }
 
 void

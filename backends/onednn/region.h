@@ -217,6 +217,7 @@ typedef struct {
     bool swapped;               /* the further operand is the left one */
     dnnl_memory_desc_t md;      /* how it is to lie */
     dnnl_memory_desc_t seen_as; /* how the operation describes the same bytes */
+    const KilnInstr *instr;     /* what it stands for */
 } PostOp;
 
 typedef struct {
@@ -231,6 +232,8 @@ bool kiln_onednn_elementwise(const KilnInstr *instr, PostOp *out);
 /** What follows @buffer that nothing else reads, @binaries too or only what has no further operand:
  * marks it as done. */
 PostOps kiln_onednn_absorb(Builder *builder, const KilnBuffer *buffer, bool binaries);
+/** The last of @post, behind @buffer, is a step of its own again; false where nothing is left. */
+bool kiln_onednn_release(Builder *builder, const KilnBuffer *buffer, PostOps *post);
 /** Says of the further operands how they are to lie where the result lies in @layout: as it does,
  * or plain where they broadcast. */
 void kiln_onednn_post_layout(PostOps *post, Layout layout);

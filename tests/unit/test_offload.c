@@ -572,6 +572,18 @@ static const Problem problems[] = {
       "  return %y\n}\n"
       "constants {\n" W("w", "f32[16,1,2,1]") W("b", "f32[1]") "}\n",
       1 },
+    { "what the library has no convolution or product with behind it",
+      "graph @f(%x: f32[1,32,7,14], %r: f32[14], %m: f32[20,64], %q: f32[20,1]) {\n"
+      "  %w = const @w : f32[32,32,3,3]\n  %v = const @v : f32[32,32,3,3]\n"
+      "  %u = const @u : f32[64,48]\n"
+      "  %c = conv(%x, %w) {pads=[1,1,1,1]} : f32[1,32,7,14]\n"
+      "  %s = relu(%c) : f32[1,32,7,14]\n  %a = add(%s, %r) : f32[1,32,7,14]\n"
+      "  %d = conv(%a, %v) {pads=[1,1,1,1]} : f32[1,32,7,14]\n"
+      "  %y = mul(%d, %r) : f32[1,32,7,14]\n"
+      "  %p = matmul(%m, %u) : f32[20,48]\n  %n = mul(%p, %q) : f32[20,48]\n"
+      "  %z = relu(%n) : f32[20,48]\n  return %y, %z\n}\n"
+      "constants {\n" W("w", "f32[32,32,3,3]") W("v", "f32[32,32,3,3]") W("u", "f32[64,48]") "}\n",
+      2 },
     { "the logarithm of what is certain",
       "graph @f(%x: f32[64,1]) {\n  %y = log_softmax(%x) : f32[64,1]\n  return %y\n}\n", 0 },
     { "convolution of rank 5",
