@@ -139,7 +139,8 @@ dims_agree(const KilnType *inferred, const KilnType *found)
 /* Which element types an instruction takes is the kernels' business (they take more than ONNX asks
  * for); how its operands' types hang together is not. So where the op refuses an element type, that
  * of operand 0 is taken for f32: everywhere, or, where indices happen to have it too, in operand 0
- * and the first result alone. */
+ * and the first result alone. What is f32 itself is taken for that type then, for the two must not
+ * look alike. */
 typedef enum {
     TYPES_AS_STATED,
     TYPES_F32_EVERYWHERE,
@@ -150,7 +151,11 @@ typedef enum {
 static KilnDType
 taken_for(KilnDType dtype, bool first, KilnDType key, Types types)
 {
-    bool f32 = types == TYPES_F32_EVERYWHERE || (types == TYPES_F32_FIRST && first);
+    if (types == TYPES_AS_STATED)
+        return dtype;
+    if (dtype == KILN_DTYPE_f32)
+        return key;
+    bool f32 = types == TYPES_F32_EVERYWHERE || first;
     return f32 && dtype == key ? KILN_DTYPE_f32 : dtype;
 }
 

@@ -23,6 +23,12 @@ static const Case cases[] = {
     { "rms_normalization", "f16[2,3]; f16[2,3]; f16[3]; f16[2,3]", NULL },
     { "rms_normalization", "f32[2,3]; f32[2,3]; f32[3]; f16[2,3]", "operand 3 (b3): expected f32[2,3], found f16[2,3]" },
     { "rms_normalization", "i32[2,3]; i32[2,3]; i32[3]; i32[2,3]", "floats in front of" },
+    { "layer_normalization", "f32[2,3]; f64[2,3]; f32[3]; f32[3]; _; _; _", "(layer_normalization)" },
+    { "layer_normalization", "f64[2,3]; f64[2,3]; f64[3]; f64[3]; _; _; _", NULL },
+    /* recurrence */
+    { "gru", "f32[4,1,2,4]; _; f32[4,2,3]; f32[1,12,3]; f32[1,12,4]; _; _; _ | {hidden_size=4}", NULL },
+    { "gru", "f32[4,1,2,4]; _; f64[4,2,3]; f32[1,12,3]; f32[1,12,4]; _; _; _ | {hidden_size=4}", "(gru)" },
+    { "gru", "f32[4,1,2,4]; _; i8[4,2,3]; f32[1,12,3]; f32[1,12,4]; _; _; _ | {hidden_size=4}", "(gru)" },
     /* element-wise */
     { "relu", "f32[4]; f32[4]", NULL },
     { "relu", "f32[5]; f32[4]", "operand 0 (b0): expected f32[4], found f32[5]" },
