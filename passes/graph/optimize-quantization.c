@@ -16,8 +16,8 @@
  * requires nothing, preserves nothing; class Q, and E where nothing is rounded twice. What rounds
  * or saturates on the way is part of the meaning: a rescale in the middle of two goes only where no
  * stored value of x ends more than one step elsewhere (all are tried), one before a dequantize only
- * where nothing saturates in it and no quantize follows, and a quantize before a dequantize only
- * under the flag quant-lossy. */
+ * where nothing saturates in it, it rounds by a step of x at most and no quantize follows, and a
+ * quantize before a dequantize only under the flag quant-lossy. */
 #include "passes/rule.h"
 
 #include "passes/literal.h"
@@ -94,6 +94,7 @@ dequantize_directly(KilnMatch *match, KilnPassContext *context, const char *rule
     const KilnType *from = &kiln_match_value(match, "x")->type;
     const KilnType *middle = &kiln_match_node(match, "middle")->results[0].type;
     GUARD(range_included, kiln_quant_holds(middle, from));
+    GUARD(one_step, kiln_quant_steps_fit(middle, from));
     GUARD(stays_real, !is_quantized_again(&kiln_match_root(match)->results[0]));
     return convert_directly(match, context, rule, KILN_OP_dequantize_linear, error);
 }
