@@ -125,7 +125,8 @@ script_text(const KilnOptions *options, const BisectOptions *own)
 {
     return g_strdup_printf(
         "#!/bin/sh\n# Exit status 4: it is shown again.\ncd \"$(dirname \"$0\")\" && "
-        "exec kiln bisect before.kiln --pipeline pipeline.yaml --backend %s%s --prefer %s "
+        "exec \"${KILN:-kiln}\" bisect before.kiln --pipeline pipeline.yaml --backend %s%s "
+        "--prefer %s "
         "--threads %d --mode %s%s --random %" G_GINT64_FORMAT " -o again\n",
         options->backend ? options->backend : "cpu", options->no_offload ? " --no-offload" : "",
         options->prefer ? options->prefer : "speed", options->threads,

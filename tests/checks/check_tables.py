@@ -72,6 +72,12 @@ def check_ops(root):
     for name in sorted(instrs - {"alloc", "dealloc", "view", "call"}):
         if not re.search(rf"KERNEL\w*\({name},", kernels):
             yield f"instrs.def: {name}: expected a row of backends/ref/kernels.def"
+    # Searched by halving: what is out of place is not found.
+    rows = re.findall(r"^ROW\((\w+), +(\d+),", (root / "graph/onnx/opsets.def").read_text(encoding="utf-8"), re.M)
+    keys = [(name, int(since)) for name, since in rows]
+    for before, after in zip(keys, keys[1:]):
+        if before >= after:
+            yield f"opsets.def: {after[0]} {after[1]}: expected in front of {before[0]} {before[1]}, by name and opset"
 
 
 def main(root):
