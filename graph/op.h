@@ -55,7 +55,7 @@ typedef struct {
     int min_operands, max_operands; /* KILN_MANY: no bound */
     int min_results, max_results;
     uint32_t traits;
-    uint32_t shape_operands; /* bit i: operand i decides shapes, axes or counts */
+    uint32_t shape_operands; /* bit i: operand i decides shapes, axes, counts, branches */
     KilnInferFn infer;
     const KilnAttrInfo *attrs;
     uint32_t n_attrs;
@@ -68,7 +68,7 @@ kiln_op_has(KilnOp op, uint32_t traits)
 {
     return (kiln_op_info(op)->traits & traits) == traits;
 }
-/** True where operand @i decides shapes, axes or counts; of any @i, for ops without bound too. */
+/** True where operand @i decides shapes, axes, counts or branches; of any @i, for ops without bound too. */
 static inline bool
 kiln_op_is_shape_operand(KilnOp op, uint32_t i)
 {

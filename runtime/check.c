@@ -93,25 +93,36 @@ has_kernel_by_name(const KilnTarget *target, const KilnNode *node)
     return false;
 }
 
-/* The condition is known once shapes are, and the `if` is gone then. */
-static bool
-is_decided_by_shapes(const KilnNode *node)
+static void
+add_operands(GPtrArray *work, const KilnNode *node)
 {
-    const uint32_t never =
-        KILN_TRAIT_RANDOM | KILN_TRAIT_STATE | KILN_TRAIT_SIDE_EFFECT | KILN_TRAIT_REGION;
+    for (uint32_t i = 0; i < node->n_operands; i++)
+        g_ptr_array_add(work, node->operands[i].value);
+}
+
+/* The condition is known once shapes and inputs are, and the `if` is gone then. */
+static bool
+is_decided_by_inputs(const KilnNode *node)
+{
+    const uint32_t never = KILN_TRAIT_RANDOM | KILN_TRAIT_STATE | KILN_TRAIT_SIDE_EFFECT;
     g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
     g_autoptr(GPtrArray) work = g_ptr_array_new();
-    g_ptr_array_add(work, kiln_node_operand(node, 0));
+    add_operands(work, node);
     while (work->len) {
         const KilnValue *value = g_ptr_array_remove_index(work, work->len - 1);
         if (!value || value->known || !g_hash_table_add(seen, (gpointer)value))
             continue;
-        if (!value->def || (kiln_op_info(value->def->op)->traits & never))
-            return false;
-        if (kiln_op_reads_type_only(value->def->op))
+        const KilnNode *def = value->def;
+        if (!def && ((const KilnArgument *)value)->function->owner)
+            return false; /* of an iteration */
+        if (!def || kiln_op_reads_type_only(def->op))
             continue;
-        for (uint32_t i = 0; i < value->def->n_operands; i++)
-            g_ptr_array_add(work, value->def->operands[i].value);
+        bool region = kiln_op_has(def->op, KILN_TRAIT_REGION);
+        if ((kiln_op_info(def->op)->traits & never) || (region && def->op != KILN_OP_if))
+            return false;
+        add_operands(work, def);
+        kiln_foreach_region (branch, def)
+            add_operands(work, kiln_function_return(branch));
     }
     return true;
 }
@@ -146,7 +157,7 @@ check_node(Check *check, const KilnNode *node)
                                               : "the constant is extern");
         return;
     }
-    if (node->op == KILN_OP_if && is_decided_by_shapes(node))
+    if (node->op == KILN_OP_if && is_decided_by_inputs(node))
         return;
     const char *name = *info->onnx ? info->onnx : info->name;
     g_autofree char *reason = NULL;

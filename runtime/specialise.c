@@ -54,6 +54,13 @@ typedef struct {
 } Slice;
 
 static void
+add_operands(GPtrArray *work, const KilnNode *node)
+{
+    for (uint32_t i = 0; i < node->n_operands; i++)
+        g_ptr_array_add(work, node->operands[i].value);
+}
+
+static void
 mark_backwards(Slice *slice, const KilnValue *from, bool arguments)
 {
     g_autoptr(GPtrArray) work = g_ptr_array_new();
@@ -70,8 +77,9 @@ mark_backwards(Slice *slice, const KilnValue *from, bool arguments)
         KilnNode *node = value->def;
         if (kiln_op_reads_type_only(node->op) || !g_hash_table_add(slice->nodes, node))
             continue;
-        for (uint32_t i = 0; i < node->n_operands; i++)
-            g_ptr_array_add(work, node->operands[i].value);
+        add_operands(work, node);
+        kiln_foreach_region (region, node)
+            add_operands(work, kiln_function_return(region));
     }
 }
 
@@ -89,17 +97,17 @@ mark_shape_operands(Slice *slice, const KilnFunction *function)
     }
 }
 
-/* Behind the shape operands, which take arguments along: what the inputs' values decide is not
- * known when a program is specialised for their shapes. */
+/* Loops come after what shapes and branches hang on: the values of inputs that decide how often one
+ * runs are none that a program is specialised for. */
 static void
-mark_conditions(Slice *slice, const KilnFunction *function)
+mark_loops(Slice *slice, const KilnFunction *function)
 {
     kiln_foreach_node (node, function) {
-        uint32_t n = node->op == KILN_OP_if ? 1 : node->op == KILN_OP_loop ? 2 : 0;
+        uint32_t n = node->op == KILN_OP_loop ? 2 : 0;
         for (uint32_t i = 0; i < n; i++)
             mark_backwards(slice, kiln_node_operand(node, i), false);
         kiln_foreach_region (region, node)
-            mark_conditions(slice, region);
+            mark_loops(slice, region);
     }
 }
 
@@ -110,7 +118,7 @@ slice_init(Slice *slice, const KilnFunction *function)
     slice->nodes = g_hash_table_new(NULL, NULL);
     slice->arguments = g_new0(bool, function->arguments->len + 1);
     mark_shape_operands(slice, function);
-    mark_conditions(slice, function);
+    mark_loops(slice, function);
 }
 
 static void

@@ -4,7 +4,7 @@ fit, and what follows has the rank of the one that is."""
 import struct
 
 from harness import UNSUPPORTED, CliTest, main
-from onnx_writer import BOOL, FLOAT, INT64, chunk, graph_attribute, model, node, tensor, value
+from onnx_writer import BOOL, FLOAT, INT64, chunk, graph_attribute, int_attribute, model, node, tensor, value
 
 
 def integers(name, dims, *numbers):
@@ -40,7 +40,7 @@ def squeeze_model(dims, compare="Equal"):
 
 class Branches(CliTest):
     def shapes_of(self, text):
-        return [line.split()[1] for line in text.splitlines()]
+        return [line.split()[1] for line in text.splitlines() if line.startswith("y:")]
 
     def test_open_shapes_decide_at_the_run(self):
         path = self.write("open.onnx", squeeze_model(["a", "b", "c"]))
@@ -78,15 +78,35 @@ class Branches(CliTest):
         path = self.write("open.onnx", squeeze_model(["a", "b", "c"], "Greater"))
         self.fails(1, message, "run", path, "--random", "1", "--shape", "x=2x3x4")
 
-    def test_values_decide_later(self):
+    def test_values_of_inputs_decide_at_the_run(self):
         """That a branch cannot run is found where it is taken: the model loads, is checked and printed."""
         path = self.write("value.onnx", model([squeeze_if("c", "y")],
                                               [value("x", FLOAT, [2, 3, 4]), value("c", BOOL, [])], [untyped("y")],
                                               [integers("axis", [1], 1), tensor("always", BOOL, [], b"\1")]))
-        self.assertRegex(self.kiln("check", path, status=UNSUPPORTED), r"If .* at outer: .*\n.* 1 not supported")
+        self.assertIn("0 not supported", self.kiln("check", path))
         text = self.kiln("opt", path, "--passes", "empty")
         self.assertIn('unknown() {reason="the_Squeeze (squeeze): operand 0: expected dim 1', text)
         self.assertEqual(self.kiln("opt", self.write("value.kiln", text), "--passes", "empty"), text)
+        for flag, name in ((b"\0", "no.pb"), (b"\1", "yes.pb")):
+            self.write(name, tensor("c", BOOL, [], flag))
+        out = self.kiln("run", path, "--random", "1", "-i", f"c={self.dir / 'no.pb'}")
+        self.assertEqual(self.shapes_of(out), ["f32[2,3,4]"])
+        self.fails(1, ["outer (if): then_branch: the_Squeeze (squeeze): operand 0: expected dim 1 to be 1"],
+                   "run", path, "--random", "1", "-i", f"c={self.dir / 'yes.pb'}")
+
+    def test_values_on_the_way_decide_at_the_run(self):
+        """Branches of different ranks, by the data itself."""
+        branches = [branch("then_branch", "Neg", ["x"]), branch("else_branch", "Squeeze", ["x", "axis"])]
+        nodes = [node("ReduceSum", ["x"], ["s"], attributes=[int_attribute("keepdims", 0)]),
+                 node("Greater", ["s", "zero"], ["c"]), node("If", ["c"], ["r"], attributes=branches),
+                 node("Relu", ["r"], ["y"])]
+        path = self.write("data.onnx", model(nodes, [value("x", FLOAT, [2, 1])], [untyped("y")],
+                                             [integers("axis", [1], 1), tensor("zero", FLOAT, [], bytes(4))]))
+        self.assertIn("0 not supported", self.kiln("check", path))
+        for numbers, expected in (((1, 2), "f32[2,1]"), ((1, -2), "f32[2]")):
+            self.write("x.pb", tensor("x", FLOAT, [2, 1], struct.pack("<2f", *numbers)))
+            out = self.kiln("run", path, "-i", f"x={self.dir / 'x.pb'}")
+            self.assertEqual(self.shapes_of(out), [expected])
 
 
 if __name__ == "__main__":
