@@ -2,6 +2,7 @@
 /* kiln compile: a model as a program on disk, or as an object to link with. */
 #include "tools/command.h"
 #include "tools/object.h"
+#include "tools/overwrite.h"
 #include "tools/trace.h"
 
 #include <stdio.h>
@@ -67,7 +68,9 @@ compile_work(KilnOptions *options, char **operands, void *data, GError **error)
         pipeline ? kiln_options_load(options, operands[0], NULL, error) : NULL;
     KilnCompileOptions given;
     KilnShape *shapes = NULL;
-    if (!model || !kiln_options_compile(options, pipeline, &given, &shapes, error))
+    const char *const outputs[] = { compile->out, NULL };
+    if (!model || !kiln_check_overwrite(model, operands[0], outputs, error) ||
+        !kiln_options_compile(options, pipeline, &given, &shapes, error))
         return KILN_EXIT_FAILED;
     kiln_trace_step(options->progress.trace, "compile", operands[0]);
     g_autoptr(KilnProgram) program = kiln_program_compile(model, &given, error);

@@ -2,6 +2,7 @@
 /* kiln memory: the memory plan, its bounds, and a picture of it. */
 #include "tools/command.h"
 #include "tools/memory_svg.h"
+#include "tools/overwrite.h"
 #include "tools/trace.h"
 
 #include <stdio.h>
@@ -312,7 +313,9 @@ memory_work(KilnOptions *options, char **operands, void *data, GError **error)
     g_autoptr(KilnProgram) program = NULL;
     g_autoptr(KilnModel) model =
         pipeline ? kiln_options_load(options, operands[0], &program, error) : NULL;
-    if (!model)
+    const char *const outputs[] = { memory->csv ? memory->csv : memory->svg,
+                                    memory->csv ? memory->svg : NULL, NULL };
+    if (!model || !kiln_check_overwrite(model, operands[0], outputs, error))
         return KILN_EXIT_FAILED;
     return program ? show_program(memory, options, program, error)
                    : plan_and_show(memory, options, model, pipeline, error);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kiln opt: runs the pipelines and prints what comes out, at either level, in any of the forms. */
-#include "tools/command.h"
+#include "tools/overwrite.h"
 #include "tools/trace.h"
 
 #include "graph/dot.h"
@@ -212,7 +212,10 @@ run(const OptOptions *opt, KilnOptions *options, const char *path, const KilnPip
     g_autoptr(KilnProgram) program = NULL;
     g_autoptr(KilnModel) model = kiln_options_load(options, path, &program, error);
     bool wants_ir = model && (is(opt->stage, "ir") || model->ir_text || opt->print_choices);
-    if (!model || !check_level(opt, model, wants_ir, error))
+    g_autofree char *beside = g_strconcat(opt->out, ".bin", NULL);
+    const char *const outputs[] = { opt->out, beside, NULL };
+    if (!model || !check_level(opt, model, wants_ir, error) ||
+        !kiln_check_overwrite(model, path, outputs, error))
         return FALSE;
     if (program)
         return show_program(opt, options, program, error);

@@ -104,10 +104,12 @@ class Files(CliTest):
         self.assertEqual(self.files(), ["add.kiln", "out.kiln"])
         self.assertEqual((self.dir / "out.kiln").read_text(), ADD)
 
-    def test_over_its_own_source(self):
+    def test_over_another_text_and_its_constants(self):
         self.kiln("opt", MODEL, "--pipeline", "none", "-o", "m.kiln")
         self.kiln("run", "m.kiln", "--random", "1", "-o", "before")
-        self.kiln("opt", "m.kiln", "--pipeline", "none", "-o", "m.kiln")
+        self.kiln("opt", "m.kiln", "--pipeline", "none", "-o", "n.kiln")
+        self.fails(USAGE, "output m.kiln: expected another file than the model", "opt", "m.kiln", "-o", "m.kiln")
+        self.kiln("opt", "n.kiln", "--pipeline", "none", "-o", "m.kiln")
         self.kiln("run", "m.kiln", "--random", "1", "-o", "after")
         self.assertEqual((self.dir / "before/output_0.pb").read_bytes(), (self.dir / "after/output_0.pb").read_bytes())
 

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""No result takes the place of the model it was made of."""
+import os
+
+from harness import RELU, USAGE, CliTest, main
+from onnx_writer import FLOAT, chunk, model, node, number, value
+
+BIG = """graph @f(%x: f32[1,256]) {
+  %w = const @w : f32[256,256]
+  %y = matmul(%x, %w) : f32[1,256]
+  return %y
+}
+constants { @w = file("data.bin", 0, 262144) : f32[256,256] }
+"""
+
+
+def entry(key, text):
+    return chunk(13, chunk(1, key) + chunk(2, text))
+
+
+class Overwrite(CliTest):
+    def refused(self, path, *arguments):
+        before = self.contents()
+        self.fails(USAGE, ["expected another file than", "found "], *arguments)
+        self.assertEqual(self.contents(), before)
+
+    def contents(self):
+        return {name: (self.dir / name).read_bytes() for name in self.files()}
+
+    def ways(self, path):
+        """Other names of one file."""
+        os.symlink(path, self.dir / "symbolic")
+        os.link(path, self.dir / "hard")
+        (self.dir / "folder").mkdir()
+        os.symlink(self.dir, self.dir / "folder" / "back")
+        name = os.path.basename(path)
+        return [path, name, f"./folder/../{name}", f"folder/back/{name}", "symbolic", "hard"]
+
+    def test_the_model(self):
+        path = self.write("relu.kiln", RELU)
+        for way in self.ways(path):
+            with self.subTest(way=way):
+                self.refused(path, "opt", path, "-o", way)
+                self.refused(path, "opt", path, "--emit", "onnx", "-o", way)
+                self.refused(path, "compile", path, "-o", way)
+                self.refused(path, "memory", path, "--svg", way)
+                self.refused(path, "memory", path, "--csv", way)
+
+    def test_objects(self):
+        path = self.write("relu.o", RELU)
+        self.refused(path, "compile", path, "--format", "object", "-o", path)
+
+    def test_external_data_of_a_text(self):
+        data = self.write("data.bin", bytes(262144))
+        path = self.write("big.kiln", BIG)
+        for way in (data, "./data.bin"):
+            self.refused(path, "opt", path, "-o", way)
+            self.refused(path, "compile", path, "-o", way)
+        # `-o F` writes F.bin too.
+        self.refused(path, "opt", path, "-o", "data")
+
+    def test_external_data_of_onnx(self):
+        data = self.write("weights", bytes(16))
+        weight = number(1, 4) + number(2, FLOAT) + chunk(8, "w") + entry("location", "weights") + number(14, 1)
+        path = self.write("external.onnx", model([node("Add", ["x", "w"], ["y"])], [value("x", FLOAT, [4])],
+                                                 [value("y", FLOAT, [4])], [weight]))
+        self.refused(path, "opt", path, "--emit", "onnx", "-o", data)
+        self.refused(path, "compile", path, "-o", data)
+
+    def test_others_are_replaced(self):
+        path = self.write("relu.kiln", RELU)
+        other = self.write("other.kiln", "what was there")
+        self.kiln("opt", path, "-o", other)
+        self.assertNotIn("what was there", (self.dir / "other.kiln").read_text(encoding="utf-8"))
+        self.kiln("opt", path, "-o", "/dev/null")
+
+
+if __name__ == "__main__":
+    main()
