@@ -68,7 +68,8 @@ kiln_op_has(KilnOp op, uint32_t traits)
 {
     return (kiln_op_info(op)->traits & traits) == traits;
 }
-/** True where operand @i decides shapes, axes, counts or branches; of any @i, for ops without bound too. */
+/** True where operand @i decides shapes, axes, counts or branches; of any @i, for ops without bound
+ * too. */
 static inline bool
 kiln_op_is_shape_operand(KilnOp op, uint32_t i)
 {
