@@ -24,10 +24,11 @@ indexed_part(KilnPassContext *context, const char *rule, const KilnNode *node, K
     GUARD(indices_known, indices && indices->n > 0 && node->operands[1].value->type.rank >= 0);
     int axis = kiln_type_axis(&x->type, kiln_attrs(node, gather)->axis);
     int64_t extent = axis < 0 ? -1 : x->type.dims[axis];
-    int64_t first = indices->v[0] + (indices->v[0] < 0 ? extent : 0);
+    int64_t from_end = MAX(extent, 0);
+    int64_t first = indices->v[0] + (indices->v[0] < 0 ? from_end : 0);
     GUARD(in_range, extent >= 0 && first >= 0 && indices->n <= extent - first);
     for (int64_t i = 1; i < indices->n; i++)
-        GUARD(in_a_row, indices->v[i] + (indices->v[i] < 0 ? extent : 0) == first + i);
+        GUARD(in_a_row, indices->v[i] + (indices->v[i] < 0 ? from_end : 0) == first + i);
     *part = (KilnPart){ x, axis, first, first + indices->n };
     return true;
 }
