@@ -13,8 +13,9 @@
  *
  * The vectors of the rest, fewer than parts or all, belong to the last round of every part: each
  * transforms them all and computes a share of their output channels. Images with fewer vectors than
- * threads have rounds that all share: V by all, each group of output channels by one. No sum
- * depends on the cut.
+ * threads have rounds that all share: V by all, each group of output channels by one; so have those
+ * that each thread would transform whole to a V that its own cache does not hold. No sum depends on
+ * the cut.
  */
 #include "backends/cpu/conv_winograd.h"
 
@@ -30,6 +31,8 @@ enum {
     POINTS = KILN_WINOGRAD_POINTS,
     ROUND_TILES = 96,       /* in a round at least */
     GROUP_FLOATS = 1 << 18, /* of M */
+    OWN_FLOATS = 1 << 19,   /* of V, about what stays in a core's own cache: more comes from one
+                               that cores share, whoever wrote it */
     TEAM = 4, /* panels and groups of output channels are so many times a number where they can be:
                  evenly spread over teams of two and four */
     TRANSFORM = 32, /* output channels whose products take as long as transforming their input */
@@ -144,7 +147,7 @@ time_of_parts(const Plan *p, int64_t rest)
 
 /* Images are spread over the team before they are cut. Vectors too few for all are better
  * transformed by each than left to some, unless they are many and output channels are few; so are
- * all vectors of a small image whose last one has a single column. */
+ * all vectors of a small image whose last one has a single column, but where their V is large. */
 static void
 cut_images(Plan *p, int threads)
 {
@@ -158,6 +161,12 @@ cut_images(Plan *p, int threads)
     if (p->parts > 1 && p->vectors <= full &&
         time_of_parts(p, p->vectors) < time_of_parts(p, p->rest))
         p->rest = p->vectors;
+    double v = (double)c->ic * (double)p->vectors * (POINTS * LINE);
+    if (p->rest == p->vectors && v > OWN_FLOATS) {
+        p->shared = true;
+        p->parts = 1;
+        p->rest = 0;
+    }
     int64_t part = ceil_div(p->vectors - p->rest, p->parts);
     p->rounds = part > full ? ceil_div(part, full) : 1;
     p->tiles = LINE * (ceil_div(part, p->rounds) + p->rest);

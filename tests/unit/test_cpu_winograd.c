@@ -35,6 +35,7 @@ static const Case cases[] = {
     { 1, 24, 210, 60, 60, { 1, 1 }, { 1, 1 } }, /* so many channels that four threads share three */
     { 1, 24, 210, 28, 28, { 1, 1 }, { 1, 1 } }, /* a tile alone in the last vector, all for all */
     { 1, 300, 40, 66, 4, { 1, 1 }, { 1, 1 } },  /* the same behind one vector, depth in two blocks */
+    { 1, 480, 40, 66, 4, { 1, 1 }, { 1, 1 } },  /* the same with more channels: threads share V */
     { 3, 6, 30, 21, 26, { 1, 1 }, { 1, 1 } },   /* images before parts of images */
     { 1, 3, 4, 24, 20, { 1, 1 }, { 1, 1 } },    /* the last 16 go round two corners, two repeat */
     { 1, 3, 4, 20, 20, { 1, 1 }, { 1, 1 } },    /* the last 8 repeat */
