@@ -5,6 +5,7 @@
  */
 #include "backends/cpu/broadcast.h"
 
+#include "backends/cpu/extents.h"
 #include "backends/cpu/parallel.h"
 
 enum {
@@ -151,8 +152,8 @@ kiln_cpu_broadcast_run(const KilnCpuBroadcast *b, int threads, KilnCpuRunFn fn, 
     if (w.rows == 0 || n == 0)
         return;
     w.piece = n < TASK_ELEMENTS ? n : TASK_ELEMENTS;
-    w.pieces = (n + w.piece - 1) / w.piece;
+    w.pieces = ceil_div(n, w.piece);
     if (w.pieces == 1)
         w.bundle = TASK_ELEMENTS / w.piece;
-    kiln_cpu_parallel((w.rows * w.pieces + w.bundle - 1) / w.bundle, threads, run_task, &w);
+    kiln_cpu_parallel(ceil_div(w.rows * w.pieces, w.bundle), threads, run_task, &w);
 }

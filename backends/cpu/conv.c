@@ -11,6 +11,7 @@
 #include "backends/cpu/conv_depthwise.h"
 #include "backends/cpu/conv_halo.h"
 #include "backends/cpu/cost.h"
+#include "backends/cpu/extents.h"
 #include "backends/cpu/gemm_core.h"
 #include "backends/cpu/parallel.h"
 
@@ -30,12 +31,6 @@ typedef struct {
     bool swapped;   /* positions are rows, channels are vectorised */
     bool pointwise; /* one tap, every position: the image is a plain matrix */
 } Product;
-
-static int64_t
-times3(const int64_t v[3])
-{
-    return v[0] * v[1] * v[2];
-}
 
 static KilnGemmShape
 shape_of(const Product *p, int64_t images, bool swapped)
@@ -85,7 +80,7 @@ plan_of(const Product *p, int64_t images)
 static int64_t
 offsets_bytes(const Product *p)
 {
-    return p->pointwise ? 0 : (p->depth * 8 + 63) / 64 * 64;
+    return p->pointwise ? 0 : round_up(p->depth * 8, KILN_CPU_LINE);
 }
 
 /* Bytes of the halo copies of one round; false when no number can say it. */

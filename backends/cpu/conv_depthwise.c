@@ -9,6 +9,7 @@
 #include "backends/cpu/conv_halo.h"
 #include "backends/cpu/conv_kernel.h"
 #include "backends/cpu/cost.h"
+#include "backends/cpu/extents.h"
 #include "backends/cpu/parallel.h"
 
 #include <string.h>
@@ -27,18 +28,6 @@ typedef struct {
     float *scratch;
     int64_t channels, tasks; /* of all images */
 } Job;
-
-static int64_t
-times3(const int64_t v[3])
-{
-    return v[0] * v[1] * v[2];
-}
-
-static int64_t
-aligned(int64_t floats)
-{
-    return (floats + 15) / 16 * 16;
-}
 
 /* The stride of a 3 × 3 kernel that the plane kernel runs over the image itself; 0 of others. */
 static int
@@ -74,11 +63,13 @@ kiln_conv_depthwise_scratch_size(const KilnCpuConv *conv, int threads)
     KilnHalo halo = halo_of(conv);
     int64_t taps = times3(conv->kernel), floats = 0, total;
     int64_t teams = threads > 1 ? threads : 1;
-    bool too_big = !halo.direct && __builtin_add_overflow(halo.plane, 15 + aligned(taps), &floats);
+    bool too_big =
+        !halo.direct &&
+        __builtin_add_overflow(halo.plane, 15 + round_up(taps, KILN_CPU_LINE_FLOATS), &floats);
     if (halo.direct)
-        floats = aligned(taps);
+        floats = round_up(taps, KILN_CPU_LINE_FLOATS);
     too_big |= __builtin_mul_overflow(floats, 4 * teams, &total);
-    too_big |= __builtin_add_overflow(total, 4 * aligned(2 * taps), &total);
+    too_big |= __builtin_add_overflow(total, 4 * round_up(2 * taps, KILN_CPU_LINE_FLOATS), &total);
     return too_big ? INT64_MAX : total;
 }
 
@@ -87,7 +78,8 @@ kiln_depthwise_terms(const KilnCpuConv *conv, double terms[KILN_CPU_TERMS])
 {
     double planes = (double)conv->batch * (double)conv->oc;
     double rows = planes * (double)conv->out[0] * (double)conv->out[1];
-    double products = rows * (double)(times3(conv->kernel) * (aligned(conv->out[2]) / 16));
+    double products =
+        rows * (double)(times3(conv->kernel) * ceil_div(conv->out[2], KILN_CPU_LINE_FLOATS));
     bool own = stride_of_3x3(conv) != 0;
     terms[0] = own ? products : 0;
     terms[1] = own ? 0 : products;
@@ -160,11 +152,11 @@ kiln_conv_depthwise_run(const KilnCpuConv *conv, const KilnCpuConvArgs *args)
                 .args = args,
                 .halo = halo_of(conv),
                 .kernels = kiln_conv_kernels(conv->isa, conv->out[2]),
-                .taps = aligned(times3(conv->kernel)) };
-    job.plane = job.halo.direct ? 0 : aligned(job.halo.plane);
+                .taps = round_up(times3(conv->kernel), KILN_CPU_LINE_FLOATS) };
+    job.plane = job.halo.direct ? 0 : round_up(job.halo.plane, KILN_CPU_LINE_FLOATS);
     int64_t *offsets = (int64_t *)(void *)args->scratch;
     job.offsets = offsets;
-    job.scratch = args->scratch + aligned(2 * times3(conv->kernel));
+    job.scratch = args->scratch + round_up(2 * times3(conv->kernel), KILN_CPU_LINE_FLOATS);
     int64_t t[3];
     for (t[0] = 0; t[0] < conv->kernel[0]; t[0]++) {
         for (t[1] = 0; t[1] < conv->kernel[1]; t[1]++) {

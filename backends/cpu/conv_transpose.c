@@ -9,6 +9,7 @@
 
 #include "backends/cpu/conv_kernel.h"
 #include "backends/cpu/cost.h"
+#include "backends/cpu/extents.h"
 #include "backends/cpu/parallel.h"
 
 #include <string.h>
@@ -24,12 +25,6 @@ typedef struct {
     int64_t channels;        /* outputs of a group */
     int64_t block;           /* channels at a time */
 } Blocks;
-
-static int64_t
-times3(const int64_t v[3])
-{
-    return v[0] * v[1] * v[2];
-}
 
 static Blocks
 blocks_of(const KilnCpuConv *c)
@@ -226,7 +221,7 @@ run_group(const Blocks *b, const KilnCpuConvArgs *args, int64_t image, int64_t g
 {
     const KilnCpuConv *c = b->conv;
     int64_t inputs = c->ic / c->groups, outputs = times3(c->out);
-    int64_t part_floats = (b->block * b->taps * b->positions + 15) / 16 * 16;
+    int64_t part_floats = round_up(b->block * b->taps * b->positions, KILN_CPU_LINE_FLOATS);
     const char *weights = args->weights;
     weights +=
         c->weights_packed ? group * group_pack_size(b) : 4 * group * inputs * b->channels * b->taps;
@@ -253,7 +248,7 @@ run_group(const Blocks *b, const KilnCpuConvArgs *args, int64_t image, int64_t g
                           .ways = gemm_args.scratch,
                           .pitch = way_pitch(c),
                           .kernels = kiln_conv_kernels(c->isa, c->out[2]) };
-        int64_t tasks = (job.rows + GATHER_ROWS - 1) / GATHER_ROWS;
+        int64_t tasks = ceil_div(job.rows, GATHER_ROWS);
         kiln_cpu_parallel(tasks, args->threads, gather_task, &job);
     }
 }

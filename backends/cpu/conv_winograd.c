@@ -20,6 +20,7 @@
 #include "backends/cpu/conv_winograd.h"
 
 #include "backends/cpu/cost.h"
+#include "backends/cpu/extents.h"
 #include "backends/cpu/gemm_core.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/winograd_kernel.h"
@@ -56,12 +57,6 @@ typedef struct {
     int64_t v_point, m_point; /* floats from one of the 36 matrices to the next */
 } Plan;
 
-static int64_t
-round_up(int64_t n, int64_t to)
-{
-    return (n + to - 1) / to * to;
-}
-
 bool
 kiln_winograd_supports(const KilnCpuConv *c)
 {
@@ -78,12 +73,6 @@ point_pitch(int64_t channels, int64_t tiles)
 {
     int64_t lines = channels * tiles / LINE;
     return (lines | 1) * LINE;
-}
-
-static int64_t
-ceil_div(int64_t n, int64_t by)
-{
-    return (n + by - 1) / by;
 }
 
 /* Channels are spread evenly over panels, and panels over groups. */
@@ -245,8 +234,7 @@ void
 kiln_winograd_pack(const KilnCpuConv *c, const void *src, float *dst, KilnSlice slice)
 {
     Plan p = plan_of(c, 1);
-    int64_t runs = (c->ic + PACKED_RUN - 1) / PACKED_RUN,
-            end = kiln_slice_end(slice, p.panels * runs);
+    int64_t runs = ceil_div(c->ic, PACKED_RUN), end = kiln_slice_end(slice, p.panels * runs);
     for (int64_t at = kiln_slice_begin(slice, p.panels * runs); at < end; at++) {
         int64_t panel = at / runs, k = at % runs * PACKED_RUN;
         pack_run(&p, src, dst, panel, k);

@@ -3,10 +3,11 @@
 
 #include "backends/cpu/costs.h"
 #include "backends/cpu/costs_avx2.h"
+#include "backends/cpu/extents.h"
 #include "backends/cpu/isa.h"
 
 static double
-times3(const int64_t v[3])
+volume(const int64_t v[3])
 {
     return (double)v[0] * (double)v[1] * (double)v[2];
 }
@@ -15,7 +16,7 @@ times3(const int64_t v[3])
 static double
 vectors(int64_t extent)
 {
-    return (double)((extent + 15) / 16);
+    return (double)ceil_div(extent, 16);
 }
 
 static const double *
@@ -49,7 +50,7 @@ set_terms(double terms[KILN_CPU_TERMS], double first, double second, double thir
 int64_t
 kiln_pool_edges(int64_t in, int64_t out, int64_t reach, int64_t stride, int64_t pad)
 {
-    int64_t first = (pad + stride - 1) / stride, end = (in + pad - reach + stride) / stride;
+    int64_t first = ceil_div(pad, stride), end = (in + pad - reach + stride) / stride;
     int64_t inside = (end < out ? end : out) - first;
     return inside > 0 ? out - inside : out;
 }
@@ -72,7 +73,7 @@ kiln_pool_terms(const KilnCpuPoolShape *s, double terms[KILN_CPU_TERMS])
 void
 kiln_global_pool_terms(const KilnCpuPoolShape *s, double terms[KILN_CPU_TERMS])
 {
-    set_terms(terms, 4 * (double)s->planes * times3(s->in), (double)s->planes, 1);
+    set_terms(terms, 4 * (double)s->planes * volume(s->in), (double)s->planes, 1);
 }
 
 void

@@ -3,6 +3,7 @@
  * floats on the stack: nothing else is as big as they are. */
 #include "backends/cpu/gemm_exact.h"
 
+#include "backends/cpu/extents.h"
 #include "backends/cpu/gemm_pack.h"
 #include "backends/cpu/parallel.h"
 
@@ -106,14 +107,14 @@ block_bytes(const KilnGemmPlan *plan, const KilnGemmExactBlock *block, int64_t d
     int64_t gained = groups * (pitch / plan->kernels->vector) - __builtin_popcount(block->raw[0]) -
                      __builtin_popcount(block->raw[1]);
     int64_t bytes = 4 * (depth * pitch - gained * plan->kernels->vector);
-    return (bytes + KILN_GEMM_EXACT_ALIGN - 1) & -KILN_GEMM_EXACT_ALIGN;
+    return round_up(bytes, KILN_GEMM_EXACT_ALIGN);
 }
 
 /* Blocks lie in the order in which they are described. */
 static int64_t
 n_blocks(const KilnGemmPlan *plan)
 {
-    int64_t depths = plan->depth ? (plan->depth - 1) / plan->depth_block + 1 : 0;
+    int64_t depths = plan->depth ? ceil_div(plan->depth, plan->depth_block) : 0;
     return depths * plan->cols.panels;
 }
 
@@ -136,7 +137,7 @@ int64_t
 kiln_gemm_exact_head_size(const KilnGemmPlan *plan)
 {
     int64_t bytes = n_blocks(plan) * (int64_t)sizeof(KilnGemmExactBlock);
-    return (bytes + KILN_GEMM_EXACT_ALIGN - 1) & -KILN_GEMM_EXACT_ALIGN;
+    return round_up(bytes, KILN_GEMM_EXACT_ALIGN);
 }
 
 typedef struct {

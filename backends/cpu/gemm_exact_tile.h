@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The register tile over weights in 28 bits, as a template: a file that includes it has included
- * gemm_tile.h and defined
+ * gemm_tile_cases.h and defined
  *
  *     EXACT                     a vector of 32-bit lanes, of VW of them
  *     EXACT_LOAD(p)             at any address
@@ -221,10 +221,7 @@ ALWAYS_INLINE void
 tile_of_exact(const KilnGemmTile *t, const int vectors, const bool two)
 {
     switch (t->rows) {
-        EXACT_CASE(1, 4)
-        EXACT_CASE(2, 2)
-        EXACT_CASE(3, TILE_ROWS >= 6 ? 2 : 1)
-        EXACT_CASE(4, 1)
+        EVERY_NARROW(EXACT_CASE)
     }
 }
 

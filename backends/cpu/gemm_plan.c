@@ -7,6 +7,7 @@
  * task pass by, the packed blocks of a task stay in the second level. A product too small for eight
  * tasks of a useful size gets four, two or one, which any team divides evenly.
  */
+#include "backends/cpu/extents.h"
 #include "backends/cpu/gemm_core.h"
 
 enum {
@@ -19,24 +20,6 @@ enum {
     REPEAT_FLOATS = 4096,   /* up to this packing it again and again costs less than a start of the
                                team for it */
 };
-
-static int64_t
-ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
-static int64_t
-min_of(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t
-aligned(int64_t floats)
-{
-    return ceil_div(floats, 16) * 16;
-}
 
 const KilnGemmKernels *
 kiln_gemm_kernels(KilnCpuIsa isa)
@@ -113,8 +96,8 @@ kiln_gemm_plan(const KilnGemmShape *s)
     const KilnGemmKernels *k = kiln_gemm_kernels(s->isa);
     KilnGemmPlan p = { .kernels = k, .depth = s->depth, .batch = s->batch, .staged = s->staged };
     p.rows = cut_of(s->rows, ceil_div(s->rows, k->max_rows), s->rows, BLOCK_ROW_PANELS);
-    p.cols = cut_of(s->cols, ceil_div(s->cols, k->max_cols),
-                    ceil_div(s->cols, k->vector) * k->vector, BLOCK_COL_PANELS);
+    p.cols = cut_of(s->cols, ceil_div(s->cols, k->max_cols), round_up(s->cols, k->vector),
+                    BLOCK_COL_PANELS);
     if (s->cols_packed && s->rows <= KILN_GEMM_NARROW_ROWS)
         p.cols.storage = s->storage;
     int64_t blocks = ceil_div(s->depth, KILN_GEMM_MAX_DEPTH);
@@ -128,22 +111,22 @@ kiln_gemm_plan(const KilnGemmShape *s)
     int64_t block_rows = ceil_div(p.rows.panels, p.rows.blocks) * k->max_rows;
     int64_t block_cols = ceil_div(p.cols.panels, p.cols.blocks) * k->max_cols;
     if (p.rows.pack == KILN_GEMM_PACK_WHOLE)
-        p.whole_rows = aligned(p.rows.pitch * p.depth) * p.batch;
+        p.whole_rows = round_up(p.rows.pitch * p.depth, KILN_CPU_LINE_FLOATS) * p.batch;
     if (p.cols.pack == KILN_GEMM_PACK_WHOLE)
-        p.whole_cols = aligned(p.cols.pitch * p.depth) * p.batch;
+        p.whole_cols = round_up(p.cols.pitch * p.depth, KILN_CPU_LINE_FLOATS) * p.batch;
     if (p.rows.pack == KILN_GEMM_PACK_BLOCK)
-        p.task_rows = aligned(block_rows * p.depth_block);
+        p.task_rows = round_up(block_rows * p.depth_block, KILN_CPU_LINE_FLOATS);
     if (p.cols.pack == KILN_GEMM_PACK_BLOCK)
-        p.task_cols = aligned(block_cols * p.depth_block);
+        p.task_cols = round_up(block_cols * p.depth_block, KILN_CPU_LINE_FLOATS);
     if (p.staged || p.kept)
-        p.task_stage = aligned(block_rows * block_cols);
+        p.task_stage = round_up(block_rows * block_cols, KILN_CPU_LINE_FLOATS);
     return p;
 }
 
 int64_t
 kiln_gemm_packed_floats(const KilnGemmPlan *plan, const KilnGemmCut *cut)
 {
-    return aligned(cut->pitch * plan->depth);
+    return round_up(cut->pitch * plan->depth, KILN_CPU_LINE_FLOATS);
 }
 
 int64_t

@@ -31,8 +31,9 @@ bare_tile_of(const KilnGemmTile *t, const int rows)
         sum_tile(t, (Kind){ .rows = rows, .vectors = 2, .sums = 1, .bare = true });
 }
 
-/* Rows whose sums are one for each column. */
+/* Rows whose sums are in parts, with their number; rows whose sums are one for each column. */
 // clang-format off
+#define EVERY_FEW(X) X(1, 4) X(2, 2) X(3, TILE_ROWS >= 6 ? 2 : 1)
 #define EVERY_MANY(X) X(4) EVERY_MANY_6(X) EVERY_MANY_14(X)
 #if TILE_ROWS >= 6
 #define EVERY_MANY_6(X) X(5) X(6)
@@ -44,7 +45,10 @@ bare_tile_of(const KilnGemmTile *t, const int rows)
 #else
 #define EVERY_MANY_14(X)
 #endif
-#define MANY_CASE(n) case n: tile_of(t, n, 1); break;
+/* The rows that narrow storages and pairs have, summed as tile() does. */
+#define EVERY_NARROW(X) EVERY_FEW(X) X(4, 1)
+#define FEW_CASE(n, sums) case n: tile_of(t, n, sums); break;
+#define MANY_CASE(n) FEW_CASE(n, 1)
 #define BARE_CASE(n) case n: bare_tile_of(t, n); break;
 #define EDGE_CASE(n, bare_sums)                                                                    \
     case n:                                                                                        \
@@ -64,15 +68,7 @@ tile(const KilnGemmTile *t)
         return;
     }
     switch (t->rows) {
-    case 1:
-        tile_of(t, 1, 4);
-        break;
-    case 2:
-        tile_of(t, 2, 2);
-        break;
-    case 3:
-        tile_of(t, 3, TILE_ROWS >= 6 ? 2 : 1);
-        break;
+        EVERY_FEW(FEW_CASE)
         EVERY_MANY(MANY_CASE)
     }
 }
@@ -108,10 +104,7 @@ ALWAYS_INLINE void
 tile_narrow(const KilnGemmTile *t, const int vectors, const KilnGemmStorage storage)
 {
     switch (t->rows) {
-        NARROW_CASE(1, 4)
-        NARROW_CASE(2, 2)
-        NARROW_CASE(3, TILE_ROWS >= 6 ? 2 : 1)
-        NARROW_CASE(4, 1)
+        EVERY_NARROW(NARROW_CASE)
     }
 }
 
@@ -140,10 +133,7 @@ static void
 pair(const KilnGemmTile *t)
 {
     switch (t->rows) {
-        PAIR_CASE(1, 4)
-        PAIR_CASE(2, 2)
-        PAIR_CASE(3, 2)
-        PAIR_CASE(4, 1)
+        EVERY_NARROW(PAIR_CASE)
     }
 }
 #endif

@@ -3,6 +3,7 @@
  * time. The scores of a block are all that is ever stored of them: a product, softmax in place,
  * another product, each on the one thread that the block runs on. How queries are cut into blocks
  * follows from the shapes. Operands: result, queries, keys, values, mask. */
+#include "backends/cpu/extents.h"
 #include "backends/cpu/gemm.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
@@ -127,7 +128,7 @@ attention_of(const KilnInstr *instr)
     int64_t fit = BLOCK_SCORES / MAX(a.keys, 1), share = a.queries * a.items / TASKS;
     a.rows = CLAMP(MIN(fit, share), BLOCK_ROWS_MIN, BLOCK_ROWS_MAX);
     a.rows = MAX(MIN(a.rows, a.queries), 1);
-    a.blocks = MAX((a.queries + a.rows - 1) / a.rows, 1);
+    a.blocks = MAX(ceil_div(a.queries, a.rows), 1);
     measure(&a);
     return a;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cast between f32 and the types that it meets in models, and among i32, i64 and bool. Operands:
  * result, data. */
+#include "backends/cpu/extents.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/strided.h"
@@ -61,6 +62,6 @@ kiln_cpu_cast(const KilnKernelArgs *args)
                .n = kiln_type_elements(to),
                .to_size = kiln_dtype_size(to->dtype),
                .from_size = kiln_dtype_size(from->dtype) };
-    kiln_cpu_parallel((c.n + TASK_ELEMENTS - 1) / TASK_ELEMENTS, args->threads, run_task, &c);
+    kiln_cpu_parallel(ceil_div(c.n, TASK_ELEMENTS), args->threads, run_task, &c);
     return NULL;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* copy: the bytes of one buffer into another of as many bytes. Operands: result, data. */
+#include "backends/cpu/extents.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/rows.h"
@@ -56,6 +57,6 @@ kiln_cpu_copy(const KilnKernelArgs *args)
     }
     Copy c = { args->data[0], args->data[1], kiln_type_bytes(cpu_type(args->instr, 0)) };
     if (c.to != c.from) /* in place there is nothing to move */
-        kiln_cpu_parallel((c.bytes + TASK_BYTES - 1) / TASK_BYTES, args->threads, run_task, &c);
+        kiln_cpu_parallel(ceil_div(c.bytes, TASK_BYTES), args->threads, run_task, &c);
     return NULL;
 }

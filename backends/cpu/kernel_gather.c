@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gather and gather_elements of any element type. All indices are checked before anything is moved;
  * negative ones count from the end. Operands: result, data, indices. */
+#include "backends/cpu/extents.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
 
@@ -113,8 +114,7 @@ kiln_cpu_gather(const KilnKernelArgs *args)
     g.n = kiln_type_elements(cpu_type(args->instr, 2));
     g.rows = g.row > 0 ? outer * g.n : 0;
     g.rows_per_task = g.row > 0 && g.row < TASK_BYTES ? TASK_BYTES / g.row : 1;
-    kiln_cpu_parallel((g.rows + g.rows_per_task - 1) / g.rows_per_task, args->threads, gather_task,
-                      &g);
+    kiln_cpu_parallel(ceil_div(g.rows, g.rows_per_task), args->threads, gather_task, &g);
     return NULL;
 }
 
@@ -192,7 +192,6 @@ kiln_cpu_gather_elements(const KilnKernelArgs *args)
     e.n = indices->dims[indices->rank - 1];
     e.rows = total / e.n;
     e.rows_per_task = e.n * e.size < TASK_BYTES ? TASK_BYTES / (e.n * e.size) : 1;
-    kiln_cpu_parallel((e.rows + e.rows_per_task - 1) / e.rows_per_task, args->threads,
-                      elements_task, &e);
+    kiln_cpu_parallel(ceil_div(e.rows, e.rows_per_task), args->threads, elements_task, &e);
     return NULL;
 }

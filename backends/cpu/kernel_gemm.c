@@ -3,6 +3,7 @@
  * operand is packed where it is a constant without batch dims, and may be stored in 16 bits.
  * Operands: result, A, B, of gemm the bias, the residual. */
 #include "backends/cpu/cost.h"
+#include "backends/cpu/extents.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/kernel_tail.h"
 
@@ -64,7 +65,7 @@ packs_right(const KilnInstr *instr, const KilnCpuGemm *g)
 static int64_t
 packed_matrix(const KilnCpuGemm *g)
 {
-    return (kiln_cpu_gemm_pack_b_size(g) + 63) / 64 * 64;
+    return round_up(kiln_cpu_gemm_pack_b_size(g), KILN_CPU_LINE);
 }
 
 /* A right operand that is not known to be constant may still be packed when the program is bound.

@@ -2,6 +2,7 @@
 /* grid_sample of f32 in up to three dims, where a position is made of no more than 16 elements. A
  * block of positions has a table of these elements and their weights, which all channels share.
  * Operands: result, data, grid. */
+#include "backends/cpu/extents.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
 
@@ -133,7 +134,7 @@ sample_task(const void *data, int64_t task, int thread)
     (void)thread;
     const Sampler *s = data;
     int64_t picture = task / s->blocks, first = task % s->blocks * BLOCK;
-    int n = (int)(s->positions - first < BLOCK ? s->positions - first : BLOCK);
+    int n = (int)min_of(s->positions - first, BLOCK);
     const float *position = s->grid + (picture * s->positions + first) * s->dims;
     Table table;
     for (int i = 0; i < n; i++)
@@ -205,7 +206,7 @@ kiln_cpu_grid_sample(const KilnKernelArgs *args)
         return NULL;
     if (s.size == 0)
         return "there is nothing to sample";
-    s.blocks = (s.positions + BLOCK - 1) / BLOCK;
+    s.blocks = ceil_div(s.positions, BLOCK);
     kiln_cpu_parallel(in->dims[0] * s.blocks, args->threads, sample_task, &s);
     return NULL;
 }

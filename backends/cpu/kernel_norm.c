@@ -4,6 +4,7 @@
  * left over. The statistics of a run are taken before its first element is written. */
 #include "backends/cpu/cost.h"
 #include "backends/cpu/elementwise.h"
+#include "backends/cpu/extents.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/reduce.h"
@@ -51,7 +52,7 @@ run_all(const KilnKernelArgs *args, Norm *n, KilnCpuTask task)
     n->in = args->data[1];
     n->out = args->data[0];
     n->bundle = MAX(1, TASK_FLOATS / MAX(1, n->length));
-    kiln_cpu_parallel((n->runs + n->bundle - 1) / n->bundle, args->threads, task, n);
+    kiln_cpu_parallel(ceil_div(n->runs, n->bundle), args->threads, task, n);
 }
 
 typedef struct {

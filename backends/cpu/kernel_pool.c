@@ -9,6 +9,7 @@
  * result, data. */
 #include "backends/cpu/cost.h"
 #include "backends/cpu/elementwise.h"
+#include "backends/cpu/extents.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/reduce.h"
@@ -89,7 +90,7 @@ row_floats(const Pool *p)
 {
     const int64_t reach = (p->out[2] + SLACK) * p->stride[2] + p->kernel[2] * p->dilation[2];
     const int64_t row = MAX(reach, p->pad[2] + p->in[2]);
-    return (row + 15) / 16 * 16;
+    return round_up(row, KILN_CPU_LINE_FLOATS);
 }
 
 /* What changes no sum and no maximum, and no sign of a zero. */
@@ -328,7 +329,7 @@ static void
 find_inside(Run *r)
 {
     const Pool *p = &r->p;
-    const int64_t first = (p->pad[2] + p->stride[2] - 1) / p->stride[2];
+    const int64_t first = ceil_div(p->pad[2], p->stride[2]);
     const int64_t safe_end = windows_within(p, 2, p->in[2] - (p->stride[2] - 1));
     const int64_t end = windows_within(p, 2, p->in[2]);
     const bool flat = p->kernel[0] == 1 && p->in[0] == 1 && p->out[0] == 1 && p->pad[0] == 0;
@@ -346,7 +347,7 @@ find_inside(Run *r)
     r->reach = first * p->stride[2] - p->pad[2] +
                MAX(end - first, reducers->vector) * p->stride[2] +
                (p->kernel[2] - 1) * p->dilation[2];
-    r->top = MAX(0, (p->pad[1] + p->stride[1] - 1) / p->stride[1]);
+    r->top = MAX(0, ceil_div(p->pad[1], p->stride[1]));
     r->bottom = windows_within(p, 1, p->in[1]);
 }
 
@@ -364,7 +365,7 @@ size_t
 kiln_cpu_pool_scratch(const KilnInstr *instr, int threads)
 {
     Pool p = pool_of(instr);
-    const int64_t counts = (p.out[2] + 15) / 16 * 16;
+    const int64_t counts = round_up(p.out[2], KILN_CPU_LINE_FLOATS);
     return (size_t)(row_floats(&p) * threads + counts) * sizeof(float);
 }
 
@@ -396,12 +397,12 @@ kiln_cpu_pool(const KilnKernelArgs *args)
     const KilnCpuBinary fold = p->average ? KILN_CPU_BINARY_add : KILN_CPU_BINARY_max;
     r.fold = kiln_cpu_rows(KILN_CPU_ISA_AUTO)->binary[fold][KILN_CPU_NONE_FIXED];
     r.row = row_floats(p);
-    r.rows = r.counts + (p->out[2] + 15) / 16 * 16;
+    r.rows = r.counts + round_up(p->out[2], KILN_CPU_LINE_FLOATS);
     for (int64_t q = 0; q < p->out[2]; q++)
         r.counts[q] = is_empty(p, q) ? -1 : (float)count_taps(p, 2, q);
     const int64_t reads = p->in[2] * p->kernel[0] * p->kernel[1];
     find_inside(&r);
     r.bundle = MAX(1, 16384 / MAX(1, reads));
-    kiln_cpu_parallel((rows + r.bundle - 1) / r.bundle, args->threads, run_task, &r);
+    kiln_cpu_parallel(ceil_div(rows, r.bundle), args->threads, run_task, &r);
     return NULL;
 }

@@ -3,6 +3,7 @@
  * and lookup_table. The arithmetic is that of the reference, step by step, and has its bits.
  * Elements of one scale lie in runs: all of them, or those behind one index of the quantization's
  * axis. */
+#include "backends/cpu/extents.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/typed.h"
@@ -55,7 +56,7 @@ convert(const KilnKernelArgs *args, const KilnType *quantized, bool quantizes)
     if (n == 0)
         return NULL;
     c.piece = MIN(c.run, TASK_ELEMENTS);
-    c.pieces = (c.run + c.piece - 1) / c.piece;
+    c.pieces = ceil_div(c.run, c.piece);
     kiln_cpu_parallel(n / c.run * c.pieces, n < TASK_ELEMENTS ? 1 : args->threads, run_task, &c);
     return NULL;
 }
@@ -136,7 +137,7 @@ kiln_cpu_rescale(const KilnKernelArgs *args)
                         .factor = from->quant->scales[0] / to->quant->scales[0],
                         .from_zero = from->quant->zero_points[0],
                         .zero = to->quant->zero_points[0] };
-    kiln_cpu_parallel((r.n + TASK_ELEMENTS - 1) / TASK_ELEMENTS, args->threads, rescale_task, &r);
+    kiln_cpu_parallel(ceil_div(r.n, TASK_ELEMENTS), args->threads, rescale_task, &r);
     return NULL;
 }
 
@@ -188,6 +189,6 @@ kiln_cpu_lookup_table(const KilnKernelArgs *args)
                        .n = kiln_type_elements(x),
                        .size = kiln_dtype_size(cpu_type(args->instr, 0)->dtype),
                        .flip = x->dtype == KILN_DTYPE_i8 ? 0x80 : 0 };
-    kiln_cpu_parallel((l.n + TASK_ELEMENTS - 1) / TASK_ELEMENTS, args->threads, look_up, &l);
+    kiln_cpu_parallel(ceil_div(l.n, TASK_ELEMENTS), args->threads, look_up, &l);
     return NULL;
 }

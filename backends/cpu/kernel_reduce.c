@@ -8,6 +8,7 @@
  * rows have several pieces, these are tasks whose results lie in scratch. Operands: result, data.
  */
 #include "backends/cpu/cost.h"
+#include "backends/cpu/extents.h"
 #include "backends/cpu/fold.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
@@ -100,7 +101,7 @@ reduce_of(const KilnInstr *instr)
                  .reducers = kiln_cpu_reducers(KILN_CPU_ISA_AUTO) };
     cut_dims(cpu_type(instr, 1), reduced_dims(instr), &r);
     r.length = r.reduced.count * (r.rows ? r.inner : 1);
-    r.pieces = r.rows ? MAX(1, (r.length + PIECE - 1) / PIECE) : (r.inner + COLUMNS - 1) / COLUMNS;
+    r.pieces = r.rows ? MAX(1, ceil_div(r.length, PIECE)) : ceil_div(r.inner, COLUMNS);
     r.bundle = MAX(1, TASK_FLOATS / MAX(1, r.length));
     return r;
 }
@@ -341,7 +342,7 @@ kiln_cpu_reduce(const KilnKernelArgs *args)
         if (r.inner > 0)
             kiln_cpu_parallel(r.kept.count * r.pieces, args->threads, run_columns, &r);
     } else if (r.pieces == 1) {
-        kiln_cpu_parallel((r.kept.count + r.bundle - 1) / r.bundle, args->threads, run_rows, &r);
+        kiln_cpu_parallel(ceil_div(r.kept.count, r.bundle), args->threads, run_rows, &r);
     } else {
         kiln_cpu_parallel(r.kept.count * r.pieces, args->threads, run_piece, &r);
         join_pieces(&r);

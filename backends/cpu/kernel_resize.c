@@ -2,6 +2,7 @@
 /* resize of the last two dims: nearest for any element type, linear for f32. Each of the two has a
  * table of the elements that a coordinate of the result is made of: two and their weights, one
  * where the second weighs nothing (an infinity there must not matter). Operands: result, data. */
+#include "backends/cpu/extents.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
 
@@ -242,7 +243,7 @@ kiln_cpu_resize(const KilnKernelArgs *args)
     r.x = place_axis(args->instr, out->rank - 1, &scratch);
     r.rows_per_task = r.x.out * r.size < TASK_BYTES ? TASK_BYTES / (r.x.out * r.size) : 1;
     bool linear = strcmp(kiln_instr_attrs(args->instr, resize)->mode, "linear") == 0;
-    kiln_cpu_parallel((r.rows + r.rows_per_task - 1) / r.rows_per_task, args->threads,
+    kiln_cpu_parallel(ceil_div(r.rows, r.rows_per_task), args->threads,
                       linear ? linear_task : nearest_task, &r);
     return NULL;
 }

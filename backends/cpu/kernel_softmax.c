@@ -3,6 +3,7 @@
  * columns, with the same bits. Every element is read for the last time before it is written.
  * Operands: result, data. */
 #include "backends/cpu/cost.h"
+#include "backends/cpu/extents.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/softmax_rows.h"
@@ -77,9 +78,9 @@ softmax(const KilnKernelArgs *args, int64_t axis, bool logarithm)
     if (kiln_type_elements(type) == 0)
         return NULL;
     s.bundle = MAX(1, TASK_FLOATS / s.axis);
-    s.pieces = (s.inner + COLUMNS - 1) / COLUMNS;
+    s.pieces = ceil_div(s.inner, COLUMNS);
     if (s.inner == 1)
-        kiln_cpu_parallel((s.outer + s.bundle - 1) / s.bundle, args->threads, run_rows, &s);
+        kiln_cpu_parallel(ceil_div(s.outer, s.bundle), args->threads, run_rows, &s);
     else
         kiln_cpu_parallel(s.outer * s.pieces, args->threads, run_columns, &s);
     return NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stack: the loops that stack_compile.c chose, over one tile after the other, each of which
  * reductions fold when it is done. Operands: results, then what the steps read. */
+#include "backends/cpu/extents.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/stack.h"
@@ -447,12 +448,10 @@ kiln_cpu_stack(const KilnKernelArgs *args)
                       .reducers = kiln_cpu_reducers(KILN_CPU_ISA_AUTO),
                       .partial = args->scratch };
     if (stack->bundles || !stack->n_folds) {
-        kiln_cpu_parallel((run.tiles + stack->batch - 1) / stack->batch, args->threads, run_task,
-                          &run);
+        kiln_cpu_parallel(ceil_div(run.tiles, stack->batch), args->threads, run_task, &run);
         return NULL;
     }
-    const int64_t tasks =
-        stack->pieces > 1 ? rows * stack->pieces : (rows + stack->batch - 1) / stack->batch;
+    const int64_t tasks = stack->pieces > 1 ? rows * stack->pieces : ceil_div(rows, stack->batch);
     kiln_cpu_parallel(tasks, args->threads, run_folds, &run);
     if (stack->pieces > 1)
         join_pieces(&run, rows);

@@ -9,6 +9,8 @@
  */
 #pragma once
 
+#include "backends/cpu/extents.h"
+
 #include <omp.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -17,7 +19,6 @@ typedef void (*KilnCpuTask)(const void *data, int64_t task, int thread);
 
 enum {
     KILN_CPU_SHARES = 16, /* threads beyond begin with another's */
-    KILN_CPU_LINE = 64,
 };
 
 /* Tasks next … end - 1 are left of a share; a cache line for each. */

@@ -5,6 +5,7 @@
 #include "backends/cpu/recurrent.h"
 
 #include "backends/cpu/barrier.h"
+#include "backends/cpu/extents.h"
 #include "backends/cpu/parallel.h"
 
 #include <string.h>
@@ -15,19 +16,6 @@ enum {
     TEAM_PRODUCTS = 1 << 15, /* of a step, that are worth a meeting of the team */
     PACK_BYTES = 64 * 1024,  /* packed at a time by a thread, where that is done in each run */
 };
-
-static int64_t
-ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
-
-/* Floats up to a multiple of 64 bytes. */
-static int64_t
-aligned(int64_t floats)
-{
-    return ceil_div(floats, 16) * 16;
-}
 
 /* --- what is computed --- */
 
@@ -55,7 +43,7 @@ project_inputs(KilnCpuRecurrent *net)
     net->inputs.b_col = net->input;
     net->inputs.b_packed = true;
     net->inputs.bias_col = 1;
-    net->direction_bytes = 4 * aligned(ceil_div(kiln_cpu_gemm_pack_b_size(&net->inputs), 4));
+    net->direction_bytes = round_up(kiln_cpu_gemm_pack_b_size(&net->inputs), KILN_CPU_LINE);
 }
 
 KilnCpuRecurrent
@@ -91,7 +79,7 @@ kiln_cpu_net_add(KilnCpuRecurrent *net, KilnCpuStage code)
                                       .panel_floats = net->hidden * code.gates * width,
                                       .packed_at = net->direction_bytes,
                                       .of_scaled = last };
-    net->direction_bytes += 4 * aligned(stage->panels * stage->panel_floats);
+    net->direction_bytes += 4 * round_up(stage->panels * stage->panel_floats, KILN_CPU_LINE_FLOATS);
     net->n_stages++;
 }
 
@@ -158,7 +146,7 @@ static float *
 take(float *base, int64_t *used, int64_t floats)
 {
     float *taken = base ? base + *used : NULL;
-    *used += aligned(floats);
+    *used += round_up(floats, KILN_CPU_LINE_FLOATS);
     return taken;
 }
 

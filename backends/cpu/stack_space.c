@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How a stack walks through its operands, and what lies where while it does. */
 #include "backends/cpu/broadcast.h"
+#include "backends/cpu/extents.h"
 #include "backends/cpu/stack.h"
 
 #include <string.h>
@@ -205,9 +206,9 @@ place_results(KilnCpuStack *stack)
 static void
 set_pieces(KilnCpuStack *stack, int64_t most)
 {
-    const int64_t row = stack->dims[stack->rank - 1], pieces = (row + most - 1) / most;
-    stack->tile = ((row + pieces - 1) / pieces + 15) / 16 * 16;
-    stack->tiles = (row + stack->tile - 1) / stack->tile;
+    const int64_t row = stack->dims[stack->rank - 1], pieces = ceil_div(row, most);
+    stack->tile = round_up(ceil_div(row, pieces), KILN_CPU_LINE_FLOATS);
+    stack->tiles = ceil_div(row, stack->tile);
 }
 
 /* Tiles are what rows are folded by: blocks of them, which steps fill part by part. Of short rows
@@ -220,8 +221,8 @@ set_blocks(KilnCpuStack *stack, int64_t most)
     stack->rows = MAX(1, MIN(TILE / row, KILN_CPU_STACK_ROWS_MAX));
     stack->tile = MIN(row, KILN_CPU_FOLD_BLOCK);
     stack->part = MIN(row, most);
-    stack->tiles = (row + stack->tile - 1) / stack->tile;
-    stack->pieces = (row + KILN_CPU_FOLD_PIECE - 1) / KILN_CPU_FOLD_PIECE;
+    stack->tiles = ceil_div(row, stack->tile);
+    stack->pieces = ceil_div(row, KILN_CPU_FOLD_PIECE);
 }
 
 /* As many whole dims as fit, as often as they fit. */
@@ -233,7 +234,7 @@ set_bundles(KilnCpuStack *stack, int64_t most)
     while (first > 0 && block * stack->dims[first - 1] <= most)
         block *= stack->dims[--first];
     stack->tile = most / block * block;
-    stack->tiles = (stack->n + stack->tile - 1) / stack->tile;
+    stack->tiles = ceil_div(stack->n, stack->tile);
     for (uint32_t i = 0; i < stack->n_operands; i++)
         stack->operands[i].repeats = stands_still(stack->operands[i].strides, first);
 }

@@ -5,6 +5,7 @@
  * transposed, or rows with strides. All bounds follow from the nest alone. */
 #include "backends/cpu/strided.h"
 
+#include "backends/cpu/extents.h"
 #include "backends/cpu/parallel.h"
 
 #include <string.h>
@@ -116,18 +117,6 @@ typedef struct {
     Loop loops[KILN_CPU_MAX_LOOPS + 2];
     int64_t pieces, pieces_per_task;
 } Copy;
-
-static int64_t
-min_of(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static int64_t
-ceil_div(int64_t a, int64_t b)
-{
-    return (a + b - 1) / b;
-}
 
 /* Takes the loop at @at out of the nest; one turn where there is none. */
 static Loop

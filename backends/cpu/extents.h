@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arithmetic of extents: how often one goes into another, and what is a whole number of times. */
+#pragma once
+
+#include <stdint.h>
+
+enum {
+    KILN_CPU_LINE = 64, /* bytes of a cache line, and of the widest vector */
+    KILN_CPU_LINE_FLOATS = 16,
+};
+
+static inline int64_t
+min_of(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t
+ceil_div(int64_t n, int64_t by)
+{
+    return (n + by - 1) / by;
+}
+
+static inline int64_t
+round_up(int64_t n, int64_t to)
+{
+    return ceil_div(n, to) * to;
+}
+
+static inline int64_t
+times3(const int64_t v[3])
+{
+    return v[0] * v[1] * v[2];
+}
