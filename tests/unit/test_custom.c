@@ -5,12 +5,9 @@
 #include "backends/ref/ref.h"
 #include "graph/alloc.h"
 #include "graph/text/text.h"
-#include "ir/vendor.h"
-#include "runtime/internal.h"
-#include "tests/unit/runtime_case.h"
+#include "tests/unit/offload_case.h"
 
 #include <glib/gstdio.h>
-#include <math.h>
 
 /* --- by themselves --- */
 
@@ -187,120 +184,62 @@ static const char regions[] =
     "partition-offload{when=always,min-us=0},merge-offload{when=always},propagate-layouts,"        \
     "constant-fold{evaluate=compile},compile-offload"
 
-static KilnProgram *
-program_in_regions(const char *passes, int threads)
-{
-    GError *error = NULL;
-    KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
-    options.pipeline = kiln_pipeline_parse(passes, &error);
-    cr_assert(options.pipeline, "%s", error ? error->message : "");
-    options.no_offload = !*passes;
-    options.threads = threads;
-    KilnProgram *program = program_of(regions, &options);
-    kiln_pipeline_unref(options.pipeline);
-    return program;
-}
-
-static GBytes *
-outputs_of(KilnProgram *program)
-{
-    GError *error = NULL;
-    g_autoptr(KilnSession) session = kiln_session_new(program, NULL, &error);
-    float x[32 * 14 * 14];
-    for (int i = 0; i < 32 * 14 * 14; i++)
-        x[i] = (float)((i * 37 % 101) - 50) / 50.0f;
-    bind(session, 0, x, sizeof x);
-    /* The second run finds what the first left behind. */
-    run(session);
-    run(session);
-    g_autoptr(GByteArray) all = g_byte_array_new();
-    for (unsigned i = 0; i < kiln_program_n_outputs(program); i++) {
-        KilnTensorInfo info;
-        const void *data = kiln_session_output(session, i, &info, &error);
-        g_byte_array_append(all, data, (guint)info.bytes);
-    }
-    return g_byte_array_free_to_bytes(g_steal_pointer(&all));
-}
-
-/* Calls of @program, and how many custom_ops the regions that they call describe. */
-static void
-count_calls(const KilnProgram *program, uint32_t *calls, uint32_t *customs)
+/* How many custom_ops the regions that @program calls describe. */
+static uint32_t
+count_customs(const KilnProgram *program)
 {
     const KilnSpecialisation *made = g_ptr_array_index(program->specialisations, 0);
-    *calls = *customs = 0;
+    uint32_t customs = 0;
     for (uint32_t c = 0; c < made->n_calls; c++) {
-        const KilnCompiled *compiled = made->calls[c].instr->kind == KILN_INSTR_call
-                                           ? kiln_call_compiled(made->calls[c].instr)
-                                           : NULL;
-        g_autoptr(GString) text = g_string_new(NULL);
-        if (!compiled)
+        if (made->calls[c].instr->kind != KILN_INSTR_call)
             continue;
-        ++*calls;
+        const KilnCompiled *compiled = kiln_call_compiled(made->calls[c].instr);
+        g_autoptr(GString) text = g_string_new(NULL);
         compiled->vendor->describe(compiled, text);
         for (const char *at = text->str; (at = strstr(at, "custom_op: ")); at++)
-            ++*customs;
+            customs++;
     }
-}
-
-static bool
-has_vendor(void)
-{
-    const KilnTarget *target = kiln_target_by_name("cpu", NULL);
-    return target->vendor && target->isa == KILN_ISA_AVX512 && !g_getenv("ONEDNN_MAX_CPU_ISA");
+    return customs;
 }
 
 Test(custom, three_regions_become_one_and_agree)
 {
-    uint32_t calls, customs;
-    g_autoptr(KilnProgram) own = program_in_regions("", 1);
-    g_autoptr(KilnProgram) merged = program_in_regions(MERGED, 1);
-    g_autoptr(GBytes) want = outputs_of(own), got = outputs_of(merged);
-    count_calls(merged, &calls, &customs);
-    if (has_vendor()) {
-        cr_expect_eq(calls, 1u, "%u calls", calls);
+    g_autoptr(KilnProgram) alone = offload_program(regions, NULL, 1);
+    g_autoptr(KilnProgram) merged = offload_program(regions, MERGED, 1);
+    if (offload_has_all()) {
+        uint32_t customs = count_customs(merged);
+        cr_expect_eq(offload_calls(merged), 1u, "%u calls", offload_calls(merged));
         /* What the vendor lacks; weights scaled by channel are a third where that is faster. */
         cr_expect(customs == 2 || customs == 3, "%u custom_ops", customs);
     }
-    gsize size;
-    const float *a = g_bytes_get_data(want, &size), *b = g_bytes_get_data(got, NULL);
-    double scale = 0, difference = 0;
-    for (gsize i = 0; i < size / sizeof *a; i++) {
-        scale += (double)a[i] * (double)a[i];
-        difference += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
-    }
-    cr_expect(sqrt(difference) <= 1e-5 * sqrt(scale), "relative L2 error %g",
-              sqrt(difference / scale));
+    g_autoptr(GArray) own = offload_outputs(alone), one = offload_outputs(merged);
+    offload_agrees(own, one, "regions");
 }
 
 Test(custom, same_bits_for_any_threads)
 {
-    g_autoptr(KilnProgram) one = program_in_regions(MERGED, 1);
-    g_autoptr(GBytes) want = outputs_of(one);
-    for (int threads = 2; threads <= 4; threads++) {
-        g_autoptr(KilnProgram) more = program_in_regions(MERGED, threads);
-        g_autoptr(GBytes) got = outputs_of(more);
-        cr_expect(g_bytes_equal(want, got), "%d threads give other bits than 1", threads);
-    }
+    g_autoptr(KilnProgram) program = offload_program(regions, MERGED, 1);
+    g_autoptr(GArray) one = offload_outputs(program);
+    offload_same_bits(regions, MERGED, one, "regions");
 }
 
 Test(custom, a_program_file_has_its_regions)
 {
-    uint32_t calls, customs, loaded_calls, loaded_customs;
     GError *error = NULL;
     g_autofree char *path = NULL;
     int fd = g_file_open_tmp("kiln-custom-XXXXXX", &path, &error);
     cr_assert(fd >= 0, "%s", error ? error->message : "");
     g_close(fd, NULL);
-    g_autoptr(KilnProgram) made = program_in_regions(MERGED, 2);
+    g_autoptr(KilnProgram) made = offload_program(regions, MERGED, 2);
     must(kiln_program_save(made, path, &error), error);
     uint64_t regions_before = kiln_kernel_cache_compiled(), before = kiln_custom_made();
     g_autoptr(KilnProgram) loaded = kiln_program_load(path, NULL, &error);
     cr_assert(loaded, "%s", error ? error->message : "");
-    g_autoptr(GBytes) want = outputs_of(made), got = outputs_of(loaded);
-    cr_expect(g_bytes_equal(want, got));
-    count_calls(made, &calls, &customs);
-    count_calls(loaded, &loaded_calls, &loaded_customs);
-    cr_expect(calls == loaded_calls && customs == loaded_customs);
+    g_autoptr(GArray) want = offload_outputs(made), got = offload_outputs(loaded);
+    cr_assert_eq(got->len, want->len);
+    cr_expect_eq(memcmp(got->data, want->data, want->len * sizeof(float)), 0);
+    cr_expect_eq(offload_calls(loaded), offload_calls(made));
+    cr_expect_eq(count_customs(loaded), count_customs(made));
     /* They are those of the program that is there already. */
     cr_expect_eq(kiln_kernel_cache_compiled(), regions_before);
     cr_expect_eq(kiln_custom_made(), before);

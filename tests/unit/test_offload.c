@@ -2,11 +2,9 @@
 /* The offload road: regions, the kernel cache, calls by name, and what the vendor computes. */
 #include "graph/outline.h"
 #include "graph/verify.h"
-#include "ir/vendor.h"
 #include "passes/manager.h"
-#include "runtime/internal.h"
 #include "tests/test_vendor.h"
-#include "tests/unit/runtime_case.h"
+#include "tests/unit/offload_case.h"
 
 #include <math.h>
 #include <time.h>
@@ -372,8 +370,6 @@ typedef struct {
     uint32_t calls;   /* regions that the vendor takes */
 } Problem;
 
-#define W(name, type) "  @" name " = random_normal(seed=3, std=0.2) : " type "\n"
-
 /* %m is %s scaled per channel, of @c channels of @size × @size pixels. */
 #define SQUEEZED(c, size)                                                                          \
     "  %w = const @w : f32[" c ",3,3,3]\n  %d = const @d : f32[10," c ",1,1]\n"                    \
@@ -594,88 +590,34 @@ static const Problem problems[] = {
       1 },
 };
 
-/* Runs @text; the calls that the vendor took are counted in *@out_calls. */
-static GArray *
-outputs_of(const char *text, gboolean no_offload, int threads, uint32_t *out_calls)
-{
-    GError *error = NULL;
-    KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
-    options.pipeline = kiln_pipeline_parse(OFFLOAD, &error);
-    options.no_offload = no_offload;
-    options.threads = threads;
-    g_autoptr(KilnProgram) program = program_of(text, &options);
-    g_autoptr(KilnSession) session = kiln_session_new(program, NULL, &error);
-    g_autoptr(GPtrArray) inputs = g_ptr_array_new_with_free_func(g_free);
-    for (unsigned n = 0; n < kiln_program_n_inputs(program); n++) {
-        const KilnTensorInfo *input = kiln_program_input(program, n);
-        float *x = g_malloc((gsize)input->bytes);
-        g_ptr_array_add(inputs, x);
-        for (int64_t i = 0; i < input->bytes / 4; i++)
-            x[i] = (float)((i * 37 % 101) - 50) / 50.0f;
-        bind(session, n, x, (size_t)input->bytes);
-    }
-    /* The second run finds what the first left behind. */
-    run(session);
-    run(session);
-    const KilnSpecialisation *made = g_ptr_array_index(program->specialisations, 0);
-    *out_calls = 0;
-    for (uint32_t c = 0; c < made->n_calls; c++)
-        *out_calls += made->calls[c].instr->kind == KILN_INSTR_call;
-    GArray *all = g_array_new(FALSE, FALSE, sizeof(float));
-    for (unsigned i = 0; i < kiln_program_n_outputs(program); i++) {
-        KilnTensorInfo info;
-        const float *data = kiln_session_output(session, i, &info, &error);
-        g_array_append_vals(all, data, (guint)(info.bytes / 4));
-    }
-    kiln_pipeline_unref(options.pipeline);
-    return all;
-}
-
 static void
-check_problem(const Problem *problem, bool full_isa)
+check_problem(const Problem *problem)
 {
-    uint32_t calls;
-    g_autoptr(GArray) own = outputs_of(problem->text, TRUE, 1, &calls);
-    cr_expect_eq(calls, 0u);
-    g_autoptr(GArray) one = outputs_of(problem->text, FALSE, 1, &calls);
-    if (full_isa)
+    g_autoptr(KilnProgram) alone = offload_program(problem->text, NULL, 1);
+    g_autoptr(KilnProgram) offloading = offload_program(problem->text, OFFLOAD, 1);
+    uint32_t calls = offload_calls(offloading);
+    cr_expect_eq(offload_calls(alone), 0u);
+    if (offload_has_all())
         cr_expect_eq(calls, problem->calls, "%s: expected %u calls, found %u", problem->name,
                      problem->calls, calls);
-    cr_assert_eq(one->len, own->len);
-    double scale = 0, difference = 0;
-    for (guint i = 0; i < own->len; i++) {
-        double a = (double)g_array_index(own, float, i), b = (double)g_array_index(one, float, i);
-        scale += a * a;
-        difference += (a - b) * (a - b);
-    }
-    cr_expect(sqrt(difference) <= 1e-5 * sqrt(scale), "%s: relative L2 error %g", problem->name,
-              sqrt(difference / scale));
-    for (int threads = 2; threads <= 4; threads++) {
-        g_autoptr(GArray) more = outputs_of(problem->text, FALSE, threads, &calls);
-        cr_expect(memcmp(more->data, one->data, one->len * sizeof(float)) == 0,
-                  "%s: %d threads give other bits than 1", problem->name, threads);
-    }
+    g_autoptr(GArray) own = offload_outputs(alone), one = offload_outputs(offloading);
+    offload_agrees(own, one, problem->name);
+    offload_same_bits(problem->text, OFFLOAD, one, problem->name);
 }
 
 Test(offload, off_10_vendor_agrees_with_own_kernels)
 {
-    const KilnTarget *target = kiln_target_by_name("cpu", NULL);
-    if (!target->vendor)
+    if (!offload_has_vendor())
         cr_skip_test("built without a vendor library");
-    bool full_isa = target->isa == KILN_ISA_AVX512 && !g_getenv("ONEDNN_MAX_CPU_ISA");
     for (size_t i = 0; i < G_N_ELEMENTS(problems); i++)
-        check_problem(&problems[i], full_isa);
+        check_problem(&problems[i]);
 }
 
 Test(offload, off_10_workspace_is_in_the_memory_plan)
 {
-    const KilnTarget *target = kiln_target_by_name("cpu", NULL);
-    if (!target->vendor)
+    if (!offload_has_vendor())
         cr_skip_test("built without a vendor library");
-    GError *error = NULL;
-    KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
-    options.pipeline = kiln_pipeline_parse(OFFLOAD, &error);
-    g_autoptr(KilnProgram) program = program_of(problems[0].text, &options);
+    g_autoptr(KilnProgram) program = offload_program(problems[0].text, OFFLOAD, 0);
     const KilnSpecialisation *made = g_ptr_array_index(program->specialisations, 0);
     for (uint32_t c = 0; c < made->n_calls; c++) {
         const KilnBoundCall *call = &made->calls[c];
@@ -689,7 +631,6 @@ Test(offload, off_10_workspace_is_in_the_memory_plan)
         cr_expect_gt(call->packed_bytes, 0u);
         cr_expect_null(made->weights[0]);
     }
-    kiln_pipeline_unref(options.pipeline);
 }
 
 /* What the one region that @text becomes is made of; skips the test where the library has no
@@ -697,20 +638,14 @@ Test(offload, off_10_workspace_is_in_the_memory_plan)
 static char *
 steps_of(const char *text)
 {
-    const KilnTarget *target = kiln_target_by_name("cpu", NULL);
-    if (!target->vendor || target->isa != KILN_ISA_AVX512 || g_getenv("ONEDNN_MAX_CPU_ISA"))
+    if (!offload_has_all())
         cr_skip_test("needs the vendor library and its kernels for AVX-512");
-    GError *error = NULL;
-    KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
-    options.pipeline = kiln_pipeline_parse(OFFLOAD, &error);
-    options.threads = 1;
-    g_autoptr(KilnProgram) program = program_of(text, &options);
+    g_autoptr(KilnProgram) program = offload_program(text, OFFLOAD, 1);
     const KilnSpecialisation *made = g_ptr_array_index(program->specialisations, 0);
     cr_assert_eq(made->n_calls, 1u);
     const KilnCompiled *compiled = kiln_call_compiled(made->calls[0].instr);
     GString *steps = g_string_new(NULL);
     compiled->vendor->describe(compiled, steps);
-    kiln_pipeline_unref(options.pipeline);
     return g_string_free(steps, FALSE);
 }
 

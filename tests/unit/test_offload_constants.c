@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Constants in places of activations: in a region they lie nowhere until somebody reads them, and
  * in the layout that they are given in, by the whole road as it ships. */
-#include "runtime/internal.h"
-#include "tests/unit/runtime_case.h"
+#include "tests/unit/offload_case.h"
 
-#include <math.h>
-
-#define W(name, type) "  @" name " = random_normal(seed=3, std=0.2) : " type "\n"
+#define PASSES                                                                                     \
+    "partition-offload{when=always,min-us=0},propagate-layouts,constant-fold{evaluate=compile},"   \
+    "compile-offload"
 #define BEGIN                                                                                      \
     "graph @f(%x: f32[1,32,20,20]) {\n"                                                            \
     "  %w = const @w : f32[64,32,3,3]\n  %k = const @k : f32[1,64,20,20]\n"                        \
@@ -39,54 +38,18 @@ static const struct {
       "constants {\n" W("w", "f32[16,32,3,3]") W("k", "f32[1,16,8,8]") "}\n" },
 };
 
-static GArray *
-outputs_of(const char *text, gboolean no_offload, int threads)
-{
-    GError *error = NULL;
-    KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
-    options.pipeline = kiln_pipeline_parse(
-        "partition-offload{when=always,min-us=0},propagate-layouts,constant-fold{evaluate=compile},"
-        "compile-offload",
-        &error);
-    cr_assert(options.pipeline, "%s", error ? error->message : "");
-    options.no_offload = no_offload;
-    options.threads = threads;
-    g_autoptr(KilnProgram) program = program_of(text, &options);
-    g_autoptr(KilnSession) session = kiln_session_new(program, NULL, &error);
-    int64_t n = kiln_program_input(program, 0)->bytes / (int64_t)sizeof(float);
-    g_autofree float *x = g_new(float, (gsize)n);
-    for (int64_t i = 0; i < n; i++)
-        x[i] = (float)((i * 37 % 101) - 50) / 50.0f;
-    bind(session, 0, x, (size_t)n * sizeof *x);
-    run(session);
-    run(session); /* finds what the first one left behind */
-    GArray *all = g_array_new(FALSE, FALSE, sizeof(float));
-    for (unsigned i = 0; i < kiln_program_n_outputs(program); i++) {
-        KilnTensorInfo info;
-        const float *data = kiln_session_output(session, i, &info, &error);
-        g_array_append_vals(all, data, (guint)(info.bytes / 4));
-    }
-    kiln_pipeline_unref(options.pipeline);
-    return all;
-}
-
 Test(offload_constants, OFF_06_in_places_of_activations)
 {
+    if (!offload_has_vendor())
+        cr_skip_test("built without a vendor library");
     for (size_t p = 0; p < G_N_ELEMENTS(problems); p++) {
-        g_autoptr(GArray) own = outputs_of(problems[p].text, TRUE, 1);
-        g_autoptr(GArray) one = outputs_of(problems[p].text, FALSE, 1);
-        g_autoptr(GArray) two = outputs_of(problems[p].text, FALSE, 2);
-        double scale = 0, difference = 0;
-        cr_assert_eq(one->len, own->len);
-        for (guint i = 0; i < own->len; i++) {
-            double a = (double)g_array_index(own, float, i);
-            double d = a - (double)g_array_index(one, float, i);
-            scale += a * a;
-            difference += d * d;
-        }
-        cr_expect(sqrt(difference) <= 1e-5 * sqrt(scale), "%s: relative L2 error %g",
-                  problems[p].name, sqrt(difference / scale));
-        cr_expect(memcmp(one->data, two->data, one->len * sizeof(float)) == 0,
-                  "%s: two threads give other bits than one", problems[p].name);
+        g_autoptr(KilnProgram) alone = offload_program(problems[p].text, NULL, 1);
+        g_autoptr(KilnProgram) offloading = offload_program(problems[p].text, PASSES, 1);
+        uint32_t calls = offload_calls(offloading);
+        if (offload_has_all())
+            cr_expect_eq(calls, 1u, "%s: %u calls", problems[p].name, calls);
+        g_autoptr(GArray) own = offload_outputs(alone), one = offload_outputs(offloading);
+        offload_agrees(own, one, problems[p].name);
+        offload_same_bits(problems[p].text, PASSES, one, problems[p].name);
     }
 }
