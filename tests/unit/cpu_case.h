@@ -9,6 +9,19 @@
 #include "tests/unit/exact_memory.h"
 #include "tests/unit/ref_case.h"
 
+/** Numbers that a test draws. */
+typedef struct {
+    uint32_t state;
+} Random;
+
+/** The next one, of 0 … @n - 1. */
+static inline int64_t
+below(Random *r, uint32_t n)
+{
+    r->state = r->state * 1664525u + 1013904223u;
+    return (int64_t)((uint64_t)(r->state >> 4) * n >> 28);
+}
+
 /** Fills an f32 operand with values of about one, or any dtype with small whole numbers. */
 static inline void
 cpu_fill(RefCase *c, uint32_t i, uint32_t seed)

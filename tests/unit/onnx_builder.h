@@ -219,6 +219,19 @@ onnx_graph_new(const char *name)
     return graph;
 }
 
+/* A Loop's body that goes on, and carries `v` of @dims; results come behind whether it does. */
+static inline GByteArray *
+onnx_loop_body(const char *dims)
+{
+    GByteArray *body = onnx_graph_new("body");
+    onnx_input(body, "i", ONNX_I64, "");
+    onnx_input(body, "go", ONNX_BOOL, "");
+    onnx_input(body, "v", ONNX_F32, dims);
+    onnx_node(body, "Identity", "go", "go_on", NULL);
+    onnx_output(body, "go_on", ONNX_BOOL, "");
+    return body;
+}
+
 /* --- what comes of them --- */
 
 /* The printed function, or "code: message". Takes @model over. */

@@ -10,17 +10,6 @@ enum {
     CASES_LONG = 4000
 };
 
-typedef struct {
-    uint32_t state;
-} Random;
-
-static uint32_t
-below(Random *r, uint32_t n)
-{
-    r->state = r->state * 1664525u + 1013904223u;
-    return (uint32_t)((uint64_t)(r->state >> 4) * n >> 28);
-}
-
 static uint32_t
 n_cases(void)
 {
@@ -32,7 +21,7 @@ static int64_t
 extent(Random *r, int64_t most)
 {
     static const int64_t widths[] = { 1, 4, 6, 8, 14, 16, 32, 48, 64, 256 };
-    int64_t n = below(r, 3) ? widths[below(r, G_N_ELEMENTS(widths))] + (int64_t)below(r, 3) - 1
+    int64_t n = below(r, 3) ? widths[below(r, G_N_ELEMENTS(widths))] + below(r, 3) - 1
                             : below(r, (uint32_t)most + 1);
     return n > most ? most : n;
 }
@@ -237,7 +226,7 @@ recurrent_case(Random *r, bool wild)
     KilnInstrKind kind = kinds[below(r, 3)];
     bool lstm = kind == KILN_INSTR_lstm;
     int64_t steps = below(r, 12), batch = extent(r, 20), in = extent(r, 40), n = extent(r, 80);
-    uint32_t way = below(r, 3);
+    int64_t way = below(r, 3);
     int64_t d = way == 2 ? 2 : 1, gates = lstm ? 4 : kind == KILN_INSTR_gru ? 3 : 1;
     int64_t state[] = { d, batch, n };
     RefCase *c = case_new(kind);

@@ -9,17 +9,6 @@ enum {
     CASES_LONG = 2000
 };
 
-typedef struct {
-    uint32_t state;
-} Random;
-
-static int64_t
-below(Random *r, uint32_t n)
-{
-    r->state = r->state * 1664525u + 1013904223u;
-    return (int64_t)((uint64_t)(r->state >> 4) * n >> 28);
-}
-
 /* Quarters, whose sums are exact in any order; with @wild now and then what is no number. */
 static void
 add_in(RefCase *c, int rank, const int64_t *dims, Random *r, bool wild)

@@ -35,11 +35,30 @@ graph_of(const char *dims, int64_t extent)
     return graph;
 }
 
+/* Takes both branches over. */
+static void
+put_if(GByteArray *graph, const char *condition, const char *results, GByteArray *then,
+       GByteArray *otherwise)
+{
+    onnx_node(graph, "If", condition, results, onnx_graph("then_branch", then),
+              onnx_graph("else_branch", otherwise), NULL);
+}
+
 static void
 put_squeeze(GByteArray *graph, const char *result)
 {
-    onnx_node(graph, "If", "c", result, onnx_graph("then_branch", branch("Squeeze", "x,one")),
-              onnx_graph("else_branch", branch("Neg", "x")), NULL);
+    put_if(graph, "c", result, branch("Squeeze", "x,one"), branch("Neg", "x"));
+}
+
+/* A graph of an If alone whose condition is an input, and whose branches are those. */
+static GByteArray *
+graph_of_unknown(GByteArray *then, GByteArray *otherwise)
+{
+    GByteArray *graph = graph_of("2,3,4", 1);
+    onnx_input(graph, "b", ONNX_BOOL, "");
+    put_if(graph, "b", "y", then, otherwise);
+    onnx_output(graph, "y", ONNX_F32, NULL);
+    return graph;
 }
 
 static char *
@@ -96,11 +115,7 @@ Test(onnx_flow, open_extents_leave_both)
 /* Whether it runs is not known, and it is no error of the model before it does. */
 Test(onnx_flow, a_branch_that_may_be_taken_says_why_it_cannot)
 {
-    GByteArray *graph = graph_of("2,3,4", 1);
-    onnx_input(graph, "b", ONNX_BOOL, "");
-    onnx_node(graph, "If", "b", "y", onnx_graph("then_branch", branch("Squeeze", "x,one")),
-              onnx_graph("else_branch", branch("Neg", "x")), NULL);
-    onnx_output(graph, "y", ONNX_F32, NULL);
+    GByteArray *graph = graph_of_unknown(branch("Squeeze", "x,one"), branch("Neg", "x"));
     g_autofree char *text = imported(graph);
     expect_line(text, "unknown() {reason=\"t (squeeze): operand 0: expected dim 1 to be 1, found "
                       "f32[2,3,4]\", mismatch=true} : f32[2,3,4]\n");
@@ -109,11 +124,7 @@ Test(onnx_flow, a_branch_that_may_be_taken_says_why_it_cannot)
 
 Test(onnx_flow, one_branch_has_to_fit)
 {
-    GByteArray *graph = graph_of("2,3,4", 1);
-    onnx_input(graph, "b", ONNX_BOOL, "");
-    onnx_node(graph, "If", "b", "y", onnx_graph("then_branch", branch("Squeeze", "x,one")),
-              onnx_graph("else_branch", branch("Squeeze", "x,one")), NULL);
-    onnx_output(graph, "y", ONNX_F32, NULL);
+    GByteArray *graph = graph_of_unknown(branch("Squeeze", "x,one"), branch("Squeeze", "x,one"));
     onnx_expect_error(graph, 13, KILN_ERROR_SHAPE, "y (If): neither branch can run: t (squeeze): ");
 }
 
@@ -121,8 +132,7 @@ Test(onnx_flow, one_branch_has_to_fit)
 Test(onnx_flow, a_broken_branch_is_an_error)
 {
     GByteArray *graph = graph_of("2,N,4", 1);
-    onnx_node(graph, "If", "c", "y", onnx_graph("then_branch", branch("Neg", "nowhere")),
-              onnx_graph("else_branch", branch("Neg", "x")), NULL);
+    put_if(graph, "c", "y", branch("Neg", "nowhere"), branch("Neg", "x"));
     onnx_output(graph, "y", ONNX_F32, NULL);
     onnx_expect_error(graph, 13, KILN_ERROR_INVALID, "reads 'nowhere', which nothing computes");
     graph = graph_of("2,3,4", 1);
@@ -157,8 +167,7 @@ Test(onnx_flow, branches_hand_on_what_they_see)
     onnx_node(otherwise, "Squeeze", "x,one", "n", NULL);
     onnx_output(otherwise, "n", ONNX_F32, NULL);
     onnx_output(otherwise, "x", ONNX_F32, NULL);
-    onnx_node(graph, "If", "c", "a,b", onnx_graph("then_branch", then),
-              onnx_graph("else_branch", otherwise), NULL);
+    put_if(graph, "c", "a,b", then, otherwise);
     onnx_node(graph, "Add", "a,b", "y", NULL);
     onnx_output(graph, "y", ONNX_F32, NULL);
     g_autofree char *text = imported(graph);
@@ -169,14 +178,9 @@ Test(onnx_flow, branches_hand_on_what_they_see)
 /* The body does not fit what is carried, and stacks what has an open extent. */
 Test(onnx_flow, a_loop_without_an_iteration)
 {
-    GByteArray *body = onnx_graph_new("body");
-    onnx_input(body, "i", ONNX_I64, "");
-    onnx_input(body, "go", ONNX_BOOL, "");
-    onnx_input(body, "v", ONNX_F32, "2,3,4");
-    onnx_node(body, "Identity", "go", "on", NULL);
+    GByteArray *body = onnx_loop_body("2,3,4");
     onnx_node(body, "Squeeze", "v,one", "w", NULL);
     onnx_node(body, "Neg", "v", "e", NULL);
-    onnx_output(body, "on", ONNX_BOOL, "");
     onnx_output(body, "w", ONNX_F32, NULL);
     onnx_output(body, "e", ONNX_F32, "2,M,4");
     GByteArray *graph = graph_of("2,3,4", 1);

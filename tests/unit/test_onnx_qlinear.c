@@ -3,8 +3,6 @@
  * quantize_linear. */
 #include "tests/unit/onnx_builder.h"
 
-#define ARGUMENTS "graph @g(%a: u8[1,2,3,3], %b: u8[1,2,3,3], %s: f32[], %t: f32[], %o: u8[]) {\n"
-
 static GByteArray *
 graph_ab(void)
 {
@@ -18,68 +16,67 @@ graph_ab(void)
     return graph;
 }
 
-Test(onnx_qlinear, two_operands)
+/* The operator @op of @inputs, and an attribute or NULL. */
+static GByteArray *
+graph_of(const char *op, const char *inputs, GByteArray *attr)
 {
     GByteArray *graph = graph_ab();
-    onnx_node(graph, "com.microsoft:QLinearAdd", "a,s,o,b,t,,t,o", "z", NULL);
-    onnx_expect(graph, 13,
-                ARGUMENTS "  %z.dequantize_linear = dequantize_linear(%a, %s, %o) : f32[1,2,3,3]\n"
-                          "  %z.dequantize_linear_1 = dequantize_linear(%b, %t) : f32[1,2,3,3]\n"
-                          "  %z.add = add(%z.dequantize_linear, %z.dequantize_linear_1) : "
-                          "f32[1,2,3,3]\n"
-                          "  %z = quantize_linear(%z.add, %t, %o) : u8[1,2,3,3]\n"
-                          "  return %z\n}\n");
-    graph = graph_ab();
-    onnx_node(graph, "com.microsoft:QLinearMul", "a,s,o,b,t", "z", NULL);
-    onnx_expect_error(graph, 13, KILN_ERROR_INVALID, "z (QLinearMul)");
+    g_autofree char *name = g_strconcat("com.microsoft:", op, NULL);
+    onnx_node(graph, name, inputs, "z", attr, NULL);
+    return graph;
+}
+
+/* It becomes @body. */
+static void
+becomes(GByteArray *graph, const char *body)
+{
+    g_autofree char *text = g_strconcat(
+        "graph @g(%a: u8[1,2,3,3], %b: u8[1,2,3,3], %s: f32[], %t: f32[], %o: u8[]) {\n", body,
+        "  return %z\n}\n", NULL);
+    onnx_expect(graph, 13, text);
+}
+
+Test(onnx_qlinear, two_operands)
+{
+    becomes(graph_of("QLinearAdd", "a,s,o,b,t,,t,o", NULL),
+            "  %z.dequantize_linear = dequantize_linear(%a, %s, %o) : f32[1,2,3,3]\n"
+            "  %z.dequantize_linear_1 = dequantize_linear(%b, %t) : f32[1,2,3,3]\n"
+            "  %z.add = add(%z.dequantize_linear, %z.dequantize_linear_1) : f32[1,2,3,3]\n"
+            "  %z = quantize_linear(%z.add, %t, %o) : u8[1,2,3,3]\n");
+    becomes(graph_of("QLinearMul", "a,s,o,b,t,,t,o", NULL),
+            "  %z.dequantize_linear = dequantize_linear(%a, %s, %o) : f32[1,2,3,3]\n"
+            "  %z.dequantize_linear_1 = dequantize_linear(%b, %t) : f32[1,2,3,3]\n"
+            "  %z.mul = mul(%z.dequantize_linear, %z.dequantize_linear_1) : f32[1,2,3,3]\n"
+            "  %z = quantize_linear(%z.mul, %t, %o) : u8[1,2,3,3]\n");
+    onnx_expect_error(graph_of("QLinearMul", "a,s,o,b,t", NULL), 13, KILN_ERROR_INVALID,
+                      "z (QLinearMul)");
 }
 
 Test(onnx_qlinear, one_operand)
 {
-    GByteArray *graph = graph_ab();
-    onnx_node(graph, "com.microsoft:QLinearLeakyRelu", "a,s,o,t,o", "z", onnx_float("alpha", 0.25F),
-              NULL);
-    onnx_expect(graph, 13,
-                ARGUMENTS "  %z.dequantize_linear = dequantize_linear(%a, %s, %o) : f32[1,2,3,3]\n"
-                          "  %z.leaky_relu = leaky_relu(%z.dequantize_linear) {alpha=0.25} : "
-                          "f32[1,2,3,3]\n"
-                          "  %z = quantize_linear(%z.leaky_relu, %t, %o) : u8[1,2,3,3]\n"
-                          "  return %z\n}\n");
-    graph = graph_ab();
-    onnx_node(graph, "com.microsoft:QLinearGlobalAveragePool", "a,s,o,t,o", "z",
-              onnx_int("channels_last", 0), NULL);
-    onnx_expect(graph, 13,
-                ARGUMENTS "  %z.dequantize_linear = dequantize_linear(%a, %s, %o) : f32[1,2,3,3]\n"
-                          "  %z.global_average_pool = global_average_pool(%z.dequantize_linear) : "
-                          "f32[1,2,1,1]\n"
-                          "  %z = quantize_linear(%z.global_average_pool, %t, %o) : u8[1,2,1,1]\n"
-                          "  return %z\n}\n");
-    graph = graph_ab();
-    onnx_node(graph, "com.microsoft:QLinearGlobalAveragePool", "a,s,o,t,o", "z",
-              onnx_int("channels_last", 1), NULL);
-    onnx_expect(graph, 13,
-                ARGUMENTS "  %z = unknown(%a, %s, %o, %t, %o) "
-                          "{op_type=\"QLinearGlobalAveragePool\", domain=\"com.microsoft\", "
-                          "reason=\"channels_last=1\"} : u8[*]\n"
-                          "  return %z\n}\n");
+    becomes(graph_of("QLinearLeakyRelu", "a,s,o,t,o", onnx_float("alpha", 0.25F)),
+            "  %z.dequantize_linear = dequantize_linear(%a, %s, %o) : f32[1,2,3,3]\n"
+            "  %z.leaky_relu = leaky_relu(%z.dequantize_linear) {alpha=0.25} : f32[1,2,3,3]\n"
+            "  %z = quantize_linear(%z.leaky_relu, %t, %o) : u8[1,2,3,3]\n");
+    becomes(graph_of("QLinearGlobalAveragePool", "a,s,o,t,o", onnx_int("channels_last", 0)),
+            "  %z.dequantize_linear = dequantize_linear(%a, %s, %o) : f32[1,2,3,3]\n"
+            "  %z.global_average_pool = global_average_pool(%z.dequantize_linear) : f32[1,2,1,1]\n"
+            "  %z = quantize_linear(%z.global_average_pool, %t, %o) : u8[1,2,1,1]\n");
+    becomes(graph_of("QLinearGlobalAveragePool", "a,s,o,t,o", onnx_int("channels_last", 1)),
+            "  %z = unknown(%a, %s, %o, %t, %o) {op_type=\"QLinearGlobalAveragePool\", "
+            "domain=\"com.microsoft\", reason=\"channels_last=1\"} : u8[*]\n");
 }
 
 Test(onnx_qlinear, concat_has_the_result_first)
 {
-    GByteArray *graph = graph_ab();
-    onnx_node(graph, "com.microsoft:QLinearConcat", "t,o,a,s,o,b,t,o", "z", onnx_int("axis", 1),
-              NULL);
-    onnx_expect(graph, 13,
-                ARGUMENTS "  %z.dequantize_linear = dequantize_linear(%a, %s, %o) : f32[1,2,3,3]\n"
-                          "  %z.dequantize_linear_1 = dequantize_linear(%b, %t, %o) : "
-                          "f32[1,2,3,3]\n"
-                          "  %z.concat = concat(%z.dequantize_linear, %z.dequantize_linear_1) "
-                          "{axis=1} : f32[1,4,3,3]\n"
-                          "  %z = quantize_linear(%z.concat, %t, %o) : u8[1,4,3,3]\n"
-                          "  return %z\n}\n");
-    graph = graph_ab();
-    onnx_node(graph, "com.microsoft:QLinearConcat", "t,o,a,s", "z", onnx_int("axis", 1), NULL);
-    onnx_expect_error(graph, 13, KILN_ERROR_INVALID,
+    becomes(graph_of("QLinearConcat", "t,o,a,s,o,b,t,o", onnx_int("axis", 1)),
+            "  %z.dequantize_linear = dequantize_linear(%a, %s, %o) : f32[1,2,3,3]\n"
+            "  %z.dequantize_linear_1 = dequantize_linear(%b, %t, %o) : f32[1,2,3,3]\n"
+            "  %z.concat = concat(%z.dequantize_linear, %z.dequantize_linear_1) {axis=1} : "
+            "f32[1,4,3,3]\n"
+            "  %z = quantize_linear(%z.concat, %t, %o) : u8[1,4,3,3]\n");
+    onnx_expect_error(graph_of("QLinearConcat", "t,o,a,s", onnx_int("axis", 1)), 13,
+                      KILN_ERROR_INVALID,
                       "z (QLinearConcat): expected 2 operands and 3 for each part, found 4");
 }
 
@@ -123,19 +120,21 @@ Test(onnx_qlinear, gemm)
         "  return %z\n}\n");
 }
 
-Test(onnx_qlinear, softmax)
+static GByteArray *
+graph_of_softmax(int64_t axis)
 {
     GByteArray *graph = graph_ab();
-    onnx_node(graph, "com.microsoft:QLinearSoftmax", "a,s,o,t,o", "z", onnx_int("axis", 3),
+    onnx_node(graph, "com.microsoft:QLinearSoftmax", "a,s,o,t,o", "z", onnx_int("axis", axis),
               onnx_int("opset", 11), NULL);
-    onnx_expect(graph, 11,
-                ARGUMENTS "  %z.dequantize_linear = dequantize_linear(%a, %s, %o) : f32[1,2,3,3]\n"
-                          "  %z.softmax = softmax(%z.dequantize_linear) {axis=3} : f32[1,2,3,3]\n"
-                          "  %z = quantize_linear(%z.softmax, %t, %o) : u8[1,2,3,3]\n"
-                          "  return %z\n}\n");
-    graph = graph_ab();
-    onnx_node(graph, "com.microsoft:QLinearSoftmax", "a,s,o,t,o", "z", onnx_int("axis", 1),
-              onnx_int("opset", 11), NULL);
-    g_autofree char *found = onnx_imported(onnx_model(graph, 8, 11));
+    return graph;
+}
+
+Test(onnx_qlinear, softmax)
+{
+    becomes(graph_of_softmax(3),
+            "  %z.dequantize_linear = dequantize_linear(%a, %s, %o) : f32[1,2,3,3]\n"
+            "  %z.softmax = softmax(%z.dequantize_linear) {axis=3} : f32[1,2,3,3]\n"
+            "  %z = quantize_linear(%z.softmax, %t, %o) : u8[1,2,3,3]\n");
+    g_autofree char *found = onnx_imported(onnx_model(graph_of_softmax(1), 8, 13));
     cr_expect(strstr(found, "axis=1 of opset 11"), "%s", found);
 }
