@@ -4,7 +4,10 @@
 a row of docs/constants.md that says why not: `| CTF-33 | does not apply: …`.
 
 A golden carries names in its file name, between dashes (`N03-other-operand.kiln`, `GLW-06-n24-other-axis.kiln`); a test of
-Criterion or of the command line in its own (`Test(checklist, n14_…)`, `test_glw_p6_…`). Capitals do not matter."""
+Criterion or of the command line in its own (`Test(checklist, n14_…)`, `test_glw_p6_…`). Capitals do not matter.
+
+And no class or function of a script has the name of one in front of it, whose tests would not run."""
+import ast
 import pathlib
 import re
 import sys
@@ -39,13 +42,28 @@ def tests(root):
             yield name
 
 
+def hidden(text):
+    """Line and name of what takes a name that is taken, in a module or a class."""
+    for scope in ast.walk(ast.parse(text)):
+        names = set()
+        for item in scope.body if isinstance(scope, (ast.Module, ast.ClassDef)) else ():
+            name = getattr(item, "name", None)
+            if name in names:
+                yield item.lineno, name
+            names.update([name] if name else ())
+
+
 def main(root):
     found = {name for test in tests(pathlib.Path(root)) for name in names_in(test)}
     found.update(REASON.findall((pathlib.Path(root) / "docs/constants.md").read_text(encoding="utf-8")))
     missing = [name for name in NAMES if name not in found]
     for name in missing:
         print(f"{name}: expected a test of this name: a golden {name}-….kiln, or a test {name.lower().replace('-', '_')}_…")
-    return bool(missing)
+    twice = [(path, *found) for path in sorted((pathlib.Path(root) / "tests").rglob("*.py"))
+             for found in hidden(path.read_text(encoding="utf-8"))]
+    for path, line, name in twice:
+        print(f"{path}:{line}: {name} hides what has this name in front of it")
+    return bool(missing or twice)
 
 
 if __name__ == "__main__":

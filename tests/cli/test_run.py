@@ -111,7 +111,7 @@ class Constants(CliTest):
         self.fails(FAILED, "file/below: cannot be made", "run", "folded.kiln", "--random", "1", "--cache-dir", "file/below")
 
 
-class Inputs(CliTest):
+class OtherTools(CliTest):
     """What users of other runtimes' tools come with: raw bytes, ranges, NumPy arrays as expected outputs."""
 
     def setUp(self):
