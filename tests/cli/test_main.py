@@ -187,6 +187,7 @@ class Terminals(CliTest):
         os.close(ours)
         self.assertEqual(process.returncode, OK)
         rows = [row for row in said.decode().split("\r\x1b[K") if row]
+        self.assertTrue(rows)
         self.assertEqual([row for row in rows if len(row) > 19 or not re.match(r" *\d+ % ", row)], [])
 
 

@@ -19,7 +19,7 @@ def entry(key, text):
 
 
 class Overwrite(CliTest):
-    def refused(self, path, *arguments):
+    def refused(self, *arguments):
         before = self.contents()
         self.fails(USAGE, ["expected another file than", "found "], *arguments)
         self.assertEqual(self.contents(), before)
@@ -40,32 +40,32 @@ class Overwrite(CliTest):
         path = self.write("relu.kiln", RELU)
         for way in self.ways(path):
             with self.subTest(way=way):
-                self.refused(path, "opt", path, "-o", way)
-                self.refused(path, "opt", path, "--emit", "onnx", "-o", way)
-                self.refused(path, "compile", path, "-o", way)
-                self.refused(path, "memory", path, "--svg", way)
-                self.refused(path, "memory", path, "--csv", way)
+                self.refused("opt", path, "-o", way)
+                self.refused("opt", path, "--emit", "onnx", "-o", way)
+                self.refused("compile", path, "-o", way)
+                self.refused("memory", path, "--svg", way)
+                self.refused("memory", path, "--csv", way)
 
     def test_objects(self):
         path = self.write("relu.o", RELU)
-        self.refused(path, "compile", path, "--format", "object", "-o", path)
+        self.refused("compile", path, "--format", "object", "-o", path)
 
     def test_external_data_of_a_text(self):
         data = self.write("data.bin", bytes(262144))
         path = self.write("big.kiln", BIG)
         for way in (data, "./data.bin"):
-            self.refused(path, "opt", path, "-o", way)
-            self.refused(path, "compile", path, "-o", way)
+            self.refused("opt", path, "-o", way)
+            self.refused("compile", path, "-o", way)
         # `-o F` writes F.bin too.
-        self.refused(path, "opt", path, "-o", "data")
+        self.refused("opt", path, "-o", "data")
 
     def test_external_data_of_onnx(self):
         data = self.write("weights", bytes(16))
         weight = number(1, 4) + number(2, FLOAT) + chunk(8, "w") + entry("location", "weights") + number(14, 1)
         path = self.write("external.onnx", model([node("Add", ["x", "w"], ["y"])], [value("x", FLOAT, [4])],
                                                  [value("y", FLOAT, [4])], [weight]))
-        self.refused(path, "opt", path, "--emit", "onnx", "-o", data)
-        self.refused(path, "compile", path, "-o", data)
+        self.refused("opt", path, "--emit", "onnx", "-o", data)
+        self.refused("compile", path, "-o", data)
 
     def test_others_are_replaced(self):
         path = self.write("relu.kiln", RELU)

@@ -24,18 +24,20 @@ add_in(RefCase *c, int rank, const int64_t *dims, Random *r, bool wild)
     }
 }
 
-/* Problems that @make draws from @seed on; every fourth has odd numbers. */
+/* Problems that @make draws from @seed on, NULL for what is none; every fourth has odd numbers. */
 static void
 agree(uint32_t seed, RefCase *(*make)(Random *r, bool wild), Tolerance tolerance)
 {
     Random r = { seed };
-    int n = getenv("KILN_TEST_LONG") ? CASES_LONG : CASES;
+    int n = getenv("KILN_TEST_LONG") ? CASES_LONG : CASES, drawn = 0;
     for (int i = 0; i < n; i++) {
         g_autoptr(RefCase) c = make(&r, i % 4 == 3);
         g_autofree char *what = g_strdup_printf("case %d", i);
         if (c)
             cpu_agrees(c, tolerance, what);
+        drawn += c != NULL;
     }
+    cr_expect_gt(drawn, n / 2);
 }
 
 /* --- windows --- */
@@ -162,7 +164,9 @@ transposed_case(Random *r, bool wild)
     return conv_case_of(r, wild, true);
 }
 
-static const Tolerance none = { 1e-40, 0 }, rounded = { 1e-6, 1e-6 };
+/* Sums of quarters are exact; a denormal may be lost beside them. A mean, a weight of resize and a
+ * softmax are rounded in another order than the reference's, some times by 2^-24 of about one. */
+static const Tolerance exact = { 1e-40, 0 }, rounded = { 1e-6, 1e-6 };
 
 Test(cpu_windows, pools)
 {
@@ -171,12 +175,12 @@ Test(cpu_windows, pools)
 
 Test(cpu_windows, convolutions)
 {
-    agree(2, conv_case, none);
+    agree(2, conv_case, exact);
 }
 
 Test(cpu_windows, transposed_convolutions)
 {
-    agree(3, transposed_case, none);
+    agree(3, transposed_case, exact);
 }
 
 /* --- softmax, resize --- */

@@ -119,13 +119,15 @@ run_small(const char *text, const char *target, float *y)
     must(kiln_session_run(session, &error), error);
 }
 
-Test(programs_rows, weights_in_rows_are_not_packed)
+/* Winograd and the gates round in another order than the reference; a weight of the wrong place
+ * makes a difference of about one. */
+Test(programs_rows, weights_in_rows_are_read_in_rows)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(weights_in_rows); i++) {
         float expected[N_SMALL] = { 0 }, found[N_SMALL] = { 0 };
         run_small(weights_in_rows[i], "ref", expected);
         run_small(weights_in_rows[i], "cpu", found);
         for (int k = 0; k < N_SMALL; k++)
-            cr_assert_float_eq(found[k], expected[k], 1e-3, "%d of program %zu", k, i);
+            cr_assert_float_eq(found[k], expected[k], 1e-5, "%d of program %zu", k, i);
     }
 }
