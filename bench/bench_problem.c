@@ -14,6 +14,7 @@ enum {
 
 typedef struct {
     int column[N_FIELDS];
+    const char *name[N_FIELDS]; /* of the column */
     int n_columns;
     int64_t after_end; /* 1 where the end is included */
 } Header;
@@ -48,6 +49,7 @@ parse_header(const char *path, char **names, Header *out, GError **error)
             return kiln_throw(error, KILN_ERROR_PARSE, "%s:1: column \"%s\" says what another says",
                               path, name);
         out->column[columns[k].field] = out->n_columns;
+        out->name[columns[k].field] = columns[k].name;
         out->after_end += columns[k].is_included;
     }
     for (size_t k = 0; k < G_N_ELEMENTS(columns); k++) {
@@ -59,13 +61,15 @@ parse_header(const char *path, char **names, Header *out, GError **error)
 }
 
 static gboolean
-parse_number(const char *what, const char *text, int64_t max, int64_t *out, GError **error)
+parse_number(const Header *header, int field, char **cells, int64_t max, int64_t *out,
+             GError **error)
 {
+    const char *text = cells[header->column[field]];
     gint64 value;
     if (!g_ascii_string_to_signed(text, 10, 0, max, &value, NULL))
         return kiln_throw(error, KILN_ERROR_PARSE,
-                          "%s: expected a number in 0…%" G_GINT64_FORMAT ", found \"%s\"", what,
-                          max, text);
+                          "%s: expected a number in 0…%" G_GINT64_FORMAT ", found \"%s\"",
+                          header->name[field], max, text);
     *out = value;
     return TRUE;
 }
@@ -78,9 +82,9 @@ parse_life(const Header *header, char **cells, int64_t room, KilnLife *out, GErr
                           header->n_columns, g_strv_length(cells));
     int64_t end = 0;
     *out = (KilnLife){ 0 };
-    if (!parse_number("lower", cells[header->column[FIRST]], INT64_MAX - 2, &out->first, error) ||
-        !parse_number("upper", cells[header->column[END]], INT64_MAX - 2, &end, error) ||
-        !parse_number("size", cells[header->column[SIZE]], INT64_MAX, &out->size, error))
+    if (!parse_number(header, FIRST, cells, INT64_MAX - 2, &out->first, error) ||
+        !parse_number(header, END, cells, INT64_MAX - 2, &end, error) ||
+        !parse_number(header, SIZE, cells, INT64_MAX, &out->size, error))
         return FALSE;
     out->last = end + header->after_end - 1;
     if (out->last < out->first)
@@ -151,6 +155,7 @@ problem_free(Problem *problem)
     g_ptr_array_unref(problem->ids);
     g_free(problem);
 }
+
 Problem *
 problem_load(const char *path, int64_t capacity, GError **error)
 {

@@ -537,6 +537,10 @@ cost_shapes_write(const char *path, const GArray *shapes, GError **error)
     return kiln_file_write(path, text->str, text->len, error);
 }
 
+enum {
+    MAX_EXTENT = 1 << 15, /* a product of two is an int */
+};
+
 static bool
 read_shape(const char *line, Shape *shape)
 {
@@ -550,7 +554,7 @@ read_shape(const char *line, Shape *shape)
         return false;
     for (int i = 1; i < FIRST_WAY; i++) {
         guint64 number;
-        if (!g_ascii_string_to_unsigned(fields[i], 10, 1, 1 << 20, &number, NULL))
+        if (!g_ascii_string_to_unsigned(fields[i], 10, 1, MAX_EXTENT, &number, NULL))
             return false;
         *numbers[i] = (int)number;
     }
@@ -577,9 +581,10 @@ cost_shapes_read(const char *path, GArray *shapes, GError **error)
         if (!lines[i][0] || lines[i][0] == '#' || strcmp(lines[i], columns) == 0)
             continue;
         if (!read_shape(lines[i], &shape))
-            return kiln_throw(error, KILN_ERROR_PARSE,
-                              "%s:%d: expected %s, all above zero, found %s", path, i + 1, columns,
-                              lines[i]);
+            return kiln_throw(
+                error, KILN_ERROR_PARSE,
+                "%s:%d: expected %s, all above zero and the numbers up to %d, found %s", path,
+                i + 1, columns, MAX_EXTENT, lines[i]);
         g_array_append_val(shapes, shape);
     }
     return TRUE;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* matmul and gemm in f32: the instruction's types and attributes as a problem of gemm.h. The right
- * operand is packed where it is a constant without batch dims, and may be stored in 16 bits.
+ * operand is packed where it is a constant of one matrix, or of many in 16 bits.
  * Operands: result, A, B, of gemm the bias, the residual. */
 #include "backends/cpu/cost.h"
 #include "backends/cpu/extents.h"

@@ -110,14 +110,13 @@ is_joined(const Builder *builder, const KilnBuffer *whole)
 }
 
 /* The residual may be overwritten: nothing reads it any more, nor does this convolution while it
- * writes. A constant, in whatever layout it is given, may not. */
+ * writes. A constant may not, in whatever layout it is given: the next run reads it again. */
 static bool
 dies_here(const Builder *builder, const Conv *conv, const PostOps *post)
 {
     if (!post->n || !post->ops[0].is_binary || post->ops[0].alg != dnnl_binary_add)
         return false;
     const KilnBuffer *other = post->ops[0].other;
-    /* A constant is read again in the next run, in blocks too. */
     if (kiln_onednn_is_constant(builder, other))
         return false;
     for (uint32_t i = 1; i < post->n; i++) {
@@ -125,7 +124,6 @@ dies_here(const Builder *builder, const Conv *conv, const PostOps *post)
             return false;
     }
     if (other == kiln_onednn_unscaled(builder, conv->x) || other->kind != KILN_BUFFER_ALLOC ||
-        kiln_onednn_is_constant(builder, other) ||
         !kiln_type_same_shape(&other->type, &post->result->type))
         return false;
     /* The parts of a concat may be read after it. */

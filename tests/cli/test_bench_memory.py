@@ -74,7 +74,8 @@ class Files(Plans):
             ("id,lower,begin,upper,size\n", 'bad.csv:1: column "begin" says what another says'),
             (f"{HEADER}\n0,0,1,2\n1,0,1\n", "bad.csv:3: expected 4 columns, found 3"),
             (f"{HEADER}\n0,0,1,x\n", 'bad.csv:2: size: expected a number'),
-            (f"{HEADER}\n0,-1,1,2\n", 'found "-1"'),
+            (f"{HEADER}\n0,-1,1,2\n", 'bad.csv:2: lower: expected a number in 0…9223372036854775805, found "-1"'),
+            ("id,begin,end,size\n0,0,x,2\n", 'bad.csv:2: end: expected a number'),
             (f"{HEADER}\n0,3,3,2\n", "bad.csv:2: ends before it begins"),
             (f"{HEADER}\n0,0,1,{2**62}\n1,0,1,{2**62}\n", "bad.csv:3: the sizes sum to 2^63 or more"),
         ):

@@ -56,9 +56,10 @@ class FitCosts(CliTest):
 
     def test_bad_input(self):
         for line in ("conv,1,2,3,1,4", "conv,1,2,3,1,4,x,-,-,-", "conv,1,2,3,1,4,0,-,-,-", "conv,0,2,3,1,4,5,-,-,-",
-                     "pool,1,2,3,1,4,5,-,-,-", "conv,1,2,3,1,4,5,-,-,-,-", "conv,1,2,3,1,4,inf,-,-,-"):
+                     "pool,1,2,3,1,4,5,-,-,-", "conv,1,2,3,1,4,5,-,-,-,-", "conv,1,2,3,1,4,inf,-,-,-",
+                     "conv_transpose,1,1,1,2,32769,5,-,-,-"):
             path = self.write("bad.csv", f"# one\n{COLUMNS}\n{line}\n")
-            self.refused(FAILED, f"bad.csv:3: expected {COLUMNS}, all above zero, found {line}", "--from", path,
+            self.refused(FAILED, f"bad.csv:3: expected {COLUMNS}, all above zero and the numbers up to 32768, found {line}", "--from", path,
                          "--own-header", "costs.h")
         self.refused(FAILED, "direct (direct): expected 3 shapes or more, found 1", "--from",
                      self.write("one.csv", f"{COLUMNS}\nconv,1,2,3,1,4,5,-,-,-\n"), "--own-header", "costs.h")
