@@ -11,10 +11,11 @@
  *             compiled object, which lies in the kernel cache as long as a declaration refers to it
  *   take-back a constant was to be packed for the region, and the pack was not folded: the region
  *             reads it plain, and packs it when it is bound
- *   custom    the vendor refused one operator of several: that is computed by own kernels among the
- *             vendor's, as a custom_op, all that are like it with it, and the region is compiled
- * again split     own kernels cannot be among them: that operator stands inline, and the rest is
- * two regions, compiled in their turn
+ *   custom    the vendor refused one operator of several: that, with all that are like it, is
+ *             computed by own kernels among the vendor's, each as a custom_op, and the region is
+ *             compiled again
+ *   split     own kernels cannot be among them: that operator stands inline, and the rest is two
+ *             regions, compiled in their turn
  *
  *      %y = vendor.graph @r0(%x, …) {        %a = vendor.graph @r0.1(%x, …) {…}
  *        … %a …                        =>    %b = lrn(%a)

@@ -36,6 +36,16 @@ constants {
   @q = random_normal(seed=4, std=0.1) : f32[32,64,1,1]
 }
 """
+# The library has no difference of which what is subtracted from broadcasts; it has the other one.
+DIFFERENCES = """graph @f(%x: f32[1,32,14,14], %b: f32[1,64,1,1]) {
+  %k = const @k : f32[64,32,3,3]
+  %c = conv(%x, %k) {pads=[1,1,1,1]} : f32[1,64,14,14]
+  %s = sub(%b, %c) : f32[1,64,14,14]
+  %d = sub(%c, %b) : f32[1,64,14,14]
+  return %s, %d
+}
+constants { @k = random_normal(seed=1, std=0.1) : f32[64,32,3,3] }
+"""
 ROAD = "propagate-layouts,analyse-constness,constant-fold{evaluate=compile},compile-offload{min-us=0},dce"
 WHOLE = "mobilenet_v2", "shufflenet_v2_x1_0", "squeezenet1_1", "unet16_256", "bert_small"
 
@@ -60,6 +70,27 @@ class Refused(CliTest):
         graph = text[:text.index("\n}")]
         self.assertEqual(re.findall(r"(?m) = (?!const)([\w.]+)[ (]", graph),
                          ["vendor.executable", "conv_transpose", "vendor.executable"])
+
+    def test_what_is_like_a_refused_operator_is_not_asked_for(self):
+        """Two of the same types are left out at once, a third of others is refused by itself."""
+        more = self.write("more.kiln", REFUSED.replace("    %d = conv(%l, %pp)", """    %n = lrn(%l) {size=5, alpha=0.5} : f32[1,64,14,14]
+    %o = lrn(%n) {size=3, alpha=0.5} : f32[1,64,14,14]
+    %d = conv(%o, %pp)"""))
+        notes = [text for kind, text in self.notes(more, "--passes", ROAD) if kind == "custom"]
+        self.assertRegex(notes[0], r"^@r0: @c0 for l \(lrn\): \w+ does not take it$")
+        self.assertEqual(notes[1], "@r0: @c1 for n")
+        self.assertRegex(notes[2], r"^@r0: @c2 for o \(lrn\): \w+ does not take it$")
+        self.assertEqual(len(notes), 3)
+
+    def test_what_is_subtracted_from_does_not_broadcast(self):
+        """So that no region has to do without it again."""
+        model = self.write("differences.kiln", DIFFERENCES)
+        road = "partition-offload{when=always,min-us=0}"
+        graph = self.kiln("opt", model, "--passes", road)
+        body = graph[graph.index("vendor.graph"):graph.index("\n  }")]
+        self.assertEqual(re.findall(r"= (\w+)\(", body), ["conv", "sub"])
+        self.assertRegex(graph, r"(?m)^  %s = sub\(")
+        self.assertEqual({kind for kind, _ in self.notes(model, "--passes", road + ",compile-offload{min-us=0}")}, {"compile"})
 
     def test_OFF_06_it_computes_what_the_reference_does(self):
         expected = self.dir / "expected"

@@ -580,6 +580,16 @@ static const Problem problems[] = {
       "  %z = relu(%n) : f32[20,48]\n  return %y, %z\n}\n"
       "constants {\n" W("w", "f32[32,32,3,3]") W("v", "f32[32,32,3,3]") W("u", "f32[64,48]") "}\n",
       2 },
+    { "channels last, a sum of so many products that `brgconv` cuts it by the number of threads",
+      "graph @f(%x: f32[1,1024,7,7]) {\n"
+      "  %w = const @w : f32[64,1024,3,3]\n  %p = pack(%x) : f32[1,1024,7,7]:acdb\n"
+      "  %y = vendor.graph @r(%p, %w)\n"
+      "    body(%a: f32[1,1024,7,7]:acdb, %v: f32[64,1024,3,3] constant=compile) {\n"
+      "    %u = unpack(%a) : f32[1,1024,7,7]\n"
+      "    %c = conv(%u, %v) {pads=[1,1,1,1]} : f32[1,64,7,7]\n    return %c\n"
+      "  } : f32[1,64,7,7]\n  return %y\n}\n"
+      "constants {\n" W("w", "f32[64,1024,3,3]") "}\n",
+      1 },
     { "the logarithm of what is certain",
       "graph @f(%x: f32[64,1]) {\n  %y = log_softmax(%x) : f32[64,1]\n  return %y\n}\n", 0 },
     { "convolution of rank 5",
