@@ -116,7 +116,7 @@ static double
 far_weights_us(const KilnOnednnWork *work, const KilnType *weights)
 {
     enum {
-        NEAR_BYTES = 2 << 20
+        NEAR_BYTES = 2 << 20 /* the costs are fitted to windows whose weights are bigger */
     };
     bool far = kiln_type_bytes(weights) > NEAR_BYTES;
     return far ? kiln_onednn_cost(KILN_ONEDNN_COST_far_weights, work, false) / (double)work->groups

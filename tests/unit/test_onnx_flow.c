@@ -35,6 +35,12 @@ graph_of(const char *dims, int64_t extent)
     return graph;
 }
 
+static char *
+imported(GByteArray *graph)
+{
+    return onnx_imported(onnx_model(graph, 8, 13));
+}
+
 /* Takes both branches over. */
 static void
 put_if(GByteArray *graph, const char *condition, const char *results, GByteArray *then,
@@ -50,6 +56,17 @@ put_squeeze(GByteArray *graph, const char *result)
     put_if(graph, "c", result, branch("Squeeze", "x,one"), branch("Neg", "x"));
 }
 
+/* y = relu of what that If makes of x of @dims. */
+static char *
+relu_of_squeezed(const char *dims)
+{
+    GByteArray *graph = graph_of(dims, 1);
+    put_squeeze(graph, "r");
+    onnx_node(graph, "Relu", "r", "y", NULL);
+    onnx_output(graph, "y", ONNX_F32, NULL);
+    return imported(graph);
+}
+
 /* A graph of an If alone whose condition is an input, and whose branches are those. */
 static GByteArray *
 graph_of_unknown(GByteArray *then, GByteArray *otherwise)
@@ -61,21 +78,11 @@ graph_of_unknown(GByteArray *then, GByteArray *otherwise)
     return graph;
 }
 
-static char *
-imported(GByteArray *graph)
-{
-    return onnx_imported(onnx_model(graph, 8, 13));
-}
-
 #define expect_line(text, line) cr_expect(strstr((text), (line)), "no '%s' in\n%s", (line), (text))
 
 Test(onnx_flow, the_branch_not_taken_need_not_fit)
 {
-    GByteArray *graph = graph_of("2,3,4", 1);
-    put_squeeze(graph, "r");
-    onnx_node(graph, "Relu", "r", "y", NULL);
-    onnx_output(graph, "y", ONNX_F32, NULL);
-    g_autofree char *text = imported(graph);
+    g_autofree char *text = relu_of_squeezed("2,3,4");
     expect_line(text, "%r = neg(%x) : f32[2,3,4]\n");
     expect_line(text, "%y = relu(%r) : f32[2,3,4]\n");
     cr_expect_null(strstr(text, "squeeze(%x"), "%s", text);
@@ -83,11 +90,7 @@ Test(onnx_flow, the_branch_not_taken_need_not_fit)
 
 Test(onnx_flow, the_branch_taken_decides_the_rank)
 {
-    GByteArray *graph = graph_of("2,1,4", 1);
-    put_squeeze(graph, "r");
-    onnx_node(graph, "Relu", "r", "y", NULL);
-    onnx_output(graph, "y", ONNX_F32, NULL);
-    g_autofree char *text = imported(graph);
+    g_autofree char *text = relu_of_squeezed("2,1,4");
     expect_line(text, "%r = squeeze(%x, %one) : f32[2,4]\n");
     expect_line(text, "%y = relu(%r) : f32[2,4]\n");
 }
