@@ -178,24 +178,35 @@ stacked(const KilnOnnxCall *call, const KilnType *element, int64_t axis, int64_t
     return TRUE;
 }
 
-/* What the body gives as output @i, as far as the model says: outputs have types of their own, and
- * where they have none the body is imported. */
-static gboolean
-declared_result(KilnOnnxCall *call, const KilnOnnxGraph *graph, uint32_t i, KilnType *out,
-                GError **error)
+/* The type that the model states for output @i of the body; false where it states none. */
+static bool
+is_declared(const KilnOnnxCall *call, const KilnOnnxGraph *graph, uint32_t i, KilnType *out)
 {
     const KilnOnnxImport *import = call->import;
     const Onnx__ValueInfoProto *info = g_ptr_array_index(graph->outputs, i);
-    if (kiln_onnx_type_load(info->type, import->dim_names, import->module->arena, out) ==
-            KILN_ONNX_TYPE_TENSOR &&
-        out->rank >= 0)
-        return TRUE;
-    KilnFunction *body = kiln_onnx_import_region(call, "body", NULL, 0, error);
-    if (!body)
-        return FALSE;
-    *out = *result_type(body, i);
-    kiln_function_clear(body);
-    return TRUE;
+    return kiln_onnx_type_load(info->type, import->dim_names, import->module->arena, out) ==
+               KILN_ONNX_TYPE_TENSOR &&
+           out->rank >= 0;
+}
+
+/* Types of what the body gives for results @first … @n - 1. Where the model does not state one the
+ * body is imported: once, for there may be another such loop in it. */
+static KilnType *
+body_types(KilnOnnxCall *call, const KilnOnnxGraph *graph, uint32_t first, uint32_t n,
+           GError **error)
+{
+    KilnType *types = kiln_arena_new0(call->import->module->arena, KilnType, n + 1);
+    KilnFunction *body = NULL;
+    for (uint32_t i = first; i < n; i++) {
+        if (is_declared(call, graph, i + 1, &types[i]))
+            continue;
+        if (!body && !(body = kiln_onnx_import_region(call, "body", NULL, 0, error)))
+            return NULL;
+        types[i] = *result_type(body, i + 1);
+    }
+    if (body)
+        kiln_function_clear(body);
+    return types;
 }
 
 /* No iteration: what is carried is as it began, and what is stacked is empty. */
@@ -209,15 +220,17 @@ skip_loop(KilnOnnxCall *call, uint32_t carried, GError **error)
     if (!check_count(call, "results of the body", n + 1, attr->graph->outputs->len, error) ||
         (n < carried && !check_count(call, "results", carried, n, error)))
         return FALSE;
+    const KilnType *elements = body_types(call, attr->graph, carried, n, error);
+    if (!elements)
+        return FALSE;
     call->n_results = n;
     for (uint32_t i = 0; i < n; i++) {
-        KilnType element, type;
+        KilnType type;
         KilnValue *value = NULL;
         if (i < carried) {
             value = kiln_onnx_build1(call, KILN_OP_identity, NULL, call->operands[i + 2], error);
         } else {
-            if (!declared_result(call, attr->graph, i + 1, &element, error) ||
-                !stacked(call, &element, 0, 0, NULL, &type, error))
+            if (!stacked(call, &elements[i], 0, 0, NULL, &type, error))
                 return FALSE;
             if (!kiln_loop_idle_type(&type, &type))
                 return kiln_onnx_unsupported(call, error, "the rank of result %u is not known", i);

@@ -195,3 +195,33 @@ Test(onnx_flow, a_loop_without_an_iteration)
     expect_line(text, "%all = const @");
     expect_line(text, " : f32[0,2,0,4]\n");
 }
+
+/* Loops without an iteration, one in the body of the next, each with two results whose types are
+ * those of its body alone: what is in the innermost one is looked at once. */
+Test(onnx_flow, loops_without_an_iteration_in_each_other, .timeout = 20)
+{
+    enum {
+        DEPTH = 40
+    };
+    GByteArray *inner = NULL;
+    for (unsigned depth = 0; depth <= DEPTH; depth++) {
+        GByteArray *body = onnx_graph_new("body");
+        onnx_input(body, "i", ONNX_I64, "");
+        onnx_input(body, "go", ONNX_BOOL, "");
+        if (inner)
+            onnx_node(body, "Loop", ",c", "a,b", onnx_graph("body", inner), NULL);
+        onnx_node(body, "Identity", "go", "on", NULL);
+        onnx_node(body, "Neg", "x", "e", NULL);
+        onnx_node(body, "Relu", "x", "f", NULL);
+        onnx_output(body, "on", ONNX_BOOL, "");
+        onnx_output(body, "e", ONNX_F32, NULL);
+        onnx_output(body, "f", ONNX_F32, NULL);
+        inner = body;
+    }
+    GByteArray *graph = graph_of("2,3,4", 1);
+    onnx_node(graph, "Loop", ",c", "y,z", onnx_graph("body", inner), NULL);
+    onnx_output(graph, "y", ONNX_F32, NULL);
+    onnx_output(graph, "z", ONNX_F32, NULL);
+    g_autofree char *text = imported(graph);
+    expect_line(text, " : f32[0,2,3,4]\n");
+}
