@@ -38,7 +38,8 @@ kiln_suggest(const char *word, const char *const *words, uint32_t n)
 {
     size_t length = strlen(word);
     const char *best = NULL;
-    int least = (int)(length / 3) + 1; /* farther than this is another word, not a slip */
+    /* Farther than this is another word, not a slip; all options begin with the same dashes. */
+    int least = (int)(length - strspn(word, "-") + 1) / 3;
     for (uint32_t i = 0; i < n && length && length <= LONGEST; i++) {
         if (strlen(words[i]) > LONGEST)
             continue;

@@ -82,6 +82,10 @@ class Options(CliTest):
             self.fails(USAGE, ("Unknown option --frobnicate\n", f"`kiln {command} --help`"), command, "--frobnicate")
         for slip, option in (("--pipelin", "--pipeline"), ("--thread=2", "--threads"), ("--no-ofload", "--no-offload")):
             self.fails(USAGE, f"(did you mean '{option}'?)\n", "run", "--quiet", slip, "--", "--frob")
+        # Words of three letters that share one are no slips of each other.
+        for other in ("--cpu", "--gpu", "--x", "--a"):
+            self.fails(USAGE, f"Unknown option {other}\n", "run", other)
+        self.fails(USAGE, "(did you mean '--npy'?)\n", "run", "--npz")
 
     def test_values_of_common_options(self):
         model = self.write("add.kiln", ADD)
