@@ -14,9 +14,7 @@
  * requires nothing, preserves nothing; class U: kernels for other shapes may sum in another order.
  * For the cut the shapes must be known, nothing be dilated, and the weights be literal and read by
  * nothing else: a second copy would cost more than it saves. */
-#include "passes/rule.h"
-
-#include "graph/infer/infer.h"
+#include "passes/conv_window.h"
 
 /* True where @node has one window, and everything about it is known. */
 static bool
@@ -42,40 +40,6 @@ fits_exactly(const KilnNode *node, const KilnWindow *window, int d)
            x->dims[d + 2] + window->pads_begin[d] + window->pads_end[d] == reach;
 }
 
-/* The convolution with other strides and pads, and with @weights. */
-static bool
-replace(KilnMatch *match, const KilnWindow *window, KilnValue *weights, KilnPassContext *context,
-        const char *rule, GError **error)
-{
-    KilnNode *conv = kiln_match_root(match);
-    KilnAttrs_conv attrs = *kiln_attrs(conv, conv);
-    uint32_t rank = (uint32_t)window->rank;
-    int64_t strides[KILN_MAX_RANK], pads[2 * KILN_MAX_RANK];
-    KilnWindow resolved = *window;
-    bool strided = false, padded = false;
-    for (uint32_t d = 0; d < rank; d++) {
-        strides[d] = window->strides[d];
-        pads[d] = window->pads_begin[d];
-        pads[rank + d] = window->pads_end[d];
-        strided |= strides[d] != 1;
-        padded |= pads[d] || pads[rank + d];
-    }
-    attrs.auto_pad = "NOTSET";
-    attrs.strides = (KilnInts){ strided ? rank : 0, strides };
-    attrs.pads = (KilnInts){ padded ? 2 * rank : 0, pads };
-    if (attrs.kernel_shape.n)
-        attrs.kernel_shape = (KilnInts){ rank, resolved.kernel };
-    KilnNodeSpec spec = { .op = KILN_OP_conv,
-                          .name = conv->name,
-                          .operands = (KilnValue *[]){ conv->operands[0].value, weights,
-                                                       kiln_node_operand(conv, 2) },
-                          .n_operands = kiln_node_operand(conv, 2) ? 3 : 2,
-                          .attrs = &attrs,
-                          .before = conv };
-    KilnNode *small = kiln_node_new(kiln_match_function(match), &spec, error);
-    return small && kiln_match_replace(match, context, rule, &small->results[0]);
-}
-
 static bool
 drop_strides(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
@@ -91,17 +55,16 @@ drop_strides(KilnMatch *match, KilnPassContext *context, const char *rule, GErro
         }
     }
     GUARD(changes, changes);
-    return replace(match, &window, conv->operands[1].value, context, rule, error);
+    return kiln_conv_replace(match, &window, conv->operands[1].value, context, rule, error);
 }
 
 static bool
 cut_filter(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
     KilnNode *conv = kiln_match_root(match);
-    KilnFunction *function = kiln_match_function(match);
     KilnValue *weights = kiln_match_value(match, "w");
     const KilnType *x = &conv->operands[0].value->type;
-    int64_t starts[KILN_MAX_RANK], ends[KILN_MAX_RANK], axes[KILN_MAX_RANK];
+    int64_t starts[KILN_MAX_RANK];
     KilnWindow window;
     bool padded = false;
     if (!kiln_window_resolve(conv, &window, error))
@@ -112,19 +75,13 @@ cut_filter(KilnMatch *match, KilnPassContext *context, const char *rule, GError 
         GUARD(stride_one, window.strides[d] == 1);
         GUARD(not_dilated, window.dilations[d] == 1);
         padded |= window.pads_begin[d] || window.pads_end[d];
-        axes[d] = d + 2;
         starts[d] = window.pads_begin[d];
-        ends[d] = starts[d] + x->dims[d + 2];
         window.kernel[d] = x->dims[d + 2];
         window.pads_begin[d] = window.pads_end[d] = 0;
     }
     GUARD(padded, padded);
-    uint32_t n = (uint32_t)window.rank;
-    KilnValue *operands[] = { weights, kiln_build_ints(function, conv, starts, n),
-                              kiln_build_ints(function, conv, ends, n),
-                              kiln_build_ints(function, conv, axes, n) };
-    KilnValue *cut = kiln_match_build(match, KILN_OP_slice, NULL, operands, 4, error);
-    return cut && replace(match, &window, cut, context, rule, error);
+    KilnValue *cut = kiln_conv_slice_taps(match, &window, starts, weights, error);
+    return cut && kiln_conv_replace(match, &window, cut, context, rule, error);
 }
 
 static const KilnRule rules[] = {
