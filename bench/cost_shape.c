@@ -369,6 +369,7 @@ measure_set(GArray *shapes, Sweep *sweep, const Set *set, const CostMeasure *how
 static const int window[][2] = { { 16, 16 },   { 32, 32 },  { 64, 64 },  { 128, 128 }, { 256, 256 },
                                  { 512, 512 }, { 16, 64 },  { 64, 128 }, { 128, 64 },  { 96, 32 },
                                  { 256, 64 },  { 64, 256 }, { 48, 192 }, { 24, 24 } };
+static const int late[][2] = { { 128, 128 }, { 256, 256 }, { 512, 512 }, { 96, 160 } };
 static const int strided[][2] = { { 64, 128 }, { 128, 256 }, { 256, 512 } };
 static const int first[][2] = { { 3, 16 }, { 3, 24 }, { 3, 32 }, { 3, 64 }, { 1, 16 } };
 static const int pointwise[][2] = { { 16, 64 },    { 96, 16 },  { 16, 96 },   { 96, 24 },
@@ -384,6 +385,7 @@ static const int grown[][2] = { { 16, 16 }, { 64, 32 }, { 128, 64 }, { 256, 128 
 static const int pooled[][2] = { { 24, 24 }, { 64, 64 }, { 128, 128 }, { 256, 256 }, { 512, 512 } };
 static const int square[] = { 7, 13, 14, 28, 56, 112, 0 }, even[] = { 14, 28, 56, 112, 0 };
 static const int big[] = { 56, 112, 224, 0 }, halved[] = { 7, 13, 14, 27, 28, 55, 56, 111, 112, 0 };
+static const int tiny[] = { 2, 4, 8, 0 };
 static const int small[] = { 7, 13, 14, 0 }, rows[] = { 1, 4, 16, 32, 64, 128, 512, 0 };
 static const int products[][2] = { { 64, 64 },    { 256, 256 }, { 256, 1024 }, { 1024, 256 },
                                    { 512, 1000 }, { 128, 512 }, { 768, 768 } };
@@ -402,7 +404,9 @@ static const int states[][2] = { { 32, 32 },   { 64, 64 },   { 128, 128 },
                                  { 128, 256 }, { 256, 256 }, { 256, 512 } };
 static const Set sets[] = {
     { { .kind = SHAPE_CONV, .kernel = 3, .stride = 1 }, window, G_N_ELEMENTS(window), square },
+    { { .kind = SHAPE_CONV, .kernel = 3, .stride = 1 }, late, G_N_ELEMENTS(late), tiny },
     { { .kind = SHAPE_CONV, .kernel = 3, .stride = 2 }, strided, G_N_ELEMENTS(strided), even },
+    { { .kind = SHAPE_CONV, .kernel = 3, .stride = 2 }, strided, G_N_ELEMENTS(strided), tiny },
     { { .kind = SHAPE_CONV, .kernel = 3, .stride = 2 }, first, G_N_ELEMENTS(first), big },
     { { .kind = SHAPE_CONV, .kernel = 7, .stride = 2 }, first, G_N_ELEMENTS(first), big },
     { { .kind = SHAPE_CONV, .kernel = 1, .stride = 1 },

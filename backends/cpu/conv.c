@@ -2,7 +2,9 @@
 /*
  * Convolution as an implicit matrix product: weights [oc, ic * taps] times the image seen as
  * [ic * taps, positions], whose panels the blocked core gathers as it goes. A kernel of one tap
- * that visits every position needs no gathering at all. Depthwise convolutions have their own file.
+ * that visits every position needs no gathering at all. Depthwise convolutions have their own file,
+ * and so have those whose images are small beside the window or beside the weights, which are a
+ * product for each tap.
  *
  * Images are taken in rounds, as many as keep their halo copies within a budget.
  */
@@ -10,6 +12,7 @@
 
 #include "backends/cpu/conv_depthwise.h"
 #include "backends/cpu/conv_halo.h"
+#include "backends/cpu/conv_taps.h"
 #include "backends/cpu/cost.h"
 #include "backends/cpu/extents.h"
 #include "backends/cpu/gemm_core.h"
@@ -83,6 +86,31 @@ offsets_bytes(const Product *p)
     return p->pointwise ? 0 : round_up(p->depth * 8, KILN_CPU_LINE);
 }
 
+/* In units of kiln_gemm_cost(): a float of weights that comes from beyond the second-level cache,
+   and one that is gathered for the product. */
+static const double weight_float = 0.6, gather_float = 1.5;
+
+/* By how much products of taps must be faster. */
+static const double taps_margin = 0.9;
+
+/* Whether products of taps are to compute @c. */
+static bool
+is_by_taps(const KilnCpuConv *c)
+{
+    if (!kiln_conv_taps_supports(c))
+        return false;
+    Product p = product_of(c);
+    KilnGemmShape shape = shape_of(&p, 1, p.swapped);
+    double images = (double)c->batch * (double)c->groups;
+    double depth = (double)p.depth, floats = (double)(c->oc / c->groups) * depth;
+    double product = images * (kiln_gemm_cost(&shape) + weight_float * floats);
+    if (!p.pointwise)
+        product += gather_float * images * depth * (double)p.positions;
+    KilnTapsCost taps = kiln_conv_taps_cost(c);
+    double by_taps = taps.all + weight_float * taps.bytes / 4;
+    return taps.bytes > 0 && by_taps < taps_margin * product; /* no tap: nothing to pack */
+}
+
 /* Bytes of the halo copies of one round; false when no number can say it. */
 static bool
 halo_bytes(const Product *p, int64_t *bytes)
@@ -100,6 +128,8 @@ kiln_cpu_conv_pack_size(const KilnCpuConv *conv)
 {
     if (kiln_conv_is_depthwise(conv))
         return 4 * conv->oc * times3(conv->kernel);
+    if (is_by_taps(conv))
+        return kiln_conv_taps_pack_size(conv);
     Product p = product_of(conv);
     KilnGemmPlan plan = plan_of(&p, 1);
     return 4 * conv->groups * kiln_gemm_packed_floats(&plan, p.swapped ? &plan.cols : &plan.rows);
@@ -110,6 +140,10 @@ kiln_cpu_conv_pack(const KilnCpuConv *conv, const void *src, float *dst, KilnSli
 {
     if (kiln_conv_is_depthwise(conv)) {
         kiln_conv_depthwise_pack(conv, src, dst, slice);
+        return;
+    }
+    if (is_by_taps(conv)) {
+        kiln_conv_taps_pack(conv, src, dst, slice);
         return;
     }
     Product p = product_of(conv);
@@ -128,6 +162,8 @@ kiln_cpu_conv_scratch_size(const KilnCpuConv *conv, int threads)
 {
     if (kiln_conv_is_depthwise(conv))
         return kiln_conv_depthwise_scratch_size(conv, threads);
+    if (is_by_taps(conv))
+        return kiln_conv_taps_scratch_size(conv);
     Product p = product_of(conv);
     int64_t halo, total, rest = p.round > 0 ? conv->batch % p.round : 0;
     KilnGemmPlan full = plan_of(&p, p.round), last = plan_of(&p, rest);
@@ -155,6 +191,15 @@ kiln_direct_terms(const KilnCpuConv *conv, double terms[KILN_CPU_TERMS])
     if (kiln_conv_is_depthwise(conv)) {
         kiln_depthwise_terms(conv, terms);
         return KILN_CPU_COST_depthwise;
+    }
+    if (is_by_taps(conv)) {
+        KilnTapsCost taps = kiln_conv_taps_cost(conv);
+        terms[0] = taps.products;
+        terms[1] = taps.all - taps.products;
+        terms[2] = taps.bytes;
+        terms[3] = 1;
+        terms[4] = terms[5] = 0;
+        return KILN_CPU_COST_taps;
     }
     Product p = product_of(conv);
     KilnGemmShape shape = shape_of(&p, conv->batch, p.swapped);
@@ -311,6 +356,10 @@ kiln_cpu_conv_run(const KilnCpuConv *conv, const KilnCpuConvArgs *args)
     }
     if (conv->batch == 0 || conv->oc == 0 || times3(conv->out) == 0)
         return;
+    if (is_by_taps(conv)) {
+        kiln_conv_taps_run(conv, args);
+        return;
+    }
     Product p = product_of(conv);
     if (!p.pointwise)
         fill_offsets(&p, (int64_t *)(void *)args->scratch);

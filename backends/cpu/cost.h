@@ -15,6 +15,7 @@
 #define KILN_CPU_COST_KINDS(X)                                                                     \
     X(direct, 3)    /* convolution; kernels of more than one tap */                                \
     X(pointwise, 3) /* of one */                                                                   \
+    X(taps, 4)      /* products of single taps */                                                  \
     X(depthwise, 6)                                                                                \
     X(transposed, 4)                                                                               \
     X(winograd, 5)                                                                                 \
@@ -45,7 +46,8 @@ enum {
 double kiln_cpu_cost(KilnCpuCostKind kind, const double terms[KILN_CPU_TERMS]);
 
 /** The terms of a direct convolution of any kind, which is returned: the products, in units of
- * kiln_gemm_cost(); the bytes that are read and written once; and the call. */
+ * kiln_gemm_cost(); the bytes that are read and written once; and the call. By taps: what surrounds
+ * the products, and the bytes of the weights, come behind them. */
 KilnCpuCostKind kiln_direct_terms(const KilnCpuConv *conv, double terms[KILN_CPU_TERMS]);
 
 /** Vector products of 3 × 3 kernels, and of others; rows of the result; planes; bytes; the call. */

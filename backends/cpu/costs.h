@@ -5,11 +5,12 @@
 
 // clang-format off
 #define KILN_CPU_COSTS { \
-    [KILN_CPU_COST_direct] = { 7.934e-05, 2.459e-05, 3.706 }, \
-    [KILN_CPU_COST_pointwise] = { 7.249e-05, 6.418e-06, 0.5334 }, \
+    [KILN_CPU_COST_direct] = { 8.325e-05, 2.114e-05, 3.855 }, \
+    [KILN_CPU_COST_pointwise] = { 7.392e-05, 6.634e-06, 0.4659 }, \
+    [KILN_CPU_COST_taps] = { 6.146e-05, 0.0001052, 7.367e-06, 1.306 }, \
     [KILN_CPU_COST_depthwise] = { 0.0001628, 0.0009036, 0.0002686, 0.01515, 2.215e-05, 0.1472 }, \
     [KILN_CPU_COST_transposed] = { 9.251e-05, 6.985e-05, 0, 20.14 }, \
-    [KILN_CPU_COST_winograd] = { 6.643e-05, 0.007249, 0.005263, 1.497e-05, 3.6 }, \
+    [KILN_CPU_COST_winograd] = { 6.452e-05, 0.008204, 0.005681, 1.256e-05, 3.678 }, \
     [KILN_CPU_COST_pool] = { 0.001062, 0.002336, 0.0007587, 0.0004049, 0.1239, 0.01436 }, \
     [KILN_CPU_COST_global_pool] = { 4.86e-06, 0.005529, 0.09229 }, \
     [KILN_CPU_COST_matmul] = { 6.642e-05, 1.514e-05, 3.466e-06, 0.2035 }, \

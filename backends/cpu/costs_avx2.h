@@ -5,11 +5,12 @@
 
 // clang-format off
 #define KILN_CPU_COSTS_AVX2 { \
-    [KILN_CPU_COST_direct] = { 7.446e-05, 4.506e-05, 3.749 }, \
-    [KILN_CPU_COST_pointwise] = { 7.284e-05, 8.483e-06, 0.5361 }, \
+    [KILN_CPU_COST_direct] = { 8.013e-05, 2.721e-05, 4.551 }, \
+    [KILN_CPU_COST_pointwise] = { 7.516e-05, 8.026e-06, 0.6235 }, \
+    [KILN_CPU_COST_taps] = { 6.747e-05, 7.562e-05, 6.008e-06, 1.44 }, \
     [KILN_CPU_COST_depthwise] = { 0.0003443, 0.001019, 0.001315, 0, 2.115e-05, 0.09626 }, \
     [KILN_CPU_COST_transposed] = { 8.127e-05, 0.0001038, 0, 16 }, \
-    [KILN_CPU_COST_winograd] = { 5.808e-05, 0.006471, 0.004965, 2.499e-05, 1.534 }, \
+    [KILN_CPU_COST_winograd] = { 6.86e-05, 0.006082, 0.004367, 1.387e-05, 2.734 }, \
     [KILN_CPU_COST_pool] = { 0.0008095, 0.001541, 0.001031, 0.0002696, 0.0643, 0.01308 }, \
     [KILN_CPU_COST_global_pool] = { 3.99e-06, 0.007595, 0.08034 }, \
     [KILN_CPU_COST_matmul] = { 7.054e-05, 2.119e-05, 3.126e-06, 0.2607 }, \

@@ -285,30 +285,51 @@ enum {
     TURN_COLS = 16
 }; /* turned at a time, in the first-level cache */
 
-/* Sums kept in scratch go to an output whose rows are dense: transposed in small blocks. */
+/* Transposed in small blocks. */
+void
+kiln_gemm_store_turned(const KilnGemmTurn *s)
+{
+    float turned[TURN_COLS * TURN_ROWS];
+    KilnGemmFinish f = { .alpha = s->alpha, .lo = s->tail->lo, .hi = s->tail->hi };
+    KilnGemmTranspose turn = { .dst = turned, .pitch = TURN_ROWS, .stride = s->sums_pitch };
+    for (int64_t i = 0; i < s->rows; i += TURN_ROWS) {
+        f.n = turn.lanes = s->rows - i < TURN_ROWS ? s->rows - i : TURN_ROWS;
+        for (int64_t j = 0; j < s->cols; j += TURN_COLS) {
+            turn.depth = s->cols - j < TURN_COLS ? s->cols - j : TURN_COLS;
+            turn.src = s->sums + i * s->sums_pitch + j;
+            s->kernels->transpose(&turn);
+            for (int64_t k = 0; k < turn.depth; k++) {
+                int64_t col = j + k, at = i + col * s->out_col;
+                f.out = s->out + at;
+                f.residual = s->residual ? s->residual + at : NULL;
+                f.sums = turned + k * TURN_ROWS;
+                f.bias = s->bias ? s->beta * s->bias[col * s->bias_col] : 0.0f;
+                s->kernels->finish(&f);
+            }
+        }
+    }
+}
+
+/* Sums kept in scratch go to an output whose rows are dense. */
 static void
 store_turned(const Task *t, int64_t rows, int64_t cols)
 {
     const KilnGemmCall *c = t->call;
-    float turned[TURN_COLS * TURN_ROWS];
-    KilnGemmFinish f = { .alpha = c->alpha, .lo = c->tail.lo, .hi = c->tail.hi };
-    KilnGemmTranspose turn = { .dst = turned, .pitch = TURN_ROWS, .stride = t->stage_pitch };
-    for (int64_t i = 0; i < rows; i += TURN_ROWS) {
-        f.n = turn.lanes = rows - i < TURN_ROWS ? rows - i : TURN_ROWS;
-        for (int64_t j = 0; j < cols; j += TURN_COLS) {
-            turn.depth = cols - j < TURN_COLS ? cols - j : TURN_COLS;
-            turn.src = t->stage + i * t->stage_pitch + j;
-            c->plan->kernels->transpose(&turn);
-            for (int64_t k = 0; k < turn.depth; k++) {
-                int64_t col = t->col0 + j + k, at = t->row0 + i + col * c->out_col;
-                f.out = t->out + at;
-                f.residual = t->residual ? t->residual + at : NULL;
-                f.sums = turned + k * TURN_ROWS;
-                f.bias = t->bias ? c->beta * t->bias[col * c->bias_col] : 0.0f;
-                c->plan->kernels->finish(&f);
-            }
-        }
-    }
+    int64_t at = t->row0 + t->col0 * c->out_col;
+    KilnGemmTurn turn = { .kernels = c->plan->kernels,
+                          .sums = t->stage,
+                          .sums_pitch = t->stage_pitch,
+                          .rows = rows,
+                          .cols = cols,
+                          .out = t->out + at,
+                          .out_col = c->out_col,
+                          .bias = t->bias ? t->bias + t->col0 * c->bias_col : NULL,
+                          .bias_col = c->bias_col,
+                          .residual = t->residual ? t->residual + at : NULL,
+                          .alpha = c->alpha,
+                          .beta = c->beta,
+                          .tail = &c->tail };
+    kiln_gemm_store_turned(&turn);
 }
 
 /* Sums kept in scratch that have all but the tail. Adding -0 changes no bit. */

@@ -119,3 +119,20 @@ void kiln_gemm_pack_side(const KilnGemmPlan *plan, const KilnGemmCut *cut, const
                          KilnSlice slice, void *dst);
 
 void kiln_gemm_run(const KilnGemmCall *call);
+
+/** Sums with the columns of a row side by side, on their way to an output whose rows are: out[i + j
+ * * out_col] = clip(alpha * sums[i * sums_pitch + j] + beta * bias[j * bias_col] + residual), which
+ * is laid out as out and may be it. */
+typedef struct {
+    const KilnGemmKernels *kernels;
+    const float *sums;
+    int64_t sums_pitch, rows, cols;
+    float *out;
+    int64_t out_col;
+    const float *bias; /* or NULL */
+    int64_t bias_col;
+    const float *residual; /* or NULL */
+    float alpha, beta;
+    const KilnCpuTail *tail; /* its bounds only */
+} KilnGemmTurn;
+void kiln_gemm_store_turned(const KilnGemmTurn *turn);

@@ -61,6 +61,18 @@ static const Case cases[] = {
     /* many images in several rounds, depth over several blocks */
     { 30, 1, 1, 1, { 1, 200, 199 }, { 1, 1, 3 }, ONES, ONES, { 0, 0, 1 }, { 0, 0, 1 } },
     { 1, 60, 8, 1, { 1, 6, 6 }, { 1, 3, 3 }, ONES, ONES, { 0, 1, 1 }, { 0, 1, 1 } },
+    /* tap by tap: images smaller than the window, several rounds of images, steps of depth, groups,
+       strides, dilations that leave one tap, three dims, 1x1 on many small images */
+    { 1, 40, 70, 1, { 1, 4, 4 }, { 1, 3, 3 }, ONES, ONES, { 0, 1, 1 }, { 0, 1, 1 } },
+    { 5, 300, 33, 1, { 1, 2, 2 }, { 1, 3, 3 }, ONES, ONES, { 0, 1, 1 }, { 0, 1, 1 } },
+    { 1, 300, 40, 1, { 1, 32, 32 }, { 1, 3, 3 }, ONES, { 1, 8, 8 }, { 0, 8, 8 }, { 0, 8, 8 } },
+    { 1, 300, 96, 1, { 1, 2, 2 }, { 1, 3, 3 }, ONES, ONES, { 0, 1, 1 }, { 0, 1, 1 } },
+    { 1, 70, 144, 1, { 1, 1, 3 }, { 1, 3, 5 }, ONES, ONES, { 0, 1, 2 }, { 0, 1, 2 } },
+    { 200, 20, 40, 1, { 1, 2, 3 }, { 1, 3, 3 }, ONES, ONES, { 0, 1, 1 }, { 0, 1, 1 } },
+    { 2, 80, 96, 2, { 1, 5, 4 }, { 1, 3, 3 }, { 1, 2, 2 }, ONES, { 0, 1, 1 }, { 0, 1, 1 } },
+    { 1, 36, 40, 1, { 1, 8, 7 }, { 1, 3, 3 }, ONES, { 1, 12, 12 }, { 0, 12, 12 }, { 0, 12, 12 } },
+    { 1, 32, 20, 1, { 2, 3, 3 }, { 3, 3, 3 }, ONES, ONES, ONES, ONES },
+    { 9, 300, 64, 1, { 1, 2, 2 }, ONES, ONES, ONES, NONE, NONE },
     /* depthwise, with multiplier, strides, small and wide rows */
     { 1, 8, 8, 8, { 1, 7, 7 }, { 1, 3, 3 }, ONES, ONES, { 0, 1, 1 }, { 0, 1, 1 } },
     { 2, 3, 3, 3, { 1, 9, 40 }, { 1, 3, 3 }, ONES, ONES, { 0, 2, 0 }, { 0, 0, 3 } },
@@ -300,4 +312,22 @@ Test(cpu_conv, scratch_that_no_number_can_say)
                       .dilation = { 1, INT64_C(1) << 40, INT64_C(1) << 40 },
                       .pad = { 0, INT64_C(1) << 40, INT64_C(1) << 40 } };
     cr_assert_eq(kiln_cpu_conv_scratch_size(&c, 1), INT64_MAX);
+}
+
+/* Weights of taps that meet only padding are not even kept. */
+Test(cpu_conv, taps_in_padding_cost_nothing)
+{
+    KilnCpuConv c = { .batch = 1,
+                      .ic = 64,
+                      .oc = 64,
+                      .groups = 1,
+                      .in = { 1, 8, 8 },
+                      .out = { 1, 8, 8 },
+                      .kernel = { 1, 3, 3 },
+                      .stride = { 1, 1, 1 },
+                      .dilation = { 1, 12, 1 },
+                      .pad = { 0, 12, 1 },
+                      .tail = kiln_cpu_tail_none(),
+                      .weights_packed = true };
+    cr_assert_eq(kiln_cpu_conv_pack_size(&c), 4 * 3 * 64 * 64);
 }
