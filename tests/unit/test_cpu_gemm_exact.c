@@ -152,7 +152,8 @@ check_isa(KilnCpuIsa isa)
             g.b_col = g.k;
             check(g, fill_odd, &checked);
         }
-        cr_expect_geq(checked, G_N_ELEMENTS(shapes), "%d rows: most shapes are transposed", (int)m);
+        cr_expect_geq(checked, (int)G_N_ELEMENTS(shapes), "%d rows: most shapes are transposed",
+                      (int)m);
     }
 }
 
