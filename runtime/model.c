@@ -146,25 +146,14 @@ load_onnx(KilnModel *model, GBytes *bytes, const char *path, GError **error)
     return TRUE;
 }
 
-/* Text files say so in their first bytes: a comment or a keyword. A ModelProto
- * begins with a field tag, which is none of these letters followed by one. */
 static bool
 is_text(GBytes *bytes, const char *name)
 {
-    static const char *const starts[] = { "#",         "graph ",   "func ",
-                                          "constants", "declare ", "metadata " };
     size_t length;
     const char *data = g_bytes_get_data(bytes, &length);
     if (g_str_has_suffix(name, ".kiln"))
         return true;
-    while (length && g_ascii_isspace(*data))
-        data++, length--;
-    for (size_t i = 0; i < G_N_ELEMENTS(starts); i++) {
-        size_t n = strlen(starts[i]);
-        if (length >= n && memcmp(data, starts[i], n) == 0)
-            return !g_str_has_suffix(name, ".onnx");
-    }
-    return false;
+    return !g_str_has_suffix(name, ".onnx") && kiln_text_is_module(data, length);
 }
 
 KilnModel *

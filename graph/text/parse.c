@@ -157,6 +157,25 @@ parse_declaration(KilnParser *parser)
 }
 
 bool
+kiln_text_is_module(const char *text, size_t length)
+{
+    static const char *const words[] = {
+        "graph", "func", "fold", "constants", "declare", "metadata"
+    };
+    while (length && g_ascii_isspace(*text))
+        text++, length--;
+    if (length && *text == '#')
+        return true;
+    for (size_t i = 0; i < G_N_ELEMENTS(words); i++) {
+        size_t n = strlen(words[i]);
+        if (length >= n && memcmp(text, words[i], n) == 0 &&
+            (length == n || !g_ascii_isalnum(text[n])))
+            return true;
+    }
+    return false;
+}
+
+bool
 kiln_parse_blocks(KilnParser *parser, GArray *graphs, GArray *funcs)
 {
     const char *expected = funcs ? "'graph', 'func', 'fold', 'constants', 'declare' or 'metadata'"

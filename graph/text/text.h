@@ -41,6 +41,10 @@ void kiln_attrs_print(const KilnAttrInfo *infos, uint32_t n, const void *attrs, 
 /** `name`, or `"na/me"` where a character outside [A-Za-z0-9_.] asks for quotes. */
 void kiln_name_print(const char *name, GString *out);
 
+/** True where @text begins as a module of either level does: with a comment, or with the word of a
+ * block. An ONNX file begins with the tag of a field, which is none of these letters followed by
+ * the next. */
+bool kiln_text_is_module(const char *text, size_t length);
 /** Parses and verifies a text of `graph`, `fold`, `constants` and `declare` blocks; @path names it
  * in messages (file:line:column) and is what relative file(…) constants are relative to.
  * KILN_ERROR_PARSE and friends. */

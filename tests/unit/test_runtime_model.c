@@ -53,6 +53,26 @@ Test(runtime_model, onnx_from_path)
     cr_expect_null(kiln_model_output(model, 1));
 }
 
+/* Blocks come in any order, and their words are all that a text without a name has to say. */
+Test(runtime_model, texts_are_known_by_their_first_word)
+{
+    static const char function[] = "graph @f(%x: f32[2]) {\n  return %x\n}\n";
+    static const char *const starts[] = { "",
+                                          "graph@g(%x: f32[2]) {\n  return %x\n}\n",
+                                          "fold(%x: f32[2]) {\n}\n",
+                                          "constants{ @c = splat(1.0) : f32[2] }\n",
+                                          "declare\n@d(f32[2]) -> f32[2]\n",
+                                          "metadata{ domain = \"d\" }\n",
+                                          "\n\t# a comment\n" };
+    for (size_t i = 0; i < G_N_ELEMENTS(starts); i++) {
+        g_autoptr(GError) error = NULL;
+        char *text = g_strconcat(starts[i], function, NULL);
+        g_autoptr(GBytes) bytes = g_bytes_new_take(text, strlen(text));
+        g_autoptr(KilnModel) model = kiln_model_load_bytes(bytes, NULL, &error);
+        cr_expect(model, "%s: %s", starts[i], error ? error->message : "");
+    }
+}
+
 Test(runtime_model, onnx_from_bytes)
 {
     char *data;
