@@ -69,7 +69,7 @@ compile_work(KilnOptions *options, char **operands, void *data, GError **error)
     KilnCompileOptions given;
     KilnShape *shapes = NULL;
     const char *const outputs[] = { compile->out, NULL };
-    if (!model || !kiln_check_overwrite(model, operands[0], outputs, error) ||
+    if (!model || !kiln_check_overwrite(options, model, operands[0], outputs, error) ||
         !kiln_options_compile(options, pipeline, &given, &shapes, error))
         return KILN_EXIT_FAILED;
     kiln_trace_step(options->progress.trace, "compile", operands[0]);

@@ -315,7 +315,7 @@ memory_work(KilnOptions *options, char **operands, void *data, GError **error)
         pipeline ? kiln_options_load(options, operands[0], &program, error) : NULL;
     const char *const outputs[] = { memory->csv ? memory->csv : memory->svg,
                                     memory->csv ? memory->svg : NULL, NULL };
-    if (!model || !kiln_check_overwrite(model, operands[0], outputs, error))
+    if (!model || !kiln_check_overwrite(options, model, operands[0], outputs, error))
         return KILN_EXIT_FAILED;
     return program ? show_program(memory, options, program, error)
                    : plan_and_show(memory, options, model, pipeline, error);

@@ -215,7 +215,7 @@ run(const OptOptions *opt, KilnOptions *options, const char *path, const KilnPip
     g_autofree char *beside = g_strconcat(opt->out, ".bin", NULL);
     const char *const outputs[] = { opt->out, beside, NULL };
     if (!model || !check_level(opt, model, wants_ir, error) ||
-        !kiln_check_overwrite(model, path, outputs, error))
+        !kiln_check_overwrite(options, model, path, outputs, error))
         return FALSE;
     if (program)
         return show_program(opt, options, program, error);

@@ -2,6 +2,7 @@
 /* kiln run: runs a model on files or random inputs, summarises, stores or compares its outputs. */
 #include "tools/execute.h"
 #include "tools/inputs.h"
+#include "tools/overwrite.h"
 #include "tools/profile.h"
 #include "tools/summary.h"
 #include "tools/trace.h"
@@ -51,6 +52,25 @@ check_values(RunOptions *run, GError **error)
 
 /* --- files --- */
 
+static char *
+tensor_path(const RunOptions *run, const char *dir, const char *prefix, unsigned i)
+{
+    return g_strdup_printf("%s/%s_%u.%s", dir, prefix, i, run->npy ? "npy" : "pb");
+}
+
+static gboolean
+check_overwrite(const RunOptions *run, const KilnOptions *options, const KilnModel *model,
+                const char *path, GError **error)
+{
+    g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
+    for (unsigned i = 0; run->out_dir && i < model->outputs.n; i++)
+        g_ptr_array_add(paths, tensor_path(run, run->out_dir, "output", i));
+    for (unsigned i = 0; run->inputs_dir && i < model->inputs.n; i++)
+        g_ptr_array_add(paths, tensor_path(run, run->inputs_dir, "input", i));
+    g_ptr_array_add(paths, NULL);
+    return kiln_check_overwrite(options, model, path, (const char *const *)paths->pdata, error);
+}
+
 /* All files or none. */
 static gboolean
 write_tensors(const RunOptions *run, const char *dir, const char *prefix, const KilnInfoList *names,
@@ -62,7 +82,7 @@ write_tensors(const RunOptions *run, const char *dir, const char *prefix, const 
     g_autoptr(GPtrArray) kept = g_ptr_array_new_with_free_func((GDestroyNotify)g_byte_array_unref);
     g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
     for (unsigned i = 0; i < tensors->len; i++) {
-        char *path = g_strdup_printf("%s/%s_%u.%s", dir, prefix, i, run->npy ? "npy" : "pb");
+        char *path = tensor_path(run, dir, prefix, i);
         GByteArray *bytes = g_byte_array_new();
         g_ptr_array_add(paths, path);
         g_ptr_array_add(kept, bytes);
@@ -255,7 +275,8 @@ run_work(KilnOptions *options, char **operands, void *data, GError **error)
     KilnCompileOptions compile;
     KilnShape *shapes = NULL;
     g_autoptr(GArray) constants = NULL;
-    if (!model || !kiln_inputs_check_names(&run->inputs, model, error) ||
+    if (!model || !check_overwrite(run, options, model, operands[0], error) ||
+        !kiln_inputs_check_names(&run->inputs, model, error) ||
         !(constants = load_constants(&run->inputs, model, error)) ||
         !kiln_options_compile(options, pipeline, &compile, &shapes, error))
         return KILN_EXIT_FAILED;

@@ -5,6 +5,7 @@
 #include "passes/suggest.h"
 #include "runtime/program_file.h"
 #include "tools/inputs.h"
+#include "tools/overwrite.h"
 #include "tools/trace.h"
 
 #include <errno.h>
@@ -563,7 +564,9 @@ kiln_options_load(KilnOptions *options, const char *path, KilnProgram **out_prog
         *out_program = NULL;
     g_autoptr(KilnModel) model = load_any(options, path, out_program, error);
     kiln_trace_step(options->progress.trace, NULL, NULL);
-    if (out_program && *out_program)
+    if (model && !kiln_check_overwrite(options, model, path, (const char *const[]){ NULL }, error))
+        g_clear_pointer(&model, kiln_model_unref);
+    if (!model || (out_program && *out_program))
         return g_steal_pointer(&model);
     for (char **at = options->constness; model && at && *at; at++) {
         bool compile = g_str_has_prefix(*at, "compile:"), run = g_str_has_prefix(*at, "run:");

@@ -38,25 +38,67 @@ data_file(const KilnModel *model, const struct stat *found)
     return NULL;
 }
 
-gboolean
-kiln_check_overwrite(const KilnModel *model, const char *path, const char *const *outputs,
-                     GError **error)
+static gboolean
+check_output(const char *output, const KilnModel *model, const char *path, GError **error)
 {
+    struct stat found;
+    if (!look_up(output, &found))
+        return TRUE;
+    if (is_same_file(&found, path))
+        return kiln_throw(error, KILN_ERROR_USAGE,
+                          "output %s: expected another file than the model, found %s itself",
+                          output, path);
+    const char *data = data_file(model, &found);
+    return !data || kiln_throw(error, KILN_ERROR_USAGE,
+                               "output %s: expected another file than those of the model, found "
+                               "%s, in which %s has its weights",
+                               output, data, path);
+}
+
+/* The same text for paths of one file, which need not be there yet; NULL for pipes and devices. */
+static char *
+place_of(const char *path)
+{
+    struct stat found;
+    if (look_up(path, &found))
+        return g_strdup_printf("%ju:%ju", (uintmax_t)found.st_dev, (uintmax_t)found.st_ino);
+    if (stat(path, &found) == 0)
+        return NULL;
+    g_autofree char *folder = g_path_get_dirname(path), *name = g_path_get_basename(path);
+    return stat(folder, &found) == 0 ? g_strdup_printf("%ju:%ju/%s", (uintmax_t)found.st_dev,
+                                                       (uintmax_t)found.st_ino, name)
+                                     : g_canonicalize_filename(path, NULL);
+}
+
+/* @places: outputs so far, by their place. */
+static gboolean
+check_places(GHashTable *places, const char *output, GError **error)
+{
+    char *place = place_of(output);
+    const char *other = place ? g_hash_table_lookup(places, place) : NULL;
+    if (other) {
+        g_free(place);
+        return kiln_throw(error, KILN_ERROR_USAGE,
+                          "output %s: expected a file of its own, found that of output %s", output,
+                          other);
+    }
+    if (place)
+        g_hash_table_insert(places, place, (char *)output);
+    return TRUE;
+}
+
+gboolean
+kiln_check_overwrite(const KilnOptions *options, const KilnModel *model, const char *path,
+                     const char *const *outputs, GError **error)
+{
+    g_autoptr(GHashTable) places = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    if (options->trace && (!check_output(options->trace, model, path, error) ||
+                           !check_places(places, options->trace, error)))
+        return FALSE;
     for (; *outputs; outputs++) {
-        struct stat found;
-        if (kiln_is_stdout(*outputs) || !look_up(*outputs, &found))
-            continue;
-        if (is_same_file(&found, path))
-            return kiln_throw(error, KILN_ERROR_USAGE,
-                              "output %s: expected another file than the model, found %s itself",
-                              *outputs, path);
-        const char *data = data_file(model, &found);
-        if (data)
-            return kiln_throw(
-                error, KILN_ERROR_USAGE,
-                "output %s: expected another file than those of the model, found %s, in "
-                "which %s has its weights",
-                *outputs, data, path);
+        if (!kiln_is_stdout(*outputs) &&
+            (!check_output(*outputs, model, path, error) || !check_places(places, *outputs, error)))
+            return FALSE;
     }
     return TRUE;
 }

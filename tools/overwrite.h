@@ -5,10 +5,10 @@
 
 #include "tools/command.h"
 
-/** KILN_ERROR_USAGE where one of @outputs (NULL-terminated) is, by whatever
- * path, link or symbolic link, the file at @path that @model was read from, or one of those that
- * its constants lie in. */
-gboolean kiln_check_overwrite(const KilnModel *model, const char *path, const char *const *outputs,
-                              GError **error);
+/** KILN_ERROR_USAGE where one of @outputs (NULL-terminated), or the trace that @options ask for,
+ * is, by whatever path, link or symbolic link, the file at @path that @model was read from, one of
+ * those that its constants lie in, or another output. */
+gboolean kiln_check_overwrite(const KilnOptions *options, const KilnModel *model, const char *path,
+                              const char *const *outputs, GError **error);
 
 #endif

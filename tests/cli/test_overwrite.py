@@ -19,10 +19,13 @@ def entry(key, text):
 
 
 class Overwrite(CliTest):
-    def refused(self, *arguments):
+    def refused(self, *arguments, expected="another file than"):
         before = self.contents()
-        self.fails(USAGE, ["expected another file than", "found "], *arguments)
+        self.fails(USAGE, [f"expected {expected}", "found "], *arguments)
         self.assertEqual(self.contents(), before)
+
+    def share(self, *arguments):
+        self.refused(*arguments, expected="a file of its own")
 
     def contents(self):
         return {name: (self.dir / name).read_bytes() for name in self.files()}
@@ -45,6 +48,32 @@ class Overwrite(CliTest):
                 self.refused("compile", path, "-o", way)
                 self.refused("memory", path, "--svg", way)
                 self.refused("memory", path, "--csv", way)
+
+    def test_traces(self):
+        path = self.write("relu.kiln", RELU)
+        for command in (["opt"], ["check"], ["info"], ["memory"], ["run", "--random", "1"], ["compile", "-o", "program"]):
+            self.refused(*command, path, "--trace", path)
+
+    def test_results_of_a_run(self):
+        for name, option in (("output_0", "-o"), ("input_0", "--save-inputs")):
+            for ending, more in (("pb", []), ("npy", ["--npy"])):
+                path = self.write(f"{name}.{ending}", RELU)
+                self.refused("run", path, "--random", "1", option, ".", *more)
+
+    def test_each_other(self):
+        path = self.write("relu.kiln", RELU)
+        (self.dir / "there").mkdir()
+        for there in (".", "there", "new"):
+            one = f"{there}/output_0.pb"
+            self.share("run", path, "--random", "1", "-o", there, "--trace", f"./{one}")
+            self.share("opt", path, "-o", one, "--trace", one)
+            self.share("opt", path, "-o", one, "--trace", f"{one}.bin")
+            self.share("compile", path, "-o", one, "--trace", one)
+            self.share("memory", path, "--svg", one, "--csv", one)
+        other = self.write("other", "what was there")
+        os.symlink(other, self.dir / "link")
+        self.share("memory", path, "--svg", "other", "--csv", "link")
+        self.kiln("memory", path, "--svg", "/dev/null", "--csv", "/dev/null")
 
     def test_objects(self):
         path = self.write("relu.o", RELU)
