@@ -241,14 +241,16 @@ import_arguments(KilnOnnxScope *scope, const KilnType *types, uint32_t n, GError
 }
 
 /* A name for an output that the model lists a second time, which it does where it returns one value
- * twice: outputs of a model are bound by name. */
+ * twice: outputs of a model are bound by name. @last: the last number tried, by name. */
 static const char *
-repeated_output_name(KilnOnnxImport *import, GHashTable *taken, const char *base)
+repeated_output_name(KilnOnnxImport *import, GHashTable *taken, GHashTable *last, const char *base)
 {
-    for (guint i = 1;; i++) {
+    for (guint i = GPOINTER_TO_UINT(g_hash_table_lookup(last, base)) + 1;; i++) {
         g_autofree char *name = g_strdup_printf("%s_%u", base, i);
-        if (!g_hash_table_contains(taken, name))
-            return kiln_arena_strdup(import->module->arena, name);
+        if (g_hash_table_contains(taken, name))
+            continue;
+        g_hash_table_insert(last, (char *)base, GUINT_TO_POINTER(i));
+        return kiln_arena_strdup(import->module->arena, name);
     }
 }
 
@@ -257,6 +259,7 @@ find_results(KilnOnnxScope *scope, KilnValue **values, const char **names, GErro
 {
     const GPtrArray *outputs = scope->graph->outputs;
     g_autoptr(GHashTable) taken = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(GHashTable) last = g_hash_table_new(g_str_hash, g_str_equal);
     for (guint i = 0; i < outputs->len; i++) {
         const Onnx__ValueInfoProto *info = g_ptr_array_index(outputs, i);
         names[i] = g_hash_table_add(taken, info->name) ? info->name : NULL;
@@ -270,7 +273,7 @@ find_results(KilnOnnxScope *scope, KilnValue **values, const char **names, GErro
         const Onnx__ValueInfoProto *info = g_ptr_array_index(outputs, i);
         if (names[i])
             continue;
-        names[i] = repeated_output_name(scope->import, taken, info->name);
+        names[i] = repeated_output_name(scope->import, taken, last, info->name);
         g_hash_table_add(taken, (char *)names[i]);
     }
     return TRUE;

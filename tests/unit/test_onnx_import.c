@@ -69,6 +69,17 @@ Test(onnx_import, a_value_that_is_returned_twice)
                 "}\n");
 }
 
+/* Each gets its number at once. */
+Test(onnx_import, a_value_that_is_returned_often, .timeout = 20)
+{
+    GByteArray *graph = graph_xz("2,3");
+    for (int i = 0; i < 20000; i++)
+        onnx_output(graph, "z", ONNX_F32, NULL);
+    onnx_node(graph, "Neg", "x", "z", NULL);
+    g_autofree char *text = onnx_imported(onnx_model(graph, 8, 13));
+    cr_expect_not_null(strstr(text, ", %z as z_20000"));
+}
+
 Test(onnx_import, absent_operands_and_results)
 {
     GByteArray *graph = graph_xz("2,3,4");
