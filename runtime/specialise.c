@@ -10,6 +10,7 @@
 
 #include "graph/flow.h"
 #include "graph/folding.h"
+#include "graph/infer/infer.h"
 #include "passes/constness.h"
 
 #include <string.h>
@@ -329,7 +330,8 @@ settle_node(Settle *settle, KilnNode *node, GError **error)
 {
     bool ignored,
         wanted = node->op != KILN_OP_const && g_hash_table_contains(settle->slice.nodes, node);
-    if (!kiln_node_reinfer(node, error))
+    if (!kiln_node_reinfer(node, error) ||
+        (node->op == KILN_OP_gather && !kiln_gather_check(node, error)))
         return FALSE;
     if (node->op != KILN_OP_if && node->op != KILN_OP_loop && node->op != KILN_OP_scan)
         return !wanted || node->results[0].known || evaluate(node, settle->target, error);

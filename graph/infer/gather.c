@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shape functions of what picks elements by index: the gathers, and checks of the scatters. Index
- * values are data: whether they are in range is decided when the program runs. */
+ * values are data: whether they are in range is decided when the program runs, or when it is
+ * compiled where they are known then. */
 #include "graph/infer/common.h"
 
 /* --- gather --- */
@@ -27,6 +28,25 @@ gather_known(KilnInfer *in, int axis)
         }
         to[k] = from[(k / inner / count * size + index) * inner + k % inner];
     }
+}
+
+gboolean
+kiln_gather_check(const KilnNode *node, GError **error)
+{
+    const KilnValue *x = kiln_node_operand(node, 0), *indices = kiln_node_operand(node, 1);
+    int axis = kiln_type_axis(&x->type, kiln_attrs(node, gather)->axis);
+    int64_t size = axis < 0 ? -1 : x->type.dims[axis];
+    if (!indices->known || size < 0 || kiln_type_elements(&node->results[0].type) <= 0)
+        return TRUE;
+    for (int64_t i = 0; i < indices->known->n; i++) {
+        int64_t index = indices->known->v[i];
+        if (index < -size || index >= size)
+            return kiln_throw(error, KILN_ERROR_SHAPE,
+                              "%s (gather): expected indices in [%" G_GINT64_FORMAT
+                              ", %" G_GINT64_FORMAT "), found %" G_GINT64_FORMAT,
+                              kiln_node_label(node), -size, size, index);
+    }
+    return TRUE;
 }
 
 gboolean

@@ -107,6 +107,9 @@ gboolean kiln_slice_resolve(const KilnNode *node, KilnSliceBox *out, bool *out_k
  * known); -1 where not known. */
 gboolean kiln_split_resolve(const KilnNode *node, int64_t size, int64_t *parts, GError **error);
 
+/** KILN_ERROR_SHAPE, naming @node, where a known index of a `gather` is out of range and read. */
+gboolean kiln_gather_check(const KilnNode *node, GError **error);
+
 /** Pads (begin and end per dim; negative: crops) of a `pad`. */
 gboolean kiln_pad_resolve(const KilnNode *node, int64_t begin[KILN_MAX_RANK],
                           int64_t end[KILN_MAX_RANK], bool *out_known, GError **error);

@@ -256,6 +256,25 @@ class Inputs(CliTest):
         for text in ("q=x.npy", "x", "=x.npy", "X=x.npy"):
             self.fails(USAGE, f"-i {text}: expected NAME=FILE with one of the inputs x, y", "run", self.model, "-i", text)
 
+    def test_an_index_that_is_known_is_out_of_range(self):
+        """Found while compiling, unless nothing is read with it; data decides when the program runs."""
+        gather = """graph @f(%x: f32[N,2]) {{
+  %i = const @i : i64[2]
+  %y = gather(%x, %i) : f32[2,2]
+  return %y
+}}
+constants {{ @i = [{}] : i64[2] }}
+"""
+        for indices, found in (("1, 3", 3), ("-4, 0", -4)):
+            path = self.write("gather.kiln", gather.format(indices))
+            for command in (("opt",), ("compile", "-o", "program"), ("run", "--random", "1")):
+                self.fails(FAILED, f"gather.kiln: y (gather): expected indices in [-3, 3), found {found}", *command, path,
+                           "--shape", "x=3x2")
+        path = self.write("gather.kiln", gather.format("-3, 2"))
+        self.kiln("run", path, "--random", "1", "--shape", "x=3x2")
+        path = self.write("empty.kiln", gather.format("7, 7").replace("[N,2]", "[N,0]").replace("[2,2]", "[2,0]"))
+        self.kiln("run", path, "--random", "1", "--shape", "x=3x0")
+
     def test_same_input_twice(self):
         self.fails(USAGE, "-i x: expected one file, found 2", "run", self.model, "-i", "x=a.npy", "-i", "x=b.npy")
 
