@@ -9,8 +9,9 @@
 typedef struct {
     const KilnTarget *target;
     int opset;
-    GArray *found;       /* KilnUnsupported */
-    GStringChunk *texts; /* what the entries point to; copied behind them at the end */
+    GArray *found;         /* KilnUnsupported */
+    GStringChunk *texts;   /* what the entries point to; copied behind them at the end */
+    GHashTable *undecided; /* KilnValue*: not known before the program runs; looked up */
 } Check;
 
 /* The texts of @entry need to live for the call only. */
@@ -93,38 +94,55 @@ has_kernel_by_name(const KilnTarget *target, const KilnNode *node)
     return false;
 }
 
-static void
-add_operands(GPtrArray *work, const KilnNode *node)
+static bool
+reads_undecided(GHashTable *undecided, const KilnNode *node)
 {
-    for (uint32_t i = 0; i < node->n_operands; i++)
-        g_ptr_array_add(work, node->operands[i].value);
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        if (g_hash_table_contains(undecided, node->operands[i].value))
+            return true;
+    }
+    return false;
+}
+
+/* What @node computes is known only when it runs, whatever shapes and inputs are. */
+static bool
+is_undecided(GHashTable *undecided, const KilnNode *node)
+{
+    const uint32_t never = KILN_TRAIT_RANDOM | KILN_TRAIT_STATE | KILN_TRAIT_SIDE_EFFECT;
+    if (kiln_op_reads_type_only(node->op))
+        return false;
+    if ((kiln_op_info(node->op)->traits & never) ||
+        (kiln_op_has(node->op, KILN_TRAIT_REGION) && node->op != KILN_OP_if) ||
+        reads_undecided(undecided, node))
+        return true;
+    kiln_foreach_region (branch, node) {
+        if (reads_undecided(undecided, kiln_function_return(branch)))
+            return true;
+    }
+    return false;
+}
+
+static void
+find_undecided(GHashTable *undecided, const KilnFunction *function)
+{
+    for (guint i = 0; function->owner && i < function->arguments->len; i++) /* of an iteration */
+        g_hash_table_add(undecided, &kiln_function_argument(function, i)->value);
+    kiln_foreach_node (node, function) {
+        kiln_foreach_region (region, node)
+            find_undecided(undecided, region);
+        bool any = is_undecided(undecided, node);
+        for (uint32_t i = 0; any && i < node->n_results; i++) {
+            if (!node->results[i].known)
+                g_hash_table_add(undecided, &node->results[i]);
+        }
+    }
 }
 
 /* The condition is known once shapes and inputs are, and the `if` is gone then. */
 static bool
-is_decided_by_inputs(const KilnNode *node)
+is_decided_by_inputs(const Check *check, const KilnNode *node)
 {
-    const uint32_t never = KILN_TRAIT_RANDOM | KILN_TRAIT_STATE | KILN_TRAIT_SIDE_EFFECT;
-    g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
-    g_autoptr(GPtrArray) work = g_ptr_array_new();
-    add_operands(work, node);
-    while (work->len) {
-        const KilnValue *value = g_ptr_array_remove_index(work, work->len - 1);
-        if (!value || value->known || !g_hash_table_add(seen, (gpointer)value))
-            continue;
-        const KilnNode *def = value->def;
-        if (!def && ((const KilnArgument *)value)->function->owner)
-            return false; /* of an iteration */
-        if (!def || kiln_op_reads_type_only(def->op))
-            continue;
-        bool region = kiln_op_has(def->op, KILN_TRAIT_REGION);
-        if ((kiln_op_info(def->op)->traits & never) || (region && def->op != KILN_OP_if))
-            return false;
-        add_operands(work, def);
-        kiln_foreach_region (branch, def)
-            add_operands(work, kiln_function_return(branch));
-    }
-    return true;
+    return !g_hash_table_contains(check->undecided, kiln_node_operand(node, 0));
 }
 
 static void check_function(Check *check, const KilnFunction *function);
@@ -157,7 +175,7 @@ check_node(Check *check, const KilnNode *node)
                                               : "the constant is extern");
         return;
     }
-    if (node->op == KILN_OP_if && is_decided_by_inputs(node))
+    if (node->op == KILN_OP_if && is_decided_by_inputs(check, node))
         return;
     const char *name = *info->onnx ? info->onnx : info->name;
     g_autofree char *reason = NULL;
@@ -230,7 +248,10 @@ kiln_model_check(const KilnModel *model, const char *target, KilnUnsupported **o
     if (!found_target)
         return FALSE;
     Check check = { found_target, model->module->opset,
-                    g_array_new(FALSE, FALSE, sizeof(KilnUnsupported)), g_string_chunk_new(1024) };
+                    g_array_new(FALSE, FALSE, sizeof(KilnUnsupported)), g_string_chunk_new(1024),
+                    g_hash_table_new(NULL, NULL) };
+    for (guint i = 0; i < model->module->functions->len; i++)
+        find_undecided(check.undecided, g_ptr_array_index(model->module->functions, i));
     for (guint i = 0; model->ir && i < model->ir->functions->len; i++)
         check_instructions(&check, g_ptr_array_index(model->ir->functions, i));
     for (guint i = 0; !model->ir && i < model->module->functions->len; i++)
@@ -239,5 +260,6 @@ kiln_model_check(const KilnModel *model, const char *target, KilnUnsupported **o
     *out = check.found->len ? flatten(check.found) : NULL;
     g_array_unref(check.found);
     g_string_chunk_free(check.texts);
+    g_hash_table_unref(check.undecided);
     return TRUE;
 }

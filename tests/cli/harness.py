@@ -90,8 +90,8 @@ class CliTest(unittest.TestCase):
         command = [KILN, *map(str, arguments)]
         options.setdefault("stdout", subprocess.PIPE)
         options.setdefault("cwd", self.dir)
-        result = subprocess.run(command, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, timeout=300, check=False,
-                                **options)
+        options.setdefault("timeout", 300)
+        result = subprocess.run(command, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, check=False, **options)
         result.stderr = result.stderr.decode("utf-8", "replace")
         self.assertNotRegex(result.stderr, SANITIZERS)
         self.assertGreaterEqual(result.returncode, 0, f"{command}: killed by a signal: {result.stderr}")

@@ -54,6 +54,15 @@ class Check(CliTest):
         ir = self.write("ir.kiln", self.kiln("opt", path, "--stage", "ir"))
         self.assertEqual(self.kiln("check", ir), f"{ir}: 1 instructions, 0 not supported\n")
 
+    def test_many_branches(self):
+        """Each `if` decides on the result of the one before it; all that was computed so far is looked at once."""
+        lines = [f"  %c{i} = greater(%s{i}, %zero) : bool[]\n"
+                 f"  %s{i + 1} = if(%c{i}) then {{\n    %t{i} = neg(%s{i}) : f32[]\n    return %t{i}\n  }} else {{\n"
+                 f"    %e{i} = abs(%s{i}) : f32[]\n    return %e{i}\n  }} : f32[]\n" for i in range(12000)]
+        path = self.write("branches.kiln", "graph @f(%s0: f32[]) {\n  %zero = const @zero : f32[]\n" + "".join(lines) +
+                          "  return %s12000\n}\nconstants { @zero = [0] : f32[] }\n")
+        self.assertEqual(self.start("check", path, "--quiet", timeout=20).returncode, OK)
+
     def test_no_model(self):
         self.fails(FAILED, "no.onnx: cannot be read: No such file or directory", "check", "no.onnx")
         self.write("cut.onnx", MODEL.read_bytes()[:5000])
