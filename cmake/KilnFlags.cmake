@@ -29,22 +29,27 @@ if(KILN_COVERAGE)
   target_link_options(kiln_flags INTERFACE --coverage)
 endif()
 
-# Files named *_avx2.c and *_avx512.c are compiled for that instruction set and reached by run-time
+# Files named *_avx2.c and *_avx512.c, or *_avxvnni.c and *_avx512vnni.c with dot products of bytes, are compiled for that instruction set and reached by run-time
 # dispatch only.
 function(kiln_isa_sources)
   foreach(source ${ARGN})
     # Unrolled kernels take clang minutes with all of it; that they stay within their buffers is what fuzzers look for.
-    if(KILN_FUZZ AND source MATCHES "_(portable|avx2|avx512)\\.c$")
+    if(KILN_FUZZ AND source MATCHES "_(portable|avx2|avxvnni|avx512|avx512vnni)\\.c$")
       set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS -fno-sanitize=undefined,fuzzer-no-link)
     endif()
     if(source MATCHES "_avx2\\.c$")
       set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS -mavx2 -mfma -mf16c)
-    elseif(source MATCHES "_avx512\\.c$")
+    elseif(source MATCHES "_avxvnni\\.c$")
+      set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS -mavx2 -mfma -mf16c -mavxvnni)
+    elseif(source MATCHES "_avx512(vnni)?\\.c$")
       set_property(SOURCE ${source} APPEND PROPERTY
         COMPILE_OPTIONS -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c -mprefer-vector-width=512)
       # Formulas in four vectors at a time: GCC mixes them, which 32 registers have room for, only when asked.
       if(source MATCHES "elementwise_avx512" AND CMAKE_C_COMPILER_ID STREQUAL "GNU")
         set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS -fschedule-insns)
+      endif()
+      if(source MATCHES "vnni")
+        set_property(SOURCE ${source} APPEND PROPERTY COMPILE_OPTIONS -mavx512vnni)
       endif()
     endif()
   endforeach()

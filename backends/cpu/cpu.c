@@ -42,6 +42,8 @@ static const KilnKernel kernels[] = {
     .supports = kiln_cpu_##fn##_supports, .scratch_bytes = kiln_cpu_##fn##_scratch,                \
     .packed_bytes = kiln_cpu_##fn##_packed, .pack = kiln_cpu_##fn##_prepack, .packs = (packs_)
 #define KERNEL_PACKED(instr, dtypes, fn, packs_) ROW(instr, dtypes, fn, PACKED(fn, packs_))
+#define KERNEL_PACKED_QUANTIZED(instr, dtypes, fn, packs_)                                         \
+    ROW(instr, dtypes, fn, PACKED(fn, packs_), .quantized = true)
 #define KERNEL_MODELLED(instr, dtypes, fn, packs_)                                                 \
     ROW(instr, dtypes, fn, PACKED(fn, packs_), .cost = kiln_cpu_##fn##_cost)
 #define KERNEL_FITTED(instr, dtypes, fn, packs_)                                                   \

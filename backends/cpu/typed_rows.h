@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "backends/cpu/quantized_steps.h"
 #include "backends/cpu/typed.h"
 
 #include <string.h>
@@ -22,14 +23,6 @@
             to[i] = (T)(expression);                                                               \
         }                                                                                          \
     }
-
-/* @x within two floats that the type holds; NaN is the lower one. */
-static inline float
-within(float x, float low, float high)
-{
-    const float least = x > low ? x : low;
-    return least < high ? least : high;
-}
 
 /* The greatest float below 2^31 and 2^63, which the type's end is above. */
 static inline int32_t
@@ -94,14 +87,6 @@ CAST(i64_to_bool, uint8_t, int64_t, x != 0)
 CAST(i32_to_bool, uint8_t, int32_t, x != 0)
 
 /* --- quantization --- */
-
-/* @steps from @zero, half to even: a sum with 1.5 × 2^23 has no bits below one. */
-static inline int32_t
-quantized(float steps, int32_t zero, float least, float most)
-{
-    const float magic = 0x1.8p23f, number = steps != steps ? 0 : steps;
-    return (int32_t)((within(number, least, most) + magic) - magic) + zero;
-}
 
 #define QUANTIZE(id, T, low, high)                                                                 \
     static void quantize_##id(void *out, const void *in, int64_t n, float scale, int32_t zero)     \

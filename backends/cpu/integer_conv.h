@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Convolutions of bytes less their zero points, in i32, which wraps, or scaled to bytes.
+ *
+ * The weights of a channel are a row of u8. Each channel of the image is copied as s8 into planes
+ * that are padded with its zero point, one per phase of the strides, all of one pitch: then what
+ * any tap reads for a run of results lies in a run of a plane, and a panel of depth × pixels is
+ * made from there. Pixels are counted through the pitch, so that a panel goes across the ends of
+ * rows; what it computes behind them is not stored. Tasks are groups × runs of panels × blocks of
+ * channels, by shape. Private to the folder.
+ */
+#pragma once
+
+#include "backends/cpu/integer_store.h"
+#include "ir/slice.h"
+
+typedef struct {
+    int64_t batch, groups, ic, oc; /* channels of all groups */
+    int64_t in[2], out[2], kernel[2], stride[2], dilation[2], pad[2];
+    bool x_signed, w_signed;
+} KilnIntegerConv;
+
+typedef struct {
+    const uint8_t *x, *w;
+    const void *packed;  /* the weights; NULL: @w is packed in scratch */
+    const int32_t *bias; /* per channel; may be NULL */
+    int32_t x_zero;
+    const int32_t *w_zeros; /* as they are stored: one, or per channel */
+    bool one_zero;
+    KilnIntegerOut store;
+    void *out, *scratch;
+    int threads;
+} KilnIntegerConvArgs;
+
+int64_t kiln_integer_conv_packed_size(const KilnIntegerConv *c);
+void kiln_integer_conv_pack(const KilnIntegerConv *c, const void *w, void *packed, KilnSlice slice);
+int64_t kiln_integer_conv_scratch_size(const KilnIntegerConv *c, bool packed, int threads);
+void kiln_integer_conv_run(const KilnIntegerConv *c, const KilnIntegerConvArgs *args);

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Products of matrices of bytes less their zero points, in i32, which wraps, or scaled to bytes.
+ * Left rows are copied as u8, padded to groups of four, beside their sums; the right matrix is
+ * packed in panels of columns as s8, with the sums of its columns, when a program is bound where it
+ * is constant and in every run where it is not. Work is cut by shape into blocks of rows by groups
+ * of panels. Private to the folder.
+ */
+#pragma once
+
+#include "backends/cpu/integer_store.h"
+#include "ir/slice.h"
+
+typedef struct {
+    int64_t m, n, k;
+    int64_t b_row, b_col; /* strides of the right matrix */
+    bool a_signed, b_signed;
+} KilnIntegerMatmul;
+
+typedef struct {
+    const uint8_t *a, *b;
+    const void *packed;  /* the right matrix; NULL: @b is packed in scratch */
+    const int32_t *bias; /* per column; may be NULL */
+    int32_t a_zero;
+    const int32_t *b_zeros; /* as they are stored: one, or per column */
+    bool one_zero;
+    KilnIntegerOut store;
+    void *out, *scratch;
+    int threads;
+} KilnIntegerMatmulArgs;
+
+int64_t kiln_integer_matmul_packed_size(const KilnIntegerMatmul *p);
+void kiln_integer_matmul_pack(const KilnIntegerMatmul *p, const void *b, void *packed,
+                              KilnSlice slice);
+int64_t kiln_integer_matmul_scratch_size(const KilnIntegerMatmul *p, bool packed);
+/** One product of two matrices. */
+void kiln_integer_matmul_run(const KilnIntegerMatmul *p, const KilnIntegerMatmulArgs *args);

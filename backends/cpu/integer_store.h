@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What becomes of sums on their way out: they are stored as i32, or scaled to bytes. Private to the
+ * folder. */
+#pragma once
+
+#include "backends/cpu/integer_kernel.h"
+
+#include <stddef.h>
+#include <string.h>
+
+/* Of a whole instruction. factors: NULL for i32. */
+typedef struct {
+    const float *factors; /* x_scale * w_scale / y_scale, per channel of the weights or one */
+    bool one_factor;
+    bool is_signed;
+    int32_t zero;
+} KilnIntegerOut;
+
+static inline size_t
+kiln_integer_out_size(const KilnIntegerOut *out)
+{
+    return out->factors ? 1 : sizeof(int32_t);
+}
+
+/** @n sums to element @at of @to. @channel is that of the first; the next are of the next channels
+ * where channels are columns. */
+static inline void
+kiln_integer_store(const KilnIntegerKernels *kernels, const KilnIntegerOut *out, void *to,
+                   int64_t at, const int32_t *sums, int64_t n, int64_t channel, bool per_column)
+{
+    char *dst = (char *)to + (size_t)at * kiln_integer_out_size(out);
+    if (!out->factors) {
+        memcpy(dst, sums, (size_t)n * sizeof *sums);
+        return;
+    }
+    const KilnIntegerScale scale = { .factors = out->factors + (out->one_factor ? 0 : channel),
+                                     .per_column = per_column && !out->one_factor,
+                                     .is_signed = out->is_signed,
+                                     .zero = out->zero };
+    kernels->scale(dst, sums, n, &scale);
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* conv_integer, and conv of quantized types without a tail, of one or two spatial dims: the
+ * instruction as a problem of integer_conv.h. Operands: result, data, weights, then two zero
+ * points, or the bias. */
+#include "backends/cpu/integer_conv.h"
+#include "backends/cpu/kernel_integer_params.h"
+
+static KilnIntegerConv
+problem_of(const KilnInstr *instr)
+{
+    const KilnType *out = cpu_type(instr, 0), *x = cpu_type(instr, 1), *w = cpu_type(instr, 2);
+    const bool plain = instr->kind == KILN_INSTR_conv_integer;
+    const KilnInstrAttrs_conv_integer *a = plain ? kiln_instr_attrs(instr, conv_integer) : NULL;
+    const KilnInstrAttrs_conv *q = plain ? NULL : kiln_instr_attrs(instr, conv);
+    const KilnInts strides = plain ? a->strides : q->strides, pads = plain ? a->pads : q->pads;
+    const KilnInts dilations = plain ? a->dilations : q->dilations;
+    KilnIntegerConv c = { .batch = x->dims[0],
+                          .groups = plain ? a->group : q->group,
+                          .ic = x->dims[1],
+                          .oc = out->dims[1],
+                          .x_signed = x->dtype == KILN_DTYPE_i8,
+                          .w_signed = w->dtype == KILN_DTYPE_i8 };
+    const int missing = 4 - x->rank; /* dims that stand in front with extent 1 */
+    for (int d = 0; d < 2; d++) {
+        const bool there = d >= missing;
+        const uint32_t i = there ? (uint32_t)(d - missing) : 0;
+        c.in[d] = there ? x->dims[i + 2] : 1;
+        c.out[d] = there ? out->dims[i + 2] : 1;
+        c.kernel[d] = there ? w->dims[i + 2] : 1;
+        c.stride[d] = there ? kiln_ints_at(strides, i, 1) : 1;
+        c.dilation[d] = there ? kiln_ints_at(dilations, i, 1) : 1;
+        c.pad[d] = there ? kiln_ints_at(pads, i, 0) : 0;
+    }
+    return c;
+}
+
+static bool
+has_shape(const KilnInstr *instr)
+{
+    const KilnType *x = cpu_type(instr, 1), *w = cpu_type(instr, 2);
+    return x->rank >= 3 && x->rank <= 4 && kiln_type_elements(w) > 0 &&
+           kiln_cpu_is_bytes(cpu_type(instr, 1)) && kiln_cpu_is_bytes(w);
+}
+
+bool
+kiln_cpu_conv_integer_supports(const KilnInstr *instr)
+{
+    return has_shape(instr);
+}
+
+bool
+kiln_cpu_conv_quantized_supports(const KilnInstr *instr)
+{
+    const KilnType *bias = cpu_type(instr, 3);
+    return has_shape(instr) && kiln_cpu_scales_bytes(instr) &&
+           (!bias || bias->dtype == KILN_DTYPE_i32);
+}
+
+static size_t
+scratch_of(const KilnInstr *instr, int threads)
+{
+    const KilnIntegerConv c = problem_of(instr);
+    const bool packed = kiln_operand_is_const(instr, 2);
+    return kiln_cpu_params_size(c.oc) + (size_t)kiln_integer_conv_scratch_size(&c, packed, threads);
+}
+
+size_t
+kiln_cpu_conv_integer_scratch(const KilnInstr *instr, int threads)
+{
+    return scratch_of(instr, threads);
+}
+
+size_t
+kiln_cpu_conv_quantized_scratch(const KilnInstr *instr, int threads)
+{
+    return scratch_of(instr, threads);
+}
+
+static const char *
+run(const KilnKernelArgs *args, const KilnIntegerParams *params, const int32_t *bias)
+{
+    const KilnIntegerConv c = problem_of(args->instr);
+    const KilnIntegerConvArgs a = { .x = args->data[1],
+                                    .w = args->data[2],
+                                    .packed = args->packed,
+                                    .bias = bias,
+                                    .x_zero = params->left_zero,
+                                    .w_zeros = params->zeros,
+                                    .one_zero = params->one_zero,
+                                    .store = params->store,
+                                    .out = args->data[0],
+                                    .scratch = (char *)args->scratch + kiln_cpu_params_size(c.oc),
+                                    .threads = args->threads };
+    kiln_integer_conv_run(&c, &a);
+    return NULL;
+}
+
+const char *
+kiln_cpu_conv_integer(const KilnKernelArgs *args)
+{
+    const KilnIntegerParams params = kiln_cpu_zero_params(args);
+    return run(args, &params, NULL);
+}
+
+const char *
+kiln_cpu_conv_quantized(const KilnKernelArgs *args)
+{
+    const KilnIntegerParams params = kiln_cpu_scale_params(args);
+    return run(args, &params, cpu_type(args->instr, 3) ? args->data[3] : NULL);
+}
+
+/* --- packed weights --- */
+
+static size_t
+packed_of(const KilnInstr *instr)
+{
+    const KilnIntegerConv c = problem_of(instr);
+    return (size_t)kiln_integer_conv_packed_size(&c);
+}
+
+static const char *
+pack(const KilnInstr *instr, const void *const *data, void *packed, KilnSlice slice)
+{
+    const KilnIntegerConv c = problem_of(instr);
+    kiln_integer_conv_pack(&c, data[2], packed, slice);
+    return NULL;
+}
+
+size_t
+kiln_cpu_conv_integer_packed(const KilnInstr *instr)
+{
+    return packed_of(instr);
+}
+
+size_t
+kiln_cpu_conv_quantized_packed(const KilnInstr *instr)
+{
+    return packed_of(instr);
+}
+
+const char *
+kiln_cpu_conv_integer_prepack(const KilnInstr *instr, const void *const *data, void *packed,
+                              KilnSlice slice)
+{
+    return pack(instr, data, packed, slice);
+}
+
+const char *
+kiln_cpu_conv_quantized_prepack(const KilnInstr *instr, const void *const *data, void *packed,
+                                KilnSlice slice)
+{
+    return pack(instr, data, packed, slice);
+}

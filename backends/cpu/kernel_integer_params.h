@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Zero points and scales of products of bytes, from operands or from types, as the loops take them.
+ */
+#ifndef KILN_BACKENDS_CPU_KERNEL_INTEGER_PARAMS_H
+#define KILN_BACKENDS_CPU_KERNEL_INTEGER_PARAMS_H
+
+#include "backends/cpu/integer_store.h"
+#include "backends/cpu/kernel.h"
+
+typedef struct {
+    int32_t left_zero;
+    const int32_t *zeros; /* of the right side */
+    bool one_zero;
+    KilnIntegerOut store;
+} KilnIntegerParams;
+
+static inline bool
+kiln_cpu_is_bytes(const KilnType *type)
+{
+    return !type->layout && (type->dtype == KILN_DTYPE_i8 || type->dtype == KILN_DTYPE_u8);
+}
+
+/** True where result and both factors are bytes of quantized types, with one scale but for the
+ * weights, and the instruction has no tail. */
+bool kiln_cpu_scales_bytes(const KilnInstr *instr);
+
+/** Bytes at the front of a kernel's scratch that hold its parameters. */
+size_t kiln_cpu_params_size(int64_t channels);
+
+/** Of an instruction that has zero points as operands 3 and 4, and sums as its result. */
+KilnIntegerParams kiln_cpu_zero_params(const KilnKernelArgs *args);
+/** Of one on quantized types. */
+KilnIntegerParams kiln_cpu_scale_params(const KilnKernelArgs *args);
+
+#endif
