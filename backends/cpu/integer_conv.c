@@ -273,6 +273,24 @@ fix_of(const Run *r, int64_t channel, const int32_t *sums)
     return (KilnIntegerFix){ .add = (int32_t)add, .row_zero = (int32_t)w_zero, .sums = sums };
 }
 
+/* A group of one channel: its taps are read where they lie, by one row. */
+static void
+run_window(const Run *r, int64_t channel, int64_t panel)
+{
+    const int64_t cols = r->kernels->cols, pixel = panel * cols;
+    const int64_t n = r->s.pixels - pixel < cols ? r->s.pixels - pixel : cols;
+    _Alignas(64) int32_t sums[KILN_INTEGER_MAX_COLS];
+    Piece pieces[KILN_INTEGER_MAX_COLS];
+    const int n_pieces = find_pieces(r, pixel, n, pieces);
+    const int8_t *base = r->planes + channel * (r->c->ic / r->c->groups) * r->s.channel + pixel;
+    const uint8_t *row = (const uint8_t *)r->weights + channel * row_pitch(&r->s);
+    KilnIntegerFix fix = fix_of(r, channel, sums);
+    r->kernels->window(base, r->taps, r->s.depth, row, fix.row_zero, sums);
+    fix.row_zero = 0;
+    r->kernels->fix(sums, n, &fix);
+    store(r, channel, pieces, n_pieces, sums);
+}
+
 static void
 run_panel(const Run *r, int64_t group, int64_t panel, int64_t first, int64_t end, int8_t *memory)
 {
@@ -285,13 +303,13 @@ run_panel(const Run *r, int64_t group, int64_t panel, int64_t first, int64_t end
     Piece pieces[KILN_INTEGER_MAX_COLS];
     const int n_pieces = find_pieces(r, pixel, n, pieces);
     make_panel(r, group, pixel, memory);
-    kernels->tile_row(rows, memory, r->s.groups, column_sums);
+    kernels->tile(1, n, rows, memory, r->s.groups, column_sums);
     for (int64_t channel = first; channel < end; channel += kernels->rows) {
         const int64_t n_rows = end - channel < kernels->rows ? end - channel : kernels->rows;
         for (int i = 0; i < kernels->rows; i++)
             rows[i] =
                 (const uint8_t *)r->weights + (channel + (i < n_rows ? i : n_rows - 1)) * pitch;
-        (n_rows == 1 ? kernels->tile_row : kernels->tile)(rows, memory, r->s.groups, sums);
+        kernels->tile((int)n_rows, n, rows, memory, r->s.groups, sums);
         for (int64_t i = 0; i < n_rows; i++) {
             const KilnIntegerFix fix = fix_of(r, channel + i, column_sums);
             kernels->fix(sums + i * cols, n, &fix);
@@ -311,8 +329,12 @@ run_task(const void *data, int64_t task, int thread)
     const int64_t begin = block * s->channel_block;
     const int64_t end = begin + s->channel_block < oc ? begin + s->channel_block : oc;
     int8_t *memory = (int8_t *)r->panels + thread * r->panel_bytes;
-    for (int64_t panel = first; panel < s->panels && panel < first + s->panel_run; panel++)
-        run_panel(r, group, panel, group * oc + begin, group * oc + end, memory);
+    for (int64_t panel = first; panel < s->panels && panel < first + s->panel_run; panel++) {
+        if (oc == 1)
+            run_window(r, group, panel);
+        else
+            run_panel(r, group, panel, group * oc + begin, group * oc + end, memory);
+    }
 }
 
 static void

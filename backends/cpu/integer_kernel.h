@@ -35,9 +35,12 @@ typedef struct {
 
 typedef struct {
     int rows, cols; /* of a tile: no more than the maxima above */
-    /* out[rows][cols] = rows × panel; only the first row is computed by tile_row. */
-    void (*tile)(const uint8_t *const *rows, const int8_t *panel, int64_t groups, int32_t *out);
-    void (*tile_row)(const uint8_t *const *rows, const int8_t *panel, int64_t groups, int32_t *out);
+    /* out[rows][cols] = rows × panel, of which the first @n_rows and @n_cols count. */
+    void (*tile)(int n_rows, int64_t n_cols, const uint8_t *const *rows, const int8_t *panel,
+                 int64_t groups, int32_t *out);
+    /* out[cols]: what lies behind each tap times the row's weights less @zero. */
+    void (*window)(const int8_t *base, const int64_t *taps, int64_t n_taps, const uint8_t *row,
+                   int32_t zero, int32_t *out);
     /* One group of a panel from four rows of cols bytes. */
     void (*interleave)(const int8_t *const from[KILN_INTEGER_GROUP], int8_t *to);
     void (*fix)(int32_t *sums, int64_t n, const KilnIntegerFix *fix);

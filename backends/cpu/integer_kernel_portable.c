@@ -16,6 +16,7 @@ typedef struct {
 #define VI_BYTES(p) load(p)
 #define VI_SPREAD(p) spread(p)
 #define VI_DOT(sum, u, s) dot(sum, u, s)
+#define VI_TIMES(sum, p, w) times(sum, p, w)
 #define INTERLEAVE(from, to, c) interleave_16(from, to, c)
 #define INTEGER_KERNELS kiln_integer_kernels_portable
 
@@ -49,6 +50,14 @@ dot(VI sum, VI u, VI s)
                              a[4 * i + 2] * b[4 * i + 2] + a[4 * i + 3] * b[4 * i + 3];
         sum.lane[i] = (int32_t)((uint32_t)sum.lane[i] + (uint32_t)four);
     }
+    return sum;
+}
+
+static inline VI
+times(VI sum, const int8_t *p, int32_t weight)
+{
+    for (int i = 0; i < LANES; i++)
+        sum.lane[i] = (int32_t)((uint32_t)sum.lane[i] + (uint32_t)(p[i] * weight));
     return sum;
 }
 

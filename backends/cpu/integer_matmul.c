@@ -181,7 +181,7 @@ run_tile(const Run *r, int64_t first, int64_t panel)
         rows[i] = r->rows + row * r->groups * KILN_INTEGER_GROUP;
     }
     const int8_t *at = (const int8_t *)r->right + panel * panel_size(r->p);
-    (n_rows == 1 ? kernels->tile_row : kernels->tile)(rows, at, r->groups, sums);
+    kernels->tile((int)n_rows, n, rows, at, r->groups, sums);
     for (int64_t i = 0; i < n_rows; i++) {
         const KilnIntegerFix fix = { .add = 0,
                                      .row_zero = r->a_zero,

@@ -8,6 +8,7 @@
  *   VI_BYTES(p)            LANES groups of four bytes of a panel
  *   VI_SPREAD(p)           four bytes of a row, in every group
  *   VI_DOT(sum, u, s)      sum plus the four products of u8 and s8 in each group
+ *   VI_TIMES(sum, p, w)    sum plus LANES signed bytes at p times w, of 9 bits and a sign
  *   INTERLEAVE(from, to, c) one group of the 16 columns at @c
  */
 #pragma once
@@ -23,48 +24,71 @@ enum {
     RANGE_LANES = 64,
 };
 
-/* @rows is a constant where this is inlined, so that all sums stay in registers. */
+/* @n_rows and @vectors are constants where this is inlined, so that all sums stay in registers. */
 __attribute__((always_inline)) static inline void
-tile_of(int n_rows, const uint8_t *const *rows, const int8_t *panel, int64_t groups, int32_t *out)
+tile_of(int n_rows, int vectors, const uint8_t *const *rows, const int8_t *panel, int64_t groups,
+        int32_t *out)
 {
     VI sum[ROWS][VECTORS];
     UNROLLED
     for (int r = 0; r < n_rows; r++) {
         UNROLLED
-        for (int v = 0; v < VECTORS; v++)
+        for (int v = 0; v < vectors; v++)
             sum[r][v] = VI_ZERO;
     }
     for (int64_t g = 0; g < groups; g++, panel += COLS * KILN_INTEGER_GROUP) {
         VI column[VECTORS];
         UNROLLED
-        for (int v = 0; v < VECTORS; v++)
+        for (int v = 0; v < vectors; v++)
             column[v] = VI_BYTES(panel + v * LANES * KILN_INTEGER_GROUP);
         UNROLLED
         for (int r = 0; r < n_rows; r++) {
             const VI row = VI_SPREAD(rows[r] + g * KILN_INTEGER_GROUP);
             UNROLLED
-            for (int v = 0; v < VECTORS; v++)
+            for (int v = 0; v < vectors; v++)
                 sum[r][v] = VI_DOT(sum[r][v], row, column[v]);
         }
     }
     UNROLLED
     for (int r = 0; r < n_rows; r++) {
         UNROLLED
-        for (int v = 0; v < VECTORS; v++)
+        for (int v = 0; v < vectors; v++)
             VI_STORE(out + r * COLS + v * LANES, sum[r][v]);
     }
 }
 
 static void
-tile(const uint8_t *const *rows, const int8_t *panel, int64_t groups, int32_t *out)
+tile(int n_rows, int64_t n_cols, const uint8_t *const *rows, const int8_t *panel, int64_t groups,
+     int32_t *out)
 {
-    tile_of(ROWS, rows, panel, groups, out);
+    const int64_t vectors = (n_cols + LANES - 1) / LANES;
+    if (n_rows == 1)
+        tile_of(1, VECTORS, rows, panel, groups, out);
+    else if (vectors == 1)
+        tile_of(ROWS, 1, rows, panel, groups, out);
+    else if (vectors == 2)
+        tile_of(ROWS, 2, rows, panel, groups, out);
+    else
+        tile_of(ROWS, VECTORS, rows, panel, groups, out);
 }
 
 static void
-tile_row(const uint8_t *const *rows, const int8_t *panel, int64_t groups, int32_t *out)
+window(const int8_t *base, const int64_t *taps, int64_t n_taps, const uint8_t *row, int32_t zero,
+       int32_t *out)
 {
-    tile_of(1, rows, panel, groups, out);
+    VI sum[VECTORS];
+    UNROLLED
+    for (int v = 0; v < VECTORS; v++)
+        sum[v] = VI_ZERO;
+    for (int64_t t = 0; t < n_taps; t++) {
+        const int32_t weight = row[t] - zero;
+        UNROLLED
+        for (int v = 0; v < VECTORS; v++)
+            sum[v] = VI_TIMES(sum[v], base + taps[t] + v * LANES, weight);
+    }
+    UNROLLED
+    for (int v = 0; v < VECTORS; v++)
+        VI_STORE(out + v * LANES, sum[v]);
 }
 
 static void
@@ -174,7 +198,7 @@ const KilnIntegerKernels INTEGER_KERNELS = {
     .rows = ROWS,
     .cols = COLS,
     .tile = tile,
-    .tile_row = tile_row,
+    .window = window,
     .interleave = interleave,
     .fix = fix,
     .scale = scale,

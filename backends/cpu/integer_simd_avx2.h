@@ -22,3 +22,12 @@ spread(const uint8_t *p)
     memcpy(&bits, p, sizeof bits);
     return _mm256_set1_epi32(bits);
 }
+
+/* Pairs of 16 bits, of which the upper ones of weights are 0. */
+static inline __m256i
+times(__m256i sum, const int8_t *p, int32_t weight)
+{
+    const __m256i x = _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)(const void *)p));
+    return _mm256_add_epi32(sum, _mm256_madd_epi16(x, _mm256_set1_epi32(weight & 0xffff)));
+}
+#define VI_TIMES(sum, p, w) times(sum, p, w)

@@ -22,3 +22,12 @@ spread(const uint8_t *p)
     memcpy(&bits, p, sizeof bits);
     return _mm512_set1_epi32(bits);
 }
+
+/* Pairs of 16 bits, of which the upper ones of weights are 0. */
+static inline __m512i
+times(__m512i sum, const int8_t *p, int32_t weight)
+{
+    const __m512i x = _mm512_cvtepi8_epi32(bytes_at(p));
+    return _mm512_add_epi32(sum, _mm512_madd_epi16(x, _mm512_set1_epi32(weight & 0xffff)));
+}
+#define VI_TIMES(sum, p, w) times(sum, p, w)

@@ -54,6 +54,7 @@ check_loops(const KilnIntegerKernels *kernels, const char *isa)
     int8_t columns[GROUPS * 4][KILN_INTEGER_MAX_COLS], panel[GROUPS * 4 * KILN_INTEGER_MAX_COLS];
     int32_t sums[KILN_INTEGER_MAX_ROWS * KILN_INTEGER_MAX_COLS];
     const uint8_t *at[KILN_INTEGER_MAX_ROWS];
+    int64_t taps[GROUPS * 4];
     for (int round = 0; round < 40; round++) {
         for (int k = 0; k < GROUPS * 4; k++) {
             for (int r = 0; r < KILN_INTEGER_MAX_ROWS; r++)
@@ -69,13 +70,26 @@ check_loops(const KilnIntegerKernels *kernels, const char *isa)
         for (int r = 0; r < kernels->rows; r++)
             at[r] = rows[r];
         for (int n = 1; n <= kernels->rows; n += kernels->rows - 1) {
-            (n == 1 ? kernels->tile_row : kernels->tile)(at, panel, GROUPS, sums);
+            const int64_t n_cols = n == 1 ? cols : 1 + (int64_t)next((uint32_t)cols);
+            kernels->tile(n, n_cols, at, panel, GROUPS, sums);
             for (int i = 0; i < n * cols; i++) {
+                if (i % cols >= n_cols)
+                    continue;
                 int32_t sum = 0;
                 for (int k = 0; k < GROUPS * 4; k++)
                     sum += rows[i / cols][k] * columns[k][i % cols];
                 cr_assert_eq(sums[i], sum, "%s: sum %d of %d rows", isa, i, n);
             }
+        }
+        const int32_t zero = round % 2 ? (int32_t)next(256) : 0;
+        for (int k = 0; k < GROUPS * 4; k++)
+            taps[k] = (int64_t)k * KILN_INTEGER_MAX_COLS;
+        kernels->window(columns[0], taps, GROUPS * 4, rows[0], zero, sums);
+        for (int j = 0; j < cols; j++) {
+            int32_t sum = 0;
+            for (int k = 0; k < GROUPS * 4; k++)
+                sum += (rows[0][k] - zero) * columns[k][j];
+            cr_assert_eq(sums[j], sum, "%s: column %d of a window", isa, j);
         }
     }
 }
