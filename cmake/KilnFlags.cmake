@@ -29,8 +29,8 @@ if(KILN_COVERAGE)
   target_link_options(kiln_flags INTERFACE --coverage)
 endif()
 
-# Files named *_avx2.c and *_avx512.c, or *_avxvnni.c and *_avx512vnni.c with dot products of bytes, are compiled for that instruction set and reached by run-time
-# dispatch only.
+# Files named *_avx2.c and *_avx512.c, or *_avxvnni.c and *_avx512vnni.c with dot products of bytes, are compiled
+# for that instruction set and reached by run-time dispatch only.
 function(kiln_isa_sources)
   foreach(source ${ARGN})
     # Unrolled kernels take clang minutes with all of it; that they stay within their buffers is what fuzzers look for.

@@ -243,13 +243,14 @@ store(const Run *r, int64_t channel, const Piece *pieces, int n_pieces, const in
     const int64_t n = n_pieces ? pieces[n_pieces - 1].from + pieces[n_pieces - 1].n : 0;
     char *to = (char *)r->args->out + (size_t)plane * size;
     if (n_pieces == 1 && pieces->from == 0) {
-        kiln_integer_store(r->kernels, &r->args->store, to, pieces->to, sums, n, channel, false);
+        kiln_integer_store(r->kernels, &r->args->store, to + (size_t)pieces->to * size, sums, n,
+                           channel, false);
         return;
     }
     char scaled[KILN_INTEGER_MAX_COLS];
     const char *from = (const char *)sums;
     if (r->args->store.factors) {
-        kiln_integer_store(r->kernels, &r->args->store, scaled, 0, sums, n, channel, false);
+        kiln_integer_store(r->kernels, &r->args->store, scaled, sums, n, channel, false);
         from = scaled;
     }
     for (int i = 0; i < n_pieces; i++)

@@ -190,7 +190,9 @@ run_tile(const Run *r, int64_t first, int64_t panel)
                                      .sums = r->sums + column,
                                      .zeros = r->zeros + column };
         kernels->fix(sums + i * cols, n, &fix);
-        kiln_integer_store(kernels, &r->args->store, r->args->out, (first + i) * r->p->n + column,
+        const size_t to = (size_t)((first + i) * r->p->n + column);
+        kiln_integer_store(kernels, &r->args->store,
+                           (char *)r->args->out + to * kiln_integer_out_size(&r->args->store),
                            sums + i * cols, n, column, true);
     }
 }

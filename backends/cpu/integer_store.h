@@ -22,20 +22,19 @@ kiln_integer_out_size(const KilnIntegerOut *out)
     return out->factors ? 1 : sizeof(int32_t);
 }
 
-/** @n sums to element @at of @to. @channel is that of the first; the next are of the next channels
- * where channels are columns. */
+/** @n sums to @to. @channel is that of the first; the next are of the next channels where channels
+ * are columns. */
 static inline void
 kiln_integer_store(const KilnIntegerKernels *kernels, const KilnIntegerOut *out, void *to,
-                   int64_t at, const int32_t *sums, int64_t n, int64_t channel, bool per_column)
+                   const int32_t *sums, int64_t n, int64_t channel, bool per_column)
 {
-    char *dst = (char *)to + (size_t)at * kiln_integer_out_size(out);
     if (!out->factors) {
-        memcpy(dst, sums, (size_t)n * sizeof *sums);
+        memcpy(to, sums, (size_t)n * sizeof *sums);
         return;
     }
     const KilnIntegerScale scale = { .factors = out->factors + (out->one_factor ? 0 : channel),
                                      .per_column = per_column && !out->one_factor,
                                      .is_signed = out->is_signed,
                                      .zero = out->zero };
-    kernels->scale(dst, sums, n, &scale);
+    kernels->scale(to, sums, n, &scale);
 }
