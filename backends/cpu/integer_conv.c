@@ -139,26 +139,40 @@ typedef struct {
 
 /* --- planes --- */
 
-/* Row @y of the image at the phase of columns that begins at @first; outside is real 0. */
+/* Which elements of a plane's rows lie inside of the image, where column 0 is at @first of it. */
+typedef struct {
+    int64_t first, begin, end;
+} Span;
+
+static Span
+span_of(const Run *r, int64_t first)
+{
+    const int64_t width = r->c->in[1], step = r->c->stride[1], pitch = r->s.pitch;
+    Span s = { first, first < 0 ? (-first + step - 1) / step : 0,
+               width > first ? (width - first + step - 1) / step : 0 };
+    s.begin = s.begin < pitch ? s.begin : pitch;
+    s.end = s.end < s.begin ? s.begin : s.end < pitch ? s.end : pitch;
+    return s;
+}
+
+/* Row @y of the image; outside is real 0. */
 static void
-copy_row(const Run *r, const uint8_t *image, int64_t y, int64_t first, int8_t *to)
+copy_row(const Run *r, const uint8_t *image, int64_t y, const Span *s, int8_t *to)
 {
     const KilnIntegerConv *c = r->c;
     const uint8_t bit = c->x_signed ? 0 : FLIP;
     const int8_t zero = (int8_t)((uint8_t)r->args->x_zero ^ bit);
-    const int64_t width = c->in[1], step = c->stride[1], pitch = r->s.pitch;
+    const int64_t step = c->stride[1], pitch = r->s.pitch;
     if (y < 0 || y >= c->in[0]) {
         memset(to, zero, (size_t)pitch);
         return;
     }
-    const uint8_t *row = image + y * width;
-    int64_t begin = first < 0 ? (-first + step - 1) / step : 0;
-    int64_t end = width > first ? (width - first + step - 1) / step : 0;
-    begin = begin < pitch ? begin : pitch;
-    end = end < begin ? begin : end < pitch ? end : pitch;
-    memset(to, zero, (size_t)begin);
-    memset(to + end, zero, (size_t)(pitch - end));
-    r->kernels->pick((uint8_t *)to + begin, row + first + begin * step, end - begin, step, bit);
+    for (int64_t i = 0; i < s->begin; i++)
+        to[i] = zero;
+    for (int64_t i = s->end; i < pitch; i++)
+        to[i] = zero;
+    r->kernels->pick((uint8_t *)to + s->begin, image + y * c->in[1] + s->first + s->begin * step,
+                     s->end - s->begin, step, bit);
 }
 
 static void
@@ -171,8 +185,9 @@ copy_channel(const void *data, int64_t channel, int thread)
     int8_t *to = r->planes + channel * r->s.channel;
     for (int64_t py = 0; py < r->s.phases[0]; py++) {
         for (int64_t px = 0; px < r->s.phases[1]; px++) {
+            const Span span = span_of(r, px - c->pad[1]);
             for (int64_t row = 0; row < r->s.rows; row++, to += r->s.pitch)
-                copy_row(r, image, row * c->stride[0] + py - c->pad[0], px - c->pad[1], to);
+                copy_row(r, image, row * c->stride[0] + py - c->pad[0], &span, to);
         }
     }
 }

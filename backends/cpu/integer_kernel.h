@@ -16,6 +16,7 @@ enum {
     KILN_INTEGER_GROUP = 4,
     KILN_INTEGER_MAX_ROWS = 8,
     KILN_INTEGER_MAX_COLS = 48,
+    KILN_INTEGER_BLOCK = 16, /* what is scaled at once: a panel's columns are a multiple */
 };
 
 /* What zero points and a bias make of the sums of one row:
@@ -44,6 +45,7 @@ typedef struct {
     /* One group of a panel from four rows of cols bytes. */
     void (*interleave)(const int8_t *const from[KILN_INTEGER_GROUP], int8_t *to);
     void (*fix)(int32_t *sums, int64_t n, const KilnIntegerFix *fix);
+    /* In whole blocks: reads and writes as many as @n is rounded up to. */
     void (*scale)(void *out, const int32_t *sums, int64_t n, const KilnIntegerScale *scale);
     /* to = from with flipped sign bits where @flip is 0x80; returns the sum of what is stored in
      * to, seen as u8. */

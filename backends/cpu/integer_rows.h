@@ -64,9 +64,9 @@ tile(int n_rows, int64_t n_cols, const uint8_t *const *rows, const int8_t *panel
     const int64_t vectors = (n_cols + LANES - 1) / LANES;
     if (n_rows == 1)
         tile_of(1, VECTORS, rows, panel, groups, out);
-    else if (vectors == 1)
+    else if (vectors == 1 && (int)LANES == (int)KILN_INTEGER_BLOCK)
         tile_of(ROWS, 1, rows, panel, groups, out);
-    else if (vectors == 2)
+    else if (vectors == 2 && (int)LANES == (int)KILN_INTEGER_BLOCK)
         tile_of(ROWS, 2, rows, panel, groups, out);
     else
         tile_of(ROWS, VECTORS, rows, panel, groups, out);
@@ -116,16 +116,15 @@ fix(int32_t *sums, int64_t n, const KilnIntegerFix *f)
                           row_zero * (uint32_t)columns[c] - row_sum * (uint32_t)zeros[c]);
 }
 
+/* Blocks of a constant number, which need no loops for what is left. */
 #define SCALE(T, low, high)                                                                        \
     do {                                                                                           \
         T *restrict to = out;                                                                      \
         const float least = (float)((low)-zero), most = (float)((high)-zero);                      \
-        if (s->per_column) {                                                                       \
-            for (int64_t i = 0; i < n; i++)                                                        \
-                to[i] = (T)quantized((float)from[i] * factors[i], zero, least, most);              \
-        } else {                                                                                   \
-            for (int64_t i = 0; i < n; i++)                                                        \
-                to[i] = (T)quantized((float)from[i] * one, zero, least, most);                     \
+        for (int64_t i = 0; i < n; i += KILN_INTEGER_BLOCK, factors += step) {                     \
+            for (int k = 0; k < KILN_INTEGER_BLOCK; k++) {                                         \
+                to[i + k] = (T)quantized((float)from[i + k] * factors[k], zero, least, most);      \
+            }                                                                                      \
         }                                                                                          \
     } while (0)
 
@@ -133,7 +132,11 @@ static void
 scale(void *out, const int32_t *sums, int64_t n, const KilnIntegerScale *s)
 {
     const int32_t *restrict from = sums, zero = s->zero;
-    const float *restrict factors = s->factors, one = factors[0];
+    float same[KILN_INTEGER_BLOCK];
+    for (int k = 0; k < KILN_INTEGER_BLOCK; k++)
+        same[k] = s->factors[0];
+    const float *factors = s->per_column ? s->factors : same;
+    const int64_t step = s->per_column ? KILN_INTEGER_BLOCK : 0;
     if (s->is_signed)
         SCALE(int8_t, INT8_MIN, INT8_MAX);
     else

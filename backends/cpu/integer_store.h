@@ -22,8 +22,8 @@ kiln_integer_out_size(const KilnIntegerOut *out)
     return out->factors ? 1 : sizeof(int32_t);
 }
 
-/** @n sums to @to. @channel is that of the first; the next are of the next channels where channels
- * are columns. */
+/** @n sums of a panel, whose columns are there in memory, to @to. @channel is that of the first;
+ * the next are of the next channels where channels are columns. */
 static inline void
 kiln_integer_store(const KilnIntegerKernels *kernels, const KilnIntegerOut *out, void *to,
                    const int32_t *sums, int64_t n, int64_t channel, bool per_column)
@@ -36,5 +36,7 @@ kiln_integer_store(const KilnIntegerKernels *kernels, const KilnIntegerOut *out,
                                      .per_column = per_column && !out->one_factor,
                                      .is_signed = out->is_signed,
                                      .zero = out->zero };
-    kernels->scale(to, sums, n, &scale);
+    char scaled[KILN_INTEGER_MAX_COLS];
+    kernels->scale(scaled, sums, n, &scale);
+    memcpy(to, scaled, (size_t)n);
 }
