@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/cpu/integer_conv.h"
 
+#include "backends/cpu/extents.h"
 #include "backends/cpu/parallel.h"
+
+#include <math.h>
 
 enum {
     FLIP = 0x80,             /* between s8 and u8 */
@@ -10,12 +13,6 @@ enum {
     CHANNEL_BLOCK = 64,
     SLACK = 2 * KILN_INTEGER_MAX_COLS, /* read behind the last plane */
 };
-
-static int64_t
-up(int64_t n, int64_t to)
-{
-    return (n + to - 1) / to * to;
-}
 
 /* --- geometry --- */
 
@@ -28,12 +25,24 @@ typedef struct {
     int64_t panel_run, panel_runs, channel_blocks, channel_block;
 } Shape;
 
+double
+kiln_integer_conv_planes(const KilnIntegerConv *c)
+{
+    double bytes = (double)c->ic;
+    for (int d = 0; d < 2; d++) {
+        const double last = (double)(c->kernel[d] - 1) * (double)c->dilation[d];
+        const double stride = (double)c->stride[d];
+        bytes *= fmin(last + 1, stride) * (last / stride + (double)c->out[d]);
+    }
+    return bytes;
+}
+
 static Shape
 shape_of(const KilnIntegerConv *c)
 {
     const int64_t cols = kiln_integer_kernels()->cols, oc = c->oc / c->groups;
     Shape s = { .depth = c->ic / c->groups * c->kernel[0] * c->kernel[1] };
-    s.groups = up(s.depth, KILN_INTEGER_GROUP) / KILN_INTEGER_GROUP;
+    s.groups = ceil_div(s.depth, KILN_INTEGER_GROUP);
     int64_t extent[2];
     for (int d = 0; d < 2; d++) {
         const int64_t last = (c->kernel[d] - 1) * c->dilation[d];
@@ -45,13 +54,13 @@ shape_of(const KilnIntegerConv *c)
     s.plane = s.rows * s.pitch;
     s.channel = s.plane * s.phases[0] * s.phases[1];
     s.pixels = (c->out[0] - 1) * s.pitch + c->out[1];
-    s.panels = up(s.pixels, cols) / cols;
+    s.panels = ceil_div(s.pixels, cols);
     const int64_t products = s.depth * oc * cols;
     s.panel_run = products < TASK_PRODUCTS ? TASK_PRODUCTS / (products + 1) + 1 : 1;
-    s.panel_runs = up(s.panels, s.panel_run) / s.panel_run;
+    s.panel_runs = ceil_div(s.panels, s.panel_run);
     const bool few = s.panel_runs * c->groups < FEW_PANELS;
     s.channel_block = few ? CHANNEL_BLOCK : oc;
-    s.channel_blocks = up(oc, s.channel_block) / s.channel_block;
+    s.channel_blocks = ceil_div(oc, s.channel_block);
     return s;
 }
 
@@ -66,13 +75,13 @@ row_pitch(const Shape *s)
 static int64_t
 sums_at(const KilnIntegerConv *c, const Shape *s)
 {
-    return up(c->oc * row_pitch(s), 64);
+    return round_up(c->oc * row_pitch(s), 64);
 }
 
 static int64_t
 packed_size(const KilnIntegerConv *c, const Shape *s)
 {
-    return sums_at(c, s) + up(c->oc * (int64_t)sizeof(int32_t), 64);
+    return sums_at(c, s) + round_up(c->oc * (int64_t)sizeof(int32_t), 64);
 }
 
 int64_t
@@ -106,12 +115,12 @@ static Layout
 layout_of(const KilnIntegerConv *c, const Shape *s, bool packed, int threads)
 {
     Layout l;
-    l.taps = up(c->ic * s->channel + SLACK, 64);
-    l.blank = l.taps + up(s->depth * (int64_t)sizeof(int64_t), 64);
+    l.taps = round_up(c->ic * s->channel + SLACK, 64);
+    l.blank = l.taps + round_up(s->depth * (int64_t)sizeof(int64_t), 64);
     /* Zeros for depth beyond the weights, then a row of ones for the sums of columns. */
-    l.weights = l.blank + up(SLACK + row_pitch(s), 64);
+    l.weights = l.blank + round_up(SLACK + row_pitch(s), 64);
     l.panels = l.weights + (packed ? 0 : packed_size(c, s));
-    l.panel = up(row_pitch(s) * kiln_integer_kernels()->cols, 64);
+    l.panel = round_up(row_pitch(s) * kiln_integer_kernels()->cols, 64);
     l.end = l.panels + l.panel * (threads > 1 ? threads : 1);
     return l;
 }
@@ -358,7 +367,7 @@ pack_task(const void *data, int64_t task, int thread)
 {
     (void)thread;
     const Run *r = data;
-    const int64_t n = up(r->c->oc, CHANNEL_BLOCK) / CHANNEL_BLOCK;
+    const int64_t n = ceil_div(r->c->oc, CHANNEL_BLOCK);
     kiln_integer_conv_pack(r->c, r->args->w, (char *)r->weights, (KilnSlice){ task, n });
 }
 
@@ -380,7 +389,7 @@ kiln_integer_conv_run(const KilnIntegerConv *c, const KilnIntegerConvArgs *args)
     memset(r.planes + c->ic * r.s.channel, 0, SLACK);
     find_taps(&r);
     if (!args->packed)
-        kiln_cpu_parallel(up(c->oc, CHANNEL_BLOCK) / CHANNEL_BLOCK, args->threads, pack_task, &r);
+        kiln_cpu_parallel(ceil_div(c->oc, CHANNEL_BLOCK), args->threads, pack_task, &r);
     const int64_t tasks = c->groups * r.s.panel_runs * r.s.channel_blocks;
     for (int64_t image = 0; image < c->batch; image++) {
         r.x = args->x + image * c->ic * c->in[0] * c->in[1];

@@ -32,6 +32,9 @@ typedef struct {
     int threads;
 } KilnIntegerConvArgs;
 
+/** Bytes of the planes of an image. */
+double kiln_integer_conv_planes(const KilnIntegerConv *c);
+
 int64_t kiln_integer_conv_packed_size(const KilnIntegerConv *c);
 void kiln_integer_conv_pack(const KilnIntegerConv *c, const void *w, void *packed, KilnSlice slice);
 int64_t kiln_integer_conv_scratch_size(const KilnIntegerConv *c, bool packed, int threads);

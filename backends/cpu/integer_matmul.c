@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/cpu/integer_matmul.h"
 
+#include "backends/cpu/extents.h"
 #include "backends/cpu/parallel.h"
 
 enum {
@@ -10,22 +11,16 @@ enum {
 };
 
 static int64_t
-up(int64_t n, int64_t to)
-{
-    return (n + to - 1) / to * to;
-}
-
-static int64_t
 groups_of(const KilnIntegerMatmul *p)
 {
-    return up(p->k, KILN_INTEGER_GROUP) / KILN_INTEGER_GROUP;
+    return ceil_div(p->k, KILN_INTEGER_GROUP);
 }
 
 static int64_t
 panels_of(const KilnIntegerMatmul *p)
 {
     const int cols = kiln_integer_kernels()->cols;
-    return up(p->n, cols) / cols;
+    return ceil_div(p->n, cols);
 }
 
 static int64_t
@@ -39,14 +34,14 @@ panel_size(const KilnIntegerMatmul *p)
 static int64_t
 sums_at(const KilnIntegerMatmul *p)
 {
-    return up(panels_of(p) * panel_size(p), 64);
+    return round_up(panels_of(p) * panel_size(p), 64);
 }
 
 int64_t
 kiln_integer_matmul_packed_size(const KilnIntegerMatmul *p)
 {
     const int64_t sums = panels_of(p) * kiln_integer_kernels()->cols * (int64_t)sizeof(int32_t);
-    return sums_at(p) + up(sums, 64);
+    return sums_at(p) + round_up(sums, 64);
 }
 
 /* One panel; columns and depth beyond the matrix are 0. */
@@ -96,10 +91,10 @@ static Layout
 layout_of(const KilnIntegerMatmul *p, bool packed)
 {
     const int64_t columns = panels_of(p) * kiln_integer_kernels()->cols;
-    const int64_t vector = up(columns * (int64_t)sizeof(int32_t), 64);
+    const int64_t vector = round_up(columns * (int64_t)sizeof(int32_t), 64);
     Layout l;
-    l.row_sums = up(p->m * groups_of(p) * KILN_INTEGER_GROUP, 64);
-    l.base = l.row_sums + up(p->m * (int64_t)sizeof(int32_t), 64);
+    l.row_sums = round_up(p->m * groups_of(p) * KILN_INTEGER_GROUP, 64);
+    l.base = l.row_sums + round_up(p->m * (int64_t)sizeof(int32_t), 64);
     l.sums = l.base + vector;
     l.zeros = l.sums + vector;
     l.panels = l.zeros + vector;
@@ -227,13 +222,13 @@ kiln_integer_matmul_run(const KilnIntegerMatmul *p, const KilnIntegerMatmulArgs 
               .zeros = (int32_t *)(void *)(scratch + at.zeros),
               .packed = args->packed ? NULL : scratch + at.panels,
               .groups = groups_of(p),
-              .row_blocks = up(p->m, ROW_BLOCK) / ROW_BLOCK,
+              .row_blocks = ceil_div(p->m, ROW_BLOCK),
               .a_zero = args->a_zero + (p->a_signed ? FLIP : 0) };
     r.right = args->packed ? args->packed : r.packed;
     kiln_cpu_parallel(r.row_blocks, args->threads, copy_rows, &r);
     if (r.packed)
         kiln_cpu_parallel(panels_of(p), args->threads, pack_task, &r);
     find_columns(&r);
-    const int64_t panel_blocks = up(panels_of(p), PANEL_BLOCK) / PANEL_BLOCK;
+    const int64_t panel_blocks = round_up(panels_of(p), PANEL_BLOCK) / PANEL_BLOCK;
     kiln_cpu_parallel(r.row_blocks * panel_blocks, args->threads, run_block, &r);
 }

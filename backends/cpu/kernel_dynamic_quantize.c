@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dynamic_quantize_linear: the range of all elements, then their integers, with the arithmetic of
  * the reference. Operands: result, its scale, its zero point, data. */
+#include "backends/cpu/extents.h"
 #include "backends/cpu/integer_kernel.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
@@ -20,12 +21,6 @@ typedef struct {
     uint8_t zero;
     KilnCpuQuantRow row;
 } Dynamic;
-
-static int64_t
-tasks_of(int64_t n)
-{
-    return (n + TASK_ELEMENTS - 1) / TASK_ELEMENTS;
-}
 
 static void
 range_task(const void *data, int64_t task, int thread)
@@ -55,7 +50,8 @@ size_t
 kiln_cpu_dynamic_quantize_scratch(const KilnInstr *instr, int threads)
 {
     (void)threads;
-    return (size_t)tasks_of(kiln_type_elements(cpu_type(instr, 3))) * 2 * sizeof(float);
+    return (size_t)ceil_div(kiln_type_elements(cpu_type(instr, 3)), TASK_ELEMENTS) * 2 *
+           sizeof(float);
 }
 
 const char *
@@ -67,7 +63,7 @@ kiln_cpu_dynamic_quantize(const KilnKernelArgs *args)
                   .to = args->data[0],
                   .n = kiln_type_elements(cpu_type(args->instr, 3)),
                   .row = row };
-    const int64_t tasks = tasks_of(d.n);
+    const int64_t tasks = ceil_div(d.n, TASK_ELEMENTS);
     float low = 0, high = 0;
     kiln_cpu_parallel(tasks, args->threads, range_task, &d);
     for (int64_t i = 0; i < tasks; i++) {

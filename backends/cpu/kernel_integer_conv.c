@@ -5,6 +5,11 @@
 #include "backends/cpu/integer_conv.h"
 #include "backends/cpu/kernel_integer_params.h"
 
+enum {
+    PAYING_DEPTH = 128 /* products of a sum: of fewer, what surrounds them takes longer than a
+                          convolution of floats with conversions around it */
+};
+
 static KilnIntegerConv
 problem_of(const KilnInstr *instr)
 {
@@ -34,12 +39,27 @@ problem_of(const KilnInstr *instr)
     return c;
 }
 
+/* Padding makes planes larger than anything that the instruction names. */
+static bool
+has_countable_planes(const KilnInstr *instr)
+{
+    const KilnIntegerConv c = problem_of(instr);
+    return kiln_integer_conv_planes(&c) < 0x1p56;
+}
+
 static bool
 has_shape(const KilnInstr *instr)
 {
     const KilnType *x = cpu_type(instr, 1), *w = cpu_type(instr, 2);
-    return x->rank >= 3 && x->rank <= 4 && kiln_type_elements(w) > 0 &&
-           kiln_cpu_is_bytes(cpu_type(instr, 1)) && kiln_cpu_is_bytes(w);
+    return x->rank >= 3 && x->rank <= 4 && kiln_type_elements(w) > 0 && kiln_cpu_is_bytes(x) &&
+           kiln_cpu_is_bytes(w) && kiln_cpu_is_countable(instr) && has_countable_planes(instr);
+}
+
+static int64_t
+depth_of(const KilnInstr *instr)
+{
+    const KilnType *w = cpu_type(instr, 2);
+    return kiln_type_elements(w) / w->dims[0];
 }
 
 bool
@@ -52,7 +72,7 @@ bool
 kiln_cpu_conv_quantized_supports(const KilnInstr *instr)
 {
     const KilnType *bias = cpu_type(instr, 3);
-    return has_shape(instr) && kiln_cpu_scales_bytes(instr) &&
+    return has_shape(instr) && kiln_cpu_scales_bytes(instr) && depth_of(instr) >= PAYING_DEPTH &&
            (!bias || bias->dtype == KILN_DTYPE_i32);
 }
 

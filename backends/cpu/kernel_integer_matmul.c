@@ -39,7 +39,8 @@ problem_of(const KilnInstr *instr)
 static bool
 has_bytes(const KilnInstr *instr)
 {
-    return kiln_cpu_is_bytes(cpu_type(instr, 1)) && kiln_cpu_is_bytes(cpu_type(instr, 2));
+    return kiln_cpu_is_bytes(cpu_type(instr, 1)) && kiln_cpu_is_bytes(cpu_type(instr, 2)) &&
+           kiln_cpu_is_countable(instr);
 }
 
 /* One zero point on the left; on the right one, or one per column. */

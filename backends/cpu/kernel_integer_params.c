@@ -5,6 +5,20 @@
 #include "graph/alloc.h"
 
 bool
+kiln_cpu_is_countable(const KilnInstr *instr)
+{
+    static const int64_t most = INT64_C(1) << 48;
+    bool ok = true;
+    for (uint32_t i = 0; i < 3; i++) {
+        const KilnType *type = cpu_type(instr, i);
+        ok &= kiln_type_elements(type) <= most;
+        for (int d = 0; d < type->rank; d++)
+            ok &= type->dims[d] <= most; /* beside an extent of 0 */
+    }
+    return ok;
+}
+
+bool
 kiln_cpu_scales_bytes(const KilnInstr *instr)
 {
     const KilnTail tail = kiln_instr_tail(instr);

@@ -20,6 +20,10 @@ kiln_cpu_is_bytes(const KilnType *type)
     return !type->layout && (type->dtype == KILN_DTYPE_i8 || type->dtype == KILN_DTYPE_u8);
 }
 
+/** True where no sum or product of extents of the result and both factors comes near the end of
+ * int64_t, however they are padded to blocks. */
+bool kiln_cpu_is_countable(const KilnInstr *instr);
+
 /** True where result and both factors are bytes of quantized types, with one scale but for the
  * weights, and the instruction has no tail. */
 bool kiln_cpu_scales_bytes(const KilnInstr *instr);

@@ -223,22 +223,63 @@ bias(RefCase *c, int rank, const int64_t *dims)
         ((int32_t *)c->data[i])[k] = (int32_t)next(20000) - 10000;
 }
 
+/* With so many channels that sums have 128 products at least: others are computed in floats. */
+static Window
+deep(Window w)
+{
+    const int64_t channels = (127 + w.kernel[0] * w.kernel[1]) / (w.kernel[0] * w.kernel[1]);
+    w.ic = w.group * MAX(channels, w.ic / w.group);
+    return w;
+}
+
 Test(cpu_integer, quantized_conv_has_the_bits_of_the_reference)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(windows); i++) {
+        const Window w = deep(windows[i]);
         for (uint32_t form = 0; form < 16; form++) {
             const KilnDType dtypes[2] = { types[form & 1], types[form >> 1 & 1] };
             static Quants q;
             g_autoptr(RefCase) c = case_new(KILN_INSTR_conv);
-            WINDOW(c, conv, &windows[i], 0);
-            factors(c, &windows[i], 0, types[form >> 2 & 1], dtypes, form == 3 ? ENDS : ANY);
-            quantize(c, &q, windows[i].oc, form & 8 ? 0 : -1, form % 5 ? 10 : 1e-30f);
+            WINDOW(c, conv, &w, 0);
+            factors(c, &w, 0, types[form >> 2 & 1], dtypes, form == 3 ? ENDS : ANY);
+            quantize(c, &q, w.oc, form & 8 ? 0 : -1, form % 5 ? 10 : 1e-30f);
             if (form & 2) {
-                bias(c, 1, (int64_t[]){ windows[i].oc });
+                bias(c, 1, (int64_t[]){ w.oc });
                 q.zeros[0][0] = 0;
             }
             cpu_agrees(c, (Tolerance){ 0, 0 }, "quantized");
         }
+    }
+}
+
+/* The reference has them: strides as long as the padding make planes whose bytes no int64_t says.
+ */
+Test(cpu_integer, planes_that_no_number_can_say)
+{
+    const int64_t far = INT64_C(1) << 30;
+    const Window w = {
+        1, 1, 1, 1, { 8, 8 }, { 2, 2 }, { far, far }, { far - 1, far - 1 }, { far, far, far, far }
+    };
+    const KilnDType dtypes[2] = { KILN_DTYPE_u8, KILN_DTYPE_i8 };
+    g_autoptr(RefCase) c = case_new(KILN_INSTR_conv_integer);
+    WINDOW(c, conv_integer, &w, 0);
+    factors(c, &w, 0, KILN_DTYPE_i32, dtypes, ANY);
+    cr_assert_null(kiln_target_find(kiln_cpu_target(), &c->instr));
+}
+
+Test(cpu_integer, convolutions_of_few_products_are_left_to_floats)
+{
+    for (int64_t channels = 127; channels <= 128; channels++) {
+        const Window w = {
+            1, channels, 8, 1, { 5, 5 }, { 1, 1 }, { 1, 1 }, { 1, 1 }, { 0, 0, 0, 0 }
+        };
+        const KilnDType dtypes[2] = { KILN_DTYPE_u8, KILN_DTYPE_i8 };
+        static Quants q;
+        g_autoptr(RefCase) c = case_new(KILN_INSTR_conv);
+        WINDOW(c, conv, &w, 0);
+        factors(c, &w, 0, KILN_DTYPE_u8, dtypes, ANY);
+        quantize(c, &q, w.oc, -1, 10);
+        cr_expect_eq(kiln_target_find(kiln_cpu_target(), &c->instr) != NULL, channels == 128);
     }
 }
 
