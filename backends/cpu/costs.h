@@ -5,9 +5,9 @@
 
 // clang-format off
 #define KILN_CPU_COSTS { \
-    [KILN_CPU_COST_direct] = { 8.325e-05, 2.114e-05, 3.855 }, \
+    [KILN_CPU_COST_direct] = { 8.31e-05, 2.096e-05, 3.817 }, \
     [KILN_CPU_COST_pointwise] = { 7.392e-05, 6.634e-06, 0.4659 }, \
-    [KILN_CPU_COST_taps] = { 6.146e-05, 0.0001052, 7.367e-06, 1.306 }, \
+    [KILN_CPU_COST_taps] = { 6.21e-05, 9.74e-05, 7.411e-06, 1.326 }, \
     [KILN_CPU_COST_depthwise] = { 0.0001628, 0.0009036, 0.0002686, 0.01515, 2.215e-05, 0.1472 }, \
     [KILN_CPU_COST_transposed] = { 9.251e-05, 6.985e-05, 0, 20.14 }, \
     [KILN_CPU_COST_winograd] = { 6.452e-05, 0.008204, 0.005681, 1.256e-05, 3.678 }, \

@@ -5,9 +5,9 @@
 
 // clang-format off
 #define KILN_CPU_COSTS_AVX2 { \
-    [KILN_CPU_COST_direct] = { 8.013e-05, 2.721e-05, 4.551 }, \
+    [KILN_CPU_COST_direct] = { 7.998e-05, 2.7e-05, 4.471 }, \
     [KILN_CPU_COST_pointwise] = { 7.516e-05, 8.026e-06, 0.6235 }, \
-    [KILN_CPU_COST_taps] = { 6.747e-05, 7.562e-05, 6.008e-06, 1.44 }, \
+    [KILN_CPU_COST_taps] = { 6.82e-05, 6.601e-05, 6.053e-06, 1.484 }, \
     [KILN_CPU_COST_depthwise] = { 0.0003443, 0.001019, 0.001315, 0, 2.115e-05, 0.09626 }, \
     [KILN_CPU_COST_transposed] = { 8.127e-05, 0.0001038, 0, 16 }, \
     [KILN_CPU_COST_winograd] = { 6.86e-05, 0.006082, 0.004367, 1.387e-05, 2.734 }, \
