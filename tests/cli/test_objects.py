@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 from harness import FAILED, FOLDS_AT_FIRST_RUN, KILN, MODEL, SOURCE, USAGE, CliTest, main
@@ -205,7 +206,10 @@ main(void)
         """As by the terminal's interrupt key, which the compiler gets too."""
         (self.dir / "tmp").mkdir()
         started = self.dir / "started"
-        environment = dict(os.environ, TMPDIR=str(self.dir / "tmp"), CC=f"sh -c 'touch {started}; sleep 60'")
+        # One process: a shell that is interrupted while it forks is late by as long as its child sleeps.
+        compiler = self.write("cc.py", f"import pathlib, signal, time\nsignal.signal(signal.SIGINT, signal.SIG_DFL)\n"
+                              f"pathlib.Path({str(started)!r}).touch()\ntime.sleep(60)\n")
+        environment = dict(os.environ, TMPDIR=str(self.dir / "tmp"), CC=f"{sys.executable} -S {compiler}")
         with subprocess.Popen([KILN, "compile", "--format", "object", MODEL, "-o", "x.o"], cwd=self.dir, env=environment,
                               stderr=subprocess.DEVNULL, start_new_session=True) as process:
             for _ in range(3000):
@@ -215,7 +219,7 @@ main(void)
             self.assertEqual(len(list((self.dir / "tmp").iterdir())), 1)
             os.killpg(process.pid, signal.SIGINT)
             self.assertEqual(process.wait(60), -signal.SIGINT)
-        self.assertEqual(self.files(), ["started"])
+        self.assertEqual(self.files(), ["cc.py", "started"])
         self.assertEqual(list((self.dir / "tmp").iterdir()), [])
 
     def test_nothing_half_is_written(self):
