@@ -23,12 +23,18 @@ typedef struct {
     int spins;
 } KilnCpuBarrier;
 
+/** How often a member of a team of at most @threads looks again before it yields. */
+static inline int
+kiln_cpu_spins(int threads)
+{
+    return threads > 1 && threads > omp_get_num_procs() ? 0 : KILN_CPU_SPINS;
+}
+
 /** A barrier for a team of at most @threads. */
 static inline KilnCpuBarrier
 kiln_cpu_barrier(int threads)
 {
-    bool crowded = threads > 1 && threads > omp_get_num_procs();
-    return (KilnCpuBarrier){ .spins = crowded ? 0 : KILN_CPU_SPINS };
+    return (KilnCpuBarrier){ .spins = kiln_cpu_spins(threads) };
 }
 
 static inline void
@@ -37,6 +43,18 @@ kiln_cpu_relax(void)
 #if defined(__x86_64__)
     __builtin_ia32_pause();
 #endif
+}
+
+/* One look later: @spins are left. */
+static inline void
+kiln_cpu_linger(int *spins)
+{
+    if (*spins > 0) {
+        --*spins;
+        kiln_cpu_relax();
+    } else {
+        sched_yield();
+    }
 }
 
 /** Returns when all @members have called it; what they wrote before is visible then. */
@@ -51,11 +69,16 @@ kiln_cpu_barrier_wait(KilnCpuBarrier *barrier, int members)
         atomic_store_explicit(&barrier->round, round + 1, memory_order_release);
         return;
     }
-    int spins = 0;
-    while (atomic_load_explicit(&barrier->round, memory_order_acquire) == round) {
-        if (spins++ < barrier->spins)
-            kiln_cpu_relax();
-        else
-            sched_yield();
-    }
+    int spins = barrier->spins;
+    while (atomic_load_explicit(&barrier->round, memory_order_acquire) == round)
+        kiln_cpu_linger(&spins);
+}
+
+/** Returns once @flag is set; what was written before that, with release, is visible then. @spins:
+ * of kiln_cpu_spins(). */
+static inline void
+kiln_cpu_await(const atomic_bool *flag, int spins)
+{
+    while (!atomic_load_explicit(flag, memory_order_acquire))
+        kiln_cpu_linger(&spins);
 }

@@ -14,11 +14,13 @@
  * The vectors of the rest, fewer than parts or all, belong to the last round of every part: each
  * transforms them all and computes a share of their output channels. Images with fewer vectors than
  * threads have rounds that all share: V by all, each group of output channels by one; so have those
- * that each thread would transform whole to a V that its own cache does not hold. No sum depends on
- * the cut.
+ * that each thread would transform whole to a V that its own cache does not hold. A thread that is
+ * done before the others takes rounds of theirs, or, where each has but one, groups of output
+ * channels: processors are not equally fast at all times. No sum depends on the cut.
  */
 #include "backends/cpu/conv_winograd.h"
 
+#include "backends/cpu/barrier.h"
 #include "backends/cpu/cost.h"
 #include "backends/cpu/extents.h"
 #include "backends/cpu/gemm_core.h"
@@ -554,7 +556,7 @@ round_task(const void *data, int64_t number, int thread)
         compute_group(&round, i);
 }
 
-/* What a thread needs for its share of a round. */
+/* What a thread needs for its share of a round: M and planes of its own. */
 static Round
 share_of(const Round *round, int thread)
 {
@@ -594,16 +596,57 @@ share_images(const Plan *p, const KilnCpuConvArgs *args)
     }
 }
 
+/* The only round of a part of an image. */
+typedef struct {
+    alignas(KILN_CPU_LINE) atomic_bool transformed; /* V is there, and @round says of what */
+    Round round;
+} Part;
+
+typedef struct {
+    Run run;
+    Part *parts; /* of all images */
+    int spins;
+} Parts;
+
+/* Of each part first its V, in the scratch of the thread that has the part's number, then its
+ * groups of output channels one by one, by whoever has time. */
+static void
+part_task(const void *data, int64_t task, int thread)
+{
+    const Parts *parts = data;
+    const Plan *p = parts->run.plan;
+    int64_t number = task / (1 + p->groups), step = task % (1 + p->groups);
+    Part *part = &parts->parts[number];
+    if (step > 0) {
+        kiln_cpu_await(&part->transformed, parts->spins);
+        Round share = share_of(&part->round, thread);
+        compute_group(&share, step - 1);
+        return;
+    }
+    part->round = round_of(p, parts->run.args, number % p->parts, 0, (int)number);
+    part->round.image = number / p->parts;
+    Round share = share_of(&part->round, thread);
+    transform_channels(&share, 0, p->conv->ic);
+    atomic_store_explicit(&part->transformed, true, memory_order_release);
+}
+
 void
 kiln_winograd_run(const KilnCpuConv *c, const KilnCpuConvArgs *args)
 {
     Plan p = plan_of(c, args->threads);
+    Run run = { &p, args };
+    int64_t parts = c->batch * p.parts;
     if (p.shared) {
         share_images(&p, args);
-        return;
+    } else if (p.rounds == 1 && parts == args->threads && parts > 1 && parts <= KILN_CPU_SHARES) {
+        Part list[KILN_CPU_SHARES];
+        for (int64_t i = 0; i < parts; i++)
+            atomic_init(&list[i].transformed, false);
+        Parts all = { run, list, kiln_cpu_spins(args->threads) };
+        kiln_cpu_parallel(parts * (1 + p.groups), args->threads, part_task, &all);
+    } else {
+        kiln_cpu_parallel(parts * p.rounds, args->threads, round_task, &run);
     }
-    Run run = { &p, args };
-    kiln_cpu_parallel(c->batch * p.parts * p.rounds, args->threads, round_task, &run);
 }
 
 /* --- the model --- */
