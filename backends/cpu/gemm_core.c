@@ -224,9 +224,13 @@ run_col_panel(const Task *t, const KilnGemmPanel *col, const KilnGemmPanel *besi
     for (int64_t i = t->rows.first; i < t->rows.end; i++) {
         KilnGemmPanel row = kiln_gemm_panel(p, &p->rows, i);
         tile.a = panel_data(&t->rows, &row, depth);
-        if (p->cols.storage != KILN_GEMM_EXACT)
-            tile.soon = next + (i - t->rows.first) * depth.size * 16;
         tile.rows = row.extent;
+        if (p->cols.storage != KILN_GEMM_EXACT) {
+            /* A tile asks for a line at each step: the first ones for the next column panel. */
+            int64_t asked = (i - t->rows.first) * KILN_CPU_LINE_FLOATS;
+            tile.soon = asked < col->pitch ? next + asked * depth.size
+                                           : (const float *)tile.a + row.extent * depth.size;
+        }
         if (t->stage) {
             tile.out = t->stage + (row.start - t->row0) * t->stage_pitch + col->start - t->col0;
             tile.out_pitch = t->stage_pitch;
