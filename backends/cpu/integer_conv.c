@@ -134,7 +134,7 @@ kiln_integer_conv_scratch_size(const KilnIntegerConv *c, bool packed, int thread
 
 typedef struct {
     const KilnIntegerConv *c;
-    const KilnIntegerConvArgs *args;
+    const KilnIntegerArgs *args;
     const KilnIntegerKernels *kernels;
     Shape s;
     const uint8_t *x; /* of this image */
@@ -170,7 +170,7 @@ copy_row(const Run *r, const uint8_t *image, int64_t y, const Span *s, int8_t *t
 {
     const KilnIntegerConv *c = r->c;
     const uint8_t bit = c->x_signed ? 0 : FLIP;
-    const int8_t zero = (int8_t)((uint8_t)r->args->x_zero ^ bit);
+    const int8_t zero = (int8_t)((uint8_t)r->args->params.left_zero ^ bit);
     const int64_t step = c->stride[1], pitch = r->s.pitch;
     if (y < 0 || y >= c->in[0]) {
         memset(to, zero, (size_t)pitch);
@@ -263,18 +263,18 @@ static void
 store(const Run *r, int64_t channel, const Piece *pieces, int n_pieces, const int32_t *sums)
 {
     const int64_t plane = r->out + channel * r->c->out[0] * r->c->out[1];
-    const size_t size = kiln_integer_out_size(&r->args->store);
+    const size_t size = kiln_integer_out_size(&r->args->params.store);
     const int64_t n = n_pieces ? pieces[n_pieces - 1].from + pieces[n_pieces - 1].n : 0;
     char *to = (char *)r->args->out + (size_t)plane * size;
     if (n_pieces == 1 && pieces->from == 0) {
-        kiln_integer_store(r->kernels, &r->args->store, to + (size_t)pieces->to * size, sums, n,
-                           channel, false);
+        kiln_integer_store(r->kernels, &r->args->params.store, to + (size_t)pieces->to * size, sums,
+                           n, channel, false);
         return;
     }
     char scaled[KILN_INTEGER_MAX_COLS];
     const char *from = (const char *)sums;
-    if (r->args->store.factors) {
-        kiln_integer_store(r->kernels, &r->args->store, scaled, sums, n, channel, false);
+    if (r->args->params.store.factors) {
+        kiln_integer_store(r->kernels, &r->args->params.store, scaled, sums, n, channel, false);
         from = scaled;
     }
     for (int i = 0; i < n_pieces; i++)
@@ -286,13 +286,13 @@ store(const Run *r, int64_t channel, const Piece *pieces, int n_pieces, const in
 static KilnIntegerFix
 fix_of(const Run *r, int64_t channel, const int32_t *sums)
 {
-    const KilnIntegerConvArgs *args = r->args;
+    const KilnIntegerArgs *args = r->args;
     uint32_t row_sum;
     memcpy(&row_sum, r->weights + sums_at(r->c, &r->s) + channel * (int64_t)sizeof row_sum,
            sizeof row_sum);
-    const uint32_t x_zero = (uint32_t)(args->x_zero - (r->c->x_signed ? 0 : FLIP));
-    const uint32_t w_zero =
-        (uint32_t)(args->w_zeros[args->one_zero ? 0 : channel] + (r->c->w_signed ? FLIP : 0));
+    const uint32_t x_zero = (uint32_t)(args->params.left_zero - (r->c->x_signed ? 0 : FLIP));
+    const uint32_t w_zero = (uint32_t)(args->params.zeros[args->params.one_zero ? 0 : channel] +
+                                       (r->c->w_signed ? FLIP : 0));
     const uint32_t bias = args->bias ? (uint32_t)args->bias[channel] : 0;
     const uint32_t add = bias + (uint32_t)r->s.depth * x_zero * w_zero - x_zero * row_sum;
     return (KilnIntegerFix){ .add = (int32_t)add, .row_zero = (int32_t)w_zero, .sums = sums };
@@ -368,11 +368,11 @@ pack_task(const void *data, int64_t task, int thread)
     (void)thread;
     const Run *r = data;
     const int64_t n = ceil_div(r->c->oc, CHANNEL_BLOCK);
-    kiln_integer_conv_pack(r->c, r->args->w, (char *)r->weights, (KilnSlice){ task, n });
+    kiln_integer_conv_pack(r->c, r->args->right, (char *)r->weights, (KilnSlice){ task, n });
 }
 
 void
-kiln_integer_conv_run(const KilnIntegerConv *c, const KilnIntegerConvArgs *args)
+kiln_integer_conv_run(const KilnIntegerConv *c, const KilnIntegerArgs *args)
 {
     Run r = { .c = c, .args = args, .kernels = kiln_integer_kernels(), .s = shape_of(c) };
     const Layout at = layout_of(c, &r.s, args->packed != NULL, args->threads);
@@ -392,7 +392,7 @@ kiln_integer_conv_run(const KilnIntegerConv *c, const KilnIntegerConvArgs *args)
         kiln_cpu_parallel(ceil_div(c->oc, CHANNEL_BLOCK), args->threads, pack_task, &r);
     const int64_t tasks = c->groups * r.s.panel_runs * r.s.channel_blocks;
     for (int64_t image = 0; image < c->batch; image++) {
-        r.x = args->x + image * c->ic * c->in[0] * c->in[1];
+        r.x = args->left + image * c->ic * c->in[0] * c->in[1];
         r.out = image * c->oc * c->out[0] * c->out[1];
         kiln_cpu_parallel(c->ic, args->threads, copy_channel, &r);
         kiln_cpu_parallel(tasks, args->threads, run_task, &r);

@@ -11,7 +11,7 @@
  */
 #pragma once
 
-#include "backends/cpu/integer_store.h"
+#include "backends/cpu/integer_args.h"
 #include "ir/slice.h"
 
 typedef struct {
@@ -20,22 +20,11 @@ typedef struct {
     bool x_signed, w_signed;
 } KilnIntegerConv;
 
-typedef struct {
-    const uint8_t *x, *w;
-    const void *packed;  /* the weights; NULL: @w is packed in scratch */
-    const int32_t *bias; /* per channel; may be NULL */
-    int32_t x_zero;
-    const int32_t *w_zeros; /* as they are stored: one, or per channel */
-    bool one_zero;
-    KilnIntegerOut store;
-    void *out, *scratch;
-    int threads;
-} KilnIntegerConvArgs;
-
 /** Bytes of the planes of an image. */
 double kiln_integer_conv_planes(const KilnIntegerConv *c);
 
 int64_t kiln_integer_conv_packed_size(const KilnIntegerConv *c);
 void kiln_integer_conv_pack(const KilnIntegerConv *c, const void *w, void *packed, KilnSlice slice);
 int64_t kiln_integer_conv_scratch_size(const KilnIntegerConv *c, bool packed, int threads);
-void kiln_integer_conv_run(const KilnIntegerConv *c, const KilnIntegerConvArgs *args);
+/** The image is left, the weights are right. */
+void kiln_integer_conv_run(const KilnIntegerConv *c, const KilnIntegerArgs *args);

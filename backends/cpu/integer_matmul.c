@@ -110,7 +110,7 @@ kiln_integer_matmul_scratch_size(const KilnIntegerMatmul *p, bool packed)
 
 typedef struct {
     const KilnIntegerMatmul *p;
-    const KilnIntegerMatmulArgs *args;
+    const KilnIntegerArgs *args;
     const KilnIntegerKernels *kernels;
     uint8_t *rows;
     int32_t *row_sums, *base, *sums, *zeros;
@@ -129,7 +129,8 @@ copy_rows(const void *data, int64_t task, int thread)
     const int64_t end = first + ROW_BLOCK < r->p->m ? first + ROW_BLOCK : r->p->m;
     for (int64_t i = first; i < end; i++) {
         uint8_t *to = r->rows + i * pitch;
-        const uint32_t sum = r->kernels->flip(to, r->args->a + i * k, k, r->p->a_signed ? FLIP : 0);
+        const uint32_t sum =
+            r->kernels->flip(to, r->args->left + i * k, k, r->p->a_signed ? FLIP : 0);
         r->row_sums[i] = (int32_t)sum;
         memset(to + k, 0, (size_t)(pitch - k));
     }
@@ -140,7 +141,7 @@ pack_task(const void *data, int64_t task, int thread)
 {
     (void)thread;
     const Run *r = data;
-    pack_panel(r->p, r->args->b, r->packed, task);
+    pack_panel(r->p, r->args->right, r->packed, task);
 }
 
 /* The columns' part of (a - a_zero) * (b - b_zero), summed:
@@ -148,13 +149,13 @@ pack_task(const void *data, int64_t task, int thread)
 static void
 find_columns(const Run *r)
 {
-    const KilnIntegerMatmulArgs *args = r->args;
+    const KilnIntegerArgs *args = r->args;
     const int64_t columns = panels_of(r->p) * r->kernels->cols;
     const int32_t *right_sums = (const int32_t *)(const void *)(r->right + sums_at(r->p));
     const int32_t shift = r->p->b_signed ? 0 : FLIP;
     for (int64_t c = 0; c < columns; c++) {
         const bool there = c < r->p->n;
-        const int32_t zero = there ? args->b_zeros[args->one_zero ? 0 : c] - shift : 0;
+        const int32_t zero = there ? args->params.zeros[args->params.one_zero ? 0 : c] - shift : 0;
         r->base[c] = args->bias && there ? args->bias[c] : 0;
         r->zeros[c] = zero;
         r->sums[c] = (int32_t)((uint32_t)right_sums[c] - (uint32_t)r->p->k * (uint32_t)zero);
@@ -186,8 +187,9 @@ run_tile(const Run *r, int64_t first, int64_t panel)
                                      .zeros = r->zeros + column };
         kernels->fix(sums + i * cols, n, &fix);
         const size_t to = (size_t)((first + i) * r->p->n + column);
-        kiln_integer_store(kernels, &r->args->store,
-                           (char *)r->args->out + to * kiln_integer_out_size(&r->args->store),
+        kiln_integer_store(kernels, &r->args->params.store,
+                           (char *)r->args->out +
+                               to * kiln_integer_out_size(&r->args->params.store),
                            sums + i * cols, n, column, true);
     }
 }
@@ -208,7 +210,7 @@ run_block(const void *data, int64_t task, int thread)
 }
 
 void
-kiln_integer_matmul_run(const KilnIntegerMatmul *p, const KilnIntegerMatmulArgs *args)
+kiln_integer_matmul_run(const KilnIntegerMatmul *p, const KilnIntegerArgs *args)
 {
     const Layout at = layout_of(p, args->packed != NULL);
     char *scratch = args->scratch;
@@ -223,7 +225,7 @@ kiln_integer_matmul_run(const KilnIntegerMatmul *p, const KilnIntegerMatmulArgs 
               .packed = args->packed ? NULL : scratch + at.panels,
               .groups = groups_of(p),
               .row_blocks = ceil_div(p->m, ROW_BLOCK),
-              .a_zero = args->a_zero + (p->a_signed ? FLIP : 0) };
+              .a_zero = args->params.left_zero + (p->a_signed ? FLIP : 0) };
     r.right = args->packed ? args->packed : r.packed;
     kiln_cpu_parallel(r.row_blocks, args->threads, copy_rows, &r);
     if (r.packed)

@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "backends/cpu/integer_store.h"
+#include "backends/cpu/integer_args.h"
 #include "ir/slice.h"
 
 typedef struct {
@@ -17,21 +17,9 @@ typedef struct {
     bool a_signed, b_signed;
 } KilnIntegerMatmul;
 
-typedef struct {
-    const uint8_t *a, *b;
-    const void *packed;  /* the right matrix; NULL: @b is packed in scratch */
-    const int32_t *bias; /* per column; may be NULL */
-    int32_t a_zero;
-    const int32_t *b_zeros; /* as they are stored: one, or per column */
-    bool one_zero;
-    KilnIntegerOut store;
-    void *out, *scratch;
-    int threads;
-} KilnIntegerMatmulArgs;
-
 int64_t kiln_integer_matmul_packed_size(const KilnIntegerMatmul *p);
 void kiln_integer_matmul_pack(const KilnIntegerMatmul *p, const void *b, void *packed,
                               KilnSlice slice);
 int64_t kiln_integer_matmul_scratch_size(const KilnIntegerMatmul *p, bool packed);
 /** One product of two matrices. */
-void kiln_integer_matmul_run(const KilnIntegerMatmul *p, const KilnIntegerMatmulArgs *args);
+void kiln_integer_matmul_run(const KilnIntegerMatmul *p, const KilnIntegerArgs *args);

@@ -84,33 +84,11 @@ scratch_of(const KilnInstr *instr, int threads)
     return kiln_cpu_params_size(c.oc) + (size_t)kiln_integer_conv_scratch_size(&c, packed, threads);
 }
 
-size_t
-kiln_cpu_conv_integer_scratch(const KilnInstr *instr, int threads)
-{
-    return scratch_of(instr, threads);
-}
-
-size_t
-kiln_cpu_conv_quantized_scratch(const KilnInstr *instr, int threads)
-{
-    return scratch_of(instr, threads);
-}
-
 static const char *
 run(const KilnKernelArgs *args, const KilnIntegerParams *params, const int32_t *bias)
 {
     const KilnIntegerConv c = problem_of(args->instr);
-    const KilnIntegerConvArgs a = { .x = args->data[1],
-                                    .w = args->data[2],
-                                    .packed = args->packed,
-                                    .bias = bias,
-                                    .x_zero = params->left_zero,
-                                    .w_zeros = params->zeros,
-                                    .one_zero = params->one_zero,
-                                    .store = params->store,
-                                    .out = args->data[0],
-                                    .scratch = (char *)args->scratch + kiln_cpu_params_size(c.oc),
-                                    .threads = args->threads };
+    const KilnIntegerArgs a = kiln_cpu_integer_args(args, params, bias, c.oc);
     kiln_integer_conv_run(&c, &a);
     return NULL;
 }
@@ -146,28 +124,5 @@ pack(const KilnInstr *instr, const void *const *data, void *packed, KilnSlice sl
     return NULL;
 }
 
-size_t
-kiln_cpu_conv_integer_packed(const KilnInstr *instr)
-{
-    return packed_of(instr);
-}
-
-size_t
-kiln_cpu_conv_quantized_packed(const KilnInstr *instr)
-{
-    return packed_of(instr);
-}
-
-const char *
-kiln_cpu_conv_integer_prepack(const KilnInstr *instr, const void *const *data, void *packed,
-                              KilnSlice slice)
-{
-    return pack(instr, data, packed, slice);
-}
-
-const char *
-kiln_cpu_conv_quantized_prepack(const KilnInstr *instr, const void *const *data, void *packed,
-                                KilnSlice slice)
-{
-    return pack(instr, data, packed, slice);
-}
+KILN_CPU_PACKS(conv_integer)
+KILN_CPU_PACKS(conv_quantized)

@@ -76,8 +76,9 @@ kiln_cpu_gemm_quantized_supports(const KilnInstr *instr)
 }
 
 static size_t
-scratch_of(const KilnInstr *instr)
+scratch_of(const KilnInstr *instr, int threads)
 {
+    (void)threads;
     const KilnIntegerMatmul p = problem_of(instr);
     const bool packed = !has_batches(instr) && kiln_operand_is_const(instr, 2);
     return kiln_cpu_params_size(MAX(p.n, 1)) + (size_t)kiln_integer_matmul_scratch_size(&p, packed);
@@ -109,24 +110,14 @@ run(const KilnKernelArgs *args, const KilnIntegerParams *params, const int32_t *
     const KilnIntegerMatmul p = problem_of(instr);
     const int rank = has_batches(instr) ? out->rank - (a->rank > 1) - 1 : 0;
     const int64_t batches = has_batches(instr) ? kiln_type_elements(out) / (p.m * p.n) : 1;
+    const KilnIntegerArgs all = kiln_cpu_integer_args(args, params, bias, MAX(p.n, 1));
     for (int64_t i = 0; i < batches; i++) {
-        const size_t left = (size_t)matrix_at(a, out, rank, i, p.m * p.k);
-        const size_t right = (size_t)matrix_at(b, out, rank, i, p.k * p.n);
-        const size_t to = (size_t)(i * p.m * p.n) * kiln_integer_out_size(&params->store);
-        const KilnIntegerMatmulArgs call = {
-            .a = (const uint8_t *)args->data[1] + left,
-            .b = args->packed ? NULL : (const uint8_t *)args->data[2] + right,
-            .packed = args->packed,
-            .bias = bias,
-            .a_zero = params->left_zero,
-            .b_zeros = params->zeros,
-            .one_zero = params->one_zero,
-            .store = params->store,
-            .out = (char *)args->data[0] + to,
-            .scratch = (char *)args->scratch + kiln_cpu_params_size(MAX(p.n, 1)),
-            .threads = args->threads
-        };
-        kiln_integer_matmul_run(&p, &call);
+        KilnIntegerArgs one = all;
+        one.left += matrix_at(a, out, rank, i, p.m * p.k);
+        if (!all.packed)
+            one.right += matrix_at(b, out, rank, i, p.k * p.n);
+        one.out = (char *)all.out + (size_t)(i * p.m * p.n) * kiln_integer_out_size(&params->store);
+        kiln_integer_matmul_run(&p, &one);
     }
     return NULL;
 }
@@ -169,21 +160,6 @@ pack(const KilnInstr *instr, const void *const *data, void *packed, KilnSlice sl
     return NULL;
 }
 
-#define PACKS(fn)                                                                                  \
-    size_t kiln_cpu_##fn##_scratch(const KilnInstr *instr, int threads)                            \
-    {                                                                                              \
-        (void)threads;                                                                             \
-        return scratch_of(instr);                                                                  \
-    }                                                                                              \
-    size_t kiln_cpu_##fn##_packed(const KilnInstr *instr)                                          \
-    {                                                                                              \
-        return packed_of(instr);                                                                   \
-    }                                                                                              \
-    const char *kiln_cpu_##fn##_prepack(const KilnInstr *instr, const void *const *data,           \
-                                        void *packed, KilnSlice slice)                             \
-    {                                                                                              \
-        return pack(instr, data, packed, slice);                                                   \
-    }
-PACKS(matmul_integer)
-PACKS(matmul_quantized)
-PACKS(gemm_quantized)
+KILN_CPU_PACKS(matmul_integer)
+KILN_CPU_PACKS(matmul_quantized)
+KILN_CPU_PACKS(gemm_quantized)

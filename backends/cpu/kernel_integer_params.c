@@ -75,3 +75,17 @@ kiln_cpu_scale_params(const KilnKernelArgs *args)
                                            .is_signed = out->dtype == KILN_DTYPE_i8,
                                            .zero = y->zero_points[0] } };
 }
+
+KilnIntegerArgs
+kiln_cpu_integer_args(const KilnKernelArgs *args, const KilnIntegerParams *params,
+                      const int32_t *bias, int64_t channels)
+{
+    return (KilnIntegerArgs){ .left = args->data[1],
+                              .right = args->data[2],
+                              .packed = args->packed,
+                              .bias = bias,
+                              .params = *params,
+                              .out = args->data[0],
+                              .scratch = (char *)args->scratch + kiln_cpu_params_size(channels),
+                              .threads = args->threads };
+}

@@ -4,15 +4,8 @@
 #ifndef KILN_BACKENDS_CPU_KERNEL_INTEGER_PARAMS_H
 #define KILN_BACKENDS_CPU_KERNEL_INTEGER_PARAMS_H
 
-#include "backends/cpu/integer_store.h"
+#include "backends/cpu/integer_args.h"
 #include "backends/cpu/kernel.h"
-
-typedef struct {
-    int32_t left_zero;
-    const int32_t *zeros; /* of the right side */
-    bool one_zero;
-    KilnIntegerOut store;
-} KilnIntegerParams;
 
 static inline bool
 kiln_cpu_is_bytes(const KilnType *type)
@@ -35,5 +28,26 @@ size_t kiln_cpu_params_size(int64_t channels);
 KilnIntegerParams kiln_cpu_zero_params(const KilnKernelArgs *args);
 /** Of one on quantized types. */
 KilnIntegerParams kiln_cpu_scale_params(const KilnKernelArgs *args);
+
+/** Operands 1 and 2 as the two sides, and the scratch behind the parameters. */
+KilnIntegerArgs kiln_cpu_integer_args(const KilnKernelArgs *args, const KilnIntegerParams *params,
+                                      const int32_t *bias, int64_t channels);
+
+/* The functions beside its kernel of an instruction that packs its right side: those of the file,
+ * scratch_of(), packed_of() and pack(). */
+#define KILN_CPU_PACKS(fn)                                                                         \
+    size_t kiln_cpu_##fn##_scratch(const KilnInstr *instr, int threads)                            \
+    {                                                                                              \
+        return scratch_of(instr, threads);                                                         \
+    }                                                                                              \
+    size_t kiln_cpu_##fn##_packed(const KilnInstr *instr)                                          \
+    {                                                                                              \
+        return packed_of(instr);                                                                   \
+    }                                                                                              \
+    const char *kiln_cpu_##fn##_prepack(const KilnInstr *instr, const void *const *data,           \
+                                        void *packed, KilnSlice slice)                             \
+    {                                                                                              \
+        return pack(instr, data, packed, slice);                                                   \
+    }
 
 #endif
