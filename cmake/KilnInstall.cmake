@@ -26,6 +26,11 @@ if(KILN_HAS_ONEDNN)
   get_filename_component(vendor_dir ${KILN_DNNL_LIBRARY} DIRECTORY)
   set(KILN_PRIVATE_VENDOR " -L${vendor_dir} -ldnnl")
 endif()
+# Its OpenMP is the one of the compiler that built it, whatever compiler links.
+set(KILN_PRIVATE_OPENMP -fopenmp)
+if(NOT CMAKE_C_COMPILER_ID STREQUAL "GNU")
+  list(JOIN OpenMP_C_LIBRARIES " " KILN_PRIVATE_OPENMP)
+endif()
 # The target of users: what is exported names no target of this build.
 set_target_properties(kiln PROPERTIES EXPORT_NAME kiln)
 set(cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Kiln)

@@ -83,7 +83,8 @@ rms_normalization(const Builder *b, const KilnNode *node)
         return NULL;
     KilnValue *x = widened(b, node->operands[0].value);
     KilnValue *scale = widened(b, node->operands[1].value);
-    KilnValue *mean = with(b, KILN_OP_reduce_mean, with(b, KILN_OP_mul, x, x), ints(b, axes, n));
+    KilnValue *over = ints(b, axes, n), *square = with(b, KILN_OP_mul, x, x);
+    KilnValue *mean = with(b, KILN_OP_reduce_mean, square, over);
     if (!mean || !scale)
         return NULL;
     KilnValue *sum =
