@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products of bytes in plain C: a vector of four sums, which compilers find instructions for. */
-#include <stdint.h>
+#include "backends/cpu/integer_kernel.h"
+#include "backends/cpu/quantized_steps.h"
+
 #include <string.h>
 
 enum {
@@ -16,12 +18,13 @@ typedef struct {
 #define VI_BYTES(p) load(p)
 #define VI_SPREAD(p) spread(p)
 #define VI_DOT(sum, u, s) dot(sum, u, s)
-#define VI_TIMES(sum, p, w) times(sum, p, w)
-#define INTERLEAVE(from, to, c) interleave_16(from, to, c)
+#define VI_SLIDE(p, slide) slide_of(p, slide)
+#define SCALE(to, sums, factors, one, steps) scale_16(to, sums, factors, one, steps)
+#define INTERLEAVE(from, to, c, flip) interleave_16(from, to, c, flip)
 #define INTEGER_KERNELS kiln_integer_kernels_portable
 
 static inline VI
-load(const int8_t *p)
+load(const void *p)
 {
     VI v;
     memcpy(v.lane, p, sizeof v.lane);
@@ -29,7 +32,7 @@ load(const int8_t *p)
 }
 
 static inline VI
-spread(const uint8_t *p)
+spread(const void *p)
 {
     VI v;
     for (int i = 0; i < LANES; i++)
@@ -54,19 +57,30 @@ dot(VI sum, VI u, VI s)
 }
 
 static inline VI
-times(VI sum, const int8_t *p, int32_t weight)
+slide_of(const uint8_t *p, const KilnIntegerSlide *slide)
 {
-    for (int i = 0; i < LANES; i++)
-        sum.lane[i] = (int32_t)((uint32_t)sum.lane[i] + (uint32_t)(p[i] * weight));
-    return sum;
+    uint8_t bytes[4 * LANES];
+    for (int i = 0; i < 4 * LANES; i++)
+        bytes[i] = p[slide->bytes[i]];
+    return load(bytes);
 }
 
 static inline void
-interleave_16(const int8_t *const from[4], int8_t *to, int c)
+interleave_16(const uint8_t *const from[4], uint8_t *to, int64_t c, uint8_t bit)
 {
-    for (int i = c; i < c + 16; i++) {
+    for (int64_t i = c; i < c + 16; i++) {
         for (int k = 0; k < 4; k++)
-            to[i * 4 + k] = from[k][i];
+            to[i * 4 + k] = from[k][i] ^ bit;
+    }
+}
+
+__attribute__((always_inline)) static inline void
+scale_16(uint8_t *to, const int32_t *sums, const float *factors, bool one,
+         const KilnIntegerSteps *s)
+{
+    for (int i = 0; i < 16; i++) {
+        const int32_t sum = (int32_t)((uint32_t)sums[i] + (uint32_t)s->add);
+        to[i] = (uint8_t)quantized((float)sum * factors[one ? 0 : i], s->zero, s->least, s->most);
     }
 }
 

@@ -52,9 +52,9 @@ pack_panel(const KilnIntegerMatmul *p, const uint8_t *b, void *packed, int64_t p
     const int64_t cols = kernels->cols, first = panel * cols, groups = groups_of(p);
     const int64_t there = p->n - first < cols ? p->n - first : cols;
     const uint8_t bit = p->b_signed ? 0 : FLIP;
-    int8_t rows[KILN_INTEGER_GROUP][KILN_INTEGER_MAX_COLS] = { { 0 } };
-    const int8_t *from[KILN_INTEGER_GROUP] = { rows[0], rows[1], rows[2], rows[3] };
-    int8_t *to = (int8_t *)packed + panel * panel_size(p);
+    uint8_t rows[KILN_INTEGER_GROUP][KILN_INTEGER_MAX_COLS] = { { 0 } };
+    const uint8_t *from[KILN_INTEGER_GROUP] = { rows[0], rows[1], rows[2], rows[3] };
+    uint8_t *to = (uint8_t *)packed + panel * panel_size(p);
     int32_t sums[KILN_INTEGER_MAX_COLS] = { 0 };
     for (int64_t g = 0; g < groups; g++) {
         for (int i = 0; i < KILN_INTEGER_GROUP; i++) {
@@ -63,11 +63,11 @@ pack_panel(const KilnIntegerMatmul *p, const uint8_t *b, void *packed, int64_t p
             for (int64_t c = 0; c < there; c++) {
                 const uint8_t byte =
                     inside ? b[k * p->b_row + (first + c) * p->b_col] ^ bit : (uint8_t)0;
-                rows[i][c] = (int8_t)byte;
-                sums[c] += rows[i][c];
+                rows[i][c] = byte;
+                sums[c] += (int8_t)byte;
             }
         }
-        kernels->interleave(from, to + g * KILN_INTEGER_GROUP * cols);
+        kernels->interleave(from, to + g * KILN_INTEGER_GROUP * cols, cols, 0);
     }
     memcpy((char *)packed + sums_at(p) + first * (int64_t)sizeof *sums, sums,
            (size_t)cols * sizeof *sums);
@@ -179,8 +179,7 @@ run_tile(const Run *r, int64_t first, int64_t panel)
     const int8_t *at = (const int8_t *)r->right + panel * panel_size(r->p);
     kernels->tile((int)n_rows, n, rows, at, r->groups, sums);
     for (int64_t i = 0; i < n_rows; i++) {
-        const KilnIntegerFix fix = { .add = 0,
-                                     .row_zero = r->a_zero,
+        const KilnIntegerFix fix = { .row_zero = r->a_zero,
                                      .row_sum = r->row_sums[first + i],
                                      .base = r->base + column,
                                      .sums = r->sums + column,
@@ -190,7 +189,7 @@ run_tile(const Run *r, int64_t first, int64_t panel)
         kiln_integer_store(kernels, &r->args->params.store,
                            (char *)r->args->out +
                                to * kiln_integer_out_size(&r->args->params.store),
-                           sums + i * cols, n, column, true);
+                           sums + i * cols, n, column);
     }
 }
 

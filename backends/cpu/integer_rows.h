@@ -8,13 +8,14 @@
  *   VI_BYTES(p)            LANES groups of four bytes of a panel
  *   VI_SPREAD(p)           four bytes of a row, in every group
  *   VI_DOT(sum, u, s)      sum plus the four products of u8 and s8 in each group
- *   VI_TIMES(sum, p, w)    sum plus LANES signed bytes at p times w, of 9 bits and a sign
- *   INTERLEAVE(from, to, c) one group of the 16 columns at @c
+ *   VI_SLIDE(p, slide)     groups of LANES pixels of single bytes
+ *   SCALE(to, sums, factors, one, steps)
+ *                          a block of 16 sums; a factor for each, or one
+ *   INTERLEAVE(from, to, c, flip) one group of the 16 columns at @c
  */
 #pragma once
 
 #include "backends/cpu/integer_kernel.h"
-#include "backends/cpu/quantized_steps.h"
 #include "backends/cpu/unrolled.h"
 
 #include <math.h>
@@ -72,75 +73,133 @@ tile(int n_rows, int64_t n_cols, const uint8_t *const *rows, const int8_t *panel
         tile_of(ROWS, VECTORS, rows, panel, groups, out);
 }
 
-static void
-window(const int8_t *base, const int64_t *taps, int64_t n_taps, const uint8_t *row, int32_t zero,
-       int32_t *out)
+/* Of a tile of a convolution; constants where it is handed on. */
+typedef struct {
+    int rows, vectors;
+    bool slides;
+} Tile;
+
+__attribute__((always_inline)) static inline VI
+pixels_at(const uint8_t *p, int v, bool slides, const KilnIntegerSlide *slide)
 {
-    VI sum[VECTORS];
+    return slides ? VI_SLIDE(p + v * LANES * slide->stride, slide)
+                  : VI_BYTES(p + v * LANES * KILN_INTEGER_GROUP);
+}
+
+/* As tile_of(), with the pixels on the unsigned side. */
+__attribute__((always_inline)) static inline void
+conv_of(Tile tile, const uint8_t *base, const KilnIntegerTaps *taps, const int8_t *weights,
+        int32_t *out, int64_t pitch)
+{
+    VI sum[ROWS][VECTORS];
     UNROLLED
-    for (int v = 0; v < VECTORS; v++)
-        sum[v] = VI_ZERO;
-    for (int64_t t = 0; t < n_taps; t++) {
-        const int32_t weight = row[t] - zero;
+    for (int r = 0; r < tile.rows; r++) {
         UNROLLED
-        for (int v = 0; v < VECTORS; v++)
-            sum[v] = VI_TIMES(sum[v], base + taps[t] + v * LANES, weight);
+        for (int v = 0; v < tile.vectors; v++)
+            sum[r][v] = VI_ZERO;
+    }
+    for (int64_t g = 0; g < taps->n; g++) {
+        const uint8_t *at = base + taps->at[g];
+        VI pixel[VECTORS];
+        UNROLLED
+        for (int v = 0; v < tile.vectors; v++)
+            pixel[v] = pixels_at(at, v, tile.slides, taps->slide);
+        UNROLLED
+        for (int r = 0; r < tile.rows; r++, weights += KILN_INTEGER_GROUP) {
+            const VI row = VI_SPREAD(weights);
+            UNROLLED
+            for (int v = 0; v < tile.vectors; v++)
+                sum[r][v] = VI_DOT(sum[r][v], pixel[v], row);
+        }
     }
     UNROLLED
-    for (int v = 0; v < VECTORS; v++)
-        VI_STORE(out + v * LANES, sum[v]);
+    for (int r = 0; r < tile.rows; r++) {
+        UNROLLED
+        for (int v = 0; v < tile.vectors; v++)
+            VI_STORE(out + r * pitch + v * LANES, sum[r][v]);
+    }
 }
 
 static void
-interleave(const int8_t *const from[KILN_INTEGER_GROUP], int8_t *to)
+conv_tile(int64_t n_cols, const uint8_t *base, const KilnIntegerTaps *taps, const int8_t *weights,
+          int32_t *out, int64_t pitch)
 {
-    UNROLLED
-    for (int c = 0; c < COLS; c += 16)
-        INTERLEAVE(from, to, c);
+    const int64_t vectors = (n_cols + LANES - 1) / LANES;
+    if (vectors == 1)
+        conv_of((Tile){ ROWS, 1, false }, base, taps, weights, out, pitch);
+    else if (vectors == 2)
+        conv_of((Tile){ ROWS, 2, false }, base, taps, weights, out, pitch);
+    else
+        conv_of((Tile){ ROWS, VECTORS, false }, base, taps, weights, out, pitch);
+}
+
+static void
+conv_row(int64_t n_cols, const uint8_t *base, const KilnIntegerTaps *taps, const int8_t *weights,
+         int32_t *out)
+{
+    if (taps->slide && n_cols <= LANES)
+        conv_of((Tile){ 1, 1, true }, base, taps, weights, out, 0);
+    else if (taps->slide)
+        conv_of((Tile){ 1, VECTORS, true }, base, taps, weights, out, 0);
+    else
+        conv_of((Tile){ 1, VECTORS, false }, base, taps, weights, out, 0);
+}
+
+static void
+interleave(const uint8_t *const from[KILN_INTEGER_GROUP], uint8_t *to, int64_t n, uint8_t bit)
+{
+    for (int64_t c = 0; c < n; c += 16)
+        INTERLEAVE(from, to, c, bit);
 }
 
 static void
 fix(int32_t *sums, int64_t n, const KilnIntegerFix *f)
 {
-    const uint32_t add = (uint32_t)f->add, row_zero = (uint32_t)f->row_zero,
-                   row_sum = (uint32_t)f->row_sum;
+    const uint32_t row_zero = (uint32_t)f->row_zero, row_sum = (uint32_t)f->row_sum;
     int32_t *restrict to = sums;
     const int32_t *restrict columns = f->sums, *restrict base = f->base, *restrict zeros = f->zeros;
     if (!base) {
         for (int64_t c = 0; c < n; c++)
-            to[c] = (int32_t)((uint32_t)to[c] + add - row_zero * (uint32_t)columns[c]);
+            to[c] = (int32_t)((uint32_t)to[c] - row_zero * (uint32_t)columns[c]);
         return;
     }
     for (int64_t c = 0; c < n; c++)
-        to[c] = (int32_t)((uint32_t)to[c] + add + (uint32_t)base[c] -
-                          row_zero * (uint32_t)columns[c] - row_sum * (uint32_t)zeros[c]);
+        to[c] = (int32_t)((uint32_t)to[c] + (uint32_t)base[c] - row_zero * (uint32_t)columns[c] -
+                          row_sum * (uint32_t)zeros[c]);
 }
 
-/* Blocks of a constant number, which need no loops for what is left. */
-#define SCALE(T, low, high)                                                                        \
-    do {                                                                                           \
-        T *restrict to = out;                                                                      \
-        const float least = (float)((low)-zero), most = (float)((high)-zero);                      \
-        for (int64_t i = 0; i < n; i += KILN_INTEGER_BLOCK, factors += step) {                     \
-            for (int k = 0; k < KILN_INTEGER_BLOCK; k++) {                                         \
-                to[i + k] = (T)quantized((float)from[i + k] * factors[k], zero, least, most);      \
-            }                                                                                      \
-        }                                                                                          \
-    } while (0)
+static inline KilnIntegerSteps
+steps_of(const KilnIntegerScale *s)
+{
+    return (KilnIntegerSteps){ .zero = s->zero,
+                               .least = (float)((s->is_signed ? INT8_MIN : 0) - s->zero),
+                               .most = (float)((s->is_signed ? INT8_MAX : UINT8_MAX) - s->zero) };
+}
 
 static void
-scale(void *out, const int32_t *sums, int64_t n, const KilnIntegerScale *s)
+scale(uint8_t *out, const int32_t *sums, int64_t n, const KilnIntegerScale *s)
 {
-    const int32_t *restrict from = sums, zero = s->zero;
-    float same[KILN_INTEGER_BLOCK];
-    for (int k = 0; k < KILN_INTEGER_BLOCK; k++)
-        same[k] = s->factors[0];
-    const float *factors = s->per_column ? s->factors : same;
-    const int64_t step = s->per_column ? KILN_INTEGER_BLOCK : 0;
-    if (s->is_signed)
-        SCALE(int8_t, INT8_MIN, INT8_MAX);
-    else
-        SCALE(uint8_t, 0, UINT8_MAX);
+    const KilnIntegerSteps steps = steps_of(s);
+    if (s->one) {
+        for (int64_t i = 0; i < n; i += KILN_INTEGER_BLOCK)
+            SCALE(out + i, sums + i, s->factors, true, &steps);
+    } else {
+        for (int64_t i = 0; i < n; i += KILN_INTEGER_BLOCK)
+            SCALE(out + i, sums + i, s->factors + i, false, &steps);
+    }
+}
+
+static void
+scale_rows(uint8_t *out, int64_t out_pitch, const int32_t *sums, int64_t pitch, int64_t n_rows,
+           int64_t n, const KilnIntegerScale *s)
+{
+    KilnIntegerSteps steps = steps_of(s);
+    for (int64_t r = 0; r < n_rows; r++, out += out_pitch, sums += pitch) {
+        const float factor = s->factors[s->one ? 0 : r];
+        steps.add = s->adds[r];
+        for (int64_t i = 0; i < n; i += KILN_INTEGER_BLOCK)
+            SCALE(out + i, sums + i, &factor, true, &steps);
+    }
 }
 
 static uint32_t
@@ -156,17 +215,17 @@ flip(uint8_t *restrict to, const uint8_t *restrict from, int64_t n, uint8_t bit)
 
 /* Most strides are 1 and 2. */
 static void
-pick(uint8_t *restrict to, const uint8_t *restrict from, int64_t n, int64_t step, uint8_t bit)
+pick(uint32_t *restrict to, const uint32_t *restrict from, int64_t n, int64_t step)
 {
     if (step == 1) {
         for (int64_t i = 0; i < n; i++)
-            to[i] = from[i] ^ bit;
+            to[i] = from[i];
     } else if (step == 2) {
         for (int64_t i = 0; i < n; i++)
-            to[i] = from[2 * i] ^ bit;
+            to[i] = from[2 * i];
     } else {
         for (int64_t i = 0; i < n; i++)
-            to[i] = from[i * step] ^ bit;
+            to[i] = from[i * step];
     }
 }
 
@@ -201,10 +260,12 @@ const KilnIntegerKernels INTEGER_KERNELS = {
     .rows = ROWS,
     .cols = COLS,
     .tile = tile,
-    .window = window,
+    .conv_tile = conv_tile,
+    .conv_row = conv_row,
     .interleave = interleave,
     .fix = fix,
     .scale = scale,
+    .scale_rows = scale_rows,
     .flip = flip,
     .pick = pick,
     .range = range,

@@ -7,6 +7,8 @@
 #define ROWS 8
 #define COLS 48
 #define V(op) _mm512_##op
+#define VF __m512
 #define BITS(op) _mm512_##op##_si512
-#define WIDEN(p) _mm512_cvtepi8_epi32(bytes_at(p))
+#define WORDS(v, index) _mm512_permutexvar_epi32(index, v)
+#define STORE_BLOCK(to, steps) _mm_storeu_si128(to, _mm512_cvtepi32_epi8((steps)[0]))
 #include "backends/cpu/integer_simd_x86.h"

@@ -10,7 +10,8 @@
 
 /* Of a whole instruction. factors: NULL for i32. */
 typedef struct {
-    const float *factors; /* x_scale * w_scale / y_scale, per channel of the weights or one */
+    const float
+        *factors; /* x_scale * w_scale / y_scale, per channel of the weights or one; finite */
     bool one_factor;
     bool is_signed;
     int32_t zero;
@@ -22,21 +23,20 @@ kiln_integer_out_size(const KilnIntegerOut *out)
     return out->factors ? 1 : sizeof(int32_t);
 }
 
-/** @n sums of a panel, whose columns are there in memory, to @to. @channel is that of the first;
- * the next are of the next channels where channels are columns. */
+/** @n sums of a panel, whose columns are there in memory, to @to. @channel is that of the first. */
 static inline void
 kiln_integer_store(const KilnIntegerKernels *kernels, const KilnIntegerOut *out, void *to,
-                   const int32_t *sums, int64_t n, int64_t channel, bool per_column)
+                   const int32_t *sums, int64_t n, int64_t channel)
 {
     if (!out->factors) {
         memcpy(to, sums, (size_t)n * sizeof *sums);
         return;
     }
     const KilnIntegerScale scale = { .factors = out->factors + (out->one_factor ? 0 : channel),
-                                     .per_column = per_column && !out->one_factor,
+                                     .one = out->one_factor,
                                      .is_signed = out->is_signed,
                                      .zero = out->zero };
-    char scaled[KILN_INTEGER_MAX_COLS];
+    uint8_t scaled[KILN_INTEGER_MAX_COLS];
     kernels->scale(scaled, sums, n, &scale);
     memcpy(to, scaled, (size_t)n);
 }

@@ -3,12 +3,22 @@
  * instruction as a problem of integer_conv.h. Operands: result, data, weights, then two zero
  * points, or the bias. */
 #include "backends/cpu/integer_conv.h"
+#include "backends/cpu/integer_planes.h"
 #include "backends/cpu/kernel_integer_params.h"
 
-enum {
-    PAYING_DEPTH = 128 /* products of a sum: of fewer, what surrounds them takes longer than a
-                          convolution of floats with conversions around it */
-};
+/* Where each result has a pixel of its own, all rows are one. */
+static void
+join_rows(KilnIntegerConv *c)
+{
+    for (int d = 0; d < 2; d++) {
+        if (c->kernel[d] != 1 || c->stride[d] != 1 || c->pad[d] != 0 || c->in[d] != c->out[d])
+            return;
+    }
+    c->in[1] *= c->in[0];
+    c->in[0] = 1;
+    c->out[1] = c->in[1];
+    c->out[0] = 1;
+}
 
 static KilnIntegerConv
 problem_of(const KilnInstr *instr)
@@ -36,6 +46,7 @@ problem_of(const KilnInstr *instr)
         c.dilation[d] = there ? kiln_ints_at(dilations, i, 1) : 1;
         c.pad[d] = there ? kiln_ints_at(pads, i, 0) : 0;
     }
+    join_rows(&c);
     return c;
 }
 
@@ -44,7 +55,7 @@ static bool
 has_countable_planes(const KilnInstr *instr)
 {
     const KilnIntegerConv c = problem_of(instr);
-    return kiln_integer_conv_planes(&c) < 0x1p56;
+    return kiln_integer_planes_size(&c) < 0x1p56;
 }
 
 static bool
@@ -53,13 +64,6 @@ has_shape(const KilnInstr *instr)
     const KilnType *x = cpu_type(instr, 1), *w = cpu_type(instr, 2);
     return x->rank >= 3 && x->rank <= 4 && kiln_type_elements(w) > 0 && kiln_cpu_is_bytes(x) &&
            kiln_cpu_is_bytes(w) && kiln_cpu_is_countable(instr) && has_countable_planes(instr);
-}
-
-static int64_t
-depth_of(const KilnInstr *instr)
-{
-    const KilnType *w = cpu_type(instr, 2);
-    return kiln_type_elements(w) / w->dims[0];
 }
 
 bool
@@ -72,16 +76,17 @@ bool
 kiln_cpu_conv_quantized_supports(const KilnInstr *instr)
 {
     const KilnType *bias = cpu_type(instr, 3);
-    return has_shape(instr) && kiln_cpu_scales_bytes(instr) && depth_of(instr) >= PAYING_DEPTH &&
+    return has_shape(instr) && kiln_cpu_scales_bytes(instr) &&
            (!bias || bias->dtype == KILN_DTYPE_i32);
 }
 
 static size_t
 scratch_of(const KilnInstr *instr, int threads)
 {
+    (void)threads;
     const KilnIntegerConv c = problem_of(instr);
     const bool packed = kiln_operand_is_const(instr, 2);
-    return kiln_cpu_params_size(c.oc) + (size_t)kiln_integer_conv_scratch_size(&c, packed, threads);
+    return kiln_cpu_params_size(c.oc) + (size_t)kiln_integer_conv_scratch_size(&c, packed);
 }
 
 static const char *

@@ -4,6 +4,8 @@
 #include "backends/cpu/kernel_tail.h"
 #include "graph/alloc.h"
 
+#include <float.h>
+
 bool
 kiln_cpu_is_countable(const KilnInstr *instr)
 {
@@ -65,8 +67,10 @@ kiln_cpu_scale_params(const KilnKernelArgs *args)
                     *w = cpu_type(args->instr, 2)->quant;
     float *factors = args->scratch;
     const int64_t n = w->axis < 0 ? 1 : w->n;
-    for (int64_t i = 0; i < n; i++)
-        factors[i] = x->scales[0] * w->scales[i] / y->scales[0];
+    for (int64_t i = 0; i < n; i++) {
+        /* The greatest float makes of sums what infinity does, and no NaN of 0. */
+        factors[i] = MIN(x->scales[0] * w->scales[i] / y->scales[0], FLT_MAX);
+    }
     return (KilnIntegerParams){ .left_zero = x->zero_points[0],
                                 .zeros = w->zero_points,
                                 .one_zero = n == 1,
