@@ -54,6 +54,7 @@ struct KilnFoldPlan {
     bool (*may_store)(KilnFoldPlan *plan, const KilnNode *node);
     KilnConstness when[4]; /* by constness: the stage at which such nodes are computed */
     bool ahead;            /* into functions, not now */
+    bool products_stay;    /* what a product reads stays dequantized from what it is */
     bool literals_stay;    /* chains without arguments are no ends: they were refused before */
     int64_t max_bytes;
     float max_expansion;

@@ -23,7 +23,9 @@
  *
  * Never folded: random and stateful ops, side effects, subgraphs; quantize_linear (the business of
  * quantize-constants). Not stored, and then computed where it is read, with what it reads folded
- * as far as that goes: a dequantize or cast that only grows its operand; expand and tile; views of
+ * as far as that goes: a dequantize or cast that only grows its operand, with `products: keep`
+ * every dequantize that a product reads, which merge-qdq computes on what it is dequantized from;
+ * expand and tile; views of
  * arguments; results that are more than `max-expansion` times the constants that they come from
  * (small results among these), or would bring what folding added to the module to more than
  * `max-bytes` (results of at most 4 KiB are worth it). A result that takes the place of its source
@@ -68,6 +70,21 @@ has_room(KilnFoldPlan *plan, int64_t bytes, int64_t live)
     return true;
 }
 
+/* A dequantize of what a product multiplies or adds. */
+static bool
+gives_product_reals(const KilnNode *node)
+{
+    if (node->op != KILN_OP_dequantize_linear)
+        return false;
+    kiln_foreach_use (use, &node->results[0]) {
+        const KilnNode *user = use->user;
+        if (user && (user->op == KILN_OP_conv || user->op == KILN_OP_conv_transpose ||
+                     user->op == KILN_OP_matmul || user->op == KILN_OP_gemm))
+            return true;
+    }
+    return false;
+}
+
 static bool
 may_store(KilnFoldPlan *plan, const KilnNode *node)
 {
@@ -79,6 +96,7 @@ may_store(KilnFoldPlan *plan, const KilnNode *node)
     kiln_pass_about(context, node, info->bytes);
     GUARD(not_only_a_view, !plan->ahead || !info->view);
     GUARD(repeats, !info->repeats || (small && !plan->ahead));
+    GUARD(no_product_reads, !plan->products_stay || !gives_product_reals(node));
     GUARD(only_grows, small || !info->grown || info->bytes <= info->base);
     return small || has_room(plan, info->charge, 0);
 }
@@ -145,6 +163,7 @@ kiln_pass_constant_fold(KilnFunction *function, KilnPassContext *context, bool *
     KilnFoldPlan plan = { .context = context,
                           .may_compute = may_compute,
                           .may_store = may_store,
+                          .products_stay = strcmp(options->products, "keep") == 0,
                           .max_bytes = options->max_bytes,
                           .max_expansion = options->max_expansion };
     if (now) {
