@@ -24,23 +24,13 @@
  * Only typed forms are looked at: type-quantization comes before. */
 #include "graph/number.h"
 #include "passes/literal.h"
+#include "passes/quant_product.h"
 #include "passes/quant_range.h"
 #include "passes/rule.h"
 
-#include <float.h>
 #include <math.h>
 
 /* --- what stands around the operator --- */
-
-/* What @value is dequantized from, its parameters in its type; NULL where it is not, or where its
- * reals are rounded to fewer digits than f32 has. */
-static KilnValue *
-source_of(const KilnValue *value)
-{
-    const KilnNode *node = kiln_value_def_of(value, KILN_OP_dequantize_linear);
-    KilnValue *x = node && value->type.dtype == KILN_DTYPE_f32 ? node->operands[0].value : NULL;
-    return x && x->type.quant ? x : NULL;
-}
 
 static const KilnType *
 result_type(const KilnMatch *match)
@@ -54,18 +44,6 @@ is_narrow(const KilnType *type)
     return kiln_dtype_size(type->dtype) <= sizeof(int16_t);
 }
 
-/* The most steps from the zero point that @type stores. */
-static double
-most_steps(const KilnType *type)
-{
-    double values = ldexp(1, 8 * (int)kiln_dtype_size(type->dtype));
-    double low = kiln_dtype_is_signed(type->dtype) ? -values / 2 : 0, most = 0;
-    for (uint32_t i = 0; i < type->quant->n; i++)
-        most = MAX(most, MAX(low + values - 1 - type->quant->zero_points[i],
-                             type->quant->zero_points[i] - low));
-    return most;
-}
-
 /* --- element-wise operators and pools --- */
 
 /* f32 adds up with errors of 2^-24 of the larger operand; the other operators lose no more than
@@ -76,9 +54,9 @@ is_resolved(const KilnNode *op, const KilnType *out)
     if (op->op != KILN_OP_add && op->op != KILN_OP_sub)
         return true;
     for (uint32_t i = 0; i < 2; i++) {
-        const KilnType *type = &source_of(op->operands[i].value)->type;
+        const KilnType *type = &kiln_quant_source(op->operands[i].value)->type;
         for (uint32_t k = 0; k < type->quant->n; k++) {
-            double most = most_steps(type) * (double)type->quant->scales[k];
+            double most = kiln_quant_most_steps(type) * (double)type->quant->scales[k];
             for (uint32_t y = 0; y < out->quant->n; y++) {
                 if (most * 0x1p-22 > (double)out->quant->scales[y])
                     return false;
@@ -101,7 +79,7 @@ all_dequantized(const KilnNode *op)
         const KilnValue *value = op->operands[i].value;
         if (!value)
             continue;
-        if (is_bound(op, i) ? value->type.dtype != KILN_DTYPE_f32 : !source_of(value))
+        if (is_bound(op, i) ? value->type.dtype != KILN_DTYPE_f32 : !kiln_quant_source(value))
             return false;
     }
     return true;
@@ -113,7 +91,7 @@ all_survive_f32(const KilnNode *op)
 {
     for (uint32_t i = 0; i < op->n_operands; i++) {
         const KilnValue *value = op->operands[i].value;
-        const KilnValue *source = value && !is_bound(op, i) ? source_of(value) : NULL;
+        const KilnValue *source = value && !is_bound(op, i) ? kiln_quant_source(value) : NULL;
         if (source && !kiln_quant_survives_f32(&source->type))
             return false;
     }
@@ -133,7 +111,7 @@ merge_operator(KilnMatch *match, KilnPassContext *context, const char *rule, GEr
     g_autofree KilnValue **operands = g_new0(KilnValue *, op->n_operands);
     for (uint32_t i = 0; i < op->n_operands; i++) {
         KilnValue *value = op->operands[i].value;
-        operands[i] = value && !is_bound(op, i) ? source_of(value) : value;
+        operands[i] = value && !is_bound(op, i) ? kiln_quant_source(value) : value;
     }
     KilnValue *merged =
         kiln_match_build_typed(match, op->op, op->attrs, operands, op->n_operands, type, NULL);
@@ -159,23 +137,6 @@ merge_pool(KilnMatch *match, KilnPassContext *context, const char *rule, GError 
 
 /* --- products --- */
 
-/* Products that one sum adds up; 0 where not known. */
-static double
-terms_of(const KilnNode *op)
-{
-    const KilnType *x = &op->operands[0].value->type, *w = &op->operands[1].value->type;
-    int64_t elements = kiln_type_elements(w);
-    if (op->op == KILN_OP_matmul)
-        return x->rank > 0 ? (double)x->dims[x->rank - 1] : 0;
-    if (elements <= 0 || w->rank < 2)
-        return 0;
-    if (op->op == KILN_OP_gemm)
-        return (double)w->dims[kiln_attrs(op, gemm)->transB ? 1 : 0];
-    /* Each weight of an output channel counts once, but for a transposed convolution, whose weights
-     * have its input channels in front. */
-    return (double)elements / (double)w->dims[op->op == KILN_OP_conv ? 0 : 1];
-}
-
 /* The scale of channel @i of the sums, and the quantization of a bias of @rank. */
 static KilnQuant *
 sum_quant(const KilnMatch *match, const KilnQuant *x, const KilnQuant *w, int rank)
@@ -197,7 +158,7 @@ sum_quant(const KilnMatch *match, const KilnQuant *x, const KilnQuant *w, int ra
 static double *
 reals_of(const KilnValue *value, GError **error)
 {
-    const KilnValue *source = source_of(value);
+    const KilnValue *source = kiln_quant_source(value);
     const KilnConstant *constant = source ? kiln_value_constant(source) : NULL;
     if (!constant || constant->type.quant->axis > 0)
         return source ? NULL : kiln_literal_read(value, error);
@@ -257,19 +218,6 @@ is_fine(const KilnQuant *sums, const KilnType *out)
     return true;
 }
 
-/* The same, and of sums, which have less than 2^31 steps. */
-static bool
-products_survive_f32(const KilnType *x, const KilnType *w)
-{
-    if (!kiln_quant_survives_f32(x) || !kiln_quant_survives_f32(w))
-        return false;
-    for (uint32_t i = 0; i < w->quant->n; i++) {
-        if (!(x->quant->scales[0] * w->quant->scales[i] <= FLT_MAX / 0x1p31f))
-            return false;
-    }
-    return true;
-}
-
 /* The product op on what its operands are dequantized from. */
 static bool
 build_product(const KilnMatch *match, KilnPassContext *context, const char *rule, KilnValue **out,
@@ -278,13 +226,15 @@ build_product(const KilnMatch *match, KilnPassContext *context, const char *rule
     const KilnNode *op = kiln_match_node(match, "op");
     const KilnType *type = result_type(match);
     KilnValue *bias = kiln_node_operand(op, 2);
-    KilnValue *operands[3] = { source_of(op->operands[0].value), source_of(op->operands[1].value) };
-    if (!operands[0] || !operands[1])
+    KilnValue *operands[3] = { NULL, kiln_quant_source(op->operands[1].value) };
+    if (operands[1])
+        operands[0] = kiln_quant_source_of_view(match, op->operands[0].value, error);
+    if (!operands[0])
         return false;
     GUARD(narrow, is_narrow(type));
     const KilnType *x = &operands[0]->type, *w = &operands[1]->type;
-    GUARD(survives_f32, products_survive_f32(x, w));
-    double most = 0, terms = terms_of(op);
+    GUARD(survives_f32, kiln_quant_products_survive_f32(x, w));
+    double most = 0, terms = kiln_quant_terms(op);
     if (bias) {
         const KilnQuant *sums = sum_quant(match, x->quant, w->quant, bias->type.rank);
         if (!sums || bias->type.rank < 1)
@@ -294,7 +244,8 @@ build_product(const KilnMatch *match, KilnPassContext *context, const char *rule
         if (!operands[2])
             return false;
     }
-    GUARD(sums_fit, terms > 0 && terms * most_steps(x) * most_steps(w) + most < 0x1p31);
+    GUARD(sums_fit,
+          terms > 0 && terms * kiln_quant_most_steps(x) * kiln_quant_most_steps(w) + most < 0x1p31);
     *out = kiln_match_build_typed(match, op->op, op->attrs, operands, bias ? 3 : 2, type, NULL);
     return *out;
 }
@@ -330,7 +281,7 @@ merge_movement(KilnMatch *match, KilnPassContext *context, const char *rule, GEr
     (void)error;
     const KilnNode *op = kiln_match_node(match, "op");
     const KilnType *type = result_type(match);
-    KilnValue *x = source_of(op->operands[0].value);
+    KilnValue *x = kiln_quant_source(op->operands[0].value);
     if (!x || op->n_results != 1)
         return false;
     GUARD(narrow, is_narrow(type));
