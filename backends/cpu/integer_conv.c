@@ -18,10 +18,11 @@ enum {
 
 typedef struct {
     KilnIntegerPlanes planes;
-    int64_t depth, groups;        /* products of a sum; and how many fours */
-    int64_t oc, rows, tiles;      /* of a group: channels, of a tile, tiles */
-    int64_t panels, run, runs;    /* tiles of pixels, of a task, tasks of them */
-    int64_t tile_block, n_blocks; /* tiles of channels of a task, tasks of them */
+    int64_t depth, groups;               /* products of a sum; and how many fours */
+    int64_t oc, rows, tiles;             /* of a group: channels, of a tile, tiles */
+    int64_t panels, run, runs;           /* tiles of pixels, of a task, tasks of them */
+    int64_t tile_block, n_blocks;        /* tiles of channels of a task, tasks of them */
+    int64_t group_block, n_group_blocks; /* groups of a task, tasks of them */
 } Shape;
 
 static Shape
@@ -42,6 +43,11 @@ shape_of(const KilnIntegerConv *c)
     s.tile_block =
         tasks > 0 && tasks < ENOUGH_TASKS ? ceil_div(s.tiles * tasks, ENOUGH_TASKS) : s.tiles;
     s.n_blocks = ceil_div(s.tiles, s.tile_block);
+    const double of_task = products * (double)min_of(s.run, s.panels);
+    s.group_block = 1;
+    if (tasks > ENOUGH_TASKS && of_task < TASK_PRODUCTS)
+        s.group_block = min_of((int64_t)(TASK_PRODUCTS / of_task), tasks / ENOUGH_TASKS);
+    s.n_group_blocks = ceil_div(c->groups, s.group_block);
     return s;
 }
 
@@ -151,11 +157,12 @@ typedef struct {
 
 /* --- strips: runs of pixels, of which a task computes blocks of channels --- */
 
-/* A run of a strip's pixels that are results: where it begins in the strip and in a plane of
- * results. */
+/* A run of a strip's pixels that are results, in bytes as they are stored: where it begins in the
+ * strip and in a plane of results. */
 typedef struct {
-    int32_t from, n;
-    int64_t to;
+    int64_t from, to;
+    int32_t n;
+    bool wide; /* others of the strip follow where a wide copy writes too much */
 } Piece;
 
 typedef struct {
@@ -183,8 +190,9 @@ find_sums(const Run *r, int64_t group, const Strip *strip, const int8_t *weights
 }
 
 static void
-find_strip(const Run *r, int64_t group, int64_t first, Strip *strip)
+find_pieces(const Run *r, int64_t first, Strip *strip)
 {
+    const int64_t size = (int64_t)kiln_integer_out_size(&r->args->params.store);
     const int64_t width = r->c->out[1], pitch = r->s.planes.pitch, all = r->s.planes.results;
     strip->pixel = first * r->kernels->cols;
     strip->n = min_of(all - strip->pixel, r->s.run * r->kernels->cols);
@@ -193,11 +201,15 @@ find_strip(const Run *r, int64_t group, int64_t first, Strip *strip)
     for (int64_t done = 0; done < strip->n; done += pitch - x, x = 0, y++) {
         if (x < width)
             strip->pieces[strip->n_pieces++] =
-                (Piece){ (int32_t)done, (int32_t)min_of(strip->n - done, width - x),
-                         y * width + x };
+                (Piece){ .from = done * size,
+                         .to = (y * width + x) * size,
+                         .n = (int32_t)(min_of(strip->n - done, width - x) * size) };
     }
-    if (r->zeros)
-        find_sums(r, group, strip, r->ones, strip->sums);
+    const Piece *last = strip->n_pieces ? &strip->pieces[strip->n_pieces - 1] : NULL;
+    for (int i = 0; i < strip->n_pieces; i++) {
+        Piece *p = &strip->pieces[i];
+        p->wide = p->to + p->n + MOVE_STEP <= last->to + last->n;
+    }
 }
 
 /* The zero point of a channel's weights as s8. */
@@ -221,6 +233,18 @@ adjust(const Run *r, int64_t channel, const Strip *strip, int32_t *sums)
         sums[i] = (int32_t)((uint32_t)sums[i] + add);
 }
 
+static void
+move_pieces(const Strip *strip, char *to, const char *from)
+{
+    for (int i = 0; i < strip->n_pieces; i++) {
+        const Piece p = strip->pieces[i];
+        if (p.wide)
+            move_wide(to + p.to, from + p.from, (size_t)p.n);
+        else
+            move_bytes(to + p.to, from + p.from, (size_t)p.n);
+    }
+}
+
 /* Sums of some channels, @pitch apart: scaled, and then where they belong; straight there where
  * that is a run of whole blocks. */
 static void
@@ -228,11 +252,11 @@ store(const Run *r, int64_t channel, int64_t n_rows, const Strip *strip, int32_t
       int64_t pitch)
 {
     const KilnIntegerOut *out = &r->args->params.store;
-    const size_t size = kiln_integer_out_size(out);
+    const int64_t size = (int64_t)kiln_integer_out_size(out);
     const int64_t plane = r->c->out[0] * r->c->out[1];
-    uint8_t scaled[MAX_SUMS];
+    uint8_t scaled[MAX_SUMS + MOVE_STEP];
     const char *from = (const char *)sums;
-    char *to = (char *)r->args->out + (size_t)(r->out + channel * plane) * size;
+    char *to = (char *)r->args->out + (r->out + channel * plane) * size;
     for (int64_t k = 0; k < n_rows; k++)
         adjust(r, channel + k, strip, sums + k * pitch);
     if (out->factors) {
@@ -250,11 +274,29 @@ store(const Run *r, int64_t channel, int64_t n_rows, const Strip *strip, int32_t
             return;
         from = (const char *)scaled;
     }
-    for (int i = 0; i < strip->n_pieces; i++) {
-        const Piece *p = &strip->pieces[i];
-        for (int64_t k = 0; k < n_rows; k++)
-            move_bytes(to + (size_t)(k * plane + p->to) * size,
-                       from + (size_t)(k * pitch + p->from) * size, (size_t)p->n * size);
+    for (int64_t k = 0; k < n_rows; k++)
+        move_pieces(strip, to + k * plane * size, from + k * pitch * size);
+}
+
+/* Tiles @first … @end - 1 of the channels of a group. */
+static void
+run_tiles(const Run *r, int64_t group, int64_t first, int64_t end, Strip *strip)
+{
+    const Shape *s = &r->s;
+    const int64_t cols = r->kernels->cols, pitch = s->run * cols;
+    _Alignas(KILN_CPU_LINE) int32_t sums[MAX_SUMS + MOVE_STEP];
+    if (r->zeros)
+        find_sums(r, group, strip, r->ones, strip->sums);
+    for (int64_t tile = first; tile < end; tile++) {
+        const int8_t *weights =
+            (const int8_t *)r->weights + (group * s->tiles + tile) * tile_size(s);
+        const int64_t channel = tile * s->rows, n_rows = min_of(s->rows, s->oc - channel);
+        if (s->rows == 1)
+            find_sums(r, group, strip, weights, sums);
+        for (int64_t i = 0; s->rows > 1 && i < strip->n; i += cols)
+            r->kernels->conv_tile(min_of(strip->n - i, cols), pixel_at(r, group, strip->pixel + i),
+                                  &r->taps, weights, sums + i, pitch);
+        store(r, group * s->oc + channel, n_rows, strip, sums, pitch);
     }
 }
 
@@ -265,23 +307,12 @@ run_task(const void *data, int64_t task, int thread)
     const Run *r = data;
     const Shape *s = &r->s;
     const int64_t block = task % s->n_blocks, rest = task / s->n_blocks;
-    const int64_t group = rest / s->runs, first = block * s->tile_block;
-    const int64_t end = min_of(first + s->tile_block, s->tiles), cols = r->kernels->cols;
-    const int64_t pitch = s->run * cols;
+    const int64_t first = block * s->tile_block, groups = rest / s->runs * s->group_block;
+    const int64_t end = min_of(groups + s->group_block, r->c->groups);
     Strip strip;
-    _Alignas(KILN_CPU_LINE) int32_t sums[MAX_SUMS];
-    find_strip(r, group, rest % s->runs * s->run, &strip);
-    for (int64_t tile = first; tile < end; tile++) {
-        const int8_t *weights =
-            (const int8_t *)r->weights + (group * s->tiles + tile) * tile_size(s);
-        const int64_t channel = tile * s->rows, n_rows = min_of(s->rows, s->oc - channel);
-        if (s->rows == 1)
-            find_sums(r, group, &strip, weights, sums);
-        for (int64_t i = 0; s->rows > 1 && i < strip.n; i += cols)
-            r->kernels->conv_tile(min_of(strip.n - i, cols), pixel_at(r, group, strip.pixel + i),
-                                  &r->taps, weights, sums + i, pitch);
-        store(r, group * s->oc + channel, n_rows, &strip, sums, pitch);
-    }
+    find_pieces(r, rest % s->runs * s->run, &strip);
+    for (int64_t group = groups; group < end; group++)
+        run_tiles(r, group, first, min_of(first + s->tile_block, s->tiles), &strip);
 }
 
 static void
@@ -343,7 +374,7 @@ kiln_integer_conv_run(const KilnIntegerConv *c, const KilnIntegerArgs *args)
     r.adds = (int32_t *)(void *)(scratch + at.adds);
     r.weights = args->packed ? args->packed : scratch + at.weights;
     prepare(&r);
-    const int64_t tasks = c->groups * r.s.runs * r.s.n_blocks;
+    const int64_t tasks = r.s.n_group_blocks * r.s.runs * r.s.n_blocks;
     for (int64_t image = 0; image < c->batch; image++) {
         r.out = image * c->oc * c->out[0] * c->out[1];
         kiln_integer_planes_fill(c, &r.s.planes, args->left + image * c->ic * c->in[0] * c->in[1],

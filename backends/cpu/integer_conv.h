@@ -5,8 +5,8 @@
  * The image lies in planes (integer_planes.h), of which tiles of channels × pixels read their
  * groups of four where they lie. Pixels are counted through the pitch of the planes, so that a tile
  * goes across the ends of rows; what it computes behind them is not stored. Weights are packed as
- * the tiles read them. Tasks are groups × runs of pixels × blocks of channels, by shape. Private to
- * the folder.
+ * the tiles read them. Tasks are blocks of groups × runs of pixels × blocks of channels, by shape.
+ * Private to the folder.
  */
 #pragma once
 

@@ -11,6 +11,7 @@ enum {
     FLIP = 0x80,          /* between s8 and u8 */
     CHUNK = 1024,         /* pixels whose channels are put side by side at once */
     FEW = 8,              /* bytes that need no call */
+    WIDE = 16,            /* a step of copies that write too much */
     WHOLE = 16,           /* what is put side by side is a multiple of that */
     TASK_BYTES = 1 << 14, /* about what a task should copy */
     /* The widest load, and a tile of pixels of the longest stride of singles. */
@@ -125,14 +126,25 @@ kiln_integer_planes_slide(const KilnIntegerConv *c)
 
 /* --- copying --- */
 
+/* What is written of rows of a plane, in bytes from the begin of each: copied from @at on, blank in
+ * front and behind. */
+typedef struct {
+    int64_t left, at, n, right;
+    int64_t from,
+        from_row;  /* where it lies in a row that it is copied from, and how long that is */
+    int64_t exact; /* last rows that may not be copied wide; -1: all */
+} Part;
+
 typedef struct {
     const KilnIntegerConv *c;
     const KilnIntegerPlanes *p;
     const KilnIntegerKernels *kernels;
     const uint8_t *x;
     uint8_t *to, zero, bit;    /* zero as u8; what makes u8 of a stored byte */
+    uint8_t zeros[FEW];        /* of these */
     int64_t size;              /* bytes of an element: a quad, or a single */
     int64_t all_rows, rows, n; /* of the padded image; of a task; tasks of a unit */
+    Part singles;              /* of every row of them */
 } Fill;
 
 static void
@@ -213,31 +225,84 @@ copy_elements(const Fill *f, uint8_t *to, const uint8_t *from, int64_t n)
         move_bytes(to, from, (size_t)(n * f->size));
 }
 
-/* Columns @begin … @end - 1 of rows @first … @last - 1 of the padded image, which lie in the image,
- * and what is left and right of it. Elements come from @from, where rows are those columns alone.
- */
 static void
-copy_part(const Fill *f, int64_t unit, int64_t first, int64_t last, int64_t begin, int64_t end,
-          const uint8_t *from)
+copy_row(const Fill *f, uint8_t *to, const uint8_t *from, const Part *part)
+{
+    blank(f, to, part->left);
+    copy_elements(f, to + part->at, from + part->from, part->n / f->size);
+    blank(f, to + part->at + part->n, part->right);
+}
+
+/* In steps, without a branch for each length: up to WIDE bytes too much are written, and read. */
+static void
+copy_row_wide(const Fill *f, uint8_t *to, const uint8_t *from, const Part *part, uint8_t bit)
+{
+    memcpy(to, f->zeros, FEW);
+    for (int64_t i = 0; i < part->n; i += WIDE) {
+        uint8_t bytes[WIDE];
+        memcpy(bytes, from + part->from + i, WIDE);
+        for (int k = 0; k < WIDE; k++)
+            bytes[k] ^= bit;
+        memcpy(to + part->at + i, bytes, WIDE);
+    }
+    memcpy(to + part->at + part->n, f->zeros, FEW);
+}
+
+/* How many rows of @row bytes lie, at least in part, between the end of one and @end bytes from its
+ * begin. */
+static int64_t
+rows_reached(int64_t end, int64_t row)
+{
+    return end > row ? ceil_div(end - row, row) : 0;
+}
+
+/* What rows that are copied so write and read too much lies in rows behind them, of the same plane,
+ * which are still to be written: all may be but the last ones. */
+static int64_t
+exact_rows(const Fill *f, const Part *part)
 {
     const KilnIntegerConv *c = f->c;
-    const int64_t step = f->p->single ? 1 : c->stride[1], size = f->size, width = end - begin;
-    const int64_t n = f->p->pitch * f->p->step / size;
-    for (int64_t phase = 0; phase < f->p->phases[1]; phase++) {
-        const int64_t column = phase - c->pad[1];
-        const Span s = span_of(begin, end, column, step, n);
-        const uint8_t *at = from + (column + s.begin * step - begin) * size;
-        Rows rows = rows_from(f, unit, first);
-        for (int64_t row = first; row < last; row++, at += width * size, next(&rows)) {
-            uint8_t *to = rows.at + phase * f->p->plane;
-            if (begin == 0)
-                blank(f, to, s.begin * size);
-            if (end == c->in[1])
-                blank(f, to + s.end * size, (n - s.end) * size);
-            if (s.end > s.begin)
-                copy_elements(f, to + s.begin * size, at, s.end - s.begin);
-        }
-    }
+    const bool contiguous = f->p->single || c->stride[1] == 1;
+    if (!contiguous || part->n <= 0 || part->left > FEW || part->right > FEW)
+        return -1;
+    const int64_t steps = round_up(part->n, WIDE), row = f->p->pitch * f->p->step;
+    const int64_t end = part->at + (steps > part->n + FEW ? steps : part->n + FEW);
+    const int64_t written = rows_reached(end, row) * c->stride[0];
+    const int64_t read = rows_reached(part->from + steps, part->from_row);
+    return written > read ? written : read;
+}
+
+/* Columns @begin … @end - 1 of the padded image, which come from rows of those columns alone, and
+ * what is left and right of the image. */
+static Part
+part_of(const Fill *f, int64_t phase, int64_t begin, int64_t end)
+{
+    const KilnIntegerConv *c = f->c;
+    const int64_t step = f->p->single ? 1 : c->stride[1], size = f->size;
+    const int64_t n = f->p->pitch * f->p->step / size, column = phase - c->pad[1];
+    const Span s = span_of(begin, end, column, step, n);
+    const bool whole = begin == 0 && end == c->in[1];
+    Part part = { .left = begin == 0 ? s.begin * size : 0,
+                  .at = s.begin * size,
+                  .n = (s.end - s.begin) * size,
+                  .right = end == c->in[1] ? (n - s.end) * size : 0,
+                  .from = (column + s.begin * step - begin) * size,
+                  .from_row = (end - begin) * size };
+    part.exact = whole ? exact_rows(f, &part) : -1;
+    return part;
+}
+
+/* @part of @n rows that lie in the image. */
+static void
+copy_part(const Fill *f, Rows rows, int64_t n, const uint8_t *from, const Part *part)
+{
+    const Part p = *part;                          /* which no byte that is written aliases */
+    const uint8_t bit = f->p->single ? f->bit : 0; /* quads have it already */
+    int64_t i = 0;
+    for (; p.exact >= 0 && i < n - p.exact; i++, from += p.from_row, next(&rows))
+        copy_row_wide(f, rows.at, from, &p, bit);
+    for (; i < n; i++, from += p.from_row, next(&rows))
+        copy_row(f, rows.at, from, &p);
 }
 
 /* Channels side by side, of at most CHUNK pixels; reads and writes no more than those. */
@@ -283,8 +348,12 @@ copy_quads(const Fill *f, int64_t unit, int64_t first, int64_t end)
             uint8_t *to = straight ? rows_from(f, unit, row).at + x * f->size : quads;
             make_quads(f, from + (row - c->pad[0]) * width + x, plane, channels,
                        (last - row) * (stop - x), to);
-            if (!straight)
-                copy_part(f, unit, row, last, x, stop, quads);
+            for (int64_t phase = 0; !straight && phase < f->p->phases[1]; phase++) {
+                const Part part = part_of(f, phase, x, stop);
+                Rows rows = rows_from(f, unit, row);
+                rows.at += phase * f->p->plane;
+                copy_part(f, rows, last - row, quads, &part);
+            }
         }
     }
 }
@@ -294,16 +363,16 @@ static void
 copy_rows(const Fill *f, int64_t unit, int64_t first, int64_t end)
 {
     const KilnIntegerConv *c = f->c;
-    const Span inside = span_of(0, c->in[0], first - c->pad[0], 1, end - first);
-    const int64_t begin = first + inside.begin, last = first + inside.end;
-    const bool empty = begin == last || c->in[1] == 0;
+    const int64_t begin = c->pad[0] > first ? c->pad[0] : first;
+    const int64_t last = min_of(c->pad[0] + c->in[0], end);
+    const bool empty = begin >= last || c->in[1] == 0;
     blank_rows(f, unit, first, empty ? end : begin);
     if (empty)
         return;
     blank_rows(f, unit, last, end);
     if (f->p->single)
-        copy_part(f, unit, begin, last, 0, c->in[1],
-                  f->x + (unit * c->in[0] + begin - c->pad[0]) * c->in[1]);
+        copy_part(f, rows_from(f, unit, begin), last - begin,
+                  f->x + (unit * c->in[0] + begin - c->pad[0]) * c->in[1], &f->singles);
     else
         copy_quads(f, unit, begin, last);
 }
@@ -337,6 +406,8 @@ kiln_integer_planes_fill(const KilnIntegerConv *c, const KilnIntegerPlanes *p, c
     f.all_rows = p->rows * p->phases[0];
     f.rows = min_of(ceil_div(TASK_BYTES, bytes + 1), f.all_rows);
     f.n = ceil_div(f.all_rows, f.rows);
+    memset(f.zeros, f.zero, FEW);
+    f.singles = part_of(&f, 0, 0, c->in[1]);
     memset(to + units * p->unit, 0, SLACK);
     kiln_cpu_parallel(units * f.n, threads, copy_task, &f);
 }

@@ -36,3 +36,20 @@ move_bytes(void *to_, const void *from_, size_t n)
             to[i] = from[i];
     }
 }
+
+enum {
+    MOVE_STEP = 16
+};
+
+/* The same with up to MOVE_STEP - 1 bytes more read and written: for rows one behind the other,
+ * where the next one writes over what is too much of this. */
+static inline void
+move_wide(void *to_, const void *from_, size_t n)
+{
+    char *to = to_, step[MOVE_STEP];
+    const char *from = from_;
+    for (size_t i = 0; i < n; i += MOVE_STEP) {
+        memcpy(step, from + i, MOVE_STEP);
+        memcpy(to + i, step, MOVE_STEP);
+    }
+}
