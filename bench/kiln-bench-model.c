@@ -39,6 +39,7 @@ enum {
     LAYER_RUNS = 25,
     MIN_RUNS = 5,
     MAX_RUNS = 100000,
+    MEMORY_BYTES = 256 << 20, /* more than any cache holds */
 };
 
 /* --- in the child --- */
@@ -92,6 +93,7 @@ time_runs(const Options *options, KilnSession *session, Result *result, GError *
     }
     result->cpu = (bench_cpu_now() - cpu) / n;
     result->run = bench_stats(samples, n);
+    result->peak_rss = bench_peak_rss();
     return TRUE;
 }
 
@@ -126,7 +128,8 @@ print_layers(const Options *options, Layer *layers, unsigned n)
                gflops, 100 * gflops / all, (double)e->bytes / seconds * 1e-9, e->kernel,
                e->node ? e->node : e->instruction);
     }
-    printf("%9.1f in all instructions\n", total * 1e6);
+    printf("%9.1f in all instructions; memory is read at %.1f GB/s\n", total * 1e6,
+           bench_bandwidth(MEMORY_BYTES, options->threads));
     fflush(stdout);
 }
 
@@ -241,7 +244,6 @@ measure_apart(const Options *options, const char *path, const char *pipeline, Re
         close(ends[0]);
         if (!measure(options, path, pipeline, result, &error))
             g_strlcpy(result->error, error->message, sizeof result->error);
-        result->peak_rss = bench_peak_rss();
         ssize_t written = write(ends[1], result, sizeof *result);
         _exit(written == sizeof *result ? 0 : 1);
     }
