@@ -68,7 +68,7 @@ kiln_dtype_from_onnx(int number, KilnDType *out)
 size_t
 kiln_dtype_size(KilnDType dtype)
 {
-    return dtypes[dtype].size;
+    return (unsigned)dtype < KILN_N_DTYPES ? dtypes[dtype].size : 0;
 }
 
 bool

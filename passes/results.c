@@ -163,6 +163,17 @@ kiln_results_of_ir(const KilnIRFunction *function, const KilnTarget *target, boo
     return inputs ? kiln_ir_results_on(function, target, inputs, planned, error) : NULL;
 }
 
+/* As the graph names it, where there is one: no two buffers have one name, but a result may have
+ * that of an argument. */
+static const char *
+result_name(const KilnIRFunction *function, guint i)
+{
+    const KilnFunction *graph = kiln_module_find_function(function->module, function->name);
+    if (graph && graph->result_names->len == function->outputs->len)
+        return g_ptr_array_index(graph->result_names, i);
+    return ((const KilnBuffer *)g_ptr_array_index(function->outputs, i))->name;
+}
+
 KilnResults *
 kiln_ir_results_on(const KilnIRFunction *function, const KilnTarget *target,
                    const GPtrArray *inputs, bool planned, GError **error)
@@ -177,10 +188,8 @@ kiln_ir_results_on(const KilnIRFunction *function, const KilnTarget *target,
     if (!kiln_ir_interpret(function, target, &run, error))
         return NULL;
     KilnResults *results = kiln_results_new(kiln_ir_error_terms(function));
-    for (guint i = 0; i < function->outputs->len; i++) {
-        const KilnBuffer *buffer = g_ptr_array_index(function->outputs, i);
-        kiln_results_add(results, buffer->name, outputs[i]);
-    }
+    for (guint i = 0; i < function->outputs->len; i++)
+        kiln_results_add(results, result_name(function, i), outputs[i]);
     for (guint i = 0; i < function->weights->len; i++) {
         const KilnBuffer *buffer = g_ptr_array_index(function->weights, i);
         g_autofree char *name = g_strconcat("weight ", buffer->name, NULL);

@@ -33,8 +33,8 @@
  *
  * Rules that hold everywhere:
  * - A function that can fail takes a GError ** and returns FALSE or NULL; codes are those of
- *   KilnError. Nothing aborts, exits or prints on bad input. Objects must be valid: NULL is for
- *   _unref() and _free() alone. Tensors, arenas and all else whose size comes from input fail with
+ *   KilnError. Nothing aborts, exits or prints on bad input. Objects, texts and places for
+ *   results must be valid: NULL is for _unref() and _free(), and where it is said. Tensors, arenas and all else whose size comes from input fail with
  *   KILN_ERROR_MEMORY; only small bookkeeping aborts when memory runs out, as GLib does.
  * - Models, pipelines and programs are immutable once made, reference-counted, and may be shared by
  *   threads. A session belongs to one thread at a time; sessions of one program run concurrently.
@@ -140,7 +140,8 @@ KILN_API KilnPipeline *kiln_pipeline_parse(const char *text, GError **error);
 /** An empty pipeline to build in C; passes go to the level they belong to, in the order of the
  * calls. */
 KILN_API KilnPipeline *kiln_pipeline_new(void);
-/** Appends "id" or "id{option=value}". Not after the pipeline was used. */
+/** Appends "id" or "id{option=value}", or several with commas between them. Not after the pipeline
+ * was used. */
 KILN_API gboolean kiln_pipeline_add(KilnPipeline *pipeline, const char *pass, GError **error);
 /** Passes from a plug-in, a shared object written against passes/kiln-pass.h, to be named in
  * kiln_pipeline_add(). It is closed with the pipeline. Not after the pipeline was used. */
@@ -298,6 +299,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnProgram, kiln_program_unref)
 KILN_API const KilnMetadata *kiln_program_metadata(const KilnProgram *program);
 KILN_API unsigned kiln_program_n_inputs(const KilnProgram *program);
 KILN_API unsigned kiln_program_n_outputs(const KilnProgram *program);
+/** NULL where there is no input or output @i. */
 KILN_API const KilnTensorInfo *kiln_program_input(const KilnProgram *program, unsigned i);
 KILN_API const KilnTensorInfo *kiln_program_output(const KilnProgram *program, unsigned i);
 /** The number of the input or output of that name; -1: there is none. */

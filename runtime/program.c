@@ -107,8 +107,10 @@ find(const KilnInfoList *list, const char *name)
 static int
 find_input(const KilnProgram *program, const char *what, const char *name, GError **error)
 {
-    int i = find(&program->model->inputs, name);
-    if (i < 0)
+    int i = name ? find(&program->model->inputs, name) : -1;
+    if (!name)
+        kiln_throw(error, KILN_ERROR_USAGE, "%s: expected the name of an input, found NULL", what);
+    else if (i < 0)
         kiln_throw(error, KILN_ERROR_USAGE, "%s: the model has no input %s", what, name);
     return i;
 }

@@ -379,6 +379,9 @@ kiln_session_bind_input_shaped(KilnSession *session, unsigned i, const void *dat
     if (rank < 0 || rank > KILN_MAX_RANK)
         return kiln_throw(error, KILN_ERROR_SHAPE, "input %s: expected rank 0 to %d, found %d",
                           info->name, KILN_MAX_RANK, rank);
+    if (rank > 0 && !dims)
+        return kiln_throw(error, KILN_ERROR_SHAPE, "input %s: expected %d dims, found NULL",
+                          info->name, rank);
     if (program->values[i])
         return kiln_throw(error, KILN_ERROR_USAGE,
                           "input %s: its value is known since the program was compiled",

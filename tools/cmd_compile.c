@@ -69,7 +69,8 @@ compile_work(KilnOptions *options, char **operands, void *data, GError **error)
     KilnCompileOptions given;
     KilnShape *shapes = NULL;
     const char *const outputs[] = { compile->out, NULL };
-    if (!model || !kiln_check_overwrite(options, model, operands[0], outputs, error) ||
+    const KilnFiles files = { .model = model, .path = operands[0], .outputs = outputs };
+    if (!model || !kiln_check_overwrite(options, &files, error) ||
         !kiln_options_compile(options, pipeline, &given, &shapes, error))
         return KILN_EXIT_FAILED;
     kiln_trace_step(options->progress.trace, "compile", operands[0]);

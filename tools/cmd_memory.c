@@ -105,12 +105,14 @@ limit_json(int64_t limit, const KilnMemoryExcess *excess, const KilnMemoryPlan *
     return json;
 }
 
+static const int64_t NO_LIMIT = INT64_MIN;
+
 /* What `kiln memory` prints. */
 typedef struct {
     const KilnIRFunction *function;
     const KilnMemoryPlan *plan;
     KilnMemoryPeak peak;
-    int64_t limit;                  /* 0: none */
+    int64_t limit;                  /* NO_LIMIT: none */
     const KilnMemoryExcess *excess; /* NULL: within the limit */
 } Report;
 
@@ -147,7 +149,7 @@ print_json(const Report *report)
     json_object_set_double_member(root, "plan_ms", plan->plan_ms);
     json_object_set_int_member(root, "scratch", scratch_bytes(plan));
     json_object_set_object_member(root, "peak", peak_json(&report->peak, plan));
-    if (report->limit)
+    if (report->limit != NO_LIMIT)
         json_object_set_object_member(root, "limit",
                                       limit_json(report->limit, report->excess, plan));
     json_object_set_array_member(root, "buffers", buffers);
@@ -237,7 +239,7 @@ compile(const KilnOptions *options, const KilnModel *model, const KilnPipeline *
 
 typedef struct {
     char *svg, *csv;
-    gint64 limit;
+    gint64 limit; /* bytes */
     gboolean io;
 } MemoryOptions;
 
@@ -253,7 +255,7 @@ show(const MemoryOptions *memory, KilnOptions *options, const KilnIRFunction *fu
     bool shown = (memory->csv && kiln_is_stdout(memory->csv)) ||
                  (memory->svg && kiln_is_stdout(memory->svg));
     g_autoptr(KilnMemoryExcess) excess =
-        memory->limit ? kiln_memory_excess(function, plan, memory->limit) : NULL;
+        memory->limit != NO_LIMIT ? kiln_memory_excess(function, plan, memory->limit) : NULL;
     Report report = { function, plan, peak, memory->limit, excess };
     if (options->json && !shown)
         print_json(&report);
@@ -299,7 +301,7 @@ static int
 memory_work(KilnOptions *options, char **operands, void *data, GError **error)
 {
     const MemoryOptions *memory = data;
-    if (memory->limit < 0) {
+    if (memory->limit < 0 && memory->limit != NO_LIMIT) {
         kiln_throw(error, KILN_ERROR_USAGE,
                    "--limit: expected a number of bytes, found %" G_GINT64_FORMAT, memory->limit);
         return KILN_EXIT_USAGE;
@@ -315,7 +317,8 @@ memory_work(KilnOptions *options, char **operands, void *data, GError **error)
         pipeline ? kiln_options_load(options, operands[0], &program, error) : NULL;
     const char *const outputs[] = { memory->csv ? memory->csv : memory->svg,
                                     memory->csv ? memory->svg : NULL, NULL };
-    if (!model || !kiln_check_overwrite(options, model, operands[0], outputs, error))
+    const KilnFiles files = { .model = model, .path = operands[0], .outputs = outputs };
+    if (!model || !kiln_check_overwrite(options, &files, error))
         return KILN_EXIT_FAILED;
     return program ? show_program(memory, options, program, error)
                    : plan_and_show(memory, options, model, pipeline, error);
@@ -324,7 +327,7 @@ memory_work(KilnOptions *options, char **operands, void *data, GError **error)
 int
 kiln_command_memory(int argc, char **argv)
 {
-    MemoryOptions memory = { 0 };
+    MemoryOptions memory = { .limit = NO_LIMIT };
     const GOptionEntry entries[] = {
         { "svg", 0, 0, G_OPTION_ARG_FILENAME, &memory.svg,
           "Draw the plan: steps across, addresses up; with - in place of the report", "F" },

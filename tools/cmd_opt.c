@@ -214,8 +214,9 @@ run(const OptOptions *opt, KilnOptions *options, const char *path, const KilnPip
     bool wants_ir = model && (is(opt->stage, "ir") || model->ir_text || opt->print_choices);
     g_autofree char *beside = g_strconcat(opt->out, ".bin", NULL);
     const char *const outputs[] = { opt->out, beside, NULL };
+    const KilnFiles files = { .model = model, .path = path, .outputs = outputs };
     if (!model || !check_level(opt, model, wants_ir, error) ||
-        !kiln_check_overwrite(options, model, path, outputs, error))
+        !kiln_check_overwrite(options, &files, error))
         return FALSE;
     if (program)
         return show_program(opt, options, program, error);

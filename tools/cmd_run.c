@@ -58,17 +58,52 @@ tensor_path(const RunOptions *run, const char *dir, const char *prefix, unsigned
     return g_strdup_printf("%s/%s_%u.%s", dir, prefix, i, run->npy ? "npy" : "pb");
 }
 
+/* What output @i is compared with: a TensorProto, or where there is none a NumPy array. */
+static char *
+expected_file(const RunOptions *run, unsigned i)
+{
+    char *proto = g_strdup_printf("%s/output_%u.pb", run->expect_dir, i);
+    char *array = g_strdup_printf("%s/output_%u.npy", run->expect_dir, i);
+    bool is_array =
+        !g_file_test(proto, G_FILE_TEST_EXISTS) && g_file_test(array, G_FILE_TEST_EXISTS);
+    g_free(is_array ? proto : array);
+    return is_array ? array : proto;
+}
+
+/* The files that a run reads beside the model. */
+static GPtrArray *
+list_inputs(const RunOptions *run, const KilnModel *model)
+{
+    GPtrArray *paths = g_ptr_array_new_with_free_func(g_free);
+    for (unsigned i = 0; i < model->inputs.n; i++) {
+        const char *file = kiln_inputs_file(&run->inputs, model->inputs.info[i].name);
+        if (file)
+            g_ptr_array_add(paths, g_strdup(file));
+    }
+    for (unsigned i = 0; run->expect_dir && i < model->outputs.n; i++)
+        g_ptr_array_add(paths, expected_file(run, i));
+    if (run->labels)
+        g_ptr_array_add(paths, g_strdup(run->labels));
+    g_ptr_array_add(paths, NULL);
+    return paths;
+}
+
 static gboolean
 check_overwrite(const RunOptions *run, const KilnOptions *options, const KilnModel *model,
                 const char *path, GError **error)
 {
+    g_autoptr(GPtrArray) inputs = list_inputs(run, model);
     g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);
     for (unsigned i = 0; run->out_dir && i < model->outputs.n; i++)
         g_ptr_array_add(paths, tensor_path(run, run->out_dir, "output", i));
     for (unsigned i = 0; run->inputs_dir && i < model->inputs.n; i++)
         g_ptr_array_add(paths, tensor_path(run, run->inputs_dir, "input", i));
     g_ptr_array_add(paths, NULL);
-    return kiln_check_overwrite(options, model, path, (const char *const *)paths->pdata, error);
+    const KilnFiles files = { .model = model,
+                              .path = path,
+                              .inputs = (const char *const *)inputs->pdata,
+                              .outputs = (const char *const *)paths->pdata };
+    return kiln_check_overwrite(options, &files, error);
 }
 
 /* All files or none. */
@@ -151,18 +186,6 @@ print_outputs(const RunOptions *run, const KilnOptions *options, const KilnExecu
     if (run->profile)
         json_object_set_array_member(root, "profile", kiln_profile_json(execution->session));
     kiln_print_json(root);
-}
-
-/* What output @i is compared with: a TensorProto, or where there is none a NumPy array. */
-static char *
-expected_file(const RunOptions *run, unsigned i)
-{
-    char *proto = g_strdup_printf("%s/output_%u.pb", run->expect_dir, i);
-    char *array = g_strdup_printf("%s/output_%u.npy", run->expect_dir, i);
-    bool is_array =
-        !g_file_test(proto, G_FILE_TEST_EXISTS) && g_file_test(array, G_FILE_TEST_EXISTS);
-    g_free(is_array ? proto : array);
-    return is_array ? array : proto;
 }
 
 static gboolean

@@ -168,8 +168,8 @@ random_input(const KilnInputs *inputs, const KilnModel *model, unsigned i, const
     return kiln_random_tensor(type, &domain, name, inputs->seed, error);
 }
 
-static const char *
-file_of_input(const KilnInputs *inputs, const char *name)
+const char *
+kiln_inputs_file(const KilnInputs *inputs, const char *name)
 {
     for (char **at = inputs->files; at && *at; at++) {
         if (names_input(*at, name))
@@ -217,7 +217,7 @@ KilnTensor *
 kiln_inputs_tensor(const KilnInputs *inputs, const KilnModel *model, unsigned i,
                    const KilnType *type, const char **out_file, GError **error)
 {
-    const char *name = kiln_model_input(model, i)->name, *file = file_of_input(inputs, name);
+    const char *name = kiln_model_input(model, i)->name, *file = kiln_inputs_file(inputs, name);
     if (out_file)
         *out_file = file;
     if (file)

@@ -25,6 +25,8 @@ void kiln_inputs_clear(KilnInputs *inputs);
 gboolean kiln_inputs_check(KilnInputs *inputs, GError **error);
 /** Each -i names an input of @model, and none twice; each --range names one. */
 gboolean kiln_inputs_check_names(const KilnInputs *inputs, const KilnModel *model, GError **error);
+/** The file that -i gives to the input of that name; borrowed, NULL where there is none. */
+const char *kiln_inputs_file(const KilnInputs *inputs, const char *name);
 /** Input @i of @model, of @type, from its file or by the seed. @out_file (may be NULL): the file,
  * borrowed, or NULL. */
 KilnTensor *kiln_inputs_tensor(const KilnInputs *inputs, const KilnModel *model, unsigned i,

@@ -115,6 +115,9 @@ check_values(const KilnUsage *usage, const KilnOptions *options, GError **error)
     if (options->pipeline && options->passes && !usage->two_sides)
         return throw_usage(usage, error,
                            "--pipeline and --passes: expected one of them, found both");
+    if (options->json && options->trace && kiln_is_stdout(options->trace))
+        return throw_usage(usage, error,
+                           "--json and --trace -: expected one on standard output, found both");
     if (options->stop_after < 0)
         return throw_usage(usage, error,
                            "--stop-after: expected 0 or more, found %" G_GINT64_FORMAT,
@@ -564,7 +567,9 @@ kiln_options_load(KilnOptions *options, const char *path, KilnProgram **out_prog
         *out_program = NULL;
     g_autoptr(KilnModel) model = load_any(options, path, out_program, error);
     kiln_trace_step(options->progress.trace, NULL, NULL);
-    if (model && !kiln_check_overwrite(options, model, path, (const char *const[]){ NULL }, error))
+    const char *const outputs[] = { NULL };
+    const KilnFiles files = { .model = model, .path = path, .outputs = outputs };
+    if (model && !kiln_check_overwrite(options, &files, error))
         g_clear_pointer(&model, kiln_model_unref);
     if (!model || (out_program && *out_program))
         return g_steal_pointer(&model);

@@ -38,21 +38,40 @@ data_file(const KilnModel *model, const struct stat *found)
     return NULL;
 }
 
+/* The one of @inputs that @found is; NULL where it is none. */
+static const char *
+input_file(const char *const *inputs, const struct stat *found)
+{
+    for (; inputs && *inputs; inputs++) {
+        if (is_same_file(found, *inputs))
+            return *inputs;
+    }
+    return NULL;
+}
+
 static gboolean
-check_output(const char *output, const KilnModel *model, const char *path, GError **error)
+check_output(const char *output, const KilnOptions *options, const KilnFiles *files, GError **error)
 {
     struct stat found;
     if (!look_up(output, &found))
         return TRUE;
-    if (is_same_file(&found, path))
+    if (is_same_file(&found, files->path))
         return kiln_throw(error, KILN_ERROR_USAGE,
                           "output %s: expected another file than the model, found %s itself",
-                          output, path);
-    const char *data = data_file(model, &found);
-    return !data || kiln_throw(error, KILN_ERROR_USAGE,
-                               "output %s: expected another file than those of the model, found "
-                               "%s, in which %s has its weights",
-                               output, data, path);
+                          output, files->path);
+    const char *data = data_file(files->model, &found);
+    if (data)
+        return kiln_throw(error, KILN_ERROR_USAGE,
+                          "output %s: expected another file than those of the model, found %s, in "
+                          "which %s has its weights",
+                          output, data, files->path);
+    const char *input = input_file(files->inputs, &found);
+    if (!input)
+        input = input_file((const char *const *)options->pipelines, &found);
+    return !input || kiln_throw(error, KILN_ERROR_USAGE,
+                                "output %s: expected another file than those that are read, found "
+                                "%s",
+                                output, input);
 }
 
 /* The same text for paths of one file, which need not be there yet; NULL for pipes and devices. */
@@ -88,16 +107,19 @@ check_places(GHashTable *places, const char *output, GError **error)
 }
 
 gboolean
-kiln_check_overwrite(const KilnOptions *options, const KilnModel *model, const char *path,
-                     const char *const *outputs, GError **error)
+kiln_check_overwrite(const KilnOptions *options, const KilnFiles *files, GError **error)
 {
     g_autoptr(GHashTable) places = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    if (options->trace && (!check_output(options->trace, model, path, error) ||
+    if (options->trace && (!check_output(options->trace, options, files, error) ||
                            !check_places(places, options->trace, error)))
         return FALSE;
-    for (; *outputs; outputs++) {
-        if (!kiln_is_stdout(*outputs) &&
-            (!check_output(*outputs, model, path, error) || !check_places(places, *outputs, error)))
+    for (const char *const *output = files->outputs; *output; output++) {
+        if (options->trace && kiln_is_stdout(*output) && kiln_is_stdout(options->trace))
+            return kiln_throw(error, KILN_ERROR_USAGE,
+                              "--trace: expected a file, found standard output, where the result "
+                              "goes");
+        if (!kiln_is_stdout(*output) && (!check_output(*output, options, files, error) ||
+                                         !check_places(places, *output, error)))
             return FALSE;
     }
     return TRUE;

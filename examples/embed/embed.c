@@ -22,10 +22,14 @@ main(int argc, char **argv)
         return fail(error);
 
     const KilnTensorInfo *input = kiln_program_input(program, 0);
-    g_autofree float *noise = calloc(1, (size_t)input->bytes);
-    for (int64_t i = 0; noise && i < input->bytes / 4; i++)
+    if (!input || input->bytes < 0) {
+        fprintf(stderr, "embed: expected an input whose shape is known\n");
+        return 1;
+    }
+    g_autofree float *noise = g_malloc0((size_t)input->bytes);
+    for (int64_t i = 0; i < input->bytes / 4; i++)
         noise[i] = (float)(i * 7919 % 100) / 100;
-    if (!noise || !kiln_session_bind_input(session, 0, noise, (size_t)input->bytes, &error) ||
+    if (!kiln_session_bind_input(session, 0, noise, (size_t)input->bytes, &error) ||
         !kiln_session_run(session, &error))
         return fail(error);
 

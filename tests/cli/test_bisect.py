@@ -52,6 +52,10 @@ class Bisect(CliTest):
         return subprocess.run([self.dir / folder / "reproduce.sh"], env=environment, cwd="/", capture_output=True, check=False,
                               timeout=60)
 
+    def test_results_that_are_arguments(self):
+        path = self.write("through.kiln", "graph @z(%x: f32[2]) {\n  %y = neg(%x) : f32[2]\n  return %x, %y\n}\n")
+        self.assertIn("all of them good", self.kiln("bisect", path))
+
     def expect_guilty(self, result, guilty, why, folder="kiln-bisect"):
         self.assertEqual(result.returncode, GUILTY, result.stderr)
         text = result.stdout.decode()

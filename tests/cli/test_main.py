@@ -238,6 +238,8 @@ class Streams(CliTest):
 
     def test_traces(self):
         self.assertIn("traceEvents", json.loads(self.kiln("opt", MODEL, "-o", "m.kiln", "--trace", "-")))
+        self.fails(USAGE, "--json and --trace -: expected one", "run", MODEL, "--random", "1", "--json", "--trace", "-")
+        self.fails(USAGE, "--trace: expected a file, found standard output", "opt", MODEL, "--trace", "-")
 
     def test_what_is_killed_while_it_writes_leaves_nothing(self):
         """A limit on the size of files kills with a signal in the midst of a write."""

@@ -228,6 +228,7 @@ class Limit(CliTest):
         document = self.json("memory", MODEL, "--json", "--limit", arena)
         self.assertEqual(document["limit"], {"bytes": arena, "fits": True, "proven": True, "do_not_fit": []})
         self.assertNotIn("limit", self.json("memory", MODEL, "--json"))
+        self.excess(0)
 
     def test_what_does_not_fit(self):
         whole = self.json("memory", MODEL, "--json")["arena"]

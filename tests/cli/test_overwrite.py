@@ -60,6 +60,20 @@ class Overwrite(CliTest):
                 path = self.write(f"{name}.{ending}", RELU)
                 self.refused("run", path, "--random", "1", option, ".", *more)
 
+    def test_what_else_is_read(self):
+        """Tensors, expected outputs, labels and pipelines."""
+        path = self.write("relu.kiln", RELU)
+        self.kiln("run", path, "--random", "1", "-o", "out", "--save-inputs", "in", "--npy")
+        self.write("p.yaml", "version: 1\ngraph: []\nir: []\n")
+        self.write("labels", "a\n")
+        self.refused("run", path, "--random", "2", "-o", "out", "--expect", "out", "--npy")
+        self.refused("run", path, "-i", "x=in/input_0.npy", "--save-inputs", "in", "--npy")
+        self.refused("run", path, "-i", "x=in/input_0.npy", "--trace", "in/input_0.npy")
+        self.refused("run", path, "--random", "1", "--labels", "labels", "--trace", "labels")
+        for command in ("opt", "compile"):
+            self.refused(command, path, "--pipeline", "p.yaml", "-o", "p.yaml")
+        self.refused("run", path, "--random", "1", "--pipeline", "p.yaml", "--trace", "p.yaml")
+
     def test_each_other(self):
         path = self.write("relu.kiln", RELU)
         (self.dir / "there").mkdir()

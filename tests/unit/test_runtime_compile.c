@@ -118,6 +118,8 @@ Test(runtime_compile, shapes)
     refuses(open, &options, KILN_ERROR_SHAPE, "expected f32[N,4]");
     shapes[0] = (KilnShape){ "x", 9, { 3, 4 } };
     refuses(open, &options, KILN_ERROR_USAGE, "expected rank 0 to 8, found 9");
+    shapes[0] = (KilnShape){ NULL, 2, { 3, 4 } };
+    refuses(open, &options, KILN_ERROR_USAGE, "shape: expected the name of an input, found NULL");
     shapes[0] = (KilnShape){ "nobody", 2, { 3, 4 } };
     refuses(open, &options, KILN_ERROR_USAGE, "the model has no input nobody");
     shapes[0] = (KilnShape){ "x", 2, { INT64_MAX, 4 } };

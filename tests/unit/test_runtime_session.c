@@ -50,6 +50,8 @@ Test(runtime_session, wrong_inputs)
     expect_error(&error, KILN_ERROR_SHAPE, "expected rank 0 to 8, found 9");
     cr_expect(!kiln_session_bind_input_shaped(session, 0, data, -1, dims, &error));
     expect_error(&error, KILN_ERROR_SHAPE, "expected rank 0 to 8, found -1");
+    cr_expect(!kiln_session_bind_input_shaped(session, 0, data, 1, NULL, &error));
+    expect_error(&error, KILN_ERROR_SHAPE, "input a: expected 1 dims, found NULL");
     cr_expect(!kiln_session_bind_input_shaped(session, 9, data, 1, dims, &error));
     expect_error(&error, KILN_ERROR_USAGE, "input 9: the program has 2");
     cr_expect(!kiln_session_bind_output(session, 0, data, 20, &error));
