@@ -5,6 +5,7 @@
  * axis. */
 #include "backends/cpu/extents.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/look_up.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/typed.h"
 
@@ -157,13 +158,22 @@ typedef struct {
     ((T *)l->to)[i] = ((const T *)l->table)[l->x[i] ^ l->flip]
 
 static void
+look_up_bytes(const LookUp *l, int64_t first, int64_t end)
+{
+    uint8_t table[256];
+    for (int i = 0; i < 256; i++)
+        table[i] = ((const uint8_t *)l->table)[i ^ l->flip];
+    kiln_cpu_look_up_bytes()((uint8_t *)l->to + first, l->x + first, end - first, table);
+}
+
+static void
 look_up(const void *data, int64_t task, int thread)
 {
     (void)thread;
     const LookUp *l = data;
     const int64_t first = task * TASK_ELEMENTS, end = MIN(first + TASK_ELEMENTS, l->n);
     if (l->size == 1)
-        LOOK_UP(uint8_t);
+        look_up_bytes(l, first, end);
     else if (l->size == 2)
         LOOK_UP(uint16_t);
     else if (l->size == 4)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The cpu backend's conversions between f32 and quantized types, and tables: bits of the reference.
  */
+#include "backends/cpu/isa.h"
+#include "backends/cpu/look_up.h"
 #include "cpu_case.h"
 
 static void
@@ -44,20 +46,56 @@ Test(cpu_quantize, tables_of_every_size)
     static const KilnDType tables[] = { KILN_DTYPE_u8, KILN_DTYPE_i16, KILN_DTYPE_f32,
                                         KILN_DTYPE_i64 };
     double table[256];
-    g_autofree double *values = g_new(double, 40000);
+    enum {
+        N = 40013
+    };
+    g_autofree double *values = g_new(double, N);
     for (int i = 0; i < 256; i++)
         table[i] = i * 37 % 251;
-    for (int i = 0; i < 40000; i++)
-        values[i] = i * 31 % 128;
     for (size_t i = 0; i < G_N_ELEMENTS(tables); i++) {
         for (KilnDType x = KILN_DTYPE_i8;; x = KILN_DTYPE_u8) {
+            for (int k = 0; k < N; k++)
+                values[k] = k * 31 % 256 - (x == KILN_DTYPE_i8 ? 128 : 0);
             g_autoptr(RefCase) c = case_new(KILN_INSTR_lookup_table);
-            case_out(c, tables[i], DIMS(40000));
-            case_in(c, x, DIMS(40000), values);
+            case_out(c, tables[i], DIMS(N));
+            case_in(c, x, DIMS(N), values);
             case_in(c, tables[i], DIMS(256), table);
             cpu_agrees(c, (Tolerance){ 0, 0 }, kiln_dtype_name(tables[i]));
             if (x == KILN_DTYPE_u8)
                 break;
+        }
+    }
+}
+
+/* Of every length, with what lies behind untouched, and in place. */
+Test(cpu_quantize, tables_of_bytes_on_every_instruction_set)
+{
+    const struct {
+        KilnCpuLookUp look_up;
+        bool runs;
+    } ways[] = {
+        { kiln_cpu_look_up_portable, true },
+#if defined(__x86_64__)
+        { kiln_cpu_look_up_avx2, kiln_cpu_isa_supported(KILN_CPU_ISA_AVX2) },
+        { kiln_cpu_look_up_avx512, kiln_cpu_isa_supported(KILN_CPU_ISA_AVX512) },
+        { kiln_cpu_look_up_avx512vbmi, __builtin_cpu_supports("avx512vbmi") },
+#endif
+    };
+    enum {
+        MOST = 260
+    };
+    uint8_t table[256], x[MOST], to[MOST + 1];
+    for (int i = 0; i < 256; i++)
+        table[i] = (uint8_t)(i * 37 + 11);
+    for (size_t w = 0; w < G_N_ELEMENTS(ways); w++) {
+        for (int n = 0; ways[w].runs && n <= MOST; n++) {
+            for (int i = 0; i < MOST; i++)
+                to[i] = x[i] = (uint8_t)(i * 29);
+            to[n] = 77;
+            ways[w].look_up(to, n % 2 ? to : x, n, table);
+            for (int i = 0; i < n; i++)
+                cr_assert_eq(to[i], table[x[i]], "way %zu, byte %d of %d", w, i, n);
+            cr_assert_eq(to[n], 77);
         }
     }
 }
