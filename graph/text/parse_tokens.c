@@ -5,6 +5,7 @@
 #include "graph/number.h"
 
 #include <errno.h>
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -204,6 +205,33 @@ parse_nan(KilnParser *parser, KilnFloatText *out)
     return kiln_parse_expect(parser, ')');
 }
 
+/* Digits, at most one point among them, and no exponent: what most numbers of a text are. An
+ * integer of up to 15 digits and a power of ten up to 10^22 are doubles, so that their quotient is
+ * rounded once, as strtod() rounds (Clinger, 1990). False for what is not so. */
+static bool
+short_decimal(const KilnToken *token, double *out)
+{
+    static const double powers[] = { 1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                     1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15 };
+    const char *at = token->start, *end = at + token->length, *point = NULL;
+    const bool negative = *at == '-';
+    int64_t digits = 0;
+    at += negative;
+    if (FLT_EVAL_METHOD != 0 || end - at > (int)G_N_ELEMENTS(powers) || at == end)
+        return false;
+    for (const char *c = at; c < end; c++) {
+        if (*c == '.' && !point && c > at && c + 1 < end)
+            point = c;
+        else if (g_ascii_isdigit(*c))
+            digits = 10 * digits + (*c - '0');
+        else
+            return false;
+    }
+    const double value = (double)digits / powers[point ? end - point - 1 : 0];
+    *out = negative ? -value : value;
+    return point || end - at < (int)G_N_ELEMENTS(powers);
+}
+
 bool
 kiln_parse_float(KilnParser *parser, KilnFloatText *out)
 {
@@ -212,6 +240,10 @@ kiln_parse_float(KilnParser *parser, KilnFloatText *out)
         return parse_nan(parser, out);
     if (kiln_parse_accept_word(parser, "inf")) {
         out->value = INFINITY;
+        return true;
+    }
+    if (parser->token.kind == KILN_TOKEN_NUMBER && short_decimal(&parser->token, &out->value)) {
+        kiln_parse_advance(parser);
         return true;
     }
     char text[NUMBER_LENGTH], *end;
