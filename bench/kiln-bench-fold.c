@@ -14,6 +14,7 @@
 #include "passes/manager.h"
 #include "runtime/internal.h"
 
+#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -400,6 +401,7 @@ main(int argc, char **argv)
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GError) error = NULL;
+    setlocale(LC_CTYPE, ""); /* what --help is written in */
     g_autoptr(GOptionContext) context = g_option_context_new(NULL);
     g_option_context_add_main_entries(context, entries, NULL);
     bool good =

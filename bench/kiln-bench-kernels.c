@@ -14,6 +14,7 @@
 #include "bench/bench_stats.h"
 #include "graph/alloc.h"
 
+#include <locale.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -331,6 +332,7 @@ main(int argc, char **argv)
           "FILE.cases…" },
         G_OPTION_ENTRY_NULL,
     };
+    setlocale(LC_CTYPE, ""); /* what --help is written in */
     g_autoptr(GOptionContext) context = g_option_context_new(NULL);
     g_option_context_set_summary(context, "Measures kernels of the cpu backend, a problem a line.");
     g_autofree char *details = g_strconcat(bench_case_format, "\n\n", description, NULL);

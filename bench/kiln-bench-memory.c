@@ -9,6 +9,7 @@
 #include "runtime/file.h"
 
 #include <glib/gstdio.h>
+#include <locale.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -143,6 +144,7 @@ main(int argc, char **argv)
           "Write the plans here: the same columns, and offset", "DIR" },
         G_OPTION_ENTRY_NULL,
     };
+    setlocale(LC_CTYPE, ""); /* what --help is written in */
     g_autoptr(GOptionContext) context = g_option_context_new("FILE.csv…");
     g_option_context_set_summary(
         context, "Places buffers of MiniMalloc's CSV format: id,lower,upper,size, half-open.");

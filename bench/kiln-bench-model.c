@@ -11,6 +11,7 @@
 #include "runtime/program_file.h"
 #include "runtime/tensor_file.h"
 
+#include <locale.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -378,6 +379,7 @@ main(int argc, char **argv)
         { G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options.models, NULL, "MODEL…" },
         G_OPTION_ENTRY_NULL,
     };
+    setlocale(LC_CTYPE, ""); /* what --help is written in */
     g_autoptr(GOptionContext) context = g_option_context_new(NULL);
     g_option_context_set_summary(context, "Measures latency, compile time and memory of models.");
     g_option_context_add_main_entries(context, entries, NULL);

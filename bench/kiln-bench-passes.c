@@ -14,6 +14,7 @@
 #include "passes/manager.h"
 #include "runtime/internal.h"
 
+#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -627,6 +628,7 @@ main(int argc, char **argv)
           "Write Google Benchmark's JSON here; - is standard output", "F" },
         G_OPTION_ENTRY_NULL,
     };
+    setlocale(LC_CTYPE, ""); /* what --help is written in */
     g_autoptr(GOptionContext) context = g_option_context_new(NULL);
     g_option_context_set_summary(
         context, "Measures passes on synthetic graphs, and how their time grows with the graph.");

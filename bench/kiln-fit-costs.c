@@ -13,6 +13,7 @@
 #include "graph/error.h"
 #include "runtime/file.h"
 
+#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 
@@ -551,6 +552,7 @@ main(int argc, char **argv)
           "Measure each shape for at least S seconds in each way (default 0.05)", "S" },
         G_OPTION_ENTRY_NULL,
     };
+    setlocale(LC_CTYPE, ""); /* what --help is written in */
     g_autoptr(GOptionContext) context = g_option_context_new(NULL);
     g_option_context_set_summary(context, "Fits the models by which algorithms, and what is left "
                                           "to a vendor, are chosen to this CPU.");

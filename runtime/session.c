@@ -353,6 +353,9 @@ check_address(const char *kind, const KilnTensorInfo *info, const void *data, in
     size_t unit = MAX(kiln_dtype_size(info->dtype), (size_t)1);
     if (data ? (uintptr_t)data % unit == 0 : bytes == 0)
         return TRUE;
+    if (!data)
+        return kiln_throw(error, KILN_ERROR_USAGE, "%s %s: expected an address, found NULL", kind,
+                          info->name);
     return kiln_throw(error, KILN_ERROR_USAGE,
                       "%s %s: expected an address aligned to %zu bytes, found %p", kind, info->name,
                       unit, data);

@@ -101,10 +101,24 @@ take_as(KilnTensor *tensor, KilnDType dtype)
         tensor->type.dtype = KILN_DTYPE_bf16;
 }
 
+/* A file that nothing reads is taken for a mistake: of the case, or of what was made of its model.
+ */
+static gboolean
+check_count(const char *dir, const char *kind, unsigned n, GError **error)
+{
+    g_autofree char *file = g_strdup_printf("%s/%s_%u.pb", dir, kind, n);
+    return !g_file_test(file, G_FILE_TEST_EXISTS) ||
+           kiln_throw(error, KILN_ERROR_FORMAT, "expected %u %s%s, as the model has, found %s", n,
+                      kind, n == 1 ? "" : "s", file);
+}
+
 static gboolean
 run_data_set(KilnExecution *execution, const char *dir, double rtol, double atol,
              CaseResult *result, GError **error)
 {
+    if (!check_count(dir, "input", execution->program->inputs.n, error) ||
+        !check_count(dir, "output", execution->program->outputs.n, error))
+        return FALSE;
     for (unsigned i = 0; i < execution->program->inputs.n; i++) {
         g_autoptr(KilnTensor) tensor = load_numbered(dir, "input", i, error);
         take_as(tensor, execution->program->inputs.info[i].dtype);

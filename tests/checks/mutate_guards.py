@@ -24,6 +24,8 @@ def run_goldens(binary, **settings):
     """Whether goldens pass under these settings. A crash is no passing."""
     environment = {name: value for name, value in os.environ.items() if name not in ("KILN_UPDATE", "KILN_GOLDEN")}
     done = subprocess.run([binary], env={**environment, **settings}, capture_output=True, check=False)
+    if b"no case of this name" in done.stderr:
+        sys.exit(f"{settings}: there are no such goldens")
     return done.returncode == 0
 
 

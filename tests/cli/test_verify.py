@@ -69,14 +69,19 @@ class Verify(CliTest):
         self.write("c/g_dtype/test_data_set_0/input_0.pb", onnx.tensor("x", onnx.DOUBLE, (3,), bytes(24)))
         self.case("c/h_shape")
         self.write("c/h_shape/test_data_set_0/input_0.pb", onnx.float_tensor("x", (4,), (1, 2, 3, 4)))
+        for kind in ("input", "output"):
+            self.case(f"c/i_more_{kind}s")
+            self.write(f"c/i_more_{kind}s/test_data_set_0/{kind}_1.pb", onnx.float_tensor("x", (3,), (0, 0, 0)))
         lines = self.lines("c", status=FAILED)
         for line, pattern in zip(lines, (
                 r"FAIL a_model: c/a_model/model\.onnx: ", r"FAIL b_set: c/b_set: expected test_data_set_0, found none",
                 r"FAIL c_input: \S+input_0\.pb: cannot be read: No such file", r"FAIL d_output: output y: \S*output_0\.pb: cannot be read",
                 r"FAIL e_tolerance: \S+data\.json: ", r"PASS f_good$", r"FAIL g_dtype: input x: expected f32, found f64\[3\]",
-                r"FAIL h_shape: input x: expected f32\[3\], found f32\[4\]", r"1 passed, 7 failed, 0 skipped$")):
+                r"FAIL h_shape: input x: expected f32\[3\], found f32\[4\]",
+                r"FAIL i_more_inputs: expected 1 input, as the model has, found \S+/input_1\.pb",
+                r"FAIL i_more_outputs: expected 1 output, as the model has, found \S+/output_1\.pb", r"1 passed, 9 failed, 0 skipped$")):
             self.assertRegex(line, "^" + pattern)
-        self.assertEqual(len(lines), 9)
+        self.assertEqual(len(lines), 11)
 
     def test_names_are_paths_in_order(self):
         for name in ("b/two", "a/z", "b/one", "a/b/c"):

@@ -82,6 +82,18 @@ ParameterizedTestParameters(golden, folder)
     return cr_make_param_array(char *, names, n_names, free_names);
 }
 
+Test(golden, chosen)
+{
+    g_autoptr(GPtrArray) folders = list(root);
+    guint n = 0;
+    for (guint i = 0; i < folders->len; i++) {
+        g_autoptr(GPtrArray) files = cases(g_ptr_array_index(folders, i));
+        n += files->len;
+    }
+    const char *only = g_getenv("KILN_GOLDEN");
+    cr_assert_gt(n, 0, "%s: no case of this name", only ? only : root);
+}
+
 static FILE *
 open_notes(const char *folder)
 {

@@ -42,7 +42,7 @@ Test(runtime_session, wrong_inputs)
     cr_expect(!kiln_session_bind_input(session, 0, (char *)data + 1, 16, &error));
     expect_error(&error, KILN_ERROR_USAGE, "input a: expected an address aligned to 4 bytes");
     cr_expect(!kiln_session_bind_input(session, 0, NULL, 16, &error));
-    expect_error(&error, KILN_ERROR_USAGE, "input a: expected an address");
+    expect_error(&error, KILN_ERROR_USAGE, "input a: expected an address, found NULL");
     const int64_t dims[] = { 2, 2, 1, 1, 1, 1, 1, 1, 1 };
     cr_expect(!kiln_session_bind_input_shaped(session, 0, data, 2, dims, &error));
     expect_error(&error, KILN_ERROR_SHAPE, "input a: expected f32[4], found f32[2,2]");
