@@ -74,6 +74,7 @@ kiln_parser_clear(KilnParser *parser)
 {
     g_clear_pointer(&parser->module, kiln_module_free);
     g_clear_pointer(&parser->files, g_hash_table_unref);
+    g_clear_pointer(&parser->lists, g_hash_table_unref);
     g_clear_pointer(&parser->lines, g_hash_table_unref);
     g_clear_pointer(&parser->declared, g_ptr_array_unref);
     g_clear_pointer(&parser->bodies, g_array_unref);

@@ -33,6 +33,7 @@ typedef struct {
     GHashTable *files;   /* path → GBytes of the mapped file */
     KilnBlock fold;      /* what stands behind the word `fold`, */
     bool has_fold;       /* where there is such a block */
+    GHashTable *lists;   /* of parse_types.c: quantizations that were read; NULL: none */
     GHashTable *lines;   /* KilnNode* → its line, for the verifier's errors */
     GPtrArray *declared; /* KilnDeclaration* with a body, and beside it the KilnBlock of each */
     GArray *bodies;

@@ -67,9 +67,73 @@ parse_zero_point(KilnParser *parser, int32_t *out)
     return true;
 }
 
-/* `[s, s, …],[z, z, …]` */
+/* Lists of a quantization that were read, `[s,s,…],[z,z,…]`, by their text, which is on one line
+ * and has a parenthesis behind it. A program states those of each weight twice, and they are what
+ * most of its text consists of. */
+typedef struct {
+    const char *text;
+    size_t length;
+    KilnQuant quant;
+} QuantLists;
+
+enum {
+    HASHED = 64, /* of the begin and of the end */
+};
+
+static guint
+lists_hash(gconstpointer key)
+{
+    const QuantLists *lists = key;
+    guint hash = (guint)lists->length;
+    for (size_t i = 0; i < MIN(lists->length, HASHED); i++)
+        hash = 33 * hash + (guint)(lists->text[i] + 7 * lists->text[lists->length - 1 - i]);
+    return hash;
+}
+
+static gboolean
+lists_equal(gconstpointer a, gconstpointer b)
+{
+    const QuantLists *x = a, *y = b;
+    return x->length == y->length && memcmp(x->text, y->text, x->length) == 0;
+}
+
+/* True where they begin at the current token and have been read before, which need not be done
+ * again. */
 static bool
-parse_quant_lists(KilnParser *parser, GArray *scales, GArray *zero_points)
+repeat_lists(KilnParser *parser, KilnQuant *quant)
+{
+    KilnLexer *lexer = &parser->lexer;
+    QuantLists key = { .text = parser->token.start };
+    const char *end = memchr(lexer->at, ')', (size_t)(lexer->end - lexer->at));
+    key.length = end ? (size_t)(end - key.text) : 0;
+    const QuantLists *known =
+        parser->lists && end ? g_hash_table_lookup(parser->lists, &key) : NULL;
+    if (!known)
+        return false;
+    quant->n = known->quant.n;
+    quant->scales = known->quant.scales;
+    quant->zero_points = known->quant.zero_points;
+    lexer->column += (uint32_t)(end - lexer->at);
+    lexer->at = end;
+    kiln_parse_advance(parser);
+    return true;
+}
+
+static void
+keep_lists(KilnParser *parser, const char *text, const char *end, const KilnQuant *quant)
+{
+    const size_t length = (size_t)(end - text);
+    if (end == parser->lexer.end || *end != ')' || memchr(text, '\n', length))
+        return;
+    if (!parser->lists)
+        parser->lists = g_hash_table_new_full(lists_hash, lists_equal, g_free, NULL);
+    const QuantLists lists = { text, length, *quant };
+    g_hash_table_add(parser->lists, g_memdup2(&lists, sizeof lists));
+}
+
+/* `[s, s, …],[z, z, …]`, up to the last bracket. */
+static bool
+parse_lists(KilnParser *parser, GArray *scales, GArray *zero_points)
 {
     if (!kiln_parse_expect(parser, '['))
         return false;
@@ -88,7 +152,33 @@ parse_quant_lists(KilnParser *parser, GArray *scales, GArray *zero_points)
             return false;
         g_array_append_val(zero_points, zero_point);
     } while (kiln_parse_accept(parser, ','));
-    return kiln_parse_expect(parser, ']');
+    return kiln_parse_at(parser, ']') || kiln_parse_expect(parser, ']');
+}
+
+/* @at: where the quantization begins. */
+static bool
+parse_quant_lists(KilnParser *parser, const KilnToken *at, KilnQuant *quant)
+{
+    if (repeat_lists(parser, quant))
+        return true;
+    g_autoptr(GArray) scales = g_array_new(FALSE, FALSE, sizeof(float));
+    g_autoptr(GArray) zero_points = g_array_new(FALSE, FALSE, sizeof(int32_t));
+    const char *text = parser->token.start;
+    if (!parse_lists(parser, scales, zero_points))
+        return false;
+    const char *end = parser->lexer.at;
+    kiln_parse_advance(parser);
+    if (scales->len != zero_points->len)
+        return kiln_parse_throw_at(parser, at, KILN_ERROR_PARSE,
+                                   "expected as many zero points as scales (%u), found %u",
+                                   scales->len, zero_points->len);
+    KilnArena *arena = parser->module->arena;
+    quant->n = scales->len;
+    quant->scales = kiln_arena_copy(arena, scales->data, scales->len * sizeof(float));
+    quant->zero_points =
+        kiln_arena_copy(arena, zero_points->data, zero_points->len * sizeof(int32_t));
+    keep_lists(parser, text, end, quant);
+    return true;
 }
 
 static bool
@@ -99,27 +189,16 @@ parse_quant_axis(KilnParser *parser, const KilnType *type, const KilnToken *at, 
         !kiln_parse_expect(parser, ','))
         return false;
     quant->axis = (int)axis;
-    g_autoptr(GArray) scales = g_array_new(FALSE, FALSE, sizeof(float));
-    g_autoptr(GArray) zero_points = g_array_new(FALSE, FALSE, sizeof(int32_t));
-    if (!parse_quant_lists(parser, scales, zero_points))
+    if (!parse_quant_lists(parser, at, quant))
         return false;
-    if (scales->len != zero_points->len)
-        return kiln_parse_throw_at(parser, at, KILN_ERROR_PARSE,
-                                   "expected as many zero points as scales (%u), found %u",
-                                   scales->len, zero_points->len);
     if (type->rank >= 0 && axis >= type->rank)
         return kiln_parse_throw_at(parser, at, KILN_ERROR_PARSE,
                                    "expected an axis below the rank %d, found %d", type->rank,
                                    quant->axis);
-    if (type->rank >= 0 && type->dims[axis] >= 0 && type->dims[axis] != scales->len)
+    if (type->rank >= 0 && type->dims[axis] >= 0 && type->dims[axis] != quant->n)
         return kiln_parse_throw_at(parser, at, KILN_ERROR_PARSE,
-                                   "expected %" G_GINT64_FORMAT " scales, found %u",
-                                   type->dims[axis], scales->len);
-    KilnArena *arena = parser->module->arena;
-    quant->n = scales->len;
-    quant->scales = kiln_arena_copy(arena, scales->data, scales->len * sizeof(float));
-    quant->zero_points =
-        kiln_arena_copy(arena, zero_points->data, zero_points->len * sizeof(int32_t));
+                                   "expected %" G_GINT64_FORMAT " scales, found %" G_GINT64_FORMAT,
+                                   type->dims[axis], (int64_t)quant->n);
     return true;
 }
 

@@ -84,6 +84,16 @@ Test(text, hand_written_text_is_normalised)
           "  @h = [0.1, 1] : f16[2]\n"
           "  @n = [nan] : f32[1]\n"
           "}\n" },
+        /* Lists of quantizations that begin and end alike, once more, and in lines of their own. */
+        { "graph @q(%a: i8[3] q(axis=0,[1,2,3],[4,5,6]), %b: i8[3] q(axis=0,[1,2,3],[4,5,6]), "
+          "%c: u8[1,3] q(axis=1,[1,2,3],[4,5,6]),%d: i8[3] q(axis=0,[1,7,3],[4,5,6]),\n"
+          "%e: i8[3] q(axis=0,[1,\n2,3],[4,5,6]), %f: i8[3] q(axis=0,[1,\n2,3],[4,5,6])) "
+          "{ return }",
+          "graph @q(%a: i8[3] q(axis=0,[1,2,3],[4,5,6]), %b: i8[3] q(axis=0,[1,2,3],[4,5,6]), "
+          "%c: u8[1,3] q(axis=1,[1,2,3],[4,5,6]), %d: i8[3] q(axis=0,[1,7,3],[4,5,6]), "
+          "%e: i8[3] q(axis=0,[1,2,3],[4,5,6]), %f: i8[3] q(axis=0,[1,2,3],[4,5,6])) {\n"
+          "  return\n"
+          "}\n" },
     };
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(KilnModule) module = parse(cases[i][0], "hand.kiln");
@@ -292,6 +302,10 @@ static const struct {
     { "graph @f(%x: i8[2] q(axis=0,[1],[0])) { return }", "1:21: expected 2 scales, found 1" },
     { "graph @f(%x: i8[2] q(axis=0,[1,1],[0])) { return }", "1:21: expected as many zero points "
                                                             "as scales (2), found 1" },
+    { "graph @f(%x: i8[2] q(axis=0,[1,1],[0,0]), %y: i8[3] q(axis=0,[1,1],[0,0])) { return }",
+      "1:54: expected 3 scales, found 2" },
+    { "graph @f(%x: i8[2] q(axis=0,[1,1],[0,0]), %y: i8[2] q(axis=0,[1,1],[0,0]), z) { return }",
+      "1:76: expected a %name, found 'z'" },
     { "graph @f(%x: f32[] constant=never) { return }", "1:29: expected 'compile' or 'run', "
                                                        "found 'never'" },
     { "graph @f(%x: f32[] in [4,0)) { return }", "1:26: expected a domain whose end is not "
