@@ -142,10 +142,15 @@ try_function(uint64_t seed)
     return changed;
 }
 
+/* Seeds that have found something: 29149, orders that a second run made better. */
+static const uint64_t found[] = { 29149 };
+
 Test(ir_random, passes_in_any_order)
 {
     unsigned changed = 0, n = g_getenv("KILN_TEST_LONG") ? FUNCTIONS_LONG : FUNCTIONS;
     for (uint64_t seed = 1; seed <= n; seed++)
         changed += try_function(seed);
+    for (size_t i = 0; i < G_N_ELEMENTS(found); i++)
+        try_function(found[i]);
     cr_expect_gt(changed, 3 * n, "functions are hardly changed: %u times", changed);
 }
