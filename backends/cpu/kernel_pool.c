@@ -12,6 +12,7 @@
 #include "backends/cpu/extents.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/pool.h"
 #include "backends/cpu/reduce.h"
 #include "backends/cpu/rows.h"
 
@@ -24,57 +25,10 @@ enum {
     TAPS = 16,  /* of windows at most, of which a row has less than a vector: others are worth it */
 };
 
-/* Dims that are missing stand in front, with extent 1. */
-typedef struct {
-    int64_t in[3], out[3], kernel[3], stride[3], dilation[3], pad[3], pad_end[3];
-    int64_t planes, channels;
-    int64_t in_image, out_image; /* floats from one image to the next */
-    bool average, count_padding;
-} Pool;
-
-/* The four lists that both instructions have. */
-typedef struct {
-    KilnInts dilations, kernel_shape, pads, strides;
-} Lists;
-
-static Pool
-pool_of(const KilnInstr *instr)
-{
-    const KilnType *out = cpu_type(instr, 0), *in = cpu_type(instr, 1);
-    Pool p = { .planes = in->dims[0] * in->dims[1],
-               .channels = in->dims[1],
-               .in_image = kiln_cpu_pitch(instr, 1, in->dims[0]),
-               .out_image = kiln_cpu_pitch(instr, 0, in->dims[0]),
-               .average = instr->kind != KILN_INSTR_max_pool };
-    Lists l;
-    if (p.average) {
-        const KilnInstrAttrs_average_pool *a = kiln_instr_attrs(instr, average_pool);
-        l = (Lists){ a->dilations, a->kernel_shape, a->pads, a->strides };
-        p.count_padding = a->count_include_pad;
-    } else {
-        const KilnInstrAttrs_max_pool *a = kiln_instr_attrs(instr, max_pool);
-        l = (Lists){ a->dilations, a->kernel_shape, a->pads, a->strides };
-    }
-    const int spatial = in->rank - 2;
-    for (int d = 0; d < 3; d++) {
-        const int from = d - (3 - spatial);
-        const uint32_t i = (uint32_t)from;
-        p.in[d] = from < 0 ? 1 : in->dims[from + 2];
-        p.out[d] = from < 0 ? 1 : out->dims[from + 2];
-        p.kernel[d] = from < 0 ? 1 : kiln_ints_at(l.kernel_shape, i, 1);
-        /* Steps that nothing takes may be as long as they like. */
-        p.stride[d] = p.out[d] < 2 ? 1 : kiln_ints_at(l.strides, i, 1);
-        p.dilation[d] = p.kernel[d] < 2 ? 1 : kiln_ints_at(l.dilations, i, 1);
-        p.pad[d] = from < 0 ? 0 : kiln_ints_at(l.pads, i, 0);
-        p.pad_end[d] = from < 0 ? 0 : kiln_ints_at(l.pads, i + (uint32_t)spatial, 0);
-    }
-    return p;
-}
-
 /* How many of the taps of window @at of dim @d lie inside, or where padding counts in it too. What
    lies behind the padding (windows that hang over, by ceil_mode) never counts. */
 static int64_t
-count_taps(const Pool *p, int d, int64_t at)
+count_taps(const KilnCpuPool *p, int d, int64_t at)
 {
     int64_t count = 0;
     for (int64_t k = 0; k < p->kernel[d]; k++) {
@@ -86,7 +40,7 @@ count_taps(const Pool *p, int d, int64_t at)
 
 /* Floats of a folded row: what all windows and those that are read beside them reach. */
 static int64_t
-row_floats(const Pool *p)
+row_floats(const KilnCpuPool *p)
 {
     const int64_t reach = (p->out[2] + SLACK) * p->stride[2] + p->kernel[2] * p->dilation[2];
     const int64_t row = MAX(reach, p->pad[2] + p->in[2]);
@@ -95,14 +49,14 @@ row_floats(const Pool *p)
 
 /* What changes no sum and no maximum, and no sign of a zero. */
 static float
-neutral(const Pool *p)
+neutral(const KilnCpuPool *p)
 {
     return p->average ? -0.0f : -INFINITY;
 }
 
 /* True where window @q of a row covers only padding. */
 static bool
-is_empty(const Pool *p, int64_t q)
+is_empty(const KilnCpuPool *p, int64_t q)
 {
     for (int64_t k = 0; k < p->kernel[2]; k++) {
         const int64_t at = q * p->stride[2] - p->pad[2] + k * p->dilation[2];
@@ -113,7 +67,7 @@ is_empty(const Pool *p, int64_t q)
 }
 
 typedef struct {
-    Pool p;
+    KilnCpuPool p;
     const KilnCpuReducers *reducers;
     KilnCpuBinaryRow fold;
     const float *in;
@@ -131,7 +85,7 @@ typedef struct {
 static void
 fold_rows(const Run *r, const float *plane, const int64_t at[2], float *row)
 {
-    const Pool *p = &r->p;
+    const KilnCpuPool *p = &r->p;
     bool first = true;
     for (int64_t k = 0; k < p->kernel[0] * p->kernel[1]; k++) {
         const int64_t z = at[0] * p->stride[0] - p->pad[0] + k / p->kernel[1] * p->dilation[0];
@@ -156,7 +110,7 @@ typedef struct {
 } Rows;
 
 static Rows
-rows_inside(const Pool *p, const float *plane, int64_t y)
+rows_inside(const KilnCpuPool *p, const float *plane, int64_t y)
 {
     const int64_t top = y * p->stride[1] - p->pad[1];
     int64_t first = 0, end = p->kernel[1];
@@ -180,7 +134,7 @@ larger(float best, float x)
 static float
 window_at(const Run *r, const Rows *rows, int64_t q, float count)
 {
-    const Pool *p = &r->p;
+    const KilnCpuPool *p = &r->p;
     float y = neutral(p);
     for (int64_t k = 0; k < p->kernel[2]; k++) {
         const int64_t at = q * p->stride[2] - p->pad[2] + k * p->dilation[2];
@@ -209,7 +163,7 @@ pool_windows(const Run *r, const KilnCpuWindows *w)
 static void
 pool_lines(const Run *r, Rows rows, const float *image_end, int64_t lines, float count, float *out)
 {
-    const Pool *p = &r->p;
+    const KilnCpuPool *p = &r->p;
     for (int64_t q = 0; rows.n == 0 && q < p->out[2]; q++)
         out[q] = p->average ? 0 : -INFINITY;
     if (rows.n == 0)
@@ -244,7 +198,7 @@ pool_lines(const Run *r, Rows rows, const float *image_end, int64_t lines, float
 static int64_t
 lines_inside(const Run *r, Rows rows, const float *image_end, int64_t y, int64_t end)
 {
-    const Pool *p = &r->p;
+    const KilnCpuPool *p = &r->p;
     const int64_t room = image_end - rows.x - (rows.n - 1) * rows.pitch - r->reach;
     if (y < r->top || y >= r->bottom || rows.n == 0 || room < 0)
         return 1;
@@ -256,7 +210,7 @@ static void
 pool_folded(const Run *r, const float *plane, const int64_t at[2], float count, float *row,
             float *out)
 {
-    const Pool *p = &r->p;
+    const KilnCpuPool *p = &r->p;
     fold_rows(r, plane, at, row + p->pad[2]);
     KilnCpuWindows w = { .out = out,
                          .x = row,
@@ -276,7 +230,7 @@ pool_folded(const Run *r, const float *plane, const int64_t at[2], float count, 
 static int64_t
 pool_plane(const Run *r, int64_t number, int64_t first, int64_t n, float *row)
 {
-    const Pool *p = &r->p;
+    const KilnCpuPool *p = &r->p;
     const int64_t per_plane = p->out[0] * p->out[1], end = MIN(first + n, per_plane);
     const int64_t image = number / p->channels, channel = number % p->channels;
     const int64_t plane_in = p->in[0] * p->in[1] * p->in[2];
@@ -304,7 +258,7 @@ static void
 run_task(const void *data, int64_t task, int thread)
 {
     const Run *r = data;
-    const Pool *p = &r->p;
+    const KilnCpuPool *p = &r->p;
     const int64_t per_plane = p->out[0] * p->out[1];
     const int64_t end = MIN((task + 1) * r->bundle, p->planes * per_plane);
     float *row = r->rows + thread * r->row;
@@ -316,7 +270,7 @@ run_task(const void *data, int64_t task, int thread)
 
 /* How many windows end in the first @length positions of dim @d. */
 static int64_t
-windows_within(const Pool *p, int d, int64_t length)
+windows_within(const KilnCpuPool *p, int d, int64_t length)
 {
     const int64_t reach = (p->kernel[d] - 1) * p->dilation[d] + 1 - p->pad[d];
     return MIN(p->out[d], (length - reach + p->stride[d]) / p->stride[d]);
@@ -328,7 +282,7 @@ windows_within(const Pool *p, int d, int64_t length)
 static void
 find_inside(Run *r)
 {
-    const Pool *p = &r->p;
+    const KilnCpuPool *p = &r->p;
     const int64_t first = ceil_div(p->pad[2], p->stride[2]);
     const int64_t safe_end = windows_within(p, 2, p->in[2] - (p->stride[2] - 1));
     const int64_t end = windows_within(p, 2, p->in[2]);
@@ -357,14 +311,14 @@ kiln_cpu_pool_supports(const KilnInstr *instr)
     const int rank = cpu_type(instr, 1)->rank;
     if (rank < 3 || rank > 5 || !cpu_all_plain(instr, KILN_DTYPE_f32) || cpu_type(instr, 2))
         return false;
-    Pool p = pool_of(instr);
+    KilnCpuPool p = kiln_cpu_pool_of(instr);
     return p.kernel[0] > 0 && p.kernel[1] > 0 && p.kernel[2] > 0 && p.pad[2] >= 0;
 }
 
 size_t
 kiln_cpu_pool_scratch(const KilnInstr *instr, int threads)
 {
-    Pool p = pool_of(instr);
+    KilnCpuPool p = kiln_cpu_pool_of(instr);
     const int64_t counts = round_up(p.out[2], KILN_CPU_LINE_FLOATS);
     return (size_t)(row_floats(&p) * threads + counts) * sizeof(float);
 }
@@ -372,7 +326,7 @@ kiln_cpu_pool_scratch(const KilnInstr *instr, int threads)
 double
 kiln_cpu_pool_cost(const KilnInstr *instr)
 {
-    Pool p = pool_of(instr);
+    KilnCpuPool p = kiln_cpu_pool_of(instr);
     KilnCpuPoolShape shape = { .planes = p.planes };
     memcpy(shape.in, p.in, sizeof shape.in);
     memcpy(shape.out, p.out, sizeof shape.out);
@@ -387,12 +341,12 @@ kiln_cpu_pool_cost(const KilnInstr *instr)
 const char *
 kiln_cpu_pool(const KilnKernelArgs *args)
 {
-    Run r = { .p = pool_of(args->instr),
+    Run r = { .p = kiln_cpu_pool_of(args->instr),
               .reducers = kiln_cpu_reducers(KILN_CPU_ISA_AUTO),
               .in = args->data[1],
               .out = args->data[0],
               .counts = args->scratch };
-    const Pool *p = &r.p;
+    const KilnCpuPool *p = &r.p;
     const int64_t rows = p->planes * p->out[0] * p->out[1];
     const KilnCpuBinary fold = p->average ? KILN_CPU_BINARY_add : KILN_CPU_BINARY_max;
     r.fold = kiln_cpu_rows(KILN_CPU_ISA_AUTO)->binary[fold][KILN_CPU_NONE_FIXED];

@@ -53,7 +53,7 @@ static const PoolCase pools[] = {
 };
 
 static RefCase *
-pool_case(KilnInstrKind kind, const PoolCase *p)
+pool_case(KilnInstrKind kind, KilnDType dtype, const PoolCase *p)
 {
     RefCase *c = case_new(kind);
     const int n = p->in.rank - 2;
@@ -63,8 +63,9 @@ pool_case(KilnInstrKind kind, const PoolCase *p)
         dims[d + 2] = (p->in.dims[d + 2] + p->pads[d] + p->pads[d + n] - reach) / p->stride[d] + 1 +
                       (d == n - 1 ? p->more : 0);
     }
-    case_out(c, KILN_DTYPE_f32, p->in.rank, dims);
-    cpu_in(c, p->in.rank, p->in.dims);
+    case_out(c, dtype, p->in.rank, dims);
+    case_in(c, dtype, p->in.rank, p->in.dims, NULL);
+    cpu_fill(c, 1, 2);
     KilnInstrAttrs_max_pool *attrs = CASE_ATTRS(c, max_pool);
     KilnInts lists[] = { kiln_ints_make(c->arena, p->dilation, (uint32_t)n),
                          kiln_ints_make(c->arena, p->kernel, (uint32_t)n),
@@ -88,7 +89,7 @@ Test(cpu_pool, max_pool)
 {
     for (size_t i = 0; i < G_N_ELEMENTS(pools); i++) {
         g_autofree char *what = g_strdup_printf("case %d", (int)i);
-        g_autoptr(RefCase) c = pool_case(KILN_INSTR_max_pool, &pools[i]);
+        g_autoptr(RefCase) c = pool_case(KILN_INSTR_max_pool, KILN_DTYPE_f32, &pools[i]);
         cpu_agrees(c, exact, what);
         if (pools[i].in.dims[0] == 0)
             continue;
@@ -97,11 +98,33 @@ Test(cpu_pool, max_pool)
     }
 }
 
+/* Plain bytes, and quantized ones of which operand and result have the same parameters. */
+Test(cpu_pool, max_pool_of_bytes)
+{
+    static const KilnDType dtypes[] = { KILN_DTYPE_i8, KILN_DTYPE_u8 };
+    const KilnQuant quants[] = { { -1, 1, (float[]){ 0.5f }, (int32_t[]){ 3 } },
+                                 { -1, 1, (float[]){ 0.5f }, (int32_t[]){ 3 } },
+                                 { -1, 1, (float[]){ 0.5f }, (int32_t[]){ 4 } } };
+    Random r = { 7 };
+    for (size_t i = 0; i < 2 * G_N_ELEMENTS(pools); i++) {
+        g_autofree char *what = g_strdup_printf("case %d", (int)i);
+        g_autoptr(RefCase) c = pool_case(KILN_INSTR_max_pool, dtypes[i % 2], &pools[i / 2]);
+        for (int64_t k = 0; k < kiln_type_elements(&c->buffers[1].type); k++)
+            ((uint8_t *)c->data[1])[k] = (uint8_t)below(&r, 256);
+        cpu_agrees(c, exact, what);
+        c->buffers[0].type.quant = &quants[0];
+        c->buffers[1].type.quant = &quants[1];
+        cpu_agrees(c, exact, what);
+        c->buffers[1].type.quant = &quants[2];
+        cr_expect_null(kiln_target_find(kiln_cpu_target(), &c->instr));
+    }
+}
+
 Test(cpu_pool, average_pool)
 {
     for (size_t i = 0; i < 2 * G_N_ELEMENTS(pools); i++) {
         g_autofree char *what = g_strdup_printf("case %d", (int)i);
-        g_autoptr(RefCase) c = pool_case(KILN_INSTR_average_pool, &pools[i / 2]);
+        g_autoptr(RefCase) c = pool_case(KILN_INSTR_average_pool, KILN_DTYPE_f32, &pools[i / 2]);
         CASE_ATTRS(c, average_pool)->count_include_pad = i % 2;
         cpu_agrees(c, rounded, what);
     }
@@ -111,7 +134,7 @@ Test(cpu_pool, average_pool)
 Test(cpu_pool, average_pool_of_zeros)
 {
     for (size_t i = 0; i < 4 * G_N_ELEMENTS(pools); i++) {
-        g_autoptr(RefCase) c = pool_case(KILN_INSTR_average_pool, &pools[i / 4]);
+        g_autoptr(RefCase) c = pool_case(KILN_INSTR_average_pool, KILN_DTYPE_f32, &pools[i / 4]);
         void *out[CASE_MAX_OPERANDS] = { NULL };
         float *x = c->data[1];
         CASE_ATTRS(c, average_pool)->count_include_pad = i % 2;
