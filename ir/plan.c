@@ -22,8 +22,9 @@ enum {
     NEIGHBOUR_WORK = 16,
     /* Up to so many buffers, or so many per buffer that lives at once, walking all that are placed
        beats asking the index. */
-    LIST_MAX = 4096,
+    LIST_MAX = 1024,
     LIST_MAX_PER_ALIVE = 64,
+    FEW = 32,
     /* Of the work of exact search, what goes to the bound, and what to each capacity above it. */
     BOUND_PERCENT = 60,
     STEP_PERCENT = 15,
@@ -138,6 +139,24 @@ find_gap(const GArray *neighbours, int64_t size, bool best_fit)
     return best >= 0 ? best : top;
 }
 
+/* Most lives have a few neighbours, which need no call for each comparison. */
+static void
+sort_neighbours(GArray *neighbours)
+{
+    if (neighbours->len > FEW) {
+        g_array_sort(neighbours, by_offset);
+        return;
+    }
+    KilnLife **lives = (KilnLife **)(void *)neighbours->data;
+    for (guint i = 1; i < neighbours->len; i++) {
+        KilnLife *life = lives[i];
+        guint k = i;
+        for (; k > 0 && lives[k - 1]->offset > life->offset; k--)
+            lives[k] = lives[k - 1];
+        lives[k] = life;
+    }
+}
+
 /* Fills neighbours with what is placed and alive with @life, in order of offset. */
 static void
 find_neighbours(Planner *planner, const KilnLife *life)
@@ -145,7 +164,7 @@ find_neighbours(Planner *planner, const KilnLife *life)
     g_array_set_size(planner->neighbours, 0);
     if (planner->uses_index) {
         index_collect(planner, 1, 0, planner->index.n_leaves, life);
-        g_array_sort(planner->neighbours, by_offset);
+        sort_neighbours(planner->neighbours);
         return;
     }
     planner->work += planner->placed->len;
