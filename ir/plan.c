@@ -251,17 +251,12 @@ key_pressure(const Planner *planner, uint32_t i)
     return planner->pressure[i];
 }
 
-/* The portfolio, in the order in which it is tried. */
+/* The portfolio, in the order in which it is tried, each by first fit and then by best fit. */
 static const struct {
     KeyFn primary, secondary;
-    bool best_fit;
 } orders[] = {
-    { key_size, key_earliness, false }, { key_size, key_earliness, true },
-    { key_size, key_length, false },    { key_size, key_length, true },
-    { key_pressure, key_size, false },  { key_pressure, key_size, true },
-    { key_area, key_size, false },      { key_area, key_size, true },
-    { key_length, key_size, false },    { key_length, key_size, true },
-    { key_earliness, key_size, false }, { key_earliness, key_size, true },
+    { key_size, key_earliness }, { key_size, key_length }, { key_pressure, key_size },
+    { key_area, key_size },      { key_length, key_size }, { key_earliness, key_size },
 };
 
 typedef struct {
@@ -400,11 +395,13 @@ static void
 place_greedily(Planner *planner, Best *best)
 {
     g_autofree uint32_t *order = g_new(uint32_t, planner->n);
-    for (size_t which = 0; which < G_N_ELEMENTS(orders) && best->height > best->bound; which++) {
-        if (which && planner->work > WORK_MAX)
+    for (size_t i = 0; i < 2 * G_N_ELEMENTS(orders) && best->height > best->bound; i++) {
+        bool best_fit = i % 2;
+        if (i && planner->work > WORK_MAX)
             break;
-        sort_by(planner, which, order);
-        keep(planner, best, place_in_order(planner, order, orders[which].best_fit, best->height));
+        if (!best_fit)
+            sort_by(planner, i / 2, order);
+        keep(planner, best, place_in_order(planner, order, best_fit, best->height));
     }
 }
 
