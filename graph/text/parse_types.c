@@ -76,18 +76,21 @@ typedef struct {
     KilnQuant quant;
 } QuantLists;
 
-enum {
-    HASHED = 64, /* of the begin and of the end */
-};
-
+/* Of all of the text, for lists may begin and end alike; eight bytes at once, for they are long. */
 static guint
 lists_hash(gconstpointer key)
 {
     const QuantLists *lists = key;
-    guint hash = (guint)lists->length;
-    for (size_t i = 0; i < MIN(lists->length, HASHED); i++)
-        hash = 33 * hash + (guint)(lists->text[i] + 7 * lists->text[lists->length - 1 - i]);
-    return hash;
+    const char *text = lists->text;
+    uint64_t hash = lists->length, word = 0;
+    size_t left = lists->length;
+    for (; left >= sizeof word; text += sizeof word, left -= sizeof word) {
+        memcpy(&word, text, sizeof word);
+        hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+    }
+    memcpy(&word, text, left);
+    hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+    return (guint)(hash >> 32); /* where every bit of the text has come */
 }
 
 static gboolean
