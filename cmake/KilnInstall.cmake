@@ -1,4 +1,5 @@
-# The installed tree: libraries, headers, pkg-config and CMake packages, the command, pipelines, manual.
+# The installed tree: libraries, headers, pkg-config and CMake packages, the command, manual. Shipped
+# pipelines are inside the library: `kiln opt --print-pipeline` writes one to change.
 include(CMakePackageConfigHelpers)
 
 set(headers_dir ${CMAKE_INSTALL_INCLUDEDIR}/kiln)
@@ -15,7 +16,6 @@ install(FILES ir/instr.h ir/instrs.def ir/ir.h ir/plan.h ir/region.h ir/slice.h 
 install(FILES graph/arena.h graph/attr.h graph/error.h graph/metadata.h graph/module.h graph/node.h graph/op.h graph/ops.def
   graph/shared.h graph/tensor.h graph/type.h DESTINATION ${headers_dir}/graph)
 install(FILES graph/text/text.h DESTINATION ${headers_dir}/graph/text)
-install(DIRECTORY pipelines DESTINATION ${CMAKE_INSTALL_DATADIR}/kiln FILES_MATCHING PATTERN "*.yaml")
 install(FILES tools/completion/kiln.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME kiln)
 install(FILES docs/kiln.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 

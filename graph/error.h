@@ -8,11 +8,23 @@
 #include <stdbool.h>
 
 /** Sets @error and returns FALSE, so that a failure is one line: `return kiln_throw(error, …)`. The
- * message is UTF-8, whatever bytes it quotes. */
+ * message is UTF-8 without control characters, whatever bytes it quotes: they are escaped. Newlines
+ * stay where @format itself has one. */
 gboolean kiln_throw(GError **error, KilnError code, const char *format, ...) G_GNUC_PRINTF(3, 4);
 
-/** The same for functions that return a pointer. */
+/** The same with a message of several lines: newlines of @lines stay. */
+gboolean kiln_throw_lines(GError **error, KilnError code, const char *lines);
+
+/** Puts a text in front of the message of *@error, where there is one; escaped like that of
+ * kiln_throw(). */
+void kiln_prefix_error(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
+
+/** The same as kiln_throw() for functions that return a pointer. */
 #define kiln_throw_null(...) (kiln_throw(__VA_ARGS__), NULL)
+
+/** @text in UTF-8 with each control character as \\n, \\t or \\xHH; to be freed. Invalid bytes
+ * become U+FFFD. @lines_stay: newlines are left as they are. */
+char *kiln_error_escape(const char *text, bool lines_stay);
 
 /** The sentence of a code in KILN_ERROR_MAP. */
 const char *kiln_error_sentence(KilnError code);

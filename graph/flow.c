@@ -45,8 +45,8 @@ region_name(const KilnNode *node, const KilnFunction *region)
 void
 kiln_region_prefix_error(GError **error, const KilnNode *node, const KilnFunction *region)
 {
-    g_prefix_error(error, "%s (%s): %s: ", kiln_node_label(node), kiln_op_info(node->op)->name,
-                   region_name(node, region));
+    kiln_prefix_error(error, "%s (%s): %s: ", kiln_node_label(node), kiln_op_info(node->op)->name,
+                      region_name(node, region));
 }
 
 gboolean

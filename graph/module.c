@@ -68,7 +68,24 @@ kiln_module_free(KilnModule *module)
     kiln_arena_free(module->values);
     kiln_arena_free(module->uses);
     g_free(module->path);
+    if (module->notes)
+        g_ptr_array_unref(module->notes);
     g_free(module);
+}
+
+void
+kiln_module_add_note(KilnModule *module, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g_autofree char *note = g_strdup_vprintf(format, args);
+    va_end(args);
+    if (!module->notes)
+        module->notes = g_ptr_array_new_with_free_func(g_free);
+    else
+        g_ptr_array_set_size(module->notes, (int)module->notes->len - 1); /* the NULL */
+    g_ptr_array_add(module->notes, kiln_error_escape(note, false));
+    g_ptr_array_add(module->notes, NULL);
 }
 
 static KilnFunction *

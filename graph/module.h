@@ -105,8 +105,9 @@ struct KilnModule {
     GHashTable *region_names;         /* hashes of what values of subgraphs were ever called */
     uint32_t name_counter;            /* makes names of constants unique */
     char *path;                       /* of the model file, or NULL */
-    GPtrArray *functions;             /* KilnFunction*, callees first; the last is the entry */
-    GPtrArray *constants;             /* KilnConstant*, in order of creation */
+    GPtrArray *notes;     /* char*, then NULL: what the importer mended; NULL: nothing */
+    GPtrArray *functions; /* KilnFunction*, callees first; the last is the entry */
+    GPtrArray *constants; /* KilnConstant*, in order of creation */
     GHashTable *constant_by_name;
     GPtrArray *declarations; /* KilnDeclaration* */
     KilnFolding *folding;    /* what is computed ahead of the entry's runs; NULL: nothing */
@@ -125,6 +126,9 @@ void kiln_module_free(KilnModule *module);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnModule, kiln_module_free)
 /** A deep copy that shares tensor bytes. */
 KilnModule *kiln_module_clone(const KilnModule *module);
+
+/** Adds a note about the file of @module: a line without a newline. */
+void kiln_module_add_note(KilnModule *module, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
 /** Moves nodes, results and operands to memory of their own in list order where more than half of
  * what there is was removed, numbers nodes as kiln_function_renumber() does, and keeps the rest for

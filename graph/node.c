@@ -237,7 +237,7 @@ set_types(KilnNode *node, const KilnType *given, const KilnType *stated, GError 
     KilnType *types = one ? &one_type : many_types;
     const KilnKnown **known = one ? &one_known : many_known;
     if (!infer(node, arena, given, types, known, error)) {
-        g_prefix_error(error, "%s (%s): ", kiln_node_label(node), kiln_op_info(node->op)->name);
+        kiln_prefix_error(error, "%s (%s): ", kiln_node_label(node), kiln_op_info(node->op)->name);
         return FALSE;
     }
     for (uint32_t i = 0; i < node->n_results; i++) {
@@ -299,7 +299,7 @@ kiln_node_check_types(const KilnNode *node, KilnArena *scratch, GError **error)
     for (uint32_t i = 0; i < node->n_results; i++)
         stored[i] = node->results[i].type;
     if (!infer(node, scratch, stored, types, known, error)) {
-        g_prefix_error(error, "%s (%s): ", kiln_node_label(node), kiln_op_info(node->op)->name);
+        kiln_prefix_error(error, "%s (%s): ", kiln_node_label(node), kiln_op_info(node->op)->name);
         return FALSE;
     }
     for (uint32_t i = 0; i < node->n_results; i++) {

@@ -78,7 +78,7 @@ check_type(KilnVerify *verify, const KilnValue *value)
     }
     if (kiln_quant_check(type, verify->error))
         return true;
-    g_prefix_error(verify->error, "@%s: %%%s: ", verify->scope->function->name, value->name);
+    kiln_prefix_error(verify->error, "@%s: %%%s: ", verify->scope->function->name, value->name);
     return false;
 }
 
@@ -328,7 +328,7 @@ kiln_verify_types(KilnVerify *verify)
 {
     if (kiln_node_check_types(verify->node, verify->scratch, verify->error))
         return true;
-    g_prefix_error(verify->error, "@%s: ", verify->scope->function->name);
+    kiln_prefix_error(verify->error, "@%s: ", verify->scope->function->name);
     return false;
 }
 

@@ -196,7 +196,7 @@ infer_with(KilnCheck *check, KilnDType key, Types types, GError **error)
     if (!kiln_infer_run(&in, error)) {
         /* The shape function counts operands without results. */
         if (error && g_str_has_prefix((*error)->message, "operand "))
-            g_prefix_error(error, "@in ");
+            kiln_prefix_error(error, "@in ");
         return FALSE;
     }
     for (uint32_t i = 0, r = 0; i < instr->n_operands && r < n; i++) {

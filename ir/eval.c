@@ -52,7 +52,7 @@ has_scales(const KilnNode *node, const KilnType *type, GError **error)
 {
     gboolean good = kiln_quant_check(type, error);
     if (!good)
-        g_prefix_error(error, "%s (%s): ", kiln_node_label(node), kiln_op_info(node->op)->name);
+        kiln_prefix_error(error, "%s (%s): ", kiln_node_label(node), kiln_op_info(node->op)->name);
     return good;
 }
 

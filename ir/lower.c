@@ -184,7 +184,7 @@ kiln_lower_emit(KilnLower *l, const KilnNode *node, KilnInstrKind kind, KilnBuff
         attrs = kiln_lower_flat_attrs(l, kind, attrs, l->laid);
     KilnInstr *instr = kiln_instr_new(l->ir, kind, operands, n, attrs, NULL, error);
     if (!instr) {
-        g_prefix_error(error, "%s (%s): ", kiln_node_label(node), kiln_op_info(node->op)->name);
+        kiln_prefix_error(error, "%s (%s): ", kiln_node_label(node), kiln_op_info(node->op)->name);
         return FALSE;
     }
     instr->name = kiln_arena_strdup(l->ir->arena, node->name);
@@ -255,8 +255,8 @@ check_node(const KilnNode *node, GError **error)
     }
     for (uint32_t r = 0; r < node->n_results; r++) {
         if (!check_type(&node->results[r].type, error)) {
-            g_prefix_error(error, "%s (%s): result %s: ", kiln_node_label(node), info->name,
-                           node->results[r].name);
+            kiln_prefix_error(error, "%s (%s): result %s: ", kiln_node_label(node), info->name,
+                              node->results[r].name);
             return FALSE;
         }
     }
@@ -328,7 +328,7 @@ add_inputs(KilnLower *l, GError **error)
                               "@%s: argument %s: state kept between runs is not supported",
                               l->graph->name, value->name);
         if (!check_type(&value->type, error)) {
-            g_prefix_error(error, "@%s: argument %s: ", l->graph->name, value->name);
+            kiln_prefix_error(error, "@%s: argument %s: ", l->graph->name, value->name);
             return FALSE;
         }
         KilnBuffer *buffer =

@@ -8,7 +8,7 @@
 static gboolean
 prefix(const KilnNode *node, GError **error)
 {
-    g_prefix_error(error, "%s (%s): ", kiln_node_label(node), kiln_op_info(node->op)->name);
+    kiln_prefix_error(error, "%s (%s): ", kiln_node_label(node), kiln_op_info(node->op)->name);
     return FALSE;
 }
 

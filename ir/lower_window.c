@@ -20,7 +20,7 @@ kiln_lower_attrs_window(KilnLower *l, const KilnNode *node, void *attrs, GError 
     kiln_lower_namesake(node, &kind);
     KilnWindow window;
     if (!kiln_window_resolve(node, &window, error)) {
-        g_prefix_error(error, "%s (%s): ", kiln_node_label(node), kiln_op_info(node->op)->name);
+        kiln_prefix_error(error, "%s (%s): ", kiln_node_label(node), kiln_op_info(node->op)->name);
         return FALSE;
     }
     int64_t pads[2 * KILN_MAX_RANK];

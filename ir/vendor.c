@@ -213,8 +213,8 @@ kiln_kernel_cache_get(const KilnTarget *target, const KilnFunction *body, int th
     KilnCached *compiled = kiln_cache_get(&cache, key, make, &task, error);
     KilnNode *refused = task.refused ? find_refused(body, task.refused) : NULL;
     if (refused)
-        g_prefix_error(error, "%s (%s): ", kiln_node_label(refused),
-                       kiln_op_info(refused->op)->name);
+        kiln_prefix_error(error, "%s (%s): ", kiln_node_label(refused),
+                          kiln_op_info(refused->op)->name);
     if (out_refused)
         *out_refused = refused;
     g_free(task.refused);

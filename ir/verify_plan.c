@@ -119,7 +119,7 @@ kiln_verify_lives(const KilnIRFunction *function, KilnMemoryPlan *plan, GError *
 {
     if (check_bounds(function, plan, error) && sweep(plan, error))
         return TRUE;
-    g_prefix_error(error, "@%s: ", function->name);
+    kiln_prefix_error(error, "@%s: ", function->name);
     return FALSE;
 }
 

@@ -126,6 +126,6 @@ kiln_check_after(KilnNumericCheck *check, const KilnUnit *unit, KilnNumerics num
     forget_folds(check, unit);
     g_hash_table_insert(check->by_function, outermost(unit), after);
     if (!ok)
-        g_prefix_error(error, "it changed what @%s computes: ", kiln_unit_name(unit));
+        kiln_prefix_error(error, "it changed what @%s computes: ", kiln_unit_name(unit));
     return ok;
 }

@@ -51,8 +51,8 @@ contains(const char *const *ids, const char *id)
 static gboolean
 blame(const Manager *manager, const KilnPassInfo *pass, GError **error)
 {
-    g_prefix_error(error, "pass %s (application %u, @%s): ", pass->id,
-                   manager->report->applications, kiln_unit_name(&manager->unit));
+    kiln_prefix_error(error, "pass %s (application %u, @%s): ", pass->id,
+                      manager->report->applications, kiln_unit_name(&manager->unit));
     return FALSE;
 }
 
@@ -90,7 +90,7 @@ verify(Manager *manager, const KilnPassInfo *pass, GError **error)
     if (!manager->options->verify || kiln_analyses_is_verified(manager->analyses, unit))
         return TRUE;
     if (!verify_after(unit, pass, error)) {
-        g_prefix_error(error, "it left a function that is not valid: ");
+        kiln_prefix_error(error, "it left a function that is not valid: ");
         return FALSE;
     }
     kiln_analyses_set_verified(manager->analyses, unit);
@@ -110,7 +110,7 @@ verify_all(const Manager *manager, const char *what, GError **error)
         if (unit.graph && unit.graph->owner)
             continue; /* with the function around it */
         if (!kiln_unit_verify_whole(&unit, error)) {
-            g_prefix_error(error, "%s: ", what);
+            kiln_prefix_error(error, "%s: ", what);
             return FALSE;
         }
     }

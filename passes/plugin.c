@@ -3,6 +3,7 @@
 #include "passes/kiln-pass.h"
 #include "passes/manager.h"
 
+#include <dlfcn.h>
 #include <gmodule.h>
 
 /* A bare name would be searched for in the system's folders: a plug-in is always a file. */
@@ -27,11 +28,24 @@ kiln_pass_pipeline_register_table(KilnPassPipeline *pipeline, const char *from,
     for (uint32_t i = 0; i < table->n_passes; i++) {
         if (!kiln_pass_pipeline_register(pipeline, &table->passes[i], error)) {
             g_ptr_array_set_size(pipeline->extra, (int)before);
-            g_prefix_error(error, "%s: ", from);
+            kiln_prefix_error(error, "%s: ", from);
             return FALSE;
         }
     }
     return TRUE;
+}
+
+/* Plug-ins link to nothing of Kiln: they find its functions among the global symbols. A program may
+ * have opened this library with local symbols, as Python does with modules. */
+static void
+make_symbols_global(void)
+{
+    Dl_info here;
+    if (!dladdr((void *)(uintptr_t)kiln_pass_pipeline_load_plugin, &here) || !here.dli_fname)
+        return;
+    void *library = dlopen(here.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_GLOBAL);
+    if (library)
+        dlclose(library); /* what is there stays: only a reference was taken */
 }
 
 gboolean
@@ -44,6 +58,7 @@ kiln_pass_pipeline_load_plugin(KilnPassPipeline *pipeline, const char *path, GEr
     }
     if (!g_file_test(file, G_FILE_TEST_IS_REGULAR))
         return kiln_throw(error, KILN_ERROR_PIPELINE, "plug-in %s: there is no such file", path);
+    make_symbols_global();
     /* Not lazily: a symbol that is missing is told now, instead of ending the process later. */
     GModule *module = g_module_open(file, G_MODULE_BIND_LOCAL);
     if (!module)

@@ -226,7 +226,7 @@ kiln_results_compare(const KilnResults *before, const KilnResults *after, KilnNu
             return kiln_throw(error, KILN_ERROR_MISMATCH, "result %s is gone", name);
         if (!kiln_compare_numerics(g_ptr_array_index(before->tensors, i), found, numerics, &terms,
                                    error)) {
-            g_prefix_error(error, "result %s: ", name);
+            kiln_prefix_error(error, "result %s: ", name);
             return FALSE;
         }
     }

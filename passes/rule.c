@@ -50,7 +50,7 @@ compile(Driver *driver, uint32_t n, GError **error)
     for (uint32_t i = 0; i < n; i++) {
         driver->patterns[i] = kiln_pattern_parse(driver->rules[i].pattern, error);
         if (!driver->patterns[i]) {
-            g_prefix_error(error, "rule %s: ", driver->rules[i].name);
+            kiln_prefix_error(error, "rule %s: ", driver->rules[i].name);
             return FALSE;
         }
         slots = MAX(slots, driver->patterns[i]->n_slots);

@@ -535,7 +535,7 @@ read_text(KilnPassPipeline *pipeline, const char *text, size_t length, const Rea
     read_root(&reader, root);
     if (n_errors > MAX_COMPLAINTS)
         g_string_append_printf(errors, "\n%s: and %u more", reader.file, n_errors - MAX_COMPLAINTS);
-    return n_errors == 0 || kiln_throw(error, KILN_ERROR_PIPELINE, "%s", errors->str);
+    return n_errors == 0 || kiln_throw_lines(error, KILN_ERROR_PIPELINE, errors->str);
 }
 
 gboolean

@@ -122,7 +122,7 @@ prepare(KilnBoundCall *call, GError **error)
         return TRUE;
     call->prepared = kiln_alloc(1, call->kernel->prepared_bytes(call->instr), error);
     if (!call->prepared) {
-        g_prefix_error(error, "%s: ", kiln_instr_label(call->instr));
+        kiln_prefix_error(error, "%s: ", kiln_instr_label(call->instr));
         return FALSE;
     }
     call->kernel->prepare(call->instr, call->prepared);

@@ -134,7 +134,7 @@ find_data(Packing *packing, GError **error)
         GBytes *view = tensor->kind == KILN_TENSOR_DATA ? g_bytes_ref(tensor->bytes)
                                                         : kiln_tensor_view(tensor, error);
         if (!view) {
-            g_prefix_error(error, "constant %s: ", weight->name);
+            kiln_prefix_error(error, "constant %s: ", weight->name);
             return FALSE;
         }
         g_ptr_array_add(packing->views, view);
@@ -192,7 +192,7 @@ add_call(Group *group, KilnBoundCall *call, GError **error)
         kiln_sealer_alloc(group->weights->sealer, call->packed_bytes, &packing.packed, error);
     if (!call->packed) {
         packing_clear(&packing);
-        g_prefix_error(error, "%s: packed weights: ", kiln_instr_label(instr));
+        kiln_prefix_error(error, "%s: packed weights: ", kiln_instr_label(instr));
         return FALSE;
     }
     if (head->len)
@@ -397,7 +397,7 @@ view_of(Weights *weights, const KilnBuffer *weight, bool state, GError **error)
     }
     GBytes *view = state ? kiln_tensor_view(tensor, error) : sealed(weights, tensor, error);
     if (!view) {
-        g_prefix_error(error, "constant %s: ", weight->name);
+        kiln_prefix_error(error, "constant %s: ", weight->name);
         return NULL;
     }
     has_read(weights, weight->constant);
@@ -452,7 +452,7 @@ take_packed(const KilnBinder *binder, GError **error)
             continue;
         call->packed = stored_packed(binder, c, error);
         if (!call->packed) {
-            g_prefix_error(error, "%s: packed weights: ", kiln_instr_label(call->instr));
+            kiln_prefix_error(error, "%s: packed weights: ", kiln_instr_label(call->instr));
             return FALSE;
         }
         out->weight_bytes += (int64_t)call->packed_bytes;
@@ -469,7 +469,7 @@ stored_view(const KilnBinder *binder, const KilnBuffer *weight, bool state, uint
     const KilnProgramFile *stored = binder->options->stored;
     g_autoptr(GBytes) view = stored_bytes(binder, kind, i, size, error);
     if (!view) {
-        g_prefix_error(error, "weight %s: ", weight->name);
+        kiln_prefix_error(error, "weight %s: ", weight->name);
         return NULL;
     }
     const KilnSection *section = kiln_program_file_find(stored, kind, i);

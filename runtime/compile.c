@@ -11,7 +11,7 @@ static void
 name_file(const char *path, GError **error)
 {
     if (path)
-        g_prefix_error(error, "%s: ", path);
+        kiln_prefix_error(error, "%s: ", path);
 }
 
 KilnModule *
@@ -27,7 +27,7 @@ kiln_compile_graph(const KilnModel *model, const KilnBinding *bindings,
     const KilnTarget *reference = kiln_target_by_name("ref", error);
     g_autoptr(KilnModule) module = kiln_specialise(model->module, bindings, reference, error);
     if (!module) {
-        g_prefix_error(error, "%s: ", model->name);
+        kiln_prefix_error(error, "%s: ", model->name);
         return NULL;
     }
     module->mode = options->mode;

@@ -275,7 +275,7 @@ kiln_defer_regions(KilnIRModule *ir, const KilnProgramFile *file, const KilnTarg
         bool open = instr->kind == KILN_INSTR_call && instr->declaration &&
                     instr->declaration->body && !instr->declaration->compiled;
         if (target->vendor && open && index < n && !defer(instr, file, index, target, error)) {
-            g_prefix_error(error, "%s (call): ", kiln_instr_label(instr));
+            kiln_prefix_error(error, "%s (call): ", kiln_instr_label(instr));
             return FALSE;
         }
         index++;

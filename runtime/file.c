@@ -55,7 +55,7 @@ read_all(int file, const char *path, GError **error)
     size_t size = 0, capacity = 0;
     for (;;) {
         if (size == capacity && !grow(&memory, &capacity, error)) {
-            g_prefix_error(error, "%s: ", path);
+            kiln_prefix_error(error, "%s: ", path);
             break;
         }
         ssize_t n = read(file, memory + size, capacity - size);

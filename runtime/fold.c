@@ -216,7 +216,7 @@ run_call(const KilnFolder *folder, const KilnFoldCall *call, KilnTensor **values
                                      .apart = true };
     if (kiln_ir_interpret(call->function, folder->options.target, &run, error))
         return TRUE;
-    g_prefix_error(error, "@%s: ", call->function->name);
+    kiln_prefix_error(error, "@%s: ", call->function->name);
     return FALSE;
 }
 
@@ -255,7 +255,7 @@ input_tensor(const KilnFolder *folder, uint32_t i, GBytes *bytes, GError **error
     KilnType plain = kiln_type_make(type->dtype, type->rank, type->dims);
     KilnTensor *tensor = kiln_tensor_new_data(&plain, bytes, error);
     if (!tensor)
-        g_prefix_error(error, "input %s: ", folder->input_names[i]);
+        kiln_prefix_error(error, "input %s: ", folder->input_names[i]);
     return tensor;
 }
 

@@ -12,6 +12,20 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+/** A struct of options, which begins with its size: what messages call it and its initializer. */
+typedef struct {
+    const char *type, *init;
+    size_t size;
+} KilnOptionsKind;
+#define KILN_OPTIONS_KIND(Type, NAME)                                                              \
+    {                                                                                              \
+#Type, "KILN_" #NAME "_OPTIONS_INIT", sizeof(Type)                                         \
+    }
+/** Copies the options at @given to @out. Fields that an older and shorter struct lacks become 0.
+ * KILN_ERROR_USAGE for a size that no version has had. */
+gboolean kiln_options_copy(const KilnOptionsKind *kind, const void *given, void *out,
+                           GError **error);
+
 /** Infos of all inputs or outputs, with the storage that they point to. */
 typedef struct {
     unsigned n;
@@ -27,6 +41,15 @@ void kiln_info_list_clear(KilnInfoList *list);
 /** What @module is given from outside, and the results of its entry. */
 void kiln_info_lists_of_graph(const KilnModule *module, KilnInfoList *inputs,
                               KilnInfoList *outputs);
+
+/** Where a pipeline comes from, and the plug-ins whose passes it may name. */
+typedef struct {
+    const char *name;           /* a shipped pipeline or a file; NULL: `text` */
+    const char *text;           /* the inline form */
+    const char *const *plugins; /* files, then NULL; may be NULL */
+} KilnPipelineSource;
+/** kiln_pipeline_load() or kiln_pipeline_parse(), with plug-ins loaded before. */
+KilnPipeline *kiln_pipeline_open(const KilnPipelineSource *source, GError **error);
 
 struct KilnModel {
     atomic_int references;

@@ -96,7 +96,7 @@ typedef struct {
 
 /* --- models --- */
 
-/** Loads an .onnx file (opsets 6 to 21) or a .kiln text, of the graph level or the ir level.
+/** Loads an .onnx file (opsets 1 to 21) or a .kiln text, of the graph level or the ir level.
  * Weights are mapped, not read. Errors: IO, FORMAT, PARSE, INVALID, SHAPE, TYPE, MEMORY. Operators
  * that Kiln lacks do not fail here: see kiln_model_check(). */
 KILN_API KilnModel *kiln_model_load(const char *path, GError **error);
@@ -116,6 +116,10 @@ KILN_API const KilnTensorInfo *kiln_model_output(const KilnModel *model, unsigne
  * (kiln_metadata_property()). Text models and programs keep it. Never NULL; lives as long as
  * @model. */
 KILN_API const KilnMetadata *kiln_model_metadata(const KilnModel *model);
+
+/** Notes on what the importer mended in the file, such as nodes that were not sorted: lines without
+ * a newline, then NULL. Live as long as @model. Compiling sends them to KilnCompileOptions.log. */
+KILN_API const char *const *kiln_model_notes(const KilnModel *model);
 
 /** One thing that a model asks for and a target lacks. */
 typedef struct {

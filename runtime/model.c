@@ -126,7 +126,7 @@ load_text(KilnModel *model, GBytes *bytes, GError **error)
         return kiln_throw(error, KILN_ERROR_PARSE, "%s: expected a graph or func block, found none",
                           model->name);
     if (!kiln_module_verify(model->module, error)) {
-        g_prefix_error(error, "%s: ", model->name);
+        kiln_prefix_error(error, "%s: ", model->name);
         return FALSE;
     }
     take_module(model);
@@ -139,7 +139,7 @@ load_onnx(KilnModel *model, GBytes *bytes, const char *path, GError **error)
     model->module = kiln_onnx_import(bytes, path, error);
     if (!model->module) {
         if (!path)
-            g_prefix_error(error, "%s: ", model->name);
+            kiln_prefix_error(error, "%s: ", model->name);
         return FALSE;
     }
     take_module(model);
@@ -278,6 +278,14 @@ const KilnTensorInfo *
 kiln_model_output(const KilnModel *model, unsigned i)
 {
     return i < model->outputs.n ? &model->outputs.info[i] : NULL;
+}
+
+const char *const *
+kiln_model_notes(const KilnModel *model)
+{
+    static const char *const none[] = { NULL };
+    const GPtrArray *notes = model->module->notes;
+    return notes ? (const char *const *)notes->pdata : none;
 }
 
 const KilnMetadata *

@@ -17,28 +17,48 @@ wrap(KilnPassPipeline *passes)
     return pipeline;
 }
 
-KilnPipeline *
-kiln_pipeline_load(const char *name_or_path, GError **error)
+/* Appends what a shipped pipeline or a file says to @passes. */
+static gboolean
+read_named(KilnPassPipeline *passes, const char *name_or_path, GError **error)
 {
     const char *text = kiln_pipeline_shipped(name_or_path);
     if (text)
-        return wrap(kiln_pass_pipeline_parse_yaml(text, strlen(text), name_or_path, error));
+        return kiln_pipeline_read_yaml(passes, text, strlen(text), name_or_path, error);
     bool is_name = !strchr(name_or_path, '.') && !strchr(name_or_path, '/');
     if (is_name && !g_file_test(name_or_path, G_FILE_TEST_EXISTS)) {
         g_autofree char *names = kiln_pipeline_shipped_names();
         g_auto(GStrv) words = g_strsplit(names, ", ", -1);
         g_autofree char *hint =
             kiln_suggest(name_or_path, (const char *const *)words, g_strv_length(words));
-        return kiln_throw_null(error, KILN_ERROR_PIPELINE, "%s: expected a file or one of %s%s",
-                               name_or_path, names, hint);
+        return kiln_throw(error, KILN_ERROR_PIPELINE, "%s: expected a file or one of %s%s",
+                          name_or_path, names, hint);
     }
-    return wrap(kiln_pass_pipeline_load(name_or_path, error));
+    return kiln_pipeline_read_file(passes, name_or_path, error);
+}
+
+KilnPipeline *
+kiln_pipeline_open(const KilnPipelineSource *source, GError **error)
+{
+    g_autoptr(KilnPassPipeline) passes = kiln_pass_pipeline_new();
+    for (const char *const *plugin = source->plugins; plugin && *plugin; plugin++) {
+        if (!kiln_pass_pipeline_load_plugin(passes, *plugin, error))
+            return NULL;
+    }
+    gboolean good = source->name ? read_named(passes, source->name, error)
+                                 : kiln_pipeline_read_inline(passes, source->text, error);
+    return good ? wrap(g_steal_pointer(&passes)) : NULL;
+}
+
+KilnPipeline *
+kiln_pipeline_load(const char *name_or_path, GError **error)
+{
+    return kiln_pipeline_open(&(KilnPipelineSource){ .name = name_or_path }, error);
 }
 
 KilnPipeline *
 kiln_pipeline_parse(const char *text, GError **error)
 {
-    return wrap(kiln_pass_pipeline_parse_inline(text, error));
+    return kiln_pipeline_open(&(KilnPipelineSource){ .text = text }, error);
 }
 
 KilnPipeline *

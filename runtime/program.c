@@ -32,16 +32,12 @@ forward_progress(double fraction, const char *what, void *data)
     return program->progress ? program->progress(MIN(all, 1.0), what, program->data) : TRUE;
 }
 
-/* Options of an older and shorter layout are read as if what they lack had been left out. */
 static gboolean
 copy_options(const KilnCompileOptions *options, KilnCompileOptions *copy, GError **error)
 {
-    if (options->size < sizeof options->size || options->size > sizeof *copy)
-        return kiln_throw(error, KILN_ERROR_USAGE,
-                          "KilnCompileOptions: expected a size of at most %zu, found %zu",
-                          sizeof *copy, options->size);
-    *copy = (KilnCompileOptions)KILN_COMPILE_OPTIONS_INIT;
-    memcpy(copy, options, options->size);
+    static const KilnOptionsKind kind = KILN_OPTIONS_KIND(KilnCompileOptions, COMPILE);
+    if (!kiln_options_copy(&kind, options, copy, error))
+        return FALSE;
     if (copy->threads < 0 || copy->threads > 1024)
         return kiln_throw(error, KILN_ERROR_USAGE, "threads: expected 0 to 1024, found %d",
                           copy->threads);
@@ -225,7 +221,7 @@ shape_open_program(KilnProgram *program, const KilnBinding *bindings, GError **e
 {
     program->shaped = kiln_specialise(program->model->module, bindings, program->target, error);
     if (!program->shaped) {
-        g_prefix_error(error, "%s: ", program->model->name);
+        kiln_prefix_error(error, "%s: ", program->model->name);
         return FALSE;
     }
     kiln_info_list_clear(&program->inputs); /* what the model alone said */
@@ -278,6 +274,8 @@ kiln_program_compile(KilnModel *model, const KilnCompileOptions *given, GError *
     g_autoptr(KilnProgram) program = kiln_program_new(model);
     if (!read_options(program, &options, error))
         return NULL;
+    for (const char *const *note = kiln_model_notes(model); program->log && *note; note++)
+        program->log(*note, program->data);
     kiln_info_list_copy(&program->inputs, &model->inputs);
     program->value_inputs =
         model->ir_text ? g_new0(bool, model->inputs.n + 1) : kiln_value_inputs(model->module);

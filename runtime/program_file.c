@@ -175,7 +175,7 @@ check_maker(const KilnProgramFile *file, GError **error)
                           file->name, kiln_version(), header->version);
     const KilnTarget *target = kiln_target_choose(header->target, *header->vendor, error);
     if (!target) {
-        g_prefix_error(error, "%s: ", file->name);
+        kiln_prefix_error(error, "%s: ", file->name);
         return FALSE;
     }
     if (strcmp(header->isa, kiln_isa_name(target->isa)) != 0)

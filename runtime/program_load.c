@@ -10,19 +10,12 @@
 #include <errno.h>
 #include <string.h>
 
-/* Options of an older and shorter layout are read as if what they lack had been left out. */
 static gboolean
 copy_options(const KilnLoadOptions *options, KilnLoadOptions *copy, GError **error)
 {
-    *copy = (KilnLoadOptions)KILN_LOAD_OPTIONS_INIT;
-    if (!options)
-        return TRUE;
-    if (options->size < sizeof options->size || options->size > sizeof *copy)
-        return kiln_throw(error, KILN_ERROR_USAGE,
-                          "KilnLoadOptions: expected a size of at most %zu, found %zu",
-                          sizeof *copy, options->size);
-    memcpy(copy, options, options->size);
-    return TRUE;
+    static const KilnOptionsKind kind = KILN_OPTIONS_KIND(KilnLoadOptions, LOAD);
+    const KilnLoadOptions defaults = KILN_LOAD_OPTIONS_INIT;
+    return kiln_options_copy(&kind, options ? options : &defaults, copy, error);
 }
 
 /* --- constants --- */
@@ -36,7 +29,7 @@ kiln_program_file_attach(const KilnProgramFile *file, const KilnSection *section
     g_autoptr(GBytes) bytes = g_bytes_new_from_bytes(file->bytes, section->offset, section->size);
     KilnTensor *tensor = kiln_tensor_new_data(&constant->type, bytes, error);
     if (!tensor) {
-        g_prefix_error(error, "constant %s: ", constant->name);
+        kiln_prefix_error(error, "constant %s: ", constant->name);
         return FALSE;
     }
     tensor->mapped = file->mapped;
@@ -207,7 +200,7 @@ load(GBytes *bytes, const char *name, bool mapped, const KilnLoadOptions *given,
     KilnSpecialisation *made = ir ? bind(file, ir, &options, cache, error) : NULL;
     if (made)
         return make_program(file, model, made, options.cache_dir, cache);
-    g_prefix_error(error, "%s: ", name);
+    kiln_prefix_error(error, "%s: ", name);
     return NULL;
 }
 

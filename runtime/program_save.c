@@ -272,7 +272,7 @@ kiln_program_save(KilnProgram *program, const char *path, GError **error)
     g_autofree uint32_t *readers = count_readers(writer.ir);
     g_autofree KilnConstantForm *forms = choose_forms(writer.ir, readers);
     if (!add_text(&writer, forms, error)) {
-        g_prefix_error(error, "%s: ", program->model->name);
+        kiln_prefix_error(error, "%s: ", program->model->name);
         return FALSE;
     }
     add_calls(&writer);

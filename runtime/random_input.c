@@ -62,6 +62,6 @@ kiln_model_random_input(const KilnModel *model, unsigned i, const KilnType *type
     KilnDomain domain = domain_of_input(model, i);
     KilnTensor *tensor = kiln_random_tensor(type, &domain, name, seed, error);
     if (!tensor)
-        g_prefix_error(error, "input %s: ", name);
+        kiln_prefix_error(error, "input %s: ", name);
     return tensor;
 }

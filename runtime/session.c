@@ -154,7 +154,7 @@ make_arena(KilnSession *session, size_t need, GError **error)
     session->arena = kiln_alloc(1, need, error);
     session->arena_bytes = session->arena ? need : 0;
     if (!session->arena)
-        g_prefix_error(error, "arena: ");
+        kiln_prefix_error(error, "arena: ");
     return session->arena != NULL;
 }
 
@@ -188,7 +188,7 @@ make_output(KilnSession *session, unsigned i, GError **error)
     output->own = kiln_alloc(1, size, error);
     output->own_bytes = output->own ? size : 0;
     if (!output->own)
-        g_prefix_error(error, "output %s: ", session->made->outputs.info[i].name);
+        kiln_prefix_error(error, "output %s: ", session->made->outputs.info[i].name);
     return output->own != NULL;
 }
 
@@ -284,12 +284,9 @@ static gboolean
 copy_options(const KilnProgram *program, const KilnSessionOptions *options,
              KilnSessionOptions *copy, GError **error)
 {
-    if (options->size < sizeof options->size || options->size > sizeof *copy)
-        return kiln_throw(error, KILN_ERROR_USAGE,
-                          "KilnSessionOptions: expected a size of at most %zu, found %zu",
-                          sizeof *copy, options->size);
-    *copy = (KilnSessionOptions)KILN_SESSION_OPTIONS_INIT;
-    memcpy(copy, options, options->size);
+    static const KilnOptionsKind kind = KILN_OPTIONS_KIND(KilnSessionOptions, SESSION);
+    if (!kiln_options_copy(&kind, options, copy, error))
+        return FALSE;
     if (copy->threads < 0 || copy->threads > program->threads)
         return kiln_throw(error, KILN_ERROR_USAGE,
                           "threads: expected 0 to %d, as compiled, found %d", program->threads,
@@ -416,7 +413,9 @@ kiln_session_bind_input(KilnSession *session, unsigned i, const void *data, size
                           program->inputs.n);
     const KilnTensorInfo *info = &program->inputs.info[i];
     if (info->bytes < 0)
-        return kiln_throw(error, KILN_ERROR_SHAPE, "input %s: its shape is open: bind it with one",
+        return kiln_throw(error, KILN_ERROR_SHAPE,
+                          "input %s: its shape is open: bind it with "
+                          "kiln_session_bind_input_shaped()",
                           info->name);
     if ((size_t)info->bytes != bytes)
         return throw_size("input", info, bytes, error);

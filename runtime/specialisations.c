@@ -110,7 +110,7 @@ make(KilnProgram *program, const KilnBinding *bindings, GError **error)
     begin_stage(program, bind_stage);
     KilnFolder *folder = NULL;
     if (!fold(program, ir, &folder, error)) {
-        g_prefix_error(error, "%s: ", program->model->name);
+        kiln_prefix_error(error, "%s: ", program->model->name);
         kiln_ir_module_free(ir);
         return NULL;
     }
@@ -126,7 +126,7 @@ make(KilnProgram *program, const KilnBinding *bindings, GError **error)
                                 .data = program };
     g_autoptr(KilnSpecialisation) made = kiln_program_bind(ir, &options, error);
     if (!made) {
-        g_prefix_error(error, "%s: ", program->model->name);
+        kiln_prefix_error(error, "%s: ", program->model->name);
         return NULL;
     }
     if (!keep_key(program, made, bindings, error))

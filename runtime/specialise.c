@@ -201,7 +201,7 @@ bind_argument(KilnArgument *argument, const KilnBinding *binding, GHashTable *nu
     for (int i = 0; i < type->rank; i++) {
         const char *name = type->dims[i] < 0 ? type->dim_names[i] : NULL;
         if (name && !bind_name(numbers, name, binding->dims[i], error)) {
-            g_prefix_error(error, "input %s: ", argument->value.name);
+            kiln_prefix_error(error, "input %s: ", argument->value.name);
             return FALSE;
         }
     }

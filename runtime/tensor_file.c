@@ -104,7 +104,7 @@ load_npy(const char *path, GError **error)
         g_bytes_new_from_bytes(bytes, start + length, size - start - length);
     g_autoptr(KilnTensor) tensor = kiln_tensor_new_data(&type, payload, error);
     if (!tensor)
-        g_prefix_error(error, "%s: ", path);
+        kiln_prefix_error(error, "%s: ", path);
     if (!tensor || !strstr(header, "'fortran_order': True"))
         return g_steal_pointer(&tensor);
     g_autoptr(GBytes) turned = from_fortran(&type, payload, error);

@@ -176,7 +176,7 @@ kiln_bisect_expect(KilnBisect *bisect, uint64_t seed, GError **error)
                  : kiln_random_inputs(kiln_module_entry(state.module), NULL, seed, error);
     bisect->expected = bisect->inputs ? results_of(bisect, &state, error) : NULL;
     if (!bisect->expected)
-        g_prefix_error(error, "%s cannot be run before any pass: ", bisect->model->name);
+        kiln_prefix_error(error, "%s cannot be run before any pass: ", bisect->model->name);
     return bisect->expected != NULL;
 }
 

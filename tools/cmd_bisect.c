@@ -120,15 +120,25 @@ single_pipeline(const KilnPassPipeline *whole, const Finding *finding)
     return g_string_free(text, FALSE);
 }
 
+/* This executable, quoted for the shell; what PATH has where that is not known. */
+static char *
+own_command(void)
+{
+    g_autofree char *path = g_file_read_link("/proc/self/exe", NULL);
+    return path ? g_shell_quote(path) : g_strdup("kiln");
+}
+
 static char *
 script_text(const KilnOptions *options, const BisectOptions *own)
 {
+    g_autofree char *command = own_command();
     return g_strdup_printf(
-        "#!/bin/sh\n# Exit status 4: it is shown again.\ncd \"$(dirname \"$0\")\" && "
-        "exec \"${KILN:-kiln}\" bisect before.kiln --pipeline pipeline.yaml --backend %s%s "
+        "#!/bin/sh\n# Exit status 4: it is shown again. Runs the kiln that found it, or $KILN.\n"
+        "kiln=%s\ncd \"$(dirname \"$0\")\" && "
+        "exec \"${KILN:-$kiln}\" bisect before.kiln --pipeline pipeline.yaml --backend %s%s "
         "--prefer %s "
         "--threads %d --mode %s%s --random %" G_GINT64_FORMAT " -o again\n",
-        options->backend ? options->backend : "cpu", options->no_offload ? " --no-offload" : "",
+        command, options->backend ? options->backend : "cpu", options->no_offload ? " --no-offload" : "",
         options->prefer ? options->prefer : "speed", options->threads,
         options->mode ? options->mode : "infer", options->no_verify ? " --no-verify" : "",
         own->seed);

@@ -191,7 +191,7 @@ show_program(const OptOptions *opt, const KilnOptions *options, const KilnProgra
                                            : "text",
                            error);
     if (!kiln_describe_regions(program->model->ir, error)) {
-        g_prefix_error(error, "%s: ", program->model->name);
+        kiln_prefix_error(error, "%s: ", program->model->name);
         return FALSE;
     }
     print_choices(program->model->ir, program->target);

@@ -70,12 +70,24 @@ set_options_json(JsonObject *entry, const KilnPassInfo *pass)
     json_object_set_object_member(entry, "options", options);
 }
 
+/* The built-in passes, then those of plug-ins: KilnPassInfo*. */
+static GPtrArray *
+all_passes(const KilnPipeline *pipeline)
+{
+    GPtrArray *all = g_ptr_array_new();
+    for (uint32_t i = 0; i < kiln_pass_count(); i++)
+        g_ptr_array_add(all, (gpointer)kiln_pass_at(i));
+    g_ptr_array_extend(all, pipeline->passes->extra, NULL, NULL);
+    return all;
+}
+
+/* @passes: KilnPassInfo* */
 static void
-list_passes_json(void)
+list_passes_json(const GPtrArray *passes)
 {
     JsonArray *array = json_array_new();
-    for (uint32_t i = 0; i < kiln_pass_count(); i++) {
-        const KilnPassInfo *pass = kiln_pass_at(i);
+    for (guint i = 0; i < passes->len; i++) {
+        const KilnPassInfo *pass = g_ptr_array_index(passes, i);
         JsonObject *entry = json_object_new();
         json_object_set_string_member(entry, "name", pass->id);
         json_object_set_string_member(entry, "level",
@@ -151,12 +163,18 @@ list_passes(KilnOptions *options, char **operands, void *data, GError **error)
     char *const *rules = data;
     if (*rules)
         return list_rules(options, *rules, error);
+    const KilnPipelineSource nothing = { .text = "",
+                                         .plugins = (const char *const *)options->plugins };
+    g_autoptr(KilnPipeline) pipeline = kiln_pipeline_open(&nothing, error);
+    if (!pipeline)
+        return KILN_EXIT_FAILED;
+    g_autoptr(GPtrArray) passes = all_passes(pipeline);
     if (options->json) {
-        list_passes_json();
+        list_passes_json(passes);
         return KILN_EXIT_OK;
     }
-    for (uint32_t i = 0; i < kiln_pass_count(); i++) {
-        const KilnPassInfo *pass = kiln_pass_at(i);
+    for (guint i = 0; i < passes->len; i++) {
+        const KilnPassInfo *pass = g_ptr_array_index(passes, i);
         printf("%-5s %s  %-22s %s\n", pass->level == KILN_LEVEL_GRAPH ? "graph" : "ir",
                kiln_numerics_name(pass->numerics), pass->id, pass->summary);
         if (!options->quiet)

@@ -145,7 +145,7 @@ bind_inputs(const RunOptions *run, KilnModel *model, KilnExecution *execution, G
             return NULL;
         if (!program->values[i] && !kiln_execution_bind(execution, i, tensor, error)) {
             if (file)
-                g_prefix_error(error, "%s: ", file);
+                kiln_prefix_error(error, "%s: ", file);
             return NULL;
         }
         g_ptr_array_add(inputs, g_steal_pointer(&tensor));
@@ -199,7 +199,7 @@ compare_outputs(const RunOptions *run, const KilnExecution *execution, const GPt
             return FALSE;
         if (!kiln_tensor_compare(g_ptr_array_index(outputs, i), want, run->rtol, run->atol, NULL,
                                  NULL, error)) {
-            g_prefix_error(error, "output %s against %s: ", output_name(execution, i), file);
+            kiln_prefix_error(error, "output %s against %s: ", output_name(execution, i), file);
             return FALSE;
         }
     }

@@ -76,7 +76,7 @@ read_tolerance(const Verify *verify, const char *dir, double *rtol, double *atol
             return kiln_throw(error, KILN_ERROR_FORMAT, "%s: expected an object", path);
         if (!read_number(object, "rtol", rtol, error) ||
             !read_number(object, "atol", atol, error)) {
-            g_prefix_error(error, "%s: ", path);
+            kiln_prefix_error(error, "%s: ", path);
             return FALSE;
         }
     }
@@ -137,7 +137,7 @@ run_data_set(KilnExecution *execution, const char *dir, double rtol, double atol
         result->worst_abs = MAX(result->worst_abs, worst_abs);
         result->worst_rel = MAX(result->worst_rel, worst_rel);
         if (!fine) {
-            g_prefix_error(error, "output %s: ", execution->program->outputs.info[i].name);
+            kiln_prefix_error(error, "output %s: ", execution->program->outputs.info[i].name);
             return FALSE;
         }
     }
@@ -167,7 +167,7 @@ run_data_sets(const Verify *verify, const char *dir, KilnModel *model, KilnExecu
         g_ptr_array_set_size(execution->views, 0);
         fine = run_data_set(execution, set, rtol, atol, result, error);
         if (!fine && n)
-            g_prefix_error(error, "test_data_set_%u: ", n);
+            kiln_prefix_error(error, "test_data_set_%u: ", n);
     }
     if (fine && !n)
         fine = kiln_throw(error, KILN_ERROR_IO, "%s: expected test_data_set_0, found none", dir);

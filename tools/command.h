@@ -33,6 +33,7 @@ typedef struct {
     char *passes, *mode, *prefer, *trace, *cache_dir;
     char **constness; /* compile:NAME, run:NAME */
     char **shapes;    /* NAME=1x3x224x224 */
+    char **plugins;   /* files of --load-pass-plugin */
     int threads;
     gboolean no_offload, json, quiet, no_verify;
     /* passes */

@@ -21,6 +21,14 @@ add(GString *out, const char *format, ...)
     va_end(args);
 }
 
+/* XML has no way to write most control characters, not even by number. */
+static char *
+markup(const char *text)
+{
+    g_autofree char *line = kiln_one_line(text);
+    return g_markup_escape_text(line, -1);
+}
+
 gboolean
 kiln_memory_svg_write(const char *path, const KilnMemoryPlan *plan, const KilnMemoryPeak *peak,
                       GError **error)
@@ -46,7 +54,7 @@ kiln_memory_svg_write(const char *path, const KilnMemoryPlan *plan, const KilnMe
         double h = (double)life->size * y_unit,
                y = HEIGHT - MARGIN - (double)life->offset * y_unit - h;
         g_autofree char *label = kiln_life_name(life);
-        g_autofree char *name = g_markup_escape_text(label, -1);
+        g_autofree char *name = markup(label);
         /* A golden-angle walk around the colour wheel keeps neighbours apart. */
         add(out,
             "<rect x=\"%.2f\" y=\"%.2f\" width=\"%.2f\" height=\"%.2f\" fill=\"hsl(%u,55%%,%d%%)\" "
@@ -56,8 +64,7 @@ kiln_memory_svg_write(const char *path, const KilnMemoryPlan *plan, const KilnMe
             x, y, w, h, (i * 137u) % 360u, life->buffer ? 70 : 88, name, life->size, life->offset,
             life->first, life->last);
     }
-    g_autofree char *instr =
-        g_markup_escape_text(peak->instr ? kiln_instr_label(peak->instr) : "no instruction", -1);
+    g_autofree char *instr = markup(peak->instr ? kiln_instr_label(peak->instr) : "no instruction");
     double peak_x = MARGIN + ((double)peak->step + 0.5) * x_unit;
     add(out,
         "<line x1=\"%.2f\" x2=\"%.2f\" y1=\"%d\" y2=\"%d\" stroke=\"red\" stroke-dasharray=\"4 "

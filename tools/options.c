@@ -57,6 +57,8 @@ add_common(GOptionContext *context, KilnOptions *options)
           "The shape of an input: NAME=1x3x224x224", "NAME=DIMS" },
         { "prefer", 0, 0, G_OPTION_ARG_STRING, &options->prefer,
           "What is worth more (default: speed)", "speed|memory" },
+        { "load-pass-plugin", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options->plugins,
+          "Load passes from this shared object; may be given several times", "F" },
         { "cache-dir", 0, 0, G_OPTION_ARG_FILENAME, &options->cache_dir,
           "Keep folded constants here from one run to the next", "D" },
         { "no-verify", 0, 0, G_OPTION_ARG_NONE, &options->no_verify,
@@ -244,7 +246,8 @@ options_clear(KilnOptions *options)
     char *texts[] = { options->passes,   options->mode,      options->prefer,       options->trace,
                       options->dump_dir, options->cache_dir, options->pipeline_help };
     char **lists[] = { options->pipelines, options->backends, options->constness,  options->shapes,
-                       options->skip,      options->only,     options->print_after };
+                       options->skip,      options->only,     options->print_after,
+                       options->plugins };
     for (size_t i = 0; i < G_N_ELEMENTS(texts); i++)
         g_free(texts[i]);
     for (size_t i = 0; i < G_N_ELEMENTS(lists); i++)
@@ -299,15 +302,20 @@ kiln_command(const KilnUsage *usage, int argc, char **argv, void *data)
 KilnPipeline *
 kiln_options_pipeline(const KilnOptions *options, GError **error)
 {
-    if (options->passes) {
-        g_autoptr(GError) inner = NULL;
-        KilnPipeline *pipeline = kiln_pipeline_parse(options->passes, &inner);
-        /* What is wrong stands on the command line, not in a file. */
-        if (!pipeline)
-            kiln_throw(error, KILN_ERROR_USAGE, "--%s", inner->message);
-        return pipeline;
+    KilnPipelineSource source = { .plugins = (const char *const *)options->plugins };
+    if (!options->passes) {
+        source.name = options->pipeline ? options->pipeline : "default";
+        return kiln_pipeline_open(&source, error);
     }
-    return kiln_pipeline_load(options->pipeline ? options->pipeline : "default", error);
+    source.text = options->passes;
+    g_autoptr(GError) inner = NULL;
+    KilnPipeline *pipeline = kiln_pipeline_open(&source, &inner);
+    /* What is wrong stands on the command line, not in a file. */
+    if (!pipeline && g_str_has_prefix(inner->message, "passes:"))
+        kiln_throw(error, KILN_ERROR_USAGE, "--%s", inner->message);
+    else if (!pipeline)
+        g_propagate_error(error, g_steal_pointer(&inner));
+    return pipeline;
 }
 
 /* NAME=1x3x224x224; NAME= is a scalar. */
@@ -557,6 +565,15 @@ load_any(KilnOptions *options, const char *path, KilnProgram **out_program, GErr
     return kiln_model_load(path, error);
 }
 
+static void
+print_notes(const KilnModel *model)
+{
+    for (const char *const *note = kiln_model_notes(model); *note; note++) {
+        g_autofree char *name = kiln_one_line(model->name);
+        fprintf(stderr, "%s: note: %s: %s\n", g_get_prgname(), name, *note);
+    }
+}
+
 KilnModel *
 kiln_options_load(KilnOptions *options, const char *path, KilnProgram **out_program, GError **error)
 {
@@ -567,6 +584,8 @@ kiln_options_load(KilnOptions *options, const char *path, KilnProgram **out_prog
         *out_program = NULL;
     g_autoptr(KilnModel) model = load_any(options, path, out_program, error);
     kiln_trace_step(options->progress.trace, NULL, NULL);
+    if (model && !options->quiet)
+        print_notes(model);
     const char *const outputs[] = { NULL };
     const KilnFiles files = { .model = model, .path = path, .outputs = outputs };
     if (model && !kiln_check_overwrite(options, &files, error))

@@ -78,33 +78,16 @@ kiln_print_json(JsonObject *root)
     puts(text);
 }
 
-static char *
-escape(const char *text, bool lines_stay)
-{
-    GString *out = g_string_new(NULL);
-    for (; *text; text++) {
-        if (*text == '\n' && lines_stay)
-            g_string_append_c(out, '\n');
-        else if (*text == '\n' || *text == '\t')
-            g_string_append(out, *text == '\n' ? "\\n" : "\\t");
-        else if ((unsigned char)*text < ' ' || *text == 0x7f)
-            g_string_append_printf(out, "\\x%02x", (unsigned)*text);
-        else
-            g_string_append_c(out, *text);
-    }
-    return g_string_free(out, FALSE);
-}
-
 char *
 kiln_one_line(const char *text)
 {
-    return escape(text, false);
+    return kiln_error_escape(text, false);
 }
 
 char *
 kiln_printable(const char *text)
 {
-    return escape(text, true);
+    return kiln_error_escape(text, true);
 }
 
 void

@@ -94,7 +94,7 @@ kiln_onnx_constant(KilnOnnxCall *call, const char *name, const KilnOnnxTensor *t
     if (!tensor)
         kiln_onnx_throw(call, KILN_ERROR_INVALID, error, "a tensor attribute has no tensor");
     else if (!loaded)
-        g_prefix_error(error, "%s (%s): ", call->label, call->node->proto->op_type);
+        kiln_prefix_error(error, "%s (%s): ", call->label, call->node->proto->op_type);
     return loaded ? kiln_module_add_constant(call->import->module, name, loaded, NULL) : NULL;
 }
 
@@ -198,10 +198,17 @@ kiln_onnx_check_taken(const KilnOnnxCall *call, GError **error)
         const char *name = call->node->attrs[i].proto->name;
         /* Opsets before 6 say here what may be overwritten. */
         bool ignored = call->opset < 6 && strcmp(name, "consumed_inputs") == 0;
-        if (!call->taken[i] && !ignored)
+        if (call->taken[i] || ignored)
+            continue;
+        const KilnOnnxMoved *moved = kiln_onnx_moved(call->node->proto->op_type, name, call->opset);
+        if (moved)
             return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
-                                   "the attribute '%s' is not one of the operator in opset %d",
-                                   name, call->opset);
+                                   "'%s' is input %d since opset %d: expected that input, found "
+                                   "an attribute; the model imports opset %d",
+                                   name, moved->input, moved->since, call->opset);
+        return kiln_onnx_throw(call, KILN_ERROR_INVALID, error,
+                               "the attribute '%s' is not one of the operator in opset %d", name,
+                               call->opset);
     }
     return TRUE;
 }

@@ -56,6 +56,15 @@ enum {
 /** The row for an operator of the default domain in @opset; NULL where the table has none. */
 const KilnOnnxRow *kiln_onnx_row(const char *name, int64_t opset);
 const KilnOnnxRow *kiln_onnx_rows(size_t *n);
+
+/** An attribute of early opsets that later ones have as an input. */
+typedef struct {
+    const char *op, *attribute;
+    int since; /* the first opset where it is an input */
+    int input; /* the number of the input; the first is 0 */
+} KilnOnnxMoved;
+/** NULL where @attribute of @op is no input in @opset. */
+const KilnOnnxMoved *kiln_onnx_moved(const char *op, const char *attribute, int64_t opset);
 /** The row for an operator of com.microsoft, which has one version; NULL where there is none. */
 const KilnOnnxRow *kiln_onnx_contrib_row(const char *name);
 

@@ -68,7 +68,7 @@ take_branch(KilnOnnxCall *call, const char *name, GError **error)
     call->n_results = (uint32_t)call->node->proto->n_output;
     if (kiln_onnx_import_inline(call, name, error))
         return TRUE;
-    g_prefix_error(error, "%s (If): %s: ", call->label, name);
+    kiln_prefix_error(error, "%s (If): %s: ", call->label, name);
     return FALSE;
 }
 

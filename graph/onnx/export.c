@@ -117,7 +117,7 @@ write_initializer(const KilnOnnxExport *export_, const KilnNode *node, GByteArra
         return kiln_onnx_throw_export(node, "ONNX has no such type", error);
     if (!kiln_onnx_tensor_write(constant->tensor, name_of(export_, &node->results[0]), tensor,
                                 error)) {
-        g_prefix_error(error, "%s: ", kiln_node_label(node));
+        kiln_prefix_error(error, "%s: ", kiln_node_label(node));
         return FALSE;
     }
     return kiln_onnx_append(out, GRAPH_INITIALIZER, tensor, error);
@@ -143,7 +143,7 @@ write_node(KilnOnnxExport *export_, const KilnNode *node, GByteArray *out, GErro
         kiln_wire_put_text(message, NODE_NAME, node->name);
     kiln_wire_put_text(message, NODE_OP_TYPE, info->onnx);
     if (!kiln_onnx_write_attrs(export_, node, message, error)) {
-        g_prefix_error(error, "%s: ", kiln_node_label(node));
+        kiln_prefix_error(error, "%s: ", kiln_node_label(node));
         return FALSE;
     }
     return kiln_onnx_append(out, GRAPH_NODE, message, error);

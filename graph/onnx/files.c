@@ -89,7 +89,7 @@ map_file(KilnOnnxFiles *files, const char *location, const char **out_path, GErr
     }
     GBytes *bytes = kiln_map_file(path, error);
     if (!bytes) {
-        g_prefix_error(error, "external data: ");
+        kiln_prefix_error(error, "external data: ");
         return NULL;
     }
     *out_path = path;

@@ -4,6 +4,7 @@
 
 #include "graph/map_file.h"
 #include "graph/onnx/import.h"
+#include "graph/onnx/sort.h"
 
 #include <string.h>
 
@@ -379,6 +380,7 @@ import_model(KilnOnnxImport *import, GError **error)
     const char *name = *model->graph->name ? model->graph->name : "main";
     import_metadata(import->module, model);
     import->module->opset = (int)CLAMP(kiln_onnx_model_opset(model, ""), 0, G_MAXINT);
+    kiln_onnx_sort(model->graph, import->module);
     KilnFunction *function = kiln_function_new(import->module, name);
     if (!kiln_onnx_import_graph(import, NULL, model->graph, function, NULL, 0, error))
         return FALSE;
@@ -398,7 +400,7 @@ kiln_onnx_import(GBytes *bytes, const char *path, GError **error)
     kiln_onnx_files_init(&import.files, bytes, path);
     bool good = import.model && import_model(&import, error);
     if (!good && path)
-        g_prefix_error(error, "%s: ", path);
+        kiln_prefix_error(error, "%s: ", path);
     kiln_onnx_files_clear(&import.files);
     g_hash_table_unref(import.dim_names);
     g_hash_table_unref(import.doubts);
@@ -429,7 +431,7 @@ kiln_onnx_tensor_parse(GBytes *bytes, const char *path, char **out_name, GError 
     if (tensor && out_name)
         *out_name = g_strdup(scanned.proto->name ? scanned.proto->name : "");
     if (!tensor && path)
-        g_prefix_error(error, "%s: ", path);
+        kiln_prefix_error(error, "%s: ", path);
     kiln_onnx_files_clear(&files);
     return tensor;
 }

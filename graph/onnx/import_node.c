@@ -33,7 +33,7 @@ resolve_operands(KilnOnnxCall *call, GError **error)
         if (*name && !call->operands[i])
             return kiln_onnx_throw(call, KILN_ERROR_INVALID, error, "reads '%s', which %s", name,
                                    is_defined_later(call->scope, name)
-                                       ? "is computed later: the nodes are unsorted or in a cycle"
+                                       ? "is computed later: the nodes are in a cycle"
                                        : "nothing computes");
     }
     while (call->n_operands && !call->operands[call->n_operands - 1])

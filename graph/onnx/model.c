@@ -460,6 +460,39 @@ walk_model_field(Walk *walk, const KilnWireField *field, GError **error)
     }
 }
 
+/* Walks the fields of the outermost message. */
+static gboolean
+walk_model(KilnOnnxModel *model, size_t size, GError **error)
+{
+    Walk walk = { .model = model };
+    KilnWire wire = { model->base, 0, size };
+    KilnWireField field;
+    GError *failure = NULL;
+    while (kiln_wire_next(&wire, &field, &failure)) {
+        if (!walk_model_field(&walk, &field, error))
+            return FALSE;
+    }
+    if (!finished(failure, error))
+        return FALSE;
+    if (!model->graph)
+        return kiln_throw(error, KILN_ERROR_FORMAT, "the file has no graph");
+    return TRUE;
+}
+
+/* Says what the file is instead, where neither a version nor a graph was found before it failed. */
+static void
+explain(const KilnOnnxModel *model, size_t size, GError **error)
+{
+    static const char lfs[] = "version https://git-lfs";
+    if (size >= strlen(lfs) && memcmp(model->base, lfs, strlen(lfs)) == 0) {
+        g_clear_error(error);
+        kiln_throw(error, KILN_ERROR_FORMAT,
+                   "not an ONNX model but a pointer of Git LFS: `git lfs pull` fetches the model");
+    } else if (model->metadata.ir_version == 0 && !model->graph) {
+        kiln_prefix_error(error, "not an ONNX model: ");
+    }
+}
+
 KilnOnnxModel *
 kiln_onnx_model_new(GBytes *bytes, GError **error)
 {
@@ -474,18 +507,10 @@ kiln_onnx_model_new(GBytes *bytes, GError **error)
     size_t size;
     const uint8_t *data = g_bytes_get_data(bytes, &size);
     model->base = data ? data : (const uint8_t *)""; /* of an empty file */
-    Walk walk = { .model = model };
-    KilnWire wire = { model->base, 0, size };
-    KilnWireField field;
-    GError *failure = NULL;
-    while (kiln_wire_next(&wire, &field, &failure)) {
-        if (!walk_model_field(&walk, &field, error))
-            return NULL;
-    }
-    if (!finished(failure, error))
+    if (!walk_model(model, size, error)) {
+        explain(model, size, error);
         return NULL;
-    if (!model->graph)
-        return kiln_throw_null(error, KILN_ERROR_FORMAT, "the file has no graph: no ONNX model");
+    }
     return g_steal_pointer(&model);
 }
 

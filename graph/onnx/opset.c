@@ -21,6 +21,11 @@ static const KilnOnnxRow contrib_rows[] = {
 #include "graph/onnx/opsets.def"
 };
 #undef kiln_onnx_convert_0
+static const KilnOnnxMoved moved[] = {
+#define ROW(...)
+#define MOVED(onnx, attribute, first, operand) { #onnx, #attribute, first, operand },
+#include "graph/onnx/opsets.def"
+};
 
 const KilnOnnxRow *
 kiln_onnx_rows(size_t *n)
@@ -53,6 +58,17 @@ kiln_onnx_contrib_row(const char *name)
     for (size_t i = 0; i < G_N_ELEMENTS(contrib_rows); i++) {
         if (strcmp(contrib_rows[i].name, name) == 0)
             return &contrib_rows[i];
+    }
+    return NULL;
+}
+
+const KilnOnnxMoved *
+kiln_onnx_moved(const char *op, const char *attribute, int64_t opset)
+{
+    for (size_t i = 0; i < G_N_ELEMENTS(moved); i++) {
+        if (strcmp(moved[i].op, op) == 0 && strcmp(moved[i].attribute, attribute) == 0 &&
+            moved[i].since <= opset)
+            return &moved[i];
     }
     return NULL;
 }

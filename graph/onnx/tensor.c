@@ -161,8 +161,8 @@ wrap_bytes(const KilnOnnxTensor *tensor, const KilnType *type, GBytes *bytes, GE
 {
     KilnTensor *result = kiln_tensor_new_data(type, bytes, error);
     if (!result) {
-        g_prefix_error(error, "byte %zu: tensor '%s': ", tensor->offset,
-                       tensor->proto->name ? tensor->proto->name : "");
+        kiln_prefix_error(error, "byte %zu: tensor '%s': ", tensor->offset,
+                          tensor->proto->name ? tensor->proto->name : "");
         if (error && *error)
             (*error)->code = KILN_ERROR_FORMAT;
     }
@@ -233,7 +233,7 @@ load_external(const KilnOnnxTensor *tensor, const KilnType *type, KilnOnnxFiles 
     g_autoptr(GBytes) bytes =
         kiln_onnx_files_slice(files, location, (uint64_t)offset, length, &path, error);
     if (!bytes) {
-        g_prefix_error(error, "tensor '%s': ", name);
+        kiln_prefix_error(error, "tensor '%s': ", name);
         return NULL;
     }
     KilnTensor *result = wrap_bytes(tensor, type, bytes, error);

@@ -218,9 +218,9 @@ verify(KilnParser *parser)
         return true;
     guint line = node ? GPOINTER_TO_UINT(g_hash_table_lookup(parser->lines, node)) : 0;
     if (line)
-        g_prefix_error(parser->error, "%s:%u: ", parser->path, line);
+        kiln_prefix_error(parser->error, "%s:%u: ", parser->path, line);
     else
-        g_prefix_error(parser->error, "%s: ", parser->path);
+        kiln_prefix_error(parser->error, "%s: ", parser->path);
     return false;
 }
 

@@ -34,7 +34,7 @@ kiln_parse_throw(KilnParser *parser, const char *expected)
 bool
 kiln_parse_prefix(KilnParser *parser, const KilnToken *token)
 {
-    g_prefix_error(parser->error, "%s:%u:%u: ", parser->path, token->line, token->column);
+    kiln_prefix_error(parser->error, "%s:%u:%u: ", parser->path, token->line, token->column);
     return false;
 }
 

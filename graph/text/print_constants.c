@@ -249,7 +249,7 @@ kiln_constants_print(const KilnModule *module, const KilnPrintOptions *options, 
         if (form == KILN_CONSTANT_EXTERN) {
             g_string_append(out, "extern");
         } else if (!print_payload(constant->tensor, options, out, error)) {
-            g_prefix_error(error, "@%s: ", constant->name);
+            kiln_prefix_error(error, "@%s: ", constant->name);
             return FALSE;
         }
         g_string_append(out, " : ");

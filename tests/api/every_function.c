@@ -96,6 +96,7 @@ load(const char *path)
     KilnModel *model = kiln_model_load(path, &error);
     CHECK(model);
     check_metadata(kiln_model_metadata(model));
+    CHECK(!kiln_model_notes(model)[0]);
     CHECK(kiln_model_n_inputs(model) == 1 && kiln_model_n_outputs(model) == 1);
     const KilnTensorInfo *image = kiln_model_input(model, 0);
     CHECK(strcmp(image->name, "image") == 0 && image->dtype == KILN_DTYPE_f32);

@@ -191,7 +191,7 @@ class Models(CliTest):
 
     def test_empty(self):
         self.write("empty.onnx", b"")
-        self.fails(FAILED, "empty.onnx: the file has no graph: no ONNX model", "run", "empty.onnx")
+        self.fails(FAILED, "empty.onnx: not an ONNX model: the file has no graph", "run", "empty.onnx")
         self.write("empty.kiln", b"")
         self.fails(FAILED, "empty.kiln: expected a graph or func block, found none", "run", "empty.kiln")
 
@@ -205,7 +205,7 @@ class Models(CliTest):
 
     def test_garbage(self):
         self.write("noise.onnx", b"hello, this is no model")
-        self.fails(FAILED, "noise.onnx: byte ", "run", "noise.onnx")
+        self.fails(FAILED, "noise.onnx: not an ONNX model: byte ", "run", "noise.onnx")
         self.write("noise.kiln", "hello, this is no model")
         self.fails(FAILED, "noise.kiln:1:1: ", "run", "noise.kiln")
         self.write("open.kiln", "graph @x(%a: f32[2]) {\n")

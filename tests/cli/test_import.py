@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""ONNX files that are not as ONNX asks: unsorted nodes are sorted, other faults get one clear message."""
+import xml.dom.minidom
+
+import onnx_writer as onnx
+from harness import FAILED, UNSUPPORTED, CliTest, main
+
+X = onnx.value("x", onnx.FLOAT, [2, 3])
+Z = onnx.value("z", onnx.FLOAT, [2, 3])
+
+
+def ints_attribute(name, values):
+    body = onnx.chunk(1, name) + b"".join(onnx.number(8, value) for value in values)
+    return body + onnx.number(20, 7)
+
+
+class Unsorted(CliTest):
+    def model(self, nodes, **options):
+        return self.write("model.onnx", onnx.model(nodes, [X], [Z], **options))
+
+    def outputs(self, model):
+        self.kiln("run", model, "--random", "1", "-o", self.dir / "out", "--quiet")
+        return (self.dir / "out/output_0.pb").read_bytes()
+
+    def test_nodes_are_sorted_and_a_note_says_so(self):
+        chain = [onnx.node("Neg", ["x"], ["a"]), onnx.node("Exp", ["a"], ["b"]), onnx.node("Abs", ["b"], ["z"])]
+        expected = self.outputs(self.model(chain))
+        self.assertEqual(self.kiln_err("info", "model.onnx"), "")
+        for order in ([2, 1, 0], [1, 0, 2], [2, 0, 1]):
+            model = self.model([chain[i] for i in order])
+            self.assertEqual(self.outputs(model), expected)
+            for command in ("info", "check", "memory", "opt"):
+                note = self.kiln_err(command, "model.onnx")
+                self.assertIn("note: model.onnx: graph 'test': nodes stood before what they read: ", note)
+            self.assertEqual(self.kiln_err("info", "model.onnx", "--quiet"), "")
+
+    def test_what_a_branch_captures_comes_first(self):
+        then = onnx.graph_attribute("then_branch", [onnx.node("Mul", ["late", "late"], ["t"])],
+                                    [onnx.value("t", onnx.FLOAT, [2, 3])])
+        # Unsorted inside, too; `u` hides no name of the graph around it.
+        otherwise = onnx.graph_attribute("else_branch", [onnx.node("Abs", ["u"], ["e"]), onnx.node("Neg", ["x"], ["u"])],
+                                         [onnx.value("e", onnx.FLOAT, [2, 3])])
+        nodes = [onnx.node("If", ["yes"], ["z"], attributes=[then, otherwise]), onnx.node("Exp", ["x"], ["late"])]
+        initializers = [onnx.tensor("yes", onnx.BOOL, [], b"\1")]
+        unsorted = self.outputs(self.model(nodes, initializers=initializers))
+        self.assertEqual(self.outputs(self.model(nodes[::-1], initializers=initializers)), unsorted)
+
+    def test_a_cycle_is_an_error(self):
+        self.model([onnx.node("Add", ["x", "b"], ["a"], name="first"), onnx.node("Neg", ["a"], ["b"]),
+                    onnx.node("Abs", ["b"], ["z"])])
+        self.fails(FAILED, "model.onnx: first (Add): reads 'b', which is computed later: the nodes are in a cycle",
+                   "info", "model.onnx")
+
+    def test_a_long_chain_from_its_end(self):
+        n = 20000
+        names = ["x", *(f"v{i}" for i in range(n - 1)), "z"]
+        nodes = [onnx.node("Neg", [names[i]], [names[i + 1]]) for i in range(n)]
+        self.model(nodes[::-1])
+        self.assertIn(f"{n} of {n} were moved", self.kiln_err("info", "model.onnx"))
+
+
+class Messages(CliTest):
+    def test_an_attribute_that_is_an_input_since(self):
+        node = onnx.node("ReduceMean", ["x"], ["z"], name="mean", attributes=[ints_attribute("axes", [1])])
+        for opset in (11, 13, 17):
+            self.write("model.onnx", onnx.model([node], [X], [onnx.value("z", onnx.FLOAT, [2, 1])], opset=opset))
+            self.kiln("check", "model.onnx")
+        self.write("model.onnx", onnx.model([node], [X], [onnx.value("z", onnx.FLOAT, [2, 1])], opset=18))
+        self.fails(FAILED, "mean (ReduceMean): 'axes' is input 1 since opset 18: expected that input, found an "
+                   "attribute; the model imports opset 18", "run", "model.onnx", "--random", "1")
+
+    def test_what_is_no_onnx_model(self):
+        pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"
+        for content, message in (("hello, world\n", "not an ONNX model: "),
+                                 ("", "not an ONNX model: the file has no graph"),
+                                 (b"\x89PNG\r\n\x1a\n" * 9, "not an ONNX model: "),
+                                 (pointer, "not an ONNX model but a pointer of Git LFS")):
+            self.write("model.onnx", content)
+            for command in ("info", "run", "check", "opt"):
+                self.fails(FAILED, f"model.onnx: {message}", command, "model.onnx")
+
+    def test_names_are_escaped(self):
+        name = "a\nb\x1b[31m\u0085"
+        nodes = [onnx.node("MatMul", ["x", "x"], ["z"], name=name)]
+        self.write("model.onnx", onnx.model(nodes, [X], [Z]))
+        for command in ("info", "opt", "check", "memory"):
+            result = self.start(command, "model.onnx")
+            self.assertEqual(result.returncode, FAILED)
+            self.assertIn("a\\nb\\x1b[31m\\x85 (matmul): ", result.stderr)
+            self.assertEqual(result.stderr.count("\n"), 1)
+
+    def test_names_in_pictures_are_escaped(self):
+        nodes = [onnx.node("Exp", ["x"], ["y\x01\x1b"]), onnx.node("Softmax", ["y\x01\x1b"], ["z"], name="s\x02\x1b")]
+        self.write("model.onnx", onnx.model(nodes, [X], [Z]))
+        self.kiln("memory", "model.onnx", "--pipeline", "none", "--svg", "plan.svg")
+        picture = xml.dom.minidom.parse(str(self.dir / "plan.svg"))
+        self.assertIn("\\x1b", picture.toxml())
+
+
+if __name__ == "__main__":
+    main()
