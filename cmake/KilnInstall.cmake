@@ -14,7 +14,7 @@ install(FILES runtime/kiln-object.h DESTINATION ${headers_dir}/runtime)
 install(FILES passes/kiln-pass.h passes/pass.h passes/passes.def passes/rule.h passes/rules.def DESTINATION ${headers_dir}/passes)
 install(FILES ir/instr.h ir/instrs.def ir/ir.h ir/plan.h ir/region.h ir/slice.h ir/target.h DESTINATION ${headers_dir}/ir)
 install(FILES graph/arena.h graph/attr.h graph/error.h graph/metadata.h graph/module.h graph/node.h graph/op.h graph/ops.def
-  graph/shared.h graph/tensor.h graph/type.h DESTINATION ${headers_dir}/graph)
+  graph/tensor.h graph/type.h DESTINATION ${headers_dir}/graph)
 install(FILES graph/text/text.h DESTINATION ${headers_dir}/graph/text)
 install(FILES tools/completion/kiln.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME kiln)
 install(FILES docs/kiln.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)

@@ -8,6 +8,8 @@
 #include <glib.h>
 #include <stddef.h>
 
+G_BEGIN_DECLS
+
 typedef struct KilnArena KilnArena;
 
 KilnArena *kiln_arena_new(void);
@@ -36,5 +38,7 @@ char *kiln_arena_printf(KilnArena *arena, const char *format, ...) G_GNUC_PRINTF
 
 /** Bytes handed out so far. */
 size_t kiln_arena_used(const KilnArena *arena);
+
+G_END_DECLS
 
 #endif

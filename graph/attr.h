@@ -7,6 +7,8 @@
 
 #include "graph/type.h"
 
+G_BEGIN_DECLS
+
 typedef struct KilnFunction KilnFunction;
 typedef struct KilnConstant KilnConstant;
 
@@ -126,5 +128,7 @@ kiln_ints_at(KilnInts list, uint32_t i, int64_t otherwise)
 }
 /** True where every entry is @value, also of an empty list. */
 bool kiln_ints_all(KilnInts list, int64_t value);
+
+G_END_DECLS
 
 #endif

@@ -3,6 +3,7 @@
  * to the last name and in the order of every list of readers: a pass does to the copy what it would
  * do to the original. Removed nodes and their subgraphs are left behind; ids become dense. */
 #include "graph/folding.h"
+#include "graph/shared.h"
 
 #include <string.h>
 

@@ -7,6 +7,8 @@
 
 #include <stdbool.h>
 
+G_BEGIN_DECLS
+
 /** Sets @error and returns FALSE, so that a failure is one line: `return kiln_throw(error, …)`. The
  * message is UTF-8 without control characters, whatever bytes it quotes: they are escaped. Newlines
  * stay where @format itself has one. */
@@ -28,5 +30,7 @@ char *kiln_error_escape(const char *text, bool lines_stay);
 
 /** The sentence of a code in KILN_ERROR_MAP. */
 const char *kiln_error_sentence(KilnError code);
+
+G_END_DECLS
 
 #endif

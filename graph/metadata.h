@@ -9,11 +9,15 @@
 
 #include <stdbool.h>
 
+G_BEGIN_DECLS
+
 /** Where nothing is said. */
 void kiln_metadata_init(KilnMetadata *metadata);
 /** A deep copy, in @arena. */
 void kiln_metadata_copy(KilnMetadata *to, const KilnMetadata *from, KilnArena *arena);
 /** True where nothing is said but the name of the graph. */
 bool kiln_metadata_is_empty(const KilnMetadata *metadata);
+
+G_END_DECLS
 
 #endif

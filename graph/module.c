@@ -3,6 +3,7 @@
  * values. */
 #include "graph/changes.h"
 #include "graph/folding.h"
+#include "graph/shared.h"
 
 #include <string.h>
 

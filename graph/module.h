@@ -5,7 +5,10 @@
 
 #include "graph/metadata.h"
 #include "graph/node.h"
-#include "graph/shared.h"
+
+G_BEGIN_DECLS
+
+typedef struct KilnShared KilnShared; /* graph/shared.h */
 
 typedef struct {
     KilnValue value;
@@ -174,7 +177,7 @@ void kiln_function_keep_arguments(KilnFunction *function, KilnArgument *const *k
 static inline KilnArgument *
 kiln_function_argument(const KilnFunction *function, uint32_t i)
 {
-    return g_ptr_array_index(function->arguments, i);
+    return (KilnArgument *)g_ptr_array_index(function->arguments, i);
 }
 /** Sets (or replaces) the results: makes the `return` node. @names may be NULL: the values' own. */
 gboolean kiln_function_set_results(KilnFunction *function, KilnValue *const *values,
@@ -220,5 +223,7 @@ gboolean kiln_function_verify(const KilnFunction *function, GError **error);
  * graph/ touched since, and at what reads or defines it; whole the first time, where anything may
  * have changed, and where the module has subgraphs. */
 gboolean kiln_function_verify_changes(KilnFunction *function, GError **error);
+
+G_END_DECLS
 
 #endif

@@ -13,6 +13,8 @@
 #include "graph/op.h"
 #include "graph/tensor.h"
 
+G_BEGIN_DECLS
+
 typedef struct KilnNode KilnNode;
 typedef struct KilnValue KilnValue;
 typedef struct KilnUse KilnUse;
@@ -182,5 +184,7 @@ bool kiln_node_is_linked(const KilnNode *node);
 
 /** For gdb. */
 void kiln_node_dump(const KilnNode *node);
+
+G_END_DECLS
 
 #endif

@@ -6,6 +6,8 @@
 
 #include "graph/attr.h"
 
+G_BEGIN_DECLS
+
 typedef enum {
 #define OP_AS(id, ...) KILN_OP_##id,
 #define ATTR(...)
@@ -81,5 +83,7 @@ bool kiln_op_from_onnx(const char *name, KilnOp *out);
 
 /** New default attributes of @op in @arena; NULL for ops without attributes. */
 void *kiln_op_attrs_new(KilnOp op, KilnArena *arena);
+
+G_END_DECLS
 
 #endif

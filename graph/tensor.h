@@ -6,6 +6,8 @@
 
 #include "graph/type.h"
 
+G_BEGIN_DECLS
+
 typedef enum {
     KILN_TENSOR_DATA, /* row-major little-endian payload; possibly misaligned (see kiln_tensor_view)
                        */
@@ -94,5 +96,7 @@ bool kiln_tensor_equal(const KilnTensor *a, const KilnTensor *b);
 /** True where all elements are known to have the same bits; stores them in @element. Looks at the
  * bytes of at most @max_elements elements of a DATA payload. */
 bool kiln_tensor_is_splat(const KilnTensor *tensor, int64_t max_elements, uint8_t element[8]);
+
+G_END_DECLS
 
 #endif

@@ -8,6 +8,8 @@
 
 #include <stdint.h>
 
+G_BEGIN_DECLS
+
 enum {
     KILN_MAX_RANK = 8,
     KILN_RANK_UNKNOWN = -1, /* printed f32[*]: known once the program is specialised */
@@ -83,5 +85,7 @@ char *kiln_type_to_string(const KilnType *type);
  * letter a block of that dim. */
 gboolean kiln_layout_physical(const KilnType *type, int *out_rank,
                               int64_t out_dims[2 * KILN_MAX_RANK], GError **error);
+
+G_END_DECLS
 
 #endif

@@ -11,6 +11,7 @@
 #ifndef KILN_IR_CUSTOM_H
 #define KILN_IR_CUSTOM_H
 
+#include "graph/shared.h"
 #include "ir/target.h"
 
 /** Immutable, shared by all that have an equal body. References are those of @shared. */

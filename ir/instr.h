@@ -6,6 +6,8 @@
 
 #include "graph/op.h"
 
+G_BEGIN_DECLS
+
 typedef enum {
 #define INSTR(id, ...) KILN_INSTR_##id,
 #define ATTR(...)
@@ -59,5 +61,7 @@ bool kiln_instr_access(KilnInstrKind kind, uint32_t i, KilnAccess *out_access, b
 
 /** True for `call` and `stack`, whose uses state their access. */
 bool kiln_instr_states_access(KilnInstrKind kind);
+
+G_END_DECLS
 
 #endif

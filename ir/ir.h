@@ -14,6 +14,8 @@
 #include "ir/instr.h"
 #include "ir/region.h"
 
+G_BEGIN_DECLS
+
 typedef struct KilnIRFunction KilnIRFunction;
 typedef struct KilnBuffer KilnBuffer;
 typedef struct KilnInstr KilnInstr;
@@ -301,5 +303,7 @@ gboolean kiln_ir_module_print(const KilnIRModule *ir, const KilnPrintOptions *op
 /** A file of graph, func, constants and declare blocks; every function is verified. */
 KilnIRModule *kiln_ir_module_parse(const char *text, size_t length, const char *path,
                                    GError **error);
+
+G_END_DECLS
 
 #endif

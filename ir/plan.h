@@ -6,6 +6,8 @@
 
 #include "ir/target.h"
 
+G_BEGIN_DECLS
+
 /** What a plan has a place for beside allocs and kernel scratch. */
 typedef enum {
     KILN_PLAN_IO = 1 << 0, /* inputs, from the start to their last use, and outputs, from their
@@ -97,5 +99,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnMemoryExcess, kiln_memory_excess_free)
 /** KILN_ERROR_LIMIT, which says all of it. */
 gboolean kiln_memory_excess_throw(const KilnMemoryExcess *excess, const KilnMemoryPlan *plan,
                                   GError **error);
+
+G_END_DECLS
 
 #endif

@@ -5,8 +5,11 @@
 #ifndef KILN_IR_REGION_H
 #define KILN_IR_REGION_H
 
+#include <glib.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+G_BEGIN_DECLS
 
 /** In bytes. In normal form: one row has its run for a pitch, and rows that follow each other
  * without a gap are one row. */
@@ -28,5 +31,7 @@ bool kiln_region_meet(const KilnRegion *a, const KilnRegion *b);
 bool kiln_region_equal(const KilnRegion *a, const KilnRegion *b);
 /** Whether every row begins at a multiple of @unit bytes. */
 bool kiln_region_is_aligned(const KilnRegion *region, int64_t unit);
+
+G_END_DECLS
 
 #endif

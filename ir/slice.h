@@ -4,7 +4,10 @@
 #ifndef KILN_IR_SLICE_H
 #define KILN_IR_SLICE_H
 
+#include <glib.h>
 #include <stdint.h>
+
+G_BEGIN_DECLS
 
 typedef struct {
     int64_t index, n;
@@ -24,5 +27,7 @@ kiln_slice_end(KilnSlice slice, int64_t units)
 {
     return (slice.index + 1) * units / slice.n;
 }
+
+G_END_DECLS
 
 #endif

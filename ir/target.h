@@ -7,6 +7,8 @@
 #include "ir/ir.h"
 #include "ir/slice.h"
 
+G_BEGIN_DECLS
+
 typedef struct KilnKernel KilnKernel;
 
 /** Packed weights in a form whose size depends on their values, for where bytes count. Operands and
@@ -220,5 +222,7 @@ double kiln_node_us(const KilnTarget *target, const KilnNode *node, bool any_alg
 /** Work of the instruction that @node lowers to; zeros for views, for what known integers decide,
  * and where a type is open. */
 KilnCost kiln_node_cost(const KilnNode *node);
+
+G_END_DECLS
 
 #endif

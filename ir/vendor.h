@@ -6,6 +6,7 @@
 #ifndef KILN_IR_VENDOR_H
 #define KILN_IR_VENDOR_H
 
+#include "graph/shared.h"
 #include "ir/cache.h"
 #include "ir/target.h"
 

@@ -26,6 +26,8 @@
 
 #include "passes/rule.h"
 
+G_BEGIN_DECLS
+
 #define KILN_PASS_API_VERSION 2
 
 typedef struct KilnPassPlugin {
@@ -40,12 +42,17 @@ typedef const KilnPassPlugin *(*KilnPassPluginFn)(void);
 #define KILN_PASS_PLUGIN_SYMBOL "kiln_pass_plugin"
 
 #define KILN_PASS_PLUGIN(table)                                                                    \
-    __attribute__((visibility("default"))) const KilnPassPlugin *kiln_pass_plugin(void);           \
+    G_BEGIN_DECLS /* its name is the same in C++ */                                                \
+        __attribute__((visibility("default"))) const KilnPassPlugin *                              \
+        kiln_pass_plugin(void);                                                                    \
+    G_END_DECLS                                                                                    \
     const KilnPassPlugin *kiln_pass_plugin(void)                                                   \
     {                                                                                              \
         static const KilnPassPlugin plugin = { KILN_PASS_API_VERSION, sizeof(KilnPassInfo), table, \
                                                G_N_ELEMENTS(table) };                              \
         return &plugin;                                                                            \
     }
+
+G_END_DECLS
 
 #endif

@@ -12,6 +12,8 @@
 #include "ir/plan.h"
 #include "ir/target.h"
 
+G_BEGIN_DECLS
+
 typedef enum {
     KILN_LEVEL_GRAPH,
     KILN_LEVEL_IR,
@@ -156,5 +158,7 @@ const char *kiln_pass_last_refusal(const KilnPassContext *context);
             return false;                                                                          \
     } while (0)
 bool kiln_pass_guard(KilnPassContext *context, const char *rule, const char *guard, bool holds);
+
+G_END_DECLS
 
 #endif

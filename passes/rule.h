@@ -35,6 +35,8 @@
 
 #include "passes/pass.h"
 
+G_BEGIN_DECLS
+
 typedef struct KilnMatch KilnMatch;
 
 /** Rewrites what @match found, or returns false and leaves the graph as it was (GUARD does that;
@@ -126,5 +128,7 @@ KilnNumerics kiln_pass_numerics(const KilnPassInfo *pass, uint32_t flags);
 
 /** Checks that a pattern parses; for tests and for the matcher's compilation. */
 gboolean kiln_pattern_check(const char *pattern, GError **error);
+
+G_END_DECLS
 
 #endif

@@ -138,10 +138,10 @@ script_text(const KilnOptions *options, const BisectOptions *own)
         "exec \"${KILN:-$kiln}\" bisect before.kiln --pipeline pipeline.yaml --backend %s%s "
         "--prefer %s "
         "--threads %d --mode %s%s --random %" G_GINT64_FORMAT " -o again\n",
-        command, options->backend ? options->backend : "cpu", options->no_offload ? " --no-offload" : "",
-        options->prefer ? options->prefer : "speed", options->threads,
-        options->mode ? options->mode : "infer", options->no_verify ? " --no-verify" : "",
-        own->seed);
+        command, options->backend ? options->backend : "cpu",
+        options->no_offload ? " --no-offload" : "", options->prefer ? options->prefer : "speed",
+        options->threads, options->mode ? options->mode : "infer",
+        options->no_verify ? " --no-verify" : "", own->seed);
 }
 
 static gboolean

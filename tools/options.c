@@ -245,9 +245,10 @@ options_clear(KilnOptions *options)
 {
     char *texts[] = { options->passes,   options->mode,      options->prefer,       options->trace,
                       options->dump_dir, options->cache_dir, options->pipeline_help };
-    char **lists[] = { options->pipelines, options->backends, options->constness,  options->shapes,
-                       options->skip,      options->only,     options->print_after,
-                       options->plugins };
+    char **lists[] = {
+        options->pipelines, options->backends, options->constness,   options->shapes,
+        options->skip,      options->only,     options->print_after, options->plugins
+    };
     for (size_t i = 0; i < G_N_ELEMENTS(texts); i++)
         g_free(texts[i]);
     for (size_t i = 0; i < G_N_ELEMENTS(lists); i++)

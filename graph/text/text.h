@@ -6,6 +6,8 @@
 
 #include "graph/module.h"
 
+G_BEGIN_DECLS
+
 /** What is printed of a constant. */
 typedef enum {
     KILN_CONSTANT_WHOLE,
@@ -49,5 +51,7 @@ bool kiln_text_is_module(const char *text, size_t length);
  * in messages (file:line:column) and is what relative file(…) constants are relative to.
  * KILN_ERROR_PARSE and friends. */
 KilnModule *kiln_module_parse(const char *text, size_t length, const char *path, GError **error);
+
+G_END_DECLS
 
 #endif

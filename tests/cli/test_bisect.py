@@ -48,7 +48,7 @@ class Bisect(CliTest):
         return self.start("bisect", self.model, "--pipeline", pipeline, *options)
 
     def reproduce(self, folder):
-        environment = {**os.environ, "PATH": f"{pathlib.Path(KILN).parent}:{os.environ['PATH']}"}
+        environment = {name: value for name, value in os.environ.items() if name != "KILN"}
         return subprocess.run([self.dir / folder / "reproduce.sh"], env=environment, cwd="/", capture_output=True, check=False,
                               timeout=60)
 

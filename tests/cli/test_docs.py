@@ -67,7 +67,8 @@ def refreshed(found, expected):
 class Sources(CliTest):
     GUIDES = {
         "add-a-constant-rule.md": (3, ("passes/constant_rules.def", "passes/constant_rules.c")),
-        "add-a-pass.md": (5, ("passes/passes.def", "passes/rules.def", "passes/graph/merge-transposes.c")),
+        "add-a-pass.md": (6, ("passes/passes.def", "passes/rules.def", "passes/graph/merge-transposes.c",
+                              "tests/plugin/my-transposes.c")),
         "add-an-op.md": (4, ("graph/ops.def", "graph/onnx/opsets.def", "ir/instrs.def", "backends/ref/kernels.def")),
     }
 

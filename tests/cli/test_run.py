@@ -211,7 +211,7 @@ class Models(CliTest):
         self.write("open.kiln", "graph @x(%a: f32[2]) {\n")
         self.fails(FAILED, "open.kiln:2:1: expected the block of line 1 to be closed, found the end", "run", "open.kiln")
         self.write("zeros.onnx", bytes(4096))
-        self.fails(FAILED, "zeros.onnx: byte ", "run", "zeros.onnx")
+        self.fails(FAILED, "zeros.onnx: not an ONNX model: byte ", "run", "zeros.onnx")
 
     def test_unknown_operator_is_unsupported(self):
         self.write("odd.onnx", onnx.model([onnx.node("Frobnicate", ["x"], ["y"], "the_node")],

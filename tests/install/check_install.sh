@@ -113,5 +113,27 @@ printf 'graph @f(%%x: f32[2]) {\n  %%i = identity(%%x) : f32[2]\n  %%r = relu(%%
   >"$work/plugin.kiln"
 "$work/prefix/bin/kiln" opt "$work/plugin.kiln" --pipeline "$work/plugin.yaml" >"$work/plugin.out"
 if grep -q identity "$work/plugin.out"; then echo "the pass of the plug-in did not run"; exit 1; fi
+# The same as C++, and the plug-in of the documentation, loaded by option.
+if command -v c++ >/dev/null; then
+  cp "$source/tests/plugin/good.c" "$work/good.cc"
+  c++ -std=c++20 -Wall -Werror -shared -fPIC $(PKG_CONFIG_PATH="$libdir/pkgconfig" pkg-config --cflags kiln) \
+    -o "$work/good-cxx.so" "$work/good.cc"
+  "$work/prefix/bin/kiln" opt "$work/plugin.kiln" --load-pass-plugin "$work/good-cxx.so" --passes=drop-identities >"$work/cxx.out"
+  cmp "$work/cxx.out" "$work/plugin.out"
+fi
+cc -std=c17 -Wall -Wextra -Werror -shared -fPIC $(PKG_CONFIG_PATH="$libdir/pkgconfig" pkg-config --cflags kiln) \
+  -o "$work/documented.so" "$source/tests/plugin/my-transposes.c"
+printf 'graph @f(%%x: f32[2,3,4]) {\n  %%a = transpose(%%x) {perm=[1,0,2]} : f32[3,2,4]\n' >"$work/transposes.kiln"
+printf '  %%b = transpose(%%a) : f32[4,2,3]\n  return %%b\n}\n' >>"$work/transposes.kiln"
+"$work/prefix/bin/kiln" opt "$work/transposes.kiln" --load-pass-plugin "$work/documented.so" --passes=my-transposes,dce --check \
+  >"$work/transposes.out"
+[ "$(grep -c 'transpose(' "$work/transposes.out")" -eq 1 ] || { echo "the documented plug-in merged nothing"; exit 1; }
+"$work/prefix/bin/kiln" passes --load-pass-plugin "$work/documented.so" | grep -q my-transposes
+# A program that opens the library with local symbols, as interpreters do.
+cc -std=c17 -Wall -Wextra -Werror -o "$work/local" "$source/tests/install/open_locally.c" -ldl
+"$work/local" "$libdir/libkiln.so.0" "$work/good.so"
+# What is not installed cannot be edited in vain: shipped pipelines are printed.
+[ ! -e "$work/prefix/share/kiln/pipelines" ] || { echo "pipelines are installed, but not read"; exit 1; }
+"$work/prefix/bin/kiln" opt --print-pipeline | grep -q 'pass: partition-offload'
 readelf -d "$libdir/libkiln.so" | grep -q 'SONAME.*libkiln.so.0'
 echo "installed tree works with pkg-config and with find_package"
