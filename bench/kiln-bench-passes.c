@@ -4,11 +4,14 @@
  * Synthetic graphs of several sizes go through the whole default pipeline, through each pass alone,
  * and through what the manager does around passes: verifying, hashing, cloning, lowering. With
  * `--level ir`, so do functions of the IR: lowered from such graphs, and built from blocks; and the
- * memory plan of what comes out. Growth is the factor of time per factor ten of nodes or
- * instructions; near-linear work stays near ten. */
+ * memory plan of what comes out. With `--shape`, so do graphs of one shape, such as a value that
+ * all others read, and their whole road to a session. Growth is the factor of time per factor ten
+ * of nodes or instructions; near-linear work stays near ten. */
 #include "bench/bench_graph.h"
 #include "bench/bench_ir.h"
 #include "bench/bench_json.h"
+#include "bench/bench_road.h"
+#include "bench/bench_shapes.h"
 #include "bench/bench_stats.h"
 #include "passes/hash.h"
 #include "passes/manager.h"
@@ -27,6 +30,7 @@ enum {
 };
 static const double ENOUGH = 0.1; /* seconds of repeating one measurement */
 static const char inside[] = "  ";
+static const char all_shapes[] = "all";
 static const char graph_pipeline[] = "graph pipeline";
 static const char ir_pipeline[] = "ir pipeline";
 static const double NODES_PER_INSTR = 2.65; /* of the synthetic graphs, before they are optimized */
@@ -35,11 +39,12 @@ static const double NOISE_FLOOR = 5e-5; /* seconds; below, growth says nothing *
 
 typedef struct {
     char **passes; /* NULL: all */
+    char **shapes; /* NULL: blocks in random order */
     char *pipeline, *first, *sizes_text, *json, *level_text;
     KilnLevel level;
     double limit, growth;
     gint64 seed;
-    gboolean no_verify, quick;
+    gboolean no_verify, quick, whole;
     unsigned sizes[MAX_SIZES], n_sizes;
 } Options;
 
@@ -61,7 +66,8 @@ typedef struct {
     KilnModule
         *optimized; /* by the graph level of the pipeline; NULL at the IR level: IR is built */
     unsigned nodes[MAX_SIZES];
-    const char *source; /* of the IR, in front of the rows' names; "" at the graph level */
+    const char *shape;  /* NULL: blocks in random order */
+    const char *source; /* of the graph or IR, in front of the rows' names; "" for blocks */
 } Bench;
 
 static void
@@ -324,6 +330,8 @@ run_clone(Bench *bench, const void *data, GError **error)
 static bool
 is_asked_for(const Options *options, const char *id)
 {
+    if (options->whole)
+        return false;
     return !options->passes || g_strv_contains((const char *const *)options->passes, id);
 }
 
@@ -348,7 +356,9 @@ static KilnModule *
 make_graph(const Bench *bench, unsigned nodes, GError **error)
 {
     const Options *options = bench->options;
-    g_autoptr(KilnModule) module = bench_graph(nodes, (uint64_t)options->seed, error);
+    g_autoptr(KilnModule) module = bench->shape
+                                       ? bench_shape(bench->shape, nodes, error)
+                                       : bench_graph(nodes, (uint64_t)options->seed, error);
     if (!module || !options->first)
         return g_steal_pointer(&module);
     g_autoptr(KilnPassPipeline) first = kiln_pass_pipeline_parse_inline(options->first, error);
@@ -356,6 +366,30 @@ make_graph(const Bench *bench, unsigned nodes, GError **error)
     if (!first || !kiln_pipeline_run_graph(first, module, &pass, NULL, error))
         return NULL;
     return kiln_module_clone(module);
+}
+
+/* The road from text to a session. */
+static gboolean
+measure_road(Bench *bench, GError **error)
+{
+    double best[BENCH_ROAD_N];
+    unsigned runs = bench->options->quick ? 1 : MIN_RUNS;
+    bool open = bench_shape_is_graph_only(bench->shape);
+    for (unsigned i = 0; i < BENCH_ROAD_N; i++)
+        best[i] = INFINITY;
+    for (unsigned n = 0; n < runs; n++) {
+        double seconds[BENCH_ROAD_N];
+        if (!bench_road(bench->module, open, seconds, error)) {
+            g_prefix_error(error, "%sof %u: ", bench->source, bench->nodes[bench->size]);
+            return FALSE;
+        }
+        for (unsigned i = 0; i < BENCH_ROAD_N; i++)
+            best[i] = MIN(best[i], seconds[i]);
+    }
+    for (unsigned i = 0; i < BENCH_ROAD_N; i++)
+        if (best[i] >= 0)
+            record(bench, bench_road_name(i), best[i], runs);
+    return TRUE;
 }
 
 static gboolean
@@ -400,7 +434,8 @@ measure_size(Bench *bench, GError **error)
     if (!module)
         return FALSE;
     bench->module = module;
-    bench->nodes[bench->size] = kiln_module_entry(module)->n_nodes;
+    bench->nodes[bench->size] =
+        bench->shape ? options->sizes[bench->size] : kiln_module_entry(module)->n_nodes;
     static const struct {
         const char *name;
         MeasureFn run;
@@ -409,10 +444,17 @@ measure_size(Bench *bench, GError **error)
     for (size_t i = 0; ok && !options->passes && i < G_N_ELEMENTS(around); i++)
         ok = measure(bench, around[i].name, around[i].run, NULL, error);
     ok = ok && measure_passes(bench, KILN_LEVEL_GRAPH, error);
-    if (!options->passes)
+    bool lowers = !bench->shape || !bench_shape_is_graph_only(bench->shape);
+    if (!options->passes && lowers)
         ok = ok && measure(bench, "lower to ir", run_lower, NULL, error) &&
              measure(bench, ir_pipeline, run_ir, NULL, error);
-    ok = ok && measure_passes(bench, KILN_LEVEL_IR, error);
+    if (!options->passes && lowers && bench->shape)
+        ok = ok && measure(bench, "memory plan", run_plan, NULL, error) &&
+             measure(bench, "memory plan, raw", run_plan, "", error);
+    if (!options->passes && bench->shape)
+        ok = ok && measure_road(bench, error);
+    if (lowers)
+        ok = ok && measure_passes(bench, KILN_LEVEL_IR, error);
     g_clear_pointer(&bench->optimized, kiln_module_free);
     bench->module = NULL;
     return ok;
@@ -549,6 +591,40 @@ judge(const Bench *bench)
     return good;
 }
 
+/* Every size of one shape, or of blocks in random order. */
+static gboolean
+measure_sizes(Bench *bench, const char *shape, GError **error)
+{
+    g_autofree char *source = shape ? g_strdup_printf("%s: ", shape) : g_strdup("");
+    gboolean ok = TRUE;
+    bench->shape = shape;
+    for (bench->size = 0; ok && bench->size < bench->options->n_sizes; bench->size++) {
+        bench->source = source;
+        ok = measure_size(bench, error);
+    }
+    bench->source = "";
+    return ok;
+}
+
+static gboolean
+measure_all(Bench *bench, GError **error)
+{
+    char **shapes = bench->options->shapes;
+    if (!shapes)
+        return measure_sizes(bench, NULL, error);
+    for (; *shapes; shapes++) {
+        if (strcmp(*shapes, all_shapes) != 0) {
+            if (!measure_sizes(bench, *shapes, error))
+                return FALSE;
+            continue;
+        }
+        for (unsigned i = 0; bench_shape_name(i); i++)
+            if (!measure_sizes(bench, bench_shape_name(i), error))
+                return FALSE;
+    }
+    return TRUE;
+}
+
 static int
 bench_all(const Options *options)
 {
@@ -560,9 +636,7 @@ bench_all(const Options *options)
                     .pipeline = pipeline ? pipeline->passes : NULL,
                     .rows = g_ptr_array_new_with_free_func(row_free),
                     .source = "" };
-    gboolean ok = pipeline != NULL;
-    for (; ok && bench.size < options->n_sizes; bench.size++)
-        ok = measure_size(&bench, &error);
+    gboolean ok = pipeline && measure_all(&bench, &error);
     int status = ok ? 0 : 1;
     bool to_stdout = options->json && strcmp(options->json, "-") == 0;
     if (!ok)
@@ -600,6 +674,26 @@ parse_level(Options *options)
     return options->level == KILN_LEVEL_IR || strcmp(text, "graph") == 0;
 }
 
+/* The first of the shapes that there is not; NULL: all are there, and fit the level. */
+static const char *
+wrong_shape(const Options *options)
+{
+    for (char **shape = options->shapes; shape && *shape; shape++)
+        if (!bench_shape_exists(*shape) && strcmp(*shape, all_shapes) != 0)
+            return *shape;
+    return NULL;
+}
+
+/* Says what shapes there are. */
+static void
+add_description(GOptionContext *context)
+{
+    g_autoptr(GString) text = g_string_new("Shapes:");
+    for (unsigned i = 0; bench_shape_name(i); i++)
+        g_string_append_printf(text, "\n  %-14s %s", bench_shape_name(i), bench_shape_summary(i));
+    g_option_context_set_description(context, text->str);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -614,6 +708,9 @@ main(int argc, char **argv)
         { "level", 0, 0, G_OPTION_ARG_STRING, &options.level_text,
           "graph, or ir: functions of instructions and their memory plans (default: graph)",
           "LEVEL" },
+        { "shape", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options.shapes,
+          "Measure graphs of this shape, or all of them; may be repeated (graph level)", "SHAPE" },
+        { "whole", 0, 0, G_OPTION_ARG_NONE, &options.whole, "Measure no pass alone", NULL },
         { "sizes", 0, 0, G_OPTION_ARG_STRING, &options.sizes_text,
           "Nodes or instructions, ascending (default: 100,1000,10000,100000)", "N,N…" },
         { "seed", 0, 0, G_OPTION_ARG_INT64, &options.seed, "Of the graphs (default: 1)", "N" },
@@ -632,6 +729,7 @@ main(int argc, char **argv)
     g_autoptr(GOptionContext) context = g_option_context_new(NULL);
     g_option_context_set_summary(
         context, "Measures passes on synthetic graphs, and how their time grows with the graph.");
+    add_description(context);
     g_option_context_add_main_entries(context, entries, NULL);
     g_autoptr(GError) error = NULL;
     int status = 2;
@@ -642,6 +740,11 @@ main(int argc, char **argv)
     else if (!parse_level(&options))
         fprintf(stderr, "kiln-bench-passes: --level: expected graph or ir, found %s\n",
                 options.level_text);
+    else if (wrong_shape(&options))
+        fprintf(stderr, "kiln-bench-passes: --shape: expected one that --help lists, found %s\n",
+                wrong_shape(&options));
+    else if (options.shapes && options.level == KILN_LEVEL_IR)
+        fprintf(stderr, "kiln-bench-passes: expected --shape or --level ir, found both\n");
     else if (!parse_sizes(&options))
         fprintf(stderr,
                 "kiln-bench-passes: --sizes: expected up to %d ascending numbers, found %s\n",
@@ -649,6 +752,7 @@ main(int argc, char **argv)
     else
         status = bench_all(&options);
     g_strfreev(options.passes);
+    g_strfreev(options.shapes);
     g_free(options.pipeline);
     g_free(options.first);
     g_free(options.sizes_text);

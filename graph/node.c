@@ -308,7 +308,7 @@ kiln_node_check_types(const KilnNode *node, KilnArena *scratch, GError **error)
             return throw_stated(node, i, &stored[i], &types[i], error);
         if (mine && known[i] &&
             (mine->n != known[i]->n ||
-             memcmp(mine->v, known[i]->v, (size_t)mine->n * sizeof *mine->v)))
+             memcmp(mine->v, known[i]->v, (size_t)mine->n * sizeof *mine->v) != 0))
             return kiln_throw(
                 error, KILN_ERROR_INVALID,
                 "%s (%s): result %u: the known integers are not those of its operands",

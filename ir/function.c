@@ -563,7 +563,8 @@ bool
 kiln_instr_may_share(const KilnInstr *instr, uint32_t out, uint32_t in)
 {
     const KilnBuffer *to = kiln_instr_operand(instr, out), *from = kiln_instr_operand(instr, in);
-    if (!to || !from || in >= 32 || instr->operands[out].access != KILN_ACCESS_OUT ||
+    if (!to || !from || in >= KILN_SHARE_OPERANDS ||
+        instr->operands[out].access != KILN_ACCESS_OUT ||
         instr->operands[in].access != KILN_ACCESS_IN)
         return false;
     if (instr->kind == KILN_INSTR_stack)

@@ -209,6 +209,9 @@ kiln_instr_operand(const KilnInstr *instr, uint32_t i)
 /** True where operand @in may share its bytes with @out operand 0, by the instruction's row and the
  * two types. */
 bool kiln_instr_may_alias(const KilnInstr *instr, uint32_t in);
+enum {
+    KILN_SHARE_OPERANDS = 32 /* operands behind these share nothing */
+};
 /** The same of any @out operand: those of a stack are equal. There @in must be read element for
  * element, with elements of the same size, and by no reduction or step behind the one that writes
  * @out. */

@@ -48,23 +48,28 @@ is_planned(const KilnBuffer *origin, uint32_t flags)
     return origin->kind == KILN_BUFFER_ALLOC || (io && flags & KILN_PLAN_IO);
 }
 
-/* Aligned bytes of the distinct planned buffers that @instr touches. */
+/* What is known of lives on the walk; arrays by buffer id. */
+typedef struct {
+    GArray *lives;
+    uint32_t *life_of;
+    int64_t *counted; /* the last step whose bytes the buffer was counted among; -1: none */
+    uint32_t flags;
+} Walk;
+
+/* All planned buffers of @instr live at @step; the aligned bytes of each, counted once. */
 static int64_t
-bytes_of_step(const GArray *lives, const uint32_t *life_of, const KilnInstr *instr, uint32_t flags)
+touch_operands(Walk *walk, const KilnInstr *instr, int64_t step)
 {
     int64_t bytes = 0;
     for (uint32_t i = 0; i < instr->n_operands; i++) {
         KilnBuffer *buffer = instr->operands[i].buffer;
         KilnBuffer *origin = buffer ? kiln_buffer_origin(buffer) : NULL;
-        if (!origin || !is_planned(origin, flags))
+        if (!origin || !is_planned(origin, walk->flags) || walk->counted[origin->id] == step)
             continue;
-        bool counted = false;
-        for (uint32_t k = 0; k < i && !counted; k++) {
-            KilnBuffer *other = instr->operands[k].buffer;
-            counted = other && kiln_buffer_origin(other) == origin;
-        }
-        if (!counted)
-            bytes = add_capped(bytes, g_array_index(lives, KilnLife, life_of[origin->id]).size);
+        touch(walk->lives, walk->life_of, origin, step);
+        walk->counted[origin->id] = step;
+        uint32_t life = walk->life_of[origin->id];
+        bytes = add_capped(bytes, g_array_index(walk->lives, KilnLife, life).size);
     }
     return bytes;
 }
@@ -135,21 +140,19 @@ kiln_liveness_of(const KilnIRFunction *function, const int64_t *scratch, uint32_
 {
     KilnMemoryPlan *plan = g_new0(KilnMemoryPlan, 1);
     GArray *lives = g_array_new(FALSE, TRUE, sizeof(KilnLife));
-    g_autofree uint32_t *life_of = g_new(uint32_t, function->buffers->len + 1);
-    memset(life_of, 0xFF, sizeof *life_of * (function->buffers->len + 1));
+    gsize n_buffers = (gsize)function->buffers->len + 1;
+    g_autofree uint32_t *life_of = g_new(uint32_t, n_buffers);
+    g_autofree int64_t *counted = g_new(int64_t, n_buffers);
+    memset(life_of, 0xFF, sizeof *life_of * n_buffers);
+    memset(counted, 0xFF, sizeof *counted * n_buffers);
+    Walk walk = { lives, life_of, counted, flags };
     kiln_foreach_instr (instr, function) {
         if (kiln_instr_is_bookkeeping(instr))
             continue;
         int64_t step = plan->n_steps++;
         if (step == 0 && flags & KILN_PLAN_IO)
             touch_all(lives, life_of, function->inputs, 0);
-        for (uint32_t i = 0; i < instr->n_operands; i++) {
-            KilnBuffer *buffer = instr->operands[i].buffer;
-            KilnBuffer *origin = buffer ? kiln_buffer_origin(buffer) : NULL;
-            if (origin && is_planned(origin, flags))
-                touch(lives, life_of, origin, step);
-        }
-        int64_t bytes = bytes_of_step(lives, life_of, instr, flags);
+        int64_t bytes = touch_operands(&walk, instr, step);
         int64_t own = aligned(scratch[step]);
         if (own) {
             KilnLife life = { .scratch_of = instr, .first = step, .last = step, .size = own };

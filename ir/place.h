@@ -17,6 +17,14 @@
  * greatest bound that was proved: a plan of that height is optimal. Deterministic. */
 int64_t kiln_place(KilnLife *lives, uint32_t n, int64_t work, int64_t *out_bound);
 
+/** Fills @pressure with the most bytes that live at once while each life does. Returns the most of
+ * all, the bound that no placement beats. */
+int64_t kiln_place_pressure(const KilnLife *lives, uint32_t n, int64_t *pressure);
+
+/** One plan in n log n steps: lives in the order of their first steps, each at the lowest gap. Sets
+ * offsets and returns the height, which is the lowest where all sizes are equal. */
+int64_t kiln_place_stream(KilnLife *lives, uint32_t n);
+
 typedef enum {
     KILN_PLACED,
     KILN_PLACEMENT_IMPOSSIBLE, /* proved: no offsets fit */

@@ -5,7 +5,9 @@
  * (best fit) that the buffers already placed and alive with it leave. Which order is best depends
  * on the network, so several are tried, in a fixed sequence, until the arena is as small as the
  * most that lives at once, below which nothing goes, or until a budget of visited pairs is spent:
- * a count, not a time, so that plans are the same on every machine.
+ * a count, not a time, so that plans are the same on every machine. What visits all pairs that live
+ * at once costs too much where there are many: then a plan in the order of execution comes first,
+ * and an order that spends twice the budget is given up.
  *
  * Where all orders miss that bound, exact search is asked for a plan at the bound, and then for one
  * between it and the best plan. Each capacity that it proves impossible raises the bound. */
@@ -16,7 +18,8 @@
 #include <string.h>
 
 enum {
-    /* The work of all orders together, about a nanosecond each. The first is never cut short. */
+    /* The work of all orders together, about a nanosecond each. None begins behind it, but for the
+       first where there is no plan yet, and none goes on behind twice as much. */
     WORK_MAX = 200 * 1000 * 1000,
     INDEX_VISIT_WORK = 32,
     NEIGHBOUR_WORK = 16,
@@ -195,7 +198,7 @@ add_placed(Planner *planner, uint32_t i)
     g_array_insert_val(planner->placed, low, life);
 }
 
-/* Places all in @order; the height, or INT64_MAX once it would reach @limit. */
+/* Places all in @order; the height, or INT64_MAX once it would reach @limit or costs too much. */
 static int64_t
 place_in_order(Planner *planner, const uint32_t *order, bool best_fit, int64_t limit)
 {
@@ -210,7 +213,7 @@ place_in_order(Planner *planner, const uint32_t *order, bool best_fit, int64_t l
         find_neighbours(planner, life);
         life->offset = find_gap(planner->neighbours, life->size, best_fit);
         height = MAX(height, life->offset + life->size);
-        if (height >= limit)
+        if (height >= limit || (limit < INT64_MAX && planner->work > 2 * (int64_t)WORK_MAX))
             return INT64_MAX;
         add_placed(planner, order[i]);
     }
@@ -291,86 +294,6 @@ sort_by(const Planner *planner, size_t which, uint32_t *order)
         order[i] = ranked[i].i;
 }
 
-/* --- how much lives at once --- */
-
-typedef struct {
-    int64_t step;
-    int64_t change;
-} Event;
-
-static int
-by_step(gconstpointer a, gconstpointer b)
-{
-    const Event *x = a, *y = b;
-    if (x->step != y->step)
-        return x->step < y->step ? -1 : 1;
-    return x->change < y->change ? -1 : x->change > y->change; /* what ends makes room first */
-}
-
-/* Fills @alive with the bytes that live from each event on, in order of steps; returns the most. */
-static int64_t
-sweep(const Planner *planner, Event *events, int64_t *alive)
-{
-    uint32_t n = planner->n;
-    for (uint32_t i = 0; i < n; i++) {
-        const KilnLife *life = &planner->lives[i];
-        events[2 * i] = (Event){ life->first, life->size };
-        events[2 * i + 1] = (Event){ life->last + 1, -life->size };
-    }
-    qsort(events, 2 * (size_t)n, sizeof *events, by_step);
-    int64_t now = 0, most = 0;
-    for (uint32_t i = 0; i < 2 * n; i++) {
-        now += events[i].change;
-        alive[i] = now;
-        most = MAX(most, now);
-    }
-    return most;
-}
-
-/* The first event at @step or later. */
-static uint32_t
-find_event(const Event *events, uint32_t n, int64_t step)
-{
-    uint32_t low = 0, high = n;
-    while (low < high) {
-        uint32_t middle = low + (high - low) / 2;
-        if (events[middle].step < step)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-/* The most that lives at once in each life: a range maximum over the events inside it, by a tree
- * of maxima. Returns the most of all, the bound that no placement beats. */
-static int64_t
-find_pressure(Planner *planner)
-{
-    uint32_t n = 2 * planner->n, leaves = 1;
-    while (leaves < n)
-        leaves *= 2;
-    g_autofree Event *events = g_new(Event, n + 1);
-    g_autofree int64_t *most = g_new0(int64_t, 2 * (size_t)leaves);
-    int64_t bound = sweep(planner, events, most + leaves);
-    for (uint32_t at = leaves - 1; at; at--)
-        most[at] = MAX(most[2 * at], most[2 * at + 1]);
-    for (uint32_t i = 0; i < planner->n; i++) {
-        const KilnLife *life = &planner->lives[i];
-        uint32_t low = leaves + find_event(events, n, life->first);
-        uint32_t high = leaves + find_event(events, n, life->last + 1);
-        int64_t pressure = 0;
-        for (; low < high; low /= 2, high /= 2) {
-            if (low & 1)
-                pressure = MAX(pressure, most[low++]);
-            if (high & 1)
-                pressure = MAX(pressure, most[--high]);
-        }
-        planner->pressure[i] = pressure;
-    }
-    return bound;
-}
-
 /* --- the planner --- */
 
 typedef struct {
@@ -397,7 +320,7 @@ place_greedily(Planner *planner, Best *best)
     g_autofree uint32_t *order = g_new(uint32_t, planner->n);
     for (size_t i = 0; i < 2 * G_N_ELEMENTS(orders) && best->height > best->bound; i++) {
         bool best_fit = i % 2;
-        if (i && planner->work > WORK_MAX)
+        if (best->height < INT64_MAX && planner->work > WORK_MAX)
             break;
         if (!best_fit)
             sort_by(planner, i / 2, order);
@@ -487,7 +410,9 @@ kiln_place(KilnLife *lives, uint32_t n, int64_t work, int64_t *out_bound)
     index_init(&planner.index, lives, n);
     for (uint32_t i = 0; i < n; i++)
         planner.leaf[planner.index.sorted[i] - lives] = i;
-    best.bound = find_pressure(&planner);
+    best.bound = kiln_place_pressure(lives, n, planner.pressure);
+    if (n > LIST_MAX)
+        keep(&planner, &best, kiln_place_stream(lives, n));
     place_greedily(&planner, &best);
     if (best.height > best.bound && n <= KILN_PLACE_EXACT_MAX)
         place_exactly(&planner, &best);

@@ -49,39 +49,6 @@ own_constness(const KilnNode *node)
                : KILN_CONSTNESS_LITERAL;
 }
 
-static bool
-is_inside(const KilnFunction *function, const KilnFunction *region)
-{
-    while (function && function != region)
-        function = function->owner ? function->owner->function : NULL;
-    return function != NULL;
-}
-
-static void mark_nodes(KilnFunction *function);
-
-/* What the nodes of @region read from around it, and what they do at random: arguments of the
- * region are operands of its node. */
-static KilnConstness
-region_constness(const KilnFunction *region, const KilnFunction *outermost)
-{
-    KilnConstness known = KILN_CONSTNESS_LITERAL;
-    kiln_foreach_node (node, region) {
-        if (node->op != KILN_OP_return)
-            known = MIN(known, own_constness(node));
-        for (uint32_t i = 0; i < node->n_operands; i++) {
-            const KilnValue *value = node->operands[i].value;
-            bool around = value && value->def && !is_inside(value->def->function, outermost);
-            bool argument = value && !value->def &&
-                            !is_inside(((const KilnArgument *)value)->function, outermost);
-            if (around || argument)
-                known = MIN(known, kiln_value_constness(value));
-        }
-        kiln_foreach_region (inner, node)
-            known = MIN(known, region_constness(inner, outermost));
-    }
-    return known;
-}
-
 static KilnConstness
 node_constness(const KilnNode *node)
 {
@@ -100,30 +67,77 @@ node_constness(const KilnNode *node)
     return known;
 }
 
-static void
-mark_node(KilnNode *node)
+/* Functions around @function. */
+static unsigned
+level_of(const KilnFunction *function)
 {
-    KilnConstness known = node_constness(node);
-    if (kiln_op_has(node->op, KILN_TRAIT_REGION)) {
-        kiln_foreach_region (region, node) {
-            mark_nodes(region);
-            known = MIN(known, region_constness(region, region));
-        }
-    }
-    node->mark = node->op == KILN_OP_const ? KILN_CONSTNESS_VARYING : known;
+    unsigned level = 0;
+    for (; function->owner; function = function->owner->function)
+        level++;
+    return level;
 }
 
-static void
-mark_nodes(KilnFunction *function)
+static const KilnFunction *
+function_of(const KilnValue *value)
 {
-    kiln_foreach_ordered (node, function)
-        mark_node(node);
+    return value->def ? value->def->function : ((const KilnArgument *)value)->function;
+}
+
+/* Lowers what is known of the values that @node reads of each level, of which it is given @level
+ * that lie around its own function. */
+static void
+note_reads(const KilnNode *node, unsigned level, KilnConstness *known_of)
+{
+    for (uint32_t i = 0; level && i < node->n_operands; i++) {
+        const KilnValue *value = node->operands[i].value;
+        if (!value || function_of(value) == node->function)
+            continue;
+        KilnConstness *known = &known_of[level_of(function_of(value))];
+        KilnConstness own = kiln_value_constness(value);
+        *known = MIN(*known, own);
+    }
+}
+
+/* What the nodes of a region read from around it, and what they do at random, counts for the node
+ * that owns the region: arguments of the region are operands of that node. One walk marks all
+ * nodes, however deep regions are nested: @known_of, of the @level functions around @function,
+ * takes the least that nodes here and further inside read of each. */
+static void
+mark_nodes(KilnFunction *function, unsigned level, KilnConstness *known_of)
+{
+    g_autofree KilnConstness *inner = NULL; /* of this function, too: its own values are last */
+    kiln_foreach_ordered (node, function) {
+        KilnConstness known = node_constness(node);
+        note_reads(node, level, known_of);
+        if (level && node->op != KILN_OP_return) {
+            KilnConstness own = own_constness(node);
+            known_of[0] = MIN(known_of[0], own);
+        }
+        if (kiln_op_has(node->op, KILN_TRAIT_REGION)) {
+            if (!inner)
+                inner = g_new(KilnConstness, level + 1);
+            for (unsigned i = 0; i <= level; i++)
+                inner[i] = KILN_CONSTNESS_LITERAL;
+            kiln_foreach_region (region, node)
+                mark_nodes(region, level + 1, inner);
+            for (unsigned i = 0; i <= level; i++) {
+                known = MIN(known, inner[i]);
+                if (i < level)
+                    known_of[i] = MIN(known_of[i], inner[i]);
+            }
+        }
+        node->mark = node->op == KILN_OP_const ? KILN_CONSTNESS_VARYING : known;
+    }
 }
 
 void
 kiln_constness_mark(KilnFunction *function)
 {
-    mark_nodes(function);
+    unsigned level = level_of(function);
+    g_autofree KilnConstness *known_of = g_new(KilnConstness, level + 1);
+    for (unsigned i = 0; i < level; i++)
+        known_of[i] = KILN_CONSTNESS_LITERAL; /* nobody asks what is read around it */
+    mark_nodes(function, level, known_of);
 }
 
 void

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "passes/offload_cost.h"
 
-const KilnNode *
-kiln_tail_of_product(const KilnNode *node)
+/* @tails: those of the nodes before it, by id. */
+static const KilnNode *
+product_of(const KilnNode *node, const KilnNode *const *tails)
 {
     if (!kiln_op_has(node->op, KILN_TRAIT_ELEMENTWISE) || node->n_results != 1)
         return NULL;
@@ -14,12 +15,21 @@ kiln_tail_of_product(const KilnNode *node)
             continue;
         if (def->op == KILN_OP_conv || def->op == KILN_OP_matmul || def->op == KILN_OP_gemm)
             return def;
-        const KilnNode *product = kiln_tail_of_product(def);
+        const KilnNode *product = tails[def->id];
         /* A residual first, then one activation. */
         if (product && def->n_operands == 2)
             return product;
     }
     return NULL;
+}
+
+const KilnNode **
+kiln_find_tails(const KilnFunction *function)
+{
+    const KilnNode **tails = g_new0(const KilnNode *, (gsize)function->next_id + 1);
+    kiln_foreach_node (node, function)
+        tails[node->id] = product_of(node, tails);
+    return tails;
 }
 
 /* Its operands are computed where they will lie, as parts of the result that follow each other. */

@@ -21,8 +21,9 @@ double kiln_own_us(const KilnOffloadCosts *costs, const KilnNode *node, bool fus
  * whichever. */
 double kiln_reorder_us(const KilnTarget *target, const KilnType *type);
 
-/** The product that applies @node on its way out, as its only reader; NULL where there is none. */
-const KilnNode *kiln_tail_of_product(const KilnNode *node);
+/** By id of each node of @function: the product that applies the node on its way out, as its only
+ * reader; NULL where there is none. To be freed. */
+const KilnNode **kiln_find_tails(const KilnFunction *function);
 
 /** True where the vendor computes @node in a layout of its own, of some rank: it wants to, or it
  * follows something that does. @layouted: the answers for nodes before it, by id. */

@@ -141,6 +141,7 @@ typedef struct {
     const KilnVendorRole *roles;
     const KilnOffloadCosts *costs;
     const bool *layouted;
+    const KilnNode *const *tails; /* by node id: the product that each is a tail of */
     uint32_t layout;
     uint32_t *vertices; /* per node id; 0: not the vendor's in any case */
     Flow flow;
@@ -177,7 +178,7 @@ add_node(Cut *cut, const KilnNode *node)
 {
     Flow *flow = &cut->flow;
     uint32_t v = cut->vertices[node->id];
-    const KilnNode *product = kiln_tail_of_product(node);
+    const KilnNode *product = cut->tails[node->id];
     bool fused = vertex_of(cut, product) != 0;
     double own = kiln_own_us(cut->costs, node, product != NULL);
     add_edge(flow, SOURCE, v, picoseconds(own));
@@ -294,6 +295,7 @@ kiln_offload_cut(const KilnFunction *function, const KilnVendorRole *roles,
     gsize n = (gsize)function->next_id + 1;
     g_autofree uint32_t *vertices = g_new0(uint32_t, n);
     g_autofree bool *layouted = g_new0(bool, n);
+    g_autofree const KilnNode **tails = kiln_find_tails(function);
     uint32_t next = N_ENDS;
     kiln_foreach_node (node, function) {
         if (roles[node->id] != KILN_VENDOR_NONE)
@@ -304,6 +306,7 @@ kiln_offload_cut(const KilnFunction *function, const KilnVendorRole *roles,
                 .roles = roles,
                 .costs = costs,
                 .layouted = layouted,
+                .tails = tails,
                 .vertices = vertices };
     bool *best = g_new0(bool, n);
     int64_t least = INT64_MAX;

@@ -44,9 +44,9 @@ is_in_all_parts(const KilnNode *node)
 /* What a product that stands inline applies on its way out stands there, too; and so does what it
  * leaves the region by. */
 static bool
-follows(const KilnNode *node, const KilnNode *refused)
+follows(const KilnNode *node, const KilnNode *product, const KilnNode *refused)
 {
-    return node == refused || kiln_tail_of_product(node) == refused ||
+    return node == refused || product == refused ||
            (node->op == KILN_OP_pack && node->operands[0].value->def == refused);
 }
 
@@ -54,6 +54,7 @@ KilnPart *
 kiln_offload_parts(const KilnFunction *body, const KilnNode *refused)
 {
     KilnPart *parts = g_new0(KilnPart, (gsize)body->next_id + 1);
+    g_autofree const KilnNode **tails = kiln_find_tails(body);
     kiln_foreach_node (node, body) {
         bool reads = false, reads_after = false;
         for (uint32_t i = 0; i < node->n_operands; i++) {
@@ -63,9 +64,8 @@ kiln_offload_parts(const KilnFunction *body, const KilnNode *refused)
             reads |= parts[def->id] != KILN_PART_BEFORE;
             reads_after |= parts[def->id] == KILN_PART_AFTER;
         }
-        parts[node->id] = !reads_after && follows(node, refused) ? KILN_PART_INLINE
-                          : reads                                ? KILN_PART_AFTER
-                                                                 : KILN_PART_BEFORE;
+        bool inlined = !reads_after && follows(node, tails[node->id], refused);
+        parts[node->id] = inlined ? KILN_PART_INLINE : reads ? KILN_PART_AFTER : KILN_PART_BEFORE;
     }
     return parts;
 }
@@ -83,12 +83,13 @@ kiln_offload_parts_us(const KilnOffloadCosts *costs, const KilnFunction *body,
 {
     bool any = false;
     double us = 0;
+    g_autofree const KilnNode **tails = kiln_find_tails(body);
     kiln_foreach_node (node, body) {
         if (is_in_all_parts(node) || !(which >> parts[node->id] & 1) || node->op == KILN_OP_pack ||
             node->op == KILN_OP_custom_op)
             continue;
         any |= is_anchor(node);
-        us += kiln_own_us(costs, node, kiln_tail_of_product(node) != NULL);
+        us += kiln_own_us(costs, node, tails[node->id] != NULL);
     }
     return any ? us : 0;
 }

@@ -82,7 +82,7 @@ copy(const KilnGemmCopy *c)
         int64_t end = 0;
         for (int r = 0; r < c->n_runs; r++) {
             const KilnGemmRun *run = &c->runs[r];
-            memcpy(dst + run->at, src + 4 * run->src, (size_t)(4 * run->len));
+            memcpy(dst + run->at, src + 4 * run->src, 4 * (size_t)run->len);
             end = run->at + run->len;
         }
         for (int64_t i = end; i < c->pitch; i++)

@@ -116,17 +116,55 @@ comes_before(const Line *line, bool largest, int64_t a, int64_t b)
     return order == 0 ? a < b : largest ? order > 0 : order < 0;
 }
 
-/* Of the elements that come after @previous (-1: of all), the one that comes before the others. */
-static int64_t
-next_in_order(const Line *line, bool largest, int64_t previous)
+/* The first elements of a line in the order of top_k, as a heap of their indices: none of the n
+ * comes later than the one at its root. It lies where the result's indices will. */
+typedef struct {
+    const Line *line;
+    int64_t *indices; /* one every @step */
+    int64_t step;
+    bool largest;
+} Heap;
+
+static int64_t *
+heap_at(const Heap *heap, int64_t i)
 {
-    int64_t best = -1;
-    for (int64_t i = 0; i < line->length; i++) {
-        bool candidate = previous < 0 || comes_before(line, largest, previous, i);
-        if (candidate && (best < 0 || comes_before(line, largest, i, best)))
-            best = i;
+    return &heap->indices[i * heap->step];
+}
+
+/* Lets @index sink from the root of the first @n. */
+static void
+heap_sink(const Heap *heap, int64_t n, int64_t root, int64_t index)
+{
+    int64_t at = root;
+    for (int64_t below; (below = 2 * at + 1) < n; at = below) {
+        int64_t left = *heap_at(heap, below);
+        if (below + 1 < n &&
+            comes_before(heap->line, heap->largest, left, *heap_at(heap, below + 1)))
+            left = *heap_at(heap, ++below);
+        if (!comes_before(heap->line, heap->largest, index, left))
+            break;
+        *heap_at(heap, at) = left;
     }
-    return best;
+    *heap_at(heap, at) = index;
+}
+
+/* Leaves the indices of the first @k elements in order. */
+static void
+find_first(const Heap *heap, int64_t k)
+{
+    for (int64_t i = 0; i < k; i++)
+        *heap_at(heap, i) = i;
+    for (int64_t root = k / 2; root-- > 0;)
+        heap_sink(heap, k, root, *heap_at(heap, root));
+    for (int64_t i = k; k && i < heap->line->length; i++) {
+        if (comes_before(heap->line, heap->largest, i, *heap_at(heap, 0)))
+            heap_sink(heap, k, 0, i);
+    }
+    for (int64_t n = k; n-- > 1;) {
+        int64_t index = *heap_at(heap, n);
+        *heap_at(heap, n) = *heap_at(heap, 0);
+        heap_sink(heap, n, 0, index);
+    }
 }
 
 /* Sorted in any case: without `sorted` every order is right. */
@@ -141,13 +179,11 @@ kiln_ref_top_k(const KilnKernelArgs *args)
     const size_t size = kiln_dtype_size(ref_type(args, 2)->dtype);
     for (int64_t i = 0; i < in.outer * in.inner; i++) {
         const Line from = line_of(args, 2, in, i), to = line_of(args, 0, out, i);
-        int64_t at = -1;
-        for (int64_t k = 0; k < to.length; k++) {
-            at = next_in_order(&from, attrs->largest, at);
-            const int64_t where = to.base + k * to.step;
-            ref_copy_element(args->data[0], where, from.data, from.base + at * from.step, size);
-            ((int64_t *)args->data[1])[where] = at;
-        }
+        const Heap heap = { &from, (int64_t *)args->data[1] + to.base, to.step, attrs->largest };
+        find_first(&heap, to.length);
+        for (int64_t k = 0; k < to.length; k++)
+            ref_copy_element(args->data[0], to.base + k * to.step, from.data,
+                             from.base + *heap_at(&heap, k) * from.step, size);
     }
     return NULL;
 }

@@ -58,14 +58,15 @@ typedef struct {
     const KilnPassOptions_partition_offload *options;
     const KilnVendor *vendor;
     KilnOffloadCosts costs;
-    bool weighs;           /* by what both take */
-    KilnVendorRole *roles; /* by node id */
-    bool *layouted;        /* by node id: computed in the vendor's layout */
-    Region **region;       /* by node id; NULL: in none */
-    uint32_t *rank;        /* by node id: of what is in no region */
-    uint32_t *place;       /* by node id: among the nodes */
-    GPtrArray *nodes;      /* KilnNode*, all, as they were */
-    GPtrArray *regions;    /* Region*, owned */
+    bool weighs;            /* by what both take */
+    KilnVendorRole *roles;  /* by node id */
+    bool *layouted;         /* by node id: computed in the vendor's layout */
+    const KilnNode **tails; /* by node id: the product that each is a tail of */
+    Region **region;        /* by node id; NULL: in none */
+    uint32_t *rank;         /* by node id: of what is in no region */
+    uint32_t *place;        /* by node id: among the nodes */
+    GPtrArray *nodes;       /* KilnNode*, all, as they were */
+    GPtrArray *regions;     /* Region*, owned */
     GPtrArray *near;    /* Region* whose values the node in hand reads, by rank, greatest first */
     uint32_t near_rank; /* the greatest rank that it reads outside of regions */
     uint32_t last_rank;
@@ -316,7 +317,7 @@ read_outside(const Partition *partition, const Region *region, const KilnValue *
 static bool
 is_fused(const Partition *partition, const Region *region, const KilnNode *node)
 {
-    const KilnNode *product = kiln_tail_of_product(node);
+    const KilnNode *product = partition->tails[node->id];
     return product && partition->region[product->id] == region;
 }
 
@@ -600,6 +601,7 @@ kiln_pass_partition_offload(KilnFunction *function, KilnPassContext *context, bo
                             .weighs = !g_str_equal(options->when, "always"),
                             .roles = g_new0(KilnVendorRole, n),
                             .layouted = g_new0(bool, n),
+                            .tails = kiln_find_tails(function),
                             .region = g_new0(Region *, n),
                             .rank = g_new0(uint32_t, n),
                             .place = g_new0(uint32_t, n),
@@ -609,6 +611,7 @@ kiln_pass_partition_offload(KilnFunction *function, KilnPassContext *context, bo
     bool good = partition_function(&partition, changed, error);
     g_free(partition.roles);
     g_free(partition.layouted);
+    g_free(partition.tails);
     g_free(partition.region);
     g_free(partition.rank);
     g_free(partition.place);

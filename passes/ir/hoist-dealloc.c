@@ -12,51 +12,53 @@
 
 static const char rule[] = "hoist";
 
-enum {
-    FURTHER = 8 /* deallocs that are asked for ahead */
-};
+/* Where a buffer is used last: by the instruction that works with it or a view of it, or makes a
+ * view of it. */
+typedef struct {
+    KilnInstr *last, *dealloc;
+    uint32_t position; /* of the last use */
+    uint32_t id;       /* of the buffer */
+} Life;
 
-/* By buffer id: the last instruction that works with the buffer or a view of it, or makes a view of
- * it. Adds the deallocs to @deallocs as they stand. */
-static KilnInstr **
-find_last_uses(const KilnIRFunction *function, GPtrArray *deallocs)
+/* By order of the last uses, then of the allocs. */
+static int
+by_end(gconstpointer a, gconstpointer b)
 {
-    KilnInstr **last = g_new0(KilnInstr *, function->buffers->len + 1);
+    const Life *x = a, *y = b;
+    if (x->position != y->position)
+        return x->position < y->position ? -1 : 1;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* The lives that a dealloc ends, in the order in which the deallocs shall stand. */
+static GArray *
+find_lives(const KilnIRFunction *function)
+{
+    g_autofree Life *lives = g_new0(Life, function->buffers->len + 1); /* by buffer id */
+    uint32_t position = 0;
     kiln_foreach_instr (instr, function) {
         if (instr->kind == KILN_INSTR_dealloc) {
-            g_ptr_array_add(deallocs, instr);
+            lives[instr->operands[0].buffer->id].dealloc = instr;
             continue;
         }
+        position++;
         for (uint32_t i = 0; i < instr->n_operands; i++) {
             KilnBuffer *buffer = instr->operands[i].buffer;
-            if (buffer)
-                last[kiln_buffer_origin(buffer)->id] = instr;
+            if (!buffer)
+                continue;
+            Life *life = &lives[kiln_buffer_origin(buffer)->id];
+            life->last = instr;
+            life->position = position;
         }
     }
-    return last;
-}
-
-/* True where only other deallocs, in the order of ids, stand between the last use and @dealloc. */
-static bool
-in_place(const KilnInstr *dealloc, const KilnInstr *last)
-{
-    uint32_t id = dealloc->operands[0].buffer->id;
-    const KilnInstr *at = dealloc->previous;
-    while (at && at != last && at->kind == KILN_INSTR_dealloc && at->operands[0].buffer->id < id)
-        at = at->previous;
-    return at == last;
-}
-
-/* A dealloc may move far: asks for where those behind @i will stand. */
-static void
-prefetch(const GPtrArray *deallocs, guint i, KilnInstr *const *last)
-{
-    if (i + 2 * FURTHER >= deallocs->len)
-        return;
-    const KilnInstr *far = g_ptr_array_index(deallocs, i + 2 * FURTHER);
-    const KilnInstr *near = g_ptr_array_index(deallocs, i + FURTHER);
-    __builtin_prefetch(last[far->operands[0].buffer->id]);
-    __builtin_prefetch(last[near->operands[0].buffer->id]->next);
+    GArray *ended = g_array_new(FALSE, FALSE, sizeof(Life));
+    for (uint32_t id = 0; id < function->buffers->len; id++) {
+        lives[id].id = id;
+        if (lives[id].dealloc)
+            g_array_append_val(ended, lives[id]);
+    }
+    g_array_sort(ended, by_end);
+    return ended;
 }
 
 gboolean
@@ -65,24 +67,19 @@ kiln_pass_hoist_dealloc(KilnIRFunction *function, KilnPassContext *context, bool
 {
     (void)error;
     *changed = false;
-    g_autoptr(GPtrArray) deallocs = g_ptr_array_new();
-    g_autofree KilnInstr **last = find_last_uses(function, deallocs);
-    for (guint i = 0; i < deallocs->len; i++) {
-        KilnInstr *instr = g_ptr_array_index(deallocs, i);
-        prefetch(deallocs, i, last);
-        const KilnBuffer *buffer = instr->operands[0].buffer;
-        KilnInstr *use = last[buffer->id];
-        if (in_place(instr, use))
-            continue;
-        KilnInstr *before = use->next;
-        while (before && before != instr && before->kind == KILN_INSTR_dealloc &&
-               before->operands[0].buffer->id < buffer->id)
-            before = before->next;
-        if (before == instr)
-            continue;
-        kiln_instr_move(instr, before);
-        kiln_pass_note(context, rule, "%%%s behind %s", buffer->name, kiln_instr_label(use));
-        *changed = true;
+    g_autoptr(GArray) lives = find_lives(function);
+    KilnInstr *behind = NULL; /* where the next dealloc shall stand */
+    for (guint i = 0; i < lives->len; i++) {
+        const Life *life = &g_array_index(lives, Life, i);
+        if (i == 0 || life->last != g_array_index(lives, Life, i - 1).last)
+            behind = life->last;
+        if (behind->next != life->dealloc) {
+            kiln_instr_move(life->dealloc, behind->next);
+            kiln_pass_note(context, rule, "%%%s behind %s", life->dealloc->operands[0].buffer->name,
+                           kiln_instr_label(life->last));
+            *changed = true;
+        }
+        behind = life->dealloc;
     }
     return TRUE;
 }

@@ -216,7 +216,10 @@ share(Sharing *sharing, KilnInstr *instr, uint32_t out, uint32_t k)
 static bool
 share_result(Sharing *sharing, KilnInstr *instr, uint32_t out)
 {
-    for (uint32_t k = 0; k < instr->n_operands; k++) {
+    if (instr->operands[out].access != KILN_ACCESS_OUT)
+        return false;
+    uint32_t n = MIN(instr->n_operands, (uint32_t)KILN_SHARE_OPERANDS);
+    for (uint32_t k = 0; k < n; k++) {
         if (!may_share(sharing, instr, out, k) || !may_share_whole(sharing, instr, k))
             continue;
         const KilnBuffer *to = kiln_buffer_origin(instr->operands[out].buffer);
@@ -227,7 +230,7 @@ share_result(Sharing *sharing, KilnInstr *instr, uint32_t out)
         share(sharing, instr, out, k);
         return true;
     }
-    for (uint32_t k = 0; k < instr->n_operands; k++) {
+    for (uint32_t k = 0; k < n; k++) {
         if (!may_share(sharing, instr, out, k) || !may_share_part(sharing, instr, out, k))
             continue;
         const KilnBuffer *to = kiln_buffer_origin(instr->operands[out].buffer);

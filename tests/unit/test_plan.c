@@ -233,6 +233,49 @@ check_plan(const KilnLife *lives, uint32_t n, int64_t height)
     cr_assert_eq(top, height);
 }
 
+/* Against a walk over all steps of each life. */
+Test(plan, pressure_is_the_most_in_each_life)
+{
+    enum {
+        STEPS = 40
+    };
+    KilnLife lives[60];
+    int64_t pressure[G_N_ELEMENTS(lives)];
+    for (uint64_t seed = 0; seed < 2000; seed++) {
+        uint32_t n = 1 + (uint32_t)(seed % G_N_ELEMENTS(lives));
+        random_lives(lives, n, seed, 2 + seed % (STEPS - 2), 1 + seed % 50);
+        int64_t alive[STEPS] = { 0 }, bound = 0;
+        for (uint32_t i = 0; i < n; i++) {
+            for (int64_t step = lives[i].first; step <= lives[i].last; step++)
+                alive[step] += lives[i].size;
+        }
+        int64_t found = kiln_place_pressure(lives, n, pressure);
+        for (uint32_t i = 0; i < n; i++) {
+            int64_t most = 0;
+            for (int64_t step = lives[i].first; step <= lives[i].last; step++)
+                most = MAX(most, alive[step]);
+            cr_assert_eq(pressure[i], most, "seed %d, life %u", (int)seed, i);
+            bound = MAX(bound, most);
+        }
+        cr_assert_eq(found, bound);
+    }
+}
+
+Test(plan, in_order_of_execution)
+{
+    KilnLife lives[60];
+    for (uint64_t seed = 0; seed < 2000; seed++) {
+        uint32_t n = 1 + (uint32_t)(seed % G_N_ELEMENTS(lives));
+        random_lives(lives, n, seed, 2 + seed % 30, 1 + seed % 50);
+        check_plan(lives, n, kiln_place_stream(lives, n));
+        for (uint32_t i = 0; i < n; i++)
+            lives[i].size = 64;
+        int64_t height = kiln_place_stream(lives, n);
+        check_plan(lives, n, height);
+        cr_assert_eq(height, bound_of(lives, n, 32), "seed %d", (int)seed);
+    }
+}
+
 Test(plan, random_lives_do_not_overlap)
 {
     KilnLife lives[60];
@@ -521,4 +564,24 @@ Test(plan, many_buffers)
     cr_assert_geq(height, bound);
     cr_assert_leq(height, bound + bound / 4);
     cr_assert_lt(seconds, 20);
+}
+
+/* All of many live at once, which is quadratic where each is compared with all others. */
+Test(plan, many_buffers_at_once)
+{
+    uint32_t n = 100 * 1000;
+    g_autofree KilnLife *lives = g_new0(KilnLife, n);
+    uint64_t counter = 0;
+    int64_t sum = 0;
+    for (uint32_t i = 0; i < n; i++) {
+        lives[i] = (KilnLife){ .first = i,
+                               .last = 2 * (int64_t)n - i,
+                               .size = 64 * (1 + (int64_t)draw(5, &counter, 100)) };
+        sum += lives[i].size;
+    }
+    int64_t bound;
+    gint64 begin = g_get_monotonic_time();
+    cr_assert_eq(kiln_place(lives, n, KILN_PLACE_WORK, &bound), sum);
+    cr_assert_eq(bound, sum);
+    cr_assert_lt((double)(g_get_monotonic_time() - begin) / 1e6, 5);
 }

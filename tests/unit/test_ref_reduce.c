@@ -2,6 +2,8 @@
 /* The reference backend's reductions, arg_max and arg_min, running sums, softmax and top_k. */
 #include "ref_case.h"
 
+#include "graph/random.h"
+
 #include <stdint.h>
 
 #define F32 KILN_DTYPE_f32
@@ -266,6 +268,75 @@ Test(ref_reduce, top_k)
     g_autoptr(RefCase) u = top_k(KILN_DTYPE_u64, true, VALUES(1, 0, 0x1p63, 0, 2, 0, 3, 0, 4, 0));
     case_gives(u, VALUES(0x1p63, 0, 4, 0, 3, 0), 0);
     case_expect(u, 1, VALUES(1, 0, 4, 1, 3, 2), 0);
+}
+
+/* True where @a comes before @b: NaN above all numbers, equals by index. */
+static bool
+is_before(const double *x, bool largest, int a, int b)
+{
+    bool nan_a = isnan(x[a]), nan_b = isnan(x[b]);
+    if (nan_a != nan_b)
+        return largest ? nan_a : nan_b;
+    if (nan_a || x[a] == x[b])
+        return a < b;
+    return largest ? x[a] > x[b] : x[a] < x[b];
+}
+
+/* Against a sort by insertion, with many equals and every k. */
+Test(ref_reduce, top_k_of_random_lines)
+{
+    uint64_t counter = 0;
+    for (int round = 0; round < 400; round++) {
+        enum {
+            MOST = 24
+        };
+        double x[MOST], index[MOST], value[MOST];
+        int order[MOST], n = 1 + round % MOST, k = (int)(kiln_random_bits(9, counter++) % (n + 1));
+        bool largest = round & 1;
+        KilnDType dtype = round % 3 ? F32 : KILN_DTYPE_i8;
+        for (int i = 0; i < n; i++) {
+            x[i] = (double)(kiln_random_bits(9, counter++) % 6);
+            if (dtype == F32 && x[i] == 5)
+                x[i] = NAN;
+            int at = i;
+            for (; at > 0 && is_before(x, largest, i, order[at - 1]); at--)
+                order[at] = order[at - 1];
+            order[at] = i;
+        }
+        for (int i = 0; i < k; i++) {
+            index[i] = order[i];
+            value[i] = x[order[i]];
+        }
+        g_autoptr(RefCase) c = case_new(KILN_INSTR_top_k);
+        CASE_ATTRS(c, top_k)->largest = largest;
+        CASE_ATTRS(c, top_k)->axis = 0;
+        case_out(c, dtype, DIMS(k));
+        case_out(c, KILN_DTYPE_i64, DIMS(k));
+        case_in(c, dtype, DIMS(n), x);
+        case_gives(c, value, 0);
+        case_expect(c, 1, index, 0);
+    }
+}
+
+/* All of a long line, sorted: seconds where each element looks for the next among all others. */
+Test(ref_reduce, top_k_of_all)
+{
+    enum {
+        N = 200 * 1000
+    };
+    g_autofree double *x = g_new(double, N);
+    for (int i = 0; i < N; i++)
+        x[i] = (double)(kiln_random_bits(3, (uint64_t)i) % 1000);
+    g_autoptr(RefCase) c = case_new(KILN_INSTR_top_k);
+    CASE_ATTRS(c, top_k)->axis = 0;
+    case_out(c, F32, DIMS(N));
+    case_out(c, KILN_DTYPE_i64, DIMS(N));
+    case_in(c, F32, DIMS(N), x);
+    gint64 begin = g_get_monotonic_time();
+    cr_assert_null(case_run(c));
+    cr_assert_lt((double)(g_get_monotonic_time() - begin) / 1e6, 10);
+    for (int i = 1; i < N; i++)
+        cr_assert_geq(((float *)c->data[0])[i - 1], ((float *)c->data[0])[i]);
 }
 
 Test(ref_reduce, top_k_of_too_few)
