@@ -16,11 +16,13 @@ kiln_affine_init(KilnAffine *affine, int64_t n, GError **error)
     affine->factor = kiln_alloc((size_t)n + 1, sizeof *affine->factor, error);
     affine->offset =
         affine->factor ? kiln_alloc((size_t)n + 1, sizeof *affine->offset, error) : NULL;
-    for (int64_t c = 0; affine->offset && c < n; c++) {
+    affine->lost = affine->offset ? kiln_alloc((size_t)n + 1, sizeof *affine->lost, error) : NULL;
+    for (int64_t c = 0; affine->lost && c < n; c++) {
         affine->factor[c] = 1;
         affine->offset[c] = 0;
+        affine->lost[c] = 0;
     }
-    return affine->offset;
+    return affine->lost;
 }
 
 void
@@ -28,6 +30,7 @@ kiln_affine_clear(KilnAffine *affine)
 {
     kiln_free(affine->factor);
     kiln_free(affine->offset);
+    kiln_free(affine->lost);
 }
 
 bool
@@ -70,14 +73,47 @@ kiln_affine_fits(const KilnAffine *affine, KilnDType dtype)
     return true;
 }
 
+/* --- what intermediate values lose --- */
+
+enum {
+    LOST_FACTOR = 16, /* kiln_affine_keeps_precision() */
+};
+
+bool
+kiln_affine_keeps_precision(const KilnAffine *affine, const double *scale, const double *bias,
+                            KilnDType dtype)
+{
+    double smallest = kiln_float_format(dtype)->smallest;
+    for (int64_t c = 0; c < affine->n; c++) {
+        double factor = fabs(affine->factor[c]), before = bias ? bias[c] : 0;
+        double offset = fabs(before * affine->factor[c] + affine->offset[c]);
+        double lost = fmax(affine->lost[c], fabs(before) * factor);
+        double result = fmax(fmax(scale ? factor * scale[c] : 0, offset), smallest);
+        if (!(lost <= LOST_FACTOR * result))
+            return false;
+    }
+    return true;
+}
+
+/* A link has made the values of channel @i times @by, and then of this offset: a value that is no
+ * finite number of @dtype loses all, one that is no normal number as much as the smallest. */
+static void
+note_loss(KilnAffine *affine, int64_t i, double by, KilnDType dtype)
+{
+    double offset = fabs(affine->offset[i]);
+    bool finite = is_finite(affine->offset[i], dtype) && is_finite(affine->factor[i], dtype);
+    double own = finite ? fmax(offset, kiln_float_format(dtype)->smallest) : INFINITY;
+    affine->lost[i] = fmax(affine->lost[i] * fabs(by), own);
+}
+
 /* --- what is appended --- */
 
-/* x op c, or c op x where @left is false. */
+/* x op c, or c op x where @left is false; values are of @dtype. */
 static void
-append(KilnAffine *affine, KilnOp op, bool left, const double *c)
+append(KilnAffine *affine, KilnOp op, bool left, const double *c, KilnDType dtype)
 {
     for (int64_t i = 0; i < affine->n; i++) {
-        double *factor = &affine->factor[i], *offset = &affine->offset[i];
+        double *factor = &affine->factor[i], *offset = &affine->offset[i], by = 1;
         switch (op) {
         case KILN_OP_add:
             *offset += c[i];
@@ -87,14 +123,17 @@ append(KilnAffine *affine, KilnOp op, bool left, const double *c)
             *offset = left ? *offset - c[i] : c[i] - *offset;
             break;
         case KILN_OP_mul:
+            by = c[i];
             *factor *= c[i];
             *offset *= c[i];
             break;
         default:
+            by = 1 / c[i];
             *factor /= c[i];
             *offset /= c[i];
             break;
         }
+        note_loss(affine, i, by, dtype);
     }
 }
 
@@ -148,7 +187,7 @@ follow(const KilnValue *value, int axis, KilnAffine *affine, KilnNode **link,
     GUARD(same_shape, kiln_type_equal(&node->results[0].type, &value->type));
     g_autofree double *numbers = per_channel(other, &value->type, axis, error);
     GUARD(per_channel, numbers != NULL);
-    append(affine, node->op, left, numbers);
+    append(affine, node->op, left, numbers, value->type.dtype);
     *link = node;
     return true;
 }
@@ -284,6 +323,43 @@ static int64_t
 channel_of(const Rows *rows, int64_t row)
 {
     return row / rows->columns / rows->inputs_per_group * rows->columns + row % rows->columns;
+}
+
+static double *read_bias(const KilnNode *product, const KilnAffine *affine, GError **error);
+
+/* How large the products of @product are by channel, for inputs around 1: the sum of the absolute
+ * weights. 1 where these are no literal. */
+static double *
+scale_of(const KilnNode *product, const KilnAffine *affine, GError **error)
+{
+    g_autofree double *scale = kiln_alloc((size_t)affine->n + 1, sizeof *scale, error);
+    const KilnConstant *weights = kiln_value_constant(product->operands[1].value);
+    g_autofree double *numbers = scale && weights ? kiln_numbers_of(weights, error) : NULL;
+    if (!scale || (weights && !numbers))
+        return NULL;
+    for (int64_t c = 0; c < affine->n; c++)
+        scale[c] = weights ? 0 : 1;
+    Rows rows = weights ? rows_of(product, &weights->type) : (Rows){ 0 };
+    for (int64_t row = 0; row < rows.n; row++) {
+        double *sum = &scale[channel_of(&rows, row)];
+        for (int64_t i = 0; i < rows.length; i++)
+            *sum += fabs(numbers[row * rows.length + i]);
+    }
+    return g_steal_pointer(&scale);
+}
+
+bool
+kiln_product_keeps_precision(const KilnNode *product, const KilnAffine *affine, GError **error)
+{
+    KilnDType dtype = product->results[0].type.dtype;
+    bool has_bias = kiln_node_operand(product, 2) != NULL;
+    g_autofree double *bias = has_bias ? read_bias(product, affine, error) : NULL;
+    if (has_bias && !bias) /* no literal: nothing is merged with it */
+        return !*error;
+    if (kiln_affine_keeps_precision(affine, NULL, bias, dtype))
+        return true;
+    g_autofree double *scale = scale_of(product, affine, error);
+    return scale && kiln_affine_keeps_precision(affine, scale, bias, dtype);
 }
 
 /* What became of the products of one channel. */

@@ -12,6 +12,8 @@
 typedef struct {
     int64_t n;
     double *factor, *offset;
+    double *lost; /* the largest offset of a value inside the chain, as large as it is in the
+                     result: its rounding is relative to that */
 } KilnAffine;
 
 /** x · 1 + 0 in @n channels; false and @error where memory is short. */
@@ -23,6 +25,21 @@ bool kiln_affine_scales(const KilnAffine *affine);
 bool kiln_affine_shifts(const KilnAffine *affine);
 /** True where factors and offsets are finite in @dtype and no factor loses bits for being small. */
 bool kiln_affine_fits(const KilnAffine *affine, KilnDType dtype);
+
+/** True where one function instead of the chain keeps to class U. Each value inside a chain was
+ * rounded relative to itself. In the result that rounding may be at most 16 units in the last place
+ * of what the result can be: |factor| · scale or |offset|. @scale: how large the products in front
+ * of the chain are, by channel; NULL: not known. @bias: what is added to them there; NULL: nothing.
+ * False for (x + 12582912) - 12582912, which rounds to integers, and for values that overflow or
+ * become subnormal numbers of @dtype on the way. */
+bool kiln_affine_keeps_precision(const KilnAffine *affine, const double *scale, const double *bias,
+                                 KilnDType dtype);
+
+/** The same of a chain behind @product (conv, conv_transpose, matmul, gemm), whose results are as
+ * large as its weights and bias make them for inputs around 1. False and @error where memory is
+ * short. */
+bool kiln_product_keeps_precision(const KilnNode *product, const KilnAffine *affine,
+                                  GError **error);
 
 /** What the arithmetic behind @value does is appended to @affine, and how many nodes that are is
  * returned; @end is the last of them. They are neg, and add, sub, mul and div with a literal that

@@ -15,11 +15,14 @@
  * literal that is divided by the chain ends it.
  *
  * requires nothing, preserves nothing; class U: scale and bias are rounded once to their element
- * type, from double, in which they must be finite and the scale no denormal. Each value of the
+ * type, from double, in which they must be finite and the scale no denormal; values inside the
+ * chain may lose no more than kiln_affine_keeps_precision() allows. Each value of the
  * chain must have no other reader; scale and bias must be literal, mean and variance need not be.
  * Constants are never changed in place. Inference only. */
 #include "passes/affine.h"
 #include "passes/literal.h"
+
+#include <math.h>
 
 static const char rule[] = "arith-chain-into-bn";
 
@@ -42,6 +45,19 @@ append(KilnAffine *own, const KilnNode *bn, const KilnAffine *chain, GError **er
         own->offset[c] = bias[c] * chain->factor[c] + chain->offset[c];
     }
     return true;
+}
+
+/* A normalized value is around 1: the products in front of the bias are as large as the scale. */
+static bool
+keeps_precision(const KilnNode *bn, const KilnAffine *chain, GError **error)
+{
+    g_autofree double *scale = kiln_literal_read(bn->operands[1].value, error);
+    g_autofree double *bias = scale ? kiln_literal_read(bn->operands[2].value, error) : NULL;
+    for (int64_t c = 0; bias && c < chain->n; c++)
+        scale[c] = fabs(scale[c]);
+    if (!bias) /* no literals: literal_scale refuses */
+        return !*error;
+    return kiln_affine_keeps_precision(chain, scale, bias, bn->results[0].type.dtype);
 }
 
 /* The same normalization before @end with the factors and offsets of @own as scale and bias. */
@@ -88,6 +104,7 @@ fold(KilnNode *bn, KilnPassContext *context, GError **error)
     GUARD(literal_scale, append(&own, bn, &chain, error));
     GUARD(fits, kiln_affine_fits(&own, bn->operands[1].value->type.dtype) &&
                     kiln_affine_fits(&own, bn->operands[2].value->type.dtype));
+    GUARD(precise, keeps_precision(bn, &chain, error));
     KilnNode *folded = build(bn, &own, end, error);
     if (!folded)
         return false;

@@ -13,7 +13,8 @@
  * literal that is divided by the chain ends it. The same behind conv_transpose.
  *
  * requires nothing, preserves nothing; class U: s and a are rounded once to the element type, from
- * double, in which they must be finite and s no denormal. Each value of the chain must have no
+ * double, in which they must be finite and s no denormal; values inside the chain may lose no more
+ * than kiln_affine_keeps_precision() allows. Each value of the chain must have no
  * other reader. Where the weights vary at run time the chain must have two links or more, for then
  * the batch normalization stays. Inference only. */
 #include "passes/affine.h"
@@ -70,6 +71,7 @@ fold(KilnNode *conv, KilnPassContext *context, GError **error)
     GUARD(inference, kiln_pass_mode(context) == KILN_MODE_INFER);
     GUARD(pays, links > 1 || kiln_value_constant(conv->operands[1].value));
     GUARD(fits, kiln_affine_fits(&affine, type->dtype));
+    GUARD(precise, kiln_product_keeps_precision(conv, &affine, error));
     KilnValue *value = normalize(conv, &affine, end, error);
     if (!value)
         return false;

@@ -19,7 +19,8 @@
  * behind it. A literal that is divided by what the convolution gave ends the chain.
  *
  * requires nothing, preserves nothing; class U: products are rounded once to the element type, from
- * double. Each value of the chain must have no other reader; weights must be literal where
+ * double; values inside the chain may lose no more than kiln_affine_keeps_precision() allows. Each
+ * value of the chain must have no other reader; weights must be literal where
  * something scales, the bias where there is one; nothing may overflow, and the largest weight of a
  * channel must stay a normal number. Constants are never changed in place. Inference only: training
  * moves weights and factors apart. */
@@ -66,6 +67,8 @@ fold(KilnNode *product, KilnPassContext *context, GError **error)
     if (!links)
         return false;
     GUARD(inference, kiln_pass_mode(context) == KILN_MODE_INFER);
+    GUARD(precise, !kiln_dtype_is_float(type->dtype) ||
+                       kiln_product_keeps_precision(product, &affine, error));
     g_autofree double *offset = NULL;
     if (product->op == KILN_OP_matmul && type->rank != 2 && kiln_affine_shifts(&affine)) {
         GUARD(shortens, links > 1 || kiln_affine_scales(&affine));
