@@ -8,7 +8,7 @@
  * Where the library masks on the way out of another operation, the careful run has that operation
  * without, and own kernels behind it, in place. Both read the same weights and write the same
  * slots. Own kernels work on the loops over memory, so that no layout needs a copy. */
-#include "backends/onednn/region.h"
+#include "backends/onednn/careful.h"
 
 #include <math.h>
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions: which implementation, in which layout. */
+#include "backends/onednn/careful.h"
 #include "backends/onednn/region.h"
 
 #include <string.h>

@@ -9,7 +9,7 @@
  * none could have made one. Where looking does not help, the run begins anew, with own kernels.
  * Looking reads a value once every ten convolutions or so: bounds grow by the number of products.
  */
-#include "backends/onednn/region.h"
+#include "backends/onednn/careful.h"
 
 #include "graph/alloc.h"
 

@@ -265,8 +265,8 @@ product_us(const KilnNode *node)
     return kiln_onednn_cost(KILN_ONEDNN_COST_matmul, &work, false);
 }
 
-/* Rows of the values of which @columns follow each other. Of what has no element nothing is left to
- * divide: it is asked for where it stands in front of a tail. */
+/* Rows of the values of which @columns follow each other. They may be empty: is_alone() asks for
+ * nodes that the library does not take. */
 static double
 rows_us(KilnOnednnCostKind kind, const KilnType *type, int64_t columns)
 {

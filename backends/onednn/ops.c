@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products, pools, element-wise operators and concatenation. */
+#include "backends/onednn/careful.h"
 #include "backends/onednn/region.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What works along rows: softmax, layer normalization, and reductions over the last dims. The
  * library sees all of them as matrices. */
+#include "backends/onednn/careful.h"
 #include "backends/onednn/region.h"
 
 static dnnl_memory_desc_t
