@@ -178,6 +178,8 @@ kiln_onednn_careful_tail(Builder *builder, const PostOps *post, Layout layout, C
         good = out->ops[i] != NULL;
     }
     builder->error = error;
+    if (why && !g_error_matches(why, KILN_ERROR, KILN_ERROR_UNSUPPORTED))
+        g_propagate_error(error, g_steal_pointer(&why)); /* no memory: not to be passed over */
     g_clear_error(&why);
     if (!good)
         kiln_onednn_careful_clear(out);

@@ -286,6 +286,10 @@ make_in_layout(Builder *builder, const Conv *conv, PostOps *post, Layout layout,
     if (dies_here(builder, conv, made.inside))
         made.residual = residual_slot(builder, made.inside, &made.y);
     *out_made = choose_both(builder, conv, &made);
+    if (!*out_made && builder->error && *builder->error) {
+        made_clear(&made);
+        return false;
+    }
     StepArg fixed[] = {
         { DNNL_ARG_DST, 0 }, { DNNL_ARG_SRC, 0 }, { DNNL_ARG_WEIGHTS, 0 }, { DNNL_ARG_BIAS, 0 }
     };

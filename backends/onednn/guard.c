@@ -228,9 +228,12 @@ kiln_onednn_add_guards(Builder *builder, const KilnInstr *instr, guint step)
 static float
 literal_bound(const KilnBuffer *buffer)
 {
+    float value;
     if (buffer->kind != KILN_BUFFER_WEIGHT || !buffer->constant ||
         buffer->type.dtype != KILN_DTYPE_f32)
         return INFINITY;
+    if (kiln_onednn_scalar(buffer, &value))
+        return kiln_onednn_greatest(&value, 1);
     size_t bytes = (size_t)kiln_type_bytes(&buffer->type);
     void *values = kiln_alloc(1, bytes, NULL);
     bool known = values && kiln_tensor_write(buffer->constant->tensor, values, NULL);

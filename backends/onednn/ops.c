@@ -260,6 +260,10 @@ kiln_onednn_build_product(Builder *builder, const KilnInstr *instr)
     do {
         chosen_clear(&chosen);
         found = choose_products(builder, &product, &post, &chosen);
+        if (!found && builder->error && *builder->error) {
+            chosen_clear(&chosen);
+            return false;
+        }
     } while (!found && kiln_onednn_release(builder, product.y, &post));
     bool good =
         found ? add_products(builder, &product, &post, &chosen) : throw_none(builder, "matmul");
@@ -475,7 +479,8 @@ kiln_onednn_add_bias(Builder *builder, const KilnBuffer *bias, const PostOps *po
     if (kiln_onednn_first_mask(post) == post->n)
         return kiln_onednn_add_operation(builder, &desc, post, args, "bias");
     if (!kiln_onednn_careful_tail(builder, post, layout, &tail))
-        return throw_none(builder, "what stands behind a bias");
+        return builder->error && *builder->error ? false
+                                                 : throw_none(builder, "what stands behind a bias");
     PostOps head = *post;
     head.n = tail.first;
     builder->when = RUN_FAST;

@@ -27,22 +27,25 @@ enum {
 /* By how much the model must say that it is faster: what it cannot see decides below. */
 static const double margin = 0.9;
 
-/* Of weights whose values are not there yet it is taken for granted. */
+/* Of weights whose values are not there yet it is taken for granted. False with @error set where
+ * memory ran out. */
 static bool
-is_finite(const KilnInstr *instr)
+is_finite(const KilnInstr *instr, GError **error)
 {
     const KilnBuffer *weights = kiln_buffer_origin(kiln_instr_operand(instr, 2));
     const KilnTensor *tensor = weights->constant ? weights->constant->tensor : NULL;
-    g_autoptr(GBytes) bytes = tensor ? kiln_tensor_view(tensor, NULL) : NULL;
+    if (!tensor || tensor->kind == KILN_TENSOR_EXTERN)
+        return true;
+    g_autoptr(GBytes) bytes = kiln_tensor_view(tensor, error);
     for (int64_t i = 0; bytes && i < kiln_type_elements(&tensor->type); i++) {
         if (!isfinite(kiln_element_as_f64(tensor->type.dtype, g_bytes_get_data(bytes, NULL), i)))
             return false;
     }
-    return true;
+    return bytes != NULL;
 }
 
 static bool
-choose(KilnInstr *instr, const char *when, KilnPassContext *context)
+choose(KilnInstr *instr, const char *when, KilnPassContext *context, GError **error)
 {
     KilnInstrAttrs_conv *attrs = kiln_instr_attrs(instr, conv);
     KilnChoice choices[KILN_MAX_CHOICES];
@@ -53,7 +56,7 @@ choose(KilnInstr *instr, const char *when, KilnPassContext *context)
     GUARD(accurate, kiln_instr_operand(instr, 1)->type.dims[1] <= MAX_CHANNELS);
     GUARD(pays,
           strcmp(when, "always") == 0 || (other->cost >= 0 && other->cost < margin * direct->cost));
-    GUARD(finite, is_finite(instr));
+    GUARD(finite, is_finite(instr, error));
     attrs->algorithm = other->algorithm;
     kiln_instr_touch(instr);
     kiln_pass_note(context, rule, "%s", kiln_instr_label(instr));
@@ -64,7 +67,7 @@ gboolean
 kiln_pass_choose_algorithms(KilnIRFunction *function, KilnPassContext *context, bool *changed,
                             GError **error)
 {
-    (void)error;
+    GError *failure = NULL;
     *changed = false;
     const KilnPassOptions_choose_algorithms *options =
         kiln_pass_options(context, choose_algorithms);
@@ -76,7 +79,11 @@ kiln_pass_choose_algorithms(KilnIRFunction *function, KilnPassContext *context, 
         return TRUE;
     kiln_foreach_instr (instr, function) {
         if (instr->kind == KILN_INSTR_conv)
-            *changed |= choose(instr, options->winograd, context);
+            *changed |= choose(instr, options->winograd, context, &failure);
+        if (failure) {
+            g_propagate_error(error, failure);
+            return FALSE;
+        }
     }
     return TRUE;
 }
