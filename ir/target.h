@@ -69,7 +69,8 @@ struct KilnKernel {
     size_t (*scratch_bytes)(const KilnInstr *instr, int threads);
     size_t (*packed_bytes)(const KilnInstr *instr); /* 0: nothing to pack for this instruction */
     /* Packs the constant operands that the kernel wants packed. @data holds the addresses of const
-     * weights, possibly misaligned, and NULL for every other operand. Slices write
+     * weights, possibly misaligned: of those that it packs, and of a region of all that are
+     * there. NULL for every other operand. Slices write
      * what is theirs: the same bytes, however many there are. A region comes whole: its vendor
      * brings threads of its own. Returns NULL, or a text that says why it failed, which lives as
      * long as what was compiled for the instruction: it may be tried again. */

@@ -81,7 +81,7 @@ count_readers(Weights *weights)
 /* A call whose weights are being packed. */
 typedef struct {
     KilnBoundCall *call;
-    const void **data; /* per operand: of those that are packed */
+    const void **data; /* per operand: of those that are packed, and what else pack() sees */
     GPtrArray *views;  /* GBytes*: what they lie in */
     void *packed;
     const char *_Atomic failure; /* what a slice said; NULL: all are packed */
@@ -121,12 +121,23 @@ packing_clear(void *data)
     g_ptr_array_unref(packing->views);
 }
 
+/* What pack() sees: a vendor measures the constants that it reads as they lie, too. */
+static KilnBuffer *
+seen_operand(const KilnBoundCall *call, uint32_t i)
+{
+    const KilnInstr *instr = call->instr;
+    if (instr->kind != KILN_INSTR_call || !kiln_operand_is_const(instr, i))
+        return packed_operand(call, i);
+    KilnBuffer *weight = kiln_buffer_origin(instr->operands[i].buffer);
+    return weight->constant->tensor ? weight : NULL;
+}
+
 static gboolean
 find_data(Packing *packing, GError **error)
 {
     const KilnInstr *instr = packing->call->instr;
     for (uint32_t i = 0; i < instr->n_operands; i++) {
-        const KilnBuffer *weight = packed_operand(packing->call, i);
+        const KilnBuffer *weight = seen_operand(packing->call, i);
         if (!weight)
             continue;
         const KilnTensor *tensor = weight->constant->tensor;

@@ -10,15 +10,18 @@
  */
 #include "backends/cpu/conv.h"
 
+#include "backends/cpu/conv_careful.h"
 #include "backends/cpu/conv_depthwise.h"
 #include "backends/cpu/conv_halo.h"
 #include "backends/cpu/conv_taps.h"
 #include "backends/cpu/cost.h"
 #include "backends/cpu/extents.h"
 #include "backends/cpu/gemm_core.h"
+#include "backends/cpu/gemm_pack.h"
 #include "backends/cpu/parallel.h"
 
 #include <stddef.h>
+#include <string.h>
 
 enum {
     ROUND_FLOATS = 1 << 20, /* halo copies of one round, if it has several images */
@@ -123,6 +126,127 @@ halo_bytes(const Product *p, int64_t *bytes)
            !__builtin_add_overflow(*bytes, 63, bytes) && ((*bytes &= ~(int64_t)63), true);
 }
 
+/* --- weights that are not finite --- */
+
+/* Packed weights of a group, and behind those of all groups a number per panel, where padding is
+ * read: 1 where a weight of it is not finite. */
+typedef struct {
+    Product product;
+    KilnGemmPlan plan;
+    const KilnGemmCut *cut; /* of @plan */
+    int64_t group;          /* floats */
+    const char *base;       /* of packed weights, or of plain ones */
+} Weights;
+
+static void
+set_weights(Weights *weights, const KilnCpuConv *conv, const void *base)
+{
+    weights->product = product_of(conv);
+    weights->plan = plan_of(&weights->product, 1);
+    weights->cut = weights->product.swapped ? &weights->plan.cols : &weights->plan.rows;
+    weights->group = kiln_gemm_packed_floats(&weights->plan, weights->cut);
+    weights->base = base;
+}
+
+static int64_t
+marks_bytes(const KilnCpuConv *conv, const Weights *weights)
+{
+    return kiln_conv_reads_padding(conv)
+               ? round_up(4 * conv->groups * weights->cut->panels, KILN_CPU_LINE)
+               : 0;
+}
+
+static uint32_t *
+marks_of(const KilnCpuConv *conv, const Weights *weights)
+{
+    return (uint32_t *)(void *)((char *)weights->base + 4 * conv->groups * weights->group);
+}
+
+/* Of one panel of group @g, which is packed. */
+static void
+mark_panel(const KilnCpuConv *conv, const Weights *weights, int64_t g, int64_t index)
+{
+    const KilnGemmPlan *plan = &weights->plan;
+    KilnGemmPanel panel = kiln_gemm_panel(plan, weights->cut, index);
+    bool finite = true;
+    for (int64_t k = 0; k < plan->depth; k += plan->depth_block) {
+        KilnGemmDepth depth = kiln_gemm_depth(plan, k);
+        const char *at = weights->base + 4 * g * weights->group +
+                         kiln_gemm_packed_offset(weights->cut, &panel, depth);
+        finite &= kiln_all_finite(at, depth.size * panel.pitch);
+    }
+    marks_of(conv, weights)[g * weights->cut->panels + index] = !finite;
+}
+
+static void
+mark(const KilnCpuConv *conv, float *packed, KilnSlice slice)
+{
+    Weights weights;
+    set_weights(&weights, conv, packed);
+    int64_t panels = weights.cut->panels, end = kiln_slice_end(slice, panels);
+    for (int64_t g = 0; g < conv->groups && kiln_conv_reads_padding(conv); g++) {
+        for (int64_t i = kiln_slice_begin(slice, panels); i < end; i++)
+            mark_panel(conv, &weights, g, i);
+    }
+}
+
+static float
+packed_weight(const void *data, int64_t oc, int64_t ic, int64_t tap)
+{
+    const Weights *weights = data;
+    const KilnCpuConv *c = weights->product.conv;
+    int64_t channels = c->oc / c->groups, row = oc % channels, k = ic * times3(c->kernel) + tap;
+    int64_t index = 0;
+    KilnGemmPanel panel = kiln_gemm_panel(&weights->plan, weights->cut, index);
+    while (row >= panel.start + panel.extent)
+        panel = kiln_gemm_panel(&weights->plan, weights->cut, ++index);
+    KilnGemmDepth depth =
+        kiln_gemm_depth(&weights->plan, k / weights->plan.depth_block * weights->plan.depth_block);
+    const float *at =
+        (const float *)(const void *)(weights->base + 4 * (oc / channels) * weights->group +
+                                      kiln_gemm_packed_offset(weights->cut, &panel, depth));
+    return at[(k - depth.start) * panel.pitch + row - panel.start];
+}
+
+static float
+plain_weight(const void *data, int64_t oc, int64_t ic, int64_t tap)
+{
+    const Weights *weights = data;
+    const KilnCpuConv *c = weights->product.conv;
+    float value;
+    memcpy(&value, weights->base + 4 * ((oc * (c->ic / c->groups) + ic) * times3(c->kernel) + tap),
+           sizeof value);
+    return value;
+}
+
+static bool
+has_mark(const KilnCpuConv *conv, const Weights *weights)
+{
+    if (!conv->weights_packed)
+        return !kiln_all_finite(weights->base,
+                                conv->oc * (conv->ic / conv->groups) * times3(conv->kernel));
+    const uint32_t *marks = marks_of(conv, weights);
+    uint32_t any = 0;
+    for (int64_t i = 0; i < conv->groups * weights->cut->panels; i++)
+        any |= marks[i];
+    return any;
+}
+
+/* False where the fast way is right. */
+static bool
+run_carefully(const KilnCpuConv *conv, const KilnCpuConvArgs *args)
+{
+    if (!kiln_conv_reads_padding(conv))
+        return false;
+    Weights weights;
+    set_weights(&weights, conv, args->weights);
+    if (!has_mark(conv, &weights))
+        return false;
+    KilnConvWeights reader = { conv->weights_packed ? packed_weight : plain_weight, &weights };
+    kiln_conv_careful_run(conv, args, &reader);
+    return true;
+}
+
 int64_t
 kiln_cpu_conv_pack_size(const KilnCpuConv *conv)
 {
@@ -130,9 +254,9 @@ kiln_cpu_conv_pack_size(const KilnCpuConv *conv)
         return 4 * conv->oc * times3(conv->kernel);
     if (is_by_taps(conv))
         return kiln_conv_taps_pack_size(conv);
-    Product p = product_of(conv);
-    KilnGemmPlan plan = plan_of(&p, 1);
-    return 4 * conv->groups * kiln_gemm_packed_floats(&plan, p.swapped ? &plan.cols : &plan.rows);
+    Weights weights;
+    set_weights(&weights, conv, NULL);
+    return 4 * conv->groups * weights.group + marks_bytes(conv, &weights);
 }
 
 void
@@ -155,6 +279,7 @@ kiln_cpu_conv_pack(const KilnCpuConv *conv, const void *src, float *dst, KilnSli
         kiln_gemm_pack_side(&plan, cut, &side, slice,
                             dst + g * kiln_gemm_packed_floats(&plan, cut));
     }
+    mark(conv, dst, slice);
 }
 
 int64_t
@@ -360,6 +485,8 @@ kiln_cpu_conv_run(const KilnCpuConv *conv, const KilnCpuConvArgs *args)
         kiln_conv_taps_run(conv, args);
         return;
     }
+    if (run_carefully(conv, args))
+        return;
     Product p = product_of(conv);
     if (!p.pointwise)
         fill_offsets(&p, (int64_t *)(void *)args->scratch);

@@ -6,6 +6,8 @@
  */
 #include "backends/cpu/conv_depthwise.h"
 
+#include "backends/cpu/conv_careful.h"
+
 #include "backends/cpu/conv_halo.h"
 #include "backends/cpu/conv_kernel.h"
 #include "backends/cpu/cost.h"
@@ -90,6 +92,14 @@ kiln_depthwise_terms(const KilnCpuConv *conv, double terms[KILN_CPU_TERMS])
     terms[5] = 1;
 }
 
+static float
+weight_of(const void *data, int64_t oc, int64_t ic, int64_t tap)
+{
+    (void)oc; /* those of one output channel */
+    (void)ic;
+    return ((const float *)data)[tap];
+}
+
 /* Every output of channel @index (counted through all images), from its plane at @in. */
 static void
 run_channel(const Job *job, int64_t index, const float *in, float *weights)
@@ -113,6 +123,11 @@ run_channel(const Job *job, int64_t index, const float *in, float *weights)
     for (int64_t m = 0; m < multiplier; m++) {
         int64_t output = channel * multiplier + m, at = output * positions;
         memcpy(weights, (const char *)job->args->weights + 4 * output * taps, (size_t)(4 * taps));
+        if (!kiln_all_finite(weights, taps)) {
+            KilnConvWeights reader = { weight_of, weights };
+            kiln_conv_careful_channel(c, job->args, &reader, image, output);
+            continue;
+        }
         plane.bias = job->args->bias ? job->args->bias[output] : 0.0f;
         plane.out = job->args->out + image * kiln_conv_out_image(c, job->args) + at;
         plane.residual =

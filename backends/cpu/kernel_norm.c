@@ -138,6 +138,10 @@ run_group(const void *data, int64_t task, int thread)
             KilnCpuAffine a = { .shift = of->shift,
                                 .scale = (float)scale,
                                 .offset = (float)((double)n->bias[c] - of->rest * scale) };
+            if (!isfinite(scale)) { /* the rest of the mean times infinity is no offset */
+                a.shift = (float)((double)of->shift + of->rest);
+                a.offset = n->bias[c];
+            }
             n->reducers->affine(n->out + at, n->in + at, n->plane, &a);
         }
     }

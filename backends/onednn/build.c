@@ -188,12 +188,15 @@ kiln_onednn_reorder(Builder *builder, uint32_t from, uint32_t to, const char *wh
     const dnnl_memory_desc_t *md = kiln_onednn_slot_md(builder, to);
     KilnCost cost = { 0, 2 * (int64_t)dnnl_memory_desc_get_size(md) };
     bool before = kiln_onednn_set_small(builder, !kiln_cost_is_parallel(&cost));
+    RunKind when = builder->when;
+    builder->when = RUN_ANY;
     dnnl_status_t status = kiln_onednn_reorder_pd(kiln_onednn_slot_md(builder, from), md, &pd);
     StepArg args[] = { { DNNL_ARG_FROM, from }, { DNNL_ARG_TO, to } };
     const char *name = kiln_onednn_check(status, what, builder->error)
                            ? kiln_onednn_implementation(pd, what, builder->error)
                            : NULL;
     bool good = name && kiln_onednn_add(builder, pd, args, 2, what, name);
+    builder->when = when;
     kiln_onednn_set_small(builder, before);
     return good;
 }
@@ -373,6 +376,15 @@ touch(Builder *builder, uint32_t index)
     slot->last = builder->step;
 }
 
+void
+kiln_onednn_keep(Builder *builder, uint32_t index, int64_t step)
+{
+    Slot *slot = &g_array_index(builder->region->slots, Slot, index);
+    while (slot->place == SLOT_ALIAS)
+        slot = &g_array_index(builder->region->slots, Slot, slot->index);
+    slot->last = MAX(slot->last, step);
+}
+
 static void
 add_arg(Builder *builder, Step *step, int arg, uint32_t slot)
 {
@@ -391,8 +403,11 @@ add_step(Builder *builder, Step *step, const dnnl_memory_desc_t *scratch, const 
     size_t size = dnnl_memory_desc_get_size(scratch);
     if (size)
         add_arg(builder, step, DNNL_ARG_SCRATCHPAD, add_slot(builder, SLOT_WORKSPACE, scratch));
+    step->when = builder->when;
     g_array_append_vals(region->steps, step, 1);
     builder->step++;
+    if (step->when == RUN_CAREFUL)
+        return;
     g_string_append_printf(region->description, "%s: %s", what, implementation);
     if (size > 65536)
         g_string_append_printf(region->description, ", %zu KiB of scratch", size / 1024);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions: which implementation, in which layout. */
+#include "backends/onednn/careful.h"
 #include "backends/onednn/region.h"
 
 #include <string.h>
@@ -72,12 +73,15 @@ has_bias_behind(const Conv *conv)
     return conv->bias && conv->transposed;
 }
 
+/* @weights: how they lie; NULL: as the library likes them. */
 static dnnl_primitive_desc_t
 choose(const Conv *conv, const dnnl_memory_desc_t *x, const dnnl_memory_desc_t *y,
-       dnnl_alg_kind_t alg, dnnl_primitive_attr_t attr, const char **name)
+       const dnnl_memory_desc_t *weights, dnnl_primitive_attr_t attr, const char **name)
 {
-    dnnl_memory_desc_t w = conv->weights, bias;
-    w.format_kind = dnnl_format_kind_any;
+    dnnl_alg_kind_t alg = conv->transposed ? dnnl_deconvolution_direct : dnnl_convolution_direct;
+    dnnl_memory_desc_t w = weights ? *weights : conv->weights, bias;
+    if (!weights)
+        w.format_kind = dnnl_format_kind_any;
     if (has_bias_inside(conv))
         bias = kiln_onednn_plain(&conv->bias->type);
     const dnnl_memory_desc_t *b = has_bias_inside(conv) ? &bias : NULL;
@@ -149,72 +153,155 @@ residual_slot(const Builder *builder, const PostOps *post, const dnnl_memory_des
     return fits ? slot : UINT32_MAX;
 }
 
+/* A convolution in a layout: of all runs, or once for fast ones, with all of @post, and once for
+ * careful ones, with what stands in front of the first that masks NaN. */
+typedef struct {
+    Layout layout;
+    dnnl_memory_desc_t x, y;
+    const PostOps *inside;
+    uint32_t residual; /* the slot that is added to; UINT32_MAX: none */
+    dnnl_primitive_desc_t pd, careful;
+    const char *name, *careful_name;
+    CarefulTail tail;
+} Made;
+
+static void
+made_clear(Made *made)
+{
+    if (made->pd)
+        dnnl_primitive_desc_destroy(made->pd);
+    if (made->careful)
+        dnnl_primitive_desc_destroy(made->careful);
+    kiln_onednn_careful_clear(&made->tail);
+}
+
+static dnnl_primitive_desc_t
+choose_with(const Conv *conv, const Made *made, const PostOps *post,
+            const dnnl_memory_desc_t *weights, const char **name)
+{
+    dnnl_primitive_attr_t attr = kiln_onednn_attr(post, made->residual != UINT32_MAX);
+    dnnl_primitive_desc_t pd = attr ? choose(conv, &made->x, &made->y, weights, attr, name) : NULL;
+    if (attr)
+        dnnl_primitive_attr_destroy(attr);
+    return pd;
+}
+
+static PostOps
+head_of(const Made *made)
+{
+    PostOps head = *made->inside;
+    head.n = made->tail.first;
+    return head;
+}
+
+/* False where the library has nothing allowed. */
+static bool
+choose_both(Builder *builder, const Conv *conv, Made *made)
+{
+    made->pd = choose_with(conv, made, made->inside, NULL, &made->name);
+    if (!made->pd || !kiln_onednn_careful_tail(builder, made->inside, made->layout, &made->tail))
+        return false;
+    if (made->tail.first == made->inside->n)
+        return true;
+    PostOps head = head_of(made);
+    made->careful = choose_with(conv, made, &head,
+                                dnnl_primitive_desc_query_md(made->pd, dnnl_query_weights_md, 0),
+                                &made->careful_name);
+    return made->careful != NULL;
+}
+
+/* Adds the step of *@pd, which is taken over, with @post. */
+static bool
+add_step(Builder *builder, const Conv *conv, const Made *made, const PostOps *post,
+         dnnl_primitive_desc_t *pd, const char *name, const StepArg fixed[4])
+{
+    g_autoptr(GArray) args = g_array_new(FALSE, FALSE, sizeof(StepArg));
+    RunKind when = builder->when;
+    if (!kiln_onednn_post_args(builder, post, made->residual != UINT32_MAX, args))
+        return false;
+    for (uint32_t i = 0; i < (has_bias_inside(conv) ? 4 : 3); i++)
+        g_array_append_val(args, fixed[i]);
+    g_autofree char *type = kiln_type_to_string(&conv->w->type);
+    g_autofree char *what =
+        g_strdup_printf("%s %s %s", conv->transposed ? "conv_transpose" : "conv", type,
+                        made->layout == LAYOUT_BLOCKED ? "in blocks" : "channels last");
+    builder->when = when;
+    return kiln_onednn_add(builder, g_steal_pointer(pd), (const StepArg *)(const void *)args->data,
+                           args->len, what, name);
+}
+
+static bool
+add_both(Builder *builder, const Conv *conv, Made *made, const StepArg fixed[4])
+{
+    PostOps head = head_of(made);
+    if (!made->careful)
+        return add_step(builder, conv, made, made->inside, &made->pd, made->name, fixed);
+    builder->when = RUN_FAST;
+    bool good = add_step(builder, conv, made, made->inside, &made->pd, made->name, fixed);
+    builder->when = RUN_CAREFUL;
+    good = good && add_step(builder, conv, made, &head, &made->careful, made->careful_name, fixed);
+    builder->when = RUN_ANY;
+    return good && kiln_onednn_add_tail(builder, made->inside, &made->tail, fixed[0].slot);
+}
+
+/* Slots of what is read and written: the result, the operand, weights, bias. */
+static bool
+find_operands(Builder *builder, const Conv *conv, const Made *made, const PostOps *post,
+              StepArg fixed[4])
+{
+    dnnl_memory_desc_t w = *dnnl_primitive_desc_query_md(made->pd, dnnl_query_weights_md, 0);
+    if (!kiln_onednn_settle_scale(builder, conv->x, &w))
+        return false;
+    uint32_t weights = kiln_onednn_packed(builder, conv->w, &conv->weights, &w);
+    fixed[1].slot = kiln_onednn_slot_as(builder, kiln_onednn_unscaled(builder, conv->x), &made->x);
+    fixed[2].slot = kiln_onednn_scale_weights(builder, conv->x, weights);
+    if (has_bias_inside(conv)) {
+        dnnl_memory_desc_t bias = kiln_onednn_plain(&conv->bias->type);
+        fixed[3].slot = kiln_onednn_slot_as(builder, conv->bias, &bias);
+    }
+    for (int i = 1; i < 4; i++) {
+        if (fixed[i].slot == UINT32_MAX)
+            return false;
+    }
+    fixed[0].slot = made->residual;
+    if (made->residual == UINT32_MAX)
+        fixed[0].slot = kiln_onednn_result(builder, post->result, &made->y);
+    else
+        kiln_onednn_enter(builder, post->result, made->residual);
+    return true;
+}
+
 /* False where the library has nothing allowed in @layout: *@out_made says whether that is all. */
 static bool
 make_in_layout(Builder *builder, const Conv *conv, PostOps *post, Layout layout, bool *out_made)
 {
-    *out_made = false;
     bool first = layout == LAYOUT_BLOCKED && conv->x->type.dims[1] <= FEW_CHANNELS;
-    dnnl_memory_desc_t x = kiln_onednn_md(&conv->x->type, first ? LAYOUT_PLAIN : layout);
-    dnnl_memory_desc_t y = kiln_onednn_md(&conv->y->type, layout);
     kiln_onednn_post_layout(post, layout);
     const PostOps nothing = { .result = post->result };
-    const PostOps *inside = conv->transposed ? &nothing : post;
-    uint32_t residual =
-        dies_here(builder, conv, inside) ? residual_slot(builder, inside, &y) : UINT32_MAX;
-    bool sum = residual != UINT32_MAX;
-    dnnl_primitive_attr_t attr = kiln_onednn_attr(inside, sum);
-    if (!attr)
-        return true;
-    const char *name = "";
-    dnnl_alg_kind_t alg = conv->transposed ? dnnl_deconvolution_direct : dnnl_convolution_direct;
-    dnnl_primitive_desc_t pd = choose(conv, &x, &y, alg, attr, &name);
-    dnnl_primitive_attr_destroy(attr);
-    if (!pd)
-        return true;
-    *out_made = true;
-    g_autoptr(GArray) args = g_array_new(FALSE, FALSE, sizeof(StepArg));
-    dnnl_memory_desc_t w = *dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0);
-    if (!kiln_onednn_settle_scale(builder, conv->x, &w)) {
-        dnnl_primitive_desc_destroy(pd);
+    Made made = { .layout = layout,
+                  .x = kiln_onednn_md(&conv->x->type, first ? LAYOUT_PLAIN : layout),
+                  .y = kiln_onednn_md(&conv->y->type, layout),
+                  .inside = conv->transposed ? &nothing : post,
+                  .residual = UINT32_MAX };
+    if (dies_here(builder, conv, made.inside))
+        made.residual = residual_slot(builder, made.inside, &made.y);
+    *out_made = choose_both(builder, conv, &made);
+    if (!*out_made && builder->error && *builder->error) {
+        made_clear(&made);
         return false;
     }
-    uint32_t weights = kiln_onednn_packed(builder, conv->w, &conv->weights, &w);
     StepArg fixed[] = {
-        { DNNL_ARG_SRC, kiln_onednn_slot_as(builder, kiln_onednn_unscaled(builder, conv->x), &x) },
-        { DNNL_ARG_WEIGHTS, kiln_onednn_scale_weights(builder, conv->x, weights) },
-        { DNNL_ARG_BIAS, 0 },
+        { DNNL_ARG_DST, 0 }, { DNNL_ARG_SRC, 0 }, { DNNL_ARG_WEIGHTS, 0 }, { DNNL_ARG_BIAS, 0 }
     };
-    if (has_bias_inside(conv)) {
-        dnnl_memory_desc_t bias = kiln_onednn_plain(&conv->bias->type);
-        fixed[2].slot = kiln_onednn_slot_as(builder, conv->bias, &bias);
-    }
-    bool good = kiln_onednn_post_args(builder, inside, sum, args);
-    for (uint32_t i = 0; i < (has_bias_inside(conv) ? 3 : 2); i++) {
-        good &= fixed[i].slot != UINT32_MAX;
-        g_array_append_val(args, fixed[i]);
-    }
-    if (!good) {
-        dnnl_primitive_desc_destroy(pd);
-        return false;
-    }
-    StepArg result = { DNNL_ARG_DST, residual };
-    if (sum)
-        kiln_onednn_enter(builder, post->result, residual);
-    else
-        result.slot = kiln_onednn_result(builder, post->result, &y);
-    g_array_append_val(args, result);
-    g_autofree char *type = kiln_type_to_string(&conv->w->type);
-    g_autofree char *what =
-        g_strdup_printf("%s %s %s", conv->transposed ? "conv_transpose" : "conv", type,
-                        layout == LAYOUT_BLOCKED ? "in blocks" : "channels last");
-    if (!kiln_onednn_add(builder, pd, (const StepArg *)(const void *)args->data, args->len, what,
-                         name))
-        return false;
+    bool good = !*out_made || (find_operands(builder, conv, &made, post, fixed) &&
+                               add_both(builder, conv, &made, fixed));
+    made_clear(&made);
+    if (!good || !*out_made)
+        return good;
     if (has_bias_behind(conv) &&
-        !kiln_onednn_add_bias(builder, conv->bias, post, layout, result.slot))
+        !kiln_onednn_add_bias(builder, conv->bias, post, layout, fixed[0].slot))
         return false;
-    return kiln_onednn_add_own(builder, post, result.slot);
+    return kiln_onednn_add_own(builder, post, fixed[0].slot);
 }
 
 /* The layout of the region first, then whatever there is. As make_in_layout(). */

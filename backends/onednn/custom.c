@@ -78,12 +78,14 @@ kiln_onednn_build_custom(Builder *builder, const KilnInstr *instr)
 /* --- one operator, by own kernels on the bytes of slots --- */
 
 KilnCustom *
-kiln_onednn_own(const Builder *builder, KilnOp op, const void *attrs, const KilnType *types,
-                uint32_t n)
+kiln_onednn_own_with(const Builder *builder, KilnOp op, const void *attrs, const KilnType *types,
+                     uint32_t n, KilnTensor *const *literals, uint32_t n_literals)
 {
     g_autoptr(KilnModule) module = kiln_module_new();
-    g_autofree KilnValue **operands = g_new0(KilnValue *, n);
+    g_autofree KilnValue **operands = g_new0(KilnValue *, n + n_literals);
     KilnFunction *function = kiln_function_new(module, "own");
+    for (uint32_t i = 0; i < n_literals; i++)
+        operands[n + i] = kiln_build_constant(function, NULL, "c", literals[i]);
     for (uint32_t i = 0; i < n; i++) {
         g_autofree char *name = g_strdup_printf("x%u", i);
         KilnArgument *argument =
@@ -92,12 +94,21 @@ kiln_onednn_own(const Builder *builder, KilnOp op, const void *attrs, const Kiln
             return NULL;
         operands[i] = &argument->value;
     }
-    KilnNodeSpec spec = { .op = op, .operands = operands, .n_operands = n, .attrs = attrs };
+    KilnNodeSpec spec = {
+        .op = op, .operands = operands, .n_operands = n + n_literals, .attrs = attrs
+    };
     KilnNode *node = kiln_node_new(function, &spec, builder->error);
     KilnValue *result = node ? &node->results[0] : NULL;
     if (!node || !kiln_function_set_results(function, &result, NULL, 1, builder->error))
         return NULL;
     return kiln_custom_get(function, NULL, 0, builder->target, builder->threads, builder->error);
+}
+
+KilnCustom *
+kiln_onednn_own(const Builder *builder, KilnOp op, const void *attrs, const KilnType *types,
+                uint32_t n)
+{
+    return kiln_onednn_own_with(builder, op, attrs, types, n, NULL, 0);
 }
 
 /* Own kernels must be that much faster: a step more has its own end, where threads meet. Not by the

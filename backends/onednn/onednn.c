@@ -265,12 +265,13 @@ product_us(const KilnNode *node)
     return kiln_onednn_cost(KILN_ONEDNN_COST_matmul, &work, false);
 }
 
-/* Rows of the values of which @columns follow each other. */
+/* Rows of the values of which @columns follow each other. They may be empty: is_alone() asks for
+ * nodes that the library does not take. */
 static double
 rows_us(KilnOnednnCostKind kind, const KilnType *type, int64_t columns)
 {
     KilnOnednnWork work = { .in = columns,
-                            .written = kiln_type_elements(type) / columns,
+                            .written = columns ? kiln_type_elements(type) / columns : 0,
                             .block = kiln_onednn_block() };
     return kiln_onednn_cost(kind, &work, false);
 }
@@ -292,7 +293,7 @@ other_us(const KilnNode *node)
     case KILN_OP_reduce_min:
     case KILN_OP_reduce_sum:
         return rows_us(KILN_ONEDNN_COST_reduction, x,
-                       kiln_type_elements(x) / kiln_type_elements(y));
+                       kiln_type_elements(x) / MAX(kiln_type_elements(y), 1));
     case KILN_OP_lstm: {
         KilnOnednnWork work = { .in = x->dims[2],
                                 .out = node->operands[2].value->type.dims[2],

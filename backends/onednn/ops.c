@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products, pools, element-wise operators and concatenation. */
+#include "backends/onednn/careful.h"
 #include "backends/onednn/region.h"
 
 #include <string.h>
@@ -28,6 +29,15 @@ kiln_onednn_add_operation(Builder *builder, const_dnnl_op_desc_t op, const PostO
     }
     return kiln_onednn_add(builder, pd, (const StepArg *)(const void *)args->data, args->len, what,
                            name);
+}
+
+bool
+kiln_onednn_add_fast(Builder *builder, const_dnnl_op_desc_t op, GArray *args, const char *what)
+{
+    builder->when = RUN_FAST;
+    bool good = kiln_onednn_add_operation(builder, op, NULL, args, what);
+    builder->when = RUN_ANY;
+    return good;
 }
 
 bool
@@ -101,13 +111,16 @@ is_row(const KilnType *type, int64_t columns)
            type->dims[type->rank - 1] == columns;
 }
 
-/* NULL where the library has none with @post behind it. */
+/* NULL where the library has none with @post behind it. @weights: how a constant lies; NULL: as the
+ * library likes it. */
 static dnnl_primitive_desc_t
 choose_product(const Builder *builder, const Product *product, const PostOps *post,
-               const char **out_name)
+               const dnnl_memory_desc_t *weights, const char **out_name)
 {
     dnnl_memory_desc_t b = product->b_md, bias = { 0 };
-    if (kiln_onednn_is_constant(builder, product->b))
+    if (weights)
+        b = *weights;
+    else if (kiln_onednn_is_constant(builder, product->b))
         b.format_kind = dnnl_format_kind_any;
     if (product->bias)
         bias = as_matrix(&product->bias->type);
@@ -122,47 +135,111 @@ choose_product(const Builder *builder, const Product *product, const PostOps *po
     return pd;
 }
 
-/* @pd is taken over. */
-static bool
-add_product(Builder *builder, const Product *product, const PostOps *post, dnnl_primitive_desc_t pd,
-            const char *name)
+/* A product: of all runs, or once for fast and once for careful ones, as convolutions are. */
+typedef struct {
+    dnnl_primitive_desc_t pd, careful;
+    const char *name, *careful_name;
+    CarefulTail tail;
+} Chosen;
+
+static void
+chosen_clear(Chosen *chosen)
 {
-    dnnl_memory_desc_t b, bias = { 0 };
-    bool constant = kiln_onednn_is_constant(builder, product->b);
-    if (product->bias)
-        bias = as_matrix(&product->bias->type);
-    g_autoptr(GArray) args = g_array_new(FALSE, FALSE, sizeof(StepArg));
+    if (chosen->pd)
+        dnnl_primitive_desc_destroy(g_steal_pointer(&chosen->pd));
+    if (chosen->careful)
+        dnnl_primitive_desc_destroy(g_steal_pointer(&chosen->careful));
+    kiln_onednn_careful_clear(&chosen->tail);
+}
+
+static bool
+choose_products(Builder *builder, const Product *product, PostOps *post, Chosen *out)
+{
+    if (!flatten_post(product, post))
+        return false;
+    out->pd = choose_product(builder, product, post, NULL, &out->name);
+    if (!out->pd || !kiln_onednn_careful_tail(builder, post, LAYOUT_PLAIN, &out->tail))
+        return false;
+    if (out->tail.first == post->n)
+        return true;
+    PostOps head = *post;
+    head.n = out->tail.first;
+    out->careful = choose_product(builder, product, &head,
+                                  dnnl_primitive_desc_query_md(out->pd, dnnl_query_weights_md, 0),
+                                  &out->careful_name);
+    return out->careful != NULL;
+}
+
+/* The slots of operands to @args. */
+static bool
+find_factors(Builder *builder, const Product *product, const Chosen *chosen, GArray *args)
+{
     dnnl_memory_desc_t a = kiln_onednn_plain(&product->a->type);
-    dnnl_memory_desc_t plain_b = kiln_onednn_plain(&product->b->type);
-    dnnl_memory_desc_t y = kiln_onednn_plain(&post->result->type);
     uint32_t slot = kiln_onednn_slot_as(builder, product->a, &a);
     bool good =
         kiln_onednn_add_arg(args, DNNL_ARG_SRC, kiln_onednn_alias(builder, slot, &product->a_md));
-    if (constant) {
-        b = *dnnl_primitive_desc_query_md(pd, dnnl_query_weights_md, 0);
+    if (kiln_onednn_is_constant(builder, product->b)) {
+        dnnl_memory_desc_t b = *dnnl_primitive_desc_query_md(chosen->pd, dnnl_query_weights_md, 0);
         slot = kiln_onednn_packed(builder, product->b, &product->b_md, &b);
     } else {
-        slot = kiln_onednn_slot_as(builder, product->b, &plain_b);
+        dnnl_memory_desc_t b = kiln_onednn_plain(&product->b->type);
+        slot = kiln_onednn_slot_as(builder, product->b, &b);
         slot = kiln_onednn_alias(builder, slot, &product->b_md);
     }
     good &= kiln_onednn_add_arg(args, DNNL_ARG_WEIGHTS, slot);
     if (product->bias) {
         dnnl_memory_desc_t plain = kiln_onednn_plain(&product->bias->type);
+        dnnl_memory_desc_t bias = as_matrix(&product->bias->type);
         slot = kiln_onednn_slot_as(builder, product->bias, &plain);
         good &= kiln_onednn_add_arg(args, DNNL_ARG_BIAS, kiln_onednn_alias(builder, slot, &bias));
     }
-    good = good && kiln_onednn_post_args(builder, post, false, args);
-    if (!good) {
-        dnnl_primitive_desc_destroy(pd);
+    return good;
+}
+
+/* The step of *@pd, which is taken over, with @post, of runs as @when says. @factors: its operands.
+ */
+static bool
+add_product(Builder *builder, const Product *product, const PostOps *post,
+            dnnl_primitive_desc_t *pd, const char *name, const GArray *factors, RunKind when)
+{
+    g_autoptr(GArray) args = g_array_new(FALSE, FALSE, sizeof(StepArg));
+    g_array_append_vals(args, factors->data, factors->len);
+    if (!kiln_onednn_post_args(builder, post, false, args))
         return false;
-    }
-    slot = kiln_onednn_result(builder, post->result, &y);
-    kiln_onednn_add_arg(args, DNNL_ARG_DST, kiln_onednn_alias(builder, slot, &product->y_md));
     g_autofree char *type = kiln_type_to_string(&product->b->type);
     g_autofree char *what = g_strdup_printf("matmul %s", type);
-    return kiln_onednn_add(builder, pd, (const StepArg *)(const void *)args->data, args->len, what,
-                           name) &&
-           kiln_onednn_add_own(builder, post, slot);
+    builder->when = when;
+    bool good = kiln_onednn_add(builder, g_steal_pointer(pd),
+                                (const StepArg *)(const void *)args->data, args->len, what, name);
+    builder->when = RUN_ANY;
+    return good;
+}
+
+static bool
+add_products(Builder *builder, const Product *product, const PostOps *post, Chosen *chosen)
+{
+    g_autoptr(GArray) factors = g_array_new(FALSE, FALSE, sizeof(StepArg));
+    if (!find_factors(builder, product, chosen, factors))
+        return false;
+    /* Further operands are brought where they must lie in front of the result's first step. */
+    g_autoptr(GArray) others = g_array_new(FALSE, FALSE, sizeof(StepArg));
+    if (!kiln_onednn_post_args(builder, post, false, others))
+        return false;
+    dnnl_memory_desc_t y = kiln_onednn_plain(&post->result->type);
+    uint32_t slot = kiln_onednn_result(builder, post->result, &y);
+    kiln_onednn_add_arg(factors, DNNL_ARG_DST, kiln_onednn_alias(builder, slot, &product->y_md));
+    RunKind when = chosen->careful ? RUN_FAST : RUN_ANY;
+    if (!add_product(builder, product, post, &chosen->pd, chosen->name, factors, when))
+        return false;
+    if (chosen->careful) {
+        PostOps head = *post;
+        head.n = chosen->tail.first;
+        if (!add_product(builder, product, &head, &chosen->careful, chosen->careful_name, factors,
+                         RUN_CAREFUL) ||
+            !kiln_onednn_add_tail(builder, post, &chosen->tail, slot))
+            return false;
+    }
+    return kiln_onednn_add_own(builder, post, slot);
 }
 
 bool
@@ -178,23 +255,31 @@ kiln_onednn_build_product(Builder *builder, const KilnInstr *instr)
     if (product.bias && !is_row(&product.bias->type, columns))
         return kiln_throw(builder->error, KILN_ERROR_UNSUPPORTED, "a bias of other shape");
     PostOps post = kiln_onednn_absorb(builder, product.y, true);
-    const char *name = "";
-    dnnl_primitive_desc_t pd;
-    do
-        pd = flatten_post(&product, &post) ? choose_product(builder, &product, &post, &name) : NULL;
-    while (!pd && kiln_onednn_release(builder, product.y, &post));
-    return pd ? add_product(builder, &product, &post, pd, name) : throw_none(builder, "matmul");
+    Chosen chosen = { 0 };
+    bool found;
+    do {
+        chosen_clear(&chosen);
+        found = choose_products(builder, &product, &post, &chosen);
+        if (!found && builder->error && *builder->error) {
+            chosen_clear(&chosen);
+            return false;
+        }
+    } while (!found && kiln_onednn_release(builder, product.y, &post));
+    bool good =
+        found ? add_products(builder, &product, &post, &chosen) : throw_none(builder, "matmul");
+    chosen_clear(&chosen);
+    return good;
 }
 
 /* --- pools --- */
 
 typedef struct {
     dnnl_alg_kind_t alg;
-    dnnl_dims_t kernel, strides, dilates, before, after;
+    PoolWindow window;
 } Pool;
 
 static void
-set_window(Pool *pool, const KilnType *x, const KilnType *y, const KilnInts *attrs)
+set_window(PoolWindow *pool, const KilnType *x, const KilnType *y, const KilnInts *attrs)
 {
     const KilnInts dilations = attrs[0], kernel = attrs[1], pads = attrs[2], strides = attrs[3];
     uint32_t n = (uint32_t)x->rank - 2;
@@ -218,19 +303,21 @@ pool_of(const KilnInstr *instr)
     Pool pool = { .alg = dnnl_pooling_max };
     if (instr->kind == KILN_INSTR_max_pool) {
         const KilnInstrAttrs_max_pool *a = kiln_instr_attrs(instr, max_pool);
-        set_window(&pool, x, y, (KilnInts[]){ a->dilations, a->kernel_shape, a->pads, a->strides });
+        set_window(&pool.window, x, y,
+                   (KilnInts[]){ a->dilations, a->kernel_shape, a->pads, a->strides });
         return pool;
     }
     if (instr->kind == KILN_INSTR_average_pool) {
         const KilnInstrAttrs_average_pool *a = kiln_instr_attrs(instr, average_pool);
-        set_window(&pool, x, y, (KilnInts[]){ a->dilations, a->kernel_shape, a->pads, a->strides });
+        set_window(&pool.window, x, y,
+                   (KilnInts[]){ a->dilations, a->kernel_shape, a->pads, a->strides });
         pool.alg = a->count_include_pad ? dnnl_pooling_avg_include_padding
                                         : dnnl_pooling_avg_exclude_padding;
         return pool;
     }
     for (int i = 2; i < x->rank; i++) {
-        pool.kernel[i - 2] = x->dims[i];
-        pool.strides[i - 2] = 1;
+        pool.window.kernel[i - 2] = x->dims[i];
+        pool.window.strides[i - 2] = 1;
     }
     if (instr->kind == KILN_INSTR_global_average_pool)
         pool.alg = dnnl_pooling_avg_exclude_padding;
@@ -244,17 +331,24 @@ kiln_onednn_build_pool(Builder *builder, const KilnInstr *instr)
     Pool pool = pool_of(instr);
     dnnl_memory_desc_t x_md = kiln_onednn_md(&x->type, builder->layout);
     dnnl_memory_desc_t y_md = kiln_onednn_md(&y->type, builder->layout);
+    const PoolWindow *window = &pool.window;
     dnnl_pooling_v2_desc_t op;
     if (!kiln_onednn_check(dnnl_pooling_v2_forward_desc_init(
-                               &op, dnnl_forward_inference, pool.alg, &x_md, &y_md, pool.strides,
-                               pool.kernel, pool.dilates, pool.before, pool.after),
+                               &op, dnnl_forward_inference, pool.alg, &x_md, &y_md, window->strides,
+                               window->kernel, window->dilates, window->before, window->after),
                            "pool", builder->error))
         return false;
     g_autoptr(GArray) args = g_array_new(FALSE, FALSE, sizeof(StepArg));
-    if (!kiln_onednn_add_arg(args, DNNL_ARG_SRC, kiln_onednn_slot_as(builder, x, &x_md)))
+    uint32_t from = kiln_onednn_slot_as(builder, x, &x_md);
+    if (!kiln_onednn_add_arg(args, DNNL_ARG_SRC, from))
         return false;
-    kiln_onednn_add_arg(args, DNNL_ARG_DST, kiln_onednn_result(builder, y, &y_md));
-    return kiln_onednn_add_operation(builder, &op, NULL, args, kiln_instr_info(instr->kind)->name);
+    uint32_t to = kiln_onednn_result(builder, y, &y_md);
+    kiln_onednn_add_arg(args, DNNL_ARG_DST, to);
+    const char *what = kiln_instr_info(instr->kind)->name;
+    if (!kiln_onednn_masks(instr))
+        return kiln_onednn_add_operation(builder, &op, NULL, args, what);
+    return kiln_onednn_add_fast(builder, &op, args, what) &&
+           kiln_onednn_add_careful_pool(builder, instr, window, from, to);
 }
 
 /* --- element-wise operators by themselves --- */
@@ -276,10 +370,16 @@ build_unary(Builder *builder, const KilnInstr *instr, const PostOp *op)
                            "eltwise", builder->error))
         return false;
     g_autoptr(GArray) args = g_array_new(FALSE, FALSE, sizeof(StepArg));
+    uint32_t to = kiln_onednn_result(builder, y, &md);
     kiln_onednn_add_arg(args, DNNL_ARG_SRC, from);
-    kiln_onednn_add_arg(args, DNNL_ARG_DST, kiln_onednn_result(builder, y, &md));
-    return kiln_onednn_add_operation(builder, &desc, NULL, args,
-                                     kiln_instr_info(instr->kind)->name);
+    kiln_onednn_add_arg(args, DNNL_ARG_DST, to);
+    const char *what = kiln_instr_info(instr->kind)->name;
+    if (!kiln_onednn_masks(instr))
+        return kiln_onednn_add_operation(builder, &desc, NULL, args, what);
+    PostOp careful = *op;
+    careful.instr = instr;
+    return kiln_onednn_add_fast(builder, &desc, args, what) &&
+           kiln_onednn_add_careful_unary(builder, &careful, from, to);
 }
 
 static Layout
@@ -375,7 +475,22 @@ kiln_onednn_add_bias(Builder *builder, const KilnBuffer *bias, const PostOps *po
     if (!kiln_onednn_add_arg(args, DNNL_ARG_SRC_1, kiln_onednn_slot_as(builder, bias, &row_md)))
         return false;
     kiln_onednn_add_arg(args, DNNL_ARG_DST, slot);
-    return kiln_onednn_add_operation(builder, &desc, post, args, "bias");
+    CarefulTail tail;
+    if (kiln_onednn_first_mask(post) == post->n)
+        return kiln_onednn_add_operation(builder, &desc, post, args, "bias");
+    if (!kiln_onednn_careful_tail(builder, post, layout, &tail))
+        return builder->error && *builder->error ? false
+                                                 : throw_none(builder, "what stands behind a bias");
+    PostOps head = *post;
+    head.n = tail.first;
+    builder->when = RUN_FAST;
+    bool good = kiln_onednn_add_operation(builder, &desc, post, args, "bias");
+    builder->when = RUN_CAREFUL;
+    good = good && kiln_onednn_add_operation(builder, &desc, &head, args, "bias");
+    builder->when = RUN_ANY;
+    good = good && kiln_onednn_add_tail(builder, post, &tail, slot);
+    kiln_onednn_careful_clear(&tail);
+    return good;
 }
 
 /* --- movement --- */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a lowered body to a list of primitives with places for all they touch. */
+#include "backends/onednn/careful.h"
 #include "backends/onednn/region.h"
 
 #include "graph/alloc.h"
@@ -84,6 +85,7 @@ enter_operands(Builder *builder)
                       .first = -1 };
         g_array_append_val(builder->region->slots, slot);
         kiln_onednn_enter(builder, buffer, builder->region->slots->len - 1);
+        builder->computed[buffer->id] = true;
     }
 }
 
@@ -116,7 +118,7 @@ finish_outputs(Builder *builder, const KilnInstr **out_refused)
 static void
 place_packed(Region *region)
 {
-    size_t offset = 0;
+    size_t offset = kiln_align_up(region->measured->len * sizeof(float));
     for (guint i = 0; i < region->packs->len; i++) {
         const Pack *pack = &g_array_index(region->packs, Pack, i);
         Slot *slot = &g_array_index(region->slots, Slot, pack->slot);
@@ -195,6 +197,9 @@ region_free(KilnShared *shared)
     g_array_unref(region->steps);
     g_array_unref(region->args);
     g_array_unref(region->packs);
+    g_array_unref(region->guards);
+    g_array_unref(region->bounds);
+    g_array_unref(region->measured);
     g_string_free(region->description, TRUE);
     for (uint32_t i = 0; i < region->n_operands; i++)
         g_free(region->packed_tags[i]);
@@ -215,6 +220,9 @@ region_new(uint32_t n_operands)
     region->steps = g_array_new(FALSE, FALSE, sizeof(Step));
     region->args = g_array_new(FALSE, FALSE, sizeof(StepArg));
     region->packs = g_array_new(FALSE, FALSE, sizeof(Pack));
+    region->guards = g_array_new(FALSE, FALSE, sizeof(Guard));
+    region->bounds = g_array_new(FALSE, FALSE, sizeof(float));
+    region->measured = g_array_new(FALSE, FALSE, sizeof(Measured));
     region->description = g_string_new(NULL);
     region->packed_operand = g_new0(bool, n_operands + 1);
     region->packed_tags = g_new0(char *, n_operands + 1);
@@ -258,20 +266,48 @@ is_small_step(const Builder *builder, const KilnInstr *instr)
     return !kiln_cost_is_parallel(&cost) && weights < BIG_WEIGHTS;
 }
 
+/* Of what was built from step @step on: an instruction, what it absorbed, and what was left to it.
+ * @guarded: by instruction id. */
+static void
+guard(Builder *builder, guint step, bool *guarded)
+{
+    g_autoptr(GPtrArray) built = g_ptr_array_new();
+    kiln_foreach_instr (instr, builder->function) {
+        if (!builder->done[instr->id] || guarded[instr->id])
+            continue;
+        guarded[instr->id] = true;
+        kiln_onednn_add_guards(builder, instr, step);
+        g_ptr_array_add(built, instr);
+    }
+    for (guint i = 0; i < built->len; i++) {
+        const KilnInstr *instr = g_ptr_array_index(built, i);
+        for (uint32_t k = 0; k < instr->n_operands; k++) {
+            const KilnBuffer *buffer = instr->operands[k].buffer;
+            if (buffer && instr->operands[k].access == KILN_ACCESS_OUT)
+                builder->computed[buffer->id] = true;
+        }
+    }
+}
+
 static bool
 build_all(Builder *builder, const KilnInstr **out_refused)
 {
+    g_autofree bool *guarded = g_new0(bool, builder->function->next_id + 1);
     enter_operands(builder);
     kiln_foreach_instr (instr, builder->function) {
         if (builder->done[instr->id])
             continue;
         builder->done[instr->id] = true;
         kiln_onednn_set_small(builder, is_small_step(builder, instr));
+        guint step = builder->region->steps->len;
         if (!build_instr(builder, instr)) {
             *out_refused = instr;
             return false;
         }
+        guard(builder, step, guarded);
     }
+    kiln_onednn_finish_guards(builder);
+    kiln_onednn_note_constants(builder);
     return finish_outputs(builder, out_refused);
 }
 
@@ -295,6 +331,15 @@ check_types(const KilnIRFunction *function, const bool *constant, GError **error
     return true;
 }
 
+static guint
+fast_steps(const Region *region)
+{
+    guint n = 0;
+    for (guint i = 0; i < region->steps->len; i++)
+        n += g_array_index(region->steps, Step, i).when != RUN_CAREFUL;
+    return n;
+}
+
 KilnCompiled *
 kiln_onednn_compile(const KilnIRFunction *function, const KilnTarget *target, const bool *constant,
                     int threads, const KilnInstr **out_refused, GError **error)
@@ -315,6 +360,7 @@ kiln_onednn_compile(const KilnIRFunction *function, const KilnTarget *target, co
                         .values = g_new0(GArray *, n + 1),
                         .laid = g_new0(const KilnBuffer *, n + 1),
                         .done = g_new0(bool, function->next_id + 1),
+                        .computed = g_new0(bool, n + 1),
                         .scaling = g_new0(const KilnInstr *, n + 1),
                         .n_out = n_out,
                         .layout = choose_layout(function, constant),
@@ -332,6 +378,7 @@ kiln_onednn_compile(const KilnIRFunction *function, const KilnTarget *target, co
     g_free(builder.values);
     g_free(builder.laid);
     g_free(builder.done);
+    g_free(builder.computed);
     g_free(builder.scaling);
     if (!good) {
         region_free(&region->compiled.shared);
@@ -339,6 +386,6 @@ kiln_onednn_compile(const KilnIRFunction *function, const KilnTarget *target, co
     }
     place_packed(region);
     place_workspace(region);
-    region->compiled.kernel.name = g_strdup_printf("onednn:%u steps", region->steps->len);
+    region->compiled.kernel.name = g_strdup_printf("onednn:%u steps", fast_steps(region));
     return &region->compiled;
 }

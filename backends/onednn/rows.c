@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What works along rows: softmax, layer normalization, and reductions over the last dims. The
  * library sees all of them as matrices. */
+#include "backends/onednn/careful.h"
 #include "backends/onednn/region.h"
 
 static dnnl_memory_desc_t
@@ -35,10 +36,16 @@ static bool
 add_rows(Builder *builder, const KilnInstr *instr, const Rows *rows, const_dnnl_op_desc_t op,
          GArray *args)
 {
-    if (!kiln_onednn_add_arg(args, DNNL_ARG_SRC, read_as(builder, rows->x, &rows->x_md)))
+    uint32_t from = read_as(builder, rows->x, &rows->x_md);
+    if (!kiln_onednn_add_arg(args, DNNL_ARG_SRC, from))
         return false;
-    kiln_onednn_add_arg(args, DNNL_ARG_DST, write_as(builder, rows->y, &rows->y_md));
-    return kiln_onednn_add_operation(builder, op, NULL, args, kiln_instr_info(instr->kind)->name);
+    uint32_t to = write_as(builder, rows->y, &rows->y_md);
+    kiln_onednn_add_arg(args, DNNL_ARG_DST, to);
+    const char *what = kiln_instr_info(instr->kind)->name;
+    if (!kiln_onednn_masks(instr))
+        return kiln_onednn_add_operation(builder, op, NULL, args, what);
+    return kiln_onednn_add_fast(builder, op, args, what) &&
+           kiln_onednn_add_careful_rows(builder, instr, rows->x_md.dims[1], from, to);
 }
 
 static bool

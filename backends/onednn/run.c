@@ -2,6 +2,7 @@
 /* Running a region. The library's memory objects hold addresses, so that each session that runs at
  * the same time needs a set of them: a context, taken without a lock and kept for the next run,
  * which finds most addresses as they were. */
+#include "backends/onednn/careful.h"
 #include "backends/onednn/region.h"
 
 #include "graph/alloc.h"
@@ -16,6 +17,7 @@ struct Context {
     void **addresses;        /* what they hold */
     dnnl_exec_arg_t *args;   /* of all steps */
     void **data;             /* the same for own kernels: addresses */
+    float *bounds;           /* of values, as far as they are proved */
 };
 
 static void
@@ -31,6 +33,7 @@ context_free(const Region *region, Context *context)
     g_free(context->addresses);
     g_free(context->args);
     g_free(context->data);
+    g_free(context->bounds);
     g_free(context);
 }
 
@@ -45,6 +48,7 @@ context_new(const Region *region)
     context->addresses = g_new0(void *, n + 1);
     context->args = g_new0(dnnl_exec_arg_t, region->args->len + 1);
     context->data = g_new0(void *, region->args->len + 1);
+    context->bounds = g_new0(float, region->bounds->len + 1);
     bool good = dnnl_stream_create(&context->stream, engine, dnnl_stream_in_order) == dnnl_success;
     for (guint i = 0; good && i < n; i++)
         good = dnnl_memory_create(&context->memories[i], &g_array_index(region->slots, Slot, i).md,
@@ -118,7 +122,7 @@ run_custom(const Region *region, const Context *context, const Step *step, int t
 }
 
 static const char *
-run(const Region *region, Context *context, const KilnKernelArgs *args, int threads)
+set_addresses(const Region *region, Context *context, const KilnKernelArgs *args)
 {
     for (guint i = 0; i < region->slots->len; i++) {
         const Slot *slot = &g_array_index(region->slots, Slot, i);
@@ -130,21 +134,63 @@ run(const Region *region, Context *context, const KilnKernelArgs *args, int thre
             return "oneDNN refuses an address";
         context->addresses[i] = address;
     }
+    return NULL;
+}
+
+static const char *
+run_step(const Region *region, const Context *context, const Step *step, int threads, int *set)
+{
+    const char *message = step->custom ? run_custom(region, context, step, threads) : NULL;
+    if (message)
+        return message;
+    int wanted = step->small ? 1 : threads;
+    if (wanted != *set)
+        kiln_onednn_set_threads(wanted);
+    *set = wanted;
+    if (!step->custom && dnnl_primitive_execute(step->primitive, context->stream, (int)step->n_args,
+                                                context->args + step->first_arg) != dnnl_success)
+        return "oneDNN failed to run a primitive";
+    return NULL;
+}
+
+/* *@out_proved: all steps were run; else nothing is computed, and a careful run begins anew. No
+ * step writes what it is given. */
+static const char *
+run_steps(const Region *region, const Context *context, int threads, bool careful, bool *out_proved)
+{
     int set = threads;
+    guint guard = 0;
+    *out_proved = true;
+    kiln_onednn_set_threads(threads);
     for (guint i = 0; i < region->steps->len; i++) {
         const Step *step = &g_array_index(region->steps, Step, i);
-        const char *message = step->custom ? run_custom(region, context, step, threads) : NULL;
+        *out_proved =
+            careful || kiln_onednn_prove(region, i, context->addresses, context->bounds, &guard);
+        if (!*out_proved)
+            return NULL;
+        if (step->when == (careful ? RUN_FAST : RUN_CAREFUL))
+            continue;
+        const char *message = run_step(region, context, step, threads, &set);
         if (message)
             return message;
-        int wanted = step->small ? 1 : threads;
-        if (wanted != set)
-            kiln_onednn_set_threads(wanted);
-        set = wanted;
-        if (!step->custom &&
-            dnnl_primitive_execute(step->primitive, context->stream, (int)step->n_args,
-                                   context->args + step->first_arg) != dnnl_success)
-            return "oneDNN failed to run a primitive";
     }
+    return NULL;
+}
+
+static const char *
+run(const Region *region, Context *context, const KilnKernelArgs *args, int threads)
+{
+    bool proved = true;
+    const char *message = set_addresses(region, context, args);
+    if (message)
+        return message;
+    if (region->guards->len > 0)
+        kiln_onednn_begin_guards(region, args, context->bounds);
+    message = run_steps(region, context, threads, false, &proved);
+    if (!proved)
+        message = run_steps(region, context, threads, true, &proved);
+    if (message)
+        return message;
     return dnnl_stream_wait(context->stream) == dnnl_success ? NULL : "oneDNN failed";
 }
 
@@ -279,6 +325,7 @@ kiln_onednn_pack(const KilnInstr *instr, const void *const *data, void *packed, 
     (void)slice; /* the whole */
     Region *region = (Region *)kiln_call_compiled(instr);
     dnnl_stream_t stream = NULL;
+    kiln_onednn_measure(region, data, packed);
     int before = kiln_onednn_set_threads(region->compiled.threads);
     dnnl_status_t status = dnnl_stream_create(&stream, kiln_onednn_engine(), dnnl_stream_in_order);
     for (guint i = 0; status == dnnl_success && i < region->packs->len; i++) {

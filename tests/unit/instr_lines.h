@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A line for every instruction, with extents to be filled in, and the function of that one line:
+ * what tests of all instructions run on two targets. */
+#ifndef KILN_TESTS_INSTR_LINES_H
+#define KILN_TESTS_INSTR_LINES_H
+
+#include "graph/type.h"
+
+#include <glib.h>
+#include <string.h>
+
+enum {
+    MAX_OPERANDS = 12, /* of a line */
+};
+
+// clang-format off
+/* An instruction, its operands with how they are used, its attributes. Capitals are extents. Those
+ * of one element type and shape that are not here are tried as such. */
+static const char *const lines[] = {
+    /* reductions */
+    "arg_max o:i64[1,B] i:f32[A,B] {axis=0}", "arg_max o:i64[A,1] i:f32[A,B] {axis=1}",
+    "arg_min o:i64[1,B] i:f32[A,B] {axis=0}", "arg_min o:i64[A,1] i:f32[A,B] {axis=1}",
+    "cum_sum o:f32[A,B,C] i:f32[A,B,C] {axis=1}",
+    "softmax o:f32[A,B,C] i:f32[A,B,C] {axis=0}", "softmax o:f32[A,B,C] i:f32[A,B,C] {axis=1}", "softmax o:f32[A,B,C] i:f32[A,B,C] {axis=2}",
+    "log_softmax o:f32[A,B,C] i:f32[A,B,C] {axis=0}", "log_softmax o:f32[A,B,C] i:f32[A,B,C] {axis=2}",
+    "hardmax o:f32[A,B,C] i:f32[A,B,C] {axis=0}", "hardmax o:f32[A,B,C] i:f32[A,B,C] {axis=2}",
+    "top_k o:f32[A,2] o:i64[A,2] i:f32[A,B] {axis=1}", "top_k o:f32[A,0] o:i64[A,0] i:f32[A,B] {axis=1}",
+    /* convolution and pooling */
+    "conv o:f32[N,O,H,W] i:f32[N,C,H,W] i:f32[O,C,1,1] _", "conv o:f32[N,O,H,W] i:f32[N,C,H,W] i:f32[O,C,3,3] i:f32[O] {pads=[1,1,1,1]}",
+    "conv o:f32[N,O,H] i:f32[N,C,H] i:f32[O,C,1] _", "conv o:f32[N,C,H,W] i:f32[N,C,H,W] i:f32[C,1,3,3] _ {group=4, pads=[1,1,1,1]}",
+    "conv_transpose o:f32[N,O,H,W] i:f32[N,C,H,W] i:f32[C,O,1,1] _",
+    "max_pool o:f32[N,C,H,W] i:f32[N,C,H,W] {kernel_shape=[3,3], pads=[1,1,1,1]}", "max_pool o:f32[N,C,H,W] i:f32[N,C,H,W] {kernel_shape=[1,1]}",
+    "average_pool o:f32[N,C,H,W] i:f32[N,C,H,W] {kernel_shape=[3,3], pads=[1,1,1,1]}",
+    "lp_pool o:f32[N,C,H,W] i:f32[N,C,H,W] {kernel_shape=[1,1]}",
+    "max_unpool o:f32[N,C,H,W] i:f32[N,C,H,W] i:i64[N,C,H,W] {kernel_shape=[1,1]}",
+    "global_average_pool o:f32[N,C,1,1] i:f32[N,C,H,W]", "global_max_pool o:f32[N,C,1,1] i:f32[N,C,H,W]", "global_lp_pool o:f32[N,C,1,1] i:f32[N,C,H,W]",
+    /* normalisation */
+    "batch_normalization o:f32[N,C,H] i:f32[N,C,H] i:f32[C] i:f32[C] i:f32[C] i:f32[C] _ _",
+    "batch_normalization o:f32[N,C,H] i:f32[N,C,H] i:f32[C] i:f32[C] i:f32[C] i:f32[C] o:f32[C] o:f32[C] {training_mode=true}",
+    "instance_normalization o:f32[N,C,H] i:f32[N,C,H] i:f32[C] i:f32[C]", "group_normalization o:f32[N,C,H] i:f32[N,C,H] i:f32[C] i:f32[C]",
+    "layer_normalization o:f32[A,B,C] i:f32[A,B,C] i:f32[C] i:f32[C] _ _ _", "layer_normalization o:f32[A,B,C] i:f32[A,B,C] i:f32[A,B,C] _ _ _ i:f32[A,B,C] {axis=0}",
+    "layer_normalization o:f32[A,B,C] i:f32[A,B,C] i:f32[B,C] i:f32[B,C] o:f32[A,1,1] o:f32[A,1,1] _ {axis=1}",
+    "layer_normalization o:f32[A,B,C] i:f32[A,B,C] i:f32[A,B,C] _ o:f32[1,1,1] o:f32[1,1,1] _ {axis=0}",
+    "rms_normalization o:f32[A,B,C] i:f32[A,B,C] i:f32[C] _", "rms_normalization o:f32[A,B,C] i:f32[A,B,C] i:f32[A,B,C] i:f32[A,B,C] {axis=0}",
+    "lrn o:f32[N,C,H,W] i:f32[N,C,H,W] {size=3}", "lp_normalization o:f32[A,B,C] i:f32[A,B,C] {axis=0}", "lp_normalization o:f32[A,B,C] i:f32[A,B,C] {axis=2}",
+    "mean_variance_normalization o:f32[N,C,H] i:f32[N,C,H] {axes=[0,2]}",
+    /* products and recurrence */
+    "matmul o:f32[A,M,N] i:f32[A,M,K] i:f32[A,K,N] _", "matmul o:f32[A,M,N] i:f32[A,M,K] i:f32[K,N] _", "matmul o:f32[M] i:f32[M,K] i:f32[K] _", "matmul o:f32[] i:f32[K] i:f32[K] _",
+    "gemm o:f32[M,N] i:f32[M,K] i:f32[K,N] i:f32[N]", "gemm o:f32[M,N] i:f32[K,M] i:f32[N,K] i:f32[M,N] {transA=true, transB=true}",
+    "einsum o:f32[A,C] i:f32[A,B] i:f32[B,C] {equation=\"ij,jk->ik\"}", "einsum o:f32[] i:f32[A,B] {equation=\"ij->\"}",
+    "attention o:f32[A,M,V] i:f32[A,M,K] i:f32[A,N,K] i:f32[A,N,V] _", "attention o:f32[A,M,V] i:f32[A,M,K] i:f32[A,N,K] i:f32[A,N,V] i:f32[A,M,N]",
+    "rnn o:f32[S,1,N,4] o:f32[1,N,4] i:f32[S,N,I] i:f32[1,4,I] i:f32[1,4,4] _ _ _ {hidden_size=4}",
+    "gru o:f32[S,1,N,4] o:f32[1,N,4] i:f32[S,N,I] i:f32[1,12,I] i:f32[1,12,4] i:f32[1,24] _ _ {hidden_size=4}",
+    "lstm o:f32[S,1,N,4] o:f32[1,N,4] o:f32[1,N,4] i:f32[S,N,I] i:f32[1,16,I] i:f32[1,16,4] i:f32[1,32] _ _ _ _ {hidden_size=4}",
+    "lstm o:f32[S,1,N,0] o:f32[1,N,0] o:f32[1,N,0] i:f32[S,N,I] i:f32[1,0,I] i:f32[1,0,0] _ _ _ _ _ {hidden_size=0}",
+    "det o:f32[A,B] i:f32[A,B,4,4]", "det o:f32[A] i:f32[A,0,0]",
+    /* movement */
+    "transpose o:f32[C,A,B] i:f32[A,B,C] {perm=[2,0,1]}", "transpose o:f32[A,C,B] i:f32[A,B,C] {perm=[0,2,1]}",
+    "concat o:f32[A,8] i:f32[A,4] i:f32[A,4] {axis=1}", "concat o:f32[A,B,4] i:f32[A,B,0] i:f32[A,B,4] {axis=2}", "concat o:f32[4,A] i:f32[0,A] i:f32[4,A] {axis=0}",
+    "slice o:f32[A,B,2] i:f32[A,B,4] {starts=[0,0,1]}", "slice o:f32[A,B,0] i:f32[A,B,4] {starts=[0,0,1]}",
+    "pad o:f32[A,B,6] i:f32[A,B,4] _ {pads=[0,0,1,0,0,1]}", "pad o:f32[A,B,2] i:f32[A,B,0] _ {pads=[0,0,1,0,0,1]}",
+    "gather o:f32[A,K,C] i:f32[A,B,C] i:i64[K] {axis=1}", "gather o:f32[K,C] i:f32[B,C] i:i64[K] {axis=0}",
+    "gather_elements o:f32[A,K] i:f32[A,B] i:i64[A,K] {axis=1}", "gather_nd o:f32[K,C] i:f32[A,B,C] i:i64[K,2]", "gather_nd o:f32[K,A,C] i:f32[A,C] i:i64[K,0]",
+    "scatter_elements o:f32[A,B] i:f32[A,B] i:i64[A,K] i:f32[A,K] {axis=1}", "scatter_nd o:f32[A,C] i:f32[A,C] i:i64[K,1] i:f32[K,C]",
+    "expand o:f32[A,B,C] i:f32[B,1]", "expand o:f32[A,B,C] i:f32[A,B,C]", "tile o:f32[A,B,8] i:f32[A,B,4]", "tile o:f32[A,0] i:f32[A,4]",
+    "one_hot o:f32[A,B,D] i:i64[A,B] i:f32[2]", "one_hot o:f32[D,A,B] i:i64[A,B] i:f32[2] {axis=0}",
+    "range o:f32[A] i:f32[] i:f32[]", "eye_like o:f32[A,B]", "trilu o:f32[A,B,C] i:f32[A,B,C]",
+    "depth_to_space o:f32[N,C,H,W] i:f32[N,C,H,W]", "depth_to_space o:f32[N,1,8,8] i:f32[N,4,4,4] {blocksize=2}",
+    "space_to_depth o:f32[N,C,H,W] i:f32[N,C,H,W]", "space_to_depth o:f32[N,16,2,2] i:f32[N,4,4,4] {blocksize=2}",
+    "channel_shuffle o:f32[N,4,H,W] i:f32[N,4,H,W] {group=2}",
+    "resize o:f32[N,C,8,8] i:f32[N,C,4,4] {scales=[1,1,2,2]}", "resize o:f32[N,C,8,8] i:f32[N,C,4,4] {mode=\"linear\", scales=[1,1,2,2]}",
+    "grid_sample o:f32[N,C,H,W] i:f32[N,C,4,4] i:f32[N,H,W,2]", "grid_sample o:f32[N,C,0,8] i:f32[N,C,0,4] i:f32[N,0,8,2] {mode=\"cubic\"}",
+    "resize o:f32[N,C,0,8] i:f32[N,C,4,4] {scales=[1,1,0.1,2]}",
+    "reverse_sequence o:f32[S,N,A] i:f32[S,N,A] i:i64[N]",
+    "pack o:f32[N,16,H,W]:aBcd16b i:f32[N,16,H,W]", "unpack o:f32[N,16,H,W] i:f32[N,16,H,W]:aBcd16b",
+    /* quantization */
+    "quantize_linear o:i8[A,B] i:f32[A,B] i:f32[] i:i8[]", "quantize_linear o:u8[A,B,C] i:f32[A,B,C] i:f32[B] i:u8[B] {axis=1}",
+    "dequantize_linear o:f32[A,B] i:i8[A,B] i:f32[] i:i8[]", "dequantize_linear o:f32[A,B,C] i:u8[A,B,C] i:f32[B] i:u8[B] {axis=1}",
+    "dynamic_quantize_linear o:u8[A,B] o:f32[] o:u8[] i:f32[A,B]",
+    "rescale_quantized o:i8[A,B]q(0.5,1) i:i8[A,B]q(0.25,0)", "lookup_table o:i8[A,B] i:i8[A,B] i:i8[256]",
+    "matmul_integer o:i32[A,M,N] i:u8[A,M,K] i:u8[A,K,N] _ _", "conv_integer o:i32[N,O,H,W] i:u8[N,C,H,W] i:u8[O,C,1,1] _ _",
+    "qlinear_conv o:u8[N,O,H,W] i:u8[N,C,H,W] i:f32[] i:u8[] i:u8[O,C,1,1] i:f32[] i:u8[] i:f32[] i:u8[] _",
+    "qlinear_matmul o:u8[M,N] i:u8[M,K] i:f32[] i:u8[] i:u8[K,N] i:f32[] i:u8[] i:f32[] i:u8[]",
+    /* the others */
+    "random_normal o:f32[A,B]", "random_uniform o:f32[A,B]", "clip o:f32[A,B] i:f32[A,B] i:f32[] i:f32[]", "where o:f32[A,B] i:bool[A,1] i:f32[A,B] i:f32[B]",
+    "add o:f32[A,B,C] i:f32[A,1,C] i:f32[B,1]", "stack o:f32[A,B] i:f32[A,B] { relu; mul 0.5 }", "copy o:f32[A,B] i:f32[A,B]",
+};
+// clang-format on
+
+/* --- programs --- */
+
+typedef struct {
+    int64_t extent[26]; /* per capital */
+} Extents;
+
+static inline void
+append_type(GString *text, const char *type, const Extents *extents)
+{
+    for (; *type; type++) {
+        if (*type >= 'A' && *type <= 'Z' && strchr("[,", type[-1]))
+            g_string_append_printf(text, "%" G_GINT64_FORMAT, extents->extent[*type - 'A']);
+        else if (*type == 'q')
+            g_string_append(text, " q");
+        else
+            g_string_append_c(text, *type);
+    }
+}
+
+/* The function whose one instruction is @line. */
+static inline char *
+program_text(const char *line, const Extents *extents)
+{
+    g_autofree char *head = g_strndup(line, strcspn(line, "{"));
+    g_auto(GStrv) words = g_strsplit(g_strstrip(head), " ", MAX_OPERANDS + 1);
+    g_autoptr(GString) text = g_string_new("func @f {\n");
+    g_autoptr(GString) instr = g_string_new(words[0]);
+    for (int access = 'i'; access <= 'o'; access += 'o' - 'i') {
+        for (int i = 1; words[i]; i++) {
+            if (words[i][0] != access)
+                continue;
+            g_string_append_printf(text, "  %s @v%d : ", access == 'i' ? "input" : "output", i);
+            append_type(text, words[i] + 2, extents);
+            g_string_append_c(text, '\n');
+        }
+    }
+    for (int i = 1; words[i]; i++) {
+        g_string_append(instr, i > 1 ? ", " : " ");
+        if (words[i][0] == '_')
+            g_string_append_c(instr, '_');
+        else
+            g_string_append_printf(instr, "@%s @v%d", words[i][0] == 'i' ? "in" : "out", i);
+    }
+    g_string_append_printf(text, "  %s %s\n}\n", instr->str, line + strcspn(line, "{"));
+    return g_strdup(text->str);
+}
+
+#endif
