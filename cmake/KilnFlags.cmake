@@ -5,6 +5,10 @@ target_compile_options(kiln_flags INTERFACE -Wall -Wextra -Wshadow -Wmissing-pro
   -ffp-contract=off -fno-math-errno -fno-trapping-math)
 target_compile_definitions(kiln_flags INTERFACE _GNU_SOURCE)
 target_include_directories(kiln_flags INTERFACE ${CMAKE_SOURCE_DIR})
+# For what uses GLib: containers that survive where memory runs out, under GLib's names.
+add_library(kiln_grow INTERFACE)
+target_compile_options(kiln_grow INTERFACE
+  "$<$<COMPILE_LANGUAGE:C>:SHELL:-include ${CMAKE_SOURCE_DIR}/graph/grow/glib.h>")
 if(KILN_WERROR)
   target_compile_options(kiln_flags INTERFACE -Werror)
 endif()
