@@ -1,6 +1,6 @@
 # Compiler flags that every target shares, as one interface library.
 add_library(kiln_flags INTERFACE)
-target_compile_options(kiln_flags INTERFACE -Wall -Wextra -Wshadow -Wmissing-prototypes
+target_compile_options(kiln_flags INTERFACE -Wall -Wextra -Wshadow $<$<COMPILE_LANGUAGE:C>:-Wmissing-prototypes>
   # Kernels say where they fuse; nothing else may, or bits would differ between compilers.
   -ffp-contract=off -fno-math-errno -fno-trapping-math)
 target_compile_definitions(kiln_flags INTERFACE _GNU_SOURCE)

@@ -7,6 +7,7 @@
 #include "runtime/program_file.h"
 
 #include "graph/alloc.h"
+#include "graph/grow/reserve.h"
 
 #include <string.h>
 
@@ -170,7 +171,7 @@ bind_calls(KilnBinder *binder, GError **error)
         if (!choose_packed(call, error))
             return FALSE;
         note_reads(binder, call);
-        if (!prepare(call, error))
+        if (!prepare(call, error) || !kiln_reserve_check_step(error))
             return FALSE;
     }
     return TRUE;

@@ -13,7 +13,9 @@
 
 enum {
     BASE = 4 * 1024 * 1024, /* what is held for the smallest model */
+    PER_NODE = 1024,        /* more than a pass adds per node: a copy, and entries of tables */
     SLICE = 1280 * 1024,    /* beyond a request: malloc() asks the system for a megabyte at least */
+    MOST_NODES = 1 << 24,   /* that the reserve grows with */
     MESSAGE = 128
 };
 
@@ -28,7 +30,9 @@ static struct {
 } reserve = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static atomic_bool touched;
-static _Thread_local unsigned refuse_at; /* of this thread, as tests set it */
+/* Of this thread: what a library had no memory for; NULL: it had all. */
+static _Thread_local const char *failed;
+static _Thread_local unsigned refuse_at; /* as tests set it */
 
 bool
 kiln_reserve_is_touched(void)
@@ -190,12 +194,30 @@ kiln_reserve_release(void)
     pthread_mutex_unlock(&reserve.lock);
 }
 
-gboolean
-kiln_reserve_check(size_t model_bytes, GError **error)
+bool
+kiln_reserve_probe(size_t size)
 {
+    void *start = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return start != MAP_FAILED && munmap(start, size) == 0;
+}
+
+void
+kiln_reserve_note_failure(const char *what)
+{
+    failed = what;
+    atomic_store_explicit(&touched, true, memory_order_relaxed);
+}
+
+gboolean
+kiln_reserve_check(size_t n_nodes, GError **error)
+{
+    const char *what = failed;
+    failed = NULL;
+    if (what)
+        return kiln_throw(error, KILN_ERROR_MEMORY, "%s had no memory", what);
     pthread_mutex_lock(&reserve.lock);
     if (reserve.holds)
-        reserve.wanted = MAX(reserve.wanted, BASE + MIN(model_bytes, SIZE_MAX / 2));
+        reserve.wanted = MAX(reserve.wanted, BASE + MIN(n_nodes, MOST_NODES) * PER_NODE);
     return fill_and_unlock(false, error);
 }
 

@@ -33,12 +33,18 @@ gboolean kiln_reserve_hold(GError **error);
 /** Gives a hold back; the last one unmaps the reserve. */
 void kiln_reserve_release(void);
 
-/** A checkpoint: the reserve is whole and has room for a model of @model_bytes, or this fails with
+/** A checkpoint: the reserve is whole and fits a model of @n_nodes, or this fails with
  * KILN_ERROR_MEMORY, which names what the system had no memory for. */
-gboolean kiln_reserve_check(size_t model_bytes, GError **error);
+gboolean kiln_reserve_check(size_t n_nodes, GError **error);
 
 /** Whether the reserve was used since the last checkpoint. */
 bool kiln_reserve_is_touched(void);
+
+/** Whether the system has @size bytes now: for libraries that do not survive where it has not. */
+bool kiln_reserve_probe(size_t size);
+/** A library had no memory, and went on with less than was asked of it: the next checkpoint of this
+ * thread fails. @what names it. */
+void kiln_reserve_note_failure(const char *what);
 
 /** A checkpoint for every step of a loop: it costs a load where memory is there. */
 static inline gboolean

@@ -4,6 +4,8 @@
 #include "graph/text/parse.h"
 #include "graph/text/regions.h"
 
+#include "graph/grow/reserve.h"
+
 #include <string.h>
 
 #define FIELD(T, info, attrs) (*(T *)((char *)(attrs) + (info)->offset))
@@ -365,7 +367,8 @@ parse_body(KilnParser *parser)
             return parse_return(parser, &at) && kiln_parse_expect(parser, '}');
         if (kiln_parse_at(parser, '}') || at.kind == KILN_TOKEN_END)
             return kiln_parse_throw(parser, "a node or 'return'");
-        if (!parse_node(parser))
+        if (!parse_node(parser) ||
+            !kiln_reserve_check(parser->scope->function->next_id, parser->error))
             return false;
     }
 }

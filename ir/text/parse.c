@@ -3,6 +3,8 @@
  * that lowering uses; the accesses that a text states are compared with those of the row. */
 #include "ir/text/parse_priv.h"
 
+#include "graph/grow/reserve.h"
+
 #include <string.h>
 
 /* --- buffers --- */
@@ -329,7 +331,7 @@ parse_func(KilnIRParser *in, GPtrArray *functions)
     if (!kiln_parse_expect(parser, '{'))
         return false;
     while (!kiln_parse_accept(parser, '}')) {
-        if (!parse_item(in))
+        if (!parse_item(in) || !kiln_reserve_check(in->function->n_instrs, parser->error))
             return false;
     }
     return kiln_ir_verify(in->function, parser->error) || kiln_parse_prefix(parser, &at);
