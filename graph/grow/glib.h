@@ -11,6 +11,7 @@
 #include "graph/grow/sort.h"
 #include "graph/grow/string.h"
 #include "graph/grow/table.h"
+#include "graph/grow/tree.h"
 
 /* GLib has some of these as macros already. */
 #undef g_ptr_array_new
@@ -83,6 +84,16 @@
 #undef g_string_truncate
 #undef g_string_equal
 #undef g_string_replace
+#undef g_tree_new_full
+#undef g_tree_unref
+#undef g_tree_nnodes
+#undef g_tree_insert
+#undef g_tree_remove
+#undef g_tree_lower_bound
+#undef g_tree_node_first
+#undef g_tree_node_last
+#undef g_tree_node_previous
+#undef g_tree_node_key
 #undef g_malloc
 #undef g_malloc0
 #undef g_malloc_n
@@ -182,6 +193,19 @@
 #define g_string_truncate kiln_string_truncate
 #define g_string_equal kiln_string_equal
 #define g_string_replace kiln_string_replace
+
+#define GTree KilnTree
+#define GTreeNode KilnTreeNode
+#define g_tree_new_full kiln_tree_new_full
+#define g_tree_unref kiln_tree_unref
+#define g_tree_nnodes kiln_tree_nnodes
+#define g_tree_insert kiln_tree_insert
+#define g_tree_remove kiln_tree_remove
+#define g_tree_lower_bound kiln_tree_lower_bound
+#define g_tree_node_first kiln_tree_node_first
+#define g_tree_node_last kiln_tree_node_last
+#define g_tree_node_previous kiln_tree_node_previous
+#define g_tree_node_key kiln_tree_node_key
 
 #define g_malloc kiln_malloc
 #define g_malloc0 kiln_malloc0

@@ -2,9 +2,9 @@
 /* A library to preload: one allocation of the process fails. FAIL_AT counts those of FAIL_MIN bytes
  * or more from 1; with FAIL_ALWAYS all from there on fail. A death by a signal prints the call that
  * got no memory and the place of death. FAIL_COUNT prints how many allocations there were. */
-#define _GNU_SOURCE
 #include <errno.h>
 #include <execinfo.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -18,7 +18,9 @@ extern void *__libc_calloc(size_t count, size_t size);
 extern void *__libc_realloc(void *memory, size_t size);
 extern void *__libc_memalign(size_t alignment, size_t size);
 
-enum { FRAMES = 64 };
+enum {
+    FRAMES = 64
+};
 
 static atomic_long counted;
 static long fail_at, fail_min;
