@@ -121,7 +121,8 @@ prepare(KilnBoundCall *call, GError **error)
 {
     if (!call->kernel->prepare)
         return TRUE;
-    call->prepared = kiln_alloc(1, call->kernel->prepared_bytes(call->instr), error);
+    call->prepared = kiln_alloc_for("what a kernel prepares", 1,
+                                    call->kernel->prepared_bytes(call->instr), error);
     if (!call->prepared) {
         g_prefix_error(error, "%s: ", kiln_instr_label(call->instr));
         return FALSE;
