@@ -2,6 +2,7 @@
 /* Pipelines as users hold them: shipped ones by name, files, inline text, or built in C. */
 #include "runtime/internal.h"
 
+#include "graph/grow/reserve.h"
 #include "passes/suggest.h"
 
 #include <string.h>
@@ -17,8 +18,20 @@ wrap(KilnPassPipeline *passes)
     return pipeline;
 }
 
-KilnPipeline *
-kiln_pipeline_load(const char *name_or_path, GError **error)
+/* Reads a pipeline with a hold on the reserve; once it is there, it allocates no more. */
+static KilnPipeline *
+read_held(KilnPipeline *(*read)(const char *, GError **), const char *text, GError **error)
+{
+    if (!kiln_reserve_hold(error))
+        return NULL;
+    g_autoptr(KilnPipeline) pipeline = read(text, error);
+    gboolean good = pipeline && kiln_reserve_check_step(error);
+    kiln_reserve_release();
+    return good ? g_steal_pointer(&pipeline) : NULL;
+}
+
+static KilnPipeline *
+load(const char *name_or_path, GError **error)
 {
     const char *text = kiln_pipeline_shipped(name_or_path);
     if (text)
@@ -35,10 +48,22 @@ kiln_pipeline_load(const char *name_or_path, GError **error)
     return wrap(kiln_pass_pipeline_load(name_or_path, error));
 }
 
+static KilnPipeline *
+parse(const char *text, GError **error)
+{
+    return wrap(kiln_pass_pipeline_parse_inline(text, error));
+}
+
+KilnPipeline *
+kiln_pipeline_load(const char *name_or_path, GError **error)
+{
+    return read_held(load, name_or_path, error);
+}
+
 KilnPipeline *
 kiln_pipeline_parse(const char *text, GError **error)
 {
-    return wrap(kiln_pass_pipeline_parse_inline(text, error));
+    return read_held(parse, text, error);
 }
 
 KilnPipeline *

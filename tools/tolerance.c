@@ -75,6 +75,13 @@ skip_value(Walk *walk, int depth)
     return n > 0;
 }
 
+static gboolean
+throw_malformed(const Walk *walk, GError **error)
+{
+    return kiln_throw(error, KILN_ERROR_FORMAT, "byte %zu: malformed JSON",
+                      (size_t)(walk->at - walk->text));
+}
+
 /* The value that @walk stands at: a number that a tolerance can be. */
 static gboolean
 read_number(Walk *walk, const char *key, double *out, GError **error)
@@ -83,8 +90,7 @@ read_number(Walk *walk, const char *key, double *out, GError **error)
     const char *start = walk->at;
     bool number = *start == '-' || g_ascii_isdigit(*start);
     if (!skip_value(walk, 0))
-        return kiln_throw(error, KILN_ERROR_FORMAT, "byte %zu: malformed JSON",
-                          (size_t)(walk->at - walk->text));
+        return throw_malformed(walk, error);
     char *end;
     double value = number ? g_ascii_strtod(start, &end) : -1;
     if (!number || end != walk->at || !(value >= 0) || isinf(value))
@@ -96,33 +102,33 @@ read_number(Walk *walk, const char *key, double *out, GError **error)
 }
 
 static gboolean
+read_member(Walk *walk, double *rtol, double *atol, GError **error)
+{
+    skip_space(walk);
+    bool is_rtol = g_str_has_prefix(walk->at, "\"rtol\"");
+    bool is_atol = g_str_has_prefix(walk->at, "\"atol\"");
+    if (!skip_string(walk) || !accept(walk, ':'))
+        return throw_malformed(walk, error);
+    if (is_rtol || is_atol)
+        return read_number(walk, is_rtol ? "rtol" : "atol", is_rtol ? rtol : atol, error);
+    return skip_value(walk, 0) || throw_malformed(walk, error);
+}
+
+static gboolean
 read_members(Walk *walk, double *rtol, double *atol, GError **error)
 {
     if (!accept(walk, '{'))
         return kiln_throw(error, KILN_ERROR_FORMAT, "expected an object");
-    bool good = accept(walk, '}');
-    if (!good) {
-        do {
-            skip_space(walk);
-            const char *key = walk->at;
-            double ignored, *out = g_str_has_prefix(key, "\"rtol\"")   ? rtol
-                                   : g_str_has_prefix(key, "\"atol\"") ? atol
-                                                                       : &ignored;
-            if (!skip_string(walk) || !accept(walk, ':'))
-                break;
-            if (out == &ignored ? !skip_value(walk, 0)
-                                : !read_number(walk, out == rtol ? "rtol" : "atol", out, error))
-                break;
-        } while (accept(walk, ','));
-        good = accept(walk, '}');
+    bool end = accept(walk, '}');
+    while (!end) {
+        if (!read_member(walk, rtol, atol, error))
+            return FALSE;
+        end = accept(walk, '}');
+        if (!end && !accept(walk, ','))
+            return throw_malformed(walk, error);
     }
-    if (error && *error)
-        return FALSE;
     skip_space(walk);
-    if (!good || *walk->at)
-        return kiln_throw(error, KILN_ERROR_FORMAT, "byte %zu: malformed JSON",
-                          (size_t)(walk->at - walk->text));
-    return TRUE;
+    return !*walk->at || throw_malformed(walk, error);
 }
 
 gboolean

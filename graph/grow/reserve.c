@@ -13,7 +13,7 @@
 
 enum {
     BASE = 4 * 1024 * 1024, /* what is held for the smallest model */
-    PER_NODE = 1024,        /* more than a pass adds per node: a copy, and entries of tables */
+    PER_NODE = 512,         /* more than a pass adds per node: a copy, and entries of tables */
     SLICE = 1280 * 1024,    /* beyond a request: malloc() asks the system for a megabyte at least */
     MOST_NODES = 1 << 24,   /* that the reserve grows with */
     MESSAGE = 128

@@ -367,9 +367,10 @@ parse_body(KilnParser *parser)
             return parse_return(parser, &at) && kiln_parse_expect(parser, '}');
         if (kiln_parse_at(parser, '}') || at.kind == KILN_TOKEN_END)
             return kiln_parse_throw(parser, "a node or 'return'");
-        if (!parse_node(parser) ||
-            !kiln_reserve_check(parser->scope->function->next_id, parser->error))
+        if (!parse_node(parser))
             return false;
+        if (!kiln_reserve_check(parser->scope->function->next_id, parser->error))
+            return kiln_parse_prefix(parser, &at);
     }
 }
 

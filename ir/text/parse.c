@@ -331,8 +331,10 @@ parse_func(KilnIRParser *in, GPtrArray *functions)
     if (!kiln_parse_expect(parser, '{'))
         return false;
     while (!kiln_parse_accept(parser, '}')) {
-        if (!parse_item(in) || !kiln_reserve_check(in->function->n_instrs, parser->error))
+        if (!parse_item(in))
             return false;
+        if (!kiln_reserve_check(in->function->n_instrs, parser->error))
+            return kiln_parse_prefix(parser, &at);
     }
     return kiln_ir_verify(in->function, parser->error) || kiln_parse_prefix(parser, &at);
 }

@@ -5,7 +5,7 @@
 Each command runs on each model once for each number of an allocation of 1 KB or more; with --long for
 every one to 2 000 and every 17th from there on, else for a few. Two deaths by a signal are allowed, and
 counted: where the vendor's library asked for the memory and does not look whether it got it, and where
-GLib asked before main().
+GLib asked before main() or for the options of the command line, before a model is read.
 """
 import argparse
 import collections
@@ -20,7 +20,7 @@ import tempfile
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 LEAST = 1024  # bytes of an allocation that is counted
 EVERY, THEN_STEP = 2000, 17
-SAMPLES = 7  # of each command and model, without --long
+SAMPLES = 20  # of each command and model, without --long
 COMMANDS = {
     "run": ["run", "{model}", "--random", "1", "--quiet"],
     "opt": ["opt", "{model}"],
@@ -29,7 +29,8 @@ COMMANDS = {
     "verify": ["verify", "{folder}"],
 }
 VENDOR = "libdnnl"
-BETWEEN = ("failing_malloc", "libstdc++", "libc.so", "libc-")  # hand on what they were asked for
+COMMAND_LINE = re.compile(r"\((g_option_\w+|g_set_prgname)\+")
+BETWEEN = ("libfailing_malloc", "libstdc++", "libc.so", "libc-")  # hand on what they were asked for
 
 
 def models(shared):
@@ -79,6 +80,8 @@ def asked_by(text):
     objects = [name for name in objects if not name.startswith(BETWEEN)]
     if objects and objects[0].startswith(VENDOR):
         return "vendor"
+    if any(COMMAND_LINE.search(frame) for frame in frames):
+        return "start"
     return "kiln" if any("kiln" in name for name in objects) else "start"
 
 
@@ -113,7 +116,7 @@ def main():
             elif status not in (0, 1) or (status == 1 and not re.search(r"^(kiln|FAIL) ?", text, re.M)):
                 bad.append(f"{where}\n{text}")
     print(f"{len(cases)} runs; statuses {dict(sorted(statuses.items()))}; deaths where the vendor asked: {deaths['vendor']}, "
-          f"where GLib asked before main(): {deaths['start']}")
+          f"where GLib asked before a model is read: {deaths['start']}")
     for text in bad[:20]:
         print(text)
     return bool(bad)
