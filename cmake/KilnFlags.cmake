@@ -1,10 +1,14 @@
 # Compiler flags that every target shares, as one interface library.
 add_library(kiln_flags INTERFACE)
-target_compile_options(kiln_flags INTERFACE -Wall -Wextra -Wshadow -Wmissing-prototypes
+target_compile_options(kiln_flags INTERFACE -Wall -Wextra -Wshadow $<$<COMPILE_LANGUAGE:C>:-Wmissing-prototypes>
   # Kernels say where they fuse; nothing else may, or bits would differ between compilers.
   -ffp-contract=off -fno-math-errno -fno-trapping-math)
 target_compile_definitions(kiln_flags INTERFACE _GNU_SOURCE)
 target_include_directories(kiln_flags INTERFACE ${CMAKE_SOURCE_DIR})
+# For what uses GLib: containers that survive where memory runs out, under GLib's names.
+add_library(kiln_grow INTERFACE)
+target_compile_options(kiln_grow INTERFACE
+  "$<$<COMPILE_LANGUAGE:C>:SHELL:-include ${CMAKE_SOURCE_DIR}/graph/grow/glib.h>")
 if(KILN_WERROR)
   target_compile_options(kiln_flags INTERFACE -Werror)
 endif()

@@ -15,6 +15,7 @@ install(FILES passes/kiln-pass.h passes/pass.h passes/passes.def passes/rule.h p
 install(FILES ir/instr.h ir/instrs.def ir/ir.h ir/plan.h ir/region.h ir/slice.h ir/target.h DESTINATION ${headers_dir}/ir)
 install(FILES graph/arena.h graph/attr.h graph/error.h graph/metadata.h graph/module.h graph/node.h graph/op.h graph/ops.def
   graph/tensor.h graph/type.h DESTINATION ${headers_dir}/graph)
+install(FILES graph/grow/table.h DESTINATION ${headers_dir}/graph/grow)
 install(FILES graph/text/text.h DESTINATION ${headers_dir}/graph/text)
 install(FILES tools/completion/kiln.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME kiln)
 install(FILES docs/kiln.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
@@ -24,7 +25,7 @@ set(KILN_PRIVATE_PACKAGES "gmodule-2.0 libprotobuf-c libfyaml json-glib-1.0 libp
 set(KILN_PRIVATE_VENDOR "")
 if(KILN_HAS_ONEDNN)
   get_filename_component(vendor_dir ${KILN_DNNL_LIBRARY} DIRECTORY)
-  set(KILN_PRIVATE_VENDOR " -L${vendor_dir} -ldnnl")
+  set(KILN_PRIVATE_VENDOR " -L${vendor_dir} -ldnnl -lstdc++")
 endif()
 # Its OpenMP is the one of the compiler that built it, whatever compiler links.
 set(KILN_PRIVATE_OPENMP -fopenmp)

@@ -25,7 +25,7 @@ is_injected(void)
 }
 
 void *
-kiln_alloc(size_t count, size_t size, GError **error)
+kiln_alloc_for(const char *what, size_t count, size_t size, GError **error)
 {
     size_t bytes = 0;
     bool overflow = __builtin_mul_overflow(count, size, &bytes);
@@ -33,7 +33,8 @@ kiln_alloc(size_t count, size_t size, GError **error)
     void *memory =
         is_injected() || aligned == SIZE_MAX ? NULL : aligned_alloc(KILN_ALIGNMENT, aligned);
     if (!memory)
-        kiln_throw(error, KILN_ERROR_MEMORY, "cannot allocate %zu × %zu bytes", count, size);
+        kiln_throw(error, KILN_ERROR_MEMORY, "cannot allocate %zu × %zu bytes for %s", count, size,
+                   what);
     return memory;
 }
 
@@ -53,7 +54,7 @@ align_huge(char *mapped, size_t whole)
 }
 
 void *
-kiln_map(size_t size, GError **error)
+kiln_map(const char *what, size_t size, GError **error)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     bool possible = size <= SIZE_MAX - 2 * HUGE;
@@ -65,7 +66,7 @@ kiln_map(size_t size, GError **error)
                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (memory != MAP_FAILED)
         return huge ? align_huge(memory, whole) : memory;
-    kiln_throw(error, KILN_ERROR_MEMORY, "cannot map %zu bytes", size);
+    kiln_throw(error, KILN_ERROR_MEMORY, "cannot map %zu bytes for %s", size, what);
     return NULL;
 }
 
@@ -92,6 +93,7 @@ typedef struct {
     bool sealed;            /* below the lock of `alive` */
 } Pages;
 
+static const char a_tensor[] = "a tensor";
 static atomic_size_t mapped_bytes;
 
 /* Which bytes are pages of their own: the address of each tensor that lives → its Pages. A GBytes
@@ -111,7 +113,7 @@ unmap(void *memory, size_t size)
 static void *
 map(size_t size, GError **error)
 {
-    void *memory = kiln_map(size, error);
+    void *memory = kiln_map(a_tensor, size, error);
     if (memory)
         atomic_fetch_add(&mapped_bytes, size);
     return memory;
@@ -250,7 +252,7 @@ kiln_bytes_recycle(KilnRecycler *recycler, size_t count, size_t size, void **out
     size_t bytes;
     if (may_map && !__builtin_mul_overflow(count, size, &bytes) && bytes >= KILN_MAP_MIN)
         return new_pages(recycler, bytes, out_data, error);
-    *out_data = kiln_alloc(count, size, error);
+    *out_data = kiln_alloc_for(a_tensor, count, size, error);
     return *out_data ? g_bytes_new_with_free_func(*out_data, count * size, kiln_free, *out_data)
                      : NULL;
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory whose size comes from input: checked for overflow, aligned, and failing with a GError
- * instead of an abort. Small bookkeeping uses GLib, which aborts when memory runs out. */
+ * instead of an abort. What grows with the nodes of a model (lists, tables, texts, the nodes
+ * themselves) comes from graph/grow, whose reserve lasts until a checkpoint fails with the same
+ * error. Only blocks that GLib takes for itself abort where memory runs out: an error, a GBytes,
+ * json-glib's reports. */
 #ifndef KILN_GRAPH_ALLOC_H
 #define KILN_GRAPH_ALLOC_H
 
@@ -25,15 +28,16 @@ kiln_align_up(size_t size)
 }
 
 /** Allocates @count × @size bytes aligned to KILN_ALIGNMENT, uninitialised; at least one unit, so
- * that the result of an empty request is a valid pointer. Fails with KILN_ERROR_MEMORY. Free with
- * kiln_free. */
-void *kiln_alloc(size_t count, size_t size, GError **error);
+ * that the result of an empty request is a valid pointer. Fails with KILN_ERROR_MEMORY, which says
+ * that the bytes were for @what. Free with kiln_free. */
+void *kiln_alloc_for(const char *what, size_t count, size_t size, GError **error);
+#define kiln_alloc(count, size, error) kiln_alloc_for("working memory", (count), (size), (error))
 
 void kiln_free(void *memory);
 
 /** @size bytes of pages of their own, zeros: for memory that is protected later. Fails with
- * KILN_ERROR_MEMORY. Free with munmap(). */
-void *kiln_map(size_t size, GError **error);
+ * KILN_ERROR_MEMORY, which says that they were for @what. Free with munmap(). */
+void *kiln_map(const char *what, size_t size, GError **error);
 
 /** @count × @size bytes aligned to KILN_ALIGNMENT, which the caller writes through *@out_data
  * before anyone else has them: the elements of a tensor. KILN_MAP_MIN bytes or more are pages of

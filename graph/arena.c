@@ -2,6 +2,8 @@
 /* The bump allocator: a list of chunks, the newest first. */
 #include "graph/arena.h"
 
+#include "graph/grow/reserve.h"
+
 #include <stdalign.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -57,7 +59,7 @@ free_chunks(Chunk *chunk)
 {
     while (chunk) {
         Chunk *older = chunk->older;
-        free(chunk); /* also what g_malloc() gave */
+        free(chunk);
         chunk = older;
     }
 }
@@ -83,11 +85,10 @@ kiln_arena_free(KilnArena *arena)
 static Chunk *
 new_huge_chunk(void)
 {
-    void *memory = NULL;
-    if (posix_memalign(&memory, HUGE, HUGE) != 0)
-        return NULL;
+    void *memory = kiln_try_aligned(HUGE, HUGE);
 #ifdef MADV_HUGEPAGE
-    madvise(memory, HUGE, MADV_HUGEPAGE); /* a hint */
+    if (memory)
+        madvise(memory, HUGE, MADV_HUGEPAGE); /* a hint */
 #endif
     return memory;
 }
@@ -133,18 +134,20 @@ kiln_arena_replace(KilnArena *to, KilnArena *from)
 static Chunk *
 new_chunk(KilnArena *arena, size_t room)
 {
-    size_t slack = arena->alignment - alignof(max_align_t); /* what g_malloc() may be off */
+    size_t slack = arena->alignment - alignof(max_align_t); /* what malloc() may be off */
     size_t whole = sizeof(Chunk) + slack;
-    bool huge = room <= HUGE - whole && (arena->spare || arena->used >= HUGE);
-    if (huge)
+    Chunk *chunk = NULL;
+    if (room <= HUGE - whole && (arena->spare || arena->used >= HUGE)) {
+        chunk = arena->spare;
+        if (chunk)
+            arena->spare = chunk->older;
+        else
+            chunk = new_huge_chunk();
+    }
+    if (chunk)
         room = HUGE - whole;
-    Chunk *chunk = arena->spare;
-    if (huge && chunk)
-        arena->spare = chunk->older;
     else
-        chunk = huge ? new_huge_chunk() : g_malloc(whole + room);
-    if (!chunk)
-        g_error("no memory for %u bytes", HUGE); /* as g_malloc() does */
+        chunk = kiln_take(whole + room, "nodes and instructions");
     chunk->room = whole + room;
     chunk->used = -(uintptr_t)chunk->bytes & (arena->alignment - 1);
     chunk->size = chunk->used + room;

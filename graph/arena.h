@@ -27,7 +27,7 @@ void kiln_arena_take_spare(KilnArena *to, KilnArena *from);
 /** Gives back to the system what is kept to use later. */
 void kiln_arena_trim(KilnArena *arena);
 
-/** Zeroed memory aligned for any scalar. Aborts when memory runs out, as g_malloc does. */
+/** Zeroed memory aligned for any scalar; never NULL, see graph/grow/reserve.h. */
 void *kiln_arena_alloc(KilnArena *arena, size_t size);
 void *kiln_arena_copy(KilnArena *arena, const void *data, size_t size);
 char *kiln_arena_strdup(KilnArena *arena, const char *text);

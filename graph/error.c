@@ -33,7 +33,7 @@ kiln_error_escape(const char *text, bool lines_stay)
         else if (g_unichar_iscntrl(c))
             g_string_append_printf(out, "\\x%02x", (unsigned)c);
         else
-            g_string_append_unichar(out, c);
+            g_string_append_len(out, at, g_utf8_next_char(at) - at);
     }
     return g_string_free(out, FALSE);
 }

@@ -244,7 +244,9 @@ kiln_json_finish(JsonBuilder *builder, GString *out)
     JsonGenerator *generator = json_generator_new();
     json_generator_set_pretty(generator, TRUE);
     json_generator_set_root(generator, root);
-    json_generator_to_gstring(generator, out);
+    gsize length;
+    g_autofree char *text = json_generator_to_data(generator, &length);
+    g_string_append_len(out, text, (gssize)length);
     g_string_append_c(out, '\n');
     g_object_unref(generator);
     json_node_unref(root);

@@ -3,6 +3,7 @@
 #ifndef KILN_GRAPH_MODULE_H
 #define KILN_GRAPH_MODULE_H
 
+#include "graph/grow/table.h"
 #include "graph/metadata.h"
 #include "graph/node.h"
 
@@ -67,21 +68,21 @@ struct KilnFunction {
     const char *name;
     KilnModule *module;
     KilnNode *owner; /* the node whose attribute this subgraph is; NULL: a function of the module */
-    GPtrArray *arguments;      /* KilnArgument* */
-    KilnNode *first, *last;    /* in order; `return`, once there, is the last */
-    KilnNodeOrder order;       /* kiln_function_order() */
-    uint32_t n_nodes;          /* linked */
-    uint32_t n_region_nodes;   /* of these, with subgraphs */
-    uint32_t next_id;          /* > every node->id */
-    GPtrArray *result_names;   /* const char*, one per operand of `return`: what the model calls its
-                                  outputs */
-    bool is_region;            /* made to be a subgraph */
-    GHashTable *names;         /* of values: looked up, never iterated */
-    GHashTable *name_counters; /* base → the last number that unique_name gave it */
-    uint64_t stamp;            /* grows with every change */
-    KilnChanges changes;       /* since the last kiln_function_verify_changes() */
-    uint64_t swept;            /* the module's stamp when nothing here was dead; 0: not known */
-    GPtrArray *doubtful;       /* KilnNode*: what may have died since; NULL: any node may be dead */
+    GPtrArray *arguments;     /* KilnArgument* */
+    KilnNode *first, *last;   /* in order; `return`, once there, is the last */
+    KilnNodeOrder order;      /* kiln_function_order() */
+    uint32_t n_nodes;         /* linked */
+    uint32_t n_region_nodes;  /* of these, with subgraphs */
+    uint32_t next_id;         /* > every node->id */
+    GPtrArray *result_names;  /* const char*, one per operand of `return`: what the model calls its
+                                 outputs */
+    bool is_region;           /* made to be a subgraph */
+    KilnTable *names;         /* of values: looked up, never iterated */
+    KilnTable *name_counters; /* base → the last number that unique_name gave it */
+    uint64_t stamp;           /* grows with every change */
+    KilnChanges changes;      /* since the last kiln_function_verify_changes() */
+    uint64_t swept;           /* the module's stamp when nothing here was dead; 0: not known */
+    GPtrArray *doubtful;      /* KilnNode*: what may have died since; NULL: any node may be dead */
 };
 
 /** A function that a vendor supplies: `declare @r0(types) -> types`. */
@@ -105,13 +106,13 @@ struct KilnModule {
     KilnArena *arena;
     KilnArena *nodes, *values, *uses; /* apart, so that a walk over nodes reads nodes only */
     GPtrArray *all_functions;         /* KilnFunction*, subgraphs included: what is freed */
-    GHashTable *region_names;         /* hashes of what values of subgraphs were ever called */
+    KilnTable *region_names;          /* hashes of what values of subgraphs were ever called */
     uint32_t name_counter;            /* makes names of constants unique */
     char *path;                       /* of the model file, or NULL */
     GPtrArray *notes;     /* char*, then NULL: what the importer mended; NULL: nothing */
     GPtrArray *functions; /* KilnFunction*, callees first; the last is the entry */
     GPtrArray *constants; /* KilnConstant*, in order of creation */
-    GHashTable *constant_by_name;
+    KilnTable *constant_by_name;
     GPtrArray *declarations; /* KilnDeclaration* */
     KilnFolding *folding;    /* what is computed ahead of the entry's runs; NULL: nothing */
     KilnMetadata metadata;   /* but for the name of the graph, which the entry has */

@@ -138,7 +138,7 @@ add_literals(KilnCustom *custom, GError **error)
     for (guint i = 0; i < custom->function->weights->len; i++) {
         const KilnBuffer *weight = g_ptr_array_index(custom->function->weights, i);
         void **literal = &custom->literals[weight->id];
-        *literal = kiln_alloc(1, (size_t)kiln_type_bytes(&weight->type), error);
+        *literal = kiln_alloc_for("a constant", 1, (size_t)kiln_type_bytes(&weight->type), error);
         if (!*literal || !kiln_tensor_write(weight->constant->tensor, *literal, error))
             return FALSE;
     }
@@ -190,7 +190,7 @@ bind_weights(const KilnCustom *custom, Step *step, GError **error)
     const KilnInstr *instr = step->instr;
     size_t size = kiln_kernel_may_pack(kernel, instr) ? kernel->packed_bytes(instr) : 0;
     if (size) {
-        if (!(step->packed = kiln_alloc(1, size, error)))
+        if (!(step->packed = kiln_alloc_for("packed weights", 1, size, error)))
             return FALSE;
         g_autofree const void **data = g_new0(const void *, instr->n_operands);
         for (uint32_t i = 0; i < instr->n_operands; i++) {
@@ -202,7 +202,8 @@ bind_weights(const KilnCustom *custom, Step *step, GError **error)
             return kiln_throw_not_packed(instr, message, error);
     }
     if (kernel->prepare) {
-        if (!(step->prepared = kiln_alloc(1, kernel->prepared_bytes(instr), error)))
+        if (!(step->prepared = kiln_alloc_for("what a kernel prepares", 1,
+                                              kernel->prepared_bytes(instr), error)))
             return FALSE;
         kernel->prepare(instr, step->prepared);
     }

@@ -106,9 +106,9 @@ struct KilnIRFunction {
     KilnInstr *first, *last;
     uint32_t n_instrs;
     uint32_t next_id;
-    GHashTable *names;         /* of buffers: looked up, never iterated */
-    GHashTable *name_counters; /* base → the last number that was put behind it */
-    int64_t arena_bytes;       /* after the memory plan; -1 before */
+    KilnTable *names;         /* of buffers: looked up, never iterated */
+    KilnTable *name_counters; /* base → the last number that was put behind it */
+    int64_t arena_bytes;      /* after the memory plan; -1 before */
     uint64_t stamp;
     bool is_placed; /* the places of instructions grow along the list */
     KilnIRChanges changes;

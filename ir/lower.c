@@ -9,6 +9,8 @@
  * passes move them. */
 #include "ir/lower_priv.h"
 
+#include "graph/grow/reserve.h"
+
 #include <string.h>
 
 /* --- errors --- */
@@ -383,6 +385,8 @@ lower_nodes(KilnLower *l, GError **error)
     }
     kiln_foreach_node (node, l->graph) {
         if (node != results && is_wanted(l, node) && !lower_node(l, node, error))
+            return FALSE;
+        if (!kiln_reserve_check_step(error))
             return FALSE;
     }
     return TRUE;

@@ -172,10 +172,24 @@ note_subject(const KilnPassContext *context, KilnRefusal *refusal)
     g_ptr_array_add(refusal->subjects, what);
 }
 
+/* @guard, as long as @context is not cleared. */
+static const char *
+intern(KilnPassContext *context, const char *guard)
+{
+    if (!context->refusals)
+        context->refusals = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    gpointer kept = g_hash_table_lookup(context->refusals, guard);
+    if (!kept) {
+        kept = g_strdup(guard);
+        g_hash_table_insert(context->refusals, kept, kept);
+    }
+    return kept;
+}
+
 void
 kiln_pass_refuse(KilnPassContext *context, const char *rule, const char *guard)
 {
-    context->last_refusal = g_intern_string(guard);
+    context->last_refusal = intern(context, guard);
     KilnRuleStats *stats = rule_stats(context, rule);
     if (!stats)
         return;
@@ -227,6 +241,8 @@ kiln_pass_context_clear_recent(KilnPassContext *context)
     for (uint32_t i = 0; i < KILN_RECENT_MAX; i++)
         g_clear_pointer(&context->recent[i], g_free);
     context->n_recent = 0;
+    context->last_refusal = NULL;
+    g_clear_pointer(&context->refusals, g_hash_table_unref);
 }
 
 char *

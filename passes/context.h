@@ -25,7 +25,8 @@ struct KilnPassContext {
     uint32_t application;           /* the number of the one that runs */
     KilnNumerics numerics;          /* class of it, at least */
     KilnNumerics elsewhere;         /* the same for results on another target than that of passes */
-    const char *last_refusal;       /* interned */
+    const char *last_refusal;       /* one of the next */
+    GHashTable *refusals;           /* char*, each once; NULL: none yet */
     char *recent[KILN_RECENT_MAX];  /* a ring of the last rewrites */
     uint32_t n_recent;              /* rewrites since the ring was cleared */
 };

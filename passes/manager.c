@@ -4,6 +4,7 @@
  * time, count. Nothing bypasses apply(). */
 #include "passes/manager.h"
 
+#include "graph/grow/reserve.h"
 #include "passes/analysis.h"
 #include "passes/check.h"
 #include "passes/context.h"
@@ -243,7 +244,7 @@ apply(Manager *manager, const Step *step, bool *changed, GError **error)
     context->subject = NULL;
     context->stats = NULL;
     count_after(manager, step, stats, size, *changed);
-    if (!ok)
+    if (!ok || !kiln_reserve_check((size_t)kiln_unit_size(&manager->unit), error))
         return blame(manager, step->pass, error);
     if (*changed && manager->unit.graph)
         kiln_module_compact(manager->unit.module);

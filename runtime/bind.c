@@ -7,6 +7,7 @@
 #include "runtime/program_file.h"
 
 #include "graph/alloc.h"
+#include "graph/grow/reserve.h"
 
 #include <string.h>
 
@@ -120,7 +121,8 @@ prepare(KilnBoundCall *call, GError **error)
 {
     if (!call->kernel->prepare)
         return TRUE;
-    call->prepared = kiln_alloc(1, call->kernel->prepared_bytes(call->instr), error);
+    call->prepared = kiln_alloc_for("what a kernel prepares", 1,
+                                    call->kernel->prepared_bytes(call->instr), error);
     if (!call->prepared) {
         kiln_prefix_error(error, "%s: ", kiln_instr_label(call->instr));
         return FALSE;
@@ -170,7 +172,7 @@ bind_calls(KilnBinder *binder, GError **error)
         if (!choose_packed(call, error))
             return FALSE;
         note_reads(binder, call);
-        if (!prepare(call, error))
+        if (!prepare(call, error) || !kiln_reserve_check_step(error))
             return FALSE;
     }
     return TRUE;

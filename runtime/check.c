@@ -10,7 +10,7 @@ typedef struct {
     const KilnTarget *target;
     int opset;
     GArray *found;         /* KilnUnsupported */
-    GStringChunk *texts;   /* what the entries point to; copied behind them at the end */
+    KilnArena *texts;      /* what the entries point to; copied behind them at the end */
     GHashTable *undecided; /* KilnValue*: not known before the program runs; looked up */
 } Check;
 
@@ -19,9 +19,9 @@ static void
 append(Check *check, const KilnUnsupported *entry)
 {
     KilnUnsupported kept = *entry;
-    kept.op = g_string_chunk_insert_const(check->texts, entry->op);
-    kept.node = g_string_chunk_insert_const(check->texts, entry->node);
-    kept.reason = g_string_chunk_insert_const(check->texts, entry->reason);
+    kept.op = kiln_arena_strdup(check->texts, entry->op);
+    kept.node = kiln_arena_strdup(check->texts, entry->node);
+    kept.reason = kiln_arena_strdup(check->texts, entry->reason);
     g_array_append_val(check->found, kept);
 }
 
@@ -248,7 +248,7 @@ kiln_model_check(const KilnModel *model, const char *target, KilnUnsupported **o
     if (!found_target)
         return FALSE;
     Check check = { found_target, model->module->opset,
-                    g_array_new(FALSE, FALSE, sizeof(KilnUnsupported)), g_string_chunk_new(1024),
+                    g_array_new(FALSE, FALSE, sizeof(KilnUnsupported)), kiln_arena_new(),
                     g_hash_table_new(NULL, NULL) };
     for (guint i = 0; i < model->module->functions->len; i++)
         find_undecided(check.undecided, g_ptr_array_index(model->module->functions, i));
@@ -259,7 +259,7 @@ kiln_model_check(const KilnModel *model, const char *target, KilnUnsupported **o
     *out_n = check.found->len;
     *out = check.found->len ? flatten(check.found) : NULL;
     g_array_unref(check.found);
-    g_string_chunk_free(check.texts);
+    kiln_arena_free(check.texts);
     g_hash_table_unref(check.undecided);
     return TRUE;
 }

@@ -37,7 +37,7 @@ static gboolean
 grow(uint8_t **memory, size_t *capacity, GError **error)
 {
     size_t next = MAX(*capacity * 2, (size_t)CHUNK);
-    uint8_t *bigger = kiln_alloc(1, next, error);
+    uint8_t *bigger = kiln_alloc_for("a file", 1, next, error);
     if (!bigger)
         return FALSE;
     if (*capacity)

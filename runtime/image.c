@@ -37,8 +37,8 @@ picture_alloc(Picture *picture, uint64_t most, const char *path, GError **error)
                           path, MAX_SIDE, picture->width, picture->height);
     if ((uint64_t)(picture->width * picture->height * picture->channels) > most)
         return throw_cut_off(path, error);
-    picture->pixels =
-        kiln_alloc((size_t)(picture->width * picture->height), (size_t)picture->channels, error);
+    picture->pixels = kiln_alloc_for("a picture", (size_t)(picture->width * picture->height),
+                                     (size_t)picture->channels, error);
     return picture->pixels != NULL;
 }
 

@@ -65,7 +65,7 @@ struct KilnModel {
 };
 
 /** A model without anything in it, to be filled. @name NULL: of memory. */
-KilnModel *kiln_model_new(const char *name);
+KilnModel *kiln_model_new(const char *name, GError **error);
 /** Makes @model the one of @ir, which it takes over. */
 void kiln_model_take_ir(KilnModel *model, KilnIRModule *ir);
 

@@ -35,8 +35,8 @@
  * - A function that can fail takes a GError ** and returns FALSE or NULL; codes are those of
  *   KilnError. Nothing aborts, exits or prints on bad input. Objects, texts and places for
  *   results must be valid: NULL is for _unref() and _free(), and where it is said. Tensors,
- *   arenas and all else whose size comes from input fail with KILN_ERROR_MEMORY; only small
- *   bookkeeping aborts when memory runs out, as GLib does.
+ *   arenas, nodes and all else that grows with a model fail with KILN_ERROR_MEMORY; only small
+ *   blocks of GLib and of the vendor's library end the process when memory runs out.
  * - Models, pipelines and programs are immutable once made, reference-counted, and may be shared by
  *   threads. A session belongs to one thread at a time; sessions of one program run concurrently.
  * - Models are mapped from their files: a file that is cut short while its model lives ends the

@@ -2,6 +2,7 @@
 /* Models: loading, and what their inputs and outputs are. */
 #include "runtime/internal.h"
 
+#include "graph/grow/reserve.h"
 #include "graph/onnx/onnx.h"
 #include "graph/text/text.h"
 #include "runtime/file.h"
@@ -157,8 +158,12 @@ is_text(GBytes *bytes, const char *name)
 }
 
 KilnModel *
-kiln_model_new(const char *name)
+kiln_model_new(const char *name, GError **error)
 {
+    if (!kiln_reserve_hold(error)) {
+        g_prefix_error(error, "%s: ", name ? name : "(memory)");
+        return NULL;
+    }
     KilnModel *model = g_new0(KilnModel, 1);
     atomic_init(&model->references, 1);
     model->name = g_strdup(name ? name : "(memory)");
@@ -169,7 +174,9 @@ kiln_model_new(const char *name)
 static KilnModel *
 load(GBytes *bytes, const char *name, GError **error)
 {
-    g_autoptr(KilnModel) model = kiln_model_new(name);
+    g_autoptr(KilnModel) model = kiln_model_new(name, error);
+    if (!model)
+        return NULL;
     if (kiln_program_file_is(bytes))
         return kiln_throw_null(error, KILN_ERROR_FORMAT,
                                "%s: expected a model, found a compiled program", model->name);
@@ -254,6 +261,7 @@ kiln_model_unref(KilnModel *model)
     kiln_constant_cache_unref(model->cache);
     g_free(model->name);
     g_free(model);
+    kiln_reserve_release();
 }
 
 unsigned

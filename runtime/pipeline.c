@@ -2,6 +2,7 @@
 /* Pipelines as users hold them: shipped ones by name, files, inline text, or built in C. */
 #include "runtime/internal.h"
 
+#include "graph/grow/reserve.h"
 #include "passes/suggest.h"
 
 #include <string.h>
@@ -36,8 +37,8 @@ read_named(KilnPassPipeline *passes, const char *name_or_path, GError **error)
     return kiln_pipeline_read_file(passes, name_or_path, error);
 }
 
-KilnPipeline *
-kiln_pipeline_open(const KilnPipelineSource *source, GError **error)
+static KilnPipeline *
+read_source(const KilnPipelineSource *source, GError **error)
 {
     g_autoptr(KilnPassPipeline) passes = kiln_pass_pipeline_new();
     for (const char *const *plugin = source->plugins; plugin && *plugin; plugin++) {
@@ -47,6 +48,18 @@ kiln_pipeline_open(const KilnPipelineSource *source, GError **error)
     gboolean good = source->name ? read_named(passes, source->name, error)
                                  : kiln_pipeline_read_inline(passes, source->text, error);
     return good ? wrap(g_steal_pointer(&passes)) : NULL;
+}
+
+KilnPipeline *
+kiln_pipeline_open(const KilnPipelineSource *source, GError **error)
+{
+    /* With a hold on the reserve; once the pipeline is there, it allocates no more. */
+    if (!kiln_reserve_hold(error))
+        return NULL;
+    g_autoptr(KilnPipeline) pipeline = read_source(source, error);
+    gboolean good = pipeline && kiln_reserve_check_step(error);
+    kiln_reserve_release();
+    return good ? g_steal_pointer(&pipeline) : NULL;
 }
 
 KilnPipeline *

@@ -2,6 +2,7 @@
 /* Programs: a model under a pipeline, as one or several specialisations. */
 #include "runtime/internal.h"
 
+#include "graph/grow/reserve.h"
 #include "graph/map_file.h"
 
 #include <errno.h>
@@ -288,7 +289,7 @@ kiln_program_compile(KilnModel *model, const KilnCompileOptions *given, GError *
                                   : specialise_now(program, bindings, error);
     if (good && options.prefer_memory)
         drop_file(model);
-    return good ? g_steal_pointer(&program) : NULL;
+    return good && kiln_reserve_check_step(error) ? g_steal_pointer(&program) : NULL;
 }
 
 KilnProgram *

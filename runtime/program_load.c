@@ -194,7 +194,9 @@ load(GBytes *bytes, const char *name, bool mapped, const KilnLoadOptions *given,
     g_autoptr(KilnProgramFile) file = kiln_program_file_open(bytes, name, mapped, error);
     if (!file)
         return NULL;
-    g_autoptr(KilnModel) model = kiln_model_new(name);
+    g_autoptr(KilnModel) model = kiln_model_new(name, error);
+    if (!model)
+        return NULL;
     KilnConstantCache *cache = options.cache ? options.cache : model->cache;
     KilnIRModule *ir = read_text(file, error);
     KilnSpecialisation *made = ir ? bind(file, ir, &options, cache, error) : NULL;

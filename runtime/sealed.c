@@ -41,7 +41,7 @@ mapping_new(size_t size, GError **error)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     size_t whole = size > SIZE_MAX - page ? SIZE_MAX : (size + page - 1) / page * page;
-    void *start = kiln_map(whole, error);
+    void *start = kiln_map("weights", whole, error);
     if (!start)
         return NULL;
     Mapping *mapping = g_new0(Mapping, 1);

@@ -151,7 +151,7 @@ make_arena(KilnSession *session, size_t need, GError **error)
     if (session->arena && (session->user_arena || session->arena_bytes >= need))
         return TRUE;
     free_arena(session);
-    session->arena = kiln_alloc(1, need, error);
+    session->arena = kiln_alloc_for("the arena of a session", 1, need, error);
     session->arena_bytes = session->arena ? need : 0;
     if (!session->arena)
         kiln_prefix_error(error, "arena: ");
@@ -166,7 +166,7 @@ make_states(KilnSession *session, GError **error)
     for (uint32_t i = 0; i < made->n_states; i++) {
         size_t size;
         const void *bytes = g_bytes_get_data(made->states[i], &size);
-        session->states[i] = kiln_alloc(1, size, error);
+        session->states[i] = kiln_alloc_for("the state of a variable", 1, size, error);
         session->n_states = i + 1;
         if (!session->states[i])
             return FALSE;
@@ -185,7 +185,7 @@ make_output(KilnSession *session, unsigned i, GError **error)
     if (output->user || (output->own && output->own_bytes >= size))
         return TRUE;
     kiln_free(output->own);
-    output->own = kiln_alloc(1, size, error);
+    output->own = kiln_alloc_for("an output", 1, size, error);
     output->own_bytes = output->own ? size : 0;
     if (!output->own)
         kiln_prefix_error(error, "output %s: ", session->made->outputs.info[i].name);
@@ -621,7 +621,7 @@ copy_results(const KilnSession *session, unsigned first, GError **error)
     for (unsigned i = first; i < session->made->outputs.n + session->made->n_states; i++) {
         size_t size;
         const void *data = result_at(session, i, &size);
-        void *copy = kiln_alloc(1, size, error);
+        void *copy = kiln_alloc_for("a result", 1, size, error);
         if (!copy)
             return NULL;
         if (size)

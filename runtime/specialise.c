@@ -10,6 +10,7 @@
 
 #include "graph/flow.h"
 #include "graph/folding.h"
+#include "graph/grow/reserve.h"
 #include "graph/infer/infer.h"
 #include "passes/constness.h"
 
@@ -309,7 +310,7 @@ static gboolean
 settle_nodes(KilnFunction *function, void *data, GError **error)
 {
     kiln_foreach_node_safe (node, function) {
-        if (!settle_node(data, node, error))
+        if (!settle_node(data, node, error) || !kiln_reserve_check_step(error))
             return FALSE;
     }
     return TRUE;

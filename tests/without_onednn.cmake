@@ -6,7 +6,7 @@ set(all $<TARGET_OBJECTS:kiln_objects>)
 add_library(kiln_without_onednn STATIC ${root}/runtime/targets.c
   $<FILTER:${all},EXCLUDE,/backends/onednn/|/runtime/targets\\.c>)
 target_compile_definitions(kiln_without_onednn PRIVATE KILN_BUILDING KILN_VERSION="${PROJECT_VERSION}")
-target_link_libraries(kiln_without_onednn PUBLIC kiln_flags PkgConfig::GLIB PkgConfig::GMODULE PkgConfig::PROTOBUF_C
+target_link_libraries(kiln_without_onednn PUBLIC kiln_flags kiln_grow PkgConfig::GLIB PkgConfig::GMODULE PkgConfig::PROTOBUF_C
   PkgConfig::FYAML PkgConfig::JSON_GLIB PkgConfig::PNG PkgConfig::XXHASH OpenMP::OpenMP_C m)
 foreach(of kiln_command kiln-golden-tests kiln-unit-tests kiln-random-graphs)
   add_executable(${of}-without-onednn $<TARGET_OBJECTS:${of}>)

@@ -3,6 +3,7 @@
  * - model.onnx and test_data_set_N/{input,output}_N.pb - and compares under the official rules. */
 #include "tools/execute.h"
 #include "tools/suspect.h"
+#include "tools/tolerance.h"
 #include "tools/trace.h"
 
 #include <errno.h>
@@ -40,46 +41,14 @@ typedef struct {
 
 /* --- one case --- */
 
-/* Member @key, where there is one: a number that a tolerance can be. */
-static gboolean
-read_number(JsonObject *object, const char *key, double *out, GError **error)
-{
-    JsonNode *node = json_object_get_member(object, key);
-    if (!node)
-        return TRUE;
-    GType type = JSON_NODE_HOLDS_VALUE(node) ? json_node_get_value_type(node) : G_TYPE_NONE;
-    double value = type == G_TYPE_DOUBLE || type == G_TYPE_INT64 ? json_node_get_double(node) : -1;
-    if (value >= 0) {
-        *out = value;
-        return TRUE;
-    }
-    g_autofree char *found = json_to_string(node, FALSE);
-    return kiln_throw(error, KILN_ERROR_FORMAT, "%s: expected a number of 0 or more, found %s", key,
-                      found);
-}
-
 static gboolean
 read_tolerance(const Verify *verify, const char *dir, double *rtol, double *atol, GError **error)
 {
     *rtol = OFFICIAL_RTOL;
     *atol = OFFICIAL_ATOL;
     g_autofree char *path = g_build_filename(dir, "data.json", NULL);
-    if (g_file_test(path, G_FILE_TEST_EXISTS)) {
-        g_autoptr(JsonParser) parser = json_parser_new();
-        g_autoptr(GError) inner = NULL;
-        if (!json_parser_load_from_file(parser, path, &inner))
-            return kiln_throw(error, KILN_ERROR_FORMAT, "%s: %s", path, inner->message);
-        JsonNode *root = json_parser_get_root(parser);
-        JsonObject *object =
-            root && JSON_NODE_HOLDS_OBJECT(root) ? json_node_get_object(root) : NULL;
-        if (!object)
-            return kiln_throw(error, KILN_ERROR_FORMAT, "%s: expected an object", path);
-        if (!read_number(object, "rtol", rtol, error) ||
-            !read_number(object, "atol", atol, error)) {
-            kiln_prefix_error(error, "%s: ", path);
-            return FALSE;
-        }
-    }
+    if (g_file_test(path, G_FILE_TEST_EXISTS) && !kiln_tolerance_read(path, rtol, atol, error))
+        return FALSE;
     *rtol = verify->rtol >= 0 ? verify->rtol : *rtol;
     *atol = verify->atol >= 0 ? verify->atol : *atol;
     return TRUE;

@@ -2,6 +2,7 @@
 /* The kiln command: finds the sub-command and hands over. */
 #include "tools/command.h"
 
+#include "graph/grow/reserve.h"
 #include "passes/suggest.h"
 
 #include <errno.h>
@@ -89,11 +90,17 @@ main(int argc, char **argv)
 {
     setlocale(LC_ALL, "");
     setlocale(LC_NUMERIC, "C"); /* numbers are read and printed the same everywhere */
+    g_autoptr(GError) error = NULL;
+    if (!kiln_reserve_hold(&error)) {
+        fprintf(stderr, "kiln: %s\n", error->message);
+        return KILN_EXIT_FAILED;
+    }
     int status = dispatch(argc, argv);
     /* A full disk or a closed pipe must not pass for success. */
     if ((fflush(stdout) != 0 || ferror(stdout)) && status == KILN_EXIT_OK) {
         fprintf(stderr, "kiln: standard output: cannot be written: %s\n", g_strerror(errno));
         status = KILN_EXIT_FAILED;
     }
+    kiln_reserve_release();
     return status;
 }

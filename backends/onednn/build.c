@@ -157,7 +157,8 @@ pack(Builder *builder, const KilnBuffer *buffer, const dnnl_memory_desc_t *from,
 {
     Pack step = { .from = *from, .operand = UINT32_MAX, .slot = slot };
     if (buffer->kind == KILN_BUFFER_WEIGHT) {
-        step.literal = kiln_alloc(1, (size_t)kiln_type_bytes(&buffer->type), builder->error);
+        step.literal =
+            kiln_alloc_for("a constant", 1, (size_t)kiln_type_bytes(&buffer->type), builder->error);
         if (!step.literal ||
             !kiln_tensor_write(buffer->constant->tensor, step.literal, builder->error)) {
             kiln_free(step.literal);

@@ -33,6 +33,8 @@ kiln_onednn_block(void)
 bool
 kiln_onednn_check(dnnl_status_t status, const char *what, GError **error)
 {
+    if (status == dnnl_out_of_memory)
+        return kiln_throw(error, KILN_ERROR_MEMORY, "oneDNN: %s: no memory", what);
     return status == dnnl_success ||
            kiln_throw(error, KILN_ERROR_UNSUPPORTED, "oneDNN: %s: status %d", what, (int)status);
 }

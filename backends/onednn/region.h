@@ -11,10 +11,10 @@
 #ifndef KILN_BACKENDS_ONEDNN_REGION_H
 #define KILN_BACKENDS_ONEDNN_REGION_H
 
+#include "backends/onednn/guard.h"
 #include "ir/custom.h"
 #include "ir/vendor.h"
 
-#include <oneapi/dnnl/dnnl.h>
 #include <pthread.h>
 
 typedef enum {

@@ -2,6 +2,7 @@
 /* From a parsed ONNX file to a module: graphs become functions, initializers constants. */
 #include "graph/onnx/onnx.h"
 
+#include "graph/grow/reserve.h"
 #include "graph/map_file.h"
 #include "graph/onnx/import.h"
 #include "graph/onnx/sort.h"
@@ -294,8 +295,11 @@ static gboolean
 import_nodes(KilnOnnxScope *scope, GError **error)
 {
     const GArray *nodes = scope->graph->nodes;
+    if (!kiln_reserve_check(nodes->len, error))
+        return FALSE;
     for (guint i = 0; i < nodes->len; i++) {
-        if (!kiln_onnx_import_node(scope, &g_array_index(nodes, KilnOnnxNode, i), error))
+        if (!kiln_onnx_import_node(scope, &g_array_index(nodes, KilnOnnxNode, i), error) ||
+            !kiln_reserve_check_step(error))
             return FALSE;
     }
     return TRUE;

@@ -4,6 +4,8 @@
 #include "graph/text/parse.h"
 #include "graph/text/regions.h"
 
+#include "graph/grow/reserve.h"
+
 #include <string.h>
 
 #define FIELD(T, info, attrs) (*(T *)((char *)(attrs) + (info)->offset))
@@ -367,6 +369,8 @@ parse_body(KilnParser *parser)
             return kiln_parse_throw(parser, "a node or 'return'");
         if (!parse_node(parser))
             return false;
+        if (!kiln_reserve_check(parser->scope->function->next_id, parser->error))
+            return kiln_parse_prefix(parser, &at);
     }
 }
 

@@ -12,7 +12,7 @@
 
 enum {
     INLINE_ELEMENTS = 64, /* at most; more go where bytes go */
-    BASE64_CHUNK = 3 << 16,
+    BASE64_CHUNK = 3 << 10,
 };
 
 static const KilnPrintOptions defaults;
@@ -111,8 +111,12 @@ print_base64(GBytes *bytes, GString *out)
     g_string_append(out, "base64(\"");
     /* Whole triples per chunk: only the last may need padding. */
     for (gsize at = 0; at < size; at += BASE64_CHUNK) {
-        g_autofree char *text = g_base64_encode(data + at, MIN(size - at, (gsize)BASE64_CHUNK));
-        g_string_append(out, text);
+        char text[(BASE64_CHUNK / 3 + 1) * 4 + 4];
+        int state = 0, save = 0;
+        gsize n = g_base64_encode_step(data + at, MIN(size - at, (gsize)BASE64_CHUNK), FALSE, text,
+                                       &state, &save);
+        n += g_base64_encode_close(FALSE, text + n, &state, &save);
+        g_string_append_len(out, text, (gssize)n);
     }
     g_string_append(out, "\")");
 }

@@ -3,6 +3,8 @@
  * that lowering uses; the accesses that a text states are compared with those of the row. */
 #include "ir/text/parse_priv.h"
 
+#include "graph/grow/reserve.h"
+
 #include <string.h>
 
 /* --- buffers --- */
@@ -331,6 +333,8 @@ parse_func(KilnIRParser *in, GPtrArray *functions)
     while (!kiln_parse_accept(parser, '}')) {
         if (!parse_item(in))
             return false;
+        if (!kiln_reserve_check(in->function->n_instrs, parser->error))
+            return kiln_parse_prefix(parser, &at);
     }
     return kiln_ir_verify(in->function, parser->error) || kiln_parse_prefix(parser, &at);
 }

@@ -500,5 +500,6 @@ Test(text, memory_that_cannot_be_had_is_an_error)
 {
     const char *text = "constants {\n  @a = [1, 2] : f32[2]\n}";
     kiln_alloc_inject_failure(1);
-    expect_error_at(text, "m.kiln", KILN_ERROR_MEMORY, "m.kiln:2:8: cannot allocate 1 × 8 bytes");
+    expect_error_at(text, "m.kiln", KILN_ERROR_MEMORY,
+                    "m.kiln:2:8: cannot allocate 1 × 8 bytes for a tensor");
 }
