@@ -359,7 +359,8 @@ KILN_API gboolean kiln_session_bind_input_shaped(KilnSession *session, unsigned 
                                                  int rank, const int64_t *dims, GError **error);
 /** Writes output @i to @data at every run from now on, without a copy; NULL: to memory of the
  * session's own again. @bytes must be what the output's type asks for (KILN_ERROR_SHAPE); where its
- * shape comes with the inputs, the run checks that. Inputs and outputs must not overlap. */
+ * shape comes with the inputs, the run checks that. An output must not overlap an input, another
+ * output or the caller's arena: the run fails with KILN_ERROR_USAGE, and nothing is written. */
 KILN_API gboolean kiln_session_bind_output(KilnSession *session, unsigned i, void *data,
                                            size_t bytes, GError **error);
 /** Runs. Allocates nothing, takes no lock, looks up no name (but where shapes, or values that

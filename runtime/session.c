@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions: one arena, resolved addresses, and the loop that runs. */
 #include "runtime/internal.h"
+#include "runtime/overlap.h"
 #include "runtime/poison.h"
 
 #include "graph/alloc.h"
@@ -24,6 +25,8 @@ struct KilnSession {
     bool poisons;
     bool ran;                   /* the last run succeeded */
     bool outputs_changed;       /* bound since the last run: sizes are to be checked */
+    bool ranges_changed;        /* bound since the last run: overlaps are to be checked */
+    KilnRange *ranges;          /* room for inputs, outputs and the caller's arena */
     const volatile int *cancel; /* NULL: nobody does */
     void *user_arena;
     size_t user_arena_bytes;
@@ -315,6 +318,7 @@ kiln_session_new(KilnProgram *program, const KilnSessionOptions *given, GError *
     session->bindings = g_new0(KilnBinding, program->inputs.n + 1);
     session->data = g_new0(const void *, program->inputs.n + 1);
     session->outputs = g_new0(OutputSlot, program->outputs.n + 1);
+    session->ranges = g_new0(KilnRange, (size_t)program->inputs.n + program->outputs.n + 1);
     bind_known(session);
     if (!program->open) {
         /* Made when the program was, and never replaced. */
@@ -335,6 +339,7 @@ kiln_session_free(KilnSession *session)
     for (unsigned i = 0; i < session->program->outputs.n; i++)
         kiln_free(session->outputs[i].own);
     g_free(session->bindings);
+    g_free(session->ranges);
     g_free(session->data);
     g_free(session->outputs);
     kiln_program_unref(session->program);
@@ -394,6 +399,7 @@ kiln_session_bind_input_shaped(KilnSession *session, unsigned i, const void *dat
     if (!check_address("input", info, data, kiln_type_bytes(&found), error))
         return FALSE;
     session->data[i] = data ? data : nothing;
+    session->ranges_changed = true;
     binding.data = program->value_inputs[i] ? session->data[i] : NULL;
     session->bindings[i] = binding;
     const KilnFolder *folder = session->made ? session->made->folder : NULL;
@@ -442,13 +448,43 @@ kiln_session_bind_output(KilnSession *session, unsigned i, void *data, size_t by
         session->outputs[i] = old;
         return FALSE;
     }
-    session->outputs_changed = true;
+    session->outputs_changed = session->ranges_changed = true;
     if (session->made)
         resolve(session, KILN_SLOT_OUTPUT, i);
     return TRUE;
 }
 
 /* --- running --- */
+
+/* What is bound must not overlap. Looked at in a run, for bindings may overlap while they change.
+ */
+static gboolean
+check_ranges(KilnSession *session, GError **error)
+{
+    const KilnSpecialisation *made = session->made;
+    size_t n = 0;
+    for (unsigned i = 0; i < made->inputs.n; i++)
+        session->ranges[n++] = (KilnRange){ .kind = "input",
+                                            .name = made->inputs.info[i].name,
+                                            .start = session->data[i],
+                                            .bytes = (size_t)MAX(made->inputs.info[i].bytes, 0) };
+    for (unsigned i = 0; i < made->outputs.n; i++) {
+        if (session->outputs[i].user)
+            session->ranges[n++] = (KilnRange){ .kind = "output",
+                                                .name = made->outputs.info[i].name,
+                                                .start = session->outputs[i].user,
+                                                .bytes = session->outputs[i].user_bytes,
+                                                .written = true };
+    }
+    if (session->user_arena)
+        session->ranges[n++] = (KilnRange){ .kind = "the caller's",
+                                            .name = "arena",
+                                            .start = session->user_arena,
+                                            .bytes = (size_t)made->arena_bytes,
+                                            .written = true };
+    session->ranges_changed = !kiln_ranges_check(session->ranges, n, error);
+    return !session->ranges_changed;
+}
 
 /* What is bound where the shape came with the inputs. */
 static gboolean
@@ -713,6 +749,8 @@ kiln_session_run(KilnSession *session, GError **error)
     } else if (session->outputs_changed && !check_outputs(session, session->made, error)) {
         return FALSE;
     }
+    if (session->ranges_changed && !check_ranges(session, error))
+        return FALSE;
     bool folded = has_folded(session);
     if (folded && !pin_folded(session, error))
         return FALSE;

@@ -131,6 +131,42 @@ Test(runtime_session, outputs_without_a_copy)
     cr_expect_eq(mine[3], 5);
 }
 
+static void
+bind_out(KilnSession *session, unsigned i, void *data)
+{
+    g_autoptr(GError) error = NULL;
+    cr_assert(kiln_session_bind_output(session, i, data, data ? 16 : 0, &error), "%s",
+              error ? error->message : "");
+}
+
+/* What a run would write must not lie over anything else that it uses. */
+Test(runtime_session, overlaps_are_refused)
+{
+    g_autoptr(KilnSession) session = session_of(adds);
+    float a[8] = { 1, 2, 3, 4, 5, 6, 7, 8 }, b[4] = { 10, 20, 30, 40 }, out[12];
+    bind(session, 0, a, 16);
+    bind(session, 1, b, 16);
+    bind_out(session, 0, a);
+    run_fails(session, KILN_ERROR_USAGE, "output s: expected memory of its own, found 16 bytes at");
+    cr_expect(a[0] == 1 && a[3] == 4);
+    bind_out(session, 0, a + 3); /* by one element */
+    run_fails(session, KILN_ERROR_USAGE, "which overlap input a, 16 bytes at");
+    bind_out(session, 0, a + 4); /* right behind it */
+    bind_out(session, 1, out);
+    bind_out(session, 2, out + 2);
+    run_fails(session, KILN_ERROR_USAGE, "which overlap output e, 16 bytes at");
+    bind_out(session, 2, out + 4);
+    run(session);
+    cr_expect(a[4] == 11 && out[3] == 4);
+    /* Inputs may be the same memory, and bindings may overlap while they change places. */
+    bind(session, 1, a, 16);
+    run(session);
+    bind(session, 0, out, 16);
+    bind_out(session, 1, a);
+    bind(session, 1, out, 16);
+    run(session);
+}
+
 Test(runtime_session, same_value_twice_input_and_constant)
 {
     g_autoptr(KilnSession) session = session_of(
@@ -213,6 +249,8 @@ Test(runtime_session, arena_of_the_caller)
     float x[64];
     for (int i = 0; i < 64; i++)
         x[i] = (float)i / 64;
+    bind(session, 0, memory_block + 64, sizeof x);
+    run_fails(session, KILN_ERROR_USAGE, "the caller's arena: expected memory of its own");
     bind(session, 0, x, sizeof x);
     bind(own, 0, x, sizeof x);
     run(session);
