@@ -27,6 +27,14 @@ layout_fits(const char *taken, const char *found)
     return g_strcmp0(taken, "*") == 0 || g_strcmp0(taken, found) == 0;
 }
 
+/* Equal bytes are equal reals in both types. A byte of i8 is another number as u8, with equal
+ * parameters too. Parameters per axis differ where a part is moved along the axis. */
+static bool
+stands_for_the_same(const KilnType *a, const KilnType *b)
+{
+    return a->dtype == b->dtype && (a->quant->axis >= 0 || kiln_quant_equal(a->quant, b->quant));
+}
+
 /* What stored integers stand for matters to the instruction: operands are quantized, and it does
  * more than move elements. */
 static bool
@@ -34,14 +42,14 @@ computes_quantized(const KilnInstr *instr)
 {
     bool moves = kiln_instr_info(instr->kind)->flags & KILN_INSTR_MOVEMENT ||
                  instr->kind == KILN_INSTR_where || instr->kind == KILN_INSTR_top_k;
-    const KilnQuant *first = NULL;
+    const KilnType *first = NULL;
     for (uint32_t i = 0; i < instr->n_operands; i++) {
         const KilnBuffer *buffer = instr->operands[i].buffer;
         if (!buffer || !buffer->type.quant)
             continue;
-        if (!moves || (first && first->axis < 0 && !kiln_quant_equal(first, buffer->type.quant)))
+        if (!moves || (first && !stands_for_the_same(first, &buffer->type)))
             return true;
-        first = buffer->type.quant;
+        first = &buffer->type;
     }
     return false;
 }

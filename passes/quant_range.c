@@ -214,19 +214,20 @@ kiln_quant_steps_fit(const KilnType *middle, const KilnType *last)
 }
 
 static bool
-detour_is_close(const KilnGrid *first, const KilnGrid *middle, const KilnGrid *last)
+detour_is_within(const KilnGrid *first, const KilnGrid *middle, const KilnGrid *last, int64_t steps)
 {
     for (int64_t x = first->lowest; x <= first->highest; x++) {
         int64_t by_way = kiln_grid_rescale(middle, last, kiln_grid_rescale(first, middle, x));
         int64_t apart = by_way - kiln_grid_rescale(first, last, x);
-        if (apart < -1 || apart > 1)
+        if (apart < -steps || apart > steps)
             return false;
     }
     return true;
 }
 
 bool
-kiln_quant_detour_is_close(const KilnType *first, const KilnType *middle, const KilnType *last)
+kiln_quant_detour_is_within(const KilnType *first, const KilnType *middle, const KilnType *last,
+                            int64_t steps)
 {
     uint32_t to_middle = kiln_quant_common(first, middle), n = kiln_quant_common(first, last);
     if (!to_middle || !n || !kiln_quant_common(middle, last))
@@ -236,10 +237,34 @@ kiln_quant_detour_is_close(const KilnType *first, const KilnType *middle, const 
     for (uint32_t i = 0; i < n && trials <= MAX_TRIALS; i++) {
         KilnGrid a = kiln_quant_grid(first, i), b = kiln_quant_grid(middle, i);
         KilnGrid c = kiln_quant_grid(last, i);
-        if (!detour_is_close(&a, &b, &c))
+        if (!detour_is_within(&a, &b, &c, steps))
             return false;
     }
     return trials <= MAX_TRIALS;
+}
+
+static bool
+rescale_is_exact(const KilnGrid *from, const KilnGrid *to)
+{
+    for (int64_t x = from->lowest; x <= from->highest; x++) {
+        float real = kiln_grid_dequantize(to, kiln_grid_rescale(from, to, x));
+        if (real != kiln_grid_dequantize(from, x))
+            return false;
+    }
+    return true;
+}
+
+bool
+kiln_quant_rescale_is_exact(const KilnType *from, const KilnType *to)
+{
+    uint32_t n = kiln_quant_common(from, to);
+    int64_t trials = n ? n * (INT64_C(1) << (8 * kiln_dtype_size(from->dtype))) : 0;
+    for (uint32_t i = 0; i < n && trials <= MAX_TRIALS; i++) {
+        KilnGrid a = kiln_quant_grid(from, i), b = kiln_quant_grid(to, i);
+        if (!rescale_is_exact(&a, &b))
+            return false;
+    }
+    return n > 0 && trials <= MAX_TRIALS;
 }
 
 /* The product of steps, less than 2^21 of them, and the scale must not overflow; its rounding, and

@@ -57,10 +57,13 @@ bool kiln_quant_clamps(const KilnType *narrow, const KilnType *wide);
 /** A real that is rounded to @middle first is at most one stored number of @last away from one that
  * goes to @last directly, saturation aside: the steps of @middle are at most twice as wide. */
 bool kiln_quant_steps_fit(const KilnType *middle, const KilnType *last);
-/** Every stored value of @first is rescaled to the same stored value of @last, or its neighbour,
- * with and without a detour over @middle. Tries them all; false where they are too many. */
-bool kiln_quant_detour_is_close(const KilnType *first, const KilnType *middle,
-                                const KilnType *last);
+/** Every stored value of @first is rescaled to stored values of @last that are at most @steps
+ * apart, with and without a detour over @middle. Tries them all; false where they are too many. */
+bool kiln_quant_detour_is_within(const KilnType *first, const KilnType *middle,
+                                 const KilnType *last, int64_t steps);
+/** Every stored value of @from stands for the same f32 when it is rescaled to @to. Tries them all;
+ * false where they are too many. */
+bool kiln_quant_rescale_is_exact(const KilnType *from, const KilnType *to);
 /** quantize(dequantize(stored)) is stored for every value, in f32 between. */
 bool kiln_quant_survives_f32(const KilnType *type);
 

@@ -14,10 +14,11 @@
  * splats.
  *
  * requires nothing, preserves nothing; class Q, and E where nothing is rounded twice. What rounds
- * or saturates on the way is part of the meaning: a rescale in the middle of two goes only where no
- * stored value of x ends more than one step elsewhere (all are tried), one before a dequantize only
- * where nothing saturates in it, it rounds by a step of x at most and no quantize follows, and a
- * quantize before a dequantize only under the flag quant-lossy. */
+ * or saturates on the way is part of the meaning. A rescale in the middle goes where every stored
+ * value of x ends at the same number without it; all are tried. The rest needs the flag
+ * quant-lossy: a rescale between two where no stored value ends more than one step elsewhere; a
+ * rescale before a dequantize where nothing saturates in it, it rounds by a step of x at most and
+ * no quantize follows; a quantize before a dequantize. */
 #include "passes/rule.h"
 
 #include "passes/literal.h"
@@ -72,8 +73,27 @@ rescale_once(KilnMatch *match, KilnPassContext *context, const char *rule, GErro
     const KilnType *first = &kiln_match_value(match, "x")->type;
     const KilnType *middle = &kiln_match_node(match, "middle")->results[0].type;
     const KilnType *last = &kiln_match_root(match)->results[0].type;
-    GUARD(saturates_alike, kiln_quant_detour_is_close(first, middle, last));
+    GUARD(saturates_alike, kiln_quant_detour_is_within(first, middle, last, 1));
     return convert_directly(match, context, rule, KILN_OP_rescale_quantized, error);
+}
+
+static bool
+skip_exact_middle(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnType *first = &kiln_match_value(match, "x")->type;
+    const KilnType *middle = &kiln_match_node(match, "middle")->results[0].type;
+    const KilnType *last = &kiln_match_root(match)->results[0].type;
+    GUARD(detour_exact, kiln_quant_detour_is_within(first, middle, last, 0));
+    return convert_directly(match, context, rule, KILN_OP_rescale_quantized, error);
+}
+
+static bool
+dequantize_exact(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnType *from = &kiln_match_value(match, "x")->type;
+    const KilnType *middle = &kiln_match_node(match, "middle")->results[0].type;
+    GUARD(rescale_exact, kiln_quant_rescale_is_exact(from, middle));
+    return convert_directly(match, context, rule, KILN_OP_dequantize_linear, error);
 }
 
 /* A quantize behind it makes a rescale of both, of which rescale_once() knows what may be left out.
@@ -121,10 +141,14 @@ static const KilnRule rules[] = {
          drop_round_trip),
     RULE("quantize-of-dequantize", Q, "(quantize_linear (dequantize_linear ?x:quantized):f32)",
          rescale_instead),
-    RULE("rescale-of-rescale", Q, "(rescale_quantized (rescale_quantized#middle ?x))",
-         rescale_once),
-    RULE("dequantize-of-rescale", Q, "(dequantize_linear (rescale_quantized#middle ?x))",
-         dequantize_directly),
+    RULE("rescale-of-exact-rescale", E, "(rescale_quantized (rescale_quantized#middle ?x))",
+         skip_exact_middle),
+    FLAGGED_RULE("rescale-of-rescale", Q, KILN_FLAG(quant_lossy),
+                 "(rescale_quantized (rescale_quantized#middle ?x))", rescale_once),
+    RULE("dequantize-of-exact-rescale", E, "(dequantize_linear (rescale_quantized#middle ?x))",
+         dequantize_exact),
+    FLAGGED_RULE("dequantize-of-rescale", Q, KILN_FLAG(quant_lossy),
+                 "(dequantize_linear (rescale_quantized#middle ?x))", dequantize_directly),
     LOSSY_RULE("dequantize-of-quantize", KILN_FLAG(quant_lossy),
                "(dequantize_linear (quantize_linear ?x))", drop),
 };

@@ -18,8 +18,9 @@
  *
  * requires nothing, preserves nothing. Class E below what moves: each element is rescaled as
  * before; and below a maximum, for to round and to saturate is monotone - as long as every window
- * has data, because what stands for an empty one differs from type to type. Class Q for averages:
- * the rescale must not saturate, and its steps must not be wider than twice those of the result.
+ * has data, because what stands for an empty one differs from type to type. Class Q for averages,
+ * and only under the flag quant-lossy, because the rounding of the rescale is left out: the rescale
+ * must not saturate, and its steps must not be wider than twice those of the result.
  * The rescale has no other reader and reads no other rescale, with which it would be merged first
  * (`optimize-quantization`): so each goes a way of its own, and all ways together are as long as
  * the graph. Types have one scale and zero point for all elements.
@@ -124,8 +125,8 @@ static const KilnRule rules[] = {
          sink),
     RULE("rescale-below-max-pool", E, "(max_pool|global_max_pool (rescale_quantized! ?x))",
          sink_below_max),
-    RULE("rescale-into-average-pool", Q,
-         "(average_pool|global_average_pool (rescale_quantized! ?x))", average_directly),
+    FLAGGED_RULE("rescale-into-average-pool", Q, KILN_FLAG(quant_lossy),
+                 "(average_pool|global_average_pool (rescale_quantized! ?x))", average_directly),
 };
 
 const KilnRule *

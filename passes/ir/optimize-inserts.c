@@ -85,11 +85,12 @@ place_of(const Joint *joint, int64_t offset, int64_t width, KilnRegion *out)
 static bool
 means_the_same(const KilnInstr *concat)
 {
-    const KilnQuant *quant = concat->operands[0].buffer->type.quant;
-    bool same = !quant || quant->axis < 0;
+    const KilnType *result = &concat->operands[0].buffer->type;
+    bool same = !result->quant || result->quant->axis < 0;
     for (uint32_t i = 1; i < concat->n_operands && same; i++) {
         const KilnBuffer *operand = concat->operands[i].buffer;
-        same = !operand || kiln_quant_equal(operand->type.quant, quant);
+        same = !operand || (operand->type.dtype == result->dtype &&
+                            kiln_quant_equal(operand->type.quant, result->quant));
     }
     return same;
 }

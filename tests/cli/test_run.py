@@ -130,6 +130,16 @@ class OtherTools(CliTest):
         self.fails(USAGE, ("x.raw: bytes without a header", "give --shape"), "run", "open.kiln", "-i", "x=x.raw", "-i", "y=x.raw")
         self.kiln("run", "open.kiln", "-i", "x=x.raw", "-i", "y=x.raw", "--shape", "x=2x3", "--shape", "y=2x3")
 
+    def test_concat_converts_between_storage_types(self):
+        """Equal parameters, other element type: what is negative saturates at 0 of u8."""
+        self.write("concat.kiln", "graph @f(%x: i8[4] q(0.25,0)) {\n  %c = concat(%x, %x) {axis=0} : u8[8] q(0.25,0)\n"
+                   "  return %c\n}\n")
+        self.write("x.raw", struct.pack("4b", -1, 5, -128, 127))
+        for options in (("--pipeline", "none", "--backend", "ref"), ("--no-offload",), ()):
+            self.kiln("run", "concat.kiln", "-i", "x=x.raw", "--save-inputs", "in", "--npy", "-o", "out", *options)
+            with open(self.dir / "out/output_0.npy", "rb") as file:
+                self.assertEqual(file.read()[-8:], bytes([0, 5, 0, 127] * 2), options)
+
     def test_ranges(self):
         self.write("two.kiln", "graph @g(%x: f32[1000], %i: i64[1000]) {\n  %y = relu(%x)\n  %j = neg(%i)\n  return %y, %j\n}\n")
 

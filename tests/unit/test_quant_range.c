@@ -194,7 +194,7 @@ Test(quant_range, detours_are_tried_one_by_one)
                 worst = MAX(worst, llabs(kiln_grid_rescale(&middle, &last, y) -
                                          kiln_grid_rescale(&first, &last, x)));
             }
-            cr_expect_eq(kiln_quant_detour_is_close(&a.type, &b.type, &c.type), worst <= 1);
+            cr_expect_eq(kiln_quant_detour_is_within(&a.type, &b.type, &c.type, 1), worst <= 1);
             close += worst <= 1;
             if (kiln_quant_holds(&b.type, &a.type) && kiln_quant_steps_fit(&b.type, &c.type))
                 cr_expect_leq(worst, 1, "%zu, %zu, %zu", i_a, i_b, i);
@@ -215,9 +215,9 @@ Test(quant_range, three_ranges_clamp_to_what_they_share)
     cr_expect_eq(kiln_grid_real(&ends, 127), 3 - 0x1p-7);
     cr_expect(kiln_quant_holds(&zero_four.type, &one_three.type));
     cr_expect_not(kiln_quant_holds(&one_three.type, &zero_four.type));
-    cr_expect(kiln_quant_detour_is_close(&one_three.type, &zero_four.type, &two_four.type));
-    cr_expect_not(kiln_quant_detour_is_close(&zero_four.type, &one_three.type, &two_four.type));
-    cr_expect_not(kiln_quant_detour_is_close(&one_three.type, &two_four.type, &zero_four.type));
+    cr_expect(kiln_quant_detour_is_within(&one_three.type, &zero_four.type, &two_four.type, 1));
+    cr_expect_not(kiln_quant_detour_is_within(&zero_four.type, &one_three.type, &two_four.type, 1));
+    cr_expect_not(kiln_quant_detour_is_within(&one_three.type, &two_four.type, &zero_four.type, 1));
     cr_expect(kiln_quant_clamps(&one_three.type, &zero_four.type));
     cr_expect_not(kiln_quant_clamps(&zero_four.type, &one_three.type));
 }
@@ -271,9 +271,9 @@ Test(quant_range, grids_go_together_by_axis)
     cr_expect_not(kiln_quant_holds(&by_row, &uniform));
     cr_expect(kiln_quant_clamps(&by_row, &by_row));
     cr_expect(kiln_quant_holds(&by_row, &by_row));
-    cr_expect_not(kiln_quant_detour_is_close(&uniform, &by_row, &uniform));
-    cr_expect(kiln_quant_detour_is_close(&by_row, &by_row, &uniform));
-    cr_expect_not(kiln_quant_detour_is_close(&by_row, &by_column, &by_row));
+    cr_expect_not(kiln_quant_detour_is_within(&uniform, &by_row, &uniform, 1));
+    cr_expect(kiln_quant_detour_is_within(&by_row, &by_row, &uniform, 1));
+    cr_expect_not(kiln_quant_detour_is_within(&by_row, &by_column, &by_row, 1));
     KilnGrid second = kiln_quant_grid(&by_row, 1);
     cr_expect_eq(kiln_grid_real(&second, 7), 1);
 }
