@@ -131,7 +131,7 @@ Test(onnx_convert, axes_of_reductions_become_operands)
     graph = graph_xy("2,3,4", NULL);
     onnx_node(graph, "ReduceSum", "x", "z", ONNX_INTS("axes", 1), NULL);
     onnx_expect_error(graph, 13, KILN_ERROR_INVALID,
-                      "'axes' is not one of the operator in opset 13");
+                      "'axes' is input 1 since opset 13: expected that input, found an attribute");
 }
 
 Test(onnx_convert, softmax_folds_to_two_dims)

@@ -20,7 +20,8 @@ Test(runtime_shapes, named_dims)
     g_autoptr(KilnSession) session = session_of(named);
     GError *error = NULL;
     cr_expect(!kiln_session_bind_input(session, 0, FLOATS(1, 2), 8, &error));
-    expect_error(&error, KILN_ERROR_SHAPE, "input a: its shape is open: bind it with one");
+    expect_error(&error, KILN_ERROR_SHAPE,
+                 "input a: its shape is open: bind it with kiln_session_bind_input_shaped()");
     bind_shaped(session, 0, FLOATS(1, 2), DIMS(1, 2));
     bind_shaped(session, 1, FLOATS(3), DIMS(1, 1));
     run(session);
