@@ -2,6 +2,7 @@
 /* What a target lacks for a model: all of it, before anything runs. */
 #include "runtime/internal.h"
 
+#include "passes/constant_rules.h"
 #include "passes/constness.h"
 
 #include <string.h>
@@ -12,6 +13,7 @@ typedef struct {
     GArray *found;         /* KilnUnsupported */
     KilnArena *texts;      /* what the entries point to; copied behind them at the end */
     GHashTable *undecided; /* KilnValue*: not known before the program runs; looked up */
+    GHashTable *varying;   /* KilnValue*: elements of inputs decide them; looked up */
 } Check;
 
 /* The texts of @entry need to live for the call only. */
@@ -95,10 +97,10 @@ has_kernel_by_name(const KilnTarget *target, const KilnNode *node)
 }
 
 static bool
-reads_undecided(GHashTable *undecided, const KilnNode *node)
+reads_any(GHashTable *values, const KilnNode *node)
 {
     for (uint32_t i = 0; i < node->n_operands; i++) {
-        if (g_hash_table_contains(undecided, node->operands[i].value))
+        if (g_hash_table_contains(values, node->operands[i].value))
             return true;
     }
     return false;
@@ -113,10 +115,10 @@ is_undecided(GHashTable *undecided, const KilnNode *node)
         return false;
     if ((kiln_op_info(node->op)->traits & never) ||
         (kiln_op_has(node->op, KILN_TRAIT_REGION) && node->op != KILN_OP_if) ||
-        reads_undecided(undecided, node))
+        reads_any(undecided, node))
         return true;
     kiln_foreach_region (branch, node) {
-        if (reads_undecided(undecided, kiln_function_return(branch)))
+        if (reads_any(undecided, kiln_function_return(branch)))
             return true;
     }
     return false;
@@ -136,6 +138,33 @@ find_undecided(GHashTable *undecided, const KilnFunction *function)
                 g_hash_table_add(undecided, &node->results[i]);
         }
     }
+}
+
+/* Values that hang on more than constants and the shapes of inputs. Those of subgraphs do. */
+static void
+find_varying(Check *check, const KilnFunction *function)
+{
+    for (guint i = 0; i < function->arguments->len; i++)
+        g_hash_table_add(check->varying, &kiln_function_argument(function, i)->value);
+    kiln_foreach_node (node, function) {
+        kiln_foreach_region (region, node)
+            find_varying(check, region);
+        bool region = function->owner || kiln_op_has(node->op, KILN_TRAIT_REGION);
+        bool varies = region || reads_any(check->varying, node) ||
+                      reads_any(check->undecided, node) || is_undecided(check->undecided, node);
+        for (uint32_t i = 0; varies && i < node->n_results; i++) {
+            if (!node->results[i].known && !kiln_op_reads_type_only(node->op))
+                g_hash_table_add(check->varying, &node->results[i]);
+        }
+    }
+}
+
+/* An operator that only constant folding computes, with operands that are constant once the shapes
+ * of inputs are known: the program does without it. */
+static bool
+is_folded(const Check *check, const KilnNode *node)
+{
+    return kiln_constant_rule_finds_shape(node->op) && !reads_any(check->varying, node);
 }
 
 /* The condition is known once shapes and inputs are, and the `if` is gone then. */
@@ -176,6 +205,8 @@ check_node(Check *check, const KilnNode *node)
         return;
     }
     if (node->op == KILN_OP_if && is_decided_by_inputs(check, node))
+        return;
+    if (is_folded(check, node))
         return;
     const char *name = *info->onnx ? info->onnx : info->name;
     g_autofree char *reason = NULL;
@@ -247,11 +278,16 @@ kiln_model_check(const KilnModel *model, const char *target, KilnUnsupported **o
     const KilnTarget *found_target = kiln_target_by_name(target ? target : "cpu", error);
     if (!found_target)
         return FALSE;
-    Check check = { found_target, model->module->opset,
-                    g_array_new(FALSE, FALSE, sizeof(KilnUnsupported)), kiln_arena_new(),
+    Check check = { found_target,
+                    model->module->opset,
+                    g_array_new(FALSE, FALSE, sizeof(KilnUnsupported)),
+                    kiln_arena_new(),
+                    g_hash_table_new(NULL, NULL),
                     g_hash_table_new(NULL, NULL) };
     for (guint i = 0; i < model->module->functions->len; i++)
         find_undecided(check.undecided, g_ptr_array_index(model->module->functions, i));
+    for (guint i = 0; i < model->module->functions->len; i++)
+        find_varying(&check, g_ptr_array_index(model->module->functions, i));
     for (guint i = 0; model->ir && i < model->ir->functions->len; i++)
         check_instructions(&check, g_ptr_array_index(model->ir->functions, i));
     for (guint i = 0; !model->ir && i < model->module->functions->len; i++)
@@ -261,5 +297,6 @@ kiln_model_check(const KilnModel *model, const char *target, KilnUnsupported **o
     g_array_unref(check.found);
     kiln_arena_free(check.texts);
     g_hash_table_unref(check.undecided);
+    g_hash_table_unref(check.varying);
     return TRUE;
 }

@@ -40,6 +40,25 @@ class Check(CliTest):
         self.assertTrue(all(entry["reason"] for entry in unsupported))
         self.assertEqual(self.json("check", MODEL, "--json")["unsupported"], [])
 
+    def test_what_folding_computes_is_supported(self):
+        """NonZero of a constant, or of what shapes decide, is folded; of an input it is not supported. As in a run."""
+        for source, data in (("%m = const @m : i64[2,2]", False), ("%m = shape(%x) : i64[2]", False),
+                             ("%m = cast(%x) {to=i64}", True)):
+            path = self.write("m.kiln", f"""graph @f(%x: f32[2,2]) {{
+  {source}
+  %n = non_zero(%m)
+  %c = cast(%n) {{to=f32}}
+  %s = reduce_sum(%c)
+  %y = add(%x, %s) : f32[2,2]
+  return %y
+}}
+constants {{ @m = [0, 1, 2, 0] : i64[2,2] }}
+""")
+            status = UNSUPPORTED if data else OK
+            text = self.kiln("check", path, status=status)
+            self.assertIn(f"{int(data)} not supported", text)
+            self.assertEqual(self.start("run", path, "--random", "1").returncode, status)
+
     def test_a_line_stays_a_line(self):
         """Names come from the model: control characters must reach neither scripts nor terminals."""
         path = self.write("odd.onnx", onnx.model([onnx.node("A\nB\x1b[31m", ["x"], ["y"], "n\to\n")],
