@@ -19,6 +19,12 @@
 #include <omp.h>
 #include <pthread.h>
 
+#ifdef KILN_TEAM_OPENMP
+#define OWN_TEAM false
+#else
+#define OWN_TEAM true
+#endif
+
 typedef void (*ParallelFn)(void *data);
 
 /* Of the calling thread. */
@@ -131,7 +137,6 @@ in_parallel(void)
 static bool replaced;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-#ifndef KILN_TEAM_OPENMP
 /* All of them, or none: what one says must agree with what the others do. */
 static void
 replace(void)
@@ -144,15 +149,9 @@ replace(void)
         { "omp_get_thread_num", (KilnEntryFn)thread_num, (KilnEntryFn *)&library.thread_num },
         { "omp_in_parallel", (KilnEntryFn)in_parallel, (KilnEntryFn *)&library.in_parallel },
     };
-    replaced = kiln_entries_replace((KilnEntryFn)dnnl_version, entries, G_N_ELEMENTS(entries));
+    replaced =
+        OWN_TEAM && kiln_entries_replace((KilnEntryFn)dnnl_version, entries, G_N_ELEMENTS(entries));
 }
-#else
-static void
-replace(void)
-{
-    (void)parallel;
-}
-#endif
 
 bool
 kiln_onednn_uses_team(void)
