@@ -53,8 +53,8 @@ kiln_team_tasks(int64_t n, int members, KilnTeamTask task, const void *data)
 
 /* --- many --- */
 
-/* The round in the upper half, tasks of the share that are claimed in the lower: a member that is
- * late claims nothing of a round that it does not know. */
+/* The round in the upper half, tasks of the share that are claimed in the lower. Of a round before
+ * the present one all are done: whoever claims first in a round begins it. */
 typedef struct {
     alignas(64) _Atomic uint64_t claimed;
 } RoundShare;
@@ -67,63 +67,63 @@ typedef struct {
     KilnWord round;
 } Rounds;
 
-static void
-begin_round(Rounds *all, unsigned round)
-{
-    atomic_store_explicit(&all->done, 0, memory_order_relaxed);
-    for (int i = 0; i < all->n_shares; i++)
-        atomic_store_explicit(&all->shares[i].claimed, (uint64_t)round << 32, memory_order_release);
-    kiln_word_set(&all->round, round);
-}
-
 /* Half of what is left of a share of @n tasks, in @out_begin … @out_end - 1; false where nothing is
- * left. */
+ * left, or the round is over. */
 static bool
 claim(RoundShare *share, unsigned round, int64_t n, int64_t *out_begin, int64_t *out_end)
 {
-    uint64_t claimed = atomic_load_explicit(&share->claimed, memory_order_relaxed);
-    while (claimed >> 32 == round && (int64_t)(uint32_t)claimed < n) {
-        *out_begin = (int64_t)(uint32_t)claimed;
+    uint64_t found = atomic_load_explicit(&share->claimed, memory_order_relaxed), claimed;
+    do {
+        *out_begin = found >> 32 == round ? (int64_t)(uint32_t)found : 0;
+        if (found >> 32 > round || *out_begin >= n)
+            return false;
         *out_end = *out_begin + (n - *out_begin + 1) / 2;
-        if (atomic_compare_exchange_weak_explicit(&share->claimed, &claimed,
-                                                  claimed + (uint64_t)(*out_end - *out_begin),
-                                                  memory_order_relaxed, memory_order_relaxed))
-            return true;
-    }
-    return false;
+        claimed = ((uint64_t)round << 32) + (uint64_t)*out_end;
+    } while (!atomic_compare_exchange_weak_explicit(&share->claimed, &found, claimed,
+                                                    memory_order_relaxed, memory_order_relaxed));
+    return true;
 }
 
-/* Tasks that this member did. */
+/* Tasks of share @s that this member did. */
 static int64_t
-do_round(Rounds *all, unsigned round, int64_t n, int member)
+do_share(Rounds *all, unsigned round, int64_t n, int s, int member)
 {
     const KilnTeamRounds *rounds = all->rounds;
     bool backwards = rounds->backwards(rounds->data, round);
+    int64_t first = n * s / all->n_shares, last = n * (s + 1) / all->n_shares - 1;
     int64_t done = 0, i, end;
-    for (int turn = 0; turn < all->n_shares; turn++) {
-        int s = (member + turn) % all->n_shares;
-        int64_t first = n * s / all->n_shares, last = n * (s + 1) / all->n_shares - 1;
-        while (claim(&all->shares[s], round, last + 1 - first, &i, &end)) {
-            for (done += end - i; i < end; i++)
-                rounds->run(rounds->data, round, backwards ? last - i : first + i, member);
-        }
+    while (claim(&all->shares[s], round, last + 1 - first, &i, &end)) {
+        for (done += end - i; i < end; i++)
+            rounds->run(rounds->data, round, backwards ? last - i : first + i, member);
     }
     return done;
 }
 
-/* Whoever does the last task of a round begins the next. The others wait for those that hold a
- * task, and for nobody else. */
+/* True where they were the last of the round: then this member begins the next. */
+static bool
+count_done(Rounds *all, unsigned round, int64_t n, int64_t done)
+{
+    if (done == 0 || atomic_fetch_add_explicit(&all->done, done, memory_order_acq_rel) + done < n)
+        return false;
+    atomic_store_explicit(&all->done, 0, memory_order_relaxed);
+    kiln_word_set(&all->round, round + 1);
+    return true;
+}
+
+/* A member looks at the shares of others only if its own was not the last. Then it waits for those
+ * that hold a task, and for nobody else. */
 static void
 do_rounds(void *data, int member)
 {
     Rounds *all = data;
     for (unsigned round = kiln_word_get(&all->round); round < all->rounds->n;) {
         int64_t n = all->rounds->tasks(all->rounds->data, round);
-        int64_t done = do_round(all, round, n, member);
-        if (done > 0 &&
-            atomic_fetch_add_explicit(&all->done, done, memory_order_acq_rel) + done == n)
-            begin_round(all, round + 1);
-        round = kiln_word_await(&all->round, round);
+        bool over = false;
+        for (int i = 0; !over && i < all->n_shares; i++) {
+            int share = (member + i) % all->n_shares;
+            over = count_done(all, round, n, do_share(all, round, n, share, member));
+        }
+        round = over ? round + 1 : kiln_word_await(&all->round, round);
     }
 }
 
