@@ -213,14 +213,6 @@ typedef struct {
                       input is not bound then. NULL: it comes with the first run. RUN: not read */
 } KilnConstantInput;
 
-/* --- threads --- */
-
-/** A pool of threads of the caller's: calls @task(@task_data, i) once for each i of 0 … @n - 1, on
- * any threads and in any order, and returns when all calls have returned. Calls of different runs
- * may come at the same time. Results have the same bits as without one. */
-typedef void (*KilnParallelTask)(void *task_data, int i);
-typedef void (*KilnParallelFor)(void *pool, int n, KilnParallelTask task, void *task_data);
-
 /* --- programs --- */
 
 /** The concrete shape of an input whose model leaves dims open. */
@@ -265,8 +257,7 @@ typedef struct {
     gboolean no_offload;      /* Kiln's own kernels only, whatever vendor library there is, and one
                                  algorithm per operator: the same bits whether an operand is a literal
                                  of the model, a constant input or any other */
-    KilnParallelFor parallel_for; /* NULL: threads of Kiln's own, one pool for the process. As
-                                     long as the program lives */
+    KilnParallelFor parallel_for; /* NULL: the process's one pool. As long as the program lives */
     void *pool;                   /* its first argument */
 } KilnCompileOptions;
 #define KILN_COMPILE_OPTIONS_INIT KILN_OPTIONS_INIT(KilnCompileOptions)
