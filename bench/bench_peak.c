@@ -4,6 +4,7 @@
 #include "bench/bench_peak.h"
 
 #include "bench/bench_stats.h"
+#include "ir/team.h"
 
 #include <stdlib.h>
 
@@ -145,6 +146,23 @@ read_avx2(const float *x, int64_t n)
 }
 #endif
 
+typedef struct {
+    float (*read_all)(const float *, int64_t);
+    const float *x;
+    int64_t n, turns;
+} Part;
+
+static void
+read_part(const void *data, int64_t task, int member)
+{
+    (void)member;
+    const Part *part = data;
+    volatile float sum = 0;
+    for (int64_t turn = 0; turn < part->turns; turn++)
+        sum = part->read_all(part->x + task * part->n, part->n);
+    (void)sum;
+}
+
 double
 bench_bandwidth(int64_t bytes, int threads)
 {
@@ -165,13 +183,7 @@ bench_bandwidth(int64_t bytes, int threads)
         x[i] = 1;
     for (int run = 0; x && run < RUNS; run++) {
         double start = bench_now();
-#pragma omp parallel for num_threads(threads) schedule(static, 1)
-        for (int thread = 0; thread < threads; thread++) {
-            volatile float sum = 0;
-            for (int64_t turn = 0; turn < turns; turn++)
-                sum = read_all(x + thread * n, n);
-            (void)sum;
-        }
+        kiln_team_tasks(threads, threads, read_part, &(Part){ read_all, x, n, turns });
         double read = (double)(n * threads * turns) * sizeof *x;
         double rate = read / (bench_now() - start) * 1e-9;
         best = rate > best ? rate : best;

@@ -2,9 +2,9 @@
 /* kiln-bench-model: latency, compile time, memory and efficiency of whole models.
  *
  * Each measurement runs in a process of its own: peak memory is then that of one model, and no
- * measurement warms another's caches or thread pool. The parent never starts OpenMP, so that
- * forking is safe. */
+ * measurement warms another's caches or thread pool. */
 #include "bench/bench_json.h"
+#include "bench/bench_load.h"
 #include "bench/bench_peak.h"
 #include "bench/bench_stats.h"
 #include "runtime/internal.h"
@@ -21,6 +21,8 @@ typedef struct {
     int threads;
     double min_time;
     gboolean no_verify, no_offload, layers;
+    int load, rounds; /* busy processes beside; how often both teams are measured then */
+    gboolean load_pin;
     double peak; /* GFLOP/s of one thread */
     char *backend, *json, *inputs, *prefer;
     char **pipelines, **models;
@@ -39,7 +41,9 @@ typedef struct {
 enum {
     LAYER_RUNS = 25,
     MIN_RUNS = 5,
-    MAX_RUNS = 100000,
+    MAX_RUNS = 2000000,
+    LOAD_ROUNDS = 5,
+    MAX_LOAD = 256,
     MEMORY_BYTES = 256 << 20, /* more than any cache holds */
 };
 
@@ -351,15 +355,105 @@ measure_all(Options *options)
     return bench_json_write(options->json, context, benchmarks) ? failed : 1;
 }
 
+/* --- beside other processes --- */
+
+typedef struct {
+    double mean, p99, rate; /* seconds, seconds, runs a second */
+} Loaded;
+
+static double
+median_of(double *values, int n)
+{
+    return bench_stats(values, (unsigned)n).median;
+}
+
+/* Medians over the rounds of one thread and of the team, which take turns. */
+static bool
+measure_loaded(const Options *options, const char *path, const char *name, Loaded out[2])
+{
+    double *values[2][3];
+    for (int i = 0; i < 6; i++)
+        values[i / 3][i % 3] = g_new0(double, options->rounds);
+    bool good = true;
+    for (int i = 0; good && i < 2 * options->rounds; i++) {
+        Options one = *options;
+        one.threads = i % 2 ? options->threads : 1;
+        BenchLoad *load = bench_load_start(options->load, options->load_pin);
+        Result result = { 0 };
+        good = load && measure_apart(&one, path,
+                                     options->pipelines ? *options->pipelines : "default", &result);
+        bench_load_stop(load);
+        if (!good)
+            fprintf(stderr, "%s: %s\n", name, load ? result.error : "no process could be started");
+        values[i % 2][0][i / 2] = result.run.mean;
+        values[i % 2][1][i / 2] = result.run.p99;
+        values[i % 2][2][i / 2] = good ? 1 / result.run.mean : 0;
+    }
+    for (int i = 0; good && i < 2; i++)
+        out[i] = (Loaded){ median_of(values[i][0], options->rounds),
+                           median_of(values[i][1], options->rounds),
+                           median_of(values[i][2], options->rounds) };
+    for (int i = 0; i < 6; i++)
+        g_free(values[i / 3][i % 3]);
+    return good;
+}
+
+static int
+measure_all_loaded(const Options *options)
+{
+    JsonArray *benchmarks = json_array_new();
+    int failed = 0;
+    printf("%s; %d busy processes%s, %d rounds of %g s\n", kiln_build_info(), options->load,
+           options->load_pin ? " on one processor" : "", options->rounds, options->min_time);
+    printf("%-30s %20s %20s %20s\n%-30s", "", "mean ms", "p99 ms", "runs/s", "model");
+    for (int i = 0; i < 3; i++)
+        printf(" %6s %6s %6s", "1", "team", "ratio");
+    printf("\n");
+    for (char **model = options->models; *model; model++) {
+        g_autofree char *name = short_name(*model);
+        Loaded found[2];
+        if (!measure_loaded(options, *model, name, found)) {
+            failed = 1;
+            continue;
+        }
+        const double figures[3][2] = { { found[0].mean * 1e3, found[1].mean * 1e3 },
+                                       { found[0].p99 * 1e3, found[1].p99 * 1e3 },
+                                       { found[0].rate, found[1].rate } };
+        printf("%-30s", name);
+        for (int i = 0; i < 3; i++)
+            printf(i == 2 ? " %6.0f %6.0f %6.2f" : " %6.3f %6.3f %6.2f", figures[i][0],
+                   figures[i][1], figures[i][1] / figures[i][0]);
+        printf("\n");
+        fflush(stdout);
+        for (int i = 0; i < 2; i++) {
+            JsonObject *entry = bench_json_entry(name, i ? options->threads : 1, options->rounds,
+                                                 found[i].mean * 1e3, found[i].mean * 1e3);
+            json_object_set_double_member(entry, "p99_ms", found[i].p99 * 1e3);
+            json_object_set_double_member(entry, "runs_per_second", found[i].rate);
+            json_array_add_object_element(benchmarks, entry);
+        }
+    }
+    JsonObject *context = bench_json_context("kiln-bench-model");
+    json_object_set_int_member(context, "load", options->load);
+    json_object_set_boolean_member(context, "load_pinned", options->load_pin);
+    return bench_json_write(options->json, context, benchmarks) ? failed : 1;
+}
+
 int
 main(int argc, char **argv)
 {
-    Options options = { .min_time = 1 };
+    Options options = { .min_time = 0, .rounds = LOAD_ROUNDS };
     const GOptionEntry entries[] = {
         { "threads", 0, 0, G_OPTION_ARG_INT, &options.threads,
           "Threads (default: one per processor)", "N" },
         { "min-time", 0, 0, G_OPTION_ARG_DOUBLE, &options.min_time,
-          "Measure for at least S seconds (default 1)", "S" },
+          "Measure for at least S seconds (default 1; 5 with --load)", "S" },
+        { "load", 0, 0, G_OPTION_ARG_INT, &options.load,
+          "Keep N processes busy beside the runs, and compare with one thread", "N" },
+        { "load-pin", 0, 0, G_OPTION_ARG_NONE, &options.load_pin, "All of them on one processor",
+          NULL },
+        { "rounds", 0, 0, G_OPTION_ARG_INT, &options.rounds,
+          "With --load: measure this often and take medians (default 5)", "N" },
         { "pipeline", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options.pipelines,
           "Measure under this pipeline; may be repeated", "F" },
         { "inputs", 0, 0, G_OPTION_ARG_FILENAME, &options.inputs,
@@ -392,6 +486,12 @@ main(int argc, char **argv)
     else if (options.threads < 0 || options.threads > 1024)
         fprintf(stderr, "kiln-bench-model: --threads: expected 1 to 1024, found %d\n",
                 options.threads);
+    else if (options.load < 0 || options.load > MAX_LOAD)
+        fprintf(stderr, "kiln-bench-model: --load: expected 1 to %d, found %d\n", MAX_LOAD,
+                options.load);
+    else if (options.rounds < 1 || options.rounds > 1000)
+        fprintf(stderr, "kiln-bench-model: --rounds: expected 1 to 1000, found %d\n",
+                options.rounds);
     else if (options.prefer && strcmp(options.prefer, "speed") != 0 &&
              strcmp(options.prefer, "memory") != 0)
         fprintf(stderr, "kiln-bench-model: --prefer: expected speed or memory, found %s\n",
@@ -400,7 +500,8 @@ main(int argc, char **argv)
         fprintf(stderr, "kiln-bench-model: --layers: expected --json of a file, found -\n");
     else {
         options.threads = options.threads ? options.threads : kiln_processor_count();
-        status = measure_all(&options);
+        options.min_time = options.min_time > 0 ? options.min_time : options.load ? 5 : 1;
+        status = options.load ? measure_all_loaded(&options) : measure_all(&options);
     }
     g_free(options.backend);
     g_free(options.json);

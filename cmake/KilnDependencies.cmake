@@ -33,6 +33,13 @@ if(NOT OpenMP_C_FOUND)
     "OpenMP for ${CMAKE_C_COMPILER_ID}: GCC has it built in; for clang apt install libomp-dev")
 endif()
 
+# Whose threads run kernels.
+set(KILN_POOL kiln CACHE STRING "kiln: a pool of Kiln's own; openmp: the compiler's OpenMP")
+set_property(CACHE KILN_POOL PROPERTY STRINGS kiln openmp)
+if(NOT KILN_POOL MATCHES "^(kiln|openmp)$")
+  message(FATAL_ERROR "KILN_POOL: expected kiln or openmp, found \"${KILN_POOL}\"")
+endif()
+
 # The vendor library is optional: where it is not found, or not wanted, own kernels do all.
 option(KILN_ONEDNN "Offload to oneDNN where it is found" ON)
 if(KILN_ONEDNN)

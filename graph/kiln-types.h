@@ -120,6 +120,12 @@ typedef struct {
 /** The value of that property, of the last where several have the key; NULL: there is none. */
 KILN_API const char *kiln_metadata_property(const KilnMetadata *metadata, const char *key);
 
+/** A pool of threads of the caller's: calls @task(@task_data, i) once for each i of 0 … @n - 1, on
+ * any threads and in any order, and returns when all calls have returned. Calls of different runs
+ * may come at the same time. Results have the same bits as without one. */
+typedef void (*KilnParallelTask)(void *task_data, int i);
+typedef void (*KilnParallelFor)(void *pool, int n, KilnParallelTask task, void *task_data);
+
 G_END_DECLS
 
 #endif

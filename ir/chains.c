@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ir/chains.h"
 
-#include <omp.h>
-#include <stdbool.h>
+#include "ir/team.h"
 
 enum {
     WORTH_ITEMS = 256,     /* a team starts in less time than as many small kernels take, */
@@ -90,6 +89,19 @@ find_shared(const KilnChains *chains, const int64_t *bytes, int64_t budget, int 
     return threads > 1 && n >= (uint32_t)threads && worth ? n : 0;
 }
 
+typedef struct {
+    const uint32_t *chains;
+    KilnChainFn run;
+    void *data;
+} Shared;
+
+static void
+run_shared(const void *data, int64_t task, int member)
+{
+    const Shared *shared = data;
+    shared->run(shared->data, shared->chains[task], member, 1);
+}
+
 void
 kiln_chains_run(const KilnChains *chains, const int64_t *bytes, int64_t budget, int threads,
                 KilnChainFn run, void *data)
@@ -103,7 +115,5 @@ kiln_chains_run(const KilnChains *chains, const int64_t *bytes, int64_t budget, 
         else
             run(data, c, 0, threads);
     }
-#pragma omp parallel for num_threads(threads) schedule(dynamic, 1) if (n > 0)
-    for (uint32_t i = 0; i < n; i++)
-        run(data, shared[i], omp_get_thread_num(), 1);
+    kiln_team_tasks(n, threads, run_shared, &(Shared){ shared, run, data });
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a target lacks for a model: all of it, before anything runs. */
 #include "runtime/internal.h"
+#include "runtime/scope.h"
 
 #include "passes/constant_rules.h"
 #include "passes/constness.h"
@@ -273,6 +274,7 @@ gboolean
 kiln_model_check(const KilnModel *model, const char *target, KilnUnsupported **out, unsigned *out_n,
                  GError **error)
 {
+    g_auto(KilnRunScope) scope = kiln_run_scope_enter(NULL, NULL);
     *out = NULL;
     *out_n = 0;
     const KilnTarget *found_target = kiln_target_by_name(target ? target : "cpu", error);

@@ -201,6 +201,8 @@ struct KilnProgram {
     KilnPipeline *pipeline;
     const KilnTarget *target;
     int threads;
+    KilnParallelFor parallel_for; /* NULL: the process's own threads */
+    void *pool;
     int64_t memory_limit;
     KilnConstantCache *cache;
     char *cache_dir;          /* where folded constants are kept on disk; NULL: nowhere */

@@ -42,8 +42,11 @@
  * - Models are mapped from their files: a file that is cut short while its model lives ends the
  *   process, as with any map. Replacing it (writing another and renaming it) is harmless.
  * - Results are bit-identical for any number of threads, per program and instruction set.
- * - OpenMP keeps a pool of threads per calling thread; do not use Kiln in a child of fork() whose
- *   parent ran it. */
+ * - Runs share one pool of threads, which is made when it is first needed: no more than one thread
+ *   for each processor. Where a thread cannot be made, runs have fewer. A child of fork() makes a
+ *   pool of its own; no run may be under way on another thread when a process forks.
+ * - The rounding mode of the caller, its handling of denormal numbers and its traps change no
+ *   result, and are as they were when a function returns. */
 #ifndef KILN_H
 #define KILN_H
 
@@ -231,7 +234,9 @@ typedef struct {
     size_t size;             /* sizeof(KilnCompileOptions): set by KILN_COMPILE_OPTIONS_INIT */
     KilnPipeline *pipeline;  /* NULL: "default" */
     const char *target;      /* NULL: "cpu" */
-    int threads;             /* 0: one per processor that this process may use */
+    int threads;             /* 0: one per processor that this process may use: those of its
+                                affinity, within the quota of its control group, and no more than
+                                OMP_NUM_THREADS. Other numbers bound the threads of a run */
     const KilnShape *shapes; /* of inputs that the model leaves open; others must agree with it */
     unsigned n_shapes;
     int64_t memory_limit; /* bytes of arena; 0: none. KILN_ERROR_LIMIT where the plan needs more */
@@ -252,6 +257,8 @@ typedef struct {
     gboolean no_offload;      /* Kiln's own kernels only, whatever vendor library there is, and one
                                  algorithm per operator: the same bits whether an operand is a literal
                                  of the model, a constant input or any other */
+    KilnParallelFor parallel_for; /* NULL: the process's one pool. As long as the program lives */
+    void *pool;                   /* its first argument */
 } KilnCompileOptions;
 #define KILN_COMPILE_OPTIONS_INIT KILN_OPTIONS_INIT(KilnCompileOptions)
 
@@ -339,6 +346,8 @@ typedef struct {
                          depends on it */
     const volatile int *cancel; /* of a run, between two instructions: KILN_ERROR_CANCELLED once it
                                    is not 0, which any thread may make it: g_atomic_int_set() */
+    KilnParallelFor parallel_for; /* NULL: as compiled */
+    void *pool;
 } KilnSessionOptions;
 #define KILN_SESSION_OPTIONS_INIT KILN_OPTIONS_INIT(KilnSessionOptions)
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pipelines as users hold them: shipped ones by name, files, inline text, or built in C. */
 #include "runtime/internal.h"
+#include "runtime/scope.h"
 
 #include "graph/grow/reserve.h"
 #include "passes/suggest.h"
@@ -53,6 +54,7 @@ read_source(const KilnPipelineSource *source, GError **error)
 KilnPipeline *
 kiln_pipeline_open(const KilnPipelineSource *source, GError **error)
 {
+    g_auto(KilnRunScope) scope = kiln_run_scope_enter(NULL, NULL);
     /* With a hold on the reserve; once the pipeline is there, it allocates no more. */
     if (!kiln_reserve_hold(error))
         return NULL;
@@ -105,6 +107,7 @@ kiln_pipeline_register_passes(KilnPipeline *pipeline, const KilnPassPlugin *tabl
 gboolean
 kiln_pipeline_add(KilnPipeline *pipeline, const char *pass, GError **error)
 {
+    g_auto(KilnRunScope) scope = kiln_run_scope_enter(NULL, NULL);
     if (!check_unused(pipeline, error))
         return FALSE;
     KilnPassPipeline *passes = pipeline->passes;

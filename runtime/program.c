@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Programs: a model under a pipeline, as one or several specialisations. */
 #include "runtime/internal.h"
+#include "runtime/scope.h"
 
 #include "graph/grow/reserve.h"
 #include "graph/map_file.h"
@@ -63,6 +64,8 @@ read_options(KilnProgram *program, const KilnCompileOptions *options, GError **e
     atomic_store(&program->pipeline->used, true);
     program->threads = options->threads ? options->threads : kiln_processor_count();
     program->memory_limit = options->memory_limit;
+    program->parallel_for = options->parallel_for;
+    program->pool = options->pool;
     program->cache =
         kiln_constant_cache_ref(options->cache ? options->cache : program->model->cache);
     program->cache_dir = g_strdup(options->cache_dir);
@@ -275,6 +278,7 @@ kiln_program_compile(KilnModel *model, const KilnCompileOptions *given, GError *
     g_autoptr(KilnProgram) program = kiln_program_new(model);
     if (!read_options(program, &options, error))
         return NULL;
+    g_auto(KilnRunScope) scope = kiln_run_scope_enter(program->parallel_for, program->pool);
     for (const char *const *note = kiln_model_notes(model); program->log && *note; note++)
         program->log(*note, program->data);
     kiln_info_list_copy(&program->inputs, &model->inputs);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writing a program to disk. */
-#include "runtime/deferred.h"
 #include "runtime/internal.h"
+#include "runtime/deferred.h"
 #include "runtime/program_file.h"
+#include "runtime/scope.h"
 
 #include "graph/text/text.h"
 #include "runtime/file.h"
@@ -260,6 +261,7 @@ write_file(const Writer *writer, const char *path, const KilnProgramHeader *head
 gboolean
 kiln_program_save(KilnProgram *program, const char *path, GError **error)
 {
+    g_auto(KilnRunScope) scope = kiln_run_scope_enter(NULL, NULL);
     if (program->open)
         return kiln_throw(error, KILN_ERROR_USAGE,
                           "%s: its shapes, or values that shapes depend on, come with the inputs: "

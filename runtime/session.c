@@ -3,6 +3,7 @@
 #include "runtime/internal.h"
 #include "runtime/overlap.h"
 #include "runtime/poison.h"
+#include "runtime/scope.h"
 
 #include "graph/alloc.h"
 
@@ -21,6 +22,8 @@ struct KilnSession {
     KilnProgram *program;
     KilnSpecialisation *made; /* NULL before the first run of an open program */
     int threads;
+    KilnParallelFor parallel_for; /* NULL: the process's own threads */
+    void *pool;
     bool profile;
     bool poisons;
     bool ran;                   /* the last run succeeded */
@@ -303,6 +306,7 @@ copy_options(const KilnProgram *program, const KilnSessionOptions *options,
 KilnSession *
 kiln_session_new(KilnProgram *program, const KilnSessionOptions *given, GError **error)
 {
+    g_auto(KilnRunScope) scope = kiln_run_scope_enter(NULL, NULL);
     const KilnSessionOptions defaults = KILN_SESSION_OPTIONS_INIT;
     KilnSessionOptions options;
     if (!copy_options(program, given ? given : &defaults, &options, error))
@@ -310,6 +314,8 @@ kiln_session_new(KilnProgram *program, const KilnSessionOptions *given, GError *
     g_autoptr(KilnSession) session = g_new0(KilnSession, 1);
     session->program = kiln_program_ref(program);
     session->threads = options.threads ? options.threads : program->threads;
+    session->parallel_for = options.parallel_for ? options.parallel_for : program->parallel_for;
+    session->pool = options.parallel_for ? options.pool : program->pool;
     session->profile = options.profile;
     session->poisons = options.poison;
     session->cancel = options.cancel;
@@ -737,6 +743,7 @@ must_specialise(const KilnSession *session)
 gboolean
 kiln_session_run(KilnSession *session, GError **error)
 {
+    g_auto(KilnRunScope) scope = kiln_run_scope_enter(session->parallel_for, session->pool);
     session->ran = false;
     for (unsigned i = 0; i < session->program->inputs.n; i++) {
         if (!session->data[i])

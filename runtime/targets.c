@@ -7,11 +7,11 @@
 #include "backends/onednn/onednn.h"
 #endif
 #include "backends/ref/ref.h"
+#include "ir/team.h"
 
 #include <pthread.h>
-#include <sched.h>
+#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* The cpu target falls back on ref for what it has no kernel of its own for, and offloads to the
  * vendor library where Kiln is built with one: backends do not know each other. */
@@ -66,10 +66,7 @@ kiln_target_by_name(const char *name, GError **error)
 int
 kiln_processor_count(void)
 {
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0)
-        return MAX(CPU_COUNT(&set), 1);
-    return (int)MAX(sysconf(_SC_NPROCESSORS_ONLN), 1);
+    return kiln_default_threads(getenv("OMP_NUM_THREADS"));
 }
 
 const char *

@@ -20,7 +20,6 @@
  */
 #include "backends/cpu/conv_winograd.h"
 
-#include "backends/cpu/barrier.h"
 #include "backends/cpu/cost.h"
 #include "backends/cpu/extents.h"
 #include "backends/cpu/gemm_core.h"
@@ -598,14 +597,13 @@ share_images(const Plan *p, const KilnCpuConvArgs *args)
 
 /* The only round of a part of an image. */
 typedef struct {
-    alignas(KILN_CPU_LINE) atomic_bool transformed; /* V is there, and @round says of what */
+    KilnWord transformed; /* 1: V is there, and @round says of what */
     Round round;
 } Part;
 
 typedef struct {
     Run run;
     Part *parts; /* of all images */
-    int spins;
 } Parts;
 
 /* Of each part first its V, in the scratch of the thread that has the part's number, then its
@@ -618,7 +616,7 @@ part_task(const void *data, int64_t task, int thread)
     int64_t number = task / (1 + p->groups), step = task % (1 + p->groups);
     Part *part = &parts->parts[number];
     if (step > 0) {
-        kiln_cpu_await(&part->transformed, parts->spins);
+        kiln_word_await(&part->transformed, 0);
         Round share = share_of(&part->round, thread);
         compute_group(&share, step - 1);
         return;
@@ -627,7 +625,7 @@ part_task(const void *data, int64_t task, int thread)
     part->round.image = number / p->parts;
     Round share = share_of(&part->round, thread);
     transform_channels(&share, 0, p->conv->ic);
-    atomic_store_explicit(&part->transformed, true, memory_order_release);
+    kiln_word_set(&part->transformed, 1);
 }
 
 void
@@ -638,11 +636,11 @@ kiln_winograd_run(const KilnCpuConv *c, const KilnCpuConvArgs *args)
     int64_t parts = c->batch * p.parts;
     if (p.shared) {
         share_images(&p, args);
-    } else if (p.rounds == 1 && parts == args->threads && parts > 1 && parts <= KILN_CPU_SHARES) {
-        Part list[KILN_CPU_SHARES];
+    } else if (p.rounds == 1 && parts == args->threads && parts > 1 && parts <= KILN_TEAM_SHARES) {
+        Part list[KILN_TEAM_SHARES];
         for (int64_t i = 0; i < parts; i++)
-            atomic_init(&list[i].transformed, false);
-        Parts all = { run, list, kiln_cpu_spins(args->threads) };
+            list[i].transformed = (KilnWord){ 0 };
+        Parts all = { run, list };
         kiln_cpu_parallel(parts * (1 + p.groups), args->threads, part_task, &all);
     } else {
         kiln_cpu_parallel(parts * p.rounds, args->threads, round_task, &run);

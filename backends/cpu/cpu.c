@@ -58,7 +58,7 @@ static const KilnKernel kernels[] = {
 
 static KilnTarget target = {
     .name = "cpu",
-    .summary = "vectorised kernels on OpenMP threads",
+    .summary = "vectorised kernels on the threads of the process",
     .kernels = kernels,
     .n_kernels = G_N_ELEMENTS(kernels),
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cpu backend: OpenMP kernels, vectorised, chosen by the instruction set of the machine. */
+/* The cpu backend: vectorised kernels on a team of threads, chosen by the instruction set of the
+ * machine. */
 #ifndef KILN_BACKENDS_CPU_CPU_H
 #define KILN_BACKENDS_CPU_CPU_H
 

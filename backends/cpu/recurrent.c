@@ -4,7 +4,6 @@
  * projects some steps again. */
 #include "backends/cpu/recurrent.h"
 
-#include "backends/cpu/barrier.h"
 #include "backends/cpu/extents.h"
 #include "backends/cpu/parallel.h"
 
@@ -222,7 +221,6 @@ typedef struct {
     int64_t begin, end;
     int64_t projected; /* time of the first row of what is projected */
     float *c;
-    KilnCpuBarrier *barrier;
 } Block;
 
 static int64_t
@@ -274,24 +272,53 @@ run_panel(const Block *block, const KilnCpuRecurrentStage *stage, int64_t i, int
     stage->code.run(&cell);
 }
 
-/* Every other step goes through the panels from the last to the first: of weights that do not all
-   fit in a cache, those that were used last are then used first. */
-static void
-walk_steps(const void *data, int member, int members)
+/* --- the steps of a block: a round of the team for each stage --- */
+
+static const KilnCpuRecurrentStage *
+stage_of(const Block *block, unsigned round)
+{
+    return &block->net->stages[round % (unsigned)block->net->n_stages];
+}
+
+static int64_t
+step_of(const Block *block, unsigned round)
+{
+    return block->begin + round / (unsigned)block->net->n_stages;
+}
+
+static int64_t
+panels_of_round(const void *data, unsigned round)
 {
     const Block *block = data;
-    const KilnCpuRecurrent *net = block->net;
-    for (int64_t i = block->begin; i < block->end; i++) {
-        for (int s = 0; s < net->n_stages; s++) {
-            const KilnCpuRecurrentStage *stage = &net->stages[s];
-            KilnSlice mine = { member, members };
-            int64_t tasks = stage->panels * net->row_blocks;
-            int64_t first = kiln_slice_begin(mine, tasks), end = kiln_slice_end(mine, tasks);
-            for (int64_t j = first; j < end; j++)
-                run_panel(block, stage, i, i & 1 ? first + end - 1 - j : j);
-            kiln_cpu_barrier_wait(block->barrier, members);
-        }
-    }
+    return stage_of(block, round)->panels * block->net->row_blocks;
+}
+
+/* Every other step goes through the panels from the last to the first: of weights that do not all
+   fit in a cache, those that were used last are then used first. */
+static bool
+goes_backwards(const void *data, unsigned round)
+{
+    return step_of(data, round) & 1;
+}
+
+static void
+run_panel_of_round(const void *data, unsigned round, int64_t task, int member)
+{
+    (void)member;
+    const Block *block = data;
+    run_panel(block, stage_of(block, round), step_of(block, round), task);
+}
+
+static void
+run_steps(const Block *block, int threads)
+{
+    const KilnTeamRounds rounds = { .n = (unsigned)(block->end - block->begin) *
+                                         (unsigned)block->net->n_stages,
+                                    .tasks = panels_of_round,
+                                    .backwards = goes_backwards,
+                                    .run = run_panel_of_round,
+                                    .data = block };
+    kiln_team_rounds(&rounds, threads);
 }
 
 static void
@@ -300,12 +327,9 @@ run_direction(const KilnCpuRecurrent *net, int64_t direction, float *c)
     const float *x = operand(net, net->first_in);
     int64_t products = net->batch * net->gates * net->hidden * net->hidden;
     int threads = products < TEAM_PRODUCTS ? 1 : net->args->threads;
-    KilnCpuBarrier barrier = kiln_cpu_barrier(threads);
-    Block block = { .net = net,
-                    .direction = direction,
-                    .backwards = net->reverse || direction == 1,
-                    .c = c,
-                    .barrier = &barrier };
+    Block block = {
+        .net = net, .direction = direction, .backwards = net->reverse || direction == 1, .c = c
+    };
     for (int64_t first = 0; first < net->steps; first += net->block) {
         int64_t last = net->steps - net->block, low = first < last ? first : last;
         block.begin = first;
@@ -319,7 +343,7 @@ run_direction(const KilnCpuRecurrent *net, int64_t direction, float *c)
                                             .scratch = net->gemm_scratch,
                                             .threads = net->args->threads,
                                         });
-        kiln_cpu_team(threads, walk_steps, &block);
+        run_steps(&block, threads);
     }
     float *last_h = operand(net, 1);
     size_t state = (size_t)(net->batch * net->hidden);

@@ -2,7 +2,6 @@
 /* The library's engine, and which of its implementations Kiln takes. */
 #include "backends/onednn/region.h"
 
-#include <omp.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -133,13 +132,4 @@ kiln_onednn_reorder_pd(const dnnl_memory_desc_t *from, const dnnl_memory_desc_t 
     status = dnnl_reorder_primitive_desc_create(out, from, engine, to, engine, attr);
     dnnl_primitive_attr_destroy(attr);
     return status;
-}
-
-int
-kiln_onednn_set_threads(int threads)
-{
-    int before = omp_get_max_threads();
-    if (before != threads)
-        omp_set_num_threads(threads);
-    return before;
 }

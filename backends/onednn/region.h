@@ -377,7 +377,12 @@ const char *kiln_onednn_run(const KilnKernelArgs *args);
 const char *kiln_onednn_pack(const KilnInstr *instr, const void *const *data, void *packed,
                              KilnSlice slice);
 
-/** Sets the OpenMP threads of the calling thread; returns what they were. */
+/** Sets the threads that the library has on the calling thread; returns what they were: to be set
+ * again at the end. */
 int kiln_onednn_set_threads(int threads);
+/** True where the library's parallel parts run on Kiln's team (threads.c). */
+bool kiln_onednn_uses_team(void);
+/** True once a parallel part asked for a barrier, which a team does not have. */
+bool kiln_onednn_met_barrier(void);
 
 #endif

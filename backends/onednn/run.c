@@ -191,6 +191,8 @@ run(const Region *region, Context *context, const KilnKernelArgs *args, int thre
         message = run_steps(region, context, threads, true, &proved);
     if (message)
         return message;
+    if (kiln_onednn_met_barrier())
+        return "oneDNN asks for a barrier in a parallel part";
     return dnnl_stream_wait(context->stream) == dnnl_success ? NULL : "oneDNN failed";
 }
 
