@@ -213,6 +213,17 @@ class Models(CliTest):
         self.write("cut.onnx", whole[:1000])
         self.fails(FAILED, "cut.onnx: byte 28: field 7 claims 229230 bytes, only 968 are left", "run", "cut.onnx")
 
+    def test_what_training_mode_lacks(self):
+        """As docs/pipelines.md says."""
+        self.write("state.kiln", "graph @f(%x: f32[4,3], %w: f32[3,2] variable) {\n  %y = matmul(%x, %w)\n  return %y\n}\n")
+        self.fails(UNSUPPORTED, "argument w: state kept between runs is not supported",
+                   "run", "state.kiln", "--mode", "train", "--random", "1")
+        self.write("drop.kiln", "graph @f(%x: f32[64]) {\n  %r = const @r : f32[]\n  %t = const @t : bool[]\n"
+                   "  %a, %m = dropout(%x, %r, %t) : f32[64], bool[64]\n  return %a\n}\n"
+                   "constants {\n  @r = [0.5] : f32[]\n  @t = [true] : bool[]\n}\n")
+        self.fails(UNSUPPORTED, "a (dropout): expected inference, found training_mode with ratio 0.5",
+                   "run", "drop.kiln", "--mode", "train", "--random", "1")
+
     def test_garbage(self):
         self.write("noise.onnx", b"hello, this is no model")
         self.fails(FAILED, "noise.onnx: not an ONNX model: byte ", "run", "noise.onnx")
