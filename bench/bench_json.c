@@ -2,6 +2,7 @@
 /* Results in the schema of Google Benchmark. */
 #include "bench/bench_json.h"
 
+#include "runtime/file.h"
 #include "runtime/kiln.h"
 
 #include <stdio.h>
@@ -71,8 +72,8 @@ bench_json_write(const char *path, JsonObject *context, JsonArray *benchmarks)
         return TRUE;
     }
     g_autoptr(GError) error = NULL;
-    if (g_file_set_contents(path, text, -1, &error))
+    if (kiln_file_write(path, text, strlen(text), &error))
         return TRUE;
-    fprintf(stderr, "%s: cannot be written: %s\n", path, error->message);
+    fprintf(stderr, "%s\n", error->message);
     return FALSE;
 }

@@ -7,6 +7,7 @@
 #include "runtime/kiln.h"
 
 #include <glib/gstdio.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 const char *
@@ -31,12 +32,15 @@ static gboolean
 walk_text(const KilnModule *module, double *seconds, GBytes **out_text, GError **error)
 {
     GString *text = g_string_new(NULL);
-    KilnPrintOptions options = { 0 };
+    g_autofree char *directory = module->path ? g_path_get_dirname(module->path) : NULL;
+    char *real = directory ? realpath(directory, NULL) : NULL;
+    const KilnPrintOptions options = { .directory = real };
     double at = bench_cpu_now();
     gboolean ok = kiln_module_print(module, &options, text, error);
     seconds[BENCH_ROAD_PRINT] = lap(&at);
     g_autoptr(KilnModule) parsed =
-        ok ? kiln_module_parse(text->str, text->len, "printed", error) : NULL;
+        ok ? kiln_module_parse(text->str, text->len, module->path, error) : NULL;
+    free(real);
     seconds[BENCH_ROAD_PARSE] = lap(&at);
     *out_text = g_string_free_to_bytes(text);
     return parsed != NULL;

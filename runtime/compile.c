@@ -4,6 +4,7 @@
 #include "runtime/internal.h"
 
 #include "graph/outline.h"
+#include "ir/text/text.h"
 #include "ir/vendor.h"
 
 /* What went wrong in passes and lowering names the node: of which file? */
@@ -73,7 +74,9 @@ kiln_compile_ir_text(const KilnModel *model, const KilnPassPipeline *pipeline,
 {
     size_t length;
     const char *text = g_bytes_get_data(model->ir_text, &length);
-    g_autoptr(KilnIRModule) ir = kiln_ir_module_parse(text, length, model->name, error);
+    g_autoptr(KilnIRModule) ir = model->module->path
+                                     ? kiln_ir_module_parse(text, length, model->name, error)
+                                     : kiln_ir_module_parse_alone(text, length, model->name, error);
     if (!ir || !kiln_offload_resolve(ir, options->target, options->threads, error) ||
         !kiln_pipeline_run_ir(pipeline, ir, options, report, error))
         return NULL;

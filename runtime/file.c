@@ -137,6 +137,66 @@ kiln_file_map(const char *path, GError **error)
     return kiln_file_map_or_read(path, &mapped, error);
 }
 
+GBytes *
+kiln_file_map_regular(const char *path, bool *out_mapped)
+{
+    struct stat status;
+    /* A pipe that takes a link's place meanwhile does not block. */
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (file < 0)
+        return NULL;
+    bool regular = fstat(file, &status) == 0 && S_ISREG(status.st_mode);
+    GBytes *bytes = regular ? map_or_read(file, path, map_whole, out_mapped, NULL) : NULL;
+    close(file);
+    return bytes;
+}
+
+/* --- places --- */
+
+static bool
+is_below(const char *path, const char *folder)
+{
+    size_t length = strlen(folder);
+    return strncmp(path, folder, length) == 0 && (!path[length] || path[length] == '/');
+}
+
+/* True for what lies in a folder of the system's own names. /dev/shm is for everybody's files. */
+static bool
+is_in_system(const char *path)
+{
+    g_autofree char *folder = g_path_get_dirname(path);
+    char *real = realpath(folder, NULL);
+    bool system = real && ((is_below(real, "/dev") && !is_below(real, "/dev/shm")) ||
+                           is_below(real, "/proc"));
+    free(real);
+    return system;
+}
+
+/* Where the symbolic link @path leads to, where nothing is yet; else @path itself. *out_system: one
+ * of the links on the way is the system's, which may lead to what has no name. */
+static char *
+follow(const char *path, bool *out_system)
+{
+    char *at = g_strdup(path), *next;
+    *out_system = is_in_system(at);
+    for (unsigned i = 0; i < MAX_LINKS && (next = g_file_read_link(at, NULL)); i++) {
+        g_autofree char *link = next, *folder = g_path_get_dirname(at);
+        g_free(at);
+        at = g_path_is_absolute(link) ? g_strdup(link) : g_build_filename(folder, link, NULL);
+        *out_system |= is_in_system(at);
+    }
+    return at;
+}
+
+bool
+kiln_file_has_place(const char *path)
+{
+    struct stat status;
+    bool system;
+    g_autofree char *end = follow(path, &system);
+    return !system && (stat(path, &status) != 0 || S_ISREG(status.st_mode));
+}
+
 /* --- writing --- */
 
 /* One file on its way; without `file` it is written to straight. */
@@ -144,7 +204,7 @@ typedef struct {
     const char *path;
     const KilnFilePiece *pieces;
     unsigned n_pieces;
-    char *target;    /* with symbolic links followed */
+    char *target;    /* the path, or where a link leads to that leads to nothing yet */
     int file;        /* what becomes the target, open; -1: none */
     char *temporary; /* its name; NULL: none yet, or the target's by now */
 } Pending;
@@ -225,17 +285,15 @@ open_new(Pending *pending, bool nameless)
     return file >= 0 ? file : make_beside(pending, create);
 }
 
-/* Where the symbolic link @path leads to, where nothing is yet; else @path itself. */
-static char *
-follow(const char *path)
+/* What is opened and written to, as it is no file that another can take the place of. */
+static gboolean
+check_straight(const Pending *pending, const struct stat *old, GError **error)
 {
-    char *at = g_strdup(path), *next;
-    for (unsigned i = 0; i < MAX_LINKS && (next = g_file_read_link(at, NULL)); i++) {
-        g_autofree char *link = next, *folder = g_path_get_dirname(at);
-        g_free(at);
-        at = g_path_is_absolute(link) ? g_strdup(link) : g_build_filename(folder, link, NULL);
-    }
-    return at;
+    if (old ? access(pending->path, W_OK) == 0 : !is_in_system(pending->target))
+        return TRUE;
+    if (!old)
+        errno = EPERM;
+    return throw_io(pending->path, error);
 }
 
 /* Writes the file beside its place; with @nameless it has no name then. */
@@ -243,20 +301,21 @@ static gboolean
 stage(Pending *pending, bool nameless, GError **error)
 {
     const char *path = pending->path;
-    struct stat old;
+    struct stat old, link;
     bool exists = stat(path, &old) == 0;
     if (!exists && errno == ELOOP)
         return throw_io(path, error);
-    char *real = realpath(path, NULL);
-    pending->target = real ? g_strdup(real) : exists ? g_strdup(path) : follow(path);
-    free(real);
     if (exists && S_ISDIR(old.st_mode)) {
         errno = EISDIR;
         return throw_io(path, error);
     }
-    if (exists && !S_ISREG(old.st_mode))
-        return TRUE;
-    if (exists && access(pending->target, W_OK) != 0)
+    bool is_link = lstat(path, &link) == 0 && S_ISLNK(link.st_mode);
+    bool system;
+    g_autofree char *end = follow(path, &system);
+    pending->target = g_strdup(exists ? path : end);
+    if (is_link || (exists && !S_ISREG(old.st_mode)) || system)
+        return check_straight(pending, exists ? &old : NULL, error);
+    if (exists && access(path, W_OK) != 0)
         return throw_io(path, error);
     pending->file = open_new(pending, nameless);
     if (pending->file < 0)
@@ -290,7 +349,9 @@ finish(Pending *pending, GError **error)
         g_clear_pointer(&pending->temporary, g_free);
         return TRUE;
     }
-    int file = open(pending->target, O_WRONLY | O_CLOEXEC);
+    struct stat old;
+    int create = stat(path, &old) == 0 ? 0 : O_CREAT;
+    int file = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC | create, 0666);
     if (file < 0)
         return throw_io(path, error);
     bool fine = write_all(file, pending->pieces, pending->n_pieces);

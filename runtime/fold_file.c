@@ -6,7 +6,10 @@
 
 #include "runtime/file.h"
 
+#include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum {
     VERSION = 1,
@@ -28,6 +31,35 @@ path_of(const char *directory, const KilnDigest *key)
 {
     return g_strdup_printf("%s/%016" G_GINT64_MODIFIER "x%016" G_GINT64_MODIFIER "x.kiln-fold",
                            directory, key->high, key->low);
+}
+
+/* --- the directory --- */
+
+/* Who can put files into the directory can put results into what reads them. */
+static gboolean
+check_directory(const char *directory, GError **error)
+{
+    struct stat status;
+    if (stat(directory, &status) != 0)
+        return kiln_throw(error, KILN_ERROR_IO, "%s: %s", directory, g_strerror(errno));
+    bool own = status.st_uid == geteuid(), shut = !(status.st_mode & (S_IWGRP | S_IWOTH));
+    if (S_ISDIR(status.st_mode) && own && shut)
+        return TRUE;
+    return kiln_throw(error, KILN_ERROR_IO,
+                      "%s: expected a directory of user %lu that nobody else can write to, found "
+                      "%s of user %lu with mode %03o",
+                      directory, (unsigned long)geteuid(),
+                      S_ISDIR(status.st_mode) ? "one" : "a file", (unsigned long)status.st_uid,
+                      (unsigned)status.st_mode & 07777);
+}
+
+gboolean
+kiln_fold_directory_make(const char *directory, GError **error)
+{
+    if (g_mkdir_with_parents(directory, 0755) != 0)
+        return kiln_throw(error, KILN_ERROR_IO, "%s: cannot be made: %s", directory,
+                          g_strerror(errno));
+    return check_directory(directory, error);
 }
 
 static size_t
@@ -83,7 +115,8 @@ kiln_fold_file_load(const char *directory, const KilnDigest *key, const KilnType
 {
     g_autofree char *path = path_of(directory, key);
     bool mapped;
-    g_autoptr(GBytes) file = kiln_file_map_or_read(path, &mapped, NULL);
+    g_autoptr(GBytes) file =
+        check_directory(directory, NULL) ? kiln_file_map_regular(path, &mapped) : NULL;
     if (!file || !check(file, key, types, n))
         return false;
     size_t at = first_offset(n);
@@ -125,5 +158,8 @@ kiln_fold_file_store(const char *directory, const KilnDigest *key, KilnTensor *c
         pieces[2 * i + 4] = (KilnFilePiece){ padding, page_up(sizes[i]) - sizes[i] };
     }
     g_autofree char *path = path_of(directory, key);
+    struct stat old;
+    if (!check_directory(directory, NULL) || (lstat(path, &old) == 0 && !S_ISREG(old.st_mode)))
+        return false;
     return kiln_file_write_pieces(path, pieces, 2 * n + 3, NULL);
 }

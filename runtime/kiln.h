@@ -105,7 +105,8 @@ typedef struct {
  * that Kiln lacks do not fail here: see kiln_model_check(). */
 KILN_API KilnModel *kiln_model_load(const char *path, GError **error);
 /** The same from memory, which the model keeps a reference on. @name stands for the path in
- * messages, and external data is looked for beside it; NULL: there is none. */
+ * messages, and external data is looked for beside it, as are the files that a text names; NULL:
+ * there are none, and naming one is an error. */
 KILN_API KilnModel *kiln_model_load_bytes(GBytes *bytes, const char *name, GError **error);
 KILN_API KilnModel *kiln_model_ref(KilnModel *model);
 KILN_API void kiln_model_unref(KilnModel *model);
@@ -207,7 +208,9 @@ typedef struct {
     unsigned n_constants;
     KilnConstantCache *cache; /* NULL: the model's own */
     const char *cache_dir;    /* folded constants are kept here from one process to the next; files
-                                 that are damaged or of another version are written anew. NULL: not */
+                                 that are damaged or of another version are written anew. It must
+                                 belong to the user, and nobody else may write to it: KILN_ERROR_IO.
+                                 NULL: not */
     gboolean no_offload;      /* Kiln's own kernels only, whatever vendor library there is, and one
                                  algorithm per operator: the same bits whether an operand is a literal
                                  of the model, a constant input or any other */

@@ -6,6 +6,7 @@
 #include "graph/grow/reserve.h"
 #include "graph/onnx/onnx.h"
 #include "graph/text/text.h"
+#include "ir/text/text.h"
 #include "runtime/file.h"
 #include "runtime/program_file.h"
 
@@ -109,13 +110,16 @@ take_module(KilnModel *model)
     take_metadata(model, kiln_module_entry(model->module)->name);
 }
 
-/* A .kiln text is at the IR level if it has a `func` block. */
+/* @path NULL: the text stands in no file. A .kiln text is at the IR level if it has a `func` block.
+ */
 static gboolean
-load_text(KilnModel *model, GBytes *bytes, GError **error)
+load_text(KilnModel *model, GBytes *bytes, const char *path, GError **error)
 {
     size_t length;
     const char *text = g_bytes_get_data(bytes, &length);
-    g_autoptr(KilnIRModule) ir = kiln_ir_module_parse(text, length, model->name, error);
+    g_autoptr(KilnIRModule) ir = path
+                                     ? kiln_ir_module_parse(text, length, path, error)
+                                     : kiln_ir_module_parse_alone(text, length, model->name, error);
     if (!ir)
         return FALSE;
     if (ir->functions->len) {
@@ -181,7 +185,7 @@ load(GBytes *bytes, const char *name, GError **error)
     if (kiln_program_file_is(bytes))
         return kiln_throw_null(error, KILN_ERROR_FORMAT,
                                "%s: expected a model, found a compiled program", model->name);
-    gboolean loaded = is_text(bytes, model->name) ? load_text(model, bytes, error)
+    gboolean loaded = is_text(bytes, model->name) ? load_text(model, bytes, name, error)
                                                   : load_onnx(model, bytes, name, error);
     return loaded ? g_steal_pointer(&model) : NULL;
 }

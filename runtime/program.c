@@ -5,8 +5,8 @@
 
 #include "graph/grow/reserve.h"
 #include "graph/map_file.h"
+#include "runtime/fold_file.h"
 
-#include <errno.h>
 #include <string.h>
 
 /* --- options --- */
@@ -69,9 +69,8 @@ read_options(KilnProgram *program, const KilnCompileOptions *options, GError **e
     program->cache =
         kiln_constant_cache_ref(options->cache ? options->cache : program->model->cache);
     program->cache_dir = g_strdup(options->cache_dir);
-    if (options->cache_dir && g_mkdir_with_parents(options->cache_dir, 0777) != 0)
-        return kiln_throw(error, KILN_ERROR_IO, "%s: cannot be made: %s", options->cache_dir,
-                          g_strerror(errno));
+    if (options->cache_dir && !kiln_fold_directory_make(options->cache_dir, error))
+        return FALSE;
     program->cancel = options->cancel;
     program->log = options->log;
     program->progress = options->progress;

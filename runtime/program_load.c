@@ -6,9 +6,10 @@
 #include "runtime/program_file.h"
 #include "runtime/scope.h"
 
+#include "ir/text/text.h"
 #include "runtime/file.h"
+#include "runtime/fold_file.h"
 
-#include <errno.h>
 #include <string.h>
 
 static gboolean
@@ -65,7 +66,7 @@ read_text(const KilnProgramFile *file, GError **error)
     size_t length = 0;
     g_autoptr(GBytes) text = kiln_program_file_get(file, KILN_SECTION_TEXT, 0);
     const char *data = text ? g_bytes_get_data(text, &length) : "";
-    g_autoptr(KilnIRModule) ir = kiln_ir_module_parse(data, length, file->name, error);
+    g_autoptr(KilnIRModule) ir = kiln_ir_module_parse_alone(data, length, file->name, error);
     if (!ir)
         return NULL;
     if (!ir->functions->len)
@@ -189,9 +190,8 @@ load(GBytes *bytes, const char *name, bool mapped, const KilnLoadOptions *given,
     KilnLoadOptions options;
     if (!copy_options(given, &options, error))
         return NULL;
-    if (options.cache_dir && g_mkdir_with_parents(options.cache_dir, 0777) != 0)
-        return kiln_throw_null(error, KILN_ERROR_IO, "%s: cannot be made: %s", options.cache_dir,
-                               g_strerror(errno));
+    if (options.cache_dir && !kiln_fold_directory_make(options.cache_dir, error))
+        return NULL;
     g_autoptr(KilnProgramFile) file = kiln_program_file_open(bytes, name, mapped, error);
     if (!file)
         return NULL;

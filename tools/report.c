@@ -8,6 +8,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -121,17 +122,38 @@ kiln_write_result(const char *path, const void *data, size_t size, GError **erro
     return TRUE;
 }
 
+/* The directory of @path without links; NULL where there is none. */
+static char *
+real_directory(const char *path)
+{
+    char *real = path ? realpath(path, NULL) : NULL;
+    char *directory = real ? g_path_get_dirname(real) : NULL;
+    free(real);
+    return directory;
+}
+
+/* Where a text will stand that goes to standard output or into what @path links to: in a file
+ * that has a name, there. Else nobody knows, and it is to be put beside the model. */
+static char *
+text_directory(const char *path, const KilnModule *module)
+{
+    const char *opened = kiln_is_stdout(path) ? "/proc/self/fd/1" : path;
+    struct stat status;
+    bool named = stat(opened, &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink;
+    return real_directory(named ? opened : module->path);
+}
+
 gboolean
 kiln_write_text(const char *path, const KilnModule *module, const KilnIRModule *ir, GError **error)
 {
-    /* Beside a device or pipe no file can lie. */
-    struct stat status;
-    bool beside = !kiln_is_stdout(path) && (stat(path, &status) != 0 || S_ISREG(status.st_mode));
+    /* Beside a device or pipe no file can lie, nor beside a link of the system to an open file. */
+    bool beside = !kiln_is_stdout(path) && kiln_file_has_place(path);
     g_autofree char *data_path = beside ? g_strconcat(path, ".bin", NULL) : NULL;
     g_autofree char *data_name = beside ? g_path_get_basename(data_path) : NULL;
     g_autoptr(GByteArray) data = beside ? g_byte_array_new() : NULL;
     g_autoptr(GString) text = g_string_new(NULL);
-    KilnPrintOptions print = { .data_name = data_name, .data = data };
+    g_autofree char *directory = beside ? NULL : text_directory(path, ir ? ir->module : module);
+    KilnPrintOptions print = { .data_name = data_name, .data = data, .directory = directory };
     if (!(ir ? kiln_ir_module_print(ir, &print, text, error)
              : kiln_module_print(module, &print, text, error)))
         return FALSE;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* External data: files beside the model, mapped once each. A model names them, so a name is not
  * trusted: it must stay in the model's directory, links resolved. */
+#include "graph/beside.h"
 #include "graph/map_file.h"
 #include "graph/onnx/tensor.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 void
 kiln_onnx_files_init(KilnOnnxFiles *files, GBytes *bytes, const char *path)
@@ -25,13 +25,6 @@ kiln_onnx_files_clear(KilnOnnxFiles *files)
     g_clear_pointer(&files->directory, free);
 }
 
-static bool
-leads_up(const char *location)
-{
-    g_auto(GStrv) parts = g_strsplit_set(location, "/\\", -1);
-    return g_strv_contains((const char *const *)parts, "..");
-}
-
 static gboolean
 find_directory(KilnOnnxFiles *files, GError **error)
 {
@@ -47,41 +40,39 @@ find_directory(KilnOnnxFiles *files, GError **error)
     return TRUE;
 }
 
-/* The real path of @location, inside the model's directory. Free with free(). */
+/* The real path of @location, inside the model's directory. */
 static char *
 resolve(KilnOnnxFiles *files, const char *location, GError **error)
 {
-    if (!*location || g_path_is_absolute(location) || leads_up(location))
+    char *path = NULL;
+    if (!find_directory(files, error))
+        return NULL;
+    switch (kiln_beside_find(files->directory, location, &path)) {
+    case KILN_BESIDE_FOUND:
+        return path;
+    case KILN_BESIDE_BAD_NAME:
         return kiln_throw_null(error, KILN_ERROR_FORMAT,
                                "external data '%s': expected a path below the model's directory",
                                location);
-    if (!find_directory(files, error))
-        return NULL;
-    g_autofree char *joined = g_build_filename(files->directory, location, NULL);
-    char *real = realpath(joined, NULL);
-    if (!real)
-        return kiln_throw_null(error, KILN_ERROR_IO, "external data '%s': %s", joined,
-                               g_strerror(errno));
-    size_t length = strlen(files->directory);
-    bool inside = strncmp(real, files->directory, length) == 0 &&
-                  (real[length] == '/' || strcmp(files->directory, "/") == 0);
-    struct stat status;
-    bool regular = inside && stat(real, &status) == 0 && S_ISREG(status.st_mode);
-    if (regular)
-        return real;
-    free(real);
-    return kiln_throw_null(error, KILN_ERROR_FORMAT, "external data '%s' %s", location,
-                           inside ? "is no regular file" : "leads out of the model's directory");
+    case KILN_BESIDE_MISSING:
+        return kiln_throw_null(error, KILN_ERROR_IO, "external data '%s/%s': %s", files->directory,
+                               location, g_strerror(errno));
+    case KILN_BESIDE_OUTSIDE:
+        return kiln_throw_null(error, KILN_ERROR_FORMAT,
+                               "external data '%s' leads out of the model's directory", location);
+    case KILN_BESIDE_NO_FILE:
+        break;
+    }
+    return kiln_throw_null(error, KILN_ERROR_FORMAT, "external data '%s' is no regular file",
+                           location);
 }
 
 static GBytes *
 map_file(KilnOnnxFiles *files, const char *location, const char **out_path, GError **error)
 {
-    char *real = resolve(files, location, error);
-    if (!real)
+    g_autofree char *path = resolve(files, location, error);
+    if (!path)
         return NULL;
-    g_autofree char *path = g_strdup(real);
-    free(real);
     for (guint i = 0; i < files->names->len; i++) {
         *out_path = g_ptr_array_index(files->names, i);
         if (strcmp(*out_path, path) == 0)

@@ -4,9 +4,12 @@
 #include "graph/text/parse.h"
 
 #include "graph/alloc.h"
+#include "graph/beside.h"
 #include "graph/layout.h"
 #include "graph/map_file.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 static GBytes *
@@ -176,11 +179,6 @@ map_file(KilnParser *parser, const KilnToken *at, const char *path)
     GBytes *known = g_hash_table_lookup(parser->files, path);
     if (known)
         return known;
-    /* Not a pipe or device: opening one may block, and none can be mapped. */
-    if (!g_file_test(path, G_FILE_TEST_IS_REGULAR)) {
-        kiln_parse_throw_at(parser, at, KILN_ERROR_IO, "%s: no such file", path);
-        return NULL;
-    }
     g_autoptr(GError) why = NULL;
     GBytes *bytes = kiln_map_file(path, &why);
     if (!bytes) {
@@ -191,32 +189,39 @@ map_file(KilnParser *parser, const KilnToken *at, const char *path)
     return bytes;
 }
 
-static bool
-leaves_directory(const char *path)
-{
-    g_auto(GStrv) parts = g_strsplit(path, "/", -1);
-    return g_strv_contains((const char *const *)parts, "..");
-}
-
-/* The file's path; @root gets the length of the directory that the text left out. */
+/* The real path of the directory that the text stands in. Free with free(). */
 static char *
-resolve_path(KilnParser *parser, const KilnToken *at, const char *stated, uint32_t *root)
+directory_of(KilnParser *parser, const KilnToken *at)
 {
-    *root = 0;
-    if (g_path_is_absolute(stated))
-        return g_strdup(stated);
-    if (!*stated || leaves_directory(stated)) {
+    const char *path = parser->module->path;
+    if (!path) {
         kiln_parse_throw_at(parser, at, KILN_ERROR_PARSE,
-                            "expected an absolute path or one below the text's directory, found "
-                            "'%s'",
-                            stated);
+                            "expected a text that was read from a file, which file(...) is beside, "
+                            "found one from memory");
         return NULL;
     }
-    g_autofree char *directory = g_path_get_dirname(parser->path);
-    g_autofree char *absolute = g_canonicalize_filename(directory, NULL);
-    char *path = g_build_filename(absolute, stated, NULL);
-    /* Joining adds one separator unless the directory ends with it. */
-    *root = (uint32_t)(strlen(path) - strlen(stated));
+    g_autofree char *name = g_path_get_dirname(path);
+    char *directory = realpath(name, NULL);
+    if (!directory)
+        kiln_parse_throw_at(parser, at, KILN_ERROR_IO, "%s: %s", name, g_strerror(errno));
+    return directory;
+}
+
+/* The file's path without links, below the text's directory. */
+static char *
+resolve_path(KilnParser *parser, const KilnToken *at, const char *stated)
+{
+    char *path = NULL, *directory = directory_of(parser, at);
+    if (!directory)
+        return NULL;
+    KilnBeside found = kiln_beside_find(directory, stated, &path);
+    if (found == KILN_BESIDE_BAD_NAME || found == KILN_BESIDE_OUTSIDE)
+        kiln_parse_throw_at(parser, at, KILN_ERROR_PARSE,
+                            "expected a path below the text's directory, found '%s'%s", stated,
+                            found == KILN_BESIDE_OUTSIDE ? ", a link that leads out of it" : "");
+    else if (found != KILN_BESIDE_FOUND)
+        kiln_parse_throw_at(parser, at, KILN_ERROR_IO, "%s/%s: no such file", directory, stated);
+    free(directory);
     return path;
 }
 
@@ -240,8 +245,7 @@ parse_file(KilnParser *parser, const KilnType *type)
                             expected, size);
         return NULL;
     }
-    uint32_t root;
-    g_autofree char *path = resolve_path(parser, &at, stated, &root);
+    g_autofree char *path = resolve_path(parser, &at, stated);
     GBytes *whole = path ? map_file(parser, &at, path) : NULL;
     if (!whole)
         return NULL;
@@ -258,7 +262,6 @@ parse_file(KilnParser *parser, const KilnType *type)
     KilnTensor *tensor = kiln_tensor_new_data(type, bytes, parser->error);
     if (tensor) {
         tensor->file = g_steal_pointer(&path);
-        tensor->file_root = root;
         tensor->file_offset = offset;
         tensor->mapped = true;
     }

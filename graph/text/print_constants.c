@@ -4,10 +4,12 @@
 #include "graph/text/print.h"
 
 #include "graph/alloc.h"
+#include "graph/beside.h"
 #include "graph/number.h"
 #include "graph/text/lexer.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -129,18 +131,19 @@ print_file(const char *path, int64_t offset, gsize size, GString *out)
     g_string_append_printf(out, ", %" G_GINT64_FORMAT ", %zu)", offset, size);
 }
 
-/* Where the bytes of @tensor lie, spelled so that it can be read back: as the text said it that
- * the tensor was parsed from, else absolute. */
-static void
-print_origin(const KilnTensor *tensor, GString *out)
+/* Points to the bytes of @tensor where they lie in a file below options->directory: no text may
+ * name another. */
+static bool
+print_origin(const KilnTensor *tensor, const KilnPrintOptions *options, GString *out)
 {
-    gsize size = g_bytes_get_size(tensor->bytes);
-    if (tensor->file_root) {
-        print_file(tensor->file + tensor->file_root, tensor->file_offset, size, out);
-        return;
-    }
-    g_autofree char *path = g_canonicalize_filename(tensor->file, NULL);
-    print_file(path, tensor->file_offset, size, out);
+    if (!options->directory || !tensor->file)
+        return false;
+    char *path = realpath(tensor->file, NULL);
+    const char *name = path ? kiln_beside_name(options->directory, path) : NULL;
+    if (name)
+        print_file(name, tensor->file_offset, g_bytes_get_size(tensor->bytes), out);
+    free(path);
+    return name != NULL;
 }
 
 /* Appends the bytes to the data file, aligned as tensors are. */
@@ -170,9 +173,7 @@ print_data(const KilnTensor *tensor, const KilnPrintOptions *options, GString *o
         print_inline(dtype, tensor->bytes, out);
     else if (options->data_name)
         return print_collected(tensor, options, out, error);
-    else if (tensor->file)
-        print_origin(tensor, out);
-    else
+    else if (!print_origin(tensor, options, out))
         print_base64(tensor->bytes, out);
     return TRUE;
 }

@@ -18,8 +18,10 @@ typedef enum {
 /** Where the bytes of constants go. */
 typedef struct {
     const char *data_name; /* file("<data_name>", offset, size) for what is neither small nor
-                              generated; NULL: point into the file that the bytes came from, base64
-                              where they were computed */
+                              generated; NULL: see directory */
+    const char *directory; /* without data_name: where the text will stand, a path without links; it
+                              points to bytes in files there and below. The others are in base64.
+                              NULL: all are */
     GByteArray *data;      /* collects those bytes, 64-byte aligned; NULL where data_name is */
     bool no_constants;     /* graphs only: for dumps and messages */
     const KilnConstantForm *forms; /* by constant id; NULL: all are whole */
@@ -48,8 +50,8 @@ void kiln_name_print(const char *name, GString *out);
  * the next. */
 bool kiln_text_is_module(const char *text, size_t length);
 /** Parses and verifies a text of `graph`, `fold`, `constants` and `declare` blocks; @path names it
- * in messages (file:line:column) and is what relative file(…) constants are relative to.
- * KILN_ERROR_PARSE and friends. */
+ * in messages (file:line:column), and file(…) constants lie in its directory or below; NULL: there
+ * are none. KILN_ERROR_PARSE and friends. */
 KilnModule *kiln_module_parse(const char *text, size_t length, const char *path, GError **error);
 
 G_END_DECLS

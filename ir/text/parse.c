@@ -4,6 +4,7 @@
 #include "ir/text/parse_priv.h"
 
 #include "graph/grow/reserve.h"
+#include "ir/text/text.h"
 
 #include <string.h>
 
@@ -368,17 +369,31 @@ parse_all(KilnIRParser *in, GArray *graphs, GArray *funcs, GPtrArray *functions)
     return connect_folding(in, functions);
 }
 
-KilnIRModule *
-kiln_ir_module_parse(const char *text, size_t length, const char *path, GError **error)
+static KilnIRModule *
+parse_module(const char *text, size_t length, const char *path, bool alone, GError **error)
 {
     KilnIRParser in = { 0 };
     g_autoptr(GArray) graphs = g_array_new(FALSE, FALSE, sizeof(KilnBlock));
     g_autoptr(GArray) funcs = g_array_new(FALSE, FALSE, sizeof(KilnBlock));
     bool ok = kiln_parser_init(&in.parser, text, length, path, error);
+    if (alone)
+        g_clear_pointer(&in.parser.module->path, g_free);
     g_autoptr(KilnIRModule) ir = kiln_ir_module_new(g_steal_pointer(&in.parser.module));
     in.parser.module = ir->module; /* borrowed from here on */
     ok = ok && parse_all(&in, graphs, funcs, ir->functions);
     in.parser.module = NULL;
     kiln_parser_clear(&in.parser);
     return ok ? g_steal_pointer(&ir) : NULL;
+}
+
+KilnIRModule *
+kiln_ir_module_parse(const char *text, size_t length, const char *path, GError **error)
+{
+    return parse_module(text, length, path, false, error);
+}
+
+KilnIRModule *
+kiln_ir_module_parse_alone(const char *text, size_t length, const char *name, GError **error)
+{
+    return parse_module(text, length, name, true, error);
 }

@@ -63,7 +63,6 @@ share(const Walk *walk, const KilnType *type)
         g_bytes_new_from_bytes(tensor->bytes, at, (size_t)kiln_type_bytes(type));
     KilnTensor *part = kiln_tensor_new_data(type, bytes, NULL);
     part->file = g_strdup(tensor->file);
-    part->file_root = tensor->file_root;
     part->file_offset = tensor->file_offset + (int64_t)at;
     part->mapped = true;
     return part;

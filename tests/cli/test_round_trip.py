@@ -34,13 +34,19 @@ class Checks(CliTest):
             self.assertEqual(self.outputs(first, "text", "--pipeline", "none"), unchosen, (model, stage))
 
     def check_standard_output(self, model):
-        """Without a file, constants point into the model's file or stand in the text: nothing is left out."""
+        """A text in a file elsewhere holds the constants; one whose place is not known points into the model's file."""
         expected = self.outputs(model, "model")
+        self.write("beside/model.onnx", model.read_bytes())
+        (self.dir / "elsewhere").mkdir()
         for stage in ("graph", "ir"):
-            text = self.kiln("opt", model, "--stage", stage)
-            path = self.write("elsewhere/text.kiln", text)
-            self.assertEqual(self.kiln("opt", path, "--pipeline", "none"), text)
-            self.assertEqual(self.outputs(path, "text"), expected)
+            beside = self.write("beside/text.kiln", self.kiln("opt", self.dir / "beside/model.onnx", "--stage", stage))
+            elsewhere = self.dir / "elsewhere/text.kiln"
+            with open(elsewhere, "wb") as out:
+                self.start("opt", model, "--stage", stage, stdout=out)
+            self.assertNotIn("file(", elsewhere.read_text())
+            for path in (beside, elsewhere):
+                self.assertEqual(self.kiln("opt", path, "--pipeline", "none"), pathlib.Path(path).read_text())
+                self.assertEqual(self.outputs(path, "text"), expected)
 
 
 class Digits(Checks):

@@ -8,6 +8,7 @@
 
 #include <glib/gstdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static KilnModule *
 parse(const char *text, const char *path)
@@ -183,14 +184,13 @@ folder_free(Folder *folder)
 Test(text, bytes_of_files_are_mapped_not_copied)
 {
     Folder folder = folder_new();
-    g_autofree char *absolute = g_strdup_printf("constants {\n"
-                                                "  @a = file(\"F.bin\", 3, 280) : f32[70]\n"
-                                                "  @b = file(\"./F.bin\", 4, 70) : u8[70]\n"
-                                                "  @c = file(\"%s\", 0, 0) : f32[0]\n"
-                                                "  @d = file(\"%s\", 200, 100) : u8[100]\n"
-                                                "}\n",
-                                                folder.data, folder.data);
-    g_autoptr(KilnModule) module = parse(absolute, folder.text);
+    static const char text[] = "constants {\n"
+                               "  @a = file(\"F.bin\", 3, 280) : f32[70]\n"
+                               "  @b = file(\"./F.bin\", 4, 70) : u8[70]\n"
+                               "  @c = file(\"F.bin\", 0, 0) : f32[0]\n"
+                               "  @d = file(\"F.bin\", 200, 100) : u8[100]\n"
+                               "}\n";
+    g_autoptr(KilnModule) module = parse(text, folder.text);
     const KilnTensor *a = kiln_module_find_constant(module, "a")->tensor;
     const KilnTensor *b = kiln_module_find_constant(module, "b")->tensor;
     const KilnTensor *d = kiln_module_find_constant(module, "d")->tensor;
@@ -201,16 +201,21 @@ Test(text, bytes_of_files_are_mapped_not_copied)
     cr_assert_eq((uintptr_t)(from - 3) % 4096, 0, "the map of a file begins a page");
     cr_assert_eq(end - from, 197, "one map for one path");
     cr_assert_eq(((const char *)g_bytes_get_data(b->bytes, NULL))[0], 4);
-    /* Printed, they point into the file again as the text did; what is small is inline. */
-    g_autofree char *printed = print(module);
-    g_autofree char *expected = g_strdup_printf("constants {\n"
-                                                "  @a = file(\"F.bin\", 3, 280) : f32[70]\n"
-                                                "  @b = file(\"./F.bin\", 4, 70) : u8[70]\n"
-                                                "  @c = [] : f32[0]\n"
-                                                "  @d = file(\"%s\", 200, 100) : u8[100]\n"
-                                                "}\n",
-                                                folder.data);
-    cr_assert_str_eq(printed, expected);
+    /* Printed for that folder, they point into the file again; what is small is inline. */
+    const KilnPrintOptions here = { .directory = folder.directory };
+    g_autofree char *printed = print_with(module, &here);
+    cr_assert_str_eq(printed, "constants {\n"
+                              "  @a = file(\"F.bin\", 3, 280) : f32[70]\n"
+                              "  @b = file(\"F.bin\", 4, 70) : u8[70]\n"
+                              "  @c = [] : f32[0]\n"
+                              "  @d = file(\"F.bin\", 200, 100) : u8[100]\n"
+                              "}\n");
+    /* For another, the text holds the bytes itself. */
+    g_autofree char *below = g_build_filename(folder.directory, "F", NULL);
+    const KilnPrintOptions there = { .directory = below };
+    g_autofree char *whole = print_with(module, &there);
+    cr_assert(strstr(whole, "@a = base64("));
+    cr_assert_null(strstr(whole, "file("));
     folder_free(&folder);
 }
 
@@ -243,17 +248,23 @@ Test(text, files_that_do_not_fit_are_errors)
           "33: expected an integer from 0 to 9223372036854775807, found '-1'" },
         { "file(\"G.bin\", 0, 8) : f32[2]", KILN_ERROR_IO, "24: %s/G.bin: no such file" },
         { "file(\"\", 0, 8) : f32[2]", KILN_ERROR_PARSE,
-          "24: expected an absolute path or one below the text's directory, found ''" },
+          "24: expected a path below the text's directory, found ''" },
         { "file(\"../F.bin\", 0, 8) : f32[2]", KILN_ERROR_PARSE,
-          "24: expected an absolute path or one below the text's directory, found '../F.bin'" },
+          "24: expected a path below the text's directory, found '../F.bin'" },
         { "file(\"a/../../F.bin\", 0, 8) : f32[2]", KILN_ERROR_PARSE,
-          "24: expected an absolute path or one below the text's directory, found "
+          "24: expected a path below the text's directory, found "
           "'a/../../F.bin'" },
-        { "file(\"/dev/zero\", 0, 8) : f32[2]", KILN_ERROR_IO, "24: /dev/zero: no such file" },
+        { "file(\"/dev/zero\", 0, 8) : f32[2]", KILN_ERROR_PARSE,
+          "24: expected a path below the text's directory, found '/dev/zero'" },
         { "file(\".\", 0, 8) : f32[2]", KILN_ERROR_IO, "24: %s/.: no such file" },
+        { "file(\"out\", 0, 8) : f32[2]", KILN_ERROR_PARSE,
+          "24: expected a path below the text's directory, found 'out', a link that leads out of "
+          "it" },
         { "file(3, 0, 8) : f32[2]", KILN_ERROR_PARSE,
           "24: expected a path as a string, found '3'" },
     };
+    g_autofree char *out = g_build_filename(folder.directory, "out", NULL);
+    cr_assert_eq(symlink("/etc/passwd", out), 0);
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autofree char *text = g_strdup_printf("constants { @x1 = %s }", cases[i].payload);
         g_auto(GStrv) parts = g_strsplit(cases[i].why, "%s", -1);
@@ -261,6 +272,7 @@ Test(text, files_that_do_not_fit_are_errors)
         g_autofree char *message = g_strdup_printf("%s:1:%s", folder.text, why);
         expect_error_at(text, folder.text, cases[i].code, message);
     }
+    g_unlink(out);
     folder_free(&folder);
 }
 
