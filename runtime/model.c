@@ -206,7 +206,7 @@ forget_origin(const KilnModel *model, const char *name)
 KilnModel *
 kiln_model_load_bytes(GBytes *bytes, const char *name, GError **error)
 {
-    g_auto(KilnRunScope) scope = kiln_run_scope_enter(NULL, NULL);
+    G_GNUC_UNUSED g_auto(KilnRunScope) scope = kiln_run_scope_enter(NULL, NULL);
     KilnModel *model = load(bytes, name, error);
     if (model)
         forget_origin(model, name);
@@ -234,7 +234,7 @@ mark_mapped(KilnModel *model, GBytes *map)
 KilnModel *
 kiln_model_load(const char *path, GError **error)
 {
-    g_auto(KilnRunScope) scope = kiln_run_scope_enter(NULL, NULL);
+    G_GNUC_UNUSED g_auto(KilnRunScope) scope = kiln_run_scope_enter(NULL, NULL);
     bool mapped;
     g_autoptr(GBytes) bytes = kiln_file_map_weights(path, &mapped, error);
     KilnModel *model = bytes ? load(bytes, path, error) : NULL;

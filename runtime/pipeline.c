@@ -54,7 +54,7 @@ read_source(const KilnPipelineSource *source, GError **error)
 KilnPipeline *
 kiln_pipeline_open(const KilnPipelineSource *source, GError **error)
 {
-    g_auto(KilnRunScope) scope = kiln_run_scope_enter(NULL, NULL);
+    G_GNUC_UNUSED g_auto(KilnRunScope) scope = kiln_run_scope_enter(NULL, NULL);
     /* With a hold on the reserve; once the pipeline is there, it allocates no more. */
     if (!kiln_reserve_hold(error))
         return NULL;
@@ -107,7 +107,7 @@ kiln_pipeline_register_passes(KilnPipeline *pipeline, const KilnPassPlugin *tabl
 gboolean
 kiln_pipeline_add(KilnPipeline *pipeline, const char *pass, GError **error)
 {
-    g_auto(KilnRunScope) scope = kiln_run_scope_enter(NULL, NULL);
+    G_GNUC_UNUSED g_auto(KilnRunScope) scope = kiln_run_scope_enter(NULL, NULL);
     if (!check_unused(pipeline, error))
         return FALSE;
     KilnPassPipeline *passes = pipeline->passes;

@@ -277,7 +277,8 @@ kiln_program_compile(KilnModel *model, const KilnCompileOptions *given, GError *
     g_autoptr(KilnProgram) program = kiln_program_new(model);
     if (!read_options(program, &options, error))
         return NULL;
-    g_auto(KilnRunScope) scope = kiln_run_scope_enter(program->parallel_for, program->pool);
+    G_GNUC_UNUSED g_auto(KilnRunScope) scope =
+        kiln_run_scope_enter(program->parallel_for, program->pool);
     for (const char *const *note = kiln_model_notes(model); program->log && *note; note++)
         program->log(*note, program->data);
     kiln_info_list_copy(&program->inputs, &model->inputs);

@@ -211,14 +211,14 @@ KilnProgram *
 kiln_program_load_bytes(GBytes *bytes, const char *name, const KilnLoadOptions *options,
                         GError **error)
 {
-    g_auto(KilnRunScope) scope = kiln_run_scope_enter(NULL, NULL);
+    G_GNUC_UNUSED g_auto(KilnRunScope) scope = kiln_run_scope_enter(NULL, NULL);
     return load(bytes, name ? name : "(memory)", false, options, error);
 }
 
 KilnProgram *
 kiln_program_load_object(const KilnObject *object, GError **error)
 {
-    g_auto(KilnRunScope) scope = kiln_run_scope_enter(NULL, NULL);
+    G_GNUC_UNUSED g_auto(KilnRunScope) scope = kiln_run_scope_enter(NULL, NULL);
     if (object->size != sizeof *object)
         return kiln_throw_null(error, KILN_ERROR_USAGE,
                                "KilnObject: expected a size of %zu, found %zu", sizeof *object,
@@ -238,7 +238,7 @@ kiln_program_load_object(const KilnObject *object, GError **error)
 KilnProgram *
 kiln_program_load(const char *path, const KilnLoadOptions *options, GError **error)
 {
-    g_auto(KilnRunScope) scope = kiln_run_scope_enter(NULL, NULL);
+    G_GNUC_UNUSED g_auto(KilnRunScope) scope = kiln_run_scope_enter(NULL, NULL);
     bool mapped;
     g_autoptr(GBytes) bytes = kiln_file_map_or_read(path, &mapped, error);
     return bytes ? load(bytes, path, mapped, options, error) : NULL;

@@ -261,7 +261,7 @@ write_file(const Writer *writer, const char *path, const KilnProgramHeader *head
 gboolean
 kiln_program_save(KilnProgram *program, const char *path, GError **error)
 {
-    g_auto(KilnRunScope) scope = kiln_run_scope_enter(NULL, NULL);
+    G_GNUC_UNUSED g_auto(KilnRunScope) scope = kiln_run_scope_enter(NULL, NULL);
     if (program->open)
         return kiln_throw(error, KILN_ERROR_USAGE,
                           "%s: its shapes, or values that shapes depend on, come with the inputs: "

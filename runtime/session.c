@@ -306,7 +306,7 @@ copy_options(const KilnProgram *program, const KilnSessionOptions *options,
 KilnSession *
 kiln_session_new(KilnProgram *program, const KilnSessionOptions *given, GError **error)
 {
-    g_auto(KilnRunScope) scope = kiln_run_scope_enter(NULL, NULL);
+    G_GNUC_UNUSED g_auto(KilnRunScope) scope = kiln_run_scope_enter(NULL, NULL);
     const KilnSessionOptions defaults = KILN_SESSION_OPTIONS_INIT;
     KilnSessionOptions options;
     if (!copy_options(program, given ? given : &defaults, &options, error))
@@ -743,7 +743,8 @@ must_specialise(const KilnSession *session)
 gboolean
 kiln_session_run(KilnSession *session, GError **error)
 {
-    g_auto(KilnRunScope) scope = kiln_run_scope_enter(session->parallel_for, session->pool);
+    G_GNUC_UNUSED g_auto(KilnRunScope) scope =
+        kiln_run_scope_enter(session->parallel_for, session->pool);
     session->ran = false;
     for (unsigned i = 0; i < session->program->inputs.n; i++) {
         if (!session->data[i])

@@ -1,2 +1,2 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/concurrency/same_bits.c"
+#include "tests/concurrency/same_bits.c" // NOLINT(bugprone-suspicious-include)

@@ -1,2 +1,2 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tests/concurrency/team.c"
+#include "tests/concurrency/team.c" // NOLINT(bugprone-suspicious-include)

@@ -33,9 +33,9 @@ on_signal(int number)
 {
     static const char died[] = "DIED\n", failed[] = "FAILED ALLOCATION\n";
     void *here[FRAMES];
-    int n_here = backtrace(here, FRAMES);
+    int n_here = backtrace(here, FRAMES); // NOLINT(bugprone-signal-handler,cert-sig30-c)
     if (write(STDERR_FILENO, died, sizeof died - 1) > 0)
-        backtrace_symbols_fd(here, n_here, STDERR_FILENO);
+        backtrace_symbols_fd(here, n_here, STDERR_FILENO); // NOLINT(bugprone-signal-handler,cert-sig30-c)
     if (write(STDERR_FILENO, failed, sizeof failed - 1) > 0)
         backtrace_symbols_fd(where, n_where, STDERR_FILENO);
     signal(number, SIG_DFL);
