@@ -17,6 +17,9 @@
 /* Of exact search: less than five seconds, where a program gets a fiftieth of one. */
 static const int64_t WORK = INT64_C(1300000000);
 
+/* Of a search below a capacity that is met. */
+static const int64_t LOWER_WORK = INT64_C(50000000);
+
 typedef struct {
     gint64 capacity;
     char *out, *problems, *generate;
@@ -35,7 +38,25 @@ height_of(const KilnLife *lives, uint32_t n)
     return height;
 }
 
-/* As a program is planned; where that is too high, on to the capacity, or as low as can be. */
+/* Halves the range between bound and height; what is not decided soon counts as too low. */
+static void
+go_lower(Problem *problem)
+{
+    KilnLife *lives = (KilnLife *)(void *)problem->lives->data;
+    for (int64_t low = problem->bound; low < problem->height;) {
+        int64_t capacity = low + (problem->height - low) / 2, work = LOWER_WORK;
+        KilnPlacement found = kiln_place_within(lives, problem->lives->len, capacity, &work);
+        if (found == KILN_PLACED)
+            problem->height = height_of(lives, problem->lives->len);
+        else
+            low = capacity + 1;
+        if (found == KILN_PLACEMENT_IMPOSSIBLE)
+            problem->bound = capacity + 1;
+    }
+}
+
+/* As a program is planned; where that is too high, on to the capacity and a little below it, or as
+ * low as can be. */
 static void
 solve(Problem *problem)
 {
@@ -53,6 +74,8 @@ solve(Problem *problem)
         else if (found == KILN_PLACEMENT_IMPOSSIBLE)
             problem->bound = problem->capacity + 1;
     }
+    if (problem->capacity && problem->height <= problem->capacity)
+        go_lower(problem);
     problem->seconds = bench_now() - begin;
 }
 

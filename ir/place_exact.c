@@ -17,7 +17,7 @@
  *
  * How soon the search ends depends on which of equal choices comes first, and varies by orders of
  * magnitude. So it is begun anew again and again, with budgets that grow: under three rankings in
- * turn, and now and then under one of them disturbed by a seeded generator. Half of the work goes
+ * turn, and now and then under one of them disturbed by a seeded generator. Most of the work goes
  * to another search (place_fill.c), which is the better one where few gaps are left. The budgets
  * count work, not time: plans are the same everywhere. */
 #include "ir/place_priv.h"
@@ -29,6 +29,7 @@ enum {
     FIXED_UNIT = 20000, /* of work: what the first attempt of each ranking may do */
     FIXED_GROWTH = 2,   /* bits, from round to round */
     FILLING_UNIT = 1000000,
+    FILLING_SHARE = 4, /* of work, for one of both others */
     DISTURBED_UNIT = 500000,
     DISTURBED_SHARE = 4, /* one in so many units of work goes to disturbed rankings */
 };
@@ -498,8 +499,13 @@ next_filling(Search *search, Schedule *schedule, int64_t left)
     return found;
 }
 
-KilnPlacement
-kiln_place_within(KilnLife *lives, uint32_t n, int64_t capacity, int64_t *work)
+typedef enum {
+    FILL = 1 << 0,
+    BY_OFFSET = 1 << 1,
+} Method;
+
+static KilnPlacement
+place_by(KilnLife *lives, uint32_t n, int64_t capacity, int64_t *work, int methods)
 {
     if (n > KILN_PLACE_EXACT_MAX)
         return KILN_PLACEMENT_UNDECIDED;
@@ -511,9 +517,11 @@ kiln_place_within(KilnLife *lives, uint32_t n, int64_t capacity, int64_t *work)
     *work -= search.work;
     KilnPlacement found = KILN_PLACEMENT_UNDECIDED;
     while (found == KILN_PLACEMENT_UNDECIDED && *work > 0) {
-        bool fills = fixed.turn >= N_RANKINGS && filling.done <= fixed.done + disturbed.done;
+        int64_t by_offset = FILLING_SHARE * (fixed.done + disturbed.done);
+        bool fills = fixed.turn >= N_RANKINGS && filling.done <= by_offset;
         bool is_behind = disturbed.done * (DISTURBED_SHARE - 1) < fixed.done;
         Schedule *next = is_behind ? &disturbed : &fixed;
+        fills = methods == (FILL | BY_OFFSET) ? fills : methods == FILL;
         found = fills ? next_filling(&search, &filling, *work) : next_attempt(&search, next, *work);
         *work -= search.work;
     }
@@ -525,4 +533,16 @@ kiln_place_within(KilnLife *lives, uint32_t n, int64_t capacity, int64_t *work)
     }
     search_clear(&search);
     return found;
+}
+
+KilnPlacement
+kiln_place_within(KilnLife *lives, uint32_t n, int64_t capacity, int64_t *work)
+{
+    return place_by(lives, n, capacity, work, FILL | BY_OFFSET);
+}
+
+KilnPlacement
+kiln_place_by_filling(KilnLife *lives, uint32_t n, int64_t capacity, int64_t *work)
+{
+    return place_by(lives, n, capacity, work, FILL);
 }

@@ -10,8 +10,11 @@
  *   - the search decides about the section with the fewest buffers that may lie on its floor, of
  *     any valley. Sections that failed before come sooner: failures count there, late ones more;
  *   - a section whose unplaced buffers do not fit between floor and capacity ends a branch;
- *   - a buffer that ends level with what stands beside it comes first, then one that leaves no gap
- *     beside it: that heights meet by chance is unlikely;
+ *   - what lies on the floor of a valley lies side by side in rows from its left to its right, with
+ *     holes only where the capacity has room for them: what is in no such row lies higher;
+ *   - a buffer that leaves no gap beside it comes first, and, in every other attempt, before it one
+ *     that ends level with what stands beside it: where sizes are of many kinds, heights seldom
+ * meet by chance;
  *   - buffers of equal lives and sizes are decided about together;
  *   - where nothing unplaced reaches across a point in time, both sides are solved on their own;
  *   - what was left to place when a branch failed is remembered by its hash: another way to the
@@ -49,8 +52,8 @@ typedef struct {
 
 /* Which section is decided about, of those with as few choices, or of all. */
 typedef enum {
-    LOW_OF_FEWEST,
     FAILED_OF_FEWEST,
+    LOW_OF_FEWEST,
     FEWEST_OF_LOW,
     N_TASTES,
 } Taste;
@@ -75,6 +78,7 @@ typedef struct {
     GArray *dirty; /* uint32_t: strips whose floor is to be found anew */
     int64_t least; /* of all sizes */
     Taste taste;
+    double level_factor;
     uint32_t *starts; /* of each section: the first buffer that begins there */
     bool *from_left, *to_right;
     uint64_t *failed; /* hashes */
@@ -257,10 +261,29 @@ hash_of(Fill *fill, const Piece *piece)
 
 /* --- choices --- */
 
+/* The end of the run of strips with the floor of @s. */
+static uint32_t
+run_end(const Fill *fill, const Piece *piece, uint32_t s)
+{
+    uint32_t end = s + 1;
+    while (end <= piece->last && fill->strips[end].floor == fill->strips[s].floor)
+        end++;
+    return end;
+}
+
+static bool
+is_valley(const Fill *fill, const Piece *piece, uint32_t s, uint32_t end)
+{
+    const Strip *strips = fill->strips;
+    return strips[s].floor != INT64_MAX &&
+           (s == piece->first || strips[s - 1].floor > strips[s].floor) &&
+           (end > piece->last || strips[end].floor > strips[s].floor);
+}
+
 /* The best strip to decide about so far. */
 typedef struct {
     uint32_t at;
-    double choices, tie;
+    double first, second; /* keys */
 } Best;
 
 /* Whether nothing need lie on the floor of @strip. */
@@ -279,29 +302,26 @@ consider(const Fill *fill, uint32_t s, Best *best)
     double choices = strip->n_lowest + may_stay_empty(fill, strip);
     if (choices > 1)
         choices = 1 + choices / (1 + FAILURE_FACTOR * failures);
-    double tie = fill->taste == FAILED_OF_FEWEST ? failures : -(double)strip->floor;
-    if (fill->taste == FEWEST_OF_LOW && choices > 1) {
-        double swap = -tie;
-        tie = -choices;
-        choices = swap + 2;
+    double first = choices, second = (double)strip->floor; /* least is best */
+    if (fill->taste == FAILED_OF_FEWEST) {
+        second = -failures;
+    } else if (fill->taste == FEWEST_OF_LOW && choices > 1) {
+        first = 2 + second;
+        second = choices;
     }
-    if (choices < best->choices || (choices == best->choices && tie > best->tie))
-        *best = (Best){ s, choices, tie };
+    if (first < best->first || (first == best->first && second < best->second))
+        *best = (Best){ s, first, second };
 }
 
 /* The strip to decide about: on the floor of a valley. */
 static uint32_t
 choose_strip(Fill *fill, const Piece *piece)
 {
-    const Strip *strips = fill->strips;
-    Best best = { piece->first, G_MAXDOUBLE, 0 };
+    Best best = { piece->first, G_MAXDOUBLE, G_MAXDOUBLE };
     for (uint32_t s = piece->first, end; s <= piece->last; s = end) {
-        int64_t floor = strips[s].floor;
-        for (end = s + 1; end <= piece->last && strips[end].floor == floor;)
-            end++;
-        bool is_valley = floor != INT64_MAX && (s == piece->first || strips[s - 1].floor > floor) &&
-                         (end > piece->last || strips[end].floor > floor);
-        for (uint32_t k = s; is_valley && k < end; k++)
+        end = run_end(fill, piece, s);
+        bool chosen_from = is_valley(fill, piece, s, end);
+        for (uint32_t k = s; chosen_from && k < end; k++)
             consider(fill, k, &best);
     }
     fill->search->work += piece->last - piece->first + 1;
@@ -314,7 +334,7 @@ score_beside(const Fill *fill, uint32_t i, int64_t beside, double score)
 {
     int64_t lowest = fill->items[i].lowest;
     if (beside == lowest + fill->search->buffers[i].size)
-        score *= LEVEL_FACTOR;
+        score *= fill->level_factor;
     return beside > lowest ? score * WALL_FACTOR : score;
 }
 
@@ -403,8 +423,6 @@ find_rows(Fill *fill, uint32_t first, uint32_t end)
     fill->search->work += 2 * (end - first) + 2 * (fill->starts[end] - fill->starts[first]);
 }
 
-static void exclude(Fill *fill, uint32_t i);
-
 /* Excludes what is part of no row that fills the valley. False where there is no such row. */
 static bool
 filter_valley(Fill *fill, uint32_t first, uint32_t end, bool *changed)
@@ -427,25 +445,6 @@ filter_valley(Fill *fill, uint32_t first, uint32_t end, bool *changed)
         *changed = true;
     }
     return true;
-}
-
-/* The end of the run of strips with the floor of @s. */
-static uint32_t
-run_end(const Fill *fill, const Piece *piece, uint32_t s)
-{
-    uint32_t end = s + 1;
-    while (end <= piece->last && fill->strips[end].floor == fill->strips[s].floor)
-        end++;
-    return end;
-}
-
-static bool
-is_valley(const Fill *fill, const Piece *piece, uint32_t s, uint32_t end)
-{
-    const Strip *strips = fill->strips;
-    return strips[s].floor != INT64_MAX &&
-           (s == piece->first || strips[s - 1].floor > strips[s].floor) &&
-           (end > piece->last || strips[end].floor > strips[s].floor);
 }
 
 static bool
@@ -502,8 +501,7 @@ solve(Fill *fill, const Piece *piece)
         return KILN_PLACEMENT_IMPOSSIBLE;
     }
     while (filter(fill, piece)) {
-        uint32_t s = choose_strip(fill, piece);
-        uint32_t i = choose_buffer(fill, s);
+        uint32_t i = choose_buffer(fill, choose_strip(fill, piece));
         guint mark = fill->trail->len;
         put(fill, i);
         KilnPlacement found = settle(fill) ? solve_pieces(fill, piece) : KILN_PLACEMENT_IMPOSSIBLE;
@@ -531,8 +529,8 @@ rate(Fill *fill, uint32_t turn)
         double width = (double)(buffer->life->last - buffer->life->first + 1);
         double size = (double)buffer->size;
         const double scores[N_ORDERS] = { width * size, width, size, width * size * size };
-        double factor = turn < N_ORDERS ? 1 : kiln_place_disturbance(turn, i);
-        fill->items[i].score = scores[turn % N_ORDERS] * factor;
+        double factor = turn < 2 * N_ORDERS ? 1 : kiln_place_disturbance(turn, i);
+        fill->items[i].score = scores[turn / 2 % N_ORDERS] * factor;
         fill->items[i].kind = i;
         for (uint32_t k = i; k > 0 && search->buffers[k - 1].first == buffer->first; k--) {
             const Buffer *other = &search->buffers[k - 1];
@@ -551,7 +549,8 @@ kiln_place_fill(Search *search, uint32_t turn, int64_t budget)
                   .trail = g_array_new(FALSE, FALSE, sizeof(Entry)),
                   .dirty = g_array_new(FALSE, FALSE, sizeof(uint32_t)),
                   .failed = g_new0(uint64_t, (size_t)1 << MEMORY_BITS),
-                  .taste = (turn + turn / (N_ORDERS * N_TASTES)) % N_TASTES };
+                  .taste = turn % N_TASTES,
+                  .level_factor = turn % 2 ? 1 : LEVEL_FACTOR };
     g_autofree uint32_t *members = g_new(uint32_t, (size_t)search->n + 1);
     search->work = 0;
     search->budget = budget;

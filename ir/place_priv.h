@@ -55,6 +55,9 @@ typedef struct {
  * some. Attempts differ by @turn. */
 KilnPlacement kiln_place_fill(Search *search, uint32_t turn, int64_t budget);
 
+/** As kiln_place_within(), by attempts to fill valleys alone. */
+KilnPlacement kiln_place_by_filling(KilnLife *lives, uint32_t n, int64_t capacity, int64_t *work);
+
 /** Uniform in [0.5, 1.5), from the attempt and the buffer. */
 double kiln_place_disturbance(uint32_t turn, uint32_t buffer);
 
