@@ -135,11 +135,11 @@ capacity_in(const char *name)
     return (int64_t)capacity;
 }
 
-static Problem *
+Problem *
 problem_new(const char *path)
 {
     Problem *problem = g_new0(Problem, 1);
-    problem->name = g_path_get_basename(path);
+    problem->name = path ? g_path_get_basename(path) : NULL;
     problem->lives = g_array_new(FALSE, FALSE, sizeof(KilnLife));
     problem->ids = g_ptr_array_new_with_free_func(g_free);
     return problem;

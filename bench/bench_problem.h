@@ -19,6 +19,8 @@ typedef struct {
 /** @capacity: bytes to place all in; negative: as the file's name says. NULL with an error that
  * names the line. */
 Problem *problem_load(const char *path, int64_t capacity, GError **error);
+/** One without buffers, named by the last part of @path (or NULL: not yet). */
+Problem *problem_new(const char *path);
 void problem_free(Problem *problem);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Problem, problem_free)
 

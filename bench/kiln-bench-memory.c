@@ -3,8 +3,9 @@
  *
  * Reads problems in the CSV format of the MiniMalloc benchmarks: a line a buffer, columns named in
  * the first line, of which `id`, `size` and a life are needed: `lower,upper`, or `begin,end` with
- * the end included. Checks each plan for overlaps by itself. */
-#include "bench/bench_problem.h"
+ * the end included. Or makes problems whose optimum is known. Checks each plan for overlaps by
+ * itself. */
+#include "bench/bench_generate.h"
 #include "bench/bench_stats.h"
 #include "runtime/file.h"
 
@@ -13,12 +14,17 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of exact search: seconds, where a program gets a fiftieth of one. */
-static const int64_t WORK = INT64_C(5000000000);
+/* Of exact search: less than five seconds, where a program gets a fiftieth of one. */
+static const int64_t WORK = INT64_C(1300000000);
+
+/* Of a search below a capacity that is met. */
+static const int64_t LOWER_WORK = INT64_C(50000000);
 
 typedef struct {
     gint64 capacity;
-    char *out;
+    char *out, *problems, *generate;
+    gboolean gaps;
+    guint64 first_seed, last_seed; /* of @generate */
 } Options;
 
 /* --- planning --- */
@@ -32,7 +38,25 @@ height_of(const KilnLife *lives, uint32_t n)
     return height;
 }
 
-/* As a program is planned; where that is too high, on to the capacity, or as low as can be. */
+/* Halves the range between bound and height; what is not decided soon counts as too low. */
+static void
+go_lower(Problem *problem)
+{
+    KilnLife *lives = (KilnLife *)(void *)problem->lives->data;
+    for (int64_t low = problem->bound; low < problem->height;) {
+        int64_t capacity = low + (problem->height - low) / 2, work = LOWER_WORK;
+        KilnPlacement found = kiln_place_within(lives, problem->lives->len, capacity, &work);
+        if (found == KILN_PLACED)
+            problem->height = height_of(lives, problem->lives->len);
+        else
+            low = capacity + 1;
+        if (found == KILN_PLACEMENT_IMPOSSIBLE)
+            problem->bound = capacity + 1;
+    }
+}
+
+/* As a program is planned; where that is too high, on to the capacity and a little below it, or as
+ * low as can be. */
 static void
 solve(Problem *problem)
 {
@@ -50,6 +74,8 @@ solve(Problem *problem)
         else if (found == KILN_PLACEMENT_IMPOSSIBLE)
             problem->bound = problem->capacity + 1;
     }
+    if (problem->capacity && problem->height <= problem->capacity)
+        go_lower(problem);
     problem->seconds = bench_now() - begin;
 }
 
@@ -77,16 +103,18 @@ check(const Problem *problem, GError **error)
 }
 
 static gboolean
-write_plan(const Problem *problem, const char *folder, GError **error)
+write_problem(const Problem *problem, const char *folder, bool with_plan, GError **error)
 {
-    g_autoptr(GString) out = g_string_new("id,lower,upper,size,offset\n");
+    g_autoptr(GString) out = g_string_new("id,lower,upper,size");
+    g_string_append(out, with_plan ? ",offset\n" : "\n");
     for (guint i = 0; i < problem->lives->len; i++) {
         const KilnLife *life = &g_array_index(problem->lives, KilnLife, i);
-        g_string_append_printf(out,
-                               "%s,%" G_GINT64_FORMAT ",%" G_GINT64_FORMAT ",%" G_GINT64_FORMAT
-                               ",%" G_GINT64_FORMAT "\n",
-                               (char *)g_ptr_array_index(problem->ids, i), life->first,
-                               life->last + 1, life->size, life->offset);
+        g_string_append_printf(
+            out, "%s,%" G_GINT64_FORMAT ",%" G_GINT64_FORMAT ",%" G_GINT64_FORMAT,
+            (char *)g_ptr_array_index(problem->ids, i), life->first, life->last + 1, life->size);
+        if (with_plan)
+            g_string_append_printf(out, ",%" G_GINT64_FORMAT, life->offset);
+        g_string_append_c(out, '\n');
     }
     if (g_mkdir_with_parents(folder, 0777) != 0)
         return kiln_throw(error, KILN_ERROR_IO, "%s: cannot be created", folder);
@@ -95,11 +123,10 @@ write_plan(const Problem *problem, const char *folder, GError **error)
 }
 
 static gboolean
-bench(const char *path, const Options *options, bool *out_met, GError **error)
+bench(Problem *problem, const Options *options, bool *out_met, GError **error)
 {
-    g_autoptr(Problem) problem = problem_load(path, options->capacity, error);
-    if (!problem)
-        return FALSE;
+    if (options->problems)
+        return write_problem(problem, options->problems, false, error);
     solve(problem);
     printf("%-24s %8u %14" G_GINT64_FORMAT " %14" G_GINT64_FORMAT " %9.3f  %s\n", problem->name,
            problem->lives->len, problem->bound, problem->height, problem->seconds,
@@ -111,24 +138,62 @@ bench(const char *path, const Options *options, bool *out_met, GError **error)
                 "kiln-bench-memory: %s: expected a height of at most %" G_GINT64_FORMAT
                 ", found %" G_GINT64_FORMAT "\n",
                 problem->name, problem->capacity, problem->height);
-    return check(problem, error) && (!options->out || write_plan(problem, options->out, error));
+    return check(problem, error) &&
+           (!options->out || write_problem(problem, options->out, true, error));
+}
+
+/* False where an error was, or a plan is too high. */
+static bool
+bench_or_say(Problem *problem, const Options *options, GError *error)
+{
+    bool met = options->problems;
+    if (!problem || !bench(problem, options, &met, &error))
+        fprintf(stderr, "kiln-bench-memory: %s\n", error->message);
+    met = met && !error;
+    g_clear_error(&error);
+    return met;
 }
 
 static int
 bench_all(const Options *options, char **paths)
 {
     int status = 0;
-    printf("%-24s %8s %14s %14s %9s  %s\n", "name", "buffers", "lower bound", "height", "seconds",
-           "proven");
+    if (!options->problems)
+        printf("%-24s %8s %14s %14s %9s  %s\n", "name", "buffers", "lower bound", "height",
+               "seconds", "proven");
     for (char **path = paths; *path; path++) {
-        g_autoptr(GError) error = NULL;
-        bool met = false;
-        if (!bench(*path, options, &met, &error))
-            fprintf(stderr, "kiln-bench-memory: %s\n", error->message);
-        if (error || !met)
+        GError *error = NULL;
+        g_autoptr(Problem) problem = problem_load(*path, options->capacity, &error);
+        if (!bench_or_say(problem, options, error))
+            status = 1;
+    }
+    guint64 n = options->generate ? options->last_seed - options->first_seed + 1 : 0;
+    for (guint64 k = 0; k < n; k++) {
+        g_autoptr(Problem) problem = problem_generate(options->first_seed + k, options->gaps);
+        if (options->capacity >= 0)
+            problem->capacity = options->capacity;
+        if (!bench_or_say(problem, options, NULL))
             status = 1;
     }
     return status;
+}
+
+/* N or N-M. */
+static gboolean
+parse_seeds(Options *options, GError **error)
+{
+    if (!options->generate)
+        return TRUE;
+    g_auto(GStrv) parts = g_strsplit(options->generate, "-", 2);
+    const char *last = parts[0] && parts[1] ? parts[1] : parts[0];
+    if (last &&
+        g_ascii_string_to_unsigned(parts[0], 10, 0, UINT32_MAX, &options->first_seed, NULL) &&
+        g_ascii_string_to_unsigned(last, 10, options->first_seed, UINT32_MAX, &options->last_seed,
+                                   NULL))
+        return TRUE;
+    return kiln_throw(error, KILN_ERROR_INVALID,
+                      "--generate: expected N or N-M, N not above M, found \"%s\"",
+                      options->generate);
 }
 
 int
@@ -142,10 +207,16 @@ main(int argc, char **argv)
           "N" },
         { "out", 0, 0, G_OPTION_ARG_FILENAME, &options.out,
           "Write the plans here: the same columns, and offset", "DIR" },
+        { "generate", 0, 0, G_OPTION_ARG_STRING, &options.generate,
+          "Make hard problems of the seeds N to M, whose optimum is 1048576", "N[-M]" },
+        { "gaps", 0, 0, G_OPTION_ARG_NONE, &options.gaps,
+          "Leave a few percent of these empty (default: nothing is)", NULL },
+        { "problems", 0, 0, G_OPTION_ARG_FILENAME, &options.problems,
+          "Write the problems here, and plan none", "DIR" },
         G_OPTION_ENTRY_NULL,
     };
     setlocale(LC_CTYPE, ""); /* what --help is written in */
-    g_autoptr(GOptionContext) context = g_option_context_new("FILE.csv…");
+    g_autoptr(GOptionContext) context = g_option_context_new("[FILE.csv…]");
     g_option_context_set_summary(
         context, "Places buffers of MiniMalloc's CSV format: id,lower,upper,size, half-open.");
     g_option_context_add_main_entries(context, entries, NULL);
@@ -153,7 +224,9 @@ main(int argc, char **argv)
     int status = 2;
     if (!g_option_context_parse(context, &argc, &argv, &error))
         fprintf(stderr, "kiln-bench-memory: %s\n", error->message);
-    else if (argc < 2)
+    else if (!parse_seeds(&options, &error))
+        fprintf(stderr, "kiln-bench-memory: %s\n", error->message);
+    else if (argc < 2 && !options.generate)
         fprintf(stderr, "kiln-bench-memory: expected a file\n");
     else if (options.capacity < -1)
         fprintf(stderr,
@@ -162,5 +235,7 @@ main(int argc, char **argv)
     else
         status = bench_all(&options, argv + 1);
     g_free(options.out);
+    g_free(options.problems);
+    g_free(options.generate);
     return status;
 }

@@ -17,9 +17,10 @@
  *
  * How soon the search ends depends on which of equal choices comes first, and varies by orders of
  * magnitude. So it is begun anew again and again, with budgets that grow: under three rankings in
- * turn, and now and then under one of them disturbed by a seeded generator. The budgets count work,
- * not time: plans are the same everywhere. */
-#include "ir/place.h"
+ * turn, and now and then under one of them disturbed by a seeded generator. Most of the work goes
+ * to another search (place_fill.c), which is the better one where few gaps are left. The budgets
+ * count work, not time: plans are the same everywhere. */
+#include "ir/place_priv.h"
 
 #include <string.h>
 
@@ -27,52 +28,11 @@ enum {
     N_RANKINGS = 3,
     FIXED_UNIT = 20000, /* of work: what the first attempt of each ranking may do */
     FIXED_GROWTH = 2,   /* bits, from round to round */
+    FILLING_UNIT = 1000000,
+    FILLING_SHARE = 4, /* of work, for one of both others */
     DISTURBED_UNIT = 500000,
     DISTURBED_SHARE = 4, /* one in so many units of work goes to disturbed rankings */
 };
-
-typedef struct {
-    KilnLife *life;
-    int64_t size;
-    uint32_t first, last; /* sections, both included */
-    uint32_t rank;        /* among equal offsets */
-    int64_t lowest;       /* where it may lie above what is placed */
-    int64_t offset;
-    bool placed;
-    uint32_t neighbours, n_neighbours; /* buffers that live at the same time: a range of a list */
-} Buffer;
-
-/* What placing @by changed. */
-typedef struct {
-    uint32_t buffer, by;
-    int64_t lowest;
-} Undo;
-
-/* What the unplaced buffers of a section need, at least: @rest bytes, from where the lowest of them
- * may lie. */
-typedef struct {
-    int64_t rest, floor;
-    uint32_t lowest; /* a buffer that may lie there */
-    uint32_t first_member, n_members;
-} Section;
-
-/* A floor that a placement raised. */
-typedef struct {
-    uint32_t section, by, lowest;
-    int64_t floor;
-} FloorUndo;
-
-typedef struct {
-    Buffer *buffers;
-    uint32_t n, n_sections;
-    uint32_t *neighbours;
-    Section *sections;
-    uint32_t *members; /* of the sections, one after the other */
-    GArray *trail;     /* uint32_t: what is placed, in order */
-    GArray *undo, *floor_undo;
-    int64_t capacity;
-    int64_t work, budget;
-} Search;
 
 /* --- sections --- */
 
@@ -186,9 +146,8 @@ by_keys(gconstpointer a, gconstpointer b)
     return x->buffer < y->buffer ? -1 : x->buffer > y->buffer;
 }
 
-/* Uniform in [0.5, 1.5), from the attempt and the buffer. */
-static double
-disturbance(uint32_t turn, uint32_t buffer)
+double
+kiln_place_disturbance(uint32_t turn, uint32_t buffer)
 {
     uint64_t z = ((uint64_t)turn << 32 | buffer) + UINT64_C(0x9e3779b97f4a7c15);
     z = (z ^ (z >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -206,7 +165,7 @@ rank(Search *search, uint32_t turn, bool disturbed)
     g_autofree Ranked *ranked = g_new(Ranked, search->n + 1);
     for (uint32_t i = 0; i < search->n; i++) {
         const Buffer *buffer = &search->buffers[i];
-        double factor = disturbed ? disturbance(turn, i) : 1;
+        double factor = disturbed ? kiln_place_disturbance(turn, i) : 1;
         double width = (double)(buffer->life->last - buffer->life->first + 1);
         int64_t total = 0;
         for (uint32_t s = buffer->first; s <= buffer->last; s++)
@@ -451,6 +410,7 @@ search_init(Search *search, KilnLife *lives, uint32_t n, int64_t capacity)
     g_qsort_with_data(order, (gint)used, sizeof *order, by_first_step, lives);
     *search = (Search){ .n = used,
                         .capacity = capacity,
+                        .failure = 1,
                         .buffers = g_new0(Buffer, used + 1),
                         .trail = g_array_new(FALSE, FALSE, sizeof(uint32_t)),
                         .undo = g_array_new(FALSE, FALSE, sizeof(Undo)),
@@ -529,21 +489,40 @@ next_attempt(Search *search, Schedule *schedule, int64_t left)
     return found;
 }
 
-KilnPlacement
-kiln_place_within(KilnLife *lives, uint32_t n, int64_t capacity, int64_t *work)
+static KilnPlacement
+next_filling(Search *search, Schedule *schedule, int64_t left)
+{
+    take_back(search, 0);
+    int64_t budget = MIN(schedule->unit * luby(schedule->turn), left);
+    KilnPlacement found = kiln_place_fill(search, schedule->turn++, budget);
+    schedule->done += search->work;
+    return found;
+}
+
+typedef enum {
+    FILL = 1 << 0,
+    BY_OFFSET = 1 << 1,
+} Method;
+
+static KilnPlacement
+place_by(KilnLife *lives, uint32_t n, int64_t capacity, int64_t *work, int methods)
 {
     if (n > KILN_PLACE_EXACT_MAX)
         return KILN_PLACEMENT_UNDECIDED;
     Schedule fixed = { .unit = FIXED_UNIT };
+    Schedule filling = { .unit = FILLING_UNIT };
     Schedule disturbed = { .unit = DISTURBED_UNIT, .disturbed = true };
     Search search;
     search_init(&search, lives, n, capacity);
     *work -= search.work;
     KilnPlacement found = KILN_PLACEMENT_UNDECIDED;
     while (found == KILN_PLACEMENT_UNDECIDED && *work > 0) {
+        int64_t by_offset = FILLING_SHARE * (fixed.done + disturbed.done);
+        bool fills = fixed.turn >= N_RANKINGS && filling.done <= by_offset;
         bool is_behind = disturbed.done * (DISTURBED_SHARE - 1) < fixed.done;
         Schedule *next = is_behind ? &disturbed : &fixed;
-        found = next_attempt(&search, next, *work);
+        fills = methods == (FILL | BY_OFFSET) ? fills : methods == FILL;
+        found = fills ? next_filling(&search, &filling, *work) : next_attempt(&search, next, *work);
         *work -= search.work;
     }
     if (found == KILN_PLACED) {
@@ -554,4 +533,16 @@ kiln_place_within(KilnLife *lives, uint32_t n, int64_t capacity, int64_t *work)
     }
     search_clear(&search);
     return found;
+}
+
+KilnPlacement
+kiln_place_within(KilnLife *lives, uint32_t n, int64_t capacity, int64_t *work)
+{
+    return place_by(lives, n, capacity, work, FILL | BY_OFFSET);
+}
+
+KilnPlacement
+kiln_place_by_filling(KilnLife *lives, uint32_t n, int64_t capacity, int64_t *work)
+{
+    return place_by(lives, n, capacity, work, FILL);
 }
