@@ -33,9 +33,11 @@ on_signal(int number)
 {
     static const char died[] = "DIED\n", failed[] = "FAILED ALLOCATION\n";
     void *here[FRAMES];
-    int n_here = backtrace(here, FRAMES); // NOLINT(bugprone-signal-handler,cert-sig30-c)
+    // NOLINTNEXTLINE(bugprone-signal-handler,cert-sig30-c)
+    int n_here = backtrace(here, FRAMES);
     if (write(STDERR_FILENO, died, sizeof died - 1) > 0)
-        backtrace_symbols_fd(here, n_here, STDERR_FILENO); // NOLINT(bugprone-signal-handler,cert-sig30-c)
+        // NOLINTNEXTLINE(bugprone-signal-handler,cert-sig30-c)
+        backtrace_symbols_fd(here, n_here, STDERR_FILENO);
     if (write(STDERR_FILENO, failed, sizeof failed - 1) > 0)
         backtrace_symbols_fd(where, n_where, STDERR_FILENO);
     signal(number, SIG_DFL);
