@@ -97,8 +97,9 @@ add_captured_reads(Sort *sort, const KilnOnnxGraph *region)
     g_hash_table_iter_init(&iter, names);
     while (g_hash_table_iter_next(&iter, &name, NULL))
         add_read(sort, name);
-    qsort((uint32_t *)(void *)sort->reads->data + start, sort->reads->len - start, sizeof(uint32_t),
-          compare_indices);
+    if (sort->reads->len > start)
+        qsort((uint32_t *)(void *)sort->reads->data + start, sort->reads->len - start,
+              sizeof(uint32_t), compare_indices);
 }
 
 static void
