@@ -249,11 +249,9 @@ store_known(KilnFoldWorker *worker, const KilnNode *node)
     return true;
 }
 
-KilnFoldOutcome
-kiln_fold_compute(KilnFoldWorker *worker, const KilnNode *node, bool may_run)
+static KilnFoldOutcome
+compute_from_operands(KilnFoldWorker *worker, const KilnNode *node, bool may_run)
 {
-    if (store_known(worker, node))
-        return KILN_FOLD_STORED;
     g_auto(Operands) operands = { 0 };
     if (!find_operands(worker, node, &operands))
         return KILN_FOLD_LACKS;
@@ -264,4 +262,22 @@ kiln_fold_compute(KilnFoldWorker *worker, const KilnNode *node, bool may_run)
     if (worker->failure || !may_run || !worker->folder->target || result_is_open(node))
         return KILN_FOLD_LACKS;
     return evaluate(worker, node, operands.tensors);
+}
+
+/* Shape inference knows integers as a run computes them. Where chains are computed in the widest
+ * types, only those that decide a shape stay so. */
+static bool
+stays_known(const KilnFoldWorker *worker, const KilnNode *node)
+{
+    return !worker->folder->wide || worker->plan->nodes[node->id].decides_shape;
+}
+
+KilnFoldOutcome
+kiln_fold_compute(KilnFoldWorker *worker, const KilnNode *node, bool may_run)
+{
+    if (kiln_node_is_known(node) && stays_known(worker, node) && store_known(worker, node))
+        return KILN_FOLD_STORED;
+    KilnFoldOutcome outcome = compute_from_operands(worker, node, may_run);
+    bool stored = outcome == KILN_FOLD_STORED || (!worker->failure && store_known(worker, node));
+    return stored ? KILN_FOLD_STORED : outcome;
 }

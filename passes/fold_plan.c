@@ -278,6 +278,22 @@ reading_stages(const KilnFoldPlan *plan, const KilnNode *node)
     return stages;
 }
 
+/* Whether a reader takes an extent from the results of @node, or from what it computes of them.
+ * Readers come first. Of readers in other functions nothing is known. */
+static bool
+decides_shape(const KilnFoldPlan *plan, const KilnNode *node)
+{
+    for (uint32_t i = 0; i < node->n_results; i++) {
+        kiln_foreach_use (use, &node->results[i]) {
+            const KilnNode *user = use->user;
+            if (user->function != plan->function || plan->nodes[user->id].decides_shape ||
+                kiln_op_is_shape_operand(user->op, use->index))
+                return true;
+        }
+    }
+    return false;
+}
+
 static void
 plan_stages(KilnFoldPlan *plan, const KilnNode *node)
 {
@@ -290,6 +306,7 @@ plan_stages(KilnFoldPlan *plan, const KilnNode *node)
     bool ahead = info->earliest != KILN_CONSTNESS_VARYING, later = (readers & ~earliest) != 0;
     bool stored = ahead && later && kiln_fold_plan_accepts(plan, node);
     info->stages = stored || (!ahead && readers) ? earliest : readers;
+    info->decides_shape = decides_shape(plan, node);
 }
 
 void

@@ -32,6 +32,7 @@ typedef struct {
     bool grown;              /* a conversion made it bigger, and nothing was computed since */
     bool repeats;            /* only repeats its operand */
     bool view;               /* of a constant as it is */
+    bool decides_shape;      /* integers that say, or lead to, what a shape is */
     bool end;                /* accepted: read by what is computed later */
     int64_t charge;          /* of an end: bytes against the budget */
 } KilnFoldNode;
