@@ -156,11 +156,47 @@ channel_shuffle(const Builder *b, const KilnNode *node)
     return step(b, KILN_OP_reshape, &reshape, x, ints(b, joined, type->rank));
 }
 
-bool
-kiln_op_decomposes(KilnOp op)
+/* In ONNX the channels are dim 1. */
+static KilnValue *
+batch_normalization(const Builder *b, const KilnNode *node)
 {
-    return op == KILN_OP_swish || op == KILN_OP_rms_normalization || op == KILN_OP_attention ||
-           op == KILN_OP_channel_shuffle;
+    KilnAttrs_batch_normalization attrs = *kiln_attrs(node, batch_normalization);
+    KilnValue *operands[5];
+    const KilnType *type = &node->results[0].type;
+    int axis = type->rank < 2 ? -1 : kiln_type_axis(type, attrs.axis);
+    if (axis < 0 || node->n_results > 1)
+        return NULL;
+    int64_t order[KILN_MAX_RANK];
+    for (int d = 0; d < type->rank; d++)
+        order[d] = d;
+    order[1] = axis;
+    order[axis] = 1;
+    KilnAttrs_transpose swap = { .perm = { .n = (uint32_t)type->rank, .v = order } };
+    for (uint32_t i = 0; i < 5; i++)
+        operands[i] = kiln_node_operand(node, i);
+    operands[0] = step(b, KILN_OP_transpose, &swap, operands[0], NULL);
+    if (!operands[0])
+        return NULL;
+    attrs.axis = 1;
+    KilnValue *result =
+        kiln_build(node->function, b->before, node->op, &attrs, operands, 5, b->error);
+    return step(b, KILN_OP_transpose, &swap, result, NULL);
+}
+
+bool
+kiln_node_decomposes(const KilnNode *node)
+{
+    switch (node->op) {
+    case KILN_OP_swish:
+    case KILN_OP_rms_normalization:
+    case KILN_OP_attention:
+    case KILN_OP_channel_shuffle:
+        return true;
+    case KILN_OP_batch_normalization:
+        return kiln_attrs(node, batch_normalization)->axis != 1;
+    default:
+        return false;
+    }
 }
 
 KilnValue *
@@ -174,6 +210,8 @@ kiln_decompose(KilnNode *node, GError **error)
         return rms_normalization(&b, node);
     case KILN_OP_attention:
         return attention(&b, node);
+    case KILN_OP_batch_normalization:
+        return batch_normalization(&b, node);
     default:
         return channel_shuffle(&b, node);
     }

@@ -249,6 +249,13 @@ kiln_batchnorm_infers(const KilnNode *bn)
     return !kiln_attrs(bn, batch_normalization)->training_mode;
 }
 
+int
+kiln_batchnorm_axis(const KilnNode *bn)
+{
+    const KilnType *type = &bn->results[0].type;
+    return type->rank < 0 ? -1 : kiln_type_axis(type, kiln_attrs(bn, batch_normalization)->axis);
+}
+
 bool
 kiln_affine_append_batchnorm(KilnAffine *affine, const KilnNode *bn, GError **error)
 {

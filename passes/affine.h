@@ -52,6 +52,8 @@ uint32_t kiln_affine_chain(const KilnValue *value, int axis, KilnAffine *affine,
 /** True for a batch normalization that normalizes with the statistics it is given: its only result
  * that is read is the first. */
 bool kiln_batchnorm_infers(const KilnNode *bn);
+/** The dim of the result that is its channels; -1 where there is none, or the rank is open. */
+int kiln_batchnorm_axis(const KilnNode *bn);
 
 /** What a batch normalization in inference mode with literal statistics does, appended to @affine.
  * False where they cannot be read. */

@@ -409,7 +409,7 @@ plan_expand(KilnPermuted *plan)
 
 /* --- normalization and windows --- */
 
-/* Channels are dim 1, and nothing else of a batch normalization depends on where dims stand. */
+/* Nothing but the axis of the channels depends on where dims stand. A vector may have none. */
 static bool
 plan_batch_normalization(KilnPermuted *plan)
 {
@@ -418,7 +418,8 @@ plan_batch_normalization(KilnPermuted *plan)
     KilnPerm perm;
     if (!kiln_permuted_data(plan, &perm) || perm.rank < 2)
         return false;
-    GUARD(channels_stay, perm.at[1] == 1);
+    int64_t *axis = kiln_permuted_attr(plan, "axis");
+    *axis = perm.at[kiln_type_axis(kiln_permuted_type(plan, 0), *axis)];
     GUARD(inference, kiln_pass_mode(context) == KILN_MODE_INFER &&
                          !kiln_attrs(plan->node, batch_normalization)->training_mode);
     return aligned(plan, &perm);

@@ -14,6 +14,7 @@
 
 enum {
     TASK_FLOATS = 8192, /* what a task of several runs writes, about */
+    COLUMNS = 512,      /* channels of rows whose factors a task has at a time */
     TOGETHER = 8,       /* runs at most whose statistics are taken together */
 };
 
@@ -95,10 +96,37 @@ run_batch(const void *data, int64_t task, int thread)
     }
 }
 
+/* Rows of channels, where nothing lies behind them. */
+static void
+run_batch_columns(const void *data, int64_t task, int thread)
+{
+    (void)thread;
+    const Norm *n = data;
+    const int64_t end = MIN((task + 1) * n->bundle, n->runs);
+    for (int64_t first = 0; first < n->channels; first += COLUMNS) {
+        const int64_t some = MIN(COLUMNS, n->channels - first);
+        float scale[COLUMNS];
+        for (int64_t c = 0; c < some; c++)
+            scale[c] = (float)((double)n->scale[first + c] /
+                               sqrt((double)n->variance[first + c] + n->epsilon));
+        for (int64_t run = task * n->bundle; run < end; run++) {
+            const int64_t at = run * n->channels + first;
+            n->reducers->affine_columns(n->out + at, n->in + at, some, n->mean + first, scale,
+                                        n->bias + first);
+        }
+    }
+}
+
+static int
+channel_axis(const KilnInstr *instr)
+{
+    return kiln_type_axis(cpu_type(instr, 1), kiln_instr_attrs(instr, batch_normalization)->axis);
+}
+
 bool
 kiln_cpu_batch_normalization_supports(const KilnInstr *instr)
 {
-    return cpu_all_plain(instr, KILN_DTYPE_f32) && cpu_type(instr, 1)->rank >= 2 &&
+    return cpu_all_plain(instr, KILN_DTYPE_f32) && channel_axis(instr) >= 0 &&
            !kiln_instr_attrs(instr, batch_normalization)->training_mode;
 }
 
@@ -106,15 +134,18 @@ const char *
 kiln_cpu_batch_normalization(const KilnKernelArgs *args)
 {
     const KilnType *type = cpu_type(args->instr, 1);
-    Norm n = { .runs = count(type, 0, 2),
-               .length = count(type, 2, type->rank),
+    const int axis = channel_axis(args->instr);
+    const int64_t behind = count(type, axis + 1, type->rank);
+    const bool columns = behind == 1 && type->dims[axis] > 1;
+    Norm n = { .runs = count(type, 0, columns ? axis : axis + 1),
+               .length = columns ? type->dims[axis] : behind,
                .epsilon = (double)kiln_instr_attrs(args->instr, batch_normalization)->epsilon,
-               .channels = type->dims[1],
+               .channels = type->dims[axis],
                .scale = args->data[2],
                .bias = args->data[3],
                .mean = args->data[4],
                .variance = args->data[5] };
-    run_all(args, &n, run_batch);
+    run_all(args, &n, columns ? run_batch_columns : run_batch);
     return NULL;
 }
 

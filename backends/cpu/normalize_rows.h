@@ -74,6 +74,23 @@ affine(float *out, const float *x, int64_t n, const KilnCpuAffine *a)
         affine_row(out, x, n, a, false);
 }
 
+static void
+affine_columns(float *out, const float *x, int64_t n, const float *shift, const float *scale,
+               const float *offset)
+{
+    int64_t i = 0;
+    for (; i + VW <= n; i += VW) {
+        V centred = V_SUB(V_LOAD(x + i), V_LOAD(shift + i));
+        V_STORE(out + i, V_FMA(centred, V_LOAD(scale + i), V_LOAD(offset + i)));
+    }
+    if (i < n) {
+        MASK mask = V_MASK(n - i);
+        V centred = V_SUB(V_LOAD_SOME(x + i, mask), V_LOAD_SOME(shift + i, mask));
+        V_STORE_SOME(out + i, mask,
+                     V_FMA(centred, V_LOAD_SOME(scale + i, mask), V_LOAD_SOME(offset + i, mask)));
+    }
+}
+
 /* --- softmax ---
  *
  * As with sums, what the exponentials come to follows from their sequence: the one at k is added to
@@ -324,6 +341,7 @@ const KilnCpuReducers REDUCERS = {
     .fold_columns = { add_columns, absolute_columns, square_columns, max_columns, min_columns },
     .moments = moments,
     .affine = affine,
+    .affine_columns = affine_columns,
     .exp_row = exp_row,
     .log_exp_sum = log_exp_sum,
     .softmax_columns = softmax_columns,

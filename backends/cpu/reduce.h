@@ -98,6 +98,9 @@ typedef struct {
     void (*fold_columns[KILN_CPU_N_FOLDS])(float *folded, const KilnCpuColumns *c);
     KilnCpuMoments (*moments)(const float *x, int64_t n, float shift);
     void (*affine)(float *out, const float *x, int64_t n, const KilnCpuAffine *a);
+    /* out[i] = (x[i] - shift[i]) scale[i] + offset[i] */
+    void (*affine_columns)(float *out, const float *x, int64_t n, const float *shift,
+                           const float *scale, const float *offset);
     /* out[i] = e^(x[i] - max); returns the sum. log_exp_sum is the logarithm of it, stores nothing.
      */
     double (*exp_row)(float *out, const float *x, int64_t n, float max);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* batch_normalization: per channel (dim 1), with given statistics or, in training mode, with those
- * of the batch: the biased variance, which also moves the running statistics. The statistics of a
- * channel are taken before its first element is written. */
+/* batch_normalization: per channel (a number of dim `axis`), with given statistics or, in training
+ * mode, with those of the batch: the biased variance, which also moves the running statistics. The
+ * statistics of a channel are taken before its first element is written. */
 #include "backends/ref/kernel.h"
 
 #include <math.h>
@@ -67,7 +67,7 @@ kiln_ref_batch_normalization(const KilnKernelArgs *args)
     const KilnInstrAttrs_batch_normalization *attrs =
         kiln_instr_attrs(args->instr, batch_normalization);
     const KilnType *type = ref_type(args, X);
-    const RefSplit split = ref_split(type, 1);
+    const RefSplit split = ref_split(type, attrs->axis);
     for (int64_t c = 0; c < split.axis; c++) {
         Moments moments;
         if (attrs->training_mode) {

@@ -5,6 +5,25 @@
 
 /* --- batch normalisation --- */
 
+/* The dim of @x that is normalized. By default, which is ONNX's form, a vector is a batch of one
+ * channel. */
+static gboolean
+find_channels(const KilnInfer *in, const KilnType *x, KilnType *channels, GError **error)
+{
+    const int64_t named = kiln_attrs(in->node, batch_normalization)->axis;
+    int axis;
+    if (x->rank < 0)
+        return TRUE;
+    if (x->rank == 1 && named == 1) {
+        kiln_dim_set(channels, 0, 1);
+        return TRUE;
+    }
+    if (!kiln_infer_axis(x->rank, named, &axis, error))
+        return FALSE;
+    kiln_dim_copy(channels, 0, x, axis);
+    return TRUE;
+}
+
 gboolean
 kiln_infer_batch_normalization(KilnInfer *in, GError **error)
 {
@@ -14,12 +33,9 @@ kiln_infer_batch_normalization(KilnInfer *in, GError **error)
         !kiln_infer_require_rank(in, 0, 1, KILN_MAX_RANK, error) ||
         !kiln_infer_require_like(in, 2, 1, error) || !kiln_infer_require_like(in, 4, 3, error))
         return FALSE;
-    /* A vector is a batch of one channel. */
     KilnType channels = kiln_infer_unknown(kiln_infer_type(in, 3)->dtype, 1);
-    if (x->rank == 1)
-        kiln_dim_set(&channels, 0, 1);
-    else if (x->rank > 1)
-        kiln_dim_copy(&channels, 0, x, 1);
+    if (!find_channels(in, x, &channels, error))
+        return FALSE;
     for (uint32_t i = 1; i < 5; i++) {
         if (!kiln_infer_require(in, i, types, error) ||
             !kiln_infer_require_vector(in, i, &channels, 0, error))

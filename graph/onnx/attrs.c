@@ -172,6 +172,13 @@ read_attr(KilnOnnxCall *call, const KilnOnnxAttr *attr, const KilnAttrInfo *info
     return TRUE;
 }
 
+/* Attributes of ops.def that operators of ONNX lack. */
+static bool
+is_own(KilnOp op, const char *name)
+{
+    return op == KILN_OP_batch_normalization && strcmp(name, "axis") == 0;
+}
+
 gboolean
 kiln_onnx_read_attrs(KilnOnnxCall *call, GError **error)
 {
@@ -182,7 +189,8 @@ kiln_onnx_read_attrs(KilnOnnxCall *call, GError **error)
     for (size_t i = 0; i < call->node->n_attrs; i++) {
         const KilnOnnxAttr *attr = &call->node->attrs[i];
         const KilnAttrInfo *row = kiln_attr_find(info->attrs, info->n_attrs, attr->proto->name);
-        if (call->taken[i] || !row || row->kind == KILN_ATTR_FUNCTION)
+        if (call->taken[i] || !row || row->kind == KILN_ATTR_FUNCTION ||
+            is_own(call->op, row->name))
             continue;
         call->taken[i] = true;
         if (!read_attr(call, attr, row, error))

@@ -331,7 +331,7 @@ static bool
 has_decomposable(const KilnFunction *function)
 {
     kiln_foreach_node (node, function) {
-        if (kiln_op_decomposes(node->op))
+        if (kiln_node_decomposes(node))
             return true;
         kiln_foreach_region (region, node) {
             if (has_decomposable(region))
@@ -350,7 +350,7 @@ decompose_all(KilnFunction *function, GError **error)
             if (!decompose_all(region, error))
                 return FALSE;
         }
-        if (!kiln_op_decomposes(node->op))
+        if (!kiln_node_decomposes(node))
             continue;
         GError *why = NULL;
         KilnValue *value = kiln_decompose(node, &why);

@@ -92,12 +92,12 @@ fold(KilnNode *bn, KilnPassContext *context, GError **error)
 {
     KilnNode *end = NULL;
     const KilnType *type = &bn->results[0].type;
-    int64_t channels = type->rank < 2 ? 0 : MAX(type->dims[1], 0);
+    int axis = kiln_batchnorm_axis(bn);
+    int64_t channels = axis < 0 ? 0 : MAX(type->dims[axis], 0);
     g_auto(KilnAffine) chain = { 0 };
     g_auto(KilnAffine) own = { 0 };
     if (!kiln_affine_init(&chain, channels, error) ||
-        !kiln_affine_chain(&bn->results[0], type->rank < 2 ? -1 : 1, &chain, &end, context, rule,
-                           error))
+        !kiln_affine_chain(&bn->results[0], axis, &chain, &end, context, rule, error))
         return false;
     bool trains = kiln_attrs(bn, batch_normalization)->training_mode;
     GUARD(inference, !trains && kiln_pass_mode(context) == KILN_MODE_INFER);

@@ -40,7 +40,7 @@ normalize(KilnNode *conv, const KilnAffine *affine, KilnNode *end, GError **erro
         scale ? kiln_literal_build(function, end, bias_name, &type, affine->offset, error) : NULL;
     if (!bias)
         return NULL;
-    KilnAttrs_batch_normalization attrs = { .epsilon = 0, .momentum = 0.9f };
+    KilnAttrs_batch_normalization attrs = { .epsilon = 0, .momentum = 0.9f, .axis = 1 };
     KilnNodeSpec spec = { .op = KILN_OP_batch_normalization,
                           .operands =
                               (KilnValue *[]){

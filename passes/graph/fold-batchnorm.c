@@ -42,6 +42,7 @@ fold_into(KilnMatch *match, KilnPassContext *context, const char *rule, GError *
 {
     KilnNode *bn = kiln_match_root(match), *product = kiln_match_node(match, "product"), *folded;
     GUARD(inference, kiln_pass_mode(context) == KILN_MODE_INFER && kiln_batchnorm_infers(bn));
+    GUARD(channel_axis, kiln_attrs(bn, batch_normalization)->axis == 1);
     g_auto(KilnAffine) affine = { 0 };
     GUARD(plain_statistics, read_statistics(bn, &affine, error));
     return kiln_affine_absorb(product, &affine, bn, context, rule, &folded, error) &&
@@ -52,7 +53,7 @@ fold_into(KilnMatch *match, KilnPassContext *context, const char *rule, GError *
 static bool
 fold_into_gemm(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
-    GUARD(channel_axis, kiln_product_axis(kiln_match_node(match, "product")) == 1);
+    GUARD(column_axis, kiln_product_axis(kiln_match_node(match, "product")) == 1);
     return fold_into(match, context, rule, error);
 }
 
@@ -64,7 +65,8 @@ rows_before_product(KilnMatch *match, KilnPassContext *context, const char *rule
     KilnValue *x = kiln_match_value(match, "x"), *w = kiln_match_value(match, "w");
     GUARD(inference, kiln_batchnorm_infers(bn));
     GUARD(one_matrix, x->type.rank >= 2 && !x->type.layout && w->type.rank == 2);
-    GUARD(keeps_columns, rows->rank == 2 && rows->dims[1] > 0 && rows->dims[1] == w->type.dims[1]);
+    GUARD(keeps_columns, rows->rank == 2 && kiln_batchnorm_axis(bn) == 1 && rows->dims[1] > 0 &&
+                             rows->dims[1] == w->type.dims[1]);
     KilnType type = *rows;
     type.dtype = x->type.dtype;
     type.dims[1] = w->type.dims[0];

@@ -10,7 +10,7 @@
  *
  * What op' is (axes, pads, repeats, shapes, constants beside it in the other order) is planned in
  * passes/permute.h: every element-wise op with one operand or several, clip, prelu, where, cast,
- * quantize_linear, dequantize_linear, rescale_quantized; batch_normalization and lrn where channels
+ * quantize_linear, dequantize_linear, rescale_quantized; batch_normalization; lrn where channels
  * stay; layer_ and rms_normalization where the normalized dims stay; softmax and its like, top_k,
  * cum_sum, reductions, arg_max and arg_min; concat, split, slice, pad, tile, expand, gather;
  * reshapes that mix no dims; pools along one spatial dim.

@@ -57,14 +57,23 @@ clear_candidate(gpointer data)
 
 /* --- the stack --- */
 
+static int
+channel_axis(const KilnInstr *bn)
+{
+    return kiln_type_axis(&bn->operands[0].buffer->type,
+                          kiln_instr_attrs(bn, batch_normalization)->axis);
+}
+
 /* [C,1,…]: one number per channel, as it broadcasts to the data. */
 static KilnType
-vector_type(const KilnType *data)
+vector_type(const KilnInstr *bn)
 {
-    int64_t dims[KILN_MAX_RANK] = { data->dims[1] };
-    for (int d = 1; d < data->rank - 1; d++)
+    const KilnType *data = &bn->operands[0].buffer->type;
+    const int axis = channel_axis(bn);
+    int64_t dims[KILN_MAX_RANK] = { data->dims[axis] };
+    for (int d = 1; d < data->rank - axis; d++)
         dims[d] = 1;
-    return kiln_type_make(data->dtype, data->rank - 1, dims);
+    return kiln_type_make(data->dtype, data->rank - axis, dims);
 }
 
 static void
@@ -82,7 +91,7 @@ has_kernel(const KilnPassContext *context, const KilnInstr *bn)
 {
     const KilnTarget *target = kiln_pass_target(context);
     KilnBuffer vector = { .kind = KILN_BUFFER_WEIGHT, .is_const = true, .name = rule };
-    vector.type = vector_type(&bn->operands[0].buffer->type);
+    vector.type = vector_type(bn);
     KilnBufferUse uses[N_OPERANDS] = { bn->operands[0], bn->operands[DATA] };
     for (uint32_t i = 2; i < N_OPERANDS; i++)
         uses[i] = (KilnBufferUse){ .buffer = &vector, .access = KILN_ACCESS_IN, .index = i };
@@ -129,7 +138,8 @@ read_statistics(const KilnInstr *bn, KilnAffine *affine, GError **error)
     for (uint32_t i = 0; i < N_STATISTICS; i++)
         statistics[i] = bn->operands[STATISTICS + i].buffer->constant;
     double epsilon = (double)kiln_instr_attrs(bn, batch_normalization)->epsilon;
-    return kiln_affine_init(affine, bn->operands[DATA].buffer->type.dims[1], error) &&
+    return kiln_affine_init(affine, bn->operands[DATA].buffer->type.dims[channel_axis(bn)],
+                            error) &&
            are_known(bn) && kiln_affine_append_statistics(affine, statistics, epsilon, error);
 }
 
@@ -137,7 +147,7 @@ static bool
 may_expand(KilnPassContext *context, const KilnInstr *bn, KilnAffine *affine, GError **error)
 {
     const KilnType *type = &bn->operands[0].buffer->type;
-    if (type->rank < 2 || type->quant || type->layout || kiln_type_elements(type) == 0)
+    if (channel_axis(bn) < 0 || type->quant || type->layout || kiln_type_elements(type) == 0)
         return false;
     GUARD(inference, kiln_pass_mode(context) == KILN_MODE_INFER && infers(bn));
     GUARD(known_statistics, read_statistics(bn, affine, error));
@@ -198,7 +208,7 @@ static KilnBuffer *
 add_vector(const KilnInstr *bn, const char *what, const double *numbers, GError **error)
 {
     const KilnBuffer *out = bn->operands[0].buffer;
-    const KilnType type = vector_type(&out->type);
+    const KilnType type = vector_type(bn);
     KilnTensor *tensor = kiln_tensor_of_numbers(&type, numbers, error);
     if (!tensor)
         return NULL;

@@ -281,8 +281,9 @@ move_to(RefCase *c, uint32_t i, float center)
 }
 
 static const Shape images[] = {
-    { 4, { 2, 6, 5, 7 } }, { 3, { 1, 4, 100 } },      { 4, { 1, 64, 28, 28 } }, { 2, { 5, 8 } },
-    { 4, { 0, 6, 5, 7 } }, { 5, { 1, 2, 3, 4, 50 } }, { 4, { 3, 22, 7, 7 } },
+    { 3, { 2, 4, 700 } },      { 4, { 2, 6, 5, 7 } },  { 3, { 1, 4, 100 } },
+    { 4, { 1, 64, 28, 28 } },  { 2, { 5, 8 } },        { 4, { 0, 6, 5, 7 } },
+    { 5, { 1, 2, 3, 4, 50 } }, { 4, { 3, 22, 7, 7 } },
 };
 
 Test(cpu_pool, batch_normalization)
@@ -292,8 +293,10 @@ Test(cpu_pool, batch_normalization)
         g_autoptr(RefCase) c = case_new(KILN_INSTR_batch_normalization);
         case_out(c, KILN_DTYPE_f32, s->rank, s->dims);
         cpu_in(c, s->rank, s->dims);
+        int axis = i % 2 ? 1 : s->rank - 1; /* of half of them the last dim */
+        CASE_ATTRS(c, batch_normalization)->axis = axis;
         for (int k = 0; k < 4; k++)
-            cpu_in(c, 1, &s->dims[1]);
+            cpu_in(c, 1, &s->dims[axis]);
         move_to(c, 5, 4); /* variances are positive */
         cpu_agrees(c, (Tolerance){ 1e-6, 1e-6 }, "image");
         CASE_ATTRS(c, batch_normalization)->training_mode = true;

@@ -93,6 +93,9 @@ static const Case cases[] = {
     /* normalisation */
     { "batch_normalization", "f32[1,3,2]; f32[1,3,2]; f32[3]; f32[3]; f32[3]; f32[3]", NULL },
     { "batch_normalization", "f32[1,3,2]; f32[1,3,2]; f32[3]; f32[3]; f32[2]; f32[3]", "(batch_normalization)" },
+    { "batch_normalization", "f32[1,2,3]; f32[1,2,3]; f32[3]; f32[3]; f32[3]; f32[3] | {axis=-1}", NULL },
+    { "batch_normalization", "f32[1,2,3]; f32[1,2,3]; f32[2]; f32[2]; f32[2]; f32[2] | {axis=2}", "(batch_normalization)" },
+    { "batch_normalization", "f32[1,2,3]; f32[1,2,3]; f32[3]; f32[3]; f32[3]; f32[3] | {axis=3}", "expected a number from -3 to 2" },
     { "layer_normalization", "f32[2,3]; f32[2,3]; f32[3]; _; f32[2,1]", NULL },
     { "layer_normalization", "f32[2,3]; f32[2,3]; f32[3]; _; f32[2,3]", "operand 4 (b4): expected f32[2,1]" },
     /* products and recurrence */

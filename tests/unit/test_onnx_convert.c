@@ -315,6 +315,13 @@ Test(onnx_convert, batch_normalization_of_old)
                 "}\n");
 }
 
+/* An attribute that Kiln's own operator has beside those of ONNX. */
+Test(onnx_convert, batch_normalization_has_no_axis)
+{
+    onnx_expect_error(graph_of_norm("z", onnx_int("axis", 2)), 15, KILN_ERROR_INVALID,
+                      "the attribute 'axis' is not one of");
+}
+
 Test(onnx_convert, batch_normalization_per_element)
 {
     GByteArray *graph = graph_xy("2,4", "4");

@@ -339,6 +339,23 @@ Test(onnx_export, raised_operators_are_decomposed)
     kiln_module_free(small.module);
 }
 
+/* ONNX normalizes dim 1 and no other. */
+Test(onnx_export, normalization_of_the_last_dim)
+{
+    g_autofree char *text = exported("graph @f(%x: f32[2,4,5,3], %s: f32[3]) {\n"
+                                     "  %y = batch_normalization(%x, %s, %s, %s, %s) {axis=-1}\n"
+                                     "  return %y\n"
+                                     "}\n");
+    cr_expect_str_eq(text, "graph @f(%x: f32[2,4,5,3], %s: f32[3]) {\n"
+                           "  %transpose = transpose(%x) {perm=[0,3,2,1]} : f32[2,3,5,4]\n"
+                           "  %batch_normalization = batch_normalization(%transpose, %s, %s, %s, "
+                           "%s) : f32[2,3,5,4]\n"
+                           "  %y = transpose(%batch_normalization) {perm=[0,3,2,1]} : "
+                           "f32[2,4,5,3]\n"
+                           "  return %y\n"
+                           "}\n");
+}
+
 /* Parameters become operands, what computes stands between conversions; the module stays as it is.
  */
 Test(onnx_export, quantized_types_are_stated)

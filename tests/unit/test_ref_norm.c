@@ -30,6 +30,24 @@ Test(ref_norm, batch_normalization)
                1e-6);
 }
 
+/* Rows of channels: pairs are the same numbers with the last two dims swapped. */
+Test(ref_norm, batch_normalization_of_the_last_dim)
+{
+    g_autoptr(RefCase) c = case_new(KILN_INSTR_batch_normalization);
+    CASE_ATTRS(c, batch_normalization)->epsilon = 0.5f;
+    CASE_ATTRS(c, batch_normalization)->axis = -1;
+    case_out(c, F32, DIMS(2, 2, 2));
+    case_in(c, F32, DIMS(2, 2, 2), VALUES(1, 3, 2, 4, 5, 7, 6, 8));
+    case_in(c, F32, DIMS(2), VALUES(2, 0.5));
+    case_in(c, F32, DIMS(2), VALUES(1, -1));
+    case_in(c, F32, DIMS(2), VALUES(3, 4));
+    case_in(c, KILN_DTYPE_f64, DIMS(2), VALUES(4, 0.25));
+    case_gives(c,
+               VALUES(-0.885618083, -1.57735027, 0.0571909584, -1, 2.88561808, 0.732050808,
+                      3.82842712, 1.30940108),
+               1e-6);
+}
+
 Test(ref_norm, batch_normalization_while_training)
 {
     g_autoptr(RefCase) c = batch_normalization();
