@@ -2,6 +2,8 @@
 /* Aligned allocation with errors, and its fault injection. */
 #include "graph/alloc.h"
 
+#include "graph/budget.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -30,6 +32,8 @@ kiln_alloc_for(const char *what, size_t count, size_t size, GError **error)
     size_t bytes = 0;
     bool overflow = __builtin_mul_overflow(count, size, &bytes);
     size_t aligned = overflow ? SIZE_MAX : kiln_align_up(bytes ? bytes : 1);
+    if (!kiln_budget_fits(aligned, what, error))
+        return NULL;
     void *memory =
         is_injected() || aligned == SIZE_MAX ? NULL : aligned_alloc(KILN_ALIGNMENT, aligned);
     if (!memory)
@@ -90,6 +94,7 @@ typedef struct {
     void *memory;
     size_t size;
     KilnRecycler *recycler; /* NULL: none */
+    KilnBudget *budget;     /* NULL: it counts in none */
     bool sealed;            /* below the lock of `alive` */
 } Pages;
 
@@ -205,6 +210,7 @@ pages_free(gpointer data)
 {
     Pages *pages = data;
     leave_alive(pages);
+    kiln_budget_give(pages->budget, pages->size);
     if (pages->recycler) {
         if (!pages->sealed) /* else nobody can write them again */
             pages->memory = swap(pages->recycler, pages->memory, &pages->size);
@@ -229,15 +235,53 @@ take_kept(KilnRecycler *recycler, size_t size)
 static GBytes *
 new_pages(KilnRecycler *recycler, size_t size, void **out_data, GError **error)
 {
+    KilnBudget *budget;
     *out_data = take_kept(recycler, size);
-    if (!*out_data && !(*out_data = map(size, error)))
+    if ((!*out_data && !(*out_data = map(size, error))) ||
+        !kiln_budget_take(size, a_tensor, &budget, error)) {
+        unmap(*out_data, size);
         return NULL;
+    }
     Pages *pages = g_new(Pages, 1);
-    *pages = (Pages){ .memory = *out_data, .size = size, .recycler = recycler };
+    *pages = (Pages){ .memory = *out_data, .size = size, .recycler = recycler, .budget = budget };
     enter_alive(pages);
     if (recycler)
         atomic_fetch_add(&recycler->references, 1);
     return g_bytes_new_with_free_func(*out_data, size, pages_free, pages);
+}
+
+/* Bytes of the heap that count in a budget. */
+typedef struct {
+    void *memory;
+    size_t size;
+    KilnBudget *budget;
+} Counted;
+
+static void
+counted_free(gpointer data)
+{
+    Counted *counted = data;
+    kiln_budget_give(counted->budget, counted->size);
+    kiln_free(counted->memory);
+    g_free(counted);
+}
+
+static GBytes *
+new_on_heap(size_t count, size_t size, void **out_data, GError **error)
+{
+    KilnBudget *budget;
+    *out_data = kiln_alloc_for(a_tensor, count, size, error);
+    if (!*out_data)
+        return NULL;
+    if (!kiln_budget_take(count * size, a_tensor, &budget, error)) {
+        kiln_free(*out_data);
+        return NULL;
+    }
+    if (!budget)
+        return g_bytes_new_with_free_func(*out_data, count * size, kiln_free, *out_data);
+    Counted *counted = g_new(Counted, 1);
+    *counted = (Counted){ *out_data, count * size, budget };
+    return g_bytes_new_with_free_func(*out_data, count * size, counted_free, counted);
 }
 
 GBytes *
@@ -252,9 +296,7 @@ kiln_bytes_recycle(KilnRecycler *recycler, size_t count, size_t size, void **out
     size_t bytes;
     if (may_map && !__builtin_mul_overflow(count, size, &bytes) && bytes >= KILN_MAP_MIN)
         return new_pages(recycler, bytes, out_data, error);
-    *out_data = kiln_alloc_for(a_tensor, count, size, error);
-    return *out_data ? g_bytes_new_with_free_func(*out_data, count * size, kiln_free, *out_data)
-                     : NULL;
+    return new_on_heap(count, size, out_data, error);
 }
 
 GBytes *

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ir/chains.h"
 
+#include "graph/budget.h"
 #include "ir/team.h"
 
 enum {
@@ -93,13 +94,16 @@ typedef struct {
     const uint32_t *chains;
     KilnChainFn run;
     void *data;
+    KilnBudget *budget; /* of the caller, which its threads are held to */
 } Shared;
 
 static void
 run_shared(const void *data, int64_t task, int member)
 {
     const Shared *shared = data;
+    KilnBudget *before = kiln_budget_enter(shared->budget);
     shared->run(shared->data, shared->chains[task], member, 1);
+    kiln_budget_leave(before);
 }
 
 void
@@ -115,5 +119,6 @@ kiln_chains_run(const KilnChains *chains, const int64_t *bytes, int64_t budget, 
         else
             run(data, c, 0, threads);
     }
-    kiln_team_tasks(n, threads, run_shared, &(Shared){ shared, run, data });
+    const Shared job = { shared, run, data, kiln_budget_current() };
+    kiln_team_tasks(n, threads, run_shared, &job);
 }
