@@ -258,6 +258,45 @@ lower_alone(Lowered *lowered, const KilnNode *node, const KilnTensor *const *ope
     return lowered->ir != NULL;
 }
 
+/* The one instruction of @ir that computes; NULL where there are several. */
+static const KilnInstr *
+only_instr(const KilnIRFunction *ir)
+{
+    const KilnInstr *only = NULL;
+    kiln_foreach_instr (instr, ir) {
+        if (kiln_instr_is_bookkeeping(instr))
+            continue;
+        if (only)
+            return NULL;
+        only = instr;
+    }
+    return only;
+}
+
+/* A reduction of equal elements, which takes no storage: one element of the result is found, where
+ * the kernel knows how. */
+static bool
+reduce_equal(const Lowered *lowered, const KilnTarget *target, const KilnTensor *const *inputs,
+             KilnTensor **results)
+{
+    uint8_t element[8], result[8] = { 0 };
+    const KilnInstr *instr = only_instr(lowered->ir);
+    const KilnKernel *kernel = instr ? kiln_target_find(target, instr) : NULL;
+    if (!kernel || !kernel->of_equal || lowered->ir->inputs->len != 1 ||
+        lowered->ir->outputs->len != 1 || inputs[0]->kind != KILN_TENSOR_SPLAT ||
+        kiln_instr_operand(instr, 1) != g_ptr_array_index(lowered->ir->inputs, 0))
+        return false;
+    const KilnType *from = &inputs[0]->type;
+    const KilnBuffer *to = g_ptr_array_index(lowered->ir->outputs, 0);
+    if (to != kiln_instr_operand(instr, 0) || kiln_type_elements(from) < 1 ||
+        kiln_type_elements(&to->type) < 1 || !kiln_tensor_is_splat(inputs[0], 1, element) ||
+        !kernel->of_equal(instr, element, result))
+        return false;
+    KilnType type = kiln_type_make(to->type.dtype, to->type.rank, to->type.dims);
+    results[0] = kiln_tensor_new_splat_bits(&type, result);
+    return true;
+}
+
 static gboolean
 run_lowered(const Lowered *lowered, const KilnTarget *target, const KilnEvaluateOptions *options,
             const KilnTensor *const *inputs, KilnTensor **results, GError **error)
@@ -266,6 +305,8 @@ run_lowered(const Lowered *lowered, const KilnTarget *target, const KilnEvaluate
                                .outputs = results,
                                .recycler = options->recycler,
                                .threads = options->threads };
+    if (reduce_equal(lowered, target, inputs, results))
+        return TRUE;
     return kiln_ir_interpret(lowered->ir, target, &run, error);
 }
 

@@ -84,6 +84,9 @@ struct KilnKernel {
      * aligned; owns nothing, may point to the instruction and to code, and is never stored. */
     size_t (*prepared_bytes)(const KilnInstr *instr);
     void (*prepare)(const KilnInstr *instr, void *prepared);
+    /* Of a reduction: what run() writes to each element of operand 0 where all elements of operand
+     * 1 are @element, with the same bits. False where it takes as long to find out. */
+    bool (*of_equal)(const KilnInstr *instr, const void *element, void *result);
     uint32_t packs; /* bit per operand that pack() reads: with packed weights, run() does not read
                        it, and packed_bytes() is asked only if all of them are const weights */
     bool (*packs_operand)(const KilnInstr *instr, uint32_t i); /* in place of @packs */
@@ -154,6 +157,9 @@ struct KilnTarget {
 
 /** The first kernel that takes @instr, here or in the fallbacks; NULL where there is none. */
 const KilnKernel *kiln_target_find(const KilnTarget *target, const KilnInstr *instr);
+/** @target or the fallback of it whose table has @kernel; NULL for the kernel of a vendor's region.
+ */
+const KilnTarget *kiln_target_owner(const KilnTarget *target, const KilnKernel *kernel);
 /** How many fallbacks of @target come before the one that has @kernel. */
 int kiln_target_depth(const KilnTarget *target, const KilnKernel *kernel);
 /** True where the kernel of @instr works on operand @i in @rows runs without a copy. */
@@ -216,6 +222,10 @@ bool kiln_instr_is_parallel(const KilnInstr *instr);
 const KilnRates *kiln_target_rates(const KilnTarget *target);
 /** Estimated microseconds on one thread of what does @work and has no model of its own. */
 double kiln_target_work_us(const KilnTarget *target, const KilnCost *work);
+/** Estimated microseconds of a run of @instr by @kernel on up to @threads threads, to tell seconds
+ * from hours. */
+double kiln_kernel_us(const KilnTarget *target, const KilnKernel *kernel, const KilnInstr *instr,
+                      int threads);
 /** Estimated microseconds on one thread of the instruction that @node lowers to, by the fastest
  * algorithm that @target has for it, the direct one alone unless @any_algorithm; literals are taken
  * for packed weights. 0 for views, for what known integers decide, and where a type is open. */

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "passes/fold_compute.h"
 
+#include "graph/budget.h"
 #include "passes/constant_rules.h"
 #include "passes/constness.h"
+
+#include <string.h>
 
 /* --- operands --- */
 
@@ -138,6 +141,9 @@ evaluate(KilnFoldWorker *worker, const KilnNode *node, const KilnTensor *const *
     g_autoptr(GError) why = NULL;
     bool done = worker->folder->wide && run_wide(worker, node, operands, results, NULL);
     if (!done && !run_strict(worker, node, operands, false, results, &why)) {
+        if (!kiln_budget_check_time(&worker->failure))
+            return KILN_FOLD_LACKS;
+        /* What would take too long, or more memory than is left, stays for a run. */
         if (!g_error_matches(why, KILN_ERROR, KILN_ERROR_MEMORY))
             return KILN_FOLD_REFUSED;
         worker->failure = g_steal_pointer(&why);
@@ -183,16 +189,35 @@ evaluate_element(KilnFoldWorker *worker, const KilnNode *node, const KilnTensor 
     return good;
 }
 
+/* The element that all of @operands have. */
+static bool
+join_elements(const KilnTensor *const *operands, uint32_t n, uint8_t element[8], KilnDType *dtype)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        uint8_t other[8] = { 0 };
+        if (!operands[i] || !kiln_tensor_is_splat(operands[i], 1, other) ||
+            (i && memcmp(element, other, sizeof other) != 0))
+            return false;
+        memcpy(element, other, sizeof other);
+    }
+    *dtype = operands[0]->type.dtype;
+    return true;
+}
+
 /* Where @node gives equal elements (the plan says so). */
 static bool
 store_splats(KilnFoldWorker *worker, const KilnNode *node, const KilnTensor *const *operands)
 {
-    uint8_t element[8];
+    uint8_t element[8] = { 0 };
     KilnDType dtype;
-    if (kiln_op_only_moves(node->op)) {
-        if (!kiln_tensor_is_splat(operands[0], 1, element))
+    if (node->op == KILN_OP_constant_of_shape) /* its rule needs no kernel */
+        return false;
+    if (kiln_op_reduces(node->op))
+        return worker->folder->target && evaluate(worker, node, operands) == KILN_FOLD_STORED;
+    if (kiln_op_only_moves(node->op) || node->op == KILN_OP_concat) {
+        uint32_t n = node->op == KILN_OP_concat ? node->n_operands : 1;
+        if (!join_elements(operands, n, element, &dtype))
             return false;
-        dtype = operands[0]->type.dtype;
     } else if (!evaluate_element(worker, node, operands, element, &dtype)) {
         return false;
     }

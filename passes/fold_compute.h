@@ -14,7 +14,7 @@ typedef struct {
     int threads;      /* of the kernels */
     bool equal_found; /* set where computed elements turned out equal */
     bool ran;         /* set where a kernel of the target computed something */
-    GError *failure;  /* set where memory ran out */
+    GError *failure;  /* set where memory or time ran out */
 } KilnFoldWorker;
 
 typedef enum {
@@ -23,7 +23,8 @@ typedef enum {
     KILN_FOLD_REFUSED, /* the kernel refuses the operands: a run is to say why */
 } KilnFoldOutcome;
 
-/** @may_run: there is room for what a kernel makes. LACKS with `failure` set where memory ran out.
+/** @may_run: there is room for what a kernel makes. LACKS with `failure` set where memory or
+ * time ran out.
  */
 KilnFoldOutcome kiln_fold_compute(KilnFoldWorker *worker, const KilnNode *node, bool may_run);
 

@@ -9,6 +9,7 @@
  * time. Best effort: a node whose evaluation fails stays where it is. */
 #include "passes/fold_evaluate.h"
 
+#include "graph/budget.h"
 #include "graph/sweep.h"
 #include "ir/chains.h"
 #include "passes/fold_compute.h"
@@ -286,6 +287,8 @@ static void
 compute_node(Sweep *sweep, KilnFoldWorker *worker, const KilnNode *node)
 {
     Fate *fate = &sweep->fates[node->id];
+    if (!kiln_budget_check_time(&worker->failure))
+        return;
     KilnFoldOutcome outcome = kiln_fold_compute(worker, node, fate->may_run);
     fate->done = outcome == KILN_FOLD_STORED;
     fate->refused = outcome == KILN_FOLD_REFUSED;

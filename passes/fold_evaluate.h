@@ -21,7 +21,7 @@ struct KilnEvaluator {
     bool retyped;     /* shapes were found, and more may be literal */
     bool equal_found; /* computed elements turned out equal: they take no storage */
     int64_t peak;     /* bytes of buffers, constants not among them */
-    GError *failure;  /* memory ran out */
+    GError *failure;  /* memory or time ran out */
 };
 
 /** Folds the literal nodes of @function and, where they read what was folded, of its subgraphs. */

@@ -4,6 +4,8 @@
 #include "graph/sweep.h"
 #include "passes/constant_rules.h"
 
+#include <string.h>
+
 bool
 kiln_op_only_moves(KilnOp op)
 {
@@ -21,6 +23,26 @@ kiln_op_only_moves(KilnOp op)
     case KILN_OP_depth_to_space:
     case KILN_OP_space_to_depth:
     case KILN_OP_channel_shuffle:
+        return true;
+    default:
+        return false;
+    }
+}
+
+bool
+kiln_op_reduces(KilnOp op)
+{
+    switch (op) {
+    case KILN_OP_reduce_l1:
+    case KILN_OP_reduce_l2:
+    case KILN_OP_reduce_log_sum:
+    case KILN_OP_reduce_log_sum_exp:
+    case KILN_OP_reduce_max:
+    case KILN_OP_reduce_mean:
+    case KILN_OP_reduce_min:
+    case KILN_OP_reduce_prod:
+    case KILN_OP_reduce_sum:
+    case KILN_OP_reduce_sum_square:
         return true;
     default:
         return false;
@@ -142,6 +164,38 @@ is_candidate(const KilnNode *node)
            !(kiln_op_info(node->op)->traits & apart);
 }
 
+/* @a and @b are surely the same element, over and over. */
+static bool
+same_splats(const KilnFoldPlan *plan, const KilnValue *a, const KilnValue *b)
+{
+    uint8_t one[8] = { 0 }, other[8] = { 0 };
+    const KilnConstant *first = kiln_value_constant(a), *second = kiln_value_constant(b);
+    if (!is_splat(plan, a) || !is_splat(plan, b))
+        return false;
+    return a == b ||
+           (first && second && kiln_tensor_is_splat(first->tensor, 1, one) &&
+            kiln_tensor_is_splat(second->tensor, 1, other) && memcmp(one, other, sizeof one) == 0);
+}
+
+/* A node that joins its operands gives equal elements where all of theirs are. */
+static bool
+joins_splats(const KilnFoldPlan *plan, const KilnNode *node)
+{
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        if (!same_splats(plan, node->operands[0].value, node->operands[i].value))
+            return false;
+    }
+    return true;
+}
+
+static bool
+reduces_splat(const KilnFoldPlan *plan, const KilnNode *node)
+{
+    const KilnValue *value = node->operands[0].value;
+    return is_splat(plan, value) && kiln_type_elements(&value->type) > 0 &&
+           kiln_type_elements(&node->results[0].type) > 0;
+}
+
 /* All results of @node are equal elements, found without computing more than one of them. */
 static bool
 gives_splat(const KilnFoldPlan *plan, const KilnNode *node)
@@ -155,6 +209,10 @@ gives_splat(const KilnFoldPlan *plan, const KilnNode *node)
         return false;
     if (kiln_op_only_moves(node->op))
         return is_splat(plan, node->operands[0].value);
+    if (node->op == KILN_OP_concat)
+        return joins_splats(plan, node);
+    if (kiln_op_reduces(node->op))
+        return reduces_splat(plan, node);
     const uint32_t each = KILN_TRAIT_ELEMENTWISE;
     if (!kiln_op_has(node->op, each) || node->op == KILN_OP_dequantize_linear ||
         node->op == KILN_OP_rescale_quantized)

@@ -84,6 +84,9 @@ kiln_fold_plan_has(const KilnFoldPlan *plan, const KilnNode *node, KilnConstness
 /** True where @value is at hand at any stage: a literal, or integers that are known. */
 bool kiln_fold_is_literal(const KilnValue *value);
 
+/** Ops that fold groups of elements, along axes, to one each. */
+bool kiln_op_reduces(KilnOp op);
+
 /** Ops that put elements of operand 0 elsewhere, whatever the others are. */
 bool kiln_op_only_moves(KilnOp op);
 

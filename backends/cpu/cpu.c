@@ -38,6 +38,12 @@ static const KilnKernel kernels[] = {
 #define KERNEL_TIMED(instr, dtypes, fn, test, bytes)                                               \
     ROW(instr, dtypes, fn, .supports = kiln_cpu_##test, .scratch_bytes = kiln_cpu_##bytes,         \
         .cost = kiln_cpu_##fn##_cost)
+#define KERNEL_REDUCES(instr, dtypes, fn, test, bytes)                                             \
+    ROW(instr, dtypes, fn, .supports = kiln_cpu_##test, .scratch_bytes = kiln_cpu_##bytes,         \
+        .of_equal = kiln_cpu_##fn##_equal)
+#define KERNEL_REDUCES_TIMED(instr, dtypes, fn, test, bytes)                                       \
+    ROW(instr, dtypes, fn, .supports = kiln_cpu_##test, .scratch_bytes = kiln_cpu_##bytes,         \
+        .cost = kiln_cpu_##fn##_cost, .of_equal = kiln_cpu_##fn##_equal)
 #define PACKED(fn, packs_)                                                                         \
     .supports = kiln_cpu_##fn##_supports, .scratch_bytes = kiln_cpu_##fn##_scratch,                \
     .packed_bytes = kiln_cpu_##fn##_packed, .pack = kiln_cpu_##fn##_prepack, .packs = (packs_)

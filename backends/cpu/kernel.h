@@ -17,6 +17,9 @@
 #define KERNEL_TIMED(instr, dtypes, fn, test, bytes)                                               \
     KERNEL_SCRATCH(instr, dtypes, fn, test, bytes)                                                 \
     double kiln_cpu_##fn##_cost(const KilnInstr *instr_);
+#define KERNEL_REDUCES(instr, dtypes, fn, test, bytes)                                             \
+    KERNEL_SCRATCH(instr, dtypes, fn, test, bytes)                                                 \
+    bool kiln_cpu_##fn##_equal(const KilnInstr *instr_, const void *element, void *result);
 #define KERNEL_PACKED(instr, dtypes, fn, packs)                                                    \
     KERNEL_SCRATCH(instr, dtypes, fn, fn##_supports, fn##_scratch)                                 \
     size_t kiln_cpu_##fn##_packed(const KilnInstr *instr_);                                        \

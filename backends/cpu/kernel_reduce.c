@@ -331,6 +331,40 @@ kiln_cpu_reduce_cost(const KilnInstr *instr)
     return kiln_cpu_cost(KILN_CPU_COST_reduction, terms);
 }
 
+/* @n blocks of @block, joined to @folded. */
+static double
+join_equal(KilnCpuFold fold, double folded, double block, int64_t n)
+{
+    for (int64_t i = 0; i < n; i++)
+        folded = kiln_cpu_fold_join(fold, folded, block);
+    return folded;
+}
+
+bool
+kiln_cpu_reduce_equal(const KilnInstr *instr, const void *element, void *result)
+{
+    const Reduce r = reduce_of(instr);
+    const int64_t n_pieces = r.length / PIECE, rest = r.length % PIECE;
+    if (n_pieces > 1 << 24) /* a moment */
+        return false;
+    float equal[BLOCK], *to = result;
+    for (int i = 0; i < BLOCK; i++)
+        memcpy(&equal[i], element, sizeof equal[i]);
+    const double start = kiln_cpu_fold_start(r.fold);
+    const double block = r.reducers->fold[r.fold](equal, BLOCK);
+    double last = join_equal(r.fold, start, block, rest / BLOCK);
+    if (rest % BLOCK)
+        last = kiln_cpu_fold_join(r.fold, last, r.reducers->fold[r.fold](equal, rest % BLOCK));
+    double folded = last;
+    if (n_pieces) {
+        const double piece = join_equal(r.fold, start, block, PIECE / BLOCK);
+        folded = join_equal(r.fold, start, piece, n_pieces);
+        folded = rest ? kiln_cpu_fold_join(r.fold, folded, last) : folded;
+    }
+    *to = finish(&r, folded);
+    return true;
+}
+
 const char *
 kiln_cpu_reduce(const KilnKernelArgs *args)
 {

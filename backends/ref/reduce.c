@@ -11,6 +11,7 @@
 #include "backends/ref/groups.h"
 #include "backends/ref/scalar.h"
 
+#include <float.h>
 #include <math.h>
 
 /* --- floats --- */
@@ -139,18 +140,11 @@ start_int(KilnInstrKind kind, KilnDType dtype)
     }
 }
 
+/* Stores the result of a group whose elements come to @folded. */
 static const char *
-reduce_int(KilnInstrKind kind, const RefGroup *group, void *out, int64_t i)
+finish_int(KilnInstrKind kind, const RefGroup *group, uint64_t folded, void *out, int64_t i)
 {
     const bool is_signed = kiln_dtype_is_signed(group->dtype);
-    if (kind == KILN_INSTR_reduce_log_sum_exp) {
-        kiln_element_store_f64(group->dtype, out, i, reduce_log_sum_exp(group));
-        return NULL;
-    }
-    uint64_t folded = start_int(kind, group->dtype);
-    ref_foreach_element (group, offset)
-        folded = fold_int(kind, is_signed, folded,
-                          (uint64_t)ref_load_int(group->dtype, group->data, offset));
     const double as_double = is_signed ? (double)(int64_t)folded : (double)folded;
     switch (kind) {
     case KILN_INSTR_reduce_l2:
@@ -169,6 +163,153 @@ reduce_int(KilnInstrKind kind, const RefGroup *group, void *out, int64_t i)
     }
     ref_store_int(group->dtype, out, i, (int64_t)folded);
     return NULL;
+}
+
+static const char *
+reduce_int(KilnInstrKind kind, const RefGroup *group, void *out, int64_t i)
+{
+    const bool is_signed = kiln_dtype_is_signed(group->dtype);
+    if (kind == KILN_INSTR_reduce_log_sum_exp) {
+        kiln_element_store_f64(group->dtype, out, i, reduce_log_sum_exp(group));
+        return NULL;
+    }
+    uint64_t folded = start_int(kind, group->dtype);
+    ref_foreach_element (group, offset)
+        folded = fold_int(kind, is_signed, folded,
+                          (uint64_t)ref_load_int(group->dtype, group->data, offset));
+    return finish_int(kind, group, folded, out, i);
+}
+
+/* --- equal elements --- */
+
+enum {
+    MOST_STEPS = 1 << 24 /* a moment */
+};
+
+static bool
+same_bits(double a, double b)
+{
+    return memcmp(&a, &b, sizeof a) == 0;
+}
+
+/* How many further additions of @step, which is exact, leave @sum below the next power of two. */
+static int64_t
+steps_to_next_power(double sum, double step)
+{
+    int exponent;
+    frexp(sum, &exponent);
+    const double last_place = ldexp(1, MAX(exponent - DBL_MANT_DIG, DBL_MIN_EXP - DBL_MANT_DIG));
+    const double below = ldexp(1, exponent) - last_place;
+    return (int64_t)((below - fabs(sum)) / last_place) / (int64_t)(fabs(step) / last_place);
+}
+
+/* The sum that adding @t @n times to @sum comes to, each time rounded. As long as the sum stays
+ * between two powers of two, its last place is the same. Once two additions in a row have made the
+ * same step, all that follow do: what is left to be rounded is the same, and a tie goes to an even
+ * place each time. */
+static double
+add_repeatedly(double sum, double t, int64_t n)
+{
+    while (n > 0) {
+        const double first = sum + t, second = first + t, third = second + t;
+        if (same_bits(first, second)) /* as all further ones are */
+            return first;
+        sum = n < 3 ? first : third;
+        n -= n < 3 ? 1 : 3;
+        const bool alike = isfinite(third) && ilogb(first) == ilogb(third);
+        if (!alike || sum != third || second - first != third - second)
+            continue;
+        const int64_t steps = MIN(n, steps_to_next_power(third, third - second));
+        sum += (double)steps * (third - second);
+        n -= steps;
+    }
+    return sum;
+}
+
+/* False where it takes too many steps. */
+static bool
+fold_equal(KilnInstrKind kind, double x, int64_t n, double *out)
+{
+    const double start = kiln_ref_fold_start(kind);
+    *out = kiln_ref_fold(kind, start, x);
+    switch (kind) {
+    case KILN_INSTR_reduce_max:
+    case KILN_INSTR_reduce_min:
+        return true;
+    case KILN_INSTR_reduce_prod:
+        break;
+    default:
+        *out = add_repeatedly(start, *out, n);
+        return true;
+    }
+    /* Products of many factors come to 0, an infinity or NaN, or change sign for ever. */
+    for (int64_t i = 1; i < n; i++) {
+        const double next = kiln_ref_fold(kind, *out, x);
+        const double further = kiln_ref_fold(kind, next, x);
+        if (same_bits(*out, further)) {
+            *out = (n - i) % 2 ? next : *out;
+            return true;
+        }
+        *out = next;
+        if (i == MOST_STEPS)
+            return false;
+    }
+    return true;
+}
+
+static double
+log_sum_exp_equal(double x, int64_t n)
+{
+    const double max = ref_max(-INFINITY, x);
+    return log_sum_exp(max, add_repeatedly(0, exp(x - max), n));
+}
+
+static uint64_t
+fold_int_equal(KilnInstrKind kind, bool is_signed, uint64_t start, uint64_t x, int64_t n)
+{
+    uint64_t once = fold_int(kind, is_signed, start, x);
+    switch (kind) {
+    case KILN_INSTR_reduce_max:
+    case KILN_INSTR_reduce_min:
+        return once;
+    case KILN_INSTR_reduce_prod:
+        for (once = start; n > 0; n /= 2, x *= x)
+            once = n % 2 ? once * x : once;
+        return once;
+    default:
+        return once * (uint64_t)n; /* of sums, which begin at 0 and wrap */
+    }
+}
+
+bool
+kiln_ref_reduce_equal(const KilnInstr *instr, const void *element, void *result)
+{
+    const KilnInstrKind kind = instr->kind;
+    const KilnType *type = &kiln_instr_operand(instr, 1)->type;
+    const RefGroup group =
+        ref_groups(type, element, kiln_instr_attrs(instr, reduce_sum)->axes).group;
+    const bool is_float = kiln_dtype_is_float(type->dtype);
+    const double x = kiln_element_as_f64(type->dtype, element, 0);
+    if (kind == KILN_INSTR_reduce_log_sum_exp) {
+        const double folded = log_sum_exp_equal(x, group.count);
+        if (is_float)
+            ref_store_float(type->dtype, result, 0, folded);
+        else
+            kiln_element_store_f64(type->dtype, result, 0, folded);
+        return true;
+    }
+    if (!is_float) {
+        const bool is_signed = kiln_dtype_is_signed(type->dtype);
+        const uint64_t folded =
+            fold_int_equal(kind, is_signed, start_int(kind, type->dtype),
+                           (uint64_t)ref_load_int(type->dtype, element, 0), group.count);
+        return !finish_int(kind, &group, folded, result, 0);
+    }
+    double folded;
+    if (!fold_equal(kind, ref_load_float(type->dtype, element, 0), group.count, &folded))
+        return false;
+    ref_store_float(type->dtype, result, 0, kiln_ref_fold_finish(kind, folded, group.count));
+    return true;
 }
 
 const char *

@@ -37,6 +37,8 @@ static const KilnKernel kernels[] = {
 #define KERNEL_SCRATCH(instr, dtypes, fn, bytes)                                                   \
     ROW(instr, dtypes, fn, .supports = kiln_ref_is_plain, .scratch_bytes = kiln_ref_##bytes)
 #define KERNEL_ANY_LAYOUT(instr, dtypes, fn) ROW(instr, dtypes, fn, .layout = "*")
+#define KERNEL_REDUCES(instr, dtypes, fn)                                                          \
+    ROW(instr, dtypes, fn, .supports = kiln_ref_is_plain, .of_equal = kiln_ref_##fn##_equal)
 #define KERNEL_QUANTIZED(instr, dtypes, fn, test)                                                  \
     ROW(instr, dtypes, fn, .supports = plain_##instr##_##fn, .quantized = true)
 #include "backends/ref/kernels.def"
