@@ -9,7 +9,7 @@ install(FILES $<TARGET_FILE:kiln_static> DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS kiln_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(FILES runtime/kiln.h DESTINATION ${headers_dir})
 install(FILES graph/kiln-types.h DESTINATION ${headers_dir}/graph)
-install(FILES runtime/kiln-constants.h runtime/kiln-object.h DESTINATION ${headers_dir}/runtime)
+install(FILES runtime/kiln-constants.h runtime/kiln-limits.h runtime/kiln-object.h DESTINATION ${headers_dir}/runtime)
 # passes/kiln-pass.h and what it includes, for authors of plug-ins.
 install(FILES passes/kiln-pass.h passes/pass.h passes/passes.def passes/rule.h passes/rules.def DESTINATION ${headers_dir}/passes)
 install(FILES ir/instr.h ir/instrs.def ir/ir.h ir/plan.h ir/region.h ir/slice.h ir/target.h DESTINATION ${headers_dir}/ir)

@@ -6,6 +6,8 @@
 #include "ir/tail.h"
 #include "ir/target.h"
 
+#include <string.h>
+
 enum {
     FLOPS_TRANSCENDENTAL = 10
 };
@@ -130,6 +132,43 @@ recurrent_flops(const KilnInstr *instr, uint32_t x)
     return times(times(2, weights), elements(instr, x) / input);
 }
 
+/* The dims of the operand whose term begins at @term, by letter and, under an ellipsis, from the
+ * right. Returns where the term ends. */
+static const char *
+add_extents(const char *term, const KilnType *type, int64_t letters[128],
+            int64_t dots[KILN_MAX_RANK])
+{
+    int n_letters = 0, d = 0;
+    const char *end = term + strcspn(term, ",-");
+    for (const char *at = term; at < end; at++)
+        n_letters += g_ascii_isalpha(*at);
+    const int n_dots = MAX(type->rank - n_letters, 0);
+    for (const char *at = term; at < end; at++) {
+        if (g_ascii_isalpha(*at) && d < type->rank) {
+            letters[(int)*at] = MAX(letters[(int)*at], type->dims[d++]);
+        } else if (strncmp(at, "...", 3) == 0) {
+            for (int i = n_dots; i > 0 && d < type->rank; i--, d++)
+                dots[i - 1] = MAX(dots[i - 1], type->dims[d]);
+        }
+    }
+    return *end == ',' ? end + 1 : end;
+}
+
+/* A product of all operands for every combination of labels. */
+static int64_t
+einsum_flops(const KilnInstr *instr)
+{
+    int64_t letters[128] = { 0 }, dots[KILN_MAX_RANK] = { 0 }, flops = instr->n_operands - 1;
+    const char *term = kiln_instr_attrs(instr, einsum)->equation;
+    for (uint32_t i = 1; i < instr->n_operands; i++)
+        term = add_extents(term, &kiln_instr_operand(instr, i)->type, letters, dots);
+    for (int i = 0; i < 128; i++)
+        flops = times(flops, MAX(letters[i], (int64_t)1));
+    for (int d = 0; d < KILN_MAX_RANK; d++)
+        flops = times(flops, MAX(dots[d], (int64_t)1));
+    return flops;
+}
+
 static int64_t
 pool_flops(const KilnInstr *instr)
 {
@@ -199,6 +238,10 @@ flops_of(const KilnInstr *instr)
     case KILN_INSTR_gemm:
         return matmul_flops(instr,
                             dim_from_end(instr, 1, kiln_instr_attrs(instr, gemm)->transA ? 2 : 1));
+    case KILN_INSTR_einsum:
+        return einsum_flops(instr);
+    case KILN_INSTR_det: /* by elimination */
+        return times(elements(instr, 1), dim_from_end(instr, 1, 1));
     case KILN_INSTR_attention:
         return attention_flops(instr);
     case KILN_INSTR_rnn:

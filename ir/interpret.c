@@ -3,6 +3,7 @@
 #include "ir/interpret.h"
 
 #include "graph/alloc.h"
+#include "graph/budget.h"
 #include "ir/chains.h"
 #include "ir/plan.h"
 
@@ -325,6 +326,16 @@ address_of(GBytes *bytes)
     return bytes ? (void *)g_bytes_get_data(bytes, NULL) : NULL;
 }
 
+/* There is time for @instr. */
+static gboolean
+check_time(const Machine *machine, const KilnKernel *kernel, const KilnInstr *instr, GError **error)
+{
+    if (!kiln_limits_current().ms)
+        return TRUE;
+    const double us = kiln_kernel_us(machine->target, kernel, instr, machine->threads);
+    return kiln_budget_check_work(us, kiln_instr_label(instr), error);
+}
+
 static gboolean
 compute(Machine *machine, const KilnInstr *instr, GError **error)
 {
@@ -333,6 +344,8 @@ compute(Machine *machine, const KilnInstr *instr, GError **error)
     const KilnKernel *kernel = kiln_target_find(machine->target, instr);
     if (!kernel)
         return throw_no_kernel(machine, instr, error);
+    if (!check_time(machine, kernel, instr, error))
+        return FALSE;
     g_autofree void **data = g_new0(void *, instr->n_operands);
     for (uint32_t i = 0; i < instr->n_operands; i++) {
         const KilnBuffer *buffer = instr->operands[i].buffer;

@@ -9,7 +9,7 @@
  * passes move them. */
 #include "ir/lower_priv.h"
 
-#include "graph/grow/reserve.h"
+#include "graph/budget.h"
 
 #include <string.h>
 
@@ -386,7 +386,7 @@ lower_nodes(KilnLower *l, GError **error)
     kiln_foreach_node (node, l->graph) {
         if (node != results && is_wanted(l, node) && !lower_node(l, node, error))
             return FALSE;
-        if (!kiln_reserve_check_step(error))
+        if (!kiln_checkpoint(error))
             return FALSE;
     }
     return TRUE;

@@ -127,6 +127,19 @@ kiln_target_work_us(const KilnTarget *target, const KilnCost *work)
     return MAX(rates->flop * (double)work->flops, rates->byte * (double)work->bytes) + rates->call;
 }
 
+double
+kiln_kernel_us(const KilnTarget *target, const KilnKernel *kernel, const KilnInstr *instr,
+               int threads)
+{
+    const double naive_flop = 1e-3, naive_byte = 5e-3; /* one at a time */
+    const KilnCost work = kiln_instr_cost(instr);
+    const KilnTarget *owner = kiln_target_owner(target, kernel);
+    if (!kernel->cost && owner && !owner->rates)
+        return MAX(naive_flop * (double)work.flops, naive_byte * (double)work.bytes);
+    const double us = kernel->cost ? kernel->cost(instr) : kiln_target_work_us(target, &work);
+    return kiln_cost_is_parallel(&work) ? us / MAX(threads, 1) : us;
+}
+
 typedef struct {
     const KilnTarget *target;
     bool any_algorithm;

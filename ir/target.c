@@ -154,13 +154,20 @@ kiln_target_choices(const KilnTarget *target, KilnInstr *instr,
     return n;
 }
 
+const KilnTarget *
+kiln_target_owner(const KilnTarget *target, const KilnKernel *kernel)
+{
+    while (target && !(kernel >= target->kernels && kernel < target->kernels + target->n_kernels))
+        target = target->fallback;
+    return target;
+}
+
 int
 kiln_target_depth(const KilnTarget *target, const KilnKernel *kernel)
 {
+    const KilnTarget *owner = kiln_target_owner(target, kernel);
     int depth = 0;
-    while (target && !(kernel >= target->kernels && kernel < target->kernels + target->n_kernels)) {
-        target = target->fallback;
+    for (; target != owner; target = target->fallback)
         depth++;
-    }
     return depth;
 }

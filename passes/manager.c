@@ -4,6 +4,7 @@
  * time, count. Nothing bypasses apply(). */
 #include "passes/manager.h"
 
+#include "graph/budget.h"
 #include "graph/grow/reserve.h"
 #include "passes/analysis.h"
 #include "passes/check.h"
@@ -212,6 +213,16 @@ count_after(Manager *manager, const Step *step, KilnPassStats *stats, int64_t si
     stats->cost_delta.constant_bytes += stats->cost_after.constant_bytes - before.constant_bytes;
 }
 
+/* What the pass made is within reason, and there is memory and time to go on. */
+static gboolean
+check_limits(const Manager *manager, GError **error)
+{
+    const KilnUnit *unit = &manager->unit;
+    return kiln_reserve_check((size_t)kiln_unit_size(unit), error) &&
+           kiln_budget_check_nodes(unit->module->n_nodes, kiln_unit_name(unit), error) &&
+           kiln_budget_check_time(error);
+}
+
 static gboolean
 apply(Manager *manager, const Step *step, bool *changed, GError **error)
 {
@@ -244,7 +255,7 @@ apply(Manager *manager, const Step *step, bool *changed, GError **error)
     context->subject = NULL;
     context->stats = NULL;
     count_after(manager, step, stats, size, *changed);
-    if (!ok || !kiln_reserve_check((size_t)kiln_unit_size(&manager->unit), error))
+    if (!ok || !check_limits(manager, error))
         return blame(manager, step->pass, error);
     if (*changed && manager->unit.graph)
         kiln_module_compact(manager->unit.module);

@@ -5,7 +5,7 @@
  * the deepest pattern reaches, and at the one reader left of a value that lost the others. These
  * go back on the list, so that a pass costs what it changes. Which nodes a rewrite built is seen
  * from their ids; what died is removed here, never by a rewrite. */
-#include "graph/grow/reserve.h"
+#include "graph/budget.h"
 #include "graph/sweep.h"
 #include "passes/context.h"
 #include "passes/pattern.h"
@@ -313,7 +313,7 @@ run(Driver *driver, GError **error)
         bool fired;
         if (!kiln_node_is_linked(node) || kiln_node_is_dead(node))
             continue;
-        if (!visit(driver, node, &fired, error) || !kiln_reserve_check_step(error))
+        if (!visit(driver, node, &fired, error) || !kiln_checkpoint(error))
             return FALSE;
         if (fired && ++driver->rewrites > driver->limit) {
             g_autofree char *recent = kiln_pass_context_recent(driver->context);

@@ -7,7 +7,7 @@
 #include "runtime/program_file.h"
 
 #include "graph/alloc.h"
-#include "graph/grow/reserve.h"
+#include "graph/budget.h"
 
 #include <string.h>
 
@@ -172,7 +172,7 @@ bind_calls(KilnBinder *binder, GError **error)
         if (!choose_packed(call, error))
             return FALSE;
         note_reads(binder, call);
-        if (!prepare(call, error) || !kiln_reserve_check_step(error))
+        if (!prepare(call, error) || !kiln_checkpoint(error))
             return FALSE;
     }
     return TRUE;
@@ -330,7 +330,7 @@ kiln_program_bind(KilnIRModule *ir, const KilnBindOptions *options, GError **err
     if (!check_edges(&out->inputs, "input", error) || !check_edges(&out->outputs, "output", error))
         return NULL;
     if (!bind_calls(&binder, error) || (options->stored && !check_kernels(&binder, error)) ||
-        !kiln_bind_weights(&binder, error))
+        !kiln_bind_check_limits(&binder, error) || !kiln_bind_weights(&binder, error))
         return NULL;
     fill_slots(&binder);
     return g_steal_pointer(&out);

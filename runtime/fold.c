@@ -523,6 +523,8 @@ KilnCacheEntry *
 kiln_folder_acquire(KilnFolder *folder, KilnConstantCache *cache, const void *const *data,
                     atomic_ullong *runs, GError **error)
 {
+    g_autoptr(KilnBudget) budget = kiln_budget_new(&folder->options.limits);
+    KilnBudget *before = kiln_budget_enter(budget);
     KilnTensor **values = g_new0(KilnTensor *, folder->n_values + 1);
     gboolean good = TRUE;
     for (uint32_t i = 0; good && i < folder->n_inputs; i++) {
@@ -536,6 +538,7 @@ kiln_folder_acquire(KilnFolder *folder, KilnConstantCache *cache, const void *co
     Fill fold = { .folder = folder, .values = values, .runs = runs };
     KilnCacheEntry *entry = good ? acquire(folder, cache, &fold, error) : NULL;
     free_values(folder, values);
+    kiln_budget_leave(before);
     return entry;
 }
 

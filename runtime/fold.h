@@ -12,6 +12,7 @@
 
 #include "runtime/constant_cache.h"
 
+#include "graph/budget.h"
 #include "graph/folding.h"
 #include "ir/target.h"
 
@@ -35,6 +36,7 @@ typedef struct {
     const KilnTarget *target;
     const char *directory; /* where folded tensors are kept on disk; NULL: nowhere */
     int threads;
+    KilnLimits limits;     /* of what is computed at the first run */
     GBytes *const *values; /* per input of the program: known while compiling; NULL: not */
 } KilnFoldOptions;
 

@@ -5,6 +5,7 @@
 
 #include "runtime/kiln.h"
 
+#include "graph/budget.h"
 #include "ir/plan.h"
 #include "passes/manager.h"
 #include "runtime/fold.h"
@@ -25,6 +26,13 @@ typedef struct {
  * KILN_ERROR_USAGE for a size that no version has had. */
 gboolean kiln_options_copy(const KilnOptionsKind *kind, const void *given, void *out,
                            GError **error);
+
+/** KILN_ERROR_USAGE for a limit below 0. */
+gboolean kiln_limits_check(const KilnLimits *limits, GError **error);
+/** kiln_options_copy() of what a session of @program is made with; KILN_ERROR_USAGE for values that
+ * are out of range. */
+gboolean kiln_session_options_copy(const KilnProgram *program, const KilnSessionOptions *options,
+                                   KilnSessionOptions *copy, GError **error);
 
 /** Infos of all inputs or outputs, with the storage that they point to. */
 typedef struct {
@@ -185,6 +193,9 @@ typedef struct {
     bool *aligned;    /* and does not take them at any address */
     uint32_t *place;  /* index among weights, states, inputs or outputs */
 } KilnBinder;
+/** Fails with KILN_ERROR_LIMIT where memory or, by an estimate, a run breaks a limit. After calls
+ * are bound. */
+gboolean kiln_bind_check_limits(const KilnBinder *binder, GError **error);
 /** Second half of binding: packs the operands that kernels want packed, makes aligned views of the
  * others, and lets go of constants as soon as nothing below needs their payload. */
 gboolean kiln_bind_weights(KilnBinder *binder, GError **error);
@@ -203,7 +214,8 @@ struct KilnProgram {
     int threads;
     KilnParallelFor parallel_for; /* NULL: the process's own threads */
     void *pool;
-    int64_t memory_limit;
+    int64_t memory_limit; /* of the arena */
+    KilnLimits limits;    /* of all that is compiled or folded for it */
     KilnConstantCache *cache;
     char *cache_dir;          /* where folded constants are kept on disk; NULL: nowhere */
     KilnConstness *constness; /* per input: as the options say */

@@ -52,6 +52,7 @@
 
 #include "graph/kiln-types.h"
 #include "runtime/kiln-constants.h"
+#include "runtime/kiln-limits.h"
 #include "runtime/kiln-object.h"
 
 #include <stddef.h>
@@ -108,6 +109,13 @@ KILN_API KilnModel *kiln_model_load(const char *path, GError **error);
  * messages, and external data is looked for beside it, as are the files that a text names; NULL:
  * there are none, and naming one is an error. */
 KILN_API KilnModel *kiln_model_load_bytes(GBytes *bytes, const char *name, GError **error);
+/** The same within limits. @options NULL: defaults. KILN_ERROR_LIMIT besides. */
+KILN_API KilnModel *kiln_model_load_with(const char *path, const KilnModelOptions *options,
+                                         GError **error);
+KILN_API KilnModel *kiln_model_load_bytes_with(GBytes *bytes, const char *name,
+                                               const KilnModelOptions *options, GError **error);
+/** Sets all limits of @options, and refuses all but the one ONNX file. */
+KILN_API void kiln_model_options_untrusted(KilnModelOptions *options);
 KILN_API KilnModel *kiln_model_ref(KilnModel *model);
 KILN_API void kiln_model_unref(KilnModel *model);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnModel, kiln_model_unref)
@@ -216,8 +224,13 @@ typedef struct {
                                  of the model, a constant input or any other */
     KilnParallelFor parallel_for; /* NULL: the process's one pool. As long as the program lives */
     void *pool;                   /* its first argument */
+    int64_t total_limit; /* bytes that folding, weights, arena and outputs take together; 0: none */
+    int64_t node_limit;  /* of the module after each pass; 0: none */
+    int64_t time_limit;  /* milliseconds that compiling takes, or by an estimate a run; 0: none */
 } KilnCompileOptions;
 #define KILN_COMPILE_OPTIONS_INIT KILN_OPTIONS_INIT(KilnCompileOptions)
+/** Sets total_limit, node_limit and time_limit for the model of a stranger. */
+KILN_API void kiln_compile_options_untrusted(KilnCompileOptions *options);
 
 /** Optimizes, lowers, plans and binds @model. @options NULL: defaults. Where shapes, or values that
  * shapes depend on, come with the inputs only, the work is done at the first run with them and
@@ -305,8 +318,11 @@ typedef struct {
                                    is not 0, which any thread may make it: g_atomic_int_set() */
     KilnParallelFor parallel_for; /* NULL: as compiled */
     void *pool;
+    int64_t time_limit; /* milliseconds of a run, looked at between two instructions; 0: none */
 } KilnSessionOptions;
 #define KILN_SESSION_OPTIONS_INIT KILN_OPTIONS_INIT(KilnSessionOptions)
+/** Sets time_limit for the model of a stranger. */
+KILN_API void kiln_session_options_untrusted(KilnSessionOptions *options);
 
 KILN_API KilnSession *kiln_session_new(KilnProgram *program, const KilnSessionOptions *options,
                                        GError **error);
@@ -332,9 +348,10 @@ KILN_API gboolean kiln_session_bind_output(KilnSession *session, unsigned i, voi
 /** Runs. Allocates nothing, takes no lock, looks up no name (but where shapes, or values that
  * shapes depend on, are others than those of the last run). KILN_ERROR_USAGE where an input is not
  * bound, KILN_ERROR_RUN where an instruction meets data that it cannot compute with (an index out
- * of range), KILN_ERROR_CANCELLED where KilnSessionOptions.cancel asks for that, and the errors of
- * kiln_program_compile() where it specialises. After an error the session may run again; a variable
- * of the model holds what the failed run had written by then. */
+ * of range), KILN_ERROR_CANCELLED where KilnSessionOptions.cancel asks for that, KILN_ERROR_LIMIT
+ * where its time is over, and the errors of kiln_program_compile() where it specialises. After an
+ * error the session may run again; a variable of the model holds what the failed run had written by
+ * then. */
 KILN_API gboolean kiln_session_run(KilnSession *session, GError **error);
 /** The payload of output @i after a run: the bound memory, or the session's own, valid until the
  * next run. @info, if not NULL, gets its concrete type. NULL and KILN_ERROR_USAGE where no run has

@@ -140,9 +140,10 @@ load_text(KilnModel *model, GBytes *bytes, const char *path, GError **error)
 }
 
 static gboolean
-load_onnx(KilnModel *model, GBytes *bytes, const char *path, GError **error)
+load_onnx(KilnModel *model, GBytes *bytes, const char *path, bool alone, GError **error)
 {
-    model->module = kiln_onnx_import(bytes, path, error);
+    model->module =
+        alone ? kiln_onnx_import_alone(bytes, path, error) : kiln_onnx_import(bytes, path, error);
     if (!model->module) {
         if (!path)
             kiln_prefix_error(error, "%s: ", model->name);
@@ -176,17 +177,28 @@ kiln_model_new(const char *name, GError **error)
     return model;
 }
 
+/* Texts may name files and say anything; that they are small says nothing of what they ask for. */
+static gboolean
+check_kind(GBytes *bytes, const KilnModel *model, const KilnModelOptions *options, GError **error)
+{
+    return !options->onnx_only || !is_text(bytes, model->name) ||
+           kiln_throw(error, KILN_ERROR_FORMAT,
+                      "%s: expected an ONNX model, found a text: texts of strangers are not read",
+                      model->name);
+}
+
 static KilnModel *
-load(GBytes *bytes, const char *name, GError **error)
+load(GBytes *bytes, const char *name, const KilnModelOptions *options, GError **error)
 {
     g_autoptr(KilnModel) model = kiln_model_new(name, error);
-    if (!model)
+    if (!model || !check_kind(bytes, model, options, error))
         return NULL;
     if (kiln_program_file_is(bytes))
         return kiln_throw_null(error, KILN_ERROR_FORMAT,
                                "%s: expected a model, found a compiled program", model->name);
-    gboolean loaded = is_text(bytes, model->name) ? load_text(model, bytes, name, error)
-                                                  : load_onnx(model, bytes, name, error);
+    gboolean loaded = is_text(bytes, model->name)
+                          ? load_text(model, bytes, name, error)
+                          : load_onnx(model, bytes, name, options->no_external_data, error);
     return loaded ? g_steal_pointer(&model) : NULL;
 }
 
@@ -203,14 +215,40 @@ forget_origin(const KilnModel *model, const char *name)
     }
 }
 
-KilnModel *
-kiln_model_load_bytes(GBytes *bytes, const char *name, GError **error)
+static gboolean
+copy_options(const KilnModelOptions *given, KilnModelOptions *copy, KilnBudget **out_budget,
+             GError **error)
 {
-    G_GNUC_UNUSED g_auto(KilnRunScope) scope = kiln_run_scope_enter(NULL, NULL);
-    KilnModel *model = load(bytes, name, error);
+    static const KilnOptionsKind kind = KILN_OPTIONS_KIND(KilnModelOptions, MODEL);
+    const KilnModelOptions defaults = KILN_MODEL_OPTIONS_INIT;
+    if (!kiln_options_copy(&kind, given ? given : &defaults, copy, error))
+        return FALSE;
+    const KilnLimits limits = { copy->total_limit, copy->node_limit, copy->time_limit };
+    if (!kiln_limits_check(&limits, error))
+        return FALSE;
+    *out_budget = kiln_budget_new(&limits);
+    return TRUE;
+}
+
+KilnModel *
+kiln_model_load_bytes_with(GBytes *bytes, const char *name, const KilnModelOptions *given,
+                           GError **error)
+{
+    KilnModelOptions options;
+    g_autoptr(KilnBudget) budget = NULL;
+    if (!copy_options(given, &options, &budget, error))
+        return NULL;
+    G_GNUC_UNUSED g_auto(KilnRunScope) scope = kiln_run_scope_enter_within(NULL, NULL, budget);
+    KilnModel *model = load(bytes, name, &options, error);
     if (model)
         forget_origin(model, name);
     return model;
+}
+
+KilnModel *
+kiln_model_load_bytes(GBytes *bytes, const char *name, GError **error)
+{
+    return kiln_model_load_bytes_with(bytes, name, NULL, error);
 }
 
 /* The importer cannot tell a map from other memory: who mapped the file marks what lies in it. */
@@ -234,10 +272,20 @@ mark_mapped(KilnModel *model, GBytes *map)
 KilnModel *
 kiln_model_load(const char *path, GError **error)
 {
-    G_GNUC_UNUSED g_auto(KilnRunScope) scope = kiln_run_scope_enter(NULL, NULL);
+    return kiln_model_load_with(path, NULL, error);
+}
+
+KilnModel *
+kiln_model_load_with(const char *path, const KilnModelOptions *given, GError **error)
+{
+    KilnModelOptions options;
+    g_autoptr(KilnBudget) budget = NULL;
+    if (!copy_options(given, &options, &budget, error))
+        return NULL;
+    G_GNUC_UNUSED g_auto(KilnRunScope) scope = kiln_run_scope_enter_within(NULL, NULL, budget);
     bool mapped;
     g_autoptr(GBytes) bytes = kiln_file_map_weights(path, &mapped, error);
-    KilnModel *model = bytes ? load(bytes, path, error) : NULL;
+    KilnModel *model = bytes ? load(bytes, path, &options, error) : NULL;
     if (model && mapped)
         mark_mapped(model, bytes);
     else if (model)

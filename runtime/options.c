@@ -2,6 +2,8 @@
 /* Option structs of the C interface: callers of other versions of the library pass other sizes. */
 #include "runtime/internal.h"
 
+#include "graph/alloc.h"
+
 #include <string.h>
 
 gboolean
@@ -22,4 +24,63 @@ kiln_options_copy(const KilnOptionsKind *kind, const void *given, void *out, GEr
     memcpy(out, given, size);
     memcpy(out, &kind->size, sizeof kind->size);
     return TRUE;
+}
+
+/* --- limits --- */
+
+static gboolean
+check_limit(const char *what, int64_t limit, GError **error)
+{
+    return limit >= 0 || kiln_throw(error, KILN_ERROR_USAGE,
+                                    "%s: expected 0 or more, found %" G_GINT64_FORMAT, what, limit);
+}
+
+gboolean
+kiln_limits_check(const KilnLimits *limits, GError **error)
+{
+    return check_limit("total limit", limits->bytes, error) &&
+           check_limit("node limit", limits->nodes, error) &&
+           check_limit("time limit", limits->ms, error);
+}
+
+void
+kiln_model_options_untrusted(KilnModelOptions *options)
+{
+    options->total_limit = KILN_UNTRUSTED_BYTES;
+    options->node_limit = KILN_UNTRUSTED_NODES;
+    options->time_limit = KILN_UNTRUSTED_MS;
+    options->onnx_only = options->no_external_data = TRUE;
+}
+
+void
+kiln_compile_options_untrusted(KilnCompileOptions *options)
+{
+    options->total_limit = KILN_UNTRUSTED_BYTES;
+    options->node_limit = KILN_UNTRUSTED_NODES;
+    options->time_limit = KILN_UNTRUSTED_MS;
+}
+
+void
+kiln_session_options_untrusted(KilnSessionOptions *options)
+{
+    options->time_limit = KILN_UNTRUSTED_MS;
+}
+
+/* --- sessions --- */
+
+gboolean
+kiln_session_options_copy(const KilnProgram *program, const KilnSessionOptions *options,
+                          KilnSessionOptions *copy, GError **error)
+{
+    static const KilnOptionsKind kind = KILN_OPTIONS_KIND(KilnSessionOptions, SESSION);
+    if (!kiln_options_copy(&kind, options, copy, error))
+        return FALSE;
+    if (copy->threads < 0 || copy->threads > program->threads)
+        return kiln_throw(error, KILN_ERROR_USAGE,
+                          "threads: expected 0 to %d, as compiled, found %d", program->threads,
+                          copy->threads);
+    if ((uintptr_t)copy->arena % KILN_ALIGNMENT)
+        return kiln_throw(error, KILN_ERROR_USAGE, "arena: expected an address aligned to %d bytes",
+                          KILN_ALIGNMENT);
+    return check_limit("time limit", copy->time_limit, error);
 }

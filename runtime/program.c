@@ -3,6 +3,7 @@
 #include "runtime/internal.h"
 #include "runtime/scope.h"
 
+#include "graph/budget.h"
 #include "graph/grow/reserve.h"
 #include "graph/map_file.h"
 #include "runtime/fold_file.h"
@@ -47,7 +48,8 @@ copy_options(const KilnCompileOptions *options, KilnCompileOptions *copy, GError
         return kiln_throw(error, KILN_ERROR_USAGE,
                           "memory limit: expected 0 or more, found %" G_GINT64_FORMAT,
                           copy->memory_limit);
-    return TRUE;
+    const KilnLimits limits = { copy->total_limit, copy->node_limit, copy->time_limit };
+    return kiln_limits_check(&limits, error);
 }
 
 static gboolean
@@ -64,6 +66,8 @@ read_options(KilnProgram *program, const KilnCompileOptions *options, GError **e
     atomic_store(&program->pipeline->used, true);
     program->threads = options->threads ? options->threads : kiln_processor_count();
     program->memory_limit = options->memory_limit;
+    program->limits =
+        (KilnLimits){ options->total_limit, options->node_limit, options->time_limit };
     program->parallel_for = options->parallel_for;
     program->pool = options->pool;
     program->cache =
@@ -277,8 +281,9 @@ kiln_program_compile(KilnModel *model, const KilnCompileOptions *given, GError *
     g_autoptr(KilnProgram) program = kiln_program_new(model);
     if (!read_options(program, &options, error))
         return NULL;
+    g_autoptr(KilnBudget) budget = kiln_budget_new(&program->limits);
     G_GNUC_UNUSED g_auto(KilnRunScope) scope =
-        kiln_run_scope_enter(program->parallel_for, program->pool);
+        kiln_run_scope_enter_within(program->parallel_for, program->pool, budget);
     for (const char *const *note = kiln_model_notes(model); program->log && *note; note++)
         program->log(*note, program->data);
     kiln_info_list_copy(&program->inputs, &model->inputs);
@@ -293,7 +298,7 @@ kiln_program_compile(KilnModel *model, const KilnCompileOptions *given, GError *
                                   : specialise_now(program, bindings, error);
     if (good && options.prefer_memory)
         drop_file(model);
-    return good && kiln_reserve_check_step(error) ? g_steal_pointer(&program) : NULL;
+    return good && kiln_checkpoint(error) ? g_steal_pointer(&program) : NULL;
 }
 
 KilnProgram *

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a public function that computes holds from its begin to its return: the default float
- * environment, and a share of the process's threads. */
+ * environment, a share of the process's threads, and limits. */
 #pragma once
 
+#include "graph/budget.h"
 #include "ir/float_env.h"
 #include "ir/team.h"
 
@@ -11,18 +12,28 @@
 typedef struct {
     KilnTeamScope team;
     KilnFloatEnv floats;
+    KilnBudget *budget; /* of the caller */
 } KilnRunScope;
 
-/** @parallel_for: NULL for threads of Kiln's own. */
+/** @parallel_for: NULL for threads of Kiln's own. @budget: what the function is held to, borrowed;
+ * NULL: to what its caller is. */
+static inline KilnRunScope
+kiln_run_scope_enter_within(KilnTeamFor parallel_for, void *pool, KilnBudget *budget)
+{
+    return (KilnRunScope){ kiln_team_enter(parallel_for, pool), kiln_float_env_enter(),
+                           kiln_budget_enter(budget) };
+}
+
 static inline KilnRunScope
 kiln_run_scope_enter(KilnTeamFor parallel_for, void *pool)
 {
-    return (KilnRunScope){ kiln_team_enter(parallel_for, pool), kiln_float_env_enter() };
+    return kiln_run_scope_enter_within(parallel_for, pool, NULL);
 }
 
 static inline void
 kiln_run_scope_leave(KilnRunScope *scope)
 {
+    kiln_budget_leave(scope->budget);
     kiln_float_env_leave(scope->floats);
     kiln_team_leave(scope->team);
 }

@@ -31,6 +31,7 @@ struct KilnSession {
     bool ranges_changed;        /* bound since the last run: overlaps are to be checked */
     KilnRange *ranges;          /* room for inputs, outputs and the caller's arena */
     const volatile int *cancel; /* NULL: nobody does */
+    KilnBudget *budget;         /* of a run; NULL: it has no limit of its own */
     void *user_arena;
     size_t user_arena_bytes;
     char *arena; /* the caller's or the session's own */
@@ -285,31 +286,13 @@ bind_known(KilnSession *session)
     }
 }
 
-/* Options of an older and shorter layout are read as if what they lack had been left out. */
-static gboolean
-copy_options(const KilnProgram *program, const KilnSessionOptions *options,
-             KilnSessionOptions *copy, GError **error)
-{
-    static const KilnOptionsKind kind = KILN_OPTIONS_KIND(KilnSessionOptions, SESSION);
-    if (!kiln_options_copy(&kind, options, copy, error))
-        return FALSE;
-    if (copy->threads < 0 || copy->threads > program->threads)
-        return kiln_throw(error, KILN_ERROR_USAGE,
-                          "threads: expected 0 to %d, as compiled, found %d", program->threads,
-                          copy->threads);
-    if ((uintptr_t)copy->arena % KILN_ALIGNMENT)
-        return kiln_throw(error, KILN_ERROR_USAGE, "arena: expected an address aligned to %d bytes",
-                          KILN_ALIGNMENT);
-    return TRUE;
-}
-
 KilnSession *
 kiln_session_new(KilnProgram *program, const KilnSessionOptions *given, GError **error)
 {
     G_GNUC_UNUSED g_auto(KilnRunScope) scope = kiln_run_scope_enter(NULL, NULL);
     const KilnSessionOptions defaults = KILN_SESSION_OPTIONS_INIT;
     KilnSessionOptions options;
-    if (!copy_options(program, given ? given : &defaults, &options, error))
+    if (!kiln_session_options_copy(program, given ? given : &defaults, &options, error))
         return NULL;
     g_autoptr(KilnSession) session = g_new0(KilnSession, 1);
     session->program = kiln_program_ref(program);
@@ -319,6 +302,7 @@ kiln_session_new(KilnProgram *program, const KilnSessionOptions *given, GError *
     session->profile = options.profile;
     session->poisons = options.poison;
     session->cancel = options.cancel;
+    session->budget = kiln_budget_new(&(KilnLimits){ .ms = options.time_limit });
     session->user_arena = options.arena;
     session->user_arena_bytes = options.arena_bytes;
     session->bindings = g_new0(KilnBinding, program->inputs.n + 1);
@@ -349,6 +333,7 @@ kiln_session_free(KilnSession *session)
     g_free(session->data);
     g_free(session->outputs);
     kiln_program_unref(session->program);
+    kiln_budget_unref(session->budget);
     g_free(session);
 }
 
@@ -565,15 +550,19 @@ run_call(const KilnSession *session, uint32_t c, GError **error)
     if (session->cancel && g_atomic_int_get(session->cancel))
         return kiln_throw(error, KILN_ERROR_CANCELLED, "cancelled before %s",
                           kiln_instr_label(session->made->calls[c].instr));
+    if (!kiln_budget_check_time(error)) {
+        kiln_prefix_error(error, "before %s: ", kiln_instr_label(session->made->calls[c].instr));
+        return FALSE;
+    }
     const char *message = session->calls[c].run(&session->calls[c].args);
     return !message || throw_run(session, c, message, error);
 }
 
-/* The entry function of an object makes all calls without a look at what cancels. */
+/* The entry function of an object makes all calls without a look at what ends a run. */
 static gboolean
 run_calls(const KilnSession *session, GError **error)
 {
-    if (session->program->object && !session->cancel)
+    if (session->program->object && !session->cancel && !kiln_limits_current().ms)
         return run_object(session, error);
     for (uint32_t c = 0; c < session->made->n_calls; c++) {
         if (!run_call(session, c, error))
@@ -743,8 +732,9 @@ must_specialise(const KilnSession *session)
 gboolean
 kiln_session_run(KilnSession *session, GError **error)
 {
+    kiln_budget_restart(session->budget);
     G_GNUC_UNUSED g_auto(KilnRunScope) scope =
-        kiln_run_scope_enter(session->parallel_for, session->pool);
+        kiln_run_scope_enter_within(session->parallel_for, session->pool, session->budget);
     session->ran = false;
     for (unsigned i = 0; i < session->program->inputs.n; i++) {
         if (!session->data[i])

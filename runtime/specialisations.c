@@ -95,6 +95,7 @@ fold(const KilnProgram *program, KilnIRModule *ir, KilnFolder **out, GError **er
     const KilnFoldOptions options = { .target = program->target,
                                       .directory = program->cache_dir,
                                       .threads = program->threads,
+                                      .limits = program->limits,
                                       .values = program->values };
     *out = kiln_folder_new(ir, &options, error);
     return *out != NULL;
@@ -155,6 +156,8 @@ find(KilnProgram *program, const KilnBinding *bindings)
 KilnSpecialisation *
 kiln_program_specialise(KilnProgram *program, const KilnBinding *bindings, GError **error)
 {
+    g_autoptr(KilnBudget) budget = kiln_budget_new(&program->limits);
+    KilnBudget *before = kiln_budget_enter(budget);
     /* Compiling under the lock makes each combination once, however many sessions meet it first
      * together. */
     pthread_mutex_lock(&program->lock);
@@ -167,5 +170,6 @@ kiln_program_specialise(KilnProgram *program, const KilnBinding *bindings, GErro
     if (found)
         kiln_specialisation_ref(found);
     pthread_mutex_unlock(&program->lock);
+    kiln_budget_leave(before);
     return found;
 }

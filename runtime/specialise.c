@@ -8,9 +8,9 @@
  * takes is inlined on the way: the types of what follows are those of its results. */
 #include "runtime/internal.h"
 
+#include "graph/budget.h"
 #include "graph/flow.h"
 #include "graph/folding.h"
-#include "graph/grow/reserve.h"
 #include "graph/infer/infer.h"
 #include "passes/constness.h"
 
@@ -310,7 +310,7 @@ static gboolean
 settle_nodes(KilnFunction *function, void *data, GError **error)
 {
     kiln_foreach_node_safe (node, function) {
-        if (!settle_node(data, node, error) || !kiln_reserve_check_step(error))
+        if (!settle_node(data, node, error) || !kiln_checkpoint(error))
             return FALSE;
     }
     return TRUE;

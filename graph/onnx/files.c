@@ -45,6 +45,10 @@ static char *
 resolve(KilnOnnxFiles *files, const char *location, GError **error)
 {
     char *path = NULL;
+    if (files->alone)
+        return kiln_throw_null(error, KILN_ERROR_FORMAT,
+                               "external data '%s': expected a model that names no other file",
+                               location);
     if (!find_directory(files, error))
         return NULL;
     switch (kiln_beside_find(files->directory, location, &path)) {

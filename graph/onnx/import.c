@@ -2,6 +2,7 @@
 /* From a parsed ONNX file to a module: graphs become functions, initializers constants. */
 #include "graph/onnx/onnx.h"
 
+#include "graph/budget.h"
 #include "graph/grow/reserve.h"
 #include "graph/map_file.h"
 #include "graph/onnx/import.h"
@@ -295,11 +296,14 @@ static gboolean
 import_nodes(KilnOnnxScope *scope, GError **error)
 {
     const GArray *nodes = scope->graph->nodes;
-    if (!kiln_reserve_check(nodes->len, error))
+    const KilnModule *module = scope->import->module;
+    if (!kiln_reserve_check(nodes->len, error) ||
+        !kiln_budget_check_nodes((size_t)module->n_nodes + nodes->len, scope->graph->name, error))
         return FALSE;
     for (guint i = 0; i < nodes->len; i++) {
-        if (!kiln_onnx_import_node(scope, &g_array_index(nodes, KilnOnnxNode, i), error) ||
-            !kiln_reserve_check_step(error))
+        const KilnOnnxNode *node = &g_array_index(nodes, KilnOnnxNode, i);
+        if (!kiln_onnx_import_node(scope, node, error) || !kiln_checkpoint(error) ||
+            !kiln_budget_check_nodes(module->n_nodes, node->proto->op_type, error))
             return FALSE;
     }
     return TRUE;
@@ -392,8 +396,8 @@ import_model(KilnOnnxImport *import, GError **error)
     return TRUE;
 }
 
-KilnModule *
-kiln_onnx_import(GBytes *bytes, const char *path, GError **error)
+static KilnModule *
+import(GBytes *bytes, const char *path, bool alone, GError **error)
 {
     g_autoptr(KilnModule) module = kiln_module_new();
     module->path = g_strdup(path);
@@ -402,6 +406,7 @@ kiln_onnx_import(GBytes *bytes, const char *path, GError **error)
     import.dim_names = g_hash_table_new(g_str_hash, g_str_equal);
     import.doubts = g_hash_table_new(NULL, NULL);
     kiln_onnx_files_init(&import.files, bytes, path);
+    import.files.alone = alone;
     bool good = import.model && import_model(&import, error);
     if (!good && path)
         kiln_prefix_error(error, "%s: ", path);
@@ -410,6 +415,18 @@ kiln_onnx_import(GBytes *bytes, const char *path, GError **error)
     g_hash_table_unref(import.doubts);
     kiln_onnx_model_free(import.model);
     return good ? g_steal_pointer(&module) : NULL;
+}
+
+KilnModule *
+kiln_onnx_import(GBytes *bytes, const char *path, GError **error)
+{
+    return import(bytes, path, false, error);
+}
+
+KilnModule *
+kiln_onnx_import_alone(GBytes *bytes, const char *path, GError **error)
+{
+    return import(bytes, path, true, error);
 }
 
 KilnModule *

@@ -3,12 +3,15 @@
  * is walked here, with a depth; whatever may be big is left where it lies. */
 #include "graph/onnx/model.h"
 
+#include "graph/budget.h"
+
 #include <string.h>
 
 /* What a walk needs everywhere. */
 typedef struct {
     KilnOnnxModel *model;
-    int depth; /* of graphs within graphs */
+    int depth;      /* of graphs within graphs */
+    size_t n_nodes; /* of all graphs so far */
 } Walk;
 
 /* Field numbers of onnx.proto that are walked by hand. */
@@ -315,7 +318,8 @@ walk_graph_field(Walk *walk, const KilnWireField *field, KilnOnnxGraph *graph, G
     switch (field->number) {
     case GRAPH_NODE: {
         KilnOnnxNode node = { 0 };
-        if (!walk_node(walk, span, &node, error))
+        if (!kiln_budget_check_nodes(++walk->n_nodes, graph->name, error) ||
+            !walk_node(walk, span, &node, error))
             return FALSE;
         g_array_append_val(graph->nodes, node);
         return TRUE;

@@ -14,7 +14,9 @@
  * Fails with KILN_ERROR_FORMAT (the file contradicts itself; the message has the byte offset),
  * KILN_ERROR_INVALID (a node breaks a rule; the message names it), or what shape inference says. */
 KilnModule *kiln_onnx_import(GBytes *bytes, const char *path, GError **error);
-/** The same, mapping the file. */
+/** The same of a model that may not name other files: KILN_ERROR_FORMAT where it does. */
+KilnModule *kiln_onnx_import_alone(GBytes *bytes, const char *path, GError **error);
+/** kiln_onnx_import(), mapping the file. */
 KilnModule *kiln_onnx_import_file(const char *path, GError **error);
 
 /** Appends the module's one function as an ONNX model: opset 17 where every node has that form,

@@ -14,6 +14,7 @@ typedef struct {
     char *directory;   /* of the model, resolved; NULL until an external tensor asks for it */
     GPtrArray *names;  /* of the external files mapped so far, */
     GPtrArray *mapped; /* and their GBytes */
+    bool alone;        /* naming a file is an error */
 } KilnOnnxFiles;
 
 void kiln_onnx_files_init(KilnOnnxFiles *files, GBytes *bytes, const char *path);

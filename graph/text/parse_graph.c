@@ -4,6 +4,7 @@
 #include "graph/text/parse.h"
 #include "graph/text/regions.h"
 
+#include "graph/budget.h"
 #include "graph/grow/reserve.h"
 
 #include <string.h>
@@ -369,7 +370,10 @@ parse_body(KilnParser *parser)
             return kiln_parse_throw(parser, "a node or 'return'");
         if (!parse_node(parser))
             return false;
-        if (!kiln_reserve_check(parser->scope->function->next_id, parser->error))
+        const KilnFunction *function = parser->scope->function;
+        if (!kiln_reserve_check(function->next_id, parser->error) ||
+            !kiln_budget_check_nodes(parser->module->n_nodes, function->name, parser->error) ||
+            !kiln_budget_check_time(parser->error))
             return kiln_parse_prefix(parser, &at);
     }
 }

@@ -28,12 +28,13 @@
  * expand and tile; views of
  * arguments; results that are more than `max-expansion` times the constants that they come from
  * (small results among these), or would bring what folding added to the module to more than
- * `max-bytes` (results of at most 4 KiB are worth it). A result that takes the place of its source
- * adds the difference. Results whose elements are all equal take no storage and count nothing.
- * Every refusal is in the report.
+ * `max-bytes` or a limit on memory (results of at most 4 KiB are worth it). A result that takes the
+ * place of its source adds the difference. Results whose elements are all equal take no storage and
+ * count nothing. Every refusal is in the report.
  *
  * What nothing reads counts as a reader where literals are evaluated: else it would go on reading
  * literals whose bytes go with the last node that was folded. */
+#include "graph/budget.h"
 #include "passes/fold_evaluate.h"
 #include "passes/fold_functions.h"
 #include "passes/literal.h"
@@ -164,7 +165,7 @@ kiln_pass_constant_fold(KilnFunction *function, KilnPassContext *context, bool *
                           .may_compute = may_compute,
                           .may_store = may_store,
                           .products_stay = strcmp(options->products, "keep") == 0,
-                          .max_bytes = options->max_bytes,
+                          .max_bytes = MIN(options->max_bytes, kiln_budget_room()),
                           .max_expansion = options->max_expansion };
     if (now) {
         KilnEvaluator folder = { .context = context,
