@@ -36,6 +36,10 @@ typedef struct {
     char **plugins;   /* files of --load-pass-plugin */
     int threads;
     gboolean no_offload, json, quiet, no_verify;
+    /* limits */
+    gboolean untrusted;
+    char *memory_limit, *time_limit;
+    int64_t node_limit; /* KILN_NO_LIMIT: not given */
     /* passes */
     char **skip, **only, **print_after;
     int64_t stop_after, bisect_limit; /* KILN_NO_LIMIT: all */

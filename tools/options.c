@@ -5,6 +5,7 @@
 #include "passes/suggest.h"
 #include "runtime/program_file.h"
 #include "tools/inputs.h"
+#include "tools/limits.h"
 #include "tools/overwrite.h"
 #include "tools/trace.h"
 
@@ -217,6 +218,7 @@ parse(const KilnUsage *usage, int argc, char **argv, KilnOptions *options, char 
         kiln_inputs_add(context, usage->inputs);
     add_common(context, options);
     g_option_context_add_main_entries(context, help_entries, NULL);
+    kiln_limits_add(context, options);
     if (usage->passes)
         add_passes(context, options);
     g_autofree char *program = g_strdup_printf("kiln %s", usage->command);
@@ -243,8 +245,9 @@ parse(const KilnUsage *usage, int argc, char **argv, KilnOptions *options, char 
 static void
 options_clear(KilnOptions *options)
 {
-    char *texts[] = { options->passes,   options->mode,      options->prefer,       options->trace,
-                      options->dump_dir, options->cache_dir, options->pipeline_help };
+    char *texts[] = { options->passes,        options->mode,         options->prefer,
+                      options->trace,         options->dump_dir,     options->cache_dir,
+                      options->pipeline_help, options->memory_limit, options->time_limit };
     char **lists[] = {
         options->pipelines, options->backends, options->constness,   options->shapes,
         options->skip,      options->only,     options->print_after, options->plugins
@@ -274,16 +277,33 @@ status_of(const GError *error)
     }
 }
 
+/* All of it is held to the limits: loading, compiling, running. */
+static int
+work(const KilnUsage *usage, KilnOptions *options, char **operands, void *data, GError **error)
+{
+    KilnLimits limits;
+    if (!kiln_limits_parse(options, &limits, error) ||
+        !kiln_limits_check_files(options, operands, error))
+        return KILN_EXIT_USAGE;
+    g_autoptr(KilnBudget) budget = kiln_budget_new(&limits);
+    KilnBudget *before = kiln_budget_enter(budget);
+    int status = usage->work(options, operands, data, error);
+    kiln_budget_leave(before);
+    return status;
+}
+
 int
 kiln_command(const KilnUsage *usage, int argc, char **argv, void *data)
 {
-    KilnOptions options = { .stop_after = KILN_NO_LIMIT, .bisect_limit = KILN_NO_LIMIT };
+    KilnOptions options = { .stop_after = KILN_NO_LIMIT,
+                            .bisect_limit = KILN_NO_LIMIT,
+                            .node_limit = KILN_NO_LIMIT };
     g_auto(GStrv) rest = NULL;
     g_autoptr(GError) error = NULL;
     int status = KILN_EXIT_OK;
     if (parse(usage, argc, argv, &options, &rest, &error)) {
         options.progress.trace = options.trace ? kiln_trace_new() : NULL;
-        status = usage->work(&options, rest, data, &error);
+        status = work(usage, &options, rest, data, &error);
         if (!error && options.trace)
             kiln_trace_write(options.progress.trace, options.trace, &error);
     }
@@ -536,6 +556,11 @@ load_program(KilnOptions *options, const char *path, GBytes *bytes, KilnProgram 
 {
     KilnLoadOptions load = KILN_LOAD_OPTIONS_INIT;
     load.cache_dir = options->cache_dir;
+    if (options->untrusted)
+        return kiln_throw_null(error, KILN_ERROR_FORMAT,
+                               "%s: --untrusted: expected an ONNX model, found a compiled program, "
+                               "which is run as it is",
+                               path);
     if (!check_settled(options, path, error))
         return NULL;
     *out = bytes ? kiln_program_load_bytes(bytes, path, &load, error)
@@ -552,7 +577,8 @@ load_stream(KilnOptions *options, const char *path, KilnProgram **out_program, G
         return NULL;
     if (out_program && kiln_program_file_is(bytes))
         return load_program(options, path, bytes, out_program, error);
-    return kiln_model_load_bytes(bytes, path, error);
+    const KilnModelOptions given = kiln_limits_model_options(options);
+    return kiln_model_load_bytes_with(bytes, path, &given, error);
 }
 
 static KilnModel *
@@ -563,7 +589,8 @@ load_any(KilnOptions *options, const char *path, KilnProgram **out_program, GErr
         return load_stream(options, path, out_program, error);
     if (out_program && kiln_program_is_at(path))
         return load_program(options, path, NULL, out_program, error);
-    return kiln_model_load(path, error);
+    const KilnModelOptions given = kiln_limits_model_options(options);
+    return kiln_model_load_with(path, &given, error);
 }
 
 static void

@@ -106,6 +106,29 @@ load(const char *path)
     return model;
 }
 
+/* The model of a stranger. */
+static void
+check_limits(const char *path)
+{
+    GError *error = NULL;
+    KilnModelOptions loading = KILN_MODEL_OPTIONS_INIT;
+    KilnCompileOptions compiling = KILN_COMPILE_OPTIONS_INIT;
+    KilnSessionOptions running = KILN_SESSION_OPTIONS_INIT;
+    kiln_model_options_untrusted(&loading);
+    kiln_compile_options_untrusted(&compiling);
+    kiln_session_options_untrusted(&running);
+    g_autoptr(KilnModel) model = kiln_model_load_with(path, &loading, &error);
+    g_autoptr(KilnProgram) program = kiln_program_compile(model, &compiling, &error);
+    g_autoptr(KilnSession) session = kiln_session_new(program, &running, &error);
+    CHECK(model && program && session);
+    compiling.total_limit = 1024;
+    FAILS(kiln_program_compile(model, &compiling, &error), LIMIT, "memory limit: expected at most");
+    g_autoptr(GBytes) text = g_bytes_new_static(open_text, strlen(open_text));
+    FAILS(kiln_model_load_bytes_with(text, "text.kiln", &loading, &error), FORMAT, "text.kiln: ");
+    loading.node_limit = 1;
+    FAILS(kiln_model_load_with(path, &loading, &error), LIMIT, "node limit: expected at most 1");
+}
+
 static void
 check_unsupported(const KilnModel *digits)
 {
@@ -444,6 +467,7 @@ main(int argc, char **argv)
     check_types();
     g_autoptr(KilnModel) digits = load(argv[1]);
     check_unsupported(digits);
+    check_limits(argv[1]);
     g_autoptr(KilnPipeline) built = build_pipeline(argv[2]);
     g_autoptr(KilnProgram) other = compile(digits, built);
     check_session(other, expected);
