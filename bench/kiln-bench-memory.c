@@ -116,8 +116,8 @@ write_problem(const Problem *problem, const char *folder, bool with_plan, GError
             g_string_append_printf(out, ",%" G_GINT64_FORMAT, life->offset);
         g_string_append_c(out, '\n');
     }
-    if (g_mkdir_with_parents(folder, 0777) != 0)
-        return kiln_throw(error, KILN_ERROR_IO, "%s: cannot be created", folder);
+    if (!kiln_folder_make(folder, 0777, error))
+        return FALSE;
     g_autofree char *path = g_build_filename(folder, problem->name, NULL);
     return kiln_file_write(path, out->str, out->len, error);
 }

@@ -31,8 +31,6 @@ typedef struct {
     double std, low, high; /* NORMAL: std; UNIFORM: low, high */
     char **strings;        /* STRINGS: NULL-terminated */
     char *file;            /* where DATA lies on disk, or NULL where it was computed */
-    uint32_t file_root;    /* length of the directory in `file` that a text left out when it named
-                              the file relative to itself; 0: it did not */
     int64_t file_offset;
     bool mapped; /* DATA lies in a private read-only map of a file: see kiln_tensor_drop_pages */
 } KilnTensor;

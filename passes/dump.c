@@ -2,8 +2,8 @@
 /* Dumps: the function's text under a comment that says after which application. */
 #include "passes/dump.h"
 
-#include <errno.h>
-#include <glib/gstdio.h>
+#include "graph/write_file.h"
+
 #include <string.h>
 
 static bool
@@ -30,14 +30,10 @@ file_name(const KilnUnit *unit, const KilnApplication *application)
 static gboolean
 write_file(const char *directory, const char *name, const GString *text, GError **error)
 {
-    if (g_mkdir_with_parents(directory, 0777) != 0)
-        return kiln_throw(error, KILN_ERROR_IO, "%s: cannot make the directory: %s", directory,
-                          g_strerror(errno));
+    if (!kiln_folder_make(directory, 0777, error))
+        return FALSE;
     g_autofree char *path = g_build_filename(directory, name, NULL);
-    g_autoptr(GError) why = NULL;
-    if (!g_file_set_contents(path, text->str, (gssize)text->len, &why))
-        return kiln_throw(error, KILN_ERROR_IO, "%s", why->message);
-    return TRUE;
+    return kiln_file_write(path, text->str, text->len, error);
 }
 
 gboolean

@@ -56,10 +56,7 @@ check_directory(const char *directory, GError **error)
 gboolean
 kiln_fold_directory_make(const char *directory, GError **error)
 {
-    if (g_mkdir_with_parents(directory, 0755) != 0)
-        return kiln_throw(error, KILN_ERROR_IO, "%s: cannot be made: %s", directory,
-                          g_strerror(errno));
-    return check_directory(directory, error);
+    return kiln_folder_make(directory, 0755, error) && check_directory(directory, error);
 }
 
 static size_t

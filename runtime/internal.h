@@ -74,6 +74,9 @@ struct KilnModel {
 
 /** A model without anything in it, to be filled. @name NULL: of memory. */
 KilnModel *kiln_model_new(const char *name, GError **error);
+/** kiln_model_load_bytes_with() of what lies in no folder: @name is for messages alone. */
+KilnModel *kiln_model_load_alone(GBytes *bytes, const char *name, const KilnModelOptions *options,
+                                 GError **error);
 /** Makes @model the one of @ir, which it takes over. */
 void kiln_model_take_ir(KilnModel *model, KilnIRModule *ir);
 

@@ -187,8 +187,10 @@ check_kind(GBytes *bytes, const KilnModel *model, const KilnModelOptions *option
                       model->name);
 }
 
+/* @path: of the file that @bytes are, beside which others may lie; NULL: of none. */
 static KilnModel *
-load(GBytes *bytes, const char *name, const KilnModelOptions *options, GError **error)
+load(GBytes *bytes, const char *name, const char *path, const KilnModelOptions *options,
+     GError **error)
 {
     g_autoptr(KilnModel) model = kiln_model_new(name, error);
     if (!model || !check_kind(bytes, model, options, error))
@@ -197,8 +199,8 @@ load(GBytes *bytes, const char *name, const KilnModelOptions *options, GError **
         return kiln_throw_null(error, KILN_ERROR_FORMAT,
                                "%s: expected a model, found a compiled program", model->name);
     gboolean loaded = is_text(bytes, model->name)
-                          ? load_text(model, bytes, name, error)
-                          : load_onnx(model, bytes, name, options->no_external_data, error);
+                          ? load_text(model, bytes, path, error)
+                          : load_onnx(model, bytes, path, options->no_external_data, error);
     return loaded ? g_steal_pointer(&model) : NULL;
 }
 
@@ -239,10 +241,22 @@ kiln_model_load_bytes_with(GBytes *bytes, const char *name, const KilnModelOptio
     if (!copy_options(given, &options, &budget, error))
         return NULL;
     G_GNUC_UNUSED g_auto(KilnRunScope) scope = kiln_run_scope_enter_within(NULL, NULL, budget);
-    KilnModel *model = load(bytes, name, &options, error);
+    KilnModel *model = load(bytes, name, name, &options, error);
     if (model)
         forget_origin(model, name);
     return model;
+}
+
+KilnModel *
+kiln_model_load_alone(GBytes *bytes, const char *name, const KilnModelOptions *given,
+                      GError **error)
+{
+    KilnModelOptions options;
+    g_autoptr(KilnBudget) budget = NULL;
+    if (!copy_options(given, &options, &budget, error))
+        return NULL;
+    G_GNUC_UNUSED g_auto(KilnRunScope) scope = kiln_run_scope_enter_within(NULL, NULL, budget);
+    return load(bytes, name, NULL, &options, error);
 }
 
 KilnModel *
@@ -285,7 +299,7 @@ kiln_model_load_with(const char *path, const KilnModelOptions *given, GError **e
     G_GNUC_UNUSED g_auto(KilnRunScope) scope = kiln_run_scope_enter_within(NULL, NULL, budget);
     bool mapped;
     g_autoptr(GBytes) bytes = kiln_file_map_weights(path, &mapped, error);
-    KilnModel *model = bytes ? load(bytes, path, &options, error) : NULL;
+    KilnModel *model = bytes ? load(bytes, path, path, &options, error) : NULL;
     if (model && mapped)
         mark_mapped(model, bytes);
     else if (model)

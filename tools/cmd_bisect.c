@@ -150,10 +150,8 @@ write_folder(const KilnOptions *options, const BisectOptions *own, const KilnBis
 {
     g_autoptr(KilnModule) module = NULL;
     g_autoptr(KilnIRModule) ir = NULL;
-    if (g_mkdir_with_parents(own->out, 0777) != 0)
-        return kiln_throw(error, KILN_ERROR_IO, "%s: cannot make the directory: %s", own->out,
-                          g_strerror(errno));
-    if (!kiln_bisect_run(bisect, finding->before, &module, &ir, error))
+    if (!kiln_folder_make(own->out, 0777, error) ||
+        !kiln_bisect_run(bisect, finding->before, &module, &ir, error))
         return FALSE;
     g_autofree char *before = g_build_filename(own->out, "before.kiln", NULL);
     g_autofree char *yaml = g_build_filename(own->out, "pipeline.yaml", NULL);

@@ -8,7 +8,6 @@
 #include "tools/trace.h"
 #include "tools/values.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -111,8 +110,8 @@ static gboolean
 write_tensors(const RunOptions *run, const char *dir, const char *prefix, const KilnInfoList *names,
               const GPtrArray *tensors, GError **error)
 {
-    if (g_mkdir_with_parents(dir, 0777) != 0)
-        return kiln_throw(error, KILN_ERROR_IO, "%s: cannot be made: %s", dir, g_strerror(errno));
+    if (!kiln_folder_make(dir, 0777, error))
+        return FALSE;
     g_autofree KilnFileContent *files = g_new0(KilnFileContent, tensors->len + 1);
     g_autoptr(GPtrArray) kept = g_ptr_array_new_with_free_func((GDestroyNotify)g_byte_array_unref);
     g_autoptr(GPtrArray) paths = g_ptr_array_new_with_free_func(g_free);

@@ -568,7 +568,7 @@ load_program(KilnOptions *options, const char *path, GBytes *bytes, KilnProgram 
     return *out ? kiln_model_ref((*out)->model) : NULL;
 }
 
-/* From a pipe, which is read once, whichever of the two it holds. */
+/* From a pipe or standard input, which is read once, whichever of the two it holds. */
 static KilnModel *
 load_stream(KilnOptions *options, const char *path, KilnProgram **out_program, GError **error)
 {
@@ -578,14 +578,14 @@ load_stream(KilnOptions *options, const char *path, KilnProgram **out_program, G
     if (out_program && kiln_program_file_is(bytes))
         return load_program(options, path, bytes, out_program, error);
     const KilnModelOptions given = kiln_limits_model_options(options);
-    return kiln_model_load_bytes_with(bytes, path, &given, error);
+    return kiln_model_load_alone(bytes, path, &given, error);
 }
 
+/* Beside a pipe, and what a process was given as its standard input, no other file lies. */
 static KilnModel *
 load_any(KilnOptions *options, const char *path, KilnProgram **out_program, GError **error)
 {
-    struct stat status;
-    if (stat(path, &status) == 0 && !S_ISREG(status.st_mode))
+    if (!kiln_file_has_place(path))
         return load_stream(options, path, out_program, error);
     if (out_program && kiln_program_is_at(path))
         return load_program(options, path, NULL, out_program, error);

@@ -116,10 +116,12 @@ kiln_is_stdout(const char *path)
 gboolean
 kiln_write_result(const char *path, const void *data, size_t size, GError **error)
 {
-    if (!kiln_is_stdout(path))
-        return kiln_file_write(path, data, size, error);
-    fwrite(data, 1, size, stdout);
-    return TRUE;
+    if (kiln_is_stdout(path)) {
+        fwrite(data, 1, size, stdout);
+        return TRUE;
+    }
+    fflush(stdout); /* in order, where @path is another name of it */
+    return kiln_file_write(path, data, size, error);
 }
 
 /* The directory of @path without links; NULL where there is none. */
@@ -133,14 +135,18 @@ real_directory(const char *path)
 }
 
 /* Where a text will stand that goes to standard output or into what @path links to: in a file
- * that has a name, there. Else nobody knows, and it is to be put beside the model. */
+ * that has a name, there. What goes through a pipe is to hold all constants: who reads it looks for
+ * nothing beside. On a terminal, which shows it, it points to those of the model. NULL: nowhere. */
 static char *
 text_directory(const char *path, const KilnModule *module)
 {
     const char *opened = kiln_is_stdout(path) ? "/proc/self/fd/1" : path;
     struct stat status;
-    bool named = stat(opened, &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink;
-    return real_directory(named ? opened : module->path);
+    if (stat(opened, &status) != 0)
+        return NULL;
+    bool named = S_ISREG(status.st_mode) && status.st_nlink;
+    bool shown = kiln_is_stdout(path) && isatty(STDOUT_FILENO);
+    return named ? real_directory(opened) : shown ? real_directory(module->path) : NULL;
 }
 
 gboolean

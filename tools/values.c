@@ -5,7 +5,6 @@
 #include "ir/interpret.h"
 #include "runtime/digest.h"
 
-#include <errno.h>
 #include <string.h>
 
 enum {
@@ -172,8 +171,8 @@ gboolean
 kiln_value_dump_open(KilnValueDump *dump, const char *dir, GError **error)
 {
     *dump = (KilnValueDump){ .dir = dir };
-    if (g_mkdir_with_parents(dir, 0777) != 0)
-        return kiln_throw(error, KILN_ERROR_IO, "%s: cannot be made: %s", dir, g_strerror(errno));
+    if (!kiln_folder_make(dir, 0777, error))
+        return FALSE;
     g_autoptr(GError) inner = NULL;
     g_autoptr(GDir) folder = g_dir_open(dir, 0, &inner);
     if (!folder)

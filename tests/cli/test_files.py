@@ -37,7 +37,18 @@ class Texts(CliTest):
         result = subprocess.run([KILN, "check", "-"], input=TEXT.format("data.bin").encode(), cwd=self.dir,
                                 capture_output=True, check=False)
         self.assertEqual(result.returncode, FAILED)
-        self.assertIn(b"no such file", result.stderr)
+        self.assertIn(b"which file(...) is beside, found one from memory or standard input", result.stderr)
+
+    def test_a_text_from_standard_input_points_nowhere(self):
+        """However it came there: no folder is beside it, /dev least of all."""
+        self.write("data.bin", bytes(100))
+        text = self.write("f.kiln", TEXT.format("data.bin"))
+        for name in "-", "/dev/stdin", "/proc/self/fd/0":
+            with open(text, "rb") as file:
+                result = subprocess.run([KILN, "check", name], stdin=file, cwd=self.dir, capture_output=True, check=False)
+            self.assertEqual(result.returncode, FAILED)
+            self.assertIn(b"found one from memory or standard input", result.stderr)
+        self.kiln("check", text)
 
     def test_a_program_names_no_file(self):
         self.write("data.bin", bytes(100))
@@ -68,6 +79,60 @@ class Links(CliTest):
         self.kiln("opt", MODEL, "--emit", "json", "-o", link)
         self.assertEqual(os.stat(file).st_ino, inode)
         self.assertEqual((self.dir / "file").read_text(), self.kiln("opt", MODEL, "--emit", "json"))
+
+    def test_standard_output_goes_on_where_it_stands(self):
+        """Into a log that is appended to, and behind what others have written."""
+        link = self.dir / "stdout"
+        os.symlink("/proc/self/fd/1", link)
+        text = self.kiln("opt", MODEL, "--emit", "json").encode()
+        self.kiln("compile", MODEL, "-o", "program")
+        program = (self.dir / "program").read_bytes()
+        for expected, command in (text, ("opt", MODEL, "--emit", "json", "-o")), (program, ("compile", MODEL, "-o")):
+            for name in "-", link, "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1", "/proc/thread-self/fd/1":
+                for mode in "ab", "r+b":
+                    (self.dir / "log").write_bytes(b"before\n")
+                    with open(self.dir / "log", mode) as log:
+                        log.seek(0, os.SEEK_END)
+                        result = subprocess.run([KILN, *map(str, command), name], stdout=log, stderr=subprocess.PIPE, cwd=self.dir, check=False)
+                    self.assertEqual((result.returncode, result.stderr), (0, b""), (name, mode))
+                    self.assertEqual((self.dir / "log").read_bytes(), b"before\n" + expected, (command, name, mode))
+        self.assertEqual(self.files(), ["log", "program", "stdout"])
+
+    def test_a_text_through_a_pipe_is_whole(self):
+        """The text of a model with big weights is read back by `kiln run -`, which finds no file beside it."""
+        for name in "-", "/dev/stdout":
+            text = subprocess.run([KILN, "opt", MODEL, "-o", name], stdout=subprocess.PIPE, cwd=self.dir, check=True).stdout
+            self.assertIn(b"base64(", text)
+            self.assertNotIn(b"file(", text)
+            result = subprocess.run([KILN, "run", "-", "--random", "1", "--pipeline", "none"], input=text, cwd=self.dir, capture_output=True, check=False)
+            self.assertEqual((result.returncode, result.stderr), (0, b""))
+            self.kiln("opt", MODEL, "-o", "opt.kiln")
+            self.assertEqual(result.stdout.decode(), self.kiln("run", "opt.kiln", "--random", "1", "--pipeline", "none"))
+
+    def test_no_new_folder_in_system_folders(self):
+        os.symlink("/dev", self.dir / "link")
+        for path in "/dev/kiln-test", "/dev/kiln-test/deep", "/proc/kiln-test", "link/kiln-test":
+            for command in ("opt", MODEL, "--dump-dir", path), ("run", MODEL, "--random", "1", "-o", path), ("run", MODEL, "--random", "1", "--dump-values", path), \
+                    ("run", self.write("f.kiln", FOLDED), "--random", "1", "--cache-dir", path):
+                self.fails(FAILED, f"{path}: cannot be made: ", *command)
+        self.assertFalse(os.path.lexists("/dev/kiln-test"))
+
+    def test_dumps_are_written_as_all_else(self):
+        """A link is followed and stays one, a mode stays, and nothing half written is left."""
+        self.kiln("opt", MODEL, "--dump-dir", "d")
+        first = sorted(os.listdir(self.dir / "d"))[0]
+        path, expected = self.dir / "d" / first, (self.dir / "d" / first).read_text()
+        names = self.files()
+        path.unlink()
+        os.symlink("/proc/kiln-test", path)
+        self.fails(FAILED, f"d/{first}: cannot be written", "opt", MODEL, "--dump-dir", "d")
+        self.assertTrue(path.is_symlink())
+        path.unlink()
+        os.symlink(self.write("file", "before"), path)
+        self.kiln("opt", MODEL, "--dump-dir", "d")
+        self.assertTrue(path.is_symlink())
+        self.assertEqual((self.dir / "file").read_text(), expected)
+        self.assertEqual(self.files(), sorted([*names, "file"]))
 
     def test_nothing_new_in_system_folders(self):
         os.symlink("/proc/kiln-test", self.dir / "link")

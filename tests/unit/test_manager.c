@@ -748,7 +748,7 @@ Test(manager, a_dump_directory_gets_a_file_per_application)
     teardown(&c);
     setup(&c, "shorten", 1);
     c.options.dump_dir = "/proc/no-such-folder/x";
-    expect_error(&c, KILN_ERROR_IO, "/proc/no-such-folder/x: cannot make the directory");
+    expect_error(&c, KILN_ERROR_IO, "/proc/no-such-folder/x: cannot be made: ");
     teardown(&c);
     g_rmdir(inner);
     g_rmdir(directory);
