@@ -153,7 +153,7 @@ kiln_budget_check_nodes(size_t n, const char *where, GError **error)
     return kiln_throw(error, KILN_ERROR_LIMIT,
                       "node limit: expected at most %" G_GINT64_FORMAT
                       " nodes in all graphs, found %zu up to %s",
-                      current->limits.nodes, n, where);
+                      current->limits.nodes, n, *where ? where : "the end of the graph");
 }
 
 /* --- time --- */

@@ -232,31 +232,33 @@ copy_options(const KilnModelOptions *given, KilnModelOptions *copy, KilnBudget *
     return TRUE;
 }
 
-KilnModel *
-kiln_model_load_bytes_with(GBytes *bytes, const char *name, const KilnModelOptions *given,
-                           GError **error)
+static KilnModel *
+load_within(GBytes *bytes, const char *name, const char *path, const KilnModelOptions *given,
+            GError **error)
 {
     KilnModelOptions options;
     g_autoptr(KilnBudget) budget = NULL;
     if (!copy_options(given, &options, &budget, error))
         return NULL;
     G_GNUC_UNUSED g_auto(KilnRunScope) scope = kiln_run_scope_enter_within(NULL, NULL, budget);
-    KilnModel *model = load(bytes, name, name, &options, error);
+    KilnModel *model = load(bytes, name, path, &options, error);
     if (model)
-        forget_origin(model, name);
+        forget_origin(model, path);
     return model;
 }
 
 KilnModel *
-kiln_model_load_alone(GBytes *bytes, const char *name, const KilnModelOptions *given,
+kiln_model_load_bytes_with(GBytes *bytes, const char *name, const KilnModelOptions *options,
+                           GError **error)
+{
+    return load_within(bytes, name, name, options, error);
+}
+
+KilnModel *
+kiln_model_load_alone(GBytes *bytes, const char *name, const KilnModelOptions *options,
                       GError **error)
 {
-    KilnModelOptions options;
-    g_autoptr(KilnBudget) budget = NULL;
-    if (!copy_options(given, &options, &budget, error))
-        return NULL;
-    G_GNUC_UNUSED g_auto(KilnRunScope) scope = kiln_run_scope_enter_within(NULL, NULL, budget);
-    return load(bytes, name, NULL, &options, error);
+    return load_within(bytes, name, NULL, options, error);
 }
 
 KilnModel *

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/limits.h"
 
+#include "graph/beside.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -91,21 +93,13 @@ folder_of(const char *operand)
     return g_path_get_dirname(real);
 }
 
-static bool
-is_below(const char *path, const char *folder)
-{
-    size_t length = strlen(folder);
-    bool root = length == 1;
-    return strncmp(path, folder, length) == 0 && (root || path[length] == '/');
-}
-
 static gboolean
 check_pipeline(const char *pipeline, char **operands, GError **error)
 {
     g_autofree char *real = kiln_pipeline_shipped(pipeline) ? NULL : realpath(pipeline, NULL);
     for (char **operand = operands; real && operand && *operand; operand++) {
         g_autofree char *folder = folder_of(*operand);
-        if (folder && is_below(real, folder))
+        if (folder && kiln_beside_name(folder, real))
             return kiln_throw(error, KILN_ERROR_USAGE,
                               "--untrusted: expected a pipeline that did not come with the model, "
                               "found %s beside %s",

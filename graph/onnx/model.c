@@ -318,8 +318,8 @@ walk_graph_field(Walk *walk, const KilnWireField *field, KilnOnnxGraph *graph, G
     switch (field->number) {
     case GRAPH_NODE: {
         KilnOnnxNode node = { 0 };
-        if (!kiln_budget_check_nodes(++walk->n_nodes, graph->name, error) ||
-            !walk_node(walk, span, &node, error))
+        if (!walk_node(walk, span, &node, error) ||
+            !kiln_budget_check_nodes(++walk->n_nodes, node.proto->op_type, error))
             return FALSE;
         g_array_append_val(graph->nodes, node);
         return TRUE;
