@@ -167,12 +167,12 @@ Test(limits, all_memory_counts_together)
                                "constants { @w = random_normal(seed=1, std=1) : f32[1024] }\n";
     KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
     options.total_limit = 12 * 1024 + 512;
-    g_autoptr(KilnProgram) program = program_of(text, &options);
+    G_GNUC_UNUSED g_autoptr(KilnProgram) program = program_of(text, &options);
     options.total_limit = 9 * 1024;
     compile_fails(text, &options, "case.kiln: memory limit: expected at most 9216 bytes, found ");
     options.total_limit = 0;
     options.memory_limit = 12 * 1024; /* the arena alone */
-    g_autoptr(KilnProgram) other = program_of(text, &options);
+    G_GNUC_UNUSED g_autoptr(KilnProgram) other = program_of(text, &options);
 }
 
 /* 40 KB of text ask for 4 GB: `tile` of a literal is stored by no pass, and lives in the arena. */
@@ -309,5 +309,5 @@ Test(limits, older_callers_have_none)
     KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
     options.size = offsetof(KilnCompileOptions, total_limit);
     options.total_limit = 1; /* is not theirs */
-    g_autoptr(KilnProgram) program = program_of(two_nodes, &options);
+    G_GNUC_UNUSED g_autoptr(KilnProgram) program = program_of(two_nodes, &options);
 }
