@@ -110,8 +110,8 @@ kiln_folder_make(const char *path, int mode, GError **error)
         g_free(there);
         there = above;
     }
-    errno = EPERM;
     bool allowed = strcmp(there, path) == 0 || !is_system_folder(there);
+    errno = EPERM; /* where the system is not asked */
     return (allowed && g_mkdir_with_parents(path, mode) == 0) ||
            kiln_throw(error, KILN_ERROR_IO, "%s: cannot be made: %s", path, g_strerror(errno));
 }
