@@ -234,6 +234,7 @@ kiln_module_clone(const KilnModule *module)
     kiln_metadata_copy(&copy->metadata, &module->metadata, copy->arena);
     copy->opset = module->opset;
     copy->mode = module->mode;
+    copy->seed = module->seed;
     for (guint i = 0; i < module->constants->len; i++) {
         const KilnConstant *constant = g_ptr_array_index(module->constants, i);
         KilnConstant *same = kiln_module_add_constant(

@@ -118,6 +118,7 @@ struct KilnModule {
     KilnMetadata metadata;   /* but for the name of the graph, which the entry has */
     int opset;               /* of the default domain in the model; 0: text */
     KilnMode mode;
+    uint64_t seed;       /* where nodes are evaluated: of random operators that have none */
     uint32_t n_nodes;    /* linked, in all functions and subgraphs */
     uint32_t made_nodes; /* since the arenas of nodes are what they are */
     uint64_t stamp;      /* grows with every change of a function and of the list of constants */

@@ -4,6 +4,7 @@
 
 #include "graph/changes.h"
 #include "graph/infer/infer.h"
+#include "graph/random.h"
 #include "graph/text/text.h"
 #include "graph/verify_priv.h"
 
@@ -16,6 +17,21 @@ kiln_node_label(const KilnNode *node)
     if (node->name)
         return node->name;
     return node->n_results ? node->results[0].name : kiln_op_info(node->op)->name;
+}
+
+int64_t *
+kiln_node_stream(const KilnNode *node)
+{
+    switch (node->op) {
+    case KILN_OP_random_normal:
+        return kiln_attrs(node, random_normal)->seed ? NULL
+                                                     : &kiln_attrs(node, random_normal)->stream;
+    case KILN_OP_random_uniform:
+        return kiln_attrs(node, random_uniform)->seed ? NULL
+                                                      : &kiln_attrs(node, random_uniform)->stream;
+    default:
+        return NULL;
+    }
 }
 
 KilnNode *
@@ -365,6 +381,16 @@ name_results(KilnNode *node, const KilnNodeSpec *spec)
     }
 }
 
+/* Random operators draw from a stream of their own. It has its number from the name that the first
+ * result is born with, and keeps it whatever passes make of names. */
+static void
+set_stream(KilnNode *node)
+{
+    int64_t *stream = kiln_node_stream(node);
+    if (stream && !*stream)
+        *stream = kiln_random_stream(node->results[0].name);
+}
+
 KilnNode *
 kiln_node_new(KilnFunction *function, const KilnNodeSpec *spec, GError **error)
 {
@@ -406,6 +432,7 @@ kiln_node_new(KilnFunction *function, const KilnNodeSpec *spec, GError **error)
         use_link(&node->operands[i], spec->operands[i]);
     node->id = function->next_id++;
     name_results(node, spec);
+    set_stream(node);
     for (uint32_t i = 0; i < info->n_attrs; i++) {
         KilnFunction **region = (KilnFunction **)((char *)node->attrs + info->attrs[i].offset);
         if (info->attrs[i].kind != KILN_ATTR_FUNCTION || !*region)

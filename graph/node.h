@@ -91,6 +91,10 @@ kiln_node_result(KilnNode *node, uint32_t i)
 }
 /** What to call the node in a message: its own name, else its first result's, else the op's. */
 const char *kiln_node_label(const KilnNode *node);
+/** Where a random operator keeps the number of its stream: what is unseeded draws from that and the
+ * seed of the run, so that two nodes differ, and one draws the same whatever passes do around it.
+ * NULL for a node with a seed of its own, and for other operators. */
+int64_t *kiln_node_stream(const KilnNode *node);
 /** The node that defines @value if it is of @op; else NULL (also for arguments and NULL). */
 KilnNode *kiln_value_def_of(const KilnValue *value, KilnOp op);
 /** The constant behind @value if a `const` node defines it; else NULL. */

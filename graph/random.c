@@ -3,6 +3,11 @@
 #include "graph/random.h"
 
 #include <math.h>
+#include <time.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/random.h>
+#endif
 
 uint64_t
 kiln_random_bits(uint64_t seed, uint64_t index)
@@ -36,4 +41,31 @@ kiln_random_seed(uint64_t seed, const char *text)
         hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
     /* Mixed, and not merely joined: the seeds of neighbouring names must not be each other's. */
     return kiln_random_bits(seed, hash);
+}
+
+int64_t
+kiln_random_stream(const char *name)
+{
+    uint64_t number = kiln_random_seed(0, name) & INT64_MAX;
+    return (int64_t)number + (number == 0);
+}
+
+uint64_t
+kiln_random_seed_of(int64_t seed, int64_t stream, uint64_t run)
+{
+    return seed ? (uint64_t)seed : kiln_random_bits(run, (uint64_t)stream);
+}
+
+uint64_t
+kiln_random_fresh(void)
+{
+#ifdef __linux__
+    uint64_t seed;
+    if (getrandom(&seed, sizeof seed, GRND_NONBLOCK) == (ssize_t)sizeof seed)
+        return seed;
+#endif
+    struct timespec now; /* right after the machine was started, or where a sandbox forbids it */
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    uint64_t time = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    return kiln_random_bits(time, (uint64_t)getpid());
 }

@@ -96,6 +96,7 @@ build_alone(Alone *alone, const KilnNode *node, const KilnTensor *const *operand
     alone->inputs = g_ptr_array_new();
     alone->function = kiln_function_new(alone->module, kiln_node_label(node));
     alone->module->mode = node->function->module->mode;
+    alone->module->seed = node->function->module->seed;
     if (kiln_op_has(node->op, KILN_TRAIT_REGION))
         return kiln_throw(error, KILN_ERROR_UNSUPPORTED, "%s (%s): subgraphs are not evaluated",
                           kiln_node_label(node), kiln_op_info(node->op)->name);
@@ -226,6 +227,7 @@ is_alike(const Lowered *lowered, const KilnNode *node, const KilnTensor *const *
     if (other->op != node->op || other->n_operands != node->n_operands ||
         other->n_results != node->n_results || lowered->alone.infer_types != infer_types ||
         lowered->alone.module->mode != node->function->module->mode ||
+        lowered->alone.module->seed != node->function->module->seed ||
         !kiln_attrs_equal(info->attrs, info->n_attrs, other->attrs, node->attrs))
         return false;
     for (uint32_t i = 0; i < node->n_operands; i++) {
@@ -304,7 +306,8 @@ run_lowered(const Lowered *lowered, const KilnTarget *target, const KilnEvaluate
     KilnInterpretation run = { .inputs = inputs,
                                .outputs = results,
                                .recycler = options->recycler,
-                               .threads = options->threads };
+                               .threads = options->threads,
+                               .seed = lowered->alone.module->seed };
     if (reduce_equal(lowered, target, inputs, results))
         return TRUE;
     return kiln_ir_interpret(lowered->ir, target, &run, error);

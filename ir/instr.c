@@ -40,6 +40,23 @@ kiln_instr_info(KilnInstrKind kind)
     return &instrs[kind];
 }
 
+int64_t *
+kiln_instr_stream(const KilnInstr *instr)
+{
+    switch (instr->kind) {
+    case KILN_INSTR_random_normal:
+        return kiln_instr_attrs(instr, random_normal)->seed
+                   ? NULL
+                   : &kiln_instr_attrs(instr, random_normal)->stream;
+    case KILN_INSTR_random_uniform:
+        return kiln_instr_attrs(instr, random_uniform)->seed
+                   ? NULL
+                   : &kiln_instr_attrs(instr, random_uniform)->stream;
+    default:
+        return NULL;
+    }
+}
+
 bool
 kiln_instr_from_name(const char *name, KilnInstrKind *out)
 {

@@ -369,7 +369,8 @@ compute(Machine *machine, const KilnInstr *instr, GError **error)
                                                     .scratch = scratch,
                                                     .packed = address_of(packed),
                                                     .prepared = address_of(prepared),
-                                                    .threads = machine->threads });
+                                                    .threads = machine->threads,
+                                                    .run_seed = &machine->run->seed });
         if (reason)
             good = kiln_throw(error, KILN_ERROR_RUN, "%s (%s): %s", kiln_instr_label(instr),
                               kiln_instr_info(instr->kind)->name, reason);

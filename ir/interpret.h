@@ -15,10 +15,11 @@ typedef struct {
                              NULL for const ones */
     KilnRecycler *recycler; /* of big buffers; may be NULL */
     int threads;            /* 0 means 1 */
-    bool apart;   /* the threads may take a chain of instructions (ir/chains.h) each; not where
-                     planned or poisoned */
-    bool poison;  /* fills what is not written yet, and what is dead, with 0xFF: NaN, -1 */
-    bool planned; /* one arena as the memory plan says; else a heap buffer per alloc */
+    bool apart;    /* the threads may take a chain of instructions (ir/chains.h) each; not where
+                      planned or poisoned */
+    uint64_t seed; /* of random operators that have none */
+    bool poison;   /* fills what is not written yet, and what is dead, with 0xFF: NaN, -1 */
+    bool planned;  /* one arena as the memory plan says; else a heap buffer per alloc */
 } KilnInterpretation;
 
 /** Runs @function with the kernels of @target. KILN_ERROR_UNSUPPORTED names an instruction without

@@ -206,6 +206,9 @@ kiln_instr_operand(const KilnInstr *instr, uint32_t i)
 {
     return i < instr->n_operands ? instr->operands[i].buffer : NULL;
 }
+/** As kiln_node_stream(): where an instruction that draws from the seed of the run keeps the number
+ * of its stream; NULL for others. */
+int64_t *kiln_instr_stream(const KilnInstr *instr);
 /** True where operand @in may share its bytes with @out operand 0, by the instruction's row and the
  * two types. */
 bool kiln_instr_may_alias(const KilnInstr *instr, uint32_t in);

@@ -34,8 +34,9 @@ typedef struct {
     void *scratch;      /* of scratch_bytes(), 64-byte aligned; never NULL */
     const void *packed; /* what pack() made when the program was bound; NULL where there is none */
     bool fitted;        /* it was that of kernel->fitted */
-    const void *prepared; /* what prepare() made; NULL where there is none */
-    int threads;          /* 1, or the session's number: never changes a bit of the result */
+    const void *prepared;     /* what prepare() made; NULL where there is none */
+    int threads;              /* 1, or the session's number: never changes a bit of the result */
+    const uint64_t *run_seed; /* what random operators without a seed draw from; NULL: 0 */
 } KilnKernelArgs;
 
 /** Runs an instruction. Returns NULL, or a static text that says why the data cannot be computed

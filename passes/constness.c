@@ -33,18 +33,25 @@ kiln_op_reads_type_only(KilnOp op)
 static bool
 drops_at_random(const KilnNode *node)
 {
+    const KilnValue *training = kiln_node_operand(node, 2);
     return node->op == KILN_OP_dropout &&
-           (node->function->module->mode == KILN_MODE_TRAIN || kiln_node_operand(node, 2));
+           (node->function->module->mode == KILN_MODE_TRAIN ||
+            (training && !(training->known && training->known->n == 1 && !training->known->v[0])));
+}
+
+bool
+kiln_node_draws(const KilnNode *node)
+{
+    return kiln_op_has(node->op, KILN_TRAIT_RANDOM) || drops_at_random(node);
 }
 
 /* What @node adds to what its operands say. */
 static KilnConstness
 own_constness(const KilnNode *node)
 {
-    const uint32_t varying =
-        KILN_TRAIT_RANDOM | KILN_TRAIT_SIDE_EFFECT | KILN_TRAIT_STATE | KILN_TRAIT_TERMINATOR;
+    const uint32_t varying = KILN_TRAIT_SIDE_EFFECT | KILN_TRAIT_STATE | KILN_TRAIT_TERMINATOR;
     bool opaque = node->op == KILN_OP_vendor_executable;
-    return opaque || (kiln_op_info(node->op)->traits & varying) || drops_at_random(node)
+    return opaque || (kiln_op_info(node->op)->traits & varying) || kiln_node_draws(node)
                ? KILN_CONSTNESS_VARYING
                : KILN_CONSTNESS_LITERAL;
 }

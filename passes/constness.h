@@ -22,6 +22,9 @@ KilnConstness kiln_value_constness(const KilnValue *value);
 /** All elements of all results are known integers: shapes and arithmetic on them. */
 bool kiln_node_is_known(const KilnNode *node);
 
+/** True where @node draws random numbers: also a dropout that drops, or that may at run. */
+bool kiln_node_draws(const KilnNode *node);
+
 /** True where only the type of its operand counts: shape, size and eye_like. */
 bool kiln_op_reads_type_only(KilnOp op);
 

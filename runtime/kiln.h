@@ -319,6 +319,10 @@ typedef struct {
     KilnParallelFor parallel_for; /* NULL: as compiled */
     void *pool;
     int64_t time_limit; /* milliseconds of a run, looked at between two instructions; 0: none */
+    gboolean seeded; /* TRUE: random operators without a seed of their own draw the same numbers in
+                        every run, chosen by @seed. FALSE: each run draws other numbers. Pipeline,
+                        target and threads change none of them */
+    uint64_t seed;
 } KilnSessionOptions;
 #define KILN_SESSION_OPTIONS_INIT KILN_OPTIONS_INIT(KilnSessionOptions)
 /** Sets time_limit for the model of a stranger. */

@@ -6,6 +6,7 @@
 #include "runtime/scope.h"
 
 #include "graph/alloc.h"
+#include "graph/random.h"
 
 #include <string.h>
 #include <time.h>
@@ -32,6 +33,9 @@ struct KilnSession {
     KilnRange *ranges;          /* room for inputs, outputs and the caller's arena */
     const volatile int *cancel; /* NULL: nobody does */
     KilnBudget *budget;         /* of a run; NULL: it has no limit of its own */
+    bool seeded;                /* @run_seed is the caller's */
+    bool draws;                 /* a call draws from @run_seed */
+    uint64_t run_seed;
     void *user_arena;
     size_t user_arena_bytes;
     char *arena; /* the caller's or the session's own */
@@ -242,6 +246,7 @@ take_specialisation(KilnSession *session, KilnSpecialisation *made, GError **err
         return FALSE;
     }
     session->calls = g_new0(KilnCall, made->n_calls + 1);
+    session->draws = false;
     session->addresses = g_new0(void *, made->n_slots + 1);
     for (uint32_t c = 0; c < made->n_calls; c++) {
         const KilnBoundCall *call = &made->calls[c];
@@ -255,7 +260,9 @@ take_specialisation(KilnSession *session, KilnSpecialisation *made, GError **err
             .fitted = call->fitted,
             .prepared = call->prepared,
             .threads = call->parallel ? session->threads : 1,
+            .run_seed = &session->run_seed,
         };
+        session->draws |= kiln_instr_stream(call->instr) != NULL;
     }
     if (session->profile)
         make_entries(session);
@@ -303,6 +310,8 @@ kiln_session_new(KilnProgram *program, const KilnSessionOptions *given, GError *
     session->poisons = options.poison;
     session->cancel = options.cancel;
     session->budget = kiln_budget_new(&(KilnLimits){ .ms = options.time_limit });
+    session->seeded = options.seeded;
+    session->run_seed = options.seed;
     session->user_arena = options.arena;
     session->user_arena_bytes = options.arena_bytes;
     session->bindings = g_new0(KilnBinding, program->inputs.n + 1);
@@ -752,6 +761,8 @@ kiln_session_run(KilnSession *session, GError **error)
     bool folded = has_folded(session);
     if (folded && !pin_folded(session, error))
         return FALSE;
+    if (session->draws && !session->seeded)
+        session->run_seed = kiln_random_fresh();
     session->ran = session->poison    ? run_poisoned(session, error)
                    : session->profile ? run_profiled(session, error)
                                       : run_calls(session, error);

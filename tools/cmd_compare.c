@@ -282,12 +282,15 @@ static gboolean
 run_program(KilnOptions *options, KilnModel *model, KilnPipeline *pipeline, const GPtrArray *inputs,
             KilnNamedValueFn see, Compare *compare, GError **error)
 {
+    KilnSessionOptions session = KILN_SESSION_OPTIONS_INIT;
+    session.seeded = TRUE;
+    session.seed = model->module->seed;
     KilnCompileOptions compile;
     KilnShape *shapes = NULL;
     if (!kiln_options_compile(options, pipeline, &compile, &shapes, error))
         return FALSE;
     g_auto(KilnExecution) execution = { 0 };
-    gboolean good = kiln_execution_open(&execution, model, &compile, NULL, error);
+    gboolean good = kiln_execution_open(&execution, model, &compile, &session, error);
     kiln_shapes_free(shapes, compile.n_shapes);
     for (unsigned i = 0; good && i < inputs->len; i++)
         good = kiln_execution_bind(&execution, i, g_ptr_array_index(inputs, i), error);
@@ -391,6 +394,7 @@ compare_model(KilnOptions *options, const CompareOptions *own, const char *path,
     g_autoptr(GPtrArray) inputs = make_inputs(own, options, model, error);
     if (!inputs)
         return FALSE;
+    model->module->seed = own->inputs.run_seed;
     compare->order = order_of(model);
     compare->by_class = own->rtol == UNSTATED && own->atol == UNSTATED;
     if (strcmp(sides[0].backend, sides[1].backend) != 0) {

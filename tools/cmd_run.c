@@ -8,6 +8,8 @@
 #include "tools/trace.h"
 #include "tools/values.h"
 
+#include "graph/random.h"
+
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -308,6 +310,10 @@ run_work(KilnOptions *options, char **operands, void *data, GError **error)
     session.threads = options->threads;
     session.profile = run->profile || options->trace;
     session.poison = run->poison;
+    session.seeded = run->inputs.run_seeded || run->values_dir;
+    session.seed = run->inputs.run_seeded ? run->inputs.run_seed : kiln_random_fresh();
+    if (model->module)
+        model->module->seed = session.seed; /* values are computed once more, by the graph */
     gboolean fine = kiln_execution_open(&execution, model, &compile, &session, error);
     kiln_clear_progress(options);
     fine = fine && run_and_show(run, options, model, &execution, error);

@@ -126,6 +126,7 @@ run_data_sets(const Verify *verify, const char *dir, KilnModel *model, KilnExecu
     compile.progress = NULL;
     KilnSessionOptions session = KILN_SESSION_OPTIONS_INIT;
     session.poison = verify->poison;
+    session.seeded = TRUE;
     session.threads = verify->options->threads;
     gboolean fine = kiln_execution_open(execution, model, &compile, &session, error);
     unsigned n = 0;

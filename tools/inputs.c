@@ -19,6 +19,8 @@ kiln_inputs_add(GOptionContext *context, KilnInputs *inputs)
         { "range", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &inputs->ranges,
           "Random inputs uniform from LOW to below HIGH: those of floats, or NAME",
           "[NAME=]LOW,HIGH" },
+        { "seed", 0, 0, G_OPTION_ARG_STRING, &inputs->seed_text,
+          "Random operators of the model draw the same numbers for the same N", "N" },
         { "image-scale", 0, 0, G_OPTION_ARG_DOUBLE, &inputs->image.scale,
           "Multiply pictures by this (default: 1)", "S" },
         { "image-mean", 0, 0, G_OPTION_ARG_STRING, &inputs->image_mean,
@@ -36,6 +38,7 @@ kiln_inputs_clear(KilnInputs *inputs)
     g_strfreev(inputs->files);
     g_strfreev(inputs->ranges);
     g_free(inputs->random_text);
+    g_free(inputs->seed_text);
     g_free(inputs->image_mean);
     g_free(inputs->image_std);
 }
@@ -99,6 +102,15 @@ check_ranges(const KilnInputs *inputs, GError **error)
            kiln_throw(error, KILN_ERROR_USAGE, "--range: expected --random SEED beside it");
 }
 
+/* NULL leaves @out as it is. */
+static gboolean
+parse_seed(const char *option, const char *text, uint64_t *out, GError **error)
+{
+    return !text || g_ascii_string_to_unsigned(text, 10, 0, G_MAXUINT64, out, NULL) ||
+           kiln_throw(error, KILN_ERROR_USAGE, "--%s: expected a seed of 0 to 2^64-1, found %s",
+                      option, text);
+}
+
 gboolean
 kiln_inputs_check(KilnInputs *inputs, GError **error)
 {
@@ -106,12 +118,10 @@ kiln_inputs_check(KilnInputs *inputs, GError **error)
         return kiln_throw(error, KILN_ERROR_USAGE, "--image-scale: expected a number, found %g",
                           inputs->image.scale);
     inputs->random = inputs->random_text != NULL;
-    if (inputs->random &&
-        !g_ascii_string_to_unsigned(inputs->random_text, 10, 0, G_MAXUINT64, &inputs->seed, NULL))
-        return kiln_throw(error, KILN_ERROR_USAGE,
-                          "--random: expected a seed of 0 to 2^64-1, found %s",
-                          inputs->random_text);
-    return check_ranges(inputs, error) &&
+    inputs->run_seeded = inputs->seed_text != NULL;
+    return parse_seed("random", inputs->random_text, &inputs->seed, error) &&
+           parse_seed("seed", inputs->seed_text, &inputs->run_seed, error) &&
+           check_ranges(inputs, error) &&
            parse_channels("image-mean", inputs->image_mean, inputs->image.mean,
                           &inputs->image.n_mean, error) &&
            parse_channels("image-std", inputs->image_std, inputs->image.std, &inputs->image.n_std,

@@ -8,17 +8,19 @@
 struct KilnInputs {
     char **files;  /* NAME=FILE */
     char **ranges; /* NAME=LOW,HIGH, or LOW,HIGH of all floats */
-    char *random_text, *image_mean, *image_std;
+    char *random_text, *seed_text, *image_mean, *image_std;
     KilnImageOptions image;
     bool random;
     uint64_t seed;
+    bool run_seeded;
+    uint64_t run_seed; /* of random operators; 0 unless run_seeded */
 };
 #define KILN_INPUTS_INIT                                                                           \
     {                                                                                              \
         .image = KILN_IMAGE_OPTIONS_INIT                                                           \
     }
 
-/** The options -i, --random, --range and --image-… that fill in @inputs. */
+/** The options -i, --random, --range, --seed and --image-… that fill in @inputs. */
 void kiln_inputs_add(GOptionContext *context, KilnInputs *inputs);
 void kiln_inputs_clear(KilnInputs *inputs);
 /** Reads the texts: before anything else is done with @inputs. */

@@ -3,15 +3,12 @@
  * another, coin tosses. */
 #include "graph/onnx/convert.h"
 
-#include "graph/random.h"
-
 #include <math.h>
 #include <string.h>
 
 /* --- random --- */
 
-/* ONNX's seed is a float, and left out where any will do: then it is made from the node's name, so
- * that equal runs give equal numbers. */
+/* ONNX's seed is a float, and left out where any will do: then it is 0, none. */
 static gboolean
 take_seed(KilnOnnxCall *call, int64_t *out, GError **error)
 {
@@ -20,8 +17,7 @@ take_seed(KilnOnnxCall *call, int64_t *out, GError **error)
     if (!kiln_onnx_take_float(call, "seed", &seed, error))
         return FALSE;
     memcpy(&bits, &seed, sizeof bits);
-    uint64_t number = isnan(seed) ? kiln_random_seed(0, call->base) : bits;
-    *out = (int64_t)(number & G_MAXINT64) + (number == 0); /* 0 is kept for "none" */
+    *out = isnan(seed) ? 0 : (int64_t)bits + (bits == 0);
     return TRUE;
 }
 

@@ -5,7 +5,6 @@
 
 #include "graph/onnx/convert.h"
 #include "graph/onnx/onnx.h"
-#include "graph/random.h"
 
 #include <math.h>
 #include <string.h>
@@ -96,8 +95,7 @@ write_region(KilnOnnxExport *export_, const char *name, const KilnFunction *regi
     return kiln_onnx_append(out, ATTR_G, graph, error) ? g_steal_pointer(&out) : NULL;
 }
 
-/* The reverse of the importer's: a seed made from the result's name is left out, 32 bits are those
- * of a float. */
+/* The reverse of the importer's: 32 bits are those of a float. */
 static GByteArray *
 write_seed(int64_t seed, GError **error)
 {
@@ -109,13 +107,6 @@ write_seed(int64_t seed, GError **error)
         return NULL;
     }
     return write_float("seed", value);
-}
-
-static bool
-seed_is_made_up(const KilnNode *node, int64_t seed)
-{
-    uint64_t number = kiln_random_seed(0, kiln_node_label(node));
-    return seed == (int64_t)(number & G_MAXINT64) + (number == 0);
 }
 
 static GByteArray *
@@ -158,9 +149,8 @@ is_left_out(const KilnOnnxExport *export_, const KilnNode *node, const KilnAttrI
 {
     if (node->op == KILN_OP_split && strcmp(info->name, "num_outputs") == 0 && export_->opset < 18)
         return true;
-    if (kiln_op_has(node->op, KILN_TRAIT_RANDOM) && strcmp(info->name, "seed") == 0)
-        return seed_is_made_up(node,
-                               *(const KilnC_INT *)((const char *)node->attrs + info->offset));
+    if (kiln_op_has(node->op, KILN_TRAIT_RANDOM) && strcmp(info->name, "stream") == 0)
+        return true; /* the name of the node says it */
     return kiln_attr_is_default(info, node->attrs) &&
            !g_strv_contains((const char *const *)required, info->name);
 }

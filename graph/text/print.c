@@ -4,6 +4,7 @@
 
 #include "graph/folding.h"
 #include "graph/number.h"
+#include "graph/random.h"
 #include "graph/text/lexer.h"
 #include "graph/text/regions.h"
 
@@ -218,6 +219,28 @@ print_return(const KilnNode *node, GString *out)
     }
 }
 
+typedef union {
+    KilnAttrs_random_normal normal;
+    KilnAttrs_random_uniform uniform;
+} RandomAttrs;
+
+/* The attributes of @node without a stream that its name says. */
+static const void *
+stated_attrs(const KilnNode *node, RandomAttrs *copy)
+{
+    const int64_t *stream = kiln_node_stream(node);
+    if (!stream || *stream != kiln_random_stream(node->results[0].name))
+        return node->attrs;
+    if (node->op == KILN_OP_random_normal) {
+        copy->normal = *kiln_attrs(node, random_normal);
+        copy->normal.stream = 0;
+    } else {
+        copy->uniform = *kiln_attrs(node, random_uniform);
+        copy->uniform.stream = 0;
+    }
+    return copy;
+}
+
 static void
 print_operation(const KilnNode *node, int indent, GString *out)
 {
@@ -243,7 +266,8 @@ print_operation(const KilnNode *node, int indent, GString *out)
         print_operand(node->operands[i].value, out);
     }
     g_string_append_c(out, ')');
-    kiln_attrs_print_spaced(info->attrs, info->n_attrs, node->attrs, out);
+    RandomAttrs copy;
+    kiln_attrs_print_spaced(info->attrs, info->n_attrs, stated_attrs(node, &copy), out);
     for (uint32_t i = 0; i < info->n_attrs; i++) {
         if (info->attrs[i].kind == KILN_ATTR_FUNCTION)
             print_region(node, &info->attrs[i], indent, out);

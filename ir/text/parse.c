@@ -4,6 +4,7 @@
 #include "ir/text/parse_priv.h"
 
 #include "graph/grow/reserve.h"
+#include "graph/random.h"
 #include "ir/text/text.h"
 
 #include <string.h>
@@ -289,7 +290,12 @@ parse_compute(KilnIRParser *in)
         return kiln_parse_prefix(parser, &operands.at);
     if (!check_accesses(in, &operands, instr))
         return false;
-    return kiln_ir_parse_attrs(in, kind, &instr->attrs) && parse_loc(in, instr);
+    if (!kiln_ir_parse_attrs(in, kind, &instr->attrs))
+        return false;
+    int64_t *stream = kiln_instr_stream(instr);
+    if (stream && !*stream) /* written by hand */
+        *stream = kiln_random_stream(kiln_instr_operand(instr, 0)->name);
+    return parse_loc(in, instr);
 }
 
 static bool

@@ -17,6 +17,7 @@
  * are listed in topological order, so that one forward sweep finds all there is; what dies is left
  * to dce. */
 #include "graph/sweep.h"
+#include "passes/constness.h"
 #include "passes/literal.h"
 #include "passes/pass.h"
 
@@ -24,14 +25,12 @@
 
 static const char rule[] = "merge-equal";
 
-/* A dropout that drops is a random op; in inference it is none. */
 static bool
 may_merge(const KilnNode *node, KilnMode mode)
 {
-    const uint32_t apart =
-        KILN_TRAIT_RANDOM | KILN_TRAIT_STATE | KILN_TRAIT_SIDE_EFFECT | KILN_TRAIT_REGION;
+    const uint32_t apart = KILN_TRAIT_STATE | KILN_TRAIT_SIDE_EFFECT | KILN_TRAIT_REGION;
     return !(kiln_op_info(node->op)->traits & apart) && node->op != KILN_OP_vendor_executable &&
-           (node->op != KILN_OP_dropout || mode == KILN_MODE_INFER);
+           !kiln_node_draws(node) && (node->op != KILN_OP_dropout || mode == KILN_MODE_INFER);
 }
 
 /* Swapping the operands of max or sum with more than two could change which NaN or zero wins. */

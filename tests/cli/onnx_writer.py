@@ -50,6 +50,10 @@ def int_attribute(name, integer):
     return chunk(1, name) + number(3, integer) + number(20, 2)
 
 
+def ints_attribute(name, integers):
+    return chunk(1, name) + b"".join(number(8, integer) for integer in integers) + number(20, 7)
+
+
 def graph_attribute(name, nodes, outputs):
     """A subgraph, for If."""
     body = b"".join(chunk(1, encoded) for encoded in nodes) + chunk(2, name)

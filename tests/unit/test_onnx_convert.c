@@ -438,6 +438,14 @@ Test(onnx_convert, seeds_of_random_tensors)
                 "  %a = random_normal() {seed=1065353216, shape=[2,3]} : f32[2,3]\n"
                 "  return %a\n"
                 "}\n");
+    graph = onnx_graph_new("g"); /* none: the run gives one */
+    onnx_node(graph, "RandomUniform", "", "a", ONNX_INTS("shape", 2), NULL);
+    onnx_output(graph, "a", ONNX_F32, "2");
+    onnx_expect(graph, 13,
+                "graph @g() {\n"
+                "  %a = random_uniform() {shape=[2]} : f32[2]\n"
+                "  return %a\n"
+                "}\n");
 }
 
 #include "graph/onnx/convert.h"

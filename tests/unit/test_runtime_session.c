@@ -321,6 +321,51 @@ Test(runtime_session, profile)
     cr_expect_eq(n, 0);
 }
 
+/* --- random operators --- */
+
+/* What a run of a new session draws: 8 numbers of each of two operators. */
+static void
+draw(KilnProgram *program, const KilnSessionOptions *options, float out[2][16])
+{
+    GError *error = NULL;
+    g_autoptr(KilnSession) session = kiln_session_new(program, options, &error);
+    cr_assert(session, "%s", error ? error->message : "");
+    for (int i = 0; i < 2; i++) {
+        run(session);
+        memcpy(out[i], kiln_session_output(session, 0, NULL, NULL), 32);
+        memcpy(out[i] + 8, kiln_session_output(session, 1, NULL, NULL), 32);
+    }
+}
+
+Test(runtime_session, seeds)
+{
+    KilnCompileOptions compile = KILN_COMPILE_OPTIONS_INIT;
+    compile.threads = 2;
+    g_autoptr(KilnProgram) program = program_of("graph @f() {\n"
+                                                "  %a = random_normal() {shape=[8]}\n"
+                                                "  %b = random_normal() {shape=[8]}\n"
+                                                "  return %a, %b\n}\n",
+                                                &compile);
+    KilnSessionOptions options = KILN_SESSION_OPTIONS_INIT;
+    float first[2][16], again[2][16], other[2][16];
+    draw(program, NULL, first);
+    cr_expect_arr_neq(first[0], first[1], sizeof first[0]);
+    cr_expect_arr_neq(first[0], first[0] + 8, 32);
+    draw(program, NULL, again);
+    cr_expect_arr_neq(first[0], again[0], sizeof first[0]);
+
+    options.seeded = TRUE;
+    draw(program, &options, first);
+    cr_expect_arr_eq(first[0], first[1], sizeof first[0]);
+    cr_expect_arr_neq(first[0], first[0] + 8, 32);
+    options.threads = 1;
+    draw(program, &options, again);
+    cr_expect_arr_eq(first, again, sizeof first);
+    options.seed = 1;
+    draw(program, &options, other);
+    cr_expect_arr_neq(first, other, sizeof first);
+}
+
 /* --- data that cannot be computed with --- */
 
 Test(runtime_session, indices_out_of_range)

@@ -54,6 +54,30 @@ Test(text, printed_text_reads_back_to_itself)
     }
 }
 
+/* A random operator keeps its stream where it is renamed: the text says which where the name does
+ * not. */
+Test(text, streams_of_random_operators)
+{
+    static const char text[] = "graph @f() {\n"
+                               "  %a = random_normal() {shape=[4], stream=7} : f32[4]\n"
+                               "  %b = random_uniform() {shape=[4]} : f32[4]\n"
+                               "  %c = random_uniform() {seed=1, shape=[4]} : f32[4]\n"
+                               "  return %a, %b, %c\n"
+                               "}\n";
+    g_autoptr(KilnModule) module = parse(text, "f.kiln");
+    g_autofree char *again = print(module);
+    cr_expect_str_eq(again, text);
+    KilnNode *b = NULL;
+    kiln_foreach_node (node, kiln_module_entry(module)) {
+        if (strcmp(kiln_node_label(node), "b") == 0)
+            b = node;
+    }
+    cr_assert(b);
+    *kiln_node_stream(b) = 7;
+    g_autofree char *moved = print(module);
+    cr_expect(strstr(moved, "%b = random_uniform() {shape=[4], stream=7}"), "%s", moved);
+}
+
 Test(text, hand_written_text_is_normalised)
 {
     static const char *const cases[][2] = {

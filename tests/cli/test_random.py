@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random operators: operators, runs and processes draw different numbers; a seed makes them repeat."""
+import unittest
+
+import onnx_writer as onnx
+from harness import USAGE, CliTest, main
+
+# The two branches draw, too; the condition is known at run only.
+MODEL = """graph @f(%x: f32[64], %c: bool[]) {
+  %a = random_normal() {shape=[64]} : f32[64]
+  %b = random_normal() {shape=[64]} : f32[64]
+  %u = random_uniform() {shape=[64]} : f32[64]
+  %s = random_uniform() {shape=[64], seed=9} : f32[64]
+  %n = add(%a, %x)
+  %m = add(%b, %x)
+  %i = if(%c) then {
+    %t = random_normal() {shape=[64]} : f32[64]
+    return %t
+  } else {
+    %e = random_normal() {shape=[64]} : f32[64]
+    return %e
+  } : f32[64]
+  return %n, %m, %u, %s, %i
+}
+"""
+PLAIN = """graph @f(%x: f32[64]) {
+  %a = random_normal() {shape=[64]} : f32[64]
+  %b = random_uniform() {shape=[64]} : f32[64]
+  %c = exp(%a)
+  %d = mul(%b, %x)
+  %y = add(%c, %d)
+  return %y
+}
+"""
+
+
+class Random(CliTest):
+    def setUp(self):
+        super().setUp()
+        self.write("m.kiln", MODEL)
+
+    def draw(self, *options, file="m.kiln"):
+        document = self.json("run", file, "--random", "1", "--json", *options)
+        return [(o["min"], o["max"], o["mean"]) for o in document["outputs"]]
+
+    def test_operators_and_runs_differ(self):
+        first, second = self.draw(), self.draw()
+        self.assertEqual(len(set(first)), 5)
+        self.assertEqual([a == b for a, b in zip(first, second)], [False, False, False, True, False])
+
+    def test_a_seed_repeats(self):
+        want = self.draw("--seed", "7")
+        self.assertEqual(len(set(want)), 5)
+        for options in (["--threads", "1"], ["--threads", "2"], ["--pipeline", "none"], ["--backend", "ref"],
+                        ["--pipeline", "own"], ["--poison"], ["--runs", "3"]):
+            with self.subTest(options):
+                self.assertEqual(self.draw("--seed", "7", *options), want)
+        other = self.draw("--seed", "8")
+        self.assertEqual([a == b for a, b in zip(want, other)], [False, False, False, True, False])
+
+    def test_commands_with_a_seed_by_default(self):
+        want = self.draw("--seed", "0")
+        self.kiln("opt", "m.kiln", "--check", "-o", "o.kiln")
+        self.assertEqual(self.draw("--seed", "0", file="o.kiln"), want)
+        self.kiln("compare", "m.kiln", "--pipeline", "none", "--pipeline", "default")
+        self.kiln("compare", "m.kiln", "--backend", "ref", "--backend", "cpu", "--seed", "5")
+        self.write("plain.kiln", PLAIN)
+        self.assertIn("all of them good", self.kiln("bisect", "plain.kiln"))
+
+    def test_programs_draw_as_their_model(self):
+        self.write("m.kiln", PLAIN)
+        self.kiln("compile", "m.kiln", "-o", "m.kprog")
+        self.assertEqual(self.draw("--seed", "3", file="m.kprog"), self.draw("--seed", "3"))
+        self.assertNotEqual(self.draw(file="m.kprog"), self.draw(file="m.kprog"))
+
+    def test_stored_values_are_those_of_the_run(self):
+        self.kiln("run", "m.kiln", "--random", "1", "--dump-values", "a", "--npy", "-o", "out")
+        stored = {p.name.split("-", 1)[1]: p.read_bytes() for p in (self.dir / "a").iterdir()}
+        for i, name in enumerate("nmusi"):
+            self.assertEqual((self.dir / f"out/output_{i}.npy").read_bytes(), stored[f"{name}.npy"])
+
+    def test_models_in_onnx(self):
+        x = onnx.value("x", onnx.FLOAT, [64])
+        shape = [onnx.ints_attribute("shape", [64])]
+        nodes = [onnx.node("Sigmoid", ["x"], ["h"], "half"),
+                 onnx.node("RandomNormal", [], ["a"], "first", attributes=shape),
+                 onnx.node("RandomNormal", [], ["b"], "second", attributes=shape),
+                 onnx.node("RandomUniformLike", ["x"], ["c"], "third"),
+                 onnx.node("RandomNormalLike", ["x"], ["d"], "fourth"),
+                 onnx.node("Bernoulli", ["h"], ["e"], "fifth"),
+                 onnx.node("Bernoulli", ["h"], ["f"], "sixth")]
+        outputs = [onnx.value(name, onnx.FLOAT, [64]) for name in "abcdef"]
+        self.write("m.onnx", onnx.model(nodes, [x], outputs, opset=15))
+        first, second = self.draw(file="m.onnx"), self.draw(file="m.onnx")
+        self.assertEqual(len(set(first)), 6)
+        self.assertFalse(set(first) & set(second))
+        want = self.draw("--seed", "1", file="m.onnx")
+        self.assertEqual(self.draw("--seed", "1", "--pipeline", "none", file="m.onnx"), want)
+        self.kiln("opt", "m.onnx", "--emit", "onnx", "-o", "again.onnx")
+        self.assertEqual(self.draw("--seed", "1", file="again.onnx"), want)
+
+    def test_bad_seeds(self):
+        for seed in ("-1", "x", "18446744073709551616"):
+            self.fails(USAGE, f"--seed: expected a seed of 0 to 2^64-1, found {seed}", "run", "m.kiln", f"--seed={seed}")
+
+
+if __name__ == "__main__":
+    main()
