@@ -95,6 +95,25 @@ kiln_affine_keeps_precision(const KilnAffine *affine, const double *scale, const
     return true;
 }
 
+bool
+kiln_sum_keeps_precision(const double *bias, const double *term, const double *scale, int64_t n,
+                         KilnDType dtype)
+{
+    double smallest = kiln_float_format(dtype)->smallest;
+    for (int64_t c = 0; c < n; c++) {
+        double x = fmax(fabs(scale[c]), smallest), first = bias ? fabs(bias[c]) : 0;
+        bool good = false;
+        if (bias && term)
+            good = first <= LOST_FACTOR * fmax(x, fabs(bias[c] + term[c])) &&
+                   (first == 0 || fabs(term[c]) <= LOST_FACTOR * fmax(x, first));
+        else if (bias || term) /* the other may be its negative, but for x */
+            good = fabs(bias ? bias[c] : term[c]) + x <= LOST_FACTOR * x;
+        if (!good)
+            return false;
+    }
+    return true;
+}
+
 /* A link has made the values of channel @i times @by, and then of this offset: a value that is no
  * finite number of @dtype loses all, one that is no normal number as much as the smallest. */
 static void
@@ -276,10 +295,24 @@ kiln_affine_append_statistics(KilnAffine *affine, const KilnConstant *const stat
     g_autofree double *var = mean ? kiln_numbers_of(statistics[3], error) : NULL;
     for (int64_t c = 0; var && c < affine->n; c++) {
         double factor = scale[c] / sqrt(var[c] + epsilon);
+        double centred = affine->offset[c] - mean[c];
+        affine->lost[c] = fmax(affine->lost[c], fabs(centred)) * fabs(factor);
         affine->factor[c] *= factor;
-        affine->offset[c] = (affine->offset[c] - mean[c]) * factor + bias[c];
+        affine->offset[c] = centred * factor + bias[c];
     }
     return var;
+}
+
+bool
+kiln_batchnorm_keeps_precision(const KilnAffine *affine, const KilnConstant *scale, KilnDType dtype,
+                               GError **error)
+{
+    g_autofree double *spread = kiln_numbers_of(scale, error); /* of what is normalized */
+    for (int64_t c = 0; spread && c < affine->n; c++)
+        spread[c] = affine->factor[c] != 0 ? fabs(spread[c] / affine->factor[c]) : 0;
+    if (!spread)
+        return !*error;
+    return kiln_affine_keeps_precision(affine, spread, NULL, dtype);
 }
 
 /* --- weights --- */
@@ -337,14 +370,14 @@ static double *read_bias(const KilnNode *product, const KilnAffine *affine, GErr
 /* How large the products of @product are by channel, for inputs around 1: the sum of the absolute
  * weights. 1 where these are no literal. */
 static double *
-scale_of(const KilnNode *product, const KilnAffine *affine, GError **error)
+scale_of(const KilnNode *product, int64_t n, GError **error)
 {
-    g_autofree double *scale = kiln_alloc((size_t)affine->n + 1, sizeof *scale, error);
+    g_autofree double *scale = kiln_alloc((size_t)n + 1, sizeof *scale, error);
     const KilnConstant *weights = kiln_value_constant(product->operands[1].value);
     g_autofree double *numbers = scale && weights ? kiln_numbers_of(weights, error) : NULL;
     if (!scale || (weights && !numbers))
         return NULL;
-    for (int64_t c = 0; c < affine->n; c++)
+    for (int64_t c = 0; c < n; c++)
         scale[c] = weights ? 0 : 1;
     Rows rows = weights ? rows_of(product, &weights->type) : (Rows){ 0 };
     for (int64_t row = 0; row < rows.n; row++) {
@@ -365,8 +398,26 @@ kiln_product_keeps_precision(const KilnNode *product, const KilnAffine *affine, 
         return !*error;
     if (kiln_affine_keeps_precision(affine, NULL, bias, dtype))
         return true;
-    g_autofree double *scale = scale_of(product, affine, error);
-    return scale && kiln_affine_keeps_precision(affine, scale, bias, dtype);
+    g_autofree double *scale = scale_of(product, affine->n, error);
+    if (!scale) /* weights that cannot be read take nothing up */
+        return !*error;
+    return kiln_affine_keeps_precision(affine, scale, bias, dtype);
+}
+
+bool
+kiln_product_takes_term(const KilnNode *product, const KilnValue *term, GError **error)
+{
+    const KilnType *type = &product->results[0].type;
+    int axis = kiln_product_axis(product);
+    if (axis < 0 || type->dims[axis] < 0)
+        return false;
+    const KilnValue *old = kiln_node_operand(product, 2);
+    if (!old)
+        return true;
+    g_autofree double *scale = scale_of(product, type->dims[axis], error);
+    g_autofree double *bias = scale ? kiln_literal_read(old, error) : NULL;
+    g_autofree double *added = scale ? kiln_literal_along(term, type, axis, error) : NULL;
+    return !*error && kiln_sum_keeps_precision(bias, added, scale, type->dims[axis], type->dtype);
 }
 
 /* What became of the products of one channel. */

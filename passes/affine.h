@@ -41,6 +41,18 @@ bool kiln_affine_keeps_precision(const KilnAffine *affine, const double *scale, 
 bool kiln_product_keeps_precision(const KilnNode *product, const KilnAffine *affine,
                                   GError **error);
 
+/** True where x + (bias + term) instead of (x + bias) + term keeps to class U. The rounding of x +
+ * bias may be at most 16 units in the last place of the result, as above. The rounding of bias +
+ * term may be at most 16 units in the last place of x + bias: a later step may take @term off
+ * again. @bias or @term is NULL where it is not known, and may be any number then; false where both
+ * are. @scale: how large x is. All have @n elements. */
+bool kiln_sum_keeps_precision(const double *bias, const double *term, const double *scale,
+                              int64_t n, KilnDType dtype);
+
+/** The same of @term, which varies along channels at most, and the bias of @product (conv,
+ * conv_transpose). True where there is no bias. False and @error where memory is short. */
+bool kiln_product_takes_term(const KilnNode *product, const KilnValue *term, GError **error);
+
 /** What the arithmetic behind @value does is appended to @affine, and how many nodes that are is
  * returned; @end is the last of them. They are neg, and add, sub, mul and div with a literal that
  * varies along dim @axis at most (a scalar, a splat, [C,1,1], …), each the single reader of what is
@@ -61,6 +73,12 @@ bool kiln_affine_append_batchnorm(KilnAffine *affine, const KilnNode *bn, GError
 /** The same of constants: scale, bias, mean and variance; NULL for what is none. */
 bool kiln_affine_append_statistics(KilnAffine *affine, const KilnConstant *const statistics[4],
                                    double epsilon, GError **error);
+
+/** kiln_affine_keeps_precision() of @affine, which is what a batch normalization of @scale does and
+ * nothing else. A normalized value is around 1: the products in front of the bias are as large as
+ * the scale. */
+bool kiln_batchnorm_keeps_precision(const KilnAffine *affine, const KilnConstant *scale,
+                                    KilnDType dtype, GError **error);
 
 /** The dim of the result of @product (conv, conv_transpose, matmul, gemm) that its weights have as
  * their outputs; -1 where there is none or the rank is not known. */

@@ -22,9 +22,10 @@
  *      batch_normalization
  *
  * requires nothing, preserves nothing; class U: the products of weights and scale are rounded once
- * to the element type, from double. The product must have no other reader; weights and statistics
- * must be literal, nothing may overflow, and the largest weight of a channel must stay a normal
- * number. Constants are never changed in place: others may read them. */
+ * to the element type, from double; the product plus its bias may lose no more than
+ * kiln_affine_keeps_precision() allows. The product must have no other reader; weights and
+ * statistics must be literal, nothing may overflow, and the largest weight of a channel must stay a
+ * normal number. Constants are never changed in place: others may read them. */
 #include "passes/affine.h"
 #include "passes/movement.h"
 #include "passes/rule.h"
@@ -45,6 +46,7 @@ fold_into(KilnMatch *match, KilnPassContext *context, const char *rule, GError *
     GUARD(channel_axis, kiln_attrs(bn, batch_normalization)->axis == 1);
     g_auto(KilnAffine) affine = { 0 };
     GUARD(plain_statistics, read_statistics(bn, &affine, error));
+    GUARD(precise, kiln_product_keeps_precision(product, &affine, error));
     return kiln_affine_absorb(product, &affine, bn, context, rule, &folded, error) &&
            kiln_match_replace(match, context, rule, &folded->results[0]);
 }
@@ -92,6 +94,8 @@ drop_identity(KilnMatch *match, KilnPassContext *context, const char *rule, GErr
     g_auto(KilnAffine) affine = { 0 };
     GUARD(plain_statistics, read_statistics(bn, &affine, error));
     GUARD(changes_nothing, !kiln_affine_scales(&affine) && !kiln_affine_shifts(&affine));
+    GUARD(precise, kiln_batchnorm_keeps_precision(
+                       &affine, kiln_value_constant(bn->operands[1].value), x->type.dtype, error));
     return kiln_match_replace(match, context, rule, x);
 }
 

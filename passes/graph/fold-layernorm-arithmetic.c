@@ -9,9 +9,13 @@
  * themselves may have other readers, who keep them (Glow replaces all readers).
  *
  * requires nothing, preserves nothing; class U: roundings differ. The normalization must have no
- * other reader and no further results, c an element for each of the normalized dims, or one, and
- * small enough for its products with scale and bias to be finite. */
+ * other reader and no further results, c an element for each of the normalized dims, or one. A
+ * factor must be small enough for its products with scale and bias to be finite, and large enough
+ * for the largest of them to stay normal numbers. Where something is added to a bias, the sum in
+ * front of it may lose no more than kiln_sum_keeps_precision() allows. */
+#include "graph/alloc.h"
 #include "graph/number.h"
+#include "passes/affine.h"
 #include "passes/literal.h"
 #include "passes/normalized.h"
 #include "passes/rule.h"
@@ -54,6 +58,46 @@ products_fit(const KilnNode *norm, const KilnValue *c, GError **error)
 }
 
 static bool
+stays_normal(const KilnNode *norm, const KilnValue *c, GError **error)
+{
+    double most = largest(c, 1, error), scale = largest(norm->operands[1].value, 1, error);
+    return most * scale == 0 || most * scale >= kiln_float_format(c->type.dtype)->smallest;
+}
+
+/* The numbers of @value for each of @n elements; NULL without an error where they are not known. */
+static double *
+spread(const KilnValue *value, int64_t n, GError **error)
+{
+    g_autofree double *numbers = kiln_literal_read(value, error);
+    int64_t own = numbers ? kiln_type_elements(&value->type) : 0;
+    if (own == n)
+        return g_steal_pointer(&numbers);
+    double *all = own == 1 ? kiln_alloc((size_t)n + 1, sizeof *all, error) : NULL;
+    for (int64_t i = 0; all && i < n; i++)
+        all[i] = numbers[0];
+    return all;
+}
+
+/* A normalized value is around 1: the products in front of the bias are as large as the scale. */
+static bool
+keeps_precision(const KilnNode *norm, const KilnValue *c, GError **error)
+{
+    const KilnValue *bias = norm->operands[2].value;
+    int64_t n = kiln_type_elements(&bias->type);
+    if (n < 0)
+        return false;
+    g_autofree double *offsets = spread(bias, n, error);
+    g_autofree double *terms = *error ? NULL : spread(c, n, error);
+    g_autofree double *scale = *error ? NULL : spread(norm->operands[1].value, n, error);
+    bool unknown = !scale;
+    if (*error || (unknown && !(scale = kiln_alloc((size_t)n + 1, sizeof *scale, error))))
+        return false;
+    for (int64_t i = 0; unknown && i < n; i++)
+        scale[i] = 1;
+    return kiln_sum_keeps_precision(offsets, terms, scale, n, c->type.dtype);
+}
+
+static bool
 finish(KilnMatch *match, KilnPassContext *context, const char *rule, KilnValue *scale,
        KilnValue *bias, GError **error)
 {
@@ -72,6 +116,7 @@ fold_factor(KilnMatch *match, KilnPassContext *context, const char *rule, GError
     KilnValue *c = parameter_of(match, error), *bias = kiln_node_operand(norm, 2);
     GUARD(of_the_run, c != NULL);
     GUARD(finite, products_fit(norm, kiln_match_value(match, "c"), error));
+    GUARD(normal, stays_normal(norm, kiln_match_value(match, "c"), error));
     KilnValue *scale = kiln_match_build(match, KILN_OP_mul, NULL,
                                         (KilnValue *[]){ norm->operands[1].value, c }, 2, error);
     if (scale && bias) {
@@ -88,6 +133,8 @@ fold_term(KilnMatch *match, KilnPassContext *context, const char *rule, GError *
     GUARD(one_result, norm->n_results == 1);
     KilnValue *c = parameter_of(match, error), *bias = kiln_node_operand(norm, 2);
     GUARD(of_the_run, c != NULL);
+    GUARD(precise, !kiln_node_operand(norm, 2) ||
+                       keeps_precision(norm, kiln_match_value(match, "c"), error));
     if (bias)
         c = kiln_match_build(match, KILN_OP_add, NULL, (KilnValue *[]){ bias, c }, 2, error);
     return c && finish(match, context, rule, norm->operands[1].value, c, error);

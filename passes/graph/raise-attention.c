@@ -28,6 +28,7 @@
 #include "passes/literal.h"
 #include "passes/product.h"
 
+#include <math.h>
 #include <string.h>
 
 /* softmax(scale · q · keys + mask), where keys are transposed. */
@@ -127,6 +128,7 @@ raise_attention(KilnMatch *match, KilnPassContext *context, const char *rule, GE
           kiln_type_axis(shares, kiln_attrs(softmax, softmax)->axis) == shares->rank - 1);
     GUARD(single_reader, scores.single_reader);
     GUARD(mask_fits, scores.mask_fits);
+    GUARD(scale_normal, scores.scale == 0 || isnormal((float)scores.scale));
     GUARD(scale_fits, kiln_number_fits_attribute(scores.scale, v->type.dtype));
     const KilnNode *transpose = kiln_value_def_of(scores.keys, KILN_OP_transpose);
     GUARD(keys_transposed, transpose && scores.keys->type.rank >= 2);

@@ -13,11 +13,12 @@
  * reads the result. Alone a normalization stays: it would take as long.
  *
  * requires nothing, preserves nothing; in inference mode; class U: scale and shift are rounded once
- * to the element type, from double. Only statistics that are known can be folded: where bits must
- * not tell literals from inputs (no offload), nothing changes. On the IR and not on the graph,
- * where arithmetic per channel is made a batch normalization, for products to absorb. Before
- * stack-elementwise, which joins the stack with its neighbours, and while every buffer is written
- * once. */
+ * to the element type, from double; a value less the mean, as the normalization computes it, may
+ * lose no more than kiln_batchnorm_keeps_precision() allows. Only statistics that are known can be
+ * folded: where bits must not tell literals from inputs (no offload), nothing changes. On the IR
+ * and not on the graph, where arithmetic per channel is made a batch normalization, for products to
+ * absorb. Before stack-elementwise, which joins the stack with its neighbours, and while every
+ * buffer is written once. */
 #include "passes/affine.h"
 #include "passes/literal.h"
 #include "passes/stack.h"
@@ -152,6 +153,8 @@ may_expand(KilnPassContext *context, const KilnInstr *bn, KilnAffine *affine, GE
     GUARD(inference, kiln_pass_mode(context) == KILN_MODE_INFER && infers(bn));
     GUARD(known_statistics, read_statistics(bn, affine, error));
     GUARD(fits, kiln_affine_fits(affine, type->dtype));
+    GUARD(precise, kiln_batchnorm_keeps_precision(affine, bn->operands[STATISTICS].buffer->constant,
+                                                  type->dtype, error));
     GUARD(kernel, has_kernel(context, bn));
     return true;
 }
