@@ -112,7 +112,8 @@ cut_value(const KilnValue *value, KilnTensor **io_tensor, void *data, GError **e
     const Value *was = key ? g_hash_table_lookup(cut->before->values, key) : NULL;
     bool wrong = is_of_wrong(cut, value->def);
     if (was && !wrong) {
-        KilnErrorTerms terms = { cut->terms, MAX(was->step, kiln_node_step(value->def)) };
+        KilnErrorTerms terms = { .terms = cut->terms,
+                                 .step = MAX(was->step, kiln_node_step(value->def)) };
         wrong = !kiln_compare_numerics(was->tensor, *io_tensor, cut->numerics, &terms, NULL);
     }
     if (wrong)

@@ -60,6 +60,20 @@ step_of(const KilnType *type)
     return step;
 }
 
+static double
+half_epsilon(const KilnType *type)
+{
+    bool half = type && (type->dtype == KILN_DTYPE_f16 || type->dtype == KILN_DTYPE_bf16);
+    return half && !type->quant ? kiln_float_format(type->dtype)->epsilon : 0;
+}
+
+KilnErrorTerms
+kiln_error_terms_join(const KilnErrorTerms *a, const KilnErrorTerms *b)
+{
+    return (KilnErrorTerms){ MAX(a->terms, b->terms), MAX(a->step, b->step),
+                             MAX(a->epsilon, b->epsilon) };
+}
+
 /* The scale of a quantize or dequantize that is a constant. */
 static double
 constant_step(const KilnConstant *constant)
@@ -99,7 +113,7 @@ kiln_node_step(const KilnNode *node)
 KilnErrorTerms
 kiln_error_terms(const KilnFunction *function)
 {
-    KilnErrorTerms terms = { 1, 0 };
+    KilnErrorTerms terms = { .terms = 1 };
     kiln_foreach_node (node, function) {
         const KilnOpInfo *info = kiln_op_info(node->op);
         const KilnValue *a = kiln_node_operand(node, 0), *b = kiln_node_operand(node, 1);
@@ -107,10 +121,12 @@ kiln_error_terms(const KilnFunction *function)
         terms.terms += terms_of(info->name, a ? &a->type : NULL, b ? &b->type : NULL, out);
         double step = kiln_node_step(node);
         terms.step = MAX(terms.step, step);
+        if (node->op != KILN_OP_const) /* exact in any type that holds it */
+            terms.epsilon = MAX(terms.epsilon, half_epsilon(out));
         kiln_foreach_region (region, node) {
             KilnErrorTerms inner = kiln_error_terms(region);
-            terms.terms += inner.terms;
-            terms.step = MAX(terms.step, inner.step);
+            inner.terms += terms.terms;
+            terms = kiln_error_terms_join(&terms, &inner);
         }
     }
     return terms;
@@ -134,7 +150,7 @@ terms_of_steps(const KilnInstr *stack)
 KilnErrorTerms
 kiln_ir_error_terms(const KilnIRFunction *function)
 {
-    KilnErrorTerms terms = { 1, 0 };
+    KilnErrorTerms terms = { .terms = 1 };
     kiln_foreach_instr (instr, function) {
         const char *name = kiln_instr_info(instr->kind)->name;
         const KilnType *types[3] = { NULL, NULL, NULL };
@@ -148,6 +164,7 @@ kiln_ir_error_terms(const KilnIRFunction *function)
                 types[i] = buffer ? &buffer->type : NULL;
         }
         terms.terms += terms_of(name, types[1], types[2], types[0]) + terms_of_steps(instr);
+        terms.epsilon = MAX(terms.epsilon, half_epsilon(types[0]));
     }
     return terms;
 }
@@ -193,8 +210,8 @@ bound_of(const Pair *pair, KilnNumerics numerics, const KilnErrorTerms *terms)
         return 0;
     if (!kiln_dtype_is_float(pair->dtype))
         return numerics == KILN_NUMERICS_Q && kiln_dtype_is_integer(pair->dtype) ? 1 : 0;
-    return terms->terms * kiln_float_format(pair->dtype)->epsilon * largest(pair) +
-           (numerics == KILN_NUMERICS_Q ? terms->step : 0);
+    double epsilon = MAX(kiln_float_format(pair->dtype)->epsilon, terms->epsilon);
+    return terms->terms * epsilon * largest(pair) + (numerics == KILN_NUMERICS_Q ? terms->step : 0);
 }
 
 /* How far apart two elements of equal kind are; infinite where one is finite and the other not. */

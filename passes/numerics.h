@@ -9,6 +9,9 @@
 typedef struct {
     double terms; /* roundings that can add up in one result: operations and terms of reductions */
     double step;  /* the largest quantization step; 0 where nothing is quantized */
+    /* of the coarsest 16-bit float that is computed on the way: an f32 made of it is no better; 0
+     * where there is none */
+    double epsilon;
 } KilnErrorTerms;
 
 /** The largest quantization step of what @node reads; 0 where that is not quantized. */
@@ -16,12 +19,15 @@ double kiln_node_step(const KilnNode *node);
 KilnErrorTerms kiln_error_terms(const KilnFunction *function);
 KilnErrorTerms kiln_ir_error_terms(const KilnIRFunction *function);
 
+/** What holds of either. */
+KilnErrorTerms kiln_error_terms_join(const KilnErrorTerms *a, const KilnErrorTerms *b);
+
 /** True where @after may stand for @before:
  *  E  equal bits (any NaN equals any NaN);
  *  Z  the same, and zeros of either sign are equal;
- *  U  |a-b| <= terms × epsilon of the element type × the largest magnitude of the tensor, the
- *     classical bound of summation with the magnitude of the result for that of its terms;
- *     infinities and NaNs at the same places;
+ *  U  |a-b| <= terms × epsilon of the element type or of @terms, whichever is larger, × the largest
+ *     magnitude of the tensor, the classical bound of summation with the magnitude of the result
+ *     for that of its terms; infinities and NaNs at the same places;
  *  Q  integers differ by at most one step, floats by U's bound and one step;
  *  L  whatever the pipeline's flags allow: only element type and shape are compared.
  * KILN_ERROR_MISMATCH names the worst element, both values and the bound. */

@@ -215,8 +215,7 @@ gboolean
 kiln_results_compare(const KilnResults *before, const KilnResults *after, KilnNumerics numerics,
                      GError **error)
 {
-    KilnErrorTerms terms = { MAX(before->terms.terms, after->terms.terms),
-                             MAX(before->terms.step, after->terms.step) };
+    KilnErrorTerms terms = kiln_error_terms_join(&before->terms, &after->terms);
     for (guint i = 0; i < before->names->len; i++) {
         const char *name = g_ptr_array_index(before->names, i);
         const KilnTensor *found = kiln_results_find(after, name);

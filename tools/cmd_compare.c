@@ -317,8 +317,7 @@ widen_by_graph(Compare *compare, const KilnPipeline *pipeline, const KilnPassRep
     KilnErrorTerms terms = kiln_error_terms(kiln_module_entry(module));
     widen(&compare->of_graph, pipeline, report);
     widen(&compare->of_outputs, pipeline, report);
-    compare->terms.terms = MAX(compare->terms.terms, terms.terms);
-    compare->terms.step = MAX(compare->terms.step, terms.step);
+    compare->terms = kiln_error_terms_join(&compare->terms, &terms);
 }
 
 /* By what those on instructions do to @module, which is taken over. */

@@ -2,35 +2,44 @@
 /* lower-halves: operators on 16-bit floats that the target has no kernel of its own for are
  * computed in f32.
  *
- *     x : f16   w : f16                x : f16   w : f16
- *        \       /                        |         |
- *     layer_normalization     =>    cast to f32  cast to f32
- *            |                             \       /
- *          y : f16                     layer_normalization
- *                                            |
- *                                        cast to f16
- *                                            |
- *                                          y : f16
+ *     x : f16                          x : f16
+ *        |                                |
+ *     layer_normalization     =>     cast to f32
+ *        |                                |
+ *     y : f16                        layer_normalization
+ *        |                                |
+ *       gelu                            gelu
+ *        |                                |
+ *     z : f16                        cast to f16
+ *                                         |
+ *                                      z : f16
  *
  * Whatever the operator, as long as the target has it on f32: what the passes before have raised or
- * fused stays one operator, so that they find nothing to raise when they run once more. Results are
- * rounded where they were before, between any two operators. What moves elements has kernels for
- * all types and stays in 16 bits.
+ * fused stays one operator, so that they find nothing to raise when they run once more.
  *
- * requires nothing, preserves nothing; class U: f32 rounds where the reference computes in more
- * bits. The target's fallback does not count, as for `lower`, before which this stands: what the
- * target lacks on f32, too, `lower` expresses by other operators. Without a target nothing is
- * lowered. */
+ * Between two of these operators a value stays in f32. It is rounded where something reads it in 16
+ * bits: the caller, an operator that the target has no kernel for in f32 either, a cast to an
+ * integer. A cast to 16 bits that the model states stays and rounds. One to f32 or f64 of a value
+ * that is there in f32 reads that.
+ *
+ * Kernels that move elements take 16 bits, too. Such an operator moves f32 where its operand is
+ * there in f32 and an operator below it reads f32: the casts around it would take longer than
+ * moving more bytes.
+ *
+ * requires nothing, preserves nothing; class U: values are rounded at fewer places. The target's
+ * fallback does not count, as for `lower`, before which this stands: what the target lacks on f32,
+ * too, `lower` expresses by other operators. Without a target nothing is lowered. */
 #include "passes/pass.h"
 
 #include "graph/infer/infer.h"
 
 static const char rule[] = "lower-halves";
 
-/* What is read so far: a value that several operators read is cast once. */
 typedef struct {
     KilnPassContext *context;
-    GHashTable *wide; /* of a value of 16 bits */
+    GHashTable *wide;  /* of a value of 16 bits: the same in f32, as computed or cast once */
+    GPtrArray *narrow; /* casts of results to 16 bits */
+    bool *wants;       /* by node id: computes in f32, or only moves what such a node reads */
 } Lowering;
 
 static bool
@@ -54,6 +63,56 @@ computes_halves(const KilnNode *node)
     return false;
 }
 
+/* @value in f32 as it was computed, before it is rounded to 16 bits; NULL where it was not. */
+static KilnValue *
+unrounded(const Lowering *lowering, const KilnValue *value)
+{
+    KilnValue *wide = value ? g_hash_table_lookup(lowering->wide, value) : NULL;
+    bool cast = wide && wide->def->op == KILN_OP_cast && wide->def->operands[0].value == value;
+    return cast ? NULL : wide;
+}
+
+/* A cast that keeps what f32 has of 16 bits. */
+static bool
+widens(const KilnNode *node)
+{
+    if (node->op != KILN_OP_cast || !is_half(&node->operands[0].value->type))
+        return false;
+    KilnDType to = node->results[0].type.dtype;
+    return to == KILN_DTYPE_f32 || to == KILN_DTYPE_f64;
+}
+
+/* Whether @node, whose readers are known to want f32 or not, does. */
+static bool
+wants_wide(const Lowering *lowering, const KilnNode *node)
+{
+    const KilnOpInfo *info = kiln_op_info(node->op);
+    if (info->traits & (KILN_TRAIT_SIDE_EFFECT | KILN_TRAIT_TERMINATOR | KILN_TRAIT_REGION) ||
+        info->infer == kiln_infer_given || !computes_halves(node))
+        return false;
+    if (node->op == KILN_OP_cast)
+        return widens(node);
+    if (!kiln_pass_target_has(lowering->context, node))
+        return true;
+    for (uint32_t r = 0; r < node->n_results; r++) {
+        kiln_foreach_use (use, &node->results[r]) {
+            if (use->user->function == node->function && lowering->wants[use->user->id])
+                return true;
+        }
+    }
+    return false;
+}
+
+static void
+find_wants(Lowering *lowering, KilnFunction *function)
+{
+    const KilnNodeOrder *order = kiln_function_order(function);
+    for (uint32_t i = order->n; i-- > 0;) {
+        const KilnNode *node = order->entries[i].node;
+        lowering->wants[node->id] = wants_wide(lowering, node);
+    }
+}
+
 static KilnValue *
 cast_before(KilnNode *node, KilnValue *value, KilnDType to, GError **error)
 {
@@ -70,13 +129,16 @@ widen_operands(Lowering *lowering, KilnNode *node, KilnValue **operands, GError 
         operands[i] = value;
         if (!value || !is_half(&value->type))
             continue;
-        operands[i] = g_hash_table_lookup(lowering->wide, value);
+        /* A cast to integers must not tell 2.9999 from the 3 that it is in 16 bits. */
+        bool rounded = node->op == KILN_OP_cast && unrounded(lowering, value);
+        operands[i] = rounded ? NULL : g_hash_table_lookup(lowering->wide, value);
         if (operands[i])
             continue;
         operands[i] = cast_before(node, value, KILN_DTYPE_f32, error);
         if (!operands[i])
             return false;
-        g_hash_table_insert(lowering->wide, value, operands[i]);
+        if (!rounded)
+            g_hash_table_insert(lowering->wide, value, operands[i]);
     }
     return true;
 }
@@ -152,14 +214,19 @@ take_back(Lowering *lowering, const KilnNode *node, KilnNode *wide, KilnValue *c
     kiln_node_remove(wide);
     for (uint32_t i = 0; i < node->n_operands; i++) {
         KilnValue *value = node->operands[i].value;
-        if (read[i] != value && !read[i]->n_uses && g_hash_table_remove(lowering->wide, value))
+        if (read[i] == value || read[i]->n_uses)
+            continue;
+        bool shared = g_hash_table_lookup(lowering->wide, value) == read[i];
+        if (shared)
+            g_hash_table_remove(lowering->wide, value);
+        if (shared || node->op == KILN_OP_cast)
             kiln_node_remove(read[i]->def);
     }
 }
 
 /* Puts @results in place of those of @node where the target has kernels for all of it. */
 static bool
-replace(Lowering *lowering, KilnNode *node, const KilnNode *wide, KilnValue *const *results)
+replace(Lowering *lowering, KilnNode *node, KilnNode *wide, KilnValue *const *results)
 {
     KilnPassContext *context = lowering->context;
     GUARD(target_has, has_all(context, node, wide, results));
@@ -167,8 +234,40 @@ replace(Lowering *lowering, KilnNode *node, const KilnNode *wide, KilnValue *con
     for (uint32_t i = 0; i < node->n_results; i++) {
         if (node->results[i].n_uses)
             kiln_value_replace(&node->results[i], results[i]);
+        if (results[i]->def == wide)
+            continue;
+        g_ptr_array_add(lowering->narrow, results[i]->def);
+        g_hash_table_insert(lowering->wide, results[i], &wide->results[i]);
     }
     kiln_node_remove(node);
+    return true;
+}
+
+/* Moves what is there in f32 to where it is read in f32. */
+static bool
+moves_wide(const Lowering *lowering, const KilnNode *node)
+{
+    bool there = false;
+    for (uint32_t i = 0; i < node->n_operands && !there; i++)
+        there = unrounded(lowering, node->operands[i].value) != NULL;
+    return there && lowering->wants[node->id];
+}
+
+/* A cast to f32 or f64 of what is there in f32. */
+static bool
+read_unrounded(Lowering *lowering, KilnNode *cast, GError **error)
+{
+    KilnValue *wide = unrounded(lowering, cast->operands[0].value);
+    if (!wide)
+        return false;
+    KilnDType to = cast->results[0].type.dtype;
+    if (to != KILN_DTYPE_f32)
+        wide = cast_before(cast, wide, to, error);
+    if (!wide)
+        return false;
+    kiln_pass_note(lowering->context, rule, "%s", kiln_node_label(cast));
+    kiln_value_replace(&cast->results[0], wide);
+    kiln_node_remove(cast);
     return true;
 }
 
@@ -179,8 +278,10 @@ lower(Lowering *lowering, KilnNode *node, GError **error)
     const KilnOpInfo *info = kiln_op_info(node->op);
     if (info->traits & KILN_TRAIT_SIDE_EFFECT || !computes_halves(node))
         return false;
+    if (widens(node))
+        return read_unrounded(lowering, node, error);
     GUARD(types_inferred, info->infer != kiln_infer_given);
-    GUARD(target_lacks, !kiln_pass_target_has(context, node));
+    GUARD(target_lacks, !kiln_pass_target_has(context, node) || moves_wide(lowering, node));
     g_autofree KilnValue **results = g_new(KilnValue *, node->n_results);
     KilnNode *wide = build_wide(lowering, node, error);
     if (!wide || !narrow_results(node, wide, results, error))
@@ -199,7 +300,10 @@ kiln_pass_lower_halves(KilnFunction *function, KilnPassContext *context, bool *c
     if (!kiln_pass_target(context))
         return TRUE;
     g_autoptr(GHashTable) wide = g_hash_table_new(NULL, NULL);
-    Lowering lowering = { context, wide };
+    g_autoptr(GPtrArray) narrow = g_ptr_array_new();
+    g_autofree bool *wants = g_new0(bool, function->next_id + 1);
+    Lowering lowering = { context, wide, narrow, wants };
+    find_wants(&lowering, function);
     kiln_foreach_node_safe (node, function) {
         GError *why = NULL;
         *changed |= lower(&lowering, node, &why);
@@ -207,6 +311,11 @@ kiln_pass_lower_halves(KilnFunction *function, KilnPassContext *context, bool *c
             g_propagate_error(error, why);
             return FALSE;
         }
+    }
+    for (guint i = narrow->len; i-- > 0;) {
+        KilnNode *cast = g_ptr_array_index(narrow, i);
+        if (!cast->results[0].n_uses)
+            kiln_node_remove(cast);
     }
     return TRUE;
 }

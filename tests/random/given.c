@@ -138,7 +138,7 @@ given_run(const Given *given, Way way, KilnProgram *program, const KilnSessionOp
     }
     if (!kiln_session_run(session, error))
         return NULL;
-    g_autoptr(KilnResults) results = kiln_results_new((KilnErrorTerms){ 1, 0 });
+    g_autoptr(KilnResults) results = kiln_results_new((KilnErrorTerms){ .terms = 1 });
     for (unsigned i = 0; i < kiln_program_n_outputs(program); i++) {
         KilnTensor *tensor = output_of(session, i, error);
         if (!tensor)

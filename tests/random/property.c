@@ -157,8 +157,7 @@ subject_compare(Subject *subject, const KilnResults *after, KilnNumerics numeric
         if (!b)
             return kiln_throw(error, KILN_ERROR_MISMATCH, "%s is gone", name);
         double own = MAX(largest(a), largest(b));
-        KilnErrorTerms terms = { MAX(before->terms.terms, after->terms.terms),
-                                 MAX(before->terms.step, after->terms.step) };
+        KilnErrorTerms terms = kiln_error_terms_join(&before->terms, &after->terms);
         terms.terms *= own > 0 && isfinite(own) ? most / own : 1;
         if (!kiln_compare_numerics(a, b, numerics, &terms, error)) {
             g_prefix_error(error, "%s: ", name);

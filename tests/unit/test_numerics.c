@@ -29,7 +29,7 @@ tensor(KilnDType dtype, const double *values, int64_t n)
 static bool
 fits(KilnNumerics numerics, KilnDType dtype, const double *a, const double *b, int64_t n)
 {
-    KilnErrorTerms terms = { 10, 0.5 };
+    KilnErrorTerms terms = { .terms = 10, .step = 0.5 };
     g_autoptr(KilnTensor) before = tensor(dtype, a, n);
     g_autoptr(KilnTensor) after = tensor(dtype, b, n);
     g_autoptr(GError) error = NULL;
@@ -102,7 +102,7 @@ Test(numerics, class_l_asks_for_the_type_only)
     g_autoptr(KilnTensor) a = tensor(KILN_DTYPE_f32, V(1, 2), 2);
     g_autoptr(KilnTensor) b = tensor(KILN_DTYPE_f32, V(1), 1);
     g_autoptr(KilnTensor) c = tensor(KILN_DTYPE_f64, V(1, 2), 2);
-    KilnErrorTerms terms = { 1, 0 };
+    KilnErrorTerms terms = { .terms = 1 };
     cr_expect_not(kiln_compare_numerics(a, b, KILN_NUMERICS_L, &terms, NULL));
     cr_expect_not(kiln_compare_numerics(a, c, KILN_NUMERICS_L, &terms, NULL));
 }
@@ -111,7 +111,7 @@ Test(numerics, the_worst_element_is_named)
 {
     g_autoptr(KilnTensor) a = tensor(KILN_DTYPE_f32, V(1, 2, 3), 3);
     g_autoptr(KilnTensor) b = tensor(KILN_DTYPE_f32, V(1.5, 4, 3), 3);
-    KilnErrorTerms terms = { 1, 0 };
+    KilnErrorTerms terms = { .terms = 1 };
     g_autoptr(GError) error = NULL;
     cr_assert_not(kiln_compare_numerics(a, b, KILN_NUMERICS_E, &terms, &error));
     cr_assert_str_eq(error->message, "2 of 3 elements differ; element 1: expected 2, found 4 "
@@ -141,6 +141,27 @@ Test(numerics, terms_come_from_reductions)
     cr_expect_geq(terms.terms, 300 + 36);
     cr_expect_leq(terms.terms, 300 + 36 + 10);
     cr_expect_eq(terms.step, 0);
+}
+
+/* A value in f32 that comes from one in f16 has the rounding of f16. */
+Test(numerics, halves_on_the_way_count)
+{
+    g_autoptr(KilnIRModule) ir = parse("graph @f(%x: f32[2]) {\n"
+                                       "  %h = cast(%x) {to=f16} : f16[2]\n"
+                                       "  %e = exp(%h) : f16[2]\n"
+                                       "  %y = cast(%e) : f32[2]\n"
+                                       "  return %y\n"
+                                       "}\n");
+    KilnErrorTerms terms = kiln_error_terms(kiln_module_entry(ir->module));
+    cr_expect_eq(terms.epsilon, 0x1p-10);
+    terms.terms = 2;
+    g_autoptr(KilnTensor) a = tensor(KILN_DTYPE_f32, V(1, 2), 2);
+    g_autoptr(KilnTensor) b = tensor(KILN_DTYPE_f32, V(1, 2 + 0x1p-9), 2);
+    g_autoptr(KilnTensor) c = tensor(KILN_DTYPE_f32, V(1, 2 + 0x1p-7), 2);
+    cr_expect(kiln_compare_numerics(a, b, KILN_NUMERICS_U, &terms, NULL));
+    cr_expect_not(kiln_compare_numerics(a, c, KILN_NUMERICS_U, &terms, NULL));
+    terms.epsilon = 0;
+    cr_expect_not(kiln_compare_numerics(a, b, KILN_NUMERICS_U, &terms, NULL));
 }
 
 /* --- random inputs --- */
