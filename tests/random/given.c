@@ -121,7 +121,11 @@ KilnResults *
 given_run(const Given *given, Way way, KilnProgram *program, const KilnSessionOptions *options,
           GError **error)
 {
-    g_autoptr(KilnSession) session = kiln_session_new(program, options, error);
+    KilnSessionOptions seeded = KILN_SESSION_OPTIONS_INIT;
+    if (options)
+        seeded = *options;
+    seeded.seeded = TRUE; /* all ways draw the same numbers */
+    g_autoptr(KilnSession) session = kiln_session_new(program, &seeded, error);
     if (!session)
         return NULL;
     g_autoptr(GPtrArray) bound = g_ptr_array_new_with_free_func((GDestroyNotify)g_bytes_unref);
