@@ -22,6 +22,10 @@
  * integer. A cast to 16 bits that the model states stays and rounds. One to f32 or f64 of a value
  * that is there in f32 reads that.
  *
+ * What depends on literals and on arguments that are given once is rounded after each operator, as
+ * constant-fold does. With rounding=operators everything is: then bits do not depend on which of
+ * the inputs are literal.
+ *
  * Kernels that move elements take 16 bits, too. Such an operator moves f32 where its operand is
  * there in f32 and an operator below it reads f32: the casts around it would take longer than
  * moving more bytes.
@@ -29,9 +33,12 @@
  * requires nothing, preserves nothing; class U: values are rounded at fewer places. The target's
  * fallback does not count, as for `lower`, before which this stands: what the target lacks on f32,
  * too, `lower` expresses by other operators. Without a target nothing is lowered. */
+#include "passes/constness.h"
 #include "passes/pass.h"
 
 #include "graph/infer/infer.h"
+
+#include <string.h>
 
 static const char rule[] = "lower-halves";
 
@@ -40,6 +47,8 @@ typedef struct {
     GHashTable *wide;  /* of a value of 16 bits: the same in f32, as computed or cast once */
     GPtrArray *narrow; /* casts of results to 16 bits */
     bool *wants;       /* by node id: computes in f32, or only moves what such a node reads */
+    bool rounds;       /* after each operator */
+    bool *known;       /* by node id: depends on nothing that varies from run to run */
 } Lowering;
 
 static bool
@@ -103,10 +112,31 @@ wants_wide(const Lowering *lowering, const KilnNode *node)
     return false;
 }
 
+/* Reads literals, and arguments that are given once, alone. Before the runs, constant-fold computes
+ * it of literals, operator by operator: bits must not tell those from arguments. */
+static bool
+is_known(const Lowering *lowering, const KilnNode *node)
+{
+    bool known = !kiln_node_draws(node) && !kiln_op_has(node->op, KILN_TRAIT_REGION);
+    for (uint32_t i = 0; known && i < node->n_operands; i++) {
+        const KilnValue *value = node->operands[i].value;
+        if (!value || (value->def && value->def->op == KILN_OP_const))
+            continue;
+        known = value->def
+                    ? value->def->function == node->function && lowering->known[value->def->id]
+                    : kiln_value_constness(value) != KILN_CONSTNESS_VARYING;
+    }
+    return known;
+}
+
 static void
-find_wants(Lowering *lowering, KilnFunction *function)
+classify(Lowering *lowering, KilnFunction *function)
 {
     const KilnNodeOrder *order = kiln_function_order(function);
+    for (uint32_t i = 0; i < order->n; i++) {
+        const KilnNode *node = order->entries[i].node;
+        lowering->known[node->id] = is_known(lowering, node);
+    }
     for (uint32_t i = order->n; i-- > 0;) {
         const KilnNode *node = order->entries[i].node;
         lowering->wants[node->id] = wants_wide(lowering, node);
@@ -234,7 +264,7 @@ replace(Lowering *lowering, KilnNode *node, KilnNode *wide, KilnValue *const *re
     for (uint32_t i = 0; i < node->n_results; i++) {
         if (node->results[i].n_uses)
             kiln_value_replace(&node->results[i], results[i]);
-        if (results[i]->def == wide)
+        if (results[i]->def == wide || lowering->rounds || lowering->known[node->id])
             continue;
         g_ptr_array_add(lowering->narrow, results[i]->def);
         g_hash_table_insert(lowering->wide, results[i], &wide->results[i]);
@@ -302,8 +332,15 @@ kiln_pass_lower_halves(KilnFunction *function, KilnPassContext *context, bool *c
     g_autoptr(GHashTable) wide = g_hash_table_new(NULL, NULL);
     g_autoptr(GPtrArray) narrow = g_ptr_array_new();
     g_autofree bool *wants = g_new0(bool, function->next_id + 1);
-    Lowering lowering = { context, wide, narrow, wants };
-    find_wants(&lowering, function);
+    g_autofree bool *known = g_new0(bool, function->next_id + 1);
+    const KilnPassOptions_lower_halves *options = kiln_pass_options(context, lower_halves);
+    Lowering lowering = { .context = context,
+                          .wide = wide,
+                          .narrow = narrow,
+                          .wants = wants,
+                          .known = known,
+                          .rounds = strcmp(options->rounding, "operators") == 0 };
+    classify(&lowering, function);
     kiln_foreach_node_safe (node, function) {
         GError *why = NULL;
         *changed |= lower(&lowering, node, &why);
