@@ -23,8 +23,8 @@
  * that is there in f32 reads that.
  *
  * What depends on literals and on arguments that are given once is rounded after each operator, as
- * constant-fold does. With rounding=operators everything is: then bits do not depend on which of
- * the inputs are literal.
+ * constant-fold does. With rounding=operators, and where bits must not tell literals from inputs
+ * (no offload), everything is.
  *
  * Kernels that move elements take 16 bits, too. Such an operator moves f32 where its operand is
  * there in f32 and an operator below it reads f32: the casts around it would take longer than
@@ -339,7 +339,8 @@ kiln_pass_lower_halves(KilnFunction *function, KilnPassContext *context, bool *c
                           .narrow = narrow,
                           .wants = wants,
                           .known = known,
-                          .rounds = strcmp(options->rounding, "operators") == 0 };
+                          .rounds = kiln_pass_one_algorithm(context) ||
+                                    strcmp(options->rounding, "operators") == 0 };
     classify(&lowering, function);
     kiln_foreach_node_safe (node, function) {
         GError *why = NULL;

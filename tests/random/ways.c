@@ -26,9 +26,6 @@ keep_exact(GPtrArray *entries, bool three, bool late)
             KilnPassOptions_constant_fold *options = entry->options;
             options->functions = three ? "three" : "two";
             options->evaluate = late ? "run" : "compile";
-        } else if (strcmp(entry->pass->id, "lower-halves") == 0) {
-            KilnPassOptions_lower_halves *options = entry->options;
-            options->rounding = "operators";
         } else if (kiln_pass_numerics(entry->pass, 0) != KILN_NUMERICS_E &&
                    !g_str_has_prefix(entry->pass->id, "lower")) {
             g_ptr_array_remove_index(entries, i);
