@@ -56,7 +56,7 @@ run(const KilnNumericCheck *check, const KilnUnit *unit, GError **error)
 {
     gpointer function = outermost(unit);
     if (unit->graph)
-        return kiln_record_graph(function, check->target, error);
+        return kiln_record_graph(function, check->target, NULL, error);
     KilnResults *results = kiln_results_of_ir(function, check->target, false, error);
     return results ? kiln_record_new(results) : NULL;
 }

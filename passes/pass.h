@@ -19,16 +19,17 @@ typedef enum {
     KILN_LEVEL_IR,
 } KilnLevel;
 
-/** What a pass may do to the numbers (classes E, Z, U, Q, L), from the least to the most. */
+/** What a pass may do to the numbers (classes E, Z, U, QT, QS, L), from the least to the most. */
 typedef enum {
-    KILN_NUMERICS_E, /* bit-exact */
-    KILN_NUMERICS_Z, /* bit-exact but for the sign of zeros, under `no-signed-zeros`; else E */
-    KILN_NUMERICS_U, /* rounding within a derived bound */
-    KILN_NUMERICS_Q, /* at most one quantization step, saturation contained */
-    KILN_NUMERICS_L, /* lossy: runs only under the flag that it names */
+    KILN_NUMERICS_E,  /* bit-exact */
+    KILN_NUMERICS_Z,  /* bit-exact but for the sign of zeros, under `no-signed-zeros`; else E */
+    KILN_NUMERICS_U,  /* rounding within a derived bound */
+    KILN_NUMERICS_QT, /* one quantization step, and only where the exact value lies at a tie */
+    KILN_NUMERICS_QS, /* a stated quantization step is left out: only under `quant-lossy` */
+    KILN_NUMERICS_L,  /* lossy: runs only under the flag that it names */
 } KilnNumerics;
 
-/** Flags of a pipeline that allow class L rewrites. */
+/** Flags of a pipeline that allow rewrites of classes QS and L. */
 // clang-format off
 #define KILN_FLAG_MAP(X) \
     X(fp_reassoc,           "fp-reassoc")           \

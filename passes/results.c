@@ -123,10 +123,11 @@ kiln_results_on(const KilnFunction *function, const KilnTarget *target, const GP
 }
 
 KilnResults *
-kiln_results_watched(const KilnFunction *function, const KilnTarget *target, const KilnWatch *watch,
-                     GError **error)
+kiln_results_watched(const KilnFunction *function, const KilnTarget *target,
+                     const GPtrArray *inputs, const KilnWatch *watch, GError **error)
 {
-    g_autoptr(GPtrArray) inputs = kiln_random_inputs(function, NULL, SEED, error);
+    g_autoptr(GPtrArray) seeded = inputs ? NULL : kiln_random_inputs(function, NULL, SEED, error);
+    inputs = inputs ? inputs : seeded;
     return inputs ? watched_on(function, target, inputs, watch, error) : NULL;
 }
 

@@ -34,9 +34,10 @@ KilnResults *kiln_ir_results_on(const KilnIRFunction *function, const KilnTarget
  * named dims; what it does not name, and NULL, is bound by kiln_random_dim(). */
 KilnResults *kiln_results_of_graph(const KilnFunction *function, const KilnTarget *target,
                                    const char *dims, GError **error);
-/** The same without @dims, and @watch sees what is computed on the way. */
+/** The same without @dims, on @inputs where they are given, and @watch sees what is computed on the
+ * way. */
 KilnResults *kiln_results_watched(const KilnFunction *function, const KilnTarget *target,
-                                  const KilnWatch *watch, GError **error);
+                                  const GPtrArray *inputs, const KilnWatch *watch, GError **error);
 /** Runs @function on @target with memory that is not written yet poisoned: a heap buffer per alloc,
  * or, where @planned, the arena of its memory plan. */
 KilnResults *kiln_results_of_ir(const KilnIRFunction *function, const KilnTarget *target,

@@ -255,7 +255,7 @@ static bool
 is_allowed(const Driver *driver, const KilnRule *rule)
 {
     if (kiln_pass_allows(driver->context, rule->flags) &&
-        (rule->numerics != KILN_NUMERICS_L || rule->flags))
+        (rule->numerics < KILN_NUMERICS_QS || rule->flags))
         return true;
     kiln_pass_refuse(driver->context, rule->name, "flags");
     return false;

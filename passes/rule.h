@@ -51,7 +51,7 @@ typedef struct {
     KilnNumerics numerics;
     const char *pattern;
     KilnRewriteFn rewrite;
-    uint32_t flags; /* KILN_FLAG(…) that a class L rule needs; 0: none */
+    uint32_t flags; /* KILN_FLAG(…) that a rule of class QS or L needs; 0: none */
 } KilnRule;
 
 #define RULE(name, class_, pattern, rewrite)                                                       \
@@ -64,7 +64,8 @@ typedef struct {
     }
 
 /** A rule that keeps to its class and yet runs under flags only: class Z under `no-signed-zeros`;
- * or it chooses other types of values on the way, say other quantization parameters. */
+ * class QS under `quant-lossy`, and with `quant-param-changes` where it chooses other parameters.
+ */
 #define FLAGGED_RULE(name, class_, flags, pattern, rewrite)                                        \
     {                                                                                              \
         name, KILN_NUMERICS_##class_, pattern, rewrite, flags                                      \

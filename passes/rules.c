@@ -33,7 +33,7 @@ kiln_pass_numerics(const KilnPassInfo *pass, uint32_t flags)
     const KilnRule *rules = kiln_pass_rules(pass->id, &n);
     if (pass->numerics == KILN_NUMERICS_Z && !(flags & KILN_FLAG(no_signed_zeros)))
         return KILN_NUMERICS_E;
-    if (pass->numerics != KILN_NUMERICS_L || !rules)
+    if (pass->numerics < KILN_NUMERICS_QS || !rules)
         return pass->numerics;
     KilnNumerics widest = KILN_NUMERICS_E;
     for (uint32_t i = 0; i < n; i++) {

@@ -140,7 +140,7 @@ list_rules(const KilnOptions *options, const char *id, GError **error)
         return KILN_EXIT_OK;
     }
     for (uint32_t i = 0; i < n; i++) {
-        printf("%s  %-28s %s", kiln_numerics_name(rules[i].numerics), rules[i].name,
+        printf("%-2s %-28s %s", kiln_numerics_name(rules[i].numerics), rules[i].name,
                rules[i].pattern);
         const char *before = "  needs ";
         for (uint32_t bit = 0; bit < KILN_N_FLAGS; bit++) {
@@ -175,7 +175,7 @@ list_passes(KilnOptions *options, char **operands, void *data, GError **error)
     }
     for (guint i = 0; i < passes->len; i++) {
         const KilnPassInfo *pass = g_ptr_array_index(passes, i);
-        printf("%-5s %s  %-22s %s\n", pass->level == KILN_LEVEL_GRAPH ? "graph" : "ir",
+        printf("%-5s %-2s %-22s %s\n", pass->level == KILN_LEVEL_GRAPH ? "graph" : "ir",
                kiln_numerics_name(pass->numerics), pass->id, pass->summary);
         if (!options->quiet)
             print_options(pass);
@@ -195,8 +195,8 @@ kiln_command_passes(int argc, char **argv)
     const KilnUsage usage = {
         .command = "passes",
         .summary = "Lists the passes: level, numerics class (E bit-exact, Z but for signs of "
-                   "zeros, U rounding, Q one quantization step, L lossy), what they do, options "
-                   "with defaults.",
+                   "zeros, U rounding, QT a quantization step at ties, QS a step left out, L "
+                   "lossy), what they do, options with defaults.",
         .entries = entries,
         .work = list_passes,
     };

@@ -7,13 +7,15 @@
  *           \     /      =>    node : s
  *           node : s
  *
- * for add, sub, mul, div, min, max, relu; conv, matmul and gemm under the flag quant-lossy.
+ * for add, sub, mul, div, min, max, relu; conv, matmul and gemm.
  *
- * requires nothing, preserves nothing; class Q: the rescale's rounding is dropped, its saturation
- * must not have happened: the range of q includes that of p. All rescales of a node are dropped
- * together, and only where their roundings together move its result by less than a step: half a
- * step of q for a sum or a maximum, times the largest other factor for a product, over the smallest
- * divisor of a literal for a quotient. Under quant-lossy (class L) nothing is asked of the
+ * requires nothing, preserves nothing. Class QT for min, max and relu where q is s: they choose
+ * among numbers, and rounding keeps their order. All else leaves a rounding out that the model
+ * states, and runs under the flag quant-lossy. Class QS: the rescale's rounding is dropped, its
+ * saturation must not have happened: the range of q includes that of p. All rescales of a node are
+ * dropped together, and only where their roundings together move its result by less than a step:
+ * half a step of q for a sum or a maximum, times the largest other factor for a product, over the
+ * smallest divisor of a literal for a quotient. The second rule (class L) asks nothing of the
  * roundings, which sums of products and small divisors multiply. Others may read the rescale and
  * keep it. A bias is in steps of the products and keeps the factors as they are. */
 #include "passes/rule.h"
@@ -134,6 +136,19 @@ into_arithmetic(KilnMatch *match, KilnPassContext *context, const char *rule, GE
     return read_through(match, context, rule, error);
 }
 
+/* Rounding keeps order: the largest of rounded numbers is the rounded largest. */
+static bool
+into_choice(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnNode *root = kiln_match_root(match);
+    for (uint32_t i = 0; i < root->n_operands; i++) {
+        const KilnNode *rescale = removable_rescale(root->operands[i].value);
+        GUARD(rounds_to_result,
+              !rescale || kiln_quant_same(&rescale->results[0].type, &root->results[0].type));
+    }
+    return into_arithmetic(match, context, rule, error);
+}
+
 static bool
 into_product(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
@@ -151,8 +166,9 @@ into_product(KilnMatch *match, KilnPassContext *context, const char *rule, GErro
 }
 
 static const KilnRule rules[] = {
-    RULE("rescale-into-arithmetic", Q, "(add|sub|mul|div|min|max|relu ?:quantized ...)",
-         into_arithmetic),
+    RULE("rescale-into-choice", QT, "(min|max|relu ?:quantized ...)", into_choice),
+    FLAGGED_RULE("rescale-into-arithmetic", QS, KILN_FLAG(quant_lossy),
+                 "(add|sub|mul|div|min|max|relu ?:quantized ...)", into_arithmetic),
     LOSSY_RULE("rescale-into-product", KILN_FLAG(quant_lossy),
                "(mul|div|conv|matmul|gemm ?:quantized ...)", into_product),
 };

@@ -13,11 +13,12 @@
  * for add, sub, mul, div, min, max, relu, conv, matmul, gemm and quantize_linear, which have
  * results of any quantization.
  *
- * requires nothing, preserves nothing. The first two choose other parameters of a value and run
- * under the flag quant-param-changes; class Q: one rounding instead of two, at most one step of s
- * apart, and what saturates in r must saturate in s, too, or nothing saturates in r, as far as
- * operand ranges tell. A literal is class E and needs no flag: its elements are what the rescale
- * would store. Whatever is replaced has no other reader; but a splat needs no memory and may have.
+ * requires nothing, preserves nothing. The first two leave a rounding out and choose other
+ * parameters of a value: class QS, under the flags quant-lossy and quant-param-changes. One
+ * rounding in place of two is at most one step of s apart, and what saturates in r must saturate in
+ * s, too, or nothing saturates in r, as far as operand ranges tell. A literal is class E and needs
+ * no flag: its elements are what the rescale would store. Whatever is replaced has no other reader;
+ * but a splat needs no memory and may have.
  */
 #include "passes/rule.h"
 
@@ -119,13 +120,16 @@ rescale_literal(KilnMatch *match, KilnPassContext *context, const char *rule, GE
     return kiln_match_replace(match, context, rule, rescaled);
 }
 
+/* A step is left out, and another takes its place. */
+#define CHANGES (KILN_FLAG(quant_lossy) | KILN_FLAG(quant_param_changes))
+
 static const KilnRule rules[] = {
     RULE("rescale-of-literal", E, "(rescale_quantized $w)", rescale_literal),
-    FLAGGED_RULE("rescale-of-quantize", Q, KILN_FLAG(quant_param_changes),
+    FLAGGED_RULE("rescale-of-quantize", QS, CHANGES,
                  "(rescale_quantized (quantize_linear!#node ?))", round_once),
-    FLAGGED_RULE("rescale-of-arithmetic", Q, KILN_FLAG(quant_param_changes),
+    FLAGGED_RULE("rescale-of-arithmetic", QS, CHANGES,
                  "(rescale_quantized (add|sub|mul|div|min|max|relu!#node ? ...))", round_once),
-    FLAGGED_RULE("rescale-of-product", Q, KILN_FLAG(quant_param_changes),
+    FLAGGED_RULE("rescale-of-product", QS, CHANGES,
                  "(rescale_quantized (conv|matmul|gemm!#node ? ...))", round_once),
 };
 

@@ -13,10 +13,10 @@
  * and rescale_quantized becomes a dequantize and a quantize. Literals are dequantized while
  * compiling.
  *
- * requires nothing, preserves nothing; class Q: f32 rounds where the reference computes in integers
- * or f64, then both round to the same grid. The target's fallback does not count, as for `lower`:
- * only its own kernels are faster. Without a target nothing is lowered. Stands after what merges
- * conversions (merge-qdq, optimize-quantization), which would take this back, and after
+ * requires nothing, preserves nothing; class QT: f32 rounds where the reference computes in
+ * integers or f64, then both round to the same grid. The target's fallback does not count, as for
+ * `lower`: only its own kernels are faster. Without a target nothing is lowered. Stands after what
+ * merges conversions (merge-qdq, optimize-quantization), which would take this back, and after
  * unary-to-lut. */
 #include "passes/quant_literal.h"
 #include "passes/rule.h"
@@ -100,8 +100,8 @@ lower_rescale(KilnMatch *match, KilnPassContext *context, const char *rule, GErr
 }
 
 static const KilnRule rules[] = {
-    RULE("lower-quantized-operator", Q, "(@QUANTIZED ...)", lower_operator),
-    RULE("lower-rescale", Q, "(rescale_quantized ?x)", lower_rescale),
+    RULE("lower-quantized-operator", QT, "(@QUANTIZED ...)", lower_operator),
+    RULE("lower-rescale", QT, "(rescale_quantized ?x)", lower_rescale),
 };
 
 const KilnRule *

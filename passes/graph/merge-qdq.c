@@ -13,11 +13,11 @@
  *  quantize(relu(product))  =>  relu(product) with the quantize's type on both; clip the same way
  *  quantize(move(dequantize(x)))  =>  move(x), rescaled where the types differ
  *
- * The bias of a product becomes i32 in steps of the sums: one that is i32 in these steps already is
- * taken as it is, any other literal is rounded, which is off by half such a step at most, and by
- * half a step of the result at most then.
+ * The bias of a product becomes i32 in steps of the sums. What a literal loses on the way must be
+ * no more than what f32 rounds in the product anyway. Under the flag quant-lossy (class QS) any
+ * literal is rounded where that moves the result by half a step at most.
  *
- * requires nothing, preserves nothing; class Q: both sides compute the same reals up to the
+ * requires nothing, preserves nothing; class QT: both sides compute the same reals up to the
  * rounding of f32 and round them to the same grid. So the operators are continuous ones, results
  * have 16 bits at most, the sums of products cannot leave i32, and what addition loses in f32 is
  * less than a quarter of a step; and no real of an operand, nor a sum, is beyond what f32 holds.
@@ -178,25 +178,33 @@ reals_of(const KilnValue *value, GError **error)
     return reals;
 }
 
-/* A literal bias in steps of the sums; what it adds to a sum at most in @most. */
+/* What rounding a bias to steps of the sums does. */
+typedef struct {
+    double most; /* that it adds to a sum, in steps */
+    double lost; /* reals by which it is off at most */
+} Bias;
+
+/* A literal bias in steps of the sums. */
 static KilnValue *
-literal_bias(const KilnMatch *match, const KilnValue *bias, const KilnQuant *quant, double *most,
+literal_bias(const KilnMatch *match, const KilnValue *bias, const KilnQuant *quant, Bias *out,
              GError **error)
 {
     KilnFunction *function = kiln_match_function(match);
     KilnType type = bias->type;
     g_autofree double *reals = reals_of(bias, error);
     int64_t n = kiln_type_elements(&type);
-    *most = 0;
+    *out = (Bias){ 0, 0 };
     if (!reals || (quant->axis >= 0 && type.dims[quant->axis] != quant->n))
         return NULL;
     g_autofree int32_t *steps = g_new(int32_t, (gsize)n + 1);
     for (int64_t i = 0; i < n; i++) {
-        double count = rint(reals[i] / (double)quant->scales[quant->axis < 0 ? 0 : i % quant->n]);
+        double step = (double)quant->scales[quant->axis < 0 ? 0 : i % quant->n];
+        double count = rint(reals[i] / step);
         if (!(fabs(count) <= INT32_MAX))
             return NULL;
         steps[i] = (int32_t)count;
-        *most = MAX(*most, fabs(count));
+        out->most = MAX(out->most, fabs(count));
+        out->lost = MAX(out->lost, fabs(reals[i] - count * step));
     }
     type.dtype = KILN_DTYPE_i32;
     KilnType plain = type;
@@ -205,6 +213,15 @@ literal_bias(const KilnMatch *match, const KilnValue *bias, const KilnQuant *qua
     KilnTensor *tensor = kiln_tensor_compact(kiln_tensor_new_data(&plain, bytes, error));
     return tensor ? kiln_build_constant_as(function, kiln_match_root(match), "bias", tensor, &type)
                   : NULL;
+}
+
+/* What the bias lost is within the roundings of a sum of @terms in f32, as class U bounds them for
+ * results that fill the range of @out. */
+static bool
+is_float_rounding(const Bias *bias, double terms, const KilnType *out)
+{
+    double range = 0x1p8 * (double)out->quant->scales[0];
+    return bias->lost <= terms * 0x1p-23 * range;
 }
 
 /* Half a step of any sum is at most half a step of the result. */
@@ -218,10 +235,11 @@ is_fine(const KilnQuant *sums, const KilnType *out)
     return true;
 }
 
-/* The product op on what its operands are dequantized from. */
+/* The product op on what its operands are dequantized from; @rounds: a bias may lose more than f32
+ * does. */
 static bool
-build_product(const KilnMatch *match, KilnPassContext *context, const char *rule, KilnValue **out,
-              GError **error)
+build_product(const KilnMatch *match, KilnPassContext *context, const char *rule, bool rounds,
+              KilnValue **out, GError **error)
 {
     const KilnNode *op = kiln_match_node(match, "op");
     const KilnType *type = result_type(match);
@@ -234,43 +252,73 @@ build_product(const KilnMatch *match, KilnPassContext *context, const char *rule
     GUARD(narrow, is_narrow(type));
     const KilnType *x = &operands[0]->type, *w = &operands[1]->type;
     GUARD(survives_f32, kiln_quant_products_survive_f32(x, w));
-    double most = 0, terms = kiln_quant_terms(op);
+    const double terms = kiln_quant_terms(op);
+    Bias lost = { 0, 0 };
     if (bias) {
         const KilnQuant *sums = sum_quant(match, x->quant, w->quant, bias->type.rank);
         if (!sums || bias->type.rank < 1)
             return false;
-        GUARD(fine_bias, is_fine(sums, type));
-        operands[2] = literal_bias(match, bias, sums, &most, error);
+        operands[2] = literal_bias(match, bias, sums, &lost, error);
         if (!operands[2])
             return false;
+        GUARD(bias_fits, rounds ? is_fine(sums, type) : is_float_rounding(&lost, terms, type));
     }
     GUARD(sums_fit,
-          terms > 0 && terms * kiln_quant_most_steps(x) * kiln_quant_most_steps(w) + most < 0x1p31);
+          terms > 0 &&
+              terms * kiln_quant_most_steps(x) * kiln_quant_most_steps(w) + lost.most < 0x1p31);
     *out = kiln_match_build_typed(match, op->op, op->attrs, operands, bias ? 3 : 2, type, NULL);
     return *out;
 }
 
 static bool
-merge_product(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+replace_product(KilnMatch *match, KilnPassContext *context, const char *rule, bool rounds,
+                GError **error)
 {
     KilnValue *merged;
-    return build_product(match, context, rule, &merged, error) &&
+    return build_product(match, context, rule, rounds, &merged, error) &&
            kiln_match_replace(match, context, rule, merged);
+}
+
+static bool
+merge_product(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    return replace_product(match, context, rule, false, error);
+}
+
+static bool
+merge_product_round_bias(KilnMatch *match, KilnPassContext *context, const char *rule,
+                         GError **error)
+{
+    return replace_product(match, context, rule, true, error);
 }
 
 /* Rounding to the result's grid keeps order, so an activation may as well choose afterwards. */
 static bool
-merge_activated(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+replace_activated(KilnMatch *match, KilnPassContext *context, const char *rule, bool rounds,
+                  GError **error)
 {
     const KilnNode *activation = kiln_match_node(match, "a");
     KilnValue *operands[3] = { NULL };
-    if (!build_product(match, context, rule, &operands[0], error))
+    if (!build_product(match, context, rule, rounds, &operands[0], error))
         return false;
     for (uint32_t i = 1; i < activation->n_operands; i++)
         operands[i] = activation->operands[i].value;
     KilnValue *merged = kiln_match_build_typed(match, activation->op, activation->attrs, operands,
                                                activation->n_operands, result_type(match), NULL);
     return merged && kiln_match_replace(match, context, rule, merged);
+}
+
+static bool
+merge_activated(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    return replace_activated(match, context, rule, false, error);
+}
+
+static bool
+merge_activated_round_bias(KilnMatch *match, KilnPassContext *context, const char *rule,
+                           GError **error)
+{
+    return replace_activated(match, context, rule, true, error);
 }
 
 /* --- movement --- */
@@ -298,23 +346,28 @@ merge_movement(KilnMatch *match, KilnPassContext *context, const char *rule, GEr
 }
 
 #define PRODUCTS "conv|conv_transpose|matmul|gemm"
+#define PRODUCT "(quantize_linear (" PRODUCTS "!#op ...))"
+#define ACTIVATED "(quantize_linear (relu|clip!#a (" PRODUCTS "!#op ...) ...))"
 
 /* The patterns take quantize_linear of one operand, the typed form, alone. */
 static const KilnRule rules[] = {
-    RULE("merge-product", Q, "(quantize_linear (" PRODUCTS "!#op ...))", merge_product),
-    RULE("merge-activated-product", Q,
-         "(quantize_linear (relu|clip!#a (" PRODUCTS "!#op ...) ...))", merge_activated),
-    RULE("merge-arithmetic", Q, "(quantize_linear (add|sub|mul|div|min|max|prelu|concat!#op ...))",
+    RULE("merge-product", QT, PRODUCT, merge_product),
+    RULE("merge-activated-product", QT, ACTIVATED, merge_activated),
+    FLAGGED_RULE("merge-product-round-bias", QS, KILN_FLAG(quant_lossy), PRODUCT,
+                 merge_product_round_bias),
+    FLAGGED_RULE("merge-activated-product-round-bias", QS, KILN_FLAG(quant_lossy), ACTIVATED,
+                 merge_activated_round_bias),
+    RULE("merge-arithmetic", QT, "(quantize_linear (add|sub|mul|div|min|max|prelu|concat!#op ...))",
          merge_arithmetic),
-    RULE("merge-pool", Q,
+    RULE("merge-pool", QT,
          "(quantize_linear (max_pool|average_pool|global_average_pool|global_max_pool!#op ?))",
          merge_pool),
     RULE(
-        "merge-function", Q,
+        "merge-function", QT,
         "(quantize_linear (relu|clip|leaky_relu|sigmoid|tanh|hard_sigmoid|hard_swish|gelu|elu|celu|"
         "selu|erf|exp|mish|softplus|softsign|abs|neg|sqrt!#op ...))",
         merge_operator),
-    RULE("merge-movement", Q,
+    RULE("merge-movement", QT,
          "(quantize_linear (@KEEPS_QUANTIZATION!#op (dequantize_linear ?) ...))", merge_movement),
 };
 

@@ -9,7 +9,7 @@
  *              |
  *          quantize : c
  *
- * requires nothing, preserves nothing; class Q: a rescale is at most one step from what it stands
+ * requires nothing, preserves nothing; class QT: a rescale is at most one step from what it stands
  * for; class E where no type differs. The concat and what feeds it have no other readers, so that
  * no real is made any more; all types have one scale and zero point for all elements. */
 #include "passes/rule.h"
@@ -57,7 +57,7 @@ join_integers(KilnMatch *match, KilnPassContext *context, const char *rule, GErr
 }
 
 static const KilnRule rules[] = {
-    RULE("concat-of-dequantized", Q, "(quantize_linear (concat!#concat ? ...))", join_integers),
+    RULE("concat-of-dequantized", QT, "(quantize_linear (concat!#concat ? ...))", join_integers),
 };
 
 const KilnRule *

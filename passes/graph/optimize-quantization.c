@@ -13,12 +13,12 @@
  * and a rescale to the type that its operand has goes; quantize and dequantize of a splat are
  * splats.
  *
- * requires nothing, preserves nothing; class Q, and E where nothing is rounded twice. What rounds
+ * requires nothing, preserves nothing; class QT, and E where nothing is rounded at all. What rounds
  * or saturates on the way is part of the meaning. A rescale in the middle goes where every stored
- * value of x ends at the same number without it; all are tried. The rest needs the flag
- * quant-lossy: a rescale between two where no stored value ends more than one step elsewhere; a
- * rescale before a dequantize where nothing saturates in it, it rounds by a step of x at most and
- * no quantize follows; a quantize before a dequantize. */
+ * value of x ends at the same number without it; all are tried. The rest leaves a step out (class
+ * QS, and L without a bound) and needs the flag quant-lossy: a rescale between two where no stored
+ * value ends more than one step elsewhere; a rescale before a dequantize where nothing saturates in
+ * it, it rounds by a step of x at most and no quantize follows; a quantize before a dequantize. */
 #include "passes/rule.h"
 
 #include "passes/literal.h"
@@ -139,15 +139,15 @@ static const KilnRule rules[] = {
     RULE("rescale-to-same", E, "(rescale_quantized ?x)", drop_rescale),
     RULE("quantize-of-dequantize-same", E, "(quantize_linear (dequantize_linear ?x:quantized):f32)",
          drop_round_trip),
-    RULE("quantize-of-dequantize", Q, "(quantize_linear (dequantize_linear ?x:quantized):f32)",
+    RULE("quantize-of-dequantize", QT, "(quantize_linear (dequantize_linear ?x:quantized):f32)",
          rescale_instead),
     RULE("rescale-of-exact-rescale", E, "(rescale_quantized (rescale_quantized#middle ?x))",
          skip_exact_middle),
-    FLAGGED_RULE("rescale-of-rescale", Q, KILN_FLAG(quant_lossy),
+    FLAGGED_RULE("rescale-of-rescale", QS, KILN_FLAG(quant_lossy),
                  "(rescale_quantized (rescale_quantized#middle ?x))", rescale_once),
     RULE("dequantize-of-exact-rescale", E, "(dequantize_linear (rescale_quantized#middle ?x))",
          dequantize_exact),
-    FLAGGED_RULE("dequantize-of-rescale", Q, KILN_FLAG(quant_lossy),
+    FLAGGED_RULE("dequantize-of-rescale", QS, KILN_FLAG(quant_lossy),
                  "(dequantize_linear (rescale_quantized#middle ?x))", dequantize_directly),
     LOSSY_RULE("dequantize-of-quantize", KILN_FLAG(quant_lossy),
                "(dequantize_linear (quantize_linear ?x))", drop),

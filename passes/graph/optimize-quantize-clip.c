@@ -12,9 +12,9 @@
  * requires nothing, preserves nothing. The first two are class E: the bounds contain all that a
  * represents, so that clamping to a does what the clip did, NaN included.
  *
- * The others choose a type n whose range is that of the clip, and run under the flag
- * quant-param-changes; class Q: n has no wider steps than a, and its ends are those of the clip up
- * to half a step. What reads or makes the value may then take up the rescale (`combine-rescale-up`,
+ * The others choose a type n whose range is that of the clip: class QS, under the flags quant-lossy
+ * and quant-param-changes. n has no wider steps than a, and its ends are those of the clip up to
+ * half a step. What reads or makes the value may then take up the rescale (`combine-rescale-up`,
  * `combine-rescale-down`), and nothing is left of the clip. The clip, or what it clips, has no
  * other reader. Bounds are literal or absent, and 0 lies between them, for every type represents 0.
  */
@@ -147,13 +147,16 @@ narrow_dequantize(KilnMatch *match, KilnPassContext *context, const char *rule, 
     return value && kiln_match_replace(match, context, rule, value);
 }
 
+/* A step is left out, and another takes its place. */
+#define CHANGES (KILN_FLAG(quant_lossy) | KILN_FLAG(quant_param_changes))
+
 static const KilnRule rules[] = {
     RULE("quantize-of-clip", E, "(quantize_linear (clip#clip ?x:float ...))", drop_before_quantize),
     RULE("clip-of-dequantize", E, "(clip (dequantize_linear ?x:quantized):f32 ...)",
          drop_after_dequantize),
-    FLAGGED_RULE("narrow-quantize", Q, KILN_FLAG(quant_param_changes),
-                 "(quantize_linear (clip!#clip ?x:float ...))", narrow_quantize),
-    FLAGGED_RULE("narrow-dequantize", Q, KILN_FLAG(quant_param_changes),
+    FLAGGED_RULE("narrow-quantize", QS, CHANGES, "(quantize_linear (clip!#clip ?x:float ...))",
+                 narrow_quantize),
+    FLAGGED_RULE("narrow-dequantize", QS, CHANGES,
                  "(clip (dequantize_linear! ?x:quantized):f32 ...)", narrow_dequantize),
 };
 

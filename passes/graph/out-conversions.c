@@ -10,9 +10,10 @@
  *   quantize(x)     quantize(x)        dequantize(x) : f16     f16, bf16 and f64 alike
  *
  * requires nothing, preserves nothing. A cast that widens is exact, and dequantize rounds its f32
- * product to whatever float is asked for: class E. Class Q where a narrowing cast to f16 goes that
- * a quantization to 8 bits follows: it rounds to eleven bits, and nothing that it makes infinite or
- * flushes is more than a step away as long as the range stays below 65504 and steps above 2^-24. */
+ * product to whatever float is asked for: class E. Class QS, under the flag quant-lossy, where a
+ * narrowing cast to f16 goes that a quantization to 8 bits follows: it rounds to eleven bits, and
+ * nothing that it makes infinite or flushes is more than a step away as long as the range stays
+ * below 65504 and steps above 2^-24. */
 #include "graph/number.h"
 #include "passes/rule.h"
 
@@ -62,7 +63,8 @@ dequantize_directly(KilnMatch *match, KilnPassContext *context, const char *rule
 
 static const KilnRule rules[] = {
     RULE("quantize-of-widened", E, "(quantize_linear (cast ?x:float):f32)", skip_widening),
-    RULE("quantize-of-narrowed", Q, "(quantize_linear (cast ?x:f32):f16)", skip_narrowing),
+    FLAGGED_RULE("quantize-of-narrowed", QS, KILN_FLAG(quant_lossy),
+                 "(quantize_linear (cast ?x:f32):f16)", skip_narrowing),
     RULE("cast-of-dequantized", E, "(cast (dequantize_linear ?x:quantized):f32):float",
          dequantize_directly),
 };

@@ -11,7 +11,7 @@
  *
  * A byte has 256 values, of which a table can be made then.
  *
- * requires nothing, preserves nothing; class Q: the function is evaluated on the same reals, with
+ * requires nothing, preserves nothing; class QT: the function is evaluated on the same reals, with
  * roundings far below a step of 16 bits; all of these functions are continuous, so that a rounding
  * moves a result by no more than itself. (Parameters stay as they are; Glow's counterpart chooses
  * others for swish.) The function has no other reader; the dequantize may have. */
@@ -33,7 +33,7 @@ quantize_function(KilnMatch *match, KilnPassContext *context, const char *rule, 
 }
 
 static const KilnRule rules[] = {
-    RULE("quantize-activation", Q,
+    RULE("quantize-activation", QT,
          "(quantize_linear "
          "(swish|hard_swish|sigmoid|hard_sigmoid|tanh|gelu|mish|elu|celu|selu|softplus|softsign|"
          "leaky_relu|relu!#function (dequantize_linear ?x:quantized):f32))",

@@ -18,7 +18,7 @@
  *
  * requires nothing, preserves nothing. Class E below what moves: each element is rescaled as
  * before; and below a maximum, for to round and to saturate is monotone - as long as every window
- * has data, because what stands for an empty one differs from type to type. Class Q for averages,
+ * has data, because what stands for an empty one differs from type to type. Class QS for averages,
  * and only under the flag quant-lossy, because the rounding of the rescale is left out: the rescale
  * must not saturate, and its steps must not be wider than twice those of the result.
  * The rescale has no other reader and reads no other rescale, with which it would be merged first
@@ -125,7 +125,7 @@ static const KilnRule rules[] = {
          sink),
     RULE("rescale-below-max-pool", E, "(max_pool|global_max_pool (rescale_quantized! ?x))",
          sink_below_max),
-    FLAGGED_RULE("rescale-into-average-pool", Q, KILN_FLAG(quant_lossy),
+    FLAGGED_RULE("rescale-into-average-pool", QS, KILN_FLAG(quant_lossy),
                  "(average_pool|global_average_pool (rescale_quantized! ?x))", average_directly),
 };
 

@@ -19,9 +19,9 @@ DOCUMENTED = {
     "default": ["dce", "merge-transposes", "transpose-to-reshape", "sink-transposes", "swap-relu-maxpool", "remove-regression",
                 "merge-concats", "cse", "dedup-constants", "reduce-mean-to-avg-pool", "fold-arith-chain-into-conv-bn",
                 "fold-arith-chain-into-bn", "fold-batchnorm", "optimize-quantization", "quantize-constants",
-                "rescale-through-max", "combine-rescale-down", "sink-rescale", "remove-max-splat", "postpone-expansion",
+                "rescale-through-max", "sink-rescale", "remove-max-splat", "postpone-expansion",
                 "constant-fold"],
-    "lossy": ["combine-rescale-up"],
+    "lossy": ["combine-rescale-up", "combine-rescale-down"],
 }
 
 

@@ -13,14 +13,14 @@ class Passes(CliTest):
         text = self.kiln("passes")
         self.assertGreater(len(rows), 10)
         for level, name in rows:
-            self.assertRegex(text, rf"(?m)^{level.lower()} +[EZUQL]  {name} +\w")
+            self.assertRegex(text, rf"(?m)^{level.lower()} +(?:[EZUL] |QT|QS) {name} +\w")
         self.assertEqual([(entry["level"], entry["name"]) for entry in self.json("passes", "--json")["passes"]],
                          [(level.lower(), name) for level, name in rows])
 
     def test_json(self):
         for entry in self.json("passes", "--json")["passes"]:
             self.keys(entry, "name", "level", "numerics", "summary", "options")
-            self.assertIn(entry["numerics"], "EZUQL")
+            self.assertIn(entry["numerics"], ("E", "Z", "U", "QT", "QS", "L"))
         fold, = [entry for entry in self.json("passes", "--json")["passes"] if entry["name"] == "constant-fold"]
         self.assertEqual(fold["options"]["evaluate"], "run")
         self.assertIsInstance(fold["options"]["max-bytes"], int)
@@ -31,7 +31,7 @@ class Passes(CliTest):
 
     def test_rules(self):
         text = self.kiln("passes", "--rules", "fold-batchnorm")
-        self.assertRegex(text, r"(?m)^[EZUQL]  batchnorm-into-conv +\(")
+        self.assertRegex(text, r"(?m)^(?:[EZUL] |QT|QS) batchnorm-into-conv +\(")
         rules = self.json("passes", "--rules", "fold-batchnorm", "--json")["rules"]
         self.assertIn("batchnorm-into-conv", [rule["name"] for rule in rules])
         for rule in rules:

@@ -51,11 +51,11 @@ gboolean subject_init(Subject *subject, const KilnModule *module, GError **error
 void subject_clear(Subject *subject);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Subject, subject_clear)
 
-/** As kiln_results_compare() with what @subject evaluates to, but for U and Q with the magnitude of
- * the terms in place of the result's. Where something on the way overflows, a rewrite may keep it
- * from doing so; a quotient by zero shows the zero's sign; and where stored integers move by a
- * step, products and quotients of them move by more: only types are compared then. (One pass of
- * class Q is compared value by value as well, as passes/cut_points.h says.) */
+/** As kiln_results_compare() with what @subject evaluates to, but for U, QT and QS with the
+ * magnitude of the terms in place of the result's. Where something on the way overflows, a rewrite
+ * may keep it from doing so; a quotient by zero shows the zero's sign; and where stored integers
+ * move by a step, products and quotients of them move by more: only types are compared then. (One
+ * pass of class QT or QS is compared value by value as well, as passes/cut_points.h says.) */
 gboolean subject_compare(Subject *subject, const KilnResults *after, KilnNumerics numerics,
                          GError **error);
 

@@ -38,8 +38,8 @@ fits(const char *product, const char *stored, const char *factor, KilnNumerics n
     g_autoptr(KilnModule) after = module_of(product, stored, factor);
     const KilnFunction *function = kiln_module_entry(after);
     GError *error = NULL;
-    KilnRecord *was = kiln_record_graph(kiln_module_entry(before), kiln_ref_target(), &error);
-    KilnRecord *is = was ? kiln_record_graph(function, kiln_ref_target(), &error) : NULL;
+    KilnRecord *was = kiln_record_graph(kiln_module_entry(before), kiln_ref_target(), NULL, &error);
+    KilnRecord *is = was ? kiln_record_graph(function, kiln_ref_target(), NULL, &error) : NULL;
     cr_assert(is, "%s", error ? error->message : "");
     bool good = cut ? kiln_record_compare_cut(was, function, kiln_ref_target(), numerics, &error)
                     : kiln_results_compare(was->results, is->results, numerics, &error);
@@ -52,20 +52,26 @@ fits(const char *product, const char *stored, const char *factor, KilnNumerics n
 
 Test(cut_points, a_step_that_grows_is_one_step)
 {
-    cr_expect_not(fits("p", "q", "1.01", KILN_NUMERICS_Q, false),
+    cr_expect_not(fits("p", "q", "1.01", KILN_NUMERICS_QS, false),
                   "the results are ten steps apart");
-    cr_expect(fits("p", "q", "1.01", KILN_NUMERICS_Q, true));
+    cr_expect(fits("p", "q", "1.01", KILN_NUMERICS_QS, true));
+}
+
+Test(cut_points, steps_of_many_elements_are_no_ties)
+{
+    cr_expect_not(fits("p", "q", "1.01", KILN_NUMERICS_QT, true));
+    cr_expect(fits("p", "q", "1.0000001", KILN_NUMERICS_QT, true));
 }
 
 Test(cut_points, what_is_out_of_its_bound_reaches_the_results)
 {
-    cr_expect_not(fits("p", "q", "1.2", KILN_NUMERICS_Q, true));
+    cr_expect_not(fits("p", "q", "1.2", KILN_NUMERICS_QS, true));
     cr_expect_not(fits("p", "q", "1.01", KILN_NUMERICS_U, true), "class U has no steps");
-    cr_expect_not(fits("m", "q", "1.01", KILN_NUMERICS_Q, true), "nor has what is not quantized");
+    cr_expect_not(fits("m", "q", "1.01", KILN_NUMERICS_QS, true), "nor has what is not quantized");
 }
 
 Test(cut_points, what_has_another_name_is_not_cut)
 {
-    cr_expect_not(fits("p", "r", "1.01", KILN_NUMERICS_Q, true));
-    cr_expect(fits("p", "r", "1", KILN_NUMERICS_Q, true));
+    cr_expect_not(fits("p", "r", "1.01", KILN_NUMERICS_QS, true));
+    cr_expect(fits("p", "r", "1", KILN_NUMERICS_QS, true));
 }

@@ -20,7 +20,7 @@ static KilnTensor *
 tensor(KilnDType dtype, const double *values, int64_t n)
 {
     KilnType type = kiln_type_make(dtype, 1, &n);
-    char bytes[64] = { 0 };
+    g_autofree char *bytes = g_malloc0((gsize)n * 8 + 1);
     for (int64_t i = 0; i < n; i++)
         kiln_element_store_f64(dtype, bytes, i, values[i]);
     return kiln_tensor_new_copy(&type, bytes, NULL);
@@ -84,9 +84,9 @@ Test(numerics, class_u_is_terms_times_epsilon)
     cr_expect_not(fits(u, KILN_DTYPE_bool, V(1), V(0), 1));
 }
 
-Test(numerics, class_q_is_one_step)
+Test(numerics, class_qs_is_one_step)
 {
-    KilnNumerics q = KILN_NUMERICS_Q;
+    KilnNumerics q = KILN_NUMERICS_QS;
     cr_expect(fits(q, KILN_DTYPE_i8, V(-128, 5), V(-127, 4), 2));
     cr_expect_not(fits(q, KILN_DTYPE_i8, V(5), V(7), 1));
     cr_expect_not(fits(q, KILN_DTYPE_i8, V(-128), V(127), 1));
@@ -94,6 +94,37 @@ Test(numerics, class_q_is_one_step)
     cr_expect_not(fits(q, KILN_DTYPE_bool, V(0), V(1), 1));
     cr_expect(fits(q, KILN_DTYPE_f32, V(1), V(1.5), 1)); /* the step of the function is 0.5 */
     cr_expect_not(fits(q, KILN_DTYPE_f32, V(1), V(1.6), 1));
+}
+
+/* @n elements of 1000 are @by off. */
+static bool
+share_fits(KilnNumerics numerics, KilnDType dtype, int n, double by)
+{
+    double before[1000], after[1000];
+    for (int i = 0; i < 1000; i++) {
+        before[i] = i % 50;
+        after[i] = before[i] + (i < n ? by : 0);
+    }
+    return fits(numerics, dtype, before, after, 1000);
+}
+
+Test(numerics, class_qt_is_one_step_of_few_elements)
+{
+    const KilnNumerics qt = KILN_NUMERICS_QT, qs = KILN_NUMERICS_QS;
+    const int most = (int)kiln_numerics_ties(1000);
+    cr_assert(most >= 1 && most < 20);
+    for (int k = 0; k < 2; k++) {
+        KilnDType dtype = k ? KILN_DTYPE_f32 : KILN_DTYPE_i8;
+        double step = k ? 0.5 : 1; /* the step of the function is 0.5 */
+        cr_expect(share_fits(qt, dtype, most, step));
+        cr_expect_not(share_fits(qt, dtype, most + 1, step));
+        cr_expect_not(share_fits(qt, dtype, 1, 2 * step));
+        cr_expect(share_fits(qs, dtype, 1000, step));
+        cr_expect_not(share_fits(qs, dtype, 1, 2 * step));
+    }
+    cr_expect(share_fits(qt, KILN_DTYPE_f32, 1000, 0x1p-20), "roundings of floats are no steps");
+    cr_expect(fits(qt, KILN_DTYPE_i8, V(7), V(6), 1), "one of a few");
+    cr_expect_not(fits(qt, KILN_DTYPE_i8, V(7, 8), V(6, 9), 2));
 }
 
 Test(numerics, class_l_asks_for_the_type_only)

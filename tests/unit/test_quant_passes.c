@@ -7,6 +7,7 @@
 #include "graph/text/text.h"
 #include "ir/interpret.h"
 #include "passes/manager.h"
+#include "passes/rule.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -101,8 +102,9 @@ evaluate(const KilnModule *module)
 
 /* --- the claim --- */
 
+/* True where the pass changed something; where @only is given, by this rule alone. */
 static bool
-run(const Claim *claim, KilnModule *module, const char *text)
+run(const Claim *claim, const char *only, KilnModule *module, const char *text)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(KilnPassPipeline) pipeline = kiln_pass_pipeline_parse_inline(claim->passes, &error);
@@ -114,10 +116,16 @@ run(const Claim *claim, KilnModule *module, const char *text)
     g_autoptr(KilnPassReport) report = kiln_pass_report_new();
     cr_assert(kiln_pipeline_run_graph(pipeline, module, &options, report, &error), "%s\n%s",
               error ? error->message : "", text);
-    bool changed = false;
-    for (guint i = 0; i < report->passes->len; i++)
-        changed |= ((const KilnPassStats *)g_ptr_array_index(report->passes, i))->changed > 0;
-    return changed;
+    bool changed = false, other = false;
+    for (guint i = 0; i < report->passes->len; i++) {
+        const KilnPassStats *stats = g_ptr_array_index(report->passes, i);
+        changed |= stats->changed > 0;
+        for (guint k = 0; only && k < stats->rules->len; k++) {
+            const KilnRuleStats *rule = g_ptr_array_index(stats->rules, k);
+            other |= rule->fired > 0 && strcmp(rule->name, only) != 0;
+        }
+    }
+    return changed && !other;
 }
 
 static void
@@ -135,14 +143,14 @@ compare(const Claim *claim, const KilnTensor *before, const KilnTensor *after, c
 
 /* True where the pass changed something for these parameters. */
 static bool
-try_one(const Claim *claim, const Parameters *const *chosen)
+try_one(const Claim *claim, const char *rule, const Parameters *const *chosen)
 {
     g_autofree char *text = expand(claim, chosen);
     g_autoptr(GError) error = NULL;
     g_autoptr(KilnModule) module = kiln_module_parse(text, strlen(text), "claim", &error);
     cr_assert(module, "%s\n%s", error ? error->message : "", text);
     g_autoptr(KilnModule) changed = kiln_module_clone(module);
-    if (!run(claim, changed, text))
+    if (!run(claim, rule, changed, text))
         return false;
     g_autoptr(GPtrArray) before = evaluate(module), after = evaluate(changed);
     for (guint i = 0; i < before->len; i++)
@@ -150,9 +158,10 @@ try_one(const Claim *claim, const Parameters *const *chosen)
     return true;
 }
 
-/* Every combination of parameters; at least @least of them are changed, and not all where @some. */
+/* Every combination of parameters; at least @least of them are changed, and not all where @some.
+ * Where @rule is given, only those count that no other rule changes. */
 static void
-holds(const Claim *claim, uint32_t least, bool some)
+holds_of_rule(const Claim *claim, const char *rule, uint32_t least, bool some)
 {
     uint32_t combinations = 1, changed = 0, tried = 0;
     for (int i = 0; i < claim->n_varied; i++)
@@ -161,11 +170,17 @@ holds(const Claim *claim, uint32_t least, bool some)
         const Parameters *chosen[MAX_VARIED] = { NULL };
         for (uint32_t i = 0, rest = c; i < MAX_VARIED; i++, rest /= N_PARAMETERS)
             chosen[i] = &parameters[rest % N_PARAMETERS];
-        changed += try_one(claim, chosen);
+        changed += try_one(claim, rule, chosen);
         tried++;
     }
     cr_expect_geq(changed, least, "%s: %u of %u", claim->passes, changed, tried);
     cr_expect(!some || changed < tried, "%s: always", claim->passes);
+}
+
+static void
+holds(const Claim *claim, uint32_t least, bool some)
+{
+    holds_of_rule(claim, NULL, least, some);
 }
 
 /* --- class E --- */
@@ -289,7 +304,7 @@ Test(quant_passes, relu_of_dequantized)
           N_PARAMETERS * N_PARAMETERS, false);
 }
 
-/* --- class Q --- */
+/* --- classes QT and QS --- */
 
 Test(quant_passes, GLW_Q1_other_is_rescaled)
 {
@@ -336,7 +351,7 @@ Test(quant_passes, concat_of_dequantized)
 
 Test(quant_passes, GLW_Q6_GLW_Q9_combine_up)
 {
-    const uint32_t flag = KILN_FLAG(quant_param_changes);
+    const uint32_t flag = KILN_FLAG(quant_lossy) | KILN_FLAG(quant_param_changes);
     holds(&(Claim){ "combine-rescale-up", flag, 1, 4, 23,
                     "graph @f(%x: $a[256,1], %y: $b[16]) {\n"
                     "  %a = add(%x, %y) : $c[256,16]\n"
@@ -381,7 +396,7 @@ Test(quant_passes, GLW_Q6_GLW_Q9_combine_up)
 
 Test(quant_passes, GLW_Q7_combine_down)
 {
-    holds(&(Claim){ "combine-rescale-down", 0, 1, 4, 23,
+    holds(&(Claim){ "combine-rescale-down", KILN_FLAG(quant_lossy), 1, 4, 23,
                     "graph @f(%x: $a[256,1], %y: $b[16]) {\n"
                     "  %r = rescale_quantized(%x) : $c[256,1]\n"
                     "  %a = add(%r, %y) : $d[256,16]\n"
@@ -391,16 +406,16 @@ Test(quant_passes, GLW_Q7_combine_down)
                     "  %e = relu(%r) : $d[256,1]\n"
                     "  return %a, %s, %n, %m, %e\n}\n" },
           50, true);
-    holds(&(Claim){ "combine-rescale-down", 0, 1, 4, 31,
-                    "graph @f(%x: $a[256,1], %y: $b[256]) {\n"
-                    "  %c = const @c : i8[] q(0.5,0)\n"
-                    "  %r = rescale_quantized(%x) : $c[256,1]\n"
-                    "  %m = mul(%r, %y) : $d[256,256]\n"
-                    "  %d = div(%r, %c) : $d[256,1]\n"
-                    "  return %m, %d\n}\n"
-                    "constants { @c = [-3] : i8[] q(0.5,0) }\n" },
-          10, true);
-    holds(&(Claim){ "combine-rescale-down", 0, 1, 4, 31,
+    holds_of_rule(&(Claim){ "combine-rescale-down", KILN_FLAG(quant_lossy), 1, 4, 31,
+                            "graph @f(%x: $a[256,1], %y: $b[256]) {\n"
+                            "  %c = const @c : i8[] q(0.5,0)\n"
+                            "  %r = rescale_quantized(%x) : $c[256,1]\n"
+                            "  %m = mul(%r, %y) : $d[256,256]\n"
+                            "  %d = div(%r, %c) : $d[256,1]\n"
+                            "  return %m, %d\n}\n"
+                            "constants { @c = [-3] : i8[] q(0.5,0) }\n" },
+                  "rescale-into-arithmetic", 10, true);
+    holds(&(Claim){ "combine-rescale-down", KILN_FLAG(quant_lossy), 1, 4, 31,
                     "graph @f(%x: $a[256,1], %y: $b[256]) {\n"
                     "  %r = rescale_quantized(%x) : $c[256,1]\n"
                     "  %s = rescale_quantized(%y) : $c[256]\n"
@@ -421,7 +436,8 @@ Test(quant_passes, average_pools_take_rescales)
 
 Test(quant_passes, narrower_types_for_clips)
 {
-    holds(&(Claim){ "optimize-quantize-clip", KILN_FLAG(quant_param_changes), 1, 1, 1,
+    const uint32_t flags = KILN_FLAG(quant_lossy) | KILN_FLAG(quant_param_changes);
+    holds(&(Claim){ "optimize-quantize-clip", flags, 1, 1, 1,
                     "graph @f(%x: f32[5000]) {\n"
                     "  %lo = const @lo : f32[]\n"
                     "  %hi = const @hi : f32[]\n"
@@ -434,7 +450,7 @@ Test(quant_passes, narrower_types_for_clips)
 
 Test(quant_passes, f16_between_is_less_than_a_step)
 {
-    holds(&(Claim){ "out-conversions", 0, 1, 1, 1,
+    holds(&(Claim){ "out-conversions", KILN_FLAG(quant_lossy), 1, 1, 1,
                     "graph @f(%x: f32[5000]) {\n"
                     "  %h = cast(%x) {to=f16} : f16[5000]\n"
                     "  %q = quantize_linear(%h) : $a[5000]\n"
@@ -457,4 +473,29 @@ Test(quant_passes, activations_of_stored_integers)
                                                 functions[i]);
         holds(&(Claim){ "quantize-swish", 0, 1, 2, 1, text }, N_PARAMETERS * N_PARAMETERS, false);
     }
+}
+
+/* --- classes --- */
+
+/* What leaves a step out runs under `quant-lossy` alone. */
+Test(quant_passes, rules_of_class_qs_need_the_flag)
+{
+    int n_qs = 0;
+    for (uint32_t i = 0; i < kiln_pass_count(); i++) {
+        const KilnPassInfo *pass = kiln_pass_at(i);
+        uint32_t n = 0;
+        const KilnRule *rules = kiln_pass_rules(pass->id, &n);
+        KilnNumerics widest = KILN_NUMERICS_E;
+        for (uint32_t k = 0; k < n; k++) {
+            widest = MAX(widest, rules[k].numerics);
+            n_qs += rules[k].numerics == KILN_NUMERICS_QS;
+            cr_expect(rules[k].numerics != KILN_NUMERICS_QS ||
+                          rules[k].flags & KILN_FLAG(quant_lossy),
+                      "%s/%s", pass->id, rules[k].name);
+        }
+        cr_expect(pass->numerics < KILN_NUMERICS_QT || !rules || widest == pass->numerics, "%s",
+                  pass->id);
+        cr_expect(!rules || kiln_pass_numerics(pass, 0) <= KILN_NUMERICS_QT, "%s", pass->id);
+    }
+    cr_expect_geq(n_qs, 12);
 }
