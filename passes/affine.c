@@ -195,6 +195,7 @@ follow(const KilnValue *value, int axis, KilnAffine *affine, KilnNode **link,
     const KilnValue *other = arithmetic ? node->operands[left].value : NULL;
     if (!negates && !kiln_value_constant(other))
         return false;
+    GUARD(real, !value->type.quant && !node->results[0].type.quant); /* stored integers round */
     GUARD(same_function, node->function == value->def->function);
     if (negates) {
         GUARD(channels_known, axis >= 0 && value->type.dims[axis] >= 0);
