@@ -18,10 +18,12 @@ is_dims(const KilnType *type, int64_t rows)
     return before == rows && kiln_type_elements(type) / rows >= SHORT_RUN;
 }
 
+/* The kernels of stored integers (integer_conv.h, kernel_pool_bytes.c) read and write images that
+ * follow each other. */
 static bool
-is_images(const KilnType *type, int64_t rows)
+is_images(const KilnInstr *instr, const KilnType *type, int64_t rows)
 {
-    return rows == type->dims[0];
+    return rows == type->dims[0] && !cpu_type(instr, 1)->quant;
 }
 
 static bool
@@ -50,11 +52,11 @@ kiln_cpu_takes_rows(const KilnInstr *instr, uint32_t i, int64_t rows)
         return false;
     switch (instr->kind) {
     case KILN_INSTR_conv:
-        return (i < 2 || i == 4) && is_images(type, rows);
+        return (i < 2 || i == 4) && is_images(instr, type, rows);
     case KILN_INSTR_average_pool:
     case KILN_INSTR_conv_transpose:
     case KILN_INSTR_max_pool:
-        return i < 2 && is_images(type, rows);
+        return i < 2 && is_images(instr, type, rows);
     case KILN_INSTR_copy:
         return copy_takes(instr, i, rows);
     case KILN_INSTR_concat:
