@@ -1,90 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "passes/cut_points.h"
 
-#include "graph/number.h"
-#include "passes/quant_range.h"
-
-#include <math.h>
-
-/* --- ties --- */
-
-/* What a quantize_linear reads. */
-typedef struct {
-    KilnTensor *tensor; /* NULL where it is not known */
-    double terms;       /* roundings in one element of it */
-} Real;
-
-static double
-largest(const KilnTensor *tensor, const void *data)
-{
-    double most = 0;
-    for (int64_t i = 0; i < kiln_type_elements(&tensor->type); i++) {
-        double x = fabs(kiln_element_as_f64(tensor->type.dtype, data, i));
-        most = isfinite(x) ? MAX(most, x) : most;
-    }
-    return most;
-}
-
-/* The grid of element @i of a tensor of @type. */
-static KilnGrid
-grid_at(const KilnType *type, int64_t i)
-{
-    const int axis = type->quant->axis;
-    if (axis < 0)
-        return kiln_quant_grid(type, 0);
-    for (int d = type->rank - 1; d > axis; d--)
-        i /= type->dims[d];
-    return kiln_quant_grid(type, (uint32_t)(i % type->dims[axis]));
-}
-
-/* The stored number nearest to @real may be the one above or the one below, when @real is off by
- * @slack. */
-static bool
-is_tie(const KilnGrid *grid, double real, double slack)
-{
-    double steps = real / (double)grid->scale;
-    double beside = fabs(steps - floor(steps) - 0.5);
-    return beside <= slack / (double)grid->scale + 0x1p-22 * fabs(steps);
-}
-
-/* @is with the elements of @was where they are a step apart and @real is at a tie. NULL where there
- * is nothing to tell ties by. */
-static KilnTensor *
-without_ties(const KilnTensor *was, const KilnTensor *is, const KilnQuant *quant, const Real *real)
-{
-    KilnType type = is->type;
-    type.quant = quant;
-    if (!real->tensor || !quant || !kiln_quant_is_regular(&type) ||
-        !kiln_type_same_shape(&type, &real->tensor->type) ||
-        !kiln_type_same_shape(&type, &was->type) || was->type.dtype != type.dtype)
-        return NULL;
-    g_autoptr(GBytes) before = kiln_tensor_view(was, NULL), after = kiln_tensor_view(is, NULL);
-    g_autoptr(GBytes) reals = kiln_tensor_view(real->tensor, NULL);
-    if (!before || !after || !reals)
-        return NULL;
-    const void *data = g_bytes_get_data(reals, NULL);
-    const KilnDType dtype = real->tensor->type.dtype;
-    const double slack =
-        real->terms * kiln_float_format(dtype)->epsilon * largest(real->tensor, data);
-    gsize size;
-    const void *found = g_bytes_get_data(after, &size);
-    g_autofree char *bytes = g_memdup2(found, size);
-    for (int64_t i = 0; i < kiln_type_elements(&type); i++) {
-        const int64_t a = kiln_element_as_i64(type.dtype, g_bytes_get_data(before, NULL), i);
-        const int64_t b = kiln_element_as_i64(type.dtype, found, i);
-        const KilnGrid grid = grid_at(&type, i);
-        if (ABS(a - b) == 1 && is_tie(&grid, kiln_element_as_f64(dtype, data, i), slack))
-            kiln_element_store_f64(type.dtype, bytes, i, (double)a);
-    }
-    return kiln_tensor_new_copy(&is->type, bytes, NULL);
-}
+#include "passes/ties.h"
 
 /* --- recording --- */
 
 typedef struct {
     KilnTensor *tensor;
     double step; /* of quantized data that it was computed of */
-    Real real;
+    KilnReal real;
 } Value;
 
 static void
@@ -132,29 +56,6 @@ key_of(const KilnValue *value)
     return g_string_free(key, FALSE);
 }
 
-/* What the quantize_linear that makes @value reads; NULL where it is none, or reads no float that
- * is computed. */
-static const KilnValue *
-real_of(const KilnValue *value)
-{
-    if (value->def->op != KILN_OP_quantize_linear)
-        return NULL;
-    const KilnValue *real = value->def->operands[0].value;
-    return real->def && kiln_dtype_is_float(real->type.dtype) ? real : NULL;
-}
-
-/* Its own roundings, and those of what it reads. */
-static double
-terms_of_real(const KilnValue *real)
-{
-    double terms = kiln_node_terms(real->def) + 4;
-    for (uint32_t i = 0; i < real->def->n_operands; i++) {
-        const KilnValue *operand = real->def->operands[i].value;
-        terms += operand && operand->def ? kiln_node_terms(operand->def) : 0;
-    }
-    return terms;
-}
-
 static gboolean
 note_value(const KilnValue *value, KilnTensor **io_tensor, void *data, GError **error)
 {
@@ -164,12 +65,12 @@ note_value(const KilnValue *value, KilnTensor **io_tensor, void *data, GError **
     if (!key)
         return TRUE;
     Value *noted = g_new(Value, 1);
-    *noted = (Value){ kiln_tensor_copy(*io_tensor), kiln_node_step(value->def), { NULL, 0 } };
-    const KilnValue *real = real_of(value);
+    *noted = (Value){ kiln_tensor_copy(*io_tensor), kiln_node_step(value->def), { NULL, 0, 0 } };
+    const KilnValue *real = kiln_real_quantized(value);
     g_autofree char *of = real ? key_of(real) : NULL;
     const Value *read = of ? g_hash_table_lookup(values, of) : NULL;
     if (read)
-        noted->real = (Real){ kiln_tensor_copy(read->tensor), terms_of_real(real) };
+        noted->real = kiln_real_make(real, kiln_tensor_copy(read->tensor));
     g_hash_table_replace(values, key, noted);
     return TRUE;
 }
@@ -235,12 +136,12 @@ fits(const Cut *cut, const Value *was, const KilnValue *value, const KilnTensor 
         return true;
     if (cut->numerics != KILN_NUMERICS_QT)
         return false;
-    const KilnValue *real = real_of(value);
-    Real now = { real ? g_hash_table_lookup(cut->reals, real) : NULL,
-                 real ? terms_of_real(real) : 0 };
+    const KilnValue *real = kiln_real_quantized(value);
+    KilnTensor *read = real ? g_hash_table_lookup(cut->reals, real) : NULL;
+    const KilnReal now = read ? kiln_real_make(real, read) : (KilnReal){ NULL, 0, 0 };
     for (int i = 0; i < 2; i++) {
         KilnTensor *others =
-            without_ties(was->tensor, is, value->type.quant, i ? &now : &was->real);
+            kiln_without_ties(was->tensor, is, value->type.quant, i ? &now : &was->real);
         bool good =
             others && kiln_compare_numerics(was->tensor, others, cut->numerics, &terms, NULL);
         kiln_tensor_free(others);

@@ -215,12 +215,11 @@ literal_bias(const KilnMatch *match, const KilnValue *bias, const KilnQuant *qua
                   : NULL;
 }
 
-/* What the bias lost is within the roundings of a sum of @terms in f32, as class U bounds them for
- * results that fill the range of @out. */
+/* What the bias lost is within the roundings of a sum of @terms in f32: kiln_real_slack(). */
 static bool
 is_float_rounding(const Bias *bias, double terms, const KilnType *out)
 {
-    double range = 0x1p8 * (double)out->quant->scales[0];
+    double range = 0x1p7 * (double)out->quant->scales[0];
     return bias->lost <= terms * 0x1p-23 * range;
 }
 
@@ -323,6 +322,18 @@ merge_activated_round_bias(KilnMatch *match, KilnPassContext *context, const cha
 
 /* --- movement --- */
 
+/* What stands for 0 in a border is one number for all channels, which an instruction can state
+ * where there is one scale, or where it is 0. */
+static bool
+is_padded_alike(const KilnType *type)
+{
+    for (uint32_t i = 0; type->quant->axis >= 0 && i < type->quant->n; i++) {
+        if (type->quant->zero_points[i])
+            return false;
+    }
+    return true;
+}
+
 static bool
 merge_movement(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
@@ -334,6 +345,7 @@ merge_movement(KilnMatch *match, KilnPassContext *context, const char *rule, GEr
         return false;
     GUARD(narrow, is_narrow(type));
     GUARD(survives_f32, all_survive_f32(op));
+    GUARD(one_zero, op->op != KILN_OP_pad || is_padded_alike(&x->type));
     g_autofree KilnValue **operands = g_new0(KilnValue *, op->n_operands);
     for (uint32_t i = 0; i < op->n_operands; i++)
         operands[i] = i ? op->operands[i].value : x;
