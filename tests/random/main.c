@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kiln-random-graphs: properties of passes on random typed graphs.
  *
- *     kiln-random-graphs [--first SEED] [--graphs N] [--forever] [--passes LIST | --ways |
- * --offload]
- *                        [--store DIR]
+ *     kiln-random-graphs [--first SEED] [--graphs N] [--forever]
+ *                        [--passes LIST | --ways | --offload | --qdq] [--store DIR]
  *
  * Every pass of the table alone, with and without lossy rewrites; two random sequences; the default
  * pipeline; and a shipped pipeline with one pass left out; and, of one graph in seven, programs
  * whose constants are given as literals, to compile, at the first run and as inputs. One graph in
  * eight is of quantized values. Beside one seed in OFFLOAD_SHARE stands a graph of what a vendor
- * library takes: the passes of the offload road, and programs that the library computes in. A
+ * library takes: the passes of the offload road, and programs that the library computes in. With
+ * --qdq all graphs are models as quantizers write them, under `default` and under `none`. A
  * failure is shrunk, printed as a golden, and with --store written to DIR. */
 #include "graph/text/text.h"
 #include "tests/random/offload.h"
+#include "tests/random/qdq.h"
 #include "tests/random/random_graph.h"
 #include "tests/random/shrink.h"
 
@@ -23,7 +24,7 @@
 
 typedef struct {
     gint64 first, graphs;
-    gboolean forever, ways, offload, print;
+    gboolean forever, ways, offload, qdq, print;
     char *passes, *store;
 } Options;
 
@@ -34,6 +35,7 @@ typedef struct {
     uint64_t graphs, nodes, runs;
     GPtrArray *road;  /* Property* that hold of graphs for a vendor */
     OffloadSeen seen; /* of these graphs' programs */
+    QdqSeen qdq;      /* of quantized models' programs */
     uint64_t ways[2]; /* graphs that were given constants in every way, and those that have some */
     unsigned failures;
 } Run;
@@ -121,7 +123,7 @@ add_all(Run *run)
         add(run, run->options.passes, true, false, false);
         add(run, run->options.passes, true, true, false);
     }
-    if (run->options.passes || run->options.ways || run->options.offload)
+    if (run->options.passes || run->options.ways || run->options.offload || run->options.qdq)
         return;
     for (uint32_t i = 0; i < kiln_pass_count(); i++) {
         const KilnPassInfo *info = kiln_pass_at(i);
@@ -268,6 +270,20 @@ try_offload(Run *run, uint64_t seed)
 }
 
 static void
+try_qdq(Run *run, uint64_t seed)
+{
+    g_auto(Subject) subject = { 0 };
+    g_snprintf(crash_note, sizeof crash_note,
+               "crashed making quantized model %" G_GUINT64_FORMAT "\n", seed);
+    g_autoptr(KilnModule) module = random_qdq_graph(seed);
+    if (!start_graph(run, seed, module, &subject))
+        return;
+    g_autoptr(Property) property = property_new_qdq(seed);
+    property->qdq_seen = &run->qdq;
+    try_property(run, property, &subject, seed, NULL);
+}
+
+static void
 try_graph(Run *run, uint64_t seed)
 {
     uint64_t state = seed;
@@ -298,12 +314,27 @@ try_graph(Run *run, uint64_t seed)
 /* --- the program --- */
 
 static void
+summarize_qdq(const QdqSeen *seen)
+{
+    const double share = (double)seen->different / (double)MAX(seen->elements, 1);
+    printf("  default and none: %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT
+           " elements differ, %.3g in 1000, in %" G_GUINT64_FORMAT " of %" G_GUINT64_FORMAT
+           " programs; %" G_GUINT64_FORMAT " ties were rounded the other way\n",
+           seen->different, seen->elements, 1000 * share, seen->touched, 2 * seen->graphs,
+           seen->ties);
+}
+
+static void
 summarize(const Run *run)
 {
     const OffloadSeen *seen = &run->seen;
     printf("%" G_GUINT64_FORMAT " graphs of %.1f nodes, %" G_GUINT64_FORMAT " runs, %u failures\n",
            run->graphs, run->graphs ? (double)run->nodes / (double)run->graphs : 0, run->runs,
            run->failures);
+    if (run->options.qdq) {
+        summarize_qdq(&run->qdq);
+        return;
+    }
     for (guint i = 0; i < run->properties->len; i++) {
         const Property *property = g_ptr_array_index(run->properties, i);
         if (!property->lossy)
@@ -336,6 +367,8 @@ main(int argc, char **argv)
           "only programs whose constants are given in every way, of every graph", NULL },
         { "offload", 0, 0, G_OPTION_ARG_NONE, &options->offload,
           "only graphs for a vendor, and programs that it computes in", NULL },
+        { "qdq", 0, 0, G_OPTION_ARG_NONE, &options->qdq,
+          "only quantized models, under `default` and under `none`", NULL },
         { "print", 0, 0, G_OPTION_ARG_NONE, &options->print, "graphs as text, nothing is tried",
           NULL },
         { "store", 0, 0, G_OPTION_ARG_FILENAME, &options->store, "where goldens go", "DIR" },
@@ -363,6 +396,8 @@ main(int argc, char **argv)
         uint64_t seed = first + graphs++;
         if (options->offload)
             try_offload(&run, seed);
+        else if (options->qdq)
+            try_qdq(&run, seed);
         else
             try_graph(&run, seed);
     }
@@ -373,5 +408,5 @@ main(int argc, char **argv)
     g_ptr_array_unref(run.fired);
     g_free(options->passes);
     g_free(options->store);
-    return run.failures > 0;
+    return run.failures > 0 || run.qdq.different * 1000 >= MAX(run.qdq.elements, 1);
 }

@@ -8,6 +8,7 @@
 #include "passes/rule.h"
 #include "tests/lean_target.h"
 #include "tests/random/offload.h"
+#include "tests/random/qdq.h"
 #include "tests/random/ways.h"
 #include "tests/test_vendor.h"
 
@@ -60,6 +61,14 @@ property_new_offload(uint64_t seed)
 {
     Property *property = property_new_whole("programs through the vendor", seed);
     property->offload = true;
+    return property;
+}
+
+Property *
+property_new_qdq(uint64_t seed)
+{
+    Property *property = property_new_whole("default and none", seed);
+    property->qdq = true;
     return property;
 }
 
@@ -349,6 +358,8 @@ property_holds(const Property *property, Subject *subject, bool *fired, GError *
     *fired = false;
     if (property->ways)
         return ways_agree(property->seed, subject, fired, error);
+    if (property->qdq)
+        return qdq_agrees(subject, property->qdq_seen, fired, error);
     if (property->offload)
         return offload_agrees(property->seed, subject, property->seen, fired, error);
     return property->ir ? ir_holds(property, subject, fired, error)

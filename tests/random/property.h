@@ -10,6 +10,7 @@
 #include "passes/results.h"
 
 typedef struct OffloadSeen OffloadSeen;
+typedef struct QdqSeen QdqSeen;
 
 typedef struct {
     char *passes;     /* inline, or the name of a shipped pipeline */
@@ -22,8 +23,10 @@ typedef struct {
     bool vendor;      /* the passes see the vendor of tests/test_vendor.h */
     bool ways;        /* none of these, but tests/random/ways.h, with this seed */
     bool offload;     /* or tests/random/offload.h */
+    bool qdq;         /* or tests/random/qdq.h */
     uint64_t seed;
     OffloadSeen *seen; /* with `offload`: where graphs are counted; NULL: nowhere */
+    QdqSeen *qdq_seen; /* the same with `qdq` */
     KilnPassPipeline *pipeline;
 } Property;
 
@@ -31,6 +34,8 @@ typedef struct {
 Property *property_new_ways(uint64_t seed);
 /** That programs in which a vendor library computes are right. */
 Property *property_new_offload(uint64_t seed);
+/** That `default` computes what `none` does of quantized models. */
+Property *property_new_qdq(uint64_t seed);
 /** Parses @passes, which is copied; the class is that of the pipeline's passes. Fails for what does
  * not parse. */
 Property *property_new(const char *passes, GError **error);

@@ -15,5 +15,8 @@ KilnModule *random_vendor_graph(uint64_t seed);
  * either kind, conversions and concats go between; and its text, to be freed. */
 KilnModule *random_quantized_graph(uint64_t seed);
 char *random_quantized_text(uint64_t seed);
+/** The same as quantizers of ONNX models write it: float operators between dequantize_linear and
+ * quantize_linear, with scales that differ from neighbour to neighbour. */
+KilnModule *random_qdq_graph(uint64_t seed);
 
 #endif
