@@ -33,18 +33,15 @@ typedef struct {
     double steps;      /* how far they are apart in all: integers, or that much of floats */
 } Distance;
 
+/* @most: the largest magnitude that floats were added up to. */
 static void
-add_distance(const KilnTensor *a, const KilnTensor *b, double terms, Distance *out)
+add_distance(const KilnTensor *a, const KilnTensor *b, double terms, double most, Distance *out)
 {
     g_autoptr(GBytes) left = kiln_tensor_view(a, NULL), right = kiln_tensor_view(b, NULL);
     const KilnDType dtype = a->type.dtype;
     const bool is_float = kiln_dtype_is_float(dtype);
-    const int64_t n = kiln_type_elements(&a->type);
-    double most = 0;
-    for (int64_t i = 0; is_float && i < n; i++)
-        most = MAX(most, fabs(kiln_element_as_f64(dtype, g_bytes_get_data(left, NULL), i)));
     const double bound = is_float ? terms * kiln_float_format(dtype)->epsilon * most : 0;
-    for (int64_t i = 0; i < n; i++) {
+    for (int64_t i = 0; i < kiln_type_elements(&a->type); i++) {
         const double x = kiln_element_as_f64(dtype, g_bytes_get_data(left, NULL), i);
         const double y = kiln_element_as_f64(dtype, g_bytes_get_data(right, NULL), i);
         if (fabs(x - y) <= bound || (isnan(x) && isnan(y)))
@@ -54,14 +51,67 @@ add_distance(const KilnTensor *a, const KilnTensor *b, double terms, Distance *o
     }
 }
 
+/* A model, and what its reference meets on the way to each result. */
+typedef struct {
+    Subject *subject;
+    GArray *most; /* double, per result */
+} Model;
+
 static Distance
-distance(const KilnResults *a, const KilnResults *b)
+distance(const Model *model, const KilnResults *a, const KilnResults *b)
 {
     Distance out = { 0, 0 };
     for (guint i = 0; i < a->tensors->len; i++)
         add_distance(g_ptr_array_index(a->tensors, i),
-                     kiln_results_find(b, g_ptr_array_index(a->names, i)), a->terms.terms, &out);
+                     kiln_results_find(b, g_ptr_array_index(a->names, i)), a->terms.terms,
+                     g_array_index(model->most, double, i), &out);
     return out;
+}
+
+static gboolean
+keep(const KilnValue *value, KilnTensor **io_tensor, void *data, GError **error)
+{
+    (void)error;
+    g_hash_table_replace(data, (gpointer)value, kiln_tensor_copy(*io_tensor));
+    return TRUE;
+}
+
+/* The largest magnitude among the floats from which @value is computed, back to what was stored:
+ * where terms cancel, it is much larger than that of the result. */
+static double
+most_behind(GHashTable *tensors, const KilnValue *value)
+{
+    KilnTensor *tensor = g_hash_table_lookup(tensors, value);
+    if (!tensor || !kiln_dtype_is_float(value->type.dtype))
+        return 0;
+    double most = kiln_real_make(value, tensor).most;
+    const KilnNode *node = value->def;
+    for (uint32_t i = 0; i < node->n_operands && node->op != KILN_OP_dequantize_linear; i++)
+        most =
+            MAX(most, node->operands[i].value ? most_behind(tensors, node->operands[i].value) : 0);
+    return most;
+}
+
+static void
+tensor_free(gpointer tensor)
+{
+    kiln_tensor_free(tensor);
+}
+
+static gboolean
+measure(Model *model, GError **error)
+{
+    const KilnFunction *function = kiln_module_entry(model->subject->module);
+    g_autoptr(GHashTable) tensors = g_hash_table_new_full(NULL, NULL, NULL, tensor_free);
+    const KilnWatch watch = { keep, tensors };
+    g_autoptr(KilnResults) results =
+        kiln_results_watched(function, kiln_ref_target(), model->subject->inputs, &watch, error);
+    const KilnNode *values = kiln_function_return(function);
+    for (uint32_t i = 0; results && i < values->n_operands; i++) {
+        const double most = most_behind(tensors, values->operands[i].value);
+        g_array_append_val(model->most, most);
+    }
+    return results != NULL;
 }
 
 /* --- ties --- */
@@ -195,24 +245,19 @@ see(const KilnValue *value, KilnTensor **io_tensor, void *data, GError **error)
     return TRUE;
 }
 
-static void
-tensor_free(gpointer tensor)
-{
-    kiln_tensor_free(tensor);
-}
-
 /* How far results are from @found where these ties are rounded the other way, and the ties that
  * there are then. */
 static gboolean
-try(Subject *subject, const KilnResults *found, GArray *flipped, GArray *ties, Distance *out,
+try(const Model *model, const KilnResults *found, GArray *flipped, GArray *ties, Distance *out,
     GError **error)
 {
     g_autoptr(GHashTable) reals = g_hash_table_new_full(NULL, NULL, NULL, tensor_free);
     Search search = { flipped, ties, reals, NULL };
     const KilnWatch watch = { see, &search };
-    g_autoptr(KilnResults) results = kiln_results_watched(
-        kiln_module_entry(subject->module), kiln_ref_target(), subject->inputs, &watch, error);
-    *out = results ? distance(results, found) : (Distance){ 0, 0 };
+    g_autoptr(KilnResults) results =
+        kiln_results_watched(kiln_module_entry(model->subject->module), kiln_ref_target(),
+                             model->subject->inputs, &watch, error);
+    *out = results ? distance(model, results, found) : (Distance){ 0, 0 };
     return results != NULL;
 }
 
@@ -232,7 +277,7 @@ flip(GArray *flipped, const GArray *ties, guint at, bool alike)
 /* The first tie from @from on that brings results together when it is rounded the other way; its
  * place, or that behind the last. */
 static gboolean
-flip_one(Subject *subject, const KilnResults *found, GArray *flipped, const GArray *ties,
+flip_one(const Model *model, const KilnResults *found, GArray *flipped, const GArray *ties,
          guint *io_from, Distance *io_left, GError **error)
 {
     for (; *io_from < ties->len; (*io_from)++) {
@@ -240,7 +285,7 @@ flip_one(Subject *subject, const KilnResults *found, GArray *flipped, const GArr
             Distance left;
             const guint before = flipped->len;
             flip(flipped, ties, *io_from, alike);
-            if (!try(subject, found, flipped, NULL, &left, error))
+            if (!try(model, found, flipped, NULL, &left, error))
                 return FALSE;
             if (left.steps < io_left->steps) {
                 *io_left = left;
@@ -255,8 +300,9 @@ flip_one(Subject *subject, const KilnResults *found, GArray *flipped, const GArr
 /* What the same pipeline stores where all that is stored is a result, too: judged one by one, on
  * what it stored before. */
 static gboolean
-observe(Subject *subject, bool offload, GArray *flipped, GError **error)
+observe(const Model *model, bool offload, GArray *flipped, GError **error)
 {
+    const Subject *subject = model->subject;
     g_autoptr(KilnModule) module = kiln_module_clone(subject->module);
     KilnFunction *function = kiln_module_entry(module);
     const KilnNode *results = kiln_function_return(function);
@@ -289,7 +335,7 @@ observe(Subject *subject, bool offload, GArray *flipped, GError **error)
                  : NULL;
     if (!expected)
         return FALSE;
-    const uint64_t left = distance(expected, observed).elements;
+    const uint64_t left = distance(model, expected, observed).elements;
     return left == 0 ||
            kiln_throw(error, KILN_ERROR_MISMATCH,
                       "%" G_GUINT64_FORMAT " elements differ behind all that is stored", left);
@@ -298,20 +344,20 @@ observe(Subject *subject, bool offload, GArray *flipped, GError **error)
 /* Rounds ties the other way until @found comes out, those first that were observed; how many, in
  * @out. */
 static gboolean
-explain(Subject *subject, const KilnResults *found, bool offload, uint64_t *out, GError **error)
+explain(const Model *model, const KilnResults *found, bool offload, uint64_t *out, GError **error)
 {
     g_autoptr(GArray) flipped = g_array_new(FALSE, FALSE, sizeof(Tie));
     Distance left;
-    if (!observe(subject, offload, flipped, error))
+    if (!observe(model, offload, flipped, error))
         return FALSE;
     for (guint from = 0;; from++) {
         g_autoptr(GArray) ties = g_array_new(FALSE, FALSE, sizeof(Tie));
-        if (!try(subject, found, flipped, ties, &left, error))
+        if (!try(model, found, flipped, ties, &left, error))
             return FALSE;
         *out = flipped->len;
         if (left.elements == 0)
             return TRUE;
-        if (!flip_one(subject, found, flipped, ties, &from, &left, error))
+        if (!flip_one(model, found, flipped, ties, &from, &left, error))
             return FALSE;
         if (flipped->len == *out)
             return kiln_throw(error, KILN_ERROR_MISMATCH,
@@ -335,13 +381,17 @@ qdq_agrees(Subject *subject, QdqSeen *seen, bool *fired, GError **error)
     if (!expected)
         return FALSE;
     expected->terms = subject->expected->terms;
-    if (distance(expected, subject->expected).elements)
+    g_autoptr(GArray) most = g_array_new(FALSE, FALSE, sizeof(double));
+    Model model = { subject, most };
+    if (!measure(&model, error))
+        return FALSE;
+    if (distance(&model, expected, subject->expected).elements)
         return kiln_throw(error, KILN_ERROR_MISMATCH, "a program of the reference differs from it");
     for (int offload = 0; offload < 2; offload++) {
         g_autoptr(KilnResults) found = run(&given, "default", "cpu", offload, error);
         if (!found)
             return FALSE;
-        uint64_t different = distance(expected, found).elements, ties = 0;
+        uint64_t different = distance(&model, expected, found).elements, ties = 0;
         for (guint i = 0; i < found->tensors->len; i++)
             seen->elements += (uint64_t)kiln_type_elements(
                 &((const KilnTensor *)g_ptr_array_index(found->tensors, i))->type);
@@ -350,7 +400,7 @@ qdq_agrees(Subject *subject, QdqSeen *seen, bool *fired, GError **error)
             continue;
         *fired = true;
         seen->touched++;
-        if (!explain(subject, found, offload, &ties, error)) {
+        if (!explain(&model, found, offload, &ties, error)) {
             g_prefix_error(error, "default%s: ", offload ? "" : " without the vendor");
             return FALSE;
         }
