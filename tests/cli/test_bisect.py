@@ -36,6 +36,17 @@ ir:
 """
 
 
+# Means of four bytes lie at ties, and the rescale makes 100 steps of one.
+TIES = """graph @f(%x: u8[1,2,4,4] q(0.1,100)) {
+  %d = dequantize_linear(%x) : f32[1,2,4,4]
+  %a = average_pool(%d) {kernel_shape=[2,2], pads=[1,1,1,1]} : f32[1,2,5,5]
+  %q = quantize_linear(%a) : i8[1,2,5,5] q(0.1,0)
+  %g = rescale_quantized(%q) : i16[1,2,5,5] q(0.001,0)
+  return %g
+}
+"""
+
+
 @unittest.skipUnless(PLUGIN.exists(), f"{PLUGIN} is not built")
 class Bisect(CliTest):
     def setUp(self):
@@ -55,6 +66,13 @@ class Bisect(CliTest):
     def test_results_that_are_arguments(self):
         path = self.write("through.kiln", "graph @z(%x: f32[2]) {\n  %y = neg(%x) : f32[2]\n  return %x, %y\n}\n")
         self.assertIn("all of them good", self.kiln("bisect", path))
+
+    def test_ties_that_grow_are_no_finding(self):
+        path = self.write("ties.kiln", TIES)
+        pipeline = self.write("merge.yaml", "version: 1\ngraph: [merge-qdq, dce]\n")
+        for seed in "1", "2", "3":
+            self.assertIn("all of them good", self.kiln("bisect", path, "--pipeline", pipeline, "--random", seed))
+        self.kiln("opt", path, "--pipeline", pipeline, "--check", "-o", self.dir / "out.kiln")
 
     def expect_guilty(self, result, guilty, why, folder="kiln-bisect"):
         self.assertEqual(result.returncode, GUILTY, result.stderr)
