@@ -18,9 +18,10 @@
  * How soon the search ends depends on which of equal choices comes first, and varies by orders of
  * magnitude. So it is begun anew again and again, with budgets that grow: under three rankings in
  * turn, and now and then under one of them disturbed by a seeded generator. Most of the work goes
- * to another search (place_fill.c), which is the better one where few gaps are left. The budgets
- * count work, not time: plans are the same everywhere. */
-#include "ir/place_priv.h"
+ * to another search (place_fill.c), which is the better one where few gaps are left. Where there
+ * can be no gap, most of it goes to a third one (place_sweep.c). The budgets count work, not time:
+ * plans are the same everywhere. */
+#include "ir/place_boundary.h"
 
 #include <string.h>
 
@@ -29,7 +30,8 @@ enum {
     FIXED_UNIT = 20000, /* of work: what the first attempt of each ranking may do */
     FIXED_GROWTH = 2,   /* bits, from round to round */
     FILLING_UNIT = 1000000,
-    FILLING_SHARE = 4, /* of work, for one of both others */
+    FILLING_SHARE = 4,  /* of work, for one of both others */
+    SWEEPING_SHARE = 4, /* of work, for one of all others */
     DISTURBED_UNIT = 500000,
     DISTURBED_SHARE = 4, /* one in so many units of work goes to disturbed rankings */
 };
@@ -499,9 +501,37 @@ next_filling(Search *search, Schedule *schedule, int64_t left)
     return found;
 }
 
+/* The attempts of place_sweep.c: forward in time and backward in turn. */
+typedef struct {
+    KilnBoundaries *boundaries[2];
+    bool none; /* there are gaps */
+    uint32_t turn;
+    int64_t done;
+} Sweeping;
+
+static KilnPlacement
+next_sweep(Search *search, Sweeping *sweeping, int64_t left)
+{
+    take_back(search, 0);
+    search->work = 0;
+    bool backward = sweeping->turn % 2;
+    KilnBoundaries **boundaries = &sweeping->boundaries[backward];
+    bool is_first = !*boundaries;
+    if (is_first)
+        *boundaries = kiln_boundaries_new(search, backward);
+    sweeping->none = !*boundaries;
+    if (sweeping->none)
+        return KILN_PLACEMENT_UNDECIDED;
+    KilnPlacement found = kiln_place_sweep(search, *boundaries, sweeping->turn++ / 2, left);
+    search->work += is_first ? (*boundaries)->work : 0;
+    sweeping->done += search->work;
+    return found;
+}
+
 typedef enum {
     FILL = 1 << 0,
     BY_OFFSET = 1 << 1,
+    SWEEP = 1 << 2,
 } Method;
 
 static KilnPlacement
@@ -511,6 +541,7 @@ place_by(KilnLife *lives, uint32_t n, int64_t capacity, int64_t *work, int metho
         return KILN_PLACEMENT_UNDECIDED;
     Schedule fixed = { .unit = FIXED_UNIT };
     Schedule filling = { .unit = FILLING_UNIT };
+    Sweeping sweeping = { .none = false };
     Schedule disturbed = { .unit = DISTURBED_UNIT, .disturbed = true };
     Search search;
     search_init(&search, lives, n, capacity);
@@ -521,8 +552,15 @@ place_by(KilnLife *lives, uint32_t n, int64_t capacity, int64_t *work, int metho
         bool fills = fixed.turn >= N_RANKINGS && filling.done <= by_offset;
         bool is_behind = disturbed.done * (DISTURBED_SHARE - 1) < fixed.done;
         Schedule *next = is_behind ? &disturbed : &fixed;
-        fills = methods == (FILL | BY_OFFSET) ? fills : methods == FILL;
-        found = fills ? next_filling(&search, &filling, *work) : next_attempt(&search, next, *work);
+        fills = methods & BY_OFFSET ? fills : methods == FILL;
+        bool sweeps =
+            fixed.turn >= N_RANKINGS && (methods & SWEEP) && !sweeping.none &&
+            sweeping.done <= SWEEPING_SHARE * (fixed.done + disturbed.done + filling.done);
+        if (sweeps)
+            found = next_sweep(&search, &sweeping, *work);
+        else
+            found =
+                fills ? next_filling(&search, &filling, *work) : next_attempt(&search, next, *work);
         *work -= search.work;
     }
     if (found == KILN_PLACED) {
@@ -531,6 +569,8 @@ place_by(KilnLife *lives, uint32_t n, int64_t capacity, int64_t *work, int metho
         for (uint32_t i = 0; i < search.n; i++)
             search.buffers[i].life->offset = search.buffers[i].offset;
     }
+    kiln_boundaries_free(sweeping.boundaries[false]);
+    kiln_boundaries_free(sweeping.boundaries[true]);
     search_clear(&search);
     return found;
 }
@@ -538,7 +578,7 @@ place_by(KilnLife *lives, uint32_t n, int64_t capacity, int64_t *work, int metho
 KilnPlacement
 kiln_place_within(KilnLife *lives, uint32_t n, int64_t capacity, int64_t *work)
 {
-    return place_by(lives, n, capacity, work, FILL | BY_OFFSET);
+    return place_by(lives, n, capacity, work, FILL | BY_OFFSET | SWEEP);
 }
 
 KilnPlacement
