@@ -33,8 +33,7 @@ struct KilnSession {
     KilnRange *ranges;          /* room for inputs, outputs and the caller's arena */
     const volatile int *cancel; /* NULL: nobody does */
     KilnBudget *budget;         /* of a run; NULL: it has no limit of its own */
-    bool seeded;                /* @run_seed is the caller's */
-    bool draws;                 /* a call draws from @run_seed */
+    bool seeded, draws;         /* @run_seed is the caller's; a call draws from it */
     uint64_t run_seed;
     void *user_arena;
     size_t user_arena_bytes;
