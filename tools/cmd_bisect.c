@@ -160,7 +160,7 @@ write_folder(const KilnOptions *options, const BisectOptions *own, const KilnBis
     g_autofree char *script_content = script_text(options, own);
     const KilnFileContent files[] = { { yaml, yaml_text, strlen(yaml_text) },
                                       { script, script_content, strlen(script_content) } };
-    if (!kiln_write_text(before, module, ir, error) ||
+    if (!kiln_write_text(before, module, ir, false, error) ||
         !kiln_files_write(files, G_N_ELEMENTS(files), error))
         return FALSE;
     return g_chmod(script, 0755) == 0 ||

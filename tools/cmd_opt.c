@@ -18,7 +18,7 @@
 
 typedef struct {
     char *stage, *emit, *out;
-    gboolean time_passes, stats, print_pipeline, print_choices;
+    gboolean time_passes, stats, print_pipeline, print_choices, alone;
 } OptOptions;
 
 /* What the pipelines made: a module, or an IR module that holds one. */
@@ -54,6 +54,9 @@ check_values(const OptOptions *opt, GError **error)
     if (opt->emit && !g_strv_contains(forms, opt->emit))
         return kiln_throw(error, KILN_ERROR_USAGE,
                           "--emit: expected text, onnx, dot or json, found %s", opt->emit);
+    if (opt->alone && opt->emit && !is(opt->emit, "text"))
+        return kiln_throw(error, KILN_ERROR_USAGE,
+                          "--inline: expected --emit text, found --emit %s", opt->emit);
     if (is(opt->emit, "onnx") && kiln_is_stdout(opt->out) && isatty(STDOUT_FILENO))
         return kiln_throw(error, KILN_ERROR_USAGE,
                           "--emit onnx: expected -o F, found a terminal, which cannot show it");
@@ -81,7 +84,7 @@ static gboolean
 emit_result(const OptOptions *opt, const Result *result, const char *form, GError **error)
 {
     if (is(form, "text"))
-        return kiln_write_text(opt->out, result->module, result->ir, error);
+        return kiln_write_text(opt->out, result->module, result->ir, opt->alone, error);
     if (is(form, "onnx")) {
         g_autoptr(GByteArray) bytes = g_byte_array_new();
         /* ONNX has no regions of a vendor, which a text may have: it is told their operators. */
@@ -279,6 +282,8 @@ kiln_command_opt(int argc, char **argv)
           "text|onnx|dot|json" },
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &opt.out,
           "Write here, with - to standard output; big constants go to F.bin", "F" },
+        { "inline", 0, 0, G_OPTION_ARG_NONE, &opt.alone,
+          "Put all constants into the text, as base64", NULL },
         { "stats", 0, 0, G_OPTION_ARG_NONE, &opt.stats,
           "Show what each pass and each of its rules did", NULL },
         { "time-passes", 0, 0, G_OPTION_ARG_NONE, &opt.time_passes, "Show the time of each pass",

@@ -126,10 +126,11 @@ void kiln_json_set_type(JsonObject *object, const char *key, const KilnType *typ
 gboolean kiln_write_result(const char *path, const void *data, size_t size, GError **error);
 /** True where @path is standard output: `-`. */
 bool kiln_is_stdout(const char *path);
-/** The text of @ir, or of @module where that is NULL, to @path. Big constants go to
- * PATH.bin, but where @path is `-`. */
+/** The text of @ir, or of @module where that is NULL, to @path. Big constants go to PATH.bin. With
+ * @alone they stand in the text. Where @path is `-` they are named as pieces of the model's file.
+ */
 gboolean kiln_write_text(const char *path, const KilnModule *module, const KilnIRModule *ir,
-                         GError **error);
+                         bool alone, GError **error);
 /** A line per pass to standard error: runs, changes, nodes before and after, time; with @rules what
  * each rule did. */
 void kiln_print_pass_table(const KilnPassReport *report, bool rules);

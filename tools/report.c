@@ -135,30 +135,28 @@ real_directory(const char *path)
 }
 
 /* Where a text will stand that goes to standard output or into what @path links to: in a file
- * that has a name, there. What goes through a pipe is to hold all constants: who reads it looks for
- * nothing beside. On a terminal, which shows it, it points to those of the model. NULL: nowhere. */
+ * that has a name, there. Else nobody knows, and it is to be put beside the model. */
 static char *
 text_directory(const char *path, const KilnModule *module)
 {
     const char *opened = kiln_is_stdout(path) ? "/proc/self/fd/1" : path;
     struct stat status;
-    if (stat(opened, &status) != 0)
-        return NULL;
-    bool named = S_ISREG(status.st_mode) && status.st_nlink;
-    bool shown = kiln_is_stdout(path) && isatty(STDOUT_FILENO);
-    return named ? real_directory(opened) : shown ? real_directory(module->path) : NULL;
+    bool named = stat(opened, &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink;
+    return real_directory(named ? opened : module->path);
 }
 
 gboolean
-kiln_write_text(const char *path, const KilnModule *module, const KilnIRModule *ir, GError **error)
+kiln_write_text(const char *path, const KilnModule *module, const KilnIRModule *ir, bool alone,
+                GError **error)
 {
     /* Beside a device or pipe no file can lie, nor beside a link of the system to an open file. */
-    bool beside = !kiln_is_stdout(path) && kiln_file_has_place(path);
+    bool beside = !alone && !kiln_is_stdout(path) && kiln_file_has_place(path);
     g_autofree char *data_path = beside ? g_strconcat(path, ".bin", NULL) : NULL;
     g_autofree char *data_name = beside ? g_path_get_basename(data_path) : NULL;
     g_autoptr(GByteArray) data = beside ? g_byte_array_new() : NULL;
     g_autoptr(GString) text = g_string_new(NULL);
-    g_autofree char *directory = beside ? NULL : text_directory(path, ir ? ir->module : module);
+    g_autofree char *directory =
+        beside || alone ? NULL : text_directory(path, ir ? ir->module : module);
     KilnPrintOptions print = { .data_name = data_name, .data = data, .directory = directory };
     if (!(ir ? kiln_ir_module_print(ir, &print, text, error)
              : kiln_module_print(module, &print, text, error)))

@@ -197,7 +197,8 @@ directory_of(KilnParser *parser, const KilnToken *at)
     if (!path) {
         kiln_parse_throw_at(parser, at, KILN_ERROR_PARSE,
                             "expected a text that was read from a file, which file(...) is beside, "
-                            "found one from memory or standard input");
+                            "found one from memory or standard input (kiln opt --inline writes one "
+                            "that names no file)");
         return NULL;
     }
     g_autofree char *name = g_path_get_dirname(path);

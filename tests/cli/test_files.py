@@ -4,7 +4,7 @@ import os
 import subprocess
 import tempfile
 
-from harness import FAILED, KILN, MODEL, CliTest, main
+from harness import FAILED, KILN, MODEL, USAGE, CliTest, main
 
 TEXT = """graph @f(%x: u8[100]) {{
   %w = const @w : u8[100]
@@ -99,9 +99,15 @@ class Links(CliTest):
         self.assertEqual(self.files(), ["log", "program", "stdout"])
 
     def test_a_text_through_a_pipe_is_whole(self):
-        """The text of a model with big weights is read back by `kiln run -`, which finds no file beside it."""
+        """With --inline, the text of a model with big weights is read back by `kiln run -`, which finds no file beside it."""
+        text = subprocess.run([KILN, "opt", MODEL], stdout=subprocess.PIPE, cwd=self.dir, check=True).stdout
+        self.assertIn(b"file(", text)
+        result = subprocess.run([KILN, "run", "-", "--random", "1"], input=text, cwd=self.dir, capture_output=True, check=False)
+        self.assertEqual(result.returncode, FAILED)
+        self.assertIn(b"kiln opt --inline writes one", result.stderr)
+        self.fails(USAGE, "--inline: expected --emit text, found --emit dot", "opt", MODEL, "--inline", "--emit", "dot")
         for name in "-", "/dev/stdout":
-            text = subprocess.run([KILN, "opt", MODEL, "-o", name], stdout=subprocess.PIPE, cwd=self.dir, check=True).stdout
+            text = subprocess.run([KILN, "opt", MODEL, "--inline", "-o", name], stdout=subprocess.PIPE, cwd=self.dir, check=True).stdout
             self.assertIn(b"base64(", text)
             self.assertNotIn(b"file(", text)
             result = subprocess.run([KILN, "run", "-", "--random", "1", "--pipeline", "none"], input=text, cwd=self.dir, capture_output=True, check=False)

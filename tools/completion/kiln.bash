@@ -42,7 +42,7 @@ _kiln_value()
     case $argument in
     *\|*) _kiln_words "${argument//|/ }" ;;
     PASS | LIST)
-        text=$("$kiln" passes | sed -En 's/^(graph|ir) +[A-Z] +([a-z0-9-]+) .*/\2/p')
+        text=$("$kiln" passes | sed -En 's/^(graph|ir) +[A-Z]+ +([a-z0-9-]+) .*/\2/p')
         [ "$option" != --print-after ] || text+=" all"
         _kiln_list "$text"
         ;;
