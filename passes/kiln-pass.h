@@ -28,7 +28,7 @@
 
 G_BEGIN_DECLS
 
-#define KILN_PASS_API_VERSION 2
+#define KILN_PASS_API_VERSION 3
 
 typedef struct KilnPassPlugin {
     uint32_t api_version; /* KILN_PASS_API_VERSION */

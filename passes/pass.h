@@ -36,7 +36,8 @@ typedef enum {
     X(no_signed_zeros,      "no-signed-zeros")      \
     X(finite_math,          "finite-math")          \
     X(quant_lossy,          "quant-lossy")          \
-    X(quant_param_changes,  "quant-param-changes")
+    X(quant_param_changes,  "quant-param-changes")  \
+    X(quant_saturation,     "quant-saturation")
 // clang-format on
 typedef enum {
 #define X(id, text) KILN_FLAG_BIT_##id,

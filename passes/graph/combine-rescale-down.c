@@ -15,8 +15,9 @@
  * saturation must not have happened: the range of q includes that of p. All rescales of a node are
  * dropped together, and only where their roundings together move its result by less than a step:
  * half a step of q for a sum or a maximum, times the largest other factor for a product, over the
- * smallest divisor of a literal for a quotient. The second rule (class L) asks nothing of the
- * roundings, which sums of products and small divisors multiply. Others may read the rescale and
+ * smallest divisor of a literal for a quotient. The rule for products (class L) asks nothing of
+ * the roundings, which sums of products and small divisors multiply. Under the flag
+ * quant-saturation arithmetic asks for nothing at all, as in Glow. Others may read the rescale and
  * keep it. A bias is in steps of the products and keeps the factors as they are. */
 #include "passes/rule.h"
 
@@ -165,12 +166,33 @@ into_product(KilnMatch *match, KilnPassContext *context, const char *rule, GErro
     return read_through(match, context, rule, error);
 }
 
+/* Glow's form: every rescale goes, also one that clamps or rounds by more than a step. */
+static bool
+past_clamps(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    const KilnNode *root = kiln_match_root(match);
+    if (!has_rescale(root))
+        return false;
+    GUARD(regular, all_regular(root));
+    g_autofree KilnValue **operands = g_new(KilnValue *, root->n_operands);
+    for (uint32_t i = 0; i < root->n_operands; i++) {
+        KilnValue *operand = root->operands[i].value;
+        const KilnNode *rescale = kiln_value_def_of(operand, KILN_OP_rescale_quantized);
+        operands[i] = rescale ? rescale->operands[0].value : operand;
+    }
+    KilnValue *value = kiln_match_build_typed(match, root->op, root->attrs, operands,
+                                              root->n_operands, &root->results[0].type, error);
+    return value && kiln_match_replace(match, context, rule, value);
+}
+
 static const KilnRule rules[] = {
     RULE("rescale-into-choice", QT, "(min|max|relu ?:quantized ...)", into_choice),
     FLAGGED_RULE("rescale-into-arithmetic", QS, KILN_FLAG(quant_lossy),
                  "(add|sub|mul|div|min|max|relu ?:quantized ...)", into_arithmetic),
     LOSSY_RULE("rescale-into-product", KILN_FLAG(quant_lossy),
                "(mul|div|conv|matmul|gemm ?:quantized ...)", into_product),
+    LOSSY_RULE("any-rescale-into-arithmetic", KILN_FLAG(quant_saturation),
+               "(add|sub|mul|div|min|max|relu ?:quantized ...)", past_clamps),
 };
 
 const KilnRule *

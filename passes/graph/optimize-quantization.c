@@ -18,7 +18,9 @@
  * value of x ends at the same number without it; all are tried. The rest leaves a step out (class
  * QS, and L without a bound) and needs the flag quant-lossy: a rescale between two where no stored
  * value ends more than one step elsewhere; a rescale before a dequantize where nothing saturates in
- * it, it rounds by a step of x at most and no quantize follows; a quantize before a dequantize. */
+ * it, it rounds by a step of x at most and no quantize follows; a quantize before a dequantize.
+ * Under the flag quant-saturation any rescale goes before a rescale or a dequantize (class L), as
+ * in Glow. */
 #include "passes/rule.h"
 
 #include "passes/literal.h"
@@ -119,6 +121,19 @@ dequantize_directly(KilnMatch *match, KilnPassContext *context, const char *rule
     return convert_directly(match, context, rule, KILN_OP_dequantize_linear, error);
 }
 
+/* Glow's forms: what the middle clamps is no reason to keep it. */
+static bool
+rescale_past_clamp(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    return convert_directly(match, context, rule, KILN_OP_rescale_quantized, error);
+}
+
+static bool
+dequantize_past_clamp(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+{
+    return convert_directly(match, context, rule, KILN_OP_dequantize_linear, error);
+}
+
 static bool
 fold_splat(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
@@ -149,6 +164,10 @@ static const KilnRule rules[] = {
          dequantize_exact),
     FLAGGED_RULE("dequantize-of-rescale", QS, KILN_FLAG(quant_lossy),
                  "(dequantize_linear (rescale_quantized#middle ?x))", dequantize_directly),
+    LOSSY_RULE("rescale-of-any-rescale", KILN_FLAG(quant_saturation),
+               "(rescale_quantized (rescale_quantized ?x))", rescale_past_clamp),
+    LOSSY_RULE("dequantize-of-any-rescale", KILN_FLAG(quant_saturation),
+               "(dequantize_linear (rescale_quantized ?x))", dequantize_past_clamp),
     LOSSY_RULE("dequantize-of-quantize", KILN_FLAG(quant_lossy),
                "(dequantize_linear (quantize_linear ?x))", drop),
 };
