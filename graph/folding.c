@@ -108,6 +108,29 @@ kiln_function_is_fold(const KilnFunction *function)
     return false;
 }
 
+bool
+kiln_argument_is_fixed(const KilnArgument *argument)
+{
+    const KilnFunction *function = argument->function;
+    if (argument->variable || !function || function->owner ||
+        function != kiln_module_entry(function->module))
+        return false;
+    const KilnFolding *folding = function->module->folding;
+    if (!folding)
+        return argument->constness != KILN_CONSTNESS_VARYING;
+    uint32_t number = g_array_index(folding->entry, uint32_t, argument->value.index);
+    if (number >= folding->signature->len)
+        return true;
+    argument = g_ptr_array_index(folding->signature, number);
+    return argument->constness != KILN_CONSTNESS_VARYING;
+}
+
+bool
+kiln_value_is_fixed(const KilnValue *value)
+{
+    return !value->def && kiln_argument_is_fixed((const KilnArgument *)value);
+}
+
 const GPtrArray *
 kiln_module_inputs(const KilnModule *module)
 {

@@ -47,6 +47,12 @@ const KilnFold *kiln_folding_maker(const KilnFolding *folding, uint32_t number);
 /** True where a fold of the module calls @function. */
 bool kiln_function_is_fold(const KilnFunction *function);
 
+/** True of an argument of the module's entry that has one value in all runs: its type says
+ * constant, or a fold makes it. */
+bool kiln_argument_is_fixed(const KilnArgument *argument);
+/** The same of a value that may be anything. */
+bool kiln_value_is_fixed(const KilnValue *value);
+
 /** What the model is given from outside: the arguments of the signature where something was folded,
  * else those of the entry (KilnArgument*). */
 const GPtrArray *kiln_module_inputs(const KilnModule *module);

@@ -272,6 +272,26 @@ kiln_ir_make_weight(KilnBuffer *input, KilnConstant *constant)
 }
 
 void
+kiln_ir_fix_input(KilnBuffer *input)
+{
+    g_assert(input->kind == KILN_BUFFER_INPUT);
+    input->is_const = true;
+    input->function->stamp++;
+    kiln_ir_changes_add_buffer(input, true);
+}
+
+bool
+kiln_ir_takes_fixed(const KilnIRModule *ir)
+{
+    const KilnIRFunction *entry = g_ptr_array_index(ir->functions, ir->functions->len - 1);
+    for (guint i = 0; i < entry->inputs->len; i++) {
+        if (((const KilnBuffer *)g_ptr_array_index(entry->inputs, i))->is_const)
+            return true;
+    }
+    return false;
+}
+
+void
 kiln_ir_make_const(KilnBuffer *weight)
 {
     weight->is_const = true;

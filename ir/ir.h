@@ -36,7 +36,8 @@ struct KilnBuffer {
     KilnBufferKind kind;
     uint32_t id; /* dense per function */
     uint32_t n_uses;
-    bool is_const;       /* WEIGHT: never written, may lie in read-only memory */
+    bool is_const;       /* WEIGHT: never written, may lie in read-only memory; INPUT: has one value
+                            in all runs, which comes with the first of them */
     bool touched;        /* in the function's list of changes */
     bool restated;       /* there for more than its uses */
     KilnBuffer *base;    /* VIEW: what it aliases (may be a view) */
@@ -135,6 +136,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnIRFunction, kiln_ir_function_free)
 /** A weight, input or output. Names are made unique. */
 KilnBuffer *kiln_ir_add_buffer(KilnIRFunction *function, KilnBufferKind kind, const char *name,
                                const KilnType *type);
+/** The values of @input come with the first run, and stay. */
+void kiln_ir_fix_input(KilnBuffer *input);
+/** True where an input of the entry is such a one. */
+bool kiln_ir_takes_fixed(const KilnIRModule *ir);
 /** A const weight: a constant of the module. */
 KilnBuffer *kiln_ir_add_weight(KilnIRFunction *function, KilnConstant *constant);
 /** The same of a new constant, named after @base: @tensor is taken over, @type NULL is its own. */

@@ -24,7 +24,7 @@ write_signature(JsonBuilder *builder, const char *name, const GPtrArray *buffers
         kiln_json_type(builder, "type", &buffer->type);
         if (buffer->constant)
             kiln_json_string(builder, "constant", buffer->constant->name);
-        if (buffer->kind == KILN_BUFFER_WEIGHT) {
+        if (buffer->kind == KILN_BUFFER_WEIGHT || buffer->is_const) {
             json_builder_set_member_name(builder, "const");
             json_builder_add_boolean_value(builder, buffer->is_const);
         }

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a node costs: the cost of the instruction of the same name on the types of its operands and
  * results. The instruction is made here on the stack and stands in no function. */
+#include "graph/folding.h"
 #include "ir/lower_priv.h"
 #include "ir/target.h"
 
 typedef struct {
     GArray *uses;       /* KilnBufferUse */
-    GPtrArray *buffers; /* KilnBuffer*: a type, and whether it is a literal */
+    GPtrArray *buffers; /* KilnBuffer*: a type, and whether it is constant */
 } Operands;
 
 /* What is asked about the instruction that stands for a node. */
@@ -19,7 +20,7 @@ add(Operands *operands, const KilnValue *value, KilnAccess access)
     if (value) {
         buffer = g_new0(KilnBuffer, 1);
         buffer->type = value->type;
-        buffer->is_const = kiln_value_constant(value) != NULL;
+        buffer->is_const = kiln_value_constant(value) || kiln_value_is_fixed(value);
         buffer->kind = buffer->is_const ? KILN_BUFFER_WEIGHT : KILN_BUFFER_ALLOC;
         g_ptr_array_add(operands->buffers, buffer);
     }

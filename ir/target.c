@@ -2,7 +2,10 @@
 /* Which kernel runs an instruction: the first row that fits, here or in the fallbacks. */
 #include "ir/target.h"
 
+#include "graph/number.h"
 #include "ir/vendor.h"
+
+#include <math.h>
 
 /* The operand by which kernels are chosen: the first @in, else the first @out. */
 static const KilnBuffer *
@@ -94,8 +97,29 @@ kiln_operand_is_const(const KilnInstr *instr, uint32_t i)
 {
     KilnBuffer *buffer = kiln_instr_operand(instr, i);
     const KilnBuffer *origin = buffer ? kiln_buffer_origin(buffer) : NULL;
-    return origin && origin->kind == KILN_BUFFER_WEIGHT && origin->is_const &&
-           !kiln_buffer_in_rows(buffer);
+    return origin && origin->is_const && !kiln_buffer_in_rows(buffer);
+}
+
+bool
+kiln_operand_comes_late(const KilnInstr *instr, uint32_t i)
+{
+    return kiln_operand_is_const(instr, i) &&
+           kiln_buffer_origin(kiln_instr_operand(instr, i))->kind == KILN_BUFFER_INPUT;
+}
+
+bool
+kiln_buffer_is_finite(KilnBuffer *buffer, GError **error)
+{
+    const KilnBuffer *origin = kiln_buffer_origin(buffer);
+    const KilnTensor *tensor = origin->constant ? origin->constant->tensor : NULL;
+    if (!tensor || tensor->kind == KILN_TENSOR_EXTERN)
+        return true;
+    g_autoptr(GBytes) bytes = kiln_tensor_view(tensor, error);
+    for (int64_t i = 0; bytes && i < kiln_type_elements(&tensor->type); i++) {
+        if (!isfinite(kiln_element_as_f64(tensor->type.dtype, g_bytes_get_data(bytes, NULL), i)))
+            return false;
+    }
+    return bytes != NULL;
 }
 
 bool
@@ -133,6 +157,7 @@ kiln_target_find(const KilnTarget *target, const KilnInstr *instr)
     }
     return NULL;
 }
+
 uint32_t
 kiln_target_choices(const KilnTarget *target, KilnInstr *instr,
                     KilnChoice choices[KILN_MAX_CHOICES])

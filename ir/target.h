@@ -33,7 +33,7 @@ typedef struct {
                            in any_address; NULL where absent */
     void *scratch;      /* of scratch_bytes(), 64-byte aligned; never NULL */
     const void *packed; /* what pack() made when the program was bound; NULL where there is none */
-    bool fitted;        /* it was that of kernel->fitted */
+    bool fitted;        /* it was that of kernel->fitted or kernel->spare */
     const void *prepared;     /* what prepare() made; NULL where there is none */
     int threads;              /* 1, or the session's number: never changes a bit of the result */
     const uint64_t *run_seed; /* what random operators without a seed draw from; NULL: 0 */
@@ -78,6 +78,9 @@ struct KilnKernel {
     const char *(*pack)(const KilnInstr *instr, const void *const *data, void *packed,
                         KilnSlice slice);
     const KilnFitted *fitted; /* another form of the same, which run() takes too */
+    /* The form for weights that pack() cannot take: where they come with the first run, the kernel
+     * was chosen before anybody saw them. NULL: pack() takes all. */
+    const KilnFitted *spare;
     /* Estimated time on one thread in microseconds, to choose between algorithms. */
     double (*cost)(const KilnInstr *instr);
     /* What run() would otherwise find out in every run, from the instruction alone: a stack's list
@@ -120,11 +123,17 @@ kiln_kernel_takes_any_address(const KilnKernel *kernel, uint32_t i)
  * extents, which may be of any size. */
 bool kiln_instr_computes_nothing(const KilnInstr *instr);
 
-/** True where operand @i of @instr is a const weight, or a part of one without gaps: what kernels
- * get packed. They read copies of parts in rows. */
+/** True where operand @i of @instr is a const weight or input, or a part of one without gaps: what
+ * kernels get packed. They read copies of parts in rows. */
 bool kiln_operand_is_const(const KilnInstr *instr, uint32_t i);
+/** True where that is an input, whose values come with the first run. */
+bool kiln_operand_comes_late(const KilnInstr *instr, uint32_t i);
 
-/** True where @kernel packs operands, and all those of @instr are const weights. */
+/** False where @buffer is of a constant with an element that is no finite number, or with @error
+ * set where memory ran out. Values that are not there yet are taken for finite. */
+bool kiln_buffer_is_finite(KilnBuffer *buffer, GError **error);
+
+/** True where @kernel packs operands, and all those of @instr are const. */
 bool kiln_kernel_may_pack(const KilnKernel *kernel, const KilnInstr *instr);
 
 /** What pack() says of @instr, as an error. Always FALSE. */
@@ -228,8 +237,9 @@ double kiln_target_work_us(const KilnTarget *target, const KilnCost *work);
 double kiln_kernel_us(const KilnTarget *target, const KilnKernel *kernel, const KilnInstr *instr,
                       int threads);
 /** Estimated microseconds on one thread of the instruction that @node lowers to, by the fastest
- * algorithm that @target has for it, the direct one alone unless @any_algorithm; literals are taken
- * for packed weights. 0 for views, for what known integers decide, and where a type is open. */
+ * algorithm that @target has for it, the direct one alone unless @any_algorithm; constants are
+ * taken for packed weights. 0 for views, for what known integers decide, and where a type is open.
+ */
 double kiln_node_us(const KilnTarget *target, const KilnNode *node, bool any_algorithm);
 /** Work of the instruction that @node lowers to; zeros for views, for what known integers decide,
  * and where a type is open. */

@@ -363,7 +363,8 @@ kiln_instr_verify_write(const KilnInstr *instr, uint32_t i, GError **error)
     if (origin->kind == KILN_BUFFER_INPUT ||
         (origin->kind == KILN_BUFFER_WEIGHT && origin->is_const))
         return kiln_instr_throw(instr, error, "writes %s @%s",
-                                origin->is_const ? "const weight" : kind_name(origin->kind),
+                                origin->kind == KILN_BUFFER_WEIGHT ? "const weight"
+                                                                   : kind_name(origin->kind),
                                 origin->name);
     for (uint32_t k = 0; k < instr->n_operands; k++) {
         bool seen = k < i && instr->operands[k].access != KILN_ACCESS_IN; /* met from the other */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "passes/offload_outline.h"
 
+#include "graph/folding.h"
 #include "graph/outline.h"
 
 typedef struct {
@@ -39,7 +40,7 @@ kiln_offload_capture(KilnFunction *body, KilnValue *value, GHashTable *values, G
     KilnArgument *argument = kiln_function_add_argument(body, name, &value->type, error);
     if (!argument)
         return NULL;
-    if (kiln_value_constant(value))
+    if (kiln_value_constant(value) || kiln_value_is_fixed(value))
         argument->constness = KILN_CONSTNESS_COMPILE;
     g_hash_table_insert(values, value, &argument->value);
     g_ptr_array_add(captured, value);

@@ -103,12 +103,14 @@ throw_no_kernel(const KilnBinder *binder, const KilnInstr *instr, GError **error
                       binder->options->target->name, type);
 }
 
+/* What is packed at the first run is read as it is until then, where it is a weight. */
 static void
 note_reads(KilnBinder *binder, const KilnBoundCall *call)
 {
     for (uint32_t i = 0; i < call->instr->n_operands; i++) {
         KilnBuffer *buffer = call->instr->operands[i].buffer;
-        if (!buffer || (call->packed_bytes && kiln_kernel_packs(call->kernel, call->instr, i)))
+        bool packed = call->packed_bytes && kiln_kernel_packs(call->kernel, call->instr, i);
+        if (!buffer || (packed && !(call->late && !kiln_operand_comes_late(call->instr, i))))
             continue;
         const KilnBuffer *origin = kiln_buffer_origin(buffer);
         binder->read_plain[origin->id] = true;
@@ -152,10 +154,30 @@ choose_packed(KilnBoundCall *call, GError **error)
     return TRUE;
 }
 
+/* True where pack() sees operand @i: a region sees all constants. */
+static bool
+pack_sees(const KilnBoundCall *call, uint32_t i)
+{
+    return kiln_operand_is_const(call->instr, i) &&
+           (call->instr->kind == KILN_INSTR_call ||
+            kiln_kernel_packs(call->kernel, call->instr, i));
+}
+
+static bool
+packs_late(const KilnBoundCall *call)
+{
+    for (uint32_t i = 0; i < call->instr->n_operands; i++) {
+        if (pack_sees(call, i) && kiln_operand_comes_late(call->instr, i))
+            return true;
+    }
+    return false;
+}
+
 static gboolean
 bind_calls(KilnBinder *binder, GError **error)
 {
     KilnSpecialisation *out = binder->out;
+    uint32_t n_late = 0;
     out->calls = g_new0(KilnBoundCall, out->function->n_instrs + 1);
     kiln_foreach_instr (instr, out->function) {
         if (kiln_instr_is_bookkeeping(instr))
@@ -171,11 +193,44 @@ bind_calls(KilnBinder *binder, GError **error)
         out->n_slots += instr->n_operands;
         if (!choose_packed(call, error))
             return FALSE;
+        if (call->packed_bytes && packs_late(call))
+            call->late = ++n_late;
         note_reads(binder, call);
         if (!prepare(call, error) || !kiln_checkpoint(error))
             return FALSE;
     }
     return TRUE;
+}
+
+/* Slots of @call are those of its operands, packed or not. */
+static void
+add_packing(const KilnBinder *binder, const KilnBoundCall *call)
+{
+    KilnSpecialisation *out = binder->out;
+    KilnFolder *folder = out->folder;
+    KilnLatePacking packing = { call->instr, call->kernel, call->packed_bytes,
+                                g_new0(KilnPackSource, call->instr->n_operands + 1) };
+    for (uint32_t i = 0; i < call->instr->n_operands; i++) {
+        const KilnSlot *slot = &out->slots[call->first_slot + i];
+        KilnPackSource *source = &packing.sources[i];
+        if (!pack_sees(call, i))
+            continue;
+        *source = (KilnPackSource){ true, slot->index, NULL, slot->offset };
+        if (slot->kind == KILN_SLOT_FOLDED)
+            source->number = g_array_index(folder->left.results, uint32_t, slot->index);
+        else if (slot->kind == KILN_SLOT_WEIGHT)
+            source->weight = g_bytes_ref(out->weights[slot->index]);
+    }
+    kiln_folder_add_packing(folder, &packing);
+}
+
+static void
+note_plain(const KilnSpecialisation *out)
+{
+    for (uint32_t i = 0; i < out->n_slots; i++) {
+        if (out->slots[i].kind == KILN_SLOT_FOLDED)
+            out->folder->plain[out->slots[i].index] = true;
+    }
 }
 
 static void
@@ -185,13 +240,17 @@ fill_slots(KilnBinder *binder)
     out->slots = g_new0(KilnSlot, out->n_slots + 1);
     for (uint32_t c = 0; c < out->n_calls; c++) {
         KilnBoundCall *call = &out->calls[c];
+        KilnSlot *slots = out->slots + call->first_slot;
+        for (uint32_t i = 0; i < call->instr->n_operands; i++)
+            slots[i] = slot_of(binder, call->instr->operands[i].buffer);
+        if (call->late)
+            add_packing(binder, call);
         for (uint32_t i = 0; i < call->instr->n_operands; i++) {
-            KilnSlot *slot = &out->slots[call->first_slot + i];
-            *slot = slot_of(binder, call->instr->operands[i].buffer);
             if (call->packed_bytes && kiln_kernel_packs(call->kernel, call->instr, i))
-                slot->kind = KILN_SLOT_NONE;
+                slots[i].kind = KILN_SLOT_NONE;
         }
     }
+    note_plain(out);
     g_autofree int64_t *scratch = g_new(int64_t, out->function->next_id + 1);
     for (uint32_t i = 0; i <= out->function->next_id; i++)
         scratch[i] = -1;
@@ -302,6 +361,21 @@ plan_memory(KilnSpecialisation *out, const KilnBindOptions *options, GError **er
     return !excess || kiln_memory_excess_throw(excess, out->plan, error);
 }
 
+/* Who packs at the first run has a table of what comes with it. */
+static gboolean
+check_folder(const KilnSpecialisation *out, GError **error)
+{
+    for (guint i = 0; !out->folder && i < out->function->inputs->len; i++) {
+        const KilnBuffer *input = g_ptr_array_index(out->function->inputs, i);
+        if (input->is_const)
+            return kiln_throw(error, KILN_ERROR_INVALID,
+                              "@%s: input @%s: const, but no fold block says what comes with the "
+                              "first run",
+                              out->function->name, input->name);
+    }
+    return TRUE;
+}
+
 KilnSpecialisation *
 kiln_program_bind(KilnIRModule *ir, const KilnBindOptions *options, GError **error)
 {
@@ -309,7 +383,7 @@ kiln_program_bind(KilnIRModule *ir, const KilnBindOptions *options, GError **err
     atomic_init(&out->references, 1);
     out->ir = ir;
     out->folder = options->folder;
-    if (!plan_memory(out, options, error))
+    if (!plan_memory(out, options, error) || !check_folder(out, error))
         return NULL;
     guint n = out->function->buffers->len;
     g_autofree bool *written = g_new0(bool, n + 1);

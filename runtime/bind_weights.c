@@ -40,12 +40,13 @@ has_read(Weights *weights, KilnConstant *constant)
         let_go(constant);
 }
 
-/* The weight below operand @i of a call, if its kernel wants the operand packed. */
+/* The weight below operand @i of a call, if its kernel wants the operand packed now. */
 static KilnBuffer *
 packed_operand(const KilnBoundCall *call, uint32_t i)
 {
     KilnBuffer *buffer = call->instr->operands[i].buffer;
-    bool wanted = call->packed_bytes && buffer && kiln_kernel_packs(call->kernel, call->instr, i);
+    bool wanted = call->packed_bytes && !call->late && buffer &&
+                  kiln_kernel_packs(call->kernel, call->instr, i);
     return wanted ? kiln_buffer_origin(buffer) : NULL;
 }
 
@@ -312,7 +313,7 @@ list_packed(const KilnSpecialisation *out)
 {
     GPtrArray *list = g_ptr_array_new();
     for (uint32_t c = 0; c < out->n_calls; c++) {
-        if (out->calls[c].packed_bytes)
+        if (out->calls[c].packed_bytes && !out->calls[c].late)
             g_ptr_array_add(list, &out->calls[c]);
     }
     if (list->len)
@@ -459,7 +460,7 @@ take_packed(const KilnBinder *binder, GError **error)
     KilnSpecialisation *out = binder->out;
     for (uint32_t c = 0; c < out->n_calls; c++) {
         KilnBoundCall *call = &out->calls[c];
-        if (!call->packed_bytes)
+        if (!call->packed_bytes || call->late)
             continue;
         call->packed = stored_packed(binder, c, error);
         if (!call->packed) {

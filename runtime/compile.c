@@ -3,6 +3,7 @@
  * on. */
 #include "runtime/internal.h"
 
+#include "graph/folding.h"
 #include "graph/outline.h"
 #include "ir/text/text.h"
 #include "ir/vendor.h"
@@ -39,6 +40,18 @@ kiln_compile_graph(const KilnModel *model, const KilnBinding *bindings,
     return g_steal_pointer(&module);
 }
 
+/* What the entry takes that is the same in every run. */
+static void
+fix_inputs(const KilnIRModule *ir)
+{
+    const KilnFunction *graph = kiln_module_entry(ir->module);
+    const KilnIRFunction *entry = g_ptr_array_index(ir->functions, ir->functions->len - 1);
+    for (guint i = 0; i < graph->arguments->len; i++) {
+        if (kiln_argument_is_fixed(kiln_function_argument(graph, i)))
+            kiln_ir_fix_input(g_ptr_array_index(entry->inputs, i));
+    }
+}
+
 static gboolean
 lower_and_run(KilnIRModule *ir, const KilnPassPipeline *pipeline, const KilnPassOptions *options,
               KilnPassReport *report, GError **error)
@@ -53,6 +66,7 @@ lower_and_run(KilnIRModule *ir, const KilnPassPipeline *pipeline, const KilnPass
             return FALSE;
         g_ptr_array_add(ir->functions, function);
     }
+    fix_inputs(ir);
     return kiln_offload_resolve(ir, options->target, options->threads, error) &&
            kiln_pipeline_run_ir(pipeline, ir, options, report, error);
 }

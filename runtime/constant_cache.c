@@ -204,8 +204,10 @@ attempt_unref(KilnFillAttempt *attempt)
 }
 
 static void
-set_buffer(KilnConstantCache *cache, KilnCachedBuffer *buffer, const KilnTensor *tensor)
+set_buffer(KilnConstantCache *cache, KilnCachedBuffer *buffer, const KilnCacheFilled *filled)
 {
+    const KilnTensor *tensor = filled->tensor;
+    buffer->spare = filled->spare;
     if (!buffer->index)
         buffer->index = ++cache->next_index;
     buffer->bytes = g_bytes_ref(tensor->bytes);
@@ -219,12 +221,12 @@ set_buffer(KilnConstantCache *cache, KilnCachedBuffer *buffer, const KilnTensor 
 
 /* Puts what was made into the entry, pinned for who made it and for all who wait. */
 static void
-install(KilnCacheEntry *entry, KilnTensor *const *tensors)
+install(KilnCacheEntry *entry, const KilnCacheFilled *filled)
 {
     KilnConstantCache *cache = entry->cache;
     for (uint32_t i = 0; i < entry->n_buffers; i++) {
-        set_buffer(cache, &entry->buffers[i], tensors[i]);
-        entry->bytes += (int64_t)g_bytes_get_size(tensors[i]->bytes);
+        set_buffer(cache, &entry->buffers[i], &filled[i]);
+        entry->bytes += (int64_t)g_bytes_get_size(filled[i].tensor->bytes);
     }
     int64_t bytes = atomic_fetch_add(&cache->bytes, entry->bytes) + entry->bytes;
     cache->stats.peak_bytes = MAX(cache->stats.peak_bytes, bytes);
@@ -244,13 +246,13 @@ fill_now(KilnCacheEntry *entry, KilnCacheFill fill, void *data, GError **error)
     entry->attempt = attempt;
     pthread_mutex_unlock(&cache->lock);
 
-    g_autofree KilnTensor **tensors = g_new0(KilnTensor *, entry->n_buffers + 1);
+    g_autofree KilnCacheFilled *filled = g_new0(KilnCacheFilled, entry->n_buffers + 1);
     GError *failure = NULL;
-    bool good = fill(data, tensors, &failure);
+    bool good = fill(data, filled, &failure);
 
     pthread_mutex_lock(&cache->lock);
     if (good) {
-        install(entry, tensors);
+        install(entry, filled);
     } else {
         cache->stats.failures++;
         attempt->error = g_error_copy(failure);
@@ -261,7 +263,7 @@ fill_now(KilnCacheEntry *entry, KilnCacheFill fill, void *data, GError **error)
     attempt_unref(attempt);
     pthread_cond_broadcast(&cache->filled);
     for (uint32_t i = 0; i < entry->n_buffers; i++)
-        kiln_tensor_free(tensors[i]);
+        kiln_tensor_free(filled[i].tensor);
     trim(cache);
     return good;
 }

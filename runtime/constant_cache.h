@@ -16,12 +16,14 @@
 
 #include <stdatomic.h>
 
-/** One folded tensor. */
+/** One folded tensor, or the packed weights of one call. */
 typedef struct {
     uint64_t index; /* given when the buffer is first allocated, never given twice */
-    GBytes *bytes;  /* 64-byte aligned; NULL while evicted */
+    GBytes *bytes;  /* 64-byte aligned; empty where only what is packed of it is read; NULL while
+                       evicted */
     KilnType type;  /* static; of a blocked layout the physical dims */
     int64_t strides[KILN_MAX_RANK]; /* elements */
+    bool spare;                     /* packed weights: as the kernel's spare form has them */
 } KilnCachedBuffer;
 
 typedef struct KilnFillAttempt KilnFillAttempt;
@@ -44,8 +46,14 @@ enum {
     KILN_CACHE_GONE = 1u << 31
 };
 
+/** What a buffer of an entry is made of. */
+typedef struct {
+    KilnTensor *tensor;
+    bool spare;
+} KilnCacheFilled;
+
 /** Makes the tensors of an entry: sets all of @out, or fails. */
-typedef gboolean (*KilnCacheFill)(void *data, KilnTensor **out, GError **error);
+typedef gboolean (*KilnCacheFill)(void *data, KilnCacheFilled *out, GError **error);
 
 /** The entry of @key with its @n_buffers buffers, pinned, and a reference on it. Where they are not
  * there @fill makes them: once, however many threads ask together; the others wait, and get the

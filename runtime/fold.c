@@ -187,14 +187,11 @@ digest_code(const KilnFolder *folder, const KilnFoldGroup *group, KilnDigest *ou
     return TRUE;
 }
 
-/* The inputs that the calls of @group read, in order. */
+/* The inputs that are read, in order. */
 static void
-add_inputs(const KilnFolder *folder, const KilnFoldGroup *group, KilnTensor *const *values,
+add_inputs(const KilnFolder *folder, const bool *reads, KilnTensor *const *values,
            KilnDigest *digest)
 {
-    g_autofree bool *reads = g_new0(bool, folder->n_values + 1);
-    for (guint i = 0; i < group->calls->len; i++)
-        mark(g_array_index(group->calls, KilnFoldCall, i).operands, reads);
     for (uint32_t i = 0; i < folder->n_inputs; i++) {
         size_t size = 0;
         const void *data = reads[i] ? g_bytes_get_data(values[i]->bytes, &size) : NULL;
@@ -299,7 +296,10 @@ compute_known(KilnFolder *folder, const KilnFoldGroup *now, KilnTensor **values,
     if (folder->options.directory) {
         if (!digest_code(folder, now, &key, error))
             return FALSE;
-        add_inputs(folder, now, values, &key);
+        g_autofree bool *reads = g_new0(bool, folder->n_values + 1);
+        for (guint i = 0; i < now->calls->len; i++)
+            mark(g_array_index(now->calls, KilnFoldCall, i).operands, reads);
+        add_inputs(folder, reads, values, &key);
     }
     return !now->calls->len || evaluate(folder, now, &key, values, NULL, error);
 }
@@ -368,6 +368,27 @@ embed_all(KilnFolder *folder, KilnTensor *const *values)
     }
 }
 
+/* The pass choose-algorithms took values that were not there yet for finite. */
+static gboolean
+settle_algorithms(KilnIRFunction *entry, GError **error)
+{
+    GError *failure = NULL;
+    kiln_foreach_instr (instr, entry) {
+        const char **algorithm =
+            instr->kind == KILN_INSTR_conv ? &kiln_instr_attrs(instr, conv)->algorithm : NULL;
+        if (algorithm && strcmp(*algorithm, "direct") != 0 &&
+            !kiln_buffer_is_finite(kiln_instr_operand(instr, 2), &failure)) {
+            *algorithm = "direct";
+            kiln_instr_touch(instr);
+        }
+        if (failure) {
+            g_propagate_error(error, failure);
+            return FALSE;
+        }
+    }
+    return TRUE;
+}
+
 /* What stays for the first run: marks are those of values that the entry reads. */
 static gboolean
 settle_left(KilnFolder *folder, bool *wanted, GError **error)
@@ -380,6 +401,7 @@ settle_left(KilnFolder *folder, bool *wanted, GError **error)
     for (guint i = 0; i < folder->left.calls->len; i++)
         mark(g_array_index(folder->left.calls, KilnFoldCall, i).operands, wanted);
     memcpy(folder->reads, wanted, folder->n_inputs * sizeof *wanted);
+    folder->plain = g_new0(bool, folder->left.results->len + 1);
     return TRUE;
 }
 
@@ -401,6 +423,7 @@ fold_now(KilnFolder *folder, GError **error)
     if (good)
         embed_all(folder, values);
     free_values(folder, values);
+    good = good && settle_algorithms(entry_of(folder), error);
     if (!good || !settle_left(folder, wanted, error))
         return FALSE;
     kiln_folder_write_table(folder);
@@ -414,6 +437,7 @@ kiln_folder_new(KilnIRModule *ir, const KilnFoldOptions *options, GError **error
     folder->ir = ir;
     folder->options = *options;
     folder->entry = g_array_new(FALSE, FALSE, sizeof(uint32_t));
+    folder->packings = kiln_late_packings_new();
     group_init(&folder->left);
     pthread_mutex_init(&folder->lock, NULL);
     read_signature(folder);
@@ -428,7 +452,9 @@ kiln_folder_free(KilnFolder *folder)
     kiln_folder_forget(folder);
     pthread_mutex_destroy(&folder->lock);
     group_clear(&folder->left);
+    g_array_unref(folder->packings);
     g_array_unref(folder->entry);
+    g_free(folder->plain);
     g_free(folder->input_names);
     g_free(folder->input_types);
     g_free(folder->reads);
@@ -458,16 +484,32 @@ drop_literals(const KilnFoldGroup *group)
     }
 }
 
+/* Result @i of the calls; without its bytes where only what is packed of it is read. */
+static KilnTensor *
+take_result(const Fill *fill, guint i)
+{
+    const KilnFolder *folder = fill->folder;
+    uint32_t number = g_array_index(folder->left.results, uint32_t, i);
+    KilnTensor *tensor = g_steal_pointer(&fill->values[number]);
+    if (!folder->plain[i]) {
+        g_bytes_unref(tensor->bytes);
+        tensor->bytes = g_bytes_new_static("", 0);
+    }
+    return tensor;
+}
+
 /* A KilnCacheFill. */
 static gboolean
-fill(void *data, KilnTensor **out, GError **error)
+fill(void *data, KilnCacheFilled *out, GError **error)
 {
     const Fill *fill = data;
-    const KilnFoldGroup *left = &fill->folder->left;
-    if (!evaluate(fill->folder, left, fill->key, fill->values, fill->runs, error))
+    const KilnFolder *folder = fill->folder;
+    const KilnFoldGroup *left = &folder->left;
+    if ((left->calls->len && !evaluate(folder, left, fill->key, fill->values, fill->runs, error)) ||
+        !kiln_folder_pack(folder, fill->values, out + left->results->len, error))
         return FALSE;
     for (guint i = 0; i < left->results->len; i++)
-        out[i] = g_steal_pointer(&fill->values[g_array_index(left->results, uint32_t, i)]);
+        out[i].tensor = take_result(fill, i);
     drop_literals(left);
     return TRUE;
 }
@@ -476,13 +518,15 @@ static gboolean
 key_of(KilnFolder *folder, KilnTensor *const *values, KilnDigest *out, GError **error)
 {
     pthread_mutex_lock(&folder->lock);
-    if (!folder->has_code)
+    if (!folder->has_code) {
         folder->has_code = digest_code(folder, &folder->left, &folder->code, error);
+        kiln_folder_digest_packings(folder, &folder->code);
+    }
     bool good = folder->has_code;
     *out = folder->code;
     pthread_mutex_unlock(&folder->lock);
     if (good)
-        add_inputs(folder, &folder->left, values, out);
+        add_inputs(folder, folder->reads, values, out);
     return good;
 }
 
@@ -512,7 +556,7 @@ acquire(KilnFolder *folder, KilnConstantCache *cache, Fill *fold, GError **error
     if (!key_of(folder, fold->values, &key, error))
         return NULL;
     fold->key = &key;
-    uint32_t n = folder->left.results->len;
+    uint32_t n = kiln_folder_n_buffers(folder);
     KilnCacheEntry *entry = kiln_constant_cache_acquire(cache, &key, n, fill, fold, error);
     if (entry)
         keep(folder, entry);

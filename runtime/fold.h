@@ -6,7 +6,8 @@
  * call. Calls whose operands are known when the program is compiled are made then, and what they
  * give, like the inputs whose values are given, becomes weights of the functions that read it. The
  * others are left to the first run, and what the entry reads of their results lies in the constant
- * cache. */
+ * cache. So do the packed weights of calls whose weights come with the first run: of inputs, or of
+ * those results. */
 #ifndef KILN_RUNTIME_FOLD_H
 #define KILN_RUNTIME_FOLD_H
 
@@ -32,6 +33,22 @@ typedef struct {
     KilnType *types; /* of the results, as they lie in memory */
 } KilnFoldGroup;
 
+/** Where an operand that is packed comes from. */
+typedef struct {
+    bool there;
+    uint32_t number; /* an input of the program or a result */
+    GBytes *weight;  /* in place of it: known since the program was compiled; owned */
+    int64_t offset;  /* bytes */
+} KilnPackSource;
+
+/** Operands of a call that are packed at the first run. */
+typedef struct {
+    const KilnInstr *instr;
+    const KilnKernel *kernel;
+    size_t bytes;
+    KilnPackSource *sources; /* per operand; owned */
+} KilnLatePacking;
+
 typedef struct {
     const KilnTarget *target;
     const char *directory; /* where folded tensors are kept on disk; NULL: nowhere */
@@ -46,9 +63,11 @@ typedef struct {
     uint32_t n_inputs, n_values;
     const char **input_names;
     KilnType *input_types;
-    GArray *entry;        /* uint32_t: the number that each input of the entry takes */
-    KilnFoldGroup left;   /* to the first run: results are the buffers of the cache entry */
-    bool *reads;          /* per input of the program: a call that is left reads it */
+    GArray *entry;      /* uint32_t: the number that each input of the entry takes */
+    KilnFoldGroup left; /* to the first run: results are the buffers of the cache entry */
+    GArray *packings;   /* KilnLatePacking: the buffers behind those */
+    bool *plain;        /* per result of `left`: a kernel reads it as it is */
+    bool *reads;        /* per input of the program: a call that is left, or a packing, reads it */
     pthread_mutex_t lock; /* guards what is below */
     bool has_code;
     KilnDigest code;        /* of the calls that are left */
@@ -65,8 +84,24 @@ void kiln_folder_free(KilnFolder *folder);
 void kiln_folder_write_table(const KilnFolder *folder);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnFolder, kiln_folder_free)
 
-/** The results of the calls that are left for the program's inputs @data, pinned and referenced:
- * from @cache, from disk, or made now, which @runs counts. */
+/** Has the first run pack: before any run. Takes what @packing owns over. The number of the buffer
+ * among those of the entry is that of the results of `left` and of packings before. */
+void kiln_folder_add_packing(KilnFolder *folder, const KilnLatePacking *packing);
+GArray *kiln_late_packings_new(void);
+/** Adds what decides about packings besides values of the first run. */
+void kiln_folder_digest_packings(const KilnFolder *folder, KilnDigest *digest);
+/** Makes the packings for @values, by number; sets one of @out for each. */
+gboolean kiln_folder_pack(const KilnFolder *folder, KilnTensor *const *values, KilnCacheFilled *out,
+                          GError **error);
+/** Buffers of an entry. */
+static inline uint32_t
+kiln_folder_n_buffers(const KilnFolder *folder)
+{
+    return folder->left.results->len + folder->packings->len;
+}
+
+/** The results of the calls that are left, and what is packed of them, for the program's inputs
+ * @data, pinned and referenced: from @cache, from disk, or made now, which @runs counts. */
 KilnCacheEntry *kiln_folder_acquire(KilnFolder *folder, KilnConstantCache *cache,
                                     const void *const *data, atomic_ullong *runs, GError **error);
 /** Lets go of what is kept for the next session. */

@@ -134,6 +134,8 @@ typedef struct {
     int64_t scratch_offset; /* in the arena; -1: none */
     size_t packed_bytes;    /* of the operands that the kernel wants packed; 0: none */
     bool fitted;            /* packed by kernel->fitted, whose size was measured */
+    uint32_t late;          /* 1 + which packing of the folder's: they come with the first run; 0:
+                               they are packed when the program is bound */
     GBytes *packed;
     void *prepared; /* NULL where the kernel prepares nothing */
 } KilnBoundCall;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions: one arena, resolved addresses, and the loop that runs. */
-#include "runtime/internal.h"
+#include "runtime/session.h"
+
 #include "runtime/overlap.h"
 #include "runtime/poison.h"
 #include "runtime/scope.h"
@@ -10,51 +11,6 @@
 
 #include <string.h>
 #include <time.h>
-
-typedef struct {
-    void *user; /* the caller's memory; NULL: the session's own */
-    size_t user_bytes;
-    void *own;
-    size_t own_bytes;
-    bool moved; /* bound elsewhere since the last run */
-} OutputSlot;
-
-struct KilnSession {
-    KilnProgram *program;
-    KilnSpecialisation *made; /* NULL before the first run of an open program */
-    int threads;
-    KilnParallelFor parallel_for; /* NULL: the process's own threads */
-    void *pool;
-    bool profile;
-    bool poisons;
-    bool ran;                   /* the last run succeeded */
-    bool outputs_changed;       /* bound since the last run: sizes are to be checked */
-    bool ranges_changed;        /* bound since the last run: overlaps are to be checked */
-    KilnRange *ranges;          /* room for inputs, outputs and the caller's arena */
-    const volatile int *cancel; /* NULL: nobody does */
-    KilnBudget *budget;         /* of a run; NULL: it has no limit of its own */
-    bool seeded, draws;         /* @run_seed is the caller's; a call draws from it */
-    uint64_t run_seed;
-    void *user_arena;
-    size_t user_arena_bytes;
-    char *arena; /* the caller's or the session's own */
-    size_t arena_bytes;
-    const void **data; /* per input; NULL: not bound */
-    KilnBinding *bindings;
-    OutputSlot *outputs;
-    KilnCacheEntry *entry;         /* the folded constants that it reads; NULL: none yet */
-    unsigned long long fills;      /* of the entry, when addresses were resolved */
-    unsigned long long generation; /* of the program's constants, when the entry was found */
-    bool constants_changed;        /* an input that a fold function reads was bound since then */
-    char **states;
-    uint32_t n_states;
-    KilnCall *calls;                /* as the specialisation has them */
-    void **addresses;               /* one per slot: what calls[].args.data point into */
-    void **outputs_at, **folded_at; /* per output and folded constant: for the entry function of an
-                                       object */
-    KilnProfileEntry *entries;
-    KilnPoison *poison; /* NULL unless it poisons */
-};
 
 /* What stands for the payload of an empty tensor: NULL would be an absent operand. */
 static char nothing[KILN_ALIGNMENT] __attribute__((aligned(KILN_ALIGNMENT)));
@@ -110,9 +66,8 @@ resolve_frame(KilnSession *session)
         session->folded_at[i] = address_of(session, &(KilnSlot){ KILN_SLOT_FOLDED, i, 0 });
 }
 
-/* Resolves the operands of one kind (-1: all) that lie in buffer @index (UINT32_MAX: in any). */
-static void
-resolve(KilnSession *session, int kind, uint32_t index)
+void
+kiln_session_resolve(KilnSession *session, int kind, uint32_t index)
 {
     for (uint32_t i = 0; i < session->made->n_slots; i++) {
         const KilnSlot *slot = &session->made->slots[i];
@@ -267,7 +222,7 @@ take_specialisation(KilnSession *session, KilnSpecialisation *made, GError **err
         make_entries(session);
     if (session->poisons)
         session->poison = kiln_poison_new(made->plan);
-    resolve(session, -1, UINT32_MAX);
+    kiln_session_resolve(session, -1, UINT32_MAX);
     return TRUE;
 }
 
@@ -404,7 +359,7 @@ kiln_session_bind_input_shaped(KilnSession *session, unsigned i, const void *dat
     const KilnFolder *folder = session->made ? session->made->folder : NULL;
     session->constants_changed |= folder && folder->reads[i];
     if (session->made)
-        resolve(session, KILN_SLOT_INPUT, i);
+        kiln_session_resolve(session, KILN_SLOT_INPUT, i);
     return TRUE;
 }
 
@@ -449,7 +404,7 @@ kiln_session_bind_output(KilnSession *session, unsigned i, void *data, size_t by
     }
     session->outputs_changed = session->ranges_changed = true;
     if (session->made)
-        resolve(session, KILN_SLOT_OUTPUT, i);
+        kiln_session_resolve(session, KILN_SLOT_OUTPUT, i);
     return TRUE;
 }
 
@@ -593,49 +548,6 @@ run_profiled(const KilnSession *session, GError **error)
     return TRUE;
 }
 
-/* --- folded constants --- */
-
-static bool
-has_folded(const KilnSession *session)
-{
-    const KilnFolder *folder = session->made->folder;
-    return folder && folder->left.results->len;
-}
-
-static gboolean
-find_folded(KilnSession *session, unsigned long long generation, GError **error)
-{
-    KilnProgram *program = session->program;
-    KilnCacheEntry *entry = kiln_folder_acquire(session->made->folder, program->cache,
-                                                session->data, &program->fold_runs, error);
-    if (!entry)
-        return FALSE;
-    if (session->entry)
-        kiln_cache_entry_unref(session->entry);
-    session->entry = entry;
-    session->generation = generation;
-    session->constants_changed = false;
-    return TRUE;
-}
-
-/* Pins the folded constants for a run: atomic operations alone, but for the first run with them and
- * where they were evicted. */
-static gboolean
-pin_folded(KilnSession *session, GError **error)
-{
-    unsigned long long generation = atomic_load(&session->program->generation);
-    bool found = session->entry && session->generation == generation &&
-                 !session->constants_changed && kiln_cache_entry_pin(session->entry);
-    bool same = found && session->fills == atomic_load(&session->entry->fills);
-    if (!found && !find_folded(session, generation, error))
-        return FALSE;
-    if (!same) {
-        session->fills = atomic_load(&session->entry->fills);
-        resolve(session, KILN_SLOT_FOLDED, UINT32_MAX);
-    }
-    return TRUE;
-}
-
 /* --- poison --- */
 
 /* What a run leaves: outputs, then states. */
@@ -757,8 +669,8 @@ kiln_session_run(KilnSession *session, GError **error)
     }
     if (session->ranges_changed && !check_ranges(session, error))
         return FALSE;
-    bool folded = has_folded(session);
-    if (folded && !pin_folded(session, error))
+    bool folded = kiln_session_has_folded(session);
+    if (folded && !kiln_session_pin_folded(session, error))
         return FALSE;
     if (session->draws && !session->seeded)
         session->run_seed = kiln_random_fresh();

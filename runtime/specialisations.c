@@ -90,7 +90,7 @@ fold(const KilnProgram *program, KilnIRModule *ir, KilnFolder **out, GError **er
     bool given = false;
     for (unsigned i = 0; i < program->model->inputs.n; i++)
         given |= program->values[i] != NULL;
-    if (!given && !ir->module->folding)
+    if (!given && !ir->module->folding && !kiln_ir_takes_fixed(ir))
         return TRUE;
     const KilnFoldOptions options = { .target = program->target,
                                       .directory = program->cache_dir,

@@ -55,6 +55,9 @@ static const KilnKernel kernels[] = {
 #define KERNEL_FITTED(instr, dtypes, fn, packs_)                                                   \
     ROW(instr, dtypes, fn, PACKED(fn, packs_), .cost = kiln_cpu_##fn##_cost,                       \
         .fitted = &kiln_cpu_##fn##_fitted)
+#define KERNEL_SPARED(instr, dtypes, fn, packs_)                                                   \
+    ROW(instr, dtypes, fn, PACKED(fn, packs_), .cost = kiln_cpu_##fn##_cost,                       \
+        .spare = &kiln_cpu_##fn##_spare)
 #define KERNEL_PREPARED(instr, dtypes, fn)                                                         \
     ROW(instr, dtypes, fn, .supports = kiln_cpu_##fn##_supports,                                   \
         .scratch_bytes = kiln_cpu_##fn##_scratch, .prepared_bytes = kiln_cpu_##fn##_prepared,      \

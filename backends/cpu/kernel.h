@@ -29,6 +29,8 @@
     KERNEL_PACKED(instr, dtypes, fn, packs) double kiln_cpu_##fn##_cost(const KilnInstr *instr_);
 #define KERNEL_FITTED(instr, dtypes, fn, packs)                                                    \
     KERNEL_MODELLED(instr, dtypes, fn, packs) extern const KilnFitted kiln_cpu_##fn##_fitted;
+#define KERNEL_SPARED(instr, dtypes, fn, packs)                                                    \
+    KERNEL_MODELLED(instr, dtypes, fn, packs) extern const KilnFitted kiln_cpu_##fn##_spare;
 #define KERNEL_PREPARED(instr, dtypes, fn)                                                         \
     KERNEL_SCRATCH(instr, dtypes, fn, fn##_supports, fn##_scratch)                                 \
     size_t kiln_cpu_##fn##_prepared(const KilnInstr *instr_);                                      \

@@ -4,15 +4,17 @@
 
 #include "backends/onednn/cost.h"
 #include "backends/onednn/region.h"
+#include "graph/folding.h"
 #include "graph/infer/infer.h"
 
 /* --- what it takes --- */
 
+/* Absent, or the same in every run: it is packed ahead of them. */
 static bool
-is_literal(const KilnNode *node, uint32_t i)
+is_constant(const KilnNode *node, uint32_t i)
 {
     const KilnValue *value = kiln_node_operand(node, i);
-    return !value || kiln_value_constant(value);
+    return !value || kiln_value_constant(value) || kiln_value_is_fixed(value);
 }
 
 /* Of pictures and volumes: along one dim own kernels are as fast, and the library generates code
@@ -21,9 +23,9 @@ static bool
 takes_conv(const KilnNode *node)
 {
     const KilnType *x = &node->operands[0].value->type;
-    bool literal = is_literal(node, 1) && is_literal(node, 2);
+    bool constant = is_constant(node, 1) && is_constant(node, 2);
     bool one_group = node->op == KILN_OP_conv || kiln_attrs(node, conv_transpose)->group == 1;
-    return literal && one_group && x->rank >= 4 && x->rank <= 5;
+    return constant && one_group && x->rank >= 4 && x->rank <= 5;
 }
 
 /* The further operand is a row, which is added on the way. */
@@ -76,7 +78,7 @@ takes_binary(const KilnNode *node)
 static bool
 takes_clip(const KilnNode *node)
 {
-    return is_literal(node, 1) && is_literal(node, 2);
+    return is_constant(node, 1) && is_constant(node, 2);
 }
 
 static bool
@@ -150,10 +152,10 @@ takes_lstm(const KilnNode *node)
                  g_str_equal(attrs->direction, "forward");
     for (uint32_t i = 0; i < attrs->activations.n; i++)
         usual &= g_str_equal(attrs->activations.v[i], i ? "Tanh" : "Sigmoid");
-    bool literal = is_literal(node, W) && is_literal(node, R) && is_literal(node, B);
+    bool constant = is_constant(node, W) && is_constant(node, R) && is_constant(node, B);
     bool all = !kiln_node_operand(node, SEQUENCE_LENS) && !kiln_node_operand(node, P) &&
                !kiln_node_operand(node, H_0) == !kiln_node_operand(node, C_0);
-    return usual && literal && all && kiln_onednn_block() == 16; /* without AVX-512 only `ref` */
+    return usual && constant && all && kiln_onednn_block() == 16; /* without AVX-512 only `ref` */
 }
 
 // clang-format off

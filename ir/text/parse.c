@@ -75,7 +75,7 @@ parse_signature(KilnIRParser *in, KilnBufferKind kind)
         return false;
     KilnBuffer *buffer = kiln_ir_add_buffer(in->function, kind, name, &type);
     buffer->constant = constant;
-    buffer->is_const = weight && kiln_parse_accept_word(parser, "const");
+    buffer->is_const = kind != KILN_BUFFER_OUTPUT && kiln_parse_accept_word(parser, "const");
     return true;
 }
 

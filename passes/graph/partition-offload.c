@@ -35,6 +35,7 @@
  * and a region is kept where it pays as a whole: own kernels take longer than the vendor's, its
  * call, and the reorders at its edges (passes/offload_outline.h). What need not move for a region
  * stays where it was. */
+#include "graph/folding.h"
 #include "ir/vendor.h"
 #include "passes/offload_cut.h"
 #include "passes/offload_outline.h"
@@ -515,7 +516,8 @@ reads_stored_weight(const KilnNode *node)
         return false;
     const KilnNode *cast = kiln_value_def_of(kiln_node_operand(node, 1), KILN_OP_cast);
     const KilnValue *stored = cast ? kiln_node_operand(cast, 0) : NULL;
-    return stored && kiln_value_constant(stored) && kiln_dtype_is_float(stored->type.dtype) &&
+    return stored && (kiln_value_constant(stored) || kiln_value_is_fixed(stored)) &&
+           kiln_dtype_is_float(stored->type.dtype) &&
            kiln_dtype_size(stored->type.dtype) < kiln_dtype_size(cast->results[0].type.dtype);
 }
 

@@ -8,14 +8,13 @@
  * changes. Only weights that are known can be transformed: where bits must not tell literals from
  * inputs (no offload), nothing changes either, unless the option says `always`. The option winograd
  * says `never` or `always` in place of what the model says. Weights that are not finite stay
- * direct: transformed, they would be NaN in all of a tile.
+ * direct: transformed, they would be NaN in all of a tile. Those that come with the first run are
+ * looked at when they are packed.
  *
  * requires nothing, preserves everything but scratch; class U: other products are summed, with a
  * relative error of about 1e-6 in the Euclidean norm for up to 1024 channels. */
-#include "graph/number.h"
 #include "passes/pass.h"
 
-#include <math.h>
 #include <string.h>
 
 static const char rule[] = "conv-by-winograd";
@@ -26,23 +25,6 @@ enum {
 
 /* By how much the model must say that it is faster: what it cannot see decides below. */
 static const double margin = 0.9;
-
-/* Of weights whose values are not there yet it is taken for granted. False with @error set where
- * memory ran out. */
-static bool
-is_finite(const KilnInstr *instr, GError **error)
-{
-    const KilnBuffer *weights = kiln_buffer_origin(kiln_instr_operand(instr, 2));
-    const KilnTensor *tensor = weights->constant ? weights->constant->tensor : NULL;
-    if (!tensor || tensor->kind == KILN_TENSOR_EXTERN)
-        return true;
-    g_autoptr(GBytes) bytes = kiln_tensor_view(tensor, error);
-    for (int64_t i = 0; bytes && i < kiln_type_elements(&tensor->type); i++) {
-        if (!isfinite(kiln_element_as_f64(tensor->type.dtype, g_bytes_get_data(bytes, NULL), i)))
-            return false;
-    }
-    return bytes != NULL;
-}
 
 static bool
 choose(KilnInstr *instr, const char *when, KilnPassContext *context, GError **error)
@@ -56,7 +38,7 @@ choose(KilnInstr *instr, const char *when, KilnPassContext *context, GError **er
     GUARD(accurate, kiln_instr_operand(instr, 1)->type.dims[1] <= MAX_CHANNELS);
     GUARD(pays,
           strcmp(when, "always") == 0 || (other->cost >= 0 && other->cost < margin * direct->cost));
-    GUARD(finite, is_finite(instr, error));
+    GUARD(finite, kiln_buffer_is_finite(kiln_instr_operand(instr, 2), error));
     attrs->algorithm = other->algorithm;
     kiln_instr_touch(instr);
     kiln_pass_note(context, rule, "%s", kiln_instr_label(instr));

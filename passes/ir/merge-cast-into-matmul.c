@@ -44,7 +44,7 @@ may_merge(KilnPassContext *context, const KilnInstr *cast)
     const KilnBuffer *weight = cast->operands[1].buffer;
     if (!is_stored(&weight->type) || wide->type.dtype != KILN_DTYPE_f32)
         return false;
-    GUARD(constant, weight->kind == KILN_BUFFER_WEIGHT && weight->is_const);
+    GUARD(constant, weight->is_const);
     GUARD(own_buffer, wide->kind == KILN_BUFFER_ALLOC);
     kiln_foreach_buffer_use (use, wide) {
         if (use->user != cast && !kiln_instr_is_bookkeeping(use->user) && !may_read(context, use))

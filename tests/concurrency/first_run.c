@@ -2,7 +2,8 @@
 /* Folded constants under threads (CTF-32, CTF-35, CTF-36): all threads arrive at the first run
  * together and one of them folds; a fold that fails is reported to all who waited for it and made
  * again; buffers are evicted, and constants declared invalid, while other threads run. Every run
- * gives the bits that the unfolded program gives. */
+ * gives the bits that the unfolded program gives. The same where nothing is folded and the weights
+ * of the first run are packed. */
 #include "tests/concurrency/concurrency.h"
 
 #include "graph/alloc.h"
@@ -26,6 +27,13 @@ typedef struct {
     bool inject; /* an allocation of the first run fails */
     unsigned failures;
 } Job;
+
+/* Nothing to fold: the weights are read as they are given. */
+static const char mlp_packed[] = "graph @mlp" MLP_SIGNATURE " {\n"
+                                 "  %a = matmul(%x, %w1) : f32[1,16]\n"
+                                 "  %b = matmul(%a, %w2) : f32[1,16]\n"
+                                 "  return %b\n"
+                                 "}\n";
 
 static float x[MLP_WIDTH], w1[MLP_WEIGHT], w2[MLP_WEIGHT];
 
@@ -57,11 +65,11 @@ open_session(KilnProgram *program, const float *weights)
     return session;
 }
 
-/* What the model gives that has nothing to fold. */
+/* What @text gives where one thread runs it. */
 static void
-compute_plain(const float *weights, float *out)
+compute(const char *text, const float *weights, float *out)
 {
-    KilnProgram *plain = compile(mlp_plain, NULL, NULL);
+    KilnProgram *plain = compile(text, NULL, NULL);
     KilnSession *session = open_session(plain, weights);
     REQUIRE(kiln_session_run(session, NULL));
     memcpy(out, kiln_session_output(session, 0, NULL, NULL), MLP_WIDTH * sizeof *out);
@@ -170,11 +178,11 @@ evict(KilnProgram *program, KilnConstantCache *cache)
 
 /* CTF-35: eviction during runs. */
 static void
-evicts_during_runs(const float *want)
+evicts_during_runs(const char *text, const float *want)
 {
     Job jobs[THREADS];
     KilnConstantCache *cache = kiln_constant_cache_new(-1);
-    KilnProgram *program = compile(mlp_two, cache, NULL);
+    KilnProgram *program = compile(text, cache, NULL);
     set_jobs(jobs, program, want);
     run_jobs(jobs, evict, cache);
     kiln_program_unref(program);
@@ -187,16 +195,16 @@ evicts_during_runs(const float *want)
 /* CTF-31, CTF-42: sessions with other weights have entries of their own, whoever comes first; with
  * no capacity at all each is computed as it is needed. */
 static void
-keeps_apart(const float *want, int64_t capacity)
+keeps_apart(const char *text, const float *want, int64_t capacity)
 {
     static float others[MLP_WEIGHT];
     float want_others[MLP_WIDTH];
     mlp_fill(others, MLP_WEIGHT, 9);
-    compute_plain(others, want_others);
+    compute(text == mlp_three ? mlp_plain : text, others, want_others);
 
     Job jobs[THREADS];
     KilnConstantCache *cache = kiln_constant_cache_new(capacity);
-    KilnProgram *program = compile(mlp_three, cache, NULL);
+    KilnProgram *program = compile(text, cache, NULL);
     set_jobs(jobs, program, want);
     for (int i = 1; i < THREADS; i += 2) {
         jobs[i].w2 = others;
@@ -205,7 +213,7 @@ keeps_apart(const float *want, int64_t capacity)
     run_jobs(jobs, NULL, NULL);
     KilnConstantCacheStats stats;
     kiln_constant_cache_stats(cache, &stats);
-    REQUIRE(capacity == 0 ? stats.bytes == 0 : kiln_program_fold_runs(program) == 2);
+    REQUIRE(capacity == 0 ? stats.bytes == 0 : stats.fills == 2);
     kiln_program_unref(program);
     kiln_constant_cache_unref(cache);
 }
@@ -241,18 +249,22 @@ shares_directory(const float *want)
 int
 main(void)
 {
-    float want[MLP_WIDTH];
+    float want[MLP_WIDTH], packed[MLP_WIDTH];
     mlp_fill(x, MLP_WIDTH, 1);
     mlp_fill(w1, MLP_WEIGHT, 2);
     mlp_fill(w2, MLP_WEIGHT, 3);
-    compute_plain(w2, want);
+    compute(mlp_plain, w2, want);
+    compute(mlp_packed, w2, packed);
 
     folds_once(mlp_two, want);
     folds_once(mlp_three, want);
     fails_and_retries(want);
-    evicts_during_runs(want);
-    keeps_apart(want, -1);
-    keeps_apart(want, 0);
+    evicts_during_runs(mlp_two, want);
+    evicts_during_runs(mlp_packed, packed);
+    keeps_apart(mlp_three, want, -1);
+    keeps_apart(mlp_three, want, 0);
+    keeps_apart(mlp_packed, packed, -1);
+    keeps_apart(mlp_packed, packed, 0);
     shares_directory(want);
     return 0;
 }

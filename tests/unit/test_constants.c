@@ -326,7 +326,7 @@ Test(constants, wrong_directory)
 Test(constants, CTF_30_index_to_buffer_shape_strides)
 {
     g_autoptr(KilnConstantCache) cache = kiln_constant_cache_new(-1);
-    const Mlp mlp = { .text = mlp_two, .cache = cache };
+    const Mlp mlp = { .text = mlp_two, .target = "ref", .cache = cache }; /* which packs nothing */
     g_autoptr(KilnProgram) program = compile(&mlp);
     g_autoptr(KilnSession) session = open_session(&mlp, program);
     float out[MLP_WIDTH];
@@ -347,11 +347,11 @@ Test(constants, CTF_30_index_to_buffer_shape_strides)
 }
 
 static gboolean
-make_one(void *data, KilnTensor **out, GError **error)
+make_one(void *data, KilnCacheFilled *out, GError **error)
 {
     KilnType type = kiln_type_make(KILN_DTYPE_f32, 1, (int64_t[]){ 4 });
-    out[0] = kiln_tensor_new_copy(&type, data, error);
-    return out[0] != NULL;
+    out[0].tensor = kiln_tensor_new_copy(&type, data, error);
+    return out[0].tensor != NULL;
 }
 
 Test(constants, CTF_31_indexes_are_never_given_twice)

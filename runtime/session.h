@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of a session, for session.c and session_fold.c. */
+#ifndef KILN_RUNTIME_SESSION_H
+#define KILN_RUNTIME_SESSION_H
+
+#include "runtime/internal.h"
+#include "runtime/overlap.h"
+#include "runtime/poison.h"
+
+typedef struct {
+    void *user; /* the caller's memory; NULL: the session's own */
+    size_t user_bytes;
+    void *own;
+    size_t own_bytes;
+    bool moved; /* bound elsewhere since the last run */
+} OutputSlot;
+
+struct KilnSession {
+    KilnProgram *program;
+    KilnSpecialisation *made; /* NULL before the first run of an open program */
+    int threads;
+    KilnParallelFor parallel_for; /* NULL: the process's own threads */
+    void *pool;
+    bool profile;
+    bool poisons;
+    bool ran;                   /* the last run succeeded */
+    bool outputs_changed;       /* bound since the last run: sizes are to be checked */
+    bool ranges_changed;        /* bound since the last run: overlaps are to be checked */
+    KilnRange *ranges;          /* room for inputs, outputs and the caller's arena */
+    const volatile int *cancel; /* NULL: nobody does */
+    KilnBudget *budget;         /* of a run; NULL: it has no limit of its own */
+    bool seeded, draws;         /* @run_seed is the caller's; a call draws from it */
+    uint64_t run_seed;
+    void *user_arena;
+    size_t user_arena_bytes;
+    char *arena; /* the caller's or the session's own */
+    size_t arena_bytes;
+    const void **data; /* per input; NULL: not bound */
+    KilnBinding *bindings;
+    OutputSlot *outputs;
+    KilnCacheEntry *entry;         /* the folded constants that it reads; NULL: none yet */
+    unsigned long long fills;      /* of the entry, when addresses were resolved */
+    unsigned long long generation; /* of the program's constants, when the entry was found */
+    bool constants_changed;        /* an input that a fold function reads was bound since then */
+    char **states;
+    uint32_t n_states;
+    KilnCall *calls;                /* as the specialisation has them */
+    void **addresses;               /* one per slot: what calls[].args.data point into */
+    void **outputs_at, **folded_at; /* per output and folded constant: for the entry function of an
+                                       object */
+    KilnProfileEntry *entries;
+    KilnPoison *poison; /* NULL unless it poisons */
+};
+
+/** Resolves the operands of one kind (-1: all) that lie in buffer @index (UINT32_MAX: in any). */
+void kiln_session_resolve(KilnSession *session, int kind, uint32_t index);
+
+/** True where a run reads what the first one computes. */
+bool kiln_session_has_folded(const KilnSession *session);
+/** Pins the folded constants for a run: atomic operations alone, but for the first run with them
+ * and where they were evicted. */
+gboolean kiln_session_pin_folded(KilnSession *session, GError **error);
+
+#endif
