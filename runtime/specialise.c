@@ -22,6 +22,7 @@ typedef struct {
     KilnFunction *function;
     const uint32_t *numbers; /* per argument: the value that it takes (graph/folding.h); NULL: the
                                 input of that place */
+    uint32_t first_result, n_results; /* of a fold: the numbers of its results; else none */
 } Callee;
 
 /* In the order of their calls: a GArray of Callee. */
@@ -32,13 +33,22 @@ list_callees(const KilnModule *module)
     GArray *list = g_array_new(FALSE, FALSE, sizeof(Callee));
     for (guint i = 0; folding && i < folding->folds->len; i++) {
         const KilnFold *fold = g_ptr_array_index(folding->folds, i);
-        Callee callee = { kiln_module_find_function(module, fold->function), fold->operands };
+        Callee callee = { kiln_module_find_function(module, fold->function), fold->operands,
+                          fold->first_result, fold->n_results };
         g_array_append_val(list, callee);
     }
     Callee entry = { kiln_module_entry(module),
-                     folding ? (const uint32_t *)folding->entry->data : NULL };
+                     folding ? (const uint32_t *)folding->entry->data : NULL, 0, 0 };
     g_array_append_val(list, entry);
     return list;
+}
+
+/* Of all values, by number. */
+static uint32_t
+count_values(const KilnModule *module)
+{
+    return module->folding ? kiln_folding_n_values(module->folding)
+                           : kiln_module_inputs(module)->len;
 }
 
 static uint32_t
@@ -113,13 +123,20 @@ mark_loops(Slice *slice, const KilnFunction *function)
     }
 }
 
+/* Results that others need to be known are walked back from, too: @wanted, by number. */
 static void
-slice_init(Slice *slice, const KilnFunction *function)
+slice_init(Slice *slice, const Callee *callee, const bool *wanted)
 {
+    const KilnFunction *function = callee->function;
+    const KilnNode *results = kiln_function_return(function);
     slice->function = function;
     slice->nodes = g_hash_table_new(NULL, NULL);
     slice->arguments = g_new0(bool, function->arguments->len + 1);
     mark_shape_operands(slice, function);
+    for (uint32_t r = 0; r < callee->n_results; r++) {
+        if (wanted[callee->first_result + r])
+            mark_backwards(slice, results->operands[r].value, true);
+    }
     mark_loops(slice, function);
 }
 
@@ -130,24 +147,28 @@ slice_clear(Slice *slice)
     g_free(slice->arguments);
 }
 
+/* What shapes and branches of any function hang on, by number: whoever makes a value is looked at
+ * behind those that take it. */
+static bool *
+find_wanted(const KilnModule *module, const GArray *callees)
+{
+    bool *wanted = g_new0(bool, count_values(module) + 1);
+    for (guint c = callees->len; c-- > 0;) {
+        const Callee *callee = &g_array_index(callees, Callee, c);
+        Slice slice;
+        slice_init(&slice, callee, wanted);
+        for (guint i = 0; i < callee->function->arguments->len; i++)
+            wanted[number_of(callee, i)] |= slice.arguments[i];
+        slice_clear(&slice);
+    }
+    return wanted;
+}
+
 bool *
 kiln_value_inputs(const KilnModule *module)
 {
-    guint n = kiln_module_inputs(module)->len;
-    bool *flags = g_new0(bool, n + 1);
     g_autoptr(GArray) callees = list_callees(module);
-    for (guint c = 0; c < callees->len; c++) {
-        const Callee *callee = &g_array_index(callees, Callee, c);
-        Slice slice;
-        slice_init(&slice, callee->function);
-        for (guint i = 0; i < callee->function->arguments->len; i++) {
-            uint32_t number = number_of(callee, i);
-            if (number < n)
-                flags[number] |= slice.arguments[i];
-        }
-        slice_clear(&slice);
-    }
-    return flags;
+    return find_wanted(module, callees);
 }
 
 /* --- binding --- */
@@ -231,15 +252,12 @@ apply_names(const GPtrArray *arguments, GHashTable *numbers)
     }
 }
 
-/* Readers of the argument read a literal with the bound bytes; the argument stays in the signature.
- */
+/* Readers of the argument read a literal with the bytes of @tensor, which is taken over; the
+ * argument stays in the signature. */
 static gboolean
-bind_value(KilnFunction *function, KilnArgument *argument, const void *data, GError **error)
+bind_tensor(KilnFunction *function, KilnArgument *argument, KilnTensor *tensor, GError **error)
 {
     KilnValue *value = &argument->value;
-    KilnTensor *tensor = kiln_tensor_new_copy(&value->type, data, error);
-    if (!tensor)
-        return FALSE;
     KilnAttrs_const attrs = { .value = kiln_module_add_constant(function->module, value->name,
                                                                 tensor, &value->type) };
     KilnNodeSpec spec = {
@@ -249,6 +267,13 @@ bind_value(KilnFunction *function, KilnArgument *argument, const void *data, GEr
     if (literal)
         kiln_value_replace(value, kiln_node_result(literal, 0));
     return literal != NULL;
+}
+
+static gboolean
+bind_value(KilnFunction *function, KilnArgument *argument, const void *data, GError **error)
+{
+    KilnTensor *tensor = kiln_tensor_new_copy(&argument->value.type, data, error);
+    return tensor && bind_tensor(function, argument, tensor, error);
 }
 
 /* --- evaluation of what inference does not follow --- */
@@ -346,11 +371,11 @@ settle_node(Settle *settle, KilnNode *node, GError **error)
 }
 
 static gboolean
-settle_types(KilnFunction *function, const KilnTarget *target, GError **error)
+settle_types(const Callee *callee, const bool *wanted, const KilnTarget *target, GError **error)
 {
     Settle settle = { .target = target };
-    slice_init(&settle.slice, function);
-    gboolean fine = settle_nodes(function, &settle, error);
+    slice_init(&settle.slice, callee, wanted);
+    gboolean fine = settle_nodes(callee->function, &settle, error);
     slice_clear(&settle.slice);
     return fine;
 }
@@ -394,21 +419,32 @@ bind_values(const Callee *callee, const KilnBinding *bindings, guint n_inputs, G
     return TRUE;
 }
 
-/* The results of @maker, whose types are settled, are what others take from @first on. */
-static void
-hand_on_types(const Callee *maker, uint32_t first, const GArray *callees)
+/* Argument @i of @callee takes @result: of its type, and as a literal where its value is wanted and
+ * known. */
+static gboolean
+hand_on(const Callee *callee, guint i, const KilnValue *result, bool wanted, GError **error)
+{
+    KilnArgument *argument = kiln_function_argument(callee->function, i);
+    argument->value.type = result->type;
+    KilnTensor *tensor = wanted ? literal_tensor(result) : NULL;
+    return !tensor || bind_tensor(callee->function, argument, tensor, error);
+}
+
+/* The results of @maker, which is settled, are what others take. */
+static gboolean
+hand_on_results(const Callee *maker, const bool *wanted, const GArray *callees, GError **error)
 {
     const KilnNode *results = kiln_function_return(maker->function);
     for (guint c = 0; results && c < callees->len; c++) {
         const Callee *callee = &g_array_index(callees, Callee, c);
         for (guint i = 0; i < callee->function->arguments->len; i++) {
-            uint32_t number = number_of(callee, i);
-            if (number < first || number - first >= results->n_operands)
-                continue;
-            kiln_function_argument(callee->function, i)->value.type =
-                results->operands[number - first].value->type;
+            uint32_t number = number_of(callee, i), r = number - maker->first_result;
+            if (number >= maker->first_result && r < maker->n_results &&
+                !hand_on(callee, i, results->operands[r].value, wanted[number], error))
+                return FALSE;
         }
     }
+    return TRUE;
 }
 
 KilnModule *
@@ -417,6 +453,7 @@ kiln_specialise(const KilnModule *module, const KilnBinding *bindings, const Kil
 {
     g_autoptr(KilnModule) clone = kiln_module_clone(module);
     g_autoptr(GArray) callees = list_callees(clone);
+    g_autofree bool *wanted = find_wanted(clone, callees);
     guint n = kiln_module_inputs(clone)->len;
     if (!bind_inputs(clone, callees, bindings, error))
         return NULL;
@@ -424,12 +461,9 @@ kiln_specialise(const KilnModule *module, const KilnBinding *bindings, const Kil
         const Callee *callee = &g_array_index(callees, Callee, c);
         if (bindings && !bind_values(callee, bindings, n, error))
             return NULL;
-        if (!settle_types(callee->function, target, error))
+        if (!settle_types(callee, wanted, target, error) ||
+            (c + 1 < callees->len && !hand_on_results(callee, wanted, callees, error)))
             return NULL;
-        if (c + 1 < callees->len) {
-            const KilnFold *fold = g_ptr_array_index(clone->folding->folds, c);
-            hand_on_types(callee, fold->first_result, callees);
-        }
     }
     return g_steal_pointer(&clone);
 }
