@@ -628,6 +628,54 @@ kiln_node_is_dead(const KilnNode *node)
     return true;
 }
 
+/* True where @value is made, or taken, in a subgraph of @node. */
+static bool
+is_inside(const KilnValue *value, const KilnNode *node)
+{
+    const KilnFunction *function =
+        value->def ? value->def->function : ((const KilnArgument *)value)->function;
+    for (; function->owner; function = function->owner->function) {
+        if (function->owner == node)
+            return true;
+    }
+    return false;
+}
+
+static void
+add_captures(const KilnNode *node, const KilnFunction *function, GPtrArray *out)
+{
+    kiln_foreach_node (inner, function) {
+        for (uint32_t i = 0; i < inner->n_operands; i++) {
+            KilnValue *value = inner->operands[i].value;
+            if (value && !is_inside(value, node))
+                g_ptr_array_add(out, value);
+        }
+        kiln_foreach_region (region, inner)
+            add_captures(node, region, out);
+    }
+}
+
+void
+kiln_node_add_captures(const KilnNode *node, GPtrArray *out)
+{
+    kiln_foreach_region (region, node)
+        add_captures(node, region, out);
+}
+
+static void
+add_captured_nodes(const KilnNode *node, GPtrArray *work)
+{
+    if (!kiln_op_has(node->op, KILN_TRAIT_REGION))
+        return;
+    g_autoptr(GPtrArray) captures = g_ptr_array_new();
+    kiln_node_add_captures(node, captures);
+    for (guint i = 0; i < captures->len; i++) {
+        const KilnValue *value = g_ptr_array_index(captures, i);
+        if (value->def)
+            g_ptr_array_add(work, value->def);
+    }
+}
+
 void
 kiln_node_remove_if_dead(KilnNode *node)
 {
@@ -642,6 +690,7 @@ kiln_node_remove_if_dead(KilnNode *node)
             if (value && value->def)
                 g_ptr_array_add(work, value->def);
         }
+        add_captured_nodes(top, work);
         kiln_node_remove(top);
     }
 }

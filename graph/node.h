@@ -117,6 +117,10 @@ kiln_node_region(const KilnNode *node, uint32_t i)
                                             : NULL;
 }
 /** The subgraphs of a node in turn. A `break` leaves only the one at hand. */
+/** Adds to @out the values (KilnValue*) that the subgraphs of @node, however deep, read around it:
+ * each as often as it is read. */
+void kiln_node_add_captures(const KilnNode *node, GPtrArray *out);
+
 #define kiln_foreach_region(region, node)                                                          \
     for (uint32_t i_##region = 0; i_##region < kiln_op_info((node)->op)->n_attrs; i_##region++)    \
         for (KilnFunction *region = kiln_node_region((node), i_##region); region; region = NULL)

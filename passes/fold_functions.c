@@ -4,6 +4,7 @@
 #include "passes/fold_functions.h"
 
 #include "graph/folding.h"
+#include "graph/outline.h"
 #include "passes/fold_table.h"
 
 /* What the operands of copies become at one stage: entry value → value of the stage's function. */
@@ -59,9 +60,27 @@ value_at(Move *move, KilnConstness at, KilnValue *value)
 
 /* --- nodes --- */
 
+/* With its subgraphs. */
+static bool
+copy_region_node(Move *move, KilnConstness at, const KilnNode *node, GError **error)
+{
+    KilnFoldStage *stage = kiln_fold_table_stage(move->table, at);
+    g_autoptr(GPtrArray) captures = g_ptr_array_new();
+    kiln_node_add_captures(node, captures);
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        if (node->operands[i].value)
+            value_at(move, at, node->operands[i].value);
+    }
+    for (guint i = 0; i < captures->len; i++)
+        value_at(move, at, g_ptr_array_index(captures, i));
+    return kiln_node_copy(stage->function, node, move->copies[at], NULL, NULL, error) != NULL;
+}
+
 static bool
 copy_node(Move *move, KilnConstness at, const KilnNode *node, GError **error)
 {
+    if (kiln_op_has(node->op, KILN_TRAIT_REGION))
+        return copy_region_node(move, at, node, error);
     KilnFoldStage *stage = kiln_fold_table_stage(move->table, at);
     g_autofree KilnValue **operands = g_new0(KilnValue *, node->n_operands + 1);
     g_autofree KilnType *types = g_new0(KilnType, node->n_results + 1);
@@ -92,8 +111,7 @@ static bool
 read_in_entry(const KilnFoldPlan *plan, const KilnValue *value)
 {
     kiln_foreach_use (use, value) {
-        if (use->user->function != plan->function ||
-            kiln_fold_plan_has(plan, use->user, KILN_CONSTNESS_VARYING))
+        if (kiln_fold_plan_has(plan, kiln_fold_reader(plan, use), KILN_CONSTNESS_VARYING))
             return true;
     }
     return false;

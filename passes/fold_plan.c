@@ -61,6 +61,31 @@ kiln_fold_is_literal(const KilnValue *value)
     return is_known(value) || kiln_value_constant(value);
 }
 
+const KilnNode *
+kiln_fold_reader(const KilnFoldPlan *plan, const KilnUse *use)
+{
+    const KilnNode *node = use->user;
+    while (node->function != plan->function)
+        node = node->function->owner;
+    return node;
+}
+
+bool
+kiln_fold_holds_branches_only(const KilnNode *node)
+{
+    if (!kiln_op_has(node->op, KILN_TRAIT_REGION))
+        return true;
+    if (node->op != KILN_OP_if)
+        return false;
+    kiln_foreach_region (region, node) {
+        kiln_foreach_node (inner, region) {
+            if (!kiln_fold_holds_branches_only(inner))
+                return false;
+        }
+    }
+    return true;
+}
+
 /* --- operands --- */
 
 static const KilnFoldNode *
@@ -130,22 +155,45 @@ literal_base(const KilnValue *value)
                                            : stored_bytes(value);
 }
 
+static void
+add_base(const KilnFoldPlan *plan, const KilnValue *value, KilnFoldNode *out)
+{
+    const KilnFoldNode *from = kiln_fold_is_literal(value) ? NULL : planned(plan, value);
+    int64_t bytes = from ? from->base : literal_base(value);
+    const KilnValue *source = from ? from->source : value;
+    if (bytes > 0 && (!out->source || bytes > stored_bytes(out->source)))
+        out->source = source;
+    out->base = kiln_bytes_sum(out->base, MAX(bytes, (int64_t)0));
+}
+
+/* Values that the subgraphs of @node read around it, each once. */
+static GPtrArray *
+list_captures(const KilnNode *node)
+{
+    g_autoptr(GHashTable) met = g_hash_table_new(NULL, NULL);
+    g_autoptr(GPtrArray) all = g_ptr_array_new();
+    GPtrArray *list = g_ptr_array_new();
+    if (kiln_op_has(node->op, KILN_TRAIT_REGION))
+        kiln_node_add_captures(node, all);
+    for (guint i = 0; i < all->len; i++) {
+        if (g_hash_table_add(met, g_ptr_array_index(all, i)))
+            g_ptr_array_add(list, g_ptr_array_index(all, i));
+    }
+    return list;
+}
+
 /* What the constants behind the operands take, each operand counted once. A small result is as good
  * as a constant, and counts as one for what is computed from it. */
 static void
 find_base(const KilnFoldPlan *plan, const KilnNode *node, KilnFoldNode *out)
 {
+    g_autoptr(GPtrArray) captures = list_captures(node);
     for (uint32_t i = 0; i < node->n_operands; i++) {
-        const KilnValue *value = node->operands[i].value;
-        if (!value || read_before(node, i))
-            continue;
-        const KilnFoldNode *from = kiln_fold_is_literal(value) ? NULL : planned(plan, value);
-        int64_t bytes = from ? from->base : literal_base(value);
-        const KilnValue *source = from ? from->source : value;
-        if (bytes > 0 && (!out->source || bytes > stored_bytes(out->source)))
-            out->source = source;
-        out->base = kiln_bytes_sum(out->base, MAX(bytes, (int64_t)0));
+        if (node->operands[i].value && !read_before(node, i))
+            add_base(plan, node->operands[i].value, out);
     }
+    for (guint i = 0; i < captures->len; i++)
+        add_base(plan, g_ptr_array_index(captures, i), out);
     if (kiln_node_is_known(node))
         out->base = out->bytes;
     else if (out->bytes <= KILN_FOLD_SMALL)
@@ -154,11 +202,12 @@ find_base(const KilnFoldPlan *plan, const KilnNode *node, KilnFoldNode *out)
 
 /* --- what a node is --- */
 
+/* What subgraphs do counts for the node that has them: its mark says so. */
 static bool
-is_candidate(const KilnNode *node)
+is_candidate(const KilnFoldPlan *plan, const KilnNode *node)
 {
     const uint32_t apart = KILN_TRAIT_RANDOM | KILN_TRAIT_STATE | KILN_TRAIT_SIDE_EFFECT |
-                           KILN_TRAIT_REGION | KILN_TRAIT_TERMINATOR;
+                           KILN_TRAIT_TERMINATOR | (plan->ahead ? 0 : KILN_TRAIT_REGION);
     return node->op != KILN_OP_const && node->op != KILN_OP_quantize_linear &&
            node->op != KILN_OP_vendor_executable && node->n_results > 0 &&
            !(kiln_op_info(node->op)->traits & apart);
@@ -287,8 +336,11 @@ plan_earliest(KilnFoldPlan *plan, const KilnNode *node)
         if (node->operands[i].value)
             stage = MIN(stage, available(plan, node->operands[i].value));
     }
+    g_autoptr(GPtrArray) captures = list_captures(node);
+    for (guint i = 0; i < captures->len; i++)
+        stage = MIN(stage, available(plan, g_ptr_array_index(captures, i)));
     describe(plan, node, info);
-    if (stage != KILN_CONSTNESS_VARYING && is_candidate(node) && info->bytes >= 0 &&
+    if (stage != KILN_CONSTNESS_VARYING && is_candidate(plan, node) && info->bytes >= 0 &&
         plan->may_compute(plan, node))
         info->earliest = stage;
     plan->any |= info->earliest != KILN_CONSTNESS_VARYING;
@@ -327,11 +379,8 @@ reading_stages(const KilnFoldPlan *plan, const KilnNode *node)
 {
     uint8_t stages = 0;
     for (uint32_t i = 0; i < node->n_results; i++) {
-        kiln_foreach_use (use, &node->results[i]) {
-            const KilnNode *user = use->user;
-            stages |= user->function == plan->function ? plan->nodes[user->id].stages
-                                                       : 1u << KILN_CONSTNESS_VARYING;
-        }
+        kiln_foreach_use (use, &node->results[i])
+            stages |= plan->nodes[kiln_fold_reader(plan, use)->id].stages;
     }
     return stages;
 }

@@ -87,6 +87,12 @@ bool kiln_fold_is_literal(const KilnValue *value);
 /** Ops that fold groups of elements, along axes, to one each. */
 bool kiln_op_reduces(KilnOp op);
 
+/** The node of the plan's function that @use is of, or whose subgraphs hold it. */
+const KilnNode *kiln_fold_reader(const KilnFoldPlan *plan, const KilnUse *use);
+
+/** True where all subgraphs in @node are those of an `if`. */
+bool kiln_fold_holds_branches_only(const KilnNode *node);
+
 /** Ops that put elements of operand 0 elsewhere, whatever the others are. */
 bool kiln_op_only_moves(KilnOp op);
 

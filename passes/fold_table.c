@@ -258,13 +258,18 @@ rank_of_ref(const Ranks *ranks, KilnFoldRef ref)
 static void
 rank_stage(Ranks *ranks, KilnFoldStage *stage)
 {
+    g_autoptr(GPtrArray) reads = g_ptr_array_new();
     for (guint i = 0; i < stage->operands->len; i++)
         g_hash_table_insert(ranks->of_value, &kiln_function_argument(stage->function, i)->value,
                             GUINT_TO_POINTER(rank_of_ref(ranks, ref_at(stage->operands, i))));
     kiln_foreach_node (node, stage->function) {
         guint rank = 0;
-        for (uint32_t i = 0; i < node->n_operands; i++) {
-            gpointer value = node->operands[i].value;
+        g_ptr_array_set_size(reads, 0);
+        for (uint32_t i = 0; i < node->n_operands; i++)
+            g_ptr_array_add(reads, node->operands[i].value);
+        kiln_node_add_captures(node, reads);
+        for (guint i = 0; i < reads->len; i++) {
+            gpointer value = g_ptr_array_index(reads, i);
             guint one = GPOINTER_TO_UINT(g_hash_table_lookup(ranks->of_value, value));
             rank = one && (!rank || one < rank) ? one : rank;
         }

@@ -21,7 +21,10 @@
  * run after passes that place packs. Only the entry's arguments are folded; a literal or argument
  * that is read as it is stays where it is.
  *
- * Never folded: random and stateful ops, side effects, subgraphs; quantize_linear (the business of
+ * An `if` whose condition is constant, and all that its branches read around them, is moved into a
+ * function as a whole. Loops are not.
+ *
+ * Never folded: random and stateful ops, side effects; quantize_linear (the business of
  * quantize-constants). Not stored, and then computed where it is read, with what it reads folded
  * as far as that goes: a dequantize or cast that only grows its operand, with `products: keep`
  * every dequantize that a product reads, which merge-qdq computes on what it is dequantized from;
@@ -53,6 +56,7 @@ may_compute(KilnFoldPlan *plan, const KilnNode *node)
     kiln_pass_about(context, node, info->bytes);
     for (uint32_t i = 0; i < node->n_results; i++)
         GUARD(plain_result, plan->ahead || !node->results[i].type.quant);
+    GUARD(branches_only, kiln_fold_holds_branches_only(node));
     if (info->bytes <= KILN_FOLD_SMALL)
         return true;
     double most = (double)plan->max_expansion * (double)MAX(info->base, (int64_t)1);
