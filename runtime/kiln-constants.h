@@ -15,9 +15,10 @@ G_BEGIN_DECLS
  * program apart. */
 typedef struct KilnConstantCache KilnConstantCache;
 
-/** @capacity: bytes of folded constants that stay from one run to the next; less than 0: no limit,
- * 0: none. What does not fit is computed again when a run needs it: results are the same. Constants
- * that are known when a program is compiled are part of it, and not counted. */
+/** @capacity: bytes of folded constants, and of what is packed of constants, that stay from one run
+ * to the next; less than 0: no limit, 0: none. What does not fit is computed again when a run needs
+ * it: results are the same. Constants that are known when a program is compiled are part of it, and
+ * not counted. */
 KILN_API KilnConstantCache *kiln_constant_cache_new(int64_t capacity);
 KILN_API KilnConstantCache *kiln_constant_cache_ref(KilnConstantCache *cache);
 KILN_API void kiln_constant_cache_unref(KilnConstantCache *cache);
@@ -27,7 +28,7 @@ KILN_API void kiln_constant_cache_set_capacity(KilnConstantCache *cache, int64_t
 
 typedef struct {
     int64_t capacity;   /* -1: no limit */
-    int64_t bytes;      /* of folded constants that are there now */
+    int64_t bytes;      /* of folded and packed constants that are there now */
     int64_t peak_bytes; /* the most there were */
     uint64_t entries;   /* combinations of fold functions and inputs that programs refer to */
     uint64_t fills;     /* how often such a combination was computed, or read from disk */
@@ -45,7 +46,7 @@ typedef enum {
 } KilnConstantWhen;
 
 /** An input that is the same at every run: what is computed from constants alone is computed once,
- * ahead of the runs. */
+ * ahead of the runs, and what kernels pack is packed once. */
 typedef struct {
     const char *input;
     KilnConstantWhen when;

@@ -53,3 +53,23 @@ Test(offload_constants, OFF_06_in_places_of_activations)
         offload_same_bits(problems[p].text, PASSES, one, problems[p].name);
     }
 }
+
+/* Weights that come with the first run: a region packs them behind it, beside literals. */
+Test(offload_constants, of_the_first_run)
+{
+    static const char text[] = "graph @f(%x: f32[1,32,20,20], %w: f32[64,32,3,3] constant=run,\n"
+                               "         %b: f32[64] constant=compile) {\n"
+                               "  %c = conv(%x, %w, %b) {pads=[1,1,1,1]} : f32[1,64,20,20]\n"
+                               "  %r = relu(%c) : f32[1,64,20,20]\n" END("64");
+    if (!offload_has_vendor())
+        cr_skip_test("built without a vendor library");
+    g_autoptr(KilnProgram) alone = offload_program(text, NULL, 1);
+    g_autoptr(KilnProgram) offloading = offload_program(text, PASSES, 1);
+    if (offload_has_all())
+        cr_expect_eq(offload_calls(offloading), 1u);
+    const KilnSpecialisation *made = g_ptr_array_index(offloading->specialisations, 0);
+    cr_expect_eq(made->calls[0].late, 1u);
+    g_autoptr(GArray) own = offload_outputs(alone), one = offload_outputs(offloading);
+    offload_agrees(own, one, "weights of the first run");
+    offload_same_bits(text, PASSES, one, "weights of the first run");
+}
