@@ -118,7 +118,7 @@ expect_same(const char *plain, const char *text, bool given)
     }
 }
 
-Test(constants, CTF_10_branches_that_were_folded_give_the_same)
+Test(constants_flow, CTF_10_branches_that_were_folded_give_the_same)
 {
     g_autofree char *two = folded(branches, "two"), *three = folded(branches, "three");
     cr_assert(strstr(two, "graph @runtime_fold") && !strstr(strstr(two, "graph @f"), "if("));
@@ -131,7 +131,7 @@ Test(constants, CTF_10_branches_that_were_folded_give_the_same)
 }
 
 /* What a fold function gives may decide a shape, or how another function goes on. */
-Test(constants, CTF_41_a_folded_tensor_decides_a_shape)
+Test(constants_flow, CTF_41_a_folded_tensor_decides_a_shape)
 {
     static const char text[] = "graph @f(%x: f32[2,3], %s: i64[2] constant=run) {\n"
                                "  %t = abs(%s) : i64[2]\n"
