@@ -5,6 +5,9 @@
 #ifndef KILN_TESTS_FOLD_CASE_H
 #define KILN_TESTS_FOLD_CASE_H
 
+#include <glib.h>
+#include <unistd.h>
+
 enum {
     MLP_WIDTH = 16,
     MLP_WEIGHT = MLP_WIDTH * MLP_WIDTH,
@@ -63,6 +66,18 @@ mlp_fill(float *data, int n, unsigned seed)
 {
     for (unsigned i = 0; i < (unsigned)n; i++)
         data[i] = (float)((i * 2654435761u + seed * 40503u) % 2000) / 1000 - 1;
+}
+
+/** Removes what fold functions left in @directory, and the folder. */
+static inline void
+mlp_remove_folder(const char *directory)
+{
+    g_autoptr(GDir) files = g_dir_open(directory, 0, NULL);
+    for (const char *name; (name = g_dir_read_name(files));) {
+        g_autofree char *path = g_build_filename(directory, name, NULL);
+        unlink(path);
+    }
+    rmdir(directory);
 }
 
 #endif

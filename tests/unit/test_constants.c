@@ -615,10 +615,5 @@ Test(constants, on_disk_compile_time_results)
         expect_reference(session, NULL);
         cr_expect_eq(kiln_program_fold_runs(program), i ? 0 : 1);
     }
-    g_autoptr(GDir) dir = g_dir_open(directory, 0, NULL);
-    for (const char *name; (name = g_dir_read_name(dir));) {
-        g_autofree char *path = g_build_filename(directory, name, NULL);
-        unlink(path);
-    }
-    rmdir(directory);
+    mlp_remove_folder(directory);
 }

@@ -391,12 +391,7 @@ Test(constants_packed, what_lies_on_disk_is_packed_from_there)
         cr_expect_arr_eq(got, want, sizeof want);
         cr_expect_eq(kiln_program_fold_runs(program), i ? 0 : 1);
     }
-    g_autoptr(GDir) files = g_dir_open(directory, 0, NULL);
-    for (const char *name; (name = g_dir_read_name(files));) {
-        g_autofree char *path = g_build_filename(directory, name, NULL);
-        unlink(path);
-    }
-    rmdir(directory);
+    mlp_remove_folder(directory);
 }
 
 /* --- the second level --- */
