@@ -145,7 +145,8 @@ add_extents(const char *term, const KilnType *type, int64_t letters[128],
     const int n_dots = MAX(type->rank - n_letters, 0);
     for (const char *at = term; at < end; at++) {
         if (g_ascii_isalpha(*at) && d < type->rank) {
-            letters[(int)*at] = MAX(letters[(int)*at], type->dims[d++]);
+            letters[(int)*at] = MAX(letters[(int)*at], type->dims[d]);
+            d++;
         } else if (strncmp(at, "...", 3) == 0) {
             for (int i = n_dots; i > 0 && d < type->rank; i--, d++)
                 dots[i - 1] = MAX(dots[i - 1], type->dims[d]);

@@ -213,7 +213,7 @@ static Ends
 find_mates(Sweep *sweep, const KilnOrder *node, uint64_t left, uint64_t *mates)
 {
     if (node->kind == KILN_ORDER_LEAF) {
-        int k = sweep->end_at[node->leaf];
+        int8_t k = sweep->end_at[node->leaf];
         uint64_t bit = k >= 0 ? UINT64_C(1) << k & left : 0;
         if (bit)
             mates[k] = bit;

@@ -523,15 +523,18 @@ Test(eval, costs_follow_the_formulas)
         "  input @x : f32[1,3,8,8]\n  input @w : f32[4,3,3,3]\n  output @c : f32[1,4,6,6]\n"
         "  input @a : f32[2,3]\n  input @b : f32[3,4]\n  output @m : f32[2,4]\n"
         "  output @e : f32[2,3]\n  output @t : f32[3,2]\n"
+        "  output @s : f32[2,4]\n"
         "  conv @out @c, @in @x, @in @w\n"
         "  matmul @out @m, @in @a, @in @b\n"
         "  exp @out @e, @in @a\n"
         "  transpose @out @t, @in @a {perm=[1,0]}\n"
+        "  einsum @out @s, @in @a, @in @b {equation=\"ik,kj->ij\"}\n"
         "}\n";
     static const KilnCost expected[] = { { 2 * 27 * 144, 4 * (144 + 192 + 108) },
                                          { 2 * 3 * 8, 4 * (8 + 6 + 12) },
                                          { 10 * 6, 4 * 12 },
-                                         { 0, 4 * 12 } };
+                                         { 0, 4 * 12 },
+                                         { 2 * 2 * 3 * 4, 4 * (8 + 6 + 12) } };
     g_autoptr(GError) error = NULL;
     g_autoptr(KilnIRModule) ir = kiln_ir_module_parse(text, strlen(text), "f", &error);
     cr_assert(ir, "%s", error ? error->message : "");
