@@ -41,7 +41,8 @@ typedef struct {
     unsigned n;
     int64_t (*tasks)(const void *data, unsigned round);  /* at least 1, below 2^31 */
     bool (*backwards)(const void *data, unsigned round); /* each share from its end to its begin */
-    void (*run)(const void *data, unsigned round, int64_t task, int member);
+    /* @n tasks: @task, @task + @step, …; @step is 1, or -1 backwards */
+    void (*run)(const void *data, unsigned round, int64_t task, int step, int64_t n, int member);
     const void *data;
 } KilnTeamRounds;
 void kiln_team_rounds(const KilnTeamRounds *rounds, int members);

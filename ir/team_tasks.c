@@ -67,8 +67,8 @@ typedef struct {
     KilnWord round;
 } Rounds;
 
-/* Half of what is left of a share of @n tasks, in @out_begin … @out_end - 1; false where nothing is
- * left, or the round is over. */
+/* All but an eighth of what is left of a share of @n tasks, in @out_begin … @out_end - 1; false
+ * where nothing is left, or the round is over. */
 static bool
 claim(RoundShare *share, unsigned round, int64_t n, int64_t *out_begin, int64_t *out_end)
 {
@@ -77,7 +77,7 @@ claim(RoundShare *share, unsigned round, int64_t n, int64_t *out_begin, int64_t 
         *out_begin = found >> 32 == round ? (int64_t)(uint32_t)found : 0;
         if (found >> 32 > round || *out_begin >= n)
             return false;
-        *out_end = *out_begin + (n - *out_begin + 1) / 2;
+        *out_end = n - (n - *out_begin) / 8;
         claimed = ((uint64_t)round << 32) + (uint64_t)*out_end;
     } while (!atomic_compare_exchange_weak_explicit(&share->claimed, &found, claimed,
                                                     memory_order_relaxed, memory_order_relaxed));
@@ -93,8 +93,9 @@ do_share(Rounds *all, unsigned round, int64_t n, int s, int member)
     int64_t first = n * s / all->n_shares, last = n * (s + 1) / all->n_shares - 1;
     int64_t done = 0, i, end;
     while (claim(&all->shares[s], round, last + 1 - first, &i, &end)) {
-        for (done += end - i; i < end; i++)
-            rounds->run(rounds->data, round, backwards ? last - i : first + i, member);
+        done += end - i;
+        rounds->run(rounds->data, round, backwards ? last - i : first + i, backwards ? -1 : 1,
+                    end - i, member);
     }
     return done;
 }
@@ -134,8 +135,7 @@ kiln_team_rounds(const KilnTeamRounds *rounds, int members)
         for (unsigned round = 0; round < rounds->n; round++) {
             int64_t n = rounds->tasks(rounds->data, round);
             bool backwards = rounds->backwards(rounds->data, round);
-            for (int64_t i = 0; i < n; i++)
-                rounds->run(rounds->data, round, backwards ? n - 1 - i : i, 0);
+            rounds->run(rounds->data, round, backwards ? n - 1 : 0, backwards ? -1 : 1, n, 0);
         }
         return;
     }

@@ -302,11 +302,14 @@ goes_backwards(const void *data, unsigned round)
 }
 
 static void
-run_panel_of_round(const void *data, unsigned round, int64_t task, int member)
+run_panels_of_round(const void *data, unsigned round, int64_t task, int step, int64_t n, int member)
 {
     (void)member;
     const Block *block = data;
-    run_panel(block, stage_of(block, round), step_of(block, round), task);
+    const KilnCpuRecurrentStage *stage = stage_of(block, round);
+    const int64_t at = step_of(block, round);
+    for (int64_t i = 0; i < n; i++)
+        run_panel(block, stage, at, task + i * step);
 }
 
 static void
@@ -316,7 +319,7 @@ run_steps(const Block *block, int threads)
                                          (unsigned)block->net->n_stages,
                                     .tasks = panels_of_round,
                                     .backwards = goes_backwards,
-                                    .run = run_panel_of_round,
+                                    .run = run_panels_of_round,
                                     .data = block };
     kiln_team_rounds(&rounds, threads);
 }

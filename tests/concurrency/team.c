@@ -60,14 +60,17 @@ backwards_of(const void *data, unsigned round)
 }
 
 static void
-add_up(const void *data, unsigned round, int64_t task, int member)
+add_up(const void *data, unsigned round, int64_t first, int step, int64_t n, int member)
 {
     (void)member;
     Sums *sums = *(Sums *const *)data;
-    int64_t sum = task, before = round > 0 ? tasks_of(NULL, round - 1) : 0;
-    for (int64_t i = 0; i < before; i++)
-        sum += sums->sums[(round + 1) & 1][i];
-    sums->sums[round & 1][task] = sum % 1000003;
+    REQUIRE(step == (backwards_of(NULL, round) ? -1 : 1));
+    for (int64_t task = first; n > 0; task += step, n--) {
+        int64_t sum = task, before = round > 0 ? tasks_of(NULL, round - 1) : 0;
+        for (int64_t i = 0; i < before; i++)
+            sum += sums->sums[(round + 1) & 1][i];
+        sums->sums[round & 1][task] = sum % 1000003;
+    }
 }
 
 static void
