@@ -172,11 +172,11 @@ read_attr(KilnOnnxCall *call, const KilnOnnxAttr *attr, const KilnAttrInfo *info
     return TRUE;
 }
 
-/* Attributes of ops.def that operators of ONNX lack. */
-static bool
-is_own(KilnOp op, const char *name)
+bool
+kiln_onnx_attr_is_own(KilnOp op, const char *name)
 {
-    return op == KILN_OP_batch_normalization && strcmp(name, "axis") == 0;
+    return (op == KILN_OP_batch_normalization && strcmp(name, "axis") == 0) ||
+           (kiln_op_has(op, KILN_TRAIT_RANDOM) && strcmp(name, "stream") == 0);
 }
 
 gboolean
@@ -190,7 +190,7 @@ kiln_onnx_read_attrs(KilnOnnxCall *call, GError **error)
         const KilnOnnxAttr *attr = &call->node->attrs[i];
         const KilnAttrInfo *row = kiln_attr_find(info->attrs, info->n_attrs, attr->proto->name);
         if (call->taken[i] || !row || row->kind == KILN_ATTR_FUNCTION ||
-            is_own(call->op, row->name))
+            kiln_onnx_attr_is_own(call->op, row->name))
             continue;
         call->taken[i] = true;
         if (!read_attr(call, attr, row, error))

@@ -90,6 +90,8 @@ gboolean kiln_onnx_take_ints(KilnOnnxCall *call, const char *name, KilnInts *out
 gboolean kiln_onnx_take_floats(KilnOnnxCall *call, const char *name, KilnFloats *out,
                                GError **error);
 gboolean kiln_onnx_take_dtype(KilnOnnxCall *call, const char *name, KilnDType *out, GError **error);
+/** True for an attribute of ops.def that ONNX's operator lacks: a model file must not have it. */
+bool kiln_onnx_attr_is_own(KilnOp op, const char *name);
 /** Reads what is left into call->attrs, by name; leaves what the canonical op does not have. */
 gboolean kiln_onnx_read_attrs(KilnOnnxCall *call, GError **error);
 /** The typed attributes of the call. */

@@ -149,8 +149,8 @@ is_left_out(const KilnOnnxExport *export_, const KilnNode *node, const KilnAttrI
 {
     if (node->op == KILN_OP_split && strcmp(info->name, "num_outputs") == 0 && export_->opset < 18)
         return true;
-    if (kiln_op_has(node->op, KILN_TRAIT_RANDOM) && strcmp(info->name, "stream") == 0)
-        return true; /* the name of the node says it */
+    if (kiln_onnx_attr_is_own(node->op, info->name))
+        return true; /* kiln_decompose() states an axis; the name of a node says its stream */
     return kiln_attr_is_default(info, node->attrs) &&
            !g_strv_contains((const char *const *)required, info->name);
 }

@@ -322,6 +322,16 @@ Test(onnx_convert, batch_normalization_has_no_axis)
                       "the attribute 'axis' is not one of");
 }
 
+Test(onnx_convert, random_operators_have_no_stream)
+{
+    static const char *const ops[] = { "RandomNormalLike", "RandomUniformLike", "Bernoulli" };
+    for (size_t i = 0; i < G_N_ELEMENTS(ops); i++) {
+        GByteArray *graph = graph_xy("2,3", NULL);
+        onnx_node(graph, ops[i], "x", "z", onnx_int("stream", 7), NULL);
+        onnx_expect_error(graph, 15, KILN_ERROR_INVALID, "the attribute 'stream' is not one of");
+    }
+}
+
 Test(onnx_convert, batch_normalization_per_element)
 {
     GByteArray *graph = graph_xy("2,4", "4");
