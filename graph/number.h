@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers as text that reads back to the same bits, and the 16-bit floats. */
+/* Numbers as text that reads back to the same bits, the 16-bit floats, and sums of sizes. */
 #ifndef KILN_GRAPH_NUMBER_H
 #define KILN_GRAPH_NUMBER_H
 
@@ -9,6 +9,14 @@
  * the default quiet one as `nan(0x…)` with all its bits. The form does not depend on the locale. */
 void kiln_print_f32(GString *out, float value);
 void kiln_print_f64(GString *out, double value);
+
+/** @a + @b, neither below 0; INT64_MAX where there is no such number. */
+static inline int64_t
+kiln_add_capped(int64_t a, int64_t b)
+{
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
+}
 
 /** IEEE binary16 and bfloat16 (the upper half of a float); narrowing rounds half to even. */
 float kiln_f16_to_f32(uint16_t bits);

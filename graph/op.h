@@ -39,6 +39,7 @@ typedef enum {
     KILN_TRAIT_STATE = 1 << 11,
     KILN_TRAIT_QUANTIZED = 1 << 12,
     KILN_TRAIT_KEEPS_QUANTIZATION = 1 << 13,
+    KILN_TRAIT_REDUCES = 1 << 14, /* folds groups of elements, along axes, to one each */
 } KilnTrait;
 
 enum {

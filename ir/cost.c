@@ -2,6 +2,7 @@
 /* What an instruction costs, by its types alone: operations for the arithmetic that the formula of
  * the instruction asks for (a multiply-add counts two, a transcendental function ten), bytes for
  * what it reads and writes. Blocking, caches and instruction sets are the kernels' business. */
+#include "graph/number.h"
 #include "ir/stack.h"
 #include "ir/tail.h"
 #include "ir/target.h"
@@ -24,13 +25,6 @@ times(int64_t a, int64_t b)
 {
     int64_t product;
     return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
-}
-
-static int64_t
-plus(int64_t a, int64_t b)
-{
-    int64_t sum;
-    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
 /* The extent of dim @d counted from the end (1: the last); 1 where there is none. */
@@ -118,8 +112,8 @@ attention_flops(const KilnInstr *instr)
 {
     int64_t width = MAX(dim_from_end(instr, 0, 1), 1);
     int64_t scores = times(elements(instr, 0) / width, dim_from_end(instr, 2, 2));
-    int64_t products = times(2, plus(dim_from_end(instr, 1, 1), width));
-    return times(scores, plus(products, FLOPS_TRANSCENDENTAL + 3));
+    int64_t products = times(2, kiln_add_capped(dim_from_end(instr, 1, 1), width));
+    return times(scores, kiln_add_capped(products, FLOPS_TRANSCENDENTAL + 3));
 }
 
 /* Operand @x is the data, followed by the weights [D,G·H,I] and [D,G·H,H]: each meets every
@@ -127,7 +121,7 @@ attention_flops(const KilnInstr *instr)
 static int64_t
 recurrent_flops(const KilnInstr *instr, uint32_t x)
 {
-    int64_t weights = plus(elements(instr, x + 1), elements(instr, x + 2));
+    int64_t weights = kiln_add_capped(elements(instr, x + 1), elements(instr, x + 2));
     int64_t input = MAX(dim_from_end(instr, x, 1), 1);
     return times(times(2, weights), elements(instr, x) / input);
 }
@@ -202,9 +196,9 @@ body_flops(const KilnFunction *body)
 {
     int64_t flops = 0;
     kiln_foreach_node (node, body)
-        flops = plus(flops, node->op == KILN_OP_custom_op
-                                ? body_flops(kiln_attrs(node, custom_op)->body)
-                                : kiln_node_cost(node).flops);
+        flops = kiln_add_capped(flops, node->op == KILN_OP_custom_op
+                                           ? body_flops(kiln_attrs(node, custom_op)->body)
+                                           : kiln_node_cost(node).flops);
     return flops;
 }
 
@@ -258,8 +252,9 @@ flops_of(const KilnInstr *instr)
     case KILN_INSTR_log_softmax:
         return times(FLOPS_TRANSCENDENTAL + 3, elements(instr, 0));
     case KILN_INSTR_lrn:
-        return times(plus(times(2, kiln_instr_attrs(instr, lrn)->size), FLOPS_TRANSCENDENTAL),
-                     elements(instr, 0));
+        return times(
+            kiln_add_capped(times(2, kiln_instr_attrs(instr, lrn)->size), FLOPS_TRANSCENDENTAL),
+            elements(instr, 0));
     case KILN_INSTR_batch_normalization:
     case KILN_INSTR_instance_normalization:
     case KILN_INSTR_layer_normalization:
@@ -283,7 +278,8 @@ bytes_of(const KilnInstr *instr)
     for (uint32_t i = 0; i < instr->n_operands; i++) {
         const KilnBuffer *buffer = instr->operands[i].buffer;
         int64_t bytes = buffer ? kiln_type_bytes(&buffer->type) : 0;
-        sum = plus(sum, instr->operands[i].access == KILN_ACCESS_INOUT ? times(2, bytes) : bytes);
+        sum = kiln_add_capped(sum, instr->operands[i].access == KILN_ACCESS_INOUT ? times(2, bytes)
+                                                                                  : bytes);
     }
     return sum;
 }
@@ -293,7 +289,7 @@ kiln_instr_cost(const KilnInstr *instr)
 {
     if (kiln_instr_is_bookkeeping(instr))
         return (KilnCost){ 0, 0 };
-    return (KilnCost){ plus(flops_of(instr), tail_flops(instr)), bytes_of(instr) };
+    return (KilnCost){ kiln_add_capped(flops_of(instr), tail_flops(instr)), bytes_of(instr) };
 }
 
 /* A parallel region costs about as much as 32 k element-wise operations, and must be a small part

@@ -4,6 +4,7 @@
 #include "ir/plan.h"
 
 #include "graph/alloc.h"
+#include "graph/number.h"
 
 #include <string.h>
 
@@ -12,13 +13,6 @@ aligned(int64_t bytes)
 {
     size_t size = kiln_align_up((size_t)MAX(bytes, 0));
     return size > (size_t)INT64_MAX ? INT64_MAX & ~(int64_t)(KILN_ALIGNMENT - 1) : (int64_t)size;
-}
-
-static int64_t
-add_capped(int64_t a, int64_t b)
-{
-    int64_t sum;
-    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
 
 int64_t
@@ -69,7 +63,7 @@ touch_operands(Walk *walk, const KilnInstr *instr, int64_t step)
         touch(walk->lives, walk->life_of, origin, step);
         walk->counted[origin->id] = step;
         uint32_t life = walk->life_of[origin->id];
-        bytes = add_capped(bytes, g_array_index(walk->lives, KilnLife, life).size);
+        bytes = kiln_add_capped(bytes, g_array_index(walk->lives, KilnLife, life).size);
     }
     return bytes;
 }
@@ -158,7 +152,7 @@ kiln_liveness_of(const KilnIRFunction *function, const int64_t *scratch, uint32_
             KilnLife life = { .scratch_of = instr, .first = step, .last = step, .size = own };
             g_array_append_val(lives, life);
         }
-        plan->lb_node = MAX(plan->lb_node, add_capped(bytes, own));
+        plan->lb_node = MAX(plan->lb_node, kiln_add_capped(bytes, own));
     }
     if (flags & KILN_PLAN_IO && plan->n_steps)
         touch_all(lives, life_of, function->outputs, plan->n_steps - 1);
@@ -166,7 +160,7 @@ kiln_liveness_of(const KilnIRFunction *function, const int64_t *scratch, uint32_
     plan->lives = (KilnLife *)g_array_free(lives, FALSE);
     for (uint32_t i = 0; i < plan->n_lives; i++) {
         plan->lives[i].offset = -1;
-        plan->sum = add_capped(plan->sum, plan->lives[i].size);
+        plan->sum = kiln_add_capped(plan->sum, plan->lives[i].size);
     }
     plan->lb_live = most_alive(plan);
     plan->arena = -1;

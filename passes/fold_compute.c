@@ -212,7 +212,7 @@ store_splats(KilnFoldWorker *worker, const KilnNode *node, const KilnTensor *con
     KilnDType dtype;
     if (node->op == KILN_OP_constant_of_shape) /* its rule needs no kernel */
         return false;
-    if (kiln_op_reduces(node->op))
+    if (kiln_op_has(node->op, KILN_TRAIT_REDUCES))
         return worker->folder->target && evaluate(worker, node, operands) == KILN_FOLD_STORED;
     if (kiln_op_only_moves(node->op) || node->op == KILN_OP_concat) {
         uint32_t n = node->op == KILN_OP_concat ? node->n_operands : 1;

@@ -10,6 +10,7 @@
 #include "passes/fold_evaluate.h"
 
 #include "graph/budget.h"
+#include "graph/number.h"
 #include "graph/sweep.h"
 #include "ir/chains.h"
 #include "passes/fold_compute.h"
@@ -158,11 +159,11 @@ literal_bytes(const KilnNode *node)
 static int64_t
 step_bytes(const Sweep *sweep, const KilnNode *node)
 {
-    int64_t bytes = kiln_bytes_sum(sweep->plan.nodes[node->id].bytes, literal_bytes(node));
+    int64_t bytes = kiln_add_capped(sweep->plan.nodes[node->id].bytes, literal_bytes(node));
     for (uint32_t i = 0; i < node->n_operands; i++) {
         const KilnValue *value = node->operands[i].value;
         if (computed(sweep, value))
-            bytes = kiln_bytes_sum(bytes, sweep->plan.nodes[value->def->id].bytes);
+            bytes = kiln_add_capped(bytes, sweep->plan.nodes[value->def->id].bytes);
     }
     return bytes;
 }
@@ -210,16 +211,16 @@ decide_chain(Sweep *sweep, uint32_t chain)
         }
         for (uint32_t r = 0; r < node->n_results; r++)
             fate->unread += node->results[r].n_uses;
-        int64_t made = kiln_bytes_sum(live, info->bytes), read = literal_bytes(node);
-        *most = MAX(*most, kiln_bytes_sum(made, read));
+        int64_t made = kiln_add_capped(live, info->bytes), read = literal_bytes(node);
+        *most = MAX(*most, kiln_add_capped(made, read));
         result = MAX(result, info->bytes);
         sweep->largest = MAX(sweep->largest, step_bytes(sweep, node));
-        sweep->final = kiln_bytes_sum(sweep->final, info->end ? info->bytes : 0);
+        sweep->final = kiln_add_capped(sweep->final, info->end ? info->bytes : 0);
         bool stays = kiln_fold_plan_has(&sweep->plan, node, KILN_CONSTNESS_VARYING);
         int64_t freed = stays ? 0 : freed_bytes(sweep, node);
         live = made - MIN(made, freed);
     }
-    *most = kiln_bytes_sum(*most, result); /* the recycler keeps one besides */
+    *most = kiln_add_capped(*most, result); /* the recycler keeps one besides */
 }
 
 /* --- computing --- */
@@ -389,7 +390,7 @@ compute_chains(Sweep *sweep)
         decide_chain(sweep, c);
     count_references(sweep);
     kiln_chains_run(sweep->chains, sweep->bytes,
-                    kiln_bytes_sum(sweep->largest, sweep->final / KILN_CHAINS_SPARE),
+                    kiln_add_capped(sweep->largest, sweep->final / KILN_CHAINS_SPARE),
                     folder->threads, compute_chain, sweep);
     gather(sweep);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "passes/fold_plan.h"
 
+#include "graph/number.h"
 #include "graph/sweep.h"
 #include "passes/constant_rules.h"
 
@@ -23,26 +24,6 @@ kiln_op_only_moves(KilnOp op)
     case KILN_OP_depth_to_space:
     case KILN_OP_space_to_depth:
     case KILN_OP_channel_shuffle:
-        return true;
-    default:
-        return false;
-    }
-}
-
-bool
-kiln_op_reduces(KilnOp op)
-{
-    switch (op) {
-    case KILN_OP_reduce_l1:
-    case KILN_OP_reduce_l2:
-    case KILN_OP_reduce_log_sum:
-    case KILN_OP_reduce_log_sum_exp:
-    case KILN_OP_reduce_max:
-    case KILN_OP_reduce_mean:
-    case KILN_OP_reduce_min:
-    case KILN_OP_reduce_prod:
-    case KILN_OP_reduce_sum:
-    case KILN_OP_reduce_sum_square:
         return true;
     default:
         return false;
@@ -163,7 +144,7 @@ add_base(const KilnFoldPlan *plan, const KilnValue *value, KilnFoldNode *out)
     const KilnValue *source = from ? from->source : value;
     if (bytes > 0 && (!out->source || bytes > stored_bytes(out->source)))
         out->source = source;
-    out->base = kiln_bytes_sum(out->base, MAX(bytes, (int64_t)0));
+    out->base = kiln_add_capped(out->base, MAX(bytes, (int64_t)0));
 }
 
 /* Values that the subgraphs of @node read around it, each once. */
@@ -260,7 +241,7 @@ gives_splat(const KilnFoldPlan *plan, const KilnNode *node)
         return is_splat(plan, node->operands[0].value);
     if (node->op == KILN_OP_concat)
         return joins_splats(plan, node);
-    if (kiln_op_reduces(node->op))
+    if (kiln_op_has(node->op, KILN_TRAIT_REDUCES))
         return reduces_splat(plan, node);
     const uint32_t each = KILN_TRAIT_ELEMENTWISE;
     if (!kiln_op_has(node->op, each) || node->op == KILN_OP_dequantize_linear ||
@@ -289,7 +270,7 @@ result_bytes(const KilnNode *node)
         int64_t one = kiln_type_bytes(&node->results[i].type);
         if (one < 0)
             return -1;
-        bytes = kiln_bytes_sum(bytes, one);
+        bytes = kiln_add_capped(bytes, one);
     }
     return bytes;
 }
@@ -367,7 +348,7 @@ kiln_fold_plan_accepts(KilnFoldPlan *plan, const KilnNode *node)
     if (!plan->may_store(plan, node))
         return false;
     info->end = true;
-    plan->charged = kiln_bytes_sum(plan->charged, info->charge);
+    plan->charged = kiln_add_capped(plan->charged, info->charge);
     if (info->source)
         g_hash_table_add(plan->credited, (gpointer)info->source);
     return true;

@@ -37,14 +37,6 @@ typedef struct {
     int64_t charge;          /* of an end: bytes against the budget */
 } KilnFoldNode;
 
-/** @a + @b, neither below 0; INT64_MAX where there is no such number. */
-static inline int64_t
-kiln_bytes_sum(int64_t a, int64_t b)
-{
-    int64_t sum;
-    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
-}
-
 typedef struct KilnFoldPlan KilnFoldPlan;
 struct KilnFoldPlan {
     KilnPassContext *context;
@@ -83,9 +75,6 @@ kiln_fold_plan_has(const KilnFoldPlan *plan, const KilnNode *node, KilnConstness
 
 /** True where @value is at hand at any stage: a literal, or integers that are known. */
 bool kiln_fold_is_literal(const KilnValue *value);
-
-/** Ops that fold groups of elements, along axes, to one each. */
-bool kiln_op_reduces(KilnOp op);
 
 /** The node of the plan's function that @use is of, or whose subgraphs hold it. */
 const KilnNode *kiln_fold_reader(const KilnFoldPlan *plan, const KilnUse *use);

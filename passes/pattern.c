@@ -144,6 +144,7 @@ parse_trait(Parser *parser, KilnTerm *term)
         { "STATE", KILN_TRAIT_STATE },
         { "QUANTIZED", KILN_TRAIT_QUANTIZED },
         { "KEEPS_QUANTIZATION", KILN_TRAIT_KEEPS_QUANTIZATION },
+        { "REDUCES", KILN_TRAIT_REDUCES },
     };
     const char *start = parser->at;
     g_autofree char *name = take_word(parser, false);

@@ -503,6 +503,8 @@ plan_pool(KilnPermuted *plan)
 static Planner
 planner_of(KilnOp op)
 {
+    if (kiln_op_has(op, KILN_TRAIT_REDUCES))
+        return kiln_permute_plan_reduce;
     switch (op) {
     case KILN_OP_quantize_linear:
     case KILN_OP_dequantize_linear:
@@ -520,17 +522,6 @@ planner_of(KilnOp op)
     case KILN_OP_arg_max:
     case KILN_OP_arg_min:
         return kiln_permute_plan_arg_reduce;
-    case KILN_OP_reduce_l1:
-    case KILN_OP_reduce_l2:
-    case KILN_OP_reduce_log_sum:
-    case KILN_OP_reduce_log_sum_exp:
-    case KILN_OP_reduce_max:
-    case KILN_OP_reduce_mean:
-    case KILN_OP_reduce_min:
-    case KILN_OP_reduce_prod:
-    case KILN_OP_reduce_sum:
-    case KILN_OP_reduce_sum_square:
-        return kiln_permute_plan_reduce;
     case KILN_OP_cum_sum:
         return plan_cum_sum;
     case KILN_OP_concat:

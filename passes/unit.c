@@ -4,6 +4,7 @@
 
 #include "graph/changes.h"
 #include "graph/folding.h"
+#include "graph/number.h"
 #include "graph/text/text.h"
 #include "ir/changes.h"
 
@@ -86,21 +87,14 @@ kiln_unit_size(const KilnUnit *unit)
 }
 
 static int64_t
-plus(int64_t a, int64_t b)
-{
-    int64_t sum;
-    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
-}
-
-static int64_t
 graph_flops(const KilnFunction *function)
 {
     int64_t flops = 0;
     kiln_foreach_node (node, function) {
-        flops = plus(flops, kiln_node_cost(node).flops);
+        flops = kiln_add_capped(flops, kiln_node_cost(node).flops);
         if (kiln_op_has(node->op, KILN_TRAIT_REGION)) {
             kiln_foreach_region (region, node)
-                flops = plus(flops, graph_flops(region));
+                flops = kiln_add_capped(flops, graph_flops(region));
         }
     }
     return flops;
@@ -114,17 +108,17 @@ kiln_unit_cost(const KilnUnit *unit)
         const KilnConstant *constant = g_ptr_array_index(unit->module->constants, i);
         const KilnTensor *tensor = constant->tensor;
         gsize bytes = tensor && tensor->bytes ? g_bytes_get_size(tensor->bytes) : 0;
-        cost.constant_bytes = plus(cost.constant_bytes, (int64_t)bytes);
+        cost.constant_bytes = kiln_add_capped(cost.constant_bytes, (int64_t)bytes);
     }
     if (unit->level == KILN_LEVEL_GRAPH) {
         for (guint i = 0; i < unit->module->functions->len; i++)
-            cost.flops =
-                plus(cost.flops, graph_flops(g_ptr_array_index(unit->module->functions, i)));
+            cost.flops = kiln_add_capped(
+                cost.flops, graph_flops(g_ptr_array_index(unit->module->functions, i)));
         return cost;
     }
     for (guint i = 0; i < unit->ir->functions->len; i++) {
         kiln_foreach_instr (instr, (KilnIRFunction *)g_ptr_array_index(unit->ir->functions, i))
-            cost.flops = plus(cost.flops, kiln_instr_cost(instr).flops);
+            cost.flops = kiln_add_capped(cost.flops, kiln_instr_cost(instr).flops);
     }
     return cost;
 }

@@ -2,12 +2,7 @@
 /* What a program will need, looked at before its weights are packed and its arena is made. */
 #include "runtime/internal.h"
 
-static int64_t
-plus(int64_t a, int64_t b)
-{
-    int64_t sum;
-    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
-}
+#include "graph/number.h"
 
 /* Weights as kernels will read them: packed, plain, or both. */
 static int64_t
@@ -16,11 +11,11 @@ weight_bytes(const KilnBinder *binder)
     const KilnSpecialisation *out = binder->out;
     int64_t bytes = 0;
     for (uint32_t c = 0; c < out->n_calls; c++)
-        bytes = plus(bytes, (int64_t)MIN(out->calls[c].packed_bytes, (size_t)INT64_MAX));
+        bytes = kiln_add_capped(bytes, (int64_t)MIN(out->calls[c].packed_bytes, (size_t)INT64_MAX));
     for (guint i = 0; i < out->function->weights->len; i++) {
         const KilnBuffer *weight = g_ptr_array_index(out->function->weights, i);
         if (binder->read_plain[weight->id])
-            bytes = plus(bytes, kiln_type_bytes(&weight->type));
+            bytes = kiln_add_capped(bytes, kiln_type_bytes(&weight->type));
     }
     return bytes;
 }
@@ -30,7 +25,7 @@ output_bytes(const KilnSpecialisation *out)
 {
     int64_t bytes = 0;
     for (unsigned i = 0; i < out->outputs.n; i++)
-        bytes = plus(bytes, out->outputs.info[i].bytes);
+        bytes = kiln_add_capped(bytes, out->outputs.info[i].bytes);
     return bytes;
 }
 
@@ -39,7 +34,7 @@ check_memory(const KilnBinder *binder, int64_t limit, GError **error)
 {
     const KilnSpecialisation *out = binder->out;
     const int64_t weights = weight_bytes(binder), outputs = output_bytes(out);
-    const int64_t total = plus(plus(weights, outputs), out->arena_bytes);
+    const int64_t total = kiln_add_capped(kiln_add_capped(weights, outputs), out->arena_bytes);
     if (total <= limit)
         return TRUE;
     const KilnMemoryPeak peak = kiln_memory_peak(out->function, out->plan);
