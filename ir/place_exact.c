@@ -352,9 +352,8 @@ solve_rest(Search *search, const Part *part, int64_t offset, uint32_t last_rank)
             rest[n++] = part->members[m];
     }
     for (uint32_t begin = 0, end; begin < n; begin = end) {
-        uint32_t reach = search->buffers[rest[begin]].last;
-        for (end = begin + 1; end < n && search->buffers[rest[end]].first <= reach; end++)
-            reach = MAX(reach, search->buffers[rest[end]].last);
+        uint32_t reach;
+        end = kiln_place_reach(search->buffers, rest, begin, n, &reach);
         Part piece = { rest + begin, end - begin, search->buffers[rest[begin]].first,
                        reach,        offset,      last_rank };
         KilnPlacement found = solve(search, &piece);

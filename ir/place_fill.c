@@ -478,9 +478,8 @@ solve_pieces(Fill *fill, const Piece *piece)
             rest[n++] = piece->members[m];
     }
     for (uint32_t begin = 0, end; begin < n; begin = end) {
-        uint32_t reach = buffers[rest[begin]].last;
-        for (end = begin + 1; end < n && buffers[rest[end]].first <= reach; end++)
-            reach = MAX(reach, buffers[rest[end]].last);
+        uint32_t reach;
+        end = kiln_place_reach(buffers, rest, begin, n, &reach);
         Piece part = { rest + begin, end - begin, buffers[rest[begin]].first, reach };
         KilnPlacement found = solve(fill, &part);
         if (found != KILN_PLACED)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the two searches for exact placement share. */
+/* What the three searches for exact placement share. */
 #ifndef KILN_IR_PLACE_PRIV_H
 #define KILN_IR_PLACE_PRIV_H
 
@@ -49,6 +49,19 @@ typedef struct {
     int64_t work, budget;
     double failure; /* what one more counts: late ones more than early ones */
 } Search;
+
+/** Where @members, from @begin on, stop to reach across each other in time: they are in order of
+ * their first section. *out_last is the last section of those in front. */
+static inline uint32_t
+kiln_place_reach(const Buffer *buffers, const uint32_t *members, uint32_t begin, uint32_t n,
+                 uint32_t *out_last)
+{
+    uint32_t end = begin + 1;
+    *out_last = buffers[members[begin]].last;
+    for (; end < n && buffers[members[end]].first <= *out_last; end++)
+        *out_last = MAX(*out_last, buffers[members[end]].last);
+    return end;
+}
 
 /** One attempt to fill valley after valley, from nothing placed (place_fill.c): does about
  * @budget work, which is added to search->work. Sets the offsets of search->buffers where it finds

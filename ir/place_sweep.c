@@ -1,19 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Exact placement where no section has a gap: a beam search through time.
  *
- * A section without gaps is an order of its buffers. At the boundary to the next one some end and
- * some begin, the rest stay where they are. So what ends lies in groups side by side, and each is
- * replaced by a group of what begins whose sizes sum to the same. Which buffers form groups is all
- * that is decided; orders are left open as long as can be. A state is the set of all orders that
- * its groups allow (place_tree.h), and ends where there are none. At the last section any order
- * will do: going back from it, each group is ordered within its place.
+ * A section is a stretch of time in which the same buffers live. Without gaps, a plan of a section
+ * is an order of its buffers. At the boundary to the next section some buffers end, some begin, and
+ * the others stay where they are. The buffers that end lie in groups, side by side. A group of
+ * buffers that begin takes the place of each, with an equal sum of sizes.
  *
- *   - of all states of a section those are kept that allow the most orders, disturbed a little;
- *   - states that allow equal orders of equal buffers are one;
- *   - of the ends that are left the one is grouped first that the fewest others may join;
- *   - buffers that must end side by side lie so from the moment when all of them live.
+ * The search decides only which buffers form groups. It leaves orders open as long as it can. A
+ * state is the set of all orders that the groups so far allow (place_tree.h). A state without an
+ * order is dropped. In the last section any order will do. From there the search goes back and
+ * orders each group within its place.
  *
- * Attempts differ in direction, in how many states they keep, and by a disturbance. */
+ *   - The beam keeps the states of a section that allow the most orders, with a small disturbance.
+ *   - States that allow equal orders of equal buffers are one state.
+ *   - The search first groups the ending buffer that the fewest others may join.
+ *   - Buffers that must end side by side are kept so as soon as all of them live.
+ *
+ * Attempts differ in direction, in the number of states that they keep, and in the disturbance.
+ */
 #include "ir/place_boundary.h"
 #include "ir/place_tree.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sets of orders: all that keep some sets of things side by side (PQ trees, after K. Booth and
- * G. Lueker, 1976). A node is a thing, or lets its children come in any order, or lets them come as
- * they are and backwards. */
+/* A tree stands for a set of orders of things: all orders in which certain groups of things lie
+ * side by side (PQ trees, after K. Booth and G. Lueker, 1976). A leaf is a thing. The children of
+ * an ANY node may come in any order. The children of a LINE node come in their order, or backwards.
+ */
 #ifndef KILN_IR_PLACE_TREE_H
 #define KILN_IR_PLACE_TREE_H
 

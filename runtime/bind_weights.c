@@ -106,8 +106,6 @@ enum {
     GROUP_BYTES = 4 * 1024 * 1024, /* how many are made at a time, where one call does not make
                                       more: plain weights stay until their group is done, and where
                                       others keep the processors busy each group waits for them */
-    SLICE_BYTES = 64 * 1024,
-    ALONE_BYTES = 512 * 1024, /* below this one thread is done before the others are awake */
     BIG_BYTES =
         64 * 1024 * 1024,       /* from here on, or from the frugal ones on, a group is packed in */
     FRUGAL_BYTES = 1024 * 1024, /* several turns, after each of which the pages of its sources go */
@@ -214,7 +212,7 @@ add_call(Group *group, KilnBoundCall *call, GError **error)
     /* A vendor brings threads of its own. */
     unsigned n = instr->kind == KILN_INSTR_call
                      ? 1
-                     : (unsigned)((call->packed_bytes + SLICE_BYTES - 1) / SLICE_BYTES);
+                     : (unsigned)((call->packed_bytes + KILN_PACK_SLICE - 1) / KILN_PACK_SLICE);
     for (unsigned i = 0; i < n; i++) {
         PackTask task = { group->packings->len - 1, { i, n } };
         g_array_append_val(group->tasks, task);
@@ -247,7 +245,7 @@ static void
 run_tasks(Group *group)
 {
     const KilnBindOptions *options = group->weights->binder->options;
-    int threads = group->bytes < ALONE_BYTES ? 1 : options->threads;
+    int threads = group->bytes < KILN_PACK_ALONE ? 1 : options->threads;
     bool turns = group->bytes >= (options->frugal ? FRUGAL_BYTES : BIG_BYTES);
     guint all = group->tasks->len, step = turns ? all / TURNS + 1 : all;
     for (group->first_task = 0; group->first_task < all; group->first_task += step) {

@@ -33,6 +33,12 @@ typedef struct {
     KilnType *types; /* of the results, as they lie in memory */
 } KilnFoldGroup;
 
+/** How packing is shared among threads, when a program is bound and at its first run. */
+enum {
+    KILN_PACK_SLICE = 64 * 1024,  /* bytes that a thread packs at a time */
+    KILN_PACK_ALONE = 512 * 1024, /* fewer are packed by one thread, before others are awake */
+};
+
 /** Where an operand that is packed comes from. */
 typedef struct {
     bool there;

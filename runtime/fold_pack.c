@@ -8,11 +8,6 @@
 
 #include <string.h>
 
-enum {
-    SLICE_BYTES = 64 * 1024,
-    ALONE_BYTES = 512 * 1024, /* below this one thread is done before the others are awake */
-};
-
 /* A packing under way. */
 typedef struct {
     const KilnLatePacking *packing;
@@ -132,8 +127,9 @@ pack(const KilnLatePacking *packing, KilnTensor *const *values, int threads, boo
     *spare = bytes > 0;
     bytes = bytes ? bytes : packing->bytes;
     /* A vendor brings threads of its own. */
-    work.n_slices =
-        instr->kind == KILN_INSTR_call ? 1 : (unsigned)((bytes + SLICE_BYTES - 1) / SLICE_BYTES);
+    work.n_slices = instr->kind == KILN_INSTR_call
+                        ? 1
+                        : (unsigned)((bytes + KILN_PACK_SLICE - 1) / KILN_PACK_SLICE);
     g_autoptr(GBytes) packed = kiln_bytes_new(1, bytes, &work.packed, error);
     if (!packed)
         return NULL;
@@ -141,7 +137,7 @@ pack(const KilnLatePacking *packing, KilnTensor *const *values, int threads, boo
     memset(work.packed, 0, bytes);
     if (head->len)
         memcpy(work.packed, head->data, head->len);
-    kiln_cpu_parallel(work.n_slices, bytes < ALONE_BYTES ? 1 : threads, pack_slice, &work);
+    kiln_cpu_parallel(work.n_slices, bytes < KILN_PACK_ALONE ? 1 : threads, pack_slice, &work);
     const char *message = atomic_load(&work.failure);
     if (message) {
         kiln_throw_not_packed(instr, message, error);

@@ -26,10 +26,6 @@ typedef struct {
  * KILN_ERROR_USAGE for a size that no version has had. */
 gboolean kiln_options_copy(const KilnOptionsKind *kind, const void *given, void *out,
                            GError **error);
-/** The same of a session of @program, checked against it. */
-gboolean kiln_session_options_copy(const KilnProgram *program, const KilnSessionOptions *options,
-                                   KilnSessionOptions *copy, GError **error);
-
 /** KILN_ERROR_USAGE for a limit below 0. */
 gboolean kiln_limits_check(const KilnLimits *limits, GError **error);
 /** kiln_options_copy() of what a session of @program is made with; KILN_ERROR_USAGE for values that

@@ -26,11 +26,17 @@
 
 #include <math.h>
 
+static KilnNode *
+any_rescale(const KilnValue *operand)
+{
+    return operand ? kiln_value_def_of(operand, KILN_OP_rescale_quantized) : NULL;
+}
+
 /* A rescale that may go: nothing saturates in it. */
 static KilnNode *
 removable_rescale(const KilnValue *operand)
 {
-    KilnNode *rescale = operand ? kiln_value_def_of(operand, KILN_OP_rescale_quantized) : NULL;
+    KilnNode *rescale = any_rescale(operand);
     return rescale && kiln_quant_holds(&operand->type, &rescale->operands[0].value->type) ? rescale
                                                                                           : NULL;
 }
@@ -89,8 +95,7 @@ static bool
 has_rescale(const KilnNode *node)
 {
     for (uint32_t i = 0; i < node->n_operands; i++) {
-        if (node->operands[i].value &&
-            kiln_value_def_of(node->operands[i].value, KILN_OP_rescale_quantized))
+        if (any_rescale(node->operands[i].value))
             return true;
     }
     return false;
@@ -106,22 +111,31 @@ all_regular(const KilnNode *node)
     return kiln_quant_is_regular(&node->results[0].type);
 }
 
-/* The root without the rescales of its operands. */
+/* The root without those rescales of its operands that @find finds. */
+static bool
+replace_without(KilnMatch *match, KilnPassContext *context, const char *rule,
+                KilnNode *(*find)(const KilnValue *operand), GError **error)
+{
+    const KilnNode *root = kiln_match_root(match);
+    g_autofree KilnValue **operands = g_new(KilnValue *, root->n_operands);
+    for (uint32_t i = 0; i < root->n_operands; i++) {
+        const KilnNode *rescale = find(root->operands[i].value);
+        operands[i] = rescale ? rescale->operands[0].value : root->operands[i].value;
+    }
+    KilnValue *value = kiln_match_build_typed(match, root->op, root->attrs, operands,
+                                              root->n_operands, &root->results[0].type, error);
+    return value && kiln_match_replace(match, context, rule, value);
+}
+
 static bool
 read_through(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
     const KilnNode *root = kiln_match_root(match);
-    g_autofree KilnValue **operands = g_new(KilnValue *, root->n_operands);
     bool saturates = true;
-    for (uint32_t i = 0; i < root->n_operands; i++) {
-        const KilnNode *rescale = removable_rescale(root->operands[i].value);
-        operands[i] = rescale ? rescale->operands[0].value : root->operands[i].value;
-        saturates &= !rescale;
-    }
+    for (uint32_t i = 0; i < root->n_operands; i++)
+        saturates &= !removable_rescale(root->operands[i].value);
     GUARD(range_included, !saturates);
-    KilnValue *value = kiln_match_build_typed(match, root->op, root->attrs, operands,
-                                              root->n_operands, &root->results[0].type, error);
-    return value && kiln_match_replace(match, context, rule, value);
+    return replace_without(match, context, rule, removable_rescale, error);
 }
 
 static bool
@@ -174,15 +188,7 @@ past_clamps(KilnMatch *match, KilnPassContext *context, const char *rule, GError
     if (!has_rescale(root))
         return false;
     GUARD(regular, all_regular(root));
-    g_autofree KilnValue **operands = g_new(KilnValue *, root->n_operands);
-    for (uint32_t i = 0; i < root->n_operands; i++) {
-        KilnValue *operand = root->operands[i].value;
-        const KilnNode *rescale = kiln_value_def_of(operand, KILN_OP_rescale_quantized);
-        operands[i] = rescale ? rescale->operands[0].value : operand;
-    }
-    KilnValue *value = kiln_match_build_typed(match, root->op, root->attrs, operands,
-                                              root->n_operands, &root->results[0].type, error);
-    return value && kiln_match_replace(match, context, rule, value);
+    return replace_without(match, context, rule, any_rescale, error);
 }
 
 static const KilnRule rules[] = {

@@ -151,3 +151,16 @@ given_run(const Given *given, Way way, KilnProgram *program, const KilnSessionOp
     }
     return g_steal_pointer(&results);
 }
+
+KilnResults *
+given_run_under(const Given *given, Way way, KilnModel *model, KilnPipeline *pipeline,
+                const char *target, bool offload, GError **error)
+{
+    KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
+    options.pipeline = pipeline;
+    options.target = target;
+    options.threads = 1;
+    options.no_offload = !offload;
+    g_autoptr(KilnProgram) program = given_compile(given, way, model, &options, error);
+    return program ? given_run(given, way, program, NULL, error) : NULL;
+}

@@ -33,6 +33,10 @@ KilnModel *given_load(const KilnModule *module, GError **error);
 /** @options has all but the constants. */
 KilnProgram *given_compile(const Given *given, Way way, KilnModel *model,
                            const KilnCompileOptions *options, GError **error);
+/** given_compile() and given_run() on @target under @pipeline, on one thread, with a vendor's
+ * regions where @offload. */
+KilnResults *given_run_under(const Given *given, Way way, KilnModel *model, KilnPipeline *pipeline,
+                             const char *target, bool offload, GError **error);
 /** Outputs by name. @options: of the session; may be NULL. */
 KilnResults *given_run(const Given *given, Way way, KilnProgram *program,
                        const KilnSessionOptions *options, GError **error);

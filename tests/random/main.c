@@ -253,14 +253,26 @@ start_graph(Run *run, uint64_t seed, KilnModule *module, Subject *subject)
     return false;
 }
 
+/* @what: the kind of graph that @make makes. @subject borrows it. NULL where there is nothing to
+ * try.
+ */
+static KilnModule *
+make_graph(Run *run, uint64_t seed, const char *what, KilnModule *(*make)(uint64_t seed),
+           Subject *subject)
+{
+    g_snprintf(crash_note, sizeof crash_note, "crashed making %s %" G_GUINT64_FORMAT "\n", what,
+               seed);
+    g_autoptr(KilnModule) module = make(seed);
+    return start_graph(run, seed, module, subject) ? g_steal_pointer(&module) : NULL;
+}
+
 static void
 try_offload(Run *run, uint64_t seed)
 {
     g_auto(Subject) subject = { 0 };
-    g_snprintf(crash_note, sizeof crash_note,
-               "crashed making graph %" G_GUINT64_FORMAT " for a vendor\n", seed);
-    g_autoptr(KilnModule) module = random_vendor_graph(seed);
-    if (!start_graph(run, seed, module, &subject))
+    g_autoptr(KilnModule) module =
+        make_graph(run, seed, "graph for a vendor", random_vendor_graph, &subject);
+    if (!module)
         return;
     for (guint i = 0; i < run->road->len; i++)
         try_property(run, g_ptr_array_index(run->road, i), &subject, seed, NULL);
@@ -273,10 +285,9 @@ static void
 try_qdq(Run *run, uint64_t seed)
 {
     g_auto(Subject) subject = { 0 };
-    g_snprintf(crash_note, sizeof crash_note,
-               "crashed making quantized model %" G_GUINT64_FORMAT "\n", seed);
-    g_autoptr(KilnModule) module = random_qdq_graph(seed);
-    if (!start_graph(run, seed, module, &subject))
+    g_autoptr(KilnModule) module =
+        make_graph(run, seed, "quantized model", random_qdq_graph, &subject);
+    if (!module)
         return;
     g_autoptr(Property) property = property_new_qdq(seed);
     property->qdq_seen = &run->qdq;
@@ -288,10 +299,9 @@ try_graph(Run *run, uint64_t seed)
 {
     uint64_t state = seed;
     g_auto(Subject) subject = { 0 };
-    g_snprintf(crash_note, sizeof crash_note, "crashed making graph %" G_GUINT64_FORMAT "\n", seed);
-    g_autoptr(KilnModule) module =
-        seed % 8 == 3 ? random_quantized_graph(seed) : random_graph(seed);
-    if (!start_graph(run, seed, module, &subject))
+    g_autoptr(KilnModule) module = make_graph(
+        run, seed, "graph", seed % 8 == 3 ? random_quantized_graph : random_graph, &subject);
+    if (!module)
         return;
     if (run->options.ways) {
         try_ways(run, &subject, seed);

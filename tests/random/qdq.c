@@ -15,15 +15,7 @@ run(const Given *given, const char *pipeline, const char *target, bool offload, 
 {
     g_autoptr(KilnPipeline) passes = kiln_pipeline_load(pipeline, error);
     g_autoptr(KilnModel) model = passes ? given_load(given->module, error) : NULL;
-    if (!model)
-        return NULL;
-    KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
-    options.pipeline = passes;
-    options.target = target;
-    options.threads = 1;
-    options.no_offload = !offload;
-    g_autoptr(KilnProgram) program = given_compile(given, WAY_INPUT, model, &options, error);
-    return program ? given_run(given, WAY_INPUT, program, NULL, error) : NULL;
+    return model ? given_run_under(given, WAY_INPUT, model, passes, target, offload, error) : NULL;
 }
 
 /* --- comparing --- */

@@ -46,15 +46,7 @@ static KilnResults *
 run(KilnModel *model, const char *target, const Given *given, Way way, GError **error)
 {
     g_autoptr(KilnPipeline) pipeline = exact_pipeline(given->seed, error);
-    if (!pipeline)
-        return NULL;
-    KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
-    options.pipeline = pipeline;
-    options.target = target;
-    options.threads = 1;
-    options.no_offload = TRUE;
-    g_autoptr(KilnProgram) program = given_compile(given, way, model, &options, error);
-    return program ? given_run(given, way, program, NULL, error) : NULL;
+    return pipeline ? given_run_under(given, way, model, pipeline, target, false, error) : NULL;
 }
 
 static gboolean
