@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Synthetic programs put together from blocks of text. */
-#ifndef KILN_BENCH_BLOCKS_H
-#define KILN_BENCH_BLOCKS_H
+#ifndef KILN_BENCH_BENCH_BLOCKS_H
+#define KILN_BENCH_BENCH_BLOCKS_H
 
 #include <glib.h>
 #include <stdint.h>

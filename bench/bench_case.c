@@ -5,7 +5,7 @@
 
 #include "graph/error.h"
 #include "graph/type.h"
-#include "runtime/file.h"
+#include "runtime/tensors/file.h"
 
 #include <string.h>
 

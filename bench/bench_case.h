@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Problems for kernels: one instruction a line, with the types of its operands. */
-#ifndef KILN_BENCH_CASE_H
-#define KILN_BENCH_CASE_H
+#ifndef KILN_BENCH_BENCH_CASE_H
+#define KILN_BENCH_BENCH_CASE_H
 
-#include "runtime/kiln.h"
+#include "kiln.h"
 
 typedef struct {
     char *name; /* the line without its options */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Problems for the memory planner whose optimum is known: a rectangle of time and bytes is cut into
  * smaller ones without gaps, which are shuffled. */
-#ifndef KILN_BENCH_GENERATE_H
-#define KILN_BENCH_GENERATE_H
+#ifndef KILN_BENCH_BENCH_GENERATE_H
+#define KILN_BENCH_BENCH_GENERATE_H
 
 #include "bench/bench_problem.h"
 

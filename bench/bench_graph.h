@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Synthetic graphs for measuring passes: the same size and seed give the same graph everywhere. */
-#ifndef KILN_BENCH_GRAPH_H
-#define KILN_BENCH_GRAPH_H
+#ifndef KILN_BENCH_BENCH_GRAPH_H
+#define KILN_BENCH_BENCH_GRAPH_H
 
 #include "graph/module.h"
 

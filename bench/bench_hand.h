@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loops written by hand, each for what some kernel does by general means: how fast it could be. */
-#ifndef KILN_BENCH_HAND_H
-#define KILN_BENCH_HAND_H
+#ifndef KILN_BENCH_BENCH_HAND_H
+#define KILN_BENCH_BENCH_HAND_H
 
 #include <stdint.h>
 

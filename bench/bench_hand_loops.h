@@ -2,9 +2,10 @@
 /* The loops of bench_hand.h, as one would write them for the problem alone: everything between the
  * first load and the store in registers. Included by one file per instruction set, which includes
  * its vocabulary before and defines HANDS, the name of the table. */
-#pragma once
+#ifndef KILN_BENCH_BENCH_HAND_LOOPS_H
+#define KILN_BENCH_BENCH_HAND_LOOPS_H
 
-#include "backends/cpu/vector_math.h"
+#include "backends/cpu/simd/vector_math.h"
 #include "bench/bench_hand.h"
 
 #include <stddef.h>
@@ -85,3 +86,5 @@ const BenchHand HANDS[] = {
     HAND(silu, 1),
     { NULL, 0, NULL },
 };
+
+#endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Synthetic functions of the IR: the same size and seed give the same function everywhere. */
-#ifndef KILN_BENCH_IR_H
-#define KILN_BENCH_IR_H
+#ifndef KILN_BENCH_BENCH_IR_H
+#define KILN_BENCH_BENCH_IR_H
 
 #include "ir/ir.h"
 

@@ -2,8 +2,8 @@
 /* Results in the schema of Google Benchmark. */
 #include "bench/bench_json.h"
 
-#include "runtime/file.h"
-#include "runtime/kiln.h"
+#include "runtime/tensors/file.h"
+#include "kiln.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Results in the schema of Google Benchmark, so that its compare.py and the tools around it read
  * them. */
-#ifndef KILN_BENCH_JSON_H
-#define KILN_BENCH_JSON_H
+#ifndef KILN_BENCH_BENCH_JSON_H
+#define KILN_BENCH_BENCH_JSON_H
 
 #include <json-glib/json-glib.h>
 

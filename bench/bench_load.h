@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Processes that want a processor all the time. */
-#ifndef KILN_BENCH_LOAD_H
-#define KILN_BENCH_LOAD_H
+#ifndef KILN_BENCH_BENCH_LOAD_H
+#define KILN_BENCH_BENCH_LOAD_H
 
 #include <stdbool.h>
 

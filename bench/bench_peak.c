@@ -4,7 +4,7 @@
 #include "bench/bench_peak.h"
 
 #include "bench/bench_stats.h"
-#include "ir/team.h"
+#include "exec/team.h"
 
 #include <stdlib.h>
 

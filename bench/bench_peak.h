@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The machine's measured limits, so that a figure can be a share of what is possible. */
-#ifndef KILN_BENCH_PEAK_H
-#define KILN_BENCH_PEAK_H
+#ifndef KILN_BENCH_BENCH_PEAK_H
+#define KILN_BENCH_BENCH_PEAK_H
 
 #include <stdint.h>
 

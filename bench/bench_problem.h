@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Problems for the memory planner, in the CSV format of the MiniMalloc benchmarks: a line a buffer,
  * columns named in the first line. */
-#ifndef KILN_BENCH_PROBLEM_H
-#define KILN_BENCH_PROBLEM_H
+#ifndef KILN_BENCH_BENCH_PROBLEM_H
+#define KILN_BENCH_BENCH_PROBLEM_H
 
-#include "ir/place.h"
+#include "ir/plan/place.h"
 
 typedef struct {
     char *name;     /* of the file */

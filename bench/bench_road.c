@@ -4,7 +4,7 @@
 #include "bench/bench_stats.h"
 #include "graph/onnx/onnx.h"
 #include "graph/text/text.h"
-#include "runtime/kiln.h"
+#include "kiln.h"
 
 #include <glib/gstdio.h>
 #include <stdlib.h>

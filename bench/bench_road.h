@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The road of a model from a file to a session and back, stage by stage, timed. */
-#ifndef KILN_BENCH_ROAD_H
-#define KILN_BENCH_ROAD_H
+#ifndef KILN_BENCH_BENCH_ROAD_H
+#define KILN_BENCH_BENCH_ROAD_H
 
 #include "graph/module.h"
 

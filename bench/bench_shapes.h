@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Synthetic graphs of one shape each, which find work that grows with the square of the uses of a
  * value, of the values that are alive at once, or of the depth of subgraphs. */
-#ifndef KILN_BENCH_SHAPES_H
-#define KILN_BENCH_SHAPES_H
+#ifndef KILN_BENCH_BENCH_SHAPES_H
+#define KILN_BENCH_BENCH_SHAPES_H
 
 #include "graph/module.h"
 

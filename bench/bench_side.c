@@ -2,7 +2,7 @@
 #include "bench/bench_side.h"
 
 #include "bench/bench_stats.h"
-#include "runtime/tensor_file.h"
+#include "runtime/tensors/tensor_file.h"
 
 void
 bench_side_clear(BenchSide *side)

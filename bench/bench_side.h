@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A model that is ready to be timed: compiled without passes, bound to random inputs. */
-#ifndef KILN_BENCH_SIDE_H
-#define KILN_BENCH_SIDE_H
+#ifndef KILN_BENCH_BENCH_SIDE_H
+#define KILN_BENCH_BENCH_SIDE_H
 
 #include "runtime/internal.h"
 

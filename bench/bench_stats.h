@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Time, and what to say of many times. */
-#ifndef KILN_BENCH_STATS_H
-#define KILN_BENCH_STATS_H
+#ifndef KILN_BENCH_BENCH_STATS_H
+#define KILN_BENCH_BENCH_STATS_H
 
 #include <glib.h>
 

@@ -6,7 +6,7 @@
 #include "bench/bench_stats.h"
 #include "bench/cost_vendor.h"
 #include "graph/error.h"
-#include "runtime/file.h"
+#include "runtime/tensors/file.h"
 
 #include <math.h>
 #include <stdio.h>

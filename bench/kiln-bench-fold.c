@@ -11,7 +11,7 @@
  * than docs/constants.md promises. */
 #include "bench/bench_stats.h"
 #include "graph/text/text.h"
-#include "passes/manager.h"
+#include "passes/manager/manager.h"
 #include "runtime/internal.h"
 
 #include <locale.h>

@@ -12,7 +12,7 @@
 #include "bench/bench_peak.h"
 #include "bench/bench_side.h"
 #include "bench/bench_stats.h"
-#include "graph/alloc.h"
+#include "graph/base/alloc.h"
 
 #include <locale.h>
 #include <stdio.h>

@@ -9,7 +9,7 @@
 #include "bench/bench_stats.h"
 #include "runtime/internal.h"
 #include "runtime/program_file.h"
-#include "runtime/tensor_file.h"
+#include "runtime/tensors/tensor_file.h"
 
 #include <locale.h>
 #include <stdio.h>

@@ -13,8 +13,8 @@
 #include "bench/bench_road.h"
 #include "bench/bench_shapes.h"
 #include "bench/bench_stats.h"
-#include "passes/hash.h"
-#include "passes/manager.h"
+#include "passes/manager/hash.h"
+#include "passes/manager/manager.h"
 #include "runtime/internal.h"
 
 #include <locale.h>

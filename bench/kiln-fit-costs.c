@@ -11,7 +11,7 @@
 #include "backends/onednn/cost.h"
 #include "bench/cost_shape.h"
 #include "graph/error.h"
-#include "runtime/file.h"
+#include "runtime/tensors/file.h"
 
 #include <locale.h>
 #include <math.h>

@@ -4,7 +4,7 @@ target_compile_options(kiln_flags INTERFACE -Wall -Wextra -Wshadow $<$<COMPILE_L
   # Kernels say where they fuse; nothing else may, or bits would differ between compilers.
   -ffp-contract=off -fno-math-errno -fno-trapping-math)
 target_compile_definitions(kiln_flags INTERFACE _GNU_SOURCE)
-target_include_directories(kiln_flags INTERFACE ${CMAKE_SOURCE_DIR})
+target_include_directories(kiln_flags INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_SOURCE_DIR}/include/kiln)
 # For what uses GLib: containers that survive where memory runs out, under GLib's names.
 add_library(kiln_grow INTERFACE)
 target_compile_options(kiln_grow INTERFACE

@@ -7,16 +7,10 @@ install(TARGETS kiln EXPORT KilnTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBD
   INCLUDES DESTINATION ${headers_dir})
 install(FILES $<TARGET_FILE:kiln_static> DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS kiln_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(FILES runtime/kiln.h DESTINATION ${headers_dir})
-install(FILES graph/kiln-types.h DESTINATION ${headers_dir}/graph)
-install(FILES runtime/kiln-constants.h runtime/kiln-limits.h runtime/kiln-object.h DESTINATION ${headers_dir}/runtime)
-# passes/kiln-pass.h and what it includes, for authors of plug-ins.
-install(FILES passes/kiln-pass.h passes/pass.h passes/passes.def passes/rule.h passes/rules.def DESTINATION ${headers_dir}/passes)
-install(FILES ir/instr.h ir/instrs.def ir/ir.h ir/plan.h ir/region.h ir/slice.h ir/target.h DESTINATION ${headers_dir}/ir)
-install(FILES graph/arena.h graph/attr.h graph/error.h graph/metadata.h graph/module.h graph/node.h graph/op.h graph/ops.def
-  graph/tensor.h graph/type.h DESTINATION ${headers_dir}/graph)
-install(FILES graph/grow/table.h DESTINATION ${headers_dir}/graph/grow)
-install(FILES graph/text/text.h DESTINATION ${headers_dir}/graph/text)
+# kiln.h for users, passes/kiln-pass.h and what it includes for authors of plug-ins.
+install(DIRECTORY include/kiln/ DESTINATION ${headers_dir})
+install(FILES passes/passes.def DESTINATION ${headers_dir}/passes)
+install(FILES passes/rules/rules.def DESTINATION ${headers_dir}/passes/rules)
 install(FILES tools/completion/kiln.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME kiln)
 install(FILES docs/kiln.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 

@@ -4,7 +4,7 @@
 #ifndef KILN_IR_CACHE_H
 #define KILN_IR_CACHE_H
 
-#include "graph/shared.h"
+#include "graph/base/shared.h"
 
 #include <glib.h>
 #include <pthread.h>

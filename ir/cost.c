@@ -2,7 +2,7 @@
 /* What an instruction costs, by its types alone: operations for the arithmetic that the formula of
  * the instruction asks for (a multiply-add counts two, a transcendental function ten), bytes for
  * what it reads and writes. Blocking, caches and instruction sets are the kernels' business. */
-#include "graph/number.h"
+#include "graph/base/number.h"
 #include "ir/stack.h"
 #include "ir/tail.h"
 #include "ir/target.h"

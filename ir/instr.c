@@ -2,7 +2,7 @@
 /* The instruction table, generated from instrs.def. */
 #include "ir/instr.h"
 
-#include "graph/names.h"
+#include "graph/base/names.h"
 #include "ir/ir.h"
 
 #include <string.h>

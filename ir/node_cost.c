@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a node costs: the cost of the instruction of the same name on the types of its operands and
  * results. The instruction is made here on the stack and stands in no function. */
-#include "graph/folding.h"
-#include "ir/lower_priv.h"
+#include "graph/module/folding.h"
+#include "ir/lower/lower_priv.h"
 #include "ir/target.h"
 
 typedef struct {

@@ -2,7 +2,7 @@
 /* Tails of convolutions and products: which activations there are, and how attributes name them. */
 #include "ir/tail.h"
 
-#include "ir/check_priv.h"
+#include "ir/verify/check_priv.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 /* Which kernel runs an instruction: the first row that fits, here or in the fallbacks. */
 #include "ir/target.h"
 
-#include "graph/number.h"
+#include "graph/base/number.h"
 #include "ir/vendor.h"
 
 #include <math.h>

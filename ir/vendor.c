@@ -2,7 +2,7 @@
 /* The kernel cache: compiled regions of this process by their content. */
 #include "ir/vendor.h"
 
-#include "graph/outline.h"
+#include "graph/module/outline.h"
 #include "graph/text/text.h"
 
 static KilnCache cache = KILN_CACHE_INIT; /* of KilnCompiled */

@@ -6,7 +6,7 @@
 #ifndef KILN_IR_VENDOR_H
 #define KILN_IR_VENDOR_H
 
-#include "graph/shared.h"
+#include "graph/base/shared.h"
 #include "ir/cache.h"
 #include "ir/target.h"
 
@@ -61,8 +61,8 @@ typedef struct KilnVendor {
     bool (*takes_custom)(const KilnNode *node);
     /** Compiles a lowered region, all of whose operators have a role, but for `pack` and `unpack`
      * at its edges, and for those of a `custom_op`: that is a `call`, of whose declaration's body
-     * kiln_custom_get() (ir/custom.h) makes kernels of @target. @constant: one flag per input, true
-     * where its values will be there to be packed. NULL and an error where the library lacks
+     * kiln_custom_get() (exec/custom.h) makes kernels of @target. @constant: one flag per input,
+     * true where its values will be there to be packed. NULL and an error where the library lacks
      * something, and *@out_refused says for which instruction (else it stays as it is): that one
      * goes to own kernels, the rest may stay the vendor's. */
     KilnCompiled *(*compile)(const KilnIRFunction *region, const KilnTarget *target,

@@ -6,8 +6,8 @@
 #include "runtime/internal.h"
 #include "runtime/program_file.h"
 
-#include "graph/alloc.h"
-#include "graph/budget.h"
+#include "graph/base/alloc.h"
+#include "graph/base/budget.h"
 
 #include <string.h>
 

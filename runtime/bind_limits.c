@@ -2,7 +2,7 @@
 /* What a program will need, looked at before its weights are packed and its arena is made. */
 #include "runtime/internal.h"
 
-#include "graph/number.h"
+#include "graph/base/number.h"
 
 /* Weights as kernels will read them: packed, plain, or both. */
 static int64_t

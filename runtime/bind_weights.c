@@ -11,7 +11,7 @@
 #include "runtime/sealed.h"
 
 #include "backends/cpu/parallel.h"
-#include "graph/alloc.h"
+#include "graph/base/alloc.h"
 
 #include <stdlib.h>
 #include <string.h>

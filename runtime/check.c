@@ -3,8 +3,8 @@
 #include "runtime/internal.h"
 #include "runtime/scope.h"
 
-#include "passes/constant_rules.h"
-#include "passes/constness.h"
+#include "passes/fold/constant_rules.h"
+#include "passes/fold/constness.h"
 
 #include <string.h>
 

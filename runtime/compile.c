@@ -3,8 +3,8 @@
  * on. */
 #include "runtime/internal.h"
 
-#include "graph/folding.h"
-#include "graph/outline.h"
+#include "graph/module/folding.h"
+#include "graph/module/outline.h"
 #include "ir/text/text.h"
 #include "ir/vendor.h"
 

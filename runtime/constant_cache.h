@@ -10,7 +10,7 @@
 #define KILN_RUNTIME_CONSTANT_CACHE_H
 
 #include "runtime/digest.h"
-#include "runtime/kiln.h"
+#include "kiln.h"
 
 #include "graph/tensor.h"
 

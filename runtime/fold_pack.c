@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Weights that are packed at the first run, behind the fold functions: a packing is made with the
  * folded tensors and lies beside them in the entry of the constant cache. */
-#include "runtime/fold.h"
+#include "runtime/fold_calls.h"
 
 #include "backends/cpu/parallel.h"
-#include "graph/alloc.h"
+#include "graph/base/alloc.h"
 
 #include <string.h>
 

@@ -3,12 +3,12 @@
 #ifndef KILN_RUNTIME_INTERNAL_H
 #define KILN_RUNTIME_INTERNAL_H
 
-#include "runtime/kiln.h"
+#include "kiln.h"
 
-#include "graph/budget.h"
+#include "graph/base/budget.h"
 #include "ir/plan.h"
-#include "passes/manager.h"
-#include "runtime/fold.h"
+#include "passes/manager/manager.h"
+#include "runtime/fold_calls.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

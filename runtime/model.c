@@ -7,7 +7,7 @@
 #include "graph/onnx/onnx.h"
 #include "graph/text/text.h"
 #include "ir/text/text.h"
-#include "runtime/file.h"
+#include "runtime/tensors/file.h"
 #include "runtime/program_file.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
 /* Option structs of the C interface: callers of other versions of the library pass other sizes. */
 #include "runtime/internal.h"
 
-#include "graph/alloc.h"
+#include "graph/base/alloc.h"
 
 #include <string.h>
 

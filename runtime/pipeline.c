@@ -4,7 +4,7 @@
 #include "runtime/scope.h"
 
 #include "graph/grow/reserve.h"
-#include "passes/suggest.h"
+#include "passes/manager/suggest.h"
 
 #include <string.h>
 

@@ -3,9 +3,9 @@
 #include "runtime/internal.h"
 #include "runtime/scope.h"
 
-#include "graph/budget.h"
+#include "graph/base/budget.h"
 #include "graph/grow/reserve.h"
-#include "graph/map_file.h"
+#include "graph/base/map_file.h"
 #include "runtime/fold_file.h"
 
 #include <string.h>

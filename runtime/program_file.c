@@ -4,8 +4,8 @@
 
 #include "runtime/internal.h"
 
-#include "graph/alloc.h"
-#include "runtime/file.h"
+#include "graph/base/alloc.h"
+#include "runtime/tensors/file.h"
 
 #include <errno.h>
 #include <fcntl.h>

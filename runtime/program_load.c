@@ -7,7 +7,7 @@
 #include "runtime/scope.h"
 
 #include "ir/text/text.h"
-#include "runtime/file.h"
+#include "runtime/tensors/file.h"
 #include "runtime/fold_file.h"
 
 #include <string.h>

@@ -6,7 +6,7 @@
 #include "runtime/scope.h"
 
 #include "graph/text/text.h"
-#include "runtime/file.h"
+#include "runtime/tensors/file.h"
 
 #include <string.h>
 

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a public function that computes holds from its begin to its return: the default float
  * environment, a share of the process's threads, and limits. */
-#pragma once
+#ifndef KILN_RUNTIME_SCOPE_H
+#define KILN_RUNTIME_SCOPE_H
 
-#include "graph/budget.h"
-#include "ir/float_env.h"
-#include "ir/team.h"
+#include "graph/base/budget.h"
+#include "exec/float_env.h"
+#include "exec/team.h"
 
 #include <glib.h>
 
@@ -38,3 +39,5 @@ kiln_run_scope_leave(KilnRunScope *scope)
     kiln_team_leave(scope->team);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(KilnRunScope, kiln_run_scope_leave)
+
+#endif

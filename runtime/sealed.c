@@ -3,7 +3,7 @@
  * mappings by small blocks. */
 #include "runtime/sealed.h"
 
-#include "graph/alloc.h"
+#include "graph/base/alloc.h"
 
 #include <stdatomic.h>
 #include <sys/mman.h>

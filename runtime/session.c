@@ -6,8 +6,8 @@
 #include "runtime/poison.h"
 #include "runtime/scope.h"
 
-#include "graph/alloc.h"
-#include "graph/random.h"
+#include "graph/base/alloc.h"
+#include "graph/base/random.h"
 
 #include <string.h>
 #include <time.h>

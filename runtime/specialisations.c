@@ -4,7 +4,7 @@
  * values differ at every run does not grow without end. */
 #include "runtime/internal.h"
 
-#include "graph/alloc.h"
+#include "graph/base/alloc.h"
 
 #include <string.h>
 

@@ -8,11 +8,11 @@
  * takes is inlined on the way: the types of what follows are those of its results. */
 #include "runtime/internal.h"
 
-#include "graph/budget.h"
-#include "graph/flow.h"
-#include "graph/folding.h"
+#include "graph/base/budget.h"
+#include "graph/module/flow.h"
+#include "graph/module/folding.h"
 #include "graph/infer/infer.h"
-#include "passes/constness.h"
+#include "passes/fold/constness.h"
 
 #include <string.h>
 
@@ -20,8 +20,8 @@
  * the functions that do it. */
 typedef struct {
     KilnFunction *function;
-    const uint32_t *numbers; /* per argument: the value that it takes (graph/folding.h); NULL: the
-                                input of that place */
+    const uint32_t *numbers; /* per argument: the value that it takes (graph/module/folding.h);
+                                NULL: the input of that place */
     uint32_t first_result, n_results; /* of a fold: the numbers of its results; else none */
 } Callee;
 

@@ -7,7 +7,7 @@
 #include "backends/onednn/onednn.h"
 #endif
 #include "backends/ref/ref.h"
-#include "ir/team.h"
+#include "exec/team.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 #define KILN_TESTS_TEST_VENDOR_H
 
 #include "backends/ref/ref.h"
-#include "ir/custom.h"
+#include "exec/custom.h"
 #include "ir/vendor.h"
 
 static inline KilnVendorRole

@@ -3,7 +3,7 @@
  * compared with that of the model, all of it in a child process that may crash. */
 #include "tools/bisect.h"
 
-#include "passes/cut_points.h"
+#include "passes/manager/cut_points.h"
 
 #include <errno.h>
 #include <string.h>

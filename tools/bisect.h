@@ -5,7 +5,7 @@
 
 #include "tools/command.h"
 
-#include "passes/results.h"
+#include "passes/manager/results.h"
 
 /** What is tried, the same every time. */
 typedef struct {

@@ -8,7 +8,7 @@
 #include "tools/inputs.h"
 #include "tools/values.h"
 
-#include "passes/numerics.h"
+#include "passes/manager/numerics.h"
 
 #include <math.h>
 #include <stdio.h>

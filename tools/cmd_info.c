@@ -2,7 +2,7 @@
 /* kiln info: what a model is: what its file says of itself, inputs and outputs, operators, size. */
 #include "tools/command.h"
 
-#include "passes/unit.h"
+#include "passes/manager/unit.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,12 +3,12 @@
 #include "tools/overwrite.h"
 #include "tools/trace.h"
 
-#include "graph/dot.h"
-#include "graph/json.h"
+#include "graph/text/dot.h"
+#include "graph/text/json.h"
 #include "graph/onnx/onnx.h"
-#include "graph/outline.h"
+#include "graph/module/outline.h"
 #include "graph/text/text.h"
-#include "ir/json.h"
+#include "ir/text/json.h"
 #include "ir/vendor.h"
 #include "runtime/deferred.h"
 

@@ -2,9 +2,9 @@
 /* kiln passes, kiln ops: listings straight from the tables. */
 #include "tools/command.h"
 
-#include "passes/numerics.h"
+#include "passes/manager/numerics.h"
 #include "passes/rule.h"
-#include "passes/suggest.h"
+#include "passes/manager/suggest.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -8,7 +8,7 @@
 #include "tools/trace.h"
 #include "tools/values.h"
 
-#include "graph/random.h"
+#include "graph/base/random.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,8 +3,8 @@
 #ifndef KILN_TOOLS_COMMAND_H
 #define KILN_TOOLS_COMMAND_H
 
-#include "runtime/file.h"
-#include "runtime/tensor_file.h"
+#include "runtime/tensors/file.h"
+#include "runtime/tensors/tensor_file.h"
 
 #include <json-glib/json-glib.h>
 

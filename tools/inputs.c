@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/inputs.h"
 
-#include "ir/random_input.h"
+#include "exec/random_input.h"
 
 #include <math.h>
 #include <string.h>

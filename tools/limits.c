@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/limits.h"
 
-#include "graph/beside.h"
+#include "graph/base/beside.h"
 
 #include <errno.h>
 #include <math.h>

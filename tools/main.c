@@ -3,7 +3,7 @@
 #include "tools/command.h"
 
 #include "graph/grow/reserve.h"
-#include "passes/suggest.h"
+#include "passes/manager/suggest.h"
 
 #include <errno.h>
 #include <locale.h>

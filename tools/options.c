@@ -2,7 +2,7 @@
 /* Options that all sub-commands take, and what they become. */
 #include "tools/command.h"
 
-#include "passes/suggest.h"
+#include "passes/manager/suggest.h"
 #include "runtime/program_file.h"
 #include "tools/inputs.h"
 #include "tools/limits.h"

@@ -2,7 +2,7 @@
 /* Summaries of tensors. */
 #include "tools/summary.h"
 
-#include "graph/number.h"
+#include "graph/base/number.h"
 
 #include <math.h>
 #include <stdio.h>

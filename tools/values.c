@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/values.h"
 
-#include "graph/folding.h"
-#include "ir/interpret.h"
+#include "graph/module/folding.h"
+#include "exec/interpret.h"
 #include "runtime/digest.h"
 
 #include <string.h>

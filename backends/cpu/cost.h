@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What own kernels take: the sum of a few terms that are counted from the shape, each times a cost
+/* What own kernels take: the sum of a few terms that are counted from the shape, each times a cost
  * that was fitted to measurements (costs.h, without AVX-512 costs_avx2.h). Choosing an algorithm,
- * or a vendor, compares such sums.
- */
-#pragma once
+ * or a vendor, compares such sums. */
+#ifndef KILN_BACKENDS_CPU_COST_H
+#define KILN_BACKENDS_CPU_COST_H
 
-#include "backends/cpu/conv_depthwise.h"
-#include "backends/cpu/conv_winograd.h"
-#include "backends/cpu/gemm.h"
+#include "backends/cpu/conv/conv_depthwise.h"
+#include "backends/cpu/conv/conv_winograd.h"
+#include "backends/cpu/gemm/gemm.h"
 #include "ir/target.h"
 
 /** Every model: name, number of terms. */
@@ -96,3 +95,5 @@ KilnRates kiln_cpu_rates(void);
 /** The products with inputs, and with states, steps, and the call. */
 void kiln_lstm_terms(int64_t steps, int64_t batch, int64_t in, int64_t hidden,
                      double terms[KILN_CPU_TERMS]);
+
+#endif

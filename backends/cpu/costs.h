@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Microseconds on one thread by each term that backends/cpu/cost.h counts.
  * Written by kiln-fit-costs: bench/costs/operators.csv says what it was measured on. */
-#pragma once
+#ifndef KILN_BACKENDS_CPU_COSTS_H
+#define KILN_BACKENDS_CPU_COSTS_H
 
 // clang-format off
 #define KILN_CPU_COSTS { \
@@ -24,3 +25,5 @@
     [KILN_CPU_COST_relayout] = { 2.887e-05, 0.1505 }, \
 }
 // clang-format on
+
+#endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Microseconds on one thread by each term that backends/cpu/cost.h counts.
  * Written by kiln-fit-costs: bench/costs/operators-avx2.csv says what it was measured on. */
-#pragma once
+#ifndef KILN_BACKENDS_CPU_COSTS_AVX2_H
+#define KILN_BACKENDS_CPU_COSTS_AVX2_H
 
 // clang-format off
 #define KILN_CPU_COSTS_AVX2 { \
@@ -24,3 +25,5 @@
     [KILN_CPU_COST_relayout] = { 2.786e-05, 0.1534 }, \
 }
 // clang-format on
+
+#endif

@@ -6,7 +6,7 @@
 #include "backends/cpu/cost.h"
 #include "backends/cpu/isa.h"
 #include "backends/cpu/kernel.h"
-#include "backends/cpu/rows.h"
+#include "backends/cpu/movement/strided_operands.h"
 
 #include <pthread.h>
 

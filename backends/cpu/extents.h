@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Arithmetic of extents: how often one goes into another, and what is a whole number of times. */
-#pragma once
+#ifndef KILN_BACKENDS_CPU_EXTENTS_H
+#define KILN_BACKENDS_CPU_EXTENTS_H
 
 #include <stdint.h>
 
@@ -32,3 +33,5 @@ times3(const int64_t v[3])
 {
     return v[0] * v[1] * v[2];
 }
+
+#endif

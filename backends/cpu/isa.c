@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Detection of the instruction set. The answer is a constant of the machine, so it is computed once
- * and only read afterwards. The environment may ask for less than the machine has.
- */
+/* Detection of the instruction set. The answer is a constant of the machine, so it is computed once
+ * and only read afterwards. The environment may ask for less than the machine has. */
 #include "backends/cpu/isa.h"
 
 #include <pthread.h>

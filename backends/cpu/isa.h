@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Which instruction set the kernels of the cpu backend run on. A problem names one, or leaves the
- * choice to the processor (AUTO); results are bit-identical for a given instruction set only.
- */
-#pragma once
+/* Which instruction set the kernels of the cpu backend run on. A problem names one, or leaves the
+ * choice to the processor (AUTO); results are bit-identical for a given instruction set only. */
+#ifndef KILN_BACKENDS_CPU_ISA_H
+#define KILN_BACKENDS_CPU_ISA_H
 
 #include <stdbool.h>
 
@@ -27,3 +26,5 @@ KilnCpuIsa kiln_cpu_isa_resolve(KilnCpuIsa isa);
 
 /** "auto", "portable", "avx2" or "avx512". */
 const char *kiln_cpu_isa_name(KilnCpuIsa isa);
+
+#endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running the tasks of a kernel on one thread or on a team (ir/team.h). What a task computes
+/* Running the tasks of a kernel on one thread or on a team (exec/team.h). What a task computes
  * depends on its number only; the number of the team's member is handed over for its part of the
  * scratch memory. */
-#pragma once
+#ifndef KILN_BACKENDS_CPU_PARALLEL_H
+#define KILN_BACKENDS_CPU_PARALLEL_H
 
 #include "backends/cpu/extents.h"
-#include "ir/team.h"
+#include "exec/team.h"
 
 typedef KilnTeamTask KilnCpuTask;
 
@@ -20,3 +21,5 @@ kiln_cpu_parallel(int64_t n, int threads, KilnCpuTask task, const void *data)
     for (int64_t i = 0; i < n; i++)
         task(data, i, 0);
 }
+
+#endif

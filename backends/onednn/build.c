@@ -2,7 +2,7 @@
 /* Slots, reorders and steps: what operators are built of. */
 #include "backends/onednn/region.h"
 
-#include "graph/alloc.h"
+#include "graph/base/alloc.h"
 
 #include <limits.h>
 #include <string.h>

@@ -2,7 +2,8 @@
 /* Microseconds on one thread by each term that backends/onednn/cost.h counts,
  * channels last and in blocks.
  * Written by kiln-fit-costs: bench/costs/operators-avx2.csv says what it was measured on. */
-#pragma once
+#ifndef KILN_BACKENDS_ONEDNN_COSTS_AVX2_H
+#define KILN_BACKENDS_ONEDNN_COSTS_AVX2_H
 
 // clang-format off
 #define KILN_ONEDNN_COSTS_AVX2 { \
@@ -24,3 +25,5 @@
     [KILN_ONEDNN_COST_far_weights] = { { 5.159e-05 }, { 5.098e-05 } }, \
 }
 // clang-format on
+
+#endif

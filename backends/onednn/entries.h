@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table through which a shared library calls functions of others. */
-#pragma once
+#ifndef KILN_BACKENDS_ONEDNN_ENTRIES_H
+#define KILN_BACKENDS_ONEDNN_ENTRIES_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,3 +18,5 @@ typedef struct {
  * all its callers. FALSE, and nothing changed, where the library is not a shared one of its own, or
  * does not import one of them through its table. */
 bool kiln_entries_replace(KilnEntryFn of, const KilnEntry *entries, size_t n);
+
+#endif

@@ -11,7 +11,7 @@
  */
 #include "backends/onednn/careful.h"
 
-#include "graph/alloc.h"
+#include "graph/base/alloc.h"
 
 #include <math.h>
 #include <string.h>

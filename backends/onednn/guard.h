@@ -3,8 +3,8 @@
  * exceptions leave its C interface; in C frames they end the process. So each of these is called
  * through a function of guard.cc, which returns dnnl_out_of_memory, or NULL, instead. The names of
  * the vendor stay: this header is included behind the vendor's. */
-#ifndef KILN_ONEDNN_GUARD_H
-#define KILN_ONEDNN_GUARD_H
+#ifndef KILN_BACKENDS_ONEDNN_GUARD_H
+#define KILN_BACKENDS_ONEDNN_GUARD_H
 
 #include <oneapi/dnnl/dnnl.h>
 

@@ -4,7 +4,7 @@
 
 #include "backends/onednn/cost.h"
 #include "backends/onednn/region.h"
-#include "graph/folding.h"
+#include "graph/module/folding.h"
 #include "graph/infer/infer.h"
 
 /* --- what it takes --- */

@@ -3,8 +3,8 @@
 #include "backends/onednn/careful.h"
 #include "backends/onednn/region.h"
 
-#include "graph/alloc.h"
-#include "ir/place.h"
+#include "graph/base/alloc.h"
+#include "ir/plan/place.h"
 
 /* --- instructions --- */
 

@@ -12,7 +12,7 @@
 #define KILN_BACKENDS_ONEDNN_REGION_H
 
 #include "backends/onednn/guard.h"
-#include "ir/custom.h"
+#include "exec/custom.h"
 #include "ir/vendor.h"
 
 #include <pthread.h>

@@ -5,7 +5,7 @@
 #include "backends/onednn/careful.h"
 #include "backends/onednn/region.h"
 
-#include "graph/alloc.h"
+#include "graph/base/alloc.h"
 
 #include <string.h>
 

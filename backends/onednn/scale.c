@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * A scale per channel in front of a convolution with one window, as squeeze-and-excitation blocks
+/* A scale per channel in front of a convolution with one window, as squeeze-and-excitation blocks
  * have it, goes into the weights of each run where those are much less than the activations:
  *
  *     x   s                x    w   s
@@ -10,8 +9,7 @@
  *        conv               conv
  *
  * Weights of convolutions with one window lie in blocks of 16 input by 16 output channels, without
- * AVX-512 of 8 by 8: a scale is that of one row in all blocks of its input channels.
- */
+ * AVX-512 of 8 by 8: a scale is that of one row in all blocks of its input channels. */
 #include "backends/onednn/region.h"
 
 static const KilnBuffer *

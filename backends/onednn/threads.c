@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The threads of oneDNN. Its OpenMP would keep a pool of its own for each thread that calls, wait
+/* The threads of oneDNN. Its OpenMP would keep a pool of its own for each thread that calls, wait
  * for each of its threads without end, and end the process where one cannot be made. Regions run on
- * Kiln's pool instead (ir/team.h): the entries through which the library reaches its OpenMP are
+ * Kiln's pool instead (exec/team.h): the entries through which the library reaches its OpenMP are
  * replaced by those of this file, once, when the library is first used. They differ only for
  * threads that run a region of Kiln; other users of the library in the process get its OpenMP.
  *
@@ -10,11 +9,10 @@
  * for each other, so that one thread may do the parts of several, one after the other. If one asks
  * for a barrier nevertheless, the region fails.
  *
- * Where the entries are not found, the library keeps its OpenMP.
- */
+ * Where the entries are not found, the library keeps its OpenMP. */
 #include "backends/onednn/entries.h"
 #include "backends/onednn/region.h"
-#include "ir/team.h"
+#include "exec/team.h"
 
 #include <omp.h>
 #include <pthread.h>

@@ -13,7 +13,7 @@
 #ifndef KILN_BACKENDS_REF_KERNEL_H
 #define KILN_BACKENDS_REF_KERNEL_H
 
-#include "graph/number.h"
+#include "graph/base/number.h"
 #include "ir/target.h"
 
 #include <string.h>

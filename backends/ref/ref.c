@@ -2,8 +2,8 @@
 /* The reference target's table, generated from kernels.def. */
 #include "backends/ref/ref.h"
 
-#include "backends/ref/layout.h"
-#include "backends/ref/quantized.h"
+#include "backends/ref/movement/blocked.h"
+#include "backends/ref/integer/quantized.h"
 
 /* Short spellings of the table. */
 #define D(id) (1u << KILN_DTYPE_##id)

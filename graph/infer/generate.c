@@ -3,7 +3,7 @@
 #include "graph/infer/common.h"
 
 #include "graph/module.h"
-#include "graph/number.h"
+#include "graph/base/number.h"
 
 #include <math.h>
 

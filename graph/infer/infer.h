@@ -5,8 +5,8 @@
  * it needs is not known yet, it answers with an unranked type or unknown dims (never an error): the
  * program is specialised later and inference runs again. What can be checked with what is known is
  * checked. */
-#ifndef KILN_GRAPH_INFER_H
-#define KILN_GRAPH_INFER_H
+#ifndef KILN_GRAPH_INFER_INFER_H
+#define KILN_GRAPH_INFER_INFER_H
 
 #include "graph/node.h"
 

@@ -8,7 +8,7 @@
  *    its axis, which the shape function finds; where it cannot, the op is refused.
  *  - Others take quantized operands only where their elements do not matter. */
 #include "graph/infer/common.h"
-#include "graph/layout.h"
+#include "graph/base/layout.h"
 
 /* --- which ops --- */
 

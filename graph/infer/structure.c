@@ -3,7 +3,7 @@
 #include "graph/infer/common.h"
 
 #include "graph/module.h"
-#include "graph/number.h"
+#include "graph/base/number.h"
 
 gboolean
 kiln_infer_none(KilnInfer *in, GError **error)

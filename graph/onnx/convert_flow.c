@@ -2,7 +2,7 @@
 /* If, Loop and Scan: subgraphs become functions, and the results' types are found from theirs. What
  * is decided by what is known already is decided here: the types of all that follows depend on it.
  */
-#include "graph/flow.h"
+#include "graph/module/flow.h"
 #include "graph/onnx/import.h"
 
 /* The type of result @i of a subgraph. */

@@ -2,7 +2,7 @@
 /* Quantized types as ONNX has them: parameters are operands of QuantizeLinear and DequantizeLinear,
  * and what computes on quantized types stands between the two. First operators are wrapped, while
  * types still say how; then all types become plain, and conversions get their operands. */
-#include "graph/number.h"
+#include "graph/base/number.h"
 #include "graph/onnx/export.h"
 
 /* --- looking --- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* External data: files beside the model, mapped once each. A model names them, so a name is not
  * trusted: it must stay in the model's directory, links resolved. */
-#include "graph/beside.h"
-#include "graph/map_file.h"
+#include "graph/base/beside.h"
+#include "graph/base/map_file.h"
 #include "graph/onnx/tensor.h"
 
 #include <errno.h>

@@ -2,9 +2,9 @@
 /* From a parsed ONNX file to a module: graphs become functions, initializers constants. */
 #include "graph/onnx/onnx.h"
 
-#include "graph/budget.h"
+#include "graph/base/budget.h"
 #include "graph/grow/reserve.h"
-#include "graph/map_file.h"
+#include "graph/base/map_file.h"
 #include "graph/onnx/import.h"
 #include "graph/onnx/sort.h"
 

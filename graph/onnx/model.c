@@ -3,7 +3,7 @@
  * is walked here, with a depth; whatever may be big is left where it lies. */
 #include "graph/onnx/model.h"
 
-#include "graph/budget.h"
+#include "graph/base/budget.h"
 
 #include <string.h>
 

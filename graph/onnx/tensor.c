@@ -2,7 +2,7 @@
 /* TensorProto: every place where ONNX lets the elements lie, and types. */
 #include "graph/onnx/tensor.h"
 
-#include "graph/alloc.h"
+#include "graph/base/alloc.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #include "graph/text/parse.h"
 
 #include "graph/text/text.h"
-#include "graph/verify.h"
+#include "graph/verify/verify.h"
 
 #include <string.h>
 

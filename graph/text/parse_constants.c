@@ -3,10 +3,10 @@
  * lexer jumps to the type and back. Bytes of files are mapped and shared, never copied. */
 #include "graph/text/parse.h"
 
-#include "graph/alloc.h"
-#include "graph/beside.h"
-#include "graph/layout.h"
-#include "graph/map_file.h"
+#include "graph/base/alloc.h"
+#include "graph/base/beside.h"
+#include "graph/base/layout.h"
+#include "graph/base/map_file.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parses `fold(arguments) { %f = run @runtime_fold(%w) … }`: names of values become numbers. */
-#include "graph/folding.h"
+#include "graph/module/folding.h"
 #include "graph/text/parse.h"
 
 typedef struct {

@@ -4,7 +4,7 @@
 #include "graph/text/parse.h"
 #include "graph/text/regions.h"
 
-#include "graph/budget.h"
+#include "graph/base/budget.h"
 #include "graph/grow/reserve.h"
 
 #include <string.h>

@@ -2,7 +2,7 @@
 /* The parser's small change: errors with their place, punctuation, names and numbers. */
 #include "graph/text/parse.h"
 
-#include "graph/number.h"
+#include "graph/base/number.h"
 
 #include <errno.h>
 #include <float.h>

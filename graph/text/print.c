@@ -2,9 +2,9 @@
 /* Prints graphs: whatever is printed here, parse.c reads back to an equal graph. */
 #include "graph/text/print.h"
 
-#include "graph/folding.h"
-#include "graph/number.h"
-#include "graph/random.h"
+#include "graph/module/folding.h"
+#include "graph/base/number.h"
+#include "graph/base/random.h"
 #include "graph/text/lexer.h"
 #include "graph/text/regions.h"
 

@@ -3,9 +3,9 @@
  * in a data file, as a piece of the file that they are mapped from, or in base64. */
 #include "graph/text/print.h"
 
-#include "graph/alloc.h"
-#include "graph/beside.h"
-#include "graph/number.h"
+#include "graph/base/alloc.h"
+#include "graph/base/beside.h"
+#include "graph/base/number.h"
 #include "graph/text/lexer.h"
 
 #include <math.h>

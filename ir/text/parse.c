@@ -4,7 +4,7 @@
 #include "ir/text/parse_priv.h"
 
 #include "graph/grow/reserve.h"
-#include "graph/random.h"
+#include "graph/base/random.h"
 #include "ir/text/text.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "graph/text/print.h"
 #include "ir/stack.h"
 
-#include "graph/number.h"
+#include "graph/base/number.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Texts that stand in no file. */
-#ifndef KILN_IR_TEXT_H
-#define KILN_IR_TEXT_H
+#ifndef KILN_IR_TEXT_TEXT_H
+#define KILN_IR_TEXT_TEXT_H
 
 #include "ir/ir.h"
 

@@ -11,7 +11,7 @@
  * so do nodes without results; shapes that are known are literal whatever they are the shape of.
  * The marks are for constant-fold, which brings them up to date and removes them, and for whoever
  * reads a dump. They are no part of the program: the pass changes nothing. */
-#include "passes/constness.h"
+#include "passes/fold/constness.h"
 #include "passes/pass.h"
 
 gboolean

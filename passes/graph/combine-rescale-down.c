@@ -21,8 +21,8 @@
  * keep it. A bias is in steps of the products and keeps the factors as they are. */
 #include "passes/rule.h"
 
-#include "graph/number.h"
-#include "passes/quant_range.h"
+#include "graph/base/number.h"
+#include "passes/query/quant_range.h"
 
 #include <math.h>
 

@@ -22,9 +22,9 @@
  */
 #include "passes/rule.h"
 
-#include "passes/literal.h"
-#include "passes/quant_literal.h"
-#include "passes/quant_range.h"
+#include "passes/query/literal.h"
+#include "passes/query/quant_literal.h"
+#include "passes/query/quant_range.h"
 
 typedef struct {
     double low, high;

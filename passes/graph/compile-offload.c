@@ -32,12 +32,12 @@
  * models are compared. The declaration keeps the body: a printed program is compiled again where
  * it is read, and runs on own kernels where there is no vendor. Without a vendor nothing happens.
  */
-#include "graph/outline.h"
+#include "graph/module/outline.h"
 #include "ir/vendor.h"
-#include "passes/offload_outline.h"
-#include "passes/offload_split.h"
+#include "passes/offload/offload_outline.h"
+#include "passes/offload/offload_split.h"
 #include "passes/pass.h"
-#include "passes/region_merge.h"
+#include "passes/offload/region_merge.h"
 
 static const char rule[] = "split";
 

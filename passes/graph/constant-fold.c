@@ -37,10 +37,10 @@
  *
  * What nothing reads counts as a reader where literals are evaluated: else it would go on reading
  * literals whose bytes go with the last node that was folded. */
-#include "graph/budget.h"
-#include "passes/fold_evaluate.h"
-#include "passes/fold_functions.h"
-#include "passes/literal.h"
+#include "graph/base/budget.h"
+#include "passes/fold/fold_evaluate.h"
+#include "passes/fold/fold_functions.h"
+#include "passes/query/literal.h"
 
 #include <string.h>
 

@@ -16,9 +16,9 @@
  * in training mode), side effects, ops with subgraphs, and operators that Kiln does not know. Nodes
  * are listed in topological order, so that one forward sweep finds all there is; what dies is left
  * to dce. */
-#include "graph/sweep.h"
-#include "passes/constness.h"
-#include "passes/literal.h"
+#include "graph/module/sweep.h"
+#include "passes/fold/constness.h"
+#include "passes/query/literal.h"
 #include "passes/pass.h"
 
 #include <string.h>

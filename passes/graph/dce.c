@@ -7,7 +7,7 @@
  * with several results goes only when none of them is read. A constant goes when no function of
  * the module, subgraphs included, refers to it. One run removes all there is to remove, so that a
  * function which nothing touched since is not looked at again. */
-#include "graph/sweep.h"
+#include "graph/module/sweep.h"
 #include "passes/pass.h"
 
 /* Removing a node's subgraph drops reads of values around it, whose defs may be dead then. */

@@ -9,8 +9,8 @@
  * included) and of all bits; a hash of a few bytes only picks the candidates, so that the pages of
  * big mapped weights are touched only where two of them look alike. Generated constants are equal
  * where their generators are. `max-elements` leaves bigger constants alone (0: no limit). */
-#include "graph/sweep.h"
-#include "passes/literal.h"
+#include "graph/module/sweep.h"
+#include "passes/query/literal.h"
 #include "passes/pass.h"
 
 static const char rule[] = "merge-constants";

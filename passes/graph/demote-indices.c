@@ -10,7 +10,7 @@
  * for gather, gather_elements and scatter_elements. requires nothing, preserves nothing; class E:
  * what came from i32 fits in it, and literals are looked at. Other i64 - inputs, sums - may be
  * anything, and stay. A literal that others read as i64 stays too: there would be two of it. */
-#include "passes/literal.h"
+#include "passes/query/literal.h"
 #include "passes/rule.h"
 
 static bool

@@ -11,8 +11,8 @@
  * requires nothing, preserves nothing; class L under finite-math: only infinities are clipped
  * there, and numbers beyond the range that would become infinite in f16. Exporters of
  * half-precision models write such clips to keep infinities out. */
-#include "graph/number.h"
-#include "passes/clip.h"
+#include "graph/base/number.h"
+#include "passes/query/clip.h"
 #include "passes/rule.h"
 
 static bool

@@ -16,8 +16,8 @@
  * readers: they keep it, and no slice grows. Operands whose extent along the axis is open end the
  * search, for nothing tells where those behind them begin. A split along another axis needs no
  * guard: a result has the type of an operand only where the other operands are empty. */
-#include "passes/movement.h"
-#include "passes/quant_range.h"
+#include "passes/query/movement.h"
+#include "passes/query/quant_range.h"
 #include "passes/rule.h"
 
 /* The operand of @concat that holds all of @part, and where in it the part lies; NULL where it

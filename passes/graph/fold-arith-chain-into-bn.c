@@ -19,8 +19,8 @@
  * chain may lose no more than kiln_affine_keeps_precision() allows. Each value of the
  * chain must have no other reader; scale and bias must be literal, mean and variance need not be.
  * Constants are never changed in place. Inference only. */
-#include "passes/affine.h"
-#include "passes/literal.h"
+#include "passes/query/affine.h"
+#include "passes/query/literal.h"
 
 #include <math.h>
 

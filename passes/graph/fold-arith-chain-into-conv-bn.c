@@ -17,8 +17,8 @@
  * than kiln_affine_keeps_precision() allows. Each value of the chain must have no
  * other reader. Where the weights vary at run time the chain must have two links or more, for then
  * the batch normalization stays. Inference only. */
-#include "passes/affine.h"
-#include "passes/literal.h"
+#include "passes/query/affine.h"
+#include "passes/query/literal.h"
 
 static const char rule[] = "arith-chain-into-conv-bn";
 

@@ -24,8 +24,8 @@
  * something scales, the bias where there is one; nothing may overflow, and the largest weight of a
  * channel must stay a normal number. Constants are never changed in place. Inference only: training
  * moves weights and factors apart. */
-#include "passes/affine.h"
-#include "passes/literal.h"
+#include "passes/query/affine.h"
+#include "passes/query/literal.h"
 
 #include <string.h>
 

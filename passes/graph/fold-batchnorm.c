@@ -26,8 +26,8 @@
  * kiln_affine_keeps_precision() allows. The product must have no other reader; weights and
  * statistics must be literal, nothing may overflow, and the largest weight of a channel must stay a
  * normal number. Constants are never changed in place: others may read them. */
-#include "passes/affine.h"
-#include "passes/movement.h"
+#include "passes/query/affine.h"
+#include "passes/query/movement.h"
 #include "passes/rule.h"
 
 /* False where a statistic cannot be read: a quantized one, say. */

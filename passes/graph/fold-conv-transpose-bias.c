@@ -15,8 +15,8 @@
  * a bias, the convolution plus it may lose no more than kiln_sum_keeps_precision() allows: one of
  * the two must be literal then. The convolution must have no other reader; it is built anew, and so
  * is the bias, since others may read them. */
-#include "passes/affine.h"
-#include "passes/literal.h"
+#include "passes/query/affine.h"
+#include "passes/query/literal.h"
 #include "passes/rule.h"
 
 /* c as [C]. */

@@ -13,11 +13,11 @@
  * factor must be small enough for its products with scale and bias to be finite, and large enough
  * for the largest of them to stay normal numbers. Where something is added to a bias, the sum in
  * front of it may lose no more than kiln_sum_keeps_precision() allows. */
-#include "graph/alloc.h"
-#include "graph/number.h"
-#include "passes/affine.h"
-#include "passes/literal.h"
-#include "passes/normalized.h"
+#include "graph/base/alloc.h"
+#include "graph/base/number.h"
+#include "passes/query/affine.h"
+#include "passes/query/literal.h"
+#include "passes/query/normalized.h"
 #include "passes/rule.h"
 
 #include <math.h>

@@ -14,7 +14,7 @@
  *
  * requires nothing, preserves nothing; class U: the sum is rounded at other places. The product
  * must have no other reader. Floats only: integers gain nothing from it. */
-#include "passes/literal.h"
+#include "passes/query/literal.h"
 #include "passes/rule.h"
 
 static bool

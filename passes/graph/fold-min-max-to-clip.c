@@ -10,11 +10,11 @@
  *     max(x, a)  =>  clip(x, a, _)     min(x, b)  =>  clip(x, _, b)     max(x, 0)  =>  relu(x)
  *
  * requires nothing, preserves nothing; class E. a and b are literals with equal elements that do
- * not make the result larger than x. A clip is a min of a max, NaN rules included (passes/clip.h):
- * NaN in x goes through both. Which of two zeros max and min return hangs on the order of their
- * operands, so that a literal zero must stand on the right. */
-#include "passes/clip.h"
-#include "passes/literal.h"
+ * not make the result larger than x. A clip is a min of a max, NaN rules included
+ * (passes/query/clip.h): NaN in x goes through both. Which of two zeros max and min return hangs on
+ * the order of their operands, so that a literal zero must stand on the right. */
+#include "passes/query/clip.h"
+#include "passes/query/literal.h"
 #include "passes/rule.h"
 
 #include <math.h>

@@ -10,10 +10,10 @@
  * reads it, so that parts may take storage beside it: where all that was computed in the module
  * would come to more than `max-bytes`, the slice stays. A splat's parts, and runs of a mapped
  * file's bytes, take none. */
-#include "graph/alloc.h"
+#include "graph/base/alloc.h"
 #include "graph/infer/infer.h"
-#include "passes/literal.h"
-#include "passes/movement.h"
+#include "passes/query/literal.h"
+#include "passes/query/movement.h"
 #include "passes/rule.h"
 
 #include <string.h>

@@ -18,7 +18,7 @@
  * gives a share where the formula gave NaN. Nothing else may read the exp or the sum. */
 #include "passes/rule.h"
 
-#include "passes/normalized.h"
+#include "passes/query/normalized.h"
 
 static bool
 fold_softmax(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)

@@ -12,7 +12,7 @@
  * result must be known and the same without the repetition; a tile may repeat only extents of 1,
  * for others come round again and broadcasting has no word for that. */
 #include "graph/infer/infer.h"
-#include "passes/movement.h"
+#include "passes/query/movement.h"
 #include "passes/rule.h"
 
 /* The shape of @node with operand @i of another shape is what it was. */

@@ -11,7 +11,7 @@
  * i, i + 1, …, as a vector; a single one of any rank. Negative indices count from the end; one that
  * is out of range, or not known to be in it, is left to the gather, which says so when it runs.
  * Picking extents out of a `shape` is left to simplify-shapes. */
-#include "passes/movement.h"
+#include "passes/query/movement.h"
 #include "passes/rule.h"
 
 /* The indices of @node as a part of its data. */

@@ -12,12 +12,13 @@
  * Nodes that only the transpose needs are followed upwards as a tree; each of its values is either
  * transposed there, or computed in the other order of operands for which the same holds, whichever
  * transposes fewer bytes. Constants are permuted while compiling. What nodes look like in the other
- * order is planned in passes/permute.h, as for sink-transposes, which this pass never undoes: it
- * fires only where fewer bytes (or as many in fewer transposes) remain, and sinking never adds any.
+ * order is planned in passes/permute/permute.h, as for sink-transposes, which this pass never
+ * undoes: it fires only where fewer bytes (or as many in fewer transposes) remain, and sinking
+ * never adds any.
  *
  * requires nothing, preserves nothing; class E: each element is computed by the same operation of
  * the same operands in the same order. */
-#include "passes/permute.h"
+#include "passes/permute/permute.h"
 
 static const char rule[] = "hoist-transpose";
 

@@ -12,7 +12,7 @@
  *
  * requires nothing, preserves nothing; class E. Must run behind what finds conditions:
  * simplify-shapes, constant-fold. */
-#include "graph/flow.h"
+#include "graph/module/flow.h"
 #include "passes/pass.h"
 
 static const char rule[] = "inline";

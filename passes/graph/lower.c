@@ -10,7 +10,7 @@
  *     global_average_pool(x)  =>  reduce_mean(x) over the spatial axes; global_max_pool: reduce_max
  *     hard_swish(x)           =>  x · hard_sigmoid(x, 1/6, 1/2)
  *     depth_to_space(x)       =>  reshape, transpose, reshape; space_to_depth the same way back
- *     attention, channel_shuffle, rms_normalization, swish: graph/decompose.h
+ *     attention, channel_shuffle, rms_normalization, swish: graph/module/decompose.h
  *
  * requires nothing, preserves nothing; class U: an intermediate is rounded to the element type
  * where the one operator rounded once. Like Glow's lowering the target has a veto, by having a
@@ -18,7 +18,7 @@
  * count, since only its own kernels are faster. Without a target nothing is lowered. */
 #include "passes/rule.h"
 
-#include "graph/decompose.h"
+#include "graph/module/decompose.h"
 
 static bool
 target_lacks(KilnPassContext *context, const KilnNode *node)

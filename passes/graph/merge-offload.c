@@ -22,12 +22,12 @@
  * layout, and less what operators between would not have cost outside - results of one that another
  * takes on the way, slices and concats in place. The number of custom_ops is bounded, as is that
  * of operators in a region. */
-#include "graph/layout.h"
-#include "graph/outline.h"
-#include "passes/offload_cost.h"
-#include "passes/offload_outline.h"
+#include "graph/base/layout.h"
+#include "graph/module/outline.h"
+#include "passes/offload/offload_cost.h"
+#include "passes/offload/offload_outline.h"
 #include "passes/pass.h"
-#include "passes/region_merge.h"
+#include "passes/offload/region_merge.h"
 
 static const char rule[] = "merge";
 

@@ -17,11 +17,11 @@
  * literal and finite, for 0 times infinity is no 0. Pools that round their size up do so before
  * padding counts, and stay. All readers of the padded value must be convolutions or pools: else it
  * would have to be made anyway. */
-#include "passes/literal.h"
+#include "passes/query/literal.h"
 #include "passes/rule.h"
 
 #include "graph/infer/infer.h"
-#include "graph/number.h"
+#include "graph/base/number.h"
 
 #include <math.h>
 #include <string.h>

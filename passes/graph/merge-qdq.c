@@ -22,10 +22,10 @@
  * have 16 bits at most, the sums of products cannot leave i32, and what addition loses in f32 is
  * less than a quarter of a step; and no real of an operand, nor a sum, is beyond what f32 holds.
  * Only typed forms are looked at: type-quantization comes before. */
-#include "graph/number.h"
-#include "passes/literal.h"
-#include "passes/quant_product.h"
-#include "passes/quant_range.h"
+#include "graph/base/number.h"
+#include "passes/query/literal.h"
+#include "passes/query/quant_product.h"
+#include "passes/query/quant_range.h"
 #include "passes/rule.h"
 
 #include <math.h>

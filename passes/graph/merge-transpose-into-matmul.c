@@ -16,7 +16,7 @@
  * W is never changed in place: others may read it.
  *
  * requires nothing, preserves nothing; class U: the products are summed in another order. */
-#include "passes/permute.h"
+#include "passes/permute/permute.h"
 #include "passes/rule.h"
 
 /* The dims from the result on are those that the last dim of @reshaped counts, and @perm keeps the

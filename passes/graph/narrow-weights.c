@@ -15,7 +15,7 @@
  * would be in memory twice. Last, for casts hide literals from the rules. */
 #include "passes/rule.h"
 
-#include "passes/constant_pool.h"
+#include "passes/fold/constant_pool.h"
 
 /* Rows of the result; -1 where they are not known. */
 static int64_t

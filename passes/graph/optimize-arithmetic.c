@@ -23,8 +23,8 @@
  * return hangs on the order of their operands. Class L, under the flags that each rule names:
  * signs of zero (x + +0, +0 - x, -(x - y)), NaN and infinity (x * 0, 0 / x, x - x, x / x, x ^ 0.5),
  * regrouping of floats. An integer 0 / x and x / x stay: where x is 0 they are errors. */
-#include "graph/number.h"
-#include "passes/literal.h"
+#include "graph/base/number.h"
+#include "passes/query/literal.h"
 #include "passes/rule.h"
 
 #include <math.h>

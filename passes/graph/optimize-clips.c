@@ -15,9 +15,9 @@
  * covers the inner one the outer clip goes, even if the inner one has other readers.
  *
  * requires nothing, preserves nothing; class E. Bounds must be literal. ONNX says nothing of NaN;
- * here clip and relu let it through, one alone as well as two (passes/clip.h), so a merged clip
- * does the same. A bound that is NaN is left alone. */
-#include "passes/clip.h"
+ * here clip and relu let it through, one alone as well as two (passes/query/clip.h), so a merged
+ * clip does the same. A bound that is NaN is left alone. */
+#include "passes/query/clip.h"
 #include "passes/rule.h"
 
 #include <math.h>

@@ -14,7 +14,7 @@
  * no real is made any more; all types have one scale and zero point for all elements. */
 #include "passes/rule.h"
 
-#include "passes/quant_range.h"
+#include "passes/query/quant_range.h"
 
 /* The quantized value that operand @i of the concat was, or NULL. */
 static KilnValue *

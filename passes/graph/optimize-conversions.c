@@ -13,7 +13,7 @@
  * i8 -> f32 -> u8 is no i8 -> u8. Among integers only the low bits count: i64 -> i32 -> i16 is
  * i64 -> i16, where nothing else reads the i32. The test tests/unit/test_conversions.c compares all
  * triples of types. Casts of literals are constant-fold's. */
-#include "graph/number.h"
+#include "graph/base/number.h"
 #include "passes/rule.h"
 
 /* Binary digits that every number of the type fits in, and the sign; 0 digits: not a number. */

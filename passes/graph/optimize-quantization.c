@@ -23,9 +23,9 @@
  * in Glow. */
 #include "passes/rule.h"
 
-#include "passes/literal.h"
-#include "passes/quant_literal.h"
-#include "passes/quant_range.h"
+#include "passes/query/literal.h"
+#include "passes/query/quant_literal.h"
+#include "passes/query/quant_range.h"
 
 static bool
 drop(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)

@@ -18,7 +18,7 @@
  * requires nothing, preserves nothing; class E: the same elements in the same order. With open
  * extents a chain is merged where a reshape can state the result exactly: by the outer one's own
  * target, where that copies no dims, or as kiln_reshape_target() has it. */
-#include "passes/movement.h"
+#include "passes/query/movement.h"
 #include "passes/rule.h"
 
 static bool

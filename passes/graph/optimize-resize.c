@@ -17,8 +17,8 @@
  * of tf_half_pixel_for_nn, which are half an element off; antialiasing; integers that linear would
  * round down. */
 #include "graph/infer/infer.h"
-#include "passes/literal.h"
-#include "passes/quant_range.h"
+#include "passes/query/literal.h"
+#include "passes/query/quant_range.h"
 #include "passes/rule.h"
 
 #include <string.h>

@@ -18,10 +18,10 @@
  * and all. A clip between zeros of different signs, or with a NaN, is left alone: which of them
  * wins is the kernel's business. */
 #include "graph/infer/infer.h"
-#include "graph/number.h"
-#include "passes/literal.h"
-#include "passes/movement.h"
-#include "passes/quant_range.h"
+#include "graph/base/number.h"
+#include "passes/query/literal.h"
+#include "passes/query/movement.h"
+#include "passes/query/quant_range.h"
 #include "passes/rule.h"
 
 #include <math.h>

@@ -14,10 +14,10 @@
  * narrowing cast to f16 goes that a quantization to 8 bits follows: it rounds to eleven bits, and
  * nothing that it makes infinite or flushes is more than a step away as long as the range stays
  * below 65504 and steps above 2^-24. */
-#include "graph/number.h"
+#include "graph/base/number.h"
 #include "passes/rule.h"
 
-#include "passes/quant_range.h"
+#include "passes/query/quant_range.h"
 
 static bool
 quantize_directly(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)

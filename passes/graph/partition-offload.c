@@ -31,14 +31,14 @@
  * reads nothing from there on, or of the higher one where nothing outside has read the lower. Each
  * node is looked at once, and a merge moves the smaller region into the bigger one.
  *
- * Only what takes less time there by the cost models is the vendor's at all (passes/offload_cut.h),
- * and a region is kept where it pays as a whole: own kernels take longer than the vendor's, its
- * call, and the reorders at its edges (passes/offload_outline.h). What need not move for a region
- * stays where it was. */
-#include "graph/folding.h"
+ * Only what takes less time there by the cost models is the vendor's at all
+ * (passes/offload/offload_cut.h), and a region is kept where it pays as a whole: own kernels take
+ * longer than the vendor's, its call, and the reorders at its edges
+ * (passes/offload/offload_outline.h). What need not move for a region stays where it was. */
+#include "graph/module/folding.h"
 #include "ir/vendor.h"
-#include "passes/offload_cut.h"
-#include "passes/offload_outline.h"
+#include "passes/offload/offload_cut.h"
+#include "passes/offload/offload_outline.h"
 #include "passes/pass.h"
 
 static const char rule[] = "outline";

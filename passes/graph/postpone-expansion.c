@@ -25,7 +25,7 @@
  * constant-fold, for which it makes room, and before fold-tile-add, which lets the operator repeat
  * what it reads. */
 #include "graph/infer/infer.h"
-#include "passes/movement.h"
+#include "passes/query/movement.h"
 #include "passes/pass.h"
 
 #include <string.h>

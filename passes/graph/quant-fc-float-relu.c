@@ -19,7 +19,7 @@
  * made of them has another reader. */
 #include "passes/rule.h"
 
-#include "passes/quant_range.h"
+#include "passes/query/quant_range.h"
 
 /* The dequantized relu of what @dequantize reads. */
 static KilnValue *

@@ -12,8 +12,8 @@
  * reads them. */
 #include "passes/rule.h"
 
-#include "passes/literal.h"
-#include "passes/quant_literal.h"
+#include "passes/query/literal.h"
+#include "passes/query/quant_literal.h"
 
 static bool
 quantize(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)

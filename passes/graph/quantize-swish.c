@@ -17,7 +17,7 @@
  * others for swish.) The function has no other reader; the dequantize may have. */
 #include "passes/rule.h"
 
-#include "passes/quant_range.h"
+#include "passes/query/quant_range.h"
 
 static bool
 quantize_function(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)

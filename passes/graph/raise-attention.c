@@ -25,8 +25,8 @@
 #include "passes/rule.h"
 
 #include "graph/infer/infer.h"
-#include "passes/literal.h"
-#include "passes/product.h"
+#include "passes/query/literal.h"
+#include "passes/query/factors.h"
 
 #include <math.h>
 #include <string.h>

@@ -12,8 +12,8 @@
  * other readers. Runs after constant-fold, which makes literals of the factors. */
 #include "passes/rule.h"
 
-#include "passes/literal.h"
-#include "passes/product.h"
+#include "passes/query/literal.h"
+#include "passes/query/factors.h"
 
 #include <math.h>
 #include <string.h>

@@ -10,7 +10,7 @@
  * what stands inside. A hard sigmoid of f64 stays: its attribute is the sixth of f32. */
 #include "passes/rule.h"
 
-#include "passes/product.h"
+#include "passes/query/factors.h"
 
 static bool
 finish(KilnMatch *match, KilnPassContext *context, const char *rule, KilnValue *x, GError **error)

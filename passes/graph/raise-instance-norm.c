@@ -17,7 +17,7 @@
  *     either of them, bias 0, + b                =>      with bias b
  *
  * s and b vary along the channels alone, [c, 1, 1], or are one number. The quotient may have the
- * forms of passes/normalized.h. The formula over the last of three dims is left to
+ * forms of passes/query/normalized.h. The formula over the last of three dims is left to
  * raise-layer-norm: it is a sequence's more often than a line's. Over planes both would take it:
  * this pass comes first.
  *
@@ -25,10 +25,10 @@
  * other readers. Channels must be known. */
 #include "passes/rule.h"
 
-#include "passes/literal.h"
-#include "passes/movement.h"
-#include "passes/normalized.h"
-#include "passes/product.h"
+#include "passes/query/literal.h"
+#include "passes/query/movement.h"
+#include "passes/query/normalized.h"
+#include "passes/query/factors.h"
 
 static bool
 same_dim(const KilnType *a, const KilnType *b, int d)

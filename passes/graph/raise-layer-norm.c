@@ -16,17 +16,18 @@
  *     layer_normalization(x, scale) + bias     =>  layer_normalization(x, scale, bias)
  *
  * The quotient may be a product with the reciprocal or with a power of -½, the square a pow or a
- * product (passes/normalized.h). Both means are of the same last dims of x and keep them. A scale
- * or bias that is one number is spread over these dims, one with leading dims of 1 viewed without.
+ * product (passes/query/normalized.h). Both means are of the same last dims of x and keep them. A
+ * scale or bias that is one number is spread over these dims, one with leading dims of 1 viewed
+ * without.
  *
  * requires nothing, preserves nothing; class U: the operator rounds once. Nothing inside may have
  * other readers. The normalized dims must be known, since a kernel wants a scale for each element
  * of them. */
 #include "passes/rule.h"
 
-#include "passes/literal.h"
-#include "passes/normalized.h"
-#include "passes/product.h"
+#include "passes/query/literal.h"
+#include "passes/query/normalized.h"
+#include "passes/query/factors.h"
 
 /* What both ways to write the formula have in common; @axis is the first normalized dim. */
 static bool

@@ -8,8 +8,8 @@
  * not even -0, and finite: at 0 the formulas may take the product, the operator never does. */
 #include "passes/rule.h"
 
-#include "passes/literal.h"
-#include "passes/product.h"
+#include "passes/query/literal.h"
+#include "passes/query/factors.h"
 
 #include <math.h>
 

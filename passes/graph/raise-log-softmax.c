@@ -10,7 +10,7 @@
  */
 #include "passes/rule.h"
 
-#include "passes/normalized.h"
+#include "passes/query/normalized.h"
 
 static bool
 raise_log(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)

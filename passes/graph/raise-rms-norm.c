@@ -6,16 +6,16 @@
  *     rms_normalization(x, 1) · scale         =>  rms_normalization(x, scale)
  *
  * The quotient may be a product with the reciprocal or with a power of -½, the square a pow or a
- * product (passes/normalized.h). The mean is of the last dims of x and keeps them. What takes its
- * own mean away first is a layer normalization, and left to raise-layer-norm.
+ * product (passes/query/normalized.h). The mean is of the last dims of x and keeps them. What takes
+ * its own mean away first is a layer normalization, and left to raise-layer-norm.
  *
  * requires nothing, preserves nothing; class U: the operator rounds once. Nothing inside may have
  * other readers. The normalized dims must be known, since a kernel wants a scale for each element
  * of them. */
 #include "passes/rule.h"
 
-#include "passes/normalized.h"
-#include "passes/product.h"
+#include "passes/query/normalized.h"
+#include "passes/query/factors.h"
 
 static bool
 is_layer_norm(const KilnNode *root, const KilnNormalized *normalized)

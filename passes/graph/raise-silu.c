@@ -9,8 +9,8 @@
  * what stands inside. */
 #include "passes/rule.h"
 
-#include "passes/literal.h"
-#include "passes/product.h"
+#include "passes/query/literal.h"
+#include "passes/query/factors.h"
 
 static bool
 replace(KilnMatch *match, KilnPassContext *context, const char *rule, double alpha, GError **error)

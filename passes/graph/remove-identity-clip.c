@@ -12,8 +12,8 @@
  * `optimize-quantize-clip`.) */
 #include "passes/rule.h"
 
-#include "passes/literal.h"
-#include "passes/quant_range.h"
+#include "passes/query/literal.h"
+#include "passes/query/quant_range.h"
 
 #include <math.h>
 

@@ -12,7 +12,7 @@
  * and stays. */
 #include "passes/rule.h"
 
-#include "passes/quant_range.h"
+#include "passes/query/quant_range.h"
 
 static bool
 drop(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)

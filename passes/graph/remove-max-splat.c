@@ -11,8 +11,8 @@
  * relu of what cannot be negative goes by `remove-identity-relu`.) */
 #include "passes/rule.h"
 
-#include "graph/number.h"
-#include "passes/quant_range.h"
+#include "graph/base/number.h"
+#include "passes/query/quant_range.h"
 
 /* The real that all elements of a literal stand for. */
 static bool

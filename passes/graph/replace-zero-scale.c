@@ -12,9 +12,9 @@
  * lost, which is all that 16 bits of such steps represent. The shape must be known. */
 #include "passes/rule.h"
 
-#include "graph/number.h"
-#include "passes/literal.h"
-#include "passes/quant_range.h"
+#include "graph/base/number.h"
+#include "passes/query/literal.h"
+#include "passes/query/quant_range.h"
 
 static bool
 is_zero_scale(const KilnValue *operand)

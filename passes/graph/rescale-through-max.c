@@ -19,7 +19,7 @@
  * quantize or a maximum. */
 #include "passes/rule.h"
 
-#include "passes/quant_range.h"
+#include "passes/query/quant_range.h"
 
 #include <string.h>
 

@@ -15,8 +15,8 @@
  * requires nothing, preserves nothing; class E: -0 and NaN come out as they did. relu keeps a -0,
  * abs does not: abs(relu(x)) goes under no-signed-zeros only (class Z). Comparisons of floats stay
  * where a NaN would tell. */
-#include "passes/facts.h"
-#include "passes/literal.h"
+#include "passes/query/facts.h"
+#include "passes/query/literal.h"
 #include "passes/rule.h"
 
 #include <math.h>

@@ -10,7 +10,7 @@
 #include "passes/rule.h"
 
 #include "graph/infer/infer.h"
-#include "passes/literal.h"
+#include "passes/query/literal.h"
 
 #include <math.h>
 #include <string.h>

@@ -26,20 +26,20 @@
  *                   `shape` are joined
  *
  * requires nothing, preserves nothing; class E. What may be known with open extents is worked out
- * element by element (passes/symbol.h). With every extent known nothing that computes shapes is
- * left once dce has run. Types behind a target that is literal now say more than before, and so may
- * shape arithmetic that starts there: one forward sweep takes both along. A second sweep,
+ * element by element (passes/query/symbol.h). With every extent known nothing that computes shapes
+ * is left once dce has run. Types behind a target that is literal now say more than before, and so
+ * may shape arithmetic that starts there: one forward sweep takes both along. A second sweep,
  * backwards, builds what the nodes that stay read, so that nothing is built for chains that vanish.
  *
  * -1 must not stand beside a 0 that copies an open extent: where that turns out to be empty, the -1
  * says nothing. Subgraphs are swept when their node is: what they read of the functions around them
  * is known then. */
-#include "graph/flow.h"
-#include "graph/sweep.h"
+#include "graph/module/flow.h"
+#include "graph/module/sweep.h"
 #include "passes/pass.h"
 
-#include "passes/movement.h"
-#include "passes/symbol.h"
+#include "passes/query/movement.h"
+#include "passes/query/symbol.h"
 
 #include <string.h>
 

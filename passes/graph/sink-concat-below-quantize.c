@@ -13,7 +13,7 @@
  * `sink-conversions`: do not run both.) */
 #include "passes/rule.h"
 
-#include "passes/quant_range.h"
+#include "passes/query/quant_range.h"
 
 static bool
 quantize_parts(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)

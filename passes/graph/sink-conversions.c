@@ -13,7 +13,7 @@
  * elements smaller stay before it unless `narrowing` is set; tanh sinks where `tanh` is. */
 #include "passes/rule.h"
 
-#include "passes/quant_range.h"
+#include "passes/query/quant_range.h"
 
 /* The conversion that makes operand @i of the concat, alone for it. */
 static const KilnNode *

@@ -30,7 +30,7 @@
  * rescales: who iterates them together with this pass asks for `pays`. */
 #include "passes/rule.h"
 
-#include "passes/quant_range.h"
+#include "passes/query/quant_range.h"
 
 #include <string.h>
 

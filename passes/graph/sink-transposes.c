@@ -9,10 +9,10 @@
  *        |                |               |                      |
  *
  * What op' is (axes, pads, repeats, shapes, constants beside it in the other order) is planned in
- * passes/permute.h: every element-wise op with one operand or several, clip, prelu, where, cast,
- * quantize_linear, dequantize_linear, rescale_quantized; batch_normalization; lrn where channels
- * stay; layer_ and rms_normalization where the normalized dims stay; softmax and its like, top_k,
- * cum_sum, reductions, arg_max and arg_min; concat, split, slice, pad, tile, expand, gather;
+ * passes/permute/permute.h: every element-wise op with one operand or several, clip, prelu, where,
+ * cast, quantize_linear, dequantize_linear, rescale_quantized; batch_normalization; lrn where
+ * channels stay; layer_ and rms_normalization where the normalized dims stay; softmax and its like,
+ * top_k, cum_sum, reductions, arg_max and arg_min; concat, split, slice, pad, tile, expand, gather;
  * reshapes that mix no dims; pools along one spatial dim.
  *
  * Not one node at a time: the pass collects the regions of all that could compute in another order,
@@ -42,7 +42,7 @@
  * requires nothing, preserves nothing; class E: each element is computed by the same operation of
  * the same operands in the same order. Quantization stays: types are the old ones with their dims
  * moved. */
-#include "passes/permute.h"
+#include "passes/permute/permute.h"
 
 static const char rule[] = "sink-transpose";
 

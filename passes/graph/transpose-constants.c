@@ -12,7 +12,7 @@
  * zero points along an axis follow it. Constants are never changed in place: others may read them.
  * requires nothing, preserves nothing; class E. Inference only: what training updates has to stay
  * what it is. */
-#include "passes/permute.h"
+#include "passes/permute/permute.h"
 #include "passes/rule.h"
 
 static bool

@@ -13,7 +13,7 @@
  * since which of two zeros wins hangs on the order; class Z where no-signed-zeros allows that. */
 #include "passes/pass.h"
 
-#include "graph/number.h"
+#include "graph/base/number.h"
 
 #include <string.h>
 

@@ -28,7 +28,7 @@
  * of them leaves apart are listed with the guard that kept them from moving together downward, and
  * upward where it is another (--print-changed); guards are counted (--stats). */
 #include "passes/pass.h"
-#include "passes/stack.h"
+#include "passes/query_ir/stack_draft.h"
 
 #include <string.h>
 

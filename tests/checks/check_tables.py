@@ -62,12 +62,12 @@ def check_guards(root):
 
 
 def check_ops(root):
-    table = (root / "graph/ops.def").read_text(encoding="utf-8")
+    table = (root / "include/kiln/graph/ops.def").read_text(encoding="utf-8")
     names = re.findall(r"^(?:OP|REDUCE)\((\w+),", table, re.M) + re.findall(r'^OP_AS\(\w+, "([\w.]+)"', table, re.M)
     for name in names:
         if not (root / f"tests/golden/ops/{name}.kiln").exists():
             yield f"ops.def: {name}: expected the golden tests/golden/ops/{name}.kiln"
-    instrs = set(re.findall(r"^INSTR\((\w+),", (root / "ir/instrs.def").read_text(encoding="utf-8"), re.M))
+    instrs = set(re.findall(r"^INSTR\((\w+),", (root / "include/kiln/ir/instrs.def").read_text(encoding="utf-8"), re.M))
     kernels = (root / "backends/ref/kernels.def").read_text(encoding="utf-8")
     for name in sorted(instrs - {"alloc", "dealloc", "view", "call"}):
         if not re.search(rf"KERNEL\w*\({name},", kernels):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The guards of the passes, read from the sources: GUARD(name, condition).
 
-A guard of a pass's own file is called PASS/name. One of a file that passes share (passes/affine.c) belongs to every pass
+A guard of a pass's own file is called PASS/name. One of a file that passes share (passes/query/affine.c) belongs to every pass
 that gets to it, by calls or through tables of functions, and is called after any of them: the condition is the same, so
 that it is enough that one of these passes has a case that notices."""
 import pathlib
@@ -54,7 +54,7 @@ def sources(root):
     """The files of the passes, and those that they share."""
     root = pathlib.Path(root) / "passes"
     return [Source(path) for level in ("graph", "ir") for path in sorted((root / level).glob("*.c"))], [
-        Source(path) for path in sorted(root.glob("*.c"))
+        Source(path) for path in sorted(path for path in root.rglob("*.c") if path.parent.name not in ("graph", "ir"))
     ]
 
 

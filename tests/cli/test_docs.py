@@ -66,10 +66,10 @@ def refreshed(found, expected):
 
 class Sources(CliTest):
     GUIDES = {
-        "add-a-constant-rule.md": (3, ("passes/constant_rules.def", "passes/constant_rules.c")),
-        "add-a-pass.md": (6, ("passes/passes.def", "passes/rules.def", "passes/graph/merge-transposes.c",
+        "add-a-constant-rule.md": (3, ("passes/fold/constant_rules.def", "passes/fold/constant_rules.c")),
+        "add-a-pass.md": (6, ("passes/passes.def", "passes/rules/rules.def", "passes/graph/merge-transposes.c",
                               "tests/plugin/my-transposes.c")),
-        "add-an-op.md": (4, ("graph/ops.def", "graph/onnx/opsets.def", "ir/instrs.def", "backends/ref/kernels.def")),
+        "add-an-op.md": (4, ("include/kiln/graph/ops.def", "graph/onnx/opsets.def", "include/kiln/ir/instrs.def", "backends/ref/kernels.def")),
     }
 
     def test_guides_show_what_is_there(self):
@@ -84,10 +84,10 @@ class Sources(CliTest):
 
     def test_functions_and_fields_exist(self):
         """Documents name no function that no header declares, and no option of the interface that it lacks."""
-        headers = "".join(path.read_text(encoding="utf-8") for folder in ("graph", "ir", "passes", "backends", "runtime")
+        headers = "".join(path.read_text(encoding="utf-8") for folder in ("include", "graph", "ir", "exec", "passes", "backends", "runtime")
                           for path in (SOURCE / folder).rglob("*.h"))
         sources = "".join(path.read_text(encoding="utf-8") for folder in ("passes", "backends") for path in (SOURCE / folder).rglob("*.c"))
-        public = (SOURCE / "runtime/kiln.h").read_text(encoding="utf-8")
+        public = (SOURCE / "include/kiln/kiln.h").read_text(encoding="utf-8")
         for path in DOCUMENTS:
             text = path.read_text(encoding="utf-8")
             for function in re.findall(r"\bkiln_[a-z_0-9]+(?=\()", text):

@@ -106,7 +106,7 @@ class Objects(CliTest):
         """Compiles a program with the objects and returns its path."""
         flags = subprocess.run(["pkg-config", "--cflags", "--libs", "glib-2.0"], capture_output=True, text=True, check=True)
         binary = self.dir / "binary"
-        command = ["cc", "-std=c17", "-Wall", "-Werror", f"-I{SOURCE}/runtime", f"-I{SOURCE}", "-o", binary,
+        command = ["cc", "-std=c17", "-Wall", "-Werror", f"-I{SOURCE}/include/kiln", "-o", binary,
                    self.write("main.c", source), *objects, f"-L{LIBRARY}", "-lkiln", f"-Wl,-rpath,{LIBRARY}",
                    *flags.stdout.split()]
         result = subprocess.run(command, cwd=self.dir, capture_output=True, text=True, check=False)

@@ -44,7 +44,7 @@ class Passes(CliTest):
 
 class Ops(CliTest):
     def test_every_row_of_the_table(self):
-        table = (SOURCE / "graph/ops.def").read_text(encoding="utf-8")
+        table = (SOURCE / "include/kiln/graph/ops.def").read_text(encoding="utf-8")
         rows = re.findall(r"^OP\((\w+)", table, re.M) + re.findall(r'^OP_AS\(\w+, "([\w.]+)"', table, re.M)
         self.assertGreater(len(rows), 50)
         names = [entry["name"] for entry in self.json("ops", "--json")["ops"]]

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Helpers of the concurrency tests. Plain C executables, because Criterion does not start under
  * ThreadSanitizer. */
-#ifndef KILN_TESTS_CONCURRENCY_H
-#define KILN_TESTS_CONCURRENCY_H
+#ifndef KILN_TESTS_CONCURRENCY_CONCURRENCY_H
+#define KILN_TESTS_CONCURRENCY_CONCURRENCY_H
 
-#include "runtime/kiln.h"
+#include "kiln.h"
 
 #include <stdio.h>
 #include <stdlib.h>

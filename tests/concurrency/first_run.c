@@ -6,7 +6,7 @@
  * of the first run are packed. */
 #include "tests/concurrency/concurrency.h"
 
-#include "graph/alloc.h"
+#include "graph/base/alloc.h"
 #include "tests/fold_case.h"
 
 #include <pthread.h>

@@ -4,7 +4,7 @@
 #include "tests/concurrency/concurrency.h"
 
 #include "graph/text/text.h"
-#include "passes/manager.h"
+#include "passes/manager/manager.h"
 #include "runtime/internal.h"
 
 #include <string.h>

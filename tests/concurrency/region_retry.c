@@ -4,7 +4,7 @@
  * allocation, all get the results of the program that was saved. */
 #include "tests/concurrency/concurrency.h"
 
-#include "graph/alloc.h"
+#include "graph/base/alloc.h"
 
 #include <pthread.h>
 #include <string.h>

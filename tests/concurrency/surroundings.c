@@ -2,7 +2,7 @@
 /* What surrounds a run changes no bit of its results: the caller's rounding mode, denormal numbers,
  * a pool of the caller's, sessions that run at the same time, threads that cannot be made, and,
  * given `fork` as an argument, a child of fork(). */
-#include "ir/team.h"
+#include "exec/team.h"
 #include "tests/concurrency/concurrency.h"
 
 #include <fenv.h>

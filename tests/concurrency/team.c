@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Teams: each task is done once, rounds keep their order, callers at the same time share workers,
  * and a thread that cannot be made is missed by nobody. */
-#include "ir/team.h"
+#include "exec/team.h"
 #include "tests/concurrency/concurrency.h"
 
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/fuzz/fuzz.h"
 
-#include "runtime/tensor_file.h"
+#include "runtime/tensors/tensor_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the fuzzers share: the rules that hold for bad input of any kind, and the road that a model
  * which was accepted goes on. */
-#ifndef KILN_TESTS_FUZZ_H
-#define KILN_TESTS_FUZZ_H
+#ifndef KILN_TESTS_FUZZ_FUZZ_H
+#define KILN_TESTS_FUZZ_FUZZ_H
 
 #include "runtime/internal.h"
 

@@ -4,7 +4,7 @@
  * the checksums right. */
 #include "tests/fuzz/fuzz.h"
 
-#include "graph/alloc.h"
+#include "graph/base/alloc.h"
 #include "runtime/program_file.h"
 
 #include <string.h>

@@ -2,8 +2,8 @@
 /* Tensor files: the first byte says of which kind, the second what a picture becomes. */
 #include "tests/fuzz/fuzz.h"
 
-#include "graph/alloc.h"
-#include "runtime/tensor_file.h"
+#include "graph/base/alloc.h"
+#include "runtime/tensors/tensor_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -25,10 +25,10 @@
  *     fired FILE PASS RULE           the rule fired; `-`: the pass changed something
  *     guard FILE PASS RULE/GUARD     the case comes out another with this guard switched off */
 // clang-format on
-#ifndef KILN_TESTS_GOLDEN_H
-#define KILN_TESTS_GOLDEN_H
+#ifndef KILN_TESTS_GOLDEN_GOLDEN_H
+#define KILN_TESTS_GOLDEN_GOLDEN_H
 
-#include "passes/manager.h"
+#include "passes/manager/manager.h"
 
 #include <stdio.h>
 

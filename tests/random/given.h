@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Programs of random graphs, some of whose constants are given from outside. */
-#ifndef KILN_TESTS_GIVEN_H
-#define KILN_TESTS_GIVEN_H
+#ifndef KILN_TESTS_RANDOM_GIVEN_H
+#define KILN_TESTS_RANDOM_GIVEN_H
 
-#include "runtime/kiln.h"
+#include "kiln.h"
 #include "tests/random/property.h"
 
 /** How a constant is given to a program; the first two are values of KilnConstantWhen. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Programs that a vendor library computes parts of, against the reference. */
-#ifndef KILN_TESTS_OFFLOAD_H
-#define KILN_TESTS_OFFLOAD_H
+#ifndef KILN_TESTS_RANDOM_OFFLOAD_H
+#define KILN_TESTS_RANDOM_OFFLOAD_H
 
 #include "tests/random/property.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/random/property.h"
 
-#include "passes/cut_points.h"
+#include "passes/manager/cut_points.h"
 
 #include "backends/ref/ref.h"
-#include "graph/number.h"
+#include "graph/base/number.h"
 #include "passes/rule.h"
 #include "tests/lean_target.h"
 #include "tests/random/offload.h"

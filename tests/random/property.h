@@ -3,11 +3,11 @@
  * changes nothing, and the reference evaluates the result to what it evaluated the graph to, bit by
  * bit for passes of class E. At the IR level memory that is not written yet is poisoned, and each
  * function runs with a heap buffer per alloc and in its planned arena. */
-#ifndef KILN_TESTS_PROPERTY_H
-#define KILN_TESTS_PROPERTY_H
+#ifndef KILN_TESTS_RANDOM_PROPERTY_H
+#define KILN_TESTS_RANDOM_PROPERTY_H
 
-#include "passes/manager.h"
-#include "passes/results.h"
+#include "passes/manager/manager.h"
+#include "passes/manager/results.h"
 
 typedef struct OffloadSeen OffloadSeen;
 typedef struct QdqSeen QdqSeen;
@@ -60,7 +60,8 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Subject, subject_clear)
  * magnitude of the terms in place of the result's. Where something on the way overflows, a rewrite
  * may keep it from doing so; a quotient by zero shows the zero's sign; and where stored integers
  * move by a step, products and quotients of them move by more: only types are compared then. (One
- * pass of class QT or QS is compared value by value as well, as passes/cut_points.h says.) */
+ * pass of class QT or QS is compared value by value as well, as passes/manager/cut_points.h says.)
+ */
 gboolean subject_compare(Subject *subject, const KilnResults *after, KilnNumerics numerics,
                          GError **error);
 

@@ -2,8 +2,8 @@
 #include "tests/random/qdq.h"
 
 #include "backends/ref/ref.h"
-#include "graph/number.h"
-#include "passes/ties.h"
+#include "graph/base/number.h"
+#include "passes/manager/ties.h"
 #include "tests/random/given.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* That `default` means what ONNX says of quantized models: it computes what `none` computes on the
  * reference, but for ties. */
-#ifndef KILN_TESTS_QDQ_H
-#define KILN_TESTS_QDQ_H
+#ifndef KILN_TESTS_RANDOM_QDQ_H
+#define KILN_TESTS_RANDOM_QDQ_H
 
 #include "tests/random/property.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random typed graphs for property tests: the same seed gives the same module on every machine. */
-#ifndef KILN_TESTS_RANDOM_GRAPH_H
-#define KILN_TESTS_RANDOM_GRAPH_H
+#ifndef KILN_TESTS_RANDOM_RANDOM_GRAPH_H
+#define KILN_TESTS_RANDOM_RANDOM_GRAPH_H
 
 #include "graph/module.h"
 

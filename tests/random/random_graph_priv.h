@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the families of random nodes share: numbers, operands to choose from, constants. */
-#ifndef KILN_TESTS_RANDOM_GRAPH_PRIV_H
-#define KILN_TESTS_RANDOM_GRAPH_PRIV_H
+#ifndef KILN_TESTS_RANDOM_RANDOM_GRAPH_PRIV_H
+#define KILN_TESTS_RANDOM_RANDOM_GRAPH_PRIV_H
 
 #include "tests/random/random_graph.h"
 

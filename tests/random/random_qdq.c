@@ -6,8 +6,8 @@
 #include "tests/random/random_graph_priv.h"
 
 #include "backends/ref/ref.h"
-#include "graph/number.h"
-#include "passes/results.h"
+#include "graph/base/number.h"
+#include "passes/manager/results.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Makes what a property fails on small enough to read, and writes it down as a golden. */
-#ifndef KILN_TESTS_SHRINK_H
-#define KILN_TESTS_SHRINK_H
+#ifndef KILN_TESTS_RANDOM_SHRINK_H
+#define KILN_TESTS_RANDOM_SHRINK_H
 
 #include "tests/random/property.h"
 

@@ -2,8 +2,8 @@
 /* The strongest oracle of constants: a program computes the same bits whether a tensor is a literal
  * of the model, an argument known when the program is compiled or at its first run, or an input
  * like any other. */
-#ifndef KILN_TESTS_WAYS_H
-#define KILN_TESTS_WAYS_H
+#ifndef KILN_TESTS_RANDOM_WAYS_H
+#define KILN_TESTS_RANDOM_WAYS_H
 
 #include "tests/random/property.h"
 

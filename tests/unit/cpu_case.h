@@ -2,8 +2,8 @@
 /* Instructions of ref_case.h run on the cpu target: results against the reference kernels', bits
  * against those of other thread counts, other addresses and results that overwrite operands. ctest
  * runs these tests once per instruction set (KILN_CPU_ISA). */
-#ifndef KILN_TESTS_CPU_CASE_H
-#define KILN_TESTS_CPU_CASE_H
+#ifndef KILN_TESTS_UNIT_CPU_CASE_H
+#define KILN_TESTS_UNIT_CPU_CASE_H
 
 #include "backends/cpu/cpu.h"
 #include "tests/unit/exact_memory.h"

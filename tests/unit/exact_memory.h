@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory for tests of kernels, aligned as theirs is. It ends where it is said to end, so that
  * AddressSanitizer sees what is read or written behind it: aligned_alloc() takes whole lines. */
-#ifndef KILN_TESTS_EXACT_MEMORY_H
-#define KILN_TESTS_EXACT_MEMORY_H
+#ifndef KILN_TESTS_UNIT_EXACT_MEMORY_H
+#define KILN_TESTS_UNIT_EXACT_MEMORY_H
 
 #include <criterion/criterion.h>
 #include <malloc.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Small graphs for unit tests, made with the C API so that tests of passes do not lean on the
  * parser. */
-#ifndef KILN_TESTS_GRAPH_BUILDER_H
-#define KILN_TESTS_GRAPH_BUILDER_H
+#ifndef KILN_TESTS_UNIT_GRAPH_BUILDER_H
+#define KILN_TESTS_UNIT_GRAPH_BUILDER_H
 
 #include "graph/module.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A line for every instruction, with extents to be filled in, and the function of that one line:
  * what tests of all instructions run on two targets. */
-#ifndef KILN_TESTS_INSTR_LINES_H
-#define KILN_TESTS_INSTR_LINES_H
+#ifndef KILN_TESTS_UNIT_INSTR_LINES_H
+#define KILN_TESTS_UNIT_INSTR_LINES_H
 
 #include "graph/type.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The most that lives, with what the kernels of a target work in, and the most that a heap which
  * follows alloc and dealloc has. */
-#ifndef KILN_TESTS_IR_PEAKS_H
-#define KILN_TESTS_IR_PEAKS_H
+#ifndef KILN_TESTS_UNIT_IR_PEAKS_H
+#define KILN_TESTS_UNIT_IR_PEAKS_H
 
-#include "graph/alloc.h"
+#include "graph/base/alloc.h"
 #include "ir/plan.h"
 
 typedef struct {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Models in text on the offload road and without it: what the vendor takes, and how far its results
  * are from those of own kernels. */
-#ifndef KILN_TESTS_OFFLOAD_CASE_H
-#define KILN_TESTS_OFFLOAD_CASE_H
+#ifndef KILN_TESTS_UNIT_OFFLOAD_CASE_H
+#define KILN_TESTS_UNIT_OFFLOAD_CASE_H
 
 #include "ir/vendor.h"
 #include "runtime/internal.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ONNX models written byte by byte, so that tests can have any version and any mistake. */
-#ifndef KILN_TESTS_ONNX_BUILDER_H
-#define KILN_TESTS_ONNX_BUILDER_H
+#ifndef KILN_TESTS_UNIT_ONNX_BUILDER_H
+#define KILN_TESTS_UNIT_ONNX_BUILDER_H
 
 #include "graph/onnx/onnx.h"
 #include "graph/onnx/wire.h"

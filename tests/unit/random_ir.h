@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random functions of the IR level: what lowering never makes - writes over what was read, buffers
  * that are written part by part, views of views, writes that nothing reads - and what it does. */
-#ifndef KILN_TESTS_RANDOM_IR_H
-#define KILN_TESTS_RANDOM_IR_H
+#ifndef KILN_TESTS_UNIT_RANDOM_IR_H
+#define KILN_TESTS_UNIT_RANDOM_IR_H
 
-#include "graph/random.h"
+#include "graph/base/random.h"
 #include "ir/ir.h"
 
 #include <string.h>

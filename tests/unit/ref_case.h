@@ -2,11 +2,11 @@
 /* One instruction with operands and data of its own, run on a kernel of the reference backend: what
  * the unit tests of that backend are made of. Values are written and read as doubles. Buffers have
  * exactly their size, so that AddressSanitizer sees what is read or written beside them. */
-#ifndef KILN_TESTS_REF_CASE_H
-#define KILN_TESTS_REF_CASE_H
+#ifndef KILN_TESTS_UNIT_REF_CASE_H
+#define KILN_TESTS_UNIT_REF_CASE_H
 
 #include "backends/ref/ref.h"
-#include "graph/number.h"
+#include "graph/base/number.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Small models in text, compiled and run through kiln.h alone. */
-#ifndef KILN_TESTS_RUNTIME_CASE_H
-#define KILN_TESTS_RUNTIME_CASE_H
+#ifndef KILN_TESTS_UNIT_RUNTIME_CASE_H
+#define KILN_TESTS_UNIT_RUNTIME_CASE_H
 
-#include "runtime/kiln.h"
+#include "kiln.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

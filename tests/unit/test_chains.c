@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Chains of items: which hang together, and that a team computes each once, the big ones alone. */
-#include "ir/chains.h"
+#include "exec/chains.h"
 
 #include <criterion/criterion.h>
 #include <pthread.h>

@@ -4,8 +4,8 @@
  * (N14). Passes come from the table and graphs from the goldens, so that new ones are tested too.
  */
 #include "graph/text/text.h"
-#include "passes/hash.h"
-#include "passes/pipeline_priv.h"
+#include "passes/manager/hash.h"
+#include "passes/pipeline/pipeline_priv.h"
 
 #include "backends/ref/ref.h"
 #include "tests/random/random_graph.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where folding keeps what it computes: whose buffers are, when they go, and what they are reused
  * for. Names are those of the checklist in docs/constants.md. */
-#include "graph/alloc.h"
+#include "graph/base/alloc.h"
 #include "graph/text/text.h"
 #include "ir/target.h"
-#include "passes/constant_pool.h"
-#include "passes/context.h"
-#include "passes/fold_evaluate.h"
+#include "passes/fold/constant_pool.h"
+#include "passes/manager/context.h"
+#include "passes/fold/fold_evaluate.h"
 #include "runtime/internal.h"
 #include "tests/unit/graph_builder.h"
 

@@ -3,7 +3,7 @@
  * cache holds of them. Names are those of the checklist in docs/constants.md. */
 #include "tests/unit/runtime_case.h"
 
-#include "graph/alloc.h"
+#include "graph/base/alloc.h"
 #include "runtime/internal.h"
 #include "tests/fold_case.h"
 

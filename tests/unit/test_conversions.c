@@ -2,9 +2,9 @@
 /* A cast of a cast and the one that optimize-conversions makes of it, for all triples of types: on
  * all elements of 16 bits and less, on corners and random bits of the others. */
 #include "backends/ref/ref.h"
-#include "graph/number.h"
-#include "passes/manager.h"
-#include "passes/results.h"
+#include "graph/base/number.h"
+#include "passes/manager/manager.h"
+#include "passes/manager/results.h"
 #include "tests/unit/graph_builder.h"
 
 #include <string.h>

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The cpu backend's convolutions, depthwise and transposed included, against naive loops in double
+/* The cpu backend's convolutions, depthwise and transposed included, against naive loops in double
  * precision: every instruction set that this machine has, one to three dims, groups, strides,
- * dilations, paddings larger than the kernel, and the same bits for 1 to 4 threads.
- */
-#include "backends/cpu/conv.h"
+ * dilations, paddings larger than the kernel, and the same bits for 1 to 4 threads. */
+#include "backends/cpu/conv/conv.h"
 #include "tests/unit/exact_memory.h"
 
 #include <criterion/criterion.h>

@@ -2,7 +2,7 @@
 /* Element-wise kernels of the cpu backend: their functions' accuracy and equal bits on every
  * instruction set, over all floats or a sample of them, and every instruction against the reference
  * kernels over shapes, broadcasts and special values. */
-#include "backends/cpu/elementwise.h"
+#include "backends/cpu/elementwise/elementwise.h"
 #include "tests/unit/cpu_case.h"
 
 #include <float.h>

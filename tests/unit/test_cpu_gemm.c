@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The cpu backend's matrix product against a naive loop in double precision: every instruction set
+/* The cpu backend's matrix product against a naive loop in double precision: every instruction set
  * that this machine has, extents around the tile bounds, all ways to lay out and pack operands, and
- * the same bits for 1 to 4 threads.
- */
-#include "backends/cpu/gemm.h"
-#include "graph/number.h"
+ * the same bits for 1 to 4 threads. */
+#include "backends/cpu/gemm/gemm.h"
+#include "graph/base/number.h"
 #include "tests/unit/exact_memory.h"
 
 #include <criterion/criterion.h>

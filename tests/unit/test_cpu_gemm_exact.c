@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Weights in 28 bits: the bits of products with the same weights in floats, on every instruction
- * set; which weights are packed so; heads that lie; programs that hold such weights.
- */
-#include "backends/cpu/gemm_exact.h"
+/* Weights in 28 bits: the bits of products with the same weights in floats, on every instruction
+ * set; which weights are packed so; heads that lie; programs that hold such weights. */
+#include "backends/cpu/gemm/gemm_exact.h"
 
-#include "backends/cpu/gemm.h"
-#include "runtime/file.h"
+#include "backends/cpu/gemm/gemm.h"
+#include "runtime/tensors/file.h"
 #include "runtime/internal.h"
 #include "runtime/program_file.h"
 #include "tests/unit/exact_memory.h"

@@ -3,8 +3,8 @@
  * instruction: the cpu target gives NaN and infinities where the reference does. */
 #include "backends/cpu/cpu.h"
 #include "backends/ref/ref.h"
-#include "graph/number.h"
-#include "ir/interpret.h"
+#include "graph/base/number.h"
+#include "exec/interpret.h"
 #include "tests/unit/instr_lines.h"
 
 #include <criterion/criterion.h>

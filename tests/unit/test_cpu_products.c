@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * The cpu target's conv, conv_transpose, gemm and matmul as instructions: how types and attributes
+/* The cpu target's conv, conv_transpose, gemm and matmul as instructions: how types and attributes
  * become a problem of the kernels. Every case runs with plain operands and with packed weights, on
- * small integers, so that results are exact.
- */
+ * small integers, so that results are exact. */
 #include "backends/cpu/cpu.h"
 #include "tests/unit/exact_memory.h"
 

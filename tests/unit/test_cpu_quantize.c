@@ -2,7 +2,7 @@
 /* The cpu backend's conversions between f32 and quantized types, and tables: bits of the reference.
  */
 #include "backends/cpu/isa.h"
-#include "backends/cpu/look_up.h"
+#include "backends/cpu/elementwise/look_up.h"
 #include "cpu_case.h"
 
 static void

@@ -3,10 +3,10 @@
  * whatever the number of threads, and no byte written between the rows. */
 #include "backends/cpu/cpu.h"
 #include "backends/ref/ref.h"
-#include "ir/interpret.h"
+#include "exec/interpret.h"
 
-#include "graph/number.h"
-#include "graph/random.h"
+#include "graph/base/number.h"
+#include "graph/base/random.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

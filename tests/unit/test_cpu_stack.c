@@ -2,7 +2,7 @@
 /* Stacks on the cpu backend: the bits of their steps run as instructions on the same backend, each
  * of which is held against the reference kernel on the same operands. Random stacks over every form
  * of broadcasting, with special values, and one for each loop of several steps. */
-#include "backends/cpu/stack.h"
+#include "backends/cpu/stack/stack.h"
 #include "tests/unit/cpu_case.h"
 
 /* --- cases --- */
@@ -502,7 +502,7 @@ unary_step(KilnArena *arena, int unary, KilnStackSource source)
 #define VARIANT(id)
 #define BINARY(id)
 #define COMPARE(id)
-#include "backends/cpu/elementwise.def"
+#include "backends/cpu/elementwise/elementwise.def"
     default:
         step.n_sources = 2;
     }
@@ -522,7 +522,7 @@ binary_step(int op, KilnStackSource first, KilnStackSource second)
 #define UNARY(id)
 #define BINARY(id) [KILN_CPU_BINARY_##id] = KILN_INSTR_##id,
 #define COMPARE(id)
-#include "backends/cpu/elementwise.def"
+#include "backends/cpu/elementwise/elementwise.def"
     };
     return (KilnStackStep){ .kind = kinds[op],
                             .dtype = KILN_DTYPE_f32,

@@ -2,7 +2,7 @@
 /* Stacks that end with reductions on the cpu backend: the bits of the stack without them and of the
  * reductions run on its results, for any number of threads; close to the reference kernel. Short
  * rows in bundles, rows with operands of their own, blocks, and pieces of long rows. */
-#include "backends/cpu/stack.h"
+#include "backends/cpu/stack/stack.h"
 #include "tests/unit/cpu_case.h"
 
 typedef struct {

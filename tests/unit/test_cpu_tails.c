@@ -3,10 +3,10 @@
  * every kernel, every activation, with a residual apart and in the place of the result: of numbers
  * on one thread, and on three with zeros of both signs, infinities and NaNs between them. */
 #include "backends/cpu/cpu.h"
-#include "ir/interpret.h"
+#include "exec/interpret.h"
 #include "ir/tail.h"
-#include "passes/manager.h"
-#include "passes/results.h"
+#include "passes/manager/manager.h"
+#include "passes/manager/results.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The bodies of custom_ops as kernels of a target, by themselves and inside a vendor's regions. */
-#include "ir/custom.h"
+#include "exec/custom.h"
 
 #include "backends/ref/ref.h"
-#include "graph/alloc.h"
+#include "graph/base/alloc.h"
 #include "graph/text/text.h"
 #include "tests/unit/offload_case.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What `--check` makes of a step that grows on its way to the results, and of what is no step. */
-#include "passes/cut_points.h"
+#include "passes/manager/cut_points.h"
 
 #include "backends/ref/ref.h"
 #include "graph/text/text.h"

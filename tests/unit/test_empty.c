@@ -5,8 +5,8 @@
  * product over no depth) is the same on both. */
 #include "backends/cpu/cpu.h"
 #include "backends/ref/ref.h"
-#include "graph/number.h"
-#include "ir/interpret.h"
+#include "graph/base/number.h"
+#include "exec/interpret.h"
 #include "tests/unit/instr_lines.h"
 
 #include <criterion/criterion.h>

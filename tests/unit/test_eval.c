@@ -3,12 +3,12 @@
  * (node by node; lowered, a buffer per alloc; lowered, through the planned arena; poisoned or not),
  * and every way to fail says what failed and leaks nothing. */
 #include "backends/ref/ref.h"
-#include "graph/alloc.h"
-#include "graph/number.h"
+#include "graph/base/alloc.h"
+#include "graph/base/number.h"
 #include "graph/onnx/onnx.h"
-#include "graph/random.h"
+#include "graph/base/random.h"
 #include "graph/text/text.h"
-#include "ir/interpret.h"
+#include "exec/interpret.h"
 #include "ir/plan.h"
 
 #include <criterion/criterion.h>

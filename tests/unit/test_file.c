@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files are written whole, from however many pieces. */
-#include "runtime/file.h"
+#include "runtime/tensors/file.h"
 
-#include "graph/alloc.h"
+#include "graph/base/alloc.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>

@@ -2,9 +2,9 @@
 /* DOT and JSON of both levels. */
 #include "text_files.h"
 
-#include "graph/dot.h"
-#include "graph/json.h"
-#include "ir/json.h"
+#include "graph/text/dot.h"
+#include "graph/text/json.h"
+#include "ir/text/json.h"
 
 #include <string.h>
 

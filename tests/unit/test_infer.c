@@ -3,7 +3,7 @@
  * there). A line that fails is named with what was expected and found. */
 #include "graph/infer/infer.h"
 #include "graph/module.h"
-#include "graph/number.h"
+#include "graph/base/number.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

@@ -7,8 +7,8 @@
 #include "tests/unit/random_ir.h"
 
 #include "backends/ref/ref.h"
-#include "passes/manager.h"
-#include "passes/results.h"
+#include "passes/manager/manager.h"
+#include "passes/manager/results.h"
 
 #include <criterion/criterion.h>
 

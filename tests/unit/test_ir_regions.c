@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Regions against sets of bytes: parts of parts, and which have bytes in common. Views in rows that
  * are none. */
-#include "graph/random.h"
+#include "graph/base/random.h"
 #include "ir/ir.h"
 
 #include <criterion/criterion.h>

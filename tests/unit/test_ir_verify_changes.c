@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Verifying what changed of a function of the IR: what a pass breaks through the functions of ir/
  * is found without looking at the whole function. */
-#include "graph/random.h"
+#include "graph/base/random.h"
 #include "ir/changes.h"
 
 #include <criterion/criterion.h>

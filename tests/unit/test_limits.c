@@ -2,8 +2,8 @@
 /* Limits for models of strangers: budgets, and the options of the C interface that set them. */
 #include "tests/unit/runtime_case.h"
 
-#include "graph/alloc.h"
-#include "graph/budget.h"
+#include "graph/base/alloc.h"
+#include "graph/base/budget.h"
 
 #include <time.h>
 

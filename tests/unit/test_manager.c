@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pass manager: what it runs, in which order, how often, what it counts, and what it notices.
  */
-#include "passes/context.h"
+#include "passes/manager/context.h"
 
 #include "tests/unit/graph_builder.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Maps of files: what they hold, how much of them is in the process, and what cannot be mapped. */
-#include "graph/map_file.h"
-#include "runtime/file.h"
+#include "graph/base/map_file.h"
+#include "runtime/tensors/file.h"
 
 #include <criterion/criterion.h>
 #include <errno.h>

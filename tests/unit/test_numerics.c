@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Numerics classes, random inputs, and the check around passes. */
-#include "passes/numerics.h"
+#include "passes/manager/numerics.h"
 
 #include "backends/ref/ref.h"
-#include "graph/number.h"
-#include "ir/random_input.h"
-#include "passes/context.h"
+#include "graph/base/number.h"
+#include "exec/random_input.h"
+#include "passes/manager/context.h"
 #include "passes/rule.h"
 #include "runtime/internal.h"
 

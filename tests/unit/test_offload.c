@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The offload road: regions, the kernel cache, calls by name, and what the vendor computes. */
-#include "graph/outline.h"
-#include "graph/verify.h"
-#include "passes/manager.h"
+#include "graph/module/outline.h"
+#include "graph/verify/verify.h"
+#include "passes/manager/manager.h"
 #include "tests/test_vendor.h"
 #include "tests/unit/offload_case.h"
 

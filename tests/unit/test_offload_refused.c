@@ -2,7 +2,7 @@
 /* OFF-06 with failures injected: whichever operator of whichever region the vendor refuses, that
  * one goes inline, and nothing else. */
 #include "ir/vendor.h"
-#include "passes/manager.h"
+#include "passes/manager/manager.h"
 #include "runtime/internal.h"
 #include "tests/test_vendor.h"
 #include "tests/unit/runtime_case.h"

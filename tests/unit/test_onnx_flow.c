@@ -3,7 +3,7 @@
  * the extent whose branches have results of different rank, one of which does not fit. */
 #include "tests/unit/onnx_builder.h"
 
-#include "graph/flow.h"
+#include "graph/module/flow.h"
 
 static GByteArray *
 branch(const char *op, const char *inputs)

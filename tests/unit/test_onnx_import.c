@@ -3,7 +3,7 @@
  * corpora, damaged ones too. */
 #include "tests/unit/onnx_builder.h"
 
-#include "graph/random.h"
+#include "graph/base/random.h"
 
 #include <glib/gstdio.h>
 #include <unistd.h>

@@ -5,7 +5,7 @@
 #include "tests/unit/ir_peaks.h"
 
 #include "graph/onnx/onnx.h"
-#include "passes/manager.h"
+#include "passes/manager/manager.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parts of the pass manager alone: analyses and their masks, content hashes. */
-#include "passes/analysis.h"
+#include "passes/manager/analysis.h"
 
 #include "tests/unit/graph_builder.h"
 

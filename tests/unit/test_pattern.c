@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pattern language: what parses, what matches. */
-#include "passes/pattern.h"
+#include "passes/rules/pattern.h"
 
 #include "tests/unit/graph_builder.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sets of orders, against all orders that there are. */
-#include "ir/place_tree.h"
+#include "ir/plan/place_tree.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Liveness and the memory plan: bounds by hand on small functions; on random lives, no overlap,
  * never below the bound, and as low as a search of all placements; proofs hold. */
-#include "ir/place_priv.h"
+#include "ir/plan/place_priv.h"
 
-#include "graph/alloc.h"
-#include "graph/random.h"
+#include "graph/base/alloc.h"
+#include "graph/base/random.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

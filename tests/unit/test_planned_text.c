@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A function that was printed with its memory plan goes through the passes again: what they change
  * has lives of its own, so the old offsets are forgotten instead of held against the passes. */
-#include "ir/interpret.h"
-#include "passes/manager.h"
-#include "runtime/kiln.h"
+#include "exec/interpret.h"
+#include "passes/manager/manager.h"
+#include "kiln.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

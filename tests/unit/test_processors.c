@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How many threads a process may have: affinity, quotas of control groups, OMP_NUM_THREADS. */
-#include "ir/team.h"
+#include "exec/team.h"
 
 #include <criterion/criterion.h>
 #include <glib.h>

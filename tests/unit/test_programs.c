@@ -3,7 +3,7 @@
  * far as it was checked. OFF-14. */
 #include "tests/unit/runtime_case.h"
 
-#include "runtime/file.h"
+#include "runtime/tensors/file.h"
 #include "runtime/internal.h"
 #include "runtime/program_file.h"
 #include "tests/fold_case.h"

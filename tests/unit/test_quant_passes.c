@@ -3,10 +3,10 @@
  * stored byte, or every pair of them, and many parameters: the graph is evaluated before and after
  * on the reference. In the texts `$a[256]` is a type of that shape and parameters that vary. */
 #include "backends/ref/ref.h"
-#include "graph/number.h"
+#include "graph/base/number.h"
 #include "graph/text/text.h"
-#include "ir/interpret.h"
-#include "passes/manager.h"
+#include "exec/interpret.h"
+#include "passes/manager/manager.h"
 #include "passes/rule.h"
 
 #include <criterion/criterion.h>

@@ -3,8 +3,8 @@
  * flags leave graphs that the verifier accepts, that are final after a few rounds, and that the
  * reference has kernels for. */
 #include "backends/ref/ref.h"
-#include "passes/manager.h"
-#include "passes/results.h"
+#include "passes/manager/manager.h"
+#include "passes/manager/results.h"
 #include "tests/random/random_graph.h"
 
 #include <criterion/criterion.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ranges of quantized types: the arithmetic is that of the reference kernels, and every question
  * about ranges is answered as trying all stored values would. */
-#include "passes/quant_range.h"
+#include "passes/query/quant_range.h"
 
 #include "tests/unit/ref_case.h"
 

@@ -2,7 +2,7 @@
 /* The reference backend's quantization: rounding to even, saturation, zero points and scales per
  * tensor, axis, row, column and channel, and the products of integers. Random numbers too. */
 #include "ref_case.h"
-#include "graph/random.h"
+#include "graph/base/random.h"
 
 #include <stdint.h>
 

@@ -2,7 +2,7 @@
 /* The reference backend's reductions, arg_max and arg_min, running sums, softmax and top_k. */
 #include "ref_case.h"
 
-#include "graph/random.h"
+#include "graph/base/random.h"
 
 #include <stdint.h>
 

@@ -3,7 +3,7 @@
  * it runs, and it writes every byte of its results, since two runs over differently poisoned
  * results agree. What it computes is for the other tests. */
 #include "backends/ref/ref.h"
-#include "graph/number.h"
+#include "graph/base/number.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

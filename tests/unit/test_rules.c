@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The driver of rules: order, guards, what dies, what is left as it was, where it ends. */
-#include "passes/context.h"
-#include "passes/hash.h"
+#include "passes/manager/context.h"
+#include "passes/manager/hash.h"
 #include "passes/rule.h"
 
 #include "tests/unit/graph_builder.h"

@@ -2,7 +2,7 @@
 /* Memory of programs: what happens when it runs out, who shares weights, and what is kept. */
 #include "tests/unit/runtime_case.h"
 
-#include "graph/alloc.h"
+#include "graph/base/alloc.h"
 #include "runtime/internal.h"
 #include "tests/fold_case.h"
 

@@ -3,7 +3,7 @@
  * what is written by hand is normalised, and what is wrong is refused with its place. */
 #include "text_files.h"
 
-#include "graph/alloc.h"
+#include "graph/base/alloc.h"
 #include "graph/text/text.h"
 
 #include <glib/gstdio.h>

@@ -4,7 +4,7 @@
  * back to itself. Both levels are tried through the parser that reads both. */
 #include "text_files.h"
 
-#include "graph/random.h"
+#include "graph/base/random.h"
 #include "ir/ir.h"
 
 #include <string.h>

@@ -3,7 +3,7 @@
  * circles. Tried on the inputs of the goldens of these passes and on random graphs. */
 #include "backends/ref/ref.h"
 #include "graph/text/text.h"
-#include "passes/manager.h"
+#include "passes/manager/manager.h"
 #include "tests/random/random_graph.h"
 
 #include <criterion/criterion.h>

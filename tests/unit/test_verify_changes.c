@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Verifying what changed: what a pass breaks through the functions of graph/ is found without
  * looking at the whole function. */
-#include "graph/changes.h"
-#include "graph/random.h"
+#include "graph/module/changes.h"
+#include "graph/base/random.h"
 
 #include "text_fixture.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The texts of tests/text: each as the printer has it. */
-#ifndef KILN_TEST_TEXT_FILES_H
-#define KILN_TEST_TEXT_FILES_H
+#ifndef KILN_TESTS_UNIT_TEXT_FILES_H
+#define KILN_TESTS_UNIT_TEXT_FILES_H
 
 #include <criterion/criterion.h>
 #include <glib.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A module read from text for each test of a suite, and its values by name. */
-#ifndef KILN_TESTS_TEXT_FIXTURE_H
-#define KILN_TESTS_TEXT_FIXTURE_H
+#ifndef KILN_TESTS_UNIT_TEXT_FIXTURE_H
+#define KILN_TESTS_UNIT_TEXT_FIXTURE_H
 
 #include "graph/text/text.h"
 

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Depthwise convolution (one input channel a group, any number of outputs of it), computed
+ * directly: vectors run along the output rows. Private to the folder; callers use conv.h. */
+#ifndef KILN_BACKENDS_CPU_CONV_CONV_DEPTHWISE_H
+#define KILN_BACKENDS_CPU_CONV_CONV_DEPTHWISE_H
+
+#include "backends/cpu/conv/conv.h"
+
+/** True when this file's kernels are to compute @conv. */
+static inline bool
+kiln_conv_is_depthwise(const KilnCpuConv *conv)
+{
+    return conv->groups > 1 && conv->ic == conv->groups;
+}
+
+void kiln_conv_depthwise_pack(const KilnCpuConv *conv, const void *src, float *dst,
+                              KilnSlice slice);
+int64_t kiln_conv_depthwise_scratch_size(const KilnCpuConv *conv, int threads);
+void kiln_conv_depthwise_run(const KilnCpuConv *conv, const KilnCpuConvArgs *args);
+
+#endif

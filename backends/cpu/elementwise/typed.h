@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loops over rows of other types than f32, and from one type to another, per instruction set:
+ * conversions, quantization, integer arithmetic, logic, choices. All of them are exact, or rounded
+ * as their reference says, so that every instruction set has the same bits. Rows may be aligned to
+ * their elements only; a result of the same element size may be an operand itself. Private to the
+ * folder. */
+#ifndef KILN_BACKENDS_CPU_ELEMENTWISE_TYPED_H
+#define KILN_BACKENDS_CPU_ELEMENTWISE_TYPED_H
+
+#include "backends/cpu/elementwise/elementwise.h"
+#include "ir/instr.h"
+
+/* What integer instructions are called here; comparisons see the sign, arithmetic wraps. */
+#define KILN_CPU_INTEGER_OPS(X)                                                                    \
+    X(add) X(sub) X(mul) X(equal) X(greater) X(greater_or_equal) X(less) X(less_or_equal)
+/* Of bools: any byte but 0 is true. */
+#define KILN_CPU_LOGIC_OPS(X) X(and) X(or) X(xor) X(not )
+
+typedef enum {
+#define OP(id) KILN_CPU_INTEGER_##id,
+    KILN_CPU_INTEGER_OPS(OP)
+#undef OP
+    KILN_CPU_N_INTEGER
+} KilnCpuInteger;
+
+typedef enum {
+#define OP(id) KILN_CPU_LOGIC_##id,
+    KILN_CPU_LOGIC_OPS(OP)
+#undef OP
+    KILN_CPU_N_LOGIC
+} KilnCpuLogic;
+
+/* Float to integer truncates and saturates, NaN gives 0; anything to bool is "not 0"; to a float
+ * rounds half to even. */
+typedef void (*KilnCpuCastRow)(void *out, const void *x, int64_t n);
+
+/* Of one scale and zero point. A quotient beyond the type, an infinity too, saturates; a NaN is no
+ * step away from the zero point. */
+typedef void (*KilnCpuQuantRow)(void *out, const void *x, int64_t n, float scale, int32_t zero);
+
+/* From one pair to another: out = round((x - from_zero) * factor) + zero, saturating. */
+typedef void (*KilnCpuRescaleRow)(void *out, const void *x, int64_t n, float factor,
+                                  int32_t from_zero, int32_t zero);
+
+/* At most one of the two is one element for the whole row. Of `not` both are the operand. */
+typedef void (*KilnCpuPairRow)(void *out, const void *a, const void *b, int64_t n,
+                               KilnCpuFixed fixed);
+
+/* out[i] = condition[i] ? yes[i] : no[i] by steps of 0 or 1; bits are moved as they are. */
+typedef struct {
+    int64_t condition, yes, no;
+} KilnCpuSteps;
+typedef void (*KilnCpuChoiceRow)(void *out, const uint8_t *condition, const void *yes,
+                                 const void *no, int64_t n, KilnCpuSteps steps);
+
+typedef struct {
+    KilnCpuCastRow cast[KILN_N_DTYPES][KILN_N_DTYPES]; /* [from][to]; NULL where there is none */
+    /* Of i8, u8, i16 and u16; the real type is f32. */
+    KilnCpuQuantRow quantize[KILN_N_DTYPES], dequantize[KILN_N_DTYPES];
+    KilnCpuRescaleRow rescale[KILN_N_DTYPES][KILN_N_DTYPES]; /* [from][to] */
+    KilnCpuPairRow integer[KILN_CPU_N_INTEGER][2];           /* i32, i64 */
+    KilnCpuPairRow logic[KILN_CPU_N_LOGIC];
+    KilnCpuChoiceRow choose[4]; /* elements of 1, 2, 4 and 8 bytes */
+} KilnCpuTypedRows;
+
+extern const KilnCpuTypedRows kiln_cpu_typed_portable;
+#if defined(__x86_64__)
+extern const KilnCpuTypedRows kiln_cpu_typed_avx2;
+extern const KilnCpuTypedRows kiln_cpu_typed_avx512;
+#endif
+
+/** The loops of @isa (AUTO: the best here). */
+static inline const KilnCpuTypedRows *
+kiln_cpu_typed(KilnCpuIsa isa)
+{
+#if defined(__x86_64__)
+    switch (kiln_cpu_isa_resolve(isa)) {
+    case KILN_CPU_ISA_AVX512:
+        return &kiln_cpu_typed_avx512;
+    case KILN_CPU_ISA_AVX2:
+        return &kiln_cpu_typed_avx2;
+    default:
+        break;
+    }
+#endif
+    (void)isa;
+    return &kiln_cpu_typed_portable;
+}
+
+/** The loop of an instruction on operands of i32, i64 or, for logic, bool; NULL where there is
+ * none. */
+KilnCpuPairRow kiln_cpu_integer_row(KilnInstrKind kind, KilnDType dtype);
+
+static inline KilnCpuChoiceRow
+kiln_cpu_choice_row(size_t size)
+{
+    const KilnCpuChoiceRow *choose = kiln_cpu_typed(KILN_CPU_ISA_AUTO)->choose;
+    return choose[size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : 3];
+}
+
+#endif

@@ -1,6 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* The element-wise loops for AVX2. */
-#include "backends/cpu/simd_ops_avx2.h"
-
-#define ROWS kiln_cpu_rows_avx2
-#include "backends/cpu/elementwise_rows.h"

@@ -1,6 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* The element-wise loops for AVX-512. */
-#include "backends/cpu/simd_ops_avx512.h"
-
-#define ROWS kiln_cpu_rows_avx512
-#include "backends/cpu/elementwise_rows.h"

@@ -1,6 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* The element-wise loops for any processor. */
-#include "backends/cpu/simd_ops_portable.h"
-
-#define ROWS kiln_cpu_rows_portable
-#include "backends/cpu/elementwise_rows.h"

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Single-precision matrix product for matmul and gemm, batched, with bias, residual and activation
+ * in its tail. Allocates nothing: constant operands are packed once into memory of the caller, and
+ * all work space is scratch of the caller. */
+#ifndef KILN_BACKENDS_CPU_GEMM_GEMM_H
+#define KILN_BACKENDS_CPU_GEMM_GEMM_H
+
+#include "backends/cpu/gemm/gemm_kernel.h"
+#include "backends/cpu/stack/tail.h"
+#include "ir/slice.h"
+
+#include <stdint.h>
+
+enum {
+    KILN_CPU_GEMM_BATCH_RANK = 8
+};
+
+/**
+ * out[m, n] = tail(alpha * op(A)[m, k] op(B)[k, n] + beta * bias[m, n]) for each
+ * batch item. All strides are in floats and may be zero (a broadcast); transposes are strides. The
+ * columns of out lie side by side.
+ */
+typedef struct {
+    int64_t m, n, k;
+    int64_t a_row, a_col; /* of op(A): between m, between k */
+    int64_t b_row, b_col; /* of op(B): between k, between n */
+    int64_t out_row;
+    int64_t bias_row, bias_col;
+    float alpha, beta;
+    KilnCpuTail tail;
+    int rank; /* of the batch, 0 … 8; each array has a stride for each batch dim */
+    int64_t dims[KILN_CPU_GEMM_BATCH_RANK];
+    int64_t a_batch[KILN_CPU_GEMM_BATCH_RANK], b_batch[KILN_CPU_GEMM_BATCH_RANK];
+    int64_t out_batch[KILN_CPU_GEMM_BATCH_RANK], bias_batch[KILN_CPU_GEMM_BATCH_RANK];
+    KilnGemmStorage b_storage; /* of B as it comes, or came when it was packed; strides count
+                                  elements. EXACT: packed by kiln_cpu_gemm_exact_pack */
+    bool a_packed, b_packed;   /* packed by kiln_cpu_gemm_pack_*, which packs one matrix: batch
+                                  strides are between packed matrices then */
+    KilnCpuIsa isa;
+} KilnCpuGemm;
+
+typedef struct {
+    const void *a, *b; /* packed: what pack wrote; else elements at any byte address */
+    float *out;
+    const float *bias, *residual; /* or NULL, the residual where the tail has none */
+    float *scratch;               /* kiln_cpu_gemm_scratch_size bytes, 64-byte aligned */
+    int threads;                  /* bits do not depend on it */
+} KilnCpuGemmArgs;
+
+/** A dense row-major product without batch: alpha = beta = 1, no tail, nothing packed. */
+KilnCpuGemm kiln_cpu_gemm_dense(int64_t m, int64_t n, int64_t k);
+
+/** Bytes of op(A) or op(B) in packed form; a function of the problem alone. */
+int64_t kiln_cpu_gemm_pack_a_size(const KilnCpuGemm *gemm);
+int64_t kiln_cpu_gemm_pack_b_size(const KilnCpuGemm *gemm);
+
+/** Pack an operand at @src (any byte address) to @dst (64-byte aligned). What is stored in 16 bits
+ * is packed so where few rows read it. */
+void kiln_cpu_gemm_pack_a(const KilnCpuGemm *gemm, const void *src, float *dst, KilnSlice slice);
+void kiln_cpu_gemm_pack_b(const KilnCpuGemm *gemm, const void *src, void *dst, KilnSlice slice);
+
+/**
+ * B in fewer bytes without a bit lost, if few rows read it and its weights allow it:
+ * KILN_GEMM_EXACT (gemm_exact.h). It begins with what describes it, @head: head_size() bytes, zeros
+ * before fit(), which looks at the weights at @src (any byte address) and returns how many bytes
+ * there are with those that pack() puts behind; 0: it is no better than floats. is_sound() tells
+ * whether @bytes bytes that come from elsewhere hold all that a run would read.
+ */
+int64_t kiln_cpu_gemm_exact_head_size(const KilnCpuGemm *gemm); /* 0: never, for this problem */
+int64_t kiln_cpu_gemm_exact_fit(const KilnCpuGemm *gemm, const void *src, void *head, int threads);
+void kiln_cpu_gemm_exact_pack(const KilnCpuGemm *gemm, const void *src, void *head,
+                              KilnSlice slice);
+bool kiln_cpu_gemm_exact_is_sound(const KilnCpuGemm *gemm, const void *head, int64_t bytes);
+
+/** Bytes of scratch for @threads threads; more threads must not run with it. */
+int64_t kiln_cpu_gemm_scratch_size(const KilnCpuGemm *gemm, int threads);
+
+/** Compute; extents of zero are fine (without depth the output is the tail of the bias). */
+void kiln_cpu_gemm_run(const KilnCpuGemm *gemm, const KilnCpuGemmArgs *args);
+
+#endif

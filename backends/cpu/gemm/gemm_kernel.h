@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What differs between instruction sets in the blocked matrix product: one register tile, and the
+ * two ways to bring an operand into panels. Everything here is private to the cpu backend.
+ *
+ * A *row panel* holds up to max_rows rows as [depth][rows], no padding: its elements are broadcast.
+ * A *column panel* holds up to max_cols columns as [depth][pitch], pitch a multiple of the vector,
+ * zeros behind the last column: its elements are loaded as vectors. */
+#ifndef KILN_BACKENDS_CPU_GEMM_GEMM_KERNEL_H
+#define KILN_BACKENDS_CPU_GEMM_GEMM_KERNEL_H
+
+#include "backends/cpu/isa.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    KILN_GEMM_MAX_ROWS = 14,   /* rows of the largest tile of any instruction set */
+    KILN_GEMM_MAX_COLS = 32,   /* columns of the largest tile */
+    KILN_GEMM_MAX_DEPTH = 256, /* depth of one block of K */
+    KILN_GEMM_MANY_ROWS = 4,   /* from so many on a tile sums a column of a row in one go */
+    KILN_GEMM_NARROW_ROWS = 4, /* more need what they multiply more than once, as floats */
+};
+
+/* How a side is stored: as the floats that products are made of, in 16 bits, which become floats
+   when they are loaded, or as floats in 28 bits, where they are packed for few rows
+   (gemm_exact.h). */
+typedef enum {
+    KILN_GEMM_F32,
+    KILN_GEMM_BF16,
+    KILN_GEMM_F16,
+    KILN_GEMM_EXACT,
+    KILN_GEMM_STORAGES
+} KilnGemmStorage;
+
+static inline int64_t
+kiln_gemm_element_size(KilnGemmStorage storage)
+{
+    return storage == KILN_GEMM_BF16 || storage == KILN_GEMM_F16 ? 2 : 4;
+}
+
+/* Whether behind whole vectors of @cols is one more, which takes tiles of @rows a multiply-add for
+   a step of depth, where a vector of columns takes one for each row. */
+static inline bool
+kiln_gemm_has_edge(int64_t rows, int64_t cols, int64_t vector)
+{
+    return rows >= KILN_GEMM_MANY_ROWS && cols > vector && cols % vector == 1;
+}
+
+struct KilnGemmExactBlock;
+
+/* One tile: out[rows, cols] (+)= alpha * a b, with what surrounds it. */
+typedef struct {
+    const float *a;     /* row panel, [depth][rows] */
+    const void *b;      /* column panel, rows of it b_pitch apart, or at offsets */
+    const void *beside; /* pairs: the column panel behind b, of the same pitch */
+    const struct KilnGemmExactBlock *b_block,
+        *beside_block;        /* how b and beside are stored, EXACT */
+    const int64_t *b_offsets; /* or NULL; cols is a multiple of the vector then */
+    const void *soon; /* needed after this tile: a cache line of it is asked for at each step */
+    const void *soon_beside; /* pairs, EXACT: the same for beside */
+    float *out;
+    int64_t depth, b_pitch, out_pitch;
+    int64_t rows, cols; /* valid extents; cols may be less than the panel's pitch */
+    bool first, last;   /* block of K: the first starts from the bias, the last has the tail */
+    float alpha, beta;  /* factor of the product, factor of the bias */
+    float lo, hi;
+    const float *bias; /* or NULL; column stride 0 or 1 */
+    int64_t bias_row, bias_col;
+    const float *residual; /* or NULL; strides of out; may be out itself */
+} KilnGemmTile;
+
+/* What surrounds the sums of a pair's second panel, which begins at column @col. */
+static inline KilnGemmTile
+kiln_gemm_tile_beside(const KilnGemmTile *pair, int64_t col)
+{
+    KilnGemmTile tile = *pair;
+    tile.cols -= col;
+    tile.out += col;
+    if (tile.bias)
+        tile.bias += col * tile.bias_col;
+    if (tile.residual)
+        tile.residual += col;
+    return tile;
+}
+
+/* A piece of a panel's row: len floats from src (floats from the row's start) to lane at. */
+typedef struct {
+    int64_t src;
+    int32_t at, len;
+} KilnGemmRun;
+
+/* Panel row k = runs of floats at src + offsets[k], without offsets at src + k * stride. The runs
+   follow each other from lane 0; lanes behind the last one become zero. */
+typedef struct {
+    float *dst;
+    int64_t pitch, depth;
+    const void *src; /* may be misaligned */
+    const int64_t *offsets;
+    int64_t stride;
+    int n_runs;
+    KilnGemmRun runs[KILN_GEMM_MAX_COLS];
+} KilnGemmCopy;
+
+/* Panel element (k, i) = src[i * stride + k], i < lanes; lanes … pitch become zero. */
+typedef struct {
+    float *dst;
+    int64_t pitch, depth, lanes;
+    const void *src; /* may be misaligned */
+    int64_t stride;
+} KilnGemmTranspose;
+
+/* out[i] = clip((alpha * sums[i] + bias) + residual[i]) for i < n; bias is already multiplied. */
+typedef struct {
+    float *out;
+    const float *sums;
+    const float *residual; /* or NULL; may be out */
+    int64_t n;
+    float alpha, bias, lo, hi;
+} KilnGemmFinish;
+
+typedef struct {
+    int64_t vector, max_rows, max_cols; /* in floats; max_cols = 2 * vector */
+    int64_t pair_rows;                  /* of the largest pair; 0: there are none */
+    /* By how b is stored; but for F32: of up to KILN_GEMM_NARROW_ROWS rows, and without offsets. */
+    void (*tile[KILN_GEMM_STORAGES])(const KilnGemmTile *tile);
+    /* The same for sums with nothing around them (alpha 1, no bias, residual or bounds) where b has
+       no offsets and rows of out have room for whole vectors: out is b's product, or what it adds
+       to. */
+    void (*sums)(const KilnGemmTile *tile);
+    /* Of two whole panels; cols counts both. NULL for a storage that has none. */
+    void (*pair[KILN_GEMM_STORAGES])(const KilnGemmTile *tile);
+    void (*copy)(const KilnGemmCopy *copy);
+    void (*transpose)(const KilnGemmTranspose *transpose);
+    void (*finish)(const KilnGemmFinish *finish);
+} KilnGemmKernels;
+
+/* Columns of the next tile, of @left that follow each other: an edge is with a vector. */
+static inline int64_t
+kiln_gemm_step(const KilnGemmKernels *kernels, int64_t left)
+{
+    int64_t step = left == kernels->max_cols + 1 ? kernels->vector : kernels->max_cols;
+    return left < step ? left : step;
+}
+
+static inline int64_t
+kiln_gemm_copy_offset(const KilnGemmCopy *copy, int64_t k)
+{
+    return copy->offsets ? copy->offsets[k] : k * copy->stride;
+}
+
+extern const KilnGemmKernels kiln_gemm_kernels_portable;
+#if defined(__x86_64__)
+extern const KilnGemmKernels kiln_gemm_kernels_avx2;
+extern const KilnGemmKernels kiln_gemm_kernels_avx512;
+#endif
+
+/** The kernels of @isa (AUTO: the best here); @isa must be supported. */
+const KilnGemmKernels *kiln_gemm_kernels(KilnCpuIsa isa);
+
+#endif

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Block bounds of the matrix product. Nothing here may look at the number of threads: the tasks
+ * that a plan makes are the same for all, and so are the bits.
+ *
+ * Sizes: a column panel of one depth block stays in the first-level cache while all row panels of a
+ * task pass by, the packed blocks of a task stay in the second level. A product too small for eight
+ * tasks of a useful size gets four, two or one, which any team divides evenly. */
+#include "backends/cpu/extents.h"
+#include "backends/cpu/gemm/gemm_core.h"
+
+enum {
+    BLOCK_ROW_PANELS = 40,
+    BLOCK_COL_PANELS = 16,
+    TASKS = 8,              /* enough for a team of up to 8 */
+    TASK_WORK = 32 * 1024,  /* vector multiply-adds that make a task worth its overhead */
+    STREAM_WORK = 4,        /* as many take as long as a vector of columns that comes from memory */
+    WHOLE_FLOATS = 1 << 20, /* pack a side at once up to this */
+    REPEAT_FLOATS = 4096,   /* up to this packing it again and again costs less than a start of the
+                               team for it */
+};
+
+const KilnGemmKernels *
+kiln_gemm_kernels(KilnCpuIsa isa)
+{
+    switch (kiln_cpu_isa_resolve(isa)) {
+#if defined(__x86_64__)
+    case KILN_CPU_ISA_AVX512:
+        return &kiln_gemm_kernels_avx512;
+    case KILN_CPU_ISA_AVX2:
+        return &kiln_gemm_kernels_avx2;
+#endif
+    default:
+        return &kiln_gemm_kernels_portable;
+    }
+}
+
+double
+kiln_gemm_cost(const KilnGemmShape *s)
+{
+    int64_t vectors = ceil_div(s->cols, kiln_gemm_kernels(s->isa)->vector);
+    double tiles = (double)vectors * (double)(2 * s->rows + (s->rows == 1)) * (double)s->depth;
+    return tiles + (s->staged ? 6.0 * (double)s->rows * (double)s->cols : 0.0);
+}
+
+static bool
+fits_whole(const KilnGemmPlan *p, const KilnGemmCut *cut)
+{
+    return cut->pitch * p->depth * p->batch <= WHOLE_FLOATS;
+}
+
+/* Split further until there are tasks for a team. Splitting a side makes every task read all of the
+   other one: the longer side is split first, unless the other would be packed again and again. */
+static void
+cut_tasks(KilnGemmPlan *p, bool rows_packed, bool cols_packed)
+{
+    int64_t rows = p->rows.extent < STREAM_WORK ? STREAM_WORK : p->rows.extent;
+    int64_t work = rows * (p->cols.pitch / p->kernels->vector) * (p->depth + 1);
+    int64_t want = TASKS;
+    while (want > 1 && want * TASK_WORK > work * p->batch)
+        want /= 2;
+    bool rows_first = p->rows.extent > p->cols.extent;
+    if (rows_first ? !cols_packed && !fits_whole(p, &p->cols)
+                   : !rows_packed && !fits_whole(p, &p->rows))
+        rows_first = !rows_first;
+    for (int i = 0; i < 2; i++) {
+        KilnGemmCut *cut = rows_first == (i == 0) ? &p->rows : &p->cols;
+        int64_t others = p->batch * p->rows.blocks * p->cols.blocks / cut->blocks;
+        if (others * cut->blocks < want)
+            cut->blocks = min_of(ceil_div(want, others), cut->panels);
+    }
+}
+
+/* Packing that several tasks would repeat is done once before them, where it fits. */
+static KilnGemmPack
+pack_of(const KilnGemmPlan *p, const KilnGemmCut *cut, bool packed, int64_t others)
+{
+    if (packed)
+        return KILN_GEMM_PACK_NEVER;
+    bool small = cut->pitch * p->depth <= REPEAT_FLOATS;
+    return others > 1 && !small && fits_whole(p, cut) ? KILN_GEMM_PACK_WHOLE : KILN_GEMM_PACK_BLOCK;
+}
+
+static KilnGemmCut
+cut_of(int64_t extent, int64_t panels, int64_t pitch, int64_t block_panels)
+{
+    return (KilnGemmCut){
+        .extent = extent, .panels = panels, .pitch = pitch, .blocks = ceil_div(panels, block_panels)
+    };
+}
+
+KilnGemmPlan
+kiln_gemm_plan(const KilnGemmShape *s)
+{
+    const KilnGemmKernels *k = kiln_gemm_kernels(s->isa);
+    KilnGemmPlan p = { .kernels = k, .depth = s->depth, .batch = s->batch, .staged = s->staged };
+    p.rows = cut_of(s->rows, ceil_div(s->rows, k->max_rows), s->rows, BLOCK_ROW_PANELS);
+    p.cols = cut_of(s->cols, ceil_div(s->cols, k->max_cols), round_up(s->cols, k->vector),
+                    BLOCK_COL_PANELS);
+    if (s->cols_packed && s->rows <= KILN_GEMM_NARROW_ROWS)
+        p.cols.storage = s->storage;
+    int64_t blocks = ceil_div(s->depth, KILN_GEMM_MAX_DEPTH);
+    p.depth_block = blocks > 0 ? ceil_div(s->depth, blocks) : 0;
+    p.kept = s->residual && !s->staged && blocks > 1;
+    if (s->rows == 0 || s->cols == 0 || s->batch == 0)
+        return p;
+    cut_tasks(&p, s->rows_packed, s->cols_packed);
+    p.rows.pack = pack_of(&p, &p.rows, s->rows_packed, p.cols.blocks);
+    p.cols.pack = pack_of(&p, &p.cols, s->cols_packed, p.rows.blocks);
+    int64_t block_rows = ceil_div(p.rows.panels, p.rows.blocks) * k->max_rows;
+    int64_t block_cols = ceil_div(p.cols.panels, p.cols.blocks) * k->max_cols;
+    if (p.rows.pack == KILN_GEMM_PACK_WHOLE)
+        p.whole_rows = round_up(p.rows.pitch * p.depth, KILN_CPU_LINE_FLOATS) * p.batch;
+    if (p.cols.pack == KILN_GEMM_PACK_WHOLE)
+        p.whole_cols = round_up(p.cols.pitch * p.depth, KILN_CPU_LINE_FLOATS) * p.batch;
+    if (p.rows.pack == KILN_GEMM_PACK_BLOCK)
+        p.task_rows = round_up(block_rows * p.depth_block, KILN_CPU_LINE_FLOATS);
+    if (p.cols.pack == KILN_GEMM_PACK_BLOCK)
+        p.task_cols = round_up(block_cols * p.depth_block, KILN_CPU_LINE_FLOATS);
+    if (p.staged || p.kept)
+        p.task_stage = round_up(block_rows * block_cols, KILN_CPU_LINE_FLOATS);
+    return p;
+}
+
+int64_t
+kiln_gemm_packed_floats(const KilnGemmPlan *plan, const KilnGemmCut *cut)
+{
+    return round_up(cut->pitch * plan->depth, KILN_CPU_LINE_FLOATS);
+}
+
+int64_t
+kiln_gemm_scratch_size(const KilnGemmPlan *p, int threads)
+{
+    int64_t task = p->task_rows + p->task_cols + p->task_stage;
+    return 4 * (p->whole_rows + p->whole_cols + task * (threads > 1 ? threads : 1));
+}

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Copies of two loops over units of @SIZE bytes (@UNIT, an integer of that size): rows, and planes
+ * of which one side runs along the target and the other along the source. Planes are transposed in
+ * registers, LANES × LANES units at a time, in log2(LANES) rounds of interleaving vector k with
+ * vector k + LANES / 2. Included by strided.c once per size, with the three and the interleavings
+ * LOW and HIGH defined. A unit may lie at any address. */
+
+#define PASTE_(a, b) a##b
+#define PASTE(a, b) PASTE_(a, b)
+#define NAME(base) PASTE(base, SIZE)
+#define BLOCK NAME(block)
+
+static inline UNIT
+NAME(load)(const char *from)
+{
+    UNIT unit;
+    memcpy(&unit, from, SIZE);
+    return unit;
+}
+
+static void
+NAME(rows)(const Piece *p)
+{
+    for (int64_t j = 0; j < p->n1; j++) {
+        char *to = p->to + j * p->to1;
+        const char *from = p->from + j * p->from1;
+        if (p->from0 == 0 && p->to0 == SIZE) {
+            UNIT unit = NAME(load)(from);
+            for (int64_t i = 0; i < p->n0; i++)
+                memcpy(to + i * SIZE, &unit, SIZE);
+        } else if (p->to0 == SIZE) {
+            for (int64_t i = 0; i < p->n0; i++)
+                memcpy(to + i * SIZE, from + i * p->from0, SIZE);
+        } else {
+            for (int64_t i = 0; i < p->n0; i++)
+                memcpy(to + i * p->to0, from + i * p->from0, SIZE);
+        }
+    }
+}
+
+typedef UNIT NAME(Lanes) __attribute__((vector_size(16)));
+
+static inline void
+NAME(block)(char *to, int64_t to1, const char *from, int64_t from0)
+{
+    NAME(Lanes) a[LANES], b[LANES];
+    for (int i = 0; i < LANES; i++)
+        memcpy(&a[i], from + i * from0, 16);
+    for (int round = 1; round < LANES; round *= 2) {
+        for (int k = 0; k < LANES / 2; k++) {
+            b[2 * k] = __builtin_shufflevector(a[k], a[k + LANES / 2], LOW);
+            b[2 * k + 1] = __builtin_shufflevector(a[k], a[k + LANES / 2], HIGH);
+        }
+        for (int k = 0; k < LANES; k++)
+            a[k] = b[k];
+    }
+    for (int j = 0; j < LANES; j++)
+        memcpy(to + j * to1, &a[j], 16);
+}
+
+/* Two rows into one, by turns: what a plane of two rows is whose target has no gaps. */
+static void
+NAME(zip)(const Piece *p)
+{
+    int64_t whole = p->n1 / LANES * LANES;
+    for (int64_t j = 0; j < whole; j += LANES) {
+        NAME(Lanes) a, b, zipped;
+        memcpy(&a, p->from + j * SIZE, 16);
+        memcpy(&b, p->from + p->from0 + j * SIZE, 16);
+        zipped = __builtin_shufflevector(a, b, LOW);
+        memcpy(p->to + 2 * j * SIZE, &zipped, 16);
+        zipped = __builtin_shufflevector(a, b, HIGH);
+        memcpy(p->to + 2 * j * SIZE + 16, &zipped, 16);
+    }
+    for (int64_t j = whole; j < p->n1; j++) {
+        memcpy(p->to + 2 * j * SIZE, p->from + j * SIZE, SIZE);
+        memcpy(p->to + (2 * j + 1) * SIZE, p->from + p->from0 + j * SIZE, SIZE);
+    }
+}
+
+/* to0 and from1 are SIZE. */
+static void
+NAME(plane)(const Piece *p)
+{
+    if (p->n0 == 2 && p->to1 == 2 * SIZE) {
+        NAME(zip)(p);
+        return;
+    }
+    int64_t whole0 = p->n0 / LANES * LANES, whole1 = p->n1 / LANES * LANES;
+    for (int64_t j = 0; j < whole1; j += LANES) {
+        for (int64_t i = 0; i < whole0; i += LANES)
+            BLOCK(p->to + i * SIZE + j * p->to1, p->to1, p->from + i * p->from0 + j * SIZE,
+                  p->from0);
+    }
+    for (int64_t j = 0; j < p->n1; j++) {
+        for (int64_t i = j < whole1 ? whole0 : 0; i < p->n0; i++)
+            memcpy(p->to + i * SIZE + j * p->to1, p->from + i * p->from0 + j * SIZE, SIZE);
+    }
+}
+
+#undef PASTE_
+#undef PASTE
+#undef NAME
+#undef BLOCK
+#undef UNIT
+#undef SIZE
+#undef LANES
+#undef LOW
+#undef HIGH

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What rnn, gru and lstm have in common on this backend. All inputs of a block of steps are
+ * projected by one product (biases added), then a team of threads walks the steps: each member has
+ * panels of units of its own (recurrent_cells.h), whose weights stay in its caches, and waits for
+ * the others once a stage. Weights are packed for this: once when they are constant, else by all
+ * threads at the start of each run. Private to the folder. */
+#ifndef KILN_BACKENDS_CPU_RECURRENT_RECURRENT_H
+#define KILN_BACKENDS_CPU_RECURRENT_RECURRENT_H
+
+#include "backends/cpu/gemm/gemm.h"
+#include "backends/cpu/kernel.h"
+#include "backends/cpu/recurrent/recurrent_cells.h"
+
+enum {
+    KILN_CPU_MAX_STAGES = 2,
+};
+
+/** A stage with its weights: rows from first_gate × hidden on of R. */
+typedef struct {
+    KilnCpuStage code;
+    int64_t first_gate;
+    int64_t width, panels; /* units of a panel */
+    int64_t panel_floats;
+    int64_t packed_at; /* bytes, within one direction's packed weights */
+    bool of_scaled;    /* multiplies what the stage before made, not the state */
+} KilnCpuRecurrentStage;
+
+typedef struct {
+    const KilnInstr *instr;
+    uint32_t first_in; /* operands x, w, r, b, lengths, initial_h follow */
+    int64_t steps, batch, input, hidden, directions, gates;
+    int64_t block;      /* steps projected at once */
+    int64_t row_blocks; /* of the batch, in a stage */
+    bool reverse;       /* the only direction goes backwards */
+    bool separate;      /* gru: R's bias of the last gate is kept apart from the inputs' part */
+    KilnCpuGemm inputs;
+    int n_stages;
+    KilnCpuRecurrentStage stages[KILN_CPU_MAX_STAGES];
+    int64_t direction_bytes; /* of packed weights, which begin with W's */
+    /* while it runs */
+    const KilnKernelArgs *args;
+    const char *packed;
+    float *gemm_scratch, *projected, *bias, *state_bias;
+    float *h[2]; /* before and after a step where there is no Y, in turn */
+    float *c, *update, *scaled;
+} KilnCpuRecurrent;
+
+/** True where the shared attributes and operands are what these kernels compute: f32, the
+ * @n activations @defaults, steps first, no clip, no lengths. */
+bool kiln_cpu_net_supports(const KilnInstr *instr, const char *const *defaults, uint32_t n);
+
+/** Fills in shapes and the product of the inputs. */
+KilnCpuRecurrent kiln_cpu_net_new(const KilnInstr *instr, int64_t gates);
+
+/** Adds a stage to each step; its gates follow those of the stages before. */
+void kiln_cpu_net_add(KilnCpuRecurrent *net, KilnCpuStage code);
+
+size_t kiln_cpu_net_packed(const KilnCpuRecurrent *net);
+void kiln_cpu_net_prepack(const KilnCpuRecurrent *net, const void *const *data, void *packed,
+                          KilnSlice slice);
+size_t kiln_cpu_net_scratch(const KilnCpuRecurrent *net, int threads);
+
+/** Runs all directions; @y_c is the operand of the last cells, 0 where there is none. */
+void kiln_cpu_net_run(KilnCpuRecurrent *net, const KilnKernelArgs *args, uint32_t y_c);
+
+#endif

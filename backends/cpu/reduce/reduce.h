@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loops of reductions, softmax, normalisation and pooling over rows and columns of f32, per
+ * instruction set. What a sum comes to follows from the sequence of its terms alone, not from where
+ * they lie: floats are added in lanes over blocks of fixed length, blocks in double. Private to the
+ * folder. */
+#ifndef KILN_BACKENDS_CPU_REDUCE_REDUCE_H
+#define KILN_BACKENDS_CPU_REDUCE_REDUCE_H
+
+#include "backends/cpu/isa.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef enum {
+    KILN_CPU_FOLD_SUM,
+    KILN_CPU_FOLD_ABSOLUTE, /* sum of magnitudes */
+    KILN_CPU_FOLD_SQUARE,   /* sum of squares */
+    KILN_CPU_FOLD_MAX, /* these two keep a NaN; of nothing: the infinity that is least, or most;
+                          -0 is less than 0 */
+    KILN_CPU_FOLD_MIN,
+    KILN_CPU_N_FOLDS
+} KilnCpuFold;
+
+enum {
+    KILN_CPU_FOLD_BLOCK = 4096,  /* floats that are added as floats before a double takes them */
+    KILN_CPU_FOLD_GROUP = 64,    /* of a block, that lanes take at once */
+    KILN_CPU_FOLD_COLUMNS = 256, /* that are folded side by side, at most */
+};
+
+/* A block of which some is folded: the loops' own. */
+typedef struct {
+    bool begun;
+    float lanes[2 * 16];
+} KilnCpuLanes;
+
+/* A group of a block of columns: elements of @width sequences, the next one a row further down. */
+typedef struct {
+    const float *rows[KILN_CPU_FOLD_GROUP]; /* where they begin */
+    int64_t stride;                         /* between rows, where they are even */
+    bool even; /* the first row says where all are; never of the last group */
+    int64_t n, width;
+    bool first, last; /* group of the block; none but the last has less than all rows */
+    float *lanes;     /* 16 rows of KILN_CPU_FOLD_COLUMNS floats, kept from group to group */
+} KilnCpuColumns;
+
+/* Around @shift: sums of x - shift and of its square. */
+typedef struct {
+    double sum, squares;
+} KilnCpuMoments;
+
+/* y = ((x - shift) scale + offset), then × scales[i] + offsets[i] where there are any. */
+typedef struct {
+    float shift, scale, offset;
+    const float *scales, *offsets; /* or NULL; no offsets without scales */
+} KilnCpuAffine;
+
+/* Softmax along columns: @axis rows of @width floats, @stride apart. */
+typedef struct {
+    float *out;
+    const float *x; /* may be out */
+    int64_t axis, stride, width;
+    bool logarithm;
+} KilnCpuSoftmaxColumns;
+
+/* Lines of windows along rows that are pitch apart and folded first: out[q] is made of x[r pitch +
+   q stride + k dilation] for r < rows, k < taps. More of x may be read: up to stride - 1 floats
+   behind what the last window of a line needs or, where n is less than a vector, as if it were one.
+ */
+typedef struct {
+    float *out; /* not x */
+    const float *x;
+    int64_t n, stride, taps, dilation;
+    int64_t rows, pitch;
+    int64_t lines, line_in, line_out; /* from one to the next: floats of x and of out */
+    const float *counts;              /* averages: the sum is divided by counts[q] × count */
+    float count;
+} KilnCpuWindows;
+
+/* Local response normalisation of one channel: y = x / (bias + scale Σ x²)^beta over @channels
+   neighbours, the first of them at @first, @stride apart. */
+typedef struct {
+    float *out;
+    const float *x, *first;
+    int64_t n, channels, stride;
+    float bias, scale, beta;
+} KilnCpuResponse;
+
+typedef struct {
+    int64_t vector; /* floats */
+    double (*fold[KILN_CPU_N_FOLDS])(const float *x, int64_t n);
+    /* The same of a block that lies in several places: parts, whole groups but for the last of
+       them, and what they come to. */
+    void (*fold_part[KILN_CPU_N_FOLDS])(KilnCpuLanes *lanes, const float *x, int64_t n);
+    float (*fold_value[KILN_CPU_N_FOLDS])(const KilnCpuLanes *lanes);
+    /* Takes a group; with the last one @folded[i] is what the block of column i comes to. There is
+       room for whole vectors. */
+    void (*fold_columns[KILN_CPU_N_FOLDS])(float *folded, const KilnCpuColumns *c);
+    KilnCpuMoments (*moments)(const float *x, int64_t n, float shift);
+    void (*affine)(float *out, const float *x, int64_t n, const KilnCpuAffine *a);
+    /* out[i] = (x[i] - shift[i]) scale[i] + offset[i] */
+    void (*affine_columns)(float *out, const float *x, int64_t n, const float *shift,
+                           const float *scale, const float *offset);
+    /* out[i] = e^(x[i] - max); returns the sum. log_exp_sum is the logarithm of it, stores nothing.
+     */
+    double (*exp_row)(float *out, const float *x, int64_t n, float max);
+    float (*log_exp_sum)(const float *x, int64_t n, float max);
+    void (*softmax_columns)(const KilnCpuSoftmaxColumns *c);
+    void (*max_windows)(const KilnCpuWindows *w);
+    void (*average_windows)(const KilnCpuWindows *w);
+    void (*response)(const KilnCpuResponse *r);
+} KilnCpuReducers;
+
+extern const KilnCpuReducers kiln_cpu_reducers_portable;
+#if defined(__x86_64__)
+extern const KilnCpuReducers kiln_cpu_reducers_avx2;
+extern const KilnCpuReducers kiln_cpu_reducers_avx512;
+#endif
+
+/** The loops of @isa (AUTO: the best here). */
+static inline const KilnCpuReducers *
+kiln_cpu_reducers(KilnCpuIsa isa)
+{
+#if defined(__x86_64__)
+    switch (kiln_cpu_isa_resolve(isa)) {
+    case KILN_CPU_ISA_AVX512:
+        return &kiln_cpu_reducers_avx512;
+    case KILN_CPU_ISA_AVX2:
+        return &kiln_cpu_reducers_avx2;
+    default:
+        break;
+    }
+#endif
+    (void)isa;
+    return &kiln_cpu_reducers_portable;
+}
+
+#endif

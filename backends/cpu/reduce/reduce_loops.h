@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reductions of rows and columns, from the vocabulary of simd_ops_*.h. What is folded is a constant
+ * argument of functions that are always inlined: each fold gets loops of its own. Included by one
+ * file per instruction set. */
+#ifndef KILN_BACKENDS_CPU_REDUCE_REDUCE_LOOPS_H
+#define KILN_BACKENDS_CPU_REDUCE_REDUCE_LOOPS_H
+
+#include "backends/cpu/reduce/reduce.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+#define INLINED static inline __attribute__((always_inline))
+
+enum {
+    SUM_BLOCK = KILN_CPU_FOLD_BLOCK,
+    GROUP = KILN_CPU_FOLD_GROUP,
+    LANES = GROUP / 4,
+};
+
+/* --- sums ---
+ *
+ * What a sum comes to follows from the sequence of its terms, wherever they lie in memory and
+ * whatever a vector holds. Of a group of 64 terms, lane k of 16 takes
+ *
+ *     (x[k] + x[k + 16]) + (x[k + 32] + x[k + 48])
+ *
+ * and adds it to what the groups before it came to; lanes are added in halves at the end of a
+ * block: k and k + 8, k and k + 4, ... Terms that are not there are zeros, whose sign cannot matter
+ * where sums begin at 0. Along rows a vector has several lanes, along columns one. */
+
+INLINED V
+term(KilnCpuFold fold, V x)
+{
+    return fold == KILN_CPU_FOLD_ABSOLUTE ? V_ABS(x)
+           : fold == KILN_CPU_FOLD_SQUARE ? V_MUL(x, x)
+                                          : x;
+}
+
+/* The lanes of the vector at @x of a group of which @n terms are left from there on. */
+INLINED V
+lanes_of_row(KilnCpuFold fold, const float *x, int64_t n)
+{
+    V a = term(fold, V_LOAD_SOME(x, V_MASK(n)));
+    if (n <= LANES)
+        return a;
+    a = V_ADD(a, term(fold, V_LOAD_SOME(x + LANES, V_MASK(n - LANES))));
+    if (n <= 2 * LANES)
+        return a;
+    V b = term(fold, V_LOAD_SOME(x + 2 * LANES, V_MASK(n - 2 * LANES)));
+    if (n <= 3 * LANES)
+        return V_ADD(a, b);
+    b = V_ADD(b, term(fold, V_LOAD_SOME(x + 3 * LANES, V_MASK(n - 3 * LANES))));
+    return V_ADD(a, b);
+}
+
+/* Up to a block of terms, whole groups but for the last one of the block. */
+INLINED void
+add_terms(KilnCpuFold fold, V *lanes, const float *x, int64_t n)
+{
+    int64_t i = 0;
+    for (; i + GROUP <= n; i += GROUP) {
+        for (int v = 0; v < LANES / VW; v++) {
+            const float *at = x + i + v * VW;
+            V a = V_ADD(term(fold, V_LOAD(at)), term(fold, V_LOAD(at + LANES)));
+            V b = V_ADD(term(fold, V_LOAD(at + 2 * LANES)), term(fold, V_LOAD(at + 3 * LANES)));
+            lanes[v] = V_ADD(lanes[v], V_ADD(a, b));
+        }
+    }
+    for (int v = 0; v < LANES / VW && i + v * VW < n; v++)
+        lanes[v] = V_ADD(lanes[v], lanes_of_row(fold, x + i + v * VW, n - i - v * VW));
+}
+
+INLINED float
+add_lanes(V *lanes)
+{
+    for (int half = LANES / VW / 2; half > 0; half /= 2) {
+        for (int v = 0; v < half; v++)
+            lanes[v] = V_ADD(lanes[v], lanes[v + half]);
+    }
+    return V_SUM(lanes[0]);
+}
+
+INLINED double
+sum_row(KilnCpuFold fold, const float *x, int64_t n)
+{
+    double sum = 0;
+    for (int64_t i = 0; i < n; i += SUM_BLOCK) {
+        V lanes[LANES / VW];
+        for (int v = 0; v < LANES / VW; v++)
+            lanes[v] = V_SET1(0.0f);
+        add_terms(fold, lanes, x + i, n - i < SUM_BLOCK ? n - i : SUM_BLOCK);
+        sum += (double)add_lanes(lanes);
+    }
+    return sum;
+}
+
+INLINED void
+sum_part(KilnCpuFold fold, KilnCpuLanes *part, const float *x, int64_t n)
+{
+    V lanes[LANES / VW];
+    for (int v = 0; v < LANES / VW; v++)
+        lanes[v] = part->begun ? V_LOAD(part->lanes + v * VW) : V_SET1(0.0f);
+    add_terms(fold, lanes, x, n);
+    for (int v = 0; v < LANES / VW; v++)
+        V_STORE(part->lanes + v * VW, lanes[v]);
+    part->begun = true;
+}
+
+INLINED float
+sum_of_parts(const KilnCpuLanes *part)
+{
+    V lanes[LANES / VW];
+    for (int v = 0; v < LANES / VW; v++)
+        lanes[v] = V_LOAD(part->lanes + v * VW);
+    return add_lanes(lanes);
+}
+
+INLINED const float *
+row_of(const KilnCpuColumns *c, int64_t k)
+{
+    return c->even ? c->rows[0] + k * c->stride : c->rows[k];
+}
+
+/* A vector of columns of a last group. */
+typedef struct {
+    const KilnCpuColumns *c;
+    int64_t i; /* the first of them */
+    MASK mask;
+    int64_t live; /* lanes that may be other than 0 */
+} Columns;
+
+INLINED V
+load_lane(const KilnCpuColumns *c, int k, int64_t i)
+{
+    return c->first ? V_SET1(0.0f) : V_LOAD(c->lanes + k * KILN_CPU_FOLD_COLUMNS + i);
+}
+
+INLINED V
+term_of_row(KilnCpuFold fold, const Columns *at, int k)
+{
+    return term(fold, V_LOAD_SOME(at->c->rows[k] + at->i, at->mask));
+}
+
+/* Lane @k with what its group adds. */
+INLINED V
+lane(KilnCpuFold fold, const Columns *at, int k)
+{
+    const int64_t n = at->c->n;
+    V before = load_lane(at->c, k, at->i);
+    if (k >= n)
+        return before;
+    V a = term_of_row(fold, at, k);
+    if (k + LANES < n)
+        a = V_ADD(a, term_of_row(fold, at, k + LANES));
+    if (k + 2 * LANES < n) {
+        V b = term_of_row(fold, at, k + 2 * LANES);
+        if (k + 3 * LANES < n)
+            b = V_ADD(b, term_of_row(fold, at, k + 3 * LANES));
+        a = V_ADD(a, b);
+    }
+    return V_ADD(before, a);
+}
+
+/* Lanes @k, @k + 8; with them @k + 4 and so on; with them @k + 2 and so on. */
+INLINED V
+two_lanes(KilnCpuFold fold, const Columns *at, int k)
+{
+    V sum = lane(fold, at, k);
+    return k + 8 < at->live ? V_ADD(sum, lane(fold, at, k + 8)) : sum;
+}
+
+INLINED V
+four_lanes(KilnCpuFold fold, const Columns *at, int k)
+{
+    V sum = two_lanes(fold, at, k);
+    return k + 4 < at->live ? V_ADD(sum, two_lanes(fold, at, k + 4)) : sum;
+}
+
+INLINED V
+eight_lanes(KilnCpuFold fold, const Columns *at, int k)
+{
+    V sum = four_lanes(fold, at, k);
+    return k + 2 < at->live ? V_ADD(sum, four_lanes(fold, at, k + 2)) : sum;
+}
+
+/* Lane @k of all columns takes a whole group. */
+INLINED void
+add_to_lane(KilnCpuFold fold, const KilnCpuColumns *c, int k, int64_t width)
+{
+    const float *first = row_of(c, k), *second = row_of(c, k + LANES);
+    const float *third = row_of(c, k + 2 * LANES), *fourth = row_of(c, k + 3 * LANES);
+    for (int64_t i = 0; i < width; i += VW) {
+        MASK mask = V_MASK(c->width - i);
+        V a = V_ADD(term(fold, V_LOAD_SOME(first + i, mask)),
+                    term(fold, V_LOAD_SOME(second + i, mask)));
+        V b = V_ADD(term(fold, V_LOAD_SOME(third + i, mask)),
+                    term(fold, V_LOAD_SOME(fourth + i, mask)));
+        V_STORE(c->lanes + k * KILN_CPU_FOLD_COLUMNS + i, V_ADD(load_lane(c, k, i), V_ADD(a, b)));
+    }
+}
+
+/* Row by row: few streams at a time. One vector of columns has no loop. */
+INLINED void
+add_group(KilnCpuFold fold, const KilnCpuColumns *c)
+{
+    if (c->width <= VW) {
+        for (int k = 0; k < LANES; k++)
+            add_to_lane(fold, c, k, VW);
+        return;
+    }
+    for (int k = 0; k < LANES; k++)
+        add_to_lane(fold, c, k, c->width);
+}
+
+INLINED void
+sum_columns(KilnCpuFold fold, float *sums, const KilnCpuColumns *c)
+{
+    if (!c->last) {
+        add_group(fold, c);
+        return;
+    }
+    const int64_t live = c->first && c->n < LANES ? c->n : LANES;
+    for (int64_t i = 0; i < c->width; i += VW) {
+        const Columns at = { c, i, V_MASK(c->width - i), live };
+        V sum = eight_lanes(fold, &at, 0);
+        V_STORE(sums + i, live > 1 ? V_ADD(sum, eight_lanes(fold, &at, 1)) : sum);
+    }
+}
+
+/* --- extremes --- */
+
+/* A NaN of either stays. */
+INLINED V
+better(bool minimum, V best, V x)
+{
+    V extreme = minimum ? V_MIN(x, best) : V_MAX(x, best);
+    return V_SELECT(V_NAN(x), x, extreme);
+}
+
+/* What does not depend on the order of elements: -0 is less than 0, and NaNs are kept apart, beside
+ * which the extreme of their lane is anything. */
+typedef struct {
+    V best, nan;
+} Extreme;
+
+INLINED Extreme
+no_extreme(bool minimum)
+{
+    return (Extreme){ V_SET1(minimum ? INFINITY : -INFINITY), V_SET1(0.0f) };
+}
+
+/* Of equal elements, which may be zeros, the second is what V_MIN and V_MAX give. */
+INLINED Extreme
+extreme_with(bool minimum, Extreme e, V x)
+{
+    V best = minimum ? V_OR(V_MIN(x, e.best), V_MIN(e.best, x))
+                     : V_AND(V_MAX(x, e.best), V_MAX(e.best, x));
+    return (Extreme){ best, V_SELECT(V_NAN(x), x, e.nan) };
+}
+
+INLINED Extreme
+extreme_of_both(bool minimum, Extreme a, Extreme b)
+{
+    Extreme e = extreme_with(minimum, a, b.best);
+    e.nan = V_SELECT(V_NAN(b.nan), b.nan, a.nan);
+    return e;
+}
+
+INLINED float
+better_of(bool minimum, float best, float x)
+{
+    bool better =
+        minimum ? x < best || (x == best && signbit(x)) : x > best || (x == best && !signbit(x));
+    return better || isnan(x) ? x : best;
+}
+
+INLINED float
+extreme_lane(bool minimum, Extreme e)
+{
+    if (V_ANY(V_NAN(e.nan)))
+        return NAN;
+    float best = minimum ? -V_LARGEST(V_NEG(e.best)) : V_LARGEST(e.best);
+    if (best != 0)
+        return best;
+    float lanes[VW];
+    V_STORE(lanes, e.best);
+    for (int k = 0; k < VW; k++)
+        best = better_of(minimum, best, lanes[k]);
+    return best;
+}
+
+/* The last vector may overlap the one before: an element may count twice. */
+INLINED Extreme
+extreme_of_row(bool minimum, Extreme a, const float *x, int64_t n)
+{
+    Extreme b = no_extreme(minimum);
+    int64_t i = 0;
+    if (n < VW) {
+        float lanes[VW];
+        V_STORE(lanes, b.best);
+        for (; i < n; i++)
+            lanes[i] = x[i];
+        return extreme_with(minimum, a, V_LOAD(lanes));
+    }
+    for (; i + 2 * VW <= n; i += 2 * VW) {
+        a = extreme_with(minimum, a, V_LOAD(x + i));
+        b = extreme_with(minimum, b, V_LOAD(x + i + VW));
+    }
+    if (i + VW <= n)
+        a = extreme_with(minimum, a, V_LOAD(x + i));
+    b = extreme_with(minimum, b, V_LOAD(x + n - VW));
+    return extreme_of_both(minimum, a, b);
+}
+
+INLINED double
+extreme_row(bool minimum, const float *x, int64_t n)
+{
+    float best = minimum ? INFINITY : -INFINITY;
+    if (n >= VW)
+        return (double)extreme_lane(minimum, extreme_of_row(minimum, no_extreme(minimum), x, n));
+    for (int64_t i = 0; i < n; i++)
+        best = better_of(minimum, best, x[i]);
+    return (double)best;
+}
+
+INLINED Extreme
+load_extreme(bool minimum, bool begun, const float *best, const float *nan)
+{
+    return begun ? (Extreme){ V_LOAD(best), V_LOAD(nan) } : no_extreme(minimum);
+}
+
+INLINED void
+extreme_part(bool minimum, KilnCpuLanes *part, const float *x, int64_t n)
+{
+    Extreme e = load_extreme(minimum, part->begun, part->lanes, part->lanes + LANES);
+    e = extreme_of_row(minimum, e, x, n);
+    V_STORE(part->lanes, e.best);
+    V_STORE(part->lanes + LANES, e.nan);
+    part->begun = true;
+}
+
+INLINED float
+extreme_of_parts(bool minimum, const KilnCpuLanes *part)
+{
+    return extreme_lane(minimum, load_extreme(minimum, true, part->lanes, part->lanes + LANES));
+}
+
+INLINED void
+extreme_columns(bool minimum, float *extremes, const KilnCpuColumns *c)
+{
+    for (int64_t i = 0; i < c->width; i += VW) {
+        MASK mask = V_MASK(c->width - i);
+        float *best = c->lanes + i, *nan = c->lanes + KILN_CPU_FOLD_COLUMNS + i;
+        Extreme e = load_extreme(minimum, !c->first, best, nan);
+        for (int64_t r = 0; r < c->n; r++)
+            e = extreme_with(minimum, e, V_LOAD_SOME(row_of(c, r) + i, mask));
+        V_STORE(best, e.best);
+        V_STORE(nan, e.nan);
+        if (c->last)
+            V_STORE(extremes + i, V_SELECT(V_NAN(e.nan), e.nan, e.best));
+    }
+}
+
+/* --- the folds --- */
+
+#define FOLD(name, row, part, value, columns, ...)                                                 \
+    static double name##_row(const float *x, int64_t n)                                            \
+    {                                                                                              \
+        return row(__VA_ARGS__, x, n);                                                             \
+    }                                                                                              \
+    static void name##_part(KilnCpuLanes *lanes, const float *x, int64_t n)                        \
+    {                                                                                              \
+        part(__VA_ARGS__, lanes, x, n);                                                            \
+    }                                                                                              \
+    static float name##_value(const KilnCpuLanes *lanes)                                           \
+    {                                                                                              \
+        return value;                                                                              \
+    }                                                                                              \
+    static void name##_columns(float *folded, const KilnCpuColumns *c)                             \
+    {                                                                                              \
+        columns(__VA_ARGS__, folded, c);                                                           \
+    }
+#define SUM_FOLD(name, fold) FOLD(name, sum_row, sum_part, sum_of_parts(lanes), sum_columns, fold)
+SUM_FOLD(add, KILN_CPU_FOLD_SUM)
+SUM_FOLD(absolute, KILN_CPU_FOLD_ABSOLUTE)
+SUM_FOLD(square, KILN_CPU_FOLD_SQUARE)
+#undef SUM_FOLD
+
+#define EXTREME_FOLD(name, minimum)                                                                \
+    FOLD(name, extreme_row, extreme_part, extreme_of_parts(minimum, lanes), extreme_columns,       \
+         minimum)
+EXTREME_FOLD(max, false)
+EXTREME_FOLD(min, true)
+#undef EXTREME_FOLD
+#undef FOLD
+
+#endif

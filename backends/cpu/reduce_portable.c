@@ -1,6 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* The loops of reductions, softmax, normalisation and pooling for any processor. */
-#include "backends/cpu/simd_ops_portable.h"
-
-#define REDUCERS kiln_cpu_reducers_portable
-#include "backends/cpu/normalize_rows.h"

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Loops over rows of f32 that do several steps of a stack at once, per instruction set: what the
+ * steps between them compute stays in registers. Results have the bits of the steps one after the
+ * other. Rows may be aligned anyhow; the result may be an operand itself. Private to the folder. */
+#ifndef KILN_BACKENDS_CPU_STACK_STACK_FUSED_H
+#define KILN_BACKENDS_CPU_STACK_STACK_FUSED_H
+
+#include "backends/cpu/elementwise/elementwise.h"
+
+enum {
+    KILN_CPU_FUSED_OPERANDS = 3,
+    KILN_CPU_FUSED_FORMS = 4,
+    KILN_CPU_FUSED_STEPS = 4,
+};
+
+typedef void (*KilnCpuFusedRow)(float *out, const float *const in[KILN_CPU_FUSED_OPERANDS],
+                                int64_t n, const KilnCpuParams *p);
+
+typedef enum {
+    KILN_CPU_FUSED_PAIR,
+    KILN_CPU_FUSED_CHAIN,
+    KILN_CPU_FUSED_TRIPLE,
+    KILN_CPU_FUSED_QUAD,
+    KILN_CPU_FUSED_GATE,
+    KILN_CPU_FUSED_TWIN,
+} KilnCpuFusedShape;
+
+/** A row of stack_fused.def: KilnCpuUnary and KilnCpuBinary of its steps as they stand there. The
+ * parameters are those of the unary step that has any. */
+typedef struct {
+    KilnCpuFusedShape shape;
+    uint8_t ops[KILN_CPU_FUSED_STEPS];
+    /* By which operands are one element for the whole row: bit 0 the second, bit 1 the third. NULL
+       where there is no such loop. */
+    KilnCpuFusedRow rows[KILN_CPU_FUSED_FORMS];
+} KilnCpuFused;
+
+/* The tables are in the order of stack_fused.def, and end with a row of all zeros. */
+extern const KilnCpuFused kiln_cpu_fused_portable[];
+#if defined(__x86_64__)
+extern const KilnCpuFused kiln_cpu_fused_avx2[];
+extern const KilnCpuFused kiln_cpu_fused_avx512[];
+#endif
+
+/** The loops of @isa (AUTO: the best here). */
+static inline const KilnCpuFused *
+kiln_cpu_fused(KilnCpuIsa isa)
+{
+#if defined(__x86_64__)
+    switch (kiln_cpu_isa_resolve(isa)) {
+    case KILN_CPU_ISA_AVX512:
+        return kiln_cpu_fused_avx512;
+    case KILN_CPU_ISA_AVX2:
+        return kiln_cpu_fused_avx2;
+    default:
+        break;
+    }
+#endif
+    (void)isa;
+    return kiln_cpu_fused_portable;
+}
+
+#endif

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Kernels on blocked layouts: the instruction is copied with plain types, blocked operands with
+ * their bytes, all in scratch; the plain kernel runs on the copies and results are laid out anew.
+ */
+#include "backends/ref/movement/blocked.h"
+
+#include "backends/ref/ref.h"
+#include "graph/base/alloc.h"
+
+/* The copy of an instruction; what follows it in memory are its uses, buffers and addresses. */
+typedef struct {
+    KilnInstr instr;
+    KilnBufferUse *uses;
+    KilnBuffer *buffers;
+    void **data;
+} Plain;
+
+static size_t
+plain_bytes(const KilnInstr *instr)
+{
+    const size_t per_operand = sizeof(KilnBufferUse) + sizeof(KilnBuffer) + sizeof(void *);
+    return kiln_align_up(sizeof(Plain) + instr->n_operands * per_operand);
+}
+
+/* @memory has plain_bytes(). Addresses are left to the caller. */
+static Plain *
+make_plain(const KilnInstr *instr, void *memory)
+{
+    Plain *plain = memory;
+    const uint32_t n = instr->n_operands;
+    plain->instr = *instr;
+    plain->buffers = (KilnBuffer *)(plain + 1);
+    plain->uses = (KilnBufferUse *)(plain->buffers + n);
+    plain->data = (void **)(plain->uses + n);
+    plain->instr.operands = plain->uses;
+    for (uint32_t i = 0; i < n; i++) {
+        plain->uses[i] = instr->operands[i];
+        if (!instr->operands[i].buffer)
+            continue;
+        plain->buffers[i] = *instr->operands[i].buffer;
+        plain->buffers[i].type.layout = NULL;
+        plain->uses[i].buffer = &plain->buffers[i];
+    }
+    return plain;
+}
+
+static bool
+is_blocked(const KilnInstr *instr, uint32_t i)
+{
+    const KilnBuffer *buffer = instr->operands[i].buffer;
+    return buffer && buffer->type.layout;
+}
+
+bool
+kiln_ref_is_plain(const KilnInstr *instr)
+{
+    for (uint32_t i = 0; i < instr->n_operands; i++) {
+        if (is_blocked(instr, i))
+            return false;
+    }
+    return true;
+}
+
+bool
+kiln_ref_blocked_supports(const KilnInstr *instr)
+{
+    for (uint32_t i = 0; i < instr->n_operands; i++) {
+        if (is_blocked(instr, i) && kiln_type_bytes(&instr->operands[i].buffer->type) < 0)
+            return false;
+    }
+    if (kiln_ref_is_plain(instr))
+        return false;
+    g_autofree void *memory = g_malloc(plain_bytes(instr));
+    return kiln_target_find(kiln_ref_target(), &make_plain(instr, memory)->instr) != NULL;
+}
+
+size_t
+kiln_ref_blocked_scratch(const KilnInstr *instr, int threads)
+{
+    g_autofree void *memory = g_malloc(plain_bytes(instr));
+    const Plain *plain = make_plain(instr, memory);
+    const KilnKernel *kernel = kiln_target_find(kiln_ref_target(), &plain->instr);
+    size_t bytes = plain_bytes(instr);
+    for (uint32_t i = 0; i < instr->n_operands; i++) {
+        if (is_blocked(instr, i))
+            bytes += kiln_align_up((size_t)kiln_type_bytes(&plain->buffers[i].type));
+    }
+    return bytes + (kernel->scratch_bytes ? kernel->scratch_bytes(&plain->instr, threads) : 0);
+}
+
+/* Copies what the plain kernel reads into scratch; returns the first free byte there. */
+static char *
+unpack_operands(const KilnKernelArgs *args, Plain *plain, char *free)
+{
+    for (uint32_t i = 0; i < args->instr->n_operands; i++) {
+        plain->data[i] = args->data[i];
+        if (!is_blocked(args->instr, i))
+            continue;
+        const KilnType *type = &plain->buffers[i].type;
+        plain->data[i] = free;
+        free += kiln_align_up((size_t)kiln_type_bytes(type));
+        if (plain->uses[i].access != KILN_ACCESS_OUT)
+            kiln_ref_relayout_data(type, plain->data[i], ref_type(args, i), args->data[i]);
+    }
+    return free;
+}
+
+const char *
+kiln_ref_blocked(const KilnKernelArgs *args)
+{
+    const KilnInstr *instr = args->instr;
+    Plain *plain = make_plain(instr, args->scratch);
+    char *free = unpack_operands(args, plain, (char *)args->scratch + plain_bytes(instr));
+    const KilnKernelArgs plain_args = {
+        .instr = &plain->instr, .data = plain->data, .scratch = free, .threads = args->threads
+    };
+    const KilnKernel *kernel = kiln_target_find(kiln_ref_target(), &plain->instr);
+    const char *error = kernel->run(&plain_args);
+    for (uint32_t i = 0; i < instr->n_operands && !error; i++) {
+        if (is_blocked(instr, i) && instr->operands[i].access != KILN_ACCESS_IN)
+            kiln_ref_relayout_data(ref_type(args, i), args->data[i], &plain->buffers[i].type,
+                                   plain->data[i]);
+    }
+    return error;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nests of loops over elements: what the movement kernels have in common. A kernel that moves data
+ * states extents and strides; elements are opaque bytes, so one nest serves every element type. */
+#ifndef KILN_BACKENDS_REF_MOVEMENT_NEST_H
+#define KILN_BACKENDS_REF_MOVEMENT_NEST_H
+
+#include "backends/ref/kernel.h"
+
+enum {
+    REF_MAX_LOOPS = 2 * KILN_MAX_RANK
+};
+
+/** Loops from the outermost in. Strides count elements; zero repeats, negative walks backwards. */
+typedef struct {
+    int rank;
+    int64_t extents[REF_MAX_LOOPS];
+    int64_t to[REF_MAX_LOOPS];
+    int64_t from[REF_MAX_LOOPS];
+} RefNest;
+
+/** Adds an inner loop. */
+static inline void
+ref_nest_add(RefNest *nest, int64_t extent, int64_t to, int64_t from)
+{
+    nest->extents[nest->rank] = extent;
+    nest->to[nest->rank] = to;
+    nest->from[nest->rank] = from;
+    nest->rank++;
+}
+
+/** Copies element by element, each @size bytes big. The two sides must not overlap. */
+void kiln_ref_nest_copy(const RefNest *nest, void *to, const void *from, size_t size);
+
+#endif

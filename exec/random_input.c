@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Random inputs. Index inputs are kept to what the function's gathers allow, found by following
+ * their readers through operators that move or cast integers. */
+#include "exec/random_input.h"
+
+#include "graph/base/alloc.h"
+#include "graph/module/folding.h"
+#include "graph/base/number.h"
+#include "graph/base/random.h"
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    SMALL = 8,      /* integers that index nothing: [-8, 8) or [0, 8) */
+    MAX_VISITS = 64 /* readers that are followed from one input */
+};
+
+/* --- the graph level --- */
+
+static int64_t
+extent(const KilnValue *value, int64_t axis)
+{
+    int at = value ? kiln_type_axis(&value->type, axis) : -1;
+    return at >= 0 ? value->type.dims[at] : -1;
+}
+
+/* How many indices operand @i of @node may take; -1 where it is no index or the number is open. */
+static int64_t
+index_extent(const KilnNode *node, uint32_t i)
+{
+    const KilnValue *data = kiln_node_operand(node, 0);
+    switch (node->op) {
+    case KILN_OP_gather:
+        return i == 1 ? extent(data, kiln_attrs(node, gather)->axis) : -1;
+    case KILN_OP_gather_elements:
+        return i == 1 ? extent(data, kiln_attrs(node, gather_elements)->axis) : -1;
+    case KILN_OP_scatter_elements:
+        return i == 1 ? extent(data, kiln_attrs(node, scatter_elements)->axis) : -1;
+    case KILN_OP_gather_nd:
+    case KILN_OP_scatter_nd: {
+        int64_t least = -1;
+        for (int d = 0; i == 1 && data && d < data->type.rank; d++) {
+            if (data->type.dims[d] >= 0)
+                least = least < 0 ? data->type.dims[d] : MIN(least, data->type.dims[d]);
+        }
+        return least;
+    }
+    case KILN_OP_one_hot: {
+        const KilnValue *depth = kiln_node_operand(node, 1);
+        return i == 0 && depth && depth->known && depth->known->n == 1 ? depth->known->v[0] : -1;
+    }
+    default:
+        return -1;
+    }
+}
+
+static bool
+passes_integers_on(const KilnNode *node)
+{
+    return kiln_op_has(node->op, KILN_TRAIT_VIEW) || node->op == KILN_OP_cast ||
+           node->op == KILN_OP_transpose || node->op == KILN_OP_slice ||
+           node->op == KILN_OP_concat || node->op == KILN_OP_split || node->op == KILN_OP_expand;
+}
+
+/* The least number of indices that anything reached from @value allows; -1: nothing says. */
+static int64_t
+reached_extent(const KilnValue *value)
+{
+    const KilnValue *work[MAX_VISITS];
+    uint32_t n = 0;
+    int64_t least = -1;
+    work[n++] = value;
+    for (uint32_t i = 0; i < n; i++) {
+        kiln_foreach_use (use, work[i]) {
+            int64_t bound = index_extent(use->user, use->index);
+            if (bound >= 0)
+                least = least < 0 ? bound : MIN(least, bound);
+            for (uint32_t r = 0; passes_integers_on(use->user) && r < use->user->n_results; r++) {
+                if (n < MAX_VISITS)
+                    work[n++] = &use->user->results[r];
+            }
+        }
+    }
+    return least;
+}
+
+/* "[0,4)" as the parser stores it. */
+static bool
+parse_range(const char *range, bool integer, KilnDomain *out)
+{
+    if (!range)
+        return false;
+    char *end;
+    double low = g_ascii_strtod(range + 1, &end);
+    if (*end != ',')
+        return false;
+    double high = g_ascii_strtod(end + 1, &end);
+    if (integer && *range == '(')
+        low = floor(low) + 1;
+    if (*end == ']')
+        high = integer ? floor(high) + 1 : nextafter(high, INFINITY);
+    *out = (KilnDomain){ false, low, high };
+    return true;
+}
+
+/* All that is stored of a quantized type, and of i32 what sums of bytes come to. */
+static KilnDomain
+stored_domain(KilnDType dtype)
+{
+    double values = dtype == KILN_DTYPE_i32 ? 0x1p16 : ldexp(1, 8 * (int)kiln_dtype_size(dtype));
+    double low = kiln_dtype_is_signed(dtype) ? -values / 2 : 0;
+    return (KilnDomain){ false, low, low + values };
+}
+
+static KilnDomain
+default_domain(const KilnType *type, int64_t bound)
+{
+    KilnDType dtype = type->dtype;
+    if (type->quant)
+        return stored_domain(dtype);
+    if (kiln_dtype_is_float(dtype))
+        return (KilnDomain){ .normal = true };
+    if (dtype == KILN_DTYPE_bool)
+        return (KilnDomain){ false, 0, 2 };
+    if (bound > 0)
+        return (KilnDomain){ false, 0, (double)bound };
+    return (KilnDomain){ false, kiln_dtype_is_signed(dtype) ? -SMALL : 0, SMALL };
+}
+
+KilnDomain
+kiln_argument_domain(const KilnArgument *argument)
+{
+    KilnDomain domain;
+    KilnDType dtype = argument->value.type.dtype;
+    if (parse_range(argument->range, !kiln_dtype_is_float(dtype), &domain))
+        return domain;
+    return default_domain(&argument->value.type,
+                          kiln_dtype_is_integer(dtype) ? reached_extent(&argument->value) : -1);
+}
+
+/* What arguments of @function that take value @number allow, too. */
+static void
+narrow_domain(KilnDomain *domain, const KilnFunction *function, const uint32_t *takes,
+              uint32_t number)
+{
+    for (guint k = 0; k < function->arguments->len; k++) {
+        if (takes[k] != number)
+            continue;
+        KilnDomain also = kiln_argument_domain(kiln_function_argument(function, k));
+        if (!also.normal) {
+            domain->low = MAX(domain->low, also.low);
+            domain->high = MIN(domain->high, also.high);
+        }
+    }
+}
+
+KilnDomain
+kiln_module_input_domain(const KilnModule *module, guint i)
+{
+    const KilnFolding *folding = module->folding;
+    KilnDomain domain = kiln_argument_domain(g_ptr_array_index(kiln_module_inputs(module), i));
+    if (!folding || domain.normal)
+        return domain;
+    const KilnArgument *argument = g_ptr_array_index(folding->signature, i);
+    if (argument->range)
+        return domain;
+    domain = (KilnDomain){ false, -HUGE_VAL, HUGE_VAL };
+    narrow_domain(&domain, kiln_module_entry(module), (uint32_t *)folding->entry->data, i);
+    for (guint f = 0; f < folding->folds->len; f++) {
+        const KilnFold *fold = g_ptr_array_index(folding->folds, f);
+        narrow_domain(&domain, kiln_module_find_function(module, fold->function), fold->operands,
+                      i);
+    }
+    return domain;
+}
+
+/* --- the IR level --- */
+
+static int64_t
+buffer_extent(const KilnBuffer *buffer, int64_t axis)
+{
+    int at = buffer ? kiln_type_axis(&buffer->type, axis) : -1;
+    return at >= 0 ? buffer->type.dims[at] : -1;
+}
+
+static int64_t
+instr_index_extent(const KilnInstr *instr, uint32_t i)
+{
+    const KilnBuffer *data = kiln_instr_operand(instr, 1);
+    switch (instr->kind) {
+    case KILN_INSTR_gather:
+        return i == 2 ? buffer_extent(data, kiln_instr_attrs(instr, gather)->axis) : -1;
+    case KILN_INSTR_gather_elements:
+        return i == 2 ? buffer_extent(data, kiln_instr_attrs(instr, gather_elements)->axis) : -1;
+    case KILN_INSTR_scatter_elements:
+        return i == 2 ? buffer_extent(data, kiln_instr_attrs(instr, scatter_elements)->axis) : -1;
+    case KILN_INSTR_gather_nd:
+    case KILN_INSTR_scatter_nd: {
+        int64_t least = -1;
+        for (int d = 0; i == 2 && data && d < data->type.rank; d++)
+            least = least < 0 ? data->type.dims[d] : MIN(least, data->type.dims[d]);
+        return least;
+    }
+    case KILN_INSTR_one_hot: {
+        const KilnBuffer *out = kiln_instr_operand(instr, 0);
+        return i == 1 ? buffer_extent(out, kiln_instr_attrs(instr, one_hot)->axis) : -1;
+    }
+    default:
+        return -1;
+    }
+}
+
+KilnDomain
+kiln_ir_input_domain(const KilnBuffer *input)
+{
+    const KilnBuffer *work[MAX_VISITS];
+    uint32_t n = 0;
+    int64_t least = -1;
+    work[n++] = input;
+    for (uint32_t i = 0; i < n && kiln_dtype_is_integer(input->type.dtype); i++) {
+        kiln_foreach_buffer_use (use, work[i]) {
+            const KilnInstr *user = use->user;
+            int64_t bound = instr_index_extent(user, use->index);
+            if (bound >= 0)
+                least = least < 0 ? bound : MIN(least, bound);
+            const KilnBuffer *out = kiln_instr_operand(user, 0);
+            bool moves = kiln_instr_info(user->kind)->flags & KILN_INSTR_MOVEMENT ||
+                         user->kind == KILN_INSTR_view || user->kind == KILN_INSTR_cast;
+            if (moves && use->index > 0 && out && n < MAX_VISITS)
+                work[n++] = out;
+        }
+    }
+    return default_domain(&input->type, least);
+}
+
+/* --- tensors --- */
+
+KilnTensor *
+kiln_random_tensor(const KilnType *type, const KilnDomain *domain, const char *name, uint64_t seed,
+                   GError **error)
+{
+    KilnType plain = *type;
+    plain.layout = NULL;
+    plain.quant = NULL;
+    int64_t elements = kiln_type_elements(&plain);
+    size_t size = kiln_dtype_size(type->dtype);
+    if (elements < 0)
+        return kiln_throw_null(error, KILN_ERROR_SHAPE, "%s: its shape is not known", name);
+    if (size == 0)
+        return kiln_throw_null(error, KILN_ERROR_UNSUPPORTED, "%s: strings are never random", name);
+    void *data;
+    g_autoptr(GBytes) bytes = kiln_bytes_new((size_t)elements, size, &data, error);
+    if (!bytes)
+        return NULL;
+    uint64_t stream = kiln_random_seed(seed, name);
+    bool whole = !kiln_dtype_is_float(type->dtype);
+    for (int64_t i = 0; i < elements; i++) {
+        double value = domain->normal ? kiln_random_normal(stream, (uint64_t)i)
+                                      : domain->low + kiln_random_unit(stream, (uint64_t)i) *
+                                                          (domain->high - domain->low);
+        kiln_element_store_f64(type->dtype, data, i, whole ? floor(value) : value);
+    }
+    return kiln_tensor_new_data(&plain, bytes, error);
+}
+
+int64_t
+kiln_random_dim(const char *name)
+{
+    return 2 + (int64_t)(kiln_random_seed(0, name) % 3);
+}
+
+KilnType
+kiln_random_type(const KilnType *type)
+{
+    KilnType bound = *type;
+    for (int i = 0; i < type->rank; i++) {
+        if (type->dims[i] < 0)
+            bound.dims[i] = type->dim_names[i] ? kiln_random_dim(type->dim_names[i]) : 2;
+        bound.dim_names[i] = NULL;
+    }
+    return bound;
+}

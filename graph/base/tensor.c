@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tensors: the kinds of payload and how each becomes bytes. */
+#include "graph/tensor.h"
+
+#include "graph/base/alloc.h"
+#include "graph/base/map_file.h"
+#include "graph/base/number.h"
+#include "graph/base/random.h"
+
+#include <string.h>
+
+enum {
+    WORTH_DROPPING = 64 * 1024, /* bytes of a map: fewer are not worth a system call */
+    STRIP = 1024 * 1024         /* bytes that are copied before their pages are dropped */
+};
+
+static KilnTensor *
+tensor_new(KilnTensorKind kind, const KilnType *type)
+{
+    KilnTensor *tensor = g_new0(KilnTensor, 1);
+    tensor->kind = kind;
+    tensor->type = kiln_type_make(type->dtype, type->rank, type->dims);
+    return tensor;
+}
+
+void
+kiln_tensor_free(KilnTensor *tensor)
+{
+    if (!tensor)
+        return;
+    g_clear_pointer(&tensor->bytes, g_bytes_unref);
+    g_strfreev(tensor->strings);
+    g_free(tensor->file);
+    g_free(tensor);
+}
+
+KilnTensor *
+kiln_tensor_copy(const KilnTensor *tensor)
+{
+    KilnTensor *copy = g_new(KilnTensor, 1);
+    *copy = *tensor;
+    copy->bytes = tensor->bytes ? g_bytes_ref(tensor->bytes) : NULL;
+    copy->strings = g_strdupv(tensor->strings);
+    copy->file = g_strdup(tensor->file);
+    return copy;
+}
+
+KilnTensor *
+kiln_tensor_new_data(const KilnType *type, GBytes *bytes, GError **error)
+{
+    int64_t expected = kiln_type_bytes(type);
+    if (expected < 0) {
+        g_autofree char *text = kiln_type_to_string(type);
+        return kiln_throw_null(error, KILN_ERROR_SHAPE,
+                               "expected a static shape of less than 2^63 bytes, found %s", text);
+    }
+    if ((uint64_t)expected != g_bytes_get_size(bytes)) {
+        g_autofree char *text = kiln_type_to_string(type);
+        return kiln_throw_null(error, KILN_ERROR_SHAPE,
+                               "expected %" G_GINT64_FORMAT " bytes for %s, found %zu", expected,
+                               text, g_bytes_get_size(bytes));
+    }
+    KilnTensor *tensor = tensor_new(KILN_TENSOR_DATA, type);
+    tensor->bytes = g_bytes_ref(bytes);
+    return tensor;
+}
+
+KilnTensor *
+kiln_tensor_new_copy(const KilnType *type, const void *data, GError **error)
+{
+    int64_t size = kiln_type_bytes(type);
+    void *memory;
+    g_autoptr(GBytes) bytes = kiln_bytes_new(1, size < 0 ? SIZE_MAX : (size_t)size, &memory, error);
+    if (!bytes)
+        return NULL;
+    if (size)
+        memcpy(memory, data, (size_t)size);
+    return kiln_tensor_new_data(type, bytes, error);
+}
+
+KilnTensor *
+kiln_tensor_new_splat_bits(const KilnType *type, const void *element)
+{
+    KilnTensor *tensor = tensor_new(KILN_TENSOR_SPLAT, type);
+    memcpy(tensor->splat, element, kiln_dtype_size(type->dtype));
+    return tensor;
+}
+
+KilnTensor *
+kiln_tensor_new_splat(const KilnType *type, double value)
+{
+    uint8_t element[8] = { 0 };
+    kiln_element_store_f64(type->dtype, element, 0, value);
+    return kiln_tensor_new_splat_bits(type, element);
+}
+
+KilnTensor *
+kiln_tensor_new_normal(const KilnType *type, uint64_t seed, double std)
+{
+    KilnTensor *tensor = tensor_new(KILN_TENSOR_NORMAL, type);
+    tensor->seed = seed;
+    tensor->std = std;
+    return tensor;
+}
+
+KilnTensor *
+kiln_tensor_new_uniform(const KilnType *type, uint64_t seed, double low, double high)
+{
+    KilnTensor *tensor = tensor_new(KILN_TENSOR_UNIFORM, type);
+    tensor->seed = seed;
+    tensor->low = low;
+    tensor->high = high;
+    return tensor;
+}
+
+KilnTensor *
+kiln_tensor_new_iota(const KilnType *type)
+{
+    return tensor_new(KILN_TENSOR_IOTA, type);
+}
+
+KilnTensor *
+kiln_tensor_new_sparse(const KilnType *type)
+{
+    return tensor_new(KILN_TENSOR_SPARSE, type);
+}
+
+KilnTensor *
+kiln_tensor_new_extern(const KilnType *type)
+{
+    return tensor_new(KILN_TENSOR_EXTERN, type);
+}
+
+KilnTensor *
+kiln_tensor_new_strings(const KilnType *type, char **strings, GError **error)
+{
+    g_auto(GStrv) taken = strings;
+    int64_t found = g_strv_length(taken), expected = kiln_type_elements(type);
+    if (found != expected)
+        return kiln_throw_null(error, KILN_ERROR_SHAPE,
+                               "expected %" G_GINT64_FORMAT " strings, found %" G_GINT64_FORMAT,
+                               expected, found);
+    KilnTensor *tensor = tensor_new(KILN_TENSOR_STRINGS, type);
+    tensor->strings = g_steal_pointer(&taken);
+    return tensor;
+}
+
+int64_t
+kiln_tensor_storage(const KilnTensor *tensor)
+{
+    return tensor->bytes ? (int64_t)g_bytes_get_size(tensor->bytes) : 0;
+}
+
+static void
+write_splat(const KilnTensor *tensor, uint8_t *out, int64_t elements)
+{
+    size_t size = kiln_dtype_size(tensor->type.dtype);
+    for (int64_t i = 0; i < elements; i++)
+        memcpy(out + (size_t)i * size, tensor->splat, size);
+}
+
+gboolean
+kiln_tensor_write(const KilnTensor *tensor, void *out, GError **error)
+{
+    KilnDType dtype = tensor->type.dtype;
+    int64_t elements = kiln_type_elements(&tensor->type);
+    switch (tensor->kind) {
+    case KILN_TENSOR_DATA: {
+        size_t size;
+        const void *data = g_bytes_get_data(tensor->bytes, &size);
+        if (size)
+            memcpy(out, data, size);
+        return TRUE;
+    }
+    case KILN_TENSOR_SPLAT:
+        write_splat(tensor, out, elements);
+        return TRUE;
+    case KILN_TENSOR_NORMAL:
+        for (int64_t i = 0; i < elements; i++)
+            kiln_element_store_f64(dtype, out, i,
+                                   tensor->std * kiln_random_normal(tensor->seed, (uint64_t)i));
+        return TRUE;
+    case KILN_TENSOR_UNIFORM:
+        for (int64_t i = 0; i < elements; i++) {
+            double unit = kiln_random_unit(tensor->seed, (uint64_t)i);
+            kiln_element_store_f64(dtype, out, i,
+                                   tensor->low + unit * (tensor->high - tensor->low));
+        }
+        return TRUE;
+    case KILN_TENSOR_IOTA:
+        for (int64_t i = 0; i < elements; i++)
+            kiln_element_store_f64(dtype, out, i, (double)i);
+        return TRUE;
+    case KILN_TENSOR_SPARSE:
+        return kiln_throw(error, KILN_ERROR_UNSUPPORTED, "sparse tensors are not supported");
+    case KILN_TENSOR_STRINGS:
+        return kiln_throw(error, KILN_ERROR_UNSUPPORTED, "string tensors have no bytes");
+    case KILN_TENSOR_EXTERN:
+        return kiln_throw(error, KILN_ERROR_UNSUPPORTED,
+                          "the values are extern: the program file holds them, packed");
+    }
+    return FALSE;
+}
+
+GBytes *
+kiln_tensor_view(const KilnTensor *tensor, GError **error)
+{
+    if (tensor->kind == KILN_TENSOR_DATA) {
+        uintptr_t address = (uintptr_t)g_bytes_get_data(tensor->bytes, NULL);
+        size_t unit = MAX(kiln_dtype_size(tensor->type.dtype), (size_t)1);
+        if (address % unit == 0)
+            return g_bytes_ref(tensor->bytes);
+    }
+    /* The payload of a value in a blocked layout is padded: its own size counts. */
+    int64_t size = tensor->kind == KILN_TENSOR_DATA ? kiln_tensor_storage(tensor)
+                                                    : kiln_type_bytes(&tensor->type);
+    void *memory;
+    g_autoptr(GBytes) bytes = kiln_bytes_new(1, size < 0 ? SIZE_MAX : (size_t)size, &memory, error);
+    return bytes && kiln_tensor_write(tensor, memory, error) ? g_steal_pointer(&bytes) : NULL;
+}
+
+static void
+drop(const char *data, size_t size)
+{
+    if (size >= WORTH_DROPPING)
+        kiln_map_drop(data, size);
+}
+
+void
+kiln_tensor_drop_pages(const KilnTensor *tensor)
+{
+    size_t size = 0;
+    const char *data = tensor->mapped ? g_bytes_get_data(tensor->bytes, &size) : NULL;
+    drop(data, size);
+}
+
+void
+kiln_tensor_drain(const KilnTensor *tensor, void *out)
+{
+    size_t size;
+    const char *data = g_bytes_get_data(tensor->bytes, &size);
+    for (size_t at = 0; at < size; at += STRIP) {
+        size_t n = MIN(size - at, (size_t)STRIP);
+        memcpy((char *)out + at, data + at, n);
+        if (tensor->mapped)
+            drop(data + at, n);
+    }
+}
+
+bool
+kiln_tensor_equal(const KilnTensor *a, const KilnTensor *b)
+{
+    if (a == b)
+        return true;
+    if (!kiln_type_equal(&a->type, &b->type))
+        return false;
+    if (a->kind == KILN_TENSOR_STRINGS && b->kind == KILN_TENSOR_STRINGS)
+        return g_strv_equal((const char *const *)a->strings, (const char *const *)b->strings);
+    if (a->kind == b->kind && a->kind == KILN_TENSOR_SPLAT)
+        return memcmp(a->splat, b->splat, kiln_dtype_size(a->type.dtype)) == 0;
+    bool generated = a->kind == KILN_TENSOR_NORMAL || a->kind == KILN_TENSOR_UNIFORM;
+    if (generated && a->kind == b->kind && a->seed == b->seed && a->std == b->std &&
+        a->low == b->low && a->high == b->high)
+        return true;
+    if (a->kind == KILN_TENSOR_DATA && b->kind == KILN_TENSOR_DATA)
+        return g_bytes_equal(a->bytes, b->bytes);
+    g_autoptr(GBytes) left = kiln_tensor_view(a, NULL);
+    g_autoptr(GBytes) right = kiln_tensor_view(b, NULL);
+    return left && right && g_bytes_equal(left, right);
+}
+
+bool
+kiln_tensor_is_splat(const KilnTensor *tensor, int64_t max_elements, uint8_t element[8])
+{
+    size_t size = kiln_dtype_size(tensor->type.dtype);
+    if (tensor->kind == KILN_TENSOR_SPLAT) {
+        memcpy(element, tensor->splat, 8);
+        return true;
+    }
+    int64_t elements = kiln_type_elements(&tensor->type);
+    if (tensor->kind != KILN_TENSOR_DATA || elements < 1 || elements > max_elements)
+        return false;
+    size_t stored;
+    const uint8_t *data = g_bytes_get_data(tensor->bytes, &stored);
+    if (stored != (size_t)elements * size) /* a layout has them among padding */
+        return false;
+    for (int64_t i = 1; i < elements; i++) {
+        if (memcmp(data, data + (size_t)i * size, size) != 0)
+            return false;
+    }
+    memset(element, 0, 8);
+    memcpy(element, data, size);
+    return true;
+}
+
+KilnTensor *
+kiln_tensor_compact(KilnTensor *tensor)
+{
+    uint8_t element[8];
+    if (!tensor || tensor->kind != KILN_TENSOR_DATA || kiln_type_elements(&tensor->type) == 1 ||
+        !kiln_tensor_is_splat(tensor, INT64_MAX, element))
+        return tensor;
+    KilnTensor *splat = kiln_tensor_new_splat_bits(&tensor->type, element);
+    kiln_tensor_free(tensor);
+    return splat;
+}

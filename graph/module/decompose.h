@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operators that few know, expressed by operators that all have: for targets without a kernel, and
+ * for ONNX up to opset 21. */
+#ifndef KILN_GRAPH_MODULE_DECOMPOSE_H
+#define KILN_GRAPH_MODULE_DECOMPOSE_H
+
+#include "graph/module.h"
+
+/** True where kiln_decompose() knows the operator in the form that @node has. */
+bool kiln_node_decomposes(const KilnNode *node);
+
+/** Builds what computes the same right before @node and returns its result, of the type of @node's;
+ * @node is left as it is. NULL without an error where types do not tell enough.
+ *
+ *     swish(x)               x · sigmoid(alpha · x)
+ *     rms_normalization(x)   x / √(reduce_mean(x²) + epsilon) · scale
+ *     attention(q, k, v, m)  matmul(softmax(matmul(scale · q, transpose(k)) + m), v)
+ *     channel_shuffle(x)     reshape, transpose, reshape
+ *     batch_normalization(x) transpose, the same of dim 1, transpose
+ *
+ * Normalization and attention of half floats are computed in f32. */
+KilnValue *kiln_decompose(KilnNode *node, GError **error);
+
+#endif

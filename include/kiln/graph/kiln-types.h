@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the public header and the inside of Kiln share: element types, error codes, symbol
+ * visibility. Installed beside kiln.h, which includes it. */
+#ifndef KILN_GRAPH_KILN_TYPES_H
+#define KILN_GRAPH_KILN_TYPES_H
+
+#include <glib.h>
+#include <stddef.h>
+#include <stdint.h>
+
+G_BEGIN_DECLS
+
+#if defined(KILN_BUILDING)
+#define KILN_API __attribute__((visibility("default")))
+#else
+#define KILN_API extern
+#endif
+
+/* X(id, number in onnx.TensorProto.DataType, bytes per element, class) */
+// clang-format off
+#define KILN_DTYPE_MAP(X) \
+    X(f32,     1, 4, FLOAT)    \
+    X(f64,    11, 8, FLOAT)    \
+    X(f16,    10, 2, FLOAT)    \
+    X(bf16,   16, 2, FLOAT)    \
+    X(i8,      3, 1, SIGNED)   \
+    X(i16,     5, 2, SIGNED)   \
+    X(i32,     6, 4, SIGNED)   \
+    X(i64,     7, 8, SIGNED)   \
+    X(u8,      2, 1, UNSIGNED) \
+    X(u16,     4, 2, UNSIGNED) \
+    X(u32,    12, 4, UNSIGNED) \
+    X(u64,    13, 8, UNSIGNED) \
+    X(bool,    9, 1, BOOL)     \
+    X(string,  8, 0, STRING)
+// clang-format on
+
+/** Element types. The suffix is the spelling in the text form. */
+typedef enum {
+#define X(id, onnx, size, class_) KILN_DTYPE_##id,
+    KILN_DTYPE_MAP(X)
+#undef X
+    KILN_N_DTYPES
+} KilnDType;
+
+/** "f32", "i64", … */
+KILN_API const char *kiln_dtype_name(KilnDType dtype);
+/** Bytes per element; 0 for string. */
+KILN_API size_t kiln_dtype_size(KilnDType dtype);
+
+/* X(id, sentence): the one table of errors. */
+// clang-format off
+#define KILN_ERROR_MAP(X) \
+    X(IO,          "a file cannot be read or written")              \
+    X(FORMAT,      "a file is malformed")                           \
+    X(PARSE,       "text does not parse")                           \
+    X(INVALID,     "a graph or function breaks a rule")             \
+    X(TYPE,        "element types do not fit")                      \
+    X(SHAPE,       "shapes do not fit")                             \
+    X(UNSUPPORTED, "an operator, type or form is not supported")    \
+    X(USAGE,       "an argument or option is wrong")                \
+    X(PIPELINE,    "a pipeline file or text is wrong")              \
+    X(PASS,        "a pass failed")                                 \
+    X(LIMIT,       "a cap or budget was hit")                       \
+    X(MEMORY,      "memory could not be had")                       \
+    X(MISMATCH,    "results differ from what was expected")         \
+    X(RUN,         "an instruction failed while it ran")            \
+    X(CANCELLED,   "the caller cancelled")
+// clang-format on
+
+/** Codes of the one error domain, KILN_ERROR. */
+typedef enum {
+#define X(id, sentence) KILN_ERROR_##id,
+    KILN_ERROR_MAP(X)
+#undef X
+    KILN_N_ERRORS
+} KilnError;
+
+#define KILN_ERROR (kiln_error_quark())
+
+/** The domain of every GError that Kiln sets. */
+KILN_API GQuark kiln_error_quark(void);
+
+/* X(field, its number in onnx.ModelProto): what a model's file says of itself. */
+#define KILN_METADATA_TEXTS(X)                                                                     \
+    X(producer_name, 2)                                                                            \
+    X(producer_version, 3)                                                                         \
+    X(domain, 4)                                                                                   \
+    X(doc_string, 6)
+#define KILN_METADATA_NUMBERS(X)                                                                   \
+    X(ir_version, 1)                                                                               \
+    X(model_version, 5)
+
+/** A set of operators that a model is written in: "" is ONNX's own. */
+typedef struct {
+    const char *domain;
+    int64_t version;
+} KilnOpset;
+
+/** One of ONNX's metadata_props. */
+typedef struct {
+    const char *key, *value;
+} KilnProperty;
+
+/** What a model's file says of itself; nothing of it changes what is computed. Texts are UTF-8, ""
+ * where the file says nothing, and numbers 0. Later versions may append fields. */
+typedef struct {
+    const char *graph_name;
+#define X(field, number) const char *field;
+    KILN_METADATA_TEXTS(X)
+#undef X
+#define X(field, number) int64_t field;
+    KILN_METADATA_NUMBERS(X)
+#undef X
+    unsigned n_opsets, n_properties;
+    const KilnOpset *opsets;        /* in the file's order */
+    const KilnProperty *properties; /* the same */
+} KilnMetadata;
+
+/** The value of that property, of the last where several have the key; NULL: there is none. */
+KILN_API const char *kiln_metadata_property(const KilnMetadata *metadata, const char *key);
+
+/** A pool of threads of the caller's: calls @task(@task_data, i) once for each i of 0 … @n - 1, on
+ * any threads and in any order, and returns when all calls have returned. Calls of different runs
+ * may come at the same time. Results have the same bits as without one. */
+typedef void (*KilnParallelTask)(void *task_data, int i);
+typedef void (*KilnParallelFor)(void *pool, int n, KilnParallelTask task, void *task_data);
+
+G_END_DECLS
+
+#endif

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The text form of the graph level; `ir/text` adds `func` blocks. print(parse(x)) == x for printed
+ * text, and a printed module, parsed and run, gives the same bits. Grammar: docs/text-form.md. */
+#ifndef KILN_GRAPH_TEXT_TEXT_H
+#define KILN_GRAPH_TEXT_TEXT_H
+
+#include "graph/module.h"
+
+G_BEGIN_DECLS
+
+/** What is printed of a constant. */
+typedef enum {
+    KILN_CONSTANT_WHOLE,
+    KILN_CONSTANT_EXTERN, /* without its payload, which a program file holds apart */
+    KILN_CONSTANT_LEFT_OUT,
+} KilnConstantForm;
+
+/** Where the bytes of constants go. */
+typedef struct {
+    const char *data_name; /* file("<data_name>", offset, size) for what is neither small nor
+                              generated; NULL: see directory */
+    const char *directory; /* without data_name: where the text will stand, a path without links; it
+                              points to bytes in files there and below. The others are in base64.
+                              NULL: all are */
+    GByteArray *data;      /* collects those bytes, 64-byte aligned; NULL where data_name is */
+    bool no_constants;     /* graphs only: for dumps and messages */
+    const KilnConstantForm *forms; /* by constant id; NULL: all are whole */
+} KilnPrintOptions;
+
+gboolean kiln_module_print(const KilnModule *module, const KilnPrintOptions *options, GString *out,
+                           GError **error);
+void kiln_function_print(const KilnFunction *function, GString *out);
+/** One node, without indentation or newline. Subgraphs are printed as blocks. */
+void kiln_node_print(const KilnNode *node, GString *out);
+/** `constants { … }`; nothing where there are none. */
+gboolean kiln_constants_print(const KilnModule *module, const KilnPrintOptions *options,
+                              GString *out, GError **error);
+/** `fold(arguments) { calls }`. */
+void kiln_folding_print(const KilnFolding *folding, GString *out);
+/** A `declare @name(types) -> types` line per declaration. */
+void kiln_declarations_print(const KilnModule *module, GString *out);
+/** `{pads=[2,2,2,2], group=2}`, without what is default; nothing where all is. Floats read back to
+ * the same bits. */
+void kiln_attrs_print(const KilnAttrInfo *infos, uint32_t n, const void *attrs, GString *out);
+/** `name`, or `"na/me"` where a character outside [A-Za-z0-9_.] asks for quotes. */
+void kiln_name_print(const char *name, GString *out);
+
+/** True where @text begins as a module of either level does: with a comment, or with the word of a
+ * block. An ONNX file begins with the tag of a field, which is none of these letters followed by
+ * the next. */
+bool kiln_text_is_module(const char *text, size_t length);
+/** Parses and verifies a text of `graph`, `fold`, `constants` and `declare` blocks; @path names it
+ * in messages (file:line:column), and file(…) constants lie in its directory or below; NULL: there
+ * are none. KILN_ERROR_PARSE and friends. */
+KilnModule *kiln_module_parse(const char *text, size_t length, const char *path, GError **error);
+
+G_END_DECLS
+
+#endif

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Passes: the table of passes.def, the context that a pass runs in, and the manager that runs
+ * pipelines of them.
+ *
+ * A pass is one function of one file: passes/graph/<id>.c or passes/ir/<id>.c. It changes the
+ * function that it is given and says honestly whether it did. Everything around it - analyses,
+ * verification, dumps, timing, counters, numeric checks - is the manager's
+ * (passes/manager/manager.c). */
+#ifndef KILN_PASSES_PASS_H
+#define KILN_PASSES_PASS_H
+
+#include "ir/ir.h"
+#include "ir/plan.h"
+#include "ir/target.h"
+
+G_BEGIN_DECLS
+
+typedef enum {
+    KILN_LEVEL_GRAPH,
+    KILN_LEVEL_IR,
+} KilnLevel;
+
+/** What a pass may do to the numbers (classes E, Z, U, QT, QS, L), from the least to the most. */
+typedef enum {
+    KILN_NUMERICS_E,  /* bit-exact */
+    KILN_NUMERICS_Z,  /* bit-exact but for the sign of zeros, under `no-signed-zeros`; else E */
+    KILN_NUMERICS_U,  /* rounding within a derived bound */
+    KILN_NUMERICS_QT, /* one quantization step, and only where the exact value lies at a tie */
+    KILN_NUMERICS_QS, /* a stated quantization step is left out: only under `quant-lossy` */
+    KILN_NUMERICS_L,  /* lossy: runs only under the flag that it names */
+} KilnNumerics;
+
+/** Flags of a pipeline that allow rewrites of classes QS and L. */
+// clang-format off
+#define KILN_FLAG_MAP(X) \
+    X(fp_reassoc,           "fp-reassoc")           \
+    X(no_signed_zeros,      "no-signed-zeros")      \
+    X(finite_math,          "finite-math")          \
+    X(quant_lossy,          "quant-lossy")          \
+    X(quant_param_changes,  "quant-param-changes")  \
+    X(quant_saturation,     "quant-saturation")
+// clang-format on
+typedef enum {
+#define X(id, text) KILN_FLAG_BIT_##id,
+    KILN_FLAG_MAP(X)
+#undef X
+    KILN_N_FLAGS
+} KilnFlagBit;
+#define KILN_FLAG(id) (1u << KILN_FLAG_BIT_##id)
+
+/** Analyses that a pass may require and preserve; recomputed only when they were lost. */
+typedef enum {
+    KILN_ANALYSIS_ORDER = 1 << 0,    /* graph: node->id ascends in list order; ir: instr->id does */
+    KILN_ANALYSIS_LIVENESS = 1 << 1, /* ir: kiln_pass_liveness() */
+    KILN_ANALYSIS_ALL = ~0,
+} KilnAnalysis;
+
+typedef struct KilnPassInfo KilnPassInfo;
+typedef struct KilnPassContext KilnPassContext;
+
+/** Changes @function; stores in @changed whether anything is different now. Fails only for what is
+ * wrong with the program or the machine (out of memory), never because a rewrite does not apply. */
+typedef gboolean (*KilnGraphPassFn)(KilnFunction *function, KilnPassContext *context, bool *changed,
+                                    GError **error);
+typedef gboolean (*KilnIRPassFn)(KilnIRFunction *function, KilnPassContext *context, bool *changed,
+                                 GError **error);
+
+struct KilnPassInfo {
+    const char *id; /* kebab-case */
+    KilnLevel level;
+    uint32_t requires_;
+    uint32_t preserves;
+    KilnNumerics numerics; /* the widest class of its rewrites */
+    const char *summary;
+    const KilnAttrInfo
+        *options;               /* typed like attributes; names in kebab-case outside, '_' inside */
+    const char *const *choices; /* per option: "run|compile" where only these values are legal, else
+                                   NULL; the whole list may be NULL */
+    uint32_t n_options;
+    size_t options_size;
+    KilnGraphPassFn run_graph;
+    KilnIRPassFn run_ir;
+};
+
+/* An options struct per pass: KilnPassOptions_constant_fold and its like; one prototype per pass.
+ */
+#define ATTR(pass, kind, field, otherwise) KilnC_##kind field;
+#define GRAPH_PASS(id, text, requires, preserves, numerics, summary, options)                      \
+    typedef struct {                                                                               \
+        char no_padding[0];                                                                        \
+        options                                                                                    \
+    } KilnPassOptions_##id;                                                                        \
+    gboolean kiln_pass_##id(KilnFunction *function, KilnPassContext *context, bool *changed,       \
+                            GError **error);
+#define IR_PASS(id, text, requires, preserves, numerics, summary, options)                         \
+    typedef struct {                                                                               \
+        char no_padding[0];                                                                        \
+        options                                                                                    \
+    } KilnPassOptions_##id;                                                                        \
+    gboolean kiln_pass_##id(KilnIRFunction *function, KilnPassContext *context, bool *changed,     \
+                            GError **error);
+#include "passes/passes.def"
+
+/** The table of built-in passes. Those of plug-ins belong to the pipeline that loaded them:
+ * kiln_pass_pipeline_find(). */
+const KilnPassInfo *kiln_pass_find(const char *id);
+uint32_t kiln_pass_count(void);
+const KilnPassInfo *kiln_pass_at(uint32_t i);
+
+/* --- what a pass may ask and say --- */
+
+/** The options of the running entry: `const KilnPassOptions_cse *o = kiln_pass_options(context,
+ * cse);` */
+const void *kiln_pass_options_raw(const KilnPassContext *context);
+#define kiln_pass_options(context, id)                                                             \
+    ((const KilnPassOptions_##id *)kiln_pass_options_raw(context))
+
+/** The target that the program will run on; NULL where none is known (a bare `kiln opt`). */
+const KilnTarget *kiln_pass_target(const KilnPassContext *context);
+/** True where the target has kernels of its own for what @node lowers to. Those of its fallback do
+ * not count: only its own are faster. False without a target. */
+bool kiln_pass_target_has(const KilnPassContext *context, const KilnNode *node);
+/** The application at hand is of class @numerics at least, which its options ask for. */
+void kiln_pass_widen(KilnPassContext *context, KilnNumerics numerics);
+/** The application at hand computed values with kernels of kiln_pass_target(): a check that runs on
+ * another target compares as @elsewhere allows. */
+void kiln_pass_evaluated(KilnPassContext *context, KilnNumerics elsewhere);
+/** How many threads the program is compiled for, at least 1. */
+int kiln_pass_threads(const KilnPassContext *context);
+KilnMode kiln_pass_mode(const KilnPassContext *context);
+/** True where less memory is worth more than speed. */
+bool kiln_pass_prefers_memory(const KilnPassContext *context);
+/** True where instructions compute by one algorithm, whatever is known of their operands: the bits
+ * of results do not tell literals from inputs. */
+bool kiln_pass_one_algorithm(const KilnPassContext *context);
+/** True where the pipeline sets all of @flags. */
+bool kiln_pass_allows(const KilnPassContext *context, uint32_t flags);
+/** Lives of the function's buffers, for passes that require KILN_ANALYSIS_LIVENESS. */
+const KilnMemoryPlan *kiln_pass_liveness(const KilnPassContext *context);
+
+/** Counts @rule as fired and logs one line: which rule, which nodes. */
+void kiln_pass_note(KilnPassContext *context, const char *rule, const char *format, ...)
+    G_GNUC_PRINTF(3, 4);
+/** Logs one line that is of no rewrite: what the pass found out. */
+void kiln_pass_remark(KilnPassContext *context, const char *rule, const char *format, ...)
+    G_GNUC_PRINTF(3, 4);
+/** Refusals from now on, until the pass is over, are about @node, whose results take @bytes: the
+ * report lists each of them once. */
+void kiln_pass_about(KilnPassContext *context, const KilnNode *node, int64_t bytes);
+/** Counts @rule as refused by @guard. */
+void kiln_pass_refuse(KilnPassContext *context, const char *rule, const char *guard);
+/** The guard that refused last; NULL before any did. */
+const char *kiln_pass_last_refusal(const KilnPassContext *context);
+
+/** Guards stand in the source as GUARD(name, condition): a script lists them, and a test can switch
+ * one off (KilnPassOptions.disabled_guard) to show that another test notices. Only inside
+ * functions that return bool and have a `context` and a `rule` (const char *) in scope. */
+#define GUARD(name, condition)                                                                     \
+    do {                                                                                           \
+        if (!kiln_pass_guard(context, rule, #name, (condition)))                                   \
+            return false;                                                                          \
+    } while (0)
+bool kiln_pass_guard(KilnPassContext *context, const char *rule, const char *guard, bool holds);
+
+G_END_DECLS
+
+#endif

@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lowering: a graph function of static types becomes a list of instructions over buffers.
+ *
+ * First a walk backwards marks the values that are wanted as buffers: what shapes and known
+ * integers decide alone is not, so that arithmetic on shapes leaves nothing behind. Then a walk
+ * forwards emits instructions. A value that an instruction produces and that is returned exactly
+ * once is written to the output buffer outright; what else is returned is copied there at the end.
+ * Allocs stand before the instruction that writes them and deallocs at the end of the function:
+ * passes move them. */
+#include "ir/lower/lower_priv.h"
+
+#include "graph/base/budget.h"
+
+#include <string.h>
+
+/* --- errors --- */
+
+gboolean
+kiln_lower_throw(const KilnNode *node, KilnError code, GError **error, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g_autofree char *message = g_strdup_vprintf(format, args);
+    va_end(args);
+    return kiln_throw(error, code, "%s (%s): %s", kiln_node_label(node),
+                      kiln_op_info(node->op)->name, message);
+}
+
+gboolean
+kiln_lower_throw_unknown(const KilnNode *node, uint32_t i, GError **error)
+{
+    return kiln_lower_throw(node, KILN_ERROR_UNSUPPORTED, error,
+                            "value of operand %u (%s) is known only at run time", i,
+                            kiln_node_operand(node, i)->name);
+}
+
+/* --- what is wanted --- */
+
+/* Every result is known: no instruction computes it. */
+static bool
+is_decided(const KilnNode *node)
+{
+    for (uint32_t r = 0; r < node->n_results; r++) {
+        const KilnValue *value = &node->results[r];
+        if (!value->known || value->known->n != kiln_type_elements(&value->type))
+            return false;
+    }
+    return node->n_results && node->op != KILN_OP_const;
+}
+
+bool
+kiln_lower_wants(const KilnLower *l, const KilnNode *node, uint32_t r)
+{
+    return r < node->n_results && g_hash_table_contains(l->wanted, &node->results[r]);
+}
+
+static bool
+is_wanted(const KilnLower *l, const KilnNode *node)
+{
+    if (kiln_op_info(node->op)->traits & (KILN_TRAIT_SIDE_EFFECT | KILN_TRAIT_STATE))
+        return true;
+    for (uint32_t r = 0; r < node->n_results; r++) {
+        if (kiln_lower_wants(l, node, r))
+            return true;
+    }
+    return false;
+}
+
+bool
+kiln_lower_reads(const KilnNode *node, uint32_t i)
+{
+    if (i >= 32)
+        return true;
+    const KilnLowering *lowering = kiln_lowering_of(node->op);
+    uint32_t unread = kiln_op_info(node->op)->shape_operands & ~lowering->reads;
+    return !((unread | lowering->ignores) >> i & 1);
+}
+
+static void
+find_wanted(KilnLower *l)
+{
+    kiln_foreach_node_reverse (node, l->graph) {
+        if (!is_wanted(l, node) || is_decided(node))
+            continue;
+        for (uint32_t i = 0; i < node->n_operands; i++) {
+            KilnValue *value = node->operands[i].value;
+            if (value && kiln_lower_reads(node, i))
+                g_hash_table_add(l->wanted, value);
+        }
+    }
+}
+
+/* --- weights --- */
+
+KilnBuffer *
+kiln_lower_weight(KilnLower *l, const char *name, KilnTensor *tensor, const KilnType *type)
+{
+    return kiln_ir_add_constant(l->ir, name, tensor, type);
+}
+
+static gboolean
+lower_const(KilnLower *l, const KilnNode *node, GError **error)
+{
+    KilnConstant *constant = kiln_attrs(node, const)->value;
+    KilnTensorKind kind = constant->tensor->kind;
+    if (!kiln_tensor_is_readable(constant->tensor))
+        return kiln_lower_throw(node, KILN_ERROR_UNSUPPORTED, error,
+                                "%s tensors are not supported, found constant @%s",
+                                kind == KILN_TENSOR_SPARSE    ? "sparse"
+                                : kind == KILN_TENSOR_STRINGS ? "string"
+                                                              : "extern",
+                                constant->name);
+    KilnBuffer *buffer = g_hash_table_lookup(l->weights, constant);
+    if (!buffer) {
+        buffer = kiln_ir_add_weight(l->ir, constant);
+        g_hash_table_insert(l->weights, constant, buffer);
+    }
+    g_hash_table_insert(l->buffers, &node->results[0], buffer);
+    return TRUE;
+}
+
+/* Results that are known become const weights, those of them that something reads. */
+static void
+lower_decided(KilnLower *l, const KilnNode *node)
+{
+    for (uint32_t r = 0; r < node->n_results; r++) {
+        KilnValue *value = &node->results[r];
+        if (!kiln_lower_wants(l, node, r))
+            continue;
+        KilnBuffer *buffer =
+            kiln_lower_weight(l, value->name, kiln_value_known_tensor(value), &value->type);
+        g_hash_table_insert(l->buffers, value, buffer);
+    }
+}
+
+/* --- steps --- */
+
+KilnBuffer *
+kiln_lower_operand(KilnLower *l, const KilnNode *node, uint32_t i)
+{
+    KilnValue *value = kiln_node_operand(node, i);
+    if (!value)
+        return NULL;
+    bool flat = l->laid && kiln_layout_follows(node, i, l->laid);
+    return kiln_lower_form(l, value, g_hash_table_lookup(l->buffers, value), flat);
+}
+
+KilnBuffer *
+kiln_lower_result(KilnLower *l, const KilnNode *node, uint32_t r)
+{
+    KilnValue *value = &node->results[r];
+    KilnBuffer *buffer = g_hash_table_lookup(l->outputs, value);
+    if (!buffer) {
+        KilnType type = value->type;
+        if (type.layout)
+            kiln_layout_flatten(&value->type, &type);
+        buffer = kiln_ir_alloc(l->ir, value->name, &type, NULL);
+    }
+    g_hash_table_insert(l->buffers, value, buffer);
+    return kiln_lower_form(l, value, buffer, l->laid);
+}
+
+gboolean
+kiln_lower_alias(KilnLower *l, const KilnNode *node, uint32_t r, KilnBuffer *buffer, GError **error)
+{
+    KilnValue *value = &node->results[r];
+    if (l->laid) { /* the same form of the same bytes */
+        g_hash_table_insert(l->buffers, value, buffer);
+        return TRUE;
+    }
+    if (g_strcmp0(value->type.layout, buffer->type.layout) != 0)
+        return kiln_lower_throw(node, KILN_ERROR_UNSUPPORTED, error,
+                                "it changes the shape of %s, whose layout is blocked",
+                                buffer->name);
+    if (!kiln_type_equal(&value->type, &buffer->type))
+        buffer = kiln_ir_view(l->ir, value->name, buffer, 0, &value->type, NULL);
+    g_hash_table_insert(l->buffers, value, buffer);
+    return TRUE;
+}
+
+gboolean
+kiln_lower_emit(KilnLower *l, const KilnNode *node, KilnInstrKind kind, KilnBuffer *const *operands,
+                uint32_t n, const void *attrs, GError **error)
+{
+    if (l->laid)
+        attrs = kiln_lower_flat_attrs(l, kind, attrs, l->laid);
+    KilnInstr *instr = kiln_instr_new(l->ir, kind, operands, n, attrs, NULL, error);
+    if (!instr) {
+        kiln_prefix_error(error, "%s (%s): ", kiln_node_label(node), kiln_op_info(node->op)->name);
+        return FALSE;
+    }
+    instr->name = kiln_arena_strdup(l->ir->arena, node->name);
+    return TRUE;
+}
+
+gboolean
+kiln_lower_generic(KilnLower *l, const KilnNode *node, KilnInstrKind kind, const void *attrs,
+                   GError **error)
+{
+    g_autoptr(GPtrArray) operands = g_ptr_array_new();
+    KilnAccess access;
+    bool optional;
+    uint32_t result = 0, operand = 0;
+    for (uint32_t i = 0; kiln_instr_access(kind, i, &access, &optional); i++) {
+        if (access == KILN_ACCESS_OUT) {
+            bool write =
+                result < node->n_results && (!optional || kiln_lower_wants(l, node, result));
+            g_ptr_array_add(operands, write ? kiln_lower_result(l, node, result) : NULL);
+            result++;
+            continue;
+        }
+        while (operand < node->n_operands && !kiln_lower_reads(node, operand))
+            operand++;
+        bool variadic_end = operand >= node->n_operands && optional;
+        if (variadic_end && result >= node->n_results)
+            break;
+        g_ptr_array_add(operands, kiln_lower_operand(l, node, operand++));
+    }
+    while (operands->len && !g_ptr_array_index(operands, operands->len - 1))
+        g_ptr_array_set_size(operands, (int)operands->len - 1);
+    return kiln_lower_emit(l, node, kind, (KilnBuffer *const *)operands->pdata, operands->len,
+                           attrs, error);
+}
+
+void *
+kiln_lower_field(KilnInstrKind kind, void *attrs, const char *name)
+{
+    const KilnInstrInfo *info = kiln_instr_info(kind);
+    return (char *)attrs + kiln_attr_find(info->attrs, info->n_attrs, name)->offset;
+}
+
+/* --- nodes --- */
+
+static gboolean
+check_type(const KilnType *type, GError **error)
+{
+    if (kiln_type_bytes(type) >= 0 && type->dtype != KILN_DTYPE_string)
+        return TRUE;
+    g_autofree char *text = kiln_type_to_string(type);
+    if (type->dtype == KILN_DTYPE_string)
+        return kiln_throw(error, KILN_ERROR_UNSUPPORTED, "strings are not supported, found %s",
+                          text);
+    return kiln_throw(error, KILN_ERROR_SHAPE, "expected %s, found %s",
+                      kiln_type_is_static(type) ? "less than 2^63 bytes" : "a static type", text);
+}
+
+static gboolean
+check_node(const KilnNode *node, GError **error)
+{
+    const KilnOpInfo *info = kiln_op_info(node->op);
+    uint32_t needed = info->shape_operands & ~kiln_lowering_of(node->op)->known_at_run;
+    for (uint32_t i = 0; i < node->n_operands && i < 32; i++) {
+        const KilnValue *value = node->operands[i].value;
+        bool open = value && (needed >> i & 1) && !value->known && !kiln_value_constant(value);
+        if (open && kiln_type_elements(&value->type) != 0)
+            return kiln_lower_throw_unknown(node, i, error);
+    }
+    for (uint32_t r = 0; r < node->n_results; r++) {
+        if (!check_type(&node->results[r].type, error)) {
+            kiln_prefix_error(error, "%s (%s): result %s: ", kiln_node_label(node), info->name,
+                              node->results[r].name);
+            return FALSE;
+        }
+    }
+    return TRUE;
+}
+
+static gboolean
+throw_op(const KilnNode *node, GError **error)
+{
+    if (node->op != KILN_OP_unknown)
+        return kiln_lower_throw(node, KILN_ERROR_UNSUPPORTED, error,
+                                "this operator has no instruction");
+    const KilnAttrs_unknown *attrs = kiln_attrs(node, unknown);
+    if (attrs->mismatch)
+        return kiln_throw(error, KILN_ERROR_SHAPE, "%s", attrs->reason);
+    return kiln_lower_throw(node, KILN_ERROR_UNSUPPORTED, error,
+                            "operator %s of domain \"%s\" in opset %" G_GINT64_FORMAT ": %s",
+                            attrs->op_type, attrs->domain, attrs->opset,
+                            attrs->reason ? attrs->reason : "the operator is not known");
+}
+
+static gboolean
+lower_to_namesake(KilnLower *l, const KilnNode *node, KilnInstrKind kind, GError **error)
+{
+    const KilnOpInfo *op = kiln_op_info(node->op);
+    const KilnInstrInfo *instr = kiln_instr_info(kind);
+    const KilnLowering *lowering = kiln_lowering_of(node->op);
+    void *attrs = kiln_instr_attrs_new(kind, l->ir->arena);
+    if (attrs)
+        kiln_attrs_copy_matching(instr->attrs, instr->n_attrs, attrs, op->attrs, op->n_attrs,
+                                 node->attrs, l->ir->arena);
+    if (lowering->attrs && !lowering->attrs(l, node, attrs, error))
+        return FALSE;
+    return kiln_lower_generic(l, node, kind, attrs, error);
+}
+
+static gboolean
+lower_node(KilnLower *l, const KilnNode *node, GError **error)
+{
+    KilnInstrKind kind = KILN_INSTR_copy;
+    const KilnLowering *lowering = kiln_lowering_of(node->op);
+    if (node->op == KILN_OP_const)
+        return TRUE; /* in the first walk, so that weights keep their names */
+    if (is_decided(node)) {
+        lower_decided(l, node);
+        return TRUE;
+    }
+    if (!lowering->lower && !kiln_lower_namesake(node, &kind))
+        return throw_op(node, error);
+    if (!check_node(node, error))
+        return FALSE;
+    l->laid = kiln_lower_is_flat(node) ? &node->results[0].type : NULL;
+    gboolean good =
+        lowering->lower ? lowering->lower(l, node, error) : lower_to_namesake(l, node, kind, error);
+    l->laid = NULL;
+    return good;
+}
+
+/* --- the function --- */
+
+static gboolean
+add_inputs(KilnLower *l, GError **error)
+{
+    for (guint i = 0; i < l->graph->arguments->len; i++) {
+        KilnArgument *argument = kiln_function_argument(l->graph, i);
+        const KilnValue *value = &argument->value;
+        if (argument->variable)
+            return kiln_throw(error, KILN_ERROR_UNSUPPORTED,
+                              "@%s: argument %s: state kept between runs is not supported",
+                              l->graph->name, value->name);
+        if (!check_type(&value->type, error)) {
+            kiln_prefix_error(error, "@%s: argument %s: ", l->graph->name, value->name);
+            return FALSE;
+        }
+        KilnBuffer *buffer =
+            kiln_ir_add_buffer(l->ir, KILN_BUFFER_INPUT, value->name, &value->type);
+        g_hash_table_insert(l->buffers, &argument->value, buffer);
+    }
+    return TRUE;
+}
+
+/* One output per result; what is returned twice, or not made by an instruction, is copied there
+ * later. */
+static void
+add_outputs(KilnLower *l, const KilnNode *results)
+{
+    g_autoptr(GHashTable) twice = g_hash_table_new(NULL, NULL);
+    for (uint32_t i = 0; i < results->n_operands; i++) {
+        KilnValue *value = results->operands[i].value;
+        const char *name = g_ptr_array_index(l->graph->result_names, i);
+        KilnBuffer *buffer = kiln_ir_add_buffer(l->ir, KILN_BUFFER_OUTPUT, name, &value->type);
+        if (g_hash_table_contains(l->outputs, value))
+            g_hash_table_add(twice, value);
+        g_hash_table_insert(l->outputs, value, buffer);
+    }
+    for (uint32_t i = 0; i < results->n_operands; i++) {
+        if (g_hash_table_contains(twice, results->operands[i].value))
+            g_hash_table_remove(l->outputs, results->operands[i].value);
+    }
+}
+
+static gboolean
+copy_results(KilnLower *l, const KilnNode *results, GError **error)
+{
+    for (uint32_t i = 0; i < results->n_operands; i++) {
+        KilnBuffer *output = g_ptr_array_index(l->ir->outputs, i);
+        KilnBuffer *buffer = kiln_lower_operand(l, results, i);
+        if (buffer != output &&
+            !kiln_instr_new(l->ir, KILN_INSTR_copy, (KilnBuffer *[]){ output, buffer }, 2, NULL,
+                            NULL, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+/* Weights first: allocs make way for their names. */
+static gboolean
+lower_nodes(KilnLower *l, GError **error)
+{
+    const KilnNode *results = kiln_function_return(l->graph);
+    kiln_foreach_node (node, l->graph) {
+        if (node->op == KILN_OP_const && is_wanted(l, node) && !lower_const(l, node, error))
+            return FALSE;
+    }
+    kiln_foreach_node (node, l->graph) {
+        if (node != results && is_wanted(l, node) && !lower_node(l, node, error))
+            return FALSE;
+        if (!kiln_checkpoint(error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+/* By itself it is its body. Those who make kernels of it make it a call before. */
+gboolean
+kiln_lower_custom(KilnLower *l, const KilnNode *node, GError **error)
+{
+    const KilnFunction *around = l->graph, *body = kiln_attrs(node, custom_op)->body;
+    const KilnNode *results = kiln_function_return(body);
+    for (uint32_t i = 0; i < node->n_operands; i++)
+        g_hash_table_insert(l->buffers, &kiln_function_argument(body, i)->value,
+                            kiln_lower_operand(l, node, i));
+    for (uint32_t r = 0; r < node->n_results; r++) {
+        KilnBuffer *output = g_hash_table_lookup(l->outputs, &node->results[r]);
+        if (output)
+            g_hash_table_insert(l->outputs, results->operands[r].value, output);
+    }
+    l->graph = body;
+    find_wanted(l);
+    gboolean good = lower_nodes(l, error);
+    for (uint32_t r = 0; good && r < node->n_results; r++)
+        g_hash_table_insert(l->buffers, &node->results[r], kiln_lower_operand(l, results, r));
+    l->graph = around;
+    return good;
+}
+
+static gboolean
+lower_function(KilnLower *l, GError **error)
+{
+    const KilnNode *results = kiln_function_return(l->graph);
+    if (!results)
+        return kiln_throw(error, KILN_ERROR_INVALID, "@%s: it returns nothing", l->graph->name);
+    find_wanted(l);
+    if (!add_inputs(l, error))
+        return FALSE;
+    add_outputs(l, results);
+    if (!lower_nodes(l, error) || !copy_results(l, results, error))
+        return FALSE;
+    for (guint i = 0; i < l->ir->buffers->len; i++) {
+        KilnBuffer *buffer = g_ptr_array_index(l->ir->buffers, i);
+        if (buffer->kind == KILN_BUFFER_ALLOC)
+            kiln_ir_dealloc(buffer, NULL);
+    }
+    return TRUE;
+}
+
+KilnIRFunction *
+kiln_lower(const KilnFunction *function, GError **error)
+{
+    g_autoptr(KilnIRFunction) ir = kiln_ir_function_new(function->module, function->name);
+    KilnLower l = { .graph = function,
+                    .ir = ir,
+                    .wanted = g_hash_table_new(NULL, NULL),
+                    .buffers = g_hash_table_new(NULL, NULL),
+                    .outputs = g_hash_table_new(NULL, NULL),
+                    .weights = g_hash_table_new(NULL, NULL),
+                    .forms = g_hash_table_new(NULL, NULL) };
+    gboolean good = lower_function(&l, error);
+    g_hash_table_unref(l.wanted);
+    g_hash_table_unref(l.buffers);
+    g_hash_table_unref(l.outputs);
+    g_hash_table_unref(l.weights);
+    g_hash_table_unref(l.forms);
+    return good ? g_steal_pointer(&ir) : NULL;
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attributes of resize: one scale per dim whether scales or sizes were stated, and the cropped box
+ * where the mode reads one, both for all dims and not only the axes that the node names. */
+#include "ir/lower/lower_priv.h"
+
+#include "graph/infer/common.h"
+
+#include <math.h>
+
+enum {
+    X,
+    ROI,
+    SCALES,
+    SIZES
+};
+
+/* The axes that roi, scales and sizes speak of, in their order. */
+static int
+resized_axes(const KilnNode *node, int axes[KILN_MAX_RANK])
+{
+    const KilnType *x = &kiln_node_operand(node, X)->type;
+    KilnInts list = kiln_attrs(node, resize)->axes;
+    int n = list.n ? (int)list.n : x->rank;
+    for (int i = 0; i < n; i++)
+        axes[i] = list.n ? kiln_type_axis(x, list.v[i]) : i;
+    return n;
+}
+
+static gboolean
+read_floats(const KilnNode *node, uint32_t i, double *out, int expected, GError **error)
+{
+    int64_t found = 0;
+    if (!kiln_infer_floats(kiln_node_operand(node, i), out, expected, &found) || found != expected)
+        return kiln_lower_throw_unknown(node, i, error);
+    return TRUE;
+}
+
+static gboolean
+scales_from_sizes(const KilnNode *node, const int *axes, int n, float *scales, GError **error)
+{
+    const KilnType *x = &kiln_node_operand(node, X)->type;
+    const KilnKnown *sizes = kiln_node_operand(node, SIZES)->known;
+    const char *policy = kiln_attrs(node, resize)->keep_aspect_ratio_policy;
+    bool stretch = g_str_equal(policy, "stretch"), larger = g_str_equal(policy, "not_smaller");
+    float shared = larger ? 0 : INFINITY;
+    if (!sizes || sizes->n != n)
+        return kiln_lower_throw_unknown(node, SIZES, error);
+    for (int i = 0; i < n; i++) {
+        float extent = (float)x->dims[axes[i]];
+        float ratio = extent > 0 ? (float)sizes->v[i] / extent : 1;
+        scales[axes[i]] = ratio;
+        shared = larger ? fmaxf(shared, ratio) : fminf(shared, ratio);
+    }
+    for (int i = 0; i < n && !stretch; i++)
+        scales[axes[i]] = shared;
+    return TRUE;
+}
+
+static bool
+is_stated(const KilnNode *node, uint32_t i)
+{
+    const KilnValue *value = kiln_node_operand(node, i);
+    return value && kiln_type_elements(&value->type) != 0;
+}
+
+static KilnFloats
+floats(KilnLower *l, const float *values, int n)
+{
+    return (KilnFloats){ (uint32_t)n,
+                         kiln_arena_copy(l->ir->arena, values, (size_t)n * sizeof *values) };
+}
+
+gboolean
+kiln_lower_attrs_resize(KilnLower *l, const KilnNode *node, void *attrs, GError **error)
+{
+    KilnInstrAttrs_resize *resize = attrs;
+    int axes[KILN_MAX_RANK], rank = kiln_node_operand(node, X)->type.rank;
+    int n = resized_axes(node, axes);
+    float scales[KILN_MAX_RANK], roi[2 * KILN_MAX_RANK];
+    double stated[2 * KILN_MAX_RANK];
+    for (int d = 0; d < rank; d++) {
+        scales[d] = 1;
+        roi[d] = 0;
+        roi[rank + d] = 1;
+    }
+    if (is_stated(node, SIZES)) {
+        if (!scales_from_sizes(node, axes, n, scales, error))
+            return FALSE;
+    } else {
+        if (!read_floats(node, SCALES, stated, n, error))
+            return FALSE;
+        for (int i = 0; i < n; i++)
+            scales[axes[i]] = (float)stated[i];
+    }
+    resize->scales = floats(l, scales, rank);
+    if (!g_str_equal(resize->coordinate_transformation_mode, "tf_crop_and_resize"))
+        return TRUE;
+    if (!read_floats(node, ROI, stated, 2 * n, error))
+        return FALSE;
+    for (int i = 0; i < n; i++) {
+        roi[axes[i]] = (float)stated[i];
+        roi[rank + axes[i]] = (float)stated[n + i];
+    }
+    resize->roi = floats(l, roi, 2 * rank);
+    return TRUE;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How each op is lowered. What has no row becomes the instruction of the same name, operands and
+ * results in order, attributes of the same name copied; what has no such instruction either is not
+ * supported. */
+#include "ir/lower/lower_priv.h"
+
+#define AT(i) (1u << (i))
+#define VIA(fn) .lower = kiln_lower_##fn
+#define ATTRS(fn) .attrs = kiln_lower_attrs_##fn
+
+// clang-format off
+static const KilnLowering lowerings[KILN_N_OPS] = {
+    /* the same bytes under another type */
+    [KILN_OP_identity]   = { VIA(alias_first) },
+    [KILN_OP_reshape]    = { VIA(alias_first) },
+    [KILN_OP_flatten]    = { VIA(alias_first) },
+    [KILN_OP_squeeze]    = { VIA(alias_first) },
+    [KILN_OP_unsqueeze]  = { VIA(alias_first) },
+    [KILN_OP_storage_cast] = { VIA(alias_first) },
+    [KILN_OP_regression] = { VIA(alias_first), .ignores = AT(1) },
+    [KILN_OP_dropout]    = { VIA(dropout), .known_at_run = AT(1) },
+
+    /* element-wise: one operand is returned as it is */
+    [KILN_OP_max]  = { VIA(variadic) },
+    [KILN_OP_min]  = { VIA(variadic) },
+    [KILN_OP_sum]  = { VIA(variadic) },
+    [KILN_OP_mean] = { VIA(variadic) },
+
+    /* along axes */
+    [KILN_OP_reduce_l1]          = { VIA(reduce) },
+    [KILN_OP_reduce_l2]          = { VIA(reduce) },
+    [KILN_OP_reduce_log_sum]     = { VIA(reduce) },
+    [KILN_OP_reduce_log_sum_exp] = { VIA(reduce) },
+    [KILN_OP_reduce_max]         = { VIA(reduce) },
+    [KILN_OP_reduce_mean]        = { VIA(reduce) },
+    [KILN_OP_reduce_min]         = { VIA(reduce) },
+    [KILN_OP_reduce_prod]        = { VIA(reduce) },
+    [KILN_OP_reduce_sum]         = { VIA(reduce) },
+    [KILN_OP_reduce_sum_square]  = { VIA(reduce) },
+    [KILN_OP_arg_max]     = { ATTRS(axis) },
+    [KILN_OP_arg_min]     = { ATTRS(axis) },
+    [KILN_OP_softmax]     = { ATTRS(axis) },
+    [KILN_OP_log_softmax] = { ATTRS(axis) },
+    [KILN_OP_hardmax]     = { ATTRS(axis) },
+    [KILN_OP_top_k]       = { ATTRS(axis) },
+    [KILN_OP_cum_sum]     = { ATTRS(cum_sum) },
+    [KILN_OP_layer_normalization] = { ATTRS(axis) },
+    [KILN_OP_rms_normalization]   = { ATTRS(axis) },
+    [KILN_OP_lp_normalization]    = { ATTRS(axis) },
+    [KILN_OP_mean_variance_normalization] = { ATTRS(mean_variance) },
+
+    /* sliding windows */
+    [KILN_OP_conv]           = { ATTRS(window) },
+    [KILN_OP_conv_transpose] = { ATTRS(window) },
+    [KILN_OP_conv_integer]   = { ATTRS(window) },
+    [KILN_OP_qlinear_conv]   = { ATTRS(window) },
+    [KILN_OP_max_pool]       = { ATTRS(window) },
+    [KILN_OP_average_pool]   = { ATTRS(window) },
+    [KILN_OP_lp_pool]        = { ATTRS(window) },
+    [KILN_OP_max_unpool]     = { ATTRS(window) },
+
+    /* recurrence */
+    [KILN_OP_rnn]  = { ATTRS(recurrent) },
+    [KILN_OP_gru]  = { ATTRS(recurrent) },
+    [KILN_OP_lstm] = { ATTRS(recurrent) },
+
+    /* movement */
+    [KILN_OP_transpose] = { ATTRS(transpose) },
+    [KILN_OP_concat]    = { ATTRS(axis) },
+    [KILN_OP_split]     = { VIA(split) },
+    [KILN_OP_slice]     = { ATTRS(slice) },
+    [KILN_OP_pad]       = { VIA(pad) },
+    [KILN_OP_gather]           = { ATTRS(axis) },
+    [KILN_OP_channel_shuffle]  = { ATTRS(axis) },
+    [KILN_OP_gather_elements]  = { ATTRS(axis) },
+    [KILN_OP_scatter_elements] = { ATTRS(axis) },
+    [KILN_OP_constant_of_shape] = { VIA(constant_of_shape) },
+    [KILN_OP_range]    = { .reads = AT(0) | AT(2) },
+    [KILN_OP_one_hot]  = { ATTRS(one_hot) },
+    [KILN_OP_eye_like] = { .ignores = AT(0) },
+    [KILN_OP_trilu]    = { ATTRS(trilu) },
+    [KILN_OP_resize]   = { ATTRS(resize) },
+    [KILN_OP_compress] = { VIA(compress) },
+
+    /* quantization */
+    [KILN_OP_quantize_linear]   = { ATTRS(quantize) },
+    [KILN_OP_dequantize_linear] = { ATTRS(quantize) },
+
+    /* offload */
+    [KILN_OP_vendor_executable] = { VIA(call) },
+    [KILN_OP_custom_op]         = { VIA(custom) },
+};
+// clang-format on
+
+const KilnLowering *
+kiln_lowering_of(KilnOp op)
+{
+    return &lowerings[op];
+}

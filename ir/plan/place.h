@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Placement of buffers with fixed lives in one arena: what the memory plan is made by. Of a life
+ * only its first and last step and its size count. Sizes must sum to less than 2^63. */
+#ifndef KILN_IR_PLAN_PLACE_H
+#define KILN_IR_PLAN_PLACE_H
+
+#include "ir/plan.h"
+
+/** Work of exact search for the plan of a program: about 20 ms. */
+#define KILN_PLACE_WORK INT64_C(12000000)
+
+/** More buffers are not searched: recursion is as deep as there are buffers, and seldom ends. */
+#define KILN_PLACE_EXACT_MAX 1024
+
+/** Sets offsets and returns the height: greedy orders, then, where they miss the bound, exact
+ * search that does about @work, counted as kiln_place_within() does. @out_bound (or NULL) is the
+ * greatest bound that was proved: a plan of that height is optimal. Deterministic. */
+int64_t kiln_place(KilnLife *lives, uint32_t n, int64_t work, int64_t *out_bound);
+
+/** Fills @pressure with the most bytes that live at once while each life does. Returns the most of
+ * all, the bound that no placement beats. */
+int64_t kiln_place_pressure(const KilnLife *lives, uint32_t n, int64_t *pressure);
+
+/** One plan in n log n steps: lives in the order of their first steps, each at the lowest gap. Sets
+ * offsets and returns the height, which is the lowest where all sizes are equal. */
+int64_t kiln_place_stream(KilnLife *lives, uint32_t n);
+
+typedef enum {
+    KILN_PLACED,
+    KILN_PLACEMENT_IMPOSSIBLE, /* proved: no offsets fit */
+    KILN_PLACEMENT_UNDECIDED,  /* the budget ran out */
+} KilnPlacement;
+
+/** Searches for offsets that end at @capacity or below, until it has them, knows that there are
+ * none, or has done *@work, which is counted down. One unit is a look at one buffer or section,
+ * between one and two nanoseconds. Sets offsets where it finds some. More than
+ * KILN_PLACE_EXACT_MAX buffers are undecided. */
+KilnPlacement kiln_place_within(KilnLife *lives, uint32_t n, int64_t capacity, int64_t *work);
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The check of calls: operands are as the callee's declaration says. */
+#include "ir/verify/check_priv.h"
+
+gboolean
+kiln_check_call(KilnCheck *check, GError **error)
+{
+    const KilnInstr *instr = check->instr;
+    const KilnDeclaration *callee =
+        instr->callee ? kiln_module_find_declaration(instr->function->module, instr->callee) : NULL;
+    if (!callee)
+        return kiln_throw(error, KILN_ERROR_INVALID, "@%s is not declared",
+                          instr->callee ? instr->callee : "?");
+    uint32_t n = callee->n_results + callee->n_operands;
+    if (instr->n_operands != n)
+        return kiln_throw(error, KILN_ERROR_INVALID, "@%s: expected %u operands, found %u",
+                          callee->name, n, instr->n_operands);
+    for (uint32_t i = 0; i < n; i++) {
+        bool result = i < callee->n_results;
+        const KilnType *type =
+            result ? &callee->results[i] : &callee->operands[i - callee->n_results];
+        if (instr->operands[i].access != (result ? KILN_ACCESS_OUT : KILN_ACCESS_IN))
+            return kiln_throw(error, KILN_ERROR_INVALID, "@%s: operand %u: expected %s",
+                              callee->name, i, result ? "@out" : "@in");
+        if (!instr->operands[i].buffer)
+            return kiln_throw(error, KILN_ERROR_INVALID, "operand %u is required, found none", i);
+        if (!kiln_type_equal(type, kiln_check_type(check, i))) {
+            g_autofree char *expected = kiln_type_to_string(type);
+            return kiln_check_throw(check, i, expected, error);
+        }
+        if (kiln_buffer_in_rows(instr->operands[i].buffer))
+            return kiln_check_throw(check, i, "a dense buffer, not rows with gaps", error);
+    }
+    return TRUE;
+}

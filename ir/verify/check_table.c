@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the check of each kind of instruction adds to inference: shape operands that became
+ * attributes, lists that must be complete. What has no row is checked by inference alone. */
+#include "ir/verify/check_priv.h"
+
+#include "graph/infer/common.h"
+
+#include <math.h>
+#include <string.h>
+
+static const KilnInts *
+ints(const KilnCheck *check, const char *name)
+{
+    const KilnInstrInfo *info = kiln_instr_info(check->instr->kind);
+    const KilnAttrInfo *attr = kiln_attr_find(info->attrs, info->n_attrs, name);
+    return (const KilnInts *)((const char *)check->instr->attrs + attr->offset);
+}
+
+/* --- along axes --- */
+
+static gboolean
+prepare_reduce(KilnCheck *check, GError **error)
+{
+    (void)error;
+    const KilnInts *axes = ints(check, "axes");
+    kiln_check_known(check, 1, axes->v, axes->n);
+    *(bool *)kiln_check_attr(check, "noop_with_empty_axes") = true;
+    *(bool *)kiln_check_attr(check, "keepdims") =
+        kiln_check_type(check, 0)->rank == kiln_check_type(check, 1)->rank;
+    return TRUE;
+}
+
+static gboolean
+prepare_arg(KilnCheck *check, GError **error)
+{
+    (void)error;
+    *(bool *)kiln_check_attr(check, "keepdims") =
+        kiln_check_type(check, 0)->rank == kiln_check_type(check, 1)->rank;
+    return TRUE;
+}
+
+static gboolean
+prepare_cum_sum(KilnCheck *check, GError **error)
+{
+    (void)error;
+    kiln_check_known(check, 1, &kiln_instr_attrs(check->instr, cum_sum)->axis, 1);
+    return TRUE;
+}
+
+/* The extent of @type along @axis; 0 where it has none, for inference to complain. */
+static int64_t
+extent(const KilnType *type, int64_t axis)
+{
+    int d = kiln_type_axis(type, axis);
+    return d < 0 ? 0 : type->dims[d];
+}
+
+static gboolean
+prepare_top_k(KilnCheck *check, GError **error)
+{
+    (void)error;
+    int64_t k = extent(kiln_check_type(check, 0), kiln_instr_attrs(check->instr, top_k)->axis);
+    kiln_check_known(check, 1, &k, 1);
+    return TRUE;
+}
+
+static gboolean
+prepare_one_hot(KilnCheck *check, GError **error)
+{
+    (void)error;
+    int64_t depth =
+        extent(kiln_check_type(check, 0), kiln_instr_attrs(check->instr, one_hot)->axis);
+    kiln_check_known(check, 1, &depth, 1);
+    return TRUE;
+}
+
+static gboolean
+prepare_mean_variance(KilnCheck *check, GError **error)
+{
+    uint32_t n = kiln_instr_attrs(check->instr, mean_variance_normalization)->axes.n;
+    return kiln_check_length(check, "axes", MAX(n, 1), false, error);
+}
+
+/* --- windows --- */
+
+/* The lists of a window over operand 1, but for the size of the kernel. */
+static gboolean
+check_steps(KilnCheck *check, GError **error)
+{
+    int rank = kiln_check_type(check, 1)->rank - 2;
+    if (rank < 1)
+        return kiln_check_throw(check, 1, "rank 3 or more", error);
+    uint32_t n = (uint32_t)rank;
+    return kiln_check_length(check, "strides", n, true, error) &&
+           kiln_check_length(check, "dilations", n, true, error) &&
+           kiln_check_length(check, "pads", 2 * n, true, error);
+}
+
+static gboolean
+check_window(KilnCheck *check, GError **error)
+{
+    return check_steps(check, error) &&
+           kiln_check_length(check, "kernel_shape", (uint32_t)kiln_check_type(check, 1)->rank - 2,
+                             false, error);
+}
+
+static gboolean
+check_conv(KilnCheck *check, GError **error)
+{
+    const KilnInstrAttrs_conv *attrs = kiln_instr_attrs(check->instr, conv);
+    return check_steps(check, error) &&
+           kiln_infer_one_of("algorithm", attrs->algorithm, "direct winograd", error);
+}
+
+/* How far a transposed convolution reaches is for the result's type to say: output_padding and
+ * output_shape went into it. */
+static gboolean
+prepare_conv_transpose(KilnCheck *check, GError **error)
+{
+    const KilnType *out = kiln_check_type(check, 0);
+    if (!check_steps(check, error))
+        return FALSE;
+    if (out->rank != kiln_check_type(check, 1)->rank)
+        return kiln_check_throw(check, 0, "the rank of the data", error);
+    *(KilnInts *)kiln_check_attr(check, "output_shape") =
+        kiln_ints_make(check->arena, out->dims + 2, (uint32_t)out->rank - 2);
+    *(KilnInts *)kiln_check_attr(check, "pads") = (KilnInts){ 0 };
+    return TRUE;
+}
+
+static gboolean
+prepare_max_unpool(KilnCheck *check, GError **error)
+{
+    const KilnType *out = kiln_check_type(check, 0);
+    kiln_check_known(check, 2, out->dims, out->rank);
+    return check_window(check, error);
+}
+
+/* Whether sizes were rounded up is for the result's type to say. */
+static gboolean
+check_pool(KilnCheck *check, GError **error)
+{
+    if (!check_window(check, error))
+        return FALSE;
+    bool *ceil = kiln_check_attr(check, "ceil_mode");
+    g_autoptr(GError) why = NULL;
+    *ceil = false;
+    if (kiln_check_infer(check, &why))
+        return TRUE;
+    *ceil = true;
+    if (kiln_check_infer(check, NULL))
+        return TRUE;
+    g_propagate_error(error, g_steal_pointer(&why));
+    return FALSE;
+}
+
+/* --- recurrence --- */
+
+static gboolean
+prepare_recurrent(KilnCheck *check, GError **error)
+{
+    KilnInstrKind kind = check->instr->kind;
+    uint32_t x = kind == KILN_INSTR_lstm ? 3 : 2;
+    uint32_t gates = kind == KILN_INSTR_lstm ? 3 : kind == KILN_INSTR_gru ? 2 : 1;
+    const KilnType *recurrence = kiln_check_type(check, x + 2);
+    if (recurrence->rank != 3)
+        return kiln_check_throw(check, x + 2, "rank 3", error);
+    if (*(const int64_t *)kiln_check_attr(check, "hidden_size") != recurrence->dims[2])
+        return kiln_check_throw(check, x + 2, "hidden_size as its last dim", error);
+    bool both = recurrence->dims[0] == 2;
+    return kiln_check_length(check, "activations", gates * (both ? 2 : 1), true, error);
+}
+
+/* --- movement --- */
+
+static gboolean
+prepare_transpose(KilnCheck *check, GError **error)
+{
+    return kiln_check_length(check, "perm", (uint32_t)kiln_check_type(check, 1)->rank, false,
+                             error);
+}
+
+static gboolean
+prepare_expand(KilnCheck *check, GError **error)
+{
+    (void)error;
+    const KilnType *out = kiln_check_type(check, 0);
+    kiln_check_known(check, 1, out->dims, out->rank);
+    return TRUE;
+}
+
+static gboolean
+prepare_pad(KilnCheck *check, GError **error)
+{
+    const KilnInts *pads = ints(check, "pads");
+    uint32_t n = 2 * (uint32_t)kiln_check_type(check, 1)->rank;
+    static const int64_t none[2 * KILN_MAX_RANK] = { 0 };
+    if (!kiln_check_length(check, "pads", n, true, error))
+        return FALSE;
+    kiln_check_known(check, 1, pads->n ? pads->v : none, n);
+    return TRUE;
+}
+
+static gboolean
+check_alike(const KilnCheck *check, GError **error)
+{
+    const KilnType *out = kiln_check_type(check, 0), *in = kiln_check_type(check, 1);
+    if (out->dtype != in->dtype)
+        return kiln_check_throw(check, 0, "the element type of operand 1", error);
+    if (out->rank != in->rank)
+        return kiln_check_throw(check, 0, "the rank of operand 1", error);
+    return TRUE;
+}
+
+/* The first and last element that is taken of each dim lie inside. */
+static gboolean
+check_slice(KilnCheck *check, GError **error)
+{
+    const KilnType *out = kiln_check_type(check, 0), *in = kiln_check_type(check, 1);
+    const KilnInts *starts = ints(check, "starts"), *steps = ints(check, "steps");
+    uint32_t rank = (uint32_t)in->rank;
+    if (!check_alike(check, error) || !kiln_check_length(check, "starts", rank, true, error) ||
+        !kiln_check_length(check, "steps", rank, true, error))
+        return FALSE;
+    for (uint32_t d = 0; d < rank; d++) {
+        int64_t start = kiln_ints_at(*starts, d, 0), step = kiln_ints_at(*steps, d, 1), last;
+        bool inside = step != 0 && start >= 0 && start < in->dims[d] &&
+                      !__builtin_mul_overflow(out->dims[d] - 1, step, &last) &&
+                      !__builtin_add_overflow(start, last, &last) && last >= 0 &&
+                      last < in->dims[d];
+        if (out->dims[d] && !inside)
+            return kiln_throw(error, KILN_ERROR_INVALID,
+                              "dim %u: %" G_GINT64_FORMAT " elements from %" G_GINT64_FORMAT
+                              " in steps of %" G_GINT64_FORMAT
+                              " do not lie inside %" G_GINT64_FORMAT,
+                              d, out->dims[d], start, step, in->dims[d]);
+    }
+    return TRUE;
+}
+
+static gboolean
+check_tile(KilnCheck *check, GError **error)
+{
+    const KilnType *out = kiln_check_type(check, 0), *in = kiln_check_type(check, 1);
+    if (!check_alike(check, error))
+        return FALSE;
+    for (int d = 0; d < in->rank; d++) {
+        if (in->dims[d] ? out->dims[d] % in->dims[d] != 0 : out->dims[d] != 0)
+            return kiln_check_throw(check, 0, "multiples of operand 1's dims", error);
+    }
+    return TRUE;
+}
+
+static gboolean
+check_range(KilnCheck *check, GError **error)
+{
+    const KilnType *out = kiln_check_type(check, 0);
+    if (out->rank != 1)
+        return kiln_check_throw(check, 0, "rank 1", error);
+    for (uint32_t i = 1; i <= 2; i++) {
+        const KilnType *scalar = kiln_check_type(check, i);
+        if (scalar->dtype != out->dtype || kiln_type_elements(scalar) != 1)
+            return kiln_check_throw(check, i, "one element of the result's type", error);
+    }
+    return TRUE;
+}
+
+static gboolean
+check_eye_like(KilnCheck *check, GError **error)
+{
+    return kiln_check_type(check, 0)->rank == 2 || kiln_check_throw(check, 0, "rank 2", error);
+}
+
+static gboolean
+check_resize(KilnCheck *check, GError **error)
+{
+    const KilnInstrAttrs_resize *attrs = kiln_instr_attrs(check->instr, resize);
+    const KilnType *out = kiln_check_type(check, 0), *in = kiln_check_type(check, 1);
+    const char *transform = attrs->coordinate_transformation_mode;
+    uint32_t rank = (uint32_t)in->rank;
+    if (!check_alike(check, error) ||
+        !kiln_infer_one_of("mode", attrs->mode, "nearest linear cubic", error) ||
+        !kiln_infer_one_of("coordinate_transformation_mode", transform,
+                           "half_pixel half_pixel_symmetric pytorch_half_pixel align_corners "
+                           "asymmetric tf_crop_and_resize tf_half_pixel_for_nn",
+                           error) ||
+        !kiln_infer_one_of("nearest_mode", attrs->nearest_mode,
+                           "round_prefer_floor round_prefer_ceil floor ceil", error) ||
+        !kiln_check_length(check, "scales", rank, false, error) ||
+        !kiln_check_length(check, "roi", 2 * rank, !g_str_equal(transform, "tf_crop_and_resize"),
+                           error))
+        return FALSE;
+    for (uint32_t d = 0; d < rank; d++) {
+        if (!isfinite(attrs->scales.v[d]) || attrs->scales.v[d] <= 0)
+            return kiln_throw(error, KILN_ERROR_INVALID,
+                              "scales: expected finite numbers above 0, found %g",
+                              (double)attrs->scales.v[d]);
+    }
+    if (kiln_type_elements(out) && !kiln_type_elements(in))
+        return kiln_check_throw(check, 0, "no elements, as operand 1 has none", error);
+    return TRUE;
+}
+
+/* --- the rest --- */
+
+static gboolean
+prepare_cast(KilnCheck *check, GError **error)
+{
+    (void)error;
+    *(KilnDType *)kiln_check_attr(check, "to") = kiln_check_type(check, 0)->dtype;
+    return TRUE;
+}
+
+/* Kernels take both remainders of floats. */
+static gboolean
+prepare_mod(KilnCheck *check, GError **error)
+{
+    (void)error;
+    *(bool *)kiln_check_attr(check, "fmod") = true;
+    return TRUE;
+}
+
+/* The right operand of a product of f32 may be stored in 16 bits: it counts as cast. */
+static gboolean
+prepare_product(KilnCheck *check, GError **error)
+{
+    const KilnType *out = kiln_check_type(check, 0), *left = kiln_check_type(check, 1);
+    if (kiln_dtype_is_float(out->dtype) && left->dtype != out->dtype)
+        return kiln_check_throw(check, 1, "the element type of operand 0", error);
+    KilnType *right = &check->node.operands[1].value->type;
+    bool stored = right->dtype == KILN_DTYPE_bf16 || right->dtype == KILN_DTYPE_f16;
+    if (left->dtype == KILN_DTYPE_f32 && stored && !right->quant)
+        right->dtype = KILN_DTYPE_f32;
+    return TRUE;
+}
+
+static gboolean
+check_random(KilnCheck *check, GError **error)
+{
+    return kiln_dtype_is_float(kiln_check_type(check, 0)->dtype) ||
+           kiln_check_throw(check, 0, "floats", error);
+}
+
+static gboolean
+check_rescale(KilnCheck *check, GError **error)
+{
+    return kiln_check_same_shape(check, 0, 1, error);
+}
+
+/* One of the two is the blocked form of the other. */
+static gboolean
+check_pack(KilnCheck *check, GError **error)
+{
+    return check_alike(check, error) && kiln_check_same_shape(check, 0, 1, error);
+}
+
+static gboolean
+check_copy(KilnCheck *check, GError **error)
+{
+    const KilnType *out = kiln_check_type(check, 0);
+    if (kiln_type_equal(out, kiln_check_type(check, 1)))
+        return TRUE;
+    g_autofree char *expected = kiln_type_to_string(out);
+    return kiln_check_throw(check, 1, expected, error);
+}
+
+// clang-format off
+static const KilnInstrCheck rows[KILN_N_INSTRS] = {
+    [KILN_INSTR_copy]  = { .alone = check_copy },
+    [KILN_INSTR_stack] = { .alone = kiln_check_stack },
+    [KILN_INSTR_call]  = { .alone = kiln_check_call },
+    [KILN_INSTR_cast]  = { .prepare = prepare_cast },
+    [KILN_INSTR_mod]   = { .prepare = prepare_mod },
+    [KILN_INSTR_matmul] = { .prepare = prepare_product },
+    [KILN_INSTR_gemm]   = { .prepare = prepare_product },
+
+    [KILN_INSTR_reduce_l1]          = { .prepare = prepare_reduce },
+    [KILN_INSTR_reduce_l2]          = { .prepare = prepare_reduce },
+    [KILN_INSTR_reduce_log_sum]     = { .prepare = prepare_reduce },
+    [KILN_INSTR_reduce_log_sum_exp] = { .prepare = prepare_reduce },
+    [KILN_INSTR_reduce_max]         = { .prepare = prepare_reduce },
+    [KILN_INSTR_reduce_mean]        = { .prepare = prepare_reduce },
+    [KILN_INSTR_reduce_min]         = { .prepare = prepare_reduce },
+    [KILN_INSTR_reduce_prod]        = { .prepare = prepare_reduce },
+    [KILN_INSTR_reduce_sum]         = { .prepare = prepare_reduce },
+    [KILN_INSTR_reduce_sum_square]  = { .prepare = prepare_reduce },
+    [KILN_INSTR_arg_max] = { .prepare = prepare_arg },
+    [KILN_INSTR_arg_min] = { .prepare = prepare_arg },
+    [KILN_INSTR_cum_sum] = { .prepare = prepare_cum_sum },
+    [KILN_INSTR_top_k]   = { .prepare = prepare_top_k },
+    [KILN_INSTR_one_hot] = { .prepare = prepare_one_hot },
+    [KILN_INSTR_mean_variance_normalization] = { .prepare = prepare_mean_variance },
+
+    [KILN_INSTR_conv]           = { .prepare = check_conv },
+    [KILN_INSTR_conv_integer]   = { .prepare = check_steps },
+    [KILN_INSTR_qlinear_conv]   = { .prepare = check_steps },
+    [KILN_INSTR_conv_transpose] = { .prepare = prepare_conv_transpose },
+    [KILN_INSTR_max_pool]       = { .alone = check_pool },
+    [KILN_INSTR_average_pool]   = { .alone = check_pool },
+    [KILN_INSTR_lp_pool]        = { .alone = check_pool },
+    [KILN_INSTR_max_unpool]     = { .prepare = prepare_max_unpool },
+    [KILN_INSTR_rnn]  = { .prepare = prepare_recurrent },
+    [KILN_INSTR_gru]  = { .prepare = prepare_recurrent },
+    [KILN_INSTR_lstm] = { .prepare = prepare_recurrent },
+
+    [KILN_INSTR_transpose] = { .prepare = prepare_transpose },
+    [KILN_INSTR_slice]     = { .alone = check_slice },
+    [KILN_INSTR_pad]       = { .prepare = prepare_pad },
+    [KILN_INSTR_expand]    = { .prepare = prepare_expand },
+    [KILN_INSTR_tile]      = { .alone = check_tile },
+    [KILN_INSTR_range]     = { .alone = check_range },
+    [KILN_INSTR_eye_like]  = { .alone = check_eye_like },
+    [KILN_INSTR_resize]    = { .alone = check_resize },
+    [KILN_INSTR_pack]      = { .alone = check_pack },
+    [KILN_INSTR_unpack]    = { .alone = check_pack },
+
+    [KILN_INSTR_rescale_quantized] = { .alone = check_rescale },
+    [KILN_INSTR_random_normal]     = { .alone = check_random },
+    [KILN_INSTR_random_uniform]    = { .alone = check_random },
+};
+// clang-format on
+
+const KilnInstrCheck *
+kiln_instr_check_of(KilnInstrKind kind)
+{
+    return &rows[kind];
+}

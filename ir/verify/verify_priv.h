@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the verifier's files share: structure and order in verify.c, the same of what was touched in
+ * verify_changes.c, planned offsets in verify_plan.c, operand types and attributes per instruction
+ * in check*.c. */
+#ifndef KILN_IR_VERIFY_VERIFY_PRIV_H
+#define KILN_IR_VERIFY_VERIFY_PRIV_H
+
+#include "ir/plan.h"
+#include "ir/plan/ranges.h"
+
+/** Fails with `@function: …`. Always FALSE. */
+gboolean kiln_ir_throw(const KilnIRFunction *function, GError **error, const char *format, ...)
+    G_GNUC_PRINTF(3, 4);
+/** Fails with `@function: label (kind): …`. Always FALSE. */
+gboolean kiln_instr_throw(const KilnInstr *instr, GError **error, const char *format, ...)
+    G_GNUC_PRINTF(3, 4);
+
+/* What is looked at of buffers lies in no order of memory: asks for what those further on in @list,
+ * some of which may be NULL, will be looked at for. */
+static inline void
+kiln_prefetch_buffers(const GPtrArray *list, guint i)
+{
+    enum {
+        FAR = 32,
+        MIDDLE = 16,
+        NEAR = 8,
+        NEARER = 5, /* most buffers have four uses: alloc, write, read, dealloc */
+        NEAREST = 2
+    };
+    if (i + FAR >= list->len)
+        return;
+    const char *far = g_ptr_array_index(list, i + FAR);
+    const KilnBuffer *middle = g_ptr_array_index(list, i + MIDDLE);
+    const KilnBuffer *near = g_ptr_array_index(list, i + NEAR);
+    if (far) {
+        __builtin_prefetch(far);
+        __builtin_prefetch(far + offsetof(KilnBuffer, name));
+    }
+    if (middle) {
+        __builtin_prefetch(middle->first_use);
+        __builtin_prefetch(middle->last_use);
+    }
+    if (near && near->first_use) {
+        __builtin_prefetch(near->first_use->user);
+        __builtin_prefetch(near->first_use->next);
+        __builtin_prefetch(near->last_use->user);
+    }
+    const KilnBuffer *nearer = g_ptr_array_index(list, i + NEARER);
+    const KilnBufferUse *second = nearer && nearer->first_use ? nearer->first_use->next : NULL;
+    if (second) {
+        __builtin_prefetch(second->user);
+        __builtin_prefetch(second->next);
+    }
+    const KilnBuffer *nearest = g_ptr_array_index(list, i + NEAREST);
+    second = nearest && nearest->first_use ? nearest->first_use->next : NULL;
+    if (second && second->next)
+        __builtin_prefetch(second->next->user);
+}
+
+/** The list of uses of a buffer against the instructions. */
+gboolean kiln_buffer_verify_uses(const KilnBuffer *buffer, GError **error);
+/** The same, name and type of a buffer of its function. */
+gboolean kiln_buffer_verify(const KilnBuffer *buffer, GError **error);
+/** As many operands as the row asks for, of the instruction's function, with the row's accesses. */
+gboolean kiln_instr_verify_operands(const KilnInstr *instr, GError **error);
+/** An alloc, dealloc or view and its buffer agree. */
+gboolean kiln_instr_verify_bookkeeping(const KilnInstr *instr, GError **error);
+/** A view lies inside its base, aligned. */
+gboolean kiln_instr_verify_view(const KilnInstr *instr, GError **error);
+/** What a compute instruction writes as operand @i may be written, and shares its bytes with
+ * another operand only where the row allows it. */
+gboolean kiln_instr_verify_write(const KilnInstr *instr, uint32_t i, GError **error);
+/** kiln_instr_check() of one of many: @arena is made anew before it grows big. */
+gboolean kiln_instr_verify_types(const KilnInstr *instr, KilnArena **arena, GError **error);
+
+/** The plan of a function with arena_bytes >= 0: offsets aligned, inside the arena, and never the
+ * same for two buffers at one step. */
+gboolean kiln_verify_plan(const KilnIRFunction *function, GError **error);
+
+/** Lives of @function that have offsets: inside its arena, and never the same bytes at one step. */
+gboolean kiln_verify_lives(const KilnIRFunction *function, KilnMemoryPlan *plan, GError **error);
+
+/** Operand types and attributes of a compute instruction, tight enough that a kernel which trusts
+ * them stays inside its buffers whatever their contents. @arena: for what the check needs. */
+gboolean kiln_instr_check(const KilnInstr *instr, KilnArena *arena, GError **error);
+
+#endif

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "passes/manager/cut_points.h"
+
+#include "passes/manager/ties.h"
+
+/* --- recording --- */
+
+typedef struct {
+    KilnTensor *tensor;
+    double step; /* of quantized data that it was computed of */
+    KilnReal real;
+} Value;
+
+static void
+value_free(gpointer data)
+{
+    Value *value = data;
+    kiln_tensor_free(value->tensor);
+    kiln_tensor_free(value->real.tensor);
+    g_free(value);
+}
+
+KilnRecord *
+kiln_record_new(KilnResults *results)
+{
+    KilnRecord *record = g_new0(KilnRecord, 1);
+    record->results = results;
+    record->roundings = 1;
+    record->values = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, value_free);
+    return record;
+}
+
+void
+kiln_record_free(KilnRecord *record)
+{
+    if (!record)
+        return;
+    kiln_results_free(record->results);
+    g_hash_table_unref(record->values);
+    g_free(record);
+}
+
+/* Where @value stands, what it is called, and of what type it is; NULL for what is not computed. */
+static char *
+key_of(const KilnValue *value)
+{
+    if (value->def->op == KILN_OP_const)
+        return NULL;
+    g_autofree char *type = kiln_type_to_string(&value->type);
+    GString *key = g_string_new(value->name);
+    g_string_append_printf(key, " : %s", type);
+    const KilnFunction *function = value->def->function;
+    for (; function->owner; function = function->owner->function)
+        g_string_append_printf(key, " in %s", kiln_node_label(function->owner));
+    g_string_append_printf(key, " in @%s", function->name);
+    return g_string_free(key, FALSE);
+}
+
+static gboolean
+note_value(const KilnValue *value, KilnTensor **io_tensor, void *data, GError **error)
+{
+    (void)error;
+    GHashTable *values = data;
+    char *key = key_of(value);
+    if (!key)
+        return TRUE;
+    Value *noted = g_new(Value, 1);
+    *noted = (Value){ kiln_tensor_copy(*io_tensor), kiln_node_step(value->def), { NULL, 0, 0 } };
+    const KilnValue *real = kiln_real_quantized(value);
+    g_autofree char *of = real ? key_of(real) : NULL;
+    const Value *read = of ? g_hash_table_lookup(values, of) : NULL;
+    if (read)
+        noted->real = kiln_real_make(real, kiln_tensor_copy(read->tensor));
+    g_hash_table_replace(values, key, noted);
+    return TRUE;
+}
+
+KilnRecord *
+kiln_record_graph(const KilnFunction *function, const KilnTarget *target, const GPtrArray *inputs,
+                  GError **error)
+{
+    KilnRecord *record = kiln_record_new(NULL);
+    record->inputs = inputs;
+    const KilnWatch watch = { note_value, record->values };
+    record->results = kiln_results_watched(function, target, inputs, &watch, error);
+    if (record->results)
+        return record;
+    kiln_record_free(record);
+    return NULL;
+}
+
+/* --- cutting --- */
+
+typedef struct {
+    const KilnRecord *before;
+    KilnNumerics numerics;
+    double terms;
+    GHashTable *wrong; /* KilnValue*: out of its bound, and what is computed of such */
+    GHashTable *reals; /* KilnValue* → KilnTensor*: what is quantized */
+} Cut;
+
+/* What is computed of a wrong value. Arguments of regions and of what is folded are bound out of
+ * sight: there any wrong value counts. */
+static bool
+is_of_wrong(const Cut *cut, const KilnNode *node)
+{
+    if (!g_hash_table_size(cut->wrong))
+        return false;
+    if (kiln_op_has(node->op, KILN_TRAIT_REGION))
+        return true;
+    for (uint32_t i = 0; i < node->n_operands; i++) {
+        const KilnValue *value = node->operands[i].value;
+        if (value && (!value->def || g_hash_table_contains(cut->wrong, value)))
+            return true;
+    }
+    return false;
+}
+
+static bool
+is_quantized(const KilnValue *value)
+{
+    kiln_foreach_use (use, value) {
+        if (use->user->op == KILN_OP_quantize_linear)
+            return true;
+    }
+    return false;
+}
+
+/* Within the bound of the class, ties aside. */
+static bool
+fits(const Cut *cut, const Value *was, const KilnValue *value, const KilnTensor *is)
+{
+    KilnErrorTerms terms = { .terms = cut->terms,
+                             .step = MAX(was->step, kiln_node_step(value->def)) };
+    if (kiln_compare_numerics(was->tensor, is, cut->numerics, &terms, NULL))
+        return true;
+    if (cut->numerics != KILN_NUMERICS_QT)
+        return false;
+    const KilnValue *real = kiln_real_quantized(value);
+    KilnTensor *read = real ? g_hash_table_lookup(cut->reals, real) : NULL;
+    const KilnReal now = read ? kiln_real_make(real, read) : (KilnReal){ NULL, 0, 0 };
+    for (int i = 0; i < 2; i++) {
+        KilnTensor *others =
+            kiln_without_ties(was->tensor, is, value->type.quant, i ? &now : &was->real);
+        bool good =
+            others && kiln_compare_numerics(was->tensor, others, cut->numerics, &terms, NULL);
+        kiln_tensor_free(others);
+        if (good)
+            return true;
+    }
+    return false;
+}
+
+static void
+tensor_free(gpointer tensor)
+{
+    kiln_tensor_free(tensor);
+}
+
+static gboolean
+cut_value(const KilnValue *value, KilnTensor **io_tensor, void *data, GError **error)
+{
+    (void)error;
+    const Cut *cut = data;
+    g_autofree char *key = key_of(value);
+    const Value *was = key ? g_hash_table_lookup(cut->before->values, key) : NULL;
+    bool wrong = is_of_wrong(cut, value->def);
+    if (was && !wrong)
+        wrong = !fits(cut, was, value, *io_tensor);
+    if (wrong)
+        g_hash_table_add(cut->wrong, (gpointer)value);
+    else if (was)
+        *io_tensor = kiln_tensor_copy(was->tensor);
+    if (kiln_dtype_is_float(value->type.dtype) && is_quantized(value))
+        g_hash_table_replace(cut->reals, (gpointer)value, kiln_tensor_copy(*io_tensor));
+    return TRUE;
+}
+
+gboolean
+kiln_record_compare_cut(const KilnRecord *before, const KilnFunction *function,
+                        const KilnTarget *target, KilnNumerics numerics, GError **error)
+{
+    g_autoptr(GHashTable) wrong = g_hash_table_new(NULL, NULL);
+    g_autoptr(GHashTable) reals = g_hash_table_new_full(NULL, NULL, NULL, tensor_free);
+    Cut cut = { .before = before,
+                .numerics = numerics,
+                .terms = MAX(before->results->terms.terms, kiln_error_terms(function).terms) *
+                         before->roundings,
+                .wrong = wrong,
+                .reals = reals };
+    const KilnWatch watch = { cut_value, &cut };
+    g_autoptr(KilnResults) results =
+        kiln_results_watched(function, target, before->inputs, &watch, error);
+    if (results)
+        results->terms.terms = cut.terms;
+    return results && kiln_results_compare(before->results, results, numerics, error);
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* "Did you mean …": the known word that is nearest to a misspelt one. */
+#ifndef KILN_PASSES_MANAGER_SUGGEST_H
+#define KILN_PASSES_MANAGER_SUGGEST_H
+
+#include "passes/manager/manager.h"
+
+/** " (did you mean 'x'?)", or "" where none of @words is near. The first of equally near ones. */
+char *kiln_suggest(const char *word, const char *const *words, uint32_t n);
+char *kiln_suggest_pass(const KilnPassPipeline *pipeline, const char *id);
+
+#endif

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plans of ops whose results have other dims than their operand: dims are dropped, added, split or
+ * merged, and where each went gives the transpose behind the op. */
+#include "passes/permute/permute_priv.h"
+
+#include "graph/infer/infer.h"
+
+/* Which dim of the other value each dim of a result is, by the labels that they share. */
+static KilnPerm
+perm_between(const int *labels, const int *other, int rank)
+{
+    KilnPerm perm = { .rank = rank };
+    for (int d = 0; d < rank; d++) {
+        for (int e = 0; e < rank; e++) {
+            if (other[e] == labels[d])
+                perm.at[d] = e;
+        }
+    }
+    return kiln_perm_is_identity(&perm) ? KILN_PERM_NONE : perm;
+}
+
+/* --- reductions --- */
+
+/* The permutation of the dims that are left without those that are @gone. */
+static KilnPerm
+perm_without(const KilnPerm *perm, const bool *gone)
+{
+    KilnPerm inverse = kiln_perm_inverse(perm);
+    int labels[KILN_MAX_RANK], other[KILN_MAX_RANK], rank = 0, n = 0;
+    for (int d = 0; d < perm->rank; d++) {
+        if (!gone[d])
+            labels[rank++] = d;
+        if (!gone[inverse.at[d]])
+            other[n++] = inverse.at[d];
+    }
+    return perm_between(labels, other, rank);
+}
+
+bool
+kiln_permute_plan_arg_reduce(KilnPermuted *plan)
+{
+    int64_t *axis = kiln_permuted_attr(plan, "axis");
+    bool keepdims = *(bool *)kiln_permuted_attr(plan, "keepdims");
+    KilnPerm perm;
+    if (!kiln_permuted_data(plan, &perm) || (plan->want.rank >= 0 && !keepdims))
+        return false;
+    bool gone[KILN_MAX_RANK] = { false };
+    int d = kiln_type_axis(kiln_permuted_type(plan, 0), *axis);
+    *axis = perm.at[d];
+    gone[d] = !keepdims;
+    plan->results[0] = keepdims ? perm : perm_without(&perm, gone);
+    return true;
+}
+
+/* Sums round by their order, and the first of equal elements stays: dims that are reduced together
+ * must be met in the same order. */
+static bool
+reduces_in_order(const KilnType *x, const KilnPerm *perm, const bool *reduced)
+{
+    int last = -1;
+    for (int d = 0; d < x->rank; d++) {
+        if (!reduced[d] || x->dims[d] == 1)
+            continue;
+        if (perm->at[d] < last)
+            return false;
+        last = perm->at[d];
+    }
+    return true;
+}
+
+bool
+kiln_permute_plan_reduce(KilnPermuted *plan)
+{
+    KilnPassContext *context = plan->context;
+    const char *rule = plan->rule;
+    bool keepdims = *(bool *)kiln_permuted_attr(plan, "keepdims"), known, before[KILN_MAX_RANK];
+    const KilnType *x = kiln_permuted_type(plan, 0);
+    KilnPerm perm;
+    if (!kiln_permuted_data(plan, &perm) || (plan->want.rank >= 0 && !keepdims) ||
+        !kiln_reduce_axes(plan->node, before, &known, NULL))
+        return false;
+    GUARD(reduced_axes_known, known);
+    bool exact = kiln_dtype_is_integer(x->dtype) && !x->quant;
+    GUARD(reduced_in_order, exact || reduces_in_order(x, &perm, before));
+    int64_t axes[KILN_MAX_RANK];
+    KilnPerm inverse = kiln_perm_inverse(&perm);
+    uint32_t n = 0;
+    for (int d = 0; d < perm.rank; d++) {
+        if (before[inverse.at[d]])
+            axes[n++] = d;
+    }
+    if (kiln_permuted_type(plan, 1) && kiln_type_elements(kiln_permuted_type(plan, 1)) != 0)
+        kiln_permuted_set_ints(plan, 1, KILN_DTYPE_i64, axes, n);
+    plan->results[0] = keepdims ? perm : perm_without(&perm, before);
+    return true;
+}
+
+/* --- gather --- */
+
+bool
+kiln_permute_plan_gather(KilnPermuted *plan)
+{
+    const KilnType *indices = kiln_permuted_type(plan, 1);
+    int64_t *axis = kiln_permuted_attr(plan, "axis");
+    KilnPerm perm;
+    if (plan->want.rank >= 0 || !kiln_permuted_data(plan, &perm) || indices->rank < 0 ||
+        perm.rank - 1 + indices->rank > KILN_MAX_RANK)
+        return false;
+    KilnPerm inverse = kiln_perm_inverse(&perm);
+    int labels[KILN_MAX_RANK], other[KILN_MAX_RANK], rank = 0, n = 0;
+    int gathered = kiln_type_axis(kiln_permuted_type(plan, 0), *axis);
+    for (int d = 0; d < perm.rank; d++) {
+        int e = inverse.at[d];
+        for (int k = 0; d == gathered && k < indices->rank; k++)
+            labels[rank++] = KILN_MAX_RANK + k;
+        for (int k = 0; e == gathered && k < indices->rank; k++)
+            other[n++] = KILN_MAX_RANK + k;
+        if (d != gathered)
+            labels[rank++] = d;
+        if (e != gathered)
+            other[n++] = e;
+    }
+    *axis = perm.at[gathered];
+    plan->results[0] = perm_between(labels, other, rank);
+    return true;
+}
+
+/* --- reshapes --- */
+
+/* Runs of dims of the operand that become runs of dims of the result. */
+typedef struct {
+    int n;
+    int in[KILN_MAX_RANK + 1], out[KILN_MAX_RANK + 1]; /* where each run starts; then the ranks */
+} Runs;
+
+static bool
+is_one(const KilnType *type, int d)
+{
+    return type->dims[d] == 1;
+}
+
+/* Extends a run until both sides have the same number of elements. */
+static bool
+close_run(const KilnType *in, const KilnType *out, int *i, int *k)
+{
+    int64_t left = in->dims[(*i)++], right = out->dims[(*k)++];
+    if (left < 0 || right < 0)
+        return left < 0 && right < 0 && in->dim_names[*i - 1] &&
+               g_strcmp0(in->dim_names[*i - 1], out->dim_names[*k - 1]) == 0;
+    while (left != right) {
+        int64_t *less = left < right ? &left : &right;
+        const KilnType *type = left < right ? in : out;
+        int *at = left < right ? i : k;
+        if (*at == type->rank || type->dims[*at] < 0)
+            return false;
+        *less *= type->dims[(*at)++];
+    }
+    return true;
+}
+
+/* Dims of 1 at the end of a run belong to it. */
+static bool
+find_runs(const KilnType *in, const KilnType *out, Runs *runs)
+{
+    int i = 0, k = 0;
+    runs->n = 0;
+    while (i < in->rank && k < out->rank) {
+        runs->in[runs->n] = i;
+        runs->out[runs->n++] = k;
+        if (!close_run(in, out, &i, &k))
+            return false;
+        while (i < in->rank && is_one(in, i))
+            i++;
+        while (k < out->rank && is_one(out, k))
+            k++;
+    }
+    runs->in[runs->n] = in->rank;
+    runs->out[runs->n] = out->rank;
+    return i == in->rank && k == out->rank && runs->n > 0;
+}
+
+/* Where the dims of run @r, those of 1 aside, stand in what the operand is a transpose of; false
+ * where they are not side by side there and in order. */
+static bool
+run_place(const Runs *runs, int r, const KilnType *in, const KilnPerm *perm, int *place)
+{
+    KilnPerm inverse = kiln_perm_inverse(perm);
+    int last = -1;
+    *place = -1;
+    for (int d = runs->in[r]; d < runs->in[r + 1]; d++) {
+        if (is_one(in, d))
+            continue;
+        for (int e = last + 1; last >= 0 && e < perm->at[d]; e++) {
+            if (!is_one(in, inverse.at[e]))
+                return false;
+        }
+        if (perm->at[d] < last)
+            return false;
+        *place = last < 0 ? perm->at[d] : *place;
+        last = perm->at[d];
+    }
+    return true;
+}
+
+/* The runs in the order of their places; one of dims of 1 alone stays behind the one before it. */
+static bool
+sort_runs(const Runs *runs, const KilnType *in, const KilnPerm *perm, int *order)
+{
+    int places[KILN_MAX_RANK];
+    for (int r = 0; r < runs->n; r++)
+        order[r] = r;
+    for (int r = 0; r < runs->n; r++) {
+        if (!run_place(runs, r, in, perm, &places[r]))
+            return false;
+        if (places[r] < 0)
+            places[r] = r > 0 ? places[r - 1] : -1;
+        int to = r;
+        for (; to > 0 && places[order[to - 1]] > places[r]; to--)
+            order[to] = order[to - 1];
+        order[to] = r;
+    }
+    return true;
+}
+
+bool
+kiln_permute_plan_reshape(KilnPermuted *plan)
+{
+    KilnPassContext *context = plan->context;
+    const char *rule = plan->rule;
+    const KilnType *in = kiln_permuted_type(plan, 0), *out = &plan->node->results[0].type;
+    Runs runs;
+    KilnPerm perm;
+    int order[KILN_MAX_RANK], labels[KILN_MAX_RANK], other[KILN_MAX_RANK], n = 0;
+    int64_t shape[KILN_MAX_RANK];
+    if (plan->want.rank >= 0 || kiln_permuted_is_per_axis(in) || !kiln_permuted_data(plan, &perm))
+        return false;
+    GUARD(side_by_side, find_runs(in, out, &runs) && sort_runs(&runs, in, &perm, order));
+    int open = 0, empty = 0;
+    for (int r = 0; r < runs.n; r++) {
+        for (int d = runs.out[order[r]]; d < runs.out[order[r] + 1]; d++) {
+            labels[n] = n;
+            other[n] = d;
+            shape[n++] = out->dims[d];
+            open += out->dims[d] < 0;
+            empty += out->dims[d] == 0;
+        }
+    }
+    GUARD(shape_of_view, empty == 0 && open <= 1);
+    plan->op = KILN_OP_reshape;
+    plan->attrs = kiln_op_attrs_new(KILN_OP_reshape, plan->arena);
+    plan->n_operands = 2;
+    kiln_permuted_set_ints(plan, 1, KILN_DTYPE_i64, shape, (uint32_t)n);
+    plan->results[0] = perm_between(labels, other, n);
+    return true;
+}

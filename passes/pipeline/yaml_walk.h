@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* YAML text as a small tree of our own: aliases resolved, sizes and depths bounded, every node with
+ * its place. What the parser library lets through and a pipeline must not have is refused here. */
+#ifndef KILN_PASSES_PIPELINE_YAML_WALK_H
+#define KILN_PASSES_PIPELINE_YAML_WALK_H
+
+#include "graph/arena.h"
+#include "graph/error.h"
+
+#include <stdint.h>
+
+enum {
+    KILN_YAML_MAX_NODES = 10000, /* aliases expanded, files that include each other together */
+    KILN_YAML_MAX_DEPTH = 32,
+    KILN_YAML_MAX_BYTES = 1 << 20,
+};
+
+typedef enum {
+    KILN_YAML_SCALAR,
+    KILN_YAML_SEQUENCE,
+    KILN_YAML_MAPPING,
+} KilnYamlKind;
+
+/** An aliased node is shared, not copied: its place is where it was written. */
+typedef struct KilnYaml KilnYaml;
+struct KilnYaml {
+    KilnYamlKind kind;
+    int line, column; /* counted from 1 */
+    const char *text; /* SCALAR; "" where nothing is written */
+    bool quoted;      /* SCALAR: in quotes or a block, so a string whatever it looks like */
+    uint32_t n;
+    KilnYaml **items; /* SEQUENCE: elements; MAPPING: values */
+    KilnYaml **keys;  /* MAPPING: scalars, all different */
+    uint32_t size;    /* nodes with aliases expanded */
+    uint32_t depth;
+};
+
+/** The one document of @text. @budget: nodes that are left; reduced by what was read. Everything
+ * lives in @arena. Errors are KILN_ERROR_PIPELINE, one "name:line:column: message" a line. */
+KilnYaml *kiln_yaml_parse(KilnArena *arena, const char *text, size_t length, const char *name,
+                          uint32_t *budget, GError **error);
+/** The value of @key in a mapping; NULL where there is none. */
+KilnYaml *kiln_yaml_get(const KilnYaml *mapping, const char *key);
+/** True for a scalar that says nothing: empty, `~` or `null` without quotes. */
+bool kiln_yaml_is_null(const KilnYaml *node);
+/** "a mapping", "a list", "nothing" or "'text'", for messages; valid as long as the tree. */
+const char *kiln_yaml_describe(const KilnYaml *node, KilnArena *arena);
+
+#endif

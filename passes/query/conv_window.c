@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "passes/query/conv_window.h"
+
+bool
+kiln_conv_replace(KilnMatch *match, const KilnWindow *window, KilnValue *weights,
+                  KilnPassContext *context, const char *rule, GError **error)
+{
+    KilnNode *conv = kiln_match_root(match);
+    KilnAttrs_conv attrs = *kiln_attrs(conv, conv);
+    uint32_t rank = (uint32_t)window->rank;
+    int64_t pads[2 * KILN_MAX_RANK];
+    KilnWindow resolved = *window;
+    bool strided = false, dilated = false, padded = false;
+    for (uint32_t d = 0; d < rank; d++) {
+        pads[d] = window->pads_begin[d];
+        pads[rank + d] = window->pads_end[d];
+        strided |= window->strides[d] != 1;
+        dilated |= window->dilations[d] != 1;
+        padded |= pads[d] || pads[rank + d];
+    }
+    attrs.auto_pad = "NOTSET";
+    attrs.strides = (KilnInts){ strided ? rank : 0, resolved.strides };
+    attrs.dilations = (KilnInts){ dilated ? rank : 0, resolved.dilations };
+    attrs.pads = (KilnInts){ padded ? 2 * rank : 0, pads };
+    if (attrs.kernel_shape.n)
+        attrs.kernel_shape = (KilnInts){ rank, resolved.kernel };
+    KilnNodeSpec spec = { .op = KILN_OP_conv,
+                          .name = conv->name,
+                          .operands = (KilnValue *[]){ conv->operands[0].value, weights,
+                                                       kiln_node_operand(conv, 2) },
+                          .n_operands = kiln_node_operand(conv, 2) ? 3 : 2,
+                          .attrs = &attrs,
+                          .before = conv };
+    KilnNode *other = kiln_node_new(kiln_match_function(match), &spec, error);
+    return other && kiln_match_replace(match, context, rule, &other->results[0]);
+}
+
+KilnValue *
+kiln_conv_slice_taps(KilnMatch *match, const KilnWindow *window, const int64_t *first,
+                     KilnValue *weights, GError **error)
+{
+    KilnNode *conv = kiln_match_root(match);
+    KilnFunction *function = kiln_match_function(match);
+    int64_t ends[KILN_MAX_RANK], axes[KILN_MAX_RANK];
+    for (int d = 0; d < window->rank; d++) {
+        ends[d] = first[d] + window->kernel[d];
+        axes[d] = d + 2;
+    }
+    uint32_t n = (uint32_t)window->rank;
+    KilnValue *operands[] = { weights, kiln_build_ints(function, conv, first, n),
+                              kiln_build_ints(function, conv, ends, n),
+                              kiln_build_ints(function, conv, axes, n) };
+    return kiln_match_build(match, KILN_OP_slice, NULL, operands, 4, error);
+}

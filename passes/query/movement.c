@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "passes/query/movement.h"
+
+#include "graph/infer/infer.h"
+
+bool
+kiln_tile_broadcasts(const KilnNode *tile)
+{
+    const KilnType *x = &tile->operands[0].value->type;
+    const KilnKnown *counts = tile->operands[1].value->known;
+    if (!counts || counts->n != x->rank)
+        return false;
+    for (int d = 0; d < x->rank; d++) {
+        if (counts->v[d] != 1 && x->dims[d] != 1)
+            return false;
+    }
+    return true;
+}
+
+/* --- parts --- */
+
+static bool
+all_ones(const KilnValue *steps)
+{
+    if (!steps)
+        return true;
+    for (int64_t i = 0; steps->known && i < steps->known->n; i++) {
+        if (steps->known->v[i] != 1)
+            return false;
+    }
+    return steps->known != NULL;
+}
+
+/* The one axis of @node, a slice, that it cuts; the first that it names where it cuts none; -1
+ * where it cuts several or that is not known. */
+static int
+cut_axis(const KilnNode *node, const KilnSliceBox *box)
+{
+    const KilnType *x = &node->operands[0].value->type;
+    const KilnValue *starts = kiln_node_operand(node, 1), *ends = kiln_node_operand(node, 2);
+    const KilnValue *axes = kiln_node_operand(node, 3);
+    if (!starts->known || !ends->known || (axes && !axes->known))
+        return -1;
+    int found = -1;
+    bool cuts = false;
+    for (int64_t i = 0; i < starts->known->n; i++) {
+        int d = kiln_type_axis(x, axes ? axes->known->v[i] : i);
+        if (d < 0 || x->dims[d] < 0)
+            return -1;
+        bool cut = box->extent[d] != x->dims[d];
+        if (cut && cuts)
+            return -1;
+        found = cut || found < 0 ? d : found;
+        cuts |= cut;
+    }
+    return found;
+}
+
+static bool
+part_of_slice(const KilnNode *node, KilnPart *part)
+{
+    KilnSliceBox box;
+    bool known;
+    g_autoptr(GError) unfit = NULL;
+    if (!all_ones(kiln_node_operand(node, 4)) || node->operands[0].value->type.rank < 0 ||
+        !kiln_slice_resolve(node, &box, &known, &unfit))
+        return false;
+    int axis = cut_axis(node, &box);
+    if (axis < 0)
+        return false;
+    *part = (KilnPart){ node->operands[0].value, axis, box.start[axis],
+                        box.start[axis] + box.extent[axis] };
+    return true;
+}
+
+static bool
+part_of_split(const KilnNode *node, uint32_t result, KilnPart *part)
+{
+    const KilnType *x = &node->operands[0].value->type;
+    int axis = kiln_type_axis(x, kiln_attrs(node, split)->axis);
+    if (x->rank < 0 || axis < 0)
+        return false;
+    *part = (KilnPart){ node->operands[0].value, axis, 0, 0 };
+    for (uint32_t i = 0; i <= result; i++) {
+        int64_t extent = node->results[i].type.dims[axis];
+        if (extent < 0)
+            return false;
+        part->begin = part->end;
+        part->end += extent;
+    }
+    return true;
+}
+
+bool
+kiln_part_of(const KilnValue *value, const KilnFunction *function, KilnPart *part)
+{
+    const KilnNode *node = value ? value->def : NULL;
+    if (!node || node->function != function)
+        return false;
+    if (node->op == KILN_OP_slice)
+        return part_of_slice(node, part);
+    return node->op == KILN_OP_split && part_of_split(node, value->index, part);
+}
+
+KilnValue *
+kiln_part_build(KilnFunction *function, KilnNode *before, const KilnPart *part,
+                const KilnType *type, GError **error)
+{
+    int64_t axis = part->axis;
+    KilnType own = part->source->type;
+    own.dims[axis] = part->end - part->begin;
+    own.dim_names[axis] = NULL;
+    own.layout = NULL;
+    KilnValue *operands[] = { part->source, kiln_build_ints(function, before, &part->begin, 1),
+                              kiln_build_ints(function, before, &part->end, 1),
+                              kiln_build_ints(function, before, &axis, 1) };
+    KilnNodeSpec spec = { .op = KILN_OP_slice,
+                          .operands = operands,
+                          .n_operands = G_N_ELEMENTS(operands),
+                          .types = type ? type : &own,
+                          .before = before };
+    KilnNode *node = kiln_node_new(function, &spec, error);
+    return node ? &node->results[0] : NULL;
+}
+
+/* --- reshapes --- */
+
+bool
+kiln_op_only_reshapes(KilnOp op)
+{
+    return op == KILN_OP_reshape || op == KILN_OP_flatten || op == KILN_OP_squeeze ||
+           op == KILN_OP_unsqueeze;
+}
+
+static bool
+same_name(const char *a, const char *b)
+{
+    return a && b && g_str_equal(a, b);
+}
+
+bool
+kiln_reshape_target(const KilnType *value, const KilnType *type, int64_t target[KILN_MAX_RANK],
+                    bool *allowzero)
+{
+    int open = 0, copied = 0;
+    bool empty = false;
+    for (int d = 0; d < type->rank; d++) {
+        target[d] = type->dims[d];
+        empty |= type->dims[d] == 0;
+        if (type->dims[d] >= 0)
+            continue;
+        open++;
+        bool copies = d < value->rank && value->dims[d] < 0 &&
+                      same_name(value->dim_names[d], type->dim_names[d]);
+        copied += copies;
+        target[d] = copies ? 0 : -1;
+    }
+    *allowzero = open == 0;
+    if (open == 1 && !empty) {
+        for (int d = 0; d < type->rank; d++)
+            target[d] = type->dims[d] < 0 ? -1 : target[d];
+        return true;
+    }
+    /* A -1 beside a dim that turns out to be empty would say nothing. */
+    return type->rank >= 0 && (open == 0 || (open == copied && !empty));
+}
+
+KilnValue *
+kiln_reshape_build(KilnFunction *function, KilnNode *before, KilnValue *value, const KilnType *type,
+                   GError **error)
+{
+    int64_t target[KILN_MAX_RANK];
+    KilnAttrs_reshape attrs = { .allowzero = false };
+    if (!kiln_reshape_target(&value->type, type, target, &attrs.allowzero))
+        return NULL;
+    KilnValue *operands[] = { value,
+                              kiln_build_ints(function, before, target, (uint32_t)type->rank) };
+    KilnNodeSpec spec = { .op = KILN_OP_reshape,
+                          .operands = operands,
+                          .n_operands = 2,
+                          .attrs = &attrs,
+                          .types = type,
+                          .before = before };
+    KilnNode *node = kiln_node_new(function, &spec, error);
+    return node ? &node->results[0] : NULL;
+}
+
+/* --- constants --- */
+
+KilnValue *
+kiln_moved_constant(KilnFunction *function, KilnNode *before, const char *name, KilnTensor *tensor,
+                    const KilnType *type)
+{
+    KilnAttrs_const attrs = { .value =
+                                  kiln_module_add_constant(function->module, name, tensor, type) };
+    KilnNodeSpec spec = {
+        .op = KILN_OP_const, .attrs = &attrs, .before = before, .result_name = name
+    };
+    return &kiln_node_new(function, &spec, NULL)->results[0];
+}
+
+bool
+kiln_extents_are_known(const KilnType *type)
+{
+    for (int d = 0; d < type->rank; d++) {
+        if (type->dims[d] < 0 && !type->dim_names[d])
+            return false;
+    }
+    return type->rank >= 0;
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Matching a compiled pattern at a node.
+ *
+ * `~` is the only choice that a pattern has. Each order of all of them is tried in turn, as written
+ * first, so that no binding has to be undone: patterns have very few. */
+#include "passes/query/literal.h"
+#include "passes/rules/pattern.h"
+
+#include <string.h>
+
+typedef struct {
+    const KilnPattern *pattern;
+    KilnMatch *match;
+    uint32_t swaps; /* bit per `~`: the operands in the other order */
+} Attempt;
+
+/* The same name again must be the same value, or the same node (of which it may be another
+ * result). */
+static bool
+bind(Attempt *attempt, const KilnTerm *term, KilnValue *value)
+{
+    if (term->slot < 0)
+        return true;
+    KilnValue **bound = &attempt->match->values[term->slot];
+    if (*bound)
+        return term->kind == KILN_TERM_NODE ? (*bound)->def == value->def : *bound == value;
+    *bound = value;
+    return true;
+}
+
+static bool
+type_fits(const KilnTerm *term, const KilnValue *value)
+{
+    bool quantized = value->type.quant;
+    return (term->dtypes >> value->type.dtype & 1) && (!term->quantized || quantized) &&
+           (!term->plain || !quantized);
+}
+
+static bool match_operands(Attempt *attempt, const KilnTerm *term, const KilnNode *node);
+
+static bool
+match_value(Attempt *attempt, const KilnTerm *term, KilnValue *value)
+{
+    if (!value)
+        return term->kind == KILN_TERM_ABSENT;
+    switch (term->kind) {
+    case KILN_TERM_ABSENT:
+        return false;
+    case KILN_TERM_LITERAL:
+        if (!kiln_value_constant(value))
+            return false;
+        break;
+    case KILN_TERM_VALUE:
+        break;
+    case KILN_TERM_NODE:
+        /* A node of a function around this subgraph runs at other times: only its values are
+         * seen. */
+        if (!value->def || !kiln_term_has_op(term, value->def->op) ||
+            value->index != term->result ||
+            value->def->function != attempt->match->root->function ||
+            (term->single_use && !kiln_value_single_use(value)))
+            return false;
+        break;
+    }
+    return type_fits(term, value) && bind(attempt, term, value) &&
+           (term->kind != KILN_TERM_NODE || match_operands(attempt, term, value->def));
+}
+
+static bool
+match_operands(Attempt *attempt, const KilnTerm *term, const KilnNode *node)
+{
+    bool swapped = term->commutes >= 0 && (attempt->swaps >> term->commutes & 1);
+    const KilnTerm *child = term + 1;
+    for (uint32_t i = 0; i < term->n_children; i++, child += child->size) {
+        uint32_t operand = swapped ? 1 - i : i;
+        if (!match_value(attempt, child, kiln_node_operand(node, operand)))
+            return false;
+    }
+    for (uint32_t i = term->n_children; i < node->n_operands && !term->rest; i++) {
+        if (node->operands[i].value)
+            return false;
+    }
+    return true;
+}
+
+static bool
+may_be(const KilnTerm *term, uint8_t op)
+{
+    switch (term->kind) {
+    case KILN_TERM_NODE:
+        return op != KILN_ORDER_NO_OP && kiln_term_has_op(term, (KilnOp)op);
+    case KILN_TERM_LITERAL:
+        return op == KILN_OP_const;
+    case KILN_TERM_VALUE:
+    case KILN_TERM_ABSENT:
+        break;
+    }
+    return true;
+}
+
+bool
+kiln_pattern_may_match(const KilnPattern *pattern, const KilnOrderEntry *entry)
+{
+    const KilnTerm *root = &pattern->terms[0], *child = root + 1;
+    bool straight = true, swapped = root->commutes >= 0;
+    for (uint32_t i = 0; i < root->n_children && i < KILN_ORDER_DEFS; i++, child += child->size) {
+        straight &= may_be(child, entry->defs[i]);
+        swapped = swapped && may_be(child, entry->defs[1 - i]);
+    }
+    return straight || swapped;
+}
+
+bool
+kiln_pattern_match(const KilnPattern *pattern, KilnNode *root, KilnMatch *match)
+{
+    const KilnTerm *term = &pattern->terms[0];
+    if (!kiln_term_has_op(term, root->op) || term->result >= root->n_results)
+        return false;
+    match->pattern = pattern;
+    match->root = root;
+    for (uint32_t swaps = 0; swaps < 1u << pattern->n_commutes; swaps++) {
+        memset(match->values, 0, pattern->n_slots * sizeof *match->values);
+        Attempt attempt = { pattern, match, swaps };
+        if (match_value(&attempt, term, &root->results[term->result]))
+            return true;
+    }
+    return false;
+}
+
+/* --- what a rewrite sees --- */
+
+static KilnValue *
+find(const KilnMatch *match, const char *name)
+{
+    for (uint32_t i = 0; i < match->pattern->n_slots; i++) {
+        if (strcmp(match->pattern->names[i], name) == 0)
+            return match->values[i];
+    }
+    g_assert_not_reached();
+    return NULL;
+}
+
+KilnValue *
+kiln_match_value(const KilnMatch *match, const char *name)
+{
+    return find(match, name);
+}
+
+KilnNode *
+kiln_match_node(const KilnMatch *match, const char *name)
+{
+    KilnValue *value = find(match, name);
+    return value ? value->def : NULL;
+}
+
+KilnNode *
+kiln_match_root(const KilnMatch *match)
+{
+    return match->root;
+}
+
+KilnFunction *
+kiln_match_function(const KilnMatch *match)
+{
+    return match->root->function;
+}
+
+KilnValue *
+kiln_match_build(const KilnMatch *match, KilnOp op, const void *attrs, KilnValue *const *operands,
+                 uint32_t n_operands, GError **error)
+{
+    return kiln_build(match->root->function, match->root, op, attrs, operands, n_operands, error);
+}
+
+KilnValue *
+kiln_match_build_typed(const KilnMatch *match, KilnOp op, const void *attrs,
+                       KilnValue *const *operands, uint32_t n_operands, const KilnType *type,
+                       GError **error)
+{
+    return kiln_build_typed(match->root, op, attrs, operands, n_operands, type, error);
+}
+
+bool
+kiln_match_replace_result(KilnMatch *match, KilnPassContext *context, const char *rule,
+                          uint32_t result, KilnValue *value)
+{
+    KilnValue *from = &match->root->results[result];
+    GUARD(type, kiln_type_equal(&from->type, &value->type));
+    if (match->touched) {
+        kiln_foreach_use (use, from)
+            g_ptr_array_add(match->touched, use->user);
+    }
+    const char *by = value->def ? kiln_op_info(value->def->op)->name : "argument";
+    kiln_pass_note(context, rule, "%s (%s) by %s (%s)", kiln_node_label(match->root),
+                   kiln_op_info(match->root->op)->name, value->name, by);
+    kiln_value_replace(from, value);
+    return true;
+}
+
+bool
+kiln_match_replace(KilnMatch *match, KilnPassContext *context, const char *rule, KilnValue *value)
+{
+    return kiln_match_replace_result(match, context, rule, match->pattern->terms[0].result, value);
+}
+
+bool
+kiln_match_replace_by_op(KilnMatch *match, KilnPassContext *context, const char *rule, KilnOp op,
+                         KilnValue *const *operands, uint32_t n_operands, GError **error)
+{
+    KilnValue *built = kiln_match_build(match, op, NULL, operands, n_operands, error);
+    return built && kiln_match_replace(match, context, rule, built);
+}
+
+bool
+kiln_match_replace_by_splat(KilnMatch *match, KilnPassContext *context, const char *rule,
+                            double number)
+{
+    const KilnType *type = &match->root->results[match->pattern->terms[0].result].type;
+    GUARD(static_shape, kiln_type_is_static(type));
+    KilnType plain = kiln_type_make(type->dtype, type->rank, type->dims);
+    KilnValue *splat =
+        kiln_literal_build_splat(match->root->function, match->root, "splat", &plain, number);
+    return kiln_match_replace(match, context, rule, splat);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Random inputs of models of both levels. */
+#include "runtime/tensors/tensor_file.h"
+
+#include "graph/module/folding.h"
+#include "exec/random_input.h"
+
+/* Argument @i of a function of the model, whose readers say what it may hold. At the second level a
+ * text may name functions that there are not: then what @input states counts. */
+static KilnDomain
+domain_of_argument(const KilnModel *model, const KilnArgument *input, const char *function, guint i)
+{
+    if (!model->ir)
+        return kiln_argument_domain(
+            kiln_function_argument(kiln_module_find_function(model->module, function), i));
+    const KilnIRFunction *found = kiln_ir_module_find_function(model->ir, function);
+    if (found && i < found->inputs->len)
+        return kiln_ir_input_domain(g_ptr_array_index(found->inputs, i));
+    return kiln_argument_domain(input);
+}
+
+/* Which of @n arguments takes value @number; @n where none does. */
+static guint
+find_number(const uint32_t *numbers, guint n, uint32_t number)
+{
+    guint i = 0;
+    while (i < n && numbers[i] != number)
+        i++;
+    return i;
+}
+
+/* The domain of input @i by the first function that takes it, or by what its argument states. */
+static KilnDomain
+domain_of_input(const KilnModel *model, unsigned i)
+{
+    const KilnFolding *folding = model->module->folding;
+    const char *entry = model->ir ? ((KilnIRFunction *)g_ptr_array_index(
+                                         model->ir->functions, model->ir->functions->len - 1))
+                                        ->name
+                                  : kiln_module_entry(model->module)->name;
+    if (!folding)
+        return domain_of_argument(model, NULL, entry, i);
+    const KilnArgument *input = g_ptr_array_index(folding->signature, i);
+    guint n = folding->entry->len;
+    guint at = find_number((const uint32_t *)folding->entry->data, n, i);
+    if (!input->range && at < n)
+        return domain_of_argument(model, input, entry, at);
+    for (guint f = 0; !input->range && f < folding->folds->len; f++) {
+        const KilnFold *fold = g_ptr_array_index(folding->folds, f);
+        at = find_number(fold->operands, fold->n_operands, i);
+        if (at < fold->n_operands)
+            return domain_of_argument(model, input, fold->function, at);
+    }
+    return kiln_argument_domain(input);
+}
+
+KilnTensor *
+kiln_model_random_input(const KilnModel *model, unsigned i, const KilnType *type, uint64_t seed,
+                        GError **error)
+{
+    const char *name = model->inputs.info[i].name;
+    KilnDomain domain = domain_of_input(model, i);
+    KilnTensor *tensor = kiln_random_tensor(type, &domain, name, seed, error);
+    if (!tensor)
+        kiln_prefix_error(error, "input %s: ", name);
+    return tensor;
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tensors in files, by the file's ending. */
+#include "runtime/tensors/tensor_file.h"
+
+#include "graph/base/alloc.h"
+#include "graph/onnx/onnx.h"
+#include "runtime/tensors/file.h"
+#include "runtime/tensors/image.h"
+
+#include <string.h>
+
+/* --- NumPy --- */
+
+static const struct {
+    const char *descr;
+    KilnDType dtype;
+} npy_types[] = {
+    { "<f4", KILN_DTYPE_f32 }, { "<f8", KILN_DTYPE_f64 }, { "<f2", KILN_DTYPE_f16 },
+    { "|i1", KILN_DTYPE_i8 },  { "<i2", KILN_DTYPE_i16 }, { "<i4", KILN_DTYPE_i32 },
+    { "<i8", KILN_DTYPE_i64 }, { "|u1", KILN_DTYPE_u8 },  { "<u2", KILN_DTYPE_u16 },
+    { "<u4", KILN_DTYPE_u32 }, { "<u8", KILN_DTYPE_u64 }, { "|b1", KILN_DTYPE_bool },
+};
+
+static bool
+npy_dtype(const char *header, KilnDType *out)
+{
+    const char *descr = strstr(header, "'descr':");
+    const char *quote = descr ? strchr(descr + 8, '\'') : NULL;
+    for (size_t i = 0; quote && i < G_N_ELEMENTS(npy_types); i++) {
+        if (strncmp(quote + 1, npy_types[i].descr, 3) == 0 && quote[4] == '\'') {
+            *out = npy_types[i].dtype;
+            return true;
+        }
+    }
+    return false;
+}
+
+static bool
+npy_shape(const char *header, KilnType *type)
+{
+    const char *shape = strstr(header, "'shape':");
+    const char *at = shape ? strchr(shape, '(') : NULL;
+    type->rank = 0;
+    while (at && *++at && *at != ')') {
+        if (*at == ',' || *at == ' ')
+            continue;
+        char *end;
+        int64_t dim = g_ascii_strtoll(at, &end, 10);
+        if (end == at || dim < 0 || type->rank == KILN_MAX_RANK)
+            return false;
+        type->dims[type->rank++] = dim;
+        at = end - 1;
+    }
+    return at && *at == ')';
+}
+
+/* The payload of a file in Fortran order, whose first index runs fastest, in C order. */
+static GBytes *
+from_fortran(const KilnType *type, GBytes *payload, GError **error)
+{
+    int64_t n = kiln_type_elements(type), index[KILN_MAX_RANK] = { 0 };
+    size_t element = kiln_dtype_size(type->dtype);
+    const uint8_t *from = g_bytes_get_data(payload, NULL);
+    void *to;
+    GBytes *made = kiln_bytes_new((size_t)n, element, &to, error);
+    for (int64_t i = 0; made && i < n; i++) {
+        int64_t at = 0;
+        for (int d = type->rank - 1; d >= 0; d--)
+            at = at * type->dims[d] + index[d];
+        memcpy((uint8_t *)to + (size_t)i * element, from + (size_t)at * element, element);
+        for (int d = type->rank - 1; d >= 0 && ++index[d] == type->dims[d]; d--)
+            index[d] = 0;
+    }
+    return made;
+}
+
+/* Format versions 1 and 2: magic, two version bytes, header length (2 or 4 bytes), a Python dict
+ * literal, the payload. */
+static KilnTensor *
+load_npy(const char *path, GError **error)
+{
+    g_autoptr(GBytes) bytes = kiln_file_map(path, error);
+    if (!bytes)
+        return NULL;
+    size_t size;
+    const uint8_t *data = g_bytes_get_data(bytes, &size);
+    if (size < 12 || memcmp(data, "\x93NUMPY", 6) != 0 || data[6] < 1 || data[6] > 2)
+        return kiln_throw_null(error, KILN_ERROR_FORMAT,
+                               "%s: expected a NumPy file of version 1 or 2", path);
+    size_t start = data[6] == 1 ? 10 : 12;
+    size_t length = data[8] | (size_t)data[9] << 8;
+    if (data[6] == 2)
+        length |= (size_t)data[10] << 16 | (size_t)data[11] << 24;
+    if (length > size - start)
+        return kiln_throw_null(error, KILN_ERROR_FORMAT, "%s: the header is cut off", path);
+    g_autofree char *header = g_strndup((const char *)data + start, length);
+    KilnType type = { .dtype = KILN_DTYPE_f32 };
+    if (!npy_dtype(header, &type.dtype) || !npy_shape(header, &type))
+        return kiln_throw_null(
+            error, KILN_ERROR_FORMAT,
+            "%s: expected little-endian numbers and a shape of at most %d dims, found %s", path,
+            KILN_MAX_RANK, g_strchomp(header));
+    g_autoptr(GBytes) payload =
+        g_bytes_new_from_bytes(bytes, start + length, size - start - length);
+    g_autoptr(KilnTensor) tensor = kiln_tensor_new_data(&type, payload, error);
+    if (!tensor)
+        kiln_prefix_error(error, "%s: ", path);
+    if (!tensor || !strstr(header, "'fortran_order': True"))
+        return g_steal_pointer(&tensor);
+    g_autoptr(GBytes) turned = from_fortran(&type, payload, error);
+    return turned ? kiln_tensor_new_data(&type, turned, error) : NULL;
+}
+
+static gboolean
+save_npy(GByteArray *out, const KilnType *type, const void *data, GError **error)
+{
+    const char *descr = NULL;
+    for (size_t i = 0; i < G_N_ELEMENTS(npy_types); i++)
+        descr = npy_types[i].dtype == type->dtype ? npy_types[i].descr : descr;
+    if (!descr)
+        return kiln_throw(error, KILN_ERROR_UNSUPPORTED, "NumPy has no type %s",
+                          kiln_dtype_name(type->dtype));
+    g_autoptr(GString) header = g_string_new(NULL);
+    g_string_append_printf(header, "{'descr': '%s', 'fortran_order': False, 'shape': (", descr);
+    for (int i = 0; i < type->rank; i++)
+        g_string_append_printf(header, "%" G_GINT64_FORMAT ",", type->dims[i]);
+    g_string_append(header, "), }");
+    while ((10 + header->len + 1) % 64)
+        g_string_append_c(header, ' ');
+    g_string_append_c(header, '\n');
+    const uint8_t start[] = {
+        0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, header->len & 0xff, (uint8_t)(header->len >> 8)
+    };
+    g_byte_array_append(out, start, sizeof start);
+    g_byte_array_append(out, (const guint8 *)header->str, (guint)header->len);
+    g_byte_array_append(out, data, (guint)kiln_type_bytes(type));
+    return TRUE;
+}
+
+/* --- bytes without a header --- */
+
+static KilnTensor *
+load_raw(const char *path, const KilnType *type, GError **error)
+{
+    int64_t expected = type ? kiln_type_bytes(type) : -1;
+    if (expected < 0 || type->dtype == KILN_DTYPE_string)
+        return kiln_throw_null(error, KILN_ERROR_USAGE,
+                               "%s: bytes without a header are for inputs of numbers whose shape "
+                               "is known: give --shape",
+                               path);
+    g_autoptr(GBytes) bytes = kiln_file_map(path, error);
+    if (!bytes)
+        return NULL;
+    if (g_bytes_get_size(bytes) != (size_t)expected) {
+        g_autofree char *name = kiln_type_to_string(type);
+        return kiln_throw_null(error, KILN_ERROR_SHAPE,
+                               "%s: expected %" G_GINT64_FORMAT " bytes of %s, found %zu", path,
+                               expected, name, g_bytes_get_size(bytes));
+    }
+    KilnType plain = kiln_type_make(type->dtype, type->rank, type->dims);
+    return kiln_tensor_new_data(&plain, bytes, error);
+}
+
+/* --- any file --- */
+
+KilnTensor *
+kiln_tensor_file_load(const char *path, const KilnType *type, const KilnImageOptions *image,
+                      GError **error)
+{
+    if (g_str_has_suffix(path, ".npy"))
+        return load_npy(path, error);
+    if (g_str_has_suffix(path, ".png") || g_str_has_suffix(path, ".pgm") ||
+        g_str_has_suffix(path, ".ppm"))
+        return kiln_image_load(path, type, image, error);
+    if (g_str_has_suffix(path, ".raw") || g_str_has_suffix(path, ".bin"))
+        return load_raw(path, type, error);
+    if (!g_str_has_suffix(path, ".pb"))
+        return kiln_throw_null(error, KILN_ERROR_USAGE,
+                               "%s: expected a .pb, .npy, .raw, .bin, .png, .pgm or .ppm file",
+                               path);
+    g_autoptr(GBytes) bytes = kiln_file_map(path, error);
+    return bytes ? kiln_onnx_tensor_parse(bytes, path, NULL, error) : NULL;
+}
+
+gboolean
+kiln_tensor_file_encode(const char *path, const char *name, const KilnTensor *tensor,
+                        GByteArray *out, GError **error)
+{
+    int64_t bytes = kiln_type_bytes(&tensor->type);
+    if (bytes < 0 || bytes > G_MAXINT)
+        return kiln_throw(error, KILN_ERROR_LIMIT, "%s: the tensor is too big for one file", path);
+    if (!g_str_has_suffix(path, ".npy"))
+        return kiln_onnx_tensor_write(tensor, name, out, error);
+    g_autoptr(GBytes) view = kiln_tensor_view(tensor, error);
+    return view && save_npy(out, &tensor->type, g_bytes_get_data(view, NULL), error);
+}
