@@ -405,15 +405,18 @@ static gboolean
 write_header(const char *path, bool vendor, bool wide, double costs[][MAX_TERMS], GError **error)
 {
     const char *side = vendor ? "ONEDNN" : "CPU", *place = vendor ? "onednn" : "cpu";
+    const char *narrow = wide ? "" : "_AVX2";
     g_autoptr(GString) text = g_string_new(NULL);
     g_string_printf(text,
                     "/* SPDX-License-Identifier: Apache-2.0 */\n"
                     "/* Microseconds on one thread by each term that backends/%s/cost.h counts%s.\n"
                     " * Written by kiln-fit-costs: bench/costs/operators%s.csv says what it was "
-                    "measured on. */\n#pragma once\n\n// clang-format off\n"
+                    "measured on. */\n"
+                    "#ifndef KILN_BACKENDS_%s_COSTS%s_H\n#define KILN_BACKENDS_%s_COSTS%s_H\n\n"
+                    "// clang-format off\n"
                     "#define KILN_%s_COSTS%s { \\\n",
                     place, vendor ? ",\n * channels last and in blocks" : "", wide ? "" : "-avx2",
-                    side, wide ? "" : "_AVX2");
+                    side, narrow, side, narrow, side, narrow);
     for (size_t m = 0; m < G_N_ELEMENTS(models); m++) {
         const Model *model = &models[m];
         if (model->vendor != vendor)
@@ -428,7 +431,7 @@ write_header(const char *path, bool vendor, bool wide, double costs[][MAX_TERMS]
                               : vendor                  ? " } }, \\\n"
                                                         : " }, \\\n");
     }
-    g_string_append(text, "}\n// clang-format on\n");
+    g_string_append(text, "}\n// clang-format on\n\n#endif\n");
     return kiln_file_write(path, text->str, text->len, error);
 }
 
