@@ -78,6 +78,12 @@ kiln_dtype_is_float(KilnDType dtype)
 }
 
 bool
+kiln_dtype_is_half(KilnDType dtype)
+{
+    return dtype == KILN_DTYPE_f16 || dtype == KILN_DTYPE_bf16;
+}
+
+bool
 kiln_dtype_is_integer(KilnDType dtype)
 {
     return dtypes[dtype].class_ == CLASS_SIGNED || dtypes[dtype].class_ == CLASS_UNSIGNED;

@@ -37,25 +37,19 @@ ints(const Builder *b, const int64_t *values, int n)
     return kiln_build_ints(b->before->function, b->before, values, (uint32_t)n);
 }
 
-static bool
-is_half(KilnDType dtype)
-{
-    return dtype == KILN_DTYPE_f16 || dtype == KILN_DTYPE_bf16;
-}
-
 /* Half floats as f32; everything else as it is. */
 static KilnValue *
 widened(const Builder *b, KilnValue *x)
 {
     KilnAttrs_cast attrs = { .to = KILN_DTYPE_f32 };
-    return is_half(x->type.dtype) ? step(b, KILN_OP_cast, &attrs, x, NULL) : x;
+    return kiln_dtype_is_half(x->type.dtype) ? step(b, KILN_OP_cast, &attrs, x, NULL) : x;
 }
 
 static KilnValue *
 narrowed(const Builder *b, KilnValue *x, KilnDType dtype)
 {
     KilnAttrs_cast attrs = { .to = dtype };
-    return is_half(dtype) ? step(b, KILN_OP_cast, &attrs, x, NULL) : x;
+    return kiln_dtype_is_half(dtype) ? step(b, KILN_OP_cast, &attrs, x, NULL) : x;
 }
 
 /* --- operators --- */

@@ -54,8 +54,7 @@ typedef struct {
 static bool
 is_half(const KilnType *type)
 {
-    return (type->dtype == KILN_DTYPE_f16 || type->dtype == KILN_DTYPE_bf16) && !type->quant &&
-           !type->layout;
+    return kiln_dtype_is_half(type->dtype) && !type->quant && !type->layout;
 }
 
 static bool

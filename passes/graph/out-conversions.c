@@ -33,7 +33,7 @@ static bool
 skip_widening(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
 {
     KilnDType from = kiln_match_value(match, "x")->type.dtype;
-    GUARD(widens, from == KILN_DTYPE_f16 || from == KILN_DTYPE_bf16);
+    GUARD(widens, kiln_dtype_is_half(from));
     return quantize_directly(match, context, rule, error);
 }
 

@@ -63,7 +63,7 @@ step_of(const KilnType *type)
 static double
 half_epsilon(const KilnType *type)
 {
-    bool half = type && (type->dtype == KILN_DTYPE_f16 || type->dtype == KILN_DTYPE_bf16);
+    bool half = type && kiln_dtype_is_half(type->dtype);
     return half && !type->quant ? kiln_float_format(type->dtype)->epsilon : 0;
 }
 

@@ -42,6 +42,8 @@ bool kiln_dtype_from_name(const char *name, KilnDType *out);
 int kiln_dtype_to_onnx(KilnDType dtype);
 bool kiln_dtype_from_onnx(int number, KilnDType *out);
 bool kiln_dtype_is_float(KilnDType dtype);
+/** f16 and bf16. */
+bool kiln_dtype_is_half(KilnDType dtype);
 /** i8…u64, not bool. */
 bool kiln_dtype_is_integer(KilnDType dtype);
 bool kiln_dtype_is_signed(KilnDType dtype);
