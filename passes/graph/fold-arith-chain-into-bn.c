@@ -16,7 +16,8 @@
  *
  * requires nothing, preserves nothing; class U: scale and bias are rounded once to their element
  * type, from double, in which they must be finite and the scale no denormal; values inside the
- * chain may lose no more than kiln_affine_keeps_precision() allows. Each value of the
+ * chain may lose no more than kiln_affine_keeps_precision() allows. In f16 and bf16 nothing may be
+ * rounded away (kiln_literal_keeps_bits()). Each value of the
  * chain must have no other reader; scale and bias must be literal, mean and variance need not be.
  * Constants are never changed in place. Inference only. */
 #include "passes/query/affine.h"
@@ -36,8 +37,9 @@ is_batchnorm(KilnOp op)
 static bool
 append(KilnAffine *own, const KilnNode *bn, const KilnAffine *chain, GError **error)
 {
-    g_autofree double *scale = kiln_literal_read(bn->operands[1].value, error);
-    g_autofree double *bias = scale ? kiln_literal_read(bn->operands[2].value, error) : NULL;
+    g_autofree double *scale = kiln_literal_read(kiln_literal_source(bn->operands[1].value), error);
+    g_autofree double *bias =
+        scale ? kiln_literal_read(kiln_literal_source(bn->operands[2].value), error) : NULL;
     if (!bias || !kiln_affine_init(own, chain->n, error))
         return false;
     for (int64_t c = 0; c < chain->n; c++) {
@@ -51,8 +53,9 @@ append(KilnAffine *own, const KilnNode *bn, const KilnAffine *chain, GError **er
 static bool
 keeps_precision(const KilnNode *bn, const KilnAffine *chain, GError **error)
 {
-    g_autofree double *scale = kiln_literal_read(bn->operands[1].value, error);
-    g_autofree double *bias = scale ? kiln_literal_read(bn->operands[2].value, error) : NULL;
+    g_autofree double *scale = kiln_literal_read(kiln_literal_source(bn->operands[1].value), error);
+    g_autofree double *bias =
+        scale ? kiln_literal_read(kiln_literal_source(bn->operands[2].value), error) : NULL;
     for (int64_t c = 0; bias && c < chain->n; c++)
         scale[c] = fabs(scale[c]);
     if (!bias) /* no literals: literal_scale refuses */
@@ -68,13 +71,13 @@ build(const KilnNode *bn, const KilnAffine *own, KilnNode *end, GError **error)
     KilnFunction *function = end->function;
     KilnValue *operands[5] = { bn->operands[0].value,
                                kiln_literal_build(function, end,
-                                                  kiln_value_constant(bn->operands[1].value)->name,
+                                                  kiln_affine_constant(bn->operands[1].value)->name,
                                                   scale, own->factor, error),
                                NULL, bn->operands[3].value, bn->operands[4].value };
     if (!operands[1])
         return NULL;
     operands[2] = kiln_literal_build(
-        function, end, kiln_value_constant(bn->operands[2].value)->name, bias, own->offset, error);
+        function, end, kiln_affine_constant(bn->operands[2].value)->name, bias, own->offset, error);
     if (!operands[2])
         return NULL;
     KilnNodeSpec spec = { .op = KILN_OP_batch_normalization,
@@ -104,6 +107,8 @@ fold(KilnNode *bn, KilnPassContext *context, GError **error)
     GUARD(literal_scale, append(&own, bn, &chain, error));
     GUARD(fits, kiln_affine_fits(&own, bn->operands[1].value->type.dtype) &&
                     kiln_affine_fits(&own, bn->operands[2].value->type.dtype));
+    GUARD(keeps_bits, kiln_affine_keeps_bits(&own, bn->operands[1].value->type.dtype) &&
+                          kiln_affine_keeps_bits(&own, bn->operands[2].value->type.dtype));
     GUARD(precise, keeps_precision(bn, &chain, error));
     KilnNode *folded = build(bn, &own, end, error);
     if (!folded)

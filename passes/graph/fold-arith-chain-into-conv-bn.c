@@ -14,7 +14,8 @@
  *
  * requires nothing, preserves nothing; class U: s and a are rounded once to the element type, from
  * double, in which they must be finite and s no denormal; values inside the chain may lose no more
- * than kiln_affine_keeps_precision() allows. Each value of the chain must have no
+ * than kiln_affine_keeps_precision() allows. In f16 and bf16 nothing may be rounded away
+ * (kiln_literal_keeps_bits()). Each value of the chain must have no
  * other reader. Where the weights vary at run time the chain must have two links or more, for then
  * the batch normalization stays. Inference only. */
 #include "passes/query/affine.h"
@@ -71,6 +72,7 @@ fold(KilnNode *conv, KilnPassContext *context, GError **error)
     GUARD(inference, kiln_pass_mode(context) == KILN_MODE_INFER);
     GUARD(pays, links > 1 || kiln_value_constant(conv->operands[1].value));
     GUARD(fits, kiln_affine_fits(&affine, type->dtype));
+    GUARD(keeps_bits, kiln_affine_keeps_bits(&affine, type->dtype));
     GUARD(precise, kiln_product_keeps_precision(conv, &affine, error));
     KilnValue *value = normalize(conv, &affine, end, error);
     if (!value)

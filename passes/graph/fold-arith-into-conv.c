@@ -19,11 +19,12 @@
  * behind it. A literal that is divided by what the convolution gave ends the chain.
  *
  * requires nothing, preserves nothing; class U: products are rounded once to the element type, from
- * double; values inside the chain may lose no more than kiln_affine_keeps_precision() allows. Each
- * value of the chain must have no other reader; weights must be literal where
- * something scales, the bias where there is one; nothing may overflow, and the largest weight of a
- * channel must stay a normal number. Constants are never changed in place. Inference only: training
- * moves weights and factors apart. */
+ * double; values inside the chain may lose no more than kiln_affine_keeps_precision() allows. In
+ * f16 and bf16 nothing may be rounded away (kiln_literal_keeps_bits()): behind lower-halves,
+ * literals that are a cast of 16 bits merge in f32. Each value of the chain must have no other
+ * reader; weights must be literal where something scales, the bias where there is one; nothing may
+ * overflow, and the largest weight of a channel must stay a normal number. Constants are never
+ * changed in place. Inference only: training moves weights and factors apart. */
 #include "passes/query/affine.h"
 #include "passes/query/literal.h"
 
@@ -67,6 +68,7 @@ fold(KilnNode *product, KilnPassContext *context, GError **error)
     if (!links)
         return false;
     GUARD(inference, kiln_pass_mode(context) == KILN_MODE_INFER);
+    GUARD(keeps_bits, kiln_product_keeps_bits(product, &affine, error));
     GUARD(precise, !kiln_dtype_is_float(type->dtype) ||
                        kiln_product_keeps_precision(product, &affine, error));
     g_autofree double *offset = NULL;

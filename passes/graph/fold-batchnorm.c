@@ -23,17 +23,23 @@
  *
  * requires nothing, preserves nothing; class U: the products of weights and scale are rounded once
  * to the element type, from double; the product plus its bias may lose no more than
- * kiln_affine_keeps_precision() allows. The product must have no other reader; weights and
- * statistics must be literal, nothing may overflow, and the largest weight of a channel must stay a
- * normal number. Constants are never changed in place: others may read them. */
+ * kiln_affine_keeps_precision() allows. In f16 and bf16 they must round nothing away
+ * (kiln_literal_keeps_bits()): behind lower-halves, literals that are a cast of 16 bits merge in
+ * f32. The product must have no other reader; weights and statistics must be literal, nothing may
+ * overflow, and the largest weight of a channel must stay a normal number. Constants are never
+ * changed in place: others may read them. */
 #include "passes/query/affine.h"
 #include "passes/query/movement.h"
 #include "passes/rule.h"
 
-/* False where a statistic cannot be read: a quantized one, say. */
+/* False where a statistic cannot be read: it varies, or is quantized. */
 static bool
 read_statistics(const KilnNode *bn, KilnAffine *affine, GError **error)
 {
+    for (uint32_t i = 1; i < 5; i++) {
+        if (!kiln_affine_constant(bn->operands[i].value))
+            return false;
+    }
     return kiln_affine_init(affine, kiln_type_elements(&bn->operands[1].value->type), error) &&
            kiln_affine_append_batchnorm(affine, bn, error);
 }
@@ -46,6 +52,8 @@ fold_into(KilnMatch *match, KilnPassContext *context, const char *rule, GError *
     GUARD(channel_axis, kiln_attrs(bn, batch_normalization)->axis == 1);
     g_auto(KilnAffine) affine = { 0 };
     GUARD(plain_statistics, read_statistics(bn, &affine, error));
+    GUARD(literal, kiln_affine_constant(kiln_match_value(match, "w")));
+    GUARD(keeps_bits, kiln_product_keeps_bits(product, &affine, error));
     GUARD(precise, kiln_product_keeps_precision(product, &affine, error));
     return kiln_affine_absorb(product, &affine, bn, context, rule, &folded, error) &&
            kiln_match_replace(match, context, rule, &folded->results[0]);
@@ -95,15 +103,15 @@ drop_identity(KilnMatch *match, KilnPassContext *context, const char *rule, GErr
     GUARD(plain_statistics, read_statistics(bn, &affine, error));
     GUARD(changes_nothing, !kiln_affine_scales(&affine) && !kiln_affine_shifts(&affine));
     GUARD(precise, kiln_batchnorm_keeps_precision(
-                       &affine, kiln_value_constant(bn->operands[1].value), x->type.dtype, error));
+                       &affine, kiln_affine_constant(bn->operands[1].value), x->type.dtype, error));
     return kiln_match_replace(match, context, rule, x);
 }
 
 static const KilnRule rules[] = {
-    RULE("batchnorm-identity", U, "(batch_normalization ?x $ $ $ $)", drop_identity),
+    RULE("batchnorm-identity", U, "(batch_normalization ?x ? ? ? ?)", drop_identity),
     RULE("batchnorm-into-conv", U,
-         "(batch_normalization (conv|conv_transpose#product! ?x $w ...) $ $ $ $)", fold_into),
-    RULE("batchnorm-into-gemm", U, "(batch_normalization (matmul|gemm#product! ?x $w ...) $ $ $ $)",
+         "(batch_normalization (conv|conv_transpose#product! ?x ?w ...) ? ? ? ?)", fold_into),
+    RULE("batchnorm-into-gemm", U, "(batch_normalization (matmul|gemm#product! ?x ?w ...) ? ? ? ?)",
          fold_into_gemm),
     RULE("rows-before-product", E,
          "(batch_normalization (reshape|flatten#view! (matmul#product! ?x:float ?w):float ...) $ $ "

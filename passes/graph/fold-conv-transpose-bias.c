@@ -13,8 +13,9 @@
  *
  * requires nothing, preserves nothing; class U: the sum is rounded at other places. Where there is
  * a bias, the convolution plus it may lose no more than kiln_sum_keeps_precision() allows: one of
- * the two must be literal then. The convolution must have no other reader; it is built anew, and so
- * is the bias, since others may read them. */
+ * the two must be literal then, and the type wider than 16 bits, which would round their sum. The
+ * convolution must have no other reader; it is built anew, and so is the bias, since others may
+ * read them. */
 #include "passes/query/affine.h"
 #include "passes/query/literal.h"
 #include "passes/rule.h"
@@ -39,6 +40,7 @@ add_to_bias(KilnMatch *match, KilnPassContext *context, const char *rule, GError
     GUARD(per_channel, type->rank > 2 && !(kiln_broadcast_dims(&c->type, type) & ~2u));
     GUARD(all_channels, c->type.rank >= type->rank - 1 && type->dims[1] >= 0 &&
                             c->type.dims[c->type.rank - type->rank + 1] == type->dims[1]);
+    GUARD(wide, !bias || !kiln_dtype_is_half(type->dtype));
     GUARD(precise, kiln_product_takes_term(conv, c, error));
     KilnValue *vector = as_vector(match, c, &type->dims[1], error);
     if (vector && bias)

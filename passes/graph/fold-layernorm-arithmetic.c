@@ -12,7 +12,8 @@
  * other reader and no further results, c an element for each of the normalized dims, or one. A
  * factor must be small enough for its products with scale and bias to be finite, and large enough
  * for the largest of them to stay normal numbers. Where something is added to a bias, the sum in
- * front of it may lose no more than kiln_sum_keeps_precision() allows. */
+ * front of it may lose no more than kiln_sum_keeps_precision() allows. No product or sum may be one
+ * of 16-bit floats, which would round it: lower-halves makes f32 of them first. */
 #include "graph/base/alloc.h"
 #include "graph/base/number.h"
 #include "passes/query/affine.h"
@@ -38,7 +39,7 @@ parameter_of(KilnMatch *match, GError **error)
 static double
 largest(const KilnValue *value, double otherwise, GError **error)
 {
-    g_autofree double *numbers = kiln_literal_read(value, error);
+    g_autofree double *numbers = kiln_literal_read(kiln_literal_source(value), error);
     double most = numbers ? 0 : otherwise;
     for (int64_t i = 0; numbers && i < kiln_type_elements(&value->type); i++)
         most = fabs(numbers[i]) <= most ? most : fabs(numbers[i]);
@@ -68,7 +69,7 @@ stays_normal(const KilnNode *norm, const KilnValue *c, GError **error)
 static double *
 spread(const KilnValue *value, int64_t n, GError **error)
 {
-    g_autofree double *numbers = kiln_literal_read(value, error);
+    g_autofree double *numbers = kiln_literal_read(kiln_literal_source(value), error);
     int64_t own = numbers ? kiln_type_elements(&value->type) : 0;
     if (own == n)
         return g_steal_pointer(&numbers);
@@ -115,6 +116,7 @@ fold_factor(KilnMatch *match, KilnPassContext *context, const char *rule, GError
     GUARD(one_result, norm->n_results == 1);
     KilnValue *c = parameter_of(match, error), *bias = kiln_node_operand(norm, 2);
     GUARD(of_the_run, c != NULL);
+    GUARD(wide, !kiln_dtype_is_half(norm->results[0].type.dtype));
     GUARD(finite, products_fit(norm, kiln_match_value(match, "c"), error));
     GUARD(normal, stays_normal(norm, kiln_match_value(match, "c"), error));
     KilnValue *scale = kiln_match_build(match, KILN_OP_mul, NULL,
@@ -131,8 +133,10 @@ fold_term(KilnMatch *match, KilnPassContext *context, const char *rule, GError *
 {
     const KilnNode *norm = kiln_match_node(match, "norm");
     GUARD(one_result, norm->n_results == 1);
+    GUARD(literal, kiln_affine_constant(kiln_match_value(match, "c")));
     KilnValue *c = parameter_of(match, error), *bias = kiln_node_operand(norm, 2);
     GUARD(of_the_run, c != NULL);
+    GUARD(wide, !bias || !kiln_dtype_is_half(norm->results[0].type.dtype));
     GUARD(precise, !kiln_node_operand(norm, 2) ||
                        keeps_precision(norm, kiln_match_value(match, "c"), error));
     if (bias)
@@ -141,9 +145,9 @@ fold_term(KilnMatch *match, KilnPassContext *context, const char *rule, GError *
 }
 
 static const KilnRule rules[] = {
-    RULE("layer-norm-times", U, "(mul~ (layer_normalization!#norm ?x ?scale ...):float $c)",
+    RULE("layer-norm-times", U, "(mul~ (layer_normalization!#norm ?x ?scale ...):float ?c)",
          fold_factor),
-    RULE("layer-norm-plus", U, "(add~ (layer_normalization!#norm ?x ?scale ...):float $c)",
+    RULE("layer-norm-plus", U, "(add~ (layer_normalization!#norm ?x ?scale ...):float ?c)",
          fold_term),
 };
 

@@ -53,6 +53,13 @@ kiln_affine_shifts(const KilnAffine *affine)
     return false;
 }
 
+bool
+kiln_affine_keeps_bits(const KilnAffine *affine, KilnDType dtype)
+{
+    return kiln_literal_keeps_bits(dtype, affine->factor, affine->n) &&
+           kiln_literal_keeps_bits(dtype, affine->offset, affine->n);
+}
+
 static bool
 is_finite(double number, KilnDType dtype)
 {
@@ -127,6 +134,12 @@ note_loss(KilnAffine *affine, int64_t i, double by, KilnDType dtype)
 
 /* --- what is appended --- */
 
+const KilnConstant *
+kiln_affine_constant(const KilnValue *value)
+{
+    return value ? kiln_value_constant(kiln_literal_source(value)) : NULL;
+}
+
 /* x op c, or c op x where @left is false; values are of @dtype. */
 static void
 append(KilnAffine *affine, KilnOp op, bool left, const double *c, KilnDType dtype)
@@ -170,6 +183,7 @@ static double *
 per_channel(const KilnValue *literal, const KilnType *type, int axis, GError **error)
 {
     double number;
+    literal = kiln_literal_source(literal);
     double *numbers = kiln_literal_along(literal, type, axis, error);
     if (numbers || *error || axis < 0 || type->dims[axis] < 0 ||
         !kiln_literal_uniform(literal, &number))
@@ -193,7 +207,7 @@ follow(const KilnValue *value, int axis, KilnAffine *affine, KilnNode **link,
     bool arithmetic = node->op == KILN_OP_add || node->op == KILN_OP_sub ||
                       node->op == KILN_OP_mul || node->op == KILN_OP_div;
     const KilnValue *other = arithmetic ? node->operands[left].value : NULL;
-    if (!negates && !kiln_value_constant(other))
+    if (!negates && !kiln_affine_constant(other))
         return false;
     GUARD(real, !value->type.quant && !node->results[0].type.quant); /* stored integers round */
     GUARD(same_function, node->function == value->def->function);
@@ -281,7 +295,7 @@ kiln_affine_append_batchnorm(KilnAffine *affine, const KilnNode *bn, GError **er
 {
     const KilnConstant *statistics[4];
     for (uint32_t i = 0; i < 4; i++)
-        statistics[i] = kiln_value_constant(bn->operands[i + 1].value);
+        statistics[i] = kiln_affine_constant(bn->operands[i + 1].value);
     return kiln_affine_append_statistics(
         affine, statistics, (double)kiln_attrs(bn, batch_normalization)->epsilon, error);
 }
@@ -374,7 +388,7 @@ static double *
 scale_of(const KilnNode *product, int64_t n, GError **error)
 {
     g_autofree double *scale = kiln_alloc((size_t)n + 1, sizeof *scale, error);
-    const KilnConstant *weights = kiln_value_constant(product->operands[1].value);
+    const KilnConstant *weights = kiln_affine_constant(product->operands[1].value);
     g_autofree double *numbers = scale && weights ? kiln_numbers_of(weights, error) : NULL;
     if (!scale || (weights && !numbers))
         return NULL;
@@ -416,7 +430,8 @@ kiln_product_takes_term(const KilnNode *product, const KilnValue *term, GError *
     if (!old)
         return true;
     g_autofree double *scale = scale_of(product, type->dims[axis], error);
-    g_autofree double *bias = scale ? kiln_literal_read(old, error) : NULL;
+    term = kiln_literal_source(term);
+    g_autofree double *bias = scale ? kiln_literal_read(kiln_literal_source(old), error) : NULL;
     g_autofree double *added = scale ? kiln_literal_along(term, type, axis, error) : NULL;
     return !*error && kiln_sum_keeps_precision(bias, added, scale, type->dims[axis], type->dtype);
 }
@@ -446,11 +461,11 @@ scale_f32(int64_t n, const uint8_t *restrict from, double factor, float *restric
 }
 
 static void
-scale_any(KilnDType dtype, int64_t n, const uint8_t *from, double factor, uint8_t *to,
-          Products *products)
+scale_any(KilnDType from_dtype, int64_t n, const uint8_t *from, double factor, KilnDType dtype,
+          uint8_t *to, Products *products)
 {
     for (int64_t i = 0; i < n; i++) {
-        double product = kiln_element_as_f64(dtype, from, i) * factor;
+        double product = kiln_element_as_f64(from_dtype, from, i) * factor;
         kiln_element_store_f64(dtype, to, i, product);
         products->finite &= isfinite(kiln_element_as_f64(dtype, to, i));
         products->largest = fmax(products->largest, fabs(product));
@@ -467,17 +482,24 @@ payload(const KilnTensor *tensor, GBytes **made, GError **error)
     return *made ? g_bytes_get_data(*made, NULL) : NULL;
 }
 
+/* What became of all weights. */
+typedef struct {
+    bool finite, normal;
+} Quality;
+
 /* Rounding is relative to the largest weight of a channel, so that this one must stay a normal
- * number; that and whether all are finite is cleared in @normal and @finite. */
+ * number. Weights that are a cast of 16 bits are scaled in the type that they are cast to. */
 static KilnTensor *
-scaled_weights(const KilnNode *product, const KilnAffine *affine, bool *finite, bool *normal,
-               GError **error)
+scaled_weights(const KilnNode *product, const KilnAffine *affine, Quality *quality, GError **error)
 {
-    const KilnTensor *weights = kiln_value_constant(product->operands[1].value)->tensor;
-    const KilnType *type = &weights->type;
+    const KilnTensor *weights = kiln_affine_constant(product->operands[1].value)->tensor;
+    const KilnType *from_type = &weights->type;
+    KilnType type = *from_type;
+    type.dtype = product->operands[1].value->type.dtype;
     g_autoptr(GBytes) made = NULL;
     const uint8_t *old = payload(weights, &made, error);
-    size_t size = (size_t)kiln_type_bytes(type), element = kiln_dtype_size(type->dtype);
+    size_t size = (size_t)kiln_type_bytes(&type), element = kiln_dtype_size(type.dtype);
+    size_t from_element = kiln_dtype_size(from_type->dtype);
     void *scaled;
     g_autoptr(GBytes) bytes = old || !size ? kiln_bytes_new(1, size, &scaled, error) : NULL;
     if (!bytes)
@@ -485,24 +507,24 @@ scaled_weights(const KilnNode *product, const KilnAffine *affine, bool *finite, 
     g_autofree Products *products = g_new0(Products, (size_t)affine->n + 1);
     for (int64_t c = 0; c < affine->n; c++)
         products[c].finite = true;
-    Rows rows = rows_of(product, type);
-    size_t row_bytes = (size_t)rows.length * element;
+    Rows rows = rows_of(product, &type);
     for (int64_t row = 0; row < rows.n && size; row++) {
         int64_t c = channel_of(&rows, row);
-        const uint8_t *from = old + (size_t)row * row_bytes;
-        uint8_t *to = scaled + (size_t)row * row_bytes;
-        if (type->dtype == KILN_DTYPE_f32)
+        const uint8_t *from = old + (size_t)(row * rows.length) * from_element;
+        uint8_t *to = scaled + (size_t)(row * rows.length) * element;
+        if (from_type->dtype == KILN_DTYPE_f32)
             scale_f32(rows.length, from, affine->factor[c], (float *)(void *)to, &products[c]);
         else
-            scale_any(type->dtype, rows.length, from, affine->factor[c], to, &products[c]);
+            scale_any(from_type->dtype, rows.length, from, affine->factor[c], type.dtype, to,
+                      &products[c]);
     }
     for (int64_t c = 0; c < affine->n; c++) {
-        *finite &= products[c].finite && isfinite(affine->factor[c]);
-        *normal &= products[c].largest == 0 ||
-                   products[c].largest >= kiln_float_format(type->dtype)->smallest;
+        quality->finite &= products[c].finite && isfinite(affine->factor[c]);
+        quality->normal &= products[c].largest == 0 ||
+                           products[c].largest >= kiln_float_format(type.dtype)->smallest;
     }
     kiln_tensor_drop_pages(weights); /* what reads them now reads the scaled ones */
-    return kiln_tensor_compact(kiln_tensor_new_data(type, bytes, error));
+    return kiln_tensor_compact(kiln_tensor_new_data(&type, bytes, error));
 }
 
 /* --- bias --- */
@@ -511,7 +533,7 @@ scaled_weights(const KilnNode *product, const KilnAffine *affine, bool *finite, 
 static double *
 read_bias(const KilnNode *product, const KilnAffine *affine, GError **error)
 {
-    const KilnValue *bias = kiln_node_operand(product, 2);
+    const KilnValue *bias = kiln_literal_source(kiln_node_operand(product, 2));
     if (product->op != KILN_OP_gemm)
         return kiln_literal_read(bias, error);
     double *numbers = kiln_literal_along(bias, &product->results[0].type, 1, error);
@@ -521,16 +543,53 @@ read_bias(const KilnNode *product, const KilnAffine *affine, GError **error)
     return numbers;
 }
 
-/* Turns @bias into what follows; false where a number is not finite in @dtype. */
-static bool
-shift_bias(double *bias, const KilnAffine *affine, KilnDType dtype)
+/* Turns @bias into what follows; what becomes of it in @dtype is cleared in @quality. */
+static void
+shift_bias(double *bias, const KilnAffine *affine, KilnDType dtype, Quality *quality)
 {
-    bool finite = true;
     for (int64_t c = 0; c < affine->n; c++) {
         bias[c] = bias[c] * affine->factor[c] + affine->offset[c];
-        finite &= is_finite(bias[c], dtype);
+        quality->finite &= is_finite(bias[c], dtype);
     }
-    return finite;
+}
+
+/* --- what weights and bias of 16 bits hold --- */
+
+/* Most weights do not hold their products: the first of these ends the search. */
+static bool
+weights_keep_bits(const KilnNode *product, const KilnAffine *affine, GError **error)
+{
+    const KilnConstant *weights = kiln_value_constant(product->operands[1].value);
+    if (!weights || !kiln_dtype_is_half(weights->type.dtype))
+        return true;
+    g_autoptr(GBytes) made = NULL;
+    const uint8_t *elements = payload(weights->tensor, &made, error);
+    Rows rows = rows_of(product, &weights->type);
+    for (int64_t row = 0; elements && row < rows.n; row++) {
+        double factor = affine->factor[channel_of(&rows, row)];
+        for (int64_t i = row * rows.length; i < (row + 1) * rows.length; i++) {
+            double scaled = kiln_element_as_f64(weights->type.dtype, elements, i) * factor;
+            if (!kiln_literal_keeps_bits(weights->type.dtype, &scaled, 1))
+                return false;
+        }
+    }
+    return !*error;
+}
+
+bool
+kiln_product_keeps_bits(const KilnNode *product, const KilnAffine *affine, GError **error)
+{
+    KilnDType dtype = product->results[0].type.dtype;
+    if (!kiln_dtype_is_half(dtype))
+        return true;
+    bool has_bias = kiln_node_operand(product, 2) != NULL;
+    g_autofree double *bias = has_bias ? read_bias(product, affine, error) : NULL;
+    for (int64_t c = 0; c < affine->n; c++) {
+        double shifted = (bias ? bias[c] * affine->factor[c] : 0) + affine->offset[c];
+        if (!kiln_literal_keeps_bits(dtype, &shifted, 1))
+            return false;
+    }
+    return !*error && (!kiln_affine_scales(affine) || weights_keep_bits(product, affine, error));
 }
 
 /* --- the new node --- */
@@ -555,7 +614,7 @@ build(const KilnNode *product, Absorbed *absorbed, KilnNode *end, GError **error
     KilnValue *operands[] = { product->operands[0].value, product->operands[1].value,
                               kiln_node_operand(product, 2) };
     if (absorbed->weights)
-        operands[1] = kiln_build_constant(function, end, kiln_value_constant(operands[1])->name,
+        operands[1] = kiln_build_constant(function, end, kiln_affine_constant(operands[1])->name,
                                           g_steal_pointer(&absorbed->weights));
     const KilnType *type = &end->results[0].type;
     if (absorbed->bias) {
@@ -581,6 +640,15 @@ build(const KilnNode *product, Absorbed *absorbed, KilnNode *end, GError **error
     return kiln_node_new(function, &spec, error);
 }
 
+/* Scaled, weights that are a cast of 16 bits take the bytes of what they are cast to. Convolutions
+ * pack weights, which pays once these are constant; products of matrices read the 16 bits. */
+static bool
+may_widen(const KilnNode *product, const KilnPassContext *context)
+{
+    bool conv = product->op == KILN_OP_conv || product->op == KILN_OP_conv_transpose;
+    return conv && !kiln_pass_prefers_memory(context);
+}
+
 bool
 kiln_affine_absorb(const KilnNode *product, const KilnAffine *affine, KilnNode *end,
                    KilnPassContext *context, const char *rule, KilnNode **out, GError **error)
@@ -591,14 +659,15 @@ kiln_affine_absorb(const KilnNode *product, const KilnAffine *affine, KilnNode *
     bool scales = kiln_affine_scales(affine), shifts = kiln_affine_shifts(affine);
     GUARD(float_type, kiln_dtype_is_float(type->dtype) && !type->quant);
     GUARD(plain, !type->layout && !weights->type.layout);
-    GUARD(weights_literal, !scales || kiln_value_constant(weights));
+    GUARD(weights_literal, !scales || kiln_affine_constant(weights));
+    GUARD(stays_narrow, !scales || kiln_value_constant(weights) || may_widen(product, context));
     g_auto(Absorbed) absorbed = { 0 };
-    bool finite = true, normal = true;
+    Quality quality = { .finite = true, .normal = true };
     if (scales) {
-        absorbed.weights = scaled_weights(product, affine, &finite, &normal, error);
+        absorbed.weights = scaled_weights(product, affine, &quality, error);
         if (!absorbed.weights)
             return false;
-        GUARD(normal, normal);
+        GUARD(normal, quality.normal);
     }
     if (bias && (scales || shifts)) {
         absorbed.bias = read_bias(product, affine, error);
@@ -610,8 +679,8 @@ kiln_affine_absorb(const KilnNode *product, const KilnAffine *affine, KilnNode *
         memset(absorbed.bias, 0, (size_t)affine->n * sizeof *absorbed.bias);
     }
     if (absorbed.bias)
-        finite &= shift_bias(absorbed.bias, affine, type->dtype);
-    GUARD(finite, finite);
+        shift_bias(absorbed.bias, affine, type->dtype, &quality);
+    GUARD(finite, quality.finite);
     *out = build(product, &absorbed, end, error);
     return *out;
 }

@@ -23,6 +23,8 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(KilnAffine, kiln_affine_clear)
 /** True where a factor is not 1; where an offset is not 0. */
 bool kiln_affine_scales(const KilnAffine *affine);
 bool kiln_affine_shifts(const KilnAffine *affine);
+/** True where neither factors nor offsets lose bits in @dtype: kiln_literal_keeps_bits(). */
+bool kiln_affine_keeps_bits(const KilnAffine *affine, KilnDType dtype);
 /** True where factors and offsets are finite in @dtype and no factor loses bits for being small. */
 bool kiln_affine_fits(const KilnAffine *affine, KilnDType dtype);
 
@@ -40,6 +42,10 @@ bool kiln_affine_keeps_precision(const KilnAffine *affine, const double *scale, 
  * short. */
 bool kiln_product_keeps_precision(const KilnNode *product, const KilnAffine *affine,
                                   GError **error);
+
+/** True where weights and bias of @product lose no bits by what follows: kiln_literal_keeps_bits().
+ * False and @error where they cannot be had. */
+bool kiln_product_keeps_bits(const KilnNode *product, const KilnAffine *affine, GError **error);
 
 /** True where x + (bias + term) instead of (x + bias) + term keeps to class U. The rounding of x +
  * bias may be at most 16 units in the last place of the result, as above. The rounding of bias +
@@ -60,6 +66,10 @@ bool kiln_product_takes_term(const KilnNode *product, const KilnValue *term, GEr
  * @error is set. */
 uint32_t kiln_affine_chain(const KilnValue *value, int axis, KilnAffine *affine, KilnNode **end,
                            KilnPassContext *context, const char *rule, GError **error);
+
+/** The constant that holds the numbers of @value: its own, or that of its kiln_literal_source().
+ * NULL where there is none. */
+const KilnConstant *kiln_affine_constant(const KilnValue *value);
 
 /** True for a batch normalization that normalizes with the statistics it is given: its only result
  * that is read is the first. */
@@ -86,7 +96,9 @@ int kiln_product_axis(const KilnNode *product);
 
 /** A node built before @end, of @end's type, that computes @affine of what @product computes: with
  * other weights (untouched where nothing scales) and another bias; a gemm in place of a matmul that
- * needs a bias. Old constants stay as they are. */
+ * needs a bias. Old constants stay as they are. Weights that are a cast of 16 bits are scaled
+ * behind the cast: only those of conv and conv_transpose, and only where speed counts more than
+ * memory. */
 bool kiln_affine_absorb(const KilnNode *product, const KilnAffine *affine, KilnNode *end,
                         KilnPassContext *context, const char *rule, KilnNode **out, GError **error);
 

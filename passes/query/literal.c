@@ -4,6 +4,9 @@
 #include "graph/base/alloc.h"
 #include "graph/base/number.h"
 
+#include <float.h>
+#include <math.h>
+
 static const int64_t exact = INT64_C(1) << 53; /* beyond it doubles skip integers */
 
 /* @bytes[@i] as a double, or false where it is none. */
@@ -34,6 +37,31 @@ static const KilnConstant *
 constant_of(const KilnValue *value)
 {
     return value ? kiln_value_constant(value) : NULL;
+}
+
+const KilnValue *
+kiln_literal_source(const KilnValue *value)
+{
+    const KilnNode *node = value ? value->def : NULL;
+    if (!node || node->op != KILN_OP_cast)
+        return value;
+    const KilnValue *source = node->operands[0].value;
+    bool widens = kiln_dtype_is_half(source->type.dtype) &&
+                  (value->type.dtype == KILN_DTYPE_f32 || value->type.dtype == KILN_DTYPE_f64);
+    return widens && kiln_value_constant(source) ? source : value;
+}
+
+bool
+kiln_literal_keeps_bits(KilnDType dtype, const double *numbers, int64_t n)
+{
+    for (int64_t i = 0; kiln_dtype_is_half(dtype) && i < n; i++) {
+        uint8_t element[8];
+        kiln_element_store_f64(dtype, element, 0, numbers[i]);
+        double lost = fabs(kiln_element_as_f64(dtype, element, 0) - numbers[i]);
+        if (!(lost <= (double)FLT_EPSILON / 2 * fabs(numbers[i])))
+            return false;
+    }
+    return true;
 }
 
 double *

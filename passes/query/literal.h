@@ -8,6 +8,16 @@
 
 #include "graph/module.h"
 
+/** The literal of 16-bit floats that @value is a cast of, to f32 or f64: both have the same
+ * numbers.
+ * @value itself where it is no such cast; NULL for NULL. */
+const KilnValue *kiln_literal_source(const KilnValue *value);
+
+/** True where @numbers lose nothing in @dtype that f32 would keep: always in f32 and f64, and in 16
+ * bits where these hold them. Rounding a weight to 16 bits costs more than all that a kernel
+ * rounds, for kernels add up in f32. */
+bool kiln_literal_keeps_bits(KilnDType dtype, const double *numbers, int64_t n);
+
 /** The elements of a literal in row-major order, which the caller frees with g_free(); NULL without
  * an error where @value is no literal, is quantized, or has elements that are no exact doubles;
  * NULL and @error where its bytes cannot be had. */
