@@ -4,7 +4,10 @@
 #include <string.h>
 
 enum {
-    SUBSETS_MAX = 3000,     /* that are listed of a boundary's buffers */
+    FEW_SUBSETS = 3000,     /* of a boundary's buffers: so many are always listed */
+    MANY_SUBSETS = 40000,   /* and so many where there is work for it */
+    SUBSET_WORK = 8,        /* of listing and sorting one */
+    SUBSETS_SHARE = 8,      /* of the budget, for one of all else */
     PARTED_MAX = 14,        /* buffers of a boundary whose partitions are listed */
     PARTED_SIDE_MAX = 10,   /* of one side: so few that all subsets are listed */
     PARTITIONS_MAX = 16,    /* more say little */
@@ -27,14 +30,15 @@ by_sum(gconstpointer a, gconstpointer b)
 
 /* Those of one buffer, of two, and so on, until there are enough. */
 static GArray *
-list_subsets(const Search *search, const uint32_t *list, uint32_t n)
+list_subsets(const KilnBoundaries *boundaries, const uint32_t *list, uint32_t n)
 {
+    const Search *search = boundaries->search;
     GArray *out = g_array_new(FALSE, FALSE, sizeof(KilnSubset));
     for (uint32_t i = 0; i < n; i++) {
         KilnSubset one = { search->buffers[list[i]].size, UINT64_C(1) << i };
         g_array_append_val(out, one);
     }
-    for (guint k = 0; k < out->len && out->len < SUBSETS_MAX; k++) {
+    for (guint k = 0; k < out->len && out->len < boundaries->subsets_max; k++) {
         KilnSubset base = g_array_index(out, KilnSubset, k);
         for (uint32_t i = 64 - (uint32_t)__builtin_clzll(base.mask); i < n; i++) {
             KilnSubset more = { base.sum + search->buffers[list[i]].size, base.mask | UINT64_C(1)
@@ -130,8 +134,7 @@ find_partitions(KilnBoundaries *boundaries, KilnBoundary *boundary)
         MAX(boundary->n_ends, boundary->n_begins) > PARTED_SIDE_MAX)
         return;
     Parting parting = { .boundary = boundary,
-                        .subsets =
-                            list_subsets(boundaries->search, boundary->ends, boundary->n_ends),
+                        .subsets = list_subsets(boundaries, boundary->ends, boundary->n_ends),
                         .partitions = g_array_new(FALSE, FALSE, sizeof(uint64_t)) };
     keep_matched(boundary, parting.subsets);
     part(&parting, (UINT64_C(1) << boundary->n_ends) - 1, (UINT64_C(1) << boundary->n_begins) - 1,
@@ -190,30 +193,33 @@ find_boundary(KilnBoundaries *boundaries, uint32_t s)
     }
     for (uint32_t k = 0; k < boundary->n_ends; k++)
         boundary->complete = MAX(boundary->complete, boundaries->first[boundary->ends[k]]);
-    GArray *sums = list_subsets(boundaries->search, boundary->begins, boundary->n_begins);
+    GArray *sums = list_subsets(boundaries, boundary->begins, boundary->n_begins);
     g_array_sort(sums, by_sum);
     boundary->n_sums = sums->len;
-    boundaries->work += sums->len;
+    boundaries->work += (int64_t)SUBSET_WORK * sums->len;
     boundary->sums = (KilnSubset *)(void *)g_array_free(sums, FALSE);
     find_partitions(boundaries, boundary);
     return true;
 }
 
 KilnBoundaries *
-kiln_boundaries_new(const Search *search, bool backward)
+kiln_boundaries_new(const Search *search, bool backward, int64_t budget)
 {
     uint32_t n = search->n_sections - 1; /* behind the last one nothing lives */
+    int64_t subsets = budget / SUBSETS_SHARE / SUBSET_WORK / (n + 1);
     for (uint32_t s = 0; s < n; s++) {
         if (search->sections[s].rest != search->capacity)
             return NULL;
     }
     KilnBoundaries *boundaries = g_new0(KilnBoundaries, 1);
-    *boundaries = (KilnBoundaries){ .search = search,
-                                    .backward = backward,
-                                    .n_sections = n,
-                                    .first = g_new(uint32_t, (size_t)search->n + 1),
-                                    .last = g_new(uint32_t, (size_t)search->n + 1),
-                                    .at = g_new0(KilnBoundary, (size_t)n + 1) };
+    *boundaries =
+        (KilnBoundaries){ .search = search,
+                          .backward = backward,
+                          .n_sections = n,
+                          .subsets_max = (uint32_t)CLAMP(subsets, FEW_SUBSETS, MANY_SUBSETS),
+                          .first = g_new(uint32_t, (size_t)search->n + 1),
+                          .last = g_new(uint32_t, (size_t)search->n + 1),
+                          .at = g_new0(KilnBoundary, (size_t)n + 1) };
     for (uint32_t i = 0; i < search->n; i++) {
         const Buffer *buffer = &search->buffers[i];
         boundaries->first[i] = backward ? n - 1 - buffer->last : buffer->first;

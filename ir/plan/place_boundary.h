@@ -35,11 +35,13 @@ typedef struct {
     uint32_t *first, *last; /* sections of each buffer */
     KilnBoundary *at;       /* the boundary before each section; the first has none */
     uint32_t n_sections;
+    uint32_t subsets_max; /* that are listed of what begins at one boundary */
     int64_t work;
 } KilnBoundaries;
 
-/** NULL where sections have gaps, or more than KILN_BOUNDARY_MAX buffers end or begin at once. */
-KilnBoundaries *kiln_boundaries_new(const Search *search, bool backward);
+/** NULL where sections have gaps, or more than KILN_BOUNDARY_MAX buffers end or begin at once. Does
+ * about an eighth of @budget, or what few subsets take. */
+KilnBoundaries *kiln_boundaries_new(const Search *search, bool backward, int64_t budget);
 
 void kiln_boundaries_free(KilnBoundaries *boundaries);
 

@@ -517,7 +517,7 @@ next_sweep(Search *search, Sweeping *sweeping, int64_t left)
     KilnBoundaries **boundaries = &sweeping->boundaries[backward];
     bool is_first = !*boundaries;
     if (is_first)
-        *boundaries = kiln_boundaries_new(search, backward);
+        *boundaries = kiln_boundaries_new(search, backward, left);
     sweeping->none = !*boundaries;
     if (sweeping->none)
         return KILN_PLACEMENT_UNDECIDED;

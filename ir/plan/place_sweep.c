@@ -16,10 +16,11 @@
  *   - The search first groups the ending buffer that the fewest others may join.
  *   - Buffers that must end side by side are kept so as soon as all of them live.
  *
- * Attempts differ in direction, in the number of states that they keep, and in the disturbance.
- */
-#include "ir/plan/place_boundary.h"
-#include "ir/plan/place_tree.h"
+ * Attempts differ in direction, in the number of states that they keep, and in the disturbance. The
+ * first ones list the groupings that may follow from each state, up to a limit. The limit cuts off
+ * the best groupings where many buffers end at once. All later attempts find these group by group,
+ * for all states together (place_cross.c). */
+#include "ir/plan/place_sweep.h"
 
 #include <string.h>
 
@@ -35,58 +36,18 @@ enum {
     DISTURBANCE = 20 * 65536, /* in the unit of KilnOrder.freedom */
 };
 
-typedef struct {
-    KilnOrder *order;
-    double score; /* greatest is best */
-    uint32_t parent;
-    uint32_t groups; /* where they begin in Layer.groups */
-} State;
-
-/* The states of a section. */
-typedef struct {
-    GArray *states; /* State */
-    GArray *groups; /* uint8_t: of each state, those of what ends before it, and of what begins */
-} Layer;
-
-typedef struct {
-    Search *search;
-    KilnBoundaries *boundaries;
-    KilnOrderStore current, next, scratch;
-    Layer *layers; /* of the sections */
-    uint32_t turn, width, next_min;
-    bool shares;  /* budgets between choices */
-    bool probing; /* whether any state follows: none is kept */
-    /* What follows is of one boundary. */
-    uint32_t s;
-    const KilnBoundary *boundary;
-    int8_t *end_at;   /* of each buffer: its place among the ends, or -1 */
-    GHashTable *seen; /* hashes of orders */
-    /* And this of one state. */
-    uint32_t parent, found, found_max;
-    int64_t work_max;
-    uint8_t end_groups[KILN_BOUNDARY_MAX], begin_groups[KILN_BOUNDARY_MAX];
-} Sweep;
-
-static uint64_t
-all_of(uint32_t n)
-{
-    return n == 64 ? ~UINT64_C(0) : (UINT64_C(1) << n) - 1;
-}
-
 /* --- groups --- */
 
-/* Buffers of the same hash can be exchanged in all that follows. */
-static KilnOrder *
-new_leaf(const Sweep *sweep, KilnOrderStore *store, uint32_t i)
+KilnOrder *
+kiln_sweep_leaf(const Sweep *sweep, KilnOrderStore *store, uint32_t i)
 {
     uint64_t size = (uint64_t)sweep->search->buffers[i].size;
     return kiln_order_leaf(store, i,
                            size * UINT64_C(0x9e3779b97f4a7c15) + sweep->boundaries->last[i]);
 }
 
-/* The orders of @order in which the ends @mask of @boundary lie side by side, or NULL. */
-static KilnOrder *
-join(Sweep *sweep, const KilnBoundary *boundary, KilnOrder *order, uint64_t mask)
+KilnOrder *
+kiln_sweep_join(Sweep *sweep, const KilnBoundary *boundary, KilnOrder *order, uint64_t mask)
 {
     for (uint64_t rest = mask; rest; rest &= rest - 1)
         sweep->scratch.groups[boundary->ends[__builtin_ctzll(rest)]] = 1;
@@ -95,13 +56,6 @@ join(Sweep *sweep, const KilnBoundary *boundary, KilnOrder *order, uint64_t mask
     for (uint64_t rest = mask; rest; rest &= rest - 1)
         sweep->scratch.groups[boundary->ends[__builtin_ctzll(rest)]] = 0;
     return joined;
-}
-
-static void
-set_groups(uint8_t *groups, uint64_t mask, uint32_t group)
-{
-    for (; mask; mask &= mask - 1)
-        groups[__builtin_ctzll(mask)] = (uint8_t)group;
 }
 
 /* Replaces what ends by what begins, group by group. */
@@ -117,7 +71,7 @@ cross(Sweep *sweep, KilnOrder *order, const uint8_t *end_groups, const uint8_t *
         uint32_t n = 0;
         for (uint32_t k = 0; k < boundary->n_begins; k++) {
             if (begin_groups[k] == g)
-                list[n++] = new_leaf(sweep, store, boundary->begins[k]);
+                list[n++] = kiln_sweep_leaf(sweep, store, boundary->begins[k]);
         }
         replacements[g] = kiln_order_any(store, list, n);
     }
@@ -142,7 +96,7 @@ count_partitions(Sweep *sweep, const KilnBoundary *boundary, KilnOrder *order,
     for (uint32_t p = 0; p < boundary->n_partitions && allowed < 2; p++, part++) {
         KilnOrder *joined = order;
         for (; *part; part++)
-            joined = joined ? join(sweep, boundary, joined, *part) : NULL;
+            joined = joined ? kiln_sweep_join(sweep, boundary, joined, *part) : NULL;
         if (!joined)
             continue;
         allowed++;
@@ -169,10 +123,9 @@ look_ahead(Sweep *sweep, KilnOrder *order)
 
 /* --- the states that follow from one --- */
 
-static void
-add_state(Sweep *sweep, KilnOrder *order, uint32_t n_groups)
+void
+kiln_sweep_add(Sweep *sweep, KilnOrder *order)
 {
-    order = cross(sweep, order, sweep->end_groups, sweep->begin_groups, n_groups);
     order = look_ahead(sweep, order);
     if (order && sweep->probing)
         sweep->found++;
@@ -188,6 +141,12 @@ add_state(Sweep *sweep, KilnOrder *order, uint32_t n_groups)
     g_array_append_vals(layer->groups, sweep->begin_groups, sweep->boundary->n_begins);
     g_array_append_val(layer->states, state);
     sweep->found++;
+}
+
+static void
+add_state(Sweep *sweep, KilnOrder *order, uint32_t n_groups)
+{
+    kiln_sweep_add(sweep, cross(sweep, order, sweep->end_groups, sweep->begin_groups, n_groups));
 }
 
 static bool
@@ -211,8 +170,7 @@ pair_up(uint64_t *mates, uint64_t some, uint64_t others)
         mates[__builtin_ctzll(rest)] |= some;
 }
 
-/* Finds with which others each of the ends @left may be in one group. Seldom says too much, never
- * too little. */
+/* Finds the mates of the ends below @node. */
 static Ends
 find_mates(Sweep *sweep, const KilnOrder *node, uint64_t left, uint64_t *mates)
 {
@@ -240,6 +198,19 @@ find_mates(Sweep *sweep, const KilnOrder *node, uint64_t left, uint64_t *mates)
     return ends;
 }
 
+uint32_t
+kiln_sweep_mates(Sweep *sweep, const KilnOrder *order, uint64_t left, uint64_t *mates)
+{
+    find_mates(sweep, order, left, mates);
+    int first = -1;
+    for (uint64_t rest = left; rest; rest &= rest - 1) {
+        int k = __builtin_ctzll(rest);
+        if (first < 0 || __builtin_popcountll(mates[k]) < __builtin_popcountll(mates[first]))
+            first = k;
+    }
+    return (uint32_t)first;
+}
+
 static void expand(Sweep *sweep, KilnOrder *order, uint64_t ends, uint64_t begins, uint32_t group);
 
 /* Some of the ends, which may be in one group, and what may be added to them. */
@@ -264,11 +235,11 @@ match(Sweep *sweep, KilnOrder *order, uint64_t ends, uint64_t begins, uint32_t n
         if ((mask & ~begins) || ((mask & boundary->twins) >> 1 & begins & ~mask))
             continue;
         if (!joined)
-            joined = join(sweep, boundary, order, group->mask);
+            joined = kiln_sweep_join(sweep, boundary, order, group->mask);
         if (!joined)
             return;
-        set_groups(sweep->end_groups, group->mask, number);
-        set_groups(sweep->begin_groups, mask, number);
+        kiln_sweep_set_groups(sweep->end_groups, group->mask, number);
+        kiln_sweep_set_groups(sweep->begin_groups, mask, number);
         uint32_t found_max = sweep->found_max;
         int64_t work_max = sweep->work_max, work = sweep->scratch.work;
         if (sweep->shares) { /* one choice may use half of what is left */
@@ -316,13 +287,7 @@ expand(Sweep *sweep, KilnOrder *order, uint64_t ends, uint64_t begins, uint32_t 
         return;
     }
     uint64_t mates[KILN_BOUNDARY_MAX];
-    find_mates(sweep, order, ends, mates);
-    int first = -1;
-    for (uint64_t rest = ends; rest; rest &= rest - 1) {
-        int k = __builtin_ctzll(rest);
-        if (first < 0 || __builtin_popcountll(mates[k]) < __builtin_popcountll(mates[first]))
-            first = k;
-    }
+    uint32_t first = kiln_sweep_mates(sweep, order, ends, mates);
     uint64_t bit = UINT64_C(1) << first;
     Group group = { .mask = bit,
                     .more = mates[first] & ~bit,
@@ -333,11 +298,11 @@ expand(Sweep *sweep, KilnOrder *order, uint64_t ends, uint64_t begins, uint32_t 
         grow(sweep, order, ends, begins, number, &group, more);
     KilnOrder *joined = NULL; /* all in one group */
     if (!is_spent(sweep) && mates[first] == ends)
-        joined = join(sweep, sweep->boundary, order, ends);
+        joined = kiln_sweep_join(sweep, sweep->boundary, order, ends);
     if (!joined)
         return;
-    set_groups(sweep->end_groups, ends, number);
-    set_groups(sweep->begin_groups, begins, number);
+    kiln_sweep_set_groups(sweep->end_groups, ends, number);
+    kiln_sweep_set_groups(sweep->begin_groups, begins, number);
     add_state(sweep, joined, number);
 }
 
@@ -367,14 +332,15 @@ go_to(Sweep *sweep, uint32_t s)
 static void
 follow(Sweep *sweep, KilnOrder *order, uint32_t found_max, int64_t work_max)
 {
-    uint64_t ends = all_of(sweep->boundary->n_ends), begins = all_of(sweep->boundary->n_begins);
+    uint64_t ends = kiln_sweep_all(sweep->boundary->n_ends),
+             begins = kiln_sweep_all(sweep->boundary->n_begins);
     sweep->found = 0;
     sweep->found_max = found_max;
     sweep->scratch.work = 0;
     sweep->work_max = work_max;
     if (order->leaves == sweep->boundary->n_ends) { /* nothing stays: any order goes with any */
-        set_groups(sweep->end_groups, ends, 1);
-        set_groups(sweep->begin_groups, begins, 1);
+        kiln_sweep_set_groups(sweep->end_groups, ends, 1);
+        kiln_sweep_set_groups(sweep->begin_groups, begins, 1);
         add_state(sweep, order, 1);
     } else {
         expand(sweep, order, ends, begins, 1);
@@ -426,22 +392,34 @@ keep_best(Sweep *sweep, Layer *layer)
     sweep->next = swapped;
 }
 
-/* Finds the states behind the boundary before section @s. */
+/* Finds states that follow from each of @before. */
 static void
-advance(Sweep *sweep, uint32_t s)
+follow_each(Sweep *sweep, const GArray *before)
 {
-    const GArray *before = sweep->layers[s - 1].states;
-    Layer *layer = &sweep->layers[s];
-    *layer = (Layer){ g_array_new(FALSE, FALSE, sizeof(State)), g_array_new(FALSE, FALSE, 1) };
-    sweep->seen = g_hash_table_new(NULL, NULL);
-    go_to(sweep, s);
-    kiln_order_store_reset(&sweep->scratch);
     for (guint k = 0; k < before->len && sweep->search->work <= sweep->search->budget; k++) {
         sweep->parent = k;
         follow(sweep, g_array_index(before, State, k).order,
                MAX(sweep->next_min, FILL_FACTOR * sweep->width / before->len),
                (int64_t)STATE_WORK * sweep->width / before->len);
     }
+}
+
+/* Finds the states behind the boundary before section @s. */
+static void
+advance(Sweep *sweep, uint32_t s)
+{
+    const GArray *before = sweep->layers[s - 1].states;
+    bool any_stays =
+        g_array_index(before, State, 0).order->leaves != sweep->boundaries->at[s].n_ends;
+    Layer *layer = &sweep->layers[s];
+    *layer = (Layer){ g_array_new(FALSE, FALSE, sizeof(State)), g_array_new(FALSE, FALSE, 1) };
+    sweep->seen = g_hash_table_new(NULL, NULL);
+    go_to(sweep, s);
+    kiln_order_store_reset(&sweep->scratch);
+    if (sweep->by_groups && any_stays)
+        kiln_sweep_cross(sweep, before);
+    else
+        follow_each(sweep, before);
     keep_best(sweep, layer);
     g_hash_table_unref(sweep->seen);
 }
@@ -452,7 +430,7 @@ first_order(Sweep *sweep, KilnOrderStore *store)
     g_autoptr(GPtrArray) list = g_ptr_array_new();
     for (uint32_t i = 0; i < sweep->search->n; i++) {
         if (!sweep->boundaries->first[i])
-            g_ptr_array_add(list, new_leaf(sweep, store, i));
+            g_ptr_array_add(list, kiln_sweep_leaf(sweep, store, i));
     }
     return kiln_order_any(store, (KilnOrder *const *)(void *)list->pdata, list->len);
 }
@@ -518,7 +496,7 @@ repeat(Sweep *sweep, const uint32_t *path, KilnOrder **joined)
             masks[groups[k]] |= UINT64_C(1) << k;
         }
         for (uint32_t g = 1; g <= n_groups; g++)
-            order = join(sweep, boundary, order, masks[g]);
+            order = kiln_sweep_join(sweep, boundary, order, masks[g]);
         joined[s] = order;
         order = cross(sweep, order, groups, groups + boundary->n_ends, n_groups);
     }
@@ -587,7 +565,8 @@ kiln_place_sweep(Search *search, KilnBoundaries *boundaries, uint32_t turn, int6
                     .turn = turn,
                     .width = WIDTH << MIN(turn / 2, WIDENINGS_MAX),
                     .next_min = turn % 2 ? MANY_NEXT : FEW_NEXT,
-                    .shares = turn % 4 > 1 };
+                    .shares = turn % 4 > 1,
+                    .by_groups = turn > 0 };
     kiln_order_store_init(&sweep.current, search->n);
     kiln_order_store_init(&sweep.next, search->n);
     kiln_order_store_init(&sweep.scratch, search->n);

@@ -51,7 +51,14 @@ kiln_order_store_clear(KilnOrderStore *store)
 void
 kiln_order_store_reset(KilnOrderStore *store)
 {
-    store->block = store->used = 0;
+    kiln_order_store_rewind(store, 0, 0);
+}
+
+void
+kiln_order_store_rewind(KilnOrderStore *store, size_t block, size_t used)
+{
+    store->block = block;
+    store->used = used;
 }
 
 static KilnOrder *

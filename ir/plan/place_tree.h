@@ -44,6 +44,9 @@ void kiln_order_store_clear(KilnOrderStore *store);
 /** Frees all nodes. */
 void kiln_order_store_reset(KilnOrderStore *store);
 
+/** Frees what was made since @block and @used were as given. */
+void kiln_order_store_rewind(KilnOrderStore *store, size_t block, size_t used);
+
 KilnOrder *kiln_order_leaf(KilnOrderStore *store, uint32_t leaf, uint64_t hash);
 KilnOrder *kiln_order_any(KilnOrderStore *store, KilnOrder *const *children, uint32_t n);
 

@@ -119,6 +119,11 @@ class Generated(Problems):
     def test_a_hundred(self):
         self.assertGreaterEqual(len(self.solve("1-100")), SOLVED_OF_100)
 
+    def test_many_ends_at_one_time(self):
+        # Ten or more buffers end at once. Only a search for the best groups at such a time solves these.
+        for seed in (96, 154, 267, 431):
+            self.assertEqual(len(self.solve(str(seed))), 1, seed)
+
     def test_no_gap_is_left(self):
         self.kiln("--generate", "1-20", "--problems", "problems")
         for path in (self.dir / "problems").iterdir():

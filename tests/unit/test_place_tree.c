@@ -170,3 +170,22 @@ Test(place_tree, replaces_groups)
     cr_assert_not(allows(order, apart, &first, &last));
     kiln_order_store_clear(&f.store);
 }
+
+/* What was made before the place that is gone back to stays as it was. */
+Test(place_tree, rewinds)
+{
+    Fixture f = { 0 };
+    kiln_order_store_init(&f.store, N);
+    KilnOrder *order = join(&f, any_order(&f), 0x7);
+    uint64_t hash = order->hash;
+    size_t block = f.store.block, used = f.store.used;
+    KilnOrder *first = leaf(&f, 0);
+    for (int i = 0; i < 10000; i++) /* more than one block */
+        join(&f, order, 0x18);
+    cr_assert_gt(f.store.block, block);
+    kiln_order_store_rewind(&f.store, block, used);
+    cr_assert_eq(leaf(&f, 0), first); /* the same place */
+    cr_assert_eq(order->hash, hash);
+    cr_assert_eq(join(&f, any_order(&f), 0x7)->hash, hash);
+    kiln_order_store_clear(&f.store);
+}
