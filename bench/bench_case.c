@@ -10,9 +10,10 @@
 #include <string.h>
 
 const char bench_case_format[] =
-    "A file of cases has an instruction a line, as the IR prints it, with the type behind each\n"
-    "operand's name; `const` behind the type makes the operand a weight. `hand=NAME` before the\n"
-    "instruction names the hand-written loop that it is measured against. # begins a comment.\n"
+    "A file of cases has one instruction of the IR on each line. The type of an operand follows "
+    "its\n"
+    "name. `const` after the type makes the operand a weight. `hand=NAME` before the instruction\n"
+    "compares it with a hand-written loop. # begins a comment.\n"
     "\n"
     "  add @out @y: f32[8,64,56,56], @in @a: f32[8,64,56,56], @in @b: f32[64,1,1]\n"
     "  conv @out @y: f32[1,8,9,9], @in @x: f32[1,3,9,9], @in @w: f32[8,3,3,3] const "

@@ -189,16 +189,16 @@ static const struct {
     void (*write)(Text *text, unsigned nodes);
     bool graph_only;
 } shapes[] = {
-    { "fan-out", "one value that all others read", write_fan_out, false },
+    { "fan-out", "one value that all other nodes read", write_fan_out, false },
     { "fan-along", "one value that every step of a chain reads", write_fan_along, false },
-    { "fan-in", "a balanced tree of sums over leaves that all wait for it", write_fan_in, false },
-    { "long-lives", "a chain, all of whose values are read again in reverse order",
-      write_long_lives, false },
+    { "fan-in", "a balanced tree of sums over many leaves", write_fan_in, false },
+    { "long-lives", "a chain whose values are all read again in reverse order", write_long_lives,
+      false },
     { "long-products", "the same chain through matrix products and softmax", write_long_products,
       false },
-    { "split", "a split, all of whose parts are alive until a concat", write_split, false },
-    { "skips", "a chain, all of whose values skip to one concat at the end", write_skips, false },
-    { "outputs", "a chain, all of whose values are outputs", write_outputs, false },
+    { "split", "a split whose parts all live until a concat", write_split, false },
+    { "skips", "a chain whose values are all read by one concat at the end", write_skips, false },
+    { "outputs", "a chain whose values are all outputs", write_outputs, false },
     { "nests", "branches within branches, 24 deep", write_nests, true },
 };
 

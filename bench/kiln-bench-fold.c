@@ -395,14 +395,17 @@ main(int argc, char **argv)
 {
     Bench bench = { .threads = 1 };
     const GOptionEntry entries[] = {
-        { "check", 0, 0, G_OPTION_ARG_NONE, &bench.check, "fail above what is promised", NULL },
-        { "threads", 0, 0, G_OPTION_ARG_INT, &bench.threads, "of the team (1)", "N" },
+        { "check", 0, 0, G_OPTION_ARG_NONE, &bench.check,
+          "Fail above the limits of docs/constants.md", NULL },
+        { "threads", 0, 0, G_OPTION_ARG_INT, &bench.threads,
+          "Compare one thread with N threads (default 1)", "N" },
         { G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &bench.models, "", "MODEL…" },
         G_OPTION_ENTRY_NULL,
     };
     g_autoptr(GError) error = NULL;
     setlocale(LC_CTYPE, ""); /* what --help is written in */
     g_autoptr(GOptionContext) context = g_option_context_new(NULL);
+    g_option_context_set_summary(context, "Measures the time and memory of constant folding.");
     g_option_context_add_main_entries(context, entries, NULL);
     bool good =
         g_option_context_parse(context, &argc, &argv, &error) && measure_all(&bench, &error);

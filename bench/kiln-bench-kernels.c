@@ -307,34 +307,36 @@ read_cases(const Options *options, GPtrArray *cases, GError **error)
 }
 
 static const char description[] =
-    "limit% is the share of what is possible that is reached: m where memory, f where arithmetic\n"
-    "sets the limit. /hand is the time over that of the hand-written loop, for one thread; "
-    "ref/cpu\n"
-    "is the time of the reference kernel over that of the cpu's.\n";
+    "limit% is the speed relative to the limit of the machine. `m` is the limit of memory, `f` "
+    "that\n"
+    "of arithmetic. /hand is the time relative to the hand-written loop on one thread. ref/cpu is\n"
+    "the time of the reference kernel relative to that of the cpu kernel.\n";
 
 int
 main(int argc, char **argv)
 {
     Options options = { .threads = 1, .min_time = 0.3 };
     const GOptionEntry entries[] = {
-        { "threads", 0, 0, G_OPTION_ARG_INT, &options.threads, "Threads (default 1)", "N" },
+        { "threads", 0, 0, G_OPTION_ARG_INT, &options.threads, "Run on N threads (default 1)",
+          "N" },
         { "min-time", 0, 0, G_OPTION_ARG_DOUBLE, &options.min_time,
           "Measure each case for at least S seconds (default 0.3)", "S" },
         { "no-ref", 0, 0, G_OPTION_ARG_NONE, &options.no_ref, "Do not time the reference kernels",
           NULL },
         { "case", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options.cases,
           "Measure this case; may be repeated", "LINE" },
-        { "filter", 0, 0, G_OPTION_ARG_STRING, &options.filter, "Only cases that TEXT occurs in",
-          "TEXT" },
+        { "filter", 0, 0, G_OPTION_ARG_STRING, &options.filter,
+          "Measure only the cases that contain TEXT", "TEXT" },
         { "json", 0, 0, G_OPTION_ARG_FILENAME, &options.json,
-          "Write Google Benchmark's JSON here; - is standard output", "F" },
+          "Write JSON in the format of Google Benchmark; `-` is standard output", "F" },
         { G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options.files, NULL,
           "FILE.cases…" },
         G_OPTION_ENTRY_NULL,
     };
     setlocale(LC_CTYPE, ""); /* what --help is written in */
     g_autoptr(GOptionContext) context = g_option_context_new(NULL);
-    g_option_context_set_summary(context, "Measures kernels of the cpu backend, a problem a line.");
+    g_option_context_set_summary(context,
+                                 "Measures kernels of the cpu backend. Each case is one line.");
     g_autofree char *details = g_strconcat(bench_case_format, "\n\n", description, NULL);
     g_option_context_set_description(context, details);
     g_option_context_add_main_entries(context, entries, NULL);

@@ -202,25 +202,25 @@ main(int argc, char **argv)
     Options options = { .capacity = -1 };
     const GOptionEntry entries[] = {
         { "capacity", 0, 0, G_OPTION_ARG_INT64, &options.capacity,
-          "Exit status 1 where a plan is higher; 0: as low as can be (default: the number in the "
-          "file's name, as in A.1048576.csv, or 0)",
+          "Fail if a plan is higher than N; 0 asks for the lowest plan (default: the number in the "
+          "file name, such as A.1048576.csv, or 0)",
           "N" },
         { "out", 0, 0, G_OPTION_ARG_FILENAME, &options.out,
-          "Write the plans here: the same columns, and offset", "DIR" },
+          "Write the plans to DIR as CSV, with a column `offset`", "DIR" },
         { "generate", 0, 0, G_OPTION_ARG_STRING, &options.generate,
-          "Make hard problems of the seeds N to M, whose optimum is 1048576", "N[-M]" },
+          "Make hard problems from the seeds N to M; their optimum is 1048576", "N[-M]" },
         { "gaps", 0, 0, G_OPTION_ARG_NONE, &options.gaps,
-          "Leave a few percent of these empty (default: nothing is)", NULL },
+          "With --generate, leave a few percent empty", NULL },
         { "problems", 0, 0, G_OPTION_ARG_FILENAME, &options.problems,
-          "Write the problems here, and plan none", "DIR" },
+          "Write the problems to DIR and plan none", "DIR" },
         G_OPTION_ENTRY_NULL,
     };
     setlocale(LC_CTYPE, ""); /* what --help is written in */
     g_autoptr(GOptionContext) context = g_option_context_new("[FILE.csv…]");
     g_option_context_set_summary(
         context,
-        "Places buffers of MiniMalloc's CSV format: id,lower,upper,size, half-open. Seconds are "
-        "those of the processor.");
+        "Plans the memory of problems in MiniMalloc's CSV format: id,lower,upper,size. Prints "
+        "seconds of processor time.");
     g_option_context_add_main_entries(context, entries, NULL);
     g_autoptr(GError) error = NULL;
     int status = 2;

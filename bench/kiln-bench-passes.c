@@ -700,35 +700,36 @@ main(int argc, char **argv)
     Options options = { .growth = 20, .seed = 1 };
     const GOptionEntry entries[] = {
         { "pass", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options.passes,
-          "Measure this pass alone and the pipeline; may be repeated", "PASS" },
+          "Measure only this pass and the pipeline; may be repeated", "PASS" },
         { "pipeline", 0, 0, G_OPTION_ARG_FILENAME, &options.pipeline,
-          "The pipeline to measure as a whole (default: default)", "F" },
+          "Measure this pipeline as a whole (default: default)", "F" },
         { "first", 0, 0, G_OPTION_ARG_STRING, &options.first,
-          "Run these passes on each graph before anything is measured: a,b{x=1}", "LIST" },
+          "Run these passes on each graph before the measurement: a,b{x=1}", "LIST" },
         { "level", 0, 0, G_OPTION_ARG_STRING, &options.level_text,
-          "graph, or ir: functions of instructions and their memory plans (default: graph)",
-          "LEVEL" },
+          "Measure passes of the graph, or passes of the IR and memory plans (default: graph)",
+          "graph|ir" },
         { "shape", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options.shapes,
-          "Measure graphs of this shape, or all of them; may be repeated (graph level)", "SHAPE" },
-        { "whole", 0, 0, G_OPTION_ARG_NONE, &options.whole, "Measure no pass alone", NULL },
+          "Measure graphs of this shape (or `all`); may be repeated; graph level only", "SHAPE" },
+        { "whole", 0, 0, G_OPTION_ARG_NONE, &options.whole,
+          "Measure the pipeline only, and no single pass", NULL },
         { "sizes", 0, 0, G_OPTION_ARG_STRING, &options.sizes_text,
-          "Nodes or instructions, ascending (default: 100,1000,10000,100000)", "N,N…" },
-        { "seed", 0, 0, G_OPTION_ARG_INT64, &options.seed, "Of the graphs (default: 1)", "N" },
+          "Measure these numbers of nodes (default: 100,1000,10000,100000)", "N,N…" },
+        { "seed", 0, 0, G_OPTION_ARG_INT64, &options.seed, "Seed the graphs (default: 1)", "N" },
         { "growth", 0, 0, G_OPTION_ARG_DOUBLE, &options.growth,
-          "Exit status 1 where time grows by more per factor ten of nodes (default: 20)", "X" },
+          "Fail if ten times the nodes take more than X times the time (default: 20)", "X" },
         { "limit", 0, 0, G_OPTION_ARG_DOUBLE, &options.limit,
-          "Exit status 1 where a level's pipeline takes more seconds on the largest size", "S" },
+          "Fail if a pipeline takes more than S seconds on the largest size", "S" },
         { "no-verify", 0, 0, G_OPTION_ARG_NONE, &options.no_verify, "Do not verify after each pass",
           NULL },
         { "quick", 0, 0, G_OPTION_ARG_NONE, &options.quick, "Measure everything once", NULL },
         { "json", 0, 0, G_OPTION_ARG_FILENAME, &options.json,
-          "Write Google Benchmark's JSON here; - is standard output", "F" },
+          "Write JSON in the format of Google Benchmark; `-` is standard output", "F" },
         G_OPTION_ENTRY_NULL,
     };
     setlocale(LC_CTYPE, ""); /* what --help is written in */
     g_autoptr(GOptionContext) context = g_option_context_new(NULL);
     g_option_context_set_summary(
-        context, "Measures passes on synthetic graphs, and how their time grows with the graph.");
+        context, "Measures the time of passes on synthetic graphs, and its growth with the graph.");
     add_description(context);
     g_option_context_add_main_entries(context, entries, NULL);
     g_autoptr(GError) error = NULL;

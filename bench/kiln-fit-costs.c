@@ -535,30 +535,27 @@ main(int argc, char **argv)
     Options options = { .min_time = 0.05 };
     const GOptionEntry entries[] = {
         { "from", 0, 0, G_OPTION_ARG_FILENAME, &options.from,
-          "Fit to these measurements instead of making new ones", "F.csv" },
+          "Fit to the measurements of this file", "F.csv" },
         { "only", 0, 0, G_OPTION_ARG_STRING, &options.only,
-          "With --from: measure these kinds of operators anew (conv,softmax)", "KIND,…" },
+          "With --from, measure these kinds of operators again: conv,softmax", "KIND,…" },
         { "part", 0, 0, G_OPTION_ARG_STRING, &options.part,
-          "With --from: measure every N-th shape anew, beginning with the I-th, so that a busy "
-          "machine is measured a piece at a time",
-          "I/N" },
-        { "to", 0, 0, G_OPTION_ARG_FILENAME, &options.to, "Write the measurements here", "F.csv" },
+          "With --from, measure again every N-th shape, starting at the I-th", "I/N" },
+        { "to", 0, 0, G_OPTION_ARG_FILENAME, &options.to, "Write the measurements to this file",
+          "F.csv" },
         { "isa", 0, 0, G_OPTION_ARG_STRING, &options.isa,
-          "Of kernels with these instructions: avx2 or avx512 (default: what this CPU has)",
-          "ISA" },
+          "Measure kernels for avx2 or avx512 (default: the best that this CPU has)", "ISA" },
         { "own-header", 0, 0, G_OPTION_ARG_FILENAME, &options.own_header,
-          "Write the costs of own kernels here: Kiln is built with backends/cpu/costs.h", "F.h" },
+          "Write the costs of Kiln's kernels to this file: backends/cpu/costs.h", "F.h" },
         { "vendor-header", 0, 0, G_OPTION_ARG_FILENAME, &options.vendor_header,
-          "Write those of the vendor library here: Kiln is built with backends/onednn/costs.h",
-          "F.h" },
+          "Write the costs of the vendor library to this file: backends/onednn/costs.h", "F.h" },
         { "min-time", 0, 0, G_OPTION_ARG_DOUBLE, &options.min_time,
           "Measure each shape for at least S seconds in each way (default 0.05)", "S" },
         G_OPTION_ENTRY_NULL,
     };
     setlocale(LC_CTYPE, ""); /* what --help is written in */
     g_autoptr(GOptionContext) context = g_option_context_new(NULL);
-    g_option_context_set_summary(context, "Fits the models by which algorithms, and what is left "
-                                          "to a vendor, are chosen to this CPU.");
+    g_option_context_set_summary(
+        context, "Fits the cost models of the algorithms and of the vendor library to this CPU.");
     g_option_context_add_main_entries(context, entries, NULL);
     g_autoptr(GError) error = NULL;
     int status = 2;

@@ -301,12 +301,12 @@ kiln_command_bisect(int argc, char **argv)
 {
     BisectOptions own = { .seed = 1 };
     const GOptionEntry entries[] = {
-        { "stage", 0, 0, G_OPTION_ARG_STRING, &own.stage, "How far to go (default: ir)",
-          "graph|ir" },
-        { "random", 0, 0, G_OPTION_ARG_INT64, &own.seed, "Seed of the inputs (default: 1)",
+        { "stage", 0, 0, G_OPTION_ARG_STRING, &own.stage,
+          "Search the passes up to this level (default: ir)", "graph|ir" },
+        { "random", 0, 0, G_OPTION_ARG_INT64, &own.seed, "Seed the random inputs (default: 1)",
           "SEED" },
         { "output", 'o', 0, G_OPTION_ARG_FILENAME, &own.out,
-          "Write the folder that shows it here (default: kiln-bisect)", "DIR" },
+          "Write the files that reproduce the failure here (default: kiln-bisect)", "DIR" },
         G_OPTION_ENTRY_NULL,
     };
     const KilnUsage usage = {
@@ -314,8 +314,8 @@ kiln_command_bisect(int argc, char **argv)
         .operands = "MODEL",
         .n_operands = KILN_OPERANDS_ONE,
         .summary =
-            "Finds the first pass application after which a model computes something else, is "
-            "not valid, or crashes. Exit status 4 where there is one.",
+            "Finds the first application of a pass that changes the results of the model, makes "
+            "it invalid, or crashes. Exits with status 4 if there is one.",
         .entries = entries,
         .passes = true,
         .work = bisect_work,

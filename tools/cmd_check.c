@@ -68,8 +68,8 @@ kiln_command_check(int argc, char **argv)
         .command = "check",
         .operands = "MODEL",
         .n_operands = KILN_OPERANDS_ONE,
-        .summary = "Lists every unsupported operator with opset, element type and node; exit "
-                   "status 3 if any.",
+        .summary = "Lists every unsupported operator with its opset, element type and node. "
+                   "Exits with status 3 if there is one.",
         .work = check,
     };
     return kiln_command(&usage, argc, argv, NULL);

@@ -572,19 +572,19 @@ kiln_command_compare(int argc, char **argv)
     CompareOptions own = { .inputs = KILN_INPUTS_INIT, .rtol = UNSTATED, .atol = UNSTATED };
     const GOptionEntry entries[] = {
         { "rtol", 0, 0, G_OPTION_ARG_DOUBLE, &own.rtol,
-          "Relative tolerance, in place of the class of the passes", "R" },
-        { "atol", 0, 0, G_OPTION_ARG_DOUBLE, &own.atol, "Absolute tolerance, likewise", "A" },
-        { "all", 0, 0, G_OPTION_ARG_NONE, &own.all, "Show all values that diverge, in order",
-          NULL },
+          "Set the relative tolerance (default: that of the classes of the passes)", "R" },
+        { "atol", 0, 0, G_OPTION_ARG_DOUBLE, &own.atol,
+          "Set the absolute tolerance (default: that of the classes of the passes)", "A" },
+        { "all", 0, 0, G_OPTION_ARG_NONE, &own.all, "Show all values that differ, in order", NULL },
         G_OPTION_ENTRY_NULL,
     };
     const KilnUsage usage = {
         .command = "compare",
         .operands = "MODEL | DIR_A DIR_B",
         .n_operands = KILN_OPERANDS_TWO,
-        .summary = "Finds the first value of a model that two pipelines (or two backends) do not "
-                   "agree on, or that two folders of `kiln run --dump-values` do not. Exit status "
-                   "4 where there is one.",
+        .summary = "Finds the first value of a model that differs between two pipelines, two "
+                   "backends, or two folders of `kiln run --dump-values`. Exits with status 4 if "
+                   "there is one.",
         .entries = entries,
         .passes = true,
         .two_sides = true,

@@ -86,20 +86,21 @@ kiln_command_compile(int argc, char **argv)
 {
     CompileOptions compile = { 0 };
     const GOptionEntry entries[] = {
-        { "output", 'o', 0, G_OPTION_ARG_FILENAME, &compile.out, "Write the program here", "F" },
+        { "output", 'o', 0, G_OPTION_ARG_FILENAME, &compile.out,
+          "Write the program to this file (required)", "F" },
         { "format", 0, 0, G_OPTION_ARG_STRING, &compile.format,
-          "What to write; an object has a header beside it (default: program)",
+          "Write a program file, an object file or C source (default: program)",
           "program|object|c" },
         { "name", 0, 0, G_OPTION_ARG_STRING, &compile.name,
-          "What the symbols of an object begin with (default: the name of F)", "NAME" },
+          "Begin the symbols of an object with NAME (default: the name of F)", "NAME" },
         G_OPTION_ENTRY_NULL,
     };
     const KilnUsage usage = {
         .command = "compile",
         .operands = "MODEL",
         .n_operands = KILN_OPERANDS_ONE,
-        .summary = "Compiles a model to a file that loads without work, or to an object to link "
-                   "with.",
+        .summary = "Compiles a model to a program file, which loads fast, or to an object file to "
+                   "link with.",
         .entries = entries,
         .work = compile_work,
     };

@@ -268,8 +268,8 @@ kiln_command_info(int argc, char **argv)
         .command = "info",
         .operands = "MODEL",
         .n_operands = KILN_OPERANDS_ONE,
-        .summary = "Shows what a model is: producer, opsets, notes and properties of its file, "
-                   "inputs, outputs, operators, size.",
+        .summary = "Describes a model: the metadata of its file, its inputs, outputs and "
+                   "operators, and its size.",
         .work = info,
     };
     return kiln_command(&usage, argc, argv, NULL);

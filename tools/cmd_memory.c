@@ -330,19 +330,21 @@ kiln_command_memory(int argc, char **argv)
     MemoryOptions memory = { .limit = NO_LIMIT };
     const GOptionEntry entries[] = {
         { "svg", 0, 0, G_OPTION_ARG_FILENAME, &memory.svg,
-          "Draw the plan: steps across, addresses up; with - in place of the report", "F" },
+          "Draw the plan to this file; `-` draws it in place of the report", "F" },
         { "csv", 0, 0, G_OPTION_ARG_FILENAME, &memory.csv,
-          "Write id,lower,upper,size; with - in place of the report", "F" },
+          "Write the buffers as CSV to this file; `-` writes it in place of the report", "F" },
         { "limit", 0, 0, G_OPTION_ARG_INT64, &memory.limit,
-          "Fail where the arena exceeds this, and say what does not fit", "BYTES" },
-        { "io", 0, 0, G_OPTION_ARG_NONE, &memory.io, "Plan inputs and outputs too", NULL },
+          "Fail if the arena exceeds this, and name the buffers that do not fit", "BYTES" },
+        { "io", 0, 0, G_OPTION_ARG_NONE, &memory.io,
+          "Give the inputs and outputs places in the arena, too", NULL },
         G_OPTION_ENTRY_NULL,
     };
     const KilnUsage usage = {
         .command = "memory",
         .operands = "MODEL",
         .n_operands = KILN_OPERANDS_ONE,
-        .summary = "Shows the memory plan of a model: bounds, arena, where each buffer lies.",
+        .summary =
+            "Shows the memory plan of a model: its size, bounds, and the place of each buffer.",
         .entries = entries,
         .passes = true,
         .work = memory_work,

@@ -189,14 +189,15 @@ kiln_command_passes(int argc, char **argv)
     g_autofree char *rules = NULL;
     const GOptionEntry entries[] = {
         { "rules", 0, 0, G_OPTION_ARG_STRING, &rules,
-          "List the rules of this pass with their numerics class", "PASS" },
+          "List the rules of this pass with their numerics classes", "PASS" },
         G_OPTION_ENTRY_NULL,
     };
     const KilnUsage usage = {
         .command = "passes",
-        .summary = "Lists the passes: level, numerics class (E bit-exact, Z but for signs of "
-                   "zeros, U rounding, QT a quantization step at ties, QS a step left out, L "
-                   "lossy), what they do, options with defaults.",
+        .summary =
+            "Lists the passes: level, numerics class, name, summary and options.\n\n"
+            "Classes: E exact, Z exact except signs of zeros, U rounding, QT one quantization "
+            "step at ties, QS a quantization step left out, L lossy.",
         .entries = entries,
         .work = list_passes,
     };
@@ -265,8 +266,9 @@ kiln_command_ops(int argc, char **argv)
 {
     const KilnUsage usage = {
         .command = "ops",
-        .summary = "Lists the operators: name, ONNX name, element types that the backend has a "
-                   "kernel for (views, constants and what lowering removes need none).",
+        .summary =
+            "Lists the operators: name, ONNX name, element types of the kernels. An operator "
+            "that compiling removes needs no kernel.",
         .work = list_ops,
     };
     return kiln_command(&usage, argc, argv, NULL);

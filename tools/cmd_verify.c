@@ -370,11 +370,11 @@ kiln_command_verify(int argc, char **argv)
     VerifyOptions own = { UNSET, UNSET, FALSE };
     const GOptionEntry entries[] = {
         { "rtol", 0, 0, G_OPTION_ARG_DOUBLE, &own.rtol,
-          "Relative tolerance in place of the cases' own", "R" },
+          "Set the relative tolerance (default: that of each case)", "R" },
         { "atol", 0, 0, G_OPTION_ARG_DOUBLE, &own.atol,
-          "Absolute tolerance in place of the cases' own", "A" },
+          "Set the absolute tolerance (default: that of each case)", "A" },
         { "poison", 0, 0, G_OPTION_ARG_NONE, &own.poison,
-          "Run each again with dead memory filled with NaN; fail where that changes a result",
+          "Run each case again with dead memory filled with NaN, and fail if a result changes",
           NULL },
         G_OPTION_ENTRY_NULL,
     };
@@ -383,7 +383,7 @@ kiln_command_verify(int argc, char **argv)
         .operands = "DIR…",
         .n_operands = KILN_OPERANDS_SOME,
         .summary =
-            "Runs every case below DIR (model.onnx, test_data_set_N) and compares its outputs.",
+            "Runs every test case below DIR and compares its outputs with the expected ones.",
         .entries = entries,
         .work = verify_work,
     };

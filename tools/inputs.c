@@ -13,20 +13,20 @@ kiln_inputs_add(GOptionContext *context, KilnInputs *inputs)
 {
     const GOptionEntry entries[] = {
         { "input", 'i', 0, G_OPTION_ARG_FILENAME_ARRAY, &inputs->files,
-          "Read an input: .pb, .npy, .raw, .png, .pgm, .ppm", "NAME=FILE" },
+          "Read an input from a .pb, .npy, .raw, .bin, .png, .pgm or .ppm file", "NAME=FILE" },
         { "random", 0, 0, G_OPTION_ARG_STRING, &inputs->random_text,
-          "Random inputs for what -i does not give", "SEED" },
+          "Draw the inputs that -i does not give at random", "SEED" },
         { "range", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &inputs->ranges,
-          "Random inputs uniform from LOW to below HIGH: those of floats, or NAME",
+          "Draw random float inputs, or input NAME, uniformly from LOW to below HIGH",
           "[NAME=]LOW,HIGH" },
         { "seed", 0, 0, G_OPTION_ARG_STRING, &inputs->seed_text,
-          "Random operators of the model draw the same numbers for the same N", "N" },
+          "Seed the random operators of the model", "N" },
         { "image-scale", 0, 0, G_OPTION_ARG_DOUBLE, &inputs->image.scale,
-          "Multiply pictures by this (default: 1)", "S" },
+          "Multiply the pixels of pictures by S (default: 1)", "S" },
         { "image-mean", 0, 0, G_OPTION_ARG_STRING, &inputs->image_mean,
-          "Then subtract this per channel: 0.48,0.45,0.40", "M" },
+          "Then subtract M, one number or one per channel: 0.48,0.45,0.40", "M" },
         { "image-std", 0, 0, G_OPTION_ARG_STRING, &inputs->image_std,
-          "Then divide by this per channel", "S" },
+          "Then divide by S, one number or one per channel", "S" },
         G_OPTION_ENTRY_NULL,
     };
     g_option_context_add_main_entries(context, entries, NULL);

@@ -13,19 +13,18 @@ kiln_limits_add(GOptionContext *context, KilnOptions *options)
 {
     const GOptionEntry entries[] = {
         { "untrusted", 0, 0, G_OPTION_ARG_NONE, &options->untrusted,
-          "Set all limits, and read nothing but one ONNX file: no text, plug-in, compiled program, "
-          "external data, or pipeline beside the model",
+          "Set all three limits, and read only one ONNX file, for a model that you do not trust",
           NULL },
         { "memory-limit", 0, 0, G_OPTION_ARG_STRING, &options->memory_limit,
-          "Bytes of tensors, weights and arena together: 512M, 2G (untrusted: 1G)", "BYTES" },
+          "Limit the bytes of tensors, weights and arena: 512M, 2G (--untrusted: 1G)", "BYTES" },
         { "time-limit", 0, 0, G_OPTION_ARG_STRING, &options->time_limit,
-          "Seconds of the whole command (untrusted: 10)", "SECONDS" },
+          "Limit the time of the whole command (--untrusted: 10)", "SECONDS" },
         { "node-limit", 0, 0, G_OPTION_ARG_INT64, &options->node_limit,
-          "Nodes and constants of all graphs of the model (untrusted: 50000)", "N" },
+          "Limit the nodes and constants of the model (--untrusted: 50000)", "N" },
         G_OPTION_ENTRY_NULL,
     };
     GOptionGroup *group =
-        g_option_group_new("limits", "Limits for models of strangers (default: none):",
+        g_option_group_new("limits", "Limits for models that you do not trust (default: none):",
                            "Limits for models of strangers", NULL, NULL);
     g_option_group_add_entries(group, entries);
     g_option_context_add_group(context, group);

@@ -14,19 +14,18 @@ static const struct {
     const char *name, *operands, *summary;
     int (*run)(int argc, char **argv);
 } commands[] = {
-    { "run", "MODEL", "run a model on files or random inputs", kiln_command_run },
-    { "opt", "MODEL", "run the pipelines and print what comes out", kiln_command_opt },
-    { "verify", "DIR…", "run test cases and compare with their expected outputs",
-      kiln_command_verify },
-    { "info", "MODEL", "show what a model is: producer, inputs, outputs, operators",
+    { "run", "MODEL", "run a model on input files or random inputs", kiln_command_run },
+    { "opt", "MODEL", "optimize a model and print the result", kiln_command_opt },
+    { "verify", "DIR…", "run test cases and compare their outputs", kiln_command_verify },
+    { "info", "MODEL", "describe a model: producer, inputs, outputs, operators",
       kiln_command_info },
-    { "check", "MODEL", "list every operator that is not supported", kiln_command_check },
-    { "memory", "MODEL", "show the memory plan", kiln_command_memory },
+    { "check", "MODEL", "list the operators that are not supported", kiln_command_check },
+    { "memory", "MODEL", "show the memory plan of a run", kiln_command_memory },
     { "compile", "MODEL", "compile a model to a program file or an object file",
       kiln_command_compile },
-    { "compare", "MODEL", "find the first value that two pipelines or dumps do not agree on",
+    { "compare", "MODEL", "find the first value that differs between two pipelines",
       kiln_command_compare },
-    { "bisect", "MODEL", "find the pass application that breaks a model", kiln_command_bisect },
+    { "bisect", "MODEL", "find the pass that breaks a model", kiln_command_bisect },
     { "passes", "", "list the passes", kiln_command_passes },
     { "ops", "", "list the operators", kiln_command_ops },
 };
@@ -35,16 +34,14 @@ static void
 print_help(FILE *out)
 {
     fprintf(out, "Usage: kiln COMMAND [OPTION…] [OPERAND…]\n\n");
-    fprintf(
-        out,
-        "Loads ONNX models, optimizes them under pipelines, runs them on the CPU.\n\nCommands:\n");
+    fprintf(out, "Kiln loads ONNX models, optimizes them and runs them on the CPU.\n\nCommands:\n");
     for (size_t i = 0; i < G_N_ELEMENTS(commands); i++)
         fprintf(out, "  %-7s %s%*s %s\n", commands[i].name, commands[i].operands,
                 (int)(5 - g_utf8_strlen(commands[i].operands, -1)), "", commands[i].summary);
-    fprintf(
-        out,
-        "\n`kiln COMMAND --help` shows the options of a command; `kiln --version` what this is.\n");
-    fprintf(out, "Exit status: 0 ok, 1 failed, 2 usage, 3 unsupported operators, 4 mismatch.\n");
+    fprintf(out, "\n`kiln COMMAND --help` shows the options of a command. `kiln --version` shows "
+                 "the version.\n");
+    fprintf(out,
+            "Exit status: 0 ok, 1 failed, 2 wrong usage, 3 unsupported operators, 4 mismatch.\n");
 }
 
 static int

@@ -35,40 +35,39 @@ static void
 add_common(GOptionContext *context, KilnOptions *options)
 {
     g_autofree char *names = kiln_pipeline_shipped_names();
-    options->pipeline_help = g_strdup_printf("A YAML file, or one of %s (default: default)", names);
+    options->pipeline_help =
+        g_strdup_printf("Use a YAML file, or one of %s (default: default)", names);
     const GOptionEntry entries[] = {
         { "pipeline", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options->pipelines,
           options->pipeline_help, "F" },
         { "passes", 0, 0, G_OPTION_ARG_STRING, &options->passes,
-          "Passes in place of a pipeline: a,b{x=1},c", "LIST" },
+          "Run these passes in place of a pipeline: a,b{x=1},c", "LIST" },
         { "backend", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options->backends,
-          "Kernels: naive ones, or fast ones (default: cpu)", "ref|cpu" },
+          "Use the fast kernels (cpu) or the naive reference kernels (ref) (default: cpu)",
+          "ref|cpu" },
         { "no-offload", 0, 0, G_OPTION_ARG_NONE, &options->no_offload,
-          "Use Kiln's own kernels only, and one algorithm for each operator whether its operands "
-          "are "
-          "constant or not",
-          NULL },
+          "Use Kiln's own kernels only, and one algorithm for each operator", NULL },
         { "threads", 0, 0, G_OPTION_ARG_INT, &options->threads,
-          "Threads (default: 0, one per processor)", "N" },
+          "Run on N threads (default: 0, one for each processor)", "N" },
         { "mode", 0, 0, G_OPTION_ARG_STRING, &options->mode,
-          "What the model is made for (default: infer)", "infer|train" },
+          "Run the entries of the pipeline for inference or training (default: infer)",
+          "infer|train" },
         { "const", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options->constness,
-          "An input that is constant: compile:NAME or run:NAME", "WHEN:NAME" },
+          "Take an input as constant: compile:NAME or run:NAME", "WHEN:NAME" },
         { "shape", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options->shapes,
-          "The shape of an input: NAME=1x3x224x224", "NAME=DIMS" },
+          "Set the shape of an input: x=1x3x224x224", "NAME=DIMS" },
         { "prefer", 0, 0, G_OPTION_ARG_STRING, &options->prefer,
-          "What is worth more (default: speed)", "speed|memory" },
+          "Optimize for speed or for little memory (default: speed)", "speed|memory" },
         { "load-pass-plugin", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &options->plugins,
           "Load passes from this shared object; may be given several times", "F" },
         { "cache-dir", 0, 0, G_OPTION_ARG_FILENAME, &options->cache_dir,
-          "Keep folded constants here from one run to the next", "D" },
+          "Keep folded constants in this directory for the next run", "D" },
         { "no-verify", 0, 0, G_OPTION_ARG_NONE, &options->no_verify,
-          "Do not verify after each pass", NULL },
-        { "json", 0, 0, G_OPTION_ARG_NONE, &options->json, "Print JSON", NULL },
-        { "quiet", 'q', 0, G_OPTION_ARG_NONE, &options->quiet, "Print results only, no progress",
-          NULL },
-        { "trace", 0, 0, G_OPTION_ARG_FILENAME, &options->trace, "Write a Chrome trace of the run",
-          "F" },
+          "Do not verify the model after each pass", NULL },
+        { "json", 0, 0, G_OPTION_ARG_NONE, &options->json, "Print the result as JSON", NULL },
+        { "quiet", 'q', 0, G_OPTION_ARG_NONE, &options->quiet, "Print results only", NULL },
+        { "trace", 0, 0, G_OPTION_ARG_FILENAME, &options->trace,
+          "Write a trace for Perfetto or chrome://tracing", "F" },
         G_OPTION_ENTRY_NULL,
     };
     g_option_context_add_main_entries(context, entries, NULL);
@@ -78,22 +77,22 @@ static void
 add_passes(GOptionContext *context, KilnOptions *options)
 {
     const GOptionEntry entries[] = {
-        { "skip", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options->skip, "Leave these passes out: a,b",
+        { "skip", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options->skip, "Leave out these passes: a,b",
           "PASS" },
-        { "only", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options->only,
-          "Run these passes and no others: a,b", "PASS" },
-        { "stop-after", 0, 0, G_OPTION_ARG_INT64, &options->stop_after, "Stop after N entries",
-          "N" },
+        { "only", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options->only, "Run only these passes: a,b",
+          "PASS" },
+        { "stop-after", 0, 0, G_OPTION_ARG_INT64, &options->stop_after,
+          "Stop after N entries of the pipeline", "N" },
         { "bisect-limit", 0, 0, G_OPTION_ARG_INT64, &options->bisect_limit,
-          "Stop after N pass applications", "N" },
+          "Stop after N applications of passes", "N" },
         { "print-after", 0, 0, G_OPTION_ARG_STRING_ARRAY, &options->print_after,
-          "Print the text after these passes, or all, to standard error", "PASS" },
+          "Print the text after these passes (or `all`) to standard error", "PASS" },
         { "print-changed", 0, 0, G_OPTION_ARG_NONE, &options->print_changed,
-          "Print rewrites, and the text only after passes that changed it", NULL },
+          "Print each rewrite, and the text after passes that changed it", NULL },
         { "dump-dir", 0, 0, G_OPTION_ARG_FILENAME, &options->dump_dir,
-          "Write the text after each application here", "D" },
+          "Write the text after each application of a pass to this directory", "D" },
         { "check", 0, 0, G_OPTION_ARG_NONE, &options->check,
-          "Run before and after every pass on ref, and compare", NULL },
+          "Run the model before and after each pass on ref and compare", NULL },
         G_OPTION_ENTRY_NULL,
     };
     GOptionGroup *group = g_option_group_new(
@@ -205,7 +204,7 @@ parse(const KilnUsage *usage, int argc, char **argv, KilnOptions *options, char 
 {
     gboolean help = FALSE;
     const GOptionEntry help_entries[] = {
-        { "help", 'h', 0, G_OPTION_ARG_NONE, &help, "Show this", NULL },
+        { "help", 'h', 0, G_OPTION_ARG_NONE, &help, "Show this help", NULL },
         { G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, out_rest, NULL, usage->operands },
         G_OPTION_ENTRY_NULL,
     };
