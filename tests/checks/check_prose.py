@@ -52,7 +52,7 @@ PHRASES = [(re.compile(pattern), advice) for pattern, advice in (
      "name the thing in place of 'what is …'"),
     (r"^(Of|Whose|Whom|To whom|From which|In whose) (?!course)", "begin with the subject"),
     (r"\bof (those|them) (that|which|the)\b", "begin with the subject"),
-    (r"^(Nor|Neither|Never|Not|So (is|are|does|do)|Only then|Else|But for)\b", "begin with the subject"),
+    (r"^(Nor|Neither|Never|Not|So (is|are|does|do)|Only then|Else|But for) ", "begin with the subject"),
     (r"\b[Bb]ut for\b", "write 'except'"),
     (r"\b[Aa]ll but\b", "write 'all except'"),
     (r"\bin whose place\b", "write 'in place of'"),
