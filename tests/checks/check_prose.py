@@ -18,7 +18,6 @@ import sys
 COLUMNS, LINES, WORDS = 100, 8, 25
 
 PENDING = {
-    "README.md",
     "bench/zoo/README.md",
     "docs/benchmarks.md",
     "docs/c-interface.md",
