@@ -21,7 +21,6 @@ PENDING = {
     "bench/zoo/README.md",
     "docs/benchmarks.md",
     "docs/c-interface.md",
-    "docs/command-line.md",
     "docs/performance.md",
     "docs/programs.md",
     "docs/strangers.md",
