@@ -20,7 +20,6 @@ COLUMNS, LINES, WORDS = 100, 8, 25
 PENDING = {
     "bench/zoo/README.md",
     "docs/benchmarks.md",
-    "docs/c-interface.md",
     "docs/performance.md",
     "docs/programs.md",
     "docs/strangers.md",
