@@ -21,7 +21,6 @@ PENDING = {
     "bench/zoo/README.md",
     "docs/benchmarks.md",
     "docs/performance.md",
-    "docs/programs.md",
     "docs/strangers.md",
     "docs/text-form.md",
     # the design, the passes, the guides
