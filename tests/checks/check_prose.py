@@ -20,7 +20,6 @@ COLUMNS, LINES, WORDS = 100, 8, 25
 PENDING = {
     "docs/benchmarks.md",
     "docs/performance.md",
-    "docs/text-form.md",
     # the design, the passes, the guides
     "docs/add-a-constant-rule.md",
     "docs/add-a-pass.md",
