@@ -369,8 +369,7 @@ check_folder(const KilnSpecialisation *out, GError **error)
         const KilnBuffer *input = g_ptr_array_index(out->function->inputs, i);
         if (input->is_const)
             return kiln_throw(error, KILN_ERROR_INVALID,
-                              "@%s: input @%s: const, but no fold block says what comes with the "
-                              "first run",
+                              "@%s: input @%s: const, but no fold block lists it",
                               out->function->name, input->name);
     }
     return TRUE;

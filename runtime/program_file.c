@@ -92,10 +92,10 @@ check_header(KilnProgramFile *file, GError **error)
     file->sections = (const KilnSection *)(data + sizeof *header);
     if ((size - sizeof *header) / sizeof(KilnSection) < header->n_sections)
         return check_size(file, header->file_size, error) &&
-               throw_damaged(file, "it has no room for its sections", error);
+               throw_damaged(file, "it is too short for its sections", error);
     KilnDigest digest = kiln_program_header_digest(header, file->sections);
     if (!kiln_digest_equal(&digest, &header->digest))
-        return throw_damaged(file, "the checksum of its header is another", error);
+        return throw_damaged(file, "the checksum of its header is wrong", error);
     return check_size(file, header->file_size, error);
 }
 
@@ -142,18 +142,18 @@ check_sections(const KilnProgramFile *file, GError **error)
     for (uint32_t i = 0; i < file->header->n_sections; i++) {
         const KilnSection *section = &file->sections[i];
         if (!is_in_place(file, i, &end))
-            return throw_damaged(file, "its sections are not where they should be", error);
+            return throw_damaged(file, "its sections are in wrong places", error);
         if (section->same < i)
             continue;
         KilnDigest digest = kiln_digest(data + section->offset, section->size);
         if (!kiln_digest_equal(&digest, &section->digest))
             return kiln_throw(error, KILN_ERROR_FORMAT,
-                              "%s: the file is damaged: the checksum of %s %u is another",
-                              file->name, kind_names[section->kind], section->index);
+                              "%s: the file is damaged: the checksum of %s %u is wrong", file->name,
+                              kind_names[section->kind], section->index);
     }
     if (kiln_section_page(end) != file->header->file_size ||
         !is_zero(data + end, data + file->header->file_size))
-        return throw_damaged(file, "something lies behind its sections", error);
+        return throw_damaged(file, "it has bytes after its sections", error);
     return TRUE;
 }
 
@@ -166,7 +166,7 @@ check_maker(const KilnProgramFile *file, GError **error)
                              sizeof header->vendor };
     for (size_t i = 0; i < G_N_ELEMENTS(texts); i++) {
         if (!memchr(texts[i], 0, rooms[i]))
-            return throw_damaged(file, "its header is none of Kiln's", error);
+            return throw_damaged(file, "its header is malformed", error);
     }
     if (strcmp(header->version, kiln_version()) != 0)
         return kiln_throw(error, KILN_ERROR_UNSUPPORTED,

@@ -343,8 +343,7 @@ kiln_session_bind_input_shaped(KilnSession *session, unsigned i, const void *dat
                           info->name, rank);
     if (program->values[i])
         return kiln_throw(error, KILN_ERROR_USAGE,
-                          "input %s: its value is known since the program was compiled",
-                          info->name);
+                          "input %s: its value was set when the program was compiled", info->name);
     KilnType found = kiln_type_make(declared->dtype, rank, dims);
     KilnBinding binding = { .rank = rank, .constness = program->constness[i] };
     memcpy(binding.dims, found.dims, sizeof binding.dims);
@@ -615,8 +614,8 @@ compare_results(const KilnSession *session, const GPtrArray *expected, GError **
             i < n_outputs ? g_strdup_printf("output %s", session->made->outputs.info[i].name)
                           : g_strdup_printf("state %u", i - n_outputs);
         return kiln_throw(error, KILN_ERROR_RUN,
-                          "%s: byte %zu is 0x%02x, but 0x%02x where dead memory is poisoned: an "
-                          "instruction reads what nothing wrote",
+                          "%s: byte %zu is 0x%02x, and 0x%02x with poisoned dead memory: an "
+                          "instruction reads memory that nothing wrote",
                           name, at, (uint8_t)want[at], (uint8_t)found[at]);
     }
     return TRUE;

@@ -216,9 +216,8 @@ print_finding(const BisectOptions *own, const Finding *finding)
         g_autofree char *rewrite = kiln_one_line(bad->rewrites[i]);
         printf("  rewrite: %s\n", rewrite);
     }
-    printf("%s: before.kiln, pipeline.yaml, reproduce.sh%s (%u tries)\n", own->out,
-           finding->reproduced ? ", which show it" : ", which do not show it by themselves",
-           finding->tries);
+    printf("%s: before.kiln, pipeline.yaml and reproduce.sh %s (%u tries)\n", own->out,
+           finding->reproduced ? "show it" : "do not show it alone", finding->tries);
 }
 
 static void

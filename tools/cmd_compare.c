@@ -467,7 +467,7 @@ print_text(const KilnOptions *options, const CompareOptions *own, const Compare 
 {
     guint n = compare->rows->len;
     printf("A: %s\nB: %s\n", compare->labels[0], compare->labels[1]);
-    printf("%u values of both: %u agree, %u diverge (%u in A alone, %u in B alone, %u of another "
+    printf("%u values in both: %u agree, %u differ (%u only in A, %u only in B, %u with another "
            "type)\n",
            compare->agree + n, compare->agree, n, compare->only_a, compare->only_b,
            compare->other_type);

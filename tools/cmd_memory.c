@@ -169,7 +169,7 @@ print_peak(const KilnMemoryPeak *peak, const KilnMemoryPlan *plan)
         if (!waits_at(&plan->lives[i], peak))
             continue;
         g_autofree char *name = kiln_one_line(plan->lives[i].buffer->name);
-        printf("%s %s", any ? "," : "; for others live", name);
+        printf("%s %s", any ? "," : "; also live:", name);
         any = true;
     }
     printf("\n");
@@ -181,15 +181,15 @@ print_text(const Report *report, bool quiet)
     const KilnMemoryPlan *plan = report->plan;
     printf("arena    %12" G_GINT64_FORMAT " bytes, %s\n", plan->arena,
            plan->arena == plan->lb_live ? "optimal: equal to lb_live"
-           : plan->proven_optimal       ? "optimal: the search found that nothing is lower"
+           : plan->proven_optimal       ? "optimal: the search proves it"
                                         : "not proved optimal");
-    printf("lb_live  %12" G_GINT64_FORMAT "  most that is live at one step of this order\n",
+    printf("lb_live  %12" G_GINT64_FORMAT "  largest size that is live at one step\n",
            plan->lb_live);
-    printf("lb_node  %12" G_GINT64_FORMAT "  most that one instruction needs, in any order\n",
+    printf("lb_node  %12" G_GINT64_FORMAT "  largest size that one instruction needs\n",
            plan->lb_node);
     printf("sum      %12" G_GINT64_FORMAT "  without sharing (%.1f times the arena)\n", plan->sum,
            plan->arena ? (double)plan->sum / (double)plan->arena : 1.0);
-    printf("scratch  %12" G_GINT64_FORMAT "  of it the most that one kernel works in\n",
+    printf("scratch  %12" G_GINT64_FORMAT "  largest scratch memory of one kernel, in the arena\n",
            scratch_bytes(plan));
     print_peak(&report->peak, plan);
     printf("efficiency %.3f, planned in %.2f ms, %u buffers, %" G_GINT64_FORMAT " steps\n",

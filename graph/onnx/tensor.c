@@ -36,7 +36,7 @@ load_type(const KilnOnnxTensor *tensor, KilnType *out, GError **error)
     }
     if (proto->segment)
         return kiln_throw(error, KILN_ERROR_FORMAT,
-                          "byte %zu: tensor '%s' is a segment of a tensor, which no model has",
+                          "byte %zu: tensor '%s': expected a whole tensor, found a segment",
                           tensor->offset, name);
     *out = kiln_type_make(dtype, (int)proto->n_dims, proto->dims);
     if (kiln_type_bytes(out) < 0)

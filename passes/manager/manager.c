@@ -375,13 +375,14 @@ static char *
 circle(const KilnPipelineEntry *entry, guint iteration, guint period, const char *by)
 {
     if (period > 1)
-        return g_strdup_printf("it oscillates: after iteration %u the function is what it was %u "
-                               "iterations before; round in circles go %s",
+        return g_strdup_printf("it oscillates: the function after iteration %u equals that of %u "
+                               "iterations before; these passes undo each other: %s",
                                iteration, period, by);
     if (entry->group)
-        return g_strdup_printf("its passes undo each other: iteration %u ends where it began; "
-                               "round in circles go %s",
-                               iteration, by);
+        return g_strdup_printf(
+            "the function after iteration %u equals that before it; these passes "
+            "undo each other: %s",
+            iteration, by);
     return g_strdup_printf("it reports a change in iteration %u, but nothing changed", iteration);
 }
 

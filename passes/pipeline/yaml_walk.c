@@ -224,7 +224,7 @@ add_alias(Walk *walk, const struct fy_event *event)
     for (guint i = 0; target && i < walk->stack->len; i++) {
         if (g_array_index(walk->stack, Frame, i).node != target)
             continue;
-        g_autofree char *what = g_strdup_printf("'*%s' stands inside what it repeats", name);
+        g_autofree char *what = g_strdup_printf("'*%s' is inside its own anchor", name);
         return fail(walk, place->line, place->column, what);
     }
     if (target)

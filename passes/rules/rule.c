@@ -318,7 +318,8 @@ run(Driver *driver, GError **error)
         if (fired && ++driver->rewrites > driver->limit) {
             g_autofree char *recent = kiln_pass_context_recent(driver->context);
             return kiln_throw(error, KILN_ERROR_LIMIT,
-                              "no end after %" G_GUINT64_FORMAT " rewrites; the last were: %s",
+                              "rewriting does not end: %" G_GUINT64_FORMAT
+                              " rewrites; the last were: %s",
                               driver->rewrites, recent);
         }
     }

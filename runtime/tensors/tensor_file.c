@@ -145,8 +145,8 @@ load_raw(const char *path, const KilnType *type, GError **error)
     int64_t expected = type ? kiln_type_bytes(type) : -1;
     if (expected < 0 || type->dtype == KILN_DTYPE_string)
         return kiln_throw_null(error, KILN_ERROR_USAGE,
-                               "%s: bytes without a header are for inputs of numbers whose shape "
-                               "is known: give --shape",
+                               "%s: a file without a header needs an input of numbers with a "
+                               "known shape: give --shape",
                                path);
     g_autoptr(GBytes) bytes = kiln_file_map(path, error);
     if (!bytes)

@@ -439,7 +439,7 @@ check_constants(void)
     g_autoptr(KilnSession) session = program ? kiln_session_new(program, NULL, &error) : NULL;
     CHECK(session);
     FAILS(kiln_session_bind_input(session, 0, x, sizeof x, &error), USAGE,
-          "known since the program was compiled");
+          "its value was set when the program was compiled");
     CHECK(kiln_session_bind_input(session, 1, w, sizeof w, &error));
     CHECK(kiln_session_run(session, &error) && kiln_session_run(session, &error));
     CHECK(kiln_program_fold_runs(program) == 1);

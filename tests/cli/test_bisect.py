@@ -79,7 +79,7 @@ class Bisect(CliTest):
         text = result.stdout.decode()
         self.assertIn(f"guilty: {guilty}\n", text)
         self.assertIn(why, text)
-        self.assertIn("which show it", text)
+        self.assertIn("reproduce.sh show it", text)
         single = (self.dir / folder / "pipeline.yaml").read_text()
         self.assertEqual(single.count("{pass: "), 1)
         again = self.reproduce(folder)

@@ -36,7 +36,7 @@ class Compare(CliTest):
     def test_default_agrees_with_the_model(self):
         text = self.compare(OK, MODEL)
         self.assertIn("A: none on cpu\nB: default on cpu\n", text)
-        self.assertRegex(text, r"\d+ values of both: (\d+) agree, 0 diverge")
+        self.assertRegex(text, r"\d+ values in both: (\d+) agree, 0 differ")
         self.assertNotIn("first:", text)
         # Regions hide what they have in them.
         found = self.document(OK, MODEL, "--no-offload")
@@ -100,7 +100,7 @@ class Compare(CliTest):
         names = sorted(path.name for path in (self.dir / "a").iterdir())
         self.assertEqual(names[0], "0000-bn1.out.npy")
         self.assertIn("output%20probabilities.npy", names[-1])
-        self.assertIn("17 agree, 0 diverge", self.compare(OK, "a", "b"))
+        self.assertIn("17 agree, 0 differ", self.compare(OK, "a", "b"))
         self.assertIn("first: bn1.out: f32[1,16,28,28]\n", self.compare(MISMATCH, "a", "c"))
         self.compare(OK, "a", "c", "--atol", "1000")
         # Numbers in front count for the order only; what one side lacks is counted.

@@ -201,7 +201,7 @@ class Plan(CliTest):
         document = self.check(model, "--pipeline", "none")
         self.assertEqual((document["lb_node"], document["lb_live"]), (512, 768))
         self.assertEqual((document["peak"]["instr"], document["peak"]["waiting"]), ("c", ["a"]))
-        self.assertIn("for others live a\n", self.kiln("memory", model, "--pipeline", "none"))
+        self.assertIn("also live: a\n", self.kiln("memory", model, "--pipeline", "none"))
 
     def test_inputs_and_outputs(self):
         document = self.check(MODEL, "--io")

@@ -52,8 +52,8 @@ class Bad(CliTest):
         self.bad("version: 1\ngraph:\n  - *nothing\n", "3:6", "there is no anchor '&nothing' before this")
 
     def test_alias_cycle(self):
-        self.bad("version: 1\ngraph: &g\n  - *g\n", "3:6", "'*g' stands inside what it repeats")
-        self.bad("version: 1\ngraph:\n  - &a {group: [*a]}\n", "3:18", "'*a' stands inside what it repeats")
+        self.bad("version: 1\ngraph: &g\n  - *g\n", "3:6", "'*g' is inside its own anchor")
+        self.bad("version: 1\ngraph:\n  - &a {group: [*a]}\n", "3:18", "'*a' is inside its own anchor")
 
     def test_billion_laughs(self):
         lines = ["version: 1", "graph:", "  - &l0 {group: [dce]}"]

@@ -68,7 +68,7 @@ class Constants(CliTest):
 
     def test_values_of_both_levels_of_calls(self):
         text = self.kiln("compare", "folded.kiln", "--pipeline", "none", "--pipeline", "default", "--random", "1")
-        self.assertIn(" 0 diverge", text)
+        self.assertIn(" 0 differ ", text)
         self.kiln("run", "folded.kiln", "--random", "1", "--dump-values", "values")
         self.assertIn("values/0000-a.npy", self.files())
 
@@ -127,7 +127,7 @@ class OtherTools(CliTest):
         self.write("short.raw", floats(1, 2))
         self.fails(FAILED, "short.raw: expected 24 bytes of f32[2,3], found 8", "run", "relu.kiln", "-i", "x=short.raw")
         self.fails(FAILED, "none.raw: cannot be read", "run", "relu.kiln", "-i", "x=none.raw")
-        self.fails(USAGE, ("x.raw: bytes without a header", "give --shape"), "run", "open.kiln", "-i", "x=x.raw", "-i", "y=x.raw")
+        self.fails(USAGE, ("x.raw: a file without a header", "give --shape"), "run", "open.kiln", "-i", "x=x.raw", "-i", "y=x.raw")
         self.kiln("run", "open.kiln", "-i", "x=x.raw", "-i", "y=x.raw", "--shape", "x=2x3", "--shape", "y=2x3")
 
     def test_concat_converts_between_storage_types(self):

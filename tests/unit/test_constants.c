@@ -125,7 +125,7 @@ Test(constants, CTF_02_value_given_to_compile_is_not_bound)
     g_autoptr(KilnProgram) program = compile(&mlp);
     g_autoptr(KilnSession) session = open_session(&mlp, program);
     cr_expect(!kiln_session_bind_input(session, 1, w1, sizeof w1, &error));
-    expect_error(&error, KILN_ERROR_USAGE, "input w1: its value is known");
+    expect_error(&error, KILN_ERROR_USAGE, "input w1: its value was set");
     cr_expect_eq(kiln_program_n_inputs(program), 3);
     cr_expect_str_eq(kiln_program_input(program, 2)->name, "w2");
 }

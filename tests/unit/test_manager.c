@@ -429,9 +429,9 @@ Test(manager, glw_p6_oscillation_is_noticed_before_the_cap)
     Case c;
     setup(&c, "sway{convergence=until-fixed-point,max-iterations=10000}", 1);
     expect_error(&c, KILN_ERROR_PASS,
-                 "pass sway (application 6, @f): it oscillates: after iteration 3 the function is "
-                 "what it was 2 iterations before; round in circles go sway (turn); last rewrites: "
-                 "turn: ");
+                 "pass sway (application 6, @f): it oscillates: the function after iteration 3 "
+                 "equals that of 2 iterations before; these passes undo each other: sway (turn); "
+                 "last rewrites: turn: ");
     teardown(&c);
 }
 
@@ -467,8 +467,8 @@ Test(manager, glw_p6_passes_of_a_group_that_undo_each_other_are_named)
     cr_assert(kiln_pipeline_read_yaml(c.pipeline, yaml, strlen(yaml), "p.yaml", &c.error));
     expect_error(
         &c, KILN_ERROR_PASS,
-        "group to-abs, to-neg (p.yaml:3:5) (application 8, @f): its passes undo each "
-        "other: iteration 2 ends where it began; round in circles go to-abs (turn), to-neg "
+        "group to-abs, to-neg (p.yaml:3:5) (application 8, @f): the function after "
+        "iteration 2 equals that before it; these passes undo each other: to-abs (turn), to-neg "
         "(turn); last rewrites: turn: n; turn: n");
     teardown(&c);
 }

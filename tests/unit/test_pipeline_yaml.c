@@ -427,8 +427,8 @@ Test(pipeline_yaml, traps_of_yaml)
     bad("\xef\xbb\xbf%YAML 1.2\n", "directives");
     bad("version: 1\ngraph: [\xa0]\n", "p.yaml:2:9: this byte is not UTF-8");
     bad("version: 1\ngraph:\n  - *nowhere\n", "p.yaml:3:6: there is no anchor '&nowhere'");
-    bad("version: 1\ngraph: &g\n  - *g\n", "p.yaml:3:6: '*g' stands inside what it repeats");
-    bad("version: 1\ngraph:\n  - &e {options: {x: *e}}\n", "'*e' stands inside what it repeats");
+    bad("version: 1\ngraph: &g\n  - *g\n", "p.yaml:3:6: '*g' is inside its own anchor");
+    bad("version: 1\ngraph:\n  - &e {options: {x: *e}}\n", "'*e' is inside its own anchor");
     bad("version: 1\ngraph:\n  - &a {pass: dce}\n  - {<<: *a, dce: none}\n",
         "p.yaml:4:6: merge keys ('<<') are not supported");
     bad("version: 1\n? \n: x\n", "a key is missing");

@@ -225,7 +225,7 @@ Test(programs, constants_of_the_first_run)
         GError *error = NULL;
         if (!late) {
             cr_expect_not(kiln_session_bind_input(sessions[1], 1, w1, sizeof w1, &error));
-            expect_error(&error, KILN_ERROR_USAGE, "its value is known");
+            expect_error(&error, KILN_ERROR_USAGE, "its value was set");
         }
         kiln_session_free(sessions[0]);
         kiln_session_free(sessions[1]);
@@ -528,7 +528,7 @@ Test(programs, OFF_14_other_makers_are_refused)
     *copy.header = whole;
     memset(copy.header->version, 'x', sizeof copy.header->version);
     sign(&copy);
-    refuses(&copy, copy.size, KILN_ERROR_FORMAT, "its header is none of Kiln's");
+    refuses(&copy, copy.size, KILN_ERROR_FORMAT, "its header is malformed");
     *copy.header = whole;
     copy.header->format++;
     refuses(&copy, copy.size, KILN_ERROR_UNSUPPORTED, "found format 6: compile the model again");
