@@ -188,5 +188,13 @@ class Examples(CliTest):
         counts = {path.name: self.check_document(path) for path in DOCUMENTS}
         self.assertGreater(counts["README.md"], 5)
         self.assertGreater(counts["command-line.md"], 10)
+
+    def test_links(self):
+        """Links between the documents lead somewhere."""
+        for path in DOCUMENTS:
+            for target in re.findall(r"\]\(([^)#:]+)(?:#[\w-]+)?\)", path.read_text(encoding="utf-8")):
+                self.assertTrue((path.parent / target).exists(), f"{path.name}: {target}")
+
+
 if __name__ == "__main__":
     main()
