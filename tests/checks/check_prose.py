@@ -90,6 +90,17 @@ def sentences(lines):
             yield sentence.strip("() ")
 
 
+def of_sentences(lines):
+    for sentence in sentences(lines):
+        words = sentence.split()
+        if len(words) > WORDS:
+            yield f"expected at most {WORDS} words in a sentence, found {len(words)}: {' '.join(words[:6])} …"
+        for pattern, advice in PHRASES:
+            found = pattern.search(sentence.strip(".,:;"))
+            if found:
+                yield f"'{found.group(0)}': {advice}: {sentence[:60]}"
+
+
 def of_block(begin, lines):
     kind = lines[0][0]
     for number, line in enumerate(lines, begin):
@@ -103,14 +114,7 @@ def of_block(begin, lines):
     ends = [sentence for sentence in sentences(lines) if sentence.endswith((".", "?", "!"))]
     if re.match(r"\s*([-*]|\d+\.) ", lines[0]) and len(ends) > SENTENCES:
         yield begin, f"expected at most {SENTENCES} sentences in an item, found {len(ends)}: {ends[0][:40]} …"
-    for sentence in sentences(lines):
-        words = sentence.split()
-        if len(words) > WORDS:
-            yield begin, f"expected at most {WORDS} words in a sentence, found {len(words)}: {' '.join(words[:6])} …"
-        for pattern, advice in PHRASES:
-            found = pattern.search(sentence.strip(".,:;"))
-            if found:
-                yield begin, f"'{found.group(0)}': {advice}: {sentence[:60]}"
+    yield from ((begin, message) for message in of_sentences(lines))
 
 
 def of_paths(root, text):

@@ -8,8 +8,11 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 import unittest
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parent.parent / "checks"))
+import check_prose
 from harness import KILN, SOURCE, CliTest, main
 
 COMMANDS = re.findall(r"(?m)^  (\w+) ", subprocess.run([KILN, "--help"], stdout=subprocess.PIPE, check=True, text=True).stdout)
@@ -113,6 +116,14 @@ class Options(CliTest):
             for command, rest in re.findall(r"\bkiln (\w+)\b([^`\n;|]*)", path.read_text(encoding="utf-8")):
                 for option in re.findall(r"(?<![\w-])--([a-z][\w-]+)", rest) if command in helps else []:
                     self.assertIn(option, helps[command], f"{path.name}: kiln {command}{rest}")
+
+    def test_help_is_plain(self):
+        """Help and the manual keep the rules of prose that the documents keep."""
+        texts = [line for command in COMMANDS for line in re.split(r"\n|  +", self.kiln(command, "--help"))]
+        manual = (SOURCE / "docs/kiln.1").read_text(encoding="utf-8").split(".Sh DESCRIPTION")[1]
+        texts += re.split(r"\n\.(?:Pp|Sh|Ss|It|Bl|El).*", re.sub(r"(?m)^\.(?!Pp|Sh|Ss|It|Bl|El)[A-Z]\w .*?([.,:;]?)$", r"code\1", manual))
+        self.assertGreater(len(texts), 500)
+        self.assertEqual([message for text in texts if text.strip() for message in check_prose.of_sentences(text.split("\n"))], [])
 
     def test_every_command_is_described(self):
         self.assertGreater(len(COMMANDS), 10)
