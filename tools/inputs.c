@@ -15,7 +15,7 @@ kiln_inputs_add(GOptionContext *context, KilnInputs *inputs)
         { "input", 'i', 0, G_OPTION_ARG_FILENAME_ARRAY, &inputs->files,
           "Read an input from a .pb, .npy, .raw, .bin, .png, .pgm or .ppm file", "NAME=FILE" },
         { "random", 0, 0, G_OPTION_ARG_STRING, &inputs->random_text,
-          "Draw the inputs that -i does not give at random", "SEED" },
+          "Draw random values for the inputs that -i does not give", "SEED" },
         { "range", 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &inputs->ranges,
           "Draw random float inputs, or input NAME, uniformly from LOW to below HIGH",
           "[NAME=]LOW,HIGH" },
