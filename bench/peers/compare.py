@@ -1,19 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Kiln beside ONNX Runtime and OpenVINO: the same files, inputs, threads and processors, in one run.
+"""Compares Kiln with ONNX Runtime and OpenVINO on the same files, inputs, threads and processors.
 
     python3 -m venv peers && peers/bin/pip install -r bench/peers/requirements.txt
     peers/bin/python bench/peers/compare.py ../shared/models/*/model.onnx bench/zoo/*.kiln
 
-The engines take turns (A B C, A B C, …), each time in a fresh process pinned to as many processors as
-it has threads, so that what else the machine does meets all of them alike. A ratio is the median over
-the rounds of the peer's figure over Kiln's in the same round: above 1, Kiln needs less. Kiln takes two
-turns in each round: as it is, and with `--prefer memory`, which is the second line of a model. The last
-columns set the load of a saved program (`kiln compile`), in a fresh process with the file in the page
-cache, beside what the peers need to make a session of the model. Before anything
-is timed, `kiln verify` compares Kiln's outputs with each peer's. A `.kiln` model is exported to ONNX, and
-all engines read that file. Inputs are those of `test_data_set_0` beside the model where there is one,
-else random ones.
+- The engines take turns (A B C, A B C, …). Each turn is a new process, pinned to as many processors as it has threads.
+  Other load of the machine therefore meets all engines alike.
+- A ratio is the median over the rounds of the peer's figure divided by Kiln's in the same round. Kiln needs less if it is
+  above 1.
+- Kiln takes two turns in each round: as usual, and with `--prefer memory`, which is the second line of a model.
+- The last columns compare the load of a saved program (`kiln compile`) with the time in which a peer makes a session. The
+  program loads in a new process, with its file in the page cache.
+- First, `kiln verify` compares Kiln's outputs with those of each peer.
+- The script exports a `.kiln` model to ONNX, and all engines read that file.
+- Inputs are those of `test_data_set_0` beside the model. If there are none, they are random.
 """
 import argparse
 import json
@@ -162,15 +163,15 @@ def print_means(results, engines):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("models", nargs="+", metavar="MODEL", help=".onnx or .kiln")
-    parser.add_argument("--threads", default="1,2", help="numbers of threads (default: 1,2)")
-    parser.add_argument("--rounds", type=int, default=7, help="rounds of all engines (default: 7)")
-    parser.add_argument("--seconds", type=float, default=0.5, help="per measurement (default: 0.5)")
+    parser.add_argument("models", nargs="+", metavar="MODEL", help="an .onnx or .kiln file")
+    parser.add_argument("--threads", default="1,2", help="measure with these numbers of threads (default: 1,2)")
+    parser.add_argument("--rounds", type=int, default=7, help="give each engine this number of turns (default: 7)")
+    parser.add_argument("--seconds", type=float, default=0.5, help="measure for this time in each turn (default: 0.5)")
     parser.add_argument("--tolerance", type=float, default=1e-4, metavar="T",
-                        help="of outputs, as a share of the largest element (default: 1e-4; models in bytes need more)")
-    parser.add_argument("--engines", default="onnxruntime,openvino", help="peers (default: both)")
-    parser.add_argument("--kiln", default=ROOT / "build/release/bin", type=pathlib.Path, help="folder of Kiln's executables")
-    parser.add_argument("--json", type=pathlib.Path, help="write every measurement here")
+                        help="allow this difference, relative to the largest element (default: 1e-4; quantized models need more)")
+    parser.add_argument("--engines", default="onnxruntime,openvino", help="compare with these engines (default: both)")
+    parser.add_argument("--kiln", default=ROOT / "build/release/bin", type=pathlib.Path, help="run the executables of this folder")
+    parser.add_argument("--json", type=pathlib.Path, help="write every measurement to this file")
     options = parser.parse_args()
     options.engines = options.engines.split(",")
     results, failed = [], 0

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Models in bytes, for compare.py --tolerance: what ONNX Runtime's quantizer makes of float ones.
+"""Makes quantized models from float models with ONNX Runtime's quantizer, for compare.py --tolerance.
 
     peers/bin/python bench/peers/quantize.py --to FOLDER model.onnx…
 
-Weights become i8 with a scale for each output channel (`--per-tensor`: one), activations u8 between QuantizeLinear
-and DequantizeLinear; with `--dynamic`, activations are quantized in each run. Ranges are those of the inputs of
-`test_data_set_0` beside the model, or of random ones: for timing, not for accuracy. The file is named after the
-model, or after its folder where the model is `model.onnx`.
+Weights become i8 with a scale for each output channel, or with one scale (`--per-tensor`). Activations become u8 between
+QuantizeLinear and DequantizeLinear. With `--dynamic`, each run quantizes the activations. Ranges are those of the inputs of
+`test_data_set_0` beside the model, or of random inputs. The models are for timing, not for accuracy. A file is named after
+the model, or after its folder if the model is `model.onnx`.
 """
 import argparse
 import pathlib
@@ -59,9 +59,9 @@ def quantize(model, to, options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("models", nargs="+", type=pathlib.Path, metavar="MODEL", help=".onnx")
-    parser.add_argument("--to", type=pathlib.Path, required=True, metavar="FOLDER", help="where files are written")
-    parser.add_argument("--per-tensor", action="store_true", help="one scale for all output channels of weights")
+    parser.add_argument("models", nargs="+", type=pathlib.Path, metavar="MODEL", help="an .onnx file")
+    parser.add_argument("--to", type=pathlib.Path, required=True, metavar="FOLDER", help="write the models to this folder")
+    parser.add_argument("--per-tensor", action="store_true", help="use one scale for all output channels of weights")
     parser.add_argument("--dynamic", action="store_true", help="quantize activations in each run")
     options = parser.parse_args()
     options.to.mkdir(parents=True, exist_ok=True)
