@@ -183,7 +183,7 @@ check_kind(GBytes *bytes, const KilnModel *model, const KilnModelOptions *option
 {
     return !options->onnx_only || !is_text(bytes, model->name) ||
            kiln_throw(error, KILN_ERROR_FORMAT,
-                      "%s: expected an ONNX model, found a text: texts of strangers are not read",
+                      "%s: expected an ONNX model, found a text, which is not trusted",
                       model->name);
 }
 

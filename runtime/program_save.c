@@ -263,10 +263,10 @@ kiln_program_save(KilnProgram *program, const char *path, GError **error)
 {
     G_GNUC_UNUSED g_auto(KilnRunScope) scope = kiln_run_scope_enter(NULL, NULL);
     if (program->open)
-        return kiln_throw(error, KILN_ERROR_USAGE,
-                          "%s: its shapes, or values that shapes depend on, come with the inputs: "
-                          "expected a program that is compiled for fixed ones",
-                          program->model->name);
+        return kiln_throw(
+            error, KILN_ERROR_USAGE,
+            "%s: expected a program with fixed shapes, found shapes that depend on the inputs",
+            program->model->name);
     const KilnSpecialisation *made = g_ptr_array_index(program->specialisations, 0);
     g_autoptr(GArray) sections = g_array_new(FALSE, TRUE, sizeof(KilnSection));
     g_autoptr(GPtrArray) bytes = g_ptr_array_new_with_free_func((GDestroyNotify)g_bytes_unref);

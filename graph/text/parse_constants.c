@@ -195,10 +195,11 @@ directory_of(KilnParser *parser, const KilnToken *at)
 {
     const char *path = parser->module->path;
     if (!path) {
-        kiln_parse_throw_at(parser, at, KILN_ERROR_PARSE,
-                            "expected a text that was read from a file, which file(...) is beside, "
-                            "found one from memory or standard input (kiln opt --inline writes one "
-                            "that names no file)");
+        kiln_parse_throw_at(
+            parser, at, KILN_ERROR_PARSE,
+            "expected a text from a file, which lies beside the file of file(...), "
+            "found one from memory or standard input (kiln opt --inline writes a text "
+            "that names no file)");
         return NULL;
     }
     g_autofree char *name = g_path_get_dirname(path);

@@ -37,7 +37,7 @@ class Texts(CliTest):
         result = subprocess.run([KILN, "check", "-"], input=TEXT.format("data.bin").encode(), cwd=self.dir,
                                 capture_output=True, check=False)
         self.assertEqual(result.returncode, FAILED)
-        self.assertIn(b"which file(...) is beside, found one from memory or standard input", result.stderr)
+        self.assertIn(b"which lies beside the file of file(...), found one from memory or standard input", result.stderr)
 
     def test_a_text_from_standard_input_points_nowhere(self):
         """However it came there: no folder is beside it, /dev least of all."""
@@ -104,7 +104,7 @@ class Links(CliTest):
         self.assertIn(b"file(", text)
         result = subprocess.run([KILN, "run", "-", "--random", "1"], input=text, cwd=self.dir, capture_output=True, check=False)
         self.assertEqual(result.returncode, FAILED)
-        self.assertIn(b"kiln opt --inline writes one", result.stderr)
+        self.assertIn(b"kiln opt --inline writes a text", result.stderr)
         self.fails(USAGE, "--inline: expected --emit text, found --emit dot", "opt", MODEL, "--inline", "--emit", "dot")
         for name in "-", "/dev/stdout":
             text = subprocess.run([KILN, "opt", MODEL, "--inline", "-o", name], stdout=subprocess.PIPE, cwd=self.dir, check=True).stdout

@@ -138,7 +138,7 @@ class Limits(CliTest):
     def test_texts(self):
         text, other = self.write("add.kiln", ADD), self.write("add.txt", ADD)
         for path in text, other:
-            self.fails(FAILED, "expected an ONNX model, found a text: texts of strangers are not read", "info", path, "--untrusted")
+            self.fails(FAILED, "expected an ONNX model, found a text, which is not trusted", "info", path, "--untrusted")
         self.kiln("info", text, "--node-limit", "9")
 
     def test_a_text_from_a_pipe(self):

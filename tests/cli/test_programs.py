@@ -76,7 +76,7 @@ class Programs(Compiled):
     def test_refusals(self):
         self.fails(USAGE, "expected -o F, found none", "compile", MODEL)
         model = self.write("open.kiln", OPEN)
-        self.fails(USAGE, "come with the inputs", "compile", model, "-o", self.dir / "p")
+        self.fails(USAGE, "depend on the inputs", "compile", model, "-o", self.dir / "p")
         self.assertEqual(self.files(), ["open.kiln"])
         self.compile(model, "p", "--shape", "x=2x3", "--shape", "y=2x3")
         self.fails(FAILED, "cannot be written", "compile", MODEL, "-o", self.dir / "no/folder")

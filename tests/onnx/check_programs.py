@@ -14,7 +14,7 @@ import tempfile
 
 from check_passing import CORPUS, LIST
 
-OPEN = "expected a program that is compiled for fixed ones"
+OPEN = "expected a program with fixed shapes"
 USAGE = 2
 
 

@@ -383,7 +383,7 @@ Test(programs, open_shapes_are_refused)
     g_autoptr(KilnProgram) program =
         program_of("graph @f(%x: f32[N]) {\n  %y = relu(%x) : f32[N]\n  return %y\n}\n", NULL);
     cr_expect_not(kiln_program_save(program, path, &error));
-    expect_error(&error, KILN_ERROR_USAGE, "expected a program that is compiled for fixed ones");
+    expect_error(&error, KILN_ERROR_USAGE, "expected a program with fixed shapes");
     cr_expect_not(g_file_test(path, G_FILE_TEST_EXISTS));
 }
 
