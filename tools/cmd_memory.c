@@ -335,16 +335,14 @@ kiln_command_memory(int argc, char **argv)
           "Write the buffers as CSV to this file; `-` writes it in place of the report", "F" },
         { "limit", 0, 0, G_OPTION_ARG_INT64, &memory.limit,
           "Fail if the arena exceeds this, and name the buffers that do not fit", "BYTES" },
-        { "io", 0, 0, G_OPTION_ARG_NONE, &memory.io,
-          "Give the inputs and outputs places in the arena, too", NULL },
+        { "io", 0, 0, G_OPTION_ARG_NONE, &memory.io, "Plan the inputs and outputs, too", NULL },
         G_OPTION_ENTRY_NULL,
     };
     const KilnUsage usage = {
         .command = "memory",
         .operands = "MODEL",
         .n_operands = KILN_OPERANDS_ONE,
-        .summary =
-            "Shows the memory plan of a model: its size, bounds, and the place of each buffer.",
+        .summary = "Shows the memory plan: its size, its bounds, the place of each buffer.",
         .entries = entries,
         .passes = true,
         .work = memory_work,

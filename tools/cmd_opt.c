@@ -291,8 +291,7 @@ kiln_command_opt(int argc, char **argv)
         { "print-pipeline", 0, 0, G_OPTION_ARG_NONE, &opt.print_pipeline,
           "Print the pipeline as YAML and stop; no MODEL is needed", NULL },
         { "print-choices", 0, 0, G_OPTION_ARG_NONE, &opt.print_choices,
-          "Print the algorithm of each convolution and the estimated time of each algorithm",
-          NULL },
+          "Print the algorithm of each convolution and the estimated times", NULL },
         G_OPTION_ENTRY_NULL,
     };
     const KilnUsage usage = {
