@@ -17,6 +17,7 @@ from harness import KILN, SOURCE, CliTest, main
 
 COMMANDS = re.findall(r"(?m)^  (\w+) ", subprocess.run([KILN, "--help"], stdout=subprocess.PIPE, check=True, text=True).stdout)
 DOCUMENTS = [SOURCE / "README.md", *sorted((SOURCE / "docs").glob("*.md"))]
+FOLDERS = ("backends", "bench", "cmake", "examples", "exec", "graph", "include", "ir", "passes", "pipelines", "runtime", "tests", "tools")
 UPDATE = os.environ.get("KILN_UPDATE") == "1"
 
 
@@ -28,6 +29,12 @@ def blocks(text):
     """Yields (start, end, lines) of each console block."""
     for match in re.finditer(r"(?ms)^```console\n(.*?)^```$", text):
         yield match.start(1), match.end(1), match.group(1).splitlines()
+
+
+def anchors(text):
+    """What a link to a section says behind `#`: its heading in small letters, without marks, `-` for blanks."""
+    headings = re.findall(r"(?m)^#+ (.*)$", re.sub(r"(?ms)^```.*?^```$", "", text))
+    return {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def commands(lines):
@@ -196,15 +203,18 @@ class Examples(CliTest):
         return count
 
     def test_documents(self):
-        counts = {path.name: self.check_document(path) for path in DOCUMENTS}
-        self.assertGreater(counts["README.md"], 5)
-        self.assertGreater(counts["command-line.md"], 10)
+        counts = {path: self.check_document(path) for path in DOCUMENTS}
+        self.assertGreater(counts[SOURCE / "README.md"], 5)
+        self.assertGreater(counts[SOURCE / "docs/command-line.md"], 10)
 
     def test_links(self):
-        """Links between the documents lead somewhere."""
-        for path in DOCUMENTS:
-            for target in re.findall(r"\]\(([^)#:]+)(?:#[\w-]+)?\)", path.read_text(encoding="utf-8")):
-                self.assertTrue((path.parent / target).exists(), f"{path.name}: {target}")
+        """Links between the documents lead to a file that is there, and to a heading that it has."""
+        for path in [*DOCUMENTS, *(path for folder in FOLDERS for path in sorted((SOURCE / folder).rglob("README.md")))]:
+            for target, section in re.findall(r"\]\(([^)#:]*)(?:#([\w-]+))?\)", path.read_text(encoding="utf-8")):
+                there = path.parent / target if target else path
+                self.assertTrue(there.exists(), f"{path}: {target}")
+                if section:
+                    self.assertIn(section, anchors(there.read_text(encoding="utf-8")), f"{path}: {target}")
 
 
 if __name__ == "__main__":
