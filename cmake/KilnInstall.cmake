@@ -8,7 +8,7 @@ install(TARGETS kiln EXPORT KilnTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBD
 install(FILES $<TARGET_FILE:kiln_static> DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS kiln_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 # kiln.h for users, passes/kiln-pass.h and what it includes for authors of plug-ins.
-install(DIRECTORY include/kiln/ DESTINATION ${headers_dir})
+install(DIRECTORY include/kiln/ DESTINATION ${headers_dir} PATTERN README.md EXCLUDE)
 install(FILES passes/passes.def DESTINATION ${headers_dir}/passes)
 install(FILES passes/rules/rules.def DESTINATION ${headers_dir}/passes/rules)
 install(FILES tools/completion/kiln.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME kiln)
