@@ -107,6 +107,23 @@ class Sources(CliTest):
                 self.assertTrue(body and re.search(rf"\b{field};", body.group(1)), f"{path.name}: {options}.{field}")
 
 
+    def test_index_of_places(self):
+        """Each row of docs/architecture.md, "Where to find it": steps before one name it, and the last holds the function."""
+        text = (SOURCE / "docs/architecture.md").read_text(encoding="utf-8")
+        table = text[text.index("## Where to find it"):]
+        rows = [row.split(" | ") for row in re.findall(r"(?m)^\| (.* \| \[.*)\|$", table[:table.index("\n## ", 1)])]
+        self.assertGreater(len(rows), 7)
+        for place, *steps in rows:
+            paths = [re.search(r"\]\(\.\./([^)]+)\)|`([\w/.-]+)`", step).expand(r"\1\2") for step in steps]
+            known = ""
+            for here, there in zip(paths, paths[1:]):
+                known += (SOURCE / here).read_text(encoding="utf-8")
+                name = there.removesuffix("/README.md").rsplit("/", 1)[-1]
+                self.assertTrue(re.search(rf"\b{re.escape(name)}\b", known), f"{place}: up to {here} no step names {name}")
+            for function in re.findall(r"`(\w+)\(\)`", steps[-1]):
+                self.assertRegex((SOURCE / paths[-1]).read_text(encoding="utf-8"), rf"(?m)^{function}\(", place)
+
+
 class Options(CliTest):
     def test_every_option_is_described(self):
         """In the reference and in the manual, for each command; and they describe no others."""
