@@ -3,6 +3,7 @@
  * names as they are. */
 #include "graph/onnx/export.h"
 
+#include "graph/kiln-version.h"
 #include "graph/module/decompose.h"
 #include "graph/onnx/convert.h"
 #include "graph/onnx/onnx.h"

@@ -51,6 +51,7 @@
 #define KILN_H
 
 #include "graph/kiln-types.h"
+#include "graph/kiln-version.h"
 #include "runtime/kiln-constants.h"
 #include "runtime/kiln-limits.h"
 #include "runtime/kiln-object.h"
@@ -83,7 +84,7 @@ typedef struct KilnPipeline KilnPipeline;
 typedef struct KilnProgram KilnProgram;
 typedef struct KilnSession KilnSession;
 
-/** "0.1.0". */
+/** KILN_VERSION of the library that runs. */
 KILN_API const char *kiln_version(void);
 /** Compiler, instruction set found, libraries: one line for bug reports. */
 KILN_API const char *kiln_build_info(void);

@@ -87,6 +87,22 @@ check_types(void)
     CHECK(strstr(kiln_build_info(), kiln_version()));
 }
 
+static void
+check_version(void)
+{
+    GError *error = NULL;
+    const int major = KILN_VERSION_MAJOR, minor = KILN_VERSION_MINOR, micro = KILN_VERSION_MICRO;
+    g_autofree char *text = g_strdup_printf("%d.%d.%d", major, minor, micro);
+    CHECK(strcmp(KILN_VERSION, text) == 0 && strcmp(kiln_version(), text) == 0);
+    CHECK(KILN_CHECK_VERSION(major, minor, micro) && !KILN_CHECK_VERSION(major, minor, micro + 1));
+    CHECK(KILN_CHECK_VERSION(major, minor - 1, micro + 1));
+    CHECK(!KILN_CHECK_VERSION(major, minor + 1, 0) && !KILN_CHECK_VERSION(major + 1, 0, 0));
+    CHECK(KILN_CHECK_VERSION(major - 1, minor + 1, micro + 1));
+#if !KILN_CHECK_VERSION(0, 2, 0) || KILN_CHECK_VERSION(1000, 0, 0)
+#error "KILN_CHECK_VERSION for the preprocessor"
+#endif
+}
+
 static KilnModel *
 load(const char *path)
 {
@@ -465,6 +481,7 @@ main(int argc, char **argv)
     GError *error = NULL;
     float expected[DIGITS];
     check_types();
+    check_version();
     g_autoptr(KilnModel) digits = load(argv[1]);
     check_unsupported(digits);
     check_limits(argv[1]);

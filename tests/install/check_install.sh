@@ -37,8 +37,33 @@ for header in kiln.h runtime/kiln-constants.h runtime/kiln-limits.h runtime/kiln
   done
 done
 
+# The header's version is that of whatever else tells one.
+printf '#include <kiln.h>\nKILN_VERSION_MAJOR KILN_VERSION_MINOR KILN_VERSION_MICRO\n' >"$work/version.c"
+read -r major minor micro <<EOF
+$(cc -E -P $(PKG_CONFIG_PATH="$libdir/pkgconfig" pkg-config --cflags kiln) "$work/version.c" | tail -n 1)
+EOF
+version=$major.$minor.$micro
+expect_version() { # what tells it, what it tells
+  [ "$2" = "$version" ] || { echo "$1: expected version $version, found $2"; exit 1; }
+}
+expect_version "kiln --version" "$("$work/prefix/bin/kiln" --version | sed -n '1s/^kiln \([0-9.]*\)[ ,].*/\1/p')"
+expect_version "pkg-config" "$(PKG_CONFIG_PATH="$libdir/pkgconfig" pkg-config --modversion kiln)"
+expect_version "the library's file" "$(readlink -f "$libdir/libkiln.so" | sed 's/.*libkiln\.so\.//')"
+expect_version "CHANGELOG.md" "$(sed -n 's/^## \[\([0-9.]*\)\].*/\1/p' "$source/CHANGELOG.md" | head -n 1)"
+mkdir "$work/cmake-version"
+printf 'cmake_minimum_required(VERSION 3.25)\nproject(version C)\nfind_package(Kiln ${wanted} REQUIRED)\nmessage("found ${Kiln_VERSION}")\n' \
+  >"$work/cmake-version/CMakeLists.txt"
+find_version() { # the version that find_package() is asked for
+  cmake -S "$work/cmake-version" -B "$work/cmake-version/build-$1" -DCMAKE_PREFIX_PATH="$work/prefix" -Dwanted="$1" 2>&1
+}
+expect_version "find_package" "$(find_version "$major.$minor" | sed -n 's/^found //p')"
+for other in "$major.$((minor + 1))" "$major.$minor.$((micro + 1))" "$((major + 1)).0"; do
+  if find_version "$other" >/dev/null; then echo "find_package() took version $version for $other"; exit 1; fi
+done
+
 # C++ takes the header, and links.
 printf '#include <kiln.h>\nint main() {\n  KilnCompileOptions compile = KILN_COMPILE_OPTIONS_INIT;\n' >"$work/a.cc"
+printf '  KilnMemoryReport report = KILN_MEMORY_REPORT_INIT;\n  if (report.size != sizeof report)\n    return 1;\n' >>"$work/a.cc"
 printf '  KilnLoadOptions load = KILN_LOAD_OPTIONS_INIT;\n  KilnSessionOptions session = KILN_SESSION_OPTIONS_INIT;\n' >>"$work/a.cc"
 printf '  return kiln_dtype_size(KILN_DTYPE_f32) != 4 || KILN_ERROR == 0 || compile.size != sizeof compile ||\n' >>"$work/a.cc"
 printf '         load.size != sizeof load || session.size != sizeof session || session.cancel;\n}\n' >>"$work/a.cc"
@@ -88,7 +113,7 @@ if command -v bash >/dev/null; then
     bash "$work/prefix/share/bash-completion/completions/kiln" || { echo "completion does not work"; exit 1; }
 fi
 test -x "$work/prefix/bin/kiln" && "$work/prefix/bin/kiln" --version >/dev/null
-strange=$(nm -D --defined-only "$libdir/libkiln.so" | awk '{print $3}' | grep -v -e '^kiln_' -e '^KILN_0' -e '^KILN_PASS_1' -e '@@KILN_0$' || true)
+strange=$(nm -D --defined-only "$libdir/libkiln.so" | awk '{print $3}' | grep -v -e '^kiln_' -e "^KILN_$major.$minor\$" -e '^KILN_PASS_1' || true)
 [ -z "$strange" ] || { echo "exported without the prefix: $strange"; exit 1; }
 private=$(nm -D --defined-only "$libdir/libkiln.so" | grep -c ' kiln_lower' || true)
 [ "$private" -eq 0 ] || { echo "kiln_lower is exported"; exit 1; }
@@ -131,9 +156,10 @@ printf '  %%b = transpose(%%a) : f32[4,2,3]\n  return %%b\n}\n' >>"$work/transpo
 "$work/prefix/bin/kiln" passes --load-pass-plugin "$work/documented.so" | grep -q my-transposes
 # A program that opens the library with local symbols, as interpreters do.
 cc -std=c17 -Wall -Wextra -Werror -o "$work/local" "$source/tests/install/open_locally.c" -ldl
-"$work/local" "$libdir/libkiln.so.0" "$work/good.so"
+"$work/local" "$libdir/libkiln.so.$major.$minor" "$work/good.so"
 # What is not installed cannot be edited in vain: shipped pipelines are printed.
 [ ! -e "$work/prefix/share/kiln/pipelines" ] || { echo "pipelines are installed, but not read"; exit 1; }
 "$work/prefix/bin/kiln" opt --print-pipeline | grep -q 'pass: partition-offload'
-readelf -d "$libdir/libkiln.so" | grep -q 'SONAME.*libkiln.so.0'
+readelf -d "$libdir/libkiln.so" | grep -q "SONAME.*\[libkiln\.so\.$major\.$minor\]"
+nm -D "$libdir/libkiln.so" | grep -q " kiln_version@@KILN_$major\.$minor\$"
 echo "installed tree works with pkg-config and with find_package"

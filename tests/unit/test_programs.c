@@ -507,7 +507,8 @@ Test(programs, OFF_14_other_makers_are_refused)
     strcpy(copy.header->version, "0.0.9");
     sign(&copy);
     refuses(&copy, copy.size, KILN_ERROR_UNSUPPORTED,
-            "file: expected a program of kiln 0.1.0, found one of kiln 0.0.9: compile the model "
+            "file: expected a program of kiln " KILN_VERSION
+            ", found one of kiln 0.0.9: compile the model "
             "again");
     *copy.header = whole;
     strcpy(copy.header->isa, "NEON");
