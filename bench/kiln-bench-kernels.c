@@ -64,7 +64,7 @@ open_hand(HandRun *run, const BenchCase *one, const BenchSide *side, GError **er
     run->hand = bench_hand_find(one->hand);
     if (!run->hand)
         return kiln_throw(error, KILN_ERROR_USAGE, "hand=%s: there is no such loop", one->hand);
-    KilnTensorInfo info;
+    KilnTensorInfo info = KILN_TENSOR_INFO_INIT;
     if (!kiln_session_output(side->session, 0, &info, error))
         return FALSE;
     if (run->hand->n_data != (int)side->inputs->len + 1)

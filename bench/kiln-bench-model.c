@@ -145,23 +145,23 @@ time_layers(const Options *options, KilnSession *session, GError **error)
     if (!kiln_session_run(session, error)) /* cold */
         return FALSE;
     unsigned n = 0;
-    const KilnProfileEntry *entries = kiln_session_profile(session, &n);
+    const KilnProfileEntry *const *entries = kiln_session_profile(session, &n);
     g_autofree Layer *layers = g_new0(Layer, n + 1);
     g_autofree double *sums = g_new0(double, n + 1);
     g_autofree double *samples = g_new(double, (gsize)n *LAYER_RUNS + 1);
     for (unsigned i = 0; i < n; i++)
-        sums[i] = entries[i].ms;
+        sums[i] = entries[i]->ms;
     for (unsigned run = 0; run < LAYER_RUNS; run++) {
         if (!kiln_session_run(session, error))
             return FALSE;
         for (unsigned i = 0; i < n; i++) {
-            samples[(gsize)i * LAYER_RUNS + run] = (entries[i].ms - sums[i]) * 1e-3;
-            sums[i] = entries[i].ms;
+            samples[(gsize)i * LAYER_RUNS + run] = (entries[i]->ms - sums[i]) * 1e-3;
+            sums[i] = entries[i]->ms;
         }
     }
     for (unsigned i = 0; i < n; i++)
         layers[i] =
-            (Layer){ &entries[i], bench_stats(samples + (gsize)i * LAYER_RUNS, LAYER_RUNS).median };
+            (Layer){ entries[i], bench_stats(samples + (gsize)i * LAYER_RUNS, LAYER_RUNS).median };
     print_layers(options, layers, n);
     return TRUE;
 }
@@ -211,16 +211,17 @@ measure(const Options *options, const char *path, const char *pipeline_name, Res
     if (!program)
         return FALSE;
     KilnModel *model = program->model;
-    kiln_program_memory(program, &result->memory);
+    result->memory = (KilnMemoryReport)KILN_MEMORY_REPORT_INIT;
+    kiln_program_memory(program, &result->memory, NULL);
     KilnSessionOptions session_options = KILN_SESSION_OPTIONS_INIT;
     session_options.threads = options->threads;
     session_options.profile = TRUE; /* for the operations of each instruction; timed apart */
     g_autoptr(KilnSession) profiled = kiln_session_new(program, &session_options, error);
     g_autoptr(GPtrArray) keep = g_ptr_array_new_with_free_func((GDestroyNotify)g_bytes_unref);
     unsigned n = 0;
-    const KilnProfileEntry *entries = profiled ? kiln_session_profile(profiled, &n) : NULL;
+    const KilnProfileEntry *const *entries = profiled ? kiln_session_profile(profiled, &n) : NULL;
     for (unsigned i = 0; i < n; i++)
-        result->flops += entries[i].flops;
+        result->flops += entries[i]->flops;
     if (!profiled)
         return FALSE;
     if (!options->layers) /* its arena is no part of the peak */

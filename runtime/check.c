@@ -226,19 +226,21 @@ check_function(Check *check, const KilnFunction *function)
         check_node(check, node);
 }
 
-/* One block: the entries, then their texts, so that g_free() frees all. */
-static KilnUnsupported *
+/* One block: pointers to the entries, these, then their texts, so that g_free() frees all. */
+static KilnUnsupported **
 flatten(const GArray *found)
 {
-    size_t bytes = found->len * sizeof(KilnUnsupported);
+    size_t bytes = found->len * (sizeof(void *) + sizeof(KilnUnsupported)) + sizeof(void *);
     for (guint i = 0; i < found->len; i++) {
         const KilnUnsupported *entry = &g_array_index(found, KilnUnsupported, i);
         bytes += strlen(entry->op) + strlen(entry->node) + strlen(entry->reason) + 3;
     }
-    KilnUnsupported *flat = g_malloc(bytes + 1);
+    KilnUnsupported **entries = g_malloc(bytes);
+    KilnUnsupported *flat = (KilnUnsupported *)(entries + found->len + 1);
     char *text = (char *)(flat + found->len);
     for (guint i = 0; i < found->len; i++) {
         flat[i] = g_array_index(found, KilnUnsupported, i);
+        entries[i] = &flat[i];
         const char **fields[] = { &flat[i].op, &flat[i].node, &flat[i].reason };
         for (size_t f = 0; f < G_N_ELEMENTS(fields); f++) {
             size_t size = strlen(*fields[f]) + 1;
@@ -246,7 +248,8 @@ flatten(const GArray *found)
             text += size;
         }
     }
-    return flat;
+    entries[found->len] = NULL;
+    return entries;
 }
 
 /* At the ir level the instructions are what they are: each has a kernel or has none. */
@@ -270,16 +273,14 @@ check_instructions(Check *check, const KilnIRFunction *function)
     }
 }
 
-gboolean
-kiln_model_check(const KilnModel *model, const char *target, KilnUnsupported **out, unsigned *out_n,
-                 GError **error)
+KilnUnsupported **
+kiln_model_check(const KilnModel *model, const char *target, unsigned *out_n, GError **error)
 {
     G_GNUC_UNUSED g_auto(KilnRunScope) scope = kiln_run_scope_enter(NULL, NULL);
-    *out = NULL;
     *out_n = 0;
     const KilnTarget *found_target = kiln_target_by_name(target ? target : "cpu", error);
     if (!found_target)
-        return FALSE;
+        return NULL;
     Check check = { found_target,
                     model->module->opset,
                     g_array_new(FALSE, FALSE, sizeof(KilnUnsupported)),
@@ -295,10 +296,10 @@ kiln_model_check(const KilnModel *model, const char *target, KilnUnsupported **o
     for (guint i = 0; !model->ir && i < model->module->functions->len; i++)
         check_function(&check, g_ptr_array_index(model->module->functions, i));
     *out_n = check.found->len;
-    *out = check.found->len ? flatten(check.found) : NULL;
+    KilnUnsupported **entries = flatten(check.found);
     g_array_unref(check.found);
     kiln_arena_free(check.texts);
     g_hash_table_unref(check.undecided);
     g_hash_table_unref(check.varying);
-    return TRUE;
+    return entries;
 }

@@ -3,6 +3,7 @@
 #include "runtime/constant_cache.h"
 
 #include "graph/error.h"
+#include "runtime/internal.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -400,14 +401,17 @@ kiln_constant_cache_share(KilnConstantCache *cache, GBytes *bytes)
 
 /* --- what it holds --- */
 
-void
-kiln_constant_cache_stats(KilnConstantCache *cache, KilnConstantCacheStats *out)
+gboolean
+kiln_constant_cache_stats(KilnConstantCache *cache, KilnConstantCacheStats *out, GError **error)
 {
+    static const KilnStructKind kind =
+        KILN_STRUCT_KIND(KilnConstantCacheStats, KILN_CONSTANT_CACHE_STATS_INIT);
     pthread_mutex_lock(&cache->lock);
-    *out = cache->stats;
-    out->bytes = atomic_load(&cache->bytes);
+    KilnConstantCacheStats stats = cache->stats;
+    stats.bytes = atomic_load(&cache->bytes);
     int64_t capacity = atomic_load(&cache->capacity);
-    out->capacity = capacity == INT64_MAX ? -1 : capacity;
-    out->entries = g_hash_table_size(cache->entries);
+    stats.capacity = capacity == INT64_MAX ? -1 : capacity;
+    stats.entries = g_hash_table_size(cache->entries);
     pthread_mutex_unlock(&cache->lock);
+    return kiln_report_copy(&kind, &stats, out, error);
 }

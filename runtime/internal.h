@@ -13,19 +13,22 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/** A struct of options, which begins with its size: what messages call it and its initializer. */
+/** A struct that begins with its size: what messages call it and its initializer. */
 typedef struct {
     const char *type, *init;
     size_t size;
-} KilnOptionsKind;
-#define KILN_OPTIONS_KIND(Type, NAME)                                                              \
+} KilnStructKind;
+#define KILN_STRUCT_KIND(Type, INIT)                                                               \
     {                                                                                              \
-#Type, "KILN_" #NAME "_OPTIONS_INIT", sizeof(Type)                                         \
+#Type, #INIT, sizeof(Type)                                                                 \
     }
 /** Copies the options at @given to @out. Fields that an older and shorter struct lacks become 0.
  * KILN_ERROR_USAGE for a size that no version has had. */
-gboolean kiln_options_copy(const KilnOptionsKind *kind, const void *given, void *out,
+gboolean kiln_options_copy(const KilnStructKind *kind, const void *given, void *out,
                            GError **error);
+/** Copies the struct at @from to the caller's at @out, as much as fits into the size that it has.
+ * Fields of a later and longer struct become 0. KILN_ERROR_USAGE for a size of no version. */
+gboolean kiln_report_copy(const KilnStructKind *kind, const void *from, void *out, GError **error);
 /** KILN_ERROR_USAGE for a limit below 0. */
 gboolean kiln_limits_check(const KilnLimits *limits, GError **error);
 /** kiln_options_copy() of what a session of @program is made with; KILN_ERROR_USAGE for values that

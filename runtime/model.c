@@ -21,7 +21,8 @@ kiln_info_list_init(KilnInfoList *list, unsigned n, const char *const *names, co
     for (unsigned i = 0; i < n; i++) {
         KilnType *type = &list->types[i];
         *type = types[i];
-        list->info[i] = (KilnTensorInfo){ .name = names[i],
+        list->info[i] = (KilnTensorInfo){ .size = sizeof(KilnTensorInfo),
+                                          .name = names[i],
                                           .dtype = type->dtype,
                                           .rank = type->rank,
                                           .dims = type->dims,
@@ -221,7 +222,7 @@ static gboolean
 copy_options(const KilnModelOptions *given, KilnModelOptions *copy, KilnBudget **out_budget,
              GError **error)
 {
-    static const KilnOptionsKind kind = KILN_OPTIONS_KIND(KilnModelOptions, MODEL);
+    static const KilnStructKind kind = KILN_STRUCT_KIND(KilnModelOptions, KILN_MODEL_OPTIONS_INIT);
     const KilnModelOptions defaults = KILN_MODEL_OPTIONS_INIT;
     if (!kiln_options_copy(&kind, given ? given : &defaults, copy, error))
         return FALSE;

@@ -1,20 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Option structs of the C interface: callers of other versions of the library pass other sizes. */
+/* Structs of the C interface that have a size: callers of other versions of the library pass other
+ * sizes. */
 #include "runtime/internal.h"
 
 #include "graph/base/alloc.h"
 
 #include <string.h>
 
+/* No version has larger structs: whoever passes more has left the size unset. */
+#define MAX_STRUCT 4096
+
+static gboolean
+read_size(const KilnStructKind *kind, const void *given, size_t *size, GError **error)
+{
+    memcpy(size, given, sizeof *size);
+    return (*size >= sizeof *size && *size <= MAX_STRUCT) ||
+           kiln_throw(error, KILN_ERROR_USAGE,
+                      "%s: expected a size, found %zu: initialize the struct with %s", kind->type,
+                      *size, kind->init);
+}
+
 gboolean
-kiln_options_copy(const KilnOptionsKind *kind, const void *given, void *out, GError **error)
+kiln_options_copy(const KilnStructKind *kind, const void *given, void *out, GError **error)
 {
     size_t size;
-    memcpy(&size, given, sizeof size);
-    if (size < sizeof size)
-        return kiln_throw(error, KILN_ERROR_USAGE,
-                          "%s: expected a size, found %zu: initialize the struct with %s",
-                          kind->type, size, kind->init);
+    if (!read_size(kind, given, &size, error))
+        return FALSE;
     if (size > kind->size)
         return kiln_throw(error, KILN_ERROR_USAGE,
                           "%s: expected a size of at most %zu, found %zu: the caller was built for "
@@ -23,6 +34,18 @@ kiln_options_copy(const KilnOptionsKind *kind, const void *given, void *out, GEr
     memset(out, 0, kind->size);
     memcpy(out, given, size);
     memcpy(out, &kind->size, sizeof kind->size);
+    return TRUE;
+}
+
+gboolean
+kiln_report_copy(const KilnStructKind *kind, const void *from, void *out, GError **error)
+{
+    size_t size;
+    if (!read_size(kind, out, &size, error))
+        return FALSE;
+    memset(out, 0, size);
+    memcpy(out, from, MIN(size, kind->size));
+    memcpy(out, &size, sizeof size);
     return TRUE;
 }
 
@@ -72,7 +95,8 @@ gboolean
 kiln_session_options_copy(const KilnProgram *program, const KilnSessionOptions *options,
                           KilnSessionOptions *copy, GError **error)
 {
-    static const KilnOptionsKind kind = KILN_OPTIONS_KIND(KilnSessionOptions, SESSION);
+    static const KilnStructKind kind =
+        KILN_STRUCT_KIND(KilnSessionOptions, KILN_SESSION_OPTIONS_INIT);
     if (!kiln_options_copy(&kind, options, copy, error))
         return FALSE;
     if (copy->threads < 0 || copy->threads > program->threads)

@@ -38,7 +38,8 @@ forward_progress(double fraction, const char *what, void *data)
 static gboolean
 copy_options(const KilnCompileOptions *options, KilnCompileOptions *copy, GError **error)
 {
-    static const KilnOptionsKind kind = KILN_OPTIONS_KIND(KilnCompileOptions, COMPILE);
+    static const KilnStructKind kind =
+        KILN_STRUCT_KIND(KilnCompileOptions, KILN_COMPILE_OPTIONS_INIT);
     if (!kiln_options_copy(&kind, options, copy, error))
         return FALSE;
     if (copy->threads < 0 || copy->threads > 1024)
@@ -391,19 +392,21 @@ kiln_program_fold_runs(const KilnProgram *program)
     return atomic_load(&((KilnProgram *)program)->fold_runs);
 }
 
-void
-kiln_program_memory(const KilnProgram *program, KilnMemoryReport *out)
+gboolean
+kiln_program_memory(const KilnProgram *program, KilnMemoryReport *out, GError **error)
 {
+    static const KilnStructKind kind = KILN_STRUCT_KIND(KilnMemoryReport, KILN_MEMORY_REPORT_INIT);
     KilnProgram *self = (KilnProgram *)program;
-    *out = (KilnMemoryReport){ -1, -1, -1, -1, -1, FALSE, 0 };
+    KilnMemoryReport report = { sizeof report, -1, -1, -1, -1, -1, FALSE, 0 };
     pthread_mutex_lock(&self->lock);
     guint n = program->specialisations->len;
     if (n) {
         const KilnSpecialisation *made = g_ptr_array_index(program->specialisations, n - 1);
         const KilnMemoryPlan *plan = made->plan;
-        *out = (KilnMemoryReport){ plan->sum,    plan->lb_node,      plan->lb_live,
-                                   plan->arena,  made->weight_bytes, plan->proven_optimal,
-                                   plan->plan_ms };
+        report = (KilnMemoryReport){ sizeof report,        plan->sum,    plan->lb_node,
+                                     plan->lb_live,        plan->arena,  made->weight_bytes,
+                                     plan->proven_optimal, plan->plan_ms };
     }
     pthread_mutex_unlock(&self->lock);
+    return kiln_report_copy(&kind, &report, out, error);
 }

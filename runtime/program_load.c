@@ -15,7 +15,7 @@
 static gboolean
 copy_options(const KilnLoadOptions *options, KilnLoadOptions *copy, GError **error)
 {
-    static const KilnOptionsKind kind = KILN_OPTIONS_KIND(KilnLoadOptions, LOAD);
+    static const KilnStructKind kind = KILN_STRUCT_KIND(KilnLoadOptions, KILN_LOAD_OPTIONS_INIT);
     const KilnLoadOptions defaults = KILN_LOAD_OPTIONS_INIT;
     return kiln_options_copy(&kind, options ? options : &defaults, copy, error);
 }

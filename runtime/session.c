@@ -175,17 +175,18 @@ make_entries(KilnSession *session)
 {
     const KilnSpecialisation *made = session->made;
     g_autofree int64_t *live = kiln_memory_live_bytes(made->plan);
-    session->entries = g_new0(KilnProfileEntry, made->n_calls + 1);
+    session->entries = g_malloc0(made->n_calls * (sizeof(void *) + sizeof(KilnProfileEntry)) + 1);
+    KilnProfileEntry *entries = (KilnProfileEntry *)(session->entries + made->n_calls);
     for (uint32_t c = 0; c < made->n_calls; c++) {
         const KilnBoundCall *call = &made->calls[c];
         const KilnCost cost = kiln_instr_cost(call->instr);
-        session->entries[c] =
-            (KilnProfileEntry){ .instruction = kiln_instr_info(call->instr->kind)->name,
-                                .node = kiln_instr_label(call->instr),
-                                .kernel = call->kernel->name,
-                                .flops = cost.flops,
-                                .bytes = cost.bytes,
-                                .live_bytes = live[c] };
+        entries[c] = (KilnProfileEntry){ .instruction = kiln_instr_info(call->instr->kind)->name,
+                                         .node = kiln_instr_label(call->instr),
+                                         .kernel = call->kernel->name,
+                                         .flops = cost.flops,
+                                         .bytes = cost.bytes,
+                                         .live_bytes = live[c] };
+        session->entries[c] = &entries[c];
     }
 }
 
@@ -539,8 +540,8 @@ run_profiled(const KilnSession *session, GError **error)
     for (uint32_t c = 0; c < session->made->n_calls; c++) {
         double start = now_ms();
         gboolean good = run_call(session, c, error);
-        session->entries[c].ms += now_ms() - start;
-        session->entries[c].runs++;
+        session->entries[c]->ms += now_ms() - start;
+        session->entries[c]->runs++;
         if (!good)
             return FALSE;
     }
@@ -697,14 +698,15 @@ kiln_session_output(KilnSession *session, unsigned i, KilnTensorInfo *info, GErr
         return kiln_throw_null(error, KILN_ERROR_USAGE,
                                "output %s: other memory was bound since the last run",
                                session->program->outputs.info[i].name);
-    if (info)
-        *info = session->made->outputs.info[i];
+    static const KilnStructKind kind = KILN_STRUCT_KIND(KilnTensorInfo, KILN_TENSOR_INFO_INIT);
+    if (info && !kiln_report_copy(&kind, &session->made->outputs.info[i], info, error))
+        return NULL;
     return session->outputs[i].user ? session->outputs[i].user : session->outputs[i].own;
 }
 
-const KilnProfileEntry *
+const KilnProfileEntry *const *
 kiln_session_profile(KilnSession *session, unsigned *out_n)
 {
     *out_n = session->entries ? session->made->n_calls : 0;
-    return session->entries;
+    return (const KilnProfileEntry *const *)session->entries;
 }

@@ -48,8 +48,8 @@ struct KilnSession {
     void **addresses;               /* one per slot: what calls[].args.data point into */
     void **outputs_at, **folded_at; /* per output and folded constant: for the entry function of an
                                        object */
-    KilnProfileEntry *entries;
-    KilnPoison *poison; /* NULL unless it poisons */
+    KilnProfileEntry **entries; /* in one block with what they point to; NULL unless it profiles */
+    KilnPoison *poison;         /* NULL unless it poisons */
 };
 
 /** Resolves the operands of one kind (-1: all) that lie in buffer @index (UINT32_MAX: in any). */

@@ -5,16 +5,16 @@
 #include <stdio.h>
 
 static void
-print_json(const KilnUnsupported *found, unsigned n)
+print_json(KilnUnsupported *const *found, unsigned n)
 {
     JsonArray *array = json_array_new();
     for (unsigned i = 0; i < n; i++) {
         JsonObject *entry = json_object_new();
-        json_object_set_string_member(entry, "op", found[i].op);
-        json_object_set_int_member(entry, "opset", found[i].opset);
-        json_object_set_string_member(entry, "dtype", found[i].dtype);
-        json_object_set_string_member(entry, "node", found[i].node);
-        json_object_set_string_member(entry, "reason", found[i].reason);
+        json_object_set_string_member(entry, "op", found[i]->op);
+        json_object_set_int_member(entry, "opset", found[i]->opset);
+        json_object_set_string_member(entry, "dtype", found[i]->dtype);
+        json_object_set_string_member(entry, "node", found[i]->node);
+        json_object_set_string_member(entry, "reason", found[i]->reason);
         json_array_add_object_element(array, entry);
     }
     JsonObject *root = json_object_new();
@@ -45,15 +45,15 @@ check(KilnOptions *options, char **operands, void *data, GError **error)
     if (!model)
         return KILN_EXIT_FAILED;
     unsigned n;
-    g_autofree KilnUnsupported *found = NULL;
-    if (!kiln_model_check(model, options->backend, &found, &n, error))
+    g_autofree KilnUnsupported **found = kiln_model_check(model, options->backend, &n, error);
+    if (!found)
         return KILN_EXIT_FAILED;
     if (options->json)
         print_json(found, n);
     for (unsigned i = 0; !options->json && i < n; i++) {
-        g_autofree char *op = kiln_one_line(found[i].op), *node = kiln_one_line(found[i].node);
-        printf("%s (opset %d, %s) at %s: %s\n", op, found[i].opset, found[i].dtype, node,
-               found[i].reason);
+        g_autofree char *op = kiln_one_line(found[i]->op), *node = kiln_one_line(found[i]->node);
+        printf("%s (opset %d, %s) at %s: %s\n", op, found[i]->opset, found[i]->dtype, node,
+               found[i]->reason);
     }
     if (!options->json && !options->quiet)
         printf("%s: %u %s, %u not supported\n", path, count_nodes(model),

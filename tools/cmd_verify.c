@@ -141,19 +141,18 @@ run_data_sets(const Verify *verify, const char *dir, KilnModel *model, KilnExecu
     }
     if (fine && !n)
         fine = kiln_throw(error, KILN_ERROR_IO, "%s: expected test_data_set_0, found none", dir);
-    if (fine)
-        kiln_program_memory(execution->program, &result->memory);
+    fine = fine && kiln_program_memory(execution->program, &result->memory, error);
     kiln_shapes_free(shapes, compile.n_shapes);
     return fine;
 }
 
 static char *
-unsupported_reason(const KilnUnsupported *found, unsigned n)
+unsupported_reason(KilnUnsupported *const *found, unsigned n)
 {
     GString *text = g_string_new("unsupported ");
     for (unsigned i = 0; i < n && i < 3; i++)
-        g_string_append_printf(text, "%s%s(%s): %s", i ? ", " : "", found[i].op, found[i].dtype,
-                               found[i].reason);
+        g_string_append_printf(text, "%s%s(%s): %s", i ? ", " : "", found[i]->op, found[i]->dtype,
+                               found[i]->reason);
     if (n > 3)
         g_string_append_printf(text, " and %u more", n - 3);
     return g_string_free(text, FALSE);
@@ -175,7 +174,7 @@ find_model(const char *dir)
 static CaseResult
 run_case(const Verify *verify, const char *dir, const char *name)
 {
-    CaseResult result = { .status = CASE_FAIL };
+    CaseResult result = { .status = CASE_FAIL, .memory = KILN_MEMORY_REPORT_INIT };
     g_autofree char *suspect = kiln_suspect_reason(name);
     if (suspect)
         return (CaseResult){ .status = CASE_SKIP,
@@ -186,12 +185,13 @@ run_case(const Verify *verify, const char *dir, const char *name)
     g_autoptr(KilnModel) model =
         kiln_options_load(verify->options, path, &execution.program, &error);
     unsigned n = 0;
-    g_autofree KilnUnsupported *found = NULL;
-    bool checked = model && (execution.program ||
-                             kiln_model_check(model, verify->options->backend, &found, &n, &error));
+    g_autofree KilnUnsupported **found = NULL;
+    if (model && !execution.program)
+        found = kiln_model_check(model, verify->options->backend, &n, &error);
     if (n)
         return (CaseResult){ .status = CASE_SKIP, .reason = unsupported_reason(found, n) };
-    if (checked && run_data_sets(verify, dir, model, &execution, &result, &error))
+    if (model && (found || execution.program) &&
+        run_data_sets(verify, dir, model, &execution, &result, &error))
         result.status = CASE_PASS;
     else
         result.reason = g_strdup(error->message);

@@ -57,7 +57,7 @@ kiln_execution_run(KilnExecution *execution, unsigned n, GError **error)
 KilnTensor *
 kiln_execution_output(KilnExecution *execution, unsigned i, GError **error)
 {
-    KilnTensorInfo info;
+    KilnTensorInfo info = KILN_TENSOR_INFO_INIT;
     const void *data = kiln_session_output(execution->session, i, &info, error);
     if (!data)
         return NULL;

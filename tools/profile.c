@@ -21,15 +21,15 @@ per_ns(int64_t amount, double ms)
 static int
 slowest_first(gconstpointer a, gconstpointer b, gpointer data)
 {
-    const KilnProfileEntry *entries = data;
+    const KilnProfileEntry *const *entries = data;
     unsigned i = *(const unsigned *)a, k = *(const unsigned *)b;
-    double left = ms_of(&entries[i]), right = ms_of(&entries[k]);
+    double left = ms_of(entries[i]), right = ms_of(entries[k]);
     return left != right ? (left < right ? 1 : -1) : (i > k) - (i < k);
 }
 
 /* Numbers 0 to @n - 1 of @entries, the slowest first. */
 static unsigned *
-order_of(const KilnProfileEntry *entries, unsigned n)
+order_of(const KilnProfileEntry *const *entries, unsigned n)
 {
     unsigned *order = g_new0(unsigned, n + 1);
     for (unsigned i = 0; i < n; i++)
@@ -48,62 +48,70 @@ print_entry(const KilnProfileEntry *entry, double total)
             entry->instruction, entry->kernel, node);
 }
 
-/* Entries of one kind of instruction as one, in order of their first; `kernel` says how many. */
-static GArray *
-sum_kinds(const KilnProfileEntry *entries, unsigned n)
+static void
+free_kind(gpointer data)
 {
-    GArray *kinds = g_array_new(FALSE, FALSE, sizeof(KilnProfileEntry));
+    KilnProfileEntry *kind = data;
+    g_free((char *)kind->kernel);
+    g_free(kind);
+}
+
+/* KilnProfileEntry*: entries of one kind of instruction as one, in order of their first; `kernel`
+ * says how many. */
+static GPtrArray *
+sum_kinds(const KilnProfileEntry *const *entries, unsigned n)
+{
+    GPtrArray *kinds = g_ptr_array_new_with_free_func(free_kind);
     g_autofree unsigned *counts = g_new0(unsigned, n + 1);
     for (unsigned i = 0; i < n; i++) {
+        KilnProfileEntry *kind = NULL;
         guint k = 0;
-        while (k < kinds->len && strcmp(g_array_index(kinds, KilnProfileEntry, k).instruction,
-                                        entries[i].instruction) != 0)
-            k++;
-        if (k == kinds->len) {
-            KilnProfileEntry none = { .instruction = entries[i].instruction,
-                                      .node = "",
-                                      .runs = 1 };
-            g_array_append_val(kinds, none);
+        for (; k < kinds->len; k++) {
+            kind = g_ptr_array_index(kinds, k);
+            if (strcmp(kind->instruction, entries[i]->instruction) == 0)
+                break;
         }
-        KilnProfileEntry *kind = &g_array_index(kinds, KilnProfileEntry, k);
-        kind->ms += ms_of(&entries[i]);
-        kind->flops += entries[i].flops;
-        kind->bytes += entries[i].bytes;
+        if (k == kinds->len) {
+            kind = g_new0(KilnProfileEntry, 1);
+            *kind =
+                (KilnProfileEntry){ .instruction = entries[i]->instruction, .node = "", .runs = 1 };
+            g_ptr_array_add(kinds, kind);
+        }
+        kind->ms += ms_of(entries[i]);
+        kind->flops += entries[i]->flops;
+        kind->bytes += entries[i]->bytes;
         counts[k]++;
     }
     for (guint k = 0; k < kinds->len; k++)
-        g_array_index(kinds, KilnProfileEntry, k).kernel = g_strdup_printf("x %u", counts[k]);
+        ((KilnProfileEntry *)g_ptr_array_index(kinds, k))->kernel =
+            g_strdup_printf("x %u", counts[k]);
     return kinds;
 }
 
 static void
-print_kinds(const KilnProfileEntry *entries, unsigned n, double total)
+print_entries(const KilnProfileEntry *const *entries, unsigned n, double total)
 {
-    g_autoptr(GArray) kinds = sum_kinds(entries, n);
-    KilnProfileEntry *sums = (KilnProfileEntry *)kinds->data;
-    g_autofree unsigned *order = order_of(sums, kinds->len);
-    for (guint k = 0; k < kinds->len; k++)
-        print_entry(&sums[order[k]], total);
-    for (guint k = 0; k < kinds->len; k++)
-        g_free((char *)sums[k].kernel);
+    g_autofree unsigned *order = order_of(entries, n);
+    for (unsigned i = 0; i < n; i++)
+        print_entry(entries[order[i]], total);
 }
 
 void
 kiln_profile_print(KilnSession *session, double run_ms, bool quiet)
 {
     unsigned n;
-    const KilnProfileEntry *entries = kiln_session_profile(session, &n);
-    g_autofree unsigned *order = order_of(entries, n);
+    const KilnProfileEntry *const *entries = kiln_session_profile(session, &n);
+    g_autoptr(GPtrArray) kinds = sum_kinds(entries, n);
     double total = 0;
     for (unsigned i = 0; i < n; i++)
-        total += ms_of(&entries[i]);
+        total += ms_of(entries[i]);
     fprintf(stderr, "%9s %5s %9s %8s  %-20s %-26s %s\n", "ms", "%", "GFLOP/s", "GB/s",
             "instruction", "kernel", "node");
-    for (unsigned i = 0; i < n && !quiet; i++)
-        print_entry(&entries[order[i]], total);
-    if (!quiet)
+    if (!quiet) {
+        print_entries(entries, n, total);
         fprintf(stderr, "\n");
-    print_kinds(entries, n, total);
+    }
+    print_entries((const KilnProfileEntry *const *)kinds->pdata, kinds->len, total);
     fprintf(stderr, "%9.4f ms in %u instructions, of %.4f ms of a run\n", total, n, run_ms);
 }
 
@@ -111,17 +119,17 @@ JsonArray *
 kiln_profile_json(KilnSession *session)
 {
     unsigned n;
-    const KilnProfileEntry *entries = kiln_session_profile(session, &n);
+    const KilnProfileEntry *const *entries = kiln_session_profile(session, &n);
     JsonArray *array = json_array_new();
     for (unsigned i = 0; i < n; i++) {
         JsonObject *entry = json_object_new();
-        json_object_set_string_member(entry, "instruction", entries[i].instruction);
-        json_object_set_string_member(entry, "node", entries[i].node);
-        json_object_set_string_member(entry, "kernel", entries[i].kernel);
-        json_object_set_double_member(entry, "ms", ms_of(&entries[i]));
-        json_object_set_int_member(entry, "flops", entries[i].flops);
-        json_object_set_int_member(entry, "bytes", entries[i].bytes);
-        json_object_set_int_member(entry, "live_bytes", entries[i].live_bytes);
+        json_object_set_string_member(entry, "instruction", entries[i]->instruction);
+        json_object_set_string_member(entry, "node", entries[i]->node);
+        json_object_set_string_member(entry, "kernel", entries[i]->kernel);
+        json_object_set_double_member(entry, "ms", ms_of(entries[i]));
+        json_object_set_int_member(entry, "flops", entries[i]->flops);
+        json_object_set_int_member(entry, "bytes", entries[i]->bytes);
+        json_object_set_int_member(entry, "live_bytes", entries[i]->live_bytes);
         json_array_add_object_element(array, entry);
     }
     return array;

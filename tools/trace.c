@@ -93,22 +93,23 @@ void
 kiln_trace_session(KilnTrace *trace, KilnSession *session)
 {
     unsigned n;
-    const KilnProfileEntry *entries = kiln_session_profile(session, &n);
+    const KilnProfileEntry *const *entries = kiln_session_profile(session, &n);
     double at = (double)(g_get_monotonic_time() - trace->start), total = 0;
     for (unsigned i = 0; i < n; i++)
-        total += entries[i].runs ? entries[i].ms * 1e3 / (double)entries[i].runs : 0;
+        total += entries[i]->runs ? entries[i]->ms * 1e3 / (double)entries[i]->runs : 0;
     at = MAX(at - total, 0); /* the run is just over */
     for (unsigned i = 0; i < n; i++) {
-        double us = entries[i].runs ? entries[i].ms * 1e3 / (double)entries[i].runs : 0;
-        JsonObject *event = event_new(entries[i].node, entries[i].instruction, THREAD_INSTRUCTIONS);
+        double us = entries[i]->runs ? entries[i]->ms * 1e3 / (double)entries[i]->runs : 0;
+        JsonObject *event =
+            event_new(entries[i]->node, entries[i]->instruction, THREAD_INSTRUCTIONS);
         set_times(event, at, us);
         JsonObject *args = json_object_new();
-        json_object_set_string_member(args, "kernel", entries[i].kernel);
-        json_object_set_int_member(args, "flops", entries[i].flops);
-        json_object_set_int_member(args, "bytes", entries[i].bytes);
+        json_object_set_string_member(args, "kernel", entries[i]->kernel);
+        json_object_set_int_member(args, "flops", entries[i]->flops);
+        json_object_set_int_member(args, "bytes", entries[i]->bytes);
         json_object_set_object_member(event, "args", args);
         json_array_add_object_element(trace->events, event);
-        add_live(trace, at, entries[i].live_bytes);
+        add_live(trace, at, entries[i]->live_bytes);
         at += us;
     }
     if (n)

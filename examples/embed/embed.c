@@ -33,7 +33,7 @@ main(int argc, char **argv)
         !kiln_session_run(session, &error))
         return fail(error);
 
-    KilnTensorInfo output;
+    KilnTensorInfo output = KILN_TENSOR_INFO_INIT;
     const float *scores = kiln_session_output(session, 0, &output, &error);
     printf("%s of %s:\n", output.name, kiln_build_info());
     for (int64_t i = 0; i < output.bytes / 4; i++)

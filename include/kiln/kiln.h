@@ -59,19 +59,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Options begin with their size, so that a later version knows what an older caller left out. */
+/* Options, and structs that functions fill, begin with their size, so that later versions can
+ * append fields: the library knows which fields its caller has. */
 #ifdef __cplusplus
-template <typename Options>
-static inline Options
-kiln_options_init()
+template <typename Struct>
+static inline Struct
+kiln_struct_init()
 {
-    Options options = Options();
-    options.size = sizeof options;
-    return options;
+    Struct value = Struct();
+    value.size = sizeof value;
+    return value;
 }
-#define KILN_OPTIONS_INIT(Type) kiln_options_init<Type>()
+#define KILN_STRUCT_INIT(Type) kiln_struct_init<Type>()
 #else
-#define KILN_OPTIONS_INIT(Type)                                                                    \
+#define KILN_STRUCT_INIT(Type)                                                                     \
     {                                                                                              \
         .size = sizeof(Type)                                                                       \
     }
@@ -92,6 +93,7 @@ KILN_API const char *kiln_build_info(void);
 /** What is known of an input or output. Pointers stay valid as long as the object that was asked;
  * those from a session until it is bound to other shapes. */
 typedef struct {
+    size_t size; /* sizeof(KilnTensorInfo): set by KILN_TENSOR_INFO_INIT */
     const char *name;
     KilnDType dtype;
     int rank;                     /* -1: not known before a run */
@@ -99,6 +101,7 @@ typedef struct {
     const char *const *dim_names; /* NULL where a dim has none */
     int64_t bytes;                /* of the row-major payload; -1 where a dim is not known */
 } KilnTensorInfo;
+#define KILN_TENSOR_INFO_INIT KILN_STRUCT_INIT(KilnTensorInfo)
 
 /* --- models --- */
 
@@ -143,11 +146,10 @@ typedef struct {
     const char *node;
     const char *reason;
 } KilnUnsupported;
-/** Everything that @target ("cpu", "ref"; NULL: "cpu") lacks for @model, all of it: *@out gets
- * *@out_n entries in one block, freed with g_free(); NULL where nothing is missing. FALSE and
- * KILN_ERROR_USAGE for a target that there is not. */
-KILN_API gboolean kiln_model_check(const KilnModel *model, const char *target,
-                                   KilnUnsupported **out, unsigned *out_n, GError **error);
+/** Everything that @target ("cpu", "ref"; NULL: "cpu") lacks for @model: *@out_n entries, then
+ * NULL, in one block that g_free() frees. NULL and KILN_ERROR_USAGE for an unknown target. */
+KILN_API KilnUnsupported **kiln_model_check(const KilnModel *model, const char *target,
+                                            unsigned *out_n, GError **error);
 
 /* --- pipelines --- */
 
@@ -229,7 +231,7 @@ typedef struct {
     int64_t node_limit;  /* of the module after each pass; 0: none */
     int64_t time_limit;  /* milliseconds that compiling takes, or by an estimate a run; 0: none */
 } KilnCompileOptions;
-#define KILN_COMPILE_OPTIONS_INIT KILN_OPTIONS_INIT(KilnCompileOptions)
+#define KILN_COMPILE_OPTIONS_INIT KILN_STRUCT_INIT(KilnCompileOptions)
 /** Sets total_limit, node_limit and time_limit for the model of a stranger. */
 KILN_API void kiln_compile_options_untrusted(KilnCompileOptions *options);
 
@@ -258,7 +260,7 @@ typedef struct {
     KilnConstantCache *cache; /* of constants that the first run folds; NULL: one of its own */
     const char *cache_dir;    /* as in KilnCompileOptions */
 } KilnLoadOptions;
-#define KILN_LOAD_OPTIONS_INIT KILN_OPTIONS_INIT(KilnLoadOptions)
+#define KILN_LOAD_OPTIONS_INIT KILN_STRUCT_INIT(KilnLoadOptions)
 /** A program that kiln_program_save() or `kiln compile` wrote: its results have the same bits.
  * Nothing is optimized, folded or packed again; kernels of a vendor library are created anew.
  * Weights are read-only pages of the file, shared by all sessions and processes. All bytes are
@@ -292,6 +294,7 @@ KILN_API int kiln_program_find_output(const KilnProgram *program, const char *na
 /** Bytes; all -1 for a program that is not specialised yet. Of several specialisations it is the
  * one that was asked for last. */
 typedef struct {
+    size_t size;     /* sizeof(KilnMemoryReport): set by KILN_MEMORY_REPORT_INIT */
     int64_t sum;     /* activations without sharing */
     int64_t lb_node; /* the most that one instruction needs: no order can do with less */
     int64_t lb_live; /* the most that is live at once: no placement can do with less */
@@ -301,12 +304,14 @@ typedef struct {
     gboolean proven_optimal;
     double plan_ms; /* 0 of a program that was loaded: it brings its plan */
 } KilnMemoryReport;
-KILN_API void kiln_program_memory(const KilnProgram *program, KilnMemoryReport *out);
+#define KILN_MEMORY_REPORT_INIT KILN_STRUCT_INIT(KilnMemoryReport)
+KILN_API gboolean kiln_program_memory(const KilnProgram *program, KilnMemoryReport *out,
+                                      GError **error);
 
 /* --- sessions --- */
 
 typedef struct {
-    size_t size; /* sizeof(KilnSessionOptions) */
+    size_t size; /* sizeof(KilnSessionOptions): set by KILN_SESSION_OPTIONS_INIT */
     void *arena; /* the caller's, 64-byte aligned, of KilnMemoryReport.arena bytes; NULL: the
                     session's own */
     size_t arena_bytes;
@@ -325,7 +330,7 @@ typedef struct {
                         target and threads change none of them */
     uint64_t seed;
 } KilnSessionOptions;
-#define KILN_SESSION_OPTIONS_INIT KILN_OPTIONS_INIT(KilnSessionOptions)
+#define KILN_SESSION_OPTIONS_INIT KILN_STRUCT_INIT(KilnSessionOptions)
 /** Sets time_limit for the model of a stranger. */
 KILN_API void kiln_session_options_untrusted(KilnSessionOptions *options);
 
@@ -374,9 +379,9 @@ typedef struct {
     double ms;
     int64_t live_bytes; /* of the arena, while it runs: buffers that hold something, and scratch */
 } KilnProfileEntry;
-/** In order of execution; *@out_n entries, borrowed until the next run. Empty without
+/** In order of execution; *@out_n entries, borrowed until the next run. None without
  * KilnSessionOptions.profile. */
-KILN_API const KilnProfileEntry *kiln_session_profile(KilnSession *session, unsigned *out_n);
+KILN_API const KilnProfileEntry *const *kiln_session_profile(KilnSession *session, unsigned *out_n);
 
 G_END_DECLS
 

@@ -51,7 +51,7 @@ same(KilnProgram *linked, const char *path)
             if (!sessions[s] || !kiln_session_run(sessions[s], NULL))
                 return 0;
         for (unsigned i = 0; i < kiln_program_n_outputs(linked); i++) {
-            KilnTensorInfo info;
+            KilnTensorInfo info = KILN_TENSOR_INFO_INIT;
             const void *want = kiln_session_output(sessions[1], i, &info, NULL);
             if (memcmp(kiln_session_output(sessions[0], i, NULL, NULL), want, (size_t)info.bytes) != 0 ||
                 memcmp(kiln_session_output(sessions[2], i, NULL, NULL), want, (size_t)info.bytes) != 0)

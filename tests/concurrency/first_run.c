@@ -186,8 +186,8 @@ evicts_during_runs(const char *text, const float *want)
     set_jobs(jobs, program, want);
     run_jobs(jobs, evict, cache);
     kiln_program_unref(program);
-    KilnConstantCacheStats stats;
-    kiln_constant_cache_stats(cache, &stats);
+    KilnConstantCacheStats stats = KILN_CONSTANT_CACHE_STATS_INIT;
+    kiln_constant_cache_stats(cache, &stats, NULL);
     REQUIRE(stats.bytes == 0 && stats.entries == 0 && stats.weight_bytes == 0);
     kiln_constant_cache_unref(cache);
 }
@@ -211,8 +211,8 @@ keeps_apart(const char *text, const float *want, int64_t capacity)
         jobs[i].want = want_others;
     }
     run_jobs(jobs, NULL, NULL);
-    KilnConstantCacheStats stats;
-    kiln_constant_cache_stats(cache, &stats);
+    KilnConstantCacheStats stats = KILN_CONSTANT_CACHE_STATS_INIT;
+    kiln_constant_cache_stats(cache, &stats, NULL);
     REQUIRE(capacity == 0 ? stats.bytes == 0 : stats.fills == 2);
     kiln_program_unref(program);
     kiln_constant_cache_unref(cache);

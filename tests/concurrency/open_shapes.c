@@ -28,7 +28,7 @@ work(void *data)
         const int64_t dims[] = { n, 4 };
         REQUIRE(kiln_session_bind_input_shaped(session, 0, input, 2, dims, NULL));
         REQUIRE(kiln_session_run(session, NULL));
-        KilnTensorInfo info;
+        KilnTensorInfo info = KILN_TENSOR_INFO_INIT;
         const float *got = kiln_session_output(session, 0, &info, NULL);
         REQUIRE(got && info.rank == 2 && info.dims[0] == n);
         for (int64_t i = 0; i < n * 4; i++)

@@ -28,7 +28,7 @@ outputs_of(const char *path, const char *pipeline, int threads, size_t *out_size
     char *all = NULL;
     *out_size = 0;
     for (unsigned i = 0; i < kiln_program_n_outputs(program); i++) {
-        KilnTensorInfo info;
+        KilnTensorInfo info = KILN_TENSOR_INFO_INIT;
         const void *data = kiln_session_output(session, i, &info, NULL);
         all = realloc(all, *out_size + (size_t)info.bytes + 1);
         memcpy(all + *out_size, data, (size_t)info.bytes);

@@ -69,8 +69,8 @@ measure_model(const char *path)
     options.threads = 1;
     g_autoptr(KilnProgram) first = kiln_program_compile(model, &options, NULL);
     REQUIRE(first);
-    KilnMemoryReport report;
-    kiln_program_memory(first, &report);
+    KilnMemoryReport report = KILN_MEMORY_REPORT_INIT;
+    kiln_program_memory(first, &report, NULL);
     printf("%s: %.1f MB of weights\n", path, (double)report.weights / 1e6);
 
     int64_t before = resident();
@@ -128,8 +128,8 @@ measure_folded(void)
         REQUIRE(kiln_session_run(sessions[i], NULL));
     }
     require_growth("folded at the first run", before, 2 * WEIGHT);
-    KilnConstantCacheStats stats;
-    kiln_constant_cache_stats(cache, &stats);
+    KilnConstantCacheStats stats = KILN_CONSTANT_CACHE_STATS_INIT;
+    kiln_constant_cache_stats(cache, &stats, NULL);
     REQUIRE(stats.bytes == WEIGHT && stats.fills == 1);
     for (int i = 0; i < SESSIONS; i++)
         kiln_session_free(sessions[i]);

@@ -81,8 +81,8 @@ void
 fuzz_run(KilnProgram *program)
 {
     g_autoptr(GError) error = NULL;
-    KilnMemoryReport memory;
-    kiln_program_memory(program, &memory);
+    KilnMemoryReport memory = KILN_MEMORY_REPORT_INIT;
+    kiln_program_memory(program, &memory, NULL);
     if (memory.arena < 0 || memory.arena > MAX_ARENA)
         return;
     g_autoptr(KilnSession) session = kiln_session_new(program, NULL, &error);

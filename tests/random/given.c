@@ -109,7 +109,8 @@ given_compile(const Given *given, Way way, KilnModel *model, const KilnCompileOp
 static KilnTensor *
 output_of(KilnSession *session, unsigned i, GError **error)
 {
-    KilnTensorInfo info = { .bytes = -1 };
+    KilnTensorInfo info = KILN_TENSOR_INFO_INIT;
+    info.bytes = -1;
     const void *data = kiln_session_output(session, i, &info, error);
     if (!data && info.bytes)
         return NULL;

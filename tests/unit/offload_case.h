@@ -75,7 +75,7 @@ offload_outputs(KilnProgram *program)
     run(session);
     GArray *all = g_array_new(FALSE, FALSE, sizeof(float));
     for (unsigned i = 0; i < kiln_program_n_outputs(program); i++) {
-        KilnTensorInfo info;
+        KilnTensorInfo info = KILN_TENSOR_INFO_INIT;
         const float *data = kiln_session_output(session, i, &info, &error);
         cr_assert(data, "%s", error ? error->message : "");
         g_array_append_vals(all, data, (guint)(info.bytes / 4));

@@ -99,7 +99,7 @@ static inline void
 expect_floats(KilnSession *session, unsigned i, const float *want, size_t rank, const int64_t *dims)
 {
     GError *error = NULL;
-    KilnTensorInfo info;
+    KilnTensorInfo info = KILN_TENSOR_INFO_INIT;
     const float *got = kiln_session_output(session, i, &info, &error);
     cr_assert(got, "%s", error ? error->message : "");
     cr_assert_eq(info.rank, (int)rank);

@@ -93,8 +93,8 @@ expect_reference(KilnSession *session, const char *target)
 static KilnConstantCacheStats
 stats_of(KilnConstantCache *cache)
 {
-    KilnConstantCacheStats stats;
-    kiln_constant_cache_stats(cache, &stats);
+    KilnConstantCacheStats stats = KILN_CONSTANT_CACHE_STATS_INIT;
+    kiln_constant_cache_stats(cache, &stats, NULL);
     return stats;
 }
 

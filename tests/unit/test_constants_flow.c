@@ -148,7 +148,7 @@ Test(constants_flow, CTF_41_a_folded_tensor_decides_a_shape)
         g_autoptr(KilnProgram) program = program_of(two, NULL);
         g_autoptr(KilnSession) session = kiln_session_new(program, NULL, &error);
         for (int s = 0; s < 3; s++) {
-            KilnTensorInfo info;
+            KilnTensorInfo info = KILN_TENSOR_INFO_INIT;
             must(kiln_session_bind_input(session, 0, x, sizeof x, &error), error);
             must(kiln_session_bind_input(session, 1, shapes[s], sizeof shapes[s], &error), error);
             must(kiln_session_run(session, &error), error);

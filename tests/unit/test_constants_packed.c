@@ -121,9 +121,9 @@ static const char *
 kernel_of(KilnSession *session)
 {
     unsigned n;
-    const KilnProfileEntry *entries = kiln_session_profile(session, &n);
+    const KilnProfileEntry *const *entries = kiln_session_profile(session, &n);
     cr_assert_eq(n, 1);
-    return entries[0].kernel;
+    return entries[0]->kernel;
 }
 
 Test(constants_packed, one_kernel_and_one_result_as_of_a_literal)
@@ -230,16 +230,16 @@ Test(constants_packed, evicted_and_packed_again)
     const Made made = { .way = WAY_RUN, .cache = cache };
     g_autoptr(KilnProgram) program = compile(&made);
     g_autoptr(KilnSession) session = open_session(program);
-    KilnConstantCacheStats stats;
+    KilnConstantCacheStats stats = KILN_CONSTANT_CACHE_STATS_INIT;
     float want[X];
     memcpy(want, result_of(session), sizeof want);
     const KilnSpecialisation *specialisation = g_ptr_array_index(program->specialisations, 0);
     for (unsigned i = 1; i <= 3; i++) {
-        kiln_constant_cache_stats(cache, &stats);
+        kiln_constant_cache_stats(cache, &stats, NULL);
         cr_expect_eq(stats.bytes, (int64_t)specialisation->calls[0].packed_bytes);
         cr_expect_eq(stats.fills, i);
         kiln_constant_cache_set_capacity(cache, 0);
-        kiln_constant_cache_stats(cache, &stats);
+        kiln_constant_cache_stats(cache, &stats, NULL);
         cr_expect_eq(stats.bytes, 0);
         kiln_constant_cache_set_capacity(cache, i == 3 ? 0 : -1);
         cr_expect_arr_eq(result_of(session), want, sizeof want);
@@ -271,8 +271,8 @@ Test(constants_packed, sessions_with_equal_weights_share_what_is_packed)
     float want[X];
     memcpy(want, result_of(a), sizeof want);
     cr_expect_arr_eq(result_of(b), want, sizeof want);
-    KilnConstantCacheStats stats;
-    kiln_constant_cache_stats(cache, &stats);
+    KilnConstantCacheStats stats = KILN_CONSTANT_CACHE_STATS_INIT;
+    kiln_constant_cache_stats(cache, &stats, NULL);
     cr_expect_eq(stats.fills, 1);
     cr_expect_eq(stats.entries, 1);
 }

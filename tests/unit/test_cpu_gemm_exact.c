@@ -259,8 +259,8 @@ run_program(KilnProgram *program, float *out)
 static int64_t
 weight_bytes(KilnProgram *program)
 {
-    KilnMemoryReport memory;
-    kiln_program_memory(program, &memory);
+    KilnMemoryReport memory = KILN_MEMORY_REPORT_INIT;
+    kiln_program_memory(program, &memory, NULL);
     return memory.weights;
 }
 

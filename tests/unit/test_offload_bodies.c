@@ -108,7 +108,7 @@ outputs_of(const Body *body, const char *target, gboolean no_offload, uint32_t *
     *out_calls = 0;
     for (uint32_t c = 0; c < made->n_calls; c++)
         *out_calls += made->calls[c].instr->kind == KILN_INSTR_call;
-    KilnTensorInfo info;
+    KilnTensorInfo info = KILN_TENSOR_INFO_INIT;
     const void *data = kiln_session_output(session, 0, &info, NULL);
     return g_bytes_new(data, (gsize)info.bytes);
 }

@@ -97,7 +97,7 @@ result_of(KilnProgram *program, const float *special, int one_in)
     bind(session, 0, x, (size_t)input->bytes);
     run(session);
     run(session);
-    KilnTensorInfo info;
+    KilnTensorInfo info = KILN_TENSOR_INFO_INIT;
     const float *data = kiln_session_output(session, 0, &info, &error);
     cr_assert(data || error == NULL, "%s", error ? error->message : "");
     GArray *result = g_array_new(FALSE, FALSE, sizeof(float));

@@ -91,7 +91,7 @@ static void
 expect_same_outputs(KilnSession *a, KilnSession *b, unsigned n)
 {
     for (unsigned i = 0; i < n; i++) {
-        KilnTensorInfo info;
+        KilnTensorInfo info = KILN_TENSOR_INFO_INIT;
         const char *x = kiln_session_output(a, i, &info, NULL);
         const char *y = kiln_session_output(b, i, NULL, NULL);
         cr_assert(x && y);
@@ -136,9 +136,9 @@ expect_same_runs(KilnProgram *program, KilnProgram *loaded)
 static void
 expect_same_program(KilnProgram *program, KilnProgram *loaded)
 {
-    KilnMemoryReport a, b;
-    kiln_program_memory(program, &a);
-    kiln_program_memory(loaded, &b);
+    KilnMemoryReport a = KILN_MEMORY_REPORT_INIT, b = KILN_MEMORY_REPORT_INIT;
+    kiln_program_memory(program, &a, NULL);
+    kiln_program_memory(loaded, &b, NULL);
     cr_expect(a.sum == b.sum && a.lb_node == b.lb_node && a.lb_live == b.lb_live &&
               a.arena == b.arena && a.weights == b.weights &&
               a.proven_optimal == b.proven_optimal && b.plan_ms == 0);
@@ -763,8 +763,8 @@ damage_at_random(GBytes *file, int n, uint64_t n_sections)
         cr_assert(!program == (error != NULL));
         n_refused += !program;
         if (program && kiln_program_n_inputs(program) <= 2) {
-            KilnMemoryReport memory;
-            kiln_program_memory(program, &memory);
+            KilnMemoryReport memory = KILN_MEMORY_REPORT_INIT;
+            kiln_program_memory(program, &memory, NULL);
             g_autoptr(KilnSession) session =
                 memory.arena < 1 << 24 ? kiln_session_new(program, NULL, NULL) : NULL;
             static float data[4096];

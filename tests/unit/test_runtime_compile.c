@@ -94,8 +94,8 @@ Test(runtime_compile, shapes)
     g_autoptr(KilnProgram) whole = program_of(open, &options);
     cr_expect_eq(kiln_program_input(whole, 0)->bytes, 48);
     cr_expect_eq(kiln_program_output(whole, 0)->bytes, 72);
-    KilnMemoryReport memory;
-    kiln_program_memory(whole, &memory);
+    KilnMemoryReport memory = KILN_MEMORY_REPORT_INIT;
+    kiln_program_memory(whole, &memory, NULL);
     cr_expect(memory.arena >= 0 && memory.lb_live >= 0);
 
     /* One of the two: what follows from it is known, the rest comes with a run. */
@@ -106,7 +106,7 @@ Test(runtime_compile, shapes)
     cr_expect_eq(kiln_program_input(part, 1)->dims[1], -1);
     cr_expect_eq(kiln_program_output(part, 0)->dims[0], 3);
     cr_expect_eq(kiln_program_output(part, 0)->bytes, -1);
-    kiln_program_memory(part, &memory);
+    kiln_program_memory(part, &memory, NULL);
     cr_expect_eq(memory.arena, -1);
     cr_expect_eq(memory.lb_live, -1);
 
@@ -182,8 +182,8 @@ Test(runtime_compile, memory_limit)
     refuses(text, &options, KILN_ERROR_LIMIT, "expected an arena of at most 64 bytes");
     options.memory_limit = 1 << 20;
     g_autoptr(KilnProgram) program = program_of(text, &options);
-    KilnMemoryReport memory;
-    kiln_program_memory(program, &memory);
+    KilnMemoryReport memory = KILN_MEMORY_REPORT_INIT;
+    kiln_program_memory(program, &memory, NULL);
     cr_expect(memory.arena > 64 && memory.arena <= 1 << 20);
     cr_expect(memory.lb_node <= memory.lb_live && memory.lb_live <= memory.arena);
     cr_expect(memory.arena <= memory.sum);

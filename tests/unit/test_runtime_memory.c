@@ -205,8 +205,8 @@ Test(runtime_memory, constants_are_let_go)
     /* Those of the model are untouched: another program can be made. */
     g_autoptr(KilnProgram) again = kiln_program_compile(model, &options, NULL);
     cr_expect(again);
-    KilnMemoryReport memory;
-    kiln_program_memory(program, &memory);
+    KilnMemoryReport memory = KILN_MEMORY_REPORT_INIT;
+    kiln_program_memory(program, &memory, NULL);
     cr_expect_geq(memory.weights, 4 * (64 * 48 + 48));
     cr_expect_lt(memory.weights, 2 * 4 * (64 * 48 + 48));
 }
@@ -298,8 +298,8 @@ Test(runtime_memory, PEAK_prefer_memory_holds_no_second_copy)
     int64_t before = status_bytes("VmRSS:"), pages = status_bytes("RssFile:");
     g_autoptr(KilnProgram) program = kiln_program_compile(model, &options, NULL);
     cr_assert(program);
-    KilnMemoryReport memory;
-    kiln_program_memory(program, &memory);
+    KilnMemoryReport memory = KILN_MEMORY_REPORT_INIT;
+    kiln_program_memory(program, &memory, NULL);
     cr_expect_leq(memory.weights, plain + (plain >> 6));
     cr_expect_lt(status_bytes("VmHWM:") - before, memory.weights + SPARE);
     cr_expect_lt(status_bytes("RssFile:") - pages, SPARE);

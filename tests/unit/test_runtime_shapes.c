@@ -376,7 +376,7 @@ Test(runtime_shapes, infos_of_open_programs)
     bind(session, 1, shape, sizeof shape);
     run(session);
     run(session);
-    const KilnProfileEntry *entries = kiln_session_profile(session, &n);
+    const KilnProfileEntry *const *entries = kiln_session_profile(session, &n);
     cr_assert_eq(n, 1);
-    cr_expect_eq(entries[0].runs, 2);
+    cr_expect_eq(entries[0]->runs, 2);
 }

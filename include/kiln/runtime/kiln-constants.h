@@ -27,6 +27,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnConstantCache, kiln_constant_cache_unref)
 KILN_API void kiln_constant_cache_set_capacity(KilnConstantCache *cache, int64_t capacity);
 
 typedef struct {
+    size_t size;        /* sizeof(KilnConstantCacheStats): set by KILN_CONSTANT_CACHE_STATS_INIT */
     int64_t capacity;   /* -1: no limit */
     int64_t bytes;      /* of folded and packed constants that are there now */
     int64_t peak_bytes; /* the most there were */
@@ -38,7 +39,9 @@ typedef struct {
     int64_t weight_bytes;    /* of packed weights and views, each counted once */
     uint64_t shared_weights; /* how often a program got one that was there already */
 } KilnConstantCacheStats;
-KILN_API void kiln_constant_cache_stats(KilnConstantCache *cache, KilnConstantCacheStats *out);
+#define KILN_CONSTANT_CACHE_STATS_INIT KILN_STRUCT_INIT(KilnConstantCacheStats)
+KILN_API gboolean kiln_constant_cache_stats(KilnConstantCache *cache, KilnConstantCacheStats *out,
+                                            GError **error);
 
 typedef enum {
     KILN_CONSTANT_COMPILE, /* known when the program is compiled */

@@ -26,7 +26,7 @@ typedef struct {
     gboolean onnx_only;  /* KILN_ERROR_FORMAT for a .kiln text */
     gboolean no_external_data; /* KILN_ERROR_FORMAT where the model names other files */
 } KilnModelOptions;
-#define KILN_MODEL_OPTIONS_INIT KILN_OPTIONS_INIT(KilnModelOptions)
+#define KILN_MODEL_OPTIONS_INIT KILN_STRUCT_INIT(KilnModelOptions)
 
 G_END_DECLS
 
