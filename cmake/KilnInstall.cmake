@@ -7,6 +7,13 @@ install(TARGETS kiln EXPORT KilnTargets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBD
   INCLUDES DESTINATION ${headers_dir})
 install(FILES $<TARGET_FILE:kiln_static> DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS kiln_command RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+if(CMAKE_STRIP AND CMAKE_BUILD_TYPE STREQUAL "Release")
+  foreach(file ${CMAKE_INSTALL_FULL_LIBDIR}/libkiln.so.${PROJECT_VERSION} ${CMAKE_INSTALL_FULL_LIBDIR}/libkiln.a
+      ${CMAKE_INSTALL_FULL_BINDIR}/kiln)
+    file(RELATIVE_PATH file ${CMAKE_INSTALL_PREFIX} ${file})
+    install(CODE "execute_process(COMMAND \"${CMAKE_STRIP}\" --strip-debug \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${file}\" COMMAND_ERROR_IS_FATAL ANY)")
+  endforeach()
+endif()
 # kiln.h for users, passes/kiln-pass.h and what it includes for authors of plug-ins.
 install(DIRECTORY include/kiln/ DESTINATION ${headers_dir} PATTERN README.md EXCLUDE)
 install(FILES passes/passes.def DESTINATION ${headers_dir}/passes)
