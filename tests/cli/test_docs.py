@@ -16,7 +16,7 @@ import check_prose
 from harness import KILN, SOURCE, CliTest, main
 
 COMMANDS = re.findall(r"(?m)^  (\w+) ", subprocess.run([KILN, "--help"], stdout=subprocess.PIPE, check=True, text=True).stdout)
-DOCUMENTS = [SOURCE / "README.md", *sorted((SOURCE / "docs").glob("*.md"))]
+DOCUMENTS = [*(SOURCE / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")), *sorted((SOURCE / "docs").glob("*.md"))]
 FOLDERS = ("backends", "bench", "cmake", "examples", "exec", "graph", "include", "ir", "passes", "pipelines", "runtime", "tests", "tools")
 UPDATE = os.environ.get("KILN_UPDATE") == "1"
 
