@@ -71,6 +71,18 @@ def whole(root, tag):
     return found
 
 
+def unsized(dump):
+    """Functions that write to a struct of their caller's which does not begin with its size."""
+    root = ElementTree.parse(dump).getroot()
+    target = {element.get("id"): element.get("type-id") for tag in ("pointer-type-def", "typedef-decl") for element in root.iter(tag)}
+    structs = {struct.get("id"): struct for structs in whole(root, "class-decl").values() for struct in structs}
+    for function in root.iter("function-decl"):
+        for parameter in function.findall("parameter"):
+            struct = structs.get(target.get(target.get(parameter.get("type-id"))))
+            if struct is not None and struct.get("name").startswith("Kiln") and fields(struct)[:1] != [("size", "0")]:
+                yield function.get("name"), struct.get("name")
+
+
 def without_growth(old_dump, new_dump, out):
     """The new dump without what may be added to types of the old one."""
     old, tree = ElementTree.parse(old_dump).getroot(), ElementTree.parse(new_dump)
@@ -101,6 +113,9 @@ def compare(source, library, renew, folder):
     dump = dump_of(source, library, folder)
     for function in untyped(library, dump):
         print(f"{function}: its types are not known: name its file among those with -g in cmake/library/CMakeLists.txt")
+        return 1
+    for function, struct in unsized(dump):
+        print(f"{function}: expected {struct} to begin with `size_t size`, so that it can grow")
         return 1
     version = re.search(r"soname='libkiln\.so\.([\d.]+)'", dump.read_text(encoding="utf-8")).group(1)
     before = source / f"tests/abi/libkiln-{version}.0.abi"
