@@ -629,13 +629,6 @@ evaluate_call(const ModuleEvaluation *run, const KilnFunction *function, const u
 }
 
 gboolean
-kiln_module_evaluate(const KilnModule *module, const KilnTarget *target,
-                     const KilnTensor *const *inputs, KilnTensor **outputs, GError **error)
-{
-    return kiln_module_watch(module, target, inputs, NULL, outputs, error);
-}
-
-gboolean
 kiln_module_watch(const KilnModule *module, const KilnTarget *target,
                   const KilnTensor *const *inputs, const KilnWatch *watch, KilnTensor **outputs,
                   GError **error)

@@ -55,11 +55,8 @@ gboolean kiln_graph_watch(const KilnFunction *function, const KilnTarget *target
                           KilnTensor **outputs, GError **error);
 
 /** Evaluates the entry of @module on @inputs, one per kiln_module_inputs(), with what is folded
- * computed first. @outputs: one per result of the entry. */
-gboolean kiln_module_evaluate(const KilnModule *module, const KilnTarget *target,
-                              const KilnTensor *const *inputs, KilnTensor **outputs,
-                              GError **error);
-/** The same, and @watch, if any, sees what every function of it computes. */
+ * computed first. @outputs: one per result of the entry. @watch, if any, sees what every function
+ * of it computes. */
 gboolean kiln_module_watch(const KilnModule *module, const KilnTarget *target,
                            const KilnTensor *const *inputs, const KilnWatch *watch,
                            KilnTensor **outputs, GError **error);

@@ -74,14 +74,3 @@ kiln_prefix_error(GError **error, const char *format, ...)
     g_autofree char *printable = kiln_error_escape(prefix, false);
     g_prefix_error(error, "%s", printable);
 }
-
-const char *
-kiln_error_sentence(KilnError code)
-{
-    static const char *const sentences[] = {
-#define X(id, sentence) [KILN_ERROR_##id] = sentence,
-        KILN_ERROR_MAP(X)
-#undef X
-    };
-    return (unsigned)code < KILN_N_ERRORS ? sentences[code] : "unknown error";
-}

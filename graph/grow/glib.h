@@ -16,7 +16,6 @@
 /* GLib has some of these as macros already. */
 #undef g_ptr_array_new
 #undef g_ptr_array_new_with_free_func
-#undef g_ptr_array_sized_new
 #undef g_ptr_array_unref
 #undef g_ptr_array_free
 #undef g_ptr_array_set_free_func
@@ -82,7 +81,6 @@
 #undef g_string_insert_len
 #undef g_string_erase
 #undef g_string_truncate
-#undef g_string_equal
 #undef g_string_replace
 #undef g_tree_new_full
 #undef g_tree_unref
@@ -115,7 +113,6 @@
 #define GPtrArray KilnList
 #define g_ptr_array_new kiln_list_new
 #define g_ptr_array_new_with_free_func kiln_list_new_with_free_func
-#define g_ptr_array_sized_new kiln_list_sized_new
 #define g_ptr_array_unref kiln_list_unref
 #define g_ptr_array_free kiln_list_free
 #define g_ptr_array_set_free_func kiln_list_set_free_func
@@ -191,7 +188,6 @@
 #define g_string_insert_len kiln_string_insert_len
 #define g_string_erase kiln_string_erase
 #define g_string_truncate kiln_string_truncate
-#define g_string_equal kiln_string_equal
 #define g_string_replace kiln_string_replace
 
 #define GTree KilnTree

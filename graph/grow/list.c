@@ -27,14 +27,6 @@ kiln_list_new_with_free_func(GDestroyNotify free_func)
     return list;
 }
 
-KilnList *
-kiln_list_sized_new(guint room)
-{
-    KilnList *list = kiln_list_new();
-    kiln_list_reserve(list, room);
-    return list;
-}
-
 void
 kiln_list_reserve(KilnList *list, guint more)
 {

@@ -15,7 +15,6 @@ typedef struct KilnList {
 
 KilnList *kiln_list_new(void);
 KilnList *kiln_list_new_with_free_func(GDestroyNotify free_func);
-KilnList *kiln_list_sized_new(guint room);
 void kiln_list_unref(KilnList *list);
 /** Frees @list, and its elements with @elements; else returns the array of them. */
 gpointer *kiln_list_free(KilnList *list, gboolean elements);

@@ -181,12 +181,6 @@ kiln_string_truncate(KilnString *string, gsize length)
     return string;
 }
 
-gboolean
-kiln_string_equal(const KilnString *a, const KilnString *b)
-{
-    return a->len == b->len && memcmp(a->str, b->str, a->len) == 0;
-}
-
 guint
 kiln_string_replace(KilnString *string, const gchar *find, const gchar *by, guint limit)
 {

@@ -31,7 +31,6 @@ KilnString *kiln_string_insert(KilnString *string, gssize at, const gchar *text)
 KilnString *kiln_string_insert_len(KilnString *string, gssize at, const gchar *text, gssize length);
 KilnString *kiln_string_erase(KilnString *string, gssize at, gssize length);
 KilnString *kiln_string_truncate(KilnString *string, gsize length);
-gboolean kiln_string_equal(const KilnString *a, const KilnString *b);
 guint kiln_string_replace(KilnString *string, const gchar *find, const gchar *by, guint limit);
 
 static inline void

@@ -310,12 +310,6 @@ kiln_hash_ir_function(const KilnIRFunction *function)
     return hashes_of(&hash);
 }
 
-uint64_t
-kiln_ir_function_hash(const KilnIRFunction *function)
-{
-    return kiln_hash_ir_function(function).named;
-}
-
 /* --- module --- */
 
 enum {

@@ -186,6 +186,5 @@ gboolean kiln_pipeline_run_ir(const KilnPassPipeline *pipeline, KilnIRModule *mo
 /** 64-bit content hash of a function: ops, attributes, operands, types, names; not addresses. Equal
  * text, equal hash. */
 uint64_t kiln_function_hash(const KilnFunction *function);
-uint64_t kiln_ir_function_hash(const KilnIRFunction *function);
 
 #endif

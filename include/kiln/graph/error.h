@@ -28,9 +28,6 @@ void kiln_prefix_error(GError **error, const char *format, ...) G_GNUC_PRINTF(2,
  * become U+FFFD. @lines_stay: newlines are left as they are. */
 char *kiln_error_escape(const char *text, bool lines_stay);
 
-/** The sentence of a code in KILN_ERROR_MAP. */
-const char *kiln_error_sentence(KilnError code);
-
 G_END_DECLS
 
 #endif
