@@ -45,6 +45,28 @@ UNFOLDED = """graph @g(%x: f32[1,3], %w1: f32[2,3], %w2: f32[4,2]) {
 """
 
 
+# What reads indices: the graph's inputs, the node, its result.
+INDEXED = {
+    "gather": ("%x: f32[5,4], %i: i64[64]", "gather(%x, %i) {axis=1}", "f32[5,64]"),
+    "gather_elements": ("%x: f32[5,4], %i: i64[5,64]", "gather_elements(%x, %i) {axis=1}", "f32[5,64]"),
+    "scatter_elements": ("%x: f32[5,4], %i: i64[1,4], %u: f32[1,4]", "scatter_elements(%x, %i, %u)", "f32[5,4]"),
+    "gather_nd": ("%x: f32[5,3], %i: i64[64,2]", "gather_nd(%x, %i)", "f32[64]"),
+    "scatter_nd": ("%x: f32[5,3], %i: i64[64,2], %u: f32[64]", "scatter_nd(%x, %i, %u)", "f32[5,3]"),
+}
+
+
+class RandomIndices(CliTest):
+    def test_lie_within_what_they_index(self):
+        """At both levels, for every operator that fails where one does not."""
+        for name, (inputs, node, result) in INDEXED.items():
+            self.write("graph.kiln", f"graph @f({inputs}) {{\n  %y = {node} : {result}\n  return %y\n}}\n")
+            self.kiln("opt", "graph.kiln", "--pipeline", "none", "--stage", "ir", "-o", "ir.kiln")
+            for model in ("graph.kiln", "ir.kiln"):
+                for seed in "123":
+                    with self.subTest(name=name, model=model, seed=seed):
+                        self.kiln("run", model, "--random", seed)
+
+
 class Constants(CliTest):
     def run_folded(self, *options):
         document = self.json("run", "folded.kiln", "--random", "1", "--json", *options)

@@ -56,6 +56,15 @@ onnx_text(const char *name, const char *value)
 }
 
 static inline GByteArray *
+onnx_texts(const char *name, int n, const char *const *values)
+{
+    GByteArray *attr = onnx_attr(name, 8);
+    for (int i = 0; i < n; i++)
+        kiln_wire_put_text(attr, 9, values[i]);
+    return attr;
+}
+
+static inline GByteArray *
 onnx_ints(const char *name, int n, const int64_t *values)
 {
     GByteArray *attr = onnx_attr(name, 7);

@@ -407,8 +407,78 @@ Test(onnx_convert, quantize_linear_of_later_opsets)
     cr_expect(strstr(text, "unknown(%x, %y)") && strstr(text, "block_size=2"), "%s", text);
 }
 
+Test(onnx_convert, operators_of_opset_1)
+{
+    GByteArray *graph = graph_xy("2,3", "2,4");
+    onnx_node(graph, "Concat", "x,y", "a", NULL);
+    onnx_node(graph, "Selu", "a", "z", NULL);
+    onnx_expect(graph, 1,
+                "graph @g(%x: f32[2,3], %y: f32[2,4]) {\n"
+                "  %a = concat(%x, %y) {axis=1} : f32[2,7]\n"
+                "  %z = selu(%a) {alpha=1.6732, gamma=1.0507} : f32[2,7]\n"
+                "  return %z\n"
+                "}\n");
+    graph = graph_xy("1,1,2,2", NULL);
+    onnx_node(graph, "Upsample", "x", "z", onnx_float("height_scale", 2),
+              onnx_float("width_scale", 3), onnx_text("mode", "bilinear"), NULL);
+    onnx_expect(graph, 1,
+                "graph @g(%x: f32[1,1,2,2]) {\n"
+                "  %z.scales = const @z.scales : f32[4]\n"
+                "  %z = resize(%x, _, %z.scales) {coordinate_transformation_mode=\"asymmetric\", "
+                "mode=\"linear\", nearest_mode=\"floor\"} : f32[1,1,4,6]\n"
+                "  return %z\n"
+                "}\n");
+}
+
+Test(onnx_convert, tile_of_opset_1)
+{
+    const int64_t three = 3, last = -1, far = 2;
+    GByteArray *graph = graph_xy("2,2", NULL);
+    onnx_initializer(graph, onnx_tensor("n", ONNX_I64, "", &three, sizeof three));
+    onnx_initializer(graph, onnx_tensor("axis", ONNX_I64, "", &last, sizeof last));
+    onnx_node(graph, "Tile", "x,n,axis", "z", NULL);
+    onnx_expect(graph, 1,
+                "graph @g(%x: f32[2,2]) {\n"
+                "  %n = const @n : i64[]\n"
+                "  %axis = const @axis : i64[]\n"
+                "  %z.repeats = const @z.repeats : i64[2]\n"
+                "  %z = tile(%x, %z.repeats) : f32[2,6]\n"
+                "  return %z\n"
+                "}\n");
+    graph = graph_xy("2,2", NULL);
+    onnx_initializer(graph, onnx_tensor("n", ONNX_I64, "", &three, sizeof three));
+    onnx_initializer(graph, onnx_tensor("axis", ONNX_I64, "", &far, sizeof far));
+    onnx_node(graph, "Tile", "x,n,axis", "z", NULL);
+    g_autofree char *text = onnx_imported(onnx_model(graph, 8, 1));
+    cr_expect(strstr(text, "axis 2 of rank 2"), "%s", text);
+    graph = graph_xy("2,2", NULL);
+    onnx_input(graph, "n", ONNX_I64, "");
+    onnx_node(graph, "Tile", "x,n,n", "z", NULL);
+    g_autofree char *open = onnx_imported(onnx_model(graph, 8, 1));
+    cr_expect(strstr(open, "a count or axis that is no constant"), "%s", open);
+}
+
+Test(onnx_convert, activations_of_recurrent_operators)
+{
+    const char *const names[] = { "LeakyRelu" };
+    const float alpha = 0.5F;
+    GByteArray *graph = graph_xy("3,1,2", NULL);
+    onnx_input(graph, "w", ONNX_F32, "1,4,2");
+    onnx_input(graph, "r", ONNX_F32, "1,4,4");
+    onnx_node(graph, "RNN", "x,w,r", "z", onnx_int("hidden_size", 4),
+              onnx_texts("activations", 1, names), onnx_floats("activation_alpha", 1, &alpha),
+              onnx_int("output_sequence", 1), NULL);
+    onnx_expect(graph, 1,
+                "graph @g(%x: f32[3,1,2], %w: f32[1,4,2], %r: f32[1,4,4]) {\n"
+                "  %z = rnn(%x, %w, %r) {activation_alpha=[0.5], activations=[\"LeakyRelu\"], "
+                "hidden_size=4} : f32[3,1,1,4]\n"
+                "  return %z\n"
+                "}\n");
+}
+
 Test(onnx_convert, constants_in_all_spellings)
 {
+    const char *const words[] = { "one", "two" };
     GByteArray *graph = onnx_graph_new("g");
     const float pair[] = { 1.5F, 2 };
     onnx_node(graph, "Constant", "", "a", onnx_float("value_float", 2), NULL);
@@ -418,6 +488,7 @@ Test(onnx_convert, constants_in_all_spellings)
     onnx_node(graph, "Constant", "", "e", onnx_text("value_string", "word"), NULL);
     onnx_node(graph, "Constant", "", "f",
               onnx_tensor_attr("value", onnx_tensor(NULL, ONNX_F32, "2", pair, sizeof pair)), NULL);
+    onnx_node(graph, "Constant", "", "h", onnx_texts("value_strings", 2, words), NULL);
     onnx_output(graph, "a", ONNX_F32, "");
     onnx_expect(graph, 13,
                 "graph @g() {\n"
@@ -427,6 +498,7 @@ Test(onnx_convert, constants_in_all_spellings)
                 "  %d = const @d : i64[3]\n"
                 "  %e = const @e : string[]\n"
                 "  %f = const @f : f32[2]\n"
+                "  %h = const @h : string[2]\n"
                 "  return %a\n"
                 "}\n");
     graph = onnx_graph_new("g");

@@ -380,3 +380,36 @@ Test(runtime_shapes, infos_of_open_programs)
     cr_assert_eq(n, 1);
     cr_expect_eq(entries[0]->runs, 2);
 }
+
+/* --- loops --- */
+
+/* As many iterations as there are rows but one. */
+static const char loop_over_rows[] =
+    "graph @f(%x: f32[N,2], %c: f32[2]) {\n"
+    "  %s = shape(%x) {end=1} : i64[1]\n"
+    "  %one = const @one : i64[1]\n"
+    "  %d = sub(%s, %one) : i64[1]\n"
+    "  %n = squeeze(%d) : i64[]\n"
+    "  %last, %all = loop(%n, _, %c) body(%i: i64[], %go: bool[], %carried: f32[2]) {\n"
+    "    %next = neg(%carried) : f32[2]\n"
+    "    return %go, %next, %next\n"
+    "  } : f32[2], f32[?,2]\n"
+    "  %sum = add(%x, %last) : f32[N,2]\n"
+    "  %y = concat(%all, %sum) : f32[?,2]\n"
+    "  return %y\n"
+    "}\n"
+    "constants { @one = [1] : i64[1] }\n";
+
+Test(runtime_shapes, a_loop_that_a_run_finds_idle)
+{
+    g_autoptr(KilnSession) session = session_of(loop_over_rows);
+    bind_shaped(session, 1, FLOATS(10, 20), DIMS(2));
+    bind_shaped(session, 0, FLOATS(1, 2), DIMS(1, 2));
+    run(session);
+    expect_floats(session, 0, FLOATS(11, 22), DIMS(1, 2));
+    bind_shaped(session, 0, FLOATS(1, 2, 3, 4), DIMS(2, 2));
+    run_fails(session, KILN_ERROR_UNSUPPORTED, "loop");
+    bind_shaped(session, 0, FLOATS(3, 4), DIMS(1, 2));
+    run(session);
+    expect_floats(session, 0, FLOATS(13, 24), DIMS(1, 2));
+}
