@@ -16,8 +16,6 @@ if(CMAKE_STRIP AND CMAKE_BUILD_TYPE STREQUAL "Release")
 endif()
 # kiln.h for users, passes/kiln-pass.h and what it includes for authors of plug-ins.
 install(DIRECTORY include/kiln/ DESTINATION ${headers_dir} PATTERN README.md EXCLUDE)
-install(FILES passes/passes.def DESTINATION ${headers_dir}/passes)
-install(FILES passes/rules/rules.def DESTINATION ${headers_dir}/passes/rules)
 install(FILES tools/completion/kiln.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME kiln)
 install(FILES docs/kiln.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 

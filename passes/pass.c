@@ -2,43 +2,40 @@
 /* The pass table, generated from passes.def. */
 #include "passes/pass.h"
 
-#include <stddef.h>
 #include <string.h>
 
 #define ALL KILN_ANALYSIS_ALL
 #define ORDER KILN_ANALYSIS_ORDER
 #define LIVENESS KILN_ANALYSIS_LIVENESS
 
-/* Options and the values that they are restricted to: two arrays of equal order per pass. */
-#define ATTR(pass, kind, field, d)                                                                 \
-    { #field, KILN_ATTR_##kind, offsetof(KilnPassOptions_##pass, field), KILN_OTHERWISE_##kind(d) },
-#define GRAPH_PASS(id, text, requires, keeps, class_, about, list)                                 \
-    static const KilnAttrInfo options_##id[] = { list{ NULL, KILN_ATTR_INT, 0, { .i = 0 } } };
-#define IR_PASS(id, text, requires, keeps, class_, about, list)                                    \
-    static const KilnAttrInfo options_##id[] = { list{ NULL, KILN_ATTR_INT, 0, { .i = 0 } } };
+/* What the files of the passes define. */
+#define GRAPH(id, ...)                                                                             \
+    GRAPH_PASS(id);                                                                                \
+    extern const KilnOptionTable kiln_pass_options_##id;
+#define RULES(id, ...)                                                                             \
+    extern const KilnRuleList kiln_pass_rules_##id;                                                \
+    extern const KilnOptionTable kiln_pass_options_##id;
+#define IR(id, ...)                                                                                \
+    IR_PASS(id);                                                                                   \
+    extern const KilnOptionTable kiln_pass_options_##id;
 #include "passes/passes.def"
 
-#define ATTR(pass, kind, field, d) NULL,
-#define CHOICE(pass, field, d, choices) choices,
-#define GRAPH_PASS(id, text, requires, keeps, class_, about, list)                                 \
-    static const char *const choices_##id[] = { list NULL };
-#define IR_PASS(id, text, requires, keeps, class_, about, list)                                    \
-    static const char *const choices_##id[] = { list NULL };
-#include "passes/passes.def"
-
-#define ROW(pass_id, pass_level, text, needs, keeps, class_, about)                                \
+#define WITH_(id) NULL
+#define WITH_OPTIONS(id) &kiln_pass_options_##id
+#define ROW(pass_id, pass_level, text, needs, keeps, class_, about, with)                          \
     .id = text, .level = pass_level, .requires_ = (uint32_t)(needs),                               \
     .preserves = (uint32_t)(keeps), .numerics = KILN_NUMERICS_##class_, .summary = about,          \
-    .options = options_##pass_id, .choices = choices_##pass_id,                                    \
-    .n_options = G_N_ELEMENTS(options_##pass_id) - 1,                                              \
-    .options_size = sizeof(KilnPassOptions_##pass_id)
+    .options = WITH_##with(pass_id)
 
 static const KilnPassInfo passes[] = {
-#define ATTR(...)
-#define GRAPH_PASS(id_, text, needs, keeps, class_, about, list)                                   \
-    { ROW(id_, KILN_LEVEL_GRAPH, text, needs, keeps, class_, about), .run_graph = kiln_pass_##id_ },
-#define IR_PASS(id_, text, needs, keeps, class_, about, list)                                      \
-    { ROW(id_, KILN_LEVEL_IR, text, needs, keeps, class_, about), .run_ir = kiln_pass_##id_ },
+#define GRAPH(id_, text, needs, keeps, class_, about, with)                                        \
+    { ROW(id_, KILN_LEVEL_GRAPH, text, needs, keeps, class_, about, with),                         \
+      .run_graph = kiln_pass_##id_ },
+#define RULES(id_, text, class_, about, with)                                                      \
+    { ROW(id_, KILN_LEVEL_GRAPH, text, 0, 0, class_, about, with),                                 \
+      .rules = &kiln_pass_rules_##id_ },
+#define IR(id_, text, needs, keeps, class_, about, with)                                           \
+    { ROW(id_, KILN_LEVEL_IR, text, needs, keeps, class_, about, with), .run_ir = kiln_pass_##id_ },
 #include "passes/passes.def"
 };
 

@@ -16,9 +16,10 @@ static const char *const flag_names[] = { KILN_FLAG_MAP(X) };
 static void
 print_options(const KilnPassInfo *pass)
 {
-    for (uint32_t i = 0; i < pass->n_options; i++) {
-        g_autofree char *name = g_strdelimit(g_strdup(pass->options[i].name), "_", '-');
-        const KilnAttrInfo *option = &pass->options[i];
+    const KilnOptionTable *table = pass->options;
+    for (uint32_t i = 0; table && i < table->n; i++) {
+        const KilnAttrInfo *option = &table->attrs[i];
+        g_autofree char *name = g_strdelimit(g_strdup(option->name), "_", '-');
         printf("    %-20s ", name);
         switch (option->kind) {
         case KILN_ATTR_BOOL:
@@ -32,7 +33,7 @@ print_options(const KilnPassInfo *pass)
             break;
         case KILN_ATTR_STRING:
             printf("%s", option->otherwise.s ? option->otherwise.s : "");
-            printf(pass->choices && pass->choices[i] ? " (%s)\n" : "\n", pass->choices[i]);
+            printf(table->choices && table->choices[i] ? " (%s)\n" : "\n", table->choices[i]);
             break;
         default:
             printf("[]\n");
@@ -45,8 +46,9 @@ static void
 set_options_json(JsonObject *entry, const KilnPassInfo *pass)
 {
     JsonObject *options = json_object_new();
-    for (uint32_t i = 0; i < pass->n_options; i++) {
-        const KilnAttrInfo *option = &pass->options[i];
+    const KilnOptionTable *table = pass->options;
+    for (uint32_t i = 0; table && i < table->n; i++) {
+        const KilnAttrInfo *option = &table->attrs[i];
         g_autofree char *name = g_strdelimit(g_strdup(option->name), "_", '-');
         switch (option->kind) {
         case KILN_ATTR_BOOL:
@@ -127,14 +129,15 @@ list_rules_json(const KilnRule *rules, uint32_t n)
 static int
 list_rules(const KilnOptions *options, const char *id, GError **error)
 {
-    if (!kiln_pass_find(id)) {
+    const KilnPassInfo *pass = kiln_pass_find(id);
+    if (!pass) {
         g_autofree char *hint = kiln_suggest_pass(NULL, id);
         kiln_throw(error, KILN_ERROR_USAGE,
                    "--rules: expected a pass, found %s%s\n`kiln passes` lists them.", id, hint);
         return KILN_EXIT_USAGE;
     }
-    uint32_t n = 0;
-    const KilnRule *rules = kiln_pass_rules(id, &n);
+    uint32_t n = pass->rules ? pass->rules->n : 0;
+    const KilnRule *rules = n ? pass->rules->rules : NULL;
     if (options->json) {
         list_rules_json(rules, n);
         return KILN_EXIT_OK;

@@ -14,20 +14,19 @@
 #include <passes/kiln-pass.h>
 
 static bool
-drop_both(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop_both(KilnMatch *match)
 {
-    (void)error;
-    return kiln_match_replace(match, context, rule, kiln_match_value(match, "x"));
+    return kiln_match_replace(match, kiln_match_value(match, "x"));
 }
 
 static bool
-abs_of_x(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+abs_of_x(KilnMatch *match)
 {
     KilnValue *x = kiln_match_value(match, "x");
     /* The least integer is its own negation, and so is its absolute value. */
     GUARD(is_float, kiln_dtype_is_float(x->type.dtype));
-    KilnValue *abs = kiln_match_build(match, KILN_OP_abs, NULL, &x, 1, error);
-    return abs && kiln_match_replace(match, context, rule, abs);
+    KilnValue *abs = kiln_match_build(match, KILN_OP_abs, NULL, &x, 1);
+    return abs && kiln_match_replace(match, abs);
 }
 
 static const KilnRule rules[] = {
@@ -35,18 +34,13 @@ static const KilnRule rules[] = {
     RULE("abs-of-neg", E, "(abs (neg ?x))", abs_of_x),
 };
 
-static gboolean
-double_negation(KilnFunction *function, KilnPassContext *context, bool *changed, GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+static const KilnRuleList double_negation = RULE_LIST(rules, FORWARD);
 
 static const KilnPassInfo passes[] = {
     { .id = "double-negation",
       .level = KILN_LEVEL_GRAPH,
       .numerics = KILN_NUMERICS_E,
       .summary = "drop signs that are flipped twice or lost",
-      .run_graph = double_negation },
+      .rules = &double_negation },
 };
 KILN_PASS_PLUGIN(passes)

@@ -14,6 +14,8 @@
 #include "passes/fold/constness.h"
 #include "passes/pass.h"
 
+GRAPH_PASS(analyse_constness);
+
 gboolean
 kiln_pass_analyse_constness(KilnFunction *function, KilnPassContext *context, bool *changed,
                             GError **error)

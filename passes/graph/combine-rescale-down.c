@@ -113,61 +113,60 @@ all_regular(const KilnNode *node)
 
 /* The root without those rescales of its operands that @find finds. */
 static bool
-replace_without(KilnMatch *match, KilnPassContext *context, const char *rule,
-                KilnNode *(*find)(const KilnValue *operand), GError **error)
+replace_without(KilnMatch *match, KilnNode *(*find)(const KilnValue *operand))
 {
-    const KilnNode *root = kiln_match_root(match);
+    const KilnNode *root = match->root;
     g_autofree KilnValue **operands = g_new(KilnValue *, root->n_operands);
     for (uint32_t i = 0; i < root->n_operands; i++) {
         const KilnNode *rescale = find(root->operands[i].value);
         operands[i] = rescale ? rescale->operands[0].value : root->operands[i].value;
     }
     KilnValue *value = kiln_match_build_typed(match, root->op, root->attrs, operands,
-                                              root->n_operands, &root->results[0].type, error);
-    return value && kiln_match_replace(match, context, rule, value);
+                                              root->n_operands, &root->results[0].type);
+    return value && kiln_match_replace(match, value);
 }
 
 static bool
-read_through(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+read_through(KilnMatch *match)
 {
-    const KilnNode *root = kiln_match_root(match);
+    const KilnNode *root = match->root;
     bool saturates = true;
     for (uint32_t i = 0; i < root->n_operands; i++)
         saturates &= !removable_rescale(root->operands[i].value);
     GUARD(range_included, !saturates);
-    return replace_without(match, context, rule, removable_rescale, error);
+    return replace_without(match, removable_rescale);
 }
 
 static bool
-into_arithmetic(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+into_arithmetic(KilnMatch *match)
 {
-    const KilnNode *root = kiln_match_root(match);
+    const KilnNode *root = match->root;
     double coarsest, finest;
     if (!has_rescale(root))
         return false;
     GUARD(regular, all_regular(root));
     kiln_quant_steps(&root->results[0].type, &coarsest, &finest);
     GUARD(within_a_step, moved_by(root) <= 0.99 * finest);
-    return read_through(match, context, rule, error);
+    return read_through(match);
 }
 
 /* Rounding keeps order: the largest of rounded numbers is the rounded largest. */
 static bool
-into_choice(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+into_choice(KilnMatch *match)
 {
-    const KilnNode *root = kiln_match_root(match);
+    const KilnNode *root = match->root;
     for (uint32_t i = 0; i < root->n_operands; i++) {
         const KilnNode *rescale = removable_rescale(root->operands[i].value);
         GUARD(rounds_to_result,
               !rescale || kiln_quant_same(&rescale->results[0].type, &root->results[0].type));
     }
-    return into_arithmetic(match, context, rule, error);
+    return into_arithmetic(match);
 }
 
 static bool
-into_product(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+into_product(KilnMatch *match)
 {
-    const KilnNode *root = kiln_match_root(match);
+    const KilnNode *root = match->root;
     if (!has_rescale(root))
         return false;
     for (uint32_t i = 0; i < root->n_operands; i++) {
@@ -177,18 +176,18 @@ into_product(KilnMatch *match, KilnPassContext *context, const char *rule, GErro
         GUARD(same_storage, !type || type->dtype == rescale->results[0].type.dtype);
     }
     GUARD(no_bias, root->n_operands == 2 || !root->operands[2].value);
-    return read_through(match, context, rule, error);
+    return read_through(match);
 }
 
 /* Glow's form: every rescale goes, also one that clamps or rounds by more than a step. */
 static bool
-past_clamps(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+past_clamps(KilnMatch *match)
 {
-    const KilnNode *root = kiln_match_root(match);
+    const KilnNode *root = match->root;
     if (!has_rescale(root))
         return false;
     GUARD(regular, all_regular(root));
-    return replace_without(match, context, rule, any_rescale, error);
+    return replace_without(match, any_rescale);
 }
 
 static const KilnRule rules[] = {
@@ -201,17 +200,4 @@ static const KilnRule rules[] = {
                "(add|sub|mul|div|min|max|relu ?:quantized ...)", past_clamps),
 };
 
-const KilnRule *
-kiln_pass_rules_combine_rescale_down(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_combine_rescale_down(KilnFunction *function, KilnPassContext *context, bool *changed,
-                               GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(combine_rescale_down, FORWARD);

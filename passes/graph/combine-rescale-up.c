@@ -90,9 +90,9 @@ is_contained(const KilnNode *node, const KilnType *middle, const KilnType *last)
 }
 
 static bool
-round_once(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+round_once(KilnMatch *match)
 {
-    KilnNode *root = kiln_match_root(match), *node = kiln_match_node(match, "node");
+    KilnNode *root = match->root, *node = kiln_match_node(match, "node");
     const KilnType *middle = &node->results[0].type, *last = &root->results[0].type;
     GUARD(uniform, kiln_quant_is_uniform(middle) && kiln_quant_is_uniform(last));
     GUARD(saturates_alike, is_contained(node, middle, last));
@@ -100,24 +100,24 @@ round_once(KilnMatch *match, KilnPassContext *context, const char *rule, GError 
     g_autofree KilnValue **operands = g_new(KilnValue *, node->n_operands);
     for (uint32_t i = 0; i < node->n_operands; i++)
         operands[i] = node->operands[i].value;
-    KilnValue *once = kiln_match_build_typed(match, node->op, node->attrs, operands,
-                                             node->n_operands, last, error);
-    return once && kiln_match_replace(match, context, rule, once);
+    KilnValue *once =
+        kiln_match_build_typed(match, node->op, node->attrs, operands, node->n_operands, last);
+    return once && kiln_match_replace(match, once);
 }
 
 static bool
-rescale_literal(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+rescale_literal(KilnMatch *match)
 {
-    KilnNode *root = kiln_match_root(match);
+    KilnNode *root = match->root;
     const KilnValue *literal = kiln_match_value(match, "w");
     const KilnType *type = &root->results[0].type;
     GUARD(single_use, kiln_value_single_use(literal) || kiln_quant_converts_splat(literal, type));
-    KilnTensor *tensor = kiln_quant_convert(literal, type, error);
+    KilnTensor *tensor = kiln_quant_convert(literal, type, match->error);
     if (!tensor)
         return false;
-    KilnValue *rescaled = kiln_build_constant_as(kiln_match_function(match), root,
+    KilnValue *rescaled = kiln_build_constant_as(match->root->function, root,
                                                  kiln_value_constant(literal)->name, tensor, type);
-    return kiln_match_replace(match, context, rule, rescaled);
+    return kiln_match_replace(match, rescaled);
 }
 
 /* A step is left out, and another takes its place. */
@@ -133,17 +133,4 @@ static const KilnRule rules[] = {
                  "(rescale_quantized (conv|matmul|gemm!#node ? ...))", round_once),
 };
 
-const KilnRule *
-kiln_pass_rules_combine_rescale_up(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_combine_rescale_up(KilnFunction *function, KilnPassContext *context, bool *changed,
-                             GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(combine_rescale_up, FORWARD);

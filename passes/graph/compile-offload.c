@@ -39,6 +39,9 @@
 #include "passes/pass.h"
 #include "passes/offload/region_merge.h"
 
+#define OPTIONS(OPTION, CHOICE) OPTION(FLOAT, min_us, 5.0)
+PASS_OPTIONS(compile_offload, OPTIONS);
+
 static const char rule[] = "split";
 
 typedef struct {
@@ -134,7 +137,8 @@ static bool
 pays(const Compiler *compiler, const KilnFunction *body, const KilnPart *parts, uint32_t which)
 {
     double us = kiln_offload_parts_us(&compiler->costs, body, parts, which);
-    return us > 0 && us >= kiln_pass_options(compiler->context, compile_offload)->min_us;
+    const Options *options = kiln_pass_options(compiler->context);
+    return us > 0 && us >= options->min_us;
 }
 
 /* More is left than a region is made for. */
@@ -143,7 +147,8 @@ is_worth_it(const Compiler *compiler, const KilnNode *region, const KilnPart *pa
 {
     KilnPassContext *context = compiler->context;
     const KilnFunction *body = kiln_attrs(region, vendor_graph)->body;
-    GUARD(rest_pays, pays(compiler, body, parts, bit(KILN_PART_BEFORE) | bit(KILN_PART_AFTER)));
+    PASS_GUARD(rest_pays,
+               pays(compiler, body, parts, bit(KILN_PART_BEFORE) | bit(KILN_PART_AFTER)));
     return true;
 }
 
@@ -151,7 +156,7 @@ static bool
 may_be_custom(const Compiler *compiler, const KilnNode *refused)
 {
     KilnPassContext *context = compiler->context;
-    GUARD(kernels_in_steps, kiln_merge_may_be_custom(compiler->target, refused));
+    PASS_GUARD(kernels_in_steps, kiln_merge_may_be_custom(compiler->target, refused));
     return true;
 }
 
@@ -159,7 +164,7 @@ static bool
 part_pays(const Compiler *compiler, const KilnFunction *body, const KilnPart *parts, KilnPart part)
 {
     KilnPassContext *context = compiler->context;
-    GUARD(part_pays, pays(compiler, body, parts, bit(part)));
+    PASS_GUARD(part_pays, pays(compiler, body, parts, bit(part)));
     return true;
 }
 
@@ -293,6 +298,8 @@ compile(Compiler *compiler, KilnNode *node)
     kiln_pass_note(context, "compile", "@%s: @%s", callee, declaration->name);
     return kiln_node_call(node, declaration, compiler->error);
 }
+
+GRAPH_PASS(compile_offload);
 
 gboolean
 kiln_pass_compile_offload(KilnFunction *function, KilnPassContext *context, bool *changed,

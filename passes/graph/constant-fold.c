@@ -44,6 +44,15 @@
 
 #include <string.h>
 
+#define OPTIONS(OPTION, CHOICE)                                                                    \
+    CHOICE(evaluate, "run", "run|compile")                                                         \
+    CHOICE(functions, "two", "two|three")                                                          \
+    CHOICE(precision, "strict", "strict|wide")                                                     \
+    CHOICE(products, "fold", "fold|keep")                                                          \
+    OPTION(INT, max_bytes, 268435456)                                                              \
+    OPTION(FLOAT, max_expansion, 16)
+PASS_OPTIONS(constant_fold, OPTIONS);
+
 static const char rule[] = "fold";
 
 /* --- what may fold --- */
@@ -55,12 +64,12 @@ may_compute(KilnFoldPlan *plan, const KilnNode *node)
     const KilnFoldNode *info = &plan->nodes[node->id];
     kiln_pass_about(context, node, info->bytes);
     for (uint32_t i = 0; i < node->n_results; i++)
-        GUARD(plain_result, plan->ahead || !node->results[i].type.quant);
-    GUARD(branches_only, kiln_fold_holds_branches_only(node));
+        PASS_GUARD(plain_result, plan->ahead || !node->results[i].type.quant);
+    PASS_GUARD(branches_only, kiln_fold_holds_branches_only(node));
     if (info->bytes <= KILN_FOLD_SMALL)
         return true;
     double most = (double)plan->max_expansion * (double)MAX(info->base, (int64_t)1);
-    GUARD(max_expansion, (double)info->bytes <= most);
+    PASS_GUARD(max_expansion, (double)info->bytes <= most);
     return true;
 }
 
@@ -71,7 +80,7 @@ has_room(KilnFoldPlan *plan, int64_t bytes, int64_t live)
     KilnPassContext *context = plan->context;
     bool fits = bytes <= plan->max_bytes - plan->charged - live;
     plan->out_of_room |= !fits;
-    GUARD(max_bytes, fits);
+    PASS_GUARD(max_bytes, fits);
     return true;
 }
 
@@ -99,10 +108,10 @@ may_store(KilnFoldPlan *plan, const KilnNode *node)
     if (plan->literals_stay && node->mark == KILN_CONSTNESS_LITERAL)
         return false; /* it was refused, or failed, when it could be evaluated */
     kiln_pass_about(context, node, info->bytes);
-    GUARD(not_only_a_view, !plan->ahead || !info->view);
-    GUARD(repeats, !info->repeats || (small && !plan->ahead));
-    GUARD(no_product_reads, !plan->products_stay || !gives_product_reals(node));
-    GUARD(only_grows, small || !info->grown || info->bytes <= info->base);
+    PASS_GUARD(not_only_a_view, !plan->ahead || !info->view);
+    PASS_GUARD(repeats, !info->repeats || (small && !plan->ahead));
+    PASS_GUARD(no_product_reads, !plan->products_stay || !gives_product_reals(node));
+    PASS_GUARD(only_grows, small || !info->grown || info->bytes <= info->base);
     return small || has_room(plan, info->charge, 0);
 }
 
@@ -158,12 +167,14 @@ move_to_functions(KilnFunction *function, KilnFoldPlan *plan, bool three, bool *
     kiln_fold_plan_clear(plan);
 }
 
+GRAPH_PASS(constant_fold);
+
 gboolean
 kiln_pass_constant_fold(KilnFunction *function, KilnPassContext *context, bool *changed,
                         GError **error)
 {
     *changed = false;
-    const KilnPassOptions_constant_fold *options = kiln_pass_options(context, constant_fold);
+    const Options *options = kiln_pass_options(context);
     bool now = strcmp(options->evaluate, "compile") == 0;
     KilnFoldPlan plan = { .context = context,
                           .may_compute = may_compute,

@@ -61,14 +61,14 @@ is_known(const KilnNode *conv, const KilnWindow *window)
 }
 
 static bool
-crop_kernel(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+crop_kernel(KilnMatch *match)
 {
-    KilnNode *conv = kiln_match_root(match);
+    KilnNode *conv = match->root;
     KilnValue *weights = kiln_match_value(match, "w");
     int64_t first[KILN_MAX_RANK];
     KilnWindow window;
     bool crops = false;
-    if (!kiln_window_resolve(conv, &window, error))
+    if (!kiln_window_resolve(conv, &window, match->error))
         return false;
     GUARD(known, is_known(conv, &window));
     GUARD(own_weights, weights->n_uses == 1);
@@ -78,25 +78,12 @@ crop_kernel(KilnMatch *match, KilnPassContext *context, const char *rule, GError
         crops |= window.kernel[d] < taps;
     }
     GUARD(crops, crops);
-    KilnValue *cut = kiln_conv_slice_taps(match, &window, first, weights, error);
-    return cut && kiln_conv_replace(match, &window, cut, context, rule, error);
+    KilnValue *cut = kiln_conv_slice_taps(match, &window, first, weights);
+    return cut && kiln_conv_replace(match, &window, cut);
 }
 
 static const KilnRule rules[] = {
     RULE("crop-conv-kernel", U, "(conv ? $w ...):float", crop_kernel),
 };
 
-const KilnRule *
-kiln_pass_rules_crop_conv_kernel(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_crop_conv_kernel(KilnFunction *function, KilnPassContext *context, bool *changed,
-                           GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(crop_conv_kernel, FORWARD);

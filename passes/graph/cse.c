@@ -23,6 +23,9 @@
 
 #include <string.h>
 
+#define OPTIONS(OPTION, CHOICE) OPTION(BOOL, constants, true)
+PASS_OPTIONS(cse, OPTIONS);
+
 static const char rule[] = "merge-equal";
 
 static bool
@@ -192,6 +195,8 @@ sweep_function(Sweep *sweep, KilnFunction *function)
         g_hash_table_remove(sweep->seen, g_ptr_array_index(added, i));
 }
 
+GRAPH_PASS(cse);
+
 gboolean
 kiln_pass_cse(KilnFunction *function, KilnPassContext *context, bool *changed, GError **error)
 {
@@ -201,7 +206,8 @@ kiln_pass_cse(KilnFunction *function, KilnPassContext *context, bool *changed, G
         return TRUE; /* swept with the function around it */
     g_autoptr(GHashTable) seen = g_hash_table_new(seen_hash, seen_equal);
     g_autoptr(KilnArena) arena = kiln_arena_new();
-    Sweep sweep = { context, arena, seen, kiln_pass_options(context, cse)->constants, false };
+    const Options *options = kiln_pass_options(context);
+    Sweep sweep = { context, arena, seen, options->constants, false };
     sweep_function(&sweep, function);
     *changed = sweep.changed;
     return TRUE;

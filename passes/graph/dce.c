@@ -146,6 +146,8 @@ remove_unread_constants(KilnModule *module, KilnPassContext *context)
     return changed;
 }
 
+GRAPH_PASS(dce);
+
 gboolean
 kiln_pass_dce(KilnFunction *function, KilnPassContext *context, bool *changed, GError **error)
 {

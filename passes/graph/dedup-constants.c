@@ -13,6 +13,9 @@
 #include "passes/query/literal.h"
 #include "passes/pass.h"
 
+#define OPTIONS(OPTION, CHOICE) OPTION(INT, max_elements, 0)
+PASS_OPTIONS(dedup_constants, OPTIONS);
+
 static const char rule[] = "merge-constants";
 
 typedef struct {
@@ -62,14 +65,16 @@ find_first(const KilnModule *module, int64_t max_elements)
     return first;
 }
 
+GRAPH_PASS(dedup_constants);
+
 gboolean
 kiln_pass_dedup_constants(KilnFunction *function, KilnPassContext *context, bool *changed,
                           GError **error)
 {
     (void)error;
     *changed = false;
-    int64_t max_elements = kiln_pass_options(context, dedup_constants)->max_elements;
-    g_autofree const KilnConstant **first = find_first(function->module, max_elements);
+    const Options *options = kiln_pass_options(context);
+    g_autofree const KilnConstant **first = find_first(function->module, options->max_elements);
     kiln_foreach_ordered (node, function) {
         const KilnOpInfo *info = kiln_op_info(node->op);
         for (uint32_t i = 0; i < info->n_attrs; i++) {

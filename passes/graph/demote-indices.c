@@ -14,10 +14,9 @@
 #include "passes/rule.h"
 
 static bool
-replace_indices(KilnMatch *match, KilnPassContext *context, const char *rule, KilnValue *indices,
-                GError **error)
+replace_indices(KilnMatch *match, KilnValue *indices)
 {
-    KilnNode *root = kiln_match_root(match);
+    KilnNode *root = match->root;
     KilnValue *operands[] = { root->operands[0].value, indices, kiln_node_operand(root, 2) };
     KilnNodeSpec spec = { .op = root->op,
                           .operands = operands,
@@ -25,30 +24,29 @@ replace_indices(KilnMatch *match, KilnPassContext *context, const char *rule, Ki
                           .attrs = root->attrs,
                           .types = &root->results[0].type,
                           .before = root };
-    KilnNode *node = kiln_node_new(kiln_match_function(match), &spec, error);
-    return node && kiln_match_replace(match, context, rule, &node->results[0]);
+    KilnNode *node = kiln_node_new(match->root->function, &spec, match->error);
+    return node && kiln_match_replace(match, &node->results[0]);
 }
 
 static bool
-read_uncast(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+read_uncast(KilnMatch *match)
 {
-    return replace_indices(match, context, rule, kiln_match_value(match, "indices"), error);
+    return replace_indices(match, kiln_match_value(match, "indices"));
 }
 
 static bool
-narrow_literal(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+narrow_literal(KilnMatch *match)
 {
     const KilnValue *wide = kiln_match_value(match, "indices");
     KilnType type = kiln_type_make(KILN_DTYPE_i32, wide->type.rank, wide->type.dims);
     GUARD(unshared, kiln_value_single_use(wide));
-    g_autofree double *numbers = kiln_literal_read(wide, error);
+    g_autofree double *numbers = kiln_literal_read(wide, match->error);
     for (int64_t i = 0, n = numbers ? kiln_type_elements(&type) : 0; i < n; i++)
         GUARD(fits, numbers[i] >= G_MININT32 && numbers[i] <= G_MAXINT32);
-    KilnValue *narrow = numbers
-                            ? kiln_literal_build(kiln_match_function(match), kiln_match_root(match),
-                                                 "indices", &type, numbers, error)
-                            : NULL;
-    return narrow && replace_indices(match, context, rule, narrow, error);
+    KilnValue *narrow = numbers ? kiln_literal_build(match->root->function, match->root, "indices",
+                                                     &type, numbers, match->error)
+                                : NULL;
+    return narrow && replace_indices(match, narrow);
 }
 
 // clang-format off
@@ -58,17 +56,4 @@ static const KilnRule rules[] = {
 };
 // clang-format on
 
-const KilnRule *
-kiln_pass_rules_demote_indices(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_demote_indices(KilnFunction *function, KilnPassContext *context, bool *changed,
-                         GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(demote_indices, FORWARD);

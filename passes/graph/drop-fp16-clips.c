@@ -24,21 +24,19 @@ is_wide(const KilnNode *clip)
 }
 
 static bool
-drop(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop(KilnMatch *match)
 {
-    (void)error;
-    GUARD(wide, is_wide(kiln_match_root(match)));
-    return kiln_match_replace(match, context, rule, kiln_match_value(match, "x"));
+    GUARD(wide, is_wide(match->root));
+    return kiln_match_replace(match, kiln_match_value(match, "x"));
 }
 
 static bool
-cast_unclipped(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+cast_unclipped(KilnMatch *match)
 {
     KilnValue *x = kiln_match_value(match, "x");
     GUARD(wide, is_wide(kiln_match_node(match, "clip")));
-    KilnValue *cast =
-        kiln_match_build(match, KILN_OP_cast, kiln_match_root(match)->attrs, &x, 1, error);
-    return cast && kiln_match_replace(match, context, rule, cast);
+    KilnValue *cast = kiln_match_build(match, KILN_OP_cast, match->root->attrs, &x, 1);
+    return cast && kiln_match_replace(match, cast);
 }
 
 #define FINITE KILN_FLAG(finite_math)
@@ -49,17 +47,4 @@ static const KilnRule rules[] = {
     LOSSY_RULE("clip-after-f16", FINITE, "(clip (cast#x ?:f16) ...)", drop),
 };
 
-const KilnRule *
-kiln_pass_rules_drop_fp16_clips(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_drop_fp16_clips(KilnFunction *function, KilnPassContext *context, bool *changed,
-                          GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(drop_fp16_clips, FORWARD);

@@ -53,11 +53,11 @@ axis_of(const KilnNode *concat)
 }
 
 static bool
-slice_of_concat(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+slice_of_concat(KilnMatch *match)
 {
-    KilnNode *slice = kiln_match_root(match);
+    KilnNode *slice = match->root;
     const KilnNode *concat = kiln_match_node(match, "concat");
-    KilnFunction *function = kiln_match_function(match);
+    KilnFunction *function = match->root->function;
     KilnPart part, within;
     if (!kiln_part_of(&slice->results[0], function, &part))
         return false;
@@ -66,8 +66,8 @@ slice_of_concat(KilnMatch *match, KilnPassContext *context, const char *rule, GE
     GUARD(not_rescaled, kiln_quant_same(&within.source->type, &slice->results[0].type));
     KilnValue *value = takes_all(&within) ? within.source
                                           : kiln_part_build(function, slice, &within,
-                                                            &slice->results[0].type, error);
-    return value && kiln_match_replace(match, context, rule, value);
+                                                            &slice->results[0].type, match->error);
+    return value && kiln_match_replace(match, value);
 }
 
 /* Result @i of @split as an operand of @concat; NULL where it is none, or where nothing reads it.
@@ -84,15 +84,14 @@ whole_operand(const KilnNode *split, const KilnNode *concat, uint32_t i)
 }
 
 static bool
-split_of_concat(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+split_of_concat(KilnMatch *match)
 {
-    (void)error;
-    KilnNode *split = kiln_match_root(match);
+    KilnNode *split = match->root;
     const KilnNode *concat = kiln_match_node(match, "concat");
     bool any = false;
     for (uint32_t i = 0; i < split->n_results; i++) {
         KilnValue *operand = whole_operand(split, concat, i);
-        any |= operand && kiln_match_replace_result(match, context, rule, i, operand);
+        any |= operand && kiln_match_replace_result(match, i, operand);
     }
     return any;
 }
@@ -102,17 +101,4 @@ static const KilnRule rules[] = {
     RULE("split-of-concat", E, "(split (concat#concat ? ...) ...)", split_of_concat),
 };
 
-const KilnRule *
-kiln_pass_rules_eliminate_concat_slice(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_eliminate_concat_slice(KilnFunction *function, KilnPassContext *context, bool *changed,
-                                 GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(eliminate_concat_slice, FORWARD);

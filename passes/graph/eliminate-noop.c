@@ -15,105 +15,103 @@
 #include <string.h>
 
 static bool
-drop(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop(KilnMatch *match)
 {
-    (void)error;
-    return kiln_match_replace(match, context, rule, kiln_match_value(match, "x"));
+    return kiln_match_replace(match, kiln_match_value(match, "x"));
 }
 
 /* Of nodes with several results: one that only the others keep has nothing to be replaced. */
 static bool
-drop_first(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop_first(KilnMatch *match)
 {
-    GUARD(used, kiln_match_root(match)->results[0].n_uses > 0);
-    return drop(match, context, rule, error);
+    GUARD(used, match->root->results[0].n_uses > 0);
+    return drop(match);
 }
 
 /* Any rank equals any other as long as neither is known. */
 static bool
-drop_ranked(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop_ranked(KilnMatch *match)
 {
     GUARD(rank_known, kiln_match_value(match, "x")->type.rank >= 0);
-    return drop(match, context, rule, error);
+    return drop(match);
 }
 
 /* Equal types say that nothing was cut, repeated or arranged anew, but only where every extent is
  * known, by number or by name: `?` equals `?` whatever they stand for. */
 static bool
-drop_same_extents(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop_same_extents(KilnMatch *match)
 {
     const KilnType *type = &kiln_match_value(match, "x")->type;
     for (int i = 0; i < type->rank; i++)
         GUARD(extents_known, type->dims[i] >= 0 || type->dim_names[i]);
-    return drop_ranked(match, context, rule, error);
+    return drop_ranked(match);
 }
 
 static bool
-drop_split(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop_split(KilnMatch *match)
 {
-    GUARD(used, kiln_match_root(match)->results[0].n_uses > 0);
-    return drop_same_extents(match, context, rule, error);
+    GUARD(used, match->root->results[0].n_uses > 0);
+    return drop_same_extents(match);
 }
 
 /* In training mode dropout drops; an explicit training_mode operand must be literally false. */
 static bool
-drop_dropout(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop_dropout(KilnMatch *match)
 {
-    const KilnNode *node = kiln_match_root(match);
+    const KilnNode *node = match->root;
     const KilnValue *training = kiln_node_operand(node, 2);
     bool off =
         !training || (training->known && training->known->n == 1 && training->known->v[0] == 0);
-    GUARD(inference, off && kiln_pass_mode(context) == KILN_MODE_INFER);
-    return drop_first(match, context, rule, error);
+    GUARD(inference, off && kiln_pass_mode(match->context) == KILN_MODE_INFER);
+    return drop_first(match);
 }
 
 /* Backwards, everything would be kept too. */
 static bool
-drop_slice(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop_slice(KilnMatch *match)
 {
-    const KilnNode *node = kiln_match_root(match);
+    const KilnNode *node = match->root;
     const KilnValue *steps = kiln_node_operand(node, 4);
     GUARD(steps_known, !steps || steps->known);
     for (int64_t i = 0; steps && i < steps->known->n; i++)
         GUARD(forward, steps->known->v[i] == 1);
-    return drop_same_extents(match, context, rule, error);
+    return drop_same_extents(match);
 }
 
 static bool
-drop_pad(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop_pad(KilnMatch *match)
 {
-    const KilnKnown *pads = kiln_match_root(match)->operands[1].value->known;
+    const KilnKnown *pads = match->root->operands[1].value->known;
     GUARD(pads_known, pads != NULL);
     for (int64_t i = 0; i < pads->n; i++)
         GUARD(pads_zero, pads->v[i] == 0); /* -1 and 1 shift, though the shape stays */
-    return drop(match, context, rule, error);
+    return drop(match);
 }
 
 static bool
-drop_max_pool(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop_max_pool(KilnMatch *match)
 {
-    const KilnAttrs_max_pool *attrs = kiln_attrs(kiln_match_root(match), max_pool);
+    const KilnAttrs_max_pool *attrs = kiln_attrs(match->root, max_pool);
     GUARD(one_by_one, attrs->kernel_shape.n && kiln_ints_all(attrs->kernel_shape, 1));
     GUARD(stride_one, kiln_ints_all(attrs->strides, 1));
     GUARD(no_pads, kiln_ints_all(attrs->pads, 0));
-    return drop_first(match, context, rule, error);
+    return drop_first(match);
 }
 
 static bool
-drop_average_pool(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop_average_pool(KilnMatch *match)
 {
-    const KilnAttrs_average_pool *attrs = kiln_attrs(kiln_match_root(match), average_pool);
+    const KilnAttrs_average_pool *attrs = kiln_attrs(match->root, average_pool);
     GUARD(one_by_one, attrs->kernel_shape.n && kiln_ints_all(attrs->kernel_shape, 1));
     GUARD(stride_one, kiln_ints_all(attrs->strides, 1));
     GUARD(no_pads, kiln_ints_all(attrs->pads, 0));
-    return drop(match, context, rule, error);
+    return drop(match);
 }
 
 /* where(all true, x, y) is x, where it is not broadcast. */
 static bool
-drop_where(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop_where(KilnMatch *match)
 {
-    (void)error;
     const KilnConstant *condition = kiln_value_constant(kiln_match_value(match, "c"));
     uint8_t element[8] = { 0 };
     GUARD(uniform, kiln_tensor_is_splat(condition->tensor, 65536, element));
@@ -121,15 +119,15 @@ drop_where(KilnMatch *match, KilnPassContext *context, const char *rule, GError 
     for (int i = 0; i < chosen->type.rank; i++)
         GUARD(extents_known, chosen->type.dims[i] >= 0 || chosen->type.dim_names[i]);
     GUARD(rank_known, chosen->type.rank >= 0);
-    return kiln_match_replace(match, context, rule, chosen);
+    return kiln_match_replace(match, chosen);
 }
 
 static bool
-drop_clip(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop_clip(KilnMatch *match)
 {
-    const KilnNode *node = kiln_match_root(match);
+    const KilnNode *node = match->root;
     GUARD(unbounded, !kiln_node_operand(node, 1) && !kiln_node_operand(node, 2));
-    return drop(match, context, rule, error);
+    return drop(match);
 }
 
 static const KilnRule rules[] = {
@@ -153,17 +151,4 @@ static const KilnRule rules[] = {
     RULE("clip-unbounded", E, "(clip ?x ...)", drop_clip),
 };
 
-const KilnRule *
-kiln_pass_rules_eliminate_noop(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_eliminate_noop(KilnFunction *function, KilnPassContext *context, bool *changed,
-                         GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(eliminate_noop, FORWARD);

@@ -127,7 +127,7 @@ joined_type(const Run *run, int axis)
 /* --- the rules --- */
 
 static bool
-may_join(KilnPassContext *context, const char *rule, const Run *run)
+may_join(KilnMatch *match, const Run *run)
 {
     GUARD(plain, !run->part.source->type.layout);
     GUARD(frees_makers, is_whole(run) || frees_makers(run));
@@ -135,82 +135,83 @@ may_join(KilnPassContext *context, const char *rule, const Run *run)
 }
 
 static bool
-may_join_along(KilnPassContext *context, const char *rule, const Run *run)
+may_join_along(KilnMatch *match, const Run *run)
 {
     GUARD(same_axis, run->part.axis == axis_of(run->concat));
-    return may_join(context, rule, run);
+    return may_join(match, run);
 }
 
 static bool
-join_along(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+join_along(KilnMatch *match)
 {
-    KilnNode *concat = kiln_match_root(match);
+    KilnNode *concat = match->root;
     for (Run run = { .end = 0 }; run.end < concat->n_operands;) {
         if (!find_run(concat, run.end, &run) || run.end - run.first < 2 ||
-            !may_join_along(context, rule, &run))
+            !may_join_along(match, &run))
             continue;
-        KilnValue *value = cut(&run, concat, error);
-        KilnValue *joined = value ? rejoin(&run, concat, value, error) : NULL;
-        return joined && kiln_match_replace(match, context, rule, joined);
+        KilnValue *value = cut(&run, concat, match->error);
+        KilnValue *joined = value ? rejoin(&run, concat, value, match->error) : NULL;
+        return joined && kiln_match_replace(match, joined);
     }
     return false;
 }
 
 /* At least @least parts of extent 1 along @axis. */
 static bool
-may_join_thin(KilnPassContext *context, const char *rule, const Run *run, int axis, uint32_t least)
+may_join_thin(KilnMatch *match, const Run *run, int axis, uint32_t least)
 {
     const KilnType *type = &run->concat->operands[run->first].value->type;
     uint32_t n = run->end - run->first;
     GUARD(axis_beside, run->part.axis == axis);
     GUARD(enough, n >= least);
     GUARD(thin, type->dims[axis] == 1 && run->part.end - run->part.begin == n);
-    return may_join(context, rule, run);
+    return may_join(match, run);
 }
 
 static bool
-join_before(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+join_before(KilnMatch *match)
 {
-    KilnNode *concat = kiln_match_root(match);
+    KilnNode *concat = match->root;
     int axis = axis_of(concat);
     for (Run run = { .end = 0 }; run.end < concat->n_operands;) {
-        if (!find_run(concat, run.end, &run) || !may_join_thin(context, rule, &run, axis - 1, 3))
+        if (!find_run(concat, run.end, &run) || !may_join_thin(match, &run, axis - 1, 3))
             continue;
         KilnType type = joined_type(&run, axis);
-        KilnValue *value = cut(&run, concat, error);
+        KilnValue *value = cut(&run, concat, match->error);
         KilnValue *shaped =
-            value ? kiln_reshape_build(concat->function, concat, value, &type, error) : NULL;
-        KilnValue *joined = shaped ? rejoin(&run, concat, shaped, error) : NULL;
-        return joined && kiln_match_replace(match, context, rule, joined);
+            value ? kiln_reshape_build(concat->function, concat, value, &type, match->error) : NULL;
+        KilnValue *joined = shaped ? rejoin(&run, concat, shaped, match->error) : NULL;
+        return joined && kiln_match_replace(match, joined);
     }
     return false;
 }
 
 static KilnValue *
-swap_dims(KilnMatch *match, KilnValue *value, int axis, GError **error)
+swap_dims(KilnMatch *match, KilnValue *value, int axis)
 {
     int64_t perm[KILN_MAX_RANK];
     for (int d = 0; d < value->type.rank; d++)
         perm[d] = d == axis ? axis + 1 : d == axis + 1 ? axis : d;
     KilnAttrs_transpose attrs = { .perm = { (uint32_t)value->type.rank, perm } };
-    return kiln_match_build(match, KILN_OP_transpose, &attrs, &value, 1, error);
+    return kiln_match_build(match, KILN_OP_transpose, &attrs, &value, 1);
 }
 
 static bool
-join_after(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+join_after(KilnMatch *match)
 {
-    KilnNode *concat = kiln_match_root(match);
+    KilnNode *concat = match->root;
     int axis = axis_of(concat);
     for (Run run = { .end = 0 }; run.end < concat->n_operands;) {
-        if (!find_run(concat, run.end, &run) || !may_join_thin(context, rule, &run, axis + 1, 4))
+        if (!find_run(concat, run.end, &run) || !may_join_thin(match, &run, axis + 1, 4))
             continue;
         KilnType type = joined_type(&run, axis);
-        KilnValue *value = cut(&run, concat, error);
-        KilnValue *swapped = value ? swap_dims(match, value, axis, error) : NULL;
+        KilnValue *value = cut(&run, concat, match->error);
+        KilnValue *swapped = value ? swap_dims(match, value, axis) : NULL;
         KilnValue *shaped =
-            swapped ? kiln_reshape_build(concat->function, concat, swapped, &type, error) : NULL;
-        KilnValue *joined = shaped ? rejoin(&run, concat, shaped, error) : NULL;
-        return joined && kiln_match_replace(match, context, rule, joined);
+            swapped ? kiln_reshape_build(concat->function, concat, swapped, &type, match->error)
+                    : NULL;
+        KilnValue *joined = shaped ? rejoin(&run, concat, shaped, match->error) : NULL;
+        return joined && kiln_match_replace(match, joined);
     }
     return false;
 }
@@ -221,17 +222,4 @@ static const KilnRule rules[] = {
     RULE("parts-after-axis", E, "(concat ? ? ? ? ...)", join_after),
 };
 
-const KilnRule *
-kiln_pass_rules_eliminate_slice_concat(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_eliminate_slice_concat(KilnFunction *function, KilnPassContext *context, bool *changed,
-                                 GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(eliminate_slice_concat, FORWARD);

@@ -5,6 +5,8 @@
  * requires nothing, preserves everything, runs anywhere. */
 #include "passes/pass.h"
 
+GRAPH_PASS(empty);
+
 gboolean
 kiln_pass_empty(KilnFunction *function, KilnPassContext *context, bool *changed, GError **error)
 {

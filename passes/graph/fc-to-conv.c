@@ -19,22 +19,22 @@
 
 /* [N,K,1,1] of [K,N], or of [N,K] where they are transposed already. */
 static KilnValue *
-conv_weights(KilnMatch *match, bool transposed, KilnValue *last_dims, GError **error)
+conv_weights(KilnMatch *match, bool transposed, KilnValue *last_dims)
 {
     KilnValue *weights = kiln_match_value(match, "w");
     if (!transposed)
-        weights = kiln_match_build(match, KILN_OP_transpose, NULL, &weights, 1, error);
+        weights = kiln_match_build(match, KILN_OP_transpose, NULL, &weights, 1);
     if (!weights)
         return NULL;
     return kiln_match_build(match, KILN_OP_unsqueeze, NULL, (KilnValue *[]){ weights, last_dims },
-                            2, error);
+                            2);
 }
 
 static bool
-to_conv(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+to_conv(KilnMatch *match)
 {
-    KilnNode *gemm = kiln_match_root(match);
-    KilnFunction *function = kiln_match_function(match);
+    KilnNode *gemm = match->root;
+    KilnFunction *function = match->root->function;
     const KilnAttrs_gemm *attrs = kiln_attrs(gemm, gemm);
     const KilnType *type = &gemm->results[0].type;
     KilnValue *bias = kiln_node_operand(gemm, 2);
@@ -44,16 +44,16 @@ to_conv(KilnMatch *match, KilnPassContext *context, const char *rule, GError **e
     GUARD(rank_known, gemm->operands[0].value->type.rank == 2);
     GUARD(bias_per_column, !bias || (bias->type.rank == 1 && bias->type.dims[0] == type->dims[1]));
     KilnValue *last_dims = kiln_build_ints(function, gemm, (const int64_t[]){ 2, 3 }, 2);
-    KilnValue *weights = conv_weights(match, attrs->transB, last_dims, error);
+    KilnValue *weights = conv_weights(match, attrs->transB, last_dims);
     KilnValue *image =
         weights ? kiln_match_build(match, KILN_OP_unsqueeze, NULL,
-                                   (KilnValue *[]){ gemm->operands[0].value, last_dims }, 2, error)
+                                   (KilnValue *[]){ gemm->operands[0].value, last_dims }, 2)
                 : NULL;
     KilnAttrs_conv conv_attrs = { .auto_pad = "NOTSET", .group = 1 };
-    KilnValue *conv =
-        image ? kiln_match_build(match, KILN_OP_conv, &conv_attrs,
-                                 (KilnValue *[]){ image, weights, bias }, bias ? 3 : 2, error)
-              : NULL;
+    KilnValue *conv = image
+                          ? kiln_match_build(match, KILN_OP_conv, &conv_attrs,
+                                             (KilnValue *[]){ image, weights, bias }, bias ? 3 : 2)
+                          : NULL;
     if (!conv)
         return false;
     KilnNodeSpec spec = { .op = KILN_OP_squeeze,
@@ -61,25 +61,12 @@ to_conv(KilnMatch *match, KilnPassContext *context, const char *rule, GError **e
                           .n_operands = 2,
                           .types = type,
                           .before = gemm };
-    KilnNode *squeeze = kiln_node_new(function, &spec, error);
-    return squeeze && kiln_match_replace(match, context, rule, &squeeze->results[0]);
+    KilnNode *squeeze = kiln_node_new(function, &spec, match->error);
+    return squeeze && kiln_match_replace(match, &squeeze->results[0]);
 }
 
 static const KilnRule rules[] = {
     RULE("fc-to-conv", U, "(gemm ? $w ...):float", to_conv),
 };
 
-const KilnRule *
-kiln_pass_rules_fc_to_conv(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_fc_to_conv(KilnFunction *function, KilnPassContext *context, bool *changed,
-                     GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(fc_to_conv, FORWARD);

@@ -91,35 +91,37 @@ build(const KilnNode *bn, const KilnAffine *own, KilnNode *end, GError **error)
 }
 
 static bool
-fold(KilnNode *bn, KilnPassContext *context, GError **error)
+fold(KilnMatch *match)
 {
-    KilnNode *end = NULL;
+    KilnNode *bn = match->root, *end = NULL;
     const KilnType *type = &bn->results[0].type;
     int axis = kiln_batchnorm_axis(bn);
     int64_t channels = axis < 0 ? 0 : MAX(type->dims[axis], 0);
     g_auto(KilnAffine) chain = { 0 };
     g_auto(KilnAffine) own = { 0 };
-    if (!kiln_affine_init(&chain, channels, error) ||
-        !kiln_affine_chain(&bn->results[0], axis, &chain, &end, context, rule, error))
+    if (!kiln_affine_init(&chain, channels, match->error) ||
+        !kiln_affine_chain(match, &bn->results[0], axis, &chain, &end))
         return false;
     bool trains = kiln_attrs(bn, batch_normalization)->training_mode;
-    GUARD(inference, !trains && kiln_pass_mode(context) == KILN_MODE_INFER);
-    GUARD(literal_scale, append(&own, bn, &chain, error));
+    GUARD(inference, !trains && kiln_pass_mode(match->context) == KILN_MODE_INFER);
+    GUARD(literal_scale, append(&own, bn, &chain, match->error));
     GUARD(fits, kiln_affine_fits(&own, bn->operands[1].value->type.dtype) &&
                     kiln_affine_fits(&own, bn->operands[2].value->type.dtype));
     GUARD(keeps_bits, kiln_affine_keeps_bits(&own, bn->operands[1].value->type.dtype) &&
                           kiln_affine_keeps_bits(&own, bn->operands[2].value->type.dtype));
-    GUARD(precise, keeps_precision(bn, &chain, error));
-    KilnNode *folded = build(bn, &own, end, error);
+    GUARD(precise, keeps_precision(bn, &chain, match->error));
+    KilnNode *folded = build(bn, &own, end, match->error);
     if (!folded)
         return false;
-    kiln_affine_replace_chain(end, &folded->results[0], context, rule);
+    kiln_affine_replace_chain(match, end, &folded->results[0]);
     return true;
 }
+
+GRAPH_PASS(fold_arith_chain_into_bn);
 
 gboolean
 kiln_pass_fold_arith_chain_into_bn(KilnFunction *function, KilnPassContext *context, bool *changed,
                                    GError **error)
 {
-    return kiln_affine_fold_all(function, is_batchnorm, fold, context, changed, error);
+    return kiln_affine_fold_all(function, is_batchnorm, rule, fold, context, changed, error);
 }

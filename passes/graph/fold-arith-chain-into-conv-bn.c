@@ -57,33 +57,35 @@ normalize(KilnNode *conv, const KilnAffine *affine, KilnNode *end, GError **erro
 }
 
 static bool
-fold(KilnNode *conv, KilnPassContext *context, GError **error)
+fold(KilnMatch *match)
 {
-    KilnNode *end = NULL;
+    KilnNode *conv = match->root, *end = NULL;
     const KilnType *type = &conv->results[0].type;
     int64_t channels = type->rank < 2 ? 0 : MAX(type->dims[1], 0);
     g_auto(KilnAffine) affine = { 0 };
-    if (!kiln_affine_init(&affine, channels, error))
+    if (!kiln_affine_init(&affine, channels, match->error))
         return false;
-    uint32_t links = kiln_affine_chain(&conv->results[0], type->rank < 2 ? -1 : 1, &affine, &end,
-                                       context, rule, error);
+    uint32_t links =
+        kiln_affine_chain(match, &conv->results[0], type->rank < 2 ? -1 : 1, &affine, &end);
     if (!links)
         return false;
-    GUARD(inference, kiln_pass_mode(context) == KILN_MODE_INFER);
+    GUARD(inference, kiln_pass_mode(match->context) == KILN_MODE_INFER);
     GUARD(pays, links > 1 || kiln_value_constant(conv->operands[1].value));
     GUARD(fits, kiln_affine_fits(&affine, type->dtype));
     GUARD(keeps_bits, kiln_affine_keeps_bits(&affine, type->dtype));
-    GUARD(precise, kiln_product_keeps_precision(conv, &affine, error));
-    KilnValue *value = normalize(conv, &affine, end, error);
+    GUARD(precise, kiln_product_keeps_precision(conv, &affine, match->error));
+    KilnValue *value = normalize(conv, &affine, end, match->error);
     if (!value)
         return false;
-    kiln_affine_replace_chain(end, value, context, rule);
+    kiln_affine_replace_chain(match, end, value);
     return true;
 }
+
+GRAPH_PASS(fold_arith_chain_into_conv_bn);
 
 gboolean
 kiln_pass_fold_arith_chain_into_conv_bn(KilnFunction *function, KilnPassContext *context,
                                         bool *changed, GError **error)
 {
-    return kiln_affine_fold_all(function, is_conv, fold, context, changed, error);
+    return kiln_affine_fold_all(function, is_conv, rule, fold, context, changed, error);
 }

@@ -54,23 +54,22 @@ add_offset(KilnNode *product, const double *offset, KilnNode *end, GError **erro
 }
 
 static bool
-fold(KilnNode *product, KilnPassContext *context, GError **error)
+fold(KilnMatch *match)
 {
-    KilnNode *end = NULL;
+    KilnNode *product = match->root, *end = NULL;
     const KilnType *type = &product->results[0].type;
     int axis = kiln_product_axis(product);
     int64_t channels = axis < 0 ? 0 : MAX(type->dims[axis], 0);
     g_auto(KilnAffine) affine = { 0 };
-    if (!kiln_affine_init(&affine, channels, error))
+    if (!kiln_affine_init(&affine, channels, match->error))
         return false;
-    uint32_t links =
-        kiln_affine_chain(&product->results[0], axis, &affine, &end, context, rule, error);
+    uint32_t links = kiln_affine_chain(match, &product->results[0], axis, &affine, &end);
     if (!links)
         return false;
-    GUARD(inference, kiln_pass_mode(context) == KILN_MODE_INFER);
-    GUARD(keeps_bits, kiln_product_keeps_bits(product, &affine, error));
+    GUARD(inference, kiln_pass_mode(match->context) == KILN_MODE_INFER);
+    GUARD(keeps_bits, kiln_product_keeps_bits(product, &affine, match->error));
     GUARD(precise, !kiln_dtype_is_float(type->dtype) ||
-                       kiln_product_keeps_precision(product, &affine, error));
+                       kiln_product_keeps_precision(product, &affine, match->error));
     g_autofree double *offset = NULL;
     if (product->op == KILN_OP_matmul && type->rank != 2 && kiln_affine_shifts(&affine)) {
         GUARD(shortens, links > 1 || kiln_affine_scales(&affine));
@@ -78,19 +77,21 @@ fold(KilnNode *product, KilnPassContext *context, GError **error)
         memset(affine.offset, 0, (size_t)channels * sizeof *affine.offset);
     }
     KilnNode *folded;
-    if (!kiln_affine_absorb(product, &affine, end, context, rule, &folded, error))
+    if (!kiln_affine_absorb(match, product, &affine, end, &folded))
         return false;
     KilnValue *value = &folded->results[0];
     if (offset)
-        value = add_offset(folded, offset, end, error);
+        value = add_offset(folded, offset, end, match->error);
     if (value)
-        kiln_affine_replace_chain(end, value, context, rule);
+        kiln_affine_replace_chain(match, end, value);
     return value;
 }
+
+GRAPH_PASS(fold_arith_into_conv);
 
 gboolean
 kiln_pass_fold_arith_into_conv(KilnFunction *function, KilnPassContext *context, bool *changed,
                                GError **error)
 {
-    return kiln_affine_fold_all(function, is_product, fold, context, changed, error);
+    return kiln_affine_fold_all(function, is_product, rule, fold, context, changed, error);
 }

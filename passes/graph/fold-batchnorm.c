@@ -45,32 +45,33 @@ read_statistics(const KilnNode *bn, KilnAffine *affine, GError **error)
 }
 
 static bool
-fold_into(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+fold_into(KilnMatch *match)
 {
-    KilnNode *bn = kiln_match_root(match), *product = kiln_match_node(match, "product"), *folded;
-    GUARD(inference, kiln_pass_mode(context) == KILN_MODE_INFER && kiln_batchnorm_infers(bn));
+    KilnNode *bn = match->root, *product = kiln_match_node(match, "product"), *folded;
+    GUARD(inference,
+          kiln_pass_mode(match->context) == KILN_MODE_INFER && kiln_batchnorm_infers(bn));
     GUARD(channel_axis, kiln_attrs(bn, batch_normalization)->axis == 1);
     g_auto(KilnAffine) affine = { 0 };
-    GUARD(plain_statistics, read_statistics(bn, &affine, error));
+    GUARD(plain_statistics, read_statistics(bn, &affine, match->error));
     GUARD(literal, kiln_affine_constant(kiln_match_value(match, "w")));
-    GUARD(keeps_bits, kiln_product_keeps_bits(product, &affine, error));
-    GUARD(precise, kiln_product_keeps_precision(product, &affine, error));
-    return kiln_affine_absorb(product, &affine, bn, context, rule, &folded, error) &&
-           kiln_match_replace(match, context, rule, &folded->results[0]);
+    GUARD(keeps_bits, kiln_product_keeps_bits(product, &affine, match->error));
+    GUARD(precise, kiln_product_keeps_precision(product, &affine, match->error));
+    return kiln_affine_absorb(match, product, &affine, bn, &folded) &&
+           kiln_match_replace(match, &folded->results[0]);
 }
 
 /* Columns are channels where there is nothing but rows and columns. */
 static bool
-fold_into_gemm(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+fold_into_gemm(KilnMatch *match)
 {
     GUARD(column_axis, kiln_product_axis(kiln_match_node(match, "product")) == 1);
-    return fold_into(match, context, rule, error);
+    return fold_into(match);
 }
 
 static bool
-rows_before_product(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+rows_before_product(KilnMatch *match)
 {
-    KilnNode *bn = kiln_match_root(match), *product = kiln_match_node(match, "product");
+    KilnNode *bn = match->root, *product = kiln_match_node(match, "product");
     const KilnType *rows = &kiln_match_node(match, "view")->results[0].type;
     KilnValue *x = kiln_match_value(match, "x"), *w = kiln_match_value(match, "w");
     GUARD(inference, kiln_batchnorm_infers(bn));
@@ -81,30 +82,31 @@ rows_before_product(KilnMatch *match, KilnPassContext *context, const char *rule
     type.dtype = x->type.dtype;
     type.dims[1] = w->type.dims[0];
     type.dim_names[1] = w->type.dim_names[0];
-    KilnValue *flat = kiln_reshape_build(kiln_match_function(match), bn, x, &type, error);
+    KilnValue *flat = kiln_reshape_build(match->root->function, bn, x, &type, match->error);
     KilnValue *operands[] = { flat, w };
-    KilnValue *y =
-        flat ? kiln_match_build(match, product->op, product->attrs, operands, 2, error) : NULL;
+    KilnValue *y = flat ? kiln_match_build(match, product->op, product->attrs, operands, 2) : NULL;
     if (!y)
         return false;
     KilnValue *normalized[] = { y, bn->operands[1].value, bn->operands[2].value,
                                 bn->operands[3].value, bn->operands[4].value };
-    KilnValue *result = kiln_match_build(match, bn->op, bn->attrs, normalized, 5, error);
-    return result && kiln_match_replace(match, context, rule, result);
+    KilnValue *result = kiln_match_build(match, bn->op, bn->attrs, normalized, 5);
+    return result && kiln_match_replace(match, result);
 }
 
 static bool
-drop_identity(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop_identity(KilnMatch *match)
 {
-    KilnNode *bn = kiln_match_root(match);
+    KilnNode *bn = match->root;
     KilnValue *x = kiln_match_value(match, "x");
-    GUARD(inference, kiln_pass_mode(context) == KILN_MODE_INFER && kiln_batchnorm_infers(bn));
+    GUARD(inference,
+          kiln_pass_mode(match->context) == KILN_MODE_INFER && kiln_batchnorm_infers(bn));
     g_auto(KilnAffine) affine = { 0 };
-    GUARD(plain_statistics, read_statistics(bn, &affine, error));
+    GUARD(plain_statistics, read_statistics(bn, &affine, match->error));
     GUARD(changes_nothing, !kiln_affine_scales(&affine) && !kiln_affine_shifts(&affine));
-    GUARD(precise, kiln_batchnorm_keeps_precision(
-                       &affine, kiln_affine_constant(bn->operands[1].value), x->type.dtype, error));
-    return kiln_match_replace(match, context, rule, x);
+    GUARD(precise,
+          kiln_batchnorm_keeps_precision(&affine, kiln_affine_constant(bn->operands[1].value),
+                                         x->type.dtype, match->error));
+    return kiln_match_replace(match, x);
 }
 
 static const KilnRule rules[] = {
@@ -119,17 +121,4 @@ static const KilnRule rules[] = {
          rows_before_product),
 };
 
-const KilnRule *
-kiln_pass_rules_fold_batchnorm(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_fold_batchnorm(KilnFunction *function, KilnPassContext *context, bool *changed,
-                         GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(fold_batchnorm, FORWARD);

@@ -56,12 +56,12 @@ splits_dim(const KilnType *type, const KilnType *split, int at)
 }
 
 static bool
-fold_shuffle(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+fold_shuffle(KilnMatch *match)
 {
     KilnValue *x = kiln_match_value(match, "x");
     const KilnType *split = &kiln_match_value(match, "split")->type;
     int perm[KILN_MAX_RANK];
-    if (split->rank < 0 || !kiln_transpose_perm(kiln_match_node(match, "swap"), perm, error))
+    if (split->rank < 0 || !kiln_transpose_perm(kiln_match_node(match, "swap"), perm, match->error))
         return false;
     GUARD(quantized_per_tensor, !x->type.quant || x->type.quant->axis < 0);
     int axis = first_moved(perm, split->rank);
@@ -69,25 +69,12 @@ fold_shuffle(KilnMatch *match, KilnPassContext *context, const char *rule, GErro
     GUARD(of_one_dim, splits_dim(&x->type, split, axis));
     GUARD(moves_elements, split->dims[axis] > 1 && split->dims[axis + 1] > 1);
     KilnAttrs_channel_shuffle attrs = { .axis = axis, .group = split->dims[axis] };
-    KilnValue *result = kiln_match_build(match, KILN_OP_channel_shuffle, &attrs, &x, 1, error);
-    return result && kiln_match_replace(match, context, rule, result);
+    KilnValue *result = kiln_match_build(match, KILN_OP_channel_shuffle, &attrs, &x, 1);
+    return result && kiln_match_replace(match, result);
 }
 
 static const KilnRule rules[] = {
     RULE("channel-shuffle", E, "(reshape (transpose!#swap (reshape!#split ?x ?)) ?)", fold_shuffle),
 };
 
-const KilnRule *
-kiln_pass_rules_fold_channel_shuffle(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_fold_channel_shuffle(KilnFunction *function, KilnPassContext *context, bool *changed,
-                               GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(fold_channel_shuffle, FORWARD);

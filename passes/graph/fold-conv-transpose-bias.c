@@ -22,18 +22,17 @@
 
 /* c as [C]. */
 static KilnValue *
-as_vector(KilnMatch *match, KilnValue *c, const int64_t *channels, GError **error)
+as_vector(KilnMatch *match, KilnValue *c, const int64_t *channels)
 {
-    KilnValue *shape =
-        kiln_build_ints(kiln_match_function(match), kiln_match_root(match), channels, 1);
+    KilnValue *shape = kiln_build_ints(match->root->function, match->root, channels, 1);
     KilnAttrs_reshape attrs = { .allowzero = true };
-    return kiln_match_build(match, KILN_OP_reshape, &attrs, (KilnValue *[]){ c, shape }, 2, error);
+    return kiln_match_build(match, KILN_OP_reshape, &attrs, (KilnValue *[]){ c, shape }, 2);
 }
 
 static bool
-add_to_bias(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+add_to_bias(KilnMatch *match)
 {
-    KilnNode *add = kiln_match_root(match), *conv = kiln_match_node(match, "conv");
+    KilnNode *add = match->root, *conv = kiln_match_node(match, "conv");
     KilnValue *c = kiln_match_value(match, "c"), *bias = kiln_node_operand(conv, 2);
     const KilnType *type = &conv->results[0].type;
     GUARD(plain, !type->layout);
@@ -41,11 +40,10 @@ add_to_bias(KilnMatch *match, KilnPassContext *context, const char *rule, GError
     GUARD(all_channels, c->type.rank >= type->rank - 1 && type->dims[1] >= 0 &&
                             c->type.dims[c->type.rank - type->rank + 1] == type->dims[1]);
     GUARD(wide, !bias || !kiln_dtype_is_half(type->dtype));
-    GUARD(precise, kiln_product_takes_term(conv, c, error));
-    KilnValue *vector = as_vector(match, c, &type->dims[1], error);
+    GUARD(precise, kiln_product_takes_term(conv, c, match->error));
+    KilnValue *vector = as_vector(match, c, &type->dims[1]);
     if (vector && bias)
-        vector =
-            kiln_match_build(match, KILN_OP_add, NULL, (KilnValue *[]){ bias, vector }, 2, error);
+        vector = kiln_match_build(match, KILN_OP_add, NULL, (KilnValue *[]){ bias, vector }, 2);
     if (!vector)
         return false;
     KilnNodeSpec spec = { .op = conv->op,
@@ -56,25 +54,12 @@ add_to_bias(KilnMatch *match, KilnPassContext *context, const char *rule, GError
                           .attrs = conv->attrs,
                           .types = type,
                           .before = add };
-    KilnNode *folded = kiln_node_new(kiln_match_function(match), &spec, error);
-    return folded && kiln_match_replace(match, context, rule, &folded->results[0]);
+    KilnNode *folded = kiln_node_new(match->root->function, &spec, match->error);
+    return folded && kiln_match_replace(match, &folded->results[0]);
 }
 
 static const KilnRule rules[] = {
     RULE("conv-add-bias", U, "(add~ (conv|conv_transpose#conv! ? ? ...):float ?c)", add_to_bias),
 };
 
-const KilnRule *
-kiln_pass_rules_fold_conv_transpose_bias(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_fold_conv_transpose_bias(KilnFunction *function, KilnPassContext *context, bool *changed,
-                                   GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(fold_conv_transpose_bias, FORWARD);

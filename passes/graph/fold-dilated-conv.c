@@ -35,10 +35,10 @@ swaps_batch(const KilnNode *transpose, GError **error)
 }
 
 static KilnValue *
-swap_batch(KilnMatch *match, KilnValue *x, GError **error)
+swap_batch(KilnMatch *match, KilnValue *x)
 {
     KilnAttrs_transpose attrs = { .perm = { 4, (int64_t[]){ 1, 0, 2, 3 } } };
-    return kiln_match_build(match, KILN_OP_transpose, &attrs, &x, 1, error);
+    return kiln_match_build(match, KILN_OP_transpose, &attrs, &x, 1);
 }
 
 static bool
@@ -49,17 +49,17 @@ is_dense(const KilnWindow *window)
 }
 
 static bool
-dilate(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+dilate(KilnMatch *match)
 {
-    KilnNode *conv = kiln_match_node(match, "conv"), *up = kiln_match_root(match);
+    KilnNode *conv = kiln_match_node(match, "conv"), *up = match->root;
     const KilnNode *down = kiln_match_node(match, "down");
     int64_t block = kiln_attrs(down, space_to_depth)->blocksize;
     KilnWindow window;
     GUARD(same_block, kiln_attrs(up, depth_to_space)->blocksize == block);
     GUARD(block_first, strcmp(kiln_attrs(up, depth_to_space)->mode, "DCR") == 0);
-    GUARD(swaps_before, swaps_batch(kiln_match_node(match, "before"), error));
-    GUARD(swaps_after, swaps_batch(kiln_match_node(match, "after"), error));
-    if (!kiln_window_resolve(conv, &window, error))
+    GUARD(swaps_before, swaps_batch(kiln_match_node(match, "before"), match->error));
+    GUARD(swaps_after, swaps_batch(kiln_match_node(match, "after"), match->error));
+    if (!kiln_window_resolve(conv, &window, match->error))
         return false;
     GUARD(dense, is_dense(&window));
     KilnAttrs_conv attrs = *kiln_attrs(conv, conv);
@@ -71,13 +71,12 @@ dilate(KilnMatch *match, KilnPassContext *context, const char *rule, GError **er
     attrs.pads =
         (KilnInts){ 4, (int64_t[]){ window.pads_begin[0] * block, window.pads_begin[1] * block,
                                     window.pads_end[0] * block, window.pads_end[1] * block } };
-    KilnValue *x = swap_batch(match, kiln_match_value(match, "x"), error);
+    KilnValue *x = swap_batch(match, kiln_match_value(match, "x"));
     KilnValue *operands[] = { x, conv->operands[1].value, kiln_node_operand(conv, 2) };
     KilnValue *dilated =
-        x ? kiln_match_build(match, KILN_OP_conv, &attrs, operands, operands[2] ? 3 : 2, error)
-          : NULL;
-    KilnValue *result = dilated ? swap_batch(match, dilated, error) : NULL;
-    return result && kiln_match_replace(match, context, rule, result);
+        x ? kiln_match_build(match, KILN_OP_conv, &attrs, operands, operands[2] ? 3 : 2) : NULL;
+    KilnValue *result = dilated ? swap_batch(match, dilated) : NULL;
+    return result && kiln_match_replace(match, result);
 }
 
 static const KilnRule rules[] = {
@@ -87,17 +86,4 @@ static const KilnRule rules[] = {
          dilate),
 };
 
-const KilnRule *
-kiln_pass_rules_fold_dilated_conv(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_fold_dilated_conv(KilnFunction *function, KilnPassContext *context, bool *changed,
-                            GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(fold_dilated_conv, FORWARD);

@@ -15,6 +15,11 @@
 
 #include "graph/module.h"
 
+#define OPTIONS(OPTION, CHOICE)                                                                    \
+    OPTION(BOOL, inputs, false)                                                                    \
+    OPTION(BOOL, outputs, false)
+PASS_OPTIONS(fold_io_conversions, OPTIONS);
+
 static const char rule[] = "fold-io-conversion";
 
 static bool
@@ -40,8 +45,8 @@ is_only_cast(const KilnArgument *argument)
 static bool
 fold_input(KilnArgument *argument, KilnPassContext *context)
 {
-    GUARD(stateless, !argument->variable);
-    GUARD(only_cast, is_only_cast(argument));
+    PASS_GUARD(stateless, !argument->variable);
+    PASS_GUARD(only_cast, is_only_cast(argument));
     KilnValue *value = &argument->value;
     KilnDType to = kiln_attrs(value->first_use->user, cast)->to;
     kiln_pass_note(context, rule, "%s is %s", value->name, kiln_dtype_name(to));
@@ -71,12 +76,13 @@ fold_output(KilnNode *results, uint32_t i, KilnPassContext *context)
     return true;
 }
 
+GRAPH_PASS(fold_io_conversions);
+
 gboolean
 kiln_pass_fold_io_conversions(KilnFunction *function, KilnPassContext *context, bool *changed,
                               GError **error)
 {
-    const KilnPassOptions_fold_io_conversions *options =
-        kiln_pass_options(context, fold_io_conversions);
+    const Options *options = kiln_pass_options(context);
     KilnNode *results = kiln_function_return(function);
     bool is_entry = function == kiln_module_entry(function->module);
     (void)error;

@@ -25,14 +25,14 @@
 
 /* The literal as an operand of the normalization; NULL where it is none. */
 static KilnValue *
-parameter_of(KilnMatch *match, GError **error)
+parameter_of(KilnMatch *match)
 {
     const KilnNode *norm = kiln_match_node(match, "norm");
     const KilnType *type = &norm->operands[0].value->type;
     int axis = kiln_type_axis(type, kiln_attrs(norm, layer_normalization)->axis);
     return axis < 0 ? NULL
-                    : kiln_run_parameter(kiln_match_root(match), kiln_match_value(match, "c"), type,
-                                         axis, error);
+                    : kiln_run_parameter(match->root, kiln_match_value(match, "c"), type, axis,
+                                         match->error);
 }
 
 /* The largest magnitude of @value; @otherwise where it is no literal. */
@@ -99,49 +99,48 @@ keeps_precision(const KilnNode *norm, const KilnValue *c, GError **error)
 }
 
 static bool
-finish(KilnMatch *match, KilnPassContext *context, const char *rule, KilnValue *scale,
-       KilnValue *bias, GError **error)
+finish(KilnMatch *match, KilnValue *scale, KilnValue *bias)
 {
     const KilnNode *norm = kiln_match_node(match, "norm");
     KilnValue *operands[] = { norm->operands[0].value, scale, bias };
-    KilnValue *result = kiln_match_build(match, KILN_OP_layer_normalization, norm->attrs, operands,
-                                         bias ? 3 : 2, error);
-    return result && kiln_match_replace(match, context, rule, result);
+    KilnValue *result =
+        kiln_match_build(match, KILN_OP_layer_normalization, norm->attrs, operands, bias ? 3 : 2);
+    return result && kiln_match_replace(match, result);
 }
 
 static bool
-fold_factor(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+fold_factor(KilnMatch *match)
 {
     const KilnNode *norm = kiln_match_node(match, "norm");
     GUARD(one_result, norm->n_results == 1);
-    KilnValue *c = parameter_of(match, error), *bias = kiln_node_operand(norm, 2);
+    KilnValue *c = parameter_of(match), *bias = kiln_node_operand(norm, 2);
     GUARD(of_the_run, c != NULL);
     GUARD(wide, !kiln_dtype_is_half(norm->results[0].type.dtype));
-    GUARD(finite, products_fit(norm, kiln_match_value(match, "c"), error));
-    GUARD(normal, stays_normal(norm, kiln_match_value(match, "c"), error));
+    GUARD(finite, products_fit(norm, kiln_match_value(match, "c"), match->error));
+    GUARD(normal, stays_normal(norm, kiln_match_value(match, "c"), match->error));
     KilnValue *scale = kiln_match_build(match, KILN_OP_mul, NULL,
-                                        (KilnValue *[]){ norm->operands[1].value, c }, 2, error);
+                                        (KilnValue *[]){ norm->operands[1].value, c }, 2);
     if (scale && bias) {
-        bias = kiln_match_build(match, KILN_OP_mul, NULL, (KilnValue *[]){ bias, c }, 2, error);
+        bias = kiln_match_build(match, KILN_OP_mul, NULL, (KilnValue *[]){ bias, c }, 2);
         scale = bias ? scale : NULL;
     }
-    return scale && finish(match, context, rule, scale, bias, error);
+    return scale && finish(match, scale, bias);
 }
 
 static bool
-fold_term(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+fold_term(KilnMatch *match)
 {
     const KilnNode *norm = kiln_match_node(match, "norm");
     GUARD(one_result, norm->n_results == 1);
     GUARD(literal, kiln_affine_constant(kiln_match_value(match, "c")));
-    KilnValue *c = parameter_of(match, error), *bias = kiln_node_operand(norm, 2);
+    KilnValue *c = parameter_of(match), *bias = kiln_node_operand(norm, 2);
     GUARD(of_the_run, c != NULL);
     GUARD(wide, !bias || !kiln_dtype_is_half(norm->results[0].type.dtype));
     GUARD(precise, !kiln_node_operand(norm, 2) ||
-                       keeps_precision(norm, kiln_match_value(match, "c"), error));
+                       keeps_precision(norm, kiln_match_value(match, "c"), match->error));
     if (bias)
-        c = kiln_match_build(match, KILN_OP_add, NULL, (KilnValue *[]){ bias, c }, 2, error);
-    return c && finish(match, context, rule, norm->operands[1].value, c, error);
+        c = kiln_match_build(match, KILN_OP_add, NULL, (KilnValue *[]){ bias, c }, 2);
+    return c && finish(match, norm->operands[1].value, c);
 }
 
 static const KilnRule rules[] = {
@@ -151,17 +150,4 @@ static const KilnRule rules[] = {
          fold_term),
 };
 
-const KilnRule *
-kiln_pass_rules_fold_layernorm_arithmetic(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_fold_layernorm_arithmetic(KilnFunction *function, KilnPassContext *context, bool *changed,
-                                    GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(fold_layernorm_arithmetic, FORWARD);

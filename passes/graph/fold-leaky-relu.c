@@ -28,47 +28,44 @@ is_slope(double s, double most)
 }
 
 static bool
-replace_by_leaky(KilnMatch *match, KilnPassContext *context, const char *rule, double most,
-                 GError **error)
+replace_by_leaky(KilnMatch *match, double most)
 {
     KilnValue *x = kiln_match_value(match, "x"), *s = kiln_match_value(match, "s");
     double number = 0;
     GUARD(slope, (x->type.rank >= 0 || s->type.rank == 0) && kiln_literal_uniform(s, &number) &&
                      is_slope(number, most));
     KilnAttrs_leaky_relu attrs = { .alpha = (float)number };
-    KilnValue *leaky = kiln_match_build(match, KILN_OP_leaky_relu, &attrs, &x, 1, error);
-    return leaky && kiln_match_replace(match, context, rule, leaky);
+    KilnValue *leaky = kiln_match_build(match, KILN_OP_leaky_relu, &attrs, &x, 1);
+    return leaky && kiln_match_replace(match, leaky);
 }
 
 static bool
-leaky_of_max(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+leaky_of_max(KilnMatch *match)
 {
-    return replace_by_leaky(match, context, rule, 1, error);
+    return replace_by_leaky(match, 1);
 }
 
 static bool
-leaky_of_where(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+leaky_of_where(KilnMatch *match)
 {
     const KilnValue *x = kiln_match_value(match, "x"), *z = kiln_match_value(match, "z");
     double number = 1;
     GUARD(zero, (x->type.rank >= 0 || z->type.rank == 0) && kiln_literal_uniform(z, &number) &&
                     number == 0);
-    return replace_by_leaky(match, context, rule, INFINITY, error);
+    return replace_by_leaky(match, INFINITY);
 }
 
 static bool
-prelu_of_max(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+prelu_of_max(KilnMatch *match)
 {
     KilnValue *operands[] = { kiln_match_value(match, "x"), kiln_match_value(match, "s") };
     const KilnType *x = &operands[0]->type, *s = &operands[1]->type;
-    g_autofree double *slopes = kiln_literal_read(operands[1], error);
-    GUARD(not_larger,
-          kiln_type_same_shape(x, &kiln_match_root(match)->results[0].type) && s->rank <= x->rank);
+    g_autofree double *slopes = kiln_literal_read(operands[1], match->error);
+    GUARD(not_larger, kiln_type_same_shape(x, &match->root->results[0].type) && s->rank <= x->rank);
     for (int64_t i = 0, n = slopes ? kiln_type_elements(s) : 0; i < n; i++)
         GUARD(slopes, slopes[i] > 0 && slopes[i] <= 1);
-    KilnValue *prelu =
-        slopes ? kiln_match_build(match, KILN_OP_prelu, NULL, operands, 2, error) : NULL;
-    return prelu && kiln_match_replace(match, context, rule, prelu);
+    KilnValue *prelu = slopes ? kiln_match_build(match, KILN_OP_prelu, NULL, operands, 2) : NULL;
+    return prelu && kiln_match_replace(match, prelu);
 }
 
 // clang-format off
@@ -82,17 +79,4 @@ static const KilnRule rules[] = {
 };
 // clang-format on
 
-const KilnRule *
-kiln_pass_rules_fold_leaky_relu(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_fold_leaky_relu(KilnFunction *function, KilnPassContext *context, bool *changed,
-                          GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(fold_leaky_relu, FORWARD);

@@ -18,9 +18,9 @@
 #include "passes/rule.h"
 
 static bool
-merge_add(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+merge_add(KilnMatch *match)
 {
-    KilnNode *add = kiln_match_root(match), *product = kiln_match_node(match, "product");
+    KilnNode *add = match->root, *product = kiln_match_node(match, "product");
     KilnValue *c = kiln_match_value(match, "c");
     const KilnType *type = &product->results[0].type;
     GUARD(plain, !type->layout);
@@ -40,25 +40,12 @@ merge_add(KilnMatch *match, KilnPassContext *context, const char *rule, GError *
                           .attrs = &attrs,
                           .types = &add->results[0].type,
                           .before = add };
-    KilnNode *gemm = kiln_node_new(kiln_match_function(match), &spec, error);
-    return gemm && kiln_match_replace(match, context, rule, &gemm->results[0]);
+    KilnNode *gemm = kiln_node_new(match->root->function, &spec, match->error);
+    return gemm && kiln_match_replace(match, &gemm->results[0]);
 }
 
 static const KilnRule rules[] = {
     RULE("product-add", U, "(add~ (matmul|gemm#product! ? ?):float ?c)", merge_add),
 };
 
-const KilnRule *
-kiln_pass_rules_fold_matmul_add_to_fc(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_fold_matmul_add_to_fc(KilnFunction *function, KilnPassContext *context, bool *changed,
-                                GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(fold_matmul_add_to_fc, FORWARD);

@@ -35,27 +35,27 @@ interval_of(const KilnNode *node, const KilnValue *c, KilnInterval *out)
 }
 
 static bool
-fold_one(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+fold_one(KilnMatch *match)
 {
-    KilnNode *root = kiln_match_root(match);
+    KilnNode *root = match->root;
     KilnInterval interval = { 0, 0 };
     GUARD(number, interval_of(root, kiln_match_value(match, "c"), &interval));
-    KilnValue *clip = kiln_clip_build(root, kiln_match_value(match, "x"), interval, error);
-    return clip && kiln_match_replace(match, context, rule, clip);
+    KilnValue *clip = kiln_clip_build(root, kiln_match_value(match, "x"), interval, match->error);
+    return clip && kiln_match_replace(match, clip);
 }
 
 /* max(min(x, b), a) is a where b < a; the clip to [a, b] would be b, that to [a, a] is a. */
 static bool
-fold_two(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+fold_two(KilnMatch *match)
 {
-    KilnNode *root = kiln_match_root(match);
+    KilnNode *root = match->root;
     KilnInterval first = { 0, 0 }, second = { 0, 0 }, both = { 0, 0 };
     GUARD(number,
           interval_of(kiln_match_node(match, "inner"), kiln_match_value(match, "c"), &first) &&
               interval_of(root, kiln_match_value(match, "d"), &second));
     GUARD(one_interval, kiln_clip_chain(first, second, &both));
-    KilnValue *clip = kiln_clip_build(root, kiln_match_value(match, "x"), both, error);
-    return clip && kiln_match_replace(match, context, rule, clip);
+    KilnValue *clip = kiln_clip_build(root, kiln_match_value(match, "x"), both, match->error);
+    return clip && kiln_match_replace(match, clip);
 }
 
 static const KilnRule rules[] = {
@@ -65,17 +65,4 @@ static const KilnRule rules[] = {
     RULE("min-with-number", E, "(min~ ?x $c)", fold_one),
 };
 
-const KilnRule *
-kiln_pass_rules_fold_min_max_to_clip(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_fold_min_max_to_clip(KilnFunction *function, KilnPassContext *context, bool *changed,
-                               GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_REVERSE, context,
-                          changed, error);
-}
+RULE_PASS(fold_min_max_to_clip, REVERSE);

@@ -18,6 +18,9 @@
 
 #include <string.h>
 
+#define OPTIONS(OPTION, CHOICE) OPTION(INT, max_bytes, 268435456)
+PASS_OPTIONS(fold_slices_into_constants, OPTIONS);
+
 /* Elements of a tensor, from the first of them on and by strides in elements. */
 typedef struct {
     const KilnTensor *tensor;
@@ -110,21 +113,21 @@ new_bytes(const KilnConstant *constant, const KilnSliceBox *box, const KilnType 
 
 /* The elements of @box as a constant of @type; NULL where memory is short. */
 static KilnValue *
-part_of_constant(KilnMatch *match, const KilnSliceBox *box, const KilnType *type, GError **error)
+part_of_constant(KilnMatch *match, const KilnSliceBox *box, const KilnType *type)
 {
     const KilnConstant *constant = kiln_value_constant(kiln_match_value(match, "c"));
     const KilnTensor *tensor = constant->tensor;
     KilnType plain = kiln_type_make(type->dtype, type->rank, type->dims);
     Walk walk = walk_of(tensor, box);
     bool shares = takes_no_storage(tensor, &walk, type);
-    KilnTensor *part = !shares ? copy(&walk, &plain, error)
+    KilnTensor *part = !shares ? copy(&walk, &plain, match->error)
                        : tensor->kind == KILN_TENSOR_SPLAT
                            ? kiln_tensor_new_splat_bits(&plain, tensor->splat)
                            : share(&walk, &plain);
     if (!part)
         return NULL;
-    KilnValue *value = kiln_moved_constant(kiln_match_function(match), kiln_match_root(match),
-                                           constant->name, part, type);
+    KilnValue *value =
+        kiln_moved_constant(match->root->function, match->root, constant->name, part, type);
     kiln_value_constant(value)->charged = kiln_tensor_storage(part) * !shares;
     kiln_value_constant(value)->base = constant->base;
     return value;
@@ -133,7 +136,7 @@ part_of_constant(KilnMatch *match, const KilnSliceBox *box, const KilnType *type
 /* --- the rules --- */
 
 static bool
-may_read(KilnPassContext *context, const char *rule, const KilnConstant *constant)
+may_read(KilnMatch *match, const KilnConstant *constant)
 {
     GUARD(has_bytes, kiln_tensor_is_readable(constant->tensor));
     GUARD(plain, !constant->type.layout);
@@ -142,28 +145,29 @@ may_read(KilnPassContext *context, const char *rule, const KilnConstant *constan
 
 /* @bytes: those of the new parts. */
 static bool
-has_room(KilnPassContext *context, const char *rule, const KilnModule *module, int64_t bytes)
+has_room(KilnMatch *match, const KilnModule *module, int64_t bytes)
 {
-    int64_t room = kiln_pass_options(context, fold_slices_into_constants)->max_bytes;
+    const Options *options = kiln_pass_options(match->context);
+    int64_t room = options->max_bytes;
     GUARD(max_bytes, bytes == 0 || bytes <= room - kiln_charged_bytes(module));
     return true;
 }
 
 static bool
-fold_slice(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+fold_slice(KilnMatch *match)
 {
-    const KilnNode *slice = kiln_match_root(match);
+    const KilnNode *slice = match->root;
     const KilnConstant *constant = kiln_value_constant(kiln_match_value(match, "c"));
     const KilnType *type = &slice->results[0].type;
     KilnSliceBox box;
     bool known;
-    if (!may_read(context, rule, constant) || !kiln_slice_resolve(slice, &box, &known, error))
+    if (!may_read(match, constant) || !kiln_slice_resolve(slice, &box, &known, match->error))
         return false;
     GUARD(bounds_known, known);
-    if (!has_room(context, rule, constant->module, new_bytes(constant, &box, type)))
+    if (!has_room(match, constant->module, new_bytes(constant, &box, type)))
         return false;
-    KilnValue *part = part_of_constant(match, &box, type, error);
-    return part && kiln_match_replace(match, context, rule, part);
+    KilnValue *part = part_of_constant(match, &box, type);
+    return part && kiln_match_replace(match, part);
 }
 
 static KilnSliceBox
@@ -180,14 +184,14 @@ box_of(const KilnPart *part)
 }
 
 static bool
-fold_split(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+fold_split(KilnMatch *match)
 {
-    KilnNode *split = kiln_match_root(match);
+    KilnNode *split = match->root;
     const KilnConstant *constant = kiln_value_constant(kiln_match_value(match, "c"));
     g_autofree KilnSliceBox *boxes = g_new0(KilnSliceBox, split->n_results);
     g_autofree KilnValue **parts = g_new0(KilnValue *, split->n_results);
     int64_t bytes = 0;
-    if (!may_read(context, rule, constant))
+    if (!may_read(match, constant))
         return false;
     for (uint32_t i = 0; i < split->n_results; i++) {
         KilnPart part;
@@ -195,17 +199,16 @@ fold_split(KilnMatch *match, KilnPassContext *context, const char *rule, GError 
         boxes[i] = box_of(&part);
         bytes += new_bytes(constant, &boxes[i], &split->results[i].type);
     }
-    if (!has_room(context, rule, constant->module, bytes))
+    if (!has_room(match, constant->module, bytes))
         return false;
     for (uint32_t i = 0; i < split->n_results; i++) {
         const KilnValue *result = &split->results[i];
-        if (result->n_uses &&
-            !(parts[i] = part_of_constant(match, &boxes[i], &result->type, error)))
+        if (result->n_uses && !(parts[i] = part_of_constant(match, &boxes[i], &result->type)))
             return false;
     }
     for (uint32_t i = 0; i < split->n_results; i++) {
         if (parts[i])
-            kiln_match_replace_result(match, context, rule, i, parts[i]);
+            kiln_match_replace_result(match, i, parts[i]);
     }
     return true;
 }
@@ -215,17 +218,4 @@ static const KilnRule rules[] = {
     RULE("split-of-constant", E, "(split $c ...)", fold_split),
 };
 
-const KilnRule *
-kiln_pass_rules_fold_slices_into_constants(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_fold_slices_into_constants(KilnFunction *function, KilnPassContext *context,
-                                     bool *changed, GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(fold_slices_into_constants, FORWARD);

@@ -21,7 +21,7 @@
 #include "passes/query/normalized.h"
 
 static bool
-fold_softmax(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+fold_softmax(KilnMatch *match)
 {
     const KilnNode *sum = kiln_match_node(match, "sum");
     KilnValue *x = kiln_match_value(match, "x");
@@ -31,21 +31,21 @@ fold_softmax(KilnMatch *match, KilnPassContext *context, const char *rule, GErro
     GUARD(single_reader, kiln_match_value(match, "exp")->n_uses == 2);
     int axis = g_bit_nth_lsf(dims, -1);
     KilnAttrs_softmax attrs = { .axis = axis == x->type.rank - 1 ? -1 : axis };
-    KilnValue *result = kiln_match_build(match, KILN_OP_softmax, &attrs, &x, 1, error);
-    return result && kiln_match_replace(match, context, rule, result);
+    KilnValue *result = kiln_match_build(match, KILN_OP_softmax, &attrs, &x, 1);
+    return result && kiln_match_replace(match, result);
 }
 
 /* The root's attributes are those of a softmax, for log_softmax, too. */
 static bool
-drop_shift(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop_shift(KilnMatch *match)
 {
-    const KilnNode *root = kiln_match_root(match), *max = kiln_match_node(match, "max");
+    const KilnNode *root = match->root, *max = kiln_match_node(match, "max");
     KilnValue *x = kiln_match_value(match, "x");
     int axis = kiln_type_axis(&x->type, kiln_attrs(root, softmax)->axis);
     GUARD(over_axis, axis >= 0 && (kiln_reduced_dims(max) >> axis & 1));
     GUARD(keeps_shift_dims, kiln_keeps_dims(max));
-    KilnValue *result = kiln_match_build(match, root->op, root->attrs, &x, 1, error);
-    return result && kiln_match_replace(match, context, rule, result);
+    KilnValue *result = kiln_match_build(match, root->op, root->attrs, &x, 1);
+    return result && kiln_match_replace(match, result);
 }
 
 static const KilnRule rules[] = {
@@ -55,17 +55,4 @@ static const KilnRule rules[] = {
          drop_shift),
 };
 
-const KilnRule *
-kiln_pass_rules_fold_softmax(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_fold_softmax(KilnFunction *function, KilnPassContext *context, bool *changed,
-                       GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(fold_softmax, FORWARD);

@@ -30,9 +30,9 @@ keeps_shape(const KilnNode *node, uint32_t i, const KilnType *other)
 }
 
 static bool
-fold(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+fold(KilnMatch *match)
 {
-    KilnNode *root = kiln_match_root(match), *repeat = kiln_match_node(match, "repeat");
+    KilnNode *root = match->root, *repeat = kiln_match_node(match, "repeat");
     KilnValue *x = kiln_match_value(match, "x");
     const KilnType *type = &root->results[0].type;
     uint32_t at = root->op == KILN_OP_prelu ? 1 : 0; /* both of its operands may be the same */
@@ -50,8 +50,8 @@ fold(KilnMatch *match, KilnPassContext *context, const char *rule, GError **erro
                           .attrs = root->attrs,
                           .types = type,
                           .before = root };
-    KilnNode *folded = kiln_node_new(kiln_match_function(match), &spec, error);
-    return folded && kiln_match_replace(match, context, rule, &folded->results[0]);
+    KilnNode *folded = kiln_node_new(match->root->function, &spec, match->error);
+    return folded && kiln_match_replace(match, &folded->results[0]);
 }
 
 #define REPEAT "(expand|tile#repeat ?x ?)"
@@ -65,17 +65,4 @@ static const KilnRule rules[] = {
     RULE("repeated-choice", E, "(where ? ? " REPEAT ")", fold),
 };
 
-const KilnRule *
-kiln_pass_rules_fold_tile_add(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_fold_tile_add(KilnFunction *function, KilnPassContext *context, bool *changed,
-                        GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(fold_tile_add, FORWARD);

@@ -40,23 +40,21 @@ attrs_of(const KilnNode *product)
 }
 
 static bool
-replace(KilnMatch *match, KilnPassContext *context, const char *rule, const KilnNodeSpec *with,
-        GError **error)
+replace(KilnMatch *match, const KilnNodeSpec *with)
 {
     KilnNodeSpec spec = *with;
     spec.op = KILN_OP_gemm;
-    spec.types = &kiln_match_root(match)->results[0].type;
-    spec.before = kiln_match_root(match);
-    KilnNode *built = kiln_node_new(kiln_match_function(match), &spec, error);
-    return built && kiln_match_replace(match, context, rule, &built->results[0]);
+    spec.types = &match->root->results[0].type;
+    spec.before = match->root;
+    KilnNode *built = kiln_node_new(match->root->function, &spec, match->error);
+    return built && kiln_match_replace(match, &built->results[0]);
 }
 
 /* Operand @side of the product is a transpose. */
 static bool
-fold_operand(KilnMatch *match, KilnPassContext *context, const char *rule, uint32_t side,
-             GError **error)
+fold_operand(KilnMatch *match, uint32_t side)
 {
-    const KilnNode *product = kiln_match_root(match);
+    const KilnNode *product = match->root;
     const KilnNode *transpose = kiln_match_node(match, "transpose");
     KilnValue *operands[3];
     KilnAttrs_gemm attrs = attrs_of(product);
@@ -71,29 +69,29 @@ fold_operand(KilnMatch *match, KilnPassContext *context, const char *rule, uint3
                           .operands = operands,
                           .n_operands = operands[2] ? 3 : 2,
                           .attrs = &attrs };
-    return replace(match, context, rule, &spec, error);
+    return replace(match, &spec);
 }
 
 static bool
-fold_left(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+fold_left(KilnMatch *match)
 {
-    return fold_operand(match, context, rule, 0, error);
+    return fold_operand(match, 0);
 }
 
 static bool
-fold_right(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+fold_right(KilnMatch *match)
 {
-    return fold_operand(match, context, rule, 1, error);
+    return fold_operand(match, 1);
 }
 
 static bool
-fold_result(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+fold_result(KilnMatch *match)
 {
     const KilnNode *product = kiln_match_node(match, "product");
     KilnValue *operands[] = { product->operands[1].value, product->operands[0].value };
     KilnAttrs_gemm attrs = attrs_of(product);
     bool was_left = attrs.transA;
-    GUARD(swaps_matrix, swaps_matrix(kiln_match_root(match)));
+    GUARD(swaps_matrix, swaps_matrix(match->root));
     GUARD(matrices, is_float_matrix(operands[0]) && is_float_matrix(operands[1]));
     GUARD(no_bias, !kiln_node_operand(product, 2));
     attrs.transA = !attrs.transB;
@@ -101,7 +99,7 @@ fold_result(KilnMatch *match, KilnPassContext *context, const char *rule, GError
     KilnNodeSpec spec = {
         .name = product->name, .operands = operands, .n_operands = 2, .attrs = &attrs
     };
-    return replace(match, context, rule, &spec, error);
+    return replace(match, &spec);
 }
 
 static const KilnRule rules[] = {
@@ -111,17 +109,4 @@ static const KilnRule rules[] = {
          fold_result),
 };
 
-const KilnRule *
-kiln_pass_rules_fold_transpose_into_gemm(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_fold_transpose_into_gemm(KilnFunction *function, KilnPassContext *context, bool *changed,
-                                   GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(fold_transpose_into_gemm, FORWARD);

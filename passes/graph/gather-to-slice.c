@@ -16,7 +16,7 @@
 
 /* The indices of @node as a part of its data. */
 static bool
-indexed_part(KilnPassContext *context, const char *rule, const KilnNode *node, KilnPart *part)
+indexed_part(KilnMatch *match, const KilnNode *node, KilnPart *part)
 {
     KilnValue *x = node->operands[0].value;
     const KilnKnown *indices = node->operands[1].value->known;
@@ -35,55 +35,42 @@ indexed_part(KilnPassContext *context, const char *rule, const KilnNode *node, K
 
 /* The dims that the indices bring in place of the one that the slice keeps. */
 static KilnValue *
-fit_rank(KilnMatch *match, KilnValue *slice, const KilnPart *part, int rank, GError **error)
+fit_rank(KilnMatch *match, KilnValue *slice, const KilnPart *part, int rank)
 {
-    KilnNode *node = kiln_match_root(match);
+    KilnNode *node = match->root;
     int64_t axes[KILN_MAX_RANK];
     uint32_t n = rank == 0 ? 1 : (uint32_t)rank - 1;
     for (uint32_t i = 0; i < n; i++)
         axes[i] = part->axis + i;
-    KilnValue *operands[] = { slice, kiln_build_ints(kiln_match_function(match), node, axes, n) };
+    KilnValue *operands[] = { slice, kiln_build_ints(match->root->function, node, axes, n) };
     KilnNodeSpec spec = { .op = rank == 0 ? KILN_OP_squeeze : KILN_OP_unsqueeze,
                           .operands = operands,
                           .n_operands = 2,
                           .types = &node->results[0].type,
                           .before = node };
-    KilnNode *fitted = kiln_node_new(kiln_match_function(match), &spec, error);
+    KilnNode *fitted = kiln_node_new(match->root->function, &spec, match->error);
     return fitted ? &fitted->results[0] : NULL;
 }
 
 static bool
-to_slice(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+to_slice(KilnMatch *match)
 {
-    KilnNode *node = kiln_match_root(match);
+    KilnNode *node = match->root;
     int rank = node->operands[1].value->type.rank;
     KilnPart part;
     GUARD(no_shape, !kiln_value_def_of(node->operands[0].value, KILN_OP_shape));
-    if (!indexed_part(context, rule, node, &part))
+    if (!indexed_part(match, node, &part))
         return false;
     GUARD(one_or_vector, rank == 1 || part.end - part.begin == 1);
     const KilnType *type = rank == 1 ? &node->results[0].type : NULL;
-    KilnValue *value = kiln_part_build(kiln_match_function(match), node, &part, type, error);
+    KilnValue *value = kiln_part_build(match->root->function, node, &part, type, match->error);
     if (value && rank != 1)
-        value = fit_rank(match, value, &part, rank, error);
-    return value && kiln_match_replace(match, context, rule, value);
+        value = fit_rank(match, value, &part, rank);
+    return value && kiln_match_replace(match, value);
 }
 
 static const KilnRule rules[] = {
     RULE("gather-to-slice", E, "(gather ? ?)", to_slice),
 };
 
-const KilnRule *
-kiln_pass_rules_gather_to_slice(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_gather_to_slice(KilnFunction *function, KilnPassContext *context, bool *changed,
-                          GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(gather_to_slice, FORWARD);

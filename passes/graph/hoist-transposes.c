@@ -194,8 +194,8 @@ hoist_in(Search *search, KilnNode *transpose, GError **error)
     if (!look_through(search, &tree, &tree.cost))
         return false;
     KilnType type = kiln_perm_type_before(search->arena, &value->type, &inverse);
-    GUARD(fewer_bytes, costs_less(tree.cost, now));
-    GUARD(type, kiln_type_equal(&type, &result->type));
+    PASS_GUARD(fewer_bytes, costs_less(tree.cost, now));
+    PASS_GUARD(type, kiln_type_equal(&type, &result->type));
     const char *above = kiln_node_label(value->def);
     KilnValue *hoisted = build(search, &tree, transpose, error);
     if (!hoisted)
@@ -216,6 +216,8 @@ hoist(KilnNode *transpose, KilnPassContext *context, GError **error)
     kiln_arena_free(search.arena);
     return hoisted;
 }
+
+GRAPH_PASS(hoist_transposes);
 
 gboolean
 kiln_pass_hoist_transposes(KilnFunction *function, KilnPassContext *context, bool *changed,

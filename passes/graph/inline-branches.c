@@ -37,13 +37,15 @@ static bool
 may_inline(KilnPassContext *context, const KilnNode *node, const KilnFunction **out_branch)
 {
     const KilnFunction *branch = kiln_if_taken(node);
-    GUARD(known_condition, branch != NULL);
+    PASS_GUARD(known_condition, branch != NULL);
     const KilnNode *results = kiln_function_return(branch);
     for (uint32_t i = 0; i < node->n_results; i++)
-        GUARD(type, says_no_less(&results->operands[i].value->type, &node->results[i].type));
+        PASS_GUARD(type, says_no_less(&results->operands[i].value->type, &node->results[i].type));
     *out_branch = branch;
     return true;
 }
+
+GRAPH_PASS(inline_branches);
 
 gboolean
 kiln_pass_inline_branches(KilnFunction *function, KilnPassContext *context, bool *changed,

@@ -40,6 +40,9 @@
 
 #include <string.h>
 
+#define OPTIONS(OPTION, CHOICE) CHOICE(rounding, "reads", "reads|operators")
+PASS_OPTIONS(lower_halves, OPTIONS);
+
 static const char rule[] = "lower-halves";
 
 typedef struct {
@@ -258,7 +261,7 @@ static bool
 replace(Lowering *lowering, KilnNode *node, KilnNode *wide, KilnValue *const *results)
 {
     KilnPassContext *context = lowering->context;
-    GUARD(target_has, has_all(context, node, wide, results));
+    PASS_GUARD(target_has, has_all(context, node, wide, results));
     kiln_pass_note(context, rule, "%s", kiln_node_label(node));
     for (uint32_t i = 0; i < node->n_results; i++) {
         if (node->results[i].n_uses)
@@ -309,8 +312,8 @@ lower(Lowering *lowering, KilnNode *node, GError **error)
         return false;
     if (widens(node))
         return read_unrounded(lowering, node, error);
-    GUARD(types_inferred, info->infer != kiln_infer_given);
-    GUARD(target_lacks, !kiln_pass_target_has(context, node) || moves_wide(lowering, node));
+    PASS_GUARD(types_inferred, info->infer != kiln_infer_given);
+    PASS_GUARD(target_lacks, !kiln_pass_target_has(context, node) || moves_wide(lowering, node));
     g_autofree KilnValue **results = g_new(KilnValue *, node->n_results);
     KilnNode *wide = build_wide(lowering, node, error);
     if (!wide || !narrow_results(node, wide, results, error))
@@ -320,6 +323,8 @@ lower(Lowering *lowering, KilnNode *node, GError **error)
         take_back(lowering, node, wide, results);
     return replaced;
 }
+
+GRAPH_PASS(lower_halves);
 
 gboolean
 kiln_pass_lower_halves(KilnFunction *function, KilnPassContext *context, bool *changed,
@@ -332,7 +337,7 @@ kiln_pass_lower_halves(KilnFunction *function, KilnPassContext *context, bool *c
     g_autoptr(GPtrArray) narrow = g_ptr_array_new();
     g_autofree bool *wants = g_new0(bool, function->next_id + 1);
     g_autofree bool *known = g_new0(bool, function->next_id + 1);
-    const KilnPassOptions_lower_halves *options = kiln_pass_options(context, lower_halves);
+    const Options *options = kiln_pass_options(context);
     Lowering lowering = { .context = context,
                           .wide = wide,
                           .narrow = narrow,

@@ -23,28 +23,28 @@
 
 /* @value as f32 before the root. */
 static KilnValue *
-dequantized(const KilnMatch *match, KilnValue *value, GError **error)
+dequantized(const KilnMatch *match, KilnValue *value)
 {
-    KilnFunction *function = kiln_match_function(match);
+    KilnFunction *function = match->root->function;
     KilnType type = value->type;
     type.dtype = KILN_DTYPE_f32;
     type.quant = NULL;
     g_autoptr(GError) why = NULL;
     KilnTensor *tensor = kiln_value_constant(value) ? kiln_quant_convert(value, &type, &why) : NULL;
     if (tensor)
-        return kiln_build_constant(function, kiln_match_root(match), value->name, tensor);
+        return kiln_build_constant(function, match->root, value->name, tensor);
     if (why) {
-        g_propagate_error(error, g_steal_pointer(&why));
+        g_propagate_error(match->error, g_steal_pointer(&why));
         return NULL;
     }
-    return kiln_match_build_typed(match, KILN_OP_dequantize_linear, NULL, &value, 1, &type, error);
+    return kiln_match_build_typed(match, KILN_OP_dequantize_linear, NULL, &value, 1, &type);
 }
 
 /* The operands in f32; one that stands twice becomes one value. */
 static KilnValue **
-float_operands(const KilnMatch *match, GError **error)
+float_operands(const KilnMatch *match)
 {
-    const KilnNode *node = kiln_match_root(match);
+    const KilnNode *node = match->root;
     g_autofree KilnValue **operands = g_new0(KilnValue *, node->n_operands + 1);
     for (uint32_t i = 0; i < node->n_operands; i++) {
         KilnValue *value = node->operands[i].value;
@@ -54,49 +54,49 @@ float_operands(const KilnMatch *match, GError **error)
         operands[i] = NULL;
         for (uint32_t k = 0; k < i && !operands[i]; k++)
             operands[i] = node->operands[k].value == value ? operands[k] : NULL;
-        if (!operands[i] && !(operands[i] = dequantized(match, value, error)))
+        if (!operands[i] && !(operands[i] = dequantized(match, value)))
             return NULL;
     }
     return g_steal_pointer(&operands);
 }
 
 static bool
-finish(KilnMatch *match, KilnPassContext *context, const char *rule, KilnValue *reals,
-       GError **error)
+finish(KilnMatch *match, KilnValue *reals)
 {
     KilnValue *value = kiln_match_build_typed(match, KILN_OP_quantize_linear, NULL, &reals, 1,
-                                              &kiln_match_root(match)->results[0].type, error);
-    return value && kiln_match_replace(match, context, rule, value);
+                                              &match->root->results[0].type);
+    return value && kiln_match_replace(match, value);
 }
 
 static bool
-lower_operator(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+lower_operator(KilnMatch *match)
 {
-    const KilnNode *node = kiln_match_root(match);
-    if (!kiln_pass_target(context) || !node->results[0].type.quant || node->n_results != 1)
+    const KilnNode *node = match->root;
+    if (!kiln_pass_target(match->context) || !node->results[0].type.quant || node->n_results != 1)
         return false;
-    GUARD(target_lacks, !kiln_pass_target_has(context, node));
-    g_autofree KilnValue **operands = float_operands(match, error);
+    GUARD(target_lacks, !kiln_pass_target_has(match->context, node));
+    g_autofree KilnValue **operands = float_operands(match);
     KilnValue *reals =
-        operands ? kiln_match_build(match, node->op, node->attrs, operands, node->n_operands, error)
+        operands ? kiln_match_build(match, node->op, node->attrs, operands, node->n_operands)
                  : NULL;
     if (!reals)
         return false;
-    GUARD(target_has, kiln_pass_target_has(context, reals->def));
-    return finish(match, context, rule, reals, error);
+    GUARD(target_has, kiln_pass_target_has(match->context, reals->def));
+    return finish(match, reals);
 }
 
 static bool
-lower_rescale(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+lower_rescale(KilnMatch *match)
 {
-    if (!kiln_pass_target(context))
+    if (!kiln_pass_target(match->context))
         return false;
-    GUARD(target_lacks, !kiln_pass_target_has(context, kiln_match_root(match)));
-    KilnValue *reals = dequantized(match, kiln_match_value(match, "x"), error);
+    GUARD(target_lacks, !kiln_pass_target_has(match->context, match->root));
+    KilnValue *reals = dequantized(match, kiln_match_value(match, "x"));
     if (!reals)
         return false;
-    GUARD(target_has, reals->def->op == KILN_OP_const || kiln_pass_target_has(context, reals->def));
-    return finish(match, context, rule, reals, error);
+    GUARD(target_has,
+          reals->def->op == KILN_OP_const || kiln_pass_target_has(match->context, reals->def));
+    return finish(match, reals);
 }
 
 static const KilnRule rules[] = {
@@ -104,17 +104,4 @@ static const KilnRule rules[] = {
     RULE("lower-rescale", QT, "(rescale_quantized ?x)", lower_rescale),
 };
 
-const KilnRule *
-kiln_pass_rules_lower_quantized(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_lower_quantized(KilnFunction *function, KilnPassContext *context, bool *changed,
-                          GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(lower_quantized, FORWARD);

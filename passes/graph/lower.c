@@ -41,21 +41,19 @@ target_has_all(KilnPassContext *context, const KilnNode *root, uint32_t mark)
 
 /* A new node on the way from x to the result: NULL passes a failure on. */
 static KilnValue *
-step(const KilnMatch *match, KilnOp op, KilnValue *a, KilnValue *b, const void *attrs,
-     GError **error)
+step(const KilnMatch *match, KilnOp op, KilnValue *a, KilnValue *b, const void *attrs)
 {
     KilnValue *operands[] = { a, b };
-    return a ? kiln_match_build(match, op, attrs, operands, b ? 2 : 1, error) : NULL;
+    return a ? kiln_match_build(match, op, attrs, operands, b ? 2 : 1) : NULL;
 }
 
 static bool
-finish(KilnMatch *match, KilnPassContext *context, const char *rule, uint32_t mark,
-       KilnValue *value)
+finish(KilnMatch *match, uint32_t mark, KilnValue *value)
 {
     if (!value)
         return false;
-    GUARD(target_has, target_has_all(context, kiln_match_root(match), mark));
-    return kiln_match_replace(match, context, rule, value);
+    GUARD(target_has, target_has_all(match->context, match->root, mark));
+    return kiln_match_replace(match, value);
 }
 
 /* An intermediate that overflows where the result would not is more than rounding: half floats end
@@ -69,124 +67,122 @@ is_narrow(const KilnValue *value)
 /* --- variadic operators --- */
 
 static KilnValue *
-fold_left(const KilnMatch *match, KilnOp op, GError **error)
+fold_left(const KilnMatch *match, KilnOp op)
 {
-    const KilnNode *node = kiln_match_root(match);
+    const KilnNode *node = match->root;
     KilnValue *sum = node->operands[0].value;
     for (uint32_t i = 1; sum && i < node->n_operands; i++)
-        sum = step(match, op, sum, node->operands[i].value, NULL, error);
+        sum = step(match, op, sum, node->operands[i].value, NULL);
     return sum;
 }
 
 static bool
-lower_extremum(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+lower_extremum(KilnMatch *match)
 {
-    const uint32_t mark = kiln_match_function(match)->next_id;
-    const KilnNode *node = kiln_match_root(match);
-    GUARD(target_lacks, target_lacks(context, node));
-    return finish(match, context, rule, mark, fold_left(match, node->op, error));
+    const uint32_t mark = match->root->function->next_id;
+    const KilnNode *node = match->root;
+    GUARD(target_lacks, target_lacks(match->context, node));
+    return finish(match, mark, fold_left(match, node->op));
 }
 
 static bool
-lower_sum(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+lower_sum(KilnMatch *match)
 {
-    const uint32_t mark = kiln_match_function(match)->next_id;
-    const KilnNode *node = kiln_match_root(match);
-    GUARD(target_lacks, target_lacks(context, node));
+    const uint32_t mark = match->root->function->next_id;
+    const KilnNode *node = match->root;
+    GUARD(target_lacks, target_lacks(match->context, node));
     GUARD(wide_enough, !is_narrow(&node->results[0]));
-    KilnValue *value = fold_left(match, KILN_OP_add, error);
+    KilnValue *value = fold_left(match, KILN_OP_add);
     if (node->op == KILN_OP_mean && value) {
         KilnType type = kiln_type_scalar(value->type.dtype);
-        KilnValue *n = kiln_build_constant(kiln_match_function(match), kiln_match_root(match), "n",
+        KilnValue *n = kiln_build_constant(match->root->function, match->root, "n",
                                            kiln_tensor_new_splat(&type, node->n_operands));
-        value = step(match, KILN_OP_div, value, n, NULL, error);
+        value = step(match, KILN_OP_div, value, n, NULL);
     }
-    return finish(match, context, rule, mark, value);
+    return finish(match, mark, value);
 }
 
 /* --- reductions --- */
 
 /* reduce_sum over the axes of the matched reduction, of @value. */
 static KilnValue *
-reduce_sum(const KilnMatch *match, KilnValue *value, GError **error)
+reduce_sum(const KilnMatch *match, KilnValue *value)
 {
-    const KilnNode *node = kiln_match_root(match);
+    const KilnNode *node = match->root;
     /* All reductions have the same attributes; the description says where they are. */
     const KilnOpInfo *info = kiln_op_info(node->op), *sum = kiln_op_info(KILN_OP_reduce_sum);
     KilnAttrs_reduce_sum attrs;
     kiln_attrs_copy_matching(sum->attrs, sum->n_attrs, &attrs, info->attrs, info->n_attrs,
-                             node->attrs, kiln_match_function(match)->module->arena);
-    return step(match, KILN_OP_reduce_sum, value, kiln_node_operand(node, 1), &attrs, error);
+                             node->attrs, match->root->function->module->arena);
+    return step(match, KILN_OP_reduce_sum, value, kiln_node_operand(node, 1), &attrs);
 }
 
 static bool
-lower_reduction(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+lower_reduction(KilnMatch *match)
 {
-    const uint32_t mark = kiln_match_function(match)->next_id;
-    const KilnNode *node = kiln_match_root(match);
+    const uint32_t mark = match->root->function->next_id;
+    const KilnNode *node = match->root;
     KilnValue *x = node->operands[0].value;
-    GUARD(target_lacks, target_lacks(context, node));
+    GUARD(target_lacks, target_lacks(match->context, node));
     GUARD(float_type, kiln_dtype_is_float(x->type.dtype));
     bool shrinks = node->op == KILN_OP_reduce_log_sum || node->op == KILN_OP_reduce_l2;
     GUARD(wide_enough, !shrinks || !is_narrow(x));
     if (node->op == KILN_OP_reduce_log_sum)
-        return finish(match, context, rule, mark,
-                      step(match, KILN_OP_log, reduce_sum(match, x, error), NULL, NULL, error));
+        return finish(match, mark, step(match, KILN_OP_log, reduce_sum(match, x), NULL, NULL));
     bool l1 = node->op == KILN_OP_reduce_l1;
-    KilnValue *inner = step(match, l1 ? KILN_OP_abs : KILN_OP_mul, x, l1 ? NULL : x, NULL, error);
-    KilnValue *sum = inner ? reduce_sum(match, inner, error) : NULL;
+    KilnValue *inner = step(match, l1 ? KILN_OP_abs : KILN_OP_mul, x, l1 ? NULL : x, NULL);
+    KilnValue *sum = inner ? reduce_sum(match, inner) : NULL;
     if (node->op == KILN_OP_reduce_l2)
-        sum = step(match, KILN_OP_sqrt, sum, NULL, NULL, error);
-    return finish(match, context, rule, mark, sum);
+        sum = step(match, KILN_OP_sqrt, sum, NULL, NULL);
+    return finish(match, mark, sum);
 }
 
 static bool
-lower_global_pool(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+lower_global_pool(KilnMatch *match)
 {
-    const uint32_t mark = kiln_match_function(match)->next_id;
-    KilnNode *node = kiln_match_root(match);
+    const uint32_t mark = match->root->function->next_id;
+    KilnNode *node = match->root;
     KilnValue *x = node->operands[0].value;
-    GUARD(target_lacks, target_lacks(context, node));
+    GUARD(target_lacks, target_lacks(match->context, node));
     GUARD(ranked, x->type.rank >= 2);
     int64_t axes[KILN_MAX_RANK];
     uint32_t n = (uint32_t)x->type.rank - 2;
     for (uint32_t i = 0; i < n; i++)
         axes[i] = i + 2;
-    KilnValue *list = kiln_build_ints(kiln_match_function(match), node, axes, n);
+    KilnValue *list = kiln_build_ints(match->root->function, node, axes, n);
     KilnOp op = node->op == KILN_OP_global_average_pool ? KILN_OP_reduce_mean : KILN_OP_reduce_max;
-    return finish(match, context, rule, mark, step(match, op, x, list, NULL, error));
+    return finish(match, mark, step(match, op, x, list, NULL));
 }
 
 /* --- the others --- */
 
 static bool
-lower_hard_swish(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+lower_hard_swish(KilnMatch *match)
 {
-    const uint32_t mark = kiln_match_function(match)->next_id;
+    const uint32_t mark = match->root->function->next_id;
     KilnValue *x = kiln_match_value(match, "x");
-    GUARD(target_lacks, target_lacks(context, kiln_match_root(match)));
+    GUARD(target_lacks, target_lacks(match->context, match->root));
     GUARD(sixth_exact, x->type.dtype != KILN_DTYPE_f64); /* attributes are f32 */
     KilnAttrs_hard_sigmoid attrs = { .alpha = 1.0f / 6.0f, .beta = 0.5f };
-    KilnValue *gate = step(match, KILN_OP_hard_sigmoid, x, NULL, &attrs, error);
-    return finish(match, context, rule, mark,
-                  gate ? step(match, KILN_OP_mul, x, gate, NULL, error) : NULL);
+    KilnValue *gate = step(match, KILN_OP_hard_sigmoid, x, NULL, &attrs);
+    return finish(match, mark, gate ? step(match, KILN_OP_mul, x, gate, NULL) : NULL);
 }
 
 static KilnValue *
-reshape_to(const KilnMatch *match, KilnValue *x, const int64_t *dims, uint32_t n, GError **error)
+reshape_to(const KilnMatch *match, KilnValue *x, const int64_t *dims, uint32_t n)
 {
     KilnAttrs_reshape attrs = { .allowzero = true };
-    KilnValue *shape = kiln_build_ints(kiln_match_function(match), kiln_match_root(match), dims, n);
-    return step(match, KILN_OP_reshape, x, shape, &attrs, error);
+    KilnValue *shape = kiln_build_ints(match->root->function, match->root, dims, n);
+    return step(match, KILN_OP_reshape, x, shape, &attrs);
 }
 
 static bool
-lower_block_move(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+lower_block_move(KilnMatch *match)
 {
-    const uint32_t mark = kiln_match_function(match)->next_id;
-    KilnNode *node = kiln_match_root(match);
+    const uint32_t mark = match->root->function->next_id;
+    KilnNode *node = match->root;
     KilnValue *x = node->operands[0].value;
-    GUARD(target_lacks, target_lacks(context, node));
+    GUARD(target_lacks, target_lacks(match->context, node));
     GUARD(static_shape, kiln_type_is_static(&x->type));
     bool to_depth = node->op == KILN_OP_space_to_depth;
     int64_t block = to_depth ? kiln_attrs(node, space_to_depth)->blocksize
@@ -204,18 +200,17 @@ lower_block_move(KilnMatch *match, KilnPassContext *context, const char *rule, G
     KilnAttrs_transpose attrs = { .perm = { 6, (int64_t *)(to_depth ? perm_space
                                                            : dcr    ? perm_dcr
                                                                     : perm_crd) } };
-    KilnValue *value = reshape_to(match, x, split, 6, error);
-    value = step(match, KILN_OP_transpose, value, NULL, &attrs, error);
-    return finish(match, context, rule, mark,
-                  value ? reshape_to(match, value, out, 4, error) : NULL);
+    KilnValue *value = reshape_to(match, x, split, 6);
+    value = step(match, KILN_OP_transpose, value, NULL, &attrs);
+    return finish(match, mark, value ? reshape_to(match, value, out, 4) : NULL);
 }
 
 static bool
-lower_raised(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+lower_raised(KilnMatch *match)
 {
-    const uint32_t mark = kiln_match_function(match)->next_id;
-    GUARD(target_lacks, target_lacks(context, kiln_match_root(match)));
-    return finish(match, context, rule, mark, kiln_decompose(kiln_match_root(match), error));
+    const uint32_t mark = match->root->function->next_id;
+    GUARD(target_lacks, target_lacks(match->context, match->root));
+    return finish(match, mark, kiln_decompose(match->root, match->error));
 }
 
 static const KilnRule rules[] = {
@@ -230,16 +225,4 @@ static const KilnRule rules[] = {
          lower_raised),
 };
 
-const KilnRule *
-kiln_pass_rules_lower(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_lower(KilnFunction *function, KilnPassContext *context, bool *changed, GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(lower, FORWARD);

@@ -12,9 +12,9 @@
 #include "passes/rule.h"
 
 static bool
-to_gemm(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+to_gemm(KilnMatch *match)
 {
-    KilnNode *matmul = kiln_match_root(match);
+    KilnNode *matmul = match->root;
     const KilnType *type = &matmul->results[0].type;
     GUARD(plain, !type->layout);
     GUARD(rank_two,
@@ -26,25 +26,12 @@ to_gemm(KilnMatch *match, KilnPassContext *context, const char *rule, GError **e
                           .n_operands = 2,
                           .types = type,
                           .before = matmul };
-    KilnNode *gemm = kiln_node_new(kiln_match_function(match), &spec, error);
-    return gemm && kiln_match_replace(match, context, rule, &gemm->results[0]);
+    KilnNode *gemm = kiln_node_new(match->root->function, &spec, match->error);
+    return gemm && kiln_match_replace(match, &gemm->results[0]);
 }
 
 static const KilnRule rules[] = {
     RULE("matmul-to-fc", U, "(matmul ? ?):float", to_gemm),
 };
 
-const KilnRule *
-kiln_pass_rules_matmul_to_fc(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_matmul_to_fc(KilnFunction *function, KilnPassContext *context, bool *changed,
-                       GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(matmul_to_fc, FORWARD);

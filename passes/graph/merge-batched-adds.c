@@ -107,14 +107,14 @@ find_group(KilnPassContext *context, KilnNode *first, Group *group)
     int64_t at = 0;
     for (guint i = 0; i < pieces->len; i++) {
         const Piece *piece = &g_array_index(pieces, Piece, i);
-        GUARD(consecutive, piece->begin == at);
+        PASS_GUARD(consecutive, piece->begin == at);
         KilnNode *node = same_arithmetic(piece->value, first, group->side);
-        GUARD(same_arithmetic, node != NULL);
+        PASS_GUARD(same_arithmetic, node != NULL);
         g_ptr_array_add(group->nodes, node);
         at = piece->end;
     }
-    GUARD(complete, at == group->part.source->type.dims[group->part.axis]);
-    GUARD(several, group->nodes->len > 1);
+    PASS_GUARD(complete, at == group->part.source->type.dims[group->part.axis]);
+    PASS_GUARD(several, group->nodes->len > 1);
     return true;
 }
 
@@ -125,10 +125,10 @@ fits(KilnPassContext *context, const KilnNode *node, const Group *group)
     const KilnType *other = &node->operands[1 - group->side].value->type;
     const KilnType *x = &group->part.source->type;
     uint32_t along = 1u << group->part.axis;
-    GUARD(plain, !x->layout && !x->quant && !other->layout && !other->quant);
-    GUARD(broadcasts, may_grow(node, group->side));
-    GUARD(same_for_all, !(kiln_broadcast_dims(other, x) & along));
-    GUARD(no_bigger, kiln_type_same_shape(part, &node->results[0].type));
+    PASS_GUARD(plain, !x->layout && !x->quant && !other->layout && !other->quant);
+    PASS_GUARD(broadcasts, may_grow(node, group->side));
+    PASS_GUARD(same_for_all, !(kiln_broadcast_dims(other, x) & along));
+    PASS_GUARD(no_bigger, kiln_type_same_shape(part, &node->results[0].type));
     return true;
 }
 
@@ -219,6 +219,8 @@ begins_group(KilnPassContext *context, KilnNode *node, uint32_t side, GHashTable
     g_clear_pointer(&group->nodes, g_ptr_array_unref);
     return false;
 }
+
+GRAPH_PASS(merge_batched_adds);
 
 gboolean
 kiln_pass_merge_batched_adds(KilnFunction *function, KilnPassContext *context, bool *changed,

@@ -39,7 +39,7 @@ inner_concat(const KilnNode *outer, uint32_t i)
 
 /* May operand @i be replaced by what it joins? */
 static bool
-may_splice(KilnPassContext *context, const char *rule, const KilnNode *outer, uint32_t i)
+may_splice(KilnMatch *match, const KilnNode *outer, uint32_t i)
 {
     const KilnNode *inner = inner_concat(outer, i);
     if (!inner)
@@ -51,16 +51,16 @@ may_splice(KilnPassContext *context, const char *rule, const KilnNode *outer, ui
 }
 
 static bool
-splice(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+splice(KilnMatch *match)
 {
-    KilnNode *outer = kiln_match_root(match);
+    KilnNode *outer = match->root;
     const KilnType *type = &outer->results[0].type;
     g_autoptr(GPtrArray) operands = g_ptr_array_new();
     GUARD(ranked, type->rank >= 0);
     GUARD(plain, !type->layout);
     bool any = false;
     for (uint32_t i = 0; i < outer->n_operands; i++) {
-        bool spliced = may_splice(context, rule, outer, i);
+        bool spliced = may_splice(match, outer, i);
         const KilnNode *from = spliced ? inner_concat(outer, i) : outer;
         for (uint32_t k = spliced ? 0 : i; k < (spliced ? from->n_operands : i + 1); k++)
             g_ptr_array_add(operands, from->operands[k].value);
@@ -75,8 +75,8 @@ splice(KilnMatch *match, KilnPassContext *context, const char *rule, GError **er
                           .attrs = outer->attrs,
                           .types = type,
                           .before = outer };
-    KilnNode *merged = kiln_node_new(kiln_match_function(match), &spec, error);
-    return merged && kiln_match_replace(match, context, rule, &merged->results[0]);
+    KilnNode *merged = kiln_node_new(match->root->function, &spec, match->error);
+    return merged && kiln_match_replace(match, &merged->results[0]);
 }
 
 /* --- all parts of a value --- */
@@ -84,10 +84,9 @@ splice(KilnMatch *match, KilnPassContext *context, const char *rule, GError **er
 /* That they are all of it, and parts along the axis that is joined, shows in the types, which
  * kiln_match_replace() compares. */
 static bool
-join_parts(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+join_parts(KilnMatch *match)
 {
-    (void)error;
-    const KilnNode *concat = kiln_match_root(match);
+    const KilnNode *concat = match->root;
     KilnPart first, part;
     if (!kiln_part_of(concat->operands[0].value, concat->function, &first))
         return false;
@@ -99,7 +98,7 @@ join_parts(KilnMatch *match, KilnPassContext *context, const char *rule, GError 
         GUARD(in_order, part.begin == at);
         at = part.end;
     }
-    return kiln_match_replace(match, context, rule, first.source);
+    return kiln_match_replace(match, first.source);
 }
 
 /* --- reshapes --- */
@@ -156,7 +155,7 @@ only_read_by(const KilnValue *value, const KilnNode *reader)
 }
 
 static bool
-plain_reshape(KilnPassContext *context, const char *rule, const KilnNode *concat, uint32_t i)
+plain_reshape(KilnMatch *match, const KilnNode *concat, uint32_t i)
 {
     const KilnValue *value = concat->operands[i].value;
     const KilnType *from = &value->def->operands[0].value->type;
@@ -166,17 +165,17 @@ plain_reshape(KilnPassContext *context, const char *rule, const KilnNode *concat
 }
 
 static bool
-sink_reshape(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+sink_reshape(KilnMatch *match)
 {
-    KilnNode *concat = kiln_match_root(match);
-    KilnFunction *function = kiln_match_function(match);
+    KilnNode *concat = match->root;
+    KilnFunction *function = match->root->function;
     bool gains = false;
     for (uint32_t i = 0; i < concat->n_operands; i++) {
         const KilnValue *value = concat->operands[i].value;
         if (!value->def || value->def->function != function ||
             !kiln_op_only_reshapes(value->def->op))
             return false;
-        if (!plain_reshape(context, rule, concat, i))
+        if (!plain_reshape(match, concat, i))
             return false;
         gains |= only_read_by(value, concat);
     }
@@ -188,21 +187,20 @@ sink_reshape(KilnMatch *match, KilnPassContext *context, const char *rule, GErro
         operands[i] = concat->operands[i].value->def->operands[0].value;
     KilnAttrs_concat attrs = { .axis = k };
     KilnType type = joined_type(concat, k);
-    KilnValue *joined = kiln_match_build_typed(match, KILN_OP_concat, &attrs, operands,
-                                               concat->n_operands, &type, error);
-    KilnValue *shaped =
-        joined ? kiln_reshape_build(function, concat, joined, &concat->results[0].type, error)
-               : NULL;
-    return shaped && kiln_match_replace(match, context, rule, shaped);
+    KilnValue *joined =
+        kiln_match_build_typed(match, KILN_OP_concat, &attrs, operands, concat->n_operands, &type);
+    KilnValue *shaped = joined ? kiln_reshape_build(function, concat, joined,
+                                                    &concat->results[0].type, match->error)
+                               : NULL;
+    return shaped && kiln_match_replace(match, shaped);
 }
 
 /* --- one operand --- */
 
 static bool
-drop_single(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop_single(KilnMatch *match)
 {
-    (void)error;
-    return kiln_match_replace(match, context, rule, kiln_match_value(match, "x"));
+    return kiln_match_replace(match, kiln_match_value(match, "x"));
 }
 
 static const KilnRule rules[] = {
@@ -213,17 +211,4 @@ static const KilnRule rules[] = {
     RULE("single-concat", E, "(concat ?x)", drop_single),
 };
 
-const KilnRule *
-kiln_pass_rules_merge_concats(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_merge_concats(KilnFunction *function, KilnPassContext *context, bool *changed,
-                        GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(merge_concats, FORWARD);

@@ -20,6 +20,8 @@
 
 static const char rule[] = "merge-matmuls-lhs";
 
+GRAPH_PASS(merge_matmuls_lhs);
+
 gboolean
 kiln_pass_merge_matmuls_lhs(KilnFunction *function, KilnPassContext *context, bool *changed,
                             GError **error)

@@ -20,6 +20,8 @@
 
 static const char rule[] = "merge-matmuls-rhs";
 
+GRAPH_PASS(merge_matmuls_rhs);
+
 gboolean
 kiln_pass_merge_matmuls_rhs(KilnFunction *function, KilnPassContext *context, bool *changed,
                             GError **error)

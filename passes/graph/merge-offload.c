@@ -29,6 +29,13 @@
 #include "passes/pass.h"
 #include "passes/offload/region_merge.h"
 
+#define OPTIONS(OPTION, CHOICE)                                                                    \
+    CHOICE(when, "pays", "pays|always")                                                            \
+    OPTION(INT, max_customs, 32)                                                                   \
+    OPTION(INT, max_nodes, 512)                                                                    \
+    OPTION(FLOAT, min_us, 0.5)
+PASS_OPTIONS(merge_offload, OPTIONS);
+
 static const char rule[] = "merge";
 
 enum {
@@ -39,7 +46,7 @@ enum {
 typedef struct {
     KilnFunction *function;
     KilnPassContext *context;
-    const KilnPassOptions_merge_offload *options;
+    const Options *options;
     const KilnVendor *vendor;
     KilnOffloadCosts costs;
     int64_t n_customs;
@@ -342,11 +349,12 @@ may_merge(const Merger *merger, const KilnMerge *merge, double gain)
     KilnPassContext *context = merger->context;
     uint32_t size = region_size(merge->first) + region_size(merge->last) + merge->between->len;
     uint32_t n = kiln_merge_customs(merge);
-    GUARD(lacks_something, n > 0);
-    GUARD(more_than_views, n == 0 || has_more_than_views(merge));
-    GUARD(small_enough, size <= merger->options->max_nodes);
-    GUARD(few_customs, merger->n_customs + n <= merger->options->max_customs);
-    GUARD(gains, g_str_equal(merger->options->when, "always") || gain >= merger->options->min_us);
+    PASS_GUARD(lacks_something, n > 0);
+    PASS_GUARD(more_than_views, n == 0 || has_more_than_views(merge));
+    PASS_GUARD(small_enough, size <= merger->options->max_nodes);
+    PASS_GUARD(few_customs, merger->n_customs + n <= merger->options->max_customs);
+    PASS_GUARD(gains,
+               g_str_equal(merger->options->when, "always") || gain >= merger->options->min_us);
     return true;
 }
 
@@ -354,7 +362,7 @@ static bool
 goes_inside(const Merger *merger, const KilnMerge *merge)
 {
     KilnPassContext *context = merger->context;
-    GUARD(kernels_in_steps, assign(merger, merge));
+    PASS_GUARD(kernels_in_steps, assign(merger, merge));
     return true;
 }
 
@@ -427,6 +435,8 @@ report(const Merger *merger)
     kiln_pass_remark(merger->context, "census", "%s", line->str);
 }
 
+GRAPH_PASS(merge_offload);
+
 gboolean
 kiln_pass_merge_offload(KilnFunction *function, KilnPassContext *context, bool *changed,
                         GError **error)
@@ -437,7 +447,7 @@ kiln_pass_merge_offload(KilnFunction *function, KilnPassContext *context, bool *
         return TRUE;
     Merger merger = { .function = function,
                       .context = context,
-                      .options = kiln_pass_options(context, merge_offload),
+                      .options = kiln_pass_options(context),
                       .vendor = target->vendor,
                       .costs = { target, target->vendor, !kiln_pass_one_algorithm(context) },
                       .n_customs = take_census(function).customs,

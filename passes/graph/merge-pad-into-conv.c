@@ -59,8 +59,7 @@ only_windows_read(const KilnValue *padded)
 
 /* The padding of @node, a convolution or pool, and of the pad in front of it. */
 static bool
-merged_pads(KilnMatch *match, const char *auto_pad, Pads *pads, KilnPassContext *context,
-            const char *rule, GError **error)
+merged_pads(KilnMatch *match, const char *auto_pad, Pads *pads)
 {
     const KilnNode *pad = kiln_match_node(match, "pad");
     const KilnType *x = &pad->operands[0].value->type;
@@ -70,8 +69,8 @@ merged_pads(KilnMatch *match, const char *auto_pad, Pads *pads, KilnPassContext 
     GUARD(plain, !x->layout);
     GUARD(only_windows, only_windows_read(&pad->results[0]));
     GUARD(constant_mode, strcmp(kiln_attrs(pad, pad)->mode, "constant") == 0);
-    if (!kiln_pad_resolve(pad, begin, end, &known, error) ||
-        !kiln_window_resolve(kiln_match_root(match), &window, error))
+    if (!kiln_pad_resolve(pad, begin, end, &known, match->error) ||
+        !kiln_window_resolve(match->root, &window, match->error))
         return false;
     GUARD(pads_known, known);
     GUARD(own_pads_known, has_mode(auto_pad, "NOTSET", "VALID"));
@@ -113,10 +112,9 @@ is_finite(const KilnValue *literal, GError **error)
 
 /* The node with @attrs on what was padded. */
 static bool
-replace(KilnMatch *match, const void *attrs, KilnPassContext *context, const char *rule,
-        GError **error)
+replace(KilnMatch *match, const void *attrs)
 {
-    KilnNode *node = kiln_match_root(match);
+    KilnNode *node = match->root;
     KilnValue *operands[] = { kiln_match_value(match, "x"), kiln_node_operand(node, 1),
                               kiln_node_operand(node, 2) };
     KilnNodeSpec spec = { .op = node->op,
@@ -125,30 +123,30 @@ replace(KilnMatch *match, const void *attrs, KilnPassContext *context, const cha
                           .n_operands = node->n_operands,
                           .attrs = attrs,
                           .before = node };
-    KilnNode *merged = kiln_node_new(kiln_match_function(match), &spec, error);
-    return merged && kiln_match_replace(match, context, rule, &merged->results[0]);
+    KilnNode *merged = kiln_node_new(match->root->function, &spec, match->error);
+    return merged && kiln_match_replace(match, &merged->results[0]);
 }
 
 static bool
-into_conv(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+into_conv(KilnMatch *match)
 {
-    KilnAttrs_conv attrs = *kiln_attrs(kiln_match_root(match), conv);
+    KilnAttrs_conv attrs = *kiln_attrs(match->root, conv);
     Pads pads = { 0 };
-    if (!merged_pads(match, attrs.auto_pad, &pads, context, rule, error))
+    if (!merged_pads(match, attrs.auto_pad, &pads))
         return false;
     GUARD(pads_zero, pads_with(kiln_match_node(match, "pad"), 0));
-    GUARD(finite_weights, is_finite(kiln_match_value(match, "w"), error));
+    GUARD(finite_weights, is_finite(kiln_match_value(match, "w"), match->error));
     attrs.auto_pad = "NOTSET";
     attrs.pads = pads.list;
-    return replace(match, &attrs, context, rule, error);
+    return replace(match, &attrs);
 }
 
 static bool
-into_average_pool(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+into_average_pool(KilnMatch *match)
 {
-    KilnAttrs_average_pool attrs = *kiln_attrs(kiln_match_root(match), average_pool);
+    KilnAttrs_average_pool attrs = *kiln_attrs(match->root, average_pool);
     Pads pads = { 0 };
-    if (!merged_pads(match, attrs.auto_pad, &pads, context, rule, error))
+    if (!merged_pads(match, attrs.auto_pad, &pads))
         return false;
     GUARD(pads_zero, pads_with(kiln_match_node(match, "pad"), 0));
     GUARD(padding_counts, attrs.count_include_pad || !pads.any_own);
@@ -156,7 +154,7 @@ into_average_pool(KilnMatch *match, KilnPassContext *context, const char *rule, 
     attrs.auto_pad = "NOTSET";
     attrs.pads = pads.list;
     attrs.count_include_pad = true;
-    return replace(match, &attrs, context, rule, error);
+    return replace(match, &attrs);
 }
 
 /* True where no element of @x is less than 0. */
@@ -195,12 +193,12 @@ windows_have_data(const KilnNode *pool, const KilnType *x, const Pads *pads)
 }
 
 static bool
-into_max_pool(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+into_max_pool(KilnMatch *match)
 {
-    KilnNode *pool = kiln_match_root(match);
+    KilnNode *pool = match->root;
     KilnAttrs_max_pool attrs = *kiln_attrs(pool, max_pool);
     Pads pads = { 0 };
-    if (!merged_pads(match, attrs.auto_pad, &pads, context, rule, error))
+    if (!merged_pads(match, attrs.auto_pad, &pads))
         return false;
     const KilnValue *x = kiln_match_value(match, "x");
     const KilnNode *pad = kiln_match_node(match, "pad");
@@ -210,7 +208,7 @@ into_max_pool(KilnMatch *match, KilnPassContext *context, const char *rule, GErr
     GUARD(rounds_down, !attrs.ceil_mode);
     attrs.auto_pad = "NOTSET";
     attrs.pads = pads.list;
-    return replace(match, &attrs, context, rule, error);
+    return replace(match, &attrs);
 }
 
 static const KilnRule rules[] = {
@@ -219,17 +217,4 @@ static const KilnRule rules[] = {
     RULE("pad-into-max-pool", U, "(max_pool (pad#pad ?x ? ...)):float", into_max_pool),
 };
 
-const KilnRule *
-kiln_pass_rules_merge_pad_into_conv(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_merge_pad_into_conv(KilnFunction *function, KilnPassContext *context, bool *changed,
-                              GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(merge_pad_into_conv, FORWARD);

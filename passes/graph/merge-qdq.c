@@ -35,7 +35,7 @@
 static const KilnType *
 result_type(const KilnMatch *match)
 {
-    return &kiln_match_root(match)->results[0].type;
+    return &match->root->results[0].type;
 }
 
 static bool
@@ -99,9 +99,8 @@ all_survive_f32(const KilnNode *op)
 }
 
 static bool
-merge_operator(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+merge_operator(KilnMatch *match)
 {
-    (void)error;
     const KilnNode *op = kiln_match_node(match, "op");
     const KilnType *type = result_type(match);
     if (!all_dequantized(op))
@@ -114,25 +113,25 @@ merge_operator(KilnMatch *match, KilnPassContext *context, const char *rule, GEr
         operands[i] = value && !is_bound(op, i) ? kiln_quant_source(value) : value;
     }
     KilnValue *merged =
-        kiln_match_build_typed(match, op->op, op->attrs, operands, op->n_operands, type, NULL);
-    return merged && kiln_match_replace(match, context, rule, merged);
+        kiln_build_typed(match->root, op->op, op->attrs, operands, op->n_operands, type, NULL);
+    return merged && kiln_match_replace(match, merged);
 }
 
 static bool
-merge_arithmetic(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+merge_arithmetic(KilnMatch *match)
 {
     const KilnNode *op = kiln_match_node(match, "op");
     if (!all_dequantized(op))
         return false;
     GUARD(resolved, is_resolved(op, result_type(match)));
-    return merge_operator(match, context, rule, error);
+    return merge_operator(match);
 }
 
 static bool
-merge_pool(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+merge_pool(KilnMatch *match)
 {
     GUARD(one_result, kiln_match_node(match, "op")->n_results == 1); /* indices need it as it is */
-    return merge_operator(match, context, rule, error);
+    return merge_operator(match);
 }
 
 /* --- products --- */
@@ -141,7 +140,7 @@ merge_pool(KilnMatch *match, KilnPassContext *context, const char *rule, GError 
 static KilnQuant *
 sum_quant(const KilnMatch *match, const KilnQuant *x, const KilnQuant *w, int rank)
 {
-    KilnArena *arena = kiln_match_function(match)->module->arena;
+    KilnArena *arena = match->root->function->module->arena;
     KilnQuant *quant = kiln_arena_new0(arena, KilnQuant, 1);
     float *scales = kiln_arena_alloc(arena, w->n * sizeof *scales);
     for (uint32_t i = 0; i < w->n; i++) {
@@ -186,12 +185,11 @@ typedef struct {
 
 /* A literal bias in steps of the sums. */
 static KilnValue *
-literal_bias(const KilnMatch *match, const KilnValue *bias, const KilnQuant *quant, Bias *out,
-             GError **error)
+literal_bias(const KilnMatch *match, const KilnValue *bias, const KilnQuant *quant, Bias *out)
 {
-    KilnFunction *function = kiln_match_function(match);
+    KilnFunction *function = match->root->function;
     KilnType type = bias->type;
-    g_autofree double *reals = reals_of(bias, error);
+    g_autofree double *reals = reals_of(bias, match->error);
     int64_t n = kiln_type_elements(&type);
     *out = (Bias){ 0, 0 };
     if (!reals || (quant->axis >= 0 && type.dims[quant->axis] != quant->n))
@@ -210,9 +208,8 @@ literal_bias(const KilnMatch *match, const KilnValue *bias, const KilnQuant *qua
     KilnType plain = type;
     type.quant = quant;
     g_autoptr(GBytes) bytes = g_bytes_new(steps, (gsize)n * sizeof *steps);
-    KilnTensor *tensor = kiln_tensor_compact(kiln_tensor_new_data(&plain, bytes, error));
-    return tensor ? kiln_build_constant_as(function, kiln_match_root(match), "bias", tensor, &type)
-                  : NULL;
+    KilnTensor *tensor = kiln_tensor_compact(kiln_tensor_new_data(&plain, bytes, match->error));
+    return tensor ? kiln_build_constant_as(function, match->root, "bias", tensor, &type) : NULL;
 }
 
 /* What the bias lost is within the roundings of a sum of @terms in f32: kiln_real_slack(). */
@@ -237,15 +234,14 @@ is_fine(const KilnQuant *sums, const KilnType *out)
 /* The product op on what its operands are dequantized from; @rounds: a bias may lose more than f32
  * does. */
 static bool
-build_product(const KilnMatch *match, KilnPassContext *context, const char *rule, bool rounds,
-              KilnValue **out, GError **error)
+build_product(const KilnMatch *match, bool rounds, KilnValue **out)
 {
     const KilnNode *op = kiln_match_node(match, "op");
     const KilnType *type = result_type(match);
     KilnValue *bias = kiln_node_operand(op, 2);
     KilnValue *operands[3] = { NULL, kiln_quant_source(op->operands[1].value) };
     if (operands[1])
-        operands[0] = kiln_quant_source_of_view(match, op->operands[0].value, error);
+        operands[0] = kiln_quant_source_of_view(match, op->operands[0].value);
     if (!operands[0])
         return false;
     GUARD(narrow, is_narrow(type));
@@ -257,7 +253,7 @@ build_product(const KilnMatch *match, KilnPassContext *context, const char *rule
         const KilnQuant *sums = sum_quant(match, x->quant, w->quant, bias->type.rank);
         if (!sums || bias->type.rank < 1)
             return false;
-        operands[2] = literal_bias(match, bias, sums, &lost, error);
+        operands[2] = literal_bias(match, bias, sums, &lost);
         if (!operands[2])
             return false;
         GUARD(bias_fits, rounds ? is_fine(sums, type) : is_float_rounding(&lost, terms, type));
@@ -265,59 +261,54 @@ build_product(const KilnMatch *match, KilnPassContext *context, const char *rule
     GUARD(sums_fit,
           terms > 0 &&
               terms * kiln_quant_most_steps(x) * kiln_quant_most_steps(w) + lost.most < 0x1p31);
-    *out = kiln_match_build_typed(match, op->op, op->attrs, operands, bias ? 3 : 2, type, NULL);
+    *out = kiln_build_typed(match->root, op->op, op->attrs, operands, bias ? 3 : 2, type, NULL);
     return *out;
 }
 
 static bool
-replace_product(KilnMatch *match, KilnPassContext *context, const char *rule, bool rounds,
-                GError **error)
+replace_product(KilnMatch *match, bool rounds)
 {
     KilnValue *merged;
-    return build_product(match, context, rule, rounds, &merged, error) &&
-           kiln_match_replace(match, context, rule, merged);
+    return build_product(match, rounds, &merged) && kiln_match_replace(match, merged);
 }
 
 static bool
-merge_product(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+merge_product(KilnMatch *match)
 {
-    return replace_product(match, context, rule, false, error);
+    return replace_product(match, false);
 }
 
 static bool
-merge_product_round_bias(KilnMatch *match, KilnPassContext *context, const char *rule,
-                         GError **error)
+merge_product_round_bias(KilnMatch *match)
 {
-    return replace_product(match, context, rule, true, error);
+    return replace_product(match, true);
 }
 
 /* Rounding to the result's grid keeps order, so an activation may as well choose afterwards. */
 static bool
-replace_activated(KilnMatch *match, KilnPassContext *context, const char *rule, bool rounds,
-                  GError **error)
+replace_activated(KilnMatch *match, bool rounds)
 {
     const KilnNode *activation = kiln_match_node(match, "a");
     KilnValue *operands[3] = { NULL };
-    if (!build_product(match, context, rule, rounds, &operands[0], error))
+    if (!build_product(match, rounds, &operands[0]))
         return false;
     for (uint32_t i = 1; i < activation->n_operands; i++)
         operands[i] = activation->operands[i].value;
-    KilnValue *merged = kiln_match_build_typed(match, activation->op, activation->attrs, operands,
-                                               activation->n_operands, result_type(match), NULL);
-    return merged && kiln_match_replace(match, context, rule, merged);
+    KilnValue *merged = kiln_build_typed(match->root, activation->op, activation->attrs, operands,
+                                         activation->n_operands, result_type(match), NULL);
+    return merged && kiln_match_replace(match, merged);
 }
 
 static bool
-merge_activated(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+merge_activated(KilnMatch *match)
 {
-    return replace_activated(match, context, rule, false, error);
+    return replace_activated(match, false);
 }
 
 static bool
-merge_activated_round_bias(KilnMatch *match, KilnPassContext *context, const char *rule,
-                           GError **error)
+merge_activated_round_bias(KilnMatch *match)
 {
-    return replace_activated(match, context, rule, true, error);
+    return replace_activated(match, true);
 }
 
 /* --- movement --- */
@@ -335,9 +326,8 @@ is_padded_alike(const KilnType *type)
 }
 
 static bool
-merge_movement(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+merge_movement(KilnMatch *match)
 {
-    (void)error;
     const KilnNode *op = kiln_match_node(match, "op");
     const KilnType *type = result_type(match);
     KilnValue *x = kiln_quant_source(op->operands[0].value);
@@ -350,11 +340,11 @@ merge_movement(KilnMatch *match, KilnPassContext *context, const char *rule, GEr
     for (uint32_t i = 0; i < op->n_operands; i++)
         operands[i] = i ? op->operands[i].value : x;
     KilnValue *moved =
-        kiln_match_build_typed(match, op->op, op->attrs, operands, op->n_operands, NULL, NULL);
+        kiln_build_typed(match->root, op->op, op->attrs, operands, op->n_operands, NULL, NULL);
     if (moved && !kiln_type_equal(&moved->type, type))
         moved =
-            kiln_match_build_typed(match, KILN_OP_rescale_quantized, NULL, &moved, 1, type, NULL);
-    return moved && kiln_match_replace(match, context, rule, moved);
+            kiln_build_typed(match->root, KILN_OP_rescale_quantized, NULL, &moved, 1, type, NULL);
+    return moved && kiln_match_replace(match, moved);
 }
 
 #define PRODUCTS "conv|conv_transpose|matmul|gemm"
@@ -383,16 +373,4 @@ static const KilnRule rules[] = {
          "(quantize_linear (@KEEPS_QUANTIZATION!#op (dequantize_linear ?) ...))", merge_movement),
 };
 
-const KilnRule *
-kiln_pass_rules_merge_qdq(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_merge_qdq(KilnFunction *function, KilnPassContext *context, bool *changed, GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(merge_qdq, FORWARD);

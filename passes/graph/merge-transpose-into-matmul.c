@@ -61,19 +61,19 @@ permuted_weights(KilnNode *before, const KilnValue *weights, const KilnNode *tra
 
 /* The reshape of x instead of its transpose, to the same type. */
 static KilnValue *
-reshaped_before(KilnMatch *match, const KilnNode *reshape, KilnValue *x, GError **error)
+reshaped_before(KilnMatch *match, const KilnNode *reshape, KilnValue *x)
 {
-    KilnNode *root = kiln_match_root(match);
+    KilnNode *root = match->root;
     const KilnType *type = &reshape->results[0].type;
     KilnValue *shape =
-        kiln_build_ints(kiln_match_function(match), root, type->dims, (uint32_t)type->rank);
+        kiln_build_ints(match->root->function, root, type->dims, (uint32_t)type->rank);
     KilnNodeSpec spec = { .op = KILN_OP_reshape,
                           .name = reshape->name,
                           .operands = (KilnValue *[]){ x, shape },
                           .n_operands = 2,
                           .types = type,
                           .before = root };
-    KilnNode *node = kiln_node_new(kiln_match_function(match), &spec, error);
+    KilnNode *node = kiln_node_new(match->root->function, &spec, match->error);
     return node ? &node->results[0] : NULL;
 }
 
@@ -90,9 +90,9 @@ can_state_shape(const KilnType *type)
 }
 
 static bool
-merge(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+merge(KilnMatch *match)
 {
-    KilnNode *product = kiln_match_root(match), *transpose = kiln_match_node(match, "transpose");
+    KilnNode *product = match->root, *transpose = kiln_match_node(match, "transpose");
     const KilnNode *reshape = kiln_match_node(match, "reshape");
     const KilnValue *weights = kiln_match_value(match, "weights");
     const KilnType *reshaped = &reshape->results[0].type;
@@ -106,10 +106,10 @@ merge(KilnMatch *match, KilnPassContext *context, const char *rule, GError **err
     GUARD(flattens_last_dims, first >= 0 && perm.rank - first + 1 <= KILN_MAX_RANK);
     GUARD(shape_of_view, can_state_shape(reshaped));
     KilnValue *operands[3] = { NULL, NULL, kiln_node_operand(product, 2) };
-    operands[0] = reshaped_before(match, reshape, transpose->operands[0].value, error);
-    operands[1] = operands[0]
-                      ? permuted_weights(product, weights, transpose, first, sums_columns, error)
-                      : NULL;
+    operands[0] = reshaped_before(match, reshape, transpose->operands[0].value);
+    operands[1] = operands[0] ? permuted_weights(product, weights, transpose, first, sums_columns,
+                                                 match->error)
+                              : NULL;
     if (!operands[1])
         return false;
     KilnNodeSpec spec = { .op = product->op,
@@ -119,8 +119,8 @@ merge(KilnMatch *match, KilnPassContext *context, const char *rule, GError **err
                           .attrs = product->attrs,
                           .types = &product->results[0].type,
                           .before = product };
-    KilnNode *merged = kiln_node_new(kiln_match_function(match), &spec, error);
-    return merged && kiln_match_replace(match, context, rule, &merged->results[0]);
+    KilnNode *merged = kiln_node_new(match->root->function, &spec, match->error);
+    return merged && kiln_match_replace(match, &merged->results[0]);
 }
 
 static const KilnRule rules[] = {
@@ -129,17 +129,4 @@ static const KilnRule rules[] = {
          merge),
 };
 
-const KilnRule *
-kiln_pass_rules_merge_transpose_into_matmul(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_merge_transpose_into_matmul(KilnFunction *function, KilnPassContext *context,
-                                      bool *changed, GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(merge_transpose_into_matmul, FORWARD);

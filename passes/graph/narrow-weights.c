@@ -17,6 +17,11 @@
 
 #include "passes/fold/constant_pool.h"
 
+#define OPTIONS(OPTION, CHOICE)                                                                    \
+    OPTION(INT, max_rows, 4)                                                                       \
+    OPTION(INT, min_bytes, 262144)
+PASS_OPTIONS(narrow_weights, OPTIONS);
+
 /* Rows of the result; -1 where they are not known. */
 static int64_t
 count_rows(const KilnType *type)
@@ -30,10 +35,10 @@ count_rows(const KilnType *type)
 }
 
 static bool
-narrow(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+narrow(KilnMatch *match)
 {
-    const KilnPassOptions_narrow_weights *options = kiln_pass_options(context, narrow_weights);
-    KilnNode *root = kiln_match_root(match);
+    const Options *options = kiln_pass_options(match->context);
+    KilnNode *root = match->root;
     const KilnValue *literal = kiln_match_value(match, "w");
     const KilnType *type = &literal->type;
     int64_t rows = count_rows(&root->results[0].type);
@@ -43,13 +48,12 @@ narrow(KilnMatch *match, KilnPassContext *context, const char *rule, GError **er
     GUARD(big, kiln_type_bytes(type) >= options->min_bytes);
     GUARD(single_use, kiln_value_single_use(literal));
     const KilnConstant *constant = kiln_value_constant(literal);
-    KilnTensor *stored = kiln_tensor_convert(constant->tensor, KILN_DTYPE_bf16, error);
+    KilnTensor *stored = kiln_tensor_convert(constant->tensor, KILN_DTYPE_bf16, match->error);
     if (!stored)
         return false;
-    KilnValue *small =
-        kiln_build_constant(kiln_match_function(match), root, constant->name, stored);
+    KilnValue *small = kiln_build_constant(match->root->function, root, constant->name, stored);
     KilnAttrs_cast attrs = { .to = KILN_DTYPE_f32 };
-    KilnValue *wide = kiln_match_build(match, KILN_OP_cast, &attrs, &small, 1, error);
+    KilnValue *wide = kiln_match_build(match, KILN_OP_cast, &attrs, &small, 1);
     if (!wide)
         return false;
     KilnValue *operands[3] = { NULL };
@@ -57,25 +61,12 @@ narrow(KilnMatch *match, KilnPassContext *context, const char *rule, GError **er
         operands[i] = root->operands[i].value;
     operands[1] = wide;
     KilnValue *product = kiln_match_build_typed(match, root->op, root->attrs, operands,
-                                                root->n_operands, &root->results[0].type, error);
-    return product && kiln_match_replace(match, context, rule, product);
+                                                root->n_operands, &root->results[0].type);
+    return product && kiln_match_replace(match, product);
 }
 
 static const KilnRule rules[] = {
     LOSSY_RULE("narrow-weight", KILN_FLAG(quant_lossy), "(matmul|gemm ?x $w ...)", narrow),
 };
 
-const KilnRule *
-kiln_pass_rules_narrow_weights(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_narrow_weights(KilnFunction *function, KilnPassContext *context, bool *changed,
-                         GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(narrow_weights, FORWARD);

@@ -51,22 +51,21 @@ uniformly(const KilnMatch *match, double wanted)
 /* --- constants to the right --- */
 
 static bool
-swap_operands(KilnMatch *match, KilnPassContext *context, const char *rule, KilnOp op,
-              GError **error)
+swap_operands(KilnMatch *match, KilnOp op)
 {
-    KilnNode *root = kiln_match_root(match);
+    KilnNode *root = match->root;
     KilnValue *c = kiln_match_value(match, "c"), *x = kiln_match_value(match, "x");
     GUARD(one_literal, !kiln_value_constant(x));
     KilnValue *operands[] = { x, c };
     KilnValue *swapped =
-        kiln_match_build_typed(match, op, NULL, operands, 2, &root->results[0].type, error);
-    return swapped && kiln_match_replace(match, context, rule, swapped);
+        kiln_match_build_typed(match, op, NULL, operands, 2, &root->results[0].type);
+    return swapped && kiln_match_replace(match, swapped);
 }
 
 static bool
-constant_right(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+constant_right(KilnMatch *match)
 {
-    return swap_operands(match, context, rule, kiln_match_root(match)->op, error);
+    return swap_operands(match, match->root->op);
 }
 
 /* True where memory runs out, too. */
@@ -82,15 +81,15 @@ has_zero(const KilnValue *literal, GError **error)
 }
 
 static bool
-extreme_constant_right(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+extreme_constant_right(KilnMatch *match)
 {
     const KilnValue *c = kiln_match_value(match, "c");
-    GUARD(no_zero, !kiln_dtype_is_float(c->type.dtype) || !has_zero(c, error));
-    return constant_right(match, context, rule, error);
+    GUARD(no_zero, !kiln_dtype_is_float(c->type.dtype) || !has_zero(c, match->error));
+    return constant_right(match);
 }
 
 static bool
-mirror(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+mirror(KilnMatch *match)
 {
     static const KilnOp mirrored[KILN_N_OPS] = {
         [KILN_OP_less] = KILN_OP_greater,
@@ -98,7 +97,7 @@ mirror(KilnMatch *match, KilnPassContext *context, const char *rule, GError **er
         [KILN_OP_less_or_equal] = KILN_OP_greater_or_equal,
         [KILN_OP_greater_or_equal] = KILN_OP_less_or_equal,
     };
-    return swap_operands(match, context, rule, mirrored[kiln_match_root(match)->op], error);
+    return swap_operands(match, mirrored[match->root->op]);
 }
 
 /* --- neutral and absorbing numbers --- */
@@ -113,59 +112,53 @@ is_neutral(KilnOp op, KilnDType dtype, double number)
 }
 
 static bool
-drop_neutral(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop_neutral(KilnMatch *match)
 {
-    (void)error;
     KilnValue *x = kiln_match_value(match, "x");
     double number;
-    GUARD(number,
-          uniform(match, &number) && is_neutral(kiln_match_root(match)->op, x->type.dtype, number));
-    return kiln_match_replace(match, context, rule, x);
+    GUARD(number, uniform(match, &number) && is_neutral(match->root->op, x->type.dtype, number));
+    return kiln_match_replace(match, x);
 }
 
 static bool
-drop_zero(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop_zero(KilnMatch *match)
 {
-    (void)error;
     GUARD(number, uniformly(match, 0));
-    return kiln_match_replace(match, context, rule, kiln_match_value(match, "x"));
+    return kiln_match_replace(match, kiln_match_value(match, "x"));
 }
 
 static bool
-absorb(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+absorb(KilnMatch *match)
 {
-    (void)error;
     GUARD(number, uniformly(match, 0));
-    return kiln_match_replace_by_splat(match, context, rule, 0);
+    return kiln_match_replace_by_splat(match, 0);
 }
 
 static bool
-sub_self(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+sub_self(KilnMatch *match)
 {
-    (void)error;
-    return kiln_match_replace_by_splat(match, context, rule, 0);
+    return kiln_match_replace_by_splat(match, 0);
 }
 
 static bool
-div_self(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+div_self(KilnMatch *match)
 {
-    (void)error;
-    return kiln_match_replace_by_splat(match, context, rule, 1);
+    return kiln_match_replace_by_splat(match, 1);
 }
 
 /* --- signs --- */
 
 static bool
-negate(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+negate(KilnMatch *match)
 {
     GUARD(number, uniformly(match, -1));
     KilnValue *x = kiln_match_value(match, "x");
-    return kiln_match_replace_by_op(match, context, rule, KILN_OP_neg, &x, 1, error);
+    return kiln_match_replace_by_op(match, KILN_OP_neg, &x, 1);
 }
 
 /* 0 - x is +0 where x is +0, and -x is not. */
 static bool
-zero_minus(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+zero_minus(KilnMatch *match)
 {
     KilnValue *x = kiln_match_value(match, "x");
     KilnDType dtype = x->type.dtype;
@@ -173,64 +166,62 @@ zero_minus(KilnMatch *match, KilnPassContext *context, const char *rule, GError 
     GUARD(number,
           uniform(match, &number) && number == 0 &&
               (kiln_dtype_is_float(dtype) ? signbit(number) != 0 : kiln_dtype_is_signed(dtype)));
-    return kiln_match_replace_by_op(match, context, rule, KILN_OP_neg, &x, 1, error);
+    return kiln_match_replace_by_op(match, KILN_OP_neg, &x, 1);
 }
 
 static bool
-any_zero_minus(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+any_zero_minus(KilnMatch *match)
 {
     GUARD(number, uniformly(match, 0));
     KilnValue *x = kiln_match_value(match, "x");
-    return kiln_match_replace_by_op(match, context, rule, KILN_OP_neg, &x, 1, error);
+    return kiln_match_replace_by_op(match, KILN_OP_neg, &x, 1);
 }
 
 static bool
-neg_neg(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+neg_neg(KilnMatch *match)
 {
-    (void)error;
-    return kiln_match_replace(match, context, rule, kiln_match_value(match, "x"));
+    return kiln_match_replace(match, kiln_match_value(match, "x"));
 }
 
 static bool
-neg_sub(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+neg_sub(KilnMatch *match)
 {
     KilnValue *operands[] = { kiln_match_value(match, "y"), kiln_match_value(match, "x") };
-    return kiln_match_replace_by_op(match, context, rule, KILN_OP_sub, operands, 2, error);
+    return kiln_match_replace_by_op(match, KILN_OP_sub, operands, 2);
 }
 
 static bool
-add_neg(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+add_neg(KilnMatch *match)
 {
     KilnValue *operands[] = { kiln_match_value(match, "x"), kiln_match_value(match, "y") };
-    return kiln_match_replace_by_op(match, context, rule, KILN_OP_sub, operands, 2, error);
+    return kiln_match_replace_by_op(match, KILN_OP_sub, operands, 2);
 }
 
 static bool
-sub_neg(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+sub_neg(KilnMatch *match)
 {
     KilnValue *operands[] = { kiln_match_value(match, "x"), kiln_match_value(match, "y") };
-    return kiln_match_replace_by_op(match, context, rule, KILN_OP_add, operands, 2, error);
+    return kiln_match_replace_by_op(match, KILN_OP_add, operands, 2);
 }
 
 static bool
-product_of_negs(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+product_of_negs(KilnMatch *match)
 {
     KilnValue *operands[] = { kiln_match_value(match, "x"), kiln_match_value(match, "y") };
-    return kiln_match_replace_by_op(match, context, rule, kiln_match_root(match)->op, operands, 2,
-                                    error);
+    return kiln_match_replace_by_op(match, match->root->op, operands, 2);
 }
 
 static bool
-neg_into_factor(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+neg_into_factor(KilnMatch *match)
 {
-    KilnNode *root = kiln_match_root(match);
+    KilnNode *root = match->root;
     const KilnValue *c = kiln_match_value(match, "c");
     double number = 0;
     GUARD(uniform, uniform(match, &number));
     KilnValue *opposite =
-        kiln_literal_build_splat(kiln_match_function(match), root, "neg", &c->type, -number);
+        kiln_literal_build_splat(match->root->function, root, "neg", &c->type, -number);
     KilnValue *operands[] = { kiln_match_value(match, "x"), opposite };
-    return kiln_match_replace_by_op(match, context, rule, root->op, operands, 2, error);
+    return kiln_match_replace_by_op(match, root->op, operands, 2);
 }
 
 /* --- powers --- */
@@ -247,53 +238,51 @@ is_square(const KilnMatch *match)
 }
 
 static bool
-pow_two(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+pow_two(KilnMatch *match)
 {
     KilnValue *x = kiln_match_value(match, "x"), *operands[] = { x, x };
     GUARD(number, is_square(match));
-    return kiln_match_replace_by_op(match, context, rule, KILN_OP_mul, operands, 2, error);
+    return kiln_match_replace_by_op(match, KILN_OP_mul, operands, 2);
 }
 
 static bool
-pow_one(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+pow_one(KilnMatch *match)
 {
-    (void)error;
     GUARD(number, uniformly(match, 1));
-    return kiln_match_replace(match, context, rule, kiln_match_value(match, "x"));
+    return kiln_match_replace(match, kiln_match_value(match, "x"));
 }
 
 static bool
-pow_zero(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+pow_zero(KilnMatch *match)
 {
-    (void)error;
     GUARD(number, uniformly(match, 0));
-    return kiln_match_replace_by_splat(match, context, rule, 1);
+    return kiln_match_replace_by_splat(match, 1);
 }
 
 static bool
-pow_minus_one(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+pow_minus_one(KilnMatch *match)
 {
     KilnValue *x = kiln_match_value(match, "x");
     GUARD(number, x->type.dtype != KILN_DTYPE_f64 && uniformly(match, -1));
-    return kiln_match_replace_by_op(match, context, rule, KILN_OP_reciprocal, &x, 1, error);
+    return kiln_match_replace_by_op(match, KILN_OP_reciprocal, &x, 1);
 }
 
 static bool
-pow_half(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+pow_half(KilnMatch *match)
 {
     KilnValue *x = kiln_match_value(match, "x");
     GUARD(number, uniformly(match, 0.5));
-    return kiln_match_replace_by_op(match, context, rule, KILN_OP_sqrt, &x, 1, error);
+    return kiln_match_replace_by_op(match, KILN_OP_sqrt, &x, 1);
 }
 
 /* --- quotients --- */
 
 static bool
-one_over(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+one_over(KilnMatch *match)
 {
     KilnValue *x = kiln_match_value(match, "x");
     GUARD(number, uniformly(match, 1));
-    return kiln_match_replace_by_op(match, context, rule, KILN_OP_reciprocal, &x, 1, error);
+    return kiln_match_replace_by_op(match, KILN_OP_reciprocal, &x, 1);
 }
 
 /* True for ±2^k where neither it nor its reciprocal is subnormal. */
@@ -306,17 +295,17 @@ is_invertible(KilnDType dtype, double number)
 }
 
 static bool
-div_by_power_of_two(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+div_by_power_of_two(KilnMatch *match)
 {
-    KilnNode *root = kiln_match_root(match);
-    KilnFunction *function = kiln_match_function(match);
+    KilnNode *root = match->root;
+    KilnFunction *function = match->root->function;
     const KilnValue *c = kiln_match_value(match, "c");
     const KilnType *type = &c->type;
     g_autofree double *numbers = NULL;
     double number;
     bool same = kiln_literal_uniform(c, &number);
     int64_t n = same ? 1 : kiln_type_elements(type);
-    if (!same && !(numbers = kiln_literal_read(c, error)))
+    if (!same && !(numbers = kiln_literal_read(c, match->error)))
         return false;
     for (int64_t i = 0; i < n; i++) {
         double divisor = numbers ? numbers[i] : number;
@@ -324,46 +313,43 @@ div_by_power_of_two(KilnMatch *match, KilnPassContext *context, const char *rule
         if (numbers)
             numbers[i] = 1 / divisor;
     }
-    KilnValue *factor = numbers
-                            ? kiln_literal_build(function, root, "factor", type, numbers, error)
-                            : kiln_literal_build_splat(function, root, "factor", type, 1 / number);
+    KilnValue *factor =
+        numbers ? kiln_literal_build(function, root, "factor", type, numbers, match->error)
+                : kiln_literal_build_splat(function, root, "factor", type, 1 / number);
     KilnValue *operands[] = { kiln_match_value(match, "x"), factor };
-    return factor &&
-           kiln_match_replace_by_op(match, context, rule, KILN_OP_mul, operands, 2, error);
+    return factor && kiln_match_replace_by_op(match, KILN_OP_mul, operands, 2);
 }
 
 static bool
-reciprocal_twice(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+reciprocal_twice(KilnMatch *match)
 {
-    (void)error;
-    return kiln_match_replace(match, context, rule, kiln_match_value(match, "x"));
+    return kiln_match_replace(match, kiln_match_value(match, "x"));
 }
 
 static bool
-mul_by_reciprocal(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+mul_by_reciprocal(KilnMatch *match)
 {
     KilnValue *operands[] = { kiln_match_value(match, "x"), kiln_match_value(match, "y") };
-    return kiln_match_replace_by_op(match, context, rule, KILN_OP_div, operands, 2, error);
+    return kiln_match_replace_by_op(match, KILN_OP_div, operands, 2);
 }
 
 static bool
-div_by_reciprocal(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+div_by_reciprocal(KilnMatch *match)
 {
     KilnValue *operands[] = { kiln_match_value(match, "x"), kiln_match_value(match, "y") };
-    return kiln_match_replace_by_op(match, context, rule, KILN_OP_mul, operands, 2, error);
+    return kiln_match_replace_by_op(match, KILN_OP_mul, operands, 2);
 }
 
 /* --- chains of constants --- */
 
 /* ?c @op ?d, unless it would be bigger than both. */
 static bool
-combine(KilnMatch *match, KilnPassContext *context, const char *rule, KilnOp op, KilnValue **out,
-        GError **error)
+combine(KilnMatch *match, KilnOp op, KilnValue **out)
 {
     KilnValue *operands[] = { kiln_match_value(match, "c"), kiln_match_value(match, "d") };
     /* Three literals are for constant-fold, and each of them would be c in turn. */
     GUARD(varying, !kiln_value_constant(kiln_match_value(match, "x")));
-    *out = kiln_match_build(match, op, NULL, operands, 2, error);
+    *out = kiln_match_build(match, op, NULL, operands, 2);
     if (!*out)
         return false;
     int64_t most =
@@ -374,39 +360,39 @@ combine(KilnMatch *match, KilnPassContext *context, const char *rule, KilnOp op,
 
 /* (x + c) + d = x + (c + d); (x - c) + d = x - (c - d); and so on, also of * and /. */
 static bool
-chain(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+chain(KilnMatch *match)
 {
-    KilnOp outer = kiln_match_root(match)->op, inner = kiln_match_node(match, "inner")->op;
+    KilnOp outer = match->root->op, inner = kiln_match_node(match, "inner")->op;
     bool sum = inner == KILN_OP_add || inner == KILN_OP_sub;
     KilnOp same = sum ? KILN_OP_add : KILN_OP_mul, other = sum ? KILN_OP_sub : KILN_OP_div;
     KilnValue *constant;
-    if (!combine(match, context, rule, inner == outer ? same : other, &constant, error))
+    if (!combine(match, inner == outer ? same : other, &constant))
         return false;
     KilnValue *operands[] = { kiln_match_value(match, "x"), constant };
-    return kiln_match_replace_by_op(match, context, rule, inner, operands, 2, error);
+    return kiln_match_replace_by_op(match, inner, operands, 2);
 }
 
 /* (c - x) + d = (c + d) - x; (c - x) - d = (c - d) - x */
 static bool
-chain_below(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+chain_below(KilnMatch *match)
 {
     KilnValue *constant;
-    if (!combine(match, context, rule, kiln_match_root(match)->op, &constant, error))
+    if (!combine(match, match->root->op, &constant))
         return false;
     KilnValue *operands[] = { constant, kiln_match_value(match, "x") };
-    return kiln_match_replace_by_op(match, context, rule, KILN_OP_sub, operands, 2, error);
+    return kiln_match_replace_by_op(match, KILN_OP_sub, operands, 2);
 }
 
 /* c - (x + d) = (c - d) - x; c - (x - d) = (c + d) - x */
 static bool
-chain_above(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+chain_above(KilnMatch *match)
 {
     bool add = kiln_match_node(match, "inner")->op == KILN_OP_add;
     KilnValue *constant;
-    if (!combine(match, context, rule, add ? KILN_OP_sub : KILN_OP_add, &constant, error))
+    if (!combine(match, add ? KILN_OP_sub : KILN_OP_add, &constant))
         return false;
     KilnValue *operands[] = { constant, kiln_match_value(match, "x") };
-    return kiln_match_replace_by_op(match, context, rule, KILN_OP_sub, operands, 2, error);
+    return kiln_match_replace_by_op(match, KILN_OP_sub, operands, 2);
 }
 
 /* --- constants outward, where they meet others --- */
@@ -435,35 +421,34 @@ no_bigger(const KilnType *type, const KilnType *than)
 /* (x ± c) ± y = (x ± y) ± c; y - (x ± c) = (y - x) ∓ c; (x * c) * y = (x * y) * c. @swapped: y
  * stands to the left. */
 static bool
-move_outward(KilnMatch *match, KilnPassContext *context, const char *rule, bool swapped,
-             GError **error)
+move_outward(KilnMatch *match, bool swapped)
 {
     KilnNode *inner = kiln_match_node(match, "inner");
-    KilnOp outer = kiln_match_root(match)->op, last = inner->op;
+    KilnOp outer = match->root->op, last = inner->op;
     KilnValue *x = kiln_match_value(match, "x"), *y = kiln_match_value(match, "y");
     GUARD(varying, !kiln_value_constant(x) && !kiln_value_constant(y));
     GUARD(no_bias, !is_product(x) && !is_product(y));
     KilnValue *operands[] = { swapped ? y : x, swapped ? x : y };
-    KilnValue *varying = kiln_match_build(match, outer, NULL, operands, 2, error);
+    KilnValue *varying = kiln_match_build(match, outer, NULL, operands, 2);
     if (!varying)
         return false;
     GUARD(no_more_work, no_bigger(&varying->type, &inner->results[0].type));
     if (swapped && outer == KILN_OP_sub)
         last = last == KILN_OP_add ? KILN_OP_sub : KILN_OP_add;
     KilnValue *outward[] = { varying, kiln_match_value(match, "c") };
-    return kiln_match_replace_by_op(match, context, rule, last, outward, 2, error);
+    return kiln_match_replace_by_op(match, last, outward, 2);
 }
 
 static bool
-outward(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+outward(KilnMatch *match)
 {
-    return move_outward(match, context, rule, false, error);
+    return move_outward(match, false);
 }
 
 static bool
-outward_from_right(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+outward_from_right(KilnMatch *match)
 {
-    return move_outward(match, context, rule, true, error);
+    return move_outward(match, true);
 }
 
 /* --- products of nothing --- */
@@ -478,22 +463,20 @@ is_zero_point(const KilnValue *c, const KilnValue *zero_point)
 }
 
 static bool
-zero_product(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+zero_product(KilnMatch *match)
 {
-    (void)error;
     GUARD(number, is_zero_point(kiln_match_value(match, "c"), NULL));
-    return kiln_match_replace_by_splat(match, context, rule, 0);
+    return kiln_match_replace_by_splat(match, 0);
 }
 
 static bool
-zero_integer_product(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+zero_integer_product(KilnMatch *match)
 {
-    (void)error;
-    const KilnNode *product = kiln_match_root(match);
+    const KilnNode *product = match->root;
     const KilnValue *c = kiln_match_value(match, "c");
     uint32_t side = kiln_node_operand(product, 0) == c ? 0 : 1;
     GUARD(number, is_zero_point(c, kiln_node_operand(product, 2 + side)));
-    return kiln_match_replace_by_splat(match, context, rule, 0);
+    return kiln_match_replace_by_splat(match, 0);
 }
 
 #define REASSOC KILN_FLAG(fp_reassoc)
@@ -561,17 +544,4 @@ static const KilnRule rules[] = {
 };
 // clang-format on
 
-const KilnRule *
-kiln_pass_rules_optimize_arithmetic(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_optimize_arithmetic(KilnFunction *function, KilnPassContext *context, bool *changed,
-                              GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(optimize_arithmetic, FORWARD);

@@ -29,27 +29,25 @@ is_within(KilnInterval inner, KilnInterval outer)
 }
 
 static bool
-drop_wider(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop_wider(KilnMatch *match)
 {
-    (void)error;
     KilnNode *inner = kiln_match_node(match, "inner");
     KilnInterval first = { 0, 0 }, second = { 0, 0 };
-    GUARD(bounds,
-          kiln_clip_interval(inner, &first) && kiln_clip_interval(kiln_match_root(match), &second));
+    GUARD(bounds, kiln_clip_interval(inner, &first) && kiln_clip_interval(match->root, &second));
     GUARD(covered, is_within(first, second));
-    return kiln_match_replace(match, context, rule, &inner->results[0]);
+    return kiln_match_replace(match, &inner->results[0]);
 }
 
 static bool
-merge(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+merge(KilnMatch *match)
 {
-    KilnNode *root = kiln_match_root(match);
+    KilnNode *root = match->root;
     KilnInterval first = { 0, 0 }, second = { 0, 0 }, both = { 0, 0 };
     GUARD(bounds, kiln_clip_interval(kiln_match_node(match, "inner"), &first) &&
                       kiln_clip_interval(root, &second));
     GUARD(one_interval, kiln_clip_chain(first, second, &both));
-    KilnValue *merged = kiln_clip_build(root, kiln_match_value(match, "x"), both, error);
-    return merged && kiln_match_replace(match, context, rule, merged);
+    KilnValue *merged = kiln_clip_build(root, kiln_match_value(match, "x"), both, match->error);
+    return merged && kiln_match_replace(match, merged);
 }
 
 /* Fewer bounds than are written, or relu. */
@@ -62,14 +60,14 @@ is_simpler(const KilnNode *node, KilnInterval interval)
 }
 
 static bool
-simplify(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+simplify(KilnMatch *match)
 {
-    KilnNode *root = kiln_match_root(match);
+    KilnNode *root = match->root;
     KilnInterval interval = { 0, 0 };
     GUARD(bounds, kiln_clip_interval(root, &interval));
     GUARD(simpler, is_simpler(root, interval));
-    KilnValue *simple = kiln_clip_build(root, kiln_match_value(match, "x"), interval, error);
-    return simple && kiln_match_replace(match, context, rule, simple);
+    KilnValue *simple = kiln_clip_build(root, kiln_match_value(match, "x"), interval, match->error);
+    return simple && kiln_match_replace(match, simple);
 }
 
 static const KilnRule rules[] = {
@@ -78,17 +76,4 @@ static const KilnRule rules[] = {
     RULE("simple-clip", E, "(clip ?x ...)", simplify),
 };
 
-const KilnRule *
-kiln_pass_rules_optimize_clips(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_optimize_clips(KilnFunction *function, KilnPassContext *context, bool *changed,
-                         GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(optimize_clips, FORWARD);

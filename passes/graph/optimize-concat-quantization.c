@@ -27,17 +27,17 @@ dequantized(const KilnNode *concat, uint32_t i)
 }
 
 static KilnValue *
-requantized(const KilnMatch *match, KilnValue *value, const KilnType *to, GError **error)
+requantized(const KilnMatch *match, KilnValue *value, const KilnType *to)
 {
     KilnType type = kiln_quant_stored_as(&value->type, to);
-    return kiln_match_build_typed(match, KILN_OP_rescale_quantized, NULL, &value, 1, &type, error);
+    return kiln_match_build_typed(match, KILN_OP_rescale_quantized, NULL, &value, 1, &type);
 }
 
 static bool
-join_integers(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+join_integers(KilnMatch *match)
 {
     const KilnNode *concat = kiln_match_node(match, "concat");
-    const KilnType *to = &kiln_match_root(match)->results[0].type;
+    const KilnType *to = &match->root->results[0].type;
     GUARD(uniform, kiln_quant_is_uniform(to));
     g_autofree KilnValue **parts = g_new(KilnValue *, concat->n_operands);
     for (uint32_t i = 0; i < concat->n_operands; i++) {
@@ -47,30 +47,17 @@ join_integers(KilnMatch *match, KilnPassContext *context, const char *rule, GErr
         GUARD(single_use, kiln_value_single_use(concat->operands[i].value));
         GUARD(parts_uniform, kiln_quant_is_uniform(&part->type));
         GUARD(survives_f32, kiln_quant_survives_f32(&part->type));
-        parts[i] = kiln_quant_same(&part->type, to) ? part : requantized(match, part, to, error);
+        parts[i] = kiln_quant_same(&part->type, to) ? part : requantized(match, part, to);
         if (!parts[i])
             return false;
     }
-    KilnValue *joined = kiln_match_build_typed(match, KILN_OP_concat, concat->attrs, parts,
-                                               concat->n_operands, to, error);
-    return joined && kiln_match_replace(match, context, rule, joined);
+    KilnValue *joined =
+        kiln_match_build_typed(match, KILN_OP_concat, concat->attrs, parts, concat->n_operands, to);
+    return joined && kiln_match_replace(match, joined);
 }
 
 static const KilnRule rules[] = {
     RULE("concat-of-dequantized", QT, "(quantize_linear (concat!#concat ? ...))", join_integers),
 };
 
-const KilnRule *
-kiln_pass_rules_optimize_concat_quantization(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_optimize_concat_quantization(KilnFunction *function, KilnPassContext *context,
-                                       bool *changed, GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(optimize_concat_quantization, FORWARD);

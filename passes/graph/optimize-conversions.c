@@ -48,40 +48,39 @@ holds(KilnDType outer, KilnDType inner)
 }
 
 static bool
-merge(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+merge(KilnMatch *match)
 {
-    KilnNode *root = kiln_match_root(match);
+    KilnNode *root = match->root;
     KilnValue *cast = kiln_match_build(match, KILN_OP_cast, root->attrs,
-                                       (KilnValue *[]){ kiln_match_value(match, "x") }, 1, error);
-    return cast && kiln_match_replace(match, context, rule, cast);
+                                       (KilnValue *[]){ kiln_match_value(match, "x") }, 1);
+    return cast && kiln_match_replace(match, cast);
 }
 
 static bool
-merge_widening(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+merge_widening(KilnMatch *match)
 {
     KilnDType from = kiln_match_value(match, "x")->type.dtype;
     KilnDType through = kiln_match_node(match, "inner")->results[0].type.dtype;
-    KilnDType to = kiln_match_root(match)->results[0].type.dtype;
+    KilnDType to = match->root->results[0].type.dtype;
     GUARD(inner_holds, holds(through, from));
     GUARD(no_saturation, !kiln_dtype_is_float(through) || !kiln_dtype_is_integer(from) ||
                              !kiln_dtype_is_integer(to) || holds(to, from));
-    return merge(match, context, rule, error);
+    return merge(match);
 }
 
 static bool
-merge_cutting(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+merge_cutting(KilnMatch *match)
 {
     KilnDType through = kiln_match_node(match, "inner")->results[0].type.dtype;
-    KilnDType to = kiln_match_root(match)->results[0].type.dtype;
+    KilnDType to = match->root->results[0].type.dtype;
     GUARD(low_bits, kiln_dtype_size(to) <= kiln_dtype_size(through));
-    return merge(match, context, rule, error);
+    return merge(match);
 }
 
 static bool
-drop(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop(KilnMatch *match)
 {
-    (void)error;
-    return kiln_match_replace(match, context, rule, kiln_match_value(match, "x"));
+    return kiln_match_replace(match, kiln_match_value(match, "x"));
 }
 
 static const KilnRule rules[] = {
@@ -90,17 +89,4 @@ static const KilnRule rules[] = {
     RULE("cast-of-cutting", E, "(cast (cast!#inner ?x:int):int):int", merge_cutting),
 };
 
-const KilnRule *
-kiln_pass_rules_optimize_conversions(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_optimize_conversions(KilnFunction *function, KilnPassContext *context, bool *changed,
-                               GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(optimize_conversions, FORWARD);

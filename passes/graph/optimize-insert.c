@@ -65,16 +65,16 @@ is_position(const KilnType *data, const double *tuple, int coordinates, int64_t 
 }
 
 static bool
-scatter_nd(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+scatter_nd(KilnMatch *match)
 {
-    KilnNode *node = kiln_match_root(match);
+    KilnNode *node = match->root;
     const KilnType *data = &node->operands[0].value->type;
     const KilnType *list = &node->operands[1].value->type;
     KilnValue *updates = node->operands[2].value;
     GUARD(overwrites, strcmp(kiln_attrs(node, scatter_nd)->reduction, "none") == 0);
     GUARD(plain, !data->layout && !updates->type.layout);
-    g_autofree double *indices = read_indices(node, error);
-    if (*error)
+    g_autofree double *indices = read_indices(node, match->error);
+    if (*match->error)
         return false;
     GUARD(literal, indices != NULL);
     int coordinates = (int)list->dims[list->rank - 1];
@@ -85,22 +85,22 @@ scatter_nd(KilnMatch *match, KilnPassContext *context, const char *rule, GError 
     const KilnType *type = &node->results[0].type;
     KilnValue *value = kiln_type_equal(&updates->type, type)
                            ? updates
-                           : kiln_reshape_build(node->function, node, updates, type, error);
-    return value && kiln_match_replace(match, context, rule, value);
+                           : kiln_reshape_build(node->function, node, updates, type, match->error);
+    return value && kiln_match_replace(match, value);
 }
 
 /* --- scatter_elements --- */
 
 static bool
-scatter_elements(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+scatter_elements(KilnMatch *match)
 {
-    const KilnNode *node = kiln_match_root(match);
+    const KilnNode *node = match->root;
     const KilnAttrs_scatter_elements *attrs = kiln_attrs(node, scatter_elements);
     const KilnType *data = &node->operands[0].value->type;
     const KilnType *list = &node->operands[1].value->type;
     GUARD(overwrites, strcmp(attrs->reduction, "none") == 0);
-    g_autofree double *indices = read_indices(node, error);
-    if (*error)
+    g_autofree double *indices = read_indices(node, match->error);
+    if (*match->error)
         return false;
     GUARD(literal, indices != NULL);
     GUARD(covers, kiln_type_same_shape(list, data));
@@ -110,7 +110,7 @@ scatter_elements(KilnMatch *match, KilnPassContext *context, const char *rule, G
         inner *= data->dims[d];
     for (int64_t i = 0, n = kiln_type_elements(list); i < n; i++)
         GUARD(in_order, is_index(indices[i], i / inner % data->dims[axis], data->dims[axis]));
-    return kiln_match_replace(match, context, rule, node->operands[2].value);
+    return kiln_match_replace(match, node->operands[2].value);
 }
 
 static const KilnRule rules[] = {
@@ -118,17 +118,4 @@ static const KilnRule rules[] = {
     RULE("whole-scatter-elements", E, "(scatter_elements ? ? ?)", scatter_elements),
 };
 
-const KilnRule *
-kiln_pass_rules_optimize_insert(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_optimize_insert(KilnFunction *function, KilnPassContext *context, bool *changed,
-                          GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(optimize_insert, FORWARD);

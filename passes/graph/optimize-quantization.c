@@ -28,74 +28,72 @@
 #include "passes/query/quant_range.h"
 
 static bool
-drop(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop(KilnMatch *match)
 {
-    (void)error;
-    return kiln_match_replace(match, context, rule, kiln_match_value(match, "x"));
+    return kiln_match_replace(match, kiln_match_value(match, "x"));
 }
 
 static bool
-drop_round_trip(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop_round_trip(KilnMatch *match)
 {
     GUARD(survives_f32, kiln_quant_survives_f32(&kiln_match_value(match, "x")->type));
-    return drop(match, context, rule, error);
+    return drop(match);
 }
 
 static bool
-drop_rescale(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop_rescale(KilnMatch *match)
 {
     GUARD(regular, kiln_quant_is_regular(&kiln_match_value(match, "x")->type));
-    return drop(match, context, rule, error);
+    return drop(match);
 }
 
 /* One node of @op takes x to the type of the root's result. */
 static bool
-convert_directly(KilnMatch *match, KilnPassContext *context, const char *rule, KilnOp op,
-                 GError **error)
+convert_directly(KilnMatch *match, KilnOp op)
 {
     KilnValue *x = kiln_match_value(match, "x");
-    const KilnType *type = &kiln_match_root(match)->results[0].type;
-    KilnValue *direct = kiln_match_build_typed(match, op, NULL, &x, 1, type, error);
-    return direct && kiln_match_replace(match, context, rule, direct);
+    const KilnType *type = &match->root->results[0].type;
+    KilnValue *direct = kiln_match_build_typed(match, op, NULL, &x, 1, type);
+    return direct && kiln_match_replace(match, direct);
 }
 
 static bool
-rescale_instead(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+rescale_instead(KilnMatch *match)
 {
     const KilnType *from = &kiln_match_value(match, "x")->type;
-    const KilnType *to = &kiln_match_root(match)->results[0].type;
+    const KilnType *to = &match->root->results[0].type;
     GUARD(survives_f32, kiln_quant_survives_f32(from));
     GUARD(regular, kiln_quant_is_regular(to));
-    return convert_directly(match, context, rule, KILN_OP_rescale_quantized, error);
+    return convert_directly(match, KILN_OP_rescale_quantized);
 }
 
 static bool
-rescale_once(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+rescale_once(KilnMatch *match)
 {
     const KilnType *first = &kiln_match_value(match, "x")->type;
     const KilnType *middle = &kiln_match_node(match, "middle")->results[0].type;
-    const KilnType *last = &kiln_match_root(match)->results[0].type;
+    const KilnType *last = &match->root->results[0].type;
     GUARD(saturates_alike, kiln_quant_detour_is_within(first, middle, last, 1));
-    return convert_directly(match, context, rule, KILN_OP_rescale_quantized, error);
+    return convert_directly(match, KILN_OP_rescale_quantized);
 }
 
 static bool
-skip_exact_middle(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+skip_exact_middle(KilnMatch *match)
 {
     const KilnType *first = &kiln_match_value(match, "x")->type;
     const KilnType *middle = &kiln_match_node(match, "middle")->results[0].type;
-    const KilnType *last = &kiln_match_root(match)->results[0].type;
+    const KilnType *last = &match->root->results[0].type;
     GUARD(detour_exact, kiln_quant_detour_is_within(first, middle, last, 0));
-    return convert_directly(match, context, rule, KILN_OP_rescale_quantized, error);
+    return convert_directly(match, KILN_OP_rescale_quantized);
 }
 
 static bool
-dequantize_exact(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+dequantize_exact(KilnMatch *match)
 {
     const KilnType *from = &kiln_match_value(match, "x")->type;
     const KilnType *middle = &kiln_match_node(match, "middle")->results[0].type;
     GUARD(rescale_exact, kiln_quant_rescale_is_exact(from, middle));
-    return convert_directly(match, context, rule, KILN_OP_dequantize_linear, error);
+    return convert_directly(match, KILN_OP_dequantize_linear);
 }
 
 /* A quantize behind it makes a rescale of both, of which rescale_once() knows what may be left out.
@@ -111,42 +109,42 @@ is_quantized_again(const KilnValue *value)
 }
 
 static bool
-dequantize_directly(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+dequantize_directly(KilnMatch *match)
 {
     const KilnType *from = &kiln_match_value(match, "x")->type;
     const KilnType *middle = &kiln_match_node(match, "middle")->results[0].type;
     GUARD(range_included, kiln_quant_holds(middle, from));
     GUARD(one_step, kiln_quant_steps_fit(middle, from));
-    GUARD(stays_real, !is_quantized_again(&kiln_match_root(match)->results[0]));
-    return convert_directly(match, context, rule, KILN_OP_dequantize_linear, error);
+    GUARD(stays_real, !is_quantized_again(&match->root->results[0]));
+    return convert_directly(match, KILN_OP_dequantize_linear);
 }
 
 /* Glow's forms: what the middle clamps is no reason to keep it. */
 static bool
-rescale_past_clamp(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+rescale_past_clamp(KilnMatch *match)
 {
-    return convert_directly(match, context, rule, KILN_OP_rescale_quantized, error);
+    return convert_directly(match, KILN_OP_rescale_quantized);
 }
 
 static bool
-dequantize_past_clamp(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+dequantize_past_clamp(KilnMatch *match)
 {
-    return convert_directly(match, context, rule, KILN_OP_dequantize_linear, error);
+    return convert_directly(match, KILN_OP_dequantize_linear);
 }
 
 static bool
-fold_splat(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+fold_splat(KilnMatch *match)
 {
-    KilnNode *root = kiln_match_root(match);
+    KilnNode *root = match->root;
     const KilnValue *splat = kiln_match_value(match, "splat");
     const KilnType *type = &root->results[0].type;
     GUARD(splat, kiln_quant_converts_splat(splat, type));
-    KilnTensor *tensor = kiln_quant_convert(splat, type, error);
+    KilnTensor *tensor = kiln_quant_convert(splat, type, match->error);
     if (!tensor)
         return false;
-    KilnValue *folded = kiln_build_constant_as(kiln_match_function(match), root,
+    KilnValue *folded = kiln_build_constant_as(match->root->function, root,
                                                kiln_value_constant(splat)->name, tensor, type);
-    return kiln_match_replace(match, context, rule, folded);
+    return kiln_match_replace(match, folded);
 }
 
 static const KilnRule rules[] = {
@@ -172,17 +170,4 @@ static const KilnRule rules[] = {
                "(dequantize_linear (quantize_linear ?x))", drop),
 };
 
-const KilnRule *
-kiln_pass_rules_optimize_quantization(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_optimize_quantization(KilnFunction *function, KilnPassContext *context, bool *changed,
-                                GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(optimize_quantization, FORWARD);

@@ -53,24 +53,23 @@ cover_ends(Bounds bounds, const KilnType *type)
 }
 
 static bool
-drop_before_quantize(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop_before_quantize(KilnMatch *match)
 {
     KilnValue *x = kiln_match_value(match, "x");
-    const KilnType *type = &kiln_match_root(match)->results[0].type;
+    const KilnType *type = &match->root->results[0].type;
     Bounds bounds;
     GUARD(bounds_known, read_bounds(kiln_match_node(match, "clip"), &bounds));
     GUARD(regular, kiln_quant_is_regular(type));
     GUARD(covers_range, cover_ends(bounds, type));
     KilnValue *quantized =
-        kiln_match_build_typed(match, KILN_OP_quantize_linear, NULL, &x, 1, type, error);
-    return quantized && kiln_match_replace(match, context, rule, quantized);
+        kiln_match_build_typed(match, KILN_OP_quantize_linear, NULL, &x, 1, type);
+    return quantized && kiln_match_replace(match, quantized);
 }
 
 static bool
-drop_after_dequantize(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop_after_dequantize(KilnMatch *match)
 {
-    (void)error;
-    const KilnNode *clip = kiln_match_root(match);
+    const KilnNode *clip = match->root;
     const KilnType *type = &kiln_match_value(match, "x")->type;
     Bounds bounds;
     GUARD(bounds_known, read_bounds(clip, &bounds));
@@ -80,7 +79,7 @@ drop_after_dequantize(KilnMatch *match, KilnPassContext *context, const char *ru
         GUARD(covers_range, bounds.low <= (double)kiln_grid_dequantize(&grid, grid.lowest) &&
                                 (double)kiln_grid_dequantize(&grid, grid.highest) <= bounds.high);
     }
-    return kiln_match_replace(match, context, rule, clip->operands[0].value);
+    return kiln_match_replace(match, clip->operands[0].value);
 }
 
 /* --- narrower types --- */
@@ -117,34 +116,34 @@ narrow(const KilnNode *clip, const KilnType *from, Narrowed *out)
 /* The first of @ops makes @middle of @x, the second @last of that. */
 static KilnValue *
 convert_twice(KilnMatch *match, KilnValue *x, const KilnType *middle, const KilnType *last,
-              const KilnOp ops[2], GError **error)
+              const KilnOp ops[2])
 {
-    KilnValue *first = kiln_match_build_typed(match, ops[0], NULL, &x, 1, middle, error);
-    return first ? kiln_match_build_typed(match, ops[1], NULL, &first, 1, last, error) : NULL;
+    KilnValue *first = kiln_match_build_typed(match, ops[0], NULL, &x, 1, middle);
+    return first ? kiln_match_build_typed(match, ops[1], NULL, &first, 1, last) : NULL;
 }
 
 static bool
-narrow_quantize(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+narrow_quantize(KilnMatch *match)
 {
     static const KilnOp ops[] = { KILN_OP_quantize_linear, KILN_OP_rescale_quantized };
-    const KilnType *type = &kiln_match_root(match)->results[0].type;
+    const KilnType *type = &match->root->results[0].type;
     Narrowed narrowed;
     GUARD(narrower, narrow(kiln_match_node(match, "clip"), type, &narrowed));
     KilnValue *value =
-        convert_twice(match, kiln_match_value(match, "x"), &narrowed.type, type, ops, error);
-    return value && kiln_match_replace(match, context, rule, value);
+        convert_twice(match, kiln_match_value(match, "x"), &narrowed.type, type, ops);
+    return value && kiln_match_replace(match, value);
 }
 
 static bool
-narrow_dequantize(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+narrow_dequantize(KilnMatch *match)
 {
     static const KilnOp ops[] = { KILN_OP_rescale_quantized, KILN_OP_dequantize_linear };
-    const KilnNode *clip = kiln_match_root(match);
+    const KilnNode *clip = match->root;
     KilnValue *x = kiln_match_value(match, "x");
     Narrowed narrowed;
     GUARD(narrower, narrow(clip, &x->type, &narrowed));
-    KilnValue *value = convert_twice(match, x, &narrowed.type, &clip->results[0].type, ops, error);
-    return value && kiln_match_replace(match, context, rule, value);
+    KilnValue *value = convert_twice(match, x, &narrowed.type, &clip->results[0].type, ops);
+    return value && kiln_match_replace(match, value);
 }
 
 /* A step is left out, and another takes its place. */
@@ -160,17 +159,4 @@ static const KilnRule rules[] = {
                  "(clip (dequantize_linear! ?x:quantized):f32 ...)", narrow_dequantize),
 };
 
-const KilnRule *
-kiln_pass_rules_optimize_quantize_clip(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_optimize_quantize_clip(KilnFunction *function, KilnPassContext *context, bool *changed,
-                                 GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(optimize_quantize_clip, FORWARD);

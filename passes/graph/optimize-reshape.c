@@ -22,14 +22,13 @@
 #include "passes/rule.h"
 
 static bool
-drop_identity(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop_identity(KilnMatch *match)
 {
-    (void)error;
     KilnValue *x = kiln_match_value(match, "x");
     GUARD(ranked, x->type.rank >= 0);
     for (int d = 0; d < x->type.rank; d++)
         GUARD(extents_known, x->type.dims[d] >= 0 || x->type.dim_names[d]);
-    return kiln_match_replace(match, context, rule, x);
+    return kiln_match_replace(match, x);
 }
 
 /* --- constants --- */
@@ -40,28 +39,27 @@ reshaped_constant(KilnMatch *match, const KilnConstant *constant, const KilnType
 {
     KilnTensor *tensor = kiln_tensor_copy(constant->tensor);
     tensor->type = kiln_type_make(type->dtype, type->rank, type->dims);
-    KilnValue *value = kiln_moved_constant(kiln_match_function(match), kiln_match_root(match),
-                                           constant->name, tensor, type);
+    KilnValue *value =
+        kiln_moved_constant(match->root->function, match->root, constant->name, tensor, type);
     kiln_value_constant(value)->charged = constant->charged;
     kiln_value_constant(value)->base = constant->base;
     return value;
 }
 
 static bool
-reshape_constant(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+reshape_constant(KilnMatch *match)
 {
-    (void)error;
     const KilnConstant *constant = kiln_value_constant(kiln_match_value(match, "c"));
-    const KilnType *type = &kiln_match_root(match)->results[0].type;
+    const KilnType *type = &match->root->results[0].type;
     GUARD(static_shape, kiln_type_is_static(type));
     GUARD(plain, !type->layout && !constant->type.layout);
-    return kiln_match_replace(match, context, rule, reshaped_constant(match, constant, type));
+    return kiln_match_replace(match, reshaped_constant(match, constant, type));
 }
 
 static bool
-reshape_quantize(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+reshape_quantize(KilnMatch *match)
 {
-    KilnNode *root = kiln_match_root(match);
+    KilnNode *root = match->root;
     const KilnNode *quantize = kiln_match_node(match, "q");
     const KilnConstant *constant = kiln_value_constant(kiln_match_value(match, "c"));
     const KilnType *type = &root->results[0].type;
@@ -78,8 +76,8 @@ reshape_quantize(KilnMatch *match, KilnPassContext *context, const char *rule, G
                           .attrs = quantize->attrs,
                           .types = type,
                           .before = root };
-    KilnNode *node = kiln_node_new(kiln_match_function(match), &spec, error);
-    return node && kiln_match_replace(match, context, rule, &node->results[0]);
+    KilnNode *node = kiln_node_new(match->root->function, &spec, match->error);
+    return node && kiln_match_replace(match, &node->results[0]);
 }
 
 /* --- chains --- */
@@ -111,14 +109,14 @@ extents_known(const KilnType *type)
 }
 
 static KilnValue *
-reshape_like(KilnMatch *match, KilnValue *x, GError **error)
+reshape_like(KilnMatch *match, KilnValue *x)
 {
-    KilnNode *outer = kiln_match_root(match);
+    KilnNode *outer = match->root;
     const KilnType *type = &outer->results[0].type;
     if (extents_known(type) && kiln_type_equal(type, &x->type))
         return x;
     if (!target_stands_alone(outer))
-        return kiln_reshape_build(kiln_match_function(match), outer, x, type, error);
+        return kiln_reshape_build(match->root->function, outer, x, type, match->error);
     KilnValue *operands[] = { x, outer->operands[1].value };
     KilnNodeSpec spec = { .op = KILN_OP_reshape,
                           .name = outer->name,
@@ -127,18 +125,18 @@ reshape_like(KilnMatch *match, KilnValue *x, GError **error)
                           .attrs = outer->attrs,
                           .types = type,
                           .before = outer };
-    KilnNode *node = kiln_node_new(kiln_match_function(match), &spec, error);
+    KilnNode *node = kiln_node_new(match->root->function, &spec, match->error);
     return node ? &node->results[0] : NULL;
 }
 
 static bool
-merge_chain(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+merge_chain(KilnMatch *match)
 {
     KilnValue *x = kiln_match_value(match, "x");
     const KilnType *between = &kiln_match_node(match, "inner")->results[0].type;
     GUARD(plain, !x->type.layout && !between->layout);
-    KilnValue *value = reshape_like(match, x, error);
-    return value && kiln_match_replace(match, context, rule, value);
+    KilnValue *value = reshape_like(match, x);
+    return value && kiln_match_replace(match, value);
 }
 
 #define RESHAPE "reshape|flatten|squeeze|unsqueeze"
@@ -151,17 +149,4 @@ static const KilnRule rules[] = {
     RULE("reshape-chain", E, "(" RESHAPE " (" RESHAPE "#inner ?x ...) ...)", merge_chain),
 };
 
-const KilnRule *
-kiln_pass_rules_optimize_reshape(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_optimize_reshape(KilnFunction *function, KilnPassContext *context, bool *changed,
-                           GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(optimize_reshape, FORWARD);

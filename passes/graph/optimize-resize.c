@@ -49,7 +49,7 @@ dim_of(const KilnNode *node, uint32_t i)
 /* --- identity --- */
 
 static bool
-plain_coordinates(KilnPassContext *context, const char *rule, const KilnNode *node)
+plain_coordinates(KilnMatch *match, const KilnNode *node)
 {
     const char *mode = kiln_attrs(node, resize)->coordinate_transformation_mode;
     GUARD(crops_nothing, strcmp(mode, "tf_crop_and_resize") != 0);
@@ -59,7 +59,7 @@ plain_coordinates(KilnPassContext *context, const char *rule, const KilnNode *no
 
 /* @scales: those of the node's operand, or NULL. */
 static bool
-keeps_sizes(KilnPassContext *context, const char *rule, const KilnNode *node, const double *scales)
+keeps_sizes(KilnMatch *match, const KilnNode *node, const double *scales)
 {
     const KilnType *x = &node->operands[X].value->type;
     const KilnKnown *sizes = is_stated(node, SIZES) ? node->operands[SIZES].value->known : NULL;
@@ -79,30 +79,30 @@ read_scales(const KilnNode *node, GError **error)
 }
 
 static bool
-drop(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop(KilnMatch *match)
 {
-    const KilnNode *node = kiln_match_root(match);
+    const KilnNode *node = match->root;
     GUARD(ranked, node->operands[X].value->type.rank >= 0);
-    if (!plain_coordinates(context, rule, node))
+    if (!plain_coordinates(match, node))
         return false;
-    g_autofree double *scales = read_scales(node, error);
-    return !*error && keeps_sizes(context, rule, node, scales) &&
-           kiln_match_replace(match, context, rule, node->operands[X].value);
+    g_autofree double *scales = read_scales(node, match->error);
+    return !*match->error && keeps_sizes(match, node, scales) &&
+           kiln_match_replace(match, node->operands[X].value);
 }
 
 static bool
-drop_nearest(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop_nearest(KilnMatch *match)
 {
-    GUARD(nearest, strcmp(kiln_attrs(kiln_match_root(match), resize)->mode, "nearest") == 0);
-    return drop(match, context, rule, error);
+    GUARD(nearest, strcmp(kiln_attrs(match->root, resize)->mode, "nearest") == 0);
+    return drop(match);
 }
 
 /* A nearest one that is an identity is gone by the rule before. */
 static bool
-drop_interpolated(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop_interpolated(KilnMatch *match)
 {
-    GUARD(no_antialias, !kiln_attrs(kiln_match_root(match), resize)->antialias);
-    return drop(match, context, rule, error);
+    GUARD(no_antialias, !kiln_attrs(match->root, resize)->antialias);
+    return drop(match);
 }
 
 /* --- repeats --- */
@@ -146,10 +146,10 @@ make_plan(const KilnNode *node, Plan *plan)
 }
 
 static KilnValue *
-build_smaller(KilnMatch *match, const Plan *plan, GError **error)
+build_smaller(KilnMatch *match, const Plan *plan)
 {
-    KilnNode *node = kiln_match_root(match);
-    KilnFunction *function = kiln_match_function(match);
+    KilnNode *node = match->root;
+    KilnFunction *function = match->root->function;
     KilnValue *operands[4] = { NULL };
     if (!plan->resizes)
         return node->operands[X].value;
@@ -157,67 +157,67 @@ build_smaller(KilnMatch *match, const Plan *plan, GError **error)
         operands[i] = node->operands[i].value;
     if (plan->scales)
         operands[SCALES] = kiln_literal_build(function, node, "scales", &operands[SCALES]->type,
-                                              plan->scales, error);
+                                              plan->scales, match->error);
     else
         operands[SIZES] = kiln_build_ints(function, node, plan->sizes, (uint32_t)plan->n);
-    if (*error)
+    if (*match->error)
         return NULL;
-    return kiln_match_build(match, KILN_OP_resize, node->attrs, operands, node->n_operands, error);
+    return kiln_match_build(match, KILN_OP_resize, node->attrs, operands, node->n_operands);
 }
 
 static KilnValue *
-build_expand(KilnMatch *match, KilnValue *smaller, const Plan *plan, GError **error)
+build_expand(KilnMatch *match, KilnValue *smaller, const Plan *plan)
 {
-    KilnNode *node = kiln_match_root(match);
+    KilnNode *node = match->root;
     const KilnType *type = &node->results[0].type;
-    KilnValue *operands[] = { smaller, kiln_build_ints(kiln_match_function(match), node,
-                                                       plan->target, (uint32_t)type->rank) };
+    KilnValue *operands[] = { smaller, kiln_build_ints(match->root->function, node, plan->target,
+                                                       (uint32_t)type->rank) };
     KilnNodeSpec spec = {
         .op = KILN_OP_expand, .operands = operands, .n_operands = 2, .types = type, .before = node
     };
-    KilnNode *expand = kiln_node_new(kiln_match_function(match), &spec, error);
+    KilnNode *expand = kiln_node_new(match->root->function, &spec, match->error);
     return expand ? &expand->results[0] : NULL;
 }
 
 static bool
-pull_out(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+pull_out(KilnMatch *match)
 {
-    const KilnNode *node = kiln_match_root(match);
+    const KilnNode *node = match->root;
     const KilnAttrs_resize *attrs = kiln_attrs(node, resize);
     g_autofree double *scales = NULL;
-    if (!plain_coordinates(context, rule, node))
+    if (!plain_coordinates(match, node))
         return false;
     GUARD(plain, !node->operands[X].value->type.layout && !node->results[0].type.layout);
     GUARD(stretches, strcmp(attrs->keep_aspect_ratio_policy, "stretch") == 0);
-    Plan plan = { .scales = scales = read_scales(node, error) };
-    if (*error)
+    Plan plan = { .scales = scales = read_scales(node, match->error) };
+    if (*match->error)
         return false;
     GUARD(literal, scales || (is_stated(node, SIZES) && node->operands[SIZES].value->known));
     make_plan(node, &plan);
     GUARD(repeats, plan.repeats);
-    KilnValue *smaller = build_smaller(match, &plan, error);
-    KilnValue *value = smaller ? build_expand(match, smaller, &plan, error) : NULL;
-    return value && kiln_match_replace(match, context, rule, value);
+    KilnValue *smaller = build_smaller(match, &plan);
+    KilnValue *value = smaller ? build_expand(match, smaller, &plan) : NULL;
+    return value && kiln_match_replace(match, value);
 }
 
 static bool
-repeat_nearest(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+repeat_nearest(KilnMatch *match)
 {
-    const KilnNode *node = kiln_match_root(match);
+    const KilnNode *node = match->root;
     GUARD(nearest, strcmp(kiln_attrs(node, resize)->mode, "nearest") == 0);
     GUARD(not_rescaled, kiln_quant_same(&node->operands[X].value->type, &node->results[0].type));
-    return pull_out(match, context, rule, error);
+    return pull_out(match);
 }
 
 static bool
-repeat_linear(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+repeat_linear(KilnMatch *match)
 {
-    const KilnNode *node = kiln_match_root(match);
+    const KilnNode *node = match->root;
     const KilnAttrs_resize *attrs = kiln_attrs(node, resize);
     GUARD(linear, strcmp(attrs->mode, "linear") == 0);
     GUARD(no_antialias, !attrs->antialias);
     GUARD(floats, kiln_dtype_is_float(node->results[0].type.dtype));
-    return pull_out(match, context, rule, error);
+    return pull_out(match);
 }
 
 static const KilnRule rules[] = {
@@ -227,17 +227,4 @@ static const KilnRule rules[] = {
     RULE("repeat-linear", U, "(resize ? ...)", repeat_linear),
 };
 
-const KilnRule *
-kiln_pass_rules_optimize_resize(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_optimize_resize(KilnFunction *function, KilnPassContext *context, bool *changed,
-                          GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(optimize_resize, FORWARD);

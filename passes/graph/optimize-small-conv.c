@@ -41,12 +41,12 @@ fits_exactly(const KilnNode *node, const KilnWindow *window, int d)
 }
 
 static bool
-drop_strides(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop_strides(KilnMatch *match)
 {
-    KilnNode *conv = kiln_match_root(match);
+    KilnNode *conv = match->root;
     KilnWindow window;
     bool changes = false;
-    if (!kiln_window_resolve(conv, &window, error))
+    if (!kiln_window_resolve(conv, &window, match->error))
         return false;
     for (int d = 0; d < window.rank; d++) {
         if (window.strides[d] > 1 && fits_exactly(conv, &window, d)) {
@@ -55,19 +55,19 @@ drop_strides(KilnMatch *match, KilnPassContext *context, const char *rule, GErro
         }
     }
     GUARD(changes, changes);
-    return kiln_conv_replace(match, &window, conv->operands[1].value, context, rule, error);
+    return kiln_conv_replace(match, &window, conv->operands[1].value);
 }
 
 static bool
-cut_filter(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+cut_filter(KilnMatch *match)
 {
-    KilnNode *conv = kiln_match_root(match);
+    KilnNode *conv = match->root;
     KilnValue *weights = kiln_match_value(match, "w");
     const KilnType *x = &conv->operands[0].value->type;
     int64_t starts[KILN_MAX_RANK];
     KilnWindow window;
     bool padded = false;
-    if (!kiln_window_resolve(conv, &window, error))
+    if (!kiln_window_resolve(conv, &window, match->error))
         return false;
     GUARD(one_window, has_one_window(conv, &window));
     GUARD(own_weights, weights->n_uses == 1);
@@ -80,8 +80,8 @@ cut_filter(KilnMatch *match, KilnPassContext *context, const char *rule, GError 
         window.pads_begin[d] = window.pads_end[d] = 0;
     }
     GUARD(padded, padded);
-    KilnValue *cut = kiln_conv_slice_taps(match, &window, starts, weights, error);
-    return cut && kiln_conv_replace(match, &window, cut, context, rule, error);
+    KilnValue *cut = kiln_conv_slice_taps(match, &window, starts, weights);
+    return cut && kiln_conv_replace(match, &window, cut);
 }
 
 static const KilnRule rules[] = {
@@ -89,17 +89,4 @@ static const KilnRule rules[] = {
     RULE("small-conv-filter", U, "(conv ? $w ...):float", cut_filter),
 };
 
-const KilnRule *
-kiln_pass_rules_optimize_small_conv(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_optimize_small_conv(KilnFunction *function, KilnPassContext *context, bool *changed,
-                              GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(optimize_small_conv, FORWARD);

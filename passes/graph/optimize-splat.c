@@ -42,10 +42,9 @@ is_splat(const KilnValue *value, uint8_t element[8])
 
 /* The root's results as splats of @element. */
 static bool
-replace_by_splats(KilnMatch *match, KilnPassContext *context, const char *rule,
-                  const uint8_t element[8])
+replace_by_splats(KilnMatch *match, const uint8_t element[8])
 {
-    KilnNode *root = kiln_match_root(match);
+    KilnNode *root = match->root;
     bool any = false;
     for (uint32_t i = 0; i < root->n_results; i++) {
         const KilnValue *result = &root->results[i];
@@ -55,8 +54,8 @@ replace_by_splats(KilnMatch *match, KilnPassContext *context, const char *rule,
         KilnTensor *tensor = kiln_tensor_new_splat_bits(&type, element);
         type.quant = result->type.quant;
         KilnValue *splat =
-            kiln_moved_constant(kiln_match_function(match), root, result->name, tensor, &type);
-        any |= kiln_match_replace_result(match, context, rule, i, splat);
+            kiln_moved_constant(match->root->function, root, result->name, tensor, &type);
+        any |= kiln_match_replace_result(match, i, splat);
     }
     return any;
 }
@@ -72,20 +71,18 @@ static_results(const KilnNode *node)
 }
 
 static bool
-move_splat(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+move_splat(KilnMatch *match)
 {
-    (void)error;
     uint8_t element[8];
     GUARD(splat, is_splat(kiln_match_value(match, "c"), element));
-    GUARD(static_shape, static_results(kiln_match_root(match)));
-    return replace_by_splats(match, context, rule, element);
+    GUARD(static_shape, static_results(match->root));
+    return replace_by_splats(match, element);
 }
 
 static bool
-gather_splat(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+gather_splat(KilnMatch *match)
 {
-    (void)error;
-    const KilnNode *gather = kiln_match_root(match);
+    const KilnNode *gather = match->root;
     const KilnType *x = &gather->operands[0].value->type;
     const KilnKnown *indices = gather->operands[1].value->known;
     uint8_t element[8];
@@ -94,14 +91,13 @@ gather_splat(KilnMatch *match, KilnPassContext *context, const char *rule, GErro
     int64_t extent = x->dims[kiln_type_axis(x, kiln_attrs(gather, gather)->axis)];
     for (int64_t i = 0; i < indices->n; i++)
         GUARD(in_range, indices->v[i] < extent && indices->v[i] >= -extent);
-    return replace_by_splats(match, context, rule, element);
+    return replace_by_splats(match, element);
 }
 
 static bool
-join_splats(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+join_splats(KilnMatch *match)
 {
-    (void)error;
-    const KilnNode *concat = kiln_match_root(match);
+    const KilnNode *concat = match->root;
     uint8_t element[8], other[8];
     GUARD(splat, is_splat(concat->operands[0].value, element));
     for (uint32_t i = 0; i < concat->n_operands; i++) {
@@ -113,7 +109,7 @@ join_splats(KilnMatch *match, KilnPassContext *context, const char *rule, GError
                     memcmp(element, other, sizeof element) == 0;
         GUARD(same_bits, same);
     }
-    return replace_by_splats(match, context, rule, element);
+    return replace_by_splats(match, element);
 }
 
 /* What a pad puts around: where no value is stated zero, or what stands for it. */
@@ -131,16 +127,15 @@ pads_with(const KilnNode *pad, const uint8_t element[8])
 }
 
 static bool
-pad_splat(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+pad_splat(KilnMatch *match)
 {
-    (void)error;
-    const KilnNode *pad = kiln_match_root(match);
+    const KilnNode *pad = match->root;
     const char *mode = kiln_attrs(pad, pad)->mode;
     uint8_t element[8];
     GUARD(splat, is_splat(pad->operands[0].value, element));
     GUARD(static_shape, static_results(pad));
     GUARD(same_bits, strcmp(mode, "constant") != 0 || pads_with(pad, element));
-    return replace_by_splats(match, context, rule, element);
+    return replace_by_splats(match, element);
 }
 
 /* --- clip --- */
@@ -154,7 +149,7 @@ comparable(double a, double b)
 
 /* The operand whose element the clip gives. */
 static bool
-clipped(KilnPassContext *context, const char *rule, const KilnNode *clip, const KilnValue **chosen)
+clipped(KilnMatch *match, const KilnNode *clip, const KilnValue **chosen)
 {
     double number, bound;
     *chosen = clip->operands[0].value;
@@ -174,26 +169,24 @@ clipped(KilnPassContext *context, const char *rule, const KilnNode *clip, const 
 }
 
 static bool
-clip_splat(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+clip_splat(KilnMatch *match)
 {
-    (void)error;
     const KilnValue *chosen;
     uint8_t element[8];
-    if (!clipped(context, rule, kiln_match_root(match), &chosen) || !is_splat(chosen, element))
+    if (!clipped(match, match->root, &chosen) || !is_splat(chosen, element))
         return false;
-    return replace_by_splats(match, context, rule, element);
+    return replace_by_splats(match, element);
 }
 
 static bool
-shape_splat(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+shape_splat(KilnMatch *match)
 {
-    (void)error;
-    const KilnConstant *value = kiln_attrs(kiln_match_root(match), constant_of_shape)->value;
+    const KilnConstant *value = kiln_attrs(match->root, constant_of_shape)->value;
     uint8_t element[8] = { 0 };
-    GUARD(static_shape, static_results(kiln_match_root(match)));
+    GUARD(static_shape, static_results(match->root));
     if (value && !kiln_tensor_is_splat(value->tensor, 1, element))
         return false;
-    return replace_by_splats(match, context, rule, element);
+    return replace_by_splats(match, element);
 }
 
 static const KilnRule rules[] = {
@@ -208,17 +201,4 @@ static const KilnRule rules[] = {
     RULE("shaped-splat", E, "(constant_of_shape ?)", shape_splat),
 };
 
-const KilnRule *
-kiln_pass_rules_optimize_splat(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_optimize_splat(KilnFunction *function, KilnPassContext *context, bool *changed,
-                         GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(optimize_splat, FORWARD);

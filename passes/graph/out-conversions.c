@@ -20,27 +20,27 @@
 #include "passes/query/quant_range.h"
 
 static bool
-quantize_directly(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+quantize_directly(KilnMatch *match)
 {
     KilnValue *x = kiln_match_value(match, "x");
-    const KilnType *type = &kiln_match_root(match)->results[0].type;
+    const KilnType *type = &match->root->results[0].type;
     KilnValue *quantized =
-        kiln_match_build_typed(match, KILN_OP_quantize_linear, NULL, &x, 1, type, error);
-    return quantized && kiln_match_replace(match, context, rule, quantized);
+        kiln_match_build_typed(match, KILN_OP_quantize_linear, NULL, &x, 1, type);
+    return quantized && kiln_match_replace(match, quantized);
 }
 
 static bool
-skip_widening(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+skip_widening(KilnMatch *match)
 {
     KilnDType from = kiln_match_value(match, "x")->type.dtype;
     GUARD(widens, kiln_dtype_is_half(from));
-    return quantize_directly(match, context, rule, error);
+    return quantize_directly(match);
 }
 
 static bool
-skip_narrowing(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+skip_narrowing(KilnMatch *match)
 {
-    const KilnType *type = &kiln_match_root(match)->results[0].type;
+    const KilnType *type = &match->root->results[0].type;
     double low, high, coarsest, finest;
     GUARD(eight_bits, kiln_quant_is_regular(type) && kiln_dtype_size(type->dtype) == 1);
     kiln_quant_real_range(type, &low, &high);
@@ -48,17 +48,16 @@ skip_narrowing(KilnMatch *match, KilnPassContext *context, const char *rule, GEr
     double most = kiln_float_format(KILN_DTYPE_f16)->largest;
     GUARD(in_range, low > -most && high < most);
     GUARD(steps_are_seen, finest >= 0x1p-24);
-    return quantize_directly(match, context, rule, error);
+    return quantize_directly(match);
 }
 
 static bool
-dequantize_directly(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+dequantize_directly(KilnMatch *match)
 {
     KilnValue *x = kiln_match_value(match, "x");
-    const KilnType *type = &kiln_match_root(match)->results[0].type;
-    KilnValue *real =
-        kiln_match_build_typed(match, KILN_OP_dequantize_linear, NULL, &x, 1, type, error);
-    return real && kiln_match_replace(match, context, rule, real);
+    const KilnType *type = &match->root->results[0].type;
+    KilnValue *real = kiln_match_build_typed(match, KILN_OP_dequantize_linear, NULL, &x, 1, type);
+    return real && kiln_match_replace(match, real);
 }
 
 static const KilnRule rules[] = {
@@ -69,17 +68,4 @@ static const KilnRule rules[] = {
          dequantize_directly),
 };
 
-const KilnRule *
-kiln_pass_rules_out_conversions(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_out_conversions(KilnFunction *function, KilnPassContext *context, bool *changed,
-                          GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(out_conversions, FORWARD);

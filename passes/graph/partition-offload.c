@@ -41,6 +41,13 @@
 #include "passes/offload/offload_outline.h"
 #include "passes/pass.h"
 
+#define OPTIONS(OPTION, CHOICE)                                                                    \
+    CHOICE(policy, "fused", "fused|single")                                                        \
+    CHOICE(when, "pays", "pays|always")                                                            \
+    OPTION(INT, max_nodes, 512)                                                                    \
+    OPTION(FLOAT, min_us, 5.0)
+PASS_OPTIONS(partition_offload, OPTIONS);
+
 static const char rule[] = "outline";
 
 typedef struct {
@@ -56,7 +63,7 @@ typedef struct {
 typedef struct {
     KilnFunction *function;
     KilnPassContext *context;
-    const KilnPassOptions_partition_offload *options;
+    const Options *options;
     const KilnVendor *vendor;
     KilnOffloadCosts costs;
     bool weighs;            /* by what both take */
@@ -175,10 +182,10 @@ static bool
 joins(const Partition *partition, const KilnNode *node, const Region *region)
 {
     KilnPassContext *context = partition->context;
-    GUARD(fused, !g_str_equal(partition->options->policy, "single"));
-    GUARD(small_enough, region->members->len < (guint)partition->options->max_nodes);
-    GUARD(convex,
-          rank_beside(partition, region, NULL) < region->rank || is_movable(partition, region));
+    PASS_GUARD(fused, !g_str_equal(partition->options->policy, "single"));
+    PASS_GUARD(small_enough, region->members->len < (guint)partition->options->max_nodes);
+    PASS_GUARD(convex, rank_beside(partition, region, NULL) < region->rank ||
+                           is_movable(partition, region));
     bool layout = shares_layout(region, node);
     switch (partition->roles[node->id]) {
     case KILN_VENDOR_TAIL:
@@ -194,7 +201,8 @@ static bool
 fits(const Partition *partition, const Region *a, const Region *b)
 {
     KilnPassContext *context = partition->context;
-    GUARD(small_together, a->members->len + b->members->len < (guint)partition->options->max_nodes);
+    PASS_GUARD(small_together,
+               a->members->len + b->members->len < (guint)partition->options->max_nodes);
     return true;
 }
 
@@ -213,7 +221,7 @@ static bool
 meets(const Partition *partition, const Region *high, const Region *low)
 {
     KilnPassContext *context = partition->context;
-    GUARD(convex_together, common_rank(partition, high, low) != 0);
+    PASS_GUARD(convex_together, common_rank(partition, high, low) != 0);
     return true;
 }
 
@@ -361,8 +369,8 @@ is_worth_it(const Partition *partition, const Region *region)
     }
     for (uint32_t layout = 0; layout < partition->vendor->n_layouts; layout++)
         vendor = MIN(vendor, vendor_us(partition, region, layout));
-    GUARD(big_enough, own >= partition->options->min_us);
-    GUARD(pays, !partition->weighs || MIN(margin * own, own - gain_us) > vendor);
+    PASS_GUARD(big_enough, own >= partition->options->min_us);
+    PASS_GUARD(pays, !partition->weighs || MIN(margin * own, own - gain_us) > vendor);
     return true;
 }
 
@@ -504,7 +512,7 @@ static bool
 is_chosen(const Partition *partition, const KilnNode *node, const bool *vendors)
 {
     KilnPassContext *context = partition->context;
-    GUARD(chosen, !partition->weighs || vendors[node->id]);
+    PASS_GUARD(chosen, !partition->weighs || vendors[node->id]);
     return true;
 }
 
@@ -526,7 +534,7 @@ static bool
 may_choose(const Partition *partition, const KilnNode *node)
 {
     KilnPassContext *context = partition->context;
-    GUARD(wide_weight, !partition->weighs || !reads_stored_weight(node));
+    PASS_GUARD(wide_weight, !partition->weighs || !reads_stored_weight(node));
     return true;
 }
 
@@ -577,9 +585,11 @@ is_undivided(const KilnFunction *function, KilnPassContext *context)
     bool undivided = true;
     kiln_foreach_node (node, function)
         undivided &= node->op != KILN_OP_vendor_graph && node->op != KILN_OP_vendor_executable;
-    GUARD(undivided, undivided);
+    PASS_GUARD(undivided, undivided);
     return true;
 }
+
+GRAPH_PASS(partition_offload);
 
 gboolean
 kiln_pass_partition_offload(KilnFunction *function, KilnPassContext *context, bool *changed,
@@ -592,8 +602,7 @@ kiln_pass_partition_offload(KilnFunction *function, KilnPassContext *context, bo
     if (!target || !target->vendor || function->owner || kiln_pass_prefers_memory(context) ||
         !is_undivided(function, context))
         return TRUE;
-    const KilnPassOptions_partition_offload *options =
-        kiln_pass_options(context, partition_offload);
+    const Options *options = kiln_pass_options(context);
     gsize n = (gsize)function->next_id + 1;
     Partition partition = { .function = function,
                             .context = context,

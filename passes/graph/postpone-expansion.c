@@ -185,19 +185,19 @@ may_move(KilnPassContext *context, const KilnNode *node, const KilnNode *expansi
     const KilnValue *expanded = &expansion->results[0];
     bool exact = expansion->op == KILN_OP_tile; /* one number of repeats per dim */
     Small x = without_expansion(expanded, true);
-    GUARD(elementwise, is_elementwise(node));
-    GUARD(only_reader, only_reader(expanded, node));
-    GUARD(plain, is_plain(node) && is_plain(expansion));
-    GUARD(extents_known,
-          kiln_extents_are_known(&expanded->type) && kiln_extents_are_known(&x.type));
-    GUARD(grows, grows(&x.type, &expanded->type));
+    PASS_GUARD(elementwise, is_elementwise(node));
+    PASS_GUARD(only_reader, only_reader(expanded, node));
+    PASS_GUARD(plain, is_plain(node) && is_plain(expansion));
+    PASS_GUARD(extents_known,
+               kiln_extents_are_known(&expanded->type) && kiln_extents_are_known(&x.type));
+    PASS_GUARD(grows, grows(&x.type, &expanded->type));
     for (uint32_t i = 0; i < node->n_operands; i++) {
         const KilnValue *value = node->operands[i].value;
         if (value)
             operands[i] = value == expanded ? x : without_expansion(value, false);
     }
-    GUARD(equal_where_repeated, stays_small(operands, node, &x, exact, out));
-    GUARD(shape_kept, shape_is_kept(node, &expanded->type, out, exact));
+    PASS_GUARD(equal_where_repeated, stays_small(operands, node, &x, exact, out));
+    PASS_GUARD(shape_kept, shape_is_kept(node, &expanded->type, out, exact));
     return true;
 }
 
@@ -294,6 +294,8 @@ sweep(KilnFunction *function, KilnPassContext *context, bool *any, GError **erro
     }
     return TRUE;
 }
+
+GRAPH_PASS(postpone_expansion);
 
 gboolean
 kiln_pass_postpone_expansion(KilnFunction *function, KilnPassContext *context, bool *changed,

@@ -39,14 +39,14 @@ static bool
 may_carry(const KilnNode *node, const KilnType *result, void *data)
 {
     KilnPassContext *context = data;
-    GUARD(same_meaning, kiln_layout_carries(node, result));
+    PASS_GUARD(same_meaning, kiln_layout_carries(node, result));
     return true;
 }
 
 static bool
 pays(KilnPassContext *context, KilnLayouts *layouts, const GPtrArray *nodes, int label)
 {
-    GUARD(faster, kiln_layouts_change(layouts, nodes, label) < -LEAST_US);
+    PASS_GUARD(faster, kiln_layouts_change(layouts, nodes, label) < -LEAST_US);
     return true;
 }
 
@@ -356,8 +356,8 @@ static bool
 is_agreed(KilnPassContext *context, const KilnNode *node, const KilnValue *value, const Want *want)
 {
     kiln_pass_about(context, node, kiln_type_bytes(&value->type));
-    GUARD(one_layout, !want->disputed);
-    GUARD(no_plain_reader, want->n_wanted == value->n_uses);
+    PASS_GUARD(one_layout, !want->disputed);
+    PASS_GUARD(no_plain_reader, want->n_wanted == value->n_uses);
     return true;
 }
 
@@ -419,6 +419,8 @@ has_regions(const KilnFunction *function)
     }
     return false;
 }
+
+GRAPH_PASS(propagate_layouts);
 
 gboolean
 kiln_pass_propagate_layouts(KilnFunction *function, KilnPassContext *context, bool *changed,

@@ -23,23 +23,23 @@
 
 /* The dequantized relu of what @dequantize reads. */
 static KilnValue *
-relu_of_integers(KilnMatch *match, const KilnNode *dequantize, GError **error)
+relu_of_integers(KilnMatch *match, const KilnNode *dequantize)
 {
     KilnValue *product = dequantize->operands[0].value;
     KilnValue *relu =
-        kiln_match_build_typed(match, KILN_OP_relu, NULL, &product, 1, &product->type, error);
+        kiln_match_build_typed(match, KILN_OP_relu, NULL, &product, 1, &product->type);
     return relu ? kiln_match_build_typed(match, KILN_OP_dequantize_linear, NULL, &relu, 1,
-                                         &dequantize->results[0].type, error)
+                                         &dequantize->results[0].type)
                 : NULL;
 }
 
 static bool
-relu_one(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+relu_one(KilnMatch *match)
 {
     const KilnNode *dequantize = kiln_match_node(match, "dequantize");
     GUARD(regular, kiln_quant_is_regular(&dequantize->operands[0].value->type));
-    KilnValue *real = relu_of_integers(match, dequantize, error);
-    return real && kiln_match_replace(match, context, rule, real);
+    KilnValue *real = relu_of_integers(match, dequantize);
+    return real && kiln_match_replace(match, real);
 }
 
 /* The dequantize of a quantized product that is operand @i of the concat, or NULL. */
@@ -58,7 +58,7 @@ dequantized_product(const KilnNode *concat, uint32_t i)
 }
 
 static bool
-relu_each(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+relu_each(KilnMatch *match)
 {
     const KilnNode *concat = kiln_match_node(match, "concat");
     g_autofree KilnValue **parts = g_new(KilnValue *, concat->n_operands);
@@ -69,14 +69,13 @@ relu_each(KilnMatch *match, KilnPassContext *context, const char *rule, GError *
         GUARD(single_use, kiln_value_single_use(concat->operands[i].value) &&
                               kiln_value_single_use(dequantize->operands[0].value));
         GUARD(regular, kiln_quant_is_regular(&dequantize->operands[0].value->type));
-        parts[i] = relu_of_integers(match, dequantize, error);
+        parts[i] = relu_of_integers(match, dequantize);
         if (!parts[i])
             return false;
     }
-    KilnValue *joined =
-        kiln_match_build_typed(match, KILN_OP_concat, concat->attrs, parts, concat->n_operands,
-                               &kiln_match_root(match)->results[0].type, error);
-    return joined && kiln_match_replace(match, context, rule, joined);
+    KilnValue *joined = kiln_match_build_typed(match, KILN_OP_concat, concat->attrs, parts,
+                                               concat->n_operands, &match->root->results[0].type);
+    return joined && kiln_match_replace(match, joined);
 }
 
 static const KilnRule rules[] = {
@@ -85,17 +84,4 @@ static const KilnRule rules[] = {
     RULE("relu-of-products", E, "(relu (concat!#concat ? ...))", relu_each),
 };
 
-const KilnRule *
-kiln_pass_rules_quant_fc_float_relu(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_quant_fc_float_relu(KilnFunction *function, KilnPassContext *context, bool *changed,
-                              GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(quant_fc_float_relu, FORWARD);

@@ -16,35 +16,22 @@
 #include "passes/query/quant_literal.h"
 
 static bool
-quantize(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+quantize(KilnMatch *match)
 {
-    KilnNode *root = kiln_match_root(match);
+    KilnNode *root = match->root;
     const KilnValue *literal = kiln_match_value(match, "w");
     const KilnType *type = &root->results[0].type;
     GUARD(single_use, kiln_value_single_use(literal));
-    KilnTensor *tensor = kiln_quant_convert(literal, type, error);
+    KilnTensor *tensor = kiln_quant_convert(literal, type, match->error);
     if (!tensor)
         return false;
-    KilnValue *quantized = kiln_build_constant_as(kiln_match_function(match), root,
+    KilnValue *quantized = kiln_build_constant_as(match->root->function, root,
                                                   kiln_value_constant(literal)->name, tensor, type);
-    return kiln_match_replace(match, context, rule, quantized);
+    return kiln_match_replace(match, quantized);
 }
 
 static const KilnRule rules[] = {
     RULE("quantize-literal", E, "(quantize_linear $w)", quantize),
 };
 
-const KilnRule *
-kiln_pass_rules_quantize_constants(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_quantize_constants(KilnFunction *function, KilnPassContext *context, bool *changed,
-                             GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(quantize_constants, FORWARD);

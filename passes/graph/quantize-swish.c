@@ -20,16 +20,15 @@
 #include "passes/query/quant_range.h"
 
 static bool
-quantize_function(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+quantize_function(KilnMatch *match)
 {
     const KilnNode *function = kiln_match_node(match, "function");
     KilnValue *x = kiln_match_value(match, "x");
-    const KilnType *type = &kiln_match_root(match)->results[0].type;
+    const KilnType *type = &match->root->results[0].type;
     GUARD(regular, kiln_quant_is_regular(type));
     GUARD(survives_f32, kiln_quant_survives_f32(&x->type));
-    KilnValue *value =
-        kiln_match_build_typed(match, function->op, function->attrs, &x, 1, type, error);
-    return value && kiln_match_replace(match, context, rule, value);
+    KilnValue *value = kiln_match_build_typed(match, function->op, function->attrs, &x, 1, type);
+    return value && kiln_match_replace(match, value);
 }
 
 static const KilnRule rules[] = {
@@ -40,17 +39,4 @@ static const KilnRule rules[] = {
          quantize_function),
 };
 
-const KilnRule *
-kiln_pass_rules_quantize_swish(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_quantize_swish(KilnFunction *function, KilnPassContext *context, bool *changed,
-                         GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(quantize_swish, FORWARD);

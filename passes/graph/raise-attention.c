@@ -114,7 +114,7 @@ same_batch(const KilnType *a, const KilnType *b)
 }
 
 static bool
-raise_attention(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+raise_attention(KilnMatch *match)
 {
     const KilnNode *softmax = kiln_match_node(match, "shares");
     const KilnType *shares = &softmax->results[0].type;
@@ -123,7 +123,7 @@ raise_attention(KilnMatch *match, KilnPassContext *context, const char *rule, GE
     if (!read_scores(softmax->function, softmax->operands[0].value, &scores))
         return false;
     GUARD(matrices, shares->rank >= 2 && scores.q->type.rank >= 2);
-    GUARD(shares_once, same_batch(shares, &kiln_match_root(match)->results[0].type));
+    GUARD(shares_once, same_batch(shares, &match->root->results[0].type));
     GUARD(last_axis,
           kiln_type_axis(shares, kiln_attrs(softmax, softmax)->axis) == shares->rank - 1);
     GUARD(single_reader, scores.single_reader);
@@ -134,35 +134,22 @@ raise_attention(KilnMatch *match, KilnPassContext *context, const char *rule, GE
     GUARD(keys_transposed, transpose && scores.keys->type.rank >= 2);
     int64_t perm[KILN_MAX_RANK];
     KilnValue *k = transpose->operands[0].value;
-    if (!rest_of(transpose, perm, error)) {
+    if (!rest_of(transpose, perm, match->error)) {
         GUARD(moves_no_more,
               transpose->function == softmax->function && kiln_value_single_use(scores.keys));
         KilnAttrs_transpose attrs = { .perm = { (uint32_t)k->type.rank, perm } };
-        k = kiln_match_build(match, KILN_OP_transpose, &attrs, &k, 1, error);
+        k = kiln_match_build(match, KILN_OP_transpose, &attrs, &k, 1);
     }
     KilnValue *operands[] = { scores.q, k, v, scores.mask };
     KilnAttrs_attention attrs = { .scale = (float)scores.scale };
     KilnValue *result =
-        k ? kiln_match_build(match, KILN_OP_attention, &attrs, operands, scores.mask ? 4 : 3, error)
+        k ? kiln_match_build(match, KILN_OP_attention, &attrs, operands, scores.mask ? 4 : 3)
           : NULL;
-    return result && kiln_match_replace(match, context, rule, result);
+    return result && kiln_match_replace(match, result);
 }
 
 static const KilnRule rules[] = {
     RULE("attention-formula", U, "(matmul (softmax!#shares ?:float) ?v:float)", raise_attention),
 };
 
-const KilnRule *
-kiln_pass_rules_raise_attention(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_raise_attention(KilnFunction *function, KilnPassContext *context, bool *changed,
-                          GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(raise_attention, FORWARD);

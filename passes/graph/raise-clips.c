@@ -14,15 +14,14 @@
 #include "passes/rule.h"
 
 static bool
-raise_clip(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+raise_clip(KilnMatch *match)
 {
-    KilnNode *root = kiln_match_root(match), *move = kiln_match_node(match, "move");
+    KilnNode *root = match->root, *move = kiln_match_node(match, "move");
     const KilnType *type = &root->results[0].type;
     GUARD(same_type, kiln_type_equal(type, &move->results[0].type));
     KilnValue *clip_operands[] = { kiln_match_value(match, "x"), kiln_node_operand(root, 1),
                                    kiln_node_operand(root, 2) };
-    KilnValue *clip =
-        kiln_match_build(match, root->op, NULL, clip_operands, root->n_operands, error);
+    KilnValue *clip = kiln_match_build(match, root->op, NULL, clip_operands, root->n_operands);
     if (!clip)
         return false;
     KilnValue *move_operands[] = { clip, kiln_node_operand(move, 1) };
@@ -32,8 +31,8 @@ raise_clip(KilnMatch *match, KilnPassContext *context, const char *rule, GError 
                           .attrs = move->attrs,
                           .types = type,
                           .before = root };
-    KilnNode *moved = kiln_node_new(kiln_match_function(match), &spec, error);
-    return moved && kiln_match_replace(match, context, rule, &moved->results[0]);
+    KilnNode *moved = kiln_node_new(match->root->function, &spec, match->error);
+    return moved && kiln_match_replace(match, &moved->results[0]);
 }
 
 // clang-format off
@@ -42,17 +41,4 @@ static const KilnRule rules[] = {
 };
 // clang-format on
 
-const KilnRule *
-kiln_pass_rules_raise_clips(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_raise_clips(KilnFunction *function, KilnPassContext *context, bool *changed,
-                      GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(raise_clips, FORWARD);

@@ -132,10 +132,10 @@ is_argument(const Gate *gate)
 }
 
 static bool
-raise_gelu(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+raise_gelu(KilnMatch *match)
 {
     Gate gate;
-    if (!read_gate(kiln_match_root(match), &gate))
+    if (!read_gate(match->root, &gate))
         return false;
     KilnDType dtype = gate.x->type.dtype;
     GUARD(half, kiln_numbers_agree(gate.scale * gate.bias, 0.5, dtype));
@@ -143,25 +143,12 @@ raise_gelu(KilnMatch *match, KilnPassContext *context, const char *rule, GError 
     GUARD(argument, is_argument(&gate));
     GUARD(single_reader, gate.single_reader);
     KilnAttrs_gelu attrs = { .approximate = gate.core->op == KILN_OP_tanh ? "tanh" : "none" };
-    KilnValue *gelu = kiln_match_build(match, KILN_OP_gelu, &attrs, &gate.x, 1, error);
-    return gelu && kiln_match_replace(match, context, rule, gelu);
+    KilnValue *gelu = kiln_match_build(match, KILN_OP_gelu, &attrs, &gate.x, 1);
+    return gelu && kiln_match_replace(match, gelu);
 }
 
 static const KilnRule rules[] = {
     RULE("gelu-formula", U, "(mul|div~ ? (add|mul|div ...))", raise_gelu),
 };
 
-const KilnRule *
-kiln_pass_rules_raise_gelu(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_raise_gelu(KilnFunction *function, KilnPassContext *context, bool *changed,
-                     GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(raise_gelu, FORWARD);

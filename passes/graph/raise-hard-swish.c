@@ -13,20 +13,20 @@
 #include "passes/query/factors.h"
 
 static bool
-finish(KilnMatch *match, KilnPassContext *context, const char *rule, KilnValue *x, GError **error)
+finish(KilnMatch *match, KilnValue *x)
 {
-    return kiln_match_replace_by_op(match, context, rule, KILN_OP_hard_swish, &x, 1, error);
+    return kiln_match_replace_by_op(match, KILN_OP_hard_swish, &x, 1);
 }
 
 static bool
-raise_gate(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+raise_gate(KilnMatch *match)
 {
     KilnValue *x = kiln_match_value(match, "x");
     const KilnAttrs_hard_sigmoid *attrs = kiln_attrs(kiln_match_node(match, "gate"), hard_sigmoid);
     GUARD(slope, kiln_numbers_agree((double)attrs->alpha, 1.0 / 6, KILN_DTYPE_f32));
     GUARD(offset, attrs->beta == 0.5f);
     GUARD(sixth_fits, x->type.dtype != KILN_DTYPE_f64);
-    return finish(match, context, rule, x, error);
+    return finish(match, x);
 }
 
 /* x · scale · clip(x + shift, low, high) */
@@ -61,10 +61,10 @@ read_clipped(const KilnNode *root, Clipped *out)
 }
 
 static bool
-raise_clip(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+raise_clip(KilnMatch *match)
 {
     Clipped clipped;
-    if (!read_clipped(kiln_match_root(match), &clipped))
+    if (!read_clipped(match->root, &clipped))
         return false;
     const KilnNode *clip = clipped.clip;
     GUARD(sixth, kiln_numbers_agree(clipped.scale, 1.0 / 6, clipped.x->type.dtype));
@@ -72,7 +72,7 @@ raise_clip(KilnMatch *match, KilnPassContext *context, const char *rule, GError 
     GUARD(bounds, kiln_literal_is(kiln_node_operand(clip, 1), 0) &&
                       kiln_literal_is(kiln_node_operand(clip, 2), 6));
     GUARD(single_reader, clipped.single_reader);
-    return finish(match, context, rule, clipped.x, error);
+    return finish(match, clipped.x);
 }
 
 static const KilnRule rules[] = {
@@ -80,17 +80,4 @@ static const KilnRule rules[] = {
     RULE("hard-swish-clip", U, "(mul|div~ ? (clip|mul|div ...))", raise_clip),
 };
 
-const KilnRule *
-kiln_pass_rules_raise_hard_swish(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_raise_hard_swish(KilnFunction *function, KilnPassContext *context, bool *changed,
-                           GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(raise_hard_swish, FORWARD);

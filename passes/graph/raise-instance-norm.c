@@ -38,9 +38,9 @@ same_dim(const KilnType *a, const KilnType *b, int d)
 }
 
 static bool
-raise_group_norm(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+raise_group_norm(KilnMatch *match)
 {
-    KilnNode *root = kiln_match_root(match);
+    KilnNode *root = match->root;
     KilnValue *x = kiln_match_value(match, "x");
     const KilnType *type = &x->type, *inner = &kiln_match_value(match, "groups")->type;
     GUARD(ranked, type->rank >= 3 && inner->rank >= 3);
@@ -57,15 +57,14 @@ raise_group_norm(KilnMatch *match, KilnPassContext *context, const char *rule, G
         .num_groups = groups,
         .stash_type = 1,
     };
-    KilnValue *result =
-        kiln_match_build(match, KILN_OP_group_normalization, &attrs, operands, 3, error);
-    return result && kiln_match_replace(match, context, rule, result);
+    KilnValue *result = kiln_match_build(match, KILN_OP_group_normalization, &attrs, operands, 3);
+    return result && kiln_match_replace(match, result);
 }
 
 static bool
-raise_instance_norm(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+raise_instance_norm(KilnMatch *match)
 {
-    KilnNode *root = kiln_match_root(match);
+    KilnNode *root = match->root;
     KilnNormalized normalized;
     KilnCentred centred;
     if (!kiln_normalized_of(root, &normalized) ||
@@ -84,43 +83,43 @@ raise_instance_norm(KilnMatch *match, KilnPassContext *context, const char *rule
                               kiln_channel_number(root, type, "zeros", 0) };
     KilnAttrs_instance_normalization attrs = { .epsilon = (float)normalized.epsilon };
     KilnValue *result =
-        kiln_match_build(match, KILN_OP_instance_normalization, &attrs, operands, 3, error);
-    return result && kiln_match_replace(match, context, rule, result);
+        kiln_match_build(match, KILN_OP_instance_normalization, &attrs, operands, 3);
+    return result && kiln_match_replace(match, result);
 }
 
 /* --- scale and bias --- */
 
 /* The normalization with @parameter, which the root multiplies or adds, as operand @i. */
 static bool
-absorb(KilnMatch *match, KilnPassContext *context, const char *rule, uint32_t i, GError **error)
+absorb(KilnMatch *match, uint32_t i)
 {
     KilnNode *norm = kiln_match_node(match, "norm");
     const KilnType *type = &norm->operands[0].value->type;
     KilnValue *parameter = NULL;
     if (type->rank >= 2)
-        parameter = kiln_channel_parameter(kiln_match_root(match),
-                                           kiln_match_value(match, "parameter"), type, error);
+        parameter = kiln_channel_parameter(match->root, kiln_match_value(match, "parameter"), type,
+                                           match->error);
     GUARD(per_channel, parameter != NULL);
     KilnValue *operands[] = { norm->operands[0].value, norm->operands[1].value,
                               norm->operands[2].value };
     operands[i] = parameter;
-    KilnValue *result = kiln_match_build(match, norm->op, norm->attrs, operands, 3, error);
-    return result && kiln_match_replace(match, context, rule, result);
+    KilnValue *result = kiln_match_build(match, norm->op, norm->attrs, operands, 3);
+    return result && kiln_match_replace(match, result);
 }
 
 static bool
-absorb_scale(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+absorb_scale(KilnMatch *match)
 {
     GUARD(scale_is_one, kiln_literal_is(kiln_match_value(match, "scale"), 1));
     GUARD(bias_is_zero, kiln_literal_is(kiln_match_value(match, "bias"), 0));
-    return absorb(match, context, rule, 1, error);
+    return absorb(match, 1);
 }
 
 static bool
-absorb_bias(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+absorb_bias(KilnMatch *match)
 {
     GUARD(bias_is_zero, kiln_literal_is(kiln_match_value(match, "bias"), 0));
-    return absorb(match, context, rule, 2, error);
+    return absorb(match, 2);
 }
 
 #define NORM "(instance_normalization|group_normalization!#norm ?:float ?scale ?bias)"
@@ -134,17 +133,4 @@ static const KilnRule rules[] = {
     RULE("channel-norm-bias", U, "(add~ " NORM " ?parameter)", absorb_bias),
 };
 
-const KilnRule *
-kiln_pass_rules_raise_instance_norm(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_raise_instance_norm(KilnFunction *function, KilnPassContext *context, bool *changed,
-                              GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(raise_instance_norm, FORWARD);

@@ -31,8 +31,8 @@
 
 /* What both ways to write the formula have in common; @axis is the first normalized dim. */
 static bool
-is_layer_norm(const KilnNormalized *normalized, const KilnCentred *centred, int *axis,
-              KilnPassContext *context, const char *rule)
+is_layer_norm(KilnMatch *match, const KilnNormalized *normalized, const KilnCentred *centred,
+              int *axis)
 {
     const KilnType *type = &centred->x->type;
     uint32_t dims = kiln_reduced_dims(normalized->mean);
@@ -45,27 +45,26 @@ is_layer_norm(const KilnNormalized *normalized, const KilnCentred *centred, int 
 }
 
 static bool
-finish(KilnMatch *match, KilnPassContext *context, const char *rule,
-       const KilnNormalized *normalized, KilnValue *const operands[3], int axis, GError **error)
+finish(KilnMatch *match, const KilnNormalized *normalized, KilnValue *const operands[3], int axis)
 {
     KilnAttrs_layer_normalization attrs = { .axis = axis - operands[0]->type.rank,
                                             .epsilon = (float)normalized->epsilon,
                                             .stash_type = 1 };
-    KilnValue *result = kiln_match_build(match, KILN_OP_layer_normalization, &attrs, operands,
-                                         operands[2] ? 3 : 2, error);
-    return result && kiln_match_replace(match, context, rule, result);
+    KilnValue *result =
+        kiln_match_build(match, KILN_OP_layer_normalization, &attrs, operands, operands[2] ? 3 : 2);
+    return result && kiln_match_replace(match, result);
 }
 
 static bool
-raise_quotient(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+raise_quotient(KilnMatch *match)
 {
-    KilnNode *root = kiln_match_root(match);
+    KilnNode *root = match->root;
     KilnNormalized normalized;
     KilnCentred centred;
     int axis;
     if (!kiln_normalized_of(root, &normalized) ||
         !kiln_centred_of(root->function, normalized.x, &centred) ||
-        !is_layer_norm(&normalized, &centred, &axis, context, rule))
+        !is_layer_norm(match, &normalized, &centred, &axis))
         return false;
     GUARD(single_reader, normalized.single_reader && normalized.x->n_uses == normalized.reads &&
                              kiln_value_single_use(&centred.mean->results[0]));
@@ -73,7 +72,7 @@ raise_quotient(KilnMatch *match, KilnPassContext *context, const char *rule, GEr
     for (int d = axis; d < type->rank; d++)
         GUARD(known_dims, type->dims[d] >= 0);
     KilnValue *operands[] = { centred.x, kiln_run_ones(root, type, axis), NULL };
-    return finish(match, context, rule, &normalized, operands, axis, error);
+    return finish(match, &normalized, operands, axis);
 }
 
 /* @factor = inverse deviation, or its product with a scale. */
@@ -96,9 +95,9 @@ read_factor(const KilnFunction *function, KilnValue *factor, KilnNormalized *nor
 }
 
 static bool
-raise_sum(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+raise_sum(KilnMatch *match)
 {
-    KilnNode *root = kiln_match_root(match);
+    KilnNode *root = match->root;
     KilnValue *factor = kiln_match_value(match, "factor"), *scale;
     KilnNormalized normalized;
     KilnCentred centred;
@@ -106,51 +105,52 @@ raise_sum(KilnMatch *match, KilnPassContext *context, const char *rule, GError *
     if (!read_factor(root->function, factor, &normalized, &scale) ||
         !kiln_centred_of(root->function, normalized.x, &centred) ||
         centred.mean != kiln_match_node(match, "mean") ||
-        !is_layer_norm(&normalized, &centred, &axis, context, rule))
+        !is_layer_norm(match, &normalized, &centred, &axis))
         return false;
     GUARD(readers_inside, normalized.single_reader && normalized.x->n_uses == normalized.reads &&
                               factor->n_uses == 2 && centred.mean->results[0].n_uses == 2);
     const KilnType *type = &centred.x->type;
-    KilnValue *bias = kiln_run_parameter(root, kiln_match_value(match, "bias"), type, axis, error);
+    KilnValue *bias =
+        kiln_run_parameter(root, kiln_match_value(match, "bias"), type, axis, match->error);
     if (bias)
-        scale = scale ? kiln_run_parameter(root, scale, type, axis, error)
+        scale = scale ? kiln_run_parameter(root, scale, type, axis, match->error)
                       : kiln_run_ones(root, type, axis);
     GUARD(of_the_run, scale && bias);
     KilnValue *operands[] = { centred.x, scale, bias };
-    return finish(match, context, rule, &normalized, operands, axis, error);
+    return finish(match, &normalized, operands, axis);
 }
 
 /* The matched normalization with @parameter as operand @i, which the root multiplies or adds. */
 static bool
-absorb(KilnMatch *match, KilnPassContext *context, const char *rule, uint32_t i, GError **error)
+absorb(KilnMatch *match, uint32_t i)
 {
-    KilnNode *norm = kiln_match_node(match, "norm"), *root = kiln_match_root(match);
+    KilnNode *norm = kiln_match_node(match, "norm"), *root = match->root;
     const KilnType *type = &norm->operands[0].value->type;
     GUARD(one_result, norm->n_results == 1);
     int axis = kiln_type_axis(type, kiln_attrs(norm, layer_normalization)->axis);
     KilnValue *parameter = NULL;
     if (axis >= 0)
-        parameter =
-            kiln_run_parameter(root, kiln_match_value(match, "parameter"), type, axis, error);
+        parameter = kiln_run_parameter(root, kiln_match_value(match, "parameter"), type, axis,
+                                       match->error);
     GUARD(of_the_run, parameter != NULL);
     KilnValue *operands[] = { norm->operands[0].value, norm->operands[1].value, NULL };
     operands[i] = parameter;
     KilnValue *result =
-        kiln_match_build(match, KILN_OP_layer_normalization, norm->attrs, operands, i + 1, error);
-    return result && kiln_match_replace(match, context, rule, result);
+        kiln_match_build(match, KILN_OP_layer_normalization, norm->attrs, operands, i + 1);
+    return result && kiln_match_replace(match, result);
 }
 
 static bool
-absorb_scale(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+absorb_scale(KilnMatch *match)
 {
     GUARD(ones, kiln_literal_is(kiln_match_value(match, "ones"), 1));
-    return absorb(match, context, rule, 1, error);
+    return absorb(match, 1);
 }
 
 static bool
-absorb_bias(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+absorb_bias(KilnMatch *match)
 {
-    return absorb(match, context, rule, 2, error);
+    return absorb(match, 2);
 }
 
 static const KilnRule rules[] = {
@@ -164,17 +164,4 @@ static const KilnRule rules[] = {
          absorb_bias),
 };
 
-const KilnRule *
-kiln_pass_rules_raise_layer_norm(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_raise_layer_norm(KilnFunction *function, KilnPassContext *context, bool *changed,
-                           GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(raise_layer_norm, FORWARD);

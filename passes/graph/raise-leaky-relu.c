@@ -14,7 +14,7 @@
 #include <math.h>
 
 static bool
-raise_where(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+raise_where(KilnMatch *match)
 {
     KilnOp compare = kiln_match_node(match, "compare")->op;
     KilnValue *x = kiln_match_value(match, "x");
@@ -32,8 +32,8 @@ raise_where(KilnMatch *match, KilnPassContext *context, const char *rule, GError
     GUARD(slope, isfinite(slope) && !signbit(slope));
     GUARD(slope_fits, kiln_number_fits_attribute(slope, x->type.dtype));
     KilnAttrs_leaky_relu attrs = { .alpha = (float)slope };
-    KilnValue *result = kiln_match_build(match, KILN_OP_leaky_relu, &attrs, &x, 1, error);
-    return result && kiln_match_replace(match, context, rule, result);
+    KilnValue *result = kiln_match_build(match, KILN_OP_leaky_relu, &attrs, &x, 1);
+    return result && kiln_match_replace(match, result);
 }
 
 static const KilnRule rules[] = {
@@ -42,17 +42,4 @@ static const KilnRule rules[] = {
          raise_where),
 };
 
-const KilnRule *
-kiln_pass_rules_raise_leaky_relu(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_raise_leaky_relu(KilnFunction *function, KilnPassContext *context, bool *changed,
-                           GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(raise_leaky_relu, FORWARD);

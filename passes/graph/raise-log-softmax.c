@@ -13,18 +13,18 @@
 #include "passes/query/normalized.h"
 
 static bool
-raise_log(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+raise_log(KilnMatch *match)
 {
     KilnValue *x = kiln_match_value(match, "x");
     KilnAttrs_log_softmax attrs = {
         .axis = kiln_attrs(kiln_match_node(match, "shares"), softmax)->axis
     };
-    KilnValue *result = kiln_match_build(match, KILN_OP_log_softmax, &attrs, &x, 1, error);
-    return result && kiln_match_replace(match, context, rule, result);
+    KilnValue *result = kiln_match_build(match, KILN_OP_log_softmax, &attrs, &x, 1);
+    return result && kiln_match_replace(match, result);
 }
 
 static bool
-raise_difference(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+raise_difference(KilnMatch *match)
 {
     const KilnNode *sum = kiln_match_node(match, "sum");
     KilnValue *x = kiln_match_value(match, "x");
@@ -33,8 +33,8 @@ raise_difference(KilnMatch *match, KilnPassContext *context, const char *rule, G
     GUARD(keeps_dims, kiln_keeps_dims(sum));
     int axis = g_bit_nth_lsf(dims, -1);
     KilnAttrs_log_softmax attrs = { .axis = axis == x->type.rank - 1 ? -1 : axis };
-    KilnValue *result = kiln_match_build(match, KILN_OP_log_softmax, &attrs, &x, 1, error);
-    return result && kiln_match_replace(match, context, rule, result);
+    KilnValue *result = kiln_match_build(match, KILN_OP_log_softmax, &attrs, &x, 1);
+    return result && kiln_match_replace(match, result);
 }
 
 static const KilnRule rules[] = {
@@ -45,17 +45,4 @@ static const KilnRule rules[] = {
          raise_difference),
 };
 
-const KilnRule *
-kiln_pass_rules_raise_log_softmax(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_raise_log_softmax(KilnFunction *function, KilnPassContext *context, bool *changed,
-                            GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(raise_log_softmax, FORWARD);

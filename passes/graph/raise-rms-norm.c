@@ -26,9 +26,9 @@ is_layer_norm(const KilnNode *root, const KilnNormalized *normalized)
 }
 
 static bool
-raise_rms_norm(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+raise_rms_norm(KilnMatch *match)
 {
-    KilnNode *root = kiln_match_root(match);
+    KilnNode *root = match->root;
     KilnNormalized normalized;
     if (!kiln_normalized_of(root, &normalized))
         return false;
@@ -45,26 +45,25 @@ raise_rms_norm(KilnMatch *match, KilnPassContext *context, const char *rule, GEr
     KilnAttrs_rms_normalization attrs = { .axis = axis - type->rank,
                                           .epsilon = (float)normalized.epsilon,
                                           .stash_type = 1 };
-    KilnValue *result =
-        kiln_match_build(match, KILN_OP_rms_normalization, &attrs, operands, 2, error);
-    return result && kiln_match_replace(match, context, rule, result);
+    KilnValue *result = kiln_match_build(match, KILN_OP_rms_normalization, &attrs, operands, 2);
+    return result && kiln_match_replace(match, result);
 }
 
 static bool
-absorb_scale(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+absorb_scale(KilnMatch *match)
 {
     KilnNode *norm = kiln_match_node(match, "norm");
     KilnValue *x = kiln_match_value(match, "x"), *scale = NULL;
     int axis = kiln_type_axis(&x->type, kiln_attrs(norm, rms_normalization)->axis);
     GUARD(ones, kiln_literal_is(kiln_match_value(match, "ones"), 1));
     if (axis >= 0)
-        scale = kiln_run_parameter(kiln_match_root(match), kiln_match_value(match, "scale"),
-                                   &x->type, axis, error);
+        scale = kiln_run_parameter(match->root, kiln_match_value(match, "scale"), &x->type, axis,
+                                   match->error);
     GUARD(of_the_run, scale != NULL);
     KilnValue *operands[] = { x, scale };
     KilnValue *result =
-        kiln_match_build(match, KILN_OP_rms_normalization, norm->attrs, operands, 2, error);
-    return result && kiln_match_replace(match, context, rule, result);
+        kiln_match_build(match, KILN_OP_rms_normalization, norm->attrs, operands, 2);
+    return result && kiln_match_replace(match, result);
 }
 
 static const KilnRule rules[] = {
@@ -72,17 +71,4 @@ static const KilnRule rules[] = {
     RULE("rms-norm-scale", U, "(mul~ (rms_normalization!#norm ?x $ones) ?scale)", absorb_scale),
 };
 
-const KilnRule *
-kiln_pass_rules_raise_rms_norm(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_raise_rms_norm(KilnFunction *function, KilnPassContext *context, bool *changed,
-                         GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(raise_rms_norm, FORWARD);

@@ -13,18 +13,18 @@
 #include "passes/query/factors.h"
 
 static bool
-replace(KilnMatch *match, KilnPassContext *context, const char *rule, double alpha, GError **error)
+replace(KilnMatch *match, double alpha)
 {
     KilnValue *x = kiln_match_value(match, "x");
     KilnAttrs_swish attrs = { .alpha = (float)alpha };
-    KilnValue *result = kiln_match_build(match, KILN_OP_swish, &attrs, &x, 1, error);
-    return result && kiln_match_replace(match, context, rule, result);
+    KilnValue *result = kiln_match_build(match, KILN_OP_swish, &attrs, &x, 1);
+    return result && kiln_match_replace(match, result);
 }
 
 static bool
-raise_silu(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+raise_silu(KilnMatch *match)
 {
-    return replace(match, context, rule, 1, error);
+    return replace(match, 1);
 }
 
 /* Else a literal may give it dims. */
@@ -35,21 +35,21 @@ is_ranked(const KilnMatch *match)
 }
 
 static bool
-raise_scaled(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+raise_scaled(KilnMatch *match)
 {
     double alpha = 0;
     GUARD(ranked, is_ranked(match));
     GUARD(one_number, kiln_literal_uniform(kiln_match_value(match, "alpha"), &alpha));
     GUARD(alpha_fits, kiln_number_fits_attribute(alpha, kiln_match_value(match, "x")->type.dtype));
-    return replace(match, context, rule, alpha, error);
+    return replace(match, alpha);
 }
 
 static bool
-raise_quotient(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+raise_quotient(KilnMatch *match)
 {
     GUARD(ranked, is_ranked(match));
     GUARD(one, kiln_literal_is(kiln_match_value(match, "one"), 1));
-    return replace(match, context, rule, 1, error);
+    return replace(match, 1);
 }
 
 static const KilnRule rules[] = {
@@ -58,17 +58,4 @@ static const KilnRule rules[] = {
     RULE("silu-quotient", U, "(div ?x:float (add!~ (exp! (neg! ?x)) $one))", raise_quotient),
 };
 
-const KilnRule *
-kiln_pass_rules_raise_silu(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_raise_silu(KilnFunction *function, KilnPassContext *context, bool *changed,
-                     GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(raise_silu, FORWARD);

@@ -67,11 +67,11 @@ splits_dims(const Form *form, const KilnType *x, const KilnType *split)
 }
 
 static bool
-raise_block_move(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+raise_block_move(KilnMatch *match)
 {
     KilnValue *x = kiln_match_value(match, "x");
     const KilnType *split = &kiln_match_value(match, "split")->type;
-    const Form *form = form_of(kiln_match_node(match, "move"), error);
+    const Form *form = form_of(kiln_match_node(match, "move"), match->error);
     GUARD(known_order, form != NULL);
     GUARD(quantized_per_tensor, !x->type.quant || x->type.quant->axis < 0);
     int64_t block = split->dims[form->block[0]];
@@ -80,25 +80,12 @@ raise_block_move(KilnMatch *match, KilnPassContext *context, const char *rule, G
     KilnAttrs_space_to_depth down = { .blocksize = block };
     KilnAttrs_depth_to_space up = { .blocksize = block, .mode = form->mode };
     const void *attrs = form->op == KILN_OP_space_to_depth ? (void *)&down : &up;
-    KilnValue *result = kiln_match_build(match, form->op, attrs, &x, 1, error);
-    return result && kiln_match_replace(match, context, rule, result);
+    KilnValue *result = kiln_match_build(match, form->op, attrs, &x, 1);
+    return result && kiln_match_replace(match, result);
 }
 
 static const KilnRule rules[] = {
     RULE("move-blocks", E, "(reshape (transpose!#move (reshape!#split ?x ?)) ?)", raise_block_move),
 };
 
-const KilnRule *
-kiln_pass_rules_raise_space_to_depth(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_raise_space_to_depth(KilnFunction *function, KilnPassContext *context, bool *changed,
-                               GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(raise_space_to_depth, FORWARD);

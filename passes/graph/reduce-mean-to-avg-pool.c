@@ -16,42 +16,28 @@
 #include "graph/infer/infer.h"
 
 static bool
-to_pool(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+to_pool(KilnMatch *match)
 {
-    KilnNode *mean = kiln_match_root(match);
+    KilnNode *mean = match->root;
     KilnValue *x = kiln_match_value(match, "x");
     bool reduced[KILN_MAX_RANK] = { false }, known = false;
     GUARD(rank_four, x->type.rank == 4);
     GUARD(plain, !x->type.layout);
-    if (!kiln_reduce_axes(mean, reduced, &known, error))
+    if (!kiln_reduce_axes(mean, reduced, &known, match->error))
         return false;
     GUARD(last_two, known && !reduced[0] && !reduced[1] && reduced[2] && reduced[3]);
-    KilnValue *pool = kiln_match_build(match, KILN_OP_global_average_pool, NULL, &x, 1, error);
+    KilnValue *pool = kiln_match_build(match, KILN_OP_global_average_pool, NULL, &x, 1);
     if (pool && !kiln_attrs(mean, reduce_mean)->keepdims) {
         /* An extent of 0 in the shape stands for that of the operand. */
         KilnValue *shape =
-            kiln_build_ints(kiln_match_function(match), mean, (const int64_t[]){ 0, 0 }, 2);
-        pool = kiln_match_build(match, KILN_OP_reshape, NULL, (KilnValue *[]){ pool, shape }, 2,
-                                error);
+            kiln_build_ints(match->root->function, mean, (const int64_t[]){ 0, 0 }, 2);
+        pool = kiln_match_build(match, KILN_OP_reshape, NULL, (KilnValue *[]){ pool, shape }, 2);
     }
-    return pool && kiln_match_replace(match, context, rule, pool);
+    return pool && kiln_match_replace(match, pool);
 }
 
 static const KilnRule rules[] = {
     RULE("reduce-mean-to-avg-pool", U, "(reduce_mean ?x:float ...)", to_pool),
 };
 
-const KilnRule *
-kiln_pass_rules_reduce_mean_to_avg_pool(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_reduce_mean_to_avg_pool(KilnFunction *function, KilnPassContext *context, bool *changed,
-                                  GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(reduce_mean_to_avg_pool, FORWARD);

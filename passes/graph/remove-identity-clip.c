@@ -28,36 +28,22 @@ read_bounds(const KilnNode *clip, double *low, double *high)
 }
 
 static bool
-drop(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop(KilnMatch *match)
 {
-    (void)error;
     const KilnType *type = &kiln_match_value(match, "q")->type;
     double low, high;
     GUARD(regular, kiln_quant_is_regular(type));
-    GUARD(bounds_known, read_bounds(kiln_match_root(match), &low, &high));
+    GUARD(bounds_known, read_bounds(match->root, &low, &high));
     for (uint32_t i = 0; i < type->quant->n; i++) {
         KilnGrid grid = kiln_quant_grid(type, i);
         GUARD(contains_range, low <= (double)kiln_grid_dequantize(&grid, grid.lowest) &&
                                   (double)kiln_grid_dequantize(&grid, grid.highest) <= high);
     }
-    return kiln_match_replace(match, context, rule, kiln_match_value(match, "q"));
+    return kiln_match_replace(match, kiln_match_value(match, "q"));
 }
 
 static const KilnRule rules[] = {
     RULE("clip-of-quantized", E, "(clip ?q:quantized ...)", drop),
 };
 
-const KilnRule *
-kiln_pass_rules_remove_identity_clip(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_remove_identity_clip(KilnFunction *function, KilnPassContext *context, bool *changed,
-                               GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(remove_identity_clip, FORWARD);

@@ -15,9 +15,8 @@
 #include "passes/query/quant_range.h"
 
 static bool
-drop(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop(KilnMatch *match)
 {
-    (void)error;
     const KilnType *type = &kiln_match_value(match, "q")->type;
     if (!kiln_quant_is_regular(type))
         return false; /* its range is not known */
@@ -25,7 +24,7 @@ drop(KilnMatch *match, KilnPassContext *context, const char *rule, GError **erro
         KilnGrid grid = kiln_quant_grid(type, i);
         GUARD(never_negative, kiln_grid_real(&grid, grid.lowest) >= 0);
     }
-    return kiln_match_replace(match, context, rule, kiln_match_root(match)->operands[0].value);
+    return kiln_match_replace(match, match->root->operands[0].value);
 }
 
 static const KilnRule rules[] = {
@@ -33,17 +32,4 @@ static const KilnRule rules[] = {
     RULE("relu-of-dequantized", E, "(relu (dequantize_linear ?q:quantized))", drop),
 };
 
-const KilnRule *
-kiln_pass_rules_remove_identity_relu(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_remove_identity_relu(KilnFunction *function, KilnPassContext *context, bool *changed,
-                               GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(remove_identity_relu, FORWARD);

@@ -29,21 +29,20 @@ uniform_real(const KilnValue *literal, double *real)
 }
 
 static bool
-drop(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop(KilnMatch *match)
 {
-    (void)error;
     KilnValue *x = kiln_match_value(match, "x");
     double splat = 0;
     if (!kiln_quant_is_regular(&x->type))
         return false; /* its range is not known */
     GUARD(splat, uniform_real(kiln_match_value(match, "c"), &splat));
-    bool max = kiln_match_root(match)->op == KILN_OP_max;
+    bool max = match->root->op == KILN_OP_max;
     for (uint32_t i = 0; i < x->type.quant->n; i++) {
         KilnGrid grid = kiln_quant_grid(&x->type, i);
         double end = kiln_grid_real(&grid, max ? grid.lowest : grid.highest);
         GUARD(out_of_range, max ? splat <= end : splat >= end);
     }
-    return kiln_match_replace(match, context, rule, x);
+    return kiln_match_replace(match, x);
 }
 
 static const KilnRule rules[] = {
@@ -51,17 +50,4 @@ static const KilnRule rules[] = {
     RULE("min-of-splat", E, "(min~ ?x:quantized $c)", drop),
 };
 
-const KilnRule *
-kiln_pass_rules_remove_max_splat(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_remove_max_splat(KilnFunction *function, KilnPassContext *context, bool *changed,
-                           GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(remove_max_splat, FORWARD);

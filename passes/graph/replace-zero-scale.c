@@ -32,14 +32,14 @@ zero_of(const KilnMatch *match, const KilnType *like)
     KilnType type = *like, stored = *like;
     type.quant = &quant;
     stored.quant = NULL;
-    return kiln_build_constant_as(kiln_match_function(match), kiln_match_root(match), "zero",
+    return kiln_build_constant_as(match->root->function, match->root, "zero",
                                   kiln_tensor_new_splat(&stored, 0), &type);
 }
 
 static bool
-read_zero(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+read_zero(KilnMatch *match)
 {
-    const KilnNode *root = kiln_match_root(match);
+    const KilnNode *root = match->root;
     g_autofree KilnValue **operands = g_new(KilnValue *, root->n_operands);
     bool found = false;
     for (uint32_t i = 0; i < root->n_operands; i++) {
@@ -54,8 +54,8 @@ read_zero(KilnMatch *match, KilnPassContext *context, const char *rule, GError *
     if (!found)
         return false;
     KilnValue *value = kiln_match_build_typed(match, root->op, root->attrs, operands,
-                                              root->n_operands, &root->results[0].type, error);
-    return value && kiln_match_replace(match, context, rule, value);
+                                              root->n_operands, &root->results[0].type);
+    return value && kiln_match_replace(match, value);
 }
 
 static const KilnRule rules[] = {
@@ -65,17 +65,4 @@ static const KilnRule rules[] = {
                read_zero),
 };
 
-const KilnRule *
-kiln_pass_rules_replace_zero_scale(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_replace_zero_scale(KilnFunction *function, KilnPassContext *context, bool *changed,
-                             GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(replace_zero_scale, FORWARD);

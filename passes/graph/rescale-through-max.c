@@ -23,6 +23,9 @@
 
 #include <string.h>
 
+#define OPTIONS(OPTION, CHOICE) CHOICE(when, "always", "always|pays")
+PASS_OPTIONS(rescale_through_max, OPTIONS);
+
 enum {
     NEAR = 8
 };
@@ -59,7 +62,7 @@ pays(const KilnNode *node)
 /* One rescale per value that is an operand more than once within a few operands. */
 static bool
 rescale_operands(const KilnMatch *match, const KilnNode *node, const KilnQuant *quant,
-                 KilnDType dtype, KilnValue **rescaled, GError **error)
+                 KilnDType dtype, KilnValue **rescaled)
 {
     for (uint32_t i = 0; i < node->n_operands; i++) {
         KilnValue *operand = node->operands[i].value;
@@ -70,8 +73,8 @@ rescale_operands(const KilnMatch *match, const KilnNode *node, const KilnQuant *
         KilnType type = operand->type;
         type.quant = quant;
         type.dtype = dtype;
-        rescaled[i] = kiln_match_build_typed(match, KILN_OP_rescale_quantized, NULL, &operand, 1,
-                                             &type, error);
+        rescaled[i] =
+            kiln_match_build_typed(match, KILN_OP_rescale_quantized, NULL, &operand, 1, &type);
         if (!rescaled[i])
             return false;
     }
@@ -79,13 +82,12 @@ rescale_operands(const KilnMatch *match, const KilnNode *node, const KilnQuant *
 }
 
 static bool
-distribute(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+distribute(KilnMatch *match)
 {
-    const KilnPassOptions_rescale_through_max *options =
-        kiln_pass_options(context, rescale_through_max);
+    const Options *options = kiln_pass_options(match->context);
     KilnNode *node = kiln_match_node(match, "node");
     const KilnType *from = &node->results[0].type;
-    const KilnType *to = &kiln_match_root(match)->results[0].type;
+    const KilnType *to = &match->root->results[0].type;
     GUARD(uniform, kiln_quant_is_uniform(from) && kiln_quant_is_uniform(to));
     for (uint32_t i = 0; i < node->n_operands; i++) {
         const KilnValue *operand = node->operands[i].value;
@@ -94,28 +96,15 @@ distribute(KilnMatch *match, KilnPassContext *context, const char *rule, GError 
     }
     GUARD(pays, strcmp(options->when, "always") == 0 || pays(node));
     g_autofree KilnValue **rescaled = g_new0(KilnValue *, node->n_operands);
-    if (!rescale_operands(match, node, to->quant, to->dtype, rescaled, error))
+    if (!rescale_operands(match, node, to->quant, to->dtype, rescaled))
         return false;
     KilnValue *value =
-        kiln_match_build_typed(match, node->op, NULL, rescaled, node->n_operands, to, error);
-    return value && kiln_match_replace(match, context, rule, value);
+        kiln_match_build_typed(match, node->op, NULL, rescaled, node->n_operands, to);
+    return value && kiln_match_replace(match, value);
 }
 
 static const KilnRule rules[] = {
     RULE("rescale-through-max", E, "(rescale_quantized (max|min!#node ? ...))", distribute),
 };
 
-const KilnRule *
-kiln_pass_rules_rescale_through_max(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_rescale_through_max(KilnFunction *function, KilnPassContext *context, bool *changed,
-                              GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(rescale_through_max, FORWARD);

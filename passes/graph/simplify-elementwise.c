@@ -22,66 +22,64 @@
 #include <math.h>
 
 static bool
-drop(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop(KilnMatch *match)
 {
-    (void)error;
-    return kiln_match_replace(match, context, rule, kiln_match_value(match, "x"));
+    return kiln_match_replace(match, kiln_match_value(match, "x"));
 }
 
 /* --- signs --- */
 
 static bool
-drop_relu(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop_relu(KilnMatch *match)
 {
     GUARD(never_negative, kiln_never_negative(kiln_match_value(match, "x")));
-    return drop(match, context, rule, error);
+    return drop(match);
 }
 
 static bool
-drop_abs(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop_abs(KilnMatch *match)
 {
     GUARD(never_signed, kiln_never_signed(kiln_match_value(match, "x")));
-    return drop(match, context, rule, error);
+    return drop(match);
 }
 
 static bool
-abs_of_neg(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+abs_of_neg(KilnMatch *match)
 {
     KilnValue *x = kiln_match_value(match, "x");
-    return kiln_match_replace_by_op(match, context, rule, KILN_OP_abs, &x, 1, error);
+    return kiln_match_replace_by_op(match, KILN_OP_abs, &x, 1);
 }
 
 /* --- the inner node has done it already --- */
 
 static bool
-keep_inner(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+keep_inner(KilnMatch *match)
 {
-    (void)error;
-    return kiln_match_replace(match, context, rule, &kiln_match_node(match, "inner")->results[0]);
+    return kiln_match_replace(match, &kiln_match_node(match, "inner")->results[0]);
 }
 
 /* --- logic --- */
 
 static bool
-drop_equal_choice(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop_equal_choice(KilnMatch *match)
 {
     const KilnType *type = &kiln_match_value(match, "x")->type;
     GUARD(rank_known, type->rank >= 0);
     for (int i = 0; i < type->rank; i++)
         GUARD(extents_known, type->dims[i] >= 0 || type->dim_names[i]);
-    return drop(match, context, rule, error);
+    return drop(match);
 }
 
 static bool
-choose_the_other(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+choose_the_other(KilnMatch *match)
 {
     KilnValue *operands[] = { kiln_match_value(match, "c"), kiln_match_value(match, "y"),
                               kiln_match_value(match, "x") };
-    return kiln_match_replace_by_op(match, context, rule, KILN_OP_where, operands, 3, error);
+    return kiln_match_replace_by_op(match, KILN_OP_where, operands, 3);
 }
 
 static bool
-invert(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+invert(KilnMatch *match)
 {
     static const KilnOp inverted[KILN_N_OPS] = {
         [KILN_OP_less] = KILN_OP_greater_or_equal,
@@ -90,8 +88,8 @@ invert(KilnMatch *match, KilnPassContext *context, const char *rule, GError **er
         [KILN_OP_greater_or_equal] = KILN_OP_less,
     };
     KilnValue *operands[] = { kiln_match_value(match, "x"), kiln_match_value(match, "y") };
-    return kiln_match_replace_by_op(
-        match, context, rule, inverted[kiln_match_node(match, "inner")->op], operands, 2, error);
+    return kiln_match_replace_by_op(match, inverted[kiln_match_node(match, "inner")->op], operands,
+                                    2);
 }
 
 /* The bytes that each element of ?c is, where it does not make the result larger. */
@@ -113,18 +111,18 @@ uniformly(const KilnMatch *match, bool wanted)
 
 /* and(x, true), or(x, false), xor(x, false) */
 static bool
-drop_neutral(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop_neutral(KilnMatch *match)
 {
-    GUARD(neutral, uniformly(match, kiln_match_root(match)->op == KILN_OP_and));
-    return drop(match, context, rule, error);
+    GUARD(neutral, uniformly(match, match->root->op == KILN_OP_and));
+    return drop(match);
 }
 
 static bool
-xor_true(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+xor_true(KilnMatch *match)
 {
     KilnValue *x = kiln_match_value(match, "x");
     GUARD(all_true, uniformly(match, true));
-    return kiln_match_replace_by_op(match, context, rule, KILN_OP_not, &x, 1, error);
+    return kiln_match_replace_by_op(match, KILN_OP_not, &x, 1);
 }
 
 /* --- numbers for truth --- */
@@ -139,78 +137,73 @@ literal_number(const KilnMatch *match, const char *name, double *number)
 
 /* where(x, 1, 0); -0 is none that a cast gives. */
 static bool
-where_of_numbers(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+where_of_numbers(KilnMatch *match)
 {
     KilnValue *x = kiln_match_value(match, "x");
-    KilnAttrs_cast attrs = { .to = kiln_match_root(match)->results[0].type.dtype };
+    KilnAttrs_cast attrs = { .to = match->root->results[0].type.dtype };
     double one = 0, zero = 1;
     GUARD(one_zero, literal_number(match, "t", &one) && literal_number(match, "f", &zero) &&
                         one == 1 && zero == 0 && !signbit(zero));
-    KilnValue *cast = kiln_match_build(match, KILN_OP_cast, &attrs, &x, 1, error);
-    return cast && kiln_match_replace(match, context, rule, cast);
+    KilnValue *cast = kiln_match_build(match, KILN_OP_cast, &attrs, &x, 1);
+    return cast && kiln_match_replace(match, cast);
 }
 
 /* where(x, true, false) and where(x, false, true) */
 static bool
-where_of_bools(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+where_of_bools(KilnMatch *match)
 {
     double t = 0, f = 0;
     KilnValue *x = kiln_match_value(match, "x");
     GUARD(opposites,
           literal_number(match, "t", &t) && literal_number(match, "f", &f) && t + f == 1);
-    return t == 1 ? drop(match, context, rule, error)
-                  : kiln_match_replace_by_op(match, context, rule, KILN_OP_not, &x, 1, error);
+    return t == 1 ? drop(match) : kiln_match_replace_by_op(match, KILN_OP_not, &x, 1);
 }
 
 static bool
-equal_to_bool(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+equal_to_bool(KilnMatch *match)
 {
     double wanted = 0;
     KilnValue *x = kiln_match_value(match, "x");
     GUARD(one_bool, literal_number(match, "c", &wanted));
-    return wanted == 1 ? drop(match, context, rule, error)
-                       : kiln_match_replace_by_op(match, context, rule, KILN_OP_not, &x, 1, error);
+    return wanted == 1 ? drop(match) : kiln_match_replace_by_op(match, KILN_OP_not, &x, 1);
 }
 
 /* --- bits --- */
 
 /* x & -1, x | 0, …: told from bytes, for the greatest u64 is no double. */
 static bool
-drop_neutral_bits(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop_neutral_bits(KilnMatch *match)
 {
-    const uint8_t neutral = kiln_match_root(match)->op == KILN_OP_bitwise_and ? 0xff : 0;
+    const uint8_t neutral = match->root->op == KILN_OP_bitwise_and ? 0xff : 0;
     uint8_t element[8] = { 0 };
     bool same = uniform_bytes(match, element);
     for (size_t i = 0; i < kiln_dtype_size(kiln_match_value(match, "c")->type.dtype); i++)
         same &= element[i] == neutral;
     GUARD(neutral_bits, same);
-    return drop(match, context, rule, error);
+    return drop(match);
 }
 
 /* --- results that hang on nothing --- */
 
 static bool
-is_false(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+is_false(KilnMatch *match)
 {
-    (void)error;
-    return kiln_match_replace_by_splat(match, context, rule, 0);
+    return kiln_match_replace_by_splat(match, 0);
 }
 
 static bool
-is_true(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+is_true(KilnMatch *match)
 {
-    (void)error;
-    return kiln_match_replace_by_splat(match, context, rule, 1);
+    return kiln_match_replace_by_splat(match, 1);
 }
 
 /* and(x, false), or(x, true) */
 static bool
-absorb(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+absorb(KilnMatch *match)
 {
-    (void)error;
-    bool or = kiln_match_root(match)->op == KILN_OP_or;
+    bool or = match->root->op == KILN_OP_or;
     GUARD(absorbs, uniformly(match, or));
-    return kiln_match_replace_by_splat(match, context, rule, or);
+    return kiln_match_replace_by_splat(match, or);
 }
 
 // clang-format off
@@ -243,17 +236,4 @@ static const KilnRule rules[] = {
 };
 // clang-format on
 
-const KilnRule *
-kiln_pass_rules_simplify_elementwise(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_simplify_elementwise(KilnFunction *function, KilnPassContext *context, bool *changed,
-                               GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(simplify_elementwise, FORWARD);

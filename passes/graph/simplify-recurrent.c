@@ -24,10 +24,9 @@ enum {
 
 /* The matched network again, with @operands and its first @n_results results. */
 static bool
-rebuild(KilnMatch *match, KilnPassContext *context, const char *rule, KilnValue *const *operands,
-        uint32_t n_results, GError **error)
+rebuild(KilnMatch *match, KilnValue *const *operands, uint32_t n_results)
 {
-    KilnNode *net = kiln_match_root(match);
+    KilnNode *net = match->root;
     uint32_t n = net->n_operands;
     KilnType types[MAX_RESULTS];
     while (n && !operands[n - 1])
@@ -42,12 +41,12 @@ rebuild(KilnMatch *match, KilnPassContext *context, const char *rule, KilnValue 
                           .attrs = net->attrs,
                           .types = types,
                           .before = net };
-    KilnNode *node = kiln_node_new(kiln_match_function(match), &spec, error);
+    KilnNode *node = kiln_node_new(match->root->function, &spec, match->error);
     if (!node)
         return false;
     for (uint32_t r = 1; r < n_results; r++)
         kiln_value_replace(&net->results[r], &node->results[r]);
-    return kiln_match_replace(match, context, rule, &node->results[0]);
+    return kiln_match_replace(match, &node->results[0]);
 }
 
 static void
@@ -59,9 +58,9 @@ operands_of(const KilnNode *net, KilnValue *operands[MAX_OPERANDS])
 }
 
 static bool
-drop_states(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop_states(KilnMatch *match)
 {
-    const KilnNode *net = kiln_match_root(match);
+    const KilnNode *net = match->root;
     KilnValue *operands[MAX_OPERANDS];
     uint32_t n_states = net->op == KILN_OP_lstm ? 2 : 1, n_stated = 0, n_zero = 0;
     operands_of(net, operands);
@@ -78,13 +77,13 @@ drop_states(KilnMatch *match, KilnPassContext *context, const char *rule, GError
     if (n_stated == 0)
         return false;
     GUARD(zero_state, n_zero > 0);
-    return rebuild(match, context, rule, operands, net->n_results, error);
+    return rebuild(match, operands, net->n_results);
 }
 
 static bool
-drop_lengths(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop_lengths(KilnMatch *match)
 {
-    const KilnNode *net = kiln_match_root(match);
+    const KilnNode *net = match->root;
     KilnValue *operands[MAX_OPERANDS];
     operands_of(net, operands);
     /* The rows of gru and lstm begin with the fields of rnn. */
@@ -96,13 +95,13 @@ drop_lengths(KilnMatch *match, KilnPassContext *context, const char *rule, GErro
     GUARD(full_lengths, kiln_literal_uniform(operands[LENGTHS], &length) && x->rank == 3 &&
                             length == (double)x->dims[steps]);
     operands[LENGTHS] = NULL;
-    return rebuild(match, context, rule, operands, net->n_results, error);
+    return rebuild(match, operands, net->n_results);
 }
 
 static bool
-drop_results(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop_results(KilnMatch *match)
 {
-    KilnNode *net = kiln_match_root(match);
+    KilnNode *net = match->root;
     KilnValue *operands[MAX_OPERANDS];
     uint32_t n = net->n_results;
     while (n > 1 && net->results[n - 1].n_uses == 0)
@@ -111,7 +110,7 @@ drop_results(KilnMatch *match, KilnPassContext *context, const char *rule, GErro
         return false;
     GUARD(unread_tail, n < net->n_results);
     operands_of(net, operands);
-    return rebuild(match, context, rule, operands, n, error);
+    return rebuild(match, operands, n);
 }
 
 static const KilnRule rules[] = {
@@ -120,17 +119,4 @@ static const KilnRule rules[] = {
     RULE("recurrent-unread-results", E, "(lstm|gru|rnn ? ? ? ...)", drop_results),
 };
 
-const KilnRule *
-kiln_pass_rules_simplify_recurrent(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_simplify_recurrent(KilnFunction *function, KilnPassContext *context, bool *changed,
-                             GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(simplify_recurrent, FORWARD);

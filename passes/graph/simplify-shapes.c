@@ -273,9 +273,9 @@ reshape_target(KilnPassContext *context, const KilnNode *node, const KilnSymbols
         inferred += stated && symbol->number == -1;
     }
     /* 0 is a size under allowzero, and copies elsewhere. */
-    GUARD(zero_means_one_thing, !zeros || !kiln_attrs(node, reshape)->allowzero);
-    GUARD(one_open, open + inferred <= 1);
-    GUARD(nothing_empty, open == 0 || (copied == 0 && zeros == 0));
+    PASS_GUARD(zero_means_one_thing, !zeros || !kiln_attrs(node, reshape)->allowzero);
+    PASS_GUARD(one_open, open + inferred <= 1);
+    PASS_GUARD(nothing_empty, open == 0 || (copied == 0 && zeros == 0));
     return true;
 }
 
@@ -301,7 +301,7 @@ expand_target(KilnPassContext *context, const KilnNode *node, const KilnSymbols 
         const KilnSymbol *symbol = &symbols->v[i];
         bool stated = symbol->kind == KILN_SYMBOL_NUMBER;
         bool kept = is_extent_of(symbols, i, x, (int)i - (int)symbols->n + x->type.rank);
-        GUARD(stated_or_kept, stated || kept);
+        PASS_GUARD(stated_or_kept, stated || kept);
         target[i] = stated ? symbol->number : 1;
     }
     return true;
@@ -533,6 +533,8 @@ sweep(Simplify *simplify, KilnFunction *function, GError **error)
     }
     return TRUE;
 }
+
+GRAPH_PASS(simplify_shapes);
 
 gboolean
 kiln_pass_simplify_shapes(KilnFunction *function, KilnPassContext *context, bool *changed,

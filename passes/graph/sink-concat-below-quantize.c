@@ -16,39 +16,26 @@
 #include "passes/query/quant_range.h"
 
 static bool
-quantize_parts(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+quantize_parts(KilnMatch *match)
 {
     const KilnNode *concat = kiln_match_node(match, "concat");
-    const KilnType *to = &kiln_match_root(match)->results[0].type;
+    const KilnType *to = &match->root->results[0].type;
     GUARD(uniform, kiln_quant_is_uniform(to));
     g_autofree KilnValue **parts = g_new(KilnValue *, concat->n_operands);
     for (uint32_t i = 0; i < concat->n_operands; i++) {
         KilnType type = kiln_quant_stored_as(&concat->operands[i].value->type, to);
         parts[i] = kiln_match_build_typed(match, KILN_OP_quantize_linear, NULL,
-                                          &concat->operands[i].value, 1, &type, error);
+                                          &concat->operands[i].value, 1, &type);
         if (!parts[i])
             return false;
     }
-    KilnValue *joined = kiln_match_build_typed(match, KILN_OP_concat, concat->attrs, parts,
-                                               concat->n_operands, to, error);
-    return joined && kiln_match_replace(match, context, rule, joined);
+    KilnValue *joined =
+        kiln_match_build_typed(match, KILN_OP_concat, concat->attrs, parts, concat->n_operands, to);
+    return joined && kiln_match_replace(match, joined);
 }
 
 static const KilnRule rules[] = {
     RULE("quantize-of-concat", E, "(quantize_linear (concat!#concat ? ...))", quantize_parts),
 };
 
-const KilnRule *
-kiln_pass_rules_sink_concat_below_quantize(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_sink_concat_below_quantize(KilnFunction *function, KilnPassContext *context,
-                                     bool *changed, GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(sink_concat_below_quantize, FORWARD);

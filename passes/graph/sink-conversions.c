@@ -15,6 +15,11 @@
 
 #include "passes/query/quant_range.h"
 
+#define OPTIONS(OPTION, CHOICE)                                                                    \
+    OPTION(BOOL, narrowing, false)                                                                 \
+    OPTION(BOOL, tanh, false)
+PASS_OPTIONS(sink_conversions, OPTIONS);
+
 /* The conversion that makes operand @i of the concat, alone for it. */
 static const KilnNode *
 conversion_of(const KilnNode *concat, uint32_t i, KilnOp op)
@@ -31,10 +36,10 @@ is_plain_or_uniform(const KilnType *type)
 }
 
 static bool
-sink(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+sink(KilnMatch *match)
 {
-    const KilnPassOptions_sink_conversions *options = kiln_pass_options(context, sink_conversions);
-    const KilnNode *concat = kiln_match_root(match), *first = kiln_match_node(match, "first");
+    const Options *options = kiln_pass_options(match->context);
+    const KilnNode *concat = match->root, *first = kiln_match_node(match, "first");
     const KilnType *from = &first->operands[0].value->type, *to = &concat->results[0].type;
     GUARD(asked_for, options->tanh || first->op != KILN_OP_tanh);
     GUARD(not_narrowing, options->narrowing || kiln_dtype_size(from->dtype) <=
@@ -52,11 +57,10 @@ sink(KilnMatch *match, KilnPassContext *context, const char *rule, GError **erro
     }
     KilnType joined_type = kiln_quant_stored_as(to, from);
     KilnValue *joined = kiln_match_build_typed(match, KILN_OP_concat, concat->attrs, parts,
-                                               concat->n_operands, &joined_type, error);
+                                               concat->n_operands, &joined_type);
     KilnValue *converted =
-        joined ? kiln_match_build_typed(match, first->op, first->attrs, &joined, 1, to, error)
-               : NULL;
-    return converted && kiln_match_replace(match, context, rule, converted);
+        joined ? kiln_match_build_typed(match, first->op, first->attrs, &joined, 1, to) : NULL;
+    return converted && kiln_match_replace(match, converted);
 }
 
 static const KilnRule rules[] = {
@@ -64,17 +68,4 @@ static const KilnRule rules[] = {
          "(concat (dequantize_linear|quantize_linear|cast|tanh!#first ?) ? ...)", sink),
 };
 
-const KilnRule *
-kiln_pass_rules_sink_conversions(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_sink_conversions(KilnFunction *function, KilnPassContext *context, bool *changed,
-                           GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(sink_conversions, FORWARD);

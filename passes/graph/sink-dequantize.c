@@ -68,18 +68,16 @@ static KilnValue *
 constant(const KilnMatch *match, const char *name, const KilnType *type, const void *data)
 {
     KilnTensor *tensor = kiln_tensor_compact(kiln_tensor_new_copy(type, data, NULL));
-    return tensor ? kiln_build_constant(kiln_match_function(match), kiln_match_root(match), name,
-                                        tensor)
-                  : NULL;
+    return tensor ? kiln_build_constant(match->root->function, match->root, name, tensor) : NULL;
 }
 
 /* The stored integers of @value as plain ones. */
 static KilnValue *
-stored(const KilnMatch *match, KilnValue *value, GError **error)
+stored(const KilnMatch *match, KilnValue *value)
 {
     KilnType type = value->type;
     type.quant = NULL;
-    return kiln_match_build_typed(match, KILN_OP_storage_cast, NULL, &value, 1, &type, error);
+    return kiln_match_build_typed(match, KILN_OP_storage_cast, NULL, &value, 1, &type);
 }
 
 /* Zero points as the integer product takes them. */
@@ -112,19 +110,19 @@ scales(const KilnMatch *match, const KilnType *x, const KilnType *w, bool conv, 
 
 /* The product of integers; its operands are NULL where something failed. */
 static KilnValue *
-build_integers(const KilnMatch *match, KilnValue *x, KilnValue *w, GError **error)
+build_integers(const KilnMatch *match, KilnValue *x, KilnValue *w)
 {
-    const KilnNode *op = kiln_match_root(match);
-    KilnValue *operands[] = { stored(match, x, error), stored(match, w, error),
-                              zero_points(match, &x->type), zero_points(match, &w->type) };
+    const KilnNode *op = match->root;
+    KilnValue *operands[] = { stored(match, x), stored(match, w), zero_points(match, &x->type),
+                              zero_points(match, &w->type) };
     if (op->op == KILN_OP_gemm && kiln_attrs(op, gemm)->transB && operands[1])
-        operands[1] = kiln_match_build(match, KILN_OP_transpose, NULL, &operands[1], 1, error);
+        operands[1] = kiln_match_build(match, KILN_OP_transpose, NULL, &operands[1], 1);
     for (size_t i = 0; i < G_N_ELEMENTS(operands); i++) {
         if (!operands[i])
             return NULL;
     }
     if (op->op != KILN_OP_conv)
-        return kiln_match_build(match, KILN_OP_matmul_integer, NULL, operands, 4, error);
+        return kiln_match_build(match, KILN_OP_matmul_integer, NULL, operands, 4);
     const KilnAttrs_conv *conv = kiln_attrs(op, conv);
     const KilnAttrs_conv_integer attrs = { .auto_pad = conv->auto_pad,
                                            .dilations = conv->dilations,
@@ -132,31 +130,29 @@ build_integers(const KilnMatch *match, KilnValue *x, KilnValue *w, GError **erro
                                            .kernel_shape = conv->kernel_shape,
                                            .pads = conv->pads,
                                            .strides = conv->strides };
-    return kiln_match_build(match, KILN_OP_conv_integer, &attrs, operands, 4, error);
+    return kiln_match_build(match, KILN_OP_conv_integer, &attrs, operands, 4);
 }
 
 /* The bias of a convolution beside its channels. */
 static KilnValue *
-beside_channels(const KilnMatch *match, KilnValue *bias, GError **error)
+beside_channels(const KilnMatch *match, KilnValue *bias)
 {
     int64_t axes[KILN_MAX_RANK];
-    const int n = kiln_match_root(match)->results[0].type.rank - 2;
+    const int n = match->root->results[0].type.rank - 2;
     for (int i = 0; i < n; i++)
         axes[i] = i + 1;
-    KilnValue *dims =
-        kiln_build_ints(kiln_match_function(match), kiln_match_root(match), axes, (uint32_t)n);
-    return dims ? kiln_match_build(match, KILN_OP_unsqueeze, NULL, (KilnValue *[]){ bias, dims }, 2,
-                                   error)
+    KilnValue *dims = kiln_build_ints(match->root->function, match->root, axes, (uint32_t)n);
+    return dims ? kiln_match_build(match, KILN_OP_unsqueeze, NULL, (KilnValue *[]){ bias, dims }, 2)
                 : NULL;
 }
 
 static bool
-sink(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+sink(KilnMatch *match)
 {
-    const KilnNode *op = kiln_match_root(match);
+    const KilnNode *op = match->root;
     KilnValue *w = kiln_quant_source(op->operands[1].value), *bias = kiln_node_operand(op, 2);
-    KilnValue *x = w && kiln_pass_target(context)
-                       ? kiln_quant_source_of_view(match, op->operands[0].value, error)
+    KilnValue *x = w && kiln_pass_target(match->context)
+                       ? kiln_quant_source_of_view(match, op->operands[0].value)
                        : NULL;
     if (!x)
         return false;
@@ -171,42 +167,27 @@ sink(KilnMatch *match, KilnPassContext *context, const char *rule, GError **erro
     /* Runs would turn it. */
     GUARD(turned_ahead,
           op->op != KILN_OP_gemm || !kiln_attrs(op, gemm)->transB || kiln_value_constant(w));
-    KilnValue *sums = build_integers(match, x, w, error);
+    KilnValue *sums = build_integers(match, x, w);
     if (!sums)
         return false;
-    GUARD(target_has, kiln_pass_target_has(context, sums->def));
+    GUARD(target_has, kiln_pass_target_has(match->context, sums->def));
     const KilnAttrs_cast to = { .to = KILN_DTYPE_f32 };
-    KilnValue *reals = kiln_match_build(match, KILN_OP_cast, &to, &sums, 1, error);
+    KilnValue *reals = kiln_match_build(match, KILN_OP_cast, &to, &sums, 1);
     KilnValue *factor =
         scales(match, &x->type, &w->type, op->op == KILN_OP_conv, op->results[0].type.rank);
     if (reals && factor)
-        reals =
-            kiln_match_build(match, KILN_OP_mul, NULL, (KilnValue *[]){ reals, factor }, 2, error);
+        reals = kiln_match_build(match, KILN_OP_mul, NULL, (KilnValue *[]){ reals, factor }, 2);
     if (!reals || !factor)
         return false;
-    if (bias && op->op == KILN_OP_conv && !(bias = beside_channels(match, bias, error)))
+    if (bias && op->op == KILN_OP_conv && !(bias = beside_channels(match, bias)))
         return false;
     if (bias)
-        reals =
-            kiln_match_build(match, KILN_OP_add, NULL, (KilnValue *[]){ reals, bias }, 2, error);
-    return reals && kiln_match_replace(match, context, rule, reals);
+        reals = kiln_match_build(match, KILN_OP_add, NULL, (KilnValue *[]){ reals, bias }, 2);
+    return reals && kiln_match_replace(match, reals);
 }
 
 static const KilnRule rules[] = {
     RULE("sink-dequantize", U, "(conv|matmul|gemm ? (dequantize_linear ?) ...)", sink),
 };
 
-const KilnRule *
-kiln_pass_rules_sink_dequantize(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_sink_dequantize(KilnFunction *function, KilnPassContext *context, bool *changed,
-                          GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(sink_dequantize, FORWARD);

@@ -34,37 +34,40 @@
 
 #include <string.h>
 
+#define OPTIONS(OPTION, CHOICE) CHOICE(when, "always", "always|pays")
+PASS_OPTIONS(sink_rescale, OPTIONS);
+
 /* The root's op on the rescale's operand, with a result of @type. */
 static KilnValue *
-build_on_operand(KilnMatch *match, const KilnType *type, GError **error)
+build_on_operand(KilnMatch *match, const KilnType *type)
 {
-    const KilnNode *root = kiln_match_root(match);
+    const KilnNode *root = match->root;
     g_autofree KilnValue **operands = g_new(KilnValue *, root->n_operands);
     for (uint32_t i = 0; i < root->n_operands; i++)
         operands[i] = root->operands[i].value;
     operands[0] = kiln_match_value(match, "x");
-    return kiln_match_build_typed(match, root->op, root->attrs, operands, root->n_operands, type,
-                                  error);
+    return kiln_match_build_typed(match, root->op, root->attrs, operands, root->n_operands, type);
 }
 
 static bool
-sink(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+sink(KilnMatch *match)
 {
     const KilnType *from = &kiln_match_value(match, "x")->type;
-    const KilnType *to = &kiln_match_root(match)->results[0].type;
+    const KilnType *to = &match->root->results[0].type;
     GUARD(uniform, kiln_quant_is_uniform(from) && kiln_quant_is_uniform(to));
     GUARD(merged_first,
           !kiln_value_def_of(kiln_match_value(match, "x"), KILN_OP_rescale_quantized));
-    bool always = strcmp(kiln_pass_options(context, sink_rescale)->when, "always") == 0;
+    const Options *options = kiln_pass_options(match->context);
+    bool always = strcmp(options->when, "always") == 0;
     int64_t n = kiln_type_elements(to);
     GUARD(less_to_do, always || (n >= 0 && n < kiln_type_elements(from)));
     KilnType moved_type = kiln_quant_stored_as(to, from);
-    KilnValue *moved = build_on_operand(match, &moved_type, error);
+    KilnValue *moved = build_on_operand(match, &moved_type);
     if (!moved)
         return false;
     KilnValue *rescaled =
-        kiln_match_build_typed(match, KILN_OP_rescale_quantized, NULL, &moved, 1, to, error);
-    return rescaled && kiln_match_replace(match, context, rule, rescaled);
+        kiln_match_build_typed(match, KILN_OP_rescale_quantized, NULL, &moved, 1, to);
+    return rescaled && kiln_match_replace(match, rescaled);
 }
 
 /* --- pools --- */
@@ -95,27 +98,27 @@ windows_have_data(const KilnNode *pool)
 }
 
 static bool
-sink_below_max(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+sink_below_max(KilnMatch *match)
 {
-    const KilnNode *pool = kiln_match_root(match);
+    const KilnNode *pool = match->root;
     const KilnType *rescaled = &pool->operands[0].value->type;
     GUARD(no_indices, pool->n_results == 1);
     GUARD(chooses, kiln_quant_same(rescaled, &pool->results[0].type));
     GUARD(windows_have_data, pool->op == KILN_OP_global_max_pool || windows_have_data(pool));
-    return sink(match, context, rule, error);
+    return sink(match);
 }
 
 static bool
-average_directly(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+average_directly(KilnMatch *match)
 {
-    const KilnNode *pool = kiln_match_root(match);
+    const KilnNode *pool = match->root;
     const KilnType *from = &kiln_match_value(match, "x")->type, *to = &pool->results[0].type;
     const KilnType *middle = &pool->operands[0].value->type;
     GUARD(uniform, kiln_quant_is_uniform(from) && kiln_quant_is_uniform(middle));
     GUARD(range_included, kiln_quant_holds(middle, from));
     GUARD(steps_fit, kiln_quant_is_uniform(to) && kiln_quant_steps_fit(middle, to));
-    KilnValue *pooled = build_on_operand(match, to, error);
-    return pooled && kiln_match_replace(match, context, rule, pooled);
+    KilnValue *pooled = build_on_operand(match, to);
+    return pooled && kiln_match_replace(match, pooled);
 }
 
 static const KilnRule rules[] = {
@@ -129,17 +132,4 @@ static const KilnRule rules[] = {
                  "(average_pool|global_average_pool (rescale_quantized! ?x))", average_directly),
 };
 
-const KilnRule *
-kiln_pass_rules_sink_rescale(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_sink_rescale(KilnFunction *function, KilnPassContext *context, bool *changed,
-                       GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(sink_rescale, FORWARD);

@@ -38,9 +38,9 @@ others_are_scalars(const KilnNode *node, const KilnValue *reshaped, int rank)
 
 /* The node with x in place of the reshaped value. */
 static KilnNode *
-build_above(KilnMatch *match, const KilnValue *reshaped, KilnValue *x, GError **error)
+build_above(KilnMatch *match, const KilnValue *reshaped, KilnValue *x)
 {
-    KilnNode *node = kiln_match_root(match);
+    KilnNode *node = match->root;
     g_autofree KilnValue **operands = g_new0(KilnValue *, node->n_operands + 1);
     KilnType type = x->type;
     type.dtype = node->results[0].type.dtype;
@@ -56,19 +56,19 @@ build_above(KilnMatch *match, const KilnValue *reshaped, KilnValue *x, GError **
                           .attrs = node->attrs,
                           .types = &type,
                           .before = node };
-    return kiln_node_new(kiln_match_function(match), &spec, error);
+    return kiln_node_new(match->root->function, &spec, match->error);
 }
 
 static bool
-sink(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+sink(KilnMatch *match)
 {
-    KilnNode *node = kiln_match_root(match), *reshape = kiln_match_node(match, "reshape");
+    KilnNode *node = match->root, *reshape = kiln_match_node(match, "reshape");
     KilnValue *x = kiln_match_value(match, "x"), *reshaped = &reshape->results[0];
     const KilnType *out = &node->results[0].type;
     GUARD(plain, !x->type.layout && !out->layout && !reshaped->type.layout);
     GUARD(not_per_axis, !is_per_axis(&reshaped->type) && !is_per_axis(out));
     GUARD(scalars, others_are_scalars(node, reshaped, MIN(x->type.rank, reshaped->type.rank)));
-    KilnNode *above = build_above(match, reshaped, x, error);
+    KilnNode *above = build_above(match, reshaped, x);
     if (!above)
         return false;
     KilnValue *operands[2] = { &above->results[0], kiln_node_operand(reshape, 1) };
@@ -79,15 +79,15 @@ sink(KilnMatch *match, KilnPassContext *context, const char *rule, GError **erro
                           .attrs = reshape->attrs,
                           .types = out,
                           .before = node };
-    KilnNode *below = kiln_node_new(kiln_match_function(match), &spec, error);
-    return below && kiln_match_replace(match, context, rule, &below->results[0]);
+    KilnNode *below = kiln_node_new(match->root->function, &spec, match->error);
+    return below && kiln_match_replace(match, &below->results[0]);
 }
 
 static bool
-sink_right(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+sink_right(KilnMatch *match)
 {
-    GUARD(repeated, kiln_match_root(match)->op != KILN_OP_prelu);
-    return sink(match, context, rule, error);
+    GUARD(repeated, match->root->op != KILN_OP_prelu);
+    return sink(match);
 }
 
 static const KilnRule rules[] = {
@@ -97,17 +97,4 @@ static const KilnRule rules[] = {
          "(@ELEMENTWISE ? (reshape|flatten|squeeze|unsqueeze#reshape! ?x ...) ...)", sink_right),
 };
 
-const KilnRule *
-kiln_pass_rules_sink_reshapes(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_sink_reshapes(KilnFunction *function, KilnPassContext *context, bool *changed,
-                        GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(sink_reshapes, FORWARD);

@@ -589,8 +589,8 @@ sink_region(Search *search, const GPtrArray *region, GError **error)
     if (!has_chosen(region))
         return false;
     bool less = compare_costs(search->cost, (Cost){ 0, 0 }) < 0;
-    GUARD(none_stays, less || !keeps_entries(region));
-    GUARD(nothing_inserted, less || !inserts_nodes(region));
+    PASS_GUARD(none_stays, less || !keeps_entries(region));
+    PASS_GUARD(nothing_inserted, less || !inserts_nodes(region));
     return apply(search, region, error);
 }
 
@@ -630,6 +630,8 @@ sink_all(Search *search, bool *changed, GError **error)
     }
     return TRUE;
 }
+
+GRAPH_PASS(sink_transposes);
 
 gboolean
 kiln_pass_sink_transposes(KilnFunction *function, KilnPassContext *context, bool *changed,

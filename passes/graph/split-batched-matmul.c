@@ -44,24 +44,23 @@ copies_batch(const KilnType *type, const KilnType *copied)
 }
 
 static bool
-drop_copy(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop_copy(KilnMatch *match)
 {
-    KilnNode *matmul = kiln_match_root(match), *copy = kiln_match_node(match, "copy");
+    KilnNode *matmul = match->root, *copy = kiln_match_node(match, "copy");
     KilnValue *w = kiln_match_value(match, "w");
     GUARD(copies_batch, copies_batch(&w->type, &copy->results[0].type));
     KilnValue *operands[] = { matmul->operands[0].value, matmul->operands[1].value };
     operands[operands[0] == &copy->results[0] ? 0 : 1] = w;
-    return kiln_match_replace_by_op(match, context, rule, KILN_OP_matmul, operands, 2, error);
+    return kiln_match_replace_by_op(match, KILN_OP_matmul, operands, 2);
 }
 
 /* --- batches as rows --- */
 
 static KilnValue *
-reshape(KilnMatch *match, KilnValue *x, const int64_t *dims, uint32_t rank, const KilnType *type,
-        GError **error)
+reshape(KilnMatch *match, KilnValue *x, const int64_t *dims, uint32_t rank, const KilnType *type)
 {
-    KilnNode *root = kiln_match_root(match);
-    KilnValue *shape = kiln_build_ints(kiln_match_function(match), root, dims, rank);
+    KilnNode *root = match->root;
+    KilnValue *shape = kiln_build_ints(match->root->function, root, dims, rank);
     KilnAttrs_reshape attrs = { .allowzero = false };
     KilnNodeSpec spec = { .op = KILN_OP_reshape,
                           .operands = (KilnValue *[]){ x, shape },
@@ -69,7 +68,7 @@ reshape(KilnMatch *match, KilnValue *x, const int64_t *dims, uint32_t rank, cons
                           .attrs = &attrs,
                           .types = type,
                           .before = root };
-    KilnNode *node = kiln_node_new(kiln_match_function(match), &spec, error);
+    KilnNode *node = kiln_node_new(match->root->function, &spec, match->error);
     return node ? &node->results[0] : NULL;
 }
 
@@ -87,7 +86,7 @@ open_extents(const KilnType *type)
 }
 
 static bool
-rows_of_batch(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+rows_of_batch(KilnMatch *match)
 {
     KilnNode *product = kiln_match_node(match, "product");
     KilnValue *x = product->operands[0].value, *w = product->operands[1].value;
@@ -99,18 +98,18 @@ rows_of_batch(KilnMatch *match, KilnPassContext *context, const char *rule, GErr
     GUARD(vector, c->type.rank == 0 || (c->type.rank == 1 && c->type.dims[0] == w->type.dims[1]));
     GUARD(extents, open_extents(type) <= 1 && w->type.dims[0] > 0);
     int64_t rows[] = { -1, w->type.dims[0] };
-    KilnValue *flat = reshape(match, x, rows, 2, NULL, error);
+    KilnValue *flat = reshape(match, x, rows, 2, NULL);
     KilnAttrs_gemm attrs = { .alpha = 1, .beta = 1 };
-    KilnValue *gemm = flat ? kiln_match_build(match, KILN_OP_gemm, &attrs,
-                                              (KilnValue *[]){ flat, w, c }, 3, error)
-                           : NULL;
+    KilnValue *gemm =
+        flat ? kiln_match_build(match, KILN_OP_gemm, &attrs, (KilnValue *[]){ flat, w, c }, 3)
+             : NULL;
     if (!gemm)
         return false;
     int64_t dims[KILN_MAX_RANK];
     for (int d = 0; d < type->rank; d++)
         dims[d] = type->dims[d] < 0 ? -1 : type->dims[d];
-    KilnValue *result = reshape(match, gemm, dims, (uint32_t)type->rank, type, error);
-    return result && kiln_match_replace(match, context, rule, result);
+    KilnValue *result = reshape(match, gemm, dims, (uint32_t)type->rank, type);
+    return result && kiln_match_replace(match, result);
 }
 
 static const KilnRule rules[] = {
@@ -119,17 +118,4 @@ static const KilnRule rules[] = {
     RULE("batch-as-rows", U, "(add~ (matmul#product! ? ?):float ?c)", rows_of_batch),
 };
 
-const KilnRule *
-kiln_pass_rules_split_batched_matmul(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_split_batched_matmul(KilnFunction *function, KilnPassContext *context, bool *changed,
-                               GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(split_batched_matmul, FORWARD);

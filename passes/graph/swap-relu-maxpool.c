@@ -26,6 +26,9 @@
 #include <math.h>
 #include <string.h>
 
+#define OPTIONS(OPTION, CHOICE) OPTION(BOOL, keep_fusable, false)
+PASS_OPTIONS(swap_relu_maxpool, OPTIONS);
+
 enum {
     MOST_WINDOWS = 65536 /* along one dim, that are looked at */
 };
@@ -122,9 +125,9 @@ is_product(const KilnNode *node)
 }
 
 static bool
-swap(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+swap(KilnMatch *match)
 {
-    KilnNode *pool = kiln_match_root(match), *activation = kiln_match_node(match, "activation");
+    KilnNode *pool = match->root, *activation = kiln_match_node(match, "activation");
     KilnValue *x = kiln_match_value(match, "x");
     const KilnType *type = &pool->results[0].type;
     GUARD(indices_unread, pool->n_results == 1 || pool->results[1].n_uses == 0);
@@ -133,7 +136,7 @@ swap(KilnMatch *match, KilnPassContext *context, const char *rule, GError **erro
                                                         : reduces_something(pool, &x->type));
     KilnValue *pool_operands[] = { x, kiln_node_operand(pool, 1) };
     KilnValue *pooled =
-        kiln_match_build(match, pool->op, pool->attrs, pool_operands, pool->n_operands, error);
+        kiln_match_build(match, pool->op, pool->attrs, pool_operands, pool->n_operands);
     if (!pooled)
         return false;
     KilnValue *operands[] = { pooled, kiln_node_operand(activation, 1),
@@ -144,29 +147,29 @@ swap(KilnMatch *match, KilnPassContext *context, const char *rule, GError **erro
                           .attrs = activation->attrs,
                           .types = type,
                           .before = pool };
-    KilnNode *swapped = kiln_node_new(kiln_match_function(match), &spec, error);
-    return swapped && kiln_match_replace(match, context, rule, &swapped->results[0]);
+    KilnNode *swapped = kiln_node_new(match->root->function, &spec, match->error);
+    return swapped && kiln_match_replace(match, &swapped->results[0]);
 }
 
 static bool
-swap_reals(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+swap_reals(KilnMatch *match)
 {
-    bool keep = kiln_pass_options(context, swap_relu_maxpool)->keep_fusable;
+    const Options *options = kiln_pass_options(match->context);
     GUARD(monotone, is_monotone(kiln_match_node(match, "activation")));
-    GUARD(not_fusable, !keep || !is_product(kiln_match_value(match, "x")->def));
-    return swap(match, context, rule, error);
+    GUARD(not_fusable, !options->keep_fusable || !is_product(kiln_match_value(match, "x")->def));
+    return swap(match);
 }
 
 /* An activation may change the parameters, which keeps the order; a pool that does so as well
  * rounds a second time. */
 static bool
-swap_quantized(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+swap_quantized(KilnMatch *match)
 {
     KilnType from = kiln_match_node(match, "activation")->results[0].type;
-    KilnType to = kiln_match_root(match)->results[0].type;
+    KilnType to = match->root->results[0].type;
     from.rank = to.rank = 0;
     GUARD(same_parameters, kiln_type_equal(&from, &to));
-    return swap_reals(match, context, rule, error);
+    return swap_reals(match);
 }
 
 // clang-format off
@@ -177,17 +180,4 @@ static const KilnRule rules[] = {
 };
 // clang-format on
 
-const KilnRule *
-kiln_pass_rules_swap_relu_maxpool(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_swap_relu_maxpool(KilnFunction *function, KilnPassContext *context, bool *changed,
-                            GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(swap_relu_maxpool, FORWARD);

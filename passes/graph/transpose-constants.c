@@ -22,33 +22,32 @@ is_movable(const KilnValue *literal)
 }
 
 static bool
-transpose_constant(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+transpose_constant(KilnMatch *match)
 {
-    KilnNode *transpose = kiln_match_root(match);
+    KilnNode *transpose = match->root;
     const KilnValue *literal = kiln_match_value(match, "literal");
     KilnPerm perm = kiln_perm_of(transpose);
-    GUARD(inference, kiln_pass_mode(context) == KILN_MODE_INFER);
+    GUARD(inference, kiln_pass_mode(match->context) == KILN_MODE_INFER);
     GUARD(movable, is_movable(literal) && perm.rank >= 0);
     KilnValue *moved =
-        kiln_perm_literal(transpose, literal, &perm, &transpose->results[0].type, error);
-    return moved && kiln_match_replace(match, context, rule, moved);
+        kiln_perm_literal(transpose, literal, &perm, &transpose->results[0].type, match->error);
+    return moved && kiln_match_replace(match, moved);
 }
 
 static bool
-transpose_converted(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+transpose_converted(KilnMatch *match)
 {
-    KilnNode *transpose = kiln_match_root(match),
-             *conversion = kiln_match_node(match, "conversion");
+    KilnNode *transpose = match->root, *conversion = kiln_match_node(match, "conversion");
     const KilnValue *literal = kiln_match_value(match, "literal");
     KilnPerm perm = kiln_perm_of(transpose),
              from[] = { KILN_PERM_NONE, KILN_PERM_NONE, KILN_PERM_NONE };
-    GUARD(inference, kiln_pass_mode(context) == KILN_MODE_INFER);
+    GUARD(inference, kiln_pass_mode(match->context) == KILN_MODE_INFER);
     GUARD(movable, is_movable(literal) && perm.rank >= 0);
     g_autoptr(KilnArena) arena = kiln_arena_new();
     KilnPermuted plan = { .node = conversion,
                           .arena = arena,
-                          .context = context,
-                          .rule = rule,
+                          .context = match->context,
+                          .rule = match->rule,
                           .from = from,
                           .want = kiln_perm_inverse(&perm),
                           .inverse = true };
@@ -57,12 +56,12 @@ transpose_converted(KilnMatch *match, KilnPassContext *context, const char *rule
     KilnType type = kiln_perm_type_after(arena, &literal->type, &perm);
     KilnValue *moved[3] = { NULL };
     if (plan.operands[0].kind == KILN_PERMUTED_INVERSE) { /* else the plan sees to it */
-        moved[0] = kiln_perm_literal(conversion, literal, &perm, &type, error);
+        moved[0] = kiln_perm_literal(conversion, literal, &perm, &type, match->error);
         if (!moved[0])
             return false;
     }
-    KilnNode *built = kiln_permute_build(&plan, moved, error);
-    return built && kiln_match_replace(match, context, rule, &built->results[0]);
+    KilnNode *built = kiln_permute_build(&plan, moved, match->error);
+    return built && kiln_match_replace(match, &built->results[0]);
 }
 
 static const KilnRule rules[] = {
@@ -72,17 +71,4 @@ static const KilnRule rules[] = {
          transpose_converted),
 };
 
-const KilnRule *
-kiln_pass_rules_transpose_constants(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_transpose_constants(KilnFunction *function, KilnPassContext *context, bool *changed,
-                              GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(transpose_constants, FORWARD);

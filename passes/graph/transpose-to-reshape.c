@@ -14,15 +14,15 @@
 #include "graph/infer/infer.h"
 
 static bool
-to_reshape(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+to_reshape(KilnMatch *match)
 {
-    KilnNode *node = kiln_match_root(match);
+    KilnNode *node = match->root;
     KilnValue *x = kiln_match_value(match, "x");
     int perm[KILN_MAX_RANK];
     GUARD(static_shape, kiln_type_is_static(&x->type));
     GUARD(plain, !x->type.layout);
     GUARD(quantized_per_tensor, !x->type.quant || x->type.quant->axis < 0);
-    if (!kiln_transpose_perm(node, perm, error))
+    if (!kiln_transpose_perm(node, perm, match->error))
         return false;
     int last = -1;
     for (int i = 0; i < x->type.rank; i++) {
@@ -33,7 +33,7 @@ to_reshape(KilnMatch *match, KilnPassContext *context, const char *rule, GError 
     }
     const KilnType *type = &node->results[0].type;
     KilnValue *shape =
-        kiln_build_ints(kiln_match_function(match), node, type->dims, (uint32_t)type->rank);
+        kiln_build_ints(match->root->function, node, type->dims, (uint32_t)type->rank);
     KilnAttrs_reshape attrs = { .allowzero = true }; /* an extent of 0 means 0 here */
     KilnNodeSpec spec = { .op = KILN_OP_reshape,
                           .operands = (KilnValue *[]){ x, shape },
@@ -41,25 +41,12 @@ to_reshape(KilnMatch *match, KilnPassContext *context, const char *rule, GError 
                           .attrs = &attrs,
                           .types = type,
                           .before = node };
-    KilnNode *reshape = kiln_node_new(kiln_match_function(match), &spec, error);
-    return reshape && kiln_match_replace(match, context, rule, &reshape->results[0]);
+    KilnNode *reshape = kiln_node_new(match->root->function, &spec, match->error);
+    return reshape && kiln_match_replace(match, &reshape->results[0]);
 }
 
 static const KilnRule rules[] = {
     RULE("transpose-to-reshape", E, "(transpose ?x)", to_reshape),
 };
 
-const KilnRule *
-kiln_pass_rules_transpose_to_reshape(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_transpose_to_reshape(KilnFunction *function, KilnPassContext *context, bool *changed,
-                               GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(transpose_to_reshape, FORWARD);

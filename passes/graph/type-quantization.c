@@ -46,15 +46,14 @@ elements_of(const KilnValue *value)
 /* The quantization that two operands say, @axis where there are several of them; NULL where they
  * are not literal or no types can say it. */
 static const KilnQuant *
-read_quant(const KilnMatch *match, const KilnValue *scale, const KilnValue *zero, int axis,
-           GError **error)
+read_quant(const KilnMatch *match, const KilnValue *scale, const KilnValue *zero, int axis)
 {
-    KilnArena *arena = kiln_match_function(match)->module->arena;
+    KilnArena *arena = match->root->function->module->arena;
     int64_t n = MAX(elements_of(scale), elements_of(zero));
     if (n < 1 || n > UINT32_MAX || elements_of(scale) < 1 || (n > 1 && axis < 0))
         return NULL;
-    g_autofree double *scales = numbers_of(scale, n, 1, error);
-    g_autofree double *zeros = scales ? numbers_of(zero, n, 0, error) : NULL;
+    g_autofree double *scales = numbers_of(scale, n, 1, match->error);
+    g_autofree double *zeros = scales ? numbers_of(zero, n, 0, match->error) : NULL;
     if (!zeros)
         return NULL;
     float *own_scales = kiln_arena_alloc(arena, (size_t)n * sizeof *own_scales);
@@ -80,10 +79,10 @@ with_quant(const KilnType *type, const KilnQuant *quant)
 
 /* @x read as @quant says; NULL (x was absent) passes on. */
 static KilnValue *
-cast(const KilnMatch *match, KilnValue *x, const KilnQuant *quant, GError **error)
+cast(const KilnMatch *match, KilnValue *x, const KilnQuant *quant)
 {
     KilnType type = with_quant(&x->type, quant);
-    return kiln_match_build_typed(match, KILN_OP_storage_cast, NULL, &x, 1, &type, error);
+    return kiln_match_build_typed(match, KILN_OP_storage_cast, NULL, &x, 1, &type);
 }
 
 /* --- quantize_linear and dequantize_linear --- */
@@ -95,37 +94,36 @@ axis_of(const KilnType *x, int64_t axis)
 }
 
 static bool
-type_quantize(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+type_quantize(KilnMatch *match)
 {
-    const KilnNode *node = kiln_match_root(match);
+    const KilnNode *node = match->root;
     KilnValue *x = kiln_node_operand(node, 0);
     const KilnType *out = &node->results[0].type;
     GUARD(float_data, kiln_dtype_is_float(x->type.dtype));
     const KilnQuant *quant =
         read_quant(match, kiln_node_operand(node, 1), kiln_node_operand(node, 2),
-                   axis_of(&x->type, kiln_attrs(node, quantize_linear)->axis), error);
+                   axis_of(&x->type, kiln_attrs(node, quantize_linear)->axis));
     GUARD(literal_parameters, quant);
     KilnType type = with_quant(out, quant);
-    KilnValue *typed =
-        kiln_match_build_typed(match, KILN_OP_quantize_linear, NULL, &x, 1, &type, error);
-    KilnValue *stored = typed ? cast(match, typed, NULL, error) : NULL;
-    return stored && kiln_match_replace(match, context, rule, stored);
+    KilnValue *typed = kiln_match_build_typed(match, KILN_OP_quantize_linear, NULL, &x, 1, &type);
+    KilnValue *stored = typed ? cast(match, typed, NULL) : NULL;
+    return stored && kiln_match_replace(match, stored);
 }
 
 static bool
-type_dequantize(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+type_dequantize(KilnMatch *match)
 {
-    const KilnNode *node = kiln_match_root(match);
+    const KilnNode *node = match->root;
     KilnValue *q = kiln_node_operand(node, 0);
     const KilnQuant *quant =
         read_quant(match, kiln_node_operand(node, 1), kiln_node_operand(node, 2),
-                   axis_of(&q->type, kiln_attrs(node, dequantize_linear)->axis), error);
+                   axis_of(&q->type, kiln_attrs(node, dequantize_linear)->axis));
     GUARD(literal_parameters, quant);
-    KilnValue *typed = cast(match, q, quant, error);
+    KilnValue *typed = cast(match, q, quant);
     KilnValue *reals = typed ? kiln_match_build_typed(match, KILN_OP_dequantize_linear, NULL,
-                                                      &typed, 1, &node->results[0].type, error)
+                                                      &typed, 1, &node->results[0].type)
                              : NULL;
-    return reals && kiln_match_replace(match, context, rule, reals);
+    return reals && kiln_match_replace(match, reals);
 }
 
 /* --- products --- */
@@ -134,7 +132,7 @@ type_dequantize(KilnMatch *match, KilnPassContext *context, const char *rule, GE
 static const KilnQuant *
 sum_quant(const KilnMatch *match, const KilnQuant *x, const KilnQuant *w)
 {
-    KilnArena *arena = kiln_match_function(match)->module->arena;
+    KilnArena *arena = match->root->function->module->arena;
     float *scales = kiln_arena_alloc(arena, w->n * sizeof *scales);
     for (uint32_t i = 0; i < w->n; i++) {
         scales[i] = x->scales[0] * w->scales[i];
@@ -167,18 +165,17 @@ typedef struct {
 
 /* Weights have parameters along @axis where they have several. */
 static bool
-read_quants(const KilnMatch *match, KilnPassContext *context, const char *rule, int axis,
-            Quants *out, GError **error)
+read_quants(const KilnMatch *match, int axis, Quants *out)
 {
-    const KilnNode *node = kiln_match_root(match);
+    const KilnNode *node = match->root;
     KilnValue *const v[] = {
         kiln_node_operand(node, X_SCALE), kiln_node_operand(node, X_ZERO),
         kiln_node_operand(node, W_SCALE), kiln_node_operand(node, W_ZERO),
         kiln_node_operand(node, Y_SCALE), kiln_node_operand(node, Y_ZERO),
     };
-    out->x = read_quant(match, v[0], v[1], -1, error);
-    out->w = out->x ? read_quant(match, v[2], v[3], axis, error) : NULL;
-    out->y = out->w ? read_quant(match, v[4], v[5], -1, error) : NULL;
+    out->x = read_quant(match, v[0], v[1], -1);
+    out->w = out->x ? read_quant(match, v[2], v[3], axis) : NULL;
+    out->y = out->w ? read_quant(match, v[4], v[5], -1) : NULL;
     out->bias = NULL;
     GUARD(literal_parameters, out->y);
     return true;
@@ -186,28 +183,27 @@ read_quants(const KilnMatch *match, KilnPassContext *context, const char *rule, 
 
 /* The product @op of cast operands, the result cast back. */
 static KilnValue *
-build_product(const KilnMatch *match, KilnOp op, const void *attrs, const Quants *quants,
-              GError **error)
+build_product(const KilnMatch *match, KilnOp op, const void *attrs, const Quants *quants)
 {
-    const KilnNode *node = kiln_match_root(match);
-    KilnValue *operands[3] = { cast(match, kiln_node_operand(node, X), quants->x, error) };
-    operands[1] = operands[0] ? cast(match, kiln_node_operand(node, W), quants->w, error) : NULL;
+    const KilnNode *node = match->root;
+    KilnValue *operands[3] = { cast(match, kiln_node_operand(node, X), quants->x) };
+    operands[1] = operands[0] ? cast(match, kiln_node_operand(node, W), quants->w) : NULL;
     if (operands[1] && quants->bias)
-        operands[2] = cast(match, kiln_node_operand(node, BIAS), quants->bias, error);
+        operands[2] = cast(match, kiln_node_operand(node, BIAS), quants->bias);
     if (!operands[1] || (quants->bias && !operands[2]))
         return NULL;
     KilnType type = with_quant(&node->results[0].type, quants->y);
     KilnValue *product =
-        kiln_match_build_typed(match, op, attrs, operands, quants->bias ? 3 : 2, &type, error);
-    return product ? cast(match, product, NULL, error) : NULL;
+        kiln_match_build_typed(match, op, attrs, operands, quants->bias ? 3 : 2, &type);
+    return product ? cast(match, product, NULL) : NULL;
 }
 
 static bool
-type_conv(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+type_conv(KilnMatch *match)
 {
-    const KilnNode *node = kiln_match_root(match);
+    const KilnNode *node = match->root;
     Quants quants;
-    if (!read_quants(match, context, rule, 0, &quants, error))
+    if (!read_quants(match, 0, &quants))
         return false;
     const KilnValue *bias = kiln_node_operand(node, BIAS);
     quants.bias = bias ? sum_quant(match, quants.x, quants.w) : NULL;
@@ -215,9 +211,9 @@ type_conv(KilnMatch *match, KilnPassContext *context, const char *rule, GError *
     const KilnOpInfo *from = kiln_op_info(node->op), *to = kiln_op_info(KILN_OP_conv);
     KilnAttrs_conv attrs;
     kiln_attrs_copy_matching(to->attrs, to->n_attrs, &attrs, from->attrs, from->n_attrs,
-                             node->attrs, kiln_match_function(match)->module->arena);
-    KilnValue *stored = build_product(match, KILN_OP_conv, &attrs, &quants, error);
-    return stored && kiln_match_replace(match, context, rule, stored);
+                             node->attrs, match->root->function->module->arena);
+    KilnValue *stored = build_product(match, KILN_OP_conv, &attrs, &quants);
+    return stored && kiln_match_replace(match, stored);
 }
 
 /* A list of scales belongs to the rows of the left factor and of the result, to the columns of the
@@ -236,56 +232,53 @@ one_each(const KilnNode *node)
 }
 
 static bool
-type_matmul(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+type_matmul(KilnMatch *match)
 {
-    const KilnNode *node = kiln_match_root(match);
+    const KilnNode *node = match->root;
     GUARD(columns_only, one_each(node));
     int rank = node->operands[W].value->type.rank;
     Quants quants;
-    if (!read_quants(match, context, rule, rank - 1, &quants, error))
+    if (!read_quants(match, rank - 1, &quants))
         return false;
-    KilnValue *stored = build_product(match, KILN_OP_matmul, NULL, &quants, error);
-    return stored && kiln_match_replace(match, context, rule, stored);
+    KilnValue *stored = build_product(match, KILN_OP_matmul, NULL, &quants);
+    return stored && kiln_match_replace(match, stored);
 }
 
 /* --- casts --- */
 
 static bool
-merge_casts(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+merge_casts(KilnMatch *match)
 {
-    const KilnType *type = &kiln_match_root(match)->results[0].type;
+    const KilnType *type = &match->root->results[0].type;
     KilnValue *x = kiln_match_value(match, "x");
     if (kiln_type_equal(&x->type, type))
-        return kiln_match_replace(match, context, rule, x);
-    KilnValue *merged =
-        kiln_match_build_typed(match, KILN_OP_storage_cast, NULL, &x, 1, type, error);
-    return merged && kiln_match_replace(match, context, rule, merged);
+        return kiln_match_replace(match, x);
+    KilnValue *merged = kiln_match_build_typed(match, KILN_OP_storage_cast, NULL, &x, 1, type);
+    return merged && kiln_match_replace(match, merged);
 }
 
 /* To the type that x has anyway; kiln_match_replace() refuses any other. */
 static bool
-drop_cast(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop_cast(KilnMatch *match)
 {
-    (void)error;
-    return kiln_match_replace(match, context, rule, kiln_match_value(match, "x"));
+    return kiln_match_replace(match, kiln_match_value(match, "x"));
 }
 
 /* The same payload under another type; the constant itself may have other readers. */
 static bool
-cast_constant(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+cast_constant(KilnMatch *match)
 {
-    const KilnType *type = &kiln_match_root(match)->results[0].type;
+    const KilnType *type = &match->root->results[0].type;
     const KilnConstant *constant = kiln_value_constant(kiln_match_value(match, "c"));
-    KilnModule *module = kiln_match_function(match)->module;
+    KilnModule *module = match->root->function->module;
     KilnAttrs_const attrs = { .value = kiln_module_add_constant(module, constant->name,
                                                                 kiln_tensor_copy(constant->tensor),
                                                                 type) };
-    KilnNodeSpec spec = { .op = KILN_OP_const,
-                          .attrs = &attrs,
-                          .before = kiln_match_root(match),
-                          .result_name = constant->name };
-    KilnNode *node = kiln_node_new(kiln_match_function(match), &spec, error);
-    return node && kiln_match_replace(match, context, rule, &node->results[0]);
+    KilnNodeSpec spec = {
+        .op = KILN_OP_const, .attrs = &attrs, .before = match->root, .result_name = constant->name
+    };
+    KilnNode *node = kiln_node_new(match->root->function, &spec, match->error);
+    return node && kiln_match_replace(match, &node->results[0]);
 }
 
 /* The typed forms have no scale among their operands. */
@@ -299,17 +292,4 @@ static const KilnRule rules[] = {
     RULE("cast-constant", E, "(storage_cast $c)", cast_constant),
 };
 
-const KilnRule *
-kiln_pass_rules_type_quantization(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_type_quantization(KilnFunction *function, KilnPassContext *context, bool *changed,
-                            GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(type_quantization, FORWARD);

@@ -130,12 +130,12 @@ is_byte(const KilnType *type)
 }
 
 static bool
-make_table(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+make_table(KilnMatch *match)
 {
-    const KilnNode *node = kiln_match_root(match);
-    const KilnTarget *target = kiln_pass_target(context);
+    const KilnNode *node = match->root;
+    const KilnTarget *target = kiln_pass_target(match->context);
     const KilnType *out = &node->results[0].type;
-    KilnFunction *function = kiln_match_function(match);
+    KilnFunction *function = match->root->function;
     uint32_t i = 0;
     if (!target || !kiln_op_has(node->op, KILN_TRAIT_ELEMENTWISE) || !find_variable(node, &i))
         return false;
@@ -144,15 +144,13 @@ make_table(KilnMatch *match, KilnPassContext *context, const char *rule, GError 
         return false;
     GUARD(bytes, is_byte(&x->type));
     GUARD(one_scale, out->quant && out->quant->axis < 0);
-    KilnTensor *tensor = evaluate(target, node, i, error);
+    KilnTensor *tensor = evaluate(target, node, i, match->error);
     if (!tensor)
         return false;
     KilnType type = kiln_type_make(out->dtype, 1, (int64_t[]){ TABLE });
     type.quant = out->quant;
-    KilnValue *table =
-        kiln_build_constant_as(function, kiln_match_root(match), "table", tensor, &type);
-    return kiln_match_replace_by_op(match, context, rule, KILN_OP_lookup_table,
-                                    (KilnValue *[]){ x, table }, 2, error);
+    KilnValue *table = kiln_build_constant_as(function, match->root, "table", tensor, &type);
+    return kiln_match_replace_by_op(match, KILN_OP_lookup_table, (KilnValue *[]){ x, table }, 2);
 }
 
 static const KilnRule rules[] = {
@@ -160,17 +158,4 @@ static const KilnRule rules[] = {
     RULE("rescale-to-table", E, "(rescale_quantized ?)", make_table),
 };
 
-const KilnRule *
-kiln_pass_rules_unary_to_lut(uint32_t *n)
-{
-    *n = G_N_ELEMENTS(rules);
-    return rules;
-}
-
-gboolean
-kiln_pass_unary_to_lut(KilnFunction *function, KilnPassContext *context, bool *changed,
-                       GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+RULE_PASS(unary_to_lut, FORWARD);

@@ -17,6 +17,9 @@
 
 #include <string.h>
 
+#define OPTIONS(OPTION, CHOICE) CHOICE(winograd, "pays", "pays|always|never")
+PASS_OPTIONS(choose_algorithms, OPTIONS);
+
 static const char rule[] = "conv-by-winograd";
 
 enum {
@@ -35,15 +38,17 @@ choose(KilnInstr *instr, const char *when, KilnPassContext *context, GError **er
         kiln_target_choices(kiln_pass_target(context), instr, choices) < 2)
         return false;
     const KilnChoice *direct = &choices[0], *other = &choices[1];
-    GUARD(accurate, kiln_instr_operand(instr, 1)->type.dims[1] <= MAX_CHANNELS);
-    GUARD(pays,
-          strcmp(when, "always") == 0 || (other->cost >= 0 && other->cost < margin * direct->cost));
-    GUARD(finite, kiln_buffer_is_finite(kiln_instr_operand(instr, 2), error));
+    PASS_GUARD(accurate, kiln_instr_operand(instr, 1)->type.dims[1] <= MAX_CHANNELS);
+    PASS_GUARD(pays, strcmp(when, "always") == 0 ||
+                         (other->cost >= 0 && other->cost < margin * direct->cost));
+    PASS_GUARD(finite, kiln_buffer_is_finite(kiln_instr_operand(instr, 2), error));
     attrs->algorithm = other->algorithm;
     kiln_instr_touch(instr);
     kiln_pass_note(context, rule, "%s", kiln_instr_label(instr));
     return true;
 }
+
+IR_PASS(choose_algorithms);
 
 gboolean
 kiln_pass_choose_algorithms(KilnIRFunction *function, KilnPassContext *context, bool *changed,
@@ -51,8 +56,7 @@ kiln_pass_choose_algorithms(KilnIRFunction *function, KilnPassContext *context, 
 {
     GError *failure = NULL;
     *changed = false;
-    const KilnPassOptions_choose_algorithms *options =
-        kiln_pass_options(context, choose_algorithms);
+    const Options *options = kiln_pass_options(context);
     bool always = strcmp(options->winograd, "always") == 0;
     bool wanted = kiln_pass_target(context) && strcmp(options->winograd, "never") != 0 &&
                   !kiln_pass_prefers_memory(context) &&

@@ -24,6 +24,8 @@ only_dealloc(const KilnBuffer *buffer)
     return dealloc;
 }
 
+IR_PASS(delete_dead_allocs);
+
 gboolean
 kiln_pass_delete_dead_allocs(KilnIRFunction *function, KilnPassContext *context, bool *changed,
                              GError **error)

@@ -52,6 +52,8 @@ update(const KilnInstr *instr, bool *live)
     }
 }
 
+IR_PASS(dse);
+
 gboolean
 kiln_pass_dse(KilnIRFunction *function, KilnPassContext *context, bool *changed, GError **error)
 {

@@ -150,12 +150,12 @@ may_expand(KilnPassContext *context, const KilnInstr *bn, KilnAffine *affine, GE
     const KilnType *type = &bn->operands[0].buffer->type;
     if (channel_axis(bn) < 0 || type->quant || type->layout || kiln_type_elements(type) == 0)
         return false;
-    GUARD(inference, kiln_pass_mode(context) == KILN_MODE_INFER && infers(bn));
-    GUARD(known_statistics, read_statistics(bn, affine, error));
-    GUARD(fits, kiln_affine_fits(affine, type->dtype));
-    GUARD(precise, kiln_batchnorm_keeps_precision(affine, bn->operands[STATISTICS].buffer->constant,
-                                                  type->dtype, error));
-    GUARD(kernel, has_kernel(context, bn));
+    PASS_GUARD(inference, kiln_pass_mode(context) == KILN_MODE_INFER && infers(bn));
+    PASS_GUARD(known_statistics, read_statistics(bn, affine, error));
+    PASS_GUARD(fits, kiln_affine_fits(affine, type->dtype));
+    PASS_GUARD(precise, kiln_batchnorm_keeps_precision(
+                            affine, bn->operands[STATISTICS].buffer->constant, type->dtype, error));
+    PASS_GUARD(kernel, has_kernel(context, bn));
     return true;
 }
 
@@ -200,8 +200,8 @@ is_written_once(const KilnLives *lives, const KilnInstr *bn)
 static bool
 pays(KilnPassContext *context, const KilnLives *lives, const KilnInstr *bn, const bool *expands)
 {
-    GUARD(written_once, is_written_once(lives, bn));
-    GUARD(neighbour, has_neighbour(bn, expands));
+    PASS_GUARD(written_once, is_written_once(lives, bn));
+    PASS_GUARD(neighbour, has_neighbour(bn, expands));
     return true;
 }
 
@@ -269,6 +269,8 @@ collect(KilnIRFunction *function, KilnPassContext *context, GArray *candidates, 
     }
     return TRUE;
 }
+
+IR_PASS(expand_batchnorm);
 
 gboolean
 kiln_pass_expand_batchnorm(KilnIRFunction *function, KilnPassContext *context, bool *changed,

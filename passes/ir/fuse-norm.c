@@ -75,13 +75,13 @@ is_only_normalized(KilnPassContext *context, const KilnLives *lives, const KilnI
 {
     const KilnBuffer *between = sum->operands[0].buffer;
     uint32_t n_reads = 0;
-    GUARD(own_buffer, between->kind == KILN_BUFFER_ALLOC);
+    PASS_GUARD(own_buffer, between->kind == KILN_BUFFER_ALLOC);
     kiln_foreach_buffer_use (use, between) {
-        GUARD(no_view, use->user->kind != KILN_INSTR_view);
+        PASS_GUARD(no_view, use->user->kind != KILN_INSTR_view);
         n_reads += !kiln_instr_is_bookkeeping(use->user) && use->access != KILN_ACCESS_OUT;
     }
-    GUARD(read_once, n_reads == 1);
-    GUARD(written_once, kiln_lives_facts(lives, between)->n_writes == 1);
+    PASS_GUARD(read_once, n_reads == 1);
+    PASS_GUARD(written_once, kiln_lives_facts(lives, between)->n_writes == 1);
     return true;
 }
 
@@ -92,8 +92,8 @@ may_be_residual(KilnPassContext *context, const KilnInstr *sum)
     const KilnType *type = &sum->operands[0].buffer->type;
     for (uint32_t i = 1; i <= 2; i++) {
         const KilnBuffer *term = sum->operands[i].buffer;
-        GUARD(same_type, kiln_type_equal(&term->type, type));
-        GUARD(dense, !kiln_buffer_in_rows(term));
+        PASS_GUARD(same_type, kiln_type_equal(&term->type, type));
+        PASS_GUARD(dense, !kiln_buffer_in_rows(term));
     }
     return true;
 }
@@ -107,15 +107,15 @@ may_move(KilnPassContext *context, const KilnLives *lives, const KilnInstr *norm
     KilnBuffer *result = norm->operands[0].buffer;
     const KilnFacts *facts = kiln_lives_facts(lives, kiln_buffer_origin(result));
     const uint32_t residual = kiln_residual_operand(norm->kind);
-    GUARD(one_residual, !kiln_instr_operand(norm, residual));
-    GUARD(whole_result, result->kind != KILN_BUFFER_VIEW);
-    GUARD(written_first, facts->first == lives->places[norm->id].step);
+    PASS_GUARD(one_residual, !kiln_instr_operand(norm, residual));
+    PASS_GUARD(whole_result, result->kind != KILN_BUFFER_VIEW);
+    PASS_GUARD(written_first, facts->first == lives->places[norm->id].step);
     for (uint32_t i = 2; i < norm->n_operands; i++) {
         KilnBuffer *operand = norm->operands[i].buffer;
         if (!operand)
             continue;
-        GUARD(ready, kiln_lives_facts(lives, kiln_buffer_origin(operand))->last_write <
-                         lives->places[sum->id].step);
+        PASS_GUARD(ready, kiln_lives_facts(lives, kiln_buffer_origin(operand))->last_write <
+                              lives->places[sum->id].step);
     }
     return true;
 }
@@ -128,7 +128,7 @@ may_fuse(KilnPassContext *context, const KilnLives *lives, const KilnInstr *norm
         !may_move(context, lives, norm, sum))
         return false;
     begin_draft(norm, sum, draft);
-    GUARD(kernel, kiln_fuse_has_kernel(context, &draft->instr, sum, norm));
+    PASS_GUARD(kernel, kiln_fuse_has_kernel(context, &draft->instr, sum, norm));
     return true;
 }
 
@@ -151,6 +151,8 @@ fuse(KilnPassContext *context, KilnLives *lives, KilnInstr *norm, KilnInstr *sum
     kiln_fuse_finish(lives, sum, norm);
     return true;
 }
+
+IR_PASS(fuse_norm);
 
 gboolean
 kiln_pass_fuse_norm(KilnIRFunction *function, KilnPassContext *context, bool *changed,

@@ -191,12 +191,13 @@ may_write(const Fusing *fusing, const KilnInstr *product, const Readers *readers
     const KilnBuffer *origin = kiln_buffer_origin(product->operands[0].buffer);
     const KilnType *type = &product->operands[0].buffer->type;
     const KilnFacts *facts = kiln_lives_facts(fusing->lives, kiln_buffer_origin(after));
-    GUARD(read_once, origin->kind == KILN_BUFFER_ALLOC && readers->n_reads == 1);
-    GUARD(written_once, kiln_lives_facts(fusing->lives, origin)->n_writes == 1 && readers->whole);
-    GUARD(same_type, same_elements(type, &after->type));
-    GUARD(floats, kiln_dtype_is_float(type->dtype) && !type->quant);
-    GUARD(whole_result, after->kind != KILN_BUFFER_VIEW);
-    GUARD(written_first, facts->first == fusing->lives->places[reader->id].step);
+    PASS_GUARD(read_once, origin->kind == KILN_BUFFER_ALLOC && readers->n_reads == 1);
+    PASS_GUARD(written_once,
+               kiln_lives_facts(fusing->lives, origin)->n_writes == 1 && readers->whole);
+    PASS_GUARD(same_type, same_elements(type, &after->type));
+    PASS_GUARD(floats, kiln_dtype_is_float(type->dtype) && !type->quant);
+    PASS_GUARD(whole_result, after->kind != KILN_BUFFER_VIEW);
+    PASS_GUARD(written_first, facts->first == fusing->lives->places[reader->id].step);
     return true;
 }
 
@@ -207,10 +208,10 @@ may_add(const Fusing *fusing, const KilnInstr *product, KilnBuffer *residual)
     KilnPassContext *context = fusing->context;
     const KilnFacts *facts = kiln_lives_facts(fusing->lives, kiln_buffer_origin(residual));
     KilnTail tail = kiln_instr_tail(product);
-    GUARD(one_residual, !tail.residual);
-    GUARD(residual_first, tail.activation == KILN_N_INSTRS);
-    GUARD(residual_type, same_elements(&residual->type, &product->operands[0].buffer->type));
-    GUARD(residual_ready, facts->last_write < fusing->lives->places[product->id].step);
+    PASS_GUARD(one_residual, !tail.residual);
+    PASS_GUARD(residual_first, tail.activation == KILN_N_INSTRS);
+    PASS_GUARD(residual_type, same_elements(&residual->type, &product->operands[0].buffer->type));
+    PASS_GUARD(residual_ready, facts->last_write < fusing->lives->places[product->id].step);
     return true;
 }
 
@@ -238,9 +239,9 @@ static bool
 may_activate(const Fusing *fusing, const KilnInstr *product, const KilnInstr *reader, Draft *draft)
 {
     KilnPassContext *context = fusing->context;
-    GUARD(one_activation, kiln_instr_tail(product).activation == KILN_N_INSTRS);
-    GUARD(last_of_chain, !is_for_stack(reader));
-    GUARD(bounds_known, draft_activation(fusing, reader, draft));
+    PASS_GUARD(one_activation, kiln_instr_tail(product).activation == KILN_N_INSTRS);
+    PASS_GUARD(last_of_chain, !is_for_stack(reader));
+    PASS_GUARD(bounds_known, draft_activation(fusing, reader, draft));
     return true;
 }
 
@@ -276,8 +277,8 @@ may_fuse(const Fusing *fusing, const KilnInstr *product, const Readers *readers,
     if (residual ? !may_add(fusing, product, residual)
                  : !may_activate(fusing, product, readers->reader, draft))
         return false;
-    GUARD(kernel, kiln_fuse_has_kernel(context, &draft->instr, product, readers->reader));
-    GUARD(peak_kept, peak_is_kept(fusing, product, draft));
+    PASS_GUARD(kernel, kiln_fuse_has_kernel(context, &draft->instr, product, readers->reader));
+    PASS_GUARD(peak_kept, peak_is_kept(fusing, product, draft));
     return true;
 }
 
@@ -342,6 +343,8 @@ fuse_once(KilnIRFunction *function, KilnPassContext *context, bool *any, GError 
     }
     return TRUE;
 }
+
+IR_PASS(fuse_tails);
 
 gboolean
 kiln_pass_fuse_tails(KilnIRFunction *function, KilnPassContext *context, bool *changed,

@@ -61,6 +61,8 @@ find_lives(const KilnIRFunction *function)
     return ended;
 }
 
+IR_PASS(hoist_dealloc);
+
 gboolean
 kiln_pass_hoist_dealloc(KilnIRFunction *function, KilnPassContext *context, bool *changed,
                         GError **error)

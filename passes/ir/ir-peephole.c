@@ -37,8 +37,8 @@ drop_indices(KilnInstr *instr, KilnPassContext *context)
     KilnBuffer *indices = instr->kind == KILN_INSTR_max_pool ? kiln_instr_operand(instr, 2) : NULL;
     if (!indices)
         return false;
-    GUARD(indices_local, indices->kind == KILN_BUFFER_ALLOC);
-    GUARD(indices_unread, only_written_here(indices, instr));
+    PASS_GUARD(indices_local, indices->kind == KILN_BUFFER_ALLOC);
+    PASS_GUARD(indices_unread, only_written_here(indices, instr));
     kiln_instr_set_operand(instr, 2, NULL);
     kiln_pass_note(context, rule, "%s", kiln_instr_label(instr));
     return true;
@@ -71,10 +71,10 @@ swap_max(KilnInstr *instr, KilnPassContext *context)
         return false;
     KilnBuffer *left = instr->operands[1].buffer, *right = instr->operands[2].buffer;
     uint8_t element[8], other[8];
-    GUARD(left_splat, is_splat(left, element));
-    GUARD(right_varies, !is_splat(right, other));
-    GUARD(not_zero, kiln_pass_allows(context, KILN_FLAG(no_signed_zeros)) ||
-                        !is_zero(left->type.dtype, element));
+    PASS_GUARD(left_splat, is_splat(left, element));
+    PASS_GUARD(right_varies, !is_splat(right, other));
+    PASS_GUARD(not_zero, kiln_pass_allows(context, KILN_FLAG(no_signed_zeros)) ||
+                             !is_zero(left->type.dtype, element));
     kiln_instr_set_operand(instr, 1, right);
     kiln_instr_set_operand(instr, 2, left);
     kiln_pass_note(context, rule, "%s", kiln_instr_label(instr));
@@ -90,9 +90,9 @@ skip_view(KilnInstr *instr, KilnPassContext *context)
     if (instr->kind != KILN_INSTR_view)
         return false;
     KilnBuffer *view = instr->operands[0].buffer, *base = instr->operands[1].buffer;
-    GUARD(type_same, kiln_type_equal(&view->type, &base->type) && view->view_offset == 0 &&
-                         kiln_view_part(view).rows == 1);
-    GUARD(view_used, view->n_uses > 1);
+    PASS_GUARD(type_same, kiln_type_equal(&view->type, &base->type) && view->view_offset == 0 &&
+                              kiln_view_part(view).rows == 1);
+    PASS_GUARD(view_used, view->n_uses > 1);
     kiln_foreach_buffer_use_safe (use, view) {
         if (use->user == instr)
             continue;
@@ -112,8 +112,8 @@ flatten_view(KilnInstr *instr, KilnPassContext *context)
                *base = middle->base;
     int64_t unit = (int64_t)kiln_dtype_size(base->type.dtype);
     KilnRegion outer = kiln_view_part(middle), part = kiln_view_part(view);
-    GUARD(whole_elements, unit && kiln_region_part(&outer, &part, &part) &&
-                              part.offset % unit == 0 && part.pitch % unit == 0);
+    PASS_GUARD(whole_elements, unit && kiln_region_part(&outer, &part, &part) &&
+                                   part.offset % unit == 0 && part.pitch % unit == 0);
     view->view_offset = part.offset / unit;
     view->view_rows = part.rows;
     view->view_pitch = part.rows > 1 ? part.pitch / unit : 0;
@@ -142,7 +142,7 @@ copy_splat(KilnInstr *instr, KilnPassContext *context, GError **error)
         return false;
     KilnBuffer *dest = instr->operands[0].buffer, *source = instr->operands[1].buffer;
     uint8_t element[8];
-    GUARD(source_splat, is_splat(source, element));
+    PASS_GUARD(source_splat, is_splat(source, element));
     KilnBuffer *operands[] = { dest, view_as(source, &dest->type, instr, context) };
     KilnInstr *copy =
         kiln_instr_new(instr->function, KILN_INSTR_copy, operands, 2, NULL, instr, error);
@@ -161,11 +161,13 @@ drop_copy(KilnInstr *instr, KilnPassContext *context)
     if (instr->kind != KILN_INSTR_copy)
         return false;
     KilnBuffer *dest = instr->operands[0].buffer, *source = instr->operands[1].buffer;
-    GUARD(same_bytes, kiln_buffer_coincides(dest, source));
+    PASS_GUARD(same_bytes, kiln_buffer_coincides(dest, source));
     kiln_pass_note(context, rule, "%s", kiln_instr_label(instr));
     kiln_instr_remove(instr);
     return true;
 }
+
+IR_PASS(ir_peephole);
 
 gboolean
 kiln_pass_ir_peephole(KilnIRFunction *function, KilnPassContext *context, bool *changed,

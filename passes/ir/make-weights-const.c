@@ -30,12 +30,14 @@ make_const(KilnBuffer *weight, bool written, KilnPassContext *context)
 {
     if (weight->is_const)
         return false;
-    GUARD(never_written, !written);
-    GUARD(has_value, weight->constant);
+    PASS_GUARD(never_written, !written);
+    PASS_GUARD(has_value, weight->constant);
     kiln_ir_make_const(weight);
     kiln_pass_note(context, rule, "@%s", weight->name);
     return true;
 }
+
+IR_PASS(make_weights_const);
 
 gboolean
 kiln_pass_make_weights_const(KilnIRFunction *function, KilnPassContext *context, bool *changed,

@@ -33,7 +33,7 @@ may_read(KilnPassContext *context, const KilnBufferUse *use)
 {
     const KilnInstr *user = use->user;
     bool product = user->kind == KILN_INSTR_matmul || user->kind == KILN_INSTR_gemm;
-    GUARD(right_of_product, product && use->index == RIGHT);
+    PASS_GUARD(right_of_product, product && use->index == RIGHT);
     return true;
 }
 
@@ -44,12 +44,12 @@ may_merge(KilnPassContext *context, const KilnInstr *cast)
     const KilnBuffer *weight = cast->operands[1].buffer;
     if (!is_stored(&weight->type) || wide->type.dtype != KILN_DTYPE_f32)
         return false;
-    GUARD(constant, weight->is_const);
-    GUARD(own_buffer, wide->kind == KILN_BUFFER_ALLOC);
+    PASS_GUARD(constant, weight->is_const);
+    PASS_GUARD(own_buffer, wide->kind == KILN_BUFFER_ALLOC);
     kiln_foreach_buffer_use (use, wide) {
         if (use->user != cast && !kiln_instr_is_bookkeeping(use->user) && !may_read(context, use))
             return false;
-        GUARD(no_view, use->user->kind != KILN_INSTR_view);
+        PASS_GUARD(no_view, use->user->kind != KILN_INSTR_view);
     }
     return true;
 }
@@ -71,6 +71,8 @@ merge(KilnInstr *cast, KilnPassContext *context)
     if (wide->def)
         kiln_instr_remove(wide->def);
 }
+
+IR_PASS(merge_cast_into_matmul);
 
 gboolean
 kiln_pass_merge_cast_into_matmul(KilnIRFunction *function, KilnPassContext *context, bool *changed,

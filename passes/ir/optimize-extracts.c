@@ -78,18 +78,18 @@ may_view(const KilnLives *lives, KilnPassContext *context, const KilnInstr *slic
     const KilnFacts *to = kiln_lives_facts(lives, kiln_buffer_origin(result));
     const KilnFacts *from = kiln_lives_facts(lives, origin);
     int64_t step = lives->places[slice->id].step;
-    GUARD(has_elements, kiln_type_bytes(&result->type) > 0);
+    PASS_GUARD(has_elements, kiln_type_bytes(&result->type) > 0);
     KilnRegion place = kiln_buffer_region(operand);
-    GUARD(in_rows, find_part(slice, out_part) && kiln_region_part(&place, out_part, &place));
-    GUARD(plain_layout, !result->type.layout && !operand->type.layout);
-    GUARD(result_local, result->kind == KILN_BUFFER_ALLOC);
-    GUARD(result_born_here, is_born_at(lives, result, slice));
-    GUARD(operand_no_weight, origin->kind != KILN_BUFFER_WEIGHT);
-    GUARD(operand_complete, from->last_write < step);
-    GUARD(result_complete,
-          to->n_writes == 1 || (origin->kind == KILN_BUFFER_ALLOC && from->last == step));
-    GUARD(aligned_for_calls, !to->called || place.offset % KILN_ALIGNMENT == 0);
-    GUARD(takes_rows, kiln_rows_taken(kiln_pass_target(context), result, &place, slice));
+    PASS_GUARD(in_rows, find_part(slice, out_part) && kiln_region_part(&place, out_part, &place));
+    PASS_GUARD(plain_layout, !result->type.layout && !operand->type.layout);
+    PASS_GUARD(result_local, result->kind == KILN_BUFFER_ALLOC);
+    PASS_GUARD(result_born_here, is_born_at(lives, result, slice));
+    PASS_GUARD(operand_no_weight, origin->kind != KILN_BUFFER_WEIGHT);
+    PASS_GUARD(operand_complete, from->last_write < step);
+    PASS_GUARD(result_complete,
+               to->n_writes == 1 || (origin->kind == KILN_BUFFER_ALLOC && from->last == step));
+    PASS_GUARD(aligned_for_calls, !to->called || place.offset % KILN_ALIGNMENT == 0);
+    PASS_GUARD(takes_rows, kiln_rows_taken(kiln_pass_target(context), result, &place, slice));
     return true;
 }
 
@@ -104,7 +104,7 @@ count_bytes(KilnLives *lives, const KilnFacts *to, const KilnFacts *from, int64_
 static bool
 fits(const KilnLives *lives, KilnPassContext *context)
 {
-    GUARD(peak_kept, kiln_lives_fits(lives));
+    PASS_GUARD(peak_kept, kiln_lives_fits(lives));
     return true;
 }
 
@@ -174,6 +174,8 @@ view_all(KilnIRFunction *function, KilnPassContext *context)
         changed = true;
     return changed;
 }
+
+IR_PASS(optimize_extracts);
 
 gboolean
 kiln_pass_optimize_extracts(KilnIRFunction *function, KilnPassContext *context, bool *changed,

@@ -103,10 +103,10 @@ may_hold(const Inserts *inserts, const KilnInstr *instr)
     KilnBuffer *result = instr->operands[0].buffer;
     const KilnBuffer *origin = kiln_buffer_origin(result);
     int64_t step = inserts->lives->places[instr->id].step;
-    GUARD(plain_layout, !result->type.layout);
-    GUARD(same_quantization, means_the_same(instr));
-    GUARD(result_not_state, origin->kind != KILN_BUFFER_WEIGHT);
-    GUARD(result_born_here, kiln_lives_facts(inserts->lives, origin)->first == step);
+    PASS_GUARD(plain_layout, !result->type.layout);
+    PASS_GUARD(same_quantization, means_the_same(instr));
+    PASS_GUARD(result_not_state, origin->kind != KILN_BUFFER_WEIGHT);
+    PASS_GUARD(result_born_here, kiln_lives_facts(inserts->lives, origin)->first == step);
     return true;
 }
 
@@ -153,9 +153,9 @@ may_pad(const Inserts *inserts, const KilnInstr *pad)
     KilnPassContext *context = inserts->context;
     int64_t pads[2];
     padded_axis(pad, pads);
-    GUARD(pad_of_one_value, strcmp(kiln_instr_attrs(pad, pad)->mode, "constant") == 0);
-    GUARD(pad_one_axis, pads_one_axis(pad));
-    GUARD(pad_cuts_nothing, pads[0] >= 0 && pads[1] >= 0);
+    PASS_GUARD(pad_of_one_value, strcmp(kiln_instr_attrs(pad, pad)->mode, "constant") == 0);
+    PASS_GUARD(pad_one_axis, pads_one_axis(pad));
+    PASS_GUARD(pad_cuts_nothing, pads[0] >= 0 && pads[1] >= 0);
     return may_hold(inserts, pad);
 }
 
@@ -230,15 +230,15 @@ may_move(const Inserts *inserts, const KilnInstr *concat, const Joint *joint, co
     KilnRegion place;
     if (!place_of(joint, piece->offset, piece->width, &place))
         return false;
-    GUARD(operand_local, piece->origin->kind == KILN_BUFFER_ALLOC);
-    GUARD(operand_whole, is_all(concat, joint, piece));
-    GUARD(first_place, inserts->taken[piece->origin->id] != inserts->n_looks);
-    GUARD(operand_complete, from->last_write < step);
-    GUARD(result_not_overwritten, from->last <= step || to->last_write <= step);
-    GUARD(aligned_for_calls, !from->called || place.offset % KILN_ALIGNMENT == 0);
-    GUARD(whole_elements,
-          is_aligned(&place, &result->type) && is_aligned(&place, &piece->origin->type));
-    GUARD(takes_rows, kiln_rows_taken(target, piece->origin, &place, concat));
+    PASS_GUARD(operand_local, piece->origin->kind == KILN_BUFFER_ALLOC);
+    PASS_GUARD(operand_whole, is_all(concat, joint, piece));
+    PASS_GUARD(first_place, inserts->taken[piece->origin->id] != inserts->n_looks);
+    PASS_GUARD(operand_complete, from->last_write < step);
+    PASS_GUARD(result_not_overwritten, from->last <= step || to->last_write <= step);
+    PASS_GUARD(aligned_for_calls, !from->called || place.offset % KILN_ALIGNMENT == 0);
+    PASS_GUARD(whole_elements,
+               is_aligned(&place, &result->type) && is_aligned(&place, &piece->origin->type));
+    PASS_GUARD(takes_rows, kiln_rows_taken(target, piece->origin, &place, concat));
     return true;
 }
 
@@ -302,7 +302,7 @@ static bool
 fits(const Inserts *inserts)
 {
     KilnPassContext *context = inserts->context;
-    GUARD(peak_kept, kiln_lives_fits(inserts->lives));
+    PASS_GUARD(peak_kept, kiln_lives_fits(inserts->lives));
     return true;
 }
 
@@ -514,6 +514,8 @@ join_all(KilnIRFunction *function, KilnPassContext *context, bool *out_any, GErr
     }
     return TRUE;
 }
+
+IR_PASS(optimize_inserts);
 
 gboolean
 kiln_pass_optimize_inserts(KilnIRFunction *function, KilnPassContext *context, bool *changed,

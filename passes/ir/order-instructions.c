@@ -598,7 +598,7 @@ reorder(Order *order, KilnIRFunction *function, KilnPassContext *context,
     int64_t peak = improve_cells(order, cells, numbers, plan->lb_node);
     if (again && peak >= plan->lb_live)
         return false;
-    GUARD(peak_falls, peak < plan->lb_live);
+    PASS_GUARD(peak_falls, peak < plan->lb_live);
     for (guint i = 0; i < cells->len; i++) {
         const Cell *cell = &g_array_index(cells, Cell, i);
         for (int k = 0; k < cell->n && cell->before <= peak; k++)
@@ -649,6 +649,8 @@ order_once(KilnIRFunction *function, KilnPassContext *context, bool again)
 
 /* Until nothing is lower, so that a second run finds nothing either: where an order stands, others
  * are found than where it was found, for equals are taken as they stand. */
+IR_PASS(order_instructions);
+
 gboolean
 kiln_pass_order_instructions(KilnIRFunction *function, KilnPassContext *context, bool *changed,
                              GError **error)

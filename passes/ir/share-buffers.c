@@ -97,12 +97,12 @@ may_share(const Sharing *sharing, const KilnInstr *instr, uint32_t out, uint32_t
     const KilnBuffer *to = kiln_buffer_origin(dest), *from = kiln_buffer_origin(source);
     if (to == from)
         return false;
-    GUARD(source_not_observable, from->kind == KILN_BUFFER_ALLOC);
-    GUARD(dest_not_weight, to->kind == KILN_BUFFER_ALLOC || to->kind == KILN_BUFFER_OUTPUT);
-    GUARD(dest_born_here,
-          kiln_lives_facts(sharing->lives, to)->first == sharing->lives->places[instr->id].step);
-    GUARD(dest_whole, is_whole(dest, to));
-    GUARD(operands_may_alias, all_may_alias(instr, out, source));
+    PASS_GUARD(source_not_observable, from->kind == KILN_BUFFER_ALLOC);
+    PASS_GUARD(dest_not_weight, to->kind == KILN_BUFFER_ALLOC || to->kind == KILN_BUFFER_OUTPUT);
+    PASS_GUARD(dest_born_here, kiln_lives_facts(sharing->lives, to)->first ==
+                                   sharing->lives->places[instr->id].step);
+    PASS_GUARD(dest_whole, is_whole(dest, to));
+    PASS_GUARD(operands_may_alias, all_may_alias(instr, out, source));
     return true;
 }
 
@@ -112,9 +112,9 @@ may_share_whole(const Sharing *sharing, const KilnInstr *instr, uint32_t k)
     KilnPassContext *context = sharing->context;
     KilnBuffer *source = instr->operands[k].buffer;
     const KilnBuffer *from = kiln_buffer_origin(source);
-    GUARD(source_whole, is_whole(source, from));
-    GUARD(source_dies_here,
-          kiln_lives_facts(sharing->lives, from)->last == sharing->lives->places[instr->id].step);
+    PASS_GUARD(source_whole, is_whole(source, from));
+    PASS_GUARD(source_dies_here, kiln_lives_facts(sharing->lives, from)->last ==
+                                     sharing->lives->places[instr->id].step);
     return true;
 }
 
@@ -130,12 +130,12 @@ may_share_part(const Sharing *sharing, const KilnInstr *instr, uint32_t out, uin
     int left = LOOK_MAX;
     if (is_whole(source, from)) /* what keeps it from being shared whole does so here */
         return false;
-    GUARD(part_for_local, to->kind == KILN_BUFFER_ALLOC);
-    GUARD(part_dense, !kiln_buffer_in_rows(source));
-    GUARD(part_dies_here,
-          dies_at(sharing, from, source, sharing->lives->places[instr->id].step, &left));
-    GUARD(aligned_for_calls, !facts->called || offset % KILN_ALIGNMENT == 0);
-    GUARD(whole_elements, offset % (int64_t)kiln_dtype_size(from->type.dtype) == 0);
+    PASS_GUARD(part_for_local, to->kind == KILN_BUFFER_ALLOC);
+    PASS_GUARD(part_dense, !kiln_buffer_in_rows(source));
+    PASS_GUARD(part_dies_here,
+               dies_at(sharing, from, source, sharing->lives->places[instr->id].step, &left));
+    PASS_GUARD(aligned_for_calls, !facts->called || offset % KILN_ALIGNMENT == 0);
+    PASS_GUARD(whole_elements, offset % (int64_t)kiln_dtype_size(from->type.dtype) == 0);
     return true;
 }
 
@@ -143,7 +143,7 @@ static bool
 fits(const Sharing *sharing)
 {
     KilnPassContext *context = sharing->context;
-    GUARD(peak_kept, kiln_lives_fits(sharing->lives));
+    PASS_GUARD(peak_kept, kiln_lives_fits(sharing->lives));
     return true;
 }
 
@@ -263,6 +263,8 @@ share_all(KilnIRFunction *function, KilnPassContext *context)
     } while (any && sharing.waits);
     return changed;
 }
+
+IR_PASS(share_buffers);
 
 gboolean
 kiln_pass_share_buffers(KilnIRFunction *function, KilnPassContext *context, bool *changed,

@@ -73,6 +73,8 @@ sink(Sinking *sinking, KilnInstr *def, KilnInstr *here, KilnPassContext *context
     return moves;
 }
 
+IR_PASS(sink_allocs);
+
 gboolean
 kiln_pass_sink_allocs(KilnIRFunction *function, KilnPassContext *context, bool *changed,
                       GError **error)

@@ -113,11 +113,11 @@ may_stack(const Stacking *stacking, const KilnInstr *instr)
     bool plain = true;
     for (uint32_t i = 0; i < instr->n_operands; i++)
         plain &= !instr->operands[i].buffer || !instr->operands[i].buffer->type.layout;
-    GUARD(element_types, kiln_stack_takes(instr));
-    GUARD(plain_layout, plain);
-    GUARD(last_dims, reduces_last_dims(instr));
+    PASS_GUARD(element_types, kiln_stack_takes(instr));
+    PASS_GUARD(plain_layout, plain);
+    PASS_GUARD(last_dims, reduces_last_dims(instr));
     const KilnType space = kiln_stack_space_of(instr);
-    GUARD(not_empty, kiln_type_elements(&space) > 0);
+    PASS_GUARD(not_empty, kiln_type_elements(&space) > 0);
     return true;
 }
 
@@ -209,8 +209,8 @@ may_join(const Stacking *stacking, const Group *a, const Group *b, bool sink, Gr
          KilnStackDraft *draft)
 {
     KilnPassContext *context = stacking->context;
-    GUARD(same_space, kiln_type_same_shape(&a->space, &b->space));
-    GUARD(order, sink ? a->movable : may_hoist(stacking, a, b));
+    PASS_GUARD(same_space, kiln_type_same_shape(&a->space, &b->space));
+    PASS_GUARD(order, sink ? a->movable : may_hoist(stacking, a, b));
     KilnStackDrafting drafting = KILN_STACK_TOO_BIG;
     if (unite(stacking, a, b, both))
         drafting = kiln_stack_draft(both->members, both->n, stacking->lives, draft);
@@ -218,12 +218,12 @@ may_join(const Stacking *stacking, const Group *a, const Group *b, bool sink, Gr
         kiln_pass_refuse(context, rule, "size");
         return false;
     }
-    GUARD(reads_reduced, drafting != KILN_STACK_READS_REDUCED);
-    GUARD(space_kept, drafting != KILN_STACK_LOSES_SPACE);
-    GUARD(aliasing, drafting != KILN_STACK_OVERLAPS);
-    GUARD(pays, pays(both, draft));
-    GUARD(parallel, keeps_parallel(draft));
-    GUARD(kernel, kernel_is_as_good(stacking, both, draft));
+    PASS_GUARD(reads_reduced, drafting != KILN_STACK_READS_REDUCED);
+    PASS_GUARD(space_kept, drafting != KILN_STACK_LOSES_SPACE);
+    PASS_GUARD(aliasing, drafting != KILN_STACK_OVERLAPS);
+    PASS_GUARD(pays, pays(both, draft));
+    PASS_GUARD(parallel, keeps_parallel(draft));
+    PASS_GUARD(kernel, kernel_is_as_good(stacking, both, draft));
     return true;
 }
 
@@ -305,8 +305,8 @@ static bool
 lives_fit(const Stacking *stacking, const Changes *changes, const int64_t range[2])
 {
     KilnPassContext *context = stacking->context;
-    GUARD(lives_kept, changes->between <= 0 || adjoins(stacking, range));
-    GUARD(peak_kept, kiln_lives_fits(stacking->lives));
+    PASS_GUARD(lives_kept, changes->between <= 0 || adjoins(stacking, range));
+    PASS_GUARD(peak_kept, kiln_lives_fits(stacking->lives));
     return true;
 }
 
@@ -575,6 +575,8 @@ stack_once(Stacking *stacking)
     }
     return any;
 }
+
+IR_PASS(stack_elementwise);
 
 gboolean
 kiln_pass_stack_elementwise(KilnIRFunction *function, KilnPassContext *context, bool *changed,

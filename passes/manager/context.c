@@ -5,7 +5,7 @@
 #include <string.h>
 
 const void *
-kiln_pass_options_raw(const KilnPassContext *context)
+kiln_pass_options(const KilnPassContext *context)
 {
     return context->pass_options;
 }

@@ -20,7 +20,8 @@ struct KilnPipelineEntry {
     uint32_t max_iterations; /* default 64 */
     bool dce_before;         /* graph only; default true */
     uint32_t modes;          /* bit per KilnMode; default both */
-    void *options; /* KilnPassOptions_<id>, with defaults filled in; NULL where the pass has none */
+    void *options; /* of KilnOptionTable.size bytes, with defaults filled in; NULL where the pass
+                      has none */
     char *where;   /* "file:line:column" it came from, for messages; NULL: built in C */
 };
 

@@ -7,6 +7,7 @@
 #include "graph/base/number.h"
 #include "graph/text/text.h"
 #include "ir/changes.h"
+#include "passes/rule.h"
 
 static void
 collect(KilnFunction *function, GPtrArray *out)
@@ -217,6 +218,8 @@ gboolean
 kiln_unit_run(const KilnUnit *unit, const KilnPassInfo *pass, KilnPassContext *context,
               bool *changed, GError **error)
 {
-    return unit->graph ? pass->run_graph(unit->graph, context, changed, error)
-                       : pass->run_ir(unit->instrs, context, changed, error);
+    if (!unit->graph)
+        return pass->run_ir(unit->instrs, context, changed, error);
+    return pass->rules ? kiln_rules_run(pass->rules, unit->graph, context, changed, error)
+                       : pass->run_graph(unit->graph, context, changed, error);
 }

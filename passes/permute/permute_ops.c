@@ -168,7 +168,7 @@ view_plan(KilnPermuted *plan, KilnPermutedOperand *operand, const KilnType *type
         open += type->dims[d] < 0;
         empty += type->dims[d] == 0;
     }
-    GUARD(operand_by_view, open == 0 || (open == 1 && !empty));
+    PASS_GUARD(operand_by_view, open == 0 || (open == 1 && !empty));
     operand->kind = KILN_PERMUTED_VIEW;
     operand->type = *type;
     operand->ints = kiln_ints_make(plan->arena, type->dims, (uint32_t)type->rank);
@@ -313,7 +313,7 @@ plan_cum_sum(KilnPermuted *plan)
     KilnPerm perm;
     if (!kiln_permuted_data(plan, &perm))
         return false;
-    GUARD(axis_known, known && known->n == 1);
+    PASS_GUARD(axis_known, known && known->n == 1);
     int64_t axis = perm.at[kiln_type_axis(kiln_permuted_type(plan, 0), known->v[0])];
     kiln_permuted_set_ints(plan, 1, type->dtype, &axis, 1);
     plan->operands[1].type = kiln_type_make(type->dtype, type->rank, type->dims);
@@ -329,7 +329,7 @@ permuted_axes(KilnPermuted *plan, uint32_t i, const KilnPerm *perm)
     KilnPassContext *context = plan->context;
     const char *rule = plan->rule;
     const KilnKnown *known = kiln_permuted_known(plan, i);
-    GUARD(axes_known, known && known->n <= KILN_MAX_RANK);
+    PASS_GUARD(axes_known, known && known->n <= KILN_MAX_RANK);
     int64_t axes[KILN_MAX_RANK];
     for (int64_t k = 0; k < known->n; k++)
         axes[k] = perm->at[kiln_type_axis(kiln_permuted_type(plan, 0), known->v[k])];
@@ -349,7 +349,7 @@ plan_slice(KilnPermuted *plan)
     if (kiln_permuted_type(plan, 3))
         return permuted_axes(plan, 3, &perm) && aligned(plan, &perm);
     int64_t n = kiln_type_elements(starts), axes[KILN_MAX_RANK];
-    GUARD(starts_counted, n >= 0 && n <= perm.rank);
+    PASS_GUARD(starts_counted, n >= 0 && n <= perm.rank);
     for (int64_t k = 0; k < n; k++)
         axes[k] = perm.at[k];
     plan->n_operands = MAX(plan->n_operands, 4);
@@ -368,7 +368,7 @@ plan_pad(KilnPermuted *plan)
         return false;
     if (kiln_permuted_type(plan, 3))
         return permuted_axes(plan, 3, &perm) && aligned(plan, &perm);
-    GUARD(pads_known, pads && pads->n == 2 * perm.rank);
+    PASS_GUARD(pads_known, pads && pads->n == 2 * perm.rank);
     int64_t both[2 * KILN_MAX_RANK];
     for (int d = 0; d < perm.rank; d++) {
         both[perm.at[d]] = pads->v[d];
@@ -387,7 +387,7 @@ plan_tile(KilnPermuted *plan)
     KilnPerm perm;
     if (!kiln_permuted_data(plan, &perm))
         return false;
-    GUARD(repeats_known, repeats && repeats->n == perm.rank);
+    PASS_GUARD(repeats_known, repeats && repeats->n == perm.rank);
     int64_t moved[KILN_MAX_RANK];
     for (int d = 0; d < perm.rank; d++)
         moved[perm.at[d]] = repeats->v[d];
@@ -420,8 +420,8 @@ plan_batch_normalization(KilnPermuted *plan)
         return false;
     int64_t *axis = kiln_permuted_attr(plan, "axis");
     *axis = perm.at[kiln_type_axis(kiln_permuted_type(plan, 0), *axis)];
-    GUARD(inference, kiln_pass_mode(context) == KILN_MODE_INFER &&
-                         !kiln_attrs(plan->node, batch_normalization)->training_mode);
+    PASS_GUARD(inference, kiln_pass_mode(context) == KILN_MODE_INFER &&
+                              !kiln_attrs(plan->node, batch_normalization)->training_mode);
     return aligned(plan, &perm);
 }
 
@@ -433,7 +433,7 @@ plan_lrn(KilnPermuted *plan)
     KilnPerm perm;
     if (!kiln_permuted_data(plan, &perm))
         return false;
-    GUARD(lrn_channels_stay, perm.at[1] == 1);
+    PASS_GUARD(lrn_channels_stay, perm.at[1] == 1);
     return aligned(plan, &perm);
 }
 
@@ -450,7 +450,7 @@ plan_layer_normalization(KilnPermuted *plan)
     const int64_t *attr = kiln_permuted_attr(plan, "axis");
     int axis = kiln_type_axis(x, *attr);
     for (int d = axis; d < perm.rank; d++)
-        GUARD(normalized_stay, perm.at[d] == d);
+        PASS_GUARD(normalized_stay, perm.at[d] == d);
     return aligned(plan, &perm);
 }
 
@@ -488,9 +488,9 @@ plan_pool(KilnPermuted *plan)
     KilnPerm perm;
     if (!kiln_permuted_data(plan, &perm) || perm.rank < 3)
         return false;
-    GUARD(pool_channels_stay, perm.at[0] == 0 && perm.at[1] == 1);
-    GUARD(window_of_one_dim, has_one_dim(kernel));
-    GUARD(no_indices, plan->node->n_results == 1);
+    PASS_GUARD(pool_channels_stay, perm.at[0] == 0 && perm.at[1] == 1);
+    PASS_GUARD(window_of_one_dim, has_one_dim(kernel));
+    PASS_GUARD(no_indices, plan->node->n_results == 1);
     permute_spatial(plan, "strides", &perm);
     permute_spatial(plan, "dilations", &perm);
     permute_spatial(plan, "pads", &perm);

@@ -79,9 +79,9 @@ kiln_permute_plan_reduce(KilnPermuted *plan)
     if (!kiln_permuted_data(plan, &perm) || (plan->want.rank >= 0 && !keepdims) ||
         !kiln_reduce_axes(plan->node, before, &known, NULL))
         return false;
-    GUARD(reduced_axes_known, known);
+    PASS_GUARD(reduced_axes_known, known);
     bool exact = kiln_dtype_is_integer(x->dtype) && !x->quant;
-    GUARD(reduced_in_order, exact || reduces_in_order(x, &perm, before));
+    PASS_GUARD(reduced_in_order, exact || reduces_in_order(x, &perm, before));
     int64_t axes[KILN_MAX_RANK];
     KilnPerm inverse = kiln_perm_inverse(&perm);
     uint32_t n = 0;
@@ -234,7 +234,7 @@ kiln_permute_plan_reshape(KilnPermuted *plan)
     int64_t shape[KILN_MAX_RANK];
     if (plan->want.rank >= 0 || kiln_permuted_is_per_axis(in) || !kiln_permuted_data(plan, &perm))
         return false;
-    GUARD(side_by_side, find_runs(in, out, &runs) && sort_runs(&runs, in, &perm, order));
+    PASS_GUARD(side_by_side, find_runs(in, out, &runs) && sort_runs(&runs, in, &perm, order));
     int open = 0, empty = 0;
     for (int r = 0; r < runs.n; r++) {
         for (int d = runs.out[order[r]]; d < runs.out[order[r] + 1]; d++) {
@@ -245,7 +245,7 @@ kiln_permute_plan_reshape(KilnPermuted *plan)
             empty += out->dims[d] == 0;
         }
     }
-    GUARD(shape_of_view, empty == 0 && open <= 1);
+    PASS_GUARD(shape_of_view, empty == 0 && open <= 1);
     plan->op = KILN_OP_reshape;
     plan->attrs = kiln_op_attrs_new(KILN_OP_reshape, plan->arena);
     plan->n_operands = 2;

@@ -18,7 +18,8 @@ static const KilnAttrInfo *
 find(const KilnPassInfo *pass, const char *name)
 {
     g_autofree char *inner = inner_name(name);
-    return inner ? kiln_attr_find(pass->options, pass->n_options, inner) : NULL;
+    const KilnOptionTable *table = pass->options;
+    return inner && table ? kiln_attr_find(table->attrs, table->n, inner) : NULL;
 }
 
 bool
@@ -136,8 +137,8 @@ static gboolean
 throw_unknown(const KilnPassInfo *pass, const char *name, GError **error)
 {
     g_autoptr(GPtrArray) names = g_ptr_array_new_with_free_func(g_free);
-    for (uint32_t i = 0; i < pass->n_options; i++)
-        g_ptr_array_add(names, g_strdelimit(g_strdup(pass->options[i].name), "_", '-'));
+    for (uint32_t i = 0; pass->options && i < pass->options->n; i++)
+        g_ptr_array_add(names, g_strdelimit(g_strdup(pass->options->attrs[i].name), "_", '-'));
     g_autofree char *hint = kiln_suggest(name, (const char *const *)names->pdata, names->len);
     return kiln_throw(error, KILN_ERROR_PIPELINE, "pass %s has no option '%s'%s", pass->id, name,
                       hint);
@@ -151,8 +152,9 @@ kiln_pipeline_set_option(KilnPassPipeline *pipeline, KilnPipelineEntry *entry, c
     const KilnAttrInfo *info = find(pass, name);
     if (!info)
         return throw_unknown(pass, name, error);
-    size_t index = (size_t)(info - pass->options);
-    Target target = { pipeline->arena, info, pass->choices ? pass->choices[index] : NULL,
+    size_t index = (size_t)(info - pass->options->attrs);
+    const char *const *choices = pass->options->choices;
+    Target target = { pipeline->arena, info, choices ? choices[index] : NULL,
                       (char *)entry->options + info->offset };
     const char *expected = set_value(&target, text);
     if (!expected)

@@ -60,9 +60,9 @@ kiln_pipeline_entry_new(KilnPassPipeline *pipeline, const KilnPassInfo *pass)
     entry->max_iterations = KILN_MAX_ITERATIONS;
     entry->dce_before = true;
     entry->modes = 1u << KILN_MODE_INFER | 1u << KILN_MODE_TRAIN;
-    if (pass && pass->n_options) {
-        entry->options = kiln_arena_alloc(pipeline->arena, pass->options_size);
-        kiln_attrs_init(pass->options, pass->n_options, entry->options);
+    if (pass && pass->options) {
+        entry->options = kiln_arena_alloc(pipeline->arena, pass->options->size);
+        kiln_attrs_init(pass->options->attrs, pass->options->n, entry->options);
     }
     return entry;
 }
@@ -109,10 +109,10 @@ kiln_pass_pipeline_register(KilnPassPipeline *pipeline, const KilnPassInfo *info
                           "a pass needs an id of lower-case letters, digits and '-', found '%s'",
                           info->id ? info->id : "");
     bool graph = info->level == KILN_LEVEL_GRAPH;
-    if (graph ? !info->run_graph : !info->run_ir)
+    if (graph ? !info->run_graph && !info->rules : !info->run_ir)
         return kiln_throw(error, KILN_ERROR_PIPELINE, "pass %s has no function for the %s level",
                           info->id, graph ? "graph" : "ir");
-    if (info->n_options && (!info->options || !info->options_size))
+    if (info->options && (!info->options->attrs || !info->options->size))
         return kiln_throw(error, KILN_ERROR_PIPELINE, "pass %s does not describe its options",
                           info->id);
     if (kiln_pass_pipeline_find(pipeline, info->id))

@@ -71,8 +71,8 @@ print_options(const KilnPipelineEntry *entry, GString *out)
 {
     const KilnPassInfo *pass = entry->pass;
     bool any = false;
-    for (uint32_t i = 0; i < pass->n_options; i++) {
-        const KilnAttrInfo *info = &pass->options[i];
+    for (uint32_t i = 0; pass->options && i < pass->options->n; i++) {
+        const KilnAttrInfo *info = &pass->options->attrs[i];
         if (kiln_attr_is_default(info, entry->options))
             continue;
         g_autofree char *name = g_strdelimit(g_strdup(info->name), "_", '-');

@@ -196,8 +196,7 @@ per_channel(const KilnValue *literal, const KilnType *type, int axis, GError **e
 
 /* What the single reader of @value, an arithmetic node with a literal, does to it. */
 static bool
-follow(const KilnValue *value, int axis, KilnAffine *affine, KilnNode **link,
-       KilnPassContext *context, const char *rule, GError **error)
+follow(KilnMatch *match, const KilnValue *value, int axis, KilnAffine *affine, KilnNode **link)
 {
     if (value->n_uses != 1)
         return false;
@@ -219,7 +218,7 @@ follow(const KilnValue *value, int axis, KilnAffine *affine, KilnNode **link,
     }
     GUARD(dividend, left || node->op != KILN_OP_div);
     GUARD(same_shape, kiln_type_equal(&node->results[0].type, &value->type));
-    g_autofree double *numbers = per_channel(other, &value->type, axis, error);
+    g_autofree double *numbers = per_channel(other, &value->type, axis, match->error);
     GUARD(per_channel, numbers != NULL);
     append(affine, node->op, left, numbers, value->type.dtype);
     *link = node;
@@ -227,33 +226,29 @@ follow(const KilnValue *value, int axis, KilnAffine *affine, KilnNode **link,
 }
 
 uint32_t
-kiln_affine_chain(const KilnValue *value, int axis, KilnAffine *affine, KilnNode **end,
-                  KilnPassContext *context, const char *rule, GError **error)
+kiln_affine_chain(KilnMatch *match, const KilnValue *value, int axis, KilnAffine *affine,
+                  KilnNode **end)
 {
     uint32_t links = 0;
-    GError *why = NULL;
-    for (KilnNode *link; follow(value, axis, affine, &link, context, rule, &why); links++) {
+    for (KilnNode *link; follow(match, value, axis, affine, &link); links++) {
         value = &link->results[0];
         *end = link;
     }
-    if (why)
-        g_propagate_error(error, why);
-    return why ? 0 : links;
+    return *match->error ? 0 : links;
 }
 
 void
-kiln_affine_replace_chain(KilnNode *end, KilnValue *value, KilnPassContext *context,
-                          const char *rule)
+kiln_affine_replace_chain(KilnMatch *match, KilnNode *end, KilnValue *value)
 {
-    kiln_pass_note(context, rule, "%s (%s) by %s (%s)", kiln_node_label(end),
+    kiln_pass_note(match->context, match->rule, "%s (%s) by %s (%s)", kiln_node_label(end),
                    kiln_op_info(end->op)->name, value->name, kiln_op_info(value->def->op)->name);
     kiln_value_replace(&end->results[0], value);
     kiln_node_remove_if_dead(end);
 }
 
 gboolean
-kiln_affine_fold_all(KilnFunction *function, bool (*is_root)(KilnOp op), KilnAffineFold fold,
-                     KilnPassContext *context, bool *changed, GError **error)
+kiln_affine_fold_all(KilnFunction *function, bool (*is_root)(KilnOp op), const char *rule,
+                     KilnRewriteFn fold, KilnPassContext *context, bool *changed, GError **error)
 {
     g_autoptr(GPtrArray) roots = g_ptr_array_new();
     const KilnNodeOrder *order = kiln_function_order(function);
@@ -264,7 +259,10 @@ kiln_affine_fold_all(KilnFunction *function, bool (*is_root)(KilnOp op), KilnAff
     /* A fold removes its own root, links of its chain and literals: the other roots stay. */
     for (guint i = 0; i < roots->len; i++) {
         GError *why = NULL;
-        *changed |= fold(g_ptr_array_index(roots, i), context, &why);
+        KilnMatch match = {
+            .context = context, .rule = rule, .error = &why, .root = g_ptr_array_index(roots, i)
+        };
+        *changed |= fold(&match);
         if (why) {
             g_propagate_error(error, why);
             return FALSE;
@@ -650,8 +648,8 @@ may_widen(const KilnNode *product, const KilnPassContext *context)
 }
 
 bool
-kiln_affine_absorb(const KilnNode *product, const KilnAffine *affine, KilnNode *end,
-                   KilnPassContext *context, const char *rule, KilnNode **out, GError **error)
+kiln_affine_absorb(KilnMatch *match, const KilnNode *product, const KilnAffine *affine,
+                   KilnNode *end, KilnNode **out)
 {
     const KilnType *type = &product->results[0].type;
     const KilnValue *weights = product->operands[1].value;
@@ -660,20 +658,21 @@ kiln_affine_absorb(const KilnNode *product, const KilnAffine *affine, KilnNode *
     GUARD(float_type, kiln_dtype_is_float(type->dtype) && !type->quant);
     GUARD(plain, !type->layout && !weights->type.layout);
     GUARD(weights_literal, !scales || kiln_affine_constant(weights));
-    GUARD(stays_narrow, !scales || kiln_value_constant(weights) || may_widen(product, context));
+    GUARD(stays_narrow,
+          !scales || kiln_value_constant(weights) || may_widen(product, match->context));
     g_auto(Absorbed) absorbed = { 0 };
     Quality quality = { .finite = true, .normal = true };
     if (scales) {
-        absorbed.weights = scaled_weights(product, affine, &quality, error);
+        absorbed.weights = scaled_weights(product, affine, &quality, match->error);
         if (!absorbed.weights)
             return false;
         GUARD(normal, quality.normal);
     }
     if (bias && (scales || shifts)) {
-        absorbed.bias = read_bias(product, affine, error);
+        absorbed.bias = read_bias(product, affine, match->error);
         GUARD(bias_literal, absorbed.bias != NULL);
     } else if (shifts) {
-        absorbed.bias = kiln_alloc((size_t)affine->n + 1, sizeof *absorbed.bias, error);
+        absorbed.bias = kiln_alloc((size_t)affine->n + 1, sizeof *absorbed.bias, match->error);
         if (!absorbed.bias)
             return false;
         memset(absorbed.bias, 0, (size_t)affine->n * sizeof *absorbed.bias);
@@ -681,6 +680,6 @@ kiln_affine_absorb(const KilnNode *product, const KilnAffine *affine, KilnNode *
     if (absorbed.bias)
         shift_bias(absorbed.bias, affine, type->dtype, &quality);
     GUARD(finite, quality.finite);
-    *out = build(product, &absorbed, end, error);
+    *out = build(product, &absorbed, end, match->error);
     return *out;
 }

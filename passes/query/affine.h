@@ -3,11 +3,11 @@
  * what a chain of arithmetic with literals computes, what a batch normalization in inference mode
  * computes, and how they move into the weights and the bias of the product in front of them.
  *
- * Where a function has a context and a rule, it refuses by GUARD under the caller's rule. */
+ * Functions that take a match refuse by GUARD, as the rule of that match. */
 #ifndef KILN_PASSES_QUERY_AFFINE_H
 #define KILN_PASSES_QUERY_AFFINE_H
 
-#include "passes/pass.h"
+#include "passes/rule.h"
 
 typedef struct {
     int64_t n;
@@ -64,8 +64,8 @@ bool kiln_product_takes_term(const KilnNode *product, const KilnValue *term, GEr
  * varies along dim @axis at most (a scalar, a splat, [C,1,1], …), each the single reader of what is
  * in front of it. A literal divided by the chain ends it. 0 where @value has no such reader, or
  * @error is set. */
-uint32_t kiln_affine_chain(const KilnValue *value, int axis, KilnAffine *affine, KilnNode **end,
-                           KilnPassContext *context, const char *rule, GError **error);
+uint32_t kiln_affine_chain(KilnMatch *match, const KilnValue *value, int axis, KilnAffine *affine,
+                           KilnNode **end);
 
 /** The constant that holds the numbers of @value: its own, or that of its kiln_literal_source().
  * NULL where there is none. */
@@ -99,21 +99,18 @@ int kiln_product_axis(const KilnNode *product);
  * needs a bias. Old constants stay as they are. Weights that are a cast of 16 bits are scaled
  * behind the cast: only those of conv and conv_transpose, and only where speed counts more than
  * memory. */
-bool kiln_affine_absorb(const KilnNode *product, const KilnAffine *affine, KilnNode *end,
-                        KilnPassContext *context, const char *rule, KilnNode **out, GError **error);
+bool kiln_affine_absorb(KilnMatch *match, const KilnNode *product, const KilnAffine *affine,
+                        KilnNode *end, KilnNode **out);
 
 /** Readers of @end's result read @value instead, which was built before @end; @end and what only it
  * read go. */
-void kiln_affine_replace_chain(KilnNode *end, KilnValue *value, KilnPassContext *context,
-                               const char *rule);
+void kiln_affine_replace_chain(KilnMatch *match, KilnNode *end, KilnValue *value);
 
-/** Moves what stands behind @root into it; false, and maybe @error, where it stays. */
-typedef bool (*KilnAffineFold)(KilnNode *root, KilnPassContext *context, GError **error);
-
-/** Tries @fold once on every node of @function whose op is a root, in the order in which they stood
- * before. What is built stands at the end of its chain, with other roots between. */
-gboolean kiln_affine_fold_all(KilnFunction *function, bool (*is_root)(KilnOp op),
-                              KilnAffineFold fold, KilnPassContext *context, bool *changed,
+/** Tries @fold, which moves what stands behind the root of its match into it, as @rule: once on
+ * every node of @function whose op is a root, in the order in which they stood before. What is
+ * built stands at the end of its chain, with other roots between. */
+gboolean kiln_affine_fold_all(KilnFunction *function, bool (*is_root)(KilnOp op), const char *rule,
+                              KilnRewriteFn fold, KilnPassContext *context, bool *changed,
                               GError **error);
 
 #endif

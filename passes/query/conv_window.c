@@ -2,10 +2,9 @@
 #include "passes/query/conv_window.h"
 
 bool
-kiln_conv_replace(KilnMatch *match, const KilnWindow *window, KilnValue *weights,
-                  KilnPassContext *context, const char *rule, GError **error)
+kiln_conv_replace(KilnMatch *match, const KilnWindow *window, KilnValue *weights)
 {
-    KilnNode *conv = kiln_match_root(match);
+    KilnNode *conv = match->root;
     KilnAttrs_conv attrs = *kiln_attrs(conv, conv);
     uint32_t rank = (uint32_t)window->rank;
     int64_t pads[2 * KILN_MAX_RANK];
@@ -31,16 +30,16 @@ kiln_conv_replace(KilnMatch *match, const KilnWindow *window, KilnValue *weights
                           .n_operands = kiln_node_operand(conv, 2) ? 3 : 2,
                           .attrs = &attrs,
                           .before = conv };
-    KilnNode *other = kiln_node_new(kiln_match_function(match), &spec, error);
-    return other && kiln_match_replace(match, context, rule, &other->results[0]);
+    KilnNode *other = kiln_node_new(match->root->function, &spec, match->error);
+    return other && kiln_match_replace(match, &other->results[0]);
 }
 
 KilnValue *
 kiln_conv_slice_taps(KilnMatch *match, const KilnWindow *window, const int64_t *first,
-                     KilnValue *weights, GError **error)
+                     KilnValue *weights)
 {
-    KilnNode *conv = kiln_match_root(match);
-    KilnFunction *function = kiln_match_function(match);
+    KilnNode *conv = match->root;
+    KilnFunction *function = match->root->function;
     int64_t ends[KILN_MAX_RANK], axes[KILN_MAX_RANK];
     for (int d = 0; d < window->rank; d++) {
         ends[d] = first[d] + window->kernel[d];
@@ -50,5 +49,5 @@ kiln_conv_slice_taps(KilnMatch *match, const KilnWindow *window, const int64_t *
     KilnValue *operands[] = { weights, kiln_build_ints(function, conv, first, n),
                               kiln_build_ints(function, conv, ends, n),
                               kiln_build_ints(function, conv, axes, n) };
-    return kiln_match_build(match, KILN_OP_slice, NULL, operands, 4, error);
+    return kiln_match_build(match, KILN_OP_slice, NULL, operands, 4);
 }

@@ -173,17 +173,17 @@ can_join(const Joiner *joiner, const KilnNode *product)
     const char *rule = joiner->rule;
     const KilnValue *other = product->operands[joined_operand(joiner)].value;
     const KilnValue *shared = product->operands[1 - joined_operand(joiner)].value;
-    GUARD(plain, is_plain(product));
-    GUARD(matrix, other->type.rank == 2 && kiln_type_is_static(&other->type));
-    GUARD(shared_matrix, joiner->join == KILN_JOIN_RIGHT
-                             ? shared->type.rank >= 1
-                             : shared->type.rank == 2 && kiln_type_is_static(&shared->type));
-    GUARD(own_literal, !kiln_value_constant(other) || other->n_uses == 1);
-    GUARD(bias_joins, bias_joins(joiner, product));
-    GUARD(rows_known, joiner->join == KILN_JOIN_LEFT || kiln_value_constant(other) ||
-                          kiln_type_elements(&shared->type) >= 0);
-    GUARD(narrow, gain_of(joiner, product) > 0);
-    GUARD(reads_no_other, !reads_another(joiner, product));
+    PASS_GUARD(plain, is_plain(product));
+    PASS_GUARD(matrix, other->type.rank == 2 && kiln_type_is_static(&other->type));
+    PASS_GUARD(shared_matrix, joiner->join == KILN_JOIN_RIGHT
+                                  ? shared->type.rank >= 1
+                                  : shared->type.rank == 2 && kiln_type_is_static(&shared->type));
+    PASS_GUARD(own_literal, !kiln_value_constant(other) || other->n_uses == 1);
+    PASS_GUARD(bias_joins, bias_joins(joiner, product));
+    PASS_GUARD(rows_known, joiner->join == KILN_JOIN_LEFT || kiln_value_constant(other) ||
+                               kiln_type_elements(&shared->type) >= 0);
+    PASS_GUARD(narrow, gain_of(joiner, product) > 0);
+    PASS_GUARD(reads_no_other, !reads_another(joiner, product));
     return true;
 }
 
@@ -217,7 +217,7 @@ add_member(const Joiner *joiner, Group *group, KilnNode *product)
         last = MAX(last, place);
     }
     int32_t first = MIN(group->first_reader, first_reader(joiner, product));
-    GUARD(independent, last < first);
+    PASS_GUARD(independent, last < first);
     group->last = def;
     group->last_operand = last;
     group->first_reader = first;
@@ -312,7 +312,7 @@ merge(Joiner *joiner, const Group *group, GError **error)
     KilnPassContext *context = joiner->context;
     const char *rule = joiner->rule;
     KilnNode *first = g_ptr_array_index(group->members, 0);
-    GUARD(pays, group->gain > first_read(joiner, first));
+    PASS_GUARD(pays, group->gain > first_read(joiner, first));
     KilnNode *anchor = anchor_of(joiner, group);
     const KilnNode *before = anchor->previous;
     KilnNode *product = build_product(joiner, group, anchor, error);

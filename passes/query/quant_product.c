@@ -16,16 +16,16 @@ kiln_quant_source(const KilnValue *value)
 }
 
 KilnValue *
-kiln_quant_source_of_view(const KilnMatch *match, const KilnValue *value, GError **error)
+kiln_quant_source_of_view(const KilnMatch *match, const KilnValue *value)
 {
     const KilnNode *view = value->def;
-    if (!view || !kiln_op_only_reshapes(view->op) || view->function != kiln_match_function(match))
+    if (!view || !kiln_op_only_reshapes(view->op) || view->function != match->root->function)
         return kiln_quant_source(value);
     KilnValue *source = kiln_quant_source(view->operands[0].value);
     if (!source || source->type.quant->axis >= 0)
         return NULL;
     KilnValue *operands[] = { source, kiln_node_operand(view, 1) };
-    return kiln_match_build(match, view->op, view->attrs, operands, view->n_operands, error);
+    return kiln_match_build(match, view->op, view->attrs, operands, view->n_operands);
 }
 
 double

@@ -12,8 +12,7 @@ KilnValue *kiln_quant_source(const KilnValue *value);
 
 /** The same, and seen through a view (reshape, flatten, …) of what has one scale: the view of that
  * is built before the root of @match. NULL where there is none, or with @error. */
-KilnValue *kiln_quant_source_of_view(const KilnMatch *match, const KilnValue *value,
-                                     GError **error);
+KilnValue *kiln_quant_source_of_view(const KilnMatch *match, const KilnValue *value);
 
 /** The most steps from the zero point that a quantized @type stores. */
 double kiln_quant_most_steps(const KilnType *type);

@@ -4,13 +4,15 @@
  * `~` is the only choice that a pattern has. Each order of all of them is tried in turn, as written
  * first, so that no binding has to be undone: patterns have very few. */
 #include "passes/query/literal.h"
+#include "passes/rule.h"
 #include "passes/rules/pattern.h"
 
 #include <string.h>
 
 typedef struct {
     const KilnPattern *pattern;
-    KilnMatch *match;
+    const KilnFunction *function;
+    KilnValue **values;
     uint32_t swaps; /* bit per `~`: the operands in the other order */
 } Attempt;
 
@@ -21,7 +23,7 @@ bind(Attempt *attempt, const KilnTerm *term, KilnValue *value)
 {
     if (term->slot < 0)
         return true;
-    KilnValue **bound = &attempt->match->values[term->slot];
+    KilnValue **bound = &attempt->values[term->slot];
     if (*bound)
         return term->kind == KILN_TERM_NODE ? (*bound)->def == value->def : *bound == value;
     *bound = value;
@@ -56,8 +58,7 @@ match_value(Attempt *attempt, const KilnTerm *term, KilnValue *value)
         /* A node of a function around this subgraph runs at other times: only its values are
          * seen. */
         if (!value->def || !kiln_term_has_op(term, value->def->op) ||
-            value->index != term->result ||
-            value->def->function != attempt->match->root->function ||
+            value->index != term->result || value->def->function != attempt->function ||
             (term->single_use && !kiln_value_single_use(value)))
             return false;
         break;
@@ -111,16 +112,14 @@ kiln_pattern_may_match(const KilnPattern *pattern, const KilnOrderEntry *entry)
 }
 
 bool
-kiln_pattern_match(const KilnPattern *pattern, KilnNode *root, KilnMatch *match)
+kiln_pattern_match(const KilnPattern *pattern, KilnNode *root, KilnValue **values)
 {
     const KilnTerm *term = &pattern->terms[0];
     if (!kiln_term_has_op(term, root->op) || term->result >= root->n_results)
         return false;
-    match->pattern = pattern;
-    match->root = root;
     for (uint32_t swaps = 0; swaps < 1u << pattern->n_commutes; swaps++) {
-        memset(match->values, 0, pattern->n_slots * sizeof *match->values);
-        Attempt attempt = { pattern, match, swaps };
+        memset(values, 0, pattern->n_slots * sizeof *values);
+        Attempt attempt = { pattern, root->function, values, swaps };
         if (match_value(&attempt, term, &root->results[term->result]))
             return true;
     }
@@ -153,36 +152,23 @@ kiln_match_node(const KilnMatch *match, const char *name)
     return value ? value->def : NULL;
 }
 
-KilnNode *
-kiln_match_root(const KilnMatch *match)
-{
-    return match->root;
-}
-
-KilnFunction *
-kiln_match_function(const KilnMatch *match)
-{
-    return match->root->function;
-}
-
 KilnValue *
 kiln_match_build(const KilnMatch *match, KilnOp op, const void *attrs, KilnValue *const *operands,
-                 uint32_t n_operands, GError **error)
+                 uint32_t n_operands)
 {
-    return kiln_build(match->root->function, match->root, op, attrs, operands, n_operands, error);
+    return kiln_build(match->root->function, match->root, op, attrs, operands, n_operands,
+                      match->error);
 }
 
 KilnValue *
 kiln_match_build_typed(const KilnMatch *match, KilnOp op, const void *attrs,
-                       KilnValue *const *operands, uint32_t n_operands, const KilnType *type,
-                       GError **error)
+                       KilnValue *const *operands, uint32_t n_operands, const KilnType *type)
 {
-    return kiln_build_typed(match->root, op, attrs, operands, n_operands, type, error);
+    return kiln_build_typed(match->root, op, attrs, operands, n_operands, type, match->error);
 }
 
 bool
-kiln_match_replace_result(KilnMatch *match, KilnPassContext *context, const char *rule,
-                          uint32_t result, KilnValue *value)
+kiln_match_replace_result(KilnMatch *match, uint32_t result, KilnValue *value)
 {
     KilnValue *from = &match->root->results[result];
     GUARD(type, kiln_type_equal(&from->type, &value->type));
@@ -191,34 +177,33 @@ kiln_match_replace_result(KilnMatch *match, KilnPassContext *context, const char
             g_ptr_array_add(match->touched, use->user);
     }
     const char *by = value->def ? kiln_op_info(value->def->op)->name : "argument";
-    kiln_pass_note(context, rule, "%s (%s) by %s (%s)", kiln_node_label(match->root),
+    kiln_pass_note(match->context, match->rule, "%s (%s) by %s (%s)", kiln_node_label(match->root),
                    kiln_op_info(match->root->op)->name, value->name, by);
     kiln_value_replace(from, value);
     return true;
 }
 
 bool
-kiln_match_replace(KilnMatch *match, KilnPassContext *context, const char *rule, KilnValue *value)
+kiln_match_replace(KilnMatch *match, KilnValue *value)
 {
-    return kiln_match_replace_result(match, context, rule, match->pattern->terms[0].result, value);
+    return kiln_match_replace_result(match, match->pattern->terms[0].result, value);
 }
 
 bool
-kiln_match_replace_by_op(KilnMatch *match, KilnPassContext *context, const char *rule, KilnOp op,
-                         KilnValue *const *operands, uint32_t n_operands, GError **error)
+kiln_match_replace_by_op(KilnMatch *match, KilnOp op, KilnValue *const *operands,
+                         uint32_t n_operands)
 {
-    KilnValue *built = kiln_match_build(match, op, NULL, operands, n_operands, error);
-    return built && kiln_match_replace(match, context, rule, built);
+    KilnValue *built = kiln_match_build(match, op, NULL, operands, n_operands);
+    return built && kiln_match_replace(match, built);
 }
 
 bool
-kiln_match_replace_by_splat(KilnMatch *match, KilnPassContext *context, const char *rule,
-                            double number)
+kiln_match_replace_by_splat(KilnMatch *match, double number)
 {
     const KilnType *type = &match->root->results[match->pattern->terms[0].result].type;
     GUARD(static_shape, kiln_type_is_static(type));
     KilnType plain = kiln_type_make(type->dtype, type->rank, type->dims);
     KilnValue *splat =
         kiln_literal_build_splat(match->root->function, match->root, "splat", &plain, number);
-    return kiln_match_replace(match, context, rule, splat);
+    return kiln_match_replace(match, splat);
 }

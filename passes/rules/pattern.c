@@ -332,10 +332,3 @@ kiln_pattern_free(KilnPattern *pattern)
     g_free(pattern->terms);
     g_free(pattern);
 }
-
-gboolean
-kiln_pattern_check(const char *text, GError **error)
-{
-    g_autoptr(KilnPattern) pattern = kiln_pattern_parse(text, error);
-    return pattern != NULL;
-}

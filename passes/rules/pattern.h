@@ -4,7 +4,7 @@
 #ifndef KILN_PASSES_RULES_PATTERN_H
 #define KILN_PASSES_RULES_PATTERN_H
 
-#include "passes/rule.h"
+#include "graph/module.h"
 
 typedef enum {
     KILN_TERM_NODE,    /* (op …) */
@@ -36,7 +36,7 @@ typedef struct {
     uint32_t size; /* of the subtree in terms: the next sibling stands that far on */
 } KilnTerm;
 
-typedef struct {
+typedef struct KilnPattern {
     KilnTerm *terms;
     uint32_t n_terms;
     char **names; /* by slot */
@@ -49,13 +49,6 @@ KilnPattern *kiln_pattern_parse(const char *text, GError **error);
 void kiln_pattern_free(KilnPattern *pattern);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnPattern, kiln_pattern_free)
 
-struct KilnMatch {
-    const KilnPattern *pattern;
-    KilnNode *root;
-    KilnValue **values; /* by slot; room for the slots of the largest pattern */
-    GPtrArray *touched; /* KilnNode*: readers of what was replaced, for the driver; may be NULL */
-};
-
 static inline bool
 kiln_term_has_op(const KilnTerm *term, KilnOp op)
 {
@@ -66,7 +59,7 @@ kiln_term_has_op(const KilnTerm *term, KilnOp op)
  * match there. */
 bool kiln_pattern_may_match(const KilnPattern *pattern, const KilnOrderEntry *entry);
 
-/** True where @pattern matches at @root; fills @match, whose `values` must have room. */
-bool kiln_pattern_match(const KilnPattern *pattern, KilnNode *root, KilnMatch *match);
+/** True where @pattern matches at @root; stores in @values what stands for its names, by slot. */
+bool kiln_pattern_match(const KilnPattern *pattern, KilnNode *root, KilnValue **values);
 
 #endif

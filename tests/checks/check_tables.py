@@ -14,23 +14,28 @@ MIN_GOLDENS = 3
 def check_passes(root):
     table = (root / "passes/passes.def").read_text(encoding="utf-8")
     page = (root / "docs/passes.md").read_text(encoding="utf-8")
-    rows = re.findall(r'^(GRAPH|IR)_PASS\((\w+), "([\w-]+)", \w+, \w+, (\w+),', table, re.M)
-    if len(rows) != len(re.findall(r"^(?:GRAPH|IR)_PASS\(", table, re.M)):
-        yield "passes.def: expected rows PASS(id, text, requires, preserves, numerics, …)"
-    for level, identifier, text, numerics in rows:
-        level = level.lower()
+    rows = re.findall(r'^(GRAPH|RULES|IR)\((\w+), "([\w-]+)", (?:\w+, \w+, )?(\w+), ".*", (OPTIONS)?\)$', table, re.M)
+    if len(rows) != len(re.findall(r"^\w+\(", table, re.M)):
+        yield "passes.def: expected rows GRAPH(), RULES() and IR(), one a line"
+    for kind, identifier, text, numerics, options in rows:
+        level = "ir" if kind == "IR" else "graph"
         source = root / f"passes/{level}/{text}.c"
         if not source.exists():
             yield f"passes.def: {text}: expected the file {source.relative_to(root)}"
-        elif f"kiln_pass_{identifier}(" not in source.read_text(encoding="utf-8"):
-            yield f"{source.relative_to(root)}: expected kiln_pass_{identifier}()"
+        else:
+            code = source.read_text(encoding="utf-8")
+            own = re.findall(r"^(GRAPH|RULE|IR)_PASS\((\w+)", code, re.M)
+            if own != [(kind.removesuffix("S"), identifier)]:
+                yield f"{source.relative_to(root)}: expected {kind.removesuffix('S')}_PASS({identifier}), as its row of passes.def says"
+            if re.findall(r"^PASS_OPTIONS\((\w+)", code, re.M) != [identifier] * bool(options):
+                yield f"{source.relative_to(root)}: expected PASS_OPTIONS({identifier}) where its row of passes.def says OPTIONS, only there"
         goldens = list((root / f"tests/golden/{text}").glob("*.kiln"))
         if text != "empty" and len(goldens) < MIN_GOLDENS:
             yield f"{text}: expected at least {MIN_GOLDENS} goldens in tests/golden/{text}, found {len(goldens)}"
         sentences = re.findall(rf"^\| `{text}` \| ([^|]+) \| {numerics} \|", page, re.M)
         if len(sentences) != 1 or len(sentences[0].split()) < 3:
             yield f"docs/passes.md: expected one row `{text}` with a sentence and the class {numerics}"
-    known = {text for _, _, text, _ in rows}
+    known = {text for _, _, text, _, _ in rows}
     for name in re.findall(r"^\| `([\w-]+)` \| [^|]+ \| (?:E|Z|U|QT|QS|L) \|", page, re.M):
         if name not in known:
             yield f"docs/passes.md: expected a row of passes.def, found {name}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The guards of the passes, read from the sources: GUARD(name, condition).
+"""The guards of the passes, read from the sources: GUARD(name, condition), PASS_GUARD(name, condition).
 
 A guard of a pass's own file is called PASS/name. One of a file that passes share (passes/query/affine.c) belongs to every pass
 that gets to it, by calls or through tables of functions, and is called after any of them: the condition is the same, so
@@ -10,7 +10,7 @@ import re
 FUNCTION = re.compile(r"^(?:static )?[\w *]+\n(\w+)\(([^{;]*)\)\n\{\n(.*?)^\}", re.M | re.S)
 TABLE = re.compile(r"^static const [\w *]+?\*?(\w+)(?:\[\w*\])+ = \{\n(.*?)^\};", re.M | re.S)
 RULE_ROW = re.compile(r'(?:LOSSY_|FLAGGED_)?RULE\(\s*"([\w-]+)".*?,\s*(\w+)\s*\)', re.S)
-GUARD = re.compile(r"\bGUARD\((\w+),")
+GUARD = re.compile(r"\b(?:PASS_)?GUARD\((\w+),")
 WORD = re.compile(r"\b[a-z]\w+\b")
 
 

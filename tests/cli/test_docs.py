@@ -77,8 +77,8 @@ def refreshed(found, expected):
 class Sources(CliTest):
     GUIDES = {
         "add-a-constant-rule.md": (3, ("passes/fold/constant_rules.def", "passes/fold/constant_rules.c")),
-        "add-a-pass.md": (6, ("passes/passes.def", "passes/rules/rules.def", "passes/graph/merge-transposes.c",
-                              "tests/plugin/my-transposes.c")),
+        "add-a-pass.md": (7, ("passes/passes.def", "passes/graph/merge-transposes.c", "passes/graph/cse.c",
+                              "passes/graph/narrow-weights.c", "passes/graph/sink-rescale.c", "tests/plugin/my-transposes.c")),
         "add-an-op.md": (4, ("include/kiln/graph/ops.def", "graph/onnx/opsets.def", "include/kiln/ir/instrs.def", "backends/ref/kernels.def")),
     }
 

@@ -9,26 +9,24 @@ typedef struct {
 static const KilnAttrInfo soften_options[] = {
     { "deep", KILN_ATTR_BOOL, offsetof(SoftenOptions, deep), { .i = false } },
 };
+static const KilnOptionTable soften_table = { soften_options, NULL, G_N_ELEMENTS(soften_options),
+                                              sizeof(SoftenOptions) };
 
 static bool
-to_softsign(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+to_softsign(KilnMatch *match)
 {
     KilnValue *x = kiln_match_value(match, "x");
-    GUARD(deep_enough, !((const SoftenOptions *)kiln_pass_options_raw(context))->deep || x->def);
-    KilnValue *soft = kiln_match_build(match, KILN_OP_softsign, NULL, &x, 1, error);
-    return soft && kiln_match_replace(match, context, rule, soft);
+    const SoftenOptions *options = kiln_pass_options(match->context);
+    GUARD(deep_enough, !options->deep || x->def);
+    KilnValue *soft = kiln_match_build(match, KILN_OP_softsign, NULL, &x, 1);
+    return soft && kiln_match_replace(match, soft);
 }
 
 static const KilnRule rules[] = {
     LOSSY_RULE("tanh-to-softsign", KILN_FLAG(finite_math), "(tanh ?x)", to_softsign),
 };
 
-static gboolean
-soften(KilnFunction *function, KilnPassContext *context, bool *changed, GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+static const KilnRuleList soften = RULE_LIST(rules, FORWARD);
 
 static gboolean
 drop_identities(KilnFunction *function, KilnPassContext *context, bool *changed, GError **error)
@@ -61,10 +59,8 @@ static const KilnPassInfo passes[] = {
       .level = KILN_LEVEL_GRAPH,
       .numerics = KILN_NUMERICS_L,
       .summary = "softsign for tanh",
-      .options = soften_options,
-      .n_options = G_N_ELEMENTS(soften_options),
-      .options_size = sizeof(SoftenOptions),
-      .run_graph = soften },
+      .options = &soften_table,
+      .rules = &soften },
     { .id = "drop-identities",
       .level = KILN_LEVEL_GRAPH,
       .numerics = KILN_NUMERICS_E,

@@ -12,9 +12,9 @@ axis_of(const KilnNode *node, int rank, int i)
 
 /*   x -> transpose -> transpose   =>   x -> transpose */
 static bool
-merge(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+merge(KilnMatch *match)
 {
-    const KilnNode *outer = kiln_match_root(match), *inner = kiln_match_node(match, "inner");
+    const KilnNode *outer = match->root, *inner = kiln_match_node(match, "inner");
     KilnValue *x = kiln_match_value(match, "x");
     int rank = x->type.rank;
     GUARD(rank_known, rank >= 0);
@@ -22,26 +22,21 @@ merge(KilnMatch *match, KilnPassContext *context, const char *rule, GError **err
     for (int i = 0; i < rank; i++)
         axes[i] = axis_of(inner, rank, (int)axis_of(outer, rank, i));
     KilnAttrs_transpose attrs = { .perm = { (uint32_t)rank, axes } };
-    KilnValue *merged = kiln_match_build(match, KILN_OP_transpose, &attrs, &x, 1, error);
-    return merged && kiln_match_replace(match, context, rule, merged);
+    KilnValue *merged = kiln_match_build(match, KILN_OP_transpose, &attrs, &x, 1);
+    return merged && kiln_match_replace(match, merged);
 }
 
 static const KilnRule rules[] = {
     RULE("merge", E, "(transpose (transpose#inner ?x))", merge),
 };
 
-static gboolean
-my_transposes(KilnFunction *function, KilnPassContext *context, bool *changed, GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+static const KilnRuleList my_transposes = RULE_LIST(rules, FORWARD);
 
 static const KilnPassInfo passes[] = {
     { .id = "my-transposes",
       .level = KILN_LEVEL_GRAPH,
       .numerics = KILN_NUMERICS_E,
       .summary = "merge a transpose of a transpose",
-      .run_graph = my_transposes },
+      .rules = &my_transposes },
 };
 KILN_PASS_PLUGIN(passes)

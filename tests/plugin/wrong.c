@@ -5,22 +5,16 @@
 #include <stdlib.h>
 
 static bool
-drop(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+drop(KilnMatch *match)
 {
-    (void)error;
-    return kiln_match_replace(match, context, rule, kiln_match_value(match, "x"));
+    return kiln_match_replace(match, kiln_match_value(match, "x"));
 }
 
 static const KilnRule rules[] = {
     RULE("drop-negation", E, "(neg ?x)", drop),
 };
 
-static gboolean
-drop_negations(KilnFunction *function, KilnPassContext *context, bool *changed, GError **error)
-{
-    return kiln_rules_run(rules, G_N_ELEMENTS(rules), function, KILN_SWEEP_FORWARD, context,
-                          changed, error);
-}
+static const KilnRuleList drop_negations = RULE_LIST(rules, FORWARD);
 
 /* A result that is not what inference says. */
 static gboolean
@@ -68,7 +62,7 @@ static const KilnPassInfo passes[] = {
     { .id = "drop-negations",
       .level = KILN_LEVEL_GRAPH,
       .summary = "loses signs",
-      .run_graph = drop_negations },
+      .rules = &drop_negations },
     { .id = "bend-types",
       .level = KILN_LEVEL_GRAPH,
       .summary = "leaves a type that is wrong",

@@ -2,9 +2,20 @@
 #include "tests/random/given.h"
 
 #include "graph/text/text.h"
+#include "passes/pipeline/pipeline_priv.h"
 #include "runtime/internal.h"
 
 #include <string.h>
+
+void
+given_set_option(KilnPassPipeline *passes, KilnPipelineEntry *entry, const char *name,
+                 const char *value)
+{
+    g_autoptr(GError) error = NULL;
+    KilnOptionText text = { .words = &value, .n_words = 1 };
+    if (!kiln_pipeline_set_option(passes, entry, name, &text, &error))
+        g_error("%s", error->message);
+}
 
 /* --- constants that become arguments --- */
 

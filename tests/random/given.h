@@ -42,5 +42,8 @@ KilnResults *given_run(const Given *given, Way way, KilnProgram *program,
                        const KilnSessionOptions *options, GError **error);
 /** A number below @n that hangs on @name and @seed alone. */
 uint32_t given_draw(const char *name, uint64_t seed, uint32_t n);
+/** Sets option @name of @entry, which has it, as a pipeline file would. */
+void given_set_option(KilnPassPipeline *passes, KilnPipelineEntry *entry, const char *name,
+                      const char *value);
 
 #endif

@@ -108,14 +108,14 @@ static const struct {
 
 /* Regions are small here. */
 static void
-set_options(KilnPipelineEntry *entry, bool single)
+set_options(KilnPassPipeline *passes, KilnPipelineEntry *entry, bool single)
 {
     if (entry->pass && strcmp(entry->pass->id, "partition-offload") == 0) {
-        KilnPassOptions_partition_offload *options = entry->options;
-        options->policy = single ? "single" : options->policy;
-        options->min_us = 0;
+        if (single)
+            given_set_option(passes, entry, "policy", "single");
+        given_set_option(passes, entry, "min-us", "0");
     } else if (entry->pass && strcmp(entry->pass->id, "compile-offload") == 0) {
-        ((KilnPassOptions_compile_offload *)entry->options)->min_us = 0;
+        given_set_option(passes, entry, "min-us", "0");
     }
 }
 
@@ -123,9 +123,10 @@ static KilnPipeline *
 pipeline_of(size_t row, GError **error)
 {
     KilnPipeline *pipeline = kiln_pipeline_load(rows[row].pipeline, error);
-    for (guint i = 0; pipeline && i < pipeline->passes->graph->len; i++) {
+    KilnPassPipeline *passes = pipeline ? pipeline->passes : NULL;
+    for (guint i = 0; passes && i < passes->graph->len; i++) {
         if (strcmp(rows[row].pipeline, "offload") == 0)
-            set_options(g_ptr_array_index(pipeline->passes->graph, i), rows[row].single);
+            set_options(passes, g_ptr_array_index(passes->graph, i), rows[row].single);
     }
     return pipeline;
 }

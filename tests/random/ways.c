@@ -14,18 +14,17 @@ static const char *const way_names[] = { "known to compile", "known at the first
 
 /* Of @entries what changes no bit, and the lowerings without which nothing runs. */
 static void
-keep_exact(GPtrArray *entries, bool three, bool late)
+keep_exact(KilnPassPipeline *passes, GPtrArray *entries, bool three, bool late)
 {
     for (guint i = entries->len; i-- > 0;) {
         KilnPipelineEntry *entry = g_ptr_array_index(entries, i);
         if (entry->group) {
-            keep_exact(entry->group, three, late);
+            keep_exact(passes, entry->group, three, late);
             if (!entry->group->len)
                 g_ptr_array_remove_index(entries, i);
         } else if (strcmp(entry->pass->id, "constant-fold") == 0) {
-            KilnPassOptions_constant_fold *options = entry->options;
-            options->functions = three ? "three" : "two";
-            options->evaluate = late ? "run" : "compile";
+            given_set_option(passes, entry, "functions", three ? "three" : "two");
+            given_set_option(passes, entry, "evaluate", late ? "run" : "compile");
         } else if (kiln_pass_numerics(entry->pass, 0) != KILN_NUMERICS_E &&
                    !g_str_has_prefix(entry->pass->id, "lower")) {
             g_ptr_array_remove_index(entries, i);
@@ -38,7 +37,7 @@ exact_pipeline(uint64_t seed, GError **error)
 {
     KilnPipeline *pipeline = kiln_pipeline_load("default", error);
     if (pipeline)
-        keep_exact(pipeline->passes->graph, seed & 1, seed >> 1 & 1);
+        keep_exact(pipeline->passes, pipeline->passes->graph, seed & 1, seed >> 1 & 1);
     return pipeline;
 }
 

@@ -3,6 +3,7 @@
 #include "graph/base/random.h"
 #include "passes/manager/manager.h"
 #include "passes/pipeline/pipeline_priv.h"
+#include "passes/rule.h"
 
 #include <criterion/criterion.h>
 
@@ -54,14 +55,13 @@ does_nothing_ir(KilnIRFunction *function, KilnPassContext *context, bool *change
     return TRUE;
 }
 
+static const KilnOptionTable all_options_table = { all_options, all_choices,
+                                                   G_N_ELEMENTS(all_options), sizeof(AllOptions) };
 static const KilnPassInfo test_pass = {
     .id = "all-options",
     .level = KILN_LEVEL_GRAPH,
     .summary = "for tests",
-    .options = all_options,
-    .choices = all_choices,
-    .n_options = G_N_ELEMENTS(all_options),
-    .options_size = sizeof(AllOptions),
+    .options = &all_options_table,
     .run_graph = does_nothing,
 };
 static const KilnPassInfo test_ir_pass = {
@@ -636,13 +636,16 @@ Test(pipeline_yaml, built_in_c)
 
 Test(pipeline_yaml, registering_checks_the_row)
 {
+    static const KilnOptionTable empty = { .n = 1 };
+    static const KilnRuleList no_rules = { NULL, 0, KILN_SWEEP_FORWARD };
     static const KilnPassInfo rows[] = {
         { .id = NULL, .run_graph = does_nothing },
         { .id = "Upper", .run_graph = does_nothing },
         { .id = "under_score", .run_graph = does_nothing },
         { .id = "no-function" },
         { .id = "wrong-function", .level = KILN_LEVEL_IR, .run_graph = does_nothing },
-        { .id = "no-options", .run_graph = does_nothing, .n_options = 1 },
+        { .id = "no-options", .run_graph = does_nothing, .options = &empty },
+        { .id = "rules-of-ir", .level = KILN_LEVEL_IR, .rules = &no_rules },
         { .id = "dce", .run_graph = does_nothing },
     };
     g_autoptr(KilnPassPipeline) p = kiln_pass_pipeline_new();

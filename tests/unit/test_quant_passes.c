@@ -483,8 +483,8 @@ Test(quant_passes, rules_of_class_qs_need_the_flag)
     int n_qs = 0;
     for (uint32_t i = 0; i < kiln_pass_count(); i++) {
         const KilnPassInfo *pass = kiln_pass_at(i);
-        uint32_t n = 0;
-        const KilnRule *rules = kiln_pass_rules(pass->id, &n);
+        const KilnRule *rules = pass->rules ? pass->rules->rules : NULL;
+        uint32_t n = pass->rules ? pass->rules->n : 0;
         KilnNumerics widest = KILN_NUMERICS_E;
         for (uint32_t k = 0; k < n; k++) {
             widest = MAX(widest, rules[k].numerics);

@@ -3,6 +3,7 @@
 #include "passes/manager/context.h"
 #include "passes/manager/hash.h"
 #include "passes/rule.h"
+#include "passes/rules/pattern.h"
 
 #include "tests/unit/graph_builder.h"
 
@@ -52,7 +53,8 @@ run(Case *c, const KilnRule *rules, uint32_t n, KilnSweep sweep)
     GError *error = NULL;
     bool changed = false;
     uint64_t before = kiln_hash_function(c->function).named ^ kiln_hash_module(c->module).named;
-    cr_assert(kiln_rules_run(rules, n, c->function, sweep, &c->context, &changed, &error), "%s",
+    KilnRuleList list = { rules, n, sweep };
+    cr_assert(kiln_rules_run(&list, c->function, &c->context, &changed, &error), "%s",
               error ? error->message : "");
     uint64_t after = kiln_hash_function(c->function).named ^ kiln_hash_module(c->module).named;
     cr_assert_eq(changed, before != after, "changed must be honest");
@@ -84,46 +86,43 @@ refusals(const Case *c, const char *rule, const char *guard)
 /* --- rewrites used below --- */
 
 static bool
-to_operand(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+to_operand(KilnMatch *match)
 {
-    (void)error;
-    return kiln_match_replace(match, context, rule, kiln_match_value(match, "x"));
+    return kiln_match_replace(match, kiln_match_value(match, "x"));
 }
 
 static bool
-to_abs(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+to_abs(KilnMatch *match)
 {
     KilnValue *x = kiln_match_value(match, "x");
-    KilnValue *built = kiln_match_build(match, KILN_OP_abs, NULL, &x, 1, error);
-    return built && kiln_match_replace(match, context, rule, built);
+    KilnValue *built = kiln_match_build(match, KILN_OP_abs, NULL, &x, 1);
+    return built && kiln_match_replace(match, built);
 }
 
 static bool
-build_then_refuse(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+build_then_refuse(KilnMatch *match)
 {
     KilnValue *x = kiln_match_value(match, "x");
-    KilnFunction *function = kiln_match_function(match);
+    KilnFunction *function = match->root->function;
     int64_t one = 1;
-    KilnValue *ints = kiln_build_ints(function, kiln_match_root(match), &one, 1);
-    KilnValue *built = kiln_match_build(match, KILN_OP_shape, NULL, &x, 1, error);
+    KilnValue *ints = kiln_build_ints(function, match->root, &one, 1);
+    KilnValue *built = kiln_match_build(match, KILN_OP_shape, NULL, &x, 1);
     if (!built || !ints)
         return false;
-    return kiln_match_replace(match, context, rule, built); /* i64 for f32: refused */
+    return kiln_match_replace(match, built); /* i64 for f32: refused */
 }
 
 static bool
-never(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+never(KilnMatch *match)
 {
-    (void)match, (void)error;
     GUARD(never, false);
     return true;
 }
 
 static bool
-fails(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+fails(KilnMatch *match)
 {
-    (void)match, (void)context, (void)rule;
-    return kiln_throw(error, KILN_ERROR_MEMORY, "no room");
+    return kiln_throw(match->error, KILN_ERROR_MEMORY, "no room");
 }
 
 Test(rules, a_chain_collapses_and_what_dies_is_removed)
@@ -196,8 +195,8 @@ Test(rules, a_failing_rewrite_stops_the_pass)
     set_result(c.function, add_node(c.function, KILN_OP_relu, "r", NULL, x, NULL));
     bool changed;
     GError *error = NULL;
-    cr_assert_not(
-        kiln_rules_run(rules, 1, c.function, KILN_SWEEP_FORWARD, &c.context, &changed, &error));
+    static const KilnRuleList list = RULE_LIST(rules, FORWARD);
+    cr_assert_not(kiln_rules_run(&list, c.function, &c.context, &changed, &error));
     cr_assert(g_error_matches(error, KILN_ERROR, KILN_ERROR_MEMORY));
     cr_assert_str_eq(error->message, "rule fails: no room");
     g_error_free(error);
@@ -211,8 +210,8 @@ Test(rules, a_pattern_that_does_not_parse_is_named)
     setup(&c);
     bool changed;
     GError *error = NULL;
-    cr_assert_not(
-        kiln_rules_run(rules, 1, c.function, KILN_SWEEP_FORWARD, &c.context, &changed, &error));
+    static const KilnRuleList list = RULE_LIST(rules, FORWARD);
+    cr_assert_not(kiln_rules_run(&list, c.function, &c.context, &changed, &error));
     cr_assert(g_str_has_prefix(error->message, "rule typo: pattern '(rellu ?x)': column 2"));
     g_error_free(error);
     teardown(&c);
@@ -237,11 +236,11 @@ Test(rules, lossy_rules_need_their_flag)
 }
 
 static bool
-swap_operands(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+swap_operands(KilnMatch *match)
 {
     KilnValue *operands[] = { kiln_match_value(match, "y"), kiln_match_value(match, "x") };
-    KilnValue *built = kiln_match_build(match, KILN_OP_add, NULL, operands, 2, error);
-    return built && kiln_match_replace(match, context, rule, built);
+    KilnValue *built = kiln_match_build(match, KILN_OP_add, NULL, operands, 2);
+    return built && kiln_match_replace(match, built);
 }
 
 Test(rules, rules_without_an_end_hit_the_cap)
@@ -254,8 +253,8 @@ Test(rules, rules_without_an_end_hit_the_cap)
     set_result(c.function, add_node(c.function, KILN_OP_add, "a", NULL, x, y));
     bool changed;
     GError *error = NULL;
-    cr_assert_not(
-        kiln_rules_run(rules, 1, c.function, KILN_SWEEP_FORWARD, &c.context, &changed, &error));
+    static const KilnRuleList list = RULE_LIST(rules, FORWARD);
+    cr_assert_not(kiln_rules_run(&list, c.function, &c.context, &changed, &error));
     cr_assert(g_error_matches(error, KILN_ERROR, KILN_ERROR_LIMIT));
     cr_assert(strstr(error->message, "there-and-back: "), "%s", error->message);
     g_error_free(error);
@@ -306,11 +305,10 @@ Test(rules, a_lost_reader_wakes_single_use_patterns)
 
 /* Readers of the root read what the root read: no node is made, and none but the root replaced. */
 static bool
-bypass(KilnMatch *match, KilnPassContext *context, const char *rule, GError **error)
+bypass(KilnMatch *match)
 {
-    (void)error;
-    KilnNode *root = kiln_match_root(match);
-    kiln_pass_note(context, rule, "%s", kiln_node_label(root));
+    KilnNode *root = match->root;
+    kiln_pass_note(match->context, match->rule, "%s", kiln_node_label(root));
     kiln_foreach_use_safe (use, &root->results[0])
         kiln_node_set_operand(use->user, use->index, kiln_match_value(match, "x"));
     return true;
@@ -402,16 +400,14 @@ Test(rules, results_do_not_depend_on_addresses)
 Test(rules, registered_rules_are_found)
 {
     for (uint32_t i = 0; i < kiln_pass_count(); i++) {
-        uint32_t n = 0;
-        const KilnRule *rules = kiln_pass_rules(kiln_pass_at(i)->id, &n);
-        cr_assert_eq(rules != NULL, n > 0);
-        for (uint32_t k = 0; k < n; k++) {
+        const KilnPassInfo *pass = kiln_pass_at(i);
+        cr_assert_eq((pass->rules != NULL) + (pass->run_graph != NULL) + (pass->run_ir != NULL), 1);
+        cr_assert(!pass->rules || pass->rules->n > 0, "%s", pass->id);
+        for (uint32_t k = 0; pass->rules && k < pass->rules->n; k++) {
+            const KilnRule *rule = &pass->rules->rules[k];
             GError *error = NULL;
-            cr_assert(kiln_pattern_check(rules[k].pattern, &error), "%s: %s", rules[k].name,
-                      error ? error->message : "");
+            g_autoptr(KilnPattern) pattern = kiln_pattern_parse(rule->pattern, &error);
+            cr_assert(pattern, "%s: %s", rule->name, error ? error->message : "");
         }
     }
-    uint32_t n = 1;
-    cr_assert_null(kiln_pass_rules("no-such-pass", &n));
-    cr_assert_eq(n, 0);
 }

@@ -28,7 +28,7 @@
 
 G_BEGIN_DECLS
 
-#define KILN_PASS_API_VERSION 3
+#define KILN_PASS_API_VERSION 4
 
 typedef struct KilnPassPlugin {
     uint32_t api_version; /* KILN_PASS_API_VERSION */

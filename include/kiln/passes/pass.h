@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Passes: the table of passes.def, the context that a pass runs in, and the manager that runs
+/* Passes: the table of them, the context that a pass runs in, and the manager that runs
  * pipelines of them.
  *
  * A pass is one function of one file: passes/graph/<id>.c or passes/ir/<id>.c. It changes the
@@ -65,6 +65,18 @@ typedef gboolean (*KilnGraphPassFn)(KilnFunction *function, KilnPassContext *con
 typedef gboolean (*KilnIRPassFn)(KilnIRFunction *function, KilnPassContext *context, bool *changed,
                                  GError **error);
 
+/** The options of a pass: typed like attributes; names in kebab-case outside, '_' inside. */
+typedef struct {
+    const KilnAttrInfo *attrs;
+    const char *const *choices; /* per option: "run|compile" where only these values are legal, else
+                                   NULL; the whole list may be NULL */
+    uint32_t n;
+    size_t size; /* of the struct that they are stored in */
+} KilnOptionTable;
+
+/** The rules of a pass that is a list of them: passes/rule.h. */
+typedef struct KilnRuleList KilnRuleList;
+
 struct KilnPassInfo {
     const char *id; /* kebab-case */
     KilnLevel level;
@@ -72,34 +84,52 @@ struct KilnPassInfo {
     uint32_t preserves;
     KilnNumerics numerics; /* the widest class of its rewrites */
     const char *summary;
-    const KilnAttrInfo
-        *options;               /* typed like attributes; names in kebab-case outside, '_' inside */
-    const char *const *choices; /* per option: "run|compile" where only these values are legal, else
-                                   NULL; the whole list may be NULL */
-    uint32_t n_options;
-    size_t options_size;
+    const KilnOptionTable *options; /* NULL: none */
+    /* One of them, which fits the level. */
+    const KilnRuleList *rules;
     KilnGraphPassFn run_graph;
     KilnIRPassFn run_ir;
 };
 
-/* An options struct per pass: KilnPassOptions_constant_fold and its like; one prototype per pass.
- */
-#define ATTR(pass, kind, field, otherwise) KilnC_##kind field;
-#define GRAPH_PASS(id, text, requires, preserves, numerics, summary, options)                      \
-    typedef struct {                                                                               \
-        char no_padding[0];                                                                        \
-        options                                                                                    \
-    } KilnPassOptions_##id;                                                                        \
+/* What the file of a pass gives to its row in passes/passes.def. In front of its function:
+ *
+ *     GRAPH_PASS(cse);
+ *
+ *     gboolean
+ *     kiln_pass_cse(KilnFunction *function, KilnPassContext *context, bool *changed, GError
+ * **error)
+ *
+ * A pass that is a list of rules says RULE_PASS behind them instead: passes/rule.h. */
+#define GRAPH_PASS(id)                                                                             \
     gboolean kiln_pass_##id(KilnFunction *function, KilnPassContext *context, bool *changed,       \
-                            GError **error);
-#define IR_PASS(id, text, requires, preserves, numerics, summary, options)                         \
-    typedef struct {                                                                               \
-        char no_padding[0];                                                                        \
-        options                                                                                    \
-    } KilnPassOptions_##id;                                                                        \
+                            GError **error)
+#define IR_PASS(id)                                                                                \
     gboolean kiln_pass_##id(KilnIRFunction *function, KilnPassContext *context, bool *changed,     \
-                            GError **error);
-#include "passes/passes.def"
+                            GError **error)
+
+/* Options, of which the row says OPTIONS: the struct `Options` that kiln_pass_options() returns,
+ * and its table. A CHOICE is a string with these values and no others.
+ *
+ *     #define OPTIONS(OPTION, CHOICE)  \
+ *         OPTION(INT, max_bytes, 4096) \
+ *         CHOICE(when, "always", "always|pays")
+ *     PASS_OPTIONS(my_pass, OPTIONS); */
+#define PASS_OPTIONS(id, LIST)                                                                     \
+    typedef struct {                                                                               \
+        LIST(KILN_OPTION_FIELD, KILN_CHOICE_FIELD)                                                 \
+    } Options;                                                                                     \
+    static const KilnAttrInfo option_attrs[] = { LIST(KILN_OPTION_ATTR, KILN_CHOICE_ATTR) };       \
+    static const char *const option_choices[] = { LIST(KILN_OPTION_VALUES, KILN_CHOICE_VALUES) };  \
+    extern const KilnOptionTable kiln_pass_options_##id;                                           \
+    const KilnOptionTable kiln_pass_options_##id = { option_attrs, option_choices,                 \
+                                                     G_N_ELEMENTS(option_attrs), sizeof(Options) }
+#define KILN_OPTION_FIELD(kind, field, otherwise) KilnC_##kind field;
+#define KILN_CHOICE_FIELD(field, otherwise, choices) KILN_OPTION_FIELD(STRING, field, otherwise)
+#define KILN_OPTION_ATTR(kind, field, otherwise)                                                   \
+    { #field, KILN_ATTR_##kind, offsetof(Options, field), KILN_OTHERWISE_##kind(otherwise) },
+#define KILN_CHOICE_ATTR(field, otherwise, choices) KILN_OPTION_ATTR(STRING, field, otherwise)
+#define KILN_OPTION_VALUES(kind, field, otherwise) NULL,
+#define KILN_CHOICE_VALUES(field, otherwise, choices) choices,
 
 /** The table of built-in passes. Those of plug-ins belong to the pipeline that loaded them:
  * kiln_pass_pipeline_find(). */
@@ -109,11 +139,9 @@ const KilnPassInfo *kiln_pass_at(uint32_t i);
 
 /* --- what a pass may ask and say --- */
 
-/** The options of the running entry: `const KilnPassOptions_cse *o = kiln_pass_options(context,
- * cse);` */
-const void *kiln_pass_options_raw(const KilnPassContext *context);
-#define kiln_pass_options(context, id)                                                             \
-    ((const KilnPassOptions_##id *)kiln_pass_options_raw(context))
+/** The options of the running entry, as a struct of KilnOptionTable.size bytes; NULL where the pass
+ * has none. */
+const void *kiln_pass_options(const KilnPassContext *context);
 
 /** The target that the program will run on; NULL where none is known (a bare `kiln opt`). */
 const KilnTarget *kiln_pass_target(const KilnPassContext *context);
@@ -152,10 +180,11 @@ void kiln_pass_refuse(KilnPassContext *context, const char *rule, const char *gu
 /** The guard that refused last; NULL before any did. */
 const char *kiln_pass_last_refusal(const KilnPassContext *context);
 
-/** Guards stand in the source as GUARD(name, condition): a script lists them, and a test can switch
- * one off (KilnPassOptions.disabled_guard) to show that another test notices. Only inside
- * functions that return bool and have a `context` and a `rule` (const char *) in scope. */
-#define GUARD(name, condition)                                                                     \
+/** Refuses, by returning false, unless @condition holds. A script lists the guards of the sources,
+ * and a test can switch one off (KilnPassOptions.disabled_guard) to show that another test notices.
+ * PASS_GUARD stands in passes without rules, where a `context` and a `rule` (const char *) are in
+ * scope; rewrites of rules have GUARD (passes/rule.h). */
+#define PASS_GUARD(name, condition)                                                                \
     do {                                                                                           \
         if (!kiln_pass_guard(context, rule, #name, (condition)))                                   \
             return false;                                                                          \

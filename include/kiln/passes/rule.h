@@ -6,6 +6,7 @@
  *         RULE("merge-transposes", E, "(transpose#outer (transpose#inner ?x))", merge),
  *         RULE("identity-transpose", E, "(transpose#t ?x)", drop_identity),
  *     };
+ *     RULE_PASS(merge_transposes, FORWARD);
  *
  * A pattern is an S-expression over op names of the text form:
  *
@@ -37,14 +38,31 @@
 
 G_BEGIN_DECLS
 
-typedef struct KilnMatch KilnMatch;
+/** What a rewrite works on. */
+typedef struct {
+    KilnPassContext *context;
+    const char *rule; /* the name that firing and refusing count as */
+    GError **error;   /* never NULL, and holds no error yet */
+    KilnNode *root;   /* the node that matched */
+    /* Of the driver: */
+    const struct KilnPattern *pattern;
+    KilnValue **values; /* what the names of the pattern stand for */
+    GPtrArray *touched; /* KilnNode*: readers of what was replaced; may be NULL */
+} KilnMatch;
 
 /** Rewrites what @match found, or returns false and leaves the graph as it was (GUARD does that;
  * nodes and constants built before a refusal are removed by the driver). Builds new nodes before
  * the root and replaces the root's result with kiln_match_replace(); removes nothing itself: what
- * dies with the root is removed by the driver. @error only for what must stop the pass. */
-typedef bool (*KilnRewriteFn)(KilnMatch *match, KilnPassContext *context, const char *rule,
-                              GError **error);
+ * dies with the root is removed by the driver. Sets the match's error only for what must stop the
+ * pass. */
+typedef bool (*KilnRewriteFn)(KilnMatch *match);
+
+/** PASS_GUARD of a rewrite, and of what rewrites share: where a `match` is in scope. */
+#define GUARD(name, condition)                                                                     \
+    do {                                                                                           \
+        if (!kiln_pass_guard(match->context, match->rule, #name, (condition)))                     \
+            return false;                                                                          \
+    } while (0)
 
 typedef struct {
     const char *name;
@@ -74,33 +92,27 @@ typedef struct {
 /** What the names of the pattern stand for. A name that the pattern lacks is our bug (asserted). */
 KilnValue *kiln_match_value(const KilnMatch *match, const char *name);
 KilnNode *kiln_match_node(const KilnMatch *match, const char *name);
-KilnNode *kiln_match_root(const KilnMatch *match);
-KilnFunction *kiln_match_function(const KilnMatch *match);
 /** Builds a node right before the root: kiln_build() with the match's function. Types come from
  * inference; for quantized or laid-out results use kiln_node_new(). */
 KilnValue *kiln_match_build(const KilnMatch *match, KilnOp op, const void *attrs,
-                            KilnValue *const *operands, uint32_t n_operands, GError **error);
+                            KilnValue *const *operands, uint32_t n_operands);
 /** The same with a result of @type, which states what inference cannot know: quantization. */
 KilnValue *kiln_match_build_typed(const KilnMatch *match, KilnOp op, const void *attrs,
                                   KilnValue *const *operands, uint32_t n_operands,
-                                  const KilnType *type, GError **error);
+                                  const KilnType *type);
 /** Replaces the root's result by @value and logs one line under the rule's name. Refuses (false, as
  * a guard named `type`) where the types differ. */
-bool kiln_match_replace(KilnMatch *match, KilnPassContext *context, const char *rule,
-                        KilnValue *value);
+bool kiln_match_replace(KilnMatch *match, KilnValue *value);
 /** Builds a node of @op right before the root, with default attributes, and replaces the root's
  * result by its result. */
-bool kiln_match_replace_by_op(KilnMatch *match, KilnPassContext *context, const char *rule,
-                              KilnOp op, KilnValue *const *operands, uint32_t n_operands,
-                              GError **error);
+bool kiln_match_replace_by_op(KilnMatch *match, KilnOp op, KilnValue *const *operands,
+                              uint32_t n_operands);
 /** Replaces the root's result by a constant of its type, all of @number; refuses (as a guard named
  * `static_shape`) where the type is not static. */
-bool kiln_match_replace_by_splat(KilnMatch *match, KilnPassContext *context, const char *rule,
-                                 double number);
+bool kiln_match_replace_by_splat(KilnMatch *match, double number);
 /** The same for any result of the root, where several of them are replaced at once. Refusing the
  * later ones would leave the rewrite half done: look at their types first. */
-bool kiln_match_replace_result(KilnMatch *match, KilnPassContext *context, const char *rule,
-                               uint32_t result, KilnValue *value);
+bool kiln_match_replace_result(KilnMatch *match, uint32_t result, KilnValue *value);
 
 typedef enum {
     KILN_SWEEP_FORWARD, /* in list order; nodes built before the cursor are visited when they are
@@ -108,27 +120,31 @@ typedef enum {
     KILN_SWEEP_REVERSE,
 } KilnSweep;
 
-/** Applies @rules to every node until none fires any more: a worklist, so that only neighbours of a
- * rewrite are looked at again. The first rule of the list that matches and is not refused wins.
- * Capped at 64 rewrites per node of the function at the start plus 1024: more is KILN_ERROR_LIMIT
- * naming the rules that fired last. */
-gboolean kiln_rules_run(const KilnRule *rules, uint32_t n, KilnFunction *function, KilnSweep sweep,
-                        KilnPassContext *context, bool *changed, GError **error);
+struct KilnRuleList {
+    const KilnRule *rules;
+    uint32_t n;
+    KilnSweep sweep;
+};
+#define RULE_LIST(table, sweep_)                                                                   \
+    {                                                                                              \
+        table, G_N_ELEMENTS(table), KILN_SWEEP_##sweep_                                            \
+    }
 
-/** Every rule of a pass, for `kiln passes --rules PASS`: a pass file registers them with
- *  `const KilnRule *kiln_pass_rules_<id>(uint32_t *n)`, listed in passes/rules/rules.def. */
-const KilnRule *kiln_pass_rules(const char *pass_id, uint32_t *n);
+/** Makes a pass of the list `rules` of its file: what its row in passes/passes.def names. */
+#define RULE_PASS(id, sweep)                                                                       \
+    extern const KilnRuleList kiln_pass_rules_##id;                                                \
+    const KilnRuleList kiln_pass_rules_##id = RULE_LIST(rules, sweep)
+
+/** Applies @list to every node until none of its rules fires any more: a worklist, so that only
+ * neighbours of a rewrite are looked at again. The first rule of the list that matches and is not
+ * refused wins. Capped at 64 rewrites per node of the function at the start plus 1024: more is
+ * KILN_ERROR_LIMIT naming the rules that fired last. */
+gboolean kiln_rules_run(const KilnRuleList *list, KilnFunction *function, KilnPassContext *context,
+                        bool *changed, GError **error);
 
 /** The widest numerics class of what @pass may do under the flags of a pipeline: where its lossy
  * rules are not allowed, that of its others; where zeros have signs, never Z. */
 KilnNumerics kiln_pass_numerics(const KilnPassInfo *pass, uint32_t flags);
-
-/* The prototypes that rules.def promises. */
-#define RULES(id, text) const KilnRule *kiln_pass_rules_##id(uint32_t *n);
-#include "passes/rules/rules.def"
-
-/** Checks that a pattern parses; for tests and for the matcher's compilation. */
-gboolean kiln_pattern_check(const char *pattern, GError **error);
 
 G_END_DECLS
 

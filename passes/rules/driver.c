@@ -8,6 +8,7 @@
 #include "graph/base/budget.h"
 #include "graph/module/sweep.h"
 #include "passes/manager/context.h"
+#include "passes/rule.h"
 #include "passes/rules/pattern.h"
 
 #include <string.h>
@@ -26,7 +27,6 @@ enum {
 
 typedef struct {
     KilnFunction *function;
-    KilnPassContext *context;
     const KilnRule *rules;
     KilnPattern **patterns; /* by rule */
     GArray *by_op;          /* uint32_t: numbers of rules, grouped by root op, in rule order */
@@ -254,10 +254,10 @@ requeue(Driver *driver, KilnNode *root, Mark mark)
 static bool
 is_allowed(const Driver *driver, const KilnRule *rule)
 {
-    if (kiln_pass_allows(driver->context, rule->flags) &&
+    if (kiln_pass_allows(driver->match.context, rule->flags) &&
         (rule->numerics < KILN_NUMERICS_QS || rule->flags))
         return true;
-    kiln_pass_refuse(driver->context, rule->name, "flags");
+    kiln_pass_refuse(driver->match.context, rule->name, "flags");
     return false;
 }
 
@@ -271,6 +271,14 @@ is_overlooked(const KilnPattern *pattern, const KilnNode *node)
            !kiln_pattern_may_match(pattern, &order->entries[at]);
 }
 
+static bool
+match_at(Driver *driver, const KilnPattern *pattern, KilnNode *node)
+{
+    driver->match.pattern = pattern;
+    driver->match.root = node;
+    return kiln_pattern_match(pattern, node, driver->match.values);
+}
+
 /* Tries the rules at @node until one fires. */
 static gboolean
 visit(Driver *driver, KilnNode *node, bool *fired, GError **error)
@@ -279,15 +287,16 @@ visit(Driver *driver, KilnNode *node, bool *fired, GError **error)
     for (uint32_t i = driver->start[node->op]; i < driver->start[node->op + 1]; i++) {
         uint32_t number = g_array_index(driver->by_op, uint32_t, i);
         const KilnRule *rule = &driver->rules[number];
-        if (!kiln_pattern_match(driver->patterns[number], node, &driver->match) ||
-            !is_allowed(driver, rule))
+        if (!match_at(driver, driver->patterns[number], node) || !is_allowed(driver, rule))
             continue;
         g_assert(!is_overlooked(driver->patterns[number], node));
         Mark mark = { driver->function->next_id, driver->function->module->constants->len };
         g_ptr_array_set_size(driver->match.touched, 0);
         g_ptr_array_set_size(driver->lost, 0);
         GError *why = NULL;
-        bool done = rule->rewrite(&driver->match, driver->context, rule->name, &why);
+        driver->match.rule = rule->name;
+        driver->match.error = &why;
+        bool done = rule->rewrite(&driver->match);
         if (why) {
             g_propagate_prefixed_error(error, why, "rule %s: ", rule->name);
             return FALSE;
@@ -316,7 +325,7 @@ run(Driver *driver, GError **error)
         if (!visit(driver, node, &fired, error) || !kiln_checkpoint(error))
             return FALSE;
         if (fired && ++driver->rewrites > driver->limit) {
-            g_autofree char *recent = kiln_pass_context_recent(driver->context);
+            g_autofree char *recent = kiln_pass_context_recent(driver->match.context);
             return kiln_throw(error, KILN_ERROR_LIMIT,
                               "rewriting does not end: %" G_GUINT64_FORMAT
                               " rewrites; the last were: %s",
@@ -380,20 +389,18 @@ run_all(Driver *driver, KilnSweep sweep, GError **error)
 }
 
 gboolean
-kiln_rules_run(const KilnRule *rules, uint32_t n, KilnFunction *function, KilnSweep sweep,
-               KilnPassContext *context, bool *changed, GError **error)
+kiln_rules_run(const KilnRuleList *list, KilnFunction *function, KilnPassContext *context,
+               bool *changed, GError **error)
 {
     *changed = false;
-    Driver driver = { .function = function, .context = context, .rules = rules };
+    Driver driver = { .function = function, .rules = list->rules, .match.context = context };
     driver.queue = g_ptr_array_new();
     driver.state = g_byte_array_new();
     driver.lost = g_ptr_array_new();
     driver.match.touched = g_ptr_array_new();
-    gboolean ok = compile(&driver, n, error);
-    if (ok && driver.by_op->len) {
-        ok = run_all(&driver, sweep, error);
-    }
+    gboolean ok = compile(&driver, list->n, error) &&
+                  (!driver.by_op->len || run_all(&driver, list->sweep, error));
     *changed = driver.changed;
-    driver_clear(&driver, n);
+    driver_clear(&driver, list->n);
     return ok;
 }
