@@ -13,6 +13,13 @@ enum {
     FLOPS_TRANSCENDENTAL = 10
 };
 
+/* How the operations of a kind are counted. */
+typedef struct Count {
+    int64_t (*count)(const KilnInstr *instr, const struct Count *row);
+    uint32_t data, weights; /* operands that @count looks at */
+    int64_t each;           /* without @count: operations per element of the result */
+} Count;
+
 static int64_t
 elements(const KilnInstr *instr, uint32_t i)
 {
@@ -45,82 +52,68 @@ product(KilnInts list)
 }
 
 static int64_t
-transcendental_flops(KilnInstrKind kind)
+element_flops(KilnInstrKind kind)
 {
-    switch (kind) {
-    case KILN_INSTR_acos:
-    case KILN_INSTR_acosh:
-    case KILN_INSTR_asin:
-    case KILN_INSTR_asinh:
-    case KILN_INSTR_atan:
-    case KILN_INSTR_atanh:
-    case KILN_INSTR_celu:
-    case KILN_INSTR_cos:
-    case KILN_INSTR_cosh:
-    case KILN_INSTR_elu:
-    case KILN_INSTR_erf:
-    case KILN_INSTR_exp:
-    case KILN_INSTR_gelu:
-    case KILN_INSTR_log:
-    case KILN_INSTR_mish:
-    case KILN_INSTR_pow:
-    case KILN_INSTR_selu:
-    case KILN_INSTR_sigmoid:
-    case KILN_INSTR_sin:
-    case KILN_INSTR_sinh:
-    case KILN_INSTR_softplus:
-    case KILN_INSTR_swish:
-    case KILN_INSTR_tan:
-    case KILN_INSTR_tanh:
-        return FLOPS_TRANSCENDENTAL;
-    default:
-        return 1;
-    }
+    bool transcendental = kiln_instr_info(kind)->flags & KILN_INSTR_TRANSCENDENTAL;
+    return transcendental ? FLOPS_TRANSCENDENTAL : 1;
 }
 
 static int64_t
-stack_flops(const KilnInstr *instr)
+stack_flops(const KilnInstr *instr, const Count *row)
 {
+    (void)row;
     int64_t flops = 0;
     KilnType space;
     for (uint32_t i = 0; i < instr->n_steps; i++)
-        flops += transcendental_flops(instr->steps[i].kind);
+        flops += element_flops(instr->steps[i].kind);
     return kiln_stack_space(instr, &space) ? times(flops, kiln_type_elements(&space)) : 0;
 }
 
 /* Every weight meets every position of its channel once: of the result for a convolution, of the
  * data for a transposed one. */
 static int64_t
-conv_flops(const KilnInstr *instr, uint32_t positions, uint32_t weights)
+conv_flops(const KilnInstr *instr, const Count *row)
 {
-    const KilnType *w = &kiln_instr_operand(instr, weights)->type;
+    const KilnType *w = &kiln_instr_operand(instr, row->weights)->type;
     int64_t per_position = w->dims[0] ? kiln_type_elements(w) / w->dims[0] : 0;
-    return times(times(2, per_position), elements(instr, positions));
+    return times(times(2, per_position), elements(instr, row->data));
 }
 
 /* Products of the contracted dim for every element of the result. */
 static int64_t
-matmul_flops(const KilnInstr *instr, int64_t depth)
+matmul_flops(const KilnInstr *instr, const Count *row)
 {
-    return times(times(2, depth), elements(instr, 0));
+    (void)row;
+    bool transposed = instr->kind == KILN_INSTR_gemm && kiln_instr_attrs(instr, gemm)->transA;
+    return times(times(2, dim_from_end(instr, 1, transposed ? 2 : 1)), elements(instr, 0));
+}
+
+/* By elimination. */
+static int64_t
+det_flops(const KilnInstr *instr, const Count *row)
+{
+    (void)row;
+    return times(elements(instr, 1), dim_from_end(instr, 1, 1));
 }
 
 /* Each row of the result has a score for each key: a product of the depth, a share, and a product
  * of the width. */
 static int64_t
-attention_flops(const KilnInstr *instr)
+attention_flops(const KilnInstr *instr, const Count *row)
 {
+    (void)row;
     int64_t width = MAX(dim_from_end(instr, 0, 1), 1);
     int64_t scores = times(elements(instr, 0) / width, dim_from_end(instr, 2, 2));
     int64_t products = times(2, kiln_add_capped(dim_from_end(instr, 1, 1), width));
     return times(scores, kiln_add_capped(products, FLOPS_TRANSCENDENTAL + 3));
 }
 
-/* Operand @x is the data, followed by the weights [D,G·H,I] and [D,G·H,H]: each meets every
+/* The data is followed by the weights [D,G·H,I] and [D,G·H,H]: each meets every
  * time step and batch. */
 static int64_t
-recurrent_flops(const KilnInstr *instr, uint32_t x)
+recurrent_flops(const KilnInstr *instr, const Count *row)
 {
+    const uint32_t x = row->data;
     int64_t weights = kiln_add_capped(elements(instr, x + 1), elements(instr, x + 2));
     int64_t input = MAX(dim_from_end(instr, x, 1), 1);
     return times(times(2, weights), elements(instr, x) / input);
@@ -151,8 +144,9 @@ add_extents(const char *term, const KilnType *type, int64_t letters[128],
 
 /* A product of all operands for every combination of labels. */
 static int64_t
-einsum_flops(const KilnInstr *instr)
+einsum_flops(const KilnInstr *instr, const Count *row)
 {
+    (void)row;
     int64_t letters[128] = { 0 }, dots[KILN_MAX_RANK] = { 0 }, flops = instr->n_operands - 1;
     const char *term = kiln_instr_attrs(instr, einsum)->equation;
     for (uint32_t i = 1; i < instr->n_operands; i++)
@@ -165,19 +159,34 @@ einsum_flops(const KilnInstr *instr)
 }
 
 static int64_t
-pool_flops(const KilnInstr *instr)
+max_pool_flops(const KilnInstr *instr, const Count *row)
 {
-    switch (instr->kind) {
-    case KILN_INSTR_max_pool:
-        return times(product(kiln_instr_attrs(instr, max_pool)->kernel_shape),
-                     MAX(elements(instr, 0), elements(instr, 2)));
-    case KILN_INSTR_average_pool:
-        return times(product(kiln_instr_attrs(instr, average_pool)->kernel_shape),
-                     elements(instr, 0));
-    default:
-        return times(times(2, product(kiln_instr_attrs(instr, lp_pool)->kernel_shape)),
-                     elements(instr, 0));
-    }
+    (void)row;
+    return times(product(kiln_instr_attrs(instr, max_pool)->kernel_shape),
+                 MAX(elements(instr, 0), elements(instr, 2)));
+}
+
+static int64_t
+average_pool_flops(const KilnInstr *instr, const Count *row)
+{
+    (void)row;
+    return times(product(kiln_instr_attrs(instr, average_pool)->kernel_shape), elements(instr, 0));
+}
+
+static int64_t
+lp_pool_flops(const KilnInstr *instr, const Count *row)
+{
+    (void)row;
+    return times(times(2, product(kiln_instr_attrs(instr, lp_pool)->kernel_shape)),
+                 elements(instr, 0));
+}
+
+static int64_t
+lrn_flops(const KilnInstr *instr, const Count *row)
+{
+    (void)row;
+    int64_t sums = times(2, kiln_instr_attrs(instr, lrn)->size);
+    return times(kiln_add_capped(sums, FLOPS_TRANSCENDENTAL), elements(instr, 0));
 }
 
 static int64_t
@@ -187,7 +196,7 @@ tail_flops(const KilnInstr *instr)
     uint32_t residual = kiln_residual_operand(instr->kind);
     int64_t flops = residual && kiln_instr_operand(instr, residual);
     if (tail.activation != KILN_N_INSTRS)
-        flops += transcendental_flops(tail.activation);
+        flops += element_flops(tail.activation);
     return times(flops, elements(instr, 0));
 }
 
@@ -204,71 +213,56 @@ body_flops(const KilnFunction *body)
 
 /* What the region of the callee computes, where that is known. */
 static int64_t
-call_flops(const KilnInstr *instr)
+call_flops(const KilnInstr *instr, const Count *row)
 {
+    (void)row;
     bool known = instr->declaration && instr->declaration->body;
     return known ? body_flops(instr->declaration->body) : 0;
 }
 
+/* What has no row moves data, reduces its operand, or computes each element by itself. */
+static const Count counts[KILN_N_INSTRS] = {
+    [KILN_INSTR_stack] = { stack_flops },
+    [KILN_INSTR_call] = { call_flops },
+    [KILN_INSTR_conv] = { conv_flops, .data = 0, .weights = 2 },
+    [KILN_INSTR_conv_integer] = { conv_flops, .data = 0, .weights = 2 },
+    [KILN_INSTR_qlinear_conv] = { conv_flops, .data = 0, .weights = 4 },
+    [KILN_INSTR_conv_transpose] = { conv_flops, .data = 1, .weights = 2 },
+    [KILN_INSTR_matmul] = { matmul_flops },
+    [KILN_INSTR_matmul_integer] = { matmul_flops },
+    [KILN_INSTR_qlinear_matmul] = { matmul_flops },
+    [KILN_INSTR_gemm] = { matmul_flops },
+    [KILN_INSTR_einsum] = { einsum_flops },
+    [KILN_INSTR_det] = { det_flops },
+    [KILN_INSTR_attention] = { attention_flops },
+    [KILN_INSTR_rnn] = { recurrent_flops, .data = 2 },
+    [KILN_INSTR_gru] = { recurrent_flops, .data = 2 },
+    [KILN_INSTR_lstm] = { recurrent_flops, .data = 3 },
+    [KILN_INSTR_max_pool] = { max_pool_flops },
+    [KILN_INSTR_average_pool] = { average_pool_flops },
+    [KILN_INSTR_lp_pool] = { lp_pool_flops },
+    [KILN_INSTR_lrn] = { lrn_flops },
+    [KILN_INSTR_softmax] = { .each = FLOPS_TRANSCENDENTAL + 3 },
+    [KILN_INSTR_log_softmax] = { .each = FLOPS_TRANSCENDENTAL + 3 },
+    [KILN_INSTR_batch_normalization] = { .each = 8 },
+    [KILN_INSTR_instance_normalization] = { .each = 8 },
+    [KILN_INSTR_layer_normalization] = { .each = 8 },
+    [KILN_INSTR_group_normalization] = { .each = 8 },
+    [KILN_INSTR_rms_normalization] = { .each = 8 },
+};
+
 static int64_t
 flops_of(const KilnInstr *instr)
 {
+    const Count *row = &counts[instr->kind];
     uint32_t flags = kiln_instr_info(instr->kind)->flags;
-    switch (instr->kind) {
-    case KILN_INSTR_stack:
-        return stack_flops(instr);
-    case KILN_INSTR_call:
-        return call_flops(instr);
-    case KILN_INSTR_conv:
-    case KILN_INSTR_conv_integer:
-        return conv_flops(instr, 0, 2);
-    case KILN_INSTR_qlinear_conv:
-        return conv_flops(instr, 0, 4);
-    case KILN_INSTR_conv_transpose:
-        return conv_flops(instr, 1, 2);
-    case KILN_INSTR_matmul:
-    case KILN_INSTR_matmul_integer:
-    case KILN_INSTR_qlinear_matmul:
-        return matmul_flops(instr, dim_from_end(instr, 1, 1));
-    case KILN_INSTR_gemm:
-        return matmul_flops(instr,
-                            dim_from_end(instr, 1, kiln_instr_attrs(instr, gemm)->transA ? 2 : 1));
-    case KILN_INSTR_einsum:
-        return einsum_flops(instr);
-    case KILN_INSTR_det: /* by elimination */
-        return times(elements(instr, 1), dim_from_end(instr, 1, 1));
-    case KILN_INSTR_attention:
-        return attention_flops(instr);
-    case KILN_INSTR_rnn:
-    case KILN_INSTR_gru:
-        return recurrent_flops(instr, 2);
-    case KILN_INSTR_lstm:
-        return recurrent_flops(instr, 3);
-    case KILN_INSTR_max_pool:
-    case KILN_INSTR_average_pool:
-    case KILN_INSTR_lp_pool:
-        return pool_flops(instr);
-    case KILN_INSTR_softmax:
-    case KILN_INSTR_log_softmax:
-        return times(FLOPS_TRANSCENDENTAL + 3, elements(instr, 0));
-    case KILN_INSTR_lrn:
-        return times(
-            kiln_add_capped(times(2, kiln_instr_attrs(instr, lrn)->size), FLOPS_TRANSCENDENTAL),
-            elements(instr, 0));
-    case KILN_INSTR_batch_normalization:
-    case KILN_INSTR_instance_normalization:
-    case KILN_INSTR_layer_normalization:
-    case KILN_INSTR_group_normalization:
-    case KILN_INSTR_rms_normalization:
-        return times(8, elements(instr, 0));
-    default:
-        break;
-    }
+    if (row->count)
+        return row->count(instr, row);
     if (flags & (KILN_INSTR_MOVEMENT | KILN_INSTR_BOOKKEEPING))
         return 0;
     if (flags & KILN_INSTR_REDUCTION)
         return elements(instr, 1);
-    return times(transcendental_flops(instr->kind), elements(instr, 0));
+    return times(row->each ? row->each : element_flops(instr->kind), elements(instr, 0));
 }
 
 static int64_t

@@ -13,6 +13,7 @@
 #define MOVE KILN_INSTR_MOVEMENT
 #define RED KILN_INSTR_REDUCTION
 #define ANCHOR KILN_INSTR_ANCHOR
+#define TRANS KILN_INSTR_TRANSCENDENTAL
 #define AT(i) (1u << (i))
 
 #define ATTR(instr, kind, field, d)                                                                \

@@ -36,6 +36,7 @@ typedef enum {
     KILN_INSTR_MOVEMENT = 1 << 2,    /* moves data, computes nothing */
     KILN_INSTR_REDUCTION = 1 << 3,
     KILN_INSTR_ANCHOR = 1 << 4, /* convolution, matmul and their like: many operations per byte */
+    KILN_INSTR_TRANSCENDENTAL = 1 << 5, /* computes each element by such a function: exp, … */
 } KilnInstrFlag;
 
 typedef struct {
