@@ -121,9 +121,9 @@ replace_without(KilnMatch *match, KilnNode *(*find)(const KilnValue *operand))
         const KilnNode *rescale = find(root->operands[i].value);
         operands[i] = rescale ? rescale->operands[0].value : root->operands[i].value;
     }
-    KilnValue *value = kiln_match_build_typed(match, root->op, root->attrs, operands,
-                                              root->n_operands, &root->results[0].type);
-    return value && kiln_match_replace(match, value);
+    return kiln_match_replace(match,
+                              kiln_match_build_typed(match, root->op, root->attrs, operands,
+                                                     root->n_operands, &root->results[0].type));
 }
 
 static bool

@@ -100,9 +100,8 @@ round_once(KilnMatch *match)
     g_autofree KilnValue **operands = g_new(KilnValue *, node->n_operands);
     for (uint32_t i = 0; i < node->n_operands; i++)
         operands[i] = node->operands[i].value;
-    KilnValue *once =
-        kiln_match_build_typed(match, node->op, node->attrs, operands, node->n_operands, last);
-    return once && kiln_match_replace(match, once);
+    return kiln_match_replace(match, kiln_match_build_typed(match, node->op, node->attrs, operands,
+                                                            node->n_operands, last));
 }
 
 static bool

@@ -22,10 +22,8 @@ replace_indices(KilnMatch *match, KilnValue *indices)
                           .operands = operands,
                           .n_operands = root->n_operands,
                           .attrs = root->attrs,
-                          .types = &root->results[0].type,
-                          .before = root };
-    KilnNode *node = kiln_node_new(match->root->function, &spec, match->error);
-    return node && kiln_match_replace(match, &node->results[0]);
+                          .types = &root->results[0].type };
+    return kiln_match_replace(match, kiln_match_build_node(match, &spec));
 }
 
 static bool

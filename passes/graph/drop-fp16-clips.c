@@ -27,7 +27,7 @@ static bool
 drop(KilnMatch *match)
 {
     GUARD(wide, is_wide(match->root));
-    return kiln_match_replace(match, kiln_match_value(match, "x"));
+    return kiln_match_replace_by_x(match);
 }
 
 static bool
@@ -35,8 +35,8 @@ cast_unclipped(KilnMatch *match)
 {
     KilnValue *x = kiln_match_value(match, "x");
     GUARD(wide, is_wide(kiln_match_node(match, "clip")));
-    KilnValue *cast = kiln_match_build(match, KILN_OP_cast, match->root->attrs, &x, 1);
-    return cast && kiln_match_replace(match, cast);
+    return kiln_match_replace(match,
+                              kiln_match_build(match, KILN_OP_cast, match->root->attrs, &x, 1));
 }
 
 #define FINITE KILN_FLAG(finite_math)

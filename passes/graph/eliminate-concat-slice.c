@@ -46,12 +46,6 @@ takes_all(const KilnPart *part)
     return part->begin == 0 && part->end == part->source->type.dims[part->axis];
 }
 
-static int
-axis_of(const KilnNode *concat)
-{
-    return kiln_type_axis(&concat->results[0].type, kiln_attrs(concat, concat)->axis);
-}
-
 static bool
 slice_of_concat(KilnMatch *match)
 {
@@ -61,13 +55,13 @@ slice_of_concat(KilnMatch *match)
     KilnPart part, within;
     if (!kiln_part_of(&slice->results[0], function, &part))
         return false;
-    GUARD(same_axis, part.axis == axis_of(concat));
+    GUARD(same_axis, part.axis == kiln_concat_axis(concat));
     GUARD(one_operand, operand_around(concat, &part, &within));
     GUARD(not_rescaled, kiln_quant_same(&within.source->type, &slice->results[0].type));
     KilnValue *value = takes_all(&within) ? within.source
                                           : kiln_part_build(function, slice, &within,
                                                             &slice->results[0].type, match->error);
-    return value && kiln_match_replace(match, value);
+    return kiln_match_replace(match, value);
 }
 
 /* Result @i of @split as an operand of @concat; NULL where it is none, or where nothing reads it.

@@ -14,18 +14,12 @@
 
 #include <string.h>
 
-static bool
-drop(KilnMatch *match)
-{
-    return kiln_match_replace(match, kiln_match_value(match, "x"));
-}
-
 /* Of nodes with several results: one that only the others keep has nothing to be replaced. */
 static bool
 drop_first(KilnMatch *match)
 {
     GUARD(used, match->root->results[0].n_uses > 0);
-    return drop(match);
+    return kiln_match_replace_by_x(match);
 }
 
 /* Any rank equals any other as long as neither is known. */
@@ -33,7 +27,7 @@ static bool
 drop_ranked(KilnMatch *match)
 {
     GUARD(rank_known, kiln_match_value(match, "x")->type.rank >= 0);
-    return drop(match);
+    return kiln_match_replace_by_x(match);
 }
 
 /* Equal types say that nothing was cut, repeated or arranged anew, but only where every extent is
@@ -85,7 +79,7 @@ drop_pad(KilnMatch *match)
     GUARD(pads_known, pads != NULL);
     for (int64_t i = 0; i < pads->n; i++)
         GUARD(pads_zero, pads->v[i] == 0); /* -1 and 1 shift, though the shape stays */
-    return drop(match);
+    return kiln_match_replace_by_x(match);
 }
 
 static bool
@@ -105,7 +99,7 @@ drop_average_pool(KilnMatch *match)
     GUARD(one_by_one, attrs->kernel_shape.n && kiln_ints_all(attrs->kernel_shape, 1));
     GUARD(stride_one, kiln_ints_all(attrs->strides, 1));
     GUARD(no_pads, kiln_ints_all(attrs->pads, 0));
-    return drop(match);
+    return kiln_match_replace_by_x(match);
 }
 
 /* where(all true, x, y) is x, where it is not broadcast. */
@@ -127,26 +121,26 @@ drop_clip(KilnMatch *match)
 {
     const KilnNode *node = match->root;
     GUARD(unbounded, !kiln_node_operand(node, 1) && !kiln_node_operand(node, 2));
-    return drop(match);
+    return kiln_match_replace_by_x(match);
 }
 
 static const KilnRule rules[] = {
-    RULE("identity", E, "(identity ?x)", drop),
+    RULE("identity", E, "(identity ?x)", kiln_match_replace_by_x),
     RULE("dropout", E, "(dropout ?x ...)", drop_dropout),
-    RULE("cast-same", E, "(cast ?x)", drop),
+    RULE("cast-same", E, "(cast ?x)", kiln_match_replace_by_x),
     RULE("pad-nothing", E, "(pad ?x ? ...)", drop_pad),
     RULE("slice-all", E, "(slice ?x ? ? ...)", drop_slice),
     RULE("tile-once", E, "(tile ?x ?)", drop_same_extents),
     RULE("expand-same", E, "(expand ?x ?)", drop_same_extents),
     RULE("reshape-same", E, "(reshape ?x ?)", drop_same_extents),
-    RULE("flatten-same", E, "(flatten ?x)", drop),
+    RULE("flatten-same", E, "(flatten ?x)", kiln_match_replace_by_x),
     RULE("squeeze-nothing", E, "(squeeze ?x ...)", drop_ranked),
     RULE("unsqueeze-nothing", E, "(unsqueeze ?x ?)", drop_ranked),
     RULE("split-whole", E, "(split#s.0 ?x ...)", drop_split),
     RULE("max-pool-1x1", E, "(max_pool ?x)", drop_max_pool),
     RULE("average-pool-1x1", E, "(average_pool ?x)", drop_average_pool),
-    RULE("concat-one", E, "(concat ?x)", drop),
-    RULE("variadic-one", E, "(sum|mean|max|min ?x)", drop),
+    RULE("concat-one", E, "(concat ?x)", kiln_match_replace_by_x),
+    RULE("variadic-one", E, "(sum|mean|max|min ?x)", kiln_match_replace_by_x),
     RULE("where-uniform", E, "(where $c ?x ?y)", drop_where),
     RULE("clip-unbounded", E, "(clip ?x ...)", drop_clip),
 };

@@ -27,12 +27,6 @@ typedef struct {
     KilnPart part; /* what they are together */
 } Run;
 
-static int
-axis_of(const KilnNode *concat)
-{
-    return kiln_type_axis(&concat->results[0].type, kiln_attrs(concat, concat)->axis);
-}
-
 /* The longest run from operand @first on. */
 static bool
 find_run(const KilnNode *concat, uint32_t first, Run *run)
@@ -137,7 +131,7 @@ may_join(KilnMatch *match, const Run *run)
 static bool
 may_join_along(KilnMatch *match, const Run *run)
 {
-    GUARD(same_axis, run->part.axis == axis_of(run->concat));
+    GUARD(same_axis, run->part.axis == kiln_concat_axis(run->concat));
     return may_join(match, run);
 }
 
@@ -151,7 +145,7 @@ join_along(KilnMatch *match)
             continue;
         KilnValue *value = cut(&run, concat, match->error);
         KilnValue *joined = value ? rejoin(&run, concat, value, match->error) : NULL;
-        return joined && kiln_match_replace(match, joined);
+        return kiln_match_replace(match, joined);
     }
     return false;
 }
@@ -172,7 +166,7 @@ static bool
 join_before(KilnMatch *match)
 {
     KilnNode *concat = match->root;
-    int axis = axis_of(concat);
+    int axis = kiln_concat_axis(concat);
     for (Run run = { .end = 0 }; run.end < concat->n_operands;) {
         if (!find_run(concat, run.end, &run) || !may_join_thin(match, &run, axis - 1, 3))
             continue;
@@ -181,7 +175,7 @@ join_before(KilnMatch *match)
         KilnValue *shaped =
             value ? kiln_reshape_build(concat->function, concat, value, &type, match->error) : NULL;
         KilnValue *joined = shaped ? rejoin(&run, concat, shaped, match->error) : NULL;
-        return joined && kiln_match_replace(match, joined);
+        return kiln_match_replace(match, joined);
     }
     return false;
 }
@@ -200,7 +194,7 @@ static bool
 join_after(KilnMatch *match)
 {
     KilnNode *concat = match->root;
-    int axis = axis_of(concat);
+    int axis = kiln_concat_axis(concat);
     for (Run run = { .end = 0 }; run.end < concat->n_operands;) {
         if (!find_run(concat, run.end, &run) || !may_join_thin(match, &run, axis + 1, 4))
             continue;
@@ -211,7 +205,7 @@ join_after(KilnMatch *match)
             swapped ? kiln_reshape_build(concat->function, concat, swapped, &type, match->error)
                     : NULL;
         KilnValue *joined = shaped ? rejoin(&run, concat, shaped, match->error) : NULL;
-        return joined && kiln_match_replace(match, joined);
+        return kiln_match_replace(match, joined);
     }
     return false;
 }

@@ -59,10 +59,8 @@ to_conv(KilnMatch *match)
     KilnNodeSpec spec = { .op = KILN_OP_squeeze,
                           .operands = (KilnValue *[]){ conv, last_dims },
                           .n_operands = 2,
-                          .types = type,
-                          .before = gemm };
-    KilnNode *squeeze = kiln_node_new(function, &spec, match->error);
-    return squeeze && kiln_match_replace(match, &squeeze->results[0]);
+                          .types = type };
+    return kiln_match_replace(match, kiln_match_build_node(match, &spec));
 }
 
 static const KilnRule rules[] = {

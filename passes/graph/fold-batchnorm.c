@@ -89,8 +89,7 @@ rows_before_product(KilnMatch *match)
         return false;
     KilnValue *normalized[] = { y, bn->operands[1].value, bn->operands[2].value,
                                 bn->operands[3].value, bn->operands[4].value };
-    KilnValue *result = kiln_match_build(match, bn->op, bn->attrs, normalized, 5);
-    return result && kiln_match_replace(match, result);
+    return kiln_match_replace(match, kiln_match_build(match, bn->op, bn->attrs, normalized, 5));
 }
 
 static bool

@@ -69,8 +69,8 @@ fold_shuffle(KilnMatch *match)
     GUARD(of_one_dim, splits_dim(&x->type, split, axis));
     GUARD(moves_elements, split->dims[axis] > 1 && split->dims[axis + 1] > 1);
     KilnAttrs_channel_shuffle attrs = { .axis = axis, .group = split->dims[axis] };
-    KilnValue *result = kiln_match_build(match, KILN_OP_channel_shuffle, &attrs, &x, 1);
-    return result && kiln_match_replace(match, result);
+    return kiln_match_replace(match,
+                              kiln_match_build(match, KILN_OP_channel_shuffle, &attrs, &x, 1));
 }
 
 static const KilnRule rules[] = {

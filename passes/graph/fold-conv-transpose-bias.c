@@ -32,7 +32,7 @@ as_vector(KilnMatch *match, KilnValue *c, const int64_t *channels)
 static bool
 add_to_bias(KilnMatch *match)
 {
-    KilnNode *add = match->root, *conv = kiln_match_node(match, "conv");
+    const KilnNode *conv = kiln_match_node(match, "conv");
     KilnValue *c = kiln_match_value(match, "c"), *bias = kiln_node_operand(conv, 2);
     const KilnType *type = &conv->results[0].type;
     GUARD(plain, !type->layout);
@@ -52,10 +52,8 @@ add_to_bias(KilnMatch *match)
                                                        conv->operands[1].value, vector },
                           .n_operands = 3,
                           .attrs = conv->attrs,
-                          .types = type,
-                          .before = add };
-    KilnNode *folded = kiln_node_new(match->root->function, &spec, match->error);
-    return folded && kiln_match_replace(match, &folded->results[0]);
+                          .types = type };
+    return kiln_match_replace(match, kiln_match_build_node(match, &spec));
 }
 
 static const KilnRule rules[] = {

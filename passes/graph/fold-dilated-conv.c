@@ -76,7 +76,7 @@ dilate(KilnMatch *match)
     KilnValue *dilated =
         x ? kiln_match_build(match, KILN_OP_conv, &attrs, operands, operands[2] ? 3 : 2) : NULL;
     KilnValue *result = dilated ? swap_batch(match, dilated) : NULL;
-    return result && kiln_match_replace(match, result);
+    return kiln_match_replace(match, result);
 }
 
 static const KilnRule rules[] = {

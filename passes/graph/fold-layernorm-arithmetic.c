@@ -105,7 +105,7 @@ finish(KilnMatch *match, KilnValue *scale, KilnValue *bias)
     KilnValue *operands[] = { norm->operands[0].value, scale, bias };
     KilnValue *result =
         kiln_match_build(match, KILN_OP_layer_normalization, norm->attrs, operands, bias ? 3 : 2);
-    return result && kiln_match_replace(match, result);
+    return kiln_match_replace(match, result);
 }
 
 static bool

@@ -35,8 +35,7 @@ replace_by_leaky(KilnMatch *match, double most)
     GUARD(slope, (x->type.rank >= 0 || s->type.rank == 0) && kiln_literal_uniform(s, &number) &&
                      is_slope(number, most));
     KilnAttrs_leaky_relu attrs = { .alpha = (float)number };
-    KilnValue *leaky = kiln_match_build(match, KILN_OP_leaky_relu, &attrs, &x, 1);
-    return leaky && kiln_match_replace(match, leaky);
+    return kiln_match_replace(match, kiln_match_build(match, KILN_OP_leaky_relu, &attrs, &x, 1));
 }
 
 static bool
@@ -65,7 +64,7 @@ prelu_of_max(KilnMatch *match)
     for (int64_t i = 0, n = slopes ? kiln_type_elements(s) : 0; i < n; i++)
         GUARD(slopes, slopes[i] > 0 && slopes[i] <= 1);
     KilnValue *prelu = slopes ? kiln_match_build(match, KILN_OP_prelu, NULL, operands, 2) : NULL;
-    return prelu && kiln_match_replace(match, prelu);
+    return kiln_match_replace(match, prelu);
 }
 
 // clang-format off

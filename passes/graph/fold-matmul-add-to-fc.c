@@ -38,10 +38,8 @@ merge_add(KilnMatch *match)
                                                        product->operands[1].value, c },
                           .n_operands = 3,
                           .attrs = &attrs,
-                          .types = &add->results[0].type,
-                          .before = add };
-    KilnNode *gemm = kiln_node_new(match->root->function, &spec, match->error);
-    return gemm && kiln_match_replace(match, &gemm->results[0]);
+                          .types = &add->results[0].type };
+    return kiln_match_replace(match, kiln_match_build_node(match, &spec));
 }
 
 static const KilnRule rules[] = {

@@ -40,8 +40,8 @@ fold_one(KilnMatch *match)
     KilnNode *root = match->root;
     KilnInterval interval = { 0, 0 };
     GUARD(number, interval_of(root, kiln_match_value(match, "c"), &interval));
-    KilnValue *clip = kiln_clip_build(root, kiln_match_value(match, "x"), interval, match->error);
-    return clip && kiln_match_replace(match, clip);
+    return kiln_match_replace(
+        match, kiln_clip_build(root, kiln_match_value(match, "x"), interval, match->error));
 }
 
 /* max(min(x, b), a) is a where b < a; the clip to [a, b] would be b, that to [a, a] is a. */
@@ -54,8 +54,8 @@ fold_two(KilnMatch *match)
           interval_of(kiln_match_node(match, "inner"), kiln_match_value(match, "c"), &first) &&
               interval_of(root, kiln_match_value(match, "d"), &second));
     GUARD(one_interval, kiln_clip_chain(first, second, &both));
-    KilnValue *clip = kiln_clip_build(root, kiln_match_value(match, "x"), both, match->error);
-    return clip && kiln_match_replace(match, clip);
+    return kiln_match_replace(
+        match, kiln_clip_build(root, kiln_match_value(match, "x"), both, match->error));
 }
 
 static const KilnRule rules[] = {

@@ -166,8 +166,7 @@ fold_slice(KilnMatch *match)
     GUARD(bounds_known, known);
     if (!has_room(match, constant->module, new_bytes(constant, &box, type)))
         return false;
-    KilnValue *part = part_of_constant(match, &box, type);
-    return part && kiln_match_replace(match, part);
+    return kiln_match_replace(match, part_of_constant(match, &box, type));
 }
 
 static KilnSliceBox

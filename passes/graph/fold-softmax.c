@@ -31,8 +31,7 @@ fold_softmax(KilnMatch *match)
     GUARD(single_reader, kiln_match_value(match, "exp")->n_uses == 2);
     int axis = g_bit_nth_lsf(dims, -1);
     KilnAttrs_softmax attrs = { .axis = axis == x->type.rank - 1 ? -1 : axis };
-    KilnValue *result = kiln_match_build(match, KILN_OP_softmax, &attrs, &x, 1);
-    return result && kiln_match_replace(match, result);
+    return kiln_match_replace(match, kiln_match_build(match, KILN_OP_softmax, &attrs, &x, 1));
 }
 
 /* The root's attributes are those of a softmax, for log_softmax, too. */
@@ -44,8 +43,7 @@ drop_shift(KilnMatch *match)
     int axis = kiln_type_axis(&x->type, kiln_attrs(root, softmax)->axis);
     GUARD(over_axis, axis >= 0 && (kiln_reduced_dims(max) >> axis & 1));
     GUARD(keeps_shift_dims, kiln_keeps_dims(max));
-    KilnValue *result = kiln_match_build(match, root->op, root->attrs, &x, 1);
-    return result && kiln_match_replace(match, result);
+    return kiln_match_replace(match, kiln_match_build(match, root->op, root->attrs, &x, 1));
 }
 
 static const KilnRule rules[] = {

@@ -48,10 +48,8 @@ fold(KilnMatch *match)
                           .operands = operands,
                           .n_operands = root->n_operands,
                           .attrs = root->attrs,
-                          .types = type,
-                          .before = root };
-    KilnNode *folded = kiln_node_new(match->root->function, &spec, match->error);
-    return folded && kiln_match_replace(match, &folded->results[0]);
+                          .types = type };
+    return kiln_match_replace(match, kiln_match_build_node(match, &spec));
 }
 
 #define REPEAT "(expand|tile#repeat ?x ?)"

@@ -45,9 +45,7 @@ replace(KilnMatch *match, const KilnNodeSpec *with)
     KilnNodeSpec spec = *with;
     spec.op = KILN_OP_gemm;
     spec.types = &match->root->results[0].type;
-    spec.before = match->root;
-    KilnNode *built = kiln_node_new(match->root->function, &spec, match->error);
-    return built && kiln_match_replace(match, &built->results[0]);
+    return kiln_match_replace(match, kiln_match_build_node(match, &spec));
 }
 
 /* Operand @side of the product is a transpose. */

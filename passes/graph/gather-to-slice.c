@@ -46,10 +46,8 @@ fit_rank(KilnMatch *match, KilnValue *slice, const KilnPart *part, int rank)
     KilnNodeSpec spec = { .op = rank == 0 ? KILN_OP_squeeze : KILN_OP_unsqueeze,
                           .operands = operands,
                           .n_operands = 2,
-                          .types = &node->results[0].type,
-                          .before = node };
-    KilnNode *fitted = kiln_node_new(match->root->function, &spec, match->error);
-    return fitted ? &fitted->results[0] : NULL;
+                          .types = &node->results[0].type };
+    return kiln_match_build_node(match, &spec);
 }
 
 static bool
@@ -66,7 +64,7 @@ to_slice(KilnMatch *match)
     KilnValue *value = kiln_part_build(match->root->function, node, &part, type, match->error);
     if (value && rank != 1)
         value = fit_rank(match, value, &part, rank);
-    return value && kiln_match_replace(match, value);
+    return kiln_match_replace(match, value);
 }
 
 static const KilnRule rules[] = {

@@ -63,9 +63,9 @@ float_operands(const KilnMatch *match)
 static bool
 finish(KilnMatch *match, KilnValue *reals)
 {
-    KilnValue *value = kiln_match_build_typed(match, KILN_OP_quantize_linear, NULL, &reals, 1,
-                                              &match->root->results[0].type);
-    return value && kiln_match_replace(match, value);
+    return kiln_match_replace(match,
+                              kiln_match_build_typed(match, KILN_OP_quantize_linear, NULL, &reals,
+                                                     1, &match->root->results[0].type));
 }
 
 static bool

@@ -24,10 +24,8 @@ to_gemm(KilnMatch *match)
                           .operands = (KilnValue *[]){ matmul->operands[0].value,
                                                        matmul->operands[1].value },
                           .n_operands = 2,
-                          .types = type,
-                          .before = matmul };
-    KilnNode *gemm = kiln_node_new(match->root->function, &spec, match->error);
-    return gemm && kiln_match_replace(match, &gemm->results[0]);
+                          .types = type };
+    return kiln_match_replace(match, kiln_match_build_node(match, &spec));
 }
 
 static const KilnRule rules[] = {

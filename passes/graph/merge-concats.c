@@ -22,12 +22,6 @@
 #include "passes/query/quant_range.h"
 #include "passes/rule.h"
 
-static int
-axis_of(const KilnNode *concat)
-{
-    return kiln_type_axis(&concat->results[0].type, kiln_attrs(concat, concat)->axis);
-}
-
 /* --- nested concats --- */
 
 static KilnNode *
@@ -44,7 +38,7 @@ may_splice(KilnMatch *match, const KilnNode *outer, uint32_t i)
     const KilnNode *inner = inner_concat(outer, i);
     if (!inner)
         return false;
-    GUARD(same_axis, axis_of(inner) == axis_of(outer));
+    GUARD(same_axis, kiln_concat_axis(inner) == kiln_concat_axis(outer));
     GUARD(rescaled_once, kiln_quant_same(&inner->results[0].type, &outer->results[0].type));
     GUARD(single_use, kiln_value_single_use(&inner->results[0]));
     return true;
@@ -73,10 +67,8 @@ splice(KilnMatch *match)
                           .operands = (KilnValue *const *)operands->pdata,
                           .n_operands = operands->len,
                           .attrs = outer->attrs,
-                          .types = type,
-                          .before = outer };
-    KilnNode *merged = kiln_node_new(match->root->function, &spec, match->error);
-    return merged && kiln_match_replace(match, &merged->results[0]);
+                          .types = type };
+    return kiln_match_replace(match, kiln_match_build_node(match, &spec));
 }
 
 /* --- all parts of a value --- */
@@ -180,7 +172,7 @@ sink_reshape(KilnMatch *match)
         gains |= only_read_by(value, concat);
     }
     GUARD(gains, gains && concat->n_operands > 1);
-    int k = joined_dim(concat, axis_of(concat));
+    int k = joined_dim(concat, kiln_concat_axis(concat));
     GUARD(aligned, k >= 0);
     g_autofree KilnValue **operands = g_new(KilnValue *, concat->n_operands);
     for (uint32_t i = 0; i < concat->n_operands; i++)
@@ -192,23 +184,17 @@ sink_reshape(KilnMatch *match)
     KilnValue *shaped = joined ? kiln_reshape_build(function, concat, joined,
                                                     &concat->results[0].type, match->error)
                                : NULL;
-    return shaped && kiln_match_replace(match, shaped);
+    return kiln_match_replace(match, shaped);
 }
 
 /* --- one operand --- */
-
-static bool
-drop_single(KilnMatch *match)
-{
-    return kiln_match_replace(match, kiln_match_value(match, "x"));
-}
 
 static const KilnRule rules[] = {
     RULE("nested-concat", E, "(concat ? ...)", splice),
     RULE("concat-of-parts", E, "(concat (slice|split ? ...) ...)", join_parts),
     RULE("concat-of-reshapes", E, "(concat (reshape|flatten|squeeze|unsqueeze ? ...) ...)",
          sink_reshape),
-    RULE("single-concat", E, "(concat ?x)", drop_single),
+    RULE("single-concat", E, "(concat ?x)", kiln_match_replace_by_x),
 };
 
 RULE_PASS(merge_concats, FORWARD);

@@ -121,10 +121,8 @@ replace(KilnMatch *match, const void *attrs)
                           .name = node->name,
                           .operands = operands,
                           .n_operands = node->n_operands,
-                          .attrs = attrs,
-                          .before = node };
-    KilnNode *merged = kiln_node_new(match->root->function, &spec, match->error);
-    return merged && kiln_match_replace(match, &merged->results[0]);
+                          .attrs = attrs };
+    return kiln_match_replace(match, kiln_match_build_node(match, &spec));
 }
 
 static bool

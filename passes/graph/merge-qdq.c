@@ -112,9 +112,8 @@ merge_operator(KilnMatch *match)
         KilnValue *value = op->operands[i].value;
         operands[i] = value && !is_bound(op, i) ? kiln_quant_source(value) : value;
     }
-    KilnValue *merged =
-        kiln_build_typed(match->root, op->op, op->attrs, operands, op->n_operands, type, NULL);
-    return merged && kiln_match_replace(match, merged);
+    return kiln_match_replace(match, kiln_build_typed(match->root, op->op, op->attrs, operands,
+                                                      op->n_operands, type, NULL));
 }
 
 static bool
@@ -294,9 +293,9 @@ replace_activated(KilnMatch *match, bool rounds)
         return false;
     for (uint32_t i = 1; i < activation->n_operands; i++)
         operands[i] = activation->operands[i].value;
-    KilnValue *merged = kiln_build_typed(match->root, activation->op, activation->attrs, operands,
-                                         activation->n_operands, result_type(match), NULL);
-    return merged && kiln_match_replace(match, merged);
+    return kiln_match_replace(
+        match, kiln_build_typed(match->root, activation->op, activation->attrs, operands,
+                                activation->n_operands, result_type(match), NULL));
 }
 
 static bool
@@ -344,7 +343,7 @@ merge_movement(KilnMatch *match)
     if (moved && !kiln_type_equal(&moved->type, type))
         moved =
             kiln_build_typed(match->root, KILN_OP_rescale_quantized, NULL, &moved, 1, type, NULL);
-    return moved && kiln_match_replace(match, moved);
+    return kiln_match_replace(match, moved);
 }
 
 #define PRODUCTS "conv|conv_transpose|matmul|gemm"

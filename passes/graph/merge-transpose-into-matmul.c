@@ -71,10 +71,8 @@ reshaped_before(KilnMatch *match, const KilnNode *reshape, KilnValue *x)
                           .name = reshape->name,
                           .operands = (KilnValue *[]){ x, shape },
                           .n_operands = 2,
-                          .types = type,
-                          .before = root };
-    KilnNode *node = kiln_node_new(match->root->function, &spec, match->error);
-    return node ? &node->results[0] : NULL;
+                          .types = type };
+    return kiln_match_build_node(match, &spec);
 }
 
 static bool
@@ -117,10 +115,8 @@ merge(KilnMatch *match)
                           .operands = operands,
                           .n_operands = product->n_operands,
                           .attrs = product->attrs,
-                          .types = &product->results[0].type,
-                          .before = product };
-    KilnNode *merged = kiln_node_new(match->root->function, &spec, match->error);
-    return merged && kiln_match_replace(match, &merged->results[0]);
+                          .types = &product->results[0].type };
+    return kiln_match_replace(match, kiln_match_build_node(match, &spec));
 }
 
 static const KilnRule rules[] = {

@@ -34,10 +34,9 @@ merge(KilnMatch *match)
                           .operands = &x,
                           .n_operands = 1,
                           .attrs = &attrs,
-                          .types = &outer->results[0].type, /* a name of a dim may be stated */
-                          .before = match->root };
-    KilnNode *merged = kiln_node_new(match->root->function, &spec, match->error);
-    return merged && kiln_match_replace(match, &merged->results[0]);
+                          /* a name of a dim may be stated */
+                          .types = &outer->results[0].type };
+    return kiln_match_replace(match, kiln_match_build_node(match, &spec));
 }
 
 static bool

@@ -60,9 +60,9 @@ narrow(KilnMatch *match)
     for (uint32_t i = 0; i < root->n_operands; i++)
         operands[i] = root->operands[i].value;
     operands[1] = wide;
-    KilnValue *product = kiln_match_build_typed(match, root->op, root->attrs, operands,
-                                                root->n_operands, &root->results[0].type);
-    return product && kiln_match_replace(match, product);
+    return kiln_match_replace(match,
+                              kiln_match_build_typed(match, root->op, root->attrs, operands,
+                                                     root->n_operands, &root->results[0].type));
 }
 
 static const KilnRule rules[] = {

@@ -57,9 +57,8 @@ swap_operands(KilnMatch *match, KilnOp op)
     KilnValue *c = kiln_match_value(match, "c"), *x = kiln_match_value(match, "x");
     GUARD(one_literal, !kiln_value_constant(x));
     KilnValue *operands[] = { x, c };
-    KilnValue *swapped =
-        kiln_match_build_typed(match, op, NULL, operands, 2, &root->results[0].type);
-    return swapped && kiln_match_replace(match, swapped);
+    return kiln_match_replace(
+        match, kiln_match_build_typed(match, op, NULL, operands, 2, &root->results[0].type));
 }
 
 static bool
@@ -124,7 +123,7 @@ static bool
 drop_zero(KilnMatch *match)
 {
     GUARD(number, uniformly(match, 0));
-    return kiln_match_replace(match, kiln_match_value(match, "x"));
+    return kiln_match_replace_by_x(match);
 }
 
 static bool
@@ -175,12 +174,6 @@ any_zero_minus(KilnMatch *match)
     GUARD(number, uniformly(match, 0));
     KilnValue *x = kiln_match_value(match, "x");
     return kiln_match_replace_by_op(match, KILN_OP_neg, &x, 1);
-}
-
-static bool
-neg_neg(KilnMatch *match)
-{
-    return kiln_match_replace(match, kiln_match_value(match, "x"));
 }
 
 static bool
@@ -249,7 +242,7 @@ static bool
 pow_one(KilnMatch *match)
 {
     GUARD(number, uniformly(match, 1));
-    return kiln_match_replace(match, kiln_match_value(match, "x"));
+    return kiln_match_replace_by_x(match);
 }
 
 static bool
@@ -318,12 +311,6 @@ div_by_power_of_two(KilnMatch *match)
                 : kiln_literal_build_splat(function, root, "factor", type, 1 / number);
     KilnValue *operands[] = { kiln_match_value(match, "x"), factor };
     return factor && kiln_match_replace_by_op(match, KILN_OP_mul, operands, 2);
-}
-
-static bool
-reciprocal_twice(KilnMatch *match)
-{
-    return kiln_match_replace(match, kiln_match_value(match, "x"));
 }
 
 static bool
@@ -502,7 +489,7 @@ static const KilnRule rules[] = {
     RULE("minus-one", E, "(mul|div ?x:number $c)", negate),
     RULE("zero-minus", E, "(sub $c ?x:number)", zero_minus),
     FLAGGED_RULE("any-zero-minus", Z, SIGNS, "(sub $c ?x:float)", any_zero_minus),
-    RULE("neg-of-neg", E, "(neg (neg ?x:number))", neg_neg),
+    RULE("neg-of-neg", E, "(neg (neg ?x:number))", kiln_match_replace_by_x),
     RULE("neg-of-sub-integer", E, "(neg (sub! ?x ?y):signed)", neg_sub),
     FLAGGED_RULE("neg-of-sub", Z, SIGNS, "(neg (sub! ?x ?y):float)", neg_sub),
     RULE("add-of-neg", E, "(add~ ?x:number (neg! ?y))", add_neg),
@@ -518,7 +505,7 @@ static const KilnRule rules[] = {
 
     RULE("one-over", E, "(div $c ?x:float)", one_over),
     RULE("div-by-power-of-two", E, "(div ?x:float $c)", div_by_power_of_two),
-    LOSSY_RULE("reciprocal-of-reciprocal", REASSOC, "(reciprocal (reciprocal ?x))", reciprocal_twice),
+    LOSSY_RULE("reciprocal-of-reciprocal", REASSOC, "(reciprocal (reciprocal ?x))", kiln_match_replace_by_x),
     LOSSY_RULE("mul-by-reciprocal", REASSOC, "(mul~ ?x:float (reciprocal! ?y))", mul_by_reciprocal),
     LOSSY_RULE("div-by-reciprocal", REASSOC, "(div ?x:float (reciprocal! ?y))", div_by_reciprocal),
 

@@ -46,8 +46,8 @@ merge(KilnMatch *match)
     GUARD(bounds, kiln_clip_interval(kiln_match_node(match, "inner"), &first) &&
                       kiln_clip_interval(root, &second));
     GUARD(one_interval, kiln_clip_chain(first, second, &both));
-    KilnValue *merged = kiln_clip_build(root, kiln_match_value(match, "x"), both, match->error);
-    return merged && kiln_match_replace(match, merged);
+    return kiln_match_replace(
+        match, kiln_clip_build(root, kiln_match_value(match, "x"), both, match->error));
 }
 
 /* Fewer bounds than are written, or relu. */
@@ -66,8 +66,8 @@ simplify(KilnMatch *match)
     KilnInterval interval = { 0, 0 };
     GUARD(bounds, kiln_clip_interval(root, &interval));
     GUARD(simpler, is_simpler(root, interval));
-    KilnValue *simple = kiln_clip_build(root, kiln_match_value(match, "x"), interval, match->error);
-    return simple && kiln_match_replace(match, simple);
+    return kiln_match_replace(
+        match, kiln_clip_build(root, kiln_match_value(match, "x"), interval, match->error));
 }
 
 static const KilnRule rules[] = {

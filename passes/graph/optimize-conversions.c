@@ -51,9 +51,9 @@ static bool
 merge(KilnMatch *match)
 {
     KilnNode *root = match->root;
-    KilnValue *cast = kiln_match_build(match, KILN_OP_cast, root->attrs,
-                                       (KilnValue *[]){ kiln_match_value(match, "x") }, 1);
-    return cast && kiln_match_replace(match, cast);
+    return kiln_match_replace(match,
+                              kiln_match_build(match, KILN_OP_cast, root->attrs,
+                                               (KilnValue *[]){ kiln_match_value(match, "x") }, 1));
 }
 
 static bool
@@ -77,14 +77,8 @@ merge_cutting(KilnMatch *match)
     return merge(match);
 }
 
-static bool
-drop(KilnMatch *match)
-{
-    return kiln_match_replace(match, kiln_match_value(match, "x"));
-}
-
 static const KilnRule rules[] = {
-    RULE("cast-to-same", E, "(cast ?x)", drop),
+    RULE("cast-to-same", E, "(cast ?x)", kiln_match_replace_by_x),
     RULE("cast-of-widening", E, "(cast (cast#inner ?x))", merge_widening),
     RULE("cast-of-cutting", E, "(cast (cast!#inner ?x:int):int):int", merge_cutting),
 };

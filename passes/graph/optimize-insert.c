@@ -86,7 +86,7 @@ scatter_nd(KilnMatch *match)
     KilnValue *value = kiln_type_equal(&updates->type, type)
                            ? updates
                            : kiln_reshape_build(node->function, node, updates, type, match->error);
-    return value && kiln_match_replace(match, value);
+    return kiln_match_replace(match, value);
 }
 
 /* --- scatter_elements --- */

@@ -28,23 +28,17 @@
 #include "passes/query/quant_range.h"
 
 static bool
-drop(KilnMatch *match)
-{
-    return kiln_match_replace(match, kiln_match_value(match, "x"));
-}
-
-static bool
 drop_round_trip(KilnMatch *match)
 {
     GUARD(survives_f32, kiln_quant_survives_f32(&kiln_match_value(match, "x")->type));
-    return drop(match);
+    return kiln_match_replace_by_x(match);
 }
 
 static bool
 drop_rescale(KilnMatch *match)
 {
     GUARD(regular, kiln_quant_is_regular(&kiln_match_value(match, "x")->type));
-    return drop(match);
+    return kiln_match_replace_by_x(match);
 }
 
 /* One node of @op takes x to the type of the root's result. */
@@ -53,8 +47,7 @@ convert_directly(KilnMatch *match, KilnOp op)
 {
     KilnValue *x = kiln_match_value(match, "x");
     const KilnType *type = &match->root->results[0].type;
-    KilnValue *direct = kiln_match_build_typed(match, op, NULL, &x, 1, type);
-    return direct && kiln_match_replace(match, direct);
+    return kiln_match_replace(match, kiln_match_build_typed(match, op, NULL, &x, 1, type));
 }
 
 static bool
@@ -167,7 +160,7 @@ static const KilnRule rules[] = {
     LOSSY_RULE("dequantize-of-any-rescale", KILN_FLAG(quant_saturation),
                "(dequantize_linear (rescale_quantized ?x))", dequantize_past_clamp),
     LOSSY_RULE("dequantize-of-quantize", KILN_FLAG(quant_lossy),
-               "(dequantize_linear (quantize_linear ?x))", drop),
+               "(dequantize_linear (quantize_linear ?x))", kiln_match_replace_by_x),
 };
 
 RULE_PASS(optimize_quantization, FORWARD);

@@ -61,9 +61,8 @@ drop_before_quantize(KilnMatch *match)
     GUARD(bounds_known, read_bounds(kiln_match_node(match, "clip"), &bounds));
     GUARD(regular, kiln_quant_is_regular(type));
     GUARD(covers_range, cover_ends(bounds, type));
-    KilnValue *quantized =
-        kiln_match_build_typed(match, KILN_OP_quantize_linear, NULL, &x, 1, type);
-    return quantized && kiln_match_replace(match, quantized);
+    return kiln_match_replace(
+        match, kiln_match_build_typed(match, KILN_OP_quantize_linear, NULL, &x, 1, type));
 }
 
 static bool
@@ -129,9 +128,8 @@ narrow_quantize(KilnMatch *match)
     const KilnType *type = &match->root->results[0].type;
     Narrowed narrowed;
     GUARD(narrower, narrow(kiln_match_node(match, "clip"), type, &narrowed));
-    KilnValue *value =
-        convert_twice(match, kiln_match_value(match, "x"), &narrowed.type, type, ops);
-    return value && kiln_match_replace(match, value);
+    return kiln_match_replace(
+        match, convert_twice(match, kiln_match_value(match, "x"), &narrowed.type, type, ops));
 }
 
 static bool
@@ -142,8 +140,8 @@ narrow_dequantize(KilnMatch *match)
     KilnValue *x = kiln_match_value(match, "x");
     Narrowed narrowed;
     GUARD(narrower, narrow(clip, &x->type, &narrowed));
-    KilnValue *value = convert_twice(match, x, &narrowed.type, &clip->results[0].type, ops);
-    return value && kiln_match_replace(match, value);
+    return kiln_match_replace(match,
+                              convert_twice(match, x, &narrowed.type, &clip->results[0].type, ops));
 }
 
 /* A step is left out, and another takes its place. */

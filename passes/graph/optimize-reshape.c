@@ -74,10 +74,8 @@ reshape_quantize(KilnMatch *match)
                           .operands = operands,
                           .n_operands = quantize->n_operands,
                           .attrs = quantize->attrs,
-                          .types = type,
-                          .before = root };
-    KilnNode *node = kiln_node_new(match->root->function, &spec, match->error);
-    return node && kiln_match_replace(match, &node->results[0]);
+                          .types = type };
+    return kiln_match_replace(match, kiln_match_build_node(match, &spec));
 }
 
 /* --- chains --- */
@@ -123,10 +121,8 @@ reshape_like(KilnMatch *match, KilnValue *x)
                           .operands = operands,
                           .n_operands = 2,
                           .attrs = outer->attrs,
-                          .types = type,
-                          .before = outer };
-    KilnNode *node = kiln_node_new(match->root->function, &spec, match->error);
-    return node ? &node->results[0] : NULL;
+                          .types = type };
+    return kiln_match_build_node(match, &spec);
 }
 
 static bool
@@ -135,8 +131,7 @@ merge_chain(KilnMatch *match)
     KilnValue *x = kiln_match_value(match, "x");
     const KilnType *between = &kiln_match_node(match, "inner")->results[0].type;
     GUARD(plain, !x->type.layout && !between->layout);
-    KilnValue *value = reshape_like(match, x);
-    return value && kiln_match_replace(match, value);
+    return kiln_match_replace(match, reshape_like(match, x));
 }
 
 #define RESHAPE "reshape|flatten|squeeze|unsqueeze"

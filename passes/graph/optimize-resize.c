@@ -173,10 +173,9 @@ build_expand(KilnMatch *match, KilnValue *smaller, const Plan *plan)
     KilnValue *operands[] = { smaller, kiln_build_ints(match->root->function, node, plan->target,
                                                        (uint32_t)type->rank) };
     KilnNodeSpec spec = {
-        .op = KILN_OP_expand, .operands = operands, .n_operands = 2, .types = type, .before = node
+        .op = KILN_OP_expand, .operands = operands, .n_operands = 2, .types = type
     };
-    KilnNode *expand = kiln_node_new(match->root->function, &spec, match->error);
-    return expand ? &expand->results[0] : NULL;
+    return kiln_match_build_node(match, &spec);
 }
 
 static bool
@@ -197,7 +196,7 @@ pull_out(KilnMatch *match)
     GUARD(repeats, plan.repeats);
     KilnValue *smaller = build_smaller(match, &plan);
     KilnValue *value = smaller ? build_expand(match, smaller, &plan) : NULL;
-    return value && kiln_match_replace(match, value);
+    return kiln_match_replace(match, value);
 }
 
 static bool

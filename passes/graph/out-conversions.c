@@ -24,9 +24,8 @@ quantize_directly(KilnMatch *match)
 {
     KilnValue *x = kiln_match_value(match, "x");
     const KilnType *type = &match->root->results[0].type;
-    KilnValue *quantized =
-        kiln_match_build_typed(match, KILN_OP_quantize_linear, NULL, &x, 1, type);
-    return quantized && kiln_match_replace(match, quantized);
+    return kiln_match_replace(
+        match, kiln_match_build_typed(match, KILN_OP_quantize_linear, NULL, &x, 1, type));
 }
 
 static bool
@@ -56,8 +55,8 @@ dequantize_directly(KilnMatch *match)
 {
     KilnValue *x = kiln_match_value(match, "x");
     const KilnType *type = &match->root->results[0].type;
-    KilnValue *real = kiln_match_build_typed(match, KILN_OP_dequantize_linear, NULL, &x, 1, type);
-    return real && kiln_match_replace(match, real);
+    return kiln_match_replace(
+        match, kiln_match_build_typed(match, KILN_OP_dequantize_linear, NULL, &x, 1, type));
 }
 
 static const KilnRule rules[] = {

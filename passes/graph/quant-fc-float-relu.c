@@ -38,8 +38,7 @@ relu_one(KilnMatch *match)
 {
     const KilnNode *dequantize = kiln_match_node(match, "dequantize");
     GUARD(regular, kiln_quant_is_regular(&dequantize->operands[0].value->type));
-    KilnValue *real = relu_of_integers(match, dequantize);
-    return real && kiln_match_replace(match, real);
+    return kiln_match_replace(match, relu_of_integers(match, dequantize));
 }
 
 /* The dequantize of a quantized product that is operand @i of the concat, or NULL. */
@@ -73,9 +72,9 @@ relu_each(KilnMatch *match)
         if (!parts[i])
             return false;
     }
-    KilnValue *joined = kiln_match_build_typed(match, KILN_OP_concat, concat->attrs, parts,
-                                               concat->n_operands, &match->root->results[0].type);
-    return joined && kiln_match_replace(match, joined);
+    return kiln_match_replace(match, kiln_match_build_typed(match, KILN_OP_concat, concat->attrs,
+                                                            parts, concat->n_operands,
+                                                            &match->root->results[0].type));
 }
 
 static const KilnRule rules[] = {

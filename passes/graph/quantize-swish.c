@@ -27,8 +27,8 @@ quantize_function(KilnMatch *match)
     const KilnType *type = &match->root->results[0].type;
     GUARD(regular, kiln_quant_is_regular(type));
     GUARD(survives_f32, kiln_quant_survives_f32(&x->type));
-    KilnValue *value = kiln_match_build_typed(match, function->op, function->attrs, &x, 1, type);
-    return value && kiln_match_replace(match, value);
+    return kiln_match_replace(
+        match, kiln_match_build_typed(match, function->op, function->attrs, &x, 1, type));
 }
 
 static const KilnRule rules[] = {

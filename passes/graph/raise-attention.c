@@ -145,7 +145,7 @@ raise_attention(KilnMatch *match)
     KilnValue *result =
         k ? kiln_match_build(match, KILN_OP_attention, &attrs, operands, scores.mask ? 4 : 3)
           : NULL;
-    return result && kiln_match_replace(match, result);
+    return kiln_match_replace(match, result);
 }
 
 static const KilnRule rules[] = {

@@ -29,10 +29,8 @@ raise_clip(KilnMatch *match)
                           .operands = move_operands,
                           .n_operands = move->n_operands,
                           .attrs = move->attrs,
-                          .types = type,
-                          .before = root };
-    KilnNode *moved = kiln_node_new(match->root->function, &spec, match->error);
-    return moved && kiln_match_replace(match, &moved->results[0]);
+                          .types = type };
+    return kiln_match_replace(match, kiln_match_build_node(match, &spec));
 }
 
 // clang-format off

@@ -143,8 +143,7 @@ raise_gelu(KilnMatch *match)
     GUARD(argument, is_argument(&gate));
     GUARD(single_reader, gate.single_reader);
     KilnAttrs_gelu attrs = { .approximate = gate.core->op == KILN_OP_tanh ? "tanh" : "none" };
-    KilnValue *gelu = kiln_match_build(match, KILN_OP_gelu, &attrs, &gate.x, 1);
-    return gelu && kiln_match_replace(match, gelu);
+    return kiln_match_replace(match, kiln_match_build(match, KILN_OP_gelu, &attrs, &gate.x, 1));
 }
 
 static const KilnRule rules[] = {

@@ -57,8 +57,8 @@ raise_group_norm(KilnMatch *match)
         .num_groups = groups,
         .stash_type = 1,
     };
-    KilnValue *result = kiln_match_build(match, KILN_OP_group_normalization, &attrs, operands, 3);
-    return result && kiln_match_replace(match, result);
+    return kiln_match_replace(
+        match, kiln_match_build(match, KILN_OP_group_normalization, &attrs, operands, 3));
 }
 
 static bool
@@ -82,9 +82,8 @@ raise_instance_norm(KilnMatch *match)
     KilnValue *operands[] = { centred.x, kiln_channel_number(root, type, "ones", 1),
                               kiln_channel_number(root, type, "zeros", 0) };
     KilnAttrs_instance_normalization attrs = { .epsilon = (float)normalized.epsilon };
-    KilnValue *result =
-        kiln_match_build(match, KILN_OP_instance_normalization, &attrs, operands, 3);
-    return result && kiln_match_replace(match, result);
+    return kiln_match_replace(
+        match, kiln_match_build(match, KILN_OP_instance_normalization, &attrs, operands, 3));
 }
 
 /* --- scale and bias --- */
@@ -103,8 +102,7 @@ absorb(KilnMatch *match, uint32_t i)
     KilnValue *operands[] = { norm->operands[0].value, norm->operands[1].value,
                               norm->operands[2].value };
     operands[i] = parameter;
-    KilnValue *result = kiln_match_build(match, norm->op, norm->attrs, operands, 3);
-    return result && kiln_match_replace(match, result);
+    return kiln_match_replace(match, kiln_match_build(match, norm->op, norm->attrs, operands, 3));
 }
 
 static bool

@@ -52,7 +52,7 @@ finish(KilnMatch *match, const KilnNormalized *normalized, KilnValue *const oper
                                             .stash_type = 1 };
     KilnValue *result =
         kiln_match_build(match, KILN_OP_layer_normalization, &attrs, operands, operands[2] ? 3 : 2);
-    return result && kiln_match_replace(match, result);
+    return kiln_match_replace(match, result);
 }
 
 static bool
@@ -135,9 +135,8 @@ absorb(KilnMatch *match, uint32_t i)
     GUARD(of_the_run, parameter != NULL);
     KilnValue *operands[] = { norm->operands[0].value, norm->operands[1].value, NULL };
     operands[i] = parameter;
-    KilnValue *result =
-        kiln_match_build(match, KILN_OP_layer_normalization, norm->attrs, operands, i + 1);
-    return result && kiln_match_replace(match, result);
+    return kiln_match_replace(
+        match, kiln_match_build(match, KILN_OP_layer_normalization, norm->attrs, operands, i + 1));
 }
 
 static bool

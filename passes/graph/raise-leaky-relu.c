@@ -32,8 +32,7 @@ raise_where(KilnMatch *match)
     GUARD(slope, isfinite(slope) && !signbit(slope));
     GUARD(slope_fits, kiln_number_fits_attribute(slope, x->type.dtype));
     KilnAttrs_leaky_relu attrs = { .alpha = (float)slope };
-    KilnValue *result = kiln_match_build(match, KILN_OP_leaky_relu, &attrs, &x, 1);
-    return result && kiln_match_replace(match, result);
+    return kiln_match_replace(match, kiln_match_build(match, KILN_OP_leaky_relu, &attrs, &x, 1));
 }
 
 static const KilnRule rules[] = {

@@ -19,8 +19,7 @@ raise_log(KilnMatch *match)
     KilnAttrs_log_softmax attrs = {
         .axis = kiln_attrs(kiln_match_node(match, "shares"), softmax)->axis
     };
-    KilnValue *result = kiln_match_build(match, KILN_OP_log_softmax, &attrs, &x, 1);
-    return result && kiln_match_replace(match, result);
+    return kiln_match_replace(match, kiln_match_build(match, KILN_OP_log_softmax, &attrs, &x, 1));
 }
 
 static bool
@@ -33,8 +32,7 @@ raise_difference(KilnMatch *match)
     GUARD(keeps_dims, kiln_keeps_dims(sum));
     int axis = g_bit_nth_lsf(dims, -1);
     KilnAttrs_log_softmax attrs = { .axis = axis == x->type.rank - 1 ? -1 : axis };
-    KilnValue *result = kiln_match_build(match, KILN_OP_log_softmax, &attrs, &x, 1);
-    return result && kiln_match_replace(match, result);
+    return kiln_match_replace(match, kiln_match_build(match, KILN_OP_log_softmax, &attrs, &x, 1));
 }
 
 static const KilnRule rules[] = {

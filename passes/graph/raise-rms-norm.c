@@ -45,8 +45,8 @@ raise_rms_norm(KilnMatch *match)
     KilnAttrs_rms_normalization attrs = { .axis = axis - type->rank,
                                           .epsilon = (float)normalized.epsilon,
                                           .stash_type = 1 };
-    KilnValue *result = kiln_match_build(match, KILN_OP_rms_normalization, &attrs, operands, 2);
-    return result && kiln_match_replace(match, result);
+    return kiln_match_replace(
+        match, kiln_match_build(match, KILN_OP_rms_normalization, &attrs, operands, 2));
 }
 
 static bool
@@ -61,9 +61,8 @@ absorb_scale(KilnMatch *match)
                                    match->error);
     GUARD(of_the_run, scale != NULL);
     KilnValue *operands[] = { x, scale };
-    KilnValue *result =
-        kiln_match_build(match, KILN_OP_rms_normalization, norm->attrs, operands, 2);
-    return result && kiln_match_replace(match, result);
+    return kiln_match_replace(
+        match, kiln_match_build(match, KILN_OP_rms_normalization, norm->attrs, operands, 2));
 }
 
 static const KilnRule rules[] = {

@@ -17,8 +17,7 @@ replace(KilnMatch *match, double alpha)
 {
     KilnValue *x = kiln_match_value(match, "x");
     KilnAttrs_swish attrs = { .alpha = (float)alpha };
-    KilnValue *result = kiln_match_build(match, KILN_OP_swish, &attrs, &x, 1);
-    return result && kiln_match_replace(match, result);
+    return kiln_match_replace(match, kiln_match_build(match, KILN_OP_swish, &attrs, &x, 1));
 }
 
 static bool

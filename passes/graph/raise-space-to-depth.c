@@ -80,8 +80,7 @@ raise_block_move(KilnMatch *match)
     KilnAttrs_space_to_depth down = { .blocksize = block };
     KilnAttrs_depth_to_space up = { .blocksize = block, .mode = form->mode };
     const void *attrs = form->op == KILN_OP_space_to_depth ? (void *)&down : &up;
-    KilnValue *result = kiln_match_build(match, form->op, attrs, &x, 1);
-    return result && kiln_match_replace(match, result);
+    return kiln_match_replace(match, kiln_match_build(match, form->op, attrs, &x, 1));
 }
 
 static const KilnRule rules[] = {

@@ -33,7 +33,7 @@ to_pool(KilnMatch *match)
             kiln_build_ints(match->root->function, mean, (const int64_t[]){ 0, 0 }, 2);
         pool = kiln_match_build(match, KILN_OP_reshape, NULL, (KilnValue *[]){ pool, shape }, 2);
     }
-    return pool && kiln_match_replace(match, pool);
+    return kiln_match_replace(match, pool);
 }
 
 static const KilnRule rules[] = {

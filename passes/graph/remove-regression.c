@@ -14,7 +14,7 @@ static bool
 drop(KilnMatch *match)
 {
     GUARD(inference, kiln_pass_mode(match->context) == KILN_MODE_INFER);
-    return kiln_match_replace(match, kiln_match_value(match, "x"));
+    return kiln_match_replace_by_x(match);
 }
 
 static const KilnRule rules[] = {

@@ -53,9 +53,9 @@ read_zero(KilnMatch *match)
     }
     if (!found)
         return false;
-    KilnValue *value = kiln_match_build_typed(match, root->op, root->attrs, operands,
-                                              root->n_operands, &root->results[0].type);
-    return value && kiln_match_replace(match, value);
+    return kiln_match_replace(match,
+                              kiln_match_build_typed(match, root->op, root->attrs, operands,
+                                                     root->n_operands, &root->results[0].type));
 }
 
 static const KilnRule rules[] = {

@@ -98,9 +98,8 @@ distribute(KilnMatch *match)
     g_autofree KilnValue **rescaled = g_new0(KilnValue *, node->n_operands);
     if (!rescale_operands(match, node, to->quant, to->dtype, rescaled))
         return false;
-    KilnValue *value =
-        kiln_match_build_typed(match, node->op, NULL, rescaled, node->n_operands, to);
-    return value && kiln_match_replace(match, value);
+    return kiln_match_replace(
+        match, kiln_match_build_typed(match, node->op, NULL, rescaled, node->n_operands, to));
 }
 
 static const KilnRule rules[] = {

@@ -21,26 +21,20 @@
 
 #include <math.h>
 
-static bool
-drop(KilnMatch *match)
-{
-    return kiln_match_replace(match, kiln_match_value(match, "x"));
-}
-
 /* --- signs --- */
 
 static bool
 drop_relu(KilnMatch *match)
 {
     GUARD(never_negative, kiln_never_negative(kiln_match_value(match, "x")));
-    return drop(match);
+    return kiln_match_replace_by_x(match);
 }
 
 static bool
 drop_abs(KilnMatch *match)
 {
     GUARD(never_signed, kiln_never_signed(kiln_match_value(match, "x")));
-    return drop(match);
+    return kiln_match_replace_by_x(match);
 }
 
 static bool
@@ -67,7 +61,7 @@ drop_equal_choice(KilnMatch *match)
     GUARD(rank_known, type->rank >= 0);
     for (int i = 0; i < type->rank; i++)
         GUARD(extents_known, type->dims[i] >= 0 || type->dim_names[i]);
-    return drop(match);
+    return kiln_match_replace_by_x(match);
 }
 
 static bool
@@ -114,7 +108,7 @@ static bool
 drop_neutral(KilnMatch *match)
 {
     GUARD(neutral, uniformly(match, match->root->op == KILN_OP_and));
-    return drop(match);
+    return kiln_match_replace_by_x(match);
 }
 
 static bool
@@ -144,8 +138,7 @@ where_of_numbers(KilnMatch *match)
     double one = 0, zero = 1;
     GUARD(one_zero, literal_number(match, "t", &one) && literal_number(match, "f", &zero) &&
                         one == 1 && zero == 0 && !signbit(zero));
-    KilnValue *cast = kiln_match_build(match, KILN_OP_cast, &attrs, &x, 1);
-    return cast && kiln_match_replace(match, cast);
+    return kiln_match_replace(match, kiln_match_build(match, KILN_OP_cast, &attrs, &x, 1));
 }
 
 /* where(x, true, false) and where(x, false, true) */
@@ -156,7 +149,8 @@ where_of_bools(KilnMatch *match)
     KilnValue *x = kiln_match_value(match, "x");
     GUARD(opposites,
           literal_number(match, "t", &t) && literal_number(match, "f", &f) && t + f == 1);
-    return t == 1 ? drop(match) : kiln_match_replace_by_op(match, KILN_OP_not, &x, 1);
+    return t == 1 ? kiln_match_replace_by_x(match)
+                  : kiln_match_replace_by_op(match, KILN_OP_not, &x, 1);
 }
 
 static bool
@@ -165,7 +159,8 @@ equal_to_bool(KilnMatch *match)
     double wanted = 0;
     KilnValue *x = kiln_match_value(match, "x");
     GUARD(one_bool, literal_number(match, "c", &wanted));
-    return wanted == 1 ? drop(match) : kiln_match_replace_by_op(match, KILN_OP_not, &x, 1);
+    return wanted == 1 ? kiln_match_replace_by_x(match)
+                       : kiln_match_replace_by_op(match, KILN_OP_not, &x, 1);
 }
 
 /* --- bits --- */
@@ -180,7 +175,7 @@ drop_neutral_bits(KilnMatch *match)
     for (size_t i = 0; i < kiln_dtype_size(kiln_match_value(match, "c")->type.dtype); i++)
         same &= element[i] == neutral;
     GUARD(neutral_bits, same);
-    return drop(match);
+    return kiln_match_replace_by_x(match);
 }
 
 /* --- results that hang on nothing --- */
@@ -214,12 +209,12 @@ static const KilnRule rules[] = {
     RULE("abs-of-abs", E, "(abs (abs#inner ?))", keep_inner),
     RULE("abs-of-neg", E, "(abs (neg! ?x:number))", abs_of_neg),
 
-    RULE("extreme-of-equals", E, "(max|min|and|or|bitwise_and|bitwise_or ?x ?x)", drop),
+    RULE("extreme-of-equals", E, "(max|min|and|or|bitwise_and|bitwise_or ?x ?x)", kiln_match_replace_by_x),
     RULE("rounded-twice", E, "(ceil|floor|round (ceil|floor|round#inner ?):float)", keep_inner),
     RULE("sign-of-sign", E, "(sign (sign#inner ?))", keep_inner),
 
-    RULE("not-of-not", E, "(not (not ?x))", drop),
-    RULE("bitwise-not-twice", E, "(bitwise_not (bitwise_not ?x))", drop),
+    RULE("not-of-not", E, "(not (not ?x))", kiln_match_replace_by_x),
+    RULE("bitwise-not-twice", E, "(bitwise_not (bitwise_not ?x))", kiln_match_replace_by_x),
     RULE("not-of-comparison", E, "(not (less|less_or_equal|greater|greater_or_equal!#inner ?x:int ?y))", invert),
     RULE("where-of-equals", E, "(where ? ?x ?x)", drop_equal_choice),
     RULE("where-of-not", E, "(where (not! ?c) ?x ?y)", choose_the_other),

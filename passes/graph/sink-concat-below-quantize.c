@@ -29,9 +29,8 @@ quantize_parts(KilnMatch *match)
         if (!parts[i])
             return false;
     }
-    KilnValue *joined =
-        kiln_match_build_typed(match, KILN_OP_concat, concat->attrs, parts, concat->n_operands, to);
-    return joined && kiln_match_replace(match, joined);
+    return kiln_match_replace(match, kiln_match_build_typed(match, KILN_OP_concat, concat->attrs,
+                                                            parts, concat->n_operands, to));
 }
 
 static const KilnRule rules[] = {

@@ -60,7 +60,7 @@ sink(KilnMatch *match)
                                                concat->n_operands, &joined_type);
     KilnValue *converted =
         joined ? kiln_match_build_typed(match, first->op, first->attrs, &joined, 1, to) : NULL;
-    return converted && kiln_match_replace(match, converted);
+    return kiln_match_replace(match, converted);
 }
 
 static const KilnRule rules[] = {

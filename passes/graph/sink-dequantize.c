@@ -183,7 +183,7 @@ sink(KilnMatch *match)
         return false;
     if (bias)
         reals = kiln_match_build(match, KILN_OP_add, NULL, (KilnValue *[]){ reals, bias }, 2);
-    return reals && kiln_match_replace(match, reals);
+    return kiln_match_replace(match, reals);
 }
 
 static const KilnRule rules[] = {

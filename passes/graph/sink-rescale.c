@@ -65,9 +65,8 @@ sink(KilnMatch *match)
     KilnValue *moved = build_on_operand(match, &moved_type);
     if (!moved)
         return false;
-    KilnValue *rescaled =
-        kiln_match_build_typed(match, KILN_OP_rescale_quantized, NULL, &moved, 1, to);
-    return rescaled && kiln_match_replace(match, rescaled);
+    return kiln_match_replace(
+        match, kiln_match_build_typed(match, KILN_OP_rescale_quantized, NULL, &moved, 1, to));
 }
 
 /* --- pools --- */
@@ -117,8 +116,7 @@ average_directly(KilnMatch *match)
     GUARD(uniform, kiln_quant_is_uniform(from) && kiln_quant_is_uniform(middle));
     GUARD(range_included, kiln_quant_holds(middle, from));
     GUARD(steps_fit, kiln_quant_is_uniform(to) && kiln_quant_steps_fit(middle, to));
-    KilnValue *pooled = build_on_operand(match, to);
-    return pooled && kiln_match_replace(match, pooled);
+    return kiln_match_replace(match, build_on_operand(match, to));
 }
 
 static const KilnRule rules[] = {

@@ -15,13 +15,8 @@
  * pass ends.
  *
  * requires nothing, preserves nothing; class E. */
+#include "passes/query/quant_range.h"
 #include "passes/rule.h"
-
-static bool
-is_per_axis(const KilnType *type)
-{
-    return type->quant && type->quant->axis >= 0;
-}
 
 /* Operands other than @reshaped broadcast to any shape of @rank. */
 static bool
@@ -66,7 +61,7 @@ sink(KilnMatch *match)
     KilnValue *x = kiln_match_value(match, "x"), *reshaped = &reshape->results[0];
     const KilnType *out = &node->results[0].type;
     GUARD(plain, !x->type.layout && !out->layout && !reshaped->type.layout);
-    GUARD(not_per_axis, !is_per_axis(&reshaped->type) && !is_per_axis(out));
+    GUARD(not_per_axis, !kiln_quant_is_per_axis(&reshaped->type) && !kiln_quant_is_per_axis(out));
     GUARD(scalars, others_are_scalars(node, reshaped, MIN(x->type.rank, reshaped->type.rank)));
     KilnNode *above = build_above(match, reshaped, x);
     if (!above)
@@ -77,10 +72,8 @@ sink(KilnMatch *match)
                           .operands = operands,
                           .n_operands = reshape->n_operands,
                           .attrs = reshape->attrs,
-                          .types = out,
-                          .before = node };
-    KilnNode *below = kiln_node_new(match->root->function, &spec, match->error);
-    return below && kiln_match_replace(match, &below->results[0]);
+                          .types = out };
+    return kiln_match_replace(match, kiln_match_build_node(match, &spec));
 }
 
 static bool

@@ -66,10 +66,8 @@ reshape(KilnMatch *match, KilnValue *x, const int64_t *dims, uint32_t rank, cons
                           .operands = (KilnValue *[]){ x, shape },
                           .n_operands = 2,
                           .attrs = &attrs,
-                          .types = type,
-                          .before = root };
-    KilnNode *node = kiln_node_new(match->root->function, &spec, match->error);
-    return node ? &node->results[0] : NULL;
+                          .types = type };
+    return kiln_match_build_node(match, &spec);
 }
 
 /* How many extents of @type are not known, more than there can be where one is 0. */
@@ -108,8 +106,7 @@ rows_of_batch(KilnMatch *match)
     int64_t dims[KILN_MAX_RANK];
     for (int d = 0; d < type->rank; d++)
         dims[d] = type->dims[d] < 0 ? -1 : type->dims[d];
-    KilnValue *result = reshape(match, gemm, dims, (uint32_t)type->rank, type);
-    return result && kiln_match_replace(match, result);
+    return kiln_match_replace(match, reshape(match, gemm, dims, (uint32_t)type->rank, type));
 }
 
 static const KilnRule rules[] = {

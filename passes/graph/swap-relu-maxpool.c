@@ -145,10 +145,8 @@ swap(KilnMatch *match)
                           .operands = operands,
                           .n_operands = activation->n_operands,
                           .attrs = activation->attrs,
-                          .types = type,
-                          .before = pool };
-    KilnNode *swapped = kiln_node_new(match->root->function, &spec, match->error);
-    return swapped && kiln_match_replace(match, &swapped->results[0]);
+                          .types = type };
+    return kiln_match_replace(match, kiln_match_build_node(match, &spec));
 }
 
 static bool

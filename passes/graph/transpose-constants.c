@@ -29,9 +29,8 @@ transpose_constant(KilnMatch *match)
     KilnPerm perm = kiln_perm_of(transpose);
     GUARD(inference, kiln_pass_mode(match->context) == KILN_MODE_INFER);
     GUARD(movable, is_movable(literal) && perm.rank >= 0);
-    KilnValue *moved =
-        kiln_perm_literal(transpose, literal, &perm, &transpose->results[0].type, match->error);
-    return moved && kiln_match_replace(match, moved);
+    return kiln_match_replace(match, kiln_perm_literal(transpose, literal, &perm,
+                                                       &transpose->results[0].type, match->error));
 }
 
 static bool

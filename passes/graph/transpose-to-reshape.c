@@ -39,10 +39,8 @@ to_reshape(KilnMatch *match)
                           .operands = (KilnValue *[]){ x, shape },
                           .n_operands = 2,
                           .attrs = &attrs,
-                          .types = type,
-                          .before = node };
-    KilnNode *reshape = kiln_node_new(match->root->function, &spec, match->error);
-    return reshape && kiln_match_replace(match, &reshape->results[0]);
+                          .types = type };
+    return kiln_match_replace(match, kiln_match_build_node(match, &spec));
 }
 
 static const KilnRule rules[] = {

@@ -107,7 +107,7 @@ type_quantize(KilnMatch *match)
     KilnType type = with_quant(out, quant);
     KilnValue *typed = kiln_match_build_typed(match, KILN_OP_quantize_linear, NULL, &x, 1, &type);
     KilnValue *stored = typed ? cast(match, typed, NULL) : NULL;
-    return stored && kiln_match_replace(match, stored);
+    return kiln_match_replace(match, stored);
 }
 
 static bool
@@ -123,7 +123,7 @@ type_dequantize(KilnMatch *match)
     KilnValue *reals = typed ? kiln_match_build_typed(match, KILN_OP_dequantize_linear, NULL,
                                                       &typed, 1, &node->results[0].type)
                              : NULL;
-    return reals && kiln_match_replace(match, reals);
+    return kiln_match_replace(match, reals);
 }
 
 /* --- products --- */
@@ -212,8 +212,7 @@ type_conv(KilnMatch *match)
     KilnAttrs_conv attrs;
     kiln_attrs_copy_matching(to->attrs, to->n_attrs, &attrs, from->attrs, from->n_attrs,
                              node->attrs, match->root->function->module->arena);
-    KilnValue *stored = build_product(match, KILN_OP_conv, &attrs, &quants);
-    return stored && kiln_match_replace(match, stored);
+    return kiln_match_replace(match, build_product(match, KILN_OP_conv, &attrs, &quants));
 }
 
 /* A list of scales belongs to the rows of the left factor and of the result, to the columns of the
@@ -240,8 +239,7 @@ type_matmul(KilnMatch *match)
     Quants quants;
     if (!read_quants(match, rank - 1, &quants))
         return false;
-    KilnValue *stored = build_product(match, KILN_OP_matmul, NULL, &quants);
-    return stored && kiln_match_replace(match, stored);
+    return kiln_match_replace(match, build_product(match, KILN_OP_matmul, NULL, &quants));
 }
 
 /* --- casts --- */
@@ -253,17 +251,11 @@ merge_casts(KilnMatch *match)
     KilnValue *x = kiln_match_value(match, "x");
     if (kiln_type_equal(&x->type, type))
         return kiln_match_replace(match, x);
-    KilnValue *merged = kiln_match_build_typed(match, KILN_OP_storage_cast, NULL, &x, 1, type);
-    return merged && kiln_match_replace(match, merged);
+    return kiln_match_replace(
+        match, kiln_match_build_typed(match, KILN_OP_storage_cast, NULL, &x, 1, type));
 }
 
 /* To the type that x has anyway; kiln_match_replace() refuses any other. */
-static bool
-drop_cast(KilnMatch *match)
-{
-    return kiln_match_replace(match, kiln_match_value(match, "x"));
-}
-
 /* The same payload under another type; the constant itself may have other readers. */
 static bool
 cast_constant(KilnMatch *match)
@@ -274,11 +266,8 @@ cast_constant(KilnMatch *match)
     KilnAttrs_const attrs = { .value = kiln_module_add_constant(module, constant->name,
                                                                 kiln_tensor_copy(constant->tensor),
                                                                 type) };
-    KilnNodeSpec spec = {
-        .op = KILN_OP_const, .attrs = &attrs, .before = match->root, .result_name = constant->name
-    };
-    KilnNode *node = kiln_node_new(match->root->function, &spec, match->error);
-    return node && kiln_match_replace(match, &node->results[0]);
+    KilnNodeSpec spec = { .op = KILN_OP_const, .attrs = &attrs, .result_name = constant->name };
+    return kiln_match_replace(match, kiln_match_build_node(match, &spec));
 }
 
 /* The typed forms have no scale among their operands. */
@@ -287,7 +276,7 @@ static const KilnRule rules[] = {
     RULE("type-dequantize", E, "(dequantize_linear ?q ?scale ...)", type_dequantize),
     RULE("type-qlinear-conv", E, "(qlinear_conv ?x ...)", type_conv),
     RULE("type-qlinear-matmul", E, "(qlinear_matmul ?x ...)", type_matmul),
-    RULE("drop-storage-cast", E, "(storage_cast ?x)", drop_cast),
+    RULE("drop-storage-cast", E, "(storage_cast ?x)", kiln_match_replace_by_x),
     RULE("merge-storage-casts", E, "(storage_cast (storage_cast ?x))", merge_casts),
     RULE("cast-constant", E, "(storage_cast $c)", cast_constant),
 };

@@ -6,6 +6,7 @@
 #include "passes/permute/permute_priv.h"
 
 #include "graph/infer/infer.h"
+#include "passes/query/quant_range.h"
 
 #include <string.h>
 
@@ -78,12 +79,6 @@ aligned(KilnPermuted *plan, const KilnPerm *perm)
     for (uint32_t r = 0; r < plan->node->n_results; r++)
         plan->results[r] = *perm;
     return true;
-}
-
-bool
-kiln_permuted_is_per_axis(const KilnType *type)
-{
-    return type->quant && type->quant->axis >= 0;
 }
 
 bool
@@ -196,7 +191,7 @@ side_plan(KilnPermuted *plan, uint32_t i, const KilnPerm *perm)
         operand->type = side;
         return true;
     }
-    if (in_order && !kiln_permuted_is_per_axis(type))
+    if (in_order && !kiln_quant_is_per_axis(type))
         return view_plan(plan, operand, &side);
     operand->kind = KILN_PERMUTED_INVERSE;
     operand->perm = narrowed(perm, type->rank);
@@ -500,61 +495,48 @@ plan_pool(KilnPermuted *plan)
 
 /* --- which op has which plan --- */
 
+/* What has no row reduces, is element-wise, or has no plan. */
+static const Planner planners[KILN_N_OPS] = {
+    [KILN_OP_quantize_linear] = plan_linear,
+    [KILN_OP_dequantize_linear] = plan_linear,
+    [KILN_OP_clip] = plan_first_operand, /* bounds are scalars */
+    [KILN_OP_softmax] = plan_axis,
+    [KILN_OP_log_softmax] = plan_axis,
+    [KILN_OP_hardmax] = plan_axis,
+    [KILN_OP_lp_normalization] = plan_axis,
+    [KILN_OP_top_k] = plan_axis,
+    [KILN_OP_split] = plan_axis,
+    [KILN_OP_channel_shuffle] = plan_axis,
+    [KILN_OP_arg_max] = kiln_permute_plan_arg_reduce,
+    [KILN_OP_arg_min] = kiln_permute_plan_arg_reduce,
+    [KILN_OP_cum_sum] = plan_cum_sum,
+    [KILN_OP_concat] = plan_concat,
+    [KILN_OP_slice] = plan_slice,
+    [KILN_OP_pad] = plan_pad,
+    [KILN_OP_tile] = plan_tile,
+    [KILN_OP_expand] = plan_expand,
+    [KILN_OP_gather] = kiln_permute_plan_gather,
+    [KILN_OP_reshape] = kiln_permute_plan_reshape,
+    [KILN_OP_flatten] = kiln_permute_plan_reshape,
+    [KILN_OP_squeeze] = kiln_permute_plan_reshape,
+    [KILN_OP_unsqueeze] = kiln_permute_plan_reshape,
+    [KILN_OP_batch_normalization] = plan_batch_normalization,
+    [KILN_OP_lrn] = plan_lrn,
+    [KILN_OP_layer_normalization] = plan_layer_normalization,
+    [KILN_OP_rms_normalization] = plan_layer_normalization,
+    [KILN_OP_max_pool] = plan_pool,
+    [KILN_OP_average_pool] = plan_pool,
+    [KILN_OP_lp_pool] = plan_pool,
+};
+
 static Planner
 planner_of(KilnOp op)
 {
-    if (kiln_op_has(op, KILN_TRAIT_REDUCES))
-        return kiln_permute_plan_reduce;
-    switch (op) {
-    case KILN_OP_quantize_linear:
-    case KILN_OP_dequantize_linear:
-        return plan_linear;
-    case KILN_OP_clip:
-        return plan_first_operand; /* bounds are scalars */
-    case KILN_OP_softmax:
-    case KILN_OP_log_softmax:
-    case KILN_OP_hardmax:
-    case KILN_OP_lp_normalization:
-    case KILN_OP_top_k:
-    case KILN_OP_split:
-    case KILN_OP_channel_shuffle:
-        return plan_axis;
-    case KILN_OP_arg_max:
-    case KILN_OP_arg_min:
-        return kiln_permute_plan_arg_reduce;
-    case KILN_OP_cum_sum:
-        return plan_cum_sum;
-    case KILN_OP_concat:
-        return plan_concat;
-    case KILN_OP_slice:
-        return plan_slice;
-    case KILN_OP_pad:
-        return plan_pad;
-    case KILN_OP_tile:
-        return plan_tile;
-    case KILN_OP_expand:
-        return plan_expand;
-    case KILN_OP_gather:
-        return kiln_permute_plan_gather;
-    case KILN_OP_reshape:
-    case KILN_OP_flatten:
-    case KILN_OP_squeeze:
-    case KILN_OP_unsqueeze:
-        return kiln_permute_plan_reshape;
-    case KILN_OP_batch_normalization:
-        return plan_batch_normalization;
-    case KILN_OP_lrn:
-        return plan_lrn;
-    case KILN_OP_layer_normalization:
-    case KILN_OP_rms_normalization:
-        return plan_layer_normalization;
-    case KILN_OP_max_pool:
-    case KILN_OP_average_pool:
-    case KILN_OP_lp_pool:
-        return plan_pool;
-    default:
-        return kiln_op_has(op, KILN_TRAIT_ELEMENTWISE) ? plan_broadcast : NULL;
-    }
+    if (planners[op])
+        return planners[op];
+    return kiln_op_has(op, KILN_TRAIT_REDUCES)       ? kiln_permute_plan_reduce
+           : kiln_op_has(op, KILN_TRAIT_ELEMENTWISE) ? plan_broadcast
+                                                     : NULL;
 }
 
 /* Ranks known, layouts plain: what every plan takes for granted. */

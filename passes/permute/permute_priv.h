@@ -16,7 +16,6 @@ void kiln_permuted_set_ints(KilnPermuted *plan, uint32_t i, KilnDType dtype, con
 /** Plans operand 0 as the one operand of data that an op has, and says what it is a transpose by;
  * false where it is none. */
 bool kiln_permuted_data(KilnPermuted *plan, KilnPerm *perm);
-bool kiln_permuted_is_per_axis(const KilnType *type);
 
 bool kiln_permute_plan_reduce(KilnPermuted *plan);
 bool kiln_permute_plan_arg_reduce(KilnPermuted *plan);

@@ -4,6 +4,7 @@
 #include "passes/permute/permute_priv.h"
 
 #include "graph/infer/infer.h"
+#include "passes/query/quant_range.h"
 
 /* Which dim of the other value each dim of a result is, by the labels that they share. */
 static KilnPerm
@@ -232,7 +233,7 @@ kiln_permute_plan_reshape(KilnPermuted *plan)
     KilnPerm perm;
     int order[KILN_MAX_RANK], labels[KILN_MAX_RANK], other[KILN_MAX_RANK], n = 0;
     int64_t shape[KILN_MAX_RANK];
-    if (plan->want.rank >= 0 || kiln_permuted_is_per_axis(in) || !kiln_permuted_data(plan, &perm))
+    if (plan->want.rank >= 0 || kiln_quant_is_per_axis(in) || !kiln_permuted_data(plan, &perm))
         return false;
     PASS_GUARD(side_by_side, find_runs(in, out, &runs) && sort_runs(&runs, in, &perm, order));
     int open = 0, empty = 0;

@@ -28,10 +28,8 @@ kiln_conv_replace(KilnMatch *match, const KilnWindow *window, KilnValue *weights
                           .operands = (KilnValue *[]){ conv->operands[0].value, weights,
                                                        kiln_node_operand(conv, 2) },
                           .n_operands = kiln_node_operand(conv, 2) ? 3 : 2,
-                          .attrs = &attrs,
-                          .before = conv };
-    KilnNode *other = kiln_node_new(match->root->function, &spec, match->error);
-    return other && kiln_match_replace(match, &other->results[0]);
+                          .attrs = &attrs };
+    return kiln_match_replace(match, kiln_match_build_node(match, &spec));
 }
 
 KilnValue *

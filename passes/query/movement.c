@@ -3,6 +3,12 @@
 
 #include "graph/infer/infer.h"
 
+int
+kiln_concat_axis(const KilnNode *concat)
+{
+    return kiln_type_axis(&concat->results[0].type, kiln_attrs(concat, concat)->axis);
+}
+
 bool
 kiln_tile_broadcasts(const KilnNode *tile)
 {

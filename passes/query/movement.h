@@ -21,6 +21,8 @@ bool kiln_part_of(const KilnValue *value, const KilnFunction *function, KilnPart
 KilnValue *kiln_part_build(KilnFunction *function, KilnNode *before, const KilnPart *part,
                            const KilnType *type, GError **error);
 
+/** The axis that a `concat` joins along; -1 where it is not known. */
+int kiln_concat_axis(const KilnNode *concat);
 /** True where @tile repeats extents of 1 only, and known numbers of times: as broadcasting does. */
 bool kiln_tile_broadcasts(const KilnNode *tile);
 /** Every extent is a number or has a name. */

@@ -80,18 +80,12 @@ tensor_for(const KilnValue *literal, const KilnType *to)
     return kiln_tensor_is_readable(constant->tensor) ? constant->tensor : NULL;
 }
 
-static bool
-is_per_axis(const KilnType *type)
-{
-    return type->quant && type->quant->axis >= 0;
-}
-
 bool
 kiln_quant_converts_splat(const KilnValue *literal, const KilnType *to)
 {
     const KilnTensor *tensor = tensor_for(literal, to);
-    return tensor && tensor->kind == KILN_TENSOR_SPLAT && !is_per_axis(&literal->type) &&
-           !is_per_axis(to);
+    return tensor && tensor->kind == KILN_TENSOR_SPLAT && !kiln_quant_is_per_axis(&literal->type) &&
+           !kiln_quant_is_per_axis(to);
 }
 
 KilnTensor *

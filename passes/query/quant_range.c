@@ -47,6 +47,12 @@ kiln_quant_is_regular(const KilnType *type)
 }
 
 bool
+kiln_quant_is_per_axis(const KilnType *type)
+{
+    return type->quant && type->quant->axis >= 0;
+}
+
+bool
 kiln_quant_is_uniform(const KilnType *type)
 {
     return kiln_quant_is_regular(type) && type->quant->axis < 0;

@@ -21,6 +21,8 @@ typedef struct {
  * finite and normal, zero points whose distance to any stored number is exact in f32. A zero point
  * may lie outside the element type's range: then the range does not contain 0. */
 bool kiln_quant_is_regular(const KilnType *type);
+/** Scales and zero points along an axis. */
+bool kiln_quant_is_per_axis(const KilnType *type);
 /** One scale and zero point for all of a regular type. */
 bool kiln_quant_is_uniform(const KilnType *type);
 /** The grid of index @i of the axis; of any index where the type is uniform. */

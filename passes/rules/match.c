@@ -167,6 +167,15 @@ kiln_match_build_typed(const KilnMatch *match, KilnOp op, const void *attrs,
     return kiln_build_typed(match->root, op, attrs, operands, n_operands, type, match->error);
 }
 
+KilnValue *
+kiln_match_build_node(const KilnMatch *match, const KilnNodeSpec *spec)
+{
+    KilnNodeSpec before_root = *spec;
+    before_root.before = match->root;
+    KilnNode *node = kiln_node_new(match->root->function, &before_root, match->error);
+    return node ? &node->results[0] : NULL;
+}
+
 bool
 kiln_match_replace_result(KilnMatch *match, uint32_t result, KilnValue *value)
 {
@@ -186,15 +195,20 @@ kiln_match_replace_result(KilnMatch *match, uint32_t result, KilnValue *value)
 bool
 kiln_match_replace(KilnMatch *match, KilnValue *value)
 {
-    return kiln_match_replace_result(match, match->pattern->terms[0].result, value);
+    return value && kiln_match_replace_result(match, match->pattern->terms[0].result, value);
+}
+
+bool
+kiln_match_replace_by_x(KilnMatch *match)
+{
+    return kiln_match_replace(match, kiln_match_value(match, "x"));
 }
 
 bool
 kiln_match_replace_by_op(KilnMatch *match, KilnOp op, KilnValue *const *operands,
                          uint32_t n_operands)
 {
-    KilnValue *built = kiln_match_build(match, op, NULL, operands, n_operands);
-    return built && kiln_match_replace(match, built);
+    return kiln_match_replace(match, kiln_match_build(match, op, NULL, operands, n_operands));
 }
 
 bool

@@ -26,6 +26,8 @@ class Source:
         self.rule_rows = RULE_ROW.findall(self.text[rules:]) if rules >= 0 else []
         self.tables = {name: body for name, body in TABLE.findall(self.text) if name != "rules"}
         self.words = {name: set(WORD.findall(body)) for name, body in {**self.bodies, **self.tables}.items()}
+        # A rule whose rewrite is a shared function gets to it without a function of the file.
+        self.words |= {f'"{rule}"': {function} for rule, function in self.rule_rows if function not in self.bodies}
 
     def guards(self):
         """(function, guard)"""
@@ -41,6 +43,8 @@ class Source:
 
     def rules_behind(self, name):
         """The rules that function @name rewrites for."""
+        if name.startswith('"'):
+            return {name.strip('"')}
         own = re.search(r'static const char rule\[\] = "([\w-]+)"', self.bodies[name])
         if own:
             return {own.group(1)}
@@ -104,7 +108,7 @@ def shared_guards(passes, shared):
             for name, guard in other.guards():
                 rules = set()
                 for own in reached.get((other.name, name), ()):
-                    if own in source.bodies:
+                    if own not in source.tables:
                         rules |= source.rules_behind(own)
                 if rules:
                     found[other.name, guard].setdefault(source.name, set()).update(rules)

@@ -92,17 +92,23 @@ typedef struct {
 /** What the names of the pattern stand for. A name that the pattern lacks is our bug (asserted). */
 KilnValue *kiln_match_value(const KilnMatch *match, const char *name);
 KilnNode *kiln_match_node(const KilnMatch *match, const char *name);
-/** Builds a node right before the root: kiln_build() with the match's function. Types come from
- * inference; for quantized or laid-out results use kiln_node_new(). */
+/** Builds a node right before the root, as kiln_build() does: types come from inference. NULL, and
+ * maybe an error of the match, where that is not possible. */
 KilnValue *kiln_match_build(const KilnMatch *match, KilnOp op, const void *attrs,
                             KilnValue *const *operands, uint32_t n_operands);
 /** The same with a result of @type, which states what inference cannot know: quantization. */
 KilnValue *kiln_match_build_typed(const KilnMatch *match, KilnOp op, const void *attrs,
                                   KilnValue *const *operands, uint32_t n_operands,
                                   const KilnType *type);
-/** Replaces the root's result by @value and logs one line under the rule's name. Refuses (false, as
- * a guard named `type`) where the types differ. */
+/** Builds the node that @spec describes right before the root; returns its first result. */
+KilnValue *kiln_match_build_node(const KilnMatch *match, const KilnNodeSpec *spec);
+
+/** Replaces the root's result by @value and logs one line under the rule's name. Refuses (false)
+ * where @value is NULL, for it could not be built, and as a guard named `type` where the types
+ * differ. */
 bool kiln_match_replace(KilnMatch *match, KilnValue *value);
+/** Replaces the root's result by what the pattern calls x: the rewrite of rules that only drop. */
+bool kiln_match_replace_by_x(KilnMatch *match);
 /** Builds a node of @op right before the root, with default attributes, and replaces the root's
  * result by its result. */
 bool kiln_match_replace_by_op(KilnMatch *match, KilnOp op, KilnValue *const *operands,
