@@ -91,8 +91,8 @@ run(KilnFoldWorker *worker, const KilnNode *node, KilnTensor *const *operands, b
                                           .infer_types = infer,
                                           .recycler = kiln_constant_pool_recycler(worker->pool),
                                           .lowered = worker->lowered };
-    return kiln_target_evaluate_with(worker->folder->target, node,
-                                     (const KilnTensor *const *)operands, &options, results, error);
+    return kiln_target_evaluate_with(worker->target, node, (const KilnTensor *const *)operands,
+                                     &options, results, error);
 }
 
 /* In the widest element types, where kernels for them give results of the widest. */
@@ -139,7 +139,7 @@ evaluate(KilnFoldWorker *worker, const KilnNode *node, const KilnTensor *const *
 {
     g_autofree KilnTensor **results = g_new0(KilnTensor *, node->n_results + 1);
     g_autoptr(GError) why = NULL;
-    bool done = worker->folder->wide && run_wide(worker, node, operands, results, NULL);
+    bool done = worker->wide && run_wide(worker, node, operands, results, NULL);
     if (!done && !run_strict(worker, node, operands, false, results, &why)) {
         if (!kiln_budget_check_time(&worker->failure))
             return KILN_FOLD_LACKS;
@@ -167,7 +167,7 @@ evaluate_element(KilnFoldWorker *worker, const KilnNode *node, const KilnTensor 
 {
     const int64_t ones[KILN_MAX_RANK] = { 1, 1, 1, 1, 1, 1, 1, 1 };
     g_autofree KilnTensor **single = g_new0(KilnTensor *, node->n_operands + 1);
-    bool good = worker->folder->target != NULL;
+    bool good = worker->target != NULL;
     for (uint32_t i = 0; good && i < node->n_operands; i++) {
         uint8_t bits[8];
         if (!operands[i])
@@ -178,7 +178,7 @@ evaluate_element(KilnFoldWorker *worker, const KilnNode *node, const KilnTensor 
     }
     KilnTensor *result = NULL;
     const KilnTensor *const *alone = (const KilnTensor *const *)single;
-    good = good && ((worker->folder->wide && run_wide(worker, node, alone, &result, NULL)) ||
+    good = good && ((worker->wide && run_wide(worker, node, alone, &result, NULL)) ||
                     run_strict(worker, node, alone, true, &result, NULL));
     good = good && kiln_tensor_is_splat(result, 1, element);
     worker->ran |= good;
@@ -213,7 +213,7 @@ store_splats(KilnFoldWorker *worker, const KilnNode *node, const KilnTensor *con
     if (node->op == KILN_OP_constant_of_shape) /* its rule needs no kernel */
         return false;
     if (kiln_op_has(node->op, KILN_TRAIT_REDUCES))
-        return worker->folder->target && evaluate(worker, node, operands) == KILN_FOLD_STORED;
+        return worker->target && evaluate(worker, node, operands) == KILN_FOLD_STORED;
     if (kiln_op_only_moves(node->op) || node->op == KILN_OP_concat) {
         uint32_t n = node->op == KILN_OP_concat ? node->n_operands : 1;
         if (!join_elements(operands, n, element, &dtype))
@@ -284,7 +284,7 @@ compute_from_operands(KilnFoldWorker *worker, const KilnNode *node, bool may_run
         return KILN_FOLD_STORED;
     if (apply_rule(worker, node))
         return KILN_FOLD_STORED;
-    if (worker->failure || !may_run || !worker->folder->target || result_is_open(node))
+    if (worker->failure || !may_run || !worker->target || result_is_open(node))
         return KILN_FOLD_LACKS;
     return evaluate(worker, node, operands.tensors);
 }
@@ -294,7 +294,7 @@ compute_from_operands(KilnFoldWorker *worker, const KilnNode *node, bool may_run
 static bool
 stays_known(const KilnFoldWorker *worker, const KilnNode *node)
 {
-    return !worker->folder->wide || worker->plan->nodes[node->id].decides_shape;
+    return !worker->wide || worker->plan->nodes[node->id].decides_shape;
 }
 
 KilnFoldOutcome

@@ -3,11 +3,13 @@
 #ifndef KILN_PASSES_FOLD_FOLD_COMPUTE_H
 #define KILN_PASSES_FOLD_FOLD_COMPUTE_H
 
-#include "passes/fold/fold_evaluate.h"
+#include "passes/fold/constant_pool.h"
+#include "passes/fold/fold_plan.h"
 
 /** What one thread computes with. The rest of the folding is shared and only read. */
 typedef struct {
-    const KilnEvaluator *folder;
+    const KilnTarget *target; /* NULL: only what needs no kernel is computed */
+    bool wide;                /* chains are computed in f64, i64 and u64 */
     const KilnFoldPlan *plan;
     KilnConstantPool *pool;
     KilnLoweredNodes *lowered;

@@ -313,7 +313,8 @@ compute_chain(void *data, uint32_t chain, int worker_index, int threads)
     }
     g_autoptr(KilnConstantPool) pool =
         kiln_constant_pool_new(sweep->function->module, scratch->recycler);
-    KilnFoldWorker worker = { .folder = sweep->folder,
+    KilnFoldWorker worker = { .target = sweep->folder->target,
+                              .wide = sweep->folder->wide,
                               .plan = &sweep->plan,
                               .pool = pool,
                               .lowered = scratch->lowered,

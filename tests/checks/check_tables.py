@@ -35,6 +35,11 @@ def check_passes(root):
         sentences = re.findall(rf"^\| `{text}` \| ([^|]+) \| {numerics} \|", page, re.M)
         if len(sentences) != 1 or len(sentences[0].split()) < 3:
             yield f"docs/passes.md: expected one row `{text}` with a sentence and the class {numerics}"
+    # A row compiles what reads the table: pass.c alone.
+    readers = [path.relative_to(root) for folder in ("include", "passes", "runtime", "tools", "tests", "bench")
+               for path in (root / folder).rglob("*.[ch]") if '#include "passes/passes.def"' in path.read_text(encoding="utf-8")]
+    if list(map(str, readers)) != ["passes/pass.c"]:
+        yield f"passes.def: expected that passes/pass.c alone includes it, found {', '.join(map(str, readers))}"
     known = {text for _, _, text, _, _ in rows}
     for name in re.findall(r"^\| `([\w-]+)` \| [^|]+ \| (?:E|Z|U|QT|QS|L) \|", page, re.M):
         if name not in known:
