@@ -141,31 +141,46 @@ divide(KilnDType dtype, int64_t a, int64_t b, int64_t *quotient, int64_t *remain
     return true;
 }
 
+/* One element of an element-wise op over integers or bools. */
+typedef struct {
+    const KilnNode *node;
+    KilnDType dtype;
+    const int64_t *v; /* of each operand; 0 where one is absent */
+    int64_t *out;
+} Element;
+
 static bool
-fold_mod(const KilnNode *node, KilnDType dtype, const int64_t *v, int64_t *out)
+div_of(const Element *e)
+{
+    int64_t ignored;
+    return divide(e->dtype, e->v[0], e->v[1], e->out, &ignored);
+}
+
+static bool
+mod_of(const Element *e)
 {
     int64_t quotient;
-    if (!divide(dtype, v[0], v[1], &quotient, out))
+    if (!divide(e->dtype, e->v[0], e->v[1], &quotient, e->out))
         return false;
-    bool signs_differ = dtype != KILN_DTYPE_u64 && (*out < 0) != (v[1] < 0);
-    if (!kiln_attrs(node, mod)->fmod && *out != 0 && signs_differ)
-        *out += v[1];
+    bool signs_differ = e->dtype != KILN_DTYPE_u64 && (*e->out < 0) != (e->v[1] < 0);
+    if (!kiln_attrs(e->node, mod)->fmod && *e->out != 0 && signs_differ)
+        *e->out += e->v[1];
     return true;
 }
 
 static bool
-fold_shift(const KilnNode *node, KilnDType dtype, const int64_t *v, int64_t *out)
+bit_shift_of(const Element *e)
 {
-    uint64_t value = (uint64_t)v[0], by = (uint64_t)v[1];
-    bool left = g_strcmp0(kiln_attrs(node, bit_shift)->direction, "LEFT") == 0;
-    if (by >= 8 * kiln_dtype_size(dtype))
+    uint64_t value = (uint64_t)e->v[0], by = (uint64_t)e->v[1];
+    bool left = g_strcmp0(kiln_attrs(e->node, bit_shift)->direction, "LEFT") == 0;
+    if (by >= 8 * kiln_dtype_size(e->dtype))
         return false;
-    *out = (int64_t)(left ? value << by : value >> by);
+    *e->out = (int64_t)(left ? value << by : value >> by);
     return true;
 }
 
 static int64_t
-fold_extreme(bool max, KilnDType dtype, const int64_t *v, uint32_t n)
+extremum(bool max, KilnDType dtype, const int64_t *v, uint32_t n)
 {
     int64_t best = v[0];
     for (uint32_t i = 1; i < n; i++) {
@@ -175,98 +190,77 @@ fold_extreme(bool max, KilnDType dtype, const int64_t *v, uint32_t n)
     return best;
 }
 
-static int64_t
-fold_clip(const KilnNode *node, KilnDType dtype, const int64_t *v)
+static bool
+clip_of(const Element *e)
 {
-    int64_t value = v[0];
-    if (kiln_node_operand(node, 1) && less(dtype, value, v[1]))
-        value = v[1];
-    if (kiln_node_operand(node, 2) && less(dtype, v[2], value))
-        value = v[2];
-    return value;
+    int64_t value = e->v[0];
+    if (kiln_node_operand(e->node, 1) && less(e->dtype, value, e->v[1]))
+        value = e->v[1];
+    if (kiln_node_operand(e->node, 2) && less(e->dtype, e->v[2], value))
+        value = e->v[2];
+    *e->out = value;
+    return true;
 }
 
-/* One element of an element-wise op over integers or bools of @dtype; false: not folded. */
-static bool
-fold_element(const KilnNode *node, KilnDType dtype, const int64_t *v, int64_t *out)
-{
-    uint64_t a = (uint64_t)v[0], b = (uint64_t)v[1];
-    int64_t ignored;
-    switch (node->op) {
-    case KILN_OP_cast:
-        *out = v[0];
-        return true;
-    case KILN_OP_not:
-        *out = !v[0];
-        return true;
-    case KILN_OP_bitwise_not:
-        *out = ~v[0];
-        return true;
-    case KILN_OP_neg:
-        *out = (int64_t)(0 - a);
-        return true;
-    case KILN_OP_abs:
-        *out = less(dtype, v[0], 0) ? (int64_t)(0 - a) : v[0];
-        return true;
-    case KILN_OP_sign:
-        *out = less(dtype, v[0], 0) ? -1 : v[0] != 0;
-        return true;
-    case KILN_OP_add:
-        *out = (int64_t)(a + b);
-        return true;
-    case KILN_OP_sub:
-        *out = (int64_t)(a - b);
-        return true;
-    case KILN_OP_mul:
-        *out = (int64_t)(a * b);
-        return true;
-    case KILN_OP_div:
-        return divide(dtype, v[0], v[1], out, &ignored);
-    case KILN_OP_mod:
-        return fold_mod(node, dtype, v, out);
-    case KILN_OP_bit_shift:
-        return fold_shift(node, dtype, v, out);
-    case KILN_OP_min:
-    case KILN_OP_max:
-        *out = fold_extreme(node->op == KILN_OP_max, dtype, v, node->n_operands);
-        return true;
-    case KILN_OP_clip:
-        *out = fold_clip(node, dtype, v);
-        return true;
-    case KILN_OP_and:
-    case KILN_OP_bitwise_and:
-        *out = v[0] & v[1];
-        return true;
-    case KILN_OP_or:
-    case KILN_OP_bitwise_or:
-        *out = v[0] | v[1];
-        return true;
-    case KILN_OP_xor:
-    case KILN_OP_bitwise_xor:
-        *out = v[0] ^ v[1];
-        return true;
-    case KILN_OP_equal:
-        *out = v[0] == v[1];
-        return true;
-    case KILN_OP_less:
-        *out = less(dtype, v[0], v[1]);
-        return true;
-    case KILN_OP_less_or_equal:
-        *out = !less(dtype, v[1], v[0]);
-        return true;
-    case KILN_OP_greater:
-        *out = less(dtype, v[1], v[0]);
-        return true;
-    case KILN_OP_greater_or_equal:
-        *out = !less(dtype, v[0], v[1]);
-        return true;
-    case KILN_OP_where:
-        *out = v[0] ? v[1] : v[2];
-        return true;
-    default:
-        return false;
+#define ELEMENT(op, expression)                                                                    \
+    static bool op##_of(const Element *e)                                                          \
+    {                                                                                              \
+        const int64_t *v = e->v;                                                                   \
+        *e->out = (int64_t)(expression);                                                           \
+        return true;                                                                               \
     }
-}
+
+ELEMENT(same, v[0])
+ELEMENT(not, !v[0])
+ELEMENT(bitwise_not, ~v[0])
+ELEMENT(neg, 0 - (uint64_t)v[0])
+ELEMENT(abs, less(e->dtype, v[0], 0) ? 0 - (uint64_t)v[0] : (uint64_t)v[0])
+ELEMENT(sign, less(e->dtype, v[0], 0) ? -1 : v[0] != 0)
+ELEMENT(add, (uint64_t)v[0] + (uint64_t)v[1])
+ELEMENT(sub, (uint64_t)v[0] - (uint64_t)v[1])
+ELEMENT(mul, (uint64_t)v[0] * (uint64_t)v[1])
+ELEMENT(min, extremum(false, e->dtype, v, e->node->n_operands))
+ELEMENT(max, extremum(true, e->dtype, v, e->node->n_operands))
+ELEMENT(and, v[0] & v[1])
+ELEMENT(or, v[0] | v[1])
+ELEMENT(xor, v[0] ^ v[1])
+ELEMENT(equal, v[0] == v[1])
+ELEMENT(less, less(e->dtype, v[0], v[1]))
+ELEMENT(less_or_equal, !less(e->dtype, v[1], v[0]))
+ELEMENT(greater, less(e->dtype, v[1], v[0]))
+ELEMENT(greater_or_equal, !less(e->dtype, v[0], v[1]))
+ELEMENT(where, v[0] ? v[1] : v[2])
+
+/* The ops that are computed; false of a row: not for these elements. */
+static bool (*const elements[KILN_N_OPS])(const Element *e) = {
+    [KILN_OP_cast] = same_of,
+    [KILN_OP_not] = not_of,
+    [KILN_OP_bitwise_not] = bitwise_not_of,
+    [KILN_OP_neg] = neg_of,
+    [KILN_OP_abs] = abs_of,
+    [KILN_OP_sign] = sign_of,
+    [KILN_OP_add] = add_of,
+    [KILN_OP_sub] = sub_of,
+    [KILN_OP_mul] = mul_of,
+    [KILN_OP_div] = div_of,
+    [KILN_OP_mod] = mod_of,
+    [KILN_OP_bit_shift] = bit_shift_of,
+    [KILN_OP_min] = min_of,
+    [KILN_OP_max] = max_of,
+    [KILN_OP_clip] = clip_of,
+    [KILN_OP_and] = and_of,
+    [KILN_OP_bitwise_and] = and_of,
+    [KILN_OP_or] = or_of,
+    [KILN_OP_bitwise_or] = or_of,
+    [KILN_OP_xor] = xor_of,
+    [KILN_OP_bitwise_xor] = xor_of,
+    [KILN_OP_equal] = equal_of,
+    [KILN_OP_less] = less_of,
+    [KILN_OP_less_or_equal] = less_or_equal_of,
+    [KILN_OP_greater] = greater_of,
+    [KILN_OP_greater_or_equal] = greater_or_equal_of,
+    [KILN_OP_where] = where_of,
+};
 
 enum {
     FOLD_OPERANDS = 8 /* no exporter's min, max or sum of shapes has more */
@@ -307,6 +301,7 @@ kiln_known_elementwise(KilnInfer *in)
     if (!to)
         return;
     KilnDType dtype = kiln_infer_type(in, 0)->dtype;
+    bool (*element_of)(const Element *) = elements[in->node->op];
     int64_t index[KILN_MAX_RANK] = { 0 };
     for (int64_t k = 0; k < in->known[0]->n; k++, step(type, index)) {
         int64_t v[FOLD_OPERANDS] = { 0 }, value;
@@ -316,7 +311,7 @@ kiln_known_elementwise(KilnInfer *in)
                 at += index[d] * strides[i][d];
             v[i] = from[i] ? from[i][at] : 0;
         }
-        if (!fold_element(in->node, dtype, v, &value)) {
+        if (!element_of || !element_of(&(Element){ in->node, dtype, v, &value })) {
             kiln_known_forget(in, 0);
             return;
         }
@@ -339,7 +334,7 @@ accumulate(KilnOp op, KilnDType dtype, int64_t *into, int64_t value)
         return true;
     case KILN_OP_reduce_max:
     case KILN_OP_reduce_min:
-        *into = fold_extreme(op == KILN_OP_reduce_max, dtype, pair, 2);
+        *into = extremum(op == KILN_OP_reduce_max, dtype, pair, 2);
         return true;
     default:
         return false;
