@@ -55,19 +55,19 @@ kiln_pool_edges(int64_t in, int64_t out, int64_t reach, int64_t stride, int64_t 
     return inside > 0 ? out - inside : out;
 }
 
-/* The choice of kernel_pool.c between windows of the image and rows that are folded first. */
+/* The choice of kernel_pool.c between windows of the image and rows that are joined first. */
 void
 kiln_pool_terms(const KilnCpuPoolShape *s, double terms[KILN_CPU_TERMS])
 {
     double rows = (double)s->planes * (double)s->out[0] * (double)s->out[1];
-    double folds = (double)s->kernel[0] * (double)s->kernel[1];
-    bool folded = s->in[0] > 1 || s->edges > 1;
-    terms[0] = folded ? rows * folds * vectors(s->in[2]) : 0;
+    double joins = (double)s->kernel[0] * (double)s->kernel[1];
+    bool joined = s->in[0] > 1 || s->edges > 1;
+    terms[0] = joined ? rows * joins * vectors(s->in[2]) : 0;
     terms[1] = rows;
-    terms[2] = rows * (folded ? 1 : folds) * (double)s->kernel[2] * vectors(s->out[2]);
-    terms[3] = folded ? 0 : rows * (double)s->edges * folds * (double)s->kernel[2];
+    terms[2] = rows * (joined ? 1 : joins) * (double)s->kernel[2] * vectors(s->out[2]);
+    terms[3] = joined ? 0 : rows * (double)s->edges * joins * (double)s->kernel[2];
     terms[4] = 1;
-    terms[5] = folded ? rows : 0;
+    terms[5] = joined ? rows : 0;
 }
 
 void

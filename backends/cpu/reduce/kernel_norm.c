@@ -71,7 +71,8 @@ take_statistics(const Norm *n, const float *x, int64_t some, Statistics *s)
     KilnCpuMoments m[TOGETHER];
     for (int64_t i = 0; i < some; i++)
         s[i].shift =
-            (float)(n->reducers->fold[KILN_CPU_FOLD_SUM](x + i * n->length, n->length) / length);
+            (float)(n->reducers->reduce[KILN_CPU_REDUCE_SUM](x + i * n->length, n->length) /
+                    length);
     for (int64_t i = 0; i < some; i++)
         m[i] = n->reducers->moments(x + i * n->length, n->length, s[i].shift);
     for (int64_t i = 0; i < some; i++) {
@@ -332,7 +333,7 @@ run_rms(const void *data, int64_t task, int thread)
         const float *x = data_of(n, first, some);
         double squares[TOGETHER];
         for (int64_t i = 0; i < some; i++)
-            squares[i] = n->reducers->fold[KILN_CPU_FOLD_SQUARE](x + i * n->length, n->length);
+            squares[i] = n->reducers->reduce[KILN_CPU_REDUCE_SQUARE](x + i * n->length, n->length);
         for (int64_t i = 0; i < some; i++) {
             const double root = sqrt(squares[i] / (double)n->length + n->epsilon);
             KilnCpuAffine a = { .scale = (float)(1 / root), .scales = n->scale };

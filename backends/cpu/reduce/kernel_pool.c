@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* max_pool and average_pool in f32, one to three spatial dims.
  *
- * Windows fold the rows that they cover first, then along what these come to. Those that lie inside
- * the image are folded in vectors, all lines of a plane in one go, and those at its edges alone.
- * Where there are more of these, and in three dims, the rows that windows cover are folded into one
- * row, with room for the padding at its ends, and that row is folded window by window. Windows
+ * Windows join the rows that they cover first, then along what these come to. Those that lie inside
+ * the image are joined in vectors, all lines of a plane in one go, and those at its edges alone.
+ * Where there are more of these, and in three dims, the rows that windows cover are joined into one
+ * row, with room for the padding at its ends, and that row is joined window by window. Windows
  * without an element give -inf (max) or 0 (average), those of nothing but -0 give -0. Operands:
  * result, data. */
 #include "backends/cpu/cost.h"
@@ -21,7 +21,7 @@
 
 enum {
     SLACK = 16, /* windows beyond the last one that KilnCpuWindows may read */
-    EDGES = 1,  /* windows of a row that are folded one by one */
+    EDGES = 1,  /* windows of a row that are joined one by one */
     TAPS = 16,  /* of windows at most, of which a row has less than a vector: others are worth it */
 };
 
@@ -38,7 +38,7 @@ count_taps(const KilnCpuPool *p, int d, int64_t at)
     return count;
 }
 
-/* Floats of a folded row: what all windows and those that are read beside them reach. */
+/* Floats of a joined row: what all windows and those that are read beside them reach. */
 static int64_t
 row_floats(const KilnCpuPool *p)
 {
@@ -69,7 +69,7 @@ is_empty(const KilnCpuPool *p, int64_t q)
 typedef struct {
     KilnCpuPool p;
     const KilnCpuReducers *reducers;
-    KilnCpuBinaryRow fold;
+    KilnCpuBinaryRow join;
     const float *in;
     float *out;
     float *counts;       /* per window of a row; less than 0 of empty ones: -0 becomes 0 */
@@ -81,9 +81,9 @@ typedef struct {
     int64_t first, end, safe_end, reach, top, bottom;
 } Run;
 
-/* Folds the rows under windows (z, y) of @plane into @row; what is left and right of it stays. */
+/* Joins the rows under windows (z, y) of @plane into @row; what is left and right of it stays. */
 static void
-fold_rows(const Run *r, const float *plane, const int64_t at[2], float *row)
+join_rows(const Run *r, const float *plane, const int64_t at[2], float *row)
 {
     const KilnCpuPool *p = &r->p;
     bool first = true;
@@ -96,7 +96,7 @@ fold_rows(const Run *r, const float *plane, const int64_t at[2], float *row)
         if (first)
             memcpy(row, x, (size_t)p->in[2] * sizeof *x);
         else
-            r->fold(row, row, x, p->in[2]);
+            r->join(row, row, x, p->in[2]);
         first = false;
     }
     for (int64_t i = 0; first && i < p->in[2]; i++)
@@ -205,13 +205,13 @@ lines_inside(const Run *r, Rows rows, const float *image_end, int64_t y, int64_t
     return MIN(MIN(end, r->bottom) - y, room / (p->stride[1] * p->in[2]) + 1);
 }
 
-/* One row of the result, from rows that are folded into @row first. */
+/* One row of the result, from rows that are joined into @row first. */
 static void
-pool_folded(const Run *r, const float *plane, const int64_t at[2], float count, float *row,
+pool_joined(const Run *r, const float *plane, const int64_t at[2], float count, float *row,
             float *out)
 {
     const KilnCpuPool *p = &r->p;
-    fold_rows(r, plane, at, row + p->pad[2]);
+    join_rows(r, plane, at, row + p->pad[2]);
     KilnCpuWindows w = { .out = out,
                          .x = row,
                          .n = p->out[2],
@@ -248,7 +248,7 @@ pool_plane(const Run *r, int64_t number, int64_t first, int64_t n, float *row)
             lines = lines_inside(r, rows, image_end, i, end);
             pool_lines(r, rows, image_end, lines, count, out + i * p->out[2]);
         } else {
-            pool_folded(r, plane, at, count, row, out + i * p->out[2]);
+            pool_joined(r, plane, at, count, row, out + i * p->out[2]);
         }
     }
     return end - first;
@@ -348,8 +348,8 @@ kiln_cpu_pool(const KilnKernelArgs *args)
               .counts = args->scratch };
     const KilnCpuPool *p = &r.p;
     const int64_t rows = p->planes * p->out[0] * p->out[1];
-    const KilnCpuBinary fold = p->average ? KILN_CPU_BINARY_add : KILN_CPU_BINARY_max;
-    r.fold = kiln_cpu_rows(KILN_CPU_ISA_AUTO)->binary[fold][KILN_CPU_NONE_FIXED];
+    const KilnCpuBinary join = p->average ? KILN_CPU_BINARY_add : KILN_CPU_BINARY_max;
+    r.join = kiln_cpu_rows(KILN_CPU_ISA_AUTO)->binary[join][KILN_CPU_NONE_FIXED];
     r.row = row_floats(p);
     r.rows = r.counts + round_up(p->out[2], KILN_CPU_LINE_FLOATS);
     for (int64_t q = 0; q < p->out[2]; q++)

@@ -2,8 +2,8 @@
 /* reduce_sum, _mean, _l1, _l2, _sum_square, _max and _min, and the global pools, in f32.
  *
  * Neighbouring dims that are both kept or both reduced are one. Where the innermost is reduced,
- * rows are folded, else columns. What is folded to one element is a sequence, in row-major order of
- * the reduced dims, and the order of a sum follows from its length alone, not from where the
+ * rows are reduced, else columns. What is reduced to one element is a sequence, in row-major order
+ * of the reduced dims, and the order of a sum follows from its length alone, not from where the
  * elements lie: blocks of a fixed length, which have groups, and pieces of several blocks. Where
  * rows have several pieces, these are tasks whose results lie in scratch. Operands: result, data.
  */
@@ -16,10 +16,10 @@
 #include <string.h>
 
 enum {
-    PIECE = KILN_CPU_FOLD_PIECE, /* floats of a sequence that one task folds */
-    BLOCK = KILN_CPU_FOLD_BLOCK,
-    TASK_FLOATS = 16384,             /* what a task of several rows reads, about */
-    COLUMNS = KILN_CPU_FOLD_COLUMNS, /* of a task */
+    PIECE = KILN_CPU_REDUCE_PIECE, /* floats of a sequence that one task reduces */
+    BLOCK = KILN_CPU_REDUCE_BLOCK,
+    TASK_FLOATS = 16384,               /* what a task of several rows reads, about */
+    COLUMNS = KILN_CPU_REDUCE_COLUMNS, /* of a task */
 };
 
 typedef struct {
@@ -30,7 +30,7 @@ typedef struct {
 
 typedef struct {
     KilnInstrKind kind;
-    KilnCpuFold fold;
+    KilnCpuReduction by;
     Dims kept, reduced;
     bool rows; /* the innermost dim is reduced; else it is the last of kept */
     int64_t inner;
@@ -97,7 +97,7 @@ static Reduce
 reduce_of(const KilnInstr *instr)
 {
     Reduce r = { .kind = instr->kind,
-                 .fold = kiln_cpu_fold_of(instr->kind),
+                 .by = kiln_cpu_reduction_of(instr->kind),
                  .reducers = kiln_cpu_reducers(KILN_CPU_ISA_AUTO) };
     cut_dims(cpu_type(instr, 1), reduced_dims(instr), &r);
     r.length = r.reduced.count * (r.rows ? r.inner : 1);
@@ -107,9 +107,9 @@ reduce_of(const KilnInstr *instr)
 }
 
 static float
-finish(const Reduce *r, double folded)
+finish(const Reduce *r, double result)
 {
-    return kiln_cpu_fold_finish(r->kind, folded, r->length);
+    return kiln_cpu_reduction_finish(r->kind, result, r->length);
 }
 
 /* A walk through dims in row-major order. */
@@ -146,24 +146,24 @@ walk(Cursor *cursor, const Dims *dims, int64_t n)
 
 /* --- rows --- */
 
-/* A block that lies in several places: elements @first to @end of @row. Groups are folded where
+/* A block that lies in several places: elements @first to @end of @row. Groups are reduced where
  * they lie, or copied together. */
 static double
-fold_parts(const Reduce *r, const float *row, int64_t first, int64_t end)
+reduce_parts(const Reduce *r, const float *row, int64_t first, int64_t end)
 {
     KilnCpuLanes lanes = { .begun = false };
-    float group[KILN_CPU_FOLD_GROUP];
+    float group[KILN_CPU_REDUCE_GROUP];
     int64_t skip = first % r->inner, n_copied = 0;
     Cursor cursor = cursor_at(&r->reduced, first / r->inner);
     while (first < end) {
         const float *x = row + cursor.offset + skip;
         int64_t n = MIN(r->inner - skip, end - first);
-        const bool whole = n_copied == 0 && (n >= KILN_CPU_FOLD_GROUP || n == end - first);
+        const bool whole = n_copied == 0 && (n >= KILN_CPU_REDUCE_GROUP || n == end - first);
         if (whole) {
-            n -= n == end - first ? 0 : n % KILN_CPU_FOLD_GROUP;
-            r->reducers->fold_part[r->fold](&lanes, x, n);
+            n -= n == end - first ? 0 : n % KILN_CPU_REDUCE_GROUP;
+            r->reducers->reduce_part[r->by](&lanes, x, n);
         } else {
-            n = MIN(n, KILN_CPU_FOLD_GROUP - n_copied);
+            n = MIN(n, KILN_CPU_REDUCE_GROUP - n_copied);
             memcpy(group + n_copied, x, (size_t)n * sizeof *x);
             n_copied += n;
         }
@@ -173,28 +173,28 @@ fold_parts(const Reduce *r, const float *row, int64_t first, int64_t end)
             walk(&cursor, &r->reduced, 1);
             skip = 0;
         }
-        if (n_copied == KILN_CPU_FOLD_GROUP || (n_copied > 0 && first == end)) {
-            r->reducers->fold_part[r->fold](&lanes, group, n_copied);
+        if (n_copied == KILN_CPU_REDUCE_GROUP || (n_copied > 0 && first == end)) {
+            r->reducers->reduce_part[r->by](&lanes, group, n_copied);
             n_copied = 0;
         }
     }
-    return (double)r->reducers->fold_value[r->fold](&lanes);
+    return (double)r->reducers->reduce_value[r->by](&lanes);
 }
 
 /* Piece @piece of row @i. */
 static double
-fold_piece(const Reduce *r, int64_t i, int64_t piece)
+reduce_piece(const Reduce *r, int64_t i, int64_t piece)
 {
     const float *row = r->in + cursor_at(&r->kept, i).offset;
     const int64_t end = MIN((piece + 1) * PIECE, r->length);
-    double folded = kiln_cpu_fold_start(r->fold);
+    double result = kiln_cpu_reduction_start(r->by);
     for (int64_t at = piece * PIECE; at < end; at += BLOCK) {
         const int64_t n = MIN(BLOCK, end - at);
-        const double block = r->reduced.count == 1 ? r->reducers->fold[r->fold](row + at, n)
-                                                   : fold_parts(r, row, at, at + n);
-        folded = kiln_cpu_fold_join(r->fold, folded, block);
+        const double block = r->reduced.count == 1 ? r->reducers->reduce[r->by](row + at, n)
+                                                   : reduce_parts(r, row, at, at + n);
+        result = kiln_cpu_reduction_join(r->by, result, block);
     }
-    return folded;
+    return result;
 }
 
 static void
@@ -204,7 +204,7 @@ run_rows(const void *data, int64_t task, int thread)
     const Reduce *r = data;
     const int64_t end = MIN((task + 1) * r->bundle, r->kept.count);
     for (int64_t i = task * r->bundle; i < end; i++)
-        r->out[i] = finish(r, fold_piece(r, i, 0));
+        r->out[i] = finish(r, reduce_piece(r, i, 0));
 }
 
 static void
@@ -212,17 +212,17 @@ run_piece(const void *data, int64_t task, int thread)
 {
     (void)thread;
     const Reduce *r = data;
-    r->partial[task] = fold_piece(r, task / r->pieces, task % r->pieces);
+    r->partial[task] = reduce_piece(r, task / r->pieces, task % r->pieces);
 }
 
 static void
 join_pieces(const Reduce *r)
 {
     for (int64_t i = 0; i < r->kept.count; i++) {
-        double folded = kiln_cpu_fold_start(r->fold);
+        double result = kiln_cpu_reduction_start(r->by);
         for (int64_t k = 0; k < r->pieces; k++)
-            folded = kiln_cpu_fold_join(r->fold, folded, r->partial[i * r->pieces + k]);
-        r->out[i] = finish(r, folded);
+            result = kiln_cpu_reduction_join(r->by, result, r->partial[i * r->pieces + k]);
+        r->out[i] = finish(r, result);
     }
 }
 
@@ -254,28 +254,28 @@ find_rows(Columns *at, KilnCpuColumns *c)
 
 /* Rows @first to @end, which are a block at most. */
 static void
-fold_block(Columns *at, int64_t first, int64_t end, float *folded)
+reduce_block(Columns *at, int64_t first, int64_t end, float *result)
 {
-    float lanes[KILN_CPU_FOLD_GROUP / 4 * COLUMNS];
+    float lanes[KILN_CPU_REDUCE_GROUP / 4 * COLUMNS];
     KilnCpuColumns c = { .width = at->width, .lanes = lanes };
-    for (int64_t row = first; row < end; row += KILN_CPU_FOLD_GROUP) {
-        c.n = MIN(KILN_CPU_FOLD_GROUP, end - row);
+    for (int64_t row = first; row < end; row += KILN_CPU_REDUCE_GROUP) {
+        c.n = MIN(KILN_CPU_REDUCE_GROUP, end - row);
         c.first = row == first;
-        c.last = row + KILN_CPU_FOLD_GROUP >= end;
+        c.last = row + KILN_CPU_REDUCE_GROUP >= end;
         find_rows(at, &c);
-        at->r->reducers->fold_columns[at->r->fold](folded, &c);
+        at->r->reducers->reduce_columns[at->r->by](result, &c);
     }
 }
 
 static void
-fold_piece_of_columns(Columns *at, int64_t first, int64_t end, double *piece)
+reduce_piece_of_columns(Columns *at, int64_t first, int64_t end, double *piece)
 {
-    float folded[COLUMNS];
+    float result[COLUMNS];
     for (int64_t k = 0; k < at->width; k++)
-        piece[k] = kiln_cpu_fold_start(at->r->fold);
+        piece[k] = kiln_cpu_reduction_start(at->r->by);
     for (int64_t row = first; row < end; row += BLOCK) {
-        fold_block(at, row, MIN(row + BLOCK, end), folded);
-        kiln_cpu_fold_join_all(at->r->fold, piece, folded, at->width);
+        reduce_block(at, row, MIN(row + BLOCK, end), result);
+        kiln_cpu_reduction_join_all(at->r->by, piece, result, at->width);
     }
 }
 
@@ -289,11 +289,11 @@ run_columns(const void *data, int64_t task, int thread)
     Columns at = { .r = r,
                    .x = r->in + cursor_at(&r->kept, i).offset + first,
                    .width = MIN(COLUMNS, r->inner - first) };
-    fold_piece_of_columns(&at, 0, MIN(PIECE, r->length), total);
+    reduce_piece_of_columns(&at, 0, MIN(PIECE, r->length), total);
     for (int64_t row = PIECE; row < r->length; row += PIECE) {
-        fold_piece_of_columns(&at, row, MIN(row + PIECE, r->length), piece);
+        reduce_piece_of_columns(&at, row, MIN(row + PIECE, r->length), piece);
         for (int64_t k = 0; k < at.width; k++)
-            total[k] = kiln_cpu_fold_join(r->fold, total[k], piece[k]);
+            total[k] = kiln_cpu_reduction_join(r->by, total[k], piece[k]);
     }
     for (int64_t k = 0; k < at.width; k++)
         r->out[i * r->inner + first + k] = finish(r, total[k]);
@@ -331,13 +331,13 @@ kiln_cpu_reduce_cost(const KilnInstr *instr)
     return kiln_cpu_cost(KILN_CPU_COST_reduction, terms);
 }
 
-/* @n blocks of @block, joined to @folded. */
+/* @n blocks of @block, joined to @result. */
 static double
-join_equal(KilnCpuFold fold, double folded, double block, int64_t n)
+join_equal(KilnCpuReduction by, double result, double block, int64_t n)
 {
     for (int64_t i = 0; i < n; i++)
-        folded = kiln_cpu_fold_join(fold, folded, block);
-    return folded;
+        result = kiln_cpu_reduction_join(by, result, block);
+    return result;
 }
 
 bool
@@ -350,18 +350,18 @@ kiln_cpu_reduce_equal(const KilnInstr *instr, const void *element, void *result)
     float equal[BLOCK], *to = result;
     for (int i = 0; i < BLOCK; i++)
         memcpy(&equal[i], element, sizeof equal[i]);
-    const double start = kiln_cpu_fold_start(r.fold);
-    const double block = r.reducers->fold[r.fold](equal, BLOCK);
-    double last = join_equal(r.fold, start, block, rest / BLOCK);
+    const double start = kiln_cpu_reduction_start(r.by);
+    const double block = r.reducers->reduce[r.by](equal, BLOCK);
+    double last = join_equal(r.by, start, block, rest / BLOCK);
     if (rest % BLOCK)
-        last = kiln_cpu_fold_join(r.fold, last, r.reducers->fold[r.fold](equal, rest % BLOCK));
-    double folded = last;
+        last = kiln_cpu_reduction_join(r.by, last, r.reducers->reduce[r.by](equal, rest % BLOCK));
+    double all = last;
     if (n_pieces) {
-        const double piece = join_equal(r.fold, start, block, PIECE / BLOCK);
-        folded = join_equal(r.fold, start, piece, n_pieces);
-        folded = rest ? kiln_cpu_fold_join(r.fold, folded, last) : folded;
+        const double piece = join_equal(r.by, start, block, PIECE / BLOCK);
+        all = join_equal(r.by, start, piece, n_pieces);
+        all = rest ? kiln_cpu_reduction_join(r.by, all, last) : all;
     }
-    *to = finish(&r, folded);
+    *to = finish(&r, all);
     return true;
 }
 

@@ -27,7 +27,7 @@ static void
 logarithm_of_row(const Softmax *s, int64_t row)
 {
     const float *x = s->in + row * s->axis;
-    float max = (float)s->reducers->fold[KILN_CPU_FOLD_MAX](x, s->axis);
+    float max = (float)s->reducers->reduce[KILN_CPU_REDUCE_MAX](x, s->axis);
     float total = s->reducers->log_exp_sum(x, s->axis, max);
     KilnCpuAffine below = { .shift = max, .scale = 1, .offset = -total };
     s->reducers->affine(s->out + row * s->axis, x, s->axis, &below);

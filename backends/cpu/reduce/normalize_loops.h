@@ -234,16 +234,16 @@ both(bool average, V y, V x)
     return average ? V_ADD(y, x) : better(false, y, x);
 }
 
-/* How windows are folded: constants, so that each way gets loops of its own. */
+/* How windows are reduced: constants, so that each way gets loops of its own. */
 typedef struct {
     bool average;
     bool one_row;
     int neighbours; /* taps of windows of stride 2 that share what they read; 0: other windows */
-} Folding;
+} WindowWay;
 
 /* All rows from @x on, @stride apart. */
 INLINED V
-column(const KilnCpuWindows *w, const float *x, int64_t stride, Folding f)
+column(const KilnCpuWindows *w, const float *x, int64_t stride, WindowWay f)
 {
     V y = V_LOAD_EVERY(x, stride);
     for (int64_t r = 1; !f.one_row && r < w->rows; r++)
@@ -252,7 +252,7 @@ column(const KilnCpuWindows *w, const float *x, int64_t stride, Folding f)
 }
 
 INLINED V
-window(const KilnCpuWindows *w, const float *x, Folding f)
+window(const KilnCpuWindows *w, const float *x, WindowWay f)
 {
     if (f.neighbours == 0) {
         V y = column(w, x, w->stride, f);
@@ -270,7 +270,7 @@ window(const KilnCpuWindows *w, const float *x, Folding f)
 
 /* The last vector overlaps the one before, if there is one. */
 INLINED void
-line_of_windows(const KilnCpuWindows *w, const float *x, float *out, Folding f)
+line_of_windows(const KilnCpuWindows *w, const float *x, float *out, WindowWay f)
 {
     for (int64_t first = 0; first < w->n; first += VW) {
         const int64_t last = w->n > VW ? w->n - VW : 0, q = first < last ? first : last;
@@ -283,7 +283,7 @@ line_of_windows(const KilnCpuWindows *w, const float *x, float *out, Folding f)
 }
 
 INLINED void
-windows_of(const KilnCpuWindows *w, Folding f)
+windows_of(const KilnCpuWindows *w, WindowWay f)
 {
     for (int64_t i = 0; i < w->lines; i++)
         line_of_windows(w, w->x + i * w->line_in, w->out + i * w->line_out, f);
@@ -294,13 +294,13 @@ windows(const KilnCpuWindows *w, bool average)
 {
     bool neighbours = w->stride == 2 && w->dilation == 1;
     if (neighbours && w->taps == 2)
-        windows_of(w, (Folding){ average, false, 2 });
+        windows_of(w, (WindowWay){ average, false, 2 });
     else if (neighbours && w->taps == 3)
-        windows_of(w, (Folding){ average, false, 3 });
+        windows_of(w, (WindowWay){ average, false, 3 });
     else if (w->rows == 1)
-        windows_of(w, (Folding){ average, true, 0 });
+        windows_of(w, (WindowWay){ average, true, 0 });
     else
-        windows_of(w, (Folding){ average, false, 0 });
+        windows_of(w, (WindowWay){ average, false, 0 });
 }
 
 static void
@@ -334,10 +334,10 @@ response(const KilnCpuResponse *r)
 }
 
 const KilnCpuReducers REDUCERS = {
-    .fold = { add_row, absolute_row, square_row, max_row, min_row },
-    .fold_part = { add_part, absolute_part, square_part, max_part, min_part },
-    .fold_value = { add_value, absolute_value, square_value, max_value, min_value },
-    .fold_columns = { add_columns, absolute_columns, square_columns, max_columns, min_columns },
+    .reduce = { add_row, absolute_row, square_row, max_row, min_row },
+    .reduce_part = { add_part, absolute_part, square_part, max_part, min_part },
+    .reduce_value = { add_value, absolute_value, square_value, max_value, min_value },
+    .reduce_columns = { add_columns, absolute_columns, square_columns, max_columns, min_columns },
     .moments = moments,
     .affine = affine,
     .affine_columns = affine_columns,

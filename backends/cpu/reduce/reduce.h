@@ -12,22 +12,22 @@
 #include <stdint.h>
 
 typedef enum {
-    KILN_CPU_FOLD_SUM,
-    KILN_CPU_FOLD_ABSOLUTE, /* sum of magnitudes */
-    KILN_CPU_FOLD_SQUARE,   /* sum of squares */
-    KILN_CPU_FOLD_MAX, /* these two keep a NaN; of nothing: the infinity that is least, or most;
+    KILN_CPU_REDUCE_SUM,
+    KILN_CPU_REDUCE_ABSOLUTE, /* sum of magnitudes */
+    KILN_CPU_REDUCE_SQUARE,   /* sum of squares */
+    KILN_CPU_REDUCE_MAX, /* these two keep a NaN; of nothing: the infinity that is least, or most;
                           -0 is less than 0 */
-    KILN_CPU_FOLD_MIN,
-    KILN_CPU_N_FOLDS
-} KilnCpuFold;
+    KILN_CPU_REDUCE_MIN,
+    KILN_CPU_N_REDUCTIONS
+} KilnCpuReduction;
 
 enum {
-    KILN_CPU_FOLD_BLOCK = 4096,  /* floats that are added as floats before a double takes them */
-    KILN_CPU_FOLD_GROUP = 64,    /* of a block, that lanes take at once */
-    KILN_CPU_FOLD_COLUMNS = 256, /* that are folded side by side, at most */
+    KILN_CPU_REDUCE_BLOCK = 4096,  /* floats that are added as floats before a double takes them */
+    KILN_CPU_REDUCE_GROUP = 64,    /* of a block, that lanes take at once */
+    KILN_CPU_REDUCE_COLUMNS = 256, /* that are reduced side by side, at most */
 };
 
-/* A block of which some is folded: the loops' own. */
+/* A block of which some is reduced: the loops' own. */
 typedef struct {
     bool begun;
     float lanes[2 * 16];
@@ -35,12 +35,12 @@ typedef struct {
 
 /* A group of a block of columns: elements of @width sequences, the next one a row further down. */
 typedef struct {
-    const float *rows[KILN_CPU_FOLD_GROUP]; /* where they begin */
-    int64_t stride;                         /* between rows, where they are even */
+    const float *rows[KILN_CPU_REDUCE_GROUP]; /* where they begin */
+    int64_t stride;                           /* between rows, where they are even */
     bool even; /* the first row says where all are; never of the last group */
     int64_t n, width;
     bool first, last; /* group of the block; none but the last has less than all rows */
-    float *lanes;     /* 16 rows of KILN_CPU_FOLD_COLUMNS floats, kept from group to group */
+    float *lanes;     /* 16 rows of KILN_CPU_REDUCE_COLUMNS floats, kept from group to group */
 } KilnCpuColumns;
 
 /* Around @shift: sums of x - shift and of its square. */
@@ -62,7 +62,7 @@ typedef struct {
     bool logarithm;
 } KilnCpuSoftmaxColumns;
 
-/* Lines of windows along rows that are pitch apart and folded first: out[q] is made of x[r pitch +
+/* Lines of windows along rows that are pitch apart and reduced first: out[q] is made of x[r pitch +
    q stride + k dilation] for r < rows, k < taps. More of x may be read: up to stride - 1 floats
    behind what the last window of a line needs or, where n is less than a vector, as if it were one.
  */
@@ -87,14 +87,14 @@ typedef struct {
 
 typedef struct {
     int64_t vector; /* floats */
-    double (*fold[KILN_CPU_N_FOLDS])(const float *x, int64_t n);
+    double (*reduce[KILN_CPU_N_REDUCTIONS])(const float *x, int64_t n);
     /* The same of a block that lies in several places: parts, whole groups but for the last of
        them, and what they come to. */
-    void (*fold_part[KILN_CPU_N_FOLDS])(KilnCpuLanes *lanes, const float *x, int64_t n);
-    float (*fold_value[KILN_CPU_N_FOLDS])(const KilnCpuLanes *lanes);
-    /* Takes a group; with the last one @folded[i] is what the block of column i comes to. There is
+    void (*reduce_part[KILN_CPU_N_REDUCTIONS])(KilnCpuLanes *lanes, const float *x, int64_t n);
+    float (*reduce_value[KILN_CPU_N_REDUCTIONS])(const KilnCpuLanes *lanes);
+    /* Takes a group; with the last one @result[i] is what the block of column i comes to. There is
        room for whole vectors. */
-    void (*fold_columns[KILN_CPU_N_FOLDS])(float *folded, const KilnCpuColumns *c);
+    void (*reduce_columns[KILN_CPU_N_REDUCTIONS])(float *result, const KilnCpuColumns *c);
     KilnCpuMoments (*moments)(const float *x, int64_t n, float shift);
     void (*affine)(float *out, const float *x, int64_t n, const KilnCpuAffine *a);
     /* out[i] = (x[i] - shift[i]) scale[i] + offset[i] */

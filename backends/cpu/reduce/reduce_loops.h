@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reductions of rows and columns, from the vocabulary of simd_ops_*.h. What is folded is a constant
- * argument of functions that are always inlined: each fold gets loops of its own. Included by one
- * file per instruction set. */
+/* Reductions of rows and columns, from the vocabulary of simd_ops_*.h. What is reduced is a
+ * constant argument of functions that are always inlined: each reduction gets loops of its own.
+ * Included by one file per instruction set. */
 #ifndef KILN_BACKENDS_CPU_REDUCE_REDUCE_LOOPS_H
 #define KILN_BACKENDS_CPU_REDUCE_REDUCE_LOOPS_H
 
@@ -13,8 +13,8 @@
 #define INLINED static inline __attribute__((always_inline))
 
 enum {
-    SUM_BLOCK = KILN_CPU_FOLD_BLOCK,
-    GROUP = KILN_CPU_FOLD_GROUP,
+    SUM_BLOCK = KILN_CPU_REDUCE_BLOCK,
+    GROUP = KILN_CPU_REDUCE_GROUP,
     LANES = GROUP / 4,
 };
 
@@ -30,45 +30,45 @@ enum {
  * where sums begin at 0. Along rows a vector has several lanes, along columns one. */
 
 INLINED V
-term(KilnCpuFold fold, V x)
+term(KilnCpuReduction by, V x)
 {
-    return fold == KILN_CPU_FOLD_ABSOLUTE ? V_ABS(x)
-           : fold == KILN_CPU_FOLD_SQUARE ? V_MUL(x, x)
+    return by == KILN_CPU_REDUCE_ABSOLUTE ? V_ABS(x)
+           : by == KILN_CPU_REDUCE_SQUARE ? V_MUL(x, x)
                                           : x;
 }
 
 /* The lanes of the vector at @x of a group of which @n terms are left from there on. */
 INLINED V
-lanes_of_row(KilnCpuFold fold, const float *x, int64_t n)
+lanes_of_row(KilnCpuReduction by, const float *x, int64_t n)
 {
-    V a = term(fold, V_LOAD_SOME(x, V_MASK(n)));
+    V a = term(by, V_LOAD_SOME(x, V_MASK(n)));
     if (n <= LANES)
         return a;
-    a = V_ADD(a, term(fold, V_LOAD_SOME(x + LANES, V_MASK(n - LANES))));
+    a = V_ADD(a, term(by, V_LOAD_SOME(x + LANES, V_MASK(n - LANES))));
     if (n <= 2 * LANES)
         return a;
-    V b = term(fold, V_LOAD_SOME(x + 2 * LANES, V_MASK(n - 2 * LANES)));
+    V b = term(by, V_LOAD_SOME(x + 2 * LANES, V_MASK(n - 2 * LANES)));
     if (n <= 3 * LANES)
         return V_ADD(a, b);
-    b = V_ADD(b, term(fold, V_LOAD_SOME(x + 3 * LANES, V_MASK(n - 3 * LANES))));
+    b = V_ADD(b, term(by, V_LOAD_SOME(x + 3 * LANES, V_MASK(n - 3 * LANES))));
     return V_ADD(a, b);
 }
 
 /* Up to a block of terms, whole groups but for the last one of the block. */
 INLINED void
-add_terms(KilnCpuFold fold, V *lanes, const float *x, int64_t n)
+add_terms(KilnCpuReduction by, V *lanes, const float *x, int64_t n)
 {
     int64_t i = 0;
     for (; i + GROUP <= n; i += GROUP) {
         for (int v = 0; v < LANES / VW; v++) {
             const float *at = x + i + v * VW;
-            V a = V_ADD(term(fold, V_LOAD(at)), term(fold, V_LOAD(at + LANES)));
-            V b = V_ADD(term(fold, V_LOAD(at + 2 * LANES)), term(fold, V_LOAD(at + 3 * LANES)));
+            V a = V_ADD(term(by, V_LOAD(at)), term(by, V_LOAD(at + LANES)));
+            V b = V_ADD(term(by, V_LOAD(at + 2 * LANES)), term(by, V_LOAD(at + 3 * LANES)));
             lanes[v] = V_ADD(lanes[v], V_ADD(a, b));
         }
     }
     for (int v = 0; v < LANES / VW && i + v * VW < n; v++)
-        lanes[v] = V_ADD(lanes[v], lanes_of_row(fold, x + i + v * VW, n - i - v * VW));
+        lanes[v] = V_ADD(lanes[v], lanes_of_row(by, x + i + v * VW, n - i - v * VW));
 }
 
 INLINED float
@@ -82,26 +82,26 @@ add_lanes(V *lanes)
 }
 
 INLINED double
-sum_row(KilnCpuFold fold, const float *x, int64_t n)
+sum_row(KilnCpuReduction by, const float *x, int64_t n)
 {
     double sum = 0;
     for (int64_t i = 0; i < n; i += SUM_BLOCK) {
         V lanes[LANES / VW];
         for (int v = 0; v < LANES / VW; v++)
             lanes[v] = V_SET1(0.0f);
-        add_terms(fold, lanes, x + i, n - i < SUM_BLOCK ? n - i : SUM_BLOCK);
+        add_terms(by, lanes, x + i, n - i < SUM_BLOCK ? n - i : SUM_BLOCK);
         sum += (double)add_lanes(lanes);
     }
     return sum;
 }
 
 INLINED void
-sum_part(KilnCpuFold fold, KilnCpuLanes *part, const float *x, int64_t n)
+sum_part(KilnCpuReduction by, KilnCpuLanes *part, const float *x, int64_t n)
 {
     V lanes[LANES / VW];
     for (int v = 0; v < LANES / VW; v++)
         lanes[v] = part->begun ? V_LOAD(part->lanes + v * VW) : V_SET1(0.0f);
-    add_terms(fold, lanes, x, n);
+    add_terms(by, lanes, x, n);
     for (int v = 0; v < LANES / VW; v++)
         V_STORE(part->lanes + v * VW, lanes[v]);
     part->begun = true;
@@ -133,30 +133,30 @@ typedef struct {
 INLINED V
 load_lane(const KilnCpuColumns *c, int k, int64_t i)
 {
-    return c->first ? V_SET1(0.0f) : V_LOAD(c->lanes + k * KILN_CPU_FOLD_COLUMNS + i);
+    return c->first ? V_SET1(0.0f) : V_LOAD(c->lanes + k * KILN_CPU_REDUCE_COLUMNS + i);
 }
 
 INLINED V
-term_of_row(KilnCpuFold fold, const Columns *at, int k)
+term_of_row(KilnCpuReduction by, const Columns *at, int k)
 {
-    return term(fold, V_LOAD_SOME(at->c->rows[k] + at->i, at->mask));
+    return term(by, V_LOAD_SOME(at->c->rows[k] + at->i, at->mask));
 }
 
 /* Lane @k with what its group adds. */
 INLINED V
-lane(KilnCpuFold fold, const Columns *at, int k)
+lane(KilnCpuReduction by, const Columns *at, int k)
 {
     const int64_t n = at->c->n;
     V before = load_lane(at->c, k, at->i);
     if (k >= n)
         return before;
-    V a = term_of_row(fold, at, k);
+    V a = term_of_row(by, at, k);
     if (k + LANES < n)
-        a = V_ADD(a, term_of_row(fold, at, k + LANES));
+        a = V_ADD(a, term_of_row(by, at, k + LANES));
     if (k + 2 * LANES < n) {
-        V b = term_of_row(fold, at, k + 2 * LANES);
+        V b = term_of_row(by, at, k + 2 * LANES);
         if (k + 3 * LANES < n)
-            b = V_ADD(b, term_of_row(fold, at, k + 3 * LANES));
+            b = V_ADD(b, term_of_row(by, at, k + 3 * LANES));
         a = V_ADD(a, b);
     }
     return V_ADD(before, a);
@@ -164,67 +164,67 @@ lane(KilnCpuFold fold, const Columns *at, int k)
 
 /* Lanes @k, @k + 8; with them @k + 4 and so on; with them @k + 2 and so on. */
 INLINED V
-two_lanes(KilnCpuFold fold, const Columns *at, int k)
+two_lanes(KilnCpuReduction by, const Columns *at, int k)
 {
-    V sum = lane(fold, at, k);
-    return k + 8 < at->live ? V_ADD(sum, lane(fold, at, k + 8)) : sum;
+    V sum = lane(by, at, k);
+    return k + 8 < at->live ? V_ADD(sum, lane(by, at, k + 8)) : sum;
 }
 
 INLINED V
-four_lanes(KilnCpuFold fold, const Columns *at, int k)
+four_lanes(KilnCpuReduction by, const Columns *at, int k)
 {
-    V sum = two_lanes(fold, at, k);
-    return k + 4 < at->live ? V_ADD(sum, two_lanes(fold, at, k + 4)) : sum;
+    V sum = two_lanes(by, at, k);
+    return k + 4 < at->live ? V_ADD(sum, two_lanes(by, at, k + 4)) : sum;
 }
 
 INLINED V
-eight_lanes(KilnCpuFold fold, const Columns *at, int k)
+eight_lanes(KilnCpuReduction by, const Columns *at, int k)
 {
-    V sum = four_lanes(fold, at, k);
-    return k + 2 < at->live ? V_ADD(sum, four_lanes(fold, at, k + 2)) : sum;
+    V sum = four_lanes(by, at, k);
+    return k + 2 < at->live ? V_ADD(sum, four_lanes(by, at, k + 2)) : sum;
 }
 
 /* Lane @k of all columns takes a whole group. */
 INLINED void
-add_to_lane(KilnCpuFold fold, const KilnCpuColumns *c, int k, int64_t width)
+add_to_lane(KilnCpuReduction by, const KilnCpuColumns *c, int k, int64_t width)
 {
     const float *first = row_of(c, k), *second = row_of(c, k + LANES);
     const float *third = row_of(c, k + 2 * LANES), *fourth = row_of(c, k + 3 * LANES);
     for (int64_t i = 0; i < width; i += VW) {
         MASK mask = V_MASK(c->width - i);
-        V a = V_ADD(term(fold, V_LOAD_SOME(first + i, mask)),
-                    term(fold, V_LOAD_SOME(second + i, mask)));
-        V b = V_ADD(term(fold, V_LOAD_SOME(third + i, mask)),
-                    term(fold, V_LOAD_SOME(fourth + i, mask)));
-        V_STORE(c->lanes + k * KILN_CPU_FOLD_COLUMNS + i, V_ADD(load_lane(c, k, i), V_ADD(a, b)));
+        V a =
+            V_ADD(term(by, V_LOAD_SOME(first + i, mask)), term(by, V_LOAD_SOME(second + i, mask)));
+        V b =
+            V_ADD(term(by, V_LOAD_SOME(third + i, mask)), term(by, V_LOAD_SOME(fourth + i, mask)));
+        V_STORE(c->lanes + k * KILN_CPU_REDUCE_COLUMNS + i, V_ADD(load_lane(c, k, i), V_ADD(a, b)));
     }
 }
 
 /* Row by row: few streams at a time. One vector of columns has no loop. */
 INLINED void
-add_group(KilnCpuFold fold, const KilnCpuColumns *c)
+add_group(KilnCpuReduction by, const KilnCpuColumns *c)
 {
     if (c->width <= VW) {
         for (int k = 0; k < LANES; k++)
-            add_to_lane(fold, c, k, VW);
+            add_to_lane(by, c, k, VW);
         return;
     }
     for (int k = 0; k < LANES; k++)
-        add_to_lane(fold, c, k, c->width);
+        add_to_lane(by, c, k, c->width);
 }
 
 INLINED void
-sum_columns(KilnCpuFold fold, float *sums, const KilnCpuColumns *c)
+sum_columns(KilnCpuReduction by, float *sums, const KilnCpuColumns *c)
 {
     if (!c->last) {
-        add_group(fold, c);
+        add_group(by, c);
         return;
     }
     const int64_t live = c->first && c->n < LANES ? c->n : LANES;
     for (int64_t i = 0; i < c->width; i += VW) {
         const Columns at = { c, i, V_MASK(c->width - i), live };
-        V sum = eight_lanes(fold, &at, 0);
-        V_STORE(sums + i, live > 1 ? V_ADD(sum, eight_lanes(fold, &at, 1)) : sum);
+        V sum = eight_lanes(by, &at, 0);
+        V_STORE(sums + i, live > 1 ? V_ADD(sum, eight_lanes(by, &at, 1)) : sum);
     }
 }
 
@@ -351,7 +351,7 @@ extreme_columns(bool minimum, float *extremes, const KilnCpuColumns *c)
 {
     for (int64_t i = 0; i < c->width; i += VW) {
         MASK mask = V_MASK(c->width - i);
-        float *best = c->lanes + i, *nan = c->lanes + KILN_CPU_FOLD_COLUMNS + i;
+        float *best = c->lanes + i, *nan = c->lanes + KILN_CPU_REDUCE_COLUMNS + i;
         Extreme e = load_extreme(minimum, !c->first, best, nan);
         for (int64_t r = 0; r < c->n; r++)
             e = extreme_with(minimum, e, V_LOAD_SOME(row_of(c, r) + i, mask));
@@ -362,9 +362,9 @@ extreme_columns(bool minimum, float *extremes, const KilnCpuColumns *c)
     }
 }
 
-/* --- the folds --- */
+/* --- the reductions --- */
 
-#define FOLD(name, row, part, value, columns, ...)                                                 \
+#define REDUCTION(name, row, part, value, columns, ...)                                            \
     static double name##_row(const float *x, int64_t n)                                            \
     {                                                                                              \
         return row(__VA_ARGS__, x, n);                                                             \
@@ -377,22 +377,23 @@ extreme_columns(bool minimum, float *extremes, const KilnCpuColumns *c)
     {                                                                                              \
         return value;                                                                              \
     }                                                                                              \
-    static void name##_columns(float *folded, const KilnCpuColumns *c)                             \
+    static void name##_columns(float *result, const KilnCpuColumns *c)                             \
     {                                                                                              \
-        columns(__VA_ARGS__, folded, c);                                                           \
+        columns(__VA_ARGS__, result, c);                                                           \
     }
-#define SUM_FOLD(name, fold) FOLD(name, sum_row, sum_part, sum_of_parts(lanes), sum_columns, fold)
-SUM_FOLD(add, KILN_CPU_FOLD_SUM)
-SUM_FOLD(absolute, KILN_CPU_FOLD_ABSOLUTE)
-SUM_FOLD(square, KILN_CPU_FOLD_SQUARE)
-#undef SUM_FOLD
+#define SUM_REDUCTION(name, by)                                                                    \
+    REDUCTION(name, sum_row, sum_part, sum_of_parts(lanes), sum_columns, by)
+SUM_REDUCTION(add, KILN_CPU_REDUCE_SUM)
+SUM_REDUCTION(absolute, KILN_CPU_REDUCE_ABSOLUTE)
+SUM_REDUCTION(square, KILN_CPU_REDUCE_SQUARE)
+#undef SUM_REDUCTION
 
-#define EXTREME_FOLD(name, minimum)                                                                \
-    FOLD(name, extreme_row, extreme_part, extreme_of_parts(minimum, lanes), extreme_columns,       \
-         minimum)
-EXTREME_FOLD(max, false)
-EXTREME_FOLD(min, true)
-#undef EXTREME_FOLD
-#undef FOLD
+#define EXTREME_REDUCTION(name, minimum)                                                           \
+    REDUCTION(name, extreme_row, extreme_part, extreme_of_parts(minimum, lanes), extreme_columns,  \
+              minimum)
+EXTREME_REDUCTION(max, false)
+EXTREME_REDUCTION(min, true)
+#undef EXTREME_REDUCTION
+#undef REDUCTION
 
 #endif

@@ -21,7 +21,7 @@ kiln_cpu_softmax_rows(const KilnCpuReducers *reducers, float *y, const float *x,
         float max[KILN_CPU_SOFTMAX_ROWS];
         double sum[KILN_CPU_SOFTMAX_ROWS];
         for (int64_t i = 0; i < some; i++)
-            max[i] = (float)reducers->fold[KILN_CPU_FOLD_MAX](x + (first + i) * n, n);
+            max[i] = (float)reducers->reduce[KILN_CPU_REDUCE_MAX](x + (first + i) * n, n);
         for (int64_t i = 0; i < some; i++)
             sum[i] = reducers->exp_row(y + (first + i) * n, x + (first + i) * n, n, max[i]);
         for (int64_t i = 0; i < some; i++) {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stack: the loops that stack_compile.c chose, over one tile after the other, each of which
- * reductions fold when it is done. Operands: results, then what the steps read. */
+ * reductions are made when it is done. Operands: results, then what the steps read. */
 #include "backends/cpu/extents.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
@@ -15,7 +15,7 @@ typedef struct {
     char *scratch;
     int64_t tiles; /* of all rows */
     const KilnCpuReducers *reducers;
-    double *partial; /* of each piece of each row for each fold, where rows have several */
+    double *partial; /* of each piece of each row for each reduction, where rows have several */
 } Run;
 
 /* --- loops --- */
@@ -180,30 +180,31 @@ run_rows(const Run *run, int64_t first, int64_t end, void **at)
 }
 
 static double
-fold_row(const Run *run, const KilnCpuStackFold *fold, const float *x, int64_t n)
+reduce_row(const Run *run, const KilnCpuStackReduction *reduction, const float *x, int64_t n)
 {
-    return kiln_cpu_fold_join(fold->fold, kiln_cpu_fold_start(fold->fold),
-                              run->reducers->fold[fold->fold](x, n));
+    return kiln_cpu_reduction_join(reduction->by, kiln_cpu_reduction_start(reduction->by),
+                                   run->reducers->reduce[reduction->by](x, n));
 }
 
 static void
-finish_row(const Run *run, const KilnCpuStackFold *fold, int64_t row, double folded)
+finish_row(const Run *run, const KilnCpuStackReduction *reduction, int64_t row, double result)
 {
     const int64_t length = run->stack->dims[run->stack->rank - 1];
-    ((float *)run->data[fold->out])[row] = kiln_cpu_fold_finish(fold->kind, folded, length);
+    ((float *)run->data[reduction->out])[row] =
+        kiln_cpu_reduction_finish(reduction->kind, result, length);
 }
 
 /* The rows of a tile, from @row on. */
 static void
-fold_bundle(const Run *run, void *const *at, int64_t row, int64_t n)
+reduce_bundle(const Run *run, void *const *at, int64_t row, int64_t n)
 {
     const KilnCpuStack *stack = run->stack;
     const int64_t length = stack->dims[stack->rank - 1];
-    for (uint32_t i = 0; i < stack->n_folds; i++) {
-        const KilnCpuStackFold *fold = &stack->folds[i];
-        const float *x = at[fold->from];
+    for (uint32_t i = 0; i < stack->n_reductions; i++) {
+        const KilnCpuStackReduction *reduction = &stack->reductions[i];
+        const float *x = at[reduction->from];
         for (int64_t k = 0; k < n; k++)
-            finish_row(run, fold, row + k, fold_row(run, fold, x + k * length, length));
+            finish_row(run, reduction, row + k, reduce_row(run, reduction, x + k * length, length));
     }
 }
 
@@ -243,12 +244,12 @@ run_bundles(const Run *run, int64_t first, int64_t end, void **at)
                 spread(run, i, element, n, at[KILN_CPU_STACK_SPREAD + i]);
         }
         run_ops(stack, at, n);
-        if (stack->n_folds)
-            fold_bundle(run, at, element / length, n / length);
+        if (stack->n_reductions)
+            reduce_bundle(run, at, element / length, n / length);
     }
 }
 
-/* --- rows that are folded --- */
+/* --- rows that are reduced --- */
 
 /* The operands @skip elements behind the beginning of the row. Inlined with a @skip of 0, this
  * becomes a copy of several addresses at once, for which processors wait where walk_on has just
@@ -266,34 +267,36 @@ fill_block(const KilnCpuStack *stack, const Walk *walk, int64_t first, int64_t n
 {
     void *from[KILN_STACK_OPERANDS_MAX];
     set_operands(walk, first, at);
-    for (uint32_t i = 0; i < stack->n_folds; i++)
-        from[i] = at[stack->folds[i].from];
+    for (uint32_t i = 0; i < stack->n_reductions; i++)
+        from[i] = at[stack->reductions[i].from];
     for (int64_t k = 0; k < n; k += stack->part) {
         set_operands(walk, first + k, at);
-        for (uint32_t i = 0; i < stack->n_folds; i++) {
-            if (stack->folds[i].from >= KILN_CPU_STACK_RESULTS)
-                at[stack->folds[i].from] = (float *)from[i] + k;
+        for (uint32_t i = 0; i < stack->n_reductions; i++) {
+            if (stack->reductions[i].from >= KILN_CPU_STACK_RESULTS)
+                at[stack->reductions[i].from] = (float *)from[i] + k;
         }
         run_ops(stack, at, MIN(stack->part, n - k));
     }
-    for (uint32_t i = 0; i < stack->n_folds; i++)
-        at[stack->folds[i].from] = from[i];
+    for (uint32_t i = 0; i < stack->n_reductions; i++)
+        at[stack->reductions[i].from] = from[i];
 }
 
 /* Elements @first to @end of a row, by blocks. */
 static void
-fold_blocks(const Run *run, const Walk *walk, int64_t first, int64_t end, void **at, double *folded)
+reduce_blocks(const Run *run, const Walk *walk, int64_t first, int64_t end, void **at,
+              double *result)
 {
     const KilnCpuStack *stack = run->stack;
-    for (uint32_t i = 0; i < stack->n_folds; i++)
-        folded[i] = kiln_cpu_fold_start(stack->folds[i].fold);
+    for (uint32_t i = 0; i < stack->n_reductions; i++)
+        result[i] = kiln_cpu_reduction_start(stack->reductions[i].by);
     for (int64_t skip = first; skip < end; skip += stack->tile) {
         const int64_t n = end - skip < stack->tile ? end - skip : stack->tile;
         fill_block(stack, walk, skip, n, at);
-        for (uint32_t i = 0; i < stack->n_folds; i++) {
-            const KilnCpuStackFold *fold = &stack->folds[i];
-            folded[i] = kiln_cpu_fold_join(fold->fold, folded[i],
-                                           run->reducers->fold[fold->fold](at[fold->from], n));
+        for (uint32_t i = 0; i < stack->n_reductions; i++) {
+            const KilnCpuStackReduction *reduction = &stack->reductions[i];
+            result[i] = kiln_cpu_reduction_join(
+                reduction->by, result[i],
+                run->reducers->reduce[reduction->by](at[reduction->from], n));
         }
     }
 }
@@ -310,7 +313,7 @@ shift_results(const KilnCpuStack *stack, int64_t rows, void **at)
 
 /* Short rows, @n of them from @row on: KilnCpuStack.rows at most. */
 static void
-fold_rows(const Run *run, Walk *walk, int64_t row, int64_t n, void **at)
+reduce_rows(const Run *run, Walk *walk, int64_t row, int64_t n, void **at)
 {
     const KilnCpuStack *stack = run->stack;
     const int64_t length = stack->dims[stack->rank - 1];
@@ -318,46 +321,47 @@ fold_rows(const Run *run, Walk *walk, int64_t row, int64_t n, void **at)
     for (int64_t k = 0; k < n; k++) {
         set_operands(walk, 0, at);
         run_ops(stack, at, length);
-        for (uint32_t i = 0; i < stack->n_folds; i++)
-            from[k][i] = at[stack->folds[i].from];
+        for (uint32_t i = 0; i < stack->n_reductions; i++)
+            from[k][i] = at[stack->reductions[i].from];
         shift_results(stack, k + 1 < n ? 1 : 1 - n, at);
         walk_on(walk);
     }
     for (int64_t k = 0; k < n; k++) {
-        for (uint32_t i = 0; i < stack->n_folds; i++) {
-            const KilnCpuStackFold *fold = &stack->folds[i];
-            finish_row(run, fold, row + k, fold_row(run, fold, from[k][i], length));
+        for (uint32_t i = 0; i < stack->n_reductions; i++) {
+            const KilnCpuStackReduction *reduction = &stack->reductions[i];
+            finish_row(run, reduction, row + k, reduce_row(run, reduction, from[k][i], length));
         }
     }
 }
 
 /* Some rows, or a piece of one. */
 static void
-run_folds(const void *data, int64_t task, int thread)
+run_reductions(const void *data, int64_t task, int thread)
 {
     const Run *run = data;
     const KilnCpuStack *stack = run->stack;
     const int64_t length = stack->dims[stack->rank - 1], rows = stack->n / length;
     void *at[KILN_CPU_STACK_PLACES];
     Walk walk = { .stack = stack, .operands = stack->operands, .n = stack->n_operands };
-    double folded[KILN_STACK_OPERANDS_MAX];
+    double result[KILN_STACK_OPERANDS_MAX];
     set_places(run, thread, at);
     if (stack->pieces > 1) {
-        const int64_t first = task % stack->pieces * KILN_CPU_FOLD_PIECE;
+        const int64_t first = task % stack->pieces * KILN_CPU_REDUCE_PIECE;
         walk_from(&walk, run->data, task / stack->pieces);
-        fold_blocks(run, &walk, first, MIN(first + KILN_CPU_FOLD_PIECE, length), at, folded);
-        memcpy(run->partial + task * stack->n_folds, folded, stack->n_folds * sizeof *folded);
+        reduce_blocks(run, &walk, first, MIN(first + KILN_CPU_REDUCE_PIECE, length), at, result);
+        memcpy(run->partial + task * stack->n_reductions, result,
+               stack->n_reductions * sizeof *result);
         return;
     }
     int64_t row = task * stack->batch;
     const int64_t end = MIN(row + stack->batch, rows);
     walk_from(&walk, run->data, row);
     for (; stack->rows > 1 && row < end; row += stack->rows)
-        fold_rows(run, &walk, row, MIN(stack->rows, end - row), at);
+        reduce_rows(run, &walk, row, MIN(stack->rows, end - row), at);
     for (; row < end; row++) {
-        fold_blocks(run, &walk, 0, length, at, folded);
-        for (uint32_t i = 0; i < stack->n_folds; i++)
-            finish_row(run, &stack->folds[i], row, folded[i]);
+        reduce_blocks(run, &walk, 0, length, at, result);
+        for (uint32_t i = 0; i < stack->n_reductions; i++)
+            finish_row(run, &stack->reductions[i], row, result[i]);
         walk_on(&walk);
     }
 }
@@ -366,15 +370,15 @@ static void
 join_pieces(const Run *run, int64_t rows)
 {
     const KilnCpuStack *stack = run->stack;
-    for (uint32_t i = 0; i < stack->n_folds; i++) {
-        const KilnCpuStackFold *fold = &stack->folds[i];
+    for (uint32_t i = 0; i < stack->n_reductions; i++) {
+        const KilnCpuStackReduction *reduction = &stack->reductions[i];
         for (int64_t row = 0; row < rows; row++) {
-            double folded = kiln_cpu_fold_start(fold->fold);
+            double result = kiln_cpu_reduction_start(reduction->by);
             for (int64_t k = 0; k < stack->pieces; k++)
-                folded = kiln_cpu_fold_join(
-                    fold->fold, folded,
-                    run->partial[(row * stack->pieces + k) * stack->n_folds + i]);
-            finish_row(run, fold, row, folded);
+                result = kiln_cpu_reduction_join(
+                    reduction->by, result,
+                    run->partial[(row * stack->pieces + k) * stack->n_reductions + i]);
+            finish_row(run, reduction, row, result);
         }
     }
 }
@@ -403,14 +407,14 @@ kiln_cpu_stack_supports(const KilnInstr *instr)
     return kiln_cpu_stack_compile(instr, &stack);
 }
 
-/* What folds come to, in front of the results of steps. */
+/* What reductions come to, in front of the results of steps. */
 static size_t
 partial_bytes(const KilnCpuStack *stack)
 {
     if (stack->pieces <= 1)
         return 0;
     const int64_t rows = stack->n / stack->dims[stack->rank - 1];
-    return ((size_t)(rows * stack->pieces) * stack->n_folds * sizeof(double) + 63) / 64 * 64;
+    return ((size_t)(rows * stack->pieces) * stack->n_reductions * sizeof(double) + 63) / 64 * 64;
 }
 
 size_t
@@ -447,12 +451,12 @@ kiln_cpu_stack(const KilnKernelArgs *args)
                       .tiles = rows * stack->tiles,
                       .reducers = kiln_cpu_reducers(KILN_CPU_ISA_AUTO),
                       .partial = args->scratch };
-    if (stack->bundles || !stack->n_folds) {
+    if (stack->bundles || !stack->n_reductions) {
         kiln_cpu_parallel(ceil_div(run.tiles, stack->batch), args->threads, run_task, &run);
         return NULL;
     }
     const int64_t tasks = stack->pieces > 1 ? rows * stack->pieces : ceil_div(rows, stack->batch);
-    kiln_cpu_parallel(tasks, args->threads, run_folds, &run);
+    kiln_cpu_parallel(tasks, args->threads, run_reductions, &run);
     if (stack->pieces > 1)
         join_pieces(&run, rows);
     return NULL;

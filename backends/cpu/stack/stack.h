@@ -85,13 +85,13 @@ typedef struct {
     int64_t strides[KILN_MAX_RANK]; /* per dim of the space, in bytes */
 } KilnCpuStackOperand;
 
-/** A reduction: what lies at @from is folded row by row. */
+/** A reduction: what lies at @from is reduced row by row. */
 typedef struct {
     KilnInstrKind kind;
-    KilnCpuFold fold;
+    KilnCpuReduction by;
     uint8_t from; /* a place */
     uint8_t out;  /* an operand */
-} KilnCpuStackFold;
+} KilnCpuStackReduction;
 
 /** Dims are those of the space, merged where all operands walk through them in step. Tiles are
  * pieces of rows (dims[rank - 1] elements), or bundles of whole rows. Where there are reductions
@@ -105,8 +105,8 @@ typedef struct {
     int64_t tiles;  /* of a row; where they are bundles, of the space */
     int64_t batch;  /* tiles of a task; rows, where there are reductions and no bundles */
     int64_t pieces; /* of a row of a reduction: tasks, if it is a long one */
-    int64_t part;   /* elements of a tile that is folded that steps do at once */
-    int64_t rows;   /* that are computed before they are folded, if they are short ones */
+    int64_t part;   /* elements of a tile that is reduced that steps do at once */
+    int64_t rows;   /* that are computed before they are reduced, if they are short ones */
     int64_t slot;   /* bytes of a result, aligned, and of a row of it */
     int64_t row_bytes;
     int n_slots;
@@ -115,8 +115,9 @@ typedef struct {
     KilnCpuStackOperand operands[KILN_STACK_OPERANDS_MAX];
     uint64_t scalars[KILN_CPU_STACK_SCALARS];
     KilnCpuStackOp ops[2 * KILN_STACK_STEPS_MAX];
-    uint32_t n_folds;
-    KilnCpuStackFold folds[KILN_STACK_OPERANDS_MAX]; /* when all ops are done with a tile */
+    uint32_t n_reductions;
+    KilnCpuStackReduction
+        reductions[KILN_STACK_OPERANDS_MAX]; /* when all ops are done with a tile */
 } KilnCpuStack;
 
 /** The loops of @instr, a verified `stack`. False where some step has none. */

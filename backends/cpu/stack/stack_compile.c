@@ -466,19 +466,20 @@ append(Compiler *c, uint32_t i, KilnCpuStackOp *op)
                                                        .fixed = 1 };
 }
 
-/* A reduction of f32: what it folds lies in memory, or in a tile, until all of the tile is done. */
+/* A reduction of f32: what it reduces lies in memory, or in a tile, until all of the tile is done.
+ */
 static bool
-emit_fold(Compiler *c, uint32_t i)
+emit_reduction(Compiler *c, uint32_t i)
 {
     const KilnStackStep *step = &c->instr->steps[i];
-    KilnCpuStackFold *fold = &c->stack->folds[c->stack->n_folds++];
+    KilnCpuStackReduction *reduction = &c->stack->reductions[c->stack->n_reductions++];
     KilnCpuStackOp reads = { .kind = KILN_CPU_STACK_COPY };
-    *fold = (KilnCpuStackFold){ .kind = step->kind,
-                                .fold = kiln_cpu_fold_of(step->kind),
-                                .out = (uint8_t)step->store };
+    *reduction = (KilnCpuStackReduction){ .kind = step->kind,
+                                          .by = kiln_cpu_reduction_of(step->kind),
+                                          .out = (uint8_t)step->store };
     if (!is_f32(c, i) || is_one(c, &step->sources[0]) || !add_source(c, i, 0, &reads, 0))
         return false;
-    fold->from = reads.in[0];
+    reduction->from = reads.in[0];
     return step->kind != KILN_INSTR_reduce_log_sum && step->kind != KILN_INSTR_reduce_prod;
 }
 
@@ -518,7 +519,7 @@ kiln_cpu_stack_compile(const KilnInstr *instr, KilnCpuStack *out)
         if (c.merged[i])
             continue;
         if (kiln_stack_reduces(instr->steps[i].kind)) {
-            if (!emit_fold(&c, i))
+            if (!emit_reduction(&c, i))
                 return false;
             continue;
         }

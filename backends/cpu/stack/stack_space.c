@@ -185,9 +185,9 @@ place_results(KilnCpuStack *stack)
                 slots.last_use[op->in[k]] = (int)i;
         }
     }
-    /* What is folded has a place of its own: all of a block is there before it is. */
-    for (uint32_t i = 0; i < stack->n_folds; i++) {
-        const uint8_t from = stack->folds[i].from;
+    /* What is reduced has a place of its own: all of a block is there before it is. */
+    for (uint32_t i = 0; i < stack->n_reductions; i++) {
+        const uint8_t from = stack->reductions[i].from;
         if (is_result(from) && slots.last_use[from] < (int)stack->n_ops)
             stack->slots[from] = take(&slots);
         slots.last_use[from] = (int)stack->n_ops;
@@ -211,18 +211,18 @@ set_pieces(KilnCpuStack *stack, int64_t most)
     stack->tiles = ceil_div(row, stack->tile);
 }
 
-/* Tiles are what rows are folded by: blocks of them, which steps fill part by part. Of short rows
- * there are several before the first is folded, whose last bytes a processor could not read again
+/* Tiles are what rows are reduced by: blocks of them, which steps fill part by part. Of short rows
+ * there are several before the first is reduced, whose last bytes a processor could not read again
  * so soon. */
 static void
 set_blocks(KilnCpuStack *stack, int64_t most)
 {
     const int64_t row = stack->dims[stack->rank - 1];
     stack->rows = MAX(1, MIN(TILE / row, KILN_CPU_STACK_ROWS_MAX));
-    stack->tile = MIN(row, KILN_CPU_FOLD_BLOCK);
+    stack->tile = MIN(row, KILN_CPU_REDUCE_BLOCK);
     stack->part = MIN(row, most);
     stack->tiles = ceil_div(row, stack->tile);
-    stack->pieces = ceil_div(row, KILN_CPU_FOLD_PIECE);
+    stack->pieces = ceil_div(row, KILN_CPU_REDUCE_PIECE);
 }
 
 /* As many whole dims as fit, as often as they fit. */
@@ -258,7 +258,7 @@ kiln_cpu_stack_set_tiles(const KilnInstr *instr, KilnCpuStack *out)
         return;
     if (out->bundles)
         set_bundles(out, most);
-    else if (out->n_folds)
+    else if (out->n_reductions)
         set_blocks(out, most);
     else
         set_pieces(out, most);
@@ -267,6 +267,6 @@ kiln_cpu_stack_set_tiles(const KilnInstr *instr, KilnCpuStack *out)
     const int64_t flops = kiln_instr_cost(instr).flops / out->n;
     const int64_t worth = TASK_FLOPS / (flops > 0 ? flops : 1);
     out->batch = (worth < TASK_ELEMENTS ? worth : TASK_ELEMENTS) /
-                 (out->n_folds && !out->bundles ? out->dims[out->rank - 1] : out->tile);
+                 (out->n_reductions && !out->bundles ? out->dims[out->rank - 1] : out->tile);
     out->batch = out->batch > 0 ? out->batch : 1;
 }
