@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What runs an instruction: its kernel, or what stands before it.
  *
- * Operands in rows for kernels that only know dense ones: read from copies in scratch, and written
+ * Strided operands for kernels that only know dense ones: read from copies in scratch, and written
  * from there. Scratch is the kernel's own, then the copies, then an address per operand. */
 #include "ir/target.h"
 
@@ -13,9 +13,10 @@ static bool
 is_copied(const KilnKernel *kernel, const KilnInstr *instr, uint32_t i)
 {
     const KilnBuffer *buffer = instr->operands[i].buffer;
-    if (!buffer || !kiln_buffer_in_rows(buffer))
+    if (!buffer || !kiln_buffer_is_strided(buffer))
         return false;
-    return !kernel->takes_rows || !kernel->takes_rows(instr, i, kiln_buffer_region(buffer).rows);
+    return !kernel->takes_strided ||
+           !kernel->takes_strided(instr, i, kiln_buffer_region(buffer).rows);
 }
 
 static size_t
@@ -99,9 +100,10 @@ kiln_kernel_entry(const KilnKernel *kernel, const KilnInstr *instr)
 }
 
 bool
-kiln_target_takes_rows(const KilnTarget *target, const KilnInstr *instr, uint32_t i, int64_t rows)
+kiln_target_takes_strided(const KilnTarget *target, const KilnInstr *instr, uint32_t i,
+                          int64_t rows)
 {
     const KilnKernel *kernel =
         target && instr->kind != KILN_INSTR_call ? kiln_target_find(target, instr) : NULL;
-    return kernel && kernel->takes_rows && kernel->takes_rows(instr, i, rows);
+    return kernel && kernel->takes_strided && kernel->takes_strided(instr, i, rows);
 }

@@ -97,7 +97,7 @@ kiln_operand_is_const(const KilnInstr *instr, uint32_t i)
 {
     KilnBuffer *buffer = kiln_instr_operand(instr, i);
     const KilnBuffer *origin = buffer ? kiln_buffer_origin(buffer) : NULL;
-    return origin && origin->is_const && !kiln_buffer_in_rows(buffer);
+    return origin && origin->is_const && !kiln_buffer_is_strided(buffer);
 }
 
 bool

@@ -279,7 +279,7 @@ list_buffers(KilnBinder *binder, const GPtrArray *buffers, KilnInfoList *list)
     kiln_info_list_init(list, buffers->len, names, types);
 }
 
-/* What its kernel asks for, and copies of operands in rows that it does not take; nothing where
+/* What its kernel asks for, and copies of strided operands that it does not take; nothing where
  * nothing is computed. */
 static int64_t
 scratch_of(const KilnInstr *instr, const KilnStoredCall *call, const KilnBindOptions *options)
@@ -288,7 +288,7 @@ scratch_of(const KilnInstr *instr, const KilnStoredCall *call, const KilnBindOpt
         return 0;
     for (uint32_t i = 0; i < instr->n_operands; i++) {
         const KilnBuffer *buffer = instr->operands[i].buffer;
-        if (buffer && kiln_buffer_in_rows(buffer))
+        if (buffer && kiln_buffer_is_strided(buffer))
             return kiln_instr_scratch_bytes(instr, options->target, options->threads);
     }
     return (int64_t)MIN(call->scratch_bytes, (uint64_t)INT64_MAX);

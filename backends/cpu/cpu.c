@@ -20,7 +20,7 @@
       .dtypes = (dtypes_),                                                                         \
       .name = "cpu:" #fn,                                                                          \
       .run = kiln_cpu_##fn,                                                                        \
-      .takes_rows = kiln_cpu_takes_rows,                                                           \
+      .takes_strided = kiln_cpu_takes_strided,                                                     \
       __VA_ARGS__ },
 static const KilnKernel kernels[] = {
 #define KERNEL(instr, dtypes, fn) ROW(instr, dtypes, fn, )

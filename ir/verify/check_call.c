@@ -28,7 +28,7 @@ kiln_check_call(KilnCheck *check, GError **error)
             g_autofree char *expected = kiln_type_to_string(type);
             return kiln_check_throw(check, i, expected, error);
         }
-        if (kiln_buffer_in_rows(instr->operands[i].buffer))
+        if (kiln_buffer_is_strided(instr->operands[i].buffer))
             return kiln_check_throw(check, i, "a dense buffer, not rows with gaps", error);
     }
     return TRUE;

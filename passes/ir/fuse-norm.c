@@ -93,7 +93,7 @@ may_be_residual(KilnPassContext *context, const KilnInstr *sum)
     for (uint32_t i = 1; i <= 2; i++) {
         const KilnBuffer *term = sum->operands[i].buffer;
         PASS_GUARD(same_type, kiln_type_equal(&term->type, type));
-        PASS_GUARD(dense, !kiln_buffer_in_rows(term));
+        PASS_GUARD(dense, !kiln_buffer_is_strided(term));
     }
     return true;
 }

@@ -131,7 +131,7 @@ may_share_part(const Sharing *sharing, const KilnInstr *instr, uint32_t out, uin
     if (is_whole(source, from)) /* what keeps it from being shared whole does so here */
         return false;
     PASS_GUARD(part_for_local, to->kind == KILN_BUFFER_ALLOC);
-    PASS_GUARD(part_dense, !kiln_buffer_in_rows(source));
+    PASS_GUARD(part_dense, !kiln_buffer_is_strided(source));
     PASS_GUARD(part_dies_here,
                dies_at(sharing, from, source, sharing->lives->places[instr->id].step, &left));
     PASS_GUARD(aligned_for_calls, !facts->called || offset % KILN_ALIGNMENT == 0);

@@ -30,7 +30,7 @@ all_take(Look *look, const KilnBuffer *buffer, const KilnRegion *region)
                 !all_take(look, view, &part))
                 return false;
         } else if (region->rows > 1 &&
-                   !kiln_target_takes_rows(look->target, user, use->index, region->rows)) {
+                   !kiln_target_takes_strided(look->target, user, use->index, region->rows)) {
             return false;
         }
     }
@@ -38,8 +38,8 @@ all_take(Look *look, const KilnBuffer *buffer, const KilnRegion *region)
 }
 
 bool
-kiln_rows_taken(const KilnTarget *target, const KilnBuffer *buffer, const KilnRegion *region,
-                const KilnInstr *except)
+kiln_strided_taken(const KilnTarget *target, const KilnBuffer *buffer, const KilnRegion *region,
+                   const KilnInstr *except)
 {
     Look look = { target, except, LOOK_MAX };
     return all_take(&look, buffer, region);

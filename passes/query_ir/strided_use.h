@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Whether instructions can work on a buffer that lies in another one in rows. */
+/* Whether instructions can work on a buffer that lies strided in another one. */
 #ifndef KILN_PASSES_QUERY_IR_STRIDED_USE_H
 #define KILN_PASSES_QUERY_IR_STRIDED_USE_H
 
@@ -7,8 +7,8 @@
 
 /** Whether all that names @buffer but @except works on it where it lies in @region of another one:
  * kernels say so for themselves, and what views it has must be regions there too, aligned to their
- * elements. False where there is too much to look at: uses of a region in rows, views of views. */
-bool kiln_rows_taken(const KilnTarget *target, const KilnBuffer *buffer, const KilnRegion *region,
-                     const KilnInstr *except);
+ * elements. False where there is too much to look at: uses of a strided region, views of views. */
+bool kiln_strided_taken(const KilnTarget *target, const KilnBuffer *buffer,
+                        const KilnRegion *region, const KilnInstr *except);
 
 #endif

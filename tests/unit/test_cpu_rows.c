@@ -236,7 +236,7 @@ copy_rows(KilnIRFunction *function)
             continue;
         for (uint32_t i = 0; i < instr->n_operands; i++) {
             KilnBuffer *rows = instr->operands[i].buffer;
-            if (!rows || !kiln_buffer_in_rows(rows))
+            if (!rows || !kiln_buffer_is_strided(rows))
                 continue;
             bool written = false;
             KilnBuffer *dense = kiln_ir_alloc(function, "dense", &rows->type, instr);
@@ -358,7 +358,7 @@ first_in_rows(const KilnIRFunction *function)
     kiln_foreach_instr (instr, function) {
         for (uint32_t i = 0; i < instr->n_operands && !kiln_instr_is_bookkeeping(instr); i++) {
             const KilnBuffer *buffer = instr->operands[i].buffer;
-            if (buffer && kiln_buffer_in_rows(buffer))
+            if (buffer && kiln_buffer_is_strided(buffer))
                 return instr;
         }
     }

@@ -19,7 +19,7 @@ enum {
 };
 
 static bool
-takes_all_rows(const KilnInstr *instr, uint32_t i, int64_t rows)
+takes_all_strided(const KilnInstr *instr, uint32_t i, int64_t rows)
 {
     (void)instr, (void)i, (void)rows;
     return true;
@@ -37,7 +37,7 @@ target_of(uint64_t seed)
     if (!target.n_kernels) {
         memcpy(kernels, ref->kernels, ref->n_kernels * sizeof *kernels);
         for (uint32_t i = 0; i < ref->n_kernels; i++)
-            kernels[i].takes_rows = takes_all_rows;
+            kernels[i].takes_strided = takes_all_strided;
         target = *ref;
         target.kernels = kernels;
     }

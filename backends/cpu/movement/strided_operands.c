@@ -45,7 +45,7 @@ copy_takes(const KilnInstr *copy, uint32_t i, int64_t rows)
 }
 
 bool
-kiln_cpu_takes_rows(const KilnInstr *instr, uint32_t i, int64_t rows)
+kiln_cpu_takes_strided(const KilnInstr *instr, uint32_t i, int64_t rows)
 {
     const KilnType *type = cpu_type(instr, i);
     if (type->layout)
@@ -94,7 +94,7 @@ kiln_cpu_operand(const KilnInstr *instr, uint32_t i)
     if (buffer->kind != KILN_BUFFER_VIEW)
         return operand;
     const KilnRegion region = kiln_buffer_region(buffer);
-    if (region.rows == 1 || !kiln_cpu_takes_rows(instr, i, region.rows))
+    if (region.rows == 1 || !kiln_cpu_takes_strided(instr, i, region.rows))
         return operand;
     operand.rows = region.rows;
     operand.pitch = region.pitch / (int64_t)kiln_dtype_size(buffer->type.dtype);

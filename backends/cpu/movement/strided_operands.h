@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operands that lie in rows with gaps between them: which kernels take them, and how far apart
- * their elements are. Private to the folder. */
+/* Strided operands, which lie in rows with gaps between them: which kernels take them, how far
+ * apart their elements are. Private to the folder. */
 #ifndef KILN_BACKENDS_CPU_MOVEMENT_STRIDED_OPERANDS_H
 #define KILN_BACKENDS_CPU_MOVEMENT_STRIDED_OPERANDS_H
 
 #include "ir/target.h"
 
-/** True where the kernel of @instr takes operand @i in @rows runs: takes_rows of every row. */
-bool kiln_cpu_takes_rows(const KilnInstr *instr, uint32_t i, int64_t rows);
+/** True where the kernel of @instr takes operand @i in @rows runs: takes_strided of every row. */
+bool kiln_cpu_takes_strided(const KilnInstr *instr, uint32_t i, int64_t rows);
 
 /** An operand as loops see it: pitch counts elements and means something where there are several
  * rows. */
@@ -16,7 +16,7 @@ typedef struct {
     int64_t rows, pitch;
 } KilnCpuOperand;
 
-/** Operand @i where it lies: in rows only if its kernel takes them, else it is the dense copy. */
+/** Operand @i where it lies: strided only if its kernel takes that, else it is the dense copy. */
 KilnCpuOperand kiln_cpu_operand(const KilnInstr *instr, uint32_t i);
 /** Elements between neighbours along each dim. */
 void kiln_cpu_strides(const KilnInstr *instr, uint32_t i, int64_t *strides);

@@ -196,7 +196,7 @@ KilnRegion kiln_buffer_region(const KilnBuffer *buffer);
 /** Where a view lies in its base, as kiln_ir_view_part() takes it. */
 KilnRegion kiln_view_part(const KilnBuffer *view);
 static inline bool
-kiln_buffer_in_rows(const KilnBuffer *buffer)
+kiln_buffer_is_strided(const KilnBuffer *buffer)
 {
     return buffer->kind == KILN_BUFFER_VIEW && kiln_buffer_region(buffer).rows > 1;
 }

@@ -99,7 +99,7 @@ struct KilnKernel {
     /* True where run() works on operand @i, of the type that it has, in @rows runs with gaps
      * between them (kiln_buffer_region() says how far apart). NULL: on no operand. What it does not
      * take is copied to scratch or from there, so that every kernel is right on every operand. */
-    bool (*takes_rows)(const KilnInstr *instr, uint32_t i, int64_t rows);
+    bool (*takes_strided)(const KilnInstr *instr, uint32_t i, int64_t rows);
 };
 
 /** True where pack() reads operand @i of @instr. */
@@ -124,7 +124,7 @@ kiln_kernel_takes_any_address(const KilnKernel *kernel, uint32_t i)
 bool kiln_instr_computes_nothing(const KilnInstr *instr);
 
 /** True where operand @i of @instr is a const weight or input, or a part of one without gaps: what
- * kernels get packed. They read copies of parts in rows. */
+ * kernels get packed. They read copies of strided parts. */
 bool kiln_operand_is_const(const KilnInstr *instr, uint32_t i);
 /** True where that is an input, whose values come with the first run. */
 bool kiln_operand_comes_late(const KilnInstr *instr, uint32_t i);
@@ -139,7 +139,7 @@ bool kiln_kernel_may_pack(const KilnKernel *kernel, const KilnInstr *instr);
 /** What pack() says of @instr, as an error. Always FALSE. */
 gboolean kiln_throw_not_packed(const KilnInstr *instr, const char *message, GError **error);
 
-/** Scratch of @instr: the kernel's own, and copies of operands in rows that it does not take. */
+/** Scratch of @instr: the kernel's own, and copies of strided operands that it does not take. */
 size_t kiln_kernel_scratch(const KilnKernel *kernel, const KilnInstr *instr, int threads);
 /** What runs @instr: the kernel itself, a function that runs it on such copies, or one that does
  * nothing where there is nothing to compute. */
@@ -173,8 +173,8 @@ const KilnTarget *kiln_target_owner(const KilnTarget *target, const KilnKernel *
 /** How many fallbacks of @target come before the one that has @kernel. */
 int kiln_target_depth(const KilnTarget *target, const KilnKernel *kernel);
 /** True where the kernel of @instr works on operand @i in @rows runs without a copy. */
-bool kiln_target_takes_rows(const KilnTarget *target, const KilnInstr *instr, uint32_t i,
-                            int64_t rows);
+bool kiln_target_takes_strided(const KilnTarget *target, const KilnInstr *instr, uint32_t i,
+                               int64_t rows);
 /** True where @target has a kernel for the instructions that @node lowers to (types must be
  * static). @reason, if not NULL, says what is missing. */
 bool kiln_target_supports(const KilnTarget *target, const KilnNode *node, char **reason);
