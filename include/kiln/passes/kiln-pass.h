@@ -15,7 +15,8 @@
  *     };
  *     KILN_PASS_PLUGIN(passes)
  *
- * A list of rules stands there as `.rules = &list` in place of a function: passes/rule.h, RULE_LIST.
+ * A list of rules stands there as `.rules = &list` in place of a function: see RULE_LIST of
+ * passes/rule.h.
  *
  * A program that brings passes of its own hands such a table to kiln_pipeline_register_passes() of
  * kiln.h instead.
