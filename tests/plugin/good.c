@@ -16,7 +16,7 @@ static bool
 to_softsign(KilnMatch *match)
 {
     KilnValue *x = kiln_match_value(match, "x");
-    const SoftenOptions *options = kiln_pass_options(match->context);
+    const SoftenOptions *options = (const SoftenOptions *)kiln_pass_options(match->context);
     GUARD(deep_enough, !options->deep || x->def);
     KilnValue *soft = kiln_match_build(match, KILN_OP_softsign, NULL, &x, 1);
     return soft && kiln_match_replace(match, soft);
