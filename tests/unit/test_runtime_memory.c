@@ -454,7 +454,7 @@ Test(runtime_memory, poison)
         cr_assert(kiln_session_bind_input(broken, 0, x, sizeof x, NULL));
         cr_expect_not(kiln_session_run(broken, &error));
         cr_assert(g_error_matches(error, KILN_ERROR, KILN_ERROR_RUN));
-        cr_expect(strstr(error->message, "where dead memory is poisoned"), "%s", error->message);
+        cr_expect(strstr(error->message, "with poisoned dead memory"), "%s", error->message);
         g_clear_error(&error);
         plan->lives[i].last++;
         n_found++;
