@@ -11,6 +11,8 @@
  * less time, but for those that live at one moment, which keep the optimum where it was. */
 #include "bench/bench_generate.h"
 
+#include "ir/life.h"
+
 #include <math.h>
 
 enum {

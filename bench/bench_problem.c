@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/bench_problem.h"
 
+#include "ir/life.h"
+
 #include <string.h>
 
 enum {

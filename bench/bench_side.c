@@ -2,6 +2,8 @@
 #include "bench/bench_side.h"
 
 #include "bench/bench_stats.h"
+#include "kiln.h"
+#include "runtime/model.h"
 #include "runtime/tensors/tensor_file.h"
 
 void

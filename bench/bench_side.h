@@ -3,7 +3,9 @@
 #ifndef KILN_BENCH_BENCH_SIDE_H
 #define KILN_BENCH_BENCH_SIDE_H
 
-#include "runtime/internal.h"
+#include "runtime/model.h"
+#include "runtime/program.h"
+#include "runtime/session.h"
 
 typedef struct {
     KilnProgram *program;

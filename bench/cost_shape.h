@@ -67,17 +67,6 @@ typedef bool (*CostRun)(void *data);
  * is left. */
 double cost_shape_time(const Shape *shape, CostRun run, void *data, void *base, double min_time);
 
-typedef struct {
-    uint32_t kinds;    /* bit per ShapeKind: those that are measured */
-    guint part, parts; /* of every @parts shapes that number @part alone, from 0 on */
-    double min_time;   /* seconds that each shape is measured for in each way */
-} CostMeasure;
-enum {
-    COST_ALL_KINDS = (1 << N_SHAPE_KINDS) - 1
-};
-/** Measures as @how says; what is measured takes the place of the same in @shapes. Without a vendor
- * library its ways are left out. */
-gboolean cost_shapes_measure(GArray *shapes, const CostMeasure *how, GError **error);
 /** Names of kinds, with commas between them, as bits. */
 gboolean cost_shapes_kinds(const char *text, uint32_t *out, GError **error);
 

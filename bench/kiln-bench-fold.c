@@ -10,9 +10,19 @@
  * --check it fails where memory, time or growth are more
  * than docs/constants.md promises. */
 #include "bench/bench_stats.h"
+#include "graph/function.h"
+#include "graph/module.h"
+#include "graph/node.h"
 #include "graph/text/text.h"
+#include "kiln.h"
+#include "passes/context/options.h"
 #include "passes/manager/manager.h"
-#include "runtime/internal.h"
+#include "passes/pipeline/pipeline.h"
+#include "runtime/model.h"
+#include "runtime/pipeline.h"
+#include "runtime/program.h"
+#include "runtime/session.h"
+#include "runtime/targets.h"
 
 #include <locale.h>
 #include <math.h>

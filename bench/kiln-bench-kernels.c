@@ -13,6 +13,7 @@
 #include "bench/bench_side.h"
 #include "bench/bench_stats.h"
 #include "graph/base/alloc.h"
+#include "runtime/bind.h"
 
 #include <locale.h>
 #include <stdio.h>

@@ -7,6 +7,7 @@
  * itself. Seconds are those of the processor: other processes on it do not count. */
 #include "bench/bench_generate.h"
 #include "bench/bench_stats.h"
+#include "ir/life.h"
 #include "runtime/tensors/file.h"
 
 #include <glib/gstdio.h>

@@ -7,8 +7,13 @@
 #include "bench/bench_load.h"
 #include "bench/bench_peak.h"
 #include "bench/bench_stats.h"
-#include "runtime/internal.h"
+#include "kiln.h"
+#include "runtime/model.h"
+#include "runtime/pipeline.h"
+#include "runtime/program.h"
 #include "runtime/program_file.h"
+#include "runtime/session.h"
+#include "runtime/targets.h"
 #include "runtime/tensors/tensor_file.h"
 
 #include <locale.h>

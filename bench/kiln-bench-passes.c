@@ -13,9 +13,15 @@
 #include "bench/bench_road.h"
 #include "bench/bench_shapes.h"
 #include "bench/bench_stats.h"
+#include "kiln.h"
+#include "passes/context/options.h"
+#include "passes/context/report.h"
 #include "passes/manager/hash.h"
 #include "passes/manager/manager.h"
-#include "runtime/internal.h"
+#include "passes/pass.h"
+#include "passes/pipeline/pipeline.h"
+#include "runtime/pipeline.h"
+#include "runtime/targets.h"
 
 #include <locale.h>
 #include <math.h>

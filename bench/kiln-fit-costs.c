@@ -6,9 +6,17 @@
  * measured before; fits the cost of each term by least squares of relative errors, none below zero;
  * says how far the models are off and what choices by them lose; writes the headers that the
  * backends are built with. */
+#include "backends/cpu/conv/conv.h"
+#include "backends/cpu/conv/conv_problem.h"
+#include "backends/cpu/conv/conv_transpose.h"
+#include "backends/cpu/conv/conv_winograd.h"
 #include "backends/cpu/cost.h"
+#include "backends/cpu/gemm/gemm.h"
 #include "backends/cpu/isa.h"
+#include "backends/cpu/recurrent/recurrent.h"
+#include "backends/cpu/reduce/pool_windows.h"
 #include "backends/onednn/cost.h"
+#include "bench/cost_measure.h"
 #include "bench/cost_shape.h"
 #include "graph/error.h"
 #include "runtime/tensors/file.h"

@@ -3,8 +3,11 @@
  * lie, what it packs and prepares. A run fills in the addresses. */
 #include "exec/custom.h"
 
+#include "exec/strided_copies.h"
 #include "graph/base/alloc.h"
-#include "graph/base/layout.h"
+#include "graph/function.h"
+#include "graph/module.h"
+#include "graph/module/layout.h"
 #include "graph/module/outline.h"
 #include "graph/text/text.h"
 #include "ir/plan.h"

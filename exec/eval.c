@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Evaluating nodes of a graph one at a time: each is built anew in a module of its own, with shape
  * operands as constants, lowered and run there. */
+#include "exec/eval.h"
 #include "exec/interpret.h"
+#include "graph/function.h"
+#include "graph/module.h"
+#include "graph/node.h"
 
 #include "graph/module/folding.h"
 
@@ -303,7 +307,8 @@ static gboolean
 run_lowered(const Lowered *lowered, const KilnTarget *target, const KilnEvaluateOptions *options,
             const KilnTensor *const *inputs, KilnTensor **results, GError **error)
 {
-    KilnInterpretation run = { .inputs = inputs,
+    KilnInterpretation run = { .evaluate = kiln_graph_evaluate,
+                               .inputs = inputs,
                                .outputs = results,
                                .recycler = options->recycler,
                                .threads = options->threads,

@@ -2,9 +2,10 @@
 /* The executor: an address per buffer, a kernel call per instruction. */
 #include "exec/interpret.h"
 
+#include "exec/chains.h"
+#include "exec/strided_copies.h"
 #include "graph/base/alloc.h"
 #include "graph/base/budget.h"
-#include "exec/chains.h"
 #include "ir/plan.h"
 
 #include <stdalign.h>
@@ -312,8 +313,8 @@ call(Machine *machine, const KilnInstr *instr, const KilnDeclaration *callee, GE
             return FALSE;
         g_ptr_array_add(inputs, tensor);
     }
-    gboolean good = kiln_graph_evaluate(callee->body, machine->target,
-                                        (const KilnTensor *const *)inputs->pdata, outputs, error);
+    gboolean good = machine->run->evaluate(
+        callee->body, machine->target, (const KilnTensor *const *)inputs->pdata, outputs, error);
     for (uint32_t i = 0; good && i < callee->n_results; i++)
         good = kiln_tensor_write(outputs[i], machine->data[instr->operands[i].buffer->id], error);
     free_tensors(outputs, callee->n_results);

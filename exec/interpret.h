@@ -8,6 +8,11 @@
 #include "graph/base/alloc.h"
 #include "ir/target.h"
 
+/** Evaluates a graph function, as kiln_graph_evaluate() of exec/eval.h does. */
+typedef gboolean (*KilnEvaluateFn)(const KilnFunction *function, const KilnTarget *target,
+                                   const KilnTensor *const *inputs, KilnTensor **outputs,
+                                   GError **error);
+
 typedef struct {
     const KilnTensor *const *inputs; /* one per input of the function, of its type */
     KilnTensor **outputs;            /* one per output: new tensors, set where the run succeeds */
@@ -15,11 +20,12 @@ typedef struct {
                              NULL for const ones */
     KilnRecycler *recycler; /* of big buffers; may be NULL */
     int threads;            /* 0 means 1 */
-    bool apart;    /* the threads may take a chain of instructions (exec/chains.h) each; not where
-                      planned or poisoned */
-    uint64_t seed; /* of random operators that have none */
-    bool poison;   /* fills what is not written yet, and what is dead, with 0xFF: NaN, -1 */
-    bool planned;  /* one arena as the memory plan says; else a heap buffer per alloc */
+    bool apart; /* the threads may take a chain of instructions (exec/chains.h) each; not where
+                   planned or poisoned */
+    KilnEvaluateFn evaluate; /* runs the region of a call; NULL: there must be no call */
+    uint64_t seed;           /* of random operators that have none */
+    bool poison;  /* fills what is not written yet, and what is dead, with 0xFF: NaN, -1 */
+    bool planned; /* one arena as the memory plan says; else a heap buffer per alloc */
 } KilnInterpretation;
 
 /** Runs @function with the kernels of @target. KILN_ERROR_UNSUPPORTED names an instruction without
@@ -31,34 +37,5 @@ gboolean kiln_ir_interpret(const KilnIRFunction *function, const KilnTarget *tar
 /** The type of a tensor that holds the bytes of a value of @type: plain, with the physical dims
  * where the layout is blocked. KILN_ERROR_UNSUPPORTED, naming @name, where these are too many. */
 gboolean kiln_payload_type(const KilnType *type, const char *name, KilnType *out, GError **error);
-
-/** Evaluates a graph function node by node, each lowered alone: shares no whole-function lowering,
- * views or buffers with the IR of the function, so that it can tell whether they are right. Types
- * are inferred again from @inputs, one per argument. @outputs: new tensors, one per result. `if`
- * and `vendor.graph` are followed; other subgraphs are KILN_ERROR_UNSUPPORTED. */
-gboolean kiln_graph_evaluate(const KilnFunction *function, const KilnTarget *target,
-                             const KilnTensor *const *inputs, KilnTensor **outputs, GError **error);
-
-/** Sees a value of a node right after it was evaluated, and may put another tensor in its place,
- * which is taken over; FALSE and @error stop the evaluation. */
-typedef gboolean (*KilnValueFn)(const KilnValue *value, KilnTensor **io_tensor, void *data,
-                                GError **error);
-/** Who sees values. */
-typedef struct {
-    KilnValueFn see;
-    void *data;
-} KilnWatch;
-/** The same, and @watch, if any, sees each result of each node, in order, those of regions too.
- * @outputs: NULL where these are not wanted. */
-gboolean kiln_graph_watch(const KilnFunction *function, const KilnTarget *target,
-                          const KilnTensor *const *inputs, const KilnWatch *watch,
-                          KilnTensor **outputs, GError **error);
-
-/** Evaluates the entry of @module on @inputs, one per kiln_module_inputs(), with what is folded
- * computed first. @outputs: one per result of the entry. @watch, if any, sees what every function
- * of it computes. */
-gboolean kiln_module_watch(const KilnModule *module, const KilnTarget *target,
-                           const KilnTensor *const *inputs, const KilnWatch *watch,
-                           KilnTensor **outputs, GError **error);
 
 #endif

@@ -4,9 +4,10 @@
 #include "exec/random_input.h"
 
 #include "graph/base/alloc.h"
-#include "graph/module/folding.h"
 #include "graph/base/number.h"
 #include "graph/base/random.h"
+#include "graph/module.h"
+#include "graph/module/folding.h"
 
 #include <math.h>
 #include <string.h>

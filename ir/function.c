@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Building, rewriting and unlinking instructions and buffers; uses are kept exact at every step. */
+#include "graph/module.h"
 #include "ir/changes.h"
 #include "ir/stack.h"
 
@@ -614,4 +615,35 @@ kiln_instr_label(const KilnInstr *instr)
             return instr->operands[i].buffer->name;
     }
     return kiln_instr_info(instr->kind)->name;
+}
+
+int64_t *
+kiln_instr_stream(const KilnInstr *instr)
+{
+    switch (instr->kind) {
+    case KILN_INSTR_random_normal:
+        return kiln_instr_attrs(instr, random_normal)->seed
+                   ? NULL
+                   : &kiln_instr_attrs(instr, random_normal)->stream;
+    case KILN_INSTR_random_uniform:
+        return kiln_instr_attrs(instr, random_uniform)->seed
+                   ? NULL
+                   : &kiln_instr_attrs(instr, random_uniform)->stream;
+    default:
+        return NULL;
+    }
+}
+
+void
+kiln_memory_plan_forget(KilnIRFunction *function)
+{
+    if (function->arena_bytes < 0)
+        return;
+    for (guint i = 0; i < function->buffers->len; i++) {
+        KilnBuffer *buffer = g_ptr_array_index(function->buffers, i);
+        if (buffer && buffer->kind == KILN_BUFFER_ALLOC)
+            buffer->offset = -1;
+    }
+    function->arena_bytes = -1;
+    function->stamp++;
 }

@@ -3,7 +3,6 @@
 #include "ir/instr.h"
 
 #include "graph/base/names.h"
-#include "ir/ir.h"
 
 #include <string.h>
 
@@ -39,23 +38,6 @@ const KilnInstrInfo *
 kiln_instr_info(KilnInstrKind kind)
 {
     return &instrs[kind];
-}
-
-int64_t *
-kiln_instr_stream(const KilnInstr *instr)
-{
-    switch (instr->kind) {
-    case KILN_INSTR_random_normal:
-        return kiln_instr_attrs(instr, random_normal)->seed
-                   ? NULL
-                   : &kiln_instr_attrs(instr, random_normal)->stream;
-    case KILN_INSTR_random_uniform:
-        return kiln_instr_attrs(instr, random_uniform)->seed
-                   ? NULL
-                   : &kiln_instr_attrs(instr, random_uniform)->stream;
-    default:
-        return NULL;
-    }
 }
 
 bool

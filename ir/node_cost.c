@@ -2,6 +2,7 @@
 /* What a node costs: the cost of the instruction of the same name on the types of its operands and
  * results. The instruction is made here on the stack and stands in no function. */
 #include "graph/module/folding.h"
+#include "graph/node.h"
 #include "ir/lower/lower_priv.h"
 #include "ir/target.h"
 

@@ -5,7 +5,7 @@
  *                                        =>   conv @out %v, @in %x, @in @w
  *                                             relu @out %y, @in %v
  *                                             dealloc %v */
-#include "ir/plan.h"
+#include "graph/module.h"
 #include "ir/vendor.h"
 
 #include <string.h>

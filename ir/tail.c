@@ -2,8 +2,6 @@
 /* Tails of convolutions and products: which activations there are, and how attributes name them. */
 #include "ir/tail.h"
 
-#include "ir/verify/check_priv.h"
-
 #include <string.h>
 
 static const struct {
@@ -150,8 +148,8 @@ kiln_tail_activation(const KilnInstr *instr, float params[KILN_TAIL_PARAMS_MAX],
 
 /* --- verification --- */
 
-static gboolean
-check_activation(const KilnTailFields *fields, GError **error)
+gboolean
+kiln_tail_check(const KilnTailFields *fields, GError **error)
 {
     if (strcmp(*fields->activation, none) == 0) {
         if (fields->params->n == 0)
@@ -174,26 +172,4 @@ check_activation(const KilnTailFields *fields, GError **error)
     return kiln_throw(error, KILN_ERROR_INVALID,
                       "activation_params: expected %u numbers for %s, found %u", n,
                       *fields->activation, fields->params->n);
-}
-
-gboolean
-kiln_check_tail(const KilnCheck *check, GError **error)
-{
-    const KilnInstr *instr = check->instr;
-    uint32_t operand = kiln_residual_operand(instr->kind);
-    if (!operand)
-        return TRUE;
-    KilnTailFields fields = kiln_tail_fields(instr->kind, instr->attrs);
-    if (fields.activation && !check_activation(&fields, error))
-        return FALSE;
-    const KilnType *out = kiln_check_type(check, 0), *residual = kiln_check_type(check, operand);
-    bool active = fields.activation && strcmp(*fields.activation, none) != 0;
-    if (!residual && !active)
-        return TRUE;
-    if (!kiln_dtype_is_float(out->dtype) || out->quant)
-        return kiln_check_throw(check, 0, "floats in front of an activation or residual", error);
-    if (!residual || kiln_type_equal(residual, out))
-        return TRUE;
-    g_autofree char *expected = kiln_type_to_string(out);
-    return kiln_check_throw(check, operand, expected, error);
 }

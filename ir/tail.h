@@ -59,4 +59,7 @@ KilnTail kiln_instr_tail(const KilnInstr *instr);
 const char *kiln_tail_activation(const KilnInstr *instr, float params[KILN_TAIL_PARAMS_MAX],
                                  uint32_t *n_params);
 
+/** KILN_ERROR_INVALID where there is no such activation, or its parameters are too few or many. */
+gboolean kiln_tail_check(const KilnTailFields *fields, GError **error);
+
 #endif

@@ -2,32 +2,12 @@
 /* The kernel cache: compiled regions of this process by their content. */
 #include "ir/vendor.h"
 
+#include "graph/module.h"
 #include "graph/module/outline.h"
+#include "graph/node.h"
 #include "graph/text/text.h"
 
 static KilnCache cache = KILN_CACHE_INIT; /* of KilnCompiled */
-
-static const KilnCompiled *
-resolved(const KilnInstr *instr)
-{
-    return instr->declaration ? (const KilnCompiled *)instr->declaration->compiled : NULL;
-}
-
-const KilnKernel *
-kiln_call_kernel(const KilnInstr *instr)
-{
-    const KilnCompiled *compiled = resolved(instr);
-    return compiled ? &compiled->kernel : NULL;
-}
-
-const KilnCompiled *
-kiln_call_compiled(const KilnInstr *instr)
-{
-    const KilnCompiled *compiled = resolved(instr);
-    if (!compiled || !compiled->deferred)
-        return compiled;
-    return atomic_load_explicit(&compiled->made, memory_order_acquire);
-}
 
 KilnModule *
 kiln_region_module(const KilnFunction *body, GError **error)

@@ -6,8 +6,7 @@
 #ifndef KILN_IR_VENDOR_H
 #define KILN_IR_VENDOR_H
 
-#include "graph/base/shared.h"
-#include "ir/cache.h"
+#include "ir/compiled.h"
 #include "ir/target.h"
 
 /** What an operator may be in a region. */
@@ -17,21 +16,6 @@ typedef enum {
     KILN_VENDOR_TAIL,   /* computed on the way out of an anchor */
     KILN_VENDOR_GLUE,   /* taken where it joins regions, never worth one */
 } KilnVendorRole;
-
-/** What a vendor made of a region: immutable, shared by all declarations of equal regions.
- * References are those of @shared. */
-typedef struct KilnCompiled {
-    union {
-        KilnShared shared;
-        KilnCached cached; /* in the kernel cache */
-    };
-    KilnKernel kernel; /* what runs a call of it: name, workspace (scratch_bytes), packed constant
-                          operands */
-    const struct KilnVendor *vendor;
-    int threads;   /* what it was compiled for: it runs with these or fewer */
-    bool deferred; /* the kernel compiles the region when it runs for the first time */
-    _Atomic(struct KilnCompiled *) made; /* what comes of that; NULL before */
-} KilnCompiled;
 
 typedef struct KilnVendor {
     const char *name;
@@ -75,11 +59,6 @@ typedef struct KilnVendor {
     /** One line per primitive: implementation, layouts, what was chosen and why. */
     void (*describe)(const KilnCompiled *compiled, GString *out);
 } KilnVendor;
-
-/** What runs a call: NULL where nothing is compiled under its name. */
-const KilnKernel *kiln_call_kernel(const KilnInstr *instr);
-/** What the vendor made of the region of a call; NULL where it was not asked yet. */
-const KilnCompiled *kiln_call_compiled(const KilnInstr *instr);
 
 /** @body compiled by the vendor of @target for @threads: from the kernel cache of the process where
  * an equal region (operators, types, attributes, literals, which arguments are constant) lies

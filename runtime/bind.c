@@ -3,7 +3,7 @@
  * packed (bind_weights.c). What is left for a session is to add base addresses once, and for a run
  * to walk a flat array. */
 #include "runtime/deferred.h"
-#include "runtime/internal.h"
+#include "runtime/bind.h"
 #include "runtime/program_file.h"
 
 #include "graph/base/alloc.h"

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a program will need, looked at before its weights are packed and its arena is made. */
-#include "runtime/internal.h"
 
+#include "graph/base/budget.h"
 #include "graph/base/number.h"
+#include "ir/plan.h"
+#include "runtime/bind.h"
 
 /* Weights as kernels will read them: packed, plain, or both. */
 static int64_t

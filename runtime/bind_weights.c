@@ -6,7 +6,8 @@
  * is let go as soon as nothing that is still to be bound reads it, and the pages of mapped sources
  * are dropped. Specialisations, and programs with one constant cache, share blocks of equal bytes.
  */
-#include "runtime/internal.h"
+#include "runtime/bind.h"
+#include "runtime/fold_calls.h"
 #include "runtime/program_file.h"
 #include "runtime/sealed.h"
 

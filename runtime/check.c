@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a target lacks for a model: all of it, before anything runs. */
-#include "runtime/internal.h"
+#include "exec/eval.h"
+#include "graph/node.h"
+#include "kiln.h"
+#include "runtime/model.h"
 #include "runtime/scope.h"
+#include "runtime/targets.h"
 
 #include "passes/fold/constant_rules.h"
 #include "passes/fold/constness.h"

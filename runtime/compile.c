@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a model to optimized IR: the steps that kiln_program_compile() walks and `kiln opt` can stop
  * on. */
-#include "runtime/internal.h"
+#include "passes/context/options.h"
+#include "passes/context/report.h"
+#include "passes/manager/manager.h"
+#include "passes/pipeline/pipeline.h"
+#include "runtime/compile.h"
+#include "runtime/targets.h"
 
 #include "graph/module/folding.h"
 #include "graph/module/outline.h"

@@ -3,7 +3,7 @@
 #include "runtime/constant_cache.h"
 
 #include "graph/error.h"
-#include "runtime/internal.h"
+#include "runtime/options.h"
 
 #include <pthread.h>
 #include <string.h>

@@ -9,7 +9,7 @@
 #ifndef KILN_RUNTIME_CONSTANT_CACHE_H
 #define KILN_RUNTIME_CONSTANT_CACHE_H
 
-#include "runtime/digest.h"
+#include "runtime/digest/digest.h"
 #include "kiln.h"
 
 #include "graph/tensor.h"

@@ -9,6 +9,10 @@
  */
 #include "runtime/deferred.h"
 
+#include "graph/module.h"
+#include "ir/compiled.h"
+#include "ir/kernel.h"
+
 #include <string.h>
 
 typedef struct {

@@ -4,6 +4,7 @@
 #ifndef KILN_RUNTIME_DEFERRED_H
 #define KILN_RUNTIME_DEFERRED_H
 
+#include "ir/kernel.h"
 #include "runtime/program_file.h"
 
 #include "ir/vendor.h"

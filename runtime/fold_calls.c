@@ -2,7 +2,9 @@
 /* Calls of fold functions, while compiling and at the first run. */
 #include "runtime/fold_calls.h"
 
+#include "exec/eval.h"
 #include "exec/interpret.h"
+#include "graph/module.h"
 #include "runtime/fold_file.h"
 
 #include <string.h>
@@ -207,7 +209,8 @@ run_call(const KilnFolder *folder, const KilnFoldCall *call, KilnTensor **values
     g_autofree const KilnTensor **inputs = g_new0(const KilnTensor *, call->operands->len + 1);
     for (guint i = 0; i < call->operands->len; i++)
         inputs[i] = values[g_array_index(call->operands, uint32_t, i)];
-    const KilnInterpretation run = { .inputs = inputs,
+    const KilnInterpretation run = { .evaluate = kiln_graph_evaluate,
+                                     .inputs = inputs,
                                      .outputs = values + call->first_result,
                                      .threads = folder->options.threads,
                                      .apart = true };

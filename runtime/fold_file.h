@@ -3,7 +3,7 @@
 #ifndef KILN_RUNTIME_FOLD_FILE_H
 #define KILN_RUNTIME_FOLD_FILE_H
 
-#include "runtime/digest.h"
+#include "runtime/digest/digest.h"
 
 #include "graph/tensor.h"
 

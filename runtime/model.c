@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Models: loading, and what their inputs and outputs are. */
-#include "runtime/internal.h"
+#include "graph/module.h"
+#include "runtime/model.h"
+
+#include "graph/module/folding.h"
+#include "runtime/options.h"
 #include "runtime/scope.h"
 
 #include "graph/grow/reserve.h"
@@ -52,6 +56,16 @@ list_arguments(KilnInfoList *list, const GPtrArray *arguments)
         types[i] = value->type;
     }
     kiln_info_list_init(list, n, names, types);
+}
+
+void
+kiln_info_list_copy(KilnInfoList *to, const KilnInfoList *from)
+{
+    g_autofree const char **names = g_new0(const char *, from->n + 1);
+    for (unsigned i = 0; i < from->n; i++)
+        names[i] = from->info[i].name;
+    kiln_info_list_clear(to);
+    kiln_info_list_init(to, from->n, names, from->types);
 }
 
 void

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Structs of the C interface that have a size: callers of other versions of the library pass other
  * sizes. */
-#include "runtime/internal.h"
+#include "runtime/options.h"
 
 #include "graph/base/alloc.h"
+#include "graph/base/budget.h"
 
 #include <string.h>
 
@@ -51,8 +52,8 @@ kiln_report_copy(const KilnStructKind *kind, const void *from, void *out, GError
 
 /* --- limits --- */
 
-static gboolean
-check_limit(const char *what, int64_t limit, GError **error)
+gboolean
+kiln_limit_check(const char *what, int64_t limit, GError **error)
 {
     return limit >= 0 || kiln_throw(error, KILN_ERROR_USAGE,
                                     "%s: expected 0 or more, found %" G_GINT64_FORMAT, what, limit);
@@ -61,9 +62,9 @@ check_limit(const char *what, int64_t limit, GError **error)
 gboolean
 kiln_limits_check(const KilnLimits *limits, GError **error)
 {
-    return check_limit("total limit", limits->bytes, error) &&
-           check_limit("node limit", limits->nodes, error) &&
-           check_limit("time limit", limits->ms, error);
+    return kiln_limit_check("total limit", limits->bytes, error) &&
+           kiln_limit_check("node limit", limits->nodes, error) &&
+           kiln_limit_check("time limit", limits->ms, error);
 }
 
 void
@@ -87,24 +88,4 @@ void
 kiln_session_options_untrusted(KilnSessionOptions *options)
 {
     options->time_limit = KILN_UNTRUSTED_MS;
-}
-
-/* --- sessions --- */
-
-gboolean
-kiln_session_options_copy(const KilnProgram *program, const KilnSessionOptions *options,
-                          KilnSessionOptions *copy, GError **error)
-{
-    static const KilnStructKind kind =
-        KILN_STRUCT_KIND(KilnSessionOptions, KILN_SESSION_OPTIONS_INIT);
-    if (!kiln_options_copy(&kind, options, copy, error))
-        return FALSE;
-    if (copy->threads < 0 || copy->threads > program->threads)
-        return kiln_throw(error, KILN_ERROR_USAGE,
-                          "threads: expected 0 to %d, as compiled, found %d", program->threads,
-                          copy->threads);
-    if ((uintptr_t)copy->arena % KILN_ALIGNMENT)
-        return kiln_throw(error, KILN_ERROR_USAGE, "arena: expected an address aligned to %d bytes",
-                          KILN_ALIGNMENT);
-    return check_limit("time limit", copy->time_limit, error);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pipelines as users hold them: shipped ones by name, files, inline text, or built in C. */
-#include "runtime/internal.h"
+#include "passes/pipeline/pipeline.h"
+#include "runtime/pipeline.h"
 #include "runtime/scope.h"
 
 #include "graph/grow/reserve.h"
-#include "passes/manager/suggest.h"
+#include "passes/pipeline/suggest.h"
 
 #include <string.h>
 

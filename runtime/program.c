@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Programs: a model under a pipeline, as one or several specialisations. */
-#include "runtime/internal.h"
+#include "graph/module.h"
+#include "passes/context/options.h"
+#include "runtime/options.h"
+#include "runtime/program.h"
 #include "runtime/scope.h"
+#include "runtime/targets.h"
 
 #include "graph/base/budget.h"
 #include "graph/grow/reserve.h"
@@ -210,16 +214,6 @@ initial_bindings(KilnProgram *program, const KilnCompileOptions *options, bool *
                 program->model->inputs.info[i].name);
     }
     return g_steal_pointer(&bindings);
-}
-
-void
-kiln_info_list_copy(KilnInfoList *to, const KilnInfoList *from)
-{
-    g_autofree const char **names = g_new0(const char *, from->n + 1);
-    for (unsigned i = 0; i < from->n; i++)
-        names[i] = from->info[i].name;
-    kiln_info_list_clear(to);
-    kiln_info_list_init(to, from->n, names, from->types);
 }
 
 /* What is known of inputs and outputs before the first run; shapes that cannot be are found here.

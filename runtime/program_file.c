@@ -2,7 +2,8 @@
 /* Opening a program file: nothing that it says is used before it is checked. */
 #include "runtime/program_file.h"
 
-#include "runtime/internal.h"
+#include "kiln.h"
+#include "runtime/targets.h"
 
 #include "graph/base/alloc.h"
 #include "runtime/tensors/file.h"

@@ -13,7 +13,7 @@
 #ifndef KILN_RUNTIME_PROGRAM_FILE_H
 #define KILN_RUNTIME_PROGRAM_FILE_H
 
-#include "runtime/digest.h"
+#include "runtime/digest/digest.h"
 
 #include "ir/vendor.h"
 

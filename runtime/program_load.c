@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loading a program: its text is parsed and bound like that of any other, but offsets and bytes
  * come from the file. */
-#include "runtime/internal.h"
+#include "kiln.h"
+#include "runtime/bind.h"
 #include "runtime/deferred.h"
+#include "runtime/fold_calls.h"
+#include "runtime/model.h"
+#include "runtime/options.h"
+#include "runtime/program.h"
 #include "runtime/program_file.h"
 #include "runtime/scope.h"
+#include "runtime/targets.h"
 
 #include "ir/text/text.h"
 #include "runtime/tensors/file.h"

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writing a program to disk. */
-#include "runtime/internal.h"
+#include "ir/plan.h"
+#include "kiln.h"
+#include "runtime/bind.h"
 #include "runtime/deferred.h"
+#include "runtime/model.h"
+#include "runtime/program.h"
 #include "runtime/program_file.h"
 #include "runtime/scope.h"
 

@@ -2,9 +2,16 @@
 /* Sessions: one arena, resolved addresses, and the loop that runs. */
 #include "runtime/session.h"
 
+#include "exec/strided_copies.h"
+#include "kiln.h"
+#include "runtime/bind.h"
+#include "runtime/fold_calls.h"
+#include "runtime/options.h"
 #include "runtime/overlap.h"
 #include "runtime/poison.h"
+#include "runtime/program.h"
 #include "runtime/scope.h"
+#include "runtime/specialise.h"
 
 #include "graph/base/alloc.h"
 #include "graph/base/random.h"
@@ -248,13 +255,33 @@ bind_known(KilnSession *session)
     }
 }
 
+/* kiln_options_copy() of what a session of @program is made with; KILN_ERROR_USAGE for values that
+ * are out of range. */
+static gboolean
+copy_options(const KilnProgram *program, const KilnSessionOptions *options,
+             KilnSessionOptions *copy, GError **error)
+{
+    static const KilnStructKind kind =
+        KILN_STRUCT_KIND(KilnSessionOptions, KILN_SESSION_OPTIONS_INIT);
+    if (!kiln_options_copy(&kind, options, copy, error))
+        return FALSE;
+    if (copy->threads < 0 || copy->threads > program->threads)
+        return kiln_throw(error, KILN_ERROR_USAGE,
+                          "threads: expected 0 to %d, as compiled, found %d", program->threads,
+                          copy->threads);
+    if ((uintptr_t)copy->arena % KILN_ALIGNMENT)
+        return kiln_throw(error, KILN_ERROR_USAGE, "arena: expected an address aligned to %d bytes",
+                          KILN_ALIGNMENT);
+    return kiln_limit_check("time limit", copy->time_limit, error);
+}
+
 KilnSession *
 kiln_session_new(KilnProgram *program, const KilnSessionOptions *given, GError **error)
 {
     G_GNUC_UNUSED g_auto(KilnRunScope) scope = kiln_run_scope_enter(NULL, NULL);
     const KilnSessionOptions defaults = KILN_SESSION_OPTIONS_INIT;
     KilnSessionOptions options;
-    if (!kiln_session_options_copy(program, given ? given : &defaults, &options, error))
+    if (!copy_options(program, given ? given : &defaults, &options, error))
         return NULL;
     g_autoptr(KilnSession) session = g_new0(KilnSession, 1);
     session->program = kiln_program_ref(program);

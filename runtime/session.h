@@ -3,9 +3,13 @@
 #ifndef KILN_RUNTIME_SESSION_H
 #define KILN_RUNTIME_SESSION_H
 
-#include "runtime/internal.h"
+#include "graph/base/budget.h"
+#include "kiln.h"
+#include "runtime/bind.h"
 #include "runtime/overlap.h"
 #include "runtime/poison.h"
+#include "runtime/program.h"
+#include "runtime/specialise.h"
 
 typedef struct {
     void *user; /* the caller's memory; NULL: the session's own */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a session reads of the constant cache. */
+#include "runtime/bind.h"
+#include "runtime/fold_calls.h"
+#include "runtime/program.h"
 #include "runtime/session.h"
 
 bool

@@ -2,7 +2,15 @@
 /* The specialisations of a program: made when a combination of shapes (and of values that shapes
  * depend on) is met first, kept for the next time. The cache is short, so that a program whose
  * values differ at every run does not grow without end. */
-#include "runtime/internal.h"
+#include "graph/base/budget.h"
+#include "passes/context/options.h"
+#include "passes/context/report.h"
+#include "passes/pipeline/pipeline.h"
+#include "runtime/bind.h"
+#include "runtime/compile.h"
+#include "runtime/fold_calls.h"
+#include "runtime/program.h"
+#include "runtime/specialise.h"
 
 #include "graph/base/alloc.h"
 

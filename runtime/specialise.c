@@ -6,7 +6,10 @@
  * follow - float scales, unusual operators - is evaluated here, node by node, where the operands
  * are literal and a shape, or which branch is taken, depends on the result. The branch that an `if`
  * takes is inlined on the way: the types of what follows are those of its results. */
-#include "runtime/internal.h"
+#include "exec/eval.h"
+#include "graph/module.h"
+#include "graph/node.h"
+#include "runtime/specialise.h"
 
 #include "graph/base/budget.h"
 #include "graph/module/flow.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The targets that programs can be compiled for: the one place that knows the backends by name. */
-#include "runtime/internal.h"
+#include "runtime/targets.h"
 
 #include "backends/cpu/cpu.h"
+#include "kiln.h"
 #ifdef KILN_HAS_ONEDNN
 #include "backends/onednn/onednn.h"
 #endif

@@ -8,6 +8,8 @@
 
 #include "backends/ref/ref.h"
 #include "exec/custom.h"
+#include "ir/compiled.h"
+#include "ir/kernel.h"
 #include "ir/vendor.h"
 
 static inline KilnVendorRole

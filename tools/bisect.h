@@ -3,6 +3,11 @@
 #ifndef KILN_TOOLS_BISECT_H
 #define KILN_TOOLS_BISECT_H
 
+#include "passes/context/options.h"
+#include "passes/pass.h"
+#include "passes/pipeline/pipeline.h"
+#include "runtime/model.h"
+#include "runtime/specialise.h"
 #include "tools/command.h"
 
 #include "passes/manager/results.h"

@@ -1,6 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kiln bisect: the first pass application after which a model computes something else, found by
  * halving, and a folder that shows it with that one pass. */
+#include "kiln.h"
+#include "passes/pass.h"
+#include "passes/pipeline/pipeline.h"
+#include "runtime/model.h"
+#include "runtime/pipeline.h"
+#include "runtime/specialise.h"
+#include "runtime/targets.h"
 #include "tools/bisect.h"
 
 #include <errno.h>

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kiln check: everything that a model asks for and the backend lacks. */
+#include "kiln.h"
+#include "runtime/model.h"
 #include "tools/command.h"
 
 #include <stdio.h>

@@ -4,6 +4,15 @@
  * Values are matched by name. Of a model those count that it has itself, for names that passes make
  * up may mean anything; "first" is in the model's order. Behind them come the outputs as the whole
  * road gives them, lowered and planned. */
+#include "kiln.h"
+#include "passes/context/options.h"
+#include "passes/context/report.h"
+#include "passes/manager/manager.h"
+#include "passes/pass.h"
+#include "runtime/compile.h"
+#include "runtime/model.h"
+#include "runtime/pipeline.h"
+#include "runtime/specialise.h"
 #include "tools/execute.h"
 #include "tools/inputs.h"
 #include "tools/values.h"

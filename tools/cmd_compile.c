@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kiln compile: a model as a program on disk, or as an object to link with. */
+#include "kiln.h"
+#include "runtime/model.h"
+#include "runtime/pipeline.h"
+#include "runtime/program.h"
 #include "tools/command.h"
 #include "tools/object.h"
 #include "tools/overwrite.h"

@@ -1,5 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kiln memory: the memory plan, its bounds, and a picture of it. */
+#include "ir/life.h"
+#include "ir/plan.h"
+#include "passes/context/options.h"
+#include "passes/context/report.h"
+#include "runtime/bind.h"
+#include "runtime/compile.h"
+#include "runtime/model.h"
+#include "runtime/pipeline.h"
+#include "runtime/program.h"
+#include "runtime/specialise.h"
 #include "tools/command.h"
 #include "tools/memory_svg.h"
 #include "tools/overwrite.h"

@@ -1,5 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kiln opt: runs the pipelines and prints what comes out, at either level, in any of the forms. */
+#include "graph/module.h"
+#include "ir/compiled.h"
+#include "ir/plan.h"
+#include "kiln.h"
+#include "passes/context/options.h"
+#include "passes/context/report.h"
+#include "passes/pipeline/pipeline.h"
+#include "runtime/compile.h"
+#include "runtime/model.h"
+#include "runtime/pipeline.h"
+#include "runtime/program.h"
+#include "runtime/specialise.h"
 #include "tools/overwrite.h"
 #include "tools/trace.h"
 

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kiln passes, kiln ops: listings straight from the tables. */
+#include "passes/pipeline/pipeline.h"
+#include "runtime/pipeline.h"
+#include "runtime/targets.h"
 #include "tools/command.h"
 
 #include "passes/manager/numerics.h"
 #include "passes/rule.h"
-#include "passes/manager/suggest.h"
+#include "passes/pipeline/suggest.h"
 
 #include <stdio.h>
 #include <string.h>

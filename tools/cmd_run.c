@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kiln run: runs a model on files or random inputs, summarises, stores or compares its outputs. */
+#include "kiln.h"
+#include "runtime/model.h"
+#include "runtime/pipeline.h"
+#include "runtime/program.h"
 #include "tools/execute.h"
 #include "tools/inputs.h"
 #include "tools/overwrite.h"

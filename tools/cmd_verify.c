@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kiln verify: runs every case below the given folders that has the layout of ONNX's backend tests
  * - model.onnx and test_data_set_N/{input,output}_N.pb - and compares under the official rules. */
+#include "kiln.h"
+#include "runtime/model.h"
+#include "runtime/pipeline.h"
 #include "tools/execute.h"
 #include "tools/suspect.h"
 #include "tools/tolerance.h"

@@ -3,6 +3,13 @@
 #ifndef KILN_TOOLS_COMMAND_H
 #define KILN_TOOLS_COMMAND_H
 
+#include "kiln.h"
+#include "passes/context/options.h"
+#include "passes/context/report.h"
+#include "runtime/model.h"
+#include "runtime/pipeline.h"
+#include "runtime/program.h"
+#include "runtime/specialise.h"
 #include "runtime/tensors/file.h"
 #include "runtime/tensors/tensor_file.h"
 

@@ -2,6 +2,9 @@
 /* Running a model on tensors. */
 #include "tools/execute.h"
 
+#include "kiln.h"
+#include "runtime/model.h"
+
 void
 kiln_execution_clear(KilnExecution *execution)
 {

@@ -3,6 +3,10 @@
 #ifndef KILN_TOOLS_EXECUTE_H
 #define KILN_TOOLS_EXECUTE_H
 
+#include "kiln.h"
+#include "runtime/model.h"
+#include "runtime/program.h"
+#include "runtime/session.h"
 #include "tools/command.h"
 
 /** A program, a session, and the tensors that are bound to it. */

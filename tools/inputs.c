@@ -2,6 +2,8 @@
 #include "tools/inputs.h"
 
 #include "exec/random_input.h"
+#include "kiln.h"
+#include "runtime/model.h"
 
 #include <math.h>
 #include <string.h>

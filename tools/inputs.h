@@ -3,6 +3,7 @@
 #ifndef KILN_TOOLS_INPUTS_H
 #define KILN_TOOLS_INPUTS_H
 
+#include "runtime/model.h"
 #include "tools/command.h"
 
 struct KilnInputs {

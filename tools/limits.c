@@ -2,6 +2,8 @@
 #include "tools/limits.h"
 
 #include "graph/base/beside.h"
+#include "graph/base/budget.h"
+#include "passes/pipeline/pipeline.h"
 
 #include <errno.h>
 #include <math.h>

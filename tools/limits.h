@@ -3,6 +3,7 @@
 #ifndef KILN_TOOLS_LIMITS_H
 #define KILN_TOOLS_LIMITS_H
 
+#include "graph/base/budget.h"
 #include "tools/command.h"
 
 /** Adds --untrusted and the limits to what @context parses. */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The kiln command: finds the sub-command and hands over. */
+#include "kiln.h"
 #include "tools/command.h"
 
 #include "graph/grow/reserve.h"
-#include "passes/manager/suggest.h"
+#include "passes/pipeline/suggest.h"
 
 #include <errno.h>
 #include <locale.h>

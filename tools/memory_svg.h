@@ -3,6 +3,7 @@
 #ifndef KILN_TOOLS_MEMORY_SVG_H
 #define KILN_TOOLS_MEMORY_SVG_H
 
+#include "ir/plan.h"
 #include "tools/command.h"
 
 /** One rectangle a buffer: steps across, addresses up; names on hover, the peak step and its

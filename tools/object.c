@@ -4,6 +4,10 @@
  * names. */
 #include "tools/object.h"
 
+#include "kiln.h"
+#include "runtime/bind.h"
+#include "runtime/model.h"
+#include "runtime/program.h"
 #include "runtime/program_file.h"
 
 #include <errno.h>

@@ -4,6 +4,7 @@
 #ifndef KILN_TOOLS_OBJECT_H
 #define KILN_TOOLS_OBJECT_H
 
+#include "runtime/program.h"
 #include "tools/command.h"
 
 /** An identifier of C from the name of a file: what stands before the suffix, with '_' in place of

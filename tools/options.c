@@ -1,8 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Options that all sub-commands take, and what they become. */
+#include "graph/base/budget.h"
+#include "kiln.h"
+#include "passes/context/options.h"
+#include "passes/pipeline/pipeline.h"
+#include "runtime/model.h"
+#include "runtime/pipeline.h"
+#include "runtime/program.h"
+#include "runtime/specialise.h"
+#include "runtime/targets.h"
 #include "tools/command.h"
 
-#include "passes/manager/suggest.h"
+#include "passes/pipeline/suggest.h"
 #include "runtime/program_file.h"
 #include "tools/inputs.h"
 #include "tools/limits.h"

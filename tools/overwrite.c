@@ -3,7 +3,7 @@
  * command reads something else under its name. */
 #include "tools/overwrite.h"
 
-#include "runtime/internal.h"
+#include "runtime/model.h"
 
 #include <sys/stat.h>
 

@@ -3,6 +3,7 @@
 #ifndef KILN_TOOLS_OVERWRITE_H
 #define KILN_TOOLS_OVERWRITE_H
 
+#include "runtime/model.h"
 #include "tools/command.h"
 
 /** What a command reads beside its options' pipelines, and writes. */

@@ -2,6 +2,9 @@
 /* Where the time of a run goes. */
 #include "tools/profile.h"
 
+#include "kiln.h"
+#include "runtime/session.h"
+
 #include <stdio.h>
 #include <string.h>
 

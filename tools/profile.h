@@ -3,6 +3,7 @@
 #ifndef KILN_TOOLS_PROFILE_H
 #define KILN_TOOLS_PROFILE_H
 
+#include "runtime/session.h"
 #include "tools/command.h"
 
 /** A table on standard error, what takes longest first, and what all instructions of a kind take;

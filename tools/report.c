@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How commands talk: progress on terminals, JSON documents. */
+#include "passes/context/report.h"
 #include "tools/command.h"
 #include "tools/trace.h"
 

@@ -4,6 +4,9 @@
  * and instructions run one after the other, so that one ends where the next begins. */
 #include "tools/trace.h"
 
+#include "kiln.h"
+#include "runtime/session.h"
+
 #include <string.h>
 
 struct KilnTrace {

@@ -3,6 +3,7 @@
 #ifndef KILN_TOOLS_TRACE_H
 #define KILN_TOOLS_TRACE_H
 
+#include "runtime/session.h"
 #include "tools/command.h"
 
 KilnTrace *kiln_trace_new(void);

@@ -1,9 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tools/values.h"
 
-#include "graph/module/folding.h"
+#include "exec/eval.h"
 #include "exec/interpret.h"
-#include "runtime/digest.h"
+#include "graph/module.h"
+#include "graph/module/folding.h"
+#include "passes/context/options.h"
+#include "passes/context/report.h"
+#include "runtime/compile.h"
+#include "runtime/digest/digest.h"
+#include "runtime/model.h"
+#include "runtime/pipeline.h"
+#include "runtime/program.h"
+#include "runtime/specialise.h"
+#include "runtime/targets.h"
 
 #include <string.h>
 

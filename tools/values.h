@@ -4,6 +4,10 @@
 #ifndef KILN_TOOLS_VALUES_H
 #define KILN_TOOLS_VALUES_H
 
+#include "passes/context/report.h"
+#include "runtime/model.h"
+#include "runtime/pipeline.h"
+#include "runtime/program.h"
 #include "tools/command.h"
 
 typedef struct {

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What own kernels take: the sum of a few terms that are counted from the shape, each times a cost
- * that was fitted to measurements (costs.h, without AVX-512 costs_avx2.h). Choosing an algorithm,
- * or a vendor, compares such sums. */
+/* How long own kernels take: the sum of a few terms, each times a cost. The header of an algorithm
+ * says how its terms are counted from the shape. Costs are fitted to measurements: costs.h, and
+ * costs_avx2.h where there is no AVX-512. The choice of an algorithm, or of a vendor, compares such
+ * sums. */
 #ifndef KILN_BACKENDS_CPU_COST_H
 #define KILN_BACKENDS_CPU_COST_H
 
-#include "backends/cpu/conv/conv_depthwise.h"
-#include "backends/cpu/conv/conv_winograd.h"
-#include "backends/cpu/gemm/gemm.h"
 #include "ir/target.h"
 
 /** Every model: name, number of terms. */
@@ -44,39 +42,15 @@ enum {
 /** Microseconds on one thread. */
 double kiln_cpu_cost(KilnCpuCostKind kind, const double terms[KILN_CPU_TERMS]);
 
-/** The terms of a direct convolution of any kind, which is returned: the products, in units of
- * kiln_gemm_cost(); the bytes that are read and written once; and the call. By taps: what surrounds
- * the products, and the bytes of the weights, come behind them. */
-KilnCpuCostKind kiln_direct_terms(const KilnCpuConv *conv, double terms[KILN_CPU_TERMS]);
-
-/** Vector products of 3 × 3 kernels, and of others; rows of the result; planes; bytes; the call. */
-void kiln_depthwise_terms(const KilnCpuConv *conv, double terms[KILN_CPU_TERMS]);
-
-/** Of a transposed convolution: the products, in units of kiln_gemm_cost(); the bytes of what every
- * position adds around it, and of the result; and the call. */
-void kiln_transposed_terms(const KilnCpuConv *conv, double terms[KILN_CPU_TERMS]);
-
-/** The products, in units of kiln_gemm_cost(); tiles times channels of the input, and of the
- * result; the bytes of the weights, which no cache keeps from one round to the next; and the call.
- */
-void kiln_winograd_terms(const KilnCpuConv *conv, double terms[KILN_CPU_TERMS]);
-
-/** Extents of a pool, missing dims with extent 1. */
-typedef struct {
-    int64_t planes, in[3], out[3], kernel[3];
-    int64_t edges; /* windows of a row that hang over its ends */
-} KilnCpuPoolShape;
-/** Of @out windows that reach over @reach positions, those that do not lie in a row of @in. */
-int64_t kiln_pool_edges(int64_t in, int64_t out, int64_t reach, int64_t stride, int64_t pad);
-/** Vectors of rows that are folded first, rows of the result, vectors of taps, taps of windows that
- * are folded one by one, the call, and rows of the result that are made of rows folded first. */
-void kiln_pool_terms(const KilnCpuPoolShape *shape, double terms[KILN_CPU_TERMS]);
-/** Bytes, planes, and the call. */
-void kiln_global_pool_terms(const KilnCpuPoolShape *shape, double terms[KILN_CPU_TERMS]);
-
-/** The products, in units of kiln_gemm_cost(); the bytes of A and of the result, of B, and the
- * call. */
-void kiln_matmul_terms(const KilnCpuGemm *gemm, double terms[KILN_CPU_TERMS]);
+static inline void
+kiln_cpu_set_terms(double terms[KILN_CPU_TERMS], double first, double second, double third)
+{
+    for (int i = 3; i < KILN_CPU_TERMS; i++)
+        terms[i] = 0;
+    terms[0] = first;
+    terms[1] = second;
+    terms[2] = third;
+}
 
 /** Of what works along rows: elements, rows, and the call. */
 void kiln_rows_terms(int64_t rows, int64_t columns, double terms[KILN_CPU_TERMS]);
@@ -91,9 +65,5 @@ void kiln_cpu_tail_terms(double flops, double bytes, double terms[KILN_CPU_TERMS
 void kiln_relayout_terms(double bytes, double terms[KILN_CPU_TERMS]);
 /** What they cost, for passes to weigh. */
 KilnRates kiln_cpu_rates(void);
-
-/** The products with inputs, and with states, steps, and the call. */
-void kiln_lstm_terms(int64_t steps, int64_t batch, int64_t in, int64_t hidden,
-                     double terms[KILN_CPU_TERMS]);
 
 #endif

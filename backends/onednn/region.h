@@ -13,6 +13,9 @@
 
 #include "backends/onednn/guard.h"
 #include "exec/custom.h"
+#include "ir/compiled.h"
+#include "ir/kernel.h"
+#include "ir/target.h"
 #include "ir/vendor.h"
 
 #include <pthread.h>
@@ -367,11 +370,8 @@ double kiln_onednn_layout_us(const KilnFunction *body, uint32_t layout);
  * flag per input. */
 double kiln_onednn_region_us(const KilnIRFunction *function, const bool *constant, Layout layout);
 
-/* --- the whole (region.c), running (run.c) --- */
+/* --- running (run.c) --- */
 
-KilnCompiled *kiln_onednn_compile(const KilnIRFunction *function, const KilnTarget *target,
-                                  const bool *constant, int threads, const KilnInstr **out_refused,
-                                  GError **error);
 void kiln_onednn_contexts_free(Region *region);
 const char *kiln_onednn_run(const KilnKernelArgs *args);
 const char *kiln_onednn_pack(const KilnInstr *instr, const void *const *data, void *packed,

@@ -3,6 +3,7 @@
  * the same time needs a set of them: a context, taken without a lock and kept for the next run,
  * which finds most addresses as they were. */
 #include "backends/onednn/careful.h"
+#include "backends/onednn/finite.h"
 #include "backends/onednn/region.h"
 
 #include "graph/base/alloc.h"

@@ -3,7 +3,7 @@
  * ends of blocks. */
 #include "backends/onednn/region.h"
 
-#include "graph/base/layout.h"
+#include "graph/module/layout.h"
 
 typedef struct {
     int of[DNNL_MAX_NDIMS]; /* by dim of the library: of the type; -1: none, it has one element */

@@ -2,8 +2,8 @@
 /* The reference target's table, generated from kernels.def. */
 #include "backends/ref/ref.h"
 
-#include "backends/ref/movement/blocked.h"
 #include "backends/ref/integer/quantized.h"
+#include "backends/ref/movement/blocked.h"
 
 /* Short spellings of the table. */
 #define D(id) (1u << KILN_DTYPE_##id)
@@ -31,6 +31,23 @@
     }
 #include "backends/ref/kernels.def"
 
+/* Blocked and quantized operands: kernels of the same table run on copies of them. */
+#define BY_COPIES(kind)                                                                            \
+    static const char *kind(const KilnKernelArgs *args)                                            \
+    {                                                                                              \
+        return kiln_ref_##kind(kiln_ref_target(), args);                                           \
+    }                                                                                              \
+    static bool kind##_supports(const KilnInstr *instr)                                            \
+    {                                                                                              \
+        return kiln_ref_##kind##_supports(kiln_ref_target(), instr);                               \
+    }                                                                                              \
+    static size_t kind##_scratch(const KilnInstr *instr, int threads)                              \
+    {                                                                                              \
+        return kiln_ref_##kind##_scratch(kiln_ref_target(), instr, threads);                       \
+    }
+BY_COPIES(blocked)
+BY_COPIES(quantized)
+
 static const KilnKernel kernels[] = {
 #define KERNEL(instr, dtypes, fn) ROW(instr, dtypes, fn, .supports = kiln_ref_is_plain)
 #define KERNEL_IF(instr, dtypes, fn, test) ROW(instr, dtypes, fn, .supports = plain_##instr##_##fn)
@@ -48,9 +65,9 @@ static const KilnKernel kernels[] = {
       .dtypes = (dtypes_),                                                                         \
       .layout = "*",                                                                               \
       .name = "ref:blocked_" #fn,                                                                  \
-      .run = kiln_ref_blocked,                                                                     \
-      .supports = kiln_ref_blocked_supports,                                                       \
-      .scratch_bytes = kiln_ref_blocked_scratch },
+      .run = blocked,                                                                              \
+      .supports = blocked_supports,                                                                \
+      .scratch_bytes = blocked_scratch },
 #define KERNEL_ANY_LAYOUT(instr, dtypes, fn)
 #define KERNEL_QUANTIZED(instr, dtypes, fn, test)
 #include "backends/ref/kernels.def"
@@ -60,9 +77,9 @@ static const KilnKernel kernels[] = {
       .dtypes = STORED,                                                                            \
       .quantized = true,                                                                           \
       .name = "ref:quantized_" #fn,                                                                \
-      .run = kiln_ref_quantized,                                                                   \
-      .supports = kiln_ref_quantized_supports,                                                     \
-      .scratch_bytes = kiln_ref_quantized_scratch },
+      .run = quantized,                                                                            \
+      .supports = quantized_supports,                                                              \
+      .scratch_bytes = quantized_scratch },
 #define KERNEL_ANY_LAYOUT(instr, dtypes, fn)
 #define KERNEL_QUANTIZED(instr, dtypes, fn, test)
 #include "backends/ref/kernels.def"

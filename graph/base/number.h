@@ -3,7 +3,9 @@
 #ifndef KILN_GRAPH_BASE_NUMBER_H
 #define KILN_GRAPH_BASE_NUMBER_H
 
-#include "graph/type.h"
+#include "graph/kiln-types.h"
+
+#include <stdbool.h>
 
 /** Appends the shortest decimal that parses back to @value; `inf`, `-inf`, `nan`, and any NaN but
  * the default quiet one as `nan(0x…)` with all its bits. The form does not depend on the locale. */

@@ -4,7 +4,6 @@
 
 #include "graph/base/names.h"
 #include "graph/base/number.h"
-#include "graph/text/lexer.h"
 
 #include <math.h>
 #include <string.h>

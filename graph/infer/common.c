@@ -2,8 +2,8 @@
 /* Checks of operands and attributes, broadcasting, and dims: see common.h. */
 #include "graph/infer/common.h"
 
-#include "graph/module.h"
 #include "graph/base/number.h"
+#include "graph/node.h"
 
 #include <string.h>
 

@@ -3,6 +3,7 @@
  * values are data: whether they are in range is decided when the program runs, or when it is
  * compiled where they are known then. */
 #include "graph/infer/common.h"
+#include "graph/node.h"
 
 /* --- gather --- */
 

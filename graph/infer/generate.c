@@ -2,7 +2,6 @@
 /* Shape functions of what makes elements from shapes, counts or seeds. */
 #include "graph/infer/common.h"
 
-#include "graph/module.h"
 #include "graph/base/number.h"
 
 #include <math.h>

@@ -8,16 +8,20 @@
 #ifndef KILN_GRAPH_INFER_INFER_H
 #define KILN_GRAPH_INFER_INFER_H
 
-#include "graph/node.h"
+#include "graph/graph.h"
 
-struct KilnInfer {
+typedef struct KilnInfer {
     const KilnNode
         *node; /* operands, attributes, n_results; the results' stored types are not to be read */
     KilnArena *arena;        /* for names and quantization of the results, and known integers */
     KilnType *out;           /* one per result */
     const KilnKnown **known; /* one per result, NULL at the start */
     const KilnType *given;   /* types stated by the builder; NULL where none are */
-};
+} KilnInfer;
+
+/** Fills @in's result types (and known integers) from operands and attributes; fails with
+ * KILN_ERROR_SHAPE or KILN_ERROR_TYPE and a message that the caller prefixes with the node. */
+typedef gboolean (*KilnInferFn)(KilnInfer *in, GError **error);
 
 /* One prototype per distinct name in ops.def's infer column. */
 // clang-format off
@@ -40,6 +44,8 @@ INFER(lookup_table); INFER(grid_sample);
 #undef INFER
 // clang-format on
 
+/** The shape function of @op. */
+KilnInferFn kiln_infer_function(KilnOp op);
 /** Runs the shape function of @in's op, then sees to the quantization of its results. */
 gboolean kiln_infer_run(KilnInfer *in, GError **error);
 

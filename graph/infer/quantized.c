@@ -8,7 +8,7 @@
  *    its axis, which the shape function finds; where it cannot, the op is refused.
  *  - Others take quantized operands only where their elements do not matter. */
 #include "graph/infer/common.h"
-#include "graph/base/layout.h"
+#include "graph/module/layout.h"
 
 /* --- which ops --- */
 
@@ -27,8 +27,8 @@ is_exempt(KilnOp op)
     case KILN_OP_size:
         return true;
     default:
-        return kiln_op_info(op)->infer == kiln_infer_given ||
-               kiln_op_info(op)->infer == kiln_infer_none;
+        return kiln_infer_function(op) == kiln_infer_given ||
+               kiln_infer_function(op) == kiln_infer_none;
     }
 }
 
@@ -216,7 +216,7 @@ check_sizes(const KilnInfer *in, GError **error)
 gboolean
 kiln_infer_run(KilnInfer *in, GError **error)
 {
-    if (!kiln_op_info(in->node->op)->infer(in, error) || !see_to_quantization(in, error))
+    if (!kiln_infer_function(in->node->op)(in, error) || !see_to_quantization(in, error))
         return FALSE;
     see_to_layout(in);
     if (!check_sizes(in, error))

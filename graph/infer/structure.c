@@ -2,7 +2,6 @@
 /* Shape functions of constants, of ops without results, and of ops whose results are stated. */
 #include "graph/infer/common.h"
 
-#include "graph/module.h"
 #include "graph/base/number.h"
 
 gboolean

@@ -1,23 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the functions of graph/ note while a graph is rewritten: the order of nodes, and what was
- * touched since the function was last found valid. */
+/* What was touched since a function was last found valid: the functions of graph/ note it while
+ * they rewrite. */
 #ifndef KILN_GRAPH_MODULE_CHANGES_H
 #define KILN_GRAPH_MODULE_CHANGES_H
 
-#include "graph/module.h"
-
-/* @node was linked into its function's list, or is about to be unlinked from it. */
-void kiln_order_link(KilnNode *node);
-void kiln_order_unlink(KilnNode *node);
-/* @use reads another value. */
-void kiln_order_relink(const KilnUse *use);
-void kiln_order_clear(KilnNodeOrder *order);
-/* Whether @node comes before @other of the same function, whose order is up to date. */
-static inline bool
-kiln_order_before(const KilnNodeOrder *order, const KilnNode *node, const KilnNode *other)
-{
-    return order->at[node->id] < order->at[other->id];
-}
+#include "graph/graph.h"
 
 /* @node's operands, attributes, result types or place changed, or it is there no more. */
 void kiln_changes_add_node(KilnNode *node);

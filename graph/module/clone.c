@@ -2,8 +2,9 @@
 /* Deep copies of modules. The copy is made node by node without inference, so that it is the same
  * to the last name and in the order of every list of readers: a pass does to the copy what it would
  * do to the original. Removed nodes and their subgraphs are left behind; ids become dense. */
-#include "graph/module/folding.h"
 #include "graph/base/shared.h"
+#include "graph/module.h"
+#include "graph/module/folding.h"
 
 #include <string.h>
 

@@ -7,6 +7,7 @@
  * `function`, a result in `def`, a use in `user`. */
 #include "graph/module/changes.h"
 #include "graph/module/sweep.h"
+#include "graph/node.h"
 
 enum {
     SMALL = 4096 /* nodes: what caches hold anyway */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/module/decompose.h"
 
+#include "graph/node.h"
+
 /* Builds nodes before one; after a failure every step passes NULL on. */
 typedef struct {
     KilnNode *before;

@@ -2,7 +2,9 @@
 /* Branches that are taken, loops that never run, subgraphs that refuse to. */
 #include "graph/module/flow.h"
 
+#include "graph/function.h"
 #include "graph/module/outline.h"
+#include "graph/node.h"
 
 /* --- conditions --- */
 

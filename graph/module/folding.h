@@ -12,7 +12,7 @@
 #ifndef KILN_GRAPH_MODULE_FOLDING_H
 #define KILN_GRAPH_MODULE_FOLDING_H
 
-#include "graph/module.h"
+#include "graph/graph.h"
 
 /** A function that is called once. */
 typedef struct {
@@ -56,8 +56,5 @@ bool kiln_value_is_fixed(const KilnValue *value);
 /** What the model is given from outside: the arguments of the signature where something was folded,
  * else those of the entry (KilnArgument*). */
 const GPtrArray *kiln_module_inputs(const KilnModule *module);
-
-/** KILN_ERROR_INVALID where graphs, their arguments and the table do not fit each other. */
-gboolean kiln_folding_verify(const KilnModule *module, GError **error);
 
 #endif

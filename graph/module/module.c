@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Modules own functions, constants and the arena; functions own the order of nodes and the names of
  * values. */
+#include "graph/module.h"
+
+#include "graph/base/shared.h"
 #include "graph/module/changes.h"
 #include "graph/module/folding.h"
-#include "graph/base/shared.h"
+#include "graph/order.h"
 
 #include <string.h>
 
@@ -136,13 +139,6 @@ kiln_module_find_function(const KilnModule *module, const char *name)
             return function;
     }
     return NULL;
-}
-
-KilnFunction *
-kiln_module_entry(const KilnModule *module)
-{
-    guint n = module->functions->len;
-    return n ? g_ptr_array_index(module->functions, n - 1) : NULL;
 }
 
 /* --- declarations --- */
@@ -365,7 +361,7 @@ kiln_module_remove_constants(KilnModule *module, const bool *remove)
     module->removed_constants++;
 }
 
-/* --- arguments and results --- */
+/* --- arguments --- */
 
 KilnArgument *
 kiln_function_add_argument(KilnFunction *function, const char *name, const KilnType *type,
@@ -399,50 +395,4 @@ kiln_function_keep_arguments(KilnFunction *function, KilnArgument *const *kept, 
     }
     kiln_changes_forget(function);
     kiln_function_touch(function);
-}
-
-KilnNode *
-kiln_function_return(const KilnFunction *function)
-{
-    KilnNode *last = function->last;
-    return last && last->op == KILN_OP_return ? last : NULL;
-}
-
-gboolean
-kiln_function_set_results(KilnFunction *function, KilnValue *const *values,
-                          const char *const *names, uint32_t n, GError **error)
-{
-    KilnNode *old = kiln_function_return(function);
-    if (old)
-        kiln_node_remove(old);
-    KilnNodeSpec spec = { .op = KILN_OP_return, .operands = values, .n_operands = n };
-    if (!kiln_node_new(function, &spec, error))
-        return FALSE;
-    g_ptr_array_set_size(function->result_names, 0);
-    for (uint32_t i = 0; i < n; i++) {
-        const char *name = names && names[i] ? names[i] : values[i]->name;
-        g_ptr_array_add(function->result_names, kiln_arena_strdup(function->module->arena, name));
-    }
-    return TRUE;
-}
-
-void
-kiln_function_clear(KilnFunction *function)
-{
-    kiln_foreach_node_reverse (node, function)
-        kiln_node_remove(node);
-}
-
-gboolean
-kiln_function_reinfer(KilnFunction *function, GError **error)
-{
-    kiln_foreach_node (node, function) {
-        if (!kiln_node_reinfer(node, error))
-            return FALSE;
-        kiln_foreach_region (region, node) {
-            if (!kiln_function_reinfer(region, error))
-                return FALSE;
-        }
-    }
-    return TRUE;
 }

@@ -2,13 +2,12 @@
 /* Building, rewriting and unlinking nodes; uses are kept exact at every step. */
 #include "graph/node.h"
 
-#include "graph/module/changes.h"
-#include "graph/infer/infer.h"
 #include "graph/base/random.h"
-#include "graph/text/text.h"
-#include "graph/verify/verify_priv.h"
+#include "graph/infer/infer.h"
+#include "graph/module.h"
+#include "graph/module/changes.h"
+#include "graph/order.h"
 
-#include <stdio.h>
 #include <string.h>
 
 const char *
@@ -272,12 +271,12 @@ set_types(KilnNode *node, const KilnType *given, const KilnType *stated, GError 
 gboolean
 kiln_node_reinfer(KilnNode *node, GError **error)
 {
-    const KilnOpInfo *info = kiln_op_info(node->op);
     g_autofree KilnType *given = g_new0(KilnType, node->n_results + 1);
     for (uint32_t i = 0; i < node->n_results; i++)
         given[i] = node->results[i].type;
     kiln_node_touch(node);
-    return set_types(node, given, info->infer == kiln_infer_given ? given : NULL, error);
+    return set_types(node, given, kiln_infer_function(node->op) == kiln_infer_given ? given : NULL,
+                     error);
 }
 
 gboolean
@@ -611,12 +610,6 @@ kiln_node_touch(KilnNode *node)
 }
 
 bool
-kiln_node_is_linked(const KilnNode *node)
-{
-    return node->previous || node->next || node->function->first == node;
-}
-
-bool
 kiln_node_is_dead(const KilnNode *node)
 {
     if (kiln_op_info(node->op)->traits & (KILN_TRAIT_SIDE_EFFECT | KILN_TRAIT_STATE))
@@ -693,12 +686,4 @@ kiln_node_remove_if_dead(KilnNode *node)
         add_captured_nodes(top, work);
         kiln_node_remove(top);
     }
-}
-
-void
-kiln_node_dump(const KilnNode *node)
-{
-    g_autoptr(GString) text = g_string_new(NULL);
-    kiln_node_print(node, text);
-    fprintf(stderr, "%s\n", text->str);
 }

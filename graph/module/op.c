@@ -2,7 +2,6 @@
 /* The op table, generated from ops.def. */
 #include "graph/op.h"
 
-#include "graph/infer/infer.h"
 #include "graph/base/names.h"
 
 #include <string.h>
@@ -48,7 +47,6 @@ static const KilnOpInfo ops[KILN_N_OPS] = {
                        .max_results = hi_out,                                                      \
                        .traits = trait_set,                                                        \
                        .shape_operands = shapes,                                                   \
-                       .infer = kiln_infer_##fn,                                                   \
                        .attrs = attrs_##id,                                                        \
                        .n_attrs = G_N_ELEMENTS(attrs_##id) - 1,                                    \
                        .attrs_size = sizeof(KilnAttrs_##id) },
@@ -94,4 +92,13 @@ kiln_op_attrs_new(KilnOp op, KilnArena *arena)
     void *attrs = kiln_arena_alloc(arena, info->attrs_size);
     kiln_attrs_init(info->attrs, info->n_attrs, attrs);
     return attrs;
+}
+
+char *
+kiln_arity_text(uint32_t lowest, uint32_t highest)
+{
+    if (highest == (uint32_t)KILN_MANY)
+        return g_strdup_printf("%u or more", lowest);
+    return lowest == highest ? g_strdup_printf("%u", lowest)
+                             : g_strdup_printf("%u to %u", lowest, highest);
 }

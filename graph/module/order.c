@@ -3,7 +3,7 @@
  * function has more than caches hold; so the table is patched: what was unlinked leaves a hole,
  * what was linked waits for its place, and the next who asks gets both merged in one sweep over the
  * table alone. */
-#include "graph/module/changes.h"
+#include "graph/order.h"
 
 #include <string.h>
 

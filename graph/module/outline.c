@@ -2,6 +2,9 @@
 /* Copies of nodes with other operands. */
 #include "graph/module/outline.h"
 
+#include "graph/function.h"
+#include "graph/node.h"
+
 static KilnFunction *copy_body(KilnModule *module, const KilnFunction *body, bool numbered,
                                GHashTable *values, GError **error);
 

@@ -6,6 +6,7 @@
 #define KILN_GRAPH_MODULE_SWEEP_H
 
 #include "graph/module.h"
+#include "graph/order.h"
 
 enum {
     KILN_AHEAD_NODE = 32, /* nodes ahead: the node itself */

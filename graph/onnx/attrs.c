@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attributes of an ONNX node: by name and kind into the typed attributes of ops.def, or taken one
  * by one by converters. Every attribute is accounted for. */
-#include "graph/onnx/import.h"
+#include "graph/module.h"
+#include "graph/onnx/convert.h"
+#include "graph/onnx/model.h"
+#include "graph/onnx/opset.h"
 
 #include <string.h>
 

@@ -2,6 +2,9 @@
 /* What converters share: errors, helper nodes and constants. */
 #include "graph/onnx/convert.h"
 
+#include "graph/function.h"
+#include "graph/module.h"
+#include "graph/node.h"
 #include "graph/onnx/import.h"
 
 #include <stdarg.h>

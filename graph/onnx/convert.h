@@ -8,13 +8,11 @@
 #ifndef KILN_GRAPH_ONNX_CONVERT_H
 #define KILN_GRAPH_ONNX_CONVERT_H
 
-#include "graph/module.h"
+#include "graph/onnx/converters.h"
 #include "graph/onnx/model.h"
+#include "graph/onnx/scope.h"
 
-typedef struct KilnOnnxImport KilnOnnxImport;
-typedef struct KilnOnnxScope KilnOnnxScope;
-
-typedef struct {
+struct KilnOnnxCall {
     KilnOnnxImport *import;
     KilnOnnxScope *scope;
     KilnFunction *function; /* nodes are made at its end */
@@ -32,41 +30,11 @@ typedef struct {
     const KilnType *types; /* of the results, for ops that cannot infer them; else NULL */
     KilnValue **results;   /* set by converters that build the nodes themselves; else NULL */
     GPtrArray *regions;    /* KilnFunction* made on the way */
-} KilnOnnxCall;
+};
 
 enum {
     KILN_ONNX_SPARE = 4
 };
-
-typedef gboolean (*KilnOnnxConvert)(KilnOnnxCall *call, GError **error);
-
-/** A row of opsets.def. */
-typedef struct {
-    const char *name;
-    int since;
-    KilnOp op;
-    KilnOnnxConvert convert;
-    const char *required; /* attributes that must be there, separated by spaces */
-} KilnOnnxRow;
-
-enum {
-    KILN_ONNX_LATEST = 21
-}; /* the newest opset of the table */
-
-/** The row for an operator of the default domain in @opset; NULL where the table has none. */
-const KilnOnnxRow *kiln_onnx_row(const char *name, int64_t opset);
-const KilnOnnxRow *kiln_onnx_rows(size_t *n);
-
-/** An attribute of early opsets that later ones have as an input. */
-typedef struct {
-    const char *op, *attribute;
-    int since; /* the first opset where it is an input */
-    int input; /* the number of the input; the first is 0 */
-} KilnOnnxMoved;
-/** NULL where @attribute of @op is no input in @opset. */
-const KilnOnnxMoved *kiln_onnx_moved(const char *op, const char *attribute, int64_t opset);
-/** The row for an operator of com.microsoft, which has one version; NULL where there is none. */
-const KilnOnnxRow *kiln_onnx_contrib_row(const char *name);
 
 /* --- errors: all prefix the node --- */
 
@@ -94,6 +62,8 @@ gboolean kiln_onnx_take_dtype(KilnOnnxCall *call, const char *name, KilnDType *o
 bool kiln_onnx_attr_is_own(KilnOp op, const char *name);
 /** Reads what is left into call->attrs, by name; leaves what the canonical op does not have. */
 gboolean kiln_onnx_read_attrs(KilnOnnxCall *call, GError **error);
+/** Attributes that a node has and nobody took: an error. */
+gboolean kiln_onnx_check_taken(const KilnOnnxCall *call, GError **error);
 /** The typed attributes of the call. */
 #define kiln_onnx_attrs(call, id) ((KilnAttrs_##id *)(call)->attrs)
 
@@ -137,11 +107,5 @@ KilnFunction *kiln_onnx_import_region(KilnOnnxCall *call, const char *attr_name,
 /** Imports a subgraph without inputs as nodes of the call's own function, where what it names is
  * its own; its outputs are the call's results. */
 gboolean kiln_onnx_import_inline(KilnOnnxCall *call, const char *attr_name, GError **error);
-
-/* --- the converters --- */
-
-#define ROW(...)
-#define CONVERT(name) gboolean kiln_onnx_convert_##name(KilnOnnxCall *call, GError **error);
-#include "graph/onnx/opsets.def"
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Constant in all its spellings. */
+#include "graph/module.h"
 #include "graph/onnx/convert.h"
-
-#include "graph/onnx/import.h"
 
 /* A tensor of numbers that the attribute lists; rank 0 for one number, 1 for a list. */
 static KilnTensor *

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Old forms of element-wise operators, casts, Gemm and Dropout. */
+#include "graph/node.h"
 #include "graph/onnx/convert.h"
-
-#include "graph/onnx/import.h"
 
 #include <math.h>
 

@@ -2,8 +2,12 @@
 /* If, Loop and Scan: subgraphs become functions, and the results' types are found from theirs. What
  * is decided by what is known already is decided here: the types of all that follows depend on it.
  */
+#include "graph/function.h"
+#include "graph/module.h"
 #include "graph/module/flow.h"
-#include "graph/onnx/import.h"
+#include "graph/node.h"
+#include "graph/onnx/convert.h"
+#include "graph/onnx/model.h"
 
 /* The type of result @i of a subgraph. */
 static const KilnType *

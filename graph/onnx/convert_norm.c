@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Forms of the normalisations. */
+#include "graph/node.h"
 #include "graph/onnx/convert.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* QuantizeLinear and DequantizeLinear of opsets 19 and 21. */
+#include "graph/node.h"
 #include "graph/onnx/convert.h"
 
 /* Blocks of one axis with a scale each have no canonical form yet. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Old forms of reductions, softmax and TopK. */
+#include "graph/node.h"
 #include "graph/onnx/convert.h"
 
 gboolean

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Upsample and the forms of Resize: (x, roi, scales, sizes) with absent operands left out; and
  * GridSample. */
+#include "graph/node.h"
 #include "graph/onnx/convert.h"
 
 #include <string.h>

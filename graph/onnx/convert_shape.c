@@ -2,8 +2,6 @@
 /* Old forms of operators that move data: what were attributes become constant operands. */
 #include "graph/onnx/convert.h"
 
-#include "graph/onnx/import.h"
-
 /* Takes an attribute of integers, if it is there, as operand @i. */
 static gboolean
 ints_to_operand(KilnOnnxCall *call, const char *name, uint32_t i, GError **error)

@@ -5,6 +5,7 @@
 
 #include "graph/kiln-version.h"
 #include "graph/module/decompose.h"
+#include "graph/node.h"
 #include "graph/onnx/convert.h"
 #include "graph/onnx/onnx.h"
 

@@ -2,6 +2,7 @@
 /* Typed attributes as AttributeProto. Defaults of ops.def are ONNX's and left out, unless ONNX has
  * none. */
 #include "graph/onnx/export.h"
+#include "graph/onnx/opset.h"
 
 #include "graph/onnx/convert.h"
 #include "graph/onnx/onnx.h"

@@ -2,6 +2,7 @@
 /* Which opset an exported model needs. Readers are many years apart: opset 17 is understood by
  * nearly all, 21 is what the forms of ops.def come from. */
 #include "graph/onnx/export.h"
+#include "graph/onnx/opset.h"
 
 #include "graph/onnx/convert.h"
 

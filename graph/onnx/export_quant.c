@@ -3,6 +3,7 @@
  * and what computes on quantized types stands between the two. First operators are wrapped, while
  * types still say how; then all types become plain, and conversions get their operands. */
 #include "graph/base/number.h"
+#include "graph/node.h"
 #include "graph/onnx/export.h"
 
 /* --- looking --- */

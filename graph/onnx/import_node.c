@@ -2,7 +2,12 @@
 /* One ONNX node: operands by name, the row of opsets.def, its converter, results by name. What
  * cannot be had becomes `unknown`, so that one look at the module lists everything that Kiln lacks.
  */
+#include "graph/function.h"
+#include "graph/node.h"
+#include "graph/onnx/convert.h"
 #include "graph/onnx/import.h"
+#include "graph/onnx/model.h"
+#include "graph/onnx/opset.h"
 
 #include <string.h>
 

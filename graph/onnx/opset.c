@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The tables of opsets.def. */
-#include "graph/onnx/convert.h"
+#include "graph/onnx/opset.h"
+
+#include "graph/onnx/converters.h"
 
 #include <string.h>
 

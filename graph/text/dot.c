@@ -4,7 +4,7 @@
 #include "graph/text/dot.h"
 
 #include "graph/text/print.h"
-#include "graph/text/regions.h"
+#include "graph/module/regions.h"
 
 typedef struct {
     GHashTable *numbers; /* KilnFunction* → its number + 1; looked up only */

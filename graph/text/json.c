@@ -3,6 +3,7 @@
 #include "graph/text/json.h"
 
 #include "graph/base/number.h"
+#include "graph/node.h"
 
 #include <math.h>
 

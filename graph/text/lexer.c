@@ -3,7 +3,7 @@
  * are counted along. */
 #include "graph/text/lexer.h"
 
-#include "graph/text/text.h"
+#include "graph/base/names.h"
 
 #include <string.h>
 
@@ -49,20 +49,6 @@ skip_blanks(KilnLexer *lexer)
             return;
         }
     }
-}
-
-static bool
-is_name_char(char c)
-{
-    return g_ascii_isalnum(c) || c == '_' || c == '.';
-}
-
-static const char *
-name_end(const char *at, const char *end)
-{
-    while (at < end && is_name_char(*at))
-        at++;
-    return at;
 }
 
 static const char *
@@ -122,7 +108,7 @@ number_end(const char *at, const char *end, const char **wrong)
     } else {
         at += strlen("inf");
     }
-    if (at < end && is_name_char(*at)) {
+    if (at < end && kiln_is_name_char(*at)) {
         *wrong = "a malformed number";
         return NULL;
     }
@@ -147,7 +133,7 @@ scan(const char *at, const char *end, KilnToken *token)
         token->kind = *at == '%' ? KILN_TOKEN_VALUE : KILN_TOKEN_SYMBOL;
         if (end - at > 1 && at[1] == '"')
             return string_end(at + 1, end, &token->wrong);
-        const char *stop = name_end(at + 1, end);
+        const char *stop = kiln_name_end(at + 1, end);
         token->wrong = "a sigil without a name";
         return stop > at + 1 ? stop : NULL;
     }
@@ -161,7 +147,7 @@ scan(const char *at, const char *end, KilnToken *token)
     }
     if (g_ascii_isalpha(*at) || *at == '_') {
         token->kind = KILN_TOKEN_WORD;
-        return name_end(at, end);
+        return kiln_name_end(at, end);
     }
     token->kind = KILN_TOKEN_PUNCT;
     if (end - at > 1 && at[0] == '-' && at[1] == '>') {
@@ -300,50 +286,4 @@ kiln_token_describe(const KilnToken *token)
         return g_strdup_printf("'%.*s'", (int)token->length, token->start);
     const char *cut = g_utf8_find_prev_char(token->start, token->start + LONGEST);
     return g_strdup_printf("'%.*s…'", (int)(cut - token->start), token->start);
-}
-
-/* --- printing --- */
-
-void
-kiln_string_print(const char *text, GString *out)
-{
-    g_string_append_c(out, '"');
-    for (const char *at = text; *at;) {
-        unsigned char c = (unsigned char)*at;
-        if (c >= 0x80 && (gint32)g_utf8_get_char_validated(at, -1) >= 0) {
-            const char *next = g_utf8_next_char(at);
-            g_string_append_len(out, at, next - at);
-            at = next;
-            continue;
-        }
-        if (c == '"' || c == '\\')
-            g_string_append_printf(out, "\\%c", c);
-        else if (c == '\n' || c == '\r' || c == '\t')
-            g_string_append(out, c == '\n' ? "\\n" : c == '\r' ? "\\r" : "\\t");
-        else if (c < 0x20 || c >= 0x7f)
-            g_string_append_printf(out, "\\x%02x", c);
-        else
-            g_string_append_c(out, (char)c);
-        at++;
-    }
-    g_string_append_c(out, '"');
-}
-
-void
-kiln_name_print(const char *name, GString *out)
-{
-    const char *end = name + strlen(name);
-    if (name < end && name_end(name, end) == end)
-        g_string_append(out, name);
-    else
-        kiln_string_print(name, out);
-}
-
-void
-kiln_word_print(const char *name, GString *out)
-{
-    if (g_ascii_isalpha(*name) || *name == '_')
-        kiln_name_print(name, out);
-    else
-        kiln_string_print(name, out);
 }

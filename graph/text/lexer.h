@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tokens of the text form, and the inverse: names and strings printed so that they lex back.
+/* Tokens of the text form.
  *
  * A lexer is plain data: copying it saves a position, assigning the copy returns there. It reads
  * valid UTF-8 only (whoever starts it checks), so tokens never split a character. */
@@ -59,10 +59,5 @@ char *kiln_token_text(const KilnToken *token);
 void kiln_token_append(const KilnToken *token, GString *text);
 /** How a message quotes the token: `conv', end of text. */
 char *kiln_token_describe(const KilnToken *token);
-
-/** A bare word where @name lexes as one, else a string: for names without a sigil. */
-void kiln_word_print(const char *name, GString *out);
-/** `"…"`: control characters as \xHH, and bytes that are no UTF-8, which do not read back. */
-void kiln_string_print(const char *text, GString *out);
 
 #endif

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The block `metadata { … }`, both ways: a line for each thing that the model says of itself. */
+#include "graph/base/names.h"
 #include "graph/text/lexer.h"
 #include "graph/text/parse.h"
 #include "graph/text/print.h"

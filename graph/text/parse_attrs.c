@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parses `{name=value, …}` by the attribute rows of an op or instruction. */
 #include "graph/text/parse.h"
-#include "graph/text/regions.h"
+#include "graph/module/regions.h"
 
 #include <string.h>
 

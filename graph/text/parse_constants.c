@@ -5,7 +5,7 @@
 
 #include "graph/base/alloc.h"
 #include "graph/base/beside.h"
-#include "graph/base/layout.h"
+#include "graph/module/layout.h"
 #include "graph/base/map_file.h"
 
 #include <errno.h>

@@ -2,12 +2,15 @@
 /* Prints graphs: whatever is printed here, parse.c reads back to an equal graph. */
 #include "graph/text/print.h"
 
-#include "graph/module/folding.h"
+#include "graph/base/names.h"
 #include "graph/base/number.h"
 #include "graph/base/random.h"
+#include "graph/module/folding.h"
+#include "graph/node.h"
 #include "graph/text/lexer.h"
-#include "graph/text/regions.h"
+#include "graph/module/regions.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define FIELD(T, info, attrs) (*(T const *)((const char *)(attrs) + (info)->offset))
@@ -425,4 +428,12 @@ kiln_module_print(const KilnModule *module, const KilnPrintOptions *options, GSt
         kiln_function_print(g_ptr_array_index(module->functions, i), out);
     }
     return kiln_module_print_rest(module, options, start, out, error);
+}
+
+void
+kiln_node_dump(const KilnNode *node)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    kiln_node_print(node, text);
+    fprintf(stderr, "%s\n", text->str);
 }

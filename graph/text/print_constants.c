@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints constants with all their bits: small ones inline, generated ones as their recipe, big ones
  * in a data file, as a piece of the file that they are mapped from, or in base64. */
+#include "graph/base/names.h"
 #include "graph/text/print.h"
 
 #include "graph/base/alloc.h"

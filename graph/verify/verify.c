@@ -8,8 +8,10 @@
  * number of operands that read the value. */
 #include "graph/verify/verify.h"
 
+#include "graph/module.h"
 #include "graph/module/folding.h"
 #include "graph/module/sweep.h"
+#include "graph/node.h"
 #include "graph/verify/verify_priv.h"
 
 #include <string.h>
@@ -191,15 +193,6 @@ check_chains(KilnVerify *verify, const GPtrArray *nodes)
 }
 
 /* --- nodes --- */
-
-char *
-kiln_arity_text(uint32_t lowest, uint32_t highest)
-{
-    if (highest == (uint32_t)KILN_MANY)
-        return g_strdup_printf("%u or more", lowest);
-    return lowest == highest ? g_strdup_printf("%u", lowest)
-                             : g_strdup_printf("%u to %u", lowest, highest);
-}
 
 static bool
 throw_arity(KilnVerify *verify, uint32_t lowest, uint32_t highest, const char *what, uint32_t found)

@@ -11,8 +11,11 @@
  * The place of a node is looked up in the table of the function's order, which the same functions
  * patch that note what is touched; neighbours in the table must be neighbours in the list. Reads
  * across subgraphs are not followed: modules that have some are verified whole. */
+#include "graph/module.h"
 #include "graph/module/changes.h"
+#include "graph/order.h"
 #include "graph/module/sweep.h"
+#include "graph/node.h"
 #include "graph/verify/verify_priv.h"
 
 typedef struct {

@@ -3,7 +3,7 @@
 #ifndef KILN_GRAPH_VERIFY_VERIFY_PRIV_H
 #define KILN_GRAPH_VERIFY_VERIFY_PRIV_H
 
-#include "graph/module.h"
+#include "graph/graph.h"
 
 /** One function that is being verified, and the one around it. */
 typedef struct KilnVerifyScope {
@@ -43,9 +43,5 @@ bool kiln_verify_result_names(KilnVerify *verify);
 
 /** Attributes of the current node, its subgraphs' signatures and its callee. */
 bool kiln_verify_attrs(KilnVerify *verify);
-
-/** "2", "1 to 3" or "1 or more", of which a row of ops.def admits @lowest to @highest; freed with
- * g_free(). */
-char *kiln_arity_text(uint32_t lowest, uint32_t highest);
 
 #endif

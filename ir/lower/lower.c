@@ -7,6 +7,7 @@
  * once is written to the output buffer outright; what else is returned is copied there at the end.
  * Allocs stand before the instruction that writes them and deallocs at the end of the function:
  * passes move them. */
+#include "graph/node.h"
 #include "ir/lower/lower_priv.h"
 
 #include "graph/base/budget.h"

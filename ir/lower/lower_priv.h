@@ -5,7 +5,7 @@
 #define KILN_IR_LOWER_LOWER_PRIV_H
 
 #include "graph/infer/infer.h"
-#include "graph/base/layout.h"
+#include "graph/module/layout.h"
 #include "ir/ir.h"
 
 typedef struct {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Placement of buffers with fixed lives in one arena: what the memory plan is made by. Of a life
- * only its first and last step and its size count. Sizes must sum to less than 2^63. */
+/* Places buffers with fixed lives in one arena; the memory plan is made so. Only the first step,
+ * the last step and the size of a life count. Sizes must sum to less than 2^63. */
 #ifndef KILN_IR_PLAN_PLACE_H
 #define KILN_IR_PLAN_PLACE_H
 
-#include "ir/plan.h"
+#include "ir/life.h"
 
 /** Work of exact search for the plan of a program: about 20 ms. */
 #define KILN_PLACE_WORK INT64_C(12000000)

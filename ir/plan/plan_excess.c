@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Why a plan exceeds a limit: the instruction at the peak, and buffers that do not fit together
  * although any of them could be left out. */
+#include "ir/plan.h"
 #include "ir/plan/place.h"
 
 #include <string.h>

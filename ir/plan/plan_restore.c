@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A memory plan from what was stored of it: lives follow from the instructions, offsets are given,
  * and nothing is believed of them that is not checked. */
+#include "ir/plan.h"
 #include "ir/verify/verify_priv.h"
 
 #include "graph/base/alloc.h"

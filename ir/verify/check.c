@@ -280,6 +280,28 @@ check_required(const KilnCheck *check, GError **error)
 }
 
 static gboolean
+check_tail(const KilnCheck *check, GError **error)
+{
+    const KilnInstr *instr = check->instr;
+    uint32_t operand = kiln_residual_operand(instr->kind);
+    if (!operand)
+        return TRUE;
+    KilnTailFields fields = kiln_tail_fields(instr->kind, instr->attrs);
+    if (fields.activation && !kiln_tail_check(&fields, error))
+        return FALSE;
+    const KilnType *out = kiln_check_type(check, 0), *residual = kiln_check_type(check, operand);
+    bool active = fields.activation && strcmp(*fields.activation, "none") != 0;
+    if (!residual && !active)
+        return TRUE;
+    if (!kiln_dtype_is_float(out->dtype) || out->quant)
+        return kiln_check_throw(check, 0, "floats in front of an activation or residual", error);
+    if (!residual || kiln_type_equal(residual, out))
+        return TRUE;
+    g_autofree char *expected = kiln_type_to_string(out);
+    return kiln_check_throw(check, operand, expected, error);
+}
+
+static gboolean
 run_check(KilnCheck *check, GError **error)
 {
     const KilnInstrCheck *row = kiln_instr_check_of(check->instr->kind);
@@ -289,7 +311,7 @@ run_check(KilnCheck *check, GError **error)
         return FALSE;
     if (row->prepare && !row->prepare(check, error))
         return FALSE;
-    return kiln_check_infer(check, error) && kiln_check_tail(check, error);
+    return kiln_check_infer(check, error) && check_tail(check, error);
 }
 
 gboolean

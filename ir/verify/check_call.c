@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The check of calls: operands are as the callee's declaration says. */
+#include "graph/module.h"
 #include "ir/verify/check_priv.h"
 
 gboolean

@@ -50,8 +50,6 @@ gboolean kiln_check_length(const KilnCheck *check, const char *name, uint32_t n,
 /** Operands @a and @b have equal dims. */
 gboolean kiln_check_same_shape(const KilnCheck *check, uint32_t a, uint32_t b, GError **error);
 
-/** An activation is one, with its parameters, and a residual has the result's type. */
-gboolean kiln_check_tail(const KilnCheck *check, GError **error);
 gboolean kiln_check_stack(KilnCheck *check, GError **error);
 gboolean kiln_check_call(KilnCheck *check, GError **error);
 

@@ -2,6 +2,7 @@
 #include "passes/fold/fold_compute.h"
 
 #include "graph/base/budget.h"
+#include "graph/node.h"
 #include "passes/fold/constant_rules.h"
 #include "passes/fold/constness.h"
 

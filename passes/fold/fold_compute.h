@@ -3,6 +3,7 @@
 #ifndef KILN_PASSES_FOLD_FOLD_COMPUTE_H
 #define KILN_PASSES_FOLD_FOLD_COMPUTE_H
 
+#include "exec/eval.h"
 #include "passes/fold/constant_pool.h"
 #include "passes/fold/fold_plan.h"
 

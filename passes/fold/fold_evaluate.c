@@ -9,10 +9,12 @@
  * time. Best effort: a node whose evaluation fails stays where it is. */
 #include "passes/fold/fold_evaluate.h"
 
+#include "exec/chains.h"
 #include "graph/base/budget.h"
 #include "graph/base/number.h"
+#include "graph/module.h"
 #include "graph/module/sweep.h"
-#include "exec/chains.h"
+#include "graph/node.h"
 #include "passes/fold/fold_compute.h"
 #include "passes/query/literal.h"
 

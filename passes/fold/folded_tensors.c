@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "passes/fold/folded_tensors.h"
 
+#include "graph/function.h"
+#include "graph/module.h"
+#include "graph/node.h"
+
 #include <string.h>
 
 static const KilnConstness in_order[] = { KILN_CONSTNESS_COMPILE, KILN_CONSTNESS_RUN };

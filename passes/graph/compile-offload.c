@@ -33,11 +33,12 @@
  * it is read, and runs on own kernels where there is no vendor. Without a vendor nothing happens.
  */
 #include "graph/module/outline.h"
+#include "ir/compiled.h"
 #include "ir/vendor.h"
 #include "passes/offload/offload_outline.h"
 #include "passes/offload/offload_split.h"
-#include "passes/pass.h"
 #include "passes/offload/region_merge.h"
+#include "passes/pass.h"
 
 #define OPTIONS(OPTION, CHOICE) OPTION(FLOAT, min_us, 5.0)
 PASS_OPTIONS(compile_offload, OPTIONS);

@@ -38,8 +38,10 @@
  * What nothing reads counts as a reader where literals are evaluated: else it would go on reading
  * literals whose bytes go with the last node that was folded. */
 #include "graph/base/budget.h"
+#include "passes/fold/evaluator.h"
 #include "passes/fold/fold_evaluate.h"
 #include "passes/fold/fold_functions.h"
+#include "passes/fold/fold_plan.h"
 #include "passes/query/literal.h"
 
 #include <string.h>

@@ -16,6 +16,7 @@
  * What weights meet in padding does not count, not even where they are infinite: padding is no
  * operand of a product. The shapes must be known, and the weights be literal and read by nothing
  * else: a second copy would cost more than it saves. */
+#include "graph/infer/infer.h"
 #include "passes/query/conv_window.h"
 
 /* True where some window has an element of the image, @extent long, at tap @tap of dim @d. */

@@ -99,7 +99,7 @@ wants_wide(const Lowering *lowering, const KilnNode *node)
 {
     const KilnOpInfo *info = kiln_op_info(node->op);
     if (info->traits & (KILN_TRAIT_SIDE_EFFECT | KILN_TRAIT_TERMINATOR | KILN_TRAIT_REGION) ||
-        info->infer == kiln_infer_given || !computes_halves(node))
+        kiln_infer_function(node->op) == kiln_infer_given || !computes_halves(node))
         return false;
     if (node->op == KILN_OP_cast)
         return widens(node);
@@ -312,7 +312,7 @@ lower(Lowering *lowering, KilnNode *node, GError **error)
         return false;
     if (widens(node))
         return read_unrounded(lowering, node, error);
-    PASS_GUARD(types_inferred, info->infer != kiln_infer_given);
+    PASS_GUARD(types_inferred, kiln_infer_function(node->op) != kiln_infer_given);
     PASS_GUARD(target_lacks, !kiln_pass_target_has(context, node) || moves_wide(lowering, node));
     g_autofree KilnValue **results = g_new(KilnValue *, node->n_results);
     KilnNode *wide = build_wide(lowering, node, error);

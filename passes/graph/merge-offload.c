@@ -22,12 +22,13 @@
  * layout, and less what operators between would not have cost outside - results of one that another
  * takes on the way, slices and concats in place. The number of custom_ops is bounded, as is that
  * of operators in a region. */
-#include "graph/base/layout.h"
+#include "graph/module/layout.h"
 #include "graph/module/outline.h"
+#include "ir/vendor.h"
 #include "passes/offload/offload_cost.h"
 #include "passes/offload/offload_outline.h"
-#include "passes/pass.h"
 #include "passes/offload/region_merge.h"
+#include "passes/pass.h"
 
 #define OPTIONS(OPTION, CHOICE)                                                                    \
     CHOICE(when, "pays", "pays|always")                                                            \

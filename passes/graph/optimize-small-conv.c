@@ -14,6 +14,7 @@
  * requires nothing, preserves nothing; class U: kernels for other shapes may sum in another order.
  * For the cut the shapes must be known, nothing be dilated, and the weights be literal and read by
  * nothing else: a second copy would cost more than it saves. */
+#include "graph/infer/infer.h"
 #include "passes/query/conv_window.h"
 
 /* True where @node has one window, and everything about it is known. */

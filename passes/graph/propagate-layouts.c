@@ -25,8 +25,9 @@
  * that copy in one layout and not in another. From each region's own best layout, groups of
  * neighbours are moved together, then nodes alone, as long as it all gets faster: never slower than
  * before. */
-#include "graph/base/layout.h"
+#include "graph/module/layout.h"
 #include "graph/module/outline.h"
+#include "ir/compiled.h"
 #include "passes/offload/layout_labels.h"
 #include "passes/pass.h"
 

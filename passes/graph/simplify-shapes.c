@@ -34,6 +34,7 @@
  * -1 must not stand beside a 0 that copies an open extent: where that turns out to be empty, the -1
  * says nothing. Subgraphs are swept when their node is: what they read of the functions around them
  * is known then. */
+#include "exec/eval.h"
 #include "graph/module/flow.h"
 #include "graph/module/sweep.h"
 #include "passes/pass.h"

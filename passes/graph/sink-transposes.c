@@ -42,6 +42,9 @@
  * requires nothing, preserves nothing; class E: each element is computed by the same operation of
  * the same operands in the same order. Quantization stays: types are the old ones with their dims
  * moved. */
+#include "graph/module.h"
+#include "graph/node.h"
+#include "graph/order.h"
 #include "passes/permute/permute.h"
 
 static const char rule[] = "sink-transpose";

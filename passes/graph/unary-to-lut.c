@@ -13,6 +13,7 @@
  * requires nothing, preserves nothing; class E: the table is what the target itself computes of all
  * 256 values. What looks for the operator (rescales, relus that do nothing) comes before; what
  * looks for equal nodes behind, for operators that differ may have one table. */
+#include "exec/eval.h"
 #include "graph/module.h"
 #include "passes/rule.h"
 

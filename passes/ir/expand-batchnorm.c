@@ -19,6 +19,7 @@
  * and not on the graph, where arithmetic per channel is made a batch normalization, for products to
  * absorb. Before stack-elementwise, which joins the stack with its neighbours, and while every
  * buffer is written once. */
+#include "ir/kernel.h"
 #include "passes/query/affine.h"
 #include "passes/query/literal.h"
 #include "passes/query_ir/stack_draft.h"

@@ -2,6 +2,10 @@
 /* The analyses that passes may require. */
 #include "passes/manager/analysis.h"
 
+#include "passes/context/options.h"
+#include "passes/pass.h"
+#include "passes/pipeline/pipeline.h"
+
 struct KilnAnalyses {
     const KilnPassOptions *options;
     GHashTable *by_function; /* function → Entry; looked up, and walked only to drop what is gone */

@@ -3,7 +3,9 @@
 #ifndef KILN_PASSES_MANAGER_ANALYSIS_H
 #define KILN_PASSES_MANAGER_ANALYSIS_H
 
+#include "passes/context/options.h"
 #include "passes/manager/unit.h"
+#include "passes/pipeline/pipeline.h"
 
 typedef struct KilnAnalyses KilnAnalyses;
 

@@ -4,7 +4,9 @@
 #include "passes/manager/check.h"
 
 #include "graph/module/folding.h"
+#include "passes/context/options.h"
 #include "passes/manager/cut_points.h"
+#include "passes/pass.h"
 
 struct KilnNumericCheck {
     const KilnPassOptions *options;

@@ -4,7 +4,9 @@
 #ifndef KILN_PASSES_MANAGER_CHECK_H
 #define KILN_PASSES_MANAGER_CHECK_H
 
+#include "passes/context/options.h"
 #include "passes/manager/unit.h"
+#include "passes/pass.h"
 
 typedef struct KilnNumericCheck KilnNumericCheck;
 

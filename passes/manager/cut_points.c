@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "passes/manager/cut_points.h"
 
+#include "exec/eval.h"
+#include "graph/node.h"
 #include "passes/manager/ties.h"
+#include "passes/pass.h"
 
 /* --- recording --- */
 

@@ -22,6 +22,7 @@
 #define KILN_PASSES_MANAGER_CUT_POINTS_H
 
 #include "passes/manager/results.h"
+#include "passes/pass.h"
 
 /** A run, and every value on its way. */
 typedef struct {

@@ -3,6 +3,7 @@
 #include "passes/manager/dump.h"
 
 #include "graph/base/write_file.h"
+#include "passes/context/options.h"
 
 #include <string.h>
 

@@ -3,7 +3,9 @@
 #ifndef KILN_PASSES_MANAGER_DUMP_H
 #define KILN_PASSES_MANAGER_DUMP_H
 
+#include "passes/context/options.h"
 #include "passes/manager/unit.h"
+#include "passes/pass.h"
 
 typedef struct {
     const KilnPassInfo *pass;

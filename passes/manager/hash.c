@@ -6,7 +6,6 @@
 #include "graph/module/folding.h"
 #include "graph/module/sweep.h"
 #include "ir/stack.h"
-#include "passes/manager/manager.h"
 
 #include <string.h>
 

@@ -18,4 +18,8 @@ KilnHashes kiln_hash_ir_function(const KilnIRFunction *function);
  * and a sample of them), declarations, and which functions there are. */
 KilnHashes kiln_hash_module(const KilnModule *module);
 
+/** 64-bit content hash of a function: ops, attributes, operands, types, names; not addresses. Equal
+ * text, equal hash. */
+uint64_t kiln_function_hash(const KilnFunction *function);
+
 #endif

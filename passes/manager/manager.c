@@ -6,12 +6,14 @@
 
 #include "graph/base/budget.h"
 #include "graph/grow/reserve.h"
+#include "passes/context/context.h"
 #include "passes/manager/analysis.h"
 #include "passes/manager/check.h"
-#include "passes/manager/context.h"
 #include "passes/manager/dump.h"
+#include "passes/manager/hash.h"
+#include "passes/pipeline/suggest.h"
+#include "passes/query_ir/lives.h"
 #include "passes/rule.h"
-#include "passes/manager/suggest.h"
 
 #include <string.h>
 
@@ -536,4 +538,22 @@ kiln_pipeline_run_ir(const KilnPassPipeline *pipeline, KilnIRModule *ir,
 {
     KilnUnit unit = { .level = KILN_LEVEL_IR, .module = ir->module, .ir = ir };
     return run_pipeline(pipeline, &unit, options, report, error);
+}
+
+KilnNumerics
+kiln_pass_report_numerics(const KilnPassReport *report, const KilnPassPipeline *pipeline,
+                          uint32_t *n_rounding)
+{
+    KilnNumerics widest = KILN_NUMERICS_E;
+    *n_rounding = 0;
+    for (guint i = 0; i < report->passes->len; i++) {
+        const KilnPassStats *stats = g_ptr_array_index(report->passes, i);
+        const KilnPassInfo *pass = kiln_pass_pipeline_find(pipeline, stats->id);
+        if (!stats->changed || !pass)
+            continue;
+        KilnNumerics numerics = MAX(kiln_pass_numerics(pass, pipeline->flags), stats->numerics);
+        widest = MAX(widest, numerics);
+        *n_rounding += numerics >= KILN_NUMERICS_U ? stats->changed : 0;
+    }
+    return widest;
 }

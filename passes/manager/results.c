@@ -2,8 +2,9 @@
 /* Running functions on random inputs. */
 #include "passes/manager/results.h"
 
-#include "graph/module/folding.h"
+#include "exec/eval.h"
 #include "exec/random_input.h"
+#include "graph/module/folding.h"
 
 #include <string.h>
 
@@ -181,7 +182,8 @@ kiln_ir_results_on(const KilnIRFunction *function, const KilnTarget *target,
 {
     g_autofree KilnTensor **outputs = g_new0(KilnTensor *, function->outputs->len + 1);
     g_autofree KilnTensor **weights = g_new0(KilnTensor *, function->weights->len + 1);
-    KilnInterpretation run = { .inputs = (const KilnTensor *const *)inputs->pdata,
+    KilnInterpretation run = { .evaluate = kiln_graph_evaluate,
+                               .inputs = (const KilnTensor *const *)inputs->pdata,
                                .outputs = outputs,
                                .weights = weights,
                                .poison = true,

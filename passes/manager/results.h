@@ -3,6 +3,7 @@
 #ifndef KILN_PASSES_MANAGER_RESULTS_H
 #define KILN_PASSES_MANAGER_RESULTS_H
 
+#include "exec/eval.h"
 #include "exec/interpret.h"
 #include "passes/manager/numerics.h"
 

@@ -2,11 +2,14 @@
 /* What the manager does to a function of either level. */
 #include "passes/manager/unit.h"
 
+#include "graph/base/number.h"
 #include "graph/module/changes.h"
 #include "graph/module/folding.h"
-#include "graph/base/number.h"
 #include "graph/text/text.h"
+#include "graph/verify/verify.h"
 #include "ir/changes.h"
+#include "passes/context/context.h"
+#include "passes/pass.h"
 #include "passes/rule.h"
 
 static void

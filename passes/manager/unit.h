@@ -3,8 +3,10 @@
 #ifndef KILN_PASSES_MANAGER_UNIT_H
 #define KILN_PASSES_MANAGER_UNIT_H
 
+#include "passes/context/context.h"
+#include "passes/context/report.h"
 #include "passes/manager/hash.h"
-#include "passes/manager/manager.h"
+#include "passes/pass.h"
 
 typedef struct {
     KilnLevel level;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "passes/offload/layout_labels.h"
 
-#include "graph/base/layout.h"
+#include "graph/module/layout.h"
 #include "graph/module/outline.h"
+#include "graph/node.h"
 #include "passes/offload/offload_cost.h"
 
 /* What a region does with its edges in each layout. */

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "passes/offload/offload_outline.h"
 
+#include "graph/function.h"
 #include "graph/module/folding.h"
 #include "graph/module/outline.h"
+#include "graph/node.h"
 
 typedef struct {
     const GPtrArray *members; /* KilnNode* */

@@ -3,8 +3,10 @@
  * one has a copy. */
 #include "passes/offload/offload_split.h"
 
-#include "graph/base/layout.h"
+#include "graph/function.h"
+#include "graph/module/layout.h"
 #include "graph/module/outline.h"
+#include "graph/node.h"
 #include "passes/offload/offload_outline.h"
 
 /* A part of the body on its way into a region of its own. Values are keyed by those of the body. */

@@ -4,7 +4,10 @@
  * is convex, and becomes one custom_op; levels in order are an order for the region. */
 #include "passes/offload/region_merge.h"
 
+#include "exec/eval.h"
+#include "graph/function.h"
 #include "graph/module/outline.h"
+#include "graph/node.h"
 #include "passes/offload/offload_outline.h"
 
 typedef struct {

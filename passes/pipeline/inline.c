@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The inline form of pipelines: 'a,b{x=1,y=[2,3],z="q"},c'. Beside a pass's own options the braces
  * take convergence, max-iterations, dce and modes. */
+#include "passes/pass.h"
 #include "passes/pipeline/pipeline_priv.h"
-#include "passes/manager/suggest.h"
+#include "passes/pipeline/suggest.h"
 
 #include <string.h>
 

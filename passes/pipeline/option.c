@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Options of passes: words to typed fields. */
+#include "passes/pass.h"
 #include "passes/pipeline/pipeline_priv.h"
-#include "passes/manager/suggest.h"
+#include "passes/pipeline/suggest.h"
 
 #include <errno.h>
 #include <math.h>

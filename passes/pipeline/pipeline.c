@@ -2,7 +2,7 @@
 /* Pipelines as objects: built in C, by the readers of both text forms, and from plug-ins. */
 #include "passes/pipeline/pipeline_priv.h"
 
-#include "passes/manager/suggest.h"
+#include "passes/pipeline/suggest.h"
 
 #include <gmodule.h>
 #include <string.h>
@@ -175,4 +175,17 @@ kiln_pipeline_iterations(const char *word, uint32_t *out)
         return false;
     *out = (uint32_t)value;
     return true;
+}
+
+char *
+kiln_suggest_pass(const KilnPassPipeline *pipeline, const char *id)
+{
+    g_autoptr(GPtrArray) ids = g_ptr_array_new();
+    for (uint32_t i = 0; i < kiln_pass_count(); i++)
+        g_ptr_array_add(ids, (char *)kiln_pass_at(i)->id);
+    for (guint i = 0; pipeline && i < pipeline->extra->len; i++) {
+        const KilnPassInfo *info = g_ptr_array_index(pipeline->extra, i);
+        g_ptr_array_add(ids, (char *)info->id);
+    }
+    return kiln_suggest(id, (const char *const *)ids->pdata, ids->len);
 }

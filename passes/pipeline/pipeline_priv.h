@@ -3,7 +3,7 @@
 #ifndef KILN_PASSES_PIPELINE_PIPELINE_PRIV_H
 #define KILN_PASSES_PIPELINE_PIPELINE_PRIV_H
 
-#include "passes/manager/manager.h"
+#include "passes/pipeline/pipeline.h"
 
 enum {
     KILN_MAX_ITERATIONS = 64,         /* unless an entry says otherwise */

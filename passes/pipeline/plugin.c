@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plug-ins: shared objects that bring passes, loaded for one pipeline and closed with it. */
 #include "passes/kiln-pass.h"
-#include "passes/manager/manager.h"
+#include "passes/pipeline/pipeline.h"
 
 #include <dlfcn.h>
 #include <gmodule.h>

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pipeline files: the tree of a YAML text to a pipeline. Everything that is wrong is collected, so
  * that one run shows all of it, each with file:line:column. */
+#include "passes/pass.h"
 #include "passes/pipeline/pipeline_priv.h"
-#include "passes/manager/suggest.h"
+#include "passes/pipeline/suggest.h"
 #include "passes/pipeline/yaml_walk.h"
 
 #include <stdlib.h>

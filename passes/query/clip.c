@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "passes/query/clip.h"
 
+#include "graph/node.h"
 #include "passes/query/literal.h"
 
 #include <math.h>

@@ -2,6 +2,7 @@
 #include "passes/query/factors.h"
 
 #include "graph/base/number.h"
+#include "graph/node.h"
 #include "passes/query/literal.h"
 
 #include <math.h>

@@ -3,6 +3,7 @@
 
 #include "graph/base/alloc.h"
 #include "graph/base/number.h"
+#include "graph/node.h"
 
 #include <float.h>
 #include <math.h>

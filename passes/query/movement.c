@@ -2,6 +2,7 @@
 #include "passes/query/movement.h"
 
 #include "graph/infer/infer.h"
+#include "graph/node.h"
 
 int
 kiln_concat_axis(const KilnNode *concat)

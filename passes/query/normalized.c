@@ -2,8 +2,9 @@
 #include "passes/query/normalized.h"
 
 #include "graph/infer/infer.h"
-#include "passes/query/literal.h"
+#include "graph/node.h"
 #include "passes/query/factors.h"
+#include "passes/query/literal.h"
 
 /* --- x / √(mean(x²) + ε) --- */
 

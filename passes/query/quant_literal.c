@@ -3,6 +3,7 @@
 
 #include "graph/base/alloc.h"
 #include "graph/base/number.h"
+#include "graph/node.h"
 #include "passes/query/quant_range.h"
 
 /* Which grid an element belongs to: @inner elements share one, and @n of them follow each other. */

@@ -6,7 +6,7 @@
 #include "graph/base/alloc.h"
 #include "ir/changes.h"
 #include "ir/plan.h"
-#include "passes/manager/context.h"
+#include "passes/context/context.h"
 
 #include <string.h>
 

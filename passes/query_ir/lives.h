@@ -28,7 +28,7 @@ typedef struct {
     int64_t plus; /* what was added here */
 } KilnLivesNode;
 
-typedef struct {
+typedef struct KilnLives {
     KilnIRFunction *function;
     uint64_t stamp;       /* of the function, when these were its lives */
     KilnFacts *facts;     /* by buffer id */

@@ -7,7 +7,7 @@
  * from their ids; what died is removed here, never by a rewrite. */
 #include "graph/base/budget.h"
 #include "graph/module/sweep.h"
-#include "passes/manager/context.h"
+#include "passes/context/context.h"
 #include "passes/rule.h"
 #include "passes/rules/pattern.h"
 

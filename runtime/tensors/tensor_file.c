@@ -5,7 +5,6 @@
 #include "graph/base/alloc.h"
 #include "graph/onnx/onnx.h"
 #include "runtime/tensors/file.h"
-#include "runtime/tensors/image.h"
 
 #include <string.h>
 

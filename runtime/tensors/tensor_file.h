@@ -4,19 +4,9 @@
 #ifndef KILN_RUNTIME_TENSORS_TENSOR_FILE_H
 #define KILN_RUNTIME_TENSORS_TENSOR_FILE_H
 
-#include "runtime/internal.h"
+#include "runtime/model.h"
+#include "runtime/tensors/image.h"
 #include "runtime/tensors/tensor_compare.h"
-
-/** How a picture becomes numbers: (value / 255 * scale - mean[c]) / std[c] for channel c. */
-typedef struct {
-    double scale;
-    double mean[4], std[4];
-    unsigned n_mean, n_std; /* how many of them were stated: 0, 1 for all channels, or one each */
-} KilnImageOptions;
-#define KILN_IMAGE_OPTIONS_INIT                                                                    \
-    {                                                                                              \
-        .scale = 1, .std = { 1, 1, 1, 1 }                                                          \
-    }
 
 /** By the file's ending. A picture becomes an f32 [1,C,H,W] with the channels that @type asks for
  * (grey or RGB; without

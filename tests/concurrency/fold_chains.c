@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Independent chains of constants fold on a team: while compiling and at the first run, with the
  * same text, bits, notes, refusals and errors whatever the number of threads. */
+#include "passes/context/options.h"
+#include "passes/context/report.h"
+#include "passes/pipeline/pipeline.h"
+#include "runtime/targets.h"
 #include "tests/concurrency/concurrency.h"
 
 #include "graph/text/text.h"
 #include "passes/manager/manager.h"
-#include "runtime/internal.h"
 
 #include <string.h>
 

@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/fuzz/fuzz.h"
 
+#include "kiln.h"
+#include "passes/context/options.h"
+#include "runtime/compile.h"
+#include "runtime/model.h"
+#include "runtime/pipeline.h"
+#include "runtime/program.h"
+#include "runtime/session.h"
+#include "runtime/specialise.h"
+#include "runtime/targets.h"
 #include "runtime/tensors/tensor_file.h"
 
 #include <stdio.h>

@@ -4,7 +4,8 @@
 #ifndef KILN_TESTS_FUZZ_FUZZ_H
 #define KILN_TESTS_FUZZ_FUZZ_H
 
-#include "runtime/internal.h"
+#include "runtime/model.h"
+#include "runtime/program.h"
 
 /** Ends the process where a function that returned @good breaks a rule: a failure has an error of
  * Kiln's domain with a readable message, a success has none, and nothing is printed. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ONNX models whose weights lie in other files. A line is an entry of a tensor's external data,
  * `location=file.bin`; an empty one begins the next tensor. */
+#include "kiln.h"
+#include "runtime/model.h"
 #include "tests/fuzz/fuzz.h"
 
 #include "onnx.pb-c.h"

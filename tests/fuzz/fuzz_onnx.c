@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ONNX models: importer, shape inference, the default pipeline, binding, a run. */
+#include "kiln.h"
+#include "runtime/model.h"
 #include "tests/fuzz/fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pipelines: YAML, and after a first byte of `-` the inline form. What is accepted prints to YAML
  * that loads back to the same. */
-#include "passes/manager/manager.h"
+#include "passes/pipeline/pipeline.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <stdio.h>

@@ -2,6 +2,8 @@
 /* Program files. Checksums would stop nearly every mutation: the mutator changes what lies in one
  * section, or one number of the header or of the table, and lays the file out anew; the run puts
  * the checksums right. */
+#include "kiln.h"
+#include "runtime/program.h"
 #include "tests/fuzz/fuzz.h"
 
 #include "graph/base/alloc.h"

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Texts of both levels: what is accepted prints to a text that reads back to itself, and the
  * default pipeline, checked on `ref` before and after each pass, does it no harm. */
+#include "kiln.h"
+#include "runtime/model.h"
 #include "tests/fuzz/fuzz.h"
 
 #include "ir/ir.h"

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What must hold of a golden file: its text round trip, the expected text, verification and honest
  * `changed` after every pass, idempotence, and equal results before and after. */
+#include "graph/module.h"
+#include "passes/context/options.h"
+#include "passes/context/report.h"
+#include "passes/manager/manager.h"
+#include "passes/pipeline/pipeline.h"
 #include "tests/golden/golden.h"
 
 #include "backends/cpu/cpu.h"

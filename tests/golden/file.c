@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading golden files. */
+#include "graph/error.h"
 #include "tests/golden/golden.h"
 
 #include <string.h>

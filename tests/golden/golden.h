@@ -28,8 +28,8 @@
 #ifndef KILN_TESTS_GOLDEN_GOLDEN_H
 #define KILN_TESTS_GOLDEN_GOLDEN_H
 
-#include "passes/manager/manager.h"
-
+#include <glib.h>
+#include <stdbool.h>
 #include <stdio.h>
 
 typedef struct {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/random/given.h"
 
+#include "graph/module.h"
+#include "graph/node.h"
 #include "graph/text/text.h"
 #include "passes/pipeline/pipeline_priv.h"
-#include "runtime/internal.h"
 
 #include <string.h>
 

@@ -4,7 +4,8 @@
 #define KILN_TESTS_RANDOM_GIVEN_H
 
 #include "kiln.h"
-#include "tests/random/property.h"
+#include "passes/pipeline/pipeline.h"
+#include "tests/random/subject.h"
 
 /** How a constant is given to a program; the first two are values of KilnConstantWhen. */
 typedef enum {

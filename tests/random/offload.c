@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/random/offload.h"
 
+#include "runtime/program.h"
+#include "runtime/pipeline.h"
+#include "ir/compiled.h"
 #include "ir/vendor.h"
+#include "passes/pipeline/pipeline.h"
 #include "passes/rule.h"
-#include "runtime/internal.h"
+#include "runtime/bind.h"
+#include "runtime/targets.h"
 #include "tests/random/given.h"
 
 #include <glib/gstdio.h>

@@ -3,17 +3,17 @@
 #ifndef KILN_TESTS_RANDOM_OFFLOAD_H
 #define KILN_TESTS_RANDOM_OFFLOAD_H
 
-#include "tests/random/property.h"
+#include "tests/random/subject.h"
 
 /** What programs were made of: graphs that had any such thing. */
-struct OffloadSeen {
+typedef struct OffloadSeen {
     uint64_t graphs; /* all of them */
     uint64_t regions, merges, customs;
     uint64_t layouts;  /* kept between regions */
     uint64_t winograd; /* of own kernels, beside the vendor's */
     uint64_t refused;  /* operators, by failures that were injected */
     uint64_t saved;    /* programs */
-};
+} OffloadSeen;
 
 /** Compiles @subject's module with as much as possible left to the vendor, with times deciding, one
  * operator a region, for little memory, and with a vendor that refuses operators at random; of half

@@ -2,7 +2,11 @@
 #include "tests/random/qdq.h"
 
 #include "backends/ref/ref.h"
+#include "exec/eval.h"
 #include "graph/base/number.h"
+#include "graph/function.h"
+#include "graph/module.h"
+#include "graph/node.h"
 #include "passes/manager/ties.h"
 #include "tests/random/given.h"
 

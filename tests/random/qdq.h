@@ -4,15 +4,15 @@
 #ifndef KILN_TESTS_RANDOM_QDQ_H
 #define KILN_TESTS_RANDOM_QDQ_H
 
-#include "tests/random/property.h"
+#include "tests/random/subject.h"
 
 /** What all graphs came to. */
-struct QdqSeen {
+typedef struct QdqSeen {
     uint64_t graphs, elements; /* elements of results */
     uint64_t different;        /* of these, not what the reference has */
     uint64_t touched;          /* graphs with such elements */
     uint64_t ties;             /* elements on the way that were rounded the other way */
-};
+} QdqSeen;
 
 /** Compiles @subject's module under `default` for `cpu`, with and without the vendor library, and
  * under `none` for `ref`. Results have the same integers, and floats within class U. Where they do

@@ -2,6 +2,8 @@
 /* Small typed graphs from a seed, for property tests of passes. Biased to where rewrites go wrong:
  * extents of 1 and 0, scalars, broadcasts both ways, values with several readers, values that are
  * results too, equal operands, constants that are equal, splats, and no-ops of every kind. */
+#include "graph/function.h"
+#include "graph/node.h"
 #include "tests/random/random_graph_priv.h"
 
 #include <math.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Idioms that passes look for, as exporters write them, and their doubles: the same picture with
  * one operand, axis or permutation that is another. */
+#include "graph/node.h"
 #include "tests/random/random_graph_priv.h"
 
 #include <math.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What vendor libraries are made for, and what stands around it: convolutions and pools of every
  * kind on lines, pictures and volumes, what follows them, branches that meet again. */
+#include "graph/module.h"
+#include "graph/node.h"
 #include "tests/random/random_graph_priv.h"
 
 #include <math.h>

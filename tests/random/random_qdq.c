@@ -3,6 +3,9 @@
  * dequantize_linear and quantize_linear with scales and zero points as operands. Neighbours have
  * scales of their own, bytes have either sign, weights and some values have a scale per channel.
  * Ranges are measured while a graph grows, so that stored numbers fill their types. */
+#include "exec/eval.h"
+#include "graph/function.h"
+#include "graph/node.h"
 #include "tests/random/random_graph_priv.h"
 
 #include "backends/ref/ref.h"

@@ -4,7 +4,12 @@
  * is dead then goes. */
 #include "tests/random/shrink.h"
 
+#include "graph/function.h"
+#include "graph/module.h"
+#include "graph/node.h"
 #include "graph/text/text.h"
+#include "passes/context/options.h"
+#include "passes/manager/manager.h"
 
 #include <string.h>
 

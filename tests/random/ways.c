@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/random/ways.h"
 
+#include "runtime/pipeline.h"
+#include "passes/pipeline/pipeline.h"
 #include "passes/rule.h"
-#include "runtime/internal.h"
 #include "tests/random/given.h"
 
 #include <string.h>

@@ -5,7 +5,7 @@
 #ifndef KILN_TESTS_RANDOM_WAYS_H
 #define KILN_TESTS_RANDOM_WAYS_H
 
-#include "tests/random/property.h"
+#include "tests/random/subject.h"
 
 /** Gives about half of the constants of @subject's module in these ways, and in a mixture of them,
  * to programs on `ref` and on `cpu` without offload. Which ones hangs on their names and @seed.

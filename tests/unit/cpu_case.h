@@ -6,6 +6,7 @@
 #define KILN_TESTS_UNIT_CPU_CASE_H
 
 #include "backends/cpu/cpu.h"
+#include "ir/kernel.h"
 #include "tests/unit/exact_memory.h"
 #include "tests/unit/ref_case.h"
 

@@ -4,7 +4,9 @@
 #ifndef KILN_TESTS_UNIT_GRAPH_BUILDER_H
 #define KILN_TESTS_UNIT_GRAPH_BUILDER_H
 
+#include "graph/function.h"
 #include "graph/module.h"
+#include "graph/node.h"
 
 #include <criterion/criterion.h>
 

@@ -4,8 +4,11 @@
 #ifndef KILN_TESTS_UNIT_OFFLOAD_CASE_H
 #define KILN_TESTS_UNIT_OFFLOAD_CASE_H
 
+#include "ir/kernel.h"
 #include "ir/vendor.h"
-#include "runtime/internal.h"
+#include "runtime/bind.h"
+#include "runtime/program.h"
+#include "runtime/targets.h"
 #include "tests/unit/runtime_case.h"
 
 #include <math.h>

@@ -7,6 +7,7 @@
 
 #include "backends/ref/ref.h"
 #include "graph/base/number.h"
+#include "ir/kernel.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

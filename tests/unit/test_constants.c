@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Constants of a program: folded while compiling, at the first run, or read from disk; what the
  * cache holds of them. Names are those of the checklist in docs/constants.md. */
+#include "runtime/bind.h"
+#include "runtime/program.h"
 #include "tests/unit/runtime_case.h"
 
 #include "graph/base/alloc.h"
-#include "runtime/internal.h"
 #include "tests/fold_case.h"
 
 #include <glib/gstdio.h>

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Weights that are known when a program is compiled, or at its first run, are packed like those of
  * the model: docs/constants.md. */
+#include "runtime/bind.h"
+#include "runtime/program.h"
 #include "tests/unit/runtime_case.h"
 
 #include "graph/base/alloc.h"
-#include "runtime/internal.h"
 #include "tests/fold_case.h"
 
 #include <glib/gstdio.h>

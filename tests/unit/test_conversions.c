@@ -3,8 +3,12 @@
  * all elements of 16 bits and less, on corners and random bits of the others. */
 #include "backends/ref/ref.h"
 #include "graph/base/number.h"
+#include "graph/node.h"
+#include "passes/context/options.h"
+#include "passes/context/report.h"
 #include "passes/manager/manager.h"
 #include "passes/manager/results.h"
+#include "passes/pipeline/pipeline.h"
 #include "tests/unit/graph_builder.h"
 
 #include <string.h>

@@ -3,6 +3,8 @@
  * precision: every instruction set that this machine has, one to three dims, groups, strides,
  * dilations, paddings larger than the kernel, and the same bits for 1 to 4 threads. */
 #include "backends/cpu/conv/conv.h"
+#include "backends/cpu/conv/conv_problem.h"
+#include "backends/cpu/conv/conv_transpose.h"
 #include "tests/unit/exact_memory.h"
 
 #include <criterion/criterion.h>

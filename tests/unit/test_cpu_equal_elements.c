@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a kernel says equal elements are reduced to has the bits that it computes of them. */
+#include "ir/kernel.h"
 #include "tests/unit/cpu_case.h"
 
 static const KilnInstrKind kinds[] = {

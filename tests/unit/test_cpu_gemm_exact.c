@@ -5,7 +5,6 @@
 
 #include "backends/cpu/gemm/gemm.h"
 #include "runtime/tensors/file.h"
-#include "runtime/internal.h"
 #include "runtime/program_file.h"
 #include "tests/unit/exact_memory.h"
 #include "tests/unit/runtime_case.h"

@@ -3,8 +3,10 @@
  * instruction: the cpu target gives NaN and infinities where the reference does. */
 #include "backends/cpu/cpu.h"
 #include "backends/ref/ref.h"
-#include "graph/base/number.h"
+#include "exec/eval.h"
 #include "exec/interpret.h"
+#include "graph/base/number.h"
+#include "ir/target.h"
 #include "tests/unit/instr_lines.h"
 
 #include <criterion/criterion.h>
@@ -73,7 +75,8 @@ run_on(const KilnIRFunction *function, const KilnTarget *target, const GPtrArray
        KilnTensor **outputs)
 {
     g_autoptr(GError) error = NULL;
-    KilnInterpretation run = { .inputs = (const KilnTensor *const *)inputs->pdata,
+    KilnInterpretation run = { .evaluate = kiln_graph_evaluate,
+                               .inputs = (const KilnTensor *const *)inputs->pdata,
                                .outputs = outputs,
                                .threads = 2 };
     bool good = kiln_ir_interpret(function, target, &run, &error);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The cpu target's rnn, lstm and gru against the reference kernels: directions, absent operands and
  * results, batches, lengths over one block of steps; and what falls back. */
+#include "ir/kernel.h"
 #include "tests/unit/cpu_case.h"
 
 /* Sums of a few hundred products, carried through the steps. */

@@ -3,7 +3,10 @@
  * whatever the number of threads, and no byte written between the rows. */
 #include "backends/cpu/cpu.h"
 #include "backends/ref/ref.h"
+#include "exec/eval.h"
 #include "exec/interpret.h"
+#include "exec/strided_copies.h"
+#include "ir/kernel.h"
 
 #include "graph/base/number.h"
 #include "graph/base/random.h"
@@ -288,7 +291,8 @@ run(const KilnIRFunction *function, const KilnTarget *target, int threads)
         g_ptr_array_add(inputs, random_tensor(&input->type, i));
     }
     g_ptr_array_set_size(outputs, (gint)function->outputs->len);
-    KilnInterpretation how = { .inputs = (const KilnTensor *const *)inputs->pdata,
+    KilnInterpretation how = { .evaluate = kiln_graph_evaluate,
+                               .inputs = (const KilnTensor *const *)inputs->pdata,
                                .outputs = (KilnTensor **)outputs->pdata,
                                .threads = threads,
                                .poison = true };

@@ -3,6 +3,7 @@
  * reductions run on its results, for any number of threads; close to the reference kernel. Short
  * rows in bundles, rows with operands of their own, blocks, and pieces of long rows. */
 #include "backends/cpu/stack/stack.h"
+#include "ir/kernel.h"
 #include "tests/unit/cpu_case.h"
 
 typedef struct {

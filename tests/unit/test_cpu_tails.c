@@ -3,10 +3,14 @@
  * every kernel, every activation, with a residual apart and in the place of the result: of numbers
  * on one thread, and on three with zeros of both signs, infinities and NaNs between them. */
 #include "backends/cpu/cpu.h"
+#include "exec/eval.h"
 #include "exec/interpret.h"
+#include "ir/plan.h"
 #include "ir/tail.h"
+#include "passes/context/options.h"
 #include "passes/manager/manager.h"
 #include "passes/manager/results.h"
+#include "passes/pipeline/pipeline.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
@@ -139,7 +143,8 @@ result_of(KilnIRModule *module, const GPtrArray *inputs, int threads)
     cr_assert(plan, "%s", error ? error->message : "");
     kiln_memory_plan_free(plan);
     KilnTensor *result = NULL;
-    const KilnInterpretation run = { .inputs = (const KilnTensor *const *)inputs->pdata,
+    const KilnInterpretation run = { .evaluate = kiln_graph_evaluate,
+                                     .inputs = (const KilnTensor *const *)inputs->pdata,
                                      .outputs = &result,
                                      .threads = threads,
                                      .poison = true,

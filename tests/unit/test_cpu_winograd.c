@@ -2,6 +2,7 @@
 /* Winograd convolutions against naive loops in double precision, on every instruction set that this
  * machine has: the error's Euclidean norm stays under a hundred-thousandth of the result's, and
  * bits do not depend on the number of threads. */
+#include "backends/cpu/conv/conv_problem.h"
 #include "backends/cpu/conv/conv_winograd.h"
 #include "tests/unit/exact_memory.h"
 

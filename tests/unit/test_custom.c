@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The bodies of custom_ops as kernels of a target, by themselves and inside a vendor's regions. */
 #include "exec/custom.h"
+#include "ir/compiled.h"
+#include "runtime/bind.h"
+#include "runtime/program.h"
+#include "runtime/targets.h"
 
 #include "backends/ref/ref.h"
 #include "graph/base/alloc.h"

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files are checked on one processor by what was computed on another: all instruction sets give one
  * digest, that of XXH3. */
-#include "runtime/digest_vector.h"
+#include "runtime/digest/digest.h"
+#include "runtime/digest/digest_vector.h"
 
 #include "backends/cpu/isa.h"
 
@@ -18,15 +19,21 @@ expect_equal(KilnDigest found, KilnDigest expected, size_t size)
     cr_assert(kiln_digest_equal(&found, &expected), "of %zu bytes", size);
 }
 
+static KilnDigest
+digest_of(XXH128_hash_t hash)
+{
+    return (KilnDigest){ hash.low64, hash.high64 };
+}
+
 static void
 expect_one_digest(const unsigned char *data, size_t size)
 {
-    KilnDigest expected = kiln_digest_vector(data, size);
+    KilnDigest expected = digest_of(kiln_digest_vector(data, size));
     expect_equal(kiln_digest(data, size), expected, size);
     if (kiln_cpu_isa_supported(KILN_CPU_ISA_AVX2))
-        expect_equal(kiln_digest_avx2(data, size), expected, size);
+        expect_equal(digest_of(kiln_digest_avx2(data, size)), expected, size);
     if (kiln_cpu_isa_supported(KILN_CPU_ISA_AVX512))
-        expect_equal(kiln_digest_avx512(data, size), expected, size);
+        expect_equal(digest_of(kiln_digest_avx512(data, size)), expected, size);
 }
 
 Test(digest, is_the_same_on_every_instruction_set)

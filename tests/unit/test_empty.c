@@ -5,8 +5,10 @@
  * product over no depth) is the same on both. */
 #include "backends/cpu/cpu.h"
 #include "backends/ref/ref.h"
-#include "graph/base/number.h"
+#include "exec/eval.h"
 #include "exec/interpret.h"
+#include "graph/base/number.h"
+#include "ir/target.h"
 #include "tests/unit/instr_lines.h"
 
 #include <criterion/criterion.h>
@@ -58,7 +60,8 @@ run_on(const KilnIRFunction *function, const KilnTarget *target, KilnTensor **ou
     for (guint i = 0; i < function->inputs->len; i++)
         g_ptr_array_add(inputs, make_input(g_ptr_array_index(function->inputs, i)));
     g_autoptr(GError) error = NULL;
-    KilnInterpretation run = { .inputs = (const KilnTensor *const *)inputs->pdata,
+    KilnInterpretation run = { .evaluate = kiln_graph_evaluate,
+                               .inputs = (const KilnTensor *const *)inputs->pdata,
                                .outputs = outputs,
                                .threads = 2 };
     bool good = kiln_ir_interpret(function, target, &run, &error);

@@ -3,12 +3,14 @@
  * (node by node; lowered, a buffer per alloc; lowered, through the planned arena; poisoned or not),
  * and every way to fail says what failed and leaks nothing. */
 #include "backends/ref/ref.h"
+#include "exec/eval.h"
+#include "exec/interpret.h"
 #include "graph/base/alloc.h"
 #include "graph/base/number.h"
-#include "graph/onnx/onnx.h"
 #include "graph/base/random.h"
+#include "graph/module.h"
+#include "graph/onnx/onnx.h"
 #include "graph/text/text.h"
-#include "exec/interpret.h"
 #include "ir/plan.h"
 
 #include <criterion/criterion.h>
@@ -78,7 +80,8 @@ static void
 run_ir(const Graph *g, const KilnIRFunction *ir, bool poison, bool planned, KilnTensor **outputs)
 {
     g_autoptr(GError) error = NULL;
-    KilnInterpretation run = { .inputs = (const KilnTensor *const *)g->inputs,
+    KilnInterpretation run = { .evaluate = kiln_graph_evaluate,
+                               .inputs = (const KilnTensor *const *)g->inputs,
                                .outputs = outputs,
                                .poison = poison,
                                .planned = planned };
@@ -349,7 +352,8 @@ Test(eval, memory_may_run_out_anywhere)
         for (unsigned nth = 1; !done; nth++) {
             g_autoptr(GError) error = NULL;
             KilnTensor *y = NULL;
-            KilnInterpretation run = { .inputs = (const KilnTensor *const *)g.inputs,
+            KilnInterpretation run = { .evaluate = kiln_graph_evaluate,
+                                       .inputs = (const KilnTensor *const *)g.inputs,
                                        .outputs = &y,
                                        .poison = true,
                                        .planned = planned };
@@ -437,9 +441,11 @@ Test(eval, kernels_get_scratch_and_packed_weights)
     KilnType two = kiln_type_make(KILN_DTYPE_f32, 1, (int64_t[]){ 2 });
     g_autoptr(KilnTensor) x = kiln_tensor_new_splat(&two, 1);
     KilnTensor *y = NULL, *weights[2] = { NULL };
-    KilnInterpretation run = {
-        .inputs = (const KilnTensor *const[]){ x }, .outputs = &y, .weights = weights, .threads = 2
-    };
+    KilnInterpretation run = { .evaluate = kiln_graph_evaluate,
+                               .inputs = (const KilnTensor *const[]){ x },
+                               .outputs = &y,
+                               .weights = weights,
+                               .threads = 2 };
     memory_is_full = true;
     cr_assert_not(kiln_ir_interpret(g_ptr_array_index(ir->functions, 0), &hooked, &run, &error));
     cr_assert(g_error_matches(error, KILN_ERROR, KILN_ERROR_RUN));
@@ -461,7 +467,8 @@ Test(eval, a_plan_is_asked_for)
     g_autoptr(KilnIRFunction) ir = kiln_lower(g.function, NULL);
     g_autoptr(GError) error = NULL;
     KilnTensor *outputs[2];
-    KilnInterpretation run = { .inputs = (const KilnTensor *const *)g.inputs,
+    KilnInterpretation run = { .evaluate = kiln_graph_evaluate,
+                               .inputs = (const KilnTensor *const *)g.inputs,
                                .outputs = outputs,
                                .planned = true };
     cr_assert_not(kiln_ir_interpret(ir, kiln_ref_target(), &run, &error));

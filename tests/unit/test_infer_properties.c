@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shape functions against naive references over whole ranges of small shapes and attributes, and
  * on random nodes: nothing that can be said about operands and attributes may crash them. */
+#include "graph/function.h"
 #include "graph/infer/infer.h"
 #include "graph/module.h"
+#include "graph/node.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -3,6 +3,9 @@
  * `changed` is honest, a pass that runs twice changes nothing the second time, results are the same
  * bits with a heap buffer per alloc and in the planned arena, and no pass that is about memory
  * raises its peak. */
+#include "passes/context/options.h"
+#include "passes/context/report.h"
+#include "passes/pipeline/pipeline.h"
 #include "tests/unit/ir_peaks.h"
 #include "tests/unit/random_ir.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Values in layouts: the loops of tags, and operators on what lies in a layout against the same
  * ones on plain values. */
-#include "graph/base/layout.h"
+#include "graph/module/layout.h"
 #include "tests/unit/runtime_case.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tokens, their positions, and names that lex back to themselves. */
+#include "graph/base/names.h"
 #include "graph/text/lexer.h"
 #include "graph/text/text.h"
 

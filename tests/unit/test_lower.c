@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lowering: what each family of ops becomes, where results are written, and what is refused. Each
  * lowered function passes the verifier. */
+#include "graph/function.h"
+#include "graph/module.h"
+#include "graph/node.h"
 #include "ir/ir.h"
 
 #include <criterion/criterion.h>

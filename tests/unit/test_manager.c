@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pass manager: what it runs, in which order, how often, what it counts, and what it notices.
  */
-#include "passes/manager/context.h"
+#include "graph/node.h"
+#include "ir/plan.h"
+#include "passes/context/context.h"
+#include "passes/manager/manager.h"
+#include "passes/pipeline/pipeline.h"
 
 #include "tests/unit/graph_builder.h"
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names of values: unique in a function, in the subgraphs inside it and in the functions around. */
+#include "graph/function.h"
 #include "graph/module.h"
+#include "graph/node.h"
 
 #include <criterion/criterion.h>
 

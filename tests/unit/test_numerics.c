@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Numerics classes, random inputs, and the check around passes. */
+#include "graph/node.h"
+#include "passes/context/options.h"
+#include "passes/context/report.h"
+#include "passes/manager/manager.h"
 #include "passes/manager/numerics.h"
+#include "passes/pipeline/pipeline.h"
+#include "runtime/targets.h"
 
 #include "backends/ref/ref.h"
 #include "graph/base/number.h"
 #include "exec/random_input.h"
-#include "passes/manager/context.h"
+#include "passes/context/context.h"
 #include "passes/rule.h"
-#include "runtime/internal.h"
 
 #include <criterion/criterion.h>
 #include <float.h>

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The offload road: regions, the kernel cache, calls by name, and what the vendor computes. */
+#include "graph/module.h"
 #include "graph/module/outline.h"
 #include "graph/verify/verify.h"
-#include "passes/manager/manager.h"
+#include "ir/compiled.h"
+#include "passes/context/options.h"
+#include "passes/pipeline/pipeline.h"
+#include "runtime/bind.h"
+#include "runtime/compile.h"
+#include "runtime/program.h"
 #include "tests/test_vendor.h"
 #include "tests/unit/offload_case.h"
 

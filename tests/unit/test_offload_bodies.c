@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Regions that no pass of Kiln made: bodies of declarations that come with a text or a program
  * file. What the vendor cannot compute runs as instructions, and computes the same. */
-#include "runtime/internal.h"
+#include "ir/kernel.h"
+#include "runtime/bind.h"
+#include "runtime/program.h"
+#include "runtime/targets.h"
 #include "tests/unit/runtime_case.h"
 
 #include <math.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Constants in places of activations: in a region they lie nowhere until somebody reads them, and
  * in the layout that they are given in, by the whole road as it ships. */
+#include "runtime/bind.h"
+#include "runtime/program.h"
 #include "tests/unit/offload_case.h"
 
 #define PASSES                                                                                     \

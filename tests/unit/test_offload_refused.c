@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* OFF-06 with failures injected: whichever operator of whichever region the vendor refuses, that
  * one goes inline, and nothing else. */
+#include "ir/compiled.h"
 #include "ir/vendor.h"
-#include "passes/manager/manager.h"
-#include "runtime/internal.h"
+#include "passes/context/options.h"
+#include "passes/pipeline/pipeline.h"
+#include "runtime/compile.h"
 #include "tests/test_vendor.h"
 #include "tests/unit/runtime_case.h"
 

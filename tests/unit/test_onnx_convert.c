@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Old and odd forms of operators, each brought to the form of ops.def. */
+#include "graph/onnx/opset.h"
 #include "tests/unit/onnx_builder.h"
 
 static GByteArray *

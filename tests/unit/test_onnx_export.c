@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Export: what is written reads back to the same function, and writes the same bytes again. */
+#include "graph/function.h"
 #include "graph/infer/infer.h"
+#include "graph/module.h"
+#include "graph/node.h"
 #include "graph/onnx/export.h"
 #include "tests/unit/onnx_builder.h"
 
@@ -151,7 +154,7 @@ small_return(Small *small, KilnOp op, const void *attrs, const char *name)
                          .n_operands = (uint32_t)kiln_op_info(op)->min_operands,
                          .attrs = attrs,
                          .types =
-                             kiln_op_info(op)->infer == kiln_infer_given ? &small->x->type : NULL },
+                             kiln_infer_function(op) == kiln_infer_given ? &small->x->type : NULL },
         &error);
     cr_assert_not_null(node, "%s", error ? error->message : "");
     KilnValue *result = &node->results[0];

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The importer: names, types, constants, subgraphs, what is unknown, what is wrong, and whole
  * corpora, damaged ones too. */
+#include "graph/module.h"
 #include "tests/unit/onnx_builder.h"
 
 #include "graph/base/random.h"

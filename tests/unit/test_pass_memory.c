@@ -2,6 +2,8 @@
 /* What the IR passes promise of memory: hoisting deallocs, sinking allocs, removing dead ones and
  * sharing buffers never raise a peak, neither that of lives nor that of a heap which follows alloc
  * and dealloc. On models and on every golden that is a function of the second level. */
+#include "passes/context/options.h"
+#include "passes/pipeline/pipeline.h"
 #include "tests/unit/ir_peaks.h"
 
 #include "graph/onnx/onnx.h"

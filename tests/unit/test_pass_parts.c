@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parts of the pass manager alone: analyses and their masks, content hashes. */
+#include "passes/context/options.h"
 #include "passes/manager/analysis.h"
+#include "passes/manager/hash.h"
 
 #include "tests/unit/graph_builder.h"
 

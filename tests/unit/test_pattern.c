@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pattern language: what parses, what matches. */
+#include "graph/node.h"
 #include "passes/rule.h"
 #include "passes/rules/pattern.h"
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pipeline files: what they say, what is refused and where, and that no text crashes or hangs. */
 #include "graph/base/random.h"
-#include "passes/manager/manager.h"
+#include "passes/context/context.h"
+#include "passes/pipeline/pipeline.h"
 #include "passes/pipeline/pipeline_priv.h"
 #include "passes/rule.h"
 

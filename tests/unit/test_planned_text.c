@@ -2,8 +2,10 @@
 /* A function that was printed with its memory plan goes through the passes again: what they change
  * has lives of its own, so the old offsets are forgotten instead of held against the passes. */
 #include "exec/interpret.h"
-#include "passes/manager/manager.h"
 #include "kiln.h"
+#include "passes/context/options.h"
+#include "passes/manager/manager.h"
+#include "passes/pipeline/pipeline.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plug-ins: passes from shared objects, and every way in which one cannot be loaded. */
+#include "passes/context/options.h"
 #include "passes/kiln-pass.h"
 #include "passes/manager/manager.h"
+#include "passes/pipeline/pipeline.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Programs on disk: what is loaded computes the same bits, lies in the map, and is believed only as
  * far as it was checked. OFF-14. */
+#include "runtime/bind.h"
+#include "runtime/program.h"
+#include "runtime/targets.h"
 #include "tests/unit/runtime_case.h"
 
 #include "runtime/tensors/file.h"
-#include "runtime/internal.h"
 #include "runtime/program_file.h"
 #include "tests/fold_case.h"
 

@@ -3,10 +3,15 @@
  * stored byte, or every pair of them, and many parameters: the graph is evaluated before and after
  * on the reference. In the texts `$a[256]` is a type of that shape and parameters that vary. */
 #include "backends/ref/ref.h"
-#include "graph/base/number.h"
-#include "graph/text/text.h"
+#include "exec/eval.h"
 #include "exec/interpret.h"
+#include "graph/base/number.h"
+#include "graph/module.h"
+#include "graph/text/text.h"
+#include "passes/context/options.h"
+#include "passes/context/report.h"
 #include "passes/manager/manager.h"
+#include "passes/pipeline/pipeline.h"
 #include "passes/rule.h"
 
 #include <criterion/criterion.h>

@@ -3,8 +3,12 @@
  * flags leave graphs that the verifier accepts, that are final after a few rounds, and that the
  * reference has kernels for. */
 #include "backends/ref/ref.h"
+#include "graph/module.h"
+#include "passes/context/options.h"
+#include "passes/context/report.h"
 #include "passes/manager/manager.h"
 #include "passes/manager/results.h"
+#include "passes/pipeline/pipeline.h"
 #include "tests/random/random_graph.h"
 
 #include <criterion/criterion.h>

@@ -2,6 +2,7 @@
 /* Every row of the reference backend for windows, products, recurrence and movement runs, for every
  * element type that it names: operands of ones (indices of zeros) in, no error out, and every byte
  * of the result written. */
+#include "ir/kernel.h"
 #include "ref_case.h"
 
 /* The shapes of one instruction. */

@@ -4,6 +4,7 @@
  * results agree. What it computes is for the other tests. */
 #include "backends/ref/ref.h"
 #include "graph/base/number.h"
+#include "ir/kernel.h"
 
 #include <criterion/criterion.h>
 #include <stdlib.h>

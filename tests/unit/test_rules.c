@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The driver of rules: order, guards, what dies, what is left as it was, where it ends. */
-#include "passes/manager/context.h"
+#include "graph/node.h"
+#include "passes/context/context.h"
+#include "passes/context/options.h"
+#include "passes/context/report.h"
 #include "passes/manager/hash.h"
 #include "passes/rule.h"
 #include "passes/rules/pattern.h"

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory of programs: what happens when it runs out, who shares weights, and what is kept. */
+#include "ir/plan.h"
+#include "runtime/bind.h"
+#include "runtime/program.h"
 #include "tests/unit/runtime_case.h"
 
 #include "graph/base/alloc.h"
-#include "runtime/internal.h"
 #include "tests/fold_case.h"
 
 #include <glib/gstdio.h>

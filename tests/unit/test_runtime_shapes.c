@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Programs that are specialised at a run: open dims, open ranks, and inputs whose values decide
  * shapes. */
+#include "runtime/bind.h"
+#include "runtime/program.h"
+#include "runtime/specialise.h"
+#include "runtime/targets.h"
 #include "tests/unit/runtime_case.h"
-
-#include "runtime/internal.h"
 
 #include "graph/text/text.h"
 

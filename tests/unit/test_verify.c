@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The graph verifier: every rule, broken on purpose, is reported with function and node. */
+#include "graph/function.h"
+#include "graph/module.h"
+#include "graph/node.h"
 #include "text_fixture.h"
 
 static const char text[] = "graph @f(%c: bool[], %x: f32[2], %i: i64[2]) {\n"

@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Verifying what changed: what a pass breaks through the functions of graph/ is found without
  * looking at the whole function. */
-#include "graph/module/changes.h"
 #include "graph/base/random.h"
+#include "graph/function.h"
+#include "graph/module.h"
+#include "graph/module/changes.h"
+#include "graph/node.h"
+#include "graph/order.h"
 
 #include "text_fixture.h"
 

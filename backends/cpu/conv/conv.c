@@ -12,10 +12,10 @@
 #include "backends/cpu/conv/conv_depthwise.h"
 #include "backends/cpu/conv/conv_halo.h"
 #include "backends/cpu/conv/conv_taps.h"
-#include "backends/cpu/cost.h"
 #include "backends/cpu/extents.h"
 #include "backends/cpu/gemm/gemm_core.h"
 #include "backends/cpu/gemm/gemm_pack.h"
+#include "backends/cpu/gemm/gemm_plan.h"
 #include "backends/cpu/parallel.h"
 
 #include <stddef.h>

@@ -1,60 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolution and transposed convolution in one to three dimensions, planes row-major (NCHW and its
- * kin), groups, strides, dilations and any padding, with bias, residual and activation in the tail.
+/* Convolution in one to three dimensions, planes row-major (NCHW and its kin), groups, strides,
+ * dilations and any padding, with bias, residual and activation in the tail.
  * Allocates nothing: constant weights are packed once into memory of the caller, and all work space
  * is scratch of the caller. */
 #ifndef KILN_BACKENDS_CPU_CONV_CONV_H
 #define KILN_BACKENDS_CPU_CONV_CONV_H
 
-#include "backends/cpu/stack/tail.h"
+#include "backends/cpu/conv/conv_problem.h"
+#include "backends/cpu/cost.h"
 #include "ir/slice.h"
-
-#include <stdint.h>
-
-/**
- * Spatial dims are three; a missing one stands in front with extent 1 (out, kernel, stride and
- * dilation 1, pad 0). Padding behind follows from out. Channels count all groups.
- * Convolution: weights [oc, ic / groups, kernel]; transposed: [ic, oc / groups, kernel].
- */
-typedef struct {
-    int64_t batch, ic, oc, groups;
-    int64_t in[3], out[3], kernel[3], stride[3], dilation[3];
-    int64_t pad[3]; /* in front; may be negative (a crop) */
-    KilnCpuTail tail;
-    bool weights_packed; /* by kiln_cpu_conv_pack or kiln_cpu_conv_transpose_pack */
-    KilnCpuIsa isa;
-} KilnCpuConv;
-
-typedef struct {
-    const float *in;
-    const void *weights; /* packed, or floats at any byte address */
-    float *out;
-    const float *bias; /* [oc] or NULL */
-    const float
-        *residual;  /* each image laid out as out, may be out; NULL where the tail has none */
-    float *scratch; /* …_scratch_size bytes, 64-byte aligned */
-    int threads;    /* bits do not depend on it */
-    /* Floats from one image to the next; 0: they follow each other. */
-    int64_t in_image, out_image, residual_image;
-} KilnCpuConvArgs;
-
-static inline int64_t
-kiln_conv_in_image(const KilnCpuConv *c, const KilnCpuConvArgs *args)
-{
-    return args->in_image ? args->in_image : c->ic * c->in[0] * c->in[1] * c->in[2];
-}
-
-static inline int64_t
-kiln_conv_out_image(const KilnCpuConv *c, const KilnCpuConvArgs *args)
-{
-    return args->out_image ? args->out_image : c->oc * c->out[0] * c->out[1] * c->out[2];
-}
-
-static inline int64_t
-kiln_conv_residual_image(const KilnCpuConv *c, const KilnCpuConvArgs *args)
-{
-    return args->residual_image ? args->residual_image : c->oc * c->out[0] * c->out[1] * c->out[2];
-}
 
 /** Bytes of the packed weights. */
 int64_t kiln_cpu_conv_pack_size(const KilnCpuConv *conv);
@@ -69,11 +23,9 @@ int64_t kiln_cpu_conv_scratch_size(const KilnCpuConv *conv, int threads);
 /** out = tail(conv(in, weights) + bias); extents of zero are fine. */
 void kiln_cpu_conv_run(const KilnCpuConv *conv, const KilnCpuConvArgs *args);
 
-/** The same for transposed convolution, whose tail has no residual. */
-int64_t kiln_cpu_conv_transpose_pack_size(const KilnCpuConv *conv);
-void kiln_cpu_conv_transpose_pack(const KilnCpuConv *conv, const void *src, float *dst,
-                                  KilnSlice slice);
-int64_t kiln_cpu_conv_transpose_scratch_size(const KilnCpuConv *conv, int threads);
-void kiln_cpu_conv_transpose_run(const KilnCpuConv *conv, const KilnCpuConvArgs *args);
+/** The terms of a direct convolution of any kind, which is returned: the products, in units of
+ * kiln_gemm_cost(); the bytes that are read and written once; and the call. By taps: what surrounds
+ * the products, and the bytes of the weights, come behind them. */
+KilnCpuCostKind kiln_direct_terms(const KilnCpuConv *conv, double terms[KILN_CPU_TERMS]);
 
 #endif

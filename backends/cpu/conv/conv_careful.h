@@ -5,7 +5,7 @@
 #ifndef KILN_BACKENDS_CPU_CONV_CONV_CAREFUL_H
 #define KILN_BACKENDS_CPU_CONV_CONV_CAREFUL_H
 
-#include "backends/cpu/conv/conv.h"
+#include "backends/cpu/conv/conv_problem.h"
 
 #include <stddef.h>
 

@@ -8,7 +8,6 @@
 
 #include "backends/cpu/conv/conv_halo.h"
 #include "backends/cpu/conv/conv_kernel.h"
-#include "backends/cpu/cost.h"
 #include "backends/cpu/extents.h"
 #include "backends/cpu/parallel.h"
 

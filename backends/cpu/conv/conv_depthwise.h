@@ -4,7 +4,9 @@
 #ifndef KILN_BACKENDS_CPU_CONV_CONV_DEPTHWISE_H
 #define KILN_BACKENDS_CPU_CONV_CONV_DEPTHWISE_H
 
-#include "backends/cpu/conv/conv.h"
+#include "backends/cpu/conv/conv_problem.h"
+#include "backends/cpu/cost.h"
+#include "ir/slice.h"
 
 /** True when this file's kernels are to compute @conv. */
 static inline bool
@@ -17,5 +19,8 @@ void kiln_conv_depthwise_pack(const KilnCpuConv *conv, const void *src, float *d
                               KilnSlice slice);
 int64_t kiln_conv_depthwise_scratch_size(const KilnCpuConv *conv, int threads);
 void kiln_conv_depthwise_run(const KilnCpuConv *conv, const KilnCpuConvArgs *args);
+
+/** Vector products of 3 × 3 kernels, and of others; rows of the result; planes; bytes; the call. */
+void kiln_depthwise_terms(const KilnCpuConv *conv, double terms[KILN_CPU_TERMS]);
 
 #endif

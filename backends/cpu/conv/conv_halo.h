@@ -8,7 +8,7 @@
 #ifndef KILN_BACKENDS_CPU_CONV_CONV_HALO_H
 #define KILN_BACKENDS_CPU_CONV_CONV_HALO_H
 
-#include "backends/cpu/conv/conv.h"
+#include "backends/cpu/conv/conv_problem.h"
 
 typedef struct {
     int64_t slots, length; /* of each dim: slots, and positions in a slot */

@@ -6,7 +6,8 @@
 #ifndef KILN_BACKENDS_CPU_CONV_CONV_TAPS_H
 #define KILN_BACKENDS_CPU_CONV_CONV_TAPS_H
 
-#include "backends/cpu/conv/conv.h"
+#include "backends/cpu/conv/conv_problem.h"
+#include "ir/slice.h"
 
 /** True when @conv can be computed so; its weights must be packed, and are for this form alone. */
 bool kiln_conv_taps_supports(const KilnCpuConv *conv);

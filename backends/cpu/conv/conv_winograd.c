@@ -18,11 +18,11 @@
  * channels: processors are not equally fast at all times. No sum depends on the cut. */
 #include "backends/cpu/conv/conv_winograd.h"
 
-#include "backends/cpu/cost.h"
+#include "backends/cpu/conv/winograd_kernel.h"
 #include "backends/cpu/extents.h"
 #include "backends/cpu/gemm/gemm_core.h"
+#include "backends/cpu/gemm/gemm_plan.h"
 #include "backends/cpu/parallel.h"
-#include "backends/cpu/conv/winograd_kernel.h"
 
 #include <math.h>
 #include <string.h>

@@ -9,7 +9,9 @@
 #ifndef KILN_BACKENDS_CPU_CONV_CONV_WINOGRAD_H
 #define KILN_BACKENDS_CPU_CONV_CONV_WINOGRAD_H
 
-#include "backends/cpu/conv/conv.h"
+#include "backends/cpu/conv/conv_problem.h"
+#include "backends/cpu/cost.h"
+#include "ir/slice.h"
 
 #include <stddef.h>
 
@@ -28,5 +30,10 @@ int64_t kiln_winograd_scratch_size(const KilnCpuConv *conv, int threads);
 
 /** out = tail(conv(in, weights) + bias), with weights of kiln_winograd_pack(). */
 void kiln_winograd_run(const KilnCpuConv *conv, const KilnCpuConvArgs *args);
+
+/** The products, in units of kiln_gemm_cost(); tiles times channels of the input, and of the
+ * result; the bytes of the weights, which no cache keeps from one round to the next; and the call.
+ */
+void kiln_winograd_terms(const KilnCpuConv *conv, double terms[KILN_CPU_TERMS]);
 
 #endif

@@ -3,9 +3,11 @@
  * as a problem of conv.h. Operands: result, data, weights, bias, residual. */
 #include "backends/cpu/conv/kernel_conv.h"
 
+#include "backends/cpu/conv/conv.h"
+#include "backends/cpu/conv/conv_transpose.h"
 #include "backends/cpu/cost.h"
-#include "backends/cpu/stack/kernel_tail.h"
 #include "backends/cpu/movement/strided_operands.h"
+#include "backends/cpu/stack/kernel_tail.h"
 
 /* What the two instructions share, whatever the struct of their attributes. */
 typedef struct {

@@ -3,7 +3,7 @@
 #ifndef KILN_BACKENDS_CPU_CONV_KERNEL_CONV_H
 #define KILN_BACKENDS_CPU_CONV_KERNEL_CONV_H
 
-#include "backends/cpu/conv/conv.h"
+#include "backends/cpu/conv/conv_problem.h"
 #include "backends/cpu/kernel.h"
 
 /** Types and attributes; @packed says whether the weights are. */

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cast between f32 and the types that it meets in models, and among i32, i64 and bool. Operands:
  * result, data. */
+#include "backends/cpu/elementwise/typed.h"
 #include "backends/cpu/extents.h"
 #include "backends/cpu/kernel.h"
-#include "backends/cpu/parallel.h"
 #include "backends/cpu/movement/strided.h"
-#include "backends/cpu/elementwise/typed.h"
+#include "backends/cpu/parallel.h"
+#include "ir/kernel.h"
 
 enum {
     TASK_ELEMENTS = 16384,

@@ -2,8 +2,9 @@
 /* add, sub and mul of i32 and i64, which wrap, their comparisons, and the logic of bools, with
  * numpy broadcasting. Operands: result, then the two that are combined; of not the one. */
 #include "backends/cpu/elementwise/broadcast.h"
-#include "backends/cpu/kernel.h"
 #include "backends/cpu/elementwise/typed.h"
+#include "backends/cpu/kernel.h"
+#include "ir/kernel.h"
 
 KilnCpuPairRow
 kiln_cpu_integer_row(KilnInstrKind kind, KilnDType dtype)

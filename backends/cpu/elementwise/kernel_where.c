@@ -4,8 +4,9 @@
  */
 #include "backends/cpu/elementwise/broadcast.h"
 #include "backends/cpu/elementwise/elementwise.h"
-#include "backends/cpu/kernel.h"
 #include "backends/cpu/elementwise/typed.h"
+#include "backends/cpu/kernel.h"
+#include "ir/kernel.h"
 
 typedef struct {
     void *out;

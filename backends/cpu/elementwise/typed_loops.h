@@ -5,7 +5,7 @@
 #ifndef KILN_BACKENDS_CPU_ELEMENTWISE_TYPED_LOOPS_H
 #define KILN_BACKENDS_CPU_ELEMENTWISE_TYPED_LOOPS_H
 
-#include "backends/cpu/integer/quantized_steps.h"
+#include "backends/cpu/elementwise/quantized_steps.h"
 #include "backends/cpu/elementwise/typed.h"
 
 #include <string.h>

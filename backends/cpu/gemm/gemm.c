@@ -4,8 +4,9 @@
  * for a problem fits its later runs. */
 #include "backends/cpu/gemm/gemm.h"
 
-#include "backends/cpu/cost.h"
+#include "backends/cpu/gemm/gemm_core.h"
 #include "backends/cpu/gemm/gemm_exact.h"
+#include "backends/cpu/gemm/gemm_pack.h"
 
 #include <string.h>
 

@@ -5,6 +5,7 @@
 #ifndef KILN_BACKENDS_CPU_GEMM_GEMM_H
 #define KILN_BACKENDS_CPU_GEMM_GEMM_H
 
+#include "backends/cpu/cost.h"
 #include "backends/cpu/gemm/gemm_kernel.h"
 #include "backends/cpu/stack/tail.h"
 #include "ir/slice.h"
@@ -77,5 +78,9 @@ int64_t kiln_cpu_gemm_scratch_size(const KilnCpuGemm *gemm, int threads);
 
 /** Compute; extents of zero are fine (without depth the output is the tail of the bias). */
 void kiln_cpu_gemm_run(const KilnCpuGemm *gemm, const KilnCpuGemmArgs *args);
+
+/** The products, in units of kiln_gemm_cost(); the bytes of A and of the result, of B, and the
+ * call. */
+void kiln_matmul_terms(const KilnCpuGemm *gemm, double terms[KILN_CPU_TERMS]);
 
 #endif

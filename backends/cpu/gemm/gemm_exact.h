@@ -20,7 +20,8 @@
 #ifndef KILN_BACKENDS_CPU_GEMM_GEMM_EXACT_H
 #define KILN_BACKENDS_CPU_GEMM_GEMM_EXACT_H
 
-#include "backends/cpu/gemm/gemm_core.h"
+#include "backends/cpu/gemm/gemm_plan.h"
+#include "ir/slice.h"
 
 enum {
     KILN_GEMM_EXACT_STEPS = 8,

@@ -4,7 +4,8 @@
 #ifndef KILN_BACKENDS_CPU_GEMM_GEMM_PACK_H
 #define KILN_BACKENDS_CPU_GEMM_GEMM_PACK_H
 
-#include "backends/cpu/gemm/gemm_core.h"
+#include "backends/cpu/gemm/gemm_plan.h"
+#include "ir/slice.h"
 
 typedef struct {
     int64_t start, extent; /* rows or columns */
@@ -57,5 +58,10 @@ void kiln_gemm_pack_panel(const KilnGemmPlan *plan, const KilnGemmSide *side,
 /** The same, to its place in the packed side @packed. */
 void kiln_gemm_pack_into(const KilnGemmPlan *plan, const KilnGemmCut *cut, const KilnGemmSide *side,
                          KilnGemmSpot spot, void *packed);
+
+/** Bring @slice of @side (of batch item 0) into panels at @dst, where the whole begins; @cut is
+ * plan->rows or plan->cols. */
+void kiln_gemm_pack_side(const KilnGemmPlan *plan, const KilnGemmCut *cut, const KilnGemmSide *side,
+                         KilnSlice slice, void *dst);
 
 #endif

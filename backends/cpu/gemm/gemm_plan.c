@@ -5,8 +5,9 @@
  * Sizes: a column panel of one depth block stays in the first-level cache while all row panels of a
  * task pass by, the packed blocks of a task stay in the second level. A product too small for eight
  * tasks of a useful size gets four, two or one, which any team divides evenly. */
+#include "backends/cpu/gemm/gemm_plan.h"
+
 #include "backends/cpu/extents.h"
-#include "backends/cpu/gemm/gemm_core.h"
 
 enum {
     BLOCK_ROW_PANELS = 40,

@@ -4,6 +4,7 @@
  * Operands: result, A, B, of gemm the bias, the residual. */
 #include "backends/cpu/cost.h"
 #include "backends/cpu/extents.h"
+#include "backends/cpu/gemm/gemm.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/stack/kernel_tail.h"
 

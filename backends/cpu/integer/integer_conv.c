@@ -2,7 +2,6 @@
 #include "backends/cpu/integer/integer_conv.h"
 
 #include "backends/cpu/extents.h"
-#include "backends/cpu/integer/integer_planes.h"
 #include "backends/cpu/movement/move_bytes.h"
 #include "backends/cpu/parallel.h"
 

@@ -10,13 +10,8 @@
 #define KILN_BACKENDS_CPU_INTEGER_INTEGER_CONV_H
 
 #include "backends/cpu/integer/integer_args.h"
+#include "backends/cpu/integer/integer_planes.h"
 #include "ir/slice.h"
-
-typedef struct {
-    int64_t batch, groups, ic, oc; /* channels of all groups */
-    int64_t in[2], out[2], kernel[2], stride[2], dilation[2], pad[2];
-    bool x_signed, w_signed;
-} KilnIntegerConv;
 
 int64_t kiln_integer_conv_packed_size(const KilnIntegerConv *c);
 void kiln_integer_conv_pack(const KilnIntegerConv *c, const void *w, void *packed, KilnSlice slice);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products of bytes in plain C: a vector of four sums, which compilers find instructions for. */
 #include "backends/cpu/integer/integer_kernel.h"
-#include "backends/cpu/integer/quantized_steps.h"
+#include "backends/cpu/elementwise/quantized_steps.h"
 
 #include <string.h>
 

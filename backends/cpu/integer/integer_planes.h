@@ -12,7 +12,14 @@
 #ifndef KILN_BACKENDS_CPU_INTEGER_INTEGER_PLANES_H
 #define KILN_BACKENDS_CPU_INTEGER_INTEGER_PLANES_H
 
-#include "backends/cpu/integer/integer_conv.h"
+#include "backends/cpu/integer/integer_kernel.h"
+
+/** A convolution of bytes. */
+typedef struct {
+    int64_t batch, groups, ic, oc; /* channels of all groups */
+    int64_t in[2], out[2], kernel[2], stride[2], dilation[2], pad[2];
+    bool x_signed, w_signed;
+} KilnIntegerConv;
 
 typedef struct {
     bool single;

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* dynamic_quantize_linear: the range of all elements, then their integers, with the arithmetic of
  * the reference. Operands: result, its scale, its zero point, data. */
+#include "backends/cpu/elementwise/typed.h"
 #include "backends/cpu/extents.h"
 #include "backends/cpu/integer/integer_kernel.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
-#include "backends/cpu/elementwise/typed.h"
+#include "ir/kernel.h"
 
 enum {
     TASK_ELEMENTS = 16384,

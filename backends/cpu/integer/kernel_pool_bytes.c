@@ -5,10 +5,11 @@
  * Windows of a row that lie inside the image are computed side by side (byte_windows.h), the others
  * one by one; in three dims plane by plane. The least is what windows without an element give.
  * Operands: result, data. */
-#include "backends/cpu/integer/byte_windows.h"
 #include "backends/cpu/extents.h"
+#include "backends/cpu/integer/byte_windows.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/reduce/pool_windows.h"
+#include "ir/kernel.h"
 
 #include <string.h>
 

@@ -3,11 +3,12 @@
  * and lookup_table. The arithmetic is that of the reference, step by step, and has its bits.
  * Elements of one scale lie in runs: all of them, or those behind one index of the quantization's
  * axis. */
+#include "backends/cpu/elementwise/look_up.h"
+#include "backends/cpu/elementwise/typed.h"
 #include "backends/cpu/extents.h"
 #include "backends/cpu/kernel.h"
-#include "backends/cpu/elementwise/look_up.h"
 #include "backends/cpu/parallel.h"
-#include "backends/cpu/elementwise/typed.h"
+#include "ir/kernel.h"
 
 enum {
     TASK_ELEMENTS = 16384,

@@ -4,7 +4,7 @@
  * Operands: result, data. Either may be plain. */
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/movement/strided.h"
-#include "graph/base/layout.h"
+#include "graph/module/layout.h"
 
 #include <string.h>
 

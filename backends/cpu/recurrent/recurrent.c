@@ -395,3 +395,16 @@ kiln_cpu_net_run(KilnCpuRecurrent *net, const KilnKernelArgs *args, uint32_t y_c
         run_direction(net, d, c);
     }
 }
+
+void
+kiln_lstm_terms(int64_t steps, int64_t batch, int64_t in, int64_t hidden,
+                double terms[KILN_CPU_TERMS])
+{
+    double gates = 4 * (double)steps * (double)batch * (double)hidden;
+    for (int i = 4; i < KILN_CPU_TERMS; i++)
+        terms[i] = 0;
+    terms[0] = gates * (double)in;
+    terms[1] = gates * (double)hidden;
+    terms[2] = (double)steps;
+    terms[3] = 1;
+}

@@ -7,6 +7,7 @@
 #ifndef KILN_BACKENDS_CPU_RECURRENT_RECURRENT_H
 #define KILN_BACKENDS_CPU_RECURRENT_RECURRENT_H
 
+#include "backends/cpu/cost.h"
 #include "backends/cpu/gemm/gemm.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/recurrent/recurrent_cells.h"
@@ -62,5 +63,9 @@ size_t kiln_cpu_net_scratch(const KilnCpuRecurrent *net, int threads);
 
 /** Runs all directions; @y_c is the operand of the last cells, 0 where there is none. */
 void kiln_cpu_net_run(KilnCpuRecurrent *net, const KilnKernelArgs *args, uint32_t y_c);
+
+/** Terms of an LSTM: the products with inputs, and with states, steps, and the call. */
+void kiln_lstm_terms(int64_t steps, int64_t batch, int64_t in, int64_t hidden,
+                     double terms[KILN_CPU_TERMS]);
 
 #endif

@@ -11,10 +11,11 @@
 #include "backends/cpu/elementwise/elementwise.h"
 #include "backends/cpu/extents.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/movement/strided_operands.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/reduce/pool_windows.h"
 #include "backends/cpu/reduce/reduce.h"
-#include "backends/cpu/movement/strided_operands.h"
+#include "ir/kernel.h"
 
 #include <math.h>
 #include <string.h>

@@ -9,9 +9,10 @@
  */
 #include "backends/cpu/cost.h"
 #include "backends/cpu/extents.h"
-#include "backends/cpu/reduce/group_sums.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/reduce/group_sums.h"
+#include "backends/cpu/reduce/pool_windows.h"
 
 #include <string.h>
 

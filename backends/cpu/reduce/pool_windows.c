@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/cpu/reduce/pool_windows.h"
 
+#include "backends/cpu/extents.h"
 #include "backends/cpu/movement/strided_operands.h"
 
 /* The four lists that both instructions have. */
@@ -40,4 +41,48 @@ kiln_cpu_pool_of(const KilnInstr *instr)
         p.pad_end[d] = from < 0 ? 0 : kiln_ints_at(l.pads, i + (uint32_t)spatial, 0);
     }
     return p;
+}
+
+/* --- costs --- */
+
+static double
+volume(const int64_t v[3])
+{
+    return (double)v[0] * (double)v[1] * (double)v[2];
+}
+
+/* What @extent floats are in vectors of sixteen, the widest there are: costs are of these. */
+static double
+vectors(int64_t extent)
+{
+    return (double)ceil_div(extent, 16);
+}
+
+int64_t
+kiln_pool_edges(int64_t in, int64_t out, int64_t reach, int64_t stride, int64_t pad)
+{
+    int64_t first = ceil_div(pad, stride), end = (in + pad - reach + stride) / stride;
+    int64_t inside = (end < out ? end : out) - first;
+    return inside > 0 ? out - inside : out;
+}
+
+/* The choice of kernel_pool.c between windows of the image and rows that are folded first. */
+void
+kiln_pool_terms(const KilnCpuPoolShape *s, double terms[KILN_CPU_TERMS])
+{
+    double rows = (double)s->planes * (double)s->out[0] * (double)s->out[1];
+    double folds = (double)s->kernel[0] * (double)s->kernel[1];
+    bool folded = s->in[0] > 1 || s->edges > 1;
+    terms[0] = folded ? rows * folds * vectors(s->in[2]) : 0;
+    terms[1] = rows;
+    terms[2] = rows * (folded ? 1 : folds) * (double)s->kernel[2] * vectors(s->out[2]);
+    terms[3] = folded ? 0 : rows * (double)s->edges * folds * (double)s->kernel[2];
+    terms[4] = 1;
+    terms[5] = folded ? rows : 0;
+}
+
+void
+kiln_global_pool_terms(const KilnCpuPoolShape *s, double terms[KILN_CPU_TERMS])
+{
+    kiln_cpu_set_terms(terms, 4 * (double)s->planes * volume(s->in), (double)s->planes, 1);
 }

@@ -5,8 +5,9 @@
  * to it, a row of the last dim at a time. The two instructions are each other's mirror: conv walks
  * the windows' side as result, conv_transpose as operand. Terms are added in the order input
  * channel, then kernel position. */
-#include "backends/ref/elementwise/tail.h"
 #include "backends/ref/conv/window.h"
+#include "backends/ref/elementwise/tail.h"
+#include "ir/kernel.h"
 
 /* What one weight does: for every window, one element of the small plane (windows) meets one of the
  * large plane. @spread: from small to large, else the reverse. */

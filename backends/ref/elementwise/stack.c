@@ -5,9 +5,10 @@
  * instructions; what moves elements moves their bits. All steps are run on an element before any
  * result of it is stored. Groups that a reduction folds lie one behind the other: each is folded
  * while its elements go by. */
+#include "backends/ref/elementwise/scalar.h"
 #include "backends/ref/integer/quantize.h"
 #include "backends/ref/reduce/reduce.h"
-#include "backends/ref/elementwise/scalar.h"
+#include "ir/kernel.h"
 #include "ir/stack.h"
 
 typedef struct {

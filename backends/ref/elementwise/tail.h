@@ -5,6 +5,7 @@
 #define KILN_BACKENDS_REF_ELEMENTWISE_TAIL_H
 
 #include "backends/ref/gemm/inner_loops.h"
+#include "ir/kernel.h"
 #include "ir/tail.h"
 
 /** Stores @n sums as elements @first … of the result of @args. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* det: determinants of square matrices by elimination with row pivoting, in double. */
 #include "backends/ref/movement/nest.h"
+#include "ir/kernel.h"
 
 #include <math.h>
 

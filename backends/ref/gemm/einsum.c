@@ -5,8 +5,9 @@
  * aligned at the right and broadcast. A label that occurs twice in a term walks the diagonal; one
  * that is missing in the result is summed. Without "->" the result has the ellipsis dims, then the
  * labels that occur once, in the order of ASCII. Dims of extent 1 broadcast. */
-#include "backends/ref/movement/nest.h"
 #include "backends/ref/gemm/inner_loops.h"
+#include "backends/ref/movement/nest.h"
+#include "ir/kernel.h"
 
 #include <ctype.h>
 

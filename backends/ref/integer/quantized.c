@@ -13,10 +13,11 @@
  * point. */
 #include "backends/ref/integer/quantized.h"
 
-#include "backends/ref/movement/blocked.h"
 #include "backends/ref/integer/quantize.h"
-#include "backends/ref/ref.h"
+#include "backends/ref/movement/blocked.h"
 #include "graph/base/alloc.h"
+#include "ir/kernel.h"
+#include "ir/target.h"
 
 #include <math.h>
 
@@ -84,7 +85,7 @@ is_product(const KilnInstr *instr)
 /* --- the kernel's row --- */
 
 bool
-kiln_ref_quantized_supports(const KilnInstr *instr)
+kiln_ref_quantized_supports(const KilnTarget *ref, const KilnInstr *instr)
 {
     const KilnBuffer *out = kiln_instr_operand(instr, 0), *in = kiln_instr_operand(instr, 1);
     /* A stack has steps whose results would not be rounded; conversions have kernels of their own.
@@ -103,15 +104,15 @@ kiln_ref_quantized_supports(const KilnInstr *instr)
             return false;
     }
     g_autofree void *memory = g_malloc(wide_bytes(instr));
-    return kiln_target_find(kiln_ref_target(), &make_wide(instr, memory)->instr) != NULL;
+    return kiln_target_find(ref, &make_wide(instr, memory)->instr) != NULL;
 }
 
 size_t
-kiln_ref_quantized_scratch(const KilnInstr *instr, int threads)
+kiln_ref_quantized_scratch(const KilnTarget *ref, const KilnInstr *instr, int threads)
 {
     g_autofree void *memory = g_malloc(wide_bytes(instr));
     const Wide *wide = make_wide(instr, memory);
-    const KilnKernel *kernel = kiln_target_find(kiln_ref_target(), &wide->instr);
+    const KilnKernel *kernel = kiln_target_find(ref, &wide->instr);
     size_t bytes = wide_bytes(instr);
     for (uint32_t i = 0; i < instr->n_operands; i++) {
         if (is_widened(instr, i))
@@ -185,7 +186,7 @@ narrow(const KilnKernelArgs *args, uint32_t i, const double *from)
 }
 
 const char *
-kiln_ref_quantized(const KilnKernelArgs *args)
+kiln_ref_quantized(const KilnTarget *ref, const KilnKernelArgs *args)
 {
     const KilnInstr *instr = args->instr;
     Wide *wide = make_wide(instr, args->scratch);
@@ -202,7 +203,7 @@ kiln_ref_quantized(const KilnKernelArgs *args)
     const KilnKernelArgs wide_args = {
         .instr = &wide->instr, .data = wide->data, .scratch = free, .threads = args->threads
     };
-    const KilnKernel *kernel = kiln_target_find(kiln_ref_target(), &wide->instr);
+    const KilnKernel *kernel = kiln_target_find(ref, &wide->instr);
     const char *error = kernel->run(&wide_args);
     for (uint32_t i = 0; i < instr->n_operands && !error; i++) {
         if (is_widened(instr, i) && instr->operands[i].access != KILN_ACCESS_IN)

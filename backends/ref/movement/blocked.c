@@ -4,7 +4,6 @@
  */
 #include "backends/ref/movement/blocked.h"
 
-#include "backends/ref/ref.h"
 #include "graph/base/alloc.h"
 
 /* The copy of an instruction; what follows it in memory are its uses, buffers and addresses. */
@@ -62,7 +61,7 @@ kiln_ref_is_plain(const KilnInstr *instr)
 }
 
 bool
-kiln_ref_blocked_supports(const KilnInstr *instr)
+kiln_ref_blocked_supports(const KilnTarget *ref, const KilnInstr *instr)
 {
     for (uint32_t i = 0; i < instr->n_operands; i++) {
         if (is_blocked(instr, i) && kiln_type_bytes(&instr->operands[i].buffer->type) < 0)
@@ -71,15 +70,15 @@ kiln_ref_blocked_supports(const KilnInstr *instr)
     if (kiln_ref_is_plain(instr))
         return false;
     g_autofree void *memory = g_malloc(plain_bytes(instr));
-    return kiln_target_find(kiln_ref_target(), &make_plain(instr, memory)->instr) != NULL;
+    return kiln_target_find(ref, &make_plain(instr, memory)->instr) != NULL;
 }
 
 size_t
-kiln_ref_blocked_scratch(const KilnInstr *instr, int threads)
+kiln_ref_blocked_scratch(const KilnTarget *ref, const KilnInstr *instr, int threads)
 {
     g_autofree void *memory = g_malloc(plain_bytes(instr));
     const Plain *plain = make_plain(instr, memory);
-    const KilnKernel *kernel = kiln_target_find(kiln_ref_target(), &plain->instr);
+    const KilnKernel *kernel = kiln_target_find(ref, &plain->instr);
     size_t bytes = plain_bytes(instr);
     for (uint32_t i = 0; i < instr->n_operands; i++) {
         if (is_blocked(instr, i))
@@ -106,7 +105,7 @@ unpack_operands(const KilnKernelArgs *args, Plain *plain, char *free)
 }
 
 const char *
-kiln_ref_blocked(const KilnKernelArgs *args)
+kiln_ref_blocked(const KilnTarget *ref, const KilnKernelArgs *args)
 {
     const KilnInstr *instr = args->instr;
     Plain *plain = make_plain(instr, args->scratch);
@@ -114,7 +113,7 @@ kiln_ref_blocked(const KilnKernelArgs *args)
     const KilnKernelArgs plain_args = {
         .instr = &plain->instr, .data = plain->data, .scratch = free, .threads = args->threads
     };
-    const KilnKernel *kernel = kiln_target_find(kiln_ref_target(), &plain->instr);
+    const KilnKernel *kernel = kiln_target_find(ref, &plain->instr);
     const char *error = kernel->run(&plain_args);
     for (uint32_t i = 0; i < instr->n_operands && !error; i++) {
         if (is_blocked(instr, i) && instr->operands[i].access != KILN_ACCESS_IN)

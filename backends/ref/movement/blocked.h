@@ -15,9 +15,9 @@ bool kiln_ref_relayout_data(const KilnType *to_type, void *to, const KilnType *f
 bool kiln_ref_is_plain(const KilnInstr *instr);
 
 /** An instruction with blocked operands runs as its plain kernel does on plain copies of them, so
- * that it means the same; the padding of its results is 0. */
-const char *kiln_ref_blocked(const KilnKernelArgs *args);
-bool kiln_ref_blocked_supports(const KilnInstr *instr);
-size_t kiln_ref_blocked_scratch(const KilnInstr *instr, int threads);
+ * that it means the same; the padding of its results is 0. @ref has the plain kernels. */
+const char *kiln_ref_blocked(const KilnTarget *ref, const KilnKernelArgs *args);
+bool kiln_ref_blocked_supports(const KilnTarget *ref, const KilnInstr *instr);
+size_t kiln_ref_blocked_scratch(const KilnTarget *ref, const KilnInstr *instr, int threads);
 
 #endif

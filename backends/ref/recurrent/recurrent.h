@@ -5,6 +5,7 @@
 #define KILN_BACKENDS_REF_RECURRENT_RECURRENT_H
 
 #include "backends/ref/gemm/inner_loops.h"
+#include "ir/kernel.h"
 
 /** An activation function with its two parameters. */
 typedef struct {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rnn, gru, lstm: their cells, by the formulas of the ONNX specification. */
 #include "backends/ref/recurrent/recurrent.h"
+#include "ir/kernel.h"
 
 /* The address of operand @i; NULL where it is absent. */
 static void *

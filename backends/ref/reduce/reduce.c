@@ -8,8 +8,9 @@
  * error. Without axes every element is a group of its own. */
 #include "backends/ref/reduce/reduce.h"
 
-#include "backends/ref/reduce/groups.h"
 #include "backends/ref/elementwise/scalar.h"
+#include "backends/ref/reduce/groups.h"
+#include "ir/kernel.h"
 
 #include <float.h>
 #include <math.h>

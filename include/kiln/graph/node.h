@@ -1,94 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values, nodes and uses: the SSA graph.
- *
- * A value is an argument of a function or a result of a node; a node lists its operands as uses,
- * and every value chains its uses, so that "who reads this" and "replace all readers" cost what
- * they touch. Nodes live in an arena of the module, do not move while a pass runs
- * (kiln_module_compact() between passes does that), and are unlinked when they die.
- * `return` is the last node of a function, so that a function result counts as a use like any
- * other. */
+/* Nodes and values: questions to them, building, rewriting and removing. Uses are exact after every
+ * call. */
 #ifndef KILN_GRAPH_NODE_H
 #define KILN_GRAPH_NODE_H
 
-#include "graph/op.h"
-#include "graph/tensor.h"
+#include "graph/graph.h"
 
 G_BEGIN_DECLS
 
-typedef struct KilnNode KilnNode;
-typedef struct KilnValue KilnValue;
-typedef struct KilnUse KilnUse;
-typedef struct KilnModule KilnModule;
-typedef struct KilnFolding KilnFolding;
-
-/** When a value is known. What is computed of several is known as late as the last of them: the
- * least. */
-typedef enum {
-    KILN_CONSTNESS_VARYING, /* an input of every run, and what depends on one */
-    KILN_CONSTNESS_RUN,     /* Type 2: known at the first run */
-    KILN_CONSTNESS_COMPILE, /* Type 1: known when the program is compiled */
-    KILN_CONSTNESS_LITERAL, /* known now: a mark of nodes, not of arguments */
-} KilnConstness;
-
-/** Integers of a value that are known while compiling: shapes, axes, and arithmetic on them. */
-typedef struct {
-    int64_t n;
-    int64_t v[];
-} KilnKnown;
-
-enum {
-    KILN_KNOWN_MAX = 1024
-}; /* elements; bigger integer tensors are data, not shapes */
-
-struct KilnUse {
-    KilnValue *value; /* NULL: the optional operand is absent */
-    KilnNode *user;
-    uint32_t index;           /* which operand of the user */
-    KilnUse *previous, *next; /* among the uses of the value */
-};
-
-/* What walks over uses and patterns read comes first, on one line of a cache: a value begins with
- * one. Names of dims, which few types have, come last. */
-struct KilnValue {
-    KilnNode *def; /* NULL: an argument */
-    KilnUse *first_use, *last_use;
-    uint32_t n_uses;
-    uint32_t index : 30;    /* which result, or which argument */
-    bool made_up : 1;       /* the name was derived: the model's name may take its place */
-    bool touched : 1;       /* graph/module/changes.c has it */
-    const char *name;       /* unique among the values of its function and of functions around it */
-    const KilnKnown *known; /* NULL: not known */
-    KilnType type;
-};
-
-/* All but the name lies on one line of a cache. */
-struct KilnNode {
-    KilnOp op : 16;
-    KilnConstness mark : 8; /* what analyse-constness found; VARYING where it found nothing */
-    bool touched : 1;       /* graph/module/changes.c has it */
-    uint32_t id;            /* dense per function: scratch tables are arrays indexed by it */
-    uint32_t n_operands, n_results;
-    KilnUse *operands;
-    KilnValue *results;
-    KilnFunction *function;
-    KilnNode *previous, *next;
-    void *attrs;      /* KilnAttrs_<op>, NULL where the op has none */
-    const char *name; /* of the model's node, for messages; NULL: the first result names it */
-};
-
-/** The typed attributes of a node of op `id`. */
-#define kiln_attrs(node, id) ((KilnAttrs_##id *)(node)->attrs)
-
-static inline KilnValue *
-kiln_node_operand(const KilnNode *node, uint32_t i)
-{
-    return i < node->n_operands ? node->operands[i].value : NULL;
-}
-static inline KilnValue *
-kiln_node_result(KilnNode *node, uint32_t i)
-{
-    return &node->results[i];
-}
 /** What to call the node in a message: its own name, else its first result's, else the op's. */
 const char *kiln_node_label(const KilnNode *node);
 /** Where a random operator keeps the number of its stream: what is unseeded draws from that and the
@@ -107,28 +26,9 @@ KilnTensor *kiln_value_known_tensor(const KilnValue *value);
 bool kiln_value_single_use(const KilnValue *value);
 /** True where a `return` (of this function or a subgraph) reads @value. */
 bool kiln_value_is_returned(const KilnValue *value);
-
-/** The subgraph that attribute @i is; NULL where it is no subgraph, or an absent one. */
-static inline KilnFunction *
-kiln_node_region(const KilnNode *node, uint32_t i)
-{
-    const KilnAttrInfo *info = &kiln_op_info(node->op)->attrs[i];
-    return info->kind == KILN_ATTR_FUNCTION ? *(KilnFunction **)((char *)node->attrs + info->offset)
-                                            : NULL;
-}
-/** The subgraphs of a node in turn. A `break` leaves only the one at hand. */
 /** Adds to @out the values (KilnValue*) that the subgraphs of @node, however deep, read around it:
  * each as often as it is read. */
 void kiln_node_add_captures(const KilnNode *node, GPtrArray *out);
-
-#define kiln_foreach_region(region, node)                                                          \
-    for (uint32_t i_##region = 0; i_##region < kiln_op_info((node)->op)->n_attrs; i_##region++)    \
-        for (KilnFunction *region = kiln_node_region((node), i_##region); region; region = NULL)
-
-#define kiln_foreach_use(use, value_) for (KilnUse *use = (value_)->first_use; use; use = use->next)
-#define kiln_foreach_use_safe(use, value_)                                                         \
-    for (KilnUse *use = (value_)->first_use, *next_##use = use ? use->next : NULL; use;            \
-         use = next_##use, next_##use = use ? use->next : NULL)
 
 /* --- building and rewriting --- */
 
@@ -187,11 +87,8 @@ void kiln_node_move(KilnNode *node, KilnNode *before);
 /** Removes @node if nothing reads it and it may go; then the same for what it read. */
 void kiln_node_remove_if_dead(KilnNode *node);
 bool kiln_node_is_dead(const KilnNode *node);
-/** True until @node was removed. */
-bool kiln_node_is_linked(const KilnNode *node);
-
-/** For gdb. */
-void kiln_node_dump(const KilnNode *node);
+/** Says that attributes of @node or the types of its results were written directly. */
+void kiln_node_touch(KilnNode *node);
 
 G_END_DECLS
 

@@ -46,11 +46,6 @@ enum {
     KILN_MANY = 255
 };
 
-typedef struct KilnInfer KilnInfer;
-/** Fills @in's result types (and known integers) from operands and attributes; fails with
- *  KILN_ERROR_SHAPE or KILN_ERROR_TYPE and a message that the caller prefixes with the node. */
-typedef gboolean (*KilnInferFn)(KilnInfer *in, GError **error);
-
 typedef struct {
     const char *name; /* in the text form */
     const char *onnx; /* "" where ONNX has no such op */
@@ -59,7 +54,6 @@ typedef struct {
     int min_results, max_results;
     uint32_t traits;
     uint32_t shape_operands; /* bit i: operand i decides shapes, axes, counts, branches */
-    KilnInferFn infer;
     const KilnAttrInfo *attrs;
     uint32_t n_attrs;
     size_t attrs_size;
@@ -81,6 +75,9 @@ kiln_op_is_shape_operand(KilnOp op, uint32_t i)
 /** By the spelling of the text form, or of ONNX's default domain. */
 bool kiln_op_from_name(const char *name, KilnOp *out);
 bool kiln_op_from_onnx(const char *name, KilnOp *out);
+
+/** "2", "1 to 3" or "1 or more", where an op admits @lowest to @highest; freed with g_free(). */
+char *kiln_arity_text(uint32_t lowest, uint32_t highest);
 
 /** New default attributes of @op in @arena; NULL for ops without attributes. */
 void *kiln_op_attrs_new(KilnOp op, KilnArena *arena);

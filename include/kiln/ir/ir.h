@@ -183,6 +183,10 @@ void kiln_instr_touch(KilnInstr *instr);
 /** Says that anything may have been. */
 void kiln_ir_touch(KilnIRFunction *function);
 
+/** Takes the offsets of a memory plan out of @function: for who changes the order or the lives of
+ * buffers. */
+void kiln_memory_plan_forget(KilnIRFunction *function);
+
 /** Through views to the weight, input, output or alloc below. */
 static inline KilnBuffer *
 kiln_buffer_origin(KilnBuffer *buffer)

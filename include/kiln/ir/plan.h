@@ -4,6 +4,7 @@
 #ifndef KILN_IR_PLAN_H
 #define KILN_IR_PLAN_H
 
+#include "ir/life.h"
 #include "ir/target.h"
 
 G_BEGIN_DECLS
@@ -13,16 +14,6 @@ typedef enum {
     KILN_PLAN_IO = 1 << 0, /* inputs, from the start to their last use, and outputs, from their
                               first use to the end */
 } KilnPlanFlag;
-
-/** A buffer's life: steps [first, last] of the instructions that do work, numbered from 0, both
- * included. */
-typedef struct {
-    KilnBuffer *buffer; /* an alloc, or an input or output; NULL: scratch of one instruction */
-    const KilnInstr *scratch_of;
-    int64_t first, last;
-    int64_t size;   /* aligned up to KILN_ALIGNMENT */
-    int64_t offset; /* set by the plan */
-} KilnLife;
 
 typedef struct {
     KilnLife *lives;
@@ -64,8 +55,6 @@ KilnMemoryPlan *kiln_memory_plan_with(KilnIRFunction *function, const KilnTarget
  * none. Nothing is placed anew; KILN_ERROR_INVALID where lives overlap, or do not fit. */
 KilnMemoryPlan *kiln_memory_plan_restore(const KilnIRFunction *function, const int64_t *scratch,
                                          const int64_t *offsets, GError **error);
-/** Takes the offsets out of @function again: for who changes the order or the lives of buffers. */
-void kiln_memory_plan_forget(KilnIRFunction *function);
 void kiln_memory_plan_free(KilnMemoryPlan *plan);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnMemoryPlan, kiln_memory_plan_free)
 /** The buffer's name, or "scratch of" and the instruction; to be freed. */

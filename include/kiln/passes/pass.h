@@ -9,6 +9,10 @@
 #ifndef KILN_PASSES_PASS_H
 #define KILN_PASSES_PASS_H
 
+#include "graph/function.h"
+#include "graph/module.h"
+#include "graph/node.h"
+#include "graph/order.h"
 #include "ir/ir.h"
 #include "ir/plan.h"
 #include "ir/target.h"

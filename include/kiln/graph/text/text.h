@@ -32,6 +32,8 @@ gboolean kiln_module_print(const KilnModule *module, const KilnPrintOptions *opt
 void kiln_function_print(const KilnFunction *function, GString *out);
 /** One node, without indentation or newline. Subgraphs are printed as blocks. */
 void kiln_node_print(const KilnNode *node, GString *out);
+/** Prints @node to stderr: for gdb. */
+void kiln_node_dump(const KilnNode *node);
 /** `constants { … }`; nothing where there are none. */
 gboolean kiln_constants_print(const KilnModule *module, const KilnPrintOptions *options,
                               GString *out, GError **error);
@@ -42,8 +44,6 @@ void kiln_declarations_print(const KilnModule *module, GString *out);
 /** `{pads=[2,2,2,2], group=2}`, without what is default; nothing where all is. Floats read back to
  * the same bits. */
 void kiln_attrs_print(const KilnAttrInfo *infos, uint32_t n, const void *attrs, GString *out);
-/** `name`, or `"na/me"` where a character outside [A-Za-z0-9_.] asks for quotes. */
-void kiln_name_print(const char *name, GString *out);
 
 /** True where @text begins as a module of either level does: with a comment, or with the word of a
  * block. An ONNX file begins with the tag of a field, which is none of these letters followed by

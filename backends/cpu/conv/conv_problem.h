@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A convolution, or a transposed one, as a problem: extents, and addresses of one run. Every
+ * algorithm of the folder takes one. */
+#ifndef KILN_BACKENDS_CPU_CONV_CONV_PROBLEM_H
+#define KILN_BACKENDS_CPU_CONV_CONV_PROBLEM_H
+
+#include "backends/cpu/stack/tail.h"
+
+#include <stdint.h>
+
+/**
+ * Spatial dims are three; a missing one stands in front with extent 1 (out, kernel, stride and
+ * dilation 1, pad 0). Padding behind follows from out. Channels count all groups.
+ * Convolution: weights [oc, ic / groups, kernel]; transposed: [ic, oc / groups, kernel].
+ */
+typedef struct {
+    int64_t batch, ic, oc, groups;
+    int64_t in[3], out[3], kernel[3], stride[3], dilation[3];
+    int64_t pad[3]; /* in front; may be negative (a crop) */
+    KilnCpuTail tail;
+    bool weights_packed; /* by kiln_cpu_conv_pack or kiln_cpu_conv_transpose_pack */
+    KilnCpuIsa isa;
+} KilnCpuConv;
+
+typedef struct {
+    const float *in;
+    const void *weights; /* packed, or floats at any byte address */
+    float *out;
+    const float *bias; /* [oc] or NULL */
+    const float
+        *residual;  /* each image laid out as out, may be out; NULL where the tail has none */
+    float *scratch; /* …_scratch_size bytes, 64-byte aligned */
+    int threads;    /* bits do not depend on it */
+    /* Floats from one image to the next; 0: they follow each other. */
+    int64_t in_image, out_image, residual_image;
+} KilnCpuConvArgs;
+
+static inline int64_t
+kiln_conv_in_image(const KilnCpuConv *c, const KilnCpuConvArgs *args)
+{
+    return args->in_image ? args->in_image : c->ic * c->in[0] * c->in[1] * c->in[2];
+}
+
+static inline int64_t
+kiln_conv_out_image(const KilnCpuConv *c, const KilnCpuConvArgs *args)
+{
+    return args->out_image ? args->out_image : c->oc * c->out[0] * c->out[1] * c->out[2];
+}
+
+static inline int64_t
+kiln_conv_residual_image(const KilnCpuConv *c, const KilnCpuConvArgs *args)
+{
+    return args->residual_image ? args->residual_image : c->oc * c->out[0] * c->out[1] * c->out[2];
+}
+
+#endif

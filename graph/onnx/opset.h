@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operators of ONNX by opset: the rows of opsets.def. */
+#ifndef KILN_GRAPH_ONNX_OPSET_H
+#define KILN_GRAPH_ONNX_OPSET_H
+
+#include "graph/onnx/converters.h"
+#include "graph/op.h"
+
+/** A row of opsets.def. */
+typedef struct {
+    const char *name;
+    int since;
+    KilnOp op;
+    KilnOnnxConvert convert;
+    const char *required; /* attributes that must be there, separated by spaces */
+} KilnOnnxRow;
+
+enum {
+    KILN_ONNX_LATEST = 21
+}; /* the newest opset of the table */
+
+/** The row for an operator of the default domain in @opset; NULL where the table has none. */
+const KilnOnnxRow *kiln_onnx_row(const char *name, int64_t opset);
+const KilnOnnxRow *kiln_onnx_rows(size_t *n);
+
+/** An attribute of early opsets that later ones have as an input. */
+typedef struct {
+    const char *op, *attribute;
+    int since; /* the first opset where it is an input */
+    int input; /* the number of the input; the first is 0 */
+} KilnOnnxMoved;
+/** NULL where @attribute of @op is no input in @opset. */
+const KilnOnnxMoved *kiln_onnx_moved(const char *op, const char *attribute, int64_t opset);
+/** The row for an operator of com.microsoft, which has one version; NULL where there is none. */
+const KilnOnnxRow *kiln_onnx_contrib_row(const char *name);
+
+#endif

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Functions as lists of nodes: their results, their types, and their end. */
+#ifndef KILN_GRAPH_FUNCTION_H
+#define KILN_GRAPH_FUNCTION_H
+
+#include "graph/graph.h"
+
+G_BEGIN_DECLS
+
+/** Sets (or replaces) the results: makes the `return` node. @names may be NULL: the values' own. */
+gboolean kiln_function_set_results(KilnFunction *function, KilnValue *const *values,
+                                   const char *const *names, uint32_t n, GError **error);
+/** Removes all nodes, `return` too: nothing outside may read them. */
+void kiln_function_clear(KilnFunction *function);
+/** Infers all types again in order, as after binding dims or operand values; subgraphs included. */
+gboolean kiln_function_reinfer(KilnFunction *function, GError **error);
+
+G_END_DECLS
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a pass asks and says goes through its context; what stands behind the questions is the
+ * manager's and is set here. */
+#ifndef KILN_PASSES_CONTEXT_CONTEXT_H
+#define KILN_PASSES_CONTEXT_CONTEXT_H
+
+#include "passes/context/options.h"
+#include "passes/context/report.h"
+
+enum {
+    KILN_RECENT_MAX = 8
+}; /* rewrites that an error about a cap names */
+
+struct KilnPassContext {
+    const KilnPassOptions *options;
+    uint32_t flags;                 /* of the pipeline */
+    const KilnPassInfo *pass;       /* that runs; NULL between passes */
+    const void *pass_options;       /* of the running entry */
+    KilnPassStats *stats;           /* of the running pass; NULL: nothing counts */
+    const KilnMemoryPlan *liveness; /* NULL unless the running pass requires it */
+    struct KilnLives *lives;        /* owned; kiln_pass_lives() looks whether they hold */
+    bool implicit;                  /* the DCE in front of an entry: not among the last rewrites */
+    const KilnNode *subject;        /* what refusals are about; NULL: they only count */
+    int64_t subject_bytes;          /* of its results */
+    uint32_t application;           /* the number of the one that runs */
+    KilnNumerics numerics;          /* class of it, at least */
+    KilnNumerics elsewhere;         /* the same for results on another target than that of passes */
+    const char *last_refusal;       /* one of the next */
+    GHashTable *refusals;           /* char*, each once; NULL: none yet */
+    char *recent[KILN_RECENT_MAX];  /* a ring of the last rewrites */
+    uint32_t n_recent;              /* rewrites since the ring was cleared */
+};
+
+void kiln_pass_context_clear_recent(KilnPassContext *context);
+/** "a; b; c": the last rewrites, oldest first; "none were noted" where there are none. */
+char *kiln_pass_context_recent(const KilnPassContext *context);
+
+#endif

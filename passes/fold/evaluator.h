@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the folding of a function's literals goes by and finds out. */
+#ifndef KILN_PASSES_FOLD_EVALUATOR_H
+#define KILN_PASSES_FOLD_EVALUATOR_H
+
+#include "passes/fold/fold_plan.h"
+
+typedef struct KilnEvaluator KilnEvaluator;
+struct KilnEvaluator {
+    KilnPassContext *context;
+    const char *rule;         /* that firing and failing count as */
+    const KilnTarget *target; /* NULL: only what needs no kernel is computed */
+    int threads;
+    bool wide;         /* chains are computed in f64, i64 and u64, rounded once at their end */
+    KilnFoldPlan plan; /* what the plan of each function starts from */
+    /* Whether there is room for the results of @node beside @live bytes of others. */
+    bool (*may_hold)(KilnEvaluator *folder, KilnFoldPlan *plan, const KilnNode *node, int64_t live);
+    bool changed;
+    bool out_of_room;
+    bool retyped;     /* shapes were found, and more may be literal */
+    bool equal_found; /* computed elements turned out equal: they take no storage */
+    int64_t peak;     /* bytes of buffers, constants not among them */
+    GError *failure;  /* memory or time ran out */
+};
+
+#endif

@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Programs for one combination of shapes: every operand is a place, every instruction a kernel. */
+#ifndef KILN_RUNTIME_BIND_H
+#define KILN_RUNTIME_BIND_H
+
+#include "ir/plan.h"
+#include "runtime/fold_calls.h"
+#include "runtime/model.h"
+#include "runtime/specialise.h"
+
+#include <stdatomic.h>
+
+/** Where an operand of a bound call lies. */
+typedef struct {
+    enum {
+        KILN_SLOT_NONE,
+        KILN_SLOT_WEIGHT, /* index: of the specialisation's weights */
+        KILN_SLOT_STATE,  /* index: of the session's mutable weights */
+        KILN_SLOT_ARENA,
+        KILN_SLOT_INPUT,  /* index: of the program's inputs */
+        KILN_SLOT_FOLDED, /* index: of the buffers of the session's cache entry */
+        KILN_SLOT_OUTPUT,
+    } kind;
+    uint32_t index;
+    int64_t offset; /* bytes */
+} KilnSlot;
+
+typedef struct {
+    const KilnInstr *instr;
+    const KilnKernel *kernel;
+    bool parallel; /* worth all threads; else one */
+    uint32_t first_slot;
+    int64_t scratch_offset; /* in the arena; -1: none */
+    size_t packed_bytes;    /* of the operands that the kernel wants packed; 0: none */
+    bool fitted;            /* packed by kernel->fitted, whose size was measured */
+    uint32_t late;          /* 1 + which packing of the folder's: they come with the first run; 0:
+                               they are packed when the program is bound */
+    GBytes *packed;
+    void *prepared; /* NULL where the kernel prepares nothing */
+} KilnBoundCall;
+
+/** A program for one combination of shapes: immutable once made, shared by the program that caches
+ * it and the sessions that run it.
+ *
+ * All constant bytes that runs read are in `weights`, `packed` and `states`; the module below `ir`
+ * has given up its own, so that what is packed is not kept plain too. Folded constants that the
+ * first run computes are in the constant cache. */
+typedef struct {
+    atomic_int references;
+    KilnIRModule *ir; /* NULL where the program's model owns it: of a program that was loaded */
+    const KilnIRFunction *function;
+    KilnMemoryPlan *plan;
+    KilnBoundCall *calls;
+    uint32_t n_calls;
+    KilnSlot *slots;
+    uint32_t n_slots;
+    GBytes **weights; /* aligned views; NULL for what only packed kernels read */
+    uint32_t n_weights;
+    GBytes **states; /* initial bytes of weights that instructions write: a copy per session */
+    uint32_t n_states;
+    int64_t weight_bytes;
+    int64_t arena_bytes;
+    KilnFolder *folder;           /* NULL: nothing is computed ahead of the runs */
+    KilnInfoList inputs, outputs; /* the program's */
+    /* the key */
+    KilnBinding *bindings;
+    GBytes **values; /* per input; NULL where shapes do not depend on it */
+} KilnSpecialisation;
+
+typedef struct {
+    const KilnTarget *target;
+    int threads;
+    int64_t memory_limit;                 /* of the arena; 0: none */
+    KilnConstantCache *cache;             /* through which equal weights of programs become one */
+    KilnFolder *folder;                   /* of @ir; NULL: none */
+    bool frugal;                          /* fewer bytes at a time are worth more than speed */
+    const struct KilnProgramFile *stored; /* where the plan and all bytes come from; NULL: they are
+                                             made now */
+    /* What the model calls its outputs: a buffer that has the name of another has one more letter.
+     */
+    const KilnInfoList *outputs;
+    gboolean (*progress)(double fraction, const char *what, void *data); /* FALSE cancels */
+    void *data;
+} KilnBindOptions;
+
+/** Resolves every operand of @ir's entry to a slot and every instruction to a kernel; packs
+ * weights. Takes @ir and the folder over. */
+KilnSpecialisation *kiln_program_bind(KilnIRModule *ir, const KilnBindOptions *options,
+                                      GError **error);
+KilnSpecialisation *kiln_specialisation_ref(KilnSpecialisation *specialisation);
+void kiln_specialisation_unref(KilnSpecialisation *specialisation);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnSpecialisation, kiln_specialisation_unref)
+
+/** What binding decides about the operands of calls: arrays by buffer id. */
+typedef struct {
+    KilnSpecialisation *out;
+    const KilnBindOptions *options;
+    bool *written;    /* an instruction writes to it (through views) */
+    bool *read_plain; /* a kernel reads its plain bytes */
+    bool *aligned;    /* and does not take them at any address */
+    uint32_t *place;  /* index among weights, states, inputs or outputs */
+} KilnBinder;
+/** Fails with KILN_ERROR_LIMIT where memory or, by an estimate, a run breaks a limit. After calls
+ * are bound. */
+gboolean kiln_bind_check_limits(const KilnBinder *binder, GError **error);
+/** Second half of binding: packs the operands that kernels want packed, makes aligned views of the
+ * others, and lets go of constants as soon as nothing below needs their payload. */
+gboolean kiln_bind_weights(KilnBinder *binder, GError **error);
+
+#endif

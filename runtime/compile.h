@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The road from a model to optimized code, step by step. kiln_program_compile() walks it, and `kiln
+ * opt` stops on it. */
+#ifndef KILN_RUNTIME_COMPILE_H
+#define KILN_RUNTIME_COMPILE_H
+
+#include "passes/context/options.h"
+#include "passes/context/report.h"
+#include "passes/pipeline/pipeline.h"
+#include "runtime/model.h"
+#include "runtime/specialise.h"
+
+/** The graph module of @model for @bindings (NULL: as the model says), optimized. */
+KilnModule *kiln_compile_graph(const KilnModel *model, const KilnBinding *bindings,
+                               const KilnPassPipeline *pipeline, const KilnPassOptions *options,
+                               KilnPassReport *report, GError **error);
+/** Lowered (takes @module over), optimized. */
+KilnIRModule *kiln_compile_ir(KilnModule *module, const KilnPassPipeline *pipeline,
+                              const KilnPassOptions *options, KilnPassReport *report,
+                              GError **error);
+/** An IR level model, parsed anew and optimized. */
+KilnIRModule *kiln_compile_ir_text(const KilnModel *model, const KilnPassPipeline *pipeline,
+                                   const KilnPassOptions *options, KilnPassReport *report,
+                                   GError **error);
+
+#endif

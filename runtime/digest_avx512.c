@@ -1,9 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* Digests with AVX-512. */
-#include "runtime/digest_vector.h"
-
-KilnDigest
-kiln_digest_avx512(const void *data, size_t size)
-{
-    return kiln_digest_vector(data, size);
-}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Models, and what is told of inputs and outputs. */
+#ifndef KILN_RUNTIME_MODEL_H
+#define KILN_RUNTIME_MODEL_H
+
+#include "graph/graph.h"
+#include "ir/ir.h"
+#include "kiln.h"
+
+#include <stdatomic.h>
+
+/** Infos of all inputs or outputs, with the storage that they point to. */
+typedef struct {
+    unsigned n;
+    KilnTensorInfo *info;
+    KilnType *types; /* names borrowed from the module or IR that they were made from */
+} KilnInfoList;
+/** Types are copied into @list; the strings that they borrow must outlive it. */
+void kiln_info_list_init(KilnInfoList *list, unsigned n, const char *const *names,
+                         const KilnType *types);
+/** The same infos; names stay those that @from borrows. Clears @to first. */
+void kiln_info_list_copy(KilnInfoList *to, const KilnInfoList *from);
+void kiln_info_list_clear(KilnInfoList *list);
+/** What @module is given from outside, and the results of its entry. */
+void kiln_info_lists_of_graph(const KilnModule *module, KilnInfoList *inputs,
+                              KilnInfoList *outputs);
+
+struct KilnModel {
+    atomic_int references;
+    char *name;         /* path, or what stands for it */
+    KilnModule *module; /* graph level: what programs clone; IR level: the constants' home, for
+                           infos only */
+    GBytes *ir_text;    /* IR level: parsed anew by each compilation; NULL at graph level */
+    KilnIRModule *ir;   /* IR level: for infos; owns `module` then */
+    GBytes *map;        /* the file, where it is mapped and holds constants; else NULL */
+    KilnInfoList inputs, outputs;
+    KilnMetadata metadata;    /* texts are those of @module */
+    KilnConstantCache *cache; /* of programs that are given no other */
+};
+
+/** A model without anything in it, to be filled. @name NULL: of memory. */
+KilnModel *kiln_model_new(const char *name, GError **error);
+/** kiln_model_load_bytes_with() of what lies in no folder: @name is for messages alone. */
+KilnModel *kiln_model_load_alone(GBytes *bytes, const char *name, const KilnModelOptions *options,
+                                 GError **error);
+/** Makes @model the one of @ir, which it takes over. */
+void kiln_model_take_ir(KilnModel *model, KilnIRModule *ir);
+
+#endif
