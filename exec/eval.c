@@ -8,6 +8,8 @@
 #include "graph/node.h"
 
 #include "graph/module/folding.h"
+#include "graph/op/flow.h"
+#include "graph/op/offload.h"
 
 #include <string.h>
 

@@ -8,6 +8,12 @@
 #include "graph/base/random.h"
 #include "graph/module.h"
 #include "graph/module/folding.h"
+#include "graph/op/cast.h"
+#include "graph/op/concat.h"
+#include "graph/op/expand.h"
+#include "graph/op/gather.h"
+#include "graph/op/slice.h"
+#include "graph/op/transpose.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,6 +3,7 @@
  * the instruction asks for (a multiply-add counts two, a transcendental function ten), bytes for
  * what it reads and writes. Blocking, caches and instruction sets are the kernels' business. */
 #include "graph/base/number.h"
+#include "graph/op/offload.h"
 #include "ir/stack.h"
 #include "ir/tail.h"
 #include "ir/target.h"

@@ -6,6 +6,7 @@
  *                                             relu @out %y, @in %v
  *                                             dealloc %v */
 #include "graph/module.h"
+#include "graph/op/offload.h"
 #include "ir/vendor.h"
 
 #include <string.h>

@@ -5,6 +5,8 @@
 #include "graph/module.h"
 #include "graph/module/outline.h"
 #include "graph/node.h"
+#include "graph/op/layout.h"
+#include "graph/op/offload.h"
 #include "graph/text/text.h"
 
 static KilnCache cache = KILN_CACHE_INIT; /* of KilnCompiled */

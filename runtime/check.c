@@ -2,6 +2,13 @@
 /* What a target lacks for a model: all of it, before anything runs. */
 #include "exec/eval.h"
 #include "graph/node.h"
+#include "graph/op/flow.h"
+#include "graph/op/gather.h"
+#include "graph/op/generate.h"
+#include "graph/op/layout.h"
+#include "graph/op/random.h"
+#include "graph/op/slice.h"
+#include "graph/op/structure.h"
 #include "kiln.h"
 #include "runtime/model.h"
 #include "runtime/scope.h"

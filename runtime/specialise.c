@@ -15,6 +15,8 @@
 #include "graph/module/flow.h"
 #include "graph/module/folding.h"
 #include "graph/infer/infer.h"
+#include "graph/op/flow.h"
+#include "graph/op/gather.h"
 #include "passes/fold/constness.h"
 
 #include <string.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kiln info: what a model is: what its file says of itself, inputs and outputs, operators, size. */
 #include "kiln.h"
+#include "graph/op/structure.h"
 #include "passes/context/report.h"
 #include "passes/pass.h"
 #include "runtime/model.h"

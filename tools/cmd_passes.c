@@ -240,8 +240,8 @@ list_ops(KilnOptions *options, char **operands, void *data, GError **error)
     const KilnTarget *target =
         kiln_target_by_name(options->backend ? options->backend : "cpu", NULL);
     JsonArray *array = json_array_new();
-    for (int i = 0; i < KILN_N_OPS; i++) {
-        const KilnOpInfo *op = kiln_op_info((KilnOp)i);
+    kiln_foreach_op (id) {
+        const KilnOpInfo *op = kiln_op_info(id);
         uint32_t dtypes;
         bool runs = has_kernel(target, op->name, &dtypes);
         if (options->json) {

@@ -6,6 +6,7 @@
 #include "graph/function.h"
 #include "graph/module.h"
 #include "graph/node.h"
+#include "graph/op/activation.h"
 
 GHashTable *
 kiln_onednn_custom_laid(const KilnFunction *body, Layout layout)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Layouts at the edges of a region: by tags, which values lie in them, and which is faster. */
 #include "backends/onednn/region.h"
+#include "graph/op/concat.h"
+#include "graph/op/conv.h"
+#include "graph/op/offload.h"
 
 static const char *
 tag_of(Layout layout, int rank)

@@ -8,6 +8,18 @@
 #include "graph/infer/infer.h"
 #include "graph/module/folding.h"
 #include "graph/node.h"
+#include "graph/op/activation.h"
+#include "graph/op/additive.h"
+#include "graph/op/bounds.h"
+#include "graph/op/concat.h"
+#include "graph/op/conv.h"
+#include "graph/op/matmul.h"
+#include "graph/op/multiplicative.h"
+#include "graph/op/norm.h"
+#include "graph/op/pool.h"
+#include "graph/op/recurrent.h"
+#include "graph/op/reduce.h"
+#include "graph/op/softmax.h"
 
 /* --- what it takes --- */
 

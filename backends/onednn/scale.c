@@ -11,6 +11,7 @@
  * Weights of convolutions with one window lie in blocks of 16 input by 16 output channels, without
  * AVX-512 of 8 by 8: a scale is that of one row in all blocks of its input channels. */
 #include "backends/onednn/region.h"
+#include "graph/op/multiplicative.h"
 
 static const KilnBuffer *
 scale_of(const KilnInstr *mul)

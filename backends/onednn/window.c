@@ -3,6 +3,10 @@
  * weighs, and of instructions, for which the compiler chooses. */
 #include "backends/onednn/cost.h"
 #include "backends/onednn/region.h"
+#include "graph/op/concat.h"
+#include "graph/op/conv.h"
+#include "graph/op/offload.h"
+#include "graph/op/pool.h"
 
 /* Nodes and instructions call kinds and attributes the same. KIND and ATTRS say of which @kind and
  * its attributes are. */

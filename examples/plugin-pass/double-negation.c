@@ -12,6 +12,7 @@
  * Class E: a sign is flipped twice, or lost anyway. Both rules keep what others read: only the
  * outer node's readers are given something else. */
 #include <passes/kiln-pass.h>
+#include <graph/op/math.h>
 
 static bool
 drop_both(KilnMatch *match)

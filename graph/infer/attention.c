@@ -16,8 +16,7 @@ broadcast_batch(const KilnInfer *in, uint32_t i, KilnType *batch, GError **error
     return TRUE;
 }
 
-gboolean
-kiln_infer_attention(KilnInfer *in, GError **error)
+KILN_INFER(attention)
 {
     const KilnType *q = kiln_infer_type(in, 0), *k = kiln_infer_type(in, 1);
     const KilnType *v = kiln_infer_type(in, 2);

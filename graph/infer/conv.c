@@ -2,6 +2,7 @@
 /* Shape functions of convolutions: data [N,C,spatial…], weights [M,C/group,kernel…] (transposed:
  * [C,M/group,kernel…]), bias [M]. */
 #include "graph/infer/common.h"
+#include "graph/op/conv.h"
 
 static gboolean
 check_group(const KilnInfer *in, uint32_t w, int64_t *group, GError **error)
@@ -92,14 +93,12 @@ float_conv(KilnInfer *in, GError **error)
     return kiln_infer_conv_shape(in, 1, 2, &in->out[0], error);
 }
 
-gboolean
-kiln_infer_conv(KilnInfer *in, GError **error)
+KILN_INFER(conv)
 {
     return float_conv(in, error);
 }
 
-gboolean
-kiln_infer_conv_transpose(KilnInfer *in, GError **error)
+KILN_INFER(conv_transpose)
 {
     return float_conv(in, error);
 }

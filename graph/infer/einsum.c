@@ -3,6 +3,7 @@
  * result's term, which is implied where the equation has no `->`: the dims of the ellipsis and the
  * letters that occur once, in alphabetical order. */
 #include "graph/infer/common.h"
+#include "graph/op/matmul.h"
 
 #include <string.h>
 
@@ -146,8 +147,7 @@ result_shape(const Einsum *sum, const Term *term, KilnType *out, GError **error)
     return TRUE;
 }
 
-gboolean
-kiln_infer_einsum(KilnInfer *in, GError **error)
+KILN_INFER(einsum)
 {
     const char *equation = kiln_attrs(in->node, einsum)->equation;
     const char *at = equation ? equation : "";

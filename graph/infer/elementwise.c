@@ -3,6 +3,20 @@
  * Results keep the layout of their operands; quantization stays where elements keep their meaning.
  */
 #include "graph/infer/common.h"
+#include "graph/op/activation.h"
+#include "graph/op/additive.h"
+#include "graph/op/bounds.h"
+#include "graph/op/cast.h"
+#include "graph/op/gather.h"
+#include "graph/op/generate.h"
+#include "graph/op/layout.h"
+#include "graph/op/logic.h"
+#include "graph/op/math.h"
+#include "graph/op/multiplicative.h"
+#include "graph/op/norm.h"
+#include "graph/op/reduce.h"
+#include "graph/op/structure.h"
+#include "graph/op/transpose.h"
 
 /* --- one operand --- */
 
@@ -92,8 +106,7 @@ check_same(const KilnInfer *in, GError **error)
     }
 }
 
-gboolean
-kiln_infer_same(KilnInfer *in, GError **error)
+KILN_INFER(same)
 {
     if (!kiln_infer_require(in, 0, same_types(in->node->op), error) || !check_same(in, error))
         return FALSE;
@@ -105,8 +118,7 @@ kiln_infer_same(KilnInfer *in, GError **error)
     return TRUE;
 }
 
-gboolean
-kiln_infer_to_bool(KilnInfer *in, GError **error)
+KILN_INFER(to_bool)
 {
     if (!kiln_infer_require(in, 0, KILN_SET_FLOATS, error))
         return FALSE;
@@ -116,8 +128,7 @@ kiln_infer_to_bool(KilnInfer *in, GError **error)
     return TRUE;
 }
 
-gboolean
-kiln_infer_cast(KilnInfer *in, GError **error)
+KILN_INFER(cast)
 {
     (void)error;
     in->out[0] = *kiln_infer_type(in, 0);
@@ -185,8 +196,7 @@ shared_quant(const KilnInfer *in, uint32_t first)
     return model.quant;
 }
 
-gboolean
-kiln_infer_broadcast(KilnInfer *in, GError **error)
+KILN_INFER(broadcast)
 {
     if (!check_broadcast(in, error))
         return FALSE;
@@ -199,8 +209,7 @@ kiln_infer_broadcast(KilnInfer *in, GError **error)
     return TRUE;
 }
 
-gboolean
-kiln_infer_compare(KilnInfer *in, GError **error)
+KILN_INFER(compare)
 {
     if (!check_broadcast(in, error))
         return FALSE;
@@ -211,8 +220,7 @@ kiln_infer_compare(KilnInfer *in, GError **error)
     return TRUE;
 }
 
-gboolean
-kiln_infer_pow(KilnInfer *in, GError **error)
+KILN_INFER(pow)
 {
     if (!kiln_infer_require(in, 0, KILN_SET_FLOATS | KILN_SET_INDICES, error) ||
         !kiln_infer_require(in, 1, KILN_SET_NUMBERS, error))
@@ -221,8 +229,7 @@ kiln_infer_pow(KilnInfer *in, GError **error)
     return kiln_infer_broadcast_operands(in, 0, &in->out[0], error);
 }
 
-gboolean
-kiln_infer_prelu(KilnInfer *in, GError **error)
+KILN_INFER(prelu)
 {
     const KilnType *x = kiln_infer_type(in, 0);
     KilnDTypeSet types = KILN_SET_FLOATS | KILN_SET_INDICES | KILN_SET(u32) | KILN_SET(u64);
@@ -247,8 +254,7 @@ check_bounds(const KilnInfer *in, GError **error)
     return quantized || kiln_infer_require_alike(in, error);
 }
 
-gboolean
-kiln_infer_clip(KilnInfer *in, GError **error)
+KILN_INFER(clip)
 {
     if (!kiln_infer_require(in, 0, KILN_SET_NUMBERS, error) || !check_bounds(in, error))
         return FALSE;
@@ -257,8 +263,7 @@ kiln_infer_clip(KilnInfer *in, GError **error)
     return TRUE;
 }
 
-gboolean
-kiln_infer_where(KilnInfer *in, GError **error)
+KILN_INFER(where)
 {
     if (!kiln_infer_require(in, 0, KILN_SET(bool), error) ||
         !kiln_infer_require_like(in, 2, 1, error))
@@ -271,8 +276,7 @@ kiln_infer_where(KilnInfer *in, GError **error)
     return TRUE;
 }
 
-gboolean
-kiln_infer_dropout(KilnInfer *in, GError **error)
+KILN_INFER(dropout)
 {
     const KilnType *x = kiln_infer_type(in, 0);
     if (!kiln_infer_require(in, 0, KILN_SET_FLOATS | KILN_SET_QUANTIZED, error) ||

@@ -4,6 +4,7 @@
  * compiled where they are known then. */
 #include "graph/infer/common.h"
 #include "graph/node.h"
+#include "graph/op/gather.h"
 
 /* --- gather --- */
 
@@ -50,8 +51,7 @@ kiln_gather_check(const KilnNode *node, GError **error)
     return TRUE;
 }
 
-gboolean
-kiln_infer_gather(KilnInfer *in, GError **error)
+KILN_INFER(gather)
 {
     const KilnType *x = kiln_infer_type(in, 0), *indices = kiln_infer_type(in, 1);
     int axis = 0;
@@ -95,8 +95,7 @@ require_within(const KilnInfer *in, int axis, GError **error)
     return TRUE;
 }
 
-gboolean
-kiln_infer_gather_elements(KilnInfer *in, GError **error)
+KILN_INFER(gather_elements)
 {
     const KilnType *x = kiln_infer_type(in, 0), *indices = kiln_infer_type(in, 1);
     int axis = 0;
@@ -128,8 +127,7 @@ position_length(const KilnInfer *in, int max, int64_t *out, GError **error)
     return TRUE;
 }
 
-gboolean
-kiln_infer_gather_nd(KilnInfer *in, GError **error)
+KILN_INFER(gather_nd)
 {
     const KilnType *x = kiln_infer_type(in, 0), *indices = kiln_infer_type(in, 1);
     int64_t batch = kiln_attrs(in->node, gather_nd)->batch_dims, length;

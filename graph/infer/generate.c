@@ -3,6 +3,8 @@
 #include "graph/infer/common.h"
 
 #include "graph/base/number.h"
+#include "graph/op/gather.h"
+#include "graph/op/generate.h"
 
 #include <math.h>
 
@@ -16,8 +18,7 @@ shape_bound(int64_t bound, int rank)
     return (int)CLAMP(bound, 0, rank);
 }
 
-gboolean
-kiln_infer_shape(KilnInfer *in, GError **error)
+KILN_INFER(shape)
 {
     (void)error;
     const KilnType *x = kiln_infer_type(in, 0);
@@ -38,8 +39,7 @@ kiln_infer_shape(KilnInfer *in, GError **error)
     return TRUE;
 }
 
-gboolean
-kiln_infer_size(KilnInfer *in, GError **error)
+KILN_INFER(size)
 {
     (void)error;
     int64_t elements = kiln_type_elements(kiln_infer_type(in, 0));
@@ -71,8 +71,7 @@ fill_value(const KilnInfer *in, KilnDType *dtype, int64_t *integer, bool *readab
     return TRUE;
 }
 
-gboolean
-kiln_infer_constant_of_shape(KilnInfer *in, GError **error)
+KILN_INFER(constant_of_shape)
 {
     const KilnKnown *shape = kiln_infer_known(in, 0);
     int64_t rank = kiln_infer_list_length(in, 0), value;
@@ -132,8 +131,7 @@ float_range(KilnInfer *in, const double v[3], GError **error)
     return TRUE;
 }
 
-gboolean
-kiln_infer_range(KilnInfer *in, GError **error)
+KILN_INFER(range)
 {
     KilnDTypeSet types = KILN_SET(f32) | KILN_SET(f64) | KILN_SET(i16) | KILN_SET_INDICES;
     double values[3];
@@ -156,8 +154,7 @@ kiln_infer_range(KilnInfer *in, GError **error)
 
 /* --- one_hot, eye_like, random --- */
 
-gboolean
-kiln_infer_one_hot(KilnInfer *in, GError **error)
+KILN_INFER(one_hot)
 {
     const KilnType *x = kiln_infer_type(in, 0);
     const KilnKnown *known = kiln_infer_known(in, 1);
@@ -192,8 +189,7 @@ kiln_infer_one_hot(KilnInfer *in, GError **error)
     return TRUE;
 }
 
-gboolean
-kiln_infer_eye_like(KilnInfer *in, GError **error)
+KILN_INFER(eye_like)
 {
     const KilnType *x = kiln_infer_type(in, 0);
     KilnDType dtype = kiln_attrs(in->node, eye_like)->dtype;
@@ -206,8 +202,7 @@ kiln_infer_eye_like(KilnInfer *in, GError **error)
     return TRUE;
 }
 
-gboolean
-kiln_infer_random(KilnInfer *in, GError **error)
+KILN_INFER(random)
 {
     const KilnDType *dtype = kiln_infer_attr(in->node, "dtype", KILN_ATTR_DTYPE);
     KilnInts shape = kiln_infer_attr_ints(in->node, "shape");

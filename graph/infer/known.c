@@ -5,6 +5,13 @@
  * Elements are held in int64_t as their type prints them: sign- or zero-extended from its width,
  * u64 by its bits. Arithmetic wraps in two's complement, as the kernels do. */
 #include "graph/infer/common.h"
+#include "graph/op/additive.h"
+#include "graph/op/bounds.h"
+#include "graph/op/cast.h"
+#include "graph/op/logic.h"
+#include "graph/op/math.h"
+#include "graph/op/multiplicative.h"
+#include "graph/op/reduce.h"
 
 #include <string.h>
 
@@ -232,7 +239,7 @@ ELEMENT(greater_or_equal, !less(e->dtype, v[0], v[1]))
 ELEMENT(where, v[0] ? v[1] : v[2])
 
 /* The ops that are computed; false of a row: not for these elements. */
-static bool (*const elements[KILN_N_OPS])(const Element *e) = {
+static bool (*const elements[KILN_OP_END])(const Element *e) = {
     [KILN_OP_cast] = same_of,
     [KILN_OP_not] = not_of,
     [KILN_OP_bitwise_not] = bitwise_not_of,

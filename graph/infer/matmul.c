@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shape functions of matrix products: matmul as numpy's, gemm, determinants. */
 #include "graph/infer/common.h"
+#include "graph/op/matmul.h"
 
 static const KilnDTypeSet product_types =
     KILN_SET_FLOATS | KILN_SET_INDICES | KILN_SET(u32) | KILN_SET(u64) | KILN_SET_QUANTIZED;
@@ -42,8 +43,7 @@ kiln_infer_matmul_shape(const KilnInfer *in, uint32_t a, uint32_t b, KilnType *o
     return TRUE;
 }
 
-gboolean
-kiln_infer_matmul(KilnInfer *in, GError **error)
+KILN_INFER(matmul)
 {
     const KilnType *a = kiln_infer_type(in, 0);
     const KilnType *b = kiln_infer_type(in, 1);
@@ -71,8 +71,7 @@ check_quantized_gemm(const KilnInfer *in, const KilnAttrs_gemm *attrs, GError **
                       (double)attrs->alpha, (double)attrs->beta);
 }
 
-gboolean
-kiln_infer_gemm(KilnInfer *in, GError **error)
+KILN_INFER(gemm)
 {
     const KilnType *a = kiln_infer_type(in, 0), *b = kiln_infer_type(in, 1);
     const KilnAttrs_gemm *attrs = kiln_attrs(in->node, gemm);
@@ -98,8 +97,7 @@ kiln_infer_gemm(KilnInfer *in, GError **error)
 
 /* --- determinant --- */
 
-gboolean
-kiln_infer_det(KilnInfer *in, GError **error)
+KILN_INFER(det)
 {
     const KilnType *x = kiln_infer_type(in, 0);
     if (!kiln_infer_require(in, 0, KILN_SET_FLOATS, error) ||

@@ -2,6 +2,9 @@
 /* Shape functions of what moves or repeats whole elements: transpose, concat, split, expand, tile,
  * and the exchange between depth and space; checks of trilu and reverse_sequence. */
 #include "graph/infer/common.h"
+#include "graph/op/concat.h"
+#include "graph/op/slice.h"
+#include "graph/op/transpose.h"
 
 /* --- transpose --- */
 
@@ -42,8 +45,7 @@ transposed_quant(const KilnInfer *in, const int perm[KILN_MAX_RANK])
     return kiln_infer_quant_along(in, axis);
 }
 
-gboolean
-kiln_infer_transpose(KilnInfer *in, GError **error)
+KILN_INFER(transpose)
 {
     const KilnType *x = kiln_infer_type(in, 0);
     int perm[KILN_MAX_RANK];
@@ -113,8 +115,7 @@ concat_known(KilnInfer *in, int axis)
     }
 }
 
-gboolean
-kiln_infer_concat(KilnInfer *in, GError **error)
+KILN_INFER(concat)
 {
     int axis = 0, rank = KILN_RANK_UNKNOWN;
     bool all_ranked = true;
@@ -199,8 +200,7 @@ check_split(const KilnInfer *in, GError **error)
     return TRUE;
 }
 
-gboolean
-kiln_infer_split(KilnInfer *in, GError **error)
+KILN_INFER(split)
 {
     const KilnType *x = kiln_infer_type(in, 0);
     uint32_t n = in->node->n_results;
@@ -245,8 +245,7 @@ expanded_quant(const KilnInfer *in, const KilnType *out)
                                                                 : NULL;
 }
 
-gboolean
-kiln_infer_expand(KilnInfer *in, GError **error)
+KILN_INFER(expand)
 {
     const KilnType *x = kiln_infer_type(in, 0);
     const KilnKnown *shape = kiln_infer_known(in, 1);
@@ -294,8 +293,7 @@ tile_known(KilnInfer *in)
     }
 }
 
-gboolean
-kiln_infer_tile(KilnInfer *in, GError **error)
+KILN_INFER(tile)
 {
     const KilnType *x = kiln_infer_type(in, 0);
     const KilnKnown *repeats = kiln_infer_known(in, 1);
@@ -363,8 +361,7 @@ multiply_dim(const KilnInfer *in, KilnType *out, int d, int64_t by, GError **err
     return TRUE;
 }
 
-gboolean
-kiln_infer_depth_to_space(KilnInfer *in, GError **error)
+KILN_INFER(depth_to_space)
 {
     const KilnType *x = kiln_infer_type(in, 0);
     int64_t block = kiln_attrs(in->node, depth_to_space)->blocksize;
@@ -380,8 +377,7 @@ kiln_infer_depth_to_space(KilnInfer *in, GError **error)
     return TRUE;
 }
 
-gboolean
-kiln_infer_space_to_depth(KilnInfer *in, GError **error)
+KILN_INFER(space_to_depth)
 {
     const KilnType *x = kiln_infer_type(in, 0);
     int64_t block = kiln_attrs(in->node, space_to_depth)->blocksize;
@@ -397,8 +393,7 @@ kiln_infer_space_to_depth(KilnInfer *in, GError **error)
 }
 
 /* Glow's: the @group blocks of channels are dealt out in turn. */
-gboolean
-kiln_infer_channel_shuffle(KilnInfer *in, GError **error)
+KILN_INFER(channel_shuffle)
 {
     const KilnType *x = kiln_infer_type(in, 0);
     const KilnAttrs_channel_shuffle *attrs = kiln_attrs(in->node, channel_shuffle);

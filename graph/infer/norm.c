@@ -2,6 +2,7 @@
 /* Shape functions of normalisations: the data's shape, and checks of scales, biases and statistics
  * against its channels. */
 #include "graph/infer/common.h"
+#include "graph/op/norm.h"
 
 /* --- batch normalisation --- */
 
@@ -24,8 +25,7 @@ find_channels(const KilnInfer *in, const KilnType *x, KilnType *channels, GError
     return TRUE;
 }
 
-gboolean
-kiln_infer_batch_normalization(KilnInfer *in, GError **error)
+KILN_INFER(batch_normalization)
 {
     const KilnType *x = kiln_infer_type(in, 0);
     KilnDTypeSet types = KILN_SET_FLOATS | KILN_SET_QUANTIZED;
@@ -137,8 +137,7 @@ require_of_run(const KilnInfer *in, uint32_t i, int axis, GError **error)
     return kiln_infer_require_broadcast_to(in, i, &run, error);
 }
 
-gboolean
-kiln_infer_rms_normalization(KilnInfer *in, GError **error)
+KILN_INFER(rms_normalization)
 {
     const KilnType *x = kiln_infer_type(in, 0);
     const KilnAttrs_rms_normalization *attrs = kiln_attrs(in->node, rms_normalization);
@@ -154,8 +153,7 @@ kiln_infer_rms_normalization(KilnInfer *in, GError **error)
     return TRUE;
 }
 
-gboolean
-kiln_infer_layer_normalization(KilnInfer *in, GError **error)
+KILN_INFER(layer_normalization)
 {
     const KilnType *x = kiln_infer_type(in, 0);
     const KilnAttrs_layer_normalization *attrs = kiln_attrs(in->node, layer_normalization);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shape functions of pooling: windows over the spatial dims of [N,C,spatial…], or all of them. */
 #include "graph/infer/common.h"
+#include "graph/op/pool.h"
 
 static gboolean
 check_pool_attrs(const KilnInfer *in, GError **error)
@@ -33,8 +34,7 @@ pooled_shape(const KilnType *x, const KilnWindow *window)
     return out;
 }
 
-gboolean
-kiln_infer_pool(KilnInfer *in, GError **error)
+KILN_INFER(pool)
 {
     const KilnType *x = kiln_infer_type(in, 0);
     bool max = in->node->op == KILN_OP_max_pool;
@@ -53,8 +53,7 @@ kiln_infer_pool(KilnInfer *in, GError **error)
     return TRUE;
 }
 
-gboolean
-kiln_infer_global_pool(KilnInfer *in, GError **error)
+KILN_INFER(global_pool)
 {
     const KilnType *x = kiln_infer_type(in, 0);
     if (!kiln_infer_require(in, 0, KILN_SET_FLOATS | KILN_SET_QUANTIZED, error) ||
@@ -90,8 +89,7 @@ stated_shape(const KilnInfer *in, KilnType *out, GError **error)
     return TRUE;
 }
 
-gboolean
-kiln_infer_max_unpool(KilnInfer *in, GError **error)
+KILN_INFER(max_unpool)
 {
     const KilnType *x = kiln_infer_type(in, 0), *indices = kiln_infer_type(in, 1);
     KilnWindow window;

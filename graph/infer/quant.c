@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shape functions of quantization, and of products whose scales and zero points are operands. */
 #include "graph/infer/common.h"
+#include "graph/op/quantize.h"
 
 static const KilnDTypeSet quantized_types = KILN_SET_BYTES | KILN_SET(i16) | KILN_SET(u16);
 
@@ -51,8 +52,7 @@ check_linear(const KilnInfer *in, int64_t axis, GError **error)
     return scale->rank == 0 || kiln_infer_require_dim(in, 2, 0, scale->dims[0], error);
 }
 
-gboolean
-kiln_infer_quantize_linear(KilnInfer *in, GError **error)
+KILN_INFER(quantize_linear)
 {
     const KilnType *x = kiln_infer_type(in, 0), *zero_point = kiln_infer_type(in, 2);
     if (!kiln_infer_type(in, 1) && !zero_point)
@@ -69,8 +69,7 @@ kiln_infer_quantize_linear(KilnInfer *in, GError **error)
     return TRUE;
 }
 
-gboolean
-kiln_infer_dequantize_linear(KilnInfer *in, GError **error)
+KILN_INFER(dequantize_linear)
 {
     if (!kiln_infer_type(in, 1) && !kiln_infer_type(in, 2))
         return kiln_infer_typed_dequantize(in, error);
@@ -85,8 +84,7 @@ kiln_infer_dequantize_linear(KilnInfer *in, GError **error)
     return TRUE;
 }
 
-gboolean
-kiln_infer_dynamic_quantize_linear(KilnInfer *in, GError **error)
+KILN_INFER(dynamic_quantize_linear)
 {
     if (!kiln_infer_require(in, 0, KILN_SET(f32), error))
         return FALSE;
@@ -116,8 +114,7 @@ check_matrix_parameter(const KilnInfer *in, uint32_t i, uint32_t factor, bool le
     return kiln_infer_require_broadcast_to(in, i, &expected, error);
 }
 
-gboolean
-kiln_infer_matmul_integer(KilnInfer *in, GError **error)
+KILN_INFER(matmul_integer)
 {
     if (!kiln_infer_require(in, 0, KILN_SET_BYTES, error) ||
         !kiln_infer_require(in, 1, KILN_SET_BYTES, error) ||
@@ -129,8 +126,7 @@ kiln_infer_matmul_integer(KilnInfer *in, GError **error)
     return kiln_infer_matmul_shape(in, 0, 1, &in->out[0], error);
 }
 
-gboolean
-kiln_infer_qlinear_matmul(KilnInfer *in, GError **error)
+KILN_INFER(qlinear_matmul)
 {
     for (uint32_t i = 0; i < 8; i++) {
         bool scale = i == 1 || i == 4 || i == 6;
@@ -147,8 +143,7 @@ kiln_infer_qlinear_matmul(KilnInfer *in, GError **error)
     return kiln_infer_matmul_shape(in, 0, 3, &in->out[0], error);
 }
 
-gboolean
-kiln_infer_conv_integer(KilnInfer *in, GError **error)
+KILN_INFER(conv_integer)
 {
     if (!kiln_infer_require(in, 0, KILN_SET_BYTES, error) ||
         !kiln_infer_require(in, 1, KILN_SET_BYTES, error) ||
@@ -161,8 +156,7 @@ kiln_infer_conv_integer(KilnInfer *in, GError **error)
 }
 
 /* Operands x, its scale and zero point, weights, theirs, the result's, bias. */
-gboolean
-kiln_infer_qlinear_conv(KilnInfer *in, GError **error)
+KILN_INFER(qlinear_conv)
 {
     for (uint32_t i = 0; i < 8; i++) {
         bool scale = i == 1 || i == 4 || i == 6, weights = i == 4 || i == 5;

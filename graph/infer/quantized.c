@@ -9,6 +9,14 @@
  *  - Others take quantized operands only where their elements do not matter. */
 #include "graph/infer/common.h"
 #include "graph/module/layout.h"
+#include "graph/op/conv.h"
+#include "graph/op/expand.h"
+#include "graph/op/gather.h"
+#include "graph/op/generate.h"
+#include "graph/op/logic.h"
+#include "graph/op/matmul.h"
+#include "graph/op/quantize.h"
+#include "graph/op/slice.h"
 
 /* --- which ops --- */
 
@@ -309,8 +317,7 @@ require_given(const KilnInfer *in, GError **error)
                       kiln_op_info(in->node->op)->name);
 }
 
-gboolean
-kiln_infer_rescale_quantized(KilnInfer *in, GError **error)
+KILN_INFER(rescale_quantized)
 {
     const KilnType *x = kiln_infer_type(in, 0);
     if (!require_given(in, error))
@@ -325,8 +332,7 @@ kiln_infer_rescale_quantized(KilnInfer *in, GError **error)
     return TRUE;
 }
 
-gboolean
-kiln_infer_storage_cast(KilnInfer *in, GError **error)
+KILN_INFER(storage_cast)
 {
     const KilnType *x = kiln_infer_type(in, 0);
     if (!require_given(in, error))
@@ -339,8 +345,7 @@ kiln_infer_storage_cast(KilnInfer *in, GError **error)
 }
 
 /* Element i of the table is for the i-th value of x's element type, from the lowest on. */
-gboolean
-kiln_infer_lookup_table(KilnInfer *in, GError **error)
+KILN_INFER(lookup_table)
 {
     const KilnType *x = kiln_infer_type(in, 0), *table = kiln_infer_type(in, 1);
     if (!kiln_infer_require(in, 0, KILN_SET_BYTES, error) ||

@@ -4,6 +4,7 @@
  * gates, H hidden units, B batch, S steps. X is [S,B,I] in layout 0 and [B,S,I] in layout 1, where
  * states are [B,D,H] instead of [D,B,H]. */
 #include "graph/infer/common.h"
+#include "graph/op/recurrent.h"
 
 enum {
     X,
@@ -118,8 +119,7 @@ check_types(const KilnInfer *in, GError **error)
     return TRUE;
 }
 
-gboolean
-kiln_infer_recurrent(KilnInfer *in, GError **error)
+KILN_INFER(recurrent)
 {
     const KilnType *given = kiln_infer_type(in, X);
     KilnType x = given->rank == 3 ? *given : kiln_infer_unknown(given->dtype, 3);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shape functions of what works along axes: reductions, argmax, softmax, cumulative sums, top-k. */
 #include "graph/infer/common.h"
+#include "graph/op/reduce.h"
 
 #include <string.h>
 
@@ -49,8 +50,7 @@ reduce_unknown(const KilnInfer *in, bool keepdims)
                                 : kiln_infer_unknown(x->dtype, x->rank - n);
 }
 
-gboolean
-kiln_infer_reduce(KilnInfer *in, GError **error)
+KILN_INFER(reduce)
 {
     const KilnType *x = kiln_infer_type(in, 0);
     bool keepdims = kiln_infer_attr_bool(in->node, "keepdims", true);
@@ -75,8 +75,7 @@ kiln_infer_reduce(KilnInfer *in, GError **error)
     return TRUE;
 }
 
-gboolean
-kiln_infer_arg_reduce(KilnInfer *in, GError **error)
+KILN_INFER(arg_reduce)
 {
     const KilnType *x = kiln_infer_type(in, 0);
     bool keepdims = kiln_infer_attr_bool(in->node, "keepdims", true);
@@ -102,8 +101,7 @@ kiln_infer_arg_reduce(KilnInfer *in, GError **error)
 
 /* --- along one axis, shape unchanged --- */
 
-gboolean
-kiln_infer_softmax(KilnInfer *in, GError **error)
+KILN_INFER(softmax)
 {
     const KilnType *x = kiln_infer_type(in, 0);
     int axis;
@@ -154,8 +152,7 @@ top_k_dim(const KilnInfer *in, KilnType *out, int axis, GError **error)
     return TRUE;
 }
 
-gboolean
-kiln_infer_top_k(KilnInfer *in, GError **error)
+KILN_INFER(top_k)
 {
     const KilnType *x = kiln_infer_type(in, 0);
     int axis;

@@ -2,6 +2,7 @@
 /* Shape functions of what renames the dims of the same elements in the same order: reshape,
  * flatten, squeeze, unsqueeze. */
 #include "graph/infer/common.h"
+#include "graph/op/reshape.h"
 
 #include <string.h>
 
@@ -124,8 +125,7 @@ close_plan(const KilnInfer *in, ReshapePlan *plan, KilnType *out, GError **error
     return kiln_dim_set_wide(out, plan->infer, count.dims[0] / plan->stated, error);
 }
 
-gboolean
-kiln_infer_reshape(KilnInfer *in, GError **error)
+KILN_INFER(reshape)
 {
     const KilnType *x = kiln_infer_type(in, 0);
     const KilnKnown *shape = kiln_infer_known(in, 1);
@@ -155,8 +155,7 @@ kiln_infer_reshape(KilnInfer *in, GError **error)
 
 /* --- flatten --- */
 
-gboolean
-kiln_infer_flatten(KilnInfer *in, GError **error)
+KILN_INFER(flatten)
 {
     const KilnType *x = kiln_infer_type(in, 0);
     int64_t axis = kiln_attrs(in->node, flatten)->axis;
@@ -205,8 +204,7 @@ squeezed_axes(const KilnInfer *in, bool gone[KILN_MAX_RANK], bool *out_known, GE
     return TRUE;
 }
 
-gboolean
-kiln_infer_squeeze(KilnInfer *in, GError **error)
+KILN_INFER(squeeze)
 {
     const KilnType *x = kiln_infer_type(in, 0);
     bool gone[KILN_MAX_RANK], axes_known;
@@ -231,8 +229,7 @@ kiln_infer_squeeze(KilnInfer *in, GError **error)
     return TRUE;
 }
 
-gboolean
-kiln_infer_unsqueeze(KilnInfer *in, GError **error)
+KILN_INFER(unsqueeze)
 {
     const KilnType *x = kiln_infer_type(in, 0);
     const KilnKnown *axes = kiln_infer_known(in, 1);

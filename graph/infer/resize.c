@@ -2,6 +2,7 @@
 /* Shape function of resize: sizes of the result stated outright (perhaps bent to keep the aspect
  * ratio), or scales, or scales of a cropped box. */
 #include "graph/infer/common.h"
+#include "graph/op/resize.h"
 
 #include <math.h>
 
@@ -154,8 +155,7 @@ by_sizes(const KilnInfer *in, const int *axes, int64_t n, KilnType *out, GError 
     return TRUE;
 }
 
-gboolean
-kiln_infer_resize(KilnInfer *in, GError **error)
+KILN_INFER(resize)
 {
     const KilnType *x = kiln_infer_type(in, X);
     const KilnAttrs_resize *attrs = kiln_attrs(in->node, resize);

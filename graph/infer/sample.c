@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shape function of grid_sample: the channels of the data at the positions of the grid. */
 #include "graph/infer/common.h"
+#include "graph/op/resize.h"
 
-gboolean
-kiln_infer_grid_sample(KilnInfer *in, GError **error)
+KILN_INFER(grid_sample)
 {
     const KilnType *x = kiln_infer_type(in, 0), *grid = kiln_infer_type(in, 1);
     const KilnAttrs_grid_sample *attrs = kiln_attrs(in->node, grid_sample);

@@ -2,9 +2,9 @@
 /* Shape functions of what selects by value: compress, non_zero, non_max_suppression. How much they
  * select is known only with the data, so that dim stays open unless the data is known. */
 #include "graph/infer/common.h"
+#include "graph/op/gather.h"
 
-gboolean
-kiln_infer_compress(KilnInfer *in, GError **error)
+KILN_INFER(compress)
 {
     const KilnType *x = kiln_infer_type(in, 0);
     const KilnKnown *condition = kiln_infer_known(in, 1);
@@ -56,8 +56,7 @@ non_zero_known(KilnInfer *in)
     }
 }
 
-gboolean
-kiln_infer_non_zero(KilnInfer *in, GError **error)
+KILN_INFER(non_zero)
 {
     const KilnType *x = kiln_infer_type(in, 0);
     if (!kiln_infer_require(in, 0, KILN_SET_NUMBERS | KILN_SET(bool), error))
@@ -70,8 +69,7 @@ kiln_infer_non_zero(KilnInfer *in, GError **error)
 
 /* --- non_max_suppression --- */
 
-gboolean
-kiln_infer_non_max_suppression(KilnInfer *in, GError **error)
+KILN_INFER(non_max_suppression)
 {
     const KilnType *boxes = kiln_infer_type(in, 0), *scores = kiln_infer_type(in, 1);
     KilnDTypeSet f32 = KILN_SET(f32);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shape functions of slice and pad, and the boxes that lowering shares with them. */
 #include "graph/infer/common.h"
+#include "graph/op/expand.h"
 
 #include <string.h>
 
@@ -123,8 +124,7 @@ kiln_slice_resolve(const KilnNode *node, KilnSliceBox *out, bool *out_known, GEr
     return TRUE;
 }
 
-gboolean
-kiln_infer_slice(KilnInfer *in, GError **error)
+KILN_INFER(slice)
 {
     const KilnType *x = kiln_infer_type(in, 0);
     KilnSliceBox box = { .start = { 0 } };
@@ -200,8 +200,7 @@ check_pad_source(const KilnInfer *in, int d, int64_t pad, GError **error)
                       MAX(max, 0), mode, d, pad);
 }
 
-gboolean
-kiln_infer_pad(KilnInfer *in, GError **error)
+KILN_INFER(pad)
 {
     const KilnType *x = kiln_infer_type(in, 0);
     int64_t begin[KILN_MAX_RANK], end[KILN_MAX_RANK];

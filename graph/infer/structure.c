@@ -3,9 +3,9 @@
 #include "graph/infer/common.h"
 
 #include "graph/base/number.h"
+#include "graph/op/layout.h"
 
-gboolean
-kiln_infer_none(KilnInfer *in, GError **error)
+KILN_INFER(none)
 {
     (void)in, (void)error;
     return TRUE;
@@ -23,8 +23,7 @@ follow_operand(KilnInfer *in, GError **error)
     return TRUE;
 }
 
-gboolean
-kiln_infer_given(KilnInfer *in, GError **error)
+KILN_INFER(given)
 {
     if (!in->given && in->node->n_results)
         return kiln_throw(error, KILN_ERROR_INVALID, "%s needs stated types",
@@ -57,8 +56,7 @@ known_tensor(KilnInfer *in, const KilnTensor *tensor)
         to[k] = kiln_element_as_i64(tensor->type.dtype, g_bytes_get_data(bytes, NULL), k);
 }
 
-gboolean
-kiln_infer_constant(KilnInfer *in, GError **error)
+KILN_INFER(constant)
 {
     const KilnConstant *constant = kiln_attrs(in->node, const)->value;
     if (!constant)

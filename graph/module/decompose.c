@@ -2,6 +2,17 @@
 #include "graph/module/decompose.h"
 
 #include "graph/node.h"
+#include "graph/op/activation.h"
+#include "graph/op/additive.h"
+#include "graph/op/cast.h"
+#include "graph/op/math.h"
+#include "graph/op/matmul.h"
+#include "graph/op/multiplicative.h"
+#include "graph/op/norm.h"
+#include "graph/op/reduce.h"
+#include "graph/op/reshape.h"
+#include "graph/op/softmax.h"
+#include "graph/op/transpose.h"
 
 /* Builds nodes before one; after a failure every step passes NULL on. */
 typedef struct {

@@ -5,6 +5,8 @@
 #include "graph/function.h"
 #include "graph/module/outline.h"
 #include "graph/node.h"
+#include "graph/op/flow.h"
+#include "graph/op/structure.h"
 
 /* --- conditions --- */
 

@@ -2,6 +2,11 @@
 #include "graph/module/layout.h"
 
 #include "graph/infer/infer.h"
+#include "graph/op/concat.h"
+#include "graph/op/expand.h"
+#include "graph/op/layout.h"
+#include "graph/op/slice.h"
+#include "graph/op/transpose.h"
 
 /* --- loops --- */
 

@@ -6,6 +6,7 @@
 #include "graph/infer/infer.h"
 #include "graph/module.h"
 #include "graph/module/changes.h"
+#include "graph/op/random.h"
 #include "graph/order.h"
 
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The op table, generated from ops.def. */
-#include "graph/op.h"
+/* The op table, generated from the rows of graph/ops/. */
+#include "graph/op/all.h"
 
 #include "graph/base/names.h"
 
@@ -33,9 +33,9 @@
     static const KilnAttrInfo attrs_##id[] = { list{ NULL, KILN_ATTR_INT, 0, { .i = 0 } } };
 #define OP_AS(id, text, onnx, since, lo, hi, lo_out, hi_out, traits, shapes, infer, list)          \
     static const KilnAttrInfo attrs_##id[] = { list{ NULL, KILN_ATTR_INT, 0, { .i = 0 } } };
-#include "graph/ops.def"
+#include "graph/ops/all.def"
 
-static const KilnOpInfo ops[KILN_N_OPS] = {
+static const KilnOpInfo ops[KILN_OP_END] = {
 #define ATTR(...)
 #define OP_AS(id, text, onnx_name, first, lo, hi, lo_out, hi_out, trait_set, shapes, fn, list)     \
     [KILN_OP_##id] = { .name = text,                                                               \
@@ -50,7 +50,17 @@ static const KilnOpInfo ops[KILN_N_OPS] = {
                        .attrs = attrs_##id,                                                        \
                        .n_attrs = G_N_ELEMENTS(attrs_##id) - 1,                                    \
                        .attrs_size = sizeof(KilnAttrs_##id) },
-#include "graph/ops.def"
+#include "graph/ops/all.def"
+};
+
+/* Without the gaps between families: patterns are looked up often. */
+static const struct {
+    const char *name;
+    KilnOp op;
+} names[] = {
+#define ATTR(...)
+#define OP_AS(id, text, ...) { text, KILN_OP_##id },
+#include "graph/ops/all.def"
 };
 
 const KilnOpInfo *
@@ -60,11 +70,19 @@ kiln_op_info(KilnOp op)
 }
 
 bool
+kiln_op_find(KilnOp *op)
+{
+    while (*op < KILN_OP_END && !ops[*op].name)
+        ++*op;
+    return *op < KILN_OP_END;
+}
+
+bool
 kiln_op_from_name(const char *name, KilnOp *out)
 {
-    for (int i = 0; i < KILN_N_OPS; i++) {
-        if (kiln_name_equal(ops[i].name, name)) {
-            *out = (KilnOp)i;
+    for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
+        if (kiln_name_equal(names[i].name, name)) {
+            *out = names[i].op;
             return true;
         }
     }
@@ -74,9 +92,11 @@ kiln_op_from_name(const char *name, KilnOp *out)
 bool
 kiln_op_from_onnx(const char *name, KilnOp *out)
 {
-    for (int i = 0; *name && i < KILN_N_OPS; i++) {
-        if (strcmp(ops[i].onnx, name) == 0) {
-            *out = (KilnOp)i;
+    if (!*name)
+        return false;
+    kiln_foreach_op (op) {
+        if (strcmp(ops[op].onnx, name) == 0) {
+            *out = op;
             return true;
         }
     }

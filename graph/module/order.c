@@ -24,6 +24,7 @@ kiln_order_clear(KilnNodeOrder *order)
     g_free(order->entries);
     g_free(order->ops);
     g_free(order->spare);
+    g_free(order->spare_ops);
     g_free(order->at);
     g_clear_pointer(&order->waiting, g_ptr_array_unref);
     *order = (KilnNodeOrder){ 0 };
@@ -63,10 +64,11 @@ kiln_order_unlink(KilnNode *node)
     order->at[node->id] = WAITING;
 }
 
-static uint8_t
-op_of_def(const KilnValue *value)
+static uint32_t
+op_of_def(const KilnValue *value, uint32_t i)
 {
-    return value && value->def ? (uint8_t)value->def->op : KILN_ORDER_NO_OP;
+    uint32_t op = value && value->def ? value->def->op : KILN_ORDER_NO_OP;
+    return op << i * KILN_ORDER_OP_BITS;
 }
 
 void
@@ -76,8 +78,11 @@ kiln_order_relink(const KilnUse *use)
     if (!order->waiting || use->index >= KILN_ORDER_DEFS || use->user->id >= order->at_room)
         return;
     uint32_t at = order->at[use->user->id];
-    if (at < order->n && order->entries[at].node == use->user)
-        order->entries[at].defs[use->index] = op_of_def(use->value);
+    if (at >= order->n || order->entries[at].node != use->user)
+        return;
+    uint32_t *defs = &order->entries[at].defs;
+    *defs &= ~((uint32_t)KILN_ORDER_NO_OP << use->index * KILN_ORDER_OP_BITS);
+    *defs |= op_of_def(use->value, use->index);
 }
 
 /* --- merging --- */
@@ -119,40 +124,43 @@ take_runs(KilnNodeOrder *order)
 }
 
 static void
-append(KilnNodeOrder *order, KilnOrderEntry entry)
+append(KilnNodeOrder *order, KilnOrderEntry entry, KilnOp op)
 {
     place(order, entry.id, order->n);
-    order->ops[order->n] = entry.op;
+    order->ops[order->n] = op;
     order->entries[order->n++] = entry;
-    order->n_of_op[entry.op]++;
+    order->n_of_op[op]++;
 }
 
 static KilnOrderEntry
 entry_of(KilnNode *node)
 {
-    KilnOrderEntry entry = { .node = node, .id = node->id, .op = (uint8_t)node->op };
+    KilnOrderEntry entry = { .node = node, .id = node->id };
     for (uint32_t i = 0; i < KILN_ORDER_DEFS; i++)
-        entry.defs[i] = op_of_def(kiln_node_operand(node, i));
+        entry.defs |= op_of_def(kiln_node_operand(node, i), i);
     return entry;
 }
 
 /* An empty table with room for @n; the old one is spare until the next time. */
-static KilnOrderEntry *
+static void
 start_anew(KilnNodeOrder *order, uint32_t n)
 {
-    KilnOrderEntry *old = order->entries;
+    KilnOrderEntry *entries = order->entries;
+    KilnOp *ops = order->ops;
     order->entries = order->spare;
-    order->spare = old;
+    order->spare = entries;
+    order->ops = order->spare_ops;
+    order->spare_ops = ops;
     if (order->room < n || !order->entries) {
         uint32_t room = n + n / 4 + 16;
         order->entries = g_renew(KilnOrderEntry, order->entries, room);
-        order->spare = old = g_renew(KilnOrderEntry, old, room);
-        order->ops = g_renew(uint8_t, order->ops, room);
+        order->spare = g_renew(KilnOrderEntry, order->spare, room);
+        order->ops = g_renew(KilnOp, order->ops, room);
+        order->spare_ops = g_renew(KilnOp, order->spare_ops, room);
         order->room = room;
     }
     order->n = 0;
     memset(order->n_of_op, 0, sizeof order->n_of_op);
-    return old;
 }
 
 static void
@@ -160,16 +168,16 @@ merge(KilnNodeOrder *order, uint32_t n_nodes)
 {
     g_autoptr(GArray) runs = take_runs(order);
     uint32_t n = order->n;
-    const KilnOrderEntry *old = start_anew(order, MAX(n_nodes, n));
+    start_anew(order, MAX(n_nodes, n));
     guint r = 0;
     for (uint32_t i = 0; i <= n; i++) {
         for (; r < runs->len && g_array_index(runs, Run, r).before == i; r++) {
             KilnNode *node = g_array_index(runs, Run, r).first;
             for (; node && order->at[node->id] == IN_RUN; node = node->next)
-                append(order, entry_of(node));
+                append(order, entry_of(node), node->op);
         }
-        if (i < n && old[i].node)
-            append(order, old[i]);
+        if (i < n && order->spare[i].node)
+            append(order, order->spare[i], order->spare_ops[i]);
     }
 }
 
@@ -184,7 +192,7 @@ walk(KilnNodeOrder *order, const KilnFunction *function)
     for (uint32_t id = 0; id < function->next_id; id++)
         order->at[id] = WAITING;
     kiln_foreach_node (node, function)
-        append(order, entry_of(node));
+        append(order, entry_of(node), node->op);
 }
 
 const KilnNodeOrder *

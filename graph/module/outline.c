@@ -4,6 +4,7 @@
 
 #include "graph/function.h"
 #include "graph/node.h"
+#include "graph/op/offload.h"
 
 static KilnFunction *copy_body(KilnModule *module, const KilnFunction *body, bool numbered,
                                GHashTable *values, GError **error);

@@ -4,7 +4,7 @@
 #ifndef KILN_GRAPH_MODULE_REGIONS_H
 #define KILN_GRAPH_MODULE_REGIONS_H
 
-#include "graph/op.h"
+#include "graph/op/offload.h"
 
 #include <string.h>
 

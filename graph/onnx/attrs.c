@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Attributes of an ONNX node: by name and kind into the typed attributes of ops.def, or taken one
+/* Attributes of an ONNX node: by name and kind into the typed attributes of graph/ops, or taken one
  * by one by converters. Every attribute is accounted for. */
 #include "graph/module.h"
 #include "graph/onnx/convert.h"
 #include "graph/onnx/model.h"
 #include "graph/onnx/opset.h"
+#include "graph/op/norm.h"
 
 #include <string.h>
 
@@ -101,9 +102,9 @@ kiln_onnx_constant(KilnOnnxCall *call, const char *name, const KilnOnnxTensor *t
     return loaded ? kiln_module_add_constant(call->import->module, name, loaded, NULL) : NULL;
 }
 
-/* --- attributes of ops.def --- */
+/* --- attributes of graph/ops --- */
 
-/* The kind of AttributeProto that fills a kind of ops.def; 0: read by converters alone. */
+/* The kind of AttributeProto that fills a kind of graph/ops; 0: read by converters alone. */
 static int
 onnx_kind(KilnAttrKind kind)
 {

@@ -6,6 +6,7 @@
 #include "graph/module.h"
 #include "graph/node.h"
 #include "graph/onnx/import.h"
+#include "graph/op/structure.h"
 
 #include <stdarg.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a converter works with: one ONNX node on its way to the canonical form of ops.def.
+/* What a converter works with: one ONNX node on its way to the canonical form of graph/ops.
  *
  * A row of opsets.def names the canonical op and, where the node's form differs from it, a
  * converter. The converter takes the attributes that the canonical op does not have, changes the
@@ -58,7 +58,7 @@ gboolean kiln_onnx_take_ints(KilnOnnxCall *call, const char *name, KilnInts *out
 gboolean kiln_onnx_take_floats(KilnOnnxCall *call, const char *name, KilnFloats *out,
                                GError **error);
 gboolean kiln_onnx_take_dtype(KilnOnnxCall *call, const char *name, KilnDType *out, GError **error);
-/** True for an attribute of ops.def that ONNX's operator lacks: a model file must not have it. */
+/** True for an attribute of graph/ops that ONNX's operator lacks: a model file must not have it. */
 bool kiln_onnx_attr_is_own(KilnOp op, const char *name);
 /** Reads what is left into call->attrs, by name; leaves what the canonical op does not have. */
 gboolean kiln_onnx_read_attrs(KilnOnnxCall *call, GError **error);

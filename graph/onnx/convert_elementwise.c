@@ -2,6 +2,10 @@
 /* Old forms of element-wise operators, casts, Gemm and Dropout. */
 #include "graph/node.h"
 #include "graph/onnx/convert.h"
+#include "graph/op/activation.h"
+#include "graph/op/cast.h"
+#include "graph/op/random.h"
+#include "graph/op/reshape.h"
 
 #include <math.h>
 

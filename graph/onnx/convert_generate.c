@@ -2,6 +2,13 @@
 /* Operators that make tensors out of little: windows of signal processing, random tensors like
  * another, coin tosses. */
 #include "graph/onnx/convert.h"
+#include "graph/op/additive.h"
+#include "graph/op/cast.h"
+#include "graph/op/generate.h"
+#include "graph/op/logic.h"
+#include "graph/op/math.h"
+#include "graph/op/multiplicative.h"
+#include "graph/op/random.h"
 
 #include <math.h>
 #include <string.h>

@@ -4,6 +4,13 @@
  * The loss of a sample is -x[n, t[n], …] × w[n], where w is the weight of its class, 1 without
  * weights, and 0 where the target is to be ignored. `mean` divides by the sum of w. */
 #include "graph/onnx/convert.h"
+#include "graph/op/gather.h"
+#include "graph/op/logic.h"
+#include "graph/op/math.h"
+#include "graph/op/multiplicative.h"
+#include "graph/op/reduce.h"
+#include "graph/op/reshape.h"
+#include "graph/op/softmax.h"
 
 #include <string.h>
 

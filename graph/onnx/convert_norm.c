@@ -2,6 +2,12 @@
 /* Forms of the normalisations. */
 #include "graph/node.h"
 #include "graph/onnx/convert.h"
+#include "graph/op/additive.h"
+#include "graph/op/expand.h"
+#include "graph/op/math.h"
+#include "graph/op/multiplicative.h"
+#include "graph/op/norm.h"
+#include "graph/op/reshape.h"
 
 #include <string.h>
 
@@ -108,7 +114,8 @@ kiln_onnx_convert_mean_variance_normalization(KilnOnnxCall *call, GError **error
     return kiln_onnx_read_attrs(call, error);
 }
 
-/* Scale and bias broadcast to all of the data, those of ops.def to the dims that are normalised. */
+/* Scale and bias broadcast to all of the data, those of graph/ops to the dims that are normalised.
+ */
 static bool
 is_of_run(const KilnType *x, int axis, const KilnValue *value)
 {

@@ -7,6 +7,11 @@
  *
  * Passes make one integer operator of it again where there is one. */
 #include "graph/onnx/convert.h"
+#include "graph/op/cast.h"
+#include "graph/op/matmul.h"
+#include "graph/op/multiplicative.h"
+#include "graph/op/quantize.h"
+#include "graph/op/softmax.h"
 
 #include <string.h>
 

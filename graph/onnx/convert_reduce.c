@@ -2,6 +2,8 @@
 /* Old forms of reductions, softmax and TopK. */
 #include "graph/node.h"
 #include "graph/onnx/convert.h"
+#include "graph/op/generate.h"
+#include "graph/op/reshape.h"
 
 gboolean
 kiln_onnx_convert_reduce_axes(KilnOnnxCall *call, GError **error)

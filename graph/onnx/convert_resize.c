@@ -3,6 +3,7 @@
  * GridSample. */
 #include "graph/node.h"
 #include "graph/onnx/convert.h"
+#include "graph/op/resize.h"
 
 #include <string.h>
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Old forms of operators that move data: what were attributes become constant operands. */
 #include "graph/onnx/convert.h"
+#include "graph/op/concat.h"
+#include "graph/op/slice.h"
 
 /* Takes an attribute of integers, if it is there, as operand @i. */
 static gboolean

@@ -23,7 +23,7 @@ gboolean kiln_onnx_append(GByteArray *out, uint32_t field, const GByteArray *mes
                           GError **error);
 
 /** The opset to write: the lowest of those used here (17, 21) in which every node of @function has
- * the form of ops.def. */
+ * the form of graph/ops. */
 int kiln_onnx_export_opset(const KilnFunction *function);
 
 /** True where a value of @function (or of a subgraph) is of a quantized type. */

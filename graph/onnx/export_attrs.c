@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Typed attributes as AttributeProto. Defaults of ops.def are ONNX's and left out, unless ONNX has
- * none. */
+/* Typed attributes as AttributeProto. Defaults of graph/ops are ONNX's and left out, unless ONNX
+ * has none. */
 #include "graph/onnx/export.h"
 #include "graph/onnx/opset.h"
 
 #include "graph/onnx/convert.h"
 #include "graph/onnx/onnx.h"
+#include "graph/op/slice.h"
 
 #include <math.h>
 #include <string.h>

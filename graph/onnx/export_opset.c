@@ -1,10 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which opset an exported model needs. Readers are many years apart: opset 17 is understood by
- * nearly all, 21 is what the forms of ops.def come from. */
+ * nearly all, 21 is what the forms of graph/ops come from. */
 #include "graph/onnx/export.h"
 #include "graph/onnx/opset.h"
 
 #include "graph/onnx/convert.h"
+#include "graph/op/expand.h"
+#include "graph/op/gather.h"
+#include "graph/op/generate.h"
+#include "graph/op/logic.h"
+#include "graph/op/math.h"
+#include "graph/op/pool.h"
+#include "graph/op/qproduct.h"
+#include "graph/op/quantize.h"
+#include "graph/op/resize.h"
+#include "graph/op/slice.h"
 
 #include <string.h>
 

@@ -5,6 +5,12 @@
 #include "graph/base/number.h"
 #include "graph/node.h"
 #include "graph/onnx/export.h"
+#include "graph/op/additive.h"
+#include "graph/op/cast.h"
+#include "graph/op/expand.h"
+#include "graph/op/gather.h"
+#include "graph/op/quantize.h"
+#include "graph/op/structure.h"
 
 /* --- looking --- */
 

@@ -10,6 +10,7 @@
 #include "graph/base/map_file.h"
 #include "graph/onnx/import.h"
 #include "graph/onnx/sort.h"
+#include "graph/op/structure.h"
 
 #include <string.h>
 

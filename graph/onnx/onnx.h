@@ -6,7 +6,7 @@
 #include "graph/module.h"
 
 /** Imports a model of opset 1 to 21 as a module with one function, in the canonical form of
- * ops.def.
+ * graph/ops.
  *
  * Weights are neither copied nor read: constants refer to @bytes and to mapped files beside @path
  * (the file that @bytes come from; NULL: none, and then no external data). Operators that Kiln does

@@ -4,6 +4,8 @@
 
 #include "graph/onnx/converters.h"
 
+#include "graph/op/all.h"
+
 #include <string.h>
 
 #define ENTRY(onnx, first, id, converter, needs)                                                   \

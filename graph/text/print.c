@@ -9,6 +9,7 @@
 #include "graph/node.h"
 #include "graph/text/lexer.h"
 #include "graph/module/regions.h"
+#include "graph/op/random.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -12,6 +12,7 @@
 #include "graph/module/folding.h"
 #include "graph/module/sweep.h"
 #include "graph/node.h"
+#include "graph/op/offload.h"
 #include "graph/verify/verify_priv.h"
 
 #include <string.h>
@@ -305,7 +306,7 @@ kiln_verify_node(KilnVerify *verify)
 {
     const KilnNode *node = verify->node;
     const KilnFunction *function = verify->scope->function;
-    if ((unsigned)node->op >= KILN_N_OPS) {
+    if (node->op >= KILN_OP_END || !kiln_op_info(node->op)->name) {
         verify->node = NULL;
         return kiln_verify_throw(verify, "a node of an operator that does not exist");
     }

@@ -5,6 +5,8 @@
 #include "graph/verify/verify_priv.h"
 
 #include "graph/module/regions.h"
+#include "graph/op/flow.h"
+#include "graph/op/offload.h"
 
 #include <string.h>
 

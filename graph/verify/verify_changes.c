@@ -153,9 +153,9 @@ check_constants(Look *look)
     const KilnFunction *function = look->function;
     if (function->changes.removed_constants == function->module->removed_constants)
         return true;
-    bool refers[KILN_N_OPS] = { false };
-    for (int op = 0; op < KILN_N_OPS; op++) {
-        const KilnOpInfo *info = kiln_op_info((KilnOp)op);
+    bool refers[KILN_OP_END] = { false };
+    for (KilnOp op = 0; op < KILN_OP_END; op++) {
+        const KilnOpInfo *info = kiln_op_info(op);
         for (uint32_t i = 0; i < info->n_attrs; i++)
             refers[op] |= info->attrs[i].kind == KILN_ATTR_CONSTANT;
     }

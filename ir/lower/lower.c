@@ -11,6 +11,8 @@
 #include "ir/lower/lower_priv.h"
 
 #include "graph/base/budget.h"
+#include "graph/op/offload.h"
+#include "graph/op/structure.h"
 
 #include <string.h>
 

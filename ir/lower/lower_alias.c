@@ -4,6 +4,7 @@
 #include "ir/lower/lower_priv.h"
 
 #include "graph/infer/common.h"
+#include "graph/op/offload.h"
 
 gboolean
 kiln_lower_alias_first(KilnLower *l, const KilnNode *node, GError **error)

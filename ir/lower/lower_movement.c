@@ -2,6 +2,10 @@
 /* Lowering of movement: starts, steps, pads and permutations come from shape operands and become
  * attributes; what only generates is an expanded scalar. */
 #include "graph/node.h"
+#include "graph/op/expand.h"
+#include "graph/op/gather.h"
+#include "graph/op/generate.h"
+#include "graph/op/slice.h"
 #include "ir/lower/lower_priv.h"
 
 #include <string.h>

@@ -4,6 +4,7 @@
 #include "ir/lower/lower_priv.h"
 
 #include "graph/infer/common.h"
+#include "graph/op/resize.h"
 
 #include <math.h>
 

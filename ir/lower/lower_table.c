@@ -4,12 +4,14 @@
  * supported. */
 #include "ir/lower/lower_priv.h"
 
+#include "graph/op/all.h"
+
 #define AT(i) (1u << (i))
 #define VIA(fn) .lower = kiln_lower_##fn
 #define ATTRS(fn) .attrs = kiln_lower_attrs_##fn
 
 // clang-format off
-static const KilnLowering lowerings[KILN_N_OPS] = {
+static const KilnLowering lowerings[KILN_OP_END] = {
     /* the same bytes under another type */
     [KILN_OP_identity]   = { VIA(alias_first) },
     [KILN_OP_reshape]    = { VIA(alias_first) },

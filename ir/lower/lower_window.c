@@ -2,6 +2,7 @@
 /* Attributes of convolutions, poolings and recurrent layers: auto_pad, sizes that weights tell and
  * lists that may be left out are resolved. */
 #include "graph/node.h"
+#include "graph/op/recurrent.h"
 #include "ir/lower/lower_priv.h"
 
 static bool

@@ -2,6 +2,7 @@
 /* Operand types and attributes of instructions, by the shape functions of their ops. */
 #include "ir/verify/check_priv.h"
 
+#include "graph/op/all.h"
 #include "ir/tail.h"
 
 #include <string.h>

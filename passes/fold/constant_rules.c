@@ -2,6 +2,10 @@
 #include "passes/fold/constant_rules.h"
 
 #include "graph/base/number.h"
+#include "graph/op/gather.h"
+#include "graph/op/generate.h"
+#include "graph/op/reshape.h"
+#include "graph/op/structure.h"
 
 #include <string.h>
 

@@ -2,6 +2,9 @@
 #include "passes/fold/constness.h"
 
 #include "graph/module/sweep.h"
+#include "graph/op/generate.h"
+#include "graph/op/offload.h"
+#include "graph/op/random.h"
 
 KilnConstness
 kiln_value_constness(const KilnValue *value)

@@ -3,6 +3,8 @@
 
 #include "graph/base/budget.h"
 #include "graph/node.h"
+#include "graph/op/concat.h"
+#include "graph/op/generate.h"
 #include "passes/fold/constant_rules.h"
 #include "passes/fold/constness.h"
 

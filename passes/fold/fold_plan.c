@@ -3,6 +3,17 @@
 
 #include "graph/base/number.h"
 #include "graph/module/sweep.h"
+#include "graph/op/cast.h"
+#include "graph/op/concat.h"
+#include "graph/op/expand.h"
+#include "graph/op/flow.h"
+#include "graph/op/generate.h"
+#include "graph/op/offload.h"
+#include "graph/op/quantize.h"
+#include "graph/op/reshape.h"
+#include "graph/op/slice.h"
+#include "graph/op/structure.h"
+#include "graph/op/transpose.h"
 #include "passes/fold/constant_rules.h"
 
 #include <string.h>

@@ -22,6 +22,8 @@
 #include "passes/rule.h"
 
 #include "graph/base/number.h"
+#include "graph/op/multiplicative.h"
+#include "graph/op/quantize.h"
 #include "passes/query/quant_range.h"
 
 #include <math.h>

@@ -22,6 +22,10 @@
  */
 #include "passes/rule.h"
 
+#include "graph/op/activation.h"
+#include "graph/op/additive.h"
+#include "graph/op/bounds.h"
+#include "graph/op/multiplicative.h"
 #include "passes/query/literal.h"
 #include "passes/query/quant_literal.h"
 #include "passes/query/quant_range.h"

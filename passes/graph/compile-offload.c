@@ -33,6 +33,8 @@
  * it is read, and runs on own kernels where there is no vendor. Without a vendor nothing happens.
  */
 #include "graph/module/outline.h"
+#include "graph/op/layout.h"
+#include "graph/op/offload.h"
 #include "ir/compiled.h"
 #include "ir/vendor.h"
 #include "passes/offload/offload_outline.h"

@@ -38,6 +38,9 @@
  * What nothing reads counts as a reader where literals are evaluated: else it would go on reading
  * literals whose bytes go with the last node that was folded. */
 #include "graph/base/budget.h"
+#include "graph/op/conv.h"
+#include "graph/op/matmul.h"
+#include "graph/op/quantize.h"
 #include "passes/fold/evaluator.h"
 #include "passes/fold/fold_evaluate.h"
 #include "passes/fold/fold_functions.h"

@@ -17,6 +17,9 @@
  * are listed in topological order, so that one forward sweep finds all there is; what dies is left
  * to dce. */
 #include "graph/module/sweep.h"
+#include "graph/op/bounds.h"
+#include "graph/op/offload.h"
+#include "graph/op/random.h"
 #include "passes/fold/constness.h"
 #include "passes/query/literal.h"
 #include "passes/pass.h"

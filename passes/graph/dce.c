@@ -123,9 +123,9 @@ remove_unread_constants(KilnModule *module, KilnPassContext *context)
     g_autofree bool *unread = g_new(bool, n + 1);
     for (guint i = 0; i < n; i++)
         unread[i] = true;
-    bool refers_by_op[KILN_N_OPS];
-    for (int op = 0; op < KILN_N_OPS; op++)
-        refers_by_op[op] = refers((KilnOp)op);
+    bool refers_by_op[KILN_OP_END];
+    for (KilnOp op = 0; op < KILN_OP_END; op++)
+        refers_by_op[op] = refers(op);
     for (guint i = 0; i < module->functions->len; i++)
         mark_constants(g_ptr_array_index(module->functions, i), refers_by_op, unread);
     for (guint i = 0; i < module->declarations->len; i++) {

@@ -12,6 +12,7 @@
  * there, and numbers beyond the range that would become infinite in f16. Exporters of
  * half-precision models write such clips to keep infinities out. */
 #include "graph/base/number.h"
+#include "graph/op/cast.h"
 #include "passes/query/clip.h"
 #include "passes/rule.h"
 

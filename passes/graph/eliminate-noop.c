@@ -11,6 +11,7 @@
  * requires nothing, preserves nothing; class E. The types must be equal, quantization included: a
  * quantized pool that rescales is no no-op. */
 #include "passes/rule.h"
+#include "graph/op/pool.h"
 
 #include <string.h>
 

@@ -18,6 +18,8 @@
  * slice, so nothing else may read a part, and no other result of a split either. Where the parts
  * are all of their source, that stands in their place, and who else reads them does not matter. */
 #include "passes/query/movement.h"
+#include "graph/op/concat.h"
+#include "graph/op/transpose.h"
 #include "passes/rule.h"
 
 /* Operands [first, end) of a concat. */

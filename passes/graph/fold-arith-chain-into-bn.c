@@ -21,6 +21,7 @@
  * chain must have no other reader; scale and bias must be literal, mean and variance need not be.
  * Constants are never changed in place. Inference only. */
 #include "graph/node.h"
+#include "graph/op/norm.h"
 #include "passes/query/affine.h"
 #include "passes/query/literal.h"
 

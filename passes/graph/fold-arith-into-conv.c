@@ -26,6 +26,9 @@
  * overflow, and the largest weight of a channel must stay a normal number. Constants are never
  * changed in place. Inference only: training moves weights and factors apart. */
 #include "graph/node.h"
+#include "graph/op/additive.h"
+#include "graph/op/conv.h"
+#include "graph/op/matmul.h"
 #include "passes/query/affine.h"
 #include "passes/query/literal.h"
 

@@ -29,6 +29,7 @@
  * overflow, and the largest weight of a channel must stay a normal number. Constants are never
  * changed in place: others may read them. */
 #include "passes/query/affine.h"
+#include "graph/op/norm.h"
 #include "passes/query/movement.h"
 #include "passes/rule.h"
 

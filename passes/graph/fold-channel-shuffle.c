@@ -16,6 +16,7 @@
 #include "passes/rule.h"
 
 #include "graph/infer/infer.h"
+#include "graph/op/transpose.h"
 
 /* The first dim that a permutation moves; 0 where it moves none. */
 static int

@@ -17,6 +17,8 @@
  * convolution must have no other reader; it is built anew, and so is the bias, since others may
  * read them. */
 #include "passes/query/affine.h"
+#include "graph/op/additive.h"
+#include "graph/op/reshape.h"
 #include "passes/query/literal.h"
 #include "passes/rule.h"
 

@@ -23,6 +23,8 @@
 #include "passes/rule.h"
 
 #include "graph/infer/infer.h"
+#include "graph/op/conv.h"
+#include "graph/op/transpose.h"
 
 #include <string.h>
 

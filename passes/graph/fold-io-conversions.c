@@ -14,6 +14,7 @@
 #include "passes/pass.h"
 
 #include "graph/module.h"
+#include "graph/op/cast.h"
 
 #define OPTIONS(OPTION, CHOICE)                                                                    \
     OPTION(BOOL, inputs, false)                                                                    \

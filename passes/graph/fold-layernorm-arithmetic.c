@@ -16,6 +16,9 @@
  * of 16-bit floats, which would round it: lower-halves makes f32 of them first. */
 #include "graph/base/alloc.h"
 #include "graph/base/number.h"
+#include "graph/op/additive.h"
+#include "graph/op/multiplicative.h"
+#include "graph/op/norm.h"
 #include "passes/query/affine.h"
 #include "passes/query/literal.h"
 #include "passes/query/normalized.h"

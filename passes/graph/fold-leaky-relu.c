@@ -16,6 +16,7 @@
  * only, zeros keep their signs, and a NaN stays one. For s = 0 an infinite x gives max a NaN and
  * leaky_relu none; for s < 0 zeros change their sign; an f32 must hold s, as the attribute does. */
 #include "passes/query/literal.h"
+#include "graph/op/activation.h"
 #include "passes/rule.h"
 
 #include <math.h>

@@ -14,6 +14,7 @@
  * (passes/query/clip.h): NaN in x goes through both. Which of two zeros max and min return hangs on
  * the order of their operands, so that a literal zero must stand on the right. */
 #include "passes/query/clip.h"
+#include "graph/op/bounds.h"
 #include "passes/query/literal.h"
 #include "passes/rule.h"
 

@@ -18,6 +18,7 @@
  * gives a share where the formula gave NaN. Nothing else may read the exp or the sum. */
 #include "passes/rule.h"
 
+#include "graph/op/softmax.h"
 #include "passes/query/normalized.h"
 
 static bool

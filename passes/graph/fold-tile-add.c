@@ -12,6 +12,8 @@
  * result must be known and the same without the repetition; a tile may repeat only extents of 1,
  * for others come round again and broadcasting has no word for that. */
 #include "graph/infer/infer.h"
+#include "graph/op/activation.h"
+#include "graph/op/expand.h"
 #include "passes/query/movement.h"
 #include "passes/rule.h"
 

@@ -15,6 +15,7 @@
  * but targets may compute transposed operands in other blocks. Each rule leaves a transpose with
  * one reader less or takes it away, so the pass ends. */
 #include "passes/permute/permute.h"
+#include "graph/op/matmul.h"
 #include "passes/rule.h"
 
 static bool

@@ -12,6 +12,9 @@
  * is out of range, or not known to be in it, is left to the gather, which says so when it runs.
  * Picking extents out of a `shape` is left to simplify-shapes. */
 #include "passes/query/movement.h"
+#include "graph/op/gather.h"
+#include "graph/op/generate.h"
+#include "graph/op/reshape.h"
 #include "passes/rule.h"
 
 /* The indices of @node as a part of its data. */

@@ -20,6 +20,7 @@
  * the same operands in the same order. */
 #include "graph/module.h"
 #include "graph/node.h"
+#include "graph/op/transpose.h"
 #include "graph/order.h"
 #include "passes/permute/permute.h"
 

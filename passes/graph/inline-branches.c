@@ -13,6 +13,7 @@
  * requires nothing, preserves nothing; class E. Must run behind what finds conditions:
  * simplify-shapes, constant-fold. */
 #include "graph/module/flow.h"
+#include "graph/op/flow.h"
 #include "passes/pass.h"
 
 static const char rule[] = "inline";

@@ -37,6 +37,7 @@
 #include "passes/pass.h"
 
 #include "graph/infer/infer.h"
+#include "graph/op/cast.h"
 
 #include <string.h>
 

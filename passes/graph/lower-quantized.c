@@ -19,6 +19,7 @@
  * merges conversions (merge-qdq, optimize-quantization), which would take this back, and after
  * unary-to-lut. */
 #include "passes/query/quant_literal.h"
+#include "graph/op/quantize.h"
 #include "passes/rule.h"
 
 /* @value as f32 before the root. */

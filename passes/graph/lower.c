@@ -19,6 +19,14 @@
 #include "passes/rule.h"
 
 #include "graph/module/decompose.h"
+#include "graph/op/activation.h"
+#include "graph/op/additive.h"
+#include "graph/op/math.h"
+#include "graph/op/multiplicative.h"
+#include "graph/op/pool.h"
+#include "graph/op/reduce.h"
+#include "graph/op/reshape.h"
+#include "graph/op/transpose.h"
 
 static bool
 target_lacks(KilnPassContext *context, const KilnNode *node)

@@ -10,6 +10,7 @@
  *
  * requires nothing, preserves nothing; class U: a kernel may sum in another order. */
 #include "passes/rule.h"
+#include "graph/op/matmul.h"
 
 static bool
 to_gemm(KilnMatch *match)

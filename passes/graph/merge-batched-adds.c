@@ -18,6 +18,9 @@
  * many elements are computed and copied as before, in one go. One forward sweep: the first of the
  * operators stands before all others, so that what it reads is there for the merged one. */
 #include "passes/query/literal.h"
+#include "graph/op/activation.h"
+#include "graph/op/quantize.h"
+#include "graph/op/slice.h"
 #include "passes/query/movement.h"
 #include "passes/pass.h"
 

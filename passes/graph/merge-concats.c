@@ -19,6 +19,7 @@
  * those with other readers may stay behind, but where all do nothing is gained: then the concat is
  * left as it is. */
 #include "passes/query/movement.h"
+#include "graph/op/concat.h"
 #include "passes/query/quant_range.h"
 #include "passes/rule.h"
 

@@ -24,6 +24,9 @@
  * of operators in a region. */
 #include "graph/module/layout.h"
 #include "graph/module/outline.h"
+#include "graph/op/concat.h"
+#include "graph/op/offload.h"
+#include "graph/op/slice.h"
 #include "ir/vendor.h"
 #include "passes/offload/offload_cost.h"
 #include "passes/offload/offload_outline.h"
@@ -300,7 +303,7 @@ gain_us(const Merger *merger, const KilnMerge *merge)
 
 typedef struct {
     uint32_t regions, customs;
-    uint32_t outside[KILN_N_OPS], inside[KILN_N_OPS]; /* of regions; in custom_ops */
+    uint32_t outside[KILN_OP_END], inside[KILN_OP_END]; /* of regions; in custom_ops */
 } Census;
 
 static void
@@ -411,11 +414,10 @@ static void
 print_counts(const uint32_t *counts, GString *out)
 {
     const char *separator = " ";
-    for (int op = 0; op < KILN_N_OPS; op++) {
+    for (KilnOp op = 0; op < KILN_OP_END; op++) {
         if (!counts[op] || op == KILN_OP_const || op == KILN_OP_return)
             continue;
-        g_string_append_printf(out, "%s%u %s", separator, counts[op],
-                               kiln_op_info((KilnOp)op)->name);
+        g_string_append_printf(out, "%s%u %s", separator, counts[op], kiln_op_info(op)->name);
         separator = ", ";
     }
     if (*separator == ' ')

@@ -22,6 +22,12 @@
 
 #include "graph/infer/infer.h"
 #include "graph/base/number.h"
+#include "graph/op/activation.h"
+#include "graph/op/bounds.h"
+#include "graph/op/conv.h"
+#include "graph/op/expand.h"
+#include "graph/op/math.h"
+#include "graph/op/pool.h"
 
 #include <math.h>
 #include <string.h>

@@ -23,6 +23,10 @@
  * less than a quarter of a step; and no real of an operand, nor a sum, is beyond what f32 holds.
  * Only typed forms are looked at: type-quantization comes before. */
 #include "graph/base/number.h"
+#include "graph/op/additive.h"
+#include "graph/op/bounds.h"
+#include "graph/op/expand.h"
+#include "graph/op/quantize.h"
 #include "passes/query/literal.h"
 #include "passes/query/quant_product.h"
 #include "passes/query/quant_range.h"

@@ -17,6 +17,8 @@
  *
  * requires nothing, preserves nothing; class U: the products are summed in another order. */
 #include "passes/permute/permute.h"
+#include "graph/op/matmul.h"
+#include "graph/op/reshape.h"
 #include "passes/rule.h"
 
 /* The dims from the result on are those that the last dim of @reshaped counts, and @perm keeps the

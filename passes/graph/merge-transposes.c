@@ -13,6 +13,7 @@
 #include "passes/rule.h"
 
 #include "graph/infer/infer.h"
+#include "graph/op/transpose.h"
 
 static bool
 merge(KilnMatch *match)

@@ -15,6 +15,7 @@
  * would be in memory twice. Last, for casts hide literals from the rules. */
 #include "passes/rule.h"
 
+#include "graph/op/cast.h"
 #include "passes/fold/constant_pool.h"
 
 #define OPTIONS(OPTION, CHOICE)                                                                    \

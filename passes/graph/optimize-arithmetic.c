@@ -24,6 +24,13 @@
  * signs of zero (x + +0, +0 - x, -(x - y)), NaN and infinity (x * 0, 0 / x, x - x, x / x, x ^ 0.5),
  * regrouping of floats. An integer 0 / x and x / x stay: where x is 0 they are errors. */
 #include "graph/base/number.h"
+#include "graph/op/additive.h"
+#include "graph/op/conv.h"
+#include "graph/op/logic.h"
+#include "graph/op/math.h"
+#include "graph/op/matmul.h"
+#include "graph/op/multiplicative.h"
+#include "graph/op/norm.h"
 #include "passes/query/literal.h"
 #include "passes/rule.h"
 
@@ -90,7 +97,7 @@ extreme_constant_right(KilnMatch *match)
 static bool
 mirror(KilnMatch *match)
 {
-    static const KilnOp mirrored[KILN_N_OPS] = {
+    static const KilnOp mirrored[KILN_OP_END] = {
         [KILN_OP_less] = KILN_OP_greater,
         [KILN_OP_greater] = KILN_OP_less,
         [KILN_OP_less_or_equal] = KILN_OP_greater_or_equal,

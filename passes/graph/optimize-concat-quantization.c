@@ -14,6 +14,8 @@
  * no real is made any more; all types have one scale and zero point for all elements. */
 #include "passes/rule.h"
 
+#include "graph/op/concat.h"
+#include "graph/op/quantize.h"
 #include "passes/query/quant_range.h"
 
 /* The quantized value that operand @i of the concat was, or NULL. */

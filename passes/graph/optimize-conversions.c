@@ -14,6 +14,7 @@
  * i64 -> i16, where nothing else reads the i32. The test tests/unit/test_conversions.c compares all
  * triples of types. Casts of literals are constant-fold's. */
 #include "graph/base/number.h"
+#include "graph/op/cast.h"
 #include "passes/rule.h"
 
 /* Binary digits that every number of the type fits in, and the sign; 0 digits: not a number. */

@@ -13,6 +13,7 @@
  * position out keep the data, and those that name one twice keep the scatter: which of the two is
  * written last is its business. Negative indices count from the end. */
 #include "passes/query/literal.h"
+#include "graph/op/gather.h"
 #include "passes/query/movement.h"
 #include "passes/rule.h"
 

@@ -23,6 +23,7 @@
  * in Glow. */
 #include "passes/rule.h"
 
+#include "graph/op/quantize.h"
 #include "passes/query/literal.h"
 #include "passes/query/quant_literal.h"
 #include "passes/query/quant_range.h"

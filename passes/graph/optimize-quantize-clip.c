@@ -20,6 +20,7 @@
  */
 #include "passes/rule.h"
 
+#include "graph/op/quantize.h"
 #include "passes/query/literal.h"
 #include "passes/query/quant_range.h"
 

@@ -19,6 +19,8 @@
  * extents a chain is merged where a reshape can state the result exactly: by the outer one's own
  * target, where that copies no dims, or as kiln_reshape_target() has it. */
 #include "passes/query/movement.h"
+#include "graph/op/quantize.h"
+#include "graph/op/reshape.h"
 #include "passes/rule.h"
 
 static bool

@@ -17,6 +17,8 @@
  * of tf_half_pixel_for_nn, which are half an element off; antialiasing; integers that linear would
  * round down. */
 #include "graph/infer/infer.h"
+#include "graph/op/expand.h"
+#include "graph/op/resize.h"
 #include "passes/query/literal.h"
 #include "passes/query/quant_range.h"
 #include "passes/rule.h"

@@ -19,6 +19,9 @@
  * wins is the kernel's business. */
 #include "graph/infer/infer.h"
 #include "graph/base/number.h"
+#include "graph/op/expand.h"
+#include "graph/op/gather.h"
+#include "graph/op/generate.h"
 #include "passes/query/literal.h"
 #include "passes/query/movement.h"
 #include "passes/query/quant_range.h"

@@ -15,6 +15,7 @@
  * nothing that it makes infinite or flushes is more than a step away as long as the range stays
  * below 65504 and steps above 2^-24. */
 #include "graph/base/number.h"
+#include "graph/op/quantize.h"
 #include "passes/rule.h"
 
 #include "passes/query/quant_range.h"

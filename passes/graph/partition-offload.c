@@ -36,6 +36,9 @@
  * longer than the vendor's, its call, and the reorders at its edges
  * (passes/offload/offload_outline.h). What need not move for a region stays where it was. */
 #include "graph/module/folding.h"
+#include "graph/op/cast.h"
+#include "graph/op/matmul.h"
+#include "graph/op/offload.h"
 #include "ir/vendor.h"
 #include "passes/offload/offload_cut.h"
 #include "passes/offload/offload_outline.h"

@@ -25,6 +25,10 @@
  * constant-fold, for which it makes room, and before fold-tile-add, which lets the operator repeat
  * what it reads. */
 #include "graph/infer/infer.h"
+#include "graph/op/activation.h"
+#include "graph/op/expand.h"
+#include "graph/op/generate.h"
+#include "graph/op/quantize.h"
 #include "passes/query/movement.h"
 #include "passes/pass.h"
 

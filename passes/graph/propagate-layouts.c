@@ -27,6 +27,7 @@
  * before. */
 #include "graph/module/layout.h"
 #include "graph/module/outline.h"
+#include "graph/op/offload.h"
 #include "ir/compiled.h"
 #include "passes/offload/layout_labels.h"
 #include "passes/pass.h"

@@ -19,6 +19,11 @@
  * made of them has another reader. */
 #include "passes/rule.h"
 
+#include "graph/op/activation.h"
+#include "graph/op/concat.h"
+#include "graph/op/conv.h"
+#include "graph/op/matmul.h"
+#include "graph/op/quantize.h"
 #include "passes/query/quant_range.h"
 
 /* The dequantized relu of what @dequantize reads. */

@@ -25,6 +25,10 @@
 #include "passes/rule.h"
 
 #include "graph/infer/infer.h"
+#include "graph/op/additive.h"
+#include "graph/op/matmul.h"
+#include "graph/op/softmax.h"
+#include "graph/op/transpose.h"
 #include "passes/query/literal.h"
 #include "passes/query/factors.h"
 

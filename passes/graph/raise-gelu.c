@@ -12,6 +12,10 @@
  * other readers. Runs after constant-fold, which makes literals of the factors. */
 #include "passes/rule.h"
 
+#include "graph/op/activation.h"
+#include "graph/op/additive.h"
+#include "graph/op/math.h"
+#include "graph/op/multiplicative.h"
 #include "passes/query/literal.h"
 #include "passes/query/factors.h"
 

@@ -10,6 +10,9 @@
  * what stands inside. A hard sigmoid of f64 stays: its attribute is the sixth of f32. */
 #include "passes/rule.h"
 
+#include "graph/op/activation.h"
+#include "graph/op/additive.h"
+#include "graph/op/bounds.h"
 #include "passes/query/factors.h"
 
 static bool

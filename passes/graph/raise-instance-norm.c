@@ -25,6 +25,7 @@
  * other readers. Channels must be known. */
 #include "passes/rule.h"
 
+#include "graph/op/norm.h"
 #include "passes/query/literal.h"
 #include "passes/query/movement.h"
 #include "passes/query/normalized.h"

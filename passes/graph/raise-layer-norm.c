@@ -25,6 +25,8 @@
  * of them. */
 #include "passes/rule.h"
 
+#include "graph/op/multiplicative.h"
+#include "graph/op/norm.h"
 #include "passes/query/literal.h"
 #include "passes/query/normalized.h"
 #include "passes/query/factors.h"

@@ -10,6 +10,7 @@
  */
 #include "passes/rule.h"
 
+#include "graph/op/softmax.h"
 #include "passes/query/normalized.h"
 
 static bool

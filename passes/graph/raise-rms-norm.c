@@ -14,6 +14,7 @@
  * of them. */
 #include "passes/rule.h"
 
+#include "graph/op/norm.h"
 #include "passes/query/normalized.h"
 #include "passes/query/factors.h"
 

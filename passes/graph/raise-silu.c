@@ -9,6 +9,7 @@
  * what stands inside. */
 #include "passes/rule.h"
 
+#include "graph/op/activation.h"
 #include "passes/query/literal.h"
 #include "passes/query/factors.h"
 

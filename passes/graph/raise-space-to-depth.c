@@ -17,6 +17,7 @@
 #include "passes/rule.h"
 
 #include "graph/infer/infer.h"
+#include "graph/op/transpose.h"
 
 #include <string.h>
 

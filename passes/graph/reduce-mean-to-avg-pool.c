@@ -14,6 +14,9 @@
 #include "passes/rule.h"
 
 #include "graph/infer/infer.h"
+#include "graph/op/pool.h"
+#include "graph/op/reduce.h"
+#include "graph/op/reshape.h"
 
 static bool
 to_pool(KilnMatch *match)

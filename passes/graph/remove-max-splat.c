@@ -12,6 +12,7 @@
 #include "passes/rule.h"
 
 #include "graph/base/number.h"
+#include "graph/op/bounds.h"
 #include "passes/query/quant_range.h"
 
 /* The real that all elements of a literal stand for. */

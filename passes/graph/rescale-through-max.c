@@ -19,6 +19,8 @@
  * quantize or a maximum. */
 #include "passes/rule.h"
 
+#include "graph/op/bounds.h"
+#include "graph/op/quantize.h"
 #include "passes/query/quant_range.h"
 
 #include <string.h>

@@ -16,6 +16,9 @@
  * abs does not: abs(relu(x)) goes under no-signed-zeros only (class Z). Comparisons of floats stay
  * where a NaN would tell. */
 #include "passes/query/facts.h"
+#include "graph/op/cast.h"
+#include "graph/op/logic.h"
+#include "graph/op/math.h"
 #include "passes/query/literal.h"
 #include "passes/rule.h"
 
@@ -75,7 +78,7 @@ choose_the_other(KilnMatch *match)
 static bool
 invert(KilnMatch *match)
 {
-    static const KilnOp inverted[KILN_N_OPS] = {
+    static const KilnOp inverted[KILN_OP_END] = {
         [KILN_OP_less] = KILN_OP_greater_or_equal,
         [KILN_OP_less_or_equal] = KILN_OP_greater,
         [KILN_OP_greater] = KILN_OP_less_or_equal,

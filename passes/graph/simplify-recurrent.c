@@ -10,6 +10,7 @@
 #include "passes/rule.h"
 
 #include "graph/infer/infer.h"
+#include "graph/op/recurrent.h"
 #include "passes/query/literal.h"
 
 #include <math.h>

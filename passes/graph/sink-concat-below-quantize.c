@@ -13,6 +13,8 @@
  * `sink-conversions`: do not run both.) */
 #include "passes/rule.h"
 
+#include "graph/op/concat.h"
+#include "graph/op/quantize.h"
 #include "passes/query/quant_range.h"
 
 static bool

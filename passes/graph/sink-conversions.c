@@ -13,6 +13,8 @@
  * elements smaller stay before it unless `narrowing` is set; tanh sinks where `tanh` is. */
 #include "passes/rule.h"
 
+#include "graph/op/activation.h"
+#include "graph/op/concat.h"
 #include "passes/query/quant_range.h"
 
 #define OPTIONS(OPTION, CHOICE)                                                                    \

@@ -20,6 +20,15 @@
  * Without a target, or where it has no kernel of its own for products of integers, nothing is done.
  * Behind merge-qdq, which takes the products whose results are quantized. */
 #include "passes/query/quant_product.h"
+#include "graph/op/additive.h"
+#include "graph/op/cast.h"
+#include "graph/op/conv.h"
+#include "graph/op/matmul.h"
+#include "graph/op/multiplicative.h"
+#include "graph/op/qproduct.h"
+#include "graph/op/quantize.h"
+#include "graph/op/reshape.h"
+#include "graph/op/transpose.h"
 #include "passes/rule.h"
 
 #include <float.h>

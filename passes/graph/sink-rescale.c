@@ -30,6 +30,8 @@
  * rescales: who iterates them together with this pass asks for `pays`. */
 #include "passes/rule.h"
 
+#include "graph/op/pool.h"
+#include "graph/op/quantize.h"
 #include "passes/query/quant_range.h"
 
 #include <string.h>

@@ -16,6 +16,7 @@
  *
  * requires nothing, preserves nothing; class E. */
 #include "passes/query/quant_range.h"
+#include "graph/op/activation.h"
 #include "passes/rule.h"
 
 /* Operands other than @reshaped broadcast to any shape of @rank. */

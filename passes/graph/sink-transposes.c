@@ -44,6 +44,7 @@
  * moved. */
 #include "graph/module.h"
 #include "graph/node.h"
+#include "graph/op/transpose.h"
 #include "graph/order.h"
 #include "passes/permute/permute.h"
 

@@ -23,6 +23,8 @@
  * rounded at other places. The matrix dims must stay as they are; at most one extent of the batch
  * may be unknown, and then none is 0. Quantized products stay. */
 #include "passes/rule.h"
+#include "graph/op/matmul.h"
+#include "graph/op/reshape.h"
 
 /* --- copies that broadcasting makes superfluous --- */
 

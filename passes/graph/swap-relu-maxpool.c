@@ -22,6 +22,11 @@
 #include "passes/rule.h"
 
 #include "graph/infer/infer.h"
+#include "graph/op/activation.h"
+#include "graph/op/conv.h"
+#include "graph/op/matmul.h"
+#include "graph/op/pool.h"
+#include "graph/op/reduce.h"
 
 #include <math.h>
 #include <string.h>

@@ -12,6 +12,7 @@
 #include "passes/rule.h"
 
 #include "graph/infer/infer.h"
+#include "graph/op/reshape.h"
 
 static bool
 to_reshape(KilnMatch *match)

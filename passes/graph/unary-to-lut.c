@@ -15,6 +15,7 @@
  * looks for equal nodes behind, for operators that differ may have one table. */
 #include "exec/eval.h"
 #include "graph/module.h"
+#include "graph/op/quantize.h"
 #include "passes/rule.h"
 
 enum {

@@ -3,6 +3,7 @@
 
 #include "exec/eval.h"
 #include "graph/node.h"
+#include "graph/op/quantize.h"
 #include "passes/manager/ties.h"
 #include "passes/pass.h"
 

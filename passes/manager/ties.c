@@ -2,6 +2,7 @@
 #include "passes/manager/ties.h"
 
 #include "graph/base/number.h"
+#include "graph/op/quantize.h"
 
 #include <math.h>
 

@@ -4,6 +4,9 @@
 #include "graph/module/layout.h"
 #include "graph/module/outline.h"
 #include "graph/node.h"
+#include "graph/op/concat.h"
+#include "graph/op/offload.h"
+#include "graph/op/slice.h"
 #include "passes/offload/offload_cost.h"
 
 /* What a region does with its edges in each layout. */

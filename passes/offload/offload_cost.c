@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "passes/offload/offload_cost.h"
 
+#include "graph/op/bounds.h"
+#include "graph/op/concat.h"
+#include "graph/op/conv.h"
+#include "graph/op/matmul.h"
+
 /* @tails: those of the nodes before it, by id. */
 static const KilnNode *
 product_of(const KilnNode *node, const KilnNode *const *tails)

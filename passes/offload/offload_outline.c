@@ -5,6 +5,8 @@
 #include "graph/module/folding.h"
 #include "graph/module/outline.h"
 #include "graph/node.h"
+#include "graph/op/bounds.h"
+#include "graph/op/offload.h"
 
 typedef struct {
     const GPtrArray *members; /* KilnNode* */

@@ -7,6 +7,9 @@
 #include "graph/module/layout.h"
 #include "graph/module/outline.h"
 #include "graph/node.h"
+#include "graph/op/concat.h"
+#include "graph/op/layout.h"
+#include "graph/op/offload.h"
 #include "passes/offload/offload_outline.h"
 
 /* A part of the body on its way into a region of its own. Values are keyed by those of the body. */

@@ -8,6 +8,8 @@
 #include "graph/function.h"
 #include "graph/module/outline.h"
 #include "graph/node.h"
+#include "graph/op/layout.h"
+#include "graph/op/offload.h"
 #include "passes/offload/offload_outline.h"
 
 typedef struct {

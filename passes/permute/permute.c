@@ -3,6 +3,8 @@
 
 #include "graph/base/alloc.h"
 #include "graph/infer/infer.h"
+#include "graph/op/reshape.h"
+#include "graph/op/transpose.h"
 
 #include <string.h>
 

@@ -6,6 +6,18 @@
 #include "passes/permute/permute_priv.h"
 
 #include "graph/infer/infer.h"
+#include "graph/op/bounds.h"
+#include "graph/op/concat.h"
+#include "graph/op/expand.h"
+#include "graph/op/gather.h"
+#include "graph/op/norm.h"
+#include "graph/op/pool.h"
+#include "graph/op/quantize.h"
+#include "graph/op/reduce.h"
+#include "graph/op/reshape.h"
+#include "graph/op/slice.h"
+#include "graph/op/softmax.h"
+#include "graph/op/transpose.h"
 #include "passes/query/quant_range.h"
 
 #include <string.h>
@@ -496,7 +508,7 @@ plan_pool(KilnPermuted *plan)
 /* --- which op has which plan --- */
 
 /* What has no row reduces, is element-wise, or has no plan. */
-static const Planner planners[KILN_N_OPS] = {
+static const Planner planners[KILN_OP_END] = {
     [KILN_OP_quantize_linear] = plan_linear,
     [KILN_OP_dequantize_linear] = plan_linear,
     [KILN_OP_clip] = plan_first_operand, /* bounds are scalars */

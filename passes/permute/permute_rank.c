@@ -4,6 +4,7 @@
 #include "passes/permute/permute_priv.h"
 
 #include "graph/infer/infer.h"
+#include "graph/op/reshape.h"
 #include "passes/query/quant_range.h"
 
 /* Which dim of the other value each dim of a result is, by the labels that they share. */

@@ -3,6 +3,12 @@
 
 #include "graph/base/alloc.h"
 #include "graph/base/number.h"
+#include "graph/op/additive.h"
+#include "graph/op/conv.h"
+#include "graph/op/math.h"
+#include "graph/op/matmul.h"
+#include "graph/op/multiplicative.h"
+#include "graph/op/norm.h"
 #include "passes/query/literal.h"
 
 #include <float.h>

@@ -2,6 +2,8 @@
 #include "passes/query/clip.h"
 
 #include "graph/node.h"
+#include "graph/op/activation.h"
+#include "graph/op/bounds.h"
 #include "passes/query/literal.h"
 
 #include <math.h>

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "passes/query/conv_window.h"
 
+#include "graph/op/conv.h"
+#include "graph/op/slice.h"
+
 bool
 kiln_conv_replace(KilnMatch *match, const KilnWindow *window, KilnValue *weights)
 {

@@ -3,6 +3,7 @@
 
 #include "graph/base/number.h"
 #include "graph/node.h"
+#include "graph/op/multiplicative.h"
 #include "passes/query/literal.h"
 
 #include <math.h>

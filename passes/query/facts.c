@@ -1,6 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "passes/query/facts.h"
 
+#include "graph/op/activation.h"
+#include "graph/op/additive.h"
+#include "graph/op/bounds.h"
+#include "graph/op/cast.h"
+#include "graph/op/concat.h"
+#include "graph/op/expand.h"
+#include "graph/op/gather.h"
+#include "graph/op/math.h"
+#include "graph/op/multiplicative.h"
+#include "graph/op/reduce.h"
+#include "graph/op/reshape.h"
+#include "graph/op/slice.h"
+#include "graph/op/softmax.h"
+#include "graph/op/structure.h"
+#include "graph/op/transpose.h"
 #include "passes/query/clip.h"
 
 enum {

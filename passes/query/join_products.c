@@ -7,6 +7,10 @@
  */
 #include "passes/query/join_products.h"
 
+#include "graph/op/concat.h"
+#include "graph/op/matmul.h"
+#include "graph/op/slice.h"
+
 #include <string.h>
 
 enum {
@@ -400,7 +404,7 @@ join_all(KilnFunction *function, KilnJoin join, const char *rule, KilnPassContex
     for (uint32_t i = 0; i < order->n; i++) {
         const KilnOrderEntry *entry = &order->entries[i];
         g_array_index(places, int32_t, entry->id) = place += 2;
-        if (entry->op != KILN_OP_matmul && entry->op != KILN_OP_gemm)
+        if (order->ops[i] != KILN_OP_matmul && order->ops[i] != KILN_OP_gemm)
             continue;
         const KilnNode *node = entry->node;
         KilnValue *value = node->operands[1 - joined_operand(&joiner)].value;

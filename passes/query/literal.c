@@ -4,6 +4,7 @@
 #include "graph/base/alloc.h"
 #include "graph/base/number.h"
 #include "graph/node.h"
+#include "graph/op/cast.h"
 
 #include <float.h>
 #include <math.h>

@@ -3,6 +3,9 @@
 
 #include "graph/infer/infer.h"
 #include "graph/node.h"
+#include "graph/op/concat.h"
+#include "graph/op/reshape.h"
+#include "graph/op/slice.h"
 
 int
 kiln_concat_axis(const KilnNode *concat)

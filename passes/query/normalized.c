@@ -3,6 +3,11 @@
 
 #include "graph/infer/infer.h"
 #include "graph/node.h"
+#include "graph/op/additive.h"
+#include "graph/op/math.h"
+#include "graph/op/multiplicative.h"
+#include "graph/op/reduce.h"
+#include "graph/op/reshape.h"
 #include "passes/query/factors.h"
 #include "passes/query/literal.h"
 

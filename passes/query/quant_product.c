@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "passes/query/quant_product.h"
 
+#include "graph/op/conv.h"
+#include "graph/op/matmul.h"
+#include "graph/op/quantize.h"
 #include "passes/query/movement.h"
 #include "passes/query/quant_range.h"
 

@@ -2,6 +2,16 @@
 #include "passes/query/symbol.h"
 
 #include "graph/infer/infer.h"
+#include "graph/op/additive.h"
+#include "graph/op/cast.h"
+#include "graph/op/concat.h"
+#include "graph/op/gather.h"
+#include "graph/op/generate.h"
+#include "graph/op/logic.h"
+#include "graph/op/multiplicative.h"
+#include "graph/op/reshape.h"
+#include "graph/op/slice.h"
+#include "graph/op/structure.h"
 
 #include <string.h>
 

@@ -30,7 +30,7 @@ typedef struct {
     const KilnRule *rules;
     KilnPattern **patterns; /* by rule */
     GArray *by_op;          /* uint32_t: numbers of rules, grouped by root op, in rule order */
-    uint32_t start[KILN_N_OPS + 1];
+    uint32_t start[KILN_OP_END + 1];
     uint32_t depth;   /* of the deepest pattern */
     GPtrArray *queue; /* KilnNode*; read from `head` on */
     guint head;
@@ -59,14 +59,14 @@ compile(Driver *driver, uint32_t n, GError **error)
     }
     driver->match.values = g_new0(KilnValue *, slots + 1);
     driver->by_op = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-    for (int op = 0; op < KILN_N_OPS; op++) {
+    for (KilnOp op = 0; op < KILN_OP_END; op++) {
         driver->start[op] = driver->by_op->len;
         for (uint32_t i = 0; i < n; i++) {
-            if (kiln_term_has_op(&driver->patterns[i]->terms[0], (KilnOp)op))
+            if (kiln_term_has_op(&driver->patterns[i]->terms[0], op))
                 g_array_append_val(driver->by_op, i);
         }
     }
-    driver->start[KILN_N_OPS] = driver->by_op->len;
+    driver->start[KILN_OP_END] = driver->by_op->len;
     return TRUE;
 }
 
@@ -338,9 +338,9 @@ run(Driver *driver, GError **error)
 /* False where no rule can match because of the ops at hand: those of a node and of what defines its
  * first operands. */
 static bool
-may_match(const Driver *driver, const KilnOrderEntry *entry)
+may_match(const Driver *driver, KilnOp op, const KilnOrderEntry *entry)
 {
-    for (uint32_t i = driver->start[entry->op]; i < driver->start[entry->op + 1]; i++) {
+    for (uint32_t i = driver->start[op]; i < driver->start[op + 1]; i++) {
         uint32_t number = g_array_index(driver->by_op, uint32_t, i);
         if (kiln_pattern_may_match(driver->patterns[number], entry))
             return true;
@@ -354,10 +354,10 @@ static void
 push_unseen(Driver *driver, KilnSweep sweep)
 {
     const KilnNodeOrder *order = kiln_function_order(driver->function);
-    bool has_rule[KILN_N_OPS];
+    bool has_rule[KILN_OP_END];
     uint32_t left = 0;
-    for (int op = 0; op < KILN_N_OPS; op++) {
-        has_rule[op] = has_rules(driver, (KilnOp)op);
+    for (KilnOp op = 0; op < KILN_OP_END; op++) {
+        has_rule[op] = has_rules(driver, op);
         left += has_rule[op] ? order->n_of_op[op] : 0;
     }
     if (left && driver->state->len < driver->function->next_id)
@@ -368,7 +368,7 @@ push_unseen(Driver *driver, KilnSweep sweep)
             continue;
         left--;
         const KilnOrderEntry *entry = &order->entries[at];
-        if (driver->state->data[entry->id] == UNSEEN && may_match(driver, entry))
+        if (driver->state->data[entry->id] == UNSEEN && may_match(driver, order->ops[at], entry))
             push(driver, entry->node);
     }
 }

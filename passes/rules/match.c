@@ -85,7 +85,7 @@ match_operands(Attempt *attempt, const KilnTerm *term, const KilnNode *node)
 }
 
 static bool
-may_be(const KilnTerm *term, uint8_t op)
+may_be(const KilnTerm *term, uint32_t op)
 {
     switch (term->kind) {
     case KILN_TERM_NODE:
@@ -105,8 +105,8 @@ kiln_pattern_may_match(const KilnPattern *pattern, const KilnOrderEntry *entry)
     const KilnTerm *root = &pattern->terms[0], *child = root + 1;
     bool straight = true, swapped = root->commutes >= 0;
     for (uint32_t i = 0; i < root->n_children && i < KILN_ORDER_DEFS; i++, child += child->size) {
-        straight &= may_be(child, entry->defs[i]);
-        swapped = swapped && may_be(child, entry->defs[1 - i]);
+        straight &= may_be(child, kiln_order_def(entry, i));
+        swapped = swapped && may_be(child, kiln_order_def(entry, 1 - i));
     }
     return straight || swapped;
 }

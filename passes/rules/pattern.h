@@ -14,7 +14,7 @@ typedef enum {
 } KilnTermKind;
 
 enum {
-    KILN_OP_WORDS = (KILN_N_OPS + 63) / 64,
+    KILN_OP_WORDS = (KILN_OP_END + 63) / 64,
     KILN_PATTERN_DEPTH = 32,    /* of nested nodes */
     KILN_PATTERN_COMMUTES = 6,  /* `~` per pattern: each doubles the orders that are tried */
     KILN_PATTERN_TERMS = 256,   /* terms per pattern */

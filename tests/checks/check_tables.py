@@ -6,9 +6,11 @@ import pathlib
 import re
 import sys
 
+import check_arrows
 import guards
 
 MIN_GOLDENS = 3
+MOST_COMPILED = 40  # sources, by a new row of a family of operators
 
 
 def check_passes(root):
@@ -74,12 +76,43 @@ def check_guards(root):
             yield f"passes/{file}.c: guard {guard}: expected a golden with `# guard: PASS/{guard}`, PASS of {', '.join(sorted(users))}"
 
 
+def compiled_with(files, header):
+    """The sources that include @header, through others too."""
+    readers = {}
+    for name, lines in files.items():
+        for _, _, included in lines:
+            readers.setdefault(included, set()).add(name)
+    reached, waiting = set(), [header]
+    while waiting:
+        new = readers.get(waiting.pop(), set()) - reached
+        reached |= new
+        waiting += new
+    return sorted(name for name in reached if name.endswith((".c", ".cc")))
+
+
+def check_families(root):
+    """Lists name every family; a new row of one compiles few files again."""
+    folder = root / "include/kiln/graph/ops"
+    families = {path.stem for path in folder.glob("*.def")} - {"all", "families"}
+    lists = {"families.def": r"^FAMILY\((\w+),", "all.def": r'^#include "graph/ops/(\w+)\.def"',
+             "../op/all.h": r'^#include "graph/op/(\w+)\.h"'}
+    for name, line in lists.items():
+        listed = set(re.findall(line, (folder / name).read_text(encoding="utf-8"), re.M))
+        for family in sorted(families ^ listed):
+            yield f"{name}: {family}: expected one line for each family of {folder.relative_to(root)}"
+    files = check_arrows.includes(root)
+    for family in sorted(families):
+        sources = set(compiled_with(files, f"graph/op/{family}.h")) | set(compiled_with(files, f"graph/ops/{family}.def"))
+        if len(sources) > MOST_COMPILED:
+            yield f"graph/op/{family}.h: expected at most {MOST_COMPILED} sources that are compiled with it, found {len(sources)}"
+
+
 def check_ops(root):
-    table = (root / "include/kiln/graph/ops.def").read_text(encoding="utf-8")
-    names = re.findall(r"^(?:OP|REDUCE)\((\w+),", table, re.M) + re.findall(r'^OP_AS\(\w+, "([\w.]+)"', table, re.M)
-    for name in names:
-        if not (root / f"tests/golden/ops/{name}.kiln").exists():
-            yield f"ops.def: {name}: expected the golden tests/golden/ops/{name}.kiln"
+    for path in sorted((root / "include/kiln/graph/ops").glob("*.def")):
+        table = path.read_text(encoding="utf-8")
+        for name in re.findall(r"^(?:OP|CORE_OP|REDUCE)\((\w+),", table, re.M) + re.findall(r'^OP_AS\(\w+, "([\w.]+)"', table, re.M):
+            if not (root / f"tests/golden/ops/{name}.kiln").exists():
+                yield f"{path.name}: {name}: expected the golden tests/golden/ops/{name}.kiln"
     instrs = set(re.findall(r"^INSTR\((\w+),", (root / "include/kiln/ir/instrs.def").read_text(encoding="utf-8"), re.M))
     kernels = (root / "backends/ref/kernels.def").read_text(encoding="utf-8")
     for name in sorted(instrs - {"alloc", "dealloc", "view", "call"}):
@@ -95,7 +128,7 @@ def check_ops(root):
 
 def main(root):
     root = pathlib.Path(root)
-    problems = [*check_passes(root), *check_guards(root), *check_ops(root)]
+    problems = [*check_passes(root), *check_guards(root), *check_ops(root), *check_families(root)]
     for problem in problems:
         print(problem)
     return bool(problems)

@@ -79,7 +79,7 @@ class Sources(CliTest):
         "add-a-constant-rule.md": (3, ("passes/fold/constant_rules.def", "passes/fold/constant_rules.c")),
         "add-a-pass.md": (7, ("passes/passes.def", "passes/graph/merge-transposes.c", "passes/graph/cse.c",
                               "passes/graph/narrow-weights.c", "passes/graph/sink-rescale.c", "tests/plugin/my-transposes.c")),
-        "add-an-op.md": (4, ("include/kiln/graph/ops.def", "graph/onnx/opsets.def", "include/kiln/ir/instrs.def", "backends/ref/kernels.def")),
+        "add-an-op.md": (4, ("include/kiln/graph/ops/norm.def", "graph/onnx/opsets.def", "include/kiln/ir/instrs.def", "backends/ref/kernels.def")),
     }
 
     def test_guides_show_what_is_there(self):

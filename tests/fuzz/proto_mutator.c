@@ -184,7 +184,8 @@ write_changed(const Mutation *mutation, GByteArray *out, const Field *field)
         return;
     }
     if (field->info && strcmp(field->info->name, "op_type") == 0 && g_rand_boolean(random)) {
-        const char *name = kiln_op_info((KilnOp)g_rand_int_range(random, 0, KILN_N_OPS))->onnx;
+        KilnOp op = (KilnOp)g_rand_int_range(random, 0, KILN_OP_END);
+        const char *name = kiln_op_info(op)->onnx;
         if (name && *name) {
             write_bytes(out, field, name, strlen(name));
             return;

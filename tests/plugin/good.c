@@ -3,6 +3,8 @@
 #include "graph/node.h"
 
 #include <passes/kiln-pass.h>
+#include <graph/op/activation.h>
+#include <graph/op/structure.h>
 
 typedef struct {
     bool deep;

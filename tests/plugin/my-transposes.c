@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plug-in that docs/add-a-pass.md shows. */
 #include <passes/kiln-pass.h>
+#include <graph/op/transpose.h>
 
 /* The axes of @node in the order of its result. The default is the reverse order. */
 static int64_t

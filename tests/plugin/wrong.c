@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Passes that go wrong on purpose, each in its own way: what kiln bisect is tested with. */
 #include <passes/kiln-pass.h>
+#include <graph/op/activation.h>
+#include <graph/op/math.h>
 
 #include <stdlib.h>
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/random/offload.h"
 
+#include "graph/op/offload.h"
 #include "runtime/program.h"
 #include "runtime/pipeline.h"
 #include "ir/compiled.h"

@@ -7,6 +7,7 @@
 #include "graph/function.h"
 #include "graph/module.h"
 #include "graph/node.h"
+#include "graph/op/quantize.h"
 #include "passes/manager/ties.h"
 #include "tests/random/given.h"
 

@@ -2,6 +2,28 @@
 /* Idioms that passes look for, as exporters write them, and their doubles: the same picture with
  * one operand, axis or permutation that is another. */
 #include "graph/node.h"
+#include "graph/op/activation.h"
+#include "graph/op/additive.h"
+#include "graph/op/bounds.h"
+#include "graph/op/cast.h"
+#include "graph/op/concat.h"
+#include "graph/op/conv.h"
+#include "graph/op/expand.h"
+#include "graph/op/gather.h"
+#include "graph/op/generate.h"
+#include "graph/op/logic.h"
+#include "graph/op/math.h"
+#include "graph/op/matmul.h"
+#include "graph/op/multiplicative.h"
+#include "graph/op/norm.h"
+#include "graph/op/pool.h"
+#include "graph/op/reduce.h"
+#include "graph/op/reshape.h"
+#include "graph/op/resize.h"
+#include "graph/op/slice.h"
+#include "graph/op/softmax.h"
+#include "graph/op/structure.h"
+#include "graph/op/transpose.h"
 #include "tests/random/random_graph_priv.h"
 
 #include <math.h>

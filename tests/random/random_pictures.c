@@ -3,6 +3,21 @@
  * kind on lines, pictures and volumes, what follows them, branches that meet again. */
 #include "graph/module.h"
 #include "graph/node.h"
+#include "graph/op/activation.h"
+#include "graph/op/additive.h"
+#include "graph/op/bounds.h"
+#include "graph/op/concat.h"
+#include "graph/op/conv.h"
+#include "graph/op/expand.h"
+#include "graph/op/matmul.h"
+#include "graph/op/multiplicative.h"
+#include "graph/op/norm.h"
+#include "graph/op/pool.h"
+#include "graph/op/reduce.h"
+#include "graph/op/reshape.h"
+#include "graph/op/resize.h"
+#include "graph/op/slice.h"
+#include "graph/op/transpose.h"
 #include "tests/random/random_graph_priv.h"
 
 #include <math.h>

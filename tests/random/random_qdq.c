@@ -10,6 +10,21 @@
 
 #include "backends/ref/ref.h"
 #include "graph/base/number.h"
+#include "graph/op/activation.h"
+#include "graph/op/additive.h"
+#include "graph/op/bounds.h"
+#include "graph/op/concat.h"
+#include "graph/op/conv.h"
+#include "graph/op/expand.h"
+#include "graph/op/math.h"
+#include "graph/op/matmul.h"
+#include "graph/op/multiplicative.h"
+#include "graph/op/pool.h"
+#include "graph/op/quantize.h"
+#include "graph/op/reshape.h"
+#include "graph/op/slice.h"
+#include "graph/op/softmax.h"
+#include "graph/op/transpose.h"
 #include "passes/manager/results.h"
 
 #include <math.h>

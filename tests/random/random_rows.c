@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products of matrices in every spelling, what works along rows, and recurrent layers. */
 #include "tests/random/random_graph_priv.h"
+#include "graph/op/additive.h"
+#include "graph/op/matmul.h"
+#include "graph/op/multiplicative.h"
+#include "graph/op/norm.h"
+#include "graph/op/recurrent.h"
+#include "graph/op/reduce.h"
+#include "graph/op/reshape.h"
+#include "graph/op/softmax.h"
+#include "graph/op/transpose.h"
 
 #include <math.h>
 

@@ -13,6 +13,7 @@
 #include "passes/fold/fold_plan.h"
 #include "runtime/targets.h"
 #include "tests/unit/graph_builder.h"
+#include "tests/unit/op_named.h"
 
 #include <signal.h>
 
@@ -38,8 +39,8 @@ case_of(int64_t rows)
         numbers[i] = (float)i;
     c.literal = kiln_build_constant(c.function, NULL, "literal",
                                     kiln_tensor_new_copy(&type, numbers, NULL));
-    c.sum = add_node(c.function, KILN_OP_add, "sum", NULL, c.literal, c.literal);
-    set_result(c.function, add_node(c.function, KILN_OP_mul, "product", NULL, c.sum, c.sum));
+    c.sum = add_node(c.function, op_named("add"), "sum", NULL, c.literal, c.literal);
+    set_result(c.function, add_node(c.function, op_named("mul"), "product", NULL, c.sum, c.sum));
     return c;
 }
 

@@ -4,6 +4,7 @@
 #include "backends/ref/ref.h"
 #include "graph/base/number.h"
 #include "graph/node.h"
+#include "graph/op/cast.h"
 #include "passes/context/options.h"
 #include "passes/context/report.h"
 #include "passes/manager/manager.h"

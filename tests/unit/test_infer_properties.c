@@ -5,6 +5,20 @@
 #include "graph/infer/infer.h"
 #include "graph/module.h"
 #include "graph/node.h"
+#include "graph/op/additive.h"
+#include "graph/op/bounds.h"
+#include "graph/op/concat.h"
+#include "graph/op/conv.h"
+#include "graph/op/gather.h"
+#include "graph/op/generate.h"
+#include "graph/op/layout.h"
+#include "graph/op/logic.h"
+#include "graph/op/multiplicative.h"
+#include "graph/op/pool.h"
+#include "graph/op/quantize.h"
+#include "graph/op/reshape.h"
+#include "graph/op/slice.h"
+#include "graph/op/structure.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -440,10 +454,10 @@ Test(infer_properties, random_nodes_do_no_harm)
         g_autoptr(KilnModule) module = kiln_module_new();
         random.module = module;
         random.function = function_new(module);
-        for (int op = 0; op < KILN_N_OPS; op++) {
+        kiln_foreach_op (op) {
             bool skip = op == KILN_OP_return || op == KILN_OP_const;
             for (int i = 0; !skip && i < 4; i++)
-                try_random_node(&random, (KilnOp)op);
+                try_random_node(&random, op);
         }
     }
 }

@@ -4,7 +4,20 @@
 #include "graph/function.h"
 #include "graph/module.h"
 #include "graph/node.h"
+#include "graph/op/cast.h"
+#include "graph/op/conv.h"
+#include "graph/op/gather.h"
+#include "graph/op/generate.h"
+#include "graph/op/offload.h"
+#include "graph/op/pool.h"
+#include "graph/op/recurrent.h"
+#include "graph/op/reduce.h"
+#include "graph/op/reshape.h"
+#include "graph/op/resize.h"
+#include "graph/op/slice.h"
+#include "graph/op/structure.h"
 #include "ir/ir.h"
+#include "tests/unit/op_named.h"
 
 #include <criterion/criterion.h>
 #include <string.h>
@@ -68,7 +81,7 @@ node(Fixture *f, KilnOp op, const char *name, const void *attrs, uint32_t n_resu
     return made;
 }
 #define NODE(f, op, name, attrs, n_results, ...)                                                   \
-    node(f, KILN_OP_##op, name, attrs, n_results,                                                  \
+    node(f, op_named(#op), name, attrs, n_results,                                                 \
          sizeof((KilnValue *[]){ __VA_ARGS__ }) / sizeof(KilnValue *),                             \
          (KilnValue *[]){ __VA_ARGS__ })
 #define VALUE(f, op, name, attrs, ...) kiln_node_result(NODE(f, op, name, attrs, 1, __VA_ARGS__), 0)
@@ -552,7 +565,7 @@ Test(lower, unknown_ops)
     Fixture f = fixture();
     KilnValue *x = argument(&f, "x", F32(4));
     KilnAttrs_unknown attrs = { .op_type = "Fancy", .domain = "acme", .opset = 1 };
-    KilnNodeSpec spec = { .op = KILN_OP_unknown,
+    KilnNodeSpec spec = { .op = op_named("unknown"),
                           .operands = &x,
                           .n_operands = 1,
                           .attrs = &attrs,
@@ -580,7 +593,7 @@ Test(lower, calls_of_vendor_code)
     Fixture f = fixture();
     KilnValue *x = argument(&f, "x", F32(4));
     KilnAttrs_vendor_executable attrs = { .callee = "r0" };
-    KilnNodeSpec spec = { .op = KILN_OP_vendor_executable,
+    KilnNodeSpec spec = { .op = op_named("vendor.executable"),
                           .operands = &x,
                           .n_operands = 1,
                           .attrs = &attrs,

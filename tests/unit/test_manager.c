@@ -2,6 +2,8 @@
 /* The pass manager: what it runs, in which order, how often, what it counts, and what it notices.
  */
 #include "graph/node.h"
+#include "graph/op/flow.h"
+#include "graph/op/math.h"
 #include "ir/plan.h"
 #include "passes/context/context.h"
 #include "passes/manager/manager.h"

@@ -3,6 +3,9 @@
 #include "graph/function.h"
 #include "graph/module.h"
 #include "graph/node.h"
+#include "graph/op/flow.h"
+#include "graph/op/math.h"
+#include "graph/op/structure.h"
 
 #include <criterion/criterion.h>
 

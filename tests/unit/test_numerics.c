@@ -14,6 +14,8 @@
 #include "passes/context/context.h"
 #include "passes/rule.h"
 
+#include "tests/unit/op_named.h"
+
 #include <criterion/criterion.h>
 #include <float.h>
 #include <math.h>
@@ -269,10 +271,10 @@ break_it(KilnFunction *function, KilnPassContext *context, bool *changed, GError
 {
     (void)context;
     kiln_foreach_node_safe (node, function) {
-        if (node->op != KILN_OP_neg)
+        if (node->op != op_named("neg"))
             continue;
         KilnValue *built =
-            kiln_build(function, node, KILN_OP_abs, NULL, &node->operands[0].value, 1, error);
+            kiln_build(function, node, op_named("abs"), NULL, &node->operands[0].value, 1, error);
         if (!built)
             return FALSE;
         kiln_value_replace(&node->results[0], built);
@@ -289,10 +291,10 @@ reassociate(KilnFunction *function, KilnPassContext *context, bool *changed, GEr
     (void)context;
     KilnNode *outer = kiln_function_return(function)->operands[0].value->def;
     KilnNode *inner = outer->operands[0].value->def;
-    if (!inner || inner->op != KILN_OP_mul)
+    if (!inner || inner->op != op_named("mul"))
         return TRUE;
     KilnValue *bc[] = { inner->operands[1].value, outer->operands[1].value };
-    KilnValue *right = kiln_build(function, outer, KILN_OP_mul, NULL, bc, 2, error);
+    KilnValue *right = kiln_build(function, outer, op_named("mul"), NULL, bc, 2, error);
     if (!right)
         return FALSE;
     kiln_node_set_operand(outer, 0, inner->operands[0].value);

@@ -2,6 +2,7 @@
 /* The offload road: regions, the kernel cache, calls by name, and what the vendor computes. */
 #include "graph/module.h"
 #include "graph/module/outline.h"
+#include "graph/op/offload.h"
 #include "graph/verify/verify.h"
 #include "ir/compiled.h"
 #include "passes/context/options.h"

@@ -2,12 +2,14 @@
 /* OFF-06 with failures injected: whichever operator of whichever region the vendor refuses, that
  * one goes inline, and nothing else. */
 #include "ir/compiled.h"
+#include "graph/op/offload.h"
 #include "ir/vendor.h"
 #include "passes/context/options.h"
 #include "passes/pipeline/pipeline.h"
 #include "runtime/compile.h"
 #include "tests/test_vendor.h"
 #include "tests/unit/runtime_case.h"
+#include "tests/unit/op_named.h"
 
 /* Two regions with branches that meet again, a residual over what is refused, and a value that is
  * read outside. Each product has as many columns as no other one; the weights are constant. */
@@ -83,7 +85,7 @@ count(const KilnFunction *function, KilnOp op)
     uint32_t n = 0;
     kiln_foreach_node (node, function) {
         n += node->op == op;
-        if (node->op == KILN_OP_custom_op)
+        if (node->op == op_named("custom_op"))
             n += count(kiln_attrs(node, custom_op)->body, op);
     }
     return n;
@@ -115,15 +117,16 @@ Test(offload_refused, OFF_06_one_product_at_a_time)
         refused_columns = cases[i].columns;
         g_autoptr(KilnModule) module = compiled_module();
         const KilnFunction *function = kiln_module_entry(module);
-        uint32_t tails = count(function, KILN_OP_relu) + count(function, KILN_OP_add);
-        cr_expect_eq(count(function, KILN_OP_matmul), cases[i].products, "case %zu", i);
+        uint32_t tails = count(function, op_named("relu")) + count(function, op_named("add"));
+        cr_expect_eq(count(function, op_named("matmul")), cases[i].products, "case %zu", i);
         cr_expect_eq(tails, cases[i].tails, "case %zu: %u tails", i, tails);
-        cr_expect_eq(count(function, KILN_OP_softmax), 0u, "case %zu", i);
-        cr_expect_eq(count_declared(module, KILN_OP_matmul), 6 - cases[i].products);
-        cr_expect_eq(count_declared(module, KILN_OP_relu) + count_declared(module, KILN_OP_add),
+        cr_expect_eq(count(function, op_named("softmax")), 0u, "case %zu", i);
+        cr_expect_eq(count_declared(module, op_named("matmul")), 6 - cases[i].products);
+        cr_expect_eq(count_declared(module, op_named("relu")) +
+                         count_declared(module, op_named("add")),
                      4 - tails);
-        cr_expect_eq(count_declared(module, KILN_OP_softmax), 1u);
-        cr_expect_eq(count_declared(module, KILN_OP_custom_op), 0u);
+        cr_expect_eq(count_declared(module, op_named("softmax")), 1u);
+        cr_expect_eq(count_declared(module, op_named("custom_op")), 0u);
     }
 }
 
@@ -132,8 +135,8 @@ Test(offload_refused, OFF_06_what_has_no_weights_stays_among_the_vendors)
     refused_kind = KILN_INSTR_softmax;
     refused_columns = 12;
     g_autoptr(KilnModule) module = compiled_module();
-    cr_expect_eq(count(kiln_module_entry(module), KILN_OP_vendor_executable), 2u);
-    cr_expect_eq(count(kiln_module_entry(module), KILN_OP_softmax), 0u);
-    cr_expect_eq(count_declared(module, KILN_OP_custom_op), 1u);
-    cr_expect_eq(count_declared(module, KILN_OP_matmul), 6u);
+    cr_expect_eq(count(kiln_module_entry(module), op_named("vendor.executable")), 2u);
+    cr_expect_eq(count(kiln_module_entry(module), op_named("softmax")), 0u);
+    cr_expect_eq(count_declared(module, op_named("custom_op")), 1u);
+    cr_expect_eq(count_declared(module, op_named("matmul")), 6u);
 }

@@ -5,6 +5,13 @@
 #include "graph/module.h"
 #include "graph/node.h"
 #include "graph/onnx/export.h"
+#include "graph/op/activation.h"
+#include "graph/op/layout.h"
+#include "graph/op/math.h"
+#include "graph/op/random.h"
+#include "graph/op/reduce.h"
+#include "graph/op/slice.h"
+#include "graph/op/softmax.h"
 #include "tests/unit/onnx_builder.h"
 
 #define CORPUS "/usr/share/libonnx-testdata/data"

@@ -5,6 +5,7 @@
 #include "tests/unit/onnx_builder.h"
 
 #include "graph/base/random.h"
+#include "graph/op/structure.h"
 
 #include <glib/gstdio.h>
 #include <unistd.h>

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pattern language: what parses, what matches. */
 #include "graph/node.h"
+#include "graph/op/cast.h"
+#include "graph/op/slice.h"
 #include "passes/rule.h"
 #include "passes/rules/pattern.h"
 
+#include "tests/unit/op_named.h"
 #include "tests/unit/graph_builder.h"
 
 #include <string.h>
@@ -126,8 +129,8 @@ Test(pattern, names_stand_for_values_and_nodes)
 {
     Case c = case_new();
     KilnValue *x = add_argument(c.function, "x", f32_2x3());
-    KilnValue *n = add_node(c.function, KILN_OP_neg, "n", NULL, x, NULL);
-    KilnValue *r = add_node(c.function, KILN_OP_relu, "r", NULL, n, NULL);
+    KilnValue *n = add_node(c.function, op_named("neg"), "n", NULL, x, NULL);
+    KilnValue *r = add_node(c.function, op_named("relu"), "r", NULL, n, NULL);
     set_result(c.function, r);
     cr_assert(matches(&c, "(relu#outer (neg#inner ?v))", r));
     cr_assert_eq(kiln_match_value(&c.match, "v"), x);
@@ -146,9 +149,9 @@ Test(pattern, the_same_name_is_the_same_value)
     Case c = case_new();
     KilnValue *x = add_argument(c.function, "x", f32_2x3());
     KilnValue *y = add_argument(c.function, "y", f32_2x3());
-    KilnValue *xx = add_node(c.function, KILN_OP_mul, "xx", NULL, x, x);
-    KilnValue *xy = add_node(c.function, KILN_OP_mul, "xy", NULL, x, y);
-    KilnValue *ab = add_node(c.function, KILN_OP_add, "ab", NULL, xx, xy);
+    KilnValue *xx = add_node(c.function, op_named("mul"), "xx", NULL, x, x);
+    KilnValue *xy = add_node(c.function, op_named("mul"), "xy", NULL, x, y);
+    KilnValue *ab = add_node(c.function, op_named("add"), "ab", NULL, xx, xy);
     cr_assert(matches(&c, "(mul ?v ?v)", xx));
     cr_assert_not(matches(&c, "(mul ?v ?v)", xy));
     cr_assert(matches(&c, "(mul ?v ?w)", xx)); /* two names may be one value */
@@ -162,9 +165,9 @@ Test(pattern, commuted_operands_are_tried_as_written_first)
     Case c = case_new();
     KilnValue *x = add_argument(c.function, "x", f32_2x3());
     KilnValue *y = add_argument(c.function, "y", f32_2x3());
-    KilnValue *m = add_node(c.function, KILN_OP_mul, "m", NULL, x, y);
-    KilnValue *left = add_node(c.function, KILN_OP_add, "left", NULL, m, x);
-    KilnValue *right = add_node(c.function, KILN_OP_add, "right", NULL, x, m);
+    KilnValue *m = add_node(c.function, op_named("mul"), "m", NULL, x, y);
+    KilnValue *left = add_node(c.function, op_named("add"), "left", NULL, m, x);
+    KilnValue *right = add_node(c.function, op_named("add"), "right", NULL, x, m);
     cr_assert(matches(&c, "(add~ ?v (mul ?a ?b))", right));
     cr_assert(matches(&c, "(add~ ?v (mul ?a ?b))", left));
     cr_assert_eq(kiln_match_value(&c.match, "v"), x);
@@ -182,12 +185,12 @@ Test(pattern, single_use_is_one_reader_that_is_no_return)
 {
     Case c = case_new();
     KilnValue *x = add_argument(c.function, "x", f32_2x3());
-    KilnValue *n = add_node(c.function, KILN_OP_neg, "n", NULL, x, NULL);
-    KilnValue *r = add_node(c.function, KILN_OP_relu, "r", NULL, n, NULL);
+    KilnValue *n = add_node(c.function, op_named("neg"), "n", NULL, x, NULL);
+    KilnValue *r = add_node(c.function, op_named("relu"), "r", NULL, n, NULL);
     set_result(c.function, r);
     cr_assert(matches(&c, "(relu (neg! ?))", r));
     cr_assert_not(matches(&c, "(relu! ?)", r)); /* a result of the function */
-    add_node(c.function, KILN_OP_abs, "a", NULL, n, NULL);
+    add_node(c.function, op_named("abs"), "a", NULL, n, NULL);
     cr_assert_not(matches(&c, "(relu (neg! ?))", r));
     cr_assert(matches(&c, "(relu (neg ?))", r));
     case_free(&c);
@@ -198,8 +201,8 @@ Test(pattern, literals)
     Case c = case_new();
     KilnValue *x = add_argument(c.function, "x", f32_2x3());
     KilnValue *w = add_splat(c.function, "w", f32_2x3(), 2);
-    KilnValue *a = add_node(c.function, KILN_OP_add, "a", NULL, x, w);
-    KilnValue *b = add_node(c.function, KILN_OP_add, "b", NULL, w, x);
+    KilnValue *a = add_node(c.function, op_named("add"), "a", NULL, x, w);
+    KilnValue *b = add_node(c.function, op_named("add"), "b", NULL, w, x);
     cr_assert(matches(&c, "(add ?x $w)", a));
     cr_assert_eq(kiln_match_value(&c.match, "w"), w);
     cr_assert_not(matches(&c, "(add ?x $w)", b));
@@ -215,15 +218,15 @@ Test(pattern, absent_and_further_operands)
     KilnValue *x = add_argument(c.function, "x", f32_2x3());
     KilnValue *lo = add_splat(c.function, "lo", kiln_type_scalar(KILN_DTYPE_f32), 0);
     KilnValue *hi = add_splat(c.function, "hi", kiln_type_scalar(KILN_DTYPE_f32), 6);
-    KilnValue *bare = add_node(c.function, KILN_OP_clip, "bare", NULL, x, NULL);
-    KilnValue *low = add_node(c.function, KILN_OP_clip, "low", NULL, x, lo);
+    KilnValue *bare = add_node(c.function, op_named("clip"), "bare", NULL, x, NULL);
+    KilnValue *low = add_node(c.function, op_named("clip"), "low", NULL, x, lo);
     KilnNode *high = kiln_node_new(c.function,
-                                   &(KilnNodeSpec){ .op = KILN_OP_clip,
+                                   &(KilnNodeSpec){ .op = op_named("clip"),
                                                     .operands = (KilnValue *[]){ x, NULL, hi },
                                                     .n_operands = 3 },
                                    NULL);
     KilnNode *trailing = kiln_node_new(c.function,
-                                       &(KilnNodeSpec){ .op = KILN_OP_clip,
+                                       &(KilnNodeSpec){ .op = op_named("clip"),
                                                         .operands = (KilnValue *[]){ x, lo, NULL },
                                                         .n_operands = 3 },
                                        NULL);
@@ -252,11 +255,11 @@ Test(pattern, types_and_classes)
     KilnValue *i = add_argument(c.function, "i", i8);
     KilnValue *u = add_argument(c.function, "u", u8);
     KilnValue *z = add_argument(c.function, "z", q);
-    KilnValue *rf = add_node(c.function, KILN_OP_relu, "rf", NULL, f, NULL);
-    KilnValue *ri = add_node(c.function, KILN_OP_relu, "ri", NULL, i, NULL);
+    KilnValue *rf = add_node(c.function, op_named("relu"), "rf", NULL, f, NULL);
+    KilnValue *ri = add_node(c.function, op_named("relu"), "ri", NULL, i, NULL);
     KilnAttrs_cast to = { .to = KILN_DTYPE_f32 };
-    KilnValue *cu = add_node(c.function, KILN_OP_cast, "cu", &to, u, NULL);
-    KilnValue *cz = add_node(c.function, KILN_OP_dequantize_linear, "cz", NULL, z, NULL);
+    KilnValue *cu = add_node(c.function, op_named("cast"), "cu", &to, u, NULL);
+    KilnValue *cz = add_node(c.function, op_named("dequantize_linear"), "cz", NULL, z, NULL);
     cr_assert(matches(&c, "(relu ?x:f32)", rf));
     cr_assert_not(matches(&c, "(relu ?x:f16)", rf));
     cr_assert(matches(&c, "(relu ?x:float)", rf));
@@ -284,15 +287,17 @@ Test(pattern, results_by_number)
     KilnType long_type = kiln_type_make(KILN_DTYPE_f32, 1, (int64_t[]){ 4 });
     KilnValue *x = add_argument(c.function, "x", long_type);
     KilnAttrs_split attrs = { .num_outputs = 2 };
-    KilnNode *split = kiln_node_new(
-        c.function,
-        &(KilnNodeSpec){
-            .op = KILN_OP_split, .operands = &x, .n_operands = 1, .n_results = 2, .attrs = &attrs },
-        NULL);
+    KilnNode *split = kiln_node_new(c.function,
+                                    &(KilnNodeSpec){ .op = op_named("split"),
+                                                     .operands = &x,
+                                                     .n_operands = 1,
+                                                     .n_results = 2,
+                                                     .attrs = &attrs },
+                                    NULL);
     cr_assert_not_null(split);
     KilnValue *first = kiln_node_result(split, 0), *second = kiln_node_result(split, 1);
-    KilnValue *r = add_node(c.function, KILN_OP_relu, "r", NULL, second, NULL);
-    KilnValue *both = add_node(c.function, KILN_OP_add, "both", NULL, first, second);
+    KilnValue *r = add_node(c.function, op_named("relu"), "r", NULL, second, NULL);
+    KilnValue *both = add_node(c.function, op_named("add"), "both", NULL, first, second);
     cr_assert(matches(&c, "(relu (split.1 ?x))", r));
     cr_assert_not(matches(&c, "(relu (split ?x))", r));
     cr_assert(matches(&c, "(add (split#s ?x) (split#s.1 ?x))", both));
@@ -306,9 +311,9 @@ Test(pattern, a_subgraph_sees_values_around_it_but_no_nodes)
     Case c = case_new();
     KilnValue *x = add_argument(c.function, "x", f32_2x3());
     KilnValue *w = add_splat(c.function, "w", f32_2x3(), 2);
-    KilnValue *n = add_node(c.function, KILN_OP_neg, "n", NULL, x, NULL);
+    KilnValue *n = add_node(c.function, op_named("neg"), "n", NULL, x, NULL);
     KilnFunction *region = kiln_function_new_region(c.module, "body");
-    KilnValue *a = add_node(region, KILN_OP_add, "a", NULL, n, w);
+    KilnValue *a = add_node(region, op_named("add"), "a", NULL, n, w);
     cr_assert(matches(&c, "(add ?n $w)", a));
     cr_assert_not(matches(&c, "(add (neg ?) $w)", a));
     case_free(&c);

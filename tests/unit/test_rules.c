@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The driver of rules: order, guards, what dies, what is left as it was, where it ends. */
 #include "graph/node.h"
+#include "graph/op/additive.h"
+#include "graph/op/generate.h"
+#include "graph/op/math.h"
 #include "passes/context/context.h"
 #include "passes/context/options.h"
 #include "passes/context/report.h"
@@ -9,6 +12,7 @@
 #include "passes/rules/pattern.h"
 
 #include "tests/unit/graph_builder.h"
+#include "tests/unit/op_named.h"
 
 #include <string.h>
 
@@ -136,7 +140,7 @@ Test(rules, a_chain_collapses_and_what_dies_is_removed)
         setup(&c);
         KilnValue *v = add_argument(c.function, "x", f32_2x3());
         for (int i = 0; i < 101; i++)
-            v = add_node(c.function, KILN_OP_neg, "n", NULL, v, NULL);
+            v = add_node(c.function, op_named("neg"), "n", NULL, v, NULL);
         set_result(c.function, v);
         cr_assert(run(&c, rules, 1, (KilnSweep)sweep));
         cr_assert_eq(c.function->n_nodes, 2);
@@ -155,7 +159,7 @@ Test(rules, the_first_rule_that_is_not_refused_wins)
     Case c;
     setup(&c);
     KilnValue *x = add_argument(c.function, "x", f32_2x3());
-    set_result(c.function, add_node(c.function, KILN_OP_neg, "n", NULL, x, NULL));
+    set_result(c.function, add_node(c.function, op_named("neg"), "n", NULL, x, NULL));
     cr_assert(run(&c, rules, G_N_ELEMENTS(rules), KILN_SWEEP_FORWARD));
     expect(&c, "abs(x) return(n)"); /* the model's name moves to what took the node's place */
     cr_assert_eq(refusals(&c, "refused", "never"), 1);
@@ -181,7 +185,7 @@ Test(rules, a_rewrite_that_gives_up_leaves_nothing_behind)
     Case c;
     setup(&c);
     KilnValue *x = add_argument(c.function, "x", f32_2x3());
-    set_result(c.function, add_node(c.function, KILN_OP_relu, "r", NULL, x, NULL));
+    set_result(c.function, add_node(c.function, op_named("relu"), "r", NULL, x, NULL));
     cr_assert_not(run(&c, rules, 1, KILN_SWEEP_FORWARD));
     cr_assert_eq(c.function->n_nodes, 2);
     cr_assert_eq(c.module->constants->len, 0);
@@ -195,7 +199,7 @@ Test(rules, a_failing_rewrite_stops_the_pass)
     Case c;
     setup(&c);
     KilnValue *x = add_argument(c.function, "x", f32_2x3());
-    set_result(c.function, add_node(c.function, KILN_OP_relu, "r", NULL, x, NULL));
+    set_result(c.function, add_node(c.function, op_named("relu"), "r", NULL, x, NULL));
     bool changed;
     GError *error = NULL;
     static const KilnRuleList list = RULE_LIST(rules, FORWARD);
@@ -228,7 +232,7 @@ Test(rules, lossy_rules_need_their_flag)
     Case c;
     setup(&c);
     KilnValue *x = add_argument(c.function, "x", f32_2x3());
-    set_result(c.function, add_node(c.function, KILN_OP_neg, "n", NULL, x, NULL));
+    set_result(c.function, add_node(c.function, op_named("neg"), "n", NULL, x, NULL));
     c.context.flags = KILN_FLAG(finite_math);
     cr_assert_not(run(&c, rules, 1, KILN_SWEEP_FORWARD));
     cr_assert_eq(refusals(&c, "lossy", "flags"), 1);
@@ -253,7 +257,7 @@ Test(rules, rules_without_an_end_hit_the_cap)
     setup(&c);
     KilnValue *x = add_argument(c.function, "x", f32_2x3());
     KilnValue *y = add_argument(c.function, "y", f32_2x3());
-    set_result(c.function, add_node(c.function, KILN_OP_add, "a", NULL, x, y));
+    set_result(c.function, add_node(c.function, op_named("add"), "a", NULL, x, y));
     bool changed;
     GError *error = NULL;
     static const KilnRuleList list = RULE_LIST(rules, FORWARD);
@@ -274,10 +278,10 @@ Test(rules, a_change_wakes_the_roots_that_it_can_affect)
     Case c;
     setup(&c);
     KilnValue *x = add_argument(c.function, "x", f32_2x3());
-    KilnValue *n = add_node(c.function, KILN_OP_neg, "n", NULL, x, NULL);
+    KilnValue *n = add_node(c.function, op_named("neg"), "n", NULL, x, NULL);
     KilnValue *r = n;
     for (int i = 0; i < 3; i++)
-        r = add_node(c.function, KILN_OP_relu, "r", NULL, r, NULL);
+        r = add_node(c.function, op_named("relu"), "r", NULL, r, NULL);
     set_result(c.function, r);
     cr_assert(run(&c, rules, G_N_ELEMENTS(rules), KILN_SWEEP_REVERSE));
     g_autofree char *found = describe(c.function);
@@ -295,10 +299,10 @@ Test(rules, a_lost_reader_wakes_single_use_patterns)
     Case c;
     setup(&c);
     KilnValue *x = add_argument(c.function, "x", f32_2x3());
-    KilnValue *n = add_node(c.function, KILN_OP_neg, "n", NULL, x, NULL);
-    KilnValue *r = add_node(c.function, KILN_OP_relu, "r", NULL, n, NULL);
-    KilnValue *zero = add_node(c.function, KILN_OP_sub, "zero", NULL, n, n);
-    KilnValue *sum = add_node(c.function, KILN_OP_add, "sum", NULL, zero, r);
+    KilnValue *n = add_node(c.function, op_named("neg"), "n", NULL, x, NULL);
+    KilnValue *r = add_node(c.function, op_named("relu"), "r", NULL, n, NULL);
+    KilnValue *zero = add_node(c.function, op_named("sub"), "zero", NULL, n, n);
+    KilnValue *sum = add_node(c.function, op_named("add"), "sum", NULL, zero, r);
     set_result(c.function, sum);
     cr_assert(run(&c, rules, G_N_ELEMENTS(rules), KILN_SWEEP_FORWARD));
     g_autofree char *found = describe(c.function);
@@ -329,10 +333,10 @@ Test(rules, what_was_passed_over_is_seen_once_it_may_match)
         Case c;
         setup(&c);
         KilnValue *x = add_argument(c.function, "x", f32_2x3());
-        KilnValue *a = add_node(c.function, KILN_OP_abs, "a", NULL, x, NULL);
-        KilnValue *n = add_node(c.function, KILN_OP_neg, "n", NULL, a, NULL);
-        KilnValue *r = add_node(c.function, KILN_OP_relu, "r", NULL, n, NULL);
-        set_result(c.function, add_node(c.function, KILN_OP_add, "sum", NULL, a, r));
+        KilnValue *a = add_node(c.function, op_named("abs"), "a", NULL, x, NULL);
+        KilnValue *n = add_node(c.function, op_named("neg"), "n", NULL, a, NULL);
+        KilnValue *r = add_node(c.function, op_named("relu"), "r", NULL, n, NULL);
+        set_result(c.function, add_node(c.function, op_named("add"), "sum", NULL, a, r));
         cr_assert(run(&c, rules, G_N_ELEMENTS(rules), (KilnSweep)sweep));
         expect(&c, "abs(x) add(a,a) return(sum)");
         cr_assert_not(run(&c, rules, G_N_ELEMENTS(rules), (KilnSweep)sweep));
@@ -355,7 +359,7 @@ refused_on(int n)
     KilnValue *x = add_argument(c.function, "x", f32_2x3());
     KilnValue *v = x;
     for (int i = 0; i < n; i++)
-        v = add_node(c.function, KILN_OP_neg, "n", NULL, v, NULL);
+        v = add_node(c.function, op_named("neg"), "n", NULL, v, NULL);
     set_result(c.function, v);
     run(&c, rules, G_N_ELEMENTS(rules), KILN_SWEEP_FORWARD);
     uint32_t count = refusals(&c, "count", "never");
@@ -384,9 +388,9 @@ Test(rules, results_do_not_depend_on_addresses)
         KilnValue *x = add_argument(c.function, "x", f32_2x3());
         KilnValue *sum = x;
         for (int i = 0; i < 20; i++) {
-            KilnValue *n = add_node(c.function, KILN_OP_neg, "n", NULL, x, NULL);
-            KilnValue *r = add_node(c.function, KILN_OP_relu, "r", NULL, n, NULL);
-            sum = add_node(c.function, KILN_OP_add, "s", NULL, sum, r);
+            KilnValue *n = add_node(c.function, op_named("neg"), "n", NULL, x, NULL);
+            KilnValue *r = add_node(c.function, op_named("relu"), "r", NULL, n, NULL);
+            sum = add_node(c.function, op_named("add"), "s", NULL, sum, r);
         }
         set_result(c.function, sum);
         run(&c, rules, G_N_ELEMENTS(rules), KILN_SWEEP_FORWARD);

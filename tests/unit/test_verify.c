@@ -3,7 +3,10 @@
 #include "graph/function.h"
 #include "graph/module.h"
 #include "graph/node.h"
+#include "graph/op/flow.h"
+#include "graph/op/transpose.h"
 #include "text_fixture.h"
+#include "tests/unit/op_named.h"
 
 static const char text[] = "graph @f(%c: bool[], %x: f32[2], %i: i64[2]) {\n"
                            "  %w = const @w : f32[2]\n"
@@ -257,7 +260,7 @@ Test(verify, a_list_attribute_without_elements)
 {
     KilnAttrs_transpose attrs = { .perm = { 0, NULL } };
     KilnValue *x = value("x");
-    KilnValue *moved = kiln_build(function, NULL, KILN_OP_transpose, &attrs, &x, 1, NULL);
+    KilnValue *moved = kiln_build(function, NULL, op_named("transpose"), &attrs, &x, 1, NULL);
     cr_assert(moved);
     kiln_attrs(moved->def, transpose)->perm = (KilnInts){ 1, NULL };
     expect(KILN_ERROR_INVALID, "@f: transpose (transpose): perm is a list without elements");
@@ -333,8 +336,8 @@ Test(verify, costs_are_linear)
     };
     KilnValue *x = value("x"), *last = x;
     for (int i = 0; i < MANY; i++)
-        last = kiln_build(function, value("z")->def, KILN_OP_add, NULL, (KilnValue *[]){ last, x },
-                          2, NULL);
+        last = kiln_build(function, value("z")->def, op_named("add"), NULL,
+                          (KilnValue *[]){ last, x }, 2, NULL);
     gint64 start = g_get_monotonic_time();
     cr_assert(kiln_module_verify(module, NULL));
     cr_assert_lt(g_get_monotonic_time() - start, 5 * G_USEC_PER_SEC);

@@ -6,9 +6,12 @@
 #include "graph/module.h"
 #include "graph/module/changes.h"
 #include "graph/node.h"
+#include "graph/op/transpose.h"
 #include "graph/order.h"
 
 #include "text_fixture.h"
+
+#include "tests/unit/op_named.h"
 
 static const char text[] = "graph @f(%x: f32[2,3], %y: f32[2,3], %z: f32[3,2]) {\n"
                            "  %w = const @w : f32[2,3]\n"
@@ -79,7 +82,7 @@ Test(verify_changes, a_replacement_that_comes_later)
 Test(verify_changes, an_operand_of_a_node_that_was_removed)
 {
     KilnValue *x = value("x"),
-              *late = kiln_build(function, value("b")->def, KILN_OP_exp, NULL, &x, 1, NULL);
+              *late = kiln_build(function, value("b")->def, op_named("exp"), NULL, &x, 1, NULL);
     kiln_node_remove(late->def);
     kiln_node_set_operand(value("b")->def, 0, late);
     expect("%exp");
@@ -159,7 +162,7 @@ Test(verify_changes, what_is_rewritten_as_it_should_be_is_fine)
 {
     KilnNode *relu = value("b")->def;
     KilnValue *built =
-        kiln_build(function, relu, KILN_OP_sigmoid, NULL, &relu->operands[0].value, 1, NULL);
+        kiln_build(function, relu, op_named("sigmoid"), NULL, &relu->operands[0].value, 1, NULL);
     kiln_value_replace(&relu->results[0], built);
     kiln_node_remove(relu);
     expect_fine();
@@ -174,7 +177,7 @@ Test(verify_changes, more_notes_than_nodes_are_none)
     for (int i = 0; i < 100; i++) {
         KilnValue *x = value("x");
         kiln_node_remove(
-            kiln_build(function, function->first, KILN_OP_exp, NULL, &x, 1, NULL)->def);
+            kiln_build(function, function->first, op_named("exp"), NULL, &x, 1, NULL)->def);
     }
     cr_assert_not(function->changes.known);
     expect_fine();
@@ -186,16 +189,16 @@ static void
 expect_order(void)
 {
     const KilnNodeOrder *order = kiln_function_order(function);
-    uint32_t n = 0, n_of_op[KILN_N_OPS] = { 0 };
+    uint32_t n = 0, n_of_op[KILN_OP_END] = { 0 };
     kiln_foreach_node (node, function) {
         cr_assert_lt(n, order->n);
         cr_assert_eq(order->entries[n].node, node);
         cr_assert_eq(order->entries[n].id, node->id);
-        cr_assert_eq(order->entries[n].op, node->op);
+        cr_assert_eq(order->ops[n], node->op);
         for (uint32_t i = 0; i < KILN_ORDER_DEFS; i++) {
             const KilnValue *read = kiln_node_operand(node, i);
-            cr_assert_eq(order->entries[n].defs[i],
-                         read && read->def ? (int)read->def->op : KILN_ORDER_NO_OP);
+            cr_assert_eq(kiln_order_def(&order->entries[n], i),
+                         read && read->def ? (uint32_t)read->def->op : KILN_ORDER_NO_OP);
         }
         n_of_op[node->op]++;
         cr_assert_eq(order->at[node->id], n);
@@ -223,7 +226,7 @@ Test(verify_changes, the_order_is_that_of_the_list_whatever_happened)
             places[i] = any_node(&state);
         for (size_t i = 0; i < G_N_ELEMENTS(places); i++) {
             KilnValue *x = value("x");
-            KilnValue *made = kiln_build(function, places[i], KILN_OP_exp, NULL, &x, 1, NULL);
+            KilnValue *made = kiln_build(function, places[i], op_named("exp"), NULL, &x, 1, NULL);
             uint64_t what = kiln_random_bits(3, state++) % 5;
             if (what == 0)
                 kiln_node_move(made->def, places[(i + 1) % 4]);
@@ -233,10 +236,10 @@ Test(verify_changes, the_order_is_that_of_the_list_whatever_happened)
                 kiln_node_remove(made->def);
             else if (what == 3)
                 kiln_value_replace(
-                    kiln_build(function, function->last, KILN_OP_neg, NULL, &made, 1, NULL), x);
+                    kiln_build(function, function->last, op_named("neg"), NULL, &made, 1, NULL), x);
             if (what == 4) {
                 KilnValue *read =
-                    kiln_build(function, function->last, KILN_OP_neg, NULL, &made, 1, NULL);
+                    kiln_build(function, function->last, op_named("neg"), NULL, &made, 1, NULL);
                 expect_order();
                 kiln_value_replace(made, x);
                 kiln_node_set_operand(read->def, 0, i % 2 ? made : x);
@@ -270,7 +273,7 @@ add_chain(uint32_t n)
     KilnValue *chain = value("x");
     for (uint32_t i = 0; i < n; i++) {
         KilnValue *operands[] = { chain, i % 3 ? chain : value("y") };
-        chain = kiln_build(function, last, KILN_OP_add, NULL, operands, 2, NULL);
+        chain = kiln_build(function, last, op_named("add"), NULL, operands, 2, NULL);
     }
     kiln_node_set_operand(last, 0, chain);
 }
@@ -282,7 +285,7 @@ shorten_chain(uint32_t n)
     uint64_t state = 11;
     while (n > 0) {
         KilnNode *node = any_node(&state);
-        if (node->op != KILN_OP_add)
+        if (node->op != op_named("add"))
             continue;
         kiln_value_replace(&node->results[0], node->operands[0].value);
         kiln_node_remove(node);

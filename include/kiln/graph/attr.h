@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Typed attributes, as rows of ops.def and instrs.def declare them: ATTR(owner, KIND, field,
+/* Typed attributes, as rows of graph/ops and instrs.def declare them: ATTR(owner, KIND, field,
  * default). Each row becomes a struct field for code and an entry of a description for whatever is
  * generic: parser, printer, verifier, CSE, importer, exporter, lowering. */
 #ifndef KILN_GRAPH_ATTR_H

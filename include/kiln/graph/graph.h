@@ -134,28 +134,36 @@ struct KilnConstant {
 
 enum {
     KILN_ORDER_DEFS = 3,
-    KILN_ORDER_NO_OP = UINT8_MAX,
+    KILN_ORDER_OP_BITS = 10, /* in which the ops of so many operands fit into 32 */
+    KILN_ORDER_NO_OP = (1 << KILN_ORDER_OP_BITS) - 1,
 };
-G_STATIC_ASSERT((int)KILN_N_OPS <= (int)KILN_ORDER_NO_OP);
+G_STATIC_ASSERT((int)KILN_OP_END <= (int)KILN_ORDER_NO_OP);
 
 typedef struct {
     KilnNode *node; /* NULL: unlinked since */
     uint32_t id;
-    uint8_t op;
-    uint8_t defs[KILN_ORDER_DEFS]; /* ops of what defines its first operands; NO_OP: no node does */
+    uint32_t defs; /* ops of what defines its first operands; NO_OP: no node does */
 } KilnOrderEntry;
+
+/** The op of what defines operand @i < KILN_ORDER_DEFS. */
+static inline uint32_t
+kiln_order_def(const KilnOrderEntry *entry, uint32_t i)
+{
+    return entry->defs >> i * KILN_ORDER_OP_BITS & KILN_ORDER_NO_OP;
+}
 
 /** The nodes of a function in list order, beside their ops and those of what they read: who looks
  * for some ops among many nodes reads a table instead of the nodes. */
 typedef struct {
     KilnOrderEntry *entries;
-    uint8_t *ops; /* of the entries, for who looks for few ops: a byte of each fits into caches */
+    KilnOp *ops; /* of the entries, for who looks for few ops: two bytes of each fit into caches */
     uint32_t n;
-    uint32_t *at;                 /* by node id: where its entry is */
-    uint32_t n_of_op[KILN_N_OPS]; /* entries by op */
+    uint32_t *at;                  /* by node id: where its entry is */
+    uint32_t n_of_op[KILN_OP_END]; /* entries by op */
     /* graph/module/order.c's own: */
     bool valid;
     KilnOrderEntry *spare; /* as many as `entries` */
+    KilnOp *spare_ops;
     uint32_t room, at_room;
     GPtrArray *waiting; /* KilnNode*: linked since; NULL: there is no table yet */
 } KilnNodeOrder;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The operators of ops.def as an enum, an attribute struct each, and a table of what is known of
- * them. */
+/* What is known of operators. Their ids and attributes come by family, from graph/op/<family>.h: a
+ * new row compiles again what names operators of its family. */
 #ifndef KILN_GRAPH_OP_H
 #define KILN_GRAPH_OP_H
 
@@ -8,21 +8,24 @@
 
 G_BEGIN_DECLS
 
-typedef enum {
-#define OP_AS(id, ...) KILN_OP_##id,
-#define ATTR(...)
-#include "graph/ops.def"
-    KILN_N_OPS
-} KilnOp;
+/** A KILN_OP_<id>. Between the numbers of two families some are free. */
+typedef uint16_t KilnOp;
 
-/* KilnAttrs_conv and its like; ops without attributes have an empty struct's worth of nothing. */
-#define ATTR(op, kind, field, otherwise) KilnC_##kind field;
-#define OP_AS(id, text, onnx, since, lo, hi, lo_out, hi_out, traits, shapes, infer, attrs)         \
-    typedef struct {                                                                               \
-        char no_padding[0];                                                                        \
-        attrs                                                                                      \
-    } KilnAttrs_##id;
-#include "graph/ops.def"
+enum {
+    /* No graph is without these two: rows of CORE_OP in graph/ops/structure.def. */
+    KILN_OP_const,
+    KILN_OP_return,
+#define FAMILY(id, room) KILN_OPS_##id, KILN_OPS_LAST_##id = KILN_OPS_##id + (room)-1,
+#include "graph/ops/families.def"
+    KILN_OP_END /* the length of an array by op */
+};
+
+typedef struct {
+    KilnC_CONSTANT value;
+} KilnAttrs_const;
+typedef struct {
+    char no_padding[0];
+} KilnAttrs_return;
 
 typedef enum {
     KILN_TRAIT_ELEMENTWISE = 1 << 0,
@@ -59,7 +62,13 @@ typedef struct {
     size_t attrs_size;
 } KilnOpInfo;
 
+/** For @op < KILN_OP_END; a free number has no name, no traits and no attributes. */
 const KilnOpInfo *kiln_op_info(KilnOp op);
+/** Moves @op on to the next operator that exists, which may be @op itself; false where none does.
+ */
+bool kiln_op_find(KilnOp *op);
+/** All operators, by family. */
+#define kiln_foreach_op(op) for (KilnOp op = 0; kiln_op_find(&op); op++)
 static inline bool
 kiln_op_has(KilnOp op, uint32_t traits)
 {
