@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The depthwise plane kernel, as a template: a file that includes it has included one of the simd
- * headers, and gets depthwise_plane().
+/* The template of the depthwise plane kernel. It defines depthwise_plane(). The file that includes
+ * it must include one of the simd headers first.
  *
- * In general four vectors of outputs are summed at a time, side by side or from several rows:
- * enough independent sums to hide the latency of the multiply-add, and each weight is broadcast
- * once for all four. Loads bound that; 3 × 3 kernels of stride 1 or 2 therefore sum four rows below
- * each other, so that what is loaded of an input row serves up to three of them. Both add the taps
- * in their order. */
+ * The general loop sums four vectors of outputs at a time, of one row or of several. Four sums hide
+ * the latency of the multiply-add, and each weight is broadcast once for all four. Loads limit its
+ * speed. 3 × 3 kernels of stride 1 or 2 therefore sum four rows below each other: a loaded input
+ * row serves up to three of them. Both loops add the taps in their order. */
 #ifndef KILN_BACKENDS_CPU_CONV_CONV_DEPTHWISE_PLANE_H
 #define KILN_BACKENDS_CPU_CONV_CONV_DEPTHWISE_PLANE_H
 
@@ -27,7 +26,7 @@ typedef struct {
     int n;
 } Strips;
 
-/* Constant full lets the compiler drop the masks. */
+/* A constant @full lets the compiler drop the masks. */
 ALWAYS_INLINE V
 load(const float *p, MASK mask, const bool full)
 {
@@ -110,14 +109,14 @@ plane_by_strips(const KilnDepthwisePlane *p)
         flush_strips(p, &s);
 }
 
-/* One vector of outputs below each other: columns x … of rows y …, with masks for what is loaded of
-   an input row. */
+/* Vectors of outputs below each other: columns from x on, rows from y on. The masks are for loads
+   of an input row and for stores. */
 typedef struct {
     int64_t x, y;
     MASK in[4], out;
 } Column;
 
-/* What the three taps of a row meet. */
+/* Loads the inputs of the three taps of a row. */
 ALWAYS_INLINE void
 load_taps(const float *in, const Column *c, const int stride, const bool full, V x[3])
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of a transposed convolution, as a template like conv_depthwise_plane.h. The including file
- * defines V_ZIP(low, high, a, b): a and b, taken in turns, into low and high. */
+/* The template of the row loops of a transposed convolution; used like conv_depthwise_plane.h. The
+ * including file also defines V_ZIP(low, high, a, b): it interleaves a and b into low and high. */
 #ifndef KILN_BACKENDS_CPU_CONV_CONV_LOOPS_H
 #define KILN_BACKENDS_CPU_CONV_CONV_LOOPS_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The transforms of a Winograd convolution F(4×4, 3×3), as a template: a file that includes it has
- * defined the vector type V, its width VW and the V_* operations, and gets transform functions and
- * their table of pointers, KERNELS. With d a window, g a kernel and m the sums over channels:
+/* The template of the transforms of a Winograd convolution F(4×4, 3×3). The including file defines
+ * the vector type V, its width VW and the V_* operations first. The template defines the transforms
+ * and KERNELS, the table of them. With a window d, a kernel g and the sums m over channels:
  *
  *        ⎡4  0 -5  0  1  0⎤        ⎡ 1/4    0     0 ⎤
  *        ⎢0 -4 -4  1  1  0⎥        ⎢-1/6  -1/6  -1/6⎥        ⎡1  1  1  1  1  0⎤
@@ -12,9 +12,9 @@
  *
  *   inputs Bᵀ d B, weights G g Gᵀ, results Aᵀ m A.
  *
- * Loops over the 36 matrices are unrolled: where one instruction steps from matrix to matrix, a
- * processor takes its address for a stride and prefetches far behind the last one, which is what
- * another thread writes. */
+ * Loops over the 36 matrices are unrolled. If one instruction steps from matrix to matrix, the
+ * processor sees a stride. It then prefetches far behind the last matrix, where another thread
+ * writes. */
 #ifndef KILN_BACKENDS_CPU_CONV_WINOGRAD_LOOPS_H
 #define KILN_BACKENDS_CPU_CONV_WINOGRAD_LOOPS_H
 
@@ -86,7 +86,7 @@ transform_sums(const V m[6], V y[4])
     y[3] = V_ADD(V_FMA(V_SET1(8.0f), difference2, difference1), m[5]);
 }
 
-/* A vector of tiles, from the place of its first one on. */
+/* Transforms a vector of tiles, from tile @i on. */
 static inline __attribute__((always_inline)) void
 input_vector(const KilnWinogradInput *p, int64_t i, const bool neighbours)
 {
@@ -114,7 +114,7 @@ input_vector(const KilnWinogradInput *p, int64_t i, const bool neighbours)
     }
 }
 
-/* A tile lies one place or more behind the one before it, but for those that repeat the last. */
+/* Each tile lies at least one place behind the tile before it, or repeats the last tile. */
 static bool
 are_neighbours(const int32_t *at)
 {
@@ -163,7 +163,7 @@ store_vector(const KilnWinogradStore *s, int64_t x, V v, const bool residual)
 {
     MASK mask = V_MASK(s->width - x);
     __builtin_prefetch(s->row + s->soon + x, 1);
-    if (residual) { /* which may be the row itself */
+    if (residual) { /* the residual may be the row itself */
         v = V_ADD(v, V_LOAD_SOME(s->residual + x, mask));
         v = V_MIN(V_SET1(s->hi), V_MAX(V_SET1(s->lo), v));
     }
