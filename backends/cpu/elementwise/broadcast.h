@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numpy broadcasting as loops over rows: dims that are walked in step by the result and all
- * operands are merged, so that the innermost loop is as long as it can be, and in it an operand has
- * stride 1 or stands still. Private to the folder. */
+/* Numpy broadcasting as loops over rows. Dims that the result and all operands walk in step are
+ * merged, so that the innermost loop is as long as possible. There an operand has stride 1 or 0.
+ * Private to the folder. */
 #ifndef KILN_BACKENDS_CPU_ELEMENTWISE_BROADCAST_H
 #define KILN_BACKENDS_CPU_ELEMENTWISE_BROADCAST_H
 
@@ -12,30 +12,30 @@ enum {
     KILN_CPU_MAX_INPUTS = 3,
 };
 
-/* Strides count elements of the operand, and are 0 where it is broadcast; those of the result come
-   behind those of the inputs. Rank is at least 1. */
+/* Strides count elements of the operand. They are 0 where it is broadcast. The strides of the
+   result follow those of the inputs. The rank is at least 1. */
 typedef struct {
     int rank, n_in;
     int64_t dims[KILN_MAX_RANK];
     int64_t strides[KILN_CPU_MAX_INPUTS + 1][KILN_MAX_RANK];
 } KilnCpuBroadcast;
 
-/** The dims of @space that walk in step with all @in, which are broadcast to it, merged: *@dims,
- * and strides per operand as above. Returns their number, at least 1. */
+/** Broadcasts all @in to @space, and merges the dims of @space that all of them walk in step.
+ * Writes @dims and the strides per operand, as above. Returns the number of dims, at least 1. */
 int kiln_cpu_merge_dims(const KilnType *space, const KilnCpuOperand *in, int n_in,
                         int64_t dims[KILN_MAX_RANK], int64_t (*strides)[KILN_MAX_RANK]);
 
-/** @in are broadcast to @out. */
+/** Broadcasts all @in to @out. */
 KilnCpuBroadcast kiln_cpu_broadcast(KilnCpuOperand out, const KilnCpuOperand *in, int n_in);
 
-/** True where operand @i stands still in the innermost loop. */
+/** True if operand @i has stride 0 in the innermost loop. */
 static inline bool
 kiln_cpu_is_fixed(const KilnCpuBroadcast *b, int i)
 {
     return b->strides[i][b->rank - 1] == 0;
 }
 
-/** Which of two operands stands still there. */
+/** Tells which of two operands has stride 0 there. */
 static inline KilnCpuFixed
 kiln_cpu_fixed_operand(const KilnCpuBroadcast *b)
 {
@@ -44,8 +44,8 @@ kiln_cpu_fixed_operand(const KilnCpuBroadcast *b)
                                      : KILN_CPU_NONE_FIXED;
 }
 
-/** A run of @n elements of the result from element @at on; operand k from element from[k] on, each
- * step[k] (0 or 1) behind the one before. */
+/** A run of @n elements of the result from element @at on. Operand k is read from element from[k]
+ * on, in steps of step[k] (0 or 1). */
 typedef struct {
     int64_t n, at;
     int64_t from[KILN_CPU_MAX_INPUTS], step[KILN_CPU_MAX_INPUTS];

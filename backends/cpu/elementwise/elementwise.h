@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Loops over rows of f32 for every element-wise operation of elementwise.def, per instruction set.
- * An element of the result depends on the elements at its index only, to the bit: not on its place
- * in the row, nor on the length (of two NaNs that meet, either may be the result). Rows may be
- * aligned anyhow; the result may be an operand itself. Private to the folder. */
+ * The bits of a result depend on the elements at its index only, not on its place in the row or the
+ * length. If two operands are NaN, the result is either of them. Rows may have any alignment. The
+ * result may be an operand itself. Private to the folder. */
 #ifndef KILN_BACKENDS_CPU_ELEMENTWISE_ELEMENTWISE_H
 #define KILN_BACKENDS_CPU_ELEMENTWISE_ELEMENTWISE_H
 
@@ -34,7 +34,7 @@ typedef enum {
     KILN_CPU_N_COMPARE
 } KilnCpuCompare;
 
-/* Which operand of a binary operation is one element for the whole row. */
+/* The operand of a binary operation that is one element for the whole row. */
 typedef enum {
     KILN_CPU_NONE_FIXED,
     KILN_CPU_SECOND_FIXED,
@@ -42,7 +42,7 @@ typedef enum {
     KILN_CPU_N_FIXED
 } KilnCpuFixed;
 
-/* What attributes decide: alpha and beta or their like. */
+/* Parameters from the attributes, such as alpha and beta. */
 typedef struct {
     float a, b;
 } KilnCpuParams;
@@ -51,7 +51,7 @@ typedef void (*KilnCpuUnaryRow)(float *out, const float *x, int64_t n, const Kil
 typedef void (*KilnCpuBinaryRow)(float *out, const float *a, const float *b, int64_t n);
 typedef void (*KilnCpuCompareRow)(uint8_t *out, const float *a, const float *b, int64_t n);
 
-/* out[i] = condition[i] ? yes[i] : no[i]; bits are moved as they are. */
+/* out[i] = condition[i] ? yes[i] : no[i]. Bits do not change. */
 typedef void (*KilnCpuSelectRow)(float *out, const uint8_t *condition, const float *yes,
                                  const float *no, int64_t n);
 
@@ -68,7 +68,7 @@ extern const KilnCpuRows kiln_cpu_rows_avx2;
 extern const KilnCpuRows kiln_cpu_rows_avx512;
 #endif
 
-/** The loops of @isa (AUTO: the best here). */
+/** Returns the loops of @isa. AUTO is the best of this machine. */
 static inline const KilnCpuRows *
 kiln_cpu_rows(KilnCpuIsa isa)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loops of elementwise.h from the formulas of elementwise_ops.h: whole vectors, then one that
- * is masked. Included by one file per instruction set, which includes its vocabulary before and
- * defines ROWS, the name of the table. */
+/* The template of the loops of elementwise.h, with the formulas of elementwise_ops.h. A loop does
+ * whole vectors, then a masked one. One file per instruction set includes it. That file includes
+ * its simd header first and defines ROWS, the name of the table. */
 #ifndef KILN_BACKENDS_CPU_ELEMENTWISE_ELEMENTWISE_LOOPS_H
 #define KILN_BACKENDS_CPU_ELEMENTWISE_ELEMENTWISE_LOOPS_H
 
 #include "backends/cpu/elementwise/elementwise_ops.h"
 
-/* Formulas are long chains: four at a time, all read before the first is stored, which lets the
-   compiler mix them. */
+/* Formulas are long chains. Four vectors are loaded before the first result is stored, so that the
+   compiler can interleave them. */
 #define UNARY(id)                                                                                  \
     static void unary_##id(float *out, const float *x, int64_t n, const KilnCpuParams *p)          \
     {                                                                                              \
@@ -27,7 +27,7 @@
             V_STORE_SOME(out + i, V_MASK(n - i), op_##id(V_LOAD_SOME(x + i, V_MASK(n - i)), p));   \
     }
 
-/* One loop per way to load operands; FIRST and SECOND say how, given an offset, and how masked. */
+/* One loop per way to load operands. FIRST and SECOND load at an offset, *_SOME with a mask. */
 #define EACH(p, i) V_LOAD((p) + (i))
 #define EACH_SOME(p, i) V_LOAD_SOME((p) + (i), V_MASK(n - (i)))
 #define FIXED(p, i) V_SET1((p)[0])

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The formula of every operation of elementwise.def, for one vector. Where a formula of the ONNX
- * text loses digits or overflows, an equal one that does not is used. A NaN goes through wherever
- * it goes through the formula. */
+/* The formula of every operation of elementwise.def, for one vector. If the formula of ONNX loses
+ * digits or overflows, an equal formula that does not takes its place. A NaN goes through where it
+ * goes through the formula of ONNX. */
 #ifndef KILN_BACKENDS_CPU_ELEMENTWISE_ELEMENTWISE_OPS_H
 #define KILN_BACKENDS_CPU_ELEMENTWISE_ELEMENTWISE_OPS_H
 
@@ -50,7 +50,7 @@ OP(swish)
     return V_SELECT(V_NAN(x), x, vector_swish(x, PARAM_A));
 }
 
-/* Alpha is positive, so that x and x / alpha have one sign. */
+/* Alpha is positive: x and x / alpha have the same sign. */
 OP(celu)
 {
     V negative = V_MUL(PARAM_A, expm1_negative(V_DIV(x, PARAM_A)));
@@ -65,7 +65,7 @@ OP(hard_swish)
     return V_MUL(x, V_MUL(gate, V_SET1(0x1.555556p-3f)));
 }
 
-/* x^0.5, which unlike the root takes -inf to inf and -0 to 0. */
+/* x^0.5. It differs from the root: -inf becomes inf, and -0 becomes 0. */
 OP(pow_root)
 {
     (void)p;
@@ -79,7 +79,7 @@ OP(selu)
     return V_MUL(PARAM_B, V_SELECT(V_LT(ZERO, x), x, negative));
 }
 
-/* ONNX defines 0 for what is in neither branch, NaN included. */
+/* ONNX defines 0 for an x in neither branch, NaN included. */
 OP(shrink)
 {
     V up = V_SELECT(V_LT(x, V_NEG(PARAM_B)), V_ADD(x, PARAM_A), ZERO);
@@ -109,7 +109,7 @@ OP(thresholded_relu)
     {                                                                                              \
         return expression;                                                                         \
     }
-/* max and min keep a NaN of either operand, and of two zeros the first, as clip keeps x. */
+/* max and min keep a NaN of either operand. If both are 0, they keep the first, as clip does. */
 BINARY_OP(add, V_ADD(a, b))
 BINARY_OP(div, V_DIV(a, b))
 BINARY_OP(max, V_SELECT(V_NAN(b), b, V_MAX(b, a)))

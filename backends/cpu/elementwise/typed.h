@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loops over rows of other types than f32, and from one type to another, per instruction set:
- * conversions, quantization, integer arithmetic, logic, choices. All of them are exact, or rounded
- * as their reference says, so that every instruction set has the same bits. Rows may be aligned to
- * their elements only; a result of the same element size may be an operand itself. Private to the
- * folder. */
+/* Loops over rows of types other than f32, and from one type to another, per instruction set:
+ * conversions, quantization, integer arithmetic, logic, choices. Every instruction set has the same
+ * bits: results are exact, or rounded as in the ref backend. Rows are aligned to their elements. A
+ * result may be an operand itself if their elements have the same size. Private to the folder. */
 #ifndef KILN_BACKENDS_CPU_ELEMENTWISE_TYPED_H
 #define KILN_BACKENDS_CPU_ELEMENTWISE_TYPED_H
 
 #include "backends/cpu/elementwise/elementwise.h"
 #include "ir/instr.h"
 
-/* What integer instructions are called here; comparisons see the sign, arithmetic wraps. */
+/* Integer operations. Comparisons are signed, arithmetic wraps. */
 #define KILN_CPU_INTEGER_OPS(X)                                                                    \
     X(add) X(sub) X(mul) X(equal) X(greater) X(greater_or_equal) X(less) X(less_or_equal)
-/* Of bools: any byte but 0 is true. */
+/* Operations on bools. Any byte except 0 is true. */
 #define KILN_CPU_LOGIC_OPS(X) X(and) X(or) X(xor) X(not )
 
 typedef enum {
@@ -30,23 +29,23 @@ typedef enum {
     KILN_CPU_N_LOGIC
 } KilnCpuLogic;
 
-/* Float to integer truncates and saturates, NaN gives 0; anything to bool is "not 0"; to a float
+/* Float to integer truncates and saturates, and NaN becomes 0. To bool means "not 0". To float
  * rounds half to even. */
 typedef void (*KilnCpuCastRow)(void *out, const void *x, int64_t n);
 
-/* Of one scale and zero point. A quotient beyond the type, an infinity too, saturates; a NaN is no
- * step away from the zero point. */
+/* With one scale and zero point. A quotient beyond the type saturates, infinities too. A NaN
+ * becomes the zero point. */
 typedef void (*KilnCpuQuantRow)(void *out, const void *x, int64_t n, float scale, int32_t zero);
 
-/* From one pair to another: out = round((x - from_zero) * factor) + zero, saturating. */
+/* From one scale and zero point to another: round((x - from_zero) * factor) + zero, saturated. */
 typedef void (*KilnCpuRescaleRow)(void *out, const void *x, int64_t n, float factor,
                                   int32_t from_zero, int32_t zero);
 
-/* At most one of the two is one element for the whole row. Of `not` both are the operand. */
+/* At most one operand is one element for the whole row. `not` gets its operand as both. */
 typedef void (*KilnCpuPairRow)(void *out, const void *a, const void *b, int64_t n,
                                KilnCpuFixed fixed);
 
-/* out[i] = condition[i] ? yes[i] : no[i] by steps of 0 or 1; bits are moved as they are. */
+/* out[i] = condition[i] ? yes[i] : no[i], in steps of 0 or 1. Bits do not change. */
 typedef struct {
     int64_t condition, yes, no;
 } KilnCpuSteps;
@@ -55,7 +54,7 @@ typedef void (*KilnCpuChoiceRow)(void *out, const uint8_t *condition, const void
 
 typedef struct {
     KilnCpuCastRow cast[KILN_N_DTYPES][KILN_N_DTYPES]; /* [from][to]; NULL where there is none */
-    /* Of i8, u8, i16 and u16; the real type is f32. */
+    /* For i8, u8, i16 and u16. The real type is f32. */
     KilnCpuQuantRow quantize[KILN_N_DTYPES], dequantize[KILN_N_DTYPES];
     KilnCpuRescaleRow rescale[KILN_N_DTYPES][KILN_N_DTYPES]; /* [from][to] */
     KilnCpuPairRow integer[KILN_CPU_N_INTEGER][2];           /* i32, i64 */
@@ -69,7 +68,7 @@ extern const KilnCpuTypedRows kiln_cpu_typed_avx2;
 extern const KilnCpuTypedRows kiln_cpu_typed_avx512;
 #endif
 
-/** The loops of @isa (AUTO: the best here). */
+/** Returns the loops of @isa. AUTO is the best of this machine. */
 static inline const KilnCpuTypedRows *
 kiln_cpu_typed(KilnCpuIsa isa)
 {
@@ -87,7 +86,7 @@ kiln_cpu_typed(KilnCpuIsa isa)
     return &kiln_cpu_typed_portable;
 }
 
-/** The loop of an instruction on operands of i32, i64 or, for logic, bool; NULL where there is
+/** Returns the loop of @kind on operands of @dtype: i32, i64 or, for logic, bool. NULL if there is
  * none. */
 KilnCpuPairRow kiln_cpu_integer_row(KilnInstrKind kind, KilnDType dtype);
 
