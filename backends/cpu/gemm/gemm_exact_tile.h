@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The register tile over weights in 28 bits, as a template: a file that includes it has included
- * gemm_tile_cases.h and defined
+/* The template of the register tile over weights in 28 bits (gemm_exact.h). The including file
+ * includes gemm_tile_cases.h first and defines
  *
- *     EXACT                     a vector of 32-bit lanes, of VW of them
- *     EXACT_LOAD(p)             at any address
+ *     EXACT                     a vector of VW lanes of 32 bits
+ *     EXACT_LOAD(p)             loads one from any address
  *     EXACT_TABLE, exact_table(exponents)
- *     exact_exponents(codes, table, odd)   a byte each: of steps 0, 2, 4, 6, or of 1, 3, 5, 7
- *     exact_float(x, exponents, r)         with byte r of them as the exponent
+ *     exact_exponents(codes, table, odd)   exponents of steps 0, 2, 4, 6 or 1, 3, 5, 7, a byte each
+ *     exact_float(x, exponents, r)         x with byte r of exponents as its exponent
  *     exact_join(x, y, z)                  sign and mantissa from bits 23 … 30 of three rows
  *
- * Sums have the order of tile(), for the same bits. */
+ * It sums in the order of tile(), so that the bits are the same. */
 #ifndef KILN_BACKENDS_CPU_GEMM_GEMM_EXACT_TILE_H
 #define KILN_BACKENDS_CPU_GEMM_GEMM_EXACT_TILE_H
 
@@ -18,11 +18,11 @@
 #include <stddef.h>
 
 enum {
-    EXACT_SUMS = 6, /* rows by sums that are kept apart, at most */
+    EXACT_SUMS = 6, /* most accumulators: rows times sums that are kept apart */
     EXACT_BYTES = VW * 4,
 };
 
-/* Vector @r of the piece at @b. Whole lines of what lies @ahead of it are asked for on the way. */
+/* Loads vector @r of the piece at @b. Prefetches the cache lines @ahead bytes further on. */
 ALWAYS_INLINE EXACT
 exact_vector(const char *b, ptrdiff_t ahead, const int r)
 {
@@ -32,7 +32,7 @@ exact_vector(const char *b, ptrdiff_t ahead, const int r)
     return EXACT_LOAD(b);
 }
 
-/* One step of one vector of columns: number @step of those that are summed apart. */
+/* Adds one step of one vector of columns. @step selects the sum, of @sums that are kept apart. */
 ALWAYS_INLINE void
 exact_step(V *acc, const float *a, V x, const int rows, const int sums, const int step)
 {
@@ -54,15 +54,16 @@ exact_step(V *acc, const float *a, V x, const int rows, const int sums, const in
     exact_step(acc, a, V_LOAD((const float *)(const void *)(b + (r) * EXACT_BYTES)), rows, sums, r);
 // clang-format on
 
-/* Accumulators of a panel, and where it is read. */
+/* The accumulators of a panel and its read positions. */
 typedef struct {
     V left[EXACT_SUMS], right[EXACT_SUMS];
     EXACT_TABLE table;
     const char *b, *end, *soon;
-    uint32_t raw_left, raw_right; /* of the groups that are left */
+    uint32_t raw_left, raw_right; /* a bit for each remaining group: is it raw? */
 } ExactPanel;
 
-/* A piece: eight steps. Behind a block comes another one than the next to be read: @ahead knows. */
+/* Sums a piece, which is eight steps. @ahead is the distance of the prefetch. Near the end of a
+   block it leads to the block that is read next, which need not lie behind this one. */
 ALWAYS_INLINE void
 exact_piece(ExactPanel *p, V *acc, const float *a, ptrdiff_t ahead, bool raw, const int rows,
             const int sums)
@@ -128,7 +129,7 @@ exact_group(ExactPanel *p, const float *a, const int vectors, const int rows, co
     p->raw_right >>= 1;
 }
 
-/* A step behind the last group: floats of all vectors. */
+/* Adds a step behind the last group. It is stored as floats, for all vectors. */
 ALWAYS_INLINE void
 exact_rest(ExactPanel *p, const float *a, const int vectors, const int rows, const int sums,
            const int step)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What differs between instruction sets in the blocked matrix product: one register tile, and the
- * two ways to bring an operand into panels. Everything here is private to the cpu backend.
+/* The kernels of the blocked matrix product that each instruction set implements: register tiles,
+ * and two ways to pack an operand into panels. Private to the cpu backend.
  *
- * A *row panel* holds up to max_rows rows as [depth][rows], no padding: its elements are broadcast.
- * A *column panel* holds up to max_cols columns as [depth][pitch], pitch a multiple of the vector,
- * zeros behind the last column: its elements are loaded as vectors. */
+ * A *row panel* holds up to max_rows rows as [depth][rows], without padding. Its elements are
+ * broadcast. A *column panel* holds up to max_cols columns as [depth][pitch]. The pitch is a
+ * multiple of the vector, with zeros behind the last column. Its elements are loaded as vectors. */
 #ifndef KILN_BACKENDS_CPU_GEMM_GEMM_KERNEL_H
 #define KILN_BACKENDS_CPU_GEMM_GEMM_KERNEL_H
 
@@ -17,13 +17,12 @@ enum {
     KILN_GEMM_MAX_ROWS = 14,   /* rows of the largest tile of any instruction set */
     KILN_GEMM_MAX_COLS = 32,   /* columns of the largest tile */
     KILN_GEMM_MAX_DEPTH = 256, /* depth of one block of K */
-    KILN_GEMM_MANY_ROWS = 4,   /* from so many on a tile sums a column of a row in one go */
-    KILN_GEMM_NARROW_ROWS = 4, /* more need what they multiply more than once, as floats */
+    KILN_GEMM_MANY_ROWS = 4,   /* a tile with at least so many rows has one sum per element */
+    KILN_GEMM_NARROW_ROWS = 4, /* more rows reuse an element of b: it is packed as a float */
 };
 
-/* How a side is stored: as the floats that products are made of, in 16 bits, which become floats
-   when they are loaded, or as floats in 28 bits, where they are packed for few rows
-   (gemm_exact.h). */
+/* How a side is stored: as floats, in 16 bits that become floats when they are loaded, or as floats
+   in 28 bits. The last is for packed sides that few rows read (gemm_exact.h). */
 typedef enum {
     KILN_GEMM_F32,
     KILN_GEMM_BF16,
@@ -38,8 +37,8 @@ kiln_gemm_element_size(KilnGemmStorage storage)
     return storage == KILN_GEMM_BF16 || storage == KILN_GEMM_F16 ? 2 : 4;
 }
 
-/* Whether behind whole vectors of @cols is one more, which takes tiles of @rows a multiply-add for
-   a step of depth, where a vector of columns takes one for each row. */
+/* True if one column follows whole vectors of @cols and @rows are many. A vector of rows sums that
+   column with one multiply-add per step of depth. A vector of columns would take one per row. */
 static inline bool
 kiln_gemm_has_edge(int64_t rows, int64_t cols, int64_t vector)
 {
@@ -48,28 +47,28 @@ kiln_gemm_has_edge(int64_t rows, int64_t cols, int64_t vector)
 
 struct KilnGemmExactBlock;
 
-/* One tile: out[rows, cols] (+)= alpha * a b, with what surrounds it. */
+/* One tile: out[rows, cols] (+)= alpha * a b, with bias, residual and bounds. */
 typedef struct {
     const float *a;     /* row panel, [depth][rows] */
-    const void *b;      /* column panel, rows of it b_pitch apart, or at offsets */
-    const void *beside; /* pairs: the column panel behind b, of the same pitch */
+    const void *b;      /* column panel; its rows lie b_pitch apart, or at offsets */
+    const void *beside; /* pairs: the column panel behind b, with the same pitch */
     const struct KilnGemmExactBlock *b_block,
         *beside_block;        /* how b and beside are stored, EXACT */
-    const int64_t *b_offsets; /* or NULL; cols is a multiple of the vector then */
-    const void *soon; /* needed after this tile: a cache line of it is asked for at each step */
-    const void *soon_beside; /* pairs, EXACT: the same for beside */
+    const int64_t *b_offsets; /* or NULL; if set, cols is a multiple of the vector */
+    const void *soon;         /* needed after this tile: each step prefetches a cache line of it */
+    const void *soon_beside;  /* pairs, EXACT: the same for beside */
     float *out;
     int64_t depth, b_pitch, out_pitch;
     int64_t rows, cols; /* valid extents; cols may be less than the panel's pitch */
-    bool first, last;   /* block of K: the first starts from the bias, the last has the tail */
+    bool first, last;   /* block of K: the first adds the bias, the last applies the tail */
     float alpha, beta;  /* factor of the product, factor of the bias */
     float lo, hi;
     const float *bias; /* or NULL; column stride 0 or 1 */
     int64_t bias_row, bias_col;
-    const float *residual; /* or NULL; strides of out; may be out itself */
+    const float *residual; /* or NULL; has the strides of out; may be out itself */
 } KilnGemmTile;
 
-/* What surrounds the sums of a pair's second panel, which begins at column @col. */
+/* The tile that stores the sums of a pair's second panel, which begins at column @col. */
 static inline KilnGemmTile
 kiln_gemm_tile_beside(const KilnGemmTile *pair, int64_t col)
 {
@@ -83,14 +82,14 @@ kiln_gemm_tile_beside(const KilnGemmTile *pair, int64_t col)
     return tile;
 }
 
-/* A piece of a panel's row: len floats from src (floats from the row's start) to lane at. */
+/* A piece of a panel's row: len floats go to lane at. src counts floats from the row's start. */
 typedef struct {
     int64_t src;
     int32_t at, len;
 } KilnGemmRun;
 
-/* Panel row k = runs of floats at src + offsets[k], without offsets at src + k * stride. The runs
-   follow each other from lane 0; lanes behind the last one become zero. */
+/* Panel row k = runs of floats at src + offsets[k], or at src + k * stride without offsets. The
+   runs follow each other from lane 0. Lanes behind the last run become zero. */
 typedef struct {
     float *dst;
     int64_t pitch, depth;
@@ -101,7 +100,7 @@ typedef struct {
     KilnGemmRun runs[KILN_GEMM_MAX_COLS];
 } KilnGemmCopy;
 
-/* Panel element (k, i) = src[i * stride + k], i < lanes; lanes … pitch become zero. */
+/* Panel element (k, i) = src[i * stride + k] for i < lanes. Lanes behind them become zero. */
 typedef struct {
     float *dst;
     int64_t pitch, depth, lanes;
@@ -109,7 +108,7 @@ typedef struct {
     int64_t stride;
 } KilnGemmTranspose;
 
-/* out[i] = clip((alpha * sums[i] + bias) + residual[i]) for i < n; bias is already multiplied. */
+/* out[i] = clip((alpha * sums[i] + bias) + residual[i]) for i < n. bias includes its factor. */
 typedef struct {
     float *out;
     const float *sums;
@@ -120,21 +119,20 @@ typedef struct {
 
 typedef struct {
     int64_t vector, max_rows, max_cols; /* in floats; max_cols = 2 * vector */
-    int64_t pair_rows;                  /* of the largest pair; 0: there are none */
-    /* By how b is stored; but for F32: of up to KILN_GEMM_NARROW_ROWS rows, and without offsets. */
+    int64_t pair_rows;                  /* of the largest pair; 0: there are no pairs */
+    /* By storage of b. All except F32 have up to KILN_GEMM_NARROW_ROWS rows and no offsets. */
     void (*tile[KILN_GEMM_STORAGES])(const KilnGemmTile *tile);
-    /* The same for sums with nothing around them (alpha 1, no bias, residual or bounds) where b has
-       no offsets and rows of out have room for whole vectors: out is b's product, or what it adds
-       to. */
+    /* The same for bare sums: alpha 1, no bias, residual or bounds, no offsets of b. Rows of out
+       have room for whole vectors. The first block of K stores the sums, others add to out. */
     void (*sums)(const KilnGemmTile *tile);
-    /* Of two whole panels; cols counts both. NULL for a storage that has none. */
+    /* Two whole panels; cols counts both. NULL for a storage without pairs. */
     void (*pair[KILN_GEMM_STORAGES])(const KilnGemmTile *tile);
     void (*copy)(const KilnGemmCopy *copy);
     void (*transpose)(const KilnGemmTranspose *transpose);
     void (*finish)(const KilnGemmFinish *finish);
 } KilnGemmKernels;
 
-/* Columns of the next tile, of @left that follow each other: an edge is with a vector. */
+/* The columns of the next tile, if @left remain. An edge column goes with the vector before it. */
 static inline int64_t
 kiln_gemm_step(const KilnGemmKernels *kernels, int64_t left)
 {
@@ -154,7 +152,7 @@ extern const KilnGemmKernels kiln_gemm_kernels_avx2;
 extern const KilnGemmKernels kiln_gemm_kernels_avx512;
 #endif
 
-/** The kernels of @isa (AUTO: the best here); @isa must be supported. */
+/** Returns the kernels of @isa, which must be supported. AUTO is the best of this machine. */
 const KilnGemmKernels *kiln_gemm_kernels(KilnCpuIsa isa);
 
 #endif

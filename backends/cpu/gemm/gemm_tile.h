@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The register tile, as a template: a file that includes it has defined the vector type V, its
- * width VW in floats, MASK and the V_* operations, TILE_ROWS, and gets sum_tile(), of which
+/* The template of the register tile. The including file defines the vector type V, its width VW in
+ * floats, MASK, the V_* operations and TILE_ROWS first. The template defines sum_tile(), from which
  * gemm_tile_cases.h makes tile(). Rows and vectors of a tile are compile-time constants after
- * inlining, so the accumulators live in registers.
+ * inlining, so that the accumulators live in registers.
  *
- * Few rows give few independent sums, too few to hide the latency of a fused multiply-add: tiles of
- * up to three rows sum even and odd (or four) steps of the depth apart and add the sums at the end.
+ * Few rows give too few independent sums to hide the latency of a fused multiply-add. Tiles of up
+ * to three rows therefore keep two or four sums per element, and add them at the end. Such tiles
+ * also wait for memory. A pair reads two column panels at once: two streams are faster than one.
  *
- * They also wait for memory and not for the multiply-adds: a pair reads two column panels at once,
- * for two streams come faster than one.
- *
- * A column behind a whole vector would be alone in a second one, with a multiply-add for each row:
- * its sums are the lanes of one vector of rows. */
+ * A column behind a whole vector (an edge) would take a second vector, with a multiply-add for each
+ * row. Its sums are the lanes of one vector of rows instead. */
 #ifndef KILN_BACKENDS_CPU_GEMM_GEMM_TILE_H
 #define KILN_BACKENDS_CPU_GEMM_GEMM_TILE_H
 
@@ -19,22 +17,22 @@
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-/* Sums as the registers leave them: what surrounds the product is added in a function of its own,
-   one for all tiles, which costs a trip through the first-level cache and saves much code. */
+/* The sums of a tile, in memory. One function adds bias and tail for all tiles. That costs a trip
+   through the first-level cache and saves much code. */
 typedef struct {
     V v[TILE_ROWS][2];
 } Sums;
 
-/* What the compiler knows of a tile. */
+/* The compile-time constants of a tile. */
 typedef struct {
     int rows, vectors;
-    int sums;  /* of steps of the depth, kept apart */
-    bool edge; /* a column behind the vector */
+    int sums;  /* sums per element, each over every sums-th step of the depth */
+    bool edge; /* there is a column behind the vector */
     bool gather, bare;
     KilnGemmStorage storage;
 } Kind;
 
-/* A vector of what is stored from element @at of @p on. */
+/* Loads a vector of floats from element @at of @p on. */
 ALWAYS_INLINE V
 load_stored(const void *p, int64_t at, const KilnGemmStorage storage)
 {
@@ -51,7 +49,7 @@ load_lanes(const float *p, MASK mask, const bool full)
     return full ? V_LOAD(p) : V_LOAD_SOME(p, mask);
 }
 
-/* Bias of row @i from column @j on. */
+/* Loads the bias of row @i from column @j on, times beta. */
 ALWAYS_INLINE V
 tile_start(const KilnGemmTile *t, int64_t i, int64_t j, MASK mask, const bool full)
 {
@@ -80,8 +78,8 @@ store_vectors(const KilnGemmTile *t, const Sums *sums, int64_t j, MASK mask, con
     }
 }
 
-/* Rows of two whole vectors that one block of depth makes, with a bias per row: what most
-   convolutions store. */
+/* Stores rows of two whole vectors, with a bias per row and only one block of depth. Most
+   convolutions take this way. */
 ALWAYS_INLINE void
 store_rows(const KilnGemmTile *t, const Sums *sums, const bool residual)
 {
@@ -117,9 +115,9 @@ store_sums(const KilnGemmTile *t, const Sums *sums)
     }
 }
 
-/* Accumulators are numbered names and not an array: not every compiler keeps a large array in
-   registers. Number j sums row j % rows over every sums-th step of depth from j / rows on; what a
-   panel holds of sums steps lies in this order. */
+/* Accumulators are numbered names, because not every compiler keeps a large array in registers.
+   Number j sums row j % rows over every sums-th step of depth, from step j / rows on. A panel holds
+   the elements of sums steps in this order. */
 // clang-format off
 #define EVERY_ACC(X) X(0) X(1) X(2) X(3) EVERY_ACC_6(X) EVERY_ACC_14(X)
 #if TILE_ROWS >= 6
@@ -178,7 +176,7 @@ store_sums(const KilnGemmTile *t, const Sums *sums)
     }
 // clang-format on
 
-/* Sums that were kept apart are one. */
+/* Adds the sums that were kept apart. */
 ALWAYS_INLINE void
 join_sums(Sums *result, const int rows, const int vectors, const int sums)
 {
@@ -189,7 +187,7 @@ join_sums(Sums *result, const int rows, const int vectors, const int sums)
     }
 }
 
-/* The sums of the column behind the vector, as bare ones. */
+/* Stores the bare sums of the column behind the vector. */
 ALWAYS_INLINE void
 put_edge(const KilnGemmTile *t, const float *edge, const int rows)
 {

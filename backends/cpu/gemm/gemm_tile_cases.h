@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A register tile of gemm_tile.h for every number of rows, and which of them sums what: a file that
- * includes this has defined what gemm_tile.h wants, and gets tile(), tile_sums(), the tiles of 16
- * bits and pair(). */
+/* The register tile of gemm_tile.h for every number of rows, and their choice. The including file
+ * defines the macros of gemm_tile.h first. It gets tile(), tile_sums(), the tiles of 16 bits and
+ * pair(). */
 #ifndef KILN_BACKENDS_CPU_GEMM_GEMM_TILE_CASES_H
 #define KILN_BACKENDS_CPU_GEMM_GEMM_TILE_CASES_H
 
@@ -30,7 +30,7 @@ bare_tile_of(const KilnGemmTile *t, const int rows)
         sum_tile(t, (Kind){ .rows = rows, .vectors = 2, .sums = 1, .bare = true });
 }
 
-/* Rows whose sums are in parts, with their number; rows whose sums are one for each column. */
+/* FEW: (rows, sums per element). MANY: rows with one sum per element. */
 // clang-format off
 #define EVERY_FEW(X) X(1, 4) X(2, 2) X(3, TILE_ROWS >= 6 ? 2 : 1)
 #define EVERY_MANY(X) X(4) EVERY_MANY_6(X) EVERY_MANY_14(X)
@@ -44,7 +44,7 @@ bare_tile_of(const KilnGemmTile *t, const int rows)
 #else
 #define EVERY_MANY_14(X)
 #endif
-/* The rows that narrow storages and pairs have, summed as tile() does. */
+/* The rows of narrow storages and pairs. They sum as tile() does. */
 #define EVERY_NARROW(X) EVERY_FEW(X) X(4, 1)
 #define FEW_CASE(n, sums) case n: tile_of(t, n, sums); break;
 #define MANY_CASE(n) FEW_CASE(n, 1)
@@ -75,7 +75,7 @@ tile(const KilnGemmTile *t)
 static void
 tile_sums(const KilnGemmTile *t)
 {
-    if (t->rows < KILN_GEMM_MANY_ROWS) { /* few rows are summed in parts */
+    if (t->rows < KILN_GEMM_MANY_ROWS) { /* few rows keep several sums per element */
         tile(t);
         return;
     }
@@ -98,7 +98,7 @@ tile_sums(const KilnGemmTile *t)
 #define PAIR_CASE(n, sums) case n: sum_pair(t, n, sums); break;
 // clang-format on
 
-/* The sums of tile(), for the same bits. */
+/* Sums in the order of tile(), so that the bits are the same. */
 ALWAYS_INLINE void
 tile_narrow(const KilnGemmTile *t, const int vectors, const KilnGemmStorage storage)
 {
@@ -126,8 +126,8 @@ tile_f16(const KilnGemmTile *t)
 }
 
 #if TILE_ROWS >= 14
-/* The sums of tile(), so that the bits are the same whether two panels are read at once or not:
-   that takes more registers than other instruction sets have. */
+/* Sums in the order of tile(), so that a pair has the same bits as two tiles. Only this instruction
+   set has enough registers for it. */
 static void
 pair(const KilnGemmTile *t)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Panels from a source whose depth is contiguous: 8 × 8 transposes in AVX registers, for the files
- * that are compiled with AVX2 or AVX-512. */
+/* Packs panels from a source whose depth is contiguous, with 8 × 8 transposes in AVX registers. For
+ * files that are compiled with AVX2 or AVX-512. */
 #ifndef KILN_BACKENDS_CPU_GEMM_GEMM_TRANSPOSE_X86_H
 #define KILN_BACKENDS_CPU_GEMM_GEMM_TRANSPOSE_X86_H
 
@@ -10,7 +10,7 @@
 #include <immintrin.h>
 #include <string.h>
 
-/* r[k] lane i = src[i * stride + k] for k, i < 8; lanes from @lanes on are zero. */
+/* Lane i of r[k] = src[i * stride + k] for k, i < 8. Lanes from @lanes on are zero. */
 static inline __attribute__((always_inline)) void
 transpose_8x8(__m256 *r, const char *src, int64_t stride, int64_t lanes)
 {
@@ -40,7 +40,7 @@ transpose_8x8(__m256 *r, const char *src, int64_t stride, int64_t lanes)
     }
 }
 
-/* Eight steps of depth of a panel whose pitch is a multiple of 8. */
+/* Packs eight steps of depth of a panel whose pitch is a multiple of 8. */
 static inline void
 transpose_even(float *dst, const KilnGemmTranspose *t, const char *src)
 {
@@ -53,8 +53,8 @@ transpose_even(float *dst, const KilnGemmTranspose *t, const char *src)
     }
 }
 
-/* The same for any pitch up to 16. In order of depth a store may spill into what the next step
-   overwrites, but not over the end of the eight. */
+/* The same for any pitch up to 16. A store may reach into the next steps, which overwrite it. It
+   must not reach over the end of the eight steps. */
 static inline void
 transpose_odd(float *dst, const KilnGemmTranspose *t, const char *src)
 {
