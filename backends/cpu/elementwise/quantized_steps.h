@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How real numbers of steps become stored integers, in plain C without branches: for loops that are
- * compiled once per instruction set. */
+/* Converts real numbers of steps to stored integers, in plain C without branches. Loops that are
+ * compiled once per instruction set use it. */
 #ifndef KILN_BACKENDS_CPU_ELEMENTWISE_QUANTIZED_STEPS_H
 #define KILN_BACKENDS_CPU_ELEMENTWISE_QUANTIZED_STEPS_H
 
 #include <stdint.h>
 
-/* @x within two floats that the type holds; NaN is the lower one. */
+/* Clips @x to @low and @high. NaN becomes @low. */
 static inline float
 within(float x, float low, float high)
 {
@@ -14,7 +14,7 @@ within(float x, float low, float high)
     return least < high ? least : high;
 }
 
-/* @steps from @zero, half to even: a sum with 1.5 × 2^23 has no bits below one. */
+/* Rounds @steps half to even and adds @zero. The sum with 1.5 × 2^23 has no bits below one. */
 static inline int32_t
 quantized(float steps, int32_t zero, float least, float most)
 {

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loops of integer_kernel.h. Included once per instruction set; the file defines the shape of a
- * tile, ROWS and COLS, the table's name INTEGER_KERNELS, and
+/* The template of the loops of integer_kernel.h. One file per instruction set includes it. That
+ * file defines ROWS and COLS of a tile, INTEGER_KERNELS, the name of the table, and
  *
  *   VI, LANES              a vector of i32, and how many it has
  *   VI_ZERO, VI_STORE(p, v)
  *   VI_BYTES(p)            LANES groups of four bytes of a panel
- *   VI_SPREAD(p)           four bytes of a row, in every group
+ *   VI_SPREAD(p)           four bytes of a row, copied to every group
  *   VI_DOT(sum, u, s)      sum plus the four products of u8 and s8 in each group
  *   VI_SLIDE(p, slide)     groups of LANES pixels of single bytes
  *   SCALE(to, sums, factors, one, steps)
- *                          a block of 16 sums; a factor for each, or one
- *   INTERLEAVE(from, to, c, flip) one group of the 16 columns at @c */
+ *                          scales a block of 16 sums with one factor, or one for each
+ *   INTERLEAVE(from, to, c, flip)
+ *                          interleaves four rows at the 16 columns from c on */
 #ifndef KILN_BACKENDS_CPU_INTEGER_INTEGER_LOOPS_H
 #define KILN_BACKENDS_CPU_INTEGER_INTEGER_LOOPS_H
 
@@ -24,7 +25,7 @@ enum {
     RANGE_LANES = 64,
 };
 
-/* @n_rows and @vectors are constants where this is inlined, so that all sums stay in registers. */
+/* @n_rows and @vectors are constants after inlining, so that all sums stay in registers. */
 __attribute__((always_inline)) static inline void
 tile_of(int n_rows, int vectors, const uint8_t *const *rows, const int8_t *panel, int64_t groups,
         int32_t *out)
@@ -72,7 +73,7 @@ tile(int n_rows, int64_t n_cols, const uint8_t *const *rows, const int8_t *panel
         tile_of(ROWS, VECTORS, rows, panel, groups, out);
 }
 
-/* Of a tile of a convolution; constants where it is handed on. */
+/* The constants of a tile of a convolution. */
 typedef struct {
     int rows, vectors;
     bool slides;
@@ -85,7 +86,7 @@ pixels_at(const uint8_t *p, int v, bool slides, const KilnIntegerSlide *slide)
                   : VI_BYTES(p + v * LANES * KILN_INTEGER_GROUP);
 }
 
-/* As tile_of(), with the pixels on the unsigned side. */
+/* Like tile_of(), but the pixels are the unsigned side. */
 __attribute__((always_inline)) static inline void
 conv_of(Tile tile, const uint8_t *base, const KilnIntegerTaps *taps, const int8_t *weights,
         int32_t *out, int64_t pitch)

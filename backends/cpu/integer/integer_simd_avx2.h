@@ -13,7 +13,7 @@
 #define VF __m256
 #define BITS(op) _mm256_##op##_si256
 #define WORDS(v, index) _mm256_permutevar8x32_epi32(v, index)
-/* Of 16 numbers, in a byte each as they are. */
+/* Returns the low bytes of 16 numbers. */
 static inline __m128i
 low_bytes(const __m256i v[2])
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What integer_rows.h needs of x86, for vectors of a width. Included once per instruction set; the
- * file defines VI, LANES, ROWS, COLS and
+/* The x86 macros that integer_loops.h needs, for one width of vectors. One header per width
+ * includes it. That header defines VI, LANES, ROWS, COLS and
  *
- *   V(op)      the intrinsic of this width
- *   BITS(op)   the same of bits without a type
- *   VF               a vector of f32
- *   WORDS(v, index)  LANES / 4 times four words of v
- *   STORE_BLOCK(to, steps)  the low bytes of 16 / LANES vectors
+ *   V(op)                   the intrinsic of this width
+ *   BITS(op)                the same for bits without a type
+ *   VF                      a vector of f32
+ *   WORDS(v, index)         LANES / 4 times four words of v
+ *   STORE_BLOCK(to, steps)  stores the low bytes of 16 / LANES vectors
  *
- * and has VI_DOT still to choose: dot(), or the instruction. */
+ * The .c file also chooses VI_DOT: dot(), or the instruction. */
 #ifndef KILN_BACKENDS_CPU_INTEGER_INTEGER_SIMD_X86_H
 #define KILN_BACKENDS_CPU_INTEGER_INTEGER_SIMD_X86_H
 
@@ -47,7 +47,7 @@ slide_of(const uint8_t *p, const KilnIntegerSlide *slide)
     return V(shuffle_epi8)(WORDS(VI_BYTES(p), VI_BYTES(slide->words)), VI_BYTES(slide->bytes));
 }
 
-/* Bytes are widened to 16 bits and multiplied in pairs, whose sums fit 32 bits; the instruction for
+/* Widens bytes to 16 bits and multiplies them in pairs, whose sums fit 32 bits. The instruction for
  * pairs of bytes would saturate. */
 static inline VI
 dot(VI sum, VI u, VI s)
@@ -59,7 +59,7 @@ dot(VI sum, VI u, VI s)
     return V(add_epi32)(sum, V(madd_epi16)(u_odd, s_odd));
 }
 
-/* Four rows of bytes side by side, 16 columns at a time. */
+/* Interleaves four rows of bytes at 16 columns. */
 static inline void
 interleave_16(const uint8_t *const from[4], uint8_t *to, int64_t c, uint8_t bit)
 {
@@ -75,7 +75,7 @@ interleave_16(const uint8_t *const from[4], uint8_t *to, int64_t c, uint8_t bit)
     _mm_storeu_si128(out + 3, _mm_unpackhi_epi16(high, high2));
 }
 
-/* Conversion rounds half to even. The bounds keep it within i32. */
+/* The conversion rounds half to even. The bounds keep it within i32. */
 __attribute__((always_inline)) static inline void
 scale_16(uint8_t *to, const int32_t *sums, const float *factors, bool one,
          const KilnIntegerSteps *s)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What becomes of sums on their way out: they are stored as i32, or scaled to bytes. Private to the
- * folder. */
+/* Stores sums as i32, or scaled to bytes. Private to the folder. */
 #ifndef KILN_BACKENDS_CPU_INTEGER_INTEGER_STORE_H
 #define KILN_BACKENDS_CPU_INTEGER_INTEGER_STORE_H
 
@@ -9,7 +8,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Of a whole instruction. factors: NULL for i32. */
+/* How an instruction stores its sums. factors is NULL for i32. */
 typedef struct {
     const float
         *factors; /* x_scale * w_scale / y_scale, per channel of the weights or one; finite */
@@ -24,7 +23,8 @@ kiln_integer_out_size(const KilnIntegerOut *out)
     return out->factors ? 1 : sizeof(int32_t);
 }
 
-/** @n sums of a panel, whose columns are there in memory, to @to. @channel is that of the first. */
+/** Stores @n sums of a panel at @to. @channel is the channel of the first. @sums must be readable
+ * to the end of the panel. */
 static inline void
 kiln_integer_store(const KilnIntegerKernels *kernels, const KilnIntegerOut *out, void *to,
                    const int32_t *sums, int64_t n, int64_t channel)

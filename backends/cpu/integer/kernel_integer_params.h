@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Zero points and scales of products of bytes, from operands or from types, as the loops take them.
- */
+/* Converts zero points and scales of products of bytes to the parameters of the loops. */
 #ifndef KILN_BACKENDS_CPU_INTEGER_KERNEL_INTEGER_PARAMS_H
 #define KILN_BACKENDS_CPU_INTEGER_KERNEL_INTEGER_PARAMS_H
 
@@ -13,28 +12,28 @@ kiln_cpu_is_bytes(const KilnType *type)
     return !type->layout && (type->dtype == KILN_DTYPE_i8 || type->dtype == KILN_DTYPE_u8);
 }
 
-/** True where no sum or product of extents of the result and both factors comes near the end of
- * int64_t, however they are padded to blocks. */
+/** True if no sum or product of extents of the result and both factors overflows int64_t, padding
+ * to blocks included. */
 bool kiln_cpu_is_countable(const KilnInstr *instr);
 
-/** True where result and both factors are bytes of quantized types, with one scale but for the
- * weights, and the instruction has no tail. */
+/** True if result and both factors are bytes of quantized types, and the instruction has no tail.
+ * Only the weights may have several scales. */
 bool kiln_cpu_scales_bytes(const KilnInstr *instr);
 
-/** Bytes at the front of a kernel's scratch that hold its parameters. */
+/** Returns the bytes that the parameters take at the front of a kernel's scratch. */
 size_t kiln_cpu_params_size(int64_t channels);
 
-/** Of an instruction that has zero points as operands 3 and 4, and sums as its result. */
+/** Parameters of an instruction with zero points as operands 3 and 4 and sums as its result. */
 KilnIntegerParams kiln_cpu_zero_params(const KilnKernelArgs *args);
-/** Of one on quantized types. */
+/** Parameters of an instruction on quantized types. */
 KilnIntegerParams kiln_cpu_scale_params(const KilnKernelArgs *args);
 
-/** Operands 1 and 2 as the two sides, and the scratch behind the parameters. */
+/** Arguments with operands 1 and 2 as the two sides, and the scratch behind the parameters. */
 KilnIntegerArgs kiln_cpu_integer_args(const KilnKernelArgs *args, const KilnIntegerParams *params,
                                       const int32_t *bias, int64_t channels);
 
-/* The functions beside its kernel of an instruction that packs its right side: those of the file,
- * scratch_of(), packed_of() and pack(). */
+/* Defines the functions beside the kernel of an instruction that packs its right side. They call
+ * scratch_of(), packed_of() and pack() of the including file. */
 #define KILN_CPU_PACKS(fn)                                                                         \
     size_t kiln_cpu_##fn##_scratch(const KilnInstr *instr, int threads)                            \
     {                                                                                              \
