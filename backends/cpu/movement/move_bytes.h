@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies of few bytes, rows of small images above all: a call of memcpy takes longer than they do.
- * Private to the folder. */
+/* Copies few bytes, such as rows of small images, faster than a call of memcpy. Private to the
+ * folder. */
 #ifndef KILN_BACKENDS_CPU_MOVEMENT_MOVE_BYTES_H
 #define KILN_BACKENDS_CPU_MOVEMENT_MOVE_BYTES_H
 
 #include <stddef.h>
 #include <string.h>
 
-/* @n bytes, of which @size … 2 * @size there are, as two moves that may overlap. */
+/* Moves @n bytes, from @size to 2 * @size, as two moves that may overlap. */
 #define MOVE_TWICE(to, from, n, size)                                                              \
     do {                                                                                           \
         char first_[size], last_[size];                                                            \
@@ -42,8 +42,8 @@ enum {
     MOVE_STEP = 16
 };
 
-/* The same with up to MOVE_STEP - 1 bytes more read and written: for rows one behind the other,
- * where the next one writes over what is too much of this. */
+/* Like move_bytes(), but reads and writes up to MOVE_STEP - 1 bytes more. For rows that follow each
+ * other: the next row overwrites the excess. */
 static inline void
 move_wide(void *to_, const void *from_, size_t n)
 {

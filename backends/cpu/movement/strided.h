@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies between strided arrays: what all kernels that move data have in common. A kernel states a
- * nest of loops; the copy finds contiguous runs, planes to transpose and rows in it, cuts them into
- * pieces by shape and runs these on the threads. Elements are opaque bytes: one code for every
- * element type, and NaN keep their bits. Private to the folder. */
+/* Copies between strided arrays, for all kernels that move data. A kernel states a nest of loops.
+ * The copy finds contiguous runs, planes to transpose and rows in it. It cuts them into pieces by
+ * shape and runs these on the threads. Elements are opaque bytes: the code fits every element type,
+ * and NaNs keep their bits. Private to the folder. */
 #ifndef KILN_BACKENDS_CPU_MOVEMENT_STRIDED_H
 #define KILN_BACKENDS_CPU_MOVEMENT_STRIDED_H
 
@@ -15,8 +15,8 @@ enum {
     KILN_CPU_MAX_LOOPS = 2 * KILN_MAX_RANK,
 };
 
-/** Loops in any order; strides count elements. A stride of 0 of the source repeats, a negative one
- * walks backwards; those of the target are positive, and no element is written twice. */
+/** Loops in any order. Strides count elements. Source strides may be 0, which repeats, or negative.
+ * Target strides are positive, and no element is written twice. */
 typedef struct {
     int rank;
     int64_t extents[KILN_CPU_MAX_LOOPS];
@@ -32,7 +32,7 @@ kiln_cpu_nest_add(KilnCpuNest *nest, int64_t extent, int64_t to, int64_t from)
     nest->rank++;
 }
 
-/** The two ends of a copy: addresses of the elements where all loops are at 0. */
+/** The two ends of a copy: the addresses of the elements at which all loops are at 0. */
 typedef struct {
     void *to;
     const void *from;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Copies of two loops over units of @SIZE bytes (@UNIT, an integer of that size): rows, and planes
- * of which one side runs along the target and the other along the source. Planes are transposed in
- * registers, LANES × LANES units at a time, in log2(LANES) rounds of interleaving vector k with
- * vector k + LANES / 2. Included by strided.c once per size, with the three and the interleavings
- * LOW and HIGH defined. A unit may lie at any address. */
+/* The template of copies of two loops over units of SIZE bytes. It copies rows and planes. One loop
+ * of a plane runs along the target, the other along the source. Planes are transposed in
+ * registers, LANES × LANES units at a time. Each of log2(LANES) rounds interleaves vector k with
+ * vector k + LANES / 2. strided.c includes this once per size. It defines SIZE, UNIT (an integer of
+ * SIZE bytes), LANES and the interleavings LOW and HIGH. A unit may lie at any address. */
 
 #define PASTE_(a, b) a##b
 #define PASTE(a, b) PASTE_(a, b)
@@ -58,7 +58,7 @@ NAME(block)(char *to, int64_t to1, const char *from, int64_t from0)
         memcpy(to + j * to1, &a[j], 16);
 }
 
-/* Two rows into one, by turns: what a plane of two rows is whose target has no gaps. */
+/* Interleaves two rows into one: a plane of two rows whose target has no gaps. */
 static void
 NAME(zip)(const Piece *p)
 {
@@ -78,7 +78,7 @@ NAME(zip)(const Piece *p)
     }
 }
 
-/* to0 and from1 are SIZE. */
+/* Copies a plane. to0 and from1 are SIZE. */
 static void
 NAME(plane)(const Piece *p)
 {
