@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A step of a recurrent net, per instruction set: what the state adds to the gates is summed in
- * registers, the activations and the new state follow at once. A step has one stage, or two where
- * the second multiplies what the first one makes.
+/* Steps of recurrent nets, per instruction set. A stage sums the state's part of the gates in
+ * registers, and computes the activations and the new state at once. A step has one stage, or two
+ * if the second multiplies the results of the first.
  *
- * The recurrent weights of a stage lie in panels of `vectors` vectors of units: for each unit of
- * the state that is multiplied, gate by gate, the panel's weights, zero behind the last unit. A
- * panel is read from its beginning to its end for up to max_rows rows of the batch: the weights,
- * which every step needs once more, stream by. The bits of a unit follow from the shape and the
- * instruction set. Private to the folder. */
+ * The recurrent weights of a stage lie in panels of `vectors` vectors of units. For each unit of
+ * the state, a panel has its weights gate by gate, with zeros behind the last unit. A panel is read
+ * once, in order, for up to max_rows rows of the batch. The bits of a unit depend on the shape and
+ * the instruction set only. Private to the folder. */
 #ifndef KILN_BACKENDS_CPU_RECURRENT_RECURRENT_CELLS_H
 #define KILN_BACKENDS_CPU_RECURRENT_RECURRENT_CELLS_H
 
@@ -15,19 +14,19 @@
 
 #include <stdint.h>
 
-/** One panel for some rows of the batch. Rows of states have @n floats; all pointers but @weights,
- * @state and those that the stage does not use are at the first row and the panel's first unit. */
+/** One panel for some rows of the batch. Rows of states have @n floats. All pointers except
+ * @weights and @state are at the first row and the panel's first unit, if the stage uses them. */
 typedef struct {
-    int64_t n; /* units of the net: also between one gate and the next */
+    int64_t n; /* units of the net, and floats from one gate to the next */
     int64_t rows, units;
     const float *weights;
-    const float *state; /* whole rows: what the weights multiply */
+    const float *state; /* multiplied by the weights; whole rows */
     const float *gates; /* the inputs' part with the biases, from the stage's first gate on */
-    int64_t gates_row;  /* floats between rows of it */
+    int64_t gates_row;  /* floats from one row of gates to the next */
     const float *bias;  /* gru_linear: of the state's part of the hidden gate */
     const float *before;
     float *h, *c;
-    float *update, *scaled; /* gru: made by the first stage for the second */
+    float *update, *scaled; /* gru: written by the first stage, read by the second */
 } KilnCpuCell;
 
 typedef struct {
@@ -40,8 +39,8 @@ typedef struct {
     KilnCpuStage rnn_tanh, rnn_relu;
     KilnCpuStage lstm;
     KilnCpuStage gru_gates;  /* update = σ(z), scaled = σ(r) before */
-    KilnCpuStage gru_hidden; /* of scaled: h = (1 - update) tanh(n) + update before */
-    KilnCpuStage gru_linear; /* whole step: the reset gate scales the state's part */
+    KilnCpuStage gru_hidden; /* state is scaled: h = (1 - update) tanh(n) + update before */
+    KilnCpuStage gru_linear; /* a whole step; the reset gate scales the state's part */
 } KilnCpuCells;
 
 extern const KilnCpuCells kiln_cpu_cells_portable;
@@ -50,7 +49,7 @@ extern const KilnCpuCells kiln_cpu_cells_avx2;
 extern const KilnCpuCells kiln_cpu_cells_avx512;
 #endif
 
-/** The loops of @isa (AUTO: the best here). */
+/** Returns the loops of @isa. AUTO is the best of this machine. */
 static inline const KilnCpuCells *
 kiln_cpu_cells(KilnCpuIsa isa)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stages of recurrent_cells.h. Included by one file per instruction set, which includes its
- * vocabulary before and defines CELLS, the name of the table, and CELL_ROWS, how many rows of four
- * vectors of sums the registers hold.
+/* The template of the stages of recurrent_cells.h. One file per instruction set includes it. That
+ * file includes its simd header first. It defines CELLS, the name of the table, and CELL_ROWS: the
+ * rows of four vectors of sums that the registers hold.
  *
- * One row has too few independent sums to hide the latency of a fused multiply-add: every second
- * (or fourth) unit of the state is summed apart, and the sums are added at the end. */
+ * One row has too few independent sums to hide the latency of a fused multiply-add. It keeps two or
+ * four sums, each over every second or fourth unit of the state, and adds them at the end. */
 #ifndef KILN_BACKENDS_CPU_RECURRENT_RECURRENT_CELLS_LOOPS_H
 #define KILN_BACKENDS_CPU_RECURRENT_RECURRENT_CELLS_LOOPS_H
 
@@ -19,8 +19,8 @@ typedef struct {
 
 /* --- the state's part of the gates --- */
 
-/* Number j sums row j % rows over every sums-th unit from j / rows on. Numbered names and not an
-   array: not every compiler keeps a large array in registers. */
+/* Number j sums row j % rows over every sums-th unit, from unit j / rows on. The sums are numbered
+   names, because not every compiler keeps a large array in registers. */
 // clang-format off
 #if CELL_ROWS == 6
 #define EVERY_SUM(X) X(0) X(1) X(2) X(3) X(4) X(5)
@@ -117,7 +117,7 @@ SUM_WIDTH(4)
 typedef struct {
     const KilnCpuCell *cell;
     const V *sums;           /* of the row, gate by gate */
-    int64_t gate, state, at; /* offsets into the gates, into rows of states, from the first unit */
+    int64_t gate, state, at; /* offsets: into gates, into rows of states, from the first unit */
     MASK mask;
 } Spot;
 
@@ -136,15 +136,15 @@ store_lanes(float *p, const Spot *s, V x, const bool full)
         V_STORE_SOME(p, s->mask, x);
 }
 
-/* The inputs' part of gate @g of the stage. */
+/* Loads the inputs' part of gate @g of the stage. */
 ALWAYS_INLINE V
 input_part(const Spot *s, int g, const bool full)
 {
     return load_lanes(s->cell->gates + s->gate + g * s->cell->n, s, full);
 }
 
-/* A stage sums three or four vectors: those of some gates of one or more vectors of units. What it
-   makes of one vector of units is in <name>_unit. */
+/* A stage sums three or four vectors: some gates of one or more vectors of units. <name>_unit()
+   computes the results of one vector of units. */
 #define STAGE(name, n_gates, n_vectors, sum)                                                       \
     static void name(const KilnCpuCell *cell)                                                      \
     {                                                                                              \
