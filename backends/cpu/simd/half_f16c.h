@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* f32 to f16, rounded half to even, and back, for processors with F16C: eight at a time; the rest
- * goes through a row of eight. Included by the files that are compiled for such processors. */
+/* Converts f32 to f16, rounded half to even, and back. For files that are compiled for processors
+ * with F16C. It converts eight at a time. The rest is copied to a buffer of eight. */
 #ifndef KILN_BACKENDS_CPU_SIMD_HALF_F16C_H
 #define KILN_BACKENDS_CPU_SIMD_HALF_F16C_H
 

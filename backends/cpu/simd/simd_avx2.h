@@ -6,7 +6,7 @@
 #include <immintrin.h>
 #include <stdint.h>
 
-/* Lanes below n, for vmaskmov. */
+/* Mask of the lanes below n, for vmaskmov. */
 static inline __m256i
 lanes_below(int64_t n)
 {
@@ -29,29 +29,29 @@ lanes_below(int64_t n)
 #define V_FMA(a, b, c) _mm256_fmadd_ps(a, b, c)
 #define V_MIN(a, b) _mm256_min_ps(a, b) /* a NaN in b stays */
 #define V_MAX(a, b) _mm256_max_ps(a, b)
-/* Every other element of a and then b, from the first or from the second on. */
+/* Every other element of a, then of b, from the first or the second on. */
 #define V_EVENS(a, b) quarters_in_order(_mm256_shuffle_ps(a, b, 0x88))
 #define V_ODDS(a, b) quarters_in_order(_mm256_shuffle_ps(a, b, 0xdd))
-/* Elements of a and b in turn, of their first or of their second halves. */
+/* Interleaves the first halves of a and b, or the second halves. */
 #define V_ZIP_LOW(a, b)                                                                            \
     _mm256_permute2f128_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b), 0x20)
 #define V_ZIP_HIGH(a, b)                                                                           \
     _mm256_permute2f128_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b), 0x31)
-/* Places counted from the first of them, each less than two vectors on, and what lies there. */
+/* Places relative to the first, each less than two vectors on; loads the floats at them. */
 #define PLACES __m256i
 #define V_PLACES(at)                                                                               \
     _mm256_sub_epi32(_mm256_loadu_si256((const __m256i *)(const void *)(at)),                      \
                      _mm256_set1_epi32(*(at)))
 #define V_PICK(p, places) pick_places(V_LOAD(p), V_LOAD((p) + 8), places)
 
-/* Quarters of two vectors that were shuffled half by half. */
+/* Orders the quarters of a shuffle, which works on each half by itself. */
 static inline V
 quarters_in_order(V x)
 {
     return _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(x), 0xd8));
 }
 
-/* Lanes of two vectors by number; the fourth bit of a number says which vector. */
+/* Selects lanes of two vectors by number. The fourth bit of a number selects the vector. */
 static inline V
 pick_places(V low, V high, __m256i places)
 {

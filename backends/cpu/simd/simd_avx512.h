@@ -21,21 +21,21 @@
 #define V_FMA(a, b, c) _mm512_fmadd_ps(a, b, c)
 #define V_MIN(a, b) _mm512_min_ps(a, b) /* a NaN in b stays */
 #define V_MAX(a, b) _mm512_max_ps(a, b)
-/* Every other element of a and then b, from the first or from the second on. */
+/* Every other element of a, then of b, from the first or the second on. */
 #define V_EVENS(a, b)                                                                              \
     _mm512_permutex2var_ps(                                                                        \
         a, _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30), b)
 #define V_ODDS(a, b)                                                                               \
     _mm512_permutex2var_ps(                                                                        \
         a, _mm512_setr_epi32(1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31), b)
-/* Elements of a and b in turn, of their first or of their second halves. */
+/* Interleaves the first halves of a and b, or the second halves. */
 #define V_ZIP_LOW(a, b)                                                                            \
     _mm512_permutex2var_ps(                                                                        \
         a, _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23), b)
 #define V_ZIP_HIGH(a, b)                                                                           \
     _mm512_permutex2var_ps(                                                                        \
         a, _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31), b)
-/* Places counted from the first of them, each less than two vectors on, and what lies there. */
+/* Places relative to the first, each less than two vectors on; loads the floats at them. */
 #define PLACES __m512i
 #define V_PLACES(at) _mm512_sub_epi32(_mm512_loadu_si512(at), _mm512_set1_epi32(*(at)))
 #define V_PICK(p, places) _mm512_permutex2var_ps(V_LOAD(p), places, V_LOAD((p) + 16))

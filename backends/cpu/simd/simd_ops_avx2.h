@@ -19,7 +19,7 @@
 #define V_FLOOR(x) _mm256_floor_ps(x)
 #define V_CEIL(x) _mm256_ceil_ps(x)
 #define V_ROUND(x) _mm256_round_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
-/* Comparisons are false where a lane has a NaN, but for V_NAN. */
+/* Comparisons except V_NAN are false for a NaN. */
 #define V_LT(a, b) _mm256_cmp_ps(a, b, _CMP_LT_OQ)
 #define V_LE(a, b) _mm256_cmp_ps(a, b, _CMP_LE_OQ)
 #define V_EQ(a, b) _mm256_cmp_ps(a, b, _CMP_EQ_OQ)
@@ -39,7 +39,7 @@
 #define VI_SHR(a, n) _mm256_srai_epi32(a, n) /* keeps the sign */
 #define VI_TO_V(i) _mm256_cvtepi32_ps(i)
 #define V_SCALE(p, n_float, n_int) ((void)(n_float), scale(p, n_int))
-/* One value of all lanes: a sum adds them in halves, lanes k and k + 4, ... */
+/* One value of all lanes. A sum adds them in halves: lanes k and k + 4, ... */
 #define V_SUM(x) sum_lanes(x)
 #define V_LARGEST(x) largest_lane(x) /* no lane is NaN */
 #define V_ANY(b) (_mm256_movemask_ps(b) != 0)
@@ -49,7 +49,7 @@
 #define V_STORE_BOOL(p, b) store_bool(p, 8, b)
 #define V_STORE_BOOL_SOME(p, n, b) store_bool(p, n, b)
 
-/* p × 2^n for n from -252 to 254: two factors, so that only the last one can round. */
+/* p × 2^n for n from -252 to 254, in two products. Only the last can round. */
 static inline V
 scale(V p, VI n)
 {
@@ -95,7 +95,7 @@ largest_lane(V x)
     return _mm_cvtss_f32(_mm_max_ss(y, _mm_movehdup_ps(y)));
 }
 
-/* p[0], p[stride] …: may read all floats up to p[8 stride - 1]. */
+/* p[0], p[stride] … May read all floats up to p[8 stride - 1]. */
 static inline V
 load_every(const float *p, int64_t stride)
 {

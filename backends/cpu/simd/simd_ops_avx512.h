@@ -17,7 +17,7 @@
 #define V_FLOOR(x) _mm512_roundscale_ps(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC)
 #define V_CEIL(x) _mm512_roundscale_ps(x, _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC)
 #define V_ROUND(x) _mm512_roundscale_ps(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC)
-/* Comparisons are false where a lane has a NaN, but for V_NAN. */
+/* Comparisons except V_NAN are false for a NaN. */
 #define V_LT(a, b) _mm512_cmp_ps_mask(a, b, _CMP_LT_OQ)
 #define V_LE(a, b) _mm512_cmp_ps_mask(a, b, _CMP_LE_OQ)
 #define V_EQ(a, b) _mm512_cmp_ps_mask(a, b, _CMP_EQ_OQ)
@@ -36,9 +36,9 @@
 #define VI_SHL(a, n) _mm512_slli_epi32(a, n)
 #define VI_SHR(a, n) _mm512_srai_epi32(a, n) /* keeps the sign */
 #define VI_TO_V(i) _mm512_cvtepi32_ps(i)
-/* p × 2^n, rounded once; @n is whole and given both ways. */
+/* p × 2^n, rounded once. @n is whole and given as float and as int. */
 #define V_SCALE(p, n_float, n_int) ((void)(n_int), _mm512_scalef_ps(p, n_float))
-/* One value of all lanes: a sum adds them in halves, lanes k and k + 8, then k and k + 4, ... */
+/* One value of all lanes. A sum adds them in halves: lanes k and k + 8, then k and k + 4, ... */
 #define V_SUM(x) sum_lanes(x)
 #define V_LARGEST(x) _mm512_reduce_max_ps(x) /* no lane is NaN */
 #define V_ANY(b) ((b) != 0)
@@ -66,7 +66,7 @@ load_bool(const uint8_t *p, int64_t n)
     return _mm_test_epi8_mask(bytes, bytes);
 }
 
-/* p[0], p[stride] …: may read all floats up to p[16 stride - 1]. */
+/* p[0], p[stride] … May read all floats up to p[16 stride - 1]. */
 static inline V
 load_every(const float *p, int64_t stride)
 {

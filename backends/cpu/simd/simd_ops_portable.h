@@ -38,7 +38,7 @@ from_bits(VI bits)
 #define V_FLOOR(x) round_down(x)
 #define V_CEIL(x) V_NEG(round_down(V_NEG(x)))
 #define V_ROUND(x) round_even(x)
-/* Comparisons are false where a lane has a NaN, but for V_NAN. */
+/* Comparisons except V_NAN are false for a NaN. */
 #define V_LT(a, b) ((B)((a) < (b)))
 #define V_LE(a, b) ((B)((a) <= (b)))
 #define V_EQ(a, b) ((B)((a) == (b)))
@@ -59,7 +59,7 @@ from_bits(VI bits)
 #define VI_SHR(a, n) ((a) >> (n)) /* keeps the sign */
 #define VI_TO_V(i) __builtin_convertvector(i, V)
 #define V_SCALE(p, n_float, n_int) ((void)(n_float), scale(p, n_int))
-/* One value of all lanes: a sum adds them in halves, lanes k and k + 2, ... */
+/* One value of all lanes. A sum adds them in halves: lanes k and k + 2, ... */
 #define V_SUM(x) (((x)[0] + (x)[2]) + ((x)[1] + (x)[3]))
 #define V_LARGEST(x) largest_lane(x) /* no lane is NaN */
 #define V_ANY(b) (((b)[0] | (b)[1] | (b)[2] | (b)[3]) != 0)
@@ -79,9 +79,9 @@ fused(V a, V b, V c, bool from)
     return x;
 }
 #else
-/* The product is exact in double, the sum is rounded. Rounding that to float again goes wrong only
-   where it lies halfway between two floats and the exact sum does not: there the last bit of the
-   sum is made odd, on the side of what was lost. */
+/* The product is exact in double, but the sum is rounded. Rounding it again, to float, goes wrong
+   only if it lies halfway between two floats and the exact sum does not. Then the last bit of the
+   sum is made odd, towards the exact sum. */
 static inline float
 fused_lane(float a, float b, float c)
 {
@@ -96,8 +96,8 @@ fused_lane(float a, float b, float c)
     return (float)odd;
 }
 
-/* Sums that are halfway end with a one and 28 zeros; where the result is denormal, with others. A
-   difference is one, not the sum with what is negated, so that NaNs keep their sign. */
+/* A sum that lies halfway ends with a one and 28 zeros, unless the result is denormal. c - a b is
+   computed as a difference, not by negation, so that NaNs keep their sign. */
 static inline V
 fused(V a, V b, V c, bool from)
 {
@@ -130,7 +130,7 @@ square_root(V x)
     return x;
 }
 
-/* Half to even: a float of 2^23 and more is whole, and adding 2^23 rounds what is less. */
+/* Rounds half to even. Floats from 2^23 on are whole; adding 2^23 rounds smaller ones. */
 static inline V
 round_even(V x)
 {
@@ -146,7 +146,7 @@ round_down(V x)
     return V_COPYSIGN(V_SELECT(V_LT(x, near), near - V_SET1(1.0f), near), x);
 }
 
-/* p × 2^n for n from -252 to 254: two factors, so that only the last one can round. */
+/* p × 2^n for n from -252 to 254, in two products. Only the last can round. */
 static inline V
 scale(V p, VI n)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The vector vocabulary of the kernel templates for any processor: 4 floats in the compiler's
- * generic vectors. Without a fused instruction to rely on, products are rounded before the sum. */
+ * generic vectors. V_FMA rounds the product, because there may be no fused multiply-add. */
 #ifndef KILN_BACKENDS_CPU_SIMD_SIMD_PORTABLE_H
 #define KILN_BACKENDS_CPU_SIMD_SIMD_PORTABLE_H
 
@@ -104,13 +104,13 @@ pick_places(const float *p, Places places)
 #define V_FMA(a, b, c) ((a) * (b) + (c))
 #define V_MIN(a, b) select_min(a, b) /* a NaN in b stays */
 #define V_MAX(a, b) select_max(a, b)
-/* Every other element of a and then b, from the first or from the second on. */
+/* Every other element of a, then of b, from the first or the second on. */
 #define V_EVENS(a, b) ((V){ a[0], a[2], b[0], b[2] })
 #define V_ODDS(a, b) ((V){ a[1], a[3], b[1], b[3] })
-/* Elements of a and b in turn, of their first or of their second halves. */
+/* Interleaves the first halves of a and b, or the second halves. */
 #define V_ZIP_LOW(a, b) ((V){ a[0], b[0], a[1], b[1] })
 #define V_ZIP_HIGH(a, b) ((V){ a[2], b[2], a[3], b[3] })
-/* Places counted from the first of them, each less than two vectors on, and what lies there. */
+/* Places relative to the first, each less than two vectors on; loads the floats at them. */
 #define PLACES Places
 #define V_PLACES(at) places_from(at)
 #define V_PICK(p, places) pick_places(p, places)

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions of one vector, over the vocabulary of simd_ops_*.h. Each lane depends on its own
- * operand only, and has the same bits with every instruction set: products that are added are
- * rounded once everywhere. NaN gives NaN, infinities and zeros what the function says. Where a NaN
- * of either sign would meet itself negated, it is chosen explicitly: which of two NaNs a sum is, is
- * left to the compiler.
+/* Functions of one vector, in the vocabulary of simd_ops_*.h. Each lane depends on its own operand
+ * only. It has the same bits with every instruction set, because a product that is added is never
+ * rounded by itself. NaN gives NaN. Infinities and zeros give the value of the function. If a NaN
+ * would meet its negation in a sum, the code selects it explicitly: the compiler chooses which of
+ * two NaNs a sum is.
  *
- * Bounds, in units of the last place of the exact result rounded to float, over all floats,
- * denormal results included: 2 for exp, log, tanh, sigmoid, erf, softplus, gelu and swish with an
- * alpha of 1. gelu_tanh, an approximation by its definition, is off by at most 2^-22 |x|.
+ * Errors are at most 2 units in the last place of the exact result, rounded to float, for exp, log,
+ * tanh, sigmoid, erf, softplus, gelu, and swish with an alpha of 1. That holds for all floats,
+ * denormal results included. The error of gelu_tanh, itself an approximation, is at most 2^-22 |x|.
  *
- * The polynomials are minimax fits of this project's own (Remez exchange, relative error), with
- * coefficients rounded to float one after the other. */
+ * The polynomials are minimax fits of this project (Remez exchange, relative error). Their
+ * coefficients were rounded to float one after the other. */
 #ifndef KILN_BACKENDS_CPU_SIMD_VECTOR_MATH_H
 #define KILN_BACKENDS_CPU_SIMD_VECTOR_MATH_H
 
-/* n = round(x / ln 2) and r = x - n ln 2. The high part of ln 2 has few enough bits for its product
-   with n to be exact; adding 1.5 × 2^23 leaves n in the low bits of the sum. */
+/* n = round(x / ln 2) and r = x - n ln 2. The high part of ln 2 has so few bits that its product
+   with n is exact. Adding 1.5 × 2^23 leaves n in the low bits of the sum. */
 typedef struct {
     V n, r;
     VI whole;
@@ -59,7 +59,7 @@ power_of_two(VI n)
     return V_FROM_BITS(VI_SHL(VI_ADD(n, VI_SET1(127)), 23));
 }
 
-/* e^x for x from -87 to 88, where nothing over- or underflows. */
+/* e^x for x from -87 to 88, which neither overflows nor underflows. */
 static inline V
 exp_inside(V x)
 {
@@ -74,10 +74,10 @@ expm1_negative(V x)
     Reduced at = reduce(V_MAX(V_SET1(-30.0f), V_MIN(V_SET1(0.0f), x)));
     V power = power_of_two(at.whole);
     V y = V_FUSED(power, expm1_reduced(at.r), V_SUB(power, V_SET1(1.0f)));
-    return V_COPYSIGN(y, x); /* of a zero */
+    return V_COPYSIGN(y, x); /* for zeros */
 }
 
-/* log(x) of a positive normal x, and @carry: log(x + x carry) for a small carry. */
+/* log(x + x carry) for a positive normal x and a small @carry. */
 static inline V
 log_normal(V x, V exponent_offset, V carry)
 {
@@ -115,7 +115,7 @@ vector_log(V x)
     return V_SELECT(V_NAN(x), x, y);
 }
 
-/* Around zero a polynomial; elsewhere 1 - 2 / (e^2|x| + 1), which is 1 from |x| = 9.1 on. */
+/* A polynomial around zero. Elsewhere 1 - 2 / (e^2|x| + 1), which is 1 from |x| = 9.1 on. */
 static inline V
 vector_tanh(V x)
 {
@@ -133,7 +133,7 @@ vector_tanh(V x)
 }
 
 /* 1 / (1 + e) or e / (1 + e) with e = e^-|x|, so that nothing overflows and small results keep
-   their digits. What rounding 1 + e loses is made good: 1 / (1 + e) is one of the two. */
+   their digits. The last step corrects the rounding error of 1 + e. */
 static inline V
 vector_sigmoid(V x)
 {
@@ -146,17 +146,16 @@ vector_sigmoid(V x)
     return V_FUSED_FROM(V_MUL(y, inverse), lost, y);
 }
 
-/* 2^n for whole n from -126 to 127: adding 1.5 × 2^23 leaves the biased exponent in the low bits.
- */
+/* 2^n for whole n from -126 to 127. The sum has the biased exponent in its low bits. */
 static inline V
 power_of_whole(V n)
 {
     return V_FROM_BITS(VI_SHL(V_BITS(V_ADD(n, V_SET1(0x1.8p23f + 127.0f))), 23));
 }
 
-/* x / (1 + e^-ax), where e^-ax = (1 + q) 2^n: numerator and denominator are divided by the bigger
-   one of 1 and 2^n, so that nothing overflows, and the sum is 1 + (2^-|n| + q 2^min(n, 0)), in
-   which only two additions round. Where the power is above all floats, x 0. */
+/* x / (1 + e^-ax), where e^-ax = (1 + q) 2^n. Numerator and denominator are divided by the larger
+   of 1 and 2^n, so that nothing overflows. The sum is then 1 + (2^-|n| + q 2^min(n, 0)). Only its
+   two additions round. If e^-ax is above all floats, the result is x 0. */
 static inline V
 vector_swish(V x, V a)
 {
@@ -171,7 +170,7 @@ vector_swish(V x, V a)
     return V_SELECT(V_LT(V_SET1(150.0f), t), V_MUL(x, zero), y);
 }
 
-/* Around zero x + x p(x²); elsewhere 1 - e^-p(|x|), which is 1 from |x| = 3.92 on. */
+/* x + x p(x²) around zero. Elsewhere 1 - e^-p(|x|), which is 1 from |x| = 3.92 on. */
 static inline V
 vector_erf(V x)
 {
@@ -196,7 +195,7 @@ vector_erf(V x)
     return V_COPYSIGN(V_SELECT(V_LT(t, V_SET1(0.9f)), near, far), x);
 }
 
-/* max(x, 0) + log(1 + e^-|x|); what rounding 1 + e loses is carried into the logarithm. */
+/* max(x, 0) + log(1 + e^-|x|). The logarithm includes the rounding error of 1 + e. */
 static inline V
 vector_softplus(V x)
 {
@@ -207,8 +206,8 @@ vector_softplus(V x)
     return V_SELECT(V_NAN(x), x, V_ADD(V_MAX(V_SET1(0.0f), x), log1p));
 }
 
-/* e^(z²/2) erfc(z / √2) for w = 1 / (1 + 3z/8), z from 0 to 14.3: w times a polynomial around the
-   middle, where its value is close to a float; what rounding sum and product loses is in @lost. */
+/* e^(z²/2) erfc(z / √2) for w = 1 / (1 + 3z/8) and z from 0 to 14.3. It is w times a polynomial
+   around the middle, where its value is close to a float. @lost is the rounding error. */
 static inline V
 gelu_tail(V w, V *lost)
 {
@@ -230,10 +229,10 @@ gelu_tail(V w, V *lost)
     return product;
 }
 
-/* x Φ(x) = max(x, 0) - |x| Φ(-|x|), where the latter Φ is e^(-x²/2) h / 2 with h of gelu_tail:
-   scaled at the end, so that small results keep their digits. What rounding the square, the
-   quotient, the power and the products loses is made good. Where the power is below all floats, x
-   0. */
+/* x Φ(x) = max(x, 0) - |x| Φ(-|x|), where Φ(-|x|) = e^(-x²/2) h / 2 and gelu_tail() gives h. It is
+   scaled at the end, so that small results keep their digits. The rounding errors of square,
+   quotient, power and products are corrected. If the power is below all floats, the result is x 0.
+ */
 static inline V
 vector_gelu(V x)
 {
@@ -245,7 +244,7 @@ vector_gelu(V x)
     Reduced at = reduce(V_MUL(V_SET1(-0.5f), square));
     V q = expm1_reduced(at.r), p = V_ADD(one, q), p_lost = V_SUB(q, V_SUB(p, one));
     V factor = V_MUL(half, p), tail = V_MUL(h, factor);
-    /* Shares of the tail: its derivative by w is about 1 + w times as much. */
+    /* Relative errors of the tail. An error of w counts about 1 + w times. */
     V share = V_FUSED_FROM(half, V_FUSED(z, z, V_NEG(square)), p_lost);
     share = V_ADD(share, V_FUSED(w_share, w, w_share));
     V lost = V_FUSED(factor, h_lost, V_FUSED(h, factor, V_NEG(tail)));
