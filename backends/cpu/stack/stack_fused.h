@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loops over rows of f32 that do several steps of a stack at once, per instruction set: what the
- * steps between them compute stays in registers. Results have the bits of the steps one after the
- * other. Rows may be aligned anyhow; the result may be an operand itself. Private to the folder. */
+/* Loops over rows of f32 that do several steps of a stack at once, per instruction set. Results
+ * between the steps stay in registers. The bits are those of the steps one after the other. Rows
+ * may have any alignment. The result may be an operand itself. Private to the folder. */
 #ifndef KILN_BACKENDS_CPU_STACK_STACK_FUSED_H
 #define KILN_BACKENDS_CPU_STACK_STACK_FUSED_H
 
@@ -25,24 +25,24 @@ typedef enum {
     KILN_CPU_FUSED_TWIN,
 } KilnCpuFusedShape;
 
-/** A row of stack_fused.def: KilnCpuUnary and KilnCpuBinary of its steps as they stand there. The
- * parameters are those of the unary step that has any. */
+/** A row of stack_fused.def: KilnCpuUnary and KilnCpuBinary of its steps in that order. The loops
+ * get the parameters of the one unary step that has any. */
 typedef struct {
     KilnCpuFusedShape shape;
     uint8_t ops[KILN_CPU_FUSED_STEPS];
-    /* By which operands are one element for the whole row: bit 0 the second, bit 1 the third. NULL
-       where there is no such loop. */
+    /* By operands that are one element for the whole row: bit 0 for the second, bit 1 for the
+       third. NULL if there is no such loop. */
     KilnCpuFusedRow rows[KILN_CPU_FUSED_FORMS];
 } KilnCpuFused;
 
-/* The tables are in the order of stack_fused.def, and end with a row of all zeros. */
+/* The tables have the order of stack_fused.def and end with a row of zeros. */
 extern const KilnCpuFused kiln_cpu_fused_portable[];
 #if defined(__x86_64__)
 extern const KilnCpuFused kiln_cpu_fused_avx2[];
 extern const KilnCpuFused kiln_cpu_fused_avx512[];
 #endif
 
-/** The loops of @isa (AUTO: the best here). */
+/** Returns the loops of @isa. AUTO is the best of this machine. */
 static inline const KilnCpuFused *
 kiln_cpu_fused(KilnCpuIsa isa)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loops of stack_fused.h from the formulas of elementwise_ops.h: whole vectors, then one that
- * is masked. Included by one file per instruction set, which includes its vocabulary before and
- * defines FUSED, the name of the table. */
+/* The template of the loops of stack_fused.h, with the formulas of elementwise_ops.h. A loop does
+ * whole vectors, then a masked one. One file per instruction set includes it. That file includes
+ * its simd header first and defines FUSED, the name of the table. */
 #ifndef KILN_BACKENDS_CPU_STACK_STACK_FUSED_LOOPS_H
 #define KILN_BACKENDS_CPU_STACK_STACK_FUSED_LOOPS_H
 
@@ -24,7 +24,7 @@
             V_STORE_SOME(out + i, V_MASK(n - i), rest);                                            \
     }
 
-/* Of two operands: formula_<id>(a, b, p). */
+/* Loops of two operands: formula_<id>(a, b, p). */
 #define ONES                                                                                       \
     const V one1 = V_SET1(in[1][0]);                                                               \
     (void)one1;
@@ -57,7 +57,7 @@
 #include "backends/cpu/stack/stack_fused.def"
 #undef ONES
 
-/* Of three: formula_<id>(a, b, c, p). */
+/* Loops of three operands: formula_<id>(a, b, c, p). */
 #define ONES                                                                                       \
     const V one1 = V_SET1(in[1][0]), one2 = V_SET1(in[2][0]);                                      \
     (void)one1, (void)one2;

@@ -1,19 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What convolutions and products do with their sums before they are stored, and the loop that does
- * it where a kernel does not in its registers. Private to the folder. */
+/* The tail: steps of convolutions and products on their sums, before or just after they are stored.
+ * Private to the folder. */
 #ifndef KILN_BACKENDS_CPU_STACK_TAIL_H
 #define KILN_BACKENDS_CPU_STACK_TAIL_H
 
 #include "backends/cpu/elementwise/elementwise.h"
 
-/**
- * x = clip(sum + residual), then activation(x): every part rounds by itself, as an instruction
- * would. The residual is laid out as the result and may be it.
- */
+/** x = clip(sum + residual), then activation(x). Every part rounds by itself, as an instruction
+ * would. The residual has the layout of the result and may be the result itself. */
 typedef struct {
-    float lo, hi;  /* -INFINITY and INFINITY leave everything, NaN included, as it is */
-    bool residual; /* there is one: the addresses say where */
-    KilnCpuUnaryRow activation; /* of a row that is stored already; NULL: none */
+    float lo, hi;               /* -INFINITY and INFINITY change nothing, NaN included */
+    bool residual;              /* there is a residual; its address is passed elsewhere */
+    KilnCpuUnaryRow activation; /* works on a row that is stored already; NULL: none */
     KilnCpuParams params;
 } KilnCpuTail;
 
@@ -23,7 +21,7 @@ kiln_cpu_tail_none(void)
     return (KilnCpuTail){ .lo = -__builtin_inff(), .hi = __builtin_inff() };
 }
 
-/** The activation of @n results in a row, which are stored but for it. */
+/** Applies the activation to @n stored results in a row. */
 static inline void
 kiln_cpu_tail_activate(const KilnCpuTail *tail, float *out, int64_t n)
 {
