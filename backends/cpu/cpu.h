@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cpu backend: vectorised kernels on a team of threads, chosen by the instruction set of the
- * machine. */
+/* The target of the cpu backend. Its kernels use the vector instructions of the machine and a team
+ * of threads. */
 #ifndef KILN_BACKENDS_CPU_CPU_H
 #define KILN_BACKENDS_CPU_CPU_H
 
 #include "ir/target.h"
 
-/** The cpu target; it lives for ever and has no fallback. Safe from any thread. */
+/** Returns the cpu target. It lives for ever and has no fallback. Safe from any thread. */
 const KilnTarget *kiln_cpu_target(void);
 
 #endif

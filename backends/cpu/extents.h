@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arithmetic of extents: how often one goes into another, and what is a whole number of times. */
+/* Arithmetic of extents: minimum, division rounded up, rounding up, product. */
 #ifndef KILN_BACKENDS_CPU_EXTENTS_H
 #define KILN_BACKENDS_CPU_EXTENTS_H
 
 #include <stdint.h>
 
 enum {
-    KILN_CPU_LINE = 64, /* bytes of a cache line, and of the widest vector */
+    KILN_CPU_LINE = 64, /* bytes of a cache line and of the widest vector */
     KILN_CPU_LINE_FLOATS = 16,
 };
 

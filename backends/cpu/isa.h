@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which instruction set the kernels of the cpu backend run on. A problem names one, or leaves the
- * choice to the processor (AUTO); results are bit-identical for a given instruction set only. */
+/* The instruction sets that the kernels of the cpu backend are written for. A problem names one, or
+ * AUTO for the best of this machine. Results are bit-identical for one instruction set only. */
 #ifndef KILN_BACKENDS_CPU_ISA_H
 #define KILN_BACKENDS_CPU_ISA_H
 
@@ -13,18 +13,18 @@ typedef enum {
     KILN_CPU_ISA_AVX512,
 } KilnCpuIsa;
 
-/** The best instruction set of this machine; never AUTO. Detected once, safe from any thread. The
- * environment variable KILN_CPU_ISA (portable, avx2, avx512) limits it: for tests, and for equal
- * bits on unlike machines. */
+/** Returns the best instruction set of this machine, never AUTO. It is detected once. Safe from any
+ * thread. The environment variable KILN_CPU_ISA (portable, avx2, avx512) limits it: for tests, and
+ * for equal bits on unlike machines. */
 KilnCpuIsa kiln_cpu_isa_best(void);
 
-/** True when kernels for @isa may run here. AUTO and PORTABLE always may. */
+/** True if kernels for @isa may run here. AUTO and PORTABLE always may. */
 bool kiln_cpu_isa_supported(KilnCpuIsa isa);
 
-/** @isa itself, or the best one for AUTO. */
+/** Returns @isa, or the best instruction set for AUTO. */
 KilnCpuIsa kiln_cpu_isa_resolve(KilnCpuIsa isa);
 
-/** "auto", "portable", "avx2" or "avx512". */
+/** Returns "auto", "portable", "avx2" or "avx512". */
 const char *kiln_cpu_isa_name(KilnCpuIsa isa);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the adapters that bind the cpu backend's kernels to instructions: prototypes and access
- * to operands. */
+/* Prototypes and access to operands for the adapters, which bind the cpu backend's kernels to
+ * instructions. */
 #ifndef KILN_BACKENDS_CPU_KERNEL_H
 #define KILN_BACKENDS_CPU_KERNEL_H
 
@@ -37,7 +37,7 @@
     void kiln_cpu_##fn##_prepare(const KilnInstr *instr_, void *prepared);
 #include "backends/cpu/kernels.def"
 
-/** The type of operand @i; NULL where it is absent. */
+/** Returns the type of operand @i, or NULL if the operand is absent. */
 static inline const KilnType *
 cpu_type(const KilnInstr *instr, uint32_t i)
 {
@@ -45,7 +45,7 @@ cpu_type(const KilnInstr *instr, uint32_t i)
     return buffer ? &buffer->type : NULL;
 }
 
-/** True where every operand that is there has element type @dtype and plain layout. */
+/** True if every operand that is present has element type @dtype and plain layout. */
 static inline bool
 cpu_all_plain(const KilnInstr *instr, KilnDType dtype)
 {

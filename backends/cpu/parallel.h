@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Running the tasks of a kernel on one thread or on a team (exec/team.h). What a task computes
- * depends on its number only; the number of the team's member is handed over for its part of the
+/* Runs the tasks of a kernel on one thread or on a team (exec/team.h). The result of a task depends
+ * on its number only. A task also gets the number of its team member, which selects its part of the
  * scratch memory. */
 #ifndef KILN_BACKENDS_CPU_PARALLEL_H
 #define KILN_BACKENDS_CPU_PARALLEL_H
@@ -10,7 +10,7 @@
 
 typedef KilnTeamTask KilnCpuTask;
 
-/** Run @task for 0 … @n - 1 on at most @threads threads. */
+/** Runs @task for 0 … @n - 1 on at most @threads threads. */
 static inline void
 kiln_cpu_parallel(int64_t n, int threads, KilnCpuTask task, const void *data)
 {
