@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The vendor's functions that allocate. The library is C++, and where memory runs out its
- * exceptions leave its C interface; in C frames they end the process. So each of these is called
- * through a function of guard.cc, which returns dnnl_out_of_memory, or NULL, instead. The names of
- * the vendor stay: this header is included behind the vendor's. */
+/* Guards the vendor's functions that allocate. The library is C++. If memory runs out, an exception
+ * leaves its C interface, and in C frames that ends the process. A function of guard.cc therefore
+ * calls each of them and returns dnnl_out_of_memory, or NULL, instead. Callers write the vendor's
+ * names. Include this header behind the vendor's. */
 #ifndef KILN_BACKENDS_ONEDNN_GUARD_H
 #define KILN_BACKENDS_ONEDNN_GUARD_H
 
 #include <oneapi/dnnl/dnnl.h>
 
-/* X(name): it makes objects or code; the library dies where there is no memory for some of them, so
- * that room is looked for before. */
+/* X(name): functions that make objects or code. The library dies if there is no memory for some of
+ * them, so that guard.cc looks for room before. */
 #define KILN_ONEDNN_MAKES(X)                                                                       \
     X(concat_primitive_desc_create)                                                                \
     X(engine_create)                                                                               \

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* oneDNN as the vendor of the cpu target. Built only where the library is there. */
+/* oneDNN as the vendor of the cpu target. Built only if the library is installed. */
 #ifndef KILN_BACKENDS_ONEDNN_ONEDNN_H
 #define KILN_BACKENDS_ONEDNN_ONEDNN_H
 
