@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the reference kernels: prototypes, elements, indices.
+/* Prototypes, elements and indices for the reference kernels.
  *
- * What the reference backend promises for every element type:
- *  - floats: an operation is evaluated in double and its result rounded once to the element type.
- *    For f32 operands and + - * / sqrt this is IEEE single arithmetic to the bit, since a double
- *    has more than twice the digits; sums and products over many elements are accumulated in
- *    double and rounded once; functions of libm come out correctly rounded but for rare ties.
+ * The reference backend promises for every element type:
+ *  - Floats: an operation is evaluated in double, and its result is rounded once to the element
+ *    type. For f32 and + - * / sqrt the bits are those of IEEE single arithmetic, because a
+ *    double has more than twice the digits. Sums and products over many elements are accumulated
+ *    in double and rounded once. Functions of libm are correctly rounded, except in rare ties.
  *    f16 rounds from the double directly, bf16 through f32.
- *  - integers wrap in two's complement; division truncates. Division by zero is an error text.
- *  - bool is 0 or 1 in a byte; any other value reads as 1.
+ *  - Integers wrap in two's complement. Division truncates. Division by zero is an error text.
+ *  - A bool is 0 or 1 in a byte. Any other value reads as 1.
  * A kernel that computes otherwise says so at its top. */
 #ifndef KILN_BACKENDS_REF_KERNEL_H
 #define KILN_BACKENDS_REF_KERNEL_H
@@ -36,7 +36,7 @@ ref_has(const KilnKernelArgs *args, uint32_t i)
     return i < args->instr->n_operands && args->instr->operands[i].buffer;
 }
 
-/** The type of operand @i, which is there. */
+/** Returns the type of operand @i, which must be present. */
 static inline const KilnType *
 ref_type(const KilnKernelArgs *args, uint32_t i)
 {
@@ -51,7 +51,7 @@ ref_elements(const KilnType *type)
 
 /* --- elements --- */
 
-/** An element as operations see it. */
+/** An element, widened for operations. */
 typedef union {
     double f;   /* floats */
     int64_t s;  /* i8…i64 */
@@ -72,7 +72,7 @@ ref_class(KilnDType dtype)
     return kiln_dtype_is_signed(dtype) ? REF_SIGNED : REF_UNSIGNED;
 }
 
-/** Element @i of an array of floats. */
+/** Loads element @i of an array of floats. */
 static inline double
 ref_load_float(KilnDType dtype, const void *data, int64_t i)
 {
@@ -107,7 +107,7 @@ ref_store_float(KilnDType dtype, void *data, int64_t i, double value)
     }
 }
 
-/** Element @i of an array of integers or bools; the bits of a u64 over 2^63 look negative. */
+/** Loads element @i of an array of integers or bools. A u64 from 2^63 on becomes negative. */
 static inline int64_t
 ref_load_int(KilnDType dtype, const void *data, int64_t i)
 {
@@ -131,7 +131,7 @@ ref_load_int(KilnDType dtype, const void *data, int64_t i)
     }
 }
 
-/** Keeps the low bits of @value; a bool is true where any bit is set. */
+/** Stores the low bits of @value. A bool is true if any bit is set. */
 static inline void
 ref_store_int(KilnDType dtype, void *data, int64_t i, int64_t value)
 {
@@ -175,7 +175,7 @@ ref_store(KilnDType dtype, void *data, int64_t i, RefValue value)
         ref_store_int(dtype, data, i, value.s);
 }
 
-/** Truncates towards zero and saturates; NaN gives 0. */
+/** Truncates towards zero and saturates. NaN gives 0. */
 static inline int64_t
 ref_truncate_signed(double value)
 {
@@ -192,14 +192,14 @@ ref_truncate_unsigned(double value)
     return value >= 0x1p64 ? UINT64_MAX : (uint64_t)value;
 }
 
-/** Copies element @from of @source to element @to of @target; @size is that of the element type. */
+/** Copies element @from of @source to element @to of @target. An element has @size bytes. */
 static inline void
 ref_copy_element(void *target, int64_t to, const void *source, int64_t from, size_t size)
 {
     memcpy((char *)target + (size_t)to * size, (const char *)source + (size_t)from * size, size);
 }
 
-/** The address of element @i. */
+/** Returns the address of element @i. */
 static inline const void *
 ref_at(const void *data, int64_t i, size_t size)
 {
@@ -214,7 +214,7 @@ ref_at_out(void *data, int64_t i, size_t size)
 
 /* --- indices: arrays of KILN_MAX_RANK, row-major, the last dim fastest --- */
 
-/** Elements between neighbours along each dim. */
+/** Computes the elements between neighbours along each dim. */
 static inline void
 ref_strides(const KilnType *type, int64_t strides[KILN_MAX_RANK])
 {
@@ -225,7 +225,7 @@ ref_strides(const KilnType *type, int64_t strides[KILN_MAX_RANK])
     }
 }
 
-/** Strides that read @type as if broadcast (numpy: dims aligned at the right) to @to. */
+/** Computes strides that read @type as if broadcast to @to (numpy: dims aligned at the right). */
 static inline void
 ref_broadcast_strides(const KilnType *type, const KilnType *to, int64_t strides[KILN_MAX_RANK])
 {
@@ -238,8 +238,8 @@ ref_broadcast_strides(const KilnType *type, const KilnType *to, int64_t strides[
     }
 }
 
-/** The element of @type that lies under element @index of the @rank-dimensional result that it is
- * broadcast to. */
+/** Returns the element of @type that is read for element @index of a result of @rank dims. @type is
+ * broadcast to that result. */
 static inline int64_t
 ref_broadcast_offset(const KilnType *type, const int64_t *index, int rank)
 {
@@ -250,7 +250,7 @@ ref_broadcast_offset(const KilnType *type, const int64_t *index, int rank)
     return offset;
 }
 
-/** Moves @index to the next element of @dims; false after the last, with @index all 0 again. */
+/** Moves @index to the next element of @dims. After the last it returns false and resets @index. */
 static inline bool
 ref_next(int64_t *index, const int64_t *dims, int rank)
 {
@@ -271,7 +271,7 @@ ref_offset(const int64_t *index, const int64_t *strides, int rank)
     return offset;
 }
 
-/** The product of the dims [from, to). */
+/** Returns the product of the dims [from, to). */
 static inline int64_t
 ref_count(const int64_t *dims, int from, int to)
 {
@@ -281,12 +281,12 @@ ref_count(const int64_t *dims, int from, int to)
     return count;
 }
 
-/** A type seen as [outer, axis, inner]: element (o, a, i) lies at (o * axis + a) * inner + i. */
+/** A type as [outer, axis, inner]. Element (o, a, i) lies at (o * axis + a) * inner + i. */
 typedef struct {
     int64_t outer, axis, inner;
 } RefSplit;
 
-/** @axis counts from the end where it is negative. */
+/** Splits @type at @axis, which counts from the end if it is negative. */
 static inline RefSplit
 ref_split(const KilnType *type, int64_t axis)
 {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reference backend: one naive kernel per instruction. What these kernels compute is what the
- * instructions mean; every other backend and every pass is compared to them. */
+/* The reference backend: one naive kernel per instruction. These kernels define the instructions.
+ * Every other backend and every pass is compared to them. */
 #ifndef KILN_BACKENDS_REF_REF_H
 #define KILN_BACKENDS_REF_REF_H
 
 #include "ir/target.h"
 
-/** The reference target; static, has no fallback. */
+/** Returns the reference target. It is static and has no fallback. */
 const KilnTarget *kiln_ref_target(void);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The windows that convolution and pooling slide over the spatial dims, from attributes and shapes.
- * A tensor without spatial dims has one of extent 1, so that kernels need no case for it. */
+ * A tensor without spatial dims gets one of extent 1, so that kernels need no case for it. */
 #ifndef KILN_BACKENDS_REF_CONV_WINDOW_H
 #define KILN_BACKENDS_REF_CONV_WINDOW_H
 
@@ -12,17 +12,17 @@ typedef struct {
     int64_t stride[KILN_MAX_RANK];
     int64_t dilation[KILN_MAX_RANK];
     int64_t pad[KILN_MAX_RANK];     /* before the first element */
-    int64_t pad_end[KILN_MAX_RANK]; /* after the last one */
-    int64_t small[KILN_MAX_RANK];   /* one element per window: the result of a convolution */
-    int64_t large[KILN_MAX_RANK];   /* what the windows slide over */
+    int64_t pad_end[KILN_MAX_RANK]; /* after the last element */
+    int64_t small[KILN_MAX_RANK];   /* side with one element per window: a convolution's result */
+    int64_t large[KILN_MAX_RANK];   /* side that the windows slide over */
 } RefWindow;
 
-/** The four lists that rows of windowed instructions have. */
+/** The four lists among the attributes of windowed instructions. */
 typedef struct {
     KilnInts dilations, kernel_shape, pads, strides;
 } RefWindowAttrs;
 
-/* Of an instruction with weights: they tell the size. */
+/* For an instruction with weights: their shape has the kernel's size. */
 #define REF_WINDOW_OF_WEIGHTS(attrs, weights)                                                      \
     ((RefWindowAttrs){ (attrs)->dilations,                                                         \
                        { (uint32_t)MAX((weights)->rank - 2, 0), (int64_t *)(weights)->dims + 2 },  \
@@ -31,7 +31,7 @@ typedef struct {
 #define REF_WINDOW_ATTRS(attrs)                                                                    \
     ((RefWindowAttrs){ (attrs)->dilations, (attrs)->kernel_shape, (attrs)->pads, (attrs)->strides })
 
-/** Dims from the third on are spatial on both sides. */
+/** Returns the windows from @large to @small. Dims from the third on are spatial on both sides. */
 static inline RefWindow
 ref_window(RefWindowAttrs attrs, const KilnType *small, const KilnType *large)
 {
@@ -50,14 +50,15 @@ ref_window(RefWindowAttrs attrs, const KilnType *small, const KilnType *large)
     return window;
 }
 
-/** Where element @k of window @at lies on the large side of dim @d; may lie in the padding. */
+/** Returns the index of element @k of window @at on the large side, in dim @d. It may lie in the
+ * padding. */
 static inline int64_t
 ref_window_at(const RefWindow *window, int d, int64_t at, int64_t k)
 {
     return at * window->stride[d] - window->pad[d] + k * window->dilation[d];
 }
 
-/** The windows [*first, *last) whose element @k lies inside of dim @d. */
+/** Finds the windows [*first, *last) whose element @k lies inside dim @d. */
 static inline void
 ref_window_range(const RefWindow *window, int d, int64_t k, int64_t *first, int64_t *last)
 {

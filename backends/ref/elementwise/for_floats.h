@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Includes the file that TEMPLATE names once per float type, for kernels whose inner loop is worth
- * a copy per type. The template sees T (the stored type), NAME(x) (x with the type's suffix),
- * LOAD(pointer, i) giving a double and STORE(pointer, i, value) rounding one. No include guard:
+/* Includes the file TEMPLATE once per float type, for kernels whose inner loop is worth a copy per
+ * type. The template sees T (the stored type), NAME(x) (x with the type's suffix), LOAD(pointer, i)
+ * (returns a double) and STORE(pointer, i, value) (rounds a double). There is no include guard:
  * each use expands anew. */
 #define REF_PASTE_(a, b) a##_##b
 #define REF_PASTE(a, b) REF_PASTE_(a, b)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Inner loops over one dim, once per element type: convolution, products and recurrent networks
- * say what is multiplied with what and take the loops from here, so that no sum of products is
- * spelled twice. Sums are RefValues: doubles for floats, 64 wrapping bits for integers, of which a
- * narrower type keeps the low ones. Terms are added one by one in the order of the loop. */
+/* Inner loops over one dim, once per element type. Convolutions, products and recurrent networks
+ * share them. Sums are RefValues: doubles for floats, 64 wrapping bits for integers. A narrower
+ * integer type keeps the low bits. Terms are added one by one in the order of the loop. */
 #ifndef KILN_BACKENDS_REF_GEMM_INNER_LOOPS_H
 #define KILN_BACKENDS_REF_GEMM_INNER_LOOPS_H
 
@@ -35,10 +34,10 @@ typedef struct {
     void (*sum)(RefValue *to, const RefValue *x, int64_t n);
 } RefRows;
 
-/** The loops of a float or integer type. */
+/** Returns the loops of a float or integer type. */
 const RefRows *kiln_ref_rows(KilnDType dtype);
 
-/** Element @i as a value of sums. */
+/** Loads element @i as a value of sums. */
 static inline RefValue
 ref_rows_load(const RefRows *rows, const void *data, int64_t i, size_t size)
 {

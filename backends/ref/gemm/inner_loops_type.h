@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loops of rows.h for one element type. Expanded with T (the stored type), NAME(x), LOAD and
- * STORE (see for_floats.h); integers define FIELD as the RefValue field that they count in. No
- * include guard: each use expands anew. */
+/* The template of the loops of inner_loops.h for one element type. It is expanded with T (the
+ * stored type), NAME(x), LOAD and STORE, as in for_floats.h. FIELD is the field of RefValue that
+ * sums use. There is no include guard: each use expands anew. */
 
 static void
 NAME(load)(RefValue *to, RefLane x, int64_t n)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Nests of loops over elements: what the movement kernels have in common. A kernel that moves data
- * states extents and strides; elements are opaque bytes, so one nest serves every element type. */
+/* Nests of loops over elements, for the movement kernels. A kernel that moves data states extents
+ * and strides. Elements are opaque bytes, so that one nest serves every element type. */
 #ifndef KILN_BACKENDS_REF_MOVEMENT_NEST_H
 #define KILN_BACKENDS_REF_MOVEMENT_NEST_H
 
@@ -10,7 +10,7 @@ enum {
     REF_MAX_LOOPS = 2 * KILN_MAX_RANK
 };
 
-/** Loops from the outermost in. Strides count elements; zero repeats, negative walks backwards. */
+/** Loops, the outermost first. Strides count elements. Zero repeats, a negative one walks back. */
 typedef struct {
     int rank;
     int64_t extents[REF_MAX_LOOPS];
@@ -28,7 +28,7 @@ ref_nest_add(RefNest *nest, int64_t extent, int64_t to, int64_t from)
     nest->rank++;
 }
 
-/** Copies element by element, each @size bytes big. The two sides must not overlap. */
+/** Copies element by element. An element has @size bytes. The two sides must not overlap. */
 void kiln_ref_nest_copy(const RefNest *nest, void *to, const void *from, size_t size);
 
 #endif

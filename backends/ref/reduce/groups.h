@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A tensor cut into groups along axes: the elements of a group differ in the indices of those axes
- * alone. Reductions turn each group into one element. */
+/* Cuts a tensor into groups along axes. The elements of a group differ only in the indices of those
+ * axes. Reductions turn each group into one element. */
 #ifndef KILN_BACKENDS_REF_REDUCE_GROUPS_H
 #define KILN_BACKENDS_REF_REDUCE_GROUPS_H
 
 #include "backends/ref/kernel.h"
 
-/** One group: where it begins and how to walk through it. */
+/** One group: its first element, and dims and strides to walk through it. */
 typedef struct {
     KilnDType dtype;
     const void *data;
@@ -17,7 +17,7 @@ typedef struct {
     int64_t strides[KILN_MAX_RANK];
 } RefGroup;
 
-/** All groups; the first, with its base to be set: ref_offset() of an index of these dims. */
+/** All groups. @group is the first. The base of another is ref_offset() of an index of @dims. */
 typedef struct {
     RefGroup group;
     int rank; /* of the dims that stay */
@@ -26,13 +26,13 @@ typedef struct {
     int64_t count;
 } RefGroups;
 
-/** Runs the statement after it for each element of @group in row-major order, at @offset. */
+/** Runs the following statement for each element of @group in row-major order, with its @offset. */
 #define ref_foreach_element(group, offset)                                                         \
     for (int64_t index_[KILN_MAX_RANK] = { 0 }, left_ = (group)->count, offset = (group)->base;    \
          left_ > 0; left_--, ref_next(index_, (group)->dims, (group)->rank),                       \
                  offset = (group)->base + ref_offset(index_, (group)->strides, (group)->rank))
 
-/** @axes may count from the end; none make every element a group of its own. */
+/** Cuts @data along @axes, which may count from the end. Without axes every element is a group. */
 static inline RefGroups
 ref_groups(const KilnType *type, const void *data, KilnInts axes)
 {
