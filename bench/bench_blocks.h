@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Synthetic programs put together from blocks of text. */
+/* Builds synthetic programs from blocks of text. */
 #ifndef KILN_BENCH_BENCH_BLOCKS_H
 #define KILN_BENCH_BENCH_BLOCKS_H
 
@@ -10,11 +10,11 @@ enum {
     BENCH_LIVE = 8 /* values that later blocks may read */
 };
 
-/** Lines of a program in which `{x}` and `{y}` stand for values that are live, `{i}` for the number
- * of the block, which makes names unique. What it makes is called %r{i}. */
+/** Lines of a program. `{x}` and `{y}` stand for live values, `{i}` for the number of the block,
+ * which makes names unique. The result of a block is called %r{i}. */
 typedef struct {
     const char *body;
-    const char *beside; /* lines that stand elsewhere: constants, or what ends a function */
+    const char *beside; /* lines that stand elsewhere: constants, or the end of a function */
 } BenchBlock;
 
 typedef struct {
@@ -24,14 +24,14 @@ typedef struct {
     GString *body, *beside;
     unsigned body_lines, beside_lines;
     unsigned n_added;
-    char *live[BENCH_LIVE]; /* names, with their sigils */
+    char *live[BENCH_LIVE]; /* names with their sigils */
 } BenchBuilder;
 
-/** The live values are @live with a number behind it to begin with. */
+/** The first live values are called @live with a number behind it. */
 void bench_builder_init(BenchBuilder *builder, const BenchBlock *blocks, unsigned n_blocks,
                         uint64_t seed, const char *live);
 void bench_builder_clear(BenchBuilder *builder);
-/** Adds any of the blocks; its result takes the place of the value that it read. */
+/** Adds a random block. Its result replaces the live value that it reads as {x}. */
 void bench_builder_add(BenchBuilder *builder);
 
 #endif

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loops written by hand, each for what some kernel does by general means: how fast it could be. */
+/* Hand-written loops for single problems. They show how fast the general kernels could be. */
 #ifndef KILN_BENCH_BENCH_HAND_H
 #define KILN_BENCH_BENCH_HAND_H
 
 #include <stdint.h>
 
-/** Results and operands of f32 in the order of the instruction, @rows × @n elements. An operand
- * that is one element a row has @rows elements. */
+/** @data are results and operands of f32 in the order of the instruction, @rows × @n elements. An
+ * operand with one element a row has @rows elements. */
 typedef void (*BenchHandLoop)(float *const *data, int64_t rows, int64_t n);
 
 typedef struct {
@@ -15,14 +15,14 @@ typedef struct {
     BenchHandLoop loop;
 } BenchHand;
 
-/* One table per instruction set, each ended by a name that is NULL. */
+/* One table per instruction set. A NULL name ends it. */
 extern const BenchHand bench_hand_portable[];
 #if defined(__x86_64__)
 extern const BenchHand bench_hand_avx2[];
 extern const BenchHand bench_hand_avx512[];
 #endif
 
-/** The loop of that name for the best instruction set here; NULL: there is none. */
+/** Returns the loop of that name for the best instruction set of this machine, or NULL. */
 const BenchHand *bench_hand_find(const char *name);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loops of bench_hand.h, as one would write them for the problem alone: everything between the
- * first load and the store in registers. Included by one file per instruction set, which includes
- * its vocabulary before and defines HANDS, the name of the table. */
+/* The template of the loops of bench_hand.h. Each is written for its problem alone and keeps values
+ * between load and store in registers. One file per instruction set includes it. That file includes
+ * its simd header first and defines HANDS, the name of the table. */
 #ifndef KILN_BENCH_BENCH_HAND_LOOPS_H
 #define KILN_BENCH_BENCH_HAND_LOOPS_H
 
@@ -14,7 +14,7 @@
 #define REST(p) V_LOAD_SOME((p) + i, V_MASK(n - i))
 #define RELU(x) V_MAX(V_SET1(0.0f), x)
 
-/* @expression is a formula over X(0), X(1) …, the operands. */
+/* @expression is a formula of X(data[1]), X(data[2]) …, the operands. */
 #define FLAT(name, expression)                                                                     \
     static void name(float *const *data, int64_t rows, int64_t n)                                  \
     {                                                                                              \
@@ -56,7 +56,7 @@ silu(float *const *data, int64_t rows, int64_t n)
     }
 }
 
-/* Scale and shift are one element a row. */
+/* Scale and shift have one element a row. */
 static void
 scale_shift_relu(float *const *data, int64_t rows, int64_t n)
 {

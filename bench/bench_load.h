@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Processes that want a processor all the time. */
+/* Starts processes that keep processors busy. */
 #ifndef KILN_BENCH_BENCH_LOAD_H
 #define KILN_BENCH_BENCH_LOAD_H
 
@@ -7,8 +7,8 @@
 
 typedef struct BenchLoad BenchLoad;
 
-/** Starts @n of them; @pin: all on the last processor that this process may use. They end with this
- * process at the latest. NULL where one cannot be started. */
+/** Starts @n processes. @pin puts all on the last processor that this process may use. They end
+ * with this process at the latest. Returns NULL if one cannot be started. */
 BenchLoad *bench_load_start(int n, bool pin);
 void bench_load_stop(BenchLoad *load);
 

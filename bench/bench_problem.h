@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Problems for the memory planner, in the CSV format of the MiniMalloc benchmarks: a line a buffer,
- * columns named in the first line. */
+/* Reads problems for the memory planner in the CSV format of the MiniMalloc benchmarks. Each line
+ * is a buffer. The first line names the columns. */
 #ifndef KILN_BENCH_BENCH_PROBLEM_H
 #define KILN_BENCH_BENCH_PROBLEM_H
 
@@ -16,10 +16,10 @@ typedef struct {
     double seconds;
 } Problem;
 
-/** @capacity: bytes to place all in; negative: as the file's name says. NULL with an error that
- * names the line. */
+/** Loads a problem. @capacity: bytes for all buffers; negative: as the file's name says. On an
+ * error it returns NULL, and the error names the line. */
 Problem *problem_load(const char *path, int64_t capacity, GError **error);
-/** One without buffers, named by the last part of @path (or NULL: not yet). */
+/** Returns a problem without buffers. Its name is the last part of @path, which may be NULL. */
 Problem *problem_new(const char *path);
 void problem_free(Problem *problem);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Problem, problem_free)

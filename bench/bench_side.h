@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A model that is ready to be timed: compiled without passes, bound to random inputs. */
+/* Makes a model ready to be timed: compiled without passes and bound to random inputs. */
 #ifndef KILN_BENCH_BENCH_SIDE_H
 #define KILN_BENCH_BENCH_SIDE_H
 
@@ -13,12 +13,12 @@ typedef struct {
     GPtrArray *inputs; /* GBytes* */
 } BenchSide;
 
-/** Also runs it once: caches are warm, and errors known. Clear it in any case. */
+/** Opens @side and runs it once, which warms caches and finds errors. Clear @side in any case. */
 gboolean bench_side_open(BenchSide *side, KilnModel *model, const char *target, int threads,
                          GError **error);
 void bench_side_clear(BenchSide *side);
 
-/** Seconds of a run, the mean of @repeats. */
+/** Stores the seconds of a run, the mean of @repeats. */
 gboolean bench_side_time(const BenchSide *side, int repeats, double *out, GError **error);
 
 #endif
