@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The three-weight example of the client's document in its two printed forms, and without folding:
- * %w0 is literal, %w1 known when the program is compiled, %w2 at the first run. The weights are
- * stored transposed, which is what folding does once. */
+/* The example with three weights of the client's document, in its two printed forms and without
+ * folding. %w0 is a literal, %w1 is known at compile time, %w2 at the first run. The weights are
+ * stored transposed. Folding transposes them once. */
 #ifndef KILN_TESTS_FOLD_CASE_H
 #define KILN_TESTS_FOLD_CASE_H
 
@@ -60,7 +60,7 @@ static const char mlp_plain[] = "graph @mlp" MLP_SIGNATURE " {\n"
                                 "  return %c\n"
                                 "}\n" MLP_CONSTANTS;
 
-/** @n floats from @seed, in [-1, 1). */
+/** Fills @n floats in [-1, 1) from @seed. */
 static inline void
 mlp_fill(float *data, int n, unsigned seed)
 {
@@ -68,7 +68,7 @@ mlp_fill(float *data, int n, unsigned seed)
         data[i] = (float)((i * 2654435761u + seed * 40503u) % 2000) / 1000 - 1;
 }
 
-/** Removes what fold functions left in @directory, and the folder. */
+/** Removes the files that fold functions left in @directory, and the folder. */
 static inline void
 mlp_remove_folder(const char *directory)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A target for tests of passes that ask one: it lacks every kernel of its own that the
- * passes can do without, all of bf16 and the dequantization of u16, and falls back on the reference
- * for them. */
+/* A target for tests of passes that ask one. It has no kernels of bf16, no dequantization of u16,
+ * and no kernel that the passes can do without. It falls back on the reference for them. */
 #ifndef KILN_TESTS_LEAN_TARGET_H
 #define KILN_TESTS_LEAN_TARGET_H
 
@@ -40,7 +39,7 @@ lean_lacks(KilnInstrKind kind)
     }
 }
 
-/* Conversions and tables apart, all kernels of quantized types. */
+/* True for kernels of quantized types, except conversions and tables. */
 static inline bool
 lean_computes_quantized(const KilnKernel *kernel)
 {
@@ -49,7 +48,7 @@ lean_computes_quantized(const KilnKernel *kernel)
            kernel->instr != KILN_INSTR_lookup_table;
 }
 
-/** Its kernels are put into @kernels (of KilnKernel), which must live as long as the target. */
+/** Puts its kernels into @kernels (of KilnKernel), which must live as long as the target. */
 static inline KilnTarget
 lean_target(GArray *kernels)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Helpers of the concurrency tests. Plain C executables, because Criterion does not start under
- * ThreadSanitizer. */
+/* Helpers of the concurrency tests. These are plain C executables, because Criterion does not start
+ * under ThreadSanitizer. */
 #ifndef KILN_TESTS_CONCURRENCY_CONCURRENCY_H
 #define KILN_TESTS_CONCURRENCY_CONCURRENCY_H
 

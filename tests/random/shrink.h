@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes what a property fails on small enough to read, and writes it down as a golden. */
+/* Shrinks a module that a property fails on until people can read it. Prints it as a golden. */
 #ifndef KILN_TESTS_RANDOM_SHRINK_H
 #define KILN_TESTS_RANDOM_SHRINK_H
 
 #include "tests/random/property.h"
 
-/** A module that @property still fails on, with as few nodes, results and arguments as were found
- * to do; never the given one. */
+/** Returns a module that @property still fails on, with as few nodes, results and arguments as it
+ * finds. It is never @module itself. */
 KilnModule *shrink(const Property *property, const KilnModule *module);
 
-/** The golden that asks for what failed: its header, the graph, and what the reference makes of it
- * as the expected text is for a reader to write. Free with g_free(). */
+/** Returns a golden for the failure: its header and the graph. The reader writes the expected text.
+ * Free it with g_free(). */
 char *shrink_to_golden(const Property *property, const KilnModule *module, uint64_t seed);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory for tests of kernels, aligned as theirs is. It ends where it is said to end, so that
- * AddressSanitizer sees what is read or written behind it: aligned_alloc() takes whole lines. */
+/* Aligned memory for tests of kernels. It has the exact size, so that AddressSanitizer sees reads
+ * and writes behind it. aligned_alloc() would round the size up to whole lines. */
 #ifndef KILN_TESTS_UNIT_EXACT_MEMORY_H
 #define KILN_TESTS_UNIT_EXACT_MEMORY_H
 
@@ -8,7 +8,7 @@
 #include <malloc.h>
 #include <stdint.h>
 
-/** @bytes at a multiple of 64, uninitialised; free() frees them. */
+/** Returns @bytes at a multiple of 64, uninitialised. Free them with free(). */
 static inline void *
 exact_memory(int64_t bytes)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A line for every instruction, with extents to be filled in, and the function of that one line:
- * what tests of all instructions run on two targets. */
+/* A line for every instruction, with extents to fill in, and a function of that one line. For tests
+ * that run all instructions on two targets. */
 #ifndef KILN_TESTS_UNIT_INSTR_LINES_H
 #define KILN_TESTS_UNIT_INSTR_LINES_H
 
@@ -14,8 +14,8 @@ enum {
 };
 
 // clang-format off
-/* An instruction, its operands with how they are used, its attributes. Capitals are extents. Those
- * of one element type and shape that are not here are tried as such. */
+/* An instruction, its operands with their access, its attributes. Capitals are extents. Tests try
+ * other instructions with operands of one element type and shape. */
 static const char *const lines[] = {
     /* reductions */
     "arg_max o:i64[1,B] i:f32[A,B] {axis=0}", "arg_max o:i64[A,1] i:f32[A,B] {axis=1}",
@@ -106,7 +106,7 @@ append_type(GString *text, const char *type, const Extents *extents)
     }
 }
 
-/* The function whose one instruction is @line. */
+/* Returns the text of a function whose one instruction is @line. */
 static inline char *
 program_text(const char *line, const Extents *extents)
 {

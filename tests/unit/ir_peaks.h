@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The most that lives, with what the kernels of a target work in, and the most that a heap which
- * follows alloc and dealloc has. */
+/* Peak bytes of a function: of live buffers with the scratch of a target's kernels, and of a heap
+ * that follows alloc and dealloc. */
 #ifndef KILN_TESTS_UNIT_IR_PEAKS_H
 #define KILN_TESTS_UNIT_IR_PEAKS_H
 
@@ -11,7 +11,7 @@ typedef struct {
     int64_t live, heap;
 } Peaks;
 
-/* The most that is allocated at once in the order of the instructions. */
+/* Returns the most bytes allocated at once in the order of the instructions. */
 static inline int64_t
 heap_peak(const KilnIRFunction *function)
 {

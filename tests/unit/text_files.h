@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The texts of tests/text: each as the printer has it. */
+/* Loads the texts of tests/text. Each has the form of the printer. */
 #ifndef KILN_TESTS_UNIT_TEXT_FILES_H
 #define KILN_TESTS_UNIT_TEXT_FILES_H
 
@@ -25,7 +25,7 @@ text_file_compare(gconstpointer a, gconstpointer b)
     return g_strcmp0((*(TextFile *const *)a)->path, (*(TextFile *const *)b)->path);
 }
 
-/* Those of the IR level (`ir-*.kiln`) or of the graph level, by name. */
+/* Returns the texts of the IR level (`ir-*.kiln`) or of the graph level, sorted by name. */
 static inline GPtrArray *
 text_files(bool ir)
 {
