@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the time of a run goes: a line per instruction. */
+/* Prints the time of a run per instruction. */
 #ifndef KILN_TOOLS_PROFILE_H
 #define KILN_TOOLS_PROFILE_H
 
 #include "runtime/session.h"
 #include "tools/command.h"
 
-/** A table on standard error, what takes longest first, and what all instructions of a kind take;
- * @quiet: the kinds alone. @run_ms: of a whole run. */
+/** Prints a table to standard error: instructions, the slowest first, then the time of each kind.
+ * @quiet prints only the kinds. @run_ms: milliseconds of a whole run. */
 void kiln_profile_print(KilnSession *session, double run_ms, bool quiet);
-/** An object per instruction, in order of execution. */
+/** Returns an object per instruction, in order of execution. */
 JsonArray *kiln_profile_json(KilnSession *session);
 
 #endif

@@ -5,7 +5,7 @@
 
 #include "tools/command.h"
 
-/** One text per line; NULL-terminated. */
+/** Reads a label from each line of the file. The array ends with NULL. */
 char **kiln_labels_load(const char *path, GError **error);
 void kiln_summary_print(const char *name, const KilnTensor *tensor, char **labels);
 JsonObject *kiln_summary_json(const char *name, const KilnTensor *tensor, char **labels);

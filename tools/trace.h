@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Chrome traces: what chrome://tracing and Perfetto open. */
+/* Writes Chrome traces, which chrome://tracing and Perfetto open. */
 #ifndef KILN_TOOLS_TRACE_H
 #define KILN_TOOLS_TRACE_H
 
@@ -8,11 +8,11 @@
 
 KilnTrace *kiln_trace_new(void);
 void kiln_trace_free(KilnTrace *trace);
-/** Ends the step that is open, if any, and begins the next; @name NULL: none. No effect on a NULL
- * @trace, so that callers need not ask. */
+/** Ends the open step, if any, and begins the step @name, unless it is NULL. A NULL @trace has no
+ * effect. */
 void kiln_trace_step(KilnTrace *trace, const char *category, const char *name);
-/** One event per instruction of the session's profile, one after the other up to now, and a counter
- * of the bytes that live while each runs. */
+/** Adds an event per instruction of the session's profile, one after the other up to now. A counter
+ * shows the bytes that are live while it runs. */
 void kiln_trace_session(KilnTrace *trace, KilnSession *session);
 gboolean kiln_trace_write(KilnTrace *trace, const char *path, GError **error);
 
