@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is computed in an order, item after item, where some items read what others made. Items that
- * hang together are a chain; chains read nothing of each other, so that each thread of a team may
- * take one. */
+/* Chains of items for a team of threads. Items have an order, and some items read the results of
+ * earlier ones. Items that depend on each other form a chain. Chains do not depend on each other,
+ * so each thread may take one. */
 #ifndef KILN_EXEC_CHAINS_H
 #define KILN_EXEC_CHAINS_H
 
@@ -9,35 +9,35 @@
 #include <stdint.h>
 
 enum {
-    KILN_CHAINS_SPARE = 10, /* one part in so many of what is left at the end may be held besides */
+    KILN_CHAINS_SPARE = 10, /* a caller may hold 1/10 of the final results in addition */
 };
 
 typedef struct {
     uint32_t n_items;
     uint32_t n;       /* chains, in the order of their first items */
-    uint32_t *begin;  /* n + 1: where the items of each begin */
+    uint32_t *begin;  /* n + 1: where the items of each chain begin */
     uint32_t *items;  /* chain after chain, in order within each */
-    uint32_t *parent; /* by item, while they are joined */
+    uint32_t *parent; /* by item; only until chains settle */
 } KilnChains;
 
-/** @n_items items, of which none reads another yet. */
+/** Starts with @n_items items that do not depend on each other. */
 KilnChains *kiln_chains_new(uint32_t n_items);
 void kiln_chains_free(KilnChains *chains);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnChains, kiln_chains_free)
 
-/** Items @a and @b are of one chain. */
+/** Puts items @a and @b into one chain. */
 void kiln_chains_join(KilnChains *chains, uint32_t a, uint32_t b);
-/** Nothing is joined from here on: finds the chains. Linear. */
+/** Finds the chains, in linear time. No item may be joined afterwards. */
 void kiln_chains_settle(KilnChains *chains);
 
-/** Computes a chain with @threads threads for its kernels. @worker, below the size of the team, is
- * another's at the same time never: for memory that calls after each other may share. */
+/** Computes a chain; its kernels use @threads threads. @worker is below the size of the team. Calls
+ * with the same @worker never overlap, so they may share memory. */
 typedef void (*KilnChainFn)(void *data, uint32_t chain, int worker, int threads);
 
-/** Calls @run once for every chain, on a team of @threads. @bytes: what each chain holds at most;
- * all that are under way hold @budget bytes at most, or as many as the biggest one: a chain that
- * needs more than its thread's share of @budget is computed alone, its kernels on all threads. So
- * are all where there are fewer chains than threads, or too little to do for a team. */
+/** Calls @run once for every chain, on a team of @threads. Chain c holds at most @bytes[c]. All
+ * chains under way hold at most @budget bytes, or as much as the largest chain. A chain above its
+ * thread's share of @budget runs alone, its kernels on all threads. So do all chains if they are
+ * fewer than @threads, or too little work for a team. */
 void kiln_chains_run(const KilnChains *chains, const int64_t *bytes, int64_t budget, int threads,
                      KilnChainFn run, void *data);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a vendor lacks inside its region: the body of a `custom_op` as kernels of a target behind
- * one function, which a vendor runs as a step among its own.
+/* Runs operators that a vendor lacks inside the vendor's region. The body of a `custom_op` becomes
+ * kernels of a target behind one function. The vendor runs this function as one of its steps.
  *
  *     %y = custom_op @c0(%a) body(%x: …) {           run(custom, {y, a}, scratch, threads)
  *       %s = channel_shuffle(%x) {group=2}      =>       cpu:channel_shuffle
@@ -14,36 +14,36 @@
 #include "graph/base/shared.h"
 #include "ir/target.h"
 
-/** Immutable, shared by all that have an equal body. References are those of @shared. */
+/** Immutable. Equal bodies share one object. kiln_custom_shared() gives its reference count. */
 typedef struct KilnCustom KilnCustom;
 
-/** The layouts of a vendor: tag of layout @layout for a rank, NULL where that has none. */
+/** The vendor's tag of layout @layout for values of @rank; NULL: the layout has none. */
 typedef const char *(*KilnTagFn)(uint32_t layout, int rank);
 
-/** Which operands and results of a custom_op lie in a layout: set of KilnValue of @body. NULL where
- * an operator of it means something else there: all lie plain then. The caller's. */
+/** The operands and results of a custom_op that lie in @layout: a set of KilnValue of @body, to be
+ * freed. NULL if an operator of @body means something else in that layout: then all lie plain. */
 GHashTable *kiln_custom_laid(const KilnFunction *body, KilnTagFn tag, uint32_t layout);
 
-/** Kernels of @target for @body, which reads nothing around it and whose types are static, to run
- * on
- * @threads or fewer. @tag: in layout @layout, as kiln_custom_laid() says; NULL: plain. From a cache
- * of the process. Thread-safe. A new reference; NULL and KILN_ERROR_UNSUPPORTED where the target
- * lacks something. */
+/** Gets kernels of @target for @body, for @threads threads or fewer. @body reads no outer value and
+ * has static types. Its values lie in @layout as kiln_custom_laid() says; @tag NULL: plain. Uses a
+ * cache of the process. Thread-safe. Returns a new reference. Fails with KILN_ERROR_UNSUPPORTED if
+ * the target lacks something. */
 KilnCustom *kiln_custom_get(const KilnFunction *body, KilnTagFn tag, uint32_t layout,
                             const KilnTarget *target, int threads, GError **error);
 KilnShared *kiln_custom_shared(KilnCustom *custom);
 
-/** As operand @i lies: results come first. */
+/** The type and layout of operand @i. Results come first. */
 const KilnType *kiln_custom_type(const KilnCustom *custom, uint32_t i);
-/** Of intermediates and of kernels: what a run needs. */
+/** Bytes of scratch for one run: intermediates and kernels. */
 size_t kiln_custom_scratch(const KilnCustom *custom);
-/** Runs it on @data, one address per operand, results first. Returns NULL or why the data cannot be
- * computed, as kernels do. Allocates nothing; @scratch is 64-byte aligned and this run's alone. */
+/** Runs on @data, one address per operand, results first. Returns NULL, or the reason that the data
+ * cannot be computed, as kernels do. Allocates nothing. @scratch is 64-byte aligned, and only this
+ * run uses it. */
 const char *kiln_custom_run(const KilnCustom *custom, void *const *data, void *scratch,
                             int threads);
 /** The kernels, in order: "cpu:channel_shuffle, ref:slice". */
 void kiln_custom_describe(const KilnCustom *custom, GString *out);
-/** How often one was made by this process: for tests. */
+/** For tests: how many objects this process has made. */
 uint64_t kiln_custom_made(void);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How floats are rounded. A program may have set another rounding mode, flush denormal numbers to
- * zero, or trap: results must not depend on it. Kiln computes in the default environment, on every
- * thread, and gives the caller's back. */
+/* Sets how floats are rounded. A program may use another rounding mode, flush denormal numbers to
+ * zero, or trap. Results must not depend on that. Kiln computes in the default environment on every
+ * thread and restores the caller's environment afterwards. */
 #ifndef KILN_EXEC_FLOAT_ENV_H
 #define KILN_EXEC_FLOAT_ENV_H
 
@@ -16,11 +16,11 @@ typedef struct {
 } KilnFloatEnv;
 
 enum {
-    KILN_MXCSR_DEFAULT = 0x1f80, /* to nearest, denormal numbers are numbers, nothing traps */
+    KILN_MXCSR_DEFAULT = 0x1f80, /* rounds to nearest, keeps denormal numbers, never traps */
     KILN_MXCSR_FLAGS = 0x3f,
 };
 
-/** Sets the default; returns what was set. */
+/** Sets the default environment. Returns the one before, for kiln_float_env_leave(). */
 static inline KilnFloatEnv
 kiln_float_env_enter(void)
 {

@@ -1,35 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random inputs for functions of both levels: the same name and seed give the same tensor, whatever
- * the order of inputs or what passes did to the function. */
+/* Makes random inputs for functions of both levels. The same name and seed give the same tensor.
+ * The order of inputs and the passes that ran do not matter. */
 #ifndef KILN_EXEC_RANDOM_INPUT_H
 #define KILN_EXEC_RANDOM_INPUT_H
 
 #include "ir/ir.h"
 
-/** What random elements are drawn from. */
+/** The distribution of random elements. */
 typedef struct {
-    bool normal; /* normal numbers with standard deviation 1; else uniform ones */
+    bool normal; /* standard deviation 1; else uniform */
     double low;
-    double high; /* not reached; the greatest integer below it is the greatest drawn */
+    double high; /* excluded; integers reach the greatest one below it */
 } KilnDomain;
 
-/** The argument's own domain where it states one. Else: normal numbers for floats; for integers
- * what every gather, scatter and one-hot that they reach allows as an index, or a few small numbers
- * where they reach none. */
+/** The argument's own domain, if it states one. Otherwise floats are normal. Integers that reach a
+ * gather, scatter or one-hot are indices that all of these allow. Other integers are a few small
+ * numbers. */
 KilnDomain kiln_argument_domain(const KilnArgument *argument);
-/** The same for input @i of a module (kiln_module_inputs()), whatever of it is folded. */
+/** The domain of input @i of a module (kiln_module_inputs()), also where parts of it are folded. */
 KilnDomain kiln_module_input_domain(const KilnModule *module, guint i);
-/** The same for an input of an IR function. */
+/** The domain of an input of an IR function. */
 KilnDomain kiln_ir_input_domain(const KilnBuffer *input);
 
-/** A tensor of @type (static, plain) from @domain; its stream is @seed mixed with @name. Fails with
- * KILN_ERROR_UNSUPPORTED for strings, KILN_ERROR_SHAPE for open types. */
+/** Draws a tensor of @type (static, plain) from @domain. @seed and @name select the stream. Fails
+ * with KILN_ERROR_UNSUPPORTED for strings, KILN_ERROR_SHAPE for open types. */
 KilnTensor *kiln_random_tensor(const KilnType *type, const KilnDomain *domain, const char *name,
                                uint64_t seed, GError **error);
 
-/** @type with every open dim set: named ones by kiln_random_dim(), unnamed ones to 2. */
+/** @type with every open dim set: a named dim by kiln_random_dim(), an unnamed one to 2. */
 KilnType kiln_random_type(const KilnType *type);
-/** What a named dim is bound to where nobody says: the same for the same name. */
+/** The default extent of a named dim. It depends on the name only. */
 int64_t kiln_random_dim(const char *name);
 
 #endif

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Waiting for a word of memory to change. Whoever waits spins first, because sleeping and being
- * woken costs more than most waits. It spins for a bounded time, because the thread that it waits
- * for may need this processor. Then it sleeps in the kernel: a futex on Linux, a condition variable
- * elsewhere. */
+/* Waits until a word of memory changes. A waiter spins first, because to sleep and wake costs more
+ * than most waits. It spins for a bounded time, because the other thread may need this processor.
+ * Then it sleeps in the kernel: a futex on Linux, a condition variable elsewhere. */
 #ifndef KILN_EXEC_WAIT_H
 #define KILN_EXEC_WAIT_H
 
@@ -14,7 +13,7 @@ enum {
     KILN_SPIN_NS = 50 * 1000
 };
 
-/** What is written and who sleeps are on one line: both are rarely touched while others work. */
+/** The value and the number of sleepers share one cache line. Both change rarely. */
 typedef struct {
     alignas(64) atomic_uint value;
     atomic_uint sleepers;
@@ -28,7 +27,7 @@ kiln_relax(void)
 #endif
 }
 
-/** Of a clock that only grows. */
+/** Nanoseconds of a monotonic clock. */
 int64_t kiln_now_ns(void);
 
 static inline unsigned
@@ -37,16 +36,16 @@ kiln_word_get(const KilnWord *word)
     return atomic_load_explicit(&word->value, memory_order_acquire);
 }
 
-/** Returns once @word is not @old, or after @spin_ns; what was written before the change is visible
- * then. Returns the value that it saw last. */
+/** Returns when @word is not @old, or after @spin_ns. Writes before the change are visible then.
+ * Returns the value that it saw last. */
 unsigned kiln_word_spin(const KilnWord *word, unsigned old, int64_t spin_ns);
 /** Sleeps until @word is not @old. May return early. */
 void kiln_word_sleep(KilnWord *word, unsigned old);
-/** Returns once @word is not @old: spins for KILN_SPIN_NS, then sleeps. Returns the new value. */
+/** Returns when @word is not @old: spins for KILN_SPIN_NS, then sleeps. Returns the new value. */
 unsigned kiln_word_await(KilnWord *word, unsigned old);
-/** Wakes up to @n of those that sleep on @word, after it was changed. */
+/** Wakes up to @n threads that sleep on @word. Call it after a change of @word. */
 void kiln_word_wake(KilnWord *word, unsigned n);
-/** Sets @word and wakes all. */
+/** Sets @word and wakes all sleepers. */
 void kiln_word_set(KilnWord *word, unsigned value);
 
 #endif
