@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory whose size comes from input: checked for overflow, aligned, and failing with a GError
- * instead of an abort. What grows with the nodes of a model (lists, tables, texts, the nodes
- * themselves) comes from graph/grow, whose reserve lasts until a checkpoint fails with the same
- * error. Only blocks that GLib takes for itself abort where memory runs out: an error, a GBytes,
- * json-glib's reports. */
+/* Allocates memory whose size comes from input. Sizes are checked for overflow, blocks are aligned,
+ * and a failure is a GError, not an abort. Lists, tables, texts and nodes grow with a model. Their
+ * memory comes from graph/grow: a reserve lasts until a checkpoint fails with the same error. Only
+ * small blocks of GLib itself abort without memory: a GError, a GBytes, reports of json-glib. */
 #ifndef KILN_GRAPH_BASE_ALLOC_H
 #define KILN_GRAPH_BASE_ALLOC_H
 
@@ -16,10 +15,10 @@
 #define KILN_ALIGNMENT 64
 
 enum {
-    KILN_MAP_MIN = 1 << 17, /* bytes of a tensor from which on it has pages of its own */
+    KILN_MAP_MIN = 1 << 17, /* a tensor of so many bytes or more has its own pages */
 };
 
-/** Rounds a byte count up to the alignment of tensors; SIZE_MAX where that overflows. */
+/** Rounds a byte count up to the alignment of tensors. SIZE_MAX on overflow. */
 static inline size_t
 kiln_align_up(size_t size)
 {
@@ -27,45 +26,43 @@ kiln_align_up(size_t size)
     return size > SIZE_MAX - mask ? SIZE_MAX : (size + mask) & ~mask;
 }
 
-/** Allocates @count × @size bytes aligned to KILN_ALIGNMENT, uninitialised; at least one unit, so
- * that the result of an empty request is a valid pointer. Fails with KILN_ERROR_MEMORY, which says
- * that the bytes were for @what. Free with kiln_free. */
+/** Allocates @count × @size uninitialised bytes, aligned to KILN_ALIGNMENT. An empty request gets
+ * one unit, so the result is a valid pointer. Fails with KILN_ERROR_MEMORY, which says that the
+ * bytes were for @what. Free with kiln_free. */
 void *kiln_alloc_for(const char *what, size_t count, size_t size, GError **error);
 #define kiln_alloc(count, size, error) kiln_alloc_for("working memory", (count), (size), (error))
 
 void kiln_free(void *memory);
 
-/** @size bytes of pages of their own, zeros: for memory that is protected later. Fails with
- * KILN_ERROR_MEMORY, which says that they were for @what. Free with munmap(). */
+/** Maps @size zero bytes on their own pages, for memory that is protected later. Fails with
+ * KILN_ERROR_MEMORY, which names @what. Free with munmap(). */
 void *kiln_map(const char *what, size_t size, GError **error);
 
-/** @count × @size bytes aligned to KILN_ALIGNMENT, which the caller writes through *@out_data
- * before anyone else has them: the elements of a tensor. KILN_MAP_MIN bytes or more are pages of
- * their own, which go back to the system with the last reference; a heap would keep them.
- * *@out_data is no NULL where there is nothing to write. Fails with KILN_ERROR_MEMORY. */
+/** Allocates the elements of a tensor: @count × @size bytes, aligned to KILN_ALIGNMENT. The caller
+ * writes them through *@out_data before it shares the bytes. KILN_MAP_MIN bytes or more have their
+ * own pages, which the last reference returns to the system. *@out_data is never NULL, even for 0
+ * bytes. Fails with KILN_ERROR_MEMORY. */
 GBytes *kiln_bytes_new(size_t count, size_t size, void **out_data, GError **error);
 
-/** Makes @bytes read-only where they are pages of their own and all of them, and says whether they
- * are: who made them has written them, nobody else may. They stay so until they are freed. */
+/** Makes @bytes read-only until they are freed, if they have their own pages. True if they are
+ * read-only then. Only their maker calls this, after it has written them. */
 bool kiln_bytes_seal(GBytes *bytes);
 
-/** Keeps the pages of one tensor that was freed for the next one of its size: work that makes many
- * of them after each other asks the system for new pages once. Threads may share it. */
+/** Keeps the pages of one freed tensor for the next one of its size. A caller that makes many such
+ * tensors in turn asks the system for new pages only once. Threads may share it. */
 typedef struct KilnRecycler KilnRecycler;
 KilnRecycler *kiln_recycler_new(void);
-/** Gives back what is kept; pages of tensors that still live go to the system when they are freed.
- */
+/** Frees the kept pages. Pages of live tensors go to the system when these are freed. */
 void kiln_recycler_free(KilnRecycler *recycler);
-/** kiln_bytes_new() from pages that @recycler keeps, where they have the size; NULL: from new ones.
- */
+/** kiln_bytes_new() on the pages of @recycler, if the size fits. @recycler NULL: new pages. */
 GBytes *kiln_bytes_recycle(KilnRecycler *recycler, size_t count, size_t size, void **out_data,
                            GError **error);
 
-/** Bytes of all that are pages of their own now; 0 under a sanitizer, which sees only its heap. */
+/** Bytes now held on their own pages; 0 under a sanitizer, which sees only its heap. */
 size_t kiln_bytes_mapped(void);
 
-/** For tests: from the next call on, allocation number @nth (counted from 1) of this thread fails;
- *  0 turns injection off. */
+/** For tests: allocation number @nth of this thread fails, counted from 1 at the next call. 0:
+ * none. */
 void kiln_alloc_inject_failure(unsigned nth);
 
 /** For tests: the number of kiln_alloc and kiln_map calls of this thread so far. */

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Limits for work on a model that nobody vouches for: memory, nodes and time.
+/* Limits memory, nodes and time for work on an untrusted model.
  *
- * A public function that loads or compiles enters a budget, and whatever it calls on its thread is
- * held to it. Threads that work on tensors for it enter the same budget (exec/chains.h). Memory is
- * asked for before it is taken, nodes before they are made, and time between two steps, or before a
- * step whose work can be estimated. What fails is KILN_ERROR_LIMIT. */
+ * A public function that loads or compiles enters a budget. The budget holds for all that it calls
+ * on its thread. Its worker threads enter the same budget (exec/chains.h). Code asks for memory
+ * before it takes it, and for nodes before it makes them. It checks the time between two steps, and
+ * before a step whose work it can estimate. All failures are KILN_ERROR_LIMIT. */
 #ifndef KILN_GRAPH_BASE_BUDGET_H
 #define KILN_GRAPH_BASE_BUDGET_H
 
@@ -16,14 +16,14 @@
 
 G_BEGIN_DECLS
 
-/** 0 stands for no limit. */
+/** 0 means no limit. */
 typedef struct {
-    int64_t bytes; /* of tensors that are held, and of what is allocated beside them */
-    int64_t nodes; /* of all graphs of a module, constants among them */
-    int64_t ms;    /* from the begin of the budget */
+    int64_t bytes; /* of live tensors and of buffers beside them */
+    int64_t nodes; /* of all graphs of a module, with constants */
+    int64_t ms;    /* since the budget began */
 } KilnLimits;
 
-/** True where one of @limits is set. */
+/** True if one of @limits is set. */
 static inline bool
 kiln_limits_any(const KilnLimits *limits)
 {
@@ -32,9 +32,9 @@ kiln_limits_any(const KilnLimits *limits)
 
 typedef struct KilnBudget KilnBudget;
 
-/** A budget whose time begins now. Threads may share it. NULL where no limit is set. */
+/** Makes a budget; its time begins now. Threads may share it. NULL if no limit is set. */
 KilnBudget *kiln_budget_new(const KilnLimits *limits);
-/** Its time begins now; @budget may be NULL. */
+/** Starts the time of @budget again. @budget may be NULL. */
 void kiln_budget_restart(KilnBudget *budget);
 KilnBudget *kiln_budget_ref(KilnBudget *budget);
 void kiln_budget_unref(KilnBudget *budget);
@@ -42,35 +42,35 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnBudget, kiln_budget_unref)
 
 /** The budget of this thread; NULL: none. */
 KilnBudget *kiln_budget_current(void);
-/** Makes @budget that of this thread, if it is not NULL; returns the one before. */
+/** Makes @budget the budget of this thread, if it is not NULL. Returns the one before. */
 KilnBudget *kiln_budget_enter(KilnBudget *budget);
 void kiln_budget_leave(KilnBudget *before);
 
-/** The limits of this thread: zeros where it has no budget. */
+/** The limits of this thread; zeros if it has no budget. */
 KilnLimits kiln_limits_current(void);
 
 /* --- memory --- */
 
-/** Counts @bytes for @what as held. *@out gets the budget that they count in, with a reference, for
- * kiln_budget_give(); NULL where there is none. */
+/** Counts @bytes for @what as held. *@out becomes a reference to the budget that counts them, for
+ * kiln_budget_give(); NULL: no budget. */
 gboolean kiln_budget_take(size_t bytes, const char *what, KilnBudget **out, GError **error);
-/** The bytes were freed; takes the reference. @budget may be NULL. */
+/** Counts @bytes as freed and drops the reference. @budget may be NULL. */
 void kiln_budget_give(KilnBudget *budget, size_t bytes);
-/** Fails where @bytes for @what do not fit beside what is held. */
+/** Fails if @bytes for @what do not fit beside the bytes that are held. */
 gboolean kiln_budget_fits(size_t bytes, const char *what, GError **error);
 /** Bytes that are left; INT64_MAX without a limit. */
 int64_t kiln_budget_room(void);
 
 /* --- nodes --- */
 
-/** Fails where @n nodes are more than the limit; @where names the last of them. */
+/** Fails if @n nodes are more than the limit. @where names the last of them. */
 gboolean kiln_budget_check_nodes(size_t n, const char *where, GError **error);
 
 /* --- time --- */
 
-/** Fails where the time is over. */
+/** Fails if the time is over. */
 gboolean kiln_budget_check_time(GError **error);
-/** Fails where @us microseconds for @what, by an estimate, are more than what is left. */
+/** Fails if @what takes longer than the time left. @us is an estimate in microseconds. */
 gboolean kiln_budget_check_work(double us, const char *what, GError **error);
 
 /** A checkpoint for every step of a loop: kiln_reserve_check_step(), and the time. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Something that modules share and the graph level knows nothing of, such as what a vendor compiled
- * for a declaration: counted references and a way to free it. The first member of what it stands
- * for. */
+/* Counts references to objects that modules share. The graph level does not know their type; one
+ * example is the code that a vendor compiled for a declaration. KilnShared is their first member.
+ */
 #ifndef KILN_GRAPH_BASE_SHARED_H
 #define KILN_GRAPH_BASE_SHARED_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Arrays of values and of bytes, with the interfaces of GLib's GArray and GByteArray. They grow
- * from the reserve where the system has no memory. */
+/* Arrays of values and of bytes, with the interfaces of GLib's GArray and GByteArray. Without
+ * memory from the system they grow from the reserve (graph/grow/reserve.h). */
 #ifndef KILN_GRAPH_GROW_ARRAY_H
 #define KILN_GRAPH_GROW_ARRAY_H
 
@@ -16,7 +16,7 @@ typedef struct KilnArray {
     GDestroyNotify clear_func; /* NULL: none */
 } KilnArray;
 
-/** No array ends with a zero element: the first argument is FALSE. */
+/** @zero_terminated must be FALSE: no array ends with a zero element. */
 KilnArray *kiln_array_new(gboolean zero_terminated, gboolean clear, guint size);
 KilnArray *kiln_array_copy(KilnArray *array);
 void kiln_array_unref(KilnArray *array);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stable sort whose room comes from the reserve where the system has no memory; GLib's aborts. */
+/* A stable sort. Without memory from the system it uses the reserve, where GLib's sort aborts. */
 #ifndef KILN_GRAPH_GROW_SORT_H
 #define KILN_GRAPH_GROW_SORT_H
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators that few know, expressed by operators that all have: for targets without a kernel, and
- * for ONNX up to opset 21. */
+/* Expresses rare operators by common ones: for targets without a kernel, and for ONNX up to opset
+ * 21. */
 #ifndef KILN_GRAPH_MODULE_DECOMPOSE_H
 #define KILN_GRAPH_MODULE_DECOMPOSE_H
 
 #include "graph/module.h"
 
-/** True where kiln_decompose() knows the operator in the form that @node has. */
+/** True if kiln_decompose() knows the operator in the form of @node. */
 bool kiln_node_decomposes(const KilnNode *node);
 
-/** Builds what computes the same right before @node and returns its result, of the type of @node's;
- * @node is left as it is. NULL without an error where types do not tell enough.
+/** Builds nodes that compute the same right before @node, and returns their result. It has the type
+ * of the result of @node. @node does not change. NULL without an error if the types are too open.
  *
  *     swish(x)               x · sigmoid(alpha · x)
  *     rms_normalization(x)   x / √(reduce_mean(x²) + epsilon) · scale

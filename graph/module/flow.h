@@ -1,55 +1,55 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Control flow that is decided while compiling: branches that are taken, loops that never run, and
- * subgraphs that could not run.
+/* Decides control flow at compile time: branches that are taken, loops that never run, and
+ * subgraphs that cannot run.
  *
- * A branch whose types contradict is no error of a model: what an exporter wrote for other shapes
- * is in the branch that these shapes do not take. Such a branch is *refused*: one `unknown` node
- * that says why stands for all that was in it. Where that branch turns out to be taken, the reason
- * is the error; where the other one is, it goes with the `if`. */
+ * A branch whose types contradict is no error of a model: exporters write branches for other
+ * shapes, and these shapes do not take them. Such a branch is *refused*: one `unknown` node with
+ * the reason replaces its nodes. If that branch is taken after all, the reason is the error. If the
+ * other branch is taken, it goes with the `if`. */
 #ifndef KILN_GRAPH_MODULE_FLOW_H
 #define KILN_GRAPH_MODULE_FLOW_H
 
 #include "graph/module.h"
 
-/** The one value of all elements of @value, a constant or known integers; false: not known. */
+/** The common value of all elements of @value, a constant or known integers. False: not known. */
 bool kiln_value_known_flag(const KilnValue *value, bool *out);
-/** The branch of the `if` @node that is taken; NULL where the condition is not known. */
+/** The branch of the `if` @node that is taken; NULL if the condition is not known. */
 KilnFunction *kiln_if_taken(const KilnNode *node);
-/** Puts @branch, which the `if` @node takes, in its place. Types are inferred on the way, and the
- * error names @node and the branch. */
+/** Replaces the `if` @node by its taken @branch. Infers types; an error names @node and the branch.
+ */
 gboolean kiln_if_inline(KilnNode *node, const KilnFunction *branch, GError **error);
 
-/** Has @error say in which subgraph of @node it is. */
+/** Prefixes @error with the subgraph @region of @node. */
 void kiln_region_prefix_error(GError **error, const KilnNode *node, const KilnFunction *region);
 
-/** A loop of at most @trips iterations (NULL: no limit) under @condition (NULL: none) is known to
- * have none. */
+/** True if a loop of at most @trips iterations (NULL: no limit) under @condition (NULL: none) is
+ * known to have none. */
 bool kiln_loop_is_idle(const KilnValue *trips, const KilnValue *condition);
-/** The type of what an idle loop stacks of @type, its type otherwise: dims that are not known are
- * 0. False where the rank is not known. */
+/** The type of a stacked result @type of an idle loop: dim 0 and unknown dims are 0. False if the
+ * rank is not known. */
 bool kiln_loop_idle_type(const KilnType *type, KilnType *out);
-/** Takes an idle `loop` @node away: what it carries is as it began. Stores in @gone whether it
+/** Removes an idle `loop` @node: its carried values keep their first values. @gone tells if it
  * could. */
 gboolean kiln_loop_skip(KilnNode *node, bool *gone, GError **error);
 
-/** True where @error says that types do not fit, of which a subgraph that does not run is free. */
+/** True if @error says that types do not fit. A subgraph that does not run may have such errors. */
 bool kiln_error_is_mismatch(const GError *error);
-/** Empties @region and has it refuse to run for @reason; its @n results are of @types. */
+/** Empties @region and makes it refuse to run for @reason. Its @n results have @types. */
 gboolean kiln_region_refuse(KilnFunction *region, const KilnType *types, uint32_t n,
                             const char *reason, GError **error);
-/** Why @region refuses to run; NULL where it does not. */
+/** The reason that @region refuses to run; NULL if it does not. */
 const char *kiln_region_refusal(const KilnFunction *region);
 
-/** What holds of a value that is either of type @a or of type @b, whose element types are equal. */
+/** The common type of a value of type @a or @b. Their element types are equal. */
 KilnType kiln_type_join(const KilnType *a, const KilnType *b);
 
 typedef gboolean (*KilnRegionVisit)(KilnFunction *region, void *data, GError **error);
-/** Calls @visit, which infers types, for the subgraphs of @node. Of an `if` or `loop`, one that may
- * not run refuses to where @visit finds that types do not fit; what an `if` says of its results
- * follows from the rest. Stores in @changed whether that changed @node. */
+/** Calls @visit, which infers types, for the subgraphs of @node. A branch of an `if` or body of a
+ * `loop` that may not run is refused if @visit finds that types do not fit. The other branches give
+ * the result types of an `if`. @changed tells if @node changed. */
 gboolean kiln_node_visit_regions(KilnNode *node, KilnRegionVisit visit, void *data, bool *changed,
                                  GError **error);
-/** kiln_node_refine() for all nodes in order, subgraphs included. */
+/** Calls kiln_node_refine() for all nodes in order, subgraphs included. */
 gboolean kiln_function_refine(KilnFunction *function, GError **error);
 
 #endif

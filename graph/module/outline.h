@@ -1,50 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Moving nodes between functions: into a region, out of one, into another module. */
+/* Moves nodes between functions: into a region, out of one, into another module. */
 #ifndef KILN_GRAPH_MODULE_OUTLINE_H
 #define KILN_GRAPH_MODULE_OUTLINE_H
 
 #include "graph/module.h"
 
-/** A copy of @from and its subgraphs in @to before @before (NULL: at the
- * end). Operands are what @values (KilnValue* to KilnValue*) says, or the same where it says
- * nothing; the results are entered there. Constants become those of @to's module, copied where it
- * is another one. @name: base of the results' names, and in subgraphs values are numbered; NULL: as
- * they are. */
+/** Copies @from and its subgraphs into @to before @before (NULL: at the end). @values (KilnValue*
+ * to KilnValue*) maps operands; others stay the same. The results are entered there. Constants
+ * become constants of @to's module; another module gets copies. @name: base of the results' names,
+ * and values in subgraphs are numbered; NULL: names stay. */
 KilnNode *kiln_node_copy(KilnFunction *to, const KilnNode *from, GHashTable *values,
                          KilnNode *before, const char *name, GError **error);
 
-/** The same as nodes that stand by themselves: of a `custom_op` those of its body. */
+/** kiln_node_copy() for stand-alone nodes: a `custom_op` is copied as the nodes of its body. */
 gboolean kiln_node_copy_inline(KilnFunction *to, const KilnNode *from, GHashTable *values,
                                KilnNode *before, GError **error);
 
-/** A copy of @body, which reads nothing around it, as a subgraph of @module. @numbered: values are
- * called a0… and v0…, so that equal bodies become equal texts; else as they were. */
+/** Copies @body, which reads no outer value, as a subgraph of @module. @numbered: values are called
+ * a0… and v0…, so that equal bodies give equal texts; else they keep their names. */
 KilnFunction *kiln_body_copy(KilnModule *module, const KilnFunction *body, bool numbered,
                              GError **error);
 
-/** True where the body of @node, a `vendor.graph`, has an argument per operand and reads nothing
- * around it. */
+/** True if the body of @node, a `vendor.graph`, has an argument per operand and reads no outer
+ * value. */
 bool kiln_region_is_closed(const KilnNode *node);
 
-/** Calls what @declaration declares in the place of @node, which has its signature and body. */
+/** Replaces @node by a call of @declaration, which has its signature and body. */
 gboolean kiln_node_call(KilnNode *node, const KilnDeclaration *declaration, GError **error);
 
-/** Puts the nodes of @node's body in the place of @node, an offload node or an `if`: those of a
- * `custom_op` in it stand in its place, too. The types of what they compute are those that readers
- * of @node see then. */
+/** Replaces @node, an offload node or an `if`, by the nodes of its body. A `custom_op` among them
+ * is replaced as well. Readers of @node then see the types of the new values. */
 gboolean kiln_node_inline(KilnNode *node, const KilnFunction *body, GError **error);
 
-/** Makes another offload node of @node, which goes: with its name and operands, of operator @op
- * with @attrs and results of @types, which what read the old ones reads. Those who read another
- * layout than before are the caller's to see to. */
+/** Replaces @node by another offload node with its name and operands, and with @op, @attrs and
+ * result @types. Readers of the old results read the new ones. The caller handles readers that now
+ * see another layout. */
 KilnNode *kiln_node_remake_offload(KilnNode *node, KilnOp op, const void *attrs,
                                    const KilnType *types, GError **error);
 
-/** Puts the nodes of every `vendor.graph` of @module and its subgraphs in its place. */
+/** Replaces every `vendor.graph` of @module and its subgraphs by the nodes of its body. */
 gboolean kiln_module_inline_regions(KilnModule *module, GError **error);
 
-/** The same for every region, compiled or not, and forgets the declarations.
- * KILN_ERROR_UNSUPPORTED where a declaration has no body. */
+/** kiln_module_inline_regions() for all regions, compiled or not; also removes the declarations.
+ * KILN_ERROR_UNSUPPORTED if a declaration has no body. */
 gboolean kiln_module_inline(KilnModule *module, GError **error);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How subgraphs are spelled: `then {…} else {…}`, `body(…) {…}`, and a bare `{…}`. Printer and
- * parser share it. */
+/* The spelling of subgraphs, for printer and parser: `then {…} else {…}`, `body(…) {…}`, and a bare
+ * `{…}`. */
 #ifndef KILN_GRAPH_MODULE_REGIONS_H
 #define KILN_GRAPH_MODULE_REGIONS_H
 
@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* An attribute of this name is printed as @name behind the op. */
+/* The attribute of this name is printed as @name behind the op. */
 #define KILN_ATTR_CALLEE "callee"
 
 static inline const char *
@@ -19,7 +19,7 @@ kiln_region_label(const KilnAttrInfo *info)
     return strcmp(info->name, "else_branch") == 0 ? "else" : info->name;
 }
 
-/** True for ops whose one block needs no label; they list no attributes. */
+/** True for ops whose one block needs no label. They list no attributes. */
 static inline bool
 kiln_region_is_bare(KilnOp op)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of graph/onnx/export*.c share. */
+/* Functions that the files graph/onnx/export*.c share. */
 #ifndef KILN_GRAPH_ONNX_EXPORT_H
 #define KILN_GRAPH_ONNX_EXPORT_H
 
@@ -9,7 +9,7 @@
 typedef struct {
     int opset;
     GHashTable *names; /* KilnValue* → its name in the file; looked up, never iterated */
-    GHashTable *used;  /* names that are seen where the graph being written stands */
+    GHashTable *used;  /* names that the graph being written can see */
 } KilnOnnxExport;
 
 /** Appends the GraphProto of @function. */
@@ -18,22 +18,22 @@ gboolean kiln_onnx_write_graph(KilnOnnxExport *export_, const KilnFunction *func
 /** Appends the AttributeProtos of @node to a NodeProto. */
 gboolean kiln_onnx_write_attrs(KilnOnnxExport *export_, const KilnNode *node, GByteArray *out,
                                GError **error);
-/** Appends @message as a field, unless the whole grows over what protobuf can hold. */
+/** Appends @message as a field. Fails if the result exceeds the limit of protobuf. */
 gboolean kiln_onnx_append(GByteArray *out, uint32_t field, const GByteArray *message,
                           GError **error);
 
-/** The opset to write: the lowest of those used here (17, 21) in which every node of @function has
- * the form of graph/ops. */
+/** The opset to write: the lowest of 17 and 21 in which every node of @function has its form of
+ * graph/ops. */
 int kiln_onnx_export_opset(const KilnFunction *function);
 
-/** True where a value of @function (or of a subgraph) is of a quantized type. */
+/** True if a value of @function or of a subgraph has a quantized type. */
 bool kiln_onnx_has_quantized(const KilnFunction *function);
-/** Rewrites @function to plain types: parameters become operands of quantize_linear and
- * dequantize_linear, which stand around what computes on quantized types; arguments and results are
- * the integers that are stored. */
+/** Rewrites @function to plain types. quantize_linear and dequantize_linear, with the parameters as
+ * operands, surround the nodes that compute on quantized types. Arguments and results become the
+ * stored integers. */
 gboolean kiln_onnx_state_quantization(KilnFunction *function, GError **error);
 
-/** KILN_ERROR_UNSUPPORTED, naming the node. Always FALSE. */
+/** Sets KILN_ERROR_UNSUPPORTED, naming the node. Always FALSE. */
 gboolean kiln_onnx_throw_export(const KilnNode *node, const char *why, GError **error);
 
 #endif

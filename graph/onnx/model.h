@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* An ONNX file as it stands: the outer messages are walked by hand over the mapped bytes, the
- * leaves are unpacked by protobuf-c into one arena, and weights stay where they are, known by
- * offset and length. Nothing here knows what an operator means. */
+/* The structure of an ONNX file. Code of ours walks the outer messages over the mapped bytes.
+ * protobuf-c unpacks the leaves into one arena. Weights stay in the file, known by offset and
+ * length. This header does not know the meaning of operators. */
 #ifndef KILN_GRAPH_ONNX_MODEL_H
 #define KILN_GRAPH_ONNX_MODEL_H
 
@@ -13,7 +13,7 @@
 typedef struct KilnOnnxGraph KilnOnnxGraph;
 
 typedef struct {
-    const Onnx__TensorProto *proto; /* all but what `payload` covers */
+    const Onnx__TensorProto *proto; /* without the field of `payload` */
     KilnSpan payload;               /* raw_data, or one packed run of floats or doubles */
     int payload_field;              /* its field number; 0: none */
     size_t offset;                  /* of the message */
@@ -28,7 +28,7 @@ typedef struct {
 } KilnOnnxSparse;
 
 typedef struct {
-    const Onnx__AttributeProto *proto; /* all but tensors and graphs */
+    const Onnx__AttributeProto *proto; /* without tensors and graphs */
     int kind;                          /* AttributeProto.AttributeType, deduced where left out */
     KilnOnnxTensor *tensor;
     KilnOnnxSparse *sparse;
@@ -54,18 +54,18 @@ struct KilnOnnxGraph {
 };
 
 typedef struct {
-    KilnArena *arena;             /* owns what was unpacked */
+    KilnArena *arena;             /* owns the unpacked messages */
     GPtrArray *arrays, *pointers; /* own the lists of graphs */
     GBytes *bytes;
     const uint8_t *base;
     GPtrArray *opsets;     /* Onnx__OperatorSetIdProto* */
-    KilnMetadata metadata; /* its opsets and properties are those of the lists beside it */
+    KilnMetadata metadata; /* borrows the opsets and properties from the lists here */
     GArray *properties;    /* KilnProperty */
     KilnOnnxGraph *graph;
 } KilnOnnxModel;
 
-/** Parses a ModelProto, keeping a reference on @bytes. KILN_ERROR_FORMAT with a byte offset where
- * it is malformed. */
+/** Parses a ModelProto and keeps a reference to @bytes. KILN_ERROR_FORMAT names the byte offset of
+ * a defect. */
 KilnOnnxModel *kiln_onnx_model_new(GBytes *bytes, GError **error);
 void kiln_onnx_model_free(KilnOnnxModel *model);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnOnnxModel, kiln_onnx_model_free)
@@ -74,7 +74,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnOnnxModel, kiln_onnx_model_free)
 gboolean kiln_onnx_tensor_scan(const uint8_t *base, KilnSpan span, KilnArena *arena,
                                KilnOnnxTensor *out, GError **error);
 
-/** The imported version of an operator set ("" and "ai.onnx" are the default one); 0: none. */
+/** The imported version of operator set @domain ("" and "ai.onnx" are the default one); 0: none. */
 int64_t kiln_onnx_model_opset(const KilnOnnxModel *model, const char *domain);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ONNX files in and out. */
+/* Imports and exports ONNX files. */
 #ifndef KILN_GRAPH_ONNX_ONNX_H
 #define KILN_GRAPH_ONNX_ONNX_H
 
@@ -8,25 +8,24 @@
 /** Imports a model of opset 1 to 21 as a module with one function, in the canonical form of
  * graph/ops.
  *
- * Weights are neither copied nor read: constants refer to @bytes and to mapped files beside @path
- * (the file that @bytes come from; NULL: none, and then no external data). Operators that Kiln does
- * not have never fail the import: they become `unknown` nodes, for `kiln check` to list.
- * Fails with KILN_ERROR_FORMAT (the file contradicts itself; the message has the byte offset),
- * KILN_ERROR_INVALID (a node breaks a rule; the message names it), or what shape inference says. */
+ * Weights are neither copied nor read. Constants refer to @bytes and to mapped files beside @path,
+ * the file of @bytes (NULL: none, and no external data). Operators that Kiln lacks never fail the
+ * import: they become `unknown` nodes, which `kiln check` lists. Fails with KILN_ERROR_FORMAT (the
+ * file contradicts itself; the message has the byte offset), KILN_ERROR_INVALID (a node breaks a
+ * rule; the message names it), or an error of shape inference. */
 KilnModule *kiln_onnx_import(GBytes *bytes, const char *path, GError **error);
-/** The same of a model that may not name other files: KILN_ERROR_FORMAT where it does. */
+/** kiln_onnx_import() that fails with KILN_ERROR_FORMAT if the model names other files. */
 KilnModule *kiln_onnx_import_alone(GBytes *bytes, const char *path, GError **error);
-/** kiln_onnx_import(), mapping the file. */
+/** Maps the file @path and imports it. */
 KilnModule *kiln_onnx_import_file(const char *path, GError **error);
 
-/** Appends the module's one function as an ONNX model: opset 17 where every node has that form,
- * else
+/** Appends the module's one function as an ONNX model: opset 17 if every node has that form, else
  * 21. Fails with KILN_ERROR_UNSUPPORTED, naming the first node or value that ONNX cannot express
  * (operators of other domains, blocked layouts, variables), or KILN_ERROR_LIMIT over 2 GiB. */
 gboolean kiln_onnx_export(const KilnModule *module, GByteArray *out, GError **error);
 
-/** One TensorProto, as test data has it; @out_name (may be NULL) gets its name, to be freed. The
- * tensor shares @bytes. */
+/** Parses one TensorProto, as test data has it. The tensor shares @bytes. @out_name (may be NULL)
+ * gets its name; the caller frees it. */
 KilnTensor *kiln_onnx_tensor_parse(GBytes *bytes, const char *path, char **out_name,
                                    GError **error);
 /** Appends @tensor as a TensorProto. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Topological order for graphs that were written without it. */
+/* Sorts the nodes of graphs that are not in topological order. */
 #ifndef KILN_GRAPH_ONNX_SORT_H
 #define KILN_GRAPH_ONNX_SORT_H
 

@@ -1,46 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TensorProto and TypeProto as tensors and types. Payload in the model file or beside it stays
- * mapped; only lists of numbers are converted. */
+/* Loads TensorProto and TypeProto. Payload in the model file or beside it stays mapped; only lists
+ * of numbers are converted. */
 #ifndef KILN_GRAPH_ONNX_TENSOR_H
 #define KILN_GRAPH_ONNX_TENSOR_H
 
 #include "graph/onnx/model.h"
 #include "graph/tensor.h"
 
-/** Where payload may lie: the model's bytes, and files beside the model. */
+/** The places of payload: the model's bytes, and files beside the model. */
 typedef struct {
     GBytes *bytes;     /* borrowed */
     const char *path;  /* of the file that `bytes` maps; NULL: none */
     char *directory;   /* of the model, resolved; NULL until an external tensor asks for it */
-    GPtrArray *names;  /* of the external files mapped so far, */
+    GPtrArray *names;  /* external files mapped so far, */
     GPtrArray *mapped; /* and their GBytes */
-    bool alone;        /* naming a file is an error */
+    bool alone;        /* true: a model may not name files */
 } KilnOnnxFiles;
 
 void kiln_onnx_files_init(KilnOnnxFiles *files, GBytes *bytes, const char *path);
 void kiln_onnx_files_clear(KilnOnnxFiles *files);
 
 /** The bytes [@offset, @offset + @length) of the file @location beside the model; @length -1: to
- * its end. Absolute paths, `..` and links that lead out of the model's directory are refused
- * (KILN_ERROR_FORMAT). @out_path: the file's path, owned by @files. */
+ * its end. KILN_ERROR_FORMAT for absolute paths, `..` and links that lead out of the model's
+ * directory. @out_path: the file's path, owned by @files. */
 GBytes *kiln_onnx_files_slice(KilnOnnxFiles *files, const char *location, uint64_t offset,
                               int64_t length, const char **out_path, GError **error);
 
-/** The tensor, sharing mapped bytes. KILN_ERROR_FORMAT where it contradicts itself,
- * KILN_ERROR_UNSUPPORTED for element types and ranks that Kiln does not have. */
+/** Loads a tensor that shares mapped bytes. KILN_ERROR_FORMAT if it contradicts itself,
+ * KILN_ERROR_UNSUPPORTED for element types and ranks that Kiln lacks. */
 KilnTensor *kiln_onnx_tensor_load(const KilnOnnxTensor *tensor, KilnOnnxFiles *files,
                                   GError **error);
-/** A tensor of kind SPARSE: its type, nothing else. */
+/** Loads only the type: a tensor of kind SPARSE. */
 KilnTensor *kiln_onnx_sparse_load(const KilnOnnxSparse *sparse, GError **error);
 
 typedef enum {
     KILN_ONNX_TYPE_NONE,   /* left out */
-    KILN_ONNX_TYPE_TENSOR, /* what KilnType can say */
+    KILN_ONNX_TYPE_TENSOR, /* KilnType can hold it */
     KILN_ONNX_TYPE_OTHER,  /* a sequence, map, optional, or an element type or rank out of range */
 } KilnOnnxTypeKind;
 
-/** @dim_names maps names of dims to the names that the text form can spell, and grows; its keys and
- * values live in @arena. */
+/** Loads a type. @dim_names maps names of dims to names that the text form can spell, and grows.
+ * Its keys and values live in @arena. */
 KilnOnnxTypeKind kiln_onnx_type_load(const Onnx__TypeProto *proto, GHashTable *dim_names,
                                      KilnArena *arena, KilnType *out);
 

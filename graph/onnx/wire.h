@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The protobuf wire format: a reader that trusts nothing and knows at which byte it is, and a
- * writer. Offsets count from the beginning of the file, so that messages can name them. */
+/* Reads and writes the protobuf wire format. The reader trusts nothing. Offsets count from the
+ * start of the file, so that messages can name them. */
 #ifndef KILN_GRAPH_ONNX_WIRE_H
 #define KILN_GRAPH_ONNX_WIRE_H
 
@@ -10,7 +10,7 @@
 #include <protobuf-c/protobuf-c.h>
 #include <stdint.h>
 
-/** A stretch of the file. */
+/** A range of bytes of the file. */
 typedef struct {
     size_t offset, length;
 } KilnSpan;
@@ -32,13 +32,13 @@ typedef struct {
     uint32_t number;
     KilnWireType type;
     size_t start;     /* of the tag */
-    KilnSpan payload; /* BYTES: what the length counts; else the encoded number */
+    KilnSpan payload; /* BYTES: without tag and length; else the encoded number */
     uint64_t value;   /* VARINT, FIXED64, FIXED32 */
 } KilnWireField;
 
 enum {
     KILN_WIRE_MAX_DEPTH = 64
-}; /* of messages within messages: subgraphs and element types nest */
+}; /* messages nest at most so deep: subgraphs, element types */
 
 static inline KilnWire
 kiln_wire(const uint8_t *base, KilnSpan message)
@@ -46,17 +46,17 @@ kiln_wire(const uint8_t *base, KilnSpan message)
     return (KilnWire){ base, message.offset, message.offset + message.length };
 }
 
-/** Reads the next field into @out. False at the end of the message, and where it is malformed: then
- * @error is set (KILN_ERROR_FORMAT, with the offset). */
+/** Reads the next field into @out. False at the end of the message, or with @error set if it is
+ * malformed (KILN_ERROR_FORMAT, with the offset). */
 bool kiln_wire_next(KilnWire *wire, KilnWireField *out, GError **error);
 
-/** Checks that @message is well-formed as @descriptor says: wire types, lengths, UTF-8 of names,
- * nesting. What protobuf-c unpacks afterwards cannot run away: it has no limits of its own. */
+/** Checks @message against @descriptor: wire types, lengths, UTF-8 of names, nesting. protobuf-c
+ * has no limits of its own, so only checked messages may be unpacked. */
 gboolean kiln_wire_check(const uint8_t *base, KilnSpan message,
                          const ProtobufCMessageDescriptor *descriptor, int depth, GError **error);
 
-/** Checks and unpacks @message without the fields that @holes cover (ascending, none overlapping)
- * into @arena; the result dies with it. */
+/** Checks @message and unpacks it into @arena, which owns the result. Skips the fields that @holes
+ * cover (ascending, none overlapping). */
 void *kiln_wire_unpack(const uint8_t *base, KilnSpan message, const GArray *holes,
                        const ProtobufCMessageDescriptor *descriptor, KilnArena *arena,
                        GError **error);

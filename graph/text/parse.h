@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parser's inside, which ir/text shares. Recursive descent with one token of lookahead: every
- * function reads from the current token on and leaves the one behind what it read current. They
- * return false (or NULL) with the parser's error set. */
+/* The inside of the parser, shared with ir/text: recursive descent with one token of lookahead.
+ * Every function starts at the current token and stops at the token behind its text. It returns
+ * false (or NULL) with the parser's error set. */
 #ifndef KILN_GRAPH_TEXT_PARSE_H
 #define KILN_GRAPH_TEXT_PARSE_H
 
@@ -18,8 +18,8 @@ typedef struct {
     KilnToken token;
 } KilnBlock;
 
-/** The function that is being read, and those around it: a subgraph has no owner until its node is
- * built. */
+/** The function that is being read, and those around it. A subgraph has no owner until its node
+ * exists. */
 typedef struct KilnScope {
     KilnFunction *function;
     const struct KilnScope *outer;
@@ -31,19 +31,19 @@ typedef struct {
     const char *path;
     KilnModule *module;
     GHashTable *files;   /* path → GBytes of the mapped file */
-    KilnBlock fold;      /* what stands behind the word `fold`, */
-    bool has_fold;       /* where there is such a block */
-    GHashTable *lists;   /* of parse_types.c: quantizations that were read; NULL: none */
+    KilnBlock fold;      /* text behind the word `fold`, */
+    bool has_fold;       /* if there is such a block */
+    GHashTable *lists;   /* of parse_types.c: quantizations read so far; NULL: none */
     GHashTable *lines;   /* KilnNode* → its line, for the verifier's errors */
     GPtrArray *declared; /* KilnDeclaration* with a body, and beside it the KilnBlock of each */
     GArray *bodies;
-    GString *text; /* of the token that kiln_parse_text() was asked for last */
+    GString *text; /* of the last kiln_parse_text() */
     const KilnScope *scope;
     int depth;
     GError **error;
 } KilnParser;
 
-/** A float as it was written: a NaN may state its bits. */
+/** A float as it was written. A NaN may state its bits. */
 typedef struct {
     double value;
     bool has_bits;
@@ -53,25 +53,25 @@ typedef struct {
 
 /* --- the whole text --- */
 
-/** Starts at the beginning of @text, with an empty module; KILN_ERROR_PARSE where it is no UTF-8.
- * kiln_parser_clear in either case. */
+/** Starts @text with an empty module. KILN_ERROR_PARSE if it is not UTF-8. Call kiln_parser_clear
+ * in either case. */
 bool kiln_parser_init(KilnParser *parser, const char *text, size_t length, const char *path,
                       GError **error);
 void kiln_parser_clear(KilnParser *parser);
-/** Reads `constants` and `declare` blocks and finds the others: arrays of KilnBlock. @funcs NULL:
- * they are errors. */
+/** Reads `constants` and `declare` blocks and finds the others: arrays of KilnBlock. @funcs NULL: a
+ * `func` is an error. */
 bool kiln_parse_blocks(KilnParser *parser, GArray *graphs, GArray *funcs);
 /** Reads `graph` blocks and verifies the module. */
 bool kiln_parse_graphs(KilnParser *parser, const GArray *graphs);
 
 /* --- errors --- */
 
-/** `path:line:column: expected …, found …` at the current token. */
+/** Sets the error `path:line:column: expected …, found …` at the current token. */
 bool kiln_parse_throw(KilnParser *parser, const char *expected);
-/** `path:line:column: …` at @token. */
+/** Sets the error `path:line:column: …` at @token. */
 bool kiln_parse_throw_at(KilnParser *parser, const KilnToken *token, KilnError code,
                          const char *format, ...) G_GNUC_PRINTF(4, 5);
-/** Puts the place of @token before an error that is set already. */
+/** Puts the position of @token before the error that is set. */
 bool kiln_parse_prefix(KilnParser *parser, const KilnToken *token);
 
 /* --- tokens --- */
@@ -86,46 +86,46 @@ bool kiln_parse_accept(KilnParser *parser, char punct);
 bool kiln_parse_accept_word(KilnParser *parser, const char *word);
 bool kiln_parse_expect(KilnParser *parser, char punct);
 bool kiln_parse_expect_word(KilnParser *parser, const char *word);
-/** The text of the current token, as kiln_token_text() has it, until the next call. */
+/** The text of the current token, as kiln_token_text() gives it. Valid until the next call. */
 const char *kiln_parse_text(KilnParser *parser);
-/** The text of a token of @kind, in the module's arena; NULL says that @expected was. */
+/** Reads a token of @kind; its text is in the module's arena. NULL: an error with @expected. */
 const char *kiln_parse_name(KilnParser *parser, KilnTokenKind kind, const char *expected);
-/** A bare word or a string. */
+/** Reads a bare word or a string. */
 const char *kiln_parse_word(KilnParser *parser, const char *expected);
 bool kiln_parse_i64(KilnParser *parser, int64_t low, int64_t high, int64_t *out);
 bool kiln_parse_u64(KilnParser *parser, uint64_t *out);
 bool kiln_parse_float(KilnParser *parser, KilnFloatText *out);
 bool kiln_parse_f64(KilnParser *parser, double *out);
 bool kiln_parse_f32(KilnParser *parser, float *out);
-/** One element of any type but string, stored with all its bits. */
+/** Reads one element of any type except string, and stores all its bits. */
 bool kiln_parse_element(KilnParser *parser, KilnDType dtype, void *bytes, int64_t index);
-/** `loc("…")` if it is there; else NULL in @out. */
+/** Reads `loc("…")`. *out is NULL if there is none. */
 bool kiln_parse_loc(KilnParser *parser, const char **out);
 
 /* --- types, attributes, blocks --- */
 
-/** What the type borrows lies in the module's arena. */
+/** Reads a type. The type borrows from the module's arena. */
 bool kiln_parse_type(KilnParser *parser, KilnType *out);
-/** `f32` or `i8 q(0.1,3)`: an unranked type. */
+/** Reads `f32` or `i8 q(0.1,3)`: an unranked type. */
 bool kiln_parse_element_type(KilnParser *parser, KilnType *out);
-/** Types with commas between them, appended to a GArray of KilnType. */
+/** Reads types with commas between them, and appends them to a GArray of KilnType. */
 bool kiln_parse_types(KilnParser *parser, GArray *types);
-/** `{name=value, …}` into @attrs, which holds defaults; nothing is fine too. */
+/** Reads optional `{name=value, …}` into @attrs, which holds defaults. */
 bool kiln_parse_attrs(KilnParser *parser, const char *owner, const KilnAttrInfo *infos, uint32_t n,
                       void *attrs);
 KilnConstant *kiln_parse_constant_name(KilnParser *parser);
-/** `{ … }` behind the word `metadata`. */
+/** Reads `{ … }` behind the word `metadata`. */
 bool kiln_parse_metadata(KilnParser *parser);
-/** `constants { … }` behind the word. */
+/** Reads `{ … }` behind the word `constants`. */
 bool kiln_parse_constants(KilnParser *parser);
-/** `(…) {…}`, the arguments only where there are some: a subgraph called @name. */
+/** Reads `(…) {…}` as a subgraph called @name. `(…)` is absent without arguments. */
 KilnFunction *kiln_parse_subgraph(KilnParser *parser, const char *name);
-/** `@name(…) {…}` behind the word `graph`. */
+/** Reads `@name(…) {…}` behind the word `graph`. */
 bool kiln_parse_graph(KilnParser *parser);
-/** `(%a: f32[4], …)`: arguments of the function that is being read. */
+/** Reads `(%a: f32[4], …)`: arguments of the current function. */
 bool kiln_parse_arguments(KilnParser *parser);
-/** `(…) {…}` behind the word `fold`, if it is there, once all functions were read: @entry names
- * the @n arguments of the last. */
+/** Reads an optional `fold` block, `(…) {…}` behind the word, once all functions are read. @entry
+ * names the @n arguments of the last function. */
 bool kiln_parse_folding(KilnParser *parser, const char *const *entry, uint32_t n);
 
 #endif

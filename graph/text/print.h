@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the printers of both levels share. */
+/* Functions that the printers of both levels share. */
 #ifndef KILN_GRAPH_TEXT_PRINT_H
 #define KILN_GRAPH_TEXT_PRINT_H
 
@@ -15,21 +15,21 @@ kiln_print_indent(GString *out, int indent)
     g_string_append_printf(out, "%*s", indent, "");
 }
 
-/** One element as the text form has it, with all its bits. */
+/** Prints one element as in the text form, with all its bits. */
 void kiln_element_print(KilnDType dtype, const void *bytes, int64_t index, GString *out);
-/** `@name` or `%name`. */
+/** Prints `@name` or `%name`. */
 void kiln_sigil_print(char sigil, const char *name, GString *out);
-/** ` loc("…")` where @name says more than @result does (either may be NULL). */
+/** Prints ` loc("…")` if @name says more than @result does (either may be NULL). */
 void kiln_loc_print(const char *name, const char *result, GString *out);
-/** ` {…}` after what is there already; nothing where every attribute is default. */
+/** Prints ` {…}` with a space before it; nothing if every attribute is default. */
 void kiln_attrs_print_spaced(const KilnAttrInfo *infos, uint32_t n, const void *attrs,
                              GString *out);
 
-/** `metadata { … }`. */
+/** Prints `metadata { … }`. */
 void kiln_metadata_print(const KilnMetadata *metadata, GString *out);
 
-/** What follows the functions of either level: metadata, declarations and constants; @start is
- * where the module's text begins in @out. */
+/** Prints metadata, declarations and constants, after the functions of either level. The module's
+ * text begins at @start in @out. */
 gboolean kiln_module_print_rest(const KilnModule *module, const KilnPrintOptions *options,
                                 gsize start, GString *out, GError **error);
 
