@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A bump allocator: what a module owns (nodes, uses, names, attributes) lives in one and dies with
- * it. Pieces are never freed singly and never move, so pointers to nodes stay valid while passes
+/* A bump allocator. A module's nodes, uses, names and attributes live in an arena and die with it.
+ * Pieces are never freed singly and never move, so pointers to nodes stay valid while passes
  * rewrite. */
 #ifndef KILN_GRAPH_ARENA_H
 #define KILN_GRAPH_ARENA_H
@@ -13,21 +13,21 @@ G_BEGIN_DECLS
 typedef struct KilnArena KilnArena;
 
 KilnArena *kiln_arena_new(void);
-/** One whose pieces each begin with a line of the caches, for what is read much more often than
+/** An arena whose pieces each begin on a cache line, for data that are read much more often than
  * made. */
 KilnArena *kiln_arena_new_by_lines(void);
 void kiln_arena_free(KilnArena *arena);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnArena, kiln_arena_free)
 
-/** Frees @from, whose big chunks @to uses before it asks for more: what moves from one to the other
- * need not wait for pages of the system. */
+/** Frees @from and gives its big chunks to @to. So data that move between them need no new pages.
+ */
 void kiln_arena_replace(KilnArena *to, KilnArena *from);
-/** Leaves to @to what @from keeps to use later. */
+/** Moves the spare chunks of @from to @to. */
 void kiln_arena_take_spare(KilnArena *to, KilnArena *from);
-/** Gives back to the system what is kept to use later. */
+/** Returns spare chunks to the system. */
 void kiln_arena_trim(KilnArena *arena);
 
-/** Zeroed memory aligned for any scalar; never NULL, see graph/grow/reserve.h. */
+/** Allocates zeroed memory, aligned for any scalar. Never NULL, see graph/grow/reserve.h. */
 void *kiln_arena_alloc(KilnArena *arena, size_t size);
 void *kiln_arena_copy(KilnArena *arena, const void *data, size_t size);
 char *kiln_arena_strdup(KilnArena *arena, const char *text);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Typed attributes, as rows of graph/ops and instrs.def declare them: ATTR(owner, KIND, field,
- * default). Each row becomes a struct field for code and an entry of a description for whatever is
- * generic: parser, printer, verifier, CSE, importer, exporter, lowering. */
+/* Typed attributes. Rows of ops.def and instrs.def declare them: ATTR(owner, KIND, field, default).
+ * Each row becomes a struct field for code, and a description for generic code: parser, printer,
+ * verifier, CSE, importer, exporter, lowering. */
 #ifndef KILN_GRAPH_ATTR_H
 #define KILN_GRAPH_ATTR_H
 
@@ -12,8 +12,8 @@ G_BEGIN_DECLS
 typedef struct KilnFunction KilnFunction;
 typedef struct KilnConstant KilnConstant;
 
-/** Lists live in the arena of their owner. An empty INTS means "all elements equal to the default
- * that the row names, as many as the rank asks for". */
+/** Lists live in the arena of their owner. An empty INTS stands for a list as long as the rank,
+ * filled with the default of the row. */
 typedef struct {
     uint32_t n;
     int64_t *v;
@@ -27,7 +27,7 @@ typedef struct {
     const char **v;
 } KilnStrings;
 
-/* The C type of each kind, and how the default of a row is written into its description. */
+/* The C type of each kind. KILN_OTHERWISE_… describes the default of a row. */
 typedef int64_t KilnC_INT;
 typedef bool KilnC_BOOL;
 typedef float KilnC_FLOAT;
@@ -48,7 +48,7 @@ typedef enum {
     KILN_ATTR_FLOATS,
     KILN_ATTR_STRINGS,
     KILN_ATTR_DTYPE,
-    KILN_ATTR_CONSTANT, /* @name of the module's constants, or absent */
+    KILN_ATTR_CONSTANT, /* a constant of the module, or absent */
     KILN_ATTR_FUNCTION, /* a subgraph */
 } KilnAttrKind;
 
@@ -109,24 +109,24 @@ void kiln_attrs_init(const KilnAttrInfo *infos, uint32_t n, void *attrs);
 /** Deep copy into @arena; constants and functions are shared, not copied. */
 void kiln_attrs_copy(const KilnAttrInfo *infos, uint32_t n, void *to, const void *from,
                      KilnArena *arena);
-/** Copies the fields whose name and kind both sides declare: lowering's default. */
+/** Copies the fields that both sides declare with the same name and kind: lowering's default. */
 void kiln_attrs_copy_matching(const KilnAttrInfo *to_infos, uint32_t n_to, void *to,
                               const KilnAttrInfo *from_infos, uint32_t n_from, const void *from,
                               KilnArena *arena);
-/** Field by field, floats by bits; constants by identity. */
+/** Compares field by field: floats by bits, constants by identity. */
 bool kiln_attrs_equal(const KilnAttrInfo *infos, uint32_t n, const void *a, const void *b);
 bool kiln_attr_is_default(const KilnAttrInfo *info, const void *attrs);
 uint32_t kiln_attrs_hash(const KilnAttrInfo *infos, uint32_t n, const void *attrs);
 const KilnAttrInfo *kiln_attr_find(const KilnAttrInfo *infos, uint32_t n, const char *name);
 
-/** A list of @n copies or the list itself; element @i of a list that may be left out. */
+/** Copies @n values. kiln_ints_at() gives element @i, or @otherwise past the end. */
 KilnInts kiln_ints_make(KilnArena *arena, const int64_t *values, uint32_t n);
 static inline int64_t
 kiln_ints_at(KilnInts list, uint32_t i, int64_t otherwise)
 {
     return i < list.n ? list.v[i] : otherwise;
 }
-/** True where every entry is @value, also of an empty list. */
+/** True if every entry is @value, or if there is none. */
 bool kiln_ints_all(KilnInts list, int64_t value);
 
 G_END_DECLS

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the public header and the inside of Kiln share: element types, error codes, symbol
- * visibility. Installed beside kiln.h, which includes it. */
+/* Element types, error codes and symbol visibility: the public header and the inside of Kiln share
+ * them. Installed beside kiln.h, which includes it. */
 #ifndef KILN_GRAPH_KILN_TYPES_H
 #define KILN_GRAPH_KILN_TYPES_H
 
@@ -48,7 +48,7 @@ KILN_API const char *kiln_dtype_name(KilnDType dtype);
 /** Bytes per element; 0 for string. */
 KILN_API size_t kiln_dtype_size(KilnDType dtype);
 
-/* X(id, sentence): the one table of errors. */
+/* X(id, sentence): the table of errors. */
 // clang-format off
 #define KILN_ERROR_MAP(X) \
     X(IO,          "a file cannot be read or written")              \
@@ -81,7 +81,7 @@ typedef enum {
 /** The domain of every GError that Kiln sets. */
 KILN_API GQuark kiln_error_quark(void);
 
-/* X(field, its number in onnx.ModelProto): what a model's file says of itself. */
+/* X(field, its number in onnx.ModelProto): facts that a model's file states about itself. */
 #define KILN_METADATA_TEXTS(X)                                                                     \
     X(producer_name, 2)                                                                            \
     X(producer_version, 3)                                                                         \
@@ -91,7 +91,7 @@ KILN_API GQuark kiln_error_quark(void);
     X(ir_version, 1)                                                                               \
     X(model_version, 5)
 
-/** A set of operators that a model is written in: "" is ONNX's own. */
+/** A set of operators that a model uses. "" is ONNX's own set. */
 typedef struct {
     const char *domain;
     int64_t version;
@@ -102,8 +102,8 @@ typedef struct {
     const char *key, *value;
 } KilnProperty;
 
-/** What a model's file says of itself; nothing of it changes what is computed. Texts are UTF-8, ""
- * where the file says nothing, and numbers 0. Later versions may append fields. */
+/** Facts that a model's file states about itself. They do not change any result. Texts are UTF-8. A
+ * missing text is "", a missing number 0. Later versions may append fields. */
 typedef struct {
     const char *graph_name;
 #define X(field, number) const char *field;
@@ -117,12 +117,12 @@ typedef struct {
     const KilnProperty *properties; /* the same */
 } KilnMetadata;
 
-/** The value of that property, of the last where several have the key; NULL: there is none. */
+/** The value of property @key; the last one if several have this key. NULL if there is none. */
 KILN_API const char *kiln_metadata_property(const KilnMetadata *metadata, const char *key);
 
-/** A pool of threads of the caller's: calls @task(@task_data, i) once for each i of 0 … @n - 1, on
- * any threads and in any order, and returns when all calls have returned. Calls of different runs
- * may come at the same time. Results have the same bits as without one. */
+/** A thread pool of the caller. Calls @task(@task_data, i) once for each i of 0 … @n - 1, on any
+ * threads and in any order. Returns when all calls have returned. Calls of different runs may
+ * overlap. Results have the same bits as without a pool. */
 typedef void (*KilnParallelTask)(void *task_data, int i);
 typedef void (*KilnParallelFor)(void *pool, int n, KilnParallelTask task, void *task_data);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a model says of itself, kept from its file to the program. The struct is public:
+/* Metadata of a model, kept from its file to the program. The struct is public:
  * include/kiln/graph/kiln-types.h. */
 #ifndef KILN_GRAPH_METADATA_H
 #define KILN_GRAPH_METADATA_H
@@ -11,11 +11,11 @@
 
 G_BEGIN_DECLS
 
-/** Where nothing is said. */
+/** Makes it empty: "" and 0 everywhere. */
 void kiln_metadata_init(KilnMetadata *metadata);
-/** A deep copy, in @arena. */
+/** Makes a deep copy in @arena. */
 void kiln_metadata_copy(KilnMetadata *to, const KilnMetadata *from, KilnArena *arena);
-/** True where nothing is said but the name of the graph. */
+/** True if nothing is stated except the name of the graph. */
 bool kiln_metadata_is_empty(const KilnMetadata *metadata);
 
 G_END_DECLS

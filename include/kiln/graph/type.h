@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The type of a value: element type, shape, layout and quantization; equality covers all four. */
+/* The type of a value: element type, shape, layout, quantization. Equal types agree in all four. */
 #ifndef KILN_GRAPH_TYPE_H
 #define KILN_GRAPH_TYPE_H
 
@@ -12,8 +12,8 @@ G_BEGIN_DECLS
 
 enum {
     KILN_MAX_RANK = 8,
-    KILN_RANK_UNKNOWN = -1, /* printed f32[*]: known once the program is specialised */
-    KILN_DIM_UNKNOWN = -1,  /* a dim without a number; its name is NULL where none is known ("?") */
+    KILN_RANK_UNKNOWN = -1, /* printed f32[*]; specialisation makes it known */
+    KILN_DIM_UNKNOWN = -1,  /* a dim without a number; its name may be NULL ("?") */
 };
 
 /** Scales and zero points: one pair per tensor (axis < 0) or one per index of @axis. */
@@ -24,8 +24,8 @@ typedef struct {
     const int32_t *zero_points;
 } KilnQuant;
 
-/** Names, layout and quantization are borrowed: they live in the arena of the module (or IR
- * function) that the type belongs to. kiln_type_copy moves a type into another arena. */
+/** Names, layout and quantization are borrowed. They live in the arena of the module or IR function
+ * that owns the type. kiln_type_copy copies a type into another arena. */
 typedef struct {
     KilnDType dtype;
     int rank;
@@ -56,35 +56,35 @@ KilnType kiln_type_unranked(KilnDType dtype);
 bool kiln_type_equal(const KilnType *a, const KilnType *b);
 /** Equal parameters, bit by bit; both may be NULL. */
 bool kiln_quant_equal(const KilnQuant *a, const KilnQuant *b);
-/** KILN_ERROR_TYPE where the quantization of @type, if any, does not fit the rest of it. */
+/** Fails with KILN_ERROR_TYPE if the quantization of @type does not fit the rest of it. */
 gboolean kiln_quant_check(const KilnType *type, GError **error);
 bool kiln_type_same_shape(const KilnType *a, const KilnType *b);
-/** True where the rank and every dim are numbers. */
+/** True if the rank and every dim are numbers. */
 bool kiln_type_is_static(const KilnType *type);
-/** Elements of a static type; -1 where a dim is not known or the product of those that are not zero
- * overflows: what is computed from some of the dims is a number for every type that has a size. */
+/** Elements of a static type. -1 if a dim is not known, or if the product of the dims that are not
+ * zero overflows. So a product of some of the dims never overflows if the type has a size. */
 int64_t kiln_type_elements(const KilnType *type);
-/** Payload bytes of a static type, a blocked layout's padding included; -1 where not known or too
+/** Payload bytes of a static type, with the padding of a blocked layout; -1 if not known or too
  * many. */
 int64_t kiln_type_bytes(const KilnType *type);
-/** False where @from cannot broadcast to @to, aligned at the last dim: unknown extents may. Both
- * ranks are known. */
+/** False if @from cannot broadcast to @to, aligned at the last dim. Unknown extents may. Both ranks
+ * must be known. */
 bool kiln_type_may_broadcast(const KilnType *from, const KilnType *to);
-/** @axis of [-rank, rank) in [0, rank); -1 where it is out of range. */
+/** Maps @axis from [-rank, rank) to [0, rank). -1 if it is out of range. */
 int kiln_type_axis(const KilnType *type, int64_t axis);
-/** Copies @type with everything it borrows into @arena. */
+/** Copies @type and all that it borrows into @arena. */
 KilnType kiln_type_copy(KilnArena *arena, const KilnType *type);
 
 /** Appends the text form: `f32[2,N,3]`, `i8[2,3] q(0.1,3)`, `f32[1,64,56,56]:aBcd16b`. */
 void kiln_type_print(const KilnType *type, GString *out);
-/** Element type and quantization alone: `f32`, `i8 q(0.1,3)`. */
+/** Appends element type and quantization only: `f32`, `i8 q(0.1,3)`. */
 void kiln_type_print_element(const KilnType *type, GString *out);
 /** The text form as a new string, for messages. */
 char *kiln_type_to_string(const KilnType *type);
 
 /** The physical dims of a blocked layout: aBcd16b of [1,60,7,7] gives [1,4,7,7,16]. A tag names
- * every dim once, in order of memory: a capital letter is a dim that is split, each number with a
- * letter a block of that dim. */
+ * every dim once, in order of memory. A capital letter is a dim with blocks. A number with a letter
+ * is a block of that dim. */
 gboolean kiln_layout_physical(const KilnType *type, int *out_rank,
                               int64_t out_dims[2 * KILN_MAX_RANK], GError **error);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One of several slices of some work, which threads may do at the same time: what a slice is
- * follows from its number, never from who does it. */
+/* A slice of some work, so that threads can do the slices at the same time. The number of a slice
+ * alone decides its extent. */
 #ifndef KILN_IR_SLICE_H
 #define KILN_IR_SLICE_H
 
@@ -13,10 +13,10 @@ typedef struct {
     int64_t index, n;
 } KilnSlice;
 
-/** All of it. */
+/** All of the work. */
 #define KILN_SLICE_WHOLE ((KilnSlice){ 0, 1 })
 
-/** The first of @units that are in @slice, and the first that is behind it. */
+/** The first of @units in @slice; kiln_slice_end() is the first behind it. */
 static inline int64_t
 kiln_slice_begin(KilnSlice slice, int64_t units)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an object of `kiln compile --format object` and libkiln know of each other. The command
- * writes these declarations into the source of the object, which needs no header then; kiln.h
- * includes them. */
+/* The interface between an object of `kiln compile --format object` and libkiln. The command writes
+ * these declarations into the source of the object, which then needs no header. kiln.h includes
+ * them. */
 #ifndef KILN_RUNTIME_KILN_OBJECT_H
 #define KILN_RUNTIME_KILN_OBJECT_H
 
@@ -14,7 +14,7 @@ extern "C" {
 struct KilnProgram;
 struct _GError;
 
-/** A call that is bound: its kernel, packed weights and threads. */
+/** A bound call: its kernel, packed weights and threads. */
 typedef struct KilnCall KilnCall;
 
 /** The memory of a run. */
@@ -24,18 +24,17 @@ typedef struct {
     const void *const *inputs;
     void *const *outputs;
     void *const *states;       /* weights that the program writes */
-    const void *const *folded; /* constants that the first run has folded */
+    const void *const *folded; /* constants that the first run folded */
 } KilnFrame;
 
-/** A program that is linked: its file (kiln_program_save()) as it lies in the object, and its entry
- * function. */
+/** A linked program: its file (kiln_program_save()) inside the object, and its entry function. */
 typedef struct {
     size_t size;      /* sizeof(KilnObject) */
     const char *name; /* in messages */
     const void *bytes;
     size_t n_bytes;
     unsigned n_calls;
-    /** Runs all calls. NULL, or what the call with number *@at says that it cannot compute. */
+    /** Runs all calls. Returns NULL, or the reason that call number *@at cannot compute. */
     const char *(*run)(const KilnFrame *frame, unsigned *at);
 } KilnObject;
 
@@ -44,7 +43,7 @@ typedef struct {
 /** Runs call @i of @calls on @data, the addresses of its operands, and @scratch. */
 KILN_OBJECT_API const char *kiln_call_run(const KilnCall *calls, unsigned i, void *const *data,
                                           void *scratch);
-/** kiln_program_load_bytes() of what @object holds: sessions run its entry function. */
+/** kiln_program_load_bytes() for the content of @object. Sessions run its entry function. */
 KILN_OBJECT_API struct KilnProgram *kiln_program_load_object(const KilnObject *object,
                                                              struct _GError **error);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A hash table with the interface of GLib's GHashTable. It grows from the reserve where the system
- * has no memory, and is walked in the order in which keys came. */
+/* A hash table with the interface of GLib's GHashTable. Without memory from the system it grows
+ * from the reserve. A walk visits keys in the order in which they were added. */
 #ifndef KILN_GRAPH_GROW_TABLE_H
 #define KILN_GRAPH_GROW_TABLE_H
 
@@ -18,9 +18,9 @@ gpointer kiln_table_lookup(KilnTable *table, gconstpointer key);
 gboolean kiln_table_lookup_extended(KilnTable *table, gconstpointer key, gpointer *out_key,
                                     gpointer *out_value);
 gboolean kiln_table_contains(KilnTable *table, gconstpointer key);
-/** TRUE where @key is new. A key that is there stays, and @key is freed. */
+/** TRUE if @key is new. Otherwise the old key stays, and @key is freed. */
 gboolean kiln_table_insert(KilnTable *table, gpointer key, gpointer value);
-/** TRUE where @key is new. A key that is there is freed, and @key takes its place. */
+/** TRUE if @key is new. Otherwise @key takes the place of the old key, which is freed. */
 gboolean kiln_table_replace(KilnTable *table, gpointer key, gpointer value);
 /** For sets: replaces @key by itself. */
 gboolean kiln_table_add(KilnTable *table, gpointer key);
@@ -33,7 +33,7 @@ typedef struct {
     guint at;
 } KilnTableIter;
 
-/** Nothing may be added or removed during a walk. */
+/** Starts a walk. Nothing may be added or removed during a walk. */
 void kiln_table_iter_init(KilnTableIter *iter, KilnTable *table);
 gboolean kiln_table_iter_next(KilnTableIter *iter, gpointer *key, gpointer *value);
 /** Replaces the value that was returned last. */
