@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was compiled in this process, by its content. An entry goes with the last reference to it.
+/* A cache of objects that this process compiled, by content. An entry dies with its last reference.
  */
 #ifndef KILN_IR_CACHE_H
 #define KILN_IR_CACHE_H
@@ -11,8 +11,8 @@
 #include <stdint.h>
 
 typedef struct {
-    pthread_mutex_t lock; /* guards what is below; held while something is made */
-    GHashTable *entries; /* key, the entry's own → KilnCached, without a reference; NULL: empty */
+    pthread_mutex_t lock; /* guards the fields below; held during kiln_cache_get() */
+    GHashTable *entries;  /* key (of the entry) → KilnCached, no reference; NULL: empty */
     uint64_t n_made;
 } KilnCache;
 #define KILN_CACHE_INIT                                                                            \
@@ -20,24 +20,24 @@ typedef struct {
         PTHREAD_MUTEX_INITIALIZER, NULL, 0                                                         \
     }
 
-/** What lies in a cache begins with it. Who makes it sets @shared. */
+/** The first member of every cached object. Its maker sets @shared. */
 typedef struct {
     KilnShared shared;
     /* of the cache */
     KilnCache *cache;
     char *key;
-    void (*destroy)(KilnShared *self); /* the maker's, behind the cache's */
+    void (*destroy)(KilnShared *self); /* of the maker; the cache's runs first */
 } KilnCached;
 
-/** NULL with an error. */
+/** Makes an object. NULL with an error. */
 typedef KilnCached *(*KilnMakeFn)(void *data, GError **error);
 
-/** A new reference to what lies in @cache under @key, or to what @make makes of @data and is put
- * there: one thing is made at a time, and who asks for the same one waits and finds it. What is
- * made may ask other caches, in one order. NULL and an error where it cannot be made. */
+/** Returns a new reference to the object under @key in @cache. If there is none, @make makes it
+ * from @data. Only one object is made at a time; other callers wait and find it. @make may use
+ * other caches, in one fixed order. NULL and an error if it cannot be made. */
 KilnCached *kiln_cache_get(KilnCache *cache, const char *key, KilnMakeFn make, void *data,
                            GError **error);
-/** How often something was made: for tests. */
+/** For tests: how many objects were made. */
 uint64_t kiln_cache_made(KilnCache *cache);
 
 #endif

@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the functions of ir/ note while a function is rewritten: the order of instructions, and what
- * was touched since the function was last found valid. */
+/* Notes that ir/ takes while a function is rewritten: the order of instructions, and the changes
+ * since the function was last valid. */
 #ifndef KILN_IR_CHANGES_H
 #define KILN_IR_CHANGES_H
 
 #include "ir/ir.h"
 
-/* @instr is in its function's list. Its place lies between those of its neighbours; where there is
- * none between them, all are numbered anew by kiln_ir_place(). */
+/* Call this after @instr joined its function's list. It gets a number between those of its
+ * neighbours. If none is free, kiln_ir_place() numbers all instructions anew. */
 void kiln_ir_place_link(KilnInstr *instr);
-/* Leaves hints of what is ahead: every instruction of a walk over all of them, in order, is told.
- */
+/* Leaves prefetch hints: call kiln_ahead_note() for every instruction of a walk, in order. */
 typedef struct {
     KilnInstr *last[KILN_AHEAD_INSTRS]; /* a ring */
     uint32_t n;
@@ -25,7 +24,7 @@ kiln_ahead_note(KilnAhead *ahead, KilnInstr *instr)
     *last = instr;
 }
 
-/* Makes places grow along the list. */
+/* Numbers all instructions, growing along the list. */
 void kiln_ir_place(KilnIRFunction *function);
 static inline bool
 kiln_instr_is_linked(const KilnInstr *instr)
@@ -33,13 +32,14 @@ kiln_instr_is_linked(const KilnInstr *instr)
     return instr->previous || instr->function->first == instr;
 }
 
-/* @instr was linked, moved or removed, or @rewritten: new, or with other operands or attributes. */
+/* @instr was linked, moved or removed. @rewritten: it is new, or has other operands or attributes.
+ */
 void kiln_ir_changes_add_instr(KilnInstr *instr, bool rewritten);
-/* @buffer's uses changed, it is there no more, or it is @restated: new, or of another kind. */
+/* @buffer has other uses or was removed. @restated: it is new, or of another kind. */
 void kiln_ir_changes_add_buffer(KilnBuffer *buffer, bool restated);
-/* From here on everything is noted: @function is valid as it is. */
+/* Starts to note changes: @function is valid now. */
 void kiln_ir_changes_begin(KilnIRFunction *function);
-/* Nothing is known of what changed. */
+/* Forgets the notes: any part may have changed. */
 void kiln_ir_changes_forget(KilnIRFunction *function);
 void kiln_ir_changes_clear(KilnIRChanges *changes);
 

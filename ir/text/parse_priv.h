@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shared by the files that parse `func` blocks. Functions return false (or NULL) with the parser's
- * error set. */
+/* Parses `func` blocks. Several files share these functions. They return false (or NULL) with the
+ * parser's error set. */
 #ifndef KILN_IR_TEXT_PARSE_PRIV_H
 #define KILN_IR_TEXT_PARSE_PRIV_H
 
@@ -12,20 +12,20 @@ typedef struct {
     KilnIRFunction *function;
 } KilnIRParser;
 
-/** The operands of an instruction as its text states them. */
+/** The operands of an instruction as written. */
 typedef struct {
     KilnToken at;       /* the instruction's name */
     GPtrArray *buffers; /* NULL: absent */
-    GArray *accesses;   /* KilnAccess; @in where absent */
+    GArray *accesses;   /* KilnAccess; @in if absent */
 } KilnIROperands;
 
-/** `%name` of an alloc or view, `@name` of a weight, input or output. */
+/** Reads `%name` of an alloc or view, or `@name` of a weight, input or output. */
 KilnBuffer *kiln_ir_parse_buffer(KilnIRParser *in);
-/** `{name=value, …}` in the function's arena. */
+/** Reads `{name=value, …}` into the function's arena. */
 bool kiln_ir_parse_attrs(KilnIRParser *in, KilnInstrKind kind, void **out);
-/** The operands before the first @in. */
+/** The number of operands before the first @in. */
 uint32_t kiln_ir_parse_n_out(const KilnIROperands *operands);
-/** `{ step; … }` behind @operands: the stack, at the end of the function. */
+/** Reads `{ step; … }` behind @operands. Returns the stack, at the end of the function. */
 KilnInstr *kiln_ir_parse_stack(KilnIRParser *in, const KilnIROperands *operands);
 
 #endif
