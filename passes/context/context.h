@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a pass asks and says goes through its context; what stands behind the questions is the
- * manager's and is set here. */
+/* The context of a pass: the manager sets it, and the pass asks and reports through it. */
 #ifndef KILN_PASSES_CONTEXT_CONTEXT_H
 #define KILN_PASSES_CONTEXT_CONTEXT_H
 
@@ -9,12 +8,12 @@
 
 enum {
     KILN_RECENT_MAX = 8
-}; /* rewrites that an error about a cap names */
+}; /* an error about a cap names so many rewrites */
 
 struct KilnPassContext {
     const KilnPassOptions *options;
     uint32_t flags;                 /* of the pipeline */
-    const KilnPassInfo *pass;       /* that runs; NULL between passes */
+    const KilnPassInfo *pass;       /* the running one; NULL between passes */
     const void *pass_options;       /* of the running entry */
     KilnPassStats *stats;           /* of the running pass; NULL: nothing counts */
     const KilnMemoryPlan *liveness; /* NULL unless the running pass requires it */
@@ -22,17 +21,20 @@ struct KilnPassContext {
     bool implicit;                  /* the DCE in front of an entry: not among the last rewrites */
     const KilnNode *subject;        /* what refusals are about; NULL: they only count */
     int64_t subject_bytes;          /* of its results */
-    uint32_t application;           /* the number of the one that runs */
-    KilnNumerics numerics;          /* class of it, at least */
-    KilnNumerics elsewhere;         /* the same for results on another target than that of passes */
-    const char *last_refusal;       /* one of the next */
+    uint32_t application;           /* the number of the running one */
+    KilnNumerics numerics;          /* its class, at least */
+    KilnNumerics elsewhere;         /* its class on targets other than that of passes */
+    const char *last_refusal;       /* one of `refusals` */
     GHashTable *refusals;           /* char*, each once; NULL: none yet */
     char *recent[KILN_RECENT_MAX];  /* a ring of the last rewrites */
     uint32_t n_recent;              /* rewrites since the ring was cleared */
 };
 
 void kiln_pass_context_clear_recent(KilnPassContext *context);
-/** "a; b; c": the last rewrites, oldest first; "none were noted" where there are none. */
+/** The last rewrites, oldest first: "a; b; c", or "none were noted". */
 char *kiln_pass_context_recent(const KilnPassContext *context);
+
+/** The counters of @pass. The first call makes them. */
+KilnPassStats *kiln_pass_report_stats(KilnPassReport *report, const KilnPassInfo *pass);
 
 #endif

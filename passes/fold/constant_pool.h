@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where folding keeps what it computes until it is known which of it becomes a constant: buffers of
- * values, freed with the last reader of the value. Constants of the module are made of the final
- * ones only (kiln_constant_pool_take()), and not by the rules that compute: see docs/constants.md.
+/* Buffers of values that folding computes, freed with the last reader of the value. Only final
+ * values become constants of the module (kiln_constant_pool_take()). Rules make none: see
+ * docs/constants.md.
  *
- * A buffer is a tensor: of DATA, or of a kind that takes no storage. Its element type may be wider
- * than that of the value. */
+ * A buffer is a tensor of DATA, or of a kind without storage. Its element type may be wider than
+ * that of the value. */
 #ifndef KILN_PASSES_FOLD_CONSTANT_POOL_H
 #define KILN_PASSES_FOLD_CONSTANT_POOL_H
 
@@ -13,54 +13,54 @@
 
 typedef struct KilnConstantPool KilnConstantPool;
 
-/** @recycler: where big buffers come from and go to; it outlives the pool. NULL: the system. */
+/** @recycler keeps the pages of big buffers and outlives the pool. NULL: the system does. */
 KilnConstantPool *kiln_constant_pool_new(KilnModule *module, KilnRecycler *recycler);
-/** Frees the buffers that are attached to values; what kiln_constant_pool_allocate() gave and
- * nothing stored is its caller's. */
+/** Frees the buffers that are attached to values. The caller of kiln_constant_pool_allocate() owns
+ * a buffer until it is stored. */
 void kiln_constant_pool_free(KilnConstantPool *pool);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnConstantPool, kiln_constant_pool_free)
 
-/** The buffer of @value: what was stored for it, or its literal, which the first call reads into
- * the pool and later calls find there. Integers that are known of a value count as its literal.
- * NULL where there is none, and for sparse literals and texts, which are not dense. Borrowed. */
+/** The buffer of @value: the stored one, or its literal, which the first call reads into the pool.
+ * Known integers of a value count as its literal. NULL if there is none, and for sparse literals
+ * and texts, which are not dense. Borrowed. */
 const KilnTensor *kiln_constant_pool_get(KilnConstantPool *pool, const KilnValue *value);
-/** Its elements in row-major order, aligned; made by the first call where they are generated. NULL
- * and @error where memory is short. Borrowed until @value is released. */
+/** The elements of @value in row-major order, aligned. The first call makes generated elements.
+ * NULL and @error if memory is short. Borrowed until @value is released. */
 const void *kiln_constant_pool_array(KilnConstantPool *pool, const KilnValue *value,
                                      GError **error);
-/** A new buffer of @type, static and plain, whose elements are to be written to *@out_array;
- * @widest: of f64, i64 or u64 instead of its element type. The caller's, to be stored or freed with
+/** Makes a buffer of @type (static, plain); the caller writes its elements to *@out_array. @widest:
+ * they are f64, i64 or u64 instead. The caller stores the buffer, or frees it with
  * kiln_tensor_free(). */
 KilnTensor *kiln_constant_pool_allocate(KilnConstantPool *pool, const KilnType *type, bool widest,
                                         void **out_array, GError **error);
-/** True where kiln_constant_pool_store() gave @value a buffer that is still there. */
+/** True if the buffer that kiln_constant_pool_store() gave to @value is still there. */
 bool kiln_constant_pool_has(const KilnConstantPool *pool, const KilnValue *value);
-/** Attaches @buffer, which is taken over, to @value: it is freed once as many readers are released
- * as the value has uses. */
+/** Attaches @buffer to @value and takes it over. The last of the value's uses that is released
+ * frees it. */
 void kiln_constant_pool_store(KilnConstantPool *pool, const KilnValue *value, KilnTensor *buffer);
-/** A reader of @value needs it no more. True where it was the last one. */
+/** Releases one reader of @value. True if it was the last one. */
 bool kiln_constant_pool_release(KilnConstantPool *pool, const KilnValue *value);
-/** No reader needs the buffer of @value; nothing where it has none. */
+/** Drops the buffer of @value, if any. No reader may need it. */
 void kiln_constant_pool_drop(KilnConstantPool *pool, const KilnValue *value);
-/** The buffer stored for @value, detached, as a tensor for a constant: of the value's element type,
- * rounded once where the buffer is wider. NULL and @error where memory is short. */
+/** Detaches the buffer of @value and returns it as a tensor for a constant. It has the value's
+ * element type: a wider buffer is rounded once. NULL and @error if memory is short. */
 KilnTensor *kiln_constant_pool_take(KilnConstantPool *pool, const KilnValue *value, GError **error);
 
-/** Where kernels that compute for @pool get big buffers from. */
+/** The source of big buffers for kernels that compute for @pool. */
 KilnRecycler *kiln_constant_pool_recycler(KilnConstantPool *pool);
 
-/** Around a rule that computes: it must not make constants of the module (asserted). */
+/** Surround a rule that computes. It must not make constants of the module (asserted). */
 void kiln_constant_pool_enter_rule(KilnConstantPool *pool);
 void kiln_constant_pool_leave_rule(KilnConstantPool *pool);
 
-/** Bytes of buffers now, and the most at any time; literals of the module do not count. */
+/** Bytes of buffers now, and at their peak. Literals of the module do not count. */
 int64_t kiln_constant_pool_live(const KilnConstantPool *pool);
 int64_t kiln_constant_pool_peak(const KilnConstantPool *pool);
 
-/** f64, i64 or u64 for @dtype; bool and texts stay what they are. */
+/** f64, i64 or u64 for @dtype; bool and texts stay the same. */
 KilnDType kiln_dtype_widest(KilnDType dtype);
-/** @tensor with elements of @dtype: floats rounded, integers wrapped. NULL and @error where memory
- * is short. */
+/** @tensor with elements of @dtype: floats rounded, integers wrapped. NULL and @error if memory is
+ * short. */
 KilnTensor *kiln_tensor_convert(const KilnTensor *tensor, KilnDType dtype, GError **error);
 
 #endif

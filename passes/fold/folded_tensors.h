@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A module's table of folded tensors (graph/module/folding.h) while it is being changed. */
+/* A module's table of folded tensors (graph/module/folding.h) during a change. */
 #ifndef KILN_PASSES_FOLD_FOLDED_TENSORS_H
 #define KILN_PASSES_FOLD_FOLDED_TENSORS_H
 
@@ -17,7 +17,7 @@ typedef struct {
 
 typedef struct KilnFoldTable KilnFoldTable;
 
-/** A fold function that is being changed. */
+/** A fold function during a change. */
 typedef struct {
     KilnFoldTable *table;
     KilnConstness when;
@@ -37,21 +37,21 @@ struct KilnFoldTable {
     KilnFoldStage stages[KILN_FOLD_N_STAGES];
 };
 
-/** The table of @entry's module, or a new one where nothing was folded. */
+/** Opens the table of @entry's module. It is new if nothing was folded. */
 KilnFoldTable *kiln_fold_table_open(KilnFunction *entry);
-/** Drops arguments and results that nothing reads, orders the others, writes the table to the
- * module and frees it. True where something was dropped. */
+/** Drops arguments and results without readers, orders the others, writes the table to the module
+ * and frees it. True if something was dropped. */
 bool kiln_fold_table_close(KilnFoldTable *table);
 
-/** The stage of @when, with a function; made now where there is none. */
+/** The stage of @when. Makes its function if there is none. */
 KilnFoldStage *kiln_fold_table_stage(KilnFoldTable *table, KilnConstness when);
-/** What stands for @ref in the function of @stage: an argument, or the value that is its result. */
+/** The value for @ref in the function of @stage: an argument, or the value that is its result. */
 KilnValue *kiln_fold_stage_import(KilnFoldStage *stage, KilnFoldRef ref);
-/** @value of the function of @stage as one of its results, called @name if that is free. */
+/** Makes @value a result of its function in @stage, called @name if that is free. */
 KilnFoldRef kiln_fold_stage_export(KilnFoldStage *stage, KilnValue *value, const char *name);
-/** What argument @i of the entry takes. */
+/** The reference that argument @i of the entry takes. */
 KilnFoldRef kiln_fold_table_argument(const KilnFoldTable *table, uint32_t i);
-/** The argument of the entry that takes @ref; a new last one where there is none. */
+/** The argument of the entry that takes @ref. Adds one at the end if there is none. */
 KilnArgument *kiln_fold_table_add_argument(KilnFoldTable *table, KilnFoldRef ref);
 
 #endif

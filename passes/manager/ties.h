@@ -1,32 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ties: reals that lie, within the roundings that made them, in the middle between two stored
- * numbers. Which of the two a quantize_linear stores is what class QT leaves open. */
+/* Handles ties: a real in the middle between two stored numbers, within the roundings that made it.
+ * Class QT lets quantize_linear store either number. */
 #ifndef KILN_PASSES_MANAGER_TIES_H
 #define KILN_PASSES_MANAGER_TIES_H
 
 #include "passes/query/quant_range.h"
 #include "passes/manager/results.h"
 
-/** What a quantize_linear reads. */
+/** The operand of a quantize_linear. */
 typedef struct {
-    KilnTensor *tensor; /* NULL where it is not known */
-    double terms;       /* roundings that can add up in one element of it: of its node, and of those
-                           before it back to what was quantized */
-    double most;        /* the largest magnitude */
+    KilnTensor *tensor; /* NULL: not known */
+    double terms; /* roundings that can add up in one element: of its node, and of earlier ones back
+                     to quantized values */
+    double most;  /* the largest magnitude */
 } KilnReal;
 
-/** What the quantize_linear that makes @value reads; NULL where it is none, or reads no float that
- * a node makes. */
+/** The operand of the quantize_linear that makes @value. NULL if another node makes @value, or if
+ * no node makes the operand, or if it is no float. */
 const KilnValue *kiln_real_quantized(const KilnValue *value);
-/** @tensor, which is taken over, is what @value was evaluated to. */
+/** Makes the real of @value from its evaluated @tensor, which is taken over. */
 KilnReal kiln_real_make(const KilnValue *value, KilnTensor *tensor);
-/** How far an element of @real may be from the exact one, in steps of @scale: the bound of class U,
- * for numbers that reach half of what 8 bits hold, or as far as they do. */
+/** The largest error of an element of @real, in steps of @scale: the bound of class U. It takes the
+ * largest magnitude as at least 2^7 steps, half of the range of 8 bits. */
 double kiln_real_slack(const KilnReal *real, double scale);
-/** True where @steps (a real over its scale) is not more than @slack from the middle. */
+/** True if @steps (a real over its scale) is at most @slack from the middle. */
 bool kiln_is_tie(double steps, double slack);
-/** @is, quantized as @quant says, with the elements of @was where they are a step apart and @real
- * is at a tie. NULL where there is nothing to tell ties by. */
+/** @is, quantized as @quant, with the elements of @was where both differ by a step and @real is at
+ * a tie. NULL if ties cannot be told. */
 KilnTensor *kiln_without_ties(const KilnTensor *was, const KilnTensor *is, const KilnQuant *quant,
                               const KilnReal *real);
 

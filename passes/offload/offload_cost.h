@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What own kernels take, and what leaving them for a vendor costs: the two sides of the scales on
- * which partition-offload weighs. All in microseconds on one thread. */
+/* Estimates the time of own kernels, and the cost of a move to a vendor. partition-offload compares
+ * the two. All times are in microseconds on one thread. */
 #ifndef KILN_PASSES_OFFLOAD_OFFLOAD_COST_H
 #define KILN_PASSES_OFFLOAD_OFFLOAD_COST_H
 
@@ -10,23 +10,22 @@
 typedef struct {
     const KilnTarget *target;
     const KilnVendor *vendor;
-    bool any_algorithm; /* own convolutions may be computed by another algorithm than the direct */
+    bool any_algorithm; /* own convolutions may use other algorithms than the direct one */
 } KilnOffloadCosts;
 
-/** Own kernels for @node. What a product does on its way out (ir/tail.h) costs next to nothing
- * where an own kernel computes the product, too: @fused says so. */
+/** The time of own kernels for @node. @fused: an own kernel computes the product whose tail @node
+ * is (ir/tail.h), so @node costs almost nothing. */
 double kiln_own_us(const KilnOffloadCosts *costs, const KilnNode *node, bool fused);
 
-/** Microseconds in which own kernels of @target bring a value of @type into another layout,
- * whichever. */
+/** The time of own kernels of @target to bring a value of @type into any other layout. */
 double kiln_reorder_us(const KilnTarget *target, const KilnType *type);
 
-/** By id of each node of @function: the product that applies the node on its way out, as its only
- * reader; NULL where there is none. To be freed. */
+/** By node id of @function: the product that applies the node as its tail, being its only reader;
+ * NULL: none. The caller frees it. */
 const KilnNode **kiln_find_tails(const KilnFunction *function);
 
-/** True where the vendor computes @node in a layout of its own, of some rank: it wants to, or it
- * follows something that does. @layouted: the answers for nodes before it, by id. */
+/** True if the vendor computes @node in its own layout, for some rank: @node wants it, or follows a
+ * node that has it. @layouted: the answers for earlier nodes, by id. */
 bool kiln_is_layouted(const KilnVendor *vendor, const KilnNode *node, KilnVendorRole role,
                       const bool *layouted);
 

@@ -1,32 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One region of two and of what stands between them: how merge-offload rewrites. */
+/* Merges two regions and the nodes between them into one: the rewrite of merge-offload. */
 #ifndef KILN_PASSES_OFFLOAD_REGION_MERGE_H
 #define KILN_PASSES_OFFLOAD_REGION_MERGE_H
 
 #include "graph/module.h"
 #include "ir/vendor.h"
 
-/** Two regions of which no other one lies between. */
+/** Two regions without another region between them. */
 typedef struct {
     KilnNode *first, *last; /* `vendor.graph`, closed, plain at all edges */
-    GPtrArray *between;     /* KilnNode*, in order: on every way from the first to the last */
-    bool *custom;           /* by index in @between: for a custom_op; else the vendor has it */
+    GPtrArray *between;     /* KilnNode*, in order: on all paths from first to last */
+    bool *custom;           /* by index in @between: for a custom_op, else the vendor's */
 } KilnMerge;
 
-/** True where the body of a custom_op has a literal of its own and captures it not: in place of an
- * attribute, a single number, or what is no floating point, which the vendor would have to hold. */
+/** True if the body of a custom_op copies literal operand @i and does not capture it: it stands for
+ * an attribute, is a single number, or has no floats, which the vendor would have to hold. */
 bool kiln_merge_clones(const KilnNode *node, uint32_t i);
-/** True where own kernels of @target may compute @node as a step among its vendor's, which can hold
- * what it reads and gives: it has no weights that they would pack. */
+/** True if own kernels of @target may compute @node as a step of its vendor. The vendor can hold
+ * its operands and results, and it has no weights to pack. */
 bool kiln_merge_may_be_custom(const KilnTarget *target, const KilnNode *node);
-/** Makes a custom_op, called by @number, of @node alone, which is in the body of a region. NULL
- * with an error. */
+/** Turns @node in the body of a region into a custom_op, named by @number. NULL with an error. */
 KilnNode *kiln_merge_wrap(KilnNode *node, uint32_t number, GError **error);
-/** How many custom_ops the nodes of @merge make: what is connected without the vendor's is one. */
+/** The number of custom_ops of @merge: nodes that connect without a node of the vendor form one. */
 uint32_t kiln_merge_customs(const KilnMerge *merge);
-/** Makes it, in the place of the last; custom_ops are called by numbers from *@number on, which it
- * counts. What reads the first region or a node between, but is none of them, moves behind. NULL
- * with an error. */
+/** Makes the merged region in place of the last one. Names custom_ops by *@number, which it counts
+ * up. Other readers of the first region or of the nodes between move behind it. NULL with an error.
+ */
 KilnNode *kiln_merge_make(const KilnMerge *merge, uint32_t *number, GError **error);
 
 #endif

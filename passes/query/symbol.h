@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Symbolic integers: what each element of a small integer value is - a number, or an extent of a
- * value that is not known yet. Where every extent is a number, KilnValue.known says it all; this is
- * for shape arithmetic with open dims. */
+/* Symbolic integers: each element of a small integer value is a number, or an unknown extent of a
+ * value. This is for shape arithmetic with open dims. KilnValue.known suffices if every extent is a
+ * number. */
 #ifndef KILN_PASSES_QUERY_SYMBOL_H
 #define KILN_PASSES_QUERY_SYMBOL_H
 
 #include "graph/module.h"
 
 enum {
-    KILN_SYMBOLS_MAX = 64 /* elements; longer values are no shapes */
+    KILN_SYMBOLS_MAX = 64 /* elements; longer values are not shapes */
 };
 
 typedef enum {
     KILN_SYMBOL_UNKNOWN,
     KILN_SYMBOL_NUMBER,
-    KILN_SYMBOL_EXTENT, /* 0 or more; dim `axis` of `value`, which has no number */
+    KILN_SYMBOL_EXTENT, /* dim `axis` of `value`, which has no number; at least 0 */
 } KilnSymbolKind;
 
 typedef struct {
@@ -35,16 +35,16 @@ KilnSymbolTable *kiln_symbol_table_new(void);
 void kiln_symbol_table_free(KilnSymbolTable *table);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnSymbolTable, kiln_symbol_table_free)
 
-/** Works out the results of @node from its operands, whose nodes were visited before. */
+/** Computes the results of @node from its operands. Their nodes must be visited before. */
 void kiln_symbols_visit(KilnSymbolTable *table, KilnNode *node);
 
-/** The elements of @value; NULL where it is no short vector of integers. Valid as long as @table.
- */
+/** The elements of @value; NULL if it is no short vector of integers. Valid as long as @table. */
 const KilnSymbols *kiln_symbols_of(KilnSymbolTable *table, const KilnValue *value);
 
-/** Surely equal: the same number, the same extent, or extents of the same name. */
+/** True if both are certainly equal: the same number, the same extent, or extents of the same name.
+ */
 bool kiln_symbol_equal(const KilnSymbol *a, const KilnSymbol *b);
-/** The extent of dim @axis of @value: a number where it has one. */
+/** The extent of dim @axis of @value, as a number if it has one. */
 KilnSymbol kiln_symbol_extent(KilnValue *value, int axis);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The stack that does what several element-wise instructions do, before it stands in a function. */
+/* Drafts the stack that replaces several element-wise instructions, before it enters a function. */
 #ifndef KILN_PASSES_QUERY_IR_STACK_DRAFT_H
 #define KILN_PASSES_QUERY_IR_STACK_DRAFT_H
 
@@ -7,7 +7,7 @@
 #include "passes/query_ir/lives.h"
 
 typedef struct {
-    KilnInstr instr; /* in no function: what a target is asked with */
+    KilnInstr instr; /* in no function; for questions to a target */
     KilnBufferUse uses[KILN_STACK_OPERANDS_MAX];
     KilnBuffer *operands[KILN_STACK_OPERANDS_MAX];
     KilnStackStep steps[KILN_STACK_STEPS_MAX];
@@ -20,21 +20,21 @@ typedef struct {
 typedef enum {
     KILN_STACK_DRAFTED,
     KILN_STACK_TOO_BIG,       /* steps or operands: the rest is not set */
-    KILN_STACK_OVERLAPS,      /* a result meets the bytes of another operand */
-    KILN_STACK_READS_REDUCED, /* a member reads what another reduces to */
-    KILN_STACK_LOSES_SPACE,   /* only reductions store, and what they read does not have all dims */
+    KILN_STACK_OVERLAPS,      /* a result overlaps another operand */
+    KILN_STACK_READS_REDUCED, /* a member reads the result of a reduction */
+    KILN_STACK_LOSES_SPACE,   /* only reductions store, and their operands lack dims */
 } KilnStackDrafting;
 
-/** True where @instr may be steps of a stack by its kind, number of operands and types. */
+/** True if the kind, number of operands and types of @instr fit into a stack. */
 bool kiln_stack_takes(const KilnInstr *instr);
-/** The dims that an element-wise instruction, a stack, or a reduction walks through, as the type of
- * one of its operands. */
+/** The iteration space of an element-wise instruction, a stack, or a reduction, as the type of one
+ * of its operands. */
 KilnType kiln_stack_space_of(const KilnInstr *instr);
-/** The stack of @members, which are in the order of the function and of one iteration space.
- * Numbers in constant weights that no instruction writes become part of it. */
+/** Drafts the stack of @members, which are in the order of the function and share one iteration
+ * space. Numbers in constant weights that no instruction writes become part of it. */
 KilnStackDrafting kiln_stack_draft(KilnInstr *const *members, uint32_t n, const KilnLives *lives,
                                    KilnStackDraft *draft);
-/** The one element of a constant weight that nothing writes, where a double holds all its bits. */
+/** The single element of a constant weight that nothing writes, if a double holds all its bits. */
 bool kiln_stack_number(const KilnLives *lives, const KilnBuffer *buffer, double *out);
 
 #endif
