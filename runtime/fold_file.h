@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Folded tensors on disk: a file per digest in the cache directory, mapped when it is read. */
+/* Stores folded tensors on disk: a file per digest in the cache directory, mapped for reading. */
 #ifndef KILN_RUNTIME_FOLD_FILE_H
 #define KILN_RUNTIME_FOLD_FILE_H
 
@@ -7,18 +7,18 @@
 
 #include "graph/tensor.h"
 
-/** Makes @directory where it is not there. KILN_ERROR_IO where that cannot be, or where it is
- * another user's, or others can write to it: what they put there would be believed. */
+/** Makes @directory if it is missing. KILN_ERROR_IO if that fails, if another user owns it, or if
+ * others can write to it: Kiln would trust their files. */
 gboolean kiln_fold_directory_make(const char *directory, GError **error);
 
-/** The @n tensors of @types that were stored under @key: new tensors in @out, whose bytes are the
- * map of the file. False where there is no such file, or not a whole and unaltered one of this
- * version. A link, a pipe or a device under its name is not opened. */
+/** Loads the @n tensors of @types stored under @key into @out, as new tensors on the map of the
+ * file. False if there is no file that is whole, unaltered and of this version. A link, a pipe or a
+ * device under its name is not opened. */
 bool kiln_fold_file_load(const char *directory, const KilnDigest *key, const KilnType *types,
                          uint32_t n, KilnTensor **out);
-/** Stores data tensors under @key, in place of what is there: all of them or, where the directory
- * cannot be written to or something else than a file is there, none. Other processes see the old
- * file or the new one. */
+/** Stores data tensors under @key in place of older ones, all of them or none. Stores none if the
+ * directory is not writable, or if the path is not a file. Other processes see the old file or the
+ * new one. */
 bool kiln_fold_file_store(const char *directory, const KilnDigest *key, KilnTensor *const *tensors,
                           uint32_t n);
 

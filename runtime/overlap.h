@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that callers bind: what a run writes must not lie over anything else that it uses. */
+/* Checks memory that callers bind: a run's written memory must not overlap its other memory. */
 #ifndef KILN_RUNTIME_OVERLAP_H
 #define KILN_RUNTIME_OVERLAP_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a public function that computes holds from its begin to its return: the default float
- * environment, a share of the process's threads, and limits. */
+/* The state of a public function while it computes: the default float environment, a share of the
+ * process's threads, and limits. */
 #ifndef KILN_RUNTIME_SCOPE_H
 #define KILN_RUNTIME_SCOPE_H
 
@@ -16,8 +16,8 @@ typedef struct {
     KilnBudget *budget; /* of the caller */
 } KilnRunScope;
 
-/** @parallel_for: NULL for threads of Kiln's own. @budget: what the function is held to, borrowed;
- * NULL: to what its caller is. */
+/** @parallel_for: NULL for Kiln's own threads. @budget: limits of the function, borrowed; NULL:
+ * those of its caller. */
 static inline KilnRunScope
 kiln_run_scope_enter_within(KilnTeamFor parallel_for, void *pool, KilnBudget *budget)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Digests of content: what constants are found by in memory and on disk. XXH3 with 128 bits: fast,
- * and two contents have the same one by accident with a probability that does not matter; it is no
- * protection against somebody who makes two contents collide on purpose. */
+/* Digests of content, to find constants in memory and on disk. XXH3 with 128 bits is fast, and
+ * accidental collisions do not matter in practice. It does not protect against deliberate
+ * collisions. */
 #ifndef KILN_RUNTIME_DIGEST_DIGEST_H
 #define KILN_RUNTIME_DIGEST_DIGEST_H
 
@@ -13,9 +13,9 @@ typedef struct {
     uint64_t low, high;
 } KilnDigest;
 
-/** Of one piece of memory. */
+/** The digest of one piece of memory. */
 KilnDigest kiln_digest(const void *data, size_t size);
-/** Goes on with a further piece: the digest depends on the pieces, their sizes and their order. */
+/** Adds a piece. The digest depends on the pieces, their sizes and their order. */
 void kiln_digest_add(KilnDigest *digest, const void *data, size_t size);
 
 static inline bool
