@@ -87,7 +87,8 @@ kiln_kernel_copies(const KilnKernel *kernel, const KilnInstr *instr, uint32_t i)
     const KilnBuffer *buffer = instr->operands[i].buffer;
     if (!buffer || !kiln_buffer_is_strided(buffer))
         return false;
-    return !kernel->takes_strided || !kernel->takes_strided(instr, i, kiln_buffer_region(buffer).rows);
+    return !kernel->takes_strided ||
+           !kernel->takes_strided(instr, i, kiln_buffer_region(buffer).rows);
 }
 
 size_t

@@ -120,7 +120,8 @@ kiln_target_depth(const KilnTarget *target, const KilnKernel *kernel)
 }
 
 bool
-kiln_target_takes_strided(const KilnTarget *target, const KilnInstr *instr, uint32_t i, int64_t rows)
+kiln_target_takes_strided(const KilnTarget *target, const KilnInstr *instr, uint32_t i,
+                          int64_t rows)
 {
     const KilnKernel *kernel =
         target && instr->kind != KILN_INSTR_call ? kiln_target_find(target, instr) : NULL;

@@ -61,7 +61,8 @@ def units(files):
             if own in sources:
                 return own
         alike = below.get((stem.split("/")[0], stem.rsplit("/", 1)[-1]), [])
-        return alike[0] if files[name][0].startswith(INSTALLED) and len(alike) == 1 else name
+        top = files[name][0].startswith(INSTALLED) and name.count("/") == 1
+        return alike[0] if top and len(alike) == 1 else name
 
     return {name: unit(name) for name in files}
 

@@ -79,8 +79,8 @@ def check_guards(root):
 def compiled_with(files, header):
     """The sources that include @header, through others too."""
     readers = {}
-    for name, lines in files.items():
-        for _, _, included in lines:
+    for name, (_, lines) in files.items():
+        for _, included in lines:
             readers.setdefault(included, set()).add(name)
     reached, waiting = set(), [header]
     while waiting:

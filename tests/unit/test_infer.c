@@ -545,8 +545,8 @@ Test(infer, every_float_op_takes_every_float)
     }
     kiln_foreach_op (op) {
         const KilnOpInfo *info = kiln_op_info(op);
-        bool unary = kiln_infer_function(op) == kiln_infer_same &&
-                     info->max_operands == 1 && kiln_op_has(op, KILN_TRAIT_ELEMENTWISE);
+        bool unary = kiln_infer_function(op) == kiln_infer_same && info->max_operands == 1 &&
+                     kiln_op_has(op, KILN_TRAIT_ELEMENTWISE);
         bool refuses = op == op_named("not") || op == op_named("bitwise_not");
         for (size_t i = 0; unary && i < G_N_ELEMENTS(floats); i++) {
             KilnValue *result = kiln_build(function, NULL, op, NULL, &arguments[i], 1, NULL);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The pass manager: what it runs, in which order, how often, what it counts, and what it notices.
- */
+/* The pass manager: what it runs, in which order, how often, and what it counts and notices. */
 #include "graph/node.h"
 #include "graph/op/flow.h"
 #include "graph/op/math.h"
@@ -8,7 +7,6 @@
 #include "passes/context/context.h"
 #include "passes/manager/manager.h"
 #include "passes/pipeline/pipeline.h"
-
 #include "tests/unit/graph_builder.h"
 
 #include <glib/gstdio.h>

@@ -5,7 +5,6 @@
 #include "runtime/program.h"
 #include "runtime/targets.h"
 #include "tests/unit/runtime_case.h"
-
 #include "runtime/tensors/file.h"
 #include "runtime/program_file.h"
 #include "tests/fold_case.h"

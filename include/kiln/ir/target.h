@@ -37,7 +37,7 @@ const KilnTarget *kiln_target_owner(const KilnTarget *target, const KilnKernel *
 int kiln_target_depth(const KilnTarget *target, const KilnKernel *kernel);
 /** True where the kernel of @instr works on operand @i in @rows runs without a copy. */
 bool kiln_target_takes_strided(const KilnTarget *target, const KilnInstr *instr, uint32_t i,
-                            int64_t rows);
+                               int64_t rows);
 /** An algorithm that a target has for an instruction. */
 typedef struct {
     const char *algorithm; /* as the attribute names it */
