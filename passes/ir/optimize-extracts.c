@@ -89,7 +89,7 @@ may_view(const KilnLives *lives, KilnPassContext *context, const KilnInstr *slic
     PASS_GUARD(result_complete,
                to->n_writes == 1 || (origin->kind == KILN_BUFFER_ALLOC && from->last == step));
     PASS_GUARD(aligned_for_calls, !to->called || place.offset % KILN_ALIGNMENT == 0);
-    PASS_GUARD(takes_strided, kiln_strided_taken(kiln_pass_target(context), result, &place, slice));
+    PASS_GUARD(takes_rows, kiln_strided_taken(kiln_pass_target(context), result, &place, slice));
     return true;
 }
 

@@ -238,7 +238,7 @@ may_move(const Inserts *inserts, const KilnInstr *concat, const Joint *joint, co
     PASS_GUARD(aligned_for_calls, !from->called || place.offset % KILN_ALIGNMENT == 0);
     PASS_GUARD(whole_elements,
                is_aligned(&place, &result->type) && is_aligned(&place, &piece->origin->type));
-    PASS_GUARD(takes_strided, kiln_strided_taken(target, piece->origin, &place, concat));
+    PASS_GUARD(takes_rows, kiln_strided_taken(target, piece->origin, &place, concat));
     return true;
 }
 
