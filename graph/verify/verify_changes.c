@@ -154,7 +154,7 @@ check_constants(Look *look)
     if (function->changes.removed_constants == function->module->removed_constants)
         return true;
     bool refers[KILN_OP_END] = { false };
-    for (KilnOp op = 0; op < KILN_OP_END; op++) {
+    for (uint32_t op = 0; op < KILN_OP_END; op++) {
         const KilnOpInfo *info = kiln_op_info(op);
         for (uint32_t i = 0; i < info->n_attrs; i++)
             refers[op] |= info->attrs[i].kind == KILN_ATTR_CONSTANT;

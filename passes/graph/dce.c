@@ -124,7 +124,7 @@ remove_unread_constants(KilnModule *module, KilnPassContext *context)
     for (guint i = 0; i < n; i++)
         unread[i] = true;
     bool refers_by_op[KILN_OP_END];
-    for (KilnOp op = 0; op < KILN_OP_END; op++)
+    for (uint32_t op = 0; op < KILN_OP_END; op++)
         refers_by_op[op] = refers(op);
     for (guint i = 0; i < module->functions->len; i++)
         mark_constants(g_ptr_array_index(module->functions, i), refers_by_op, unread);

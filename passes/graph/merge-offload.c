@@ -414,7 +414,7 @@ static void
 print_counts(const uint32_t *counts, GString *out)
 {
     const char *separator = " ";
-    for (KilnOp op = 0; op < KILN_OP_END; op++) {
+    for (uint32_t op = 0; op < KILN_OP_END; op++) {
         if (!counts[op] || op == KILN_OP_const || op == KILN_OP_return)
             continue;
         g_string_append_printf(out, "%s%u %s", separator, counts[op], kiln_op_info(op)->name);

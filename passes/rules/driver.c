@@ -59,7 +59,7 @@ compile(Driver *driver, uint32_t n, GError **error)
     }
     driver->match.values = g_new0(KilnValue *, slots + 1);
     driver->by_op = g_array_new(FALSE, FALSE, sizeof(uint32_t));
-    for (KilnOp op = 0; op < KILN_OP_END; op++) {
+    for (uint32_t op = 0; op < KILN_OP_END; op++) {
         driver->start[op] = driver->by_op->len;
         for (uint32_t i = 0; i < n; i++) {
             if (kiln_term_has_op(&driver->patterns[i]->terms[0], op))
@@ -356,7 +356,7 @@ push_unseen(Driver *driver, KilnSweep sweep)
     const KilnNodeOrder *order = kiln_function_order(driver->function);
     bool has_rule[KILN_OP_END];
     uint32_t left = 0;
-    for (KilnOp op = 0; op < KILN_OP_END; op++) {
+    for (uint32_t op = 0; op < KILN_OP_END; op++) {
         has_rule[op] = has_rules(driver, op);
         left += has_rule[op] ? order->n_of_op[op] : 0;
     }

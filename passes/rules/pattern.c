@@ -151,7 +151,7 @@ parse_trait(Parser *parser, KilnTerm *term)
     for (size_t i = 0; name && i < G_N_ELEMENTS(traits); i++) {
         if (strcmp(traits[i].name, name) != 0)
             continue;
-        for (KilnOp op = 0; op < KILN_OP_END; op++) {
+        for (uint32_t op = 0; op < KILN_OP_END; op++) {
             if (op != KILN_OP_return && kiln_op_has(op, traits[i].bit))
                 term->ops[op / 64] |= UINT64_C(1) << (op % 64);
         }
