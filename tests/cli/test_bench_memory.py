@@ -96,8 +96,9 @@ class Problems(Plans):
     """Problems whose optimum is known: most are solved, and the rest are planned all the same."""
 
     def solve(self, seeds, *options):
-        self.kiln("--generate", seeds, "--problems", "problems", *options)
-        problems = sorted((self.dir / "problems").iterdir())
+        folder = f"problems-{seeds}"
+        self.kiln("--generate", seeds, "--problems", folder, *options)
+        problems = sorted((self.dir / folder).iterdir())
         result = self.start("--out", "plans", "--generate", seeds, *options, timeout=7200)
         rows = self.parse(result.stdout.decode("utf-8"))
         all_solved = all(row[3] == "yes" for row in rows.values())
