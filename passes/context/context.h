@@ -34,7 +34,4 @@ void kiln_pass_context_clear_recent(KilnPassContext *context);
 /** The last rewrites, oldest first: "a; b; c", or "none were noted". */
 char *kiln_pass_context_recent(const KilnPassContext *context);
 
-/** The counters of @pass. The first call makes them. */
-KilnPassStats *kiln_pass_report_stats(KilnPassReport *report, const KilnPassInfo *pass);
-
 #endif

@@ -47,6 +47,7 @@ static gboolean
 compile(Driver *driver, uint32_t n, GError **error)
 {
     uint32_t slots = 0;
+    KilnTerm any = { 0 }; /* has the ops of all roots */
     driver->patterns = g_new0(KilnPattern *, n + 1);
     for (uint32_t i = 0; i < n; i++) {
         driver->patterns[i] = kiln_pattern_parse(driver->rules[i].pattern, error);
@@ -56,12 +57,14 @@ compile(Driver *driver, uint32_t n, GError **error)
         }
         slots = MAX(slots, driver->patterns[i]->n_slots);
         driver->depth = MAX(driver->depth, driver->patterns[i]->depth);
+        for (uint32_t w = 0; w < KILN_OP_WORDS; w++)
+            any.ops[w] |= driver->patterns[i]->terms[0].ops[w];
     }
     driver->match.values = g_new0(KilnValue *, slots + 1);
     driver->by_op = g_array_new(FALSE, FALSE, sizeof(uint32_t));
     for (uint32_t op = 0; op < KILN_OP_END; op++) {
         driver->start[op] = driver->by_op->len;
-        for (uint32_t i = 0; i < n; i++) {
+        for (uint32_t i = 0; kiln_term_has_op(&any, op) && i < n; i++) {
             if (kiln_term_has_op(&driver->patterns[i]->terms[0], op))
                 g_array_append_val(driver->by_op, i);
         }
