@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How long own kernels take: the sum of a few terms, each times a cost. The header of an algorithm
- * says how its terms are counted from the shape. Costs are fitted to measurements: costs.h, and
- * costs_avx2.h where there is no AVX-512. The choice of an algorithm, or of a vendor, compares such
- * sums. */
+/* Estimated time of the kernels of this backend: a sum of terms, each times a cost. The header of
+ * an algorithm lists its terms in order; "the call" counts 1. Costs are fitted to measurements:
+ * costs.h, or costs_avx2.h without AVX-512. Passes compare such sums when they choose an algorithm
+ * or a vendor. */
 #ifndef KILN_BACKENDS_CPU_COST_H
 #define KILN_BACKENDS_CPU_COST_H
 
@@ -10,9 +10,9 @@
 
 /** Every model: name, number of terms. */
 #define KILN_CPU_COST_KINDS(X)                                                                     \
-    X(direct, 3)    /* convolution; kernels of more than one tap */                                \
-    X(pointwise, 3) /* of one */                                                                   \
-    X(taps, 4)      /* products of single taps */                                                  \
+    X(direct, 3)    /* convolution with more than one tap */                                       \
+    X(pointwise, 3) /* convolution with one tap */                                                 \
+    X(taps, 4)      /* a product for each tap */                                                   \
     X(depthwise, 6)                                                                                \
     X(transposed, 4)                                                                               \
     X(winograd, 5)                                                                                 \
@@ -23,10 +23,10 @@
     X(reduction, 3)                                                                                \
     X(layer_normalization, 3)                                                                      \
     X(lstm, 4)                                                                                     \
-    X(computed, 1) /* operations of whatever has no model, where those take longer than */         \
-    X(moved, 2)    /* its bytes */                                                                 \
-    X(tail, 2)     /* on the way out of a product */                                               \
-    X(relayout, 2) /* another layout of a picture */
+    X(computed, 1) /* kernels without a model: their operations */                                 \
+    X(moved, 2)    /* kernels without a model: their bytes; the longer of both counts */           \
+    X(tail, 2)     /* applied to the result of a product */                                        \
+    X(relayout, 2) /* converts an image to another layout */
 
 typedef enum {
 #define KIND(name, n) KILN_CPU_COST_##name,
@@ -36,7 +36,7 @@ typedef enum {
 } KilnCpuCostKind;
 
 enum {
-    KILN_CPU_TERMS = 6, /* most of all */
+    KILN_CPU_TERMS = 6, /* the most terms of any kind */
 };
 
 /** Microseconds on one thread. */
@@ -52,18 +52,18 @@ kiln_cpu_set_terms(double terms[KILN_CPU_TERMS], double first, double second, do
     terms[2] = third;
 }
 
-/** Of what works along rows: elements, rows, and the call. */
+/** Terms of kernels that work along rows: elements; rows; the call. */
 void kiln_rows_terms(int64_t rows, int64_t columns, double terms[KILN_CPU_TERMS]);
 
-/** Operations. */
+/** Terms: operations. */
 void kiln_computed_terms(double flops, double terms[KILN_CPU_TERMS]);
-/** Bytes that are read and written, and the call. */
+/** Terms: bytes read and written; the call. */
 void kiln_moved_terms(double bytes, double terms[KILN_CPU_TERMS]);
-/** Operations, and bytes of a residual. */
+/** Terms: operations; bytes of a residual. */
 void kiln_cpu_tail_terms(double flops, double bytes, double terms[KILN_CPU_TERMS]);
-/** Bytes of the value, and the call. */
+/** Terms: bytes of the value; the call. */
 void kiln_relayout_terms(double bytes, double terms[KILN_CPU_TERMS]);
-/** What they cost, for passes to weigh. */
+/** The fitted costs of the last four kinds, for passes to compare. */
 KilnRates kiln_cpu_rates(void);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tokens of the text form.
  *
- * A lexer is plain data: copying it saves a position, assigning the copy returns there. It reads
- * valid UTF-8 only (whoever starts it checks), so tokens never split a character. */
+ * A lexer is plain data: a copy saves a position, and assigning the copy back returns there. Its
+ * text must be valid UTF-8, which the caller checks, so that tokens never split a character. */
 #ifndef KILN_GRAPH_TEXT_LEXER_H
 #define KILN_GRAPH_TEXT_LEXER_H
 
@@ -37,13 +37,13 @@ typedef struct {
 } KilnLexer;
 
 void kiln_lexer_init(KilnLexer *lexer, const char *text, size_t length);
-/** The next token, comments and white space skipped; END for ever at the end. */
+/** Returns the next token after white space and comments. At the end it always returns END. */
 KilnToken kiln_lexer_next(KilnLexer *lexer);
 
-/** Moves behind the brace that closes the last of @depth open ones, or with @depth 0 of those that
- * open from here on. False where there is none or the text on the way is malformed: the lexer has
- * not moved, and going token by token finds what is wrong. What stands between braces and quotes
- * may be wrong without that. */
+/** Moves behind the brace that closes the outermost of @depth open braces, or with @depth 0 of the
+ * next to open. Returns false and does not move if there is none or a string on the way is
+ * malformed. The caller then reads token by token to find the error. Other errors on the way are
+ * not noticed. */
 bool kiln_lexer_skip_braces(KilnLexer *lexer, int64_t depth);
 
 /** True for a WORD that reads @word. */
@@ -53,11 +53,11 @@ kiln_token_is_punct(const KilnToken *token, char punct)
 {
     return token->kind == KILN_TOKEN_PUNCT && token->punct == punct;
 }
-/** The text that a WORD, STRING, VALUE or SYMBOL stands for: without sigil, unescaped. */
+/** Returns a new string: the text of a WORD, STRING, VALUE or SYMBOL, unescaped, without sigil. */
 char *kiln_token_text(const KilnToken *token);
-/** The same behind what @text holds. */
+/** Appends the same to @text. */
 void kiln_token_append(const KilnToken *token, GString *text);
-/** How a message quotes the token: `conv', end of text. */
+/** Returns a new string: the token as messages quote it, 'conv' or the end of the text. */
 char *kiln_token_describe(const KilnToken *token);
 
 #endif

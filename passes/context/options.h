@@ -1,23 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What whoever runs a pipeline chooses. */
+/* The options of a pipeline run. */
 #ifndef KILN_PASSES_CONTEXT_OPTIONS_H
 #define KILN_PASSES_CONTEXT_OPTIONS_H
 
 #include "passes/pass.h"
 
-/** Called with text to show (a dump, a note), whole lines; silent where NULL. */
+/** Receives text to show, such as a dump or a note, in whole lines. NULL: silent. */
 typedef void (*KilnTextFn)(const char *text, void *data);
 
 typedef struct {
     const KilnTarget *target;       /* may be NULL for graph passes that evaluate nothing */
-    const KilnTarget *check_target; /* what --check runs on (`ref`); NULL: `target` */
+    const KilnTarget *check_target; /* --check runs on it (`ref`); NULL: `target` */
     KilnMode mode;
     int threads;
-    bool prefer_memory; /* nothing is made faster that makes weights grow */
-    bool one_algorithm; /* nothing is made faster that computes other bits of a literal operand than
-                           of any other */
-    bool verify;        /* after every pass; on by default in KILN_PASS_OPTIONS_INIT */
-    bool check_changed; /* hash before and after, fail a pass that lies */
+    bool prefer_memory;  /* skip faster forms that make weights grow */
+    bool one_algorithm;  /* skip faster forms whose bits differ if an operand is a literal */
+    bool verify;         /* after every pass; on by default in KILN_PASS_OPTIONS_INIT */
+    bool check_changed;  /* hash before and after; fail a pass whose `changed` is wrong */
     bool check_numerics; /* --check: run before and after on seeded inputs and compare by class */
     bool log_rewrites;   /* send one line per rewrite to `log` */
     bool measure;        /* operations and constant bytes around each pass, for the report */

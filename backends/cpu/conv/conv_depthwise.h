@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Depthwise convolution (one input channel a group, any number of outputs of it), computed
- * directly: vectors run along the output rows. Private to the folder; callers use conv.h. */
+/* Depthwise convolution: each group has one input channel and any number of output channels.
+ * Vectors run along the output rows. Private to the folder; callers use conv.h. */
 #ifndef KILN_BACKENDS_CPU_CONV_CONV_DEPTHWISE_H
 #define KILN_BACKENDS_CPU_CONV_CONV_DEPTHWISE_H
 
@@ -8,7 +8,7 @@
 #include "backends/cpu/cost.h"
 #include "ir/slice.h"
 
-/** True when this file's kernels are to compute @conv. */
+/** True if the kernels of this file compute @conv. */
 static inline bool
 kiln_conv_is_depthwise(const KilnCpuConv *conv)
 {
@@ -20,7 +20,7 @@ void kiln_conv_depthwise_pack(const KilnCpuConv *conv, const void *src, float *d
 int64_t kiln_conv_depthwise_scratch_size(const KilnCpuConv *conv, int threads);
 void kiln_conv_depthwise_run(const KilnCpuConv *conv, const KilnCpuConvArgs *args);
 
-/** Vector products of 3 × 3 kernels, and of others; rows of the result; planes; bytes; the call. */
+/** Terms: vector products of 3 × 3 kernels, and of others; result rows; planes; bytes; the call. */
 void kiln_depthwise_terms(const KilnCpuConv *conv, double terms[KILN_CPU_TERMS]);
 
 #endif

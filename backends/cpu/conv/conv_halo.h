@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A copy of an image in which a convolution needs no bounds checks and has stride 1. Padding is
- * written out as zeros, and positions are sorted by their remainder modulo the stride, each
- * remainder that some kernel tap meets in a *slot* of its own: tap t of output o reads slot(t) at o
- * + shift(t).
+ * written as zeros. Positions are sorted into *slots* by their remainder modulo the stride. Each
+ * remainder that some tap reads has a slot. Tap t of output o reads slot(t) at o + shift(t).
  *
  *     stride 2, pad 1, kernel 3:    0 a b c d e f 0   ->   slot 0: 0 b d f   slot 1: a c e 0 */
 #ifndef KILN_BACKENDS_CPU_CONV_CONV_HALO_H
@@ -11,7 +10,7 @@
 #include "backends/cpu/conv/conv_problem.h"
 
 typedef struct {
-    int64_t slots, length; /* of each dim: slots, and positions in a slot */
+    int64_t slots, length; /* of one dim: number of slots, positions in a slot */
 } KilnHaloDim;
 
 typedef struct {
@@ -21,13 +20,13 @@ typedef struct {
     bool direct;      /* the image itself has this layout: nothing to copy */
 } KilnHalo;
 
-/** The layout for @conv; plane is INT64_MAX where no number can say it. */
+/** The layout for @conv. Its plane is INT64_MAX on overflow. */
 KilnHalo kiln_halo_of(const KilnCpuConv *conv);
 
-/** Offset in a plane of kernel tap (@t[0], @t[1], @t[2]) for output position 0. */
+/** Offset of kernel tap (@t[0], @t[1], @t[2]) in a plane, for output position 0. */
 int64_t kiln_halo_tap(const KilnCpuConv *conv, const KilnHalo *halo, const int64_t t[3]);
 
-/* A copy of rows first … end - 1 of dims 0 × 1 of one channel. */
+/* One copy: rows first … end - 1 of one channel. Rows count through dims 0 and 1. */
 typedef struct {
     const float *in; /* the channel in the image */
     float *plane;
@@ -36,7 +35,7 @@ typedef struct {
 
 void kiln_halo_copy(const KilnCpuConv *conv, const KilnHalo *halo, const KilnHaloCopy *copy);
 
-/** Rows of a plane: what range counts. */
+/** The number of rows of a plane, the limit of KilnHaloCopy.end. */
 static inline int64_t
 kiln_halo_rows(const KilnHalo *halo)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A convolution, or a transposed one, as a problem: extents, and addresses of one run. Every
- * algorithm of the folder takes one. */
+/* A convolution or a transposed convolution: its extents, and the addresses of one run. Every
+ * algorithm of the folder takes these. */
 #ifndef KILN_BACKENDS_CPU_CONV_CONV_PROBLEM_H
 #define KILN_BACKENDS_CPU_CONV_CONV_PROBLEM_H
 
@@ -9,9 +9,9 @@
 #include <stdint.h>
 
 /**
- * Spatial dims are three; a missing one stands in front with extent 1 (out, kernel, stride and
- * dilation 1, pad 0). Padding behind follows from out. Channels count all groups.
- * Convolution: weights [oc, ic / groups, kernel]; transposed: [ic, oc / groups, kernel].
+ * There are three spatial dims. Missing dims stand in front with extent 1 (out, kernel, stride and
+ * dilation 1, pad 0). The padding behind follows from out. Channels count all groups.
+ * Weights: [oc, ic / groups, kernel]; of a transposed convolution [ic, oc / groups, kernel].
  */
 typedef struct {
     int64_t batch, ic, oc, groups;
@@ -26,12 +26,11 @@ typedef struct {
     const float *in;
     const void *weights; /* packed, or floats at any byte address */
     float *out;
-    const float *bias; /* [oc] or NULL */
-    const float
-        *residual;  /* each image laid out as out, may be out; NULL where the tail has none */
-    float *scratch; /* …_scratch_size bytes, 64-byte aligned */
-    int threads;    /* bits do not depend on it */
-    /* Floats from one image to the next; 0: they follow each other. */
+    const float *bias;     /* [oc] or NULL */
+    const float *residual; /* laid out as out, may be out; NULL: the tail has none */
+    float *scratch;        /* …_scratch_size bytes, 64-byte aligned */
+    int threads;           /* does not change a bit of the result */
+    /* Floats from one image to the next; 0: images follow each other. */
     int64_t in_image, out_image, residual_image;
 } KilnCpuConvArgs;
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Transposed convolution: what conv.h is for convolution. The tail has no residual. */
+/* Transposed convolution, with the interface of conv.h. The tail has no residual. */
 #ifndef KILN_BACKENDS_CPU_CONV_CONV_TRANSPOSE_H
 #define KILN_BACKENDS_CPU_CONV_CONV_TRANSPOSE_H
 
@@ -13,8 +13,8 @@ void kiln_cpu_conv_transpose_pack(const KilnCpuConv *conv, const void *src, floa
 int64_t kiln_cpu_conv_transpose_scratch_size(const KilnCpuConv *conv, int threads);
 void kiln_cpu_conv_transpose_run(const KilnCpuConv *conv, const KilnCpuConvArgs *args);
 
-/** The products, in units of kiln_gemm_cost(); the bytes of what every
- * position adds around it, and of the result; and the call. */
+/** Terms: products, in units of kiln_gemm_cost(); bytes that the products add to the result; bytes
+ * of the result; the call. */
 void kiln_transposed_terms(const KilnCpuConv *conv, double terms[KILN_CPU_TERMS]);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The loops of typed.h in plain C, without branches, so that the compiler vectorises them for the
- * instruction set that the including file is compiled for. Included once per instruction set; the
- * file defines TYPED, the name of the table, and F32_TO_F16 and F16_TO_F32, loops of its own. */
+/* The loops of typed.h in plain C without branches, so that the compiler can vectorise them. Each
+ * instruction set has a file that includes this once. That file defines TYPED, the name of the
+ * table, and its own loops F32_TO_F16 and F16_TO_F32. */
 #ifndef KILN_BACKENDS_CPU_ELEMENTWISE_TYPED_LOOPS_H
 #define KILN_BACKENDS_CPU_ELEMENTWISE_TYPED_LOOPS_H
 
@@ -23,7 +23,7 @@
         }                                                                                          \
     }
 
-/* The greatest float below 2^31 and 2^63, which the type's end is above. */
+/* The upper bound is the greatest float below 2^31 (2^63). The type's maximum is no float. */
 static inline int32_t
 to_i32(float x)
 {
@@ -47,7 +47,7 @@ to_small(float x, float low, float high)
     return x != x ? 0 : inside;
 }
 
-/* The upper half, rounded half to even; a NaN stays one. */
+/* The upper 16 bits, rounded half to even. A NaN stays a NaN. */
 static inline uint16_t
 to_bf16(float x)
 {
@@ -126,7 +126,7 @@ QUANTIZED(u16, uint16_t, 0, UINT16_MAX)
 
 /* --- pairs --- */
 
-/* The three ways to broadcast are loops of their own. */
+/* Each of the three ways to broadcast has a loop of its own. */
 #define PAIR(name, T, U, expression)                                                               \
     static void name(void *out, const void *a, const void *b, int64_t n, KilnCpuFixed fixed)       \
     {                                                                                              \
@@ -151,7 +151,7 @@ QUANTIZED(u16, uint16_t, 0, UINT16_MAX)
             }                                                                                      \
         }                                                                                          \
     }
-/* Unsigned integers wrap; comparisons see the sign. */
+/* Arithmetic is unsigned, so that it wraps. Comparisons are signed. */
 #define ARITHMETIC(name, expression)                                                               \
     PAIR(name##_32, uint32_t, uint32_t, expression)                                                \
     PAIR(name##_64, uint64_t, uint64_t, expression)
@@ -169,11 +169,11 @@ COMPARISON(less_or_equal, x <= y)
 PAIR(logic_and, uint8_t, uint8_t, (x != 0) & (y != 0))
 PAIR(logic_or, uint8_t, uint8_t, (x | y) != 0)
 PAIR(logic_xor, uint8_t, uint8_t, (x != 0) ^ (y != 0))
-PAIR(logic_not, uint8_t, uint8_t, (x == 0) | (y == 0)) /* of one operand, twice */
+PAIR(logic_not, uint8_t, uint8_t, (x == 0) | (y == 0)) /* called with one operand twice */
 
 /* --- choices --- */
 
-/* Both choices are read, so that the loop has no branch; a loop of its own where all advance. */
+/* Reads both choices: no branch in a loop. The first loop is for operands that all advance. */
 #define CHOICE(name, T)                                                                            \
     static void name(void *out, const uint8_t *condition, const void *yes, const void *no,         \
                      int64_t n, KilnCpuSteps steps)                                                \

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Single-precision matrix product for matmul and gemm, batched, with bias, residual and activation
- * in its tail. Allocates nothing: constant operands are packed once into memory of the caller, and
- * all work space is scratch of the caller. */
+/* Single-precision matrix product for matmul and gemm: batched, with bias, residual and activation
+ * in its tail. Nothing is allocated here. Constant operands are packed once into memory of the
+ * caller. All work space is scratch of the caller. */
 #ifndef KILN_BACKENDS_CPU_GEMM_GEMM_H
 #define KILN_BACKENDS_CPU_GEMM_GEMM_H
 
@@ -17,9 +17,9 @@ enum {
 };
 
 /**
- * out[m, n] = tail(alpha * op(A)[m, k] op(B)[k, n] + beta * bias[m, n]) for each
- * batch item. All strides are in floats and may be zero (a broadcast); transposes are strides. The
- * columns of out lie side by side.
+ * out[m, n] = tail(alpha * op(A)[m, k] op(B)[k, n] + beta * bias[m, n]) for each batch item.
+ * All strides count floats and may be zero (a broadcast). They also express transposes. The columns
+ * of out lie side by side.
  */
 typedef struct {
     int64_t m, n, k;
@@ -33,19 +33,19 @@ typedef struct {
     int64_t dims[KILN_CPU_GEMM_BATCH_RANK];
     int64_t a_batch[KILN_CPU_GEMM_BATCH_RANK], b_batch[KILN_CPU_GEMM_BATCH_RANK];
     int64_t out_batch[KILN_CPU_GEMM_BATCH_RANK], bias_batch[KILN_CPU_GEMM_BATCH_RANK];
-    KilnGemmStorage b_storage; /* of B as it comes, or came when it was packed; strides count
-                                  elements. EXACT: packed by kiln_cpu_gemm_exact_pack */
-    bool a_packed, b_packed;   /* packed by kiln_cpu_gemm_pack_*, which packs one matrix: batch
-                                  strides are between packed matrices then */
+    KilnGemmStorage b_storage; /* of B at its source, also if it is packed; strides count elements.
+                                  EXACT: packed by kiln_cpu_gemm_exact_pack */
+    bool a_packed, b_packed;   /* packed by kiln_cpu_gemm_pack_*, which packs one matrix; batch
+                                  strides are then between packed matrices */
     KilnCpuIsa isa;
 } KilnCpuGemm;
 
 typedef struct {
-    const void *a, *b; /* packed: what pack wrote; else elements at any byte address */
+    const void *a, *b; /* in packed form, else elements at any byte address */
     float *out;
-    const float *bias, *residual; /* or NULL, the residual where the tail has none */
+    const float *bias, *residual; /* or NULL; the residual only if the tail has none */
     float *scratch;               /* kiln_cpu_gemm_scratch_size bytes, 64-byte aligned */
-    int threads;                  /* bits do not depend on it */
+    int threads;                  /* does not change a bit of the result */
 } KilnCpuGemmArgs;
 
 /** A dense row-major product without batch: alpha = beta = 1, no tail, nothing packed. */
@@ -55,31 +55,31 @@ KilnCpuGemm kiln_cpu_gemm_dense(int64_t m, int64_t n, int64_t k);
 int64_t kiln_cpu_gemm_pack_a_size(const KilnCpuGemm *gemm);
 int64_t kiln_cpu_gemm_pack_b_size(const KilnCpuGemm *gemm);
 
-/** Pack an operand at @src (any byte address) to @dst (64-byte aligned). What is stored in 16 bits
- * is packed so where few rows read it. */
+/** Packs an operand at @src (any byte address) to @dst (64-byte aligned). Elements of 16 bits stay
+ * so if few rows read them. */
 void kiln_cpu_gemm_pack_a(const KilnCpuGemm *gemm, const void *src, float *dst, KilnSlice slice);
 void kiln_cpu_gemm_pack_b(const KilnCpuGemm *gemm, const void *src, void *dst, KilnSlice slice);
 
 /**
- * B in fewer bytes without a bit lost, if few rows read it and its weights allow it:
- * KILN_GEMM_EXACT (gemm_exact.h). It begins with what describes it, @head: head_size() bytes, zeros
- * before fit(), which looks at the weights at @src (any byte address) and returns how many bytes
- * there are with those that pack() puts behind; 0: it is no better than floats. is_sound() tells
- * whether @bytes bytes that come from elsewhere hold all that a run would read.
+ * B in fewer bytes without the loss of a bit (KILN_GEMM_EXACT, gemm_exact.h), for weights that few
+ * rows read. The packed form begins with @head: head_size() bytes, which the caller sets to zero.
+ * fit() looks at the weights at @src (any byte address) and fills in @head. It returns the bytes of
+ * the whole packed form; 0 if floats are as good. pack() writes the weights behind @head.
+ * is_sound() checks @bytes bytes from elsewhere: true if they hold all that a run would read.
  */
-int64_t kiln_cpu_gemm_exact_head_size(const KilnCpuGemm *gemm); /* 0: never, for this problem */
+int64_t kiln_cpu_gemm_exact_head_size(const KilnCpuGemm *gemm); /* 0: this problem cannot use it */
 int64_t kiln_cpu_gemm_exact_fit(const KilnCpuGemm *gemm, const void *src, void *head, int threads);
 void kiln_cpu_gemm_exact_pack(const KilnCpuGemm *gemm, const void *src, void *head,
                               KilnSlice slice);
 bool kiln_cpu_gemm_exact_is_sound(const KilnCpuGemm *gemm, const void *head, int64_t bytes);
 
-/** Bytes of scratch for @threads threads; more threads must not run with it. */
+/** Bytes of scratch for @threads threads. Do not run more threads with it. */
 int64_t kiln_cpu_gemm_scratch_size(const KilnCpuGemm *gemm, int threads);
 
-/** Compute; extents of zero are fine (without depth the output is the tail of the bias). */
+/** Computes. Extents of zero are fine; if the depth is zero, the output is the tail of the bias. */
 void kiln_cpu_gemm_run(const KilnCpuGemm *gemm, const KilnCpuGemmArgs *args);
 
-/** The products, in units of kiln_gemm_cost(); the bytes of A and of the result, of B, and the
+/** Terms: products, in units of kiln_gemm_cost(); bytes of A and of the result; bytes of B; the
  * call. */
 void kiln_matmul_terms(const KilnCpuGemm *gemm, double terms[KILN_CPU_TERMS]);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The blocked matrix product under matmul, gemm and convolution: out[rows, cols] = tail(alpha *
- * R C + beta * bias), where the row side R is broadcast into the register tile and the
- * column side C is loaded as vectors. Either side is prepacked, a strided matrix, or an image whose
- * (im2col) columns are never stored as a whole but gathered panel by panel. Private to the folder.
+/* The blocked matrix product under matmul, gemm and convolution: out[rows, cols] =
+ * tail(alpha * R C + beta * bias). Elements of the row side R are broadcast into the register tile;
+ * the column side C is loaded as vectors. A side is prepacked, a strided matrix, or an image, whose
+ * (im2col) columns are gathered panel by panel and never stored as a whole. Private to the folder.
  *
  * Loops, from the outside: batch item and block of rows × columns (the tasks); block of depth;
  * column panel; row panel; register tile. All block bounds follow from the shape and the
- * instruction set: the sum over depth has one order whatever the number of threads. */
+ * instruction set. So the number of threads does not change the order of a sum over depth. */
 #ifndef KILN_BACKENDS_CPU_GEMM_GEMM_CORE_H
 #define KILN_BACKENDS_CPU_GEMM_GEMM_CORE_H
 
@@ -32,7 +32,7 @@ typedef struct {
     int64_t out_row, out_col;
     const float *bias; /* or NULL */
     int64_t bias_row, bias_col;
-    const float *residual; /* or NULL; each product laid out as out, may be out */
+    const float *residual; /* or NULL; each product has the layout of out; may be out */
     float alpha, beta;
     KilnCpuTail tail;
     KilnGemmBatch batch;
@@ -42,9 +42,9 @@ typedef struct {
 
 void kiln_gemm_run(const KilnGemmCall *call);
 
-/** Sums with the columns of a row side by side, on their way to an output whose rows are: out[i + j
- * * out_col] = clip(alpha * sums[i * sums_pitch + j] + beta * bias[j * bias_col] + residual), which
- * is laid out as out and may be it. */
+/** Stores sums whose columns lie side by side to an output whose rows lie side by side:
+ * out[i + j * out_col] = clip(alpha * sums[i * sums_pitch + j] + beta * bias[j * bias_col] +
+ * residual). The residual has the layout of out and may be out. */
 typedef struct {
     const KilnGemmKernels *kernels;
     const float *sums;
@@ -55,7 +55,7 @@ typedef struct {
     int64_t bias_col;
     const float *residual; /* or NULL */
     float alpha, beta;
-    const KilnCpuTail *tail; /* its bounds only */
+    const KilnCpuTail *tail; /* only its bounds are used */
 } KilnGemmTurn;
 void kiln_gemm_store_turned(const KilnGemmTurn *turn);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where panels lie, and how operands get into them. A packed side holds block after block of depth,
- * in each block panel after panel. */
+/* Finds panels and packs operands into them. A packed side holds its blocks of depth one after the
+ * other. Each block holds its panels one after the other. */
 #ifndef KILN_BACKENDS_CPU_GEMM_GEMM_PACK_H
 #define KILN_BACKENDS_CPU_GEMM_GEMM_PACK_H
 
@@ -10,7 +10,7 @@
 typedef struct {
     int64_t start, extent; /* rows or columns */
     int64_t pitch;         /* floats of one step of depth */
-    int64_t offset;        /* pitches of the panels in front of it */
+    int64_t offset;        /* sum of the pitches of the panels before it */
 } KilnGemmPanel;
 
 typedef struct {
@@ -21,7 +21,7 @@ typedef struct {
     int64_t panel, k;
 } KilnGemmSpot;
 
-/** Panel @index of @cut, which is @plan's rows or cols itself. */
+/** Panel @index of @cut, which must point to rows or cols of @plan. */
 KilnGemmPanel kiln_gemm_panel(const KilnGemmPlan *plan, const KilnGemmCut *cut, int64_t index);
 
 /** The block of depth that starts at @k. */
@@ -40,27 +40,27 @@ kiln_gemm_packed_offset(const KilnGemmCut *cut, const KilnGemmPanel *panel, Kiln
            (depth.start * cut->pitch + depth.size * panel->offset);
 }
 
-/* A column panel that needs no packing: its rows lie in the source as the tile wants them. */
+/* A column panel that needs no packing: the tile reads its rows from the source. */
 typedef struct {
-    const float *base; /* NULL where it must be packed */
+    const float *base; /* NULL: it must be packed */
     const int64_t *offsets;
     int64_t pitch;
 } KilnGemmDirect;
 
-/** Whether column panel @panel of @side can be read in place for the block of depth at @k. */
+/** Column panel @panel of @side in place for the block of depth at @k, if it can be read so. */
 KilnGemmDirect kiln_gemm_direct(const KilnGemmPlan *plan, const KilnGemmSide *side,
                                 const KilnGemmPanel *panel, int64_t k);
 
-/** Gather one panel for one block of depth at @dst, [depth][pitch]. */
+/** Gathers one panel of one block of depth to @dst, [depth][pitch]. */
 void kiln_gemm_pack_panel(const KilnGemmPlan *plan, const KilnGemmSide *side,
                           const KilnGemmPanel *panel, KilnGemmDepth depth, float *dst);
 
-/** The same, to its place in the packed side @packed. */
+/** Gathers the panel and block of @spot into their place in the packed side @packed. */
 void kiln_gemm_pack_into(const KilnGemmPlan *plan, const KilnGemmCut *cut, const KilnGemmSide *side,
                          KilnGemmSpot spot, void *packed);
 
-/** Bring @slice of @side (of batch item 0) into panels at @dst, where the whole begins; @cut is
- * plan->rows or plan->cols. */
+/** Packs @slice of @side (of batch item 0) into panels. @dst is the beginning of the whole packed
+ * side. @cut must point to rows or cols of @plan. */
 void kiln_gemm_pack_side(const KilnGemmPlan *plan, const KilnGemmCut *cut, const KilnGemmSide *side,
                          KilnSlice slice, void *dst);
 

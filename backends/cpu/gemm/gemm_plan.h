@@ -16,13 +16,13 @@ typedef enum {
 typedef struct {
     const int64_t *offsets; /* of every k, in floats */
     int64_t out[3], pitch[2];
-    int64_t channel_pitch; /* between channels: the offsets' largest regular step */
+    int64_t channel_pitch; /* floats between channels: the largest regular step of the offsets */
 } KilnGemmImage;
 
 typedef struct {
     KilnGemmKind kind;
-    KilnGemmStorage storage; /* in 16 bits: strided only */
-    const void *base;        /* 4-byte alignment needed for images only */
+    KilnGemmStorage storage; /* 16 bits: STRIDED only */
+    const void *base;        /* IMAGE: 4-byte aligned */
     int64_t stride_i, stride_k;
     KilnGemmImage image;
 } KilnGemmSide;
@@ -40,7 +40,7 @@ typedef struct {
     bool rows_packed, cols_packed;
     bool staged; /* out has no unit column stride: sums are kept in scratch and stored at the end */
     bool residual;           /* the tail has one */
-    KilnGemmStorage storage; /* of the column side as it comes, for which few rows keep it packed */
+    KilnGemmStorage storage; /* of the column source; prepacked panels keep it if rows are few */
 } KilnGemmShape;
 
 /* One side cut into panels and blocks. */
@@ -48,7 +48,7 @@ typedef struct {
     int64_t extent, panels, blocks;
     int64_t pitch; /* of all panels together: floats for one step of depth */
     KilnGemmPack pack;
-    KilnGemmStorage storage; /* of panels that are packed for all runs, else F32 */
+    KilnGemmStorage storage; /* of prepacked panels; else F32 */
 } KilnGemmCut;
 
 /** All block bounds of a product: a pure function of the shape and the instruction set. */
@@ -57,16 +57,13 @@ typedef struct {
     KilnGemmCut rows, cols;
     int64_t depth, depth_block, batch;
     bool staged;
-    bool kept; /* sums wait in scratch for the last block of depth: out may be the residual, which
-                  is added then */
+    bool kept; /* out may be the residual: sums stay in scratch until the last block of depth */
     int64_t whole_rows, whole_cols;           /* shared scratch in floats, all batch items */
     int64_t task_rows, task_cols, task_stage; /* scratch of one thread in floats */
 } KilnGemmPlan;
 
-/**
- * Estimated cost in quarter cycles, to choose which operand is vectorised: vectors that are only
- * partly used, and storing staged sums, are what differs.
- */
+/** Estimated cost in quarter cycles, for the choice which operand is vectorised. The choices differ
+ * in partly used vectors and in the cost of storing staged sums. */
 double kiln_gemm_cost(const KilnGemmShape *shape);
 
 KilnGemmPlan kiln_gemm_plan(const KilnGemmShape *shape);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What rnn, gru and lstm have in common on this backend. All inputs of a block of steps are
- * projected by one product (biases added), then a team of threads walks the steps: each member has
- * panels of units of its own (recurrent_cells.h), whose weights stay in its caches, and waits for
- * the others once a stage. Weights are packed for this: once when they are constant, else by all
- * threads at the start of each run. Private to the folder. */
+/* The common parts of rnn, gru and lstm. One product projects all inputs of a block of steps and
+ * adds the biases. Then a team of threads walks the steps. Each member has its own panels of units
+ * (recurrent_cells.h), whose weights stay in its caches. It waits for the others once per stage.
+ * Constant weights are packed once, others by all threads at the start of each run. Private to the
+ * folder. */
 #ifndef KILN_BACKENDS_CPU_RECURRENT_RECURRENT_H
 #define KILN_BACKENDS_CPU_RECURRENT_RECURRENT_H
 
@@ -16,38 +16,38 @@ enum {
     KILN_CPU_MAX_STAGES = 2,
 };
 
-/** A stage with its weights: rows from first_gate × hidden on of R. */
+/** A stage and its weights: the rows of R from first_gate × hidden on. */
 typedef struct {
     KilnCpuStage code;
     int64_t first_gate;
-    int64_t width, panels; /* units of a panel */
+    int64_t width, panels; /* units of a panel; number of panels */
     int64_t panel_floats;
     int64_t packed_at; /* bytes, within one direction's packed weights */
-    bool of_scaled;    /* multiplies what the stage before made, not the state */
+    bool of_scaled;    /* multiplies the result of the stage before, not the state */
 } KilnCpuRecurrentStage;
 
 typedef struct {
     const KilnInstr *instr;
-    uint32_t first_in; /* operands x, w, r, b, lengths, initial_h follow */
+    uint32_t first_in; /* index of x; w, r, b, lengths, initial_h follow */
     int64_t steps, batch, input, hidden, directions, gates;
     int64_t block;      /* steps projected at once */
-    int64_t row_blocks; /* of the batch, in a stage */
+    int64_t row_blocks; /* blocks of rows of the batch in a stage */
     bool reverse;       /* the only direction goes backwards */
     bool separate;      /* gru: R's bias of the last gate is kept apart from the inputs' part */
     KilnCpuGemm inputs;
     int n_stages;
     KilnCpuRecurrentStage stages[KILN_CPU_MAX_STAGES];
-    int64_t direction_bytes; /* of packed weights, which begin with W's */
-    /* while it runs */
+    int64_t direction_bytes; /* of the packed weights of a direction; W's come first */
+    /* set during a run */
     const KilnKernelArgs *args;
     const char *packed;
     float *gemm_scratch, *projected, *bias, *state_bias;
-    float *h[2]; /* before and after a step where there is no Y, in turn */
+    float *h[2]; /* states before and after a step, in turn, if there is no Y */
     float *c, *update, *scaled;
 } KilnCpuRecurrent;
 
-/** True where the shared attributes and operands are what these kernels compute: f32, the
- * @n activations @defaults, steps first, no clip, no lengths. */
+/** True if these kernels compute the shared attributes and operands: f32, the @n activations
+ * @defaults, steps first, no clip, no lengths. */
 bool kiln_cpu_net_supports(const KilnInstr *instr, const char *const *defaults, uint32_t n);
 
 /** Fills in shapes and the product of the inputs. */
@@ -61,10 +61,10 @@ void kiln_cpu_net_prepack(const KilnCpuRecurrent *net, const void *const *data, 
                           KilnSlice slice);
 size_t kiln_cpu_net_scratch(const KilnCpuRecurrent *net, int threads);
 
-/** Runs all directions; @y_c is the operand of the last cells, 0 where there is none. */
+/** Runs all directions. @y_c is the index of the operand for the last cells; 0: none. */
 void kiln_cpu_net_run(KilnCpuRecurrent *net, const KilnKernelArgs *args, uint32_t y_c);
 
-/** Terms of an LSTM: the products with inputs, and with states, steps, and the call. */
+/** Terms of an LSTM: products with inputs; products with states; steps; the call. */
 void kiln_lstm_terms(int64_t steps, int64_t batch, int64_t in, int64_t hidden,
                      double terms[KILN_CPU_TERMS]);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a group of floats is reduced to, whoever reduces it: the instructions and stacks that end
- * with them. A group is a sequence, which is reduced in blocks of KILN_CPU_REDUCE_BLOCK floats from
- * its start on, blocks joined in order in double, and longer ones than a piece piece by piece, so
- * that the order of a sum follows from the length alone. Private to the folder. */
+/* How a group of floats is reduced, by the instructions and by the stacks that end with them. A
+ * group is a sequence. Blocks of KILN_CPU_REDUCE_BLOCK floats are reduced from its start on and
+ * joined in order in double. A group longer than a piece is reduced piece by piece. So the order of
+ * a sum follows from the length alone. Private to the folder. */
 #ifndef KILN_BACKENDS_CPU_REDUCE_GROUP_SUMS_H
 #define KILN_BACKENDS_CPU_REDUCE_GROUP_SUMS_H
 
@@ -35,7 +35,7 @@ kiln_cpu_reduction_of(KilnInstrKind kind)
     }
 }
 
-/* What no elements come to. */
+/* The result for no elements. */
 static inline double
 kiln_cpu_reduction_start(KilnCpuReduction by)
 {

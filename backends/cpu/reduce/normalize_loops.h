@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of softmax, normalisation and pooling, from the vocabulary of simd_ops_*.h. Included by one
- * file per instruction set, behind reduce_rows.h. */
+/* Loops for rows of softmax, normalisation and pooling, in the vocabulary of simd_ops_*.h. One file
+ * per instruction set includes this. */
 #ifndef KILN_BACKENDS_CPU_REDUCE_NORMALIZE_LOOPS_H
 #define KILN_BACKENDS_CPU_REDUCE_NORMALIZE_LOOPS_H
 
@@ -92,10 +92,10 @@ affine_columns(float *out, const float *x, int64_t n, const float *shift, const 
 
 /* --- softmax ---
  *
- * As with sums, what the exponentials come to follows from their sequence: the one at k is added to
- * lane k % 16, lanes are added in halves at the end of a block. */
+ * As with sums, the total of exponentials depends on their sequence only. The exponential at k is
+ * added to lane k % 16. At the end of a block lanes are added in halves. */
 
-/* Lanes behind the end are 0, by way of a mask of bits. */
+/* A mask of bits sets the lanes behind the end to 0. */
 INLINED V
 exp_of_some(float *out, const float *x, int64_t n, V top)
 {
@@ -152,8 +152,8 @@ log_exp_sum(const float *x, int64_t n, float max)
     return lanes[0];
 }
 
-/* Exponentials of rows @first to @end of a vector of columns, at most a block, which are stored
- * unless their sums are all that is asked for. */
+/* Returns the sums of exponentials of rows @first to @end, at most a block, of a vector of columns.
+ * The exponentials are stored unless @logarithm. */
 INLINED V
 exp_of_columns(const KilnCpuSoftmaxColumns *c, int64_t first, int64_t end, int64_t i, V top,
                bool logarithm)
@@ -177,11 +177,11 @@ exp_of_columns(const KilnCpuSoftmaxColumns *c, int64_t first, int64_t end, int64
     return lanes[0];
 }
 
-/* The logarithms of the sums of exponentials, or what the exponentials are multiplied by. */
+/* The logarithms of the sums of exponentials, or the inverses of these sums. */
 INLINED V
 exp_factor(const KilnCpuSoftmaxColumns *c, int64_t i, V top, bool logarithm)
 {
-    if (c->axis <= SUM_BLOCK) { /* the inverse of a float is the same by way of double */
+    if (c->axis <= SUM_BLOCK) { /* float and double give the same inverse, rounded to float */
         V sum = exp_of_columns(c, 0, c->axis, i, top, logarithm);
         return logarithm ? vector_log(sum) : V_DIV(V_SET1(1.0f), sum);
     }
@@ -234,14 +234,14 @@ both(bool average, V y, V x)
     return average ? V_ADD(y, x) : better(false, y, x);
 }
 
-/* How windows are reduced: constants, so that each way gets loops of its own. */
+/* How windows are reduced. These are constants, so that each way gets loops of its own. */
 typedef struct {
     bool average;
     bool one_row;
-    int neighbours; /* taps of windows of stride 2 that share what they read; 0: other windows */
+    int neighbours; /* taps of windows of stride 2 that share their loads; 0: other windows */
 } WindowWay;
 
-/* All rows from @x on, @stride apart. */
+/* Reduces all rows of a vector of columns, the first at @x, @stride apart. */
 INLINED V
 column(const KilnCpuWindows *w, const float *x, int64_t stride, WindowWay f)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The windows of max_pool and average_pool, and the terms of their costs, in one to three spatial
- * dims: those that are missing stand in front, with extent 1. Private to the folder. */
+ * dims. Missing dims stand in front with extent 1. Private to the folder. */
 #ifndef KILN_BACKENDS_CPU_REDUCE_POOL_WINDOWS_H
 #define KILN_BACKENDS_CPU_REDUCE_POOL_WINDOWS_H
 
@@ -14,22 +14,22 @@ typedef struct {
     bool average, count_padding;
 } KilnCpuPool;
 
-/** Of an instruction whose rank is 3 to 5. */
+/** The pool of @instr, whose data must have rank 3 to 5. */
 KilnCpuPool kiln_cpu_pool_of(const KilnInstr *instr);
 
 /* --- costs --- */
 
-/** Extents of a pool, missing dims with extent 1. */
+/** Extents of a pool. Missing dims have extent 1. */
 typedef struct {
     int64_t planes, in[3], out[3], kernel[3];
     int64_t edges; /* windows of a row that hang over its ends */
 } KilnCpuPoolShape;
-/** Of @out windows that reach over @reach positions, those that do not lie in a row of @in. */
+/** How many of @out windows, each @reach positions long, hang over the ends of a row of @in. */
 int64_t kiln_pool_edges(int64_t in, int64_t out, int64_t reach, int64_t stride, int64_t pad);
-/** Vectors of rows that are folded first, rows of the result, vectors of taps, taps of windows that
- * are folded one by one, the call, and rows of the result that are made of rows folded first. */
+/** Terms: vectors of rows folded first; rows of the result; vectors of taps; taps of windows folded
+ * one by one; the call; rows of the result made from folded rows. */
 void kiln_pool_terms(const KilnCpuPoolShape *shape, double terms[KILN_CPU_TERMS]);
-/** Bytes, planes, and the call. */
+/** Terms: bytes; planes; the call. */
 void kiln_global_pool_terms(const KilnCpuPoolShape *shape, double terms[KILN_CPU_TERMS]);
 
 #endif

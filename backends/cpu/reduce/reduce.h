@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Loops of reductions, softmax, normalisation and pooling over rows and columns of f32, per
- * instruction set. What a sum comes to follows from the sequence of its terms alone, not from where
- * they lie: floats are added in lanes over blocks of fixed length, blocks in double. Private to the
- * folder. */
+/* Loops of reductions, softmax, normalisation and pooling over rows and columns of f32, one set per
+ * instruction set. A sum depends only on the sequence of its terms, not on where they lie. Floats
+ * are added in lanes over blocks of fixed length, blocks in double. Private to the folder. */
 #ifndef KILN_BACKENDS_CPU_REDUCE_REDUCE_H
 #define KILN_BACKENDS_CPU_REDUCE_REDUCE_H
 
@@ -15,40 +14,41 @@ typedef enum {
     KILN_CPU_REDUCE_SUM,
     KILN_CPU_REDUCE_ABSOLUTE, /* sum of magnitudes */
     KILN_CPU_REDUCE_SQUARE,   /* sum of squares */
-    KILN_CPU_REDUCE_MAX, /* these two keep a NaN; of nothing: the infinity that is least, or most;
-                          -0 is less than 0 */
+    KILN_CPU_REDUCE_MAX, /* MAX and MIN keep a NaN; -0 is less than 0; of nothing MAX is -infinity,
+                            MIN infinity */
     KILN_CPU_REDUCE_MIN,
     KILN_CPU_N_REDUCTIONS
 } KilnCpuReduction;
 
 enum {
-    KILN_CPU_REDUCE_BLOCK = 4096,  /* floats that are added as floats before a double takes them */
-    KILN_CPU_REDUCE_GROUP = 64,    /* of a block, that lanes take at once */
-    KILN_CPU_REDUCE_COLUMNS = 256, /* that are reduced side by side, at most */
+    KILN_CPU_REDUCE_BLOCK = 4096,  /* floats added in float before a double takes the sum */
+    KILN_CPU_REDUCE_GROUP = 64,    /* floats of a block that lanes take at once */
+    KILN_CPU_REDUCE_COLUMNS = 256, /* most columns reduced side by side */
 };
 
-/* A block of which some is reduced: the loops' own. */
+/* A partly reduced block. Only the loops know its contents. */
 typedef struct {
     bool begun;
     float lanes[2 * 16];
 } KilnCpuLanes;
 
-/* A group of a block of columns: elements of @width sequences, the next one a row further down. */
+/* A group of a block of columns: elements of @width sequences. Each row has the next element of all
+ * sequences. */
 typedef struct {
     const float *rows[KILN_CPU_REDUCE_GROUP]; /* where they begin */
-    int64_t stride;                           /* between rows, where they are even */
-    bool even; /* the first row says where all are; never of the last group */
+    int64_t stride;                           /* between rows, if even */
+    bool even; /* rows lie @stride apart from rows[0] on; false in the last group */
     int64_t n, width;
-    bool first, last; /* group of the block; none but the last has less than all rows */
+    bool first, last; /* first or last group of the block; only the last may lack rows */
     float *lanes;     /* 16 rows of KILN_CPU_REDUCE_COLUMNS floats, kept from group to group */
 } KilnCpuColumns;
 
-/* Around @shift: sums of x - shift and of its square. */
+/* Sums of x - @shift and of its square. */
 typedef struct {
     double sum, squares;
 } KilnCpuMoments;
 
-/* y = ((x - shift) scale + offset), then × scales[i] + offsets[i] where there are any. */
+/* y = (x - shift) scale + offset, then y scales[i] + offsets[i] if these are set. */
 typedef struct {
     float shift, scale, offset;
     const float *scales, *offsets; /* or NULL; no offsets without scales */
@@ -62,10 +62,9 @@ typedef struct {
     bool logarithm;
 } KilnCpuSoftmaxColumns;
 
-/* Lines of windows along rows that are pitch apart and reduced first: out[q] is made of x[r pitch +
-   q stride + k dilation] for r < rows, k < taps. More of x may be read: up to stride - 1 floats
-   behind what the last window of a line needs or, where n is less than a vector, as if it were one.
- */
+/* Lines of windows. out[q] reduces x[r pitch + q stride + k dilation] over the rows r < rows first,
+ * then over k < taps. More of x may be read: up to stride - 1 floats behind the last window of a
+ * line. If n is less than a vector, a whole vector of windows may be read. */
 typedef struct {
     float *out; /* not x */
     const float *x;
@@ -88,20 +87,19 @@ typedef struct {
 typedef struct {
     int64_t vector; /* floats */
     double (*reduce[KILN_CPU_N_REDUCTIONS])(const float *x, int64_t n);
-    /* The same of a block that lies in several places: parts, whole groups but for the last of
-       them, and what they come to. */
+    /* The same for a block that lies in several places. reduce_part takes one part: whole groups,
+       except at the end of the block. reduce_value returns the result. */
     void (*reduce_part[KILN_CPU_N_REDUCTIONS])(KilnCpuLanes *lanes, const float *x, int64_t n);
     float (*reduce_value[KILN_CPU_N_REDUCTIONS])(const KilnCpuLanes *lanes);
-    /* Takes a group; with the last one @result[i] is what the block of column i comes to. There is
-       room for whole vectors. */
+    /* Takes one group. With the last one, result[i] becomes the result of the block of column i. It
+       has room for whole vectors. */
     void (*reduce_columns[KILN_CPU_N_REDUCTIONS])(float *result, const KilnCpuColumns *c);
     KilnCpuMoments (*moments)(const float *x, int64_t n, float shift);
     void (*affine)(float *out, const float *x, int64_t n, const KilnCpuAffine *a);
     /* out[i] = (x[i] - shift[i]) scale[i] + offset[i] */
     void (*affine_columns)(float *out, const float *x, int64_t n, const float *shift,
                            const float *scale, const float *offset);
-    /* out[i] = e^(x[i] - max); returns the sum. log_exp_sum is the logarithm of it, stores nothing.
-     */
+    /* out[i] = e^(x[i] - max); returns the sum. log_exp_sum only returns its logarithm. */
     double (*exp_row)(float *out, const float *x, int64_t n, float max);
     float (*log_exp_sum)(const float *x, int64_t n, float max);
     void (*softmax_columns)(const KilnCpuSoftmaxColumns *c);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reductions of rows and columns, from the vocabulary of simd_ops_*.h. What is reduced is a
- * constant argument of functions that are always inlined: each reduction gets loops of its own.
- * Included by one file per instruction set. */
+/* Reductions of rows and columns, in the vocabulary of simd_ops_*.h. The reduction is a constant
+ * argument of functions that are always inlined, so each one gets loops of its own. One file per
+ * instruction set includes this. */
 #ifndef KILN_BACKENDS_CPU_REDUCE_REDUCE_LOOPS_H
 #define KILN_BACKENDS_CPU_REDUCE_REDUCE_LOOPS_H
 
@@ -20,14 +20,14 @@ enum {
 
 /* --- sums ---
  *
- * What a sum comes to follows from the sequence of its terms, wherever they lie in memory and
- * whatever a vector holds. Of a group of 64 terms, lane k of 16 takes
+ * A sum depends only on the sequence of its terms, not on their place in memory or on the length of
+ * a vector. In a group of 64 terms, lane k of 16 takes
  *
  *     (x[k] + x[k + 16]) + (x[k + 32] + x[k + 48])
  *
- * and adds it to what the groups before it came to; lanes are added in halves at the end of a
- * block: k and k + 8, k and k + 4, ... Terms that are not there are zeros, whose sign cannot matter
- * where sums begin at 0. Along rows a vector has several lanes, along columns one. */
+ * and adds it to its sum so far. At the end of a block lanes are added in halves: k and k + 8, k
+ * and k + 4, ... Missing terms are zeros. Their sign cannot matter, because sums begin at 0. A
+ * vector has several lanes along rows, one along columns. */
 
 INLINED V
 term(KilnCpuReduction by, V x)
@@ -37,7 +37,7 @@ term(KilnCpuReduction by, V x)
                                           : x;
 }
 
-/* The lanes of the vector at @x of a group of which @n terms are left from there on. */
+/* The sums of the lanes in the vector at @x. The group has @n terms from @x on. */
 INLINED V
 lanes_of_row(KilnCpuReduction by, const float *x, int64_t n)
 {
@@ -54,7 +54,7 @@ lanes_of_row(KilnCpuReduction by, const float *x, int64_t n)
     return V_ADD(a, b);
 }
 
-/* Up to a block of terms, whole groups but for the last one of the block. */
+/* Adds up to a block of terms: whole groups, except for the last group of the block. */
 INLINED void
 add_terms(KilnCpuReduction by, V *lanes, const float *x, int64_t n)
 {
@@ -122,12 +122,12 @@ row_of(const KilnCpuColumns *c, int64_t k)
     return c->even ? c->rows[0] + k * c->stride : c->rows[k];
 }
 
-/* A vector of columns of a last group. */
+/* A vector of columns in the last group. */
 typedef struct {
     const KilnCpuColumns *c;
     int64_t i; /* the first of them */
     MASK mask;
-    int64_t live; /* lanes that may be other than 0 */
+    int64_t live; /* lanes that may differ from 0 */
 } Columns;
 
 INLINED V
@@ -142,7 +142,7 @@ term_of_row(KilnCpuReduction by, const Columns *at, int k)
     return term(by, V_LOAD_SOME(at->c->rows[k] + at->i, at->mask));
 }
 
-/* Lane @k with what its group adds. */
+/* Lane @k after its group is added. */
 INLINED V
 lane(KilnCpuReduction by, const Columns *at, int k)
 {
@@ -162,7 +162,7 @@ lane(KilnCpuReduction by, const Columns *at, int k)
     return V_ADD(before, a);
 }
 
-/* Lanes @k, @k + 8; with them @k + 4 and so on; with them @k + 2 and so on. */
+/* The sum of lanes @k and @k + 8; below, of every fourth and of every second lane from @k on. */
 INLINED V
 two_lanes(KilnCpuReduction by, const Columns *at, int k)
 {
@@ -184,7 +184,7 @@ eight_lanes(KilnCpuReduction by, const Columns *at, int k)
     return k + 2 < at->live ? V_ADD(sum, four_lanes(by, at, k + 2)) : sum;
 }
 
-/* Lane @k of all columns takes a whole group. */
+/* Lane @k of all columns takes its terms from a whole group. */
 INLINED void
 add_to_lane(KilnCpuReduction by, const KilnCpuColumns *c, int k, int64_t width)
 {
@@ -200,7 +200,7 @@ add_to_lane(KilnCpuReduction by, const KilnCpuColumns *c, int k, int64_t width)
     }
 }
 
-/* Row by row: few streams at a time. One vector of columns has no loop. */
+/* Lane by lane: few rows are read at a time. One vector of columns needs no loop. */
 INLINED void
 add_group(KilnCpuReduction by, const KilnCpuColumns *c)
 {
@@ -230,7 +230,7 @@ sum_columns(KilnCpuReduction by, float *sums, const KilnCpuColumns *c)
 
 /* --- extremes --- */
 
-/* A NaN of either stays. */
+/* If either is a NaN, so is the result. */
 INLINED V
 better(bool minimum, V best, V x)
 {
@@ -238,8 +238,8 @@ better(bool minimum, V best, V x)
     return V_SELECT(V_NAN(x), x, extreme);
 }
 
-/* What does not depend on the order of elements: -0 is less than 0, and NaNs are kept apart, beside
- * which the extreme of their lane is anything. */
+/* An extreme that does not depend on the order of elements. -0 is less than 0. NaNs are kept apart;
+ * the best of a lane with a NaN may be anything. */
 typedef struct {
     V best, nan;
 } Extreme;
@@ -250,7 +250,7 @@ no_extreme(bool minimum)
     return (Extreme){ V_SET1(minimum ? INFINITY : -INFINITY), V_SET1(0.0f) };
 }
 
-/* Of equal elements, which may be zeros, the second is what V_MIN and V_MAX give. */
+/* V_MIN and V_MAX return the second of two equal elements, which may be 0 and -0. */
 INLINED Extreme
 extreme_with(bool minimum, Extreme e, V x)
 {

@@ -6,11 +6,11 @@
 #include "backends/cpu/reduce/reduce.h"
 
 enum {
-    KILN_CPU_SOFTMAX_ROWS = 8 /* each step of which is taken of all before the next one */
+    KILN_CPU_SOFTMAX_ROWS = 8 /* rows that take each step together */
 };
 
-/** The softmax of @rows rows of @n floats, one behind the other, from @x to @y, which may be @x.
- * Each step of a row waits for the one before, but not for other rows. */
+/** Computes the softmax of @rows rows of @n floats, one behind the other, from @x to @y, which may
+ * be @x. Each step of a row waits for the one before, but not for other rows. */
 static inline void
 kiln_cpu_softmax_rows(const KilnCpuReducers *reducers, float *y, const float *x, int64_t rows,
                       int64_t n)
