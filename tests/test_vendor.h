@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A vendor for tests of the offload road, with or without a library: it takes products,
- * convolutions, pools, softmax, LSTM and what may follow them, own kernels in custom_ops, refuses
- * to compile an lrn or a convolution that steps by threes, and makes kernels that must never run:
- * tests evaluate the bodies of regions. */
+/* A vendor for tests of offload, with or without a library. It takes products, convolutions, pools,
+ * softmax, LSTM, operators that may follow them, and own kernels in custom_ops. It refuses to
+ * compile an lrn or a convolution with stride 3. Its kernels must never run: tests evaluate the
+ * bodies of regions. */
 #ifndef KILN_TESTS_TEST_VENDOR_H
 #define KILN_TESTS_TEST_VENDOR_H
 
@@ -13,7 +13,7 @@
 #include "ir/vendor.h"
 
 extern const KilnVendor test_vendor;
-/** What it compiles with: for tests that wrap it. */
+/** Its compile function, for tests that wrap it. */
 KilnCompiled *test_vendor_compile(const KilnIRFunction *region, const KilnTarget *target,
                                   const bool *constant, int threads, const KilnInstr **out_refused,
                                   GError **error);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Trying a pipeline cut short, for kiln bisect. */
+/* Runs a pipeline up to a cut, for kiln bisect. */
 #ifndef KILN_TOOLS_BISECT_H
 #define KILN_TOOLS_BISECT_H
 
@@ -12,36 +12,36 @@
 
 #include "passes/manager/results.h"
 
-/** What is tried, the same every time. */
+/** The parts that all tries share. */
 typedef struct {
     const KilnModel *model;
     const KilnBinding *bindings;
     const KilnPassPipeline *passes;
     KilnPassOptions options;
-    const KilnTarget *reference; /* what results are compared on */
+    const KilnTarget *reference; /* results are computed on it */
     GPtrArray *inputs;           /* KilnTensor*, per input of the model */
-    KilnResults *expected;       /* of the model as it is */
+    KilnResults *expected;       /* of the model before any pass */
 } KilnBisect;
 
-/** How far a try goes: whether the function is lowered, and how many applications run. */
+/** The end of a try: whether it lowers the function, and how many applications run. */
 typedef struct {
     bool lowered;
     uint32_t limit;
 } KilnCut;
 
 enum {
-    KILN_BISECT_REWRITES = 16, /* lines that are kept of the last application */
+    KILN_BISECT_REWRITES = 16, /* most lines kept of the last application */
     KILN_BISECT_LINE = 240,
 };
 
-/** What one try told. It ran in a process of its own, so that a crash is an answer too. */
+/** The result of a try. It ran in a process of its own, so that a crash is a result too. */
 typedef struct {
     bool good;
-    bool finished;            /* the process came to its end */
+    bool finished;            /* the process did not crash or exit early */
     uint32_t applications;    /* of passes, the one that failed or crashed included */
-    char why[1024];           /* where it is not good */
+    char why[1024];           /* if it is not good */
     char last[256];           /* "12 cse @main" */
-    const KilnPassInfo *pass; /* of the last application, and its options; the pipeline's */
+    const KilnPassInfo *pass; /* of the last application, like its options; borrowed */
     const void *pass_options;
     uint32_t n_rewrites; /* of the last application */
     char rewrites[KILN_BISECT_REWRITES][KILN_BISECT_LINE];
@@ -52,10 +52,9 @@ gboolean kiln_bisect_expect(KilnBisect *bisect, uint64_t seed, GError **error);
 void kiln_bisect_clear(KilnBisect *bisect);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(KilnBisect, kiln_bisect_clear)
 
-/** Runs the pipeline up to @cut and compares. FALSE only where no process could be made. */
+/** Runs the pipeline up to @cut and compares. FALSE only if no process could be made. */
 gboolean kiln_bisect_try(const KilnBisect *bisect, KilnCut cut, KilnTry *out, GError **error);
-/** The same without comparing, here: what the function is at @cut. One of @module and @ir is set.
- */
+/** The same in this process and without comparing. Sets @module or @ir to the result at @cut. */
 gboolean kiln_bisect_run(const KilnBisect *bisect, KilnCut cut, KilnModule **module,
                          KilnIRModule **ir, GError **error);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The kiln command: one file per sub-command, options that all of them take, one way to fail. */
+/* The kiln command: one file per sub-command, with common options and one way to report errors. */
 #ifndef KILN_TOOLS_COMMAND_H
 #define KILN_TOOLS_COMMAND_H
 
@@ -27,7 +27,7 @@ enum {
 typedef struct KilnTrace KilnTrace;
 typedef struct KilnInputs KilnInputs;
 
-/** Long work as it goes on: what a terminal shows, what a trace records. */
+/** Progress of long work, for the terminal and the trace. */
 typedef struct {
     gint64 started, shown; /* ms; 0: not yet */
     KilnTrace *trace;      /* NULL: none asked for */
@@ -35,7 +35,7 @@ typedef struct {
 
 /** Options of every sub-command, and those of passes. Strings are owned. */
 typedef struct {
-    char **pipelines, **backends; /* as given; the last ones count, but where there are two sides */
+    char **pipelines, **backends; /* as given; the last one counts, unless there are two sides */
     const char *pipeline, *backend;
     char *passes, *mode, *prefer, *trace, *cache_dir;
     char **constness; /* compile:NAME, run:NAME */
@@ -52,12 +52,12 @@ typedef struct {
     int64_t stop_after, bisect_limit; /* KILN_NO_LIMIT: all */
     gboolean print_changed, check;
     char *dump_dir;
-    char *pipeline_help; /* what --help says of --pipeline */
+    char *pipeline_help; /* the help text of --pipeline */
     KilnProgress progress;
 } KilnOptions;
 #define KILN_NO_LIMIT G_MAXINT64
 
-/** What may follow the options. */
+/** The operands that follow the options. */
 typedef enum {
     KILN_OPERANDS_NONE,
     KILN_OPERANDS_ONE,
@@ -75,71 +75,66 @@ typedef struct {
     const GOptionEntry *entries; /* its own options; may be NULL */
     bool passes;                 /* takes the options that act on passes too */
     bool two_sides;              /* --pipeline and --backend may be given twice */
-    KilnInputs *inputs;          /* takes the options of inputs, which go there; may be NULL */
-    /** Does the work on @operands (NULL-terminated; NULL: none) and returns the exit status; where
-     * @error was set, the error's own status counts. */
+    KilnInputs *inputs;          /* where options of inputs go; NULL: it takes none */
+    /** Does the work on @operands (NULL-terminated; NULL: none) and returns the exit status. If
+     * @error was set, the status of the error counts. */
     int (*work)(KilnOptions *options, char **operands, void *data, GError **error);
 } KilnUsage;
 
-/** Parses argv (argv[0] is the sub-command), does the work, reports what went wrong, writes the
- * trace. Returns the exit status. */
+/** Parses argv (argv[0] is the sub-command), does the work, reports errors, writes the trace.
+ * Returns the exit status. */
 int kiln_command(const KilnUsage *usage, int argc, char **argv, void *data);
 
 /** The pipeline that the options name: --passes, else --pipeline, else `default`. */
 KilnPipeline *kiln_options_pipeline(const KilnOptions *options, GError **error);
-/** Compile options from the command line. The shapes that they point to are stored in @shapes, to
- * be freed with kiln_shapes_free(). */
+/** Makes compile options from the command line. They point to @shapes, which the caller frees with
+ * kiln_shapes_free(). */
 gboolean kiln_options_compile(KilnOptions *options, KilnPipeline *pipeline, KilnCompileOptions *out,
                               KilnShape **shapes, GError **error);
 void kiln_shapes_free(KilnShape *shapes, unsigned n);
-/** Pass options from the command line, for passes of @pipeline: what `kiln opt` runs with. */
+/** Makes the pass options of `kiln opt` from the command line, for the passes of @pipeline. */
 gboolean kiln_options_passes(KilnOptions *options, const KilnPipeline *pipeline,
                              KilnPassOptions *out, GError **error);
-/** One binding per input of @model from --shape; static inputs as they are. With @all an input
- * whose shape stays open is KILN_ERROR_USAGE. */
+/** Makes one binding per input of @model from --shape. Static inputs stay as they are. With @all,
+ * an open shape is KILN_ERROR_USAGE. */
 KilnBinding *kiln_options_bindings(const KilnOptions *options, const KilnModel *model, bool all,
                                    GError **error);
-/** Loads a model and applies --const. Where @path is a compiled program and @out_program is not
- * NULL, that is loaded in place of it: *@out_program gets it, else NULL, and the model is what it
- * says of its inputs and instructions. Options that a program has settled are KILN_ERROR_USAGE
- * then. */
+/** Loads a model and applies --const. If @path is a compiled program and @out_program is not NULL,
+ * *@out_program gets the program, else NULL. The model then describes the inputs and instructions
+ * of the program. Options that a program has settled are KILN_ERROR_USAGE. */
 KilnModel *kiln_options_load(KilnOptions *options, const char *path, KilnProgram **out_program,
                              GError **error);
 
-/** Progress of long work: a line on standard error that is rewritten, on terminals only, after a
- * while. @data is the KilnOptions. A KilnProgressFn. */
+/** A KilnProgressFn; @data is the KilnOptions. After a while it shows a line on standard error and
+ * rewrites it, on terminals only. */
 gboolean kiln_show_progress(double fraction, const char *what, void *data);
 void kiln_clear_progress(KilnOptions *options);
 
-/** @root as a JSON document, to be freed; takes @root over. File names that are no UTF-8, which
- * JSON has to be, have U+FFFD in place of what is not. */
+/** @root as a JSON document, to be freed. Takes @root over. Bytes that are no UTF-8, as in some
+ * file names, become U+FFFD. */
 char *kiln_json_text(JsonObject *root, bool pretty);
-/** Prints a JSON document with its schema_version, and a newline, to standard output. Takes @root
- * over. */
+/** Prints @root with a schema_version and a newline to standard output. Takes @root over. */
 void kiln_print_json(JsonObject *root);
-/** A text from a file, with control characters as \\n, \\t or \\xHH, so that a line stays a line:
- * to be freed. */
+/** @text on one line, to be freed: control characters become \\n, \\t or \\xHH. */
 char *kiln_one_line(const char *text);
-/** The same for a text of several lines, which stay: names from a model must not command a
- * terminal.
- */
+/** The same, but lines stay. Names from a model must not control the terminal. */
 char *kiln_printable(const char *text);
-/** A number in JSON, which has no NaN and no infinities: they become null. */
+/** Sets a number. NaN and infinities, which JSON lacks, become null. */
 void kiln_json_set_number(JsonObject *object, const char *key, double value);
-/** A type as `f32[1,10]` in JSON. */
+/** Sets a type as text: `f32[1,10]`. */
 void kiln_json_set_type(JsonObject *object, const char *key, const KilnType *type);
 
-/** kiln_file_write(); `-` is standard output. */
+/** Like kiln_file_write(), but `-` is standard output. */
 gboolean kiln_write_result(const char *path, const void *data, size_t size, GError **error);
-/** True where @path is standard output: `-`. */
+/** True if @path is `-`: standard output. */
 bool kiln_is_stdout(const char *path);
-/** The text of @ir, or of @module where that is NULL, to @path. Big constants go to PATH.bin. With
- * @alone they stand in the text. Where @path is `-` they are named as pieces of the model's file.
- */
+/** Writes the text of @ir, or of @module if @ir is NULL, to @path. Big constants go to PATH.bin,
+ * or, with @alone, into the text. If @path is `-`, the text names them as pieces of the model's
+ * file. */
 gboolean kiln_write_text(const char *path, const KilnModule *module, const KilnIRModule *ir,
                          bool alone, GError **error);
-/** A line per pass to standard error: runs, changes, nodes before and after, time; with @rules what
- * each rule did. */
+/** Prints a line per pass to standard error: runs, changes, nodes before and after, time. @rules
+ * adds the rules. */
 void kiln_print_pass_table(const KilnPassReport *report, bool rules);
 
 int kiln_command_run(int argc, char **argv);

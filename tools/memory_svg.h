@@ -6,8 +6,8 @@
 #include "ir/plan.h"
 #include "tools/command.h"
 
-/** One rectangle a buffer: steps across, addresses up; names on hover, the peak step and its
- * instruction marked. Scratch of kernels is paler. */
+/** Draws a rectangle per buffer: steps across, addresses up. Names show on hover. The peak step and
+ * its instruction are marked. Scratch of kernels is paler. */
 gboolean kiln_memory_svg_write(const char *path, const KilnMemoryPlan *plan,
                                const KilnMemoryPeak *peak, GError **error);
 

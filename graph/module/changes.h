@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What was touched since a function was last found valid: the functions of graph/ note it while
- * they rewrite. */
+/* Notes of what changed in a function since it was last found valid. The functions of graph/ make
+ * them while they rewrite. */
 #ifndef KILN_GRAPH_MODULE_CHANGES_H
 #define KILN_GRAPH_MODULE_CHANGES_H
 
 #include "graph/graph.h"
 
-/* @node's operands, attributes, result types or place changed, or it is there no more. */
+/* Notes that @node was removed, or that its operands, attributes, result types or place changed. */
 void kiln_changes_add_node(KilnNode *node);
-/* @value's readers or name changed. */
+/* Notes that the readers or the name of @value changed. */
 void kiln_changes_add_value(KilnValue *value);
-/* From here on everything is noted: @function is valid as it is. */
+/* Starts to note all changes. @function is valid now. */
 void kiln_changes_begin(KilnFunction *function);
-/* Nothing is known of what changed. */
+/* Drops the notes: anything may have changed. */
 void kiln_changes_forget(KilnFunction *function);
 
-/* Counts a change without a note of what it was: the caller has made one. */
+/* Counts a change that the caller has noted already. */
 static inline void
 kiln_function_stamp(KilnFunction *function)
 {

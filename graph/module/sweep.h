@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sweeps over all nodes of a function. What a big function is made of does not fit into caches, and
- * to follow its list is to wait for one node after the other. A sweep over a table of nodes knows
- * which come next and asks for them ahead, so that many misses are under way at a time. */
+/* Sweeps over all nodes of a function. A big function does not fit into caches, so a walk along its
+ * list waits for each node. A sweep over a table of nodes knows the next ones and prefetches them,
+ * so that cache misses overlap. */
 #ifndef KILN_GRAPH_MODULE_SWEEP_H
 #define KILN_GRAPH_MODULE_SWEEP_H
 
@@ -9,14 +9,14 @@
 #include "graph/order.h"
 
 enum {
-    KILN_AHEAD_NODE = 32, /* nodes ahead: the node itself */
+    KILN_AHEAD_NODE = 32, /* how many nodes ahead: the node itself */
     KILN_AHEAD_PARTS = 24,
     KILN_AHEAD_VALUES = 16,
     KILN_AHEAD_DEFS = 8,
-    KILN_AHEAD_OPERANDS = 3, /* of each node */
+    KILN_AHEAD_OPERANDS = 3, /* operands of each node to prefetch */
 };
 
-/** Each step reads what a step further ahead asked for. NULL nodes are skipped. */
+/** Reads only memory that earlier calls have prefetched. Skips NULL nodes. */
 static inline void
 kiln_prefetch(const KilnNode *node, const KilnNode *parts, const KilnNode *values,
               const KilnNode *defs)
@@ -36,7 +36,7 @@ kiln_prefetch(const KilnNode *node, const KilnNode *parts, const KilnNode *value
     }
 }
 
-/** The same for a walk over an array of nodes in its order, of which @left begin at @next. */
+/** The same for a walk over an array of nodes. @left nodes remain, from @next on. */
 static inline void
 kiln_prefetch_nodes(KilnNode *const *next, size_t left)
 {
@@ -45,7 +45,7 @@ kiln_prefetch_nodes(KilnNode *const *next, size_t left)
                       next[KILN_AHEAD_DEFS]);
 }
 
-/** For a worklist of @n nodes that is read from its end: what tells whether a node is dead. */
+/** For a worklist of @n nodes that is read from its end, to find out which nodes are dead. */
 static inline void
 kiln_prefetch_last(KilnNode *const *nodes, size_t n)
 {
@@ -63,7 +63,7 @@ kiln_prefetch_names(KilnNode *const *next, size_t left)
         __builtin_prefetch(next[KILN_AHEAD_DEFS]->results[0].name);
 }
 
-/** For a walk over an array of nodes that follows who reads their results. */
+/** For a walk over an array of nodes that follows the readers of their results. */
 static inline void
 kiln_prefetch_readers(KilnNode *const *next, size_t left)
 {
@@ -78,7 +78,7 @@ kiln_prefetch_readers(KilnNode *const *next, size_t left)
         __builtin_prefetch(users->results[0].first_use->user);
 }
 
-/** Node @i of the table, or NULL where it was unlinked since; asks for those further on in the
+/** Node @i of the table; NULL if it was unlinked since. Prefetches nodes further on in the
  * direction of @step, which is 1 or -1. */
 static inline KilnNode *
 kiln_order_visit(const KilnNodeOrder *order, uint32_t i, int step)
@@ -90,9 +90,9 @@ kiln_order_visit(const KilnNodeOrder *order, uint32_t i, int step)
     return next->node;
 }
 
-/** The nodes that @function_ has now, in list order. The body may change and unlink nodes; those
- * that it links are not visited, and it must not ask for the order after linking any. A `break`
- * leaves only the node at hand. */
+/** Visits the nodes that @function_ has now, in list order. The body may change and unlink nodes.
+ * It may link nodes, which are not visited, but must not call kiln_function_order() after that. A
+ * `break` leaves only the current node. */
 #define kiln_foreach_ordered(node, function_)                                                      \
     for (const KilnNodeOrder *order_##node = kiln_function_order(function_); order_##node;         \
          order_##node = NULL)                                                                      \

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `--check`: what a function computes is compared before and after every application that changed
- * it. */
+/* `--check`: compares the results of a function before and after each pass that changed it. */
 #ifndef KILN_PASSES_MANAGER_CHECK_H
 #define KILN_PASSES_MANAGER_CHECK_H
 
@@ -10,16 +9,15 @@
 
 typedef struct KilnNumericCheck KilnNumericCheck;
 
-/** NULL and KILN_ERROR_USAGE where @options names no target to run on. */
+/** NULL and KILN_ERROR_USAGE if @options names no target to run on. */
 KilnNumericCheck *kiln_check_new(const KilnPassOptions *options, GError **error);
 void kiln_check_free(KilnNumericCheck *check);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnNumericCheck, kiln_check_free)
 
-/** Runs the function as it is, unless its results are known from the application before. What
- * cannot be run (open shapes that do not fit, an operator without kernel) is told to the log and
- * not compared. */
+/** Runs the function, unless its results are known from the pass before. A function that cannot run
+ * (open shapes that do not fit, an operator without kernel) is logged and not compared. */
 void kiln_check_before(KilnNumericCheck *check, const KilnUnit *unit);
-/** Runs it again and compares. KILN_ERROR_MISMATCH names result, element and both values. */
+/** Runs it again and compares. KILN_ERROR_MISMATCH names the result, the element, both values. */
 gboolean kiln_check_after(KilnNumericCheck *check, const KilnUnit *unit, KilnNumerics numerics,
                           GError **error);
 

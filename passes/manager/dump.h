@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the manager shows of a function after a pass ran on it. */
+/* Dumps a function after a pass ran on it. */
 #ifndef KILN_PASSES_MANAGER_DUMP_H
 #define KILN_PASSES_MANAGER_DUMP_H
 
@@ -13,8 +13,8 @@ typedef struct {
     bool changed;
 } KilnApplication;
 
-/** Sends the function's text to @options->dump and to a file of @options->dump_dir, each where
- * asked for. Fails where the file cannot be written. */
+/** Sends the text of the function to @options->dump and to a file in @options->dump_dir, each if
+ * the options ask for it. Fails if the file cannot be written. */
 gboolean kiln_dump(const KilnPassOptions *options, const KilnUnit *unit,
                    const KilnApplication *application, GError **error);
 

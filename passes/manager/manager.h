@@ -8,20 +8,20 @@
 #include "passes/pass.h"
 #include "passes/pipeline/pipeline.h"
 
-/** The widest class of the passes of @pipeline that changed something, and how many changes of
- * @report round. */
+/** The widest class among the passes of @pipeline that changed something. Sets @n_rounding to the
+ * number of changes in @report that round. */
 KilnNumerics kiln_pass_report_numerics(const KilnPassReport *report,
                                        const KilnPassPipeline *pipeline, uint32_t *n_rounding);
 
-/** Runs the graph list over every function of @module, callees first, subgraphs before the
- * functions around them. Before lowering only: constants that no graph reads any more are removed,
- * whatever IR functions of the module refer to. @report accumulates over calls (graph, then ir);
- * may be NULL. */
+/** Runs the graph list over every function of @module: callees first, subgraphs before the
+ * functions around them. Call it before lowering only: it removes constants that no graph reads,
+ * even if IR functions refer to them. @report accumulates over calls (graph, then ir) and may be
+ * NULL. */
 gboolean kiln_pipeline_run_graph(const KilnPassPipeline *pipeline, KilnModule *module,
                                  const KilnPassOptions *options, KilnPassReport *report,
                                  GError **error);
-/** Runs the ir list over every function. Counting of entries and applications goes on where the
- * graph level stopped. */
+/** Runs the ir list over every function. Continues the numbers of entries and applications of the
+ * graph level. */
 gboolean kiln_pipeline_run_ir(const KilnPassPipeline *pipeline, KilnIRModule *module,
                               const KilnPassOptions *options, KilnPassReport *report,
                               GError **error);

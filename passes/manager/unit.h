@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One function of either level, so that the manager's loop is written once. */
+/* One function of either level, so that the manager has one loop for both. */
 #ifndef KILN_PASSES_MANAGER_UNIT_H
 #define KILN_PASSES_MANAGER_UNIT_H
 
@@ -10,36 +10,36 @@
 
 typedef struct {
     KilnLevel level;
-    KilnModule *module;     /* of both levels */
+    KilnModule *module;     /* set at both levels */
     KilnIRModule *ir;       /* NULL at the graph level */
-    KilnFunction *graph;    /* the function, at its level; NULL: the module as a whole */
-    KilnIRFunction *instrs; /* likewise */
+    KilnFunction *graph;    /* the function, at the graph level; NULL: the whole module */
+    KilnIRFunction *instrs; /* the same at the IR level */
 } KilnUnit;
 
-/** Every function of the module as it is now: callees first, subgraphs before the functions around
- * them. KilnFunction* or KilnIRFunction*. */
+/** The functions of the module now (KilnFunction* or KilnIRFunction*): callees first, subgraphs
+ * before the functions around them. */
 GPtrArray *kiln_unit_functions(const KilnUnit *module);
-/** True while @function (one of that list) still belongs to the module: a pass may have removed it
- * or the node whose subgraph it is. */
+/** True if @function, which is from such a list, is still in the module. A pass may have removed it
+ * or the node that owns it. */
 bool kiln_unit_is_alive(const KilnUnit *module, const void *function);
 KilnUnit kiln_unit_of(const KilnUnit *module, void *function);
 
 const char *kiln_unit_name(const KilnUnit *unit);
-/** Nodes or instructions of the whole module. */
+/** The number of nodes or instructions of the whole module. */
 int64_t kiln_unit_size(const KilnUnit *unit);
-/** Of the whole module: linear. */
+/** The cost of the whole module. Takes linear time. */
 KilnUnitCost kiln_unit_cost(const KilnUnit *unit);
-/** Of the function and of what passes may change beside it. */
+/** Hashes the function, and the parts of the module beside it that passes may change. */
 KilnHashes kiln_unit_hash(const KilnUnit *unit);
-/** Grows with every change, above 0. A subgraph is part of what is around it, so that the graph
- * level goes by its module. */
+/** A number above 0 that grows with every change. At the graph level it is the module's, because a
+ * subgraph is part of the function around it. */
 uint64_t kiln_unit_stamp(const KilnUnit *unit);
-/** Says that the function changed, whatever changed in it. */
+/** Notes that anything in the function may have changed. */
 void kiln_unit_touch(const KilnUnit *unit);
 gboolean kiln_unit_verify(const KilnUnit *unit, GError **error);
-/** The same, and notes from here on what the functions of graph/ or ir/ touch. */
+/** Verifies all of it. From then on, the functions of graph/ or ir/ note what they change. */
 gboolean kiln_unit_verify_whole(const KilnUnit *unit, GError **error);
-/** Looks only at what they touched since it was found valid. */
+/** Verifies only the parts that changed since it was found valid. */
 gboolean kiln_unit_verify_changes(const KilnUnit *unit, GError **error);
 void kiln_unit_print(const KilnUnit *unit, GString *out);
 /** Numbers nodes or instructions densely in list order. */

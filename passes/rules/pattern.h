@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Compiled patterns: the terms of a pattern in preorder, names resolved to slots, op names and
- * traits to a set of ops. The language is described in include/kiln/passes/rule.h. */
+/* Compiled patterns: terms in preorder, slots in place of names, sets of ops in place of op names
+ * and traits. include/kiln/passes/rule.h describes the language. */
 #ifndef KILN_PASSES_RULES_PATTERN_H
 #define KILN_PASSES_RULES_PATTERN_H
 
@@ -16,7 +16,7 @@ typedef enum {
 enum {
     KILN_OP_WORDS = (KILN_OP_END + 63) / 64,
     KILN_PATTERN_DEPTH = 32,    /* of nested nodes */
-    KILN_PATTERN_COMMUTES = 6,  /* `~` per pattern: each doubles the orders that are tried */
+    KILN_PATTERN_COMMUTES = 6,  /* `~` per pattern: each doubles the orders to try */
     KILN_PATTERN_TERMS = 256,   /* terms per pattern */
     KILN_PATTERN_OPERANDS = 64, /* operands per node of a pattern */
 };
@@ -27,13 +27,13 @@ typedef struct {
     uint32_t result;             /* NODE: which result */
     bool single_use;             /* `!` */
     bool rest;                   /* `...` after the last operand */
-    int commutes;                /* which `~` of the pattern; -1: operands stand as written */
+    int commutes;                /* which `~` of the pattern; -1: operands keep their order */
     uint32_t dtypes;             /* bit per KilnDType */
     bool quantized;              /* the type must carry quantization */
-    bool plain;                  /* it must not: a class of element types was named */
+    bool plain;                  /* it must not: the pattern names a class of element types */
     int slot;                    /* of the name; -1: unnamed */
     uint32_t n_children;
-    uint32_t size; /* of the subtree in terms: the next sibling stands that far on */
+    uint32_t size; /* of the subtree in terms: the distance to the next sibling */
 } KilnTerm;
 
 typedef struct KilnPattern {
@@ -42,7 +42,7 @@ typedef struct KilnPattern {
     char **names; /* by slot */
     uint32_t n_slots;
     uint32_t n_commutes;
-    uint32_t depth; /* of nested nodes: how far a change can be from the roots that it affects */
+    uint32_t depth; /* of nested nodes: the distance at which a change can affect a root */
 } KilnPattern;
 
 KilnPattern *kiln_pattern_parse(const char *text, GError **error);
@@ -55,11 +55,11 @@ kiln_term_has_op(const KilnTerm *term, KilnOp op)
     return term->ops[op / 64] >> (op % 64) & 1;
 }
 
-/** False where the ops of a node and of what defines its first operands tell that @pattern does not
- * match there. */
+/** False if @pattern cannot match the node of @entry. Looks only at the ops of the nodes that make
+ * its first operands. */
 bool kiln_pattern_may_match(const KilnPattern *pattern, const KilnOrderEntry *entry);
 
-/** True where @pattern matches at @root; stores in @values what stands for its names, by slot. */
+/** True if @pattern matches at @root. Stores the values of its names in @values, by slot. */
 bool kiln_pattern_match(const KilnPattern *pattern, KilnNode *root, KilnValue **values);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Instructions of ref_case.h run on the cpu target: results against the reference kernels', bits
- * against those of other thread counts, other addresses and results that overwrite operands. ctest
- * runs these tests once per instruction set (KILN_CPU_ISA). */
+/* Runs the instructions of ref_case.h on the cpu target and compares results with the reference.
+ * Bits must be the same for other thread counts, other addresses and results that overwrite
+ * operands. ctest runs these tests once per instruction set (KILN_CPU_ISA). */
 #ifndef KILN_TESTS_UNIT_CPU_CASE_H
 #define KILN_TESTS_UNIT_CPU_CASE_H
 
@@ -10,12 +10,12 @@
 #include "tests/unit/exact_memory.h"
 #include "tests/unit/ref_case.h"
 
-/** Numbers that a test draws. */
+/** The random numbers of a test. */
 typedef struct {
     uint32_t state;
 } Random;
 
-/** The next one, of 0 … @n - 1. */
+/** The next number, in 0 … @n - 1. */
 static inline int64_t
 below(Random *r, uint32_t n)
 {
@@ -23,7 +23,7 @@ below(Random *r, uint32_t n)
     return (int64_t)((uint64_t)(r->state >> 4) * n >> 28);
 }
 
-/** Fills an f32 operand with values of about one, or any dtype with small whole numbers. */
+/** Fills a float operand with values in -3 … 3, others with whole numbers in 0 … 7. */
 static inline void
 cpu_fill(RefCase *c, uint32_t i, uint32_t seed)
 {
@@ -45,7 +45,7 @@ cpu_in(RefCase *c, int rank, const int64_t *dims)
     cpu_fill(c, c->instr.n_operands - 1, c->instr.n_operands);
 }
 
-/** The cpu target's kernel, which must be there: the fallback is tested elsewhere. */
+/** The kernel of the cpu target. It must exist: other tests cover the fallback. */
 static inline const KilnKernel *
 cpu_kernel(const RefCase *c)
 {
@@ -57,12 +57,12 @@ cpu_kernel(const RefCase *c)
 /** How the kernel is called. */
 typedef struct {
     int threads;
-    uint32_t shift; /* bytes that every buffer lies behind a multiple of 64 */
+    uint32_t shift; /* bytes from a multiple of 64 to the start of every buffer */
     uint32_t alias; /* operand that the result overwrites; 0: none */
     bool packed;    /* with the weights of kernel->packs packed */
 } CpuCall;
 
-/** The packed weights, in @n slices, the last one first. */
+/** Packs the weights in @n slices, the last one first. */
 static inline void *
 cpu_pack_in(const RefCase *c, const KilnKernel *kernel, const void *const *sources, int64_t n)
 {
@@ -105,14 +105,14 @@ cpu_prepare(const RefCase *c, const KilnKernel *kernel)
     return prepared;
 }
 
-/* NaN as floats: what reads them before it writes them shows. */
+/* Floats in it are NaN, so that a read before a write shows. */
 static inline void *
 cpu_scratch(size_t bytes)
 {
     return memset(exact_memory((int64_t)bytes), 0xff, bytes);
 }
 
-/** Runs on copies of the operands; the @out operands' results are new, in @out. */
+/** Runs on copies of the operands. Stores new copies of the results in @out, for cpu_free(). */
 static inline const char *
 cpu_run(const RefCase *c, const CpuCall *call, void *out[CASE_MAX_OPERANDS])
 {
@@ -158,7 +158,7 @@ cpu_run(const RefCase *c, const CpuCall *call, void *out[CASE_MAX_OPERANDS])
     return error;
 }
 
-/** How far an element may be from the reference's: absolute, and relative to its magnitude. */
+/** The allowed difference from the reference: absolute, plus relative to the magnitude. */
 typedef struct {
     double absolute, relative;
 } Tolerance;
@@ -177,7 +177,7 @@ cpu_compare(const RefCase *c, uint32_t i, const void *found, Tolerance tolerance
     }
 }
 
-/* Other loops, for packed weights, may make other kinds of NaN. */
+/* The loops for packed weights may make other NaNs. */
 static inline bool
 cpu_same_element(const KilnType *type, const void *a, const void *b, int64_t k, bool any_nan)
 {

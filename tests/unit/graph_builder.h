@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Small graphs for unit tests, made with the C API so that tests of passes do not lean on the
- * parser. */
+/* Makes small graphs with the C API, so that unit tests of passes do not need the parser. */
 #ifndef KILN_TESTS_UNIT_GRAPH_BUILDER_H
 #define KILN_TESTS_UNIT_GRAPH_BUILDER_H
 

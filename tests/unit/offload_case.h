@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models in text on the offload road and without it: what the vendor takes, and how far its results
- * are from those of own kernels. */
+/* Models in text with and without offload: the regions that the vendor takes, and the difference of
+ * its results from those of own kernels. */
 #ifndef KILN_TESTS_UNIT_OFFLOAD_CASE_H
 #define KILN_TESTS_UNIT_OFFLOAD_CASE_H
 
@@ -23,7 +23,7 @@ offload_has_vendor(void)
     return kiln_target_by_name("cpu", NULL)->vendor != NULL;
 }
 
-/** And has all its kernels: without AVX-512 it takes less. */
+/** The vendor library has all its kernels. Without AVX-512 it takes less. */
 static inline bool
 offload_has_all(void)
 {
@@ -31,7 +31,7 @@ offload_has_all(void)
     return target->vendor && target->isa == KILN_ISA_AVX512 && !g_getenv("ONEDNN_MAX_CPU_ISA");
 }
 
-/** @text after @passes; NULL: none, and own kernels alone. */
+/** Compiles @text with @passes. NULL: no passes and no offload. */
 static inline KilnProgram *
 offload_program(const char *text, const char *passes, int threads)
 {
@@ -46,7 +46,7 @@ offload_program(const char *text, const char *passes, int threads)
     return program;
 }
 
-/** Calls of regions that the vendor took. */
+/** The number of calls of regions that the vendor took. */
 static inline uint32_t
 offload_calls(const KilnProgram *program)
 {
@@ -57,7 +57,7 @@ offload_calls(const KilnProgram *program)
     return calls;
 }
 
-/** The elements of all outputs, which are of f32. */
+/** Runs @program twice. Returns the elements of all outputs, which must be f32. */
 static inline GArray *
 offload_outputs(KilnProgram *program)
 {
@@ -73,7 +73,7 @@ offload_outputs(KilnProgram *program)
             x[i] = (float)((i * 37 % 101) - 50) / 50.0f;
         bind(session, n, x, (size_t)input->bytes);
     }
-    /* The second run finds what the first left behind. */
+    /* The second run sees memory that the first one left. */
     run(session);
     run(session);
     GArray *all = g_array_new(FALSE, FALSE, sizeof(float));
@@ -86,9 +86,8 @@ offload_outputs(KilnProgram *program)
     return all;
 }
 
-/** What the vendor gives is what own kernels do but for the order of sums, of some thousand
- * products of f32 at most: their roundings are far below the bound, and one wrong element of many
- * far above. */
+/** The vendor may sum in another order than own kernels. Sums have some thousand f32 products at
+ * most, so their roundings are far below the bound. One wrong element is far above it. */
 static inline void
 offload_agrees(const GArray *own, const GArray *vendor, const char *what)
 {
@@ -104,7 +103,7 @@ offload_agrees(const GArray *own, const GArray *vendor, const char *what)
               sqrt(difference / scale));
 }
 
-/** @text after @passes has on two to four threads the bits of @one. */
+/** Expects that @text with @passes gives the bits of @one on two, three and four threads. */
 static inline void
 offload_same_bits(const char *text, const char *passes, const GArray *one, const char *what)
 {

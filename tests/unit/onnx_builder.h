@@ -21,7 +21,7 @@ enum {
     ONNX_F8 = 17,
 };
 
-/* --- attributes: each call makes one, owned by who takes it --- */
+/* --- attributes: each call makes one for onnx_node(), which takes it over --- */
 
 static inline GByteArray *
 onnx_attr(const char *name, unsigned kind)
@@ -157,7 +157,7 @@ onnx_names(GByteArray *node, uint32_t field, const char *names)
         kiln_wire_put_text(node, field, *word);
 }
 
-/* @inputs and @outputs: names with commas between; attributes, each taken over, end with NULL. */
+/* @inputs, @outputs: names between commas. Then attributes, which are taken over, and NULL. */
 static inline void
 onnx_node(GByteArray *graph, const char *op, const char *inputs, const char *outputs, ...)
 {
@@ -229,7 +229,7 @@ onnx_graph_new(const char *name)
     return graph;
 }
 
-/* A Loop's body that goes on, and carries `v` of @dims; results come behind whether it does. */
+/* The body of a Loop that does not stop early and carries `v` of @dims. The caller adds results. */
 static inline GByteArray *
 onnx_loop_body(const char *dims)
 {
@@ -242,7 +242,7 @@ onnx_loop_body(const char *dims)
     return body;
 }
 
-/* --- what comes of them --- */
+/* --- imports --- */
 
 /* The printed function, or "code: message". Takes @model over. */
 static inline char *
@@ -259,7 +259,7 @@ onnx_imported(GBytes *model)
     return g_string_free(text, FALSE);
 }
 
-/* Takes @graph over; imports it as a model of IR version 8 in @opset and compares the text. */
+/* Imports @graph as a model of IR version 8 in @opset and compares the text. Takes @graph over. */
 static inline void
 onnx_expect(GByteArray *graph, int64_t opset, const char *expected)
 {
@@ -267,7 +267,7 @@ onnx_expect(GByteArray *graph, int64_t opset, const char *expected)
     cr_expect(strcmp(found, expected) == 0, "expected\n%s\nfound\n%s\n", expected, found);
 }
 
-/* The same for models that are wrong: the message must contain @expected. */
+/* The same for wrong models: the message must contain @expected. */
 static inline void
 onnx_expect_error(GByteArray *graph, int64_t opset, KilnError code, const char *expected)
 {

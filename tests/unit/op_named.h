@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operators by name, for tests that need one of any family: a new row compiles none of them. */
+/* Finds operators by name, so that a new operator does not recompile the tests. */
 #ifndef KILN_TESTS_UNIT_OP_NAMED_H
 #define KILN_TESTS_UNIT_OP_NAMED_H
 

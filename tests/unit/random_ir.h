@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random functions of the IR level: what lowering never makes - writes over what was read, buffers
- * that are written part by part, views of views, writes that nothing reads - and what it does. */
+/* Random functions of the IR level, also with code that lowering never makes: writes over buffers
+ * that were read, buffers written in parts, views of views, writes that nothing reads. */
 #ifndef KILN_TESTS_UNIT_RANDOM_IR_H
 #define KILN_TESTS_UNIT_RANDOM_IR_H
 
@@ -69,7 +69,7 @@ random_ir_emit(RandomIR *r, KilnInstrKind kind, KilnBuffer *const *operands, uin
         g_error("%s", error->message);
 }
 
-/* Bits of every result are the same in any place: no NaN meets another one. */
+/* Every result has the same bits at any address, because no two NaNs meet. */
 static inline void
 random_ir_unary(RandomIR *r, KilnBuffer *to, KilnBuffer *from)
 {
@@ -80,7 +80,7 @@ random_ir_unary(RandomIR *r, KilnBuffer *to, KilnBuffer *from)
     random_ir_emit(r, kinds[kind], (KilnBuffer *[]){ to, from }, 2, NULL);
 }
 
-/* Another one of the same size that does not lie in @buffer's origin, or @buffer. */
+/* A buffer of the same size with another origin, or @buffer if none was found. */
 static inline KilnBuffer *
 random_ir_other(RandomIR *r, KilnBuffer *buffer)
 {
@@ -93,7 +93,7 @@ random_ir_other(RandomIR *r, KilnBuffer *buffer)
     return buffer;
 }
 
-/* A new buffer, an output, a state, or what @from itself lies in: written over. */
+/* A buffer to overwrite, no input or constant: @from or another one. NULL: make a new buffer. */
 static inline KilnBuffer *
 random_ir_target(RandomIR *r, KilnBuffer *from)
 {
@@ -128,7 +128,7 @@ random_ir_step_elementwise(RandomIR *r)
         random_ir_emit(r, kinds[random_ir_draw(r, 3)], (KilnBuffer *[]){ to, b, a }, 3, NULL);
 }
 
-/* @rows runs of @n elements as one dim, if they are rows of what @whole is a view of, too. */
+/* Views @rows runs of @n elements as one dim, if they are also rows in the origin of @whole. */
 static inline void
 random_ir_view_part(RandomIR *r, KilnBuffer *whole, int64_t first, int64_t rows, int64_t n)
 {
@@ -220,7 +220,7 @@ random_ir_rows(RandomIR *r, KilnBuffer *buffer)
     return kiln_ir_view(r->ir, "m", buffer, 0, &type, NULL);
 }
 
-/* As RANDOM_IR_DIMS rows. */
+/* Views @buffer as RANDOM_IR_DIMS rows. */
 static inline KilnBuffer *
 random_ir_columns(RandomIR *r, KilnBuffer *buffer)
 {
@@ -229,7 +229,7 @@ random_ir_columns(RandomIR *r, KilnBuffer *buffer)
     return kiln_ir_view(r->ir, "c", buffer, 0, &type, NULL);
 }
 
-/* What is joined, cut and padded row by row. */
+/* A concat, slice or pad of every row. */
 static inline void
 random_ir_step_columns(RandomIR *r)
 {
@@ -256,7 +256,7 @@ random_ir_step_columns(RandomIR *r)
     random_ir_push(r, kiln_ir_view(r->ir, "v", to, 0, &type, NULL));
 }
 
-/* A product of rows, and what may become its tail: sums with other rows, activations. */
+/* A product of rows, and its possible tail: sums with other rows, activations. */
 static inline void
 random_ir_step_product(RandomIR *r)
 {
@@ -280,7 +280,7 @@ random_ir_step_product(RandomIR *r)
     random_ir_push(r, kiln_ir_view(r->ir, "v", at, 0, &whole, NULL));
 }
 
-/* Frees an alloc now: it and its views are no longer to be used. */
+/* Frees an alloc now. Drops it and its views from the pool. */
 static inline void
 random_ir_step_free(RandomIR *r)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One instruction with operands and data of its own, run on a kernel of the reference backend: what
- * the unit tests of that backend are made of. Values are written and read as doubles. Buffers have
- * exactly their size, so that AddressSanitizer sees what is read or written beside them. */
+/* One instruction with its own operands and data, for unit tests of the reference backend. Values
+ * are written and read as doubles. Buffers have exactly their size, so that AddressSanitizer finds
+ * accesses beside them. */
 #ifndef KILN_TESTS_UNIT_REF_CASE_H
 #define KILN_TESTS_UNIT_REF_CASE_H
 
@@ -38,7 +38,7 @@ typedef struct {
     {                                                                                              \
         __VA_ARGS__                                                                                \
     }
-/** The attributes, defaults until set: CASE_ATTRS(c, softmax)->axis = 0. */
+/** The attributes. They start as defaults; set one by CASE_ATTRS(c, softmax)->axis = 0. */
 #define CASE_ATTRS(c, id) ((KilnInstrAttrs_##id *)(c)->instr.attrs)
 #define CASE_INTS(c, ...)                                                                          \
     kiln_ints_make((c)->arena, (int64_t[]){ __VA_ARGS__ },                                         \
@@ -65,7 +65,7 @@ case_new(KilnInstrKind kind)
     return c;
 }
 
-/** The next operand; @values NULL: every byte 0xa5. */
+/** Adds an operand. If @values is NULL, every byte is 0xa5. */
 static inline void
 case_add(RefCase *c, KilnDType dtype, int rank, const int64_t *dims, const double *values)
 {
@@ -93,24 +93,24 @@ static inline void
 case_out(RefCase *c, KilnDType dtype, int rank, const int64_t *dims)
 {
     case_add(c, dtype, rank, dims, NULL);
-    c->uses[c->instr.n_operands - 1].access = KILN_ACCESS_OUT; /* what a stack does not say */
+    c->uses[c->instr.n_operands - 1].access = KILN_ACCESS_OUT; /* stack states its own access */
 }
 
-/** An optional operand that is absent. */
+/** Adds an absent optional operand. */
 static inline void
 case_absent(RefCase *c)
 {
     c->data[c->instr.n_operands++] = NULL;
 }
 
-/** The reference kernel for the instruction; NULL where there is none. */
+/** The reference kernel for the instruction; NULL if there is none. */
 static inline const KilnKernel *
 case_kernel(const RefCase *c)
 {
     return kiln_target_find(kiln_ref_target(), &c->instr);
 }
 
-/** Runs the instruction; the kernel's error text, or NULL. */
+/** Runs the instruction. Returns the error text of the kernel, or NULL. */
 static inline const char *
 case_run(RefCase *c)
 {
@@ -124,7 +124,7 @@ case_run(RefCase *c)
     return error;
 }
 
-/** Compares operand @i: NaN is equal to NaN, others within @tolerance (absolute). */
+/** Compares operand @i with an absolute @tolerance. NaN is equal to NaN. */
 static inline void
 case_expect(RefCase *c, uint32_t i, const double *expected, double tolerance)
 {

@@ -10,7 +10,7 @@
 
 #define DIGITS KILN_SOURCE_DIR "/examples/digits/digits.onnx"
 
-/** The error is of @code and its message contains @text; frees it. */
+/** Expects an error of @code with @text in its message, and frees it. */
 static inline void
 expect_error(GError **error, KilnError code, const char *text)
 {
@@ -51,7 +51,7 @@ session_of(const char *text)
     return session;
 }
 
-/** @call, which sets @error, succeeds. */
+/** Asserts that @call succeeds; it sets @error if not. */
 #define must(call, error)                                                                          \
     do {                                                                                           \
         gboolean good_ = (call);                                                                   \
@@ -94,7 +94,7 @@ run_fails(KilnSession *session, KilnError code, const char *text)
     expect_error(&error, KILN_ERROR_USAGE, "its last run failed");
 }
 
-/** Output @i has @rank, @dims and the elements @want, all of f32. */
+/** Expects output @i to have @rank, @dims and the f32 elements @want. */
 static inline void
 expect_floats(KilnSession *session, unsigned i, const float *want, size_t rank, const int64_t *dims)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How convolutions and products store what they have summed: with their tails, of which each part
- * does to an element what its instruction does, rounded in between. */
+/* Stores the sums of convolutions and products, with their tails. Each part of a tail rounds its
+ * result, as its own instruction would. */
 #ifndef KILN_BACKENDS_REF_ELEMENTWISE_TAIL_H
 #define KILN_BACKENDS_REF_ELEMENTWISE_TAIL_H
 
@@ -8,7 +8,7 @@
 #include "ir/kernel.h"
 #include "ir/tail.h"
 
-/** Stores @n sums as elements @first … of the result of @args. */
+/** Applies the tail to @n sums and stores them in the result of @args, from element @first on. */
 void kiln_ref_store_sums(const KilnKernelArgs *args, const RefRows *rows, int64_t first,
                          const RefValue *sums, int64_t n);
 

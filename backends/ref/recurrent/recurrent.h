@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What rnn, gru and lstm have in common: sequences, directions, layouts, gates. Each brings the
- * cell that makes the next state of the gates. */
+/* The common part of rnn, gru and lstm: sequences, directions, layouts, gates. Each instruction has
+ * its own cell, which computes the next state from the gates. */
 #ifndef KILN_BACKENDS_REF_RECURRENT_RECURRENT_H
 #define KILN_BACKENDS_REF_RECURRENT_RECURRENT_H
 
@@ -29,7 +29,7 @@ typedef struct {
 
 typedef struct RefRecurrent RefRecurrent;
 struct RefRecurrent {
-    /* what the instruction states */
+    /* set by the caller */
     const KilnKernelArgs *args;
     RefRecurrentAttrs attrs;
     void (*cell)(const RefRecurrent *net); /* from gates, h and c to h and c */
@@ -41,7 +41,7 @@ struct RefRecurrent {
     /* operands; NULL where absent */
     void *y, *y_h, *y_c;
     const void *x, *w, *r, *b, *initial_h, *initial_c, *p;
-    /* found by kiln_ref_recurrent_run */
+    /* set by kiln_ref_recurrent_run */
     const RefRows *rows;
     KilnDType dtype;
     size_t size;
@@ -52,16 +52,16 @@ struct RefRecurrent {
     RefValue *in, *h, *c, *gates, *extra;
 };
 
-/** Runs all sequences. @net states the instruction and its operands. */
+/** Runs all sequences. The caller sets the instruction and the operands of @net. */
 const char *kiln_ref_recurrent_run(RefRecurrent *net);
 
-/** Bytes of scratch for @n_gates gates; the weights' operands follow @first_in, the data. */
+/** Bytes of scratch for @n_gates gates. Operand @first_in is the data; the weights follow it. */
 size_t kiln_ref_recurrent_bytes(const KilnInstr *instr, uint32_t first_in, int n_gates);
 
-/** Adds the recurrent weights and bias of gate @gate, applied to @state, to @to. */
+/** Adds to @to the recurrent weights of gate @gate times @state, and their bias. */
 void kiln_ref_recurrent_add(const RefRecurrent *net, int gate, const RefValue *state, RefValue *to);
 
-/** Activation @which of the current direction, of @x clipped. */
+/** Clips @x and applies activation @which of the current direction. */
 double kiln_ref_recurrent_activate(const RefRecurrent *net, int which, double x);
 
 #endif
