@@ -6,15 +6,15 @@
 #include "bench/cost_shape.h"
 
 typedef struct {
-    uint32_t kinds;    /* bit per ShapeKind: those that are measured */
-    guint part, parts; /* of every @parts shapes that number @part alone, from 0 on */
-    double min_time;   /* seconds that each shape is measured for in each way */
+    uint32_t kinds;    /* a bit per ShapeKind that is measured */
+    guint part, parts; /* measures only shape number @part, from 0 on, of every @parts */
+    double min_time;   /* seconds per shape and way */
 } CostMeasure;
 enum {
     COST_ALL_KINDS = (1 << N_SHAPE_KINDS) - 1
 };
-/** Measures as @how says; what is measured takes the place of the same in @shapes. Without a vendor
- * library its ways are left out. */
+/** Measures as @how says and replaces old results in @shapes. Leaves out the vendor's ways if there
+ * is no vendor library. */
 gboolean cost_shapes_measure(GArray *shapes, const CostMeasure *how, GError **error);
 
 #endif

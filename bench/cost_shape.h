@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What kiln-fit-costs measures: operators of one shape, in each way that they can be computed. */
+/* Operators of one shape that kiln-fit-costs measures, in each way to compute them. */
 #ifndef KILN_BENCH_COST_SHAPE_H
 #define KILN_BENCH_COST_SHAPE_H
 
@@ -22,49 +22,49 @@ typedef enum {
     SHAPE_ADD,  /* of two pictures */
     SHAPE_SIGMOID,
     SHAPE_SWISH,
-    SHAPE_TAIL_ADD, /* what a convolution of one tap takes longer for it on its way out */
+    SHAPE_TAIL_ADD, /* the extra time of a convolution of one tap that also adds */
     SHAPE_TAIL_SWISH,
     SHAPE_CONCAT,      /* of the two halves of the channels */
     SHAPE_BIAS,        /* one number per channel added to a picture in place */
-    SHAPE_FAR_WEIGHTS, /* what a convolution takes longer whose weights come from memory */
+    SHAPE_FAR_WEIGHTS, /* the extra time of a convolution whose weights come from memory */
     N_SHAPE_KINDS,
 } ShapeKind;
 const char *cost_shape_kind(ShapeKind kind);
 
-/** Ways to compute one: columns of the file. */
+/** Ways to compute a shape: columns of the file. */
 typedef enum {
     WAY_DIRECT,   /* own kernels */
-    WAY_WINOGRAD, /* own, of convolutions that have it */
-    WAY_LAST,     /* the vendor's, channels last; of products the only one */
+    WAY_WINOGRAD, /* own, for convolutions that have it */
+    WAY_LAST,     /* the vendor's, channels last; its only way for products */
     WAY_BLOCKED,  /* the vendor's, channels in blocks */
     N_WAYS,
 } ShapeWay;
 const char *cost_shape_way(ShapeWay way);
 
-/** Of square pictures in a batch of one, padded so that windows lie around their positions. */
+/** Square pictures in a batch of one, padded so that windows lie around their positions. */
 typedef struct {
     ShapeKind kind;
     int in, out, kernel, stride, extent;
-    int block;         /* channels of a block of the vendor's, as it was measured */
+    int block;         /* channels of the vendor's block when it was measured */
     double us[N_WAYS]; /* microseconds on one thread; 0: not computed that way */
 } Shape;
 
-/** What is measured is by how much one thing takes longer than another. */
+/** True if the measured time is how much longer one run takes than another. */
 bool cost_shape_is_difference(ShapeKind kind);
-/** True where ways are alternatives, of which models choose one. */
+/** True if models choose one of the ways. */
 bool cost_shape_has_choice(ShapeKind kind);
-/** True where the vendor has it in more than one layout. */
+/** True if the vendor has it in more than one layout. */
 bool cost_shape_has_layouts(ShapeKind kind);
 /** Extent of the result. */
 int cost_shape_result(const Shape *shape);
-/** Positions of padding before a dim; behind it there are as many, or what windows need. */
+/** Padding before a dim. The padding behind it is the same, or as much as windows need. */
 int cost_shape_pad(const Shape *shape);
 
-/** Runs something; false where that fails. */
+/** Runs something; false if that fails. */
 typedef bool (*CostRun)(void *data);
-/** The least microseconds of a run of @data in about @min_time seconds; of a difference the median
- * of several, beside the least of @base, with which it takes turns. 0 where a run fails or nothing
- * is left. */
+/** The least microseconds of a run of @data in about @min_time seconds. @base (or NULL) takes turns
+ * with @data and its least time is subtracted. Then the result is the median of several
+ * differences. 0 if a run fails or the difference is not positive. */
 double cost_shape_time(const Shape *shape, CostRun run, void *data, void *base, double min_time);
 
 /** Names of kinds, with commas between them, as bits. */

@@ -15,17 +15,17 @@ typedef gboolean (*KilnEvaluateFn)(const KilnFunction *function, const KilnTarge
 
 typedef struct {
     const KilnTensor *const *inputs; /* one per input of the function, of its type */
-    KilnTensor **outputs;            /* one per output: new tensors, set where the run succeeds */
+    KilnTensor **outputs;            /* one per output: new tensors, set if the run succeeds */
     KilnTensor **weights; /* NULL, or one per weight: new tensors of the mutable ones' last values,
                              NULL for const ones */
     KilnRecycler *recycler; /* of big buffers; may be NULL */
     int threads;            /* 0 means 1 */
-    bool apart; /* the threads may take a chain of instructions (exec/chains.h) each; not where
-                   planned or poisoned */
+    bool apart; /* each thread may run a chain of instructions (exec/chains.h); not if planned or
+                   poisoned */
     KilnEvaluateFn evaluate; /* runs the region of a call; NULL: there must be no call */
-    uint64_t seed;           /* of random operators that have none */
-    bool poison;  /* fills what is not written yet, and what is dead, with 0xFF: NaN, -1 */
-    bool planned; /* one arena as the memory plan says; else a heap buffer per alloc */
+    uint64_t seed;           /* of random operators without a seed */
+    bool poison;             /* fills unwritten and dead bytes with 0xFF: NaN, -1 */
+    bool planned;            /* one arena as the memory plan says; else a heap buffer per alloc */
 } KilnInterpretation;
 
 /** Runs @function with the kernels of @target. KILN_ERROR_UNSUPPORTED names an instruction without
@@ -34,8 +34,8 @@ typedef struct {
 gboolean kiln_ir_interpret(const KilnIRFunction *function, const KilnTarget *target,
                            const KilnInterpretation *run, GError **error);
 
-/** The type of a tensor that holds the bytes of a value of @type: plain, with the physical dims
- * where the layout is blocked. KILN_ERROR_UNSUPPORTED, naming @name, where these are too many. */
+/** The type of a tensor that holds the bytes of a value of @type: plain, with the physical dims if
+ * the layout is blocked. KILN_ERROR_UNSUPPORTED, naming @name, if these are too many. */
 gboolean kiln_payload_type(const KilnType *type, const char *name, KilnType *out, GError **error);
 
 #endif

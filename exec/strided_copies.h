@@ -5,8 +5,8 @@
 
 #include "ir/kernel.h"
 
-/** What runs @instr: the kernel itself, a function that runs it on such copies, or one that does
- * nothing where there is nothing to compute. */
+/** The function that runs @instr: the kernel itself, or one that runs it on dense copies. If there
+ * is nothing to compute, the function does nothing. */
 KilnKernelFn kiln_kernel_entry(const KilnKernel *kernel, const KilnInstr *instr);
 
 #endif

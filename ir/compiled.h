@@ -7,24 +7,23 @@
 #include "ir/cache.h"
 #include "ir/kernel.h"
 
-/** What a vendor made of a region: immutable, shared by all declarations of equal regions.
- * References are those of @shared. */
+/** A region that a vendor compiled: immutable, shared by all declarations of equal regions. @shared
+ * counts its references. */
 typedef struct KilnCompiled {
     union {
         KilnShared shared;
         KilnCached cached; /* in the kernel cache */
     };
-    KilnKernel kernel; /* what runs a call of it: name, workspace (scratch_bytes), packed constant
-                          operands */
+    KilnKernel kernel; /* runs a call: name, workspace (scratch_bytes), packed constant operands */
     const struct KilnVendor *vendor;
-    int threads;   /* what it was compiled for: it runs with these or fewer */
+    int threads;   /* compiled for so many; it runs with so many or fewer */
     bool deferred; /* the kernel compiles the region when it runs for the first time */
-    _Atomic(struct KilnCompiled *) made; /* what comes of that; NULL before */
+    _Atomic(struct KilnCompiled *) made; /* the result of that; NULL before */
 } KilnCompiled;
 
-/** What runs a call: NULL where nothing is compiled under its name. */
+/** The kernel that runs a call; NULL if nothing is compiled under its name. */
 const KilnKernel *kiln_call_kernel(const KilnInstr *instr);
-/** What the vendor made of the region of a call; NULL where it was not asked yet. */
+/** The compiled region of a call; NULL if the vendor was not asked yet. */
 const KilnCompiled *kiln_call_compiled(const KilnInstr *instr);
 
 #endif

@@ -1,88 +1,88 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the middle of Kiln sees of a vendor library: a table of functions that says which operators
- * it takes, and makes one kernel of a whole region of them. The offload road meets here: passes
- * outline and compile regions, lowering turns them into calls by name, binding resolves the names.
- */
+/* The interface of a vendor library: a table of functions. It says which operators the library
+ * takes, and compiles a whole region of them to one kernel. Passes outline and compile regions,
+ * lowering turns them into calls by name, and binding resolves the names. */
 #ifndef KILN_IR_VENDOR_H
 #define KILN_IR_VENDOR_H
 
 #include "ir/compiled.h"
 #include "ir/target.h"
 
-/** What an operator may be in a region. */
+/** Roles of an operator in a region. */
 typedef enum {
     KILN_VENDOR_NONE,   /* the vendor lacks it */
     KILN_VENDOR_ANCHOR, /* worth a region of its own */
-    KILN_VENDOR_TAIL,   /* computed on the way out of an anchor */
-    KILN_VENDOR_GLUE,   /* taken where it joins regions, never worth one */
+    KILN_VENDOR_TAIL,   /* applied to the result of an anchor */
+    KILN_VENDOR_GLUE,   /* taken if it joins regions, never worth one */
 } KilnVendorRole;
 
 typedef struct KilnVendor {
     const char *name;
-    const char *version; /* of the library, with what it may use of the machine */
+    const char *version; /* of the library, and the features of the machine that it may use */
     KilnVendorRole (*role)(const KilnNode *node);
-    /** True for operators that have a layout of their own for activations: of one region it is the
-     * same, one of n_layouts. */
+    /** True for operators that want activations in one of n_layouts. A region has one layout for
+     * all of them. */
     bool (*wants_layout)(const KilnNode *node);
-    /** In how many layouts activations of a region may lie; where there are none, what follows is
-     * NULL. Layout 0 to @n_layouts - 1 of a rank: its tag, NULL where that rank has none. */
+    /** Layouts for activations of a region; if 0, layout_tag, layout_us and lies_in are NULL.
+     * @layout_tag: the tag of a layout from 0 to n_layouts - 1; NULL if @rank has none. */
     uint32_t n_layouts;
     const char *(*layout_tag)(uint32_t layout, int rank);
-    /** Microseconds on one thread of what depends on the layout in a region that computes in it. */
+    /** Microseconds on one thread, in @layout, of the operators of @body that depend on the
+     * layout. */
     double (*layout_us)(const KilnFunction *body, uint32_t layout);
-    /** True where @value, an argument or a result of @body, lies in @layout if the region computes
-     * in it: else a reorder stands at that edge. An argument in a layout is what an `unpack` reads,
-     * a result in one what a `pack` gives; the vendor computes in that layout then. */
+    /** True if @value, an argument or a result of @body, lies in @layout when the region computes
+     * in it. If not, a reorder stands at that edge. If an `unpack` reads an argument in a layout,
+     * or a `pack` gives a result in one, the vendor computes in that layout. */
     bool (*lies_in)(const KilnFunction *body, const KilnValue *value, uint32_t layout);
-    /** What the partitioner weighs against the time of own kernels, in microseconds on one thread:
-     * of an operator in a region, of bringing a value from the plain layout into another or back,
-     * and of a call beside what it computes. */
+    /** Microseconds on one thread, which the partitioner compares with the time of own kernels: an
+     * operator in a region, a reorder from the plain layout into another or back, and the overhead
+     * of a call. */
     double (*node_us)(const KilnNode *node, uint32_t layout);
     double (*reorder_us)(const KilnType *type, uint32_t layout);
     double call_us;
-    /** Whether @node, which has no role, may be computed by own kernels among the vendor's: as a
-     * step that reads and gives what the vendor can hold. NULL: none may. */
+    /** True if own kernels may compute @node, which has no role, as a step between the vendor's.
+     * The vendor must be able to hold its operands and results. NULL: no node may. */
     bool (*takes_custom)(const KilnNode *node);
-    /** Compiles a lowered region, all of whose operators have a role, but for `pack` and `unpack`
-     * at its edges, and for those of a `custom_op`: that is a `call`, of whose declaration's body
-     * kiln_custom_get() (exec/custom.h) makes kernels of @target. @constant: one flag per input,
-     * true where its values will be there to be packed. NULL and an error where the library lacks
-     * something, and *@out_refused says for which instruction (else it stays as it is): that one
-     * goes to own kernels, the rest may stay the vendor's. */
+    /** Compiles a lowered region. All operators have a role, except `pack` and `unpack` at its
+     * edges, and a `call` for each `custom_op`. kiln_custom_get() (exec/custom.h) makes kernels of
+     * @target for the body of its declaration. @constant: one flag per input, true if its values
+     * will be there to be packed. NULL and an error if the library lacks something. *@out_refused
+     * is then the instruction that must go to own kernels. It does not change if no one instruction
+     * is the cause. */
     KilnCompiled *(*compile)(const KilnIRFunction *region, const KilnTarget *target,
                              const bool *constant, int threads, const KilnInstr **out_refused,
                              GError **error);
-    /** The layout in which @compiled wants operand @i of the call (results come first), a constant
-     * that it packs now: a region whose argument is unpacked from that takes it as it is given.
-     * NULL where that has no tag. May be NULL itself. */
+    /** The tag of the layout into which @compiled packs the constant operand @i of the call
+     * (results come first). A region that unpacks its argument from that layout takes it as given.
+     * NULL if the layout has no tag. May be NULL itself. */
     const char *(*packed_tag)(const KilnCompiled *compiled, uint32_t i);
-    /** One line per primitive: implementation, layouts, what was chosen and why. */
+    /** One line per primitive: implementation, layouts, the choice and its reason. */
     void (*describe)(const KilnCompiled *compiled, GString *out);
 } KilnVendor;
 
-/** @body compiled by the vendor of @target for @threads: from the kernel cache of the process where
- * an equal region (operators, types, attributes, literals, which arguments are constant) lies
- * there, else made and put there. A region stays in the cache as long as something refers to it.
- * Arguments are constant where their constness says so. Thread-safe. A new reference. NULL and an
- * error, which names the node of @body that the vendor refuses: *@out_refused (may be NULL) is that
- * node, NULL where it is none in particular. */
+/** Compiles @body by the vendor of @target for @threads, or takes an equal region from the kernel
+ * cache of the process. Regions are equal in operators, types, attributes, literals, and constant
+ * arguments. Their constness says which arguments are constant. A region stays in the cache as long
+ * as something refers to it. Thread-safe. A new reference. NULL and an error if the vendor refuses
+ * @body: *@out_refused (may be NULL) is the node that it refuses, or NULL if it is none in
+ * particular. */
 KilnCompiled *kiln_kernel_cache_get(const KilnTarget *target, const KilnFunction *body, int threads,
                                     KilnNode **out_refused, GError **error);
-/** The text by which regions are equal: the same in every process. */
+/** The key of a region: equal regions have one text, the same in every process. */
 char *kiln_region_key(const KilnFunction *body, GError **error);
-/** How often something was compiled by this process: for tests. */
+/** How often this process has compiled a region: for tests. */
 uint64_t kiln_kernel_cache_compiled(void);
 
-/** A copy of @body, which reads nothing around it, in a module of its own: values are numbered, so
- * that equal regions become equal texts. */
+/** A copy of @body, which reads nothing around it, in a new module. Numbers the values, so that
+ * equal regions become equal texts. */
 KilnModule *kiln_region_module(const KilnFunction *body, GError **error);
 
-/** Counts a reader for each literal that a region of @module reads: compiling it asks for them. */
+/** Counts a reader for each literal that a region of @module reads, since compiling reads it. */
 void kiln_offload_count_readers(const KilnModule *module, uint32_t *readers);
 
-/** Gives every call of @ir its compiled region: what a pass compiled, else what the cache has or
- * @target's vendor compiles now. A call that has none goes inline, in instructions; one without
- * body is KILN_ERROR_UNSUPPORTED. Declarations that no call reads are dropped. */
+/** Gives every call of @ir its compiled region: from a pass, else from the cache, else compiled now
+ * by @target's vendor. A call without a region becomes instructions; without a body it is
+ * KILN_ERROR_UNSUPPORTED. Drops declarations that no call reads. */
 gboolean kiln_offload_resolve(KilnIRModule *ir, const KilnTarget *target, int threads,
                               GError **error);
 

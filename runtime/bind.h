@@ -32,29 +32,29 @@ typedef struct {
     uint32_t first_slot;
     int64_t scratch_offset; /* in the arena; -1: none */
     size_t packed_bytes;    /* of the operands that the kernel wants packed; 0: none */
-    bool fitted;            /* packed by kernel->fitted, whose size was measured */
-    uint32_t late;          /* 1 + which packing of the folder's: they come with the first run; 0:
-                               they are packed when the program is bound */
+    bool fitted;            /* packed by kernel->fitted, which measured the size */
+    uint32_t late; /* 1 + index of the folder's packing, which comes with the first run; 0: binding
+                      packs */
     GBytes *packed;
-    void *prepared; /* NULL where the kernel prepares nothing */
+    void *prepared; /* NULL if the kernel prepares nothing */
 } KilnBoundCall;
 
 /** A program for one combination of shapes: immutable once made, shared by the program that caches
  * it and the sessions that run it.
  *
- * All constant bytes that runs read are in `weights`, `packed` and `states`; the module below `ir`
- * has given up its own, so that what is packed is not kept plain too. Folded constants that the
- * first run computes are in the constant cache. */
+ * `weights`, `packed` and `states` have all constant bytes that runs read. The module below `ir`
+ * has given up its own, so packed bytes are not kept plain too. Folded constants that the first run
+ * computes are in the constant cache. */
 typedef struct {
     atomic_int references;
-    KilnIRModule *ir; /* NULL where the program's model owns it: of a program that was loaded */
+    KilnIRModule *ir; /* NULL: the model of a loaded program owns it */
     const KilnIRFunction *function;
     KilnMemoryPlan *plan;
     KilnBoundCall *calls;
     uint32_t n_calls;
     KilnSlot *slots;
     uint32_t n_slots;
-    GBytes **weights; /* aligned views; NULL for what only packed kernels read */
+    GBytes **weights; /* aligned views; NULL: only packed kernels read it */
     uint32_t n_weights;
     GBytes **states; /* initial bytes of weights that instructions write: a copy per session */
     uint32_t n_states;
@@ -64,20 +64,18 @@ typedef struct {
     KilnInfoList inputs, outputs; /* the program's */
     /* the key */
     KilnBinding *bindings;
-    GBytes **values; /* per input; NULL where shapes do not depend on it */
+    GBytes **values; /* per input; NULL if shapes do not depend on it */
 } KilnSpecialisation;
 
 typedef struct {
     const KilnTarget *target;
     int threads;
     int64_t memory_limit;                 /* of the arena; 0: none */
-    KilnConstantCache *cache;             /* through which equal weights of programs become one */
+    KilnConstantCache *cache;             /* makes equal weights of programs one */
     KilnFolder *folder;                   /* of @ir; NULL: none */
-    bool frugal;                          /* fewer bytes at a time are worth more than speed */
-    const struct KilnProgramFile *stored; /* where the plan and all bytes come from; NULL: they are
-                                             made now */
-    /* What the model calls its outputs: a buffer that has the name of another has one more letter.
-     */
+    bool frugal;                          /* low peak memory counts more than speed */
+    const struct KilnProgramFile *stored; /* has the plan and all bytes; NULL: they are made now */
+    /* The model's names of its outputs: a buffer gets one more letter if its name is taken. */
     const KilnInfoList *outputs;
     gboolean (*progress)(double fraction, const char *what, void *data); /* FALSE cancels */
     void *data;
@@ -91,20 +89,20 @@ KilnSpecialisation *kiln_specialisation_ref(KilnSpecialisation *specialisation);
 void kiln_specialisation_unref(KilnSpecialisation *specialisation);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnSpecialisation, kiln_specialisation_unref)
 
-/** What binding decides about the operands of calls: arrays by buffer id. */
+/** Decisions of binding about the operands of calls: arrays by buffer id. */
 typedef struct {
     KilnSpecialisation *out;
     const KilnBindOptions *options;
     bool *written;    /* an instruction writes to it (through views) */
     bool *read_plain; /* a kernel reads its plain bytes */
-    bool *aligned;    /* and does not take them at any address */
+    bool *aligned;    /* and needs them aligned */
     uint32_t *place;  /* index among weights, states, inputs or outputs */
 } KilnBinder;
-/** Fails with KILN_ERROR_LIMIT where memory or, by an estimate, a run breaks a limit. After calls
- * are bound. */
+/** KILN_ERROR_LIMIT if the memory or the estimated time of a run breaks a limit. Call it after
+ * calls are bound. */
 gboolean kiln_bind_check_limits(const KilnBinder *binder, GError **error);
-/** Second half of binding: packs the operands that kernels want packed, makes aligned views of the
- * others, and lets go of constants as soon as nothing below needs their payload. */
+/** Second half of binding: packs the operands that kernels want packed, and makes aligned views of
+ * the others. Lets go of constants as soon as nothing below needs their payload. */
 gboolean kiln_bind_weights(KilnBinder *binder, GError **error);
 
 #endif

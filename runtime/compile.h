@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The road from a model to optimized code, step by step. kiln_program_compile() walks it, and `kiln
- * opt` stops on it. */
+/* The steps from a model to optimized code. kiln_program_compile() takes them all, `kiln opt` stops
+ * between them. */
 #ifndef KILN_RUNTIME_COMPILE_H
 #define KILN_RUNTIME_COMPILE_H
 
@@ -14,7 +14,7 @@
 KilnModule *kiln_compile_graph(const KilnModel *model, const KilnBinding *bindings,
                                const KilnPassPipeline *pipeline, const KilnPassOptions *options,
                                KilnPassReport *report, GError **error);
-/** Lowered (takes @module over), optimized. */
+/** Lowers @module, which it takes over, and optimizes the result. */
 KilnIRModule *kiln_compile_ir(KilnModule *module, const KilnPassPipeline *pipeline,
                               const KilnPassOptions *options, KilnPassReport *report,
                               GError **error);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Regions of a program that was loaded: the file says what binding has to know of them, and the
- * vendor is told of each when it runs for the first time. */
+/* Regions of a loaded program. The file has all facts for binding. The vendor compiles each region
+ * when it runs for the first time. */
 #ifndef KILN_RUNTIME_DEFERRED_H
 #define KILN_RUNTIME_DEFERRED_H
 
@@ -9,18 +9,17 @@
 
 #include "ir/vendor.h"
 
-/** What a file keeps of the call @instr of @kernel: all but the place of its scratch. */
+/** The record of the call @instr of @kernel in a file, without the place of its scratch. */
 KilnStoredCall kiln_stored_call(const KilnInstr *instr, const KilnKernel *kernel, int threads);
-/** One byte per operand of the call @instr: 1 where @kernel packs it, else 0. */
+/** One byte per operand of the call @instr: 1 if @kernel packs it, else 0. */
 GBytes *kiln_stored_operands(const KilnInstr *instr, const KilnKernel *kernel);
 
-/** Gives the calls of the entry of @ir, for which @file has room, kernels as the file has them. The
- * first run of such a kernel has @target's vendor compile the body, and fails where
- * what comes out is not what the file says: whatever that is, no memory is touched that was not
- * planned. Thread-safe then. */
+/** Gives kernels from @file to the calls of the entry of @ir, as far as @file lists them. In the
+ * first run of such a kernel @target's vendor compiles the body. The run fails if the result
+ * differs from the file, so no unplanned memory is touched. Thread-safe then. */
 gboolean kiln_defer_regions(KilnIRModule *ir, const KilnProgramFile *file, const KilnTarget *target,
                             GError **error);
-/** Compiles what is deferred of @ir now: for who prints what the vendor makes of it. */
+/** Compiles the deferred regions of @ir now, so that they can be printed. */
 gboolean kiln_describe_regions(const KilnIRModule *ir, GError **error);
 
 #endif

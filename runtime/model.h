@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Models, and what is told of inputs and outputs. */
+/* Models, and the infos of their inputs and outputs. */
 #ifndef KILN_RUNTIME_MODEL_H
 #define KILN_RUNTIME_MODEL_H
 
@@ -21,29 +21,28 @@ void kiln_info_list_init(KilnInfoList *list, unsigned n, const char *const *name
 /** The same infos; names stay those that @from borrows. Clears @to first. */
 void kiln_info_list_copy(KilnInfoList *to, const KilnInfoList *from);
 void kiln_info_list_clear(KilnInfoList *list);
-/** What @module is given from outside, and the results of its entry. */
+/** Lists the inputs of @module from outside, and the results of its entry. */
 void kiln_info_lists_of_graph(const KilnModule *module, KilnInfoList *inputs,
                               KilnInfoList *outputs);
 
 struct KilnModel {
     atomic_int references;
-    char *name;         /* path, or what stands for it */
-    KilnModule *module; /* graph level: what programs clone; IR level: the constants' home, for
-                           infos only */
+    char *name;         /* path, or a name in its place */
+    KilnModule *module; /* graph level: programs clone it; IR level: has the constants, for infos */
     GBytes *ir_text;    /* IR level: parsed anew by each compilation; NULL at graph level */
     KilnIRModule *ir;   /* IR level: for infos; owns `module` then */
-    GBytes *map;        /* the file, where it is mapped and holds constants; else NULL */
+    GBytes *map;        /* the file, if it is mapped and holds constants; else NULL */
     KilnInfoList inputs, outputs;
     KilnMetadata metadata;    /* texts are those of @module */
-    KilnConstantCache *cache; /* of programs that are given no other */
+    KilnConstantCache *cache; /* of programs that get no other */
 };
 
-/** A model without anything in it, to be filled. @name NULL: of memory. */
+/** An empty model, to be filled. @name NULL: from memory. */
 KilnModel *kiln_model_new(const char *name, GError **error);
-/** kiln_model_load_bytes_with() of what lies in no folder: @name is for messages alone. */
+/** kiln_model_load_bytes_with() for bytes that lie in no folder. @name is only for messages. */
 KilnModel *kiln_model_load_alone(GBytes *bytes, const char *name, const KilnModelOptions *options,
                                  GError **error);
-/** Makes @model the one of @ir, which it takes over. */
+/** Makes @model an IR level model of @ir, which it takes over. */
 void kiln_model_take_ir(KilnModel *model, KilnIRModule *ir);
 
 #endif

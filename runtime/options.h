@@ -19,12 +19,12 @@ typedef struct {
  * KILN_ERROR_USAGE for a size that no version has had. */
 gboolean kiln_options_copy(const KilnStructKind *kind, const void *given, void *out,
                            GError **error);
-/** Copies the struct at @from to the caller's at @out, as much as fits into the size that it has.
- * Fields of a later and longer struct become 0. KILN_ERROR_USAGE for a size of no version. */
+/** Copies the struct at @from into the caller's struct at @out, as far as its size allows. Fields
+ * of a later and longer struct become 0. KILN_ERROR_USAGE for a size of no version. */
 gboolean kiln_report_copy(const KilnStructKind *kind, const void *from, void *out, GError **error);
 /** KILN_ERROR_USAGE for a @limit below 0; the message calls it @what. */
 gboolean kiln_limit_check(const char *what, int64_t limit, GError **error);
-/** The same of all of them. */
+/** The same for all of @limits. */
 gboolean kiln_limits_check(const KilnLimits *limits, GError **error);
 
 #endif

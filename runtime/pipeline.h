@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pipelines of kiln.h, and where they come from. */
+/* Pipelines of kiln.h, and their sources. */
 #ifndef KILN_RUNTIME_PIPELINE_H
 #define KILN_RUNTIME_PIPELINE_H
 
@@ -9,7 +9,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-/** Where a pipeline comes from, and the plug-ins whose passes it may name. */
+/** The source of a pipeline, and the plug-ins whose passes it may name. */
 typedef struct {
     const char *name;           /* a shipped pipeline or a file; NULL: `text` */
     const char *text;           /* the inline form */

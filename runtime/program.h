@@ -12,7 +12,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/** What a session runs: a kernel and what it is called with. */
+/** A kernel and its arguments: one call in a session. */
 struct KilnCall {
     KilnKernelFn run;
     KilnKernelArgs args;
@@ -27,11 +27,11 @@ struct KilnProgram {
     KilnParallelFor parallel_for; /* NULL: the process's own threads */
     void *pool;
     int64_t memory_limit; /* of the arena */
-    KilnLimits limits;    /* of all that is compiled or folded for it */
+    KilnLimits limits;    /* of all compiling and folding for it */
     KilnConstantCache *cache;
     char *cache_dir;          /* where folded constants are kept on disk; NULL: nowhere */
     KilnConstness *constness; /* per input: as the options say */
-    GBytes **values;          /* per input: known since the program was compiled; NULL: not */
+    GBytes **values;          /* per input: known when compiled; NULL: not */
     atomic_ullong generation; /* of the constants that come with the first run */
     atomic_ullong fold_runs;
     KilnPassOptions pass_options;
@@ -39,29 +39,28 @@ struct KilnProgram {
     KilnLogFn log;
     KilnProgressFn progress;
     void *data;
-    bool *value_inputs; /* per input: shapes depend on its value */
-    bool open;          /* shapes or values come with a run */
-    KilnModule *shaped; /* open: the model with the shapes that are known; what infos borrow from */
+    bool *value_inputs;           /* per input: shapes depend on its value */
+    bool open;                    /* shapes or values come with a run */
+    KilnModule *shaped;           /* open: the model with the known shapes; infos borrow from it */
     KilnInfoList inputs, outputs; /* as far as known when compiled */
-    pthread_mutex_t lock;         /* guards what is below */
-    const KilnObject *object;     /* whose entry function sessions run; NULL: they walk the calls */
-    GPtrArray *specialisations;   /* the one asked for last is the last */
-    double progress_done;         /* of the specialisation that is being made: how far it is, */
-    double progress_stage;        /* and how much of the whole the present stage is */
+    pthread_mutex_t lock;         /* guards the fields below */
+    const KilnObject *object;     /* sessions run its entry function; NULL: they walk the calls */
+    GPtrArray *specialisations;   /* in order of use, the latest at the end */
+    double progress_done;         /* share of the present specialisation that is made */
+    double progress_stage;        /* share of its present stage */
 };
 
-/** A program of @model without anything in it, to be filled. */
+/** An empty program of @model, to be filled. */
 KilnProgram *kiln_program_new(KilnModel *model);
 
 enum {
-    KILN_MAX_SPECIALISATIONS = 32 /* of one program; the one not used for longest goes */
+    KILN_MAX_SPECIALISATIONS = 32 /* per program; the least recently used one goes */
 };
 
-/** A reference on the specialisation for @bindings (one per input), made now where there is none.
- */
+/** A reference to the specialisation for @bindings (one per input). Makes it if there is none. */
 KilnSpecialisation *kiln_program_specialise(KilnProgram *program, const KilnBinding *bindings,
                                             GError **error);
-/** True where @made is what @bindings ask for. Needs no lock. */
+/** True if @made is the specialisation for @bindings. Needs no lock. */
 bool kiln_specialisation_fits(const KilnProgram *program, const KilnSpecialisation *made,
                               const KilnBinding *bindings);
 

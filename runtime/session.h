@@ -28,11 +28,11 @@ struct KilnSession {
     bool profile;
     bool poisons;
     bool ran;                   /* the last run succeeded */
-    bool outputs_changed;       /* bound since the last run: sizes are to be checked */
-    bool ranges_changed;        /* bound since the last run: overlaps are to be checked */
+    bool outputs_changed;       /* bound since the last run: sizes must be checked */
+    bool ranges_changed;        /* bound since the last run: overlaps must be checked */
     KilnRange *ranges;          /* room for inputs, outputs and the caller's arena */
-    const volatile int *cancel; /* NULL: nobody does */
-    KilnBudget *budget;         /* of a run; NULL: it has no limit of its own */
+    const volatile int *cancel; /* NULL: nobody cancels */
+    KilnBudget *budget;         /* of a run; NULL: no limit of its own */
     bool seeded, draws;         /* @run_seed is the caller's; a call draws from it */
     uint64_t run_seed;
     void *user_arena;
@@ -49,20 +49,20 @@ struct KilnSession {
     char **states;
     uint32_t n_states;
     KilnCall *calls;                /* as the specialisation has them */
-    void **addresses;               /* one per slot: what calls[].args.data point into */
+    void **addresses;               /* one per slot: calls[].args.data point into it */
     void **outputs_at, **folded_at; /* per output and folded constant: for the entry function of an
                                        object */
-    KilnProfileEntry **entries; /* in one block with what they point to; NULL unless it profiles */
-    KilnPoison *poison;         /* NULL unless it poisons */
+    KilnProfileEntry **entries;     /* in one block with their data; NULL unless it profiles */
+    KilnPoison *poison;             /* NULL unless it poisons */
 };
 
 /** Resolves the operands of one kind (-1: all) that lie in buffer @index (UINT32_MAX: in any). */
 void kiln_session_resolve(KilnSession *session, int kind, uint32_t index);
 
-/** True where a run reads what the first one computes. */
+/** True if runs read constants that the first run computes. */
 bool kiln_session_has_folded(const KilnSession *session);
-/** Pins the folded constants for a run: atomic operations alone, but for the first run with them
- * and where they were evicted. */
+/** Pins the folded constants for a run. Uses only atomic operations, except in the first run with
+ * them and after they were evicted. */
 gboolean kiln_session_pin_folded(KilnSession *session, GError **error);
 
 #endif

@@ -8,25 +8,24 @@
 
 #include <stdbool.h>
 
-/** What a run is specialised for: shape of each input, and the bytes of those that shapes depend
- * on. */
+/** An input that a run is specialised for: its shape, and its bytes if shapes depend on them. */
 typedef struct {
     int rank; /* KILN_RANK_UNKNOWN: as the model says */
     int64_t dims[KILN_MAX_RANK];
-    const void *data;        /* of inputs that shapes depend on; else NULL */
+    const void *data;        /* NULL: shapes do not depend on them */
     KilnConstness constness; /* VARYING: as the model says */
 } KilnBinding;
 
-/** Inputs of @module whose values decide shapes: those that shape operands are computed from. One
- * flag per input, to be freed. */
+/** One flag per input of @module: true if shape operands are computed from its value. The caller
+ * frees the flags. */
 bool *kiln_value_inputs(const KilnModule *module);
-/** True where a tensor of @binding's shape is of @type, whose dims may be open. */
+/** True if a tensor of @binding's shape is of @type, whose dims may be open. */
 bool kiln_binding_fits(const KilnBinding *binding, const KilnType *type);
-/** Says that it does not, of the input of that name. Always FALSE. */
+/** Says that @binding does not fit @type, the type of @input. Always FALSE. */
 gboolean kiln_binding_throw(const KilnBinding *binding, const char *input, const KilnType *type,
                             GError **error);
-/** A clone of @module in which every input has the bound shape, inputs with data are literal, and
- * all types that this decides are static. @target evaluates what shape inference does not. */
+/** A clone of @module with the bound shapes. Inputs with data become literals, and all types that
+ * follow from this become static. @target evaluates nodes that shape inference does not. */
 KilnModule *kiln_specialise(const KilnModule *module, const KilnBinding *bindings,
                             const KilnTarget *target, GError **error);
 

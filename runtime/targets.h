@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-/** kiln_target_by_name(); without @offload its own kernels only. */
+/** kiln_target_by_name(). Without @offload the target has its own kernels only. */
 const KilnTarget *kiln_target_choose(const char *name, bool offload, GError **error);
 /** "cpu", "ref"; NULL and KILN_ERROR_USAGE for others. */
 const KilnTarget *kiln_target_by_name(const char *name, GError **error);

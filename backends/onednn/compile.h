@@ -6,7 +6,7 @@
 #include "ir/compiled.h"
 #include "ir/target.h"
 
-/** What KilnVendor.compile() of ir/vendor.h asks for. */
+/** Implements KilnVendor.compile() of ir/vendor.h. */
 KilnCompiled *kiln_onednn_compile(const KilnIRFunction *function, const KilnTarget *target,
                                   const bool *constant, int threads, const KilnInstr **out_refused,
                                   GError **error);

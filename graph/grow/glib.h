@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GLib as Kiln uses it: every source of Kiln is compiled with this header in front. GLib aborts
- * where it gets no memory, so its containers and its malloc() are replaced by those of this folder,
- * under the names that everyone knows. Their memory is GLib's and the system's: g_free() frees it.
- * A test (`checks.glib`) finds a function of GLib that grows and has no line here. */
+/* GLib as Kiln uses it. The build puts this header in front of every source of Kiln. GLib aborts if
+ * it gets no memory, so this folder replaces its containers and its malloc() under their known
+ * names. The memory is the system's: g_free() frees it. A test (`check.glib`) finds a growing
+ * function of GLib that has no line here. */
 #ifndef KILN_GRAPH_GROW_GLIB_H
 #define KILN_GRAPH_GROW_GLIB_H
 

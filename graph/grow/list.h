@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A list of pointers, with the interface of GLib's GPtrArray. It grows from the reserve where the
+/* A list of pointers, with the interface of GLib's GPtrArray. It grows from the reserve if the
  * system has no memory. */
 #ifndef KILN_GRAPH_GROW_LIST_H
 #define KILN_GRAPH_GROW_LIST_H
@@ -16,7 +16,7 @@ typedef struct KilnList {
 KilnList *kiln_list_new(void);
 KilnList *kiln_list_new_with_free_func(GDestroyNotify free_func);
 void kiln_list_unref(KilnList *list);
-/** Frees @list, and its elements with @elements; else returns the array of them. */
+/** Frees @list. @elements: frees its elements too; else returns the array of them. */
 gpointer *kiln_list_free(KilnList *list, gboolean elements);
 void kiln_list_set_free_func(KilnList *list, GDestroyNotify free_func);
 

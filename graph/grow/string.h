@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Texts that grow, with the interface of GLib's GString, and copies of texts. They come from the
- * reserve where the system has no memory. What is appended must not lie in the text itself. */
+ * reserve if the system has no memory. An appended text must not lie in the text itself. */
 #ifndef KILN_GRAPH_GROW_STRING_H
 #define KILN_GRAPH_GROW_STRING_H
 
@@ -16,7 +16,7 @@ typedef struct KilnString {
 KilnString *kiln_string_new(const gchar *text);
 KilnString *kiln_string_new_len(const gchar *text, gssize length);
 KilnString *kiln_string_sized_new(gsize room);
-/** Frees @string, and its text with @text; else returns the text. */
+/** Frees @string. @text: frees its text too; else returns the text. */
 gchar *kiln_string_free(KilnString *string, gboolean text);
 GBytes *kiln_string_free_to_bytes(KilnString *string);
 KilnString *kiln_string_append(KilnString *string, const gchar *text);
@@ -57,7 +57,7 @@ gchar *kiln_strconcat(const gchar *first, ...) G_GNUC_NULL_TERMINATED G_GNUC_MAL
 /** Free these with g_strfreev(). */
 gchar **kiln_strdupv(gchar **texts);
 gchar **kiln_strsplit(const gchar *text, const gchar *delimiter, gint limit);
-/** A copy of @text, @length bytes or to its end, in which what is no UTF-8 is U+FFFD. */
+/** A copy of @text, @length bytes or to its end. U+FFFD replaces bytes that are not UTF-8. */
 gchar *kiln_utf8_make_valid(const gchar *text, gssize length) G_GNUC_MALLOC;
 GBytes *kiln_bytes_copy(gconstpointer data, gsize size);
 

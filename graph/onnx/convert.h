@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a converter works with: one ONNX node on its way to the canonical form of graph/ops.
+/* The interface of converters. A converter brings one ONNX node to the canonical form of graph/ops.
  *
- * A row of opsets.def names the canonical op and, where the node's form differs from it, a
- * converter. The converter takes the attributes that the canonical op does not have, changes the
- * operands, or builds several nodes. What it leaves (attributes of the same name, operands, the
- * node itself) is done by the importer. An attribute that nobody takes is an error. */
+ * A row of opsets.def names the canonical op and, if the node's form differs from it, a converter.
+ * The converter takes the attributes that the canonical op does not have, changes the operands, or
+ * builds several nodes. The importer does the rest: attributes of the same name, operands, the node
+ * itself. An attribute that nobody takes is an error. */
 #ifndef KILN_GRAPH_ONNX_CONVERT_H
 #define KILN_GRAPH_ONNX_CONVERT_H
 
@@ -18,7 +18,7 @@ struct KilnOnnxCall {
     KilnFunction *function; /* nodes are made at its end */
     const KilnOnnxNode *node;
     const char *label;    /* of the node, for messages */
-    const char *base;     /* names what converters add */
+    const char *base;     /* begins the names that converters add */
     int opset;            /* of the model */
     KilnOp op;            /* converters may choose another before attributes are read */
     KilnValue **operands; /* NULL: absent; room for KILN_ONNX_SPARE more than the node has */
@@ -36,7 +36,7 @@ enum {
     KILN_ONNX_SPARE = 4
 };
 
-/* --- errors: all prefix the node --- */
+/* --- errors: all messages begin with the node --- */
 
 gboolean kiln_onnx_throw(const KilnOnnxCall *call, KilnError code, GError **error,
                          const char *format, ...) G_GNUC_PRINTF(4, 5);
@@ -46,9 +46,9 @@ gboolean kiln_onnx_throw(const KilnOnnxCall *call, KilnError code, GError **erro
 
 /* --- attributes --- */
 
-/** The attribute, marked as taken; NULL where the node lacks it. */
+/** The attribute, marked as taken; NULL if the node lacks it. */
 const KilnOnnxAttr *kiln_onnx_take(KilnOnnxCall *call, const char *name);
-/** These leave @out as it is where the node lacks the attribute. */
+/** These do not change @out if the node lacks the attribute. */
 gboolean kiln_onnx_take_int(KilnOnnxCall *call, const char *name, int64_t *out, GError **error);
 gboolean kiln_onnx_take_float(KilnOnnxCall *call, const char *name, float *out, GError **error);
 gboolean kiln_onnx_take_text(KilnOnnxCall *call, const char *name, const char **out,
@@ -60,9 +60,9 @@ gboolean kiln_onnx_take_floats(KilnOnnxCall *call, const char *name, KilnFloats 
 gboolean kiln_onnx_take_dtype(KilnOnnxCall *call, const char *name, KilnDType *out, GError **error);
 /** True for an attribute of graph/ops that ONNX's operator lacks: a model file must not have it. */
 bool kiln_onnx_attr_is_own(KilnOp op, const char *name);
-/** Reads what is left into call->attrs, by name; leaves what the canonical op does not have. */
+/** Reads the attributes that are left into call->attrs, by name, if the canonical op has them. */
 gboolean kiln_onnx_read_attrs(KilnOnnxCall *call, GError **error);
-/** Attributes that a node has and nobody took: an error. */
+/** Fails if the node has an attribute that nobody took. */
 gboolean kiln_onnx_check_taken(const KilnOnnxCall *call, GError **error);
 /** The typed attributes of the call. */
 #define kiln_onnx_attrs(call, id) ((KilnAttrs_##id *)(call)->attrs)
@@ -74,11 +74,11 @@ kiln_onnx_operand(const KilnOnnxCall *call, uint32_t i)
 {
     return i < call->n_operands ? call->operands[i] : NULL;
 }
-/** The operand, which converters may rely on; NULL and an error where it is absent. */
+/** Operand @i; NULL and an error if it is absent. */
 KilnValue *kiln_onnx_need(const KilnOnnxCall *call, uint32_t i, GError **error);
-/** Sets operand @i, with absent ones before it where there are fewer. */
+/** Sets operand @i. If there are fewer operands, absent ones fill the gap. */
 void kiln_onnx_set_operand(KilnOnnxCall *call, uint32_t i, KilnValue *value);
-/** True where the node names result @i and something reads it. */
+/** True if the node names result @i and something reads it. */
 bool kiln_onnx_result_read(const KilnOnnxCall *call, uint32_t i);
 
 /** Constants named after the node: "<base>.<suffix>". */
@@ -95,17 +95,17 @@ KilnValue *kiln_onnx_build(KilnOnnxCall *call, KilnOp op, const void *attrs,
     kiln_onnx_build((call), (op), (attrs), (KilnValue *[]){ (a) }, 1, (error))
 #define kiln_onnx_build2(call, op, attrs, a, b, error)                                             \
     kiln_onnx_build((call), (op), (attrs), (KilnValue *[]){ (a), (b) }, 2, (error))
-/** Result @i of a converter that builds the nodes itself. FALSE where @value is NULL (the builder
- * has set the error). */
+/** Sets result @i, for a converter that builds the nodes itself. FALSE if @value is NULL: the
+ * builder has set the error. */
 gboolean kiln_onnx_set_result(KilnOnnxCall *call, uint32_t i, KilnValue *value);
 
-/** Imports a subgraph; @argument_types (@n of them; dtype KILN_N_DTYPES: not known) fill in what
- * its inputs leave out. */
+/** Imports a subgraph. The @n @argument_types (dtype KILN_N_DTYPES: not known) complete the types
+ * of its inputs. */
 KilnFunction *kiln_onnx_import_region(KilnOnnxCall *call, const char *attr_name,
                                       const KilnType *argument_types, uint32_t n, GError **error);
 
-/** Imports a subgraph without inputs as nodes of the call's own function, where what it names is
- * its own; its outputs are the call's results. */
+/** Imports a subgraph without inputs as nodes of the call's own function, with its own scope of
+ * names. Its outputs are the call's results. */
 gboolean kiln_onnx_import_inline(KilnOnnxCall *call, const char *attr_name, GError **error);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The converters that opsets.def names: each brings one ONNX node into the form of ops.def. */
+/* The converters that opsets.def names: each brings one ONNX node into the form of graph/ops. */
 #ifndef KILN_GRAPH_ONNX_CONVERTERS_H
 #define KILN_GRAPH_ONNX_CONVERTERS_H
 

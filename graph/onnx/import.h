@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Graphs and their nodes: what an import consists of. */
+/* Imports graphs and their nodes. */
 #ifndef KILN_GRAPH_ONNX_IMPORT_H
 #define KILN_GRAPH_ONNX_IMPORT_H
 
 #include "graph/onnx/scope.h"
 
-/** Nodes of a graph, one after the other. */
+/** Imports one node of a graph. Call it for all nodes in order. */
 gboolean kiln_onnx_import_node(KilnOnnxScope *scope, const KilnOnnxNode *node, GError **error);
 
 /** Imports @graph into @function: arguments, constants, nodes, results. */
@@ -13,8 +13,8 @@ gboolean kiln_onnx_import_graph(KilnOnnxImport *import, KilnOnnxScope *outer,
                                 const KilnOnnxGraph *graph, KilnFunction *function,
                                 const KilnType *argument_types, uint32_t n, GError **error);
 
-/** The same as nodes of the function of @outer, which takes no arguments: stores in @out (one per
- * output of @graph) what the outputs are. */
+/** Imports @graph, which takes no arguments, as nodes of the function of @outer. Stores the values
+ * of its outputs in @out, one per output. */
 gboolean kiln_onnx_import_contents(KilnOnnxImport *import, KilnOnnxScope *outer,
                                    const KilnOnnxGraph *graph, KilnValue **out, GError **error);
 

@@ -19,7 +19,7 @@ enum {
     KILN_ONNX_LATEST = 21
 }; /* the newest opset of the table */
 
-/** The row for an operator of the default domain in @opset; NULL where the table has none. */
+/** The row for an operator of the default domain in @opset; NULL if the table has none. */
 const KilnOnnxRow *kiln_onnx_row(const char *name, int64_t opset);
 const KilnOnnxRow *kiln_onnx_rows(size_t *n);
 
@@ -29,9 +29,9 @@ typedef struct {
     int since; /* the first opset where it is an input */
     int input; /* the number of the input; the first is 0 */
 } KilnOnnxMoved;
-/** NULL where @attribute of @op is no input in @opset. */
+/** NULL if @attribute of @op is no input in @opset. */
 const KilnOnnxMoved *kiln_onnx_moved(const char *op, const char *attribute, int64_t opset);
-/** The row for an operator of com.microsoft, which has one version; NULL where there is none. */
+/** The row for an operator of com.microsoft, which has one version; NULL if there is none. */
 const KilnOnnxRow *kiln_onnx_contrib_row(const char *name);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The state of an import: the model, the module, and what names mean in the graph at hand. */
+/* The state of an import: the model, the module, and the meaning of names in the current graph. */
 #ifndef KILN_GRAPH_ONNX_SCOPE_H
 #define KILN_GRAPH_ONNX_SCOPE_H
 
@@ -15,9 +15,9 @@ typedef struct {
     GHashTable *doubts;    /* KilnValue* → KilnOnnxDoubt; looked up, never iterated */
 } KilnOnnxImport;
 
-/** What is not certain of a value's type. */
+/** Doubts about the type of a value. */
 typedef enum {
-    KILN_ONNX_GUESSED = 1, /* the model does not say, and an unknown operator computed it */
+    KILN_ONNX_GUESSED = 1, /* an unknown operator computed it, and the model has no type */
     KILN_ONNX_OTHER = 2,   /* a sequence, a map, an element type that Kiln does not have */
 } KilnOnnxDoubt;
 
@@ -29,17 +29,17 @@ struct KilnOnnxScope {
     const KilnOnnxGraph *graph;
     KilnFunction *function;
     GHashTable *values; /* name in the model → KilnValue* */
-    GHashTable *types;  /* name → Onnx__TypeProto*: what the graph declares */
+    GHashTable *types;  /* name → Onnx__TypeProto*: declared by the graph */
     GHashTable *read;   /* names that nodes or outputs read; made when first asked for */
 };
 
-/** The value that @name means in @scope; NULL where nothing (so far) defines it. */
+/** The value that @name means in @scope; NULL if nothing (so far) defines it. */
 KilnValue *kiln_onnx_lookup(const KilnOnnxScope *scope, const char *name);
-/** Makes @value what @name means, and calls it so where the name is free. */
+/** Makes @name mean @value, and names the value so if the name is free. */
 gboolean kiln_onnx_define(KilnOnnxScope *scope, const char *name, KilnValue *value, GError **error);
 /** Renames a value that the importer named @name itself: the model's names come first. */
 void kiln_onnx_free_name(KilnOnnxScope *scope, const char *name);
-/** True where a node of the graph (or of its subgraphs) or an output reads @name. */
+/** True if a node of the graph (or of its subgraphs) or an output reads @name. */
 bool kiln_onnx_is_read(KilnOnnxScope *scope, const char *name);
 
 static inline KilnOnnxDoubt

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the lowerings of op families share: the state of one kiln_lower() and the steps that a
- * lowering is made of. The driver and the table are in lower.c and lower_table.c. */
+/* Shared by the lowerings of op families: the state of one kiln_lower(), and the steps of a
+ * lowering. The driver and the table are in lower.c and lower_table.c. */
 #ifndef KILN_IR_LOWER_LOWER_PRIV_H
 #define KILN_IR_LOWER_LOWER_PRIV_H
 
@@ -11,68 +11,68 @@
 typedef struct {
     const KilnFunction *graph;
     KilnIRFunction *ir;
-    GHashTable *wanted;  /* set of KilnValue*: some instruction or `return` reads it as a buffer */
-    GHashTable *buffers; /* KilnValue* → KilnBuffer* */
-    GHashTable *outputs; /* KilnValue* → the output that it is written to: returned exactly once */
-    GHashTable *weights; /* KilnConstant* → KilnBuffer* */
-    GHashTable *forms;   /* KilnValue* → its other form, see below */
-    const KilnType
-        *laid; /* the result of the node that is lowered on physical dims; NULL: none is */
+    GHashTable *wanted;   /* set of KilnValue*: some instruction or `return` reads it as a buffer */
+    GHashTable *buffers;  /* KilnValue* → KilnBuffer* */
+    GHashTable *outputs;  /* KilnValue* → its output, if it is returned exactly once */
+    GHashTable *weights;  /* KilnConstant* → KilnBuffer* */
+    GHashTable *forms;    /* KilnValue* → its other form, see below */
+    const KilnType *laid; /* result of the node that is now lowered on physical dims; else NULL */
 } KilnLower;
 
 typedef gboolean (*KilnLowerFn)(KilnLower *l, const KilnNode *node, GError **error);
-/** Completes the attributes of the one instruction that a node lowers to; those of the same name
- * and kind are copied already. */
+/** Completes the attributes of the one instruction that a node lowers to. Attributes of the same
+ * name and kind are already copied. */
 typedef gboolean (*KilnLowerAttrsFn)(KilnLower *l, const KilnNode *node, void *attrs,
                                      GError **error);
 
-/** How an op is lowered. All fields may be empty: the instruction of the same name then. */
+/** How an op is lowered. If all fields are empty: to the instruction of the same name. */
 typedef struct {
     KilnLowerFn lower;      /* NULL: one instruction, operands and results in order */
-    KilnLowerAttrsFn attrs; /* for that one instruction; NULL: what has equal names is all */
+    KilnLowerAttrsFn attrs; /* for that one instruction; NULL: copies by name suffice */
     uint32_t ignores;       /* bit per operand that nothing reads (only its type counts) */
     uint32_t reads;         /* bit per shape operand that the instruction reads all the same */
-    uint32_t known_at_run;  /* bit per shape operand that needs not be known */
+    uint32_t known_at_run;  /* bit per shape operand that may be unknown */
 } KilnLowering;
 
 const KilnLowering *kiln_lowering_of(KilnOp op);
-/** True where the lowering of @node reads operand @i as a buffer. */
+/** True if the lowering of @node reads operand @i as a buffer. */
 bool kiln_lower_reads(const KilnNode *node, uint32_t i);
 
 /* --- layouts (lower_layout.c) ---
  *
- * A value in a layout has two forms: as its type says, for calls, pack and unpack, and flat, a
- * plain buffer with a dim per loop over memory. What can compute on the loops alone is lowered on
- * flat buffers, so that passes and kernels see nothing but plain ones. */
+ * A value in a layout has two forms. Calls, pack and unpack use the form of its type. The flat form
+ * is a plain buffer with a dim per loop over memory. Ops that compute on the loops alone are
+ * lowered on flat buffers, so passes and kernels see only plain ones. */
 
-/** True where @node is lowered on flat buffers. */
+/** True if @node is lowered on flat buffers. */
 bool kiln_lower_is_flat(const KilnNode *node);
-/** @buffer, which holds @value, in the form that the node which is lowered now reads. */
+/** @buffer, which holds @value, in the flat form (@flat) or in the form of its type. */
 KilnBuffer *kiln_lower_form(KilnLower *l, const KilnValue *value, KilnBuffer *buffer, bool flat);
-/** Axes, starts, steps and pads of @attrs of @kind, which name dims, along the loops of @result. */
+/** @attrs of @kind for the flat form of @result: axes, starts, steps and pads count loops, not
+ * dims. */
 const void *kiln_lower_flat_attrs(KilnLower *l, KilnInstrKind kind, const void *attrs,
                                   const KilnType *result);
 
 /* --- steps --- */
 
-/** The buffer of operand @i; NULL where it is absent. */
+/** The buffer of operand @i; NULL if it is absent. */
 KilnBuffer *kiln_lower_operand(KilnLower *l, const KilnNode *node, uint32_t i);
-/** The buffer that result @r is to be written to: an output or a new alloc. */
+/** The buffer to write result @r to: an output or a new alloc. */
 KilnBuffer *kiln_lower_result(KilnLower *l, const KilnNode *node, uint32_t r);
-/** True where something reads result @r. */
+/** True if something reads result @r. */
 bool kiln_lower_wants(const KilnLower *l, const KilnNode *node, uint32_t r);
-/** Result @r has the bytes of @buffer: no instruction but a view where the types differ. */
+/** Result @r has the bytes of @buffer. Emits nothing, or a view if the types differ. */
 gboolean kiln_lower_alias(KilnLower *l, const KilnNode *node, uint32_t r, KilnBuffer *buffer,
                           GError **error);
-/** A const weight with a constant of its own; takes @tensor over. @type NULL: the tensor's. */
+/** A const weight with a constant of its own. Takes @tensor over. @type NULL: the tensor's. */
 KilnBuffer *kiln_lower_weight(KilnLower *l, const char *name, KilnTensor *tensor,
                               const KilnType *type);
 /** An instruction at the end, named after @node. */
 gboolean kiln_lower_emit(KilnLower *l, const KilnNode *node, KilnInstrKind kind,
                          KilnBuffer *const *operands, uint32_t n, const void *attrs,
                          GError **error);
-/** One instruction of @kind: results for its @out operands, operands that are not shape operands
- * for its @in ones. @attrs are those of @kind. */
+/** Emits one instruction of @kind. Its @out operands are the results, its @in operands those
+ * operands that are not shape operands. @attrs: of @kind. */
 gboolean kiln_lower_generic(KilnLower *l, const KilnNode *node, KilnInstrKind kind,
                             const void *attrs, GError **error);
 
@@ -88,7 +88,7 @@ kiln_lower_ints(KilnLower *l, const int64_t *values, int n)
 {
     return kiln_ints_make(l->ir->arena, values, (uint32_t)n);
 }
-/** The instruction that has the name of the node's op; false where there is none. */
+/** The instruction that has the name of the node's op; false if there is none. */
 static inline bool
 kiln_lower_namesake(const KilnNode *node, KilnInstrKind *out)
 {
@@ -100,8 +100,7 @@ void *kiln_lower_field(KilnInstrKind kind, void *attrs, const char *name);
 /* --- lowerings, by family --- */
 
 gboolean kiln_lower_alias_first(KilnLower *l, const KilnNode *node, GError **error);
-/** The elements of operand 0, in the type of the result: rescaled where it is quantized otherwise.
- */
+/** The elements of operand 0, rescaled if the result is quantized in another way. */
 gboolean kiln_lower_unchanged(KilnLower *l, const KilnNode *node, GError **error);
 gboolean kiln_lower_dropout(KilnLower *l, const KilnNode *node, GError **error);
 gboolean kiln_lower_variadic(KilnLower *l, const KilnNode *node, GError **error);
@@ -120,7 +119,7 @@ gboolean kiln_lower_custom(KilnLower *l, const KilnNode *node, GError **error);
                                      GError **error);
 KILN_LOWER_ATTRS(axis)     /* `axis` of operand 0 */
 KILN_LOWER_ATTRS(one_hot)  /* `axis` of the result */
-KILN_LOWER_ATTRS(quantize) /* `axis`, where scales are per axis */
+KILN_LOWER_ATTRS(quantize) /* `axis`, if scales are per axis */
 KILN_LOWER_ATTRS(window)
 KILN_LOWER_ATTRS(cum_sum)
 KILN_LOWER_ATTRS(mean_variance)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Checking an instruction through the shape function of its op: the instruction becomes a node that
- * is in no graph, its @in operands the operands, its attributes theirs; what lowering turned from a
- * shape operand into an attribute becomes a known operand again. What the shape function gives must
- * be the @out operands' types. So graph and IR cannot disagree about what fits. */
+/* Checks an instruction through the shape function of its op. The instruction becomes a node in no
+ * graph, with its @in operands and its attributes. Attributes that lowering made from shape
+ * operands become known operands again. The shape function must give the types of the @out
+ * operands. So graph and IR cannot disagree about types that fit. */
 #ifndef KILN_IR_VERIFY_CHECK_PRIV_H
 #define KILN_IR_VERIFY_CHECK_PRIV_H
 
@@ -44,10 +44,10 @@ void *kiln_check_attr(KilnCheck *check, const char *name);
 void kiln_check_known(KilnCheck *check, uint32_t i, const int64_t *values, int64_t n);
 /** `expected X, found <type of operand i>`. Always FALSE. */
 gboolean kiln_check_throw(const KilnCheck *check, uint32_t i, const char *expected, GError **error);
-/** The list attribute @name of the instruction has @n elements, or none and @may_be_empty. */
+/** Checks that list attribute @name has @n elements, or none if @may_be_empty. */
 gboolean kiln_check_length(const KilnCheck *check, const char *name, uint32_t n, bool may_be_empty,
                            GError **error);
-/** Operands @a and @b have equal dims. */
+/** Checks that operands @a and @b have equal dims. */
 gboolean kiln_check_same_shape(const KilnCheck *check, uint32_t a, uint32_t b, GError **error);
 
 gboolean kiln_check_stack(KilnCheck *check, GError **error);

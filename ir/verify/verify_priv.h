@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the verifier's files share: structure and order in verify.c, the same of what was touched in
- * verify_changes.c, planned offsets in verify_plan.c, operand types and attributes per instruction
- * in check*.c. */
+/* Shared by the verifier's files. verify.c checks structure and order, verify_changes.c checks them
+ * only where something changed. verify_plan.c checks planned offsets; check*.c check operand types
+ * and attributes of each instruction. */
 #ifndef KILN_IR_VERIFY_VERIFY_PRIV_H
 #define KILN_IR_VERIFY_VERIFY_PRIV_H
 
@@ -15,8 +15,8 @@ gboolean kiln_ir_throw(const KilnIRFunction *function, GError **error, const cha
 gboolean kiln_instr_throw(const KilnInstr *instr, GError **error, const char *format, ...)
     G_GNUC_PRINTF(3, 4);
 
-/* What is looked at of buffers lies in no order of memory: asks for what those further on in @list,
- * some of which may be NULL, will be looked at for. */
+/* Prefetches fields of buffers further on in @list, whose elements may be NULL: buffers lie in no
+ * order of memory. */
 static inline void
 kiln_prefetch_buffers(const GPtrArray *list, guint i)
 {
@@ -57,31 +57,31 @@ kiln_prefetch_buffers(const GPtrArray *list, guint i)
         __builtin_prefetch(second->next->user);
 }
 
-/** The list of uses of a buffer against the instructions. */
+/** Checks the uses of a buffer against the instructions. */
 gboolean kiln_buffer_verify_uses(const KilnBuffer *buffer, GError **error);
-/** The same, name and type of a buffer of its function. */
+/** The same, and the name, type and weight of a buffer of its function. */
 gboolean kiln_buffer_verify(const KilnBuffer *buffer, GError **error);
-/** As many operands as the row asks for, of the instruction's function, with the row's accesses. */
+/** Operands have the number and the accesses of the row, and are of the instruction's function. */
 gboolean kiln_instr_verify_operands(const KilnInstr *instr, GError **error);
 /** An alloc, dealloc or view and its buffer agree. */
 gboolean kiln_instr_verify_bookkeeping(const KilnInstr *instr, GError **error);
 /** A view lies inside its base, aligned. */
 gboolean kiln_instr_verify_view(const KilnInstr *instr, GError **error);
-/** What a compute instruction writes as operand @i may be written, and shares its bytes with
- * another operand only where the row allows it. */
+/** Operand @i, which a compute instruction writes, is writable. It shares bytes with another
+ * operand only if the row allows it. */
 gboolean kiln_instr_verify_write(const KilnInstr *instr, uint32_t i, GError **error);
-/** kiln_instr_check() of one of many: @arena is made anew before it grows big. */
+/** kiln_instr_check() for one of many instructions. Makes *@arena anew before it grows big. */
 gboolean kiln_instr_verify_types(const KilnInstr *instr, KilnArena **arena, GError **error);
 
-/** The plan of a function with arena_bytes >= 0: offsets aligned, inside the arena, and never the
- * same for two buffers at one step. */
+/** A function with arena_bytes >= 0 has aligned offsets inside the arena. No two buffers have the
+ * same bytes at one step. */
 gboolean kiln_verify_plan(const KilnIRFunction *function, GError **error);
 
-/** Lives of @function that have offsets: inside its arena, and never the same bytes at one step. */
+/** Lives of @function with offsets lie inside its arena, and never share bytes at one step. */
 gboolean kiln_verify_lives(const KilnIRFunction *function, KilnMemoryPlan *plan, GError **error);
 
-/** Operand types and attributes of a compute instruction, tight enough that a kernel which trusts
- * them stays inside its buffers whatever their contents. @arena: for what the check needs. */
+/** Checks operand types and attributes of a compute instruction. A kernel that trusts them stays
+ * inside its buffers, whatever they contain. @arena: memory for the check. */
 gboolean kiln_instr_check(const KilnInstr *instr, KilnArena *arena, GError **error);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the folding of a function's literals goes by and finds out. */
+/* Options and results of folding the literals of a function. */
 #ifndef KILN_PASSES_FOLD_EVALUATOR_H
 #define KILN_PASSES_FOLD_EVALUATOR_H
 
@@ -8,18 +8,18 @@
 typedef struct KilnEvaluator KilnEvaluator;
 struct KilnEvaluator {
     KilnPassContext *context;
-    const char *rule;         /* that firing and failing count as */
-    const KilnTarget *target; /* NULL: only what needs no kernel is computed */
+    const char *rule;         /* the name under which folds and failures count */
+    const KilnTarget *target; /* NULL: computes only nodes that need no kernel */
     int threads;
     bool wide;         /* chains are computed in f64, i64 and u64, rounded once at their end */
-    KilnFoldPlan plan; /* what the plan of each function starts from */
-    /* Whether there is room for the results of @node beside @live bytes of others. */
+    KilnFoldPlan plan; /* the plan of each function starts as a copy of it */
+    /* True if there is room for the results of @node beside @live bytes of others. */
     bool (*may_hold)(KilnEvaluator *folder, KilnFoldPlan *plan, const KilnNode *node, int64_t live);
     bool changed;
     bool out_of_room;
     bool retyped;     /* shapes were found, and more may be literal */
     bool equal_found; /* computed elements turned out equal: they take no storage */
-    int64_t peak;     /* bytes of buffers, constants not among them */
+    int64_t peak;     /* bytes of buffers, without constants */
     GError *failure;  /* memory or time ran out */
 };
 

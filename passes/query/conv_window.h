@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A convolution with another window: what rewrites of strides, pads and taps end with. */
+/* Gives a convolution another window: the last step of rewrites of strides, pads and taps. */
 #ifndef KILN_PASSES_QUERY_CONV_WINDOW_H
 #define KILN_PASSES_QUERY_CONV_WINDOW_H
 
@@ -7,12 +7,12 @@
 
 #include "graph/infer/infer.h"
 
-/** Replaces the convolution that is the root of @match by one with the kernel, strides, dilations
- * and pads of @window, none of which may be open, and with @weights. */
+/** Replaces the convolution that is the root of @match. The new one has @weights and the kernel,
+ * strides, dilations and pads of @window, none of which may be open. */
 bool kiln_conv_replace(KilnMatch *match, const KilnWindow *window, KilnValue *weights);
 
-/** Taps @first … @first + window->kernel - 1 of each spatial dim of @weights, which the root of
- * @match reads, as a slice that is left to constant-fold. */
+/** A slice of @weights, which the root of @match reads: taps @first … @first + window->kernel - 1
+ * of each spatial dim. constant-fold computes it. */
 KilnValue *kiln_conv_slice_taps(KilnMatch *match, const KilnWindow *window, const int64_t *first,
                                 KilnValue *weights);
 

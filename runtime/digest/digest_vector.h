@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* XXH3 as the compiler of the file that includes this makes it for that file's instruction set: the
- * library on the system is built for the oldest processor that it may meet. All give one digest. */
+/* XXH3 for the instruction set of the file that includes this header. The library on the system is
+ * built for the oldest processors. All give one digest. */
 #ifndef KILN_RUNTIME_DIGEST_DIGEST_VECTOR_H
 #define KILN_RUNTIME_DIGEST_DIGEST_VECTOR_H
 

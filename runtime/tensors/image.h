@@ -9,7 +9,7 @@
 typedef struct {
     double scale;
     double mean[4], std[4];
-    unsigned n_mean, n_std; /* how many of them were stated: 0, 1 for all channels, or one each */
+    unsigned n_mean, n_std; /* how many are given: 0, 1 for all channels, or one each */
 } KilnImageOptions;
 #define KILN_IMAGE_OPTIONS_INIT                                                                    \
     {                                                                                              \

@@ -8,21 +8,20 @@
 #include "runtime/tensors/image.h"
 #include "runtime/tensors/tensor_compare.h"
 
-/** By the file's ending. A picture becomes an f32 [1,C,H,W] with the channels that @type asks for
- * (grey or RGB; without
- *  @type its own). @type may be NULL, and is only used for pictures and for bytes, which are its
- * row-major payload in the order of this machine. */
+/** Loads a tensor by the file's ending. A picture becomes f32 [1,C,H,W] with the channels of @type
+ * (grey or RGB), or its own without @type. @type may be NULL. Only pictures and bytes use it; bytes
+ * are its row-major payload in the order of this machine. */
 KilnTensor *kiln_tensor_file_load(const char *path, const KilnType *type,
                                   const KilnImageOptions *image, GError **error);
-/** Appends to @out what a file called @path is to hold: a TensorProto called @name with raw_data,
- * or .npy, by the file's ending. KILN_ERROR_UNSUPPORTED where the form lacks the type,
+/** Appends the contents of a file called @path to @out: a TensorProto called @name with raw_data,
+ * or .npy, by the file's ending. KILN_ERROR_UNSUPPORTED if the form lacks the type,
  * KILN_ERROR_LIMIT over 2 GiB. */
 gboolean kiln_tensor_file_encode(const char *path, const char *name, const KilnTensor *tensor,
                                  GByteArray *out, GError **error);
 
-/** A tensor of @type (static, as input @i of @model is or was bound) from a seed and the input's
- * name: floats are normal with standard deviation 1, integers uniform in what the model's gathers
- * allow. The same for a model and its texts. */
+/** A random tensor of @type (static, as input @i of @model is or was bound). It depends on @seed
+ * and the input's name. Floats are normal with standard deviation 1. Integers are uniform in the
+ * range that the model's gathers allow. A model and its texts give the same tensor. */
 KilnTensor *kiln_model_random_input(const KilnModel *model, unsigned i, const KilnType *type,
                                     uint64_t seed, GError **error);
 
