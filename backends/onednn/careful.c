@@ -2,7 +2,7 @@
 /* What the library masks NaN in: relu, clip, maxima, minima, softmax. Of finite numbers it computes
  * what own kernels do, and faster. So a region has such steps twice:
  *
- *     fast       the library's, while all that they read is proved finite (guard.c)
+ *     fast       the library's, while all that they read is proved finite (finite.c)
  *     careful    own kernels, in a run that has met what may be no number
  *
  * Where the library masks on the way out of another operation, the careful run has that operation
