@@ -1,35 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Shape functions: result types, and integers known while compiling, from operands and attributes.
+/* Shape functions: they find result types, and integers known while compiling, from operands and
+ * attributes.
  *
- * A shape function never looks at users or other nodes. Where an operand's rank or an integer that
- * it needs is not known yet, it answers with an unranked type or unknown dims (never an error): the
- * program is specialised later and inference runs again. What can be checked with what is known is
- * checked. */
+ * A shape function never looks at users or other nodes. It gives an unranked type or unknown dims,
+ * and no error, where a rank or an integer that it needs is not known yet. Inference runs again
+ * when the program is specialised. A shape function checks everything that is known. */
 #ifndef KILN_GRAPH_INFER_INFER_H
 #define KILN_GRAPH_INFER_INFER_H
 
 #include "graph/graph.h"
 
 typedef struct KilnInfer {
-    const KilnNode
-        *node; /* operands, attributes, n_results; the results' stored types are not to be read */
+    const KilnNode *node;    /* do not read the stored types of its results */
     KilnArena *arena;        /* for names and quantization of the results, and known integers */
     KilnType *out;           /* one per result */
     const KilnKnown **known; /* one per result, NULL at the start */
     const KilnType *given;   /* types stated by the builder; NULL where none are */
 } KilnInfer;
 
-/** Fills @in's result types (and known integers) from operands and attributes; fails with
- * KILN_ERROR_SHAPE or KILN_ERROR_TYPE and a message that the caller prefixes with the node. */
+/** Fills the result types and known integers of @in from operands and attributes. Fails with
+ * KILN_ERROR_SHAPE or KILN_ERROR_TYPE; the caller puts the node in front of the message. */
 typedef gboolean (*KilnInferFn)(KilnInfer *in, GError **error);
 
 /** Begins the shape function that rows of graph/ops/ call `name`. There is no list of prototypes: a
- * new one would compile again all that infers. */
+ * change of it would rebuild every file that infers. */
 #define KILN_INFER(name)                                                                           \
     gboolean kiln_infer_##name(KilnInfer *in, GError **error);                                     \
     gboolean kiln_infer_##name(KilnInfer *in, GError **error)
 
-/* Those by which operators are told apart elsewhere. */
+/* Other files tell operators apart by these functions. */
 gboolean kiln_infer_none(KilnInfer *in, GError **error);
 gboolean kiln_infer_given(KilnInfer *in, GError **error);
 gboolean kiln_infer_same(KilnInfer *in, GError **error);
@@ -61,8 +60,8 @@ KilnKnown *kiln_infer_known_new(KilnInfer *in, uint32_t r, int64_t n);
 /** `expected X, found Y` for operand @i's type. Always FALSE. */
 gboolean kiln_infer_throw_type(const KilnInfer *in, uint32_t i, const char *expected,
                                GError **error);
-/** The shape that numpy broadcasting gives to @a and @b (of any element type); named dims broadcast
- * against themselves and 1; two different names give an unknown dim. */
+/** Broadcasts the shapes of @a and @b as numpy does; element types do not matter. A named dim fits
+ * itself and 1; two different names give an unknown dim. */
 gboolean kiln_infer_broadcast_shapes(const KilnType *a, const KilnType *b, KilnType *out,
                                      GError **error);
 
@@ -85,13 +84,13 @@ typedef struct {
  * and the pools. KILN_ERROR_SHAPE where an attribute does not fit. */
 gboolean kiln_window_resolve(const KilnNode *node, KilnWindow *out, GError **error);
 
-/** The axes that a reduction reduces, normalised, ascending and unique, from its axes operand
- * (absent or empty: all, or none with noop_with_empty_axes). Returns false in @out_known where the
+/** Finds the axes that a reduction reduces: normalised, ascending and unique. An absent or empty
+ * axes operand means all axes, or none with noop_with_empty_axes. *@out_known is false where the
  * operand is not known yet. */
 gboolean kiln_reduce_axes(const KilnNode *node, bool reduced[KILN_MAX_RANK], bool *out_known,
                           GError **error);
 
-/** start, step and extent per dim that a `slice` takes, clamped as ONNX says. */
+/** The part that a `slice` takes of each dim, clamped as ONNX says. */
 typedef struct {
     int64_t start[KILN_MAX_RANK];
     int64_t step[KILN_MAX_RANK];
@@ -100,14 +99,15 @@ typedef struct {
 gboolean kiln_slice_resolve(const KilnNode *node, KilnSliceBox *out, bool *out_known,
                             GError **error);
 
-/** Sizes of the @parts of a `split`, one per result, along an axis of @size elements (-1: not
- * known); -1 where not known. */
+/** Sizes of the @parts of a `split`, one per result, along an axis of @size elements. -1 in @size
+ * or @parts: not known. */
 gboolean kiln_split_resolve(const KilnNode *node, int64_t size, int64_t *parts, GError **error);
 
-/** KILN_ERROR_SHAPE, naming @node, where a known index of a `gather` is out of range and read. */
+/** Fails with KILN_ERROR_SHAPE and names @node where a `gather` reads a known index out of
+ * range. */
 gboolean kiln_gather_check(const KilnNode *node, GError **error);
 
-/** Pads (begin and end per dim; negative: crops) of a `pad`. */
+/** Pads of a `pad`, begin and end per dim. Negative ones crop. */
 gboolean kiln_pad_resolve(const KilnNode *node, int64_t begin[KILN_MAX_RANK],
                           int64_t end[KILN_MAX_RANK], bool *out_known, GError **error);
 

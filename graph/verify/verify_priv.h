@@ -9,39 +9,39 @@
 typedef struct KilnVerifyScope {
     const KilnFunction *function;
     struct KilnVerifyScope *outer;
-    uint32_t *first_reads; /* by node id: 1 + where the counts of its results begin in `reads`;
-                              0: the node was not reached yet */
+    uint32_t *first_reads; /* by node id: 1 + the index in `reads` of the counts of its results; 0:
+                              the node was not reached yet */
     GArray *reads;         /* uint32_t per value: arguments first, then results in order */
 } KilnVerifyScope;
 
 typedef struct {
     const KilnModule *module;
-    KilnArena *scratch; /* of inference; emptied never, freed whole */
+    KilnArena *scratch; /* of inference; freed whole at the end */
     KilnVerifyScope *scope;
-    const KilnNode *node; /* the one that is looked at, for the error */
-    const char *declared; /* of the declaration whose body it is in; NULL: of none */
+    const KilnNode *node; /* the node being checked, for the error */
+    const char *declared; /* name of the declaration whose body is checked; NULL: none */
     GError **error;
 } KilnVerify;
 
 /** KILN_ERROR_INVALID with function and node named. Always false. */
 bool kiln_verify_throw(KilnVerify *verify, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
-/** Names and types of a value of the current function. */
+/** Checks names and types of a value of the current function. */
 bool kiln_verify_value(KilnVerify *verify, const KilnValue *value);
-/** What the current node says of itself: operator, place, arity; not its id. */
+/** Checks operator, place and arity of the current node, not its id. */
 bool kiln_verify_node(KilnVerify *verify);
-/** Operand @i of the current node is linked to its neighbours among the readers of its value. */
+/** Checks the links of operand @i of the current node to other readers of its value. */
 bool kiln_verify_use(KilnVerify *verify, uint32_t i);
-/** The current node's results know it, and are sound as values. */
+/** Checks that the current node's results know it and are sound as values. */
 bool kiln_verify_results(KilnVerify *verify);
-/** The chain of readers of @value: whole, linked both ways; stores its length. */
+/** Checks that the chain of readers of @value is whole and linked both ways; stores its length. */
 bool kiln_verify_chain(KilnVerify *verify, const KilnValue *value, uint32_t *n);
-/** The current node's types are those that inference finds. */
+/** Checks that the current node has the types that inference finds. */
 bool kiln_verify_types(KilnVerify *verify);
-/** The function's results have names of their own. */
+/** Checks that the function's results have names of their own. */
 bool kiln_verify_result_names(KilnVerify *verify);
 
-/** Attributes of the current node, its subgraphs' signatures and its callee. */
+/** Checks attributes of the current node, signatures of its subgraphs, and its callee. */
 bool kiln_verify_attrs(KilnVerify *verify);
 
 #endif

@@ -43,13 +43,13 @@ KilnPassPipeline *kiln_pass_pipeline_load(const char *path, GError **error);
 KilnPassPipeline *kiln_pass_pipeline_parse_yaml(const char *text, size_t length, const char *name,
                                                 GError **error);
 KilnPassPipeline *kiln_pass_pipeline_parse_inline(const char *text, GError **error);
-/** The same into a new pipeline that passes were registered with, so that the text may name them.
- * On failure the pipeline is only good for freeing. */
+/** The same into a new pipeline with registered passes, which the text may name. On failure the
+ * pipeline is only good for freeing. */
 gboolean kiln_pipeline_read_yaml(KilnPassPipeline *pipeline, const char *text, size_t length,
                                  const char *name, GError **error);
 gboolean kiln_pipeline_read_file(KilnPassPipeline *pipeline, const char *path, GError **error);
 gboolean kiln_pipeline_read_inline(KilnPassPipeline *pipeline, const char *text, GError **error);
-/** The text of a pipeline that ships with Kiln, or NULL; the names of all of them, "a, b", which
+/** The text of a pipeline that ships with Kiln, or NULL. The names of all of them, "a, b", which
  * the caller frees with g_free(). */
 const char *kiln_pipeline_shipped(const char *name);
 char *kiln_pipeline_shipped_names(void);
@@ -59,13 +59,13 @@ void kiln_pass_pipeline_print(const KilnPassPipeline *pipeline, GString *out);
 KilnPipelineEntry *kiln_pass_pipeline_add(KilnPassPipeline *pipeline, const char *pass_id,
                                           GError **error);
 
-/** Makes a pass known to this pipeline, beside the built-in ones: what plug-ins and programs that
- * bring passes of their own use. @info is borrowed. Fails where the id is taken or the row is not
- * whole. */
+/** Makes a pass known to this pipeline, beside the built-in ones: for plug-ins, and for programs
+ * with passes of their own. @info is borrowed. Fails where the id is taken or the row is
+ * incomplete. */
 gboolean kiln_pass_pipeline_register(KilnPassPipeline *pipeline, const KilnPassInfo *info,
                                      GError **error);
-/** Every pass of a table of include/kiln/passes/kiln-pass.h, or none; @from says in messages whose
- * they are. */
+/** Registers every pass of a table of include/kiln/passes/kiln-pass.h, or none. Messages name @from
+ * as the owner. */
 typedef struct KilnPassPlugin KilnPassPlugin;
 gboolean kiln_pass_pipeline_register_table(KilnPassPipeline *pipeline, const char *from,
                                            const KilnPassPlugin *table, GError **error);

@@ -30,7 +30,7 @@ gboolean kiln_pipeline_set_option(KilnPassPipeline *pipeline, KilnPipelineEntry 
 /** True where @entry's pass has an option of that name. */
 bool kiln_pipeline_has_option(const KilnPipelineEntry *entry, const char *name);
 
-/** "no-signed-zeros" and its like → its bit; 0 for another word. */
+/** The bit of a flag such as "no-signed-zeros"; 0 for another word. */
 uint32_t kiln_pipeline_flag(const char *word);
 const char *kiln_pipeline_flag_name(uint32_t bit);
 /** The words of convergence, modes and dce; false for another word. */

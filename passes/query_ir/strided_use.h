@@ -5,9 +5,9 @@
 
 #include "ir/target.h"
 
-/** Whether all that names @buffer but @except works on it where it lies in @region of another one:
- * kernels say so for themselves, and what views it has must be regions there too, aligned to their
- * elements. False where there is too much to look at: uses of a strided region, views of views. */
+/** True where all users of @buffer but @except can work on it in @region of another buffer. Kernels
+ * answer for themselves. Views of @buffer must be regions there too, aligned to their elements.
+ * False where there is too much to look at: uses of a strided region, views of views. */
 bool kiln_strided_taken(const KilnTarget *target, const KilnBuffer *buffer,
                         const KilnRegion *region, const KilnInstr *except);
 

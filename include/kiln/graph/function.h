@@ -7,12 +7,12 @@
 
 G_BEGIN_DECLS
 
-/** Sets (or replaces) the results: makes the `return` node. @names may be NULL: the values' own. */
+/** Sets or replaces the results and makes the `return` node. @names NULL: the values' own names. */
 gboolean kiln_function_set_results(KilnFunction *function, KilnValue *const *values,
                                    const char *const *names, uint32_t n, GError **error);
-/** Removes all nodes, `return` too: nothing outside may read them. */
+/** Removes all nodes, `return` too. Nothing outside may read them. */
 void kiln_function_clear(KilnFunction *function);
-/** Infers all types again in order, as after binding dims or operand values; subgraphs included. */
+/** Infers all types again in order, also in subgraphs: for use after dims or values were bound. */
 gboolean kiln_function_reinfer(KilnFunction *function, GError **error);
 
 G_END_DECLS

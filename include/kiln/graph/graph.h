@@ -2,11 +2,11 @@
 /* The data of the graph level: values, nodes and uses (the SSA graph), functions, constants and
  * modules. node.h, function.h and module.h change it.
  *
- * A value is an argument of a function or a result of a node. A node lists its operands as uses,
- * and every value chains its uses, so that "who reads this" and "replace all readers" cost what
- * they touch. Nodes live in an arena of the module and do not move while a pass runs;
- * kiln_module_compact() moves them between passes. A node that dies is unlinked. `return` is the
- * last node of a function, so that a function result counts as a use like any other. */
+ * A value is an argument of a function or a result of a node. A node lists its operands as uses.
+ * Every value chains its uses, so its readers are found and replaced without a search. Nodes live
+ * in an arena of the module and do not move while a pass runs; kiln_module_compact() moves them
+ * between passes. A node that dies is unlinked. `return` is the last node of a function, so a
+ * function result counts as a use like any other. */
 #ifndef KILN_GRAPH_GRAPH_H
 #define KILN_GRAPH_GRAPH_H
 
@@ -23,10 +23,9 @@ typedef struct KilnUse KilnUse;
 typedef struct KilnModule KilnModule;
 typedef struct KilnFolding KilnFolding;
 
-/** When a value is known. What is computed of several is known as late as the last of them: the
- * least. */
+/** When a value is known. A value computed from several has the least constness of them. */
 typedef enum {
-    KILN_CONSTNESS_VARYING, /* an input of every run, and what depends on one */
+    KILN_CONSTNESS_VARYING, /* an input of every run, or computed from one */
     KILN_CONSTNESS_RUN,     /* Type 2: known at the first run */
     KILN_CONSTNESS_COMPILE, /* Type 1: known when the program is compiled */
     KILN_CONSTNESS_LITERAL, /* known now: a mark of nodes, not of arguments */
@@ -49,25 +48,25 @@ struct KilnUse {
     KilnUse *previous, *next; /* among the uses of the value */
 };
 
-/* What walks over uses and patterns read comes first, on one line of a cache: a value begins with
- * one. Names of dims, which few types have, come last. */
+/* Walks over uses and patterns read the first fields. They share one line of a cache, because
+ * values are aligned to lines. Names of dims, which few types have, come last. */
 struct KilnValue {
     KilnNode *def; /* NULL: an argument */
     KilnUse *first_use, *last_use;
     uint32_t n_uses;
     uint32_t index : 30;    /* which result, or which argument */
-    bool made_up : 1;       /* the name was derived: the model's name may take its place */
-    bool touched : 1;       /* graph/module/changes.c has it */
-    const char *name;       /* unique among the values of its function and of functions around it */
+    bool made_up : 1;       /* the name was derived: a name from the model may replace it */
+    bool touched : 1;       /* in the list of graph/module/changes.c */
+    const char *name;       /* unique in its function and in functions around it */
     const KilnKnown *known; /* NULL: not known */
     KilnType type;
 };
 
-/* All but the name lies on one line of a cache. */
+/* All fields but the name lie on one line of a cache. */
 struct KilnNode {
     KilnOp op : 16;
-    KilnConstness mark : 8; /* what analyse-constness found; VARYING where it found nothing */
-    bool touched : 1;       /* graph/module/changes.c has it */
+    KilnConstness mark : 8; /* found by analyse-constness; VARYING where it found nothing */
+    bool touched : 1;       /* in the list of graph/module/changes.c */
     uint32_t id;            /* dense per function: scratch tables are arrays indexed by it */
     uint32_t n_operands, n_results;
     KilnUse *operands;
@@ -75,7 +74,7 @@ struct KilnNode {
     KilnFunction *function;
     KilnNode *previous, *next;
     void *attrs;      /* KilnAttrs_<op>, NULL where the op has none */
-    const char *name; /* of the model's node, for messages; NULL: the first result names it */
+    const char *name; /* of the model's node, for messages; NULL: use the first result's */
 };
 
 /** The typed attributes of a node of op `id`. */
@@ -92,7 +91,7 @@ kiln_node_result(KilnNode *node, uint32_t i)
     return &node->results[i];
 }
 
-/** The subgraph that attribute @i is; NULL where it is no subgraph, or an absent one. */
+/** The subgraph in attribute @i; NULL where the attribute is no subgraph or is absent. */
 static inline KilnFunction *
 kiln_node_region(const KilnNode *node, uint32_t i)
 {
@@ -100,7 +99,7 @@ kiln_node_region(const KilnNode *node, uint32_t i)
     return info->kind == KILN_ATTR_FUNCTION ? *(KilnFunction **)((char *)node->attrs + info->offset)
                                             : NULL;
 }
-/** The subgraphs of a node in turn. A `break` leaves only the one at hand. */
+/** The subgraphs of a node in turn. A `break` only skips to the next one. */
 #define kiln_foreach_region(region, node)                                                          \
     for (uint32_t i_##region = 0; i_##region < kiln_op_info((node)->op)->n_attrs; i_##region++)    \
         for (KilnFunction *region = kiln_node_region((node), i_##region); region; region = NULL)
@@ -124,17 +123,17 @@ typedef struct {
 
 struct KilnConstant {
     const char *name; /* without '@', unique in the module */
-    KilnType type;    /* the tensor's, and quantization or layout on top */
+    KilnType type;    /* the tensor's type, with quantization or layout added */
     KilnTensor *tensor;
     KilnModule *module;
     uint32_t id;     /* index in the module's list */
-    int64_t charged; /* bytes of it that count against the budget of folding, which computed it */
+    int64_t charged; /* its bytes that count against the budget of folding, which computed it */
     int64_t base;    /* bytes of the constants that folding computed it from; -1: it did not */
 };
 
 enum {
     KILN_ORDER_DEFS = 3,
-    KILN_ORDER_OP_BITS = 10, /* in which the ops of so many operands fit into 32 */
+    KILN_ORDER_OP_BITS = 10, /* bits per op: KILN_ORDER_DEFS ops fit into 32 bits */
     KILN_ORDER_NO_OP = (1 << KILN_ORDER_OP_BITS) - 1,
 };
 G_STATIC_ASSERT((int)KILN_OP_END <= (int)KILN_ORDER_NO_OP);
@@ -142,30 +141,30 @@ G_STATIC_ASSERT((int)KILN_OP_END <= (int)KILN_ORDER_NO_OP);
 typedef struct {
     KilnNode *node; /* NULL: unlinked since */
     uint32_t id;
-    uint32_t defs; /* ops of what defines its first operands; NO_OP: no node does */
+    uint32_t defs; /* ops that define its first operands; NO_OP: no node does */
 } KilnOrderEntry;
 
-/** The op of what defines operand @i < KILN_ORDER_DEFS. */
+/** The op that defines operand @i < KILN_ORDER_DEFS. */
 static inline uint32_t
 kiln_order_def(const KilnOrderEntry *entry, uint32_t i)
 {
     return entry->defs >> i * KILN_ORDER_OP_BITS & KILN_ORDER_NO_OP;
 }
 
-/** The nodes of a function in list order, beside their ops and those of what they read: who looks
- * for some ops among many nodes reads a table instead of the nodes. */
+/** The nodes of a function in list order, with their ops and the ops that define their operands. A
+ * search for some ops among many nodes reads this table instead of the nodes. */
 typedef struct {
     KilnOrderEntry *entries;
-    KilnOp *ops; /* of the entries, for who looks for few ops: two bytes of each fit into caches */
+    KilnOp *ops; /* op of each entry: a search for few ops reads two bytes per node */
     uint32_t n;
-    uint32_t *at;                  /* by node id: where its entry is */
+    uint32_t *at;                  /* by node id: the index of its entry */
     uint32_t n_of_op[KILN_OP_END]; /* entries by op */
-    /* graph/module/order.c's own: */
+    /* private to graph/module/order.c: */
     bool valid;
     KilnOrderEntry *spare; /* as many as `entries` */
     KilnOp *spare_ops;
     uint32_t room, at_room;
-    GPtrArray *waiting; /* KilnNode*: linked since; NULL: there is no table yet */
+    GPtrArray *waiting; /* KilnNode*, not in the table yet; NULL: there is no table yet */
 } KilnNodeOrder;
 
 /** What was touched since the function was last found valid (graph/module/changes.c). */
@@ -178,14 +177,14 @@ typedef struct {
 struct KilnFunction {
     const char *name;
     KilnModule *module;
-    KilnNode *owner; /* the node whose attribute this subgraph is; NULL: a function of the module */
+    KilnNode *owner; /* the node that this subgraph belongs to; NULL: a function of the module */
     GPtrArray *arguments;     /* KilnArgument* */
-    KilnNode *first, *last;   /* in order; `return`, once there, is the last */
+    KilnNode *first, *last;   /* in list order; `return` is the last, once it exists */
     KilnNodeOrder order;      /* kiln_function_order() */
     uint32_t n_nodes;         /* linked */
-    uint32_t n_region_nodes;  /* of these, with subgraphs */
+    uint32_t n_region_nodes;  /* of these, nodes with subgraphs */
     uint32_t next_id;         /* > every node->id */
-    GPtrArray *result_names;  /* const char*, one per operand of `return`: what the model calls its
+    GPtrArray *result_names;  /* const char*, one per operand of `return`: the model's names of its
                                  outputs */
     bool is_region;           /* made to be a subgraph */
     KilnTable *names;         /* of values: looked up, never iterated */
@@ -193,7 +192,7 @@ struct KilnFunction {
     uint64_t stamp;           /* grows with every change */
     KilnChanges changes;      /* since the last kiln_function_verify_changes() */
     uint64_t swept;           /* the module's stamp when nothing here was dead; 0: not known */
-    GPtrArray *doubtful;      /* KilnNode*: what may have died since; NULL: any node may be dead */
+    GPtrArray *doubtful;      /* KilnNode* that may have died since; NULL: any node may be dead */
 };
 
 /** A function that a vendor supplies: `declare @r0(types) -> types`. */
@@ -203,9 +202,9 @@ typedef struct {
     uint32_t n_operands;
     KilnType *results;
     uint32_t n_results;
-    KilnFunction *body; /* the same in operators, of its arguments alone: what is compiled, and what
-                           runs where no vendor does; NULL: not known */
-    KilnShared *compiled; /* what the vendor made of it; NULL before */
+    KilnFunction *body; /* the same in operators that read only its arguments: Kiln compiles it, and
+                           runs it where no vendor does; NULL: not known */
+    KilnShared *compiled; /* the vendor's compiled form; NULL before it is made */
 } KilnDeclaration;
 
 typedef enum {
@@ -216,24 +215,24 @@ typedef enum {
 struct KilnModule {
     KilnArena *arena;
     KilnArena *nodes, *values, *uses; /* apart, so that a walk over nodes reads nodes only */
-    GPtrArray *all_functions;         /* KilnFunction*, subgraphs included: what is freed */
-    KilnTable *region_names;          /* hashes of what values of subgraphs were ever called */
+    GPtrArray *all_functions;         /* KilnFunction* that the module frees, subgraphs included */
+    KilnTable *region_names;          /* hashes of all names that values of subgraphs ever had */
     uint32_t name_counter;            /* makes names of constants unique */
     char *path;                       /* of the model file, or NULL */
-    GPtrArray *notes;     /* char*, then NULL: what the importer mended; NULL: nothing */
-    GPtrArray *functions; /* KilnFunction*, callees first; the last is the entry */
-    GPtrArray *constants; /* KilnConstant*, in order of creation */
+    GPtrArray *notes;                 /* char*, then NULL: repairs by the importer; NULL: none */
+    GPtrArray *functions;             /* KilnFunction*, callees first; the last is the entry */
+    GPtrArray *constants;             /* KilnConstant*, in order of creation */
     KilnTable *constant_by_name;
     GPtrArray *declarations; /* KilnDeclaration* */
-    KilnFolding *folding;    /* what is computed ahead of the entry's runs; NULL: nothing */
-    KilnMetadata metadata;   /* but for the name of the graph, which the entry has */
-    int opset;               /* of the default domain in the model; 0: text */
+    KilnFolding *folding;    /* computed ahead of the entry's runs; NULL: nothing */
+    KilnMetadata metadata;   /* all but the name of the graph, which the entry has */
+    int opset;               /* of the default domain in the model; 0: from text */
     KilnMode mode;
-    uint64_t seed;       /* where nodes are evaluated: of random operators that have none */
-    uint32_t n_nodes;    /* linked, in all functions and subgraphs */
-    uint32_t made_nodes; /* since the arenas of nodes are what they are */
-    uint64_t stamp;      /* grows with every change of a function and of the list of constants */
-    bool doubtful_constants;    /* some may be read by nothing since dce looked */
+    uint64_t seed;           /* of random operators without a seed, when nodes are evaluated */
+    uint32_t n_nodes;        /* linked, in all functions and subgraphs */
+    uint32_t made_nodes;     /* all nodes in the arenas, removed ones included */
+    uint64_t stamp;          /* grows with every change of a function or of the list of constants */
+    bool doubtful_constants; /* some may have lost all readers since dce looked */
     uint64_t removed_constants; /* grows with every removal of constants */
 };
 
@@ -257,7 +256,7 @@ kiln_function_return(const KilnFunction *function)
     return last && last->op == KILN_OP_return ? last : NULL;
 }
 
-/** True until @node was removed. */
+/** True until @node is removed. */
 static inline bool
 kiln_node_is_linked(const KilnNode *node)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is known of operators. Their ids and attributes come by family, from graph/op/<family>.h: a
- * new row compiles again what names operators of its family. */
+/* Facts about operators. Their ids and attributes come by family, from graph/op/<family>.h: a new
+ * row rebuilds only the files that name operators of its family. */
 #ifndef KILN_GRAPH_OP_H
 #define KILN_GRAPH_OP_H
 
@@ -8,11 +8,11 @@
 
 G_BEGIN_DECLS
 
-/** A KILN_OP_<id>. Between the numbers of two families some are free. */
+/** A KILN_OP_<id>. Some numbers between two families are free. */
 typedef uint16_t KilnOp;
 
 enum {
-    /* No graph is without these two: rows of CORE_OP in graph/ops/structure.def. */
+    /* Every graph needs these two: rows of CORE_OP in graph/ops/structure.def. */
     KILN_OP_const,
     KILN_OP_return,
 #define FAMILY(id, room) KILN_OPS_##id, KILN_OPS_LAST_##id = KILN_OPS_##id + (room)-1,
@@ -64,8 +64,7 @@ typedef struct {
 
 /** For @op < KILN_OP_END; a free number has no name, no traits and no attributes. */
 const KilnOpInfo *kiln_op_info(KilnOp op);
-/** Moves @op on to the next operator that exists, which may be @op itself; false where none does.
- */
+/** Moves @op to the next existing operator, which may be @op itself; false where none is left. */
 bool kiln_op_find(KilnOp *op);
 /** All operators, by family. */
 #define kiln_foreach_op(op) for (KilnOp op = 0; kiln_op_find(&op); op++)
@@ -74,8 +73,7 @@ kiln_op_has(KilnOp op, uint32_t traits)
 {
     return (kiln_op_info(op)->traits & traits) == traits;
 }
-/** True where operand @i decides shapes, axes, counts or branches; of any @i, for ops without bound
- * too. */
+/** True where operand @i decides shapes, axes, counts or branches. Any @i is allowed. */
 static inline bool
 kiln_op_is_shape_operand(KilnOp op, uint32_t i)
 {
@@ -85,7 +83,7 @@ kiln_op_is_shape_operand(KilnOp op, uint32_t i)
 bool kiln_op_from_name(const char *name, KilnOp *out);
 bool kiln_op_from_onnx(const char *name, KilnOp *out);
 
-/** "2", "1 to 3" or "1 or more", where an op admits @lowest to @highest; freed with g_free(). */
+/** Counts from @lowest to @highest as "2", "1 to 3" or "1 or more"; freed with g_free(). */
 char *kiln_arity_text(uint32_t lowest, uint32_t highest);
 
 /** New default attributes of @op in @arena; NULL for ops without attributes. */

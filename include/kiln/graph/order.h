@@ -7,8 +7,8 @@
 
 G_BEGIN_DECLS
 
-/** The table of @function. It is valid until a node is linked, unlinked or moved; then the next
- * call patches it, at the cost of what changed and of a sweep over the table. */
+/** The table of @function, valid until a node is linked, unlinked or moved. The next call then
+ * patches it, at the cost of the changes and a sweep over the table. */
 const KilnNodeOrder *kiln_function_order(KilnFunction *function);
 /** Numbers nodes densely in list order. */
 void kiln_function_renumber(KilnFunction *function);
@@ -18,7 +18,7 @@ void kiln_function_renumber(KilnFunction *function);
 /* @node was linked into its function's list, or is about to be unlinked from it. */
 void kiln_order_link(KilnNode *node);
 void kiln_order_unlink(KilnNode *node);
-/* @use reads another value. */
+/* @use reads another value now. */
 void kiln_order_relink(const KilnUse *use);
 void kiln_order_clear(KilnNodeOrder *order);
 /* Whether @node comes before @other of the same function, whose order is up to date. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The instructions of instrs.def: an enum, an attribute struct each, and a table of what is known
- * of them. */
+/* The instructions of instrs.def: an enum, a struct of attributes for each, and a table of facts
+ * about them. */
 #ifndef KILN_IR_INSTR_H
 #define KILN_IR_INSTR_H
 
@@ -30,23 +30,21 @@ typedef enum {
 } KilnAccess;
 
 typedef enum {
-    KILN_INSTR_DATA_PARALLEL =
-        1 << 0, /* element i of the result depends on element i of (broadcast) operands */
-    KILN_INSTR_BOOKKEEPING = 1 << 1, /* alloc, dealloc, view */
-    KILN_INSTR_MOVEMENT = 1 << 2,    /* moves data, computes nothing */
+    KILN_INSTR_DATA_PARALLEL = 1 << 0, /* element i comes from element i of (broadcast) operands */
+    KILN_INSTR_BOOKKEEPING = 1 << 1,   /* alloc, dealloc, view */
+    KILN_INSTR_MOVEMENT = 1 << 2,      /* moves data, computes nothing */
     KILN_INSTR_REDUCTION = 1 << 3,
     KILN_INSTR_ANCHOR = 1 << 4, /* convolution, matmul and their like: many operations per byte */
-    KILN_INSTR_TRANSCENDENTAL = 1 << 5, /* computes each element by such a function: exp, … */
+    KILN_INSTR_TRANSCENDENTAL = 1 << 5, /* computes a function such as exp of each element */
 } KilnInstrFlag;
 
 typedef struct {
     const char *name;
-    const char
-        *signature;   /* a letter per operand: o @out, i @in, b @inout; '?' after it: may be absent
-                         (`_` or left out at the end); '*' after it: any number of them; "*"
-                         alone: each use states its access */
-    uint32_t aliases; /* bit k: operand k may share its bytes with operand 0 if their types are
-                         equal, quantization apart */
+    const char *signature; /* a letter per operand: o @out, i @in, b @inout. '?' behind it: may be
+                              absent (`_`, or left out at the end). '*' behind it: any number. "*"
+                              alone: each use states its access */
+    uint32_t aliases;      /* bit k: operand k may share its bytes with operand 0 if their types are
+                              equal, quantization apart */
     uint32_t flags;
     const KilnAttrInfo *attrs;
     uint32_t n_attrs;
@@ -57,7 +55,7 @@ const KilnInstrInfo *kiln_instr_info(KilnInstrKind kind);
 bool kiln_instr_from_name(const char *name, KilnInstrKind *out);
 void *kiln_instr_attrs_new(KilnInstrKind kind, KilnArena *arena);
 /** How operand @i is accessed and whether it may be absent. False where the signature has no such
- * operand (always where uses state their access). */
+ * operand, and always where uses state their access. */
 bool kiln_instr_access(KilnInstrKind kind, uint32_t i, KilnAccess *out_access, bool *out_optional);
 
 /** True for `call` and `stack`, whose uses state their access. */

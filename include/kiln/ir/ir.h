@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The second level: a linear list of instructions over explicit buffers.
  *
- * A function has weights, inputs and outputs, buffers that it allocates and frees, views of
- * buffers, and instructions whose operands say what they do to a buffer: @in reads, @out
- * overwrites, @inout both. Everything that shapes and attributes decide is decided: types are
- * static, shape operands of the graph have become attributes. Instructions and buffers live in the
- * function's arena and never move. */
+ * A function has weights, inputs and outputs, buffers that it allocates and frees, and views of
+ * buffers. Each operand of an instruction says what it does to a buffer: @in reads, @out
+ * overwrites, @inout does both. Types are static. Shape operands of the graph have become
+ * attributes. Instructions and buffers live in the function's arena and never move. */
 #ifndef KILN_IR_IR_H
 #define KILN_IR_IR_H
 
@@ -23,32 +22,33 @@ typedef struct KilnBufferUse KilnBufferUse;
 typedef struct KilnStackStep KilnStackStep; /* ir/stack.h */
 
 typedef enum {
-    KILN_BUFFER_WEIGHT, /* a constant of the module, or state (mutable until make-weights-const says
-                           otherwise) */
+    KILN_BUFFER_WEIGHT, /* a constant of the module, or state, which is mutable until
+                           make-weights-const makes it const */
     KILN_BUFFER_INPUT,
     KILN_BUFFER_OUTPUT,
     KILN_BUFFER_ALLOC, /* made by `alloc`, ended by `dealloc` */
     KILN_BUFFER_VIEW,  /* an alias of a part of another buffer: same bytes, another type */
 } KilnBufferKind;
 
-/* What walks ask for lies in the first line of a cache: buffers begin with one. */
+/* Walks ask for the first fields. They share one line of a cache, because buffers are aligned to
+ * lines. */
 struct KilnBuffer {
     KilnBufferKind kind;
     uint32_t id; /* dense per function */
     uint32_t n_uses;
-    bool is_const;       /* WEIGHT: never written, may lie in read-only memory; INPUT: has one value
-                            in all runs, which comes with the first of them */
-    bool touched;        /* in the function's list of changes */
-    bool restated;       /* there for more than its uses */
-    KilnBuffer *base;    /* VIEW: what it aliases (may be a view) */
+    bool is_const;    /* WEIGHT: never written, may lie in read-only memory; INPUT: its value comes
+                         with the first run and stays */
+    bool touched;     /* in the function's list of changes */
+    bool restated;    /* new, or of another kind: for the list of changes */
+    KilnBuffer *base; /* VIEW: what it aliases (may be a view) */
     int64_t view_offset; /* VIEW: elements of the base's type from its start, dense */
     KilnInstr *def;      /* ALLOC: the `alloc`; VIEW: the `view`; else NULL */
     KilnBufferUse *first_use, *last_use; /* in no order: walk instructions where order matters */
     int64_t offset;   /* ALLOC: bytes from the arena's start after the memory plan; -1 before */
     const char *name; /* without sigil, unique in the function */
     KilnConstant *constant; /* WEIGHT: where the bytes come from */
-    int64_t view_rows;      /* VIEW: equal runs that it consists of; 1: it is dense */
-    int64_t view_pitch;     /* VIEW of several: elements of the base's type from run to run */
+    int64_t view_rows;      /* VIEW: the number of its equal runs; 1: it is dense */
+    int64_t view_pitch;     /* VIEW of several runs: elements of the base's type from run to run */
     KilnIRFunction *function;
     KilnType type; /* static; big, hence last */
 };
@@ -61,28 +61,26 @@ struct KilnBufferUse {
     KilnBufferUse *previous, *next;
 };
 
-/* As of buffers. */
+/* The first fields share one line of a cache, as in KilnBuffer. */
 struct KilnInstr {
     KilnInstrKind kind;
     uint32_t id; /* dense per function; not the position */
     uint32_t n_operands;
     bool touched;   /* in the function's list of changes */
-    bool rewritten; /* there for more than its place */
+    bool rewritten; /* new, or with other operands or attributes: for the list */
     KilnIRFunction *function;
     KilnInstr *previous, *next;
-    KilnInstr *ahead; /* a hint for walks: what stood KILN_AHEAD_INSTRS further on when that was
-                         last looked at, may be removed since; NULL: not known */
+    KilnInstr *ahead; /* a hint for walks: the instruction KILN_AHEAD_INSTRS further on at the last
+                         look; may be removed since; NULL: not known */
     KilnBufferUse *operands;
-    uint64_t place; /* grows along the list; kiln_ir_place() sees to it that it does */
-    const char
-        *name; /* of the ONNX node that it came from, for messages, dumps and traces; may be NULL */
+    uint64_t place;       /* grows along the list; kiln_ir_place() restores that */
+    const char *name;     /* of its ONNX node, for messages, dumps and traces; may be NULL */
     void *attrs;          /* KilnInstrAttrs_<kind>; NULL where it has none */
-    KilnStackStep *steps; /* `stack`: what it computes */
+    KilnStackStep *steps; /* `stack`: its steps */
     uint32_t n_steps;
-    const char
-        *callee; /* `call`; the accesses of its operands are set with kiln_instr_new_call() */
-    const KilnDeclaration *declaration; /* `call`: what @callee names; found when it is made */
-    KilnInstr *behind;                  /* as @ahead, for walks backwards */
+    const char *callee; /* `call`; kiln_instr_new_call() sets the accesses of its operands */
+    const KilnDeclaration *declaration; /* `call`: the declaration that @callee names */
+    KilnInstr *behind;                  /* like @ahead, for walks backwards */
 };
 
 #define kiln_instr_attrs(instr, id) ((KilnInstrAttrs_##id *)(instr)->attrs)
@@ -100,7 +98,7 @@ struct KilnIRFunction {
     KilnArena *arena;
     KilnArena *instr_arena; /* apart, so that a walk over instructions reads them only */
     KilnArena *buffer_arena;
-    GPtrArray *buffers; /* KilnBuffer*, by id; NULL for what was removed */
+    GPtrArray *buffers; /* KilnBuffer*, by id; NULL for removed ones */
     GPtrArray *weights; /* KilnBuffer*, in order */
     GPtrArray *inputs;
     GPtrArray *outputs;
@@ -108,7 +106,7 @@ struct KilnIRFunction {
     uint32_t n_instrs;
     uint32_t next_id;
     KilnTable *names;         /* of buffers: looked up, never iterated */
-    KilnTable *name_counters; /* base → the last number that was put behind it */
+    KilnTable *name_counters; /* base → the last number appended to it */
     int64_t arena_bytes;      /* after the memory plan; -1 before */
     uint64_t stamp;
     bool is_placed; /* the places of instructions grow along the list */
@@ -136,22 +134,22 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnIRFunction, kiln_ir_function_free)
 /** A weight, input or output. Names are made unique. */
 KilnBuffer *kiln_ir_add_buffer(KilnIRFunction *function, KilnBufferKind kind, const char *name,
                                const KilnType *type);
-/** The values of @input come with the first run, and stay. */
+/** Says that the values of @input come with the first run and stay. */
 void kiln_ir_fix_input(KilnBuffer *input);
-/** True where an input of the entry is such a one. */
+/** True where the entry has such an input. */
 bool kiln_ir_takes_fixed(const KilnIRModule *ir);
 /** A const weight: a constant of the module. */
 KilnBuffer *kiln_ir_add_weight(KilnIRFunction *function, KilnConstant *constant);
-/** The same of a new constant, named after @base: @tensor is taken over, @type NULL is its own. */
+/** The same for a new constant, named after @base. Takes @tensor over; @type NULL: the tensor's. */
 KilnBuffer *kiln_ir_add_constant(KilnIRFunction *function, const char *base, KilnTensor *tensor,
                                  const KilnType *type);
 /** The buffer of that name; NULL if there is none. */
 KilnBuffer *kiln_ir_find_buffer(const KilnIRFunction *function, const char *name);
-/** Makes a const weight of an input whose bytes are known: those of @constant, of its type. */
+/** Turns @input, whose bytes are known, into a const weight of @constant, which has its type. */
 void kiln_ir_make_weight(KilnBuffer *input, KilnConstant *constant);
-/** A weight that nothing writes: its bytes may lie in read-only memory. */
+/** Marks a weight that nothing writes: its bytes may lie in read-only memory. */
 void kiln_ir_make_const(KilnBuffer *weight);
-/** Takes a weight, input or output without uses out of the function. */
+/** Removes a weight, input or output without uses from the function. */
 void kiln_ir_remove_buffer(KilnBuffer *buffer);
 /** `%name = alloc : type` before @before (NULL: at the end). */
 KilnBuffer *kiln_ir_alloc(KilnIRFunction *function, const char *name, const KilnType *type,
@@ -160,11 +158,11 @@ KilnInstr *kiln_ir_dealloc(KilnBuffer *buffer, KilnInstr *before);
 /** `%name = view %base {offset=…} : type`: the bytes of @base from @element_offset on, as @type. */
 KilnBuffer *kiln_ir_view(KilnIRFunction *function, const char *name, KilnBuffer *base,
                          int64_t element_offset, const KilnType *type, KilnInstr *before);
-/** `%name = view %base {offset=…, rows=…, pitch=…} : type`: the region @part of the bytes of @base,
- * which are counted as if they were dense, in whole elements of both types. */
+/** `%name = view %base {offset=…, rows=…, pitch=…} : type`: the region @part of @base. Regions
+ * count bytes as if @base were dense, in whole elements of both types. */
 KilnBuffer *kiln_ir_view_part(KilnIRFunction *function, const char *name, KilnBuffer *base,
                               const KilnRegion *part, const KilnType *type, KilnInstr *before);
-/** A compute instruction; accesses come from its row. @attrs are copied (NULL: defaults). Checks
+/** A compute instruction; its row gives the accesses. @attrs are copied (NULL: defaults). Checks
  * arity. */
 KilnInstr *kiln_instr_new(KilnIRFunction *function, KilnInstrKind kind, KilnBuffer *const *operands,
                           uint32_t n_operands, const void *attrs, KilnInstr *before,
@@ -174,20 +172,19 @@ KilnInstr *kiln_instr_new_call(KilnIRFunction *function, const char *callee,
                                KilnBuffer *const *operands, uint32_t n_operands, uint32_t n_out,
                                KilnInstr *before);
 void kiln_instr_set_operand(KilnInstr *instr, uint32_t i, KilnBuffer *buffer);
-/** Unlinks; the buffer that an `alloc` or `view` defines goes with it and must have no uses left.
- */
+/** Unlinks. The buffer that an `alloc` or `view` defines goes too and must have no uses left. */
 void kiln_instr_remove(KilnInstr *instr);
 void kiln_instr_move(KilnInstr *instr, KilnInstr *before); /* NULL: to the end */
-/** Says that fields of @instr or of the view that it defines were written past these functions. */
+/** Says that fields of @instr, or of the view that it defines, were written directly. */
 void kiln_instr_touch(KilnInstr *instr);
-/** Says that anything may have been. */
+/** Says that anything in @function may have been written directly. */
 void kiln_ir_touch(KilnIRFunction *function);
 
-/** Takes the offsets of a memory plan out of @function: for who changes the order or the lives of
- * buffers. */
+/** Takes the offsets of a memory plan out of @function. Call it when the order or the lives of
+ * buffers change. */
 void kiln_memory_plan_forget(KilnIRFunction *function);
 
-/** Through views to the weight, input, output or alloc below. */
+/** Follows views to the weight, input, output or alloc below. */
 static inline KilnBuffer *
 kiln_buffer_origin(KilnBuffer *buffer)
 {
@@ -215,18 +212,18 @@ kiln_instr_operand(const KilnInstr *instr, uint32_t i)
 {
     return i < instr->n_operands ? instr->operands[i].buffer : NULL;
 }
-/** As kiln_node_stream(): where an instruction that draws from the seed of the run keeps the number
- * of its stream; NULL for others. */
+/** Where an instruction that draws from the seed of the run keeps the number of its stream, as in
+ * kiln_node_stream(); NULL for others. */
 int64_t *kiln_instr_stream(const KilnInstr *instr);
 /** True where operand @in may share its bytes with @out operand 0, by the instruction's row and the
  * two types. */
 bool kiln_instr_may_alias(const KilnInstr *instr, uint32_t in);
 enum {
-    KILN_SHARE_OPERANDS = 32 /* operands behind these share nothing */
+    KILN_SHARE_OPERANDS = 32 /* later operands share nothing */
 };
-/** The same of any @out operand: those of a stack are equal. There @in must be read element for
- * element, with elements of the same size, and by no reduction or step behind the one that writes
- * @out. */
+/** The same for any @out operand; a stack has several. In a stack, @in must have elements of the
+ * same size and be read element for element. No reduction and no step behind the one that writes
+ * @out may read @in. */
 bool kiln_instr_may_share(const KilnInstr *instr, uint32_t out, uint32_t in);
 const char *kiln_instr_label(const KilnInstr *instr);
 /** True for alloc, dealloc and view: bookkeeping without work at run time. */
@@ -242,9 +239,9 @@ enum {
     KILN_AHEAD_USES = 3, /* of each instruction */
 };
 
-/* What a big function is made of does not fit into caches, and to follow its list is to wait for
- * one instruction after the other. So a walk asks for what lies ahead, by hints that walks over all
- * instructions leave: each step reads what a step further ahead asked for. */
+/* A big function does not fit into caches, so a walk along its list waits for each instruction.
+ * Therefore a walk prefetches what lies ahead, by hints that earlier walks over all instructions
+ * left. Each step reads memory that an earlier step prefetched. */
 static inline void
 kiln_instr_prefetch(const KilnInstr *near, const KilnInstr *far)
 {
@@ -292,18 +289,18 @@ kiln_instr_visit_back(KilnInstr *instr)
     for (KilnBufferUse *use = (buffer_)->first_use, *next_##use = use ? use->next : NULL; use;     \
          use = next_##use, next_##use = use ? use->next : NULL)
 
-/** Everything that must hold: names, def before use, one dealloc per alloc, no use outside a life,
- * every read initialised, no write to const weights, aliasing only where the row allows it, every
- * output written, types as the row asks, planned offsets aligned and not overlapping. Linear. */
+/** Checks everything that must hold: names, def before use, one dealloc per alloc, no use outside a
+ * life, every read initialised, no write to const weights, aliasing only where the row allows it,
+ * every output written, types as the row asks, planned offsets aligned and disjoint. Linear. */
 gboolean kiln_ir_verify(const KilnIRFunction *function, GError **error);
-/** The same of a function that was valid, looking only at what was touched since; all of it where
- * that is not known. From here on it is. */
+/** The same for a function that was valid. Looks only at parts touched since then, or at all where
+ * these are not known. From here on they are known. */
 gboolean kiln_ir_verify_changes(KilnIRFunction *function, GError **error);
 
 /* --- lowering --- */
 
-/** The IR of graph function @function, whose types must all be static (KILN_ERROR_SHAPE names the
- * first that is not) and shape operands known. KILN_ERROR_UNSUPPORTED names an op without
+/** The IR of graph function @function. Its types must be static (KILN_ERROR_SHAPE names the first
+ * that is not) and its shape operands known. KILN_ERROR_UNSUPPORTED names an op without
  * instruction. */
 KilnIRFunction *kiln_lower(const KilnFunction *function, GError **error);
 
@@ -312,7 +309,7 @@ KilnIRFunction *kiln_lower(const KilnFunction *function, GError **error);
 void kiln_ir_print(const KilnIRFunction *function, GString *out);
 void kiln_instr_print(const KilnInstr *instr, GString *out);
 void kiln_instr_dump(const KilnInstr *instr); /* for gdb */
-/** The functions, declarations and constants of @ir: what kiln_ir_module_parse reads back. */
+/** Prints functions, declarations and constants of @ir, which kiln_ir_module_parse() reads back. */
 gboolean kiln_ir_module_print(const KilnIRModule *ir, const KilnPrintOptions *options, GString *out,
                               GError **error);
 /** A file of graph, func, constants and declare blocks; every function is verified. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Kernels: the functions of a backend that run one instruction, and what they say of themselves. */
+/* Kernels: functions of a backend that run one instruction each, and facts about them. */
 #ifndef KILN_IR_KERNEL_H
 #define KILN_IR_KERNEL_H
 
@@ -10,17 +10,16 @@ G_BEGIN_DECLS
 
 typedef struct KilnKernel KilnKernel;
 
-/** Packed weights in a form whose size depends on their values, for where bytes count. Operands and
- * @data are those of the kernel's pack(). */
+/** A packed form whose size depends on the values of the weights, for use where bytes count.
+ * Operands and @data are those of the kernel's pack(). */
 typedef struct {
-    /* Looks at the weights on up to @threads threads. Returns how many bytes they take, and in
-     * @head those that come first; 0 where they are better packed as pack() does. */
+    /* Looks at the weights on up to @threads threads. Returns how many bytes they take and stores
+     * the first of these in @head. Returns 0 where pack() does better. */
     size_t (*measure)(const KilnInstr *instr, const void *const *data, int threads,
                       GByteArray *head);
-    /* Packs them behind the head, which is at @packed already. Slices as in pack(). */
+    /* Packs them behind the head, which @packed already holds. Slices as in pack(). */
     void (*pack)(const KilnInstr *instr, const void *const *data, void *packed, KilnSlice slice);
-    /* True where run() would read nothing but the @bytes bytes at @packed, from wherever they are.
-     */
+    /* True where run() would read only the @bytes bytes at @packed, wherever they come from. */
     bool (*is_sound)(const KilnInstr *instr, const void *packed, size_t bytes);
 } KilnFitted;
 
@@ -28,18 +27,18 @@ typedef struct {
 typedef struct {
     const KilnInstr *instr;   /* attributes and operand types */
     const KilnKernel *kernel; /* the one that was bound */
-    void *const *data;  /* address per operand, aligned to its element unless the kernel has it
-                           in any_address; NULL where absent */
+    void *const *data;  /* address per operand, aligned to its element unless the kernel has it in
+                           any_address; NULL where absent */
     void *scratch;      /* of scratch_bytes(), 64-byte aligned; never NULL */
     const void *packed; /* what pack() made when the program was bound; NULL where there is none */
-    bool fitted;        /* it was that of kernel->fitted or kernel->spare */
+    bool fitted;        /* kernel->fitted or kernel->spare packed it, not pack() */
     const void *prepared;     /* what prepare() made; NULL where there is none */
-    int threads;              /* 1, or the session's number: never changes a bit of the result */
-    const uint64_t *run_seed; /* what random operators without a seed draw from; NULL: 0 */
+    int threads;              /* 1, or the session's number; never changes a bit of the result */
+    const uint64_t *run_seed; /* source of random operators without a seed; NULL: 0 */
 } KilnKernelArgs;
 
-/** Runs an instruction. Returns NULL, or a static text that says why the data cannot be computed
- * (an index out of range): never crashes on values. Uses no GLib, allocates nothing. */
+/** Runs an instruction. Returns NULL, or a static text that says why it cannot compute the data,
+ * such as an index out of range. Never crashes on values, uses no GLib, allocates nothing. */
 typedef const char *(*KilnKernelFn)(const KilnKernelArgs *args);
 
 typedef enum {
@@ -53,51 +52,51 @@ const char *kiln_isa_name(KilnIsa isa);
 /** A row of a kernels.def. */
 struct KilnKernel {
     KilnInstrKind instr;
-    uint32_t dtypes; /* bit per KilnDType: of the key operand, the first @in (the @out where there
-                        is none) */
+    uint32_t dtypes; /* bit per KilnDType of the key operand: the first @in, or @out where there is
+                        no @in */
     const char *layout; /* of the key operand; NULL: plain; "*": any */
-    KilnIsa isa;        /* the least instruction set */
-    bool quantized; /* takes operands whose types are quantized; moving elements needs no more than
-                       the rest, as long as all have the same parameters */
+    KilnIsa isa;        /* the least that it needs */
+    bool quantized; /* takes operands of quantized types. Kernels that only move elements take them
+                       anyway, if all have the same parameters */
     const char *name; /* "cpu:conv_gemm": shown by profiles and --print-choices */
     KilnKernelFn run;
     /* All of these may be NULL. They depend on the instruction alone: types, attributes, and which
        operands are const weights. */
     bool (*supports)(const KilnInstr *instr); /* a finer test than dtype and layout */
-    /* Of a run on up to @threads threads: never less for more. Lives for this instruction only; in
-     * the plan. */
+    /* Bytes for a run on up to @threads threads; more threads never need less. The plan has them,
+     * alive during this instruction only. */
     size_t (*scratch_bytes)(const KilnInstr *instr, int threads);
     size_t (*packed_bytes)(const KilnInstr *instr); /* 0: nothing to pack for this instruction */
-    /* Packs the constant operands that the kernel wants packed. @data holds the addresses of const
-     * weights, possibly misaligned: of those that it packs, and of a region of all that are
-     * there. NULL for every other operand. Slices write
-     * what is theirs: the same bytes, however many there are. A region comes whole: its vendor
-     * brings threads of its own. Returns NULL, or a text that says why it failed, which lives as
-     * long as what was compiled for the instruction: it may be tried again. */
+    /* Packs the constant operands that the kernel wants packed. @data has addresses, possibly
+     * misaligned, of the const weights that it packs; of a region, all const weights. Other entries
+     * are NULL. Each slice writes its own part: the bytes are the same for any number of slices. A
+     * region gets one slice, because its vendor brings its own threads. Returns NULL, or a text
+     * that says why it failed. The text lives as long as the compiled form of the instruction.
+     * Packing may be tried again. */
     const char *(*pack)(const KilnInstr *instr, const void *const *data, void *packed,
                         KilnSlice slice);
-    const KilnFitted *fitted; /* another form of the same, which run() takes too */
-    /* The form for weights that pack() cannot take: where they come with the first run, the kernel
-     * was chosen before anybody saw them. NULL: pack() takes all. */
+    const KilnFitted *fitted; /* another packed form, which run() takes too */
+    /* The form for weights that pack() cannot take: those of the first run, which nobody had seen
+     * when the kernel was chosen. NULL: pack() takes all. */
     const KilnFitted *spare;
     /* Estimated time on one thread in microseconds, to choose between algorithms. */
     double (*cost)(const KilnInstr *instr);
-    /* What run() would otherwise find out in every run, from the instruction alone: a stack's list
-     * of loops. Made where a program is bound, in prepared_bytes(instr) bytes that are 64-byte
-     * aligned; owns nothing, may point to the instruction and to code, and is never stored. */
+    /* Facts about the instruction that run() would otherwise find in every run, such as a stack's
+     * list of loops. Made when a program is bound, in prepared_bytes(instr) bytes, 64-byte aligned.
+     * Owns nothing, may point to the instruction and to code, and is never stored. */
     size_t (*prepared_bytes)(const KilnInstr *instr);
     void (*prepare)(const KilnInstr *instr, void *prepared);
-    /* Of a reduction: what run() writes to each element of operand 0 where all elements of operand
-     * 1 are @element, with the same bits. False where it takes as long to find out. */
+    /* For a reduction: stores the element of operand 0 that run() writes, to the bit, where all
+     * elements of operand 1 are @element. False where that takes as long as a run. */
     bool (*of_equal)(const KilnInstr *instr, const void *element, void *result);
-    uint32_t packs; /* bit per operand that pack() reads: with packed weights, run() does not read
-                       it, and packed_bytes() is asked only if all of them are const weights */
+    uint32_t packs; /* bit per operand that pack() reads: run() does not read it with packed
+                       weights. packed_bytes() is asked only if all of them are const weights */
     bool (*packs_operand)(const KilnInstr *instr, uint32_t i); /* in place of @packs */
     uint32_t any_address; /* bit per operand that run() reads at any address, aligned or not: const
                              weights among them stay in the file of the model */
-    /* True where run() works on operand @i, of the type that it has, in @rows runs with gaps
-     * between them (kiln_buffer_region() says how far apart). NULL: on no operand. What it does not
-     * take is copied to scratch or from there, so that every kernel is right on every operand. */
+    /* True where run() works on operand @i, of its type, in @rows runs with gaps between them
+     * (kiln_buffer_region() has the distance). NULL: on no operand. Other operands are copied to
+     * scratch or from there, so every kernel is right on every operand. */
     bool (*takes_strided)(const KilnInstr *instr, uint32_t i, int64_t rows);
 };
 
@@ -117,32 +116,32 @@ kiln_kernel_takes_any_address(const KilnKernel *kernel, uint32_t i)
     return i < 32 && (kernel->any_address >> i & 1);
 }
 
-/** True where @instr computes no element: all its results are empty. No kernel is run for it, gets
- * scratch or packs weights, so that none has to look for empty results before it walks the other
+/** True where all results of @instr are empty. Such an instruction runs no kernel, gets no scratch
+ * and packs no weights. So kernels need not look for empty results before they walk the other
  * extents, which may be of any size. */
 bool kiln_instr_computes_nothing(const KilnInstr *instr);
 
-/** True where operand @i of @instr is a const weight or input, or a part of one without gaps: what
- * kernels get packed. They read copies of parts in rows. */
+/** True where operand @i of @instr is a const weight or input, or a part of one without gaps:
+ * kernels get these packed. They read copies of parts in rows. */
 bool kiln_operand_is_const(const KilnInstr *instr, uint32_t i);
 /** True where that is an input, whose values come with the first run. */
 bool kiln_operand_comes_late(const KilnInstr *instr, uint32_t i);
 
-/** False where @buffer is of a constant with an element that is no finite number, or with @error
- * set where memory ran out. Values that are not there yet are taken for finite. */
+/** False where the constant behind @buffer has an element that is no finite number. Also false,
+ * with @error set, where memory ran out. Values that are not there yet count as finite. */
 bool kiln_buffer_is_finite(KilnBuffer *buffer, GError **error);
 
 /** True where @kernel packs operands, and all those of @instr are const. */
 bool kiln_kernel_may_pack(const KilnKernel *kernel, const KilnInstr *instr);
 
-/** What pack() says of @instr, as an error. Always FALSE. */
+/** Throws the text that pack() returned for @instr. Always FALSE. */
 gboolean kiln_throw_not_packed(const KilnInstr *instr, const char *message, GError **error);
 
 /** Scratch of @instr: the kernel's own, and copies of operands in rows that it does not take. */
 size_t kiln_kernel_scratch(const KilnKernel *kernel, const KilnInstr *instr, int threads);
 /** True where operand @i of @instr lies in rows, and @kernel gets a dense copy of it. */
 bool kiln_kernel_copies(const KilnKernel *kernel, const KilnInstr *instr, uint32_t i);
-/** Bytes of these copies, and of an address per operand behind them; 0 where there are none. */
+/** Bytes of these copies and of the address per operand behind them; 0 without copies. */
 size_t kiln_kernel_copied_bytes(const KilnKernel *kernel, const KilnInstr *instr);
 
 G_END_DECLS

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Lives of buffers: what a memory plan places. */
+/* Lives of buffers, which a memory plan places. */
 #ifndef KILN_IR_LIFE_H
 #define KILN_IR_LIFE_H
 
@@ -7,8 +7,8 @@
 
 G_BEGIN_DECLS
 
-/** A buffer's life: steps [first, last] of the instructions that do work, numbered from 0, both
- * included. */
+/** A buffer's life: from step @first to step @last, both included. Steps count the instructions
+ * that do work, from 0. */
 typedef struct {
     KilnBuffer *buffer; /* an alloc, or an input or output; NULL: scratch of one instruction */
     const KilnInstr *scratch_of;

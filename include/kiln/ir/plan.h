@@ -9,7 +9,7 @@
 
 G_BEGIN_DECLS
 
-/** What a plan has a place for beside allocs and kernel scratch. */
+/** What a plan places beside allocs and kernel scratch. */
 typedef enum {
     KILN_PLAN_IO = 1 << 0, /* inputs, from the start to their last use, and outputs, from their
                               first use to the end */
@@ -20,8 +20,8 @@ typedef struct {
     uint32_t n_lives;
     int64_t n_steps;
     int64_t sum;     /* no sharing */
-    int64_t lb_node; /* the most that one instruction has as operands: no order can beat it */
-    int64_t lb_live; /* the most that lives at one step: no placement can beat it in this order */
+    int64_t lb_node; /* the most operand bytes of one instruction: no order can beat it */
+    int64_t lb_live; /* the most bytes alive at one step: no placement can beat it in this order */
     int64_t arena;
     bool proven_optimal; /* arena == lb_live, or exact search proved that nothing is lower */
     double plan_ms;
@@ -31,28 +31,28 @@ typedef struct {
  * scratch). */
 KilnMemoryPlan *kiln_liveness(const KilnIRFunction *function, const KilnTarget *target,
                               int threads);
-/** The same with scratch that is known: @scratch has its bytes, one per instruction that does work,
+/** The same with known scratch: @scratch has its bytes, one entry per instruction that does work,
  * in order. */
 KilnMemoryPlan *kiln_liveness_of(const KilnIRFunction *function, const int64_t *scratch,
                                  uint32_t flags);
-/** The same with more that lives: @flags of KilnPlanFlag. */
+/** The same with the additional lives of @flags (KilnPlanFlag). */
 KilnMemoryPlan *kiln_liveness_with(const KilnIRFunction *function, const KilnTarget *target,
                                    int threads, uint32_t flags);
-/** Bytes of a buffer of its own, aligned; those of what is too big are INT64_MAX or near it. */
+/** Aligned bytes of a buffer of its own; INT64_MAX or near it where that is too big. */
 int64_t kiln_buffer_bytes_planned(const KilnBuffer *buffer);
 /** Bytes of the scratch of @instr's kernel on @target, aligned; 0 where it needs none. */
 int64_t kiln_instr_scratch_bytes(const KilnInstr *instr, const KilnTarget *target, int threads);
-/** kiln_liveness(), then offsets by kiln_place(). Deterministic. Writes
- * buffer->offset and function->arena_bytes. */
+/** kiln_liveness(), then offsets by kiln_place(). Deterministic. Writes buffer->offset and
+ * function->arena_bytes. */
 KilnMemoryPlan *kiln_memory_plan(KilnIRFunction *function, const KilnTarget *target, int threads,
                                  GError **error);
-/** The same with more in the plan: @flags of KilnPlanFlag. Offsets of inputs and outputs stand in
- * the lives alone. */
+/** The same with the additional lives of @flags (KilnPlanFlag). Only the lives have the offsets of
+ * inputs and outputs. */
 KilnMemoryPlan *kiln_memory_plan_with(KilnIRFunction *function, const KilnTarget *target,
                                       int threads, uint32_t flags, GError **error);
-/** The plan of which @function's text holds the offsets, and @scratch and @offsets bytes and places
- * of kernel scratch: one per instruction that does work, in order, negative offsets where it has
- * none. Nothing is placed anew; KILN_ERROR_INVALID where lives overlap, or do not fit. */
+/** Restores a plan from the offsets in the text of @function. @scratch and @offsets have bytes and
+ * places of kernel scratch: one per instruction that does work, in order. A negative offset means
+ * no scratch. Places nothing anew. KILN_ERROR_INVALID where lives overlap or do not fit. */
 KilnMemoryPlan *kiln_memory_plan_restore(const KilnIRFunction *function, const int64_t *scratch,
                                          const int64_t *offsets, GError **error);
 void kiln_memory_plan_free(KilnMemoryPlan *plan);
@@ -60,10 +60,10 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnMemoryPlan, kiln_memory_plan_free)
 /** The buffer's name, or "scratch of" and the instruction; to be freed. */
 char *kiln_life_name(const KilnLife *life);
 
-/** Bytes that live at each of the plan's steps, whose sum of sizes is no overflow; to be freed. */
+/** Bytes alive at each step of the plan; to be freed. The sum of sizes must not overflow. */
 int64_t *kiln_memory_live_bytes(const KilnMemoryPlan *plan);
 
-/** Where most lives at once: the first such step. */
+/** The first step at which the most bytes are alive. */
 typedef struct {
     int64_t step; /* -1: there is none */
     int64_t bytes;
@@ -75,17 +75,17 @@ KilnMemoryPeak kiln_memory_peak(const KilnIRFunction *function, const KilnMemory
 typedef struct {
     int64_t limit;
     KilnMemoryPeak peak;
-    uint32_t *lives; /* indices of lives that do not fit together: the biggest at the peak, or what
-                        a search proved; without any one of them the others may fit */
+    uint32_t *lives; /* indices of lives that do not fit together: the biggest at the peak, or those
+                        that a search proved. Without any one of them the others may fit */
     uint32_t n_lives;
-    bool proven; /* else nothing lower was found, and lives is empty */
+    bool proven; /* false: nothing lower was found, and lives is empty */
 } KilnMemoryExcess;
 /** NULL where @plan fits into @limit bytes. */
 KilnMemoryExcess *kiln_memory_excess(const KilnIRFunction *function, const KilnMemoryPlan *plan,
                                      int64_t limit);
 void kiln_memory_excess_free(KilnMemoryExcess *excess);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnMemoryExcess, kiln_memory_excess_free)
-/** KILN_ERROR_LIMIT, which says all of it. */
+/** Throws KILN_ERROR_LIMIT with all these facts. */
 gboolean kiln_memory_excess_throw(const KilnMemoryExcess *excess, const KilnMemoryPlan *plan,
                                   GError **error);
 

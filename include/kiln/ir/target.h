@@ -8,12 +8,11 @@
 
 G_BEGIN_DECLS
 
-/** What work takes that no kernel has a model of its own for, in microseconds on one thread: fitted
- * to a machine. */
+/** Microseconds on one thread for work that no kernel has a model for; fitted to a machine. */
 typedef struct {
     double flop, byte, call; /* by kiln_instr_cost(): operations or bytes, whichever take longer */
     double tail_flop, tail_byte;         /* on the way out of a product; bytes of a residual */
-    double relayout_byte, relayout_call; /* of a value that is brought into another layout */
+    double relayout_byte, relayout_call; /* for a value that changes its layout */
 } KilnRates;
 
 typedef struct KilnTarget KilnTarget;
@@ -22,16 +21,15 @@ struct KilnTarget {
     const char *summary;
     const KilnKernel *kernels; /* in order of preference */
     uint32_t n_kernels;
-    KilnIsa isa;                /* of the machine, found at run time */
-    const KilnRates *rates;     /* NULL: those of the fallback, or of no machine in particular */
-    const KilnTarget *fallback; /* asked for what this one lacks; NULL: none */
+    KilnIsa isa;                     /* of the machine, found at run time */
+    const KilnRates *rates;          /* NULL: those of the fallback, or general ones */
+    const KilnTarget *fallback;      /* has what this one lacks; NULL: none */
     const struct KilnVendor *vendor; /* compiles regions, see ir/vendor.h; NULL: none */
 };
 
 /** The first kernel that takes @instr, here or in the fallbacks; NULL where there is none. */
 const KilnKernel *kiln_target_find(const KilnTarget *target, const KilnInstr *instr);
-/** @target or the fallback of it whose table has @kernel; NULL for the kernel of a vendor's region.
- */
+/** The target whose table has @kernel: @target or a fallback; NULL for a vendor's region. */
 const KilnTarget *kiln_target_owner(const KilnTarget *target, const KilnKernel *kernel);
 /** How many fallbacks of @target come before the one that has @kernel. */
 int kiln_target_depth(const KilnTarget *target, const KilnKernel *kernel);
@@ -47,8 +45,8 @@ typedef struct {
 enum {
     KILN_MAX_CHOICES = 2
 };
-/** The algorithms for @instr, a convolution, the direct one first; how many. 0 where @target lacks
- * the instruction or there is nothing to choose in its kind. */
+/** Stores the algorithms for @instr, a convolution, the direct one first; returns their number. 0
+ * where @target lacks the instruction, or its kind has nothing to choose. */
 uint32_t kiln_target_choices(const KilnTarget *target, KilnInstr *instr,
                              KilnChoice choices[KILN_MAX_CHOICES]);
 
@@ -60,22 +58,20 @@ typedef struct {
 KilnCost kiln_instr_cost(const KilnInstr *instr);
 /** False where one thread is faster than waking the others. */
 bool kiln_cost_is_parallel(const KilnCost *cost);
-/** The same of the cost of @instr. */
+/** The same for the cost of @instr. */
 bool kiln_instr_is_parallel(const KilnInstr *instr);
 const KilnRates *kiln_target_rates(const KilnTarget *target);
-/** Estimated microseconds on one thread of what does @work and has no model of its own. */
+/** Estimated microseconds on one thread for @work without a model of its own. */
 double kiln_target_work_us(const KilnTarget *target, const KilnCost *work);
-/** Estimated microseconds of a run of @instr by @kernel on up to @threads threads, to tell seconds
+/** Estimated microseconds of a run of @instr by @kernel on up to @threads threads. It tells seconds
  * from hours. */
 double kiln_kernel_us(const KilnTarget *target, const KilnKernel *kernel, const KilnInstr *instr,
                       int threads);
-/** Estimated microseconds on one thread of the instruction that @node lowers to, by the fastest
- * algorithm that @target has for it, the direct one alone unless @any_algorithm; constants are
- * taken for packed weights. 0 for views, for what known integers decide, and where a type is open.
- */
+/** Estimated microseconds on one thread of the instruction that @node lowers to. Takes the fastest
+ * algorithm of @target if @any_algorithm, else the direct one. Constants count as packed weights. 0
+ * for views, for nodes that known integers decide, and where a type is open. */
 double kiln_node_us(const KilnTarget *target, const KilnNode *node, bool any_algorithm);
-/** Work of the instruction that @node lowers to; zeros for views, for what known integers decide,
- * and where a type is open. */
+/** Work of the instruction that @node lowers to; zeros where kiln_node_us() gives 0. */
 KilnCost kiln_node_cost(const KilnNode *node);
 
 G_END_DECLS

@@ -15,15 +15,14 @@
  *     };
  *     KILN_PASS_PLUGIN(passes)
  *
- * A list of rules stands there as `.rules = &list` in place of a function: see RULE_LIST of
+ * A list of rules stands there as `.rules = &list` instead of a function: see RULE_LIST of
  * passes/rule.h.
  *
- * A program that brings passes of its own hands such a table to kiln_pipeline_register_passes() of
- * kiln.h instead.
+ * A program with passes of its own gives such a table to kiln_pipeline_register_passes() of kiln.h.
  *
- * A pass changes the function that it is given and says honestly whether it did; the manager
- * verifies, checks, times and counts. Versioned apart from kiln.h: a plug-in built against another
- * version of this header is refused when it is loaded. */
+ * A pass changes the function that it is given and says honestly whether it did. The manager
+ * verifies, checks, times and counts. This header has a version apart from kiln.h. Kiln refuses to
+ * load a plug-in that was built against another version of it. */
 #ifndef KILN_PASSES_KILN_PASS_H
 #define KILN_PASSES_KILN_PASS_H
 
@@ -40,7 +39,7 @@ typedef struct KilnPassPlugin {
     uint32_t n_passes;
 } KilnPassPlugin;
 
-/** What the symbol `kiln_pass_plugin` is: returns a table that lives as long as the plug-in. */
+/** The symbol `kiln_pass_plugin`: it returns a table that lives as long as the plug-in. */
 typedef const KilnPassPlugin *(*KilnPassPluginFn)(void);
 #define KILN_PASS_PLUGIN_SYMBOL "kiln_pass_plugin"
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Passes: the table of them, the context that a pass runs in, and the manager that runs
- * pipelines of them.
+/* Passes: their table, the context that a pass runs in, and the manager that runs pipelines.
  *
  * A pass is one function of one file: passes/graph/<id>.c or passes/ir/<id>.c. It changes the
- * function that it is given and says honestly whether it did. Everything around it - analyses,
- * verification, dumps, timing, counters, numeric checks - is the manager's
- * (passes/manager/manager.c). */
+ * function that it is given and says honestly whether it did. The manager
+ * (passes/manager/manager.c) does everything around it: analyses, verification, dumps, timing,
+ * counters, numeric checks. */
 #ifndef KILN_PASSES_PASS_H
 #define KILN_PASSES_PASS_H
 
@@ -52,7 +51,7 @@ typedef enum {
 } KilnFlagBit;
 #define KILN_FLAG(id) (1u << KILN_FLAG_BIT_##id)
 
-/** Analyses that a pass may require and preserve; recomputed only when they were lost. */
+/** Analyses that a pass may require and preserve; recomputed only when lost. */
 typedef enum {
     KILN_ANALYSIS_ORDER = 1 << 0,    /* graph: node->id ascends in list order; ir: instr->id does */
     KILN_ANALYSIS_LIVENESS = 1 << 1, /* ir: kiln_pass_liveness() */
@@ -62,8 +61,8 @@ typedef enum {
 typedef struct KilnPassInfo KilnPassInfo;
 typedef struct KilnPassContext KilnPassContext;
 
-/** Changes @function; stores in @changed whether anything is different now. Fails only for what is
- * wrong with the program or the machine (out of memory), never because a rewrite does not apply. */
+/** Changes @function; stores in @changed whether it did. Fails only for faults of the program or
+ * the machine (out of memory), never because a rewrite does not apply. */
 typedef gboolean (*KilnGraphPassFn)(KilnFunction *function, KilnPassContext *context, bool *changed,
                                     GError **error);
 typedef gboolean (*KilnIRPassFn)(KilnIRFunction *function, KilnPassContext *context, bool *changed,
@@ -89,19 +88,19 @@ struct KilnPassInfo {
     KilnNumerics numerics; /* the widest class of its rewrites */
     const char *summary;
     const KilnOptionTable *options; /* NULL: none */
-    /* One of them, which fits the level. */
+    /* Exactly one of these is set, as fits the level. */
     const KilnRuleList *rules;
     KilnGraphPassFn run_graph;
     KilnIRPassFn run_ir;
 };
 
-/* What the file of a pass gives to its row in passes/passes.def. In front of its function:
+/* The file of a pass says this in front of its function, for its row in passes/passes.def:
  *
  *     GRAPH_PASS(cse);
  *
  *     gboolean
- *     kiln_pass_cse(KilnFunction *function, KilnPassContext *context, bool *changed, GError
- * **error)
+ *     kiln_pass_cse(KilnFunction *function, KilnPassContext *context, bool *changed,
+ *                   GError **error)
  *
  * A pass that is a list of rules says RULE_PASS behind them instead: passes/rule.h. */
 #define GRAPH_PASS(id)                                                                             \
@@ -111,8 +110,8 @@ struct KilnPassInfo {
     gboolean kiln_pass_##id(KilnIRFunction *function, KilnPassContext *context, bool *changed,     \
                             GError **error)
 
-/* Options, of which the row says OPTIONS: the struct `Options` that kiln_pass_options() returns,
- * and its table. A CHOICE is a string with these values and no others.
+/* Options, if the row says OPTIONS: the struct `Options` that kiln_pass_options() returns, and its
+ * table. A CHOICE is a string with only these values.
  *
  *     #define OPTIONS(OPTION, CHOICE)  \
  *         OPTION(INT, max_bytes, 4096) \
@@ -135,7 +134,7 @@ struct KilnPassInfo {
 #define KILN_OPTION_VALUES(kind, field, otherwise) NULL,
 #define KILN_CHOICE_VALUES(field, otherwise, choices) choices,
 
-/** The table of built-in passes. Those of plug-ins belong to the pipeline that loaded them:
+/** The table of built-in passes. The pipeline that loaded a plug-in has the plug-in's passes:
  * kiln_pass_pipeline_find(). */
 const KilnPassInfo *kiln_pass_find(const char *id);
 uint32_t kiln_pass_count(void);
@@ -149,21 +148,21 @@ const void *kiln_pass_options(const KilnPassContext *context);
 
 /** The target that the program will run on; NULL where none is known (a bare `kiln opt`). */
 const KilnTarget *kiln_pass_target(const KilnPassContext *context);
-/** True where the target has kernels of its own for what @node lowers to. Those of its fallback do
- * not count: only its own are faster. False without a target. */
+/** True where the target's own kernels run the instruction that @node lowers to. Kernels of its
+ * fallback do not count, because they are not faster. False without a target. */
 bool kiln_pass_target_has(const KilnPassContext *context, const KilnNode *node);
-/** The application at hand is of class @numerics at least, which its options ask for. */
+/** Says that the application at hand is at least of class @numerics, as its options ask. */
 void kiln_pass_widen(KilnPassContext *context, KilnNumerics numerics);
-/** The application at hand computed values with kernels of kiln_pass_target(): a check that runs on
+/** Says that the application at hand computed values with kernels of kiln_pass_target(). A check on
  * another target compares as @elsewhere allows. */
 void kiln_pass_evaluated(KilnPassContext *context, KilnNumerics elsewhere);
-/** How many threads the program is compiled for, at least 1. */
+/** The number of threads that the program is compiled for, at least 1. */
 int kiln_pass_threads(const KilnPassContext *context);
 KilnMode kiln_pass_mode(const KilnPassContext *context);
 /** True where less memory is worth more than speed. */
 bool kiln_pass_prefers_memory(const KilnPassContext *context);
-/** True where instructions compute by one algorithm, whatever is known of their operands: the bits
- * of results do not tell literals from inputs. */
+/** True where each instruction has one algorithm, whatever is known of its operands. Literals and
+ * inputs then give the same bits. */
 bool kiln_pass_one_algorithm(const KilnPassContext *context);
 /** True where the pipeline sets all of @flags. */
 bool kiln_pass_allows(const KilnPassContext *context, uint32_t flags);
@@ -173,21 +172,21 @@ const KilnMemoryPlan *kiln_pass_liveness(const KilnPassContext *context);
 /** Counts @rule as fired and logs one line: which rule, which nodes. */
 void kiln_pass_note(KilnPassContext *context, const char *rule, const char *format, ...)
     G_GNUC_PRINTF(3, 4);
-/** Logs one line that is of no rewrite: what the pass found out. */
+/** Logs one line about a finding that is no rewrite. */
 void kiln_pass_remark(KilnPassContext *context, const char *rule, const char *format, ...)
     G_GNUC_PRINTF(3, 4);
-/** Refusals from now on, until the pass is over, are about @node, whose results take @bytes: the
- * report lists each of them once. */
+/** Says that refusals are about @node, whose results take @bytes, until the pass ends. The report
+ * lists each of them once. */
 void kiln_pass_about(KilnPassContext *context, const KilnNode *node, int64_t bytes);
 /** Counts @rule as refused by @guard. */
 void kiln_pass_refuse(KilnPassContext *context, const char *rule, const char *guard);
 /** The guard that refused last; NULL before any did. */
 const char *kiln_pass_last_refusal(const KilnPassContext *context);
 
-/** Refuses, by returning false, unless @condition holds. A script lists the guards of the sources,
- * and a test can switch one off (KilnPassOptions.disabled_guard) to show that another test notices.
- * PASS_GUARD stands in passes without rules, where a `context` and a `rule` (const char *) are in
- * scope; rewrites of rules have GUARD (passes/rule.h). */
+/** Returns false, as a refusal, unless @condition holds. A script lists the guards of the sources.
+ * A test can switch one off (KilnPassOptions.disabled_guard) to show that another test notices.
+ * PASS_GUARD is for passes without rules; it needs a `context` and a `rule` (const char *) in
+ * scope. Rewrites of rules have GUARD (passes/rule.h). */
 #define PASS_GUARD(name, condition)                                                                \
     do {                                                                                           \
         if (!kiln_pass_guard(context, rule, #name, (condition)))                                   \

@@ -17,20 +17,20 @@
  *   ?                       any value
  *   $w                      a literal: a value that a `const` node defines
  *   _                       an absent operand
- *   (relu!#r ?x)            `!`: the value has this single use and is no result of the function:
- *                           what a fusion may swallow
+ *   (relu!#r ?x)            `!`: the value has this single use and is no result of the function,
+ *                           so a fusion may swallow it
  *   (add|sub#a ?x ?y)       one of several ops
  *   (@ELEMENTWISE#n ?x)     any op with the trait
  *   (add~ ?x (mul ?y ?z))   `~`: the two operands may stand in either order
  *   ?x:f32  (relu ?):float  a dtype, or a class of them: number (float or int), float, int, signed,
  *                           unsigned; not quantized, for then integers stand for reals
  *   ?x:quantized            a quantized type
- *   (split#s.1 ?x)          result 1 of the node (default 0); at the root, the one to be replaced
+ *   (split#s.1 ?x)          result 1 of the node (default 0); at the root, the result to replace
  *
- * The name of a node is also the name of the value of it that matched. Patterns are compiled once
- * into a matcher indexed by root op, so that the cost of a sweep does not grow with rules times
- * nodes. Matching never looks through `return`, and in a subgraph it sees the values of the
- * functions around it (literals too) but not their nodes, which run at other times. */
+ * The name of a node also names its value that matched. Patterns are compiled once into a matcher
+ * indexed by root op, so the cost of a sweep does not grow with rules times nodes. Matching never
+ * looks through `return`. In a subgraph it sees values of the functions around it, literals too. It
+ * does not see their nodes, which run at other times. */
 #ifndef KILN_PASSES_RULE_H
 #define KILN_PASSES_RULE_H
 
@@ -41,23 +41,22 @@ G_BEGIN_DECLS
 /** What a rewrite works on. */
 typedef struct {
     KilnPassContext *context;
-    const char *rule; /* the name that firing and refusing count as */
+    const char *rule; /* firing and refusing count under this name */
     GError **error;   /* never NULL, and holds no error yet */
     KilnNode *root;   /* the node that matched */
-    /* Of the driver: */
+    /* for the driver: */
     const struct KilnPattern *pattern;
-    KilnValue **values; /* what the names of the pattern stand for */
-    GPtrArray *touched; /* KilnNode*: readers of what was replaced; may be NULL */
+    KilnValue **values; /* the values that the names of the pattern stand for */
+    GPtrArray *touched; /* KilnNode*: readers of replaced results; may be NULL */
 } KilnMatch;
 
-/** Rewrites what @match found, or returns false and leaves the graph as it was (GUARD does that;
- * nodes and constants built before a refusal are removed by the driver). Builds new nodes before
- * the root and replaces the root's result with kiln_match_replace(); removes nothing itself: what
- * dies with the root is removed by the driver. Sets the match's error only for what must stop the
- * pass. */
+/** Rewrites what @match found, or returns false and leaves the graph as it was. GUARD returns so:
+ * the driver removes nodes and constants built before a refusal. Builds new nodes before the root
+ * and replaces the root's result with kiln_match_replace(). Removes nothing: the driver removes
+ * what dies with the root. Sets the match's error only to stop the pass. */
 typedef bool (*KilnRewriteFn)(KilnMatch *match);
 
-/** PASS_GUARD of a rewrite, and of what rewrites share: where a `match` is in scope. */
+/** PASS_GUARD for rewrites and for functions that they share; needs a `match` in scope. */
 #define GUARD(name, condition)                                                                     \
     do {                                                                                           \
         if (!kiln_pass_guard(match->context, match->rule, #name, (condition)))                     \
@@ -81,43 +80,41 @@ typedef struct {
         name, KILN_NUMERICS_L, pattern, rewrite, flags                                             \
     }
 
-/** A rule that keeps to its class and yet runs under flags only: class Z under `no-signed-zeros`;
- * class QS under `quant-lossy`, and with `quant-param-changes` where it chooses other parameters.
- */
+/** A rule that keeps to its class but runs under flags only. Class Z needs `no-signed-zeros`. Class
+ * QS needs `quant-lossy`, and `quant-param-changes` where it chooses other parameters. */
 #define FLAGGED_RULE(name, class_, flags, pattern, rewrite)                                        \
     {                                                                                              \
         name, KILN_NUMERICS_##class_, pattern, rewrite, flags                                      \
     }
 
-/** What the names of the pattern stand for. A name that the pattern lacks is our bug (asserted). */
+/** The value or node that the pattern calls @name. It is our bug if there is none (asserted). */
 KilnValue *kiln_match_value(const KilnMatch *match, const char *name);
 KilnNode *kiln_match_node(const KilnMatch *match, const char *name);
-/** Builds a node right before the root, as kiln_build() does: types come from inference. NULL, and
- * maybe an error of the match, where that is not possible. */
+/** Builds a node right before the root, as kiln_build() does; inference gives the types. NULL, and
+ * perhaps an error of the match, where that is not possible. */
 KilnValue *kiln_match_build(const KilnMatch *match, KilnOp op, const void *attrs,
                             KilnValue *const *operands, uint32_t n_operands);
-/** The same with a result of @type, which states what inference cannot know: quantization. */
+/** The same with a result of @type: inference cannot know its quantization. */
 KilnValue *kiln_match_build_typed(const KilnMatch *match, KilnOp op, const void *attrs,
                                   KilnValue *const *operands, uint32_t n_operands,
                                   const KilnType *type);
 /** Builds the node that @spec describes right before the root; returns its first result. */
 KilnValue *kiln_match_build_node(const KilnMatch *match, const KilnNodeSpec *spec);
 
-/** Replaces the root's result by @value and logs one line under the rule's name. Refuses (false)
- * where @value is NULL, for it could not be built, and as a guard named `type` where the types
- * differ. */
+/** Replaces the root's result by @value and logs one line under the rule's name. Refuses (false) a
+ * @value of NULL, which could not be built. The guard `type` refuses other types. */
 bool kiln_match_replace(KilnMatch *match, KilnValue *value);
-/** Replaces the root's result by what the pattern calls x: the rewrite of rules that only drop. */
+/** Replaces the root's result by the value that the pattern calls x: for rules that only drop. */
 bool kiln_match_replace_by_x(KilnMatch *match);
-/** Builds a node of @op right before the root, with default attributes, and replaces the root's
- * result by its result. */
+/** Builds a node of @op right before the root, with default attributes. Its result replaces the
+ * root's. */
 bool kiln_match_replace_by_op(KilnMatch *match, KilnOp op, KilnValue *const *operands,
                               uint32_t n_operands);
-/** Replaces the root's result by a constant of its type, all of @number; refuses (as a guard named
- * `static_shape`) where the type is not static. */
+/** Replaces the root's result by a constant of its type, filled with @number. The guard
+ * `static_shape` refuses a type that is not static. */
 bool kiln_match_replace_by_splat(KilnMatch *match, double number);
-/** The same for any result of the root, where several of them are replaced at once. Refusing the
- * later ones would leave the rewrite half done: look at their types first. */
+/** kiln_match_replace() for any result of the root, to replace several at once. Look at their types
+ * first: to refuse a later one would leave the rewrite half done. */
 bool kiln_match_replace_result(KilnMatch *match, uint32_t result, KilnValue *value);
 
 typedef enum {
@@ -136,20 +133,20 @@ struct KilnRuleList {
         table, G_N_ELEMENTS(table), KILN_SWEEP_##sweep_                                            \
     }
 
-/** Makes a pass of the list `rules` of its file: what its row in passes/passes.def names. */
+/** Makes a pass of the list `rules` of its file, for its row in passes/passes.def. */
 #define RULE_PASS(id, sweep)                                                                       \
     extern const KilnRuleList kiln_pass_rules_##id;                                                \
     const KilnRuleList kiln_pass_rules_##id = RULE_LIST(rules, sweep)
 
-/** Applies @list to every node until none of its rules fires any more: a worklist, so that only
- * neighbours of a rewrite are looked at again. The first rule of the list that matches and is not
- * refused wins. Capped at 64 rewrites per node of the function at the start plus 1024: more is
- * KILN_ERROR_LIMIT naming the rules that fired last. */
+/** Applies @list to every node until none of its rules fires any more. A worklist looks again only
+ * at neighbours of a rewrite. The first rule that matches and is not refused wins. The cap is 64
+ * rewrites per node of the function at the start, plus 1024. KILN_ERROR_LIMIT then names the rules
+ * that fired last. */
 gboolean kiln_rules_run(const KilnRuleList *list, KilnFunction *function, KilnPassContext *context,
                         bool *changed, GError **error);
 
-/** The widest numerics class of what @pass may do under the flags of a pipeline: where its lossy
- * rules are not allowed, that of its others; where zeros have signs, never Z. */
+/** The widest numerics class of @pass under the flags of a pipeline. Lossy rules count only where
+ * flags allow them. Class Z counts only under `no-signed-zeros`. */
 KilnNumerics kiln_pass_numerics(const KilnPassInfo *pass, uint32_t flags);
 
 G_END_DECLS

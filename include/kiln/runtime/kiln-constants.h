@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Constants of the C interface: the cache of what is folded and packed, and inputs that are
- * constant. Part of kiln.h, which includes it. */
+/* Constants of the C interface: the cache of folded and packed constants, and constant inputs. Part
+ * of kiln.h, which includes it. */
 #ifndef KILN_RUNTIME_KILN_CONSTANTS_H
 #define KILN_RUNTIME_KILN_CONSTANTS_H
 
@@ -8,32 +8,30 @@
 
 G_BEGIN_DECLS
 
-/** Where folded constants live, and the packed weights of programs: found by their content, so that
- * programs and sessions that share a cache hold one copy of what is equal. Reference-counted and
- * for any number of threads. Each model has one for the programs that are compiled from it; pass
- * another in KilnCompileOptions to share between models, to keep to a capacity, or to keep a
- * program apart. */
+/** Holds folded constants and packed weights of programs, found by their content. Programs and
+ * sessions that share a cache hold one copy of equal bytes. Reference-counted and for any number of
+ * threads. Each model has one for its programs. Pass another in KilnCompileOptions to share between
+ * models, to limit the capacity, or to keep a program apart. */
 typedef struct KilnConstantCache KilnConstantCache;
 
-/** @capacity: bytes of folded constants, and of what is packed of constants, that stay from one run
- * to the next; less than 0: no limit, 0: none. What does not fit is computed again when a run needs
- * it: results are the same. Constants that are known when a program is compiled are part of it, and
- * not counted. */
+/** @capacity: bytes of folded constants, and of packed forms of them, that stay from one run to the
+ * next. Less than 0: no limit; 0: none. A run computes again what did not fit, with the same
+ * results. Constants known when a program is compiled are part of it and do not count. */
 KILN_API KilnConstantCache *kiln_constant_cache_new(int64_t capacity);
 KILN_API KilnConstantCache *kiln_constant_cache_ref(KilnConstantCache *cache);
 KILN_API void kiln_constant_cache_unref(KilnConstantCache *cache);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnConstantCache, kiln_constant_cache_unref)
-/** Evicts at once what does not fit and no run is reading, least recently used first. */
+/** Evicts at once entries that do not fit and that no run reads, least recently used first. */
 KILN_API void kiln_constant_cache_set_capacity(KilnConstantCache *cache, int64_t capacity);
 
 typedef struct {
     size_t size;        /* sizeof(KilnConstantCacheStats): set by KILN_CONSTANT_CACHE_STATS_INIT */
     int64_t capacity;   /* -1: no limit */
-    int64_t bytes;      /* of folded and packed constants that are there now */
+    int64_t bytes;      /* of folded and packed constants in the cache now */
     int64_t peak_bytes; /* the most there were */
     uint64_t entries;   /* combinations of fold functions and inputs that programs refer to */
     uint64_t fills;     /* how often such a combination was computed, or read from disk */
-    uint64_t hits;      /* how often it was found, or another thread was computing it */
+    uint64_t hits;      /* how often one was found, or another thread was computing it */
     uint64_t evictions;
     uint64_t failures;       /* of fills */
     int64_t weight_bytes;    /* of packed weights and views, each counted once */
@@ -48,13 +46,13 @@ typedef enum {
     KILN_CONSTANT_RUN,     /* known at the first run */
 } KilnConstantWhen;
 
-/** An input that is the same at every run: what is computed from constants alone is computed once,
- * ahead of the runs, and what kernels pack is packed once. */
+/** An input that is the same at every run. Values computed from constants alone are computed once,
+ * ahead of the runs. Kernels pack constants once. */
 typedef struct {
     const char *input;
     KilnConstantWhen when;
-    GBytes *value; /* COMPILE: the row-major payload, which the program keeps a reference on: the
-                      input is not bound then. NULL: it comes with the first run. RUN: not read */
+    GBytes *value; /* COMPILE: the row-major payload; the program keeps a reference, and the input
+                      is not bound. NULL: it comes with the first run. RUN: not read */
 } KilnConstantInput;
 
 G_END_DECLS

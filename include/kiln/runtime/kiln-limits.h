@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Limits for models of strangers, in the C interface. Part of kiln.h, which includes it.
  *
- * A small file can ask for any amount of memory and time. Limits are looked at before work is done,
- * and what would break one fails with KILN_ERROR_LIMIT. Those of kiln_model_load_with() hold while
- * it loads, those of KilnCompileOptions while a program is compiled and specialised, that of
- * KilnSessionOptions for each run. */
+ * A small file can ask for any amount of memory and time. Limits are checked before work is done:
+ * work beyond a limit fails with KILN_ERROR_LIMIT. Limits of kiln_model_load_with() hold while it
+ * loads. Those of KilnCompileOptions hold while a program is compiled and specialised. That of
+ * KilnSessionOptions holds for each run. */
 #ifndef KILN_RUNTIME_KILN_LIMITS_H
 #define KILN_RUNTIME_KILN_LIMITS_H
 
@@ -12,7 +12,7 @@
 
 G_BEGIN_DECLS
 
-/** What the kiln_*_options_untrusted() set: 1 GiB, 50000 nodes, 10 seconds. */
+/** The limits of the kiln_*_options_untrusted(): 1 GiB, 50000 nodes, 10 seconds. */
 #define KILN_UNTRUSTED_BYTES (INT64_C(1) << 30)
 #define KILN_UNTRUSTED_NODES INT64_C(50000)
 #define KILN_UNTRUSTED_MS INT64_C(10000)
@@ -20,8 +20,8 @@ G_BEGIN_DECLS
 typedef struct {
     size_t size;         /* sizeof(KilnModelOptions): set by KILN_MODEL_OPTIONS_INIT */
     int64_t total_limit; /* bytes of tensors that are made while loading; 0: no limit */
-    int64_t node_limit;  /* nodes and constants of all graphs of the model, those in branches and
-                            bodies among them; 0: no limit */
+    int64_t node_limit;  /* nodes and constants of all graphs of the model, branches and bodies
+                            included; 0: no limit */
     int64_t time_limit;  /* milliseconds that loading may take; 0: no limit */
     gboolean onnx_only;  /* KILN_ERROR_FORMAT for a .kiln text */
     gboolean no_external_data; /* KILN_ERROR_FORMAT where the model names other files */

@@ -8,21 +8,21 @@
 
 G_BEGIN_DECLS
 
-/** What is printed of a constant. */
+/** How a constant is printed. */
 typedef enum {
     KILN_CONSTANT_WHOLE,
-    KILN_CONSTANT_EXTERN, /* without its payload, which a program file holds apart */
+    KILN_CONSTANT_EXTERN, /* without its payload, which a program file holds elsewhere */
     KILN_CONSTANT_LEFT_OUT,
 } KilnConstantForm;
 
 /** Where the bytes of constants go. */
 typedef struct {
-    const char *data_name; /* file("<data_name>", offset, size) for what is neither small nor
-                              generated; NULL: see directory */
-    const char *directory; /* without data_name: where the text will stand, a path without links; it
-                              points to bytes in files there and below. The others are in base64.
-                              NULL: all are */
-    GByteArray *data;      /* collects those bytes, 64-byte aligned; NULL where data_name is */
+    const char *data_name; /* file("<data_name>", offset, size) stands for constants that are
+                              neither small nor generated; NULL: see directory */
+    const char *directory; /* without data_name: the folder of the text, a path without links. The
+                              text points to bytes in files there and below; other bytes are in
+                              base64. NULL: all are */
+    GByteArray *data;      /* collects those bytes, 64-byte aligned; NULL without data_name */
     bool no_constants;     /* graphs only: for dumps and messages */
     const KilnConstantForm *forms; /* by constant id; NULL: all are whole */
 } KilnPrintOptions;
@@ -41,17 +41,16 @@ gboolean kiln_constants_print(const KilnModule *module, const KilnPrintOptions *
 void kiln_folding_print(const KilnFolding *folding, GString *out);
 /** A `declare @name(types) -> types` line per declaration. */
 void kiln_declarations_print(const KilnModule *module, GString *out);
-/** `{pads=[2,2,2,2], group=2}`, without what is default; nothing where all is. Floats read back to
- * the same bits. */
+/** `{pads=[2,2,2,2], group=2}` without defaults; nothing where all are defaults. Floats read back
+ * to the same bits. */
 void kiln_attrs_print(const KilnAttrInfo *infos, uint32_t n, const void *attrs, GString *out);
 
 /** True where @text begins as a module of either level does: with a comment, or with the word of a
- * block. An ONNX file begins with the tag of a field, which is none of these letters followed by
- * the next. */
+ * block. An ONNX file never does: it begins with the tag of a field. */
 bool kiln_text_is_module(const char *text, size_t length);
-/** Parses and verifies a text of `graph`, `fold`, `constants` and `declare` blocks; @path names it
- * in messages (file:line:column), and file(…) constants lie in its directory or below; NULL: there
- * are none. KILN_ERROR_PARSE and friends. */
+/** Parses and verifies a text of `graph`, `fold`, `constants` and `declare` blocks. @path names it
+ * in messages (file:line:column). file(…) constants lie in its directory or below; @path NULL: none
+ * may occur. KILN_ERROR_PARSE and others. */
 KilnModule *kiln_module_parse(const char *text, size_t length, const char *path, GError **error);
 
 G_END_DECLS
