@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Passes: their table, the context that a pass runs in, and the manager that runs pipelines.
+/* Passes: the table of them, and what a pass may ask and report.
  *
  * A pass is one function of one file: passes/graph/<id>.c or passes/ir/<id>.c. It changes the
  * function that it is given and says honestly whether it did. The manager
