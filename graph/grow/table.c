@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Entries lie in a row, in the order in which they came. An index of twice their room, with linear
- * probing, says where. An entry that was removed stays until the table is built again. */
+ * probing, says where. An entry that was removed stays in the row until the table is built again,
+ * but leaves the index at once: a key that comes and goes often would be searched through all its
+ * earlier entries. */
 #include "graph/grow/table.h"
 
 #include "graph/grow/reserve.h"
@@ -104,7 +106,7 @@ first_slot(const KilnTable *table, uint32_t hash)
 static bool
 is_same(const KilnTable *table, const Entry *entry, gconstpointer key, uint32_t hash)
 {
-    return entry->hash == hash && !entry->removed &&
+    return entry->hash == hash &&
            (entry->key == key || (table->equal && table->equal(entry->key, key)));
 }
 
@@ -130,6 +132,24 @@ enter(KilnTable *table, uint32_t number)
     while (table->index[slot])
         slot = (slot + 1) & mask;
     table->index[slot] = number + 1;
+}
+
+/* Takes entry @number out of the index. Entries behind it move up if they were displaced. */
+static void
+leave(KilnTable *table, uint32_t number)
+{
+    uint32_t mask = 2 * table->room - 1;
+    uint32_t hole = first_slot(table, table->entries[number].hash);
+    while (table->index[hole] != number + 1)
+        hole = (hole + 1) & mask;
+    for (uint32_t slot = (hole + 1) & mask; table->index[slot]; slot = (slot + 1) & mask) {
+        uint32_t home = first_slot(table, table->entries[table->index[slot] - 1].hash);
+        if (((slot - home) & mask) < ((slot - hole) & mask))
+            continue; /* its first slot lies behind the hole */
+        table->index[hole] = table->index[slot];
+        hole = slot;
+    }
+    table->index[hole] = 0;
 }
 
 /* Leaves out what was removed, and grows where little of it was. */
@@ -238,6 +258,7 @@ static void
 drop(KilnTable *table, Entry *entry)
 {
     Entry old = *entry;
+    leave(table, (uint32_t)(entry - table->entries));
     entry->removed = true;
     entry->key = entry->value = NULL;
     table->removed++;

@@ -97,12 +97,17 @@ seconds_of_fan(int n)
     return seconds;
 }
 
-/* A node that reads thousands of regions: eight times as many take no more than eight times as
- * long, but for what caches no longer hold. */
+/* A node that reads thousands of regions: four times as many take about four times as long.
+ * Quadratic time would take 16 times as long. Both numbers exceed the caches. The best of three
+ * counts, for other processes share them. */
 Test(offload, a_reader_of_many_regions_takes_linear_time)
 {
-    double few = seconds_of_fan(1500), many = seconds_of_fan(12000);
-    cr_expect_lt(many, 8 * 3 * few, "%.3f s for 12000 convolutions, %.3f s for 1500", many, few);
+    double few = INFINITY, many = INFINITY;
+    for (int i = 0; i < 3; i++) {
+        few = fmin(few, seconds_of_fan(3000));
+        many = fmin(many, seconds_of_fan(12000));
+    }
+    cr_expect_lt(many, 10 * few, "%.3f s for 12000 convolutions, %.3f s for 3000", many, few);
 }
 
 Test(offload, off_05_the_cache_forgets_with_the_last_reference)
