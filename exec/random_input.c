@@ -277,14 +277,25 @@ kiln_random_dim(const char *name)
     return 2 + (int64_t)(kiln_random_seed(0, name) % 3);
 }
 
+static bool
+random_lookup(void *data, const char *name, int64_t *out)
+{
+    (void)data;
+    *out = kiln_random_dim(name);
+    return true;
+}
+
 KilnType
 kiln_random_type(const KilnType *type)
 {
     KilnType bound = *type;
     for (int i = 0; i < type->rank; i++) {
+        int64_t extent = 2; /* of dims of which nothing is known */
+        if (type->open[i] && !kiln_dim_evaluate(type->open[i], random_lookup, NULL, &extent, NULL))
+            extent = 2;
         if (type->dims[i] < 0)
-            bound.dims[i] = type->dim_names[i] ? kiln_random_dim(type->dim_names[i]) : 2;
-        bound.dim_names[i] = NULL;
+            bound.dims[i] = MAX(extent, 0);
+        bound.open[i] = NULL;
     }
     return bound;
 }

@@ -14,7 +14,7 @@ static KilnCache cache = KILN_CACHE_INIT; /* of KilnCompiled */
 KilnModule *
 kiln_region_module(const KilnFunction *body, GError **error)
 {
-    g_autoptr(KilnModule) module = kiln_module_new();
+    g_autoptr(KilnModule) module = kiln_module_new_beside(body->module);
     KilnFunction *copy = kiln_body_copy(module, body, true, error);
     if (!copy)
         return NULL;

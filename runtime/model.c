@@ -16,21 +16,33 @@
 
 #include <string.h>
 
+/* The name or the expression that an open dim is; NULL for others. */
+static char *
+dim_text(const KilnType *type, int d)
+{
+    const char *name = kiln_type_dim_name(type, d);
+    return name ? g_strdup(name) : type->open[d] ? kiln_dim_to_string(type->open[d]) : NULL;
+}
+
 void
 kiln_info_list_init(KilnInfoList *list, unsigned n, const char *const *names, const KilnType *types)
 {
     list->n = n;
     list->info = g_new0(KilnTensorInfo, n);
     list->types = g_new0(KilnType, n);
+    list->dim_texts = g_new0(char *, (size_t)n *KILN_MAX_RANK);
     for (unsigned i = 0; i < n; i++) {
         KilnType *type = &list->types[i];
+        char **texts = list->dim_texts + (size_t)i * KILN_MAX_RANK;
         *type = types[i];
+        for (int d = 0; d < type->rank; d++)
+            texts[d] = dim_text(type, d);
         list->info[i] = (KilnTensorInfo){ .size = sizeof(KilnTensorInfo),
                                           .name = names[i],
                                           .dtype = type->dtype,
                                           .rank = type->rank,
                                           .dims = type->dims,
-                                          .dim_names = type->dim_names,
+                                          .dim_names = (const char *const *)texts,
                                           .bytes = kiln_type_bytes(type) };
     }
 }
@@ -38,6 +50,9 @@ kiln_info_list_init(KilnInfoList *list, unsigned n, const char *const *names, co
 void
 kiln_info_list_clear(KilnInfoList *list)
 {
+    for (size_t i = 0; i < (size_t)list->n * KILN_MAX_RANK; i++)
+        g_free(list->dim_texts[i]);
+    g_clear_pointer(&list->dim_texts, g_free);
     g_clear_pointer(&list->info, g_free);
     g_clear_pointer(&list->types, g_free);
     list->n = 0;

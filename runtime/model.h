@@ -13,7 +13,8 @@
 typedef struct {
     unsigned n;
     KilnTensorInfo *info;
-    KilnType *types; /* names borrowed from the module or IR that they were made from */
+    KilnType *types;  /* what they borrow is that of the module or IR that they were made from */
+    char **dim_texts; /* KILN_MAX_RANK for each: an open dim in the text form; NULL: no such dim */
 } KilnInfoList;
 /** Types are copied into @list; the strings that they borrow must outlive it. */
 void kiln_info_list_init(KilnInfoList *list, unsigned n, const char *const *names,

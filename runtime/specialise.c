@@ -226,7 +226,7 @@ bind_argument(KilnArgument *argument, const KilnBinding *binding, GHashTable *nu
     if (!kiln_binding_fits(binding, type))
         return kiln_binding_throw(binding, argument->value.name, type, error);
     for (int i = 0; i < type->rank; i++) {
-        const char *name = type->dims[i] < 0 ? type->dim_names[i] : NULL;
+        const char *name = kiln_type_dim_name(type, i);
         if (name && !bind_name(numbers, name, binding->dims[i], error)) {
             kiln_prefix_error(error, "input %s: ", argument->value.name);
             return FALSE;
@@ -235,7 +235,7 @@ bind_argument(KilnArgument *argument, const KilnBinding *binding, GHashTable *nu
     type->rank = binding->rank;
     for (int i = 0; i < binding->rank; i++) {
         type->dims[i] = binding->dims[i];
-        type->dim_names[i] = NULL;
+        type->open[i] = NULL;
     }
     return TRUE;
 }
@@ -247,11 +247,11 @@ apply_names(const GPtrArray *arguments, GHashTable *numbers)
     for (guint i = 0; i < arguments->len; i++) {
         KilnType *type = &((KilnArgument *)g_ptr_array_index(arguments, i))->value.type;
         for (int d = 0; d < type->rank; d++) {
-            const int64_t *number =
-                type->dim_names[d] ? g_hash_table_lookup(numbers, type->dim_names[d]) : NULL;
-            if (type->dims[d] < 0 && number) {
+            const char *name = kiln_type_dim_name(type, d);
+            const int64_t *number = name ? g_hash_table_lookup(numbers, name) : NULL;
+            if (number) {
                 type->dims[d] = *number;
-                type->dim_names[d] = NULL;
+                type->open[d] = NULL;
             }
         }
     }

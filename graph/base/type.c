@@ -184,10 +184,38 @@ kiln_type_same_shape(const KilnType *a, const KilnType *b)
     if (a->rank != b->rank)
         return false;
     for (int i = 0; i < a->rank; i++) {
-        if (a->dims[i] != b->dims[i] || g_strcmp0(a->dim_names[i], b->dim_names[i]) != 0)
+        bool same = a->open[i] == b->open[i] || kiln_dim_same(a->open[i], b->open[i]);
+        if (a->dims[i] != b->dims[i] || !same)
             return false;
     }
     return true;
+}
+
+bool
+kiln_type_equal_dims(const KilnType *a, int d, const KilnType *b, int e)
+{
+    return a->dims[d] >= 0 ? a->dims[d] == b->dims[e] : kiln_dim_same(a->open[d], b->open[e]);
+}
+
+const char *
+kiln_type_dim_name(const KilnType *type, int d)
+{
+    return type->dims[d] < 0 ? kiln_dim_as_name(type->open[d]) : NULL;
+}
+
+void
+kiln_type_set_dim(KilnType *type, int d, const KilnDim *dim)
+{
+    bool is_number = kiln_dim_is_number(dim, &type->dims[d]);
+    type->open[d] = is_number ? NULL : dim;
+    if (!is_number)
+        type->dims[d] = KILN_DIM_UNKNOWN;
+}
+
+const KilnDim *
+kiln_type_dim(const KilnType *type, int d, KilnDimTable *table)
+{
+    return type->dims[d] >= 0 ? kiln_dim_number(table, type->dims[d]) : type->open[d];
 }
 
 bool
@@ -202,6 +230,16 @@ kiln_type_is_static(const KilnType *type)
 {
     for (int i = 0; i < type->rank; i++) {
         if (type->dims[i] < 0)
+            return false;
+    }
+    return type->rank >= 0;
+}
+
+bool
+kiln_type_is_known(const KilnType *type)
+{
+    for (int i = 0; i < type->rank; i++) {
+        if (!kiln_type_knows_dim(type, i))
             return false;
     }
     return type->rank >= 0;
@@ -266,8 +304,6 @@ KilnType
 kiln_type_copy(KilnArena *arena, const KilnType *type)
 {
     KilnType copy = *type;
-    for (int i = 0; i < type->rank; i++)
-        copy.dim_names[i] = kiln_arena_strdup(arena, type->dim_names[i]);
     copy.layout = kiln_arena_strdup(arena, type->layout);
     if (type->quant) {
         KilnQuant *quant = kiln_arena_copy(arena, type->quant, sizeof *quant);
@@ -317,10 +353,8 @@ kiln_type_print(const KilnType *type, GString *out)
         g_string_append(out, i ? "," : "");
         if (type->dims[i] >= 0)
             g_string_append_printf(out, "%" G_GINT64_FORMAT, type->dims[i]);
-        else if (type->dim_names[i])
-            kiln_word_print(type->dim_names[i], out);
         else
-            g_string_append_c(out, '?');
+            kiln_dim_print(type->open[i], out);
     }
     g_string_append_c(out, ']');
     if (type->layout)

@@ -271,7 +271,7 @@ kiln_dim_merge(KilnType *to, int d, const KilnType *from, int from_d)
     int64_t a = to->dims[d], b = from->dims[from_d];
     if (a >= 0)
         return b < 0 || a == b;
-    if (b >= 0 || !to->dim_names[d])
+    if (b >= 0 || !to->open[d])
         kiln_dim_copy(to, d, from, from_d);
     return true;
 }
@@ -287,16 +287,46 @@ kiln_dim_set_wide(KilnType *to, int d, KilnWide value, GError **error)
 }
 
 gboolean
+kiln_dim_set_open(KilnType *to, int d, const KilnDim *dim, GError **error)
+{
+    int64_t lo, hi;
+    kiln_dim_range(dim, &lo, &hi);
+    if (hi < 0)
+        return kiln_dim_set_wide(to, d, hi, error);
+    kiln_type_set_dim(to, d, dim);
+    return TRUE;
+}
+
+gboolean
+kiln_dim_set_scaled(KilnType *to, int d, const KilnType *from, int from_d, int64_t times,
+                    KilnWide more, GError **error)
+{
+    const KilnDim *open = from->open[from_d];
+    if (from->dims[from_d] >= 0)
+        return kiln_dim_set_wide(to, d, (KilnWide)from->dims[from_d] * times + more, error);
+    if (!open || more < INT64_MIN || more > INT64_MAX) {
+        kiln_dim_set(to, d, KILN_DIM_UNKNOWN);
+        return TRUE;
+    }
+    KilnDimTable *table = kiln_dim_table_of(open);
+    const KilnDim *scaled = kiln_dim_scale(table, open, times);
+    return kiln_dim_set_open(
+        to, d, kiln_dim_add(table, scaled, kiln_dim_number(table, (int64_t)more)), error);
+}
+
+gboolean
 kiln_dim_product(KilnType *to, int d, const KilnType *from, int first, int n, GError **error)
 {
-    /* A dim that is not known decides the product alone where the others are 1. */
-    int unknown = -1, unknowns = 0;
     bool zero = false, big = false;
     int64_t product = 1;
+    int n_open = 0;
+    const KilnDim *open = NULL; /* the product of those without a number */
     for (int i = first; i < first + n; i++) {
+        const KilnDim *factor = from->open[i];
         if (from->dims[i] < 0) {
-            unknown = i;
-            unknowns++;
+            open = !n_open++        ? factor
+                   : open && factor ? kiln_dim_mul(kiln_dim_table_of(factor), open, factor)
+                                    : NULL;
             continue;
         }
         zero |= from->dims[i] == 0;
@@ -306,11 +336,11 @@ kiln_dim_product(KilnType *to, int d, const KilnType *from, int first, int n, GE
         kiln_dim_set(to, d, 0);
         return TRUE;
     }
-    if (big && !unknowns) /* else one of those may still be zero */
+    if (big && !n_open) /* else one of those may still be zero */
         return kiln_dim_set_wide(to, d, (KilnWide)INT64_MAX + 1, error);
-    kiln_dim_set(to, d, unknowns ? KILN_DIM_UNKNOWN : product);
-    if (unknowns == 1 && product == 1 && !big)
-        kiln_dim_copy(to, d, from, unknown);
+    kiln_dim_set(to, d, n_open ? KILN_DIM_UNKNOWN : product);
+    if (open && !big)
+        kiln_type_set_dim(to, d, kiln_dim_scale(kiln_dim_table_of(open), open, product));
     return TRUE;
 }
 
@@ -331,10 +361,14 @@ broadcast_dim(KilnType *out, int d, const KilnType *type, int e)
         return a == b;
     if (a >= 0)
         return true; /* the other can only be 1 or the same */
-    if (b >= 0)
+    if (b >= 0) {
         kiln_dim_copy(out, d, type, e);
-    else if (g_strcmp0(out->dim_names[d], type->dim_names[e]) != 0)
-        out->dim_names[d] = NULL;
+    } else {
+        const KilnDim *left = out->open[d], *right = type->open[e];
+        if (left != right)
+            kiln_type_set_dim(
+                out, d, left ? kiln_dim_broadcast(kiln_dim_table_of(left), left, right) : NULL);
+    }
     return true;
 }
 

@@ -106,22 +106,28 @@ static inline void
 kiln_dim_set(KilnType *type, int d, int64_t value)
 {
     type->dims[d] = value < 0 ? KILN_DIM_UNKNOWN : value;
-    type->dim_names[d] = NULL;
+    type->open[d] = NULL;
 }
 static inline void
 kiln_dim_copy(KilnType *to, int d, const KilnType *from, int from_d)
 {
     to->dims[d] = from->dims[from_d];
-    to->dim_names[d] = from->dim_names[from_d];
+    to->open[d] = from->open[from_d];
 }
 /** Merges dim @from_d of @from into dim @d of @to, which is the same dim. False if two known
  * numbers differ. */
 bool kiln_dim_merge(KilnType *to, int d, const KilnType *from, int from_d);
-/** Sets dim @d to the product of @n dims of @from. A single dim keeps its name. */
+/** Sets dim @d to the product of @n dims of @from. */
 gboolean kiln_dim_product(KilnType *to, int d, const KilnType *from, int first, int n,
                           GError **error);
 /** Sets a dim to @value, which must be in [0, 2^63). */
 gboolean kiln_dim_set_wide(KilnType *to, int d, KilnWide value, GError **error);
+/** Sets a dim to the number or expression @dim. NULL: not known. Fails where it is certainly
+ * negative. */
+gboolean kiln_dim_set_open(KilnType *to, int d, const KilnDim *dim, GError **error);
+/** Sets dim @d of @to to dim @from_d of @from times @times ≥ 0 plus @more. */
+gboolean kiln_dim_set_scaled(KilnType *to, int d, const KilnType *from, int from_d, int64_t times,
+                             KilnWide more, GError **error);
 
 /** Broadcasts the shapes of all present operands from @first on. Does not change @out's dtype. */
 gboolean kiln_infer_broadcast_operands(const KilnInfer *in, uint32_t first, KilnType *out,

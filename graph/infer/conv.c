@@ -19,32 +19,13 @@ check_group(const KilnInfer *in, uint32_t w, int64_t *group, GError **error)
     return TRUE;
 }
 
-/* Spatial dims of the result; one that the window leaves as it is keeps its name. */
-static void
-spatial_dims(const KilnInfer *in, const KilnWindow *window, KilnType *out)
-{
-    const KilnType *x = kiln_infer_type(in, 0);
-    for (int i = 0; i < window->rank; i++) {
-        kiln_dim_set(out, i + 2, window->out[i]);
-        int64_t reach = (window->kernel[i] - 1) * window->dilations[i] + 1;
-        bool unchanged = window->strides[i] == 1 && window->kernel[i] > 0 &&
-                         window->pads_begin[i] + window->pads_end[i] == reach - 1;
-        if (window->out[i] < 0 && unchanged && x->rank >= 0)
-            kiln_dim_copy(out, i + 2, x, i + 2);
-    }
-}
-
 /* The result's channels: dim @d of the weights, @times over. */
 static gboolean
 channel_dim(const KilnType *weights, int d, int64_t times, KilnType *out, GError **error)
 {
     if (weights->rank < 0)
         return TRUE;
-    if (times == 1 || weights->dims[d] < 0) {
-        kiln_dim_set(out, 1, weights->dims[d]);
-        return TRUE;
-    }
-    return kiln_dim_set_wide(out, 1, (KilnWide)weights->dims[d] * times, error);
+    return kiln_dim_set_scaled(out, 1, weights, d, times, 0, error);
 }
 
 gboolean
@@ -71,7 +52,10 @@ kiln_infer_conv_shape(const KilnInfer *in, uint32_t w, uint32_t bias, KilnType *
         kiln_dim_copy(out, 0, x, 0);
     if (!channel_dim(weights, transposed ? 1 : 0, transposed ? group : 1, out, error))
         return FALSE;
-    spatial_dims(in, &window, out);
+    for (int i = 0; i < window.rank; i++) {
+        kiln_dim_set(out, i + 2, window.out[i]);
+        out->open[i + 2] = window.open_out[i];
+    }
     return kiln_infer_require_vector(in, bias, out, 1, error);
 }
 

@@ -42,7 +42,7 @@ KILN_INFER(shape)
 KILN_INFER(size)
 {
     (void)error;
-    int64_t elements = kiln_type_elements(kiln_infer_type(in, 0));
+    int64_t elements = kiln_type_elements(kiln_infer_type(in, 0)); /* extents.c has open ones */
     in->out[0] = kiln_type_scalar(KILN_DTYPE_i64);
     if (elements >= 0)
         kiln_known_result(in, 0)[0] = elements;
@@ -73,7 +73,6 @@ fill_value(const KilnInfer *in, KilnDType *dtype, int64_t *integer, bool *readab
 
 KILN_INFER(constant_of_shape)
 {
-    const KilnKnown *shape = kiln_infer_known(in, 0);
     int64_t rank = kiln_infer_list_length(in, 0), value;
     KilnDType dtype;
     bool readable;
@@ -81,8 +80,8 @@ KILN_INFER(constant_of_shape)
         !kiln_infer_check_rank(rank, error) || !fill_value(in, &dtype, &value, &readable, error))
         return FALSE;
     KilnType out = kiln_infer_unknown(dtype, rank);
-    for (int d = 0; shape && d < out.rank; d++) {
-        if (!kiln_dim_set_wide(&out, d, shape->v[d], error))
+    for (int d = 0; d < out.rank; d++) {
+        if (!kiln_dim_set_open(&out, d, kiln_infer_element(in, 0, d), error))
             return FALSE;
     }
     in->out[0] = out;
@@ -131,6 +130,24 @@ float_range(KilnInfer *in, const double v[3], GError **error)
     return TRUE;
 }
 
+/* How many numbers of a range lie between expressions; its step is a number. */
+static gboolean
+open_range(KilnInfer *in, GError **error)
+{
+    const KilnDim *start = kiln_infer_element(in, 0, 0), *limit = kiln_infer_element(in, 1, 0);
+    const KilnDim *distance = kiln_dim_sub(in->dims, limit, start), *count;
+    int64_t delta;
+    if (!kiln_dim_is_number(kiln_infer_element(in, 2, 0), &delta) || delta == INT64_MIN)
+        return TRUE;
+    if (delta == 0)
+        return throw_delta(error);
+    if (delta < 0)
+        distance = kiln_dim_scale(in->dims, distance, -1);
+    count = kiln_dim_ceil(in->dims, distance, kiln_dim_number(in->dims, ABS(delta)));
+    return kiln_dim_set_open(&in->out[0], 0,
+                             kiln_dim_max(in->dims, count, kiln_dim_number(in->dims, 0)), error);
+}
+
 KILN_INFER(range)
 {
     KilnDTypeSet types = KILN_SET(f32) | KILN_SET(f64) | KILN_SET(i16) | KILN_SET_INDICES;
@@ -149,7 +166,7 @@ KILN_INFER(range)
     in->out[0] = kiln_infer_unknown(kiln_infer_type(in, 0)->dtype, 1);
     if (integers)
         return integer_range(in, error);
-    return !floats || float_range(in, values, error);
+    return floats ? float_range(in, values, error) : open_range(in, error);
 }
 
 /* --- one_hot, eye_like, random --- */
@@ -179,10 +196,12 @@ KILN_INFER(one_hot)
             !kiln_infer_axis(x->rank + 1, kiln_attrs(in->node, one_hot)->axis, &axis, error))
             return FALSE;
         for (int d = 0, from = 0; d < out.rank; d++) {
-            if (d == axis)
-                kiln_dim_set(&out, d, depth);
-            else
+            if (d != axis)
                 kiln_dim_copy(&out, d, x, from++);
+            else if (depth >= 0)
+                kiln_dim_set(&out, d, depth);
+            else if (!kiln_dim_set_open(&out, d, kiln_infer_element(in, 1, 0), error))
+                return FALSE;
         }
     }
     in->out[0] = out;

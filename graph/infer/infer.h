@@ -11,11 +11,13 @@
 #include "graph/graph.h"
 
 typedef struct KilnInfer {
-    const KilnNode *node;    /* do not read the stored types of its results */
-    KilnArena *arena;        /* for names and quantization of the results, and known integers */
-    KilnType *out;           /* one per result */
-    const KilnKnown **known; /* one per result, NULL at the start */
-    const KilnType *given;   /* types stated by the builder; NULL where none are */
+    const KilnNode *node;        /* do not read the stored types of its results */
+    KilnArena *arena;            /* for names and quantization of the results, and known integers */
+    KilnType *out;               /* one per result */
+    const KilnKnown **known;     /* one per result, NULL at the start */
+    const KilnExtents **extents; /* the same; NULL: nobody asks for them */
+    KilnDimTable *dims;          /* of the node's module */
+    const KilnType *given;       /* types stated by the builder; NULL where none are */
 } KilnInfer;
 
 /** Fills the result types and known integers of @in from operands and attributes. Fails with
@@ -55,13 +57,19 @@ kiln_infer_known(const KilnInfer *in, uint32_t i)
     const KilnValue *value = kiln_node_operand(in->node, i);
     return value ? value->known : NULL;
 }
+/** Element @k of the integers in operand @i, which has more than @k; NULL where it is not known. */
+const KilnDim *kiln_infer_element(const KilnInfer *in, uint32_t i, int64_t k);
+/** True if every element of operand @i is a number or an expression. */
+bool kiln_infer_knows_elements(const KilnInfer *in, uint32_t i);
+/** Finds the elements of small integer results that are expressions, where no number is known. */
+void kiln_infer_extents(KilnInfer *in);
 /** A zeroed array of @n known integers for result @r. */
 KilnKnown *kiln_infer_known_new(KilnInfer *in, uint32_t r, int64_t n);
 /** `expected X, found Y` for operand @i's type. Always FALSE. */
 gboolean kiln_infer_throw_type(const KilnInfer *in, uint32_t i, const char *expected,
                                GError **error);
-/** Broadcasts the shapes of @a and @b as numpy does; element types do not matter. A named dim fits
- * itself and 1; two different names give an unknown dim. */
+/** Broadcasts the shapes of @a and @b as numpy does; element types do not matter. Two expressions
+ * give one that selects the extent that is not 1. */
 gboolean kiln_infer_broadcast_shapes(const KilnType *a, const KilnType *b, KilnType *out,
                                      GError **error);
 
@@ -78,6 +86,8 @@ typedef struct {
     int64_t pads_end[KILN_MAX_RANK];
     int64_t output_padding[KILN_MAX_RANK];
     int64_t out[KILN_MAX_RANK]; /* spatial dims of the result; KILN_DIM_UNKNOWN where not known */
+    const KilnDim *open_out[KILN_MAX_RANK]; /* such a dim as an expression, or NULL */
+    bool open_pads[KILN_MAX_RANK]; /* pads of SAME that depend on an extent without a number */
 } KilnWindow;
 
 /** Resolves auto_pad, defaults and ceil_mode for conv, conv_transpose, conv_integer, qlinear_conv
@@ -94,7 +104,9 @@ gboolean kiln_reduce_axes(const KilnNode *node, bool reduced[KILN_MAX_RANK], boo
 typedef struct {
     int64_t start[KILN_MAX_RANK];
     int64_t step[KILN_MAX_RANK];
-    int64_t extent[KILN_MAX_RANK];
+    int64_t extent[KILN_MAX_RANK];             /* KILN_DIM_UNKNOWN where it has no number */
+    const KilnDim *open_extent[KILN_MAX_RANK]; /* such an extent as an expression, or NULL */
+    const KilnDim *open_start[KILN_MAX_RANK];  /* the start beside such an extent */
 } KilnSliceBox;
 gboolean kiln_slice_resolve(const KilnNode *node, KilnSliceBox *out, bool *out_known,
                             GError **error);

@@ -82,11 +82,13 @@ concat_operand(const KilnInfer *in, uint32_t i, int axis, KilnType *out, GError 
             return kiln_infer_throw_shape(in->node, i, error, "dim %d to be %" G_GINT64_FORMAT, d,
                                           expected);
     }
-    if (out->dims[axis] < 0 || x->dims[axis] < 0) {
-        kiln_dim_set(out, axis, KILN_DIM_UNKNOWN);
-        return TRUE;
-    }
-    return kiln_dim_set_wide(out, axis, (KilnWide)out->dims[axis] + x->dims[axis], error);
+    if (out->dims[axis] >= 0)
+        return kiln_dim_set_scaled(out, axis, x, axis, 1, out->dims[axis], error);
+    if (x->dims[axis] >= 0)
+        return kiln_dim_set_scaled(out, axis, out, axis, 1, x->dims[axis], error);
+    const KilnDim *mine = out->open[axis], *more = x->open[axis];
+    return kiln_dim_set_open(
+        out, axis, mine ? kiln_dim_add(kiln_dim_table_of(mine), mine, more) : NULL, error);
 }
 
 static void
@@ -200,6 +202,25 @@ check_split(const KilnInfer *in, GError **error)
     return TRUE;
 }
 
+/* The size of part @r of an open axis of @x, as kiln_split_resolve() has it of numbers. */
+static const KilnDim *
+open_part(const KilnInfer *in, const KilnType *x, int axis, uint32_t r)
+{
+    uint32_t n = in->node->n_results;
+    const KilnDim *size = x->open[axis], *chunk;
+    if (kiln_infer_type(in, 1))
+        return kiln_infer_element(in, 1, r);
+    if (!size)
+        return NULL;
+    KilnDimTable *table = kiln_dim_table_of(size);
+    bool uneven = kiln_attrs(in->node, split)->num_outputs != 0;
+    chunk = uneven ? kiln_dim_ceil(table, size, kiln_dim_number(table, n))
+                   : kiln_dim_floor(table, size, kiln_dim_number(table, n));
+    if (!uneven || r + 1 < n)
+        return chunk;
+    return kiln_dim_sub(table, size, kiln_dim_scale(table, chunk, n - 1));
+}
+
 KILN_INFER(split)
 {
     const KilnType *x = kiln_infer_type(in, 0);
@@ -222,6 +243,8 @@ KILN_INFER(split)
         if (x->quant && x->quant->axis >= 0 && x->quant->axis != axis)
             in->out[r].quant = x->quant;
         kiln_dim_set(&in->out[r], axis, parts[r]);
+        if (parts[r] < 0 && !kiln_dim_set_open(&in->out[r], axis, open_part(in, x, axis, r), error))
+            return FALSE;
         if (kiln_known_operand(in, 0) && parts[r] >= 0) {
             kiln_known_strided(in, r, 0, at * strides[axis], strides);
             at += parts[r];
@@ -255,8 +278,8 @@ KILN_INFER(expand)
     if (!kiln_infer_check_rank(n, error))
         return FALSE;
     KilnType stated = kiln_infer_unknown(x->dtype, n);
-    for (int d = 0; shape && d < stated.rank; d++) {
-        if (!kiln_dim_set_wide(&stated, d, shape->v[d], error))
+    for (int d = 0; d < stated.rank; d++) {
+        if (!kiln_dim_set_open(&stated, d, kiln_infer_element(in, 1, d), error))
             return FALSE;
     }
     in->out[0].dtype = x->dtype;
@@ -308,12 +331,16 @@ KILN_INFER(tile)
         if (times < 0)
             return kiln_throw(error, KILN_ERROR_SHAPE,
                               "repeats: expected 0 or more, found %" G_GINT64_FORMAT, times);
-        if (times == 1)
-            kiln_dim_copy(&out, d, x, d);
-        else if (times == 0)
+        if (times == 0)
             kiln_dim_set(&out, d, 0);
-        else if (x->dims[d] >= 0 &&
-                 !kiln_dim_set_wide(&out, d, (KilnWide)x->dims[d] * times, error))
+        else if (!kiln_dim_set_scaled(&out, d, x, d, times, 0, error))
+            return FALSE;
+    }
+    for (int d = 0; !repeats && d < out.rank && x->rank >= 0; d++) {
+        const KilnDim *times = kiln_infer_element(in, 1, d);
+        if (times &&
+            !kiln_dim_set_open(&out, d,
+                               kiln_dim_mul(in->dims, kiln_type_dim(x, d, in->dims), times), error))
             return FALSE;
     }
     int axis = x->quant ? x->quant->axis : -1;
@@ -344,21 +371,19 @@ divide_dim(const KilnInfer *in, KilnType *out, int d, int64_t by, GError **error
     if (x->dims[d] >= 0 && x->dims[d] % by)
         return kiln_infer_throw_shape(in->node, 0, error,
                                       "dim %d to be a multiple of %" G_GINT64_FORMAT, d, by);
-    if (by != 1)
-        kiln_dim_set(out, d, x->dims[d] < 0 ? x->dims[d] : x->dims[d] / by);
+    const KilnDim *open = x->open[d];
+    kiln_dim_set(out, d, x->dims[d] < 0 ? x->dims[d] : x->dims[d] / by);
+    if (open) {
+        KilnDimTable *table = kiln_dim_table_of(open);
+        kiln_type_set_dim(out, d, kiln_dim_floor(table, open, kiln_dim_number(table, by)));
+    }
     return TRUE;
 }
 
 static gboolean
 multiply_dim(const KilnInfer *in, KilnType *out, int d, int64_t by, GError **error)
 {
-    const KilnType *x = kiln_infer_type(in, 0);
-    if (by == 1)
-        return TRUE;
-    if (x->dims[d] >= 0)
-        return kiln_dim_set_wide(out, d, (KilnWide)x->dims[d] * by, error);
-    kiln_dim_set(out, d, KILN_DIM_UNKNOWN);
-    return TRUE;
+    return kiln_dim_set_scaled(out, d, kiln_infer_type(in, 0), d, by, 0, error);
 }
 
 KILN_INFER(depth_to_space)

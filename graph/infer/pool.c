@@ -26,10 +26,7 @@ pooled_shape(const KilnType *x, const KilnWindow *window)
         kiln_dim_copy(&out, d, x, d);
     for (int i = 0; i < window->rank; i++) {
         kiln_dim_set(&out, i + 2, window->out[i]);
-        int64_t reach = (window->kernel[i] - 1) * window->dilations[i] + 1;
-        if (window->out[i] < 0 && x->rank >= 0 && window->strides[i] == 1 &&
-            window->pads_begin[i] + window->pads_end[i] == reach - 1)
-            kiln_dim_copy(&out, i + 2, x, i + 2);
+        out.open[i + 2] = window->open_out[i];
     }
     return out;
 }
@@ -75,15 +72,12 @@ stated_shape(const KilnInfer *in, KilnType *out, GError **error)
     int64_t n = kiln_infer_list_length(in, 2);
     if (n >= 0 && out->rank >= 0 && n != out->rank)
         return kiln_infer_throw_shape(in->node, 2, error, "%d elements", out->rank);
-    if (!shape) {
-        *out = kiln_infer_unknown(out->dtype, out->rank >= 0 ? out->rank : n);
-        return TRUE;
-    }
-    if (!kiln_infer_check_rank(shape->n, error))
+    int64_t rank = shape ? shape->n : out->rank >= 0 ? out->rank : n;
+    if (!kiln_infer_check_rank(rank, error))
         return FALSE;
-    out->rank = (int)shape->n;
+    *out = kiln_infer_unknown(out->dtype, rank);
     for (int d = 0; d < out->rank; d++) {
-        if (!kiln_dim_set_wide(out, d, shape->v[d], error))
+        if (!kiln_dim_set_open(out, d, kiln_infer_element(in, 2, d), error))
             return FALSE;
     }
     return TRUE;

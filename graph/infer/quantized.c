@@ -229,10 +229,14 @@ kiln_infer_run(KilnInfer *in, GError **error)
     see_to_layout(in);
     if (!check_sizes(in, error))
         return FALSE;
+    kiln_infer_extents(in);
     /* What is stored is no number that shapes or folding may go by. */
     for (uint32_t r = 0; r < in->node->n_results; r++) {
-        if (in->out[r].quant)
+        if (in->out[r].quant) {
             kiln_known_forget(in, r);
+            if (in->extents)
+                in->extents[r] = NULL;
+        }
     }
     return TRUE;
 }

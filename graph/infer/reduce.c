@@ -139,10 +139,8 @@ top_k_dim(const KilnInfer *in, KilnType *out, int axis, GError **error)
 {
     const KilnKnown *k = kiln_infer_known(in, 1);
     int64_t size = out->dims[axis];
-    if (!k || k->n != 1) {
-        kiln_dim_set(out, axis, KILN_DIM_UNKNOWN);
-        return TRUE;
-    }
+    if (!k || k->n != 1)
+        return kiln_dim_set_open(out, axis, kiln_infer_element(in, 1, 0), error);
     if (k->v[0] < 0 || (size >= 0 && k->v[0] > size))
         return kiln_throw(error, KILN_ERROR_SHAPE,
                           "k: expected at most the %" G_GINT64_FORMAT

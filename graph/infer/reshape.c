@@ -41,17 +41,42 @@ reshaped_quant(const KilnInfer *in, const KilnType *out)
 
 /* What the stated dims leave open: dims of the operand that no 0 copies, and the dim to infer. */
 typedef struct {
-    KilnType rest; /* dims of the operand that are not copied by name */
+    KilnType rest; /* dims of the operand that are not copied */
     int infer;     /* the dim stated as -1; -1: none */
-    bool open;     /* a result dim whose size no one knows */
+    bool open;     /* a result dim of which nothing is known */
     KilnWide stated;
+    uint32_t n_open;            /* result dims that are expressions and no copies, */
+    const KilnDim *open_stated; /* and their product; NULL where it is too big */
 } ReshapePlan;
+
+/* A stated dim without a number. The specification reads 0 as a copy. An expression that is 0 is a
+ * dim of 0 here: with it the operand must be empty, too. */
+static gboolean
+state_open(const KilnInfer *in, int d, ReshapePlan *plan, KilnType *out, GError **error)
+{
+    const KilnDim *dim = kiln_infer_element(in, 1, d);
+    int64_t lo, hi;
+    kiln_dim_range(dim, &lo, &hi);
+    plan->open |= !dim || lo < 0;
+    if (plan->open)
+        return TRUE;
+    for (int e = 0; e < plan->rest.rank; e++) {
+        if (plan->rest.dims[e] < 0 && plan->rest.open[e] == dim) { /* cancels, as a copy does */
+            kiln_dim_set(&plan->rest, e, 1);
+            return kiln_dim_set_open(out, d, dim, error);
+        }
+    }
+    plan->open_stated = !plan->n_open++ ? dim : kiln_dim_mul(in->dims, plan->open_stated, dim);
+    return kiln_dim_set_open(out, d, dim, error);
+}
 
 static gboolean
 state_dim(const KilnInfer *in, int d, ReshapePlan *plan, KilnType *out, GError **error)
 {
     const KilnType *x = kiln_infer_type(in, 0);
-    int64_t size = kiln_infer_known(in, 1)->v[d];
+    int64_t size;
+    if (!kiln_dim_is_number(kiln_infer_element(in, 1, d), &size))
+        return state_open(in, d, plan, out, error);
     bool copies = size == 0 && !kiln_attrs(in->node, reshape)->allowzero;
     if (size < -1 || (size == -1 && plan->infer >= 0))
         return kiln_throw(error, KILN_ERROR_SHAPE,
@@ -74,7 +99,17 @@ state_dim(const KilnInfer *in, int d, ReshapePlan *plan, KilnType *out, GError *
                           "shape: expected a size for dim %d of rank-%d data, found 0", d, x->rank);
     } else {
         kiln_dim_copy(out, d, x, d);
-        if (x->dims[d] < 0) { /* stands on both sides and cancels */
+        if (x->dims[d] < 0 && kiln_type_equal_dims(&plan->rest, d, x, d)) {
+            kiln_dim_set(&plan->rest, d, 1); /* stands on both sides and cancels */
+            return TRUE;
+        }
+        if (x->dims[d] < 0 && x->open[d]) { /* another dim like it was taken for this one */
+            plan->open_stated = !plan->n_open++
+                                    ? x->open[d]
+                                    : kiln_dim_mul(in->dims, plan->open_stated, x->open[d]);
+            return TRUE;
+        }
+        if (x->dims[d] < 0) {
             kiln_dim_set(&plan->rest, d, 1);
             return TRUE;
         }
@@ -94,6 +129,24 @@ throw_counts(const KilnInfer *in, KilnWide found, GError **error)
         (int64_t)found);
 }
 
+/* The dim stated as -1 where a side has open dims: the quotient of both sides. */
+static gboolean
+close_open_plan(const KilnInfer *in, const ReshapePlan *plan, const KilnType *count, KilnType *out,
+                GError **error)
+{
+    const KilnDim *elements = kiln_type_dim(count, 0, in->dims);
+    const KilnDim *stated =
+        plan->stated <= INT64_MAX ? kiln_dim_number(in->dims, (int64_t)plan->stated) : NULL;
+    if (plan->n_open)
+        stated = kiln_dim_mul(in->dims, stated, plan->open_stated);
+    if (plan->infer < 0)
+        return TRUE;
+    const KilnDim *quotient = kiln_dim_divide(in->dims, elements, stated);
+    if (!quotient)
+        quotient = kiln_dim_floor(in->dims, elements, stated);
+    return kiln_dim_set_open(out, plan->infer, quotient, error);
+}
+
 /* Compares the elements of both sides and finds the dim stated as -1. */
 static gboolean
 close_plan(const KilnInfer *in, ReshapePlan *plan, KilnType *out, GError **error)
@@ -103,21 +156,8 @@ close_plan(const KilnInfer *in, ReshapePlan *plan, KilnType *out, GError **error
         return TRUE;
     if (!kiln_dim_product(&count, 0, &plan->rest, 0, plan->rest.rank, error))
         return FALSE;
-    if (count.dims[0] < 0) {
-        /* One dim of unknown size whose neighbours are all stated again is the -1. */
-        int unknown = -1, unknowns = 0;
-        KilnWide known = 1;
-        for (int d = 0; d < plan->rest.rank; d++) {
-            unknown = plan->rest.dims[d] < 0 ? d : unknown;
-            unknowns += plan->rest.dims[d] < 0;
-            if (plan->rest.dims[d] >= 0 &&
-                __builtin_mul_overflow(known, plan->rest.dims[d], &known))
-                return TRUE;
-        }
-        if (plan->infer >= 0 && unknowns == 1 && known == plan->stated)
-            kiln_dim_copy(out, plan->infer, &plan->rest, unknown);
-        return TRUE;
-    }
+    if (count.dims[0] < 0 || plan->n_open)
+        return close_open_plan(in, plan, &count, out, error);
     if (plan->infer < 0)
         return count.dims[0] == plan->stated || throw_counts(in, plan->stated, error);
     if (plan->stated == 0 || count.dims[0] % plan->stated)
@@ -137,15 +177,16 @@ KILN_INFER(reshape)
     KilnType out = kiln_infer_unknown(x->dtype, rank);
     ReshapePlan plan = { .rest = kiln_infer_plain(x), .infer = -1, .stated = 1 };
     bool zero = false;
-    for (int d = 0; shape && d < out.rank; d++) {
+    bool stated = shape || kiln_node_operand(in->node, 1)->extents;
+    for (int d = 0; stated && d < out.rank; d++) {
         if (!state_dim(in, d, &plan, &out, error))
             return FALSE;
-        zero |= shape->v[d] == 0;
+        zero |= shape && shape->v[d] == 0;
     }
     if (zero && plan.infer >= 0 && kiln_attrs(in->node, reshape)->allowzero)
         return kiln_throw(error, KILN_ERROR_SHAPE,
                           "shape: expected no -1 beside 0 where allowzero is set, found both");
-    if (shape && !close_plan(in, &plan, &out, error))
+    if (stated && !close_plan(in, &plan, &out, error))
         return FALSE;
     out.quant = reshaped_quant(in, &out);
     in->out[0] = out;

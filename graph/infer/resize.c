@@ -87,6 +87,27 @@ set_scaled(KilnType *out, int d, float size, GError **error)
     return TRUE;
 }
 
+enum {
+    EXACT = 1 << 12 /* numerators and denominators with which floats compute sizes exactly */
+};
+
+/* floor(size · scale) where the scale is a quotient of small numbers, so that products of sizes are
+ * exact in floats; NULL for others: their rounding depends on the size. */
+static const KilnDim *
+scaled_extent(const KilnDim *size, double scale)
+{
+    int64_t denominator = 1;
+    while (denominator < EXACT && scale != floor(scale)) {
+        scale *= 2;
+        denominator *= 2;
+    }
+    if (!size || scale != floor(scale) || scale > EXACT)
+        return NULL;
+    KilnDimTable *table = kiln_dim_table_of(size);
+    return kiln_dim_floor(table, kiln_dim_scale(table, size, (int64_t)scale),
+                          kiln_dim_number(table, denominator));
+}
+
 static gboolean
 by_scales(const KilnInfer *in, const int *axes, int64_t n, KilnType *out, GError **error)
 {
@@ -107,8 +128,8 @@ by_scales(const KilnInfer *in, const int *axes, int64_t n, KilnType *out, GError
             return kiln_throw(error, KILN_ERROR_SHAPE, "scales: expected numbers above 0, found %g",
                               scales[i]);
         float extent = crops && roi_known ? (float)roi[n + i] - (float)roi[i] : 1.0f;
-        if (x->dims[d] < 0 && scales[i] == 1 && extent == 1 && (roi_known || !crops))
-            kiln_dim_copy(out, d, x, d);
+        if (x->dims[d] < 0 && extent == 1 && (roi_known || !crops))
+            kiln_type_set_dim(out, d, scaled_extent(x->open[d], (float)scales[i]));
         else if (x->dims[d] >= 0 && (roi_known || !crops) &&
                  !set_scaled(out, d, floorf((float)x->dims[d] * extent * (float)scales[i]), error))
             return FALSE;
@@ -135,6 +156,10 @@ by_sizes(const KilnInfer *in, const int *axes, int64_t n, KilnType *out, GError 
     const KilnKnown *sizes = kiln_infer_known(in, SIZES);
     const char *policy = kiln_attrs(in->node, resize)->keep_aspect_ratio_policy;
     bool stretch = g_str_equal(policy, "stretch"), all_known = true;
+    for (int i = 0; stretch && !sizes && i < n && kiln_infer_list_length(in, SIZES) == n; i++) {
+        if (!kiln_dim_set_open(out, axes[i], kiln_infer_element(in, SIZES, i), error))
+            return FALSE;
+    }
     if (!sizes || sizes->n != n)
         return TRUE;
     for (int i = 0; i < n; i++) {

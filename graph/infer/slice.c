@@ -42,11 +42,56 @@ slice_box(KilnSliceBox *box, int d, int64_t size, int64_t end)
     box->extent[d] = distance <= 0 || size == 0 ? 0 : (int64_t)((distance + by - 1) / by);
 }
 
-/* A slice of an axis whose size is not known: all of it, where it runs to the biggest number. */
-static bool
-slice_takes_all(int64_t start, int64_t end, int64_t step)
+/* Element @i of operand @operand as an expression of @table. */
+static const KilnDim *
+element_of(const KilnNode *node, uint32_t operand, int64_t i, KilnDimTable *table)
 {
-    return start == 0 && step == 1 && (end == INT64_MAX || end == INT32_MAX);
+    const KilnValue *value = kiln_node_operand(node, operand);
+    if (value->known)
+        return kiln_dim_number(table, value->known->v[i]);
+    return value->extents ? value->extents->v[i] : NULL;
+}
+
+/* A bound of a slice, counted from the front and clamped into [@low, @high]. NULL where its sign is
+ * not certain. */
+static const KilnDim *
+clamp_bound(const KilnDim *bound, const KilnDim *size, const KilnDim *low, const KilnDim *high)
+{
+    int64_t lo, hi;
+    KilnDimTable *table = kiln_dim_table_of(size);
+    if (!bound)
+        return NULL;
+    kiln_dim_range(bound, &lo, &hi);
+    if (hi < 0)
+        bound = kiln_dim_add(table, bound, size);
+    else if (lo < 0)
+        return NULL;
+    return kiln_dim_max(table, low, kiln_dim_min(table, bound, high));
+}
+
+/* Dim @d of the box where the size or a bound, entry @i of the lists, is an expression. */
+static void
+open_box(KilnSliceBox *box, const KilnNode *node, int d, int64_t i, const KilnDim *size)
+{
+    int64_t step = box->step[d];
+    if (!size || step == INT64_MIN)
+        return;
+    KilnDimTable *table = kiln_dim_table_of(size);
+    const KilnDim *zero = kiln_dim_number(table, 0), *one = kiln_dim_number(table, 1);
+    const KilnDim *low = step < 0 ? kiln_dim_number(table, -1) : zero;
+    const KilnDim *high = step < 0 ? kiln_dim_sub(table, size, one) : size;
+    const KilnDim *start =
+        clamp_bound(element_of(node, 1, i, table), size, zero, kiln_dim_max(table, high, zero));
+    const KilnDim *end = clamp_bound(element_of(node, 2, i, table), size, low, high);
+    const KilnDim *distance =
+        step < 0 ? kiln_dim_sub(table, start, end) : kiln_dim_sub(table, end, start);
+    const KilnDim *count = kiln_dim_ceil(table, distance, kiln_dim_number(table, ABS(step)));
+    box->open_start[d] = start;
+    box->open_extent[d] = kiln_dim_max(table, count, zero);
+    if (!box->open_extent[d])
+        return;
+    if (kiln_dim_is_number(box->open_extent[d], &box->extent[d]))
+        box->open_extent[d] = NULL;
 }
 
 static gboolean
@@ -78,6 +123,7 @@ resolve_slice(const KilnNode *node, KilnSliceBox *box, bool touched[KILN_MAX_RAN
     bool steps_open = kiln_node_operand(node, 4) && !steps;
     const KilnValue *list = kiln_node_operand(node, 1);
     int64_t n = starts ? starts->n : axes ? axes->n : kiln_type_elements(&list->type);
+    KilnDimTable *table = node->function->module->dims;
     uint32_t seen = 0;
     if (!check_slice_lengths(node, error))
         return FALSE;
@@ -86,6 +132,7 @@ resolve_slice(const KilnNode *node, KilnSliceBox *box, bool touched[KILN_MAX_RAN
         box->start[d] = 0;
         box->step[d] = 1;
         box->extent[d] = touched[d] ? KILN_DIM_UNKNOWN : x->dims[d];
+        box->open_extent[d] = touched[d] ? NULL : x->open[d];
     }
     for (int64_t i = 0; !axes_open && i < n; i++) {
         int d;
@@ -93,15 +140,19 @@ resolve_slice(const KilnNode *node, KilnSliceBox *box, bool touched[KILN_MAX_RAN
             return FALSE;
         touched[d] = true;
         box->extent[d] = KILN_DIM_UNKNOWN;
+        box->open_extent[d] = NULL;
         if (steps && steps->v[i] == 0)
             return kiln_throw(error, KILN_ERROR_SHAPE, "steps: expected no 0, found one");
-        if (!starts || !ends || steps_open)
+        if (steps_open)
             continue;
-        box->start[d] = starts->v[i];
         box->step[d] = steps ? steps->v[i] : 1;
-        if (x->dims[d] >= 0)
+        if (x->dims[d] >= 0 && starts && ends) {
+            box->start[d] = starts->v[i];
             slice_box(box, d, x->dims[d], ends->v[i]);
-        else if (slice_takes_all(box->start[d], ends->v[i], box->step[d]))
+            continue;
+        }
+        open_box(box, node, d, i, kiln_type_dim(x, d, table));
+        if (box->step[d] == 1 && x->dims[d] < 0 && box->open_extent[d] == x->open[d])
             touched[d] = false;
     }
     return TRUE;
@@ -142,8 +193,10 @@ KILN_INFER(slice)
     if (x->quant && x->quant->axis >= 0 && !touched[x->quant->axis])
         in->out[0].quant = x->quant;
     for (int d = 0; d < x->rank; d++) {
-        if (touched[d])
+        if (touched[d]) {
             kiln_dim_set(&in->out[0], d, box.extent[d]);
+            in->out[0].open[d] = box.open_extent[d];
+        }
     }
     if (kiln_known_operand(in, 0) && kiln_type_is_static(&in->out[0])) {
         int64_t strides[KILN_MAX_RANK], base = 0;
@@ -200,6 +253,30 @@ check_pad_source(const KilnInfer *in, int d, int64_t pad, GError **error)
                       MAX(max, 0), mode, d, pad);
 }
 
+/* Dims of the result where some padding is an expression. */
+static gboolean
+open_pads(const KilnInfer *in, KilnType *out, GError **error)
+{
+    const KilnType *x = kiln_infer_type(in, 0);
+    const KilnKnown *axes = kiln_infer_known(in, 3);
+    int64_t length = kiln_infer_list_length(in, 1), n = axes ? axes->n : x->rank;
+    if (x->rank < 0 || length != 2 * n || (kiln_infer_type(in, 3) && !axes))
+        return TRUE;
+    for (int d = 0; d < x->rank; d++)
+        kiln_dim_copy(out, d, x, d);
+    for (int64_t i = 0; i < n; i++) {
+        int d = (int)i;
+        if (axes && !kiln_infer_axis(x->rank, axes->v[i], &d, error))
+            return FALSE;
+        const KilnDim *more =
+            kiln_dim_add(in->dims, kiln_infer_element(in, 1, i), kiln_infer_element(in, 1, n + i));
+        const KilnDim *size = kiln_dim_add(in->dims, kiln_type_dim(x, d, in->dims), more);
+        if (!kiln_dim_set_open(out, d, size, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
 KILN_INFER(pad)
 {
     const KilnType *x = kiln_infer_type(in, 0);
@@ -216,12 +293,11 @@ KILN_INFER(pad)
     for (int d = 0; pads_known && d < out.rank; d++) {
         if (!check_pad_source(in, d, begin[d], error) || !check_pad_source(in, d, end[d], error))
             return FALSE;
-        if (begin[d] == 0 && end[d] == 0)
-            kiln_dim_copy(&out, d, x, d);
-        else if (x->dims[d] >= 0 &&
-                 !kiln_dim_set_wide(&out, d, (KilnWide)x->dims[d] + begin[d] + end[d], error))
+        if (!kiln_dim_set_scaled(&out, d, x, d, 1, (KilnWide)begin[d] + end[d], error))
             return FALSE;
     }
+    if (!pads_known && !open_pads(in, &out, error))
+        return FALSE;
     int axis = x->quant ? x->quant->axis : -1;
     if (axis >= 0 && pads_known && begin[axis] == 0 && end[axis] == 0)
         out.quant = x->quant;

@@ -159,6 +159,53 @@ distribute(KilnWindow *window, int i, KilnWide total, bool begin_first)
     window->pads_end[i] = begin_first ? smaller : larger;
 }
 
+/* The result dim of a window that slides along an extent without a number. */
+static void
+slide_open(KilnWindow *window, int i, const KilnDim *size, const WindowRule *rule)
+{
+    bool same = rule->mode == PAD_SAME_UPPER || rule->mode == PAD_SAME_LOWER;
+    if (!size || (window->kernel[i] < 0 && !same))
+        return;
+    KilnDimTable *table = kiln_dim_table_of(size);
+    const KilnDim *stride = kiln_dim_number(table, window->strides[i]);
+    int64_t reach = (window->kernel[i] - 1) * window->dilations[i] + 1; /* attributes are small */
+    if (same) {
+        window->open_out[i] = kiln_dim_ceil(table, size, stride);
+        window->open_pads[i] = window->strides[i] > 1;
+        return;
+    }
+    const KilnDim *filled =
+        kiln_dim_add(table, size, kiln_dim_number(table, window->pads_begin[i]));
+    const KilnDim *room =
+        kiln_dim_add(table, filled, kiln_dim_number(table, window->pads_end[i] - reach));
+    const KilnDim *steps = kiln_dim_floor(table, room, stride);
+    if (rule->ceil && rule->mode == PAD_EXPLICIT && window->strides[i] > 1) {
+        /* With as much padding as the window reaches, what rounding does is not written down. */
+        if (window->pads_end[i] >= reach)
+            return;
+        /* The last window begins in the data or in the padding before it. */
+        const KilnDim *last =
+            kiln_dim_sub(table, kiln_dim_ceil(table, filled, stride), kiln_dim_number(table, 1));
+        steps = kiln_dim_min(table, kiln_dim_ceil(table, room, stride), last);
+    }
+    window->open_out[i] = kiln_dim_add(table, steps, kiln_dim_number(table, 1));
+}
+
+/* The same of a window that spreads. */
+static void
+spread_open(KilnWindow *window, int i, const KilnDim *size, const WindowRule *rule)
+{
+    bool same = rule->mode == PAD_SAME_UPPER || rule->mode == PAD_SAME_LOWER;
+    window->open_pads[i] = same || rule->output_shape.n;
+    if (!size || rule->output_shape.n || (window->kernel[i] < 0 && !same))
+        return;
+    KilnDimTable *table = kiln_dim_table_of(size);
+    const KilnDim *scaled = kiln_dim_scale(table, size, window->strides[i]);
+    int64_t more = window->output_padding[i] + (window->kernel[i] - 1) * window->dilations[i] + 1 -
+                   window->strides[i] - window->pads_begin[i] - window->pads_end[i];
+    window->open_out[i] = same ? scaled : kiln_dim_add(table, scaled, kiln_dim_number(table, more));
+}
+
 static gboolean
 slide_dim(KilnWindow *window, int i, int64_t size, const WindowRule *rule, GError **error)
 {
@@ -264,6 +311,8 @@ kiln_window_resolve(const KilnNode *node, KilnWindow *out, GError **error)
         if (!(rule.transposed ? spread_dim(out, i, size, &rule, error)
                               : slide_dim(out, i, size, &rule, error)))
             return FALSE;
+        if (size < 0 && x->rank >= 0)
+            (rule.transposed ? spread_open : slide_open)(out, i, x->open[i + 2], &rule);
     }
     return TRUE;
 }

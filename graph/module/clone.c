@@ -39,6 +39,10 @@ copy_value(Clone *clone, KilnValue *to, const KilnValue *from, KilnFunction *fun
         size_t size = sizeof *from->known + (size_t)from->known->n * sizeof from->known->v[0];
         to->known = kiln_arena_copy(arena, from->known, size);
     }
+    if (from->extents)
+        to->extents =
+            kiln_arena_copy(arena, from->extents,
+                            sizeof *from->extents + from->extents->n * sizeof from->extents->v[0]);
     to->index = from->index;
     to->made_up = from->made_up;
     kiln_function_enter_name(function, to);
@@ -230,7 +234,7 @@ copy_declarations(Clone *clone, const KilnModule *from)
 KilnModule *
 kiln_module_clone(const KilnModule *module)
 {
-    KilnModule *copy = kiln_module_new();
+    KilnModule *copy = kiln_module_new_beside(module);
     copy->path = g_strdup(module->path);
     kiln_metadata_copy(&copy->metadata, &module->metadata, copy->arena);
     copy->opset = module->opset;

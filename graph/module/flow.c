@@ -161,11 +161,8 @@ kiln_type_join(const KilnType *a, const KilnType *b)
     type.layout = NULL;
     type.quant = NULL;
     for (int i = 0; i < type.rank; i++) {
-        bool same = a->dims[i] == b->dims[i] && g_strcmp0(a->dim_names[i], b->dim_names[i]) == 0;
-        if (!same) {
-            type.dims[i] = KILN_DIM_UNKNOWN;
-            type.dim_names[i] = NULL;
-        }
+        if (!kiln_type_equal_dims(a, i, b, i))
+            kiln_type_set_dim(&type, i, NULL);
     }
     return type;
 }
@@ -189,9 +186,9 @@ join_result(KilnNode *node, uint32_t i)
     if (joined.rank < 0)
         return false;
     for (int d = 0; stated->rank == joined.rank && d < joined.rank; d++) {
-        if (joined.dims[d] < 0 && !joined.dim_names[d]) {
+        if (!kiln_type_knows_dim(&joined, d)) {
             joined.dims[d] = stated->dims[d];
-            joined.dim_names[d] = stated->dim_names[d];
+            joined.open[d] = stated->open[d];
         }
     }
     if (kiln_type_equal(stated, &joined))

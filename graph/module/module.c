@@ -33,10 +33,12 @@ function_free(gpointer data)
     g_free(function);
 }
 
-KilnModule *
-kiln_module_new(void)
+/* Takes @dims over. */
+static KilnModule *
+module_with(KilnDimTable *dims)
 {
     KilnModule *module = g_new0(KilnModule, 1);
+    module->dims = dims;
     module->arena = kiln_arena_new();
     module->nodes = kiln_arena_new_by_lines();
     module->values = kiln_arena_new_by_lines();
@@ -50,6 +52,18 @@ kiln_module_new(void)
     module->stamp = 1;
     kiln_metadata_init(&module->metadata);
     return module;
+}
+
+KilnModule *
+kiln_module_new(void)
+{
+    return module_with(kiln_dim_table_new());
+}
+
+KilnModule *
+kiln_module_new_beside(const KilnModule *other)
+{
+    return module_with(kiln_dim_table_ref(other->dims));
 }
 
 void
@@ -71,6 +85,7 @@ kiln_module_free(KilnModule *module)
     kiln_arena_free(module->nodes);
     kiln_arena_free(module->values);
     kiln_arena_free(module->uses);
+    kiln_dim_table_unref(module->dims);
     g_free(module->path);
     if (module->notes)
         g_ptr_array_unref(module->notes);

@@ -181,14 +181,51 @@ node_unlink(KilnNode *node)
 
 /* --- inference --- */
 
-static gboolean
-infer(const KilnNode *node, KilnArena *arena, const KilnType *given, KilnType *types,
-      const KilnKnown **known, GError **error)
+/* What inference found for each result. Almost every node has one: no allocation then. */
+typedef struct {
+    KilnType *types;
+    const KilnKnown **known;
+    const KilnExtents **extents;
+    KilnType one_type;
+    const KilnKnown *one_known;
+    const KilnExtents *one_extents;
+} Inferred;
+
+static void
+inferred_clear(Inferred *inferred)
 {
-    KilnInfer in = { .node = node, .arena = arena, .out = types, .known = known, .given = given };
-    for (uint32_t i = 0; i < node->n_results; i++)
-        types[i] = kiln_type_unranked(KILN_DTYPE_f32);
-    return kiln_infer_run(&in, error);
+    if (inferred->types == &inferred->one_type)
+        return;
+    g_free(inferred->types);
+    g_free(inferred->known);
+    g_free(inferred->extents);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Inferred, inferred_clear)
+
+/* What lives longer goes into @arena. */
+static gboolean
+infer(Inferred *out, const KilnNode *node, KilnArena *arena, const KilnType *given, GError **error)
+{
+    uint32_t n = node->n_results;
+    bool one = n <= 1;
+    out->types = one ? &out->one_type : g_new(KilnType, n);
+    out->known = one ? &out->one_known : g_new0(const KilnKnown *, n);
+    out->extents = one ? &out->one_extents : g_new0(const KilnExtents *, n);
+    out->one_known = NULL;
+    out->one_extents = NULL;
+    KilnInfer in = { .node = node,
+                     .arena = arena,
+                     .out = out->types,
+                     .known = out->known,
+                     .extents = out->extents,
+                     .dims = node->function->module->dims,
+                     .given = given };
+    for (uint32_t i = 0; i < n; i++)
+        out->types[i] = kiln_type_unranked(KILN_DTYPE_f32);
+    if (kiln_infer_run(&in, error))
+        return TRUE;
+    kiln_prefix_error(error, "%s (%s): ", kiln_node_label(node), kiln_op_info(node->op)->name);
+    return FALSE;
 }
 
 /* A stated type may say more than inference can (a name for an unknown dim, a layout), never
@@ -220,9 +257,9 @@ type_merge(const KilnType *stated, const KilnType *inferred)
         return type;
     }
     for (int i = 0; inferred->rank >= 0 && i < type.rank; i++) {
-        if (type.dims[i] < 0 && (inferred->dims[i] >= 0 || !type.dim_names[i])) {
+        if (type.dims[i] < 0 && (inferred->dims[i] >= 0 || !type.open[i])) {
             type.dims[i] = inferred->dims[i];
-            type.dim_names[i] = inferred->dims[i] >= 0 ? NULL : inferred->dim_names[i];
+            type.open[i] = inferred->open[i];
         }
     }
     return type;
@@ -243,28 +280,19 @@ static gboolean
 set_types(KilnNode *node, const KilnType *given, const KilnType *stated, GError **error)
 {
     KilnArena *arena = node->function->module->arena;
-    /* Almost every node has one result: no allocation then. */
-    KilnType one_type;
-    const KilnKnown *one_known = NULL;
-    bool one = node->n_results <= 1;
-    g_autofree KilnType *many_types = one ? NULL : g_new(KilnType, node->n_results);
-    g_autofree const KilnKnown **many_known =
-        one ? NULL : g_new0(const KilnKnown *, node->n_results);
-    KilnType *types = one ? &one_type : many_types;
-    const KilnKnown **known = one ? &one_known : many_known;
-    if (!infer(node, arena, given, types, known, error)) {
-        kiln_prefix_error(error, "%s (%s): ", kiln_node_label(node), kiln_op_info(node->op)->name);
+    g_auto(Inferred) inferred;
+    if (!infer(&inferred, node, arena, given, error))
         return FALSE;
-    }
     for (uint32_t i = 0; i < node->n_results; i++) {
-        KilnType type = types[i];
+        KilnType type = inferred.types[i];
         if (stated) {
-            if (!type_agrees(&stated[i], &types[i]))
-                return throw_stated(node, i, &stated[i], &types[i], error);
-            type = type_merge(&stated[i], &types[i]);
+            if (!type_agrees(&stated[i], &type))
+                return throw_stated(node, i, &stated[i], &type, error);
+            type = type_merge(&stated[i], &type);
         }
         node->results[i].type = kiln_type_copy(arena, &type);
-        node->results[i].known = known[i];
+        node->results[i].known = inferred.known[i];
+        node->results[i].extents = inferred.extents[i];
     }
     return TRUE;
 }
@@ -285,16 +313,19 @@ kiln_node_refine(KilnNode *node, bool *refined, GError **error)
 {
     g_autofree KilnType *stored = g_new0(KilnType, node->n_results + 1);
     g_autofree const KilnKnown **known = g_new0(const KilnKnown *, node->n_results + 1);
+    g_autofree const KilnExtents **extents = g_new0(const KilnExtents *, node->n_results + 1);
     *refined = false;
     for (uint32_t i = 0; i < node->n_results; i++) {
         stored[i] = node->results[i].type;
         known[i] = node->results[i].known;
+        extents[i] = node->results[i].extents;
     }
     if (!set_types(node, stored, stored, error))
         return FALSE;
     for (uint32_t i = 0; i < node->n_results; i++)
         *refined |= !kiln_type_equal(&stored[i], &node->results[i].type) ||
-                    (!known[i] && node->results[i].known);
+                    (!known[i] && node->results[i].known) ||
+                    (!extents[i] && node->results[i].extents);
     if (*refined)
         kiln_node_touch(node);
     return TRUE;
@@ -303,28 +334,22 @@ kiln_node_refine(KilnNode *node, bool *refined, GError **error)
 gboolean
 kiln_node_check_types(const KilnNode *node, KilnArena *scratch, GError **error)
 {
-    /* Almost every node has one result: no allocation then. */
-    KilnType few_types[2];
-    const KilnKnown *few_known[1] = { NULL };
+    KilnType one;
     bool few = node->n_results <= 1;
-    g_autofree KilnType *many_types = few ? NULL : g_new(KilnType, 2 * node->n_results);
-    g_autofree const KilnKnown **many_known =
-        few ? NULL : g_new0(const KilnKnown *, node->n_results);
-    KilnType *types = few ? few_types : many_types, *stored = types + node->n_results;
-    const KilnKnown **known = few ? few_known : many_known;
+    g_autofree KilnType *many = few ? NULL : g_new(KilnType, node->n_results);
+    KilnType *stored = few ? &one : many;
+    g_auto(Inferred) inferred;
     for (uint32_t i = 0; i < node->n_results; i++)
         stored[i] = node->results[i].type;
-    if (!infer(node, scratch, stored, types, known, error)) {
-        kiln_prefix_error(error, "%s (%s): ", kiln_node_label(node), kiln_op_info(node->op)->name);
+    if (!infer(&inferred, node, scratch, stored, error))
         return FALSE;
-    }
     for (uint32_t i = 0; i < node->n_results; i++) {
-        const KilnKnown *mine = node->results[i].known;
-        if (!type_agrees(&stored[i], &types[i]))
-            return throw_stated(node, i, &stored[i], &types[i], error);
-        if (mine && known[i] &&
-            (mine->n != known[i]->n ||
-             memcmp(mine->v, known[i]->v, (size_t)mine->n * sizeof *mine->v) != 0))
+        const KilnKnown *mine = node->results[i].known, *found = inferred.known[i];
+        if (!type_agrees(&stored[i], &inferred.types[i]))
+            return throw_stated(node, i, &stored[i], &inferred.types[i], error);
+        if (mine && found &&
+            (mine->n != found->n ||
+             memcmp(mine->v, found->v, (size_t)mine->n * sizeof *mine->v) != 0))
             return kiln_throw(
                 error, KILN_ERROR_INVALID,
                 "%s (%s): result %u: the known integers are not those of its operands",
@@ -533,7 +558,7 @@ says_as_much(const KilnType *type, const KilnType *than)
         if (than->dims[d] >= 0)
             continue;
         filled.dims[d] = type->dims[d];
-        filled.dim_names[d] = type->dim_names[d];
+        filled.open[d] = type->open[d];
     }
     return kiln_type_equal(&filled, type);
 }

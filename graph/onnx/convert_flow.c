@@ -164,7 +164,7 @@ kiln_onnx_convert_if(KilnOnnxCall *call, GError **error)
 /* A scan result: what each iteration gives, stacked at @axis. */
 static gboolean
 stacked(const KilnOnnxCall *call, const KilnType *element, int64_t axis, int64_t length,
-        const char *length_name, KilnType *out, GError **error)
+        const KilnDim *open_length, KilnType *out, GError **error)
 {
     *out = *element;
     if (element->rank < 0)
@@ -176,11 +176,11 @@ stacked(const KilnOnnxCall *call, const KilnType *element, int64_t axis, int64_t
     int at = (int)(axis < 0 ? axis + rank : axis);
     for (int i = rank - 1; i > at; i--) {
         out->dims[i] = out->dims[i - 1];
-        out->dim_names[i] = out->dim_names[i - 1];
+        out->open[i] = out->open[i - 1];
     }
     out->rank = rank;
     out->dims[at] = length;
-    out->dim_names[at] = length_name;
+    out->open[at] = open_length;
     return TRUE;
 }
 
@@ -190,7 +190,7 @@ is_declared(const KilnOnnxCall *call, const KilnOnnxGraph *graph, uint32_t i, Ki
 {
     const KilnOnnxImport *import = call->import;
     const Onnx__ValueInfoProto *info = g_ptr_array_index(graph->outputs, i);
-    return kiln_onnx_type_load(info->type, import->dim_names, import->module->arena, out) ==
+    return kiln_onnx_type_load(info->type, import->dim_names, import->module, out) ==
                KILN_ONNX_TYPE_TENSOR &&
            out->rank >= 0;
 }
@@ -314,7 +314,7 @@ scan_argument(const KilnOnnxCall *call, const KilnType *whole, int64_t axis, Kil
     out->rank--;
     for (int i = at; i < out->rank; i++) {
         out->dims[i] = whole->dims[i + 1];
-        out->dim_names[i] = whole->dim_names[i + 1];
+        out->open[i] = whole->open[i + 1];
     }
     return TRUE;
 }
@@ -322,11 +322,11 @@ scan_argument(const KilnOnnxCall *call, const KilnType *whole, int64_t axis, Kil
 /* The types of the body's arguments, and the length that is scanned. */
 static gboolean
 scan_arguments(KilnOnnxCall *call, uint32_t states, KilnType *arguments, int64_t *out_length,
-               const char **out_name, GError **error)
+               const KilnDim **out_open, GError **error)
 {
     KilnInts axes = kiln_onnx_attrs(call, scan)->scan_input_axes;
     *out_length = KILN_DIM_UNKNOWN;
-    *out_name = NULL;
+    *out_open = NULL;
     for (uint32_t i = 0; i < call->n_operands; i++) {
         KilnValue *value = kiln_onnx_need(call, i, error);
         if (!value)
@@ -340,7 +340,7 @@ scan_arguments(KilnOnnxCall *call, uint32_t states, KilnType *arguments, int64_t
         if (value->type.rank > 0 && *out_length < 0) {
             int at = kiln_type_axis(&value->type, axis);
             *out_length = value->type.dims[at];
-            *out_name = value->type.dim_names[at];
+            *out_open = value->type.open[at];
         }
     }
     return TRUE;
@@ -360,8 +360,8 @@ kiln_onnx_convert_scan(KilnOnnxCall *call, GError **error)
     uint32_t states = n - (uint32_t)attrs->num_scan_inputs;
     g_autofree KilnType *arguments = g_new0(KilnType, n + 1);
     int64_t length;
-    const char *length_name;
-    if (!scan_arguments(call, states, arguments, &length, &length_name, error))
+    const KilnDim *open_length;
+    if (!scan_arguments(call, states, arguments, &length, &open_length, error))
         return FALSE;
     KilnFunction *body = kiln_onnx_import_region(call, "body", arguments, n, error);
     if (!body || !check_types(call, body, error) ||
@@ -376,7 +376,7 @@ kiln_onnx_convert_scan(KilnOnnxCall *call, GError **error)
         types[i] = *result_type(body, i);
         int64_t axis = kiln_ints_at(attrs->scan_output_axes, i - states, 0);
         if (i >= states &&
-            !stacked(call, result_type(body, i), axis, length, length_name, &types[i], error))
+            !stacked(call, result_type(body, i), axis, length, open_length, &types[i], error))
             return FALSE;
     }
     return TRUE;

@@ -86,8 +86,12 @@ write_value(const char *name, const KilnType *type, GByteArray *out, uint32_t fi
         g_autoptr(GByteArray) dim = g_byte_array_new();
         if (type->dims[i] >= 0)
             kiln_wire_put_varint(dim, DIM_VALUE, (uint64_t)type->dims[i]);
-        else if (type->dim_names[i])
-            kiln_wire_put_text(dim, DIM_PARAM, type->dim_names[i]);
+        else if (type->open[i]) {
+            g_autofree char *text = kiln_dim_as_name(type->open[i])
+                                        ? g_strdup(kiln_dim_as_name(type->open[i]))
+                                        : kiln_dim_to_string(type->open[i]);
+            kiln_wire_put_text(dim, DIM_PARAM, text);
+        }
         kiln_wire_put_message(shape, SHAPE_DIM, dim);
     }
     kiln_wire_put_varint(tensor, TENSOR_ELEM_TYPE, (uint64_t)kiln_dtype_to_onnx(type->dtype));

@@ -121,7 +121,7 @@ import_argument(KilnOnnxScope *scope, const Onnx__ValueInfoProto *info, const Ki
     KilnOnnxImport *import = scope->import;
     KilnType type = kiln_type_unranked(KILN_DTYPE_f32);
     KilnOnnxTypeKind kind =
-        kiln_onnx_type_load(info->type, import->dim_names, import->module->arena, &type);
+        kiln_onnx_type_load(info->type, import->dim_names, import->module, &type);
     bool known = otherwise && otherwise->dtype < KILN_N_DTYPES;
     bool shapeless = kind == KILN_ONNX_TYPE_TENSOR && type.rank < 0;
     if (known && (kind == KILN_ONNX_TYPE_NONE || (shapeless && type.dtype == otherwise->dtype)))

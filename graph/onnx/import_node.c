@@ -63,7 +63,7 @@ declared_type(const KilnOnnxCall *call, uint32_t i, KilnType *out)
 {
     const char *name = call->node->proto->output[i];
     const Onnx__TypeProto *proto = g_hash_table_lookup(call->scope->types, name);
-    return kiln_onnx_type_load(proto, call->import->dim_names, call->import->module->arena, out);
+    return kiln_onnx_type_load(proto, call->import->dim_names, call->import->module, out);
 }
 
 static bool
@@ -90,9 +90,9 @@ merge_declared(const KilnOnnxCall *call, uint32_t i, KilnValue *value)
         contradicts(&declared, &type))
         return;
     for (int d = 0; d < declared.rank; d++) {
-        if (type.rank < 0 || (type.dims[d] < 0 && !type.dim_names[d])) {
+        if (type.rank < 0 || (type.dims[d] < 0 && !type.open[d])) {
             type.dims[d] = declared.dims[d];
-            type.dim_names[d] = NULL;
+            type.open[d] = NULL;
         }
     }
     type.rank = declared.rank;

@@ -311,7 +311,7 @@ dim_name(const char *name, GHashTable *names, KilnArena *arena)
 }
 
 KilnOnnxTypeKind
-kiln_onnx_type_load(const Onnx__TypeProto *proto, GHashTable *dim_names, KilnArena *arena,
+kiln_onnx_type_load(const Onnx__TypeProto *proto, GHashTable *dim_names, KilnModule *module,
                     KilnType *out)
 {
     if (!proto || proto->value_case == ONNX__TYPE_PROTO__VALUE__NOT_SET)
@@ -332,12 +332,13 @@ kiln_onnx_type_load(const Onnx__TypeProto *proto, GHashTable *dim_names, KilnAre
     for (int i = 0; i < out->rank; i++) {
         const Onnx__TensorShapeProto__Dimension *dim = shape->dim[i];
         out->dims[i] = KILN_DIM_UNKNOWN;
-        out->dim_names[i] = NULL;
+        out->open[i] = NULL;
         if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_VALUE)
             out->dims[i] = dim->dim_value < 0 ? KILN_DIM_UNKNOWN : dim->dim_value;
         else if (dim->value_case == ONNX__TENSOR_SHAPE_PROTO__DIMENSION__VALUE_DIM_PARAM &&
                  dim->dim_param && *dim->dim_param)
-            out->dim_names[i] = dim_name(dim->dim_param, dim_names, arena);
+            out->open[i] =
+                kiln_dim_name(module->dims, dim_name(dim->dim_param, dim_names, module->arena));
     }
     return KILN_ONNX_TYPE_TENSOR;
 }

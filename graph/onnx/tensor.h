@@ -4,6 +4,7 @@
 #ifndef KILN_GRAPH_ONNX_TENSOR_H
 #define KILN_GRAPH_ONNX_TENSOR_H
 
+#include "graph/module.h"
 #include "graph/onnx/model.h"
 #include "graph/tensor.h"
 
@@ -39,9 +40,9 @@ typedef enum {
     KILN_ONNX_TYPE_OTHER,  /* a sequence, map, optional, or an element type or rank out of range */
 } KilnOnnxTypeKind;
 
-/** Loads a type. @dim_names maps names of dims to names that the text form can spell, and grows.
- * Its keys and values live in @arena. */
+/** Loads a type of @module. @dim_names maps names of dims to names that the text form can spell,
+ * and grows. Its keys and values live in the module's arena. */
 KilnOnnxTypeKind kiln_onnx_type_load(const Onnx__TypeProto *proto, GHashTable *dim_names,
-                                     KilnArena *arena, KilnType *out);
+                                     KilnModule *module, KilnType *out);
 
 #endif

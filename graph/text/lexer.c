@@ -120,7 +120,9 @@ begins_number(const char *at, const char *end)
 {
     if (*at == '-') {
         at++;
-        return at < end && (g_ascii_isdigit(*at) || (end - at >= 3 && memcmp(at, "inf", 3) == 0));
+        bool infinite = end - at >= 3 && memcmp(at, "inf", 3) == 0 &&
+                        (end - at == 3 || !kiln_is_name_char(at[3]));
+        return at < end && (g_ascii_isdigit(*at) || infinite);
     }
     return g_ascii_isdigit(*at);
 }
@@ -156,7 +158,7 @@ scan(const char *at, const char *end, KilnToken *token)
     }
     token->punct = *at;
     token->wrong = "a character that begins no token";
-    return strchr("(){}[],:=;?*", *at) && *at ? at + 1 : NULL;
+    return strchr("(){}[],:=;?*+-/", *at) && *at ? at + 1 : NULL;
 }
 
 KilnToken

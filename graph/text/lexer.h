@@ -18,7 +18,7 @@ typedef enum {
     KILN_TOKEN_STRING, /* "…" with \" \\ \n \r \t \x01…\x7f */
     KILN_TOKEN_VALUE,  /* %name or %"…" */
     KILN_TOKEN_SYMBOL, /* @name or @"…" */
-    KILN_TOKEN_PUNCT,  /* ( ) { } [ ] , : = ; ? * and -> */
+    KILN_TOKEN_PUNCT,  /* ( ) { } [ ] , : = ; ? * + - / and -> */
     KILN_TOKEN_BAD,    /* no token begins here: `wrong` says why */
 } KilnTokenKind;
 

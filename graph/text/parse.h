@@ -108,6 +108,9 @@ bool kiln_parse_loc(KilnParser *parser, const char **out);
 bool kiln_parse_type(KilnParser *parser, KilnType *out);
 /** Reads `f32` or `i8 q(0.1,3)`: an unranked type. */
 bool kiln_parse_element_type(KilnParser *parser, KilnType *out);
+/** Reads a dim: a number, a name, or an expression of them, in the module's table. NULL: an
+ * error. */
+const KilnDim *kiln_parse_dim(KilnParser *parser);
 /** Reads types with commas between them, and appends them to a GArray of KilnType. */
 bool kiln_parse_types(KilnParser *parser, GArray *types);
 /** Reads optional `{name=value, …}` into @attrs, which holds defaults. */

@@ -6,25 +6,33 @@
 
 #include <string.h>
 
+/* Almost all dims are numbers alone: then a comma or bracket follows. */
+static bool
+ends_dim(const KilnLexer *lexer)
+{
+    return lexer->at < lexer->end && (*lexer->at == ',' || *lexer->at == ']');
+}
+
 static bool
 parse_dim(KilnParser *parser, KilnType *type)
 {
     if (type->rank == KILN_MAX_RANK)
         return kiln_parse_throw(parser, "at most 8 dims");
-    int64_t *dim = &type->dims[type->rank];
-    const char **name = &type->dim_names[type->rank++];
-    switch (parser->token.kind) {
-    case KILN_TOKEN_NUMBER:
-        return kiln_parse_i64(parser, 0, G_MAXINT64, dim);
-    case KILN_TOKEN_WORD:
-    case KILN_TOKEN_STRING:
-        *dim = KILN_DIM_UNKNOWN;
-        *name = kiln_parse_word(parser, "a dim");
-        return *name != NULL;
-    default:
-        *dim = KILN_DIM_UNKNOWN;
-        return kiln_parse_accept(parser, '?') || kiln_parse_throw(parser, "a dim");
-    }
+    int d = type->rank++;
+    type->dims[d] = KILN_DIM_UNKNOWN;
+    if (kiln_parse_accept(parser, '?'))
+        return true;
+    KilnToken at = parser->token;
+    if (at.kind == KILN_TOKEN_NUMBER && *at.start != '-' && ends_dim(&parser->lexer))
+        return kiln_parse_i64(parser, 0, G_MAXINT64, &type->dims[d]);
+    const KilnDim *dim = kiln_parse_dim(parser);
+    if (!dim)
+        return false;
+    kiln_type_set_dim(type, d, dim);
+    return type->dims[d] >= 0 || type->open[d] ||
+           kiln_parse_throw_at(parser, &at, KILN_ERROR_PARSE,
+                               "expected a dim of 0 or more, found %" G_GINT64_FORMAT,
+                               type->dims[d]);
 }
 
 static bool

@@ -188,6 +188,7 @@ infer_with(KilnCheck *check, KilnDType key, Types types, GError **error)
                      .arena = check->arena,
                      .out = kiln_arena_new0(check->arena, KilnType, n),
                      .known = kiln_arena_new0(check->arena, const KilnKnown *, n),
+                     .dims = instr->function->module->dims,
                      .given = given };
     for (uint32_t i = 0; types != TYPES_AS_STATED && i < check->node.n_operands; i++) {
         KilnValue *value = check->node.operands[i].value;

@@ -38,7 +38,7 @@ drop_same_extents(KilnMatch *match)
 {
     const KilnType *type = &kiln_match_value(match, "x")->type;
     for (int i = 0; i < type->rank; i++)
-        GUARD(extents_known, type->dims[i] >= 0 || type->dim_names[i]);
+        GUARD(extents_known, kiln_type_knows_dim(type, i));
     return drop_ranked(match);
 }
 
@@ -112,7 +112,7 @@ drop_where(KilnMatch *match)
     GUARD(uniform, kiln_tensor_is_splat(condition->tensor, 65536, element));
     KilnValue *chosen = kiln_match_value(match, element[0] ? "x" : "y");
     for (int i = 0; i < chosen->type.rank; i++)
-        GUARD(extents_known, chosen->type.dims[i] >= 0 || chosen->type.dim_names[i]);
+        GUARD(extents_known, kiln_type_knows_dim(&chosen->type, i));
     GUARD(rank_known, chosen->type.rank >= 0);
     return kiln_match_replace(match, chosen);
 }

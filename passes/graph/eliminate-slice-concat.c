@@ -114,9 +114,12 @@ static KilnType
 joined_type(const Run *run, int axis)
 {
     KilnType type = run->concat->operands[run->first].value->type;
-    type.dims[axis] =
-        type.dims[axis] < 0 ? KILN_DIM_UNKNOWN : type.dims[axis] * (run->end - run->first);
-    type.dim_names[axis] = NULL;
+    const KilnDim *open = type.open[axis];
+    if (open)
+        kiln_type_set_dim(&type, axis,
+                          kiln_dim_scale(kiln_dim_table_of(open), open, run->end - run->first));
+    else if (type.dims[axis] >= 0)
+        type.dims[axis] *= run->end - run->first;
     return type;
 }
 

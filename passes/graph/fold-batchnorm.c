@@ -82,7 +82,7 @@ rows_before_product(KilnMatch *match)
     KilnType type = *rows;
     type.dtype = x->type.dtype;
     type.dims[1] = w->type.dims[0];
-    type.dim_names[1] = w->type.dim_names[0];
+    type.open[1] = w->type.open[0];
     KilnValue *flat = kiln_reshape_build(match->root->function, bn, x, &type, match->error);
     KilnValue *operands[] = { flat, w };
     KilnValue *y = flat ? kiln_match_build(match, product->op, product->attrs, operands, 2) : NULL;

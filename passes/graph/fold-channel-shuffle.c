@@ -48,8 +48,7 @@ splits_dim(const KilnType *type, const KilnType *split, int at)
         return false;
     for (int d = 0; d < type->rank; d++) {
         int s = d + (d > at);
-        if (d != at && (split->dims[s] != type->dims[d] ||
-                        g_strcmp0(split->dim_names[s], type->dim_names[d]) != 0))
+        if (d != at && !kiln_type_equal_dims(split, s, type, d))
             return false;
     }
     return split->dims[at] >= 0 && split->dims[at + 1] >= 0 &&

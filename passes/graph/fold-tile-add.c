@@ -41,7 +41,7 @@ fold(KilnMatch *match)
     while (root->operands[at].value != &repeat->results[0])
         at++;
     GUARD(ones_repeated, repeat->op == KILN_OP_expand || kiln_tile_broadcasts(repeat));
-    GUARD(extents_known, kiln_extents_are_known(type));
+    GUARD(extents_known, kiln_type_is_known(type));
     GUARD(same_shape, keeps_shape(root, at, &x->type));
     g_autofree KilnValue **operands = g_new(KilnValue *, root->n_operands);
     for (uint32_t i = 0; i < root->n_operands; i++)

@@ -26,9 +26,9 @@ says_no_less(const KilnType *branch, const KilnType *type)
     if (type->rank >= 0 && branch->rank != type->rank)
         return false;
     for (int d = 0; d < type->rank; d++) {
-        bool open = type->dims[d] < 0 && !type->dim_names[d];
+        bool open = !kiln_type_knows_dim(type, d);
         shape.dims[d] = open ? type->dims[d] : branch->dims[d];
-        shape.dim_names[d] = open ? NULL : branch->dim_names[d];
+        shape.open[d] = open ? NULL : branch->open[d];
     }
     shape.rank = type->rank;
     return kiln_type_equal(&shape, type);

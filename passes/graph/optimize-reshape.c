@@ -29,7 +29,7 @@ drop_identity(KilnMatch *match)
     KilnValue *x = kiln_match_value(match, "x");
     GUARD(ranked, x->type.rank >= 0);
     for (int d = 0; d < x->type.rank; d++)
-        GUARD(extents_known, x->type.dims[d] >= 0 || x->type.dim_names[d]);
+        GUARD(extents_known, kiln_type_knows_dim(&x->type, d));
     return kiln_match_replace(match, x);
 }
 
@@ -98,22 +98,12 @@ target_stands_alone(const KilnNode *node)
     return target != NULL;
 }
 
-static bool
-extents_known(const KilnType *type)
-{
-    for (int d = 0; d < type->rank; d++) {
-        if (type->dims[d] < 0 && !type->dim_names[d])
-            return false;
-    }
-    return type->rank >= 0;
-}
-
 static KilnValue *
 reshape_like(KilnMatch *match, KilnValue *x)
 {
     KilnNode *outer = match->root;
     const KilnType *type = &outer->results[0].type;
-    if (extents_known(type) && kiln_type_equal(type, &x->type))
+    if (kiln_type_is_known(type) && kiln_type_equal(type, &x->type))
         return x;
     if (!target_stands_alone(outer))
         return kiln_reshape_build(match->root->function, outer, x, type, match->error);

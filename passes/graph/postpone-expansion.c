@@ -113,7 +113,7 @@ same_but_for_ones(const KilnType *a, const KilnType *b)
     ones.rank = longer->rank;
     for (int d = 0; d < longer->rank; d++) {
         ones.dims[d] = d < more ? 1 : padded.dims[d - more];
-        ones.dim_names[d] = d < more ? NULL : padded.dim_names[d - more];
+        ones.open[d] = d < more ? NULL : padded.open[d - more];
     }
     return kiln_type_same_shape(&ones, longer);
 }
@@ -192,8 +192,7 @@ may_move(KilnPassContext *context, const KilnNode *node, const KilnNode *expansi
     PASS_GUARD(elementwise, is_elementwise(node));
     PASS_GUARD(only_reader, only_reader(expanded, node));
     PASS_GUARD(plain, is_plain(node) && is_plain(expansion));
-    PASS_GUARD(extents_known,
-               kiln_extents_are_known(&expanded->type) && kiln_extents_are_known(&x.type));
+    PASS_GUARD(extents_known, kiln_type_is_known(&expanded->type) && kiln_type_is_known(&x.type));
     PASS_GUARD(grows, grows(&x.type, &expanded->type));
     for (uint32_t i = 0; i < node->n_operands; i++) {
         const KilnValue *value = node->operands[i].value;

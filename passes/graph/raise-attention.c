@@ -111,7 +111,7 @@ static bool
 same_batch(const KilnType *a, const KilnType *b)
 {
     for (int d = 0; a->rank == b->rank && d < a->rank - 2; d++) {
-        if (a->dims[d] != b->dims[d] || g_strcmp0(a->dim_names[d], b->dim_names[d]) != 0)
+        if (!kiln_type_equal_dims(a, d, b, d))
             return false;
     }
     return a->rank == b->rank;

@@ -32,21 +32,14 @@
 #include "passes/query/factors.h"
 
 static bool
-same_dim(const KilnType *a, const KilnType *b, int d)
-{
-    return a->dims[d] == b->dims[d] && g_strcmp0(a->dim_names[d], b->dim_names[d]) == 0 &&
-           (a->dims[d] >= 0 || a->dim_names[d]);
-}
-
-static bool
 raise_group_norm(KilnMatch *match)
 {
     KilnNode *root = match->root;
     KilnValue *x = kiln_match_value(match, "x");
     const KilnType *type = &x->type, *inner = &kiln_match_value(match, "groups")->type;
     GUARD(ranked, type->rank >= 3 && inner->rank >= 3);
-    GUARD(extents_known, kiln_extents_are_known(type));
-    GUARD(batch_kept, same_dim(type, inner, 0));
+    GUARD(extents_known, kiln_type_is_known(type));
+    GUARD(batch_kept, kiln_type_equal_dims(type, 0, inner, 0));
     int64_t channels = type->dims[1], groups = inner->dims[1];
     GUARD(divides, channels >= 0 && groups > 0 && channels % groups == 0);
     GUARD(plain_scale, kiln_literal_is(kiln_match_value(match, "scale"), 1));

@@ -55,13 +55,12 @@ splits_dims(const Form *form, const KilnType *x, const KilnType *split)
 {
     for (int d = 0; d < 4 && x->rank == 4; d++) {
         int first = form->from[d], end = d < 3 ? form->from[d + 1] : 6;
-        bool same_name = g_strcmp0(split->dim_names[first], x->dim_names[d]) == 0;
         int64_t product = split->dims[first];
         if (end > first + 1 && product < 0)
             return false;
         for (int i = first + 1; i < end; i++)
             product *= split->dims[i];
-        if (product != x->dims[d] || (product < 0 && !same_name))
+        if (product < 0 ? !kiln_type_equal_dims(split, first, x, d) : product != x->dims[d])
             return false;
     }
     return x->rank == 4;

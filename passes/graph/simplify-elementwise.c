@@ -63,7 +63,7 @@ drop_equal_choice(KilnMatch *match)
     const KilnType *type = &kiln_match_value(match, "x")->type;
     GUARD(rank_known, type->rank >= 0);
     for (int i = 0; i < type->rank; i++)
-        GUARD(extents_known, type->dims[i] >= 0 || type->dim_names[i]);
+        GUARD(extents_known, kiln_type_knows_dim(type, i));
     return kiln_match_replace_by_x(match);
 }
 

@@ -25,11 +25,12 @@
  *   concat-run      of a concat that stays, operands in a row that come to a constant or to one
  *                   `shape` are joined
  *
- * requires nothing, preserves nothing; class E. What may be known with open extents is worked out
- * element by element (passes/query/symbol.h). With every extent known nothing that computes shapes
- * is left once dce has run. Types behind a target that is literal now say more than before, and so
- * may shape arithmetic that starts there: one forward sweep takes both along. A second sweep,
- * backwards, builds what the nodes that stay read, so that nothing is built for chains that vanish.
+ * requires nothing, preserves nothing; class E. Inference works out what is known with open
+ * extents, element by element (graph/infer/extents.c). With every extent known nothing that
+ * computes shapes is left once dce has run. Types behind a target that is literal now say more than
+ * before, and so may shape arithmetic that starts there: one forward sweep takes both along. A
+ * second sweep, backwards, builds what the nodes that stay read, so that nothing is built for
+ * chains that vanish.
  *
  * -1 must not stand beside a 0 that copies an open extent: where that turns out to be empty, the -1
  * says nothing. Subgraphs are swept when their node is: what they read of the functions around them
@@ -52,13 +53,11 @@
 #include "passes/pass.h"
 
 #include "passes/query/movement.h"
-#include "passes/query/symbol.h"
 
 #include <string.h>
 
 typedef struct {
     KilnPassContext *context;
-    KilnSymbolTable *symbols;
     GHashTable *stale; /* nodes that read what says more now; looked up, never iterated */
     GError *failure;   /* memory ran out: the pass fails */
     bool changed;
@@ -75,43 +74,13 @@ mark_readers(Simplify *simplify, const KilnValue *value)
 
 /* --- what is literal --- */
 
-static bool
-all_numbers(const KilnSymbols *symbols)
-{
-    for (uint32_t i = 0; symbols && i < symbols->n; i++) {
-        if (symbols->v[i].kind != KILN_SYMBOL_NUMBER)
-            return false;
-    }
-    return symbols != NULL;
-}
-
-static bool
-is_known(const KilnValue *value)
-{
-    return value->known && value->known->n == kiln_type_elements(&value->type) &&
-           !value->type.quant && !value->type.layout;
-}
-
 /* Not a constant, but the same as one. Numbers are those of plain tensors. */
 static bool
-is_settled(Simplify *simplify, const KilnValue *value)
+is_settled(const KilnValue *value)
 {
-    return value && value->def && value->def->op != KILN_OP_const && !value->type.quant &&
-           !value->type.layout &&
-           (is_known(value) || all_numbers(kiln_symbols_of(simplify->symbols, value)));
-}
-
-static KilnTensor *
-numbers_tensor(Simplify *simplify, const KilnType *type, const KilnSymbols *symbols)
-{
-    KilnType plain = kiln_type_make(type->dtype, type->rank, type->dims);
-    size_t size = kiln_dtype_size(type->dtype);
-    g_autofree uint8_t *data = g_malloc0(symbols->n * size + 1);
-    for (uint32_t i = 0; i < symbols->n; i++)
-        memcpy(data + i * size, &symbols->v[i].number, size); /* little-endian: the low bytes */
-    KilnTensor *tensor =
-        kiln_tensor_new_copy(&plain, data, simplify->failure ? NULL : &simplify->failure);
-    return kiln_tensor_compact(tensor);
+    return value && value->def && value->def->op != KILN_OP_const && value->known &&
+           value->known->n == kiln_type_elements(&value->type) && !value->type.quant &&
+           !value->type.layout;
 }
 
 static void
@@ -129,10 +98,7 @@ replace(Simplify *simplify, const char *rule, KilnValue *from, KilnValue *to)
 static void
 settle(Simplify *simplify, KilnValue *value)
 {
-    KilnTensor *tensor =
-        is_known(value)
-            ? kiln_value_known_tensor(value)
-            : numbers_tensor(simplify, &value->type, kiln_symbols_of(simplify->symbols, value));
+    KilnTensor *tensor = kiln_value_known_tensor(value);
     if (!tensor)
         return;
     KilnValue *constant =
@@ -176,18 +142,14 @@ is_arithmetic(KilnOp op)
 }
 
 static KilnTensor *
-literal_of(Simplify *simplify, const KilnValue *value)
+literal_of(const KilnValue *value)
 {
     const KilnConstant *constant = kiln_value_constant(value);
     if (value->type.quant || value->type.layout)
         return NULL;
     if (constant)
         return kiln_tensor_copy(constant->tensor);
-    if (!is_settled(simplify, value))
-        return NULL;
-    return is_known(value)
-               ? kiln_value_known_tensor(value)
-               : numbers_tensor(simplify, &value->type, kiln_symbols_of(simplify->symbols, value));
+    return is_settled(value) ? kiln_value_known_tensor(value) : NULL;
 }
 
 static bool
@@ -197,7 +159,7 @@ evaluate(const KilnTarget *target, Simplify *simplify, KilnNode *node, KilnTenso
         g_ptr_array_new_with_free_func((GDestroyNotify)kiln_tensor_free);
     for (uint32_t i = 0; i < node->n_operands; i++) {
         const KilnValue *operand = node->operands[i].value;
-        KilnTensor *literal = operand ? literal_of(simplify, operand) : NULL;
+        KilnTensor *literal = operand ? literal_of(operand) : NULL;
         if (operand && !literal)
             return false;
         g_ptr_array_add(literals, literal);
@@ -216,12 +178,12 @@ evaluate_small(Simplify *simplify, KilnNode *node)
 {
     const KilnTarget *target = kiln_pass_target(simplify->context);
     KilnValue *result = node->n_results == 1 ? &node->results[0] : NULL;
-    if (!target || !result || !is_arithmetic(node->op) || is_settled(simplify, result) ||
-        !result->n_uses || result->type.quant || result->type.layout)
+    if (!target || !result || !is_arithmetic(node->op) || is_settled(result) || !result->n_uses ||
+        result->type.quant || result->type.layout)
         return;
     int64_t n = kiln_type_elements(&result->type);
     KilnTensor *tensor = NULL;
-    if (n < 0 || n > KILN_SYMBOLS_MAX || !evaluate(target, simplify, node, &tensor))
+    if (n < 0 || n > KILN_EXTENTS_MAX || !evaluate(target, simplify, node, &tensor))
         return;
     KilnValue *constant =
         kiln_build_constant(node->function, node, result->name, kiln_tensor_compact(tensor));
@@ -250,40 +212,35 @@ set_target(Simplify *simplify, const char *rule, KilnNode *node, const int64_t *
 }
 
 /* The elements of a target that is computed by a node of this graph. */
-static const KilnSymbols *
-computed_target(Simplify *simplify, const KilnNode *node)
+static const KilnExtents *
+computed_target(const KilnNode *node)
 {
-    KilnValue *target = node->operands[1].value;
-    if (!target->def || target->def->op == KILN_OP_const || is_settled(simplify, target))
-        return NULL;
-    return kiln_symbols_of(simplify->symbols, target);
+    const KilnValue *target = node->operands[1].value;
+    return target->def ? target->extents : NULL;
 }
 
-/* Element @i is the extent of dim @d of @x. */
+/* Element @i is the extent of dim @d of @x, which has no number. */
 static bool
-is_extent_of(const KilnSymbols *symbols, uint32_t i, KilnValue *x, int d)
+is_extent_of(const KilnExtents *extents, uint32_t i, const KilnType *x, int d)
 {
-    if (d < 0 || d >= x->type.rank || x->type.dims[d] >= 0)
-        return false;
-    KilnSymbol extent = kiln_symbol_extent(x, d);
-    return kiln_symbol_equal(&symbols->v[i], &extent);
+    return d >= 0 && d < x->rank && x->dims[d] < 0 && kiln_dim_same(extents->v[i], x->open[d]);
 }
 
 static bool
-reshape_target(KilnPassContext *context, const KilnNode *node, const KilnSymbols *symbols,
-               int64_t target[KILN_SYMBOLS_MAX])
+reshape_target(KilnPassContext *context, const KilnNode *node, const KilnExtents *extents,
+               int64_t target[KILN_EXTENTS_MAX])
 {
     static const char rule[] = "reshape-target";
     uint32_t copied = 0, zeros = 0, inferred = 0, open = 0;
-    for (uint32_t i = 0; i < symbols->n; i++) {
-        const KilnSymbol *symbol = &symbols->v[i];
-        bool copies = is_extent_of(symbols, i, node->operands[0].value, (int)i);
-        bool stated = symbol->kind == KILN_SYMBOL_NUMBER;
-        target[i] = stated ? symbol->number : copies ? 0 : -1;
+    for (uint32_t i = 0; i < extents->n; i++) {
+        int64_t number = -1;
+        bool copies = is_extent_of(extents, i, &node->operands[0].value->type, (int)i);
+        bool stated = kiln_dim_is_number(extents->v[i], &number);
+        target[i] = stated ? number : copies ? 0 : -1;
         copied += copies;
         open += !copies && !stated;
-        zeros += stated && symbol->number == 0;
-        inferred += stated && symbol->number == -1;
+        zeros += stated && number == 0;
+        inferred += stated && number == -1;
     }
     /* 0 is a size under allowzero, and copies elsewhere. */
     PASS_GUARD(zero_means_one_thing, !zeros || !kiln_attrs(node, reshape)->allowzero);
@@ -295,27 +252,27 @@ reshape_target(KilnPassContext *context, const KilnNode *node, const KilnSymbols
 static gboolean
 try_reshape(Simplify *simplify, KilnNode *node, GError **error)
 {
-    int64_t target[KILN_SYMBOLS_MAX];
-    const KilnSymbols *symbols = computed_target(simplify, node);
-    if (!symbols || !reshape_target(simplify->context, node, symbols, target))
+    int64_t target[KILN_EXTENTS_MAX];
+    const KilnExtents *extents = computed_target(node);
+    if (!extents || !reshape_target(simplify->context, node, extents, target))
         return TRUE;
     kiln_attrs(node, reshape)->allowzero = false;
     kiln_node_touch(node);
-    return set_target(simplify, "reshape-target", node, target, symbols->n, error);
+    return set_target(simplify, "reshape-target", node, target, extents->n, error);
 }
 
 static bool
-expand_target(KilnPassContext *context, const KilnNode *node, const KilnSymbols *symbols,
-              int64_t target[KILN_SYMBOLS_MAX])
+expand_target(KilnPassContext *context, const KilnNode *node, const KilnExtents *extents,
+              int64_t target[KILN_EXTENTS_MAX])
 {
     static const char rule[] = "expand-target";
-    KilnValue *x = node->operands[0].value;
-    for (uint32_t i = 0; i < symbols->n; i++) {
-        const KilnSymbol *symbol = &symbols->v[i];
-        bool stated = symbol->kind == KILN_SYMBOL_NUMBER;
-        bool kept = is_extent_of(symbols, i, x, (int)i - (int)symbols->n + x->type.rank);
+    const KilnType *x = &node->operands[0].value->type;
+    for (uint32_t i = 0; i < extents->n; i++) {
+        int64_t number = 1;
+        bool stated = kiln_dim_is_number(extents->v[i], &number);
+        bool kept = is_extent_of(extents, i, x, (int)i - (int)extents->n + x->rank);
         PASS_GUARD(stated_or_kept, stated || kept);
-        target[i] = stated ? symbol->number : 1;
+        target[i] = number;
     }
     return true;
 }
@@ -323,34 +280,70 @@ expand_target(KilnPassContext *context, const KilnNode *node, const KilnSymbols 
 static gboolean
 try_expand(Simplify *simplify, KilnNode *node, GError **error)
 {
-    int64_t target[KILN_SYMBOLS_MAX];
-    const KilnSymbols *symbols = computed_target(simplify, node);
-    if (!symbols || !expand_target(simplify->context, node, symbols, target))
+    int64_t target[KILN_EXTENTS_MAX];
+    const KilnExtents *extents = computed_target(node);
+    if (!extents || !expand_target(simplify->context, node, extents, target))
         return TRUE;
-    return set_target(simplify, "expand-target", node, target, symbols->n, error);
+    return set_target(simplify, "expand-target", node, target, extents->n, error);
 }
 
 /* --- what nodes that stay read --- */
 
-static const KilnFunction *
-function_of(const KilnValue *value)
+enum {
+    SEARCHED = 64 /* nodes behind a value, among which a `shape` is looked for */
+};
+
+/* Some neighbouring extents of one value. */
+typedef struct {
+    const KilnDim *const *v;
+    uint32_t n;
+    KilnValue *of; /* NULL: not found */
+    int axis;
+    int searched;
+} Neighbours;
+
+static void
+look_at(Neighbours *wanted, KilnValue *x)
 {
-    return value->def ? value->def->function : ((const KilnArgument *)value)->function;
+    for (int axis = 0; !wanted->of && axis + (int)wanted->n <= x->type.rank; axis++) {
+        uint32_t same = 0;
+        while (same < wanted->n && x->type.dims[axis + (int)same] < 0 &&
+               kiln_dim_same(wanted->v[same], x->type.open[axis + (int)same]))
+            same++;
+        if (same != wanted->n)
+            continue;
+        wanted->of = x;
+        wanted->axis = axis;
+    }
 }
 
-/* The neighbouring extents of one value of @function that @symbols are; NULL where they are not. */
-static KilnValue *
-extents_of(const KilnFunction *function, const KilnSymbol *symbols, uint32_t n, int *axis)
+/* Looks for a value of @function whose shape @value is computed from. */
+static void
+search(Neighbours *wanted, const KilnFunction *function, const KilnValue *value)
 {
-    for (uint32_t i = 0; i < n; i++) {
-        if (symbols[i].kind != KILN_SYMBOL_EXTENT || symbols[i].value != symbols[0].value ||
-            symbols[i].axis != symbols[0].axis + (int)i)
-            return NULL;
+    const KilnNode *def = value ? value->def : NULL;
+    if (!def || def->function != function || wanted->of || wanted->searched++ >= SEARCHED)
+        return;
+    if (def->op == KILN_OP_shape)
+        look_at(wanted, def->operands[0].value);
+    for (uint32_t i = 0; def->op != KILN_OP_shape && i < def->n_operands; i++) {
+        const KilnValue *operand = kiln_node_operand(def, i);
+        if (operand && operand->extents)
+            search(wanted, function, operand);
     }
-    if (n == 0 || function_of(symbols[0].value) != function)
+}
+
+/* The value of @value's function whose neighbouring extents are the @n elements of @value from
+ * @first on; NULL where there is none. */
+static KilnValue *
+extents_of(const KilnValue *value, uint32_t first, uint32_t n, int *axis)
+{
+    if (!value->def || !value->extents || n == 0 || first + n > value->extents->n)
         return NULL;
-    *axis = symbols[0].axis;
-    return symbols[0].value;
+    Neighbours wanted = { .v = value->extents->v + first, .n = n };
+    search(&wanted, value->def->function, value);
+    *axis = wanted.axis;
+    return wanted.of;
 }
 
 static KilnValue *
@@ -368,14 +361,12 @@ try_shape_range(Simplify *simplify, KilnValue *value, GError **error)
     if (!value->def || value->def->op == KILN_OP_shape || value->type.rank != 1 ||
         value->type.dtype != KILN_DTYPE_i64)
         return TRUE;
-    const KilnSymbols *symbols = kiln_symbols_of(simplify->symbols, value);
-    KilnValue *x = symbols ? extents_of(value->def->function, symbols->v, symbols->n, &axis) : NULL;
+    KilnValue *x = value->extents ? extents_of(value, 0, value->extents->n, &axis) : NULL;
     if (!x)
         return TRUE;
-    KilnValue *shape = build_shape(value->def, x, axis, symbols->n, error);
+    KilnValue *shape = build_shape(value->def, x, axis, value->extents->n, error);
     if (!shape)
         return FALSE;
-    kiln_symbols_visit(simplify->symbols, shape->def);
     if (kiln_type_equal(&shape->type, &value->type))
         replace(simplify, "shape-range", value, shape);
     return TRUE;
@@ -383,42 +374,59 @@ try_shape_range(Simplify *simplify, KilnValue *value, GError **error)
 
 /* --- concats that stay --- */
 
-/* Operand @next of @concat goes on where the one before it ends: numbers after numbers, or extents
- * in a row. */
-static bool
-goes_on(Simplify *simplify, const KilnNode *concat, uint32_t next)
+/* How many elements operand @i of @concat has; 0 where they are not known. */
+static uint32_t
+n_elements(const KilnNode *concat, uint32_t i)
 {
-    const KilnSymbols *a = kiln_symbols_of(simplify->symbols, concat->operands[next - 1].value);
-    const KilnSymbols *b = kiln_symbols_of(simplify->symbols, concat->operands[next].value);
-    int before, after;
-    if (!a || !b)
-        return false;
-    if (all_numbers(a) && all_numbers(b))
-        return true;
-    const KilnValue *x = extents_of(concat->function, a->v, a->n, &before);
-    return x && x == extents_of(concat->function, b->v, b->n, &after) &&
-           after == before + (int)a->n;
+    const KilnValue *operand = concat->operands[i].value;
+    return operand->known     ? (uint32_t)operand->known->n
+           : operand->extents ? operand->extents->n
+                              : 0;
+}
+
+/* The value whose extents are those of the operands [first, end) of @concat. */
+static KilnValue *
+joined_extents(const KilnNode *concat, uint32_t first, uint32_t end, int *axis)
+{
+    const KilnValue *whole = &concat->results[0];
+    uint32_t at = 0, n = 0;
+    for (uint32_t i = 0; i < end; i++) {
+        at += i < first ? n_elements(concat, i) : 0;
+        n += i < first ? 0 : n_elements(concat, i);
+    }
+    return whole->extents ? extents_of(whole, at, n, axis) : NULL;
+}
+
+/* True where the operands [first, end) of @concat are one value: numbers, or extents in a row. */
+static bool
+join(const KilnNode *concat, uint32_t first, uint32_t end)
+{
+    bool numbers = true, known = true;
+    int axis;
+    for (uint32_t i = first; i < end; i++) {
+        numbers &= concat->operands[i].value->known != NULL;
+        known &= n_elements(concat, i) > 0;
+    }
+    return numbers || (known && joined_extents(concat, first, end, &axis));
 }
 
 /* Operands [first, end) as one value: a constant, or a `shape`. */
 static KilnValue *
-join(Simplify *simplify, KilnNode *concat, uint32_t first, uint32_t end, GError **error)
+joined_value(KilnNode *concat, uint32_t first, uint32_t end, GError **error)
 {
+    int axis;
+    KilnValue *x = joined_extents(concat, first, end, &axis);
     g_autoptr(GArray) numbers = g_array_new(FALSE, FALSE, sizeof(int64_t));
-    int axis = 0;
-    KilnValue *x = NULL;
-    for (uint32_t i = end; i-- > first;) {
-        const KilnSymbols *part = kiln_symbols_of(simplify->symbols, concat->operands[i].value);
-        x = extents_of(concat->function, part->v, part->n, &axis);
-        for (uint32_t k = part->n; k-- > 0;)
-            g_array_prepend_val(numbers, part->v[k].number);
+    uint32_t n = 0;
+    for (uint32_t i = first; i < end; i++) {
+        const KilnKnown *known = concat->operands[i].value->known;
+        n += n_elements(concat, i);
+        if (known)
+            g_array_append_vals(numbers, known->v, (guint)known->n);
     }
-    KilnValue *joined = x ? build_shape(concat, x, axis, numbers->len, error)
-                          : kiln_build_ints(concat->function, concat,
-                                            (const int64_t *)(void *)numbers->data, numbers->len);
-    if (joined)
-        kiln_symbols_visit(simplify->symbols, joined->def);
-    return joined;
+    if (numbers->len != n)
+        return build_shape(concat, x, axis, n, error);
+    return kiln_build_ints(concat->function, concat, (const int64_t *)(void *)numbers->data, n);
 }
 
 static gboolean
@@ -429,10 +437,10 @@ try_concat(Simplify *simplify, KilnNode *concat, GError **error)
     if (type->rank != 1 || type->dtype != KILN_DTYPE_i64)
         return TRUE;
     for (uint32_t i = 0, end; i < concat->n_operands; i = end) {
-        for (end = i + 1; end < concat->n_operands && goes_on(simplify, concat, end);)
+        for (end = i + 1; end < concat->n_operands && join(concat, i, end + 1);)
             end++;
         KilnValue *part =
-            end - i == 1 ? concat->operands[i].value : join(simplify, concat, i, end, error);
+            end - i == 1 ? concat->operands[i].value : joined_value(concat, i, end, error);
         if (!part)
             return FALSE;
         g_ptr_array_add(operands, part);
@@ -449,7 +457,6 @@ try_concat(Simplify *simplify, KilnNode *concat, GError **error)
     KilnNode *node = kiln_node_new(concat->function, &spec, error);
     if (!node)
         return FALSE;
-    kiln_symbols_visit(simplify->symbols, node);
     if (kiln_type_equal(&node->results[0].type, type))
         replace(simplify, "concat-run", &concat->results[0], &node->results[0]);
     return TRUE;
@@ -463,31 +470,16 @@ sweep_region(KilnFunction *region, void *data, GError **error)
     return sweep(data, region, error);
 }
 
-/* A literal that decides a shape, which inference did not see: the types of what follows say more
- * from here on. */
-static void
-settle_shape_operands(Simplify *simplify, const KilnNode *node)
-{
-    uint32_t operands = kiln_op_info(node->op)->shape_operands;
-    for (uint32_t i = 0; operands && i < node->n_operands && i < 32; i++) {
-        KilnValue *operand = node->operands[i].value;
-        if ((operands >> i & 1) && is_settled(simplify, operand) && !is_known(operand))
-            settle(simplify, operand);
-    }
-}
-
 static gboolean
 visit(Simplify *simplify, KilnNode *node, GError **error)
 {
     bool refined = false;
-    settle_shape_operands(simplify, node);
     bool stale = g_hash_table_size(simplify->stale) && g_hash_table_contains(simplify->stale, node);
     if (stale && !kiln_node_refine(node, &refined, error))
         return FALSE;
     for (uint32_t i = 0; refined && i < node->n_results; i++)
         mark_readers(simplify, &node->results[i]);
     simplify->changed |= refined;
-    kiln_symbols_visit(simplify->symbols, node);
     if ((node->op == KILN_OP_reshape && !try_reshape(simplify, node, error)) ||
         (node->op == KILN_OP_expand && !try_expand(simplify, node, error)))
         return FALSE;
@@ -502,10 +494,10 @@ visit(Simplify *simplify, KilnNode *node, GError **error)
 
 /* The node itself becomes a constant, so that nothing has to be made for it. */
 static bool
-vanishes(Simplify *simplify, const KilnNode *node)
+vanishes(const KilnNode *node)
 {
     for (uint32_t i = 0; i < node->n_results; i++) {
-        if (!is_settled(simplify, &node->results[i]))
+        if (!is_settled(&node->results[i]))
             return false;
     }
     return node->n_results > 0;
@@ -514,11 +506,11 @@ vanishes(Simplify *simplify, const KilnNode *node)
 static gboolean
 read_simply(Simplify *simplify, KilnNode *node, GError **error)
 {
-    if (vanishes(simplify, node))
+    if (vanishes(node))
         return TRUE;
     for (uint32_t i = 0; i < node->n_operands; i++) {
         KilnValue *operand = node->operands[i].value;
-        if (is_settled(simplify, operand) && operand->def->op != KILN_OP_const)
+        if (is_settled(operand) && operand->def->op != KILN_OP_const)
             settle(simplify, operand);
         else if (operand && !try_shape_range(simplify, operand, error))
             return FALSE;
@@ -556,9 +548,8 @@ kiln_pass_simplify_shapes(KilnFunction *function, KilnPassContext *context, bool
     *changed = false;
     if (function->owner)
         return TRUE; /* swept with the function around it */
-    g_autoptr(KilnSymbolTable) symbols = kiln_symbol_table_new();
     g_autoptr(GHashTable) stale = g_hash_table_new(NULL, NULL);
-    Simplify simplify = { .context = context, .symbols = symbols, .stale = stale };
+    Simplify simplify = { .context = context, .stale = stale };
     gboolean ok = sweep(&simplify, function, error);
     *changed = simplify.changed;
     if (ok && simplify.failure) {

@@ -35,11 +35,8 @@ copies_batch(const KilnType *type, const KilnType *copied)
     if (type->rank < 2 || copied->rank < type->rank)
         return false;
     for (int d = 1; d <= type->rank; d++) {
-        int64_t from = type->dims[type->rank - d], to = copied->dims[copied->rank - d];
-        const char *name = type->dim_names[type->rank - d];
-        bool same = from >= 0 ? from == to
-                              : name && g_strcmp0(name, copied->dim_names[copied->rank - d]) == 0;
-        if (!same && (d <= 2 || from != 1))
+        bool same = kiln_type_equal_dims(type, type->rank - d, copied, copied->rank - d);
+        if (!same && (d <= 2 || type->dims[type->rank - d] != 1))
             return false;
     }
     return true;

@@ -60,7 +60,7 @@ build_probe(KilnModule *module, const KilnNode *node, uint32_t x, GError **error
         KilnType type = value->type;
         type.rank = i == x ? 1 : 0;
         type.dims[0] = TABLE;
-        type.dim_names[0] = NULL;
+        type.open[0] = NULL;
         g_autofree char *name = g_strdup_printf("operand_%u", i);
         KilnArgument *argument = kiln_function_add_argument(function, name, &type, error);
         if (!argument)

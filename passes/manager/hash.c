@@ -88,7 +88,7 @@ add_type(Hash *hash, const KilnType *type)
     add(hash, (uint64_t)type->rank);
     for (int i = 0; i < type->rank; i++) {
         add(hash, (uint64_t)type->dims[i]);
-        add_text(hash, type->dims[i] < 0 ? type->dim_names[i] : NULL);
+        add(hash, kiln_dim_hash(type->open[i]));
     }
     add_text(hash, type->layout);
     add_quant(hash, type->quant);

@@ -67,8 +67,8 @@ bind_dims(const KilnType *type, const char *dims)
 {
     KilnType bound = *type;
     for (int i = 0; i < type->rank; i++) {
-        if (type->dims[i] < 0 && type->dim_names[i])
-            bound.dims[i] = dim_named(dims, type->dim_names[i]);
+        if (kiln_type_dim_name(type, i))
+            bound.dims[i] = dim_named(dims, kiln_type_dim_name(type, i));
     }
     return kiln_random_type(&bound);
 }

@@ -71,7 +71,7 @@ kiln_perm_type_after(KilnArena *arena, const KilnType *type, const KilnPerm *per
     KilnPerm inverse = kiln_perm_inverse(perm);
     for (int d = 0; d < perm->rank; d++) {
         after.dims[d] = type->dims[perm->at[d]];
-        after.dim_names[d] = type->dim_names[perm->at[d]];
+        after.open[d] = type->open[perm->at[d]];
     }
     if (type->quant && type->quant->axis >= 0) {
         KilnQuant *quant = kiln_arena_copy(arena, type->quant, sizeof *quant);

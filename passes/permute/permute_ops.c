@@ -126,13 +126,13 @@ side_type(const KilnPermuted *plan, const KilnType *type, const KilnPerm *perm)
     wide.rank = perm->rank;
     for (int d = perm->rank - 1; d >= 0; d--) {
         wide.dims[d] = d < more ? 1 : type->dims[d - more];
-        wide.dim_names[d] = d < more ? NULL : type->dim_names[d - more];
+        wide.open[d] = d < more ? NULL : type->open[d - more];
     }
     KilnType side = kiln_perm_type_before(plan->arena, &wide, perm);
     while (side.rank > type->rank && side.dims[0] == 1) {
         side.rank--;
         memmove(side.dims, side.dims + 1, sizeof *side.dims * (size_t)side.rank);
-        memmove(side.dim_names, side.dim_names + 1, sizeof *side.dim_names * (size_t)side.rank);
+        memmove(side.open, side.open + 1, sizeof *side.open * (size_t)side.rank);
     }
     return side;
 }
@@ -148,18 +148,6 @@ keeps_order(const KilnType *type, const KilnPerm *perm)
         if (perm->at[d] < last)
             return false;
         last = perm->at[d];
-    }
-    return true;
-}
-
-static bool
-same_dims(const KilnType *a, const KilnType *b)
-{
-    if (a->rank != b->rank)
-        return false;
-    for (int d = 0; d < a->rank; d++) {
-        if (a->dims[d] != b->dims[d] || g_strcmp0(a->dim_names[d], b->dim_names[d]) != 0)
-            return false;
     }
     return true;
 }
@@ -195,7 +183,7 @@ side_plan(KilnPermuted *plan, uint32_t i, const KilnPerm *perm)
         return false;
     KilnType side = side_type(plan, type, perm);
     bool in_order = keeps_order(type, perm);
-    if (in_order && same_dims(&side, type))
+    if (in_order && kiln_type_same_shape(&side, type))
         return true;
     if (kiln_perm_can_move(value)) {
         operand->kind = KILN_PERMUTED_LITERAL;

@@ -147,8 +147,7 @@ close_run(const KilnType *in, const KilnType *out, int *i, int *k)
 {
     int64_t left = in->dims[(*i)++], right = out->dims[(*k)++];
     if (left < 0 || right < 0)
-        return left < 0 && right < 0 && in->dim_names[*i - 1] &&
-               g_strcmp0(in->dim_names[*i - 1], out->dim_names[*k - 1]) == 0;
+        return kiln_type_equal_dims(in, *i - 1, out, *k - 1);
     while (left != right) {
         int64_t *less = left < right ? &left : &right;
         const KilnType *type = left < right ? in : out;

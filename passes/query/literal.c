@@ -108,7 +108,7 @@ kiln_broadcast_dims(const KilnType *operand, const KilnType *type)
     uint32_t varying = 0;
     int shift = type->rank - operand->rank;
     for (int d = 0; d < operand->rank; d++) {
-        if (operand->dims[d] < 0 && !operand->dim_names[d])
+        if (!kiln_type_knows_dim(operand, d))
             return UINT32_MAX;
         if (operand->dims[d] != 1)
             varying |= 1u << (d + shift);
@@ -122,11 +122,8 @@ kiln_broadcasts_to(const KilnType *operand, const KilnType *type)
     if (operand->rank < 0 || operand->rank > type->rank)
         return false;
     for (int d = 0; d < operand->rank; d++) {
-        int64_t dim = operand->dims[d];
-        const char *name = operand->dim_names[d];
         int to = d + type->rank - operand->rank;
-        bool named = name && g_strcmp0(name, type->dim_names[to]) == 0;
-        if (dim != 1 && !named && (dim < 0 || dim != type->dims[to]))
+        if (operand->dims[d] != 1 && !kiln_type_equal_dims(operand, d, type, to))
             return false;
     }
     return true;

@@ -119,7 +119,7 @@ kiln_part_build(KilnFunction *function, KilnNode *before, const KilnPart *part,
     int64_t axis = part->axis;
     KilnType own = part->source->type;
     own.dims[axis] = part->end - part->begin;
-    own.dim_names[axis] = NULL;
+    own.open[axis] = NULL;
     own.layout = NULL;
     KilnValue *operands[] = { part->source, kiln_build_ints(function, before, &part->begin, 1),
                               kiln_build_ints(function, before, &part->end, 1),
@@ -142,12 +142,6 @@ kiln_op_only_reshapes(KilnOp op)
            op == KILN_OP_unsqueeze;
 }
 
-static bool
-same_name(const char *a, const char *b)
-{
-    return a && b && g_str_equal(a, b);
-}
-
 bool
 kiln_reshape_target(const KilnType *value, const KilnType *type, int64_t target[KILN_MAX_RANK],
                     bool *allowzero)
@@ -160,8 +154,8 @@ kiln_reshape_target(const KilnType *value, const KilnType *type, int64_t target[
         if (type->dims[d] >= 0)
             continue;
         open++;
-        bool copies = d < value->rank && value->dims[d] < 0 &&
-                      same_name(value->dim_names[d], type->dim_names[d]);
+        bool copies =
+            d < value->rank && value->dims[d] < 0 && kiln_type_equal_dims(value, d, type, d);
         copied += copies;
         target[d] = copies ? 0 : -1;
     }
@@ -207,14 +201,4 @@ kiln_moved_constant(KilnFunction *function, KilnNode *before, const char *name, 
         .op = KILN_OP_const, .attrs = &attrs, .before = before, .result_name = name
     };
     return &kiln_node_new(function, &spec, NULL)->results[0];
-}
-
-bool
-kiln_extents_are_known(const KilnType *type)
-{
-    for (int d = 0; d < type->rank; d++) {
-        if (type->dims[d] < 0 && !type->dim_names[d])
-            return false;
-    }
-    return type->rank >= 0;
 }

@@ -25,8 +25,6 @@ KilnValue *kiln_part_build(KilnFunction *function, KilnNode *before, const KilnP
 int kiln_concat_axis(const KilnNode *concat);
 /** True if @tile repeats only extents of 1, known numbers of times, as broadcasting does. */
 bool kiln_tile_broadcasts(const KilnNode *tile);
-/** Every extent is a number or has a name. */
-bool kiln_extents_are_known(const KilnType *type);
 
 /** reshape, flatten, squeeze and unsqueeze: the same elements in the same order. */
 bool kiln_op_only_reshapes(KilnOp op);

@@ -49,7 +49,7 @@ blur_type(Case *c, KilnType *type)
     for (int d = 0; how && d < type->rank; d++) {
         if (how == 2 || (how == 1 && choose(c, 2))) {
             type->dims[d] = KILN_DIM_UNKNOWN;
-            type->dim_names[d] = NULL;
+            type->open[d] = NULL;
         }
     }
     if (how == 3)
@@ -93,7 +93,7 @@ read_shape(Case *c, const char **at, KilnType *type)
         bool number = g_ascii_isdigit(*word) || g_str_equal(word, "max");
         type->dims[type->rank] = number ? read_integer(word) : (int64_t)KILN_DIM_UNKNOWN;
         if (!number && !g_str_equal(word, "?"))
-            type->dim_names[type->rank] = kiln_arena_strdup(c->module->arena, word);
+            type->open[type->rank] = kiln_dim_name(c->module->dims, word);
         type->rank++;
     }
     (*at)++;

@@ -542,7 +542,7 @@ Test(lower, open_types)
     Fixture f = fixture();
     KilnType open = F32(4);
     open.dims[0] = KILN_DIM_UNKNOWN;
-    open.dim_names[0] = "N";
+    open.open[0] = kiln_dim_name(f.module->dims, "N");
     KilnValue *x = argument(&f, "x", open);
     KilnValue *y = VALUE(&f, relu, "y", NULL, x);
     RETURN(&f, y);

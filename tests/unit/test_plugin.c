@@ -89,7 +89,7 @@ Test(plugin, what_cannot_be_loaded_says_why)
 {
     expect_error("./no-such-plugin.so", "there is no such file");
     expect_error(KILN_SOURCE_DIR "/LICENSE", "LICENSE: ");
-    expect_error(PLUGIN("wrong_version"), "built for version 5 of kiln-pass.h, expected 4");
+    expect_error(PLUGIN("wrong_version"), "built for version 6 of kiln-pass.h, expected 5");
     expect_error(PLUGIN("no_symbol"), "it has no symbol kiln_pass_plugin");
     expect_error(PLUGIN("taken_id"), "there are two passes 'dce'");
     expect_error(PLUGIN("missing_function"), "kiln_function_that_is_nowhere");

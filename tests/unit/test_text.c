@@ -331,8 +331,14 @@ static const struct {
                                         "'f33'" },
     { "graph @f(%x: f32) { return }", "1:17: expected '[', found ')'" },
     { "graph @f(%x: f32[2 3]) { return }", "1:20: expected ']', found '3'" },
-    { "graph @f(%x: f32[-1]) { return }", "1:18: expected an integer from 0 to "
-                                          "9223372036854775807, found '-1'" },
+    { "graph @f(%x: f32[-1]) { return }", "1:18: expected a dim of 0 or more, found -1" },
+    { "graph @f(%x: f32[N+]) { return }", "1:20: expected a dim, found ']'" },
+    { "graph @f(%x: f32[floor(N)]) { return }", "1:25: expected '/', found ')'" },
+    { "graph @f(%x: f32[floor(N/0)]) { return }", "1:18: expected an expression of 64-bit numbers "
+                                                  "with divisors of 1 or more" },
+    { "graph @f(%x: f32[log(N)]) { return }", "1:18: expected floor, ceil, min, max, mod or "
+                                              "select, found 'log'" },
+    { "graph @f(%x: f32[select(N,1,2,3)]) { return }", "1:26: expected '=', found ','" },
     { "graph @f(%x: f32[1,1,1,1,1,1,1,1,1]) { return }", "1:34: expected at most 8 dims, found "
                                                          "'1'" },
     { "graph @f(%x: i8[2] q(axis=1,[1],[0])) { return }", "1:21: expected an axis below the "

@@ -38,8 +38,16 @@ typedef struct {
 } KilnKnown;
 
 enum {
-    KILN_KNOWN_MAX = 1024
-}; /* elements; bigger integer tensors are data, not shapes */
+    KILN_KNOWN_MAX = 1024, /* elements; bigger integer tensors are data, not shapes */
+    KILN_EXTENTS_MAX = 64  /* elements that are expressions */
+};
+
+/** Integers of a value as expressions of the dims of inputs. An element that is not known is NULL.
+ * Some element is known, and some element is no number: else KilnKnown says it, or nothing does. */
+typedef struct {
+    uint32_t n;
+    const KilnDim *v[];
+} KilnExtents;
 
 struct KilnUse {
     KilnValue *value; /* NULL: the optional operand is absent */
@@ -49,16 +57,17 @@ struct KilnUse {
 };
 
 /* Walks over uses and patterns read the first fields. They share one line of a cache, because
- * values are aligned to lines. Names of dims, which few types have, come last. */
+ * values are aligned to lines. Open dims, which few types have, come last. */
 struct KilnValue {
     KilnNode *def; /* NULL: an argument */
     KilnUse *first_use, *last_use;
     uint32_t n_uses;
-    uint32_t index : 30;    /* which result, or which argument */
-    bool made_up : 1;       /* the name was derived: a name from the model may replace it */
-    bool touched : 1;       /* in the list of graph/module/changes.c */
-    const char *name;       /* unique in its function and in functions around it */
-    const KilnKnown *known; /* NULL: not known */
+    uint32_t index : 30;        /* which result, or which argument */
+    bool made_up : 1;           /* the name was derived: a name from the model may replace it */
+    bool touched : 1;           /* in the list of graph/module/changes.c */
+    const char *name;           /* unique in its function and in functions around it */
+    const KilnKnown *known;     /* NULL: not known */
+    const KilnExtents *extents; /* NULL: `known` says it, or not known */
     KilnType type;
 };
 
@@ -228,6 +237,7 @@ struct KilnModule {
     KilnMetadata metadata;   /* all but the name of the graph, which the entry has */
     int opset;               /* of the default domain in the model; 0: from text */
     KilnMode mode;
+    KilnDimTable *dims;      /* of all open dims; copies of the module share it */
     uint64_t seed;           /* of random operators without a seed, when nodes are evaluated */
     uint32_t n_nodes;        /* linked, in all functions and subgraphs */
     uint32_t made_nodes;     /* all nodes in the arenas, removed ones included */

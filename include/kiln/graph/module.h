@@ -9,6 +9,8 @@
 G_BEGIN_DECLS
 
 KilnModule *kiln_module_new(void);
+/** An empty module that shares the table of dims with @other, so that types may be copied. */
+KilnModule *kiln_module_new_beside(const KilnModule *other);
 void kiln_module_free(KilnModule *module);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnModule, kiln_module_free)
 /** A deep copy that shares tensor bytes. */

@@ -4,6 +4,7 @@
 #define KILN_GRAPH_TYPE_H
 
 #include "graph/arena.h"
+#include "graph/dim.h"
 #include "graph/error.h"
 
 #include <stdint.h>
@@ -13,7 +14,7 @@ G_BEGIN_DECLS
 enum {
     KILN_MAX_RANK = 8,
     KILN_RANK_UNKNOWN = -1, /* printed f32[*]; specialisation makes it known */
-    KILN_DIM_UNKNOWN = -1,  /* a dim without a number; its name may be NULL ("?") */
+    KILN_DIM_UNKNOWN = -1,  /* a dim without a number; it may have an expression */
 };
 
 /** Scales and zero points: one pair per tensor (axis < 0) or one per index of @axis. */
@@ -24,15 +25,17 @@ typedef struct {
     const int32_t *zero_points;
 } KilnQuant;
 
-/** Names, layout and quantization are borrowed. They live in the arena of the module or IR function
- * that owns the type. kiln_type_copy copies a type into another arena. */
+/** Layout and quantization are borrowed. They live in the arena of the module or IR function that
+ * owns the type. kiln_type_copy copies a type into another arena. Expressions of open dims live in
+ * the module's table, which copies of the module share. */
 typedef struct {
     KilnDType dtype;
     int rank;
     const KilnQuant *quant;
     const char *layout; /* NULL: plain row-major; else a blocked tag such as "aBcd16b" */
     int64_t dims[KILN_MAX_RANK];
-    const char *dim_names[KILN_MAX_RANK];
+    const KilnDim *open[KILN_MAX_RANK]; /* of a dim without a number; NULL: nothing is known ("?"),
+                                           or the dim has a number */
 } KilnType;
 
 /* --- element types --- */
@@ -61,6 +64,22 @@ gboolean kiln_quant_check(const KilnType *type, GError **error);
 bool kiln_type_same_shape(const KilnType *a, const KilnType *b);
 /** True if the rank and every dim are numbers. */
 bool kiln_type_is_static(const KilnType *type);
+/** True if dim @d is a number or an expression. */
+static inline bool
+kiln_type_knows_dim(const KilnType *type, int d)
+{
+    return type->dims[d] >= 0 || type->open[d];
+}
+/** True if the rank is known, and every dim is a number or an expression. */
+bool kiln_type_is_known(const KilnType *type);
+/** True if dim @d of @a and dim @e of @b are certainly equal: one number, or one expression. */
+bool kiln_type_equal_dims(const KilnType *a, int d, const KilnType *b, int e);
+/** The name that dim @d is; NULL where it is a number, unknown, or another expression. */
+const char *kiln_type_dim_name(const KilnType *type, int d);
+/** Gives dim @d the number or the expression @dim; NULL: not known. */
+void kiln_type_set_dim(KilnType *type, int d, const KilnDim *dim);
+/** Dim @d as an expression of @table; NULL where it is not known. */
+const KilnDim *kiln_type_dim(const KilnType *type, int d, KilnDimTable *table);
 /** Elements of a static type. -1 if a dim is not known, or if the product of the dims that are not
  * zero overflows. So a product of some of the dims never overflows if the type has a size. */
 int64_t kiln_type_elements(const KilnType *type);

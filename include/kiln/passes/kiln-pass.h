@@ -30,7 +30,7 @@
 
 G_BEGIN_DECLS
 
-#define KILN_PASS_API_VERSION 4
+#define KILN_PASS_API_VERSION 5
 
 typedef struct KilnPassPlugin {
     uint32_t api_version; /* KILN_PASS_API_VERSION */

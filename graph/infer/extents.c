@@ -1,0 +1,462 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Elements of small integer values as expressions of the dims of inputs: what known.c does for
+ * numbers. An element that has no expression is unknown, and the others stay.
+ *
+ * Values have the type i64 or i32 (bool for conditions). An expression stands for a value only
+ * where its bounds fit into the type: then the arithmetic of kernels does not wrap. */
+#include "graph/infer/common.h"
+#include "graph/op/additive.h"
+#include "graph/op/bounds.h"
+#include "graph/op/cast.h"
+#include "graph/op/concat.h"
+#include "graph/op/expand.h"
+#include "graph/op/gather.h"
+#include "graph/op/generate.h"
+#include "graph/op/logic.h"
+#include "graph/op/math.h"
+#include "graph/op/multiplicative.h"
+#include "graph/op/reduce.h"
+#include "graph/op/reshape.h"
+#include "graph/op/slice.h"
+#include "graph/op/structure.h"
+
+#include <string.h>
+
+/* --- elements of operands --- */
+
+const KilnDim *
+kiln_infer_element(const KilnInfer *in, uint32_t i, int64_t k)
+{
+    const KilnValue *value = kiln_node_operand(in->node, i);
+    if (!value || !in->dims)
+        return NULL;
+    if (value->known)
+        return k < value->known->n ? kiln_dim_number(in->dims, value->known->v[k]) : NULL;
+    return value->extents && k < value->extents->n ? value->extents->v[k] : NULL;
+}
+
+bool
+kiln_infer_knows_elements(const KilnInfer *in, uint32_t i)
+{
+    const KilnValue *value = kiln_node_operand(in->node, i);
+    bool known = value && (value->known || value->extents);
+    for (uint32_t k = 0; known && !value->known && k < value->extents->n; k++)
+        known = value->extents->v[k] != NULL;
+    return known;
+}
+
+/* Elements of operand @i, if it is small and has integers; else -1. */
+static int64_t
+operand_size(const KilnInfer *in, uint32_t i)
+{
+    const KilnType *type = kiln_infer_type(in, i);
+    int64_t n = type && !type->layout && !type->quant ? kiln_type_elements(type) : -1;
+    return n <= KILN_KNOWN_MAX ? n : -1;
+}
+
+/* --- results --- */
+
+typedef struct {
+    KilnInfer *in;
+    uint32_t r;
+    uint32_t n;
+    const KilnDim *v[KILN_EXTENTS_MAX];
+} Elements;
+
+static bool
+start(Elements *out, KilnInfer *in, uint32_t r)
+{
+    const KilnType *type = &in->out[r];
+    bool integers = type->dtype == KILN_DTYPE_i64 || type->dtype == KILN_DTYPE_i32 ||
+                    type->dtype == KILN_DTYPE_bool;
+    int64_t n = integers && !type->layout ? kiln_type_elements(type) : -1;
+    *out = (Elements){ .in = in, .r = r, .n = (uint32_t)MAX(n, 0) };
+    return n >= 0 && n <= KILN_EXTENTS_MAX && !in->known[r];
+}
+
+static bool
+fits(const KilnDim *dim, KilnDType dtype)
+{
+    int64_t lo, hi;
+    kiln_dim_range(dim, &lo, &hi);
+    if (dtype == KILN_DTYPE_i32)
+        return lo >= G_MININT32 && hi <= G_MAXINT32;
+    return dtype == KILN_DTYPE_bool ? lo >= 0 && hi <= 1 : lo > INT64_MIN && hi < INT64_MAX;
+}
+
+/* Stores what is known: numbers alone as numbers. */
+static void
+finish(Elements *out)
+{
+    KilnInfer *in = out->in;
+    uint32_t n_known = 0, n_numbers = 0;
+    int64_t number;
+    for (uint32_t k = 0; k < out->n; k++) {
+        if (out->v[k] && !fits(out->v[k], in->out[out->r].dtype))
+            out->v[k] = NULL;
+        n_known += out->v[k] != NULL;
+        n_numbers += kiln_dim_is_number(out->v[k], &number);
+    }
+    if (!n_known)
+        return;
+    if (n_numbers == out->n) {
+        int64_t *to = kiln_known_result(in, out->r);
+        for (uint32_t k = 0; to && k < out->n; k++)
+            kiln_dim_is_number(out->v[k], &to[k]);
+        return;
+    }
+    KilnExtents *extents =
+        kiln_arena_alloc(in->arena, sizeof *extents + out->n * sizeof extents->v[0]);
+    extents->n = out->n;
+    memcpy(extents->v, out->v, out->n * sizeof out->v[0]);
+    in->extents[out->r] = extents;
+}
+
+/* --- shapes --- */
+
+static int
+shape_bound(int64_t bound, int rank)
+{
+    bound += bound < 0 && bound >= -rank ? rank : 0;
+    return (int)CLAMP(bound, 0, rank);
+}
+
+static void
+shape_elements(Elements *out)
+{
+    const KilnType *x = kiln_infer_type(out->in, 0);
+    int first = x->rank < 0 ? 0 : shape_bound(kiln_attrs(out->in->node, shape)->start, x->rank);
+    for (uint32_t k = 0; k < out->n && first + (int)k < x->rank; k++)
+        out->v[k] = kiln_type_dim(x, first + (int)k, out->in->dims);
+}
+
+static void
+size_element(Elements *out)
+{
+    const KilnType *x = kiln_infer_type(out->in, 0);
+    const KilnDim *product = x->rank < 0 ? NULL : kiln_dim_number(out->in->dims, 1);
+    for (int d = 0; d < x->rank; d++)
+        product = kiln_dim_mul(out->in->dims, product, kiln_type_dim(x, d, out->in->dims));
+    out->v[0] = product;
+}
+
+/* --- movement --- */
+
+/* The elements are those of operand 0 in the same order. */
+static void
+copied_elements(Elements *out)
+{
+    for (uint32_t k = 0; k < out->n && operand_size(out->in, 0) == out->n; k++)
+        out->v[k] = kiln_infer_element(out->in, 0, k);
+}
+
+static void
+gathered_elements(Elements *out)
+{
+    const KilnInfer *in = out->in;
+    int64_t size = operand_size(in, 0), index;
+    if (kiln_infer_type(in, 0)->rank != 1 || operand_size(in, 1) != out->n)
+        return;
+    for (uint32_t k = 0; k < out->n; k++) {
+        if (!kiln_dim_is_number(kiln_infer_element(in, 1, k), &index))
+            continue;
+        index += index < 0 ? size : 0;
+        out->v[k] = index >= 0 && index < size ? kiln_infer_element(in, 0, index) : NULL;
+    }
+}
+
+static void
+sliced_elements(Elements *out)
+{
+    const KilnInfer *in = out->in;
+    KilnSliceBox box;
+    bool known;
+    g_autoptr(GError) unfit = NULL;
+    if (kiln_infer_type(in, 0)->rank != 1 || operand_size(in, 0) < 0 ||
+        !kiln_slice_resolve(in->node, &box, &known, &unfit) || !known)
+        return;
+    for (uint32_t k = 0; k < out->n && k < box.extent[0]; k++)
+        out->v[k] = kiln_infer_element(in, 0, box.start[0] + k * box.step[0]);
+}
+
+static void
+concatenated_elements(Elements *out)
+{
+    const KilnInfer *in = out->in;
+    uint32_t at = 0;
+    if (in->out[0].rank != 1)
+        return;
+    for (uint32_t i = 0; i < in->node->n_operands; i++) {
+        int64_t n = operand_size(in, i);
+        if (n < 0 || n > out->n - at)
+            return;
+        for (int64_t k = 0; k < n; k++)
+            out->v[at++] = kiln_infer_element(in, i, k);
+    }
+}
+
+static void
+split_elements(KilnInfer *in)
+{
+    Elements out;
+    int64_t at = 0;
+    for (uint32_t r = 0; r < in->node->n_results && kiln_infer_type(in, 0)->rank == 1; r++) {
+        if (!start(&out, in, r))
+            return;
+        for (uint32_t k = 0; k < out.n; k++)
+            out.v[k] = kiln_infer_element(in, 0, at + k);
+        at += out.n;
+        finish(&out);
+    }
+}
+
+/* One element that is repeated. */
+static void
+expanded_elements(Elements *out)
+{
+    for (uint32_t k = 0; k < out->n && operand_size(out->in, 0) == 1; k++)
+        out->v[k] = kiln_infer_element(out->in, 0, 0);
+}
+
+/* --- arithmetic: each function gives NULL where it does not know --- */
+
+typedef struct {
+    const KilnNode *node;
+    KilnDimTable *dims;
+    const KilnDim *v[3];
+} Operands;
+
+static const KilnDim *
+truth(const Operands *o, KilnAnswer answer)
+{
+    return answer == KILN_ANSWER_UNKNOWN ? NULL
+                                         : kiln_dim_number(o->dims, answer == KILN_ANSWER_YES);
+}
+
+static KilnAnswer
+opposite(KilnAnswer answer)
+{
+    return answer == KILN_ANSWER_YES  ? KILN_ANSWER_NO
+           : answer == KILN_ANSWER_NO ? KILN_ANSWER_YES
+                                      : KILN_ANSWER_UNKNOWN;
+}
+
+static bool
+is_natural(const KilnDim *dim)
+{
+    int64_t lo, hi;
+    kiln_dim_range(dim, &lo, &hi);
+    return dim && lo >= 0;
+}
+
+static const KilnDim *
+chosen(const Operands *o)
+{
+    int64_t condition;
+    if (kiln_dim_is_number(o->v[0], &condition))
+        return condition ? o->v[1] : o->v[2];
+    return o->v[1] == o->v[2] ? o->v[1] : NULL;
+}
+
+static const KilnDim *
+logical(const Operands *o)
+{
+    int64_t a, b = 0;
+    if (!kiln_dim_is_number(o->v[0], &a) ||
+        (o->node->op != KILN_OP_not && !kiln_dim_is_number(o->v[1], &b)))
+        return NULL;
+    switch (o->node->op) {
+    case KILN_OP_not:
+        return kiln_dim_number(o->dims, !a);
+    case KILN_OP_and:
+        return kiln_dim_number(o->dims, a && b);
+    default:
+        return kiln_dim_number(o->dims, a || b);
+    }
+}
+
+static const KilnDim *
+clipped(const Operands *o)
+{
+    const KilnDim *value = o->v[0];
+    if (kiln_node_operand(o->node, 1))
+        value = kiln_dim_max(o->dims, value, o->v[1]);
+    if (kiln_node_operand(o->node, 2))
+        value = kiln_dim_min(o->dims, value, o->v[2]);
+    return value;
+}
+
+static const KilnDim *
+calculate(const Operands *o)
+{
+    const KilnDim *a = o->v[0], *b = o->v[1];
+    KilnDimTable *dims = o->dims;
+    switch (o->node->op) {
+    case KILN_OP_add:
+        return kiln_dim_add(dims, a, b);
+    case KILN_OP_sub:
+        return kiln_dim_sub(dims, a, b);
+    case KILN_OP_mul:
+        return kiln_dim_mul(dims, a, b);
+    case KILN_OP_div: /* rounds towards 0, as down where nothing is negative */
+        return is_natural(a) ? kiln_dim_floor(dims, a, b) : NULL;
+    case KILN_OP_mod:
+        return is_natural(a) ? kiln_dim_remainder(dims, a, b) : NULL;
+    case KILN_OP_neg:
+        return kiln_dim_scale(dims, a, -1);
+    case KILN_OP_abs:
+        return is_natural(a) ? a : NULL;
+    case KILN_OP_min:
+        return kiln_dim_min(dims, a, b);
+    case KILN_OP_max:
+        return kiln_dim_max(dims, a, b);
+    case KILN_OP_clip:
+        return clipped(o);
+    case KILN_OP_equal:
+        return truth(o, kiln_dim_equal(dims, a, b));
+    case KILN_OP_less_or_equal:
+        return truth(o, kiln_dim_at_most(dims, a, b));
+    case KILN_OP_greater_or_equal:
+        return truth(o, kiln_dim_at_most(dims, b, a));
+    case KILN_OP_less:
+        return truth(o, opposite(kiln_dim_at_most(dims, b, a)));
+    case KILN_OP_greater:
+        return truth(o, opposite(kiln_dim_at_most(dims, a, b)));
+    case KILN_OP_where:
+        return chosen(o);
+    case KILN_OP_not:
+    case KILN_OP_and:
+    case KILN_OP_or:
+        return logical(o);
+    default:
+        return NULL;
+    }
+}
+
+/* A scalar or vector, which is broadcast by its length alone. */
+static bool
+is_short(const KilnInfer *in, uint32_t i, uint32_t n)
+{
+    const KilnType *type = kiln_infer_type(in, i);
+    int64_t size = operand_size(in, i);
+    return !type || (type->rank <= 1 && (size == 1 || size == n));
+}
+
+static void
+calculated_elements(Elements *out)
+{
+    const KilnInfer *in = out->in;
+    Operands o = { .node = in->node, .dims = in->dims };
+    uint32_t n = in->node->n_operands;
+    if (n > G_N_ELEMENTS(o.v) || in->out[0].rank > 1)
+        return;
+    for (uint32_t i = 0; i < n; i++) {
+        if (!is_short(in, i, out->n))
+            return;
+    }
+    for (uint32_t k = 0; k < out->n; k++) {
+        for (uint32_t i = 0; i < n; i++)
+            o.v[i] = kiln_infer_element(in, i, operand_size(in, i) == 1 ? 0 : k);
+        bool two = in->node->op != KILN_OP_min && in->node->op != KILN_OP_max;
+        out->v[k] = two || n == 2 ? calculate(&o) : NULL;
+    }
+}
+
+/* --- reductions of a vector to one element --- */
+
+static void
+reduced_element(Elements *out)
+{
+    const KilnInfer *in = out->in;
+    KilnDimTable *dims = in->dims;
+    int64_t n = operand_size(in, 0);
+    if (kiln_infer_type(in, 0)->rank != 1 || out->n != 1 || n < 1)
+        return;
+    const KilnDim *all = kiln_infer_element(in, 0, 0);
+    for (int64_t k = 1; k < n; k++) {
+        const KilnDim *next = kiln_infer_element(in, 0, k);
+        switch (in->node->op) {
+        case KILN_OP_reduce_sum:
+            all = kiln_dim_add(dims, all, next);
+            break;
+        case KILN_OP_reduce_prod:
+            all = kiln_dim_mul(dims, all, next);
+            break;
+        case KILN_OP_reduce_max:
+            all = kiln_dim_max(dims, all, next);
+            break;
+        default:
+            all = kiln_dim_min(dims, all, next);
+        }
+    }
+    out->v[0] = all;
+}
+
+/* --- the operators --- */
+
+static void (*const functions[KILN_OP_END])(Elements *out) = {
+    [KILN_OP_shape] = shape_elements,
+    [KILN_OP_size] = size_element,
+    [KILN_OP_identity] = copied_elements,
+    [KILN_OP_reshape] = copied_elements,
+    [KILN_OP_flatten] = copied_elements,
+    [KILN_OP_squeeze] = copied_elements,
+    [KILN_OP_unsqueeze] = copied_elements,
+    [KILN_OP_cast] = copied_elements,
+    [KILN_OP_gather] = gathered_elements,
+    [KILN_OP_slice] = sliced_elements,
+    [KILN_OP_concat] = concatenated_elements,
+    [KILN_OP_expand] = expanded_elements,
+    [KILN_OP_add] = calculated_elements,
+    [KILN_OP_sub] = calculated_elements,
+    [KILN_OP_mul] = calculated_elements,
+    [KILN_OP_div] = calculated_elements,
+    [KILN_OP_mod] = calculated_elements,
+    [KILN_OP_neg] = calculated_elements,
+    [KILN_OP_abs] = calculated_elements,
+    [KILN_OP_min] = calculated_elements,
+    [KILN_OP_max] = calculated_elements,
+    [KILN_OP_clip] = calculated_elements,
+    [KILN_OP_equal] = calculated_elements,
+    [KILN_OP_less] = calculated_elements,
+    [KILN_OP_less_or_equal] = calculated_elements,
+    [KILN_OP_greater] = calculated_elements,
+    [KILN_OP_greater_or_equal] = calculated_elements,
+    [KILN_OP_where] = calculated_elements,
+    [KILN_OP_not] = calculated_elements,
+    [KILN_OP_and] = calculated_elements,
+    [KILN_OP_or] = calculated_elements,
+    [KILN_OP_reduce_sum] = reduced_element,
+    [KILN_OP_reduce_prod] = reduced_element,
+    [KILN_OP_reduce_max] = reduced_element,
+    [KILN_OP_reduce_min] = reduced_element,
+};
+
+/* True where an operand has expressions, or the shape of one is open: else numbers say it all. */
+static bool
+may_be_open(const KilnInfer *in)
+{
+    for (uint32_t i = 0; i < in->node->n_operands; i++) {
+        const KilnValue *value = kiln_node_operand(in->node, i);
+        if (value && value->extents)
+            return true;
+    }
+    bool reads_shape = in->node->op == KILN_OP_shape || in->node->op == KILN_OP_size;
+    return reads_shape && kiln_infer_type(in, 0)->rank > 0;
+}
+
+void
+kiln_infer_extents(KilnInfer *in)
+{
+    Elements out;
+    if (!in->extents || in->node->n_results == 0 || in->known[0] || !may_be_open(in))
+        return;
+    if (in->node->op == KILN_OP_split) {
+        split_elements(in);
+        return;
+    }
+    if (!functions[in->node->op] || in->node->n_results != 1 || !start(&out, in, 0))
+        return;
+    functions[in->node->op](&out);
+    finish(&out);
+}
