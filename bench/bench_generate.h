@@ -6,6 +6,9 @@
 
 #include "bench/bench_problem.h"
 
+#include <stdbool.h>
+#include <stdint.h>
+
 /** Returns the problem of @seed: 150 to 500 buffers that fit into 1048576 bytes, but not into less.
  * Its name says how it was cut. @gaps leaves a few percent of the rectangle empty. The problem is
  * the same on every machine. */

@@ -2,11 +2,10 @@
 /* Results in the schema of Google Benchmark. */
 #include "bench/bench_json.h"
 
-#include "runtime/tensors/file.h"
+#include "graph/base/write_file.h"
 #include "kiln.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

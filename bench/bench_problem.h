@@ -4,8 +4,6 @@
 #ifndef KILN_BENCH_BENCH_PROBLEM_H
 #define KILN_BENCH_BENCH_PROBLEM_H
 
-#include "ir/plan/place.h"
-
 typedef struct {
     char *name;     /* of the file */
     GArray *lives;  /* KilnLife */

@@ -2,6 +2,7 @@
 #include "bench/bench_side.h"
 
 #include "bench/bench_stats.h"
+#include "graph/tensor.h"
 #include "kiln.h"
 #include "runtime/model.h"
 #include "runtime/tensors/tensor_file.h"

@@ -4,6 +4,7 @@
 #include "bench/bench_case.h"
 #include "bench/bench_side.h"
 #include "bench/cost_vendor.h"
+#include "kiln.h"
 
 #include <math.h>
 

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/cost_shape.h"
 
-#include "bench/bench_side.h"
 #include "bench/bench_stats.h"
+#include "graph/base/write_file.h"
 #include "graph/error.h"
 #include "kiln.h"
-#include "runtime/tensors/file.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 enum {

@@ -17,6 +17,7 @@
 #include "graph/op/math.h"
 #include "graph/op/multiplicative.h"
 #include "graph/text/text.h"
+#include "ir/target.h"
 #include "kiln.h"
 #include "passes/context/options.h"
 #include "passes/manager/manager.h"

@@ -13,6 +13,8 @@
 #include "bench/bench_side.h"
 #include "bench/bench_stats.h"
 #include "graph/base/alloc.h"
+#include "ir/target.h"
+#include "kiln.h"
 #include "runtime/bind.h"
 
 #include <locale.h>

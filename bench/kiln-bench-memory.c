@@ -6,14 +6,15 @@
  * the end included. Or makes problems whose optimum is known. Checks each plan for overlaps by
  * itself. Seconds are those of the processor: other processes on it do not count. */
 #include "bench/bench_generate.h"
+#include "bench/bench_problem.h"
 #include "bench/bench_stats.h"
+#include "graph/base/write_file.h"
 #include "ir/life.h"
-#include "runtime/tensors/file.h"
+#include "ir/plan/place.h"
 
 #include <glib/gstdio.h>
 #include <locale.h>
 #include <stdio.h>
-#include <string.h>
 
 /* Of exact search: less than five seconds, where a program gets a fiftieth of one. */
 static const int64_t WORK = INT64_C(1800000000);

@@ -7,6 +7,7 @@
 #include "bench/bench_load.h"
 #include "bench/bench_peak.h"
 #include "bench/bench_stats.h"
+#include "graph/tensor.h"
 #include "kiln.h"
 #include "runtime/model.h"
 #include "runtime/pipeline.h"
@@ -18,6 +19,7 @@
 
 #include <locale.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>

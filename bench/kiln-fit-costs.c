@@ -15,11 +15,12 @@
 #include "backends/cpu/isa.h"
 #include "backends/cpu/recurrent/recurrent.h"
 #include "backends/cpu/reduce/pool_windows.h"
+#include "backends/cpu/stack/tail.h"
 #include "backends/onednn/cost.h"
 #include "bench/cost_measure.h"
 #include "bench/cost_shape.h"
+#include "graph/base/write_file.h"
 #include "graph/error.h"
-#include "runtime/tensors/file.h"
 
 #include <locale.h>
 #include <math.h>

@@ -8,8 +8,8 @@
 #include "graph/function.h"
 #include "graph/module.h"
 #include "graph/module/layout.h"
-#include "graph/module/outline.h"
 #include "graph/text/text.h"
+#include "ir/cache.h"
 #include "ir/plan.h"
 #include "ir/vendor.h"
 

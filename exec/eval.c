@@ -11,8 +11,6 @@
 #include "graph/op/flow.h"
 #include "graph/op/offload.h"
 
-#include <string.h>
-
 /* One node alone in a module: its function returns all results of the node. */
 typedef struct {
     KilnModule *module;

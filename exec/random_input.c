@@ -16,7 +16,6 @@
 #include "graph/op/transpose.h"
 
 #include <math.h>
-#include <string.h>
 
 enum {
     SMALL = 8,      /* integers that index nothing: [-8, 8) or [0, 8) */

@@ -7,6 +7,8 @@
  * changing that word, which fails once the caller has closed it. */
 #include "exec/team.h"
 
+#include "exec/wait.h"
+
 #ifndef KILN_TEAM_OPENMP
 
 #include "exec/float_env.h"

@@ -11,8 +11,6 @@
 #ifndef KILN_EXEC_TEAM_H
 #define KILN_EXEC_TEAM_H
 
-#include "exec/wait.h"
-
 #include <stdbool.h>
 #include <stddef.h>
 

@@ -9,6 +9,7 @@
 
 #include <omp.h>
 #include <pthread.h>
+#include <stdatomic.h>
 
 static __thread KilnTeamScope scope;
 static __thread bool is_member;

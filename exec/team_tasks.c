@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Work in parts that the members of a team claim. */
 #include "exec/team.h"
+#include "exec/wait.h"
 
 /* --- one round --- */
 

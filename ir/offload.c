@@ -5,11 +5,10 @@
  *                                        =>   conv @out %v, @in %x, @in @w
  *                                             relu @out %y, @in %v
  *                                             dealloc %v */
+#include "graph/base/shared.h"
 #include "graph/module.h"
 #include "graph/op/offload.h"
 #include "ir/vendor.h"
-
-#include <string.h>
 
 /* --- inline --- */
 

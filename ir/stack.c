@@ -4,8 +4,6 @@
 
 #include "graph/infer/infer.h"
 
-#include <string.h>
-
 uint32_t
 kiln_stack_n_sources(KilnInstrKind kind)
 {

@@ -8,6 +8,7 @@
 #include "graph/op/layout.h"
 #include "graph/op/offload.h"
 #include "graph/text/text.h"
+#include "ir/cache.h"
 
 static KilnCache cache = KILN_CACHE_INIT; /* of KilnCompiled */
 

@@ -5,6 +5,7 @@
 
 #include "ir/plan.h"
 #include "runtime/fold_calls.h"
+#include "runtime/kiln-constants.h"
 #include "runtime/model.h"
 #include "runtime/specialise.h"
 

@@ -13,6 +13,8 @@
 
 #include "backends/cpu/parallel.h"
 #include "graph/base/alloc.h"
+#include "ir/vendor.h"
+#include "runtime/constant_cache.h"
 
 #include <stdlib.h>
 #include <string.h>

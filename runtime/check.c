@@ -14,6 +14,7 @@
 #include "runtime/scope.h"
 #include "runtime/targets.h"
 
+#include "ir/target.h"
 #include "passes/fold/constant_rules.h"
 #include "passes/fold/constness.h"
 

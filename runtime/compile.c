@@ -10,6 +10,7 @@
 
 #include "graph/module/folding.h"
 #include "graph/module/outline.h"
+#include "ir/target.h"
 #include "ir/text/text.h"
 #include "ir/vendor.h"
 

@@ -4,6 +4,7 @@
 #ifndef KILN_RUNTIME_COMPILE_H
 #define KILN_RUNTIME_COMPILE_H
 
+#include "ir/ir.h"
 #include "passes/context/options.h"
 #include "passes/context/report.h"
 #include "passes/pipeline/pipeline.h"

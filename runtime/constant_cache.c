@@ -2,11 +2,9 @@
 /* The constant cache: one lock for the tables, atomic counters for what runs do with entries. */
 #include "runtime/constant_cache.h"
 
-#include "graph/error.h"
 #include "runtime/options.h"
 
 #include <pthread.h>
-#include <string.h>
 
 /* A call of the fold functions that is going on. It outlives the entry's interest in it until all
  * who wait have read how it ended. */

@@ -9,9 +9,12 @@
  */
 #include "runtime/deferred.h"
 
+#include "graph/base/shared.h"
 #include "graph/module.h"
 #include "ir/compiled.h"
 #include "ir/kernel.h"
+#include "ir/vendor.h"
+#include "runtime/digest/digest.h"
 
 #include <string.h>
 

@@ -5,9 +5,8 @@
 #define KILN_RUNTIME_DEFERRED_H
 
 #include "ir/kernel.h"
+#include "ir/target.h"
 #include "runtime/program_file.h"
-
-#include "ir/vendor.h"
 
 /** The record of the call @instr of @kernel in a file, without the place of its scratch. */
 KilnStoredCall kiln_stored_call(const KilnInstr *instr, const KilnKernel *kernel, int threads);

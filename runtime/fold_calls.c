@@ -5,6 +5,8 @@
 #include "exec/eval.h"
 #include "exec/interpret.h"
 #include "graph/module.h"
+#include "graph/module/folding.h"
+#include "kiln.h"
 #include "runtime/fold_file.h"
 
 #include <string.h>

@@ -11,9 +11,10 @@
 #define KILN_RUNTIME_FOLD_CALLS_H
 
 #include "runtime/constant_cache.h"
+#include "runtime/digest/digest.h"
+#include "runtime/kiln-constants.h"
 
 #include "graph/base/budget.h"
-#include "graph/module/folding.h"
 #include "ir/target.h"
 
 #include <pthread.h>

@@ -4,6 +4,7 @@
  * it is what the reader expects, so a file can be useless but not harmful. */
 #include "runtime/fold_file.h"
 
+#include "graph/base/write_file.h"
 #include "runtime/tensors/file.h"
 
 #include <errno.h>

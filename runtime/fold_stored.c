@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table of folded constants after the calls that could be made were: what a program file says,
  * and what a loaded program is folded by. */
+#include "graph/module/folding.h"
 #include "runtime/fold_calls.h"
-
-#include <string.h>
 
 /* The inputs of the program: those of the old table, or what the entry took before any of them was
  * known. */

@@ -8,13 +8,12 @@
 #include "runtime/scope.h"
 
 #include "graph/grow/reserve.h"
+#include "graph/base/budget.h"
 #include "graph/onnx/onnx.h"
 #include "graph/text/text.h"
 #include "ir/text/text.h"
 #include "runtime/tensors/file.h"
 #include "runtime/program_file.h"
-
-#include <string.h>
 
 /* The name or the expression that an open dim is; NULL for others. */
 static char *

@@ -3,8 +3,8 @@
  * sizes. */
 #include "runtime/options.h"
 
-#include "graph/base/alloc.h"
 #include "graph/base/budget.h"
+#include "graph/error.h"
 
 #include <string.h>
 

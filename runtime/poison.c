@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "runtime/poison.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum {

@@ -8,8 +8,9 @@
 #include "runtime/targets.h"
 
 #include "graph/base/budget.h"
-#include "graph/grow/reserve.h"
 #include "graph/base/map_file.h"
+#include "ir/plan.h"
+#include "runtime/fold_calls.h"
 #include "runtime/fold_file.h"
 
 #include <string.h>

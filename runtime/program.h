@@ -3,11 +3,14 @@
 #ifndef KILN_RUNTIME_PROGRAM_H
 #define KILN_RUNTIME_PROGRAM_H
 
+#include "graph/base/budget.h"
+#include "ir/target.h"
 #include "kiln.h"
 #include "passes/context/options.h"
 #include "runtime/bind.h"
 #include "runtime/model.h"
 #include "runtime/pipeline.h"
+#include "runtime/specialise.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -6,7 +6,7 @@
 #include "runtime/targets.h"
 
 #include "graph/base/alloc.h"
-#include "runtime/tensors/file.h"
+#include "ir/target.h"
 
 #include <errno.h>
 #include <fcntl.h>

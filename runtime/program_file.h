@@ -12,6 +12,7 @@
 #ifndef KILN_RUNTIME_PROGRAM_FILE_H
 #define KILN_RUNTIME_PROGRAM_FILE_H
 
+#include "graph/attr.h"
 #include "runtime/digest/digest.h"
 
 #include "ir/vendor.h"

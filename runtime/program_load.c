@@ -13,10 +13,9 @@
 #include "runtime/targets.h"
 
 #include "ir/text/text.h"
+#include "ir/ir.h"
 #include "runtime/tensors/file.h"
 #include "runtime/fold_file.h"
-
-#include <string.h>
 
 static gboolean
 copy_options(const KilnLoadOptions *options, KilnLoadOptions *copy, GError **error)

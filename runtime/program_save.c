@@ -9,8 +9,10 @@
 #include "runtime/program_file.h"
 #include "runtime/scope.h"
 
+#include "graph/base/write_file.h"
 #include "graph/text/text.h"
-#include "runtime/tensors/file.h"
+#include "ir/vendor.h"
+#include "runtime/digest/digest.h"
 
 #include <string.h>
 

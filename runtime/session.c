@@ -15,6 +15,7 @@
 
 #include "graph/base/alloc.h"
 #include "graph/base/random.h"
+#include "ir/plan.h"
 
 #include <string.h>
 #include <time.h>

@@ -6,6 +6,7 @@
 #include "graph/base/budget.h"
 #include "kiln.h"
 #include "runtime/bind.h"
+#include "runtime/constant_cache.h"
 #include "runtime/overlap.h"
 #include "runtime/poison.h"
 #include "runtime/program.h"

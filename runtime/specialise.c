@@ -19,8 +19,6 @@
 #include "graph/op/gather.h"
 #include "passes/fold/constness.h"
 
-#include <string.h>
-
 /* A function that is called with inputs of the model: the entry, and where constants were folded
  * the functions that do it. */
 typedef struct {

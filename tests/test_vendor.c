@@ -3,6 +3,7 @@
 
 #include "backends/ref/ref.h"
 #include "exec/custom.h"
+#include "graph/base/shared.h"
 #include "graph/op/activation.h"
 #include "graph/op/additive.h"
 #include "graph/op/bounds.h"

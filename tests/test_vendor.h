@@ -6,10 +6,9 @@
 #ifndef KILN_TESTS_TEST_VENDOR_H
 #define KILN_TESTS_TEST_VENDOR_H
 
-#include "backends/ref/ref.h"
-#include "exec/custom.h"
 #include "ir/compiled.h"
 #include "ir/kernel.h"
+#include "ir/target.h"
 #include "ir/vendor.h"
 
 extern const KilnVendor test_vendor;

@@ -12,7 +12,6 @@
 #include "runtime/compile.h"
 
 #include <errno.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -8,7 +8,6 @@
 #include "passes/pipeline/pipeline.h"
 #include "runtime/model.h"
 #include "runtime/specialise.h"
-#include "tools/command.h"
 
 #include "passes/manager/results.h"
 

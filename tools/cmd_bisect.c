@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kiln bisect: the first pass application after which a model computes something else, found by
  * halving, and a folder that shows it with that one pass. */
+#include "graph/base/write_file.h"
 #include "kiln.h"
 #include "passes/pass.h"
 #include "passes/pipeline/pipeline.h"
@@ -9,6 +10,7 @@
 #include "runtime/specialise.h"
 #include "runtime/targets.h"
 #include "tools/bisect.h"
+#include "tools/command.h"
 
 #include <errno.h>
 #include <glib/gstdio.h>

@@ -18,6 +18,8 @@
 #include "tools/values.h"
 
 #include "passes/manager/numerics.h"
+#include "runtime/tensors/tensor_compare.h"
+#include "tools/command.h"
 
 #include <math.h>
 #include <stdio.h>

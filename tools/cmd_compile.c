@@ -9,7 +9,6 @@
 #include "tools/overwrite.h"
 #include "tools/trace.h"
 
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 

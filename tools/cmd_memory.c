@@ -16,7 +16,6 @@
 #include "tools/trace.h"
 
 #include <stdio.h>
-#include <string.h>
 
 /* The instruction that works at each step. */
 static const KilnInstr **

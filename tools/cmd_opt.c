@@ -21,8 +21,8 @@
 #include "graph/module/outline.h"
 #include "graph/text/text.h"
 #include "ir/text/json.h"
-#include "ir/vendor.h"
 #include "runtime/deferred.h"
+#include "tools/command.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -7,10 +7,8 @@
 
 #include "passes/manager/numerics.h"
 #include "passes/rule.h"
-#include "passes/pipeline/suggest.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #define X(id, text) text,
 static const char *const flag_names[] = { KILN_FLAG_MAP(X) };

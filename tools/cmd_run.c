@@ -13,10 +13,13 @@
 #include "tools/values.h"
 
 #include "graph/base/random.h"
+#include "graph/base/write_file.h"
+#include "graph/module/folding.h"
+#include "runtime/tensors/tensor_compare.h"
+#include "runtime/tensors/tensor_file.h"
+#include "tools/command.h"
 
-#include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 typedef struct {
     KilnInputs inputs;

@@ -3,6 +3,7 @@
 #ifndef KILN_TOOLS_COMMAND_H
 #define KILN_TOOLS_COMMAND_H
 
+#include "ir/ir.h"
 #include "kiln.h"
 #include "passes/context/options.h"
 #include "passes/context/report.h"
@@ -10,8 +11,6 @@
 #include "runtime/pipeline.h"
 #include "runtime/program.h"
 #include "runtime/specialise.h"
-#include "runtime/tensors/file.h"
-#include "runtime/tensors/tensor_file.h"
 
 #include <json-glib/json-glib.h>
 

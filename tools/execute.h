@@ -3,11 +3,11 @@
 #ifndef KILN_TOOLS_EXECUTE_H
 #define KILN_TOOLS_EXECUTE_H
 
+#include "graph/tensor.h"
 #include "kiln.h"
 #include "runtime/model.h"
 #include "runtime/program.h"
 #include "runtime/session.h"
-#include "tools/command.h"
 
 /** A program, a session, and the tensors bound to it. */
 typedef struct {

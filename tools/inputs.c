@@ -4,6 +4,7 @@
 #include "exec/random_input.h"
 #include "kiln.h"
 #include "runtime/model.h"
+#include "runtime/tensors/tensor_file.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,7 +3,9 @@
 #ifndef KILN_TOOLS_INPUTS_H
 #define KILN_TOOLS_INPUTS_H
 
+#include "graph/tensor.h"
 #include "runtime/model.h"
+#include "runtime/tensors/image.h"
 #include "tools/command.h"
 
 struct KilnInputs {

@@ -3,6 +3,7 @@
 
 #include "graph/base/beside.h"
 #include "graph/base/budget.h"
+#include "graph/error.h"
 #include "passes/pipeline/pipeline.h"
 
 #include <errno.h>

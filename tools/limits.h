@@ -4,6 +4,7 @@
 #define KILN_TOOLS_LIMITS_H
 
 #include "graph/base/budget.h"
+#include "runtime/kiln-limits.h"
 #include "tools/command.h"
 
 /** Adds --untrusted and the options of limits to @context. */

@@ -4,8 +4,7 @@
 
 #include "ir/life.h"
 #include "ir/plan.h"
-
-#include <string.h>
+#include "tools/command.h"
 
 enum {
     WIDTH = 1200,

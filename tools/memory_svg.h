@@ -4,7 +4,6 @@
 #define KILN_TOOLS_MEMORY_SVG_H
 
 #include "ir/plan.h"
-#include "tools/command.h"
 
 /** Draws a rectangle per buffer: steps across, addresses up. Names show on hover. The peak step and
  * its instruction are marked. Scratch of kernels is paler. */

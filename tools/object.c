@@ -4,11 +4,15 @@
  * names. */
 #include "tools/object.h"
 
+#include "graph/base/write_file.h"
+#include "ir/ir.h"
 #include "kiln.h"
 #include "runtime/bind.h"
 #include "runtime/model.h"
 #include "runtime/program.h"
 #include "runtime/program_file.h"
+#include "runtime/tensors/file.h"
+#include "tools/command.h"
 
 #include <errno.h>
 #include <glib/gstdio.h>

@@ -5,7 +5,6 @@
 #define KILN_TOOLS_OBJECT_H
 
 #include "runtime/program.h"
-#include "tools/command.h"
 
 /** Returns a C identifier from the name of a file without its suffix. '_' replaces characters that
  * C does not allow. The caller frees it. */

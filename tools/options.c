@@ -11,8 +11,10 @@
 #include "runtime/targets.h"
 #include "tools/command.h"
 
+#include "graph/base/write_file.h"
 #include "passes/pipeline/suggest.h"
 #include "runtime/program_file.h"
+#include "runtime/tensors/file.h"
 #include "tools/inputs.h"
 #include "tools/limits.h"
 #include "tools/overwrite.h"

@@ -3,6 +3,7 @@
  * command reads something else under its name. */
 #include "tools/overwrite.h"
 
+#include "graph/attr.h"
 #include "runtime/model.h"
 
 #include <sys/stat.h>

@@ -4,6 +4,7 @@
 
 #include "kiln.h"
 #include "runtime/session.h"
+#include "tools/command.h"
 
 #include <stdio.h>
 #include <string.h>

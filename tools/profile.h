@@ -4,7 +4,8 @@
 #define KILN_TOOLS_PROFILE_H
 
 #include "runtime/session.h"
-#include "tools/command.h"
+
+#include <json-glib/json-glib.h>
 
 /** Prints a table to standard error: instructions, the slowest first, then the time of each kind.
  * @quiet prints only the kinds. @run_ms: milliseconds of a whole run. */

@@ -4,6 +4,7 @@
 #include "tools/command.h"
 #include "tools/trace.h"
 
+#include "graph/base/write_file.h"
 #include "graph/text/text.h"
 #include "passes/rule.h"
 

@@ -3,10 +3,11 @@
 #include "tools/summary.h"
 
 #include "graph/base/number.h"
+#include "runtime/tensors/file.h"
+#include "tools/command.h"
 
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 enum {
     TOP = 5,

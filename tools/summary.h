@@ -3,7 +3,9 @@
 #ifndef KILN_TOOLS_SUMMARY_H
 #define KILN_TOOLS_SUMMARY_H
 
-#include "tools/command.h"
+#include "graph/tensor.h"
+
+#include <json-glib/json-glib.h>
 
 /** Reads a label from each line of the file. The array ends with NULL. */
 char **kiln_labels_load(const char *path, GError **error);

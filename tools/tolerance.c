@@ -3,6 +3,8 @@
  */
 #include "tools/tolerance.h"
 
+#include "graph/error.h"
+
 #include <math.h>
 #include <string.h>
 

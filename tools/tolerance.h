@@ -3,8 +3,6 @@
 #ifndef KILN_TOOLS_TOLERANCE_H
 #define KILN_TOOLS_TOLERANCE_H
 
-#include "graph/error.h"
-
 /** Reads the members "rtol" and "atol" of the object in the file at @path. A missing member leaves
  * its value unchanged. */
 gboolean kiln_tolerance_read(const char *path, double *rtol, double *atol, GError **error);

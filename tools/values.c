@@ -2,9 +2,10 @@
 #include "tools/values.h"
 
 #include "exec/eval.h"
-#include "exec/interpret.h"
+#include "graph/base/write_file.h"
 #include "graph/module.h"
 #include "graph/module/folding.h"
+#include "ir/target.h"
 #include "passes/context/options.h"
 #include "passes/context/report.h"
 #include "runtime/compile.h"
@@ -14,6 +15,7 @@
 #include "runtime/program.h"
 #include "runtime/specialise.h"
 #include "runtime/targets.h"
+#include "runtime/tensors/tensor_file.h"
 
 #include <string.h>
 

@@ -4,6 +4,7 @@
 #ifndef KILN_TOOLS_VALUES_H
 #define KILN_TOOLS_VALUES_H
 
+#include "graph/graph.h"
 #include "passes/context/report.h"
 #include "runtime/model.h"
 #include "runtime/pipeline.h"

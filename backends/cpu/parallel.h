@@ -5,7 +5,6 @@
 #ifndef KILN_BACKENDS_CPU_PARALLEL_H
 #define KILN_BACKENDS_CPU_PARALLEL_H
 
-#include "backends/cpu/extents.h"
 #include "exec/team.h"
 
 typedef KilnTeamTask KilnCpuTask;

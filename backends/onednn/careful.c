@@ -10,6 +10,7 @@
  * slots. Own kernels work on the loops over memory, so that no layout needs a copy. */
 #include "backends/onednn/careful.h"
 
+#include "graph/base/shared.h"
 #include "graph/op/activation.h"
 #include "graph/op/additive.h"
 #include "graph/op/bounds.h"
@@ -17,8 +18,6 @@
 #include "graph/op/pool.h"
 #include "graph/op/reduce.h"
 #include "graph/op/softmax.h"
-
-#include <math.h>
 
 /* The library computes relu and clip by minimum and maximum, whose second operand it is where one
  * of them is no number. With a slope it asks for the sign, and NaN passes. */

@@ -4,6 +4,8 @@
 #define KILN_BACKENDS_ONEDNN_CAREFUL_H
 
 #include "backends/onednn/region.h"
+#include "exec/custom.h"
+#include "ir/ir.h"
 
 /** True if the library's form of @instr gives a number for NaN. */
 bool kiln_onednn_masks(const KilnInstr *instr);

@@ -3,10 +3,11 @@
 
 #include "backends/onednn/compile.h"
 
-#include "backends/onednn/careful.h"
 #include "backends/onednn/finite.h"
 #include "backends/onednn/region.h"
+#include "exec/custom.h"
 #include "graph/base/alloc.h"
+#include "graph/base/shared.h"
 #include "ir/life.h"
 #include "ir/plan/place.h"
 

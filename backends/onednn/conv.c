@@ -3,8 +3,6 @@
 #include "backends/onednn/careful.h"
 #include "backends/onednn/region.h"
 
-#include <string.h>
-
 typedef struct {
     const KilnBuffer *y, *x, *w, *bias;
     dnnl_dims_t strides, dilates, before, after;

@@ -3,6 +3,7 @@
  * of layouts of their own; where the operators mean the same on the loops over memory they run on
  * activations as they lie, else on plain ones behind reorders. */
 #include "backends/onednn/region.h"
+#include "graph/base/shared.h"
 #include "graph/function.h"
 #include "graph/module.h"
 #include "graph/node.h"

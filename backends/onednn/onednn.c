@@ -20,6 +20,8 @@
 #include "graph/op/recurrent.h"
 #include "graph/op/reduce.h"
 #include "graph/op/softmax.h"
+#include "ir/compiled.h"
+#include "ir/target.h"
 
 /* --- what it takes --- */
 

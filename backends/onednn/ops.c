@@ -3,8 +3,6 @@
 #include "backends/onednn/careful.h"
 #include "backends/onednn/region.h"
 
-#include <string.h>
-
 static bool
 throw_none(Builder *builder, const char *what)
 {

@@ -3,7 +3,6 @@
 #include "backends/onednn/region.h"
 
 #include <math.h>
-#include <string.h>
 
 static bool
 clip(const KilnInstr *instr, PostOp *out)

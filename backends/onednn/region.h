@@ -15,7 +15,6 @@
 #include "ir/compiled.h"
 #include "ir/kernel.h"
 #include "ir/target.h"
-#include "ir/vendor.h"
 
 #include <pthread.h>
 

@@ -2,7 +2,6 @@
 /* A program that uses Kiln: runs a model on a picture of noise and prints what it says. */
 #include <kiln.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 static int
 fail(const GError *error)

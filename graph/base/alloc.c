@@ -3,6 +3,7 @@
 #include "graph/base/alloc.h"
 
 #include "graph/base/budget.h"
+#include "graph/error.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

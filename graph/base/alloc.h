@@ -6,8 +6,6 @@
 #ifndef KILN_GRAPH_BASE_ALLOC_H
 #define KILN_GRAPH_BASE_ALLOC_H
 
-#include "graph/error.h"
-
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

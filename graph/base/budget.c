@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "graph/base/budget.h"
 
+#include "graph/error.h"
 #include "graph/grow/reserve.h"
 
 #include <stdatomic.h>

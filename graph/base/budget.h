@@ -8,8 +8,6 @@
 #ifndef KILN_GRAPH_BASE_BUDGET_H
 #define KILN_GRAPH_BASE_BUDGET_H
 
-#include "graph/error.h"
-
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>

@@ -8,6 +8,8 @@
  * does not agree does. */
 #include "graph/base/map_file.h"
 
+#include "graph/error.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdint.h>

@@ -3,8 +3,6 @@
 #ifndef KILN_GRAPH_BASE_MAP_FILE_H
 #define KILN_GRAPH_BASE_MAP_FILE_H
 
-#include "graph/error.h"
-
 #include <stddef.h>
 
 /** Maps the regular file @path read-only in small pages. Reading a byte brings at most about 64 KB

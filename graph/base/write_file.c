@@ -3,6 +3,8 @@
  * run leaves what was there before. */
 #include "graph/base/write_file.h"
 
+#include "graph/error.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>

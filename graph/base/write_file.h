@@ -3,8 +3,6 @@
 #ifndef KILN_GRAPH_BASE_WRITE_FILE_H
 #define KILN_GRAPH_BASE_WRITE_FILE_H
 
-#include "graph/error.h"
-
 #include <stdbool.h>
 #include <stddef.h>
 

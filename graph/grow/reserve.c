@@ -3,11 +3,12 @@
 #define KILN_GROW_PLAIN_GLIB
 #include "graph/grow/reserve.h"
 
+#include "graph/error.h"
+
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

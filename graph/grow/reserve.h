@@ -12,8 +12,6 @@
 #ifndef KILN_GRAPH_GROW_RESERVE_H
 #define KILN_GRAPH_GROW_RESERVE_H
 
-#include "graph/error.h"
-
 #include <stdbool.h>
 #include <stddef.h>
 

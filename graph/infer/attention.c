@@ -3,6 +3,7 @@
  * [.., s, e] and a mask that broadcasts to the scores [.., m, s]; the dims in front are broadcast.
  */
 #include "graph/infer/common.h"
+#include "graph/type.h"
 
 /* Broadcasts the dims of operand @i that stand in front of its matrix to @batch. */
 static gboolean

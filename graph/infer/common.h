@@ -6,6 +6,7 @@
 #ifndef KILN_GRAPH_INFER_COMMON_H
 #define KILN_GRAPH_INFER_COMMON_H
 
+#include "graph/graph.h"
 #include "graph/infer/infer.h"
 
 /** Sets of element types: bit `1 << dtype`. */

@@ -2,6 +2,7 @@
 /* Shape function of einsum: one term of letters (and at most one `...`) per operand, then the
  * result's term, which is implied where the equation has no `->`: the dims of the ellipsis and the
  * letters that occur once, in alphabetical order. */
+#include "graph/graph.h"
 #include "graph/infer/common.h"
 #include "graph/op/matmul.h"
 

@@ -2,6 +2,7 @@
 /* Shape functions of element-wise ops: one operand's shape, or several broadcast as numpy does.
  * Results keep the layout of their operands; quantization stays where elements keep their meaning.
  */
+#include "graph/graph.h"
 #include "graph/infer/common.h"
 #include "graph/op/activation.h"
 #include "graph/op/additive.h"

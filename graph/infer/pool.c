@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shape functions of pooling: windows over the spatial dims of [N,C,spatial…], or all of them. */
+#include "graph/graph.h"
 #include "graph/infer/common.h"
 #include "graph/op/pool.h"
 

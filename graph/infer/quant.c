@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shape functions of quantization, and of products whose scales and zero points are operands. */
+#include "graph/graph.h"
 #include "graph/infer/common.h"
 #include "graph/op/quantize.h"
 

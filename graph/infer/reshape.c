@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shape functions of what renames the dims of the same elements in the same order: reshape,
  * flatten, squeeze, unsqueeze. */
+#include "graph/graph.h"
 #include "graph/infer/common.h"
 #include "graph/op/reshape.h"
 

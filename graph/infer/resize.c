@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shape function of resize: sizes of the result stated outright (perhaps bent to keep the aspect
  * ratio), or scales, or scales of a cropped box. */
+#include "graph/graph.h"
 #include "graph/infer/common.h"
 #include "graph/op/resize.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shape function of grid_sample: the channels of the data at the positions of the grid. */
+#include "graph/graph.h"
 #include "graph/infer/common.h"
 #include "graph/op/resize.h"
 

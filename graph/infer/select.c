@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shape functions of what selects by value: compress, non_zero, non_max_suppression. How much they
  * select is known only with the data, so that dim stays open unless the data is known. */
+#include "graph/graph.h"
 #include "graph/infer/common.h"
 #include "graph/op/gather.h"
 

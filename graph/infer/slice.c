@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Shape functions of slice and pad, and the boxes that lowering shares with them. */
 #include "graph/infer/common.h"
+#include "graph/infer/infer.h"
 #include "graph/op/expand.h"
 
 #include <string.h>

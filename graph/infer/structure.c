@@ -3,6 +3,7 @@
 #include "graph/infer/common.h"
 
 #include "graph/base/number.h"
+#include "graph/graph.h"
 #include "graph/op/layout.h"
 
 KILN_INFER(none)

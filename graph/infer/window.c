@@ -3,6 +3,7 @@
  * and poolings, as the ONNX specification defines them. Inference and lowering both ask here, so
  * that they cannot disagree. */
 #include "graph/infer/common.h"
+#include "graph/infer/infer.h"
 #include "graph/op/conv.h"
 #include "graph/op/pool.h"
 #include "graph/op/qproduct.h"

@@ -6,8 +6,6 @@
 #include "graph/module.h"
 #include "graph/module/folding.h"
 
-#include <string.h>
-
 typedef struct {
     const KilnFunction *from;
     KilnFunction *to;

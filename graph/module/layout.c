@@ -8,6 +8,8 @@
 #include "graph/op/slice.h"
 #include "graph/op/transpose.h"
 
+#include <string.h>
+
 /* --- loops --- */
 
 bool

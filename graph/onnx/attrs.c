@@ -5,6 +5,7 @@
 #include "graph/onnx/convert.h"
 #include "graph/onnx/model.h"
 #include "graph/onnx/opset.h"
+#include "graph/onnx/tensor.h"
 #include "graph/op/norm.h"
 
 #include <string.h>

@@ -8,6 +8,7 @@
 #ifndef KILN_GRAPH_ONNX_CONVERT_H
 #define KILN_GRAPH_ONNX_CONVERT_H
 
+#include "graph/graph.h"
 #include "graph/onnx/converters.h"
 #include "graph/onnx/model.h"
 #include "graph/onnx/scope.h"

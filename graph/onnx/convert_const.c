@@ -2,6 +2,8 @@
 /* Constant in all its spellings. */
 #include "graph/module.h"
 #include "graph/onnx/convert.h"
+#include "graph/onnx/model.h"
+#include "graph/onnx/tensor.h"
 
 /* A tensor of numbers that the attribute lists; rank 0 for one number, 1 for a list. */
 static KilnTensor *

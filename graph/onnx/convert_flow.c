@@ -8,6 +8,8 @@
 #include "graph/node.h"
 #include "graph/onnx/convert.h"
 #include "graph/onnx/model.h"
+#include "graph/onnx/scope.h"
+#include "graph/onnx/tensor.h"
 #include "graph/op/flow.h"
 #include "graph/op/structure.h"
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operators that make tensors out of little: windows of signal processing, random tensors like
  * another, coin tosses. */
+#include "graph/graph.h"
 #include "graph/onnx/convert.h"
 #include "graph/op/additive.h"
 #include "graph/op/cast.h"

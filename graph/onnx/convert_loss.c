@@ -3,7 +3,9 @@
  *
  * The loss of a sample is -x[n, t[n], …] × w[n], where w is the weight of its class, 1 without
  * weights, and 0 where the target is to be ignored. `mean` divides by the sum of w. */
+#include "graph/graph.h"
 #include "graph/onnx/convert.h"
+#include "graph/onnx/model.h"
 #include "graph/op/gather.h"
 #include "graph/op/logic.h"
 #include "graph/op/math.h"

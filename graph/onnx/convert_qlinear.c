@@ -6,14 +6,13 @@
  *     =>  quantize_linear(add(dequantize_linear(a, as, az), dequantize_linear(b, bs, bz)), ys, yz)
  *
  * Passes make one integer operator of it again where there is one. */
+#include "graph/graph.h"
 #include "graph/onnx/convert.h"
 #include "graph/op/cast.h"
 #include "graph/op/matmul.h"
 #include "graph/op/multiplicative.h"
 #include "graph/op/quantize.h"
 #include "graph/op/softmax.h"
-
-#include <string.h>
 
 /* Operands @at … @at + 2: the integers, their scale and their zero point, the real numbers of them
  * along @axis where there is a scale for each place there. */

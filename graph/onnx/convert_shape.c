@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Old forms of operators that move data: what were attributes become constant operands. */
+#include "graph/graph.h"
 #include "graph/onnx/convert.h"
 #include "graph/op/concat.h"
 #include "graph/op/slice.h"

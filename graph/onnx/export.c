@@ -6,10 +6,8 @@
 #include "graph/kiln-version.h"
 #include "graph/module/decompose.h"
 #include "graph/node.h"
-#include "graph/onnx/convert.h"
 #include "graph/onnx/onnx.h"
-
-#include <string.h>
+#include "graph/onnx/wire.h"
 
 /* Field numbers of onnx.proto. */
 enum {

@@ -4,7 +4,6 @@
 #define KILN_GRAPH_ONNX_EXPORT_H
 
 #include "graph/module.h"
-#include "graph/onnx/wire.h"
 
 typedef struct {
     int opset;

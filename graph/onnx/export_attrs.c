@@ -6,6 +6,7 @@
 
 #include "graph/onnx/convert.h"
 #include "graph/onnx/onnx.h"
+#include "graph/onnx/wire.h"
 #include "graph/op/slice.h"
 
 #include <math.h>

@@ -4,7 +4,6 @@
 #include "graph/onnx/export.h"
 #include "graph/onnx/opset.h"
 
-#include "graph/onnx/convert.h"
 #include "graph/op/expand.h"
 #include "graph/op/gather.h"
 #include "graph/op/generate.h"
@@ -15,8 +14,6 @@
 #include "graph/op/quantize.h"
 #include "graph/op/resize.h"
 #include "graph/op/slice.h"
-
-#include <string.h>
 
 enum {
     LOW = 17

@@ -10,9 +10,8 @@
 #include "graph/base/map_file.h"
 #include "graph/onnx/import.h"
 #include "graph/onnx/sort.h"
+#include "graph/onnx/tensor.h"
 #include "graph/op/structure.h"
-
-#include <string.h>
 
 /* --- one graph --- */
 

@@ -3,6 +3,8 @@
 #ifndef KILN_GRAPH_ONNX_IMPORT_H
 #define KILN_GRAPH_ONNX_IMPORT_H
 
+#include "graph/graph.h"
+#include "graph/onnx/model.h"
 #include "graph/onnx/scope.h"
 
 /** Imports one node of a graph. Call it for all nodes in order. */

@@ -8,6 +8,7 @@
 #include "graph/onnx/import.h"
 #include "graph/onnx/model.h"
 #include "graph/onnx/opset.h"
+#include "graph/onnx/tensor.h"
 #include "graph/op/structure.h"
 
 #include <string.h>

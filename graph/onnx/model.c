@@ -4,6 +4,7 @@
 #include "graph/onnx/model.h"
 
 #include "graph/base/budget.h"
+#include "graph/error.h"
 
 #include <string.h>
 

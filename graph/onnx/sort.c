@@ -7,7 +7,7 @@
  * is linear in the number of operands, times the depth of nested graphs. */
 #include "graph/onnx/sort.h"
 
-#include <string.h>
+#include <stdlib.h>
 
 enum {
     NEW,

@@ -4,8 +4,6 @@
 
 #include "graph/onnx/wire.h"
 
-#include <string.h>
-
 enum {
     TENSOR_DIMS = 1,
     TENSOR_DATA_TYPE = 2,

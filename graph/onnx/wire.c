@@ -2,6 +2,8 @@
 /* Reading, checking, unpacking and writing of the protobuf wire format. */
 #include "graph/onnx/wire.h"
 
+#include "graph/error.h"
+
 #include <string.h>
 
 /* --- reading --- */

@@ -5,9 +5,9 @@
 #define KILN_GRAPH_ONNX_WIRE_H
 
 #include "graph/arena.h"
-#include "graph/error.h"
 
 #include <protobuf-c/protobuf-c.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /** A range of bytes of the file. */

@@ -7,7 +7,6 @@
 #include "graph/base/random.h"
 #include "graph/module/folding.h"
 #include "graph/node.h"
-#include "graph/text/lexer.h"
 #include "graph/module/regions.h"
 #include "graph/op/random.h"
 

@@ -7,7 +7,6 @@
 #include "graph/base/alloc.h"
 #include "graph/base/beside.h"
 #include "graph/base/number.h"
-#include "graph/text/lexer.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -9,13 +9,10 @@
 #include "graph/verify/verify.h"
 
 #include "graph/module.h"
-#include "graph/module/folding.h"
 #include "graph/module/sweep.h"
 #include "graph/node.h"
 #include "graph/op/offload.h"
 #include "graph/verify/verify_priv.h"
-
-#include <string.h>
 
 static bool verify_function(KilnVerify *verify, const KilnFunction *function);
 

@@ -11,10 +11,9 @@
 #include "ir/lower/lower_priv.h"
 
 #include "graph/base/budget.h"
+#include "graph/module/layout.h"
 #include "graph/op/offload.h"
 #include "graph/op/structure.h"
-
-#include <string.h>
 
 /* --- errors --- */
 

@@ -2,6 +2,7 @@
 /* Lowering of what works along axes: every axis is counted from the front, every list of axes is
  * complete and ascending. */
 #include "ir/lower/lower_priv.h"
+#include "graph/infer/infer.h"
 #include "graph/op/gather.h"
 #include "graph/op/norm.h"
 

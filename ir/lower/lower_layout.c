@@ -4,6 +4,7 @@
  *      %y = concat(%a, %b) {axis=1}         concat @out %y, @in %a, @in %b {axis=3}
  *              : f32[1,64,7,7]:acdb    =>          with %y = alloc : f32[1,7,7,64]
  */
+#include "graph/module/layout.h"
 #include "ir/lower/lower_priv.h"
 
 bool

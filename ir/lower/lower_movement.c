@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lowering of movement: starts, steps, pads and permutations come from shape operands and become
  * attributes; what only generates is an expanded scalar. */
+#include "graph/infer/infer.h"
 #include "graph/node.h"
 #include "graph/op/expand.h"
 #include "graph/op/gather.h"

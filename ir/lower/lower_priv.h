@@ -4,8 +4,6 @@
 #ifndef KILN_IR_LOWER_LOWER_PRIV_H
 #define KILN_IR_LOWER_LOWER_PRIV_H
 
-#include "graph/infer/infer.h"
-#include "graph/module/layout.h"
 #include "ir/ir.h"
 
 typedef struct {

@@ -3,8 +3,10 @@
  * where the mode reads one, both for all dims and not only the axes that the node names. */
 #include "ir/lower/lower_priv.h"
 
+#include "graph/graph.h"
 #include "graph/infer/common.h"
 #include "graph/op/resize.h"
+#include "ir/instr.h"
 
 #include <math.h>
 

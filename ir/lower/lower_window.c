@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Attributes of convolutions, poolings and recurrent layers: auto_pad, sizes that weights tell and
  * lists that may be left out are resolved. */
+#include "graph/infer/infer.h"
 #include "graph/node.h"
 #include "graph/op/recurrent.h"
+#include "ir/instr.h"
 #include "ir/lower/lower_priv.h"
 
 static bool

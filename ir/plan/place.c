@@ -13,9 +13,7 @@
  * between it and the best plan. Each capacity that it proves impossible raises the bound. */
 #include "ir/plan/place.h"
 
-#include "graph/base/alloc.h"
-
-#include <string.h>
+#include <stdlib.h>
 
 enum {
     /* The work of all orders together, about a nanosecond each. None begins behind it, but for the

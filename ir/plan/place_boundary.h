@@ -4,6 +4,7 @@
 #ifndef KILN_IR_PLAN_PLACE_BOUNDARY_H
 #define KILN_IR_PLAN_PLACE_BOUNDARY_H
 
+#include "ir/plan/place.h"
 #include "ir/plan/place_priv.h"
 
 /** A sweep allows so many ends, and so many begins, at one boundary. Bit masks are sets of them. */

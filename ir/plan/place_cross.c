@@ -11,6 +11,7 @@
  *
  * The score of a partial state is its number of orders (place_tree.h), and a bonus for what may
  * still begin, so that partial states of few and of many begins compare. */
+#include "ir/plan/place_priv.h"
 #include "ir/plan/place_sweep.h"
 
 #include <string.h>

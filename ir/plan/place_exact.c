@@ -21,9 +21,11 @@
  * to another search (place_fill.c), which is the better one where few gaps are left. Where there
  * can be no gap, most of it goes to a third one (place_sweep.c). The budgets count work, not time:
  * plans are the same everywhere. */
+#include "ir/plan/place.h"
 #include "ir/plan/place_boundary.h"
+#include "ir/plan/place_priv.h"
 
-#include <string.h>
+#include <stdlib.h>
 
 enum {
     N_RANKINGS = 3,

@@ -2,6 +2,8 @@
 /* How much lives at once: a range maximum over the events inside each life, by a tree of maxima. */
 #include "ir/plan/place.h"
 
+#include <stdlib.h>
+
 typedef struct {
     int64_t step;
     int64_t change;

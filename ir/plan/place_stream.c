@@ -5,6 +5,8 @@
  * live at once. */
 #include "ir/plan/place.h"
 
+#include <stdlib.h>
+
 enum {
     NONE = 0 /* of gap numbers */
 };

@@ -22,6 +22,8 @@
  * for all states together (place_cross.c). */
 #include "ir/plan/place_sweep.h"
 
+#include "ir/plan/place_boundary.h"
+
 #include <string.h>
 
 enum {

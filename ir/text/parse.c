@@ -6,6 +6,7 @@
 
 #include "graph/grow/reserve.h"
 #include "graph/base/random.h"
+#include "graph/text/lexer.h"
 #include "ir/text/text.h"
 
 #include <string.h>

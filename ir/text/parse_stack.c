@@ -8,6 +8,7 @@
  * Without parentheses the first source is left out: it is the result of the step before or, of the
  * first step, the first @in operand. Element types that sources decide are left out, and those of
  * stored results; so is the arrow of the last step where there is one @out operand. */
+#include "graph/text/lexer.h"
 #include "ir/stack.h"
 #include "ir/text/parse_priv.h"
 

@@ -4,6 +4,7 @@
 #include "ir/stack.h"
 
 #include "graph/base/number.h"
+#include "ir/ir.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,8 +2,10 @@
 /* Operand types and attributes of instructions, by the shape functions of their ops. */
 #include "ir/verify/check_priv.h"
 
+#include "graph/infer/infer.h"
 #include "graph/op/all.h"
 #include "ir/tail.h"
+#include "ir/verify/verify_priv.h"
 
 #include <string.h>
 

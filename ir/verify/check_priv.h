@@ -6,8 +6,7 @@
 #ifndef KILN_IR_VERIFY_CHECK_PRIV_H
 #define KILN_IR_VERIFY_CHECK_PRIV_H
 
-#include "graph/infer/infer.h"
-#include "ir/verify/verify_priv.h"
+#include "ir/ir.h"
 
 enum {
     KILN_CHECK_NO_OP = -1

@@ -6,7 +6,6 @@
 #include "graph/infer/common.h"
 
 #include <math.h>
-#include <string.h>
 
 static const KilnInts *
 ints(const KilnCheck *check, const char *name)

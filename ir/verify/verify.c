@@ -6,8 +6,7 @@
 #include "ir/verify/verify_priv.h"
 
 #include "graph/text/text.h"
-
-#include <string.h>
+#include "ir/verify/ranges.h"
 
 typedef enum {
     STATE_UNDEFINED,

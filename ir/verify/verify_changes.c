@@ -15,6 +15,8 @@
  * Which of two instructions comes first is told by their places, which the functions that link them
  * keep. A function with a memory plan has its offsets checked as a whole. */
 #include "ir/changes.h"
+#include "ir/ir.h"
+#include "ir/verify/ranges.h"
 #include "ir/verify/verify_priv.h"
 
 enum {

@@ -6,7 +6,6 @@
 #define KILN_IR_VERIFY_VERIFY_PRIV_H
 
 #include "ir/plan.h"
-#include "ir/verify/ranges.h"
 
 /** Fails with `@function: …`. Always FALSE. */
 gboolean kiln_ir_throw(const KilnIRFunction *function, GError **error, const char *format, ...)

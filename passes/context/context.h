@@ -5,6 +5,7 @@
 
 #include "passes/context/options.h"
 #include "passes/context/report.h"
+#include "passes/pass.h"
 
 enum {
     KILN_RECENT_MAX = 8

@@ -7,8 +7,6 @@
 #include "graph/op/reshape.h"
 #include "graph/op/structure.h"
 
-#include <string.h>
-
 /* The bytes of operand 0 under the result's shape. */
 static KilnRuleOutcome
 share_bytes(KilnConstantPool *pool, const KilnNode *node, GError **error)

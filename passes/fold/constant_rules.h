@@ -3,6 +3,7 @@
 #ifndef KILN_PASSES_FOLD_CONSTANT_RULES_H
 #define KILN_PASSES_FOLD_CONSTANT_RULES_H
 
+#include "graph/graph.h"
 #include "passes/fold/constant_pool.h"
 
 typedef enum {

@@ -4,6 +4,7 @@
 #define KILN_PASSES_FOLD_EVALUATOR_H
 
 #include "passes/fold/fold_plan.h"
+#include "passes/pass.h"
 
 typedef struct KilnEvaluator KilnEvaluator;
 struct KilnEvaluator {

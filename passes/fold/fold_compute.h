@@ -4,6 +4,7 @@
 #define KILN_PASSES_FOLD_FOLD_COMPUTE_H
 
 #include "exec/eval.h"
+#include "ir/target.h"
 #include "passes/fold/constant_pool.h"
 #include "passes/fold/fold_plan.h"
 

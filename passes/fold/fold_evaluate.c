@@ -10,12 +10,18 @@
 #include "passes/fold/fold_evaluate.h"
 
 #include "exec/chains.h"
+#include "exec/eval.h"
+#include "graph/base/alloc.h"
 #include "graph/base/budget.h"
 #include "graph/base/number.h"
 #include "graph/module.h"
 #include "graph/module/sweep.h"
 #include "graph/node.h"
+#include "passes/fold/constant_pool.h"
+#include "passes/fold/constness.h"
 #include "passes/fold/fold_compute.h"
+#include "passes/fold/fold_plan.h"
+#include "passes/pass.h"
 #include "passes/query/literal.h"
 
 #include <stdatomic.h>

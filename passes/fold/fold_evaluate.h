@@ -3,6 +3,7 @@
 #ifndef KILN_PASSES_FOLD_FOLD_EVALUATE_H
 #define KILN_PASSES_FOLD_FOLD_EVALUATE_H
 
+#include "graph/attr.h"
 #include "passes/fold/evaluator.h"
 
 /** Folds the literal nodes of @function, and of its subgraphs that read folded values. */

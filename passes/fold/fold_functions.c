@@ -6,6 +6,7 @@
 #include "graph/module/folding.h"
 #include "graph/module/outline.h"
 #include "passes/fold/folded_tensors.h"
+#include "passes/pass.h"
 
 /* What the operands of copies become at one stage: entry value → value of the stage's function. */
 typedef struct {

@@ -15,6 +15,7 @@
 #include "graph/op/structure.h"
 #include "graph/op/transpose.h"
 #include "passes/fold/constant_rules.h"
+#include "passes/fold/constness.h"
 
 #include <string.h>
 

@@ -14,7 +14,6 @@
 #ifndef KILN_PASSES_FOLD_FOLD_PLAN_H
 #define KILN_PASSES_FOLD_FOLD_PLAN_H
 
-#include "passes/fold/constness.h"
 #include "passes/pass.h"
 
 enum {

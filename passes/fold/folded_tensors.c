@@ -3,8 +3,10 @@
 
 #include "graph/function.h"
 #include "graph/module.h"
+#include "graph/module/folding.h"
 #include "graph/node.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static const KilnConstness in_order[] = { KILN_CONSTNESS_COMPILE, KILN_CONSTNESS_RUN };

@@ -3,7 +3,7 @@
 #ifndef KILN_PASSES_FOLD_FOLDED_TENSORS_H
 #define KILN_PASSES_FOLD_FOLDED_TENSORS_H
 
-#include "graph/module/folding.h"
+#include "graph/graph.h"
 
 enum {
     KILN_FOLD_N_STAGES = KILN_CONSTNESS_COMPILE + 1, /* by KilnConstness; VARYING has none */

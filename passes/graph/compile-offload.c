@@ -32,11 +32,13 @@
  * models are compared. The declaration keeps the body: a printed program is compiled again where
  * it is read, and runs on own kernels where there is no vendor. Without a vendor nothing happens.
  */
+#include "graph/base/shared.h"
 #include "graph/module/outline.h"
 #include "graph/op/layout.h"
 #include "graph/op/offload.h"
 #include "ir/compiled.h"
 #include "ir/vendor.h"
+#include "passes/offload/offload_cost.h"
 #include "passes/offload/offload_outline.h"
 #include "passes/offload/offload_split.h"
 #include "passes/offload/region_merge.h"

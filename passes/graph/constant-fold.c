@@ -41,11 +41,12 @@
 #include "graph/op/conv.h"
 #include "graph/op/matmul.h"
 #include "graph/op/quantize.h"
+#include "passes/fold/constness.h"
 #include "passes/fold/evaluator.h"
 #include "passes/fold/fold_evaluate.h"
 #include "passes/fold/fold_functions.h"
 #include "passes/fold/fold_plan.h"
-#include "passes/query/literal.h"
+#include "passes/pass.h"
 
 #include <string.h>
 

@@ -18,6 +18,7 @@
  * else: a second copy would cost more than it saves. */
 #include "graph/infer/infer.h"
 #include "passes/query/conv_window.h"
+#include "passes/rule.h"
 
 /* True where some window has an element of the image, @extent long, at tap @tap of dim @d. */
 static bool

@@ -24,8 +24,6 @@
 #include "passes/query/literal.h"
 #include "passes/pass.h"
 
-#include <string.h>
-
 #define OPTIONS(OPTION, CHOICE) OPTION(BOOL, constants, true)
 PASS_OPTIONS(cse, OPTIONS);
 

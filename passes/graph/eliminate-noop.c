@@ -13,8 +13,6 @@
 #include "passes/rule.h"
 #include "graph/op/pool.h"
 
-#include <string.h>
-
 /* Of nodes with several results: one that only the others keep has nothing to be replaced. */
 static bool
 drop_first(KilnMatch *match)

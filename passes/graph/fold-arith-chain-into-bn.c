@@ -24,6 +24,7 @@
 #include "graph/op/norm.h"
 #include "passes/query/affine.h"
 #include "passes/query/literal.h"
+#include "passes/rule.h"
 
 #include <math.h>
 

@@ -23,6 +23,7 @@
 #include "graph/op/norm.h"
 #include "passes/query/affine.h"
 #include "passes/query/literal.h"
+#include "passes/rule.h"
 
 static const char rule[] = "arith-chain-into-conv-bn";
 

@@ -31,6 +31,7 @@
 #include "graph/op/matmul.h"
 #include "passes/query/affine.h"
 #include "passes/query/literal.h"
+#include "passes/rule.h"
 
 #include <string.h>
 

@@ -22,6 +22,7 @@
 #include "graph/node.h"
 #include "graph/op/transpose.h"
 #include "graph/order.h"
+#include "passes/pass.h"
 #include "passes/permute/permute.h"
 
 static const char rule[] = "hoist-transpose";

@@ -16,6 +16,7 @@
  * Operands of all products must be there before the first reader of any. Extents that the costs
  * depend on must be known; quantized products, whose parameters may differ, stay; a literal that
  * others read too is not copied. */
+#include "passes/pass.h"
 #include "passes/query/join_products.h"
 
 static const char rule[] = "merge-matmuls-rhs";

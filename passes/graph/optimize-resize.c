@@ -16,7 +16,6 @@
  * infinite neighbour of weight 0 gives NaN). Left alone: a crop, whose box is its own; coordinates
  * of tf_half_pixel_for_nn, which are half an element off; antialiasing; integers that linear would
  * round down. */
-#include "graph/infer/infer.h"
 #include "graph/op/expand.h"
 #include "graph/op/resize.h"
 #include "passes/query/literal.h"

@@ -16,6 +16,7 @@
  * nothing else: a second copy would cost more than it saves. */
 #include "graph/infer/infer.h"
 #include "passes/query/conv_window.h"
+#include "passes/rule.h"
 
 /* True where @node has one window, and everything about it is known. */
 static bool

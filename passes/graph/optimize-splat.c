@@ -17,7 +17,6 @@
  * requires nothing, preserves nothing; class E: every element is one of those that were there, bits
  * and all. A clip between zeros of different signs, or with a NaN, is left alone: which of them
  * wins is the kernel's business. */
-#include "graph/infer/infer.h"
 #include "graph/base/number.h"
 #include "graph/op/expand.h"
 #include "graph/op/gather.h"

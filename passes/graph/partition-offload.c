@@ -40,6 +40,7 @@
 #include "graph/op/matmul.h"
 #include "graph/op/offload.h"
 #include "ir/vendor.h"
+#include "passes/offload/offload_cost.h"
 #include "passes/offload/offload_cut.h"
 #include "passes/offload/offload_outline.h"
 #include "passes/pass.h"

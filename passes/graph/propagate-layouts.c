@@ -25,10 +25,12 @@
  * that copy in one layout and not in another. From each region's own best layout, groups of
  * neighbours are moved together, then nodes alone, as long as it all gets faster: never slower than
  * before. */
+#include "graph/base/shared.h"
 #include "graph/module/layout.h"
 #include "graph/module/outline.h"
 #include "graph/op/offload.h"
 #include "ir/compiled.h"
+#include "ir/vendor.h"
 #include "passes/offload/layout_labels.h"
 #include "passes/pass.h"
 

@@ -12,7 +12,6 @@
  * reads them. */
 #include "passes/rule.h"
 
-#include "passes/query/literal.h"
 #include "passes/query/quant_literal.h"
 
 static bool

@@ -33,7 +33,6 @@
 #include "passes/query/factors.h"
 
 #include <math.h>
-#include <string.h>
 
 /* softmax(scale · q · keys + mask), where keys are transposed. */
 typedef struct {

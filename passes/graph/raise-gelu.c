@@ -20,7 +20,6 @@
 #include "passes/query/factors.h"
 
 #include <math.h>
-#include <string.h>
 
 /* x · scale · (bias + slope · core(argument)) */
 typedef struct {

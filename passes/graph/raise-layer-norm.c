@@ -27,7 +27,6 @@
 
 #include "graph/op/multiplicative.h"
 #include "graph/op/norm.h"
-#include "passes/query/literal.h"
 #include "passes/query/normalized.h"
 #include "passes/query/factors.h"
 

@@ -13,7 +13,6 @@
 #include "passes/rule.h"
 
 #include "graph/base/number.h"
-#include "passes/query/literal.h"
 #include "passes/query/quant_range.h"
 
 static bool

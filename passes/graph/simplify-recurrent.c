@@ -9,7 +9,6 @@
  * know no lengths can run the network then, and nothing is stored for what nobody reads. */
 #include "passes/rule.h"
 
-#include "graph/infer/infer.h"
 #include "graph/op/recurrent.h"
 #include "passes/query/literal.h"
 

@@ -52,7 +52,6 @@
 #include "graph/op/structure.h"
 #include "passes/pass.h"
 
-#include "passes/query/movement.h"
 
 #include <string.h>
 

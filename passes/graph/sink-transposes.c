@@ -46,6 +46,7 @@
 #include "graph/node.h"
 #include "graph/op/transpose.h"
 #include "graph/order.h"
+#include "passes/pass.h"
 #include "passes/permute/permute.h"
 
 static const char rule[] = "sink-transpose";

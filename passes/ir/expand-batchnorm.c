@@ -20,8 +20,11 @@
  * absorb. Before stack-elementwise, which joins the stack with its neighbours, and while every
  * buffer is written once. */
 #include "ir/kernel.h"
+#include "ir/stack.h"
+#include "passes/pass.h"
 #include "passes/query/affine.h"
 #include "passes/query/literal.h"
+#include "passes/query_ir/lives.h"
 #include "passes/query_ir/stack_draft.h"
 
 static const char rule[] = "batchnorm-to-stack";

@@ -17,6 +17,8 @@
 #include "passes/query_ir/fuse.h"
 
 #include "ir/tail.h"
+#include "passes/pass.h"
+#include "passes/query_ir/lives.h"
 
 static const char rule[] = "fuse-norm";
 

@@ -25,6 +25,8 @@
 
 #include "graph/base/alloc.h"
 #include "ir/tail.h"
+#include "passes/pass.h"
+#include "passes/query_ir/lives.h"
 
 #include <math.h>
 #include <string.h>

@@ -15,8 +15,6 @@
 
 #include "graph/base/number.h"
 
-#include <string.h>
-
 /* --- max_pool without its indices --- */
 
 static bool

@@ -27,7 +27,9 @@
  * joins with the nearest members only; walks are repeated until nothing joins. Pairs that the last
  * of them leaves apart are listed with the guard that kept them from moving together downward, and
  * upward where it is another (--print-changed); guards are counted (--stats). */
+#include "ir/stack.h"
 #include "passes/pass.h"
+#include "passes/query_ir/lives.h"
 #include "passes/query_ir/stack_draft.h"
 
 #include <string.h>

@@ -3,6 +3,7 @@
 #ifndef KILN_PASSES_MANAGER_ANALYSIS_H
 #define KILN_PASSES_MANAGER_ANALYSIS_H
 
+#include "ir/plan.h"
 #include "passes/context/options.h"
 #include "passes/manager/unit.h"
 #include "passes/pipeline/pipeline.h"

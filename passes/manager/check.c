@@ -3,9 +3,9 @@
  * one run and not two; a subgraph is checked as part of the function around it. */
 #include "passes/manager/check.h"
 
-#include "graph/module/folding.h"
 #include "passes/context/options.h"
 #include "passes/manager/cut_points.h"
+#include "passes/manager/results.h"
 #include "passes/pass.h"
 
 struct KilnNumericCheck {

@@ -4,6 +4,7 @@
 #include "exec/eval.h"
 #include "graph/node.h"
 #include "graph/op/quantize.h"
+#include "passes/manager/numerics.h"
 #include "passes/manager/ties.h"
 #include "passes/pass.h"
 

@@ -11,7 +11,7 @@
 #include "passes/manager/check.h"
 #include "passes/manager/dump.h"
 #include "passes/manager/hash.h"
-#include "passes/pipeline/suggest.h"
+#include "passes/manager/unit.h"
 #include "passes/query_ir/lives.h"
 #include "passes/rule.h"
 

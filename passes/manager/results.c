@@ -3,6 +3,7 @@
 #include "passes/manager/results.h"
 
 #include "exec/eval.h"
+#include "exec/interpret.h"
 #include "exec/random_input.h"
 #include "graph/module/folding.h"
 

@@ -4,8 +4,8 @@
 #define KILN_PASSES_MANAGER_RESULTS_H
 
 #include "exec/eval.h"
-#include "exec/interpret.h"
 #include "passes/manager/numerics.h"
+#include "passes/pass.h"
 
 typedef struct {
     GPtrArray *names;   /* char*: of results, and of weights that a run may write */

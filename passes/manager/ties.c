@@ -3,6 +3,8 @@
 
 #include "graph/base/number.h"
 #include "graph/op/quantize.h"
+#include "passes/manager/numerics.h"
+#include "passes/query/quant_range.h"
 
 #include <math.h>
 

@@ -4,8 +4,7 @@
 #ifndef KILN_PASSES_MANAGER_TIES_H
 #define KILN_PASSES_MANAGER_TIES_H
 
-#include "passes/query/quant_range.h"
-#include "passes/manager/results.h"
+#include "graph/graph.h"
 
 /** The operand of a quantize_linear. */
 typedef struct {

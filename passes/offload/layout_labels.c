@@ -7,6 +7,7 @@
 #include "graph/op/concat.h"
 #include "graph/op/offload.h"
 #include "graph/op/slice.h"
+#include "ir/vendor.h"
 #include "passes/offload/offload_cost.h"
 
 /* What a region does with its edges in each layout. */

@@ -10,7 +10,7 @@
 #ifndef KILN_PASSES_OFFLOAD_LAYOUT_LABELS_H
 #define KILN_PASSES_OFFLOAD_LAYOUT_LABELS_H
 
-#include "ir/vendor.h"
+#include "ir/target.h"
 
 enum {
     KILN_LABEL_KEPT = -1, /* as the types say; plain for regions and carriers */

@@ -5,6 +5,7 @@
 #define KILN_PASSES_OFFLOAD_OFFLOAD_COST_H
 
 #include "graph/module.h"
+#include "ir/target.h"
 #include "ir/vendor.h"
 
 typedef struct {

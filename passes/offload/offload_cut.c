@@ -13,6 +13,8 @@
  * vendor's is tried. */
 #include "passes/offload/offload_cut.h"
 
+#include "graph/graph.h"
+
 enum {
     SOURCE,
     SINK,

@@ -4,6 +4,8 @@
 #ifndef KILN_PASSES_OFFLOAD_OFFLOAD_CUT_H
 #define KILN_PASSES_OFFLOAD_OFFLOAD_CUT_H
 
+#include "graph/attr.h"
+#include "ir/vendor.h"
 #include "passes/offload/offload_cost.h"
 
 /** One flag per node id of @function: true for the vendor. Nodes with KILN_VENDOR_NONE in @roles

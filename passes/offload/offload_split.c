@@ -4,6 +4,7 @@
 #include "passes/offload/offload_split.h"
 
 #include "graph/function.h"
+#include "graph/module.h"
 #include "graph/module/layout.h"
 #include "graph/module/outline.h"
 #include "graph/node.h"

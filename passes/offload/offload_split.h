@@ -3,6 +3,8 @@
 #ifndef KILN_PASSES_OFFLOAD_OFFLOAD_SPLIT_H
 #define KILN_PASSES_OFFLOAD_OFFLOAD_SPLIT_H
 
+#include "graph/graph.h"
+#include "ir/vendor.h"
 #include "passes/offload/offload_cost.h"
 
 /** The part of a node of a region's body. No path leads from the last part to the first. */

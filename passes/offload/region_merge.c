@@ -10,6 +10,7 @@
 #include "graph/node.h"
 #include "graph/op/layout.h"
 #include "graph/op/offload.h"
+#include "ir/vendor.h"
 #include "passes/offload/offload_outline.h"
 
 typedef struct {

@@ -4,7 +4,7 @@
 #define KILN_PASSES_OFFLOAD_REGION_MERGE_H
 
 #include "graph/module.h"
-#include "ir/vendor.h"
+#include "ir/target.h"
 
 /** Two regions without another region between them. */
 typedef struct {

@@ -5,7 +5,6 @@
  * Guards say what is refused; their names are those of the pass that asks. */
 #include "passes/permute/permute_priv.h"
 
-#include "graph/infer/infer.h"
 #include "graph/op/bounds.h"
 #include "graph/op/concat.h"
 #include "graph/op/expand.h"
@@ -18,6 +17,7 @@
 #include "graph/op/slice.h"
 #include "graph/op/softmax.h"
 #include "graph/op/transpose.h"
+#include "passes/permute/permute.h"
 #include "passes/query/quant_range.h"
 
 #include <string.h>

@@ -5,6 +5,7 @@
 
 #include "graph/infer/infer.h"
 #include "graph/op/reshape.h"
+#include "passes/pass.h"
 #include "passes/query/quant_range.h"
 
 /* Which dim of the other value each dim of a result is, by the labels that they share. */

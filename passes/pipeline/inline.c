@@ -2,8 +2,8 @@
 /* The inline form of pipelines: 'a,b{x=1,y=[2,3],z="q"},c'. Beside a pass's own options the braces
  * take convergence, max-iterations, dce and modes. */
 #include "passes/pass.h"
+#include "passes/pipeline/pipeline.h"
 #include "passes/pipeline/pipeline_priv.h"
-#include "passes/pipeline/suggest.h"
 
 #include <string.h>
 

@@ -2,6 +2,7 @@
 /* Pipelines as objects: built in C, by the readers of both text forms, and from plug-ins. */
 #include "passes/pipeline/pipeline_priv.h"
 
+#include "passes/pipeline/pipeline.h"
 #include "passes/pipeline/suggest.h"
 
 #include <gmodule.h>

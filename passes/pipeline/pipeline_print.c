@@ -3,9 +3,9 @@
 #include "passes/pipeline/pipeline_priv.h"
 
 #include "graph/base/number.h"
+#include "passes/pipeline/pipeline.h"
 
 #include <gmodule.h>
-#include <string.h>
 
 /* Double-quoted, so that no text is taken for a number, a list or nothing. */
 static void

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pipelines that ship with Kiln, as texts in the library: found wherever it lies. */
-#include "passes/pipeline/pipeline_priv.h"
+
+#include "passes/pipeline/pipeline.h"
 
 #include <string.h>
 

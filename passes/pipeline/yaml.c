@@ -2,6 +2,7 @@
 /* Pipeline files: the tree of a YAML text to a pipeline. Everything that is wrong is collected, so
  * that one run shows all of it, each with file:line:column. */
 #include "passes/pass.h"
+#include "passes/pipeline/pipeline.h"
 #include "passes/pipeline/pipeline_priv.h"
 #include "passes/pipeline/suggest.h"
 #include "passes/pipeline/yaml_walk.h"

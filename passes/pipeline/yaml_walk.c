@@ -7,6 +7,8 @@
  * UTF-8 and free of directives and tabs before it sees it. */
 #include "passes/pipeline/yaml_walk.h"
 
+#include "graph/error.h"
+
 #include <libfyaml.h>
 #include <string.h>
 

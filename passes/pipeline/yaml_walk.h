@@ -5,8 +5,8 @@
 #define KILN_PASSES_PIPELINE_YAML_WALK_H
 
 #include "graph/arena.h"
-#include "graph/error.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum {

@@ -11,8 +11,6 @@
 #include "graph/op/matmul.h"
 #include "graph/op/slice.h"
 
-#include <string.h>
-
 enum {
     ROUNDS_MAX = 8, /* of groups that differ in op or attributes, per shared value */
     BEFORE_ALL = -1,

@@ -4,6 +4,7 @@
 #ifndef KILN_PASSES_QUERY_IR_FUSE_H
 #define KILN_PASSES_QUERY_IR_FUSE_H
 
+#include "passes/pass.h"
 #include "passes/query_ir/lives.h"
 
 /** True if the context's target has a kernel for @fused, which may be a draft. It must be no more

@@ -3,7 +3,6 @@
  * question for the peak cost a logarithm of the number of steps. */
 #include "passes/query_ir/lives.h"
 
-#include "graph/base/alloc.h"
 #include "ir/changes.h"
 #include "ir/plan.h"
 #include "passes/context/context.h"

@@ -3,6 +3,7 @@
 #ifndef KILN_PASSES_QUERY_IR_STACK_DRAFT_H
 #define KILN_PASSES_QUERY_IR_STACK_DRAFT_H
 
+#include "ir/ir.h"
 #include "ir/stack.h"
 #include "passes/query_ir/lives.h"
 

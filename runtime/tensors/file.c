@@ -4,6 +4,7 @@
 
 #include "graph/base/alloc.h"
 #include "graph/base/map_file.h"
+#include "graph/error.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -3,8 +3,7 @@
 #ifndef KILN_RUNTIME_TENSORS_FILE_H
 #define KILN_RUNTIME_TENSORS_FILE_H
 
-#include "graph/error.h"
-#include "graph/base/write_file.h"
+#include <stdbool.h>
 
 /** The bytes of a file: mapped. A pipe or device is read to the end, aligned as tensors are.
  * KILN_ERROR_IO and KILN_ERROR_MEMORY name the path. */

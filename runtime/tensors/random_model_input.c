@@ -6,6 +6,7 @@
 
 #include "graph/module/folding.h"
 #include "exec/random_input.h"
+#include "ir/ir.h"
 
 /* Argument @i of a function of the model, whose readers say what it may hold. At the second level a
  * text may name functions that there are not: then what @input states counts. */

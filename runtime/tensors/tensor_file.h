@@ -4,9 +4,9 @@
 #ifndef KILN_RUNTIME_TENSORS_TENSOR_FILE_H
 #define KILN_RUNTIME_TENSORS_TENSOR_FILE_H
 
+#include "graph/tensor.h"
 #include "runtime/model.h"
 #include "runtime/tensors/image.h"
-#include "runtime/tensors/tensor_compare.h"
 
 /** Loads a tensor by the file's ending. A picture becomes f32 [1,C,H,W] with the channels of @type
  * (grey or RGB), or its own without @type. @type may be NULL. Only pictures and bytes use it; bytes

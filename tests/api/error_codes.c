@@ -4,7 +4,6 @@
 #include <kiln.h>
 #include <passes/kiln-pass.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define GRAPH(body) "graph @f(%x: f32[2,3]) {\n" body "  return %y\n}\n"

@@ -7,10 +7,12 @@
 #include "tests/concurrency/concurrency.h"
 
 #include "graph/base/alloc.h"
+#include "kiln.h"
 #include "tests/fold_case.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 enum {

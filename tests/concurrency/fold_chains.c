@@ -8,6 +8,7 @@
 #include "tests/concurrency/concurrency.h"
 
 #include "graph/text/text.h"
+#include "kiln.h"
 #include "passes/manager/manager.h"
 
 #include <string.h>

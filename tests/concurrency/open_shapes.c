@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A program with an open dim is specialised by whichever session meets a shape first, once, while
  * others wait. */
+#include "kiln.h"
 #include "tests/concurrency/concurrency.h"
 
 #include <pthread.h>

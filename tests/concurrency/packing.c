@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Weights are packed by a team: threads that compile the same model at the same time, for teams of
  * every size, pack the same bytes, which their programs share. */
+#include "kiln.h"
 #include "tests/concurrency/concurrency.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 enum {

@@ -5,8 +5,10 @@
 #include "tests/concurrency/concurrency.h"
 
 #include "graph/base/alloc.h"
+#include "kiln.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 enum {

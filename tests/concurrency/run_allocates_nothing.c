@@ -6,12 +6,15 @@
  * who calls, the library itself or the C++ library, which nothing else here uses. So is what LLVM's
  * OpenMP allocates for the vendor's parallel regions, which were compiled for GCC's: for Kiln's own
  * it allocates nothing. */
+#include "kiln.h"
 #include "tests/concurrency/concurrency.h"
 
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static atomic_long allocations, of_vendor, of_team, threads_started;

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Results are bit-identical for 1, 2, 3 and 4 threads. */
+#include "kiln.h"
 #include "tests/concurrency/concurrency.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* All outputs of one run on the same input, one after the other. */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Many threads open sessions of one program and run them at the same time; each gets the bits that
  * one session alone gets for its input. */
+#include "kiln.h"
 #include "tests/concurrency/concurrency.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {

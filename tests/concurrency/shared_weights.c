@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One copy of each weight, measured in resident memory: for two programs of one model, for eight
  * sessions of a program, and for what eight sessions fold at their first run. Arguments: models. */
+#include "kiln.h"
 #include "tests/concurrency/concurrency.h"
 
 #include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

@@ -3,10 +3,13 @@
  * a pool of the caller's, sessions that run at the same time, threads that cannot be made, and,
  * given `fork` as an argument, a child of fork(). */
 #include "exec/team.h"
+#include "kiln.h"
 #include "tests/concurrency/concurrency.h"
 
 #include <fenv.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -5,6 +5,9 @@
 #include "tests/concurrency/concurrency.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {

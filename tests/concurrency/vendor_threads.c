@@ -3,9 +3,11 @@
  * product runs first by an own kernel, which makes the team, and then by the library. The second
  * run must not add a thread to the process. It would where the library went on calling its own
  * OpenMP. */
+#include "kiln.h"
 #include "tests/concurrency/concurrency.h"
 
 #include <dirent.h>
+#include <stdio.h>
 #include <string.h>
 
 enum {

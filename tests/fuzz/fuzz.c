@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/fuzz/fuzz.h"
 
+#include "ir/ir.h"
 #include "kiln.h"
 #include "passes/context/options.h"
 #include "runtime/compile.h"
@@ -10,7 +11,6 @@
 #include "runtime/session.h"
 #include "runtime/specialise.h"
 #include "runtime/targets.h"
-#include "runtime/tensors/tensor_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>

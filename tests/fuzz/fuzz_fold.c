@@ -3,11 +3,12 @@
  * moved: it is of use as a whole, or not at all. */
 #include "tests/fuzz/fuzz.h"
 
+#include "graph/tensor.h"
+#include "runtime/digest/digest.h"
 #include "runtime/fold_file.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

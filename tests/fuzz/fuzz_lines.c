@@ -5,6 +5,8 @@
 #include "bench/bench_case.h"
 #include "bench/bench_problem.h"
 #include "bench/cost_shape.h"
+#include "graph/tensor.h"
+#include "tools/command.h"
 #include "tools/summary.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

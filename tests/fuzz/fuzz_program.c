@@ -7,6 +7,7 @@
 #include "tests/fuzz/fuzz.h"
 
 #include "graph/base/alloc.h"
+#include "runtime/digest/digest.h"
 #include "runtime/program_file.h"
 
 #include <string.h>

@@ -2,7 +2,8 @@
 /* Tensor files: the first byte says of which kind, the second what a picture becomes. */
 #include "tests/fuzz/fuzz.h"
 
-#include "graph/base/alloc.h"
+#include "graph/tensor.h"
+#include "runtime/tensors/image.h"
 #include "runtime/tensors/tensor_file.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

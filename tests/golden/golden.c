@@ -7,7 +7,6 @@
 #include <criterion/criterion.h>
 #include <criterion/parameterized.h>
 
-#include <stdlib.h>
 #include <string.h>
 
 static const char root[] = KILN_SOURCE_DIR "/tests/golden";

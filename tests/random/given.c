@@ -4,9 +4,8 @@
 #include "graph/module.h"
 #include "graph/node.h"
 #include "graph/text/text.h"
+#include "passes/manager/numerics.h"
 #include "passes/pipeline/pipeline_priv.h"
-
-#include <string.h>
 
 void
 given_set_option(KilnPassPipeline *passes, KilnPipelineEntry *entry, const char *name,

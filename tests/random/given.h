@@ -3,7 +3,9 @@
 #ifndef KILN_TESTS_RANDOM_GIVEN_H
 #define KILN_TESTS_RANDOM_GIVEN_H
 
+#include "graph/graph.h"
 #include "kiln.h"
+#include "passes/manager/results.h"
 #include "passes/pipeline/pipeline.h"
 #include "tests/random/subject.h"
 

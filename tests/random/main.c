@@ -12,10 +12,13 @@
  * --qdq all graphs are models as quantizers write them, under `default` and under `none`. A
  * failure is shrunk, printed as a golden, and with --store written to DIR. */
 #include "graph/text/text.h"
+#include "passes/pass.h"
 #include "tests/random/offload.h"
+#include "tests/random/property.h"
 #include "tests/random/qdq.h"
 #include "tests/random/random_graph.h"
 #include "tests/random/shrink.h"
+#include "tests/random/subject.h"
 
 #include <signal.h>
 #include <stdio.h>

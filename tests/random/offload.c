@@ -2,6 +2,8 @@
 #include "tests/random/offload.h"
 
 #include "graph/op/offload.h"
+#include "kiln.h"
+#include "passes/manager/results.h"
 #include "runtime/program.h"
 #include "runtime/pipeline.h"
 #include "ir/compiled.h"

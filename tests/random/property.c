@@ -10,7 +10,7 @@
 #include "passes/pipeline/pipeline.h"
 
 #include "backends/ref/ref.h"
-#include "graph/base/number.h"
+#include "passes/manager/results.h"
 #include "passes/rule.h"
 #include "tests/lean_target.h"
 #include "tests/random/offload.h"
@@ -19,7 +19,6 @@
 #include "tests/test_vendor.h"
 
 #include <float.h>
-#include <math.h>
 #include <string.h>
 
 /* --- properties --- */

@@ -8,6 +8,8 @@
 #include "graph/module.h"
 #include "graph/node.h"
 #include "graph/op/quantize.h"
+#include "kiln.h"
+#include "passes/manager/results.h"
 #include "passes/manager/ties.h"
 #include "tests/random/given.h"
 

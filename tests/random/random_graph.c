@@ -24,6 +24,7 @@
 #include "graph/op/softmax.h"
 #include "graph/op/structure.h"
 #include "graph/op/transpose.h"
+#include "tests/random/random_graph.h"
 #include "tests/random/random_graph_priv.h"
 
 #include <math.h>

@@ -3,7 +3,7 @@
 #ifndef KILN_TESTS_RANDOM_RANDOM_GRAPH_PRIV_H
 #define KILN_TESTS_RANDOM_RANDOM_GRAPH_PRIV_H
 
-#include "tests/random/random_graph.h"
+#include "graph/graph.h"
 
 typedef struct {
     uint64_t state;

@@ -6,6 +6,7 @@
 #include "exec/eval.h"
 #include "graph/function.h"
 #include "graph/node.h"
+#include "tests/random/random_graph.h"
 #include "tests/random/random_graph_priv.h"
 
 #include "backends/ref/ref.h"
@@ -28,7 +29,6 @@
 #include "passes/manager/results.h"
 
 #include <math.h>
-#include <string.h>
 
 enum {
     STEPS = 12,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products of matrices in every spelling, what works along rows, and recurrent layers. */
 #include "tests/random/random_graph_priv.h"
+#include "graph/graph.h"
 #include "graph/op/additive.h"
 #include "graph/op/matmul.h"
 #include "graph/op/multiplicative.h"

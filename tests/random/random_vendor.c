@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Graphs of what a vendor library takes, among what it lacks. */
+#include "tests/random/random_graph.h"
 #include "tests/random/random_graph_priv.h"
 
 /* A batch of pictures, volumes or lines. */

@@ -10,8 +10,7 @@
 #include "graph/text/text.h"
 #include "passes/context/options.h"
 #include "passes/manager/manager.h"
-
-#include <string.h>
+#include "tests/random/subject.h"
 
 static KilnNode *
 node_at(KilnFunction *function, uint32_t i)

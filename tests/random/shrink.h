@@ -3,6 +3,7 @@
 #ifndef KILN_TESTS_RANDOM_SHRINK_H
 #define KILN_TESTS_RANDOM_SHRINK_H
 
+#include "graph/graph.h"
 #include "tests/random/property.h"
 
 /** Returns a module that @property still fails on, with as few nodes, results and arguments as it

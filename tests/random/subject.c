@@ -2,9 +2,9 @@
 #include "tests/random/subject.h"
 
 #include "backends/ref/ref.h"
-#include "exec/eval.h"
 #include "graph/base/number.h"
 #include "graph/module.h"
+#include "passes/manager/numerics.h"
 
 #include <math.h>
 

@@ -4,6 +4,7 @@
 #define KILN_TESTS_RANDOM_SUBJECT_H
 
 #include "passes/manager/results.h"
+#include "passes/pass.h"
 
 /** A graph, and facts about it that do not depend on passes. */
 typedef struct {

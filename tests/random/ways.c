@@ -2,6 +2,8 @@
 #include "tests/random/ways.h"
 
 #include "runtime/pipeline.h"
+#include "kiln.h"
+#include "passes/manager/results.h"
 #include "passes/pipeline/pipeline.h"
 #include "passes/rule.h"
 #include "tests/random/given.h"

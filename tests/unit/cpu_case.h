@@ -6,9 +6,15 @@
 #define KILN_TESTS_UNIT_CPU_CASE_H
 
 #include "backends/cpu/cpu.h"
+#include "graph/base/number.h"
 #include "ir/kernel.h"
+#include "ir/target.h"
 #include "tests/unit/exact_memory.h"
 #include "tests/unit/ref_case.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 /** The random numbers of a test. */
 typedef struct {

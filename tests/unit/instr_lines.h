@@ -4,8 +4,6 @@
 #ifndef KILN_TESTS_UNIT_INSTR_LINES_H
 #define KILN_TESTS_UNIT_INSTR_LINES_H
 
-#include "graph/type.h"
-
 #include <glib.h>
 #include <string.h>
 

@@ -5,13 +5,15 @@
 #define KILN_TESTS_UNIT_OFFLOAD_CASE_H
 
 #include "ir/kernel.h"
-#include "ir/vendor.h"
+#include "ir/target.h"
+#include "kiln.h"
 #include "runtime/bind.h"
 #include "runtime/program.h"
 #include "runtime/targets.h"
 #include "tests/unit/runtime_case.h"
 
 #include <math.h>
+#include <string.h>
 
 /** A constant with random elements, in a text. */
 #define W(name, type) "  @" name " = random_normal(seed=3, std=0.2) : " type "\n"

@@ -8,8 +8,6 @@
 #include "graph/module.h"
 #include "ir/ir.h"
 
-#include <string.h>
-
 enum {
     RANDOM_IR_POOL = 64,
     RANDOM_IR_DIMS = 4 /* sizes are multiples of it */

@@ -8,6 +8,7 @@
 #include "backends/ref/ref.h"
 #include "graph/base/number.h"
 #include "ir/kernel.h"
+#include "ir/target.h"
 
 #include <criterion/criterion.h>
 #include <math.h>

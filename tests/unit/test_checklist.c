@@ -13,6 +13,7 @@
 #include "passes/pipeline/pipeline_priv.h"
 
 #include "backends/ref/ref.h"
+#include "passes/pass.h"
 #include "tests/random/random_graph.h"
 
 #include <criterion/criterion.h>

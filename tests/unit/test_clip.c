@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Two clips in a row and the one that stands for them, on every combination of bounds. */
+#include "graph/kiln-types.h"
 #include "passes/query/clip.h"
 
 #include <criterion/criterion.h>

@@ -16,6 +16,7 @@
 #include "tests/unit/op_named.h"
 
 #include <signal.h>
+#include <string.h>
 
 TestSuite(constant_pool);
 

@@ -6,9 +6,14 @@
 #include "tests/unit/runtime_case.h"
 
 #include "graph/base/alloc.h"
+#include "graph/tensor.h"
+#include "kiln.h"
+#include "runtime/constant_cache.h"
+#include "runtime/digest/digest.h"
 #include "tests/fold_case.h"
 
 #include <glib/gstdio.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 

@@ -10,7 +10,10 @@
 #include "tests/unit/runtime_case.h"
 
 #include "graph/text/text.h"
+#include "kiln.h"
 #include "tests/fold_case.h"
+
+#include <string.h>
 
 enum {
     N = 6,

@@ -6,10 +6,13 @@
 #include "tests/unit/runtime_case.h"
 
 #include "graph/base/alloc.h"
+#include "kiln.h"
+#include "runtime/constant_cache.h"
 #include "tests/fold_case.h"
 
 #include <glib/gstdio.h>
 #include <math.h>
+#include <string.h>
 #include <unistd.h>
 
 enum {

@@ -8,7 +8,9 @@
 #include "passes/context/options.h"
 #include "passes/context/report.h"
 #include "passes/manager/manager.h"
+#include "passes/manager/numerics.h"
 #include "passes/manager/results.h"
+#include "passes/pass.h"
 #include "passes/pipeline/pipeline.h"
 #include "tests/unit/graph_builder.h"
 

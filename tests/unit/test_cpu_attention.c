@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The cpu backend's attention against the reference: blocks of queries that do and do not divide,
  * broadcast batches and masks, any number of threads. */
+#include "graph/base/number.h"
+#include "ir/instr.h"
 #include "tests/unit/cpu_case.h"
+#include "tests/unit/ref_case.h"
 
 #include <math.h>
 

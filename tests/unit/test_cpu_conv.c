@@ -5,6 +5,9 @@
 #include "backends/cpu/conv/conv.h"
 #include "backends/cpu/conv/conv_problem.h"
 #include "backends/cpu/conv/conv_transpose.h"
+#include "backends/cpu/isa.h"
+#include "backends/cpu/stack/tail.h"
+#include "ir/slice.h"
 #include "tests/unit/exact_memory.h"
 
 #include <criterion/criterion.h>

@@ -2,10 +2,18 @@
 /* Element-wise kernels of the cpu backend: their functions' accuracy and equal bits on every
  * instruction set, over all floats or a sample of them, and every instruction against the reference
  * kernels over shapes, broadcasts and special values. */
+#include "backends/cpu/cpu.h"
 #include "backends/cpu/elementwise/elementwise.h"
+#include "backends/cpu/isa.h"
+#include "graph/base/number.h"
+#include "ir/target.h"
 #include "tests/unit/cpu_case.h"
+#include "tests/unit/ref_case.h"
 
 #include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 static const Tolerance exact = { 0, 0 };
 static const Tolerance near = { 1e-30, 4e-7 }; /* 3 units of the last place or more */

@@ -1,7 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a kernel says equal elements are reduced to has the bits that it computes of them. */
+#include "backends/cpu/cpu.h"
+#include "backends/ref/ref.h"
+#include "graph/base/number.h"
 #include "ir/kernel.h"
+#include "ir/target.h"
 #include "tests/unit/cpu_case.h"
+#include "tests/unit/ref_case.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 static const KilnInstrKind kinds[] = {
     KILN_INSTR_reduce_l1,         KILN_INSTR_reduce_l2,          KILN_INSTR_reduce_log_sum,

@@ -3,7 +3,10 @@
  * that this machine has, extents around the tile bounds, all ways to lay out and pack operands, and
  * the same bits for 1 to 4 threads. */
 #include "backends/cpu/gemm/gemm.h"
+#include "backends/cpu/gemm/gemm_kernel.h"
+#include "backends/cpu/isa.h"
 #include "graph/base/number.h"
+#include "ir/slice.h"
 #include "tests/unit/exact_memory.h"
 
 #include <criterion/criterion.h>

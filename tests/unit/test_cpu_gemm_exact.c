@@ -4,6 +4,11 @@
 #include "backends/cpu/gemm/gemm_exact.h"
 
 #include "backends/cpu/gemm/gemm.h"
+#include "backends/cpu/gemm/gemm_kernel.h"
+#include "backends/cpu/isa.h"
+#include "ir/slice.h"
+#include "kiln.h"
+#include "runtime/digest/digest.h"
 #include "runtime/tensors/file.h"
 #include "runtime/program_file.h"
 #include "tests/unit/exact_memory.h"
@@ -13,6 +18,7 @@
 #include <glib/gstdio.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 TestSuite(cpu_gemm_exact);

@@ -2,9 +2,15 @@
 /* Products of bytes on the cpu backend: the inner loops of every instruction set that this machine
  * has against plain ones, and instructions against the reference, all of them bit for bit. Values
  * are anything that a byte holds, and the ends of it, where sums of pairs exceed 16 bits. */
+#include "backends/cpu/cpu.h"
 #include "backends/cpu/integer/integer_kernel.h"
 #include "backends/cpu/isa.h"
 #include "cpu_case.h"
+#include "ir/target.h"
+#include "tests/unit/ref_case.h"
+
+#include <math.h>
+#include <string.h>
 
 static uint32_t state = 1;
 

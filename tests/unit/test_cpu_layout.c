@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pack and unpack of the cpu target: the bits of the reference, padding included. */
 #include "cpu_case.h"
+#include "ir/instr.h"
+#include "tests/unit/ref_case.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 static void
 relayout_agrees(KilnInstrKind kind, KilnDType dtype, int rank, const int64_t *dims, const char *to,

@@ -2,7 +2,14 @@
 /* The cpu target's movement of data against the reference kernels, byte by byte: data are random
  * bytes, so floats among them are NaN with payloads. Shapes are small, odd, empty, and large enough
  * for several tasks. */
+#include "backends/cpu/cpu.h"
+#include "graph/base/number.h"
+#include "ir/target.h"
 #include "tests/unit/cpu_case.h"
+#include "tests/unit/ref_case.h"
+
+#include <math.h>
+#include <string.h>
 
 enum {
     MOST_DIMS = 6,

@@ -11,6 +11,7 @@
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <string.h>
 
 enum {
     MOST = 1 << 16, /* elements of an operand */

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pooling, reductions, softmax and normalisation of the cpu backend against the reference kernels,
  * over shapes that reach every path: rows and columns, short and long, with and without tails. */
+#include "backends/cpu/cpu.h"
 #include "ir/tail.h"
+#include "ir/target.h"
 #include "tests/unit/cpu_case.h"
+#include "tests/unit/ref_case.h"
+
+#include <math.h>
+#include <string.h>
 
 static const Tolerance exact = { 0, 0 };
 static const Tolerance rounded = { 2e-6, 2e-6 };

@@ -5,6 +5,7 @@
 #include "backends/cpu/cpu.h"
 #include "graph/module.h"
 #include "ir/kernel.h"
+#include "ir/target.h"
 #include "tests/unit/exact_memory.h"
 
 #include <criterion/criterion.h>

@@ -4,6 +4,10 @@
 #include "backends/cpu/isa.h"
 #include "backends/cpu/elementwise/look_up.h"
 #include "cpu_case.h"
+#include "ir/instr.h"
+#include "tests/unit/ref_case.h"
+
+#include <math.h>
 
 static void
 check(KilnInstrKind kind, KilnDType stored, int64_t rows, const KilnQuant *quant)

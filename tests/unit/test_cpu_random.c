@@ -2,8 +2,15 @@
 /* Random instructions of the cpu target's products, recurrent nets and normalizations against the
  * reference kernels: extents around the widths of vectors and tiles, none, batches that are
  * broadcast, operands that are absent, weights in 16 bits, NaN and infinities. */
+#include "graph/base/number.h"
+#include "ir/instr.h"
 #include "ir/tail.h"
 #include "tests/unit/cpu_case.h"
+#include "tests/unit/ref_case.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum {
     CASES = 250,

@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The cpu target's rnn, lstm and gru against the reference kernels: directions, absent operands and
  * results, batches, lengths over one block of steps; and what falls back. */
+#include "backends/cpu/cpu.h"
 #include "ir/kernel.h"
+#include "ir/target.h"
 #include "tests/unit/cpu_case.h"
+#include "tests/unit/exact_memory.h"
+#include "tests/unit/ref_case.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* Sums of a few hundred products, carried through the steps. */
 static const Tolerance near = { 3e-6, 3e-6 };

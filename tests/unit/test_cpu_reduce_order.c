@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reductions and softmax of the cpu backend have the bits that the sequence of what they read gives
  * them, whichever dims it runs along and whatever stands around it, for any number of threads. */
+#include "ir/instr.h"
 #include "tests/unit/cpu_case.h"
+#include "tests/unit/ref_case.h"
+
+#include <math.h>
+#include <string.h>
 
 static const KilnInstrKind kinds[] = {
     KILN_INSTR_reduce_sum,        KILN_INSTR_reduce_mean, KILN_INSTR_reduce_l1,

@@ -10,6 +10,7 @@
 
 #include "graph/base/number.h"
 #include "graph/base/random.h"
+#include "ir/target.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -2,8 +2,19 @@
 /* Stacks on the cpu backend: the bits of their steps run as instructions on the same backend, each
  * of which is held against the reference kernel on the same operands. Random stacks over every form
  * of broadcasting, with special values, and one for each loop of several steps. */
+#include "backends/cpu/cpu.h"
+#include "backends/cpu/elementwise/elementwise.h"
 #include "backends/cpu/stack/stack.h"
+#include "backends/cpu/stack/stack_fused.h"
+#include "graph/base/number.h"
+#include "ir/stack.h"
+#include "ir/target.h"
 #include "tests/unit/cpu_case.h"
+#include "tests/unit/ref_case.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 /* --- cases --- */
 

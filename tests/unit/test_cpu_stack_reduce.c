@@ -2,9 +2,15 @@
 /* Stacks that end with reductions on the cpu backend: the bits of the stack without them and of the
  * reductions run on its results, for any number of threads; close to the reference kernel. Short
  * rows in bundles, rows with operands of their own, blocks, and pieces of long rows. */
-#include "backends/cpu/stack/stack.h"
+#include "backends/cpu/cpu.h"
 #include "ir/kernel.h"
+#include "ir/stack.h"
+#include "ir/target.h"
 #include "tests/unit/cpu_case.h"
+#include "tests/unit/ref_case.h"
+
+#include <math.h>
+#include <string.h>
 
 typedef struct {
     int rank;

@@ -9,11 +9,14 @@
 #include "ir/tail.h"
 #include "passes/context/options.h"
 #include "passes/manager/manager.h"
+#include "passes/manager/numerics.h"
 #include "passes/manager/results.h"
+#include "passes/pass.h"
 #include "passes/pipeline/pipeline.h"
 
 #include <criterion/criterion.h>
 #include <math.h>
+#include <string.h>
 
 typedef struct {
     const char *product, *attrs; /* of %a from @x and @w, without the closing brace */

@@ -2,7 +2,13 @@
 /* Random windows on the cpu target against the reference kernels: pools, convolutions and their
  * transposes in one to three dims, with extents, steps and paddings of all kinds, and resize and
  * softmax along any dim. NaN and infinities where what they meet is no padding. */
+#include "ir/instr.h"
 #include "tests/unit/cpu_case.h"
+#include "tests/unit/ref_case.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum {
     CASES = 120,

@@ -4,6 +4,9 @@
  * bits do not depend on the number of threads. */
 #include "backends/cpu/conv/conv_problem.h"
 #include "backends/cpu/conv/conv_winograd.h"
+#include "backends/cpu/isa.h"
+#include "backends/cpu/stack/tail.h"
+#include "ir/slice.h"
 #include "tests/unit/exact_memory.h"
 
 #include <criterion/criterion.h>

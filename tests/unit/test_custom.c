@@ -8,10 +8,16 @@
 
 #include "backends/ref/ref.h"
 #include "graph/base/alloc.h"
+#include "graph/base/shared.h"
 #include "graph/text/text.h"
+#include "ir/target.h"
+#include "ir/vendor.h"
+#include "kiln.h"
 #include "tests/unit/offload_case.h"
+#include "tests/unit/runtime_case.h"
 
 #include <glib/gstdio.h>
+#include <string.h>
 
 /* --- by themselves --- */
 

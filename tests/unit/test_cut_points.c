@@ -4,6 +4,8 @@
 
 #include "backends/ref/ref.h"
 #include "graph/text/text.h"
+#include "passes/manager/results.h"
+#include "passes/pass.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

@@ -3,6 +3,8 @@
 #include "runtime/tensors/file.h"
 
 #include "graph/base/alloc.h"
+#include "graph/base/write_file.h"
+#include "graph/kiln-types.h"
 
 #include <criterion/criterion.h>
 #include <fcntl.h>

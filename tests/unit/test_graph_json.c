@@ -4,6 +4,7 @@
 
 #include "graph/text/dot.h"
 #include "graph/text/json.h"
+#include "ir/ir.h"
 #include "ir/text/json.h"
 
 #include <string.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The containers of graph/grow against simple models of them, and what refused requests do. */
 #include "graph/grow/reserve.h"
+#include "graph/kiln-types.h"
 
 #include <criterion/criterion.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum {

@@ -21,7 +21,6 @@
 #include "graph/op/structure.h"
 
 #include <criterion/criterion.h>
-#include <string.h>
 
 static KilnValue *
 argument(KilnFunction *function, const char *name, const KilnType *type)

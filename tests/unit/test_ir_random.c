@@ -12,8 +12,10 @@
 #include "backends/ref/ref.h"
 #include "passes/manager/manager.h"
 #include "passes/manager/results.h"
+#include "passes/pass.h"
 
 #include <criterion/criterion.h>
+#include <string.h>
 
 enum {
     FUNCTIONS = 1500,

@@ -3,6 +3,7 @@
  * is found without looking at the whole function. */
 #include "graph/base/random.h"
 #include "ir/changes.h"
+#include "ir/ir.h"
 
 #include <criterion/criterion.h>
 #include <string.h>

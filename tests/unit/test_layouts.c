@@ -2,9 +2,12 @@
 /* Values in layouts: the loops of tags, and operators on what lies in a layout against the same
  * ones on plain values. */
 #include "graph/module/layout.h"
+#include "graph/type.h"
+#include "kiln.h"
 #include "tests/unit/runtime_case.h"
 
 #include <math.h>
+#include <string.h>
 
 /* --- loops --- */
 

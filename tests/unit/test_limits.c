@@ -4,7 +4,9 @@
 
 #include "graph/base/alloc.h"
 #include "graph/base/budget.h"
+#include "kiln.h"
 
+#include <string.h>
 #include <time.h>
 
 /* --- budgets --- */

@@ -5,7 +5,10 @@
 #include "graph/op/math.h"
 #include "ir/plan.h"
 #include "passes/context/context.h"
+#include "passes/context/options.h"
+#include "passes/context/report.h"
 #include "passes/manager/manager.h"
+#include "passes/pass.h"
 #include "passes/pipeline/pipeline.h"
 #include "tests/unit/graph_builder.h"
 
@@ -245,6 +248,7 @@ setup(Case *c, const char *passes, int n)
     cr_assert(kiln_pipeline_read_inline(c->pipeline, passes, &c->error), "%s",
               c->error ? c->error->message : "");
     c->options = (KilnPassOptions)KILN_PASS_OPTIONS_INIT;
+    c->options.dump = c->options.log = collect;
     c->options.data = &c->watch;
     c->report = kiln_pass_report_new();
     c->watch.trace = g_string_new(NULL);
@@ -709,7 +713,6 @@ Test(manager, dumps)
 {
     Case c;
     setup(&c, "look,shorten", 1);
-    c.options.dump = collect;
     c.options.print_after = (const char *const[]){ "shorten", NULL };
     cr_assert(run(&c));
     cr_assert_str_eq(c.watch.text->str, "# after 4 shorten @f\n"
@@ -719,7 +722,6 @@ Test(manager, dumps)
     teardown(&c);
 
     setup(&c, "look,shorten", 1);
-    c.options.dump = collect;
     c.options.print_after = (const char *const[]){ "all", NULL };
     cr_assert(run(&c));
     cr_assert_eq(count_of(c.watch.text->str, "# after "), 4);
@@ -727,7 +729,6 @@ Test(manager, dumps)
     teardown(&c);
 
     setup(&c, "look,shorten", 1);
-    c.options.dump = collect;
     c.options.print_changed = true;
     cr_assert(run(&c));
     cr_assert_eq(count_of(c.watch.text->str, "# after "), 2);
@@ -762,7 +763,6 @@ Test(manager, rewrites_are_logged_and_counted)
 {
     Case c;
     setup(&c, "shorten", 1);
-    c.options.log = collect;
     c.options.log_rewrites = true;
     cr_assert(run(&c));
     cr_assert_str_eq(c.watch.text->str,

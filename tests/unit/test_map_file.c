@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Maps of files: what they hold, how much of them is in the process, and what cannot be mapped. */
 #include "graph/base/map_file.h"
+#include "graph/kiln-types.h"
 #include "runtime/tensors/file.h"
 
 #include <criterion/criterion.h>

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The offload road: regions, the kernel cache, calls by name, and what the vendor computes. */
+#include "backends/ref/ref.h"
 #include "graph/module.h"
 #include "graph/module/outline.h"
 #include "graph/op/offload.h"
-#include "graph/verify/verify.h"
 #include "ir/compiled.h"
+#include "ir/target.h"
+#include "ir/vendor.h"
+#include "kiln.h"
 #include "passes/context/options.h"
 #include "passes/pipeline/pipeline.h"
 #include "runtime/bind.h"
@@ -12,8 +15,9 @@
 #include "runtime/program.h"
 #include "tests/test_vendor.h"
 #include "tests/unit/offload_case.h"
+#include "tests/unit/runtime_case.h"
 
-#include <math.h>
+#include <string.h>
 #include <time.h>
 
 #define OFFLOAD "partition-offload{when=always,min-us=0},compile-offload"

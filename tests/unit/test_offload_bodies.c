@@ -2,12 +2,15 @@
 /* Regions that no pass of Kiln made: bodies of declarations that come with a text or a program
  * file. What the vendor cannot compute runs as instructions, and computes the same. */
 #include "ir/kernel.h"
+#include "ir/target.h"
+#include "kiln.h"
 #include "runtime/bind.h"
 #include "runtime/program.h"
 #include "runtime/targets.h"
 #include "tests/unit/runtime_case.h"
 
 #include <math.h>
+#include <string.h>
 
 typedef struct {
     const char *name, *text;

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the vendor's kernels are not made for: numbers that are not finite, which its relu, clip,
  * maxima and softmax would lose, and values without elements, by which its costs would divide. */
+#include "kiln.h"
 #include "tests/unit/offload_case.h"
+#include "tests/unit/runtime_case.h"
+
+#include <math.h>
+#include <string.h>
 
 #define OFFLOAD "partition-offload{when=always,min-us=0},compile-offload"
 

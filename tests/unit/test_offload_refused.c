@@ -2,11 +2,14 @@
 /* OFF-06 with failures injected: whichever operator of whichever region the vendor refuses, that
  * one goes inline, and nothing else. */
 #include "ir/compiled.h"
+#include "backends/ref/ref.h"
 #include "graph/op/offload.h"
+#include "ir/target.h"
 #include "ir/vendor.h"
 #include "passes/context/options.h"
 #include "passes/pipeline/pipeline.h"
 #include "runtime/compile.h"
+#include "runtime/model.h"
 #include "tests/test_vendor.h"
 #include "tests/unit/runtime_case.h"
 #include "tests/unit/op_named.h"

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Old and odd forms of operators, each brought to the form of ops.def. */
 #include "graph/onnx/opset.h"
+#include "graph/op.h"
 #include "tests/unit/onnx_builder.h"
+
+#include <string.h>
 
 static GByteArray *
 graph_xy(const char *x, const char *y)
@@ -530,8 +533,6 @@ Test(onnx_convert, seeds_of_random_tensors)
                 "  return %a\n"
                 "}\n");
 }
-
-#include "graph/onnx/convert.h"
 
 /* The search by halving needs the order; a row that no opset reaches would be dead. */
 Test(onnx_convert, table_is_sorted)

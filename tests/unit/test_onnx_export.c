@@ -5,6 +5,7 @@
 #include "graph/module.h"
 #include "graph/node.h"
 #include "graph/onnx/export.h"
+#include "graph/onnx/onnx.h"
 #include "graph/op/activation.h"
 #include "graph/op/layout.h"
 #include "graph/op/math.h"
@@ -12,7 +13,10 @@
 #include "graph/op/reduce.h"
 #include "graph/op/slice.h"
 #include "graph/op/softmax.h"
+#include "graph/text/text.h"
 #include "tests/unit/onnx_builder.h"
+
+#include <string.h>
 
 #define CORPUS "/usr/share/libonnx-testdata/data"
 

@@ -3,7 +3,9 @@
  * the extent whose branches have results of different rank, one of which does not fit. */
 #include "tests/unit/onnx_builder.h"
 
-#include "graph/module/flow.h"
+#include "graph/kiln-types.h"
+
+#include <string.h>
 
 static GByteArray *
 branch(const char *op, const char *inputs)

@@ -5,9 +5,12 @@
 #include "tests/unit/onnx_builder.h"
 
 #include "graph/base/random.h"
+#include "graph/onnx/onnx.h"
+#include "graph/onnx/wire.h"
 #include "graph/op/structure.h"
 
 #include <glib/gstdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #define CORPUS "/usr/share/libonnx-testdata/data"

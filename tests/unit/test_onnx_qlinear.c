@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The quantized operators of com.microsoft: each on real numbers, between dequantize_linear and
  * quantize_linear. */
+#include "graph/kiln-types.h"
 #include "tests/unit/onnx_builder.h"
+
+#include <string.h>
 
 static GByteArray *
 graph_ab(void)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The protobuf reader and writer: limits, lengths, offsets, nesting. */
+#include "graph/arena.h"
+#include "graph/kiln-types.h"
 #include "graph/onnx/wire.h"
 
 #include <criterion/criterion.h>

@@ -7,6 +7,7 @@
 #include "tests/unit/ir_peaks.h"
 
 #include "graph/onnx/onnx.h"
+#include "ir/ir.h"
 #include "passes/manager/manager.h"
 
 #include <criterion/criterion.h>

@@ -4,6 +4,8 @@
 #include "passes/manager/analysis.h"
 #include "passes/manager/hash.h"
 
+#include "passes/manager/unit.h"
+#include "passes/pass.h"
 #include "tests/unit/graph_builder.h"
 
 #include <string.h>

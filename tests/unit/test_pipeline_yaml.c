@@ -3,7 +3,6 @@
 #include "graph/base/random.h"
 #include "passes/context/context.h"
 #include "passes/pipeline/pipeline.h"
-#include "passes/pipeline/pipeline_priv.h"
 #include "passes/rule.h"
 
 #include <criterion/criterion.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A function that was printed with its memory plan goes through the passes again: what they change
  * has lives of its own, so the old offsets are forgotten instead of held against the passes. */
-#include "exec/interpret.h"
+#include "ir/ir.h"
 #include "kiln.h"
 #include "passes/context/options.h"
 #include "passes/manager/manager.h"

@@ -2,6 +2,10 @@
 /* Programs on disk: what is loaded computes the same bits, lies in the map, and is believed only as
  * far as it was checked. OFF-14. */
 #include "runtime/bind.h"
+#include "ir/instr.h"
+#include "ir/vendor.h"
+#include "kiln.h"
+#include "runtime/digest/digest.h"
 #include "runtime/program.h"
 #include "runtime/targets.h"
 #include "tests/unit/runtime_case.h"
@@ -10,6 +14,7 @@
 #include "tests/fold_case.h"
 
 #include <glib/gstdio.h>
+#include <string.h>
 #include <unistd.h>
 
 /* Packed, plain, generated and mutable weights, scratch and a stack. */
@@ -74,16 +79,23 @@ again(KilnProgram *program)
     return load(path);
 }
 
+/* The file of @program. */
 static GBytes *
-saved(const char *text)
+file_of(KilnProgram *program)
 {
     GError *error = NULL;
     g_autofree char *path = path_of("saved.kiln-program");
+    must(kiln_program_save(program, path, &error), error);
+    return kiln_file_map(path, NULL);
+}
+
+static GBytes *
+saved(const char *text)
+{
     KilnCompileOptions options = KILN_COMPILE_OPTIONS_INIT;
     options.threads = 1;
     g_autoptr(KilnProgram) program = program_of(text, &options);
-    must(kiln_program_save(program, path, &error), error);
-    return kiln_file_map(path, NULL);
+    return file_of(program);
 }
 
 /* --- the same program --- */
@@ -180,12 +192,10 @@ Test(programs, of_onnx_files)
 /* What is written is decided by the model and its options alone. */
 Test(programs, files_are_equal)
 {
-    GError *error = NULL;
     g_autoptr(GBytes) once = saved(mixed), twice = saved(mixed);
-    g_autofree char *path = path_of("saved.kiln-program"), *other = path_of("other");
+    g_autofree char *path = path_of("saved.kiln-program");
     g_autoptr(KilnProgram) loaded = load(path);
-    must(kiln_program_save(loaded, other, &error), error);
-    g_autoptr(GBytes) third = kiln_file_map(other, NULL);
+    g_autoptr(GBytes) third = file_of(loaded);
     cr_expect(g_bytes_equal(once, twice) && g_bytes_equal(once, third));
 }
 
@@ -259,10 +269,8 @@ Test(programs, weights_lie_in_the_file)
 /* The pages of a file are read-only and private: of the page cache, which all processes share. */
 Test(programs, pages_are_those_of_the_file)
 {
-    GError *error = NULL;
-    g_autofree char *path = path_of("mapped");
-    g_autoptr(KilnProgram) made_now = program_of(mixed, NULL);
-    must(kiln_program_save(made_now, path, &error), error);
+    g_autofree char *path = path_of("saved.kiln-program");
+    g_bytes_unref(saved(mixed));
     g_autoptr(KilnProgram) program = load(path);
     const KilnSpecialisation *made = g_ptr_array_index(program->specialisations, 0);
     g_autofree char *maps = NULL;
@@ -448,6 +456,15 @@ sign(Damaged *copy)
     copy->header->digest = kiln_program_header_digest(copy->header, copy->sections);
 }
 
+/* The program of @copy with right checksums. */
+static KilnProgram *
+load_signed(Damaged *copy, GError **error)
+{
+    sign(copy);
+    g_autoptr(GBytes) bytes = g_bytes_new_static(copy->data, copy->size);
+    return kiln_program_load_bytes(bytes, "file", NULL, error);
+}
+
 static void
 refuses(const Damaged *copy, size_t size, KilnError code, const char *text)
 {
@@ -562,12 +579,8 @@ Test(programs, nonsense_is_refused)
             if ((offsets[i] < 0) == (scratch < 0))
                 continue;
             calls[c].scratch = offsets[i];
-            sign(&copy);
-            GError *error = NULL;
-            g_autoptr(GBytes) bytes = g_bytes_new_static(copy.data, copy.size);
-            g_autoptr(KilnProgram) program = kiln_program_load_bytes(bytes, "file", NULL, &error);
+            g_autoptr(KilnProgram) program = load_signed(&copy, NULL);
             cr_expect(!program || offsets[i] == 64);
-            g_clear_error(&error);
         }
         calls[c].scratch = scratch;
     }
@@ -575,12 +588,8 @@ Test(programs, nonsense_is_refused)
     for (uint32_t i = 2; i < copy.header->n_sections; i++) {
         KilnSection old = copy.sections[i];
         copy.sections[i].index += 100;
-        sign(&copy);
-        GError *error = NULL;
-        g_autoptr(GBytes) bytes = g_bytes_new_static(copy.data, copy.size);
-        g_autoptr(KilnProgram) program = kiln_program_load_bytes(bytes, "file", NULL, &error);
+        g_autoptr(KilnProgram) program = load_signed(&copy, NULL);
         cr_expect(!program, "section %u", i);
-        g_clear_error(&error);
         copy.sections[i] = old;
     }
     g_aligned_free(copy.data);
@@ -615,10 +624,7 @@ saved_with_constants(void)
     options.constants = constants;
     options.n_constants = G_N_ELEMENTS(constants);
     g_autoptr(KilnProgram) program = program_of(full->str, &options);
-    GError *error = NULL;
-    g_autofree char *path = path_of("constants.kiln-program");
-    must(kiln_program_save(program, path, &error), error);
-    return kiln_file_map(path, NULL);
+    return file_of(program);
 }
 
 Test(programs, nonsense_about_constants_is_refused)
@@ -665,21 +671,16 @@ saved_regions(void)
 {
     if (!kiln_target_by_name("cpu", NULL)->vendor)
         return NULL;
-    GError *error = NULL;
-    g_autofree char *path = path_of("regions.kiln-program");
     g_autoptr(KilnProgram) program = program_of_regions();
-    must(kiln_program_save(program, path, &error), error);
-    return kiln_file_map(path, NULL);
+    return file_of(program);
 }
 
 /* Loads @copy, whose first run fails with @text; NULL: it does not. */
 static void
 first_run(Damaged *copy, const char *text)
 {
-    sign(copy);
     GError *error = NULL;
-    g_autoptr(GBytes) bytes = g_bytes_new_static(copy->data, copy->size);
-    g_autoptr(KilnProgram) program = kiln_program_load_bytes(bytes, "file", NULL, &error);
+    g_autoptr(KilnProgram) program = load_signed(copy, &error);
     cr_assert(program, "%s", error ? error->message : "");
     g_autoptr(GPtrArray) keep = g_ptr_array_new_with_free_func(g_free);
     for (int i = 0; i < 2; i++) { /* what fails once fails again */
@@ -757,10 +758,8 @@ damage_at_random(GBytes *file, int n, uint64_t n_sections)
         char *byte = copy.data + section->offset + (seed >> 20) % section->size;
         char old = *byte;
         *byte = (char)(seed >> 40);
-        sign(&copy);
         GError *error = NULL;
-        g_autoptr(GBytes) bytes = g_bytes_new_static(copy.data, copy.size);
-        g_autoptr(KilnProgram) program = kiln_program_load_bytes(bytes, "file", NULL, &error);
+        g_autoptr(KilnProgram) program = load_signed(&copy, &error);
         cr_assert(!program == (error != NULL));
         n_refused += !program;
         if (program && kiln_program_n_inputs(program) <= 2) {

@@ -3,6 +3,7 @@
  * rows that they do not take, or none where there is nothing to compute. Weights in rows. */
 #include "tests/unit/runtime_case.h"
 
+#include "kiln.h"
 #include "tests/fold_case.h"
 
 #include <glib/gstdio.h>

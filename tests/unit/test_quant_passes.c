@@ -4,7 +4,6 @@
  * on the reference. In the texts `$a[256]` is a type of that shape and parameters that vary. */
 #include "backends/ref/ref.h"
 #include "exec/eval.h"
-#include "exec/interpret.h"
 #include "graph/base/number.h"
 #include "graph/module.h"
 #include "graph/text/text.h"

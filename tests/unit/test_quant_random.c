@@ -8,6 +8,7 @@
 #include "passes/context/report.h"
 #include "passes/manager/manager.h"
 #include "passes/manager/results.h"
+#include "passes/pass.h"
 #include "passes/pipeline/pipeline.h"
 #include "tests/random/random_graph.h"
 

@@ -3,9 +3,12 @@
  * about ranges is answered as trying all stored values would. */
 #include "passes/query/quant_range.h"
 
+#include "ir/instr.h"
 #include "tests/unit/ref_case.h"
 
 #include <float.h>
+#include <math.h>
+#include <stdlib.h>
 
 /* Scales and zero points that are exact and inexact, powers of two, far apart, at the ends of the
  * range; those of the ranges [1,3], [0,4] and [2,4], which clamp to [2,3] together. */

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The reference backend on blocked layouts: an instruction gives what it gives on plain ones, laid
  * out anew; padding of results is 0. */
+#include "ir/instr.h"
 #include "ref_case.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define F32 KILN_DTYPE_f32
 

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The reference backend's cast: every pair of element types, edges of ranges, and the 16-bit floats
  * over all of their values. */
+#include "graph/base/number.h"
+#include "ir/instr.h"
 #include "ref_case.h"
 
+#include <math.h>
 #include <stdint.h>
+#include <string.h>
 
 static void
 expect_cast(KilnDType from, KilnDType to, int64_t n, const double *in_then_out)

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The reference backend's convolutions, against sums written element by element. */
+#include "graph/base/number.h"
+#include "ir/instr.h"
 #include "ref_case.h"
+
+#include <string.h>
 
 typedef struct {
     int rank; /* spatial dims */

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The reference backend's element-wise kernels on values computed by hand: edges of every class of
  * element types, NaN and infinities, broadcasting, results that overwrite an operand. */
+#include "ir/instr.h"
 #include "ref_case.h"
 
+#include <math.h>
 #include <stdint.h>
+#include <string.h>
 
 #define F32 KILN_DTYPE_f32
 

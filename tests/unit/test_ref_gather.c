@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The reference backend's gathers and scatters. */
+#include "graph/base/number.h"
+#include "ir/instr.h"
 #include "ref_case.h"
+
+#include <math.h>
 
 #define F32 KILN_DTYPE_f32
 #define I32 KILN_DTYPE_i32

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The reference backend's movement: what moves where, for elements of every size. */
+#include "graph/base/number.h"
+#include "ir/instr.h"
 #include "ref_case.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 #define F32 KILN_DTYPE_f32
 #define I64 KILN_DTYPE_i64

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The reference backend's normalisations, on values computed from the definitions in f64. */
+#include "ir/instr.h"
 #include "ref_case.h"
 
 #define F32 KILN_DTYPE_f32

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The reference backend's pooling. */
+#include "graph/base/number.h"
+#include "ir/instr.h"
 #include "ref_case.h"
+
+#include <math.h>
 
 #define F32 KILN_DTYPE_f32
 #define I64 KILN_DTYPE_i64

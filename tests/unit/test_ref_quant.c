@@ -2,8 +2,11 @@
 /* The reference backend's quantization: rounding to even, saturation, zero points and scales per
  * tensor, axis, row, column and channel, and the products of integers. Random numbers too. */
 #include "ref_case.h"
+#include "graph/base/number.h"
 #include "graph/base/random.h"
+#include "ir/instr.h"
 
+#include <math.h>
 #include <stdint.h>
 
 #define F32 KILN_DTYPE_f32

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operators on quantized operands in the reference backend: the algebra of bytes against exact
  * integers, over all pairs; products against sums by hand. */
+#include "graph/base/number.h"
+#include "ir/instr.h"
 #include "ref_case.h"
 
+#include <math.h>
 #include <stdint.h>
 
 __extension__ typedef __int128 Wide;

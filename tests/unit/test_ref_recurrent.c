@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The reference backend's rnn, gru and lstm against the formulas of the specification, written here
  * with one sequence and full matrices, and properties that tie variants to each other. */
+#include "graph/base/number.h"
+#include "ir/instr.h"
 #include "ref_case.h"
+
+#include <math.h>
+#include <string.h>
 
 enum {
     STEPS = 4,

@@ -3,7 +3,9 @@
 #include "ref_case.h"
 
 #include "graph/base/random.h"
+#include "ir/instr.h"
 
+#include <math.h>
 #include <stdint.h>
 
 #define F32 KILN_DTYPE_f32

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The reference backend's resize and grid_sample. Linear interpolation of the ramp 0, 1, 2 … gives
  * the coordinate itself, so that the coordinate modes can be read off. */
+#include "ir/instr.h"
 #include "ref_case.h"
+
+#include <math.h>
 
 #define F32 KILN_DTYPE_f32
 

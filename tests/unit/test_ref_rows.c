@@ -2,8 +2,12 @@
 /* Every row of the reference backend for windows, products, recurrence and movement runs, for every
  * element type that it names: operands of ones (indices of zeros) in, no error out, and every byte
  * of the result written. */
+#include "backends/ref/ref.h"
 #include "ir/kernel.h"
+#include "ir/target.h"
 #include "ref_case.h"
+
+#include <string.h>
 
 /* The shapes of one instruction. */
 typedef struct {

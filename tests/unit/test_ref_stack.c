@@ -2,7 +2,11 @@
 /* The reference backend's stack: what its steps give one by one, it gives at once, bit for bit. */
 #include "ref_case.h"
 
+#include "graph/base/number.h"
+#include "ir/instr.h"
 #include "ir/stack.h"
+
+#include <math.h>
 
 #define AT(i)                                                                                      \
     {                                                                                              \

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Compiling: every option, what it refuses, progress, logs and cancelling. */
+#include "kiln.h"
 #include "tests/unit/runtime_case.h"
+
+#include <string.h>
 
 static const char text[] = "graph @f(%x: f32[4,8]) {\n"
                            "  %i = identity(%x) : f32[4,8]\n"

@@ -6,10 +6,12 @@
 #include "tests/unit/runtime_case.h"
 
 #include "graph/base/alloc.h"
+#include "kiln.h"
 #include "tests/fold_case.h"
 
 #include <glib/gstdio.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -3,9 +3,14 @@
 #include "graph/module.h"
 #include "tests/unit/runtime_case.h"
 
+#include "graph/onnx/onnx.h"
+#include "graph/onnx/wire.h"
+#include "graph/text/text.h"
+#include "kiln.h"
 #include "tests/unit/onnx_builder.h"
 
 #include <glib/gstdio.h>
+#include <string.h>
 #include <unistd.h>
 
 static const char graph_text[] = "# a comment\n"

@@ -2,6 +2,7 @@
 /* Pipelines as users hold them: shipped, from a file, from text, built in C. */
 #include "graph/node.h"
 #include "graph/op/math.h"
+#include "kiln.h"
 #include "passes/kiln-pass.h"
 #include "tests/unit/runtime_case.h"
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions: binding, running, arenas, profiles, and what a run meets in its data. */
+#include "kiln.h"
 #include "tests/unit/runtime_case.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static const char adds[] = "graph @f(%a: f32[4], %b: f32[4]) {\n"
                            "  %s = add(%a, %b) : f32[4]\n"

@@ -8,6 +8,9 @@
 #include "tests/unit/runtime_case.h"
 
 #include "graph/text/text.h"
+#include "kiln.h"
+
+#include <string.h>
 
 static const char named[] = "graph @f(%a: f32[N,2], %b: f32[N,M]) {\n"
                             "  %c = concat(%a, %b) {axis=1} : f32[N,?]\n"

@@ -5,8 +5,11 @@
 #include "graph/node.h"
 #include "graph/op/flow.h"
 #include "graph/op/transpose.h"
+#include "graph/text/text.h"
 #include "text_fixture.h"
 #include "tests/unit/op_named.h"
+
+#include <string.h>
 
 static const char text[] = "graph @f(%c: bool[], %x: f32[2], %i: i64[2]) {\n"
                            "  %w = const @w : f32[2]\n"

@@ -4,14 +4,16 @@
 #include "graph/base/random.h"
 #include "graph/function.h"
 #include "graph/module.h"
-#include "graph/module/changes.h"
 #include "graph/node.h"
 #include "graph/op/transpose.h"
 #include "graph/order.h"
 
 #include "text_fixture.h"
 
+#include "graph/text/text.h"
 #include "tests/unit/op_named.h"
+
+#include <string.h>
 
 static const char text[] = "graph @f(%x: f32[2,3], %y: f32[2,3], %z: f32[3,2]) {\n"
                            "  %w = const @w : f32[2,3]\n"

@@ -3,6 +3,7 @@
 
 #include "backends/cpu/extents.h"
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/stack/tail.h"
 
 #include <string.h>
 

@@ -10,6 +10,7 @@
 #include "backends/cpu/conv/conv_kernel.h"
 #include "backends/cpu/extents.h"
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/stack/tail.h"
 
 #include <string.h>
 

@@ -3,6 +3,7 @@
 #include "backends/cpu/simd/simd_avx2.h"
 
 #include "backends/cpu/conv/conv_depthwise_plane.h"
+#include "backends/cpu/conv/conv_kernel.h"
 
 #define V_ZIP(low, high, a, b)                                                                     \
     do {                                                                                           \

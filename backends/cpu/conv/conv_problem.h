@@ -4,6 +4,7 @@
 #ifndef KILN_BACKENDS_CPU_CONV_CONV_PROBLEM_H
 #define KILN_BACKENDS_CPU_CONV_CONV_PROBLEM_H
 
+#include "backends/cpu/isa.h"
 #include "backends/cpu/stack/tail.h"
 
 #include <stdint.h>

@@ -10,7 +10,9 @@
 
 #include "backends/cpu/extents.h"
 #include "backends/cpu/gemm/gemm_core.h"
+#include "backends/cpu/gemm/gemm_kernel.h"
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/stack/tail.h"
 
 #include <math.h>
 #include <stddef.h>

@@ -9,6 +9,7 @@
 #include "backends/cpu/extents.h"
 #include "backends/cpu/gemm/gemm.h"
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/stack/tail.h"
 
 #include <string.h>
 

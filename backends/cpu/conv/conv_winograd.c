@@ -20,9 +20,12 @@
 
 #include "backends/cpu/conv/winograd_kernel.h"
 #include "backends/cpu/extents.h"
-#include "backends/cpu/gemm/gemm_core.h"
+#include "backends/cpu/gemm/gemm_kernel.h"
 #include "backends/cpu/gemm/gemm_plan.h"
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/stack/tail.h"
+#include "exec/team.h"
+#include "exec/wait.h"
 
 #include <math.h>
 #include <string.h>

@@ -5,6 +5,7 @@
 
 #include "backends/cpu/conv/conv_problem.h"
 #include "backends/cpu/kernel.h"
+#include "ir/kernel.h"
 
 /** The problem of @instr. @packed: its weights are packed. */
 KilnCpuConv kiln_cpu_conv_problem(const KilnInstr *instr, bool packed);

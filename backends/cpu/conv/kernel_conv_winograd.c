@@ -2,9 +2,11 @@
 /* conv with the attribute algorithm="winograd" and constant weights. What it cannot compute, and
  * weights that are not constant, are left to the direct form. So are weights of the first run that
  * are not finite: transformed, they would be NaN in all of a tile. */
+#include "backends/cpu/conv/conv_problem.h"
 #include "backends/cpu/conv/conv_winograd.h"
 #include "backends/cpu/conv/kernel_conv.h"
 #include "backends/cpu/cost.h"
+#include "backends/cpu/kernel.h"
 #include "backends/cpu/stack/kernel_tail.h"
 
 #include <math.h>

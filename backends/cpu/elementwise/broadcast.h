@@ -7,6 +7,7 @@
 
 #include "backends/cpu/elementwise/elementwise.h"
 #include "backends/cpu/movement/strided_operands.h"
+#include "graph/type.h"
 
 enum {
     KILN_CPU_MAX_INPUTS = 3,

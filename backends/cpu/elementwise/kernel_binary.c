@@ -2,8 +2,10 @@
 /* Element-wise instructions of several f32 operands with numpy broadcasting: arithmetic,
  * comparisons, the variadic max, min, sum and mean. Operands: result, then what is combined. */
 #include "backends/cpu/elementwise/broadcast.h"
+#include "backends/cpu/elementwise/elementwise.h"
 #include "backends/cpu/elementwise/elementwise_find.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/movement/strided_operands.h"
 
 int
 kiln_cpu_find_binary(KilnInstrKind kind)

@@ -3,6 +3,7 @@
  * result, data. */
 #include "backends/cpu/elementwise/typed.h"
 #include "backends/cpu/extents.h"
+#include "backends/cpu/isa.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/movement/strided.h"
 #include "backends/cpu/parallel.h"

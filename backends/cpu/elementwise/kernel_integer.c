@@ -4,6 +4,7 @@
 #include "backends/cpu/elementwise/broadcast.h"
 #include "backends/cpu/elementwise/typed.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/movement/strided_operands.h"
 #include "ir/kernel.h"
 
 KilnCpuPairRow

@@ -4,7 +4,9 @@
  * rounded twice. Operands: result, base, exponent. */
 #include "backends/cpu/elementwise/broadcast.h"
 #include "backends/cpu/elementwise/elementwise_find.h"
+#include "backends/cpu/isa.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/movement/strided_operands.h"
 #include "graph/base/number.h"
 
 #include <math.h>

@@ -2,8 +2,10 @@
 /* Element-wise instructions of one f32 operand, and clip: attributes as parameters of the loops of
  * elementwise.h. Operands: result, data; of clip also the two bounds. */
 #include "backends/cpu/elementwise/broadcast.h"
+#include "backends/cpu/elementwise/elementwise.h"
 #include "backends/cpu/elementwise/elementwise_find.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/movement/strided_operands.h"
 
 #include <math.h>
 #include <string.h>

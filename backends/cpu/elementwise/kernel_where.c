@@ -5,7 +5,9 @@
 #include "backends/cpu/elementwise/broadcast.h"
 #include "backends/cpu/elementwise/elementwise.h"
 #include "backends/cpu/elementwise/typed.h"
+#include "backends/cpu/isa.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/movement/strided_operands.h"
 #include "ir/kernel.h"
 
 typedef struct {

@@ -7,6 +7,7 @@
 #define KILN_BACKENDS_CPU_ELEMENTWISE_TYPED_H
 
 #include "backends/cpu/elementwise/elementwise.h"
+#include "backends/cpu/isa.h"
 #include "ir/instr.h"
 
 /* Integer operations. Comparisons are signed, arithmetic wraps. */

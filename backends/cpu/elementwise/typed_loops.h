@@ -5,8 +5,10 @@
 #ifndef KILN_BACKENDS_CPU_ELEMENTWISE_TYPED_LOOPS_H
 #define KILN_BACKENDS_CPU_ELEMENTWISE_TYPED_LOOPS_H
 
+#include "backends/cpu/elementwise/elementwise.h"
 #include "backends/cpu/elementwise/quantized_steps.h"
 #include "backends/cpu/elementwise/typed.h"
+#include "graph/kiln-types.h"
 
 #include <string.h>
 

@@ -7,6 +7,7 @@
 
 #include "backends/cpu/cost.h"
 #include "backends/cpu/gemm/gemm_kernel.h"
+#include "backends/cpu/isa.h"
 #include "backends/cpu/stack/tail.h"
 #include "ir/slice.h"
 

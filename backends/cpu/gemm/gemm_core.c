@@ -4,6 +4,7 @@
  * only one to write its part of the output. */
 #include "backends/cpu/gemm/gemm_core.h"
 
+#include "backends/cpu/extents.h"
 #include "backends/cpu/gemm/gemm_exact.h"
 #include "backends/cpu/gemm/gemm_pack.h"
 #include "backends/cpu/parallel.h"

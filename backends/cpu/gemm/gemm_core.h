@@ -10,6 +10,7 @@
 #ifndef KILN_BACKENDS_CPU_GEMM_GEMM_CORE_H
 #define KILN_BACKENDS_CPU_GEMM_GEMM_CORE_H
 
+#include "backends/cpu/gemm/gemm_kernel.h"
 #include "backends/cpu/gemm/gemm_plan.h"
 #include "backends/cpu/stack/tail.h"
 

@@ -4,6 +4,7 @@
 #include "backends/cpu/gemm/gemm_exact.h"
 
 #include "backends/cpu/extents.h"
+#include "backends/cpu/gemm/gemm_kernel.h"
 #include "backends/cpu/gemm/gemm_pack.h"
 #include "backends/cpu/parallel.h"
 

@@ -14,6 +14,7 @@
 #define KILN_BACKENDS_CPU_GEMM_GEMM_EXACT_TILE_H
 
 #include "backends/cpu/gemm/gemm_exact.h"
+#include "backends/cpu/gemm/gemm_kernel.h"
 
 #include <stddef.h>
 

@@ -3,6 +3,7 @@
  * panel and one broadcast are 15 of the 16 registers. */
 #include "backends/cpu/gemm/gemm_transpose_x86.h"
 
+#include "backends/cpu/gemm/gemm_kernel.h"
 #include "backends/cpu/simd/simd_avx2.h"
 
 static inline __m256

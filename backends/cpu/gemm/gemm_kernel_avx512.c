@@ -3,6 +3,7 @@
  * and one broadcast are 31 of the 32 registers; 16 loads feed 28 multiply-adds. */
 #include "backends/cpu/gemm/gemm_transpose_x86.h"
 
+#include "backends/cpu/gemm/gemm_kernel.h"
 #include "backends/cpu/simd/simd_avx512.h"
 
 static inline __m512

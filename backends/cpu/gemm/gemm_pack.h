@@ -4,6 +4,7 @@
 #ifndef KILN_BACKENDS_CPU_GEMM_GEMM_PACK_H
 #define KILN_BACKENDS_CPU_GEMM_GEMM_PACK_H
 
+#include "backends/cpu/gemm/gemm_kernel.h"
 #include "backends/cpu/gemm/gemm_plan.h"
 #include "ir/slice.h"
 

@@ -5,6 +5,7 @@
 #define KILN_BACKENDS_CPU_GEMM_GEMM_PLAN_H
 
 #include "backends/cpu/gemm/gemm_kernel.h"
+#include "backends/cpu/isa.h"
 
 typedef enum {
     KILN_GEMM_PACKED,  /* in panels already, by kiln_gemm_pack_side */

@@ -5,6 +5,7 @@
 #ifndef KILN_BACKENDS_CPU_GEMM_GEMM_TILE_CASES_H
 #define KILN_BACKENDS_CPU_GEMM_GEMM_TILE_CASES_H
 
+#include "backends/cpu/gemm/gemm_kernel.h"
 #include "backends/cpu/gemm/gemm_tile.h"
 
 ALWAYS_INLINE void

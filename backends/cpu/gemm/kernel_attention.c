@@ -5,8 +5,10 @@
  * follows from the shapes. Operands: result, queries, keys, values, mask. */
 #include "backends/cpu/extents.h"
 #include "backends/cpu/gemm/gemm.h"
+#include "backends/cpu/isa.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/reduce/reduce.h"
 #include "backends/cpu/reduce/softmax_loops.h"
 
 enum {

@@ -5,8 +5,10 @@
 #include "backends/cpu/cost.h"
 #include "backends/cpu/extents.h"
 #include "backends/cpu/gemm/gemm.h"
+#include "backends/cpu/gemm/gemm_kernel.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/stack/kernel_tail.h"
+#include "ir/tail.h"
 
 #include <string.h>
 

@@ -2,8 +2,12 @@
 #include "backends/cpu/integer/integer_conv.h"
 
 #include "backends/cpu/extents.h"
+#include "backends/cpu/integer/integer_kernel.h"
+#include "backends/cpu/integer/integer_store.h"
 #include "backends/cpu/movement/move_bytes.h"
 #include "backends/cpu/parallel.h"
+
+#include <string.h>
 
 enum {
     FLIP = 0x80,                            /* between s8 and u8 */

@@ -2,7 +2,11 @@
 #include "backends/cpu/integer/integer_matmul.h"
 
 #include "backends/cpu/extents.h"
+#include "backends/cpu/integer/integer_kernel.h"
+#include "backends/cpu/integer/integer_store.h"
 #include "backends/cpu/parallel.h"
+
+#include <string.h>
 
 enum {
     ROW_BLOCK = 32,  /* rows of a task: a multiple of all tiles' */

@@ -6,6 +6,7 @@
 #include "backends/cpu/parallel.h"
 
 #include <math.h>
+#include <string.h>
 
 enum {
     FLIP = 0x80,          /* between s8 and u8 */

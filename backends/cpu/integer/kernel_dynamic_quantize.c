@@ -4,6 +4,7 @@
 #include "backends/cpu/elementwise/typed.h"
 #include "backends/cpu/extents.h"
 #include "backends/cpu/integer/integer_kernel.h"
+#include "backends/cpu/isa.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
 #include "ir/kernel.h"

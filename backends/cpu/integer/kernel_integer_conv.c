@@ -2,9 +2,11 @@
 /* conv_integer, and conv of quantized types without a tail, of one or two spatial dims: the
  * instruction as a problem of integer_conv.h. Operands: result, data, weights, then two zero
  * points, or the bias. */
+#include "backends/cpu/integer/integer_args.h"
 #include "backends/cpu/integer/integer_conv.h"
 #include "backends/cpu/integer/integer_planes.h"
 #include "backends/cpu/integer/kernel_integer_params.h"
+#include "backends/cpu/kernel.h"
 
 /* Where each result has a pixel of its own, all rows are one. */
 static void

@@ -3,8 +3,11 @@
  * problems of integer_matmul.h. A right operand without batch dims is one matrix, and the batch
  * dims of the left one are rows. Operands: result, A, B, then two zero points, or of gemm the bias.
  */
+#include "backends/cpu/integer/integer_args.h"
 #include "backends/cpu/integer/integer_matmul.h"
+#include "backends/cpu/integer/integer_store.h"
 #include "backends/cpu/integer/kernel_integer_params.h"
+#include "backends/cpu/kernel.h"
 
 static bool
 transposes_right(const KilnInstr *instr)

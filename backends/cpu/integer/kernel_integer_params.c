@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "backends/cpu/integer/kernel_integer_params.h"
 
-#include "backends/cpu/stack/kernel_tail.h"
 #include "graph/base/alloc.h"
+#include "ir/tail.h"
 
 #include <float.h>
 

@@ -5,6 +5,7 @@
 
 #include "backends/cpu/integer/integer_args.h"
 #include "backends/cpu/kernel.h"
+#include "ir/kernel.h"
 
 static inline bool
 kiln_cpu_is_bytes(const KilnType *type)

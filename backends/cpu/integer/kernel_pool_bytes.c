@@ -7,6 +7,7 @@
  * Operands: result, data. */
 #include "backends/cpu/extents.h"
 #include "backends/cpu/integer/byte_windows.h"
+#include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/reduce/pool_windows.h"
 #include "ir/kernel.h"

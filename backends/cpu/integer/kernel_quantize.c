@@ -6,6 +6,7 @@
 #include "backends/cpu/elementwise/look_up.h"
 #include "backends/cpu/elementwise/typed.h"
 #include "backends/cpu/extents.h"
+#include "backends/cpu/isa.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
 #include "ir/kernel.h"

@@ -6,6 +6,8 @@
  * SIZE bytes), LANES and the interleavings LOW and HIGH. A unit may lie at any address. */
 
 #define PASTE_(a, b) a##b
+
+#include <string.h>
 #define PASTE(a, b) PASTE_(a, b)
 #define NAME(base) PASTE(base, SIZE)
 #define BLOCK NAME(block)

@@ -10,7 +10,10 @@
  * Operands: y, y_h, x, w, r, b, lengths, initial_h; of lstm y, y_h, y_c, x, w, r, b, lengths,
  * initial_h, initial_c, p. */
 #include "backends/cpu/cost.h"
+#include "backends/cpu/isa.h"
+#include "backends/cpu/kernel.h"
 #include "backends/cpu/recurrent/recurrent.h"
+#include "backends/cpu/recurrent/recurrent_cells.h"
 
 static const char *const lstm_names[] = { "Sigmoid", "Tanh", "Tanh" }; /* of gru the first two */
 static const char *const tanh_name = "Tanh", *const relu_name = "Relu";

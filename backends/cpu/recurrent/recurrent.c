@@ -5,7 +5,9 @@
 #include "backends/cpu/recurrent/recurrent.h"
 
 #include "backends/cpu/extents.h"
+#include "backends/cpu/isa.h"
 #include "backends/cpu/parallel.h"
+#include "exec/team.h"
 
 #include <string.h>
 #include <strings.h>

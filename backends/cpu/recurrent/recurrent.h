@@ -11,6 +11,7 @@
 #include "backends/cpu/gemm/gemm.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/recurrent/recurrent_cells.h"
+#include "ir/kernel.h"
 
 enum {
     KILN_CPU_MAX_STAGES = 2,

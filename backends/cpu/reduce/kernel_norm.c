@@ -5,6 +5,7 @@
 #include "backends/cpu/cost.h"
 #include "backends/cpu/elementwise/elementwise.h"
 #include "backends/cpu/extents.h"
+#include "backends/cpu/isa.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/reduce/reduce.h"

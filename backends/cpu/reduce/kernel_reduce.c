@@ -9,10 +9,12 @@
  */
 #include "backends/cpu/cost.h"
 #include "backends/cpu/extents.h"
+#include "backends/cpu/isa.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
 #include "backends/cpu/reduce/group_sums.h"
 #include "backends/cpu/reduce/pool_windows.h"
+#include "backends/cpu/reduce/reduce.h"
 
 #include <string.h>
 

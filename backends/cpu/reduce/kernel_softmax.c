@@ -4,8 +4,10 @@
  * Operands: result, data. */
 #include "backends/cpu/cost.h"
 #include "backends/cpu/extents.h"
+#include "backends/cpu/isa.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/reduce/reduce.h"
 #include "backends/cpu/reduce/softmax_loops.h"
 
 enum {

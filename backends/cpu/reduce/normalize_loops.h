@@ -4,9 +4,11 @@
 #ifndef KILN_BACKENDS_CPU_REDUCE_NORMALIZE_LOOPS_H
 #define KILN_BACKENDS_CPU_REDUCE_NORMALIZE_LOOPS_H
 
+#include "backends/cpu/reduce/reduce.h"
 #include "backends/cpu/reduce/reduce_loops.h"
 #include "backends/cpu/simd/vector_math.h"
 
+#include <math.h>
 #include <string.h>
 
 /* --- statistics and scaling --- */

@@ -6,6 +6,7 @@
 
 #include "backends/cpu/cost.h"
 #include "backends/cpu/kernel.h"
+#include "ir/ir.h"
 
 typedef struct {
     int64_t in[3], out[3], kernel[3], stride[3], dilation[3], pad[3], pad_end[3];

@@ -8,6 +8,7 @@
 
 #include <math.h> /* FP_FAST_FMAF */
 #include <stdbool.h>
+#include <string.h>
 
 typedef int32_t VI __attribute__((vector_size(16)));
 typedef VI B;

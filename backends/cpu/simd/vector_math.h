@@ -14,6 +14,8 @@
 #ifndef KILN_BACKENDS_CPU_SIMD_VECTOR_MATH_H
 #define KILN_BACKENDS_CPU_SIMD_VECTOR_MATH_H
 
+#include <math.h>
+
 /* n = round(x / ln 2) and r = x - n ln 2. The high part of ln 2 has so few bits that its product
    with n is exact. Adding 1.5 × 2^23 leaves n in the low bits of the sum. */
 typedef struct {

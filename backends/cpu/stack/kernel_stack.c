@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stack: the loops that stack_compile.c chose, over one tile after the other, each of which
  * reductions are made when it is done. Operands: results, then what the steps read. */
+#include "backends/cpu/elementwise/elementwise.h"
+#include "backends/cpu/elementwise/typed.h"
 #include "backends/cpu/extents.h"
+#include "backends/cpu/isa.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/parallel.h"
+#include "backends/cpu/reduce/group_sums.h"
+#include "backends/cpu/reduce/reduce.h"
 #include "backends/cpu/stack/stack.h"
+#include "ir/stack.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,7 +3,10 @@
  * loop of elementwise.h over what was just stored. */
 #include "backends/cpu/stack/kernel_tail.h"
 
+#include "backends/cpu/elementwise/elementwise.h"
 #include "backends/cpu/elementwise/elementwise_find.h"
+#include "backends/cpu/isa.h"
+#include "ir/tail.h"
 
 #include <math.h>
 

@@ -4,7 +4,7 @@
 #define KILN_BACKENDS_CPU_STACK_KERNEL_TAIL_H
 
 #include "backends/cpu/stack/tail.h"
-#include "ir/tail.h"
+#include "ir/ir.h"
 
 /** True if there is a loop for the activation and no parameter is NaN. */
 bool kiln_cpu_tail_supports(const KilnInstr *instr);

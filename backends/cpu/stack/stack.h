@@ -5,7 +5,8 @@
 #ifndef KILN_BACKENDS_CPU_STACK_STACK_H
 #define KILN_BACKENDS_CPU_STACK_STACK_H
 
-#include "backends/cpu/reduce/group_sums.h"
+#include "backends/cpu/elementwise/elementwise.h"
+#include "backends/cpu/reduce/reduce.h"
 #include "backends/cpu/stack/stack_fused.h"
 #include "backends/cpu/elementwise/typed.h"
 #include "ir/stack.h"

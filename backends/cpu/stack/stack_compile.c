@@ -2,8 +2,11 @@
 /* Steps to loops. Steps that stack_fused.def knows together become one loop, where nothing else
  * reads what is between them; every other step is the loop that its instruction has alone. */
 #include "backends/cpu/elementwise/elementwise_find.h"
+#include "backends/cpu/isa.h"
+#include "backends/cpu/reduce/group_sums.h"
 #include "backends/cpu/stack/stack.h"
 #include "graph/base/number.h"
+#include "ir/ir.h"
 
 #include <math.h>
 #include <string.h>

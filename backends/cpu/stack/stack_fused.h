@@ -6,6 +6,7 @@
 #define KILN_BACKENDS_CPU_STACK_STACK_FUSED_H
 
 #include "backends/cpu/elementwise/elementwise.h"
+#include "backends/cpu/isa.h"
 
 enum {
     KILN_CPU_FUSED_OPERANDS = 3,

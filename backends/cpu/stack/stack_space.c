@@ -2,7 +2,10 @@
 /* How a stack walks through its operands, and what lies where while it does. */
 #include "backends/cpu/elementwise/broadcast.h"
 #include "backends/cpu/extents.h"
+#include "backends/cpu/movement/strided_operands.h"
+#include "backends/cpu/reduce/group_sums.h"
 #include "backends/cpu/stack/stack.h"
+#include "ir/target.h"
 
 #include <string.h>
 

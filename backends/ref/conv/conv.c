@@ -7,6 +7,8 @@
  * channel, then kernel position. */
 #include "backends/ref/conv/window.h"
 #include "backends/ref/elementwise/tail.h"
+#include "backends/ref/gemm/inner_loops.h"
+#include "backends/ref/kernel.h"
 #include "ir/kernel.h"
 
 /* What one weight does: for every window, one element of the small plane (windows) meets one of the

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* global_average_pool, global_max_pool, global_lp_pool: one value per image and channel. The
  * average of nothing is NaN (0/0), the greatest of nothing minus infinity; a NaN is never lost. */
-#include "backends/ref/movement/nest.h"
+#include "backends/ref/kernel.h"
 #include "ir/kernel.h"
 
 #include <math.h>

@@ -4,7 +4,7 @@
 #ifndef KILN_BACKENDS_REF_CONV_WINDOW_H
 #define KILN_BACKENDS_REF_CONV_WINDOW_H
 
-#include "backends/ref/movement/nest.h"
+#include "graph/attr.h"
 
 typedef struct {
     int rank; /* spatial dims, at least 1 */

@@ -6,6 +6,7 @@
  * the greatest of a window, a NaN in it always is. A window without any element gives the least
  * value of the type (max_pool, index -1), or zero. */
 #include "backends/ref/conv/window.h"
+#include "backends/ref/kernel.h"
 #include "ir/kernel.h"
 
 #include <math.h>

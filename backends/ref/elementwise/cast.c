@@ -5,6 +5,7 @@
  * NaN gives 0. Integer to integer keeps the low bits. Anything to bool is "not 0" (NaN is true). To
  * a float rounds half to even, once: f32 to f16 keeps what fits of a NaN's payload. */
 #include "backends/ref/elementwise/scalar.h"
+#include "backends/ref/kernel.h"
 
 static void
 store_from_int(KilnDType to, void *data, int64_t i, RefValue value, bool is_signed)

@@ -3,6 +3,7 @@
  * single-element operations of scalar.h. Each element of every operand is read before the element
  * of the result is written, so that the result may lie in an operand of its type. */
 #include "backends/ref/elementwise/scalar.h"
+#include "backends/ref/kernel.h"
 
 /* True where all operands have the shape of the result: then element i belongs to element i. */
 static bool

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* range, one_hot, eye_like, trilu: results that follow from positions. */
-#include "backends/ref/movement/nest.h"
+#include "backends/ref/kernel.h"
 #include "ir/kernel.h"
 
 /* operands: result, start, delta. Element i is start + i × delta, evaluated as one operation. */

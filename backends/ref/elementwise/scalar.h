@@ -5,6 +5,7 @@
 #define KILN_BACKENDS_REF_ELEMENTWISE_SCALAR_H
 
 #include "backends/ref/kernel.h"
+#include "ir/instr.h"
 
 /** An operation with one operand. A function is NULL if its class of types lacks the operation. */
 typedef struct {

@@ -8,6 +8,7 @@
 #include "backends/ref/elementwise/scalar.h"
 
 #include <math.h>
+#include <string.h>
 
 #define FLOAT(id, expression)                                                                      \
     static double f_##id(double a, double b, const void *attrs)                                    \

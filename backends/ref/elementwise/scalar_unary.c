@@ -2,6 +2,7 @@
 /* Element-wise instructions of one operand, on single elements. Where a formula of the ONNX text
  * loses digits or overflows (sigmoid, softplus, elu near 0), an equal one that does not is used. */
 #include "backends/ref/elementwise/scalar.h"
+#include "backends/ref/kernel.h"
 
 #include <math.h>
 

@@ -7,6 +7,7 @@
  * while its elements go by. */
 #include "backends/ref/elementwise/scalar.h"
 #include "backends/ref/integer/quantize.h"
+#include "backends/ref/kernel.h"
 #include "backends/ref/reduce/reduce.h"
 #include "ir/kernel.h"
 #include "ir/stack.h"

@@ -3,6 +3,8 @@
 #include "backends/ref/elementwise/tail.h"
 
 #include "backends/ref/elementwise/scalar.h"
+#include "backends/ref/kernel.h"
+#include "ir/tail.h"
 
 /* @x rounded to the element type. */
 static RefValue

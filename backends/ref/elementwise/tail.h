@@ -6,7 +6,6 @@
 
 #include "backends/ref/gemm/inner_loops.h"
 #include "ir/kernel.h"
-#include "ir/tail.h"
 
 /** Applies the tail to @n sums and stores them in the result of @args, from element @first on. */
 void kiln_ref_store_sums(const KilnKernelArgs *args, const RefRows *rows, int64_t first,

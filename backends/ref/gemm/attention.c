@@ -2,6 +2,7 @@
 /* Scaled dot-product attention: softmax(scale × Q Kᵀ + mask) V, a query at a time; everything is in
  * double and rounded once. Operands: result, queries, keys, values, mask. */
 #include "backends/ref/elementwise/scalar.h"
+#include "backends/ref/kernel.h"
 #include "ir/kernel.h"
 
 #include <math.h>

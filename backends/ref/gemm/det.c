@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* det: determinants of square matrices by elimination with row pivoting, in double. */
-#include "backends/ref/movement/nest.h"
+#include "backends/ref/kernel.h"
 #include "ir/kernel.h"
 
 #include <math.h>

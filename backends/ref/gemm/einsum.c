@@ -6,7 +6,7 @@
  * that is missing in the result is summed. Without "->" the result has the ellipsis dims, then the
  * labels that occur once, in the order of ASCII. Dims of extent 1 broadcast. */
 #include "backends/ref/gemm/inner_loops.h"
-#include "backends/ref/movement/nest.h"
+#include "backends/ref/kernel.h"
 #include "ir/kernel.h"
 
 #include <ctype.h>

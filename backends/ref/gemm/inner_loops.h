@@ -6,6 +6,7 @@
 #define KILN_BACKENDS_REF_GEMM_INNER_LOOPS_H
 
 #include "backends/ref/kernel.h"
+#include "graph/kiln-types.h"
 
 /** Elements of the stored type, @step apart. */
 typedef struct {

@@ -2,7 +2,8 @@
 /* matmul (numpy's: operands of one dim, broadcast batches) and gemm. Sums run over the inner dim in
  * order; integers wrap. The right operand of floats may be stored as other floats. */
 #include "backends/ref/elementwise/tail.h"
-#include "backends/ref/movement/nest.h"
+#include "backends/ref/gemm/inner_loops.h"
+#include "backends/ref/kernel.h"
 #include "ir/kernel.h"
 
 /* A matrix in memory: elements between rows and between columns. */

@@ -7,6 +7,7 @@
  * x_scale * w_scale / y_scale, computed in f32 in this order; rounding is that of quantize_linear.
  */
 #include "backends/ref/integer/quantize.h"
+#include "backends/ref/kernel.h"
 
 typedef struct {
     const KilnType *x, *w, *out;

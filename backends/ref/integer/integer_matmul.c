@@ -6,6 +6,7 @@
  * qlinear_matmul multiplies the sum, as f32, by a_scale * b_scale / y_scale, computed in f32 in
  * this order; rounding is that of quantize_linear. */
 #include "backends/ref/integer/quantize.h"
+#include "backends/ref/kernel.h"
 
 /* A matrix product: operands seen with at least two dims, result dims with none dropped. */
 typedef struct {

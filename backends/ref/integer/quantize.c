@@ -6,7 +6,9 @@
  * to which the zero point is added, saturating. So a fast kernel can have the same bits. What is
  * NaN quantizes to the zero point, which stands for 0. */
 #include "backends/ref/integer/quantize.h"
+
 #include "backends/ref/elementwise/scalar.h"
+#include "backends/ref/kernel.h"
 
 #include <math.h>
 

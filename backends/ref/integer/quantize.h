@@ -4,6 +4,7 @@
 #define KILN_BACKENDS_REF_INTEGER_QUANTIZE_H
 
 #include "backends/ref/kernel.h"
+#include "graph/type.h"
 
 /** Stores round-half-to-even(@steps) + @zero, saturated to @dtype. NaN counts as 0 steps. */
 void kiln_ref_store_quantized(KilnDType dtype, void *data, int64_t i, float steps, int64_t zero);

@@ -16,6 +16,7 @@
 #include "backends/ref/integer/quantize.h"
 #include "backends/ref/movement/blocked.h"
 #include "graph/base/alloc.h"
+#include "graph/base/number.h"
 #include "ir/kernel.h"
 #include "ir/target.h"
 

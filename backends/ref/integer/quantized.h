@@ -4,6 +4,7 @@
 #define KILN_BACKENDS_REF_INTEGER_QUANTIZED_H
 
 #include "backends/ref/kernel.h"
+#include "ir/target.h"
 
 /** Runs the float kernel of the instruction on f64 copies of its operands. The copies hold real
  * numbers; for products, steps from the zero point. @ref has the float kernels. */

@@ -5,6 +5,7 @@
 #define KILN_BACKENDS_REF_MOVEMENT_BLOCKED_H
 
 #include "backends/ref/kernel.h"
+#include "ir/target.h"
 
 /** Copies the elements of @from to @to, which has the same dims in another layout. The padding of
  * a blocked @to becomes 0. The two must not overlap. False if a tag does not fit its type. */

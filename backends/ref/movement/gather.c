@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gather, gather_elements, gather_nd: elements chosen by indices of i32 or i64, which count from
  * the end where they are negative. An index out of range is an error text. */
+#include "backends/ref/kernel.h"
 #include "backends/ref/movement/nest.h"
 
 static const char out_of_range[] = "an index is out of range";

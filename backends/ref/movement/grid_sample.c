@@ -6,7 +6,7 @@
  * What interpolation reaches beyond the ends is as padding_mode says: zeros, the outermost element,
  * or the data again as in mirrors at its ends. Nearest rounds half to even, before the mirrors. A
  * position that is no number is far outside. */
-#include "backends/ref/movement/nest.h"
+#include "backends/ref/kernel.h"
 
 #include <math.h>
 

@@ -2,6 +2,7 @@
 /* transpose, concat, slice, expand, tile, depth_to_space, space_to_depth, channel_shuffle,
  * reverse_sequence: every element of the result is an element of an operand, and a nest of loops
  * says which. */
+#include "backends/ref/kernel.h"
 #include "backends/ref/movement/nest.h"
 
 const char *

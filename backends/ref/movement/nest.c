@@ -2,6 +2,8 @@
 /* Copies through a nest of loops. */
 #include "backends/ref/movement/nest.h"
 
+#include <string.h>
+
 static void
 copy_run(const RefNest *nest, void *to, const void *from, size_t size)
 {

@@ -5,6 +5,7 @@
 #define KILN_BACKENDS_REF_MOVEMENT_NEST_H
 
 #include "backends/ref/kernel.h"
+#include "graph/type.h"
 
 enum {
     REF_MAX_LOOPS = 2 * KILN_MAX_RANK

@@ -5,6 +5,7 @@
 #include "backends/ref/movement/nest.h"
 
 #include <ctype.h>
+#include <string.h>
 
 /* A layout as loops in the order of memory: loop l walks dim[l], whose index it divides by
  * divisor[l] (inner blocks) and takes modulo extent[l] (for blocks). */

@@ -2,7 +2,7 @@
 /* pad: a border around the operand; negative pads crop it first, and what the border repeats or
  * mirrors is the cropped part. reflect mirrors at the outermost elements without repeating them and
  * goes on mirroring where the border is wider than the operand; wrap repeats it. */
-#include "backends/ref/movement/nest.h"
+#include "backends/ref/kernel.h"
 
 typedef enum {
     CONSTANT,

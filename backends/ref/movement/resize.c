@@ -11,7 +11,7 @@
  * Where sizes were given, scales are their ratios as floats; a scale that equals its ratio rounded
  * is taken as the exact ratio. align_corners and tf_crop_and_resize take scale × extent, which need
  * not be whole, for the extent of the result, as the tests of ONNX do. */
-#include "backends/ref/movement/nest.h"
+#include "backends/ref/kernel.h"
 
 #include <math.h>
 

@@ -4,7 +4,7 @@
  * take all. Sums and products of floats are kept in double and rounded once at the end; max and min
  * give NaN where either side is; on bool, add and max are "or", mul and min are "and". An index out
  * of range is an error text. */
-#include "backends/ref/movement/nest.h"
+#include "backends/ref/kernel.h"
 
 #include <math.h>
 

@@ -5,7 +5,10 @@
  * sequence is the initial one. */
 #include "backends/ref/recurrent/recurrent.h"
 
+#include "backends/ref/kernel.h"
+
 #include <math.h>
+#include <string.h>
 #include <strings.h>
 
 static double

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rnn, gru, lstm: their cells, by the formulas of the ONNX specification. */
+#include "backends/ref/kernel.h"
 #include "backends/ref/recurrent/recurrent.h"
 #include "ir/kernel.h"
 

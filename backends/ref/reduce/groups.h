@@ -5,6 +5,7 @@
 #define KILN_BACKENDS_REF_REDUCE_GROUPS_H
 
 #include "backends/ref/kernel.h"
+#include "graph/attr.h"
 
 /** One group: its first element, and dims and strides to walk through it. */
 typedef struct {

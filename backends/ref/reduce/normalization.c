@@ -3,6 +3,7 @@
  * mean-variance, lp and local response. Variances are biased and taken around the mean; everything
  * is in double and rounded once. In place is allowed where instrs.def says so: the statistics of a
  * group are taken before its first element is written. */
+#include "backends/ref/kernel.h"
 #include "backends/ref/reduce/groups.h"
 #include "ir/tail.h"
 

@@ -9,6 +9,7 @@
 #include "backends/ref/reduce/reduce.h"
 
 #include "backends/ref/elementwise/scalar.h"
+#include "backends/ref/kernel.h"
 #include "backends/ref/reduce/groups.h"
 #include "ir/kernel.h"
 

@@ -2,6 +2,7 @@
 /* softmax, log_softmax and cum_sum: along one axis, in double, rounded once per element. In place
  * is allowed: statistics are taken before the first element is written. */
 #include "backends/ref/elementwise/scalar.h"
+#include "backends/ref/kernel.h"
 #include "ir/kernel.h"
 
 #include <math.h>
