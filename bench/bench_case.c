@@ -3,7 +3,6 @@
  * without the types is the instruction. */
 #include "bench/bench_case.h"
 
-#include "graph/error.h"
 #include "graph/type.h"
 #include "runtime/tensors/file.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench/cost_vendor.h"
 
-#include "backends/onednn/guard.h"
 #include "graph/type.h"
 
 #ifdef KILN_HAS_ONEDNN

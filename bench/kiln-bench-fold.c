@@ -11,12 +11,10 @@
  * than docs/constants.md promises. */
 #include "bench/bench_stats.h"
 #include "graph/function.h"
-#include "graph/module.h"
 #include "graph/node.h"
 #include "graph/op/additive.h"
 #include "graph/op/math.h"
 #include "graph/op/multiplicative.h"
-#include "graph/text/text.h"
 #include "ir/target.h"
 #include "kiln.h"
 #include "passes/context/options.h"

@@ -8,7 +8,6 @@
  * backends are built with. */
 #include "backends/cpu/conv/conv.h"
 #include "backends/cpu/conv/conv_problem.h"
-#include "backends/cpu/conv/conv_transpose.h"
 #include "backends/cpu/conv/conv_winograd.h"
 #include "backends/cpu/cost.h"
 #include "backends/cpu/gemm/gemm.h"

@@ -485,43 +485,39 @@ evaluate_body(Evaluation *evaluation, const KilnNode *node, const KilnFunction *
     return evaluate_region(evaluation, node, body, error);
 }
 
-/* Runs the body of the declaration: apart, for equal regions share one. */
-static gboolean
-evaluate_executable(Evaluation *evaluation, const KilnNode *node, GError **error)
+/* The body of the declaration. It runs apart, for equal regions share one. */
+static const KilnFunction *
+executable_body(const KilnNode *node, GError **error)
 {
     const char *callee = kiln_attrs(node, vendor_executable)->callee;
     const KilnDeclaration *declaration =
         kiln_module_find_declaration(node->function->module, callee);
-    if (!declaration || !declaration->body)
-        return kiln_throw(error, KILN_ERROR_UNSUPPORTED, "%s: @%s has no body to run",
-                          kiln_node_label(node), callee);
-    g_autofree const KilnTensor **operands = g_new0(const KilnTensor *, node->n_operands + 1);
-    g_autofree KilnTensor **results = g_new0(KilnTensor *, node->n_results + 1);
-    for (uint32_t i = 0; i < node->n_operands; i++)
-        operands[i] = value_tensor(evaluation, kiln_node_operand(node, i));
-    if (!kiln_graph_evaluate(declaration->body, evaluation->target, operands, results, error))
-        return FALSE;
-    for (uint32_t r = 0; r < node->n_results; r++)
-        set_tensor(evaluation, &node->results[r], results[r]);
-    return TRUE;
+    if (declaration && declaration->body)
+        return declaration->body;
+    kiln_throw(error, KILN_ERROR_UNSUPPORTED, "%s: @%s has no body to run", kiln_node_label(node),
+               callee);
+    return NULL;
 }
 
 static gboolean
 evaluate_node(Evaluation *evaluation, const KilnNode *node, GError **error)
 {
-    if (node->op == KILN_OP_vendor_executable)
-        return evaluate_executable(evaluation, node, error);
     if (node->op == KILN_OP_if)
         return evaluate_if(evaluation, node, error);
     if (node->op == KILN_OP_vendor_graph)
         return evaluate_body(evaluation, node, kiln_attrs(node, vendor_graph)->body, error);
     if (node->op == KILN_OP_custom_op)
         return evaluate_body(evaluation, node, kiln_attrs(node, custom_op)->body, error);
+    const bool executable = node->op == KILN_OP_vendor_executable;
+    const KilnFunction *body = executable ? executable_body(node, error) : NULL;
+    if (executable && !body)
+        return FALSE;
     g_autofree const KilnTensor **operands = g_new0(const KilnTensor *, node->n_operands + 1);
     g_autofree KilnTensor **results = g_new0(KilnTensor *, node->n_results + 1);
     for (uint32_t i = 0; i < node->n_operands; i++)
         operands[i] = value_tensor(evaluation, kiln_node_operand(node, i));
-    if (!kiln_target_evaluate(evaluation->target, node, operands, results, error))
+    if (body ? !kiln_graph_evaluate(body, evaluation->target, operands, results, error)
+             : !kiln_target_evaluate(evaluation->target, node, operands, results, error))
         return FALSE;
     for (uint32_t r = 0; r < node->n_results; r++)
         set_tensor(evaluation, &node->results[r], results[r]);

@@ -57,11 +57,8 @@ gboolean kiln_graph_watch(const KilnFunction *function, const KilnTarget *target
                           KilnTensor **outputs, GError **error);
 
 /** Computes the folded tensors of @module, then evaluates its entry on @inputs, one per
- * kiln_module_inputs(). @outputs: one per result of the entry. */
-gboolean kiln_module_evaluate(const KilnModule *module, const KilnTarget *target,
-                              const KilnTensor *const *inputs, KilnTensor **outputs,
-                              GError **error);
-/** The same. @watch (or NULL) sees the values of every function. */
+ * kiln_module_inputs(). @outputs: one per result of the entry. @watch (or NULL) sees the values of
+ * every function. */
 gboolean kiln_module_watch(const KilnModule *module, const KilnTarget *target,
                            const KilnTensor *const *inputs, const KilnWatch *watch,
                            KilnTensor **outputs, GError **error);

@@ -2,7 +2,6 @@
 /* The kernel cache: compiled regions of this process by their content. */
 #include "ir/vendor.h"
 
-#include "graph/module.h"
 #include "graph/module/outline.h"
 #include "graph/node.h"
 #include "graph/op/layout.h"

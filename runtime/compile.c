@@ -11,7 +11,7 @@
 #include "graph/module/folding.h"
 #include "graph/module/outline.h"
 #include "ir/target.h"
-#include "ir/text/text.h"
+#include "ir/text/json.h"
 #include "ir/vendor.h"
 
 /* What went wrong in passes and lowering names the node: of which file? */

@@ -10,7 +10,6 @@
 #include "runtime/deferred.h"
 
 #include "graph/base/shared.h"
-#include "graph/module.h"
 #include "ir/compiled.h"
 #include "ir/kernel.h"
 #include "ir/vendor.h"

@@ -4,7 +4,6 @@
 #ifndef KILN_RUNTIME_DEFERRED_H
 #define KILN_RUNTIME_DEFERRED_H
 
-#include "ir/kernel.h"
 #include "ir/target.h"
 #include "runtime/program_file.h"
 

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Models: loading, and what their inputs and outputs are. */
-#include "graph/module.h"
 #include "runtime/model.h"
 
 #include "graph/module/folding.h"
@@ -11,7 +10,7 @@
 #include "graph/base/budget.h"
 #include "graph/onnx/onnx.h"
 #include "graph/text/text.h"
-#include "ir/text/text.h"
+#include "ir/text/json.h"
 #include "runtime/tensors/file.h"
 #include "runtime/program_file.h"
 

@@ -3,7 +3,6 @@
 #ifndef KILN_RUNTIME_MODEL_H
 #define KILN_RUNTIME_MODEL_H
 
-#include "graph/graph.h"
 #include "ir/ir.h"
 #include "kiln.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One sweep over ranges in the order of their addresses, which remembers how far the ranges so far
  * reach. */
-#include "runtime/overlap.h"
+#include "runtime/session.h"
 
 #include "graph/error.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/poison.h"
+#include "runtime/session.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Programs: a model under a pipeline, as one or several specialisations. */
-#include "graph/module.h"
 #include "passes/context/options.h"
 #include "runtime/options.h"
 #include "runtime/program.h"

@@ -12,7 +12,7 @@
 #include "runtime/scope.h"
 #include "runtime/targets.h"
 
-#include "ir/text/text.h"
+#include "ir/text/json.h"
 #include "ir/ir.h"
 #include "runtime/tensors/file.h"
 #include "runtime/fold_file.h"

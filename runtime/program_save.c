@@ -10,7 +10,6 @@
 #include "runtime/scope.h"
 
 #include "graph/base/write_file.h"
-#include "graph/text/text.h"
 #include "ir/vendor.h"
 #include "runtime/digest/digest.h"
 

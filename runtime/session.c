@@ -7,8 +7,6 @@
 #include "runtime/bind.h"
 #include "runtime/fold_calls.h"
 #include "runtime/options.h"
-#include "runtime/overlap.h"
-#include "runtime/poison.h"
 #include "runtime/program.h"
 #include "runtime/scope.h"
 #include "runtime/specialise.h"

@@ -4,13 +4,46 @@
 #define KILN_RUNTIME_SESSION_H
 
 #include "graph/base/budget.h"
+#include "ir/plan.h"
 #include "kiln.h"
 #include "runtime/bind.h"
 #include "runtime/constant_cache.h"
-#include "runtime/overlap.h"
-#include "runtime/poison.h"
 #include "runtime/program.h"
 #include "runtime/specialise.h"
+
+#include <glib.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+/* --- memory that callers bind: what a run writes must not overlap its other memory --- */
+
+typedef struct {
+    const char *kind, *name; /* "input" "image"; kept by the caller */
+    const char *start;
+    size_t bytes;
+    bool written; /* by a run */
+} KilnRange;
+
+/** Sorts @ranges and checks that no range overlaps a written one. KILN_ERROR_USAGE names both, with
+ * their addresses. Empty ranges overlap nothing. Allocates nothing but the error. */
+gboolean kiln_ranges_check(KilnRange *ranges, size_t n, GError **error);
+
+/* --- poison: dead memory is filled with NaN, so that an instruction that reads unwritten or
+ * overwritten memory changes results --- */
+
+/** The bytes of an arena that die at each step. */
+typedef struct KilnPoison KilnPoison;
+
+/** @plan is borrowed. */
+KilnPoison *kiln_poison_new(const KilnMemoryPlan *plan);
+void kiln_poison_free(KilnPoison *poison);
+
+/** Fills @size bytes: 0xFF is NaN in every float type, -1 or the greatest in integers. */
+void kiln_poison_fill(void *memory, size_t size);
+/** Fills the bytes that the instruction at @step touched last. Steps come in order, from 0. */
+void kiln_poison_step(KilnPoison *poison, char *arena, int64_t step);
+
+/* --- the session --- */
 
 typedef struct {
     void *user; /* the caller's memory; NULL: the session's own */

@@ -3,7 +3,6 @@
 #ifndef KILN_RUNTIME_SPECIALISE_H
 #define KILN_RUNTIME_SPECIALISE_H
 
-#include "graph/graph.h"
 #include "ir/target.h"
 
 #include <stdbool.h>

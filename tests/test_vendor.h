@@ -7,7 +7,6 @@
 #define KILN_TESTS_TEST_VENDOR_H
 
 #include "ir/compiled.h"
-#include "ir/kernel.h"
 #include "ir/target.h"
 #include "ir/vendor.h"
 

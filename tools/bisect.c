@@ -3,7 +3,6 @@
  * compared with that of the model, all of it in a child process that may crash. */
 #include "tools/bisect.h"
 
-#include "graph/module.h"
 #include "passes/context/options.h"
 #include "passes/context/report.h"
 #include "passes/manager/cut_points.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kiln memory: the memory plan, its bounds, and a picture of it. */
-#include "ir/life.h"
 #include "ir/plan.h"
 #include "passes/context/options.h"
 #include "passes/context/report.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* kiln opt: runs the pipelines and prints what comes out, at either level, in any of the forms. */
-#include "graph/module.h"
 #include "ir/compiled.h"
 #include "ir/plan.h"
 #include "kiln.h"
@@ -15,11 +14,9 @@
 #include "tools/overwrite.h"
 #include "tools/trace.h"
 
-#include "graph/text/dot.h"
 #include "graph/text/json.h"
 #include "graph/onnx/onnx.h"
 #include "graph/module/outline.h"
-#include "graph/text/text.h"
 #include "ir/text/json.h"
 #include "runtime/deferred.h"
 #include "tools/command.h"

@@ -7,7 +7,6 @@
 #include "tools/execute.h"
 #include "tools/inputs.h"
 #include "tools/overwrite.h"
-#include "tools/profile.h"
 #include "tools/summary.h"
 #include "tools/trace.h"
 #include "tools/values.h"

@@ -8,7 +8,6 @@
 #include "runtime/tensors/tensor_file.h"
 #include "tools/command.h"
 #include "tools/execute.h"
-#include "tools/suspect.h"
 #include "tools/tolerance.h"
 #include "tools/trace.h"
 

@@ -3,6 +3,7 @@
 #ifndef KILN_TOOLS_COMMAND_H
 #define KILN_TOOLS_COMMAND_H
 
+#include "graph/base/budget.h"
 #include "ir/ir.h"
 #include "kiln.h"
 #include "passes/context/options.h"
@@ -147,5 +148,17 @@ int kiln_command_compare(int argc, char **argv);
 int kiln_command_bisect(int argc, char **argv);
 int kiln_command_passes(int argc, char **argv);
 int kiln_command_ops(int argc, char **argv);
+
+/* --- options for models of strangers: limits, and files that are refused --- */
+
+/** Adds --untrusted and the options of limits to @context. */
+void kiln_limits_add(GOptionContext *context, KilnOptions *options);
+/** Stores the limits of the options. --untrusted sets defaults for the others. */
+gboolean kiln_limits_parse(const KilnOptions *options, KilnLimits *out, GError **error);
+/** With --untrusted, refuses plug-ins and pipeline files that came with one of @operands:
+ * KILN_ERROR_USAGE. Call it before any file is opened. */
+gboolean kiln_limits_check_files(const KilnOptions *options, char **operands, GError **error);
+/** Returns the options for loading a model. */
+KilnModelOptions kiln_limits_model_options(const KilnOptions *options);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tools/limits.h"
+#include "tools/command.h"
 
 #include "graph/base/beside.h"
 #include "graph/base/budget.h"

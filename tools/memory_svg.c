@@ -2,7 +2,6 @@
 /* A picture of a memory plan, as SVG by hand: rectangles and titles are all it needs. */
 #include "tools/memory_svg.h"
 
-#include "ir/life.h"
 #include "ir/plan.h"
 #include "tools/command.h"
 

@@ -16,7 +16,6 @@
 #include "runtime/program_file.h"
 #include "runtime/tensors/file.h"
 #include "tools/inputs.h"
-#include "tools/limits.h"
 #include "tools/overwrite.h"
 #include "tools/trace.h"
 

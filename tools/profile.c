@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where the time of a run goes. */
-#include "tools/profile.h"
+#include "tools/trace.h"
 
 #include "kiln.h"
 #include "runtime/session.h"

@@ -5,7 +5,6 @@
 #include "tools/trace.h"
 
 #include "graph/base/write_file.h"
-#include "graph/text/text.h"
 #include "passes/rule.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The lines of tests/onnx/suspect.txt, built into the command so that it says the same wherever it
  * runs. */
-#include "tools/suspect.h"
+#include "tools/tolerance.h"
 
 #include <glib.h>
 #include <string.h>

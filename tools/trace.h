@@ -6,6 +6,8 @@
 #include "runtime/session.h"
 #include "tools/command.h"
 
+#include <json-glib/json-glib.h>
+
 KilnTrace *kiln_trace_new(void);
 void kiln_trace_free(KilnTrace *trace);
 /** Ends the open step, if any, and begins the step @name, unless it is NULL. A NULL @trace has no
@@ -15,5 +17,13 @@ void kiln_trace_step(KilnTrace *trace, const char *category, const char *name);
  * shows the bytes that are live while it runs. */
 void kiln_trace_session(KilnTrace *trace, KilnSession *session);
 gboolean kiln_trace_write(KilnTrace *trace, const char *path, GError **error);
+
+/* --- the time of a run per instruction --- */
+
+/** Prints a table to standard error: instructions, the slowest first, then the time of each kind.
+ * @quiet prints only the kinds. @run_ms: milliseconds of a whole run. */
+void kiln_profile_print(KilnSession *session, double run_ms, bool quiet);
+/** Returns an object per instruction, in order of execution. */
+JsonArray *kiln_profile_json(KilnSession *session);
 
 #endif

@@ -3,7 +3,6 @@
 
 #include "exec/eval.h"
 #include "graph/base/write_file.h"
-#include "graph/module.h"
 #include "graph/module/folding.h"
 #include "ir/target.h"
 #include "passes/context/options.h"

@@ -10,6 +10,12 @@
 
 #include <pthread.h>
 
+bool
+kiln_cpu_plain_supports(const KilnInstr *instr)
+{
+    return cpu_all_plain(instr, KILN_DTYPE_f32);
+}
+
 /* Short spellings of the table. */
 #define D(id) (1u << KILN_DTYPE_##id)
 #define AT(i) (1u << (i))

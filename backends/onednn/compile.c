@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a lowered body to a list of primitives with places for all they touch. */
 
-#include "backends/onednn/compile.h"
-
 #include "backends/onednn/finite.h"
 #include "backends/onednn/region.h"
 #include "exec/custom.h"

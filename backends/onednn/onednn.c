@@ -2,7 +2,6 @@
 /* The vendor table of oneDNN: what it takes, and how long that takes. */
 #include "backends/onednn/onednn.h"
 
-#include "backends/onednn/compile.h"
 #include "backends/onednn/cost.h"
 #include "backends/onednn/region.h"
 #include "graph/infer/infer.h"

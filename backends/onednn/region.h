@@ -13,7 +13,6 @@
 #include "backends/onednn/guard.h"
 #include "exec/custom.h"
 #include "ir/compiled.h"
-#include "ir/kernel.h"
 #include "ir/target.h"
 
 #include <pthread.h>
@@ -379,5 +378,10 @@ int kiln_onednn_set_threads(int threads);
 bool kiln_onednn_uses_team(void);
 /** True once a parallel part asked for a barrier, which a team does not have. */
 bool kiln_onednn_met_barrier(void);
+
+/** Implements KilnVendor.compile() of ir/vendor.h. */
+KilnCompiled *kiln_onednn_compile(const KilnIRFunction *function, const KilnTarget *target,
+                                  const bool *constant, int threads, const KilnInstr **out_refused,
+                                  GError **error);
 
 #endif

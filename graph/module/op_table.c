@@ -4,8 +4,6 @@
 
 #include "graph/base/names.h"
 
-#include <string.h>
-
 /* Short spellings of the table. */
 #define EW KILN_TRAIT_ELEMENTWISE
 #define COMM KILN_TRAIT_COMMUTATIVE
@@ -83,20 +81,6 @@ kiln_op_from_name(const char *name, KilnOp *out)
     for (size_t i = 0; i < G_N_ELEMENTS(names); i++) {
         if (kiln_name_equal(names[i].name, name)) {
             *out = names[i].op;
-            return true;
-        }
-    }
-    return false;
-}
-
-bool
-kiln_op_from_onnx(const char *name, KilnOp *out)
-{
-    if (!*name)
-        return false;
-    kiln_foreach_op (op) {
-        if (strcmp(ops[op].onnx, name) == 0) {
-            *out = op;
             return true;
         }
     }

@@ -9,7 +9,6 @@
 #include "graph/grow/reserve.h"
 #include "graph/base/map_file.h"
 #include "graph/onnx/import.h"
-#include "graph/onnx/sort.h"
 #include "graph/onnx/tensor.h"
 #include "graph/op/structure.h"
 

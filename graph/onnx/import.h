@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Imports graphs and their nodes. */
+/* Imports graphs and their nodes, which it sorts before. */
 #ifndef KILN_GRAPH_ONNX_IMPORT_H
 #define KILN_GRAPH_ONNX_IMPORT_H
 
-#include "graph/graph.h"
+#include "graph/module.h"
 #include "graph/onnx/model.h"
 #include "graph/onnx/scope.h"
 
@@ -19,5 +19,10 @@ gboolean kiln_onnx_import_graph(KilnOnnxImport *import, KilnOnnxScope *outer,
  * of its outputs in @out, one per output. */
 gboolean kiln_onnx_import_contents(KilnOnnxImport *import, KilnOnnxScope *outer,
                                    const KilnOnnxGraph *graph, KilnValue **out, GError **error);
+
+/** Puts each node of @graph, and of the graphs inside its nodes, behind the nodes that it reads.
+ * Nodes that are sorted already stay where they are. Adds a note to @module for each graph that was
+ * not sorted. A graph with a cycle stays as it is: the importer reports it. */
+void kiln_onnx_sort(KilnOnnxGraph *graph, KilnModule *module);
 
 #endif

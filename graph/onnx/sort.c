@@ -5,7 +5,7 @@
  * The walk is depth first: before a node is placed, the nodes that compute its operands are placed.
  * A sorted graph keeps its order, and so do the parts of a graph that are sorted already. The time
  * is linear in the number of operands, times the depth of nested graphs. */
-#include "graph/onnx/sort.h"
+#include "graph/onnx/import.h"
 
 #include <stdlib.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writes DOT. Functions are numbered in the order of the walk, so that ids depend on the module
  * alone. */
-#include "graph/text/dot.h"
+#include "graph/text/json.h"
 
 #include "graph/text/print.h"
 #include "graph/module/regions.h"

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Writes graphs as JSON, for scripts. Types and element values are spelled as in the text form. */
+/* Writes graphs as JSON, for scripts, and draws them for Graphviz. Types and element values of JSON
+ * are spelled as in the text form. */
 #ifndef KILN_GRAPH_TEXT_JSON_H
 #define KILN_GRAPH_TEXT_JSON_H
 
@@ -30,5 +31,9 @@ void kiln_json_attrs(JsonBuilder *builder, const KilnAttrInfo *infos, uint32_t n
 void kiln_json_constants(JsonBuilder *builder, const KilnModule *module);
 /** Ends the document: appends it to @out with a newline, and frees @builder. */
 void kiln_json_finish(JsonBuilder *builder, GString *out);
+
+/** Appends a `digraph`: a cluster per function and subgraph, a box per node with its operator, name
+ * and result types, and an edge per read. */
+void kiln_module_dot(const KilnModule *module, GString *out);
 
 #endif

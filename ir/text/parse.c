@@ -7,7 +7,7 @@
 #include "graph/grow/reserve.h"
 #include "graph/base/random.h"
 #include "graph/text/lexer.h"
-#include "ir/text/text.h"
+#include "ir/text/json.h"
 
 #include <string.h>
 

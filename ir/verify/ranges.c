@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sets of bytes as sorted lists of ranges. */
-#include "ir/verify/ranges.h"
+#include "ir/verify/verify_priv.h"
 
 GArray *
 kiln_ranges_new(void)

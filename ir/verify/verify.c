@@ -6,7 +6,6 @@
 #include "ir/verify/verify_priv.h"
 
 #include "graph/text/text.h"
-#include "ir/verify/ranges.h"
 
 typedef enum {
     STATE_UNDEFINED,

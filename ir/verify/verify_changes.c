@@ -16,7 +16,6 @@
  * keep. A function with a memory plan has its offsets checked as a whole. */
 #include "ir/changes.h"
 #include "ir/ir.h"
-#include "ir/verify/ranges.h"
 #include "ir/verify/verify_priv.h"
 
 enum {

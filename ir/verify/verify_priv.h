@@ -83,4 +83,16 @@ gboolean kiln_verify_lives(const KilnIRFunction *function, KilnMemoryPlan *plan,
  * inside its buffers, whatever they contain. @arena: memory for the check. */
 gboolean kiln_instr_check(const KilnInstr *instr, KilnArena *arena, GError **error);
 
+/* --- sets of bytes of a buffer: the written bytes --- */
+
+typedef struct {
+    int64_t begin, end; /* half-open */
+} KilnByteRange;
+
+/** An empty list of KilnByteRange. Lists are sorted, and their ranges do not meet or touch. */
+GArray *kiln_ranges_new(void);
+void kiln_ranges_add(GArray *list, const KilnRegion *added);
+/** True if @list (NULL: empty) has all bytes of @wanted. */
+bool kiln_ranges_cover(const GArray *list, const KilnRegion *wanted);
+
 #endif

@@ -24,4 +24,7 @@ struct KilnEvaluator {
     GError *failure;  /* memory or time ran out */
 };
 
+/** Folds the literal nodes of @function, and of its subgraphs that read folded values. */
+void kiln_fold_now(KilnEvaluator *folder, KilnFunction *function);
+
 #endif

@@ -7,16 +7,14 @@
  * What is computed is decided before, in the order of the chains and from types alone, and what is
  * said of it is said after, in the order of nodes: the number of threads changes nothing but the
  * time. Best effort: a node whose evaluation fails stays where it is. */
-#include "passes/fold/fold_evaluate.h"
+#include "passes/fold/evaluator.h"
 
 #include "exec/chains.h"
 #include "exec/eval.h"
 #include "graph/base/alloc.h"
 #include "graph/base/budget.h"
 #include "graph/base/number.h"
-#include "graph/module.h"
 #include "graph/module/sweep.h"
-#include "graph/node.h"
 #include "passes/fold/constant_pool.h"
 #include "passes/fold/constness.h"
 #include "passes/fold/fold_compute.h"

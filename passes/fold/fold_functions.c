@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The table names values by numbers that shift when results come and go; meanwhile they are Refs:
  * an argument of the signature, or a result of a stage. */
-#include "passes/fold/fold_functions.h"
+#include "passes/fold/fold_plan.h"
 
 #include "graph/module/folding.h"
 #include "graph/module/outline.h"

@@ -84,4 +84,10 @@ bool kiln_fold_holds_branches_only(const KilnNode *node);
 /** True for ops that only move elements of operand 0, for any values of the others. */
 bool kiln_op_only_moves(KilnOp op);
 
+/** Moves the nodes of @plan, which was made with `ahead` for the module's entry, to
+ * `compiletime_fold` and `runtime_fold`. Their results that the entry still reads become its last
+ * arguments. Then drops folded tensors without readers. True if something changed. Notes each
+ * folded tensor as @rule. */
+bool kiln_fold_into_functions(const KilnFoldPlan *plan, const char *rule);
+
 #endif

@@ -26,7 +26,6 @@
 #include "graph/op/additive.h"
 #include "graph/op/bounds.h"
 #include "graph/op/multiplicative.h"
-#include "passes/query/quant_literal.h"
 #include "passes/query/quant_range.h"
 
 typedef struct {

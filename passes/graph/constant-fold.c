@@ -43,8 +43,6 @@
 #include "graph/op/quantize.h"
 #include "passes/fold/constness.h"
 #include "passes/fold/evaluator.h"
-#include "passes/fold/fold_evaluate.h"
-#include "passes/fold/fold_functions.h"
 #include "passes/fold/fold_plan.h"
 #include "passes/pass.h"
 

@@ -20,7 +20,6 @@
  * rounded away (kiln_literal_keeps_bits()). Each value of the
  * chain must have no other reader; scale and bias must be literal, mean and variance need not be.
  * Constants are never changed in place. Inference only. */
-#include "graph/node.h"
 #include "graph/op/norm.h"
 #include "passes/query/affine.h"
 #include "passes/query/literal.h"

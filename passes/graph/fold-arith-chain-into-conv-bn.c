@@ -18,7 +18,6 @@
  * (kiln_literal_keeps_bits()). Each value of the chain must have no
  * other reader. Where the weights vary at run time the chain must have two links or more, for then
  * the batch normalization stays. Inference only. */
-#include "graph/node.h"
 #include "graph/op/conv.h"
 #include "graph/op/norm.h"
 #include "passes/query/affine.h"

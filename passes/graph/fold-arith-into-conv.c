@@ -25,7 +25,6 @@
  * reader; weights must be literal where something scales, the bias where there is one; nothing may
  * overflow, and the largest weight of a channel must stay a normal number. Constants are never
  * changed in place. Inference only: training moves weights and factors apart. */
-#include "graph/node.h"
 #include "graph/op/additive.h"
 #include "graph/op/conv.h"
 #include "graph/op/matmul.h"

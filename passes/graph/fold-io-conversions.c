@@ -13,7 +13,6 @@
  * others contain. */
 #include "passes/pass.h"
 
-#include "graph/module.h"
 #include "graph/op/cast.h"
 
 #define OPTIONS(OPTION, CHOICE)                                                                    \

@@ -18,7 +18,7 @@
  * `lower`: only its own kernels are faster. Without a target nothing is lowered. Stands after what
  * merges conversions (merge-qdq, optimize-quantization), which would take this back, and after
  * unary-to-lut. */
-#include "passes/query/quant_literal.h"
+#include "passes/query/quant_range.h"
 #include "graph/op/quantize.h"
 #include "passes/rule.h"
 

@@ -24,7 +24,6 @@
 #include "passes/rule.h"
 
 #include "graph/op/quantize.h"
-#include "passes/query/quant_literal.h"
 #include "passes/query/quant_range.h"
 
 static bool

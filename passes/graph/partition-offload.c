@@ -32,7 +32,7 @@
  * node is looked at once, and a merge moves the smaller region into the bigger one.
  *
  * Only what takes less time there by the cost models is the vendor's at all
- * (passes/offload/offload_cut.h), and a region is kept where it pays as a whole: own kernels take
+ * (passes/offload/offload_cost.h), and a region is kept where it pays as a whole: own kernels take
  * longer than the vendor's, its call, and the reorders at its edges
  * (passes/offload/offload_outline.h). What need not move for a region stays where it was. */
 #include "graph/module/folding.h"
@@ -41,7 +41,6 @@
 #include "graph/op/offload.h"
 #include "ir/vendor.h"
 #include "passes/offload/offload_cost.h"
-#include "passes/offload/offload_cut.h"
 #include "passes/offload/offload_outline.h"
 #include "passes/pass.h"
 

@@ -12,7 +12,7 @@
  * reads them. */
 #include "passes/rule.h"
 
-#include "passes/query/quant_literal.h"
+#include "passes/query/quant_range.h"
 
 static bool
 quantize(KilnMatch *match)

@@ -42,10 +42,7 @@
  * requires nothing, preserves nothing; class E: each element is computed by the same operation of
  * the same operands in the same order. Quantization stays: types are the old ones with their dims
  * moved. */
-#include "graph/module.h"
-#include "graph/node.h"
 #include "graph/op/transpose.h"
-#include "graph/order.h"
 #include "passes/pass.h"
 #include "passes/permute/permute.h"
 

@@ -14,7 +14,6 @@
  * 256 values. What looks for the operator (rescales, relus that do nothing) comes before; what
  * looks for equal nodes behind, for operators that differ may have one table. */
 #include "exec/eval.h"
-#include "graph/module.h"
 #include "graph/op/quantize.h"
 #include "passes/rule.h"
 

@@ -19,7 +19,6 @@
  * and not on the graph, where arithmetic per channel is made a batch normalization, for products to
  * absorb. Before stack-elementwise, which joins the stack with its neighbours, and while every
  * buffer is written once. */
-#include "ir/kernel.h"
 #include "ir/stack.h"
 #include "passes/pass.h"
 #include "passes/query/affine.h"

@@ -14,7 +14,6 @@
  * bytes. What a kernel takes is for the target to say. Behind fuse-tails: a product that adds
  * stores one value less, too, and does it in registers. Before stack-elementwise, which would take
  * the sum. */
-#include "passes/query_ir/fuse.h"
 
 #include "ir/tail.h"
 #include "passes/pass.h"

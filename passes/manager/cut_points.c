@@ -2,7 +2,6 @@
 #include "passes/manager/cut_points.h"
 
 #include "exec/eval.h"
-#include "graph/node.h"
 #include "graph/op/quantize.h"
 #include "passes/manager/numerics.h"
 #include "passes/manager/ties.h"

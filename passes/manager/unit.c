@@ -5,11 +5,9 @@
 #include "graph/base/number.h"
 #include "graph/module/changes.h"
 #include "graph/module/folding.h"
-#include "graph/text/text.h"
 #include "graph/verify/verify.h"
 #include "ir/changes.h"
 #include "passes/context/context.h"
-#include "passes/pass.h"
 #include "passes/rule.h"
 
 static void

@@ -4,7 +4,6 @@
 #ifndef KILN_PASSES_OFFLOAD_OFFLOAD_COST_H
 #define KILN_PASSES_OFFLOAD_OFFLOAD_COST_H
 
-#include "graph/module.h"
 #include "ir/target.h"
 #include "ir/vendor.h"
 
@@ -29,5 +28,13 @@ const KilnNode **kiln_find_tails(const KilnFunction *function);
  * node that has it. @layouted: the answers for earlier nodes, by id. */
 bool kiln_is_layouted(const KilnVendor *vendor, const KilnNode *node, KilnVendorRole role,
                       const bool *layouted);
+
+/* --- the cut: chooses the operators for a vendor such that a whole function takes the least time,
+ * moves of values between both sides included --- */
+
+/** One flag per node id of @function: true for the vendor. Nodes with KILN_VENDOR_NONE in @roles
+ * (by node id) stay with Kiln. */
+bool *kiln_offload_cut(const KilnFunction *function, const KilnVendorRole *roles,
+                       const KilnOffloadCosts *costs);
 
 #endif

@@ -11,7 +11,7 @@
  * Flow is found by Dinic's algorithm. After PHASES phases, of which models need a few, what is
  * reached by then is taken: no edge without limit is cut by that either. Every layout of the
  * vendor's is tried. */
-#include "passes/offload/offload_cut.h"
+#include "passes/offload/offload_cost.h"
 
 #include "graph/graph.h"
 

@@ -3,7 +3,6 @@
 #ifndef KILN_PASSES_OFFLOAD_REGION_MERGE_H
 #define KILN_PASSES_OFFLOAD_REGION_MERGE_H
 
-#include "graph/module.h"
 #include "ir/target.h"
 
 /** Two regions without another region between them. */

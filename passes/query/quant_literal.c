@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "passes/query/quant_literal.h"
 
 #include "graph/base/alloc.h"
 #include "graph/base/number.h"

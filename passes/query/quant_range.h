@@ -8,7 +8,7 @@
 #ifndef KILN_PASSES_QUERY_QUANT_RANGE_H
 #define KILN_PASSES_QUERY_QUANT_RANGE_H
 
-#include "graph/type.h"
+#include "graph/module.h"
 
 typedef struct {
     KilnDType dtype;
@@ -68,5 +68,14 @@ bool kiln_quant_detour_is_within(const KilnType *first, const KilnType *middle,
 bool kiln_quant_rescale_is_exact(const KilnType *from, const KilnType *to);
 /** True if quantize(dequantize(stored)) == stored for every value, in f32 between. */
 bool kiln_quant_survives_f32(const KilnType *type);
+
+/* --- literals, quantized at compile time with the same bits as the kernels --- */
+
+/** Applies quantize_linear, dequantize_linear or rescale_quantized to @to to a literal of numbers
+ * whose quantized types are regular (passes/query/quant_range.h). A splat stays a splat if
+ * possible. NULL without an error for anything else; NULL and @error if memory is short. */
+KilnTensor *kiln_quant_convert(const KilnValue *literal, const KilnType *to, GError **error);
+/** True if the result for a splat is a splat, which needs no storage. */
+bool kiln_quant_converts_splat(const KilnValue *literal, const KilnType *to);
 
 #endif

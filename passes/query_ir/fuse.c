@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "passes/query_ir/fuse.h"
+#include "passes/query_ir/lives.h"
 
 bool
 kiln_fuse_has_kernel(const KilnPassContext *context, const KilnInstr *fused, const KilnInstr *first,

@@ -5,7 +5,6 @@
 #ifndef KILN_PASSES_QUERY_IR_LIVES_H
 #define KILN_PASSES_QUERY_IR_LIVES_H
 
-#include "ir/target.h"
 #include "passes/pass.h"
 
 typedef struct {
@@ -65,5 +64,16 @@ void kiln_lives_replace(KilnLives *lives, KilnBuffer *part, KilnBuffer *view, Ki
  * Does the same for the buffers that it is a view of. */
 void kiln_lives_define_before(KilnLives *lives, KilnBuffer *buffer, KilnInstr *before,
                               int64_t position);
+
+/* --- fusion of two instructions, the first of which computes a buffer that only the second one
+ * reads; the fused one takes the place of the first --- */
+
+/** True if the context's target has a kernel for @fused, which may be a draft. It must be no more
+ * of a fallback than those of @first and @second. True without a target. */
+bool kiln_fuse_has_kernel(const KilnPassContext *context, const KilnInstr *fused,
+                          const KilnInstr *first, const KilnInstr *second);
+/** Removes @first, @second and the alloc between them. Before that, the fused instruction stands in
+ * front of @first and writes operand 0 of @second. */
+void kiln_fuse_finish(KilnLives *lives, KilnInstr *first, KilnInstr *second);
 
 #endif

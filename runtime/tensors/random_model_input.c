@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random inputs of models of both levels. */
-#include "graph/module.h"
 #include "runtime/model.h"
 #include "runtime/tensors/tensor_file.h"
 

@@ -6,7 +6,6 @@
 #include "tests/fuzz/fuzz.h"
 
 #include "ir/ir.h"
-#include "graph/text/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>

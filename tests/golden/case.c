@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What must hold of a golden file: its text round trip, the expected text, verification and honest
  * `changed` after every pass, idempotence, and equal results before and after. */
-#include "graph/module.h"
 #include "passes/context/options.h"
 #include "passes/context/report.h"
 #include "passes/manager/manager.h"
@@ -11,7 +10,6 @@
 #include "backends/cpu/cpu.h"
 #include "backends/ref/ref.h"
 #include "graph/module/folding.h"
-#include "graph/text/text.h"
 #include "passes/manager/cut_points.h"
 #include "passes/pipeline/pipeline_priv.h"
 #include "passes/manager/results.h"

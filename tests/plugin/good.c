@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A plug-in as an author outside the tree would write it: a list of rules and a pass by hand. */
-#include "graph/node.h"
 
 #include <passes/kiln-pass.h>
 #include <graph/op/activation.h>

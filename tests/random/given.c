@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/random/given.h"
 
-#include "graph/module.h"
 #include "graph/node.h"
 #include "graph/text/text.h"
 #include "passes/manager/numerics.h"

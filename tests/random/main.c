@@ -11,7 +11,6 @@
  * library takes: the passes of the offload road, and programs that the library computes in. With
  * --qdq all graphs are models as quantizers write them, under `default` and under `none`. A
  * failure is shrunk, printed as a golden, and with --store written to DIR. */
-#include "graph/text/text.h"
 #include "passes/pass.h"
 #include "tests/random/offload.h"
 #include "tests/random/property.h"

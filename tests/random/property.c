@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/random/property.h"
 
-#include "graph/function.h"
-#include "graph/module.h"
 #include "passes/context/options.h"
 #include "passes/context/report.h"
 #include "passes/manager/cut_points.h"

@@ -5,7 +5,6 @@
 #include "tests/random/shrink.h"
 
 #include "graph/function.h"
-#include "graph/module.h"
 #include "graph/node.h"
 #include "graph/text/text.h"
 #include "passes/context/options.h"

@@ -7,7 +7,6 @@
 
 #include "backends/cpu/cpu.h"
 #include "graph/base/number.h"
-#include "ir/kernel.h"
 #include "ir/target.h"
 #include "tests/unit/exact_memory.h"
 #include "tests/unit/ref_case.h"

@@ -4,7 +4,6 @@
 #ifndef KILN_TESTS_UNIT_OFFLOAD_CASE_H
 #define KILN_TESTS_UNIT_OFFLOAD_CASE_H
 
-#include "ir/kernel.h"
 #include "ir/target.h"
 #include "kiln.h"
 #include "runtime/bind.h"

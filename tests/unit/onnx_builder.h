@@ -3,7 +3,6 @@
 #ifndef KILN_TESTS_UNIT_ONNX_BUILDER_H
 #define KILN_TESTS_UNIT_ONNX_BUILDER_H
 
-#include "graph/module.h"
 #include "graph/onnx/onnx.h"
 #include "graph/onnx/wire.h"
 #include "graph/text/text.h"

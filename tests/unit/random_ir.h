@@ -5,7 +5,6 @@
 #define KILN_TESTS_UNIT_RANDOM_IR_H
 
 #include "graph/base/random.h"
-#include "graph/module.h"
 #include "ir/ir.h"
 
 enum {

@@ -7,7 +7,6 @@
 
 #include "backends/ref/ref.h"
 #include "graph/base/number.h"
-#include "ir/kernel.h"
 #include "ir/target.h"
 
 #include <criterion/criterion.h>

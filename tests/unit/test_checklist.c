@@ -3,8 +3,6 @@
  * of a pipeline may say (P1 to P5), that passes settle (P7, N15), and that addresses decide nothing
  * (N14). Passes come from the table and graphs from the goldens, so that new ones are tested too.
  */
-#include "graph/module.h"
-#include "graph/text/text.h"
 #include "passes/context/options.h"
 #include "passes/context/report.h"
 #include "passes/manager/hash.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A clone is equal to the last name, shares bytes, and shares nothing else. */
-#include "graph/module.h"
 #include "graph/node.h"
 #include "text_files.h"
 

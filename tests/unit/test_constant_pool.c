@@ -3,13 +3,11 @@
  * for. Names are those of the checklist in docs/constants.md. */
 #include "graph/base/alloc.h"
 #include "graph/node.h"
-#include "graph/text/text.h"
 #include "ir/target.h"
 #include "passes/context/context.h"
 #include "passes/context/options.h"
 #include "passes/fold/constant_pool.h"
 #include "passes/fold/evaluator.h"
-#include "passes/fold/fold_evaluate.h"
 #include "passes/fold/fold_plan.h"
 #include "runtime/targets.h"
 #include "tests/unit/graph_builder.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Branches and shapes that hang on constants which are folded: the forms that constant-fold makes
  * of a text give what the text gives. */
-#include "graph/module.h"
 #include "passes/context/options.h"
 #include "passes/context/report.h"
 #include "passes/manager/manager.h"

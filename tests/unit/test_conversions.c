@@ -3,7 +3,6 @@
  * all elements of 16 bits and less, on corners and random bits of the others. */
 #include "backends/ref/ref.h"
 #include "graph/base/number.h"
-#include "graph/node.h"
 #include "graph/op/cast.h"
 #include "passes/context/options.h"
 #include "passes/context/report.h"

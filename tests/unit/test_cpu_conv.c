@@ -4,7 +4,6 @@
  * dilations, paddings larger than the kernel, and the same bits for 1 to 4 threads. */
 #include "backends/cpu/conv/conv.h"
 #include "backends/cpu/conv/conv_problem.h"
-#include "backends/cpu/conv/conv_transpose.h"
 #include "backends/cpu/isa.h"
 #include "backends/cpu/stack/tail.h"
 #include "ir/slice.h"

@@ -3,7 +3,6 @@
 #include "backends/cpu/cpu.h"
 #include "backends/ref/ref.h"
 #include "graph/base/number.h"
-#include "ir/kernel.h"
 #include "ir/target.h"
 #include "tests/unit/cpu_case.h"
 #include "tests/unit/ref_case.h"

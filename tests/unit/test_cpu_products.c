@@ -3,8 +3,6 @@
  * become a problem of the kernels. Every case runs with plain operands and with packed weights, on
  * small integers, so that results are exact. */
 #include "backends/cpu/cpu.h"
-#include "graph/module.h"
-#include "ir/kernel.h"
 #include "ir/target.h"
 #include "tests/unit/exact_memory.h"
 

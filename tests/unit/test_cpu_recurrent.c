@@ -2,7 +2,6 @@
 /* The cpu target's rnn, lstm and gru against the reference kernels: directions, absent operands and
  * results, batches, lengths over one block of steps; and what falls back. */
 #include "backends/cpu/cpu.h"
-#include "ir/kernel.h"
 #include "ir/target.h"
 #include "tests/unit/cpu_case.h"
 #include "tests/unit/exact_memory.h"

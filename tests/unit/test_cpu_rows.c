@@ -6,7 +6,6 @@
 #include "exec/eval.h"
 #include "exec/interpret.h"
 #include "exec/strided_copies.h"
-#include "ir/kernel.h"
 
 #include "graph/base/number.h"
 #include "graph/base/random.h"

@@ -3,7 +3,6 @@
  * reductions run on its results, for any number of threads; close to the reference kernel. Short
  * rows in bundles, rows with operands of their own, blocks, and pieces of long rows. */
 #include "backends/cpu/cpu.h"
-#include "ir/kernel.h"
 #include "ir/stack.h"
 #include "ir/target.h"
 #include "tests/unit/cpu_case.h"

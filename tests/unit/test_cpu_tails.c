@@ -5,7 +5,6 @@
 #include "backends/cpu/cpu.h"
 #include "exec/eval.h"
 #include "exec/interpret.h"
-#include "ir/plan.h"
 #include "ir/tail.h"
 #include "passes/context/options.h"
 #include "passes/manager/manager.h"

@@ -9,7 +9,6 @@
 #include "backends/ref/ref.h"
 #include "graph/base/alloc.h"
 #include "graph/base/shared.h"
-#include "graph/text/text.h"
 #include "ir/target.h"
 #include "ir/vendor.h"
 #include "kiln.h"

@@ -3,7 +3,6 @@
 #include "passes/manager/cut_points.h"
 
 #include "backends/ref/ref.h"
-#include "graph/text/text.h"
 #include "passes/manager/results.h"
 #include "passes/pass.h"
 

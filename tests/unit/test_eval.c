@@ -8,9 +8,7 @@
 #include "graph/base/alloc.h"
 #include "graph/base/number.h"
 #include "graph/base/random.h"
-#include "graph/module.h"
 #include "graph/onnx/onnx.h"
-#include "graph/text/text.h"
 #include "ir/plan.h"
 
 #include <criterion/criterion.h>

@@ -2,7 +2,6 @@
 /* DOT and JSON of both levels. */
 #include "text_files.h"
 
-#include "graph/text/dot.h"
 #include "graph/text/json.h"
 #include "ir/ir.h"
 #include "ir/text/json.h"

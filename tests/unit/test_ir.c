@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The IR level: builders keep uses exact, and the verifier has one test per rule. */
-#include "graph/module.h"
 #include "ir/ir.h"
 
 #include <criterion/criterion.h>

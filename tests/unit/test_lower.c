@@ -2,7 +2,6 @@
 /* Lowering: what each family of ops becomes, where results are written, and what is refused. Each
  * lowered function passes the verifier. */
 #include "graph/function.h"
-#include "graph/module.h"
 #include "graph/node.h"
 #include "graph/op/cast.h"
 #include "graph/op/conv.h"

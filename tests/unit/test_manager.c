@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pass manager: what it runs, in which order, how often, and what it counts and notices. */
-#include "graph/node.h"
 #include "graph/op/flow.h"
 #include "graph/op/math.h"
-#include "ir/plan.h"
 #include "passes/context/context.h"
 #include "passes/context/options.h"
 #include "passes/context/report.h"

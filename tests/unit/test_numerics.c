@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Numerics classes, random inputs, and the check around passes. */
-#include "graph/node.h"
 #include "passes/context/options.h"
 #include "passes/context/report.h"
 #include "passes/manager/manager.h"

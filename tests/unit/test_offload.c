@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The offload road: regions, the kernel cache, calls by name, and what the vendor computes. */
 #include "backends/ref/ref.h"
-#include "graph/module.h"
 #include "graph/module/outline.h"
 #include "graph/op/offload.h"
 #include "ir/compiled.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Regions that no pass of Kiln made: bodies of declarations that come with a text or a program
  * file. What the vendor cannot compute runs as instructions, and computes the same. */
-#include "ir/kernel.h"
 #include "ir/target.h"
 #include "kiln.h"
 #include "runtime/bind.h"

@@ -2,7 +2,6 @@
 /* Export: what is written reads back to the same function, and writes the same bytes again. */
 #include "graph/function.h"
 #include "graph/infer/infer.h"
-#include "graph/module.h"
 #include "graph/node.h"
 #include "graph/onnx/export.h"
 #include "graph/onnx/onnx.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pattern language: what parses, what matches. */
-#include "graph/node.h"
 #include "graph/op/cast.h"
 #include "graph/op/slice.h"
 #include "passes/rule.h"

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Liveness and the memory plan: bounds by hand on small functions; on random lives, no overlap,
  * never below the bound, and as low as a search of all placements; proofs hold. */
-#include "graph/module.h"
-#include "ir/kernel.h"
-#include "ir/life.h"
 #include "ir/plan.h"
 #include "ir/plan/place.h"
 #include "ir/plan/place_priv.h"

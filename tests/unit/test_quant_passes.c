@@ -5,8 +5,6 @@
 #include "backends/ref/ref.h"
 #include "exec/eval.h"
 #include "graph/base/number.h"
-#include "graph/module.h"
-#include "graph/text/text.h"
 #include "passes/context/options.h"
 #include "passes/context/report.h"
 #include "passes/manager/manager.h"

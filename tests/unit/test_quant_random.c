@@ -3,7 +3,6 @@
  * flags leave graphs that the verifier accepts, that are final after a few rounds, and that the
  * reference has kernels for. */
 #include "backends/ref/ref.h"
-#include "graph/module.h"
 #include "passes/context/options.h"
 #include "passes/context/report.h"
 #include "passes/manager/manager.h"

@@ -3,7 +3,6 @@
  * element type that it names: operands of ones (indices of zeros) in, no error out, and every byte
  * of the result written. */
 #include "backends/ref/ref.h"
-#include "ir/kernel.h"
 #include "ir/target.h"
 #include "ref_case.h"
 

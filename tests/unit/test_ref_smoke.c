@@ -4,7 +4,6 @@
  * results agree. What it computes is for the other tests. */
 #include "backends/ref/ref.h"
 #include "graph/base/number.h"
-#include "ir/kernel.h"
 #include "ir/target.h"
 
 #include <criterion/criterion.h>

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The driver of rules: order, guards, what dies, what is left as it was, where it ends. */
-#include "graph/node.h"
 #include "graph/op/additive.h"
 #include "graph/op/generate.h"
 #include "graph/op/math.h"

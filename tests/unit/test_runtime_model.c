@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Models: what they are loaded from, what their inputs and outputs are, what is wrong with them. */
-#include "graph/module.h"
 #include "tests/unit/runtime_case.h"
 
 #include "graph/onnx/onnx.h"

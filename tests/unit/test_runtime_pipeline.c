@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pipelines as users hold them: shipped, from a file, from text, built in C. */
-#include "graph/node.h"
 #include "graph/op/math.h"
 #include "kiln.h"
 #include "passes/kiln-pass.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The text form of the graph level: what is printed reads back to the same text and the same bits,
  * what is written by hand is normalised, and what is wrong is refused with its place. */
-#include "graph/module.h"
 #include "graph/node.h"
 #include "text_files.h"
 

@@ -2,7 +2,6 @@
 /* Sinking, hoisting and merging transposes until nothing changes: no order of them goes round in
  * circles. Tried on the inputs of the goldens of these passes and on random graphs. */
 #include "backends/ref/ref.h"
-#include "graph/module.h"
 #include "graph/text/text.h"
 #include "passes/context/options.h"
 #include "passes/context/report.h"

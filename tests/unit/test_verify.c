@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The graph verifier: every rule, broken on purpose, is reported with function and node. */
 #include "graph/function.h"
-#include "graph/module.h"
 #include "graph/node.h"
 #include "graph/op/flow.h"
 #include "graph/op/transpose.h"

@@ -3,7 +3,6 @@
  * looking at the whole function. */
 #include "graph/base/random.h"
 #include "graph/function.h"
-#include "graph/module.h"
 #include "graph/node.h"
 #include "graph/op/transpose.h"
 #include "graph/order.h"

@@ -3,7 +3,6 @@
 #ifndef KILN_TESTS_UNIT_TEXT_FIXTURE_H
 #define KILN_TESTS_UNIT_TEXT_FIXTURE_H
 
-#include "graph/module.h"
 #include "graph/text/text.h"
 
 #include <criterion/criterion.h>

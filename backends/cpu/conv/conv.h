@@ -28,4 +28,16 @@ void kiln_cpu_conv_run(const KilnCpuConv *conv, const KilnCpuConvArgs *args);
  * bytes of the weights; the call. Depthwise: see kiln_depthwise_terms(). */
 KilnCpuCostKind kiln_direct_terms(const KilnCpuConv *conv, double terms[KILN_CPU_TERMS]);
 
+/* --- transposed convolution, with the same interface; the tail has no residual --- */
+
+int64_t kiln_cpu_conv_transpose_pack_size(const KilnCpuConv *conv);
+void kiln_cpu_conv_transpose_pack(const KilnCpuConv *conv, const void *src, float *dst,
+                                  KilnSlice slice);
+int64_t kiln_cpu_conv_transpose_scratch_size(const KilnCpuConv *conv, int threads);
+void kiln_cpu_conv_transpose_run(const KilnCpuConv *conv, const KilnCpuConvArgs *args);
+
+/** Terms: products, in units of kiln_gemm_cost(); bytes that the products add to the result; bytes
+ * of the result; the call. */
+void kiln_transposed_terms(const KilnCpuConv *conv, double terms[KILN_CPU_TERMS]);
+
 #endif

@@ -3,7 +3,7 @@
  * weights [channels * taps, ic] with the image [ic, positions] gives what every input position adds
  * to the output around it; then every output row gathers its contributions, tap after tap, so that
  * each sum has one order and one writer. */
-#include "backends/cpu/conv/conv_transpose.h"
+#include "backends/cpu/conv/conv.h"
 
 #include "backends/cpu/conv/conv_kernel.h"
 #include "backends/cpu/extents.h"

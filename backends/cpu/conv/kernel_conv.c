@@ -4,7 +4,6 @@
 #include "backends/cpu/conv/kernel_conv.h"
 
 #include "backends/cpu/conv/conv.h"
-#include "backends/cpu/conv/conv_transpose.h"
 #include "backends/cpu/cost.h"
 #include "backends/cpu/movement/strided_operands.h"
 #include "backends/cpu/stack/kernel_tail.h"
@@ -51,8 +50,8 @@ kiln_cpu_conv_problem(const KilnInstr *instr, bool packed)
     return c;
 }
 
-static bool
-supports(const KilnInstr *instr)
+bool
+kiln_cpu_conv_supports(const KilnInstr *instr)
 {
     int rank = cpu_type(instr, 1)->rank;
     return rank >= 3 && rank <= 5 && cpu_all_plain(instr, KILN_DTYPE_f32) &&
@@ -88,12 +87,6 @@ scratch_of(const KilnInstr *instr, int threads,
     if (kiln_operand_is_const(instr, 2))
         return bytes;
     return MAX(bytes, (size_t)scratch_size(&plain, threads));
-}
-
-bool
-kiln_cpu_conv_supports(const KilnInstr *instr)
-{
-    return supports(instr);
 }
 
 size_t
@@ -139,7 +132,7 @@ kiln_cpu_conv_cost(const KilnInstr *instr)
 bool
 kiln_cpu_conv_transpose_supports(const KilnInstr *instr)
 {
-    return supports(instr) && !cpu_type(instr, 4);
+    return kiln_cpu_conv_supports(instr) && !cpu_type(instr, 4);
 }
 
 size_t

@@ -16,7 +16,6 @@ enum {
     KILN_WINOGRAD_TILE = 4,      /* results of a tile in each direction */
     KILN_WINOGRAD_WINDOW = 6,    /* inputs of a tile in each direction */
     KILN_WINOGRAD_POINTS = 36,   /* products of a tile */
-    KILN_WINOGRAD_SLACK = 16,    /* floats that may be written behind a plane's last row */
     KILN_WINOGRAD_READ = 2 * 16, /* floats that may be read behind a plane's last tile */
 };
 

@@ -174,12 +174,6 @@ run_block(const void *data, int64_t task, int thread)
     kiln_cpu_gemm_run(&weighted, &weighting);
 }
 
-bool
-kiln_cpu_attention_supports(const KilnInstr *instr)
-{
-    return cpu_all_plain(instr, KILN_DTYPE_f32);
-}
-
 size_t
 kiln_cpu_attention_scratch(const KilnInstr *instr, int threads)
 {

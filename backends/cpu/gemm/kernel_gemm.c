@@ -14,8 +14,8 @@
 
 /* --- both --- */
 
-static bool
-supports(const KilnInstr *instr)
+bool
+kiln_cpu_gemm_supports(const KilnInstr *instr)
 {
     for (uint32_t i = 0; i < instr->n_operands; i++) {
         const KilnType *type = cpu_type(instr, i);
@@ -140,12 +140,6 @@ gemm_problem(const KilnInstr *instr)
     return g;
 }
 
-bool
-kiln_cpu_gemm_supports(const KilnInstr *instr)
-{
-    return supports(instr);
-}
-
 size_t
 kiln_cpu_gemm_scratch(const KilnInstr *instr, int threads)
 {
@@ -224,7 +218,7 @@ matmul_problem(const KilnInstr *instr)
 bool
 kiln_cpu_matmul_supports(const KilnInstr *instr)
 {
-    return supports(instr);
+    return kiln_cpu_gemm_supports(instr);
 }
 
 size_t

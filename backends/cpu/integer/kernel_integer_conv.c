@@ -60,8 +60,8 @@ has_countable_planes(const KilnInstr *instr)
     return kiln_integer_planes_size(&c) < 0x1p56;
 }
 
-static bool
-has_shape(const KilnInstr *instr)
+bool
+kiln_cpu_conv_integer_supports(const KilnInstr *instr)
 {
     const KilnType *x = cpu_type(instr, 1), *w = cpu_type(instr, 2);
     return x->rank >= 3 && x->rank <= 4 && kiln_type_elements(w) > 0 && kiln_cpu_is_bytes(x) &&
@@ -69,16 +69,10 @@ has_shape(const KilnInstr *instr)
 }
 
 bool
-kiln_cpu_conv_integer_supports(const KilnInstr *instr)
-{
-    return has_shape(instr);
-}
-
-bool
 kiln_cpu_conv_quantized_supports(const KilnInstr *instr)
 {
     const KilnType *bias = cpu_type(instr, 3);
-    return has_shape(instr) && kiln_cpu_scales_bytes(instr) &&
+    return kiln_cpu_conv_integer_supports(instr) && kiln_cpu_scales_bytes(instr) &&
            (!bias || bias->dtype == KILN_DTYPE_i32);
 }
 

@@ -304,12 +304,6 @@ run_columns(const void *data, int64_t task, int thread)
 
 /* --- the instructions --- */
 
-bool
-kiln_cpu_reduce_supports(const KilnInstr *instr)
-{
-    return cpu_all_plain(instr, KILN_DTYPE_f32);
-}
-
 size_t
 kiln_cpu_reduce_scratch(const KilnInstr *instr, int threads)
 {

@@ -88,12 +88,6 @@ softmax(const KilnKernelArgs *args, int64_t axis, bool logarithm)
     return NULL;
 }
 
-bool
-kiln_cpu_softmax_supports(const KilnInstr *instr)
-{
-    return cpu_all_plain(instr, KILN_DTYPE_f32);
-}
-
 static double
 cost(const KilnInstr *instr, int64_t axis)
 {

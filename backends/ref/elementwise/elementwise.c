@@ -26,13 +26,13 @@ load(const KilnKernelArgs *args, uint32_t k, const int64_t *index, int64_t i, bo
     return ref_load(type->dtype, args->data[k], i);
 }
 
-const char *
-kiln_ref_binary(const KilnKernelArgs *args)
+/* pow has two classes of operands, and no @op. */
+static const char *
+combine(const KilnKernelArgs *args, const RefBinary *op)
 {
-    const KilnInstr *instr = args->instr;
     const KilnType *out = ref_type(args, 0);
-    const RefClass class_ = ref_class(ref_type(args, 1)->dtype);
-    const RefBinary *op = kiln_ref_binary_op(instr->kind);
+    const RefClass left = ref_class(ref_type(args, 1)->dtype);
+    const RefClass right = ref_class(ref_type(args, 2)->dtype);
     const bool flat = is_flat(args);
     const int64_t n = ref_elements(out);
     int64_t index[KILN_MAX_RANK] = { 0 };
@@ -42,7 +42,9 @@ kiln_ref_binary(const KilnKernelArgs *args)
             load(args, 1, index, i, flat),
             load(args, 2, index, i, flat),
         };
-        const char *error = kiln_ref_apply_binary(op, instr->attrs, class_, operands, &result);
+        const char *error =
+            op ? kiln_ref_apply_binary(op, args->instr->attrs, left, operands, &result)
+               : kiln_ref_apply_pow(left, right, operands, &result);
         if (error)
             return error;
         ref_store(out->dtype, args->data[0], i, result);
@@ -51,26 +53,15 @@ kiln_ref_binary(const KilnKernelArgs *args)
 }
 
 const char *
+kiln_ref_binary(const KilnKernelArgs *args)
+{
+    return combine(args, kiln_ref_binary_op(args->instr->kind));
+}
+
+const char *
 kiln_ref_pow(const KilnKernelArgs *args)
 {
-    const KilnType *out = ref_type(args, 0);
-    const RefClass base = ref_class(ref_type(args, 1)->dtype);
-    const RefClass exponent = ref_class(ref_type(args, 2)->dtype);
-    const bool flat = is_flat(args);
-    const int64_t n = ref_elements(out);
-    int64_t index[KILN_MAX_RANK] = { 0 };
-    for (int64_t i = 0; i < n; i++, ref_next(index, out->dims, out->rank)) {
-        RefValue result = { 0 };
-        RefValue operands[2] = {
-            load(args, 1, index, i, flat),
-            load(args, 2, index, i, flat),
-        };
-        const char *error = kiln_ref_apply_pow(base, exponent, operands, &result);
-        if (error)
-            return error;
-        ref_store(out->dtype, args->data[0], i, result);
-    }
-    return NULL;
+    return combine(args, NULL);
 }
 
 /* max, min, sum, mean: operands are taken from the left; sums are rounded once, at the end. */

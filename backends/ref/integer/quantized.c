@@ -17,25 +17,9 @@
 #include "backends/ref/movement/blocked.h"
 #include "graph/base/alloc.h"
 #include "graph/base/number.h"
-#include "ir/kernel.h"
 #include "ir/target.h"
 
 #include <math.h>
-
-/* The copy of an instruction; what follows it in memory are its uses, buffers and addresses. */
-typedef struct {
-    KilnInstr instr;
-    KilnBufferUse *uses;
-    KilnBuffer *buffers;
-    void **data;
-} Wide;
-
-static size_t
-wide_bytes(const KilnInstr *instr)
-{
-    const size_t per_operand = sizeof(KilnBufferUse) + sizeof(KilnBuffer) + sizeof(void *);
-    return kiln_align_up(sizeof(Wide) + instr->n_operands * per_operand);
-}
 
 /* True where operand @i is there and becomes f64. */
 static bool
@@ -45,23 +29,11 @@ is_widened(const KilnInstr *instr, uint32_t i)
     return buffer && (buffer->type.quant || kiln_dtype_is_float(buffer->type.dtype));
 }
 
-/* @memory has wide_bytes(). Addresses are left to the caller. */
-static Wide *
+static RefCopy *
 make_wide(const KilnInstr *instr, void *memory)
 {
-    Wide *wide = memory;
-    const uint32_t n = instr->n_operands;
-    wide->instr = *instr;
-    wide->buffers = (KilnBuffer *)(wide + 1);
-    wide->uses = (KilnBufferUse *)(wide->buffers + n);
-    wide->data = (void **)(wide->uses + n);
-    wide->instr.operands = wide->uses;
-    for (uint32_t i = 0; i < n; i++) {
-        wide->uses[i] = instr->operands[i];
-        if (!instr->operands[i].buffer)
-            continue;
-        wide->buffers[i] = *instr->operands[i].buffer;
-        wide->uses[i].buffer = &wide->buffers[i];
+    RefCopy *wide = kiln_ref_instr_copy(instr, memory);
+    for (uint32_t i = 0; i < instr->n_operands; i++) {
         if (!is_widened(instr, i))
             continue;
         wide->buffers[i].type.dtype = KILN_DTYPE_f64;
@@ -71,7 +43,7 @@ make_wide(const KilnInstr *instr, void *memory)
 }
 
 static size_t
-copy_bytes(const Wide *wide, uint32_t i)
+copy_bytes(const RefCopy *wide, uint32_t i)
 {
     return kiln_align_up((size_t)kiln_type_bytes(&wide->buffers[i].type));
 }
@@ -104,17 +76,17 @@ kiln_ref_quantized_supports(const KilnTarget *ref, const KilnInstr *instr)
         if (kiln_type_bytes(&wide) < 0)
             return false;
     }
-    g_autofree void *memory = g_malloc(wide_bytes(instr));
+    g_autofree void *memory = g_malloc(kiln_ref_instr_bytes(instr));
     return kiln_target_find(ref, &make_wide(instr, memory)->instr) != NULL;
 }
 
 size_t
 kiln_ref_quantized_scratch(const KilnTarget *ref, const KilnInstr *instr, int threads)
 {
-    g_autofree void *memory = g_malloc(wide_bytes(instr));
-    const Wide *wide = make_wide(instr, memory);
+    g_autofree void *memory = g_malloc(kiln_ref_instr_bytes(instr));
+    const RefCopy *wide = make_wide(instr, memory);
     const KilnKernel *kernel = kiln_target_find(ref, &wide->instr);
-    size_t bytes = wide_bytes(instr);
+    size_t bytes = kiln_ref_instr_bytes(instr);
     for (uint32_t i = 0; i < instr->n_operands; i++) {
         if (is_widened(instr, i))
             bytes += copy_bytes(wide, i);
@@ -190,8 +162,8 @@ const char *
 kiln_ref_quantized(const KilnTarget *ref, const KilnKernelArgs *args)
 {
     const KilnInstr *instr = args->instr;
-    Wide *wide = make_wide(instr, args->scratch);
-    char *free = (char *)args->scratch + wide_bytes(instr);
+    RefCopy *wide = make_wide(instr, args->scratch);
+    char *free = (char *)args->scratch + kiln_ref_instr_bytes(instr);
     for (uint32_t i = 0; i < instr->n_operands; i++) {
         wide->data[i] = args->data[i];
         if (!is_widened(instr, i))

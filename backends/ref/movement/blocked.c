@@ -6,39 +6,40 @@
 
 #include "graph/base/alloc.h"
 
-/* The copy of an instruction; what follows it in memory are its uses, buffers and addresses. */
-typedef struct {
-    KilnInstr instr;
-    KilnBufferUse *uses;
-    KilnBuffer *buffers;
-    void **data;
-} Plain;
-
-static size_t
-plain_bytes(const KilnInstr *instr)
+size_t
+kiln_ref_instr_bytes(const KilnInstr *instr)
 {
     const size_t per_operand = sizeof(KilnBufferUse) + sizeof(KilnBuffer) + sizeof(void *);
-    return kiln_align_up(sizeof(Plain) + instr->n_operands * per_operand);
+    return kiln_align_up(sizeof(RefCopy) + instr->n_operands * per_operand);
 }
 
-/* @memory has plain_bytes(). Addresses are left to the caller. */
-static Plain *
-make_plain(const KilnInstr *instr, void *memory)
+RefCopy *
+kiln_ref_instr_copy(const KilnInstr *instr, void *memory)
 {
-    Plain *plain = memory;
+    RefCopy *copy = memory;
     const uint32_t n = instr->n_operands;
-    plain->instr = *instr;
-    plain->buffers = (KilnBuffer *)(plain + 1);
-    plain->uses = (KilnBufferUse *)(plain->buffers + n);
-    plain->data = (void **)(plain->uses + n);
-    plain->instr.operands = plain->uses;
+    copy->instr = *instr;
+    copy->buffers = (KilnBuffer *)(copy + 1);
+    copy->uses = (KilnBufferUse *)(copy->buffers + n);
+    copy->data = (void **)(copy->uses + n);
+    copy->instr.operands = copy->uses;
     for (uint32_t i = 0; i < n; i++) {
-        plain->uses[i] = instr->operands[i];
+        copy->uses[i] = instr->operands[i];
         if (!instr->operands[i].buffer)
             continue;
-        plain->buffers[i] = *instr->operands[i].buffer;
-        plain->buffers[i].type.layout = NULL;
-        plain->uses[i].buffer = &plain->buffers[i];
+        copy->buffers[i] = *instr->operands[i].buffer;
+        copy->uses[i].buffer = &copy->buffers[i];
+    }
+    return copy;
+}
+
+static RefCopy *
+make_plain(const KilnInstr *instr, void *memory)
+{
+    RefCopy *plain = kiln_ref_instr_copy(instr, memory);
+    for (uint32_t i = 0; i < instr->n_operands; i++) {
+        if (plain->uses[i].buffer)
+            plain->buffers[i].type.layout = NULL;
     }
     return plain;
 }
@@ -69,17 +70,17 @@ kiln_ref_blocked_supports(const KilnTarget *ref, const KilnInstr *instr)
     }
     if (kiln_ref_is_plain(instr))
         return false;
-    g_autofree void *memory = g_malloc(plain_bytes(instr));
+    g_autofree void *memory = g_malloc(kiln_ref_instr_bytes(instr));
     return kiln_target_find(ref, &make_plain(instr, memory)->instr) != NULL;
 }
 
 size_t
 kiln_ref_blocked_scratch(const KilnTarget *ref, const KilnInstr *instr, int threads)
 {
-    g_autofree void *memory = g_malloc(plain_bytes(instr));
-    const Plain *plain = make_plain(instr, memory);
+    g_autofree void *memory = g_malloc(kiln_ref_instr_bytes(instr));
+    const RefCopy *plain = make_plain(instr, memory);
     const KilnKernel *kernel = kiln_target_find(ref, &plain->instr);
-    size_t bytes = plain_bytes(instr);
+    size_t bytes = kiln_ref_instr_bytes(instr);
     for (uint32_t i = 0; i < instr->n_operands; i++) {
         if (is_blocked(instr, i))
             bytes += kiln_align_up((size_t)kiln_type_bytes(&plain->buffers[i].type));
@@ -89,7 +90,7 @@ kiln_ref_blocked_scratch(const KilnTarget *ref, const KilnInstr *instr, int thre
 
 /* Copies what the plain kernel reads into scratch; returns the first free byte there. */
 static char *
-unpack_operands(const KilnKernelArgs *args, Plain *plain, char *free)
+unpack_operands(const KilnKernelArgs *args, RefCopy *plain, char *free)
 {
     for (uint32_t i = 0; i < args->instr->n_operands; i++) {
         plain->data[i] = args->data[i];
@@ -108,8 +109,8 @@ const char *
 kiln_ref_blocked(const KilnTarget *ref, const KilnKernelArgs *args)
 {
     const KilnInstr *instr = args->instr;
-    Plain *plain = make_plain(instr, args->scratch);
-    char *free = unpack_operands(args, plain, (char *)args->scratch + plain_bytes(instr));
+    RefCopy *plain = make_plain(instr, args->scratch);
+    char *free = unpack_operands(args, plain, (char *)args->scratch + kiln_ref_instr_bytes(instr));
     const KilnKernelArgs plain_args = {
         .instr = &plain->instr, .data = plain->data, .scratch = free, .threads = args->threads
     };

@@ -15,6 +15,19 @@ bool kiln_ref_relayout_data(const KilnType *to_type, void *to, const KilnType *f
 /** True if no operand has a blocked layout. */
 bool kiln_ref_is_plain(const KilnInstr *instr);
 
+/** A copy of an instruction, whose operands get other types. In memory, its buffers, uses and
+ * addresses follow it. */
+typedef struct {
+    KilnInstr instr;
+    KilnBufferUse *uses;
+    KilnBuffer *buffers;
+    void **data;
+} RefCopy;
+
+size_t kiln_ref_instr_bytes(const KilnInstr *instr);
+/** Makes a copy in @memory, which has kiln_ref_instr_bytes(). Addresses are left to the caller. */
+RefCopy *kiln_ref_instr_copy(const KilnInstr *instr, void *memory);
+
 /** Runs the plain kernel of an instruction on plain copies of its blocked operands. The padding of
  * its results becomes 0. @ref has the plain kernels. */
 const char *kiln_ref_blocked(const KilnTarget *ref, const KilnKernelArgs *args);

@@ -269,8 +269,12 @@ read_shapes(RefRecurrent *net)
 }
 
 size_t
-kiln_ref_recurrent_bytes(const KilnInstr *instr, uint32_t first_in, int n_gates)
+kiln_ref_recurrent_scratch(const KilnInstr *instr, int threads)
 {
+    (void)threads;
+    const bool lstm = instr->kind == KILN_INSTR_lstm;
+    const int n_gates = lstm ? 4 : instr->kind == KILN_INSTR_gru ? 3 : 1;
+    const uint32_t first_in = lstm ? 3 : 2;
     int64_t input = kiln_instr_operand(instr, first_in)->type.dims[2];
     int64_t hidden = kiln_instr_operand(instr, first_in + 2)->type.dims[2];
     return (size_t)(input + (3 + n_gates) * hidden) * sizeof(RefValue);

@@ -55,9 +55,6 @@ struct RefRecurrent {
 /** Runs all sequences. The caller sets the instruction and the operands of @net. */
 const char *kiln_ref_recurrent_run(RefRecurrent *net);
 
-/** Bytes of scratch for @n_gates gates. Operand @first_in is the data; the weights follow it. */
-size_t kiln_ref_recurrent_bytes(const KilnInstr *instr, uint32_t first_in, int n_gates);
-
 /** Adds to @to the recurrent weights of gate @gate times @state, and their bias. */
 void kiln_ref_recurrent_add(const RefRecurrent *net, int gate, const RefValue *state, RefValue *to);
 

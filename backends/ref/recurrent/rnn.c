@@ -94,27 +94,6 @@ lstm_cell(const RefRecurrent *net)
     }
 }
 
-size_t
-kiln_ref_rnn_scratch(const KilnInstr *instr, int threads)
-{
-    (void)threads;
-    return kiln_ref_recurrent_bytes(instr, 2, 1);
-}
-
-size_t
-kiln_ref_gru_scratch(const KilnInstr *instr, int threads)
-{
-    (void)threads;
-    return kiln_ref_recurrent_bytes(instr, 2, 3);
-}
-
-size_t
-kiln_ref_lstm_scratch(const KilnInstr *instr, int threads)
-{
-    (void)threads;
-    return kiln_ref_recurrent_bytes(instr, 3, 4);
-}
-
 /* operands: y, y_h, x, w, r, b, lengths, initial_h */
 const char *
 kiln_ref_rnn(const KilnKernelArgs *args)

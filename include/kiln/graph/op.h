@@ -79,9 +79,8 @@ kiln_op_is_shape_operand(KilnOp op, uint32_t i)
 {
     return i < 32 && kiln_op_info(op)->shape_operands >> i & 1;
 }
-/** By the spelling of the text form, or of ONNX's default domain. */
+/** By the spelling of the text form. */
 bool kiln_op_from_name(const char *name, KilnOp *out);
-bool kiln_op_from_onnx(const char *name, KilnOp *out);
 
 /** Counts from @lowest to @highest as "2", "1 to 3" or "1 or more"; freed with g_free(). */
 char *kiln_arity_text(uint32_t lowest, uint32_t highest);
