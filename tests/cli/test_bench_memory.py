@@ -9,7 +9,7 @@ HEADER = "id,lower,upper,size"
 # Two of 3 and 5 bytes live together, the third after them.
 SMALL = f"{HEADER}\na,0,4,3\nb,2,6,5\nc,6,9,4\n"
 # Generated problems that are solved within the budget, which counts work: the same on every machine.
-SOLVED_OF_100, SOLVED_OF_1000 = 96, 934
+SOLVED_OF_100, SOLVED_OF_1000 = 96, 948
 CHALLENGING = {"A": 1048576, "B": 1048576, "C": 1039360, "D": 986112, "E": 1048576, "F": 1048576}
 
 
