@@ -7,8 +7,6 @@
 
 #include "graph/dim/dim_priv.h"
 
-#include <string.h>
-
 static int64_t
 floor_of(int64_t a, int64_t b)
 {

@@ -4,6 +4,7 @@
  *
  * Values have the type i64 or i32 (bool for conditions). An expression stands for a value only
  * where its bounds fit into the type: then the arithmetic of kernels does not wrap. */
+#include "graph/graph.h"
 #include "graph/infer/common.h"
 #include "graph/op/additive.h"
 #include "graph/op/bounds.h"

@@ -26,7 +26,6 @@
 #include "passes/rule.h"
 
 #include "graph/op/norm.h"
-#include "passes/query/movement.h"
 #include "passes/query/normalized.h"
 #include "passes/query/factors.h"
 

@@ -53,8 +53,6 @@
 #include "passes/pass.h"
 
 
-#include <string.h>
-
 typedef struct {
     KilnPassContext *context;
     GHashTable *stale; /* nodes that read what says more now; looked up, never iterated */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Dims as expressions: the canonical form, what can be proved, text, and values. */
 #include "graph/dim.h"
-#include "graph/base/random.h"
 
 #include <criterion/criterion.h>
 

@@ -17,6 +17,7 @@
 #include "tests/unit/runtime_case.h"
 
 #include <string.h>
+#include <math.h>
 #include <time.h>
 
 #define OFFLOAD "partition-offload{when=always,min-us=0},compile-offload"
