@@ -133,9 +133,11 @@ KILN_INFER(recurrent)
     kiln_dim_copy(&all, r.layout ? 1 : 0, &x, steps);
     kiln_dim_set(&all, r.layout ? 2 : 1, r.directions);
     kiln_dim_set(&all, 3, r.hidden);
+    if (r.hidden < 0 && kiln_infer_type(in, R)->rank == 3)
+        kiln_dim_copy(&all, 3, kiln_infer_type(in, R), 2);
     kiln_dim_copy(&last, r.layout ? 0 : 1, &x, batch);
     kiln_dim_set(&last, r.layout ? 1 : 0, r.directions);
-    kiln_dim_set(&last, 2, r.hidden);
+    kiln_dim_copy(&last, 2, &all, 3);
     for (uint32_t i = 0; i < in->node->n_results; i++)
         in->out[i] = i == 0 ? all : last;
     return TRUE;

@@ -23,6 +23,9 @@ typedef struct {
     KilnType stated; /* of the one result */
     bool states;
     uint64_t blur; /* not 0: forget some of what is said of operands, at random from this seed */
+    bool named;    /* dims of arguments are names instead of numbers */
+    int binding;   /* dims of arguments are other numbers, by this rule; 0: as written */
+    bool is_open;  /* an argument is written without a number for each dim */
     char *problem; /* why the line cannot be read */
 } Case;
 
@@ -54,6 +57,48 @@ blur_type(Case *c, KilnType *type)
     }
     if (how == 3)
         type->rank = KILN_RANK_UNKNOWN;
+}
+
+/* --- names in the place of numbers --- */
+
+enum {
+    BINDINGS = 8
+};
+
+/* The number that stands for @dim under rule @binding. */
+static int64_t
+bound_dim(int binding, int64_t dim)
+{
+    const int64_t by_rule[BINDINGS] = { dim,     dim + 1,  2 * dim, 3 * dim,
+                                        dim + 7, 64 * dim, 1,       dim * dim + 1 };
+    return by_rule[binding];
+}
+
+static bool
+look_up(void *data, const char *name, int64_t *out)
+{
+    *out = bound_dim(*(const int *)data, g_ascii_strtoll(name + 1, NULL, 10));
+    return true;
+}
+
+enum {
+    SMALL = 1 << 16 /* dims of cases about overflow stay numbers */
+};
+
+static void
+name_dims(Case *c, KilnType *type)
+{
+    c->is_open |= !kiln_type_is_static(type);
+    for (int d = 0; d < type->rank; d++) {
+        int64_t dim = type->dims[d];
+        bool fixed = type->layout || (type->quant && type->quant->axis == d);
+        if (fixed || dim < 1 || dim > SMALL)
+            continue;
+        g_autofree char *name = g_strdup_printf("d%" G_GINT64_FORMAT, dim);
+        type->dims[d] = bound_dim(c->binding, dim);
+        if (c->named)
+            kiln_type_set_dim(type, d, kiln_dim_name(c->module->dims, name));
+    }
 }
 
 /* --- types and constants --- */
@@ -144,6 +189,7 @@ static void
 add_argument(Case *c, KilnType *type)
 {
     blur_type(c, type);
+    name_dims(c, type);
     g_autofree char *name = g_strdup_printf("a%u", c->operands->len);
     KilnArgument *argument = kiln_function_add_argument(c->function, name, type, NULL);
     g_ptr_array_add(c->operands, &argument->value);
@@ -554,5 +600,117 @@ Test(infer, every_float_op_takes_every_float)
                          kiln_dtype_name(floats[i]));
             cr_expect(!result || kiln_type_equal(&result->type, &arguments[i]->type));
         }
+    }
+}
+
+/* --- open dims --- */
+
+#define RANK "the length of a list, or a dim that may be 1, decides the rank"
+#define KERNEL "the kernel's extents are dims of the weights, and they are names"
+
+/* Why some dim of a case stays unknown where operands have names. */
+static const struct {
+    const char *op, *reason;
+} unknown_reasons[] = {
+    { "reduce_sum", RANK },
+    { "reshape", RANK },
+    { "squeeze", RANK },
+    { "unsqueeze", RANK },
+    { "expand", RANK },
+    { "gather_nd", RANK },
+    { "constant_of_shape", RANK },
+    { "conv", KERNEL },
+    { "conv_transpose", KERNEL },
+    { "conv_integer", KERNEL },
+    { "qlinear_conv", KERNEL },
+    { "slice", "the least number of 64 bits as a step has no opposite" },
+    { "resize", "how floats round the size depends on the size" },
+};
+
+typedef struct {
+    int unknown[KILN_OP_END]; /* the last line that leaves a dim unknown; 0: none */
+    int compared;
+} OpenCoverage;
+
+/* What is known of @open holds for @bound; false where a claim is wrong. */
+static bool
+holds(const KilnValue *open, const KilnValue *bound, int binding, bool *unknown)
+{
+    int64_t found;
+    *unknown |= open->type.rank < 0 && bound->type.rank >= 0;
+    if (open->type.rank >= 0 && open->type.rank != bound->type.rank)
+        return false;
+    for (int d = 0; d < open->type.rank; d++) {
+        const KilnDim *dim = open->type.open[d];
+        found = open->type.dims[d];
+        *unknown |= found < 0 && !dim && bound->type.dims[d] >= 0;
+        if (dim && !kiln_dim_evaluate(dim, look_up, &binding, &found, NULL))
+            return false;
+        if (found >= 0 && bound->type.dims[d] >= 0 && found != bound->type.dims[d])
+            return false;
+    }
+    for (uint32_t k = 0; open->extents && bound->known && k < open->extents->n; k++) {
+        const KilnDim *dim = open->extents->v[k];
+        if (dim && (!kiln_dim_evaluate(dim, look_up, &binding, &found, NULL) ||
+                    found != bound->known->v[k]))
+            return false;
+    }
+    return true;
+}
+
+/* The node of @line with dims that are names, or numbers by rule @binding; NULL: an error. */
+static KilnNode *
+node_of_line(Case *c, const char *line, bool named, int binding)
+{
+    case_init(c, 0);
+    c->named = named;
+    c->binding = binding;
+    read_line(c, line);
+    return c->problem ? NULL : make_node(c, NULL);
+}
+
+static int
+compare_line(const char *line, int number, void *data)
+{
+    OpenCoverage *coverage = data;
+    Case open, bound;
+    const KilnNode *with_names = node_of_line(&open, line, true, 0);
+    int failures = 0;
+    for (int binding = 0; !open.is_open && binding < BINDINGS; binding++) {
+        const KilnNode *with_numbers = node_of_line(&bound, line, false, binding);
+        bool good = !with_numbers || binding || with_names, unknown = false;
+        for (uint32_t r = 0; with_names && with_numbers && r < with_names->n_results; r++)
+            good &= holds(&with_names->results[r], &with_numbers->results[r], binding, &unknown);
+        coverage->compared += with_names && with_numbers;
+        if (with_numbers && unknown)
+            coverage->unknown[open.op] = number;
+        if (!good) {
+            g_autofree char *found = with_names ? print_results(with_names) : g_strdup("an error");
+            cr_log_error("infer.cases:%d: rule %d: %s\n  found %s with names", number, binding,
+                         line, found);
+            failures++;
+        }
+        case_clear(&bound);
+    }
+    case_clear(&open);
+    return failures;
+}
+
+/* Each case with names for its dims: the expressions, evaluated, are the dims that inference finds
+ * for numbers. */
+Test(infer, open_dims_are_those_of_numbers)
+{
+    OpenCoverage coverage = { .compared = 0 };
+    cr_expect_eq(each_line(compare_line, &coverage), 0);
+    cr_expect_gt(coverage.compared, 2000);
+    kiln_foreach_op (op) {
+        const char *reason = NULL;
+        for (uint32_t i = 0; i < G_N_ELEMENTS(unknown_reasons); i++) {
+            if (g_str_equal(unknown_reasons[i].op, kiln_op_info(op)->name))
+                reason = unknown_reasons[i].reason;
+        }
+        cr_expect(!coverage.unknown[op] || reason, "%s: infer.cases:%d leaves a dim unknown",
+                  kiln_op_info(op)->name, coverage.unknown[op]);
+        cr_expect(coverage.unknown[op] || !reason, "%s: no dim is unknown", kiln_op_info(op)->name);
     }
 }
