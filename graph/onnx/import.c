@@ -164,6 +164,12 @@ import_arguments(KilnOnnxScope *scope, const KilnType *types, uint32_t n, GError
             !import_argument(scope, info, i < n ? &types[i] : NULL, error))
             return FALSE;
     }
+    const GPtrArray *arguments = scope->function->arguments;
+    for (guint i = 0; !scope->outer && i < arguments->len; i++) {
+        KilnValue *value = &((KilnArgument *)g_ptr_array_index(arguments, i))->value;
+        kiln_onnx_name_dims(value->name, scope->import->dim_names, scope->import->module,
+                            &value->type);
+    }
     return TRUE;
 }
 

@@ -310,6 +310,20 @@ dim_name(const char *name, GHashTable *names, KilnArena *arena)
     return spelling;
 }
 
+void
+kiln_onnx_name_dims(const char *input, GHashTable *dim_names, KilnModule *module, KilnType *type)
+{
+    for (int d = 0; d < type->rank; d++) {
+        if (kiln_type_knows_dim(type, d))
+            continue;
+        g_autoptr(GString) name = g_string_new(NULL);
+        g_string_printf(name, "%s_%d", input, d);
+        while (g_hash_table_contains(dim_names, name->str)) /* the model has a dim of this name */
+            g_string_append_c(name, '_');
+        type->open[d] = kiln_dim_name(module->dims, dim_name(name->str, dim_names, module->arena));
+    }
+}
+
 KilnOnnxTypeKind
 kiln_onnx_type_load(const Onnx__TypeProto *proto, GHashTable *dim_names, KilnModule *module,
                     KilnType *out)

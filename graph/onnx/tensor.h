@@ -45,4 +45,9 @@ typedef enum {
 KilnOnnxTypeKind kiln_onnx_type_load(const Onnx__TypeProto *proto, GHashTable *dim_names,
                                      KilnModule *module, KilnType *out);
 
+/** Names the dims of @input's type that the model leaves open without a name: `x_0`. Call it when
+ * all names that the model states are in @dim_names. */
+void kiln_onnx_name_dims(const char *input, GHashTable *dim_names, KilnModule *module,
+                         KilnType *type);
+
 #endif
