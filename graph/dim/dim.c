@@ -305,18 +305,3 @@ kiln_dim_as_name(const KilnDim *dim)
 {
     return dim && dim->op == KILN_DIM_NAME ? dim->u.name.text : NULL;
 }
-
-void
-kiln_dim_visit_names(const KilnDim *dim, void (*visit)(void *data, const char *name), void *data)
-{
-    if (!dim)
-        return;
-    if (dim->op == KILN_DIM_NAME)
-        visit(data, dim->u.name.text);
-    for (uint32_t i = 0; i < kiln_dim_arity(dim->op); i++)
-        kiln_dim_visit_names(dim->u.args[i], visit, data);
-    for (uint32_t i = 0; dim->op == KILN_DIM_SUM && i < dim->n; i++) {
-        for (uint32_t k = 0; k < dim->u.terms[i].n; k++)
-            kiln_dim_visit_names(dim->u.terms[i].atoms[k], visit, data);
-    }
-}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers and other expressions in the place of names. */
+/* Numbers in the place of names. */
 #include "graph/dim.h"
 
 #include "graph/dim/dim_priv.h"
@@ -156,53 +156,4 @@ int64_t
 kiln_dim_hint(const KilnDim *dim)
 {
     return dim ? (int64_t)hint_of(dim) : KILN_DIM_HINT;
-}
-
-/* --- substitution --- */
-
-typedef struct {
-    KilnDimTable *table;
-    const KilnDim *(*find)(void *data, const char *name);
-    void *data;
-} Substitution;
-
-static const KilnDim *
-substitute(const Substitution *by, const KilnDim *dim)
-{
-    const KilnDim *args[4] = { NULL }, *sum, *product;
-    for (uint32_t i = 0; i < kiln_dim_arity(dim->op); i++)
-        args[i] = substitute(by, dim->u.args[i]);
-    switch (dim->op) {
-    case KILN_DIM_NUMBER:
-        return kiln_dim_number(by->table, dim->number);
-    case KILN_DIM_NAME:
-        sum = by->find(by->data, dim->u.name.text);
-        return sum ? sum : kiln_dim_name(by->table, dim->u.name.text);
-    case KILN_DIM_SUM:
-        sum = kiln_dim_number(by->table, dim->number);
-        for (uint32_t i = 0; i < dim->n; i++) {
-            product = kiln_dim_number(by->table, dim->u.terms[i].coefficient);
-            for (uint32_t k = 0; k < dim->u.terms[i].n; k++)
-                product =
-                    kiln_dim_mul(by->table, product, substitute(by, dim->u.terms[i].atoms[k]));
-            sum = kiln_dim_add(by->table, sum, product);
-        }
-        return sum;
-    case KILN_DIM_FLOOR:
-        return kiln_dim_floor(by->table, args[0], args[1]);
-    case KILN_DIM_MIN:
-        return kiln_dim_min(by->table, args[0], args[1]);
-    case KILN_DIM_MAX:
-        return kiln_dim_max(by->table, args[0], args[1]);
-    default:
-        return kiln_dim_select(by->table, args[0], args[1], args[2], args[3]);
-    }
-}
-
-const KilnDim *
-kiln_dim_substitute(KilnDimTable *table, const KilnDim *dim,
-                    const KilnDim *(*find)(void *data, const char *name), void *data)
-{
-    Substitution by = { table, find, data };
-    return dim ? substitute(&by, dim) : NULL;
 }

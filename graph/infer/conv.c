@@ -54,7 +54,8 @@ kiln_infer_conv_shape(const KilnInfer *in, uint32_t w, uint32_t bias, KilnType *
         return FALSE;
     for (int i = 0; i < window.rank; i++) {
         kiln_dim_set(out, i + 2, window.out[i]);
-        out->open[i + 2] = window.open_out[i];
+        if (window.open_out[i])
+            kiln_type_set_dim(out, i + 2, window.open_out[i]);
     }
     return kiln_infer_require_vector(in, bias, out, 1, error);
 }

@@ -36,16 +36,6 @@ kiln_infer_element(const KilnInfer *in, uint32_t i, int64_t k)
     return value->extents && k < value->extents->n ? value->extents->v[k] : NULL;
 }
 
-bool
-kiln_infer_knows_elements(const KilnInfer *in, uint32_t i)
-{
-    const KilnValue *value = kiln_node_operand(in->node, i);
-    bool known = value && (value->known || value->extents);
-    for (uint32_t k = 0; known && !value->known && k < value->extents->n; k++)
-        known = value->extents->v[k] != NULL;
-    return known;
-}
-
 /* Elements of operand @i, if it is small and has integers; else -1. */
 static int64_t
 operand_size(const KilnInfer *in, uint32_t i)

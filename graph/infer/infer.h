@@ -59,8 +59,6 @@ kiln_infer_known(const KilnInfer *in, uint32_t i)
 }
 /** Element @k of the integers in operand @i, which has more than @k; NULL where it is not known. */
 const KilnDim *kiln_infer_element(const KilnInfer *in, uint32_t i, int64_t k);
-/** True if every element of operand @i is a number or an expression. */
-bool kiln_infer_knows_elements(const KilnInfer *in, uint32_t i);
 /** Finds the elements of small integer results that are expressions, where no number is known. */
 void kiln_infer_extents(KilnInfer *in);
 /** A zeroed array of @n known integers for result @r. */
@@ -87,7 +85,6 @@ typedef struct {
     int64_t output_padding[KILN_MAX_RANK];
     int64_t out[KILN_MAX_RANK]; /* spatial dims of the result; KILN_DIM_UNKNOWN where not known */
     const KilnDim *open_out[KILN_MAX_RANK]; /* such a dim as an expression, or NULL */
-    bool open_pads[KILN_MAX_RANK]; /* pads of SAME that depend on an extent without a number */
 } KilnWindow;
 
 /** Resolves auto_pad, defaults and ceil_mode for conv, conv_transpose, conv_integer, qlinear_conv
@@ -105,8 +102,7 @@ typedef struct {
     int64_t start[KILN_MAX_RANK];
     int64_t step[KILN_MAX_RANK];
     int64_t extent[KILN_MAX_RANK];             /* KILN_DIM_UNKNOWN where it has no number */
-    const KilnDim *open_extent[KILN_MAX_RANK]; /* such an extent as an expression, or NULL */
-    const KilnDim *open_start[KILN_MAX_RANK];  /* the start beside such an extent */
+    const KilnDim *open_extent[KILN_MAX_RANK]; /* the extent of an open axis; NULL: not known */
 } KilnSliceBox;
 gboolean kiln_slice_resolve(const KilnNode *node, KilnSliceBox *out, bool *out_known,
                             GError **error);

@@ -27,7 +27,8 @@ pooled_shape(const KilnType *x, const KilnWindow *window)
         kiln_dim_copy(&out, d, x, d);
     for (int i = 0; i < window->rank; i++) {
         kiln_dim_set(&out, i + 2, window->out[i]);
-        out.open[i + 2] = window->open_out[i];
+        if (window->open_out[i])
+            kiln_type_set_dim(&out, i + 2, window->open_out[i]);
     }
     return out;
 }

@@ -87,12 +87,13 @@ open_box(KilnSliceBox *box, const KilnNode *node, int d, int64_t i, const KilnDi
     const KilnDim *distance =
         step < 0 ? kiln_dim_sub(table, start, end) : kiln_dim_sub(table, end, start);
     const KilnDim *count = kiln_dim_ceil(table, distance, kiln_dim_number(table, ABS(step)));
-    box->open_start[d] = start;
     box->open_extent[d] = kiln_dim_max(table, count, zero);
-    if (!box->open_extent[d])
-        return;
-    if (kiln_dim_is_number(box->open_extent[d], &box->extent[d]))
-        box->open_extent[d] = NULL;
+    /* The box has a number only where both have: a place in data of an open size is no number. */
+    int64_t first, extent;
+    if (kiln_dim_is_number(start, &first) && kiln_dim_is_number(box->open_extent[d], &extent)) {
+        box->start[d] = first;
+        box->extent[d] = extent;
+    }
 }
 
 static gboolean
@@ -196,7 +197,8 @@ KILN_INFER(slice)
     for (int d = 0; d < x->rank; d++) {
         if (touched[d]) {
             kiln_dim_set(&in->out[0], d, box.extent[d]);
-            in->out[0].open[d] = box.open_extent[d];
+            if (box.open_extent[d])
+                kiln_type_set_dim(&in->out[0], d, box.open_extent[d]);
         }
     }
     if (kiln_known_operand(in, 0) && kiln_type_is_static(&in->out[0])) {

@@ -172,7 +172,6 @@ slide_open(KilnWindow *window, int i, const KilnDim *size, const WindowRule *rul
     int64_t reach = (window->kernel[i] - 1) * window->dilations[i] + 1; /* attributes are small */
     if (same) {
         window->open_out[i] = kiln_dim_ceil(table, size, stride);
-        window->open_pads[i] = window->strides[i] > 1;
         return;
     }
     const KilnDim *filled =
@@ -197,7 +196,6 @@ static void
 spread_open(KilnWindow *window, int i, const KilnDim *size, const WindowRule *rule)
 {
     bool same = rule->mode == PAD_SAME_UPPER || rule->mode == PAD_SAME_LOWER;
-    window->open_pads[i] = same || rule->output_shape.n;
     if (!size || rule->output_shape.n || (window->kernel[i] < 0 && !same))
         return;
     KilnDimTable *table = kiln_dim_table_of(size);

@@ -52,7 +52,6 @@
 #include "graph/op/structure.h"
 #include "passes/pass.h"
 
-
 typedef struct {
     KilnPassContext *context;
     GHashTable *stale; /* nodes that read what says more now; looked up, never iterated */

@@ -34,12 +34,13 @@ Test(onnx_import, dims_keep_their_names)
     onnx_input(graph, "any", ONNX_I64, NULL);
     onnx_output(graph, "z", ONNX_F32, NULL);
     onnx_node(graph, "Neg", "x", "z", NULL);
-    onnx_expect(graph, 13,
-                "graph @main(%x: f32[batch_size,x_1,3], %y: f32[batch_size_1,_2_n,3], %any: i64[*]) "
-                "{\n"
-                "  %z = neg(%x) : f32[batch_size,x_1,3]\n"
-                "  return %z\n"
-                "}\n");
+    onnx_expect(
+        graph, 13,
+        "graph @main(%x: f32[batch_size,x_1,3], %y: f32[batch_size_1,_2_n,3], %any: i64[*]) "
+        "{\n"
+        "  %z = neg(%x) : f32[batch_size,x_1,3]\n"
+        "  return %z\n"
+        "}\n");
 }
 
 Test(onnx_import, names_of_the_model_come_first)

@@ -119,14 +119,6 @@ gboolean kiln_dim_evaluate(const KilnDim *dim, KilnDimLookup lookup, void *data,
 /** A likely value of @dim: by the hints of its names, else the middle of their bounds, else
  * KILN_DIM_HINT. */
 int64_t kiln_dim_hint(const KilnDim *dim);
-/** The expression with @dims in the place of names, built in @table. @find gives the expression for
- * a name, or NULL to keep the name. */
-const KilnDim *kiln_dim_substitute(KilnDimTable *table, const KilnDim *dim,
-                                   const KilnDim *(*find)(void *data, const char *name),
-                                   void *data);
-/** Calls @visit for each name in @dim, in order, repetitions included. */
-void kiln_dim_visit_names(const KilnDim *dim, void (*visit)(void *data, const char *name),
-                          void *data);
 
 /** Appends the text form: `2*N + floor((M + 1)/2)` without blanks; `?` for NULL. */
 void kiln_dim_print(const KilnDim *dim, GString *out);
