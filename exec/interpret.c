@@ -100,12 +100,13 @@ borrow(Machine *machine, const KilnBuffer *buffer, const KilnTensor *tensor, GEr
 static gboolean
 check_tensor(const KilnBuffer *buffer, const KilnTensor *tensor, GError **error)
 {
-    g_autofree char *expected = kiln_type_to_string(&buffer->type);
+    const KilnType type = kiln_type_numbers(&buffer->type);
+    g_autofree char *expected = kiln_type_to_string(&type);
     if (!tensor)
         return kiln_throw(error, KILN_ERROR_USAGE, "%s: expected %s, found nothing", buffer->name,
                           expected);
     g_autofree char *found = kiln_type_to_string(&tensor->type);
-    bool same_shape = buffer->type.layout || kiln_type_same_shape(&buffer->type, &tensor->type);
+    bool same_shape = type.layout || kiln_type_same_shape(&type, &tensor->type);
     if (buffer->type.dtype != tensor->type.dtype)
         return kiln_throw(error, KILN_ERROR_TYPE, "%s: expected %s, found %s", buffer->name,
                           expected, found);

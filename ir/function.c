@@ -2,6 +2,7 @@
 /* Building, rewriting and unlinking instructions and buffers; uses are kept exact at every step. */
 #include "graph/module.h"
 #include "ir/changes.h"
+#include "ir/open.h"
 #include "ir/stack.h"
 
 #include <string.h>
@@ -40,6 +41,7 @@ kiln_ir_function_free(KilnIRFunction *function)
     g_hash_table_unref(function->names);
     g_hash_table_unref(function->name_counters);
     kiln_ir_changes_clear(&function->changes);
+    kiln_open_free(function->open);
     kiln_arena_free(function->arena);
     kiln_arena_free(function->instr_arena);
     kiln_arena_free(function->buffer_arena);
@@ -357,10 +359,8 @@ KilnBuffer *
 kiln_ir_view_part(KilnIRFunction *function, const char *name, KilnBuffer *base,
                   const KilnRegion *part, const KilnType *type, KilnInstr *before)
 {
-    int64_t unit = (int64_t)kiln_dtype_size(base->type.dtype);
-    KilnBuffer *buffer = kiln_ir_view(function, name, base, part->offset / unit, type, before);
-    buffer->view_rows = part->rows;
-    buffer->view_pitch = part->rows > 1 ? part->pitch / unit : 0;
+    KilnBuffer *buffer = kiln_ir_view(function, name, base, 0, type, before);
+    kiln_view_set_part(buffer, part);
     return buffer;
 }
 
@@ -499,12 +499,52 @@ kiln_instr_move(KilnInstr *instr, KilnInstr *before)
 
 /* --- questions --- */
 
+static KilnSize
+in_bytes(int64_t n, const KilnDim *dim, int64_t unit)
+{
+    return kiln_size_mul(kiln_size_open(n, dim), kiln_size_make(unit));
+}
+
 KilnRegion
 kiln_view_part(const KilnBuffer *view)
 {
     int64_t unit = (int64_t)kiln_dtype_size(view->base->type.dtype);
     int64_t bytes = kiln_type_bytes(&view->type), rows = MAX(view->view_rows, 1);
-    return kiln_region_make(view->view_offset * unit, rows, bytes / rows, view->view_pitch * unit);
+    const KilnViewOpen *open = view->view_open;
+    KilnSize size = kiln_type_size_bytes(&view->type);
+    if (!open && !size.dim && !size.lost)
+        return kiln_region_make(view->view_offset * unit, rows, bytes / rows,
+                                view->view_pitch * unit);
+    KilnSize all_rows = kiln_size_open(rows, open ? open->rows : NULL);
+    return kiln_region_of_sizes(in_bytes(view->view_offset, open ? open->offset : NULL, unit),
+                                all_rows, kiln_size_divide(size, all_rows),
+                                in_bytes(view->view_pitch, open ? open->pitch : NULL, unit));
+}
+
+bool
+kiln_view_set_part(KilnBuffer *view, const KilnRegion *part)
+{
+    KilnSize unit = kiln_size_make((int64_t)kiln_dtype_size(view->base->type.dtype));
+    KilnSize offset = kiln_size_divide(kiln_region_offset(part), unit);
+    KilnSize rows = kiln_region_rows(part), pitch = kiln_size_make(0);
+    if (part->rows > 1)
+        pitch = kiln_size_divide(kiln_region_pitch(part), unit);
+    view->view_offset = offset.n;
+    view->view_rows = rows.n;
+    view->view_pitch = pitch.n;
+    view->view_open = NULL;
+    if (offset.dim || rows.dim || pitch.dim) {
+        view->view_open = kiln_arena_new0(view->function->arena, KilnViewOpen, 1);
+        *view->view_open = (KilnViewOpen){ offset.dim, rows.dim, pitch.dim };
+    }
+    return !offset.lost && !rows.lost && !pitch.lost;
+}
+
+static KilnRegion
+whole_region(const KilnType *type)
+{
+    KilnSize bytes = kiln_type_size_bytes(type);
+    return kiln_region_of_sizes(kiln_size_make(0), kiln_size_make(1), bytes, bytes);
 }
 
 KilnRegion
@@ -517,8 +557,7 @@ kiln_buffer_region(const KilnBuffer *buffer)
     size_t depth = 0;
     for (; at->kind == KILN_BUFFER_VIEW; at = at->base)
         depth++;
-    const int64_t bytes = kiln_type_bytes(&at->type);
-    KilnRegion region = kiln_region_make(0, 1, bytes, bytes);
+    KilnRegion region = whole_region(&at->type);
     /* From the origin up, some views at a time: texts may nest any number. */
     while (depth > 0) {
         const size_t n = MIN(depth, AT_ONCE);
@@ -560,6 +599,14 @@ kiln_buffer_origin_offset(const KilnBuffer *buffer)
     return kiln_buffer_region(buffer).offset;
 }
 
+bool
+kiln_buffer_is_whole(KilnBuffer *buffer)
+{
+    KilnRegion region = kiln_buffer_region(buffer);
+    KilnRegion whole = whole_region(&kiln_buffer_origin(buffer)->type);
+    return kiln_region_equal(&region, &whole);
+}
+
 /* Every step that reads operand @in comes before the one that writes @out, or is that one.
  * Reductions read behind all other steps, and write one element for many that they read. */
 static bool
@@ -591,8 +638,7 @@ kiln_instr_may_share(const KilnInstr *instr, uint32_t out, uint32_t in)
     if (instr->kind == KILN_INSTR_stack)
         return kiln_dtype_size(to->type.dtype) == kiln_dtype_size(from->type.dtype) &&
                g_strcmp0(to->type.layout, from->type.layout) == 0 &&
-               kiln_type_elements(&to->type) == kiln_type_elements(&from->type) &&
-               is_read_before(instr, out, in);
+               kiln_type_same_elements(&to->type, &from->type) && is_read_before(instr, out, in);
     /* What stored integers stand for does not matter: element i is read before it is written. */
     return out == 0 && (kiln_instr_info(instr->kind)->aliases >> in & 1) &&
            to->type.dtype == from->type.dtype && kiln_type_same_shape(&to->type, &from->type) &&

@@ -4,6 +4,7 @@
  * to walk a flat array. */
 #include "runtime/deferred.h"
 #include "runtime/bind.h"
+#include "runtime/instance.h"
 #include "runtime/program_file.h"
 
 #include "graph/base/alloc.h"
@@ -24,8 +25,8 @@ first_not_constant(const KilnKernel *kernel, const KilnInstr *instr)
     return instr->n_operands;
 }
 
-static void
-find_written(KilnBinder *binder)
+void
+kiln_bind_find_written(KilnBinder *binder)
 {
     kiln_foreach_instr (instr, binder->out->function) {
         for (uint32_t i = 0; i < instr->n_operands; i++) {
@@ -39,8 +40,8 @@ find_written(KilnBinder *binder)
 
 /* --- operands --- */
 
-static KilnSlot
-slot_of(const KilnBinder *binder, KilnBuffer *buffer)
+KilnSlot
+kiln_bind_slot(const KilnBinder *binder, KilnBuffer *buffer)
 {
     KilnSlot slot = { .kind = KILN_SLOT_NONE };
     if (!buffer)
@@ -104,8 +105,8 @@ throw_no_kernel(const KilnBinder *binder, const KilnInstr *instr, GError **error
 }
 
 /* What is packed at the first run is read as it is until then, where it is a weight. */
-static void
-note_reads(KilnBinder *binder, const KilnBoundCall *call)
+void
+kiln_bind_note_reads(KilnBinder *binder, const KilnBoundCall *call)
 {
     for (uint32_t i = 0; i < call->instr->n_operands; i++) {
         KilnBuffer *buffer = call->instr->operands[i].buffer;
@@ -118,13 +119,17 @@ note_reads(KilnBinder *binder, const KilnBoundCall *call)
     }
 }
 
-static gboolean
-prepare(KilnBoundCall *call, GError **error)
+gboolean
+kiln_bind_prepare(KilnBoundCall *call, GError **error)
 {
     if (!call->kernel->prepare)
         return TRUE;
-    call->prepared = kiln_alloc_for("what a kernel prepares", 1,
-                                    call->kernel->prepared_bytes(call->instr), error);
+    size_t bytes = call->kernel->prepared_bytes(call->instr);
+    if (!call->prepared || call->prepared_room < bytes) {
+        kiln_free(call->prepared);
+        call->prepared = kiln_alloc_for("what a kernel prepares", 1, bytes, error);
+        call->prepared_room = bytes;
+    }
     if (!call->prepared) {
         kiln_prefix_error(error, "%s: ", kiln_instr_label(call->instr));
         return FALSE;
@@ -173,6 +178,18 @@ packs_late(const KilnBoundCall *call)
     return false;
 }
 
+gboolean
+kiln_bind_kernel(const KilnBinder *binder, KilnBoundCall *call, GError **error)
+{
+    call->kernel = kiln_target_find(binder->options->target, call->instr);
+    if (!call->kernel)
+        return throw_no_kernel(binder, call->instr, error);
+    call->parallel = kiln_instr_is_parallel(call->instr);
+    call->scratch_offset = -1;
+    call->packed_bytes = 0;
+    return choose_packed(call, error);
+}
+
 static gboolean
 bind_calls(KilnBinder *binder, GError **error)
 {
@@ -184,19 +201,14 @@ bind_calls(KilnBinder *binder, GError **error)
             continue;
         KilnBoundCall *call = &out->calls[out->n_calls++];
         call->instr = instr;
-        call->kernel = kiln_target_find(binder->options->target, instr);
-        if (!call->kernel)
-            return throw_no_kernel(binder, instr, error);
-        call->parallel = kiln_instr_is_parallel(instr);
-        call->scratch_offset = -1;
         call->first_slot = out->n_slots;
         out->n_slots += instr->n_operands;
-        if (!choose_packed(call, error))
+        if (!kiln_bind_kernel(binder, call, error))
             return FALSE;
         if (call->packed_bytes && packs_late(call))
             call->late = ++n_late;
-        note_reads(binder, call);
-        if (!prepare(call, error) || !kiln_checkpoint(error))
+        kiln_bind_note_reads(binder, call);
+        if (!kiln_bind_prepare(call, error) || !kiln_checkpoint(error))
             return FALSE;
     }
     return TRUE;
@@ -242,7 +254,7 @@ fill_slots(KilnBinder *binder)
         KilnBoundCall *call = &out->calls[c];
         KilnSlot *slots = out->slots + call->first_slot;
         for (uint32_t i = 0; i < call->instr->n_operands; i++)
-            slots[i] = slot_of(binder, call->instr->operands[i].buffer);
+            slots[i] = kiln_bind_slot(binder, call->instr->operands[i].buffer);
         if (call->late)
             add_packing(binder, call);
         for (uint32_t i = 0; i < call->instr->n_operands; i++) {
@@ -265,8 +277,8 @@ fill_slots(KilnBinder *binder)
 
 /* --- the whole --- */
 
-static void
-list_buffers(KilnBinder *binder, const GPtrArray *buffers, KilnInfoList *list)
+void
+kiln_bind_list(KilnBinder *binder, const GPtrArray *buffers, KilnInfoList *list)
 {
     g_autofree const char **names = g_new0(const char *, buffers->len + 1);
     g_autofree KilnType *types = g_new0(KilnType, buffers->len + 1);
@@ -390,9 +402,9 @@ kiln_program_bind(KilnIRModule *ir, const KilnBindOptions *options, GError **err
     g_autofree bool *aligned = g_new0(bool, n + 1);
     g_autofree uint32_t *place = g_new0(uint32_t, n + 1);
     KilnBinder binder = { out, options, written, read_plain, aligned, place };
-    find_written(&binder);
-    list_buffers(&binder, out->function->inputs, &out->inputs);
-    list_buffers(&binder, out->function->outputs, &out->outputs);
+    kiln_bind_find_written(&binder);
+    kiln_bind_list(&binder, out->function->inputs, &out->inputs);
+    kiln_bind_list(&binder, out->function->outputs, &out->outputs);
     for (unsigned i = 0; options->outputs && i < MIN(out->outputs.n, options->outputs->n); i++)
         out->outputs.info[i].name = options->outputs->info[i].name;
     if (out->folder) { /* the program's inputs are not those of the function that runs */
@@ -443,6 +455,7 @@ kiln_specialisation_unref(KilnSpecialisation *specialisation)
     kiln_info_list_clear(&specialisation->outputs);
     g_free(specialisation->bindings);
     kiln_memory_plan_free(specialisation->plan);
+    kiln_instance_parts_free(specialisation->instance);
     if (specialisation->ir)
         kiln_ir_module_free(specialisation->ir);
     g_free(specialisation);

@@ -37,11 +37,12 @@ typedef struct {
     uint32_t late; /* 1 + index of the folder's packing, which comes with the first run; 0: binding
                       packs */
     GBytes *packed;
-    void *prepared; /* NULL if the kernel prepares nothing */
+    void *prepared;       /* NULL if the kernel prepares nothing */
+    size_t prepared_room; /* bytes at @prepared */
 } KilnBoundCall;
 
 /** A program for one combination of shapes: immutable once made, shared by the program that caches
- * it and the sessions that run it.
+ * it and the sessions that run it. An instance of an open program is one, too.
  *
  * `weights`, `packed` and `states` have all constant bytes that runs read. The module below `ir`
  * has given up its own, so packed bytes are not kept plain too. Folded constants that the first run
@@ -61,8 +62,10 @@ typedef struct {
     uint32_t n_states;
     int64_t weight_bytes;
     int64_t arena_bytes;
-    KilnFolder *folder;           /* NULL: nothing is computed ahead of the runs */
-    KilnInfoList inputs, outputs; /* the program's */
+    KilnFolder *folder;            /* NULL: nothing is computed ahead of the runs */
+    KilnInfoList inputs, outputs;  /* the program's */
+    struct KilnInstance *instance; /* of an open program: belongs to one session, which moves it
+                                      from shape to shape; NULL: immutable, and shared */
     /* the key */
     KilnBinding *bindings;
     GBytes **values; /* per input; NULL if shapes do not depend on it */
@@ -75,6 +78,7 @@ typedef struct {
     KilnConstantCache *cache;             /* makes equal weights of programs one */
     KilnFolder *folder;                   /* of @ir; NULL: none */
     bool frugal;                          /* low peak memory counts more than speed */
+    bool keeps_constants;                 /* others will bind the same constants again */
     const struct KilnProgramFile *stored; /* has the plan and all bytes; NULL: they are made now */
     /* The model's names of its outputs: a buffer gets one more letter if its name is taken. */
     const KilnInfoList *outputs;
@@ -99,6 +103,19 @@ typedef struct {
     bool *aligned;    /* and needs them aligned */
     uint32_t *place;  /* index among weights, states, inputs or outputs */
 } KilnBinder;
+/* Steps of kiln_program_bind(), for binding one function again and again. */
+void kiln_bind_find_written(KilnBinder *binder);
+/** Fills @list and the places of @buffers, inputs or outputs. */
+void kiln_bind_list(KilnBinder *binder, const GPtrArray *buffers, KilnInfoList *list);
+/** Chooses the kernel of @call's instruction, and what it wants packed. */
+gboolean kiln_bind_kernel(const KilnBinder *binder, KilnBoundCall *call, GError **error);
+/** Lets the kernel prepare, in the memory that @call has or in more. */
+gboolean kiln_bind_prepare(KilnBoundCall *call, GError **error);
+/** Marks the weights that the kernel of @call reads plain, or wants aligned. */
+void kiln_bind_note_reads(KilnBinder *binder, const KilnBoundCall *call);
+/** Where @buffer lies. */
+KilnSlot kiln_bind_slot(const KilnBinder *binder, KilnBuffer *buffer);
+
 /** KILN_ERROR_LIMIT if the memory or the estimated time of a run breaks a limit. Call it after
  * calls are bound. */
 gboolean kiln_bind_check_limits(const KilnBinder *binder, GError **error);

@@ -39,7 +39,10 @@ let_go(KilnConstant *constant)
 static void
 has_read(Weights *weights, KilnConstant *constant)
 {
-    if (--weights->readers[constant->id] == 0)
+    bool last = --weights->readers[constant->id] == 0;
+    if (last && weights->binder->options->keeps_constants)
+        kiln_tensor_drop_pages(constant->tensor);
+    else if (last)
         let_go(constant);
 }
 
@@ -59,7 +62,7 @@ count_readers(Weights *weights)
     const KilnBinder *binder = weights->binder;
     const KilnSpecialisation *out = binder->out;
     for (uint32_t c = 0; c < out->n_calls; c++) {
-        for (uint32_t i = 0; i < out->calls[c].instr->n_operands; i++) {
+        for (uint32_t i = 0; i < out->calls[c].instr->n_operands && !out->calls[c].packed; i++) {
             const KilnBuffer *weight = packed_operand(&out->calls[c], i);
             if (weight)
                 weights->readers[weight->constant->id]++;
@@ -72,9 +75,9 @@ count_readers(Weights *weights)
     }
     if (out->folder)
         kiln_folder_count_readers(out->folder, weights->readers);
-    kiln_offload_count_readers(out->ir->module, weights->readers);
-    const GPtrArray *constants = out->ir->module->constants;
-    for (guint i = 0; i < constants->len; i++) {
+    kiln_offload_count_readers(out->function->module, weights->readers);
+    const GPtrArray *constants = out->function->module->constants;
+    for (guint i = 0; i < constants->len && !binder->options->keeps_constants; i++) {
         if (!weights->readers[i])
             let_go(g_ptr_array_index(constants, i));
     }
@@ -314,7 +317,7 @@ list_packed(const KilnSpecialisation *out)
 {
     GPtrArray *list = g_ptr_array_new();
     for (uint32_t c = 0; c < out->n_calls; c++) {
-        if (out->calls[c].packed_bytes && !out->calls[c].late)
+        if (out->calls[c].packed_bytes && !out->calls[c].late && !out->calls[c].packed)
             g_ptr_array_add(list, &out->calls[c]);
     }
     if (list->len)
@@ -499,14 +502,17 @@ view_plain(Weights *weights, GError **error)
     KilnBinder *binder = weights->binder;
     KilnSpecialisation *out = binder->out;
     const GPtrArray *list = out->function->weights;
-    out->weights = g_new0(GBytes *, list->len + 1);
-    out->states = g_new0(GBytes *, list->len + 1);
+    out->n_weights = out->n_states = 0;
+    if (!out->weights) {
+        out->weights = g_new0(GBytes *, list->len + 1);
+        out->states = g_new0(GBytes *, list->len + 1);
+    }
     for (guint i = 0; i < list->len; i++) {
         const KilnBuffer *weight = g_ptr_array_index(list, i);
         bool state = binder->written[weight->id];
         GBytes **to = state ? &out->states[out->n_states] : &out->weights[out->n_weights];
         binder->place[weight->id] = state ? out->n_states++ : out->n_weights++;
-        if (!binder->read_plain[weight->id])
+        if (!binder->read_plain[weight->id] || *to)
             continue;
         *to = binder->options->stored
                   ? stored_view(binder, weight, state, binder->place[weight->id], error)
@@ -521,7 +527,7 @@ view_plain(Weights *weights, GError **error)
 gboolean
 kiln_bind_weights(KilnBinder *binder, GError **error)
 {
-    const GPtrArray *constants = binder->out->ir->module->constants;
+    const GPtrArray *constants = binder->out->function->module->constants;
     g_autofree uint32_t *readers = g_new0(uint32_t, constants->len + 1);
     g_autoptr(KilnSealer) sealer = kiln_sealer_new();
     Weights weights = { binder, sealer, readers };

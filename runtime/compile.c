@@ -10,6 +10,7 @@
 
 #include "graph/module/folding.h"
 #include "graph/module/outline.h"
+#include "ir/open.h"
 #include "ir/target.h"
 #include "ir/text/json.h"
 #include "ir/vendor.h"
@@ -59,22 +60,97 @@ fix_inputs(const KilnIRModule *ir)
 }
 
 static gboolean
-lower_and_run(KilnIRModule *ir, const KilnPassPipeline *pipeline, const KilnPassOptions *options,
-              KilnPassReport *report, GError **error)
+lower_all(KilnIRModule *ir, GError **error)
 {
-    /* Regions that no pass had compiled, where a pipeline was cut short or has none that does, run
-     * on own kernels. */
-    if (!kiln_module_inline_regions(ir->module, error))
-        return FALSE;
     for (guint i = 0; i < ir->module->functions->len; i++) {
         KilnIRFunction *function = kiln_lower(g_ptr_array_index(ir->module->functions, i), error);
         if (!function)
             return FALSE;
         g_ptr_array_add(ir->functions, function);
     }
+    return TRUE;
+}
+
+/* --- open dims --- */
+
+enum {
+    OPEN_VARIANTS = 3 /* of the binding at which an open module is lowered; the first one stays */
+};
+
+static bool
+is_open(const KilnModule *module)
+{
+    const GPtrArray *inputs = kiln_module_inputs(module);
+    bool open = false;
+    for (guint i = 0; i < inputs->len; i++)
+        open |=
+            !kiln_type_is_static(&((const KilnArgument *)g_ptr_array_index(inputs, i))->value.type);
+    return open;
+}
+
+static gboolean
+stand_at(KilnModule *module, unsigned variant, GError **error)
+{
+    const KilnDimBinding *binding = kiln_dim_binding_typical(module, variant);
+    if (!binding)
+        return kiln_throw(error, KILN_ERROR_SHAPE,
+                          "expected a name for each open dim of the inputs, found another one");
+    return kiln_module_stand_at(module, binding, error);
+}
+
+/* Lowers @module at one binding, and copies of it at others: what differs must have expressions. */
+static gboolean
+lower_open(KilnIRModule *ir, GError **error)
+{
+    g_autoptr(GPtrArray) others =
+        g_ptr_array_new_with_free_func((GDestroyNotify)kiln_ir_module_free);
+    for (unsigned v = 1; v < OPEN_VARIANTS; v++) {
+        KilnIRModule *other = kiln_ir_module_new(kiln_module_clone(ir->module));
+        g_ptr_array_add(others, other);
+        if (!stand_at(other->module, v, error) || !lower_all(other, error))
+            return FALSE;
+    }
+    if (!stand_at(ir->module, 0, error) || !lower_all(ir, error))
+        return FALSE;
+    for (guint v = 0; v < others->len; v++) {
+        const KilnIRModule *other = g_ptr_array_index(others, v);
+        for (guint i = 0; i < ir->functions->len; i++) {
+            if (!kiln_open_compare(g_ptr_array_index(ir->functions, i),
+                                   g_ptr_array_index(other->functions, i), error))
+                return FALSE;
+        }
+    }
+    return TRUE;
+}
+
+/* Passes looked at one binding: what they made must be valid at others, too. */
+static gboolean
+verify_open(const KilnIRModule *ir, GError **error)
+{
+    for (unsigned v = 0; v < OPEN_VARIANTS; v++) {
+        const KilnDimBinding *binding = kiln_dim_binding_typical(ir->module, v);
+        for (guint i = 0; i < ir->functions->len; i++) {
+            if (!kiln_open_verify_at(g_ptr_array_index(ir->functions, i), binding, error))
+                return FALSE;
+        }
+    }
+    return TRUE;
+}
+
+static gboolean
+lower_and_run(KilnIRModule *ir, const KilnPassPipeline *pipeline, const KilnPassOptions *options,
+              KilnPassReport *report, GError **error)
+{
+    bool open = is_open(ir->module);
+    /* Regions that no pass had compiled, where a pipeline was cut short or has none that does, run
+     * on own kernels. */
+    if (!kiln_module_inline_regions(ir->module, error) ||
+        !(open ? lower_open(ir, error) : lower_all(ir, error)))
+        return FALSE;
     fix_inputs(ir);
     return kiln_offload_resolve(ir, options->target, options->threads, error) &&
-           kiln_pipeline_run_ir(pipeline, ir, options, report, error);
+           kiln_pipeline_run_ir(pipeline, ir, options, report, error) &&
+           (!open || verify_open(ir, error));
 }
 
 KilnIRModule *

@@ -5,6 +5,7 @@
 #include "runtime/program.h"
 #include "runtime/scope.h"
 #include "runtime/targets.h"
+#include "runtime/template.h"
 
 #include "graph/base/budget.h"
 #include "graph/base/map_file.h"
@@ -250,6 +251,7 @@ kiln_program_new(KilnModel *model)
     pthread_mutex_init(&program->lock, NULL);
     program->specialisations =
         g_ptr_array_new_with_free_func((GDestroyNotify)kiln_specialisation_unref);
+    program->templates = g_ptr_array_new_with_free_func((GDestroyNotify)kiln_template_unref);
     program->model = kiln_model_ref(model);
     program->constness = g_new0(KilnConstness, model->inputs.n + 1);
     program->values = g_new0(GBytes *, model->inputs.n + 1);
@@ -309,6 +311,7 @@ kiln_program_unref(KilnProgram *program)
     if (!program || atomic_fetch_sub(&program->references, 1) != 1)
         return;
     g_ptr_array_unref(program->specialisations);
+    g_ptr_array_unref(program->templates);
     for (unsigned i = 0; i < program->model->inputs.n; i++)
         g_clear_pointer(&program->values[i], g_bytes_unref);
     g_free(program->values);

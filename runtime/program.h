@@ -49,8 +49,10 @@ struct KilnProgram {
     pthread_mutex_t lock;         /* guards the fields below */
     const KilnObject *object;     /* sessions run its entry function; NULL: they walk the calls */
     GPtrArray *specialisations;   /* in order of use, the latest at the end */
-    double progress_done;         /* share of the present specialisation that is made */
-    double progress_stage;        /* share of its present stage */
+    GPtrArray *templates;  /* KilnTemplate*: open programs, by the values they are made for */
+    bool refuses_open;     /* no open program can be made of the model */
+    double progress_done;  /* share of the present specialisation that is made */
+    double progress_stage; /* share of its present stage */
 };
 
 /** An empty program of @model, to be filled. */
@@ -60,7 +62,9 @@ enum {
     KILN_MAX_SPECIALISATIONS = 32 /* per program; the least recently used one goes */
 };
 
-/** A reference to the specialisation for @bindings (one per input). Makes it if there is none. */
+/** A reference to the specialisation for @bindings (one per input). Makes it if there is none: an
+ * instance of an open program, which belongs to the caller alone, where the model can be compiled
+ * for open dims. */
 KilnSpecialisation *kiln_program_specialise(KilnProgram *program, const KilnBinding *bindings,
                                             GError **error);
 /** True if @made is the specialisation for @bindings. Needs no lock. */

@@ -6,6 +6,7 @@
 #include "kiln.h"
 #include "runtime/bind.h"
 #include "runtime/fold_calls.h"
+#include "runtime/instance.h"
 #include "runtime/options.h"
 #include "runtime/program.h"
 #include "runtime/scope.h"
@@ -164,11 +165,8 @@ make_output(KilnSession *session, unsigned i, GError **error)
 }
 
 static gboolean
-make_memory(KilnSession *session, GError **error)
+make_outputs(KilnSession *session, GError **error)
 {
-    if (!make_arena(session, (size_t)session->made->arena_bytes, error) ||
-        !make_states(session, error))
-        return FALSE;
     for (unsigned i = 0; i < session->made->outputs.n; i++) {
         if (!make_output(session, i, error))
             return FALSE;
@@ -176,39 +174,18 @@ make_memory(KilnSession *session, GError **error)
     return TRUE;
 }
 
-static void
-make_entries(KilnSession *session)
+static gboolean
+make_memory(KilnSession *session, GError **error)
 {
-    const KilnSpecialisation *made = session->made;
-    g_autofree int64_t *live = kiln_memory_live_bytes(made->plan);
-    session->entries = g_malloc0(made->n_calls * (sizeof(void *) + sizeof(KilnProfileEntry)) + 1);
-    KilnProfileEntry *entries = (KilnProfileEntry *)(session->entries + made->n_calls);
-    for (uint32_t c = 0; c < made->n_calls; c++) {
-        const KilnBoundCall *call = &made->calls[c];
-        const KilnCost cost = kiln_instr_cost(call->instr);
-        entries[c] = (KilnProfileEntry){ .instruction = kiln_instr_info(call->instr->kind)->name,
-                                         .node = kiln_instr_label(call->instr),
-                                         .kernel = call->kernel->name,
-                                         .flops = cost.flops,
-                                         .bytes = cost.bytes,
-                                         .live_bytes = live[c] };
-        session->entries[c] = &entries[c];
-    }
+    return make_arena(session, (size_t)session->made->arena_bytes, error) &&
+           make_states(session, error) && make_outputs(session, error);
 }
 
-/* Takes the reference @made over. */
-static gboolean
-take_specialisation(KilnSession *session, KilnSpecialisation *made, GError **error)
+static void
+fill_calls(KilnSession *session)
 {
-    drop_specialisation(session);
-    session->made = made;
-    if (!make_memory(session, error)) {
-        drop_specialisation(session);
-        return FALSE;
-    }
-    session->calls = g_new0(KilnCall, made->n_calls + 1);
+    const KilnSpecialisation *made = session->made;
     session->draws = false;
-    session->addresses = g_new0(void *, made->n_slots + 1);
     for (uint32_t c = 0; c < made->n_calls; c++) {
         const KilnBoundCall *call = &made->calls[c];
         session->calls[c].run = kiln_kernel_entry(call->kernel, call->instr);
@@ -225,8 +202,23 @@ take_specialisation(KilnSession *session, KilnSpecialisation *made, GError **err
         };
         session->draws |= kiln_instr_stream(call->instr) != NULL;
     }
+}
+
+/* Takes the reference @made over. */
+static gboolean
+take_specialisation(KilnSession *session, KilnSpecialisation *made, GError **error)
+{
+    drop_specialisation(session);
+    session->made = made;
+    if (!make_memory(session, error)) {
+        drop_specialisation(session);
+        return FALSE;
+    }
+    session->calls = g_new0(KilnCall, made->n_calls + 1);
+    session->addresses = g_new0(void *, made->n_slots + 1);
+    fill_calls(session);
     if (session->profile)
-        make_entries(session);
+        kiln_session_make_entries(session);
     if (session->poisons)
         session->poison = kiln_poison_new(made->plan);
     kiln_session_resolve(session, -1, UINT32_MAX);
@@ -480,9 +472,51 @@ check_outputs(KilnSession *session, const KilnSpecialisation *made, GError **err
     return TRUE;
 }
 
+/* The instance stands at other shapes: memory grows where it is too small, and all addresses are
+ * new. */
+static gboolean
+retake(KilnSession *session, GError **error)
+{
+    const KilnSpecialisation *made = session->made;
+    if (!check_outputs(session, made, error) ||
+        !make_arena(session, (size_t)made->arena_bytes, error) || !make_outputs(session, error))
+        return FALSE;
+    fill_calls(session);
+    if (session->entries)
+        kiln_session_state_entries(session);
+    if (session->poison) {
+        kiln_poison_free(session->poison);
+        session->poison = kiln_poison_new(made->plan);
+    }
+    kiln_session_resolve(session, -1, UINT32_MAX);
+    return TRUE;
+}
+
+static gboolean
+move_instance(KilnSession *session, GError **error)
+{
+    g_autoptr(KilnBudget) budget = kiln_budget_new(&session->program->limits);
+    KilnBudget *before = kiln_budget_enter(budget);
+    gboolean good = kiln_instance_move(session->made, session->bindings, error);
+    kiln_budget_leave(before);
+    return good;
+}
+
+/* Shapes that the open program refuses may fit one of their own, or get its error. */
 static gboolean
 specialise(KilnSession *session, GError **error)
 {
+    if (session->made && kiln_instance_takes(session->made, session->bindings)) {
+        g_autoptr(GError) why = NULL;
+        if (move_instance(session, &why) && retake(session, &why))
+            return TRUE;
+        drop_specialisation(session);
+        if (!g_error_matches(why, KILN_ERROR, KILN_ERROR_SHAPE) &&
+            !g_error_matches(why, KILN_ERROR, KILN_ERROR_INVALID)) {
+            g_propagate_error(error, g_steal_pointer(&why));
+            return FALSE;
+        }
+    }
     KilnSpecialisation *made = kiln_program_specialise(session->program, session->bindings, error);
     if (!made)
         return FALSE;
@@ -728,11 +762,4 @@ kiln_session_output(KilnSession *session, unsigned i, KilnTensorInfo *info, GErr
     if (info && !kiln_report_copy(&kind, &session->made->outputs.info[i], info, error))
         return NULL;
     return session->outputs[i].user ? session->outputs[i].user : session->outputs[i].own;
-}
-
-const KilnProfileEntry *const *
-kiln_session_profile(KilnSession *session, unsigned *out_n)
-{
-    *out_n = session->entries ? session->made->n_calls : 0;
-    return (const KilnProfileEntry *const *)session->entries;
 }

@@ -93,6 +93,11 @@ struct KilnSession {
 /** Resolves the operands of one kind (-1: all) that lie in buffer @index (UINT32_MAX: in any). */
 void kiln_session_resolve(KilnSession *session, int kind, uint32_t index);
 
+/** Makes the entries of the profile. */
+void kiln_session_make_entries(KilnSession *session);
+/** Writes what the present shapes make of them: kernels, work, bytes. */
+void kiln_session_state_entries(KilnSession *session);
+
 /** True if runs read constants that the first run computes. */
 bool kiln_session_has_folded(const KilnSession *session);
 /** Pins the folded constants for a run. Uses only atomic operations, except in the first run with

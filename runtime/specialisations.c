@@ -9,6 +9,7 @@
 #include "runtime/bind.h"
 #include "runtime/compile.h"
 #include "runtime/fold_calls.h"
+#include "runtime/instance.h"
 #include "runtime/program.h"
 #include "runtime/specialise.h"
 
@@ -109,6 +110,20 @@ fold(const KilnProgram *program, KilnIRModule *ir, KilnFolder **out, GError **er
     return *out != NULL;
 }
 
+static KilnBindOptions
+bind_options(KilnProgram *program)
+{
+    const KilnPassOptions *passes = &program->pass_options;
+    return (KilnBindOptions){ .target = program->target,
+                              .threads = program->threads,
+                              .memory_limit = program->memory_limit,
+                              .cache = program->cache,
+                              .frugal = passes->prefer_memory,
+                              .outputs = &program->model->outputs,
+                              .progress = passes->progress,
+                              .data = program };
+}
+
 static KilnSpecialisation *
 make(KilnProgram *program, const KilnBinding *bindings, GError **error)
 {
@@ -124,15 +139,8 @@ make(KilnProgram *program, const KilnBinding *bindings, GError **error)
         return NULL;
     }
     const KilnPassOptions *passes = &program->pass_options;
-    KilnBindOptions options = { .target = program->target,
-                                .threads = program->threads,
-                                .memory_limit = program->memory_limit,
-                                .cache = program->cache,
-                                .folder = folder,
-                                .frugal = passes->prefer_memory,
-                                .outputs = &program->model->outputs,
-                                .progress = passes->progress,
-                                .data = program };
+    KilnBindOptions options = bind_options(program);
+    options.folder = folder;
     g_autoptr(KilnSpecialisation) made = kiln_program_bind(ir, &options, error);
     if (!made) {
         kiln_prefix_error(error, "%s: ", program->model->name);
@@ -143,6 +151,137 @@ make(KilnProgram *program, const KilnBinding *bindings, GError **error)
     if (!passes->progress(1, "done", program))
         return kiln_throw_null(error, KILN_ERROR_CANCELLED, "%s: cancelled", program->model->name);
     return g_steal_pointer(&made);
+}
+
+/* --- open programs --- */
+
+/* Constants that inputs decide are folded for numbers. */
+static bool
+may_be_open(const KilnProgram *program)
+{
+    bool may = program->open && !program->model->ir_text && !program->model->module->folding;
+    for (unsigned i = 0; may && i < program->model->inputs.n; i++)
+        may = !program->values[i] && program->constness[i] == KILN_CONSTNESS_VARYING;
+    return may;
+}
+
+/* What an open program is compiled for: the values that shapes depend on and the dims that the
+ * caller or the model fixed; all others as the model says. */
+static KilnBinding *
+open_bindings(const KilnProgram *program, const KilnBinding *bindings, bool *out_any)
+{
+    unsigned n = program->inputs.n;
+    KilnBinding *open = g_new0(KilnBinding, (gsize)n + 1);
+    *out_any = false;
+    for (unsigned i = 0; i < n; i++) {
+        bool fixed = kiln_type_is_static(&program->inputs.types[i]) || program->value_inputs[i];
+        open[i] = bindings[i];
+        if (fixed)
+            continue;
+        open[i].rank = KILN_RANK_UNKNOWN;
+        *out_any = true;
+    }
+    return open;
+}
+
+static bool
+has_key(const KilnTemplate *template, const KilnProgram *program, const KilnBinding *bindings)
+{
+    for (unsigned i = 0; i < program->inputs.n; i++) {
+        size_t size;
+        const void *value =
+            template->values[i] ? g_bytes_get_data(template->values[i], &size) : NULL;
+        if (value && size && memcmp(value, bindings[i].data, size) != 0)
+            return false;
+    }
+    return true;
+}
+
+/* NULL where the model cannot be compiled for open dims: the reason is logged. */
+static KilnTemplate *
+make_template(KilnProgram *program, const KilnBinding *bindings, GError **error)
+{
+    bool any;
+    g_autofree KilnBinding *open = open_bindings(program, bindings, &any);
+    unsigned n = program->inputs.n;
+    program->progress_done = program->progress_stage = 0;
+    KilnIRModule *ir = any ? optimize(program, open, error) : NULL;
+    if (!ir)
+        return NULL;
+    g_autofree GBytes **values = g_new0(GBytes *, (gsize)n + 1);
+    for (unsigned i = 0; i < n; i++) {
+        KilnType type =
+            kiln_type_make(program->inputs.types[i].dtype, bindings[i].rank, bindings[i].dims);
+        if (program->value_inputs[i])
+            values[i] = g_bytes_new(bindings[i].data, (gsize)kiln_type_bytes(&type));
+    }
+    KilnTemplate *template = kiln_template_new(ir, values, n);
+    for (unsigned i = 0; i < n; i++)
+        g_clear_pointer(&values[i], g_bytes_unref);
+    return template;
+}
+
+/* Whether shapes of their own may go on where open dims did not. */
+static bool
+is_refusal(const GError *error)
+{
+    return !error || g_error_matches(error, KILN_ERROR, KILN_ERROR_SHAPE) ||
+           g_error_matches(error, KILN_ERROR, KILN_ERROR_UNSUPPORTED) ||
+           g_error_matches(error, KILN_ERROR, KILN_ERROR_INVALID);
+}
+
+/* The open program for @bindings, made where none was tried before; *@out is NULL where there is
+ * none. */
+static gboolean
+find_template(KilnProgram *program, const KilnBinding *bindings, KilnTemplate **out, GError **error)
+{
+    GPtrArray *list = program->templates;
+    *out = NULL;
+    if (program->refuses_open || !may_be_open(program))
+        return TRUE;
+    for (guint i = 0; i < list->len && !*out; i++) {
+        if (has_key(g_ptr_array_index(list, i), program, bindings))
+            *out = g_ptr_array_index(list, i);
+    }
+    if (*out)
+        return TRUE;
+    g_autoptr(GError) why = NULL;
+    *out = make_template(program, bindings, &why);
+    if (*out) {
+        if (list->len == KILN_MAX_SPECIALISATIONS)
+            g_ptr_array_remove_index(list, 0);
+        g_ptr_array_add(list, *out);
+        return TRUE;
+    }
+    if (!is_refusal(why)) {
+        g_propagate_error(error, g_steal_pointer(&why));
+        return FALSE;
+    }
+    program->refuses_open = true;
+    if (program->log && why) {
+        g_autofree char *line =
+            g_strdup_printf("%s: compiled for each shape: %s", program->model->name, why->message);
+        program->log(line, program->data);
+    }
+    return TRUE;
+}
+
+/* *@out is NULL where @bindings need a program of their own. */
+static gboolean
+instantiate(KilnProgram *program, const KilnBinding *bindings, KilnSpecialisation **out,
+            GError **error)
+{
+    KilnTemplate *template;
+    KilnBindOptions options = bind_options(program);
+    g_autoptr(GError) why = NULL;
+    *out = NULL;
+    if (!find_template(program, bindings, &template, error))
+        return FALSE;
+    *out = template ? kiln_instance_new(template, &options, bindings, &why) : NULL;
+    if (is_refusal(why))
+        return TRUE;
+    g_propagate_error(error, g_steal_pointer(&why));
+    return FALSE;
 }
 
 /* --- the cache --- */
@@ -169,8 +308,9 @@ kiln_program_specialise(KilnProgram *program, const KilnBinding *bindings, GErro
     /* Compiling under the lock makes each combination once, however many sessions meet it first
      * together. */
     pthread_mutex_lock(&program->lock);
-    KilnSpecialisation *found = find(program, bindings);
-    if (!found && (found = make(program, bindings, error))) {
+    KilnSpecialisation *found = find(program, bindings), *instance = NULL;
+    gboolean good = found || instantiate(program, bindings, &instance, error);
+    if (good && !found && !instance && (found = make(program, bindings, error))) {
         if (program->specialisations->len == KILN_MAX_SPECIALISATIONS)
             g_ptr_array_remove_index(program->specialisations, 0);
         g_ptr_array_add(program->specialisations, found);
@@ -179,5 +319,5 @@ kiln_program_specialise(KilnProgram *program, const KilnBinding *bindings, GErro
         kiln_specialisation_ref(found);
     pthread_mutex_unlock(&program->lock);
     kiln_budget_leave(before);
-    return found;
+    return instance ? instance : found;
 }

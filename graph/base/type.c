@@ -194,13 +194,14 @@ kiln_type_same_shape(const KilnType *a, const KilnType *b)
 bool
 kiln_type_equal_dims(const KilnType *a, int d, const KilnType *b, int e)
 {
-    return a->dims[d] >= 0 ? a->dims[d] == b->dims[e] : kiln_dim_same(a->open[d], b->open[e]);
+    return a->open[d] || b->open[e] ? kiln_dim_same(a->open[d], b->open[e])
+                                    : a->dims[d] >= 0 && a->dims[d] == b->dims[e];
 }
 
 const char *
 kiln_type_dim_name(const KilnType *type, int d)
 {
-    return type->dims[d] < 0 ? kiln_dim_as_name(type->open[d]) : NULL;
+    return kiln_dim_as_name(type->open[d]);
 }
 
 void
@@ -215,7 +216,9 @@ kiln_type_set_dim(KilnType *type, int d, const KilnDim *dim)
 const KilnDim *
 kiln_type_dim(const KilnType *type, int d, KilnDimTable *table)
 {
-    return type->dims[d] >= 0 ? kiln_dim_number(table, type->dims[d]) : type->open[d];
+    if (type->open[d] || type->dims[d] < 0)
+        return type->open[d];
+    return kiln_dim_number(table, type->dims[d]);
 }
 
 bool
@@ -233,6 +236,14 @@ kiln_type_is_static(const KilnType *type)
             return false;
     }
     return type->rank >= 0;
+}
+
+KilnType
+kiln_type_numbers(const KilnType *type)
+{
+    KilnType numbers = *type;
+    memset(numbers.open, 0, sizeof numbers.open);
+    return numbers;
 }
 
 bool
@@ -351,7 +362,7 @@ kiln_type_print(const KilnType *type, GString *out)
         g_string_append_c(out, '*');
     for (int i = 0; i < type->rank; i++) {
         g_string_append(out, i ? "," : "");
-        if (type->dims[i] >= 0)
+        if (type->dims[i] >= 0 && !type->open[i])
             g_string_append_printf(out, "%" G_GINT64_FORMAT, type->dims[i]);
         else
             kiln_dim_print(type->open[i], out);

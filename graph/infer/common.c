@@ -195,7 +195,7 @@ KilnInts
 kiln_infer_attr_ints(const KilnNode *node, const char *name)
 {
     const KilnInts *field = kiln_infer_attr(node, name, KILN_ATTR_INTS);
-    return field ? *field : (KilnInts){ 0, NULL };
+    return field ? *field : (KilnInts){ .n = 0, .v = NULL };
 }
 
 gboolean

@@ -102,6 +102,7 @@ typedef struct {
     int64_t start[KILN_MAX_RANK];
     int64_t step[KILN_MAX_RANK];
     int64_t extent[KILN_MAX_RANK];             /* KILN_DIM_UNKNOWN where it has no number */
+    const KilnDim *open_start[KILN_MAX_RANK];  /* where the start is no number; NULL: not known */
     const KilnDim *open_extent[KILN_MAX_RANK]; /* the extent of an open axis; NULL: not known */
 } KilnSliceBox;
 gboolean kiln_slice_resolve(const KilnNode *node, KilnSliceBox *out, bool *out_known,

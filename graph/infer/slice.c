@@ -48,9 +48,21 @@ static const KilnDim *
 element_of(const KilnNode *node, uint32_t operand, int64_t i, KilnDimTable *table)
 {
     const KilnValue *value = kiln_node_operand(node, operand);
-    if (value->known)
-        return kiln_dim_number(table, value->known->v[i]);
-    return value->extents ? value->extents->v[i] : NULL;
+    if (value->extents)
+        return value->extents->v[i];
+    return value->known ? kiln_dim_number(table, value->known->v[i]) : NULL;
+}
+
+/* Whether the size or a bound of dim @d, entry @i of the lists, has an expression. */
+static bool
+is_open_box(const KilnNode *node, int d, int64_t i)
+{
+    bool open = kiln_node_operand(node, 0)->type.open[d] != NULL;
+    for (uint32_t operand = 1; operand <= 2; operand++) {
+        const KilnExtents *extents = kiln_node_operand(node, operand)->extents;
+        open |= extents && extents->v[i];
+    }
+    return open;
 }
 
 /* A bound of a slice, counted from the front and clamped into [@low, @high]. NULL where its sign is
@@ -87,13 +99,17 @@ open_box(KilnSliceBox *box, const KilnNode *node, int d, int64_t i, const KilnDi
     const KilnDim *distance =
         step < 0 ? kiln_dim_sub(table, start, end) : kiln_dim_sub(table, end, start);
     const KilnDim *count = kiln_dim_ceil(table, distance, kiln_dim_number(table, ABS(step)));
+    box->open_start[d] = start;
     box->open_extent[d] = kiln_dim_max(table, count, zero);
     /* The box has a number only where both have: a place in data of an open size is no number. */
     int64_t first, extent;
-    if (kiln_dim_is_number(start, &first) && kiln_dim_is_number(box->open_extent[d], &extent)) {
+    bool fixed = kiln_dim_is_number(start, &first);
+    if (fixed && kiln_dim_is_number(box->open_extent[d], &extent)) {
         box->start[d] = first;
         box->extent[d] = extent;
     }
+    if (fixed)
+        box->open_start[d] = NULL;
 }
 
 static gboolean
@@ -134,6 +150,7 @@ resolve_slice(const KilnNode *node, KilnSliceBox *box, bool touched[KILN_MAX_RAN
         box->start[d] = 0;
         box->step[d] = 1;
         box->extent[d] = touched[d] ? KILN_DIM_UNKNOWN : x->dims[d];
+        box->open_start[d] = NULL;
         box->open_extent[d] = touched[d] ? NULL : x->open[d];
     }
     for (int64_t i = 0; !axes_open && i < n; i++) {
@@ -151,6 +168,12 @@ resolve_slice(const KilnNode *node, KilnSliceBox *box, bool touched[KILN_MAX_RAN
         if (x->dims[d] >= 0 && starts && ends) {
             box->start[d] = starts->v[i];
             slice_box(box, d, x->dims[d], ends->v[i]);
+            if (!is_open_box(node, d, i))
+                continue;
+            KilnSliceBox here = *box; /* its numbers stay: open_box() knows some of them only */
+            open_box(&here, node, d, i, kiln_type_dim(x, d, table));
+            box->open_start[d] = here.open_start[d];
+            box->open_extent[d] = here.open_extent[d];
             continue;
         }
         open_box(box, node, d, i, kiln_type_dim(x, d, table));

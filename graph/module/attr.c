@@ -39,7 +39,18 @@ kiln_attrs_init(const KilnAttrInfo *infos, uint32_t n, void *attrs)
 KilnInts
 kiln_ints_make(KilnArena *arena, const int64_t *values, uint32_t n)
 {
-    return (KilnInts){ n, kiln_arena_copy(arena, values, n * sizeof *values) };
+    return (KilnInts){ .n = n, .v = kiln_arena_copy(arena, values, n * sizeof *values), NULL };
+}
+
+KilnInts
+kiln_ints_make_open(KilnArena *arena, const int64_t *values, const KilnDim *const *open, uint32_t n)
+{
+    KilnInts list = kiln_ints_make(arena, values, n);
+    for (uint32_t i = 0; open && i < n; i++) {
+        if (open[i] && !list.open)
+            list.open = kiln_arena_copy(arena, open, n * sizeof *open);
+    }
+    return list;
 }
 
 bool
@@ -72,7 +83,7 @@ copy_field(const KilnAttrInfo *to_info, void *to, const KilnAttrInfo *info, cons
         break;
     case KILN_ATTR_INTS: {
         const KilnInts *list = CFIELD(KilnInts, info, from);
-        *FIELD(KilnInts, to_info, to) = kiln_ints_make(arena, list->v, list->n);
+        *FIELD(KilnInts, to_info, to) = kiln_ints_make_open(arena, list->v, list->open, list->n);
         break;
     }
     case KILN_ATTR_FLOATS: {
@@ -127,6 +138,17 @@ list_equal(uint32_t n_a, const void *a, uint32_t n_b, const void *b, size_t size
 }
 
 static bool
+open_equal(const KilnInts *a, const KilnInts *b)
+{
+    bool equal = true;
+    for (uint32_t i = 0; equal && i < a->n && (a->open || b->open); i++) {
+        const KilnDim *x = a->open ? a->open[i] : NULL, *y = b->open ? b->open[i] : NULL;
+        equal = x == y || kiln_dim_same(x, y);
+    }
+    return equal;
+}
+
+static bool
 field_equal(const KilnAttrInfo *info, const void *a, const void *b)
 {
     switch (info->kind) {
@@ -140,7 +162,7 @@ field_equal(const KilnAttrInfo *info, const void *a, const void *b)
         return g_strcmp0(*CFIELD(KilnC_STRING, info, a), *CFIELD(KilnC_STRING, info, b)) == 0;
     case KILN_ATTR_INTS: {
         const KilnInts *x = CFIELD(KilnInts, info, a), *y = CFIELD(KilnInts, info, b);
-        return list_equal(x->n, x->v, y->n, y->v, sizeof *x->v);
+        return list_equal(x->n, x->v, y->n, y->v, sizeof *x->v) && open_equal(x, y);
     }
     case KILN_ATTR_FLOATS: {
         const KilnFloats *x = CFIELD(KilnFloats, info, a), *y = CFIELD(KilnFloats, info, b);

@@ -57,6 +57,14 @@ kiln_layout_flatten(const KilnType *type, KilnType *out)
     if (!kiln_layout_of(type, &layout) || layout.rank > KILN_MAX_RANK)
         return false;
     *out = kiln_type_make(type->dtype, layout.rank, layout.extent);
+    for (int d = 0; d < type->rank; d++) {
+        const KilnDim *dim = type->open[d];
+        if (dim && layout.block[d] > 1) {
+            KilnDimTable *table = kiln_dim_table_of(dim);
+            dim = kiln_dim_ceil(table, dim, kiln_dim_number(table, layout.block[d]));
+        }
+        out->open[layout.outer[d]] = dim;
+    }
     return true;
 }
 

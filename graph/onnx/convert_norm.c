@@ -110,7 +110,7 @@ gboolean
 kiln_onnx_convert_mean_variance_normalization(KilnOnnxCall *call, GError **error)
 {
     static int64_t axes[] = { 0, 2, 3 };
-    kiln_onnx_attrs(call, mean_variance_normalization)->axes = (KilnInts){ 3, axes };
+    kiln_onnx_attrs(call, mean_variance_normalization)->axes = (KilnInts){ .n = 3, .v = axes };
     return kiln_onnx_read_attrs(call, error);
 }
 

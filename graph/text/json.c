@@ -60,8 +60,14 @@ add_list(JsonBuilder *builder, const KilnAttrInfo *info, const void *attrs)
     json_builder_begin_array(builder);
     if (info->kind == KILN_ATTR_INTS) {
         KilnInts list = FIELD(KilnInts, info, attrs);
-        for (uint32_t i = 0; i < list.n; i++)
-            json_builder_add_int_value(builder, list.v[i]);
+        for (uint32_t i = 0; i < list.n; i++) {
+            const KilnDim *open = kiln_ints_open(list, i);
+            g_autofree char *text = open ? kiln_dim_to_string(open) : NULL;
+            if (text)
+                json_builder_add_string_value(builder, text);
+            else
+                json_builder_add_int_value(builder, list.v[i]);
+        }
     } else if (info->kind == KILN_ATTR_FLOATS) {
         KilnFloats list = FIELD(KilnFloats, info, attrs);
         for (uint32_t i = 0; i < list.n; i++)

@@ -37,7 +37,8 @@ typedef struct {
     GHashTable *lines;   /* KilnNode* → its line, for the verifier's errors */
     GPtrArray *declared; /* KilnDeclaration* with a body, and beside it the KilnBlock of each */
     GArray *bodies;
-    GString *text; /* of the last kiln_parse_text() */
+    bool takes_open; /* integers of attributes may be expressions */
+    GString *text;   /* of the last kiln_parse_text() */
     const KilnScope *scope;
     int depth;
     GError **error;

@@ -35,6 +35,33 @@ parse_one_int(KilnParser *parser, GArray *list)
 }
 
 static bool
+parse_one_dim(KilnParser *parser, GArray *list)
+{
+    const KilnDim *dim = kiln_parse_dim(parser);
+    if (dim)
+        g_array_append_val(list, dim);
+    return dim != NULL;
+}
+
+/* Integers of the IR: numbers and expressions. */
+static bool
+parse_open_ints(KilnParser *parser, KilnInts *out)
+{
+    g_autoptr(GArray) dims = g_array_new(FALSE, FALSE, sizeof(KilnDim *));
+    if (!parse_list(parser, dims, parse_one_dim))
+        return false;
+    const KilnDim **open = (const KilnDim **)(gpointer)dims->data;
+    g_autofree int64_t *numbers = g_new(int64_t, (gsize)dims->len + 1);
+    for (guint i = 0; i < dims->len; i++) {
+        numbers[i] = KILN_DIM_UNKNOWN;
+        if (kiln_dim_is_number(open[i], &numbers[i]))
+            open[i] = NULL;
+    }
+    *out = kiln_ints_make_open(parser->module->arena, numbers, dims->len ? open : NULL, dims->len);
+    return true;
+}
+
+static bool
 parse_one_float(KilnParser *parser, GArray *list)
 {
     float value;
@@ -60,13 +87,15 @@ parse_list_attr(KilnParser *parser, const KilnAttrInfo *info, void *attrs)
 {
     bool ints = info->kind == KILN_ATTR_INTS, floats = info->kind == KILN_ATTR_FLOATS;
     guint size = ints ? sizeof(int64_t) : floats ? sizeof(float) : sizeof(char *);
+    if (ints && parser->takes_open)
+        return parse_open_ints(parser, &FIELD(KilnInts, info, attrs));
     ElementFn parse_one = ints ? parse_one_int : floats ? parse_one_float : parse_one_string;
     g_autoptr(GArray) list = g_array_new(FALSE, FALSE, size);
     if (!parse_list(parser, list, parse_one))
         return false;
     void *copy = kiln_arena_copy(parser->module->arena, list->data, (size_t)list->len * size);
     if (ints)
-        FIELD(KilnInts, info, attrs) = (KilnInts){ list->len, copy };
+        FIELD(KilnInts, info, attrs) = (KilnInts){ .n = list->len, .v = copy };
     else if (floats)
         FIELD(KilnFloats, info, attrs) = (KilnFloats){ list->len, copy };
     else

@@ -53,6 +53,15 @@ print_optional_string(const char *text, GString *out)
         g_string_append_c(out, '_');
 }
 
+void
+kiln_print_number(int64_t number, const KilnDim *open, GString *out)
+{
+    if (open)
+        kiln_dim_print(open, out);
+    else
+        g_string_append_printf(out, "%" G_GINT64_FORMAT, number);
+}
+
 static void
 print_attr(const KilnAttrInfo *info, const void *attrs, GString *out)
 {
@@ -71,7 +80,7 @@ print_attr(const KilnAttrInfo *info, const void *attrs, GString *out)
         break;
     case KILN_ATTR_INTS: {
         KilnInts list = FIELD(KilnInts, info, attrs);
-        PRINT_LIST(list, g_string_append_printf(out, "%" G_GINT64_FORMAT, list.v[i]));
+        PRINT_LIST(list, kiln_print_number(list.v[i], kiln_ints_open(list, i), out));
         break;
     }
     case KILN_ATTR_FLOATS: {

@@ -33,4 +33,7 @@ void kiln_metadata_print(const KilnMetadata *metadata, GString *out);
 gboolean kiln_module_print_rest(const KilnModule *module, const KilnPrintOptions *options,
                                 gsize start, GString *out, GError **error);
 
+/** Prints @number, or its expression where it has one. */
+void kiln_print_number(int64_t number, const KilnDim *open, GString *out);
+
 #endif

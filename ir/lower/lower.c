@@ -9,6 +9,7 @@
  * passes move them. */
 #include "graph/node.h"
 #include "ir/lower/lower_priv.h"
+#include "ir/open.h"
 
 #include "graph/base/budget.h"
 #include "graph/module/layout.h"
@@ -121,18 +122,36 @@ lower_const(KilnLower *l, const KilnNode *node, GError **error)
     return TRUE;
 }
 
+/* Integers that depend on open dims. */
+static gboolean
+lower_extents(KilnLower *l, const KilnNode *node, uint32_t r, GError **error)
+{
+    const KilnValue *value = &node->results[r];
+    int n = (int)value->known->n;
+    KilnInstrAttrs_extents attrs = { .values = kiln_lower_ints_open(l, value->known->v,
+                                                                    value->extents->v, n) };
+    KilnBuffer *result = kiln_lower_result(l, node, r);
+    return kiln_lower_emit(l, node, KILN_INSTR_extents, &result, 1, &attrs, error);
+}
+
 /* Results that are known become const weights, those of them that something reads. */
-static void
-lower_decided(KilnLower *l, const KilnNode *node)
+static gboolean
+lower_decided(KilnLower *l, const KilnNode *node, GError **error)
 {
     for (uint32_t r = 0; r < node->n_results; r++) {
         KilnValue *value = &node->results[r];
         if (!kiln_lower_wants(l, node, r))
             continue;
+        if (value->extents) {
+            if (!lower_extents(l, node, r, error))
+                return FALSE;
+            continue;
+        }
         KilnBuffer *buffer =
             kiln_lower_weight(l, value->name, kiln_value_known_tensor(value), &value->type);
         g_hash_table_insert(l->buffers, value, buffer);
     }
+    return TRUE;
 }
 
 /* --- steps --- */
@@ -174,6 +193,9 @@ kiln_lower_alias(KilnLower *l, const KilnNode *node, uint32_t r, KilnBuffer *buf
         return kiln_lower_throw(node, KILN_ERROR_UNSUPPORTED, error,
                                 "it changes the shape of %s, whose layout is blocked",
                                 buffer->name);
+    if (l->ir->open)
+        kiln_open_require_equal(l->ir, kiln_type_size_elements(&value->type),
+                                kiln_type_size_elements(&buffer->type), value->name);
     if (!kiln_type_equal(&value->type, &buffer->type))
         buffer = kiln_ir_view(l->ir, value->name, buffer, 0, &value->type, NULL);
     g_hash_table_insert(l->buffers, value, buffer);
@@ -304,10 +326,8 @@ lower_node(KilnLower *l, const KilnNode *node, GError **error)
     const KilnLowering *lowering = kiln_lowering_of(node->op);
     if (node->op == KILN_OP_const)
         return TRUE; /* in the first walk, so that weights keep their names */
-    if (is_decided(node)) {
-        lower_decided(l, node);
-        return TRUE;
-    }
+    if (is_decided(node))
+        return lower_decided(l, node, error);
     if (!lowering->lower && !kiln_lower_namesake(node, &kind))
         return throw_op(node, error);
     if (!check_node(node, error))
@@ -448,6 +468,8 @@ kiln_lower(const KilnFunction *function, GError **error)
                     .outputs = g_hash_table_new(NULL, NULL),
                     .weights = g_hash_table_new(NULL, NULL),
                     .forms = g_hash_table_new(NULL, NULL) };
+    if (function->module->binding)
+        kiln_open_begin(ir, function->module->binding);
     gboolean good = lower_function(&l, error);
     g_hash_table_unref(l.wanted);
     g_hash_table_unref(l.buffers);

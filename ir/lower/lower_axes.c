@@ -81,7 +81,7 @@ kiln_lower_attrs_mean_variance(KilnLower *l, const KilnNode *node, void *attrs, 
     static int64_t usual[] = { 0, 2, 3 }; /* what the specification says where none are stated */
     KilnInts stated = kiln_attrs(node, mean_variance_normalization)->axes;
     if (!stated.n)
-        stated = (KilnInts){ G_N_ELEMENTS(usual), usual };
+        stated = (KilnInts){ .n = G_N_ELEMENTS(usual), .v = usual };
     bool marked[KILN_MAX_RANK] = { false };
     for (uint32_t i = 0; i < stated.n; i++) {
         int axis = kiln_type_axis(x, stated.v[i]);

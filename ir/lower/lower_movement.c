@@ -44,7 +44,7 @@ kiln_lower_attrs_slice(KilnLower *l, const KilnNode *node, void *attrs, GError *
         return prefix(node, error);
     if (!known)
         return kiln_lower_throw_unknown(node, 1, error);
-    slice->starts = kiln_lower_ints(l, box.start, rank);
+    slice->starts = kiln_lower_ints_open(l, box.start, box.open_start, rank);
     slice->steps = kiln_lower_ints(l, box.step, rank);
     return TRUE;
 }
@@ -118,20 +118,24 @@ kiln_lower_split(KilnLower *l, const KilnNode *node, GError **error)
     const KilnType *x = &kiln_node_operand(node, 0)->type;
     int axis = kiln_type_axis(x, kiln_attrs(node, split)->axis);
     int64_t starts[KILN_MAX_RANK] = { 0 }, steps[KILN_MAX_RANK];
+    const KilnDim *open[KILN_MAX_RANK] = { NULL };
+    KilnSize start = kiln_size_make(0);
     for (int d = 0; d < KILN_MAX_RANK; d++)
         steps[d] = 1;
     if (axis < 0)
         return kiln_lower_throw(node, KILN_ERROR_SHAPE, error, "axis is out of range");
     for (uint32_t r = 0; r < node->n_results; r++) {
         if (kiln_lower_wants(l, node, r)) {
-            KilnInstrAttrs_slice attrs = { .starts = kiln_lower_ints(l, starts, x->rank),
+            KilnInstrAttrs_slice attrs = { .starts = kiln_lower_ints_open(l, starts, open, x->rank),
                                            .steps = kiln_lower_ints(l, steps, x->rank) };
             KilnBuffer *operands[] = { kiln_lower_result(l, node, r),
                                        kiln_lower_operand(l, node, 0) };
             if (!kiln_lower_emit(l, node, KILN_INSTR_slice, operands, 2, &attrs, error))
                 return FALSE;
         }
-        starts[axis] += node->results[r].type.dims[axis];
+        start = kiln_size_add(start, kiln_type_size(&node->results[r].type, axis));
+        starts[axis] = start.n;
+        open[axis] = start.dim;
     }
     return TRUE;
 }
@@ -165,9 +169,11 @@ kiln_lower_compress(KilnLower *l, const KilnNode *node, GError **error)
     KilnBuffer *data = kiln_lower_operand(l, node, 0);
     if (flat && x->rank != 1) {
         KilnType line = data->type;
+        KilnSize all = kiln_type_size_elements(x);
         line.rank = 1;
         line.quant = result->type.quant;
-        line.dims[0] = kiln_type_elements(x);
+        line.dims[0] = all.n;
+        line.open[0] = all.dim;
         data = kiln_ir_view(l->ir, result->name, data, 0, &line, NULL);
     }
     KilnInstrAttrs_gather attrs = { .axis = flat ? 0 : kiln_type_axis(x, stated) };

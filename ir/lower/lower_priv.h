@@ -92,6 +92,12 @@ kiln_lower_namesake(const KilnNode *node, KilnInstrKind *out)
 {
     return kiln_instr_from_name(kiln_op_info(node->op)->name, out);
 }
+/** The same with expressions, where the numbers have some. */
+static inline KilnInts
+kiln_lower_ints_open(KilnLower *l, const int64_t *values, const KilnDim *const *open, int n)
+{
+    return kiln_ints_make_open(l->ir->arena, values, open, (uint32_t)n);
+}
 /** The field @name of instruction attributes, which must have it. */
 void *kiln_lower_field(KilnInstrKind kind, void *attrs, const char *name);
 

@@ -25,6 +25,15 @@ int64_t kiln_place_pressure(const KilnLife *lives, uint32_t n, int64_t *pressure
  * offsets and returns the height, which is the lowest if all sizes are equal. */
 int64_t kiln_place_stream(KilnLife *lives, uint32_t n);
 
+/** Places the same lives again and again, with other sizes. */
+typedef struct KilnFirstFit KilnFirstFit;
+
+/** @lives are borrowed. Their steps must stay. */
+KilnFirstFit *kiln_first_fit_new(KilnLife *lives, uint32_t n);
+void kiln_first_fit_free(KilnFirstFit *fit);
+/** Sets offsets and returns the height. Depends on the sizes alone. Allocates nothing. */
+int64_t kiln_first_fit_place(KilnFirstFit *fit);
+
 typedef enum {
     KILN_PLACED,
     KILN_PLACEMENT_IMPOSSIBLE, /* proved: no offsets fit */

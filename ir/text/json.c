@@ -2,6 +2,8 @@
 /* Writes the IR level as JSON with the pieces of the graph level. */
 #include "ir/text/json.h"
 
+#include "ir/open.h"
+
 #include "graph/text/json.h"
 #include "ir/stack.h"
 
@@ -97,6 +99,38 @@ write_steps(JsonBuilder *builder, const KilnInstr *instr)
     json_builder_end_array(builder);
 }
 
+/* A number, or the text of its expression. */
+static void
+add_open(JsonBuilder *builder, const char *name, int64_t number, const KilnDim *open)
+{
+    g_autofree char *text = open ? kiln_dim_to_string(open) : NULL;
+    if (text)
+        kiln_json_string(builder, name, text);
+    else
+        add_int(builder, name, number);
+}
+
+static void
+add_place(JsonBuilder *builder, const KilnBuffer *view)
+{
+    const KilnViewOpen *open = view->view_open;
+    add_open(builder, "element_offset", view->view_offset, open ? open->offset : NULL);
+    if (view->view_rows <= 1)
+        return;
+    add_open(builder, "rows", view->view_rows, open ? open->rows : NULL);
+    add_open(builder, "pitch", view->view_pitch, open ? open->pitch : NULL);
+}
+
+static void
+write_binding(JsonBuilder *builder, const KilnDimBinding *binding)
+{
+    json_builder_set_member_name(builder, "dims");
+    json_builder_begin_object(builder);
+    for (uint32_t i = 0; i < binding->n; i++)
+        add_int(builder, binding->names[i].name, binding->names[i].number);
+    json_builder_end_object(builder);
+}
+
 static void
 write_instr(JsonBuilder *builder, const KilnInstr *instr)
 {
@@ -111,11 +145,7 @@ write_instr(JsonBuilder *builder, const KilnInstr *instr)
         const KilnBuffer *buffer = instr->operands[0].buffer;
         kiln_json_type(builder, "type", &buffer->type);
         if (instr->kind == KILN_INSTR_view)
-            add_int(builder, "element_offset", buffer->view_offset);
-        if (buffer->view_rows > 1) {
-            add_int(builder, "rows", buffer->view_rows);
-            add_int(builder, "pitch", buffer->view_pitch);
-        }
+            add_place(builder, buffer);
         if (buffer->offset >= 0)
             add_int(builder, "offset", buffer->offset);
     }
@@ -130,6 +160,8 @@ write_function(JsonBuilder *builder, const KilnIRFunction *function)
 {
     json_builder_begin_object(builder);
     kiln_json_string(builder, "name", function->name);
+    if (function->open)
+        write_binding(builder, function->open->binding);
     if (function->arena_bytes >= 0)
         add_int(builder, "arena", function->arena_bytes);
     write_signature(builder, "weights", function->weights);

@@ -108,26 +108,6 @@ parse_alloc(KilnIRParser *in, const char *name)
     return parse_loc(in, buffer->def);
 }
 
-/* `offset=16`, and `rows=4, pitch=40` behind it or alone; then `}`. */
-static bool
-parse_place(KilnParser *parser, KilnBuffer *place)
-{
-    bool more = true;
-    if (kiln_parse_accept_word(parser, "offset")) {
-        if (!kiln_parse_expect(parser, '=') ||
-            !kiln_parse_i64(parser, 0, G_MAXINT64, &place->view_offset))
-            return false;
-        more = kiln_parse_accept(parser, ',');
-    }
-    if (more && (!kiln_parse_expect_word(parser, "rows") || !kiln_parse_expect(parser, '=') ||
-                 !kiln_parse_i64(parser, 1, G_MAXINT64, &place->view_rows) ||
-                 !kiln_parse_expect(parser, ',') || !kiln_parse_expect_word(parser, "pitch") ||
-                 !kiln_parse_expect(parser, '=') ||
-                 !kiln_parse_i64(parser, 0, G_MAXINT64, &place->view_pitch)))
-        return false;
-    return kiln_parse_expect(parser, '}');
-}
-
 /* `%base {offset=16} : type`, `%base {rows=4, pitch=40} : type` */
 static bool
 parse_view(KilnIRParser *in, const char *name)
@@ -135,16 +115,19 @@ parse_view(KilnIRParser *in, const char *name)
     KilnParser *parser = &in->parser;
     KilnBuffer *base = kiln_ir_parse_buffer(in);
     KilnBuffer place = { .view_rows = 1 };
+    KilnViewOpen open = { NULL, NULL, NULL };
     KilnType type;
     if (!base)
         return false;
-    if (kiln_parse_accept(parser, '{') && !parse_place(parser, &place))
+    if (kiln_parse_accept(parser, '{') && !kiln_ir_parse_place(parser, &place, &open))
         return false;
     if (!kiln_parse_expect(parser, ':') || !kiln_parse_type(parser, &type))
         return false;
     KilnBuffer *view = kiln_ir_view(in->function, name, base, place.view_offset, &type, NULL);
     view->view_rows = place.view_rows;
     view->view_pitch = place.view_pitch;
+    if (open.offset || open.rows || open.pitch)
+        view->view_open = kiln_arena_copy(in->function->arena, &open, sizeof open);
     return parse_loc(in, view->def);
 }
 
@@ -316,6 +299,10 @@ parse_item(KilnIRParser *in)
         return parse_signature(in, KILN_BUFFER_INPUT);
     if (kiln_parse_accept_word(parser, "output"))
         return parse_signature(in, KILN_BUFFER_OUTPUT);
+    if (kiln_parse_accept_word(parser, "dims"))
+        return kiln_ir_parse_dims(in);
+    if (kiln_parse_accept_word(parser, "require"))
+        return kiln_ir_parse_require(in);
     if (kiln_parse_accept_word(parser, "arena"))
         return kiln_parse_i64(parser, 0, G_MAXINT64, &in->function->arena_bytes);
     return parse_compute(in);
@@ -345,7 +332,9 @@ parse_func(KilnIRParser *in, GPtrArray *functions)
         if (!kiln_reserve_check(in->function->n_instrs, parser->error))
             return kiln_parse_prefix(parser, &at);
     }
-    return kiln_ir_verify(in->function, parser->error) || kiln_parse_prefix(parser, &at);
+    return (kiln_ir_parse_stand(in->function, parser->error) &&
+            kiln_ir_verify(in->function, parser->error)) ||
+           kiln_parse_prefix(parser, &at);
 }
 
 /* What is folded is read by the last function. */
@@ -371,6 +360,7 @@ parse_all(KilnIRParser *in, GArray *graphs, GArray *funcs, GPtrArray *functions)
         const KilnBlock *block = &g_array_index(funcs, KilnBlock, i);
         parser->lexer = block->lexer;
         parser->token = block->token;
+        parser->takes_open = true;
         if (!parse_func(in, functions))
             return false;
     }

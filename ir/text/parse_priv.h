@@ -28,4 +28,16 @@ uint32_t kiln_ir_parse_n_out(const KilnIROperands *operands);
 /** Reads `{ step; … }` behind @operands. Returns the stack, at the end of the function. */
 KilnInstr *kiln_ir_parse_stack(KilnIRParser *in, const KilnIROperands *operands);
 
+/* --- open functions (parse_open.c) --- */
+
+/** Reads a number of @least or more, or an expression, which goes to @open. */
+bool kiln_ir_parse_number(KilnParser *parser, int64_t least, int64_t *number, const KilnDim **open);
+/** Reads what stands behind `dims`, and behind `require`. */
+bool kiln_ir_parse_dims(KilnIRParser *in);
+bool kiln_ir_parse_require(KilnIRParser *in);
+/** Reads the place of a view, behind `{`. */
+bool kiln_ir_parse_place(KilnParser *parser, KilnBuffer *place, KilnViewOpen *open);
+/** Gives @function, which was read, the numbers of its binding. */
+gboolean kiln_ir_parse_stand(KilnIRFunction *function, GError **error);
+
 #endif

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Prints the IR level: `func` blocks, whose instructions state what they do to each buffer. */
 #include "graph/text/print.h"
+#include "ir/open.h"
 #include "ir/stack.h"
 
+#include "graph/base/names.h"
 #include "graph/base/number.h"
 #include "ir/ir.h"
 
@@ -118,13 +120,17 @@ static void
 print_place(const KilnBuffer *view, GString *out)
 {
     const char *separator = " {";
+    const KilnViewOpen *open = view->view_open;
     if (view->view_offset) {
-        g_string_append_printf(out, "%soffset=%" G_GINT64_FORMAT, separator, view->view_offset);
+        g_string_append_printf(out, "%soffset=", separator);
+        kiln_print_number(view->view_offset, open ? open->offset : NULL, out);
         separator = ", ";
     }
     if (view->view_rows > 1) {
-        g_string_append_printf(out, "%srows=%" G_GINT64_FORMAT ", pitch=%" G_GINT64_FORMAT,
-                               separator, view->view_rows, view->view_pitch);
+        g_string_append_printf(out, "%srows=", separator);
+        kiln_print_number(view->view_rows, open ? open->rows : NULL, out);
+        g_string_append(out, ", pitch=");
+        kiln_print_number(view->view_pitch, open ? open->pitch : NULL, out);
         separator = ", ";
     }
     if (*separator == ',')
@@ -221,12 +227,36 @@ print_signature(const char *word, const GPtrArray *buffers, GString *out)
     }
 }
 
+/* `dims past=67, t=61`, and `require "y": 4*floor(N/4) = N` for what must be equal. */
+static void
+print_open(const struct KilnOpen *open, GString *out)
+{
+    for (uint32_t i = 0; i < open->binding->n; i++) {
+        g_string_append(out, i ? ", " : "  dims ");
+        kiln_word_print(open->binding->names[i].name, out);
+        g_string_append_printf(out, "=%" G_GINT64_FORMAT, open->binding->names[i].number);
+    }
+    g_string_append(out, open->binding->n ? "\n" : "");
+    for (guint i = 0; i < open->rules->len; i++) {
+        const KilnOpenRule *rule = &g_array_index(open->rules, KilnOpenRule, i);
+        g_string_append(out, "  require ");
+        kiln_string_print(rule->what, out);
+        g_string_append(out, ": ");
+        kiln_dim_print(rule->a, out);
+        g_string_append(out, " = ");
+        kiln_dim_print(rule->b, out);
+        g_string_append_c(out, '\n');
+    }
+}
+
 void
 kiln_ir_print(const KilnIRFunction *function, GString *out)
 {
     g_string_append(out, "func ");
     kiln_sigil_print('@', function->name, out);
     g_string_append(out, " {\n");
+    if (function->open)
+        print_open(function->open, out);
     if (function->arena_bytes >= 0)
         g_string_append_printf(out, "  arena %" G_GINT64_FORMAT "\n", function->arena_bytes);
     print_signature("weight", function->weights, out);

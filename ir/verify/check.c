@@ -16,6 +16,7 @@ enum {
     KILN_OP_dealloc = KILN_CHECK_NO_OP,
     KILN_OP_view = KILN_CHECK_NO_OP,
     KILN_OP_copy = KILN_CHECK_NO_OP,
+    KILN_OP_extents = KILN_CHECK_NO_OP,
     KILN_OP_stack = KILN_CHECK_NO_OP,
     KILN_OP_call = KILN_CHECK_NO_OP,
 };

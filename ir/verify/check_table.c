@@ -265,6 +265,16 @@ check_range(KilnCheck *check, GError **error)
 }
 
 static gboolean
+check_extents(KilnCheck *check, GError **error)
+{
+    const KilnType *out = kiln_check_type(check, 0);
+    if (out->dtype != KILN_DTYPE_i64 && out->dtype != KILN_DTYPE_i32 &&
+        out->dtype != KILN_DTYPE_bool)
+        return kiln_check_throw(check, 0, "i64, i32 or bool", error);
+    return kiln_check_length(check, "values", (uint32_t)kiln_type_elements(out), true, error);
+}
+
+static gboolean
 check_eye_like(KilnCheck *check, GError **error)
 {
     return kiln_check_type(check, 0)->rank == 2 || kiln_check_throw(check, 0, "rank 2", error);
@@ -409,6 +419,7 @@ static const KilnInstrCheck rows[KILN_N_INSTRS] = {
     [KILN_INSTR_tile]      = { .alone = check_tile },
     [KILN_INSTR_range]     = { .alone = check_range },
     [KILN_INSTR_eye_like]  = { .alone = check_eye_like },
+    [KILN_INSTR_extents]   = { .alone = check_extents },
     [KILN_INSTR_resize]    = { .alone = check_resize },
     [KILN_INSTR_pack]      = { .alone = check_pack },
     [KILN_INSTR_unpack]    = { .alone = check_pack },

@@ -344,7 +344,8 @@ static gboolean
 check_overlap(const KilnInstr *instr, uint32_t written, uint32_t other, GError **error)
 {
     KilnBuffer *a = instr->operands[written].buffer, *b = instr->operands[other].buffer;
-    if (!kiln_buffer_meets(a, b))
+    KilnRegion x = kiln_buffer_region(a), y = kiln_buffer_region(b);
+    if (kiln_buffer_origin(a) != kiln_buffer_origin(b) || !kiln_region_meet_here(&x, &y))
         return TRUE;
     bool reads = instr->operands[other].access == KILN_ACCESS_IN;
     if (reads && kiln_buffer_coincides(a, b) && kiln_instr_may_share(instr, written, other))

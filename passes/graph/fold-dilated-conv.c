@@ -69,10 +69,11 @@ dilate(KilnMatch *match)
         strcmp(attrs.auto_pad, "NOTSET") == 0 || strcmp(attrs.auto_pad, "VALID") == 0;
     GUARD(explicit_pads, explicit_pads);
     attrs.auto_pad = "NOTSET";
-    attrs.dilations = (KilnInts){ 2, (int64_t[]){ block, block } };
+    attrs.dilations = (KilnInts){ .n = 2, .v = (int64_t[]){ block, block } };
     attrs.pads =
-        (KilnInts){ 4, (int64_t[]){ window.pads_begin[0] * block, window.pads_begin[1] * block,
-                                    window.pads_end[0] * block, window.pads_end[1] * block } };
+        (KilnInts){ .n = 4,
+                    .v = (int64_t[]){ window.pads_begin[0] * block, window.pads_begin[1] * block,
+                                      window.pads_end[0] * block, window.pads_end[1] * block } };
     KilnValue *x = swap_batch(match, kiln_match_value(match, "x"));
     KilnValue *operands[] = { x, conv->operands[1].value, kiln_node_operand(conv, 2) };
     KilnValue *dilated =

@@ -91,7 +91,7 @@ merged_pads(KilnMatch *match, const char *auto_pad, Pads *pads)
         GUARD(small, MAX(*from, *to) <= PADS_MAX);
         pads->any_own |= window.pads_begin[d - 2] || window.pads_end[d - 2];
     }
-    pads->list = (KilnInts){ 2 * (uint32_t)(x->rank - 2), pads->v };
+    pads->list = (KilnInts){ .n = 2 * (uint32_t)(x->rank - 2), .v = pads->v };
     return true;
 }
 

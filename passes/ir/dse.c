@@ -16,8 +16,10 @@ static const char rule[] = "dead-store";
 static bool
 covers_origin(const KilnBuffer *buffer, const KilnBuffer *origin)
 {
-    return kiln_type_bytes(&buffer->type) >= kiln_type_bytes(&origin->type) &&
-           kiln_buffer_origin_offset(buffer) == 0;
+    const KilnRegion region = kiln_buffer_region(buffer);
+    return kiln_size_at_most(kiln_type_size_bytes(&origin->type),
+                             kiln_type_size_bytes(&buffer->type)) &&
+           kiln_size_is(kiln_region_offset(&region), 0);
 }
 
 static bool

@@ -81,7 +81,7 @@ look_at(const Fusing *fusing, const KilnBuffer *result, Readers *readers)
         KilnInstr *user = use->user;
         if (user->kind == KILN_INSTR_view && use->index == 1) {
             const KilnBuffer *view = user->operands[0].buffer;
-            readers->whole &= kiln_type_bytes(&view->type) == kiln_type_bytes(&result->type);
+            readers->whole &= kiln_type_same_bytes(&view->type, &result->type);
             look_at(fusing, view, readers);
         }
         if (kiln_instr_is_bookkeeping(user) || use->access == KILN_ACCESS_OUT)
@@ -100,7 +100,7 @@ static Readers
 readers_of(const Fusing *fusing, const KilnInstr *product)
 {
     KilnBuffer *result = product->operands[0].buffer, *origin = kiln_buffer_origin(result);
-    Readers readers = { .whole = kiln_type_bytes(&result->type) == kiln_type_bytes(&origin->type) };
+    Readers readers = { .whole = kiln_type_same_bytes(&result->type, &origin->type) };
     look_at(fusing, origin, &readers);
     return readers;
 }
@@ -121,7 +121,7 @@ same_elements(const KilnType *a, const KilnType *b)
 {
     bool plain = !a->layout && !b->layout && !a->quant && !b->quant;
     return kiln_type_equal(a, b) ||
-           (plain && a->dtype == b->dtype && kiln_type_elements(a) == kiln_type_elements(b));
+           (plain && a->dtype == b->dtype && kiln_type_same_elements(a, b));
 }
 
 /* --- the draft --- */

@@ -89,7 +89,7 @@ skip_view(KilnInstr *instr, KilnPassContext *context)
         return false;
     KilnBuffer *view = instr->operands[0].buffer, *base = instr->operands[1].buffer;
     PASS_GUARD(type_same, kiln_type_equal(&view->type, &base->type) && view->view_offset == 0 &&
-                              kiln_view_part(view).rows == 1);
+                              !view->view_open && kiln_view_part(view).rows == 1);
     PASS_GUARD(view_used, view->n_uses > 1);
     kiln_foreach_buffer_use_safe (use, view) {
         if (use->user == instr)
@@ -110,12 +110,11 @@ flatten_view(KilnInstr *instr, KilnPassContext *context)
                *base = middle->base;
     int64_t unit = (int64_t)kiln_dtype_size(base->type.dtype);
     KilnRegion outer = kiln_view_part(middle), part = kiln_view_part(view);
-    PASS_GUARD(whole_elements, unit && kiln_region_part(&outer, &part, &part) &&
-                                   part.offset % unit == 0 && part.pitch % unit == 0);
-    view->view_offset = part.offset / unit;
-    view->view_rows = part.rows;
-    view->view_pitch = part.rows > 1 ? part.pitch / unit : 0;
+    PASS_GUARD(whole_elements, unit && kiln_region_part(&outer, &part, &part) && !part.lost &&
+                                   kiln_size_is_multiple(kiln_region_offset(&part), unit) &&
+                                   kiln_size_is_multiple(kiln_region_pitch(&part), unit));
     view->base = base;
+    kiln_view_set_part(view, &part);
     kiln_instr_set_operand(instr, 1, base);
     kiln_pass_note(context, rule, "%%%s", view->name);
     return true;

@@ -25,6 +25,13 @@
 
 static const char rule[] = "slice-as-view";
 
+static KilnSize
+start_of(const KilnInstrAttrs_slice *attrs, int d)
+{
+    return kiln_size_open(kiln_ints_at(attrs->starts, (uint32_t)d, 0),
+                          kiln_ints_open(attrs->starts, (uint32_t)d));
+}
+
 /* Where the result lies in the operand, as far as that is a region: runs of elements side by side,
  * one after the other at one distance. */
 static bool
@@ -32,28 +39,31 @@ find_part(const KilnInstr *slice, KilnRegion *out)
 {
     const KilnInstrAttrs_slice *attrs = kiln_instr_attrs(slice, slice);
     const KilnType *to = &slice->operands[0].buffer->type, *from = &slice->operands[1].buffer->type;
-    int64_t stride = (int64_t)kiln_dtype_size(from->dtype);
-    int64_t first = 0, run = stride, rows = 1, pitch = 0;
+    KilnSize stride = kiln_size_make((int64_t)kiln_dtype_size(from->dtype)), run = stride;
+    KilnSize first = kiln_size_make(0), rows = kiln_size_make(1), pitch = first;
     bool regular = true;
     for (int d = to->rank - 1; d >= 0; d--) {
-        int64_t n = to->dims[d], step = stride * kiln_ints_at(attrs->steps, (uint32_t)d, 1);
-        first += kiln_ints_at(attrs->starts, (uint32_t)d, 0) * stride;
-        stride *= from->dims[d];
-        if (n == 1)
+        KilnSize n = kiln_type_size(to, d);
+        int64_t by = kiln_ints_at(attrs->steps, (uint32_t)d, 1);
+        KilnSize step = kiln_size_mul(stride, kiln_size_make(MAX(by, 0)));
+        first = kiln_size_add(first, kiln_size_mul(start_of(attrs, d), stride));
+        stride = kiln_size_mul(stride, kiln_type_size(from, d));
+        if (kiln_size_is(n, 1))
             continue;
-        if (rows == 1 && step == run) {
-            run *= n;
-        } else if (rows == 1 && step > run) {
+        bool alone = kiln_size_is(rows, 1);
+        if (alone && kiln_size_equal(step, run)) {
+            run = kiln_size_mul(run, n);
+        } else if (alone && by > 0 && kiln_size_at_most(run, step)) {
             rows = n;
             pitch = step;
-        } else if (rows > 1 && step == rows * pitch) {
-            rows *= n;
+        } else if (!alone && kiln_size_equal(step, kiln_size_mul(rows, pitch))) {
+            rows = kiln_size_mul(rows, n);
         } else {
             regular = false;
         }
     }
-    *out = kiln_region_make(first, rows, run, pitch);
-    return regular;
+    *out = kiln_region_of_sizes(first, rows, run, pitch);
+    return regular && !out->lost;
 }
 
 /* Nothing names @result before @slice writes it, not even a view. What this pass made of it stands
@@ -80,7 +90,8 @@ may_view(const KilnLives *lives, KilnPassContext *context, const KilnInstr *slic
     int64_t step = lives->places[slice->id].step;
     PASS_GUARD(has_elements, kiln_type_bytes(&result->type) > 0);
     KilnRegion place = kiln_buffer_region(operand);
-    PASS_GUARD(in_rows, find_part(slice, out_part) && kiln_region_part(&place, out_part, &place));
+    PASS_GUARD(in_rows, find_part(slice, out_part) && kiln_region_part(&place, out_part, &place) &&
+                            !place.lost);
     PASS_GUARD(plain_layout, !result->type.layout && !operand->type.layout);
     PASS_GUARD(result_local, result->kind == KILN_BUFFER_ALLOC);
     PASS_GUARD(result_born_here, is_born_at(lives, result, slice));
@@ -88,7 +99,8 @@ may_view(const KilnLives *lives, KilnPassContext *context, const KilnInstr *slic
     PASS_GUARD(operand_complete, from->last_write < step);
     PASS_GUARD(result_complete,
                to->n_writes == 1 || (origin->kind == KILN_BUFFER_ALLOC && from->last == step));
-    PASS_GUARD(aligned_for_calls, !to->called || place.offset % KILN_ALIGNMENT == 0);
+    PASS_GUARD(aligned_for_calls,
+               !to->called || kiln_size_is_multiple(kiln_region_offset(&place), KILN_ALIGNMENT));
     PASS_GUARD(takes_rows, kiln_strided_taken(kiln_pass_target(context), result, &place, slice));
     return true;
 }

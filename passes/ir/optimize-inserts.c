@@ -37,14 +37,14 @@ typedef struct {
     KilnBuffer *origin;
     KilnRegion region; /* of the result in its origin */
     int axis;
-    int64_t rows, pitch; /* bytes from row to row of the result */
+    KilnSize rows, pitch; /* bytes from row to row of the result */
 } Joint;
 
 /* Operands that follow each other. */
 typedef struct {
-    uint32_t first, n;     /* among the operands of the concat */
-    KilnBuffer *origin;    /* of all of them */
-    int64_t offset, width; /* bytes of a row: from its start, and how many */
+    uint32_t first, n;      /* among the operands of the concat */
+    KilnBuffer *origin;     /* of all of them */
+    KilnSize offset, width; /* bytes of a row: from its start, and how many */
     bool in_place;
 } Piece;
 
@@ -62,23 +62,23 @@ static Joint
 joint_of(const KilnInstr *instr, int axis)
 {
     KilnBuffer *result = instr->operands[0].buffer;
-    Joint joint = { kiln_buffer_origin(result), kiln_buffer_region(result), axis, 1, 0 };
-    int64_t bytes = kiln_type_bytes(&result->type);
-    if (bytes == 0) /* other extents may be of any size */
-        joint.rows = 0;
-    for (int d = 0; d < axis && bytes; d++)
-        joint.rows *= result->type.dims[d];
-    joint.pitch = joint.rows ? bytes / joint.rows : 0;
+    Joint joint = { kiln_buffer_origin(result), kiln_buffer_region(result), axis,
+                    kiln_type_product(&result->type, 0, axis), kiln_size_make(0) };
+    KilnSize bytes = kiln_type_size_bytes(&result->type);
+    if (bytes.n == 0) /* other extents may be of any size */
+        joint.rows = kiln_size_make(0);
+    if (joint.rows.n)
+        joint.pitch = kiln_size_divide(bytes, joint.rows);
     return joint;
 }
 
 /* @width bytes of each row from @offset on, in the result's origin. False where that is no region.
  */
 static bool
-place_of(const Joint *joint, int64_t offset, int64_t width, KilnRegion *out)
+place_of(const Joint *joint, KilnSize offset, KilnSize width, KilnRegion *out)
 {
-    KilnRegion part = kiln_region_make(offset, joint->rows, width, joint->pitch);
-    return kiln_region_part(&joint->region, &part, out);
+    KilnRegion part = kiln_region_of_sizes(offset, joint->rows, width, joint->pitch);
+    return kiln_region_part(&joint->region, &part, out) && !out->lost;
 }
 
 /* Stored integers stand for the same reals everywhere: joining only moves them. */
@@ -142,7 +142,7 @@ pads_one_axis(const KilnInstr *pad)
     int64_t pads[2];
     bool same = true;
     for (int d = padded_axis(pad, pads) + 1; d < to->rank; d++)
-        same &= to->dims[d] == from->dims[d] &&
+        same &= kiln_type_equal_dims(to, d, from, d) &&
                 kiln_ints_at(kiln_instr_attrs(pad, pad)->pads, (uint32_t)d, 0) == 0;
     return same;
 }
@@ -153,6 +153,7 @@ may_pad(const Inserts *inserts, const KilnInstr *pad)
     KilnPassContext *context = inserts->context;
     int64_t pads[2];
     padded_axis(pad, pads);
+    PASS_GUARD(pad_by_numbers, !kiln_instr_attrs(pad, pad)->pads.open);
     PASS_GUARD(pad_of_one_value, strcmp(kiln_instr_attrs(pad, pad)->mode, "constant") == 0);
     PASS_GUARD(pad_one_axis, pads_one_axis(pad));
     PASS_GUARD(pad_cuts_nothing, pads[0] >= 0 && pads[1] >= 0);
@@ -163,41 +164,54 @@ may_pad(const Inserts *inserts, const KilnInstr *pad)
 
 /* Which bytes of its origin's rows @buffer is, in an origin of @rows rows. */
 static bool
-find_columns(const KilnBuffer *buffer, int64_t rows, int64_t *begin, int64_t *end)
+find_columns(const KilnBuffer *buffer, KilnSize rows, KilnSize *begin, KilnSize *end)
 {
-    int64_t whole = kiln_type_bytes(&kiln_buffer_origin((KilnBuffer *)buffer)->type);
+    KilnSize whole = kiln_type_size_bytes(&kiln_buffer_origin((KilnBuffer *)buffer)->type);
     KilnRegion region = kiln_buffer_region(buffer);
-    if (rows == 0 || whole % rows)
+    if (rows.n == 0)
         return false;
-    bool all = region.offset == 0 && region.run == whole;
-    *begin = region.offset;
-    *end = region.offset + (all ? whole / rows : region.run);
-    return rows == 1 ? region.rows == 1
-                     : all || (region.rows == rows && region.pitch == whole / rows &&
-                               region.offset < whole / rows);
+    KilnSize row = kiln_size_divide(whole, rows), run = kiln_region_run(&region);
+    if (row.lost)
+        return false;
+    *begin = kiln_region_offset(&region);
+    bool all = kiln_size_is(*begin, 0) && kiln_size_equal(run, whole);
+    *end = kiln_size_add(*begin, all ? row : run);
+    if (kiln_size_is(rows, 1))
+        return kiln_size_is(kiln_region_rows(&region), 1);
+    return all || (kiln_size_equal(kiln_region_rows(&region), rows) &&
+                   kiln_size_equal(kiln_region_pitch(&region), row) && begin->n < row.n &&
+                   kiln_size_at_most(*begin, row));
+}
+
+/* Bytes of @buffer in each row. */
+static KilnSize
+width_of(const Joint *joint, const KilnBuffer *buffer)
+{
+    return joint->rows.n ? kiln_size_divide(kiln_type_size_bytes(&buffer->type), joint->rows)
+                         : kiln_size_make(0);
 }
 
 /* The operands from @first on that are neighbours in one buffer and, together, may be all of it;
  * where they are not, the first alone. */
 static Piece
-piece_at(const KilnInstr *concat, const Joint *joint, uint32_t first, int64_t offset)
+piece_at(const KilnInstr *concat, const Joint *joint, uint32_t first, KilnSize offset)
 {
     KilnBuffer *buffer = concat->operands[first].buffer;
-    int64_t bytes = kiln_type_bytes(&buffer->type), begin, end, next_begin, next_end;
-    Piece piece = { first, 1, kiln_buffer_origin(buffer), offset, 0, false };
-    piece.width = joint->rows ? bytes / joint->rows : 0;
-    if (!find_columns(buffer, joint->rows, &begin, &end) || begin != 0)
+    KilnSize begin, end, next_begin, next_end;
+    Piece piece = { first, 1, kiln_buffer_origin(buffer), offset, width_of(joint, buffer), false };
+    if (!find_columns(buffer, joint->rows, &begin, &end) || !kiln_size_is(begin, 0))
         return piece;
-    int64_t whole = kiln_type_bytes(&piece.origin->type) / joint->rows;
+    KilnSize whole = width_of(joint, piece.origin);
     uint32_t n = 1;
-    for (; end < whole && first + n < concat->n_operands; n++) {
+    for (; end.n < whole.n && first + n < concat->n_operands; n++) {
         KilnBuffer *next = concat->operands[first + n].buffer;
         if (kiln_buffer_origin(next) != piece.origin ||
-            !find_columns(next, joint->rows, &next_begin, &next_end) || next_begin != end)
+            !find_columns(next, joint->rows, &next_begin, &next_end) ||
+            !kiln_size_equal(next_begin, end))
             break;
         end = next_end;
     }
-    if (end == whole) {
+    if (kiln_size_equal(end, whole)) {
         piece.n = n;
         piece.width = whole;
     }
@@ -207,9 +221,11 @@ piece_at(const KilnInstr *concat, const Joint *joint, uint32_t first, int64_t of
 static bool
 is_all(const KilnInstr *instr, const Joint *joint, const Piece *piece)
 {
-    int64_t begin, end;
+    KilnSize begin, end;
     return find_columns(instr->operands[piece->first].buffer, joint->rows, &begin, &end) &&
-           begin == 0 && piece->width * joint->rows == kiln_type_bytes(&piece->origin->type);
+           kiln_size_is(begin, 0) &&
+           kiln_size_equal(kiln_size_mul(piece->width, joint->rows),
+                           kiln_type_size_bytes(&piece->origin->type));
 }
 
 static bool
@@ -235,7 +251,8 @@ may_move(const Inserts *inserts, const KilnInstr *concat, const Joint *joint, co
     PASS_GUARD(first_place, inserts->taken[piece->origin->id] != inserts->n_looks);
     PASS_GUARD(operand_complete, from->last_write < step);
     PASS_GUARD(result_not_overwritten, from->last <= step || to->last_write <= step);
-    PASS_GUARD(aligned_for_calls, !from->called || place.offset % KILN_ALIGNMENT == 0);
+    PASS_GUARD(aligned_for_calls,
+               !from->called || kiln_size_is_multiple(kiln_region_offset(&place), KILN_ALIGNMENT));
     PASS_GUARD(whole_elements,
                is_aligned(&place, &result->type) && is_aligned(&place, &piece->origin->type));
     PASS_GUARD(takes_rows, kiln_strided_taken(target, piece->origin, &place, concat));
@@ -247,17 +264,24 @@ find_pieces(Inserts *inserts, const KilnInstr *concat, const Joint *joint)
 {
     GArray *pieces = g_array_new(FALSE, FALSE, sizeof(Piece));
     inserts->n_looks++;
-    int64_t offset = 0;
+    KilnSize offset = kiln_size_make(0);
     for (uint32_t i = 1; i < concat->n_operands;) {
         Piece piece = piece_at(concat, joint, i, offset);
-        piece.in_place = piece.width > 0 && may_move(inserts, concat, joint, &piece);
+        piece.in_place = piece.width.n > 0 && may_move(inserts, concat, joint, &piece);
         if (piece.in_place)
             inserts->taken[piece.origin->id] = inserts->n_looks;
         g_array_append_val(pieces, piece);
-        offset += piece.width;
+        offset = kiln_size_add(offset, piece.width);
         i += piece.n;
     }
     return pieces;
+}
+
+/* Bytes of a row for one index of the axis. */
+static KilnSize
+of_one(const Joint *joint, const KilnType *type)
+{
+    return kiln_size_divide(joint->pitch, kiln_type_size(type, joint->axis));
 }
 
 /* What is padded lies behind the first border. */
@@ -266,14 +290,16 @@ padded_piece(Inserts *inserts, const KilnInstr *pad, const Joint *joint)
 {
     GArray *pieces = g_array_new(FALSE, FALSE, sizeof(Piece));
     KilnBuffer *result = pad->operands[0].buffer, *operand = pad->operands[1].buffer;
-    int64_t pads[2], of_one = 0;
+    int64_t pads[2];
     padded_axis(pad, pads);
+    Piece piece = {
+        1, 1, kiln_buffer_origin(operand), kiln_size_make(0), kiln_size_make(0), false
+    };
     if (result->type.rank > 0 && result->type.dims[joint->axis])
-        of_one = joint->pitch / result->type.dims[joint->axis];
-    Piece piece = { 1, 1, kiln_buffer_origin(operand), pads[0] * of_one, 0, false };
-    piece.width = joint->rows ? kiln_type_bytes(&operand->type) / joint->rows : 0;
+        piece.offset = kiln_size_mul(kiln_size_make(pads[0]), of_one(joint, &result->type));
+    piece.width = width_of(joint, operand);
     inserts->n_looks++;
-    piece.in_place = piece.width > 0 && may_move(inserts, pad, joint, &piece);
+    piece.in_place = piece.width.n > 0 && may_move(inserts, pad, joint, &piece);
     g_array_append_val(pieces, piece);
     return pieces;
 }
@@ -347,7 +373,7 @@ choose(Inserts *inserts, const KilnInstr *concat, GArray *pieces)
 
 /* @width bytes of each row from @offset on: place_of() has said that they are a region. */
 static KilnBuffer *
-view_of(const Joint *joint, int64_t offset, int64_t width, const KilnBuffer *like,
+view_of(const Joint *joint, KilnSize offset, KilnSize width, const KilnBuffer *like,
         KilnInstr *before)
 {
     KilnRegion place;
@@ -373,11 +399,11 @@ hoist_result(Inserts *inserts, KilnBuffer *result, const GPtrArray *moving)
 static gboolean
 copy_operands(KilnInstr *concat, const Joint *joint, const Piece *piece, GError **error)
 {
-    int64_t offset = piece->offset;
+    KilnSize offset = piece->offset;
     for (uint32_t i = piece->first; i < piece->first + piece->n; i++) {
         KilnBuffer *source = concat->operands[i].buffer;
-        int64_t width = kiln_type_bytes(&source->type) / joint->rows;
-        if (width == 0)
+        KilnSize width = width_of(joint, source);
+        if (width.n == 0)
             continue;
         KilnBuffer *operands[] = { view_of(joint, offset, width, source, concat), source };
         KilnInstr *copy =
@@ -385,7 +411,7 @@ copy_operands(KilnInstr *concat, const Joint *joint, const Piece *piece, GError 
         if (!copy)
             return FALSE;
         copy->name = concat->name;
-        offset += width;
+        offset = kiln_size_add(offset, width);
     }
     return TRUE;
 }
@@ -406,14 +432,16 @@ zero_of(Inserts *inserts, const KilnInstr *pad)
 
 /* @n elements of the axis from @first on. */
 static gboolean
-fill(KilnInstr *pad, const Joint *joint, const int64_t range[2], KilnBuffer *value, GError **error)
+fill(KilnInstr *pad, const Joint *joint, KilnSize first, int64_t n, KilnBuffer *value,
+     GError **error)
 {
     KilnBuffer like = *pad->operands[0].buffer;
-    int64_t of_one = joint->pitch / like.type.dims[joint->axis];
-    like.type.dims[joint->axis] = range[1];
-    if (range[1] * of_one == 0)
+    KilnSize one = of_one(joint, &like.type), width = kiln_size_mul(one, kiln_size_make(n));
+    like.type.dims[joint->axis] = n;
+    like.type.open[joint->axis] = NULL;
+    if (width.n == 0)
         return TRUE;
-    KilnBuffer *border = view_of(joint, range[0] * of_one, range[1] * of_one, &like, pad);
+    KilnBuffer *border = view_of(joint, kiln_size_mul(first, one), width, &like, pad);
     KilnInstr *expand = kiln_instr_new(pad->function, KILN_INSTR_expand,
                                        (KilnBuffer *[]){ border, value }, 2, NULL, pad, error);
     if (expand)
@@ -429,9 +457,10 @@ fill_border(Inserts *inserts, KilnInstr *pad, const Joint *joint, GError **error
     if (pads[0] == 0 && pads[1] == 0)
         return TRUE;
     KilnBuffer *given = kiln_instr_operand(pad, 2), *value = given ? given : zero_of(inserts, pad);
-    int64_t extent = pad->operands[0].buffer->type.dims[joint->axis];
-    const int64_t front[] = { 0, pads[0] }, behind[] = { extent - pads[1], pads[1] };
-    return fill(pad, joint, front, value, error) && fill(pad, joint, behind, value, error);
+    KilnSize extent = kiln_type_size(&pad->operands[0].buffer->type, joint->axis);
+    KilnSize behind = kiln_size_sub(extent, kiln_size_make(pads[1]));
+    return fill(pad, joint, kiln_size_make(0), pads[0], value, error) &&
+           fill(pad, joint, behind, pads[1], value, error);
 }
 
 static gboolean
@@ -460,6 +489,18 @@ join(Inserts *inserts, KilnInstr *instr, const Joint *joint, GArray *pieces,
     return TRUE;
 }
 
+/* Each piece has a place for all bindings. */
+static bool
+all_known(const GArray *pieces)
+{
+    bool known = true;
+    for (guint i = 0; i < pieces->len; i++) {
+        const Piece *piece = &g_array_index(pieces, Piece, i);
+        known &= !piece->offset.lost && !piece->width.lost;
+    }
+    return known;
+}
+
 /* Joins what of @concats may be joined; only those remain that the peak forbids. */
 static gboolean
 join_concats(Inserts *inserts, GPtrArray *concats, bool *out_any, GError **error)
@@ -474,6 +515,8 @@ join_concats(Inserts *inserts, GPtrArray *concats, bool *out_any, GError **error
         const Joint joint = joint_of(concat, joined_axis(concat));
         g_autoptr(GArray) pieces =
             is_pad ? padded_piece(inserts, concat, &joint) : find_pieces(inserts, concat, &joint);
+        if (!all_known(pieces))
+            continue;
         bool wanted = false;
         for (guint k = 0; k < pieces->len; k++)
             wanted |= g_array_index(pieces, Piece, k).in_place;

@@ -42,13 +42,6 @@ typedef struct {
     bool waits; /* the peak forbade something: what is shared later may make room */
 } Sharing;
 
-static bool
-is_whole(const KilnBuffer *buffer, const KilnBuffer *origin)
-{
-    return kiln_buffer_origin_offset(buffer) == 0 &&
-           kiln_type_bytes(&buffer->type) == kiln_type_bytes(&origin->type);
-}
-
 /* --- what may share --- */
 
 /* Every other operand that meets the source's bytes must be one that result @out may overwrite. */
@@ -101,7 +94,7 @@ may_share(const Sharing *sharing, const KilnInstr *instr, uint32_t out, uint32_t
     PASS_GUARD(dest_not_weight, to->kind == KILN_BUFFER_ALLOC || to->kind == KILN_BUFFER_OUTPUT);
     PASS_GUARD(dest_born_here, kiln_lives_facts(sharing->lives, to)->first ==
                                    sharing->lives->places[instr->id].step);
-    PASS_GUARD(dest_whole, is_whole(dest, to));
+    PASS_GUARD(dest_whole, kiln_buffer_is_whole(dest));
     PASS_GUARD(operands_may_alias, all_may_alias(instr, out, source));
     return true;
 }
@@ -112,7 +105,7 @@ may_share_whole(const Sharing *sharing, const KilnInstr *instr, uint32_t k)
     KilnPassContext *context = sharing->context;
     KilnBuffer *source = instr->operands[k].buffer;
     const KilnBuffer *from = kiln_buffer_origin(source);
-    PASS_GUARD(source_whole, is_whole(source, from));
+    PASS_GUARD(source_whole, kiln_buffer_is_whole(source));
     PASS_GUARD(source_dies_here, kiln_lives_facts(sharing->lives, from)->last ==
                                      sharing->lives->places[instr->id].step);
     return true;
@@ -126,16 +119,18 @@ may_share_part(const Sharing *sharing, const KilnInstr *instr, uint32_t out, uin
     const KilnBuffer *to = kiln_buffer_origin(instr->operands[out].buffer);
     KilnBuffer *from = kiln_buffer_origin(source);
     const KilnFacts *facts = kiln_lives_facts(sharing->lives, to);
-    int64_t offset = kiln_buffer_origin_offset(source);
+    const KilnRegion part = kiln_buffer_region(source);
+    KilnSize offset = kiln_region_offset(&part);
     int left = LOOK_MAX;
-    if (is_whole(source, from)) /* what keeps it from being shared whole does so here */
+    if (kiln_buffer_is_whole(source)) /* what keeps it from being shared whole does so here */
         return false;
     PASS_GUARD(part_for_local, to->kind == KILN_BUFFER_ALLOC);
     PASS_GUARD(part_dense, !kiln_buffer_is_strided(source));
     PASS_GUARD(part_dies_here,
                dies_at(sharing, from, source, sharing->lives->places[instr->id].step, &left));
-    PASS_GUARD(aligned_for_calls, !facts->called || offset % KILN_ALIGNMENT == 0);
-    PASS_GUARD(whole_elements, offset % (int64_t)kiln_dtype_size(from->type.dtype) == 0);
+    PASS_GUARD(aligned_for_calls, !facts->called || kiln_size_is_multiple(offset, KILN_ALIGNMENT));
+    PASS_GUARD(whole_elements, !part.lost && kiln_size_is_multiple(offset, (int64_t)kiln_dtype_size(
+                                                                               from->type.dtype)));
     return true;
 }
 
@@ -165,15 +160,14 @@ keeps_peak(Sharing *sharing, const KilnBuffer *to, const KilnBuffer *from)
 
 /* --- sharing --- */
 
-/* @like's type at byte @offset of @buffer: the buffer itself, or a view of it made before @before.
- */
+/* @like's type in the dense @part of @buffer: the buffer itself, or a view of it made before
+ * @before. */
 static KilnBuffer *
-as_type(KilnBuffer *buffer, int64_t offset, const KilnBuffer *like, KilnInstr *before)
+as_type(KilnBuffer *buffer, const KilnRegion *part, const KilnBuffer *like, KilnInstr *before)
 {
-    if (offset == 0 && kiln_type_equal(&buffer->type, &like->type))
+    if (kiln_size_is(kiln_region_offset(part), 0) && kiln_type_equal(&buffer->type, &like->type))
         return buffer;
-    return kiln_ir_view(buffer->function, like->name, buffer,
-                        offset / (int64_t)kiln_dtype_size(buffer->type.dtype), &like->type, before);
+    return kiln_ir_view_part(buffer->function, like->name, buffer, part, &like->type, before);
 }
 
 /* The operand's producer writes into output @to from the start. */
@@ -181,13 +175,14 @@ static void
 share_output(Sharing *sharing, KilnBuffer *to, KilnBuffer *from)
 {
     const KilnFacts *gone = kiln_lives_facts(sharing->lives, from);
+    const KilnRegion whole = kiln_buffer_region(from);
     kiln_lives_add(sharing->lives, gone->first, gone->last, -gone->size);
-    kiln_lives_replace(sharing->lives, from, as_type(to, 0, from, from->def), to);
+    kiln_lives_replace(sharing->lives, from, as_type(to, &whole, from, from->def), to);
 }
 
 /* The buffer that stays lives on until the other one would have died. */
 static void
-share_local(Sharing *sharing, KilnBuffer *to, KilnBuffer *from, int64_t offset)
+share_local(Sharing *sharing, KilnBuffer *to, KilnBuffer *from, const KilnRegion *part)
 {
     KilnStanding *places = sharing->lives->places;
     /* Names of the buffer that goes may stand before the alloc of the one that stays. */
@@ -195,7 +190,7 @@ share_local(Sharing *sharing, KilnBuffer *to, KilnBuffer *from, int64_t offset)
         kiln_instr_move(from->def, to->def);
         places[from->def->id].position = places[to->def->id].position;
     }
-    kiln_lives_replace(sharing->lives, to, as_type(from, offset, to, to->def), from);
+    kiln_lives_replace(sharing->lives, to, as_type(from, part, to, to->def), from);
 }
 
 static void
@@ -203,13 +198,14 @@ share(Sharing *sharing, KilnInstr *instr, uint32_t out, uint32_t k)
 {
     KilnBuffer *to = kiln_buffer_origin(instr->operands[out].buffer);
     KilnBuffer *from = kiln_buffer_origin(instr->operands[k].buffer);
+    const KilnRegion part = kiln_buffer_region(instr->operands[k].buffer);
     kiln_pass_note(sharing->context, rule, "%s (%s): %s in the place of %s",
                    kiln_instr_label(instr), kiln_instr_info(instr->kind)->name, to->name,
                    instr->operands[k].buffer->name);
     if (to->kind == KILN_BUFFER_OUTPUT)
         share_output(sharing, to, from);
     else
-        share_local(sharing, to, from, kiln_buffer_origin_offset(instr->operands[k].buffer));
+        share_local(sharing, to, from, &part);
 }
 
 /* Result @out, if it is one: over a whole operand where it can, else over a part of a buffer. */

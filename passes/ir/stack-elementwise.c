@@ -392,7 +392,7 @@ join_fellows(Stacking *stacking, KilnBuffer *buffer, Group *own)
 {
     const GPtrArray *readers = stacking->readers[kiln_buffer_origin(buffer)->id];
     if (!readers || own->members[0]->kind == KILN_INSTR_copy ||
-        kiln_type_elements(&buffer->type) != kiln_type_elements(&own->space))
+        !kiln_type_same_elements(&buffer->type, &own->space))
         return;
     for (guint n = 0; n < MIN(readers->len, FELLOWS_MAX) && !own->into; n++) {
         Group *other = find(g_ptr_array_index(readers, readers->len - 1 - n));

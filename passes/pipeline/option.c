@@ -73,7 +73,7 @@ set_list(const Target *target, const KilnOptionText *text)
 {
     uint32_t n = text->n_words;
     if (target->info->kind == KILN_ATTR_INTS) {
-        KilnInts list = { n, kiln_arena_new0(target->arena, int64_t, n) };
+        KilnInts list = { .n = n, .v = kiln_arena_new0(target->arena, int64_t, n) };
         for (uint32_t i = 0; i < n; i++) {
             if (!parse_int(text->words[i], &list.v[i]))
                 return "a list of integers";

@@ -21,11 +21,11 @@ kiln_conv_replace(KilnMatch *match, const KilnWindow *window, KilnValue *weights
         padded |= pads[d] || pads[rank + d];
     }
     attrs.auto_pad = "NOTSET";
-    attrs.strides = (KilnInts){ strided ? rank : 0, resolved.strides };
-    attrs.dilations = (KilnInts){ dilated ? rank : 0, resolved.dilations };
-    attrs.pads = (KilnInts){ padded ? 2 * rank : 0, pads };
+    attrs.strides = (KilnInts){ .n = strided ? rank : 0, .v = resolved.strides };
+    attrs.dilations = (KilnInts){ .n = dilated ? rank : 0, .v = resolved.dilations };
+    attrs.pads = (KilnInts){ .n = padded ? 2 * rank : 0, .v = pads };
     if (attrs.kernel_shape.n)
-        attrs.kernel_shape = (KilnInts){ rank, resolved.kernel };
+        attrs.kernel_shape = (KilnInts){ .n = rank, .v = resolved.kernel };
     KilnNodeSpec spec = { .op = KILN_OP_conv,
                           .name = conv->name,
                           .operands = (KilnValue *[]){ conv->operands[0].value, weights,

@@ -26,8 +26,8 @@ all_take(Look *look, const KilnBuffer *buffer, const KilnRegion *region)
             const KilnBuffer *view = user->operands[0].buffer;
             const int64_t unit = (int64_t)kiln_dtype_size(view->type.dtype);
             KilnRegion part = kiln_view_part(view);
-            if (!kiln_region_part(region, &part, &part) || !kiln_region_is_aligned(&part, unit) ||
-                !all_take(look, view, &part))
+            if (!kiln_region_part(region, &part, &part) || part.lost ||
+                !kiln_region_is_aligned(&part, unit) || !all_take(look, view, &part))
                 return false;
         } else if (region->rows > 1 &&
                    !kiln_target_takes_strided(look->target, user, use->index, region->rows)) {

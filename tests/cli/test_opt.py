@@ -77,7 +77,10 @@ class Forms(CliTest):
     def test_open_shapes(self):
         model = self.write("open.kiln", OPEN)
         self.assertEqual(self.kiln("opt", model), OPEN)
-        self.fails(USAGE, "input x: its shape is open: give --shape x=", "opt", model, "--stage", "ir")
+        ir = self.kiln("opt", model, "--stage", "ir")
+        self.assertIn("input @x : f32[N,3]", ir)
+        again = self.write("again.kiln", ir)
+        self.assertEqual(self.kiln("opt", again, "--stage", "ir", "--pipeline", "none"), ir)
         self.assertIn("input @x : f32[4,3]", self.kiln("opt", model, "--stage", "ir", "--shape", "x=4x3", "--shape", "y=4x3"))
         self.assertIn("graph @open(%x: f32[4,3], ", self.kiln("opt", model, "--shape", "x=4x3"))
 

@@ -466,7 +466,7 @@ rg_convolve(RandomGraph *g)
     for (uint32_t d = 0; d < spatial; d++)
         dims[2 + d] = wide ? 3 : 1;
     KilnType type = kiln_type_make(g->dtype, x->type.rank, dims);
-    KilnInts pads = { wide ? 2 * spatial : 0, ones };
+    KilnInts pads = { .n = wide ? 2 * spatial : 0, .v = ones };
     KilnAttrs_conv conv = { .auto_pad = "NOTSET", .group = group, .pads = pads };
     KilnAttrs_conv_transpose back = { .auto_pad = "NOTSET", .group = group, .pads = pads };
     KilnValue *bias = rg_one_in(g, 2) ? rg_statistics(g, outputs * group, -1, 1) : NULL;
@@ -484,7 +484,7 @@ rg_pool(RandomGraph *g)
     if (x->type.rank < 3 || kiln_type_elements(&x->type) == 0)
         return;
     int64_t window[] = { 1, 1, 1, 1, 1, 1 };
-    KilnInts list = { (uint32_t)x->type.rank - 2, window };
+    KilnInts list = { .n = (uint32_t)x->type.rank - 2, .v = window };
     KilnAttrs_max_pool most = { .auto_pad = "NOTSET", .kernel_shape = list };
     KilnAttrs_average_pool mean = { .auto_pad = "NOTSET", .kernel_shape = list };
     window[0] = rg_one_in(g, 2) && x->type.dims[2] > 1 ? 2 : 1;

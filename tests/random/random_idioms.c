@@ -497,7 +497,7 @@ padded_window(RandomGraph *g)
     KilnValue *y = x ? rg_add(g, KILN_OP_pad, NULL, 1, 3, operands) : NULL;
     if (!y)
         return;
-    KilnInts pads = { rg_one_in(g, 2) ? 4 : 0, own }, kernel = { 2, window };
+    KilnInts pads = { .n = rg_one_in(g, 2) ? 4 : 0, .v = own }, kernel = { .n = 2, .v = window };
     KilnAttrs_max_pool greatest = { .auto_pad = "NOTSET", .kernel_shape = kernel, .pads = pads };
     KilnAttrs_average_pool mean = { .auto_pad = "NOTSET",
                                     .count_include_pad = rg_one_in(g, 2),

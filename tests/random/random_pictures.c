@@ -183,7 +183,7 @@ static KilnInts
 pads_of(Window *w)
 {
     bool given = g_str_equal(w->auto_pad, "NOTSET");
-    return (KilnInts){ given ? 2 * w->n : 0, w->pads };
+    return (KilnInts){ .n = given ? 2 * w->n : 0, .v = w->pads };
 }
 
 static int64_t
@@ -262,7 +262,7 @@ static KilnValue *
 pool(RandomGraph *g, KilnValue *x, Window *w)
 {
     bool ceil_mode = rg_one_in(g, 3) && g_str_equal(w->auto_pad, "NOTSET");
-    KilnInts kernel = { w->n, w->kernel }, strides = { w->n, w->strides };
+    KilnInts kernel = { .n = w->n, .v = w->kernel }, strides = { .n = w->n, .v = w->strides };
     KilnAttrs_max_pool most = { .auto_pad = w->auto_pad,
                                 .ceil_mode = ceil_mode,
                                 .kernel_shape = kernel,

@@ -62,7 +62,7 @@ static const char *const lines[] = {
     "scatter_elements o:f32[A,B] i:f32[A,B] i:i64[A,K] i:f32[A,K] {axis=1}", "scatter_nd o:f32[A,C] i:f32[A,C] i:i64[K,1] i:f32[K,C]",
     "expand o:f32[A,B,C] i:f32[B,1]", "expand o:f32[A,B,C] i:f32[A,B,C]", "tile o:f32[A,B,8] i:f32[A,B,4]", "tile o:f32[A,0] i:f32[A,4]",
     "one_hot o:f32[A,B,D] i:i64[A,B] i:f32[2]", "one_hot o:f32[D,A,B] i:i64[A,B] i:f32[2] {axis=0}",
-    "range o:f32[A] i:f32[] i:f32[]", "eye_like o:f32[A,B]", "trilu o:f32[A,B,C] i:f32[A,B,C]",
+    "range o:f32[A] i:f32[] i:f32[]", "eye_like o:f32[A,B]", "extents o:i64[A]", "trilu o:f32[A,B,C] i:f32[A,B,C]",
     "depth_to_space o:f32[N,C,H,W] i:f32[N,C,H,W]", "depth_to_space o:f32[N,1,8,8] i:f32[N,4,4,4] {blocksize=2}",
     "space_to_depth o:f32[N,C,H,W] i:f32[N,C,H,W]", "space_to_depth o:f32[N,16,2,2] i:f32[N,4,4,4] {blocksize=2}",
     "channel_shuffle o:f32[N,4,H,W] i:f32[N,4,H,W] {group=2}",

@@ -289,9 +289,9 @@ check_conv(const ConvCase *cases, int n, bool transpose)
         KilnInstrAttrs_conv attrs = { .group = k->group,
                                       .activation = "none",
                                       .algorithm = "direct" };
-        attrs.strides = (KilnInts){ spatial, (int64_t *)k->strides };
-        attrs.dilations = (KilnInts){ spatial, (int64_t *)k->dilations };
-        attrs.pads = (KilnInts){ 2 * spatial, (int64_t *)k->pads };
+        attrs.strides = (KilnInts){ .n = spatial, .v = (int64_t *)k->strides };
+        attrs.dilations = (KilnInts){ .n = spatial, .v = (int64_t *)k->dilations };
+        attrs.pads = (KilnInts){ .n = 2 * spatial, .v = (int64_t *)k->pads };
         KilnInstrAttrs_conv_transpose mirrored = { .group = attrs.group,
                                                    .activation = "none",
                                                    .strides = attrs.strides,

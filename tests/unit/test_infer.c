@@ -272,7 +272,7 @@ set_list(Case *c, const KilnAttrInfo *info, void *field, const char *value)
         strings[i] = kiln_arena_strdup(c->module->arena, words[i]);
     }
     if (info->kind == KILN_ATTR_INTS)
-        *(KilnInts *)field = (KilnInts){ n, ints };
+        *(KilnInts *)field = (KilnInts){ .n = n, .v = ints };
     else
         *(KilnStrings *)field = (KilnStrings){ n, strings };
 }

@@ -152,10 +152,10 @@ check_window(KilnFunction *function, KilnValue *x, const WindowCase *c)
     KilnAttrs_max_pool attrs = { .auto_pad = "NOTSET", .ceil_mode = c->ceil };
     int64_t kernel = c->kernel, stride = c->stride, dilation = c->dilation;
     int64_t pads[] = { c->begin, c->end };
-    attrs.kernel_shape = (KilnInts){ 1, &kernel };
-    attrs.strides = (KilnInts){ 1, &stride };
-    attrs.dilations = (KilnInts){ 1, &dilation };
-    attrs.pads = (KilnInts){ 2, pads };
+    attrs.kernel_shape = (KilnInts){ .n = 1, .v = &kernel };
+    attrs.strides = (KilnInts){ .n = 1, .v = &stride };
+    attrs.dilations = (KilnInts){ .n = 1, .v = &dilation };
+    attrs.pads = (KilnInts){ .n = 2, .v = pads };
     int64_t reach = (kernel - 1) * dilation + 1;
     int64_t expected = naive_windows(c->size, c->begin, c->end, reach, stride, c->ceil);
     KilnValue *y = kiln_build(function, NULL, KILN_OP_max_pool, &attrs, &x, 1, NULL);
@@ -170,9 +170,9 @@ check_same(KilnFunction *function, KilnValue *x, const WindowCase *c, bool lower
 {
     KilnAttrs_max_pool attrs = { .auto_pad = lower ? "SAME_LOWER" : "SAME_UPPER" };
     int64_t kernel = c->kernel, stride = c->stride, dilation = c->dilation;
-    attrs.kernel_shape = (KilnInts){ 1, &kernel };
-    attrs.strides = (KilnInts){ 1, &stride };
-    attrs.dilations = (KilnInts){ 1, &dilation };
+    attrs.kernel_shape = (KilnInts){ .n = 1, .v = &kernel };
+    attrs.strides = (KilnInts){ .n = 1, .v = &stride };
+    attrs.dilations = (KilnInts){ .n = 1, .v = &dilation };
     KilnValue *y = kiln_build(function, NULL, KILN_OP_max_pool, &attrs, &x, 1, NULL);
     KilnWindow window;
     cr_assert(y && kiln_window_resolve(y->def, &window, NULL));
@@ -211,7 +211,7 @@ check_spread(KilnFunction *function, KilnValue *x, KilnValue *weights, int64_t i
 {
     int64_t stride = 1 + i % 3, dilation = 1 + i / 3 % 2, extra = i / 6 % stride;
     int64_t pads[] = { i / 18 % 2, i / 36 % 3 };
-    KilnInts strides = { 1, &stride }, dilations = { 1, &dilation };
+    KilnInts strides = { .n = 1, .v = &stride }, dilations = { .n = 1, .v = &dilation };
     KilnAttrs_conv_transpose spread = { .auto_pad = "NOTSET",
                                         .group = 1,
                                         .strides = strides,
@@ -233,7 +233,7 @@ check_spread(KilnFunction *function, KilnValue *x, KilnValue *weights, int64_t i
     cr_assert(back && back->type.dims[2] == x->type.dims[2], "case %d", (int)i);
 
     /* The size stated outright gives the same padding back. */
-    spread.output_shape = (KilnInts){ 1, &y->type.dims[2] };
+    spread.output_shape = (KilnInts){ .n = 1, .v = &y->type.dims[2] };
     spread.pads.n = 0;
     spread.auto_pad = "SAME_UPPER";
     KilnValue *stated = kiln_build(function, NULL, KILN_OP_conv_transpose, &spread,
@@ -395,7 +395,7 @@ pick_attr(Random *random, const KilnAttrInfo *info, void *field)
         *(KilnDType *)field = (KilnDType)pick(random, KILN_N_DTYPES);
         break;
     case KILN_ATTR_INTS:
-        *(KilnInts *)field = (KilnInts){ n, kiln_arena_new0(arena, int64_t, n) };
+        *(KilnInts *)field = (KilnInts){ .n = n, .v = kiln_arena_new0(arena, int64_t, n) };
         for (uint32_t i = 0; i < n; i++)
             ((KilnInts *)field)->v[i] = pick_integer(random);
         break;

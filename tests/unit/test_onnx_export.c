@@ -200,7 +200,7 @@ Test(onnx_export, what_onnx_lacks_is_named)
     expect_unsupported(&small, "pack (pack): no operator of ONNX");
     small = small_new();
     KilnAttrs_random_normal random = { .dtype = KILN_DTYPE_f32, .seed = G_MAXINT64 };
-    random.shape = (KilnInts){ 1, (int64_t[]){ 4 } };
+    random.shape = (KilnInts){ .n = 1, .v = (int64_t[]){ 4 } };
     small_return(&small, KILN_OP_random_normal, &random, "y");
     expect_unsupported(&small, "random_normal: its seed has no counterpart in ONNX");
     small = small_new();

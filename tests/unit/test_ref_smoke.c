@@ -67,6 +67,7 @@ static const Smoke smokes[] = {
     { "concat", "K[2,3]; K[2,2]; K[2,1] | {axis=1}" },
     { "depth_to_space", "K[1,1,2,2]; K[1,4,1,1] | {blocksize=2}" },
     { "expand", "K[2,3]; K[3]" },
+    { "extents", "K[3] | {values=[1,0,1]}" },
     { "eye_like", "K[3,3]" },
     { "gather", "K[2,2]; K[3,2]; i64[2]" },
     { "gather_elements", "K[2,2]; K[3,2]; i64[2,2]" },

@@ -2,6 +2,7 @@
 /* Memory of programs: what happens when it runs out, who shares weights, and what is kept. */
 #include "ir/plan.h"
 #include "runtime/bind.h"
+#include "runtime/session.h"
 #include "runtime/program.h"
 #include "tests/unit/runtime_case.h"
 
@@ -171,16 +172,17 @@ data_of(GBytes *bytes)
     return bytes ? g_bytes_get_data(bytes, NULL) : NULL;
 }
 
-Test(runtime_memory, specialisations_share_weights)
+Test(runtime_memory, instances_share_weights)
 {
     g_autoptr(KilnProgram) program = program_of(open_text, NULL);
-    g_autoptr(KilnSession) session = kiln_session_new(program, NULL, NULL);
+    g_autoptr(KilnSession) one = kiln_session_new(program, NULL, NULL);
+    g_autoptr(KilnSession) other = kiln_session_new(program, NULL, NULL);
     static float data[40 * 64];
-    bind_shaped(session, 0, data, DIMS(33, 64));
-    run(session);
-    bind_shaped(session, 0, data, DIMS(40, 64));
-    run(session);
-    const KilnSpecialisation *a = specialisation(program, 0), *b = specialisation(program, 1);
+    bind_shaped(one, 0, data, DIMS(33, 64));
+    run(one);
+    bind_shaped(other, 0, data, DIMS(40, 64));
+    run(other);
+    const KilnSpecialisation *a = one->made, *b = other->made;
     cr_assert_eq(a->n_calls, b->n_calls);
     unsigned n_packed = 0, n_plain = 0;
     for (uint32_t c = 0; c < a->n_calls; c++) {

@@ -264,7 +264,7 @@ Test(verify, a_list_attribute_without_elements)
     KilnValue *x = value("x");
     KilnValue *moved = kiln_build(function, NULL, op_named("transpose"), &attrs, &x, 1, NULL);
     cr_assert(moved);
-    kiln_attrs(moved->def, transpose)->perm = (KilnInts){ 1, NULL };
+    kiln_attrs(moved->def, transpose)->perm = (KilnInts){ .n = 1, .v = NULL };
     expect(KILN_ERROR_INVALID, "@f: transpose (transpose): perm is a list without elements");
 }
 

@@ -24,10 +24,11 @@ typedef struct {
 
 /* For an instruction with weights: their shape has the kernel's size. */
 #define REF_WINDOW_OF_WEIGHTS(attrs, weights)                                                      \
-    ((RefWindowAttrs){ (attrs)->dilations,                                                         \
-                       { (uint32_t)MAX((weights)->rank - 2, 0), (int64_t *)(weights)->dims + 2 },  \
-                       (attrs)->pads,                                                              \
-                       (attrs)->strides })
+    ((RefWindowAttrs){                                                                             \
+        (attrs)->dilations,                                                                        \
+        { .n = (uint32_t)MAX((weights)->rank - 2, 0), .v = (int64_t *)(weights)->dims + 2 },       \
+        (attrs)->pads,                                                                             \
+        (attrs)->strides })
 #define REF_WINDOW_ATTRS(attrs)                                                                    \
     ((RefWindowAttrs){ (attrs)->dilations, (attrs)->kernel_shape, (attrs)->pads, (attrs)->strides })
 

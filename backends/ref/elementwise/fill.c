@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* range, one_hot, eye_like, trilu: results that follow from positions. */
+/* range, one_hot, eye_like, trilu, extents: results that follow from positions. */
 #include "backends/ref/kernel.h"
 #include "ir/kernel.h"
 
@@ -42,6 +42,22 @@ kiln_ref_one_hot(const KilnKernelArgs *args)
         int64_t base = i / split.inner * split.axis * split.inner + i % split.inner;
         for (int64_t a = 0; a < split.axis; a++)
             ref_copy_element(args->data[0], base + a * split.inner, args->data[2], a == hot, size);
+    }
+    return NULL;
+}
+
+/* The numbers that the attribute lists; none stands for zeros. */
+const char *
+kiln_ref_extents(const KilnKernelArgs *args)
+{
+    const KilnInts values = kiln_instr_attrs(args->instr, extents)->values;
+    const KilnType *out = ref_type(args, 0);
+    for (int64_t i = 0; i < ref_elements(out); i++) {
+        int64_t value = kiln_ints_at(values, (uint32_t)i, 0);
+        if (out->dtype == KILN_DTYPE_i64)
+            ((int64_t *)args->data[0])[i] = value;
+        else /* exact in a double: 32 bits or a bit */
+            kiln_element_store_f64(out->dtype, args->data[0], i, (double)value);
     }
     return NULL;
 }

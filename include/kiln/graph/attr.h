@@ -13,10 +13,12 @@ typedef struct KilnFunction KilnFunction;
 typedef struct KilnConstant KilnConstant;
 
 /** Lists live in the arena of their owner. An empty INTS stands for a list as long as the rank,
- * filled with the default of the row. */
+ * filled with the default of the row. Where a number depends on open dims, @open has its
+ * expression. */
 typedef struct {
     uint32_t n;
     int64_t *v;
+    const KilnDim **open; /* per number: NULL where it is the same for all dims; NULL: all are */
 } KilnInts;
 typedef struct {
     uint32_t n;
@@ -121,6 +123,15 @@ const KilnAttrInfo *kiln_attr_find(const KilnAttrInfo *infos, uint32_t n, const 
 
 /** Copies @n values. kiln_ints_at() gives element @i, or @otherwise past the end. */
 KilnInts kiln_ints_make(KilnArena *arena, const int64_t *values, uint32_t n);
+/** The same with expressions: @open has one per number, NULL where there is none. */
+KilnInts kiln_ints_make_open(KilnArena *arena, const int64_t *values, const KilnDim *const *open,
+                             uint32_t n);
+/** The expression of element @i; NULL where it is a number. */
+static inline const KilnDim *
+kiln_ints_open(KilnInts list, uint32_t i)
+{
+    return list.open && i < list.n ? list.open[i] : NULL;
+}
 static inline int64_t
 kiln_ints_at(KilnInts list, uint32_t i, int64_t otherwise)
 {

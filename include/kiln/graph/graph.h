@@ -237,7 +237,9 @@ struct KilnModule {
     KilnMetadata metadata;   /* all but the name of the graph, which the entry has */
     int opset;               /* of the default domain in the model; 0: from text */
     KilnMode mode;
-    KilnDimTable *dims;      /* of all open dims; copies of the module share it */
+    KilnDimTable *dims;                   /* of all open dims; copies of the module share it */
+    const struct KilnDimBinding *binding; /* at which its types have numbers; NULL: open dims have
+                                             none */
     uint64_t seed;           /* of random operators without a seed, when nodes are evaluated */
     uint32_t n_nodes;        /* linked, in all functions and subgraphs */
     uint32_t made_nodes;     /* all nodes in the arenas, removed ones included */

@@ -34,8 +34,9 @@ typedef struct {
     const KilnQuant *quant;
     const char *layout; /* NULL: plain row-major; else a blocked tag such as "aBcd16b" */
     int64_t dims[KILN_MAX_RANK];
-    const KilnDim *open[KILN_MAX_RANK]; /* of a dim without a number; NULL: nothing is known ("?"),
-                                           or the dim has a number */
+    const KilnDim *open[KILN_MAX_RANK]; /* of an open dim. The graph has no number for it, and the
+                                           IR has the number at one binding. NULL: the number
+                                           holds, or nothing is known ("?") */
 } KilnType;
 
 /* --- element types --- */
@@ -70,6 +71,17 @@ kiln_type_knows_dim(const KilnType *type, int d)
 {
     return type->dims[d] >= 0 || type->open[d];
 }
+/** True if some dim has an expression. */
+static inline bool
+kiln_type_is_open(const KilnType *type)
+{
+    bool open = false;
+    for (int d = 0; d < type->rank; d++)
+        open |= type->open[d] != NULL;
+    return open;
+}
+/** @type without its expressions: what its numbers are alone. */
+KilnType kiln_type_numbers(const KilnType *type);
 /** True if the rank is known, and every dim is a number or an expression. */
 bool kiln_type_is_known(const KilnType *type);
 /** True if dim @d of @a and dim @e of @b are certainly equal: one number, or one expression. */

@@ -3,8 +3,14 @@
  *
  * A function has weights, inputs and outputs, buffers that it allocates and frees, and views of
  * buffers. Each operand of an instruction says what it does to a buffer: @in reads, @out
- * overwrites, @inout does both. Types are static. Shape operands of the graph have become
- * attributes. Instructions and buffers live in the function's arena and never move. */
+ * overwrites, @inout does both. Shape operands of the graph have become attributes. Instructions
+ * and buffers live in the function's arena and never move.
+ *
+ * All types have numbers. An open function stands at a binding of its names: its numbers hold
+ * there, and each that may differ has an expression beside it (type.open, KilnInts.open,
+ * KilnViewOpen). So costs, plans and the verifier see a static function. What decides whether a
+ * rewrite is right asks for all bindings (graph/size.h). ir/open.h moves a function to another
+ * binding. */
 #ifndef KILN_IR_IR_H
 #define KILN_IR_IR_H
 
@@ -20,6 +26,11 @@ typedef struct KilnBuffer KilnBuffer;
 typedef struct KilnInstr KilnInstr;
 typedef struct KilnBufferUse KilnBufferUse;
 typedef struct KilnStackStep KilnStackStep; /* ir/stack.h */
+
+/** Expressions of the numbers of a view; NULL where the number holds for all bindings. */
+typedef struct {
+    const KilnDim *offset, *rows, *pitch;
+} KilnViewOpen;
 
 typedef enum {
     KILN_BUFFER_WEIGHT, /* a constant of the module, or state, which is mutable until
@@ -46,11 +57,12 @@ struct KilnBuffer {
     KilnBufferUse *first_use, *last_use; /* in no order: walk instructions where order matters */
     int64_t offset;   /* ALLOC: bytes from the arena's start after the memory plan; -1 before */
     const char *name; /* without sigil, unique in the function */
-    KilnConstant *constant; /* WEIGHT: where the bytes come from */
-    int64_t view_rows;      /* VIEW: the number of its equal runs; 1: it is dense */
-    int64_t view_pitch;     /* VIEW of several runs: elements of the base's type from run to run */
+    KilnConstant *constant;  /* WEIGHT: where the bytes come from */
+    int64_t view_rows;       /* VIEW: the number of its equal runs; 1: it is dense */
+    int64_t view_pitch;      /* VIEW of several runs: elements of the base's type from run to run */
+    KilnViewOpen *view_open; /* VIEW: NULL where its numbers hold for all bindings */
     KilnIRFunction *function;
-    KilnType type; /* static; big, hence last */
+    KilnType type; /* has numbers; big, hence last */
 };
 
 struct KilnBufferUse {
@@ -108,6 +120,7 @@ struct KilnIRFunction {
     KilnTable *names;         /* of buffers: looked up, never iterated */
     KilnTable *name_counters; /* base → the last number appended to it */
     int64_t arena_bytes;      /* after the memory plan; -1 before */
+    struct KilnOpen *open;    /* the binding at which it stands; NULL: it is static */
     uint64_t stamp;
     bool is_placed; /* the places of instructions grow along the list */
     KilnIRChanges changes;
@@ -159,7 +172,7 @@ KilnInstr *kiln_ir_dealloc(KilnBuffer *buffer, KilnInstr *before);
 KilnBuffer *kiln_ir_view(KilnIRFunction *function, const char *name, KilnBuffer *base,
                          int64_t element_offset, const KilnType *type, KilnInstr *before);
 /** `%name = view %base {offset=…, rows=…, pitch=…} : type`: the region @part of @base. Regions
- * count bytes as if @base were dense, in whole elements of both types. */
+ * count bytes as if @base were dense, in whole elements of both types. @part must not be lost. */
 KilnBuffer *kiln_ir_view_part(KilnIRFunction *function, const char *name, KilnBuffer *base,
                               const KilnRegion *part, const KilnType *type, KilnInstr *before);
 /** A compute instruction; its row gives the accesses. @attrs are copied (NULL: defaults). Checks
@@ -201,12 +214,17 @@ kiln_buffer_is_strided(const KilnBuffer *buffer)
 {
     return buffer->kind == KILN_BUFFER_VIEW && kiln_buffer_region(buffer).rows > 1;
 }
-/** Whether two buffers may have a byte in common. */
+/** Whether two buffers may have a byte in common, for some binding. */
 bool kiln_buffer_meets(KilnBuffer *a, KilnBuffer *b);
-/** Whether two buffers are the same bytes in the same order. */
+/** Whether two buffers are the same bytes in the same order, for all bindings. */
 bool kiln_buffer_coincides(KilnBuffer *a, KilnBuffer *b);
 /** Bytes from the origin's start to the view's first byte. */
 int64_t kiln_buffer_origin_offset(const KilnBuffer *buffer);
+/** Whether @buffer is its origin's bytes, all of them, for all bindings. */
+bool kiln_buffer_is_whole(KilnBuffer *buffer);
+/** Puts the numbers and expressions of @part, in bytes, into @view. False where nobody knows what
+ * they are for other bindings. */
+bool kiln_view_set_part(KilnBuffer *view, const KilnRegion *part);
 static inline KilnBuffer *
 kiln_instr_operand(const KilnInstr *instr, uint32_t i)
 {

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "graph/binding.h"
+
+#include "graph/module/folding.h"
+
+#include <string.h>
+
+bool
+kiln_dim_binding_lookup(void *binding, const char *name, int64_t *out)
+{
+    const KilnDimBinding *self = binding;
+    for (uint32_t i = 0; i < self->n; i++) {
+        if (strcmp(self->names[i].name, name) == 0) {
+            *out = self->names[i].number;
+            return true;
+        }
+    }
+    return false;
+}
+
+KilnDimBinding *
+kiln_dim_binding_copy(KilnArena *arena, const KilnDimBinding *binding)
+{
+    KilnDimBinding *copy = kiln_arena_copy(arena, binding, sizeof *binding);
+    copy->names = kiln_arena_copy(arena, binding->names, binding->n * sizeof *binding->names);
+    for (uint32_t i = 0; i < copy->n; i++)
+        copy->names[i].name = kiln_arena_strdup(arena, copy->names[i].name);
+    return copy;
+}
+
+/* --- typical numbers --- */
+
+static bool
+is_prime(int64_t number)
+{
+    for (int64_t by = 2; by * by <= number; by++) {
+        if (number % by == 0)
+            return false;
+    }
+    return number >= 2;
+}
+
+/* The least number from @from on that is a prime (twice a prime where @even) times @by, and that no
+ * name has. */
+static int64_t
+next_typical(const KilnDimBinding *binding, int64_t from, int64_t by, bool even)
+{
+    for (int64_t at = from / by;; at++) {
+        bool taken = !is_prime(even ? at / 2 : at) || (even && at % 2) || at * by < from;
+        for (uint32_t i = 0; i < binding->n && !taken; i++)
+            taken = binding->names[i].number == at * by;
+        if (!taken)
+            return at * by;
+    }
+}
+
+/* Variant 0 has primes from the hint on, variant 1 even numbers below it, variant 2 the least. */
+static int64_t
+number_of(const KilnDimBinding *binding, const KilnDim *name, unsigned variant)
+{
+    enum {
+        FAR = 1 << 20 /* numbers beyond it are not looked through */
+    };
+    KilnDimFacts facts;
+    kiln_dim_facts(name, &facts);
+    int64_t by = facts.divisor, hint = MIN(kiln_dim_hint(name), (int64_t)FAR);
+    if (variant == 2)
+        return facts.lo;
+    int64_t from = variant == 0 ? MAX(hint - 3, 2) : MAX(hint / 2, 2);
+    int64_t number = next_typical(binding, MAX(from, facts.lo), by, variant == 1);
+    return number <= facts.hi ? number : facts.hi - facts.hi % by;
+}
+
+static bool
+add_name(KilnDimBinding *binding, const KilnDim *dim, unsigned variant)
+{
+    const char *name = kiln_dim_as_name(dim);
+    int64_t number;
+    if (!name)
+        return false;
+    if (!kiln_dim_binding_lookup(binding, name, &number)) {
+        number = number_of(binding, dim, variant);
+        binding->names[binding->n++] = (KilnBoundName){ name, number };
+    }
+    return true;
+}
+
+KilnDimBinding *
+kiln_dim_binding_typical(const KilnModule *module, unsigned variant)
+{
+    const GPtrArray *inputs = kiln_module_inputs(module);
+    KilnDimBinding *binding = kiln_arena_new0(module->arena, KilnDimBinding, 1);
+    binding->names =
+        kiln_arena_new0(module->arena, KilnBoundName, (size_t)inputs->len * KILN_MAX_RANK + 1);
+    for (guint i = 0; i < inputs->len; i++) {
+        const KilnType *type = &((const KilnArgument *)g_ptr_array_index(inputs, i))->value.type;
+        if (type->rank < 0)
+            return NULL;
+        for (int d = 0; d < type->rank; d++) {
+            if ((type->open[d] || type->dims[d] < 0) &&
+                !add_name(binding, type->open[d], variant))
+                return NULL;
+        }
+    }
+    return binding;
+}
+
+/* --- numbers beside expressions --- */
+
+typedef struct {
+    KilnModule *module;
+    KilnDimBinding *binding;
+} Standing;
+
+static gboolean
+stand_type(const Standing *standing, KilnType *type, GError **error)
+{
+    if (!kiln_type_is_known(type)) {
+        g_autofree char *text = kiln_type_to_string(type);
+        return kiln_throw(error, KILN_ERROR_SHAPE, "expected a known shape, found %s", text);
+    }
+    for (int d = 0; d < type->rank; d++) {
+        if (type->open[d] && !kiln_dim_evaluate(type->open[d], kiln_dim_binding_lookup,
+                                                standing->binding, &type->dims[d], error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+static gboolean
+stand_elements(const Standing *standing, KilnValue *value, GError **error)
+{
+    const KilnExtents *extents = value->extents;
+    for (uint32_t i = 0; extents && i < extents->n; i++) {
+        if (!extents->v[i])
+            return TRUE;
+    }
+    if (!extents)
+        return TRUE;
+    KilnKnown *known =
+        kiln_arena_alloc(standing->module->arena, sizeof *known + extents->n * sizeof known->v[0]);
+    known->n = extents->n;
+    for (uint32_t i = 0; i < extents->n; i++) {
+        if (!kiln_dim_evaluate(extents->v[i], kiln_dim_binding_lookup, standing->binding,
+                               &known->v[i], error))
+            return FALSE;
+    }
+    value->known = known;
+    return TRUE;
+}
+
+static gboolean
+stand_value(const Standing *standing, KilnValue *value, GError **error)
+{
+    if (stand_type(standing, &value->type, error) && stand_elements(standing, value, error))
+        return TRUE;
+    kiln_prefix_error(error, "%s: ", value->name);
+    return FALSE;
+}
+
+gboolean
+kiln_module_stand_at(KilnModule *module, const KilnDimBinding *binding, GError **error)
+{
+    Standing standing = { module, kiln_dim_binding_copy(module->arena, binding) };
+    module->binding = standing.binding;
+    for (guint f = 0; f < module->functions->len; f++) {
+        KilnFunction *function = g_ptr_array_index(module->functions, f);
+        for (guint i = 0; i < function->arguments->len; i++) {
+            if (!stand_value(&standing, &kiln_function_argument(function, i)->value, error))
+                return FALSE;
+        }
+        kiln_foreach_node (node, function) {
+            for (uint32_t r = 0; r < node->n_results; r++) {
+                if (!stand_value(&standing, &node->results[r], error))
+                    return FALSE;
+            }
+        }
+    }
+    return TRUE;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Open functions: the binding at which their numbers hold, and how they move to another one. */
+#ifndef KILN_IR_OPEN_H
+#define KILN_IR_OPEN_H
+
+#include "graph/binding.h"
+#include "ir/ir.h"
+
+/** What must be equal for every run, because the model says so: the elements of both sides of a
+ * reshape. Nothing else in the function would notice. */
+typedef struct {
+    const KilnDim *a, *b;
+    const char *what; /* the name of the value, for messages */
+} KilnOpenRule;
+
+struct KilnOpen {
+    KilnDimBinding *binding;
+    GArray *rules; /* KilnOpenRule */
+};
+
+/** Says that @function stands at @binding. */
+void kiln_open_begin(KilnIRFunction *function, const KilnDimBinding *binding);
+void kiln_open_free(struct KilnOpen *open);
+/** Notes that @a and @b must be equal, unless they are for all bindings. */
+void kiln_open_require_equal(KilnIRFunction *function, KilnSize a, KilnSize b, const char *what);
+
+/** A copy of @function, with its binding, in the same module. */
+KilnIRFunction *kiln_ir_function_copy(const KilnIRFunction *function);
+
+/** All numbers of a function that depend on its binding. */
+typedef struct KilnOpenFields KilnOpenFields;
+
+enum {
+    KILN_OPEN_MASK = 64 /* expressions that a mask tells apart; the last bit stands for the rest */
+};
+
+/** Lists the open numbers of @function, which it borrows. @function must not change but by
+ * kiln_open_move(). */
+KilnOpenFields *kiln_open_fields_new(KilnIRFunction *function);
+void kiln_open_fields_free(KilnOpenFields *fields);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(KilnOpenFields, kiln_open_fields_free)
+/** Moves the function to @binding: evaluates each expression once, checks the rules, and writes the
+ * numbers that changed. Checks that all sizes fit and that views lie inside their bases.
+ * *@out_changed gets the mask of expressions whose number is another one. KILN_ERROR_SHAPE names
+ * the expression, both sides, or the buffer: the function must be moved again before it is used
+ * then. Allocates nothing but the error. */
+gboolean kiln_open_move(KilnOpenFields *fields, const KilnDimBinding *binding,
+                        uint64_t *out_changed, GError **error);
+/** Takes the expressions out of the function, which is one of numbers then. The masks of its
+ * instructions must be read before. */
+void kiln_open_strip(KilnOpenFields *fields);
+/** The mask of expressions that operands, places and attributes of @instr depend on. */
+uint64_t kiln_open_mask(const KilnOpenFields *fields, const KilnInstr *instr);
+
+/** Checks that @function is what lowering makes for other numbers. @other was lowered from the same
+ * module at its own binding: each instruction, type and attribute of @function, moved there, must
+ * be the same as in @other. KILN_ERROR_UNSUPPORTED names what is not. */
+gboolean kiln_open_compare(const KilnIRFunction *function, const KilnIRFunction *other,
+                           GError **error);
+/** Verifies a copy of @function at @binding. */
+gboolean kiln_open_verify_at(const KilnIRFunction *function, const KilnDimBinding *binding,
+                             GError **error);
+
+#endif

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "runtime/instance.h"
+
+#include "graph/base/alloc.h"
+#include "graph/base/number.h"
+#include "ir/plan/place.h"
+#include "ir/verify/verify_priv.h"
+
+#include <string.h>
+
+struct KilnInstance {
+    KilnTemplate *origin;
+    KilnIRFunction *function; /* a copy of the open one */
+    KilnOpenFields *fields;
+    KilnDimBinding next; /* numbers of the names that it moves to */
+    KilnBindOptions options;
+    KilnBinder binder;
+    uint64_t *masks;        /* per call: what it depends on */
+    uint32_t *scratch_life; /* per call: its life among those of the plan */
+    KilnFirstFit *fit;
+    KilnArena *arena; /* of checks */
+    bool stands;      /* kernels, places and weights are those of the last move */
+};
+
+void
+kiln_instance_parts_free(KilnInstance *instance)
+{
+    if (!instance)
+        return;
+    kiln_first_fit_free(instance->fit);
+    kiln_open_fields_free(instance->fields);
+    kiln_ir_function_free(instance->function);
+    g_free(instance->next.names);
+    g_free(instance->binder.written);
+    g_free(instance->binder.read_plain);
+    g_free(instance->binder.aligned);
+    g_free(instance->binder.place);
+    g_free(instance->masks);
+    g_free(instance->scratch_life);
+    if (instance->arena)
+        kiln_arena_free(instance->arena);
+    kiln_template_unref(instance->origin);
+    g_free(instance);
+}
+
+/* --- making --- */
+
+static void
+make_calls(KilnSpecialisation *out, KilnInstance *instance)
+{
+    uint32_t n = instance->origin->n_calls;
+    out->calls = g_new0(KilnBoundCall, (gsize)n + 1);
+    instance->masks = g_new0(uint64_t, (gsize)n + 1);
+    kiln_foreach_instr (instr, instance->function) {
+        if (kiln_instr_is_bookkeeping(instr))
+            continue;
+        KilnBoundCall *call = &out->calls[out->n_calls];
+        call->instr = instr;
+        call->first_slot = out->n_slots;
+        out->n_slots += instr->n_operands;
+        instance->masks[out->n_calls++] = kiln_open_mask(instance->fields, instr);
+    }
+    out->slots = g_new0(KilnSlot, (gsize)out->n_slots + 1);
+}
+
+/* Each call has a life for its scratch, which may be empty. */
+static void
+make_plan(KilnSpecialisation *out, KilnInstance *instance)
+{
+    g_autofree int64_t *one = g_new(int64_t, (gsize)out->n_calls + 1);
+    g_autofree uint32_t *life_of = g_new0(uint32_t, (gsize)instance->function->next_id + 1);
+    for (uint32_t c = 0; c < out->n_calls; c++)
+        one[c] = 1;
+    out->plan = kiln_liveness_of(instance->function, one, 0);
+    for (uint32_t i = 0; i < out->plan->n_lives; i++) {
+        if (out->plan->lives[i].scratch_of)
+            life_of[out->plan->lives[i].scratch_of->id] = i;
+    }
+    instance->scratch_life = g_new0(uint32_t, (gsize)out->n_calls + 1);
+    for (uint32_t c = 0; c < out->n_calls; c++)
+        instance->scratch_life[c] = life_of[out->calls[c].instr->id];
+    instance->fit = kiln_first_fit_new(out->plan->lives, out->plan->n_lives);
+}
+
+static void
+make_binder(KilnSpecialisation *out, KilnInstance *instance)
+{
+    gsize n = (gsize)instance->function->buffers->len + 1;
+    KilnBinder binder = { out,
+                          &instance->options,
+                          g_new0(bool, n),
+                          g_new0(bool, n),
+                          g_new0(bool, n),
+                          g_new0(uint32_t, n) };
+    const GPtrArray *weights = instance->function->weights;
+    uint32_t n_weights = 0, n_states = 0;
+    instance->binder = binder;
+    kiln_bind_find_written(&instance->binder);
+    kiln_bind_list(&instance->binder, instance->function->inputs, &out->inputs);
+    kiln_bind_list(&instance->binder, instance->function->outputs, &out->outputs);
+    for (unsigned i = 0; i < MIN(out->outputs.n, instance->options.outputs->n); i++)
+        out->outputs.info[i].name = instance->options.outputs->info[i].name;
+    for (guint i = 0; i < weights->len; i++) {
+        const KilnBuffer *weight = g_ptr_array_index(weights, i);
+        binder.place[weight->id] = binder.written[weight->id] ? n_states++ : n_weights++;
+    }
+    out->weights = g_new0(GBytes *, (gsize)weights->len + 1);
+    out->states = g_new0(GBytes *, (gsize)weights->len + 1);
+    out->n_weights = n_weights;
+    out->n_states = n_states;
+}
+
+static KilnSpecialisation *
+make(KilnTemplate *origin, const KilnBindOptions *options)
+{
+    KilnSpecialisation *out = g_new0(KilnSpecialisation, 1);
+    KilnInstance *instance = g_new0(KilnInstance, 1);
+    atomic_init(&out->references, 1);
+    out->instance = instance;
+    instance->origin = kiln_template_ref(origin);
+    instance->function = kiln_ir_function_copy(origin->function);
+    instance->fields = kiln_open_fields_new(instance->function);
+    instance->next.n = origin->binding->n;
+    instance->next.names =
+        g_memdup2(origin->binding->names, origin->binding->n * sizeof *origin->binding->names);
+    instance->options = *options;
+    instance->options.keeps_constants = true;
+    instance->options.progress = NULL;
+    instance->arena = kiln_arena_new();
+    out->function = instance->function;
+    make_calls(out, instance);
+    kiln_open_strip(instance->fields);
+    make_plan(out, instance);
+    make_binder(out, instance);
+    return out;
+}
+
+/* --- moving --- */
+
+/* Chooses and prepares the kernels of calls whose numbers changed. */
+static gboolean
+bind_calls(KilnSpecialisation *out, uint64_t changed, GError **error)
+{
+    KilnInstance *instance = out->instance;
+    for (uint32_t c = 0; c < out->n_calls; c++) {
+        KilnBoundCall *call = &out->calls[c];
+        bool same = instance->stands && !(instance->masks[c] & changed);
+        const KilnKernel *kernel = call->kernel;
+        size_t packed_bytes = call->packed_bytes;
+        if (same)
+            continue;
+        if (!kiln_instr_verify_types(call->instr, &instance->arena, error) ||
+            !kiln_bind_kernel(&instance->binder, call, error))
+            return FALSE;
+        bool keeps = kernel == call->kernel && (packed_bytes == call->packed_bytes || call->fitted);
+        if (!keeps || !call->packed_bytes)
+            g_clear_pointer(&call->packed, g_bytes_unref);
+        if (!kiln_bind_prepare(call, error))
+            return FALSE;
+        out->plan->lives[instance->scratch_life[c]].size = kiln_instr_scratch_bytes(
+            call->instr, instance->options.target, instance->options.threads);
+    }
+    return TRUE;
+}
+
+static gboolean
+place(KilnSpecialisation *out, GError **error)
+{
+    KilnInstance *instance = out->instance;
+    KilnMemoryPlan *plan = out->plan;
+    plan->sum = 0;
+    for (uint32_t i = 0; i < plan->n_lives; i++) {
+        KilnLife *life = &plan->lives[i];
+        if (life->buffer)
+            life->size = kiln_buffer_bytes_planned(life->buffer);
+        plan->sum = kiln_add_capped(plan->sum, life->size);
+    }
+    if (plan->sum == INT64_MAX)
+        return kiln_throw(error, KILN_ERROR_MEMORY, "@%s: its buffers exceed 2^63 bytes",
+                          out->function->name);
+    plan->arena = out->arena_bytes = kiln_first_fit_place(instance->fit);
+    for (uint32_t i = 0; i < plan->n_lives; i++) {
+        KilnBuffer *buffer = plan->lives[i].buffer;
+        if (buffer)
+            buffer->offset = plan->lives[i].offset;
+    }
+    if (!instance->options.memory_limit || plan->arena <= instance->options.memory_limit)
+        return TRUE;
+    g_autoptr(KilnMemoryExcess) excess =
+        kiln_memory_excess(out->function, plan, instance->options.memory_limit);
+    return !excess || kiln_memory_excess_throw(excess, plan, error);
+}
+
+static void
+fill_slots(KilnSpecialisation *out)
+{
+    const KilnInstance *instance = out->instance;
+    for (uint32_t c = 0; c < out->n_calls; c++) {
+        KilnBoundCall *call = &out->calls[c];
+        const KilnLife *scratch = &out->plan->lives[instance->scratch_life[c]];
+        call->scratch_offset = scratch->size ? scratch->offset : -1;
+        for (uint32_t i = 0; i < call->instr->n_operands; i++) {
+            KilnSlot *slot = &out->slots[call->first_slot + i];
+            *slot = kiln_bind_slot(&instance->binder, call->instr->operands[i].buffer);
+            if (call->packed_bytes && kiln_kernel_packs(call->kernel, call->instr, i))
+                slot->kind = KILN_SLOT_NONE;
+        }
+    }
+}
+
+static void
+state_shapes(KilnInfoList *list, const GPtrArray *buffers)
+{
+    for (guint i = 0; i < buffers->len; i++) {
+        const KilnType *type = &((const KilnBuffer *)g_ptr_array_index(buffers, i))->type;
+        KilnTensorInfo *info = &list->info[i];
+        memcpy(list->types[i].dims, type->dims, sizeof type->dims);
+        info->bytes = kiln_type_bytes(type);
+    }
+}
+
+static gboolean
+move(KilnSpecialisation *out, GError **error)
+{
+    KilnInstance *instance = out->instance;
+    uint64_t changed = 0;
+    gsize n = instance->function->buffers->len;
+    if (!kiln_open_move(instance->fields, &instance->next, &changed, error))
+        return FALSE;
+    if (!bind_calls(out, changed, error) || !place(out, error))
+        return FALSE;
+    memset(instance->binder.read_plain, 0, n * sizeof(bool));
+    memset(instance->binder.aligned, 0, n * sizeof(bool));
+    for (uint32_t c = 0; c < out->n_calls; c++)
+        kiln_bind_note_reads(&instance->binder, &out->calls[c]);
+    state_shapes(&out->inputs, instance->function->inputs);
+    state_shapes(&out->outputs, instance->function->outputs);
+    if (!kiln_bind_check_limits(&instance->binder, error) ||
+        !kiln_template_weights(instance->origin, &instance->binder, error))
+        return FALSE;
+    fill_slots(out);
+    return TRUE;
+}
+
+/* Of a failed move some calls keep what they had, and others do not. */
+static gboolean
+move_or_fall(KilnSpecialisation *out, GError **error)
+{
+    KilnInstance *instance = out->instance;
+    gboolean good = move(out, error);
+    instance->stands = good;
+    return good;
+}
+
+bool
+kiln_instance_takes(KilnSpecialisation *made, const KilnBinding *bindings)
+{
+    KilnInstance *instance = made->instance;
+    return instance && kiln_template_read(instance->origin, bindings, &instance->next);
+}
+
+gboolean
+kiln_instance_move(KilnSpecialisation *made, const KilnBinding *bindings, GError **error)
+{
+    for (unsigned i = 0; i < made->inputs.n; i++) {
+        made->bindings[i] = bindings[i];
+        made->bindings[i].data = NULL;
+    }
+    return move_or_fall(made, error);
+}
+
+KilnSpecialisation *
+kiln_instance_new(KilnTemplate *origin, const KilnBindOptions *options, const KilnBinding *bindings,
+                  GError **error)
+{
+    g_autoptr(KilnSpecialisation) out = make(origin, options);
+    unsigned n = out->inputs.n;
+    out->bindings = g_new0(KilnBinding, (gsize)n + 1);
+    out->values = g_new0(GBytes *, (gsize)n + 1);
+    for (unsigned i = 0; i < n; i++)
+        out->values[i] = origin->values[i] ? g_bytes_ref(origin->values[i]) : NULL;
+    if (!kiln_instance_takes(out, bindings))
+        return kiln_throw_null(error, KILN_ERROR_SHAPE,
+                               "%s: the shapes do not fit the open program",
+                               origin->function->name);
+    return kiln_instance_move(out, bindings, error) ? g_steal_pointer(&out) : NULL;
+}

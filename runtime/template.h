@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Open programs: optimized once, with expressions in the place of dims. A session makes an instance
+ * of it for its shapes (runtime/instance.h). */
+#ifndef KILN_RUNTIME_TEMPLATE_H
+#define KILN_RUNTIME_TEMPLATE_H
+
+#include "ir/open.h"
+#include "runtime/bind.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum {
+    KILN_MAX_FORMS = 2 /* packed forms of the weights of one call that are kept */
+};
+
+/** The weights of a call as a kernel wants them. */
+typedef struct {
+    const KilnKernel *kernel;
+    GBytes *packed; /* NULL: there is none */
+    bool fitted;
+} KilnPackedForm;
+
+/** Immutable but for the weights, which instances pack when they need them first. */
+typedef struct KilnTemplate {
+    atomic_int references;
+    KilnIRModule *ir;
+    const KilnIRFunction *function; /* the entry, open */
+    KilnDimBinding *binding;        /* its names; the numbers are those at which it stands */
+    KilnDimFacts *facts;            /* per name */
+    GBytes **values;                /* the key: per input whose value shapes depend on, else NULL */
+    unsigned n_inputs;
+    pthread_mutex_t lock;  /* guards the fields below */
+    KilnPackedForm *forms; /* KILN_MAX_FORMS per call */
+    uint32_t n_calls;
+    GBytes **weights; /* per weight of the function: as an aligned view; NULL: not needed yet */
+} KilnTemplate;
+
+/** Takes @ir over, whose entry is open. @values are copied. */
+KilnTemplate *kiln_template_new(KilnIRModule *ir, GBytes *const *values, unsigned n_inputs);
+KilnTemplate *kiln_template_ref(KilnTemplate *self);
+void kiln_template_unref(KilnTemplate *self);
+
+/** Writes the numbers that @bindings give to the names into @out, which has room for all. False
+ * where a dim of an input is not what the other dims make of it, or a number breaks the facts of
+ * its name: then the program is compiled for these shapes alone, or refuses them. */
+bool kiln_template_read(const KilnTemplate *self, const KilnBinding *bindings, KilnDimBinding *out);
+
+/** Gives @out, an instance whose kernels are chosen, the weights that it wants: those that others
+ * packed before it, and what @binder packs now. */
+gboolean kiln_template_weights(KilnTemplate *self, KilnBinder *binder, GError **error);
+
+#endif
