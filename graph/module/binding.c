@@ -97,8 +97,7 @@ kiln_dim_binding_typical(const KilnModule *module, unsigned variant)
         if (type->rank < 0)
             return NULL;
         for (int d = 0; d < type->rank; d++) {
-            if ((type->open[d] || type->dims[d] < 0) &&
-                !add_name(binding, type->open[d], variant))
+            if ((type->open[d] || type->dims[d] < 0) && !add_name(binding, type->open[d], variant))
                 return NULL;
         }
     }
