@@ -10,14 +10,14 @@
 void
 kiln_open_begin(KilnIRFunction *function, const KilnDimBinding *binding)
 {
-    struct KilnOpen *open = g_new0(struct KilnOpen, 1);
+    KilnOpen *open = g_new0(KilnOpen, 1);
     open->binding = kiln_dim_binding_copy(function->arena, binding);
     open->rules = g_array_new(FALSE, FALSE, sizeof(KilnOpenRule));
     function->open = open;
 }
 
 void
-kiln_open_free(struct KilnOpen *open)
+kiln_open_free(KilnOpen *open)
 {
     if (!open)
         return;

@@ -13,14 +13,20 @@ typedef struct {
     const char *what; /* the name of the value, for messages */
 } KilnOpenRule;
 
-struct KilnOpen {
+typedef struct KilnOpen {
     KilnDimBinding *binding;
     GArray *rules; /* KilnOpenRule */
-};
+} KilnOpen;
 
+/** The binding at which @function stands; NULL where it is static. */
+static inline const KilnDimBinding *
+kiln_open_binding(const KilnIRFunction *function)
+{
+    return function->open ? function->open->binding : NULL;
+}
 /** Says that @function stands at @binding. */
 void kiln_open_begin(KilnIRFunction *function, const KilnDimBinding *binding);
-void kiln_open_free(struct KilnOpen *open);
+void kiln_open_free(KilnOpen *open);
 /** Notes that @a and @b must be equal, unless they are for all bindings. */
 void kiln_open_require_equal(KilnIRFunction *function, KilnSize a, KilnSize b, const char *what);
 

@@ -3,8 +3,6 @@
  * which of them depend on it, and whether each of these has its expression. */
 #include "ir/open.h"
 
-#include <string.h>
-
 typedef struct {
     const KilnIRFunction *other;
     const KilnInstr *instr; /* that is compared; NULL: none yet */

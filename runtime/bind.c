@@ -4,7 +4,6 @@
  * to walk a flat array. */
 #include "runtime/deferred.h"
 #include "runtime/bind.h"
-#include "runtime/instance.h"
 #include "runtime/program_file.h"
 
 #include "graph/base/alloc.h"
@@ -455,7 +454,8 @@ kiln_specialisation_unref(KilnSpecialisation *specialisation)
     kiln_info_list_clear(&specialisation->outputs);
     g_free(specialisation->bindings);
     kiln_memory_plan_free(specialisation->plan);
-    kiln_instance_parts_free(specialisation->instance);
+    if (specialisation->instance)
+        specialisation->free_instance(specialisation->instance);
     if (specialisation->ir)
         kiln_ir_module_free(specialisation->ir);
     g_free(specialisation);

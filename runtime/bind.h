@@ -66,6 +66,7 @@ typedef struct {
     KilnInfoList inputs, outputs;  /* the program's */
     struct KilnInstance *instance; /* of an open program: belongs to one session, which moves it
                                       from shape to shape; NULL: immutable, and shared */
+    void (*free_instance)(struct KilnInstance *instance); /* runtime/open/instance.c */
     /* the key */
     KilnBinding *bindings;
     GBytes **values; /* per input; NULL if shapes do not depend on it */
@@ -79,6 +80,7 @@ typedef struct {
     KilnFolder *folder;                   /* of @ir; NULL: none */
     bool frugal;                          /* low peak memory counts more than speed */
     bool keeps_constants;                 /* others will bind the same constants again */
+    struct KilnCarries *carries;          /* of the session that an instance is for; NULL: none */
     const struct KilnProgramFile *stored; /* has the plan and all bytes; NULL: they are made now */
     /* The model's names of its outputs: a buffer gets one more letter if its name is taken. */
     const KilnInfoList *outputs;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a model to optimized IR: the steps that kiln_program_compile() walks and `kiln opt` can stop
  * on. */
+#include "graph/binding.h"
 #include "passes/context/options.h"
 #include "passes/context/report.h"
 #include "passes/manager/manager.h"

@@ -5,7 +5,7 @@
 #include "runtime/program.h"
 #include "runtime/scope.h"
 #include "runtime/targets.h"
-#include "runtime/template.h"
+#include "runtime/open/template.h"
 
 #include "graph/base/budget.h"
 #include "graph/base/map_file.h"
@@ -235,7 +235,7 @@ shape_open_program(KilnProgram *program, const KilnBinding *bindings, GError **e
 static gboolean
 specialise_now(KilnProgram *program, const KilnBinding *bindings, GError **error)
 {
-    g_autoptr(KilnSpecialisation) made = kiln_program_specialise(program, bindings, error);
+    g_autoptr(KilnSpecialisation) made = kiln_program_specialise(program, bindings, NULL, error);
     if (!made)
         return FALSE;
     kiln_info_list_copy(&program->inputs, &made->inputs);

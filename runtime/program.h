@@ -64,9 +64,9 @@ enum {
 
 /** A reference to the specialisation for @bindings (one per input). Makes it if there is none: an
  * instance of an open program, which belongs to the caller alone, where the model can be compiled
- * for open dims. */
+ * for open dims. @carries: of the session that it is for; NULL: none. */
 KilnSpecialisation *kiln_program_specialise(KilnProgram *program, const KilnBinding *bindings,
-                                            GError **error);
+                                            struct KilnCarries *carries, GError **error);
 /** True if @made is the specialisation for @bindings. Needs no lock. */
 bool kiln_specialisation_fits(const KilnProgram *program, const KilnSpecialisation *made,
                               const KilnBinding *bindings);

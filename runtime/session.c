@@ -6,7 +6,7 @@
 #include "kiln.h"
 #include "runtime/bind.h"
 #include "runtime/fold_calls.h"
-#include "runtime/instance.h"
+#include "runtime/open/instance.h"
 #include "runtime/options.h"
 #include "runtime/program.h"
 #include "runtime/scope.h"
@@ -86,9 +86,14 @@ kiln_session_resolve(KilnSession *session, int kind, uint32_t index)
 }
 
 /* The arena and the outputs stay: the next specialisation may find them big enough. */
-static void
-drop_specialisation(KilnSession *session)
+void
+kiln_session_drop(KilnSession *session)
 {
+    for (unsigned k = 0; session->made && k < session->carries.n; k++) {
+        uint32_t state = kiln_instance_state(session->made, k);
+        if (state < session->n_states)
+            session->states[state] = NULL;
+    }
     for (uint32_t i = 0; i < session->n_states; i++)
         kiln_free(session->states[i]);
     g_clear_pointer(&session->states, g_free);
@@ -135,11 +140,13 @@ make_states(KilnSession *session, GError **error)
 {
     const KilnSpecialisation *made = session->made;
     session->states = g_new0(char *, made->n_states + 1);
+    session->n_states = made->n_states;
     for (uint32_t i = 0; i < made->n_states; i++) {
         size_t size;
+        if (!made->states[i]) /* a carried value has memory of its own */
+            continue;
         const void *bytes = g_bytes_get_data(made->states[i], &size);
         session->states[i] = kiln_alloc_for("the state of a variable", 1, size, error);
-        session->n_states = i + 1;
         if (!session->states[i])
             return FALSE;
         if (size)
@@ -149,11 +156,13 @@ make_states(KilnSession *session, GError **error)
 }
 
 /* Memory of the session's own for output @i, unless the caller bound some. */
-static gboolean
-make_output(KilnSession *session, unsigned i, GError **error)
+gboolean
+kiln_session_make_output(KilnSession *session, unsigned i, GError **error)
 {
     OutputSlot *output = &session->outputs[i];
     size_t size = (size_t)session->made->outputs.info[i].bytes;
+    if (kiln_session_carried_in_place(session, i))
+        return TRUE;
     if (output->user || (output->own && output->own_bytes >= size))
         return TRUE;
     kiln_free(output->own);
@@ -168,7 +177,7 @@ static gboolean
 make_outputs(KilnSession *session, GError **error)
 {
     for (unsigned i = 0; i < session->made->outputs.n; i++) {
-        if (!make_output(session, i, error))
+        if (!kiln_session_make_output(session, i, error))
             return FALSE;
     }
     return TRUE;
@@ -186,6 +195,11 @@ fill_calls(KilnSession *session)
 {
     const KilnSpecialisation *made = session->made;
     session->draws = false;
+    for (unsigned k = 0; k < session->carries.n; k++) {
+        uint32_t state = kiln_instance_state(made, k);
+        if (state != UINT32_MAX)
+            session->states[state] = session->carries.v[k].state;
+    }
     for (uint32_t c = 0; c < made->n_calls; c++) {
         const KilnBoundCall *call = &made->calls[c];
         session->calls[c].run = kiln_kernel_entry(call->kernel, call->instr);
@@ -208,10 +222,10 @@ fill_calls(KilnSession *session)
 static gboolean
 take_specialisation(KilnSession *session, KilnSpecialisation *made, GError **error)
 {
-    drop_specialisation(session);
+    kiln_session_drop(session);
     session->made = made;
     if (!make_memory(session, error)) {
-        drop_specialisation(session);
+        kiln_session_drop(session);
         return FALSE;
     }
     session->calls = g_new0(KilnCall, made->n_calls + 1);
@@ -283,6 +297,7 @@ kiln_session_new(KilnProgram *program, const KilnSessionOptions *given, GError *
     session->poisons = options.poison;
     session->cancel = options.cancel;
     session->budget = kiln_budget_new(&(KilnLimits){ .ms = options.time_limit });
+    session->budget_ms = options.time_limit;
     session->seeded = options.seeded;
     session->run_seed = options.seed;
     session->user_arena = options.arena;
@@ -306,7 +321,8 @@ kiln_session_free(KilnSession *session)
 {
     if (!session)
         return;
-    drop_specialisation(session);
+    kiln_session_drop(session);
+    kiln_carries_clear(&session->carries);
     free_arena(session);
     for (unsigned i = 0; i < session->program->outputs.n; i++)
         kiln_free(session->outputs[i].own);
@@ -372,6 +388,7 @@ kiln_session_bind_input_shaped(KilnSession *session, unsigned i, const void *dat
         return FALSE;
     session->data[i] = data ? data : nothing;
     session->ranges_changed = true;
+    kiln_session_carry_bound(session, i);
     binding.data = program->value_inputs[i] ? session->data[i] : NULL;
     session->bindings[i] = binding;
     const KilnFolder *folder = session->made ? session->made->folder : NULL;
@@ -416,7 +433,7 @@ kiln_session_bind_output(KilnSession *session, unsigned i, void *data, size_t by
     session->outputs[i].moved |= data != old.user;
     session->outputs[i].user = data;
     session->outputs[i].user_bytes = bytes;
-    if (session->made && !make_output(session, i, error)) {
+    if (session->made && !kiln_session_make_output(session, i, error)) {
         session->outputs[i] = old;
         return FALSE;
     }
@@ -510,14 +527,15 @@ specialise(KilnSession *session, GError **error)
         g_autoptr(GError) why = NULL;
         if (move_instance(session, &why) && retake(session, &why))
             return TRUE;
-        drop_specialisation(session);
+        kiln_session_drop(session);
         if (!g_error_matches(why, KILN_ERROR, KILN_ERROR_SHAPE) &&
             !g_error_matches(why, KILN_ERROR, KILN_ERROR_INVALID)) {
             g_propagate_error(error, g_steal_pointer(&why));
             return FALSE;
         }
     }
-    KilnSpecialisation *made = kiln_program_specialise(session->program, session->bindings, error);
+    KilnSpecialisation *made =
+        kiln_program_specialise(session->program, session->bindings, &session->carries, error);
     if (!made)
         return FALSE;
     if (!check_outputs(session, made, error)) {
@@ -567,8 +585,8 @@ run_object(const KilnSession *session, GError **error)
     return !message || throw_run(session, at, message, error);
 }
 
-static gboolean
-run_call(const KilnSession *session, uint32_t c, GError **error)
+gboolean
+kiln_session_call(const KilnSession *session, uint32_t c, GError **error)
 {
     if (session->cancel && g_atomic_int_get(session->cancel))
         return kiln_throw(error, KILN_ERROR_CANCELLED, "cancelled before %s",
@@ -582,122 +600,30 @@ run_call(const KilnSession *session, uint32_t c, GError **error)
 }
 
 /* The entry function of an object makes all calls without a look at what ends a run. */
-static gboolean
-run_calls(const KilnSession *session, GError **error)
+gboolean
+kiln_session_calls(const KilnSession *session, GError **error)
 {
     if (session->program->object && !session->cancel && !kiln_limits_current().ms)
         return run_object(session, error);
     for (uint32_t c = 0; c < session->made->n_calls; c++) {
-        if (!run_call(session, c, error))
+        if (!kiln_session_call(session, c, error))
             return FALSE;
     }
     return TRUE;
 }
 
-static gboolean
-run_profiled(const KilnSession *session, GError **error)
+gboolean
+kiln_session_calls_profiled(const KilnSession *session, GError **error)
 {
     for (uint32_t c = 0; c < session->made->n_calls; c++) {
         double start = now_ms();
-        gboolean good = run_call(session, c, error);
+        gboolean good = kiln_session_call(session, c, error);
         session->entries[c]->ms += now_ms() - start;
         session->entries[c]->runs++;
         if (!good)
             return FALSE;
     }
     return TRUE;
-}
-
-/* --- poison --- */
-
-/* What a run leaves: outputs, then states. */
-static void *
-result_at(const KilnSession *session, unsigned i, size_t *out_size)
-{
-    const KilnSpecialisation *made = session->made;
-    if (i < made->outputs.n) {
-        const OutputSlot *output = &session->outputs[i];
-        *out_size = (size_t)made->outputs.info[i].bytes;
-        return output->user ? output->user : output->own;
-    }
-    *out_size = g_bytes_get_size(made->states[i - made->outputs.n]);
-    return session->states[i - made->outputs.n];
-}
-
-/* Copies of all that a run leaves, from number @first on; NULL where memory runs out. */
-static GPtrArray *
-copy_results(const KilnSession *session, unsigned first, GError **error)
-{
-    g_autoptr(GPtrArray) copies = g_ptr_array_new_with_free_func(kiln_free);
-    for (unsigned i = first; i < session->made->outputs.n + session->made->n_states; i++) {
-        size_t size;
-        const void *data = result_at(session, i, &size);
-        void *copy = kiln_alloc_for("a result", 1, size, error);
-        if (!copy)
-            return NULL;
-        if (size)
-            memcpy(copy, data, size);
-        g_ptr_array_add(copies, copy);
-    }
-    return g_steal_pointer(&copies);
-}
-
-static gboolean
-run_on_poison(KilnSession *session, GError **error)
-{
-    const KilnSpecialisation *made = session->made;
-    kiln_poison_fill(session->arena, (size_t)made->arena_bytes);
-    for (unsigned i = 0; i < made->outputs.n; i++) {
-        size_t size;
-        void *data = result_at(session, i, &size);
-        kiln_poison_fill(data, size);
-    }
-    for (uint32_t c = 0; c < made->n_calls; c++) {
-        if (!run_call(session, c, error))
-            return FALSE;
-        kiln_poison_step(session->poison, session->arena, c);
-    }
-    return TRUE;
-}
-
-static gboolean
-compare_results(const KilnSession *session, const GPtrArray *expected, GError **error)
-{
-    unsigned n_outputs = session->made->outputs.n;
-    for (unsigned i = 0; i < expected->len; i++) {
-        size_t size, at = 0;
-        const char *found = result_at(session, i, &size), *want = g_ptr_array_index(expected, i);
-        while (at < size && found[at] == want[at])
-            at++;
-        if (at == size)
-            continue;
-        g_autofree char *name =
-            i < n_outputs ? g_strdup_printf("output %s", session->made->outputs.info[i].name)
-                          : g_strdup_printf("state %u", i - n_outputs);
-        return kiln_throw(error, KILN_ERROR_RUN,
-                          "%s: byte %zu is 0x%02x, and 0x%02x with poisoned dead memory: an "
-                          "instruction reads memory that nothing wrote",
-                          name, at, (uint8_t)want[at], (uint8_t)found[at]);
-    }
-    return TRUE;
-}
-
-/* Plainly, then on poison, from the same states. */
-static gboolean
-run_poisoned(KilnSession *session, GError **error)
-{
-    unsigned n_outputs = session->made->outputs.n;
-    g_autoptr(GPtrArray) states = copy_results(session, n_outputs, error);
-    if (!states || !(session->profile ? run_profiled(session, error) : run_calls(session, error)))
-        return FALSE;
-    g_autoptr(GPtrArray) results = copy_results(session, 0, error);
-    for (unsigned i = 0; results && i < states->len; i++) {
-        size_t size;
-        void *state = result_at(session, n_outputs + i, &size);
-        if (size)
-            memcpy(state, g_ptr_array_index(states, i), size);
-    }
-    return results && run_on_poison(session, error) && compare_results(session, results, error);
 }
 
 /* Values that shapes depend on may change in place, so an open program looks at every run. */
@@ -716,6 +642,8 @@ kiln_session_run(KilnSession *session, GError **error)
     G_GNUC_UNUSED g_auto(KilnRunScope) scope =
         kiln_run_scope_enter_within(session->parallel_for, session->pool, session->budget);
     session->ran = false;
+    if (!kiln_session_carry_begin(session, error))
+        return FALSE;
     for (unsigned i = 0; i < session->program->inputs.n; i++) {
         if (!session->data[i])
             return kiln_throw(error, KILN_ERROR_USAGE, "input %s is not bound",
@@ -727,21 +655,40 @@ kiln_session_run(KilnSession *session, GError **error)
     } else if (session->outputs_changed && !check_outputs(session, session->made, error)) {
         return FALSE;
     }
-    if (session->ranges_changed && !check_ranges(session, error))
+    if ((session->ranges_changed && !check_ranges(session, error)) ||
+        !kiln_session_carry_ready(session, error))
         return FALSE;
     bool folded = kiln_session_has_folded(session);
     if (folded && !kiln_session_pin_folded(session, error))
         return FALSE;
     if (session->draws && !session->seeded)
         session->run_seed = kiln_random_fresh();
-    session->ran = session->poison    ? run_poisoned(session, error)
-                   : session->profile ? run_profiled(session, error)
-                                      : run_calls(session, error);
+    session->ran = session->poison    ? kiln_session_calls_poisoned(session, error)
+                   : session->profile ? kiln_session_calls_profiled(session, error)
+                                      : kiln_session_calls(session, error);
     if (folded)
         kiln_cache_entry_unpin(session->entry);
     for (unsigned i = 0; session->ran && i < session->made->outputs.n; i++)
         session->outputs[i].moved = false;
+    if (session->ran)
+        kiln_session_carry_end(session);
     return session->ran;
+}
+
+/* What lies in rows with gaps, to the session's own memory for the output. */
+static gboolean
+copy_carried(KilnSession *session, const KilnCarry *carry, GError **error)
+{
+    OutputSlot *slot = &session->outputs[carry->output];
+    size_t bytes = kiln_carry_bytes(carry);
+    if (!slot->own || slot->own_bytes < bytes) {
+        kiln_free(slot->own);
+        slot->own = kiln_alloc_for("an output", 1, bytes, error);
+        slot->own_bytes = slot->own ? bytes : 0;
+    }
+    if (slot->own)
+        kiln_carry_gather(carry, slot->own);
+    return slot->own != NULL;
 }
 
 const void *
@@ -761,5 +708,9 @@ kiln_session_output(KilnSession *session, unsigned i, KilnTensorInfo *info, GErr
     static const KilnStructKind kind = KILN_STRUCT_KIND(KilnTensorInfo, KILN_TENSOR_INFO_INIT);
     if (info && !kiln_report_copy(&kind, &session->made->outputs.info[i], info, error))
         return NULL;
-    return session->outputs[i].user ? session->outputs[i].user : session->outputs[i].own;
+    OutputSlot *slot = &session->outputs[i];
+    const KilnCarry *carry = kiln_session_carried_in_place(session, i);
+    if (carry && !slot->user && !copy_carried(session, carry, error))
+        return NULL;
+    return slot->user ? slot->user : slot->own;
 }

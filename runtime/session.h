@@ -7,6 +7,7 @@
 #include "ir/plan.h"
 #include "kiln.h"
 #include "runtime/bind.h"
+#include "runtime/open/carry.h"
 #include "runtime/constant_cache.h"
 #include "runtime/program.h"
 #include "runtime/specialise.h"
@@ -64,9 +65,12 @@ struct KilnSession {
     bool ran;                   /* the last run succeeded */
     bool outputs_changed;       /* bound since the last run: sizes must be checked */
     bool ranges_changed;        /* bound since the last run: overlaps must be checked */
+    KilnCarries carries;        /* outputs that the next run reads as inputs */
+    bool carries_moved;         /* addresses of carried values must be resolved */
     KilnRange *ranges;          /* room for inputs, outputs and the caller's arena */
     const volatile int *cancel; /* NULL: nobody cancels */
     KilnBudget *budget;         /* of a run; NULL: no limit of its own */
+    int64_t budget_ms;          /* its time; 0: none */
     bool seeded, draws;         /* @run_seed is the caller's; a call draws from it */
     uint64_t run_seed;
     void *user_arena;
@@ -92,6 +96,31 @@ struct KilnSession {
 
 /** Resolves the operands of one kind (-1: all) that lie in buffer @index (UINT32_MAX: in any). */
 void kiln_session_resolve(KilnSession *session, int kind, uint32_t index);
+
+/** Gives output @i memory of the session's own, unless the caller bound some. */
+gboolean kiln_session_make_output(KilnSession *session, unsigned i, GError **error);
+/** Makes call @c, or all calls of a run: plainly, with their times in the profile, and once more
+ * with poison in dead memory. */
+gboolean kiln_session_call(const KilnSession *session, uint32_t c, GError **error);
+gboolean kiln_session_calls(const KilnSession *session, GError **error);
+gboolean kiln_session_calls_profiled(const KilnSession *session, GError **error);
+gboolean kiln_session_calls_poisoned(KilnSession *session, GError **error);
+
+/** Drops what was made for the shapes of the last run. */
+void kiln_session_drop(KilnSession *session);
+
+/* --- carried values (session_carry.c) --- */
+
+/** Says that the caller bound @input. */
+void kiln_session_carry_bound(KilnSession *session, unsigned input);
+/** Before the shapes of a run are looked at: binds the inputs that are carried. */
+gboolean kiln_session_carry_begin(KilnSession *session, GError **error);
+/** Before the calls of a run: values lie where the program reads them. */
+gboolean kiln_session_carry_ready(KilnSession *session, GError **error);
+/** After a run that succeeded: its outputs are the values. */
+void kiln_session_carry_end(KilnSession *session);
+/** The carried value that @output appends to in place; NULL: it is written as others are. */
+const KilnCarry *kiln_session_carried_in_place(const KilnSession *session, unsigned output);
 
 /** Makes the entries of the profile. */
 void kiln_session_make_entries(KilnSession *session);

@@ -19,6 +19,8 @@ kiln_session_state_entries(KilnSession *session)
         entry->flops = cost.flops;
         entry->bytes = cost.bytes;
         entry->live_bytes = live[c];
+        entry->runs = 0;
+        entry->ms = 0;
     }
 }
 

@@ -7,13 +7,15 @@
 #include "passes/context/report.h"
 #include "passes/pipeline/pipeline.h"
 #include "runtime/bind.h"
+#include "runtime/open/carry.h"
 #include "runtime/compile.h"
 #include "runtime/fold_calls.h"
-#include "runtime/instance.h"
+#include "runtime/open/instance.h"
 #include "runtime/program.h"
 #include "runtime/specialise.h"
 
 #include "graph/base/alloc.h"
+#include "runtime/open/template.h"
 
 #include <string.h>
 
@@ -230,27 +232,55 @@ is_refusal(const GError *error)
            g_error_matches(error, KILN_ERROR, KILN_ERROR_INVALID);
 }
 
+static KilnTemplate *
+look_up(const KilnProgram *program, const KilnBinding *bindings, const KilnCarries *carries)
+{
+    for (guint i = 0; i < program->templates->len; i++) {
+        KilnTemplate *template = g_ptr_array_index(program->templates, i);
+        if (kiln_template_carries(template, carries) && has_key(template, program, bindings))
+            return template;
+    }
+    return NULL;
+}
+
+static void
+add_template(KilnProgram *program, KilnTemplate *template)
+{
+    if (program->templates->len == KILN_MAX_SPECIALISATIONS)
+        g_ptr_array_remove_index(program->templates, 0);
+    g_ptr_array_add(program->templates, template);
+}
+
+/* The same for a session that carries values. */
+static KilnTemplate *
+find_carried(KilnProgram *program, const KilnBinding *bindings, KilnTemplate *base,
+             const KilnCarries *carries)
+{
+    if (!base || !carries || !carries->n)
+        return base;
+    KilnTemplate *template = look_up(program, bindings, carries);
+    if (!template) {
+        template = kiln_template_new_carried(base, carries);
+        add_template(program, template);
+    }
+    return template;
+}
+
 /* The open program for @bindings, made where none was tried before; *@out is NULL where there is
  * none. */
 static gboolean
 find_template(KilnProgram *program, const KilnBinding *bindings, KilnTemplate **out, GError **error)
 {
-    GPtrArray *list = program->templates;
     *out = NULL;
     if (program->refuses_open || !may_be_open(program))
         return TRUE;
-    for (guint i = 0; i < list->len && !*out; i++) {
-        if (has_key(g_ptr_array_index(list, i), program, bindings))
-            *out = g_ptr_array_index(list, i);
-    }
+    *out = look_up(program, bindings, NULL);
     if (*out)
         return TRUE;
     g_autoptr(GError) why = NULL;
     *out = make_template(program, bindings, &why);
     if (*out) {
-        if (list->len == KILN_MAX_SPECIALISATIONS)
-            g_ptr_array_remove_index(list, 0);
-        g_ptr_array_add(list, *out);
+        add_template(program, *out);
         return TRUE;
     }
     if (!is_refusal(why)) {
@@ -268,15 +298,17 @@ find_template(KilnProgram *program, const KilnBinding *bindings, KilnTemplate **
 
 /* *@out is NULL where @bindings need a program of their own. */
 static gboolean
-instantiate(KilnProgram *program, const KilnBinding *bindings, KilnSpecialisation **out,
-            GError **error)
+instantiate(KilnProgram *program, const KilnBinding *bindings, KilnCarries *carries,
+            KilnSpecialisation **out, GError **error)
 {
     KilnTemplate *template;
     KilnBindOptions options = bind_options(program);
+    options.carries = carries;
     g_autoptr(GError) why = NULL;
     *out = NULL;
     if (!find_template(program, bindings, &template, error))
         return FALSE;
+    template = find_carried(program, bindings, template, carries);
     *out = template ? kiln_instance_new(template, &options, bindings, &why) : NULL;
     if (is_refusal(why))
         return TRUE;
@@ -301,7 +333,8 @@ find(KilnProgram *program, const KilnBinding *bindings)
 }
 
 KilnSpecialisation *
-kiln_program_specialise(KilnProgram *program, const KilnBinding *bindings, GError **error)
+kiln_program_specialise(KilnProgram *program, const KilnBinding *bindings, KilnCarries *carries,
+                        GError **error)
 {
     g_autoptr(KilnBudget) budget = kiln_budget_new(&program->limits);
     KilnBudget *before = kiln_budget_enter(budget);
@@ -309,7 +342,7 @@ kiln_program_specialise(KilnProgram *program, const KilnBinding *bindings, GErro
      * together. */
     pthread_mutex_lock(&program->lock);
     KilnSpecialisation *found = find(program, bindings), *instance = NULL;
-    gboolean good = found || instantiate(program, bindings, &instance, error);
+    gboolean good = found || instantiate(program, bindings, carries, &instance, error);
     if (good && !found && !instance && (found = make(program, bindings, error))) {
         if (program->specialisations->len == KILN_MAX_SPECIALISATIONS)
             g_ptr_array_remove_index(program->specialisations, 0);

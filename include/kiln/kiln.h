@@ -52,6 +52,7 @@
 
 #include "graph/kiln-types.h"
 #include "graph/kiln-version.h"
+#include "runtime/kiln-carry.h"
 #include "runtime/kiln-constants.h"
 #include "runtime/kiln-limits.h"
 #include "runtime/kiln-object.h"

@@ -5,7 +5,6 @@
 
 #include "graph/base/number.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 struct KilnFirstFit {

@@ -2,9 +2,9 @@
 /* Writes the IR level as JSON with the pieces of the graph level. */
 #include "ir/text/json.h"
 
-#include "ir/open.h"
-
+#include "graph/binding.h"
 #include "graph/text/json.h"
+#include "ir/open.h"
 #include "ir/stack.h"
 
 static void
@@ -161,7 +161,7 @@ write_function(JsonBuilder *builder, const KilnIRFunction *function)
     json_builder_begin_object(builder);
     kiln_json_string(builder, "name", function->name);
     if (function->open)
-        write_binding(builder, function->open->binding);
+        write_binding(builder, kiln_open_binding(function));
     if (function->arena_bytes >= 0)
         add_int(builder, "arena", function->arena_bytes);
     write_signature(builder, "weights", function->weights);

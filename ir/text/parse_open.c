@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Parses what open functions state: the binding at which they stand, what must be equal, and
  * expressions in the place of numbers. */
+#include "graph/binding.h"
+#include "graph/text/lexer.h"
 #include "ir/open.h"
 #include "ir/text/parse_priv.h"
 

@@ -229,7 +229,7 @@ print_signature(const char *word, const GPtrArray *buffers, GString *out)
 
 /* `dims past=67, t=61`, and `require "y": 4*floor(N/4) = N` for what must be equal. */
 static void
-print_open(const struct KilnOpen *open, GString *out)
+print_open(const KilnOpen *open, GString *out)
 {
     for (uint32_t i = 0; i < open->binding->n; i++) {
         g_string_append(out, i ? ", " : "  dims ");

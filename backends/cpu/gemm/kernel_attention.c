@@ -48,11 +48,16 @@ dim(const KilnType *type, int from_end)
     return type->rank >= from_end ? type->dims[type->rank - from_end] : 1;
 }
 
-/* As dims of the result's rank see @type, whose last two dims are a matrix. */
+/* As dims of the result's rank see operand @i, whose last two dims are a matrix. Its matrices may
+ * lie in rows with gaps between them. */
 static void
-batch_strides(const KilnType *type, int rank, int64_t *strides)
+batch_strides(const KilnInstr *instr, uint32_t i, int rank, int64_t *strides)
 {
+    const KilnBuffer *buffer = kiln_instr_operand(instr, i);
+    const KilnType *type = &buffer->type;
     int64_t step = dim(type, 1) * dim(type, 2);
+    if (kiln_buffer_is_strided(buffer))
+        step = kiln_buffer_region(buffer).pitch / (int64_t)sizeof(float);
     for (int d = rank - 1; d >= 0; d--) {
         int64_t extent = dim(type, rank - d + 2);
         strides[d] = extent == 1 ? 0 : step;
@@ -119,11 +124,11 @@ attention_of(const KilnInstr *instr)
         a.dims[d] = out->dims[d];
         a.items *= out->dims[d];
     }
-    batch_strides(q, a.rank, a.batch.q);
-    batch_strides(k, a.rank, a.batch.k);
-    batch_strides(v, a.rank, a.batch.v);
+    batch_strides(instr, 1, a.rank, a.batch.q);
+    batch_strides(instr, 2, a.rank, a.batch.k);
+    batch_strides(instr, 3, a.rank, a.batch.v);
     if (mask) {
-        batch_strides(mask, a.rank, a.batch.mask);
+        batch_strides(instr, 4, a.rank, a.batch.mask);
         a.mask_col = dim(mask, 1) == 1 ? 0 : 1;
         a.mask_row = dim(mask, 2) == 1 ? 0 : dim(mask, 1);
     }

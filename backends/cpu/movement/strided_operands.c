@@ -44,6 +44,16 @@ copy_takes(const KilnInstr *copy, uint32_t i, int64_t rows)
     return rows % other == 0 || other % rows == 0;
 }
 
+/* Each row is a matrix of keys, values or queries. */
+static bool
+attention_takes(const KilnType *type, uint32_t i, int64_t rows)
+{
+    int64_t matrices = 1;
+    for (int d = 0; d < type->rank - 2; d++)
+        matrices *= type->dims[d];
+    return i >= 1 && i <= 3 && rows == matrices;
+}
+
 bool
 kiln_cpu_takes_strided(const KilnInstr *instr, uint32_t i, int64_t rows)
 {
@@ -53,6 +63,8 @@ kiln_cpu_takes_strided(const KilnInstr *instr, uint32_t i, int64_t rows)
     switch (instr->kind) {
     case KILN_INSTR_conv:
         return (i < 2 || i == 4) && is_images(instr, type, rows);
+    case KILN_INSTR_attention:
+        return attention_takes(type, i, rows);
     case KILN_INSTR_average_pool:
     case KILN_INSTR_conv_transpose:
     case KILN_INSTR_max_pool:

@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Open programs: optimized once, with expressions in the place of dims. A session makes an instance
- * of it for its shapes (runtime/instance.h). */
-#ifndef KILN_RUNTIME_TEMPLATE_H
-#define KILN_RUNTIME_TEMPLATE_H
+ * of it for its shapes (runtime/open/instance.h). */
+#ifndef KILN_RUNTIME_OPEN_TEMPLATE_H
+#define KILN_RUNTIME_OPEN_TEMPLATE_H
 
-#include "ir/open.h"
+#include "graph/binding.h"
+#include "graph/dim.h"
+#include "ir/carry.h"
+#include "ir/ir.h"
+#include "ir/kernel.h"
 #include "runtime/bind.h"
+#include "runtime/open/carry.h"
+#include "runtime/specialise.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -24,11 +30,15 @@ typedef struct {
 /** Immutable but for the weights, which instances pack when they need them first. */
 typedef struct KilnTemplate {
     atomic_int references;
+    struct KilnTemplate *base; /* that it was made of for carried values, and owns the module; NULL:
+                                  it owns one itself */
     KilnIRModule *ir;
-    const KilnIRFunction *function; /* the entry, open */
-    KilnDimBinding *binding;        /* its names; the numbers are those at which it stands */
-    KilnDimFacts *facts;            /* per name */
-    GBytes **values;                /* the key: per input whose value shapes depend on, else NULL */
+    KilnIRFunction *function; /* the entry, open */
+    KilnAppend *appends;      /* per carried value; its state is NULL where it has none */
+    KilnCarries pairs;        /* the outputs and inputs of these, nothing else */
+    KilnDimBinding *binding;  /* its names; the numbers are those at which it stands */
+    KilnDimFacts *facts;      /* per name */
+    GBytes **values;          /* the key: per input whose value shapes depend on, else NULL */
     unsigned n_inputs;
     pthread_mutex_t lock;  /* guards the fields below */
     KilnPackedForm *forms; /* KILN_MAX_FORMS per call */
@@ -38,6 +48,10 @@ typedef struct KilnTemplate {
 
 /** Takes @ir over, whose entry is open. @values are copied. */
 KilnTemplate *kiln_template_new(KilnIRModule *ir, GBytes *const *values, unsigned n_inputs);
+/** A copy of @base whose function appends to the values of @carries where it can. */
+KilnTemplate *kiln_template_new_carried(KilnTemplate *base, const KilnCarries *carries);
+/** True if it was made for the outputs and inputs of @carries. */
+bool kiln_template_carries(const KilnTemplate *self, const KilnCarries *carries);
 KilnTemplate *kiln_template_ref(KilnTemplate *self);
 void kiln_template_unref(KilnTemplate *self);
 

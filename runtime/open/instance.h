@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Instances of open programs: a copy of the function that one session moves from shape to shape.
  * Kernels are chosen and prepared, and buffers are placed, for what changed. */
-#ifndef KILN_RUNTIME_INSTANCE_H
-#define KILN_RUNTIME_INSTANCE_H
+#ifndef KILN_RUNTIME_OPEN_INSTANCE_H
+#define KILN_RUNTIME_OPEN_INSTANCE_H
 
 #include "runtime/bind.h"
-#include "runtime/template.h"
+#include "runtime/specialise.h"
+#include "runtime/open/template.h"
 
 /** What a specialisation has that is an instance. */
 typedef struct KilnInstance KilnInstance;
@@ -14,11 +15,12 @@ typedef struct KilnInstance KilnInstance;
  * error where the shapes do not fit; KILN_ERROR_SHAPE where another program may take them. */
 KilnSpecialisation *kiln_instance_new(KilnTemplate *origin, const KilnBindOptions *options,
                                       const KilnBinding *bindings, GError **error);
+/** The state that carried value @k lies in; UINT32_MAX where it lies in none. */
+uint32_t kiln_instance_state(const KilnSpecialisation *made, unsigned k);
 /** True if @made is an instance whose names @bindings give numbers to. */
 bool kiln_instance_takes(KilnSpecialisation *made, const KilnBinding *bindings);
 /** Moves @made to @bindings, which it takes. On failure it has no shapes, and must be moved again
  * before it runs. */
 gboolean kiln_instance_move(KilnSpecialisation *made, const KilnBinding *bindings, GError **error);
-void kiln_instance_parts_free(KilnInstance *instance);
 
 #endif

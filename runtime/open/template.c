@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/template.h"
+#include "runtime/open/template.h"
+
+#include "ir/open.h"
 
 #include <string.h>
 
@@ -14,11 +16,11 @@ count_calls(const KilnIRFunction *function)
     return n;
 }
 
-KilnTemplate *
-kiln_template_new(KilnIRModule *ir, GBytes *const *values, unsigned n_inputs)
+/* @function belongs to the module of @ir, or to the template where @ir is NULL. */
+static KilnTemplate *
+template_of(KilnIRModule *ir, KilnIRFunction *function, GBytes *const *values, unsigned n_inputs)
 {
     KilnTemplate *self = g_new0(KilnTemplate, 1);
-    KilnIRFunction *function = g_ptr_array_index(ir->functions, ir->functions->len - 1);
     atomic_init(&self->references, 1);
     pthread_mutex_init(&self->lock, NULL);
     self->ir = ir;
@@ -26,7 +28,7 @@ kiln_template_new(KilnIRModule *ir, GBytes *const *values, unsigned n_inputs)
     self->binding = function->open->binding;
     self->facts = g_new0(KilnDimFacts, self->binding->n + 1);
     for (uint32_t i = 0; i < self->binding->n; i++)
-        kiln_dim_facts(kiln_dim_name(ir->module->dims, self->binding->names[i].name),
+        kiln_dim_facts(kiln_dim_name(function->module->dims, self->binding->names[i].name),
                        &self->facts[i]);
     self->n_inputs = n_inputs;
     self->values = g_new0(GBytes *, n_inputs + 1);
@@ -36,6 +38,45 @@ kiln_template_new(KilnIRModule *ir, GBytes *const *values, unsigned n_inputs)
     self->forms = g_new0(KilnPackedForm, (gsize)self->n_calls * KILN_MAX_FORMS + 1);
     self->weights = g_new0(GBytes *, function->weights->len + 1);
     return self;
+}
+
+KilnTemplate *
+kiln_template_new(KilnIRModule *ir, GBytes *const *values, unsigned n_inputs)
+{
+    KilnIRFunction *function = g_ptr_array_index(ir->functions, ir->functions->len - 1);
+    return template_of(ir, function, values, n_inputs);
+}
+
+KilnTemplate *
+kiln_template_new_carried(KilnTemplate *base, const KilnCarries *carries)
+{
+    KilnIRFunction *function = kiln_ir_function_copy(base->function);
+    KilnAppend *appends = g_new0(KilnAppend, (gsize)carries->n + 1);
+    KilnCarry *pairs = g_new0(KilnCarry, (gsize)carries->n + 1);
+    for (unsigned k = 0; k < carries->n; k++) {
+        const KilnCarry *carry = &carries->v[k];
+        pairs[k].output = carry->output;
+        pairs[k].input = carry->input;
+        if (carry->axis >= 0)
+            kiln_ir_append_in_place(function, g_ptr_array_index(function->outputs, carry->output),
+                                    g_ptr_array_index(function->inputs, carry->input), &appends[k]);
+    }
+    KilnTemplate *self = template_of(NULL, function, base->values, base->n_inputs);
+    self->base = kiln_template_ref(base);
+    self->appends = appends;
+    self->pairs = (KilnCarries){ carries->n, pairs };
+    return self;
+}
+
+bool
+kiln_template_carries(const KilnTemplate *self, const KilnCarries *carries)
+{
+    unsigned n = carries ? carries->n : 0;
+    bool same = self->pairs.n == n;
+    for (unsigned k = 0; same && k < n; k++)
+        same = self->pairs.v[k].output == carries->v[k].output &&
+               self->pairs.v[k].input == carries->v[k].input;
+    return same;
 }
 
 KilnTemplate *
@@ -60,7 +101,13 @@ kiln_template_unref(KilnTemplate *self)
     g_free(self->forms);
     g_free(self->values);
     g_free(self->facts);
-    kiln_ir_module_free(self->ir);
+    g_free(self->appends);
+    g_free(self->pairs.v);
+    if (self->base)
+        kiln_ir_function_free(self->function);
+    else
+        kiln_ir_module_free(self->ir);
+    kiln_template_unref(self->base);
     pthread_mutex_destroy(&self->lock);
     g_free(self);
 }

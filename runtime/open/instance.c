@@ -1,10 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "runtime/instance.h"
+#include "runtime/open/instance.h"
 
-#include "graph/base/alloc.h"
+#include "graph/arena.h"
 #include "graph/base/number.h"
+#include "graph/binding.h"
+#include "graph/dim.h"
+#include "graph/error.h"
+#include "graph/kiln-types.h"
+#include "graph/type.h"
+#include "ir/carry.h"
+#include "ir/ir.h"
+#include "ir/kernel.h"
+#include "ir/life.h"
+#include "ir/open.h"
+#include "ir/plan.h"
 #include "ir/plan/place.h"
 #include "ir/verify/verify_priv.h"
+#include "kiln.h"
+#include "runtime/open/carry.h"
+#include "runtime/model.h"
 
 #include <string.h>
 
@@ -18,15 +32,14 @@ struct KilnInstance {
     uint64_t *masks;        /* per call: what it depends on */
     uint32_t *scratch_life; /* per call: its life among those of the plan */
     KilnFirstFit *fit;
-    KilnArena *arena; /* of checks */
-    bool stands;      /* kernels, places and weights are those of the last move */
+    KilnBuffer **states; /* per carried value; NULL: it has none */
+    KilnArena *arena;    /* of checks */
+    bool stands;         /* kernels, places and weights are those of the last move */
 };
 
-void
-kiln_instance_parts_free(KilnInstance *instance)
+static void
+free_instance(KilnInstance *instance)
 {
-    if (!instance)
-        return;
     kiln_first_fit_free(instance->fit);
     kiln_open_fields_free(instance->fields);
     kiln_ir_function_free(instance->function);
@@ -35,6 +48,7 @@ kiln_instance_parts_free(KilnInstance *instance)
     g_free(instance->binder.read_plain);
     g_free(instance->binder.aligned);
     g_free(instance->binder.place);
+    g_free(instance->states);
     g_free(instance->masks);
     g_free(instance->scratch_life);
     if (instance->arena)
@@ -110,6 +124,18 @@ make_binder(KilnSpecialisation *out, KilnInstance *instance)
     out->n_states = n_states;
 }
 
+static void
+find_states(KilnInstance *instance)
+{
+    const KilnTemplate *origin = instance->origin;
+    instance->states = g_new0(KilnBuffer *, (gsize)origin->pairs.n + 1);
+    for (unsigned k = 0; k < origin->pairs.n; k++) {
+        const KilnBuffer *state = origin->appends[k].state;
+        if (state)
+            instance->states[k] = kiln_ir_find_buffer(instance->function, state->name);
+    }
+}
+
 static KilnSpecialisation *
 make(KilnTemplate *origin, const KilnBindOptions *options)
 {
@@ -117,6 +143,7 @@ make(KilnTemplate *origin, const KilnBindOptions *options)
     KilnInstance *instance = g_new0(KilnInstance, 1);
     atomic_init(&out->references, 1);
     out->instance = instance;
+    out->free_instance = free_instance;
     instance->origin = kiln_template_ref(origin);
     instance->function = kiln_ir_function_copy(origin->function);
     instance->fields = kiln_open_fields_new(instance->function);
@@ -132,6 +159,7 @@ make(KilnTemplate *origin, const KilnBindOptions *options)
     kiln_open_strip(instance->fields);
     make_plan(out, instance);
     make_binder(out, instance);
+    find_states(instance);
     return out;
 }
 
@@ -219,13 +247,47 @@ state_shapes(KilnInfoList *list, const GPtrArray *buffers)
     }
 }
 
+/* States get room for what this run appends. */
+static gboolean
+reserve(KilnInstance *instance, GError **error)
+{
+    const KilnTemplate *origin = instance->origin;
+    for (unsigned k = 0; k < origin->pairs.n; k++) {
+        const KilnAppend *append = &origin->appends[k];
+        KilnCarry *carry = &instance->options.carries->v[k];
+        int64_t dims[KILN_MAX_RANK], extent = append->extent.n, least, most = 0;
+        const KilnDim *dim = append->extent.dim;
+        if (!append->state)
+            continue;
+        for (int d = 0; d < append->state->type.rank; d++) {
+            const KilnDim *open = d == append->axis ? dim : append->state->type.open[d];
+            dims[d] = append->state->type.dims[d];
+            if (open &&
+                !kiln_dim_evaluate(open, kiln_dim_binding_lookup, &instance->next, &dims[d], error))
+                return FALSE;
+        }
+        extent = dims[append->axis];
+        if (dim)
+            kiln_dim_range(dim, &least, &most);
+        carry->value.rank = append->state->type.rank;
+        if (!kiln_carry_reserve(carry, dims, extent, most < KILN_DIM_MOST ? most : 0, error))
+            return FALSE;
+        for (uint32_t i = 0; i < instance->next.n; i++) {
+            if (strcmp(instance->next.names[i].name, kiln_dim_as_name(append->room)) == 0)
+                instance->next.names[i].number = carry->room;
+        }
+    }
+    return TRUE;
+}
+
 static gboolean
 move(KilnSpecialisation *out, GError **error)
 {
     KilnInstance *instance = out->instance;
     uint64_t changed = 0;
     gsize n = instance->function->buffers->len;
-    if (!kiln_open_move(instance->fields, &instance->next, &changed, error))
+    if (!reserve(instance, error) ||
+        !kiln_open_move(instance->fields, &instance->next, &changed, error))
         return FALSE;
     if (!bind_calls(out, changed, error) || !place(out, error))
         return FALSE;
@@ -233,6 +295,10 @@ move(KilnSpecialisation *out, GError **error)
     memset(instance->binder.aligned, 0, n * sizeof(bool));
     for (uint32_t c = 0; c < out->n_calls; c++)
         kiln_bind_note_reads(&instance->binder, &out->calls[c]);
+    for (unsigned k = 0; k < instance->origin->pairs.n; k++) {
+        if (instance->states[k])
+            instance->binder.read_plain[instance->states[k]->id] = false;
+    }
     state_shapes(&out->inputs, instance->function->inputs);
     state_shapes(&out->outputs, instance->function->outputs);
     if (!kiln_bind_check_limits(&instance->binder, error) ||
@@ -284,4 +350,12 @@ kiln_instance_new(KilnTemplate *origin, const KilnBindOptions *options, const Ki
                                "%s: the shapes do not fit the open program",
                                origin->function->name);
     return kiln_instance_move(out, bindings, error) ? g_steal_pointer(&out) : NULL;
+}
+
+uint32_t
+kiln_instance_state(const KilnSpecialisation *made, unsigned k)
+{
+    const KilnInstance *instance = made->instance;
+    bool has = instance && k < instance->origin->pairs.n && instance->states[k];
+    return has ? instance->binder.place[instance->states[k]->id] : UINT32_MAX;
 }
