@@ -32,6 +32,7 @@ typedef struct {
     void *packed, *prepared; /* owned */
     int64_t scratch;         /* negative: none */
     uint32_t first;          /* of the addresses */
+    uint32_t form;           /* of packed weights */
     bool parallel;
 } Step;
 
@@ -189,7 +190,7 @@ bind_weights(const KilnCustom *custom, Step *step, GError **error)
 {
     const KilnKernel *kernel = step->kernel;
     const KilnInstr *instr = step->instr;
-    size_t size = kiln_kernel_may_pack(kernel, instr) ? kernel->packed_bytes(instr) : 0;
+    size_t size = kiln_kernel_may_pack(kernel, instr) ? kernel->packed_bytes(instr, step->form) : 0;
     if (size) {
         if (!(step->packed = kiln_alloc_for("packed weights", 1, size, error)))
             return FALSE;
@@ -198,7 +199,7 @@ bind_weights(const KilnCustom *custom, Step *step, GError **error)
             if (kiln_operand_is_const(instr, i))
                 data[i] = address_of(custom, instr->operands[i].buffer).literal;
         }
-        const char *message = kernel->pack(instr, data, step->packed, KILN_SLICE_WHOLE);
+        const char *message = kernel->pack(instr, step->form, data, step->packed, KILN_SLICE_WHOLE);
         if (message)
             return kiln_throw_not_packed(instr, message, error);
     }
@@ -221,6 +222,7 @@ add_step(const KilnCustom *custom, const KilnInstr *instr, const KilnTarget *tar
     if (!step.kernel)
         return kiln_throw(error, KILN_ERROR_UNSUPPORTED, "target %s has no kernel for %s",
                           target->name, kiln_instr_info(instr->kind)->name);
+    step.form = kiln_kernel_form(step.kernel, instr);
     step.parallel = kiln_instr_is_parallel(instr);
     step.run = kiln_kernel_entry(step.kernel, instr);
     gboolean good = bind_weights(custom, &step, error);
@@ -364,6 +366,7 @@ kiln_custom_run(const KilnCustom *custom, void *const *data, void *scratch, int 
                                          .data = addresses + step->first,
                                          .scratch = (char *)scratch + MAX(step->scratch, 0),
                                          .packed = step->packed,
+                                         .form = step->form,
                                          .prepared = step->prepared,
                                          .threads = step->parallel ? threads : 1 });
         if (message)

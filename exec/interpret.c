@@ -249,9 +249,10 @@ static gboolean
 pack(const Machine *machine, const KilnKernel *kernel, const KilnInstr *instr, GBytes **out,
      GError **error)
 {
+    const uint32_t form = kiln_kernel_form(kernel, instr);
     void *packed;
     *out = NULL;
-    size_t size = kiln_kernel_may_pack(kernel, instr) ? kernel->packed_bytes(instr) : 0;
+    size_t size = kiln_kernel_may_pack(kernel, instr) ? kernel->packed_bytes(instr, form) : 0;
     if (!size)
         return TRUE;
     if (!(*out = new_memory(machine, size, &packed, error)))
@@ -261,7 +262,7 @@ pack(const Machine *machine, const KilnKernel *kernel, const KilnInstr *instr, G
         if (kiln_operand_is_const(instr, i))
             data[i] = machine->data[instr->operands[i].buffer->id];
     }
-    const char *message = kernel->pack(instr, data, packed, KILN_SLICE_WHOLE);
+    const char *message = kernel->pack(instr, form, data, packed, KILN_SLICE_WHOLE);
     return !message || kiln_throw_not_packed(instr, message, error);
 }
 
@@ -353,7 +354,8 @@ compute(Machine *machine, const KilnInstr *instr, GError **error)
         const KilnBuffer *buffer = instr->operands[i].buffer;
         data[i] = buffer ? machine->data[buffer->id] : NULL;
     }
-    size_t scratch_bytes = kiln_kernel_scratch(kernel, instr, machine->threads);
+    const uint32_t form = kiln_kernel_form(kernel, instr);
+    size_t scratch_bytes = kiln_kernel_scratch(kernel, instr, form, false, machine->threads);
     alignas(KILN_ALIGNMENT) char nothing[1]; /* kernels add offsets to what is no scratch, too */
     void *scratch = nothing;
     g_autoptr(GBytes) scratch_memory = NULL;
@@ -370,6 +372,7 @@ compute(Machine *machine, const KilnInstr *instr, GError **error)
                                                     .data = data,
                                                     .scratch = scratch,
                                                     .packed = address_of(packed),
+                                                    .form = form,
                                                     .prepared = address_of(prepared),
                                                     .threads = machine->threads,
                                                     .run_seed = &machine->run->seed });

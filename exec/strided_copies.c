@@ -10,9 +10,10 @@
 #include <string.h>
 
 static size_t
-own_scratch(const KilnKernel *kernel, const KilnInstr *instr, int threads)
+own_scratch(const KilnKernelArgs *args)
 {
-    return kernel->scratch_bytes ? kernel->scratch_bytes(instr, threads) : 0;
+    return kiln_kernel_own_scratch(args->kernel, args->instr, args->form, args->fitted,
+                                   args->threads);
 }
 
 /* Between the region at @rows and its dense copy. */
@@ -28,8 +29,7 @@ static const char *
 run_on_copies(const KilnKernelArgs *args)
 {
     const KilnInstr *instr = args->instr;
-    char *copy =
-        (char *)args->scratch + kiln_align_up(own_scratch(args->kernel, instr, args->threads));
+    char *copy = (char *)args->scratch + kiln_align_up(own_scratch(args));
     void **data = (void **)(void *)(copy + kiln_kernel_copied_bytes(args->kernel, instr) -
                                     instr->n_operands * sizeof(void *));
     KilnKernelArgs inner = *args;

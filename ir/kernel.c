@@ -103,11 +103,22 @@ kiln_kernel_copied_bytes(const KilnKernel *kernel, const KilnInstr *instr)
 }
 
 size_t
-kiln_kernel_scratch(const KilnKernel *kernel, const KilnInstr *instr, int threads)
+kiln_kernel_own_scratch(const KilnKernel *kernel, const KilnInstr *instr, uint32_t form,
+                        bool fitted, int threads)
+{
+    size_t bytes = kernel->scratch_bytes ? kernel->scratch_bytes(instr, form, threads) : 0;
+    if (fitted && kernel->fitted && kernel->fitted->scratch_bytes)
+        bytes = MAX(bytes, kernel->fitted->scratch_bytes(instr, form, threads));
+    return bytes;
+}
+
+size_t
+kiln_kernel_scratch(const KilnKernel *kernel, const KilnInstr *instr, uint32_t form, bool fitted,
+                    int threads)
 {
     if (kiln_instr_computes_nothing(instr))
         return 0;
-    size_t own = kernel->scratch_bytes ? kernel->scratch_bytes(instr, threads) : 0,
+    size_t own = kiln_kernel_own_scratch(kernel, instr, form, fitted, threads),
            copies = kiln_kernel_copied_bytes(kernel, instr), all;
     if (!copies)
         return own;

@@ -148,7 +148,7 @@ choose_packed(KilnBoundCall *call, GError **error)
         return TRUE;
     uint32_t i = first_not_constant(kernel, instr);
     if (i == instr->n_operands)
-        call->packed_bytes = kernel->packed_bytes(instr);
+        call->packed_bytes = kernel->packed_bytes(instr, call->form);
     else if (instr->kind == KILN_INSTR_call)
         return kiln_throw(error, KILN_ERROR_INVALID,
                           "%s (call): expected a constant weight as operand %u, which @%s packs, "
@@ -183,6 +183,7 @@ kiln_bind_kernel(const KilnBinder *binder, KilnBoundCall *call, GError **error)
     call->kernel = kiln_target_find(binder->options->target, call->instr);
     if (!call->kernel)
         return throw_no_kernel(binder, call->instr, error);
+    call->form = kiln_kernel_form(call->kernel, call->instr);
     call->parallel = kiln_instr_is_parallel(call->instr);
     call->scratch_offset = -1;
     call->packed_bytes = 0;
@@ -219,7 +220,7 @@ add_packing(const KilnBinder *binder, const KilnBoundCall *call)
 {
     KilnSpecialisation *out = binder->out;
     KilnFolder *folder = out->folder;
-    KilnLatePacking packing = { call->instr, call->kernel, call->packed_bytes,
+    KilnLatePacking packing = { call->instr, call->kernel, call->form, call->packed_bytes,
                                 g_new0(KilnPackSource, call->instr->n_operands + 1) };
     for (uint32_t i = 0; i < call->instr->n_operands; i++) {
         const KilnSlot *slot = &out->slots[call->first_slot + i];

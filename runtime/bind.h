@@ -32,6 +32,7 @@ typedef struct {
     bool parallel; /* worth all threads; else one */
     uint32_t first_slot;
     int64_t scratch_offset; /* in the arena; -1: none */
+    uint32_t form;          /* of packed weights */
     size_t packed_bytes;    /* of the operands that the kernel wants packed; 0: none */
     bool fitted;            /* packed by kernel->fitted, which measured the size */
     uint32_t late; /* 1 + index of the folder's packing, which comes with the first run; 0: binding

@@ -177,10 +177,10 @@ measure(const Group *group, const Packing *packing)
     const KilnBindOptions *options = group->weights->binder->options;
     KilnBoundCall *call = packing->call;
     GByteArray *head = g_byte_array_new();
-    if (!options->frugal || !call->kernel->fitted)
+    const KilnFitted *fitted = options->frugal ? call->kernel->fitted : NULL;
+    if (!fitted || (fitted->suits && !fitted->suits(call->instr)))
         return head;
-    size_t bytes =
-        call->kernel->fitted->measure(call->instr, packing->data, options->threads, head);
+    size_t bytes = fitted->measure(call->instr, call->form, packing->data, options->threads, head);
     if (call->packed_bytes >= FRUGAL_BYTES)
         drop_sources(call);
     call->fitted = bytes > 0;
@@ -235,11 +235,12 @@ pack_task(const void *data, int64_t index, int thread)
     Packing *packing = &g_array_index(group->packings, Packing, task->packing);
     const KilnBoundCall *call = packing->call;
     if (call->fitted) {
-        call->kernel->fitted->pack(call->instr, packing->data, packing->packed, task->slice);
+        call->kernel->fitted->pack(call->instr, call->form, packing->data, packing->packed,
+                                   task->slice);
         return;
     }
     const char *message =
-        call->kernel->pack(call->instr, packing->data, packing->packed, task->slice);
+        call->kernel->pack(call->instr, call->form, packing->data, packing->packed, task->slice);
     if (message)
         atomic_store(&packing->failure, message);
 }
@@ -449,7 +450,7 @@ stored_packed(const KilnBinder *binder, uint32_t c, GError **error)
     const KilnFitted *fitted = call->kernel->fitted;
     size_t size = 0;
     const void *data = bytes ? g_bytes_get_data(bytes, &size) : NULL;
-    if (!fitted || !data || !fitted->is_sound(call->instr, data, size))
+    if (!fitted || !data || !fitted->is_sound(call->instr, call->form, data, size))
         return kiln_throw_null(error, KILN_ERROR_INVALID,
                                "expected what %s packs in fewer bytes, found %zu other bytes",
                                call->kernel->name, size);

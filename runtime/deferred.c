@@ -69,11 +69,13 @@ describe(const KilnInstr *instr)
 KilnStoredCall
 kiln_stored_call(const KilnInstr *instr, const KilnKernel *kernel, int threads)
 {
-    KilnStoredCall call = { .scratch = -1, .vendor = describe(instr) };
+    KilnStoredCall call = { .scratch = -1,
+                            .form = kiln_kernel_form(kernel, instr),
+                            .vendor = describe(instr) };
     if (kernel->scratch_bytes)
-        call.scratch_bytes = kernel->scratch_bytes(instr, threads);
+        call.scratch_bytes = kernel->scratch_bytes(instr, call.form, threads);
     if (instr->kind == KILN_INSTR_call && kernel->packed_bytes)
-        call.packed_bytes = kernel->packed_bytes(instr);
+        call.packed_bytes = kernel->packed_bytes(instr, call.form);
     memcpy(call.kernel, kernel->name, MIN(strlen(kernel->name), sizeof call.kernel));
     return call;
 }
@@ -187,15 +189,17 @@ run(const KilnKernelArgs *args)
 /* --- before --- */
 
 static size_t
-scratch_bytes(const KilnInstr *instr, int threads)
+scratch_bytes(const KilnInstr *instr, uint32_t form, int threads)
 {
+    (void)form;
     (void)threads; /* as compiled */
     return deferred_of(instr)->stored.scratch_bytes;
 }
 
 static size_t
-packed_bytes(const KilnInstr *instr)
+packed_bytes(const KilnInstr *instr, uint32_t form)
 {
+    (void)form;
     return deferred_of(instr)->stored.packed_bytes;
 }
 
@@ -207,11 +211,11 @@ packs_operand(const KilnInstr *instr, uint32_t i)
 }
 
 static const char *
-pack(const KilnInstr *instr, const void *const *data, void *packed, KilnSlice slice)
+pack(const KilnInstr *instr, uint32_t form, const void *const *data, void *packed, KilnSlice slice)
 {
     const char *why = NULL;
     const KilnCompiled *made = get(deferred_of(instr), instr, &why);
-    return made ? made->kernel.pack(instr, data, packed, slice) : why;
+    return made ? made->kernel.pack(instr, form, data, packed, slice) : why;
 }
 
 static gboolean

@@ -51,6 +51,7 @@ typedef struct {
 typedef struct {
     const KilnInstr *instr;
     const KilnKernel *kernel;
+    uint32_t form;
     size_t bytes;
     KilnPackSource *sources; /* per operand; owned */
 } KilnLatePacking;

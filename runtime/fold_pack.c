@@ -11,8 +11,8 @@
 /* A packing under way. */
 typedef struct {
     const KilnLatePacking *packing;
-    const void **data;      /* per operand */
-    const KilnFitted *form; /* NULL: that of the kernel's pack() */
+    const void **data;       /* per operand */
+    const KilnFitted *spare; /* NULL: the kernel's pack() */
     void *packed;
     unsigned n_slices;
     const char *_Atomic failure; /* what a slice said; NULL: all are packed */
@@ -51,7 +51,7 @@ kiln_folder_add_packing(KilnFolder *folder, const KilnLatePacking *packing)
 static void
 describe(const KilnLatePacking *packing, GString *text)
 {
-    g_string_append_printf(text, "%s %zu", packing->kernel->name, packing->bytes);
+    g_string_append_printf(text, "%s %u %zu", packing->kernel->name, packing->form, packing->bytes);
     kiln_instr_print(packing->instr, text);
     for (uint32_t i = 0; i < packing->instr->n_operands; i++) {
         const KilnPackSource *source = &packing->sources[i];
@@ -92,11 +92,13 @@ pack_slice(const void *data, int64_t index, int thread)
     Work *work = (Work *)data;
     const KilnInstr *instr = work->packing->instr;
     KilnSlice slice = { (unsigned)index, work->n_slices };
-    if (work->form) {
-        work->form->pack(instr, work->data, work->packed, slice);
+    const KilnLatePacking *packing = work->packing;
+    if (work->spare) {
+        work->spare->pack(instr, packing->form, work->data, work->packed, slice);
         return;
     }
-    const char *message = work->packing->kernel->pack(instr, work->data, work->packed, slice);
+    const char *message =
+        packing->kernel->pack(instr, packing->form, work->data, work->packed, slice);
     if (message)
         atomic_store(&work->failure, message);
 }
@@ -122,8 +124,9 @@ pack(const KilnLatePacking *packing, KilnTensor *const *values, int threads, boo
     g_autofree const void **data = g_new0(const void *, instr->n_operands + 1);
     g_autoptr(GByteArray) head = g_byte_array_new();
     find_data(packing, values, data);
-    size_t bytes = kernel->spare ? kernel->spare->measure(instr, data, threads, head) : 0;
-    Work work = { .packing = packing, .data = data, .form = bytes ? kernel->spare : NULL };
+    size_t bytes =
+        kernel->spare ? kernel->spare->measure(instr, packing->form, data, threads, head) : 0;
+    Work work = { .packing = packing, .data = data, .spare = bytes ? kernel->spare : NULL };
     *spare = bytes > 0;
     bytes = bytes ? bytes : packing->bytes;
     /* A vendor brings threads of its own. */

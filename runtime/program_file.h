@@ -54,7 +54,7 @@ typedef struct {
         'k', 'i', 'l', 'n', 'p', 'r', 'o', 'g'                                                     \
     }
 enum {
-    KILN_PROGRAM_FORMAT = 5,  /* grows with every change of the layout of files or packed weights */
+    KILN_PROGRAM_FORMAT = 6,  /* grows with every change of the layout of files or packed weights */
     KILN_SECTION_PAGE = 4096, /* big sections begin on a multiple of it */
 };
 
@@ -76,7 +76,8 @@ typedef struct {
     int64_t scratch;        /* offset in the arena; -1: none */
     uint64_t scratch_bytes; /* of the kernel */
     uint64_t packed_bytes;  /* of a region; 0 for others */
-    uint64_t fitted;        /* 1: packed weights have a form whose size depends on them, else 0 */
+    uint32_t fitted;        /* 1: the size of packed weights depends on their values, else 0 */
+    uint32_t form;          /* of packed weights */
     KilnDigest vendor;      /* of the vendor's statement about its region; zeros: no region */
     char kernel[40];        /* its name, cut if it is longer */
 } KilnStoredCall;

@@ -209,6 +209,7 @@ fill_calls(KilnSession *session)
             .data = session->addresses + call->first_slot,
             .scratch = call->scratch_offset < 0 ? nothing : session->arena + call->scratch_offset,
             .packed = call->packed ? g_bytes_get_data(call->packed, NULL) : NULL,
+            .form = call->form,
             .fitted = call->fitted,
             .prepared = call->prepared,
             .threads = call->parallel ? session->threads : 1,

@@ -56,10 +56,12 @@ static const KilnKernel kernels[] = {
 #define KERNEL_PACKED(instr, dtypes, fn, packs_) ROW(instr, dtypes, fn, PACKED(fn, packs_))
 #define KERNEL_PACKED_QUANTIZED(instr, dtypes, fn, packs_)                                         \
     ROW(instr, dtypes, fn, PACKED(fn, packs_), .quantized = true)
+#define FORMED(fn, packs_) PACKED(fn, packs_), .form = kiln_cpu_##fn##_form
+#define KERNEL_FORMED(instr, dtypes, fn, packs_) ROW(instr, dtypes, fn, FORMED(fn, packs_))
 #define KERNEL_MODELLED(instr, dtypes, fn, packs_)                                                 \
-    ROW(instr, dtypes, fn, PACKED(fn, packs_), .cost = kiln_cpu_##fn##_cost)
+    ROW(instr, dtypes, fn, FORMED(fn, packs_), .cost = kiln_cpu_##fn##_cost)
 #define KERNEL_FITTED(instr, dtypes, fn, packs_)                                                   \
-    ROW(instr, dtypes, fn, PACKED(fn, packs_), .cost = kiln_cpu_##fn##_cost,                       \
+    ROW(instr, dtypes, fn, FORMED(fn, packs_), .cost = kiln_cpu_##fn##_cost,                       \
         .fitted = &kiln_cpu_##fn##_fitted)
 #define KERNEL_SPARED(instr, dtypes, fn, packs_)                                                   \
     ROW(instr, dtypes, fn, PACKED(fn, packs_), .cost = kiln_cpu_##fn##_cost,                       \

@@ -11,7 +11,7 @@
     KERNEL(instr, dtypes, fn) bool kiln_cpu_##test(const KilnInstr *instr_);
 #define KERNEL_SCRATCH(instr, dtypes, fn, test, bytes)                                             \
     KERNEL_IF(instr, dtypes, fn, test)                                                             \
-    size_t kiln_cpu_##bytes(const KilnInstr *instr_, int threads);
+    size_t kiln_cpu_##bytes(const KilnInstr *instr_, uint32_t form, int threads);
 #define KERNEL_WEIGHED(instr, dtypes, fn, test)                                                    \
     KERNEL_IF(instr, dtypes, fn, test) double kiln_cpu_##fn##_cost(const KilnInstr *instr_);
 #define KERNEL_TIMED(instr, dtypes, fn, test, bytes)                                               \
@@ -22,15 +22,18 @@
     bool kiln_cpu_##fn##_equal(const KilnInstr *instr_, const void *element, void *result);
 #define KERNEL_PACKED(instr, dtypes, fn, packs)                                                    \
     KERNEL_SCRATCH(instr, dtypes, fn, fn##_supports, fn##_scratch)                                 \
-    size_t kiln_cpu_##fn##_packed(const KilnInstr *instr_);                                        \
-    const char *kiln_cpu_##fn##_prepack(const KilnInstr *instr_, const void *const *data,          \
-                                        void *packed, KilnSlice slice);
+    size_t kiln_cpu_##fn##_packed(const KilnInstr *instr_, uint32_t form);                         \
+    const char *kiln_cpu_##fn##_prepack(const KilnInstr *instr_, uint32_t form,                    \
+                                        const void *const *data, void *packed, KilnSlice slice);
+#define KERNEL_FORMED(instr, dtypes, fn, packs)                                                    \
+    KERNEL_PACKED(instr, dtypes, fn, packs) uint32_t kiln_cpu_##fn##_form(const KilnInstr *instr_);
 #define KERNEL_MODELLED(instr, dtypes, fn, packs)                                                  \
-    KERNEL_PACKED(instr, dtypes, fn, packs) double kiln_cpu_##fn##_cost(const KilnInstr *instr_);
+    KERNEL_FORMED(instr, dtypes, fn, packs) double kiln_cpu_##fn##_cost(const KilnInstr *instr_);
 #define KERNEL_FITTED(instr, dtypes, fn, packs)                                                    \
     KERNEL_MODELLED(instr, dtypes, fn, packs) extern const KilnFitted kiln_cpu_##fn##_fitted;
 #define KERNEL_SPARED(instr, dtypes, fn, packs)                                                    \
-    KERNEL_MODELLED(instr, dtypes, fn, packs) extern const KilnFitted kiln_cpu_##fn##_spare;
+    KERNEL_PACKED(instr, dtypes, fn, packs) double kiln_cpu_##fn##_cost(const KilnInstr *instr_);  \
+    extern const KilnFitted kiln_cpu_##fn##_spare;
 #define KERNEL_PREPARED(instr, dtypes, fn)                                                         \
     KERNEL_SCRATCH(instr, dtypes, fn, fn##_supports, fn##_scratch)                                 \
     size_t kiln_cpu_##fn##_prepared(const KilnInstr *instr_);                                      \

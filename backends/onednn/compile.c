@@ -160,15 +160,17 @@ region_of(const KilnInstr *instr)
 }
 
 static size_t
-workspace_bytes(const KilnInstr *instr, int threads)
+workspace_bytes(const KilnInstr *instr, uint32_t form, int threads)
 {
+    (void)form;
     (void)threads; /* as compiled */
     return region_of(instr)->workspace_bytes;
 }
 
 static size_t
-packed_bytes(const KilnInstr *instr)
+packed_bytes(const KilnInstr *instr, uint32_t form)
 {
+    (void)form;
     return region_of(instr)->packed_bytes;
 }
 

@@ -369,8 +369,8 @@ double kiln_onednn_region_us(const KilnIRFunction *function, const bool *constan
 
 void kiln_onednn_contexts_free(Region *region);
 const char *kiln_onednn_run(const KilnKernelArgs *args);
-const char *kiln_onednn_pack(const KilnInstr *instr, const void *const *data, void *packed,
-                             KilnSlice slice);
+const char *kiln_onednn_pack(const KilnInstr *instr, uint32_t form, const void *const *data,
+                             void *packed, KilnSlice slice);
 
 /** Sets the library's threads for the calling thread. Returns the old number, to set it again. */
 int kiln_onednn_set_threads(int threads);

@@ -322,8 +322,10 @@ pack_one(const Region *region, const Pack *pack, const void *from, void *to, dnn
 }
 
 const char *
-kiln_onednn_pack(const KilnInstr *instr, const void *const *data, void *packed, KilnSlice slice)
+kiln_onednn_pack(const KilnInstr *instr, uint32_t form, const void *const *data, void *packed,
+                 KilnSlice slice)
 {
+    (void)form;
     (void)slice; /* the whole */
     Region *region = (Region *)kiln_call_compiled(instr);
     dnnl_stream_t stream = NULL;

@@ -22,7 +22,8 @@
 #define KERNEL_IF(instr, dtypes, fn, test)                                                         \
     KERNEL(instr, dtypes, fn) bool kiln_ref_##test(const KilnInstr *instr_);
 #define KERNEL_SCRATCH(instr, dtypes, fn, bytes)                                                   \
-    KERNEL(instr, dtypes, fn) size_t kiln_ref_##bytes(const KilnInstr *instr_, int threads);
+    KERNEL(instr, dtypes, fn)                                                                      \
+    size_t kiln_ref_##bytes(const KilnInstr *instr_, uint32_t form, int threads);
 #define KERNEL_REDUCES(instr, dtypes, fn)                                                          \
     KERNEL(instr, dtypes, fn)                                                                      \
     bool kiln_ref_##fn##_equal(const KilnInstr *instr_, const void *element, void *result);

@@ -41,8 +41,9 @@
     {                                                                                              \
         return kiln_ref_##kind##_supports(kiln_ref_target(), instr);                               \
     }                                                                                              \
-    static size_t kind##_scratch(const KilnInstr *instr, int threads)                              \
+    static size_t kind##_scratch(const KilnInstr *instr, uint32_t form, int threads)               \
     {                                                                                              \
+        (void)form;                                                                                \
         return kiln_ref_##kind##_scratch(kiln_ref_target(), instr, threads);                       \
     }
 BY_COPIES(blocked)

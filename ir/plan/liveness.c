@@ -74,7 +74,8 @@ kiln_instr_scratch_bytes(const KilnInstr *instr, const KilnTarget *target, int t
     const KilnKernel *kernel = target ? kiln_target_find(target, instr) : NULL;
     if (!kernel)
         return 0;
-    size_t bytes = kiln_kernel_scratch(kernel, instr, threads);
+    const uint32_t form = kiln_kernel_form(kernel, instr);
+    size_t bytes = kiln_kernel_scratch(kernel, instr, form, false, threads);
     return aligned((int64_t)MIN(bytes, (size_t)INT64_MAX));
 }
 

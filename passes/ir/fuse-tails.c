@@ -251,7 +251,10 @@ scratch_of(const Fusing *fusing, const KilnInstr *instr)
 {
     const KilnTarget *target = kiln_pass_target(fusing->context);
     const KilnKernel *kernel = target ? kiln_target_find(target, instr) : NULL;
-    return kernel ? (int64_t)kiln_align_up(kiln_kernel_scratch(kernel, instr, 1)) : 0;
+    if (!kernel)
+        return 0;
+    uint32_t form = kiln_kernel_form(kernel, instr);
+    return (int64_t)kiln_align_up(kiln_kernel_scratch(kernel, instr, form, false, 1));
 }
 
 /* A tail may take scratch, where sums have to wait for the residual that their place holds. */

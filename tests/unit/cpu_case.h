@@ -62,26 +62,29 @@ cpu_kernel(const RefCase *c)
 /** How the kernel is called. */
 typedef struct {
     int threads;
-    uint32_t shift; /* bytes from a multiple of 64 to the start of every buffer */
-    uint32_t alias; /* operand that the result overwrites; 0: none */
-    bool packed;    /* with the weights of kernel->packs packed */
+    uint32_t shift;           /* bytes from a multiple of 64 to the start of every buffer */
+    uint32_t alias;           /* operand that the result overwrites; 0: none */
+    bool packed;              /* with the weights of kernel->packs packed */
+    uint32_t form;            /* of them */
+    const KilnFitted *fitted; /* packs them; NULL: the kernel's pack() */
 } CpuCall;
 
 /** Packs the weights in @n slices, the last one first. */
 static inline void *
-cpu_pack_in(const RefCase *c, const KilnKernel *kernel, const void *const *sources, int64_t n)
+cpu_pack_in(const RefCase *c, const KilnKernel *kernel, uint32_t form, const void *const *sources,
+            int64_t n)
 {
-    size_t bytes = kernel->packed_bytes(&c->instr);
+    size_t bytes = kernel->packed_bytes(&c->instr, form);
     void *packed = memset(exact_memory((int64_t)bytes), 0, bytes);
     for (int64_t i = n; i-- > 0;)
-        cr_assert_null(kernel->pack(&c->instr, sources, packed, (KilnSlice){ i, n }));
+        cr_assert_null(kernel->pack(&c->instr, form, sources, packed, (KilnSlice){ i, n }));
     return packed;
 }
 
 static inline void *
-cpu_pack(const RefCase *c, const KilnKernel *kernel, void **data)
+cpu_pack(const RefCase *c, const KilnKernel *kernel, uint32_t form, void **data)
 {
-    size_t bytes = kernel->packed_bytes ? kernel->packed_bytes(&c->instr) : 0;
+    size_t bytes = kernel->packed_bytes ? kernel->packed_bytes(&c->instr, form) : 0;
     if (bytes == 0)
         return NULL;
     const void *sources[CASE_MAX_OPERANDS] = { NULL };
@@ -91,13 +94,37 @@ cpu_pack(const RefCase *c, const KilnKernel *kernel, void **data)
         sources[i] = data[i];
         data[i] = NULL; /* run() does not read it */
     }
-    void *packed = cpu_pack_in(c, kernel, sources, 1);
+    void *packed = cpu_pack_in(c, kernel, form, sources, 1);
     for (int64_t n = 2; n <= 7; n += 5) {
-        void *sliced = cpu_pack_in(c, kernel, sources, n);
+        void *sliced = cpu_pack_in(c, kernel, form, sources, n);
         cr_expect_eq(memcmp(packed, sliced, bytes), 0, "%d slices", (int)n);
         free(sliced);
     }
     return packed;
+}
+
+/** What @fitted packs of the weights; NULL where pack() does better. */
+static inline void *
+cpu_pack_fitted(const RefCase *c, const KilnFitted *fitted, uint32_t form,
+                const void *const *sources)
+{
+    g_autoptr(GByteArray) head = g_byte_array_new();
+    size_t bytes = fitted->measure(&c->instr, form, sources, 1, head);
+    if (bytes == 0)
+        return NULL;
+    void *packed = memset(exact_memory((int64_t)bytes), 0, bytes);
+    memcpy(packed, head->data, head->len);
+    fitted->pack(&c->instr, form, sources, packed, KILN_SLICE_WHOLE);
+    cr_assert(fitted->is_sound(&c->instr, form, packed, bytes));
+    return packed;
+}
+
+static inline bool
+cpu_fits(const RefCase *c, const KilnFitted *fitted, uint32_t form)
+{
+    void *packed = cpu_pack_fitted(c, fitted, form, (const void *const *)c->data);
+    free(packed);
+    return packed != NULL;
 }
 
 static inline void *
@@ -138,13 +165,22 @@ cpu_run(const RefCase *c, const CpuCall *call, void *out[CASE_MAX_OPERANDS])
         memcpy(data[0], data[call->alias], bytes);
         data[call->alias] = data[0];
     }
-    size_t scratch = kernel->scratch_bytes ? kernel->scratch_bytes(&c->instr, call->threads) : 0;
+    size_t scratch =
+        kiln_kernel_own_scratch(kernel, &c->instr, call->form, call->fitted, call->threads);
     for (int fewer = 1; scratch && fewer < call->threads; fewer++)
-        cr_assert_leq(kernel->scratch_bytes(&c->instr, fewer), scratch, "%d threads", fewer);
+        cr_assert_leq(kiln_kernel_own_scratch(kernel, &c->instr, call->form, call->fitted, fewer),
+                      scratch, "%d threads", fewer);
+    void *fitted = NULL;
+    if (call->fitted)
+        fitted = cpu_pack_fitted(c, call->fitted, call->form, (const void *const *)data);
     KilnKernelArgs args = { .instr = &c->instr,
                             .data = data,
                             .scratch = scratch ? cpu_scratch(scratch) : NULL,
-                            .packed = call->packed ? cpu_pack(c, kernel, data) : NULL,
+                            .fitted = fitted != NULL,
+                            .packed = fitted         ? fitted
+                                      : call->packed ? cpu_pack(c, kernel, call->form, data)
+                                                     : NULL,
+                            .form = call->form,
                             .prepared = cpu_prepare(c, kernel),
                             .threads = call->threads };
     const char *error = kernel->run(&args);
@@ -229,7 +265,8 @@ cpu_agrees(RefCase *c, Tolerance tolerance, const char *what)
     int n = 3;
     calls[n++] = (CpuCall){ .threads = 1, .shift = 8 };
     if (kernel->packs)
-        calls[n++] = (CpuCall){ .threads = 2, .packed = true };
+        calls[n++] =
+            (CpuCall){ .threads = 2, .packed = true, .form = kiln_kernel_form(kernel, &c->instr) };
     for (uint32_t i = 1; i < c->instr.n_operands; i++) {
         if (kiln_instr_may_alias(&c->instr, i))
             calls[n++] = (CpuCall){ .threads = 2, .alias = i };

@@ -116,7 +116,7 @@ case_run(RefCase *c)
 {
     const KilnKernel *kernel = case_kernel(c);
     cr_assert(kernel, "no kernel for %s", kiln_instr_info(c->instr.kind)->name);
-    size_t bytes = kernel->scratch_bytes ? kernel->scratch_bytes(&c->instr, 1) : 0;
+    size_t bytes = kernel->scratch_bytes ? kernel->scratch_bytes(&c->instr, 0, 1) : 0;
     void *scratch = bytes ? malloc(bytes) : NULL;
     KilnKernelArgs args = { .instr = &c->instr, .data = c->data, .scratch = scratch, .threads = 1 };
     const char *error = kernel->run(&args);

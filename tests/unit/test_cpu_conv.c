@@ -4,6 +4,7 @@
  * dilations, paddings larger than the kernel, and the same bits for 1 to 4 threads. */
 #include "backends/cpu/conv/conv.h"
 #include "backends/cpu/conv/conv_problem.h"
+#include "backends/cpu/cost.h"
 #include "backends/cpu/isa.h"
 #include "backends/cpu/stack/tail.h"
 #include "ir/slice.h"
@@ -331,5 +332,10 @@ Test(cpu_conv, taps_in_padding_cost_nothing)
                       .pad = { 0, 12, 1 },
                       .tail = kiln_cpu_tail_none(),
                       .weights_packed = true };
-    cr_assert_eq(kiln_cpu_conv_pack_size(&c), 4 * 3 * 64 * 64);
+    cr_assert_eq(kiln_cpu_conv_best_form(&c), KILN_CONV_TAPS);
+    double taps[KILN_CPU_TERMS], direct[KILN_CPU_TERMS];
+    kiln_direct_terms(&c, taps);
+    c.form = KILN_CONV_TURNED;
+    kiln_direct_terms(&c, direct);
+    cr_assert_leq(taps[0], direct[0] / 2, "found %g, %g", taps[0], direct[0]);
 }

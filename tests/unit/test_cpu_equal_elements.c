@@ -48,7 +48,7 @@ expect_same(RefCase *c, const KilnTarget *target, const KilnKernel *kernel)
     uint8_t found[8] = { 0 };
     if (!kernel->of_equal || !kernel->of_equal(&c->instr, c->data[1], found))
         return false;
-    size_t bytes = kernel->scratch_bytes ? kernel->scratch_bytes(&c->instr, 1) : 0;
+    size_t bytes = kernel->scratch_bytes ? kernel->scratch_bytes(&c->instr, 0, 1) : 0;
     void *scratch = malloc(bytes + 1);
     cr_assert_null(kernel->run(&(KilnKernelArgs){
         .instr = &c->instr, .kernel = kernel, .data = c->data, .scratch = scratch, .threads = 1 }));

@@ -83,18 +83,20 @@ case_run(const Case *c, int threads)
     size_t bytes = (size_t)kiln_type_bytes(&kiln_instr_operand(c->instr, 0)->type);
     data[0] = exact_memory((int64_t)bytes);
     memset(data[0], 0xff, bytes);
-    if (threads == 0 && kernel->packed_bytes(c->instr) > 0) {
-        packed = exact_memory((int64_t)kernel->packed_bytes(c->instr));
+    uint32_t form = kiln_kernel_form(kernel, c->instr);
+    if (threads == 0 && kernel->packed_bytes(c->instr, form) > 0) {
+        packed = exact_memory((int64_t)kernel->packed_bytes(c->instr, form));
         const void *sources[MAX_OPERANDS] = { NULL, NULL, data[2], NULL };
-        cr_assert_null(kernel->pack(c->instr, sources, packed, KILN_SLICE_WHOLE));
+        cr_assert_null(kernel->pack(c->instr, form, sources, packed, KILN_SLICE_WHOLE));
         data[2] = NULL; /* run() does not read it */
     }
     threads = MAX(threads, 1);
-    size_t scratch = kernel->scratch_bytes(c->instr, threads);
+    size_t scratch = kernel->scratch_bytes(c->instr, form, threads);
     KilnKernelArgs args = { .instr = c->instr,
                             .data = data,
                             .scratch = exact_memory((int64_t)scratch),
                             .packed = packed,
+                            .form = form,
                             .threads = threads };
     cr_assert_null(kernel->run(&args));
     free(args.scratch);

@@ -141,7 +141,8 @@ Test(cpu_recurrent, packs_misaligned_weights)
     Net net = { 4, 2, 5, 18, "bidirectional", .bias = true, .h = true, .c = true };
     g_autoptr(RefCase) c = net_case(KILN_INSTR_lstm, &net);
     const KilnKernel *kernel = cpu_kernel(c);
-    size_t bytes = kernel->packed_bytes(&c->instr);
+    uint32_t form = kiln_kernel_form(kernel, &c->instr);
+    size_t bytes = kernel->packed_bytes(&c->instr, form);
     char *packed[2], *copies[2];
     for (int shift = 0; shift < 2; shift++) {
         const void *sources[CASE_MAX_OPERANDS] = { NULL };
@@ -152,7 +153,7 @@ Test(cpu_recurrent, packs_misaligned_weights)
         }
         packed[shift] = exact_memory((int64_t)bytes);
         memset(packed[shift], 0, bytes);
-        cr_assert_null(kernel->pack(&c->instr, sources, packed[shift], KILN_SLICE_WHOLE));
+        cr_assert_null(kernel->pack(&c->instr, form, sources, packed[shift], KILN_SLICE_WHOLE));
         free(copies[0]);
         free(copies[1]);
     }

@@ -406,7 +406,7 @@ Test(cpu_rows, what_is_not_taken_is_copied)
         const KilnInstr *instr = first_in_rows(function);
         const KilnKernel *kernel = kiln_target_find(kiln_cpu_target(), instr);
         cr_assert(kernel && kiln_kernel_entry(kernel, instr) != kernel->run, "%s", copied[i]);
-        cr_assert_gt(kiln_kernel_scratch(kernel, instr, 1), 0);
+        cr_assert_gt(kiln_kernel_scratch(kernel, instr, 0, false, 1), 0);
         g_autoptr(GPtrArray) expected = run(function, kiln_ref_target(), 1);
         g_autoptr(GPtrArray) found = run(function, kiln_cpu_target(), 1);
         const KilnTensor *a = g_ptr_array_index(expected, 0), *b = g_ptr_array_index(found, 0);

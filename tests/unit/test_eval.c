@@ -369,8 +369,9 @@ Test(eval, memory_may_run_out_anywhere)
 /* --- hooks of kernels, and state --- */
 
 static size_t
-packed_bytes(const KilnInstr *instr)
+packed_bytes(const KilnInstr *instr, uint32_t form)
 {
+    (void)form;
     return (size_t)kiln_type_bytes(&kiln_instr_operand(instr, 2)->type);
 }
 
@@ -378,8 +379,9 @@ static bool memory_is_full;
 
 /* Halves the weights, so that a run without packing is told apart. */
 static const char *
-pack(const KilnInstr *instr, const void *const *data, void *packed, KilnSlice slice)
+pack(const KilnInstr *instr, uint32_t form, const void *const *data, void *packed, KilnSlice slice)
 {
+    (void)form;
     if (memory_is_full)
         return "no memory for the test";
     int64_t n = kiln_type_elements(&kiln_instr_operand(instr, 2)->type);
@@ -391,8 +393,9 @@ pack(const KilnInstr *instr, const void *const *data, void *packed, KilnSlice sl
 }
 
 static size_t
-scratch_bytes(const KilnInstr *instr, int threads)
+scratch_bytes(const KilnInstr *instr, uint32_t form, int threads)
 {
+    (void)form;
     (void)instr;
     return 64 * (size_t)threads;
 }

@@ -649,7 +649,7 @@ Test(offload, off_10_workspace_is_in_the_memory_plan)
         const KilnBoundCall *call = &made->calls[c];
         if (call->instr->kind != KILN_INSTR_call)
             continue;
-        size_t need = call->kernel->scratch_bytes(call->instr, program->threads);
+        size_t need = call->kernel->scratch_bytes(call->instr, call->form, program->threads);
         cr_expect_gt(need, 0u);
         cr_expect_geq(call->scratch_offset, 0);
         cr_expect_leq(call->scratch_offset + (int64_t)need, made->plan->arena);

@@ -53,8 +53,9 @@ never(const KilnKernelArgs *args)
 }
 
 static size_t
-hundred_bytes(const KilnInstr *instr, int threads)
+hundred_bytes(const KilnInstr *instr, uint32_t form, int threads)
 {
+    (void)form;
     (void)instr;
     return 100 * (size_t)threads;
 }

@@ -204,7 +204,7 @@ smoke_data(const KilnBuffer *buffer, int poison)
 static void
 smoke_run(const KilnKernel *kernel, const KilnInstr *instr, void **data, int poison)
 {
-    size_t bytes = kernel->scratch_bytes ? kernel->scratch_bytes(instr, 1) : 0;
+    size_t bytes = kernel->scratch_bytes ? kernel->scratch_bytes(instr, 0, 1) : 0;
     void *scratch = bytes ? malloc(bytes) : NULL;
     if (scratch)
         memset(scratch, poison, bytes);

@@ -60,6 +60,8 @@ product_of(const KilnCpuConv *c)
     p.pointwise = p.halo.direct && times3(c->kernel) == 1 && times3(c->in) == p.positions;
     KilnGemmShape straight = shape_of(&p, 1, false), swapped = shape_of(&p, 1, true);
     p.swapped = kiln_gemm_cost(&swapped) < kiln_gemm_cost(&straight);
+    if (c->weights_packed && c->form != KILN_CONV_BEST)
+        p.swapped = c->form == KILN_CONV_TURNED;
     p.round = c->batch;
     int64_t image;
     if (!p.halo.direct) {
@@ -94,9 +96,9 @@ static const double weight_float = 0.6, gather_float = 1.5;
 /* By how much products of taps must be faster. */
 static const double taps_margin = 0.9;
 
-/* Whether products of taps are to compute @c. */
+/* Whether products of taps are the fastest. */
 static bool
-is_by_taps(const KilnCpuConv *c)
+prefers_taps(const KilnCpuConv *c)
 {
     if (!kiln_conv_taps_supports(c))
         return false;
@@ -109,7 +111,28 @@ is_by_taps(const KilnCpuConv *c)
         product += gather_float * images * depth * (double)p.positions;
     KilnTapsCost taps = kiln_conv_taps_cost(c);
     double by_taps = taps.all + weight_float * taps.bytes / 4;
-    return taps.bytes > 0 && by_taps < taps_margin * product; /* no tap: nothing to pack */
+    return taps.bytes > 0 && by_taps < taps_margin * product;
+}
+
+/* Whether products of taps are to compute @c. */
+static bool
+is_by_taps(const KilnCpuConv *c)
+{
+    if (c->form != KILN_CONV_BEST)
+        return c->weights_packed && c->form == KILN_CONV_TAPS;
+    return prefers_taps(c);
+}
+
+KilnConvForm
+kiln_cpu_conv_best_form(const KilnCpuConv *conv)
+{
+    KilnCpuConv c = *conv;
+    c.form = KILN_CONV_BEST;
+    if (kiln_conv_is_depthwise(&c))
+        return KILN_CONV_STRAIGHT; /* the only one */
+    if (prefers_taps(&c))
+        return KILN_CONV_TAPS;
+    return product_of(&c).swapped ? KILN_CONV_TURNED : KILN_CONV_STRAIGHT;
 }
 
 /* Bytes of the halo copies of one round; false when no number can say it. */
@@ -126,8 +149,8 @@ halo_bytes(const Product *p, int64_t *bytes)
 
 /* --- weights that are not finite --- */
 
-/* Packed weights of a group, and behind those of all groups a number per panel, where padding is
- * read: 1 where a weight of it is not finite. */
+/* Packed weights of a group, and behind those of all groups a number per panel, where padding may
+ * be read: 1 where a weight of it is not finite. */
 typedef struct {
     Product product;
     KilnGemmPlan plan;
@@ -149,9 +172,7 @@ set_weights(Weights *weights, const KilnCpuConv *conv, const void *base)
 static int64_t
 marks_bytes(const KilnCpuConv *conv, const Weights *weights)
 {
-    return kiln_conv_reads_padding(conv)
-               ? round_up(4 * conv->groups * weights->cut->panels, KILN_CPU_LINE)
-               : 0;
+    return conv->pads ? round_up(4 * conv->groups * weights->cut->panels, KILN_CPU_LINE) : 0;
 }
 
 static uint32_t *
@@ -182,7 +203,7 @@ mark(const KilnCpuConv *conv, float *packed, KilnSlice slice)
     Weights weights;
     set_weights(&weights, conv, packed);
     int64_t panels = weights.cut->panels, end = kiln_slice_end(slice, panels);
-    for (int64_t g = 0; g < conv->groups && kiln_conv_reads_padding(conv); g++) {
+    for (int64_t g = 0; g < conv->groups && conv->pads; g++) {
         for (int64_t i = kiln_slice_begin(slice, panels); i < end; i++)
             mark_panel(conv, &weights, g, i);
     }
@@ -223,6 +244,8 @@ has_mark(const KilnCpuConv *conv, const Weights *weights)
     if (!conv->weights_packed)
         return !kiln_all_finite(weights->base,
                                 conv->oc * (conv->ic / conv->groups) * times3(conv->kernel));
+    if (!conv->pads)
+        return !kiln_all_finite(weights->base, conv->groups * weights->group);
     const uint32_t *marks = marks_of(conv, weights);
     uint32_t any = 0;
     for (int64_t i = 0; i < conv->groups * weights->cut->panels; i++)

@@ -10,7 +10,10 @@
 #include "backends/cpu/cost.h"
 #include "ir/slice.h"
 
-/** Bytes of the packed weights. */
+/** The best form of packed weights for the extents. */
+KilnConvForm kiln_cpu_conv_best_form(const KilnCpuConv *conv);
+
+/** Bytes of the packed weights. They do not depend on images, unless the form does. */
 int64_t kiln_cpu_conv_pack_size(const KilnCpuConv *conv);
 
 /** Packs @slice of the weights at @src (any byte address) to @dst (64-byte aligned). Both point to
@@ -30,6 +33,7 @@ KilnCpuCostKind kiln_direct_terms(const KilnCpuConv *conv, double terms[KILN_CPU
 
 /* --- transposed convolution, with the same interface; the tail has no residual --- */
 
+KilnConvForm kiln_cpu_conv_transpose_best_form(const KilnCpuConv *conv);
 int64_t kiln_cpu_conv_transpose_pack_size(const KilnCpuConv *conv);
 void kiln_cpu_conv_transpose_pack(const KilnCpuConv *conv, const void *src, float *dst,
                                   KilnSlice slice);

@@ -9,6 +9,14 @@
 
 #include <stdint.h>
 
+/** How packed weights lie. */
+typedef enum {
+    KILN_CONV_BEST,     /* as is best for the extents: one of the others */
+    KILN_CONV_STRAIGHT, /* positions are vectorised */
+    KILN_CONV_TURNED,   /* channels are */
+    KILN_CONV_TAPS,     /* channels are, tap by tap (conv_taps.h) */
+} KilnConvForm;
+
 /**
  * There are three spatial dims. Missing dims stand in front with extent 1 (out, kernel, stride and
  * dilation 1, pad 0). The padding behind follows from out. Channels count all groups.
@@ -20,6 +28,8 @@ typedef struct {
     int64_t pad[3]; /* in front; may be negative (a crop) */
     KilnCpuTail tail;
     bool weights_packed; /* by kiln_cpu_conv_pack or kiln_cpu_conv_transpose_pack */
+    bool pads;           /* may read padding, for some extents of the image */
+    KilnConvForm form;   /* of packed weights; a transposed convolution has no taps */
     KilnCpuIsa isa;
 } KilnCpuConv;
 

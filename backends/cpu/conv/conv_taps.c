@@ -4,8 +4,10 @@
  * position side by side; each tap adds the product of the box of positions that have it inside the
  * image. They are turned into planes at the end.
  *
- * Images are taken in rounds, and the depth of a round in steps, whose image side is gathered
- * before the panels of channels pass over it. Nothing here depends on the number of threads. */
+ * Packed weights have all taps, so that they are good for images of any size. Results of large
+ * images are taken in strips of positions that follow each other. Images are taken in rounds, and
+ * the depth of a round in steps, whose image side is gathered before the panels of channels pass
+ * over it. Nothing here depends on the number of threads. */
 #include "backends/cpu/conv/conv_taps.h"
 
 #include "backends/cpu/extents.h"
@@ -20,7 +22,7 @@
 
 enum {
     MAX_TAPS = 64,
-    MAX_POSITIONS = 1024,
+    MAX_POSITIONS = 1024,  /* of a strip; larger images are faster in other ways */
     MAX_DEPTH = 1 << 16,   /* and width, in channels: no product of extents can overflow */
     ROUND_ROWS = 512,      /* positions of a round that has several images */
     STEP_FLOATS = 1 << 20, /* of the image side that are gathered at a time */
@@ -41,6 +43,8 @@ typedef struct {
     const KilnGemmKernels *kernels;
     int64_t ic, oc; /* of a group */
     int64_t positions, panels;
+    int64_t plane; /* positions of a channel of the result */
+    int64_t all_taps;
     int64_t width;   /* of a panel: vectors of a tile, or one where there would be few panels */
     int64_t abreast; /* panels that a task reads at once */
     int64_t round;   /* images */
@@ -84,18 +88,29 @@ find_box(const KilnCpuConv *c, Tap *tap)
     return tap->rows > 0;
 }
 
+/* What packed weights hang on: nothing of an image. */
 static Plan
-plan_of(const KilnCpuConv *c)
+weights_of(const KilnCpuConv *c)
 {
     Plan p = { .conv = c,
                .kernels = kiln_gemm_kernels(c->isa),
                .ic = c->ic / c->groups,
                .oc = c->oc / c->groups,
-               .positions = times3(c->out) };
+               .all_taps = times3(c->kernel) };
     p.width = p.kernels->max_cols;
     if (c->groups * ceil_div(p.oc, p.width) < FEW_PANELS)
         p.width = p.kernels->vector;
     p.panels = ceil_div(p.oc, p.width);
+    return p;
+}
+
+/* The plan for the positions of @c, which are some of a result with @plane of them. */
+static Plan
+plan_of(const KilnCpuConv *c, int64_t plane)
+{
+    Plan p = weights_of(c);
+    p.positions = times3(c->out);
+    p.plane = plane;
     int64_t most = 0;
     for (int64_t i = 0, n = times3(c->kernel); i < n; i++) {
         Tap *tap = &p.taps[p.n_taps];
@@ -131,7 +146,7 @@ pitch_of(const Plan *p, int64_t panel)
 static int64_t
 panel_floats(const Plan *p, int64_t panel)
 {
-    return p->n_taps * p->ic * pitch_of(p, panel);
+    return p->all_taps * p->ic * pitch_of(p, panel);
 }
 
 /* Where the weights of a panel begin: of whole panels are all but the last of a group. */
@@ -145,8 +160,15 @@ panel_start(const Plan *p, int64_t group, int64_t panel)
 int64_t
 kiln_conv_taps_pack_size(const KilnCpuConv *c)
 {
-    Plan p = plan_of(c);
+    Plan p = weights_of(c);
     return 4 * panel_start(&p, c->groups, 0);
+}
+
+/* Where the weights of tap @number begin in a panel, for the block of depth at @block. */
+static int64_t
+tap_start(const Plan *p, int64_t block, int64_t number, int64_t pitch)
+{
+    return (block * p->all_taps + number * min_of(BLOCK, p->ic - block)) * pitch;
 }
 
 /* The taps of input channels [@first, @end) of a panel, whose weights turn @turned holds, channel
@@ -154,24 +176,20 @@ kiln_conv_taps_pack_size(const KilnCpuConv *c)
 static void
 place_rows(const Plan *p, const float *turned, int64_t first, int64_t n, int64_t pitch, float *dst)
 {
-    int64_t taps = times3(p->conv->kernel);
     for (int64_t i = 0; i < n; i++) {
-        int64_t channel = (first + i) / taps, number = (first + i) % taps;
-        int64_t block = channel / BLOCK * BLOCK, depth = min_of(BLOCK, p->ic - block);
-        for (int t = 0; t < p->n_taps; t++) {
-            if (p->taps[t].number == number)
-                memcpy(dst + (block * p->n_taps + t * depth + channel - block) * pitch,
-                       turned + i * pitch, 4 * (size_t)pitch);
-        }
+        int64_t channel = (first + i) / p->all_taps, number = (first + i) % p->all_taps;
+        int64_t block = channel / BLOCK * BLOCK;
+        memcpy(dst + tap_start(p, block, number, pitch) + (channel - block) * pitch,
+               turned + i * pitch, 4 * (size_t)pitch);
     }
 }
 
 void
 kiln_conv_taps_pack(const KilnCpuConv *c, const void *src, float *dst, KilnSlice slice)
 {
-    Plan p = plan_of(c);
+    Plan p = weights_of(c);
     float turned[BLOCK * KILN_GEMM_MAX_COLS];
-    int64_t n = c->groups * p.panels, depth = p.ic * times3(c->kernel);
+    int64_t n = c->groups * p.panels, depth = p.ic * p.all_taps;
     for (int64_t i = kiln_slice_begin(slice, n); i < kiln_slice_end(slice, n); i++) {
         int64_t group = i / p.panels, panel = i % p.panels, start = panel * p.width;
         KilnGemmTranspose turn = { .dst = turned,
@@ -202,11 +220,60 @@ group_sums(const Plan *p)
     return p->round * p->positions * cols;
 }
 
+/* --- strips of positions --- */
+
+/* The positions of strips, but for the last ones of a dim: whole rows, or parts of one. */
+typedef struct {
+    int64_t n[3];
+    int64_t strips[3];
+} Strips;
+
+static Strips
+strips_of(const KilnCpuConv *c)
+{
+    Strips s;
+    int64_t room = MAX_POSITIONS;
+    for (int d = 2; d >= 0; d--) {
+        s.n[d] = min_of(c->out[d], room);
+        s.strips[d] = ceil_div(c->out[d], s.n[d]);
+        room = s.strips[d] > 1 ? 1 : room / s.n[d];
+    }
+    return s;
+}
+
+/* The convolution whose results are strip @index of @c, and in *@out_start where they begin in a
+ * channel of the result. */
+static KilnCpuConv
+strip_at(const KilnCpuConv *c, const Strips *s, int64_t index, int64_t *out_start)
+{
+    KilnCpuConv strip = *c;
+    int64_t step = 1;
+    *out_start = 0;
+    for (int d = 2; d >= 0; d--) {
+        int64_t first = index % s->strips[d] * s->n[d];
+        index /= s->strips[d];
+        strip.out[d] = min_of(s->n[d], c->out[d] - first);
+        strip.pad[d] = c->pad[d] - first * c->stride[d];
+        *out_start += first * step;
+        step *= c->out[d];
+    }
+    return strip;
+}
+
 int64_t
 kiln_conv_taps_scratch_size(const KilnCpuConv *c)
 {
-    Plan p = plan_of(c);
-    return 4 * (gathered_floats(&p) + c->groups * group_sums(&p));
+    if (times3(c->out) == 0)
+        return 0;
+    Strips s = strips_of(c);
+    int64_t most = 0, start;
+    for (int64_t i = 0; i < times3(s.strips); i++) {
+        KilnCpuConv strip = strip_at(c, &s, i, &start);
+        Plan p = plan_of(&strip, times3(c->out));
+        int64_t floats = gathered_floats(&p) + c->groups * group_sums(&p);
+        most = floats > most ? floats : most;
+    }
+    return 4 * most;
 }
 
 /* --- a step of a round --- */
@@ -384,14 +451,14 @@ store_panel(const Step *step, int64_t group, int64_t panel, const float *sums)
                           .rows = p->positions,
                           .cols = min_of(p->width, p->oc - start),
                           .sums_pitch = pitch_of(p, panel),
-                          .out_col = p->positions,
+                          .out_col = p->plane,
                           .bias = args->bias ? args->bias + channel : NULL,
                           .bias_col = 1,
                           .alpha = 1.0f,
                           .beta = 1.0f,
                           .tail = &p->conv->tail };
     for (int64_t i = 0; i < step->images; i++) {
-        int64_t image = step->image + i, at = channel * p->positions;
+        int64_t image = step->image + i, at = channel * p->plane;
         turn.sums = sums + i * p->positions * turn.sums_pitch;
         turn.out = args->out + image * kiln_conv_out_image(p->conv, args) + at;
         turn.residual = args->residual
@@ -399,7 +466,7 @@ store_panel(const Step *step, int64_t group, int64_t panel, const float *sums)
                             : NULL;
         kiln_gemm_store_turned(&turn);
         for (int64_t j = 0; j < turn.cols; j++)
-            kiln_cpu_tail_activate(&p->conv->tail, turn.out + j * p->positions, p->positions);
+            kiln_cpu_tail_activate(&p->conv->tail, turn.out + j * p->plane, p->positions);
     }
 }
 
@@ -417,7 +484,7 @@ run_panel(const Step *step, int64_t group, int64_t panel, bool pair)
         tile.depth = min_of(BLOCK, step->end - block);
         for (int t = 0; t < p->n_taps; t++) {
             const Tap *tap = &p->taps[t];
-            const float *b = weights + (block * p->n_taps + t * tile.depth) * pitch;
+            const float *b = weights + tap_start(p, block, tap->number, pitch);
             const float *a = gathered_at(step, group, block, tap);
             int64_t n = tiles_of(p, tap, step->images);
             tile.b = b;
@@ -451,10 +518,10 @@ panels_task(const void *data, int64_t task, int thread)
         store_panel(step, group, i, sums_of(step, group, i));
 }
 
-void
-kiln_conv_taps_run(const KilnCpuConv *c, const KilnCpuConvArgs *args)
+static void
+run_strip(const KilnCpuConv *c, int64_t plane, const KilnCpuConvArgs *args)
 {
-    Plan p = plan_of(c);
+    Plan p = plan_of(c, plane);
     Step step = { .plan = &p,
                   .args = args,
                   .gathered = args->scratch,
@@ -471,6 +538,22 @@ kiln_conv_taps_run(const KilnCpuConv *c, const KilnCpuConvArgs *args)
     }
 }
 
+void
+kiln_conv_taps_run(const KilnCpuConv *c, const KilnCpuConvArgs *args)
+{
+    Strips s = strips_of(c);
+    KilnCpuConvArgs of_strip = *args;
+    of_strip.out_image = kiln_conv_out_image(c, args);
+    of_strip.residual_image = kiln_conv_residual_image(c, args);
+    for (int64_t i = 0; i < times3(s.strips); i++) {
+        int64_t start;
+        KilnCpuConv strip = strip_at(c, &s, i, &start);
+        of_strip.out = args->out + start;
+        of_strip.residual = args->residual ? args->residual + start : NULL;
+        run_strip(&strip, times3(c->out), &of_strip);
+    }
+}
+
 /* --- the model --- */
 
 /* In quarter cycles. */
@@ -479,7 +562,7 @@ static const double gather_float = 1.5, add_vector = 6, tile_start = 120, store_
 KilnTapsCost
 kiln_conv_taps_cost(const KilnCpuConv *c)
 {
-    Plan p = plan_of(c);
+    Plan p = plan_of(c, times3(c->out));
     double rounds = (double)c->batch / (double)p.round, groups = (double)c->groups;
     double blocks = (double)ceil_div(p.ic, BLOCK),
            vectors = (double)ceil_div(p.oc, p.kernels->vector);
@@ -491,7 +574,8 @@ kiln_conv_taps_cost(const KilnCpuConv *c)
     }
     KilnTapsCost cost = { .products =
                               vectors * (double)p.ic * (2 * rows + groups * rounds * fewest) };
-    cost.bytes = 4.0 * rounds * (double)panel_start(&p, c->groups, 0);
+    int64_t floats = panel_start(&p, c->groups, 0) / p.all_taps * p.n_taps;
+    cost.bytes = 4.0 * rounds * (double)floats;
     cost.all = cost.products + gather_float * rows * (double)p.ic +
                add_vector * vectors * rows * blocks +
                tile_start * rounds * groups * tiles * blocks * (double)p.panels +

@@ -9,7 +9,8 @@
 #include "backends/cpu/conv/conv_problem.h"
 #include "ir/slice.h"
 
-/** True if this form can compute @conv. Its weights must be packed by kiln_conv_taps_pack(). */
+/** True if this form suits @conv. Its weights must be packed by kiln_conv_taps_pack(). If it suits
+ * some image, it computes those of any size. */
 bool kiln_conv_taps_supports(const KilnCpuConv *conv);
 
 /** Estimated costs, in units of kiln_gemm_cost(). */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Transposed convolution in two steps, a block of output channels at a time: the product of the
+/* Transposed convolution in two steps, a window of output channels at a time: the product of the
  * weights [channels * taps, ic] with the image [ic, positions] gives what every input position adds
  * to the output around it; then every output row gathers its contributions, tap after tap, so that
- * each sum has one order and one writer. */
+ * each sum has one order and one writer. Windows are panels of the packed weights, which know
+ * nothing of the image: a window may end within a channel. */
 #include "backends/cpu/conv/conv.h"
 
 #include "backends/cpu/conv/conv_kernel.h"
@@ -14,7 +15,7 @@
 #include <string.h>
 
 enum {
-    BLOCK_FLOATS = 3 << 17, /* contributions of one block of channels, if it has several */
+    BLOCK_FLOATS = 3 << 17, /* contributions of a window, if it has several panels */
     GATHER_ROWS = 8,        /* of a task */
 };
 
@@ -22,19 +23,58 @@ typedef struct {
     const KilnCpuConv *conv;
     int64_t taps, positions; /* of the kernel, of the input */
     int64_t channels;        /* outputs of a group */
-    int64_t block;           /* channels at a time */
+    KilnCpuGemm product;     /* of a group: a row is a tap of a channel */
+    int64_t panels, window;  /* of rows: of a group, and at a time */
+    int64_t panel_rows;      /* of the largest */
 } Blocks;
+
+/* The product of the weights of a group with the image. */
+static KilnCpuGemm
+product_of(const Blocks *b)
+{
+    const KilnCpuConv *c = b->conv;
+    const int64_t rows = b->channels * b->taps;
+    KilnCpuGemm g = kiln_cpu_gemm_dense(rows, b->positions, c->ic / c->groups);
+    g.a_row = 1;
+    g.a_col = rows;
+    g.a_packed = c->weights_packed;
+    g.isa = c->isa;
+    switch (c->form) {
+    case KILN_CONV_BEST:
+        g.form = kiln_cpu_gemm_best_form(&g);
+        break;
+    case KILN_CONV_TURNED:
+        g.form = KILN_CPU_GEMM_TURNED;
+        break;
+    default:
+        g.form = KILN_CPU_GEMM_STRAIGHT;
+    }
+    return g;
+}
+
+/* All panels, or those whose contributions have room beside rows that an earlier window left. */
+static int64_t
+window_of(const Blocks *b)
+{
+    int64_t rows = BLOCK_FLOATS / (b->positions > 0 ? b->positions : 1);
+    if (b->product.m <= rows)
+        return b->panels;
+    int64_t window = (rows - (b->taps - 1)) / b->panel_rows;
+    return window < 1 ? 1 : min_of(window, b->panels);
+}
 
 static Blocks
 blocks_of(const KilnCpuConv *c)
 {
     Blocks b = { .conv = c, .taps = times3(c->kernel), .positions = times3(c->in) };
     b.channels = c->oc / c->groups;
-    int64_t floats;
-    bool fits = !__builtin_mul_overflow(b.taps, b.positions, &floats) && floats <= BLOCK_FLOATS;
-    b.block = !fits ? 1 : floats == 0 ? b.channels : BLOCK_FLOATS / floats;
-    if (b.block > b.channels)
-        b.block = b.channels;
+    b.product = product_of(&b);
+    b.panels = kiln_cpu_gemm_panels(&b.product);
+    b.panel_rows = kiln_cpu_gemm_panel_start(&b.product, 1);
+    if (b.panels > 0 && b.panel_rows < ceil_div(b.product.m, b.panels))
+        b.panel_rows = ceil_div(b.product.m, b.panels);
+    if (b.panels > 0)
+        b.window = window_of(&b);
     return b;
 }
 
@@ -53,39 +93,65 @@ way_count(const KilnCpuConv *c)
     return c->stride[2] < width ? c->stride[2] : width;
 }
 
-/* The product for @channels output channels of one group. */
-static KilnCpuGemm
-product_of(const Blocks *b, int64_t channels)
+/* Panels [first, first + n) of a group's rows. */
+typedef struct {
+    int64_t first, n;
+    int64_t start, rows; /* of the group */
+} Window;
+
+static Window
+window_at(const Blocks *b, int64_t first)
 {
-    const KilnCpuConv *c = b->conv;
-    KilnCpuGemm g = kiln_cpu_gemm_dense(channels * b->taps, b->positions, c->ic / c->groups);
-    g.a_row = 1;
-    g.a_col = b->channels * b->taps;
-    g.a_packed = c->weights_packed;
-    g.isa = c->isa;
+    Window w = { .first = first, .n = min_of(b->window, b->panels - first) };
+    w.start = kiln_cpu_gemm_panel_start(&b->product, first);
+    w.rows = kiln_cpu_gemm_panel_start(&b->product, first + w.n) - w.start;
+    return w;
+}
+
+static KilnCpuGemm
+product_of_window(const Blocks *b, const Window *w)
+{
+    KilnCpuGemm g = b->product;
+    if (g.a_packed) {
+        g.first_panel = w->first;
+        g.n_panels = w->n;
+    } else {
+        g.m = w->rows;
+    }
     return g;
 }
 
-/* Bytes of the packed weights of a group: whole blocks, then what is left. */
-static int64_t
-group_pack_size(const Blocks *b)
+/* Bytes of the contributions of a window, behind those of a channel that it completes. False when
+ * no number can say it. */
+static bool
+parts_bytes(const Blocks *b, int64_t *bytes)
 {
-    if (b->block == 0)
-        return 0;
-    KilnCpuGemm whole = product_of(b, b->block), rest = product_of(b, b->channels % b->block);
-    return b->channels / b->block * kiln_cpu_gemm_pack_a_size(&whole) +
-           kiln_cpu_gemm_pack_a_size(&rest);
+    int64_t rows = b->product.m;
+    if (b->window < b->panels)
+        rows = min_of(rows, b->window * b->panel_rows + b->taps - 1);
+    return !__builtin_mul_overflow(rows, b->positions, bytes) &&
+           !__builtin_mul_overflow(*bytes, 4, bytes) &&
+           !__builtin_add_overflow(*bytes, KILN_CPU_LINE - 1, bytes) &&
+           ((*bytes -= *bytes % KILN_CPU_LINE), true);
+}
+
+KilnConvForm
+kiln_cpu_conv_transpose_best_form(const KilnCpuConv *conv)
+{
+    KilnCpuConv c = *conv;
+    c.form = KILN_CONV_BEST;
+    return blocks_of(&c).product.form == KILN_CPU_GEMM_TURNED ? KILN_CONV_TURNED
+                                                              : KILN_CONV_STRAIGHT;
 }
 
 void
 kiln_transposed_terms(const KilnCpuConv *conv, double terms[KILN_CPU_TERMS])
 {
     Blocks b = blocks_of(conv);
-    KilnCpuGemm product = product_of(&b, b.channels);
     double images = (double)conv->batch * (double)conv->groups;
-    kiln_matmul_terms(&product, terms);
+    kiln_matmul_terms(&b.product, terms);
     terms[0] *= images;
-    terms[1] = 4 * images * (double)product.m * (double)product.n;
+    terms[1] = 4 * images * (double)b.product.m * (double)b.product.n;
     terms[2] = 4 * (double)conv->batch * (double)conv->oc * (double)times3(conv->out);
     terms[3] = 1;
 }
@@ -94,51 +160,45 @@ int64_t
 kiln_cpu_conv_transpose_pack_size(const KilnCpuConv *conv)
 {
     Blocks b = blocks_of(conv);
-    return conv->groups * group_pack_size(&b);
+    return conv->groups * kiln_cpu_gemm_pack_a_size(&b.product);
 }
 
 void
 kiln_cpu_conv_transpose_pack(const KilnCpuConv *conv, const void *src, float *dst, KilnSlice slice)
 {
     Blocks b = blocks_of(conv);
-    int64_t group_floats = conv->ic / conv->groups * b.channels * b.taps;
-    for (int64_t g = 0; g < conv->groups; g++) {
-        for (int64_t first = 0; first < b.channels; first += b.block) {
-            int64_t left = b.channels - first;
-            KilnCpuGemm gemm = product_of(&b, left < b.block ? left : b.block);
-            gemm.a_packed = true;
-            kiln_cpu_gemm_pack_a(&gemm, (const char *)src + 4 * (g * group_floats + first * b.taps),
-                                 dst, slice);
-            dst += kiln_cpu_gemm_pack_a_size(&gemm) / 4;
-        }
-    }
+    int64_t group = conv->ic / conv->groups * b.product.m;
+    for (int64_t g = 0; g < conv->groups; g++)
+        kiln_cpu_gemm_pack_a(&b.product, (const char *)src + 4 * g * group,
+                             dst + g * kiln_cpu_gemm_pack_a_size(&b.product) / 4, slice);
 }
 
 int64_t
 kiln_cpu_conv_transpose_scratch_size(const KilnCpuConv *conv, int threads)
 {
     Blocks b = blocks_of(conv);
-    if (b.block == 0)
-        return 0;
-    KilnCpuGemm whole = product_of(&b, b.block), rest = product_of(&b, b.channels % b.block);
-    int64_t product = kiln_cpu_gemm_scratch_size(&whole, threads), bytes, ways;
-    int64_t of_rest = kiln_cpu_gemm_scratch_size(&rest, threads);
-    if (of_rest > product)
-        product = of_rest;
+    int64_t most = 0, bytes, ways;
+    for (int i = 0; b.panels > 0 && i < 3; i++) {
+        /* The first window, one with a row more, as others may have, and the last one. */
+        Window window = window_at(&b, i < 2 ? 0 : (b.panels - 1) / b.window * b.window);
+        window.rows += i == 1;
+        KilnCpuGemm product = product_of_window(&b, &window);
+        int64_t of_product = kiln_cpu_gemm_scratch_size(&product, threads);
+        most = of_product > most ? of_product : most;
+    }
     bool too_big = __builtin_mul_overflow(way_pitch(conv), way_count(conv), &ways) ||
                    __builtin_mul_overflow(ways, 4 * (threads > 1 ? threads : 1), &ways) ||
-                   __builtin_mul_overflow(b.block * b.taps, b.positions, &bytes) ||
-                   __builtin_mul_overflow(bytes, 4, &bytes) ||
-                   __builtin_add_overflow(bytes, (ways > product ? ways : product) + 64, &bytes);
+                   !parts_bytes(&b, &bytes) ||
+                   __builtin_add_overflow(bytes, ways > most ? ways : most, &bytes);
     return too_big ? INT64_MAX : bytes;
 }
 
 typedef struct {
     const Blocks *blocks;
     const float *parts; /* [channels * taps, positions] */
-    float *out;         /* of the block's first channel */
+    float *out;         /* of the first channel */
     const float *bias;  /* likewise, or NULL */
-    int64_t rows;       /* of the block's output */
+    int64_t rows;       /* of the output of all channels */
     float *ways;        /* of each thread: stride arrays of pitch floats */
     int64_t pitch;
     const KilnConvKernels *kernels;
@@ -170,7 +230,7 @@ add_row(const GatherJob *job, int64_t t, const float *in, float *ways)
         job->kernels->add(ways + way * job->pitch + place + lo, in + lo, hi - lo);
 }
 
-/* One row of the output of one channel; rows count through the block's channels. Sums are kept in
+/* One row of the output of one channel; rows count through the channels. Sums are kept in
    one array for each remainder modulo the stride, where contributions lie side by side. */
 static void
 gather_row(const GatherJob *job, int64_t row, float *ways)
@@ -214,41 +274,55 @@ gather_task(const void *data, int64_t task, int thread)
         gather_row(job, row, ways);
 }
 
-/* One group of one image. */
+/* The output of @n channels from @channel on, which begins at @out. Their contributions are at the
+ * beginning of the scratch. @ways: the scratch behind those. */
+static void
+gather(const Blocks *b, const KilnCpuConvArgs *args, int64_t out, int64_t channel, int64_t n,
+       float *ways)
+{
+    const KilnCpuConv *c = b->conv;
+    GatherJob job = { .blocks = b,
+                      .parts = args->scratch,
+                      .out = args->out + out,
+                      .bias = args->bias ? args->bias + channel : NULL,
+                      .rows = n * c->out[0] * c->out[1],
+                      .ways = ways,
+                      .pitch = way_pitch(c),
+                      .kernels = kiln_conv_kernels(c->isa, c->out[2]) };
+    kiln_cpu_parallel(ceil_div(job.rows, GATHER_ROWS), args->threads, gather_task, &job);
+}
+
+/* One group of one image. Rows of a channel whose others come with the next window are carried
+ * over to it. */
 static void
 run_group(const Blocks *b, const KilnCpuConvArgs *args, int64_t image, int64_t group)
 {
     const KilnCpuConv *c = b->conv;
-    int64_t inputs = c->ic / c->groups, outputs = times3(c->out);
-    int64_t part_floats = round_up(b->block * b->taps * b->positions, KILN_CPU_LINE_FLOATS);
+    int64_t inputs = c->ic / c->groups, bytes = 0, carried = 0, channel = group * b->channels;
+    parts_bytes(b, &bytes);
     const char *weights = args->weights;
-    weights +=
-        c->weights_packed ? group * group_pack_size(b) : 4 * group * inputs * b->channels * b->taps;
-    for (int64_t first = 0; first < b->channels; first += b->block) {
-        int64_t left = b->channels - first, channels = left < b->block ? left : b->block;
-        KilnCpuGemm gemm = product_of(b, channels);
+    weights += group * (c->weights_packed ? kiln_cpu_gemm_pack_a_size(&b->product)
+                                          : 4 * inputs * b->product.m);
+    int64_t out = image * kiln_conv_out_image(c, args);
+    if (b->taps == 0) /* nothing but the bias */
+        gather(b, args, out + channel * times3(c->out), channel, b->channels, args->scratch);
+    for (int64_t first = 0; first < b->panels; first += b->window) {
+        Window window = window_at(b, first);
+        KilnCpuGemm product = product_of_window(b, &window);
         KilnCpuGemmArgs gemm_args = {
-            .a = c->weights_packed ? weights : weights + 4 * first * b->taps,
+            .a = c->weights_packed ? weights : weights + 4 * window.start,
             .b = args->in + image * kiln_conv_in_image(c, args) + group * inputs * b->positions,
-            .out = args->scratch,
-            .scratch = args->scratch + part_floats,
+            .out = args->scratch + carried * b->positions,
+            .scratch = args->scratch + bytes / 4,
             .threads = args->threads,
         };
-        kiln_cpu_gemm_run(&gemm, &gemm_args);
-        if (c->weights_packed)
-            weights += kiln_cpu_gemm_pack_a_size(&gemm);
-        int64_t channel = group * b->channels + first;
-        GatherJob job = { .blocks = b,
-                          .parts = args->scratch,
-                          .out =
-                              args->out + image * kiln_conv_out_image(c, args) + channel * outputs,
-                          .bias = args->bias ? args->bias + channel : NULL,
-                          .rows = channels * c->out[0] * c->out[1],
-                          .ways = gemm_args.scratch,
-                          .pitch = way_pitch(c),
-                          .kernels = kiln_conv_kernels(c->isa, c->out[2]) };
-        int64_t tasks = ceil_div(job.rows, GATHER_ROWS);
-        kiln_cpu_parallel(tasks, args->threads, gather_task, &job);
+        kiln_cpu_gemm_run(&product, &gemm_args);
+        int64_t rows = carried + window.rows, whole = rows / b->taps;
+        gather(b, args, out + channel * times3(c->out), channel, whole, gemm_args.scratch);
+        carried = rows - whole * b->taps;
+        memmove(args->scratch, args->scratch + whole * b->taps * b->positions,
+                (size_t)(4 * carried * b->positions));
+        channel += whole;
     }
 }
 
@@ -256,7 +330,7 @@ void
 kiln_cpu_conv_transpose_run(const KilnCpuConv *conv, const KilnCpuConvArgs *args)
 {
     Blocks b = blocks_of(conv);
-    if (b.block == 0 || times3(conv->out) == 0)
+    if (times3(conv->out) == 0)
         return;
     for (int64_t image = 0; image < conv->batch; image++) {
         for (int64_t group = 0; group < conv->groups; group++)

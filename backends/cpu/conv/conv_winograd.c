@@ -4,9 +4,10 @@
  *   image ──split, Bᵀ d B──▶ V[36][ic][tiles], and for every group of output channels
  *   V ──36 products U V──▶ M[36][oc of the group][tiles] ──Aᵀ m A──▶ rows
  *
- * Weights are U[groups][36][panels of oc][ic][oc in the panel], as the register tile of the matrix
- * product wants them. What a thread has computed is best read by itself, so rounds share nothing
- * but U. An image's tiles, in vectors of 16, are cut into a part for each thread of a team:
+ * Weights are U[panels of oc][36][ic][oc in the panel], as the register tile of the matrix product
+ * wants them: good for images of any size, though these decide how panels are grouped. What a
+ * thread has computed is best read by itself, so rounds share nothing but U. An image's tiles, in
+ * vectors of 16, are cut into a part for each thread of a team:
  *
  *   │ part 0: round, round, … │ part 1: round, round, … │ rest │
  *
@@ -90,14 +91,23 @@ group_start(const Plan *p, int64_t group)
     return group * p->panels / p->groups;
 }
 
-/* Weights of a panel at a point: of a group of panels all points follow each other, so that a group
- * is read from the first to the last. */
+/* Weights of a panel at a point. */
 static int64_t
-panel_weights(const Plan *p, int64_t group, int64_t point, int64_t panel)
+panel_weights(const Plan *p, int64_t point, int64_t panel)
 {
-    int64_t first = panel_start(p, group_start(p, group)),
-            end = panel_start(p, group_start(p, group + 1));
-    return p->conv->ic * (first * POINTS + (end - first) * point + panel_start(p, panel) - first);
+    int64_t first = panel_start(p, panel), n = panel_start(p, panel + 1) - first;
+    return p->conv->ic * (first * POINTS + n * point);
+}
+
+/* Those that are read behind them: panel by panel of a group, point by point, group by group. */
+static int64_t
+weights_behind(const Plan *p, int64_t group, int64_t point, int64_t panel)
+{
+    int64_t end = group_start(p, group + 1);
+    if (panel + 1 < end)
+        return panel_weights(p, point, panel + 1);
+    return point + 1 < POINTS ? panel_weights(p, point + 1, group_start(p, group))
+                              : panel_weights(p, 0, end);
 }
 
 /* Weights are read once a round, so a round is so big that what lies between its transforms is not
@@ -171,6 +181,13 @@ rows_of(const Plan *p, int64_t vectors)
     return rows < p->tiles_y + 1 ? rows : p->tiles_y + 1;
 }
 
+static int64_t
+panels_of(const KilnCpuConv *c, const KilnGemmKernels *gemm)
+{
+    int64_t panels = ceil_div(c->oc, gemm->max_rows);
+    return panels > 2 ? round_up(panels, TEAM) : panels;
+}
+
 static Plan
 plan_of(const KilnCpuConv *c, int threads)
 {
@@ -186,8 +203,7 @@ plan_of(const KilnCpuConv *c, int threads)
     int64_t rows = rows_of(&p, p.tiles / LINE - p.rest) + rows_of(&p, p.rest);
     p.plane = round_up(rows * p.pitch + KILN_WINOGRAD_READ, LINE);
     p.v_point = point_pitch(c->ic, p.tiles);
-    p.panels = ceil_div(c->oc, p.gemm->max_rows);
-    p.panels = p.panels > 2 ? round_up(p.panels, TEAM) : p.panels;
+    p.panels = panels_of(c, p.gemm);
     double groups = (double)POINTS * (double)c->oc * (double)(LINE * full_round(&p)) / GROUP_FLOATS;
     p.groups = groups < (double)p.panels ? round_up((int64_t)groups + 1, TEAM) : p.panels;
     p.groups = p.groups < p.panels ? p.groups : p.panels;
@@ -224,18 +240,18 @@ pack_run(const Plan *p, const void *src, float *dst, int64_t panel, int64_t k)
                                   .out_pitch = PACKED_RUN * LINE };
         p->kernels->weights(&w);
     }
-    int64_t group = 0;
-    while (group_start(p, group + 1) <= panel)
-        group++;
     for (int64_t i = 0; i < POINTS; i++)
-        memcpy(dst + panel_weights(p, group, i, panel) + k * n, points[i],
+        memcpy(dst + panel_weights(p, i, panel) + k * n, points[i],
                (size_t)(run * n) * sizeof *dst);
 }
 
 void
 kiln_winograd_pack(const KilnCpuConv *c, const void *src, float *dst, KilnSlice slice)
 {
-    Plan p = plan_of(c, 1);
+    Plan p = { .conv = c,
+               .gemm = kiln_gemm_kernels(c->isa),
+               .kernels = kiln_winograd_kernels(c->isa) };
+    p.panels = panels_of(c, p.gemm);
     int64_t runs = ceil_div(c->ic, PACKED_RUN), end = kiln_slice_end(slice, p.panels * runs);
     for (int64_t at = kiln_slice_begin(slice, p.panels * runs); at < end; at++) {
         int64_t panel = at / runs, k = at % runs * PACKED_RUN;
@@ -429,12 +445,14 @@ columns_of(const Round *round, int64_t panel)
     return rest ? round->tiles : round->own;
 }
 
-/* The products of a panel of output channels at one point, with its weights @a, to @out. */
+/* The products of a panel of output channels at one point, to @out. @soon: the weights that are
+ * read next. */
 static void
-panel_products(const Round *round, const float *a, int64_t panel, int64_t point, float *out)
+panel_products(const Round *round, int64_t panel, int64_t point, const float *soon, float *out)
 {
     const Plan *p = round->plan;
     const KilnCpuConv *c = p->conv;
+    const float *a = (const float *)round->args->weights + panel_weights(p, point, panel);
     const float *b = round->v + point * p->v_point;
     int64_t rows = panel_start(p, panel + 1) - panel_start(p, panel);
     int64_t columns = columns_of(round, panel);
@@ -443,9 +461,10 @@ panel_products(const Round *round, const float *a, int64_t panel, int64_t point,
         for (int64_t i = 0, cols; i < columns; i += cols) {
             cols = kiln_gemm_step(p->gemm, columns - i);
             const float *panel_a = a + k * rows;
+            const float *next = k + depth < c->ic ? panel_a + depth * rows : soon;
             KilnGemmTile tile = { .a = panel_a,
                                   .b = b + k * p->tiles + i,
-                                  .soon = panel_a + (i ? 0 : depth * rows),
+                                  .soon = i ? panel_a : next,
                                   .out = out + i,
                                   .depth = depth,
                                   .b_pitch = p->tiles,
@@ -525,10 +544,12 @@ compute_group(const Round *round, int64_t group)
     int64_t first_panel = group_start(p, group), end_panel = group_start(p, group + 1);
     int64_t first = panel_start(p, first_panel);
     for (int64_t point = 0; point < POINTS; point++) {
-        for (int64_t panel = first_panel; panel < end_panel; panel++)
-            panel_products(round, weights + panel_weights(p, group, point, panel), panel, point,
+        for (int64_t panel = first_panel; panel < end_panel; panel++) {
+            const float *soon = weights + weights_behind(p, group, point, panel);
+            panel_products(round, panel, point, soon,
                            round->m + point * p->m_point +
                                (panel_start(p, panel) - first) * p->tiles);
+        }
     }
     for (int64_t panel = first_panel; panel < end_panel; panel++) {
         for (int64_t channel = panel_start(p, panel); channel < panel_start(p, panel + 1);

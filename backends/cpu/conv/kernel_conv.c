@@ -25,8 +25,19 @@ window_of(const KilnInstr *instr)
     return (Window){ a->strides, a->dilations, a->pads, a->group };
 }
 
+/* Padding that an instruction states may be read by an image of some size. */
+static bool
+has_pads(KilnInts pads)
+{
+    for (uint32_t i = 0; i < pads.n; i++) {
+        if (pads.v[i] > 0)
+            return true;
+    }
+    return false;
+}
+
 KilnCpuConv
-kiln_cpu_conv_problem(const KilnInstr *instr, bool packed)
+kiln_cpu_conv_problem(const KilnInstr *instr)
 {
     const KilnType *out = cpu_type(instr, 0), *in = cpu_type(instr, 1), *w = cpu_type(instr, 2);
     Window window = window_of(instr);
@@ -35,7 +46,7 @@ kiln_cpu_conv_problem(const KilnInstr *instr, bool packed)
                       .oc = out->dims[1],
                       .groups = window.group,
                       .tail = kiln_cpu_tail_of(instr),
-                      .weights_packed = packed };
+                      .pads = has_pads(window.pads) };
     int missing = 5 - in->rank; /* dims that stand in front with extent 1 */
     for (int d = 0; d < 3; d++) {
         bool there = d >= missing;
@@ -47,6 +58,33 @@ kiln_cpu_conv_problem(const KilnInstr *instr, bool packed)
         c.dilation[d] = there ? kiln_ints_at(window.dilations, i, 1) : 1;
         c.pad[d] = there ? kiln_ints_at(window.pads, i, 0) : 0;
     }
+    return c;
+}
+
+/* Forms of packed weights are numbered as those of conv.h, without the first, which is no form of
+ * its own. */
+KilnCpuConv
+kiln_cpu_conv_packed_problem(const KilnInstr *instr, uint32_t form)
+{
+    KilnCpuConv c = kiln_cpu_conv_problem(instr);
+    c.weights_packed = true;
+    c.form = (KilnConvForm)(KILN_CONV_STRAIGHT + form);
+    return c;
+}
+
+static KilnCpuConv
+problem_of(const KilnKernelArgs *args)
+{
+    return args->packed ? kiln_cpu_conv_packed_problem(args->instr, args->form)
+                        : kiln_cpu_conv_problem(args->instr);
+}
+
+/* With packed weights, as is best for the extents. */
+static KilnCpuConv
+best_problem(const KilnInstr *instr)
+{
+    KilnCpuConv c = kiln_cpu_conv_problem(instr);
+    c.weights_packed = true;
     return c;
 }
 
@@ -78,35 +116,42 @@ kiln_cpu_conv_arguments(const KilnKernelArgs *args)
 
 /* Weights that are not known to be constant may still be packed when the program is bound. */
 static size_t
-scratch_of(const KilnInstr *instr, int threads,
+scratch_of(const KilnInstr *instr, uint32_t form, int threads,
            int64_t (*scratch_size)(const KilnCpuConv *conv, int threads))
 {
-    KilnCpuConv packed = kiln_cpu_conv_problem(instr, true),
-                plain = kiln_cpu_conv_problem(instr, false);
+    KilnCpuConv packed = kiln_cpu_conv_packed_problem(instr, form),
+                plain = kiln_cpu_conv_problem(instr);
     size_t bytes = (size_t)scratch_size(&packed, threads);
     if (kiln_operand_is_const(instr, 2))
         return bytes;
     return MAX(bytes, (size_t)scratch_size(&plain, threads));
 }
 
-size_t
-kiln_cpu_conv_scratch(const KilnInstr *instr, int threads)
+uint32_t
+kiln_cpu_conv_form(const KilnInstr *instr)
 {
-    return scratch_of(instr, threads, kiln_cpu_conv_scratch_size);
+    KilnCpuConv c = best_problem(instr);
+    return kiln_cpu_conv_best_form(&c) - KILN_CONV_STRAIGHT;
 }
 
 size_t
-kiln_cpu_conv_packed(const KilnInstr *instr)
+kiln_cpu_conv_scratch(const KilnInstr *instr, uint32_t form, int threads)
 {
-    KilnCpuConv c = kiln_cpu_conv_problem(instr, true);
+    return scratch_of(instr, form, threads, kiln_cpu_conv_scratch_size);
+}
+
+size_t
+kiln_cpu_conv_packed(const KilnInstr *instr, uint32_t form)
+{
+    KilnCpuConv c = kiln_cpu_conv_packed_problem(instr, form);
     return (size_t)kiln_cpu_conv_pack_size(&c);
 }
 
 const char *
-kiln_cpu_conv_prepack(const KilnInstr *instr, const void *const *data, void *packed,
+kiln_cpu_conv_prepack(const KilnInstr *instr, uint32_t form, const void *const *data, void *packed,
                       KilnSlice slice)
 {
-    KilnCpuConv c = kiln_cpu_conv_problem(instr, true);
+    KilnCpuConv c = kiln_cpu_conv_packed_problem(instr, form);
     kiln_cpu_conv_pack(&c, data[2], packed, slice);
     return NULL;
 }
@@ -114,7 +159,7 @@ kiln_cpu_conv_prepack(const KilnInstr *instr, const void *const *data, void *pac
 const char *
 kiln_cpu_conv(const KilnKernelArgs *args)
 {
-    KilnCpuConv c = kiln_cpu_conv_problem(args->instr, args->packed != NULL);
+    KilnCpuConv c = problem_of(args);
     KilnCpuConvArgs a = kiln_cpu_conv_arguments(args);
     kiln_cpu_conv_run(&c, &a);
     return NULL;
@@ -123,7 +168,7 @@ kiln_cpu_conv(const KilnKernelArgs *args)
 double
 kiln_cpu_conv_cost(const KilnInstr *instr)
 {
-    KilnCpuConv c = kiln_cpu_conv_problem(instr, true);
+    KilnCpuConv c = best_problem(instr);
     double terms[KILN_CPU_TERMS];
     KilnCpuCostKind kind = kiln_direct_terms(&c, terms);
     return kiln_cpu_cost(kind, terms);
@@ -135,24 +180,31 @@ kiln_cpu_conv_transpose_supports(const KilnInstr *instr)
     return kiln_cpu_conv_supports(instr) && !cpu_type(instr, 4);
 }
 
-size_t
-kiln_cpu_conv_transpose_scratch(const KilnInstr *instr, int threads)
+uint32_t
+kiln_cpu_conv_transpose_form(const KilnInstr *instr)
 {
-    return scratch_of(instr, threads, kiln_cpu_conv_transpose_scratch_size);
+    KilnCpuConv c = best_problem(instr);
+    return kiln_cpu_conv_transpose_best_form(&c) - KILN_CONV_STRAIGHT;
 }
 
 size_t
-kiln_cpu_conv_transpose_packed(const KilnInstr *instr)
+kiln_cpu_conv_transpose_scratch(const KilnInstr *instr, uint32_t form, int threads)
 {
-    KilnCpuConv c = kiln_cpu_conv_problem(instr, true);
+    return scratch_of(instr, form, threads, kiln_cpu_conv_transpose_scratch_size);
+}
+
+size_t
+kiln_cpu_conv_transpose_packed(const KilnInstr *instr, uint32_t form)
+{
+    KilnCpuConv c = kiln_cpu_conv_packed_problem(instr, form);
     return (size_t)kiln_cpu_conv_transpose_pack_size(&c);
 }
 
 const char *
-kiln_cpu_conv_transpose_prepack(const KilnInstr *instr, const void *const *data, void *packed,
-                                KilnSlice slice)
+kiln_cpu_conv_transpose_prepack(const KilnInstr *instr, uint32_t form, const void *const *data,
+                                void *packed, KilnSlice slice)
 {
-    KilnCpuConv c = kiln_cpu_conv_problem(instr, true);
+    KilnCpuConv c = kiln_cpu_conv_packed_problem(instr, form);
     kiln_cpu_conv_transpose_pack(&c, data[2], packed, slice);
     return NULL;
 }
@@ -160,7 +212,7 @@ kiln_cpu_conv_transpose_prepack(const KilnInstr *instr, const void *const *data,
 double
 kiln_cpu_conv_transpose_cost(const KilnInstr *instr)
 {
-    KilnCpuConv c = kiln_cpu_conv_problem(instr, true);
+    KilnCpuConv c = best_problem(instr);
     double terms[KILN_CPU_TERMS];
     kiln_transposed_terms(&c, terms);
     return kiln_cpu_cost(KILN_CPU_COST_transposed, terms);
@@ -169,7 +221,7 @@ kiln_cpu_conv_transpose_cost(const KilnInstr *instr)
 const char *
 kiln_cpu_conv_transpose(const KilnKernelArgs *args)
 {
-    KilnCpuConv c = kiln_cpu_conv_problem(args->instr, args->packed != NULL);
+    KilnCpuConv c = problem_of(args);
     KilnCpuConvArgs a = kiln_cpu_conv_arguments(args);
     kiln_cpu_conv_transpose_run(&c, &a);
     return NULL;

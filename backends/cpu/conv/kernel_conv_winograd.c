@@ -19,31 +19,35 @@ kiln_cpu_conv_winograd_supports(const KilnInstr *instr)
         cpu_type(instr, 1)->rank != 4 || !cpu_all_plain(instr, KILN_DTYPE_f32) ||
         !kiln_operand_is_const(instr, 2) || !kiln_cpu_tail_supports(instr))
         return false;
-    KilnCpuConv c = kiln_cpu_conv_problem(instr, true);
+    KilnCpuConv c = kiln_cpu_conv_problem(instr);
     return kiln_winograd_supports(&c);
 }
 
+/* @form is the direct form's, which may take its place. */
 size_t
-kiln_cpu_conv_winograd_scratch(const KilnInstr *instr, int threads)
+kiln_cpu_conv_winograd_scratch(const KilnInstr *instr, uint32_t form, int threads)
 {
-    KilnCpuConv c = kiln_cpu_conv_problem(instr, true);
+    KilnCpuConv c = kiln_cpu_conv_problem(instr);
     size_t bytes = (size_t)kiln_winograd_scratch_size(&c, threads);
-    return kiln_operand_comes_late(instr, 2) ? MAX(bytes, kiln_cpu_conv_scratch(instr, threads))
-                                             : bytes;
+    return kiln_operand_comes_late(instr, 2)
+               ? MAX(bytes, kiln_cpu_conv_scratch(instr, form, threads))
+               : bytes;
 }
 
 size_t
-kiln_cpu_conv_winograd_packed(const KilnInstr *instr)
+kiln_cpu_conv_winograd_packed(const KilnInstr *instr, uint32_t form)
 {
-    KilnCpuConv c = kiln_cpu_conv_problem(instr, true);
+    (void)form;
+    KilnCpuConv c = kiln_cpu_conv_problem(instr);
     return (size_t)kiln_winograd_pack_size(&c);
 }
 
 const char *
-kiln_cpu_conv_winograd_prepack(const KilnInstr *instr, const void *const *data, void *packed,
-                               KilnSlice slice)
+kiln_cpu_conv_winograd_prepack(const KilnInstr *instr, uint32_t form, const void *const *data,
+                               void *packed, KilnSlice slice)
 {
-    KilnCpuConv c = kiln_cpu_conv_problem(instr, true);
+    (void)form;
+    KilnCpuConv c = kiln_cpu_conv_problem(instr);
     kiln_winograd_pack(&c, data[2], packed, slice);
     return NULL;
 }
@@ -51,7 +55,7 @@ kiln_cpu_conv_winograd_prepack(const KilnInstr *instr, const void *const *data, 
 double
 kiln_cpu_conv_winograd_cost(const KilnInstr *instr)
 {
-    KilnCpuConv c = kiln_cpu_conv_problem(instr, true);
+    KilnCpuConv c = kiln_cpu_conv_problem(instr);
     double terms[KILN_CPU_TERMS];
     kiln_winograd_terms(&c, terms);
     return kiln_cpu_cost(KILN_CPU_COST_winograd, terms);
@@ -62,7 +66,7 @@ kiln_cpu_conv_winograd(const KilnKernelArgs *args)
 {
     if (args->fitted)
         return kiln_cpu_conv(args);
-    KilnCpuConv c = kiln_cpu_conv_problem(args->instr, true);
+    KilnCpuConv c = kiln_cpu_conv_problem(args->instr);
     KilnCpuConvArgs a = kiln_cpu_conv_arguments(args);
     kiln_winograd_run(&c, &a);
     return NULL;
@@ -71,7 +75,8 @@ kiln_cpu_conv_winograd(const KilnKernelArgs *args)
 /* --- the direct form in its place --- */
 
 static size_t
-measure(const KilnInstr *instr, const void *const *data, int threads, GByteArray *head)
+measure(const KilnInstr *instr, uint32_t form, const void *const *data, int threads,
+        GByteArray *head)
 {
     (void)threads;
     (void)head;
@@ -81,22 +86,25 @@ measure(const KilnInstr *instr, const void *const *data, int threads, GByteArray
         float weight;
         memcpy(&weight, weights + i, sizeof weight);
         if (!isfinite(weight))
-            return kiln_cpu_conv_packed(instr);
+            return kiln_cpu_conv_packed(instr, form);
     }
     return 0;
 }
 
 static void
-pack_direct(const KilnInstr *instr, const void *const *data, void *packed, KilnSlice slice)
+pack_direct(const KilnInstr *instr, uint32_t form, const void *const *data, void *packed,
+            KilnSlice slice)
 {
-    kiln_cpu_conv_prepack(instr, data, packed, slice);
+    kiln_cpu_conv_prepack(instr, form, data, packed, slice);
 }
 
 static bool
-is_sound(const KilnInstr *instr, const void *packed, size_t bytes)
+is_sound(const KilnInstr *instr, uint32_t form, const void *packed, size_t bytes)
 {
     (void)packed;
-    return bytes == kiln_cpu_conv_packed(instr);
+    return bytes == kiln_cpu_conv_packed(instr, form);
 }
 
-const KilnFitted kiln_cpu_conv_winograd_spare = { measure, pack_direct, is_sound };
+const KilnFitted kiln_cpu_conv_winograd_spare = { .measure = measure,
+                                                  .pack = pack_direct,
+                                                  .is_sound = is_sound };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products on the blocked core: folds batch dims into rows where they continue each other,
- * and chooses which operand is vectorised. Both depend on the problem only, so that what was packed
- * for a problem fits its later runs. */
+ * and chooses which operand is vectorised. The form of packed operands says which; else the extents
+ * do. */
 #include "backends/cpu/gemm/gemm.h"
 
 #include "backends/cpu/gemm/gemm_core.h"
@@ -65,21 +65,26 @@ unit_or_zero(int64_t stride)
     return stride == 0 || stride == 1;
 }
 
-static Prepared
-prepare(const KilnCpuGemm *gemm)
+static KilnCpuGemm
+fold(const KilnCpuGemm *gemm)
 {
-    Prepared p = { .g = *gemm };
-    KilnCpuGemm *g = &p.g;
-    for (int d = g->rank - 1; d >= 0; d--) {
-        if (g->dims[d] == 1)
-            drop_batch_dim(g, d);
+    KilnCpuGemm g = *gemm;
+    for (int d = g.rank - 1; d >= 0; d--) {
+        if (g.dims[d] == 1)
+            drop_batch_dim(&g, d);
     }
-    while (g->rank > 0 && fold_last_dim(g))
+    while (g.rank > 0 && fold_last_dim(&g))
         continue;
+    return g;
+}
+
+static KilnGemmShape
+straight_shape(const KilnCpuGemm *g)
+{
     int64_t batch = 1;
     for (int d = 0; d < g->rank; d++)
         batch *= g->dims[d];
-    KilnGemmShape straight = {
+    return (KilnGemmShape){
         .isa = g->isa,
         .rows = g->m,
         .cols = g->n,
@@ -87,19 +92,56 @@ prepare(const KilnCpuGemm *gemm)
         .batch = batch,
         .rows_packed = g->a_packed,
         .cols_packed = g->b_packed,
+        .rows_part = { g->first_panel, g->n_panels },
         .staged = !unit_or_zero(g->bias_col),
         .residual = g->tail.residual,
-        .storage = g->b_storage,
     };
-    KilnGemmShape swapped = straight;
-    swapped.rows = g->n;
-    swapped.cols = g->m;
-    swapped.rows_packed = g->b_packed;
-    swapped.cols_packed = g->a_packed;
-    swapped.storage = KILN_GEMM_F32;
-    swapped.staged = g->out_row != 1 || !unit_or_zero(g->bias_row);
-    p.swapped = kiln_gemm_cost(&swapped) < kiln_gemm_cost(&straight);
-    p.plan = kiln_gemm_plan(p.swapped ? &swapped : &straight);
+}
+
+static KilnGemmShape
+swapped_shape(const KilnCpuGemm *g)
+{
+    KilnGemmShape s = straight_shape(g);
+    s.rows = g->n;
+    s.cols = g->m;
+    s.rows_packed = g->b_packed;
+    s.cols_packed = g->a_packed;
+    s.cols_part = s.rows_part;
+    s.rows_part = (KilnGemmPart){ 0, 0 };
+    s.staged = g->out_row != 1 || !unit_or_zero(g->bias_row);
+    return s;
+}
+
+static KilnCpuGemmForm
+best_form(const KilnCpuGemm *folded)
+{
+    KilnGemmShape straight = straight_shape(folded), swapped = swapped_shape(folded);
+    if (kiln_gemm_cost(&swapped) < kiln_gemm_cost(&straight))
+        return KILN_CPU_GEMM_TURNED;
+    bool narrow = folded->b_storage == KILN_GEMM_BF16 || folded->b_storage == KILN_GEMM_F16;
+    return narrow && folded->m <= KILN_GEMM_NARROW_ROWS ? KILN_CPU_GEMM_NARROW
+                                                        : KILN_CPU_GEMM_STRAIGHT;
+}
+
+KilnCpuGemmForm
+kiln_cpu_gemm_best_form(const KilnCpuGemm *gemm)
+{
+    KilnCpuGemm g = fold(gemm);
+    return best_form(&g);
+}
+
+static Prepared
+prepare(const KilnCpuGemm *gemm)
+{
+    Prepared p = { .g = fold(gemm) };
+    KilnCpuGemm *g = &p.g;
+    if (g->form == KILN_CPU_GEMM_BEST)
+        g->form = best_form(g);
+    p.swapped = g->form == KILN_CPU_GEMM_TURNED;
+    KilnGemmShape shape = p.swapped ? swapped_shape(g) : straight_shape(g);
+    if (g->form == KILN_CPU_GEMM_NARROW || (!p.swapped && g->b_storage == KILN_GEMM_EXACT))
+        shape.storage = g->b_storage;
+    p.plan = kiln_gemm_plan(&shape);
     return p;
 }
 
@@ -135,21 +177,49 @@ prepare_packed(const KilnCpuGemm *gemm, bool a)
     KilnCpuGemm packed = *gemm;
     packed.a_packed |= a;
     packed.b_packed |= !a;
+    packed.n_panels = packed.first_panel = 0;
     return prepare(&packed);
+}
+
+static const KilnGemmCut *
+cut_of_a(const Prepared *p)
+{
+    return p->swapped ? &p->plan.cols : &p->plan.rows;
+}
+
+static const KilnGemmCut *
+cut_of_b(const Prepared *p)
+{
+    return p->swapped ? &p->plan.rows : &p->plan.cols;
+}
+
+int64_t
+kiln_cpu_gemm_panels(const KilnCpuGemm *gemm)
+{
+    Prepared p = prepare_packed(gemm, true);
+    return cut_of_a(&p)->panels;
+}
+
+int64_t
+kiln_cpu_gemm_panel_start(const KilnCpuGemm *gemm, int64_t panel)
+{
+    Prepared p = prepare_packed(gemm, true);
+    const KilnGemmCut *cut = cut_of_a(&p);
+    return panel < cut->panels ? kiln_gemm_panel(&p.plan, cut, panel).start : cut->extent;
 }
 
 int64_t
 kiln_cpu_gemm_pack_a_size(const KilnCpuGemm *gemm)
 {
     Prepared p = prepare_packed(gemm, true);
-    return packed_bytes(&p.plan, p.swapped ? &p.plan.cols : &p.plan.rows);
+    return packed_bytes(&p.plan, cut_of_a(&p));
 }
 
 int64_t
 kiln_cpu_gemm_pack_b_size(const KilnCpuGemm *gemm)
 {
     Prepared p = prepare_packed(gemm, false);
-    return packed_bytes(&p.plan, p.swapped ? &p.plan.rows : &p.plan.cols);
+    return packed_bytes(&p.plan, cut_of_b(&p));
 }
 
 void
@@ -157,7 +227,7 @@ kiln_cpu_gemm_pack_a(const KilnCpuGemm *gemm, const void *src, float *dst, KilnS
 {
     Prepared p = prepare_packed(gemm, true);
     KilnGemmSide side = side_a(&p.g, src, false);
-    kiln_gemm_pack_side(&p.plan, p.swapped ? &p.plan.cols : &p.plan.rows, &side, slice, dst);
+    kiln_gemm_pack_side(&p.plan, cut_of_a(&p), &side, slice, dst);
 }
 
 void
@@ -165,15 +235,20 @@ kiln_cpu_gemm_pack_b(const KilnCpuGemm *gemm, const void *src, void *dst, KilnSl
 {
     Prepared p = prepare_packed(gemm, false);
     KilnGemmSide side = side_b(&p.g, src, false);
-    kiln_gemm_pack_side(&p.plan, p.swapped ? &p.plan.rows : &p.plan.cols, &side, slice, dst);
+    kiln_gemm_pack_side(&p.plan, cut_of_b(&p), &side, slice, dst);
+}
+
+bool
+kiln_cpu_gemm_exact_suits(const KilnCpuGemm *gemm)
+{
+    return fold(gemm).m <= KILN_GEMM_NARROW_ROWS;
 }
 
 int64_t
 kiln_cpu_gemm_exact_head_size(const KilnCpuGemm *gemm)
 {
     Prepared p = prepare_packed(gemm, false);
-    bool few = !p.swapped && p.plan.rows.extent <= KILN_GEMM_NARROW_ROWS;
-    return few && gemm->b_storage == KILN_GEMM_F32 ? kiln_gemm_exact_head_size(&p.plan) : 0;
+    return !p.swapped && gemm->b_storage == KILN_GEMM_F32 ? kiln_gemm_exact_head_size(&p.plan) : 0;
 }
 
 int64_t

@@ -17,6 +17,14 @@ enum {
     KILN_CPU_GEMM_BATCH_RANK = 8
 };
 
+/** How packed operands lie, and how the product is computed. */
+typedef enum {
+    KILN_CPU_GEMM_BEST,     /* as is best for the extents: one of the others */
+    KILN_CPU_GEMM_STRAIGHT, /* op(B) is vectorised */
+    KILN_CPU_GEMM_TURNED,   /* op(A) is: out is computed as its transpose */
+    KILN_CPU_GEMM_NARROW,   /* straight, and packed B keeps its 16 bits, for few rows */
+} KilnCpuGemmForm;
+
 /**
  * out[m, n] = tail(alpha * op(A)[m, k] op(B)[k, n] + beta * bias[m, n]) for each batch item.
  * All strides count floats and may be zero (a broadcast). They also express transposes. The columns
@@ -38,6 +46,8 @@ typedef struct {
                                   EXACT: packed by kiln_cpu_gemm_exact_pack */
     bool a_packed, b_packed;   /* packed by kiln_cpu_gemm_pack_*, which packs one matrix; batch
                                   strides are then between packed matrices */
+    KilnCpuGemmForm form;
+    int64_t first_panel, n_panels; /* of packed A, that are computed; 0: all */
     KilnCpuIsa isa;
 } KilnCpuGemm;
 
@@ -52,23 +62,34 @@ typedef struct {
 /** A dense row-major product without batch: alpha = beta = 1, no tail, nothing packed. */
 KilnCpuGemm kiln_cpu_gemm_dense(int64_t m, int64_t n, int64_t k);
 
-/** Bytes of op(A) or op(B) in packed form; a function of the problem alone. */
+/** The best form of packed operands for the extents. */
+KilnCpuGemmForm kiln_cpu_gemm_best_form(const KilnCpuGemm *gemm);
+
+/** Bytes of op(A) or op(B) in packed form. They follow from the operand's own extents and the form,
+ * unless that is KILN_CPU_GEMM_BEST. */
 int64_t kiln_cpu_gemm_pack_a_size(const KilnCpuGemm *gemm);
 int64_t kiln_cpu_gemm_pack_b_size(const KilnCpuGemm *gemm);
 
-/** Packs an operand at @src (any byte address) to @dst (64-byte aligned). Elements of 16 bits stay
- * so if few rows read them. */
+/** Packs an operand at @src (any byte address) to @dst (64-byte aligned). */
 void kiln_cpu_gemm_pack_a(const KilnCpuGemm *gemm, const void *src, float *dst, KilnSlice slice);
 void kiln_cpu_gemm_pack_b(const KilnCpuGemm *gemm, const void *src, void *dst, KilnSlice slice);
 
+/** Packed A lies in panels of rows. A product may compute those of some panels alone: @m still
+ * counts all rows, and the output begins with the first row that is computed. */
+int64_t kiln_cpu_gemm_panels(const KilnCpuGemm *gemm);
+/** The number of rows before panel @panel. */
+int64_t kiln_cpu_gemm_panel_start(const KilnCpuGemm *gemm, int64_t panel);
+
 /**
  * B in fewer bytes without the loss of a bit (KILN_GEMM_EXACT, gemm_exact.h), for weights that few
- * rows read. The packed form begins with @head: head_size() bytes, which the caller sets to zero.
+ * rows read. It packs as the straight form does. suits() is true for extents that gain by it.
+ * The packed form begins with @head: head_size() bytes, which the caller sets to zero.
  * fit() looks at the weights at @src (any byte address) and fills in @head. It returns the bytes of
  * the whole packed form; 0 if floats are as good. pack() writes the weights behind @head.
  * is_sound() checks @bytes bytes from elsewhere: true if they hold all that a run would read.
  */
-int64_t kiln_cpu_gemm_exact_head_size(const KilnCpuGemm *gemm); /* 0: this problem cannot use it */
+bool kiln_cpu_gemm_exact_suits(const KilnCpuGemm *gemm);
+int64_t kiln_cpu_gemm_exact_head_size(const KilnCpuGemm *gemm); /* 0: the form cannot use it */
 int64_t kiln_cpu_gemm_exact_fit(const KilnCpuGemm *gemm, const void *src, void *head, int threads);
 void kiln_cpu_gemm_exact_pack(const KilnCpuGemm *gemm, const void *src, void *head,
                               KilnSlice slice);

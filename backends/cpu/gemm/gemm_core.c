@@ -20,6 +20,7 @@ typedef struct {
     float *block;         /* task-owned panels, or NULL when they are packed or read in place */
     const void *packed;   /* the whole packed side */
     int64_t block_offset; /* pitches in front of the first panel */
+    int64_t start;        /* of that panel */
 } TaskSide;
 
 typedef struct {
@@ -370,7 +371,9 @@ task_side(const KilnGemmCall *call, const KilnGemmCut *cut, int64_t block, KilnG
     TaskSide s = { .cut = cut, .side = side, .packed = side.base };
     s.first = block * cut->panels / cut->blocks;
     s.end = (block + 1) * cut->panels / cut->blocks;
-    s.block_offset = kiln_gemm_panel(call->plan, cut, s.first).offset;
+    KilnGemmPanel first = kiln_gemm_panel(call->plan, cut, s.first);
+    s.block_offset = first.offset;
+    s.start = first.start;
     return s;
 }
 
@@ -404,8 +407,8 @@ product_task(const void *data, int64_t number, int thread)
         t.cols.packed = whole_packed(call, false, item);
     t.rows.block = p->rows.pack == KILN_GEMM_PACK_BLOCK && !in_place ? scratch : NULL;
     t.cols.block = p->cols.pack == KILN_GEMM_PACK_BLOCK ? scratch + p->task_rows : NULL;
-    t.row0 = t.rows.block_offset;
-    t.col0 = t.cols.block_offset;
+    t.row0 = t.rows.start;
+    t.col0 = t.cols.start;
     int64_t rows = side_end(p, &t.rows) - t.row0, cols = side_end(p, &t.cols) - t.col0;
     t.stage = p->staged || p->kept ? scratch + p->task_rows + p->task_cols : NULL;
     t.stage_pitch = cols;

@@ -11,16 +11,19 @@ KilnGemmPanel
 kiln_gemm_panel(const KilnGemmPlan *plan, const KilnGemmCut *cut, int64_t index)
 {
     KilnGemmPanel p;
+    index += cut->first;
     if (cut == &plan->rows) { /* balanced: panels differ by one row at most */
-        p.start = p.offset = index * cut->extent / cut->panels;
-        p.extent = (index + 1) * cut->extent / cut->panels - p.start;
+        p.offset = index * cut->all / cut->all_panels;
+        p.extent = (index + 1) * cut->all / cut->all_panels - p.offset;
         p.pitch = p.extent;
+        p.start = p.offset - cut->first * cut->all / cut->all_panels;
         return p;
     }
     int64_t width = plan->kernels->max_cols;
-    p.start = p.offset = index * width;
-    p.extent = cut->extent - p.start < width ? cut->extent - p.start : width;
-    p.pitch = cut->pitch - p.start < width ? cut->pitch - p.start : width;
+    p.offset = index * width;
+    p.extent = cut->all - p.offset < width ? cut->all - p.offset : width;
+    p.pitch = cut->pitch - p.offset < width ? cut->pitch - p.offset : width;
+    p.start = p.offset - cut->first * width;
     return p;
 }
 

@@ -9,9 +9,9 @@
 #include "ir/slice.h"
 
 typedef struct {
-    int64_t start, extent; /* rows or columns */
+    int64_t start, extent; /* rows or columns; start counts from the first panel of the product */
     int64_t pitch;         /* floats of one step of depth */
-    int64_t offset;        /* sum of the pitches of the panels before it */
+    int64_t offset;        /* sum of the pitches of all panels before it */
 } KilnGemmPanel;
 
 typedef struct {

@@ -55,7 +55,7 @@ static void
 cut_tasks(KilnGemmPlan *p, bool rows_packed, bool cols_packed)
 {
     int64_t rows = p->rows.extent < STREAM_WORK ? STREAM_WORK : p->rows.extent;
-    int64_t work = rows * (p->cols.pitch / p->kernels->vector) * (p->depth + 1);
+    int64_t work = rows * ceil_div(p->cols.extent, p->kernels->vector) * (p->depth + 1);
     int64_t want = TASKS;
     while (want > 1 && want * TASK_WORK > work * p->batch)
         want /= 2;
@@ -81,12 +81,45 @@ pack_of(const KilnGemmPlan *p, const KilnGemmCut *cut, bool packed, int64_t othe
     return others > 1 && !small && fits_whole(p, cut) ? KILN_GEMM_PACK_WHOLE : KILN_GEMM_PACK_BLOCK;
 }
 
-static KilnGemmCut
-cut_of(int64_t extent, int64_t panels, int64_t pitch, int64_t block_panels)
+/* Few rows have an own tile for each number of them, and others do not know narrow columns. */
+static int64_t
+panel_rows(const KilnGemmShape *s)
 {
-    return (KilnGemmCut){
-        .extent = extent, .panels = panels, .pitch = pitch, .blocks = ceil_div(panels, block_panels)
-    };
+    int64_t most = kiln_gemm_kernels(s->isa)->max_rows;
+    bool narrow = s->cols_packed && s->storage != KILN_GEMM_F32;
+    return narrow ? min_of(most, KILN_GEMM_NARROW_ROWS) : most;
+}
+
+/* Rows are spread over their panels evenly. Of some panels the extent is at most that, so that as
+ * many of them always have the same plan. */
+static KilnGemmCut
+rows_of(const KilnGemmShape *s)
+{
+    KilnGemmCut cut = { .all_panels = ceil_div(s->rows, panel_rows(s)),
+                        .all = s->rows,
+                        .pitch = s->rows,
+                        .first = s->rows_part.first };
+    cut.panels = s->rows_part.n ? s->rows_part.n : cut.all_panels;
+    if (cut.all_panels > 0)
+        cut.extent = min_of(cut.all, cut.panels * ceil_div(cut.all, cut.all_panels));
+    cut.blocks = ceil_div(cut.panels, BLOCK_ROW_PANELS);
+    return cut;
+}
+
+static KilnGemmCut
+cols_of(const KilnGemmShape *s)
+{
+    const KilnGemmKernels *k = kiln_gemm_kernels(s->isa);
+    KilnGemmCut cut = { .all_panels = ceil_div(s->cols, k->max_cols),
+                        .all = s->cols,
+                        .pitch = round_up(s->cols, k->vector),
+                        .first = s->cols_part.first };
+    cut.panels = s->cols_part.n ? s->cols_part.n : cut.all_panels;
+    cut.extent = min_of(cut.all, (cut.first + cut.panels) * k->max_cols) - cut.first * k->max_cols;
+    cut.blocks = ceil_div(cut.panels, BLOCK_COL_PANELS);
+    if (s->cols_packed)
+        cut.storage = s->storage;
+    return cut;
 }
 
 KilnGemmPlan
@@ -94,11 +127,8 @@ kiln_gemm_plan(const KilnGemmShape *s)
 {
     const KilnGemmKernels *k = kiln_gemm_kernels(s->isa);
     KilnGemmPlan p = { .kernels = k, .depth = s->depth, .batch = s->batch, .staged = s->staged };
-    p.rows = cut_of(s->rows, ceil_div(s->rows, k->max_rows), s->rows, BLOCK_ROW_PANELS);
-    p.cols = cut_of(s->cols, ceil_div(s->cols, k->max_cols), round_up(s->cols, k->vector),
-                    BLOCK_COL_PANELS);
-    if (s->cols_packed && s->rows <= KILN_GEMM_NARROW_ROWS)
-        p.cols.storage = s->storage;
+    p.rows = rows_of(s);
+    p.cols = cols_of(s);
     int64_t blocks = ceil_div(s->depth, KILN_GEMM_MAX_DEPTH);
     p.depth_block = blocks > 0 ? ceil_div(s->depth, blocks) : 0;
     p.kept = s->residual && !s->staged && blocks > 1;
@@ -107,7 +137,7 @@ kiln_gemm_plan(const KilnGemmShape *s)
     cut_tasks(&p, s->rows_packed, s->cols_packed);
     p.rows.pack = pack_of(&p, &p.rows, s->rows_packed, p.cols.blocks);
     p.cols.pack = pack_of(&p, &p.cols, s->cols_packed, p.rows.blocks);
-    int64_t block_rows = ceil_div(p.rows.panels, p.rows.blocks) * k->max_rows;
+    int64_t block_rows = ceil_div(p.rows.panels, p.rows.blocks) * panel_rows(s);
     int64_t block_cols = ceil_div(p.cols.panels, p.cols.blocks) * k->max_cols;
     if (p.rows.pack == KILN_GEMM_PACK_WHOLE)
         p.whole_rows = round_up(p.rows.pitch * p.depth, KILN_CPU_LINE_FLOATS) * p.batch;

@@ -35,19 +35,27 @@ typedef enum {
     KILN_GEMM_PACK_BLOCK, /* by each task, a block of depth at a time */
 } KilnGemmPack;
 
+/* Some panels of a packed side, which are those of a product. */
+typedef struct {
+    int64_t first, n; /* n is 0: all */
+} KilnGemmPart;
+
 typedef struct {
     KilnCpuIsa isa;
     int64_t rows, cols, depth, batch;
     bool rows_packed, cols_packed;
+    KilnGemmPart rows_part, cols_part; /* of packed sides; rows and cols count all panels */
     bool staged; /* out has no unit column stride: sums are kept in scratch and stored at the end */
     bool residual;           /* the tail has one */
-    KilnGemmStorage storage; /* of the column source; prepacked panels keep it if rows are few */
+    KilnGemmStorage storage; /* of prepacked column panels */
 } KilnGemmShape;
 
 /* One side cut into panels and blocks. */
 typedef struct {
     int64_t extent, panels, blocks;
-    int64_t pitch; /* of all panels together: floats for one step of depth */
+    int64_t first, all_panels, all; /* the first panel among all of a packed side, and how many rows
+                                       or columns these have */
+    int64_t pitch;                  /* of all panels together: floats for one step of depth */
     KilnGemmPack pack;
     KilnGemmStorage storage; /* of prepacked panels; else F32 */
 } KilnGemmCut;

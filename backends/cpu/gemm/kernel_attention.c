@@ -180,8 +180,9 @@ run_block(const void *data, int64_t task, int thread)
 }
 
 size_t
-kiln_cpu_attention_scratch(const KilnInstr *instr, int threads)
+kiln_cpu_attention_scratch(const KilnInstr *instr, uint32_t form, int threads)
 {
+    (void)form;
     return attention_of(instr).task_bytes * (size_t)MAX(threads, 1);
 }
 

@@ -64,6 +64,20 @@ packs_right(const KilnInstr *instr, const KilnCpuGemm *g)
     return true;
 }
 
+/* Forms of packed weights are numbered as those of gemm.h, without the first, which is no form of
+ * its own. */
+static uint32_t
+form_of(const KilnCpuGemm *g)
+{
+    return kiln_cpu_gemm_best_form(g) - KILN_CPU_GEMM_STRAIGHT;
+}
+
+static KilnCpuGemmForm
+gemm_form(uint32_t form)
+{
+    return (KilnCpuGemmForm)(KILN_CPU_GEMM_STRAIGHT + form);
+}
+
 /* Bytes of one packed matrix of the right operand, and of what keeps the next one aligned. */
 static int64_t
 packed_matrix(const KilnCpuGemm *g)
@@ -74,12 +88,13 @@ packed_matrix(const KilnCpuGemm *g)
 /* A right operand that is not known to be constant may still be packed when the program is bound.
  */
 static size_t
-scratch_of(const KilnInstr *instr, KilnCpuGemm g, int threads)
+scratch_of(const KilnInstr *instr, KilnCpuGemm g, uint32_t form, int threads)
 {
     size_t plain = (size_t)kiln_cpu_gemm_scratch_size(&g, threads);
     if (!packs_right(instr, &g))
         return plain;
     g.b_packed = true;
+    g.form = gemm_form(form);
     size_t packed = (size_t)kiln_cpu_gemm_scratch_size(&g, threads);
     return kiln_operand_is_const(instr, 2) ? packed : MAX(packed, plain);
 }
@@ -90,6 +105,7 @@ run(const KilnKernelArgs *args, KilnCpuGemm *g)
     const KilnInstr *instr = args->instr;
     uint32_t residual = kiln_tail_operand(instr->kind);
     g->b_packed = args->packed != NULL;
+    g->form = args->packed ? gemm_form(args->form) : KILN_CPU_GEMM_BEST;
     if (args->fitted)
         g->b_storage = KILN_GEMM_EXACT;
     KilnCpuGemmArgs a = { .a = args->data[1],
@@ -140,24 +156,33 @@ gemm_problem(const KilnInstr *instr)
     return g;
 }
 
-size_t
-kiln_cpu_gemm_scratch(const KilnInstr *instr, int threads)
+uint32_t
+kiln_cpu_gemm_form(const KilnInstr *instr)
 {
-    return scratch_of(instr, gemm_problem(instr), threads);
+    KilnCpuGemm g = gemm_problem(instr);
+    return form_of(&g);
 }
 
 size_t
-kiln_cpu_gemm_packed(const KilnInstr *instr)
+kiln_cpu_gemm_scratch(const KilnInstr *instr, uint32_t form, int threads)
+{
+    return scratch_of(instr, gemm_problem(instr), form, threads);
+}
+
+size_t
+kiln_cpu_gemm_packed(const KilnInstr *instr, uint32_t form)
 {
     KilnCpuGemm g = gemm_problem(instr);
+    g.form = gemm_form(form);
     return (size_t)kiln_cpu_gemm_pack_b_size(&g);
 }
 
 const char *
-kiln_cpu_gemm_prepack(const KilnInstr *instr, const void *const *data, void *packed,
+kiln_cpu_gemm_prepack(const KilnInstr *instr, uint32_t form, const void *const *data, void *packed,
                       KilnSlice slice)
 {
     KilnCpuGemm g = gemm_problem(instr);
+    g.form = gemm_form(form);
     kiln_cpu_gemm_pack_b(&g, data[2], packed, slice);
     return NULL;
 }
@@ -221,24 +246,33 @@ kiln_cpu_matmul_supports(const KilnInstr *instr)
     return kiln_cpu_gemm_supports(instr);
 }
 
-size_t
-kiln_cpu_matmul_scratch(const KilnInstr *instr, int threads)
+uint32_t
+kiln_cpu_matmul_form(const KilnInstr *instr)
 {
-    return scratch_of(instr, matmul_problem(instr), threads);
+    KilnCpuGemm g = matmul_problem(instr);
+    return form_of(&g);
 }
 
 size_t
-kiln_cpu_matmul_packed(const KilnInstr *instr)
+kiln_cpu_matmul_scratch(const KilnInstr *instr, uint32_t form, int threads)
+{
+    return scratch_of(instr, matmul_problem(instr), form, threads);
+}
+
+size_t
+kiln_cpu_matmul_packed(const KilnInstr *instr, uint32_t form)
 {
     KilnCpuGemm g = matmul_problem(instr);
+    g.form = gemm_form(form);
     return packs_right(instr, &g) ? (size_t)(count_right(instr) * packed_matrix(&g)) : 0;
 }
 
 const char *
-kiln_cpu_matmul_prepack(const KilnInstr *instr, const void *const *data, void *packed,
-                        KilnSlice slice)
+kiln_cpu_matmul_prepack(const KilnInstr *instr, uint32_t form, const void *const *data,
+                        void *packed, KilnSlice slice)
 {
     KilnCpuGemm g = matmul_problem(instr);
+    g.form = gemm_form(form);
     int64_t n = count_right(instr), source = kiln_gemm_element_size(g.b_storage) * g.k * g.n;
     for (int64_t i = 0; i < n; i++)
         kiln_cpu_gemm_pack_b(&g, (const char *)data[2] + i * source,
@@ -256,6 +290,7 @@ const char *
 kiln_cpu_matmul(const KilnKernelArgs *args)
 {
     KilnCpuGemm g = matmul_problem(args->instr);
+    g.form = gemm_form(args->form);
     for (int d = 0; args->packed && d < g.rank; d++) {
         if (g.b_batch[d] != 0)
             g.b_batch[d] = g.b_batch[d] / (g.k * g.n) *
@@ -268,15 +303,35 @@ kiln_cpu_matmul(const KilnKernelArgs *args)
 /* --- packed in fewer bits --- */
 
 static KilnCpuGemm
-problem(const KilnInstr *instr)
+problem(const KilnInstr *instr, uint32_t form)
 {
-    return instr->kind == KILN_INSTR_gemm ? gemm_problem(instr) : matmul_problem(instr);
+    KilnCpuGemm g = instr->kind == KILN_INSTR_gemm ? gemm_problem(instr) : matmul_problem(instr);
+    g.form = gemm_form(form);
+    return g;
+}
+
+static bool
+suits(const KilnInstr *instr)
+{
+    KilnCpuGemm g = problem(instr, 0);
+    return kiln_cpu_gemm_exact_suits(&g);
+}
+
+/* More rows than suit are cut into other panels than those of floats. */
+static size_t
+scratch_fitted(const KilnInstr *instr, uint32_t form, int threads)
+{
+    KilnCpuGemm g = problem(instr, form);
+    g.b_packed = true;
+    g.b_storage = KILN_GEMM_EXACT;
+    return (size_t)kiln_cpu_gemm_scratch_size(&g, threads);
 }
 
 static size_t
-measure(const KilnInstr *instr, const void *const *data, int threads, GByteArray *head)
+measure(const KilnInstr *instr, uint32_t form, const void *const *data, int threads,
+        GByteArray *head)
 {
-    KilnCpuGemm g = problem(instr);
+    KilnCpuGemm g = problem(instr, form);
     int64_t size = kiln_cpu_gemm_exact_head_size(&g);
     if (size == 0)
         return 0;
@@ -286,19 +341,20 @@ measure(const KilnInstr *instr, const void *const *data, int threads, GByteArray
 }
 
 static void
-pack_fitted(const KilnInstr *instr, const void *const *data, void *packed, KilnSlice slice)
+pack_fitted(const KilnInstr *instr, uint32_t form, const void *const *data, void *packed,
+            KilnSlice slice)
 {
-    KilnCpuGemm g = problem(instr);
+    KilnCpuGemm g = problem(instr, form);
     kiln_cpu_gemm_exact_pack(&g, data[2], packed, slice);
 }
 
 static bool
-is_sound(const KilnInstr *instr, const void *packed, size_t bytes)
+is_sound(const KilnInstr *instr, uint32_t form, const void *packed, size_t bytes)
 {
-    KilnCpuGemm g = problem(instr);
+    KilnCpuGemm g = problem(instr, form);
     return kiln_cpu_gemm_exact_head_size(&g) > 0 &&
            kiln_cpu_gemm_exact_is_sound(&g, packed, (int64_t)bytes);
 }
 
-const KilnFitted kiln_cpu_gemm_fitted = { measure, pack_fitted, is_sound };
-const KilnFitted kiln_cpu_matmul_fitted = { measure, pack_fitted, is_sound };
+const KilnFitted kiln_cpu_gemm_fitted = { suits, scratch_fitted, measure, pack_fitted, is_sound };
+const KilnFitted kiln_cpu_matmul_fitted = { suits, scratch_fitted, measure, pack_fitted, is_sound };

@@ -49,8 +49,9 @@ kiln_cpu_dynamic_quantize_supports(const KilnInstr *instr)
 }
 
 size_t
-kiln_cpu_dynamic_quantize_scratch(const KilnInstr *instr, int threads)
+kiln_cpu_dynamic_quantize_scratch(const KilnInstr *instr, uint32_t form, int threads)
 {
+    (void)form;
     (void)threads;
     return (size_t)ceil_div(kiln_type_elements(cpu_type(instr, 3)), TASK_ELEMENTS) * 2 *
            sizeof(float);

@@ -36,17 +36,20 @@ KilnIntegerArgs kiln_cpu_integer_args(const KilnKernelArgs *args, const KilnInte
 /* Defines the functions beside the kernel of an instruction that packs its right side. They call
  * scratch_of(), packed_of() and pack() of the including file. */
 #define KILN_CPU_PACKS(fn)                                                                         \
-    size_t kiln_cpu_##fn##_scratch(const KilnInstr *instr, int threads)                            \
+    size_t kiln_cpu_##fn##_scratch(const KilnInstr *instr, uint32_t form, int threads)             \
     {                                                                                              \
+        (void)form;                                                                                \
         return scratch_of(instr, threads);                                                         \
     }                                                                                              \
-    size_t kiln_cpu_##fn##_packed(const KilnInstr *instr)                                          \
+    size_t kiln_cpu_##fn##_packed(const KilnInstr *instr, uint32_t form)                           \
     {                                                                                              \
+        (void)form;                                                                                \
         return packed_of(instr);                                                                   \
     }                                                                                              \
-    const char *kiln_cpu_##fn##_prepack(const KilnInstr *instr, const void *const *data,           \
-                                        void *packed, KilnSlice slice)                             \
+    const char *kiln_cpu_##fn##_prepack(const KilnInstr *instr, uint32_t form,                     \
+                                        const void *const *data, void *packed, KilnSlice slice)    \
     {                                                                                              \
+        (void)form;                                                                                \
         return pack(instr, data, packed, slice);                                                   \
     }
 

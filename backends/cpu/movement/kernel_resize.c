@@ -129,8 +129,9 @@ place_axis(const KilnInstr *instr, int d, char **scratch)
 }
 
 size_t
-kiln_cpu_resize_scratch(const KilnInstr *instr, int threads)
+kiln_cpu_resize_scratch(const KilnInstr *instr, uint32_t form, int threads)
 {
+    (void)form;
     (void)threads;
     const KilnType *out = cpu_type(instr, 0);
     return (size_t)(out->dims[out->rank - 2] + out->dims[out->rank - 1]) *

@@ -10,6 +10,7 @@
  * Operands: y, y_h, x, w, r, b, lengths, initial_h; of lstm y, y_h, y_c, x, w, r, b, lengths,
  * initial_h, initial_c, p. */
 #include "backends/cpu/cost.h"
+#include "backends/cpu/gemm/gemm.h"
 #include "backends/cpu/isa.h"
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/recurrent/recurrent.h"
@@ -26,20 +27,20 @@ is_relu(const KilnInstr *instr)
 }
 
 static KilnCpuRecurrent
-problem(const KilnInstr *instr)
+problem(const KilnInstr *instr, KilnCpuGemmForm form)
 {
     const KilnCpuCells *cells = kiln_cpu_cells(KILN_CPU_ISA_AUTO);
     if (instr->kind == KILN_INSTR_lstm) {
-        KilnCpuRecurrent net = kiln_cpu_net_new(instr, 4);
+        KilnCpuRecurrent net = kiln_cpu_net_new(instr, 4, form);
         kiln_cpu_net_add(&net, cells->lstm);
         return net;
     }
     if (instr->kind == KILN_INSTR_rnn) {
-        KilnCpuRecurrent net = kiln_cpu_net_new(instr, 1);
+        KilnCpuRecurrent net = kiln_cpu_net_new(instr, 1, form);
         kiln_cpu_net_add(&net, is_relu(instr) ? cells->rnn_relu : cells->rnn_tanh);
         return net;
     }
-    KilnCpuRecurrent net = kiln_cpu_net_new(instr, 3);
+    KilnCpuRecurrent net = kiln_cpu_net_new(instr, 3, form);
     net.separate = kiln_instr_attrs(instr, gru)->linear_before_reset;
     if (net.separate) {
         kiln_cpu_net_add(&net, cells->gru_linear);
@@ -73,25 +74,45 @@ kiln_cpu_recurrent_cost(const KilnInstr *instr)
     return kiln_cpu_cost(KILN_CPU_COST_lstm, terms);
 }
 
-size_t
-kiln_cpu_recurrent_scratch(const KilnInstr *instr, int threads)
+/* Forms of packed weights are those of the product, without the first. */
+static KilnCpuGemmForm
+gemm_form(uint32_t form)
 {
-    KilnCpuRecurrent net = problem(instr);
-    return kiln_cpu_net_scratch(&net, threads);
+    return (KilnCpuGemmForm)(KILN_CPU_GEMM_STRAIGHT + form);
+}
+
+uint32_t
+kiln_cpu_recurrent_form(const KilnInstr *instr)
+{
+    KilnCpuRecurrent net = problem(instr, KILN_CPU_GEMM_BEST);
+    return kiln_cpu_gemm_best_form(&net.inputs) - KILN_CPU_GEMM_STRAIGHT;
+}
+
+/* Weights that are not packed ahead are packed in scratch, as is best for the extents. */
+size_t
+kiln_cpu_recurrent_scratch(const KilnInstr *instr, uint32_t form, int threads)
+{
+    KilnCpuRecurrent packed = problem(instr, gemm_form(form));
+    size_t bytes = kiln_cpu_net_scratch(&packed, threads);
+    if (kiln_operand_is_const(instr, packed.first_in + 1) &&
+        kiln_operand_is_const(instr, packed.first_in + 2))
+        return bytes;
+    KilnCpuRecurrent plain = problem(instr, KILN_CPU_GEMM_BEST);
+    return MAX(bytes, kiln_cpu_net_scratch(&plain, threads) + kiln_cpu_net_packed(&plain));
 }
 
 size_t
-kiln_cpu_recurrent_packed(const KilnInstr *instr)
+kiln_cpu_recurrent_packed(const KilnInstr *instr, uint32_t form)
 {
-    KilnCpuRecurrent net = problem(instr);
+    KilnCpuRecurrent net = problem(instr, gemm_form(form));
     return kiln_cpu_net_packed(&net);
 }
 
 const char *
-kiln_cpu_recurrent_prepack(const KilnInstr *instr, const void *const *data, void *packed,
-                           KilnSlice slice)
+kiln_cpu_recurrent_prepack(const KilnInstr *instr, uint32_t form, const void *const *data,
+                           void *packed, KilnSlice slice)
 {
-    KilnCpuRecurrent net = problem(instr);
+    KilnCpuRecurrent net = problem(instr, gemm_form(form));
     kiln_cpu_net_prepack(&net, data, packed, slice);
     return NULL;
 }
@@ -99,7 +120,8 @@ kiln_cpu_recurrent_prepack(const KilnInstr *instr, const void *const *data, void
 const char *
 kiln_cpu_recurrent(const KilnKernelArgs *args)
 {
-    KilnCpuRecurrent net = problem(args->instr);
+    KilnCpuRecurrent net =
+        problem(args->instr, args->packed ? gemm_form(args->form) : KILN_CPU_GEMM_BEST);
     kiln_cpu_net_run(&net, args, args->instr->kind == KILN_INSTR_lstm ? 2 : 0);
     return NULL;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Blocks of steps, packed weights and scratch of recurrent nets. The product's packed form depends
- * on its number of rows, so all blocks have as many steps: the last one begins early enough and
- * projects some steps again. */
+/* Blocks of steps, packed weights and scratch of recurrent nets. All blocks have as many steps, so
+ * that one problem stands for the products of all: the last one begins early enough and projects
+ * some steps again. */
 #include "backends/cpu/recurrent/recurrent.h"
 
 #include "backends/cpu/extents.h"
@@ -36,19 +36,20 @@ kiln_cpu_net_supports(const KilnInstr *instr, const char *const *defaults, uint3
 }
 
 static void
-project_inputs(KilnCpuRecurrent *net)
+project_inputs(KilnCpuRecurrent *net, KilnCpuGemmForm form)
 {
     net->inputs =
         kiln_cpu_gemm_dense(net->block * net->batch, net->gates * net->hidden, net->input);
     net->inputs.b_row = 1;
     net->inputs.b_col = net->input;
     net->inputs.b_packed = true;
+    net->inputs.form = form;
     net->inputs.bias_col = 1;
     net->direction_bytes = round_up(kiln_cpu_gemm_pack_b_size(&net->inputs), KILN_CPU_LINE);
 }
 
 KilnCpuRecurrent
-kiln_cpu_net_new(const KilnInstr *instr, int64_t gates)
+kiln_cpu_net_new(const KilnInstr *instr, int64_t gates, KilnCpuGemmForm form)
 {
     KilnCpuRecurrent net = { .instr = instr,
                              .first_in = instr->kind == KILN_INSTR_lstm ? 3 : 2,
@@ -63,7 +64,7 @@ kiln_cpu_net_new(const KilnInstr *instr, int64_t gates)
     int64_t most = net.batch > 0 && net.batch < BLOCK_ROWS ? BLOCK_ROWS / net.batch : 1;
     net.block = net.steps > 0 ? ceil_div(net.steps, ceil_div(net.steps, most)) : 0;
     net.row_blocks = ceil_div(net.batch, kiln_cpu_cells(KILN_CPU_ISA_AUTO)->max_rows);
-    project_inputs(&net);
+    project_inputs(&net, form);
     return net;
 }
 
@@ -173,10 +174,7 @@ size_t
 kiln_cpu_net_scratch(const KilnCpuRecurrent *net, int threads)
 {
     KilnCpuRecurrent unplaced = *net;
-    bool packed = kiln_operand_is_const(net->instr, net->first_in + 1) &&
-                  kiln_operand_is_const(net->instr, net->first_in + 2);
-    size_t bytes = 4 * (size_t)divide_scratch(&unplaced, NULL, threads);
-    return bytes + (packed ? 0 : kiln_cpu_net_packed(net));
+    return 4 * (size_t)divide_scratch(&unplaced, NULL, threads);
 }
 
 /* --- running --- */

@@ -51,8 +51,8 @@ typedef struct {
  * @defaults, steps first, no clip, no lengths. */
 bool kiln_cpu_net_supports(const KilnInstr *instr, const char *const *defaults, uint32_t n);
 
-/** Fills in shapes and the product of the inputs. */
-KilnCpuRecurrent kiln_cpu_net_new(const KilnInstr *instr, int64_t gates);
+/** Fills in shapes and the product of the inputs, whose weights have @form. */
+KilnCpuRecurrent kiln_cpu_net_new(const KilnInstr *instr, int64_t gates, KilnCpuGemmForm form);
 
 /** Adds a stage to each step; its gates follow those of the stages before. */
 void kiln_cpu_net_add(KilnCpuRecurrent *net, KilnCpuStage code);

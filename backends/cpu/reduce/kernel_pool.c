@@ -317,8 +317,9 @@ kiln_cpu_pool_supports(const KilnInstr *instr)
 }
 
 size_t
-kiln_cpu_pool_scratch(const KilnInstr *instr, int threads)
+kiln_cpu_pool_scratch(const KilnInstr *instr, uint32_t form, int threads)
 {
+    (void)form;
     KilnCpuPool p = kiln_cpu_pool_of(instr);
     const int64_t counts = round_up(p.out[2], KILN_CPU_LINE_FLOATS);
     return (size_t)(row_floats(&p) * threads + counts) * sizeof(float);

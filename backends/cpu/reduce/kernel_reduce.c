@@ -305,8 +305,9 @@ run_columns(const void *data, int64_t task, int thread)
 /* --- the instructions --- */
 
 size_t
-kiln_cpu_reduce_scratch(const KilnInstr *instr, int threads)
+kiln_cpu_reduce_scratch(const KilnInstr *instr, uint32_t form, int threads)
 {
+    (void)form;
     (void)threads;
     Reduce r = reduce_of(instr);
     return r.rows && r.pieces > 1 ? (size_t)(r.kept.count * r.pieces) * sizeof(double) : 0;

@@ -424,8 +424,9 @@ partial_bytes(const KilnCpuStack *stack)
 }
 
 size_t
-kiln_cpu_stack_scratch(const KilnInstr *instr, int threads)
+kiln_cpu_stack_scratch(const KilnInstr *instr, uint32_t form, int threads)
 {
+    (void)form;
     KilnCpuStack stack;
     kiln_cpu_stack_compile(instr, &stack);
     return partial_bytes(&stack) + (size_t)(stack.n_slots * stack.slot) * (size_t)threads;

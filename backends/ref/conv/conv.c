@@ -77,8 +77,9 @@ begin_plane(const KilnKernelArgs *args, const RefRows *rows, int64_t channel, in
 }
 
 size_t
-kiln_ref_conv_scratch(const KilnInstr *instr, int threads)
+kiln_ref_conv_scratch(const KilnInstr *instr, uint32_t form, int threads)
 {
+    (void)form;
     (void)threads;
     const KilnType *out = &kiln_instr_operand(instr, 0)->type;
     return (size_t)ref_count(out->dims, 2, out->rank) * sizeof(RefValue);

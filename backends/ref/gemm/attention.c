@@ -8,8 +8,9 @@
 #include <math.h>
 
 size_t
-kiln_ref_attention_scratch(const KilnInstr *instr, int threads)
+kiln_ref_attention_scratch(const KilnInstr *instr, uint32_t form, int threads)
 {
+    (void)form;
     (void)threads;
     const KilnType *keys = &kiln_instr_operand(instr, 2)->type;
     return (size_t)keys->dims[keys->rank - 2] * sizeof(double);

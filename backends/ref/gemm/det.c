@@ -6,8 +6,9 @@
 #include <math.h>
 
 size_t
-kiln_ref_det_scratch(const KilnInstr *instr, int threads)
+kiln_ref_det_scratch(const KilnInstr *instr, uint32_t form, int threads)
 {
+    (void)form;
     (void)threads;
     const KilnType *in = &kiln_instr_operand(instr, 1)->type;
     int64_t n = in->dims[in->rank - 1];

@@ -157,8 +157,9 @@ read_equation(Einsum *e, const KilnKernelArgs *args)
 /* Scratch: strides per operand, then one row of products along the innermost summed label. There
  * are no products with an operand of no elements, however long its other dims are. */
 size_t
-kiln_ref_einsum_scratch(const KilnInstr *instr, int threads)
+kiln_ref_einsum_scratch(const KilnInstr *instr, uint32_t form, int threads)
 {
+    (void)form;
     (void)threads;
     int64_t longest = 1;
     for (uint32_t i = 1; i < instr->n_operands; i++) {

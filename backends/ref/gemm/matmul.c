@@ -51,8 +51,9 @@ matmul_dims(const KilnType *a, const KilnType *b, int64_t *m, int64_t *k, int64_
 }
 
 size_t
-kiln_ref_matmul_scratch(const KilnInstr *instr, int threads)
+kiln_ref_matmul_scratch(const KilnInstr *instr, uint32_t form, int threads)
 {
+    (void)form;
     (void)threads;
     int64_t m, k, n;
     matmul_dims(&kiln_instr_operand(instr, 1)->type, &kiln_instr_operand(instr, 2)->type, &m, &k,
@@ -100,8 +101,9 @@ kiln_ref_matmul(const KilnKernelArgs *args)
 }
 
 size_t
-kiln_ref_gemm_scratch(const KilnInstr *instr, int threads)
+kiln_ref_gemm_scratch(const KilnInstr *instr, uint32_t form, int threads)
 {
+    (void)form;
     (void)threads;
     const KilnType *a = &kiln_instr_operand(instr, 1)->type;
     const KilnType *out = &kiln_instr_operand(instr, 0)->type;

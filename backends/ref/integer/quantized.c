@@ -91,7 +91,7 @@ kiln_ref_quantized_scratch(const KilnTarget *ref, const KilnInstr *instr, int th
         if (is_widened(instr, i))
             bytes += copy_bytes(wide, i);
     }
-    return bytes + (kernel->scratch_bytes ? kernel->scratch_bytes(&wide->instr, threads) : 0);
+    return bytes + (kernel->scratch_bytes ? kernel->scratch_bytes(&wide->instr, 0, threads) : 0);
 }
 
 /* --- in and out of f64 --- */

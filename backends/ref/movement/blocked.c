@@ -85,7 +85,7 @@ kiln_ref_blocked_scratch(const KilnTarget *ref, const KilnInstr *instr, int thre
         if (is_blocked(instr, i))
             bytes += kiln_align_up((size_t)kiln_type_bytes(&plain->buffers[i].type));
     }
-    return bytes + (kernel->scratch_bytes ? kernel->scratch_bytes(&plain->instr, threads) : 0);
+    return bytes + (kernel->scratch_bytes ? kernel->scratch_bytes(&plain->instr, 0, threads) : 0);
 }
 
 /* Copies what the plain kernel reads into scratch; returns the first free byte there. */

@@ -220,8 +220,9 @@ fill_axis(const Resize *resize, Axis *axis)
 }
 
 size_t
-kiln_ref_resize_scratch(const KilnInstr *instr, int threads)
+kiln_ref_resize_scratch(const KilnInstr *instr, uint32_t form, int threads)
 {
+    (void)form;
     (void)threads;
     Resize resize = resize_of(instr);
     size_t bytes = 0;

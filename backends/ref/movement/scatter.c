@@ -112,15 +112,17 @@ wide_bytes(const KilnInstr *instr, const char *reduction)
 }
 
 size_t
-kiln_ref_scatter_elements_scratch(const KilnInstr *instr, int threads)
+kiln_ref_scatter_elements_scratch(const KilnInstr *instr, uint32_t form, int threads)
 {
+    (void)form;
     (void)threads;
     return wide_bytes(instr, kiln_instr_attrs(instr, scatter_elements)->reduction);
 }
 
 size_t
-kiln_ref_scatter_nd_scratch(const KilnInstr *instr, int threads)
+kiln_ref_scatter_nd_scratch(const KilnInstr *instr, uint32_t form, int threads)
 {
+    (void)form;
     (void)threads;
     return wide_bytes(instr, kiln_instr_attrs(instr, scatter_nd)->reduction);
 }

@@ -269,8 +269,9 @@ read_shapes(RefRecurrent *net)
 }
 
 size_t
-kiln_ref_recurrent_scratch(const KilnInstr *instr, int threads)
+kiln_ref_recurrent_scratch(const KilnInstr *instr, uint32_t form, int threads)
 {
+    (void)form;
     (void)threads;
     const bool lstm = instr->kind == KILN_INSTR_lstm;
     const int n_gates = lstm ? 4 : instr->kind == KILN_INSTR_gru ? 3 : 1;

@@ -10,17 +10,26 @@ G_BEGIN_DECLS
 
 typedef struct KilnKernel KilnKernel;
 
-/** A packed form whose size depends on the values of the weights, for use where bytes count.
- * Operands and @data are those of the kernel's pack(). */
+enum {
+    KILN_KERNEL_FORMS = 3, /* no kernel has more; most have one or two */
+};
+
+/** Packed weights whose size depends on their values, for use where bytes count. Operands, @form
+ * and @data are those of the kernel's pack(). */
 typedef struct {
+    /* True where a run of these extents reads such weights as fast as others. NULL: everywhere. */
+    bool (*suits)(const KilnInstr *instr);
+    /* Scratch of other extents, if that is more than the kernel's. NULL: it never is. */
+    size_t (*scratch_bytes)(const KilnInstr *instr, uint32_t form, int threads);
     /* Looks at the weights on up to @threads threads. Returns how many bytes they take and stores
      * the first of these in @head. Returns 0 where pack() does better. */
-    size_t (*measure)(const KilnInstr *instr, const void *const *data, int threads,
+    size_t (*measure)(const KilnInstr *instr, uint32_t form, const void *const *data, int threads,
                       GByteArray *head);
     /* Packs them behind the head, which @packed already holds. Slices as in pack(). */
-    void (*pack)(const KilnInstr *instr, const void *const *data, void *packed, KilnSlice slice);
+    void (*pack)(const KilnInstr *instr, uint32_t form, const void *const *data, void *packed,
+                 KilnSlice slice);
     /* True where run() would read only the @bytes bytes at @packed, wherever they come from. */
-    bool (*is_sound)(const KilnInstr *instr, const void *packed, size_t bytes);
+    bool (*is_sound)(const KilnInstr *instr, uint32_t form, const void *packed, size_t bytes);
 } KilnFitted;
 
 /** What a bound kernel is called with. */
@@ -31,6 +40,7 @@ typedef struct {
                            any_address; NULL where absent */
     void *scratch;      /* of scratch_bytes(), 64-byte aligned; never NULL */
     const void *packed; /* what pack() made when the program was bound; NULL where there is none */
+    uint32_t form;      /* of @packed, or the one that scratch was asked for */
     bool fitted;        /* kernel->fitted or kernel->spare packed it, not pack() */
     const void *prepared;     /* what prepare() made; NULL where there is none */
     int threads;              /* 1, or the session's number; never changes a bit of the result */
@@ -63,21 +73,28 @@ struct KilnKernel {
     /* All of these may be NULL. They depend on the instruction alone: types, attributes, and which
        operands are const weights. */
     bool (*supports)(const KilnInstr *instr); /* a finer test than dtype and layout */
-    /* Bytes for a run on up to @threads threads; more threads never need less. The plan has them,
-     * alive during this instruction only. */
-    size_t (*scratch_bytes)(const KilnInstr *instr, int threads);
-    size_t (*packed_bytes)(const KilnInstr *instr); /* 0: nothing to pack for this instruction */
+    /* The form of packed weights that @instr prefers, below KILN_KERNEL_FORMS. Extents of any
+     * operand may decide. NULL: there is one form, 0. */
+    uint32_t (*form)(const KilnInstr *instr);
+    /* Bytes for a run on up to @threads threads with weights of @form, packed or not; more threads
+     * never need less. The plan has them, alive during this instruction only. */
+    size_t (*scratch_bytes)(const KilnInstr *instr, uint32_t form, int threads);
+    /* Packed weights are good for all extents of the other operands. Their size and bytes follow
+     * from the weights, their types, the attributes and @form, which form() must be able to return
+     * for some such extents. run() takes each of these forms, some more slowly. Those of a region
+     * are for its own extents alone. 0: nothing to pack for this instruction, in any form. */
+    size_t (*packed_bytes)(const KilnInstr *instr, uint32_t form);
     /* Packs the constant operands that the kernel wants packed. @data has addresses, possibly
      * misaligned, of the const weights that it packs; of a region, all const weights. Other entries
      * are NULL. Each slice writes its own part: the bytes are the same for any number of slices. A
      * region gets one slice, because its vendor brings its own threads. Returns NULL, or a text
      * that says why it failed. The text lives as long as the compiled form of the instruction.
      * Packing may be tried again. */
-    const char *(*pack)(const KilnInstr *instr, const void *const *data, void *packed,
-                        KilnSlice slice);
-    const KilnFitted *fitted; /* another packed form, which run() takes too */
-    /* The form for weights that pack() cannot take: those of the first run, which nobody had seen
-     * when the kernel was chosen. NULL: pack() takes all. */
+    const char *(*pack)(const KilnInstr *instr, uint32_t form, const void *const *data,
+                        void *packed, KilnSlice slice);
+    const KilnFitted *fitted; /* another way to pack, which run() takes too */
+    /* The way to pack weights that pack() cannot take: those of the first run, which nobody had
+     * seen when the kernel was chosen. NULL: pack() takes all. */
     const KilnFitted *spare;
     /* Estimated time on one thread in microseconds, to choose between algorithms. */
     double (*cost)(const KilnInstr *instr);
@@ -109,6 +126,13 @@ kiln_kernel_packs(const KilnKernel *kernel, const KilnInstr *instr, uint32_t i)
     return i < 32 && (kernel->packs >> i & 1);
 }
 
+/** The form of packed weights that @kernel prefers for @instr. */
+static inline uint32_t
+kiln_kernel_form(const KilnKernel *kernel, const KilnInstr *instr)
+{
+    return kernel->form ? kernel->form(instr) : 0;
+}
+
 /** True where operand @i of @instr may lie at any address. */
 static inline bool
 kiln_kernel_takes_any_address(const KilnKernel *kernel, uint32_t i)
@@ -137,8 +161,12 @@ bool kiln_kernel_may_pack(const KilnKernel *kernel, const KilnInstr *instr);
 /** Throws the text that pack() returned for @instr. Always FALSE. */
 gboolean kiln_throw_not_packed(const KilnInstr *instr, const char *message, GError **error);
 
-/** Scratch of @instr: the kernel's own, and copies of operands in rows that it does not take. */
-size_t kiln_kernel_scratch(const KilnKernel *kernel, const KilnInstr *instr, int threads);
+/** Scratch of @instr with weights of @form, which kernel->fitted packed if @fitted. */
+size_t kiln_kernel_own_scratch(const KilnKernel *kernel, const KilnInstr *instr, uint32_t form,
+                               bool fitted, int threads);
+/** That, and copies of operands in rows that the kernel does not take. */
+size_t kiln_kernel_scratch(const KilnKernel *kernel, const KilnInstr *instr, uint32_t form,
+                           bool fitted, int threads);
 /** True where operand @i of @instr lies in rows, and @kernel gets a dense copy of it. */
 bool kiln_kernel_copies(const KilnKernel *kernel, const KilnInstr *instr, uint32_t i);
 /** Bytes of these copies and of the address per operand behind them; 0 without copies. */
