@@ -4,10 +4,10 @@
  *   image ──split, Bᵀ d B──▶ V[36][ic][tiles], and for every group of output channels
  *   V ──36 products U V──▶ M[36][oc of the group][tiles] ──Aᵀ m A──▶ rows
  *
- * Weights are U[panels of oc][36][ic][oc in the panel], as the register tile of the matrix product
- * wants them: good for images of any size, though these decide how panels are grouped. What a
- * thread has computed is best read by itself, so rounds share nothing but U. An image's tiles, in
- * vectors of 16, are cut into a part for each thread of a team:
+ * Weights are U[groups][36][panels of oc][ic][oc in the panel], as the register tile of the matrix
+ * product wants them. These groups are the same for all images; large rounds split them further.
+ * What a thread has computed is best read by itself, so rounds share nothing but U. An image's
+ * tiles, in vectors of 16, are cut into a part for each thread of a team:
  *
  *   │ part 0: round, round, … │ part 1: round, round, … │ rest │
  *
@@ -57,6 +57,7 @@ typedef struct {
     int64_t tiles;            /* of the largest round, with the rest: floats of a row of V and M */
     int64_t pitch, plane;     /* of the split input: from one row of tiles to the next, floats */
     int64_t panels, groups;   /* of output channels */
+    int64_t packed_groups;    /* in which weights lie: each is one group of a round, or several */
     int64_t v_point, m_point; /* floats from one of the 36 matrices to the next */
 } Plan;
 
@@ -91,33 +92,29 @@ group_start(const Plan *p, int64_t group)
     return group * p->panels / p->groups;
 }
 
-/* Weights of a panel at a point. */
+/* Weights of a panel at a point: of a group of panels all points follow each other, so that a group
+ * is read from the first to the last. */
 static int64_t
-panel_weights(const Plan *p, int64_t point, int64_t panel)
+panel_weights(const Plan *p, int64_t group, int64_t point, int64_t panel)
 {
-    int64_t first = panel_start(p, panel), n = panel_start(p, panel + 1) - first;
-    return p->conv->ic * (first * POINTS + n * point);
-}
-
-/* Those that are read behind them: panel by panel of a group, point by point, group by group. */
-static int64_t
-weights_behind(const Plan *p, int64_t group, int64_t point, int64_t panel)
-{
-    int64_t end = group_start(p, group + 1);
-    if (panel + 1 < end)
-        return panel_weights(p, point, panel + 1);
-    return point + 1 < POINTS ? panel_weights(p, point + 1, group_start(p, group))
-                              : panel_weights(p, 0, end);
+    int64_t first = panel_start(p, group * p->panels / p->packed_groups),
+            end = panel_start(p, (group + 1) * p->panels / p->packed_groups);
+    return p->conv->ic * (first * POINTS + (end - first) * point + panel_start(p, panel) - first);
 }
 
 /* Weights are read once a round, so a round is so big that what lies between its transforms is not
  * less than they are. Vectors. */
+static double
+round_tiles(const KilnCpuConv *c)
+{
+    double tiles = (double)c->ic * (double)c->oc / (double)(c->ic + c->oc);
+    return tiles > ROUND_TILES ? tiles : ROUND_TILES;
+}
+
 static int64_t
 full_round(const Plan *p)
 {
-    const KilnCpuConv *c = p->conv;
-    double tiles = (double)c->ic * (double)c->oc / (double)(c->ic + c->oc);
-    double rows = ceil((tiles > ROUND_TILES ? tiles : ROUND_TILES) / (double)p->tiles_x);
+    double rows = ceil(round_tiles(p->conv) / (double)p->tiles_x);
     int64_t whole = rows < (double)p->tiles_y ? (int64_t)rows : p->tiles_y;
     return ceil_div(whole * p->tiles_x, LINE);
 }
@@ -181,32 +178,42 @@ rows_of(const Plan *p, int64_t vectors)
     return rows < p->tiles_y + 1 ? rows : p->tiles_y + 1;
 }
 
+/* Groups of panels for rounds of @vectors vectors. */
 static int64_t
-panels_of(const KilnCpuConv *c, const KilnGemmKernels *gemm)
+groups_of(const Plan *p, int64_t vectors)
 {
-    int64_t panels = ceil_div(c->oc, gemm->max_rows);
-    return panels > 2 ? round_up(panels, TEAM) : panels;
+    double groups = (double)POINTS * (double)p->conv->oc * (double)(LINE * vectors) / GROUP_FLOATS;
+    int64_t n = groups < (double)p->panels ? round_up((int64_t)groups + 1, TEAM) : p->panels;
+    return n < p->panels ? n : p->panels;
+}
+
+/* What weights hang on: nothing of an image. */
+static Plan
+weights_of(const KilnCpuConv *c)
+{
+    Plan p = { .conv = c,
+               .gemm = kiln_gemm_kernels(c->isa),
+               .kernels = kiln_winograd_kernels(c->isa) };
+    p.panels = ceil_div(c->oc, p.gemm->max_rows);
+    p.panels = p.panels > 2 ? round_up(p.panels, TEAM) : p.panels;
+    p.packed_groups = groups_of(&p, (int64_t)ceil(round_tiles(c) / LINE));
+    return p;
 }
 
 static Plan
 plan_of(const KilnCpuConv *c, int threads)
 {
-    Plan p = { .conv = c,
-               .gemm = kiln_gemm_kernels(c->isa),
-               .kernels = kiln_winograd_kernels(c->isa),
-               .height = c->out[1],
-               .width = c->out[2],
-               .tiles_y = ceil_div(c->out[1], KILN_WINOGRAD_TILE),
-               .tiles_x = ceil_div(c->out[2], KILN_WINOGRAD_TILE) };
+    Plan p = weights_of(c);
+    p.height = c->out[1];
+    p.width = c->out[2];
+    p.tiles_y = ceil_div(c->out[1], KILN_WINOGRAD_TILE);
+    p.tiles_x = ceil_div(c->out[2], KILN_WINOGRAD_TILE);
     cut_images(&p, threads);
     p.pitch = p.tiles_x + 1;
     int64_t rows = rows_of(&p, p.tiles / LINE - p.rest) + rows_of(&p, p.rest);
     p.plane = round_up(rows * p.pitch + KILN_WINOGRAD_READ, LINE);
     p.v_point = point_pitch(c->ic, p.tiles);
-    p.panels = panels_of(c, p.gemm);
-    double groups = (double)POINTS * (double)c->oc * (double)(LINE * full_round(&p)) / GROUP_FLOATS;
-    p.groups = groups < (double)p.panels ? round_up((int64_t)groups + 1, TEAM) : p.panels;
-    p.groups = p.groups < p.panels ? p.groups : p.panels;
+    p.groups = p.packed_groups * ceil_div(groups_of(&p, full_round(&p)), p.packed_groups);
     int64_t panels = ceil_div(p.panels, p.groups);
     p.m_point = point_pitch(panels * ceil_div(c->oc, p.panels), p.tiles);
     return p;
@@ -240,18 +247,18 @@ pack_run(const Plan *p, const void *src, float *dst, int64_t panel, int64_t k)
                                   .out_pitch = PACKED_RUN * LINE };
         p->kernels->weights(&w);
     }
+    int64_t group = 0;
+    while ((group + 1) * p->panels / p->packed_groups <= panel)
+        group++;
     for (int64_t i = 0; i < POINTS; i++)
-        memcpy(dst + panel_weights(p, i, panel) + k * n, points[i],
+        memcpy(dst + panel_weights(p, group, i, panel) + k * n, points[i],
                (size_t)(run * n) * sizeof *dst);
 }
 
 void
 kiln_winograd_pack(const KilnCpuConv *c, const void *src, float *dst, KilnSlice slice)
 {
-    Plan p = { .conv = c,
-               .gemm = kiln_gemm_kernels(c->isa),
-               .kernels = kiln_winograd_kernels(c->isa) };
-    p.panels = panels_of(c, p.gemm);
+    Plan p = weights_of(c);
     int64_t runs = ceil_div(c->ic, PACKED_RUN), end = kiln_slice_end(slice, p.panels * runs);
     for (int64_t at = kiln_slice_begin(slice, p.panels * runs); at < end; at++) {
         int64_t panel = at / runs, k = at % runs * PACKED_RUN;
@@ -445,14 +452,12 @@ columns_of(const Round *round, int64_t panel)
     return rest ? round->tiles : round->own;
 }
 
-/* The products of a panel of output channels at one point, to @out. @soon: the weights that are
- * read next. */
+/* The products of a panel of output channels at one point, with its weights @a, to @out. */
 static void
-panel_products(const Round *round, int64_t panel, int64_t point, const float *soon, float *out)
+panel_products(const Round *round, const float *a, int64_t panel, int64_t point, float *out)
 {
     const Plan *p = round->plan;
     const KilnCpuConv *c = p->conv;
-    const float *a = (const float *)round->args->weights + panel_weights(p, point, panel);
     const float *b = round->v + point * p->v_point;
     int64_t rows = panel_start(p, panel + 1) - panel_start(p, panel);
     int64_t columns = columns_of(round, panel);
@@ -461,10 +466,9 @@ panel_products(const Round *round, int64_t panel, int64_t point, const float *so
         for (int64_t i = 0, cols; i < columns; i += cols) {
             cols = kiln_gemm_step(p->gemm, columns - i);
             const float *panel_a = a + k * rows;
-            const float *next = k + depth < c->ic ? panel_a + depth * rows : soon;
             KilnGemmTile tile = { .a = panel_a,
                                   .b = b + k * p->tiles + i,
-                                  .soon = i ? panel_a : next,
+                                  .soon = panel_a + (i ? 0 : depth * rows),
                                   .out = out + i,
                                   .depth = depth,
                                   .b_pitch = p->tiles,
@@ -542,11 +546,11 @@ compute_group(const Round *round, int64_t group)
     const Plan *p = round->plan;
     const float *weights = round->args->weights;
     int64_t first_panel = group_start(p, group), end_panel = group_start(p, group + 1);
-    int64_t first = panel_start(p, first_panel);
+    int64_t first = panel_start(p, first_panel), packed = group * p->packed_groups / p->groups;
     for (int64_t point = 0; point < POINTS; point++) {
         for (int64_t panel = first_panel; panel < end_panel; panel++) {
-            const float *soon = weights + weights_behind(p, group, point, panel);
-            panel_products(round, panel, point, soon,
+            const float *a = weights + panel_weights(p, packed, point, panel);
+            panel_products(round, a, panel, point,
                            round->m + point * p->m_point +
                                (panel_start(p, panel) - first) * p->tiles);
         }
