@@ -139,14 +139,15 @@ kiln_bind_prepare(KilnBoundCall *call, GError **error)
 
 /* A region knows no other form of the operands that it was compiled to pack; other kernels read
  * them plain then. */
-static gboolean
-choose_packed(KilnBoundCall *call, GError **error)
+gboolean
+kiln_bind_packed(KilnBoundCall *call, GError **error)
 {
     const KilnKernel *kernel = call->kernel;
     const KilnInstr *instr = call->instr;
     if (!kernel->pack || !(kernel->packs || kernel->packs_operand))
         return TRUE;
     uint32_t i = first_not_constant(kernel, instr);
+    call->packed_bytes = 0;
     if (i == instr->n_operands)
         call->packed_bytes = kernel->packed_bytes(instr, call->form);
     else if (instr->kind == KILN_INSTR_call)
@@ -187,7 +188,7 @@ kiln_bind_kernel(const KilnBinder *binder, KilnBoundCall *call, GError **error)
     call->parallel = kiln_instr_is_parallel(call->instr);
     call->scratch_offset = -1;
     call->packed_bytes = 0;
-    return choose_packed(call, error);
+    return TRUE;
 }
 
 static gboolean
@@ -203,7 +204,7 @@ bind_calls(KilnBinder *binder, GError **error)
         call->instr = instr;
         call->first_slot = out->n_slots;
         out->n_slots += instr->n_operands;
-        if (!kiln_bind_kernel(binder, call, error))
+        if (!kiln_bind_kernel(binder, call, error) || !kiln_bind_packed(call, error))
             return FALSE;
         if (call->packed_bytes && packs_late(call))
             call->late = ++n_late;

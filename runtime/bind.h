@@ -110,8 +110,10 @@ typedef struct {
 void kiln_bind_find_written(KilnBinder *binder);
 /** Fills @list and the places of @buffers, inputs or outputs. */
 void kiln_bind_list(KilnBinder *binder, const GPtrArray *buffers, KilnInfoList *list);
-/** Chooses the kernel of @call's instruction, and what it wants packed. */
+/** Chooses the kernel of @call's instruction, and the form that it prefers. */
 gboolean kiln_bind_kernel(const KilnBinder *binder, KilnBoundCall *call, GError **error);
+/** Finds what the kernel wants packed in the form of @call. */
+gboolean kiln_bind_packed(KilnBoundCall *call, GError **error);
 /** Lets the kernel prepare, in the memory that @call has or in more. */
 gboolean kiln_bind_prepare(KilnBoundCall *call, GError **error);
 /** Marks the weights that the kernel of @call reads plain, or wants aligned. */

@@ -2,6 +2,7 @@
 #include "runtime/open/instance.h"
 
 #include "graph/arena.h"
+#include "graph/base/alloc.h"
 #include "graph/base/number.h"
 #include "graph/binding.h"
 #include "graph/dim.h"
@@ -165,28 +166,56 @@ make(KilnTemplate *origin, const KilnBindOptions *options)
 
 /* --- moving --- */
 
-/* Chooses and prepares the kernels of calls whose numbers changed. */
+static bool
+is_touched(const KilnInstance *instance, uint32_t c, uint64_t changed)
+{
+    return !instance->stands || instance->masks[c] & changed;
+}
+
+/* Chooses the kernels of calls whose numbers changed, and the forms of their weights. */
 static gboolean
-bind_calls(KilnSpecialisation *out, uint64_t changed, GError **error)
+choose_kernels(KilnSpecialisation *out, uint64_t changed, GError **error)
 {
     KilnInstance *instance = out->instance;
     for (uint32_t c = 0; c < out->n_calls; c++) {
         KilnBoundCall *call = &out->calls[c];
-        bool same = instance->stands && !(instance->masks[c] & changed);
         const KilnKernel *kernel = call->kernel;
-        size_t packed_bytes = call->packed_bytes;
-        if (same)
+        uint32_t form = call->form;
+        size_t bytes = call->packed_bytes;
+        if (!is_touched(instance, c, changed))
             continue;
         if (!kiln_instr_verify_types(call->instr, &instance->arena, error) ||
             !kiln_bind_kernel(&instance->binder, call, error))
             return FALSE;
-        bool keeps = kernel == call->kernel && (packed_bytes == call->packed_bytes || call->fitted);
-        if (!keeps || !call->packed_bytes)
+        call->form = kiln_template_form(instance->origin, c, call->kernel, call->instr);
+        if (!kiln_bind_packed(call, error))
+            return FALSE;
+        bool keeps = kernel == call->kernel && form == call->form && call->packed_bytes;
+        if (!keeps) {
             g_clear_pointer(&call->packed, g_bytes_unref);
+            call->fitted = false;
+        } else if (call->packed) {
+            call->packed_bytes = bytes; /* fitted ones are smaller than the kernel says */
+        }
+    }
+    return TRUE;
+}
+
+/* Kernels prepare, and say how much scratch they want with the weights that they got. */
+static gboolean
+prepare_calls(KilnSpecialisation *out, uint64_t changed, GError **error)
+{
+    KilnInstance *instance = out->instance;
+    for (uint32_t c = 0; c < out->n_calls; c++) {
+        KilnBoundCall *call = &out->calls[c];
+        if (!is_touched(instance, c, changed))
+            continue;
         if (!kiln_bind_prepare(call, error))
             return FALSE;
-        out->plan->lives[instance->scratch_life[c]].size = kiln_instr_scratch_bytes(
-            call->instr, instance->options.target, instance->options.threads);
+        size_t bytes = kiln_kernel_scratch(call->kernel, call->instr, call->form, call->fitted,
+                                           instance->options.threads);
+        bytes = MIN(bytes, (size_t)INT64_MAX / 2);
+        out->plan->lives[instance->scratch_life[c]].size = (int64_t)kiln_align_up(bytes);
     }
     return TRUE;
 }
@@ -289,7 +318,7 @@ move(KilnSpecialisation *out, GError **error)
     if (!reserve(instance, error) ||
         !kiln_open_move(instance->fields, &instance->next, &changed, error))
         return FALSE;
-    if (!bind_calls(out, changed, error) || !place(out, error))
+    if (!choose_kernels(out, changed, error))
         return FALSE;
     memset(instance->binder.read_plain, 0, n * sizeof(bool));
     memset(instance->binder.aligned, 0, n * sizeof(bool));
@@ -301,8 +330,9 @@ move(KilnSpecialisation *out, GError **error)
     }
     state_shapes(&out->inputs, instance->function->inputs);
     state_shapes(&out->outputs, instance->function->outputs);
-    if (!kiln_bind_check_limits(&instance->binder, error) ||
-        !kiln_template_weights(instance->origin, &instance->binder, error))
+    if (!kiln_template_weights(instance->origin, &instance->binder, error) ||
+        !prepare_calls(out, changed, error) || !place(out, error) ||
+        !kiln_bind_check_limits(&instance->binder, error))
         return FALSE;
     fill_slots(out);
     return TRUE;

@@ -179,8 +179,25 @@ forms_of(KilnTemplate *self, uint32_t call)
 static bool
 is_form(const KilnPackedForm *form, const KilnBoundCall *call)
 {
-    bool same = form->packed && form->kernel == call->kernel;
-    return same && (form->fitted || g_bytes_get_size(form->packed) == call->packed_bytes);
+    return form->packed && form->kernel == call->kernel && form->form == call->form;
+}
+
+uint32_t
+kiln_template_form(KilnTemplate *self, uint32_t c, const KilnKernel *kernel, const KilnInstr *instr)
+{
+    uint32_t wanted = kiln_kernel_form(kernel, instr);
+    if (!kernel->form)
+        return wanted;
+    pthread_mutex_lock(&self->lock);
+    const KilnPackedForm *forms = forms_of(self, c);
+    bool kept = false, full = true;
+    for (uint32_t f = 0; f < KILN_MAX_FORMS; f++) {
+        kept |= forms[f].packed && forms[f].kernel == kernel && forms[f].form == wanted;
+        full &= forms[f].packed && forms[f].kernel == kernel;
+    }
+    uint32_t form = full && !kept ? forms[0].form : wanted;
+    pthread_mutex_unlock(&self->lock);
+    return form;
 }
 
 /* False where some weight has to be packed or viewed first. */
@@ -227,7 +244,8 @@ keep_weights(KilnTemplate *self, const KilnBinder *binder)
             continue;
         g_clear_pointer(&forms[KILN_MAX_FORMS - 1].packed, g_bytes_unref);
         memmove(forms + 1, forms, (KILN_MAX_FORMS - 1) * sizeof *forms);
-        forms[0] = (KilnPackedForm){ call->kernel, g_bytes_ref(call->packed), call->fitted };
+        forms[0] =
+            (KilnPackedForm){ call->kernel, call->form, g_bytes_ref(call->packed), call->fitted };
     }
     for (guint i = 0; i < out->function->weights->len; i++) {
         const KilnBuffer *weight = g_ptr_array_index(out->function->weights, i);
